@@ -1,0 +1,3 @@
+//! The message-rate tool.
+
+fn main() {}

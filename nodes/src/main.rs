@@ -1,0 +1,3 @@
+//! The `phitwire` command.
+
+fn main() {}

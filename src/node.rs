@@ -1,0 +1,73 @@
+//! The one contract between a router or network interface and whoever drives it.
+
+use crate::time::Time;
+
+/// A port of a node, by its physical number (a router: 0..64, a network interface: its slices).
+pub type PortId = u8;
+
+/// Why a node wants to be woken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WakeReason {
+    /// The pipeline has phits that a paced or virtual clock lets move later.
+    Pipeline,
+    /// A link timer: retry, delayed acknowledgement, initialisation, reorder hold.
+    Link,
+    /// A forward-progress timer of an output virtual channel.
+    ForwardProgress,
+    /// A request's time-out at a network interface, or a workload's next message.
+    Request,
+}
+
+/// When a node wants [`Node::advance`] called if nothing arrives before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wakeup {
+    /// The time of the earliest pending deadline.
+    pub at: Time,
+    /// What the deadline is for.
+    pub reason: WakeReason,
+}
+
+impl Wakeup {
+    /// The earlier of two optional wake-ups.
+    pub fn earlier(a: Option<Self>, b: Option<Self>) -> Option<Self> {
+        match (a, b) {
+            (Some(x), Some(y)) => Some(if y.at < x.at { y } else { x }),
+            (x, None) => x,
+            (None, y) => y,
+        }
+    }
+}
+
+/// A router or a network interface: ports and a state machine, without sockets, clocks or threads.
+///
+/// Call order: any number of [`handle_frame`](Self::handle_frame), then one
+/// [`advance`](Self::advance), then [`poll_frame`](Self::poll_frame) on every port of
+/// [`ready_ports`](Self::ready_ports) until each answers `None`, then
+/// [`poll_event`](Self::poll_event) until `None`. Call `advance` again at
+/// [`next_wakeup`](Self::next_wakeup) at the latest. `now` never decreases between calls.
+pub trait Node {
+    /// What the node tells the maintenance controller or its local user.
+    type Event;
+
+    /// Number of ports; valid port ids are below it.
+    fn ports(&self) -> usize;
+
+    /// The bytes of one link frame (without Ethernet or UDP header) came in on `port`.
+    fn handle_frame(&mut self, now: Time, port: PortId, bytes: &[u8]);
+
+    /// Lets the pipeline run as far as the clock allows, and expires timers.
+    fn advance(&mut self, now: Time);
+
+    /// Ports on which [`poll_frame`](Self::poll_frame) may have something to send, as a bit mask.
+    fn ready_ports(&self) -> u64;
+
+    /// Writes the next frame to send on `port` into `buf` (whose length is the link's limit on a
+    /// frame) and returns its length, or `None` when the port has nothing to send.
+    fn poll_frame(&mut self, now: Time, port: PortId, buf: &mut [u8]) -> Option<usize>;
+
+    /// The earliest deadline, if any.
+    fn next_wakeup(&self) -> Option<Wakeup>;
+
+    /// The next event, oldest first.
+    fn poll_event(&mut self) -> Option<Self::Event>;
+}

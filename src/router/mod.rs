@@ -1,0 +1,3 @@
+//! Router chips.
+
+pub mod yarc;

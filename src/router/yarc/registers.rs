@@ -1,0 +1,91 @@
+//! The configuration registers of a YARC chip (paper, sections 5.1, 5.2, 7.4, 7.7, 7.8.2).
+
+use serde::{Deserialize, Serialize};
+
+/// Physical ports (= tiles) of one chip.
+pub const PORTS: usize = 64;
+/// Entries of the up/side routing table of each tile (section 5.1).
+pub const TABLE_ENTRIES: usize = 8;
+
+/// Where the link of a port leads, seen from its (virtual) router (section 5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PortKind {
+    /// Towards the processors: a lower-rank router or a network interface.
+    Down,
+    /// Towards a higher-rank router.
+    Up,
+    /// To a peer router of the same rank.
+    Side,
+}
+
+/// A subtree of the machine: destinations equal to `location` in every bit that `mask` does not cover.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Subtree {
+    /// 15-bit location.
+    pub location: u16,
+    /// 15-bit mask; set bits are *not* compared (location 0x0060, mask 0x001f = destinations 96-127).
+    pub mask: u16,
+}
+
+impl Subtree {
+    /// Whether `destination` lies in this subtree.
+    #[inline]
+    pub const fn contains(self, destination: u16) -> bool {
+        (destination ^ self.location) & !self.mask & 0x7fff == 0
+    }
+}
+
+/// One entry of the up/side routing table. The matching entry with the highest index wins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RouteEntry {
+    /// Destinations that the entry speaks of.
+    pub subtree: Subtree,
+    /// Physical ports (uplinks or sidelinks) that may be used, as a bit mask; 0 = entry not in use.
+    pub ports: u64,
+}
+
+/// The registers of one tile.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TileRegisters {
+    /// Where this tile's own link leads.
+    pub kind: PortKind,
+    /// The subtree rooted at this (virtual) router: matching packets route down.
+    pub root_detect: Subtree,
+    /// The up/side routing table.
+    pub table: [RouteEntry; TABLE_ENTRIES],
+    /// Down route: right shift of the destination.
+    pub down_shift: u8,
+    /// Down route: mask of the shifted destination, giving the logical port.
+    pub down_mask: u16,
+    /// Logical to physical port.
+    #[serde(with = "serde_ports")]
+    pub port_map: [u8; PORTS],
+    /// First of the 8 hash bits that the deterministic hash looks at (rank 1: 0, rank 2: 5, rank 3: 10).
+    pub hash_shift: u8,
+    /// Ports that packets from this tile may leave by: the ports of its virtual router.
+    pub exit_mask: u64,
+}
+
+/// The registers of one chip: a tile without link is `None`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChipRegisters {
+    /// One set of registers per physical port.
+    pub tiles: Vec<Option<TileRegisters>>,
+    /// Forward-progress time-out of every output virtual channel, in nanoseconds (section 7.7).
+    pub forward_progress_ns: u64,
+}
+
+mod serde_ports {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+
+    pub fn serialize<S: Serializer>(map: &[u8; 64], s: S) -> Result<S::Ok, S::Error> {
+        map.as_slice().serialize(s)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<[u8; 64], D::Error> {
+        Vec::<u8>::deserialize(d)?
+            .try_into()
+            .map_err(|v: Vec<u8>| D::Error::custom(format!("{} ports in a map of 64", v.len())))
+    }
+}

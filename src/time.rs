@@ -1,0 +1,131 @@
+//! Integer time: picoseconds since an arbitrary start, passed in by whoever drives a node.
+
+use core::ops::{Add, AddAssign, Sub};
+
+/// A point in time, in picoseconds since the driver's own start. A `u64` lasts 213 days.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Time(u64);
+
+/// A span of time in picoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Duration(u64);
+
+impl Time {
+    /// The driver's start.
+    pub const ZERO: Self = Self(0);
+    /// Later than any time a driver can reach.
+    pub const NEVER: Self = Self(u64::MAX);
+
+    /// The time `ps` picoseconds after the start.
+    pub const fn from_ps(ps: u64) -> Self {
+        Self(ps)
+    }
+
+    /// The time `ns` nanoseconds after the start.
+    pub const fn from_ns(ns: u64) -> Self {
+        Self(ns.saturating_mul(1_000))
+    }
+
+    /// Picoseconds since the start.
+    pub const fn as_ps(self) -> u64 {
+        self.0
+    }
+
+    /// Whole nanoseconds since the start.
+    pub const fn as_ns(self) -> u64 {
+        self.0 / 1_000
+    }
+
+    /// The span since `earlier`.
+    ///
+    /// # Panics
+    /// If `earlier` is later than `self`: time never runs backwards.
+    pub const fn since(self, earlier: Self) -> Duration {
+        assert!(self.0 >= earlier.0, "time ran backwards");
+        Duration(self.0 - earlier.0)
+    }
+}
+
+impl Duration {
+    /// No time at all.
+    pub const ZERO: Self = Self(0);
+
+    /// A span of `ps` picoseconds.
+    pub const fn from_ps(ps: u64) -> Self {
+        Self(ps)
+    }
+
+    /// A span of `ns` nanoseconds.
+    pub const fn from_ns(ns: u64) -> Self {
+        Self(ns.saturating_mul(1_000))
+    }
+
+    /// A span of `us` microseconds.
+    pub const fn from_us(us: u64) -> Self {
+        Self(us.saturating_mul(1_000_000))
+    }
+
+    /// A span of `ms` milliseconds.
+    pub const fn from_ms(ms: u64) -> Self {
+        Self(ms.saturating_mul(1_000_000_000))
+    }
+
+    /// Picoseconds in the span.
+    pub const fn as_ps(self) -> u64 {
+        self.0
+    }
+
+    /// Whole nanoseconds in the span.
+    pub const fn as_ns(self) -> u64 {
+        self.0 / 1_000
+    }
+
+    /// The span times a whole number, saturating.
+    pub const fn times(self, factor: u64) -> Self {
+        Self(self.0.saturating_mul(factor))
+    }
+}
+
+impl Add<Duration> for Time {
+    type Output = Self;
+    fn add(self, span: Duration) -> Self {
+        Self(self.0.saturating_add(span.0))
+    }
+}
+
+impl AddAssign<Duration> for Time {
+    fn add_assign(&mut self, span: Duration) {
+        *self = *self + span;
+    }
+}
+
+impl Add for Duration {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+}
+
+impl Sub for Duration {
+    type Output = Self;
+    fn sub(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[should_panic(expected = "time ran backwards")]
+    fn time_never_runs_backwards() {
+        let _ = Time::from_ns(1).since(Time::from_ns(2));
+    }
+
+    #[test]
+    fn units_agree() {
+        assert_eq!(Time::ZERO + Duration::from_us(3), Time::from_ns(3_000));
+        assert_eq!(Duration::from_ms(2).as_ns(), 2_000_000);
+    }
+}
