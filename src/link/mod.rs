@@ -1,1 +1,3 @@
 //! (link)
+
+pub mod impair;
