@@ -12,6 +12,7 @@
 //! - [`crc16`]: the check of a packet, one phit at a time.
 //! - [`memory24`]: memory requests and responses as packets.
 //! - [`control`]: the 96-bit control word in the two sideband bits of every phit.
+//! - [`maintenance24`]: source-routed packets that read and write configuration registers.
 //! - [`frame`]: the link frame on Ethernet or UDP that stands for the line code.
 //! - [`training`]: the frames of channel initialisation.
 //! - [`lanes`]: which bits travel on which lane; swapped lanes and polarity.
@@ -23,6 +24,7 @@ pub mod control;
 pub mod crc16;
 pub mod frame;
 pub mod lanes;
+pub mod maintenance24;
 pub mod memory24;
 pub mod packet24;
 pub mod phit24;
