@@ -155,7 +155,9 @@ impl Impairment {
     /// Takes a frame for delivery. Frames beyond the limit are dropped and counted.
     pub fn send(&mut self, now: Time, bytes: &[u8]) {
         self.counters.offered += 1;
-        let copy = self.duplicate_draw.happens(&mut self.rng, self.netem.duplicate);
+        let copy = self
+            .duplicate_draw
+            .happens(&mut self.rng, self.netem.duplicate);
         let lost = self.is_lost();
         // A loss takes one of the copies; the copy meets the rest of netem on its own, its own
         // chance of loss included, exactly as the kernel enqueues it again.
@@ -216,7 +218,12 @@ impl Impairment {
         match self.netem.loss {
             Loss::None => false,
             Loss::Random(chance) => self.loss_draw.happens(&mut self.rng, chance),
-            Loss::GilbertElliott { p, r, loss_in_bad, loss_in_good } => {
+            Loss::GilbertElliott {
+                p,
+                r,
+                loss_in_bad,
+                loss_in_good,
+            } => {
                 let (leave, other, loss) = match self.loss_state {
                     LossState::Burst => (r, LossState::Gap, loss_in_bad),
                     _ => (p, LossState::Burst, loss_in_good),
@@ -227,7 +234,13 @@ impl Impairment {
                 // As in the kernel, the frame meets the state it came into, not the new one.
                 self.below(loss)
             }
-            Loss::FourState { p13, p31, p32, p23, p14 } => {
+            Loss::FourState {
+                p13,
+                p31,
+                p32,
+                p23,
+                p14,
+            } => {
                 let point = draw(&mut self.rng);
                 let up_to = |a: Probability, b: Probability| a.parts().saturating_add(b.parts());
                 let (next, lost) = match self.loss_state {
@@ -254,7 +267,8 @@ impl Impairment {
 
     fn enqueue(&mut self, now: Time, bytes: &[u8]) {
         let corrupt = self.corrupt_draw.happens(&mut self.rng, self.netem.corrupt);
-        let flipped = (corrupt && !bytes.is_empty()).then(|| self.rng.below(bytes.len() as u64 * 8));
+        let flipped =
+            (corrupt && !bytes.is_empty()).then(|| self.rng.below(bytes.len() as u64 * 8));
         if self.held() >= self.netem.limit as usize {
             self.counters.over_limit += 1;
             return;
@@ -309,7 +323,12 @@ impl Impairment {
 
     /// netem's `tabledist`; never below zero.
     fn delay(&mut self) -> Duration {
-        let Delay { base, jitter, correlation, distribution } = self.netem.delay;
+        let Delay {
+            base,
+            jitter,
+            correlation,
+            distribution,
+        } = self.netem.delay;
         if jitter == Duration::ZERO {
             return base;
         }

@@ -25,8 +25,16 @@ impl LaneNoise {
     /// # Panics
     /// If there is no such lane.
     pub fn new(lane: u8, per_bit: Probability, rng: Rng) -> Self {
-        assert!(usize::from(lane) < phitwire_framing::lanes::LANES, "a port has three lanes");
-        Self { lane, per_bit, rng, flipped_bits: 0 }
+        assert!(
+            usize::from(lane) < phitwire_framing::lanes::LANES,
+            "a port has three lanes"
+        );
+        Self {
+            lane,
+            per_bit,
+            rng,
+            flipped_bits: 0,
+        }
     }
 
     /// The noisy lane.
@@ -44,12 +52,16 @@ impl LaneNoise {
         if self.per_bit == Probability::ZERO {
             return;
         }
-        let Ok(header) = FrameHeader::parse(frame) else { return };
+        let Ok(header) = FrameHeader::parse(frame) else {
+            return;
+        };
         let lane_bits = bits_of_lane(header.lanes, self.lane);
         if header.kind != FrameKind::Data || lane_bits == 0 {
             return;
         }
-        let Some(range) = phit_area(frame) else { return };
+        let Some(range) = phit_area(frame) else {
+            return;
+        };
         let area = &mut frame[range];
         for phit in 0..area.len() / 3 {
             let mask = self.errors(lane_bits);
@@ -108,7 +120,11 @@ mod tests {
     /// Number of differing bits on each lane; panics if anything outside the phit area differs.
     fn differences(clean: &[u8], noisy: &[u8], lanes: u8) -> [u32; 3] {
         let range = phit_area(clean).expect("a whole frame");
-        assert_eq!(clean[..range.start], noisy[..range.start], "header and kind map are untouched");
+        assert_eq!(
+            clean[..range.start],
+            noisy[..range.start],
+            "header and kind map are untouched"
+        );
         let word = |bytes: &[u8]| u32::from_be_bytes([0, bytes[0], bytes[1], bytes[2]]);
         let mut count = [0; 3];
         for (a, b) in clean[range.clone()].chunks(3).zip(noisy[range].chunks(3)) {
@@ -128,7 +144,10 @@ mod tests {
         for _ in 0..500 {
             let mut noisy = clean.clone();
             noise.apply(&mut noisy);
-            assert!(matches!(parse(&noisy), Ok(Frame::Data(_))), "the line code is untouched");
+            assert!(
+                matches!(parse(&noisy), Ok(Frame::Data(_))),
+                "the line code is untouched"
+            );
             for (sum, count) in total.iter_mut().zip(differences(&clean, &noisy, 0b111)) {
                 *sum += count;
             }
@@ -150,7 +169,10 @@ mod tests {
         let clean = frame(0b110);
         let mut noisy = clean.clone();
         noise.apply(&mut noisy);
-        assert_eq!(differences(&clean, &noisy, 0b110), [0, 12 * PHITS as u32, 0]);
+        assert_eq!(
+            differences(&clean, &noisy, 0b110),
+            [0, 12 * PHITS as u32, 0]
+        );
     }
 
     #[test]

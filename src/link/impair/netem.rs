@@ -202,10 +202,18 @@ impl core::str::FromStr for Netem {
         // The same two refusals as tc's.
         let reorders = netem.reorder.probability > Probability::ZERO;
         if let (Some((position, word)), false) = (gap_at, reorders) {
-            return Err(unexpected(position, Some(word), "gap only together with reorder"));
+            return Err(unexpected(
+                position,
+                Some(word),
+                "gap only together with reorder",
+            ));
         }
         if let (Some((position, word)), true) = (reorder_at, netem.delay.base == Duration::ZERO) {
-            return Err(unexpected(position, Some(word), "reorder only together with some delay"));
+            return Err(unexpected(
+                position,
+                Some(word),
+                "reorder only together with some delay",
+            ));
         }
         if reorders && netem.gap == 0 {
             netem.gap = 1;
@@ -220,7 +228,11 @@ const PERCENT: &str = "a percentage from 0% to 100%";
 
 fn unexpected(position: usize, word: Option<&str>, expected: &'static str) -> NetemError {
     let found = word.map_or_else(|| String::from("the end"), |word| format!("`{word}`"));
-    NetemError { position, expected, found }
+    NetemError {
+        position,
+        expected,
+        found,
+    }
 }
 
 /// The words of a description, each with its byte offset.
@@ -263,7 +275,9 @@ impl<'a> Words<'a> {
         parse: impl Fn(&str) -> Option<T>,
     ) -> Result<Option<T>, NetemError> {
         match self.peek() {
-            Some((_, word)) if word.starts_with(|c: char| c.is_ascii_digit() || "-.".contains(c)) => {
+            Some((_, word))
+                if word.starts_with(|c: char| c.is_ascii_digit() || "-.".contains(c)) =>
+            {
                 self.required(expected, parse).map(Some)
             }
             _ => Ok(None),
@@ -275,13 +289,18 @@ impl<'a> Words<'a> {
         expected: &'static str,
         least: T,
     ) -> Result<T, NetemError> {
-        self.required(expected, |word| word.parse().ok().filter(|number| *number >= least))
+        self.required(expected, |word| {
+            word.parse().ok().filter(|number| *number >= least)
+        })
     }
 
     fn chance(&mut self) -> Result<Chance, NetemError> {
         let probability = self.required(PERCENT, percent)?;
         let correlation = self.optional(PERCENT, percent)?.unwrap_or_default();
-        Ok(Chance { probability, correlation })
+        Ok(Chance {
+            probability,
+            correlation,
+        })
     }
 
     fn delay(&mut self, delay: &mut Delay) -> Result<(), NetemError> {
@@ -315,15 +334,30 @@ impl<'a> Words<'a> {
                 let mut more = [Probability::ONE, Probability::ONE, Probability::ZERO];
                 self.optional_percents(&mut more)?;
                 let [r, loss_in_bad, loss_in_good] = more;
-                Ok(Loss::GilbertElliott { p, r, loss_in_bad, loss_in_good })
+                Ok(Loss::GilbertElliott {
+                    p,
+                    r,
+                    loss_in_bad,
+                    loss_in_good,
+                })
             }
             Some("state") => {
                 let p13 = self.required(PERCENT, percent)?;
-                let mut more =
-                    [p13.complement(), Probability::ZERO, Probability::ONE, Probability::ZERO];
+                let mut more = [
+                    p13.complement(),
+                    Probability::ZERO,
+                    Probability::ONE,
+                    Probability::ZERO,
+                ];
                 self.optional_percents(&mut more)?;
                 let [p31, p32, p23, p14] = more;
-                Ok(Loss::FourState { p13, p31, p32, p23, p14 })
+                Ok(Loss::FourState {
+                    p13,
+                    p31,
+                    p32,
+                    p23,
+                    p14,
+                })
             }
             _ => self.chance().map(Loss::Random),
         }
@@ -340,17 +374,24 @@ impl<'a> Words<'a> {
     }
 
     fn rate(&mut self) -> Result<Rate, NetemError> {
-        let bits_per_second =
-            self.required("a rate above zero such as 1gbit", |word| rate(word).filter(|r| *r > 0))?;
-        let overhead_bytes =
-            self.optional("an overhead in bytes", |word| word.parse().ok())?.unwrap_or(0);
-        Ok(Rate { bits_per_second, overhead_bytes })
+        let bits_per_second = self.required("a rate above zero such as 1gbit", |word| {
+            rate(word).filter(|r| *r > 0)
+        })?;
+        let overhead_bytes = self
+            .optional("an overhead in bytes", |word| word.parse().ok())?
+            .unwrap_or(0);
+        Ok(Rate {
+            bits_per_second,
+            overhead_bytes,
+        })
     }
 }
 
 /// A decimal number as `digits / 10^places`, and what follows it. At most 18 significant digits.
 fn decimal(word: &str) -> Option<(u64, u32, &str)> {
-    let end = word.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(word.len());
+    let end = word
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(word.len());
     let (number, unit) = word.split_at(end);
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     let digits = whole.len() + fraction.len();
@@ -419,7 +460,8 @@ mod tests {
     use super::*;
 
     fn parse(text: &str) -> Netem {
-        text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
+        text.parse()
+            .unwrap_or_else(|error| panic!("{text}: {error}"))
     }
 
     #[test]
@@ -433,11 +475,35 @@ mod tests {
         assert_eq!(netem.delay.jitter, Duration::from_ms(1));
         assert_eq!(netem.delay.correlation, p(1, 4));
         assert_eq!(netem.delay.distribution, Distribution::Normal);
-        assert_eq!(netem.duplicate, Chance { probability: p(1, 100), ..Chance::default() });
-        assert_eq!(netem.corrupt, Chance { probability: p(1, 100), correlation: p(1, 10) });
-        assert_eq!(netem.reorder, Chance { probability: p(1, 4), correlation: p(1, 2) });
+        assert_eq!(
+            netem.duplicate,
+            Chance {
+                probability: p(1, 100),
+                ..Chance::default()
+            }
+        );
+        assert_eq!(
+            netem.corrupt,
+            Chance {
+                probability: p(1, 100),
+                correlation: p(1, 10)
+            }
+        );
+        assert_eq!(
+            netem.reorder,
+            Chance {
+                probability: p(1, 4),
+                correlation: p(1, 2)
+            }
+        );
         assert_eq!(netem.gap, 5);
-        assert_eq!(netem.rate, Some(Rate { bits_per_second: 1_000_000_000, overhead_bytes: 24 }));
+        assert_eq!(
+            netem.rate,
+            Some(Rate {
+                bits_per_second: 1_000_000_000,
+                overhead_bytes: 24
+            })
+        );
         assert_eq!(netem.limit, 2000);
         assert_eq!(netem.seed, Some(7));
         let gemodel = Loss::GilbertElliott {
@@ -501,7 +567,12 @@ mod tests {
             ("slot 1ms", 0, KEYWORDS, "`slot`"),
             ("loss 1% 5% 7%", 11, KEYWORDS, "`7%`"),
             ("gap 5", 0, "gap only together with reorder", "`gap`"),
-            ("loss 1% reorder 5%", 8, "reorder only together with some delay", "`reorder`"),
+            (
+                "loss 1% reorder 5%",
+                8,
+                "reorder only together with some delay",
+                "`reorder`",
+            ),
             ("rate 0bit", 5, "a rate above zero such as 1gbit", "`0bit`"),
             ("limit 0", 6, "a number of frames, 1 or more", "`0`"),
             ("distribution pareto", 13, "uniform or normal", "`pareto`"),
@@ -510,11 +581,18 @@ mod tests {
             let error = text.parse::<Netem>().expect_err(text);
             assert_eq!(
                 error,
-                NetemError { position, expected, found: found.to_owned() },
+                NetemError {
+                    position,
+                    expected,
+                    found: found.to_owned()
+                },
                 "{text}: {error}"
             );
         }
-        let shown = "loss lots".parse::<Netem>().expect_err("not a percentage").to_string();
+        let shown = "loss lots"
+            .parse::<Netem>()
+            .expect_err("not a percentage")
+            .to_string();
         assert_eq!(
             shown,
             "netem: at byte 5: expected a percentage from 0% to 100%, found `lots`"

@@ -3,7 +3,9 @@ use super::*;
 const FRAMES: u64 = 20_000;
 
 fn impair(words: &str, seed: u64) -> Impairment {
-    let netem = words.parse().unwrap_or_else(|error| panic!("{words}: {error}"));
+    let netem = words
+        .parse()
+        .unwrap_or_else(|error| panic!("{words}: {error}"));
     Impairment::new(netem, Rng::new(seed, 0))
 }
 
@@ -27,7 +29,11 @@ fn run(impairment: &mut Impairment, count: u64) -> Vec<(Time, u64, Vec<u8>)> {
     collect(impairment, Time::NEVER);
     assert_eq!(impairment.next_deadline(), None);
     let c = impairment.counters();
-    assert_eq!(c.offered + c.duplicated, c.lost + c.over_limit + c.delivered, "every frame counts");
+    assert_eq!(
+        c.offered + c.duplicated,
+        c.lost + c.over_limit + c.delivered,
+        "every frame counts"
+    );
     assert_eq!(c.delivered, out.len() as u64);
     out
 }
@@ -59,23 +65,32 @@ fn nothing_asked_is_nothing_done() {
 
 #[test]
 fn the_same_seed_gives_the_same_fate_and_another_seed_another() {
-    let words = "delay 20us 15us 25% loss 5% duplicate 5% corrupt 5% reorder 10% 50% gap 3 rate 1gbit";
+    let words =
+        "delay 20us 15us 25% loss 5% duplicate 5% corrupt 5% reorder 10% 50% gap 3 rate 1gbit";
     let once = run(&mut impair(words, 1), FRAMES);
     assert_eq!(once, run(&mut impair(words, 1), FRAMES));
     assert_ne!(once, run(&mut impair(words, 2), FRAMES));
     let seeded = format!("{words} seed 9");
-    assert_eq!(run(&mut impair(&seeded, 1), FRAMES), run(&mut impair(&seeded, 2), FRAMES));
+    assert_eq!(
+        run(&mut impair(&seeded, 1), FRAMES),
+        run(&mut impair(&seeded, 2), FRAMES)
+    );
 }
 
 #[test]
 fn loss_is_as_frequent_as_asked() {
-    for (words, numerator, denominator) in
-        [("loss 0.1%", 1, 1000), ("loss 1%", 1, 100), ("loss 30%", 30, 100)]
-    {
+    for (words, numerator, denominator) in [
+        ("loss 0.1%", 1, 1000),
+        ("loss 1%", 1, 100),
+        ("loss 30%", 30, 100),
+    ] {
         let mut impairment = impair(words, 3);
         let out = run(&mut impairment, FRAMES);
         let lost = FRAMES - out.len() as u64;
-        assert!(plausible(lost, FRAMES, numerator, denominator), "{words}: {lost}");
+        assert!(
+            plausible(lost, FRAMES, numerator, denominator),
+            "{words}: {lost}"
+        );
         assert_eq!(lost, impairment.counters().lost);
     }
     assert!(run(&mut impair("loss 100%", 3), 100).is_empty());
@@ -94,10 +109,15 @@ fn mean_burst(out: &[(Time, u64, Vec<u8>)], count: u64) -> f64 {
 
 #[test]
 fn correlated_loss_comes_in_bursts() {
-    let alone = mean_burst(&run(&mut impair("loss 20%", 4), FRAMES), FRAMES);
-    let correlated = mean_burst(&run(&mut impair("loss 20% 75%", 4), FRAMES), FRAMES);
-    assert!((1.1..1.4).contains(&alone), "{alone}");
-    assert!(correlated > alone * 1.5, "{correlated} against {alone}");
+    // Independent losses with rate p come in runs of 1 / (1 - p). The correlation narrows the draws
+    // around their mean, so that the rate itself moves too, in the kernel as here.
+    let excess = |words| {
+        let out = run(&mut impair(words, 4), FRAMES);
+        mean_burst(&out, FRAMES) * out.len() as f64 / FRAMES as f64
+    };
+    let (alone, correlated) = (excess("loss 40%"), excess("loss 40% 75%"));
+    assert!((0.95..1.05).contains(&alone), "{alone}");
+    assert!(correlated > 1.4, "{correlated}");
 }
 
 #[test]
@@ -145,18 +165,31 @@ fn corruption_flips_exactly_one_bit() {
         let clean = [number as u8; 40];
         impairment.send(Time::ZERO, &clean);
         let (_, frame) = impairment.poll(Time::ZERO).expect("nothing is lost");
-        let bits: u32 = frame.iter().zip(&clean).map(|(a, b)| (a ^ b).count_ones()).sum();
+        let bits: u32 = frame
+            .iter()
+            .zip(&clean)
+            .map(|(a, b)| (a ^ b).count_ones())
+            .sum();
         assert!(bits <= 1, "one bit at most");
         if bits == 1 {
             flips += 1;
-            let byte = frame.iter().zip(&clean).position(|(a, b)| a != b).expect("one differs");
+            let byte = frame
+                .iter()
+                .zip(&clean)
+                .position(|(a, b)| a != b)
+                .expect("one differs");
             places.insert(byte * 8 + (frame[byte] ^ clean[byte]).trailing_zeros() as usize);
         }
         impairment.recycle(frame);
     }
     assert!(plausible(flips, FRAMES, 1, 10), "{flips}");
     assert_eq!(impairment.counters().corrupted, flips);
-    assert_eq!(places.len(), 40 * 8, "every bit of the frame can be hit");
+    // 2,000 draws of 320 places miss one of them with a chance of 0.2 % each.
+    assert!(
+        places.len() > 310,
+        "every bit of the frame can be hit: {}",
+        places.len()
+    );
 }
 
 #[test]
@@ -183,31 +216,57 @@ fn jitter_spreads_evenly_around_the_delay_and_overtakes() {
     assert!(*delays.iter().min().expect("some") < 501_000);
     let upper = delays.iter().filter(|ns| **ns > 1_250_000).count() as u64;
     assert!(plausible(upper, FRAMES, 1, 4), "{upper}");
-    assert!(out.windows(2).any(|w| w[0].1 > w[1].1), "jitter lets frames overtake");
-    assert!(out.windows(2).all(|w| w[0].0 <= w[1].0), "frames come out in time order");
+    assert!(
+        out.windows(2).any(|w| w[0].1 > w[1].1),
+        "jitter lets frames overtake"
+    );
+    assert!(
+        out.windows(2).all(|w| w[0].0 <= w[1].0),
+        "frames come out in time order"
+    );
 }
 
 #[test]
 fn correlated_delay_changes_slowly() {
     let step = |words| {
         let out = run(&mut impair(words, 10), FRAMES);
-        let mut by_number: Vec<_> = delays(&out).into_iter().zip(out.iter().map(|o| o.1)).collect();
+        let mut by_number: Vec<_> = delays(&out)
+            .into_iter()
+            .zip(out.iter().map(|o| o.1))
+            .collect();
         by_number.sort_by_key(|(_, number)| *number);
-        by_number.windows(2).map(|w| w[0].0.abs_diff(w[1].0)).sum::<u64>() / FRAMES
+        by_number
+            .windows(2)
+            .map(|w| w[0].0.abs_diff(w[1].0))
+            .sum::<u64>()
+            / FRAMES
     };
-    let (alone, correlated) =
-        (step("delay 1ms 0.5ms limit 100000"), step("delay 1ms 0.5ms 90% limit 100000"));
+    let (alone, correlated) = (
+        step("delay 1ms 0.5ms limit 100000"),
+        step("delay 1ms 0.5ms 90% limit 100000"),
+    );
     assert!(correlated * 4 < alone, "{correlated} against {alone}");
 }
 
 #[test]
 fn normal_jitter_has_its_deviation() {
-    let out = run(&mut impair("delay 1ms 100us distribution normal limit 100000", 11), FRAMES);
+    let out = run(
+        &mut impair("delay 1ms 100us distribution normal limit 100000", 11),
+        FRAMES,
+    );
     let delays = delays(&out);
     let mean = delays.iter().sum::<u64>() as f64 / FRAMES as f64;
-    let variance = delays.iter().map(|ns| (*ns as f64 - mean).powi(2)).sum::<f64>() / FRAMES as f64;
+    let variance = delays
+        .iter()
+        .map(|ns| (*ns as f64 - mean).powi(2))
+        .sum::<f64>()
+        / FRAMES as f64;
     assert!((mean - 1e6).abs() < 4e3, "{mean}");
-    assert!((95e3..106e3).contains(&variance.sqrt()), "{}", variance.sqrt());
+    assert!(
+        (95e3..106e3).contains(&variance.sqrt()),
+        "{}",
+        variance.sqrt()
+    );
 }
 
 #[test]
@@ -224,8 +283,12 @@ fn reordered_frames_pass_the_delayed_ones() {
 #[test]
 fn a_gap_spaces_the_reordered_frames() {
     let out = run(&mut impair("delay 10us reorder 100% gap 5", 13), 1000);
-    let mut early: Vec<u64> =
-        out.iter().zip(delays(&out)).filter(|(_, ns)| *ns == 0).map(|(o, _)| o.1).collect();
+    let mut early: Vec<u64> = out
+        .iter()
+        .zip(delays(&out))
+        .filter(|(_, ns)| *ns == 0)
+        .map(|(o, _)| o.1)
+        .collect();
     early.sort_unstable();
     assert_eq!(early[0], 4, "the fifth frame is the first to go ahead");
     assert!(early.windows(2).all(|w| w[1] - w[0] == 5), "{early:?}");
@@ -236,15 +299,27 @@ fn a_gap_spaces_the_reordered_frames() {
 fn a_rate_serialises() {
     // 100 bytes at 400 Mbit/s take 2 us; one frame per us is offered.
     let out = run(&mut impair("rate 400mbit limit 100000", 14), 1000);
-    assert!(out.windows(2).all(|w| w[1].0.since(w[0].0) == Duration::from_us(2)));
+    assert!(
+        out.windows(2)
+            .all(|w| w[1].0.since(w[0].0) == Duration::from_us(2))
+    );
     assert_eq!(out[0].0, Time::ZERO + Duration::from_us(2));
     // Overhead counts: 100 more bytes take 2 us more.
     let out = run(&mut impair("rate 400mbit 100 limit 100000", 14), 1000);
-    assert!(out.windows(2).all(|w| w[1].0.since(w[0].0) == Duration::from_us(4)));
+    assert!(
+        out.windows(2)
+            .all(|w| w[1].0.since(w[0].0) == Duration::from_us(4))
+    );
     // The time in the queue counts towards the delay, which is therefore paid only once.
-    let out = run(&mut impair("delay 50us rate 400mbit limit 100000", 14), 1000);
+    let out = run(
+        &mut impair("delay 50us rate 400mbit limit 100000", 14),
+        1000,
+    );
     let last = out[999].0;
-    assert!(last < Time::ZERO + Duration::from_us(2_000 + 52), "{last:?}");
+    assert!(
+        last < Time::ZERO + Duration::from_us(2_000 + 52),
+        "{last:?}"
+    );
 }
 
 #[test]
@@ -268,5 +343,8 @@ fn the_deadline_is_when_poll_answers() {
     let deadline = impairment.next_deadline().expect("a frame is held");
     assert_eq!(deadline, Time::from_ns(3_500));
     assert_eq!(impairment.poll(Time::from_ns(3_499)), None);
-    assert_eq!(impairment.poll(deadline), Some((deadline, b"frame".to_vec())));
+    assert_eq!(
+        impairment.poll(deadline),
+        Some((deadline, b"frame".to_vec()))
+    );
 }
