@@ -60,6 +60,8 @@ pub(super) struct Columns {
     pub(super) moved: [u64; 2],
     /// Outputs, per virtual channel, whose forward-progress timer has expired.
     pub(super) discarding: [u64; 2],
+    /// Outputs that phits were handed to since the owner last asked.
+    pub(super) pushed: u64,
     slots: Box<[Slot; BUFFERS * COLUMN_SLOTS]>,
     buffers: Box<[ColumnBuffer; BUFFERS]>,
     /// Which source rows have phits, per (output, virtual channel).
@@ -80,8 +82,13 @@ impl Columns {
             waiting: [0; 2],
             moved: [0; 2],
             discarding: [0; 2],
+            pushed: 0,
             slots: boxed(0),
-            buffers: boxed(ColumnBuffer { head: 0, tail: 0, visible: 0 }),
+            buffers: boxed(ColumnBuffer {
+                head: 0,
+                tail: 0,
+                visible: 0,
+            }),
             requests: boxed(0),
             current: boxed(Current::NONE),
             source_turn: boxed(MatrixArbiter::new()),
@@ -105,7 +112,10 @@ impl Columns {
     pub(super) fn arrived(&mut self, id: ColumnBufferId) {
         let buffer = &mut self.buffers[id.index()];
         buffer.visible += 1;
-        debug_assert!(usize::from(buffer.visible) <= COLUMN_SLOTS, "a column buffer overflowed");
+        debug_assert!(
+            usize::from(buffer.visible) <= COLUMN_SLOTS,
+            "a column buffer overflowed"
+        );
         let output = id.output();
         self.requests[output * 2 + id.vc()] |= 1 << id.source_row();
         self.waiting[id.vc()] |= 1 << output;
@@ -149,7 +159,11 @@ impl Columns {
 
 #[inline]
 const fn next_place(place: u8) -> u8 {
-    if place as usize + 1 == COLUMN_SLOTS { 0 } else { place + 1 }
+    if place as usize + 1 == COLUMN_SLOTS {
+        0
+    } else {
+        place + 1
+    }
 }
 
 impl Core {
@@ -173,11 +187,14 @@ impl Core {
                 return;
             }
             self.columns.current[output] = current;
-        } else if self.columns.requests[output * 2 + current.vc()] >> current.source_row() & 1 == 0 {
+        } else if self.columns.requests[output * 2 + current.vc()] >> current.source_row() & 1 == 0
+        {
             self.columns.active &= !(1 << output);
             return;
         }
-        let slot = self.columns.read(self.cycle, output, current.vc(), current.source_row());
+        let slot = self
+            .columns
+            .read(self.cycle, output, current.vc(), current.source_row());
         let ends = slot & SLOT_KIND_MASK == SLOT_EOP;
         if ends {
             self.columns.current[output] = Current::NONE;
@@ -191,6 +208,7 @@ impl Core {
             let healthy = eop_status(slot & CONTENT_MASK) == Some(EopStatus::Healthy);
             self.counters.poisoned_packets_forwarded += u64::from(!healthy);
         }
+        self.columns.pushed |= 1 << output;
         io.push(output, from_slot(slot));
     }
 
@@ -219,7 +237,10 @@ impl Core {
         if !(asks[0] || asks[1]) {
             return Current::NONE;
         }
-        let vc = self.columns.vc_turn.arbitrate(output as u32, asks[0], asks[1]);
+        let vc = self
+            .columns
+            .vc_turn
+            .arbitrate(output as u32, asks[0], asks[1]);
         let index = output * 2 + vc;
         let source_row = self.columns.source_turn[index].arbitrate(self.columns.requests[index]);
         Current::new(vc, source_row, drain[vc])
@@ -230,7 +251,10 @@ impl Core {
     fn resume(&mut self, output: usize, vc: usize) {
         self.columns.discarding[vc] &= !(1 << output);
         let vc = Vc::from_index(vc);
-        self.events.push(RouterEvent::ForwardProgressRestored { port: output as u8, vc });
+        self.events.push(RouterEvent::ForwardProgressRestored {
+            port: output as u8,
+            vc,
+        });
     }
 
     #[cold]

@@ -142,7 +142,8 @@ impl Core {
         self.routes = (0u8..)
             .zip(&self.registers.tiles)
             .map(|(port, tile)| {
-                tile.as_ref().map(|tile| Box::new(TileRoutes::new(port, tile, ports)))
+                tile.as_ref()
+                    .map(|tile| Box::new(TileRoutes::new(port, tile, ports)))
             })
             .collect();
         self.progress.timeout = Duration::from_ns(self.registers.forward_progress_ns);
@@ -161,7 +162,10 @@ impl Core {
 
     /// What has been counted.
     pub fn counters(&self) -> RouterCounters {
-        RouterCounters { events_lost: self.events.lost, ..self.counters.clone() }
+        RouterCounters {
+            events_lost: self.events.lost,
+            ..self.counters.clone()
+        }
     }
 
     /// The oldest event not fetched yet.
@@ -173,7 +177,9 @@ impl Core {
     /// input block.
     #[inline]
     pub fn arrived(&mut self, port: usize, vc: usize, phits: u32) {
-        self.inputs.arrivals.push(self.cycle, ((port % PORTS * 2 + vc % 2) as u8, phits));
+        self.inputs
+            .arrivals
+            .push(self.cycle, ((port % PORTS * 2 + vc % 2) as u8, phits));
     }
 
     /// Something that [`Ports::can_begin`] or [`Ports::is_active`] depend on changed at `port`.
@@ -191,6 +197,11 @@ impl Core {
     /// Ports whose input queues were read from since the last call, as a bit mask.
     pub fn take_popped(&mut self) -> u64 {
         core::mem::take(&mut self.inputs.popped)
+    }
+
+    /// Ports that phits were handed to since the last call, as a bit mask.
+    pub fn take_pushed(&mut self) -> u64 {
+        core::mem::take(&mut self.columns.pushed)
     }
 
     /// Runs until nothing can move without new input.
@@ -215,10 +226,8 @@ impl Core {
     /// The next cycle in which something can move, if nothing arrives from outside.
     #[inline]
     pub fn next_cycle(&self) -> Option<u64> {
-        let active = self.inputs.ready[0]
-            | self.inputs.ready[1]
-            | self.rows.active
-            | self.columns.active;
+        let active =
+            self.inputs.ready[0] | self.inputs.ready[1] | self.rows.active | self.columns.active;
         if active != 0 {
             return Some(self.cycle);
         }
@@ -328,7 +337,10 @@ impl Core {
                 self.columns.wake(port);
                 self.counters.forward_progress_timeouts += 1;
                 let vc = Vc::from_index(vc);
-                self.events.push(RouterEvent::ForwardProgress { port: port as u8, vc });
+                self.events.push(RouterEvent::ForwardProgress {
+                    port: port as u8,
+                    vc,
+                });
             }
         }
         self.progress.next_check = next;

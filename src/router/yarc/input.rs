@@ -3,7 +3,9 @@
 //! A row bus carries one phit per cycle. Nobody else uses it, so the only choice is between the two
 //! virtual channels of the port; a phit is sent when its row buffer has a free place.
 
-use phitwire_framing::packet24::{hash_bits, head_adaptive, head_dest, head_hashed, head_source_routed};
+use phitwire_framing::packet24::{
+    hash_bits, head_adaptive, head_dest, head_hashed, head_source_routed,
+};
 use phitwire_framing::phit24::Phit;
 
 use super::core::{Core, Ports, SLOT_BODY, SLOT_KIND_MASK, SLOT_MASK_SHIFT, Slot, boxed, to_slot};
@@ -58,7 +60,11 @@ impl Inputs {
         Self {
             ready: [0; 2],
             popped: 0,
-            vcs: boxed(InputVc { visible: 0, flow: AT_HEAD, waits_for: NOTHING }),
+            vcs: boxed(InputVc {
+                visible: 0,
+                flow: AT_HEAD,
+                waits_for: NOTHING,
+            }),
             vc_turn: RoundRobin::new(),
             row_credits: boxed([ROW_BUFFER_PHITS; 8]),
             column_turn: boxed(MatrixArbiter::new()),
@@ -86,7 +92,10 @@ impl Inputs {
         let index = id.port() * 2 + id.vc();
         let credits = &mut self.row_credits[index][id.column()];
         *credits += 1;
-        debug_assert!(*credits <= ROW_BUFFER_PHITS, "a row credit was returned twice");
+        debug_assert!(
+            *credits <= ROW_BUFFER_PHITS,
+            "a row credit was returned twice"
+        );
         let state = &mut self.vcs[index];
         if usize::from(state.waits_for) == id.column() {
             state.waits_for = NOTHING;
@@ -97,7 +106,10 @@ impl Inputs {
     /// Places of row buffers that are not free.
     pub(super) fn row_places_taken(&self) -> u64 {
         let taken = |credits: &[u8; 8]| -> u64 {
-            credits.iter().map(|&c| u64::from(ROW_BUFFER_PHITS - c)).sum()
+            credits
+                .iter()
+                .map(|&c| u64::from(ROW_BUFFER_PHITS - c))
+                .sum()
         };
         self.row_credits.iter().map(taken).sum()
     }
@@ -114,10 +126,15 @@ impl Inputs {
         self.sleep(port, vc);
     }
 
-    /// Lets a channel look at its queue (or its side packet) again.
-    pub(super) fn wake(&mut self, port: usize, vc: usize) {
-        self.vcs[port * 2 + vc].waits_for = NOTHING;
-        self.ready[vc] |= 1 << port;
+    /// Lets a channel look again at its queue, or (`side`) at its side packet.
+    pub(super) fn wake(&mut self, port: usize, vc: usize, side: bool) {
+        let state = &mut self.vcs[port * 2 + vc];
+        state.waits_for = NOTHING;
+        if side || state.visible > 0 {
+            self.ready[vc] |= 1 << port;
+        } else {
+            self.sleep(port, vc);
+        }
     }
 }
 
@@ -142,11 +159,13 @@ impl Core {
     fn move_input<P: Ports>(&mut self, port: usize, vc: usize, io: &mut P) {
         let index = port * 2 + vc;
         let flow = self.inputs.vcs[index].flow;
-        if self.maintenance.side[vc] >> port & 1 != 0 && self.side_goes_first(port, vc, flow) {
+        if self.maintenance.side[vc] >> port & 1 != 0 && (flow == AT_HEAD || flow == GATHER) {
             return self.move_side(port, vc);
         }
         if flow < COLUMNS {
-            let Some(phit) = self.pop(port, vc, io) else { return self.ran_dry(port, vc) };
+            let Some(phit) = self.pop(port, vc, io) else {
+                return self.ran_dry(port, vc);
+            };
             let mut slot = to_slot(phit);
             if phit.is_head() {
                 self.counters.stray_heads += 1;
@@ -180,7 +199,11 @@ impl Core {
         let credits = &mut self.inputs.row_credits[port * 2 + vc][usize::from(column) % 8];
         debug_assert!(*credits > 0, "a phit was sent without a row credit");
         *credits -= 1;
-        self.rows.write(self.cycle, RowBufferId::new(port, vc, usize::from(column)), slot);
+        self.rows.write(
+            self.cycle,
+            RowBufferId::new(port, vc, usize::from(column)),
+            slot,
+        );
     }
 
     /// Bookkeeping after a phit was taken from the queue in the middle of a packet.
@@ -205,7 +228,9 @@ impl Core {
     /// long as it could not be carried out.
     #[inline]
     fn begin_packet<P: Ports>(&mut self, port: usize, vc: usize, io: &mut P) {
-        let Some(head) = io.front(port, vc) else { return self.ran_dry(port, vc) };
+        let Some(head) = io.front(port, vc) else {
+            return self.ran_dry(port, vc);
+        };
         if !head.is_head() {
             self.counters.headless_packets += 1;
             return self.move_without_row(port, vc, SWALLOW, io);
@@ -220,7 +245,11 @@ impl Core {
             destination: head_dest(content),
             adaptive,
             hashed,
-            hash_bits: if hashed && !adaptive { second_hash_bits(io, port, vc) } else { None },
+            hash_bits: if hashed && !adaptive {
+                second_hash_bits(io, port, vc)
+            } else {
+                None
+            },
         };
         let decision = match self.routes.get(port) {
             Some(Some(routes)) => routes.decide(request),
@@ -258,19 +287,26 @@ impl Core {
         if self.inputs.row_credits[port * 2 + vc][usize::from(column & 7)] == 0 {
             return self.inputs.wait_for(port, vc, column);
         }
-        let Some(phit) = self.pop(port, vc, io) else { return self.ran_dry(port, vc) };
+        let Some(phit) = self.pop(port, vc, io) else {
+            return self.ran_dry(port, vc);
+        };
         if adaptive {
             self.inputs.column_turn[port].grant(column);
             self.counters.adaptive_packets += 1;
         }
         self.inputs.vcs[port * 2 + vc].flow = column;
-        self.send_to_row(port, vc, column, to_slot(phit) | Slot::from(rows) << SLOT_MASK_SHIFT);
+        self.send_to_row(
+            port,
+            vc,
+            column,
+            to_slot(phit) | Slot::from(rows) << SLOT_MASK_SHIFT,
+        );
         self.after_pop(port, vc, phit);
     }
 
     /// Counts and reports a packet that has no way.
     #[cold]
-    fn refuse(&mut self, port: usize, destination: u16, why: Refusal) {
+    pub(super) fn refuse(&mut self, port: usize, destination: u16, why: Refusal) {
         let port = port as u8;
         self.events.push(match why {
             Refusal::Unroutable => {
@@ -298,7 +334,9 @@ impl Core {
         {
             return self.inputs.sleep(port, vc);
         }
-        let Some(phit) = self.pop(port, vc, io) else { return self.ran_dry(port, vc) };
+        let Some(phit) = self.pop(port, vc, io) else {
+            return self.ran_dry(port, vc);
+        };
         self.inputs.vcs[port * 2 + vc].flow = flow;
         self.after_pop(port, vc, phit);
         if flow == GATHER {
@@ -308,31 +346,29 @@ impl Core {
         }
     }
 
-    /// Whether the side packet of a channel is to be sent now: between packets of the queue.
-    #[cold]
-    fn side_goes_first(&self, port: usize, vc: usize, flow: u8) -> bool {
-        flow == AT_HEAD || self.maintenance.side_has_begun(port, vc)
-    }
-
-    /// Sends a phit of a maintenance packet that this router forwards or answers with.
+    /// Sends a phit of a maintenance packet that this router forwards or answers with. It goes between
+    /// packets of the queue, or while one is gathered, and is not interrupted.
     #[cold]
     fn move_side(&mut self, port: usize, vc: usize) {
         let Some((phit, column, rows)) = self.maintenance.side_front(port, vc) else {
             return self.inputs.sleep(port, vc);
         };
-        let index = port * 2 + vc;
-        if self.inputs.row_credits[index][usize::from(column & 7)] == 0 {
+        if self.inputs.row_credits[port * 2 + vc][usize::from(column & 7)] == 0 {
             return self.inputs.wait_for(port, vc, column);
         }
-        let mask = if phit.is_head() { Slot::from(rows) << SLOT_MASK_SHIFT } else { 0 };
+        let mask = if phit.is_head() {
+            Slot::from(rows) << SLOT_MASK_SHIFT
+        } else {
+            0
+        };
         self.send_to_row(port, vc, column, to_slot(phit) | mask);
-        // No wake-up by `arrived` may be taken for one of a waiting head while the packet flows.
-        self.inputs.vcs[index].flow = if phit.is_eop() { AT_HEAD } else { column };
         self.maintenance.side_advance(port, vc);
         if phit.is_eop() {
-            // The queue behind it, and a request that waited for the room, can go on.
-            self.inputs.wake(port, vc);
-            self.inputs.wake(port, 1 - vc);
+            // The queue behind it, and an end of packet that waited for the room, can go on.
+            for vc in 0..2 {
+                self.inputs
+                    .wake(port, vc, self.maintenance.side[vc] >> port & 1 != 0);
+            }
         }
     }
 }
@@ -341,5 +377,11 @@ impl Core {
 #[inline]
 fn second_hash_bits<P: Ports>(io: &P, port: usize, vc: usize) -> Option<u16> {
     // A packet cut short by an error may end right behind its head; any way will do for it.
-    io.second(port, vc).map(|phit| if phit.is_eop() { 0 } else { hash_bits(phit.content()) })
+    io.second(port, vc).map(|phit| {
+        if phit.is_eop() {
+            0
+        } else {
+            hash_bits(phit.content())
+        }
+    })
 }

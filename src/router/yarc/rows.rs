@@ -58,7 +58,12 @@ impl Rows {
         Self {
             active: 0,
             slots: boxed(0),
-            buffers: boxed(RowBuffer { head: 0, tail: 0, visible: 0, target: UNDECIDED }),
+            buffers: boxed(RowBuffer {
+                head: 0,
+                tail: 0,
+                visible: 0,
+                target: UNDECIDED,
+            }),
             requests: boxed(0),
             holders: boxed(u64::MAX),
             open: boxed(u64::MAX),
@@ -85,7 +90,10 @@ impl Rows {
     pub(super) fn arrived(&mut self, id: RowBufferId) {
         let buffer = &mut self.buffers[id.index()];
         buffer.visible += 1;
-        debug_assert!(usize::from(buffer.visible) <= ROW_SLOTS, "a row buffer overflowed");
+        debug_assert!(
+            usize::from(buffer.visible) <= ROW_SLOTS,
+            "a row buffer overflowed"
+        );
         if buffer.visible == 1 {
             self.request(id);
         }
@@ -97,7 +105,10 @@ impl Rows {
         let (subswitch, vc, row) = (id.subswitch(), id.vc(), id.row());
         let credits = &mut self.column_credits[subswitch * 2 + vc][row];
         *credits += 1;
-        debug_assert!(*credits <= COLUMN_BUFFER_PHITS, "a column credit was returned twice");
+        debug_assert!(
+            *credits <= COLUMN_BUFFER_PHITS,
+            "a column credit was returned twice"
+        );
         if *credits == 1 {
             let places = 0xff << (8 * row);
             self.open[subswitch * 2 + vc] |= places;
@@ -110,7 +121,10 @@ impl Rows {
     /// Places of column buffers that are not free.
     pub(super) fn column_places_taken(&self) -> u64 {
         let taken = |credits: &[u8; 8]| -> u64 {
-            credits.iter().map(|&c| u64::from(COLUMN_BUFFER_PHITS - c)).sum()
+            credits
+                .iter()
+                .map(|&c| u64::from(COLUMN_BUFFER_PHITS - c))
+                .sum()
         };
         self.column_credits.iter().map(taken).sum()
     }
@@ -134,7 +148,10 @@ impl Rows {
     fn choose_row(&mut self, id: RowBufferId) -> u8 {
         let head = usize::from(self.buffers[id.index()].head) % ROW_SLOTS;
         let slot = self.slots[id.index() * ROW_SLOTS + head];
-        debug_assert!(slot & SLOT_KIND_MASK == SLOT_HEAD, "a packet begins with its head");
+        debug_assert!(
+            slot & SLOT_KIND_MASK == SLOT_HEAD,
+            "a packet begins with its head"
+        );
         let rows = (slot >> SLOT_MASK_SHIFT) as u8;
         debug_assert!(rows != 0, "a head comes with its row mask");
         if rows & rows.wrapping_sub(1) == 0 {
@@ -179,11 +196,15 @@ impl Core {
             let step = outputs.trailing_zeros() / 8;
             outputs &= !(0xff << (8 * step));
             let row = ((step + first) & 7) as usize;
-            let lanes = [(requests >> (8 * row)) as u8 & unread, (responses >> (8 * row)) as u8 & unread];
+            let lanes = [
+                (requests >> (8 * row)) as u8 & unread,
+                (responses >> (8 * row)) as u8 & unread,
+            ];
             if lanes[0] | lanes[1] == 0 {
                 continue;
             }
-            let vc = self.rows.vc_turn[subswitch].arbitrate(row as u32, lanes[0] != 0, lanes[1] != 0);
+            let vc =
+                self.rows.vc_turn[subswitch].arbitrate(row as u32, lanes[0] != 0, lanes[1] != 0);
             let turn = self.rows.lane_turn[ColumnBufferId::new(subswitch, vc, row).index()];
             let lane = turn.pick(lanes[vc]);
             unread &= !(1 << lane);
@@ -210,7 +231,8 @@ impl Core {
             rows.open[index] &= !(0xff << (8 * row));
         }
         rows.freed.push(self.cycle, from.0);
-        self.columns.write(self.cycle, to, slot & !(0xff << SLOT_MASK_SHIFT));
+        self.columns
+            .write(self.cycle, to, slot & !(0xff << SLOT_MASK_SHIFT));
 
         let request = 1u64 << (8 * row + lane);
         let kind = slot & SLOT_KIND_MASK;
