@@ -13,6 +13,7 @@
 mod config;
 mod counters;
 mod event;
+pub mod impair;
 mod input_queue;
 mod lcb;
 
