@@ -9,7 +9,10 @@ use crate::router::yarc::registers::{PORTS, PortKind, RouteEntry, Subtree, TABLE
 pub const NO_PORT: u8 = 0xff;
 
 /// Every destination that 15 bits can name (paper, section 5.1: "the entire network").
-pub(super) const ENTIRE_NETWORK: Subtree = Subtree { location: 0, mask: 0x7fff };
+pub(super) const ENTIRE_NETWORK: Subtree = Subtree {
+    location: 0,
+    mask: 0x7fff,
+};
 
 /// Whether the deterministic hash can be mapped on so many ports: the chip calculates the exact
 /// modulus of 1 to 8, 10, 12, 14, 16, 20, 24, 28 and 32 only (paper, section 7.8.2).
@@ -54,8 +57,13 @@ pub fn computed_registers(topology: &Topology, wiring: &Wiring, router: u32) -> 
 pub(super) fn peers(topology: &Topology, wiring: &Wiring, router: u32) -> Vec<(Subtree, PortSet)> {
     let chip = wiring.chip_of(router);
     let mut peers: Vec<(Subtree, PortSet)> = Vec::new();
-    for port in wiring.ports_of_kind(topology, router, PortKind::Side).iter() {
-        let Some(Neighbour::Router(peer, _)) = wiring.neighbour(chip, port) else { continue };
+    for port in wiring
+        .ports_of_kind(topology, router, PortKind::Side)
+        .iter()
+    {
+        let Some(Neighbour::Router(peer, _)) = wiring.neighbour(chip, port) else {
+            continue;
+        };
         let subtree = wiring.router(topology, peer).subtree;
         match peers.iter_mut().find(|(known, _)| *known == subtree) {
             Some((_, ports)) => *ports = ports.with(port),
@@ -72,7 +80,10 @@ fn up_table(topology: &Topology, wiring: &Wiring, router: u32) -> [RouteEntry; T
     let up = (!up.is_empty()).then_some((ENTIRE_NETWORK, up));
     let entries = up.into_iter().chain(peers(topology, wiring, router));
     for (slot, (subtree, ports)) in table.iter_mut().zip(entries) {
-        *slot = RouteEntry { subtree, ports: ports.bits() };
+        *slot = RouteEntry {
+            subtree,
+            ports: ports.bits(),
+        };
     }
     table
 }
@@ -81,11 +92,15 @@ fn up_table(topology: &Topology, wiring: &Wiring, router: u32) -> [RouteEntry; T
 fn children(topology: &Topology, wiring: &Wiring, router: u32) -> Vec<(Subtree, Vec<u8>)> {
     let chip = wiring.chip_of(router);
     let mut children: Vec<(Subtree, Vec<u8>)> = Vec::new();
-    for port in wiring.ports_of_kind(topology, router, PortKind::Down).iter() {
+    for port in wiring
+        .ports_of_kind(topology, router, PortKind::Down)
+        .iter()
+    {
         let subtree = match wiring.neighbour(chip, port) {
-            Some(Neighbour::Processor(p)) => {
-                Subtree { location: topology.processors[p as usize].number, mask: 0 }
-            }
+            Some(Neighbour::Processor(p)) => Subtree {
+                location: topology.processors[p as usize].number,
+                mask: 0,
+            },
             Some(Neighbour::Router(child, _)) => wiring.router(topology, child).subtree,
             None => continue,
         };
@@ -141,7 +156,10 @@ mod tests {
     #[test]
     fn port_counts_are_those_of_the_paper() {
         let supported: Vec<u32> = (0..70).filter(|&n| supported_port_count(n)).collect();
-        assert_eq!(supported, [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32]);
+        assert_eq!(
+            supported,
+            [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32]
+        );
         assert_eq!(supported_below(0), 0);
         assert_eq!(supported_below(13), 12);
         assert_eq!(supported_below(64), 32);

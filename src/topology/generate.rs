@@ -3,15 +3,17 @@
 use core::fmt;
 use core::str::FromStr;
 
+use phitwire_framing::lanes::Permutation;
 use thiserror::Error;
 
 use super::computed::{computed_registers, supported_below};
 use super::model::{
-    Cable, Chip, End, LaneRate, Link, MAX_PROCESSORS, MAX_SLICES, NodeRef, Processor,
-    RouterRegisters, Settings, Topology, VirtualRouter,
+    Chip, End, Link, MAX_PROCESSORS, MAX_SLICES, NodeRef, Processor, RouterRegisters, Settings,
+    Topology, VirtualRouter,
 };
 use super::ports::PortSet;
 use super::wiring::Wiring;
+use crate::link::LaneRate;
 use crate::router::yarc::registers::{PORTS, RouteEntry, Subtree, TABLE_ENTRIES};
 
 /// Peer subtrees that sidelinks can join: one table entry per peer (paper, sections 2.2 and 5.1).
@@ -27,12 +29,30 @@ pub struct Rank {
 impl Rank {
     /// Every class, smallest first.
     pub const ALL: [Self; 6] = [
-        Self { level: 1, side: false },
-        Self { level: 1, side: true },
-        Self { level: 2, side: false },
-        Self { level: 2, side: true },
-        Self { level: 3, side: false },
-        Self { level: 3, side: true },
+        Self {
+            level: 1,
+            side: false,
+        },
+        Self {
+            level: 1,
+            side: true,
+        },
+        Self {
+            level: 2,
+            side: false,
+        },
+        Self {
+            level: 2,
+            side: true,
+        },
+        Self {
+            level: 3,
+            side: false,
+        },
+        Self {
+            level: 3,
+            side: true,
+        },
     ];
 
     /// The highest rank of routers, 1 to 3.
@@ -78,7 +98,11 @@ impl Taper {
 
     /// `kept` links of every `of`; `None` unless `0 < kept <= of`.
     pub const fn new(kept: u32, of: u32) -> Option<Self> {
-        if kept > 0 && kept <= of { Some(Self { kept, of }) } else { None }
+        if kept > 0 && kept <= of {
+            Some(Self { kept, of })
+        } else {
+            None
+        }
     }
 
     /// How many of `links` are kept: at least one, and a count that the hash supports.
@@ -102,7 +126,9 @@ impl FromStr for Taper {
             let rest = rest.trim_end_matches('0');
             let of = 10u32.checked_pow(rest.len() as u32).ok_or_else(bad)?;
             let digits = if rest.is_empty() { 0 } else { number(rest)? };
-            let kept = number(whole)?.checked_mul(of).and_then(|k| k.checked_add(digits));
+            let kept = number(whole)?
+                .checked_mul(of)
+                .and_then(|k| k.checked_add(digits));
             (kept.ok_or_else(bad)?, of)
         };
         Self::new(kept, of).ok_or_else(bad)
@@ -203,7 +229,9 @@ pub enum SpecError {
         subtree: u32,
     },
     /// A router would need more ports than it has.
-    #[error("a rank-{rank} router would need {down} downlinks and {up} {kind}, but has {radix} ports")]
+    #[error(
+        "a rank-{rank} router would need {down} downlinks and {up} {kind}, but has {radix} ports"
+    )]
     TooManyPorts {
         /// Rank of the router.
         rank: u8,
@@ -252,7 +280,11 @@ struct Plan {
 }
 
 fn within(what: &'static str, value: u32, ok: bool, range: &'static str) -> Result<(), SpecError> {
-    if ok { Ok(()) } else { Err(SpecError::OutOfRange { what, value, range }) }
+    if ok {
+        Ok(())
+    } else {
+        Err(SpecError::OutOfRange { what, value, range })
+    }
 }
 
 impl BlackwidowSpec {
@@ -291,15 +323,45 @@ impl BlackwidowSpec {
     }
 
     fn plan(&self) -> Result<Plan, SpecError> {
-        let Self { processors, subtree, virtual_radix: radix, .. } = *self;
-        within("the number of processors", processors, (1..=MAX_PROCESSORS).contains(&processors), "1 to 32768")?;
-        within("processors per subtree", subtree, (1..=32).contains(&subtree), "1 to 32")?;
+        let Self {
+            processors,
+            subtree,
+            virtual_radix: radix,
+            ..
+        } = *self;
+        within(
+            "the number of processors",
+            processors,
+            (1..=MAX_PROCESSORS).contains(&processors),
+            "1 to 32768",
+        )?;
+        within(
+            "processors per subtree",
+            subtree,
+            (1..=32).contains(&subtree),
+            "1 to 32",
+        )?;
         let slices = u32::from(self.slices);
-        within("the number of slices", slices, (1..=u32::from(MAX_SLICES)).contains(&slices), "1 to 4")?;
-        within("the virtual radix", radix, (4..=PORTS as u32).contains(&radix), "4 to 64")?;
+        within(
+            "the number of slices",
+            slices,
+            (1..=u32::from(MAX_SLICES)).contains(&slices),
+            "1 to 4",
+        )?;
+        within(
+            "the virtual radix",
+            radix,
+            (4..=PORTS as u32).contains(&radix),
+            "4 to 64",
+        )?;
         let parallel = self.parallel;
         let ok = parallel.is_power_of_two() && parallel <= 32;
-        within("the number of parallel links", parallel, ok, "1, 2, 4, 8, 16 or 32")?;
+        within(
+            "the number of parallel links",
+            parallel,
+            ok,
+            "1, 2, 4, 8, 16 or 32",
+        )?;
         let r1 = processors.div_ceil(subtree);
         let rank = match self.rank {
             Some(rank) => rank,
@@ -311,13 +373,32 @@ impl BlackwidowSpec {
             2 if !rank.side => r1,
             _ => self.group.unwrap_or(half),
         };
-        within("the number of subtrees per group", group, group >= 1, "at least 1")?;
+        within(
+            "the number of subtrees per group",
+            group,
+            group >= 1,
+            "at least 1",
+        )?;
         let r2 = r1.div_ceil(group);
-        let group3 = if rank.side && rank.level == 3 { radix / 2 } else { r2 };
+        let group3 = if rank.side && rank.level == 3 {
+            radix / 2
+        } else {
+            r2
+        };
         let r3 = r2.div_ceil(group3);
         let stride = subtree.next_power_of_two();
-        let mut plan =
-            Plan { rank, r1, group, r2, group3, r3, up1: 0, v2: 0, up2: 0, stride };
+        let mut plan = Plan {
+            rank,
+            r1,
+            group,
+            r2,
+            group3,
+            r3,
+            up1: 0,
+            v2: 0,
+            up2: 0,
+            stride,
+        };
         self.fits(&plan)?;
         self.provision(&mut plan)?;
         let last = plan.number(subtree, processors - 1);
@@ -359,9 +440,20 @@ impl BlackwidowSpec {
             (_, false) => (r2s, 1, radix, plan.r2),
             (_, true) => (r3s, 2, MAX_PEERS + 1, plan.r3),
         };
-        let remedy = if wanted > most { "higher rank" } else { "lower rank" };
+        let remedy = if wanted > most {
+            "higher rank"
+        } else {
+            "lower rank"
+        };
         if !(least..=most).contains(&wanted) {
-            return Err(SpecError::WrongRank { rank: plan.rank, what, least, most, wanted, remedy });
+            return Err(SpecError::WrongRank {
+                rank: plan.rank,
+                what,
+                least,
+                most,
+                wanted,
+                remedy,
+            });
         }
         if (plan.rank.level, plan.rank.side) > (2, false) && plan.group > half {
             return Err(SpecError::WrongRank {
@@ -381,16 +473,37 @@ impl BlackwidowSpec {
         let ports = PORTS as u32;
         let Rank { level, side } = plan.rank;
         let wanted = self.uplinks.unwrap_or(self.subtree);
-        within("the number of uplinks", wanted, (1..=ports).contains(&wanted), "1 to 64")?;
+        within(
+            "the number of uplinks",
+            wanted,
+            (1..=ports).contains(&wanted),
+            "1 to 64",
+        )?;
         let room = |rank, down: u32, up: u32, kind, radix| {
-            let error = SpecError::TooManyPorts { rank, down, up, kind, radix };
-            if down + up <= radix { Ok(()) } else { Err(error) }
+            let error = SpecError::TooManyPorts {
+                rank,
+                down,
+                up,
+                kind,
+                radix,
+            };
+            if down + up <= radix {
+                Ok(())
+            } else {
+                Err(error)
+            }
         };
         match (level, side) {
             (1, false) => return Ok(()),
             (1, true) => {
                 plan.up1 = self.taper[0].apply(wanted / (plan.r1 - 1));
-                return room(1, self.subtree, plan.up1 * (plan.r1 - 1), "sidelinks", ports);
+                return room(
+                    1,
+                    self.subtree,
+                    plan.up1 * (plan.r1 - 1),
+                    "sidelinks",
+                    ports,
+                );
             }
             _ => {}
         }
@@ -404,7 +517,11 @@ impl BlackwidowSpec {
             (2, true) => self.taper[1].apply(down2 / (plan.r2 - 1)),
             _ => self.taper[1].apply(down2),
         };
-        let up2 = if level == 2 { plan.up2 * plan.r2.saturating_sub(1) } else { plan.up2 };
+        let up2 = if level == 2 {
+            plan.up2 * plan.r2.saturating_sub(1)
+        } else {
+            plan.up2
+        };
         let kind = if level == 2 { "sidelinks" } else { "uplinks" };
         room(2, down2, up2, kind, self.virtual_radix)
     }
@@ -453,11 +570,17 @@ struct Slot {
 
 impl Slot {
     fn down(self, n: u32) -> End {
-        End { node: NodeRef::Chip(self.chip), port: self.first_down + n as u8 }
+        End {
+            node: NodeRef::Chip(self.chip),
+            port: self.first_down + n as u8,
+        }
     }
 
     fn up(self, n: u32) -> End {
-        End { node: NodeRef::Chip(self.chip), port: self.first_up + n as u8 }
+        End {
+            node: NodeRef::Chip(self.chip),
+            port: self.first_up + n as u8,
+        }
     }
 }
 
@@ -465,13 +588,20 @@ impl Builder<'_> {
     fn processors(&mut self) {
         for index in 0..self.spec.processors {
             let number = self.plan.number(self.spec.subtree, index) as u16;
-            self.topology.processors.push(Processor { name: format!("nic{number}"), number });
+            self.topology.processors.push(Processor {
+                name: format!("nic{number}"),
+                number,
+            });
         }
     }
 
     fn slice(&mut self, slice: u8) -> Result<(), SpecError> {
         let (plan, subtree) = (self.plan, self.spec.subtree);
-        let side1 = if plan.rank == Rank::ALL[1] { plan.r1 - 1 } else { 1 };
+        let side1 = if plan.rank == Rank::ALL[1] {
+            plan.r1 - 1
+        } else {
+            1
+        };
         let r1: Vec<Slot> = (0..plan.r1)
             .map(|i| {
                 let range = (plan.first_of_r1(i), plan.stride);
@@ -481,7 +611,10 @@ impl Builder<'_> {
         let rate = self.spec.settings.rate;
         for index in 0..self.spec.processors {
             let down = r1[(index / subtree) as usize].down(index % subtree);
-            let nic = End { node: NodeRef::Processor(index), port: slice };
+            let nic = End {
+                node: NodeRef::Processor(index),
+                port: slice,
+            };
             self.link(nic, down, rate);
         }
         if plan.rank == Rank::ALL[1] {
@@ -537,7 +670,13 @@ impl Builder<'_> {
         };
         if plan.group3 + sides > radix {
             let (down, up, kind) = (plan.group3, sides, "sidelinks");
-            return Err(SpecError::TooManyPorts { rank: 3, down, up, kind, radix });
+            return Err(SpecError::TooManyPorts {
+                rank: 3,
+                down,
+                up,
+                kind,
+                radix,
+            });
         }
         let r3: Vec<Vec<Slot>> = (0..plan.r3)
             .map(|g| {
@@ -575,20 +714,34 @@ impl Builder<'_> {
         (first, size): (u32, u32),
         ups: u32,
     ) -> Vec<Slot> {
-        let middle = if ups <= radix - radix / 2 { radix / 2 } else { radix - ups };
+        let middle = if ups <= radix - radix / 2 {
+            radix / 2
+        } else {
+            radix - ups
+        };
         let per_chip = PORTS as u32 / radix;
-        let subtree = Subtree { location: first as u16, mask: (size - 1) as u16 };
+        let subtree = Subtree {
+            location: first as u16,
+            mask: (size - 1) as u16,
+        };
         let mut slots = Vec::with_capacity(count as usize);
         for v in 0..count {
             let within = v % per_chip;
             if within == 0 {
                 let name = self.chip_name(slice, rank);
-                self.topology.chips.push(Chip { name, routers: Vec::new() });
+                self.topology.chips.push(Chip {
+                    name,
+                    routers: Vec::new(),
+                });
             }
             let chip = self.topology.chips.len() as u32 - 1;
             let base = (within * radix) as u8;
             let ports = PortSet::range(base, radix as u8);
-            let node = self.topology.chips.last_mut().expect("a chip was just added");
+            let node = self
+                .topology
+                .chips
+                .last_mut()
+                .expect("a chip was just added");
             let name = match per_chip {
                 1 => node.name.clone(),
                 _ => format!("{}{}", node.name, char::from(b'a' + within as u8)),
@@ -601,7 +754,11 @@ impl Builder<'_> {
                 subtree,
                 registers: blank_registers(),
             });
-            slots.push(Slot { chip, first_down: base, first_up: base + middle as u8 });
+            slots.push(Slot {
+                chip,
+                first_down: base,
+                first_up: base + middle as u8,
+            });
         }
         slots
     }
@@ -612,8 +769,14 @@ impl Builder<'_> {
             1 => format!("r{rank}-"),
             _ => format!("s{slice}-r{rank}-"),
         };
-        let last = self.topology.chips.last().and_then(|c| c.name.strip_prefix(&prefix));
-        let number = last.and_then(|n| n.parse::<u32>().ok()).map_or(0, |n| n + 1);
+        let last = self
+            .topology
+            .chips
+            .last()
+            .and_then(|c| c.name.strip_prefix(&prefix));
+        let number = last
+            .and_then(|n| n.parse::<u32>().ok())
+            .map_or(0, |n| n + 1);
         format!("{prefix}{number}")
     }
 
@@ -630,11 +793,20 @@ impl Builder<'_> {
     }
 
     fn router_link(&mut self, a: End, b: End) {
-        self.link(a, b, self.spec.router_rate.unwrap_or(self.spec.settings.rate));
+        self.link(
+            a,
+            b,
+            self.spec.router_rate.unwrap_or(self.spec.settings.rate),
+        );
     }
 
     fn link(&mut self, a: End, b: End, rate: LaneRate) {
-        self.topology.links.push(Link { a, b, rate, cable: Cable::STRAIGHT });
+        self.topology.links.push(Link {
+            a,
+            b,
+            rate,
+            cable: Permutation::IDENTITY,
+        });
     }
 }
 

@@ -157,7 +157,11 @@ impl Mistake {
 impl fmt::Display for Mistake {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} [{}]", self.message, self.kind.code())?;
-        if self.help.is_empty() { Ok(()) } else { write!(f, "; {}", self.help) }
+        if self.help.is_empty() {
+            Ok(())
+        } else {
+            write!(f, "; {}", self.help)
+        }
     }
 }
 
@@ -217,11 +221,19 @@ impl Problems {
             .into_iter()
             .map(|mistake| {
                 let mut labels = vec![labelled(&mistake.place, &mistake.label)];
-                labels.extend(mistake.other.as_ref().map(|(place, label)| labelled(place, label)));
+                labels.extend(
+                    mistake
+                        .other
+                        .as_ref()
+                        .map(|(place, label)| labelled(place, label)),
+                );
                 Located { mistake, labels }
             })
             .collect();
-        Self { source: NamedSource::new(file, text.to_owned()), located }
+        Self {
+            source: NamedSource::new(file, text.to_owned()),
+            located,
+        }
     }
 
     /// The mistakes, in the order of the text.
@@ -234,7 +246,10 @@ impl Problems {
         let mut lines = String::new();
         for (i, mistake) in self.mistakes().enumerate() {
             let (line, column) = self.line_and_column(i);
-            lines.push_str(&format!("{}:{line}:{column}: {mistake}\n", self.source.name()));
+            lines.push_str(&format!(
+                "{}:{line}:{column}: {mistake}\n",
+                self.source.name()
+            ));
         }
         lines
     }
@@ -259,7 +274,12 @@ impl Problems {
 impl fmt::Display for Problems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let s = if self.located.len() == 1 { "" } else { "s" };
-        write!(f, "{}: {} mistake{s}", self.source.name(), self.located.len())
+        write!(
+            f,
+            "{}: {} mistake{s}",
+            self.source.name(),
+            self.located.len()
+        )
     }
 }
 

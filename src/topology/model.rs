@@ -1,9 +1,9 @@
 //! What a network consists of.
 
-use core::fmt;
-use core::str::FromStr;
+use phitwire_framing::lanes::Permutation;
 
 use super::ports::PortSet;
+use crate::link::LaneRate;
 use crate::router::yarc::registers::{PORTS, PortKind, RouteEntry, Subtree, TABLE_ENTRIES};
 
 /// Destinations that the 15-bit field of a head phit can name (paper, section 5.1).
@@ -97,68 +97,40 @@ pub enum Clock {
     },
 }
 
-/// Signalling rate of one lane (paper, section 4.4). A link has three lanes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum LaneRate {
-    /// 6.25 Gb/s: 18.75 Gb/s per link.
-    G6_25,
-    /// 5 Gb/s.
-    G5_0,
-    /// 3.125 Gb/s: half of 6.25.
-    G3_125,
-    /// 2.5 Gb/s: half of 5.
-    G2_5,
-    /// 1.5625 Gb/s: a quarter of 6.25.
-    G1_5625,
-    /// 1.25 Gb/s: a quarter of 5.
-    G1_25,
+/// The rates of the SerDes (paper, section 4.4) as descriptions write them, in Gb/s.
+const RATES: [(&str, LaneRate); 6] = [
+    ("6.25", LaneRate::G6_25),
+    ("5.0", LaneRate::G5_0),
+    ("3.125", LaneRate::G3_125),
+    ("2.5", LaneRate::G2_5),
+    ("1.5625", LaneRate::G1_5625),
+    ("1.25", LaneRate::G1_25),
+];
+
+/// A lane rate in Gb/s, such as `3.125`.
+pub fn rate_text(rate: LaneRate) -> &'static str {
+    RATES
+        .iter()
+        .find(|(_, known)| *known == rate)
+        .map_or("?", |(text, _)| *text)
 }
 
-impl LaneRate {
-    /// Every rate, fastest first.
-    pub const ALL: [Self; 6] =
-        [Self::G6_25, Self::G5_0, Self::G3_125, Self::G2_5, Self::G1_5625, Self::G1_25];
-
-    /// The rate in units of 100 kb/s.
-    pub const fn hundred_kbps(self) -> u32 {
-        match self {
-            Self::G6_25 => 62_500,
-            Self::G5_0 => 50_000,
-            Self::G3_125 => 31_250,
-            Self::G2_5 => 25_000,
-            Self::G1_5625 => 15_625,
-            Self::G1_25 => 12_500,
-        }
-    }
-}
-
-impl fmt::Display for LaneRate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::G6_25 => "6.25",
-            Self::G5_0 => "5.0",
-            Self::G3_125 => "3.125",
-            Self::G2_5 => "2.5",
-            Self::G1_5625 => "1.5625",
-            Self::G1_25 => "1.25",
-        })
-    }
-}
-
-impl FromStr for LaneRate {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        // 6.250 and 5 mean what they say; nothing is rounded.
-        let plain = |s: &str| match s.split_once('.') {
-            Some((whole, rest)) => (whole.to_owned(), rest.trim_end_matches('0').to_owned()),
-            None => (s.to_owned(), String::new()),
-        };
-        let wanted = plain(text.trim());
-        Self::ALL.into_iter().find(|r| plain(&r.to_string()) == wanted).ok_or_else(|| {
-            format!("`{text}` is no lane rate: 6.25, 5.0, 3.125, 2.5, 1.5625 or 1.25 (Gb/s)")
-        })
-    }
+/// The lane rate of so many Gb/s; nothing is rounded.
+///
+/// # Errors
+/// A message that names the rates there are.
+pub fn parse_rate(text: &str) -> Result<LaneRate, String> {
+    // 6.250 and 5 mean what they say.
+    let plain = |s: &str| match s.split_once('.') {
+        Some((whole, rest)) => (whole.to_owned(), rest.trim_end_matches('0').to_owned()),
+        None => (s.to_owned(), String::new()),
+    };
+    let wanted = plain(text.trim());
+    let found = RATES.iter().find(|(known, _)| plain(known) == wanted);
+    found.map(|(_, rate)| *rate).ok_or_else(|| {
+        let all: Vec<&str> = RATES.iter().map(|(text, _)| *text).collect();
+        format!("{text} Gb/s is no lane rate: {}", all.join(", "))
+    })
 }
 
 /// One processor and its network interface.
@@ -221,13 +193,21 @@ impl RouterRegisters {
     /// The entry that decides the way up or over to `destination`: the matching one with the
     /// highest index (section 5.1).
     pub fn entry_for(&self, destination: u16) -> Option<(usize, &RouteEntry)> {
-        let used = self.table.iter().enumerate().rev().filter(|(_, e)| e.ports != 0);
-        used.into_iter().find(|(_, e)| e.subtree.contains(destination))
+        let used = self
+            .table
+            .iter()
+            .enumerate()
+            .rev()
+            .filter(|(_, e)| e.ports != 0);
+        used.into_iter()
+            .find(|(_, e)| e.subtree.contains(destination))
     }
 
     /// Physical port of the way down to `destination`; `None` where the map names none.
     pub fn down_port(&self, destination: u16) -> Option<u8> {
-        let shifted = destination.checked_shr(u32::from(self.down_shift)).unwrap_or(0);
+        let shifted = destination
+            .checked_shr(u32::from(self.down_shift))
+            .unwrap_or(0);
         let port = *self.port_map.get(usize::from(shifted & self.down_mask))?;
         (usize::from(port) < PORTS).then_some(port)
     }
@@ -260,35 +240,9 @@ pub struct Link {
     pub b: End,
     /// Rate of each lane.
     pub rate: LaneRate,
-    /// How the lanes are wired.
-    pub cable: Cable,
-}
-
-/// Lane order and polarity of a cable, which channel initialisation has to find (section 4.4).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cable {
-    /// Where each lane of the sender arrives at the receiver.
-    pub order: [u8; 3],
-    /// Which lanes arrive with their polarity swapped.
-    pub invert: [bool; 3],
-}
-
-impl Cable {
-    /// A cable that arrives as it left.
-    pub const STRAIGHT: Self = Self { order: [0, 1, 2], invert: [false; 3] };
-
-    /// Whether every sender's lane arrives on a lane of its own.
-    pub fn is_permutation(&self) -> bool {
-        let mut order = self.order;
-        order.sort_unstable();
-        order == [0, 1, 2]
-    }
-}
-
-impl Default for Cable {
-    fn default() -> Self {
-        Self::STRAIGHT
-    }
+    /// Lane order and polarity, the same in both directions, which channel initialisation has to
+    /// find (section 4.4).
+    pub cable: Permutation,
 }
 
 impl Link {
@@ -330,7 +284,10 @@ impl Topology {
 
     /// Every virtual router with the index of its chip.
     pub fn routers(&self) -> impl Iterator<Item = (usize, &VirtualRouter)> {
-        self.chips.iter().enumerate().flat_map(|(c, chip)| chip.routers.iter().map(move |r| (c, r)))
+        self.chips
+            .iter()
+            .enumerate()
+            .flat_map(|(c, chip)| chip.routers.iter().map(move |r| (c, r)))
     }
 
     /// Where the link of `end` leads, seen from `end`: by rank, a processor being below all routers
@@ -359,8 +316,15 @@ impl Topology {
 /// The smallest aligned subtree that holds the processor numbers `first..=last`.
 pub(super) fn subtree_of_range(first: u16, last: u16) -> Subtree {
     let differing = first ^ last;
-    let mask = if differing == 0 { 0 } else { (1u32 << (16 - differing.leading_zeros())) - 1 };
-    Subtree { location: first & !(mask as u16), mask: mask as u16 }
+    let mask = if differing == 0 {
+        0
+    } else {
+        (1u32 << (16 - differing.leading_zeros())) - 1
+    };
+    Subtree {
+        location: first & !(mask as u16),
+        mask: mask as u16,
+    }
 }
 
 /// First and last processor number of a subtree with a contiguous mask.

@@ -72,7 +72,11 @@ impl PortSet {
     /// The set with `port` added; a port that no chip has is left out.
     #[must_use]
     pub const fn with(self, port: u8) -> Self {
-        if (port as usize) < PORTS { Self(self.0 | 1 << port) } else { self }
+        if (port as usize) < PORTS {
+            Self(self.0 | 1 << port)
+        } else {
+            self
+        }
     }
 
     /// Ports in ascending order.
@@ -92,8 +96,10 @@ impl PortSet {
     /// # Errors
     /// A [`PortSetError`] that names the part of the text that cannot be understood.
     pub fn parse(text: &str) -> Result<Self, PortSetError> {
-        let number =
-            |s: &str| s.parse::<u32>().map_err(|_| PortSetError::NotANumber(s.trim().to_owned()));
+        let number = |s: &str| {
+            s.parse::<u32>()
+                .map_err(|_| PortSetError::NotANumber(s.trim().to_owned()))
+        };
         let mut set = Self::EMPTY;
         for part in text.split(',').map(str::trim).filter(|p| !p.is_empty()) {
             let (first, last) = match part.split_once('-') {
@@ -130,7 +136,11 @@ impl fmt::Display for PortSet {
                 _ => write!(f, "{separator}{first}-{last}")?,
             }
             separator = ", ";
-            left = if last == 63 { 0 } else { left & (u64::MAX << (last + 1)) };
+            left = if last == 63 {
+                0
+            } else {
+                left & (u64::MAX << (last + 1))
+            };
         }
         Ok(())
     }
@@ -143,11 +153,17 @@ mod tests {
 
     #[test]
     fn texts_that_are_no_port_sets_say_why() {
-        assert_eq!(PortSet::parse("0-x"), Err(PortSetError::NotANumber("x".into())));
+        assert_eq!(
+            PortSet::parse("0-x"),
+            Err(PortSetError::NotANumber("x".into()))
+        );
         assert_eq!(PortSet::parse("60-64"), Err(PortSetError::OutOfRange(64)));
         assert_eq!(PortSet::parse("7-3"), Err(PortSetError::Backwards(7, 3)));
         assert_eq!(PortSet::parse("1,1"), Err(PortSetError::Twice(1)));
-        assert_eq!(PortSet::parse("-1"), Err(PortSetError::NotANumber(String::new())));
+        assert_eq!(
+            PortSet::parse("-1"),
+            Err(PortSetError::NotANumber(String::new()))
+        );
     }
 
     #[test]

@@ -87,7 +87,9 @@ impl Topology {
         slice: u8,
         mut choose: impl FnMut(PortSet) -> u8,
     ) -> Result<Vec<Hop>, RouteFailure> {
-        let start = wiring.injection(self, source, slice).ok_or(RouteFailure::NoInjection)?;
+        let start = wiring
+            .injection(self, source, slice)
+            .ok_or(RouteFailure::NoInjection)?;
         let (mut router, mut input) = start;
         let mut hops = Vec::new();
         while hops.len() < MOST_HOPS {
@@ -104,7 +106,11 @@ impl Topology {
             if !me.registers.exit_mask.contains(output) {
                 return Err(RouteFailure::Exit(router, output));
             }
-            hops.push(Hop { router, input, output });
+            hops.push(Hop {
+                router,
+                input,
+                output,
+            });
             match wiring.neighbour(chip, output) {
                 None => return Err(RouteFailure::NoLink(router, output)),
                 Some(Neighbour::Router(next, port)) => (router, input) = (next, port),
@@ -120,6 +126,9 @@ impl Topology {
 
     /// The name of a router's port as links write it, `CHIP:PORT`.
     pub(super) fn port_name(&self, wiring: &Wiring, router: u32, port: u8) -> String {
-        self.end_name(End { node: NodeRef::Chip(wiring.chip_of(router)), port })
+        self.end_name(End {
+            node: NodeRef::Chip(wiring.chip_of(router)),
+            port,
+        })
     }
 }

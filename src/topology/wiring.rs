@@ -75,9 +75,9 @@ impl Wiring {
                 Some(Neighbour::Processor(p))
             }
             NodeRef::Processor(_) => None,
-            NodeRef::Chip(_) => {
-                self.router_at(other).map(|router| Neighbour::Router(router, other.port))
-            }
+            NodeRef::Chip(_) => self
+                .router_at(other)
+                .map(|router| Neighbour::Router(router, other.port)),
         };
         match end.node {
             NodeRef::Processor(p) => {
@@ -101,13 +101,18 @@ impl Wiring {
     }
 
     fn slot(&self, end: End) -> Option<usize> {
-        let NodeRef::Chip(chip) = end.node else { return None };
+        let NodeRef::Chip(chip) = end.node else {
+            return None;
+        };
         let slot = chip as usize * PORTS + usize::from(end.port);
         (usize::from(end.port) < PORTS && slot < self.ports.len()).then_some(slot)
     }
 
     fn entry(&self, chip: u32, port: u8) -> Option<&PortEntry> {
-        let entry = &self.ports[self.slot(End { node: NodeRef::Chip(chip), port })?];
+        let entry = &self.ports[self.slot(End {
+            node: NodeRef::Chip(chip),
+            port,
+        })?];
         (entry.link != NONE).then_some(entry)
     }
 
@@ -165,14 +170,20 @@ impl Wiring {
 
     /// Link by which a processor is connected to a slice.
     pub fn injection_link(&self, processor: u32, slice: u8) -> Option<u32> {
-        let link = *self.injection.get(processor as usize)?.get(usize::from(slice))?;
+        let link = *self
+            .injection
+            .get(processor as usize)?
+            .get(usize::from(slice))?;
         (link != NONE).then_some(link)
     }
 
     /// The router, and its port, on which a processor hangs in a slice.
     pub fn injection(&self, topology: &Topology, processor: u32, slice: u8) -> Option<(u32, u8)> {
         let link = &topology.links[self.injection_link(processor, slice)? as usize];
-        let end = End { node: NodeRef::Processor(processor), port: slice };
+        let end = End {
+            node: NodeRef::Processor(processor),
+            port: slice,
+        };
         let far = link.other(end)?;
         Some((self.router_at(far)?, far.port))
     }

@@ -38,8 +38,10 @@ pub(super) fn check(
             Vertex::Turn => None,
         })
         .collect();
-    let names: Vec<String> =
-        channels.iter().map(|&(router, port)| topology.port_name(wiring, router, port)).collect();
+    let names: Vec<String> = channels
+        .iter()
+        .map(|&(router, port)| topology.port_name(wiring, router, port))
+        .collect();
     let (first, _) = *channels.first()?;
     let (chip, router) = wiring.place_of(first);
     let place = named_entry(topology, wiring, &channels).unwrap_or(Place::Router(chip, router));
@@ -69,7 +71,11 @@ fn named_entry(topology: &Topology, wiring: &Wiring, channels: &[(u32, u8)]) -> 
         let (chip, router) = wiring.place_of(number);
         Some((index, Place::Entry(chip, router, index as u8)))
     };
-    channels.iter().filter_map(highest).max_by_key(|(index, _)| *index).map(|(_, place)| place)
+    channels
+        .iter()
+        .filter_map(highest)
+        .max_by_key(|(index, _)| *index)
+        .map(|(_, place)| place)
 }
 
 fn dependencies(wiring: &Wiring, waits_for: &[[u64; PORTS]]) -> DiGraph<Vertex, ()> {
@@ -105,12 +111,17 @@ fn dependencies(wiring: &Wiring, waits_for: &[[u64; PORTS]]) -> DiGraph<Vertex, 
 /// The vertices of a shortest circle through the first vertex of the smallest knot.
 fn shortest_circle(graph: &DiGraph<Vertex, ()>) -> Vec<NodeIndex> {
     let knots = kosaraju_scc(graph);
-    let Some(knot) = knots.iter().filter(|knot| knot.len() > 1).min_by_key(|knot| knot.len())
+    let Some(knot) = knots
+        .iter()
+        .filter(|knot| knot.len() > 1)
+        .min_by_key(|knot| knot.len())
     else {
         return Vec::new();
     };
     let inside: BTreeSet<NodeIndex> = knot.iter().copied().collect();
-    let Some(&start) = inside.first() else { return Vec::new() };
+    let Some(&start) = inside.first() else {
+        return Vec::new();
+    };
     let mut before: BTreeMap<NodeIndex, NodeIndex> = BTreeMap::new();
     let mut queue = VecDeque::from([start]);
     while let Some(vertex) = queue.pop_front() {

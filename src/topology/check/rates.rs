@@ -1,8 +1,9 @@
 //! One rate per octant (paper, section 4.4).
 
+use crate::link::LaneRate;
 use crate::router::yarc::registers::PORTS;
 use crate::topology::mistake::{Mistake, MistakeKind, Place};
-use crate::topology::model::{LaneRate, NodeRef, Topology};
+use crate::topology::model::{NodeRef, Topology, rate_text};
 
 /// Tiles that share three SerDes macros: 24 lanes. Which tiles they are is shown by a figure only;
 /// here they are ports 8k to 8k+7.
@@ -14,10 +15,14 @@ pub(super) fn check(topology: &Topology) -> Vec<Mistake> {
     let mut first: Vec<Option<(u32, LaneRate)>> = vec![None; topology.chips.len() * octants];
     for (l, link) in topology.links.iter().enumerate() {
         for end in [link.a, link.b] {
-            let NodeRef::Chip(chip) = end.node else { continue };
+            let NodeRef::Chip(chip) = end.node else {
+                continue;
+            };
             let octant = usize::from(end.port) / OCTANT;
             let slot = first.get_mut(chip as usize * octants + octant);
-            let Some(slot) = slot.filter(|_| octant < octants) else { continue };
+            let Some(slot) = slot.filter(|_| octant < octants) else {
+                continue;
+            };
             match *slot {
                 None => *slot = Some((l as u32, link.rate)),
                 Some((other, rate)) if rate != link.rate => {
@@ -29,13 +34,16 @@ pub(super) fn check(topology: &Topology) -> Vec<Mistake> {
                             Place::Link(l as u32),
                             format!(
                                 "ports {from}-{to} of {name} share their SerDes, but their links \
-                                 run at {rate} and {} Gb/s per lane",
-                                link.rate
+                                 run at {} and {} Gb/s per lane",
+                                rate_text(rate),
+                                rate_text(link.rate)
                             ),
                         )
-                        .label(format!("{} Gb/s", link.rate))
-                        .other(Place::Link(other), format!("{rate} Gb/s"))
-                        .help("give all links of an octant one rate, or move one to another octant"),
+                        .label(format!("{} Gb/s", rate_text(link.rate)))
+                        .other(Place::Link(other), format!("{} Gb/s", rate_text(rate)))
+                        .help(
+                            "give all links of an octant one rate, or move one to another octant",
+                        ),
                     );
                 }
                 Some(_) => {}

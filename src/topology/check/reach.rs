@@ -34,8 +34,15 @@ pub(super) fn walk(topology: &Topology, wiring: &Wiring) -> Walk {
             search.run(&seeds, class);
         }
     }
-    let mistakes = search.failures.iter().map(|(&key, f)| search.tell(key, f)).collect();
-    Walk { mistakes, waits_for: search.waits_for }
+    let mistakes = search
+        .failures
+        .iter()
+        .map(|(&key, f)| search.tell(key, f))
+        .collect();
+    Walk {
+        mistakes,
+        waits_for: search.waits_for,
+    }
 }
 
 /// Processors (by index) that no register of any router tells apart before the last hop.
@@ -48,8 +55,12 @@ fn classes(topology: &Topology, wiring: &Wiring) -> Vec<Vec<u32>> {
             break;
         }
     }
-    let mut by_number: Vec<(u16, u32)> =
-        topology.processors.iter().zip(0..).map(|(p, i)| (p.number, i)).collect();
+    let mut by_number: Vec<(u16, u32)> = topology
+        .processors
+        .iter()
+        .zip(0..)
+        .map(|(p, i)| (p.number, i))
+        .collect();
     by_number.sort_unstable();
     let mut classes: Vec<Vec<u32>> = Vec::new();
     let mut last = None;
@@ -67,14 +78,13 @@ fn classes(topology: &Topology, wiring: &Wiring) -> Vec<Vec<u32>> {
 
 /// Marks where the decisions of a router change along the numbers; false if they do not change
 /// along ranges.
-fn mark_boundaries(
-    topology: &Topology,
-    wiring: &Wiring,
-    number: u32,
-    starts: &mut [bool],
-) -> bool {
+fn mark_boundaries(topology: &Topology, wiring: &Wiring, number: u32, starts: &mut [bool]) -> bool {
     let registers: &RouterRegisters = &wiring.router(topology, number).registers;
-    let entries = registers.table.iter().filter(|e| e.ports != 0).map(|e| e.subtree);
+    let entries = registers
+        .table
+        .iter()
+        .filter(|e| e.ports != 0)
+        .map(|e| e.subtree);
     for subtree in entries.chain([registers.root_detect]) {
         if !is_aligned(subtree) {
             return false;
@@ -212,7 +222,11 @@ impl<'t> Search<'t> {
         down: bool,
         queue: &mut Vec<(u32, u64, bool)>,
     ) {
-        let exit = self.wiring.router(self.topology, router).registers.exit_mask;
+        let exit = self
+            .wiring
+            .router(self.topology, router)
+            .registers
+            .exit_mask;
         if !exit.contains(port) {
             self.fail(router, RouteFailure::Exit(router, port), destination);
             return;
@@ -222,7 +236,11 @@ impl<'t> Search<'t> {
             // `down_ports` has looked at these already.
             Some(Neighbour::Processor(_)) if down => {}
             Some(Neighbour::Processor(p)) => {
-                self.fail(router, RouteFailure::WrongProcessor(router, port, p), destination);
+                self.fail(
+                    router,
+                    RouteFailure::WrongProcessor(router, port, p),
+                    destination,
+                );
             }
             Some(Neighbour::Router(peer, input)) => {
                 let at = peer as usize;
@@ -250,7 +268,11 @@ impl<'t> Search<'t> {
             };
             match self.wiring.neighbour(chip, port) {
                 Some(Neighbour::Processor(p)) if p != processor => {
-                    self.fail(router, RouteFailure::WrongProcessor(router, port, p), number);
+                    self.fail(
+                        router,
+                        RouteFailure::WrongProcessor(router, port, p),
+                        number,
+                    );
                 }
                 _ => ports = ports.with(port),
             }
@@ -277,16 +299,23 @@ impl<'t> Search<'t> {
         let mut at = router;
         while let Some((from, port)) = self.parent[at as usize] {
             way.push(self.topology.port_name(self.wiring, from, port));
-            if let Step::Up(index, _) =
-                step(&self.wiring.router(self.topology, from).registers, destination)
-            {
+            if let Step::Up(index, _) = step(
+                &self.wiring.router(self.topology, from).registers,
+                destination,
+            ) {
                 let (chip, router) = self.wiring.place_of(from);
                 entry = entry.or(Some(Place::Entry(chip, router, index as u8)));
             }
             at = from;
         }
         way.reverse();
-        let failure = Failure { failure, destination, way, entry, classes: 1 };
+        let failure = Failure {
+            failure,
+            destination,
+            way,
+            entry,
+            classes: 1,
+        };
         self.failures.insert((router, reason), failure);
     }
 

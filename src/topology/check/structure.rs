@@ -108,7 +108,11 @@ fn name_problem(text: &str) -> Option<&'static str> {
 fn numbers(topology: &Topology, mistakes: &mut Vec<Mistake>) {
     let mut known: BTreeMap<u16, u32> = BTreeMap::new();
     for (i, processor) in topology.processors.iter().enumerate() {
-        let (name, number, place) = (&processor.name, processor.number, Place::Processor(i as u32));
+        let (name, number, place) = (
+            &processor.name,
+            processor.number,
+            Place::Processor(i as u32),
+        );
         if u32::from(number) >= MAX_PROCESSORS {
             let message = format!("the number {number} of {name} does not fit into 15 bits");
             mistakes.push(
@@ -150,8 +154,9 @@ fn routers(topology: &Topology, mistakes: &mut Vec<Mistake>) {
                 let message = format!("{name} is in slice {}", router.slice);
                 let last = topology.slices.saturating_sub(1);
                 mistakes.push(
-                    Mistake::new(MistakeKind::SliceInconsistent, place.clone(), message)
-                        .help(format!("slices are 0 to {last}; raise `slices` or change this one")),
+                    Mistake::new(MistakeKind::SliceInconsistent, place.clone(), message).help(
+                        format!("slices are 0 to {last}; raise `slices` or change this one"),
+                    ),
                 );
             }
             if !is_aligned(router.subtree) {
@@ -207,8 +212,10 @@ fn port(
         mistakes.push(Mistake::new(MistakeKind::UnknownNode, place, message));
     } else if usize::from(end.port) >= count {
         let help = match end.node {
-            NodeRef::Processor(_) => "a processor has one port per slice: raise `slices`, or use \
-                                      port 0 and up to the last slice",
+            NodeRef::Processor(_) => {
+                "a processor has one port per slice: raise `slices`, or use \
+                                      port 0 and up to the last slice"
+            }
             NodeRef::Chip(_) => "a chip has ports 0 to 63",
         };
         let message = format!("{name} has no port {}", end.port);
@@ -222,7 +229,10 @@ fn port(
             )
             .label("again")
             .other(Place::Link(first), "first")
-            .help(format!("move one of them to a free port{}", free_port(topology, end))),
+            .help(format!(
+                "move one of them to a free port{}",
+                free_port(topology, end)
+            )),
         );
     } else {
         used.insert((is_chip, index, end.port), link);
@@ -241,13 +251,19 @@ fn port(
 
 /// `, such as N`, if there is one.
 fn free_port(topology: &Topology, end: End) -> String {
-    let NodeRef::Chip(c) = end.node else { return String::new() };
+    let NodeRef::Chip(c) = end.node else {
+        return String::new();
+    };
     let chip = &topology.chips[c as usize];
     let all = match chip.routers.iter().find(|r| r.ports.contains(end.port)) {
         Some(router) => router.ports,
         None => PortSet::ALL,
     };
-    let ends = topology.links.iter().flat_map(|l| [l.a, l.b]).filter(|e| e.node == end.node);
+    let ends = topology
+        .links
+        .iter()
+        .flat_map(|l| [l.a, l.b])
+        .filter(|e| e.node == end.node);
     let used = ends.fold(PortSet::EMPTY, |set, e| set.with(e.port));
     let free = PortSet::from_bits(all.bits() & !used.bits()).iter().next();
     free.map_or_else(String::new, |port| format!(", such as {port}"))
@@ -256,12 +272,6 @@ fn free_port(topology: &Topology, end: End) -> String {
 /// Whether the two ends may be neighbours at all.
 fn neighbours(topology: &Topology, wiring: &Wiring, index: u32, link: &Link) -> Option<Mistake> {
     let place = Place::Link(index);
-    if !link.cable.is_permutation() {
-        return Some(
-            Mistake::new(MistakeKind::BadValue, place, "two lanes of the cable arrive on one")
-                .help("name each of 0, 1 and 2 once, like [2, 0, 1]"),
-        );
-    }
     let (a, b) = (link.a, link.b);
     match (a.node, b.node) {
         (NodeRef::Processor(_), NodeRef::Processor(_)) => {
@@ -287,7 +297,10 @@ fn injection(
     let processor = &topology.processors[processor as usize];
     let (name, number) = (&processor.name, processor.number);
     if router.rank != 1 {
-        let message = format!("{name} hangs on {}, a router of rank {}", router.name, router.rank);
+        let message = format!(
+            "{name} hangs on {}, a router of rank {}",
+            router.name, router.rank
+        );
         return Some(
             Mistake::new(MistakeKind::BadLink, place, message)
                 .help("processors hang on rank-1 routers (paper, section 2.2)"),
@@ -337,7 +350,10 @@ fn between_routers(
     if x.slice != y.slice {
         return mistake(
             MistakeKind::SliceInconsistent,
-            format!("{} is in slice {}, {} in slice {}", x.name, x.slice, y.name, y.slice),
+            format!(
+                "{} is in slice {}, {} in slice {}",
+                x.name, x.slice, y.name, y.slice
+            ),
             "slices are separate networks: join routers of one slice only",
         );
     }
@@ -352,7 +368,10 @@ fn between_routers(
         outer.contains(inner.location) && outer.mask & inner.mask == inner.mask
     };
     let (lower, upper) = if x.rank <= y.rank { (x, y) } else { (y, x) };
-    let ((f1, l1), (f2, l2)) = (range_of_subtree(lower.subtree), range_of_subtree(upper.subtree));
+    let ((f1, l1), (f2, l2)) = (
+        range_of_subtree(lower.subtree),
+        range_of_subtree(upper.subtree),
+    );
     if lower.rank == upper.rank {
         let overlap = covers(x.subtree, y.subtree) || covers(y.subtree, x.subtree);
         return overlap
@@ -384,8 +403,12 @@ fn between_routers(
 fn injections(topology: &Topology, wiring: &Wiring, mistakes: &mut Vec<Mistake>) {
     if topology.processors.is_empty() {
         mistakes.push(
-            Mistake::new(MistakeKind::BadValue, Place::Network, "there are no processors")
-                .help("write at least two below [processors]"),
+            Mistake::new(
+                MistakeKind::BadValue,
+                Place::Network,
+                "there are no processors",
+            )
+            .help("write at least two below [processors]"),
         );
     }
     for p in 0..topology.processors.len() as u32 {
@@ -398,7 +421,9 @@ fn injections(topology: &Topology, wiring: &Wiring, mistakes: &mut Vec<Mistake>)
                         Place::Processor(p),
                         format!("{name} has no link into slice {slice}"),
                     )
-                    .help(format!("add a link from \"{name}:{slice}\" to a rank-1 router")),
+                    .help(format!(
+                        "add a link from \"{name}:{slice}\" to a rank-1 router"
+                    )),
                 );
             }
         }

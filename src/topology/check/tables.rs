@@ -12,7 +12,13 @@ pub(super) fn check(topology: &Topology, wiring: &Wiring) -> Vec<Mistake> {
     for number in 0..wiring.router_count() as u32 {
         let router = wiring.router(topology, number);
         let place = wiring.place_of(number);
-        let context = Context { topology, wiring, number, router, place };
+        let context = Context {
+            topology,
+            wiring,
+            number,
+            router,
+            place,
+        };
         context.peers(&mut mistakes);
         context.masks(&mut mistakes);
         context.entries(&mut mistakes);
@@ -39,7 +45,9 @@ impl Context<'_> {
     }
 
     fn peers(&self, mistakes: &mut Vec<Mistake>) {
-        let up = self.wiring.ports_of_kind(self.topology, self.number, PortKind::Up);
+        let up = self
+            .wiring
+            .ports_of_kind(self.topology, self.number, PortKind::Up);
         let room = TABLE_ENTRIES - usize::from(!up.is_empty());
         let peers = peers(self.topology, self.wiring, self.number).len();
         if peers > room {
@@ -64,7 +72,10 @@ impl Context<'_> {
                     MistakeKind::PortLeak,
                     format!("the exit mask of {name} lets packets out by port {leak}, not its own"),
                 )
-                .help(format!("its ports are {} (paper, section 7.4)", self.router.ports)),
+                .help(format!(
+                    "its ports are {} (paper, section 7.4)",
+                    self.router.ports
+                )),
             );
         }
     }
@@ -92,7 +103,10 @@ impl Context<'_> {
                 );
             }
             let with = |test: &dyn Fn(u8) -> bool| {
-                ports.iter().filter(|&p| test(p)).fold(PortSet::EMPTY, PortSet::with)
+                ports
+                    .iter()
+                    .filter(|&p| test(p))
+                    .fold(PortSet::EMPTY, PortSet::with)
             };
             let foreign = with(&|p| !self.router.ports.contains(p));
             let dead = with(&|p| self.router.ports.contains(p) && self.kind(p).is_none());
@@ -132,9 +146,11 @@ impl Context<'_> {
         for (logical, &port) in map.iter().enumerate().filter(|(_, p)| **p != NO_PORT) {
             let says = format!("logical port {logical} of {name} is port {port}");
             let (kind, what, help) = match self.kind(port) {
-                _ if usize::from(port) >= PORTS => {
-                    (MistakeKind::PortOutOfRange, "which no chip has", "ports are 0 to 63")
-                }
+                _ if usize::from(port) >= PORTS => (
+                    MistakeKind::PortOutOfRange,
+                    "which no chip has",
+                    "ports are 0 to 63",
+                ),
                 _ if !self.router.ports.contains(port) => (
                     MistakeKind::PortLeak,
                     "which belongs to another router",

@@ -26,7 +26,12 @@ pub(super) struct Section<'r, 't> {
 
 impl<'r, 't> Section<'r, 't> {
     pub(super) fn new(table: &'r DeTable<'t>, span: Range<usize>, what: &'static str) -> Self {
-        Self { table, span, what, known: Vec::with_capacity(16) }
+        Self {
+            table,
+            span,
+            what,
+            known: Vec::with_capacity(16),
+        }
     }
 
     pub(super) fn span(&self) -> Range<usize> {
@@ -54,10 +59,14 @@ impl Fields {
             MistakeKind::Syntax
         };
         self.mistakes.push(
-            Mistake::new(kind, Place::Text(error.span().unwrap_or(0..0)), message).help(match kind {
-                MistakeKind::DuplicateName => "a key stands once per table: rename or remove one",
-                _ => "the description is TOML; see https://toml.io",
-            }),
+            Mistake::new(kind, Place::Text(error.span().unwrap_or(0..0)), message).help(
+                match kind {
+                    MistakeKind::DuplicateName => {
+                        "a key stands once per table: rename or remove one"
+                    }
+                    _ => "the description is TOML; see https://toml.io",
+                },
+            ),
         );
     }
 
@@ -78,7 +87,10 @@ impl Fields {
             if section.known.contains(&name) {
                 continue;
             }
-            let near = section.known.iter().min_by_key(|known| distance(known, name));
+            let near = section
+                .known
+                .iter()
+                .min_by_key(|known| distance(known, name));
             let help = match near.filter(|known| distance(known, name) <= 2) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("{} has the keys {}", section.what, section.known.join(", ")),
@@ -110,7 +122,11 @@ impl Fields {
 
     fn wrong_type(&mut self, value: Value<'_, '_>, wanted: &str) {
         let found = value.get_ref().type_str();
-        self.bad(value.span(), format!("this is a {found}"), format!("write {wanted}"));
+        self.bad(
+            value.span(),
+            format!("this is a {found}"),
+            format!("write {wanted}"),
+        );
     }
 
     /// A text.
@@ -127,7 +143,10 @@ impl Fields {
         let text = self.text(value)?;
         let found = words.iter().find(|(word, _)| *word == text);
         if found.is_none() {
-            let all: Vec<String> = words.iter().map(|(word, _)| format!("\"{word}\"")).collect();
+            let all: Vec<String> = words
+                .iter()
+                .map(|(word, _)| format!("\"{word}\""))
+                .collect();
             self.bad(
                 value.span(),
                 format!("\"{text}\" is not known here"),
@@ -148,7 +167,10 @@ impl Fields {
             return None;
         };
         let number = i128::from_str_radix(integer.as_str(), integer.radix()).unwrap_or(i128::MAX);
-        match u64::try_from(number).ok().filter(|number| range.contains(number)) {
+        match u64::try_from(number)
+            .ok()
+            .filter(|number| range.contains(number))
+        {
             Some(number) => Some(number),
             None => {
                 let (least, most) = range.into_inner();
@@ -206,7 +228,10 @@ impl Fields {
         value: Value<'r, 't>,
         what: &'static str,
     ) -> Vec<Section<'r, 't>> {
-        self.items(value).iter().filter_map(|item| self.table(item, what)).collect()
+        self.items(value)
+            .iter()
+            .filter_map(|item| self.table(item, what))
+            .collect()
     }
 }
 

@@ -106,7 +106,10 @@ pub fn read(file: &str, text: &str) -> Result<Described, Problems> {
     }
     let mut described = Described {
         topology: read::empty(),
-        spans: Spans { network: 0..0, ..Spans::default() },
+        spans: Spans {
+            network: 0..0,
+            ..Spans::default()
+        },
     };
     if errors.is_empty() {
         let overrides = read::topology(&mut fields, &table, &mut described);
@@ -125,7 +128,9 @@ pub fn read(file: &str, text: &str) -> Result<Described, Problems> {
         return Ok(described);
     }
     mistakes.sort_by_key(|mistake| described.span(&mistake.place).start);
-    Err(Problems::new(file, text, mistakes, |place| described.span(place)))
+    Err(Problems::new(file, text, mistakes, |place| {
+        described.span(place)
+    }))
 }
 
 pub use write::write;

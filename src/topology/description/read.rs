@@ -3,17 +3,20 @@
 use core::ops::Range;
 use std::collections::BTreeMap;
 
+use phitwire_framing::lanes::Permutation;
 use toml::Spanned;
 use toml::de::DeTable;
 
 use super::Described;
 use super::fields::{Fields, Section, Value};
+use crate::link::LaneRate;
 use crate::router::yarc::registers::{PORTS, RouteEntry, Subtree, TABLE_ENTRIES};
 use crate::topology::computed::{ENTIRE_NETWORK, NO_PORT};
 use crate::topology::generate::blank_registers;
 use crate::topology::mistake::{Mistake, MistakeKind, Place};
 use crate::topology::model::{
-    Cable, Chip, Clock, End, LaneRate, Link, MAX_SLICES, NodeRef, Processor, Profile, RouterRegisters, Settings, Topology, VirtualRouter, is_aligned, subtree_of_range,
+    Chip, Clock, End, Link, MAX_SLICES, NodeRef, Processor, Profile, RouterRegisters, Settings,
+    Topology, VirtualRouter, is_aligned, parse_rate, subtree_of_range,
 };
 use crate::topology::ports::PortSet;
 
@@ -54,8 +57,15 @@ impl Overrides {
 
 impl Override {
     fn apply(self, registers: &mut RouterRegisters) {
-        let Self { root_detect, table, down_shift, down_mask, port_map, hash_shift, exit_mask } =
-            self;
+        let Self {
+            root_detect,
+            table,
+            down_shift,
+            down_mask,
+            port_map,
+            hash_shift,
+            exit_mask,
+        } = self;
         registers.root_detect = root_detect.unwrap_or(registers.root_detect);
         for (index, entry) in table {
             registers.table[usize::from(index)] = entry;
@@ -144,8 +154,16 @@ fn settings(fields: &mut Fields, mut section: Section<'_, '_>) -> Settings {
     let mut max_packet = u64::from(settings.max_packet_phits);
     number("max_packet_phits", 4..=19, &mut max_packet);
     number("memory_bytes", 64..=1 << 40, &mut settings.memory_bytes);
-    number("request_timeout_ms", 1..=DAY_MS, &mut settings.request_timeout_ms);
-    number("forward_progress_ms", 1..=DAY_MS, &mut settings.forward_progress_ms);
+    number(
+        "request_timeout_ms",
+        1..=DAY_MS,
+        &mut settings.request_timeout_ms,
+    );
+    number(
+        "forward_progress_ms",
+        1..=DAY_MS,
+        &mut settings.forward_progress_ms,
+    );
     let mut outstanding = u64::from(settings.outstanding);
     number("outstanding", 1..=1 << 20, &mut outstanding);
     settings.lane_retry_threshold = threshold as u32;
@@ -157,9 +175,9 @@ fn settings(fields: &mut Fields, mut section: Section<'_, '_>) -> Settings {
 
 fn clock(fields: &mut Fields, section: &mut Section<'_, '_>, settings: &mut Settings) {
     let paced = match section.take("clock") {
-        Some(value) => {
-            fields.word(value, &[("free-running", false), ("paced", true)]).unwrap_or(false)
-        }
+        Some(value) => fields
+            .word(value, &[("free-running", false), ("paced", true)])
+            .unwrap_or(false),
         None => false,
     };
     let dilation = section.take("dilation");
@@ -179,11 +197,10 @@ fn clock(fields: &mut Fields, section: &mut Section<'_, '_>, settings: &mut Sett
 }
 
 fn rate(fields: &mut Fields, value: Value<'_, '_>) -> Option<LaneRate> {
-    match fields.number_text(value)?.parse() {
+    match parse_rate(fields.number_text(value)?) {
         Ok(rate) => Some(rate),
         Err(message) => {
             let help = "the SerDes have these rates only (paper, section 4.4)";
-            let message: String = message;
             fields.bad(value.span(), message, help);
             None
         }
@@ -192,7 +209,11 @@ fn rate(fields: &mut Fields, value: Value<'_, '_>) -> Option<LaneRate> {
 
 fn processors(fields: &mut Fields, value: Value<'_, '_>, into: &mut Described) {
     let Some(table) = value.get_ref().as_table() else {
-        fields.bad(value.span(), "this is no table", "write `[processors]` and `nic0 = 0` below");
+        fields.bad(
+            value.span(),
+            "this is no table",
+            "write `[processors]` and `nic0 = 0` below",
+        );
         return;
     };
     // The table is sorted by name; the description has an order of its own.
@@ -200,9 +221,16 @@ fn processors(fields: &mut Fields, value: Value<'_, '_>, into: &mut Described) {
     entries.sort_by_key(|(key, _)| key.span().start);
     for (key, value) in entries {
         let text: &str = key.get_ref();
-        let Some(number) = fields.integer(value, 0..=u64::from(u16::MAX)) else { continue };
-        into.topology.processors.push(Processor { name: text.to_owned(), number: number as u16 });
-        into.spans.processors.push(key.span().start..value.span().end);
+        let Some(number) = fields.integer(value, 0..=u64::from(u16::MAX)) else {
+            continue;
+        };
+        into.topology.processors.push(Processor {
+            name: text.to_owned(),
+            number: number as u16,
+        });
+        into.spans
+            .processors
+            .push(key.span().start..value.span().end);
     }
 }
 
@@ -223,9 +251,14 @@ fn chip(
     let chip = into.topology.chips.len();
     into.spans.chips.push(name_span.clone());
     into.spans.routers.push(Vec::new());
-    into.topology.chips.push(Chip { name: name.clone(), routers: Vec::new() });
+    into.topology.chips.push(Chip {
+        name: name.clone(),
+        routers: Vec::new(),
+    });
     if section.has("router") {
-        let routers = section.take("router").map(|value| fields.tables(value, "a router"));
+        let routers = section
+            .take("router")
+            .map(|value| fields.tables(value, "a router"));
         for mut section in routers.unwrap_or_default() {
             let named = section.take("name");
             let (name, span) = match named {
@@ -240,7 +273,13 @@ fn chip(
         }
     } else {
         // A chip that is one router needs no section for it.
-        router(fields, &mut section, (chip, name, name_span), into, overrides);
+        router(
+            fields,
+            &mut section,
+            (chip, name, name_span),
+            into,
+            overrides,
+        );
         section.take("router");
     }
     fields.finish(section);
@@ -261,7 +300,9 @@ fn router(
         }
     };
     let most = u64::from(MAX_SLICES - 1);
-    let slice = section.take("slice").and_then(|value| fields.integer(value, 0..=most));
+    let slice = section
+        .take("slice")
+        .and_then(|value| fields.integer(value, 0..=most));
     let ports = section.take("ports").and_then(|value| ports(fields, value));
     let subtree = match section.take("processors") {
         Some(value) => subtree(fields, value),
@@ -284,7 +325,9 @@ fn router(
     let mut entries = Vec::new();
     let named = named_registers(fields, section, &mut entries);
     for (entry, span) in entries {
-        into.spans.entries.push(((chip as u32, index as u32, entry), span));
+        into.spans
+            .entries
+            .push(((chip as u32, index as u32, entry), span));
     }
     overrides.0.push((chip, index, named));
 }
@@ -295,16 +338,22 @@ fn named_registers(
     spans: &mut Vec<(u8, Range<usize>)>,
 ) -> Override {
     let mut named = Override {
-        root_detect: section.take("root_detect").and_then(|value| subtree(fields, value)),
+        root_detect: section
+            .take("root_detect")
+            .and_then(|value| subtree(fields, value)),
         ..Override::default()
     };
     let mut number = |key, most: u64| {
-        section.take(key).and_then(|value| fields.integer(value, 0..=most))
+        section
+            .take(key)
+            .and_then(|value| fields.integer(value, 0..=most))
     };
     named.down_shift = number("down_shift", 15).map(|n| n as u8);
     named.down_mask = number("down_mask", 0x7fff).map(|n| n as u16);
     named.hash_shift = number("hash_shift", 14).map(|n| n as u8);
-    named.exit_mask = section.take("exit_mask").and_then(|value| ports(fields, value));
+    named.exit_mask = section
+        .take("exit_mask")
+        .and_then(|value| ports(fields, value));
     if let Some(value) = section.take("port_map")
         && let Some(table) = value.get_ref().as_table()
     {
@@ -333,7 +382,11 @@ fn port_map_entry(
     key: &Spanned<std::borrow::Cow<'_, str>>,
     value: Value<'_, '_>,
 ) -> Option<(u8, u8)> {
-    let logical = key.get_ref().parse::<u8>().ok().filter(|&l| usize::from(l) < PORTS);
+    let logical = key
+        .get_ref()
+        .parse::<u8>()
+        .ok()
+        .filter(|&l| usize::from(l) < PORTS);
     if logical.is_none() {
         let message = format!("`{}` is no logical port", key.get_ref());
         fields.bad(key.span(), message, "write a number from 0 to 63");
@@ -375,7 +428,13 @@ fn table_entry(fields: &mut Fields, mut section: Section<'_, '_>) -> Option<(u8,
         }
     };
     fields.finish(section);
-    Some((index? as u8, RouteEntry { subtree: subtree?, ports: ports?.bits() }))
+    Some((
+        index? as u8,
+        RouteEntry {
+            subtree: subtree?,
+            ports: ports?.bits(),
+        },
+    ))
 }
 
 fn location_and_mask(
@@ -385,7 +444,10 @@ fn location_and_mask(
 ) -> Option<Subtree> {
     let location = fields.integer(location, 0..=0x7fff);
     let mask = fields.integer(mask, 0..=0x7fff);
-    Some(Subtree { location: location? as u16, mask: mask? as u16 })
+    Some(Subtree {
+        location: location? as u16,
+        mask: mask? as u16,
+    })
 }
 
 fn ports(fields: &mut Fields, value: Value<'_, '_>) -> Option<PortSet> {
@@ -423,7 +485,11 @@ fn subtree(fields: &mut Fields, value: Value<'_, '_>) -> Option<Subtree> {
     let (first, last) = text.split_once('-').unwrap_or((text, text));
     let (Some(first), Some(last)) = (number(first), number(last)) else {
         let help = "write a range of numbers below 32768 like \"4-7\", or \"all\"";
-        fields.bad(value.span(), format!("\"{text}\" is no range of processors"), help);
+        fields.bad(
+            value.span(),
+            format!("\"{text}\" is no range of processors"),
+            help,
+        );
         return None;
     };
     let subtree = subtree_of_range(first.min(last), first.max(last));
@@ -444,7 +510,9 @@ fn subtree(fields: &mut Fields, value: Value<'_, '_>) -> Option<Subtree> {
 }
 
 fn wiring(fields: &mut Fields, value: Value<'_, '_>, into: &mut Described) {
-    let Some(mut section) = fields.table(value, "[wiring]") else { return };
+    let Some(mut section) = fields.table(value, "[wiring]") else {
+        return;
+    };
     match section.take("links") {
         Some(value) => {
             let nodes = node_names(&into.topology);
@@ -487,28 +555,31 @@ fn link(
         }
     };
     let (a, b) = (end("a", "\"nic0:0\""), end("b", "\"r1-0:0\""));
-    let rate = section.take("rate").and_then(|value| rate(fields, value)).unwrap_or(default);
-    let mut cable = Cable::STRAIGHT;
-    if let Some(value) = section.take("swizzle") {
-        let order: Vec<Option<u64>> =
-            fields.items(value).iter().map(|item| fields.integer(item, 0..=2)).collect();
-        match order[..] {
-            [Some(x), Some(y), Some(z)] => cable.order = [x as u8, y as u8, z as u8],
-            _ => fields.bad(value.span(), "a link has three lanes", "write [2, 0, 1], say"),
-        }
-        if !cable.is_permutation() {
-            fields.bad(
-                value.span(),
-                "two lanes arrive on one",
-                "name each of 0, 1 and 2 once, like [2, 0, 1]",
-            );
-        }
-    }
-    if let Some(value) = section.take("invert") {
-        let flags: Vec<Option<bool>> =
-            fields.items(value).iter().map(|item| item.get_ref().as_bool()).collect();
+    let rate = section
+        .take("rate")
+        .and_then(|value| rate(fields, value))
+        .unwrap_or(default);
+    let cable = cable(fields, &mut section);
+    fields.finish(section);
+    Some(Link {
+        a: a?,
+        b: b?,
+        rate,
+        cable,
+    })
+}
+
+fn cable(fields: &mut Fields, section: &mut Section<'_, '_>) -> Permutation {
+    let (mut order, mut invert) = ([0, 1, 2], [false; 3]);
+    let (swizzle, polarity) = (section.take("swizzle"), section.take("invert"));
+    if let Some(value) = polarity {
+        let flags: Vec<Option<bool>> = fields
+            .items(value)
+            .iter()
+            .map(|item| item.get_ref().as_bool())
+            .collect();
         match flags[..] {
-            [Some(x), Some(y), Some(z)] => cable.invert = [x, y, z],
+            [Some(x), Some(y), Some(z)] => invert = [x, y, z],
             _ => fields.bad(
                 value.span(),
                 "a link has three lanes, each inverted or not",
@@ -516,8 +587,25 @@ fn link(
             ),
         }
     }
-    fields.finish(section);
-    Some(Link { a: a?, b: b?, rate, cable })
+    if let Some(value) = swizzle {
+        let items = fields.items(value).iter();
+        let lanes: Vec<u8> = items
+            .filter_map(|item| fields.integer(item, 0..=2))
+            .map(|lane| lane as u8)
+            .collect();
+        match <[u8; 3]>::try_from(lanes)
+            .ok()
+            .filter(|lanes| Permutation::new(*lanes, invert).is_some())
+        {
+            Some(lanes) => order = lanes,
+            None => fields.bad(
+                value.span(),
+                "this is no order of three lanes",
+                "name each of 0, 1 and 2 once, like [2, 0, 1]",
+            ),
+        }
+    }
+    Permutation::new(order, invert).unwrap_or_default()
 }
 
 /// `NODE:PORT`.
@@ -527,7 +615,9 @@ fn end(
     nodes: &BTreeMap<String, NodeRef>,
 ) -> Option<End> {
     let text = fields.text(value)?;
-    let split = text.rsplit_once(':').and_then(|(n, p)| Some((n, p.parse::<u32>().ok()?)));
+    let split = text
+        .rsplit_once(':')
+        .and_then(|(n, p)| Some((n, p.parse::<u32>().ok()?)));
     let Some((name, port)) = split else {
         fields.bad(
             value.span(),

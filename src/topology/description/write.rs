@@ -6,7 +6,7 @@ use crate::router::yarc::registers::Subtree;
 use crate::topology::computed::{ENTIRE_NETWORK, NO_PORT, computed_registers};
 use crate::topology::model::{
     Chip, Clock, Link, Profile, RouterRegisters, Settings, Topology, VirtualRouter, is_aligned,
-    range_of_subtree,
+    range_of_subtree, rate_text,
 };
 use crate::topology::ports::PortSet;
 use crate::topology::wiring::Wiring;
@@ -24,7 +24,10 @@ fn write_all(out: &mut String, topology: &Topology) -> std::fmt::Result {
     writeln!(out, "name = \"{}\"", topology.name)?;
     writeln!(out, "slices = {}", topology.slices)?;
     settings(out, &topology.settings)?;
-    writeln!(out, "\n# Name = number by which packets are addressed.\n[processors]")?;
+    writeln!(
+        out,
+        "\n# Name = number by which packets are addressed.\n[processors]"
+    )?;
     for processor in &topology.processors {
         writeln!(out, "{} = {}", key(&processor.name), processor.number)?;
     }
@@ -37,7 +40,10 @@ fn write_all(out: &mut String, topology: &Topology) -> std::fmt::Result {
         number += chip.routers.len() as u32;
         write_chip(out, chip, &computed)?;
     }
-    writeln!(out, "\n# The id of a link is its place in this list, from 0.\n[wiring]\nlinks = [")?;
+    writeln!(
+        out,
+        "\n# The id of a link is its place in this list, from 0.\n[wiring]\nlinks = ["
+    )?;
     for link in &topology.links {
         write_link(out, topology, link)?;
     }
@@ -47,7 +53,11 @@ fn write_all(out: &mut String, topology: &Topology) -> std::fmt::Result {
 /// A name as a TOML key: bare where it can be.
 fn key(name: &str) -> String {
     let bare = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
-    if name.chars().all(bare) { name.to_owned() } else { format!("\"{name}\"") }
+    if name.chars().all(bare) {
+        name.to_owned()
+    } else {
+        format!("\"{name}\"")
+    }
 }
 
 fn settings(out: &mut String, settings: &Settings) -> std::fmt::Result {
@@ -63,14 +73,22 @@ fn settings(out: &mut String, settings: &Settings) -> std::fmt::Result {
             writeln!(out, "clock = \"paced\"\ndilation = {dilation}")?;
         }
     }
-    writeln!(out, "lane_rate = {}", settings.rate)?;
-    writeln!(out, "lane_retry_threshold = {}", settings.lane_retry_threshold)?;
+    writeln!(out, "lane_rate = {}", rate_text(settings.rate))?;
+    writeln!(
+        out,
+        "lane_retry_threshold = {}",
+        settings.lane_retry_threshold
+    )?;
     if settings.max_packet_phits != Settings::default().max_packet_phits {
         writeln!(out, "max_packet_phits = {}", settings.max_packet_phits)?;
     }
     writeln!(out, "memory_bytes = {}", settings.memory_bytes)?;
     writeln!(out, "request_timeout_ms = {}", settings.request_timeout_ms)?;
-    writeln!(out, "forward_progress_ms = {}", settings.forward_progress_ms)?;
+    writeln!(
+        out,
+        "forward_progress_ms = {}",
+        settings.forward_progress_ms
+    )?;
     writeln!(out, "outstanding = {}", settings.outstanding)
 }
 
@@ -113,7 +131,10 @@ fn subtree(subtree: Subtree) -> String {
     if subtree == ENTIRE_NETWORK {
         String::from("\"all\"")
     } else if !is_aligned(subtree) {
-        format!("{{ location = {:#06x}, mask = {:#06x} }}", subtree.location, subtree.mask)
+        format!(
+            "{{ location = {:#06x}, mask = {:#06x} }}",
+            subtree.location, subtree.mask
+        )
     } else if first == last {
         format!("\"{first}\"")
     } else {
@@ -175,13 +196,13 @@ fn write_link(out: &mut String, topology: &Topology, link: &Link) -> std::fmt::R
     let (a, b) = (topology.end_name(link.a), topology.end_name(link.b));
     write!(out, "  {{ a = \"{a}\", b = \"{b}\"")?;
     if link.rate != topology.settings.rate {
-        write!(out, ", rate = {}", link.rate)?;
+        write!(out, ", rate = {}", rate_text(link.rate))?;
     }
-    if link.cable.order != [0, 1, 2] {
-        write!(out, ", swizzle = {:?}", link.cable.order)?;
+    if link.cable.order() != [0, 1, 2] {
+        write!(out, ", swizzle = {:?}", link.cable.order())?;
     }
-    if link.cable.invert != [false; 3] {
-        write!(out, ", invert = {:?}", link.cable.invert)?;
+    if link.cable.invert() != [false; 3] {
+        write!(out, ", invert = {:?}", link.cable.invert())?;
     }
     writeln!(out, " }},")
 }
