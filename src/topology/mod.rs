@@ -29,7 +29,7 @@ mod description;
 mod generate;
 mod mistake;
 mod model;
-//mod plan;
+mod plan;
 mod ports;
 mod route;
 pub mod show;
@@ -44,7 +44,7 @@ pub use model::{
     Chip, Clock, End, Link, NodeRef, Processor, Profile, RouterRegisters, Settings, Topology,
     VirtualRouter, parse_rate, rate_text,
 };
-//pub use plan::{LinkAddresses, NodePlan, PlanError, Runtime};
+pub use plan::{LinkAddresses, NodePlan, PlanError, Runtime};
 pub use ports::{PortSet, PortSetError};
 pub use route::{Hop, RouteFailure};
 pub use wiring::{Neighbour, Wiring};

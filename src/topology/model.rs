@@ -64,14 +64,15 @@ impl Default for Settings {
             lane_retry_threshold: 0,
             // A 32-byte write (section 4.3).
             max_packet_phits: 19,
-            memory_bytes: 1 << 20,
+            // Allocated where it is written to.
+            memory_bytes: 1 << 30,
             // Both outlast a cable that is out for ten seconds; the router gives up before the
             // processor does, so that the cause is reported before its effect.
             request_timeout_ms: 20_000,
             forward_progress_ms: 15_000,
             // "Each processor can support thousands of outstanding global memory references"
             // (section 2.1).
-            outstanding: 4_096,
+            outstanding: 1 << 14,
         }
     }
 }

@@ -42,7 +42,10 @@ fn longest_way(topology: &Topology, samples: u32) -> usize {
         let slice = rng.below(u64::from(topology.slices)) as u8;
         let mut choose = |ports: PortSet| {
             let nth = rng.below(u64::from(ports.len())) as usize;
-            ports.iter().nth(nth).expect("the choice is among the ports")
+            ports
+                .iter()
+                .nth(nth)
+                .expect("the choice is among the ports")
         };
         let destination = topology.processors[to].number;
         let way = topology
