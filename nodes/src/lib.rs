@@ -1,1 +1,7 @@
 //! The processes of phitwire.
+
+pub mod clock;
+pub mod control;
+pub mod driver;
+pub mod io;
+pub mod run_dir;
