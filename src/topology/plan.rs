@@ -8,7 +8,7 @@ use thiserror::Error;
 
 use super::model::{Chip, Clock, End, NodeRef, Processor, Profile, Topology};
 use crate::link::{EndName, LinkClock, LinkConfig, LinkConfigError, LinkProfile};
-use crate::router::yarc::registers::{ChipRegisters, PORTS, PortKind, TileRegisters};
+use crate::router::yarc::registers::{ChipRegisters, PORTS, TileRegisters};
 
 /// Links that 16-bit ids and the addresses of 198.18.0.0/15 can name.
 const MAX_LIVE_LINKS: usize = 1 << 16;
