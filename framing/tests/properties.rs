@@ -302,7 +302,7 @@ proptest! {
         let clean: Vec<u32> = (0..48).map(|i| clean.raw(i).unwrap().wire()).collect();
         let area = phit_area(&buf).unwrap();
         swizzle_area(&mut buf[area.clone()], header.lanes, &cable);
-        let arrives = (0..3).filter(|k| header.lanes >> cable.order()[usize::from(*k)] & 1 == 1);
+        let arrives = (0..3_u8).filter(|k| header.lanes >> cable.order()[usize::from(*k)] & 1 == 1);
         let physical_lanes = arrives.fold(0, |mask, k| mask | 1 << k);
         let hit = bits_of_lane(physical_lanes, physical);
         let mut noise = noise.into_iter();
