@@ -14,21 +14,6 @@ pub(super) const ENTIRE_NETWORK: Subtree = Subtree {
     mask: 0x7fff,
 };
 
-/// Whether the deterministic hash can be mapped on so many ports: the chip calculates the exact
-/// modulus of 1 to 8, 10, 12, 14, 16, 20, 24, 28 and 32 only (paper, section 7.8.2).
-pub const fn supported_port_count(count: u32) -> bool {
-    matches!(count, 1..=8 | 10 | 12 | 14 | 16 | 20 | 24 | 28 | 32)
-}
-
-/// The largest supported count that is not above `count`; 0 for 0.
-pub(super) const fn supported_below(count: u32) -> u32 {
-    let mut n = if count > 32 { 32 } else { count };
-    while n > 0 && !supported_port_count(n) {
-        n -= 1;
-    }
-    n
-}
-
 /// The registers that follow from where the links of `router` lead:
 ///
 /// - root detect is the router's subtree (section 5.1);
@@ -147,21 +132,4 @@ fn down_route(
         }
     }
     (shift as u8, mask, map)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn port_counts_are_those_of_the_paper() {
-        let supported: Vec<u32> = (0..70).filter(|&n| supported_port_count(n)).collect();
-        assert_eq!(
-            supported,
-            [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32]
-        );
-        assert_eq!(supported_below(0), 0);
-        assert_eq!(supported_below(13), 12);
-        assert_eq!(supported_below(64), 32);
-    }
 }

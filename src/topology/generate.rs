@@ -6,7 +6,7 @@ use core::str::FromStr;
 use phitwire_framing::lanes::Permutation;
 use thiserror::Error;
 
-use super::computed::{computed_registers, supported_below};
+use super::computed::{computed_registers};
 use super::model::{
     Chip, End, Link, MAX_PROCESSORS, MAX_SLICES, NodeRef, Processor, RouterRegisters, Settings,
     Topology, VirtualRouter,
@@ -14,6 +14,7 @@ use super::model::{
 use super::ports::PortSet;
 use super::wiring::Wiring;
 use crate::link::LaneRate;
+use crate::route::modulo::supported_at_most;
 use crate::router::yarc::registers::{PORTS, RouteEntry, Subtree, TABLE_ENTRIES};
 
 /// Peer subtrees that sidelinks can join: one table entry per peer (paper, sections 2.2 and 5.1).
@@ -108,7 +109,7 @@ impl Taper {
     /// How many of `links` are kept: at least one, and a count that the hash supports.
     fn apply(self, links: u32) -> u32 {
         let kept = u64::from(links) * u64::from(self.kept) / u64::from(self.of);
-        supported_below(kept as u32).max(1)
+        supported_at_most(kept as u32).max(1)
     }
 }
 

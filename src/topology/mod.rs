@@ -36,7 +36,7 @@ pub mod show;
 mod wiring;
 
 pub use check::check;
-pub use computed::{NO_PORT, computed_registers, supported_port_count};
+pub use computed::{NO_PORT, computed_registers};
 pub use description::{Described, read, write};
 pub use generate::{BlackwidowSpec, Rank, SpecError, Taper};
 pub use mistake::{Mistake, MistakeKind, Place, Problems};

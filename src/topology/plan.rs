@@ -8,7 +8,10 @@ use thiserror::Error;
 
 use super::model::{Chip, Clock, End, NodeRef, Processor, Profile, Topology};
 use crate::link::{EndName, LinkClock, LinkConfig, LinkConfigError, LinkProfile};
-use crate::router::yarc::registers::{ChipRegisters, PORTS, PortKind, TileRegisters};
+use crate::nic::{NicConfig, NicConfigError};
+use crate::router::yarc::registers::{ChipRegisters, PORTS, TileRegisters};
+use crate::router::yarc::{RouterClock, YarcConfig};
+use crate::time::Duration;
 
 /// Links that 16-bit ids and the addresses of 198.18.0.0/15 can name.
 const MAX_LIVE_LINKS: usize = 1 << 16;
@@ -64,6 +67,14 @@ pub enum PlanError {
         /// What is wrong.
         error: LinkConfigError,
     },
+    /// A network interface cannot be configured.
+    #[error("`{node}`: {error}")]
+    Nic {
+        /// The processor's name.
+        node: String,
+        /// What is wrong.
+        error: NicConfigError,
+    },
     /// A processor without link into a slice.
     #[error("`{node}` has no link into slice {slice}")]
     NoInjection {
@@ -78,33 +89,9 @@ pub enum PlanError {
 #[derive(Clone, Debug)]
 pub enum NodePlan {
     /// A router chip.
-    Router(RouterPlan),
+    Router(YarcConfig),
     /// A network interface.
-    Nic(NicPlan),
-}
-
-/// What a router process is started with.
-#[derive(Clone, Debug)]
-pub struct RouterPlan {
-    /// Name of the node.
-    pub name: String,
-    /// Registers of the chip.
-    pub registers: ChipRegisters,
-    /// Links by physical port.
-    pub ports: Vec<(u8, LinkConfig)>,
-    /// Clock of the pipeline.
-    pub clock: Clock,
-}
-
-/// What the process of a network interface is started with.
-#[derive(Clone, Debug)]
-pub struct NicPlan {
-    /// Name of the node.
-    pub name: String,
-    /// Number of the processor.
-    pub processor: u16,
-    /// Links by slice.
-    pub ports: Vec<LinkConfig>,
+    Nic(NicConfig),
 }
 
 /// Addresses of the two ends of a link when it runs over UDP: a /31 each.
@@ -142,7 +129,7 @@ impl Topology {
         }
     }
 
-    fn plan_router(&self, chip: u32, runtime: &Runtime) -> Result<RouterPlan, PlanError> {
+    fn plan_router(&self, chip: u32, runtime: &Runtime) -> Result<YarcConfig, PlanError> {
         let Chip { name, .. } = &self.chips[chip as usize];
         let mut ports = Vec::new();
         for (id, end, other) in self.ends_of(NodeRef::Chip(chip)) {
@@ -152,16 +139,14 @@ impl Topology {
         let registers = self
             .chip_registers(chip)
             .ok_or_else(|| PlanError::NoSuchNode(name.clone()))?;
-        let clock = runtime.clock.unwrap_or(self.settings.clock);
-        Ok(RouterPlan {
-            name: name.clone(),
-            registers,
-            ports,
-            clock,
-        })
+        let clock = match runtime.clock.unwrap_or(self.settings.clock) {
+            Clock::FreeRunning => RouterClock::FreeRunning,
+            Clock::Paced { dilation } => RouterClock::Paced { dilation },
+        };
+        Ok(YarcConfig { name: name.clone(), registers, ports, clock })
     }
 
-    fn plan_nic(&self, processor: u32, runtime: &Runtime) -> Result<NicPlan, PlanError> {
+    fn plan_nic(&self, processor: u32, runtime: &Runtime) -> Result<NicConfig, PlanError> {
         let Processor { name, number } = &self.processors[processor as usize];
         let mut ports = Vec::new();
         for slice in 0..self.slices {
@@ -176,11 +161,13 @@ impl Topology {
             })?;
             ports.push(self.link_config(id, end, other, runtime)?);
         }
-        Ok(NicPlan {
-            name: name.clone(),
-            processor: *number,
-            ports,
-        })
+        NicConfig::builder(name, *number, ports)
+            .memory_bytes(self.settings.memory_bytes)
+            .max_outstanding(self.settings.outstanding)
+            .request_timeout(Duration::from_ms(self.settings.request_timeout_ms))
+            .seed(runtime.seed ^ u64::from(*number))
+            .build()
+            .map_err(|error| PlanError::Nic { node: name.clone(), error })
     }
 
     /// The registers of a chip, tile by tile; tiles without link have none.

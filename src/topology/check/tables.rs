@@ -1,7 +1,8 @@
 //! What can be said of a router's registers without following a packet.
 
+use crate::route::modulo::{is_supported_count, supported_at_most};
 use crate::router::yarc::registers::{PORTS, PortKind, TABLE_ENTRIES};
-use crate::topology::computed::{NO_PORT, peers, supported_below, supported_port_count};
+use crate::topology::computed::{NO_PORT, peers};
 use crate::topology::mistake::{Mistake, MistakeKind, Place};
 use crate::topology::model::{Topology, VirtualRouter};
 use crate::topology::ports::PortSet;
@@ -91,14 +92,14 @@ impl Context<'_> {
             let mut found = |kind, message: String, help: String| {
                 mistakes.push(Mistake::new(kind, place.clone(), message).help(help));
             };
-            if !supported_port_count(ports.len()) {
+            if !is_supported_count(ports.len()) {
                 found(
                     MistakeKind::UnsupportedPortCount,
                     format!("entry {index} of {name} names {} ports", ports.len()),
                     format!(
                         "the hash has exact moduli of 1-8, 10, 12, 14, 16, 20, 24, 28 and 32 only \
                          (paper, section 7.8.2): name {} of them in an entry of your own",
-                        supported_below(ports.len())
+                        supported_at_most(ports.len())
                     ),
                 );
             }

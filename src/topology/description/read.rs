@@ -10,6 +10,7 @@ use toml::de::DeTable;
 use super::Described;
 use super::fields::{Fields, Section, Value};
 use crate::link::LaneRate;
+use crate::nic::{MAX_MEMORY_BYTES, MAX_OUTSTANDING};
 use crate::router::yarc::registers::{PORTS, RouteEntry, Subtree, TABLE_ENTRIES};
 use crate::topology::computed::{ENTIRE_NETWORK, NO_PORT};
 use crate::topology::generate::blank_registers;
@@ -153,7 +154,7 @@ fn settings(fields: &mut Fields, mut section: Section<'_, '_>) -> Settings {
     number("lane_retry_threshold", 0..=U32, &mut threshold);
     let mut max_packet = u64::from(settings.max_packet_phits);
     number("max_packet_phits", 4..=19, &mut max_packet);
-    number("memory_bytes", 64..=1 << 40, &mut settings.memory_bytes);
+    number("memory_bytes", 64..=MAX_MEMORY_BYTES, &mut settings.memory_bytes);
     number(
         "request_timeout_ms",
         1..=DAY_MS,
@@ -165,7 +166,7 @@ fn settings(fields: &mut Fields, mut section: Section<'_, '_>) -> Settings {
         &mut settings.forward_progress_ms,
     );
     let mut outstanding = u64::from(settings.outstanding);
-    number("outstanding", 1..=1 << 20, &mut outstanding);
+    number("outstanding", 1..=u64::from(MAX_OUTSTANDING), &mut outstanding);
     settings.lane_retry_threshold = threshold as u32;
     settings.max_packet_phits = max_packet as u8;
     settings.outstanding = outstanding as u32;

@@ -2,7 +2,7 @@
 
 use core::fmt::Write as _;
 
-use super::{class, counted, headline};
+use super::{counted, headline};
 use crate::router::yarc::registers::{PortKind, Subtree};
 use crate::topology::computed::ENTIRE_NETWORK;
 use crate::topology::model::{
@@ -91,15 +91,7 @@ fn ranks(out: &mut String, topology: &Topology, wiring: &Wiring) {
         }
     }
     columns(out, &["RANK", "ROUTERS", "DOWN", "SIDE", "UP"], &rows);
-    let hops = match class(topology, wiring).as_str() {
-        "R1" => 2,
-        "R1.5" => 3,
-        "R2" => 4,
-        "R2.5" => 5,
-        "R3" => 6,
-        _ => 7,
-    };
-    let _ = writeln!(out, "at most {hops} links from processor to processor\n");
+    let _ = writeln!(out);
 }
 
 fn subtree_text(subtree: Subtree) -> String {

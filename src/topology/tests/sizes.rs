@@ -6,8 +6,7 @@ use crate::rng::Rng;
 use crate::router::yarc::registers::PortKind;
 use crate::topology::ports::PortSet;
 use crate::topology::{
-    BlackwidowSpec, NodeRef, Rank, Taper, Topology, Wiring, check, read, supported_port_count,
-    write,
+    BlackwidowSpec, NodeRef, Rank, Taper, Topology, Wiring, check, read, write,
 };
 
 fn spec(processors: u32, subtree: u32, rank: &str) -> BlackwidowSpec {
