@@ -1,101 +1,68 @@
 //! Lane noise in front of a node's ports, for the fault command.
 
 use phitwire::link::impair::{LaneNoise, Probability};
-use phitwire::node::{Node, PortId, Wakeup};
+use phitwire::node::PortId;
 use phitwire::rng::Rng;
-use phitwire::time::Time;
 
 /// Lanes of a port.
 const LANES: usize = 3;
 
-/// A node whose cables may be noisy, lane by lane, in the sending direction.
+/// The noise on the cables of a node, lane by lane, in the sending direction.
 ///
-/// Decorates the node: neither it nor its link control blocks know of the noise.
+/// Stands between the node and the wire: neither the node nor its link control blocks know of it.
 #[derive(Debug)]
-pub struct Noisy<N> {
-    /// The node itself.
-    pub node: N,
-    noise: Vec<[Option<LaneNoise>; LANES]>,
+pub struct Noise {
+    ports: Vec<[Option<LaneNoise>; LANES]>,
     /// Ports that have noise on some lane.
     noisy: u64,
+    /// Bits that noise which is off again has flipped.
+    past_bits: u64,
     seed: u64,
 }
 
-impl<N: Node> Noisy<N> {
-    /// `node` on clean cables; noise will be drawn from `seed`.
-    pub fn new(node: N, seed: u64) -> Self {
-        Self { node, noise: Vec::new(), noisy: 0, seed }
+impl Noise {
+    /// Clean cables; noise will be drawn from `seed`.
+    pub fn new(seed: u64) -> Self {
+        Self { ports: Vec::new(), noisy: 0, past_bits: 0, seed }
     }
 
     /// Flips each bit that `lane` of `port` sends with probability `per_bit`; zero ends it.
     ///
     /// # Errors
-    /// When there is no such port or lane.
-    pub fn set_noise(
-        &mut self,
-        port: PortId,
-        lane: u8,
-        per_bit: Probability,
-    ) -> Result<(), String> {
-        if usize::from(port) >= self.node.ports() {
-            return Err(format!("there is no port {port}: ports are 0 to {}", self.node.ports() - 1));
-        }
+    /// When there is no such lane.
+    pub fn set(&mut self, port: PortId, lane: u8, per_bit: Probability) -> Result<(), String> {
         if usize::from(lane) >= LANES {
             return Err(format!("there is no lane {lane}: lanes are 0 to {}", LANES - 1));
         }
-        if self.noise.len() <= usize::from(port) {
-            self.noise.resize(usize::from(port) + 1, [const { None }; LANES]);
+        if self.ports.len() <= usize::from(port) {
+            self.ports.resize(usize::from(port) + 1, [const { None }; LANES]);
         }
-        let lanes = &mut self.noise[usize::from(port)];
+        let lanes = &mut self.ports[usize::from(port)];
         let stream = u64::from(port) << 8 | u64::from(lane);
-        lanes[usize::from(lane)] = (per_bit != Probability::ZERO)
+        let noise = (per_bit != Probability::ZERO)
             .then(|| LaneNoise::new(lane, per_bit, Rng::new(self.seed, stream)));
+        if let Some(old) = std::mem::replace(&mut lanes[usize::from(lane)], noise) {
+            self.past_bits += old.flipped_bits();
+        }
         let any = u64::from(lanes.iter().any(Option::is_some));
         self.noisy = self.noisy & !(1 << port) | any << port;
         Ok(())
     }
 
-    /// Bits flipped so far by the noise that is on now, on all ports.
-    pub fn flipped_bits(&self) -> u64 {
-        self.noise.iter().flatten().flatten().map(LaneNoise::flipped_bits).sum()
-    }
-}
-
-impl<N: Node> Node for Noisy<N> {
-    type Event = N::Event;
-
-    fn ports(&self) -> usize {
-        self.node.ports()
-    }
-
-    fn handle_frame(&mut self, now: Time, port: PortId, bytes: &[u8]) {
-        self.node.handle_frame(now, port, bytes);
-    }
-
-    fn advance(&mut self, now: Time) {
-        self.node.advance(now);
-    }
-
-    fn ready_ports(&self) -> u64 {
-        self.node.ready_ports()
-    }
-
-    fn poll_frame(&mut self, now: Time, port: PortId, buf: &mut [u8]) -> Option<usize> {
-        let bytes = self.node.poll_frame(now, port, buf)?;
+    /// Lets the noise on `port` act on a frame that it sends.
+    #[inline]
+    pub fn apply(&mut self, port: PortId, frame: &mut [u8]) {
         if self.noisy & 1 << port != 0 {
-            for lane in self.noise[usize::from(port)].iter_mut().flatten() {
-                lane.apply(&mut buf[..bytes]);
+            for lane in self.ports[usize::from(port)].iter_mut().flatten() {
+                lane.apply(frame);
             }
         }
-        Some(bytes)
     }
 
-    fn next_wakeup(&self) -> Option<Wakeup> {
-        self.node.next_wakeup()
-    }
-
-    fn poll_event(&mut self) -> Option<N::Event> {
-        self.node.poll_event()
+    /// Bits flipped so far on all ports.
+    pub fn flipped_bits(&self) -> u64 {
+        let now: u64 = self.ports.iter().flatten().flatten().map(LaneNoise::flipped_bits).sum();
+        self.past_bits + now
     }
 }
 

@@ -9,4 +9,4 @@ mod protocol;
 pub mod server;
 
 pub use client::{Client, ClientError};
-pub use protocol::{Controlled, Fault, LinkReport, MAX_LINE_BYTES, Register, Reply, Request};
+pub use protocol::{Fault, LinkReport, MAX_LINE_BYTES, Register, Reply, Request};

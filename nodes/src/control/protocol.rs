@@ -1,12 +1,11 @@
-//! Requests, replies, and what a node has to offer to answer them.
+//! Requests and replies.
 
 use std::fmt;
 use std::str::FromStr;
 
 use phitwire::node::PortId;
-use phitwire::time::Time;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// The longest line, request or reply, in bytes.
 pub const MAX_LINE_BYTES: usize = 1 << 20;
@@ -40,9 +39,13 @@ pub enum Request {
         /// The run, as `phitwire::nic::TrafficSpec` reads it.
         spec: Value,
     },
-    /// The traffic report so far.
-    TrafficStatus,
-    /// Ends the traffic run.
+    /// What is known here of a traffic run, as `phitwire::nic::TrafficReport` writes it.
+    TrafficStatus {
+        /// Which run; the latest if not given.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        run: Option<u32>,
+    },
+    /// Ends the issuing of messages; outstanding ones are waited for.
     TrafficStop,
     /// Allows or forbids several frames in one segmentation-offload send, on all ports. Has to be
     /// forbidden where a queueing discipline or filter is to lose single frames.
@@ -144,8 +147,10 @@ pub struct LinkReport {
     pub lane_retries: [u64; 3],
     /// Smoothed round-trip time, in nanoseconds, once measured.
     pub rtt_ns: Option<u64>,
-    /// Current retry time-out, in nanoseconds.
-    pub retry_timeout_ns: Option<u64>,
+    /// Credits left towards the peer on each virtual channel, in phits.
+    pub credits: [u32; 2],
+    /// Packets sent or waiting that the peer has not acknowledged.
+    pub unacknowledged_packets: u32,
 }
 
 /// The answer to a request.
@@ -174,110 +179,6 @@ impl From<Result<Value, String>> for Reply {
                 data: None,
                 error: Some(error),
             },
-        }
-    }
-}
-
-/// What the control socket asks of a node. Whatever a kind of node lacks is an error reply.
-pub trait Controlled {
-    /// `router` or `nic`.
-    fn kind(&self) -> &'static str;
-
-    /// Calls `each` with every counter's name and value.
-    fn for_each_counter(&self, each: &mut dyn FnMut(&str, u64));
-
-    /// How the links stand, by port.
-    fn links(&self, now: Time) -> Vec<LinkReport>;
-
-    /// Adds what is particular to this kind of node to `info`.
-    fn describe(&self, info: &mut serde_json::Map<String, Value>) {
-        let _ = info;
-    }
-
-    /// Reads a register.
-    ///
-    /// # Errors
-    /// When there is no such register.
-    fn register(&self, register: &Register) -> Result<u64, String> {
-        Err(format!("a {} has no registers ({register})", self.kind()))
-    }
-
-    /// Writes a register.
-    ///
-    /// # Errors
-    /// When there is no such register, or the value does not fit it.
-    fn set_register(&mut self, register: &Register, value: u64) -> Result<(), String> {
-        let _ = value;
-        Err(format!("a {} has no registers ({register})", self.kind()))
-    }
-
-    /// Breaks something on purpose.
-    ///
-    /// # Errors
-    /// When there is no such port or lane, or the fault cannot be made.
-    fn fault(&mut self, now: Time, fault: &Fault) -> Result<(), String>;
-
-    /// Starts a traffic run.
-    ///
-    /// # Errors
-    /// When this is no network interface, or the run is refused.
-    fn traffic_start(&mut self, now: Time, spec: Value) -> Result<(), String> {
-        let _ = (now, spec);
-        Err(format!("a {} makes no traffic", self.kind()))
-    }
-
-    /// The traffic report so far.
-    ///
-    /// # Errors
-    /// When this is no network interface.
-    fn traffic_status(&self, now: Time) -> Result<Value, String> {
-        let _ = now;
-        Err(format!("a {} makes no traffic", self.kind()))
-    }
-
-    /// Ends the traffic run.
-    ///
-    /// # Errors
-    /// When this is no network interface.
-    fn traffic_stop(&mut self, now: Time) -> Result<(), String> {
-        let _ = now;
-        Err(format!("a {} makes no traffic", self.kind()))
-    }
-
-    /// Whether everything given to the node has left it, so that it may end.
-    fn is_drained(&self) -> bool;
-
-    /// Takes part in no new work: the process is about to end.
-    fn begin_drain(&mut self, now: Time) {
-        let _ = now;
-    }
-}
-
-/// Answers what only needs the node.
-///
-/// # Errors
-/// What the node says; and the requests that are the process's own business.
-pub(crate) fn answer(
-    node: &mut impl Controlled,
-    now: Time,
-    request: Request,
-) -> Result<Value, String> {
-    match request {
-        Request::Links => serde_json::to_value(node.links(now)).map_err(|e| e.to_string()),
-        Request::Get { register } => {
-            let value = node.register(&register)?;
-            Ok(json!({ "register": register, "value": value }))
-        }
-        Request::Set { register, value } => {
-            node.set_register(&register, value)?;
-            Ok(json!({ "register": register, "value": value }))
-        }
-        Request::Fault(fault) => node.fault(now, &fault).map(|()| json!({})),
-        Request::TrafficStart { spec } => node.traffic_start(now, spec).map(|()| json!({})),
-        Request::TrafficStatus => node.traffic_status(now),
-        Request::TrafficStop => node.traffic_stop(now).map(|()| json!({})),
-        Request::Stats | Request::Info | Request::Offload { .. } | Request::Shutdown => {
-            Err("not answered by the node".to_owned())
         }
     }
 }
@@ -312,6 +213,11 @@ mod tests {
             })
         );
         assert_eq!(read(r#"{"cmd":"traffic-stop"}"#), Request::TrafficStop);
+        assert_eq!(read(r#"{"cmd":"traffic-status"}"#), Request::TrafficStatus { run: None });
+        assert_eq!(
+            read(r#"{"cmd":"traffic-status","run":3}"#),
+            Request::TrafficStatus { run: Some(3) }
+        );
         assert_eq!(
             read(r#"{"cmd":"offload","enabled":false}"#),
             Request::Offload { enabled: false }
