@@ -16,8 +16,8 @@ use phitwire::router::yarc::{Core, Ports};
 use phitwire_framing::phit24::{Phit, PhitKind};
 
 const CYCLES: u64 = 2_000;
-/// Places of an input queue per virtual channel: far more than stable traffic ever uses.
-const QUEUE: usize = 1 << 12;
+/// Places of an input queue per virtual channel, as many as the ring of the real one has.
+const QUEUE: usize = 256;
 
 /// A ring of phits, as an input queue is one.
 struct Queue {
