@@ -1,11 +1,11 @@
 //! The check of a packet: a 16-bit CRC over its phits (paper, section 4.3; polynomial ours).
 //!
 //! The paper prints neither width nor polynomial. Sixteen bits leave room for `ok` in the end of
-//! packet, and [`POLYNOMIAL`] was chosen by exhaustive search over the 32,768 polynomials of degree
-//! 16 with a constant term, at the length of the longest packet: Hamming distance 4 for every length up to 19 phits (no
-//! 16-bit polynomial reaches 5 there), distance 5 for the 4-phit minimum, and 15,195 undetected patterns of
-//! four flipped bits at 19 phits, within 3 % of the smallest count that exists. All bursts up to 16
-//! bits are detected. `tests/crc_distance.rs` proves these numbers.
+//! packet. [`POLYNOMIAL`] comes from an exhaustive search over all 32,768 polynomials of degree 16
+//! with a constant term: Hamming distance 4 for every length up to the 19 phits of the longest
+//! packet (none reaches 5 there), distance 5 for the 4 phits of the shortest, and 15,195 undetected
+//! patterns of four flipped bits at 19 phits, within 3 % of the smallest number that any polynomial
+//! has. All bursts up to 16 bits are detected. `tests/crc_distance.rs` proves these numbers.
 //!
 //! What is covered: head to last payload phit, each as three bytes (two zero bits, then the 22
 //! content bits, most significant first), then one byte with the two `ok` bits of the end of packet.
