@@ -161,10 +161,13 @@ impl LiveNode for BlackwidowNic {
     }
 
     fn for_each_counter(&self, visit: &mut dyn FnMut(&str, u64)) {
-        self.counters().for_each(|name, value| visit(name, value));
+        self.counters().for_each(&mut *visit);
         for port in 0..self.ports() as PortId {
-            let Some(lcb) = BlackwidowNic::lcb(self, port) else { continue };
-            lcb.counters().for_each(|name, value| visit(&format!("port{port}.{name}"), value));
+            let Some(lcb) = BlackwidowNic::lcb(self, port) else {
+                continue;
+            };
+            lcb.counters()
+                .for_each(|name, value| visit(&format!("port{port}.{name}"), value));
         }
     }
 
@@ -191,17 +194,23 @@ impl LiveNode for BlackwidowNic {
     fn describe(&self, info: &mut Map<String, Value>) {
         info.insert("processor".into(), json!(self.processor()));
         info.insert("memory_bytes".into(), json!(self.config().memory_bytes()));
-        info.insert("max_outstanding".into(), json!(self.config().max_outstanding()));
+        info.insert(
+            "max_outstanding".into(),
+            json!(self.config().max_outstanding()),
+        );
     }
 
     fn traffic_start(&mut self, now: Time, spec: Value) -> Result<(), String> {
         let spec: TrafficSpec =
             serde_json::from_value(spec).map_err(|error| format!("the spec: {error}"))?;
-        self.start_traffic(now, spec).map_err(|error| error.to_string())
+        self.start_traffic(now, spec)
+            .map_err(|error| error.to_string())
     }
 
     fn traffic_status(&self, run: Option<u32>) -> Result<Value, String> {
-        let report = self.traffic_report(run).ok_or("nothing is known of a traffic run")?;
+        let report = self
+            .traffic_report(run)
+            .ok_or("nothing is known of a traffic run")?;
         serde_json::to_value(report).map_err(|error| error.to_string())
     }
 

@@ -23,7 +23,12 @@ pub struct Noise {
 impl Noise {
     /// Clean cables; noise will be drawn from `seed`.
     pub fn new(seed: u64) -> Self {
-        Self { ports: Vec::new(), noisy: 0, past_bits: 0, seed }
+        Self {
+            ports: Vec::new(),
+            noisy: 0,
+            past_bits: 0,
+            seed,
+        }
     }
 
     /// Flips each bit that `lane` of `port` sends with probability `per_bit`; zero ends it.
@@ -32,10 +37,14 @@ impl Noise {
     /// When there is no such lane.
     pub fn set(&mut self, port: PortId, lane: u8, per_bit: Probability) -> Result<(), String> {
         if usize::from(lane) >= LANES {
-            return Err(format!("there is no lane {lane}: lanes are 0 to {}", LANES - 1));
+            return Err(format!(
+                "there is no lane {lane}: lanes are 0 to {}",
+                LANES - 1
+            ));
         }
         if self.ports.len() <= usize::from(port) {
-            self.ports.resize(usize::from(port) + 1, [const { None }; LANES]);
+            self.ports
+                .resize(usize::from(port) + 1, [const { None }; LANES]);
         }
         let lanes = &mut self.ports[usize::from(port)];
         let stream = u64::from(port) << 8 | u64::from(lane);
@@ -61,7 +70,13 @@ impl Noise {
 
     /// Bits flipped so far on all ports.
     pub fn flipped_bits(&self) -> u64 {
-        let now: u64 = self.ports.iter().flatten().flatten().map(LaneNoise::flipped_bits).sum();
+        let now: u64 = self
+            .ports
+            .iter()
+            .flatten()
+            .flatten()
+            .map(LaneNoise::flipped_bits)
+            .sum();
         self.past_bits + now
     }
 }
@@ -88,7 +103,10 @@ pub fn parse_rate(text: &str) -> Result<Probability, String> {
     if !(0.0..=1.0).contains(&value) {
         return Err(wrong());
     }
-    Ok(Probability::from_ratio((value * f64::from(u32::MAX)).round() as u64, u64::from(u32::MAX)))
+    Ok(Probability::from_ratio(
+        (value * f64::from(u32::MAX)).round() as u64,
+        u64::from(u32::MAX),
+    ))
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use crate::clock::Clock;
 use crate::control::Request;
 use crate::control::server::Server;
 use crate::driver::Driver;
-use crate::io::{self as ports_io, Attachment, Backend, IoEngine, LinkKind, OpenError, PortConfig};
+use crate::io::{self as ports_io, Attachment, IoEngine, LinkKind, OpenError, PortConfig};
 use crate::live_node::LiveNode;
 use crate::run_dir::{LabDir, RunDirError};
 use crate::station::Station;
@@ -102,24 +102,40 @@ pub fn attach(
             let address = |end: u32| {
                 let port = u16::try_from(even + end);
                 port.map(|port| SocketAddrV4::new(Ipv4Addr::LOCALHOST, port))
-                    .map_err(|_| ProcessError::LoopbackPort { link: link.link(), port: even + end })
+                    .map_err(|_| ProcessError::LoopbackPort {
+                        link: link.link(),
+                        port: even + end,
+                    })
             };
             let (a, b) = (address(0)?, address(1)?);
             let (local, peer) = if at_a { (a, b) } else { (b, a) };
-            Attachment::Udp { local, peer, interface: None }
+            Attachment::Udp {
+                local,
+                peer,
+                interface: None,
+            }
         }
         (None, LinkKind::Udp) => {
             let LinkAddresses { a, b } = LinkAddresses::of(usize::from(link.link()))
                 .ok_or(ProcessError::NoAddress(link.link()))?;
             let (local, peer) = if at_a { (a, b) } else { (b, a) };
             let at = |address| SocketAddrV4::new(address, UDP_PORT);
-            Attachment::Udp { local: at(local), peer: at(peer), interface: Some(interface) }
+            Attachment::Udp {
+                local: at(local),
+                peer: at(peer),
+                interface: Some(interface),
+            }
         }
-        (None, LinkKind::Ethernet) => {
-            Attachment::Ethernet { interface, qdisc_bypass: config.qdisc_bypass }
-        }
+        (None, LinkKind::Ethernet) => Attachment::Ethernet {
+            interface,
+            qdisc_bypass: config.qdisc_bypass,
+        },
     };
-    Ok(PortConfig { port, attachment, mtu: config.mtu })
+    Ok(PortConfig {
+        port,
+        attachment,
+        mtu: config.mtu,
+    })
 }
 
 /// Runs `node` until it is told to end. Prints a summary on standard output then.
@@ -151,7 +167,13 @@ where
         "running"
     );
     let driver = Driver::new(station, backend, clock, config.spin);
-    let mut process = Process { config, driver, server, stop, started: Instant::now() };
+    let mut process = Process {
+        config,
+        driver,
+        server,
+        stop,
+        started: Instant::now(),
+    };
     let drained = process.run()?;
     process.print_summary(drained);
     Ok(())
@@ -198,7 +220,13 @@ where
     }
 
     fn serve_control(&mut self) -> io::Result<()> {
-        let Self { config, driver, server, stop, started } = self;
+        let Self {
+            config,
+            driver,
+            server,
+            stop,
+            started,
+        } = self;
         let served = server.serve(|request| match request {
             Request::Stats => Ok(Value::Object(stats(driver))),
             Request::Info => Ok(info(config, driver, *started)),
@@ -240,7 +268,11 @@ where
             self.config.node,
             self.config.lab,
             self.started.elapsed().as_secs_f64(),
-            if drained { "with nothing held" } else { "with packets or requests still held" },
+            if drained {
+                "with nothing held"
+            } else {
+                "with packets or requests still held"
+            },
         );
         println!(
             "  frames sent {}, received {}, dropped {}; engine {}",
@@ -305,7 +337,14 @@ fn info<N: LiveNode>(
         ("kind", json!(N::KIND)),
         ("pid", json!(std::process::id())),
         ("version", json!(env!("CARGO_PKG_VERSION"))),
-        ("link", if config.loopback.is_some() { json!("loopback") } else { json!(config.link) }),
+        (
+            "link",
+            if config.loopback.is_some() {
+                json!("loopback")
+            } else {
+                json!(config.link)
+            },
+        ),
         ("engine", json!(driver.backend.engine())),
         ("uptime_ms", json!(started.elapsed().as_millis() as u64)),
         ("ports", json!(ports)),

@@ -23,7 +23,11 @@ impl<N: LiveNode> Station<N> {
     /// `node` on clean cables; noise, if asked for, will be drawn from `seed`.
     pub fn new(node: N, seed: u64) -> Self {
         let why = vec![None; node.ports()];
-        Self { node, noise: Noise::new(seed), why }
+        Self {
+            node,
+            noise: Noise::new(seed),
+            why,
+        }
     }
 
     /// Ports that have a link.
@@ -79,18 +83,22 @@ impl<N: LiveNode> Station<N> {
         };
         if self.node.lcb(port).is_none() {
             let ports: Vec<_> = self.linked_ports().map(|port| port.to_string()).collect();
-            return Err(format!("port {port} has no link; these have: {}", ports.join(" ")));
+            return Err(format!(
+                "port {port} has no link; these have: {}",
+                ports.join(" ")
+            ));
         }
         if let Fault::LaneNoise { lane, rate, .. } = fault {
             return self.noise.set(port, *lane, parse_rate(rate)?);
         }
-        self.node.with_lcb(now, port, &mut |lcb, input| match fault {
-            Fault::LaneNoise { .. } => {}
-            Fault::SoftError { .. } => lcb.soft_error_next(),
-            Fault::LinkDown { .. } => lcb.link_down(now, input),
-            Fault::LinkUp { .. } => lcb.link_up(now),
-            Fault::ForceRetry { .. } => lcb.force_retry(now),
-        });
+        self.node
+            .with_lcb(now, port, &mut |lcb, input| match fault {
+                Fault::LaneNoise { .. } => {}
+                Fault::SoftError { .. } => lcb.soft_error_next(),
+                Fault::LinkDown { .. } => lcb.link_down(now, input),
+                Fault::LinkUp { .. } => lcb.link_up(now),
+                Fault::ForceRetry { .. } => lcb.force_retry(now),
+            });
         Ok(())
     }
 
@@ -123,8 +131,12 @@ impl<N: LiveNode> Station<N> {
 
     /// Remembers what an event says of why a link is down.
     fn note(&mut self, event: &N::Event) {
-        let Some((port, event)) = N::link_event(event) else { return };
-        let Some(why) = self.why.get_mut(usize::from(port)) else { return };
+        let Some((port, event)) = N::link_event(event) else {
+            return;
+        };
+        let Some(why) = self.why.get_mut(usize::from(port)) else {
+            return;
+        };
         match event {
             LinkEvent::Up { .. } => *why = None,
             LinkEvent::Down { why: reason, .. } => *why = Some(down(*reason).to_owned()),
@@ -152,9 +164,15 @@ fn guess(state: LinkState, counters: &LinkCounters, peer: &str) -> String {
         (counters.drop_wrong_end, "its own frames reflected"),
         (counters.drop_bad_version, "frames of another version"),
         (counters.drop_bad_magic, "frames that are not phitwire's"),
-        (counters.drop_wrong_peer, "training frames of another node than the topology names"),
+        (
+            counters.drop_wrong_peer,
+            "training frames of another node than the topology names",
+        ),
     ];
-    let foreign = foreign.iter().max_by_key(|(count, _)| count).filter(|(count, _)| *count > 0);
+    let foreign = foreign
+        .iter()
+        .max_by_key(|(count, _)| count)
+        .filter(|(count, _)| *count > 0);
     match (state, foreign) {
         (LinkState::Disabled, _) => down(DownReason::Command).to_owned(),
         (LinkState::Dead, _) => down(DownReason::NoLanes).to_owned(),

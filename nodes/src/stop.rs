@@ -26,7 +26,12 @@ impl Stop {
     /// When the kernel has no descriptor left.
     pub fn new() -> io::Result<Self> {
         let wake = EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK)?;
-        Ok(Self { shared: Arc::new(Shared { requests: AtomicU32::new(0), wake }) })
+        Ok(Self {
+            shared: Arc::new(Shared {
+                requests: AtomicU32::new(0),
+                wake,
+            }),
+        })
     }
 
     /// Raises the flag at SIGINT, SIGTERM and SIGHUP. Once per process.

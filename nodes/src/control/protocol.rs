@@ -213,7 +213,10 @@ mod tests {
             })
         );
         assert_eq!(read(r#"{"cmd":"traffic-stop"}"#), Request::TrafficStop);
-        assert_eq!(read(r#"{"cmd":"traffic-status"}"#), Request::TrafficStatus { run: None });
+        assert_eq!(
+            read(r#"{"cmd":"traffic-status"}"#),
+            Request::TrafficStatus { run: None }
+        );
         assert_eq!(
             read(r#"{"cmd":"traffic-status","run":3}"#),
             Request::TrafficStatus { run: Some(3) }
