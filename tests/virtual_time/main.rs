@@ -1,0 +1,6 @@
+//! Whole networks in virtual time: every message exactly once and in order, whatever the links do.
+//!
+//! Each file is about one kind of harm. All chance comes from the seeds named in the tests.
+
+mod harness;
+mod plain;
