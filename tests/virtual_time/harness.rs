@@ -10,7 +10,11 @@ use phitwire::topology::{BlackwidowSpec, Clock, Profile, Settings, Topology};
 /// A network of `processors`, `subtree` to a rank-1 router, with the depths and clock of processes
 /// on real wires: free-running routers, deep buffers.
 pub fn live(processors: u32, subtree: u32) -> BlackwidowSpec {
-    BlackwidowSpec { processors, subtree, ..BlackwidowSpec::default() }
+    BlackwidowSpec {
+        processors,
+        subtree,
+        ..BlackwidowSpec::default()
+    }
 }
 
 /// The same network with the chip's own depths and its 1.25 ns cycle.
@@ -20,11 +24,15 @@ pub fn paced(processors: u32, subtree: u32) -> BlackwidowSpec {
         clock: Clock::Paced { dilation: 1 },
         ..Settings::default()
     };
-    BlackwidowSpec { settings, ..live(processors, subtree) }
+    BlackwidowSpec {
+        settings,
+        ..live(processors, subtree)
+    }
 }
 
 pub fn generate(spec: &BlackwidowSpec) -> Topology {
-    spec.generate().unwrap_or_else(|error| panic!("{spec:?}: {error}"))
+    spec.generate()
+        .unwrap_or_else(|error| panic!("{spec:?}: {error}"))
 }
 
 /// The network with all its links up. A live link has some 20 us between two processes.
@@ -38,12 +46,17 @@ pub fn up(spec: &BlackwidowSpec, seed: u64) -> Network {
 
 pub fn bring_up(topology: Topology, seed: u64, spec: LinkSpec) -> Network {
     let mut network = Network::new(topology, seed, spec).expect("the topology is sound");
-    assert!(network.bring_up(Duration::from_ms(1_000)), "links train within a second");
+    assert!(
+        network.bring_up(Duration::from_ms(1_000)),
+        "links train within a second"
+    );
     network
 }
 
 pub fn netem(words: &str) -> Netem {
-    words.parse().unwrap_or_else(|error| panic!("{words}: {error}"))
+    words
+        .parse()
+        .unwrap_or_else(|error| panic!("{words}: {error}"))
 }
 
 /// Uniform traffic among all processors, `count` messages from each.
@@ -95,8 +108,15 @@ pub fn link_states(network: &Network) -> String {
     let mut text = String::new();
     for link in (0..network.fabric.links() as u32).map(LinkId) {
         for (node, port) in network.fabric.ends(link) {
-            let Some(lcb) = network.fabric.node(node).lcb(port) else { continue };
-            text.push_str(&format!("link {} node {} port {port}: {:?}", link.0, node.0, lcb.state()));
+            let Some(lcb) = network.fabric.node(node).lcb(port) else {
+                continue;
+            };
+            text.push_str(&format!(
+                "link {} node {} port {port}: {:?}",
+                link.0,
+                node.0,
+                lcb.state()
+            ));
             lcb.counters().for_each(|name, value| {
                 if value != 0 {
                     text.push_str(&format!(" {name}={value}"));

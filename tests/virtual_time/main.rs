@@ -2,5 +2,9 @@
 //!
 //! Each file is about one kind of harm. All chance comes from the seeds named in the tests.
 
+mod faults;
 mod harness;
+mod netem;
+mod outage;
 mod plain;
+mod shapes;

@@ -2,7 +2,7 @@
 
 use phitwire::time::Duration;
 
-use crate::harness::{live, paced, run, uniform, up, GET};
+use crate::harness::{GET, live, paced, run, uniform, up};
 
 #[test]
 fn puts_through_one_router() {
@@ -10,7 +10,10 @@ fn puts_through_one_router() {
         let mut network = up(&spec, 1);
         let traffic = uniform(&network, 1, 500);
         let report = run(&mut network, &traffic, Duration::from_ms(1_000));
-        assert_eq!((report.sent, report.acknowledged, report.delivered), (1_000, 1_000, 1_000));
+        assert_eq!(
+            (report.sent, report.acknowledged, report.delivered),
+            (1_000, 1_000, 1_000)
+        );
     }
 }
 
