@@ -130,7 +130,7 @@ fn corrupt_bits_are_crc_errors_and_poisoned_packets_only() {
     pair.ends[B].drain = Drain::Slow(3);
     pair.load(A, 6_000);
     pair.finish(SECOND.times(10));
-    assert!(pair.count(B, |c| c.rx_crc_errors) > 50, "{}", pair.state());
+    assert!(pair.count(B, |c| c.rx_crc_errors) > 20, "{}", pair.state());
     assert!(pair.ends[B].poisoned > 0, "some had begun to flow");
     assert!(
         pair.ends[B].poisoned < pair.count(B, |c| c.rx_crc_errors),
@@ -367,7 +367,7 @@ fn a_packet_whose_rest_never_comes_is_given_up() {
     }
     pair.run_for(Duration::from_ms(100));
     assert_eq!(pair.ends[B].poisoned, 0, "patience");
-    pair.run_for(SECOND);
+    pair.run_for(Duration::from_ms(450));
     assert_eq!(pair.ends[B].poisoned, 1);
     assert_eq!(pair.count(B, |c| c.rx_silence_in_packet), 1);
     // It comes after all.
