@@ -127,10 +127,10 @@ fn a_link_cut_for_ten_seconds_goes_on_with_nothing_lost() {
 fn corrupt_bits_are_crc_errors_and_poisoned_packets_only() {
     let mut pair = Pair::up(5);
     pair.wire(|wire| wire.corrupt = 200);
-    pair.ends[B].drain = Drain::Slow(3);
-    pair.load(A, 6_000);
+    pair.ends[A].push_phits = 30;
+    pair.load(A, 2_000);
     pair.finish(SECOND.times(10));
-    assert!(pair.count(B, |c| c.rx_crc_errors) > 50, "{}", pair.state());
+    assert!(pair.count(B, |c| c.rx_crc_errors) > 20, "{}", pair.state());
     assert!(pair.ends[B].poisoned > 0, "some had begun to flow");
     assert!(
         pair.ends[B].poisoned < pair.count(B, |c| c.rx_crc_errors),
@@ -283,6 +283,7 @@ fn jitter_and_reordering_do_not_collapse_throughput() {
         wire.jitter = Duration::from_us(500);
         wire.reorder = 250;
     });
+    println!("{jittery:?} against {straight:?} {}", pair.state());
     assert!(
         jittery.as_ps() < straight.as_ps() * 3,
         "{jittery:?} against {straight:?} {}",
@@ -367,7 +368,7 @@ fn a_packet_whose_rest_never_comes_is_given_up() {
     }
     pair.run_for(Duration::from_ms(100));
     assert_eq!(pair.ends[B].poisoned, 0, "patience");
-    pair.run_for(SECOND);
+    pair.run_for(Duration::from_ms(450));
     assert_eq!(pair.ends[B].poisoned, 1);
     assert_eq!(pair.count(B, |c| c.rx_silence_in_packet), 1);
     // It comes after all.

@@ -378,6 +378,10 @@ impl Pair {
                 "says that it wants to send and does not"
             );
             while let Some(event) = end.lcb.poll_event() {
+                if matches!(event, LinkEvent::PeerRestarted { .. }) {
+                    // The new incarnation numbers its packets from 0 again.
+                    end.got_id = [0, 0];
+                }
                 end.events.push(event);
             }
         }
