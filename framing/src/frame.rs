@@ -247,7 +247,7 @@ pub const fn max_phits(frame_bytes: usize) -> usize {
 pub struct HeaderView<T>(T);
 
 macro_rules! field {
-    ($get:ident, $set:ident, $range:ident, $type:ty, $doc:literal) => {
+    (get $get:ident, $range:ident, $type:ty, $doc:literal) => {
         #[doc = concat!($doc, ".")]
         pub fn $get(&self) -> $type {
             let mut bytes = [0; size_of::<$type>()];
@@ -255,7 +255,7 @@ macro_rules! field {
             <$type>::from_be_bytes(bytes)
         }
     };
-    ($set:ident, $range:ident, $type:ty, $doc:literal) => {
+    (set $set:ident, $range:ident, $type:ty, $doc:literal) => {
         #[doc = concat!("Sets ", $doc, ".")]
         pub fn $set(&mut self, value: $type) {
             self.0.as_mut()[$range].copy_from_slice(&value.to_be_bytes());
@@ -305,30 +305,12 @@ impl<T: AsRef<[u8]>> HeaderView<T> {
         }
     }
 
-    field!(link, set_link, LINK_AT, u16, "Link id");
-    field!(fabric, set_fabric, FABRIC_AT, u32, "Fabric id");
-    field!(
-        tx_epoch,
-        set_tx_epoch,
-        TX_EPOCH_AT,
-        u32,
-        "Incarnation of the sender"
-    );
-    field!(
-        rx_epoch,
-        set_rx_epoch,
-        RX_EPOCH_AT,
-        u32,
-        "Incarnation of the receiver as the sender knows it"
-    );
-    field!(
-        lane_word,
-        set_lane_word,
-        LANES_AT,
-        u16,
-        "13 reserved bits and the lane mask"
-    );
-    field!(phits, set_phits, PHITS_AT, u16, "Number of phits");
+    field!(get link, LINK_AT, u16, "Link id");
+    field!(get fabric, FABRIC_AT, u32, "Fabric id");
+    field!(get tx_epoch, TX_EPOCH_AT, u32, "Incarnation of the sender");
+    field!(get rx_epoch, RX_EPOCH_AT, u32, "Incarnation of the receiver as the sender knows it");
+    field!(get lane_word, LANES_AT, u16, "13 reserved bits and the lane mask");
+    field!(get phits, PHITS_AT, u16, "Number of phits");
 }
 
 impl<T: AsRef<[u8]> + AsMut<[u8]>> HeaderView<T> {
@@ -339,22 +321,12 @@ impl<T: AsRef<[u8]> + AsMut<[u8]>> HeaderView<T> {
         bytes[KIND_AT] = VERSION << 4 | (kind as u8) << 1 | end as u8;
     }
 
-    field!(set_link, LINK_AT, u16, "the link id");
-    field!(set_fabric, FABRIC_AT, u32, "the fabric id");
-    field!(
-        set_tx_epoch,
-        TX_EPOCH_AT,
-        u32,
-        "the incarnation of the sender"
-    );
-    field!(
-        set_rx_epoch,
-        RX_EPOCH_AT,
-        u32,
-        "the incarnation of the receiver"
-    );
-    field!(set_lane_word, LANES_AT, u16, "reserved bits and lane mask");
-    field!(set_phits, PHITS_AT, u16, "the number of phits");
+    field!(set set_link, LINK_AT, u16, "the link id");
+    field!(set set_fabric, FABRIC_AT, u32, "the fabric id");
+    field!(set set_tx_epoch, TX_EPOCH_AT, u32, "the incarnation of the sender");
+    field!(set set_rx_epoch, RX_EPOCH_AT, u32, "the incarnation of the receiver");
+    field!(set set_lane_word, LANES_AT, u16, "reserved bits and lane mask");
+    field!(set set_phits, PHITS_AT, u16, "the number of phits");
 }
 
 /// The meaning of a frame header.
@@ -475,24 +447,43 @@ fn kinds(map: u8) -> [u32; GROUP_PHITS] {
     ]
 }
 
-/// Groups of a frame as they are written: kind map, phit area and position within the word.
+/// Groups of a frame still to be written: kind map, phit area, and the control word turned so that
+/// its next byte is the first.
 struct Groups<'a> {
-    map: core::slice::IterMut<'a, u8>,
-    area: core::slice::IterMut<'a, [u8; GROUP_BYTES]>,
-    word: &'a [u8; WORD_BYTES],
-    at: usize,
+    map: &'a mut [u8],
+    area: &'a mut [[u8; GROUP_BYTES]],
+    word: [u8; WORD_BYTES],
 }
 
 impl Groups<'_> {
-    #[inline(always)]
+    /// Writes `groups`; the caller has made sure that there is room.
     fn emit(&mut self, groups: &[[Phit; GROUP_PHITS]]) {
-        let mut at = self.at;
-        // `groups` leads the zip: it must not swallow a place in `map` when it ends.
-        for ((group, map), area) in groups.iter().zip(&mut self.map).zip(&mut self.area) {
-            emit_group(group, self.word[at], map, area);
-            at = if at + 1 == WORD_BYTES { 0 } else { at + 1 };
+        let (map, map_rest) = core::mem::take(&mut self.map).split_at_mut(groups.len());
+        let (area, area_rest) = core::mem::take(&mut self.area).split_at_mut(groups.len());
+        (self.map, self.area) = (map_rest, area_rest);
+        let words = groups.chunks(WORD_BYTES).zip(map.chunks_mut(WORD_BYTES));
+        for ((groups, map), area) in words.zip(area.chunks_mut(WORD_BYTES)) {
+            for (((group, map), area), word) in groups.iter().zip(map).zip(area).zip(&self.word) {
+                emit_group(group, *word, map, area);
+            }
         }
-        self.at = at;
+        self.word.rotate_left(groups.len() % WORD_BYTES);
+    }
+
+    /// Writes up to four phits and fills the group with idle ones.
+    fn emit_part(&mut self, first: &[Phit], second: &[Phit]) {
+        let mut group = [Phit::IDLE; GROUP_PHITS];
+        for (slot, phit) in group.iter_mut().zip(first.iter().chain(second)) {
+            *slot = *phit;
+        }
+        self.emit(&[group]);
+    }
+
+    /// Fills what is left with idle phits.
+    fn pad(&mut self) {
+        while !self.map.is_empty() {
+            self.emit(&[[Phit::IDLE; GROUP_PHITS]]);
+        }
     }
 }
 
@@ -523,34 +514,25 @@ pub fn emit_data(
     .emit(buf)?;
     let (checked, rest) = buf.split_at_mut(HEADER_BYTES + count / GROUP_PHITS);
     let (check, area) = rest.split_at_mut(CHECK_BYTES);
-    let word = word.emit();
     let mut groups = Groups {
-        map: checked[HEADER_BYTES..].iter_mut(),
-        area: area.as_chunks_mut().0.iter_mut(),
-        word: &word,
-        at: 0,
+        map: &mut checked[HEADER_BYTES..],
+        area: area.as_chunks_mut().0,
+        word: word.emit(),
     };
     let (whole, rest) = phits[0].as_chunks();
     groups.emit(whole);
     let mut second = phits[1];
     if !rest.is_empty() {
         let (joint, behind) = second.split_at(second.len().min(GROUP_PHITS - rest.len()));
-        let mut bridge = [Phit::IDLE; GROUP_PHITS];
-        bridge[..rest.len()].copy_from_slice(rest);
-        bridge[rest.len()..rest.len() + joint.len()].copy_from_slice(joint);
-        groups.emit(&[bridge]);
+        groups.emit_part(rest, joint);
         second = behind;
     }
     let (whole, rest) = second.as_chunks();
     groups.emit(whole);
     if !rest.is_empty() {
-        let mut last = [Phit::IDLE; GROUP_PHITS];
-        last[..rest.len()].copy_from_slice(rest);
-        groups.emit(&[last]);
+        groups.emit_part(rest, &[]);
     }
-    while groups.map.len() > 0 {
-        groups.emit(&[[Phit::IDLE; GROUP_PHITS]]);
-    }
+    groups.pad();
     check.copy_from_slice(&checksum(checked).to_be_bytes());
     Ok(len)
 }
