@@ -24,7 +24,6 @@ impl<'a> PayloadWriter<'a> {
         let fits = out.push(Phit::new(PhitKind::Head, head));
         Self {
             out,
-            crc,
             pending: 0,
             count: 0,
             hash: Some(hash),
