@@ -6,7 +6,7 @@
 pub enum FrameError {
     /// Fewer bytes than a header and a check.
     TooShort,
-    /// The first byte is not [`MAGIC`].
+    /// The first byte is not [`MAGIC`](super::MAGIC).
     BadMagic,
     /// Another version of the format.
     BadVersion,
@@ -92,7 +92,7 @@ impl core::error::Error for FrameError {}
 pub enum EmitError {
     /// The buffer is shorter than the frame.
     BufferTooSmall,
-    /// More phits than a frame may have ([`MAX_FRAME_PHITS`]).
+    /// More phits than a frame may have ([`MAX_FRAME_PHITS`](super::MAX_FRAME_PHITS)).
     TooManyPhits,
 }
 
