@@ -173,6 +173,8 @@ phw_open_lab() {
     [[ -r $dir/lab.env && -r $dir/plan.tsv ]] || phw_die "lab '$1' is not up (up.sh TOPOLOGY --lab $1)"
     # shellcheck source=/dev/null
     . "$dir/lab.env"
+    # A lab stays with the binaries it was brought up with.
+    export PHITWIRE_BIN_DIR=${PHITWIRE_BIN_DIR:-$PHW_LAB_BIN_DIR}
 }
 
 phw_plan_nodes() { awk -F '\t' '$1 == "node" { print $2 }' "$(phw_lab_dir "$1")/plan.tsv"; }
@@ -193,7 +195,7 @@ phw_find_links() {
 # /proc/PID/stat, may hold blanks and parentheses, so everything up to the last ')' goes first.
 phw_start_time() {
     local stat
-    { stat=$(<"/proc/$1/stat"); } 2>/dev/null || return 1
+    { read -r stat <"/proc/$1/stat"; } 2>/dev/null || return 1
     local -a fields
     read -ra fields <<<"${stat##*) }"
     [[ ${fields[0]} != Z ]] || return 1
@@ -215,6 +217,7 @@ phw_start_node() {
     dir=$(phw_lab_dir "$lab")
     [[ $PHW_LAB_MODE == netns ]] && enter=(nsenter "--net=/run/netns/$(phw_netns "$lab" "$node")" --)
     read -ra arguments <<<"$PHW_LAB_RUN_ARGUMENTS"
+    rm -f -- "$dir/$node.pid"
     # shellcheck disable=SC2016  # expanded by the inner shell, whose process the node becomes
     setsid -f "${enter[@]}" bash -c '
         stat=$(</proc/$$/stat)
@@ -223,7 +226,7 @@ phw_start_node() {
         exec "${@:2}"' bash "$dir/$node.pid" "$PHITWIRE_BIN_DIR/phitwire" run \
         --topology "$dir/topology.toml" --node "$node" --lab "$lab" "${arguments[@]}" \
         </dev/null >>"$dir/$node.log" 2>&1
-    phw_until 5 phw_node_pid "$lab" "$node" >/dev/null || phw_note "process $node did not start"
+    phw_until 5 test -s "$dir/$node.pid" || phw_die "could not start the process of $node"
 }
 
 # phw_stop PID...: TERM, a bounded wait, then KILL.

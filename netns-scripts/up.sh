@@ -49,11 +49,10 @@ parse() {
 
 # Takes the directory, which is also the lock: whoever makes it has the lab.
 claim() {
-    if [[ -n $(phw_lab_netns "$lab") ]] && [[ $mode == netns ]]; then
-        phw_die "lab '$lab' has left namespaces: down.sh --lab $lab"
-    fi
+    local owned="lab '$lab' is up already, or was left behind: down.sh --lab $lab"
     mkdir -p -- "$(phw_run_dir)"
-    mkdir -- "$dir" 2>/dev/null || phw_die "lab '$lab' is up already, or was left behind: down.sh --lab $lab"
+    [[ -z $(phw_lab_netns "$lab") ]] || phw_die "$owned"
+    mkdir -- "$dir" 2>/dev/null || phw_die "$owned"
     trap 'finish $?' EXIT
     trap 'exit 130' INT
     trap 'exit 143' TERM HUP
@@ -94,16 +93,17 @@ describe() {
     cp -- "$topology" "$dir/topology.toml"
     phw topology plan "$topology" >"$dir/plan.tsv" || phw_die "$topology: not a usable topology"
     nodes=$(phw_plan_nodes "$lab")
-    [[ -n $nodes ]] || phw_die "$topology: no nodes in it"
+    links=$(phw_plan_links "$lab")
+    [[ -n $nodes && -n $links ]] || phw_die "$topology: no nodes or no links in it"
     local run
     if [[ $mode == loopback ]]; then
-        run="--loopback $(free_ports "$(( 2 * $(phw_plan_links "$lab" | wc -l) ))")"
+        run="--loopback $(free_ports "$(( 2 * $(wc -l <<<"$links") ))")"
     else
         run="--link $link --mtu $mtu"
     fi
     {
         printf 'PHW_LAB_%s=%q\n' MODE "$mode" LINK "$link" MTU "$mtu" TOPOLOGY "$topology" \
-            RUN_ARGUMENTS "$run --io $io"
+            RUN_ARGUMENTS "$run --io $io" BIN_DIR "$PHITWIRE_BIN_DIR"
     } >"$dir/lab.env"
     phw_open_lab "$lab"
 }
@@ -141,7 +141,7 @@ make_links() {
         create+=" peer name $if_b address $mac_b mtu $mtu netns $ns_b"$'\n'
         setup[$ns_a]+=$(end_commands "$if_a" "${addr_a%/*}" "${addr_b%/*}" "$mac_b")$'\n'
         setup[$ns_b]+=$(end_commands "$if_b" "${addr_b%/*}" "${addr_a%/*}" "$mac_a")$'\n'
-    done < <(phw_plan_links "$lab")
+    done <<<"$links"
     ip -batch - <<<"$create"
     for ns_a in "${!setup[@]}"; do
         ip -n "$ns_a" -batch - <<<"${setup[$ns_a]}"
@@ -187,7 +187,7 @@ main() {
         phw_need setsid:util-linux jq:jq
     fi
     phw_binaries
-    dir=$(phw_lab_dir "$lab") waiter='' nodes=''
+    dir=$(phw_lab_dir "$lab") waiter='' nodes='' links=''
     claim
     describe
     if [[ $mode == netns ]]; then
@@ -196,7 +196,7 @@ main() {
     fi
     start_processes
     wait_for_links
-    phw_note "lab '$lab' is up: $(wc -w <<<"$nodes") nodes, $(phw_plan_links "$lab" | wc -l) links over $link"
+    phw_note "lab '$lab' is up: $(wc -w <<<"$nodes") nodes, $(wc -l <<<"$links") links over $link"
 }
 
 main "$@"
