@@ -218,7 +218,6 @@ phw_start_node() {
     [[ $PHW_LAB_MODE == netns ]] && enter=(nsenter "--net=/run/netns/$(phw_netns "$lab" "$node")" --)
     read -ra arguments <<<"$PHW_LAB_RUN_ARGUMENTS"
     rm -f -- "$dir/$node.pid"
-    # shellcheck disable=SC2016  # expanded by the inner shell, whose process the node becomes
     setsid -f "${enter[@]}" bash -c '
         stat=$(</proc/$$/stat)
         read -ra fields <<<"${stat##*) }"

@@ -27,7 +27,6 @@ if ! reason=$(unshare -Urnm bash -c 'mount -t tmpfs tmpfs /run && ip link add p0
 fi
 
 # The namespace's first process outlives COMMAND only to end what COMMAND left running.
-# shellcheck disable=SC2016  # expanded inside
 exec unshare -Urnm --pid --fork --kill-child --mount-proc bash -c '
     mount -t tmpfs -o mode=755 tmpfs /run
     ip link set lo up

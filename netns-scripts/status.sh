@@ -49,7 +49,6 @@ impairments_of() {
 
 report() {
     phw_open_lab "$1"
-    # shellcheck disable=SC2016  # jq's variables
     jq -n --arg lab "$1" --arg mode "$PHW_LAB_MODE" --arg link "$PHW_LAB_LINK" --argjson mtu "$PHW_LAB_MTU" \
         --arg topology "$PHW_LAB_TOPOLOGY" --slurpfile nodes <(nodes_of "$1") --slurpfile links <(links_of "$1") \
         --slurpfile impairments <(impairments_of "$1") '
@@ -64,12 +63,10 @@ report() {
         | .up = (all(.nodes[]; .state == "running") and all(.links[]; .up))'
 }
 
-# shellcheck disable=SC2016  # jq's variables, here and below
 node_table='
     "NODE\tKIND\tPROCESS\tSTATE\tRESIDENT",
     (.nodes[] | [.name, .kind, .pid // "-", .state,
         if .rss_kib then "\(.rss_kib / 102.4 | round / 10) MiB" else "-" end] | join("\t"))'
-# shellcheck disable=SC2016
 link_table='
     def retries: [.a.status, .b.status] | map(.retries? // 0 | if type == "array" then add // 0 else . end) | add;
     def rtt: .a.status.rtt_ns? // null | if . == null then "-" else "\(. / 100 | round / 10) us" end;

@@ -115,7 +115,6 @@ make_namespaces() {
     done | ip -batch -
     # No neighbour discovery, no router solicitation: only frames of ours on the wire.
     for node in $nodes; do
-        # shellcheck disable=SC2016  # expanded in the namespace
         nsenter "--net=/run/netns/$(phw_netns "$lab" "$node")" -- bash -c '
             for which in default all; do
                 file=/proc/sys/net/ipv6/conf/$which/disable_ipv6

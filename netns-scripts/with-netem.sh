@@ -163,7 +163,6 @@ write_session "$@"
 boot
 phw_note "no netem in this kernel: running in user-mode Linux"
 # Ends the kernel when the time is over, and also when this script is gone without a word (SIGKILL).
-# shellcheck disable=SC2016  # expanded by the inner shell
 setsid bash -c '
     if timeout --foreground "$1" tail --pid="$2" -f /dev/null; then
         kill -KILL -- "-$3"
