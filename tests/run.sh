@@ -50,7 +50,7 @@ trap finish EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 
-number=0 passed=0 failed=0 skipped=0 unreasoned=0
+build_failed=0 number=0 passed=0 failed=0 skipped=0 unreasoned=0
 failures=()
 
 # case_line LINE: one "ok - ..." or "not ok - ..." line, numbered, printed and counted.
@@ -83,17 +83,19 @@ cases() {
     done
 }
 
-# step NAME COMMAND...: a command as one case; its output is shown when it fails.
+# step NAME COMMAND...: a command as one case; its output is shown when it fails. Its status is the command's.
 step() {
-    local name=$1 begin
+    local name=$1 begin status=0
     shift
     begin=$(phw_ms)
-    if "$@" >"$scratch/step.log" 2>&1; then
+    "$@" >"$scratch/step.log" 2>&1 || status=$?
+    if (( status == 0 )); then
         case_line "ok - $name ($(seconds_since "$begin") s)"
     else
         tail -n 60 "$scratch/step.log" | sed 's/^/# /'
-        case_line "not ok - $name: status $? of: $*"
+        case_line "not ok - $name: status $status of: $*"
     fi
+    return "$status"
 }
 
 seconds_since() {
@@ -103,7 +105,7 @@ seconds_since() {
 
 # ---- Parts --------------------------------------------------------------------------------------
 
-part_format() { step "cargo fmt --check" cargo fmt --all --check; }
+part_format() { step "cargo fmt --check" cargo fmt --all -- --check --color never; }
 
 part_shell() {
     if ! command -v shellcheck >/dev/null && ! (phw_need shellcheck:shellcheck) 2>/dev/null; then
@@ -163,15 +165,19 @@ verdict() {
     esac
 }
 
-# Binaries are built once, as a case of their own.
+# Binaries are built once, as a case of their own. Without them the parts that run them are left out.
 build() {
     [[ -z ${PHITWIRE_BIN_DIR:-} ]] || return 0
-    step "cargo build --release" cargo build --release --workspace --bins --locked
+    if (( build_failed )) \
+        || ! step "cargo build --release" cargo build --release --workspace --bins --locked; then
+        build_failed=1
+        return 1
+    fi
     phw_binaries
 }
 
 part_netns() {
-    build
+    build || return 0
     local file
     for file in tests/netns/*.sh; do
         case ${file##*/} in
@@ -183,7 +189,7 @@ part_netns() {
 
 # Both link kinds at once: user-mode Linux has one CPU, this machine likely more.
 part_netem() {
-    build
+    build || return 0
     local kind pids=() status begin
     begin=$(phw_ms)
     for kind in udp ethernet; do
@@ -212,9 +218,8 @@ for part in "${parts[@]}"; do
     printf '# ---- %s\n' "$part"
     case $part in
         *.sh)
-            build
-            if [[ ${part##*/} == netem.sh ]]; then part_netem; else netns_test "$part"; fi ;;
-        *) "part_$part" ;;
+            if [[ ${part##*/} == netem.sh ]]; then part_netem; elif build; then netns_test "$part"; fi ;;
+        *) "part_$part" || true ;;
     esac
     printf '# ---- %s: %s s\n' "$part" "$(seconds_since "$begin")"
 done
