@@ -58,8 +58,7 @@ report() {
          links: [$links[] | . as $l
             | .a += {status: port_of($l.a)} | .b += {status: port_of($l.b)}
             | .impairment = ([$impairments[] | select(.link == $l.id) | {(.where): .what}] | add)
-            | .up = (((.a.status.state // "") | ascii_downcase) == "up"
-                 and ((.b.status.state // "") | ascii_downcase) == "up")]}
+            | .up = (.a.status.up == true and .b.status.up == true)]}
         | .up = (all(.nodes[]; .state == "running") and all(.links[]; .up))'
 }
 
@@ -68,13 +67,15 @@ node_table='
     (.nodes[] | [.name, .kind, .pid // "-", .state,
         if .rss_kib then "\(.rss_kib / 102.4 | round / 10) MiB" else "-" end] | join("\t"))'
 link_table='
-    def retries: [.a.status, .b.status] | map(.retries? // 0 | if type == "array" then add // 0 else . end) | add;
-    def rtt: .a.status.rtt_ns? // null | if . == null then "-" else "\(. / 100 | round / 10) us" end;
+    def retries: [.a.status, .b.status] | map(.lane_retries? // [] | add // 0) | add;
+    def rtt: [.a.status.rtt_ns?, .b.status.rtt_ns?] | map(values) | if . == [] then "-" else "\(max / 100 | round / 10) us" end;
+    def state: if .up then "up" else "\(.a.status.state // "?")/\(.b.status.state // "?")" end;
+    def lanes: "\(.a.status.tx_lanes // "?")/\(.b.status.tx_lanes // "?")";
     "LINK\tFROM\tTO\tSTATE\tLANES\tROUND TRIP\tRETRIES\tIMPAIRED",
-    (.links[] | [.id, "\(.a.node):\(.a.interface)", "\(.b.node):\(.b.interface)",
-        if .up then "up" else "\(.a.status.state // "?")/\(.b.status.state // "?")" end,
-        "\(.a.status.lanes // "?")/\(.b.status.lanes // "?")", rtt, retries,
+    (.links[] | [.id, "\(.a.node):\(.a.interface)", "\(.b.node):\(.b.interface)", state, lanes, rtt, retries,
         (.impairment // {} | to_entries | .[0].value // "-")] | join("\t"))'
+reasons='
+    .links[] | (.a, .b) | select(.status.why? != null) | "  \(.node):\(.interface): \(.status.why)"'
 
 reports=()
 [[ -n $labs ]] || labs=$(phw_labs)
@@ -90,6 +91,7 @@ else
         jq -r '"lab \(.lab): \(if .up then "up" else "NOT WHOLLY UP" end), \(.mode), \(.link), mtu \(.mtu), \(.topology)"' <<<"$one"
         jq -r "$node_table" <<<"$one" | column -t -s $'\t'
         jq -r "$link_table" <<<"$one" | column -t -s $'\t'
+        jq -r "$reasons" <<<"$one"
         echo
     done
 fi

@@ -5,11 +5,13 @@
 t_need_namespaces
 t_has_nft || skip_all "nftables cannot cut a link here"
 
+# A request waits longer than the cut lasts before it is given up.
+t_topology "$T_SCRATCH/patient.toml" quickstart request_timeout_ms=30000
+
 for kind in udp ethernet; do
-    t_up "cut_$kind" r1-two --link "$kind"
+    t_up "cut_$kind" "$T_SCRATCH/patient.toml" --link "$kind"
     id=$(phw_plan_links "$LAB" | head -n 1 | cut -f 1)
-    # Longer than the cut, so that a request that waits through it is not given up.
-    T_RATE_TIMEOUT=60 t_rate "$T_SCRATCH/cut.json" --seconds 16 --request-timeout 30 &
+    T_RATE_TIMEOUT=60 t_rate "$T_SCRATCH/cut.json" --seconds 16 &
     runner=$!
     sleep 2
     before=$(counter_sum '^nic.*acknowledged$')

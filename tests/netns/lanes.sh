@@ -12,7 +12,7 @@ read -r router port peer peer_port < <(phw_plan_links "$LAB" | awk -F '\t' -v ro
     ($2 in is) && ($4 in is) { print $2, $3, $4, $5; exit }')
 
 lanes_of() {
-    t_ctl "$1" links --json | jq --arg port "$2" '(.data? // .)[] | select((.port | tostring) == $port) | .lanes'
+    t_ctl "$1" links --json | jq --arg port "$2" '(.data? // .)[] | select((.port | tostring) == $port) | .rx_lanes'
 }
 throughput() {
     t_rate "$T_SCRATCH/$1.json" --op put --size 32 --seconds 4 || true

@@ -4,7 +4,8 @@
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 t_need_namespaces
 
-t_up side quickstart
+t_topology "$T_SCRATCH/impatient.toml" quickstart request_timeout_ms=1500
+t_up side "$T_SCRATCH/impatient.toml"
 # Links between two routers.
 mapfile -t sidelinks < <(phw_plan_links "$LAB" | awk -F '\t' -v routers="$(awk -F '\t' '$1 == "node" && $3 == "router" { print $2 }' \
     "$(phw_lab_dir "$LAB")/plan.tsv" | paste -sd ' ')" '

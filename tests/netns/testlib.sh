@@ -52,6 +52,24 @@ t_lab() {
     T_LABS+=("$LAB")
 }
 
+# t_topology FILE TOPOLOGY KEY=VALUE...: a ready topology with keys of its [network] section set, to FILE.
+t_topology() {
+    local file=$1 from=$PHW_SCRIPTS/topologies/$2.toml
+    shift 2
+    awk -v settings="$(printf '%s\n' "$@")" '
+        BEGIN {
+            n = split(settings, line, "\n")
+            for (i = 1; i <= n; i++) { split(line[i], part, "="); ours[part[1]] = 1 }
+        }
+        function ours_now() { for (i = 1; i <= n; i++) print line[i]; done = 1 }
+        /^\[/ { inside = ($0 ~ /^\[network\]/) }
+        { key = $1; sub(/=.*/, "", key) }
+        inside && (key in ours) { next }
+        { print }
+        inside && !done { ours_now() }
+        END { if (!done) { print "[network]"; ours_now() } }' "$from" >"$file"
+}
+
 # t_up NAME TOPOLOGY [up.sh options]: brings up a lab of that name, $LAB. Failing ends the test.
 t_up() {
     t_lab "$1"
