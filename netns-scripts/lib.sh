@@ -31,7 +31,7 @@ phw_bad_call() { phw_note "$@"; exit 2; }
 phw_skip() { phw_note "skipped: $*"; exit "$PHW_SKIP"; }
 
 # The comment at the head of a script is its manual.
-phw_usage() { sed -n '2,/^[^#]/{/^#/{s/^# \{0,1\}//;p;};}' "$0"; }
+phw_usage() { sed -n '2,/^[^#]/{/^# shellcheck/d;/^#/{s/^# \{0,1\}//;p;};}' "$0"; }
 
 # ---- Where we are -------------------------------------------------------------------------------
 
