@@ -91,7 +91,7 @@ phw_apt() {
         -o DPkg::Lock::Timeout=120 "$@" </dev/null
 }
 
-phw_need_lab_tools() { phw_need ip:iproute2 tc:iproute2 nsenter:util-linux setsid:util-linux jq:jq ethtool:ethtool; }
+phw_need_lab_tools() { phw_need ip:iproute2 tc:iproute2 nsenter:util-linux setsid:util-linux jq:jq ethtool:ethtool pgrep:procps column:bsdextrautils; }
 
 # ---- Binaries -----------------------------------------------------------------------------------
 

@@ -23,7 +23,7 @@ while (( $# )); do
     shift
 done
 
-phw_need setsid:util-linux jq:jq
+phw_need setsid:util-linux jq:jq pgrep:procps column:bsdextrautils
 phw_binaries
 
 up=(--link "$link") impaired=1

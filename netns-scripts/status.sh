@@ -15,7 +15,7 @@ while (( $# )); do
     esac
     shift
 done
-phw_need jq:jq
+phw_need jq:jq column:bsdextrautils
 
 # One JSON object per node; `links` is what its process says of its ports, or null.
 nodes_of() {

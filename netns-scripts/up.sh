@@ -183,7 +183,7 @@ main() {
         phw_need_root
         phw_need_lab_tools
     else
-        phw_need setsid:util-linux jq:jq
+        phw_need setsid:util-linux jq:jq pgrep:procps column:bsdextrautils
     fi
     phw_binaries
     dir=$(phw_lab_dir "$lab") waiter='' nodes='' links=''
