@@ -1,4 +1,31 @@
 //! Bit layouts of the BlackWidow network: phits, packets, checks and link frames.
+//!
+//! The crate is `no_std`, allocates nothing and has no state of its own: every function turns bits
+//! into values or values into bits. Bytes from outside never make it panic; what is wrong with them
+//! is named by an error. `docs/wire-format.md` draws every layout and says which parts are the
+//! paper's ("The BlackWidow High-Radix Clos Network", ISCA 2006) and which are this project's.
+//!
+//! From the inside out:
+//!
+//! - [`phit24`]: the 24-bit phit, unit of flow control.
+//! - [`packet24`]: head, hash and end-of-packet phits; [`packet24::PacketBuf`].
+//! - [`crc16`]: the check of a packet, one phit at a time.
+//! - [`memory24`]: memory requests and responses as packets.
+//! - [`control`]: the 96-bit control word in the two sideband bits of every phit.
+//! - [`maintenance24`]: source-routed packets that read and write configuration registers.
+//! - [`frame`]: the link frame on Ethernet or UDP that stands for the line code.
+//! - [`training`]: the frames of channel initialisation.
+//! - [`lanes`]: which bits travel on which lane; swapped lanes and polarity.
 #![no_std]
+#![forbid(unsafe_code)]
 
+mod bits;
+pub mod control;
+pub mod crc16;
+pub mod frame;
+pub mod lanes;
+pub mod maintenance24;
+pub mod memory24;
+pub mod packet24;
 pub mod phit24;
+pub mod training;

@@ -121,6 +121,12 @@ impl Phit {
 
 impl core::fmt::Debug for Phit {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(f, "{:?}({:#08x}/{})", self.kind(), self.content(), self.sideband())
+        write!(
+            f,
+            "{:?}({:#08x}/{})",
+            self.kind(),
+            self.content(),
+            self.sideband()
+        )
     }
 }
