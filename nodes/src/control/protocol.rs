@@ -150,7 +150,7 @@ pub struct LinkReport {
     /// Credits left towards the peer on each virtual channel, in phits.
     pub credits: [u32; 2],
     /// Packets sent or waiting that the peer has not acknowledged.
-    pub unacknowledged_packets: u32,
+    pub unacknowledged_packets: u64,
 }
 
 /// The answer to a request.
