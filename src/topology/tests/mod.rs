@@ -1,0 +1,3 @@
+//! Tests of the whole: generators, round trips, mistakes.
+
+mod sizes;
