@@ -83,32 +83,54 @@ pub const POLYNOMIAL: u16 = 0x4825;
 /// Start value of the word's check, so that a silent sideband of all zeros is not a valid word.
 pub const INITIAL: u16 = 0xffff;
 
-const fn table() -> [u16; 256] {
-    let mut table = [0; 256];
+/// Bytes that the check covers.
+const CHECKED: usize = WORD_BYTES - 2;
+
+/// `tables[i][b]` is what byte `b` at place `i` of the word adds to the check. The CRC is linear, so
+/// the ten look-ups do not wait for each other.
+const fn tables() -> [[u16; 256]; CHECKED] {
+    let mut tables = [[0; 256]; CHECKED];
     let mut byte = 0;
     while byte < 256 {
-        let mut crc = (byte as u16) << 8;
-        let mut i = 0;
-        while i < 8 {
-            crc = if crc & 0x8000 != 0 {
-                (crc << 1) ^ POLYNOMIAL
-            } else {
-                crc << 1
-            };
-            i += 1;
+        let mut crc = byte as u16;
+        let mut place = CHECKED + 1;
+        // Two bytes of the check itself follow the last place.
+        while place > 0 {
+            place -= 1;
+            crc = shift_byte(crc);
+            if place < CHECKED {
+                tables[place][byte] = crc;
+            }
         }
-        table[byte] = crc;
         byte += 1;
     }
-    table
+    tables
 }
 
-static TABLE: [u16; 256] = table();
+const fn shift_byte(mut crc: u16) -> u16 {
+    let mut bit = 0;
+    while bit < 8 {
+        crc = if crc & 0x8000 != 0 {
+            (crc << 1) ^ POLYNOMIAL
+        } else {
+            crc << 1
+        };
+        bit += 1;
+    }
+    crc
+}
+
+static TABLES: [[u16; 256]; CHECKED] = tables();
 
 /// The check over the first ten bytes of a word.
 fn check(word: &[u8; WORD_BYTES]) -> u16 {
-    word[..WORD_BYTES - 2].iter().fold(INITIAL, |crc, byte| {
-        (crc << 8) ^ TABLE[usize::from((crc >> 8) as u8 ^ byte)]
+    // The start value is as good as two bytes added to the first two.
+    let start = INITIAL.to_be_bytes();
+    let first = TABLES[0][usize::from(word[0] ^ start[0])];
+    let second = TABLES[1][usize::from(word[1] ^ start[1])];
+    let rest = word[2..CHECKED].iter().zip(&TABLES[2..]);
+    rest.fold(first ^ second, |crc, (byte, table)| {
+        crc ^ table[usize::from(*byte)]
     })
 }
 

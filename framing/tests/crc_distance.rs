@@ -6,6 +6,7 @@
 
 use phitwire_framing::crc16::{self, PacketCrc};
 use phitwire_framing::packet24::{Eop, EopStatus};
+use phitwire_framing::phit24::{Phit, PhitKind};
 use phitwire_framing::{control, packet24::MAX_PACKET_PHITS};
 
 /// x^exponent modulo the polynomial, for all exponents below `count`.
@@ -118,12 +119,18 @@ fn packet_check_is_the_documented_crc() {
     for _ in 1..MAX_PACKET_PHITS {
         contents.push(content);
         content = content.wrapping_mul(0x9e37).wrapping_add(0x1234567) & 0x3f_ffff;
-        let mut crc = PacketCrc::new();
+        let (mut crc, mut at_once) = (PacketCrc::new(), PacketCrc::new());
         let mut digest = reference.digest();
         for content in &contents {
             crc.update(*content);
             digest.update(&content.to_be_bytes()[1..]);
         }
+        let phits: Vec<Phit> = contents
+            .iter()
+            .map(|c| Phit::new(PhitKind::Body, *c))
+            .collect();
+        at_once.update_all(&phits);
+        assert_eq!(crc, at_once);
         for status in [
             EopStatus::Healthy,
             EopStatus::TransmitError,
