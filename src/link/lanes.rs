@@ -101,9 +101,10 @@ impl LaneWatch {
         charged
     }
 
-    /// A training pattern came through `cable`: its errors tell of lanes too noisy for packets.
-    /// Returns the lanes charged.
-    pub fn inspect(&mut self, pattern: &Pattern, cable: &Permutation) -> u8 {
+    /// A training pattern came through `cable`: its errors tell of lanes too noisy for packets, which
+    /// are charged with the `frames` that could not be read since the last one. Returns the lanes
+    /// charged.
+    pub fn inspect(&mut self, pattern: &Pattern, cable: &Permutation, frames: u32) -> u8 {
         let mut charged = 0;
         let found = read_lanes(pattern);
         for (physical, lane) in cable.order().into_iter().enumerate() {
@@ -119,7 +120,7 @@ impl LaneWatch {
                 .zip(&PATTERN)
                 .any(|(got, sent)| (((got ^ flip) >> physical) ^ (sent >> lane)) & mask != 0);
             if wrong && self.active & (1 << lane) != 0 {
-                self.retries[index] += 1;
+                self.retries[index] = self.retries[index].saturating_add(frames);
                 charged |= 1 << lane;
             }
             self.lost[index] = if found[physical].is_some() {
@@ -211,14 +212,14 @@ mod tests {
         let mut lanes = LaneWatch::new(7, 1_000);
         let whole = PATTERN.map(|wire| swizzle(wire, 7, &cable));
         for _ in 0..10 {
-            assert_eq!(lanes.inspect(&whole, &cable), 0);
+            assert_eq!(lanes.inspect(&whole, &cable, 1), 0);
         }
         assert_eq!(lanes.decommission(), None);
         // The sender's lane 0 falls silent.
         let cut = PATTERN.map(|wire| swizzle(wire & !bits_of_lane(7, 0), 7, &cable));
         for _ in 0..LOST_AFTER {
             assert_eq!(lanes.decommission(), None);
-            assert_eq!(lanes.inspect(&cut, &cable), 0b001);
+            assert_eq!(lanes.inspect(&cut, &cable, 1), 0b001);
         }
         assert_eq!(lanes.decommission(), Some(0));
     }

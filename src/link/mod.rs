@@ -36,3 +36,6 @@ pub use counters::LinkCounters;
 pub use event::{DownReason, LinkEvent, LinkState};
 pub use input_queue::{InputQueue, Verdict};
 pub use lcb::{Lcb, MIN_FRAME_BYTES};
+
+#[cfg(test)]
+mod tests;

@@ -303,13 +303,13 @@ impl Receiver {
         let Ok(status) = self.crc.verify(eop.content()) else {
             counters.rx_crc_errors += 1;
             let charged = self.lanes.rejected(packet, copy);
-            self.charge(charged, counters);
+            self.charge(charged, 1, counters);
             self.fault(now, input, counters);
             return false;
         };
         if self.lanes.waits() {
             let charged = self.lanes.accepted(packet, copy);
-            self.charge(charged, counters);
+            self.charge(charged, 1, counters);
         }
         if !input.end(eop, Verdict::Accepted) {
             // Paper, section 4.3: excised by the input queue; the sender will time out and retransmit. It
@@ -333,10 +333,10 @@ impl Receiver {
         true
     }
 
-    fn charge(&mut self, lanes: u8, counters: &mut LinkCounters) {
+    fn charge(&mut self, lanes: u8, retries: u32, counters: &mut LinkCounters) {
         self.lanes_charged |= lanes != 0;
         for lane in 0..LANES {
-            counters.lane_retries[lane] += u64::from(lanes >> lane & 1);
+            counters.lane_retries[lane] += u64::from(lanes >> lane & 1) * u64::from(retries);
         }
     }
 
@@ -345,10 +345,11 @@ impl Receiver {
         &mut self,
         pattern: &phitwire_framing::training::Pattern,
         cable: &phitwire_framing::lanes::Permutation,
+        frames: u32,
         counters: &mut LinkCounters,
     ) {
-        let charged = self.lanes.inspect(pattern, cable);
-        self.charge(charged, counters);
+        let charged = self.lanes.inspect(pattern, cable, frames);
+        self.charge(charged, frames, counters);
         self.lanes_charged = true; // A lane may also have been lost without a charge.
         self.rejects_in_row = 0;
     }
@@ -387,8 +388,6 @@ impl Receiver {
         self.retry_due = Time::NEVER;
         if self.single_request {
             self.recovery_time.sample(now.since(self.last_request));
-        } else {
-            self.recovery_time.ease();
         }
     }
 

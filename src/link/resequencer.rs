@@ -172,10 +172,10 @@ impl ReorderHold {
     }
 
     /// A gap was declared a loss, but the missing frame came `extent` after the gap had shown. At most
-    /// doubles the hold, so that a duplicated retransmission, which looks the same, does little.
+    /// quadruples the hold, so that a duplicated retransmission, which looks the same, does little.
     pub fn too_short(&mut self, extent: Duration) {
         let hold = self.hold.as_ps();
-        self.set(with_margin(extent).clamp(hold, hold.saturating_mul(2)));
+        self.set(with_margin(extent).clamp(hold, hold.saturating_mul(4)));
     }
 
     /// A gap was a loss.

@@ -70,6 +70,13 @@ impl RoundTrip {
         base.times(1 << self.doublings).min(self.most.max(base))
     }
 
+    /// Time-out of the `try_number`-th try to ask a peer that owes nothing but credits: its silence says
+    /// nothing about the round trip.
+    pub fn credit_timeout(&self, try_number: u32) -> Duration {
+        let base = self.base();
+        base.times(1 << try_number.min(32)).min(self.most.max(base))
+    }
+
     /// Time after which it is worth asking the peer what it has: two round trips, and never later
     /// than the time-out.
     pub fn probe_timeout(&self) -> Duration {
@@ -79,16 +86,12 @@ impl RoundTrip {
             .min(self.timeout())
     }
 
-    /// The time-out expired.
+    /// The time-out expired. Stays until something is measured, because a time-out that is too short
+    /// makes every packet be sent twice, and then nothing can be measured (Karn and Partridge, 1987).
     pub fn back_off(&mut self) {
         if self.timeout() < self.most {
             self.doublings += 1;
         }
-    }
-
-    /// Something got through although nothing could be measured.
-    pub fn ease(&mut self) {
-        self.doublings /= 2;
     }
 }
 
@@ -142,8 +145,6 @@ mod tests {
             last = rtt.timeout();
         }
         assert_eq!(last, Duration::from_ms(250));
-        rtt.ease();
-        assert!(rtt.timeout() < last);
         rtt.sample(Duration::from_us(50));
         assert_eq!(rtt.timeout(), Duration::from_ms(1));
     }

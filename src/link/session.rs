@@ -90,14 +90,15 @@ impl Lcb {
             LinkState::Active if same => true,
             LinkState::Active => {
                 self.counters.drop_wrong_epoch += 1;
+                let (ours, next) = (self.handshake.epoch, self.handshake.next_epoch());
                 if header.tx_epoch != self.handshake.peer_epoch
-                    && header.rx_epoch == self.handshake.epoch
+                    && (header.rx_epoch == ours || header.rx_epoch == next)
                 {
                     self.handshake.challenge(header.tx_epoch);
                 }
                 false
             }
-            LinkState::Training if same && self.handshake.heard() => {
+            LinkState::Training if same && self.handshake.agreed() => {
                 // Our last word to the peer arrived; its answer was lost or overtaken.
                 self.become_active(now, input);
                 true
@@ -212,8 +213,9 @@ impl Lcb {
             }
             LinkState::Dead => self.die(now, input),
             _ => {
-                self.rx
-                    .inspect_lanes(&training.pattern, &self.handshake.cable, &mut self.counters);
+                let frames = core::mem::take(&mut self.bad_words).max(1);
+                let (pattern, cable) = (&training.pattern, &self.handshake.cable);
+                self.rx.inspect_lanes(pattern, cable, frames, &mut self.counters);
                 self.obey_lanes(training.rx_lanes, peer_state, now, input);
                 let wants_answer = !training.heard || peer_state != LinkState::Active;
                 if wants_answer && self.state == LinkState::Active {

@@ -21,6 +21,8 @@ pub(super) struct Offer {
     pub max_packet: u8,
     /// Lanes that the peer receives on.
     pub lanes: u8,
+    /// The peer had heard this end, so that its lanes are settled.
+    pub heard: bool,
 }
 
 /// Why a training frame cannot be the peer's.
@@ -45,6 +47,8 @@ struct Answer {
     tx_epoch: u32,
     rx_epoch: u32,
     heard: bool,
+    /// Sent under the next epoch, in which this end is still training.
+    challenge: bool,
 }
 
 /// One end's side of channel initialisation (paper, section 4.4, says what is found out; how is ours).
@@ -131,21 +135,13 @@ impl Handshake {
     /// Sends a training frame to the peer of this session; `heard` false asks for one in return.
     pub fn answer(&mut self, heard: bool) {
         let (tx_epoch, rx_epoch) = (self.epoch, self.peer_epoch);
-        self.answer = Some(Answer {
-            tx_epoch,
-            rx_epoch,
-            heard,
-        });
+        self.answer = Some(Answer { tx_epoch, rx_epoch, heard, challenge: false });
     }
 
     /// Finds out whether the end that calls itself `candidate` is alive.
     pub fn challenge(&mut self, candidate: u32) {
         let (tx_epoch, rx_epoch) = (self.next_epoch(), candidate);
-        self.answer = Some(Answer {
-            tx_epoch,
-            rx_epoch,
-            heard: true,
-        });
+        self.answer = Some(Answer { tx_epoch, rx_epoch, heard: true, challenge: true });
     }
 
     /// Takes in an acceptable frame while training. True when the peer's frames are accepted.
@@ -168,6 +164,7 @@ impl Handshake {
             credits: training.credits,
             max_packet: training.max_packet,
             lanes: training.rx_lanes,
+            heard: training.heard,
         });
     }
 
@@ -176,6 +173,11 @@ impl Handshake {
         let settled =
             self.lanes == ALL_LANES || (self.lanes != 0 && self.frames_heard >= PATIENCE_FOR_LANES);
         self.offer.is_some() && settled
+    }
+
+    /// Whether both ends have accepted each other's frames, as far as this end knows.
+    pub fn agreed(&self) -> bool {
+        self.heard() && self.offer.as_ref().is_some_and(|offer| offer.heard)
     }
 
     /// Whether a training frame should go out.
@@ -213,10 +215,12 @@ impl Handshake {
         }
         self.due = now + self.interval;
         self.interval = self.interval.times(2).min(self.longest);
+        let (tx_epoch, rx_epoch) = (self.epoch, self.peer_epoch);
         Some(Answer {
-            tx_epoch: self.epoch,
-            rx_epoch: self.peer_epoch,
+            tx_epoch,
+            rx_epoch,
             heard: self.heard(),
+            challenge: false,
         })
     }
 
@@ -232,7 +236,13 @@ impl Handshake {
             tx_epoch,
             rx_epoch,
             heard,
+            challenge,
         } = self.next(now)?;
+        let state = if challenge {
+            LinkState::Training
+        } else {
+            state
+        };
         let name =
             |end: &EndName| name_bytes(&end.node).expect("names were checked by the builder");
         Some(Training {

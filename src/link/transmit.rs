@@ -53,6 +53,8 @@ pub(super) struct Transmitter {
     timer_from: Time,
     /// The peer was asked since then.
     asked: bool,
+    /// How often it was asked for credits alone.
+    credit_tries: u32,
     /// After a time-out only a few packets go out until something is acknowledged.
     probation: bool,
     /// The oldest packet when the cursor last went back because the peer asked, and when.
@@ -82,6 +84,7 @@ impl Transmitter {
             burst: profile.burst_phits.into(),
             timer_from: now,
             asked: false,
+            credit_tries: 0,
             probation: false,
             answered: None,
             wants_probe: false,
@@ -100,6 +103,7 @@ impl Transmitter {
         self.timer_from = now;
         self.owed_since = Time::NEVER;
         self.asked = false;
+        self.credit_tries = 0;
         self.probation = false;
         self.answered = None;
         self.wants_probe = false;
@@ -235,13 +239,9 @@ impl Transmitter {
         if done.packets > 0 {
             counters.tx_acked_packets += done.packets;
             self.probation = false;
-            match done.round_trip {
-                Some(round_trip) => self.round_trip.sample(round_trip),
-                None => self.round_trip.ease(),
+            if let Some(round_trip) = done.round_trip {
+                self.round_trip.sample(round_trip);
             }
-        }
-        if freed > 0 && done.packets == 0 {
-            self.round_trip.ease();
         }
         if done.packets > 0 || freed > 0 {
             self.timer_from = now;
@@ -251,6 +251,7 @@ impl Transmitter {
                 Time::NEVER
             };
             self.asked = false;
+            self.credit_tries = 0;
             self.wants_probe = false;
         }
         if word.status == LinkStatus::RetryRequest && word.ack == self.buffer.acked() {
@@ -374,7 +375,9 @@ impl Transmitter {
         if !self.waiting() {
             return Time::NEVER;
         }
-        let patience = if self.asked {
+        let patience = if !self.buffer.outstanding() {
+            self.round_trip.credit_timeout(self.credit_tries)
+        } else if self.asked {
             self.round_trip.timeout()
         } else {
             self.round_trip.probe_timeout()
@@ -402,12 +405,13 @@ impl Transmitter {
         }
         self.wants_probe = true;
         self.timer_from = now;
-        if !self.asked {
+        if !self.buffer.outstanding() {
+            self.credit_tries += 1;
+        } else if !self.asked {
             self.asked = true;
-            return;
-        }
-        self.round_trip.back_off();
-        if self.buffer.outstanding() && self.buffer.rewind() {
+        } else {
+            self.round_trip.back_off();
+            self.buffer.rewind();
             counters.tx_rewinds_timeout += 1;
             self.probation = true;
         }
