@@ -33,10 +33,12 @@ pub struct Network {
     pub fabric: Fabric<Machine>,
     topology: Topology,
     runtime: Runtime,
-    /// Incarnations so far, per node.
+    /// The epoch of each node's present incarnation.
     epochs: Vec<u32>,
 }
 
+/// Epochs between two incarnations of a node.
+const EPOCH_STRIDE: u32 = 1 << 16;
 /// Time between two looks at whether something has come to its end.
 const LOOK_EVERY: Duration = Duration::from_us(10);
 
@@ -215,7 +217,8 @@ impl Network {
     /// # Errors
     /// None that building the network did not have.
     pub fn restart(&mut self, node: NodeId) -> Result<(), PlanError> {
-        self.epochs[node.0 as usize] += 1;
+        // A link end counts its epoch up by itself when it comes up again.
+        self.epochs[node.0 as usize] += EPOCH_STRIDE;
         let machine = self.incarnation(node)?;
         self.fabric.replace(node, machine);
         Ok(())

@@ -2,7 +2,7 @@
 
 use phitwire::link::LinkState;
 use phitwire::link::impair::Probability;
-use phitwire::nic::{Operation, Pattern, TrafficSpec};
+use phitwire::nic::{Operation, Pattern, Phase, TrafficSpec};
 use phitwire::sim::check::Allowance;
 use phitwire::sim::{Direction, LinkId, LinkSpec, Network};
 use phitwire::time::Duration;
@@ -89,8 +89,8 @@ fn lanes_degrade_from_three_to_two_to_one_and_throughput_with_them() {
     // The last lane: no link is left, and whoever asks is told by a time-out.
     noise(&mut network, 2);
     let last = TrafficSpec {
-        window: 32,
-        ..one_way(6, 200)
+        duration_ns: 100_000,
+        ..one_way(6, 0)
     };
     network.start_traffic(&last).expect("the run is possible");
     assert!(
@@ -140,10 +140,11 @@ fn a_soft_error_costs_one_message_wherever_it_strikes() {
                 destinations: vec![4],
             },
             addresses: 1,
-            ..one_way(1, 500)
+            ..one_way(1, 2_000)
         };
         network.start_traffic(&spec).expect("the run is possible");
-        network.fabric.run_for(Duration::from_us(150));
+        network.fabric.run_for(Duration::from_us(200));
+        assert!(network.report(1).phase == Phase::Running, "hop {hop}");
         let ends = sending_ends(&network, 0, 4);
         let (node, port) = ends[hop];
         network.fabric.command(node, |machine, now| {
