@@ -255,6 +255,13 @@ impl InputQueue {
         (ring.len() != 0).then(|| ring.phits[(ring.head & ring.mask) as usize])
     }
 
+    /// The phit of `vc` behind the next one, left in place.
+    #[inline]
+    pub fn second(&self, vc: Vc) -> Option<Phit> {
+        let ring = &self.rings[vc.index()];
+        (ring.len() > 1).then(|| ring.phits[(ring.head.wrapping_add(1) & ring.mask) as usize])
+    }
+
     /// Takes the next phit of `vc`.
     ///
     /// # Panics
