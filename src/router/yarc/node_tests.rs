@@ -109,7 +109,11 @@ impl Net {
         let paced = clock != RouterClock::FreeRunning;
         let config = YarcConfig {
             name: "router".into(),
-            registers: flat_chip(),
+            // Longer than any retry takes, as on every link that may lose frames.
+            registers: ChipRegisters {
+                forward_progress_ns: 100_000_000_000,
+                ..flat_chip()
+            },
             ports: ports
                 .iter()
                 .map(|&p| (p, link(p, LinkEnd::A, paced, 1)))
@@ -163,7 +167,7 @@ impl Net {
     }
 
     fn run_until(&mut self, what: &str, done: impl Fn(&Self) -> bool) {
-        for _ in 0..500_000 {
+        for _ in 0..200_000 {
             if done(self) {
                 return;
             }
@@ -376,8 +380,14 @@ fn a_restarted_peer_does_not_wedge_the_chip() {
                 .iter()
                 .any(|p| p[2].content() == 9_999)
         });
+        net.ends[1]
+            .queue
+            .extend(packet(head(0, Vc::Response), 7, 9_999, 19));
         net.run_until("the way back", |net| {
-            net.ends[0].healthy().iter().any(|p| p[2].content() == 399)
+            net.ends[0]
+                .healthy()
+                .iter()
+                .any(|p| p[2].content() == 9_999)
         });
     }
 }
@@ -386,6 +396,9 @@ fn a_restarted_peer_does_not_wedge_the_chip() {
 fn a_peer_that_takes_nothing_runs_into_forward_progress() {
     let mut net = free_running(&[0, 1, 2]);
     net.ends[1].stuck = true;
+    net.yarc
+        .set("chip.forward_progress_ns", 1_000_000)
+        .expect("a register");
     for id in 0..3_000 {
         net.ends[0]
             .queue
