@@ -2,9 +2,10 @@
 //!
 //! Uniform random traffic at a given load (fraction of a port's phit rate, counting every phit of a
 //! packet), packets of 4 to 19 phits. One benchmark iteration is [`CYCLES`] router cycles; the
-//! throughput that criterion prints is phit-hops (one phit through one router) per second.
+//! throughput that criterion prints is phit-hops (one phit through one router) per second of CPU time.
 
 use std::hint::black_box;
+use std::time::{Duration, Instant};
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use phitwire::rng::Rng;
@@ -15,8 +16,8 @@ use phitwire::router::yarc::{Core, Ports};
 use phitwire_framing::phit24::{Phit, PhitKind};
 
 const CYCLES: u64 = 2_000;
-/// Places of an input queue per virtual channel: far more than stable traffic ever uses.
-const QUEUE: usize = 1 << 12;
+/// Places of an input queue per virtual channel, as many as the ring of the real one has.
+const QUEUE: usize = 256;
 
 /// A ring of phits, as an input queue is one.
 struct Queue {
@@ -205,43 +206,68 @@ fn start_chance(percent: u64) -> u64 {
     (p * 2f64.powi(32)) as u64
 }
 
+/// CPU time of this thread, so that other work on the machine does not count; wall time where the
+/// kernel does not tell.
+fn cpu_time(start: Instant) -> Duration {
+    std::fs::read_to_string("/proc/thread-self/schedstat")
+        .ok()
+        .and_then(|text| text.split(' ').next()?.parse().ok())
+        .map_or_else(|| start.elapsed(), Duration::from_nanos)
+}
+
+fn run(core: &mut Core, harness: &mut Harness, cycles: u64, start: u64) {
+    for _ in 0..cycles {
+        harness.inject(core, start);
+        let next = core.cycle() + 1;
+        core.run_until(next, harness);
+    }
+}
+
 fn uniform(c: &mut Criterion) {
     let mut group = c.benchmark_group("yarc_uniform_64_ports");
     group.sample_size(20);
     for percent in [1, 20, 60, 80] {
-        let mut core = Core::new(chip());
-        let mut harness = Harness::new(percent);
-        let start = start_chance(percent);
-        let run = |core: &mut Core, harness: &mut Harness, cycles: u64| {
-            for _ in 0..cycles {
-                harness.inject(core, start);
-                let next = core.cycle() + 1;
-                core.run_until(next, harness);
-            }
-        };
-        run(&mut core, &mut harness, 20_000);
-        let (before, cycles) = (harness.delivered, 100_000);
-        run(&mut core, &mut harness, cycles);
-        let per_cycle = (harness.delivered - before) as f64 / cycles as f64;
-        println!(
-            "load {percent} %: accepted {:.1} %",
-            per_cycle / PORTS as f64 * 100.0
-        );
-        group.throughput(Throughput::Elements((per_cycle * CYCLES as f64) as u64));
+        let load = percent * PORTS as u64 * CYCLES / 100;
+        group.throughput(Throughput::Elements(load));
         group.bench_function(format!("load_{percent}_percent"), |b| {
-            b.iter(|| run(black_box(&mut core), &mut harness, CYCLES));
+            let mut core = Core::new(chip());
+            let mut harness = Harness::new(percent);
+            let start = start_chance(percent);
+            run(&mut core, &mut harness, 20_000, start);
+            let (before, cycles) = (harness.delivered, core.cycle());
+            b.iter_custom(|iterations| {
+                let epoch = Instant::now();
+                let begin = cpu_time(epoch);
+                run(
+                    black_box(&mut core),
+                    &mut harness,
+                    iterations * CYCLES,
+                    start,
+                );
+                cpu_time(epoch) - begin
+            });
+            let offered = (core.cycle() - cycles) * load / CYCLES;
+            let accepted = harness.delivered - before;
+            assert!(
+                accepted.abs_diff(offered) < offered / 20 + 1_000,
+                "{accepted} of {offered}"
+            );
+            harness.finish(&mut core);
         });
-        // No new packets; what is under way must arrive.
-        while harness.sources.iter().any(|source| source.left > 0) {
-            harness.inject(&mut core, 0);
-            let next = core.cycle() + 1;
-            core.run_until(next, &mut harness);
-        }
-        core.run(&mut harness);
-        assert_eq!(harness.injected, harness.delivered, "every phit");
-        assert_eq!(harness.sent, harness.received, "every packet");
     }
     group.finish();
+}
+
+impl Harness {
+    /// No new packets; what is under way must arrive.
+    fn finish(&mut self, core: &mut Core) {
+        while self.sources.iter().any(|source| source.left > 0) {
+            run(core, self, 1, 0);
+        }
+        core.run(self);
+        assert_eq!(self.injected, self.delivered, "every phit");
+        assert_eq!(self.sent, self.received, "every packet");
+    }
 }
 
 criterion_group!(benches, uniform);

@@ -115,7 +115,7 @@ impl LiveNode for Yarc {
         let ports = 0..self.ports() as PortId;
         let in_links: u64 = ports
             .filter_map(|port| Yarc::lcb(self, port))
-            .map(|lcb| lcb.unacknowledged_packets())
+            .map(Lcb::unacknowledged_packets)
             .sum();
         in_links + self.core().phits_inside()
     }
@@ -182,7 +182,7 @@ impl LiveNode for BlackwidowNic {
         let ports = 0..self.ports() as PortId;
         let in_links: u64 = ports
             .filter_map(|port| BlackwidowNic::lcb(self, port))
-            .map(|lcb| lcb.unacknowledged_packets())
+            .map(Lcb::unacknowledged_packets)
             .sum();
         in_links + u64::from(self.outstanding())
     }

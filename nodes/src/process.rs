@@ -16,7 +16,9 @@ use crate::clock::Clock;
 use crate::control::Request;
 use crate::control::server::Server;
 use crate::driver::Driver;
-use crate::io::{self as ports_io, Attachment, IoEngine, LinkKind, OpenError, PortConfig};
+use crate::io::{
+    self as ports_io, Attachment, IoEngine, LinkKind, OpenError, PortConfig, QdiscWatch,
+};
 use crate::live_node::LiveNode;
 use crate::run_dir::{LabDir, RunDirError};
 use crate::station::Station;
@@ -149,16 +151,16 @@ where
     let claim = LabDir::new(&config.lab)?.claim(&config.node)?;
     let stop = Stop::new()?;
     stop.on_signals()?;
-    let mut ports = Vec::new();
+    let mut ports: Vec<PortConfig> = Vec::new();
     let station = Station::new(node, config.seed);
     for port in station.linked_ports() {
         if let Some(lcb) = station.node.lcb(port) {
             ports.push(attach(config, port, lcb.config())?);
         }
     }
-    let server = Server::bind(claim.socket(), Some(stop.wake_fd()))?;
-    let mut backend = ports_io::open(config.io, &ports, Some(server.raw_fd()))?;
-    backend.set_segmentation(config.offload);
+    let qdiscs = QdiscWatch::new(udp_interfaces(&ports))?;
+    let server = Server::bind(claim.socket(), &[stop.wake_fd(), qdiscs.fd()])?;
+    let backend = ports_io::open(config.io, &ports, Some(server.raw_fd()))?;
     tracing::info!(
         node = config.node,
         kind = N::KIND,
@@ -172,18 +174,40 @@ where
         driver,
         server,
         stop,
+        qdiscs,
+        offload: config.offload,
         started: Instant::now(),
     };
+    process.set_segmentation()?;
     let drained = process.run()?;
     process.print_summary(drained);
     Ok(())
 }
+
+/// The interfaces that carry UDP links, by port and index.
+fn udp_interfaces(ports: &[PortConfig]) -> Vec<(PortId, u32)> {
+    let interface = |port: &PortConfig| match &port.attachment {
+        Attachment::Udp {
+            interface: Some(name),
+            ..
+        } => Some((port.port, ports_io::find_interface(name).ok()?.index)),
+        _ => None,
+    };
+    ports.iter().filter_map(interface).collect()
+}
+
+/// What [`Server::serve`] reports as readable: the descriptors in the order in which they were given.
+const STOP_READABLE: u32 = 1 << 0;
+const QDISCS_READABLE: u32 = 1 << 1;
 
 struct Process<'a, N: LiveNode> {
     config: &'a ProcessConfig,
     driver: Driver<Station<N>>,
     server: Server,
     stop: Stop,
+    qdiscs: QdiscWatch,
+    /// Whether segmentation offload is wanted at all.
+    offload: bool,
     started: Instant,
 }
 
@@ -225,13 +249,16 @@ where
             driver,
             server,
             stop,
+            offload,
             started,
+            ..
         } = self;
+        let wanted = *offload;
         let served = server.serve(|request| match request {
             Request::Stats => Ok(Value::Object(stats(driver))),
             Request::Info => Ok(info(config, driver, *started)),
             Request::Offload { enabled } => {
-                driver.backend.set_segmentation(enabled);
+                *offload = enabled;
                 Ok(json!({ "offload": enabled }))
             }
             Request::Shutdown => {
@@ -246,9 +273,21 @@ where
         if served.requests > 0 {
             driver.wake();
         }
-        if served.woken {
+        if served.readable & STOP_READABLE != 0 {
             stop.acknowledge();
         }
+        if served.readable & QDISCS_READABLE != 0 || self.offload != wanted {
+            self.set_segmentation()?;
+        }
+        Ok(())
+    }
+
+    /// Several frames go out in one call where that is wanted and no queueing discipline is to see
+    /// single frames.
+    fn set_segmentation(&mut self) -> io::Result<()> {
+        let impaired = self.qdiscs.update()?;
+        let allowed = if self.offload { !impaired } else { 0 };
+        self.driver.backend.set_segmentation(allowed);
         Ok(())
     }
 

@@ -213,3 +213,136 @@ fn every_opening_error_names_its_remedy() {
     let taken = error(&udp_port(0, addresses[0], addresses[1], None));
     assert!(taken.to_string().contains("another process"), "{taken}");
 }
+
+#[test]
+fn a_queueing_discipline_put_on_and_taken_off_is_noticed() {
+    in_namespace(|| {
+        ip("link add p0 type veth peer name p1");
+        ip("link set p0 up");
+        ip("link set p1 up");
+        let index = |name| io::find_interface(name).unwrap().index;
+        let mut watch = io::QdiscWatch::new([(5, index("p0")), (6, index("p1"))]).unwrap();
+        let mut wait_for = |wanted: u64| {
+            let start = std::time::Instant::now();
+            while watch.update().unwrap() != wanted {
+                assert!(
+                    start.elapsed() < Duration::from_secs(5),
+                    "{wanted:b} does not come"
+                );
+                thread::sleep(Duration::from_millis(5));
+            }
+        };
+        let tc = |arguments: &str| {
+            let status = std::process::Command::new("tc")
+                .args(arguments.split(' '))
+                .status()
+                .unwrap();
+            assert!(status.success(), "tc {arguments}");
+        };
+        wait_for(0);
+        tc("qdisc add dev p1 root tbf rate 1gbit burst 100k limit 1m");
+        wait_for(1 << 6);
+        tc("qdisc add dev p0 root pfifo");
+        tc("qdisc add dev p0 clsact");
+        wait_for(1 << 5 | 1 << 6);
+        tc("qdisc del dev p1 root");
+        wait_for(1 << 5);
+        tc("qdisc del dev p0 clsact");
+        wait_for(0);
+    });
+}
+
+#[test]
+fn a_port_that_may_not_segment_sends_frame_by_frame() {
+    for engine in [IoEngine::Plain, IoEngine::Uring] {
+        let addresses = free_addresses(4);
+        let ports = |end: usize| {
+            [0, 1].map(|i| {
+                udp_port(
+                    i as u8,
+                    addresses[2 * i + end],
+                    addresses[2 * i + 1 - end],
+                    None,
+                )
+            })
+        };
+        let mut near = io::open(engine, &ports(0), None).unwrap();
+        let mut far = io::open(engine, &ports(1), None).unwrap();
+        near.set_segmentation(1 << 1);
+        for port in [0, 1] {
+            for _ in 0..10 {
+                near.frame_buffer(port)[..1000].fill(port);
+                near.queue(port, 1000);
+            }
+        }
+        near.flush();
+        near.wait(Some(Duration::ZERO)).unwrap();
+        assert_eq!(near.counters().frames_sent, 20, "{engine:?}");
+        assert_eq!(near.counters().messages_sent, 10 + 1, "{engine:?}");
+        let mut received = [0; 2];
+        while received != [10, 10] {
+            far.wait(Some(Duration::from_secs(5))).unwrap();
+            let frames = far.receive(&mut |port, bytes| {
+                assert!(bytes.len() == 1000 && bytes.iter().all(|&b| b == port));
+                received[usize::from(port)] += 1;
+            });
+            assert!(frames > 0, "{engine:?}: {received:?}");
+        }
+    }
+}
+
+/// A UDP link goes down and comes up under two running processes in two namespaces.
+fn udp_flap(engine: IoEngine) {
+    let (tell_id, id) = mpsc::channel();
+    let (tell_go, go) = mpsc::channel();
+    let toy = || Toy::new(1, FRAMES, true);
+    let peer = thread::spawn(move || {
+        assert!(own_namespace());
+        tell_id.send(gettid()).unwrap();
+        go.recv().unwrap();
+        ip("addr add 198.18.0.1/31 dev p0");
+        ip("link set p0 up");
+        run_toy(toy(), engine, &[veth_udp(true)], |_, _| {});
+    });
+    ip(&format!(
+        "link add p0 type veth peer name p0 netns {}",
+        id.recv().unwrap()
+    ));
+    ip("addr add 198.18.0.0/31 dev p0");
+    ip("link set p0 up");
+    tell_go.send(()).unwrap();
+    thread::sleep(Duration::from_millis(300));
+    let mut cuts = 0;
+    let mut cut_at = None;
+    let (driver, _) = run_toy(
+        toy(),
+        engine,
+        &[veth_udp(false)],
+        |toy, start| match cut_at {
+            None if cuts < 2 && toy.ports[0].expected > 2000 * (cuts + 1) => {
+                ip("link set p0 down");
+                cut_at = Some(start.elapsed());
+                cuts += 1;
+            }
+            Some(at) if start.elapsed() > at + Duration::from_millis(100) => {
+                ip("link set p0 up");
+                cut_at = None;
+            }
+            _ => {}
+        },
+    );
+    peer.join().unwrap();
+    assert_eq!(cuts, 2);
+    let counters = driver.backend.counters();
+    assert!(
+        counters.frames_dropped() > 0,
+        "sends to a link that is down are counted"
+    );
+}
+
+#[test]
+fn a_flapping_interface_under_udp_loses_frames_and_nothing_else() {
+    for engine in [IoEngine::Plain, IoEngine::Uring] {
+        in_namespace(move || udp_flap(engine));
+    }
+}

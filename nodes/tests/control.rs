@@ -33,7 +33,7 @@ impl Fixture {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("n.sock");
-        let mut server = Server::bind(&path, None).unwrap();
+        let mut server = Server::bind(&path, &[]).unwrap();
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
         let thread = thread::spawn(move || {

@@ -11,11 +11,21 @@
 //! that is concerned runs once, in the order of their numbers. What a node sends arrives at a later
 //! instant, because every wire has some latency. The order in which nodes of one instant run
 //! therefore changes nothing, which is what will let a network be partitioned over threads.
+//!
+//! A [`Network`] is a fabric made from a [topology](crate::topology), with traffic and the checkers that
+//! run in every simulation: credits and packets conserved on each link and virtual channel, nothing
+//! left inside a router, every message delivered once, whole and in order per address, and all of
+//! that within a bounded time after the last message was sent.
 
+pub mod check;
 mod fabric;
+mod machine;
+mod network;
 mod trace;
 mod wire;
 
 pub use fabric::{ConnectError, Direction, Fabric, FabricEvent, LinkId, LinkSpec, NodeId};
+pub use machine::{Machine, MachineEvent};
+pub use network::{Network, NetworkError};
 pub use trace::TraceHash;
 pub use wire::{Wire, WireCounters};

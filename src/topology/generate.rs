@@ -6,7 +6,7 @@ use core::str::FromStr;
 use phitwire_framing::lanes::Permutation;
 use thiserror::Error;
 
-use super::computed::{computed_registers};
+use super::computed::computed_registers;
 use super::model::{
     Chip, End, Link, MAX_PROCESSORS, MAX_SLICES, NodeRef, Processor, RouterRegisters, Settings,
     Topology, VirtualRouter,
@@ -14,7 +14,7 @@ use super::model::{
 use super::ports::PortSet;
 use super::wiring::Wiring;
 use crate::link::LaneRate;
-use crate::route::modulo::supported_at_most;
+use crate::route::modulo::{is_supported_count, supported_at_most};
 use crate::router::yarc::registers::{PORTS, RouteEntry, Subtree, TABLE_ENTRIES};
 
 /// Peer subtrees that sidelinks can join: one table entry per peer (paper, sections 2.2 and 5.1).
@@ -479,6 +479,13 @@ impl BlackwidowSpec {
             wanted,
             (1..=ports).contains(&wanted),
             "1 to 64",
+        )?;
+        let hashed = self.uplinks.is_none() || level == 1 || is_supported_count(wanted);
+        within(
+            "the number of uplinks",
+            wanted,
+            hashed,
+            "1 to 8, 10, 12, 14, 16, 20, 24, 28 or 32, as the hash is",
         )?;
         let room = |rank, down: u32, up: u32, kind, radix| {
             let error = SpecError::TooManyPorts {

@@ -143,7 +143,12 @@ impl Topology {
             Clock::FreeRunning => RouterClock::FreeRunning,
             Clock::Paced { dilation } => RouterClock::Paced { dilation },
         };
-        Ok(YarcConfig { name: name.clone(), registers, ports, clock })
+        Ok(YarcConfig {
+            name: name.clone(),
+            registers,
+            ports,
+            clock,
+        })
     }
 
     fn plan_nic(&self, processor: u32, runtime: &Runtime) -> Result<NicConfig, PlanError> {
@@ -167,7 +172,10 @@ impl Topology {
             .request_timeout(Duration::from_ms(self.settings.request_timeout_ms))
             .seed(runtime.seed ^ u64::from(*number))
             .build()
-            .map_err(|error| PlanError::Nic { node: name.clone(), error })
+            .map_err(|error| PlanError::Nic {
+                node: name.clone(),
+                error,
+            })
     }
 
     /// The registers of a chip, tile by tile; tiles without link have none.

@@ -36,9 +36,16 @@ fn run(options: &Options) -> Result<bool> {
     for (index, &size) in options.size.iter().enumerate() {
         let bar = progress_bar(&plan);
         let run = run_number(index as u32);
-        let outcome = measure(&plan, size, run, &mut lab, &RealClock::default(), |progress| {
-            show(&bar, &plan, progress);
-        });
+        let outcome = measure(
+            &plan,
+            size,
+            run,
+            &mut lab,
+            &RealClock::default(),
+            |progress| {
+                show(&bar, &plan, progress);
+            },
+        );
         bar.finish_and_clear();
         let outcome = outcome
             .into_diagnostic()
@@ -67,7 +74,9 @@ fn run(options: &Options) -> Result<bool> {
 
 /// A number that no other measurement of the lab has.
 fn run_number(index: u32) -> u32 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or(Duration::ZERO);
     let mixed = (since.as_micros() as u32).wrapping_mul(0x9e37_79b9) ^ std::process::id();
     mixed.wrapping_add(index).max(1)
 }
@@ -98,7 +107,9 @@ fn show(bar: &ProgressBar, plan: &Plan, progress: Progress) {
     let rate = progress.acknowledged as f64 / progress.elapsed.as_secs_f64().max(1e-3);
     let answered = HumanCount(progress.acknowledged);
     let sent = HumanCount(progress.sent);
-    bar.set_message(format!("{doing}: {answered} of {sent} acknowledged, {rate:.0}/s"));
+    bar.set_message(format!(
+        "{doing}: {answered} of {sent} acknowledged, {rate:.0}/s"
+    ));
     match plan.duration() {
         Some(duration) => bar.set_position(progress.elapsed.min(duration).as_millis() as u64),
         None => bar.tick(),

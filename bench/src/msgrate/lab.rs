@@ -82,7 +82,10 @@ pub struct ControlLab {
 impl ControlLab {
     /// The lab called `name`, which need not run yet.
     pub fn new(name: &str) -> Self {
-        Self { name: name.to_owned(), clients: BTreeMap::new() }
+        Self {
+            name: name.to_owned(),
+            clients: BTreeMap::new(),
+        }
     }
 }
 
@@ -101,7 +104,10 @@ impl Lab for ControlLab {
     }
 
     fn ask(&mut self, node: &str, request: Value) -> Result<Value, LabError> {
-        let wrap = |source| LabError::Client { node: node.to_owned(), source };
+        let wrap = |source| LabError::Client {
+            node: node.to_owned(),
+            source,
+        };
         let client = match self.clients.entry(node.to_owned()) {
             std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
             std::collections::btree_map::Entry::Vacant(entry) => {
@@ -154,8 +160,15 @@ mod tests {
 
     #[test]
     fn a_lab_that_does_not_run_is_named() {
-        let error = ControlLab::new("no-such-lab-anywhere").members().expect_err("is not there");
-        assert!(error.to_string().contains("`no-such-lab-anywhere` is not running"), "{error}");
+        let error = ControlLab::new("no-such-lab-anywhere")
+            .members()
+            .expect_err("is not there");
+        assert!(
+            error
+                .to_string()
+                .contains("`no-such-lab-anywhere` is not running"),
+            "{error}"
+        );
         let error = ControlLab::new("../up").members().expect_err("is no name");
         assert!(error.to_string().contains("`../up`"), "{error}");
     }

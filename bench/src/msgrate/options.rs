@@ -23,7 +23,12 @@ pub struct Options {
     #[arg(long, value_enum, default_value_t, conflicts_with = "from")]
     pub pattern: PatternName,
     /// Targets of `--pattern hotspot` [default: the lab's first network interface]
-    #[arg(long, value_name = "NODE", value_delimiter = ',', conflicts_with = "from")]
+    #[arg(
+        long,
+        value_name = "NODE",
+        value_delimiter = ',',
+        conflicts_with = "from"
+    )]
     pub hot: Vec<String>,
     /// Share of the messages that go to the hot spot
     #[arg(long, value_name = "PERCENT", default_value_t = 20,
@@ -113,7 +118,11 @@ mod tests {
     use clap::CommandFactory;
 
     fn parse(words: &str) -> Result<Options, clap::Error> {
-        Options::try_parse_from(["phitwire-msgrate"].into_iter().chain(words.split_whitespace()))
+        Options::try_parse_from(
+            ["phitwire-msgrate"]
+                .into_iter()
+                .chain(words.split_whitespace()),
+        )
     }
 
     #[test]
@@ -133,7 +142,12 @@ mod tests {
         let options = parse("--lab demo --pattern bit-complement").expect("a pattern");
         assert_eq!(options.pattern, PatternName::BitComplement);
         assert_eq!(options.duration_ns(), 10_000_000_000);
-        assert_eq!(parse("--lab demo --count 5").expect("a count").duration_ns(), 0);
+        assert_eq!(
+            parse("--lab demo --count 5")
+                .expect("a count")
+                .duration_ns(),
+            0
+        );
     }
 
     #[test]

@@ -38,7 +38,9 @@ impl LinkWork {
     /// `phitwire::link::LinkCounters` stand with `portN.` in front.
     pub fn add(&mut self, stats: &Value) {
         for (name, value) in stats.as_object().into_iter().flatten() {
-            let Some((port, counter)) = name.split_once('.') else { continue };
+            let Some((port, counter)) = name.split_once('.') else {
+                continue;
+            };
             if !port.starts_with("port") {
                 continue;
             }
@@ -110,7 +112,11 @@ impl Outcome {
     pub fn new(report: &TrafficReport, size: u8, links: LinkWork) -> Self {
         let us = |per_mille| report.latency.quantile(per_mille) as f64 / 1e3;
         let seconds = report.elapsed_ns as f64 / 1e9;
-        let rate = if seconds > 0.0 { report.acknowledged as f64 / seconds } else { 0.0 };
+        let rate = if seconds > 0.0 {
+            report.acknowledged as f64 / seconds
+        } else {
+            0.0
+        };
         Self {
             size,
             messages_per_second: rate,
@@ -175,7 +181,13 @@ mod tests {
         let outcome = Outcome::new(&report(), 8, LinkWork::default());
         assert_eq!(outcome.messages_per_second, 2000.0);
         assert_eq!(outcome.payload_bytes_per_second, 16_000.0);
-        let latency = LatencyUs { p50: 10.0, p90: 20.0, p99: 39.0, p99_9: 39.0, max: 39.0 };
+        let latency = LatencyUs {
+            p50: 10.0,
+            p90: 20.0,
+            p99: 39.0,
+            p99_9: 39.0,
+            max: 39.0,
+        };
         assert_eq!(outcome.latency_us, latency);
         assert!(outcome.is_clean());
         let nothing = Outcome::new(&TrafficReport::default(), 8, LinkWork::default());
@@ -197,11 +209,17 @@ mod tests {
         for (index, spoil) in spoilt.into_iter().enumerate() {
             let mut report = report();
             spoil(&mut report);
-            assert!(!Outcome::new(&report, 8, LinkWork::default()).is_clean(), "fault {index}");
+            assert!(
+                !Outcome::new(&report, 8, LinkWork::default()).is_clean(),
+                "fault {index}"
+            );
         }
         let mut late = report();
         (late.timed_out, late.acknowledged) = (1, 999);
-        assert!(Outcome::new(&late, 8, LinkWork::default()).is_clean(), "late is not lost");
+        assert!(
+            Outcome::new(&late, 8, LinkWork::default()).is_clean(),
+            "late is not lost"
+        );
     }
 
     #[test]

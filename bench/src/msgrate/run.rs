@@ -94,7 +94,10 @@ impl Plan {
         let members = lab.members()?;
         let nics: Vec<Nic> = members.iter().filter_map(as_nic).collect();
         let find = |names: &[String]| -> Result<Vec<Nic>, RunError> {
-            names.iter().map(|name| find_nic(&options.lab, name, &members, &nics)).collect()
+            names
+                .iter()
+                .map(|name| find_nic(&options.lab, name, &members, &nics))
+                .collect()
         };
         let numbers = |nics: &[Nic]| nics.iter().map(|nic| nic.processor).collect::<Vec<u16>>();
         let (sources, targets, pattern, shown);
@@ -114,7 +117,9 @@ impl Plan {
         } else {
             sources = find(&options.from)?;
             targets = find(&options.to)?;
-            pattern = Pattern::List { destinations: numbers(&targets) };
+            pattern = Pattern::List {
+                destinations: numbers(&targets),
+            };
             shown = format!("{} -> {}", options.from.join(","), options.to.join(","));
         }
         let spec = TrafficSpec {
@@ -130,10 +135,21 @@ impl Plan {
             seed: options.seed,
             ..TrafficSpec::default()
         };
-        let targets = targets.into_iter().filter(|nic| !sources.contains(nic)).collect();
+        let targets = targets
+            .into_iter()
+            .filter(|nic| !sources.contains(nic))
+            .collect();
         let everybody = members.into_iter().map(|member| member.name).collect();
         let (lab, window) = (options.lab.clone(), options.window);
-        Ok(Self { lab, window, everybody, sources, targets, spec, pattern: shown })
+        Ok(Self {
+            lab,
+            window,
+            everybody,
+            sources,
+            targets,
+            spec,
+            pattern: shown,
+        })
     }
 
     /// Whether the messages are gets.
@@ -161,7 +177,10 @@ impl Plan {
 
 fn as_nic(member: &Member) -> Option<Nic> {
     match member.role {
-        Role::Nic { processor } => Some(Nic { name: member.name.clone(), processor }),
+        Role::Nic { processor } => Some(Nic {
+            name: member.name.clone(),
+            processor,
+        }),
         Role::Router => None,
     }
 }
@@ -174,7 +193,11 @@ fn find_nic(lab: &str, name: &str, members: &[Member], nics: &[Nic]) -> Result<N
         return Err(RunError::IsRouter(name.to_owned()));
     }
     let names: Vec<&str> = nics.iter().map(|nic| nic.name.as_str()).collect();
-    Err(RunError::NoSuchNode { lab: lab.into(), name: name.into(), nics: names.join(", ") })
+    Err(RunError::NoSuchNode {
+        lab: lab.into(),
+        name: name.into(),
+        nics: names.join(", "),
+    })
 }
 
 fn named_pattern(options: &Options, hot: Vec<u16>) -> Pattern {
@@ -187,7 +210,10 @@ fn named_pattern(options: &Options, hot: Vec<u16>) -> Pattern {
         PatternName::Transpose => Pattern::Transpose,
         PatternName::Tornado => Pattern::Tornado,
         PatternName::Permutation => Pattern::Permutation,
-        PatternName::Hotspot => Pattern::Hotspot { targets: hot, percent: options.hot_percent },
+        PatternName::Hotspot => Pattern::Hotspot {
+            targets: hot,
+            percent: options.hot_percent,
+        },
     }
 }
 
@@ -246,11 +272,21 @@ pub fn measure(
     mut watch: impl FnMut(Progress),
 ) -> Result<Outcome, RunError> {
     let before = link_work(plan, lab)?;
-    let spec = TrafficSpec { run, size, ..plan.spec.clone() };
+    let spec = TrafficSpec {
+        run,
+        size,
+        ..plan.spec.clone()
+    };
     // A network interface that only receives is told as well, with nobody to send to: what it
     // reports is then of this run and of no other.
-    let silent = TrafficSpec { pattern: Pattern::List { destinations: Vec::new() }, ..spec.clone() };
-    let started = start(&plan.targets, &silent, lab).and_then(|()| start(&plan.sources, &spec, lab));
+    let silent = TrafficSpec {
+        pattern: Pattern::List {
+            destinations: Vec::new(),
+        },
+        ..spec.clone()
+    };
+    let started =
+        start(&plan.targets, &silent, lab).and_then(|()| start(&plan.sources, &spec, lab));
     let drained = started
         .map_err(RunError::from)
         .and_then(|()| drain(plan, run, lab, clock, &mut watch));
@@ -310,7 +346,10 @@ fn drain(
         }
         seen = merged.acknowledged;
         if now >= deadline {
-            return Err(RunError::NeverDrained(DRAIN_LIMIT.as_secs(), slow.join(", ")));
+            return Err(RunError::NeverDrained(
+                DRAIN_LIMIT.as_secs(),
+                slow.join(", "),
+            ));
         }
         clock.sleep(LOOK_EVERY);
     }
@@ -338,12 +377,19 @@ fn settle(
 
 fn report_of(nic: &Nic, run: u32, lab: &mut dyn Lab) -> Result<TrafficReport, RunError> {
     let answer = lab.ask(&nic.name, json!({ "cmd": "traffic-status" }))?;
-    let report: TrafficReport = serde_json::from_value(answer)
-        .map_err(|source| RunError::Report { node: nic.name.clone(), source })?;
+    let report: TrafficReport =
+        serde_json::from_value(answer).map_err(|source| RunError::Report {
+            node: nic.name.clone(),
+            source,
+        })?;
     if report.run == run {
         Ok(report)
     } else {
-        Err(RunError::OtherRun { node: nic.name.clone(), found: report.run, run })
+        Err(RunError::OtherRun {
+            node: nic.name.clone(),
+            found: report.run,
+            run,
+        })
     }
 }
 

@@ -90,7 +90,10 @@ mod tests {
         assert_eq!(columns.chars().count(), row(&outcome).chars().count());
         assert!(row(&outcome).contains("512346"));
         assert!(verdict(&outcome).contains("lost 0 duplicated 0 corrupted 0 misordered 0"));
-        let refused = Outcome { refused: 3, ..outcome };
+        let refused = Outcome {
+            refused: 3,
+            ..outcome
+        };
         assert!(verdict(&refused).ends_with("3 messages were refused by their target"));
     }
 }

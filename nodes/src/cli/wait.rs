@@ -45,6 +45,7 @@ pub fn run(args: WaitArgs) -> miette::Result<ExitCode> {
             .collect();
         nodes.extend(expected.iter().cloned());
         let mut missing = Vec::new();
+        let asked_all = settled.is_empty();
         for node in nodes.difference(&settled.clone()) {
             match not_up(&args.lab, node) {
                 Ok(links) if links.is_empty() => {
@@ -55,7 +56,12 @@ pub fn run(args: WaitArgs) -> miette::Result<ExitCode> {
             }
         }
         if missing.is_empty() && !nodes.is_empty() {
-            return Ok(ExitCode::SUCCESS);
+            if asked_all {
+                return Ok(ExitCode::SUCCESS);
+            }
+            // All were up once; are they at the same time?
+            settled.clear();
+            continue;
         }
         if Instant::now() >= give_up {
             if nodes.is_empty() {

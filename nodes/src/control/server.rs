@@ -20,12 +20,13 @@ const READ_BYTES: usize = 16 << 10;
 const EVENTS: usize = 16;
 /// Requests of one client answered in one turn.
 const REQUESTS: usize = 16;
-/// `epoll` data of the listening socket and of the wake-up descriptor; clients are their slots.
+/// `epoll` data of the listening socket; clients are their slots.
 const LISTENER: u64 = u64::MAX;
-const WAKE: u64 = u64::MAX - 1;
+/// `epoll` data of the first other descriptor; the others follow.
+const WATCHED: u64 = 1 << 32;
 
 /// The listening socket, its clients, and a descriptor that becomes readable when one of them, or
-/// the process's wake-up descriptor, has something.
+/// another descriptor that the process watches, has something.
 #[derive(Debug)]
 pub struct Server {
     epoll: Epoll,
@@ -54,22 +55,23 @@ struct Client {
 pub struct Served {
     /// Requests answered.
     pub requests: usize,
-    /// Whether the wake-up descriptor was readable.
-    pub woken: bool,
+    /// Which of the watched descriptors are readable, as a bit mask in their order.
+    pub readable: u32,
 }
 
 impl Server {
-    /// Listens at `path`, where nothing may be; `wake` is watched as well.
+    /// Listens at `path`, where nothing may be; `watched` descriptors (at most 32, open as long as
+    /// the server) are watched as well.
     ///
     /// # Errors
     /// When the socket cannot be made.
-    pub fn bind(path: &Path, wake: Option<BorrowedFd<'_>>) -> io::Result<Self> {
+    pub fn bind(path: &Path, watched: &[BorrowedFd<'_>]) -> io::Result<Self> {
         let listener = UnixListener::bind(path)?;
         listener.set_nonblocking(true)?;
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
         epoll.add(&listener, EpollEvent::new(EpollFlags::EPOLLIN, LISTENER))?;
-        if let Some(wake) = wake {
-            epoll.add(wake, EpollEvent::new(EpollFlags::EPOLLIN, WAKE))?;
+        for (fd, data) in watched.iter().zip(WATCHED..) {
+            epoll.add(fd, EpollEvent::new(EpollFlags::EPOLLIN, data))?;
         }
         Ok(Self {
             epoll,
@@ -102,7 +104,7 @@ impl Server {
         for event in &events[..count] {
             match event.data() {
                 LISTENER => self.accept()?,
-                WAKE => served.woken = true,
+                data @ WATCHED.. => served.readable |= 1 << (data - WATCHED),
                 slot => served.requests += self.serve_client(slot as usize, &mut answer)?,
             }
         }

@@ -14,6 +14,7 @@ mod mmsg;
 
 pub mod plain;
 mod ports;
+mod qdisc_watch;
 mod send_batch;
 mod socket;
 pub mod uring;
@@ -28,6 +29,7 @@ use serde::{Deserialize, Serialize};
 
 pub use counters::IoCounters;
 pub use interface::{Interface, find_interface};
+pub use qdisc_watch::QdiscWatch;
 pub use socket::{Attachment, OpenError, PortConfig, PortSocket, open_port};
 
 /// EtherType of link frames on raw Ethernet: IEEE 802 local experimental 1.
@@ -102,9 +104,9 @@ pub trait Backend {
     /// Sends the batch. Frames that the kernel does not take are counted as dropped.
     fn flush(&mut self);
 
-    /// Allows or forbids several frames in one segmentation-offload send, on all ports. Forbid it
-    /// where a queueing discipline must lose single frames.
-    fn set_segmentation(&mut self, allowed: bool);
+    /// Allows several frames in one segmentation-offload send on these ports, a bit mask, and
+    /// forbids it on all others. Forbid it where a queueing discipline must lose single frames.
+    fn set_segmentation(&mut self, ports: u64);
 
     /// What was moved and what was dropped.
     fn counters(&self) -> &IoCounters;

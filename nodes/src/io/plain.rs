@@ -205,8 +205,8 @@ impl Backend for PlainBackend {
         self.ports.batch.clear();
     }
 
-    fn set_segmentation(&mut self, allowed: bool) {
-        self.ports.segmentation = allowed;
+    fn set_segmentation(&mut self, ports: u64) {
+        self.ports.segmentation = ports;
     }
 
     fn counters(&self) -> &IoCounters {

@@ -22,7 +22,8 @@ pub(super) struct Ports {
     pub sockets: Vec<PortSocket>,
     index_of: [u8; MAX_PORTS],
     pub batch: SendBatch,
-    pub segmentation: bool,
+    /// Ports that may send several frames in one call.
+    pub segmentation: u64,
     pub counters: IoCounters,
 }
 
@@ -46,7 +47,7 @@ impl Ports {
             sockets,
             index_of,
             batch,
-            segmentation: true,
+            segmentation: !0,
             counters: IoCounters::default(),
         }
     }
@@ -96,7 +97,7 @@ impl Ports {
     pub fn queue(&mut self, port: PortId, bytes: usize) {
         if let Some(index) = self.index(port) {
             let socket = &self.sockets[index];
-            let may_segment = self.segmentation && socket.may_segment();
+            let may_segment = self.segmentation & 1 << port != 0 && socket.may_segment();
             self.batch.push(port, socket.header(), bytes, may_segment);
         }
     }

@@ -25,7 +25,7 @@ const MOST_MISTAKES: usize = 64;
 /// difference are walked to once, so that 32,768 processors take seconds.
 pub fn check(topology: &Topology) -> Vec<Mistake> {
     let wiring = Wiring::new(topology);
-    let mut mistakes = structure::check(topology, &wiring, true);
+    let mut mistakes = structure::check(topology, &wiring);
     mistakes.extend(rates::check(topology));
     mistakes.extend(tables::check(topology, &wiring));
     if mistakes.is_empty() {
@@ -40,8 +40,7 @@ pub fn check(topology: &Topology) -> Vec<Mistake> {
 /// What is wrong with the structure of a topology of which some parts are missing because they
 /// could not be read.
 pub(super) fn structure_of_a_part(topology: &Topology) -> Vec<Mistake> {
-    let wiring = Wiring::new(topology);
-    let mut mistakes = structure::check(topology, &wiring, false);
+    let mut mistakes = structure::of_a_part(topology);
     mistakes.extend(rates::check(topology));
     mistakes.truncate(MOST_MISTAKES);
     mistakes

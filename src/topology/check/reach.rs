@@ -366,7 +366,8 @@ impl<'t> Search<'t> {
         };
         let more = match failure.classes {
             1 => String::new(),
-            n => format!(" (and so for {} more destinations)", n - 1),
+            2 => String::from(" (nor do packets to another destination)"),
+            n => format!(" (nor do packets to {} others)", n - 1),
         };
         let message =
             format!("a packet to processor {destination} does not arrive{way}: {why}{more}");

@@ -1,7 +1,8 @@
 //! Names, numbers, ports, links, subtrees and slices.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use super::MOST_MISTAKES;
 use crate::router::yarc::registers::{PORTS, Subtree};
 use crate::topology::mistake::{Mistake, MistakeKind, Place};
 use crate::topology::model::{
@@ -11,24 +12,39 @@ use crate::topology::model::{
 use crate::topology::ports::PortSet;
 use crate::topology::wiring::Wiring;
 
-/// `complete`: nothing was left out because it could not be read.
-pub(super) fn check(topology: &Topology, wiring: &Wiring, complete: bool) -> Vec<Mistake> {
-    let mut mistakes = Vec::new();
-    names(topology, &mut mistakes);
-    numbers(topology, &mut mistakes);
+pub(super) fn check(topology: &Topology, wiring: &Wiring) -> Vec<Mistake> {
+    let mut mistakes = of_a_part(topology);
     routers(topology, &mut mistakes);
-    let mut used = BTreeMap::new();
     for (l, link) in topology.links.iter().enumerate() {
+        if mistakes.len() > MOST_MISTAKES {
+            break;
+        }
         let before = mistakes.len();
         for end in [link.a, link.b] {
-            port(topology, l as u32, end, &mut used, &mut mistakes);
+            mistakes.extend(without_router(topology, l as u32, end));
         }
         if mistakes.len() == before {
             mistakes.extend(neighbours(topology, wiring, l as u32, link));
         }
     }
-    if complete {
-        injections(topology, wiring, &mut mistakes);
+    injections(topology, wiring, &mut mistakes);
+    mistakes
+}
+
+/// What is wrong whatever could not be read.
+pub(super) fn of_a_part(topology: &Topology) -> Vec<Mistake> {
+    let mut mistakes = Vec::new();
+    names(topology, &mut mistakes);
+    numbers(topology, &mut mistakes);
+    let mut used = BTreeMap::new();
+    for (l, link) in topology.links.iter().enumerate() {
+        if mistakes.len() > MOST_MISTAKES {
+            // A remedy costs a look at every link, and nobody reads that many.
+            break;
+        }
+        for end in [link.a, link.b] {
+            port(topology, l as u32, end, &mut used, &mut mistakes);
+        }
     }
     mistakes
 }
@@ -65,11 +81,18 @@ fn names(topology: &Topology, mistakes: &mut Vec<Mistake>) {
         .map(|(i, p)| (p.name.as_str(), Place::Processor(i as u32)))
         .chain(chips.map(|(i, c)| (c.name.as_str(), Place::Chip(i as u32))));
     duplicates(nodes, "node", mistakes);
-    let routers = topology.chips.iter().enumerate().flat_map(|(c, chip)| {
-        let routers = chip.routers.iter().enumerate();
-        routers.map(move |(r, router)| (router.name.as_str(), Place::Router(c as u32, r as u32)))
-    });
-    duplicates(routers, "virtual router", mistakes);
+    // A chip that is one router may share its name with it; that of two such chips is a mistake of
+    // the chips, reported already.
+    let mut whole_chips = BTreeSet::new();
+    let mut routers = Vec::new();
+    for (c, chip) in topology.chips.iter().enumerate() {
+        for (r, router) in chip.routers.iter().enumerate() {
+            if router.name != chip.name || whole_chips.insert(router.name.as_str()) {
+                routers.push((router.name.as_str(), Place::Router(c as u32, r as u32)));
+            }
+        }
+    }
+    duplicates(routers.into_iter(), "virtual router", mistakes);
 }
 
 fn duplicates<'t>(
@@ -229,30 +252,36 @@ fn port(
             )
             .label("again")
             .other(Place::Link(first), "first")
-            .help(format!(
-                "move one of them to a free port{}",
-                free_port(topology, end)
-            )),
+            .help(free_port(topology, end)),
         );
     } else {
         used.insert((is_chip, index, end.port), link);
-        if is_chip && topology.rank_of(end) == 0 {
-            mistakes.push(
-                Mistake::new(
-                    MistakeKind::PortWithoutRouter,
-                    place,
-                    format!("port {} of {name} belongs to no virtual router", end.port),
-                )
-                .help("add the port to the `ports` of one of the chip's routers"),
-            );
-        }
     }
 }
 
-/// `, such as N`, if there is one.
+fn without_router(topology: &Topology, link: u32, end: End) -> Option<Mistake> {
+    let NodeRef::Chip(chip) = end.node else {
+        return None;
+    };
+    let chip = topology.chips.get(chip as usize)?;
+    let orphan = usize::from(end.port) < PORTS && topology.rank_of(end) == 0;
+    orphan.then(|| {
+        Mistake::new(
+            MistakeKind::PortWithoutRouter,
+            Place::Link(link),
+            format!(
+                "port {} of {} belongs to no virtual router",
+                end.port, chip.name
+            ),
+        )
+        .help("add the port to the `ports` of one of the chip's routers")
+    })
+}
+
+/// Where a second link could go instead.
 fn free_port(topology: &Topology, end: End) -> String {
     let NodeRef::Chip(c) = end.node else {
-        return String::new();
+        return String::from("a processor has one link per slice: remove one of the two");
     };
     let chip = &topology.chips[c as usize];
     let all = match chip.routers.iter().find(|r| r.ports.contains(end.port)) {
@@ -266,7 +295,10 @@ fn free_port(topology: &Topology, end: End) -> String {
         .filter(|e| e.node == end.node);
     let used = ends.fold(PortSet::EMPTY, |set, e| set.with(e.port));
     let free = PortSet::from_bits(all.bits() & !used.bits()).iter().next();
-    free.map_or_else(String::new, |port| format!(", such as {port}"))
+    match free {
+        Some(port) => format!("move one of them to a free port, such as {port}"),
+        None => String::from("remove one of them: the router has no free port"),
+    }
 }
 
 /// Whether the two ends may be neighbours at all.

@@ -134,3 +134,18 @@ pub fn read(file: &str, text: &str) -> Result<Described, Problems> {
 }
 
 pub use write::write;
+
+/// The topology of a description without mistakes in its text, right or wrong.
+#[cfg(test)]
+pub(super) fn read_unchecked(text: &str) -> Option<Topology> {
+    let table = toml::de::DeTable::parse(text).ok()?;
+    let mut fields = Fields::default();
+    let mut described = Described {
+        topology: read::empty(),
+        spans: Spans::default(),
+    };
+    let overrides = read::topology(&mut fields, &table, &mut described);
+    fill_registers(&mut described.topology);
+    overrides.apply(&mut described.topology);
+    fields.mistakes.is_empty().then_some(described.topology)
+}

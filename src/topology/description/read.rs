@@ -95,7 +95,10 @@ pub(super) fn topology(
                 into.topology.name = name;
             }
         }
-        None => fields.missing(&root, "name", "\"my-lab\""),
+        None => {
+            fields.missing(&root, "name", "\"my-lab\"");
+            into.topology.name = String::from("unnamed");
+        }
     }
     if let Some(value) = root.take("slices") {
         let slices = fields.integer(value, 1..=u64::from(MAX_SLICES));
@@ -154,7 +157,11 @@ fn settings(fields: &mut Fields, mut section: Section<'_, '_>) -> Settings {
     number("lane_retry_threshold", 0..=U32, &mut threshold);
     let mut max_packet = u64::from(settings.max_packet_phits);
     number("max_packet_phits", 4..=19, &mut max_packet);
-    number("memory_bytes", 64..=MAX_MEMORY_BYTES, &mut settings.memory_bytes);
+    number(
+        "memory_bytes",
+        64..=MAX_MEMORY_BYTES,
+        &mut settings.memory_bytes,
+    );
     number(
         "request_timeout_ms",
         1..=DAY_MS,
@@ -166,7 +173,11 @@ fn settings(fields: &mut Fields, mut section: Section<'_, '_>) -> Settings {
         &mut settings.forward_progress_ms,
     );
     let mut outstanding = u64::from(settings.outstanding);
-    number("outstanding", 1..=u64::from(MAX_OUTSTANDING), &mut outstanding);
+    number(
+        "outstanding",
+        1..=u64::from(MAX_OUTSTANDING),
+        &mut outstanding,
+    );
     settings.lane_retry_threshold = threshold as u32;
     settings.max_packet_phits = max_packet as u8;
     settings.outstanding = outstanding as u32;
@@ -246,7 +257,7 @@ fn chip(
         Some(value) => (name(fields, value).unwrap_or_default(), value.span()),
         None => {
             fields.missing(&section, "name", "\"r1-0\"");
-            (String::new(), span)
+            (format!("unnamed-{}", into.topology.chips.len()), span)
         }
     };
     let chip = into.topology.chips.len();
@@ -266,7 +277,7 @@ fn chip(
                 Some(value) => (self::name(fields, value).unwrap_or_default(), value.span()),
                 None => {
                     fields.missing(&section, "name", "\"r2-0a\"");
-                    (String::new(), section.span())
+                    (format!("unnamed-{chip}"), section.span())
                 }
             };
             router(fields, &mut section, (chip, name, span), into, overrides);

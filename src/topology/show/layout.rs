@@ -19,7 +19,13 @@ const GAP: f64 = 26.0;
 const MARGIN: f64 = 40.0;
 pub(super) const ROUTER_HEIGHT: f64 = 66.0;
 pub(super) const PROCESSOR_HEIGHT: f64 = 38.0;
-const ROW_DISTANCE: f64 = 170.0;
+/// Distance of rows in a narrow drawing, and what it grows to in a wide one.
+const ROW_DISTANCE: (f64, f64) = (170.0, 460.0);
+/// Room for the title.
+const TITLE: f64 = 100.0;
+/// Room for the legend.
+const LEAST_WIDTH: f64 = 640.0;
+const HIGHEST_ARCH: f64 = 300.0;
 
 /// A box.
 #[derive(Clone, Debug)]
@@ -55,6 +61,8 @@ pub(super) struct Line {
     pub(super) bundle: Bundle,
     pub(super) a: Joint,
     pub(super) b: Joint,
+    /// Height of a sidelink's arch over its ends.
+    pub(super) rise: f64,
 }
 
 /// A drawing without colours.
@@ -104,6 +112,27 @@ fn rows(topology: &Topology, wiring: &Wiring) -> Vec<Vec<Shape>> {
         }
     }
     rows
+}
+
+/// How high above its row each sidelink's arch rises: the further it reaches, the higher.
+fn arches(bundles: &[Bundle], rows: &[Vec<Shape>]) -> BTreeMap<(Shape, Shape), f64> {
+    let column: BTreeMap<Shape, usize> = rows
+        .iter()
+        .flat_map(|row| row.iter().enumerate().map(|(i, &shape)| (shape, i)))
+        .collect();
+    let reach = |bundle: &Bundle| Some(column.get(&bundle.a)?.abs_diff(*column.get(&bundle.b)?));
+    let side = bundles
+        .iter()
+        .filter(|bundle| bundle.kind == PortKind::Side);
+    let reaches: Vec<((Shape, Shape), usize)> = side
+        .filter_map(|bundle| Some(((bundle.a, bundle.b), reach(bundle)?)))
+        .collect();
+    let furthest = reaches.iter().map(|(_, reach)| *reach).max().unwrap_or(1) as f64;
+    let step = (HIGHEST_ARCH / furthest).min(30.0);
+    reaches
+        .into_iter()
+        .map(|(ends, reach)| (ends, 26.0 + step * reach as f64))
+        .collect()
 }
 
 /// Boxes of the widest row.
@@ -165,27 +194,42 @@ pub(super) fn layout(topology: &Topology, wiring: &Wiring) -> Layout {
         );
     }
     row_starts.push(frames.len());
-    let side = bundles.iter().any(|b| b.kind == PortKind::Side);
-    let top = 96.0 + if side { 110.0 } else { 0.0 };
+    let arches = arches(&bundles, &rows);
+    let top = TITLE + arches.values().copied().fold(0.0, f64::max);
     let row_width = |row: &[Frame]| row.iter().map(|f| f.width + GAP).sum::<f64>() - GAP;
     let inner = row_starts
         .windows(2)
         .map(|w| row_width(&frames[w[0]..w[1]]))
-        .fold(420.0, f64::max);
+        .fold(LEAST_WIDTH, f64::max);
+    // Lines that cross a wide drawing need height to stay apart; the lowest ones do not cross.
+    let upper = (inner / 9.0).clamp(ROW_DISTANCE.0, ROW_DISTANCE.1);
+    let above_lowest = |r: usize| {
+        let lowest = if topology.slices == 1 {
+            ROW_DISTANCE.0
+        } else {
+            upper
+        };
+        if r == 0 {
+            0.0
+        } else {
+            lowest + upper * (r - 1) as f64
+        }
+    };
+    let lowest_y = top + above_lowest(rows.len() - 1);
     for (r, window) in row_starts.windows(2).enumerate() {
         let row = &mut frames[window[0]..window[1]];
         // Rows narrower than the drawing are spread over it.
         let spare = (inner - row_width(row)) / row.len() as f64;
         let mut x = MARGIN + spare / 2.0;
-        let y = top + ROW_DISTANCE * (rows.len() - 1 - r) as f64;
+        let y = lowest_y - above_lowest(r);
         for frame in row {
             frame.x = x;
             frame.y = y;
             x += frame.width + GAP + spare;
         }
     }
-    let lines = lines(bundles, &ends, &frames);
-    let height = top + ROW_DISTANCE * (rows.len() - 1) as f64 + PROCESSOR_HEIGHT + 70.0;
+    let lines = lines(bundles, &ends, &frames, &arches);
+    let height = lowest_y + PROCESSOR_HEIGHT + 70.0;
     Layout {
         frames,
         lines,
@@ -234,7 +278,12 @@ fn frame(
     }
 }
 
-fn lines(bundles: Vec<Bundle>, ends: &Ends, frames: &[Frame]) -> Vec<Line> {
+fn lines(
+    bundles: Vec<Bundle>,
+    ends: &Ends,
+    frames: &[Frame],
+    arches: &BTreeMap<(Shape, Shape), f64>,
+) -> Vec<Line> {
     let at: BTreeMap<Shape, &Frame> = frames.iter().map(|frame| (frame.shape, frame)).collect();
     let mut joints: BTreeMap<(usize, bool), Joint> = BTreeMap::new();
     for (&(shape, edge), here) in ends {
@@ -245,14 +294,22 @@ fn lines(bundles: Vec<Bundle>, ends: &Ends, frames: &[Frame]) -> Vec<Line> {
             Edge::Upper => (frame.y, 0),
             Edge::Lower => (frame.y + frame.height, 1),
         };
-        // In the order of where they go, so that lines of one edge do not cross.
+        // In the order of where they go, so that lines of one edge do not cross. Arches are
+        // nested: the one that reaches furthest starts furthest from where it goes.
         let mut here = here.clone();
         let far = |&(i, at_b): &(usize, bool)| {
             let bundle = &bundles[i];
             at.get(if at_b { &bundle.a } else { &bundle.b })
                 .map_or(0.0, |f| f.middle())
         };
-        here.sort_by(|x, y| far(x).total_cmp(&far(y)));
+        here.sort_by(|x, y| match (bundles[x.0].kind, bundles[y.0].kind) {
+            (PortKind::Side, PortKind::Side) => {
+                let rightwards = |end| far(end) > frame.middle();
+                let nested = far(y).total_cmp(&far(x));
+                rightwards(x).cmp(&rightwards(y)).then(nested)
+            }
+            _ => far(x).total_cmp(&far(y)),
+        });
         let widths: Vec<f64> = here
             .iter()
             .map(|&(i, at_b)| {
@@ -287,7 +344,8 @@ fn lines(bundles: Vec<Bundle>, ends: &Ends, frames: &[Frame]) -> Vec<Line> {
         .enumerate()
         .filter_map(|(i, bundle)| {
             let (a, b) = (joints.remove(&(i, false))?, joints.remove(&(i, true))?);
-            Some(Line { bundle, a, b })
+            let rise = arches.get(&(bundle.a, bundle.b)).copied().unwrap_or(0.0);
+            Some(Line { bundle, a, b, rise })
         })
         .collect()
 }

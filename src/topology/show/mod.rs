@@ -97,6 +97,11 @@ fn counted(count: usize, what: &str) -> String {
 }
 
 /// The name and measure of a network, in one line.
+pub fn summary(topology: &Topology) -> String {
+    headline(topology, &Wiring::new(topology))
+}
+
+/// [`summary`] with the wiring at hand.
 fn headline(topology: &Topology, wiring: &Wiring) -> String {
     format!(
         "{}: {}, {}, {}, {} on {}, {}",

@@ -12,6 +12,8 @@ use crate::topology::wiring::Wiring;
 
 /// Boxes in a row above which nobody could read the drawing.
 const MOST_IN_A_ROW: usize = 144;
+/// Lines above which they have no labels of their own.
+const MOST_LABELLED_LINES: usize = 120;
 /// Fill and line of the routers of each slice.
 const SLICES: [(&str, &str); 4] = [
     ("#e3edfb", "#2f6db5"),
@@ -74,10 +76,11 @@ fn document(
     let (name, rest) = title.split_once(": ").unwrap_or((&title, ""));
     text(out, 40.0, 38.0, "start", 19.0, INK, name)?;
     text(out, 40.0, 60.0, "start", 12.5, FAINT, rest)?;
+    let mut labels = chips(out, topology, wiring, &layout.frames)?;
     for line in &layout.lines {
-        draw_line(out, topology, layout, line)?;
+        draw_line(out, &mut labels, topology, layout, line)?;
     }
-    chips(out, topology, wiring, &layout.frames)?;
+    out.push_str(&labels);
     for frame in &layout.frames {
         draw_frame(out, topology, wiring, frame)?;
     }
@@ -115,13 +118,33 @@ fn text(
     )
 }
 
+/// A text on top of lines.
+fn haloed(
+    out: &mut String,
+    x: f64,
+    y: f64,
+    anchor: &str,
+    colour: &str,
+    words: &str,
+) -> core::fmt::Result {
+    writeln!(
+        out,
+        "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\" font-size=\"10.5\" \
+         fill=\"{colour}\" stroke=\"#ffffff\" stroke-width=\"4\" stroke-linejoin=\"round\" \
+         paint-order=\"stroke\">{}</text>",
+        escaped(words)
+    )
+}
+
+/// A line; its words go to `labels`, which are to stand above all lines.
 fn draw_line(
     out: &mut String,
+    labels: &mut String,
     topology: &Topology,
     layout: &Layout,
     line: &Line,
 ) -> core::fmt::Result {
-    let Line { bundle, a, b } = line;
+    let Line { bundle, a, b, .. } = line;
     let colour = match bundle.kind {
         PortKind::Side => SIDE,
         _ => SLICES[usize::from(bundle.slice) % SLICES.len()].1,
@@ -138,24 +161,28 @@ fn draw_line(
     );
     let (x1, y1, x2, y2) = (a.x, a.y, b.x, b.y);
     let (label_x, label_y) = if bundle.kind == PortKind::Side {
-        // An arch over the row, the higher the further it reaches.
-        let rise = 34.0 + ((x2 - x1).abs() / 14.0).min(100.0);
-        let top = y1.min(y2) - rise;
+        // A cubic curve reaches three quarters of the way to its control points.
+        let top = y1.min(y2) - line.rise / 0.75;
         writeln!(
             out,
             "<path d=\"M{x1:.1} {y1:.1} C{x1:.1} {top:.1} {x2:.1} {top:.1} {x2:.1} {y2:.1}\" {style}/>"
         )?;
         (
             f64::midpoint(x1, x2),
-            f64::midpoint(y1, y2) - rise * 0.75 - 4.0,
+            f64::midpoint(y1, y2) - line.rise + 3.5,
         )
     } else {
-        let bend = f64::midpoint(y1, y2);
+        // A few lines look best bent; of many, straight ones are easier to follow.
+        let middle = f64::midpoint(y1, y2);
+        let curve = match layout.lines.len() > MOST_LABELLED_LINES {
+            true => String::from("L"),
+            false => format!("C{x1:.1} {middle:.1} {x2:.1} {middle:.1}"),
+        };
         writeln!(
             out,
-            "<path d=\"M{x1:.1} {y1:.1} C{x1:.1} {bend:.1} {x2:.1} {bend:.1} {x2:.1} {y2:.1}\" {style}/>"
+            "<path d=\"M{x1:.1} {y1:.1} {curve} {x2:.1} {y2:.1}\" {style}/>"
         )?;
-        (f64::midpoint(x1, x2) + 6.0, bend)
+        (f64::midpoint(x1, x2) + 6.0, middle)
     };
     let mut words = Vec::new();
     if bundle.links > 1 {
@@ -164,7 +191,7 @@ fn draw_line(
     if bundle.rate != topology.settings.rate {
         words.push(format!("{} Gb/s", rate_text(bundle.rate)));
     }
-    if words.is_empty() || layout.lines.len() > 120 {
+    if words.is_empty() || layout.lines.len() > MOST_LABELLED_LINES {
         return Ok(());
     }
     let anchor = if bundle.kind == PortKind::Side {
@@ -172,24 +199,18 @@ fn draw_line(
     } else {
         "start"
     };
-    text(
-        out,
-        label_x,
-        label_y,
-        anchor,
-        10.0,
-        colour,
-        &words.join(", "),
-    )
+    haloed(labels, label_x, label_y, anchor, colour, &words.join(", "))
 }
 
-/// The outline of chips that several routers share (section 7.4).
+/// The outlines of chips that several routers share (section 7.4); returns their names, which are
+/// to stand above the lines.
 fn chips(
     out: &mut String,
     topology: &Topology,
     wiring: &Wiring,
     frames: &[Frame],
-) -> core::fmt::Result {
+) -> Result<String, core::fmt::Error> {
+    let mut labels = String::new();
     for (c, chip) in topology
         .chips
         .iter()
@@ -214,17 +235,16 @@ fn chips(
             "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" rx=\"10\" \
              fill=\"#f4f6f8\" stroke=\"{FAINT}\" stroke-dasharray=\"4 3\"/>"
         )?;
-        text(
-            out,
-            x + width - 4.0,
-            y - 5.0,
-            "end",
-            10.5,
+        haloed(
+            &mut labels,
+            x + 8.0,
+            y + 3.5,
+            "start",
             FAINT,
             &format!("chip {}", chip.name),
         )?;
     }
-    Ok(())
+    Ok(labels)
 }
 
 fn draw_frame(

@@ -1,3 +1,6 @@
 //! Tests of the whole: generators, round trips, mistakes.
 
+mod mistakes;
+mod plans;
+mod ready;
 mod sizes;

@@ -437,8 +437,8 @@ impl Backend for UringBackend {
         self.queue_sends();
     }
 
-    fn set_segmentation(&mut self, allowed: bool) {
-        self.ports.segmentation = allowed;
+    fn set_segmentation(&mut self, ports: u64) {
+        self.ports.segmentation = ports;
     }
 
     fn counters(&self) -> &IoCounters {
