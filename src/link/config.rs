@@ -10,7 +10,7 @@ use crate::time::Duration;
 /// Longest name of a node in bytes: what a training frame carries.
 pub const MAX_NODE_NAME_BYTES: usize = 32;
 /// Credits that cumulative 20-bit counts can tell apart.
-const MAX_CREDIT_PHITS: u32 = 1 << 18;
+pub(super) const MAX_CREDIT_PHITS: u32 = 1 << 18;
 /// Packets in flight that 16-bit sequence numbers can tell apart.
 const MAX_WINDOW_PACKETS: u16 = 1 << 14;
 
@@ -495,4 +495,23 @@ fn check_profile(profile: &LinkProfile, max_packet: u64) -> Result<(), LinkConfi
         });
     }
     Ok(())
+}
+
+impl LinkProfile {
+    /// The profile with every time multiplied by `factor`: emulated time as the driver's clock sees it.
+    #[must_use]
+    pub(super) fn dilated(&self, factor: u64) -> Self {
+        Self {
+            ack_delay: self.ack_delay.times(factor),
+            min_retry_timeout: self.min_retry_timeout.times(factor),
+            max_retry_timeout: self.max_retry_timeout.times(factor),
+            min_reorder_hold: self.min_reorder_hold.times(factor),
+            max_reorder_hold: self.max_reorder_hold.times(factor),
+            packet_silence: self.packet_silence.times(factor),
+            min_training_interval: self.min_training_interval.times(factor),
+            max_training_interval: self.max_training_interval.times(factor),
+            give_up: self.give_up.map(|time| time.times(factor)),
+            ..self.clone()
+        }
+    }
 }

@@ -1,5 +1,7 @@
 //! Counters of one link end.
 
+use phitwire_framing::frame::FrameError;
+
 macro_rules! link_counters {
     ($($(#[$doc:meta])+ $name:ident,)+) => {
         /// What happened on one link end since it was made. All counters only grow.
@@ -84,6 +86,8 @@ link_counters! {
     rx_recoveries,
     /// Retry requests sent.
     rx_retry_requests,
+    /// Lanes given up because of too many retries.
+    rx_lanes_decommissioned,
     /// Phits skipped because they had been received before.
     rx_duplicate_phits,
     /// Frames that arrived ahead of their turn and were held.
@@ -104,8 +108,18 @@ link_counters! {
     drop_bad_header_check,
     /// Frames dropped: length does not match the header.
     drop_bad_length,
-    /// Frames dropped: a reserved field is not zero or a field has no such value.
-    drop_bad_field,
+    /// Frames dropped: neither data nor training.
+    drop_bad_kind,
+    /// Frames dropped: reserved bits of the header are not zero.
+    drop_reserved_header,
+    /// Frames dropped: data on no lane.
+    drop_no_lanes,
+    /// Frames dropped: a number of phits that this kind of frame cannot have.
+    drop_bad_phit_count,
+    /// Training frames dropped: reserved bits are not zero.
+    drop_reserved_training,
+    /// Training frames dropped: a node name is not UTF-8 padded with zeros.
+    drop_bad_name,
     /// Frames dropped: sent by the same end of the cable (reflected).
     drop_wrong_end,
     /// Frames dropped: another link's.
@@ -130,4 +144,30 @@ link_counters! {
     drop_wrong_peer,
     /// Events lost because nobody fetched them.
     events_lost,
+}
+
+impl LinkCounters {
+    /// Counts a frame that could not be parsed.
+    pub(super) fn dropped(&mut self, error: FrameError) {
+        *match error {
+            FrameError::TooShort => &mut self.drop_too_short,
+            FrameError::BadMagic => &mut self.drop_bad_magic,
+            FrameError::BadVersion => &mut self.drop_bad_version,
+            FrameError::BadKind => &mut self.drop_bad_kind,
+            FrameError::BadLength => &mut self.drop_bad_length,
+            FrameError::BadHeaderCheck => &mut self.drop_bad_header_check,
+            FrameError::ReservedHeader => &mut self.drop_reserved_header,
+            FrameError::NoLanes => &mut self.drop_no_lanes,
+            FrameError::BadPhitCount => &mut self.drop_bad_phit_count,
+            FrameError::ReservedTraining => &mut self.drop_reserved_training,
+            FrameError::BadName => &mut self.drop_bad_name,
+        } += 1;
+    }
+
+    /// Frames dropped for any reason.
+    pub fn dropped_frames(&self) -> u64 {
+        let mut sum = 0;
+        self.for_each(|name, value| sum += if name.starts_with("drop_") { value } else { 0 });
+        sum
+    }
 }

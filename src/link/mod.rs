@@ -10,11 +10,24 @@
 //! hands up *speculatively*, phit by phit, before a packet's CRC is known, into the [`InputQueue`] of the
 //! port, whose write side undoes what turns out bad.
 
+mod acks;
 mod config;
 mod counters;
+mod credits;
 mod event;
+pub mod impair;
 mod input_queue;
+mod lanes;
 mod lcb;
+mod pacing;
+mod receive;
+mod resequencer;
+mod retry_buffer;
+mod round_trip;
+mod session;
+mod state;
+mod training;
+mod transmit;
 
 pub use config::{
     EndName, LaneRate, LinkClock, LinkConfig, LinkConfigBuilder, LinkConfigError, LinkProfile,
@@ -22,4 +35,7 @@ pub use config::{
 pub use counters::LinkCounters;
 pub use event::{DownReason, LinkEvent, LinkState};
 pub use input_queue::{InputQueue, Verdict};
-pub use lcb::Lcb;
+pub use lcb::{Lcb, MIN_FRAME_BYTES};
+
+#[cfg(test)]
+mod tests;

@@ -45,3 +45,8 @@ pub use phitwire_framing::memory24::{Request, Status};
 pub use requester::{Completion, Outcome, PostError, slice_of};
 pub use traffic_report::{Phase, TrafficReport};
 pub use traffic_spec::{MAX_ADDRESSES, MAX_WINDOW, Operation, Pattern, SpecError, TrafficSpec};
+
+#[cfg(test)]
+mod nic_tests;
+#[cfg(test)]
+mod test_bench;

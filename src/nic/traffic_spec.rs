@@ -378,6 +378,33 @@ mod tests {
     }
 
     #[test]
+    fn what_is_left_out_has_a_default_and_what_is_unknown_is_refused() {
+        let short: TrafficSpec = toml::from_str("run = 4\nprocessors = [1, 2]").unwrap();
+        assert_eq!(
+            short,
+            TrafficSpec {
+                run: 4,
+                processors: vec![1, 2],
+                ..TrafficSpec::default()
+            }
+        );
+        let text = "run = 4\nop = \"get\"\n[pattern.hotspot]\ntargets = [7]\npercent = 5";
+        let long: TrafficSpec = toml::from_str(text).unwrap();
+        assert_eq!(
+            long.pattern,
+            Pattern::Hotspot {
+                targets: vec![7],
+                percent: 5
+            }
+        );
+        assert_eq!(long.op, Operation::Get);
+        let again: TrafficSpec = toml::from_str(&toml::to_string(&long).unwrap()).unwrap();
+        assert_eq!(again, long);
+        assert!(toml::from_str::<TrafficSpec>("run = 4\nsise = 8").is_err());
+        assert!(toml::from_str::<TrafficSpec>("size = 8").is_err());
+    }
+
+    #[test]
     fn what_cannot_be_run_is_refused() {
         let ok = spec(Pattern::Uniform, 4);
         assert_eq!(ok.validate(), Ok(()));

@@ -128,14 +128,6 @@ impl Columns {
         self.active |= (self.waiting[0] | self.waiting[1]) & 1 << output;
     }
 
-    /// Sends the rest of the packet in progress nowhere.
-    pub(super) fn drain_current(&mut self, output: usize) {
-        if self.current[output] != Current::NONE {
-            self.current[output].0 |= Current::DEAD;
-        }
-        self.wake(output);
-    }
-
     /// Takes the phit at the front of a column buffer.
     #[inline]
     fn read(&mut self, now: u64, output: usize, vc: usize, source_row: u8) -> Slot {

@@ -38,7 +38,8 @@ pub trait Ports {
     fn can_begin(&self, port: usize, vc: usize) -> bool;
     /// Whether the link is up (`link_active`, section 7.7).
     fn is_active(&self, port: usize) -> bool;
-    /// The next phit of the packet that leaves by `port`.
+    /// The next phit of the packet that leaves by `port`. A packet once begun is taken to its end,
+    /// whatever becomes of the link meanwhile.
     fn push(&mut self, port: usize, phit: Phit);
 }
 
@@ -88,8 +89,8 @@ struct Progress {
 
 /// The 64 tiles of a YARC, their links excluded.
 ///
-/// Call order: [`arrived`](Self::arrived) and [`output_changed`](Self::output_changed) /
-/// [`link_down`](Self::link_down) as things happen on the links, then [`run`](Self::run) or
+/// Call order: [`arrived`](Self::arrived) and [`output_changed`](Self::output_changed) as things
+/// happen on the links, then [`run`](Self::run) or
 /// [`run_until`](Self::run_until), [`check_forward_progress`](Self::check_forward_progress), and
 /// [`poll_event`](Self::poll_event) until `None`.
 #[derive(Debug)]
@@ -188,20 +189,10 @@ impl Core {
         self.columns.wake(port % PORTS);
     }
 
-    /// The link of `port` went down: what remains of a packet that was leaving by it goes nowhere,
-    /// even if the link comes up again before the packet's end.
-    pub fn link_down(&mut self, port: usize) {
-        self.columns.drain_current(port % PORTS);
-    }
-
-    /// Ports whose input queues were read from since the last call, as a bit mask.
-    pub fn take_popped(&mut self) -> u64 {
-        core::mem::take(&mut self.inputs.popped)
-    }
-
-    /// Ports that phits were handed to since the last call, as a bit mask.
-    pub fn take_pushed(&mut self) -> u64 {
-        core::mem::take(&mut self.columns.pushed)
+    /// Ports whose input queues were read from or that phits were handed to since the last call, as a
+    /// bit mask.
+    pub fn take_moved(&mut self) -> u64 {
+        core::mem::take(&mut self.inputs.popped) | core::mem::take(&mut self.columns.pushed)
     }
 
     /// Runs until nothing can move without new input.

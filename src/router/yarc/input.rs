@@ -158,9 +158,13 @@ impl Core {
     #[inline]
     fn move_input<P: Ports>(&mut self, port: usize, vc: usize, io: &mut P) {
         let index = port * 2 + vc;
-        let flow = self.inputs.vcs[index].flow;
+        let InputVc { visible, flow, .. } = self.inputs.vcs[index];
         if self.maintenance.side[vc] >> port & 1 != 0 && (flow == AT_HEAD || flow == GATHER) {
             return self.move_side(port, vc);
+        }
+        if visible == 0 {
+            // A place became free before the next phit was there.
+            return self.inputs.sleep(port, vc);
         }
         if flow < COLUMNS {
             let Some(phit) = self.pop(port, vc, io) else {
@@ -211,16 +215,15 @@ impl Core {
     fn after_pop(&mut self, port: usize, vc: usize, phit: Phit) {
         let index = port * 2 + vc;
         let state = &mut self.inputs.vcs[index];
-        state.visible = state.visible.saturating_sub(1);
+        state.visible -= 1;
         if phit.is_eop() {
             state.flow = AT_HEAD;
         }
-        if state.visible == 0 {
-            return self.inputs.sleep(port, vc);
-        }
-        let flow = state.flow;
+        let InputVc { visible, flow, .. } = *state;
         if flow < COLUMNS && self.inputs.row_credits[index][usize::from(flow)] == 0 {
             self.inputs.wait_for(port, vc, flow);
+        } else if visible == 0 {
+            self.inputs.sleep(port, vc);
         }
     }
 

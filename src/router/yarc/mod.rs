@@ -12,6 +12,8 @@ mod columns;
 mod core;
 mod counters;
 mod event;
+#[cfg(test)]
+mod harness;
 mod input;
 mod maintenance;
 mod node;

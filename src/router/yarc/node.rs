@@ -1,5 +1,7 @@
 //! A YARC chip as a node: the core with a link control block and an input queue per port.
 
+use std::collections::VecDeque;
+
 use phitwire_framing::packet24::Vc;
 use phitwire_framing::phit24::Phit;
 
@@ -113,7 +115,8 @@ pub struct Yarc {
     /// When each port's link wants its timers handled.
     timers: Box<[Time; PORTS]>,
     next_timer: Time,
-    link_events: std::collections::VecDeque<(PortId, LinkEvent)>,
+    link_events: VecDeque<(PortId, LinkEvent)>,
+    link_events_lost: u64,
 }
 
 impl Yarc {
@@ -142,7 +145,8 @@ impl Yarc {
             ready: 0,
             timers: Box::new([Time::NEVER; PORTS]),
             next_timer: Time::NEVER,
-            link_events: std::collections::VecDeque::new(),
+            link_events: VecDeque::new(),
+            link_events_lost: 0,
         };
         yarc.settle(now);
         yarc
@@ -178,13 +182,15 @@ impl Yarc {
 
     /// What the tiles have counted.
     pub fn counters(&self) -> RouterCounters {
-        self.core.counters()
+        let mut counters = self.core.counters();
+        counters.events_lost += self.link_events_lost;
+        counters
     }
 
     /// Calls `visit` with every counter: those of the tiles by their names, those of links with
     /// `portN.` in front.
     pub fn for_each_counter(&self, mut visit: impl FnMut(&str, u64)) {
-        self.core.counters().for_each(&mut visit);
+        self.counters().for_each(&mut visit);
         visit("cycles", self.core.cycle());
         let mut name = String::new();
         for (number, port) in self.links.0.iter().enumerate() {
@@ -247,44 +253,46 @@ impl Yarc {
         Some(answer)
     }
 
-    /// Looks after every link that something happened to: events, credits, timers, frames to send.
+    /// Looks after every link that something happened to, and lets the core look at its output.
     fn settle(&mut self, now: Time) {
-        self.touched |= self.core.take_popped() & self.in_use;
+        self.touched |= self.core.take_moved() & self.in_use;
         let mut touched = core::mem::take(&mut self.touched);
-        let timers_change = touched != 0;
+        if touched == 0 {
+            return;
+        }
         while touched != 0 {
             let port = touched.trailing_zeros() as usize;
             touched &= touched - 1;
-            let Some(Port { lcb, input }) = self.links.get_mut(port) else {
-                continue;
-            };
-            for vc in Vc::ALL {
-                let acks = input.take_acks(vc);
-                if acks > 0 {
-                    lcb.vc_freed(vc, acks);
-                }
-            }
-            while let Some(event) = lcb.poll_event() {
-                if matches!(
-                    event,
-                    LinkEvent::Down { .. } | LinkEvent::PeerRestarted { .. }
-                ) {
-                    self.core.link_down(port);
-                }
-                if self.link_events.len() < MAX_LINK_EVENTS {
-                    self.link_events.push_back((port as PortId, event));
-                }
-            }
+            self.look_after(now, port);
             self.core.output_changed(port);
-            self.timers[port] = lcb.next_wakeup().unwrap_or(Time::NEVER);
-            if lcb.wants_to_send(now) {
-                self.ready |= 1 << port;
-            } else {
-                self.ready &= !(1 << port);
+        }
+        self.next_timer = self.timers.iter().copied().min().unwrap_or(Time::NEVER);
+    }
+
+    /// Passes on credits and events of a link, and notes what it wants to do when.
+    fn look_after(&mut self, now: Time, port: usize) {
+        let Some(Port { lcb, input }) = self.links.get_mut(port) else {
+            return;
+        };
+        for vc in Vc::ALL {
+            let acks = input.take_acks(vc);
+            if acks > 0 {
+                lcb.vc_freed(vc, acks);
             }
         }
-        if timers_change {
-            self.next_timer = self.timers.iter().copied().min().unwrap_or(Time::NEVER);
+        while let Some(event) = lcb.poll_event() {
+            if self.link_events.len() < MAX_LINK_EVENTS {
+                self.link_events.push_back((port as PortId, event));
+            } else {
+                self.link_events_lost += 1;
+            }
+        }
+        self.timers[port] = lcb.next_wakeup().unwrap_or(Time::NEVER);
+        self.next_timer = self.next_timer.min(self.timers[port]);
+        if lcb.wants_to_send(now) {
+            self.ready |= 1 << port;
+        } else {
+            self.ready &= !(1 << port);
         }
     }
 
@@ -297,6 +305,8 @@ impl Yarc {
                 self.on_link(port, |lcb, input| lcb.handle_timers(now, input));
             }
         }
+        // A timer that sending a frame has put off is still the earliest one here.
+        self.next_timer = self.timers.iter().copied().min().unwrap_or(Time::NEVER);
     }
 
     /// Picoseconds of a cycle; `None` when free-running.
@@ -308,7 +318,7 @@ impl Yarc {
     }
 }
 
-/// Link events that wait to be fetched; further ones are dropped, the counters tell.
+/// Link events that wait to be fetched; further ones are lost and counted.
 const MAX_LINK_EVENTS: usize = 1_024;
 
 impl Node for Yarc {
@@ -335,7 +345,6 @@ impl Node for Yarc {
                 self.core.run_until(cycle, &mut self.links);
             }
         }
-        self.touched |= self.core.take_pushed() & self.in_use;
         self.settle(now);
         self.core.check_forward_progress(now);
     }
@@ -347,10 +356,8 @@ impl Node for Yarc {
     fn poll_frame(&mut self, now: Time, port: PortId, buf: &mut [u8]) -> Option<usize> {
         let link = self.links.get_mut(usize::from(port))?;
         let length = link.lcb.poll_frame(now, buf);
-        // Whatever was sent or not, timers and the room in the send buffer may have changed.
-        self.touched |= 1 << port;
         if length.is_none() {
-            self.settle(now);
+            self.look_after(now, usize::from(port));
         }
         length
     }
