@@ -1,1 +1,11 @@
-//! (route)
+//! Route decisions of the folded Clos (paper, sections 5 and 7.8).
+//!
+//! [`clos`] decides which output ports a packet may take; [`modulo`] is the exact modulus of the
+//! deterministic hash; [`adaptive`] holds the two depth comparisons of the adaptive choice.
+
+pub mod adaptive;
+pub mod clos;
+pub mod modulo;
+
+pub use clos::{Decision, Refusal, TileRoutes};
+pub use modulo::{is_supported_count, modulo};

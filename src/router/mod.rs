@@ -1,3 +1,3 @@
-//! Router chips.
+//! Router chips: tiles wired together.
 
 pub mod yarc;

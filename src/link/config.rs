@@ -1,0 +1,517 @@
+//! What a link end is told before it starts: names, depths, clock, rate, cable.
+
+use phitwire_framing::frame::LinkEnd;
+use phitwire_framing::lanes::Permutation;
+use phitwire_framing::packet24::MAX_PACKET_PHITS;
+use thiserror::Error;
+
+use crate::time::Duration;
+
+/// Longest name of a node in bytes: what a training frame carries.
+pub const MAX_NODE_NAME_BYTES: usize = 32;
+/// Credits that cumulative 20-bit counts can tell apart.
+pub(super) const MAX_CREDIT_PHITS: u32 = 1 << 18;
+/// Packets in flight that 16-bit sequence numbers can tell apart.
+const MAX_WINDOW_PACKETS: u16 = 1 << 14;
+
+/// One end of a cable as the topology names it: a node and a physical port of it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct EndName {
+    /// Name of the node, at most 32 bytes of UTF-8.
+    pub node: String,
+    /// Physical port.
+    pub port: u8,
+}
+
+impl core::fmt::Display for EndName {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "{} port {}", self.node, self.port)
+    }
+}
+
+/// Signalling rate of one lane (paper, section 4.4), before the line code.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum LaneRate {
+    /// 6.25 Gb/s, the full rate.
+    #[default]
+    G6_25,
+    /// 5.0 Gb/s.
+    G5_0,
+    /// 3.125 Gb/s, half of the full rate.
+    G3_125,
+    /// 2.5 Gb/s.
+    G2_5,
+    /// 1.5625 Gb/s.
+    G1_5625,
+    /// 1.25 Gb/s.
+    G1_25,
+}
+
+impl LaneRate {
+    /// All rates, the fastest first; the index is the rate code of training frames.
+    pub const ALL: [Self; 6] = [
+        Self::G6_25,
+        Self::G5_0,
+        Self::G3_125,
+        Self::G2_5,
+        Self::G1_5625,
+        Self::G1_25,
+    ];
+
+    /// Bits per second of one lane.
+    pub const fn bits_per_second(self) -> u64 {
+        match self {
+            Self::G6_25 => 6_250_000_000,
+            Self::G5_0 => 5_000_000_000,
+            Self::G3_125 => 3_125_000_000,
+            Self::G2_5 => 2_500_000_000,
+            Self::G1_5625 => 1_562_500_000,
+            Self::G1_25 => 1_250_000_000,
+        }
+    }
+
+    /// The code that stands for this rate in training frames.
+    pub const fn code(self) -> u8 {
+        self as u8
+    }
+
+    /// Time that one phit of 24 bits takes on `lanes` lanes, exact to the picosecond for every rate.
+    ///
+    /// # Panics
+    /// If `lanes` is zero: no phit travels on no lane.
+    pub const fn phit_time(self, lanes: u32) -> Duration {
+        assert!(lanes > 0, "a phit needs a lane");
+        Duration::from_ps(24 * 1_000_000_000_000 / self.bits_per_second() / lanes as u64)
+    }
+}
+
+/// Which clock lets phits leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LinkClock {
+    /// Phits leave as fast as the driver takes them.
+    FreeRunning,
+    /// Phits leave at the rate of the lanes in use, one emulated nanosecond taking `dilation` of the
+    /// driver's. `dilation` 1 is virtual time, or real speed.
+    Paced {
+        /// Nanoseconds of the driver per emulated nanosecond.
+        dilation: u32,
+    },
+}
+
+impl LinkClock {
+    /// The factor from emulated time to the driver's.
+    pub const fn dilation(self) -> u64 {
+        match self {
+            Self::FreeRunning => 1,
+            Self::Paced { dilation } => dilation as u64,
+        }
+    }
+}
+
+/// Depths and times of a link: the chip's own, or deeper ones for wires with a longer round trip.
+///
+/// Times are emulated time: under a paced clock they are multiplied by its dilation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LinkProfile {
+    /// Phits of input buffer that this end offers as credits, per virtual channel.
+    pub input_phits_per_vc: u32,
+    /// Phits that the retry buffer holds.
+    pub retry_phits: u32,
+    /// Packets that may be unacknowledged at once.
+    pub window_packets: u16,
+    /// Phits that may be held because they arrived ahead of their turn.
+    pub reorder_phits: u32,
+    /// Longest time that an acknowledgement is held back to ride with others.
+    pub ack_delay: Duration,
+    /// Shortest retry time-out.
+    pub min_retry_timeout: Duration,
+    /// Longest retry time-out, after any number of doublings.
+    pub max_retry_timeout: Duration,
+    /// Shortest time that a gap may be a late frame before it counts as a loss.
+    pub min_reorder_hold: Duration,
+    /// Longest time that a gap may be a late frame, whatever reordering was seen.
+    pub max_reorder_hold: Duration,
+    /// Time after which a packet whose rest does not arrive is given up.
+    pub packet_silence: Duration,
+    /// First interval between training frames; it doubles up to `max_training_interval`.
+    pub min_training_interval: Duration,
+    /// Longest interval between training frames.
+    pub max_training_interval: Duration,
+    /// Under a paced clock, phits gathered into a frame at most before it leaves; a packet's end
+    /// lets it leave at once.
+    pub burst_phits: u32,
+    /// Deassert `link_active` when nothing was acknowledged for this long; `None`: try for ever.
+    pub give_up: Option<Duration>,
+}
+
+impl LinkProfile {
+    /// The chip's own values, for round trips of some 100 ns: 256 phits of input buffer for both
+    /// virtual channels (paper, sections 4.2 and 7.5); what the paper does not give follows from them.
+    pub fn paper() -> Self {
+        Self {
+            input_phits_per_vc: 128,
+            // Nobody can be owed a retry of more phits than there are credits.
+            retry_phits: 256 + MAX_PACKET_PHITS as u32,
+            window_packets: 128,
+            reorder_phits: 512,
+            // 48 phits carry one whole control word in their sideband: 48 x 1.28 ns.
+            ack_delay: Duration::from_ps(48 * 1_280),
+            min_retry_timeout: Duration::from_ns(1_000),
+            max_retry_timeout: Duration::from_us(100),
+            min_reorder_hold: Duration::from_ps(48 * 1_280),
+            max_reorder_hold: Duration::from_us(10),
+            packet_silence: Duration::from_us(100),
+            min_training_interval: Duration::from_us(1),
+            max_training_interval: Duration::from_us(100),
+            burst_phits: 4,
+            give_up: None,
+        }
+    }
+
+    /// The same rules over wires whose round trip is tens of microseconds to many milliseconds
+    /// (design decision 9): deeper buffers, longer times.
+    pub fn live() -> Self {
+        Self {
+            input_phits_per_vc: 16_384,
+            retry_phits: 32_768 + MAX_PACKET_PHITS as u32,
+            window_packets: 8_192,
+            reorder_phits: 65_536,
+            ack_delay: Duration::from_us(40),
+            min_retry_timeout: Duration::from_ms(4),
+            max_retry_timeout: Duration::from_ms(250),
+            min_reorder_hold: Duration::from_us(50),
+            max_reorder_hold: Duration::from_ms(100),
+            packet_silence: Duration::from_ms(500),
+            min_training_interval: Duration::from_ms(2),
+            max_training_interval: Duration::from_ms(100),
+            burst_phits: 48,
+            give_up: None,
+        }
+    }
+}
+
+/// Why a [`LinkConfig`] was not built.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum LinkConfigError {
+    /// An end has no name.
+    #[error("the {which} end has no node name")]
+    NoName {
+        /// `local` or `peer`.
+        which: &'static str,
+    },
+    /// A name does not fit a training frame.
+    #[error("node name {name:?} is longer than 32 bytes")]
+    NameTooLong {
+        /// The name.
+        name: String,
+    },
+    /// A name contains a zero byte, which pads names in training frames.
+    #[error("node name {name:?} contains a zero byte")]
+    NameWithZero {
+        /// The name.
+        name: String,
+    },
+    /// Epoch 0 means "unknown".
+    #[error("epoch 0 is reserved")]
+    ZeroEpoch,
+    /// A dilation of 0 would stop the clock.
+    #[error("a paced clock needs a dilation of at least 1")]
+    ZeroDilation,
+    /// A number is outside what the protocol can carry.
+    #[error("{field} is {value}, outside {min} to {max}")]
+    OutOfRange {
+        /// Name of the field.
+        field: &'static str,
+        /// Its value.
+        value: u64,
+        /// The least allowed.
+        min: u64,
+        /// The most allowed.
+        max: u64,
+    },
+    /// A longest time is shorter than its shortest.
+    #[error("{field}: the longest time is shorter than the shortest, or zero")]
+    TimesInverted {
+        /// Name of the pair.
+        field: &'static str,
+    },
+}
+
+/// The checked configuration of one link end. Made by [`LinkConfig::builder`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LinkConfig {
+    pub(super) link: u16,
+    pub(super) end: LinkEnd,
+    pub(super) fabric: u32,
+    pub(super) local: EndName,
+    pub(super) peer: EndName,
+    pub(super) profile: LinkProfile,
+    pub(super) clock: LinkClock,
+    pub(super) rate: LaneRate,
+    pub(super) cable: Permutation,
+    pub(super) lane_retry_threshold: u32,
+    pub(super) max_packet_phits: u8,
+    pub(super) epoch: u32,
+}
+
+impl LinkConfig {
+    /// Starts the configuration of end `end` of link number `link`, from `local` to `peer`.
+    pub fn builder(link: u16, end: LinkEnd, local: EndName, peer: EndName) -> LinkConfigBuilder {
+        LinkConfigBuilder(Self {
+            link,
+            end,
+            fabric: 0,
+            local,
+            peer,
+            profile: LinkProfile::live(),
+            clock: LinkClock::FreeRunning,
+            rate: LaneRate::default(),
+            cable: Permutation::IDENTITY,
+            lane_retry_threshold: 1_000,
+            max_packet_phits: MAX_PACKET_PHITS as u8,
+            epoch: 1,
+        })
+    }
+
+    /// Number of the link within its fabric.
+    pub fn link(&self) -> u16 {
+        self.link
+    }
+
+    /// Which end of the link this is.
+    pub fn end(&self) -> LinkEnd {
+        self.end
+    }
+
+    /// Hash of the lab's name.
+    pub fn fabric(&self) -> u32 {
+        self.fabric
+    }
+
+    /// This end.
+    pub fn local(&self) -> &EndName {
+        &self.local
+    }
+
+    /// The end that the topology expects at the other side.
+    pub fn peer(&self) -> &EndName {
+        &self.peer
+    }
+
+    /// Depths and times.
+    pub fn profile(&self) -> &LinkProfile {
+        &self.profile
+    }
+
+    /// The clock that lets phits leave.
+    pub fn clock(&self) -> LinkClock {
+        self.clock
+    }
+
+    /// Rate of a lane.
+    pub fn rate(&self) -> LaneRate {
+        self.rate
+    }
+
+    /// The longest packet that this end takes, EOP included.
+    pub fn max_packet_phits(&self) -> u8 {
+        self.max_packet_phits
+    }
+}
+
+/// Collects the values of a [`LinkConfig`]; every value not given has a default.
+#[derive(Clone, Debug)]
+pub struct LinkConfigBuilder(LinkConfig);
+
+impl LinkConfigBuilder {
+    /// Hash of the lab's name; frames of other fabrics are dropped. Default 0.
+    #[must_use]
+    pub fn fabric(mut self, fabric: u32) -> Self {
+        self.0.fabric = fabric;
+        self
+    }
+
+    /// Depths and times. Default [`LinkProfile::live`].
+    #[must_use]
+    pub fn profile(mut self, profile: LinkProfile) -> Self {
+        self.0.profile = profile;
+        self
+    }
+
+    /// The clock that lets phits leave. Default free-running.
+    #[must_use]
+    pub fn clock(mut self, clock: LinkClock) -> Self {
+        self.0.clock = clock;
+        self
+    }
+
+    /// Rate of a lane. Default 6.25 Gb/s, the full rate (paper, section 4.4).
+    #[must_use]
+    pub fn rate(mut self, rate: LaneRate) -> Self {
+        self.0.rate = rate;
+        self
+    }
+
+    /// How the cable permutes and inverts the lanes that this end transmits on (paper, section 4.4).
+    /// Default straight.
+    #[must_use]
+    pub fn cable(mut self, cable: Permutation) -> Self {
+        self.0.cable = cable;
+        self
+    }
+
+    /// Retries charged to one lane above which it is decommissioned (paper, section 7.7). The paper
+    /// leaves the value to system software; the default of 1,000 is ours.
+    #[must_use]
+    pub fn lane_retry_threshold(mut self, retries: u32) -> Self {
+        self.0.lane_retry_threshold = retries;
+        self
+    }
+
+    /// Longest packet, EOP included (paper, section 4.3). Default 19.
+    #[must_use]
+    pub fn max_packet_phits(mut self, phits: u8) -> Self {
+        self.0.max_packet_phits = phits;
+        self
+    }
+
+    /// Incarnation of this end; must differ from every earlier one of the same port. Default 1.
+    #[must_use]
+    pub fn epoch(mut self, epoch: u32) -> Self {
+        self.0.epoch = epoch;
+        self
+    }
+
+    /// Checks the values.
+    ///
+    /// # Errors
+    /// See [`LinkConfigError`].
+    pub fn build(self) -> Result<LinkConfig, LinkConfigError> {
+        let config = self.0;
+        check_name("local", &config.local)?;
+        check_name("peer", &config.peer)?;
+        if config.epoch == 0 {
+            return Err(LinkConfigError::ZeroEpoch);
+        }
+        if config.clock == (LinkClock::Paced { dilation: 0 }) {
+            return Err(LinkConfigError::ZeroDilation);
+        }
+        let max = u64::from(config.max_packet_phits);
+        in_range("max_packet_phits", max, 4, MAX_PACKET_PHITS as u64)?;
+        check_profile(&config.profile, max)?;
+        Ok(config)
+    }
+}
+
+fn check_name(which: &'static str, end: &EndName) -> Result<(), LinkConfigError> {
+    if end.node.is_empty() {
+        return Err(LinkConfigError::NoName { which });
+    }
+    if end.node.len() > MAX_NODE_NAME_BYTES {
+        return Err(LinkConfigError::NameTooLong {
+            name: end.node.clone(),
+        });
+    }
+    if end.node.bytes().any(|byte| byte == 0) {
+        return Err(LinkConfigError::NameWithZero {
+            name: end.node.clone(),
+        });
+    }
+    Ok(())
+}
+
+fn in_range(field: &'static str, value: u64, min: u64, max: u64) -> Result<(), LinkConfigError> {
+    if value < min || value > max {
+        return Err(LinkConfigError::OutOfRange {
+            field,
+            value,
+            min,
+            max,
+        });
+    }
+    Ok(())
+}
+
+fn check_profile(profile: &LinkProfile, max_packet: u64) -> Result<(), LinkConfigError> {
+    let credit_max = u64::from(MAX_CREDIT_PHITS);
+    in_range(
+        "input_phits_per_vc",
+        profile.input_phits_per_vc.into(),
+        max_packet,
+        credit_max,
+    )?;
+    in_range(
+        "retry_phits",
+        profile.retry_phits.into(),
+        max_packet,
+        4 * credit_max,
+    )?;
+    in_range(
+        "window_packets",
+        profile.window_packets.into(),
+        1,
+        MAX_WINDOW_PACKETS.into(),
+    )?;
+    in_range(
+        "reorder_phits",
+        profile.reorder_phits.into(),
+        0,
+        16 * credit_max,
+    )?;
+    in_range("burst_phits", profile.burst_phits.into(), 1, credit_max)?;
+    let pairs = [
+        (
+            "retry_timeout",
+            profile.min_retry_timeout,
+            profile.max_retry_timeout,
+        ),
+        (
+            "reorder_hold",
+            profile.min_reorder_hold,
+            profile.max_reorder_hold,
+        ),
+        (
+            "training_interval",
+            profile.min_training_interval,
+            profile.max_training_interval,
+        ),
+        ("ack_delay", profile.ack_delay, profile.max_retry_timeout),
+        (
+            "packet_silence",
+            profile.min_reorder_hold,
+            profile.packet_silence,
+        ),
+    ];
+    for (field, least, most) in pairs {
+        if most < least || most == Duration::ZERO {
+            return Err(LinkConfigError::TimesInverted { field });
+        }
+    }
+    if profile.min_retry_timeout == Duration::ZERO
+        || profile.min_training_interval == Duration::ZERO
+    {
+        return Err(LinkConfigError::TimesInverted {
+            field: "retry_timeout",
+        });
+    }
+    Ok(())
+}
+
+impl LinkProfile {
+    /// The profile with every time multiplied by `factor`: emulated time as the driver's clock sees it.
+    #[must_use]
+    pub(super) fn dilated(&self, factor: u64) -> Self {
+        Self {
+            ack_delay: self.ack_delay.times(factor),
+            min_retry_timeout: self.min_retry_timeout.times(factor),
+            max_retry_timeout: self.max_retry_timeout.times(factor),
+            min_reorder_hold: self.min_reorder_hold.times(factor),
+            max_reorder_hold: self.max_reorder_hold.times(factor),
+            packet_silence: self.packet_silence.times(factor),
+            min_training_interval: self.min_training_interval.times(factor),
+            max_training_interval: self.max_training_interval.times(factor),
+            give_up: self.give_up.map(|time| time.times(factor)),
+            ..self.clone()
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! Credits of a virtual channel at both ends of a link, as cumulative counts.
+//!
+//! Paper, section 4.3: VC acknowledgements travel in the sideband and increment the credit counters of
+//! the output port. Here they are cumulative counts modulo 2^20 and not increments, so that a lost
+//! frame leaks no credit.
+//!
+//! A session starts with no credits: the receiver's first count announces them. It is negative by as
+//! many phits as its input queue still holds from an earlier session.
+
+use phitwire_framing::control::VC_ACK_MASK;
+
+/// Counts further apart than this are older, not newer.
+const HALF: u32 = (VC_ACK_MASK >> 1) + 1;
+
+/// An acknowledgement of more than was ever sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Impossible;
+
+/// The sender's side: credits towards the peer's input queue.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SendCredits {
+    offered: u32,
+    /// Phits ever sent for the first time, counted from `offered`.
+    taken: u64,
+    /// Phits of the peer's buffer ever free, so that `taken - freed` is what is in use there.
+    freed: u64,
+}
+
+impl SendCredits {
+    /// No credits yet of a buffer of `offered` phits.
+    pub fn new(offered: u32) -> Self {
+        Self {
+            offered,
+            taken: offered.into(),
+            freed: 0,
+        }
+    }
+
+    /// Phits that may be sent now.
+    #[inline]
+    pub fn available(&self) -> u32 {
+        let used = self.taken - self.freed;
+        debug_assert!(
+            used <= u64::from(self.offered),
+            "credits in use exceed the buffer"
+        );
+        (u64::from(self.offered) - used) as u32
+    }
+
+    /// Whether some of the peer's buffer is in use, or not announced yet.
+    #[inline]
+    pub fn is_used(&self) -> bool {
+        self.taken != self.freed
+    }
+
+    /// Takes one credit.
+    ///
+    /// # Panics
+    /// If there is none: whoever begins a packet makes sure of credits for all of it.
+    #[inline]
+    pub fn take(&mut self) {
+        assert!(self.available() > 0, "a phit without a credit");
+        self.taken += 1;
+    }
+
+    /// What [`Self::release`] would do with `wire`, without doing it.
+    #[inline]
+    pub fn check(&self, wire: u32) -> Result<u32, Impossible> {
+        let now = (self.freed.wrapping_sub(u64::from(self.offered))) as u32;
+        let step = wire.wrapping_sub(now) & VC_ACK_MASK;
+        if step >= HALF {
+            return Ok(0); // Overtaken by a newer count.
+        }
+        if u64::from(step) > self.taken - self.freed {
+            Err(Impossible)
+        } else {
+            Ok(step)
+        }
+    }
+
+    /// Takes in the peer's cumulative count; returns the phits it newly frees, or why it cannot be.
+    #[inline]
+    pub fn release(&mut self, wire: u32) -> Result<u32, Impossible> {
+        let step = self.check(wire)?;
+        self.freed += u64::from(step);
+        Ok(step)
+    }
+}
+
+/// The receiver's side: what of our input queue was used and freed.
+#[derive(Clone, Debug, Default)]
+pub(super) struct FreedCount {
+    offered: u32,
+    debt: u32,
+    /// Phits of accepted packets, `debt` of an earlier session included.
+    received: u64,
+    freed: u64,
+    told: u64,
+}
+
+impl FreedCount {
+    /// A session whose input queue of `offered` phits still holds `debt` phits of an earlier one.
+    pub fn new(offered: u32, debt: u32) -> Self {
+        Self {
+            offered,
+            debt,
+            received: debt.into(),
+            freed: 0,
+            told: 0,
+        }
+    }
+
+    /// An accepted packet has `phits` phits.
+    #[inline]
+    pub fn received(&mut self, phits: u32) {
+        self.received += u64::from(phits);
+    }
+
+    /// `phits` have left the input queue.
+    ///
+    /// # Panics
+    /// If more would be freed than was received.
+    #[inline]
+    pub fn free(&mut self, phits: u32) {
+        self.freed += u64::from(phits);
+        assert!(
+            self.freed <= self.received,
+            "more VC acknowledgements than phits"
+        );
+    }
+
+    /// The count that goes over the wire, which is thereby told.
+    #[inline]
+    pub fn tell(&mut self) -> u32 {
+        self.told = self.freed;
+        (self.freed.wrapping_sub(u64::from(self.debt))) as u32 & VC_ACK_MASK
+    }
+
+    /// Whether the peer may be waiting for the news: a quarter of the buffer, or fewer than two
+    /// packets' worth of credits as far as it knows.
+    #[inline]
+    pub fn urgent(&self, max_packet: u32) -> bool {
+        let news = self.freed - self.told;
+        if news == 0 {
+            return false;
+        }
+        let known_used = self.received - self.told;
+        news >= u64::from(self.offered / 4)
+            || known_used + u64::from(2 * max_packet) > u64::from(self.offered)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn first_count_opens_the_buffer_less_what_is_still_in_it() {
+        let mut send = SendCredits::new(100);
+        let mut freed = FreedCount::new(100, 30);
+        assert_eq!(send.available(), 0);
+        assert_eq!(send.release(freed.tell()), Ok(70));
+        assert_eq!(send.available(), 70);
+        freed.free(30);
+        assert_eq!(send.release(freed.tell()), Ok(30));
+        assert_eq!(send.available(), 100);
+    }
+
+    #[test]
+    fn counts_go_round_and_old_ones_change_nothing() {
+        let mut send = SendCredits::new(1_000);
+        let mut freed = FreedCount::new(1_000, 0);
+        assert_eq!(send.release(freed.tell()), Ok(1_000));
+        let mut old = 0;
+        for round in 0..3_000_u32 {
+            for _ in 0..700 {
+                send.take();
+            }
+            assert_eq!(send.available(), 300);
+            freed.received(700);
+            freed.free(700);
+            let wire = freed.tell();
+            assert_eq!(send.release(wire), Ok(700), "round {round}");
+            assert_eq!(send.release(old), Ok(0));
+            assert_eq!(send.release(wire), Ok(0));
+            old = wire;
+        }
+    }
+
+    #[test]
+    fn acknowledging_more_than_was_sent_is_impossible() {
+        let mut send = SendCredits::new(100);
+        assert_eq!(send.release(0), Ok(100));
+        send.take();
+        assert_eq!(send.release(2), Err(Impossible));
+        assert_eq!(send.available(), 99);
+        assert_eq!(send.release(1), Ok(1));
+    }
+
+    #[test]
+    #[should_panic(expected = "a phit without a credit")]
+    fn no_phit_without_a_credit() {
+        SendCredits::new(100).take();
+    }
+
+    #[test]
+    #[should_panic(expected = "more VC acknowledgements than phits")]
+    fn nothing_is_freed_that_was_not_received() {
+        let mut freed = FreedCount::new(100, 0);
+        freed.received(4);
+        freed.free(5);
+    }
+
+    #[test]
+    fn news_are_urgent_when_the_peer_may_be_waiting() {
+        let mut freed = FreedCount::new(100, 0);
+        freed.received(40);
+        freed.free(10);
+        assert!(!freed.urgent(19));
+        freed.received(30);
+        assert!(freed.urgent(19), "the peer knows of 30 free phits only");
+        freed.tell();
+        assert!(!freed.urgent(19));
+        freed.free(25);
+        assert!(freed.urgent(19), "a quarter of the buffer");
+    }
+}

@@ -1,0 +1,96 @@
+//! States of a link end and what it reports to the maintenance controller.
+
+use phitwire_framing::packet24::Vc;
+
+use super::config::EndName;
+
+/// Where a link end stands. [`LinkState::Active`] is the paper's `link_active` (section 7.7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LinkState {
+    /// Taken down by command; sends nothing but the answer that it is down.
+    Disabled,
+    /// Channel initialisation: training frames go out, the peer has not agreed yet.
+    Training,
+    /// The other end of the cable is not the one that the topology names; training goes on.
+    Refused,
+    /// Data flows.
+    Active,
+    /// No lane is left in one of the two directions.
+    Dead,
+}
+
+impl LinkState {
+    /// The state in lower case, for tables and JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Disabled => "disabled",
+            Self::Training => "training",
+            Self::Refused => "refused",
+            Self::Active => "active",
+            Self::Dead => "dead",
+        }
+    }
+}
+
+/// Why `link_active` was deasserted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DownReason {
+    /// A command at this end took the link down.
+    Command,
+    /// The peer says that it was taken down by command.
+    PeerDown,
+    /// Every lane of one direction is decommissioned (paper, section 7.7).
+    NoLanes,
+    /// The peer is another incarnation; the link comes up again by itself.
+    PeerRestarted,
+    /// Nothing was acknowledged for as long as the profile's `give_up` allows.
+    Silence,
+}
+
+/// What a link end reports, oldest first by [`Lcb::poll_event`](super::Lcb::poll_event).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LinkEvent {
+    /// Channel initialisation succeeded: `link_active` is asserted.
+    Up {
+        /// Who is at the other end.
+        peer: EndName,
+        /// Lanes that this end transmits on, one bit per lane.
+        tx_lanes: u8,
+        /// Lanes that this end receives on, one bit per lane.
+        rx_lanes: u8,
+    },
+    /// `link_active` is deasserted.
+    Down {
+        /// Why.
+        why: DownReason,
+        /// Packets that were in the retry buffer and are discarded: they may or may not have arrived.
+        discarded_packets: u64,
+    },
+    /// The peer's process is a new one. What was inside the old one is lost; end points time out.
+    PeerRestarted {
+        /// Packets of ours that the old incarnation had not acknowledged, discarded here.
+        discarded_packets: u64,
+    },
+    /// Too many retries on a lane: this end stopped receiving on it.
+    LaneDegraded {
+        /// The decommissioned lane, 0 to 2.
+        lane: u8,
+        /// The lanes still received on, one bit per lane.
+        left: u8,
+    },
+    /// The peer receives on fewer lanes from now on.
+    PeerDegraded {
+        /// The lanes that this end still transmits on, one bit per lane.
+        left: u8,
+    },
+    /// The link does not come up because the other end is not what the topology says.
+    Refused {
+        /// What was expected and what was found, for a person to read.
+        message: String,
+    },
+    /// A packet failed its check before transmission and left marked `soft_error`.
+    SoftError {
+        /// Its virtual channel.
+        vc: Vc,
+    },
+}

@@ -1,0 +1,226 @@
+//! Retries counted per lane, and the decision to do without one.
+
+use phitwire_framing::lanes::{ALL_LANES, LANES, Permutation, bits_of_lane};
+use phitwire_framing::packet24::MAX_PACKET_PHITS;
+use phitwire_framing::phit24::Phit;
+use phitwire_framing::training::{PATTERN, Pattern, read_lanes};
+
+/// Training frames in a row in which nothing known came over a lane before it counts as lost.
+const LOST_AFTER: u8 = 4;
+
+/// The rejected copy of a packet, kept until a better one shows which bits were wrong.
+#[derive(Clone, Debug)]
+struct Rejected {
+    packet: u64,
+    len: usize,
+    phits: [Phit; MAX_PACKET_PHITS],
+}
+
+/// Watches the lanes that one end receives on (paper, section 7.7: the LCB counts the number of
+/// retries on a per-lane basis; above a threshold the noisy lane is decommissioned).
+///
+/// The CRC says that a packet is wrong, not where. The place shows when the good copy
+/// arrives: the lanes on whose bits the copies differ are charged with one retry each. Two rejected
+/// copies that differ tell as much.
+#[derive(Debug)]
+pub(super) struct LaneWatch {
+    active: u8,
+    threshold: u32,
+    retries: [u32; LANES],
+    lost: [u8; LANES],
+    rejected: Option<Rejected>,
+}
+
+impl LaneWatch {
+    pub fn new(active: u8, threshold: u32) -> Self {
+        Self {
+            active,
+            threshold,
+            retries: [0; LANES],
+            lost: [0; LANES],
+            rejected: None,
+        }
+    }
+
+    /// The lanes received on, by the sender's numbers.
+    #[inline]
+    pub fn active(&self) -> u8 {
+        self.active
+    }
+
+    pub fn set_threshold(&mut self, threshold: u32) {
+        self.threshold = threshold;
+    }
+
+    /// Whether a rejected copy waits for a better one.
+    #[inline]
+    pub fn waits(&self) -> bool {
+        self.rejected.is_some()
+    }
+
+    /// A packet failed its CRC. Returns the lanes charged.
+    pub fn rejected(&mut self, packet: u64, phits: &[Phit]) -> u8 {
+        let charged = self.compare(packet, phits);
+        let mut copy = Rejected {
+            packet,
+            len: phits.len().min(MAX_PACKET_PHITS),
+            phits: Default::default(),
+        };
+        copy.phits[..copy.len].copy_from_slice(&phits[..copy.len]);
+        self.rejected = Some(copy);
+        charged
+    }
+
+    /// A packet passed its CRC. Returns the lanes charged.
+    pub fn accepted(&mut self, packet: u64, phits: &[Phit]) -> u8 {
+        let charged = self.compare(packet, phits);
+        self.rejected = None;
+        charged
+    }
+
+    fn compare(&mut self, packet: u64, phits: &[Phit]) -> u8 {
+        let Some(copy) = self.rejected.as_ref().filter(|copy| copy.packet == packet) else {
+            return 0;
+        };
+        let pairs = copy.phits[..copy.len].iter().zip(phits);
+        let wrong = pairs.fold(0, |wrong, (bad, good)| {
+            wrong | (bad.content() ^ good.content())
+        });
+        self.charge(wrong)
+    }
+
+    /// Charges one retry to each lane that carries one of the bits of `wrong`.
+    fn charge(&mut self, wrong: u32) -> u8 {
+        let mut charged = 0;
+        for lane in 0..LANES as u8 {
+            if wrong & bits_of_lane(self.active, lane) != 0 {
+                self.retries[usize::from(lane)] += 1;
+                charged |= 1 << lane;
+            }
+        }
+        charged
+    }
+
+    /// A training pattern came through `cable`: its errors tell of lanes too noisy for packets, which
+    /// are charged with the `frames` that could not be read since the last one. Returns the lanes
+    /// charged.
+    pub fn inspect(&mut self, pattern: &Pattern, cable: &Permutation, frames: u32) -> u8 {
+        let mut charged = 0;
+        let found = read_lanes(pattern);
+        for (physical, lane) in cable.order().into_iter().enumerate() {
+            let index = usize::from(lane);
+            let flip = if cable.invert()[physical] {
+                u32::MAX
+            } else {
+                0
+            };
+            let mask = bits_of_lane(ALL_LANES, 0);
+            let wrong = pattern
+                .iter()
+                .zip(&PATTERN)
+                .any(|(got, sent)| (((got ^ flip) >> physical) ^ (sent >> lane)) & mask != 0);
+            if wrong && self.active & (1 << lane) != 0 {
+                self.retries[index] = self.retries[index].saturating_add(frames);
+                charged |= 1 << lane;
+            }
+            self.lost[index] = if found[physical].is_some() {
+                0
+            } else {
+                self.lost[index] + 1
+            };
+        }
+        charged
+    }
+
+    /// Gives up the worst of the lanes above the threshold, if any; returns it.
+    pub fn decommission(&mut self) -> Option<u8> {
+        let beyond = |lane: &u8| {
+            let index = usize::from(*lane);
+            self.active & (1 << lane) != 0
+                && (self.retries[index] > self.threshold || self.lost[index] >= LOST_AFTER)
+        };
+        let worst = (0..LANES as u8).filter(beyond).max_by_key(|lane| {
+            (
+                self.lost[usize::from(*lane)],
+                self.retries[usize::from(*lane)],
+            )
+        })?;
+        self.active &= !(1 << worst);
+        self.rejected = None;
+        Some(worst)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use phitwire_framing::lanes::swizzle;
+    use phitwire_framing::phit24::PhitKind;
+
+    fn packet() -> Vec<Phit> {
+        (0..6)
+            .map(|i| Phit::new(PhitKind::Body, i * 0x1111))
+            .collect()
+    }
+
+    fn damaged(bit: u32) -> Vec<Phit> {
+        let mut phits = packet();
+        phits[3] = Phit::new(PhitKind::Body, phits[3].content() ^ (1 << bit));
+        phits
+    }
+
+    #[test]
+    fn good_copy_shows_the_lane_of_the_bad_one() {
+        let mut lanes = LaneWatch::new(7, 2);
+        for bit in [1, 4, 7] {
+            assert_eq!(lanes.rejected(9, &damaged(bit)), 0);
+            assert_eq!(
+                lanes.accepted(9, &packet()),
+                0b010,
+                "bits 1, 4, 7 are lane 1's of three"
+            );
+        }
+        assert_eq!(lanes.decommission(), Some(1));
+        assert_eq!(lanes.active(), 0b101);
+        assert_eq!(lanes.decommission(), None);
+        lanes.rejected(9, &damaged(1));
+        assert_eq!(
+            lanes.accepted(9, &packet()),
+            0b100,
+            "bit 1 of two lanes is the second's"
+        );
+    }
+
+    #[test]
+    fn copies_of_different_packets_are_not_compared() {
+        let mut lanes = LaneWatch::new(7, 0);
+        lanes.rejected(9, &damaged(0));
+        assert_eq!(lanes.accepted(10, &packet()), 0);
+        assert_eq!(lanes.decommission(), None);
+    }
+
+    #[test]
+    fn two_bad_copies_tell_too() {
+        let mut lanes = LaneWatch::new(7, 100);
+        lanes.rejected(9, &damaged(0));
+        assert_eq!(lanes.rejected(9, &damaged(2)), 0b101);
+    }
+
+    #[test]
+    fn pattern_without_a_lane_gives_it_up_behind_any_cable() {
+        let cable = Permutation::new([2, 0, 1], [false, true, false]).unwrap();
+        let mut lanes = LaneWatch::new(7, 1_000);
+        let whole = PATTERN.map(|wire| swizzle(wire, 7, &cable));
+        for _ in 0..10 {
+            assert_eq!(lanes.inspect(&whole, &cable, 1), 0);
+        }
+        assert_eq!(lanes.decommission(), None);
+        // The sender's lane 0 falls silent.
+        let cut = PATTERN.map(|wire| swizzle(wire & !bits_of_lane(7, 0), 7, &cable));
+        for _ in 0..LOST_AFTER {
+            assert_eq!(lanes.decommission(), None);
+            assert_eq!(lanes.inspect(&cut, &cable, 1), 0b001);
+        }
+        assert_eq!(lanes.decommission(), Some(0));
+    }
+}

@@ -1,0 +1,140 @@
+//! The clock of the line: when phits have gone over the lanes.
+
+use super::config::{LaneRate, LinkClock};
+use crate::time::{Duration, Time};
+
+/// Lets phits go at the rate of the lanes in use (paper, section 4.4), or at once.
+///
+/// A phit may go into a frame when its last bit would have left the lanes. Idle phits that fill a frame
+/// up take no time: they stand for what the real link sends anyway.
+#[derive(Debug)]
+pub(super) struct LineClock {
+    rate: LaneRate,
+    clock: LinkClock,
+    /// Time of one phit; zero when free-running.
+    phit: Duration,
+    /// When the line has sent, or will have sent, all phits handed out.
+    free_at: Time,
+    /// Phits were waiting when last looked, so the line has been busy since `free_at`.
+    busy: bool,
+}
+
+impl LineClock {
+    pub fn new(rate: LaneRate, clock: LinkClock, lanes: u8) -> Self {
+        let mut line = Self {
+            rate,
+            clock,
+            phit: Duration::ZERO,
+            free_at: Time::ZERO,
+            busy: false,
+        };
+        line.set_lanes(lanes);
+        line
+    }
+
+    /// Fewer lanes make a slower line.
+    pub fn set_lanes(&mut self, lanes: u8) {
+        let lanes = lanes.count_ones();
+        self.phit = match self.clock {
+            LinkClock::Paced { dilation } if lanes > 0 => {
+                self.rate.phit_time(lanes).times(dilation.into())
+            }
+            _ => Duration::ZERO,
+        };
+    }
+
+    #[inline]
+    pub fn is_paced(&self) -> bool {
+        self.phit != Duration::ZERO
+    }
+
+    /// Whether the line must be told that phits are waiting, so that their time starts to run.
+    #[inline]
+    pub fn is_idle(&self) -> bool {
+        !self.busy
+    }
+
+    /// Of `waiting` phits, how many have gone over the lanes by `now`.
+    pub fn sent(&mut self, waiting: u64, now: Time) -> u64 {
+        if !self.is_paced() {
+            return waiting;
+        }
+        if waiting == 0 {
+            self.busy = false;
+            return 0;
+        }
+        if !self.busy {
+            self.busy = true;
+            self.free_at = self.free_at.max(now);
+        }
+        if now < self.free_at {
+            return 0;
+        }
+        (now.since(self.free_at).as_ps() / self.phit.as_ps()).min(waiting)
+    }
+
+    /// `phits` of `waiting` were put into a frame.
+    pub fn hand_out(&mut self, phits: u64, waiting: u64) {
+        self.free_at += self.phit.times(phits);
+        self.busy = phits < waiting;
+    }
+
+    /// When `phits` more will have gone over the lanes.
+    #[inline]
+    pub fn sent_at(&self, phits: u64) -> Time {
+        self.free_at + self.phit.times(phits)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PACED: LinkClock = LinkClock::Paced { dilation: 1 };
+
+    #[test]
+    fn every_lane_rate_gives_whole_picoseconds() {
+        for rate in LaneRate::ALL {
+            for lanes in 1..=3 {
+                let ps = u128::from(rate.phit_time(lanes).as_ps());
+                let bits = ps * u128::from(rate.bits_per_second()) * u128::from(lanes);
+                assert_eq!(bits, 24 * 1_000_000_000_000, "{rate:?} on {lanes} lanes");
+            }
+        }
+        assert_eq!(
+            LaneRate::G6_25.phit_time(3),
+            Duration::from_ps(1_280),
+            "18.75 Gb/s"
+        );
+    }
+
+    #[test]
+    fn phits_leave_at_the_rate_of_the_lanes() {
+        for (lanes, per_us) in [(7, 781), (5, 520), (4, 260)] {
+            let mut line = LineClock::new(LaneRate::G6_25, PACED, lanes);
+            let start = Time::from_ns(500);
+            assert_eq!(line.sent(10_000, start), 0);
+            assert_eq!(line.sent(10_000, start + Duration::from_us(1)), per_us);
+        }
+    }
+
+    #[test]
+    fn time_without_phits_is_not_saved_up() {
+        let mut line = LineClock::new(LaneRate::G6_25, PACED, 7);
+        assert_eq!(line.sent(1, Time::ZERO), 0);
+        assert_eq!(line.sent(1, Time::from_ns(2)), 1);
+        line.hand_out(1, 1);
+        assert_eq!(line.sent(5, Time::from_ns(1_000)), 0, "starts now");
+        assert_eq!(line.sent_at(5), Time::from_ps(1_000_000 + 5 * 1_280));
+        assert_eq!(line.sent(5, line.sent_at(5)), 5);
+    }
+
+    #[test]
+    fn dilation_stretches_and_free_running_does_not_wait() {
+        let mut line = LineClock::new(LaneRate::G6_25, LinkClock::Paced { dilation: 1_000 }, 7);
+        line.sent(9, Time::ZERO);
+        assert_eq!(line.sent_at(1), Time::from_ns(1_280));
+        let mut free = LineClock::new(LaneRate::G6_25, LinkClock::FreeRunning, 7);
+        assert_eq!(free.sent(9, Time::ZERO), 9);
+    }
+}

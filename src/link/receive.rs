@@ -1,0 +1,483 @@
+//! The receiving half of the link control block.
+
+use phitwire_framing::control::ControlWord;
+use phitwire_framing::crc16::PacketCrc;
+use phitwire_framing::lanes::LANES;
+use phitwire_framing::packet24::{EopStatus, MAX_PACKET_PHITS, head_vc};
+use phitwire_framing::phit24::{Phit, PhitKind};
+
+use super::acks::Acks;
+use super::config::LinkProfile;
+use super::counters::LinkCounters;
+use super::credits::Impossible;
+use super::input_queue::{InputQueue, Verdict};
+use super::lanes::LaneWatch;
+use super::resequencer::{DeclaredGap, Held, Position, ReorderHold, Resequencer};
+use super::round_trip::RoundTrip;
+use crate::time::{Duration, Time};
+
+/// Packets rejected in a row before the lanes are looked at by their training pattern.
+const REJECTS_UNTIL_DOUBT: u32 = 8;
+
+/// What the two ends agreed on for a session, as far as the receiver needs it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ReceiveTerms {
+    pub max_packet: u32,
+    pub window: u16,
+    pub offered: u32,
+    /// Phits of an earlier session still in the input queue.
+    pub debt: [u32; 2],
+    pub lanes: u8,
+    pub lane_threshold: u32,
+}
+
+/// Receives the stream of packets (paper, section 4.3): hands phits up speculatively, judges each
+/// packet at its end, and after an error waits for the retransmission.
+///
+/// The stream has a *position*: packet number and phits of that packet so far. A frame that starts there
+/// goes on; one that starts before it is skipped up to it, so that duplicates and overlapping
+/// retransmissions are harmless; one that starts behind it is held while the gap may still be a frame
+/// that is late.
+#[derive(Debug)]
+pub(super) struct Receiver {
+    here: Position,
+    crc: PacketCrc,
+    /// The open packet's phits, for the comparison with its retransmission.
+    copy: [Phit; MAX_PACKET_PHITS],
+    max_packet: u32,
+    window: i64,
+    pub acks: Acks,
+    pub lanes: LaneWatch,
+    /// A lane was charged since the flag was last cleared.
+    pub lanes_charged: bool,
+    /// Error recovery: nothing is taken until the packet at `here` comes again.
+    recovering: bool,
+    /// The next frame out asks for a retry.
+    pub wants_retry: bool,
+    retry_due: Time,
+    last_request: Time,
+    /// The request was made once in this recovery, so that its answer measures a round trip.
+    single_request: bool,
+    recovery_time: RoundTrip,
+    rejects_in_row: u32,
+    last_phit: Time,
+    silence: Duration,
+    held: Resequencer,
+    hold: ReorderHold,
+    /// The furthest place that an idle frame named as sent up to.
+    hint: Option<Position>,
+    gap_since: Time,
+    declared: Option<DeclaredGap>,
+}
+
+impl Receiver {
+    pub fn new(terms: ReceiveTerms, profile: &LinkProfile, now: Time) -> Self {
+        let quick = Duration::from_ps(profile.min_retry_timeout.as_ps() / 4);
+        Self {
+            here: Position::default(),
+            crc: PacketCrc::new(),
+            copy: [Phit::IDLE; MAX_PACKET_PHITS],
+            max_packet: terms.max_packet,
+            window: terms.window.into(),
+            acks: Acks::new(
+                terms.offered,
+                terms.debt,
+                terms.window,
+                terms.max_packet,
+                profile.ack_delay,
+            ),
+            lanes: LaneWatch::new(terms.lanes, terms.lane_threshold),
+            lanes_charged: false,
+            recovering: false,
+            wants_retry: false,
+            retry_due: Time::NEVER,
+            last_request: now,
+            single_request: false,
+            recovery_time: RoundTrip::new(quick, profile.max_retry_timeout),
+            rejects_in_row: 0,
+            last_phit: now,
+            silence: profile.packet_silence,
+            held: Resequencer::new(profile.reorder_phits),
+            hold: ReorderHold::new(profile.min_reorder_hold, profile.max_reorder_hold),
+            hint: None,
+            gap_since: Time::NEVER,
+            declared: None,
+        }
+    }
+
+    /// The next packet expected: all before it were accepted.
+    #[inline]
+    pub fn expected(&self) -> u64 {
+        self.here.packet
+    }
+
+    /// How long a gap may now be a late frame.
+    pub fn reorder_hold(&self) -> Duration {
+        self.hold.get()
+    }
+
+    /// Whether so many packets were rejected in a row that the lanes need a look.
+    pub fn doubts_lanes(&self) -> bool {
+        self.rejects_in_row >= REJECTS_UNTIL_DOUBT
+    }
+
+    /// Where a frame with `word` starts in the stream.
+    ///
+    /// # Errors
+    /// No frame of a correct peer can start there.
+    #[inline]
+    pub fn place(&self, word: &ControlWord) -> Result<Position, Impossible> {
+        let ahead = i64::from(word.seq.wrapping_sub(self.here.packet as u16) as i16);
+        let offset = u32::from(word.offset);
+        if ahead > self.window || offset >= self.max_packet {
+            return Err(Impossible);
+        }
+        let packet = self
+            .here
+            .packet
+            .checked_add_signed(ahead)
+            .ok_or(Impossible)?;
+        Ok(Position { packet, offset })
+    }
+
+    /// Takes in the phits of a frame that starts at `at`, as given by [`Self::place`].
+    pub fn data(
+        &mut self,
+        now: Time,
+        at: Position,
+        phits: &[Phit],
+        input: &mut InputQueue,
+        counters: &mut LinkCounters,
+    ) {
+        let before = self.here;
+        if at > before {
+            self.ahead(now, at, phits, counters);
+        } else {
+            let end = self.run(now, at, phits, input, counters);
+            self.sighted(at, end, now, counters);
+            if end > at && self.here == before && !self.recovering {
+                // All of it was here before: the peer does not know, so an acknowledgement was lost.
+                self.acks.urge();
+            }
+            self.drain(now, input, counters);
+        }
+        self.look_for_gap(now, before);
+    }
+
+    /// A frame that starts behind our position.
+    fn ahead(&mut self, now: Time, at: Position, phits: &[Phit], counters: &mut LinkCounters) {
+        let end = phits
+            .iter()
+            .fold(at, |position, phit| position.after(*phit));
+        if end == at {
+            self.hint = self.hint.max(Some(at));
+            return;
+        }
+        self.sighted(at, end, now, counters);
+        match self.held.hold(at, phits) {
+            Held::Stored => counters.rx_held_frames += 1,
+            Held::Full => counters.rx_hold_overflows += 1,
+            Held::Duplicate => self.passed_over(now, counters),
+        }
+    }
+
+    /// A held frame came again. In recovery that means that the peer went back and what we wait for
+    /// was lost once more: no need to wait for the time-out.
+    fn passed_over(&mut self, now: Time, counters: &mut LinkCounters) {
+        let shortest = self.recovery_time.shortest();
+        let patience = shortest + self.hold.get();
+        if self.recovering && shortest > Duration::ZERO && now.since(self.last_request) > patience {
+            self.single_request = false;
+            self.request(now, counters);
+        }
+    }
+
+    fn sighted(&mut self, start: Position, end: Position, now: Time, counters: &mut LinkCounters) {
+        if let Some(declared) = &mut self.declared
+            && let Some(extent) = declared.sighted(start, end, now)
+        {
+            counters.rx_spurious_gaps += 1;
+            self.hold.too_short(extent);
+            self.declared = None;
+        }
+    }
+
+    /// Takes phits that start at `at`, not behind our position. Returns where they end.
+    fn run(
+        &mut self,
+        now: Time,
+        at: Position,
+        phits: &[Phit],
+        input: &mut InputQueue,
+        counters: &mut LinkCounters,
+    ) -> Position {
+        let (mut rest, mut position) = (phits, at);
+        while position < self.here {
+            let Some((phit, behind)) = rest.split_first() else {
+                break;
+            };
+            counters.rx_duplicate_phits += u64::from(phit.kind() != PhitKind::Idle);
+            position = position.after(*phit);
+            rest = behind;
+        }
+        if position != self.here {
+            return position;
+        }
+        while let Some((phit, behind)) = rest.split_first() {
+            if phit.kind() == PhitKind::Idle {
+                rest = behind;
+                continue;
+            }
+            if self.recovering {
+                self.recovered(now);
+            }
+            if !self.phit(now, *phit, input, counters) {
+                return self.keep_rest(if phit.is_head() { rest } else { behind });
+            }
+            self.last_phit = now;
+            rest = behind;
+        }
+        self.here
+    }
+
+    /// After an error, keeps the packets that follow in the same frame: they may be good.
+    fn keep_rest(&mut self, rest: &[Phit]) -> Position {
+        let next = Position::head_of(self.here.packet + 1);
+        let Some(head) = rest.iter().position(|phit| phit.is_head()) else {
+            return next;
+        };
+        // No counter: this is not a frame ahead of its turn, and full only means receiving again.
+        self.held.hold(next, &rest[head..]);
+        rest[head..]
+            .iter()
+            .fold(next, |position, phit| position.after(*phit))
+    }
+
+    /// Takes the next phit of the stream. False when it ended in error recovery.
+    #[inline]
+    fn phit(
+        &mut self,
+        now: Time,
+        phit: Phit,
+        input: &mut InputQueue,
+        counters: &mut LinkCounters,
+    ) -> bool {
+        let offset = self.here.offset;
+        if phit.is_head() != (offset == 0) {
+            counters.rx_malformed_packets += 1;
+            self.fault(now, input, counters);
+            return false;
+        }
+        if phit.is_eop() {
+            return self.end(now, phit, input, counters);
+        }
+        if offset + 1 >= self.max_packet {
+            // Paper, section 4.3: the LCB clips packets that exceed the maximum length.
+            counters.rx_clipped_packets += 1;
+            self.fault(now, input, counters);
+            return false;
+        }
+        if offset == 0 {
+            self.crc = PacketCrc::new();
+        }
+        self.crc.update(phit.content());
+        self.copy[offset as usize] = phit;
+        input.phit(phit);
+        self.here.offset = offset + 1;
+        counters.rx_phits += 1;
+        true
+    }
+
+    /// Judges the open packet at its end.
+    fn end(
+        &mut self,
+        now: Time,
+        eop: Phit,
+        input: &mut InputQueue,
+        counters: &mut LinkCounters,
+    ) -> bool {
+        let Position { packet, offset } = self.here;
+        let phits = offset + 1;
+        self.copy[offset as usize] = eop;
+        let copy = &self.copy[..phits as usize];
+        let Ok(status) = self.crc.verify(eop.content()) else {
+            counters.rx_crc_errors += 1;
+            let charged = self.lanes.rejected(packet, copy);
+            self.charge(charged, 1, counters);
+            self.fault(now, input, counters);
+            return false;
+        };
+        if self.lanes.waits() {
+            let charged = self.lanes.accepted(packet, copy);
+            self.charge(charged, 1, counters);
+        }
+        if !input.end(eop, Verdict::Accepted) {
+            // Paper, section 4.3: excised by the input queue; the sender will time out and retransmit. It
+            // is not asked to hurry: there is no room.
+            counters.rx_overflows += 1;
+            counters.rx_recoveries += 1;
+            self.here.offset = 0;
+            self.recovering = true;
+            self.gap_since = Time::NEVER;
+            self.retry_due = now + self.recovery_time.timeout();
+            self.single_request = false;
+            return false;
+        }
+        self.rejects_in_row = 0;
+        counters.rx_phits += 1;
+        counters.rx_packets += 1;
+        counters.rx_poisoned_packets += u64::from(status != EopStatus::Healthy);
+        self.here = Position::head_of(packet + 1);
+        self.acks
+            .accepted(head_vc(self.copy[0].content()), phits, packet + 1, now);
+        true
+    }
+
+    fn charge(&mut self, lanes: u8, retries: u32, counters: &mut LinkCounters) {
+        self.lanes_charged |= lanes != 0;
+        for lane in 0..LANES {
+            counters.lane_retries[lane] += u64::from(lanes >> lane & 1) * u64::from(retries);
+        }
+    }
+
+    /// A training pattern arrived while data flows.
+    pub fn inspect_lanes(
+        &mut self,
+        pattern: &phitwire_framing::training::Pattern,
+        cable: &phitwire_framing::lanes::Permutation,
+        frames: u32,
+        counters: &mut LinkCounters,
+    ) {
+        let charged = self.lanes.inspect(pattern, cable, frames);
+        self.charge(charged, frames, counters);
+        self.lanes_charged = true; // A lane may also have been lost without a charge.
+        self.rejects_in_row = 0;
+    }
+
+    /// Closes the open packet, if any, with a `transmit_error` end and a corrected CRC, and enters error
+    /// recovery (paper, section 4.3).
+    fn fault(&mut self, now: Time, input: &mut InputQueue, counters: &mut LinkCounters) {
+        self.poison(input);
+        counters.rx_recoveries += 1;
+        self.rejects_in_row += 1;
+        self.recovering = true;
+        self.gap_since = Time::NEVER;
+        self.single_request = true;
+        self.request(now, counters);
+    }
+
+    fn poison(&mut self, input: &mut InputQueue) {
+        if self.here.offset != 0 {
+            let eop = Phit::new(PhitKind::Eop, self.crc.eop(EopStatus::TransmitError));
+            input.end(eop, Verdict::Rejected);
+            self.here.offset = 0;
+        }
+    }
+
+    fn request(&mut self, now: Time, counters: &mut LinkCounters) {
+        counters.rx_retry_requests += 1;
+        self.wants_retry = true;
+        self.last_request = now;
+        self.retry_due = now + self.recovery_time.timeout();
+    }
+
+    /// The packet that error recovery waits for has begun to arrive.
+    fn recovered(&mut self, now: Time) {
+        self.recovering = false;
+        self.wants_retry = false;
+        self.retry_due = Time::NEVER;
+        if self.single_request {
+            self.recovery_time.sample(now.since(self.last_request));
+        }
+    }
+
+    /// Takes held frames whose turn has come.
+    fn drain(&mut self, now: Time, input: &mut InputQueue, counters: &mut LinkCounters) {
+        while !self.recovering
+            && let Some(run) = self.held.pop_ready(self.here)
+        {
+            counters.rx_reordered_frames += 1;
+            self.run(now, run.at, &run.phits, input, counters);
+            self.held.recycle(run);
+        }
+    }
+
+    /// Notes since when something is missing in front of what was received or announced.
+    fn look_for_gap(&mut self, now: Time, before: Position) {
+        if self.hint.is_some_and(|hint| hint <= self.here) {
+            self.hint = None;
+        }
+        if self.recovering {
+            return;
+        }
+        let gap = !self.held.is_empty() || self.hint.is_some();
+        let was = self.gap_since != Time::NEVER;
+        if was && (!gap || self.here > before) {
+            self.hold.filled(now.since(self.gap_since));
+            self.gap_since = Time::NEVER;
+        }
+        if gap && self.gap_since == Time::NEVER {
+            self.gap_since = now;
+        }
+    }
+
+    /// The earliest deadline.
+    #[inline]
+    pub fn deadline(&self) -> Time {
+        if self.recovering {
+            return self.retry_due;
+        }
+        let gap = self.gap_since + self.hold.get();
+        if self.here.offset == 0 {
+            gap
+        } else {
+            gap.min(self.last_phit + self.silence)
+        }
+    }
+
+    /// Expires deadlines.
+    pub fn handle_timers(
+        &mut self,
+        now: Time,
+        input: &mut InputQueue,
+        counters: &mut LinkCounters,
+    ) {
+        if self.deadline() > now {
+            return;
+        }
+        let in_packet = u64::from(self.here.offset != 0);
+        if self.recovering {
+            self.recovery_time.back_off();
+            self.single_request = false;
+            self.request(now, counters);
+        } else if self.gap_since + self.hold.get() <= now {
+            counters.rx_gaps_in_packet += in_packet;
+            if self
+                .declared
+                .replace(DeclaredGap::new(self.here, self.gap_since))
+                .is_some()
+            {
+                self.hold.lost();
+            }
+            self.fault(now, input, counters);
+        } else {
+            counters.rx_silence_in_packet += in_packet;
+            self.fault(now, input, counters);
+        }
+    }
+
+    /// What comes from now on has nothing to do with what came: lanes were dropped or the peer goes
+    /// back for another reason. The position stays.
+    pub fn interrupt(&mut self, now: Time, input: &mut InputQueue, counters: &mut LinkCounters) {
+        self.held.clear();
+        self.hint = None;
+        counters.rx_gaps_in_packet += u64::from(self.here.offset != 0);
+        self.fault(now, input, counters);
+    }
+
+    /// The session ends: closes what is open.
+    pub fn abort(&mut self, input: &mut InputQueue) {
+        self.poison(input);
+        self.held.clear();
+    }
+}

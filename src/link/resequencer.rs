@@ -1,0 +1,318 @@
+//! Frames that arrived ahead of their turn, and how long to wait for the one before them.
+
+use std::collections::VecDeque;
+
+use phitwire_framing::phit24::{Phit, PhitKind};
+
+use crate::time::{Duration, Time};
+
+/// A place in the stream of packets on one link: packet number, and phits of it before the place.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Position {
+    pub packet: u64,
+    pub offset: u32,
+}
+
+impl Position {
+    /// The head of `packet`.
+    pub const fn head_of(packet: u64) -> Self {
+        Self { packet, offset: 0 }
+    }
+
+    /// The place behind `phit`.
+    #[inline]
+    pub fn after(self, phit: Phit) -> Self {
+        match phit.kind() {
+            PhitKind::Idle => self,
+            PhitKind::Eop => Self::head_of(self.packet + 1),
+            PhitKind::Head | PhitKind::Body => Self {
+                offset: self.offset + 1,
+                ..self
+            },
+        }
+    }
+}
+
+/// What became of a frame that is ahead of its turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Held {
+    /// Kept for later.
+    Stored,
+    /// All of it was there already.
+    Duplicate,
+    /// No room.
+    Full,
+}
+
+/// A run of phits kept for later.
+#[derive(Debug)]
+pub(super) struct HeldRun {
+    pub at: Position,
+    pub phits: Vec<Phit>,
+}
+
+/// Most runs held at once; each may be as short as one phit.
+const MAX_RUNS: usize = 1_024;
+/// Buffers kept for reuse.
+const MAX_SPARE: usize = 64;
+
+/// Holds frames that overtook another, in order, bounded in phits.
+///
+/// A sender that goes back sends everything again; what is held need not be received again, and the
+/// cumulative acknowledgement then tells the sender to move on.
+#[derive(Debug)]
+pub(super) struct Resequencer {
+    runs: VecDeque<HeldRun>,
+    spare: Vec<Vec<Phit>>,
+    phits: usize,
+    limit: usize,
+}
+
+impl Resequencer {
+    pub fn new(limit_phits: u32) -> Self {
+        Self {
+            runs: VecDeque::new(),
+            spare: Vec::new(),
+            phits: 0,
+            limit: limit_phits as usize,
+        }
+    }
+
+    /// Keeps `phits`, idle ones left out, that start at `at`.
+    pub fn hold(&mut self, at: Position, phits: &[Phit]) -> Held {
+        let index = self.runs.partition_point(|run| run.at < at);
+        if let Some(run) = self.runs.get(index)
+            && run.at == at
+            && run.phits.len() >= phits.iter().filter(|phit| !is_idle(**phit)).count()
+        {
+            return Held::Duplicate;
+        }
+        if self.phits + phits.len() > self.limit || self.runs.len() == MAX_RUNS {
+            return Held::Full;
+        }
+        let mut kept = self.spare.pop().unwrap_or_default();
+        kept.clear();
+        kept.extend(phits.iter().filter(|phit| !is_idle(**phit)));
+        self.phits += kept.len();
+        self.runs.insert(index, HeldRun { at, phits: kept });
+        Held::Stored
+    }
+
+    /// The first run, when it starts at `position` or before it.
+    #[inline]
+    pub fn pop_ready(&mut self, position: Position) -> Option<HeldRun> {
+        if self.runs.front()?.at > position {
+            return None;
+        }
+        let run = self.runs.pop_front()?;
+        self.phits -= run.phits.len();
+        Some(run)
+    }
+
+    /// Gives the memory of a run back.
+    pub fn recycle(&mut self, run: HeldRun) {
+        if self.spare.len() < MAX_SPARE {
+            self.spare.push(run.phits);
+        }
+    }
+
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+
+    /// Forgets all runs.
+    pub fn clear(&mut self) {
+        while let Some(run) = self.runs.pop_front() {
+            self.recycle(run);
+        }
+        self.phits = 0;
+    }
+}
+
+#[inline]
+fn is_idle(phit: Phit) -> bool {
+    phit.kind() == PhitKind::Idle
+}
+
+/// How long a gap may be a frame that is only late.
+///
+/// Learnt from what this link does, like the reordering window of RACK (RFC 8985): a gap that filled by
+/// itself shows how late frames get; one that was declared a loss although the frame came shows that
+/// the hold is too short; true losses let it shrink.
+#[derive(Clone, Debug)]
+pub(super) struct ReorderHold {
+    hold: Duration,
+    least: Duration,
+    most: Duration,
+}
+
+impl ReorderHold {
+    pub fn new(least: Duration, most: Duration) -> Self {
+        Self {
+            hold: least,
+            least,
+            most,
+        }
+    }
+
+    #[inline]
+    pub fn get(&self) -> Duration {
+        self.hold
+    }
+
+    fn set(&mut self, ps: u64) {
+        self.hold = Duration::from_ps(ps).max(self.least).min(self.most);
+    }
+
+    /// A gap filled by itself after `extent`.
+    pub fn filled(&mut self, extent: Duration) {
+        let hold = self.hold.as_ps();
+        self.set(with_margin(extent).max(hold - hold / 64));
+    }
+
+    /// A gap was declared a loss, but the missing frame came `extent` after the gap had shown. At most
+    /// quadruples the hold, so that a duplicated retransmission, which looks the same, does little.
+    pub fn too_short(&mut self, extent: Duration) {
+        let hold = self.hold.as_ps();
+        self.set(with_margin(extent).clamp(hold, hold.saturating_mul(4)));
+    }
+
+    /// A gap was a loss.
+    pub fn lost(&mut self) {
+        let hold = self.hold.as_ps();
+        self.set(hold - hold / 8);
+    }
+}
+
+fn with_margin(extent: Duration) -> u64 {
+    extent.as_ps().saturating_add(extent.as_ps() / 4)
+}
+
+/// A gap that was declared a loss, watched for the frame that was only late.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct DeclaredGap {
+    at: Position,
+    since: Time,
+    first_fill: Option<Duration>,
+}
+
+impl DeclaredGap {
+    pub fn new(at: Position, since: Time) -> Self {
+        Self {
+            at,
+            since,
+            first_fill: None,
+        }
+    }
+
+    /// Phits from `start` up to `end` arrived. Returns how long after the gap had shown its frame came,
+    /// when it has now come twice: once late and once again.
+    pub fn sighted(&mut self, start: Position, end: Position, now: Time) -> Option<Duration> {
+        if start > self.at || end <= self.at {
+            return None;
+        }
+        let first = self.first_fill.replace(now.since(self.since));
+        if first.is_some() {
+            self.at = Position {
+                packet: u64::MAX,
+                offset: 0,
+            }; // Counted once.
+        }
+        first
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(kinds: &str) -> Vec<Phit> {
+        kinds
+            .chars()
+            .enumerate()
+            .map(|(i, kind)| {
+                let kind = match kind {
+                    'h' => PhitKind::Head,
+                    'b' => PhitKind::Body,
+                    'e' => PhitKind::Eop,
+                    _ => PhitKind::Idle,
+                };
+                Phit::new(kind, i as u32)
+            })
+            .collect()
+    }
+
+    fn at(packet: u64, offset: u32) -> Position {
+        Position { packet, offset }
+    }
+
+    #[test]
+    fn runs_come_out_in_order_when_their_turn_has_come() {
+        let mut held = Resequencer::new(100);
+        assert_eq!(held.hold(at(7, 0), &run("hbe..")), Held::Stored);
+        assert_eq!(held.hold(at(5, 2), &run("be")), Held::Stored);
+        assert_eq!(held.hold(at(6, 0), &run("hbe")), Held::Stored);
+        assert!(held.pop_ready(at(5, 1)).is_none());
+        assert_eq!(held.pop_ready(at(5, 2)).unwrap().at, at(5, 2));
+        assert!(held.pop_ready(at(5, 3)).is_none());
+        assert_eq!(held.pop_ready(at(9, 0)).unwrap().at, at(6, 0));
+        let last = held.pop_ready(at(9, 0)).unwrap();
+        assert_eq!(last.phits.len(), 3, "idle phits are not held");
+        assert!(held.is_empty());
+    }
+
+    #[test]
+    fn bounded_and_without_copies() {
+        let mut held = Resequencer::new(8);
+        assert_eq!(held.hold(at(1, 0), &run("hbe")), Held::Stored);
+        assert_eq!(held.hold(at(1, 0), &run("hb")), Held::Duplicate);
+        assert_eq!(
+            held.hold(at(1, 0), &run("hbeh")),
+            Held::Stored,
+            "longer than the one held"
+        );
+        assert_eq!(held.hold(at(9, 0), &run("hb")), Held::Full);
+        held.clear();
+        assert_eq!(held.hold(at(9, 0), &run("hb")), Held::Stored);
+    }
+
+    #[test]
+    fn hold_learns_from_late_frames_and_forgets_with_losses() {
+        let mut hold = ReorderHold::new(Duration::from_us(50), Duration::from_ms(100));
+        hold.filled(Duration::from_us(10));
+        assert_eq!(hold.get(), Duration::from_us(50));
+        for _ in 0..8 {
+            hold.too_short(Duration::from_ms(1));
+        }
+        assert_eq!(
+            hold.get(),
+            Duration::from_us(1_250),
+            "grows to what was seen"
+        );
+        hold.filled(Duration::from_ms(2));
+        assert_eq!(hold.get(), Duration::from_us(2_500));
+        hold.filled(Duration::from_ms(900));
+        assert_eq!(hold.get(), Duration::from_ms(100), "bounded");
+        for _ in 0..100 {
+            hold.lost();
+        }
+        assert_eq!(hold.get(), Duration::from_us(50));
+    }
+
+    #[test]
+    fn a_frame_that_comes_twice_after_its_gap_was_declared_was_only_late() {
+        let mut gap = DeclaredGap::new(at(4, 3), Time::from_ns(100));
+        assert_eq!(gap.sighted(at(5, 0), at(6, 0), Time::from_ns(110)), None);
+        assert_eq!(gap.sighted(at(4, 3), at(5, 1), Time::from_ns(150)), None);
+        assert_eq!(
+            gap.sighted(at(4, 0), at(6, 0), Time::from_ns(300)),
+            Some(Duration::from_ns(50))
+        );
+        assert_eq!(
+            gap.sighted(at(4, 0), at(6, 0), Time::from_ns(400)),
+            None,
+            "once only"
+        );
+    }
+}

@@ -1,0 +1,172 @@
+//! How long the way there and back takes, and how long to wait before trying again.
+
+use crate::time::Duration;
+
+/// Round-trip estimate after Jacobson ("Congestion Avoidance and Control", 1988), with the time-outs
+/// derived from it. The paper gives no time-outs: its links are a cable long, ours may pass through
+/// anything.
+#[derive(Clone, Debug)]
+pub(super) struct RoundTrip {
+    smoothed_ps: u64,
+    deviation_ps: u64,
+    shortest_ps: u64,
+    doublings: u32,
+    least: Duration,
+    most: Duration,
+}
+
+impl RoundTrip {
+    /// Nothing known; time-outs start at `least`, and doublings end at `most`.
+    pub fn new(least: Duration, most: Duration) -> Self {
+        Self {
+            smoothed_ps: 0,
+            deviation_ps: 0,
+            shortest_ps: 0,
+            doublings: 0,
+            least,
+            most,
+        }
+    }
+
+    /// Takes in a measurement; what was doubled is single again.
+    pub fn sample(&mut self, round_trip: Duration) {
+        let sample = round_trip.as_ps().max(1);
+        self.doublings = 0;
+        if self.smoothed_ps == 0 {
+            self.smoothed_ps = sample;
+            self.deviation_ps = sample / 2;
+            self.shortest_ps = sample;
+            return;
+        }
+        let error = sample.abs_diff(self.smoothed_ps);
+        self.deviation_ps = self.deviation_ps - self.deviation_ps / 4 + error / 4;
+        self.smoothed_ps = self.smoothed_ps - self.smoothed_ps / 8 + sample / 8;
+        // A path may become longer: the shortest drifts up towards the mean when nothing confirms it.
+        let drift = self.smoothed_ps.saturating_sub(self.shortest_ps) / 256;
+        self.shortest_ps = sample.min(self.shortest_ps + drift);
+    }
+
+    /// The smoothed round trip, once measured.
+    pub fn smoothed(&self) -> Option<Duration> {
+        (self.smoothed_ps != 0).then(|| Duration::from_ps(self.smoothed_ps))
+    }
+
+    /// About the shortest round trip measured; zero when none was.
+    pub fn shortest(&self) -> Duration {
+        Duration::from_ps(self.shortest_ps)
+    }
+
+    fn base(&self) -> Duration {
+        let ps = self
+            .smoothed_ps
+            .saturating_add(self.deviation_ps.saturating_mul(4));
+        self.least.max(Duration::from_ps(ps))
+    }
+
+    /// Time after which what was sent counts as lost: mean plus four deviations, doubled with every
+    /// failure. Doublings end at the longest time-out, which bounds them but not the measurement.
+    pub fn timeout(&self) -> Duration {
+        let base = self.base();
+        base.times(1 << self.doublings).min(self.most.max(base))
+    }
+
+    /// Time-out of the `try_number`-th try to ask a peer that owes nothing but credits: its silence says
+    /// nothing about the round trip.
+    pub fn credit_timeout(&self, try_number: u32) -> Duration {
+        let base = self.base();
+        base.times(1 << try_number.min(32)).min(self.most.max(base))
+    }
+
+    /// Time after which it is worth asking the peer what it has: two round trips, and never later
+    /// than the time-out.
+    pub fn probe_timeout(&self) -> Duration {
+        let patience = Duration::from_ps(self.smoothed_ps.saturating_mul(2));
+        patience
+            .max(Duration::from_ps(self.least.as_ps() / 4))
+            .min(self.timeout())
+    }
+
+    /// The time-out expired. Stays until something is measured, because a time-out that is too short
+    /// makes every packet be sent twice, and then nothing can be measured (Karn and Partridge, 1987).
+    pub fn back_off(&mut self) {
+        if self.timeout() < self.most {
+            self.doublings += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn estimator() -> RoundTrip {
+        RoundTrip::new(Duration::from_ms(1), Duration::from_ms(250))
+    }
+
+    #[test]
+    fn timeout_follows_the_measured_round_trip() {
+        let mut rtt = estimator();
+        assert_eq!(rtt.timeout(), Duration::from_ms(1));
+        for _ in 0..100 {
+            rtt.sample(Duration::from_us(30));
+        }
+        assert_eq!(
+            rtt.timeout(),
+            Duration::from_ms(1),
+            "never below the shortest"
+        );
+        for _ in 0..200 {
+            rtt.sample(Duration::from_ms(200));
+        }
+        let timeout = rtt.timeout();
+        assert!(timeout > Duration::from_ms(200) && timeout < Duration::from_ms(220));
+        for _ in 0..200 {
+            rtt.sample(Duration::from_us(30));
+        }
+        assert!(rtt.timeout() < Duration::from_ms(2), "and comes back");
+    }
+
+    #[test]
+    fn jitter_widens_the_timeout_beyond_every_sample() {
+        let mut rtt = estimator();
+        for i in 0..400_u64 {
+            rtt.sample(Duration::from_us(20_000 + (i * 7_919) % 10_000));
+        }
+        assert!(rtt.timeout() > Duration::from_ms(30));
+    }
+
+    #[test]
+    fn doublings_end_and_a_measurement_undoes_them() {
+        let mut rtt = estimator();
+        let mut last = rtt.timeout();
+        for _ in 0..20 {
+            rtt.back_off();
+            assert!(rtt.timeout() >= last);
+            last = rtt.timeout();
+        }
+        assert_eq!(last, Duration::from_ms(250));
+        rtt.sample(Duration::from_us(50));
+        assert_eq!(rtt.timeout(), Duration::from_ms(1));
+    }
+
+    #[test]
+    fn a_round_trip_longer_than_the_bound_of_doublings_is_still_waited_for() {
+        let mut rtt = estimator();
+        for _ in 0..200 {
+            rtt.sample(Duration::from_ms(400));
+        }
+        assert!(rtt.timeout() >= Duration::from_ms(400));
+        rtt.back_off();
+        assert!(rtt.timeout() >= Duration::from_ms(400));
+    }
+
+    #[test]
+    fn shortest_drifts_up_when_the_path_gets_longer() {
+        let mut rtt = estimator();
+        rtt.sample(Duration::from_us(10));
+        for _ in 0..2_000 {
+            rtt.sample(Duration::from_ms(10));
+        }
+        assert!(rtt.shortest() > Duration::from_ms(9));
+    }
+}

@@ -1,0 +1,90 @@
+//! The one place where a link end changes state.
+
+use super::event::LinkState;
+
+/// Whether a link end may go from `from` to `to`.
+const fn allowed(from: LinkState, to: LinkState) -> bool {
+    use LinkState::{Active, Dead, Disabled, Refused, Training};
+    match (from, to) {
+        // A command takes a link down from anywhere, and only a command brings it back.
+        (Training | Refused | Active | Dead, Disabled) | (Disabled, Training) => true,
+        // The wrong peer may leave and the right one come.
+        (Training, Refused) | (Refused, Training) => true,
+        (Training, Active) => true,
+        // The peer restarted, went down or fell silent.
+        (Active, Training) => true,
+        (Active, Dead) => true,
+        // A new incarnation of the peer trains all lanes anew.
+        (Dead, Training) => true,
+        _ => false,
+    }
+}
+
+impl LinkState {
+    /// Goes to `to`.
+    ///
+    /// # Panics
+    /// If the protocol has no such step: that is a bug of ours, never the peer's.
+    pub(super) fn go(&mut self, to: Self) {
+        assert!(
+            allowed(*self, to),
+            "link state cannot go from {} to {}",
+            self.name(),
+            to.name()
+        );
+        *self = to;
+    }
+
+    /// The code of the state in training frames.
+    pub(super) const fn code(self) -> u8 {
+        match self {
+            Self::Disabled => 0,
+            Self::Training => 1,
+            Self::Refused => 2,
+            Self::Active => 3,
+            Self::Dead => 4,
+        }
+    }
+
+    /// The state of a code; what is unknown is a peer still in training.
+    pub(super) const fn from_code(code: u8) -> Self {
+        match code {
+            0 => Self::Disabled,
+            2 => Self::Refused,
+            3 => Self::Active,
+            4 => Self::Dead,
+            _ => Self::Training,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: [LinkState; 5] = [
+        LinkState::Disabled,
+        LinkState::Training,
+        LinkState::Refused,
+        LinkState::Active,
+        LinkState::Dead,
+    ];
+
+    #[test]
+    fn only_training_leads_to_active_and_no_state_to_itself() {
+        for from in ALL {
+            assert_eq!(
+                allowed(from, LinkState::Active),
+                from == LinkState::Training
+            );
+            assert!(!allowed(from, from));
+            assert_eq!(LinkState::from_code(from.code()), from);
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "cannot go from disabled to active")]
+    fn a_step_that_is_not_there_panics() {
+        LinkState::Disabled.go(LinkState::Active);
+    }
+}

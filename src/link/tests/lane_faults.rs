@@ -1,0 +1,221 @@
+//! Noise on lanes: 3 -> 2 -> 1 -> none, and the pace of what is left.
+
+use phitwire_framing::packet24::Vc;
+
+use super::harness::{A, B, Pair, config};
+use crate::link::{DownReason, LinkClock, LinkEvent, LinkProfile, LinkState};
+use crate::time::Duration;
+
+const SECOND: Duration = Duration::from_ms(1_000);
+
+fn pair_with_threshold(threshold: u32) -> Pair {
+    let end = |end| config(end).lane_retry_threshold(threshold).build().unwrap();
+    let mut pair = Pair::with(1, end(A), end(B), 1_472);
+    pair.wait_up();
+    pair
+}
+
+#[test]
+fn a_noisy_lane_is_charged_and_given_up_at_the_threshold() {
+    let mut pair = pair_with_threshold(20);
+    pair.wires[B].noisy_lanes = 0b010;
+    pair.wires[B].noise_of = 2_000;
+    pair.run_until(SECOND.times(20), |pair| {
+        if pair.ends[A].backlog.is_empty() {
+            pair.load(A, 500);
+        }
+        pair.ends[A].lcb.tx_lanes() == 0b101
+    });
+    pair.finish(SECOND.times(5));
+    assert_eq!(pair.ends[B].lcb.rx_lanes(), 0b101);
+    assert_eq!(
+        pair.ends[A].lcb.rx_lanes(),
+        7,
+        "the other direction keeps its lanes"
+    );
+    let retries = pair.ends[B].lcb.counters().lane_retries;
+    assert_eq!(
+        retries[0] + retries[2],
+        0,
+        "only the noisy lane is charged: {retries:?}"
+    );
+    assert_eq!(retries[1], 21);
+    assert!(pair.ends[B].events.contains(&LinkEvent::LaneDegraded {
+        lane: 1,
+        left: 0b101
+    }));
+    assert!(
+        pair.ends[A]
+            .events
+            .contains(&LinkEvent::PeerDegraded { left: 0b101 })
+    );
+    let errors = pair.count(B, |c| c.rx_crc_errors);
+    pair.load(A, 5_000);
+    pair.finish(SECOND.times(5));
+    assert_eq!(
+        pair.count(B, |c| c.rx_crc_errors),
+        errors,
+        "the noisy lane is not used any more"
+    );
+}
+
+#[test]
+fn lanes_go_one_by_one_and_with_the_last_the_link() {
+    let mut pair = pair_with_threshold(10);
+    let mut seen = vec![7];
+    for lane in [2, 0, 1] {
+        pair.wires[B].noisy_lanes |= 1 << lane;
+        pair.wires[B].noise_of = 1_000;
+        let before = pair.ends[A].lcb.tx_lanes();
+        pair.run_until(SECOND.times(60), |pair| {
+            if pair.ends[A].backlog.is_empty() {
+                pair.load(A, 200);
+            }
+            !pair.ends[A].lcb.is_active() || pair.ends[A].lcb.tx_lanes() != before
+        });
+        if pair.ends[A].lcb.is_active() {
+            seen.push(pair.ends[A].lcb.tx_lanes());
+        }
+    }
+    assert_eq!(seen, [0b111, 0b011, 0b010]);
+    pair.run_for(SECOND);
+    for end in [A, B] {
+        assert_eq!(
+            pair.ends[end].lcb.state(),
+            LinkState::Dead,
+            "link_active is deasserted"
+        );
+        assert!(!pair.ends[end].lcb.can_begin(Vc::Request));
+        assert!(pair.ends[end].events.iter().any(|event| matches!(
+            event,
+            LinkEvent::Down {
+                why: DownReason::NoLanes,
+                ..
+            }
+        )));
+    }
+    // A new cable.
+    pair.wires[B].noisy_lanes = 0;
+    pair.ends.iter_mut().for_each(|end| end.gaps_allowed = true);
+    let now = pair.now;
+    pair.ends[A].lcb.link_up(now);
+    pair.wait_up();
+    assert_eq!(pair.ends[A].lcb.tx_lanes(), 7);
+    pair.load(A, 100);
+    pair.load(B, 100);
+    pair.finish(SECOND);
+}
+
+#[test]
+fn a_lane_too_noisy_for_any_frame_is_given_up_all_the_same() {
+    let mut pair = pair_with_threshold(1_000);
+    // One bit in most phits of the lane: no control word is ever right.
+    pair.wires[B].noisy_lanes = 0b100;
+    pair.wires[B].noise_of = 1;
+    pair.load(A, 2_000);
+    pair.run_until(SECOND.times(120), |pair| pair.ends[A].lcb.tx_lanes() != 7);
+    assert_eq!(pair.ends[B].lcb.rx_lanes(), 0b011, "{}", pair.state());
+    pair.finish(SECOND.times(5));
+}
+
+#[test]
+fn the_request_for_fewer_lanes_may_be_lost() {
+    let mut pair = pair_with_threshold(5);
+    pair.wires[B].noisy_lanes = 1;
+    pair.wires[B].noise_of = 1_000;
+    pair.wires[A].loss = 500;
+    pair.load(A, 20_000);
+    pair.finish(SECOND.times(60));
+    assert_eq!(pair.ends[A].lcb.tx_lanes(), 0b110);
+    assert!(pair.count(B, |c| c.drop_wrong_lanes) > 0);
+}
+
+/// Phits per millisecond that arrive over a paced link on `lanes`.
+fn paced_rate(lanes: u8) -> u64 {
+    let end = |end| {
+        config(end)
+            .clock(LinkClock::Paced { dilation: 1_000 })
+            .lane_retry_threshold(0)
+            .profile(LinkProfile {
+                min_retry_timeout: Duration::from_us(20),
+                max_retry_timeout: Duration::from_us(500),
+                ..LinkProfile::paper()
+            })
+            .build()
+            .unwrap()
+    };
+    let mut pair = Pair::with(u64::from(lanes), end(A), end(B), 1_472);
+    pair.wait_up();
+    pair.wires[B].noisy_lanes = 7 & !lanes;
+    pair.wires[B].noise_of = 300;
+    pair.run_until(SECOND.times(300), |pair| {
+        if pair.ends[A].backlog.is_empty() {
+            pair.load(A, 50);
+        }
+        pair.ends[A].lcb.tx_lanes() == lanes
+    });
+    pair.wires[B].noisy_lanes = 0;
+    pair.load(A, 4_000);
+    pair.run_for(Duration::from_ms(5));
+    let before = pair.count(B, |c| c.rx_phits);
+    pair.run_for(Duration::from_ms(20));
+    (pair.count(B, |c| c.rx_phits) - before) / 20
+}
+
+#[test]
+fn paced_throughput_falls_to_two_thirds_and_one_third() {
+    // 18.75 Gb/s are 781 phits per microsecond, dilated by 1,000.
+    let (three, two, one) = (paced_rate(7), paced_rate(0b011), paced_rate(0b001));
+    assert!((770..=782).contains(&three), "{three}");
+    assert!((513..=521).contains(&two), "{two}");
+    assert!((255..=261).contains(&one), "{one}");
+}
+
+#[test]
+fn lane_rates_set_the_pace() {
+    for (rate, expected) in [
+        (crate::link::LaneRate::G3_125, 390),
+        (crate::link::LaneRate::G1_25, 156),
+    ] {
+        let clock = LinkClock::Paced { dilation: 1_000 };
+        let end = |end| {
+            config(end)
+                .clock(clock)
+                .profile(LinkProfile::paper())
+                .rate(rate)
+                .build()
+                .unwrap()
+        };
+        let mut pair = Pair::with(3, end(A), end(B), 1_472);
+        pair.wait_up();
+        pair.load(A, 4_000);
+        pair.run_for(Duration::from_ms(2));
+        let before = pair.count(B, |c| c.rx_phits);
+        pair.run_for(Duration::from_ms(20));
+        let got = (pair.count(B, |c| c.rx_phits) - before) / 20;
+        assert!(
+            (expected - 5..=expected + 1).contains(&got),
+            "{got} at {rate:?}"
+        );
+    }
+}
+
+#[test]
+fn a_packet_crosses_a_paced_link_in_its_serialisation_time() {
+    let clock = LinkClock::Paced { dilation: 1 };
+    let end = |end| {
+        config(end)
+            .clock(clock)
+            .profile(LinkProfile::paper())
+            .build()
+            .unwrap()
+    };
+    let mut pair = Pair::with(4, end(A), end(B), 1_472);
+    pair.wire(|wire| wire.delay = Duration::from_ns(5));
+    pair.wait_up();
+    pair.run_for(Duration::from_us(10));
+    let start = pair.now;
+    pair.ends[A].send(Vc::Request, 13);
+    pair.run_until(SECOND, |pair| pair.ends[B].got_id[0] == 1);
+    assert_eq!(pair.now.since(start), Duration::from_ps(13 * 1_280 + 5_000));
+}

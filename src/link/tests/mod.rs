@@ -1,0 +1,10 @@
+//! Two link ends over a wire that does what it is told to, and a checker behind each.
+
+mod chaos;
+mod excision;
+mod faults;
+mod harness;
+mod hostile;
+mod lane_faults;
+mod sessions;
+mod speed;

@@ -1,0 +1,407 @@
+//! Channel initialisation: who is at the other end, how the lanes arrive, what was agreed.
+
+use phitwire_framing::frame::{FrameHeader, FrameKind, LinkEnd};
+use phitwire_framing::lanes::{ALL_LANES, LANES, Permutation};
+use phitwire_framing::training::{PATTERN, Pattern, Training, name_bytes, name_str, read_lanes};
+
+use super::config::{EndName, LaneRate, LinkConfig, LinkProfile, MAX_CREDIT_PHITS};
+use super::event::LinkState;
+use crate::time::{Duration, Time};
+
+/// Answers that may go out at once before the rate is limited.
+const ANSWER_BURST: u8 = 8;
+/// Training frames in which a lane may be missing before initialisation goes on without it.
+const PATIENCE_FOR_LANES: u8 = 8;
+
+/// What the peer offered in a training frame.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Offer {
+    pub window: u16,
+    pub credits: [u32; 2],
+    pub max_packet: u8,
+    /// Lanes that the peer receives on.
+    pub lanes: u8,
+    /// The peer had heard this end, so that its lanes are settled.
+    pub heard: bool,
+}
+
+/// Why a training frame cannot be the peer's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    End(String),
+    Fabric(String),
+    Link(String),
+    Peer(String),
+}
+
+impl Refusal {
+    pub fn message(&self) -> &str {
+        let (Self::End(text) | Self::Fabric(text) | Self::Link(text) | Self::Peer(text)) = self;
+        text
+    }
+}
+
+/// A training frame to be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Answer {
+    tx_epoch: u32,
+    rx_epoch: u32,
+    heard: bool,
+    /// Sent under the next epoch, in which this end is still training.
+    challenge: bool,
+}
+
+/// One end's side of channel initialisation (paper, section 4.4, says what is found out; how is ours).
+///
+/// Each end sends training frames with its own epoch and the peer's as far as it knows it. An end that has
+/// accepted the peer's frames says so (`heard`); who sees its own current epoch in an accepting frame
+/// knows that the peer lives and agrees, and becomes active. While data flows, a frame of another
+/// incarnation proves nothing, since it may be an old one that was delayed: it is answered under
+/// the *next* epoch, and only somebody who answers to that is alive. Then this end starts again, too.
+#[derive(Debug)]
+pub(super) struct Handshake {
+    pub epoch: u32,
+    /// Epoch of the peer, 0 while unknown.
+    pub peer_epoch: u32,
+    pub offer: Option<Offer>,
+    /// What the cable does to the lanes on their way here.
+    pub cable: Permutation,
+    /// Lanes found, by the sender's numbers.
+    pub lanes: u8,
+    frames_heard: u8,
+    /// The last complaint, so that it is reported once.
+    pub complaint: Option<String>,
+    interval: Duration,
+    shortest: Duration,
+    longest: Duration,
+    due: Time,
+    answer: Option<Answer>,
+    answers_left: u8,
+    refilled: Time,
+}
+
+impl Handshake {
+    pub fn new(epoch: u32, profile: &LinkProfile, now: Time) -> Self {
+        Self {
+            epoch,
+            peer_epoch: 0,
+            offer: None,
+            cable: Permutation::IDENTITY,
+            lanes: 0,
+            frames_heard: 0,
+            complaint: None,
+            interval: profile.min_training_interval,
+            shortest: profile.min_training_interval,
+            longest: profile.max_training_interval,
+            due: now,
+            answer: None,
+            answers_left: ANSWER_BURST,
+            refilled: now,
+        }
+    }
+
+    /// The epoch under which this end will start again.
+    pub fn next_epoch(&self) -> u32 {
+        self.epoch.wrapping_add(1).max(1)
+    }
+
+    /// Starts again under the next epoch.
+    pub fn restart(&mut self, now: Time) {
+        self.epoch = self.next_epoch();
+        self.peer_epoch = 0;
+        self.offer = None;
+        self.lanes = 0;
+        self.frames_heard = 0;
+        self.complaint = None;
+        self.interval = self.shortest;
+        self.due = now;
+        self.answer = None;
+    }
+
+    /// The link is up or down: no more training frames but answers.
+    pub fn rest(&mut self) {
+        self.due = Time::NEVER;
+        self.interval = self.shortest;
+    }
+
+    /// Sends training frames at growing intervals until [`Self::rest`].
+    pub fn ask(&mut self, now: Time) {
+        if self.due == Time::NEVER {
+            self.interval = self.shortest;
+            self.due = now;
+        }
+    }
+
+    /// Sends a training frame to the peer of this session; `heard` false asks for one in return.
+    pub fn answer(&mut self, heard: bool) {
+        let (tx_epoch, rx_epoch) = (self.epoch, self.peer_epoch);
+        self.answer = Some(Answer { tx_epoch, rx_epoch, heard, challenge: false });
+    }
+
+    /// Finds out whether the end that calls itself `candidate` is alive.
+    pub fn challenge(&mut self, candidate: u32) {
+        let (tx_epoch, rx_epoch) = (self.next_epoch(), candidate);
+        self.answer = Some(Answer { tx_epoch, rx_epoch, heard: true, challenge: true });
+    }
+
+    /// Takes in an acceptable frame while training. True when the peer's frames are accepted.
+    pub fn accept(&mut self, training: &Training) {
+        if training.header.tx_epoch != self.peer_epoch {
+            self.frames_heard = 0;
+            self.lanes = 0;
+        }
+        self.peer_epoch = training.header.tx_epoch;
+        self.frames_heard = self.frames_heard.saturating_add(1);
+        self.complaint = None;
+        if self.frames_heard == 1 || self.lanes != ALL_LANES {
+            let (cable, lanes) = read_cable(&training.pattern);
+            if lanes.count_ones() >= self.lanes.count_ones() {
+                (self.cable, self.lanes) = (cable, lanes);
+            }
+        }
+        self.offer = Some(Offer {
+            window: training.window_packets,
+            credits: training.credits,
+            max_packet: training.max_packet,
+            lanes: training.rx_lanes,
+            heard: training.heard,
+        });
+    }
+
+    /// Whether the peer's frames are accepted and the lanes settled.
+    pub fn heard(&self) -> bool {
+        let settled =
+            self.lanes == ALL_LANES || (self.lanes != 0 && self.frames_heard >= PATIENCE_FOR_LANES);
+        self.offer.is_some() && settled
+    }
+
+    /// Whether both ends have accepted each other's frames, as far as this end knows.
+    pub fn agreed(&self) -> bool {
+        self.heard() && self.offer.as_ref().is_some_and(|offer| offer.heard)
+    }
+
+    /// Whether a training frame should go out.
+    #[inline]
+    pub fn is_due(&self, now: Time) -> bool {
+        self.due <= now || (self.answer.is_some() && self.may_answer(now))
+    }
+
+    /// When a training frame should go out.
+    #[inline]
+    pub fn deadline(&self) -> Time {
+        match self.answer {
+            Some(_) if self.answers_left == 0 => self.due.min(self.refilled + self.shortest),
+            Some(_) => self.refilled,
+            None => self.due,
+        }
+    }
+
+    fn may_answer(&self, now: Time) -> bool {
+        self.answers_left > 0 || self.refilled + self.shortest <= now
+    }
+
+    /// Which frame goes out now: epochs and `heard`.
+    fn next(&mut self, now: Time) -> Option<Answer> {
+        if self.answer.is_some() && self.may_answer(now) {
+            if self.refilled + self.shortest <= now {
+                self.answers_left = ANSWER_BURST;
+                self.refilled = now;
+            }
+            self.answers_left -= 1;
+            return self.answer.take();
+        }
+        if self.due > now {
+            return None;
+        }
+        self.due = now + self.interval;
+        self.interval = self.interval.times(2).min(self.longest);
+        let (tx_epoch, rx_epoch) = (self.epoch, self.peer_epoch);
+        Some(Answer {
+            tx_epoch,
+            rx_epoch,
+            heard: self.heard(),
+            challenge: false,
+        })
+    }
+
+    /// The training frame that should go out now, if any.
+    pub fn frame(
+        &mut self,
+        config: &LinkConfig,
+        state: LinkState,
+        rx_lanes: u8,
+        now: Time,
+    ) -> Option<Training> {
+        let Answer {
+            tx_epoch,
+            rx_epoch,
+            heard,
+            challenge,
+        } = self.next(now)?;
+        let state = if challenge {
+            LinkState::Training
+        } else {
+            state
+        };
+        let name =
+            |end: &EndName| name_bytes(&end.node).expect("names were checked by the builder");
+        Some(Training {
+            header: FrameHeader {
+                kind: FrameKind::Training,
+                end: config.end,
+                link: config.link,
+                fabric: config.fabric,
+                tx_epoch,
+                rx_epoch,
+                lanes: ALL_LANES,
+                phits: 0,
+            },
+            state: state.code(),
+            heard,
+            rx_lanes,
+            port: config.local.port,
+            expect_port: config.peer.port,
+            max_packet: config.max_packet_phits,
+            rate: config.rate.code(),
+            window_packets: config.profile.window_packets,
+            credits: [config.profile.input_phits_per_vc; 2],
+            node: name(&config.local),
+            expect_node: name(&config.peer),
+            pattern: PATTERN,
+        })
+    }
+}
+
+/// The cable behind a pattern, and the sender's lanes that were recognised. Lanes that were not are
+/// taken in any order: nothing will travel on them.
+fn read_cable(pattern: &Pattern) -> (Permutation, u8) {
+    let found = read_lanes(pattern);
+    let mut lanes = 0;
+    for (lane, _) in found.iter().flatten() {
+        lanes |= 1 << lane;
+    }
+    let (mut order, mut invert) = ([0; LANES], [false; LANES]);
+    let mut used = 0;
+    for (physical, found) in found.iter().enumerate() {
+        let free = |lane: &u8| (lanes | used) & (1 << lane) == 0;
+        let (lane, inverted) = match found {
+            Some((lane, inverted)) if used & (1 << lane) == 0 => (*lane, *inverted),
+            _ => ((0..LANES as u8).find(free).unwrap_or(0), false),
+        };
+        used |= 1 << lane;
+        (order[physical], invert[physical]) = (lane, inverted);
+    }
+    match Permutation::new(order, invert) {
+        Some(cable) => (cable, lanes),
+        // The same lane on two pairs is no cable.
+        None => (Permutation::IDENTITY, 0),
+    }
+}
+
+fn peer_name(training: &Training) -> EndName {
+    let node = name_str(&training.node).unwrap_or("?").to_owned();
+    EndName {
+        node,
+        port: training.port,
+    }
+}
+
+/// Checks that a training frame comes from where the topology says, and offers what works.
+pub(super) fn judge(config: &LinkConfig, training: &Training) -> Result<(), Refusal> {
+    let header = &training.header;
+    let (link, peer, found) = (config.link, &config.peer, peer_name(training));
+    if header.fabric != config.fabric {
+        return Err(Refusal::Fabric(format!(
+            "link {link}: {found} belongs to another lab (fabric {:#010x}, ours is {:#010x})",
+            header.fabric, config.fabric
+        )));
+    }
+    if header.end == config.end {
+        let end = if config.end == LinkEnd::A { 'A' } else { 'B' };
+        return Err(Refusal::End(format!(
+            "link {link}: {found} calls itself end {end}, which is {}: the cable leads back or two \
+             nodes run as the same one",
+            config.local
+        )));
+    }
+    if header.link != link {
+        return Err(Refusal::Link(format!(
+            "link {link}: expected {peer}, found {found} of link {}",
+            header.link
+        )));
+    }
+    if found != *peer {
+        return Err(Refusal::Peer(format!(
+            "link {link}: expected {peer}, found {found}"
+        )));
+    }
+    let wanted = EndName {
+        node: name_str(&training.expect_node).unwrap_or("?").to_owned(),
+        port: training.expect_port,
+    };
+    if wanted != config.local {
+        return Err(Refusal::Peer(format!(
+            "link {link}: {found} expects {wanted} at this end, which is {}",
+            config.local
+        )));
+    }
+    judge_offer(config, training).map_err(|what| {
+        Refusal::Peer(format!(
+            "link {link}: {found} cannot work with this end: {what}"
+        ))
+    })
+}
+
+fn judge_offer(config: &LinkConfig, training: &Training) -> Result<(), String> {
+    let rate = LaneRate::ALL.get(usize::from(training.rate));
+    if rate != Some(&config.rate) {
+        return Err(format!("lane rate {rate:?}, ours is {:?}", config.rate));
+    }
+    let max_packet = training.max_packet.min(config.max_packet_phits);
+    if training.max_packet < 4 {
+        return Err(format!("longest packet of {} phits", training.max_packet));
+    }
+    for credits in training.credits {
+        if credits < max_packet.into() || credits > MAX_CREDIT_PHITS {
+            return Err(format!("{credits} phits of input buffer"));
+        }
+    }
+    if training.window_packets == 0 {
+        return Err("a window of no packets".to_owned());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use phitwire_framing::lanes::{bits_of_lane, swizzle};
+
+    #[test]
+    fn every_cable_is_found_with_all_lanes_or_with_one_cut() {
+        for order in [
+            [0, 1, 2],
+            [0, 2, 1],
+            [1, 0, 2],
+            [1, 2, 0],
+            [2, 0, 1],
+            [2, 1, 0],
+        ] {
+            for bits in 0..8_u8 {
+                let invert = [0, 1, 2].map(|lane| bits >> lane & 1 != 0);
+                let cable = Permutation::new(order, invert).unwrap();
+                let whole = PATTERN.map(|wire| swizzle(wire, ALL_LANES, &cable));
+                assert_eq!(read_cable(&whole), (cable, ALL_LANES));
+                for cut in 0..3 {
+                    // A cut pair brings silence, whatever its polarity.
+                    let physical = order.iter().position(|lane| *lane == cut).unwrap() as u8;
+                    let silent = whole.map(|wire| wire & !bits_of_lane(ALL_LANES, physical));
+                    let (found, lanes) = read_cable(&silent);
+                    assert_eq!(lanes, ALL_LANES & !(1 << cut));
+                    assert_eq!(found.order(), cable.order(), "two found leave one place");
+                }
+            }
+        }
+        assert_eq!(read_cable(&[0; 16]).1, 0);
+    }
+}

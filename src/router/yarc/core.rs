@@ -1,0 +1,361 @@
+//! The tiles of a YARC without their links: three stages and the delays between them.
+//!
+//! A cycle first delivers what the delay lines hold for it (new phits, returned credits) and then lets the
+//! stages act. Every effect that one stage has on another goes through a delay line of at least
+//! three cycles, so no stage sees another's write of the same cycle and their order does not matter.
+//!
+//! Work is proportional to phits that move: each stage has a bit mask of the places where something
+//! can, and whatever is blocked leaves the mask until the credit, phit or link event arrives that
+//! unblocks it. When no mask has a bit the core jumps to the next cycle at which a delay line has something.
+
+use phitwire_framing::packet24::Vc;
+use phitwire_framing::phit24::{CONTENT_MASK, Phit, PhitKind};
+
+use super::columns::Columns;
+use super::counters::RouterCounters;
+use super::event::{EventQueue, RouterEvent};
+use super::input::Inputs;
+use super::maintenance::Maintenance;
+use super::pipeline::{ColumnBufferId, RowBufferId};
+use super::registers::{ChipRegisters, PORTS};
+use super::rows::Rows;
+use crate::route::TileRoutes;
+use crate::route::clos::ChipPorts;
+use crate::time::{Duration, Time};
+
+/// The router core's view of its links: input queues on one side, output port logic on the other.
+///
+/// `port` is below 64 and `vc` 0 (request) or 1 (response).
+pub trait Ports {
+    /// The phit at the front of an input queue.
+    fn front(&self, port: usize, vc: usize) -> Option<Phit>;
+    /// The phit behind the one at the front: the hash bits that routing may need.
+    fn second(&self, port: usize, vc: usize) -> Option<Phit>;
+    /// Takes the phit at the front of an input queue; its place becomes free.
+    fn pop(&mut self, port: usize, vc: usize) -> Option<Phit>;
+    /// Whether a whole packet of maximum length can be sent now (virtual cut-through, paper, section
+    /// 4.2): the link is active, no packet is open, credits and retry buffer suffice.
+    fn can_begin(&self, port: usize, vc: usize) -> bool;
+    /// Whether the link is up (`link_active`, section 7.7).
+    fn is_active(&self, port: usize) -> bool;
+    /// The next phit of the packet that leaves by `port`. A packet once begun is taken to its end,
+    /// whatever becomes of the link meanwhile.
+    fn push(&mut self, port: usize, phit: Phit);
+}
+
+/// A place in a row or column buffer: bits 0..22 content, 22..24 kind, 24..32 row mask (heads in row
+/// buffers only, paper, section 5.1).
+pub(super) type Slot = u32;
+const SLOT_KIND_SHIFT: u32 = 22;
+pub(super) const SLOT_MASK_SHIFT: u32 = 24;
+pub(super) const SLOT_KIND_MASK: Slot = 3 << SLOT_KIND_SHIFT;
+pub(super) const SLOT_HEAD: Slot = (PhitKind::Head as u32) << SLOT_KIND_SHIFT;
+pub(super) const SLOT_BODY: Slot = (PhitKind::Body as u32) << SLOT_KIND_SHIFT;
+pub(super) const SLOT_EOP: Slot = (PhitKind::Eop as u32) << SLOT_KIND_SHIFT;
+
+#[inline]
+pub(super) const fn to_slot(phit: Phit) -> Slot {
+    let bits = phit.to_bits();
+    (bits & CONTENT_MASK) | ((bits >> 2) & SLOT_KIND_MASK)
+}
+
+#[inline]
+pub(super) const fn from_slot(slot: Slot) -> Phit {
+    Phit::from_bits((slot & CONTENT_MASK) | ((slot & SLOT_KIND_MASK) << 2))
+}
+
+// The kind of a phit lies two bits higher in a `Phit`, above the sideband.
+const _: () = assert!(to_slot(Phit::new(PhitKind::Eop, 0)) == SLOT_EOP);
+
+/// A boxed array of zeros that is never on the stack.
+pub(super) fn boxed<T: Copy, const N: usize>(value: T) -> Box<[T; N]> {
+    match vec![value; N].into_boxed_slice().try_into() {
+        Ok(array) => array,
+        Err(_) => unreachable!("the vector was made with N elements"),
+    }
+}
+
+/// Forward-progress state of the output virtual channels (paper, section 7.7).
+#[derive(Debug)]
+struct Progress {
+    timeout: Duration,
+    /// Ports, per virtual channel, whose countdown runs.
+    running: [u64; 2],
+    /// When the countdown of (port, virtual channel) began.
+    since: Box<[Time; 128]>,
+    /// Not later than the earliest expiry.
+    next_check: Time,
+}
+
+/// The 64 tiles of a YARC, their links excluded.
+///
+/// Call order: [`arrived`](Self::arrived) and [`output_changed`](Self::output_changed) as things
+/// happen on the links, then [`run`](Self::run) or
+/// [`run_until`](Self::run_until), [`check_forward_progress`](Self::check_forward_progress), and
+/// [`poll_event`](Self::poll_event) until `None`.
+#[derive(Debug)]
+pub struct Core {
+    pub(super) cycle: u64,
+    pub(super) registers: ChipRegisters,
+    pub(super) ports: ChipPorts,
+    pub(super) routes: Vec<Option<Box<TileRoutes>>>,
+    pub(super) inputs: Inputs,
+    pub(super) rows: Rows,
+    pub(super) columns: Columns,
+    pub(super) maintenance: Maintenance,
+    pub(super) counters: RouterCounters,
+    pub(super) events: EventQueue,
+    progress: Progress,
+}
+
+impl Core {
+    /// A core whose tiles have the registers given; missing tiles (fewer than 64, or `None`) are
+    /// not in use.
+    pub fn new(registers: ChipRegisters) -> Self {
+        let timeout = Duration::from_ns(registers.forward_progress_ns);
+        let mut core = Self {
+            cycle: 0,
+            registers,
+            ports: ChipPorts::default(),
+            routes: Vec::new(),
+            inputs: Inputs::new(),
+            rows: Rows::new(),
+            columns: Columns::new(),
+            maintenance: Maintenance::default(),
+            counters: RouterCounters::default(),
+            events: EventQueue::default(),
+            progress: Progress {
+                timeout,
+                running: [0; 2],
+                since: boxed(Time::ZERO),
+                next_check: Time::NEVER,
+            },
+        };
+        core.registers.tiles.resize(PORTS, None);
+        core.compile_routes();
+        core
+    }
+
+    /// Derives the routing logic from the registers, after any of them changed.
+    pub(super) fn compile_routes(&mut self) {
+        self.ports = ChipPorts::new(&self.registers);
+        let ports = self.ports;
+        self.routes = (0u8..)
+            .zip(&self.registers.tiles)
+            .map(|(port, tile)| {
+                tile.as_ref()
+                    .map(|tile| Box::new(TileRoutes::new(port, tile, ports)))
+            })
+            .collect();
+        self.progress.timeout = Duration::from_ns(self.registers.forward_progress_ns);
+        self.progress.next_check = Time::ZERO;
+    }
+
+    /// The configuration registers.
+    pub fn registers(&self) -> &ChipRegisters {
+        &self.registers
+    }
+
+    /// Cycles that have passed, executed or jumped over.
+    pub fn cycle(&self) -> u64 {
+        self.cycle
+    }
+
+    /// What has been counted.
+    pub fn counters(&self) -> RouterCounters {
+        RouterCounters {
+            events_lost: self.events.lost,
+            ..self.counters.clone()
+        }
+    }
+
+    /// The oldest event not fetched yet.
+    pub fn poll_event(&mut self) -> Option<RouterEvent> {
+        self.events.pop()
+    }
+
+    /// `phits` more phits were written into the input queue of (`port`, `vc`); they can move after the stages of the
+    /// input block.
+    #[inline]
+    pub fn arrived(&mut self, port: usize, vc: usize, phits: u32) {
+        self.inputs
+            .arrivals
+            .push(self.cycle, ((port % PORTS * 2 + vc % 2) as u8, phits));
+    }
+
+    /// Something that [`Ports::can_begin`] or [`Ports::is_active`] depend on changed at `port`.
+    #[inline]
+    pub fn output_changed(&mut self, port: usize) {
+        self.columns.wake(port % PORTS);
+    }
+
+    /// Ports whose input queues were read from or that phits were handed to since the last call, as a
+    /// bit mask.
+    pub fn take_moved(&mut self) -> u64 {
+        core::mem::take(&mut self.inputs.popped) | core::mem::take(&mut self.columns.pushed)
+    }
+
+    /// Runs until nothing can move without new input.
+    pub fn run<P: Ports>(&mut self, io: &mut P) {
+        while let Some(next) = self.next_cycle() {
+            self.cycle = next;
+            self.step(io);
+        }
+    }
+
+    /// Runs all cycles before cycle `limit`, jumping over those without work.
+    pub fn run_until<P: Ports>(&mut self, limit: u64, io: &mut P) {
+        while let Some(next) = self.next_cycle()
+            && next < limit
+        {
+            self.cycle = next;
+            self.step(io);
+        }
+        self.cycle = self.cycle.max(limit);
+    }
+
+    /// The next cycle in which something can move, if nothing arrives from outside.
+    #[inline]
+    pub fn next_cycle(&self) -> Option<u64> {
+        let active =
+            self.inputs.ready[0] | self.inputs.ready[1] | self.rows.active | self.columns.active;
+        if active != 0 {
+            return Some(self.cycle);
+        }
+        [
+            self.inputs.arrivals.next_due(self.cycle),
+            self.rows.inbound.next_due(self.cycle),
+            self.rows.freed.next_due(self.cycle),
+            self.columns.inbound.next_due(self.cycle),
+            self.columns.freed.next_due(self.cycle),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
+    }
+
+    /// Executes the current cycle and moves on to the next.
+    fn step<P: Ports>(&mut self, io: &mut P) {
+        let now = self.cycle;
+        self.counters.executed_cycles += 1;
+        self.deliver(now);
+        self.output_stage(io);
+        self.subswitch_stage();
+        self.input_stage(io);
+        self.cycle = now + 1;
+    }
+
+    /// Hands out what the delay lines hold for cycle `now`.
+    fn deliver(&mut self, now: u64) {
+        if self.inputs.arrivals.is_due(now) {
+            let due = self.inputs.arrivals.take_due(now);
+            for &(port_vc, phits) in &due {
+                self.inputs.arrived(port_vc, phits);
+            }
+            self.inputs.arrivals.recycle(now, due);
+        }
+        if self.rows.inbound.is_due(now) {
+            let due = self.rows.inbound.take_due(now);
+            for &id in &due {
+                self.rows.arrived(RowBufferId(id));
+            }
+            self.rows.inbound.recycle(now, due);
+        }
+        if self.rows.freed.is_due(now) {
+            let due = self.rows.freed.take_due(now);
+            for &id in &due {
+                self.inputs.row_place_freed(RowBufferId(id));
+            }
+            self.rows.freed.recycle(now, due);
+        }
+        if self.columns.inbound.is_due(now) {
+            let due = self.columns.inbound.take_due(now);
+            for &id in &due {
+                self.columns.arrived(ColumnBufferId(id));
+            }
+            self.columns.inbound.recycle(now, due);
+        }
+        if self.columns.freed.is_due(now) {
+            let due = self.columns.freed.take_due(now);
+            for &id in &due {
+                self.rows.column_place_freed(ColumnBufferId(id));
+            }
+            self.columns.freed.recycle(now, due);
+        }
+    }
+
+    /// Starts, stops and expires the forward-progress countdowns of the output virtual channels
+    /// (paper, section 7.7).
+    ///
+    /// A countdown runs while phits wait for the output and restarts whenever one leaves. When it
+    /// expires, an event is raised and the packets of that port and virtual channel are discarded
+    /// until the link can take a packet again or software writes the discard register.
+    pub fn check_forward_progress(&mut self, now: Time) {
+        let mut stuck = [0; 2];
+        for (vc, stuck) in stuck.iter_mut().enumerate() {
+            let waiting = self.columns.waiting[vc] & !self.columns.discarding[vc];
+            let moved = core::mem::take(&mut self.columns.moved[vc]);
+            let mut restart = waiting & (moved | !self.progress.running[vc]);
+            if restart != 0 {
+                let expiry = now + self.progress.timeout;
+                self.progress.next_check = self.progress.next_check.min(expiry);
+            }
+            while restart != 0 {
+                let port = restart.trailing_zeros() as usize;
+                restart &= restart - 1;
+                self.progress.since[port * 2 + vc] = now;
+            }
+            self.progress.running[vc] = waiting;
+            *stuck = waiting;
+        }
+        if now >= self.progress.next_check {
+            self.expire_progress(now, stuck);
+        }
+    }
+
+    #[cold]
+    fn expire_progress(&mut self, now: Time, stuck: [u64; 2]) {
+        let mut next = Time::NEVER;
+        for (vc, &ports) in stuck.iter().enumerate() {
+            for port in (0..PORTS).filter(|port| ports >> port & 1 != 0) {
+                let expiry = self.progress.since[port * 2 + vc] + self.progress.timeout;
+                if expiry > now {
+                    next = next.min(expiry);
+                    continue;
+                }
+                self.progress.running[vc] &= !(1 << port);
+                self.columns.discarding[vc] |= 1 << port;
+                self.columns.wake(port);
+                self.counters.forward_progress_timeouts += 1;
+                let vc = Vc::from_index(vc);
+                self.events.push(RouterEvent::ForwardProgress {
+                    port: port as u8,
+                    vc,
+                });
+            }
+        }
+        self.progress.next_check = next;
+    }
+
+    /// When [`check_forward_progress`](Self::check_forward_progress) must be called at the latest.
+    /// May be earlier than the next expiry, never later.
+    pub fn next_progress_check(&self) -> Option<Time> {
+        let any = self.progress.running[0] | self.progress.running[1] != 0;
+        (any && self.progress.next_check != Time::NEVER).then_some(self.progress.next_check)
+    }
+
+    /// Output ports, per virtual channel, whose packets are discarded because their
+    /// forward-progress timer expired.
+    pub fn discarding(&self) -> [u64; 2] {
+        self.columns.discarding
+    }
+
+    /// Phits inside the core: in row and column buffers and on the wires to them.
+    pub fn phits_inside(&self) -> u64 {
+        self.inputs.row_places_taken() + self.rows.column_places_taken()
+    }
+}
+
+#[cfg(test)]
+#[path = "core_tests.rs"]
+mod tests;
