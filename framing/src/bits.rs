@@ -10,7 +10,6 @@ use crate::phit24::{CONTENT_BITS, CONTENT_MASK, Phit, PhitKind};
 /// [`Self::close`] states it.
 pub(crate) struct PayloadWriter<'a> {
     out: &'a mut PacketBuf,
-    crc: PacketCrc,
     /// Bits not yet written, in the low `count` bits. `count` < 22 between calls.
     pending: u64,
     count: u32,
@@ -22,12 +21,9 @@ impl<'a> PayloadWriter<'a> {
     /// Starts a packet in `out`, which is cleared first.
     pub(crate) fn new(out: &'a mut PacketBuf, head: u32, hash: u16) -> Self {
         out.clear();
-        let mut crc = PacketCrc::new();
-        crc.update(head);
         let fits = out.push(Phit::new(PhitKind::Head, head));
         Self {
             out,
-            crc,
             pending: 0,
             count: 0,
             hash: Some(hash),
@@ -36,7 +32,6 @@ impl<'a> PayloadWriter<'a> {
     }
 
     fn body(&mut self, content: u32) {
-        self.crc.update(content);
         self.fits &= self.out.push(Phit::new(PhitKind::Body, content));
     }
 
@@ -76,7 +71,9 @@ impl<'a> PayloadWriter<'a> {
     /// Pads and appends the end of packet.
     pub(crate) fn close(mut self) {
         self.pad();
-        let eop = self.crc.eop(EopStatus::Healthy);
+        let mut crc = PacketCrc::new();
+        crc.update_all(self.out.as_slice());
+        let eop = crc.eop(EopStatus::Healthy);
         self.fits &= self.out.push(Phit::new(PhitKind::Eop, eop));
         debug_assert!(
             self.fits,

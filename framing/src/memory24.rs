@@ -22,7 +22,7 @@ pub const LINE_BYTES: usize = 32;
 pub const ADDRESS_BITS: u32 = 48;
 /// Bits of a transaction id.
 pub const TID_BITS: u32 = 20;
-/// Lowest address bit that is carried as a hash bit (paper, section 7.8.2: address[20:6]).
+/// Lowest address bit that is carried as a hash bit (paper, section 7.8.2: bits 20:6).
 pub const HASH_SHIFT: u32 = 6;
 /// Bits of a processor number.
 pub const SOURCE_BITS: u32 = 15;

@@ -370,9 +370,7 @@ pub fn check_packet(phits: &[Phit]) -> Result<EopStatus, PacketError> {
     check_shape(phits)?;
     let (eop, rest) = phits.split_last().ok_or(PacketError::Length)?;
     let mut crc = PacketCrc::new();
-    for phit in rest {
-        crc.update(phit.content());
-    }
+    crc.update_all(rest);
     crc.verify(eop.content()).map_err(PacketError::Eop)
 }
 

@@ -68,12 +68,12 @@ const _: () = assert!(STATE_AT == HEADER_BYTES);
 pub type Pattern = [u32; PATTERN_PHITS];
 
 /// The training pattern as it is sent: on each lane a different row of pseudo-random bits. Rows and their
-/// inverses differ from each other in at least 48 of 128 bits (tested).
+/// inverses differ from each other, and from silence, in at least 63 of 128 bits (tested).
 pub const PATTERN: Pattern = pattern();
 
 const fn pattern() -> Pattern {
-    // A xorshift generator (Marsaglia, "Xorshift RNGs", 2003); any start with the tested distance does.
-    let mut state = 0x5941_5243_u32;
+    // A xorshift generator (Marsaglia, "Xorshift RNGs", 2003), its start chosen for distance.
+    let mut state = 0x5900_2f50_u32;
     let mut words = [0; PATTERN_PHITS];
     let mut i = 0;
     while i < PATTERN_PHITS {

@@ -1,1 +1,28 @@
-//! The processes of phitwire.
+//! The processes of phitwire: nodes on real network interfaces.
+//!
+//! The core crate's routers and network interfaces are state machines without sockets, clocks or
+//! threads. This crate gives one of them all three and makes it a process:
+//!
+//! - [`io`] moves batches of link frames between ports and the kernel, by io_uring or by plain
+//!   system calls, as UDP datagrams or as raw Ethernet frames;
+//! - [`driver`] is the event loop: receive, work, send, sleep until a frame or a deadline;
+//! - [`station`] is a node with what a process adds: noise on its cables, why its links are down;
+//! - [`control`] serves a Unix socket with counters, link states, registers, faults and traffic runs;
+//! - [`process`] puts these together; [`run_dir`] says where labs keep their sockets;
+//! - [`cli`] is the `phitwire` command.
+//!
+//! One thread does all of it, and nothing is allocated per frame. `unsafe` is only in [`io`], where
+//! the kernel is handed pointers.
+#![deny(unsafe_op_in_unsafe_fn)]
+
+pub mod cli;
+pub mod clock;
+pub mod control;
+pub mod driver;
+pub mod io;
+pub mod live_node;
+pub mod noise;
+pub mod process;
+pub mod run_dir;
+pub mod station;
+pub mod stop;

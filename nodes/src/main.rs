@@ -1,3 +1,7 @@
 //! The `phitwire` command.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    phitwire_nodes::cli::main()
+}

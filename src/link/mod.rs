@@ -15,6 +15,7 @@ mod config;
 mod counters;
 mod credits;
 mod event;
+pub mod impair;
 mod input_queue;
 mod lanes;
 mod lcb;

@@ -1,3 +1,117 @@
-//! The message-rate tool.
+//! `phitwire-msgrate`: message rate of a running lab, with every message verified.
 
-fn main() {}
+use std::io::{self, Write};
+use std::process::ExitCode;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use clap::Parser;
+use indicatif::{HumanCount, ProgressBar, ProgressStyle};
+use miette::{IntoDiagnostic, Result, WrapErr};
+use phitwire::nic::Phase;
+use phitwire_bench::msgrate::{
+    ControlLab, Options, Outcome, Plan, Progress, RealClock, head, measure, row, verdict,
+};
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    match run(&options) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(1),
+        Err(report) => {
+            eprintln!("{report:?}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Measures and prints; true when every message arrived once, whole and in order.
+fn run(options: &Options) -> Result<bool> {
+    let mut lab = ControlLab::new(&options.lab);
+    let plan = Plan::new(options, &mut lab).into_diagnostic()?;
+    let mut out = io::stdout().lock();
+    let mut outcomes = Vec::new();
+    if !options.json {
+        writeln!(out, "{}", head(&plan)).into_diagnostic()?;
+    }
+    for (index, &size) in options.size.iter().enumerate() {
+        let bar = progress_bar(&plan);
+        let run = run_number(index as u32);
+        let outcome = measure(
+            &plan,
+            size,
+            run,
+            &mut lab,
+            &RealClock::default(),
+            |progress| {
+                show(&bar, &plan, progress);
+            },
+        );
+        bar.finish_and_clear();
+        let outcome = outcome
+            .into_diagnostic()
+            .wrap_err_with(|| format!("the measurement with {size} bytes failed"))?;
+        if !options.json {
+            writeln!(out, "{}", row(&outcome)).into_diagnostic()?;
+        }
+        outcomes.push(outcome);
+    }
+    if options.json {
+        let text = match outcomes.as_slice() {
+            [one] => serde_json::to_string_pretty(one),
+            several => serde_json::to_string_pretty(several),
+        };
+        writeln!(out, "{}", text.into_diagnostic()?).into_diagnostic()?;
+    } else {
+        for outcome in &outcomes {
+            if outcomes.len() > 1 {
+                writeln!(out, "# {} bytes", outcome.size).into_diagnostic()?;
+            }
+            writeln!(out, "{}", verdict(outcome)).into_diagnostic()?;
+        }
+    }
+    Ok(outcomes.iter().all(Outcome::is_clean))
+}
+
+/// A number that no other measurement of the lab has.
+fn run_number(index: u32) -> u32 {
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or(Duration::ZERO);
+    let mixed = (since.as_micros() as u32).wrapping_mul(0x9e37_79b9) ^ std::process::id();
+    mixed.wrapping_add(index).max(1)
+}
+
+/// A line on standard error; hidden when that is no terminal.
+fn progress_bar(plan: &Plan) -> ProgressBar {
+    let style = |template| ProgressStyle::with_template(template).ok();
+    let (bar, style) = match plan.duration() {
+        Some(duration) => (
+            ProgressBar::new(duration.as_millis() as u64),
+            style("[{bar:30}] {percent:>3} % {msg}"),
+        ),
+        None => (ProgressBar::new_spinner(), style("{spinner} {msg}")),
+    };
+    match style {
+        Some(style) => bar.with_style(style),
+        None => bar,
+    }
+}
+
+fn show(bar: &ProgressBar, plan: &Plan, progress: Progress) {
+    let doing = match progress.phase {
+        Phase::Opening => "finding the targets",
+        Phase::Running => "sending",
+        Phase::Draining => "waiting for the last answers",
+        Phase::Done => "done",
+    };
+    let rate = progress.acknowledged as f64 / progress.elapsed.as_secs_f64().max(1e-3);
+    let answered = HumanCount(progress.acknowledged);
+    let sent = HumanCount(progress.sent);
+    bar.set_message(format!(
+        "{doing}: {answered} of {sent} acknowledged, {rate:.0}/s"
+    ));
+    match plan.duration() {
+        Some(duration) => bar.set_position(progress.elapsed.min(duration).as_millis() as u64),
+        None => bar.tick(),
+    }
+}

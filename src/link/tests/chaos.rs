@@ -121,7 +121,7 @@ fn cramped() -> LinkProfile {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
 
     #[test]
     fn every_packet_arrives_once_whatever_happens(

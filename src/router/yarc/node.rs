@@ -305,6 +305,8 @@ impl Yarc {
                 self.on_link(port, |lcb, input| lcb.handle_timers(now, input));
             }
         }
+        // A timer that sending a frame has put off is still the earliest one here.
+        self.next_timer = self.timers.iter().copied().min().unwrap_or(Time::NEVER);
     }
 
     /// Picoseconds of a cycle; `None` when free-running.

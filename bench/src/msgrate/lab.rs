@@ -1,0 +1,175 @@
+//! The processes of a lab, as the measurement needs them.
+
+use std::collections::BTreeMap;
+
+use phitwire_nodes::control::{Client, ClientError};
+use phitwire_nodes::run_dir::{LabDir, RunDirError};
+use serde_json::{Value, json};
+use thiserror::Error;
+
+/// What a process is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// A router.
+    Router,
+    /// A network interface, with its processor's number.
+    Nic {
+        /// The processor.
+        processor: u16,
+    },
+}
+
+/// A process of the lab.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// Its node's name.
+    pub name: String,
+    /// What it is.
+    pub role: Role,
+}
+
+/// Why the lab did not answer.
+#[derive(Debug, Error)]
+pub enum LabError {
+    /// The name cannot be a lab's, or its directory cannot be read.
+    #[error(transparent)]
+    Directory(#[from] RunDirError),
+    /// No process of such a lab has a control socket.
+    #[error("lab `{0}` is not running (start one with netns-scripts/up.sh TOPOLOGY --lab {0})")]
+    NotRunning(String),
+    /// A process did not answer, or refused.
+    #[error("{node}: {source}")]
+    Client {
+        /// The node.
+        node: String,
+        /// What went wrong.
+        source: ClientError,
+    },
+    /// A reply lacks something.
+    #[error("{node}: the answer to `{request}` is malformed: {what}")]
+    Malformed {
+        /// The node.
+        node: String,
+        /// What was asked.
+        request: &'static str,
+        /// What is wrong with it.
+        what: String,
+    },
+}
+
+/// A lab to measure. The measurement talks to this, so that tests can put a lab of their own in.
+pub trait Lab {
+    /// All processes, by name.
+    ///
+    /// # Errors
+    /// When the lab does not run or a process does not say what it is.
+    fn members(&mut self) -> Result<Vec<Member>, LabError>;
+
+    /// Asks a process and returns its answer's data.
+    ///
+    /// # Errors
+    /// When it does not answer or refuses.
+    fn ask(&mut self, node: &str, request: Value) -> Result<Value, LabError>;
+}
+
+/// A lab of processes with control sockets.
+#[derive(Debug)]
+pub struct ControlLab {
+    name: String,
+    clients: BTreeMap<String, Client>,
+}
+
+impl ControlLab {
+    /// The lab called `name`, which need not run yet.
+    pub fn new(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            clients: BTreeMap::new(),
+        }
+    }
+}
+
+impl Lab for ControlLab {
+    fn members(&mut self) -> Result<Vec<Member>, LabError> {
+        let nodes = LabDir::new(&self.name)?.nodes()?;
+        if nodes.is_empty() {
+            return Err(LabError::NotRunning(self.name.clone()));
+        }
+        let member = |name: String| {
+            let info = self.ask(&name, json!({ "cmd": "info" }))?;
+            let role = role(&name, &info)?;
+            Ok(Member { name, role })
+        };
+        nodes.into_iter().map(member).collect()
+    }
+
+    fn ask(&mut self, node: &str, request: Value) -> Result<Value, LabError> {
+        let wrap = |source| LabError::Client {
+            node: node.to_owned(),
+            source,
+        };
+        let client = match self.clients.entry(node.to_owned()) {
+            std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
+            std::collections::btree_map::Entry::Vacant(entry) => {
+                entry.insert(Client::connect(&self.name, node).map_err(wrap)?)
+            }
+        };
+        client.request(request).map_err(wrap)
+    }
+}
+
+/// What `info` says a process is.
+fn role(node: &str, info: &Value) -> Result<Role, LabError> {
+    let malformed = |what: &str| LabError::Malformed {
+        node: node.to_owned(),
+        request: "info",
+        what: what.to_owned(),
+    };
+    match info.get("kind").and_then(Value::as_str) {
+        Some("router") => Ok(Role::Router),
+        Some("nic") => {
+            let processor = info.get("processor").and_then(Value::as_u64);
+            processor
+                .and_then(|processor| u16::try_from(processor).ok())
+                .map(|processor| Role::Nic { processor })
+                .ok_or_else(|| malformed("no processor number"))
+        }
+        _ => Err(malformed("neither router nor nic")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processes_say_what_they_are() {
+        let of = |info| role("x", &info);
+        assert_eq!(of(json!({"kind": "router"})).ok(), Some(Role::Router));
+        let nic = json!({"kind": "nic", "processor": 7});
+        assert_eq!(of(nic).ok(), Some(Role::Nic { processor: 7 }));
+        for wrong in [
+            json!({}),
+            json!({"kind": "toaster"}),
+            json!({"kind": "nic"}),
+            json!({"kind": "nic", "processor": 70_000}),
+        ] {
+            assert!(of(wrong.clone()).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_lab_that_does_not_run_is_named() {
+        let error = ControlLab::new("no-such-lab-anywhere")
+            .members()
+            .expect_err("is not there");
+        assert!(
+            error
+                .to_string()
+                .contains("`no-such-lab-anywhere` is not running"),
+            "{error}"
+        );
+        let error = ControlLab::new("../up").members().expect_err("is no name");
+        assert!(error.to_string().contains("`../up`"), "{error}");
+    }
+}

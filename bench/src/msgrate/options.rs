@@ -1,0 +1,172 @@
+//! The command line.
+
+use clap::{Parser, ValueEnum};
+
+/// Measure the message rate of a running lab, verifying every message.
+///
+/// A put is an acknowledged remote write. Without --from, all network interfaces of the lab take
+/// part in --pattern. The exit status is 1 when anything was lost, duplicated, corrupted or
+/// misordered, and 2 when the measurement could not be made.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "phitwire-msgrate", version)]
+pub struct Options {
+    /// Lab to measure
+    #[arg(long, value_name = "NAME")]
+    pub lab: String,
+    /// Network interfaces that send
+    #[arg(long, value_name = "NODE", value_delimiter = ',', requires = "to")]
+    pub from: Vec<String>,
+    /// Network interfaces that they send to, in turn
+    #[arg(long, value_name = "NODE", value_delimiter = ',', requires = "from")]
+    pub to: Vec<String>,
+    /// Who sends to whom
+    #[arg(long, value_enum, default_value_t, conflicts_with = "from")]
+    pub pattern: PatternName,
+    /// Targets of `--pattern hotspot` [default: the lab's first network interface]
+    #[arg(
+        long,
+        value_name = "NODE",
+        value_delimiter = ',',
+        conflicts_with = "from"
+    )]
+    pub hot: Vec<String>,
+    /// Share of the messages that go to the hot spot
+    #[arg(long, value_name = "PERCENT", default_value_t = 20,
+          value_parser = clap::value_parser!(u8).range(1..=100))]
+    pub hot_percent: u8,
+    /// Operation of every message
+    #[arg(long, value_enum, default_value_t)]
+    pub op: Op,
+    /// Payload bytes per message, 1 to 32; several sizes are measured one after another
+    #[arg(long, value_name = "B", value_delimiter = ',', default_value = "8",
+          value_parser = clap::value_parser!(u8).range(1..=32))]
+    pub size: Vec<u8>,
+    /// Messages that each sender keeps outstanding
+    #[arg(long, value_name = "W", default_value_t = 1024,
+          value_parser = clap::value_parser!(u32).range(1..=i64::from(phitwire::nic::MAX_WINDOW)))]
+    pub window: u32,
+    /// Seconds to send for [default: 10, or no limit with --count]
+    #[arg(long, value_name = "S", value_parser = seconds)]
+    pub seconds: Option<f64>,
+    /// Messages that each sender sends at most
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub count: Option<u64>,
+    /// Seed of destinations and permutations
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Print one JSON object (an array for several sizes) instead of a table
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `--pattern`; see [`phitwire::nic::Pattern`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum PatternName {
+    /// Each message to another network interface, drawn at random
+    #[default]
+    Uniform,
+    /// To the next network interface
+    Neighbour,
+    /// To the one with all index bits inverted
+    BitComplement,
+    /// To the one with the index bits reversed
+    BitReverse,
+    /// To the one with the index bits rotated left
+    Shuffle,
+    /// To the one with the halves of the index bits exchanged
+    Transpose,
+    /// Half way round
+    Tornado,
+    /// A random permutation
+    Permutation,
+    /// A share of all messages to --hot
+    Hotspot,
+}
+
+/// `--op`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Op {
+    /// Acknowledged remote writes
+    #[default]
+    Put,
+    /// Remote reads
+    Get,
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    // A day, and a nanosecond, are the ends of what is meant by somebody.
+    match text.parse::<f64>() {
+        Ok(seconds) if (1e-9..=86_400.0).contains(&seconds) => Ok(seconds),
+        _ => Err("a number of seconds, above 0 and at most 86400".to_owned()),
+    }
+}
+
+impl Options {
+    /// Nanoseconds to send for; zero: no limit.
+    pub fn duration_ns(&self) -> u64 {
+        match (self.seconds, self.count) {
+            (Some(seconds), _) => ((seconds * 1e9) as u64).max(1),
+            (None, Some(_)) => 0,
+            (None, None) => 10_000_000_000,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    fn parse(words: &str) -> Result<Options, clap::Error> {
+        Options::try_parse_from(
+            ["phitwire-msgrate"]
+                .into_iter()
+                .chain(words.split_whitespace()),
+        )
+    }
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Options::command().debug_assert();
+    }
+
+    #[test]
+    fn the_options_of_the_manual_are_understood() {
+        let options = parse(
+            "--lab demo --from n0 --to n1,n2 --op get --size 32 --window 16 --seconds 0.5 --json",
+        )
+        .expect("all are options");
+        assert_eq!((options.from.len(), options.to.len()), (1, 2));
+        assert_eq!(options.op, Op::Get);
+        assert_eq!(options.duration_ns(), 500_000_000);
+        let options = parse("--lab demo --pattern bit-complement").expect("a pattern");
+        assert_eq!(options.pattern, PatternName::BitComplement);
+        assert_eq!(options.duration_ns(), 10_000_000_000);
+        assert_eq!(
+            parse("--lab demo --count 5")
+                .expect("a count")
+                .duration_ns(),
+            0
+        );
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        for words in [
+            "",
+            "--lab demo --from n0",
+            "--lab demo --to n0",
+            "--lab demo --from n0 --to n1 --pattern uniform",
+            "--lab demo --size 0",
+            "--lab demo --size 33",
+            "--lab demo --window 0",
+            "--lab demo --seconds 0",
+            "--lab demo --seconds soon",
+            "--lab demo --count 0",
+            "--lab demo --hot-percent 101",
+            "--lab demo --pattern upwards",
+        ] {
+            assert!(parse(words).is_err(), "{words}");
+        }
+    }
+}

@@ -1,0 +1,336 @@
+use super::*;
+use clap::Parser;
+use phitwire::nic::LatencyCounts;
+use std::cell::Cell;
+use std::collections::BTreeMap;
+
+/// A lab that answers by script. Sources finish on the second look.
+#[derive(Default)]
+struct Puppets {
+    nodes: BTreeMap<&'static str, Role>,
+    asked: Vec<(String, Value)>,
+    started: BTreeMap<String, TrafficSpec>,
+    looks: u32,
+    /// Changes what a node reports.
+    spoil: Option<fn(&str, &mut TrafficReport)>,
+    busy: Option<&'static str>,
+    stuck: bool,
+}
+
+impl Puppets {
+    fn new() -> Self {
+        let nic = |processor| Role::Nic { processor };
+        let nodes = [
+            ("n0", nic(0)),
+            ("n1", nic(1)),
+            ("n2", nic(2)),
+            ("r0", Role::Router),
+        ]
+        .into();
+        Self {
+            nodes,
+            ..Self::default()
+        }
+    }
+
+    fn report(&self, node: &str) -> TrafficReport {
+        let Some(spec) = self.started.get(node) else {
+            return TrafficReport::default();
+        };
+        let is_source = spec.pattern
+            != Pattern::List {
+                destinations: vec![],
+            };
+        let sources = self
+            .started
+            .values()
+            .filter(|spec| {
+                spec.pattern
+                    != Pattern::List {
+                        destinations: vec![],
+                    }
+            })
+            .count() as u64;
+        let receivers = match &spec.pattern {
+            Pattern::List { .. } => self.started.len() as u64 - sources,
+            _ => sources,
+        };
+        let receives =
+            !matches!(&spec.pattern, Pattern::List { destinations } if !destinations.is_empty());
+        let mut report = TrafficReport {
+            run: spec.run,
+            size: spec.size,
+            ..Default::default()
+        };
+        if is_source {
+            let busy = self.stuck || self.looks < 2 * sources as u32;
+            report.phase = if busy { Phase::Running } else { Phase::Done };
+            report.sent = 60;
+            report.acknowledged = 60;
+            report.elapsed_ns = 1_000_000;
+            report.latency = LatencyCounts {
+                buckets: vec![(5_000, 60)],
+                max_ns: 5_000,
+            };
+        }
+        if receives {
+            report.delivered = 60 * sources / receivers.max(1);
+        }
+        if let Some(spoil) = self.spoil {
+            spoil(node, &mut report);
+        }
+        report
+    }
+}
+
+impl Lab for Puppets {
+    fn members(&mut self) -> Result<Vec<Member>, LabError> {
+        let member = |(name, role): (&&str, &Role)| Member {
+            name: (*name).to_owned(),
+            role: *role,
+        };
+        Ok(self.nodes.iter().map(member).collect())
+    }
+
+    fn ask(&mut self, node: &str, request: Value) -> Result<Value, LabError> {
+        self.asked.push((node.to_owned(), request.clone()));
+        match request["cmd"]
+            .as_str()
+            .expect("every request has a command")
+        {
+            "stats" => Ok(json!({ "port0.tx_frames": self.asked.len() })),
+            "traffic-start" if self.busy == Some(node) => Err(LabError::Malformed {
+                node: node.to_owned(),
+                request: "traffic-start",
+                what: "run 9 is still going on".to_owned(),
+            }),
+            "traffic-start" => {
+                let spec = serde_json::from_value(request["spec"].clone()).expect("a spec");
+                self.started.insert(node.to_owned(), spec);
+                Ok(json!({}))
+            }
+            "traffic-status" => {
+                self.looks += 1;
+                Ok(serde_json::to_value(self.report(node)).expect("a report"))
+            }
+            "traffic-stop" => Ok(json!({})),
+            other => panic!("{other} is not asked for"),
+        }
+    }
+}
+
+/// A clock that only moves when someone sleeps.
+#[derive(Default)]
+struct Sleeper(Cell<Duration>);
+
+impl Clock for Sleeper {
+    fn now(&self) -> Duration {
+        self.0.get()
+    }
+
+    fn sleep(&self, span: Duration) {
+        self.0.set(self.0.get() + span);
+    }
+}
+
+fn options(words: &str) -> Options {
+    let words = format!("phitwire-msgrate --lab demo {words}");
+    Options::try_parse_from(words.split_whitespace()).expect("sensible options")
+}
+
+fn run_in(lab: &mut Puppets, words: &str) -> Result<Outcome, RunError> {
+    let plan = Plan::new(&options(words), lab)?;
+    measure(&plan, 8, 77, lab, &Sleeper::default(), |_| {})
+}
+
+#[test]
+fn all_network_interfaces_take_part_in_a_pattern() {
+    let mut lab = Puppets::new();
+    let outcome =
+        run_in(&mut lab, "--pattern tornado --seconds 2 --seed 5").expect("all goes well");
+    assert!(outcome.is_clean());
+    assert_eq!((outcome.sent, outcome.acknowledged), (180, 180));
+    assert_eq!(outcome.messages_per_second, 180_000.0);
+    assert_eq!(outcome.latency_us.p99, 5.0);
+    let spec = TrafficSpec {
+        run: 77,
+        pattern: Pattern::Tornado,
+        processors: vec![0, 1, 2],
+        duration_ns: 2_000_000_000,
+        seed: 5,
+        ..TrafficSpec::default()
+    };
+    let told: Vec<_> = lab.started.into_iter().collect();
+    let everyone = ["n0", "n1", "n2"].map(|name| (name.to_owned(), spec.clone()));
+    assert_eq!(told, everyone);
+    assert!(
+        outcome.links.frames_sent > 0,
+        "counters are taken before and after"
+    );
+    let stats = lab
+        .asked
+        .iter()
+        .filter(|(_, request)| request["cmd"] == "stats");
+    assert_eq!(
+        stats.count(),
+        8,
+        "of every process, routers too, before and after"
+    );
+}
+
+#[test]
+fn named_sources_send_to_named_targets_who_know_the_run() {
+    let mut lab = Puppets::new();
+    let outcome = run_in(&mut lab, "--from n2 --to n0,n1 --count 60").expect("all goes well");
+    assert!(outcome.is_clean());
+    assert_eq!(
+        lab.started["n2"].pattern,
+        Pattern::List {
+            destinations: vec![0, 1]
+        }
+    );
+    assert_eq!(
+        (lab.started["n2"].count, lab.started["n2"].duration_ns),
+        (60, 0)
+    );
+    for target in ["n0", "n1"] {
+        assert_eq!(
+            lab.started[target].pattern,
+            Pattern::List {
+                destinations: vec![]
+            }
+        );
+        assert_eq!(lab.started[target].run, 77);
+    }
+    let order: Vec<&str> = lab
+        .asked
+        .iter()
+        .filter(|(_, request)| request["cmd"] == "traffic-start")
+        .map(|(node, _)| node.as_str())
+        .collect();
+    assert_eq!(
+        order,
+        ["n0", "n1", "n2"],
+        "targets know before sources send"
+    );
+}
+
+#[test]
+fn a_hot_spot_is_the_first_or_the_named() {
+    let pattern = |words: &str| {
+        let mut lab = Puppets::new();
+        run_in(&mut lab, words).expect("all goes well");
+        lab.started["n0"].pattern.clone()
+    };
+    let hotspot = |targets, percent| Pattern::Hotspot { targets, percent };
+    assert_eq!(pattern("--pattern hotspot"), hotspot(vec![0], 20));
+    assert_eq!(
+        pattern("--pattern hotspot --hot n1,n2 --hot-percent 7"),
+        hotspot(vec![1, 2], 7)
+    );
+}
+
+#[test]
+fn damage_anywhere_is_in_the_outcome() {
+    let spoilt: [fn(&str, &mut TrafficReport); 4] = [
+        |node, report| report.delivered -= u64::from(node == "n1"),
+        |node, report| report.duplicated += u64::from(node == "n2"),
+        |node, report| report.misordered += u64::from(node == "n0"),
+        |node, report| {
+            let hit = u64::from(node == "n1");
+            report.corrupted += hit;
+            report.delivered -= hit;
+        },
+    ];
+    for (index, spoil) in spoilt.into_iter().enumerate() {
+        let mut lab = Puppets::new();
+        lab.spoil = Some(spoil);
+        let outcome = run_in(&mut lab, "").expect("damage is no error");
+        assert!(!outcome.is_clean(), "damage {index}");
+        let seen = [
+            outcome.lost,
+            outcome.duplicated,
+            outcome.misordered,
+            outcome.corrupted,
+        ];
+        assert_eq!(seen[index], 1, "damage {index}");
+        assert_eq!(seen.iter().sum::<u64>(), 1, "damage {index}");
+    }
+}
+
+#[test]
+fn names_that_will_not_do_are_explained() {
+    let message = |words: &str| {
+        run_in(&mut Puppets::new(), words)
+            .expect_err("a wrong name")
+            .to_string()
+    };
+    assert_eq!(
+        message("--from n7 --to n1"),
+        "lab `demo` has no node `n7`; its network interfaces are n0, n1, n2"
+    );
+    assert!(message("--from n0 --to r0").contains("`r0` is a router"));
+    let mut lab = Puppets::new();
+    lab.nodes.retain(|name, _| *name != "n1" && *name != "n2");
+    let alone = run_in(&mut lab, "")
+        .expect_err("nobody to send to")
+        .to_string();
+    assert!(alone.contains("fewer than two"), "{alone}");
+}
+
+#[test]
+fn a_run_of_somebody_else_is_noticed() {
+    let mut lab = Puppets::new();
+    lab.spoil = Some(|node, report| {
+        if node == "n1" {
+            report.run = 9;
+        }
+    });
+    let error = run_in(&mut lab, "").expect_err("another run").to_string();
+    assert!(
+        error.starts_with("n1 reports on run 9 instead of 77"),
+        "{error}"
+    );
+}
+
+#[test]
+fn sources_are_stopped_when_something_goes_wrong() {
+    let stopped = |lab: &Puppets| {
+        lab.asked
+            .iter()
+            .filter(|(_, request)| request["cmd"] == "traffic-stop")
+            .count()
+    };
+    let mut lab = Puppets::new();
+    lab.busy = Some("n1");
+    let error = run_in(&mut lab, "").expect_err("n1 is busy").to_string();
+    assert!(error.contains("run 9 is still going on"), "{error}");
+    assert_eq!(stopped(&lab), 3);
+
+    let mut lab = Puppets::new();
+    lab.stuck = true;
+    let error = run_in(&mut lab, "--seconds 1")
+        .expect_err("never ends")
+        .to_string();
+    assert!(error.contains("n0, n1, n2"), "{error}");
+    assert_eq!(stopped(&lab), 3);
+
+    let mut lab = Puppets::new();
+    run_in(&mut lab, "").expect("all goes well");
+    assert_eq!(stopped(&lab), 0);
+}
+
+#[test]
+fn progress_is_shown_until_the_end() {
+    let mut lab = Puppets::new();
+    let plan = Plan::new(&options("--seconds 1"), &mut lab).expect("a plan");
+    let mut seen = Vec::new();
+    measure(&plan, 8, 77, &mut lab, &Sleeper::default(), |progress| {
+        seen.push(progress)
+    })
+    .expect("all goes well");
+    let phases: Vec<Phase> = seen.iter().map(|progress| progress.phase).collect();
+    assert_eq!(phases, [Phase::Running, Phase::Done]);
+    assert_eq!(seen[1].elapsed, LOOK_EVERY);
+    assert_eq!(plan.describe(), "3 sources, uniform, 1 s");
+}

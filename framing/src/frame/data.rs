@@ -1,0 +1,303 @@
+//! Data frames: phits on their way into and out of bytes, four at a time.
+
+use super::{
+    CHECK_BYTES, EmitError, FrameError, FrameHeader, FrameKind, GROUP_BYTES, GROUP_PHITS,
+    HEADER_BYTES, MAX_FRAME_PHITS, MIN_FRAME_PHITS, checksum, frame_len, padded_phits,
+};
+use crate::control::{ControlWord, SidebandError, WORD_BYTES};
+use crate::lanes::{Permutation, unswizzle};
+use crate::phit24::{CONTENT_MASK, Phit, WIRE_MASK};
+
+/// What a byte of the control word sets in a group: bits 95:32 and 31:0 of its twelve bytes.
+type Sideband = (u64, u32);
+
+/// The sideband of every group while the bytes of `word` go round.
+fn sidebands(word: [u8; WORD_BYTES]) -> [Sideband; WORD_BYTES] {
+    word.map(|byte| {
+        let (high, low) = (u64::from(byte), u32::from(byte));
+        let first_three = (high & 0xc0) << 56 | (high & 0x30) << 34 | (high & 0x0c) << 12;
+        (first_three, (low & 0x03) << 22)
+    })
+}
+
+/// Writes the kinds and wire words of four phits, two phits in each 64-bit word at a time.
+#[inline(always)]
+fn emit_group(
+    phits: &[Phit; GROUP_PHITS],
+    sideband: Sideband,
+    map: &mut u8,
+    area: &mut [u8; GROUP_BYTES],
+) {
+    const CONTENTS: u64 = (CONTENT_MASK as u64) << 32 | CONTENT_MASK as u64;
+    const KINDS: u64 = 3 << 56 | 3 << 24;
+    let [p0, p1, p2, p3] = phits.map(|phit| u64::from(phit.to_bits()));
+    let (first, second) = (p1 << 32 | p0, p3 << 32 | p2);
+    let (kinds, more_kinds) = (first & KINDS, second & KINDS);
+    *map = (kinds >> 18 | kinds >> 52 | more_kinds >> 22 | more_kinds >> 56) as u8;
+    let (first, second) = (first & CONTENTS, second & CONTENTS);
+    let high = first << 40 | first >> 32 << 16 | u64::from(second as u32 >> 8);
+    let low = (second << 24 | second >> 32) as u32;
+    area[..8].copy_from_slice(&(high | sideband.0).to_be_bytes());
+    area[8..].copy_from_slice(&(low | sideband.1).to_be_bytes());
+}
+
+/// The four 24-bit wire words of a group.
+#[inline(always)]
+fn wire_words(area: &[u8; GROUP_BYTES]) -> [u32; GROUP_PHITS] {
+    let a = u32::from_be_bytes([area[0], area[1], area[2], area[3]]);
+    let b = u32::from_be_bytes([area[4], area[5], area[6], area[7]]);
+    let c = u32::from_be_bytes([area[8], area[9], area[10], area[11]]);
+    [
+        a >> 8,
+        (a << 16 | b >> 16) & WIRE_MASK,
+        (b << 8 | c >> 24) & WIRE_MASK,
+        c & WIRE_MASK,
+    ]
+}
+
+/// The kinds of a group, each in the place where [`Phit`] has it.
+#[inline(always)]
+fn kinds(map: u8) -> [u32; GROUP_PHITS] {
+    let map = u32::from(map);
+    [
+        (map & 0xc0) << 18,
+        (map & 0x30) << 20,
+        (map & 0x0c) << 22,
+        (map & 0x03) << 24,
+    ]
+}
+
+/// Writes `groups` while the bytes of `word` go round. Stands alone so that the compiler knows the
+/// four slices to be apart.
+fn emit_run(
+    groups: &[[Phit; GROUP_PHITS]],
+    map: &mut [u8],
+    area: &mut [[u8; GROUP_BYTES]],
+    word: &[Sideband; WORD_BYTES],
+) {
+    let rounds = groups.chunks(WORD_BYTES).zip(map.chunks_mut(WORD_BYTES));
+    for ((groups, map), area) in rounds.zip(area.chunks_mut(WORD_BYTES)) {
+        for (((group, map), area), word) in groups.iter().zip(map).zip(area).zip(word) {
+            emit_group(group, *word, map, area);
+        }
+    }
+}
+
+/// Groups of a frame still to be written: kind map, phit area, and the control word turned so that
+/// its next byte comes first.
+struct Groups<'a> {
+    map: &'a mut [u8],
+    area: &'a mut [[u8; GROUP_BYTES]],
+    word: [Sideband; WORD_BYTES],
+}
+
+impl Groups<'_> {
+    /// Writes `groups`; the caller has made sure that there is room.
+    fn emit(&mut self, groups: &[[Phit; GROUP_PHITS]]) {
+        let (map, map_rest) = core::mem::take(&mut self.map).split_at_mut(groups.len());
+        let (area, area_rest) = core::mem::take(&mut self.area).split_at_mut(groups.len());
+        (self.map, self.area) = (map_rest, area_rest);
+        emit_run(groups, map, area, &self.word);
+        self.word.rotate_left(groups.len() % WORD_BYTES);
+    }
+
+    /// Writes up to four phits and fills the group with idle ones.
+    fn emit_part(&mut self, first: &[Phit], second: &[Phit]) {
+        let mut group = [Phit::IDLE; GROUP_PHITS];
+        for (slot, phit) in group.iter_mut().zip(first.iter().chain(second)) {
+            *slot = *phit;
+        }
+        self.emit(&[group]);
+    }
+
+    /// Fills what is left with idle phits.
+    fn pad(&mut self) {
+        while !self.map.is_empty() {
+            self.emit(&[[Phit::IDLE; GROUP_PHITS]]);
+        }
+    }
+}
+
+/// Writes a data frame: header, kind map, check, and `phits[0]` followed by `phits[1]` with `word`
+/// repeated in the sideband. Pads with idle phits. Returns the bytes written.
+///
+/// `header.kind` and `header.phits` are not looked at; sideband bits of the phits are ignored.
+///
+/// # Errors
+/// See [`EmitError`]; the buffer is then unchanged.
+pub fn emit_data(
+    header: &FrameHeader,
+    word: &ControlWord,
+    phits: &[&[Phit]; 2],
+    buf: &mut [u8],
+) -> Result<usize, EmitError> {
+    let given = phits[0].len() + phits[1].len();
+    if given > MAX_FRAME_PHITS {
+        return Err(EmitError::TooManyPhits);
+    }
+    let (count, len) = (padded_phits(given), frame_len(given));
+    let buf = buf.get_mut(..len).ok_or(EmitError::BufferTooSmall)?;
+    FrameHeader {
+        kind: FrameKind::Data,
+        phits: count as u16,
+        ..*header
+    }
+    .emit(buf)?;
+    let (checked, rest) = buf.split_at_mut(HEADER_BYTES + count / GROUP_PHITS);
+    let (check, area) = rest.split_at_mut(CHECK_BYTES);
+    let mut groups = Groups {
+        map: &mut checked[HEADER_BYTES..],
+        area: area.as_chunks_mut().0,
+        word: sidebands(word.emit()),
+    };
+    let (whole, rest) = phits[0].as_chunks();
+    groups.emit(whole);
+    let mut second = phits[1];
+    if !rest.is_empty() {
+        let (joint, behind) = second.split_at(second.len().min(GROUP_PHITS - rest.len()));
+        groups.emit_part(rest, joint);
+        second = behind;
+    }
+    let (whole, rest) = second.as_chunks();
+    groups.emit(whole);
+    if !rest.is_empty() {
+        groups.emit_part(rest, &[]);
+    }
+    groups.pad();
+    check.copy_from_slice(&checksum(checked).to_be_bytes());
+    Ok(len)
+}
+
+/// Reads what comes behind the header of a data frame.
+pub(super) fn parse_data(header: FrameHeader, bytes: &[u8]) -> Result<DataFrame<'_>, FrameError> {
+    let phits = usize::from(header.phits);
+    if phits < MIN_FRAME_PHITS || !phits.is_multiple_of(GROUP_PHITS) {
+        return Err(FrameError::BadPhitCount);
+    }
+    if bytes.len() != frame_len(phits) {
+        return Err(FrameError::BadLength);
+    }
+    let (checked, rest) = bytes.split_at(HEADER_BYTES + phits / GROUP_PHITS);
+    let (check, area) = rest.split_at(CHECK_BYTES);
+    if checksum(checked).to_be_bytes() != check {
+        return Err(FrameError::BadHeaderCheck);
+    }
+    if header.lanes == 0 {
+        return Err(FrameError::NoLanes);
+    }
+    let (map, area) = (&checked[HEADER_BYTES..], area.as_chunks().0);
+    Ok(DataFrame {
+        header,
+        map,
+        area,
+        cable: Permutation::IDENTITY,
+    })
+}
+
+/// A data frame whose header, kind map and length are right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DataFrame<'a> {
+    header: FrameHeader,
+    map: &'a [u8],
+    area: &'a [[u8; GROUP_BYTES]],
+    cable: Permutation,
+}
+
+impl<'a> DataFrame<'a> {
+    /// The header.
+    #[inline]
+    pub const fn header(&self) -> &FrameHeader {
+        &self.header
+    }
+
+    /// Number of phits, idle ones included.
+    #[inline]
+    pub const fn phits(&self) -> usize {
+        self.header.phits as usize
+    }
+
+    /// The same frame seen behind a cable: every wire word is put right before it is used. The
+    /// identity costs nothing.
+    #[inline]
+    #[must_use]
+    pub const fn behind(self, cable: Permutation) -> Self {
+        Self { cable, ..self }
+    }
+
+    #[inline(always)]
+    fn put_right(&self, words: [u32; GROUP_PHITS]) -> [u32; GROUP_PHITS] {
+        words.map(|wire| unswizzle(wire, self.header.lanes, &self.cable))
+    }
+
+    fn groups_of_words(&self) -> impl Iterator<Item = [u32; GROUP_PHITS]> + use<'a> {
+        let this = *self;
+        let straight = self.cable.is_identity();
+        self.area.iter().map(move |area| {
+            let words = wire_words(area);
+            if straight {
+                words
+            } else {
+                this.put_right(words)
+            }
+        })
+    }
+
+    /// The first whole control word of the frame whose check is right.
+    ///
+    /// # Errors
+    /// See [`SidebandError`].
+    pub fn control_word(&self) -> Result<ControlWord, SidebandError> {
+        let mut groups = self.groups_of_words();
+        for _ in 0..self.area.len() / WORD_BYTES {
+            let mut word = [0; WORD_BYTES];
+            for (byte, w) in word.iter_mut().zip(&mut groups) {
+                *byte =
+                    ((w[0] >> 22) << 6 | (w[1] >> 22) << 4 | (w[2] >> 22) << 2 | w[3] >> 22) as u8;
+            }
+            match ControlWord::parse(&word) {
+                Err(SidebandError::Check) => {}
+                found => return found,
+            }
+        }
+        Err(SidebandError::Check)
+    }
+
+    /// Writes the phits into `out` with their sideband stripped and returns their number: that of
+    /// the frame, or as many groups of four as `out` has room for.
+    #[inline]
+    pub fn decode(&self, out: &mut [Phit]) -> usize {
+        let groups = out.as_chunks_mut::<GROUP_PHITS>().0;
+        let count = groups.len().min(self.area.len());
+        let pairs = self.map.iter().zip(self.area);
+        if self.cable.is_identity() {
+            for (out, (map, area)) in groups.iter_mut().zip(pairs) {
+                let (kinds, words) = (kinds(*map), wire_words(area));
+                for i in 0..GROUP_PHITS {
+                    out[i] = Phit::from_bits(kinds[i] | words[i] & CONTENT_MASK);
+                }
+            }
+        } else {
+            for (out, (map, area)) in groups.iter_mut().zip(pairs) {
+                let (kinds, words) = (kinds(*map), self.put_right(wire_words(area)));
+                for i in 0..GROUP_PHITS {
+                    out[i] = Phit::from_bits(kinds[i] | words[i] & CONTENT_MASK);
+                }
+            }
+        }
+        count * GROUP_PHITS
+    }
+
+    /// Phit number `index` as the lanes brought it, sideband included; `None` past the end.
+    pub fn raw(&self, index: usize) -> Option<Phit> {
+        let (group, within) = (index / GROUP_PHITS, index % GROUP_PHITS);
+        let words = wire_words(self.area.get(group)?);
+        let words = if self.cable.is_identity() {
+            words
+        } else {
+            self.put_right(words)
+        };
+        Some(Phit::from_bits(
+            kinds(*self.map.get(group)?)[within] | words[within],
+        ))
+    }
+}

@@ -1,0 +1,303 @@
+//! Data frames: golden vector, rejected frames, packets cut anywhere.
+
+mod common;
+
+use common::{DATA_FRAME, TRAINING_FRAME, WORD, WRITE_32, WRITE_DONE, phits};
+use phitwire_framing::control::{ControlWord, SidebandError};
+use phitwire_framing::frame::{
+    DataFrame, EmitError, Frame, FrameError, FrameHeader, FrameKind, HEADER_BYTES, HeaderView,
+    LinkEnd, MAX_FRAME_PHITS, MIN_FRAME_PHITS, emit_data, frame_len, max_phits, padded_phits,
+    parse, phit_area,
+};
+use phitwire_framing::lanes::{Permutation, flip, swizzle_area};
+use phitwire_framing::phit24::{Phit, PhitKind};
+
+const HEADER: FrameHeader = FrameHeader {
+    kind: FrameKind::Data,
+    end: LinkEnd::B,
+    link: 0x0102,
+    fabric: 0xfab0_0fab,
+    tx_epoch: 7,
+    rx_epoch: 9,
+    lanes: 7,
+    phits: 48,
+};
+
+fn burst() -> Vec<Phit> {
+    [&phits(&WRITE_32)[16..], &phits(&WRITE_DONE)].concat()
+}
+
+fn word() -> ControlWord {
+    ControlWord::parse(&WORD).expect("the golden word is right")
+}
+
+fn data(bytes: &[u8]) -> DataFrame<'_> {
+    match parse(bytes) {
+        Ok(Frame::Data(frame)) => frame,
+        other => panic!("not a data frame: {other:?}"),
+    }
+}
+
+fn crc32c(bytes: &[u8]) -> [u8; 4] {
+    crc::Crc::<u32>::new(&crc::CRC_32_ISCSI)
+        .checksum(bytes)
+        .to_be_bytes()
+}
+
+/// The golden frame with a changed header and a check that is right again.
+fn changed(change: impl Fn(&mut [u8])) -> Vec<u8> {
+    let mut bytes = DATA_FRAME.to_vec();
+    change(&mut bytes);
+    let check = crc32c(&bytes[..32]);
+    bytes[32..36].copy_from_slice(&check);
+    bytes
+}
+
+#[test]
+fn deconstruct() {
+    let view = HeaderView::new_checked(&DATA_FRAME[..]).unwrap();
+    assert_eq!(
+        (view.magic(), view.version(), view.kind_code()),
+        (0x59, 1, 0)
+    );
+    assert_eq!(
+        (view.end(), view.link(), view.fabric()),
+        (LinkEnd::B, 0x0102, 0xfab0_0fab)
+    );
+    assert_eq!((view.tx_epoch(), view.rx_epoch()), (7, 9));
+    assert_eq!((view.lane_word(), view.phits()), (7, 48));
+    // Kinds: body body EOP head, body body EOP idle, idle ...
+    assert_eq!(DATA_FRAME[20..23], [0b10_10_11_01, 0b10_10_11_00, 0]);
+}
+
+#[test]
+fn construct() {
+    let mut view = HeaderView::new_checked([0xa5; HEADER_BYTES]).unwrap();
+    view.set_phits(48);
+    view.set_lane_word(7);
+    view.set_rx_epoch(9);
+    view.set_tx_epoch(7);
+    view.set_fabric(0xfab0_0fab);
+    view.set_link(0x0102);
+    view.set_kind(FrameKind::Data, LinkEnd::B);
+    assert_eq!(view.into_inner(), DATA_FRAME[..HEADER_BYTES]);
+}
+
+#[test]
+fn parse_golden() {
+    let frame = data(&DATA_FRAME);
+    assert_eq!(*frame.header(), HEADER);
+    assert_eq!(frame.phits(), 48);
+    assert_eq!(frame.control_word(), Ok(word()));
+    let mut out = [Phit::from_bits(0xa5a5_a5a5); 64];
+    assert_eq!(frame.decode(&mut out), 48);
+    assert_eq!(out[..7], burst());
+    assert_eq!(out[7..48], [Phit::IDLE; 41]);
+    assert_eq!(
+        out[48..],
+        [Phit::from_bits(0xa5a5_a5a5); 16],
+        "nothing written behind the frame"
+    );
+    assert_eq!(
+        frame.raw(0),
+        Some(Phit::from_wire(PhitKind::Body, 0xaff3f7))
+    );
+    assert_eq!(
+        frame.raw(47),
+        Some(Phit::from_wire(PhitKind::Idle, 0xc00000))
+    );
+    assert_eq!(frame.raw(48), None);
+    assert_eq!(phit_area(&DATA_FRAME), Some(36..180));
+}
+
+#[test]
+fn emit_golden() {
+    let burst = burst();
+    for cut in 0..=burst.len() {
+        let mut buf = [0xa5; 200];
+        let (a, b) = burst.split_at(cut);
+        assert_eq!(emit_data(&HEADER, &word(), &[a, b], &mut buf), Ok(180));
+        assert_eq!(buf[..180], DATA_FRAME, "cut at {cut}");
+        assert_eq!(buf[180..], [0xa5; 20]);
+    }
+    let mut buf = [0xa5; HEADER_BYTES];
+    assert_eq!(HEADER.emit(&mut buf), Ok(()));
+    assert_eq!(buf, DATA_FRAME[..HEADER.buffer_len()]);
+}
+
+#[test]
+fn what_has_no_room_is_not_written() {
+    let mut buf = [0xa5; 179];
+    let burst = burst();
+    let result = emit_data(&HEADER, &word(), &[&burst, &[]], &mut buf);
+    assert_eq!(result, Err(EmitError::BufferTooSmall));
+    assert_eq!(buf, [0xa5; 179]);
+    assert_eq!(HEADER.emit(&mut buf[..19]), Err(EmitError::BufferTooSmall));
+    let many = vec![Phit::IDLE; MAX_FRAME_PHITS + 1];
+    let mut buf = vec![0; 300_000];
+    let result = emit_data(&HEADER, &word(), &[&many, &[]], &mut buf);
+    assert_eq!(result, Err(EmitError::TooManyPhits));
+    let most = &many[1..];
+    let len = emit_data(&HEADER, &word(), &[most, &[]], &mut buf).unwrap();
+    assert_eq!(len, frame_len(MAX_FRAME_PHITS));
+    assert_eq!(data(&buf[..len]).phits(), MAX_FRAME_PHITS);
+}
+
+#[test]
+fn frames_wrong_in_a_field_are_rejected_by_its_name() {
+    let cases = [
+        (DATA_FRAME[..23].to_vec(), FrameError::TooShort),
+        (vec![], FrameError::TooShort),
+        (changed(|b| b[0] = 0x58), FrameError::BadMagic),
+        (changed(|b| b[1] = 0x21), FrameError::BadVersion),
+        (changed(|b| b[1] = 0x14), FrameError::BadKind),
+        (changed(|b| b[1] = 0x1f), FrameError::BadKind),
+        (changed(|b| b[1] |= 2), FrameError::BadLength),
+        (changed(|b| b[16] = 1), FrameError::ReservedHeader),
+        (changed(|b| b[17] |= 8), FrameError::ReservedHeader),
+        (changed(|b| b[17] = 0), FrameError::NoLanes),
+        (changed(|b| b[19] = 44), FrameError::BadPhitCount),
+        (changed(|b| b[19] = 50), FrameError::BadPhitCount),
+        (changed(|b| b[19] = 0), FrameError::BadPhitCount),
+        (changed(|b| b[19] = 52), FrameError::BadLength),
+        (DATA_FRAME[..179].to_vec(), FrameError::BadLength),
+        ([&DATA_FRAME[..], &[0]].concat(), FrameError::BadLength),
+    ];
+    for (bytes, error) in cases {
+        assert_eq!(parse(&bytes), Err(error), "{bytes:x?}");
+    }
+    assert!(
+        matches!(parse(&changed(|b| b[2] = 9)), Ok(Frame::Data(_))),
+        "another link is valid"
+    );
+}
+
+#[test]
+fn every_flipped_bit_of_header_map_and_check_is_found() {
+    for bit in 0..36 * 8 {
+        let mut bytes = DATA_FRAME;
+        bytes[bit / 8] ^= 1 << (bit % 8);
+        assert!(parse(&bytes).is_err(), "bit {bit}");
+    }
+    for bit in 36 * 8..DATA_FRAME.len() * 8 {
+        let mut bytes = DATA_FRAME;
+        bytes[bit / 8] ^= 1 << (bit % 8);
+        assert!(parse(&bytes).is_ok(), "bit {bit} is the lanes' own");
+    }
+}
+
+#[test]
+fn reasons_are_counted_by_distinct_names() {
+    let names: std::collections::BTreeSet<_> = FrameError::ALL.map(FrameError::name).into();
+    assert_eq!(names.len(), FrameError::ALL.len());
+    for (i, error) in FrameError::ALL.into_iter().enumerate() {
+        assert_eq!(error.index(), i);
+        assert!(!error.to_string().is_empty());
+    }
+}
+
+#[test]
+fn lengths() {
+    assert_eq!(
+        (padded_phits(0), padded_phits(49), padded_phits(52)),
+        (48, 52, 52)
+    );
+    assert_eq!(
+        (frame_len(0), frame_len(48), frame_len(49)),
+        (180, 180, 193)
+    );
+    assert_eq!(
+        (max_phits(0), max_phits(179), max_phits(180)),
+        (0, 0, MIN_FRAME_PHITS)
+    );
+    assert_eq!(
+        (max_phits(1472), max_phits(1500), max_phits(9000)),
+        (444, 452, 2760)
+    );
+    assert_eq!(max_phits(usize::MAX), MAX_FRAME_PHITS);
+    for bytes in 180..2000 {
+        let phits = max_phits(bytes);
+        assert!(frame_len(phits) <= bytes && frame_len(phits + 1) > bytes);
+    }
+}
+
+#[test]
+fn packets_straddle_frames() {
+    let stream: Vec<Phit> = (0..40)
+        .flat_map(|i| {
+            if i % 3 == 0 {
+                phits(&WRITE_32)
+            } else {
+                phits(&WRITE_DONE)
+            }
+        })
+        .collect();
+    for cut in [1, 48, 50, 61, 97, 113] {
+        let mut back: Vec<Phit> = Vec::new();
+        for burst in stream.chunks(cut) {
+            let mut buf = [0xa5; 2000];
+            let len = emit_data(&HEADER, &word(), &[burst, &[]], &mut buf).unwrap();
+            let mut out = [Phit::IDLE; 128];
+            let count = data(&buf[..len]).decode(&mut out);
+            assert_eq!(count, padded_phits(burst.len()));
+            back.extend(out.iter().filter(|phit| phit.kind() != PhitKind::Idle));
+        }
+        assert_eq!(back, stream, "cut every {cut}");
+    }
+}
+
+#[test]
+fn decode_writes_whole_groups_only() {
+    let frame = data(&DATA_FRAME);
+    for room in 0..60 {
+        let mut out = vec![Phit::from_bits(0xa5a5_a5a5); room];
+        assert_eq!(frame.decode(&mut out), (room / 4 * 4).min(48));
+    }
+}
+
+#[test]
+fn the_second_word_serves_when_noise_hits_the_first() {
+    let mut buf = [0; 400];
+    let len = emit_data(&HEADER, &word(), &[&[Phit::IDLE; 96], &[]], &mut buf).unwrap();
+    let area = phit_area(&buf[..len]).unwrap();
+    flip(&mut buf[area.clone()], 3, 0x80_0000);
+    assert_eq!(data(&buf[..len]).control_word(), Ok(word()));
+    flip(&mut buf[area.clone()], 48 + 47, 0x40_0000);
+    assert_eq!(data(&buf[..len]).control_word(), Err(SidebandError::Check));
+    flip(&mut buf[area], 1000, 1);
+}
+
+#[test]
+fn a_frame_is_read_behind_a_cable() {
+    let cable = Permutation::new([2, 0, 1], [false, true, true]).unwrap();
+    for lanes in 1..8_u8 {
+        let header = FrameHeader { lanes, ..HEADER };
+        let mut buf = [0; 180];
+        emit_data(&header, &word(), &[&burst(), &[]], &mut buf).unwrap();
+        let straight = buf;
+        let area = phit_area(&buf).unwrap();
+        swizzle_area(&mut buf[area], lanes, &cable);
+        assert_eq!(
+            buf == straight,
+            lanes == 0b100,
+            "lane 2 alone arrives as it was sent"
+        );
+        let frame = data(&buf).behind(cable);
+        assert_eq!(frame.control_word(), Ok(word()));
+        let (mut out, mut expected) = ([Phit::IDLE; 48], [Phit::IDLE; 48]);
+        assert_eq!(
+            frame.decode(&mut out),
+            data(&straight).decode(&mut expected)
+        );
+        assert_eq!(out, expected);
+        assert_eq!(frame.raw(5), data(&straight).raw(5));
+    }
+}
+
+#[test]
+fn phit_area_of_anything_else_is_none() {
+    assert_eq!(phit_area(&TRAINING_FRAME), Some(104..152));
+    assert_eq!(phit_area(&DATA_FRAME[1..]), None);
+    assert_eq!(phit_area(&DATA_FRAME[..100]), None);
+    assert_eq!(phit_area(&[]), None);
+}

@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# down.sh [--lab NAME | --all]      takes a lab down, whatever state it is in
+#
+# Ends its processes, removes its namespaces (interfaces and qdiscs go with them) and its directory. May be
+# called again, after a crash, and while up.sh is still at work. Status 0 also when there was nothing to do.
+# shellcheck source=lib.sh
+. "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
+
+lab=$(phw_default_lab) all=0
+while (( $# )); do
+    case $1 in
+        --lab) (( $# > 1 )) || phw_bad_call "--lab wants a name"; lab=$2; shift ;;
+        --all) all=1 ;;
+        -h|--help) phw_usage; exit 0 ;;
+        *) phw_bad_call "unknown argument $1 (--help lists them)" ;;
+    esac
+    shift
+done
+
+# An up.sh at work cleans up by itself when it is told to stop.
+stop_up() {
+    local pid start
+    read -r pid start 2>/dev/null <"$(phw_lab_dir "$1")/.up" || return 0
+    [[ $(phw_start_time "$pid") == "$start" ]] || return 0
+    phw_is_ancestor "$pid" || PHW_STOP_SECONDS=15 phw_stop "$pid"
+}
+
+take_down() {
+    phw_check_lab "$1"
+    if [[ ! -d $(phw_lab_dir "$1") && -z $(phw_lab_netns "$1") ]]; then
+        phw_note "lab '$1' is not up"
+        return 0
+    fi
+    stop_up "$1"
+    phw_remove_lab "$1" || phw_die "lab '$1' is not wholly down"
+}
+
+if (( all )); then
+    for lab in $(phw_labs); do
+        take_down "$lab"
+    done
+else
+    take_down "$lab"
+fi

@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# node.sh [--lab NAME] start|stop|kill|restart NODE      one process of a lab
+#
+# stop ends it with SIGTERM (it drains and prints its summary to its log), kill with SIGKILL, as a crash would.
+# Namespace, links and impairments stay; a process that is started again joins as a new incarnation.
+# shellcheck source=lib.sh
+. "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
+
+lab=$(phw_default_lab)
+while (( $# )); do
+    case $1 in
+        --lab) (( $# > 1 )) || phw_bad_call "--lab wants a name"; lab=$2; shift ;;
+        -h|--help) phw_usage; exit 0 ;;
+        -*) phw_bad_call "unknown option $1 (--help lists them)" ;;
+        *) break ;;
+    esac
+    shift
+done
+(( $# == 2 )) || phw_bad_call "wants start, stop, kill or restart, and a node"
+action=$1 node=$2
+
+phw_check_lab "$lab"
+phw_open_lab "$lab"
+phw_plan_nodes "$lab" | grep -qxF -- "$node" || phw_die "lab '$lab' has no node '$node'"
+
+end_node() {
+    local pid
+    pid=$(phw_node_pid "$lab" "$node") || { phw_note "$node does not run"; return 0; }
+    if [[ $1 == KILL ]]; then
+        kill -KILL "$pid"
+        phw_until 5 phw_all_gone "$pid"
+    else
+        phw_stop "$pid"
+    fi
+}
+
+start_node() {
+    ! phw_node_pid "$lab" "$node" >/dev/null || phw_die "$node runs already"
+    phw_binaries
+    phw_start_node "$lab" "$node"
+}
+
+case $action in
+    start) start_node ;;
+    stop) end_node TERM ;;
+    kill) end_node KILL ;;
+    restart) end_node TERM; start_node ;;
+    *) phw_bad_call "start, stop, kill or restart, not '$action'" ;;
+esac

@@ -1,0 +1,86 @@
+#!/usr/bin/env bash
+# quickstart.sh [--seconds S] [--loss P%] [--link udp|ethernet]      the whole thing once, on this machine
+#
+# Builds phitwire, brings up two BlackWidow R1 subtrees of four processors each, joined by sidelinks, loses 1 %
+# of the frames on every link, measures the message rate between all processors for 5 s, and takes all down
+# again. Status 0 only if every message arrived exactly once, intact and in order, and nothing was left behind.
+#
+# As root it uses network namespaces; as an ordinary user the same in a user namespace; where those are
+# forbidden, UDP ports on loopback, without loss.
+# shellcheck source=lib.sh
+. "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
+
+seconds=5 loss=1% link=udp arguments=("$@")
+while (( $# )); do
+    case $1 in
+        --seconds|--loss|--link)
+            (( $# > 1 )) || phw_bad_call "$1 wants a value"
+            printf -v "${1#--}" %s "$2"
+            shift ;;
+        -h|--help) phw_usage; exit 0 ;;
+        *) phw_bad_call "unknown argument $1 (--help lists them)" ;;
+    esac
+    shift
+done
+
+phw_need setsid:util-linux jq:jq pgrep:procps column:bsdextrautils
+phw_binaries
+
+up=(--link "$link") impaired=1
+if phw_is_root; then
+    phw_need_lab_tools
+elif "$PHW_SCRIPTS/rootless.sh" true; then
+    phw_note "not root: running in a user namespace"
+    exec "$PHW_SCRIPTS/rootless.sh" "$PHW_SCRIPTS/quickstart.sh" "${arguments[@]}"
+else
+    phw_note "neither root nor user namespaces: the lab runs over UDP ports on loopback, and no frame is lost on purpose"
+    up=(--loopback) impaired=0
+fi
+
+lab=quickstart
+[[ ! -e $(phw_lab_dir "$lab") && -z $(phw_lab_netns "$lab") ]] || lab=quickstart_$$
+
+# shellcheck disable=SC2317  # called by the trap
+finish() {
+    local status=$?
+    trap '' INT TERM HUP
+    trap - EXIT
+    "$PHW_SCRIPTS/down.sh" --lab "$lab" 2>/dev/null || status=1
+    left_behind || status=1
+    exit "$status"
+}
+trap finish EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+
+# shellcheck disable=SC2317
+left_behind() {
+    local left
+    left=$(
+        phw_lab_netns "$lab"
+        [[ ! -e $(phw_lab_dir "$lab") ]] || phw_lab_dir "$lab"
+        pgrep -af -- "phitwire run .*--lab $lab( |\$)" || true
+    )
+    if [[ -n $left ]]; then
+        phw_note "left behind: $left"
+        return 1
+    fi
+    phw_note "lab taken down; no namespace, process or file is left behind"
+}
+
+impair() {
+    local status=0
+    "$PHW_SCRIPTS/impair.sh" --lab "$lab" all loss "$loss" 2>/dev/null || status=$?
+    if (( status == 0 )); then
+        phw_note "every link loses $loss of its frames (tc netem)"
+    elif "$PHW_SCRIPTS/impair.sh" --lab "$lab" --nft all loss "$loss"; then
+        phw_note "every link loses $loss of its frames (nftables: this kernel has no netem)"
+    else
+        phw_note "this kernel has neither netem nor nftables' random loss: no frame is lost on purpose"
+    fi
+}
+
+"$PHW_SCRIPTS/up.sh" quickstart --lab "$lab" "${up[@]}"
+(( ! impaired )) || impair
+phw_note "measuring for $seconds s"
+"$PHITWIRE_BIN_DIR/phitwire-msgrate" --lab "$lab" --pattern uniform --seconds "$seconds"

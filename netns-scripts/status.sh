@@ -1,0 +1,98 @@
+#!/usr/bin/env bash
+# status.sh [--lab NAME] [--json]      what is up: labs, processes, links and their impairments
+#
+# Without --lab, all labs. Status 1 when a process has ended or a link is not up, or there is no such lab.
+# shellcheck source=lib.sh
+. "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
+
+labs='' json=0
+while (( $# )); do
+    case $1 in
+        --lab) (( $# > 1 )) || phw_bad_call "--lab wants a name"; phw_check_lab "$2"; labs=$2; shift ;;
+        --json) json=1 ;;
+        -h|--help) phw_usage; exit 0 ;;
+        *) phw_bad_call "unknown argument $1 (--help lists them)" ;;
+    esac
+    shift
+done
+phw_need jq:jq column:bsdextrautils
+
+# One JSON object per node; `links` is what its process says of its ports, or null.
+nodes_of() {
+    local kind node pid rss links
+    while IFS=$'\t' read -r _ node kind; do
+        pid=$(phw_node_pid "$1" "$node") || pid=null
+        rss=null links=null
+        if [[ $pid != null ]]; then
+            rss=$(awk '/^VmRSS:/ { print $2 }' "/proc/$pid/status" 2>/dev/null) || rss=null
+            links=$(timeout 5 "$PHITWIRE_BIN_DIR/phitwire" ctl --lab "$1" "$node" links --json 2>/dev/null) || links=null
+        fi
+        jq -cn --arg name "$node" --arg kind "$kind" --argjson pid "$pid" --argjson rss_kib "${rss:-null}" \
+            --argjson links "${links:-null}" \
+            '{$name, $kind, $pid, state: (if $pid == null then "ended" elif $links == null then "silent" else "running" end),
+              $rss_kib, links: ($links | if type == "object" then (.data // .links // .) else . end)}'
+    done < <(grep "^node" "$(phw_lab_dir "$1")/plan.tsv")
+}
+
+links_of() {
+    phw_plan_links "$1" | jq -cR 'split("\t")
+        | {id: .[0], a: {node: .[1], port: .[2], interface: .[5], address: .[7]},
+           b: {node: .[3], port: .[4], interface: .[6], address: .[8]}}'
+}
+
+# Impairments of the link ends that have one. Needs root; an ordinary user sees none.
+impairments_of() {
+    [[ $PHW_LAB_MODE == netns ]] && phw_is_root || return 0
+    "$PHW_SCRIPTS/impair.sh" --lab "$1" all show 2>/dev/null | awk '$3 != "clear"' \
+        | jq -cR 'capture("^(?<link>\\S+)\\s+(?<where>\\S+)\\s+(?<what>.*)$")'
+}
+
+report() {
+    phw_open_lab "$1"
+    jq -n --arg lab "$1" --arg mode "$PHW_LAB_MODE" --arg link "$PHW_LAB_LINK" --argjson mtu "$PHW_LAB_MTU" \
+        --arg topology "$PHW_LAB_TOPOLOGY" --slurpfile nodes <(nodes_of "$1") --slurpfile links <(links_of "$1") \
+        --slurpfile impairments <(impairments_of "$1") '
+        def port_of($side): [$nodes[] | select(.name == $side.node) | .links[]?
+            | select((.port | tostring | ltrimstr("p")) == ($side.port | ltrimstr("p")))][0];
+        {$lab, $mode, $link, $mtu, $topology, nodes: [$nodes[] | del(.links)],
+         links: [$links[] | . as $l
+            | .a += {status: port_of($l.a)} | .b += {status: port_of($l.b)}
+            | .impairment = ([$impairments[] | select(.link == $l.id) | {(.where): .what}] | add)
+            | .up = (.a.status.up == true and .b.status.up == true)]}
+        | .up = (all(.nodes[]; .state == "running") and all(.links[]; .up))'
+}
+
+node_table='
+    "NODE\tKIND\tPROCESS\tSTATE\tRESIDENT",
+    (.nodes[] | [.name, .kind, .pid // "-", .state,
+        if .rss_kib then "\(.rss_kib / 102.4 | round / 10) MiB" else "-" end] | join("\t"))'
+link_table='
+    def retries: [.a.status, .b.status] | map(.lane_retries? // [] | add // 0) | add;
+    def rtt: [.a.status.rtt_ns?, .b.status.rtt_ns?] | map(values) | if . == [] then "-" else "\(max / 100 | round / 10) us" end;
+    def state: if .up then "up" else "\(.a.status.state // "?")/\(.b.status.state // "?")" end;
+    def lanes: "\(.a.status.tx_lanes // "?")/\(.b.status.tx_lanes // "?")";
+    "LINK\tFROM\tTO\tSTATE\tLANES\tROUND TRIP\tRETRIES\tIMPAIRED",
+    (.links[] | [.id, "\(.a.node):\(.a.interface)", "\(.b.node):\(.b.interface)", state, lanes, rtt, retries,
+        (.impairment // {} | to_entries | .[0].value // "-")] | join("\t"))'
+reasons='
+    .links[] | (.a, .b) | select(.status.why? != null) | "  \(.node):\(.interface): \(.status.why)"'
+
+reports=()
+[[ -n $labs ]] || labs=$(phw_labs)
+for lab in $labs; do
+    reports+=("$(report "$lab")")
+done
+if (( json )); then
+    jq -s . <<<"${reports[*]}"
+elif (( ${#reports[@]} == 0 )); then
+    phw_note "no lab is up"
+else
+    for one in "${reports[@]}"; do
+        jq -r '"lab \(.lab): \(if .up then "up" else "NOT WHOLLY UP" end), \(.mode), \(.link), mtu \(.mtu), \(.topology)"' <<<"$one"
+        jq -r "$node_table" <<<"$one" | column -t -s $'\t'
+        jq -r "$link_table" <<<"$one" | column -t -s $'\t'
+        jq -r "$reasons" <<<"$one"
+        echo
+    done
+fi
+jq -es 'all(.[]; .up)' <<<"${reports[*]}" >/dev/null

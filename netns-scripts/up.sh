@@ -1,0 +1,201 @@
+#!/usr/bin/env bash
+# up.sh TOPOLOGY [options]      brings a lab up and returns when all its links are up
+#
+# TOPOLOGY is a file, or the name of one in netns-scripts/topologies (quickstart). Every node gets a network
+# namespace phw-LAB-NODE and a process in it; every link is a veth pair between two of them.
+#
+#   --lab NAME            the lab's name; several run side by side ($PHITWIRE_LAB, else "lab")
+#   --link udp|ethernet   what carries the link frames (udp)
+#   --mtu N               of the interfaces (1500)
+#   --io auto|uring|plain how the processes do UDP (auto)
+#   --loopback            no namespaces: UDP ports on 127.0.0.1, for where neither root nor user namespaces are
+#                         allowed; nothing can be impaired there
+#   --timeout S           how long the links may take to come up (30)
+#   --keep                leave the lab as it is when they do not, instead of taking it down
+#
+# Status 1 when a link does not come up; which, and why, is on stderr.
+# shellcheck source=lib.sh
+. "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
+
+lab=$(phw_default_lab) topology='' link=udp mtu=1500 io=auto mode=netns timeout=30 keep=0
+
+parse() {
+    while (( $# )); do
+        case $1 in
+            --lab|--link|--mtu|--io|--timeout)
+                (( $# > 1 )) || phw_bad_call "$1 wants a value"
+                printf -v "${1#--}" %s "$2"
+                shift ;;
+            --loopback) mode=loopback ;;
+            --keep) keep=1 ;;
+            -h|--help) phw_usage; exit 0 ;;
+            -*) phw_bad_call "unknown option $1 (--help lists them)" ;;
+            *) [[ -z $topology ]] || phw_bad_call "more than one topology: $topology and $1"
+               topology=$1 ;;
+        esac
+        shift
+    done
+    [[ -n $topology ]] || phw_bad_call "which topology? ($(cd "$PHW_SCRIPTS/topologies" 2>/dev/null && echo *.toml))"
+    phw_check_lab "$lab"
+    [[ $link == udp || $link == ethernet ]] || phw_bad_call "--link is udp or ethernet, not '$link'"
+    [[ $mode == netns || $link == udp ]] || phw_bad_call "--loopback has UDP links only"
+    [[ $mtu =~ ^[0-9]+$ ]] || phw_bad_call "--mtu is a number of bytes, not '$mtu'"
+    (( mtu >= 576 && mtu <= 65535 )) || phw_bad_call "--mtu is 576 to 65535, not '$mtu'"
+    [[ $timeout =~ ^[0-9]+$ ]] || phw_bad_call "--timeout is whole seconds, not '$timeout'"
+    [[ -e $topology || ! -e $PHW_SCRIPTS/topologies/$topology.toml ]] \
+        || topology=$PHW_SCRIPTS/topologies/$topology.toml
+    [[ -r $topology ]] || phw_die "no such topology: $topology"
+}
+
+# Takes the directory, which is also the lock: whoever makes it has the lab.
+claim() {
+    local owned="lab '$lab' is up already, or was left behind: down.sh --lab $lab"
+    mkdir -p -- "$(phw_run_dir)"
+    [[ -z $(phw_lab_netns "$lab") ]] || phw_die "$owned"
+    mkdir -- "$dir" 2>/dev/null || phw_die "$owned"
+    trap 'finish $?' EXIT
+    trap 'exit 130' INT
+    trap 'exit 143' TERM HUP
+    touch -- "$dir/.phitwire-lab"
+    # down.sh waits for this process instead of racing it.
+    echo "$$ $(phw_start_time $$)" >"$dir/.up"
+}
+
+finish() {
+    local status=$1
+    trap '' INT TERM HUP
+    trap - EXIT
+    [[ -z $waiter ]] || kill "$waiter" 2>/dev/null || true
+    rm -f -- "$dir/.up"
+    if (( status != 0 )); then
+        if (( keep )) && [[ -e $dir/lab.env ]]; then
+            phw_note "lab '$lab' is left as it is; down.sh --lab $lab removes it"
+        else
+            phw_remove_lab "$lab" || true
+        fi
+    fi
+    exit "$status"
+}
+
+# A block of 127.0.0.1 ports, two per link, below the range that the kernel hands out by itself.
+free_ports() {
+    local count=$1 base used
+    used=$(awk 'FNR > 1 { split($2, a, ":"); print a[2] }' /proc/net/udp | while read -r hex; do echo $(( 16#$hex )); done)
+    for (( base = 10240 + $$ % 64 * 256; base + count < 32000; base += count + 1 )); do
+        awk -v low="$base" -v high=$(( base + count )) '$1 >= low && $1 < high { exit 1 }' <<<"$used" || continue
+        echo "$base"
+        return
+    done
+    phw_die "no $count free UDP ports in a row on 127.0.0.1"
+}
+
+describe() {
+    cp -- "$topology" "$dir/topology.toml"
+    phw topology plan "$topology" >"$dir/plan.tsv" || phw_die "$topology: not a usable topology"
+    nodes=$(phw_plan_nodes "$lab")
+    links=$(phw_plan_links "$lab")
+    [[ -n $nodes && -n $links ]] || phw_die "$topology: no nodes or no links in it"
+    local run
+    if [[ $mode == loopback ]]; then
+        run="--loopback $(free_ports "$(( 2 * $(wc -l <<<"$links") ))")"
+    else
+        run="--link $link --mtu $mtu"
+    fi
+    {
+        printf 'PHW_LAB_%s=%q\n' MODE "$mode" LINK "$link" MTU "$mtu" TOPOLOGY "$topology" \
+            RUN_ARGUMENTS "$run --io $io" BIN_DIR "$PHITWIRE_BIN_DIR"
+    } >"$dir/lab.env"
+    phw_open_lab "$lab"
+}
+
+make_namespaces() {
+    local node
+    for node in $nodes; do
+        printf 'netns add %s\n' "$(phw_netns "$lab" "$node")"
+    done | ip -batch -
+    # No neighbour discovery, no router solicitation: only frames of ours on the wire.
+    for node in $nodes; do
+        nsenter "--net=/run/netns/$(phw_netns "$lab" "$node")" -- bash -c '
+            for which in default all; do
+                file=/proc/sys/net/ipv6/conf/$which/disable_ipv6
+                [[ ! -e $file ]] || echo 1 >"$file"
+            done
+            ip link set lo up'
+    done
+}
+
+# Both ends are born in their namespaces: the machine's own namespace never sees them. The hardware addresses
+# are ours (locally administered, from the link's number) and every neighbour is known beforehand, so that no
+# ARP frame is on the wire to be lost.
+make_links() {
+    local a b if_a if_b addr_a addr_b mac_a mac_b ns_a ns_b number=0
+    local -A setup=()
+    local create=''
+    while IFS=$'\t' read -r _ a _ b _ if_a if_b addr_a addr_b; do
+        printf -v mac_a '02:70:68:%02x:%02x:0a' $(( number >> 8 )) $(( number & 255 ))
+        printf -v mac_b '02:70:68:%02x:%02x:0b' $(( number >> 8 )) $(( number & 255 ))
+        (( ++number ))
+        ns_a=$(phw_netns "$lab" "$a") ns_b=$(phw_netns "$lab" "$b")
+        create+="link add $if_a address $mac_a mtu $mtu netns $ns_a type veth"
+        create+=" peer name $if_b address $mac_b mtu $mtu netns $ns_b"$'\n'
+        setup[$ns_a]+=$(end_commands "$if_a" "${addr_a%/*}" "${addr_b%/*}" "$mac_b")$'\n'
+        setup[$ns_b]+=$(end_commands "$if_b" "${addr_b%/*}" "${addr_a%/*}" "$mac_a")$'\n'
+    done <<<"$links"
+    ip -batch - <<<"$create"
+    for ns_a in "${!setup[@]}"; do
+        ip -n "$ns_a" -batch - <<<"${setup[$ns_a]}"
+    done
+}
+
+end_commands() {
+    printf 'addr add %s/31 dev %s\nlink set %s up\nneigh replace %s lladdr %s nud permanent dev %s\n' \
+        "$2" "$1" "$1" "$3" "$4" "$1"
+}
+
+start_processes() {
+    local node
+    for node in $nodes; do
+        phw_start_node "$lab" "$node"
+    done
+}
+
+# In the background, so that a signal to this script is answered at once.
+wait_for_links() {
+    local status=0
+    phw wait --lab "$lab" --timeout "$timeout" &
+    waiter=$!
+    wait "$waiter" || status=$?
+    waiter=''
+    (( status == 0 )) && return 0
+    phw_note "lab '$lab' did not come up within $timeout s"
+    local node
+    for node in $nodes; do
+        phw_node_pid "$lab" "$node" >/dev/null && continue
+        phw_note "process $node has ended; its last words:"
+        tail -n 5 -- "$dir/$node.log" 2>/dev/null | sed "s/^/    /" >&2 || true
+    done
+    return 1
+}
+
+main() {
+    parse "$@"
+    if [[ $mode == netns ]]; then
+        phw_need_root
+        phw_need_lab_tools
+    else
+        phw_need setsid:util-linux jq:jq pgrep:procps column:bsdextrautils
+    fi
+    phw_binaries
+    dir=$(phw_lab_dir "$lab") waiter='' nodes='' links=''
+    claim
+    describe
+    if [[ $mode == netns ]]; then
+        make_namespaces
+        make_links
+    fi
+    start_processes
+    wait_for_links
+    phw_note "lab '$lab' is up: $(wc -w <<<"$nodes") nodes, $(wc -l <<<"$links") links over $link"
+}
+
+main "$@"

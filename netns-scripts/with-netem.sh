@@ -1,0 +1,190 @@
+#!/usr/bin/env bash
+# with-netem.sh [--timeout S] [--here | --uml] COMMAND...      runs COMMAND where `tc netem` exists
+#
+# Where this kernel has netem, COMMAND simply runs. Where not, it runs in user-mode Linux: a kernel that is an
+# ordinary process, with this machine's files (the working directory, the binaries, all but /run), with this
+# environment, as root in there, and with networking of its own. stdout, stderr and the exit status come back;
+# Ctrl-C ends all of it. It has one CPU and slow system calls: right for correctness, wrong for speed.
+#
+#   --timeout S   ends COMMAND after S seconds (1800); the status is then 124
+#   --here, --uml do not probe: use this kernel, or user-mode Linux
+#
+# Status: COMMAND's; 4 when there is no netem to be had; 125 when user-mode Linux itself failed.
+# PHITWIRE_UML_MEMORY sets its memory (2G).
+# shellcheck source=lib.sh
+. "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
+
+timeout=1800 where=probe
+while (( $# )); do
+    case $1 in
+        --timeout) (( $# > 1 )) || phw_bad_call "--timeout wants seconds"; timeout=$2; shift ;;
+        --here|--uml) where=${1#--} ;;
+        -h|--help) phw_usage; exit 0 ;;
+        --) shift; break ;;
+        -*) phw_bad_call "unknown option $1 (--help lists them)" ;;
+        *) break ;;
+    esac
+    shift
+done
+(( $# )) || phw_bad_call "which command?"
+[[ $timeout =~ ^[0-9]+$ ]] || phw_bad_call "--timeout is whole seconds, not '$timeout'"
+
+# Root tries it on a scratch namespace; a user in a namespace of their own, where rootless labs would run.
+has_netem() {
+    command -v tc >/dev/null || return 1
+    if phw_is_root; then
+        local scratch=phwprobe-$$ status=0
+        ip netns add "$scratch" 2>/dev/null || return 1
+        tc -n "$scratch" qdisc add dev lo root netem loss 1% 2>/dev/null || status=1
+        ip netns del "$scratch"
+        return "$status"
+    fi
+    unshare -Urn tc qdisc add dev lo root netem loss 1% 2>/dev/null
+}
+
+if [[ $where == probe ]]; then
+    phw_need ip:iproute2 tc:iproute2
+    if has_netem; then where=here; else where=uml; fi
+fi
+[[ $where == uml ]] || exec timeout --foreground "$timeout" "$@"
+
+# ---- User-mode Linux ----------------------------------------------------------------------------
+
+if ! command -v linux.uml >/dev/null && ! { phw_is_machine_root && phw_is_debian && [[ ${PHITWIRE_NO_INSTALL:-0} == 0 ]]; }; then
+    phw_skip "this kernel has no netem, and user-mode Linux is not installed: sudo apt-get install user-mode-linux kmod"
+fi
+phw_need linux.uml:user-mode-linux modprobe:kmod setpriv:util-linux
+[[ $PWD/ != /run/* ]] || phw_die "the working directory is under /run, which is not visible in user-mode Linux"
+
+# Its files are on the machine's disk, where both sides see them; /run is not such a place.
+session=$(mktemp -d "$([[ ${TMPDIR:-/tmp} == /run* ]] && echo /var/tmp || echo "${TMPDIR:-/tmp}")/phitwire-uml.XXXXXX")
+uml='' watch='' copiers=()
+
+# shellcheck disable=SC2317  # called by the trap
+finish() {
+    local status=$?
+    trap '' INT TERM HUP
+    trap - EXIT
+    # One session, one process group: the kernel and the processes that stand for its tasks.
+    if [[ -n $uml ]]; then
+        kill -KILL -- "-$uml" 2>/dev/null || true
+        wait "$uml" 2>/dev/null || true
+    fi
+    [[ -z $watch ]] || kill -KILL -- "-$watch" 2>/dev/null || true
+    rm -rf -- "$session"
+    exit "$status"
+}
+trap finish EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+
+# What the caller exported, except what names a place under /run or the caller's own shell.
+export_environment() {
+    local name
+    while IFS= read -r name; do
+        case $name in
+            BASHOPTS|SHELLOPTS|PWD|OLDPWD|SHLVL|_|TMPDIR|XDG_RUNTIME_DIR|PHITWIRE_RUN_DIR|TERM|LINES|COLUMNS) ;;
+            *) declare -p "$name" ;;
+        esac
+    done < <(compgen -e)
+}
+
+write_session() {
+    local one_stream=0
+    [[ ! /proc/self/fd/1 -ef /proc/self/fd/2 ]] || one_stream=1
+    export_environment >"$session/environment"
+    printf '%q ' "$@" >"$session/command"
+    {
+        printf '#!/bin/bash\nsession=%q\ndirectory=%q\none_stream=%q\n' "$session" "$PWD" "$one_stream"
+        cat <<'GUEST'
+PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+mount -t proc proc /proc
+mount -t sysfs sysfs /sys
+mount -t devtmpfs devtmpfs /dev
+ln -s /proc/self/fd /dev/fd
+ln -s fd/0 /dev/stdin
+ln -s fd/1 /dev/stdout
+ln -s fd/2 /dev/stderr
+mkdir -p /dev/pts /dev/shm
+mount -t devpts devpts /dev/pts
+mount -t tmpfs tmpfs /dev/shm
+mount -t tmpfs -o mode=755 tmpfs /run
+mkdir -p -m 1777 /run/tmp
+# Modules are taken from the package's own place, by the kernel itself too (nft asks it for some).
+mkdir -p /run/lib
+ln -s /usr/lib/uml/modules /run/lib/modules
+printf '#!/bin/sh\nexec modprobe -d /run "$@"\n' >/run/modprobe
+chmod 755 /run/modprobe
+echo /run/modprobe >/proc/sys/kernel/modprobe
+for module in veth sch_netem sch_tbf sch_ingress tun ifb; do modprobe -d /run "$module"; done
+ip link set lo up
+stty -F /dev/ttyS0 raw -echo
+stty -F /dev/ttyS1 raw -echo
+# COMMAND gets pipes, not the serial lines: they would look like terminals to it.
+mkfifo /run/out /run/err
+cat /run/out >/dev/ttyS0 & copiers=$!
+cat /run/err >/dev/ttyS1 & copiers="$copiers $!"
+exec 3>/run/out 4>/run/err
+(( one_stream == 0 )) || exec 4>&3
+(
+    . "$session/environment"
+    export TMPDIR=/run/tmp HOME=${HOME:-/root} PHITWIRE_NETEM=uml PHITWIRE_NO_INSTALL=1
+    cd "$directory" || exit 125
+    eval "exec $(<"$session/command")"
+) </dev/null >&3 2>&4 3>&- 4>&-
+status=$?
+exec 3>&- 4>&-
+# Whatever COMMAND left behind holds the pipes open no longer than this.
+for copier in $copiers; do timeout 5 tail --pid="$copier" -f /dev/null; done
+echo "$status" >"$session/status.part"
+mv "$session/status.part" "$session/status"
+sync
+echo o >/proc/sysrq-trigger
+sleep 60
+GUEST
+    } >"$session/init"
+    chmod 755 "$session/init"
+}
+
+boot() {
+    # The kernel sets its descriptors non-blocking; pipes of our own keep that from the caller's.
+    mkfifo "$session/out" "$session/err"
+    cat <"$session/out" & copiers+=($!)
+    cat <"$session/err" >&2 & copiers+=($!)
+    # A session of its own keeps Ctrl-C from it, so that the end is ours; it dies with this script in any case.
+    setsid setpriv --pdeathsig KILL linux.uml "mem=${PHITWIRE_UML_MEMORY:-2G}" rootfstype=hostfs rootflags=/ rw \
+        "init=$session/init" quiet con=null con0=null,fd:2 \
+        ssl=null ssl0=null,fd:3 ssl1=null,fd:4 \
+        </dev/null 3>"$session/out" 4>"$session/err" >"$session/log" 2>&1 &
+    uml=$!
+}
+
+write_session "$@"
+boot
+phw_note "no netem in this kernel: running in user-mode Linux"
+# Ends the kernel when the time is over, and also when this script is gone without a word (SIGKILL).
+setsid bash -c '
+    if timeout --foreground "$1" tail --pid="$2" -f /dev/null; then
+        kill -KILL -- "-$3"
+        rm -rf -- "$4"
+    else
+        : >"$4/late"
+        kill -KILL -- "-$3"
+    fi' bash "$timeout" "$$" "$uml" "$session" >/dev/null 2>&1 &
+watch=$!
+disown "$watch"
+wait "$uml" 2>/dev/null || true
+kill -KILL -- "-$watch" 2>/dev/null || true
+kill -KILL -- "-$uml" 2>/dev/null || true
+uml=''
+wait "${copiers[@]}" || true
+if [[ -e $session/late ]]; then
+    phw_note "stopped after $timeout s"
+    exit 124
+fi
+if [[ ! -s $session/status ]]; then
+    phw_note "user-mode Linux failed:"
+    tail -n 20 -- "$session/log" >&2
+    exit 125
+fi
+exit "$(<"$session/status")"

@@ -1,0 +1,283 @@
+//! `phitwire ctl`: asks a running node, or tells it to do something.
+
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use miette::miette;
+use phitwire::node::PortId;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::table::Table;
+use crate::control::{Client, Fault, LinkReport, Register, Request};
+use crate::run_dir::LabDir;
+
+#[derive(Debug, Args)]
+pub struct CtlArgs {
+    /// The lab
+    #[arg(long)]
+    lab: String,
+    /// The node, or `all`
+    node: String,
+    /// Print JSON: with `all`, an object by node
+    #[arg(long, global = true)]
+    json: bool,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Print counters
+    Stats {
+        /// Only those whose name contains this
+        filter: Option<String>,
+        /// Also those that are zero
+        #[arg(long)]
+        zero: bool,
+    },
+    /// Print how the links stand
+    Links,
+    /// Print what runs there
+    Info,
+    /// Read a register, by name or address
+    Get { register: Register },
+    /// Write a register
+    Set {
+        register: Register,
+        #[arg(value_parser = parse_value)]
+        value: u64,
+    },
+    /// Break something on purpose
+    Fault {
+        #[command(subcommand)]
+        fault: FaultCommand,
+    },
+    /// Start, watch and stop a traffic run at a network interface
+    Traffic {
+        #[command(subcommand)]
+        command: TrafficCommand,
+    },
+    /// Allow or forbid several frames in one segmentation-offload send
+    Offload {
+        #[arg(value_parser = ["on", "off"])]
+        state: String,
+    },
+    /// End the process as SIGTERM does
+    Shutdown,
+}
+
+#[derive(Debug, Subcommand)]
+enum FaultCommand {
+    /// Flip bits of what a lane of a port sends
+    LaneNoise {
+        port: PortId,
+        /// 0 to 2
+        lane: u8,
+        /// Share of the lane's bits that are flipped, such as 1/1000; 0 ends it
+        rate: String,
+    },
+    /// Flip a bit of the next packet in a port's send buffer
+    SoftError { port: PortId },
+    /// Take the link of a port down
+    LinkDown { port: PortId },
+    /// Bring the link of a port back
+    LinkUp { port: PortId },
+    /// Make a port send everything unacknowledged again
+    ForceRetry { port: PortId },
+}
+
+#[derive(Debug, Subcommand)]
+enum TrafficCommand {
+    /// Start a run
+    Start {
+        /// Its specification, in JSON
+        #[arg(value_parser = parse_json)]
+        spec: Value,
+    },
+    /// Print what is known of a run
+    Status {
+        /// Which; the latest if not given
+        run: Option<u32>,
+    },
+    /// Send no further messages
+    Stop,
+}
+
+fn parse_value(text: &str) -> Result<u64, String> {
+    match text.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16),
+        None => text.parse(),
+    }
+    .map_err(|_| format!("`{text}` is no number: write it in decimal, or in hexadecimal after 0x"))
+}
+
+fn parse_json(text: &str) -> Result<Value, String> {
+    serde_json::from_str(text).map_err(|error| error.to_string())
+}
+
+impl Command {
+    fn request(&self) -> Request {
+        match self {
+            Self::Stats { .. } => Request::Stats,
+            Self::Links => Request::Links,
+            Self::Info => Request::Info,
+            Self::Get { register } => Request::Get {
+                register: register.clone(),
+            },
+            Self::Set { register, value } => Request::Set {
+                register: register.clone(),
+                value: *value,
+            },
+            Self::Fault { fault } => Request::Fault(match fault {
+                FaultCommand::LaneNoise { port, lane, rate } => Fault::LaneNoise {
+                    port: *port,
+                    lane: *lane,
+                    rate: rate.clone(),
+                },
+                FaultCommand::SoftError { port } => Fault::SoftError { port: *port },
+                FaultCommand::LinkDown { port } => Fault::LinkDown { port: *port },
+                FaultCommand::LinkUp { port } => Fault::LinkUp { port: *port },
+                FaultCommand::ForceRetry { port } => Fault::ForceRetry { port: *port },
+            }),
+            Self::Traffic { command } => match command {
+                TrafficCommand::Start { spec } => Request::TrafficStart { spec: spec.clone() },
+                TrafficCommand::Status { run } => Request::TrafficStatus { run: *run },
+                TrafficCommand::Stop => Request::TrafficStop,
+            },
+            Self::Offload { state } => Request::Offload {
+                enabled: state == "on",
+            },
+            Self::Shutdown => Request::Shutdown,
+        }
+    }
+
+    /// The answer for people.
+    fn render(&self, data: &Value) -> String {
+        match (self, data) {
+            (Self::Links, data) => match Vec::<LinkReport>::deserialize(data) {
+                Ok(links) => links_table(&links),
+                Err(_) => pretty(data),
+            },
+            (Self::Stats { zero, .. }, Value::Object(counters)) => counters
+                .iter()
+                .filter(|(_, value)| *zero || value.as_u64() != Some(0))
+                .map(|(name, value)| format!("{name} {value}\n"))
+                .collect(),
+            (Self::Get { register } | Self::Set { register, .. }, data) => {
+                match data["value"].as_u64() {
+                    Some(value) => format!("{register} = {value} (0x{value:x})\n"),
+                    None => pretty(data),
+                }
+            }
+            (_, Value::Object(object)) if object.is_empty() => "done\n".to_owned(),
+            (Self::Info, Value::Object(object)) => object
+                .iter()
+                .map(|(name, value)| format!("{name} {value}\n"))
+                .collect(),
+            _ => pretty(data),
+        }
+    }
+
+    /// Leaves out of the answer what was not asked for.
+    fn narrow(&self, data: Value) -> Value {
+        match (self, data) {
+            (
+                Self::Stats {
+                    filter: Some(filter),
+                    ..
+                },
+                Value::Object(mut counters),
+            ) => {
+                counters.retain(|name, _| name.contains(filter.as_str()));
+                Value::Object(counters)
+            }
+            (_, data) => data,
+        }
+    }
+}
+
+fn pretty(data: &Value) -> String {
+    // A `Value` always has a text.
+    serde_json::to_string_pretty(data).unwrap_or_default() + "\n"
+}
+
+fn links_table(links: &[LinkReport]) -> String {
+    let mut table = Table::new(&[
+        "port",
+        "link",
+        "peer",
+        "state",
+        "lanes",
+        "retries by lane",
+        "rtt",
+        "why not up",
+    ]);
+    for link in links {
+        table.row(vec![
+            link.port.to_string(),
+            link.link.to_string(),
+            link.peer.clone(),
+            link.state.clone(),
+            format!("rx {} tx {}", link.rx_lanes, link.tx_lanes),
+            link.lane_retries.map(|n| n.to_string()).join(" "),
+            link.rtt_ns
+                .map_or("-".to_owned(), |ns| format!("{:.1} us", ns as f64 / 1e3)),
+            link.why.clone().unwrap_or_default(),
+        ]);
+    }
+    table.render()
+}
+
+pub fn run(args: CtlArgs) -> miette::Result<ExitCode> {
+    let request = args.command.request();
+    let ask = |node: &str| -> Result<Value, String> {
+        let mut client = Client::connect(&args.lab, node).map_err(|error| error.to_string())?;
+        let data = client
+            .ask(&request)
+            .map_err(|error| format!("{node}: {error}"))?;
+        Ok(args.command.narrow(data))
+    };
+    if args.node != "all" {
+        let data = ask(&args.node).map_err(|error| miette!("{error}"))?;
+        let text = if args.json {
+            pretty(&data)
+        } else {
+            args.command.render(&data)
+        };
+        print!("{text}");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let dir = LabDir::new(&args.lab).map_err(|error| miette!("{error}"))?;
+    let nodes = dir.nodes().map_err(|error| miette!("{error}"))?;
+    if nodes.is_empty() {
+        return Err(miette!(
+            "lab `{}` is not running: {} has no sockets",
+            args.lab,
+            dir.path().display()
+        ));
+    }
+    let mut failed = false;
+    let mut all = Map::new();
+    for node in nodes {
+        match ask(&node) {
+            Ok(data) if args.json => {
+                all.insert(node, data);
+            }
+            Ok(data) => print!("{node}\n{}\n", args.command.render(&data)),
+            Err(error) => {
+                failed = true;
+                eprintln!("{error}");
+                all.insert(node, json!({ "error": error }));
+            }
+        }
+    }
+    if args.json {
+        print!("{}", pretty(&Value::Object(all)));
+    }
+    Ok(if failed {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    })
+}

@@ -1,0 +1,70 @@
+//! The `phitwire` command.
+//!
+//! Exit status: 0 done; 1 not done, or not all links up in time; 2 arguments not understood.
+
+mod ctl;
+mod run;
+mod table;
+mod topology;
+mod wait;
+
+use std::io::IsTerminal;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use tracing_subscriber::EnvFilter;
+
+/// Cray YARC routers and BlackWidow network interfaces on real network links.
+#[derive(Debug, Parser)]
+#[command(name = "phitwire", version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run one node of a topology as a process, in the current network namespace
+    Run(run::RunArgs),
+    /// Ask a running node, or tell it to do something
+    Ctl(ctl::CtlArgs),
+    /// Wait until all links of a lab are up, or say which are not and why
+    Wait(wait::WaitArgs),
+    /// Generate, check, show and plan topologies
+    Topology(topology::TopologyArgs),
+}
+
+/// The whole command: reads the arguments, does it, says how it went.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let filter = EnvFilter::try_from_env("PHITWIRE_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .init();
+    let result = match cli.command {
+        Command::Run(args) => run::run(args),
+        Command::Ctl(args) => ctl::run(args),
+        Command::Wait(args) => wait::run(args),
+        Command::Topology(args) => topology::run(args),
+    };
+    match result {
+        Ok(code) => code,
+        Err(report) => {
+            eprintln!("{report:?}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_arguments_are_consistent() {
+        Cli::command().debug_assert();
+    }
+}

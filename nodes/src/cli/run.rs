@@ -1,0 +1,117 @@
+//! `phitwire run`: one node as a process.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use miette::{IntoDiagnostic, WrapErr, miette};
+use phitwire::nic::BlackwidowNic;
+use phitwire::router::yarc::Yarc;
+use phitwire::topology::{self, NodePlan, Runtime};
+
+use crate::clock::{self, Clock};
+use crate::io::{IoEngine, LinkKind};
+use crate::process::{self, ProcessConfig};
+
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// The topology description
+    #[arg(long, value_name = "FILE")]
+    topology: PathBuf,
+    /// Which of its nodes to be
+    #[arg(long)]
+    node: String,
+    /// The lab: names the control socket's directory, and keeps labs apart on shared wires
+    #[arg(long)]
+    lab: String,
+    /// What link frames travel in
+    #[arg(long, value_enum, default_value_t)]
+    link: LinkKind,
+    /// Stay within this MTU instead of the interfaces' own
+    #[arg(long, value_name = "BYTES")]
+    mtu: Option<usize>,
+    /// Use UDP ports on loopback from this one on, instead of interfaces p0, p1, ...
+    #[arg(long, value_name = "BASEPORT", conflicts_with = "qdisc_bypass")]
+    loopback: Option<u16>,
+    /// How to move frames
+    #[arg(long, value_enum, default_value_t)]
+    io: IoEngine,
+    /// Raw Ethernet only: skip the interface's queueing discipline. Faster, but tc netem then has
+    /// no effect
+    #[arg(long)]
+    qdisc_bypass: bool,
+    /// Never send several frames by one segmentation-offload call
+    #[arg(long)]
+    no_offload: bool,
+    /// Look for frames this long before going to sleep
+    #[arg(long, value_name = "MICROSECONDS", default_value_t = 0)]
+    spin: u64,
+    /// Clock instead of the topology's: `free`, or `paced:N` (an emulated nanosecond takes N)
+    #[arg(long, value_parser = parse_clock)]
+    clock: Option<topology::Clock>,
+}
+
+fn parse_clock(text: &str) -> Result<topology::Clock, String> {
+    let dilation = text
+        .strip_prefix("paced:")
+        .and_then(|n| n.parse().ok())
+        .filter(|&n| n > 0);
+    match (text, dilation) {
+        ("free", _) => Ok(topology::Clock::FreeRunning),
+        (_, Some(dilation)) => Ok(topology::Clock::Paced { dilation }),
+        _ => Err("write `free` or `paced:N` with N at least 1".to_owned()),
+    }
+}
+
+pub fn run(args: RunArgs) -> miette::Result<ExitCode> {
+    let file = args.topology.display().to_string();
+    let text = fs::read_to_string(&args.topology)
+        .into_diagnostic()
+        .wrap_err_with(|| format!("reading the topology {file}"))?;
+    let topology = topology::read(&file, &text)?.topology;
+    let mut runtime = Runtime::new(&args.lab, clock::incarnation());
+    runtime.clock = args.clock;
+    let seed = runtime.seed;
+    let plan = topology
+        .plan(&args.node, &runtime)
+        .map_err(|error| miette!("{file}: {error}"))?;
+    let config = ProcessConfig {
+        node: args.node,
+        lab: args.lab,
+        link: args.link,
+        io: args.io,
+        mtu: args.mtu,
+        loopback: args.loopback,
+        qdisc_bypass: args.qdisc_bypass,
+        offload: !args.no_offload,
+        spin: Duration::from_micros(args.spin),
+        seed,
+    };
+    let clock = Clock::new();
+    let now = clock.now();
+    match plan {
+        NodePlan::Router(plan) => process::run(&config, Yarc::new(plan, now), clock),
+        NodePlan::Nic(plan) => process::run(&config, BlackwidowNic::new(plan, now), clock),
+    }
+    .map_err(|error| miette!("{error}"))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clocks_are_free_or_paced() {
+        assert_eq!(parse_clock("free"), Ok(topology::Clock::FreeRunning));
+        assert_eq!(
+            parse_clock("paced:1000"),
+            Ok(topology::Clock::Paced { dilation: 1000 })
+        );
+        for text in ["", "paced", "paced:0", "paced:x", "fast"] {
+            assert!(parse_clock(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,323 @@
+//! `phitwire topology`: generate, check, show and plan descriptions of networks.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand, ValueEnum};
+use miette::{Context, IntoDiagnostic, Report, miette};
+use phitwire::link::LaneRate;
+use phitwire::topology::{
+    BlackwidowSpec, Clock, Described, Profile, Rank, Settings, Taper, Topology, check, parse_rate,
+    read, show, write,
+};
+
+/// Generate, check, show and plan descriptions of networks.
+#[derive(Args, Debug)]
+pub struct TopologyArgs {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    /// Write the description of a network to standard output.
+    Generate {
+        #[command(subcommand)]
+        family: Family,
+    },
+    /// Find everything that is wrong with a description; exit status 1 if anything is.
+    Check {
+        /// The description; `-` is standard input.
+        file: PathBuf,
+        /// Print one line FILE:LINE:COLUMN: MESSAGE per mistake instead of excerpts.
+        #[arg(long)]
+        lines: bool,
+    },
+    /// Show a network.
+    Show {
+        /// The description; `-` is standard input.
+        file: PathBuf,
+        /// As tables, in the language of Graphviz, or as a drawing.
+        #[arg(long, value_enum, default_value_t = Format::Table)]
+        format: Format,
+        /// Rows of each table at most.
+        #[arg(long, default_value_t = 200)]
+        rows: usize,
+    },
+    /// Print nodes and links for scripts, separated by tabs.
+    ///
+    /// `node NAME router|nic` for every node, then `link ID NODE_A PORT_A NODE_B PORT_B IF_A IF_B
+    /// ADDR_A ADDR_B` for every link.
+    Plan {
+        /// The description; `-` is standard input.
+        file: PathBuf,
+    },
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Format {
+    Table,
+    Dot,
+    Svg,
+}
+
+#[derive(Subcommand, Debug)]
+enum Family {
+    /// A folded Clos with sidelinks: R1, R1.5, R2, R2.5, R3 or R3.5.
+    Blackwidow(Box<Blackwidow>),
+}
+
+#[derive(Args, Debug)]
+struct Blackwidow {
+    /// Processors in all, 1 to 32768.
+    #[arg(long)]
+    processors: u32,
+    /// Processors of each rank-1 subtree, 1 to 32.
+    #[arg(long, default_value_t = 32)]
+    subtree: u32,
+    /// 1, 1.5, 2, 2.5, 3 or 3.5 [default: the smallest that holds all processors]
+    #[arg(long)]
+    rank: Option<Rank>,
+    /// Slices: separate networks, one per port of every processor.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=4))]
+    slices: u8,
+    /// Fraction of the up and side links kept, like 0.5 or 1/2; up to three, for ranks 1, 2 and 3.
+    #[arg(long, value_delimiter = ',', num_args = 1..=3, value_name = "F[,F2[,F3]]")]
+    taper: Vec<Taper>,
+    /// Up or side links of a rank-1 router, before the taper [default: one per processor]
+    #[arg(long)]
+    uplinks: Option<u32>,
+    /// Ports of each virtual router of ranks 2 and 3; two of 32 share a chip.
+    #[arg(long, default_value_t = 32)]
+    virtual_radix: u32,
+    /// Rank-1 subtrees per rank-2 subtree, above R2 [default: half of the virtual radix]
+    #[arg(long)]
+    group: Option<u32>,
+    /// Links from a rank-1 router to each of its rank-2 routers: 1, 2, 4, ...
+    #[arg(long, default_value_t = 1)]
+    parallel: u32,
+    /// Gb/s of a lane: 6.25, 5.0, 3.125, 2.5, 1.5625 or 1.25.
+    #[arg(long, value_parser = parse_rate, default_value = "6.25")]
+    rate: LaneRate,
+    /// Gb/s of a lane between routers [default: that of --rate]
+    #[arg(long, value_parser = parse_rate)]
+    router_rate: Option<LaneRate>,
+    /// Depths of buffers and windows: for processes, or the chip's own.
+    #[arg(long, value_enum, default_value_t = ProfileName::Live)]
+    profile: ProfileName,
+    /// Pace the clock: one emulated nanosecond takes so many real ones [default: free-running]
+    #[arg(long, value_name = "DILATION", value_parser = clap::value_parser!(u32).range(1..))]
+    paced: Option<u32>,
+    /// Retries of a lane after which it is given up; 0 is never.
+    #[arg(long, default_value_t = Settings::default().lane_retry_threshold)]
+    lane_retry_threshold: u32,
+    /// Name of the network [default: made from rank and size]
+    #[arg(long, default_value = "")]
+    name: String,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ProfileName {
+    Live,
+    Paper,
+}
+
+/// Runs `phitwire topology`. The exit status is 1 if a description has mistakes.
+///
+/// # Errors
+/// A file that cannot be read, or a network that cannot be generated, shown or planned.
+pub fn run(args: TopologyArgs) -> miette::Result<ExitCode> {
+    match args.command {
+        Command::Generate {
+            family: Family::Blackwidow(options),
+        } => generate(&options),
+        Command::Check { file, lines } => check_file(&file, lines),
+        Command::Show { file, format, rows } => {
+            let topology = open(&file)?.topology;
+            let text = match format {
+                Format::Table => show::table(&topology, rows),
+                Format::Dot => show::dot(&topology),
+                Format::Svg => show::svg(&topology).into_diagnostic()?,
+            };
+            print(&text)
+        }
+        Command::Plan { file } => {
+            let topology = open(&file)?.topology;
+            print(&topology.plan_lines().into_diagnostic()?)
+        }
+    }
+}
+
+/// Reads and checks a description; the mistakes of a bad one are the report.
+///
+/// # Errors
+/// A file that cannot be read, or a description with mistakes.
+fn open(file: &Path) -> miette::Result<Described> {
+    let (name, text) = text_of(file)?;
+    read(&name, &text).map_err(Report::new)
+}
+
+fn text_of(file: &Path) -> miette::Result<(String, String)> {
+    let name = file.display().to_string();
+    let text = match name.as_str() {
+        "-" => io::read_to_string(io::stdin()),
+        _ => std::fs::read_to_string(file),
+    };
+    let text = text
+        .into_diagnostic()
+        .wrap_err_with(|| format!("cannot read {name}"))?;
+    Ok((name, text))
+}
+
+/// Prints to standard output; a reader who has gone away, such as `head`, is no error.
+fn print(text: &str) -> miette::Result<ExitCode> {
+    match io::stdout().lock().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error)
+            .into_diagnostic()
+            .wrap_err("cannot write to standard output"),
+        _ => Ok(ExitCode::SUCCESS),
+    }
+}
+
+fn check_file(file: &Path, lines: bool) -> miette::Result<ExitCode> {
+    let (name, text) = text_of(file)?;
+    match read(&name, &text) {
+        Ok(described) => print(&format!(
+            "{name}: ok, {}\n",
+            show::summary(&described.topology)
+        )),
+        Err(problems) if lines => {
+            print(&problems.lines())?;
+            Ok(ExitCode::FAILURE)
+        }
+        Err(problems) => Err(Report::new(problems)),
+    }
+}
+
+impl Blackwidow {
+    fn spec(&self) -> BlackwidowSpec {
+        let mut taper = [Taper::FULL; 3];
+        for (slot, wanted) in taper.iter_mut().zip(&self.taper) {
+            *slot = *wanted;
+        }
+        let settings = Settings {
+            profile: match self.profile {
+                ProfileName::Live => Profile::Live,
+                ProfileName::Paper => Profile::Paper,
+            },
+            clock: match self.paced {
+                Some(dilation) => Clock::Paced { dilation },
+                None => Clock::FreeRunning,
+            },
+            rate: self.rate,
+            lane_retry_threshold: self.lane_retry_threshold,
+            ..Settings::default()
+        };
+        BlackwidowSpec {
+            name: self.name.clone(),
+            processors: self.processors,
+            subtree: self.subtree,
+            rank: self.rank,
+            slices: self.slices,
+            uplinks: self.uplinks,
+            taper,
+            virtual_radix: self.virtual_radix,
+            group: self.group,
+            parallel: self.parallel,
+            router_rate: self.router_rate,
+            settings,
+        }
+    }
+}
+
+fn generate(options: &Blackwidow) -> miette::Result<ExitCode> {
+    let topology = options.spec().generate().into_diagnostic()?;
+    // Options that contradict each other, such as rates within one octant, show only in the whole.
+    if let Some(mistake) = check(&topology).into_iter().next() {
+        return Err(miette!(help = mistake.help.clone(), "{}", mistake.message)
+            .wrap_err("these options do not make a network"));
+    }
+    print(&described(&topology))
+}
+
+fn described(topology: &Topology) -> String {
+    let summary = show::summary(topology);
+    format!(
+        "# {summary}\n# Written by `phitwire topology generate`; check changes with `phitwire \
+         topology check`.\n\n{}",
+        write(topology)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Cli {
+        #[command(flatten)]
+        topology: TopologyArgs,
+    }
+
+    fn spec(line: &str) -> Result<BlackwidowSpec, clap::Error> {
+        let words = ["topology", "generate", "blackwidow"]
+            .into_iter()
+            .chain(line.split(' '));
+        match Cli::try_parse_from(words)?.topology.command {
+            Command::Generate {
+                family: Family::Blackwidow(options),
+            } => Ok(options.spec()),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn options_become_a_network() {
+        let line = "--processors 8 --subtree 4 --rank 1.5 --slices 1 --taper 1/2";
+        let topology = spec(line)
+            .expect("good options")
+            .generate()
+            .expect("a network");
+        let summary = "r1.5-8: R1.5, 8 processors, 1 slice, 2 routers on 2 chips, 10 links";
+        assert_eq!(show::summary(&topology), summary);
+        assert!(described(&topology).starts_with(&format!("# {summary}\n")));
+    }
+
+    #[test]
+    fn each_rank_has_a_taper_of_its_own() {
+        let spec = spec("--processors 8 --taper 0.5,1/4 --paced 9 --profile paper");
+        let spec = spec.expect("good options");
+        assert_eq!(spec.taper[1], Taper::new(1, 4).expect("a quarter"));
+        assert_eq!(spec.taper[2], Taper::FULL);
+        assert_eq!(spec.settings.clock, Clock::Paced { dilation: 9 });
+        assert_eq!(spec.settings.profile, Profile::Paper);
+    }
+
+    #[test]
+    fn bad_options_are_refused() {
+        for bad in [
+            "--rank 4",
+            "--slices 5",
+            "--taper 2",
+            "--rate 6",
+            "--paced 0",
+        ] {
+            assert!(spec(&format!("--processors 8 {bad}")).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_description_with_mistakes_is_reported_with_its_place() {
+        let file = tempfile::NamedTempFile::new().expect("a scratch file");
+        std::fs::write(file.path(), "nmae = \"x\"\n").expect("it can be written");
+        let report = open(file.path()).expect_err("a mistake");
+        assert!(
+            format!("{report:?}").contains("did you mean `name`?"),
+            "{report:?}"
+        );
+        let status = check_file(file.path(), true).expect("it can be read");
+        assert_eq!(status, ExitCode::FAILURE);
+    }
+}

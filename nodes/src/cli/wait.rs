@@ -1,0 +1,112 @@
+//! `phitwire wait`: until all links of a lab are up.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use miette::{IntoDiagnostic, WrapErr, miette};
+use phitwire::topology;
+
+use crate::control::{Client, LinkReport, Request};
+use crate::run_dir::LabDir;
+
+/// Between two looks at the lab.
+const INTERVAL: Duration = Duration::from_millis(50);
+
+#[derive(Debug, Args)]
+pub struct WaitArgs {
+    /// The lab
+    #[arg(long)]
+    lab: String,
+    /// Give up after this many seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 30.0)]
+    timeout: f64,
+    /// Also wait for nodes of this topology that have no control socket yet
+    #[arg(long, value_name = "FILE")]
+    topology: Option<PathBuf>,
+}
+
+pub fn run(args: WaitArgs) -> miette::Result<ExitCode> {
+    let dir = LabDir::new(&args.lab).map_err(|error| miette!("{error}"))?;
+    let expected = expected_nodes(&args)?;
+    let timeout = Duration::try_from_secs_f64(args.timeout)
+        .map_err(|_| miette!("--timeout {} is no time span", args.timeout))?;
+    let give_up = Instant::now() + timeout;
+    let mut settled = BTreeSet::new();
+    loop {
+        let mut nodes: BTreeSet<String> = dir
+            .nodes()
+            .map_err(|error| miette!("{error}"))?
+            .into_iter()
+            .collect();
+        nodes.extend(expected.iter().cloned());
+        let mut missing = Vec::new();
+        let asked_all = settled.is_empty();
+        for node in nodes.difference(&settled.clone()) {
+            match not_up(&args.lab, node) {
+                Ok(links) if links.is_empty() => {
+                    settled.insert(node.clone());
+                }
+                Ok(links) => missing.extend(links),
+                Err(error) => missing.push(format!("{node}: {error}")),
+            }
+        }
+        if missing.is_empty() && !nodes.is_empty() {
+            if asked_all {
+                return Ok(ExitCode::SUCCESS);
+            }
+            // All were up once; are they at the same time?
+            settled.clear();
+            continue;
+        }
+        if Instant::now() >= give_up {
+            if nodes.is_empty() {
+                missing.push(format!("no node of lab `{}` runs", args.lab));
+            }
+            eprintln!("not up after {} s:", args.timeout);
+            missing.iter().for_each(|line| eprintln!("  {line}"));
+            return Ok(ExitCode::FAILURE);
+        }
+        sleep(INTERVAL);
+    }
+}
+
+fn expected_nodes(args: &WaitArgs) -> miette::Result<BTreeSet<String>> {
+    let Some(path) = &args.topology else {
+        return Ok(BTreeSet::new());
+    };
+    let file = path.display().to_string();
+    let text = fs::read_to_string(path)
+        .into_diagnostic()
+        .wrap_err_with(|| format!("reading the topology {file}"))?;
+    let topology = topology::read(&file, &text)?.topology;
+    let chips = topology.chips.iter().map(|chip| chip.name.clone());
+    Ok(chips
+        .chain(topology.processors.iter().map(|p| p.name.clone()))
+        .collect())
+}
+
+/// A line for each link of `node` that is not up.
+fn not_up(lab: &str, node: &str) -> Result<Vec<String>, String> {
+    let mut client = Client::connect(lab, node).map_err(|error| error.to_string())?;
+    let links = client
+        .ask(&Request::Links)
+        .map_err(|error| error.to_string())?;
+    let links: Vec<LinkReport> =
+        serde_json::from_value(links).map_err(|error| error.to_string())?;
+    Ok(links
+        .into_iter()
+        .filter(|link| !link.up)
+        .map(|link| {
+            let why = link.why.unwrap_or_default();
+            format!(
+                "{node} port {} to {}: {}: {why}",
+                link.port, link.peer, link.state
+            )
+        })
+        .collect())
+}

@@ -1,0 +1,117 @@
+//! The other end of a control socket.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::protocol::{MAX_LINE_BYTES, Reply, Request};
+use crate::run_dir::{LabDir, RunDirError};
+
+/// How long a process may take to answer: it does so between two turns of its event loop.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Why a request was not answered.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// The lab or node cannot be named so.
+    #[error(transparent)]
+    Name(#[from] RunDirError),
+    /// Nobody listens.
+    #[error("node `{node}` of lab `{lab}` does not answer: {source}{hint}")]
+    Unreachable {
+        /// The lab.
+        lab: String,
+        /// The node.
+        node: String,
+        /// What the kernel said.
+        source: io::Error,
+        /// Which nodes there are.
+        hint: String,
+    },
+    /// The connection broke, or the process took too long.
+    #[error("the control connection failed: {0}")]
+    Io(#[from] io::Error),
+    /// The reply is not one.
+    #[error("the reply is malformed: {0}")]
+    Malformed(#[from] serde_json::Error),
+    /// The process refused.
+    #[error("{0}")]
+    Refused(String),
+}
+
+/// A connection to the control socket of one process.
+#[derive(Debug)]
+pub struct Client {
+    stream: BufReader<UnixStream>,
+}
+
+impl Client {
+    /// Connects to `node` of `lab`.
+    ///
+    /// # Errors
+    /// When there is no such process.
+    pub fn connect(lab: &str, node: &str) -> Result<Self, ClientError> {
+        let dir = LabDir::new(lab)?;
+        let path = dir.socket(node)?;
+        Self::connect_to(&path).map_err(|source| {
+            let hint = match dir.nodes().unwrap_or_default() {
+                nodes if nodes.is_empty() => "; the lab is not running".to_owned(),
+                nodes => format!("; nodes of this lab: {}", nodes.join(", ")),
+            };
+            ClientError::Unreachable {
+                lab: lab.into(),
+                node: node.into(),
+                source,
+                hint,
+            }
+        })
+    }
+
+    /// Connects to the control socket at `path`.
+    ///
+    /// # Errors
+    /// When nobody listens there.
+    pub fn connect_to(path: &Path) -> io::Result<Self> {
+        let stream = UnixStream::connect(path)?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
+        stream.set_write_timeout(Some(TIMEOUT))?;
+        Ok(Self {
+            stream: BufReader::new(stream),
+        })
+    }
+
+    /// Sends a request, as JSON, and waits for the answer's data.
+    ///
+    /// # Errors
+    /// When the connection fails or the process refuses.
+    pub fn request(&mut self, request: Value) -> Result<Value, ClientError> {
+        let mut line = serde_json::to_vec(&request)?;
+        line.push(b'\n');
+        self.stream.get_mut().write_all(&line)?;
+        let mut reply = Vec::new();
+        (&mut self.stream)
+            .take(MAX_LINE_BYTES as u64 + 1)
+            .read_until(b'\n', &mut reply)?;
+        if reply.last() != Some(&b'\n') {
+            return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+        }
+        let reply: Reply = serde_json::from_slice(&reply)?;
+        if reply.ok {
+            return Ok(reply.data.unwrap_or(Value::Null));
+        }
+        Err(ClientError::Refused(
+            reply.error.unwrap_or_else(|| "refused".to_owned()),
+        ))
+    }
+
+    /// As [`request`](Self::request), for a request of our own making.
+    ///
+    /// # Errors
+    /// When the connection fails or the process refuses.
+    pub fn ask(&mut self, request: &Request) -> Result<Value, ClientError> {
+        self.request(serde_json::to_value(request)?)
+    }
+}

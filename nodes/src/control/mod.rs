@@ -1,0 +1,12 @@
+//! The control socket of a process: one JSON object per line, both ways, over a Unix socket.
+//!
+//! A request is `{"cmd": ...}` with the fields of that command ([`Request`]); the reply is
+//! `{"ok": true, "data": ...}` or `{"ok": false, "error": "..."}`. Replies come in the order of
+//! the requests. The socket is served by the process's event loop between two turns.
+
+pub mod client;
+mod protocol;
+pub mod server;
+
+pub use client::{Client, ClientError};
+pub use protocol::{Fault, LinkReport, MAX_LINE_BYTES, Register, Reply, Request};

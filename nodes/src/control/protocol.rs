@@ -1,0 +1,258 @@
+//! Requests and replies.
+
+use std::fmt;
+use std::str::FromStr;
+
+use phitwire::node::PortId;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The longest line, request or reply, in bytes.
+pub const MAX_LINE_BYTES: usize = 1 << 20;
+
+/// What can be asked of a process.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "cmd", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Request {
+    /// Every counter by name.
+    Stats,
+    /// A [`LinkReport`] per port.
+    Links,
+    /// What runs here: name, kind, process id, engine, ports.
+    Info,
+    /// The value of a register.
+    Get {
+        /// Which.
+        register: Register,
+    },
+    /// Writes a register.
+    Set {
+        /// Which.
+        register: Register,
+        /// The new value.
+        value: u64,
+    },
+    /// Breaks something on purpose.
+    Fault(Fault),
+    /// Starts a traffic run at a network interface.
+    TrafficStart {
+        /// The run, as `phitwire::nic::TrafficSpec` reads it.
+        spec: Value,
+    },
+    /// What is known here of a traffic run, as `phitwire::nic::TrafficReport` writes it.
+    TrafficStatus {
+        /// Which run; the latest if not given.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        run: Option<u32>,
+    },
+    /// Ends the issuing of messages; outstanding ones are waited for.
+    TrafficStop,
+    /// Allows or forbids several frames in one segmentation-offload send, on all ports. Has to be
+    /// forbidden where a queueing discipline or filter is to lose single frames.
+    Offload {
+        /// Whether they are allowed.
+        enabled: bool,
+    },
+    /// Ends the process as SIGTERM does.
+    Shutdown,
+}
+
+/// A register, by address or by name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Register {
+    /// By its address in the chip.
+    Address(u16),
+    /// By its name.
+    Name(String),
+}
+
+impl FromStr for Register {
+    type Err = std::convert::Infallible;
+
+    /// A decimal or `0x` number is an address, anything else a name.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let number = match text.strip_prefix("0x") {
+            Some(digits) => u16::from_str_radix(digits, 16).ok(),
+            None => text.parse().ok(),
+        };
+        Ok(number.map_or_else(|| Self::Name(text.to_owned()), Self::Address))
+    }
+}
+
+impl fmt::Display for Register {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address(address) => write!(f, "0x{address:04x}"),
+            Self::Name(name) => f.write_str(name),
+        }
+    }
+}
+
+/// Something to break.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Fault {
+    /// Flips bits of what one lane of a port receives.
+    LaneNoise {
+        /// The port.
+        port: PortId,
+        /// The lane, 0 to 2.
+        lane: u8,
+        /// Share of the lane's phits that get a flipped bit, such as `1/1000`; `0` ends it.
+        rate: String,
+    },
+    /// Flips a bit of the next packet in the send buffer of a port, before its check.
+    SoftError {
+        /// The port.
+        port: PortId,
+    },
+    /// Takes a link down until told otherwise.
+    LinkDown {
+        /// The port.
+        port: PortId,
+    },
+    /// Brings a link that was taken down back.
+    LinkUp {
+        /// The port.
+        port: PortId,
+    },
+    /// Makes a port send everything unacknowledged again.
+    ForceRetry {
+        /// The port.
+        port: PortId,
+    },
+}
+
+/// How one link of a node stands.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LinkReport {
+    /// The port it is on.
+    pub port: PortId,
+    /// Its number in the topology.
+    pub link: u16,
+    /// Who is to be at the other end: `NODE:PORT`.
+    pub peer: String,
+    /// `active`, `training`, `refused`, `disabled`, `dead`.
+    pub state: String,
+    /// Whether packets flow.
+    pub up: bool,
+    /// Why not, if not.
+    pub why: Option<String>,
+    /// Lanes received on.
+    pub rx_lanes: u32,
+    /// Lanes sent on.
+    pub tx_lanes: u32,
+    /// Retries charged to each lane received on.
+    pub lane_retries: [u64; 3],
+    /// Smoothed round-trip time, in nanoseconds, once measured.
+    pub rtt_ns: Option<u64>,
+    /// Credits left towards the peer on each virtual channel, in phits.
+    pub credits: [u32; 2],
+    /// Packets sent or waiting that the peer has not acknowledged.
+    pub unacknowledged_packets: u64,
+}
+
+/// The answer to a request.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Reply {
+    /// Whether it was done.
+    pub ok: bool,
+    /// What was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<Value>,
+    /// Why it was not done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+impl From<Result<Value, String>> for Reply {
+    fn from(result: Result<Value, String>) -> Self {
+        match result {
+            Ok(data) => Self {
+                ok: true,
+                data: Some(data),
+                error: None,
+            },
+            Err(error) => Self {
+                ok: false,
+                data: None,
+                error: Some(error),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_read_as_the_contract_writes_them() {
+        let read = |text: &str| serde_json::from_str::<Request>(text).unwrap();
+        assert_eq!(read(r#"{"cmd":"stats"}"#), Request::Stats);
+        assert_eq!(
+            read(r#"{"cmd":"get","register":16}"#),
+            Request::Get {
+                register: Register::Address(16)
+            }
+        );
+        assert_eq!(
+            read(r#"{"cmd":"set","register":"hash_modulo","value":7}"#),
+            Request::Set {
+                register: Register::Name("hash_modulo".into()),
+                value: 7
+            }
+        );
+        assert_eq!(
+            read(r#"{"cmd":"fault","kind":"lane-noise","port":3,"lane":1,"rate":"1/1000"}"#),
+            Request::Fault(Fault::LaneNoise {
+                port: 3,
+                lane: 1,
+                rate: "1/1000".into()
+            })
+        );
+        assert_eq!(read(r#"{"cmd":"traffic-stop"}"#), Request::TrafficStop);
+        assert_eq!(
+            read(r#"{"cmd":"traffic-status"}"#),
+            Request::TrafficStatus { run: None }
+        );
+        assert_eq!(
+            read(r#"{"cmd":"traffic-status","run":3}"#),
+            Request::TrafficStatus { run: Some(3) }
+        );
+        assert_eq!(
+            read(r#"{"cmd":"offload","enabled":false}"#),
+            Request::Offload { enabled: false }
+        );
+    }
+
+    #[test]
+    fn what_is_not_understood_is_refused_by_name() {
+        for (text, word) in [
+            (r#"{"cmd":"boil"}"#, "boil"),
+            (
+                r#"{"cmd":"fault","kind":"earthquake","port":1}"#,
+                "earthquake",
+            ),
+            (r#"{"cmd":"fault","kind":"soft-error","port":1,"x":2}"#, "x"),
+            (r#"{"cmd":"get"}"#, "register"),
+            (r#"{"cmd":"get","register":1,"extra":2}"#, "extra"),
+            (r#"{}"#, "cmd"),
+        ] {
+            let error = serde_json::from_str::<Request>(text)
+                .unwrap_err()
+                .to_string();
+            assert!(error.contains(word), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn registers_are_addresses_or_names() {
+        let read = |text: &str| text.parse::<Register>().unwrap();
+        assert_eq!(read("0x10"), Register::Address(16));
+        assert_eq!(read("16"), Register::Address(16));
+        assert_eq!(read("0x12345"), Register::Name("0x12345".into()));
+        assert_eq!(read("hash"), Register::Name("hash".into()));
+    }
+}

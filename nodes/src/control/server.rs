@@ -1,0 +1,280 @@
+//! Serves the control socket without ever waiting.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+
+use bytes::{Buf, BytesMut};
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+
+use super::protocol::{MAX_LINE_BYTES, Reply, Request};
+
+/// Clients served at once; further ones wait to be accepted.
+const MAX_CLIENTS: usize = 32;
+/// Requests are shorter than replies: a traffic run with a few thousand participants.
+const MAX_REQUEST_BYTES: usize = 256 << 10;
+/// Bytes read from a client at once.
+const READ_BYTES: usize = 16 << 10;
+/// Clients served in one turn.
+const EVENTS: usize = 16;
+/// Requests of one client answered in one turn.
+const REQUESTS: usize = 16;
+/// `epoll` data of the listening socket; clients are their slots.
+const LISTENER: u64 = u64::MAX;
+/// `epoll` data of the first other descriptor; the others follow.
+const WATCHED: u64 = 1 << 32;
+
+/// The listening socket, its clients, and a descriptor that becomes readable when one of them, or
+/// another descriptor that the process watches, has something.
+#[derive(Debug)]
+pub struct Server {
+    epoll: Epoll,
+    listener: UnixListener,
+    listening: bool,
+    clients: [Option<Client>; MAX_CLIENTS],
+}
+
+#[derive(Debug)]
+struct Client {
+    stream: UnixStream,
+    input: BytesMut,
+    output: BytesMut,
+    /// No more requests are read: the client is to be told something, and left.
+    closing: bool,
+    /// A reply is not written yet, or requests are read but not answered: wake up when the client
+    /// can be written to. While that lasts no further request is read, so that the client's own
+    /// socket buffer bounds what it can have waiting.
+    unfinished: bool,
+    /// What `epoll` is told of that.
+    waits_to_write: bool,
+}
+
+/// What [`Server::serve`] found besides requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Served {
+    /// Requests answered.
+    pub requests: usize,
+    /// Which of the watched descriptors are readable, as a bit mask in their order.
+    pub readable: u32,
+}
+
+impl Server {
+    /// Listens at `path`, where nothing may be; `watched` descriptors (at most 32, open as long as
+    /// the server) are watched as well.
+    ///
+    /// # Errors
+    /// When the socket cannot be made.
+    pub fn bind(path: &Path, watched: &[BorrowedFd<'_>]) -> io::Result<Self> {
+        let listener = UnixListener::bind(path)?;
+        listener.set_nonblocking(true)?;
+        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
+        epoll.add(&listener, EpollEvent::new(EpollFlags::EPOLLIN, LISTENER))?;
+        for (fd, data) in watched.iter().zip(WATCHED..) {
+            epoll.add(fd, EpollEvent::new(EpollFlags::EPOLLIN, data))?;
+        }
+        Ok(Self {
+            epoll,
+            listener,
+            listening: true,
+            clients: Default::default(),
+        })
+    }
+
+    /// Readable when [`serve`](Self::serve) has something to do.
+    pub fn raw_fd(&self) -> RawFd {
+        self.epoll.0.as_raw_fd()
+    }
+
+    /// Takes in new clients, reads requests, has them answered, and writes replies, as far as that
+    /// goes without waiting.
+    ///
+    /// # Errors
+    /// Only what is wrong with the server itself; a client's trouble ends that client.
+    pub fn serve(
+        &mut self,
+        mut answer: impl FnMut(Request) -> Result<serde_json::Value, String>,
+    ) -> io::Result<Served> {
+        let mut events = [EpollEvent::empty(); EVENTS];
+        let count = match self.epoll.wait(&mut events, EpollTimeout::ZERO) {
+            Err(nix::errno::Errno::EINTR) => 0,
+            result => result?,
+        };
+        let mut served = Served::default();
+        for event in &events[..count] {
+            match event.data() {
+                LISTENER => self.accept()?,
+                data @ WATCHED.. => served.readable |= 1 << (data - WATCHED),
+                slot => served.requests += self.serve_client(slot as usize, &mut answer)?,
+            }
+        }
+        Ok(served)
+    }
+
+    fn accept(&mut self) -> io::Result<()> {
+        while let Some(slot) = self.clients.iter().position(Option::is_none) {
+            match self.listener.accept() {
+                Ok((stream, _)) => {
+                    stream.set_nonblocking(true)?;
+                    let event = EpollEvent::new(EpollFlags::EPOLLIN, slot as u64);
+                    self.epoll.add(&stream, event)?;
+                    self.clients[slot] = Some(Client::new(stream));
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+                // The client is gone already, or descriptors are short: it may come again.
+                Err(error) => {
+                    tracing::debug!(%error, "accepting a control client");
+                    return Ok(());
+                }
+            }
+        }
+        self.listening = false;
+        self.listen(false)
+    }
+
+    fn listen(&self, on: bool) -> io::Result<()> {
+        let flags = if on {
+            EpollFlags::EPOLLIN
+        } else {
+            EpollFlags::empty()
+        };
+        Ok(self
+            .epoll
+            .modify(self.listener.as_fd(), &mut EpollEvent::new(flags, LISTENER))?)
+    }
+
+    fn serve_client(
+        &mut self,
+        slot: usize,
+        answer: &mut impl FnMut(Request) -> Result<serde_json::Value, String>,
+    ) -> io::Result<usize> {
+        let Some(client) = self.clients.get_mut(slot).and_then(Option::as_mut) else {
+            return Ok(0);
+        };
+        let (requests, alive) = client.serve(answer);
+        if !alive {
+            self.clients[slot] = None;
+            if !self.listening {
+                self.listening = true;
+                self.listen(true)?;
+            }
+        } else if client.waits_to_write != client.unfinished {
+            client.waits_to_write = client.unfinished;
+            let flags = if client.unfinished {
+                EpollFlags::EPOLLOUT
+            } else {
+                EpollFlags::EPOLLIN
+            };
+            self.epoll
+                .modify(&client.stream, &mut EpollEvent::new(flags, slot as u64))?;
+        }
+        Ok(requests)
+    }
+}
+
+impl Client {
+    fn new(stream: UnixStream) -> Self {
+        let (input, output) = (BytesMut::new(), BytesMut::new());
+        Self {
+            stream,
+            input,
+            output,
+            closing: false,
+            unfinished: false,
+            waits_to_write: false,
+        }
+    }
+
+    /// Reads, answers and writes; how many requests were answered, and whether the client stays.
+    fn serve(
+        &mut self,
+        answer: &mut impl FnMut(Request) -> Result<serde_json::Value, String>,
+    ) -> (usize, bool) {
+        if !self.unfinished && !self.read() {
+            return (0, false);
+        }
+        let mut requests = 0;
+        loop {
+            if !self.write() {
+                return (requests, false);
+            }
+            self.unfinished = !self.output.is_empty() || requests == REQUESTS;
+            if self.unfinished {
+                return (requests, true);
+            }
+            if self.closing {
+                return (requests, false);
+            }
+            let Some(line) = self.next_line() else {
+                return (requests, true);
+            };
+            requests += 1;
+            let result = match line {
+                Ok(line) => serde_json::from_slice::<Request>(&line)
+                    .map_err(|error| format!("not understood: {error}"))
+                    .and_then(&mut *answer),
+                Err(error) => {
+                    self.closing = true;
+                    Err(error)
+                }
+            };
+            self.reply(result);
+        }
+    }
+
+    /// Reads once; whether the client is still there.
+    fn read(&mut self) -> bool {
+        let old = self.input.len();
+        self.input.resize(old + READ_BYTES, 0);
+        let result = self.stream.read(&mut self.input[old..]);
+        self.input.truncate(old + result.as_ref().map_or(0, |&n| n));
+        match result {
+            Ok(bytes) => bytes > 0,
+            Err(error) => matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted),
+        }
+    }
+
+    /// The next whole line, without its end. Empty lines are skipped.
+    fn next_line(&mut self) -> Option<Result<BytesMut, String>> {
+        loop {
+            let Some(end) = self.input.iter().position(|&byte| byte == b'\n') else {
+                if self.input.len() > MAX_REQUEST_BYTES {
+                    self.input.clear();
+                    return Some(Err(format!("a line longer than {MAX_REQUEST_BYTES} bytes")));
+                }
+                return None;
+            };
+            let line = self.input.split_to(end);
+            self.input.advance(1);
+            if !line.iter().all(u8::is_ascii_whitespace) {
+                return Some(Ok(line));
+            }
+        }
+    }
+
+    fn reply(&mut self, result: Result<serde_json::Value, String>) {
+        let text = |reply: &Reply| {
+            serde_json::to_vec(reply).unwrap_or_else(|_| br#"{"ok":false}"#.to_vec())
+        };
+        let mut line = text(&Reply::from(result));
+        if line.len() >= MAX_LINE_BYTES {
+            line = text(&Reply::from(Err("the answer is too long".to_owned())));
+        }
+        self.output.extend_from_slice(&line);
+        self.output.extend_from_slice(b"\n");
+    }
+
+    /// Writes what it can; whether the client is still there.
+    fn write(&mut self) -> bool {
+        while !self.output.is_empty() {
+            match self.stream.write(&self.output) {
+                Ok(0) => return false,
+                Ok(bytes) => self.output.advance(bytes),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return true,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(_) => return false,
+            }
+        }
+        true
+    }
+}

@@ -1,0 +1,243 @@
+//! The event loop: drives a [`Node`] from a [`Backend`] and a clock.
+
+use std::io;
+use std::time::Duration;
+
+use phitwire::node::{Node, PortId};
+use phitwire::time::Time;
+
+use crate::clock::{self, Clock};
+use crate::io::Backend;
+
+/// Frames sent on one port in one turn, so that a flooded port cannot keep the others waiting.
+const FRAMES_PER_PORT: usize = 32;
+
+/// Turns, sleeps and spins since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LoopCounters {
+    /// Times through the loop.
+    pub turns: u64,
+    /// Times the process went to sleep until a frame or a deadline came.
+    pub sleeps: u64,
+    /// Times it looked again instead of going to sleep.
+    pub spins: u64,
+}
+
+/// What the last turn left to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    /// More to do at once.
+    Busy,
+    /// Nothing, before this time.
+    IdleUntil(Option<Time>),
+}
+
+/// A node, its ports and its clock.
+///
+/// Call [`turn`](Self::turn) for ever. Each turn sleeps if the one before left nothing to do, takes
+/// in a batch of frames, lets the node work, and sends what it has to send.
+pub struct Driver<N: Node> {
+    /// The node. Commands may be given to it between turns.
+    pub node: N,
+    /// Its ports.
+    pub backend: Box<dyn Backend>,
+    clock: Clock,
+    next: Next,
+    spin: Spin,
+    counters: LoopCounters,
+}
+
+impl<N: Node> Driver<N> {
+    /// Drives `node` over `backend` by `clock`. Before sleeping, the driver may look for frames
+    /// for up to `spin_limit` (zero: never).
+    pub fn new(node: N, backend: Box<dyn Backend>, clock: Clock, spin_limit: Duration) -> Self {
+        let spin = Spin::new(spin_limit);
+        let counters = LoopCounters::default();
+        Self {
+            node,
+            backend,
+            clock,
+            next: Next::Busy,
+            spin,
+            counters,
+        }
+    }
+
+    /// The time now.
+    pub fn now(&self) -> Time {
+        self.clock.now()
+    }
+
+    /// Turns, sleeps and spins.
+    pub fn counters(&self) -> LoopCounters {
+        self.counters
+    }
+
+    /// The node was given something to do from outside: do not sleep over it.
+    pub fn wake(&mut self) {
+        self.next = Next::Busy;
+    }
+
+    /// Sleeps if there is nothing to do, at most `longest`; then one round of receiving, working
+    /// and sending. Whether the backend's side descriptor is readable.
+    ///
+    /// # Errors
+    /// When the backend cannot wait any more.
+    pub fn turn(
+        &mut self,
+        longest: Option<Duration>,
+        mut event: impl FnMut(Time, N::Event),
+    ) -> io::Result<bool> {
+        let side = self.rest(longest)?;
+        self.counters.turns += 1;
+        let now = self.clock.now();
+        let Self { node, backend, .. } = self;
+        let received = backend.receive(&mut |port, bytes| node.handle_frame(now, port, bytes));
+        node.advance(now);
+        let more_to_send = self.send(now);
+        while let Some(what) = self.node.poll_event() {
+            event(now, what);
+        }
+        self.next = if received > 0 || more_to_send {
+            self.spin.found_work();
+            Next::Busy
+        } else {
+            Next::IdleUntil(self.node.next_wakeup().map(|wakeup| wakeup.at))
+        };
+        Ok(side)
+    }
+
+    /// Whether the last turn found nothing to do.
+    pub fn is_idle(&self) -> bool {
+        self.next != Next::Busy
+    }
+
+    fn rest(&mut self, longest: Option<Duration>) -> io::Result<bool> {
+        let Next::IdleUntil(deadline) = self.next else {
+            return self.backend.wait(Some(Duration::ZERO));
+        };
+        let now = self.clock.now();
+        let sleep = deadline.map(|at| clock::until(now, at));
+        let sleep = match (sleep, longest) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+        if sleep == Some(Duration::ZERO) || self.spin.keeps_on(now) {
+            self.counters.spins += 1;
+            return self.backend.wait(Some(Duration::ZERO));
+        }
+        self.counters.sleeps += 1;
+        let side = self.backend.wait(sleep)?;
+        self.spin.slept(now, self.clock.now());
+        Ok(side)
+    }
+
+    /// Moves the frames that the node has into the backend and sends them; whether there may be
+    /// more.
+    fn send(&mut self, now: Time) -> bool {
+        let Self { node, backend, .. } = self;
+        let mut ready = node.ready_ports();
+        let mut more = false;
+        while ready != 0 {
+            let port = ready.trailing_zeros() as PortId;
+            ready &= ready - 1;
+            let mut frames = 0;
+            while frames < FRAMES_PER_PORT {
+                let Some(bytes) = node.poll_frame(now, port, backend.frame_buffer(port)) else {
+                    break;
+                };
+                backend.queue(port, bytes);
+                frames += 1;
+            }
+            more |= frames == FRAMES_PER_PORT;
+        }
+        backend.flush();
+        more
+    }
+}
+
+/// Looking again instead of sleeping, as long as that has been paying.
+///
+/// A sleep and the wake-up from it cost some microseconds of latency; looking costs a core. So the
+/// time spent looking is bounded, halves each time that it was in vain, and comes back when a
+/// sleep turns out to have been shorter than it.
+#[derive(Clone, Copy, Debug)]
+struct Spin {
+    limit: Duration,
+    current: Duration,
+    since: Option<Time>,
+}
+
+impl Spin {
+    fn new(limit: Duration) -> Self {
+        Self {
+            limit,
+            current: limit,
+            since: None,
+        }
+    }
+
+    /// Whether to look once more.
+    fn keeps_on(&mut self, now: Time) -> bool {
+        if self.current.is_zero() {
+            return false;
+        }
+        let since = *self.since.get_or_insert(now);
+        if clock::until(since, now) < self.current {
+            return true;
+        }
+        self.current /= 2;
+        if self.current < Duration::from_micros(1) {
+            self.current = Duration::ZERO;
+        }
+        false
+    }
+
+    fn found_work(&mut self) {
+        self.since = None;
+    }
+
+    fn slept(&mut self, from: Time, to: Time) {
+        self.since = None;
+        if clock::until(from, to) < self.limit {
+            self.current = self.limit;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spinning_in_vain_fades_and_a_short_sleep_brings_it_back() {
+        let us = |n: u64| Time::from_ns(n * 1000);
+        let mut spin = Spin::new(Duration::from_micros(8));
+        assert!(spin.keeps_on(us(0)) && spin.keeps_on(us(7)));
+        assert!(!spin.keeps_on(us(8)), "the limit is over");
+        spin.slept(us(8), us(100));
+        assert!(
+            spin.keeps_on(us(100)) && !spin.keeps_on(us(104)),
+            "half of it"
+        );
+        for start in [200, 300, 400, 500] {
+            spin.slept(us(start - 50), us(start));
+            spin.keeps_on(us(start));
+            spin.keeps_on(us(start + 50));
+        }
+        spin.slept(us(550), us(600));
+        assert!(!spin.keeps_on(us(600)), "given up");
+        spin.slept(us(600), us(603));
+        assert!(
+            spin.keeps_on(us(603)),
+            "a short sleep would have been worth spinning"
+        );
+    }
+
+    #[test]
+    fn a_limit_of_zero_never_spins() {
+        let mut spin = Spin::new(Duration::ZERO);
+        spin.slept(Time::ZERO, Time::from_ns(1));
+        assert!(!spin.keeps_on(Time::from_ns(2)));
+    }
+}

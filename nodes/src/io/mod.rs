@@ -1,0 +1,141 @@
+//! I/O backends: batches of link frames over many ports.
+//!
+//! Two engines move frames over the same two kinds of socket. [`plain`] uses `recvmmsg`,
+//! `sendmmsg` and `epoll`; [`uring`] uses one io_uring for all ports. The sockets are UDP (with
+//! segmentation offload in both directions) or raw Ethernet (`AF_PACKET`, EtherType
+//! [`ETHERTYPE`]). The event loop sees none of that: it sees [`Backend`].
+//!
+//! A frame that cannot be sent is *dropped and counted*, never an error: links lose frames, and
+//! the link protocol recovers. So an interface may go down and come up under a running process.
+
+mod counters;
+mod interface;
+mod mmsg;
+
+pub mod plain;
+mod ports;
+mod qdisc_watch;
+mod send_batch;
+mod socket;
+pub mod uring;
+
+use std::io;
+use std::os::fd::RawFd;
+use std::time::Duration;
+
+use clap::ValueEnum;
+use phitwire::node::PortId;
+use serde::{Deserialize, Serialize};
+
+pub use counters::IoCounters;
+pub use interface::{Interface, find_interface};
+pub use qdisc_watch::QdiscWatch;
+pub use socket::{Attachment, OpenError, PortConfig, PortSocket, open_port};
+
+/// EtherType of link frames on raw Ethernet: IEEE 802 local experimental 1.
+pub const ETHERTYPE: u16 = 0x88b5;
+
+/// Length of the Ethernet header in front of a link frame, in bytes.
+pub const ETHERNET_HEADER_BYTES: usize = 14;
+
+/// Length of the IPv4 and UDP headers in front of a link frame, in bytes.
+pub const UDP_HEADERS_BYTES: usize = 28;
+
+/// The most payload that one IPv4 UDP datagram holds, in bytes.
+pub const UDP_MAX_PAYLOAD_BYTES: usize = 65_535 - UDP_HEADERS_BYTES;
+
+/// The smallest frame limit a port may have, in bytes: room for a training frame and for a data
+/// frame of 48 phits, below which no whole control word would fit.
+pub const MIN_FRAME_LIMIT_BYTES: usize = 256;
+
+/// What a link's frames travel in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LinkKind {
+    /// UDP datagrams: portable, multi-machine; the kernel's checksum turns corruption into loss.
+    #[default]
+    Udp,
+    /// Raw Ethernet frames: corrupt bits arrive at the link control block.
+    Ethernet,
+}
+
+/// Which engine moves the frames.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum IoEngine {
+    /// io_uring where the kernel offers it, else plain system calls.
+    #[default]
+    Auto,
+    /// io_uring; falls back to plain system calls, with a warning, where it is missing.
+    Uring,
+    /// `recvmmsg`, `sendmmsg` and `epoll`.
+    Plain,
+}
+
+/// Moves batches of frames between ports and the kernel.
+///
+/// Call order in each turn: [`wait`](Self::wait), [`receive`](Self::receive), any number of
+/// [`frame_buffer`](Self::frame_buffer) / [`queue`](Self::queue) pairs, [`flush`](Self::flush).
+pub trait Backend {
+    /// Name of the engine: `plain` or `uring`.
+    fn engine(&self) -> &'static str;
+
+    /// The most bytes one link frame on `port` may have; zero for a port that is not attached.
+    fn frame_limit(&self, port: PortId) -> usize;
+
+    /// Waits until a frame can be received, the side descriptor is readable or `timeout` is over
+    /// (`None`: without end; zero: only looks). Whether the side descriptor is readable.
+    ///
+    /// # Errors
+    /// Only what makes further waiting senseless; an interrupting signal is not an error.
+    fn wait(&mut self, timeout: Option<Duration>) -> io::Result<bool>;
+
+    /// Hands up to one bounded batch of received frames to `sink`; their number.
+    fn receive(&mut self, sink: &mut dyn FnMut(PortId, &[u8])) -> usize;
+
+    /// Room for the next frame to send on `port`, exactly [`frame_limit`](Self::frame_limit)
+    /// bytes; sends what is queued when there is no room left.
+    fn frame_buffer(&mut self, port: PortId) -> &mut [u8];
+
+    /// The first `bytes` bytes of the room that [`frame_buffer`](Self::frame_buffer) gave for
+    /// `port` are a frame: send it with the batch.
+    fn queue(&mut self, port: PortId, bytes: usize);
+
+    /// Sends the batch. Frames that the kernel does not take are counted as dropped.
+    fn flush(&mut self);
+
+    /// Allows several frames in one segmentation-offload send on these ports, a bit mask, and
+    /// forbids it on all others. Forbid it where a queueing discipline must lose single frames.
+    fn set_segmentation(&mut self, ports: u64);
+
+    /// What was moved and what was dropped.
+    fn counters(&self) -> &IoCounters;
+}
+
+/// Opens all `ports` and puts the chosen engine over them. `side` is a descriptor that
+/// [`Backend::wait`] watches as well (the control socket's epoll).
+///
+/// # Errors
+/// When a port cannot be opened; the message names the remedy.
+pub fn open(
+    engine: IoEngine,
+    ports: &[PortConfig],
+    side: Option<RawFd>,
+) -> Result<Box<dyn Backend>, OpenError> {
+    let sockets = ports.iter().map(open_port).collect::<Result<Vec<_>, _>>()?;
+    if engine == IoEngine::Plain {
+        return Ok(Box::new(plain::PlainBackend::new(sockets, side)?));
+    }
+    match uring::UringBackend::new(sockets, side) {
+        Ok(backend) => Ok(Box::new(backend)),
+        Err(uring::Unavailable { reason, sockets }) => {
+            let text = "io_uring is not usable, plain system calls carry the frames";
+            if engine == IoEngine::Uring {
+                tracing::warn!(%reason, "{text}");
+            } else {
+                tracing::info!(%reason, "{text}");
+            }
+            Ok(Box::new(plain::PlainBackend::new(sockets, side)?))
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! The engine of plain system calls: `recvmmsg`, `sendmmsg`, `epoll`.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
+use phitwire::node::PortId;
+
+use super::Backend;
+use super::counters::IoCounters;
+use super::mmsg::{self, BATCH, ReceiveBatch};
+use super::ports::{Ports, deliver};
+use super::socket::PortSocket;
+
+/// Nodes of up to so many ports are asked port by port while they are busy: one `recvmmsg` then
+/// costs no more than the `epoll_wait` that would say whether to make it.
+const ASK_DIRECTLY: usize = 2;
+
+/// Receive rounds over all ready ports in one turn, so that a flood on one port cannot keep the
+/// node from sending.
+const ROUNDS: usize = 4;
+
+/// `epoll` data of the side descriptor.
+const SIDE: u64 = u64::MAX;
+
+/// See the module's text.
+pub struct PlainBackend {
+    ports: Ports,
+    epoll: Epoll,
+    receive: ReceiveBatch,
+    /// Sockets (by index) that are known to have, or may have, something to receive.
+    ready: u64,
+    precise_wait: bool,
+}
+
+impl PlainBackend {
+    /// Puts the engine over open sockets; `side` is watched by [`Backend::wait`] as well.
+    ///
+    /// # Errors
+    /// When the kernel gives no `epoll`.
+    pub fn new(sockets: Vec<PortSocket>, side: Option<RawFd>) -> io::Result<Self> {
+        let ports = Ports::new(sockets);
+        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
+        let watch = |fd: RawFd, data| {
+            // SAFETY: the sockets live in `ports` as long as this engine; the side descriptor is
+            // only borrowed for the call that registers it.
+            let fd = unsafe { BorrowedFd::borrow_raw(fd) };
+            epoll.add(fd, EpollEvent::new(EpollFlags::EPOLLIN, data))
+        };
+        for (index, socket) in ports.sockets.iter().enumerate() {
+            watch(socket.raw_fd(), index as u64)?;
+        }
+        if let Some(fd) = side {
+            watch(fd, SIDE)?;
+        }
+        let receive = ReceiveBatch::new(ports.message_limit().max(64));
+        Ok(Self {
+            ports,
+            epoll,
+            receive,
+            ready: 0,
+            precise_wait: true,
+        })
+    }
+
+    /// `epoll_pwait2`, whose time-out is in nanoseconds; before Linux 5.11, `epoll_wait` with the
+    /// time-out rounded up to milliseconds.
+    fn wait_for_events(
+        &mut self,
+        events: &mut [EpollEvent],
+        timeout: Option<Duration>,
+    ) -> Result<usize, Errno> {
+        self.ports.counters.system_calls += 1;
+        if self.precise_wait {
+            match epoll_pwait2(&self.epoll, events, timeout) {
+                Err(Errno::ENOSYS) => self.precise_wait = false,
+                result => return result,
+            }
+        }
+        let milliseconds = timeout.map_or(-1, |t| {
+            t.as_nanos().div_ceil(1_000_000).min(i32::MAX as u128) as i32
+        });
+        let timeout = nix::sys::epoll::EpollTimeout::try_from(milliseconds)
+            .expect("-1 or a non-negative number");
+        self.epoll.wait(events, timeout)
+    }
+
+    /// Receives one batch on one socket; the number of frames.
+    fn receive_on(&mut self, index: usize, sink: &mut dyn FnMut(PortId, &[u8])) -> usize {
+        let Ports {
+            sockets, counters, ..
+        } = &mut self.ports;
+        let socket = &mut sockets[index];
+        counters.system_calls += 1;
+        let messages = match self.receive.receive(socket.raw_fd()) {
+            Ok(count) => count,
+            Err(errno) => {
+                if errno != Errno::EINTR {
+                    self.ready &= !(1 << index);
+                }
+                counters.rx_errors += u64::from(!matches!(errno, Errno::EAGAIN | Errno::EINTR));
+                return 0;
+            }
+        };
+        if messages < BATCH {
+            self.ready &= !(1 << index);
+        }
+        let mut frames = 0;
+        for i in 0..messages {
+            match self.receive.message(i) {
+                Some((bytes, segment)) => {
+                    frames += deliver(socket, counters, bytes, segment, sink);
+                }
+                None => counters.rx_dropped_truncated += 1,
+            }
+        }
+        frames
+    }
+}
+
+impl Backend for PlainBackend {
+    fn engine(&self) -> &'static str {
+        "plain"
+    }
+
+    fn frame_limit(&self, port: PortId) -> usize {
+        self.ports.frame_limit(port)
+    }
+
+    fn wait(&mut self, timeout: Option<Duration>) -> io::Result<bool> {
+        let sockets = self.ports.sockets.len();
+        if timeout == Some(Duration::ZERO) && sockets <= ASK_DIRECTLY {
+            self.ready = (1 << sockets) - 1;
+            return Ok(false);
+        }
+        let mut events = [EpollEvent::empty(); 65];
+        let count = match self.wait_for_events(&mut events, timeout) {
+            Ok(count) => count,
+            Err(Errno::EINTR) => return Ok(false),
+            Err(errno) => return Err(errno.into()),
+        };
+        let mut side = false;
+        for event in &events[..count] {
+            match event.data() {
+                SIDE => side = true,
+                index => self.ready |= 1 << index,
+            }
+        }
+        Ok(side)
+    }
+
+    fn receive(&mut self, sink: &mut dyn FnMut(PortId, &[u8])) -> usize {
+        let mut frames = 0;
+        for _ in 0..ROUNDS {
+            let mut ready = self.ready;
+            while ready != 0 {
+                let index = ready.trailing_zeros() as usize;
+                ready &= ready - 1;
+                frames += self.receive_on(index, sink);
+            }
+            if self.ready == 0 {
+                break;
+            }
+        }
+        frames
+    }
+
+    fn frame_buffer(&mut self, port: PortId) -> &mut [u8] {
+        if !self.ports.has_room(port) {
+            self.flush();
+        }
+        self.ports.room(port)
+    }
+
+    fn queue(&mut self, port: PortId, bytes: usize) {
+        self.ports.queue(port, bytes);
+    }
+
+    fn flush(&mut self) {
+        let mut next = 0;
+        while let Some(&first) = self.ports.batch.messages().get(next) {
+            let messages = &self.ports.batch.messages()[next..];
+            let same_port = messages.iter().take_while(|m| m.port == first.port).count();
+            let Some(socket) = self.ports.socket(first.port) else {
+                break;
+            };
+            let result = mmsg::send(socket.raw_fd(), &self.ports.batch, &messages[..same_port]);
+            self.ports.counters.system_calls += 1;
+            match result {
+                Ok(sent) => {
+                    for i in next..next + sent {
+                        self.ports.sent(self.ports.batch.messages()[i]);
+                    }
+                    next += sent;
+                }
+                Err(Errno::EINTR) => {}
+                Err(errno) => {
+                    self.ports.not_sent(first, errno);
+                    next += 1;
+                }
+            }
+        }
+        self.ports.batch.clear();
+    }
+
+    fn set_segmentation(&mut self, ports: u64) {
+        self.ports.segmentation = ports;
+    }
+
+    fn counters(&self) -> &IoCounters {
+        &self.ports.counters
+    }
+}
+
+/// `epoll_pwait2` without a signal mask.
+fn epoll_pwait2(
+    epoll: &Epoll,
+    events: &mut [EpollEvent],
+    timeout: Option<Duration>,
+) -> Result<usize, Errno> {
+    let timeout = timeout.map(|t| libc::timespec {
+        tv_sec: t.as_secs() as libc::time_t,
+        tv_nsec: t.subsec_nanos().into(),
+    });
+    let timeout = timeout
+        .as_ref()
+        .map_or(std::ptr::null(), std::ptr::from_ref);
+    // SAFETY: `EpollEvent` is a transparent wrapper of `epoll_event`; pointer and length are those
+    // of a slice borrowed mutably through the call; the time-out is null or points to a local
+    // that lives through the call. By number, because older C libraries lack the function.
+    let count = unsafe {
+        libc::syscall(
+            libc::SYS_epoll_pwait2,
+            epoll.0.as_raw_fd(),
+            events.as_mut_ptr(),
+            events.len() as libc::c_int,
+            timeout,
+            std::ptr::null::<libc::sigset_t>(),
+            0usize,
+        )
+    };
+    Errno::result(count).map(|n| n as usize)
+}

@@ -1,0 +1,170 @@
+//! What both engines share: the sockets by port, the send batch, frames out of messages.
+
+use phitwire::node::PortId;
+
+use super::counters::IoCounters;
+use super::mmsg;
+use super::send_batch::{Message, SendBatch};
+use super::socket::PortSocket;
+use super::{ETHERNET_HEADER_BYTES, LinkKind, UDP_MAX_PAYLOAD_BYTES};
+
+use nix::errno::Errno;
+
+/// Ports a node can have: the event loop keeps them in 64-bit masks.
+const MAX_PORTS: usize = 64;
+
+/// Marks a port without a socket in [`Ports::index_of`].
+const NONE: u8 = u8::MAX;
+
+/// The sockets of a node, and the batch that is being filled for them.
+#[derive(Debug)]
+pub(super) struct Ports {
+    pub sockets: Vec<PortSocket>,
+    index_of: [u8; MAX_PORTS],
+    pub batch: SendBatch,
+    /// Ports that may send several frames in one call.
+    pub segmentation: u64,
+    pub counters: IoCounters,
+}
+
+impl Ports {
+    /// # Panics
+    /// If a port is 64 or above or comes twice: the topology's validation excludes both.
+    pub fn new(sockets: Vec<PortSocket>) -> Self {
+        let mut index_of = [NONE; MAX_PORTS];
+        for (index, socket) in sockets.iter().enumerate() {
+            let slot = &mut index_of[usize::from(socket.port())];
+            assert_eq!(*slot, NONE, "port {} opened twice", socket.port());
+            *slot = index as u8;
+        }
+        let longest = sockets
+            .iter()
+            .map(PortSocket::frame_limit)
+            .max()
+            .unwrap_or(0);
+        let batch = SendBatch::new((256 << 10).max(2 * (longest + ETHERNET_HEADER_BYTES)));
+        Self {
+            sockets,
+            index_of,
+            batch,
+            segmentation: !0,
+            counters: IoCounters::default(),
+        }
+    }
+
+    /// The socket of a port, if the port has one.
+    pub fn socket(&self, port: PortId) -> Option<&PortSocket> {
+        self.sockets.get(self.index(port)?)
+    }
+
+    /// Where in `sockets` a port is.
+    pub fn index(&self, port: PortId) -> Option<usize> {
+        let index = *self.index_of.get(usize::from(port))?;
+        (index != NONE).then_some(usize::from(index))
+    }
+
+    /// Bytes a received message can have: with receive offload a whole train of frames.
+    pub fn message_limit(&self) -> usize {
+        self.sockets
+            .iter()
+            .map(|socket| match socket.kind() {
+                LinkKind::Udp => UDP_MAX_PAYLOAD_BYTES,
+                LinkKind::Ethernet => socket.frame_limit() + ETHERNET_HEADER_BYTES,
+            })
+            .max()
+            .unwrap_or(0)
+            .next_multiple_of(64)
+    }
+
+    pub fn frame_limit(&self, port: PortId) -> usize {
+        self.socket(port).map_or(0, PortSocket::frame_limit)
+    }
+
+    /// Whether the batch has room for another frame on `port`.
+    pub fn has_room(&self, port: PortId) -> bool {
+        self.batch
+            .has_room(self.frame_limit(port) + ETHERNET_HEADER_BYTES)
+    }
+
+    /// Room for a frame on `port`; the batch must have it.
+    pub fn room(&mut self, port: PortId) -> &mut [u8] {
+        let limit = self.frame_limit(port);
+        let header = self.socket(port).map_or(0, |socket| socket.header().len());
+        self.batch.room(header, limit)
+    }
+
+    /// Adds the frame in the room to the batch.
+    pub fn queue(&mut self, port: PortId, bytes: usize) {
+        if let Some(index) = self.index(port) {
+            let socket = &self.sockets[index];
+            let may_segment = self.segmentation & 1 << port != 0 && socket.may_segment();
+            self.batch.push(port, socket.header(), bytes, may_segment);
+        }
+    }
+
+    /// Counts a message as sent.
+    pub fn sent(&mut self, message: Message) {
+        let headers = self
+            .socket(message.port)
+            .map_or(0, |socket| socket.header().len());
+        self.counters
+            .sent(message.frames as u64, (message.bytes - headers) as u64);
+    }
+
+    /// Deals with a message that the kernel did not take: where segmentation was the trouble, its
+    /// frames go out one by one; else they are counted as dropped.
+    pub fn not_sent(&mut self, message: Message, errno: Errno) {
+        let segmented = message.frames > 1;
+        if segmented && matches!(errno, Errno::EIO | Errno::EINVAL | Errno::EOPNOTSUPP) {
+            if let Some(index) = self.index(message.port) {
+                let socket = &mut self.sockets[index];
+                tracing::info!(port = message.port, %errno, "no segmentation offload here");
+                socket.forbid_segmentation();
+            }
+            self.send_singly(message);
+        } else if errno == Errno::ECONNREFUSED {
+            // The error of an earlier datagram, told once in the place of this send, which did
+            // not happen. (Nobody listened at the other end then; perhaps now.)
+            self.send_singly(message);
+        } else {
+            self.counters.not_sent(message.frames as u64, errno);
+        }
+    }
+
+    fn send_singly(&mut self, message: Message) {
+        let Some(socket) = self.socket(message.port) else {
+            return;
+        };
+        let (fd, header) = (socket.raw_fd(), socket.header().len());
+        for start in (0..message.bytes).step_by(message.segment) {
+            let end = (start + message.segment).min(message.bytes);
+            self.counters.system_calls += 1;
+            let frame = &self.batch.bytes(&message)[start..end];
+            match mmsg::send_one(fd, frame) {
+                Ok(()) => self.counters.sent(1, (end - start - header) as u64),
+                Err(errno) => self.counters.not_sent(1, errno),
+            }
+        }
+    }
+}
+
+/// Hands the frames of a received message to `sink`; their number.
+pub(super) fn deliver(
+    socket: &mut PortSocket,
+    counters: &mut IoCounters,
+    message: &[u8],
+    segment: usize,
+    sink: &mut dyn FnMut(PortId, &[u8]),
+) -> usize {
+    let Some(bytes) = socket.accept(message) else {
+        counters.rx_dropped_foreign += 1;
+        return 0;
+    };
+    counters.messages_received += 1;
+    counters.bytes_received += bytes.len() as u64;
+    let frames = bytes.chunks(segment);
+    let count = frames.len();
+    counters.frames_received += count as u64;
+    frames.for_each(|frame| sink(socket.port(), frame));
+    count
+}

@@ -1,0 +1,430 @@
+//! Opening the socket of a port.
+
+use std::io;
+use std::mem::size_of;
+use std::net::SocketAddrV4;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+
+use nix::sys::socket::{setsockopt, sockopt};
+use phitwire::node::PortId;
+use pnet::packet::ethernet::{EtherType, EthernetPacket, MutableEthernetPacket};
+use pnet::util::MacAddr;
+use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+
+use super::interface::{Interface, find_interface};
+use super::{
+    ETHERNET_HEADER_BYTES, ETHERTYPE, LinkKind, MIN_FRAME_LIMIT_BYTES, UDP_HEADERS_BYTES,
+    UDP_MAX_PAYLOAD_BYTES,
+};
+
+/// Bytes of kernel buffer asked for each socket, in each direction: several round trips of a
+/// link at full speed, so that a process that is not scheduled for some milliseconds loses
+/// nothing.
+const SOCKET_BUFFER_BYTES: usize = 8 << 20;
+
+/// Frame limit of ports on the loopback interface when none is asked for, as on Ethernet: its own
+/// MTU of 64 KiB would make links there behave unlike any other.
+const LOOPBACK_MTU: usize = 1500;
+
+/// Where a port is attached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Attachment {
+    /// UDP between two addresses, bound to a device if one is named.
+    Udp {
+        /// This end.
+        local: SocketAddrV4,
+        /// The other end.
+        peer: SocketAddrV4,
+        /// The interface that the link must use; `None` on loopback.
+        interface: Option<String>,
+    },
+    /// Raw Ethernet on an interface.
+    Ethernet {
+        /// Its name.
+        interface: String,
+        /// Whether frames skip the interface's queueing discipline (`PACKET_QDISC_BYPASS`). Faster,
+        /// but what `tc` configures on the interface then has no effect.
+        qdisc_bypass: bool,
+    },
+}
+
+/// A port to open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PortConfig {
+    /// The node's port.
+    pub port: PortId,
+    /// Where it is attached.
+    pub attachment: Attachment,
+    /// The interface MTU to stay within, in bytes; `None` takes the interface's own.
+    pub mtu: Option<usize>,
+}
+
+/// Why a port cannot be opened. The messages name the remedy.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// There is no interface of that name.
+    #[error(
+        "port {port}: there is no interface `{interface}` in this network namespace (there are: \
+         {known}); create it (`netns-scripts/up.sh` does) or start the process in the node's \
+         namespace with `ip netns exec`"
+    )]
+    InterfaceMissing {
+        /// The port.
+        port: PortId,
+        /// What was looked for.
+        interface: String,
+        /// What there is.
+        known: String,
+    },
+    /// The process may not open raw sockets.
+    #[error(
+        "port {port}: not permitted to open a raw Ethernet socket; run as root, give the binary \
+         CAP_NET_RAW (`setcap cap_net_raw+ep`), use `netns-scripts/rootless.sh`, or choose \
+         `--link udp`"
+    )]
+    NotPermitted {
+        /// The port.
+        port: PortId,
+    },
+    /// The MTU leaves no room for the shortest link frame.
+    #[error(
+        "port {port}: an MTU of {mtu} leaves {limit} bytes for a link frame, but {} are needed; \
+         raise it with `ip link set dev IF mtu N` or `--mtu N`",
+        MIN_FRAME_LIMIT_BYTES
+    )]
+    MtuTooSmall {
+        /// The port.
+        port: PortId,
+        /// The MTU.
+        mtu: usize,
+        /// What it leaves.
+        limit: usize,
+    },
+    /// More was asked for than the interface takes.
+    #[error(
+        "port {port}: --mtu {asked} is more than the MTU {mtu} of interface `{interface}`; raise \
+         that first with `ip link set dev {interface} mtu {asked}`"
+    )]
+    MtuTooLarge {
+        /// The port.
+        port: PortId,
+        /// What was asked for.
+        asked: usize,
+        /// What the interface takes.
+        mtu: usize,
+        /// The interface.
+        interface: String,
+    },
+    /// The local address is not there, or is in use.
+    #[error("port {port}: cannot bind to UDP address {local}: {source}; {remedy}")]
+    Bind {
+        /// The port.
+        port: PortId,
+        /// The address.
+        local: SocketAddrV4,
+        /// What the kernel said.
+        source: io::Error,
+        /// What to do.
+        remedy: &'static str,
+    },
+    /// Any other failing system call.
+    #[error("port {port}: {call}: {source}")]
+    System {
+        /// The port.
+        port: PortId,
+        /// What failed.
+        call: &'static str,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// The engine itself could not be set up.
+    #[error("setting up the I/O engine: {0}")]
+    Engine(#[from] io::Error),
+}
+
+/// The open socket of a port.
+#[derive(Debug)]
+pub struct PortSocket {
+    port: PortId,
+    fd: OwnedFd,
+    kind: LinkKind,
+    frame_limit: usize,
+    header: [u8; ETHERNET_HEADER_BYTES],
+    /// Cleared for good when the kernel refuses to segment on this port.
+    segmentation_works: bool,
+}
+
+impl PortSocket {
+    /// The node's port.
+    pub fn port(&self) -> PortId {
+        self.port
+    }
+
+    /// The descriptor, open as long as this value lives.
+    pub fn raw_fd(&self) -> RawFd {
+        self.fd.as_raw_fd()
+    }
+
+    /// The most bytes that one link frame may have.
+    pub fn frame_limit(&self) -> usize {
+        self.frame_limit
+    }
+
+    /// What the frames travel in.
+    pub fn kind(&self) -> LinkKind {
+        self.kind
+    }
+
+    /// What stands in front of every frame sent: the Ethernet header, or nothing.
+    pub(super) fn header(&self) -> &[u8] {
+        match self.kind {
+            LinkKind::Udp => &[],
+            LinkKind::Ethernet => &self.header,
+        }
+    }
+
+    /// Whether several frames may go out in one send.
+    pub(super) fn may_segment(&self) -> bool {
+        self.kind == LinkKind::Udp && self.segmentation_works
+    }
+
+    /// The kernel or the device cannot segment here: not again on this port.
+    pub(super) fn forbid_segmentation(&mut self) {
+        self.segmentation_works = false;
+    }
+
+    /// The link frame in a received message, or `None` if it is not one of ours. The sender's
+    /// hardware address becomes the destination of what this port sends: until the first frame
+    /// comes in, that is the broadcast address.
+    pub(super) fn accept<'a>(&mut self, message: &'a [u8]) -> Option<&'a [u8]> {
+        if self.kind == LinkKind::Udp {
+            return Some(message);
+        }
+        let packet = EthernetPacket::new(message)?;
+        if packet.get_ethertype() != EtherType::new(ETHERTYPE) {
+            return None;
+        }
+        // Only a station's own address may be answered to: the lowest bit of the first byte
+        // marks groups, and corruption on the way may have set it.
+        if message[6..12] != self.header[..6] && message[6] & 1 == 0 {
+            self.header[..6].copy_from_slice(&message[6..12]);
+        }
+        Some(&message[ETHERNET_HEADER_BYTES..])
+    }
+}
+
+/// Opens the socket of a port: non-blocking, bound, connected to its peer, with large buffers.
+///
+/// # Errors
+/// As [`OpenError`] tells.
+pub fn open_port(config: &PortConfig) -> Result<PortSocket, OpenError> {
+    match &config.attachment {
+        Attachment::Udp {
+            local,
+            peer,
+            interface,
+        } => open_udp(config, *local, *peer, interface.as_deref()),
+        Attachment::Ethernet {
+            interface,
+            qdisc_bypass,
+        } => open_ethernet(config, interface, *qdisc_bypass),
+    }
+}
+
+fn open_udp(
+    config: &PortConfig,
+    local: SocketAddrV4,
+    peer: SocketAddrV4,
+    interface: Option<&str>,
+) -> Result<PortSocket, OpenError> {
+    let port = config.port;
+    let system = |call| move |source| OpenError::System { port, call, source };
+    let mtu = match interface {
+        Some(name) => mtu_of_port(config, &look_up(port, name)?)?,
+        None => config.mtu.unwrap_or(LOOPBACK_MTU),
+    };
+    let limit = mtu
+        .saturating_sub(UDP_HEADERS_BYTES)
+        .min(UDP_MAX_PAYLOAD_BYTES);
+    let frame_limit = checked_limit(port, mtu, limit)?;
+    let socket = Socket::new(Domain::IPV4, Type::DGRAM.nonblocking(), Some(Protocol::UDP))
+        .map_err(system("opening a UDP socket"))?;
+    if let Some(name) = interface {
+        socket
+            .bind_device(Some(name.as_bytes()))
+            .map_err(system("binding to the interface"))?;
+    }
+    socket.bind(&SockAddr::from(local)).map_err(|source| {
+        let remedy = if source.kind() == io::ErrorKind::AddrInUse {
+            "another process has it: stop that one, or choose another --loopback base port"
+        } else {
+            "give the interface this address with `ip addr add` (`netns-scripts/up.sh` does)"
+        };
+        OpenError::Bind {
+            port,
+            local,
+            source,
+            remedy,
+        }
+    })?;
+    socket
+        .connect(&SockAddr::from(peer))
+        .map_err(system("connecting the UDP socket"))?;
+    enlarge_buffers(port, &socket);
+    // Without receive offload the kernel hands up the segments one by one: slower, not wrong.
+    if let Err(error) = setsockopt(&socket, sockopt::UdpGroSegment, &true) {
+        tracing::info!(port, %error, "no receive offload on this port");
+    }
+    let header = [0; ETHERNET_HEADER_BYTES];
+    let fd = OwnedFd::from(socket);
+    Ok(PortSocket {
+        port,
+        fd,
+        kind: LinkKind::Udp,
+        frame_limit,
+        header,
+        segmentation_works: true,
+    })
+}
+
+fn open_ethernet(
+    config: &PortConfig,
+    name: &str,
+    qdisc_bypass: bool,
+) -> Result<PortSocket, OpenError> {
+    let port = config.port;
+    let system = |call| move |source| OpenError::System { port, call, source };
+    let interface = look_up(port, name)?;
+    let mtu = mtu_of_port(config, &interface)?;
+    let frame_limit = checked_limit(port, mtu, mtu)?;
+    // Protocol 0 until the socket is bound: else it would receive from every interface.
+    let socket =
+        Socket::new(Domain::PACKET, Type::RAW.nonblocking(), None).map_err(
+            |source| match source.raw_os_error() {
+                Some(libc::EPERM | libc::EACCES) => OpenError::NotPermitted { port },
+                _ => OpenError::System {
+                    port,
+                    call: "opening a raw Ethernet socket",
+                    source,
+                },
+            },
+        )?;
+    enlarge_buffers(port, &socket);
+    if qdisc_bypass {
+        set_int(&socket, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, 1)
+            .map_err(system("setting PACKET_QDISC_BYPASS"))?;
+    }
+    bind_packet(&socket, interface.index).map_err(system("binding to the interface"))?;
+    let mut header = [0; ETHERNET_HEADER_BYTES];
+    let mut packet =
+        MutableEthernetPacket::new(&mut header).expect("the array is as long as the header");
+    packet.set_destination(MacAddr::broadcast());
+    packet.set_source(interface.mac);
+    packet.set_ethertype(EtherType::new(ETHERTYPE));
+    let fd = OwnedFd::from(socket);
+    let kind = LinkKind::Ethernet;
+    Ok(PortSocket {
+        port,
+        fd,
+        kind,
+        frame_limit,
+        header,
+        segmentation_works: false,
+    })
+}
+
+fn look_up(port: PortId, name: &str) -> Result<Interface, OpenError> {
+    find_interface(name).map_err(|known| OpenError::InterfaceMissing {
+        port,
+        interface: name.to_owned(),
+        known: known.join(", "),
+    })
+}
+
+/// The MTU to stay within: the interface's, or less if less is asked for.
+fn mtu_of_port(config: &PortConfig, interface: &Interface) -> Result<usize, OpenError> {
+    match config.mtu {
+        Some(asked) if asked > interface.mtu => Err(OpenError::MtuTooLarge {
+            port: config.port,
+            asked,
+            mtu: interface.mtu,
+            interface: interface.name.clone(),
+        }),
+        Some(asked) => Ok(asked),
+        None => Ok(interface.mtu),
+    }
+}
+
+fn checked_limit(port: PortId, mtu: usize, limit: usize) -> Result<usize, OpenError> {
+    if limit < MIN_FRAME_LIMIT_BYTES {
+        return Err(OpenError::MtuTooSmall { port, mtu, limit });
+    }
+    Ok(limit)
+}
+
+/// Asks for large kernel buffers: by privilege if there is one, else as large as the system's
+/// `net.core.rmem_max` and `wmem_max` let them be.
+fn enlarge_buffers(port: PortId, socket: &Socket) {
+    if setsockopt(socket, sockopt::RcvBufForce, &SOCKET_BUFFER_BYTES).is_err() {
+        let _ = socket.set_recv_buffer_size(SOCKET_BUFFER_BYTES);
+    }
+    if setsockopt(socket, sockopt::SndBufForce, &SOCKET_BUFFER_BYTES).is_err() {
+        let _ = socket.set_send_buffer_size(SOCKET_BUFFER_BYTES);
+    }
+    let got = socket.recv_buffer_size().unwrap_or(0);
+    if got < SOCKET_BUFFER_BYTES {
+        tracing::debug!(
+            port,
+            got,
+            wanted = SOCKET_BUFFER_BYTES,
+            "small receive buffer; raise net.core.rmem_max to lose fewer frames under load"
+        );
+    }
+}
+
+fn set_int(
+    socket: &Socket,
+    level: libc::c_int,
+    name: libc::c_int,
+    value: libc::c_int,
+) -> io::Result<()> {
+    // SAFETY: the descriptor is open, and the value's address and length are those of an int
+    // that lives through the call.
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            level,
+            name,
+            (&raw const value).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        )
+    };
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(())
+    }
+}
+
+/// Binds a packet socket to our EtherType on one interface.
+fn bind_packet(socket: &Socket, index: u32) -> io::Result<()> {
+    // SAFETY: `sockaddr_ll` is plain data, for which zero is valid.
+    let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+    address.sll_family = libc::AF_PACKET as u16;
+    address.sll_protocol = ETHERTYPE.to_be();
+    address.sll_ifindex = index as libc::c_int;
+    // SAFETY: the descriptor is open, and the address and its length describe a `sockaddr_ll`
+    // that lives through the call.
+    let result = unsafe {
+        libc::bind(
+            socket.as_raw_fd(),
+            (&raw const address).cast(),
+            size_of::<libc::sockaddr_ll>() as libc::socklen_t,
+        )
+    };
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(())
+    }
+}

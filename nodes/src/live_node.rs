@@ -1,0 +1,221 @@
+//! What a process needs of a router or network interface beyond [`Node`].
+
+use phitwire::link::{InputQueue, Lcb, LinkEvent};
+use phitwire::nic::{BlackwidowNic, NicEvent, TrafficSpec};
+use phitwire::node::{Node, PortId};
+use phitwire::router::yarc::{RouterEvent, Yarc};
+use phitwire::time::Time;
+use serde_json::{Map, Value, json};
+
+use crate::control::Register;
+
+/// A node that can be looked at and meddled with from outside.
+pub trait LiveNode: Node {
+    /// `router` or `nic`.
+    const KIND: &'static str;
+
+    /// The link control block of a port that has a link.
+    fn lcb(&self, port: PortId) -> Option<&Lcb>;
+
+    /// Lets `command` act on the link of a port; `None` when it has no link.
+    fn with_lcb(
+        &mut self,
+        now: Time,
+        port: PortId,
+        command: &mut dyn FnMut(&mut Lcb, &mut InputQueue),
+    ) -> Option<()>;
+
+    /// Calls `visit` with every counter; those of links have `portN.` in front.
+    fn for_each_counter(&self, visit: &mut dyn FnMut(&str, u64));
+
+    /// The event of a link, if `event` is one.
+    fn link_event(event: &Self::Event) -> Option<(PortId, &LinkEvent)>;
+
+    /// Packets or requests inside, that would be lost if the process ended now.
+    fn holds(&self) -> u64;
+
+    /// Begins nothing new: the process is about to end.
+    fn begin_drain(&mut self) {}
+
+    /// Adds what is particular to this kind of node to `info`.
+    fn describe(&self, info: &mut Map<String, Value>);
+
+    /// Reads a register.
+    ///
+    /// # Errors
+    /// When there is no such register.
+    fn register(&self, register: &Register) -> Result<u64, String> {
+        Err(format!("a {} has no register {register}", Self::KIND))
+    }
+
+    /// Writes a register.
+    ///
+    /// # Errors
+    /// When there is no such register, or it does not take the value.
+    fn set_register(&mut self, register: &Register, value: u64) -> Result<(), String> {
+        let _ = value;
+        Err(format!("a {} has no register {register}", Self::KIND))
+    }
+
+    /// Starts a traffic run.
+    ///
+    /// # Errors
+    /// When this is no network interface, or the run is refused.
+    fn traffic_start(&mut self, now: Time, spec: Value) -> Result<(), String> {
+        let _ = (now, spec);
+        Err(format!("a {} makes no traffic", Self::KIND))
+    }
+
+    /// What is known here of a traffic run (the latest if none is given).
+    ///
+    /// # Errors
+    /// When this is no network interface, or knows nothing.
+    fn traffic_status(&self, run: Option<u32>) -> Result<Value, String> {
+        let _ = run;
+        Err(format!("a {} makes no traffic", Self::KIND))
+    }
+
+    /// Ends the issuing of messages.
+    ///
+    /// # Errors
+    /// When this is no network interface.
+    fn traffic_stop(&mut self) -> Result<(), String> {
+        Err(format!("a {} makes no traffic", Self::KIND))
+    }
+}
+
+impl LiveNode for Yarc {
+    const KIND: &'static str = "router";
+
+    fn lcb(&self, port: PortId) -> Option<&Lcb> {
+        Yarc::lcb(self, port)
+    }
+
+    fn with_lcb(
+        &mut self,
+        now: Time,
+        port: PortId,
+        command: &mut dyn FnMut(&mut Lcb, &mut InputQueue),
+    ) -> Option<()> {
+        Yarc::with_lcb(self, now, port, |lcb, input| command(lcb, input))
+    }
+
+    fn for_each_counter(&self, visit: &mut dyn FnMut(&str, u64)) {
+        Yarc::for_each_counter(self, visit);
+    }
+
+    fn link_event(event: &RouterEvent) -> Option<(PortId, &LinkEvent)> {
+        match event {
+            RouterEvent::Link { port, event } => Some((*port, event)),
+            _ => None,
+        }
+    }
+
+    fn holds(&self) -> u64 {
+        let ports = 0..self.ports() as PortId;
+        let in_links: u64 = ports
+            .filter_map(|port| Yarc::lcb(self, port))
+            .map(Lcb::unacknowledged_packets)
+            .sum();
+        in_links + self.core().phits_inside()
+    }
+
+    fn describe(&self, info: &mut Map<String, Value>) {
+        let tiles = self.core().registers().tiles.iter().flatten().count();
+        info.insert("tiles_in_use".into(), json!(tiles));
+    }
+
+    fn register(&self, register: &Register) -> Result<u64, String> {
+        let value = match register {
+            Register::Address(address) => self.read_register(*address),
+            Register::Name(name) => self.get(name),
+        };
+        value.ok_or_else(|| format!("there is no register {register}, or its tile is not in use"))
+    }
+
+    fn set_register(&mut self, register: &Register, value: u64) -> Result<(), String> {
+        match register {
+            Register::Address(address) => self.write_register(*address, value),
+            Register::Name(name) => self.set(name, value),
+        }
+        .map_err(|error| format!("{register}: {error}"))
+    }
+}
+
+impl LiveNode for BlackwidowNic {
+    const KIND: &'static str = "nic";
+
+    fn lcb(&self, port: PortId) -> Option<&Lcb> {
+        BlackwidowNic::lcb(self, port)
+    }
+
+    fn with_lcb(
+        &mut self,
+        _now: Time,
+        port: PortId,
+        command: &mut dyn FnMut(&mut Lcb, &mut InputQueue),
+    ) -> Option<()> {
+        let (lcb, input) = self.lcb_mut(port)?;
+        command(lcb, input);
+        Some(())
+    }
+
+    fn for_each_counter(&self, visit: &mut dyn FnMut(&str, u64)) {
+        self.counters().for_each(&mut *visit);
+        for port in 0..self.ports() as PortId {
+            let Some(lcb) = BlackwidowNic::lcb(self, port) else {
+                continue;
+            };
+            lcb.counters()
+                .for_each(|name, value| visit(&format!("port{port}.{name}"), value));
+        }
+    }
+
+    fn link_event(event: &NicEvent) -> Option<(PortId, &LinkEvent)> {
+        match event {
+            NicEvent::Link { port, event } => Some((*port, event)),
+            _ => None,
+        }
+    }
+
+    fn holds(&self) -> u64 {
+        let ports = 0..self.ports() as PortId;
+        let in_links: u64 = ports
+            .filter_map(|port| BlackwidowNic::lcb(self, port))
+            .map(Lcb::unacknowledged_packets)
+            .sum();
+        in_links + u64::from(self.outstanding())
+    }
+
+    fn begin_drain(&mut self) {
+        self.stop_traffic();
+    }
+
+    fn describe(&self, info: &mut Map<String, Value>) {
+        info.insert("processor".into(), json!(self.processor()));
+        info.insert("memory_bytes".into(), json!(self.config().memory_bytes()));
+        info.insert(
+            "max_outstanding".into(),
+            json!(self.config().max_outstanding()),
+        );
+    }
+
+    fn traffic_start(&mut self, now: Time, spec: Value) -> Result<(), String> {
+        let spec: TrafficSpec =
+            serde_json::from_value(spec).map_err(|error| format!("the spec: {error}"))?;
+        self.start_traffic(now, spec)
+            .map_err(|error| error.to_string())
+    }
+
+    fn traffic_status(&self, run: Option<u32>) -> Result<Value, String> {
+        let report = self
+            .traffic_report(run)
+            .ok_or("nothing is known of a traffic run")?;
+        serde_json::to_value(report).map_err(|error| error.to_string())
+    }
+
+    fn traffic_stop(&mut self) -> Result<(), String> {
+        self.stop_traffic();
+        Ok(())
+    }
+}

@@ -1,0 +1,129 @@
+//! Lane noise in front of a node's ports, for the fault command.
+
+use phitwire::link::impair::{LaneNoise, Probability};
+use phitwire::node::PortId;
+use phitwire::rng::Rng;
+
+/// Lanes of a port.
+const LANES: usize = 3;
+
+/// The noise on the cables of a node, lane by lane, in the sending direction.
+///
+/// Stands between the node and the wire: neither the node nor its link control blocks know of it.
+#[derive(Debug)]
+pub struct Noise {
+    ports: Vec<[Option<LaneNoise>; LANES]>,
+    /// Ports that have noise on some lane.
+    noisy: u64,
+    /// Bits that noise which is off again has flipped.
+    past_bits: u64,
+    seed: u64,
+}
+
+impl Noise {
+    /// Clean cables; noise will be drawn from `seed`.
+    pub fn new(seed: u64) -> Self {
+        Self {
+            ports: Vec::new(),
+            noisy: 0,
+            past_bits: 0,
+            seed,
+        }
+    }
+
+    /// Flips each bit that `lane` of `port` sends with probability `per_bit`; zero ends it.
+    ///
+    /// # Errors
+    /// When there is no such lane.
+    pub fn set(&mut self, port: PortId, lane: u8, per_bit: Probability) -> Result<(), String> {
+        if usize::from(lane) >= LANES {
+            return Err(format!(
+                "there is no lane {lane}: lanes are 0 to {}",
+                LANES - 1
+            ));
+        }
+        if self.ports.len() <= usize::from(port) {
+            self.ports
+                .resize(usize::from(port) + 1, [const { None }; LANES]);
+        }
+        let lanes = &mut self.ports[usize::from(port)];
+        let stream = u64::from(port) << 8 | u64::from(lane);
+        let noise = (per_bit != Probability::ZERO)
+            .then(|| LaneNoise::new(lane, per_bit, Rng::new(self.seed, stream)));
+        if let Some(old) = std::mem::replace(&mut lanes[usize::from(lane)], noise) {
+            self.past_bits += old.flipped_bits();
+        }
+        let any = u64::from(lanes.iter().any(Option::is_some));
+        self.noisy = self.noisy & !(1 << port) | any << port;
+        Ok(())
+    }
+
+    /// Lets the noise on `port` act on a frame that it sends.
+    #[inline]
+    pub fn apply(&mut self, port: PortId, frame: &mut [u8]) {
+        if self.noisy & 1 << port != 0 {
+            for lane in self.ports[usize::from(port)].iter_mut().flatten() {
+                lane.apply(frame);
+            }
+        }
+    }
+
+    /// Bits flipped so far on all ports.
+    pub fn flipped_bits(&self) -> u64 {
+        let now: u64 = self
+            .ports
+            .iter()
+            .flatten()
+            .flatten()
+            .map(LaneNoise::flipped_bits)
+            .sum();
+        self.past_bits + now
+    }
+}
+
+/// Reads `1/1000`, `0.001`, `0.1%`, `1e-3` or `0`.
+///
+/// # Errors
+/// When the text is none of them, or not between 0 and 1.
+pub fn parse_rate(text: &str) -> Result<Probability, String> {
+    let wrong = || format!("`{text}` is no rate: write 1/1000, 0.001, 0.1% or 0");
+    if let Some((numerator, denominator)) = text.split_once('/') {
+        let numerator: u64 = numerator.trim().parse().map_err(|_| wrong())?;
+        let denominator: u64 = denominator.trim().parse().map_err(|_| wrong())?;
+        if denominator == 0 || numerator > denominator {
+            return Err(wrong());
+        }
+        return Ok(Probability::from_ratio(numerator, denominator));
+    }
+    let (digits, scale) = match text.strip_suffix('%') {
+        Some(digits) => (digits, 100.0),
+        None => (text, 1.0),
+    };
+    let value = digits.trim().parse::<f64>().map_err(|_| wrong())? / scale;
+    if !(0.0..=1.0).contains(&value) {
+        return Err(wrong());
+    }
+    Ok(Probability::from_ratio(
+        (value * f64::from(u32::MAX)).round() as u64,
+        u64::from(u32::MAX),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_read_as_ratio_decimal_or_percent() {
+        let thousandth = Probability::from_ratio(1, 1000);
+        for text in ["1/1000", " 1 / 1000", "0.001", "0.1%", "1e-3"] {
+            let parts = parse_rate(text).unwrap().parts();
+            assert!(parts.abs_diff(thousandth.parts()) <= 1, "{text}");
+        }
+        assert_eq!(parse_rate("0").unwrap(), Probability::ZERO);
+        assert_eq!(parse_rate("1").unwrap(), Probability::ONE);
+        for text in ["", "x", "1/0", "2/1", "-1", "1.5", "101%", "NaN", "-1/5"] {
+            assert!(parse_rate(text).is_err(), "{text}");
+        }
+    }
+}

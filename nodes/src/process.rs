@@ -1,0 +1,409 @@
+//! One node as a process: opens its ports, drives it, serves its control socket, ends in order.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::time::{Duration, Instant};
+
+use nix::sys::prctl::set_timerslack;
+use phitwire::link::LinkConfig;
+use phitwire::node::PortId;
+use phitwire::topology::LinkAddresses;
+use phitwire_framing::frame::LinkEnd;
+use serde_json::{Map, Value, json};
+
+use crate::clock::Clock;
+use crate::control::Request;
+use crate::control::server::Server;
+use crate::driver::Driver;
+use crate::io::{
+    self as ports_io, Attachment, IoEngine, LinkKind, OpenError, PortConfig, QdiscWatch,
+};
+use crate::live_node::LiveNode;
+use crate::run_dir::{LabDir, RunDirError};
+use crate::station::Station;
+use crate::stop::Stop;
+
+/// UDP port of every link end that has an interface of its own.
+pub const UDP_PORT: u16 = 5470;
+
+/// How long a process that was told to end goes on to get rid of what it holds.
+const DRAIN: Duration = Duration::from_secs(1);
+
+/// How late a sleep may end, in nanoseconds, so that the kernel can join wake-ups.
+const TIMER_SLACK_NS: u64 = 1_000;
+
+/// While the node is busy the control socket is looked at this often.
+const CONTROL_INTERVAL: Duration = Duration::from_millis(1);
+
+/// How a process attaches its ports.
+#[derive(Clone, Debug)]
+pub struct ProcessConfig {
+    /// The node's name.
+    pub node: String,
+    /// The lab's name.
+    pub lab: String,
+    /// What link frames travel in.
+    pub link: LinkKind,
+    /// Which engine moves them.
+    pub io: IoEngine,
+    /// The MTU to stay within; `None` takes that of the interfaces.
+    pub mtu: Option<usize>,
+    /// With `Some(base)`, UDP ports on loopback instead of interfaces: link `i` uses `base + 2i` at
+    /// its end A and the next at its end B.
+    pub loopback: Option<u16>,
+    /// Raw Ethernet frames skip the queueing discipline (and with it `tc netem`).
+    pub qdisc_bypass: bool,
+    /// Several frames may go out in one segmentation-offload send.
+    pub offload: bool,
+    /// How long to look for frames before sleeping.
+    pub spin: Duration,
+    /// Seed of the noise that fault commands make.
+    pub seed: u64,
+}
+
+/// Why a process did not come up, or stopped.
+#[derive(Debug, thiserror::Error)]
+pub enum ProcessError {
+    /// Its place in the lab.
+    #[error(transparent)]
+    RunDir(#[from] RunDirError),
+    /// Its ports.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// Loopback ports end at 65535.
+    #[error("link {link} needs UDP port {port}, beyond 65535: choose a lower --loopback base port")]
+    LoopbackPort {
+        /// The link.
+        link: u16,
+        /// The port it would need.
+        port: u32,
+    },
+    /// A link beyond the address plan.
+    #[error("link {0} has no address in the plan")]
+    NoAddress(u16),
+    /// The signal handler.
+    #[error("the signal handler: {0}")]
+    Signals(#[from] ctrlc::Error),
+    /// The event loop.
+    #[error("the event loop: {0}")]
+    Loop(#[from] io::Error),
+}
+
+/// Where to attach `port`, whose link is `link`.
+///
+/// # Errors
+/// When the link number is beyond what loopback ports or addresses can tell apart.
+pub fn attach(
+    config: &ProcessConfig,
+    port: PortId,
+    link: &LinkConfig,
+) -> Result<PortConfig, ProcessError> {
+    let at_a = link.end() == LinkEnd::A;
+    let interface = format!("p{port}");
+    let attachment = match (config.loopback, config.link) {
+        (Some(base), _) => {
+            let even = u32::from(base) + 2 * u32::from(link.link());
+            let address = |end: u32| {
+                let port = u16::try_from(even + end);
+                port.map(|port| SocketAddrV4::new(Ipv4Addr::LOCALHOST, port))
+                    .map_err(|_| ProcessError::LoopbackPort {
+                        link: link.link(),
+                        port: even + end,
+                    })
+            };
+            let (a, b) = (address(0)?, address(1)?);
+            let (local, peer) = if at_a { (a, b) } else { (b, a) };
+            Attachment::Udp {
+                local,
+                peer,
+                interface: None,
+            }
+        }
+        (None, LinkKind::Udp) => {
+            let LinkAddresses { a, b } = LinkAddresses::of(usize::from(link.link()))
+                .ok_or(ProcessError::NoAddress(link.link()))?;
+            let (local, peer) = if at_a { (a, b) } else { (b, a) };
+            let at = |address| SocketAddrV4::new(address, UDP_PORT);
+            Attachment::Udp {
+                local: at(local),
+                peer: at(peer),
+                interface: Some(interface),
+            }
+        }
+        (None, LinkKind::Ethernet) => Attachment::Ethernet {
+            interface,
+            qdisc_bypass: config.qdisc_bypass,
+        },
+    };
+    Ok(PortConfig {
+        port,
+        attachment,
+        mtu: config.mtu,
+    })
+}
+
+/// Runs `node` until it is told to end. Prints a summary on standard output then.
+///
+/// # Errors
+/// When the process cannot come up, or its event loop cannot go on.
+pub fn run<N: LiveNode>(config: &ProcessConfig, node: N, clock: Clock) -> Result<(), ProcessError>
+where
+    N::Event: Debug,
+{
+    // The kernel may otherwise let each sleep end 50 us late, more than the delays of a link.
+    if let Err(error) = set_timerslack(TIMER_SLACK_NS) {
+        tracing::debug!(%error, "the timer slack stays as it was");
+    }
+    let claim = LabDir::new(&config.lab)?.claim(&config.node)?;
+    let stop = Stop::new()?;
+    stop.on_signals()?;
+    let mut ports: Vec<PortConfig> = Vec::new();
+    let station = Station::new(node, config.seed);
+    for port in station.linked_ports() {
+        if let Some(lcb) = station.node.lcb(port) {
+            ports.push(attach(config, port, lcb.config())?);
+        }
+    }
+    let qdiscs = QdiscWatch::new(udp_interfaces(&ports))
+        .inspect_err(|error| tracing::warn!(%error, "queueing disciplines are not watched"))
+        .ok();
+    let watched: Vec<_> = [stop.wake_fd()]
+        .into_iter()
+        .chain(qdiscs.iter().map(QdiscWatch::fd))
+        .collect();
+    let server = Server::bind(claim.socket(), &watched)?;
+    let backend = ports_io::open(config.io, &ports, Some(server.raw_fd()))?;
+    tracing::info!(
+        node = config.node,
+        kind = N::KIND,
+        ports = ports.len(),
+        engine = backend.engine(),
+        "running"
+    );
+    let driver = Driver::new(station, backend, clock, config.spin);
+    let mut process = Process {
+        config,
+        driver,
+        server,
+        stop,
+        qdiscs,
+        offload: config.offload,
+        started: Instant::now(),
+    };
+    process.set_segmentation()?;
+    let drained = process.run()?;
+    process.print_summary(drained);
+    Ok(())
+}
+
+/// The interfaces that carry UDP links, by port and index.
+fn udp_interfaces(ports: &[PortConfig]) -> Vec<(PortId, u32)> {
+    let interface = |port: &PortConfig| match &port.attachment {
+        Attachment::Udp {
+            interface: Some(name),
+            ..
+        } => Some((port.port, ports_io::find_interface(name).ok()?.index)),
+        _ => None,
+    };
+    ports.iter().filter_map(interface).collect()
+}
+
+/// What [`Server::serve`] reports as readable: the descriptors in the order in which they were given.
+const STOP_READABLE: u32 = 1 << 0;
+const QDISCS_READABLE: u32 = 1 << 1;
+
+struct Process<'a, N: LiveNode> {
+    config: &'a ProcessConfig,
+    driver: Driver<Station<N>>,
+    server: Server,
+    stop: Stop,
+    qdiscs: Option<QdiscWatch>,
+    /// Whether segmentation offload is wanted at all.
+    offload: bool,
+    started: Instant,
+}
+
+impl<N: LiveNode> Process<'_, N>
+where
+    N::Event: Debug,
+{
+    /// The loop; whether everything held was got rid of before it ended.
+    fn run(&mut self) -> io::Result<bool> {
+        let mut look = Instant::now();
+        let mut drain_until: Option<Instant> = None;
+        loop {
+            let longest = drain_until.map(|_| Duration::from_millis(10));
+            let side = self.driver.turn(longest, |_, event| log::<N>(&event))?;
+            if side || look.elapsed() >= CONTROL_INTERVAL {
+                self.serve_control()?;
+                look = Instant::now();
+            }
+            match (self.stop.requests(), drain_until) {
+                (0, _) => {}
+                (1, None) => {
+                    self.driver.node.node.begin_drain();
+                    drain_until = Some(Instant::now() + DRAIN);
+                }
+                (1, Some(until)) => {
+                    let empty = self.driver.node.node.holds() == 0 && self.driver.is_idle();
+                    if empty || Instant::now() >= until {
+                        return Ok(empty);
+                    }
+                }
+                _ => return Ok(false),
+            }
+        }
+    }
+
+    fn serve_control(&mut self) -> io::Result<()> {
+        let Self {
+            config,
+            driver,
+            server,
+            stop,
+            offload,
+            started,
+            ..
+        } = self;
+        let wanted = *offload;
+        let served = server.serve(|request| match request {
+            Request::Stats => Ok(Value::Object(stats(driver))),
+            Request::Info => Ok(info(config, driver, *started)),
+            Request::Offload { enabled } => {
+                *offload = enabled;
+                Ok(json!({ "offload": enabled }))
+            }
+            Request::Shutdown => {
+                stop.request();
+                Ok(json!({}))
+            }
+            request => {
+                let now = driver.now();
+                driver.node.answer(now, request)
+            }
+        })?;
+        if served.requests > 0 {
+            driver.wake();
+        }
+        if served.readable & STOP_READABLE != 0 {
+            stop.acknowledge();
+        }
+        if served.readable & QDISCS_READABLE != 0 || self.offload != wanted {
+            self.set_segmentation()?;
+        }
+        Ok(())
+    }
+
+    /// Several frames go out in one call where that is wanted and no queueing discipline is to see
+    /// single frames.
+    fn set_segmentation(&mut self) -> io::Result<()> {
+        let impaired = self.qdiscs.as_mut().map_or(Ok(0), QdiscWatch::update)?;
+        let allowed = if self.offload { !impaired } else { 0 };
+        self.driver.backend.set_segmentation(allowed);
+        Ok(())
+    }
+
+    fn print_summary(&self, drained: bool) {
+        let mut sums: BTreeMap<String, u64> = BTreeMap::new();
+        self.driver.node.for_each_counter(&mut |name, value| {
+            let name = match name.split_once('.') {
+                Some((port, rest)) if port.starts_with("port") => rest,
+                _ => name,
+            };
+            *sums.entry(name.to_owned()).or_default() += value;
+        });
+        let io = self.driver.backend.counters();
+        println!(
+            "{} `{}` of lab `{}` ran {:.1} s and ended {}",
+            N::KIND,
+            self.config.node,
+            self.config.lab,
+            self.started.elapsed().as_secs_f64(),
+            if drained {
+                "with nothing held"
+            } else {
+                "with packets or requests still held"
+            },
+        );
+        println!(
+            "  frames sent {}, received {}, dropped {}; engine {}",
+            io.frames_sent,
+            io.frames_received,
+            io.frames_dropped(),
+            self.driver.backend.engine(),
+        );
+        for (name, value) in sums.iter().filter(|(_, value)| **value > 0) {
+            println!("  {name} {value}");
+        }
+    }
+}
+
+fn log<N: LiveNode>(event: &N::Event)
+where
+    N::Event: Debug,
+{
+    match N::link_event(event) {
+        Some((port, event)) => tracing::info!(port, ?event, "link"),
+        None => tracing::info!(?event, "event"),
+    }
+}
+
+/// Every counter by name: the node's own, `portN.` for links, `io.` for the backend, `loop.` for
+/// the event loop.
+fn stats<N: LiveNode>(driver: &Driver<Station<N>>) -> Map<String, Value> {
+    let mut all = Map::new();
+    driver.node.for_each_counter(&mut |name, value| {
+        all.insert(name.to_owned(), json!(value));
+    });
+    let io = driver.backend.counters();
+    io.for_each(|name, value| {
+        all.insert(format!("io.{name}"), json!(value));
+    });
+    all.insert("io.frames_dropped".to_owned(), json!(io.frames_dropped()));
+    let counters = driver.counters();
+    for (name, value) in [
+        ("loop.turns", counters.turns),
+        ("loop.sleeps", counters.sleeps),
+        ("loop.spins", counters.spins),
+    ] {
+        all.insert(name.to_owned(), json!(value));
+    }
+    all
+}
+
+fn info<N: LiveNode>(
+    config: &ProcessConfig,
+    driver: &Driver<Station<N>>,
+    started: Instant,
+) -> Value {
+    let mut info = Map::new();
+    let ports: Vec<Value> = driver
+        .node
+        .linked_ports()
+        .map(|port| json!({ "port": port, "frame_limit": driver.backend.frame_limit(port) }))
+        .collect();
+    for (name, value) in [
+        ("node", json!(config.node)),
+        ("lab", json!(config.lab)),
+        ("kind", json!(N::KIND)),
+        ("pid", json!(std::process::id())),
+        ("version", json!(env!("CARGO_PKG_VERSION"))),
+        (
+            "link",
+            if config.loopback.is_some() {
+                json!("loopback")
+            } else {
+                json!(config.link)
+            },
+        ),
+        ("engine", json!(driver.backend.engine())),
+        ("uptime_ms", json!(started.elapsed().as_millis() as u64)),
+        ("ports", json!(ports)),
+    ] {
+        info.insert(name.to_owned(), value);
+    }
+    driver.node.node.describe(&mut info);
+    Value::Object(info)
+}

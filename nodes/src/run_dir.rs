@@ -1,0 +1,298 @@
+//! Where labs keep their sockets: `RUN/LAB/NODE.sock`, and `NODE.pid` beside it.
+//!
+//! `RUN` is `$PHITWIRE_RUN_DIR`; else `/run/phitwire` for root, and for others
+//! `$XDG_RUNTIME_DIR/phitwire-UID` or `/tmp/phitwire-UID`.
+
+use std::env;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use nix::unistd::Uid;
+
+/// Longest path of a Unix socket, in bytes.
+const MAX_SOCKET_PATH: usize = 107;
+
+/// What is wrong with a lab's directory or a node's place in it.
+#[derive(Debug, thiserror::Error)]
+pub enum RunDirError {
+    /// A name that cannot be a file name.
+    #[error(
+        "`{0}` cannot name a {1}: use letters, digits, `.`, `_` and `-`, beginning with a letter \
+         or digit"
+    )]
+    BadName(String, &'static str),
+    /// The socket's path would be too long for a Unix socket.
+    #[error(
+        "the socket path {0} is longer than {MAX_SOCKET_PATH} bytes; set PHITWIRE_RUN_DIR to a \
+         shorter directory"
+    )]
+    PathTooLong(PathBuf),
+    /// A process for that node runs already.
+    #[error(
+        "node `{node}` of lab `{lab}` runs already, as process {pid}; stop it first (`kill {pid}` \
+         or `netns-scripts/down.sh --lab {lab}`)"
+    )]
+    Running {
+        /// The lab.
+        lab: String,
+        /// The node.
+        node: String,
+        /// Its process.
+        pid: String,
+    },
+    /// The directory belongs to somebody else.
+    #[error("{0} belongs to another user; set PHITWIRE_RUN_DIR to a directory of yours")]
+    NotOurs(PathBuf),
+    /// Anything else.
+    #[error("{path}: {source}")]
+    Io {
+        /// Which file.
+        path: PathBuf,
+        /// What the kernel said.
+        source: io::Error,
+    },
+}
+
+fn at(path: &Path) -> impl FnOnce(io::Error) -> RunDirError {
+    let path = path.to_owned();
+    move |source| RunDirError::Io { path, source }
+}
+
+/// The directory of all labs.
+pub fn run_dir() -> PathBuf {
+    if let Some(dir) = env::var_os("PHITWIRE_RUN_DIR").filter(|dir| !dir.is_empty()) {
+        return dir.into();
+    }
+    let uid = Uid::effective();
+    if uid.is_root() {
+        return "/run/phitwire".into();
+    }
+    let base = env::var_os("XDG_RUNTIME_DIR").filter(|dir| !dir.is_empty());
+    PathBuf::from(base.unwrap_or_else(|| "/tmp".into())).join(format!("phitwire-{uid}"))
+}
+
+fn check_name(name: &str, what: &'static str) -> Result<(), RunDirError> {
+    let fits = name.len() <= 64
+        && name.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && name
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "._-".contains(c));
+    if fits {
+        Ok(())
+    } else {
+        Err(RunDirError::BadName(name.to_owned(), what))
+    }
+}
+
+/// The directory of one lab.
+#[derive(Clone, Debug)]
+pub struct LabDir {
+    lab: String,
+    path: PathBuf,
+}
+
+impl LabDir {
+    /// The directory of `lab` below the [`run_dir`]; it need not exist.
+    ///
+    /// # Errors
+    /// When `lab` cannot be a directory's name.
+    pub fn new(lab: &str) -> Result<Self, RunDirError> {
+        Self::below(&run_dir(), lab)
+    }
+
+    /// The directory of `lab` below `run`.
+    ///
+    /// # Errors
+    /// When `lab` cannot be a directory's name.
+    pub fn below(run: &Path, lab: &str) -> Result<Self, RunDirError> {
+        check_name(lab, "lab")?;
+        Ok(Self {
+            lab: lab.to_owned(),
+            path: run.join(lab),
+        })
+    }
+
+    /// The lab's name.
+    pub fn lab(&self) -> &str {
+        &self.lab
+    }
+
+    /// The directory.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The control socket of a node.
+    ///
+    /// # Errors
+    /// When `node` cannot be a file's name, or the path is too long for a socket.
+    pub fn socket(&self, node: &str) -> Result<PathBuf, RunDirError> {
+        check_name(node, "node")?;
+        let path = self.path.join(format!("{node}.sock"));
+        if path.as_os_str().len() > MAX_SOCKET_PATH {
+            return Err(RunDirError::PathTooLong(path));
+        }
+        Ok(path)
+    }
+
+    /// Names of the nodes that have a control socket, sorted; empty if the lab does not exist.
+    ///
+    /// # Errors
+    /// When the directory exists but cannot be read.
+    pub fn nodes(&self) -> Result<Vec<String>, RunDirError> {
+        let entries = match fs::read_dir(&self.path) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(at(&self.path)(error)),
+        };
+        let mut nodes: Vec<String> = entries
+            .filter_map(|entry| {
+                Some(
+                    entry
+                        .ok()?
+                        .file_name()
+                        .to_str()?
+                        .strip_suffix(".sock")?
+                        .into(),
+                )
+            })
+            .collect();
+        nodes.sort();
+        Ok(nodes)
+    }
+
+    /// Takes the place of `node` in the lab for this process: creates the directory, locks the
+    /// pid file, and removes the socket that a killed process has left.
+    ///
+    /// # Errors
+    /// [`RunDirError::Running`] when another process holds the place.
+    pub fn claim(&self, node: &str) -> Result<Claim, RunDirError> {
+        let socket = self.socket(node)?;
+        let pid_path = self.path.join(format!("{node}.pid"));
+        let mut pid_file = lock(&self.path, &pid_path).map_err(|error| match error {
+            TryLockError::WouldBlock => RunDirError::Running {
+                lab: self.lab.clone(),
+                node: node.to_owned(),
+                pid: fs::read_to_string(&pid_path)
+                    .unwrap_or_default()
+                    .trim()
+                    .to_owned(),
+            },
+            TryLockError::Error(error) => at(&pid_path)(error),
+        })?;
+        let owner = fs::metadata(&self.path).map_err(at(&self.path))?.uid();
+        if owner != Uid::effective().as_raw() {
+            return Err(RunDirError::NotOurs(self.path.clone()));
+        }
+        pid_file.set_len(0).map_err(at(&pid_path))?;
+        writeln!(pid_file, "{}", std::process::id()).map_err(at(&pid_path))?;
+        match fs::remove_file(&socket) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(at(&socket)(error)),
+            _ => Ok(Claim {
+                socket,
+                pid_path,
+                lab_path: self.path.clone(),
+                _lock: pid_file,
+            }),
+        }
+    }
+}
+
+/// Opens and locks the pid file in the lab's directory, which is created if it is not there. A
+/// process that ends removes its own file, and the directory if that is empty then: so the file
+/// that is locked must still be the one of that name.
+fn lock(directory: &Path, path: &Path) -> Result<File, TryLockError> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true).mode(0o700);
+    loop {
+        builder.create(directory).map_err(TryLockError::Error)?;
+        let file = match OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(path)
+        {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(TryLockError::Error(error)),
+        };
+        file.try_lock()?;
+        let ours = file.metadata().map_err(TryLockError::Error)?.ino();
+        if fs::metadata(path).is_ok_and(|named| named.ino() == ours) {
+            return Ok(file);
+        }
+    }
+}
+
+/// A node's place in a lab, held by this process until dropped; then socket and pid file go, and
+/// the lab's directory with them if nothing else is in it.
+#[derive(Debug)]
+pub struct Claim {
+    socket: PathBuf,
+    pid_path: PathBuf,
+    lab_path: PathBuf,
+    _lock: File,
+}
+
+impl Claim {
+    /// Where the control socket is to be.
+    pub fn socket(&self) -> &Path {
+        &self.socket
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        // Nothing can be done about what does not go, and nobody depends on it.
+        let _ = fs::remove_file(&self.socket);
+        let _ = fs::remove_file(&self.pid_path);
+        let _ = fs::remove_dir(&self.lab_path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_live_process_keeps_its_place_and_a_dead_ones_leavings_are_replaced() {
+        let run = tempfile::tempdir().unwrap();
+        let lab = LabDir::below(run.path(), "lab").unwrap();
+        let claim = lab.claim("r0").unwrap();
+        fs::write(claim.socket(), "").unwrap();
+        assert_eq!(lab.nodes().unwrap(), ["r0"]);
+        let refusal = lab.claim("r0").expect_err("held").to_string();
+        assert!(
+            refusal.contains(&std::process::id().to_string()),
+            "{refusal}"
+        );
+        lab.claim("r1").expect("another node's place is free");
+        // A killed process: the lock is gone, the files are not.
+        let (socket, pid_path) = (claim.socket.clone(), claim.pid_path.clone());
+        drop(claim);
+        assert!(!socket.exists() && !pid_path.exists());
+        fs::create_dir_all(lab.path()).unwrap();
+        fs::write(&socket, "").unwrap();
+        fs::write(&pid_path, "1\n").unwrap();
+        let claim = lab.claim("r0").expect("the stale socket is replaced");
+        assert!(!socket.exists());
+        drop(claim);
+        assert!(!lab.path().exists(), "nothing is left behind");
+    }
+
+    #[test]
+    fn names_that_leave_the_directory_and_paths_too_long_are_refused() {
+        let run = tempfile::tempdir().unwrap();
+        for name in ["", "..", "a/b", "-x", "é", ".hidden"] {
+            assert!(LabDir::below(run.path(), name).is_err(), "{name}");
+        }
+        let lab = LabDir::below(run.path(), "lab").unwrap();
+        assert!(matches!(lab.socket("a/b"), Err(RunDirError::BadName(..))));
+        let deep = run.path().join("x".repeat(100));
+        let lab = LabDir::below(&deep, "lab").unwrap();
+        assert!(matches!(lab.socket("r0"), Err(RunDirError::PathTooLong(_))));
+        assert!(lab.nodes().unwrap().is_empty());
+    }
+}

@@ -1,0 +1,221 @@
+//! A node with what a process adds to it: noise on its cables, and why its links are down.
+
+use phitwire::link::{DownReason, Lcb, LinkCounters, LinkEvent, LinkState};
+use phitwire::node::{Node, PortId, Wakeup};
+use phitwire::time::Time;
+use serde_json::{Value, json};
+
+use crate::control::{Fault, LinkReport, Request};
+use crate::live_node::LiveNode;
+use crate::noise::{Noise, parse_rate};
+
+/// See the module's text.
+#[derive(Debug)]
+pub struct Station<N> {
+    /// The node itself.
+    pub node: N,
+    noise: Noise,
+    /// By port, why its link is not up, as far as events told.
+    why: Vec<Option<String>>,
+}
+
+impl<N: LiveNode> Station<N> {
+    /// `node` on clean cables; noise, if asked for, will be drawn from `seed`.
+    pub fn new(node: N, seed: u64) -> Self {
+        let why = vec![None; node.ports()];
+        Self {
+            node,
+            noise: Noise::new(seed),
+            why,
+        }
+    }
+
+    /// Ports that have a link.
+    pub fn linked_ports(&self) -> impl Iterator<Item = PortId> {
+        (0..self.node.ports() as PortId).filter(|&port| self.node.lcb(port).is_some())
+    }
+
+    /// How the links stand, by port.
+    pub fn links(&self) -> Vec<LinkReport> {
+        self.linked_ports()
+            .filter_map(|port| Some(self.report(port, self.node.lcb(port)?)))
+            .collect()
+    }
+
+    fn report(&self, port: PortId, lcb: &Lcb) -> LinkReport {
+        let config = lcb.config();
+        let peer = format!("{}:{}", config.peer().node, config.peer().port);
+        let up = lcb.is_active();
+        let told = self.why[usize::from(port)].clone();
+        LinkReport {
+            port,
+            link: config.link(),
+            state: lcb.state().name().to_owned(),
+            up,
+            why: (!up).then(|| told.unwrap_or_else(|| guess(lcb.state(), lcb.counters(), &peer))),
+            peer,
+            rx_lanes: lcb.rx_lanes().count_ones(),
+            tx_lanes: lcb.tx_lanes().count_ones(),
+            lane_retries: lcb.counters().lane_retries,
+            rtt_ns: lcb.round_trip().map(|span| span.as_ns()),
+            credits: phitwire_framing::packet24::Vc::ALL.map(|vc| lcb.credits(vc)),
+            unacknowledged_packets: lcb.unacknowledged_packets(),
+        }
+    }
+
+    /// Calls `visit` with every counter of the node and of the noise.
+    pub fn for_each_counter(&self, visit: &mut dyn FnMut(&str, u64)) {
+        self.node.for_each_counter(visit);
+        visit("noise.flipped_bits", self.noise.flipped_bits());
+    }
+
+    /// Breaks something on purpose.
+    ///
+    /// # Errors
+    /// When there is no such port or lane, or the rate is none.
+    pub fn fault(&mut self, now: Time, fault: &Fault) -> Result<(), String> {
+        let port = match *fault {
+            Fault::LaneNoise { port, .. }
+            | Fault::SoftError { port }
+            | Fault::LinkDown { port }
+            | Fault::LinkUp { port }
+            | Fault::ForceRetry { port } => port,
+        };
+        if self.node.lcb(port).is_none() {
+            let ports: Vec<_> = self.linked_ports().map(|port| port.to_string()).collect();
+            return Err(format!(
+                "port {port} has no link; these have: {}",
+                ports.join(" ")
+            ));
+        }
+        if let Fault::LaneNoise { lane, rate, .. } = fault {
+            return self.noise.set(port, *lane, parse_rate(rate)?);
+        }
+        self.node
+            .with_lcb(now, port, &mut |lcb, input| match fault {
+                Fault::LaneNoise { .. } => {}
+                Fault::SoftError { .. } => lcb.soft_error_next(),
+                Fault::LinkDown { .. } => lcb.link_down(now, input),
+                Fault::LinkUp { .. } => lcb.link_up(now),
+                Fault::ForceRetry { .. } => lcb.force_retry(now),
+            });
+        Ok(())
+    }
+
+    /// Answers a request that only needs the node.
+    ///
+    /// # Errors
+    /// What the node says; and the requests that are the process's own business.
+    pub fn answer(&mut self, now: Time, request: Request) -> Result<Value, String> {
+        match request {
+            Request::Links => serde_json::to_value(self.links()).map_err(|e| e.to_string()),
+            Request::Get { register } => {
+                let value = self.node.register(&register)?;
+                Ok(json!({ "register": register, "value": value }))
+            }
+            Request::Set { register, value } => {
+                self.node.set_register(&register, value)?;
+                Ok(json!({ "register": register, "value": value }))
+            }
+            Request::Fault(fault) => self.fault(now, &fault).map(|()| json!({})),
+            Request::TrafficStart { spec } => {
+                self.node.traffic_start(now, spec).map(|()| json!({}))
+            }
+            Request::TrafficStatus { run } => self.node.traffic_status(run),
+            Request::TrafficStop => self.node.traffic_stop().map(|()| json!({})),
+            Request::Stats | Request::Info | Request::Offload { .. } | Request::Shutdown => {
+                Err("not the node's business".to_owned())
+            }
+        }
+    }
+
+    /// Remembers what an event says of why a link is down.
+    fn note(&mut self, event: &N::Event) {
+        let Some((port, event)) = N::link_event(event) else {
+            return;
+        };
+        let Some(why) = self.why.get_mut(usize::from(port)) else {
+            return;
+        };
+        match event {
+            LinkEvent::Up { .. } => *why = None,
+            LinkEvent::Down { why: reason, .. } => *why = Some(down(*reason).to_owned()),
+            LinkEvent::Refused { message } => *why = Some(message.clone()),
+            _ => {}
+        }
+    }
+}
+
+fn down(reason: DownReason) -> &'static str {
+    match reason {
+        DownReason::Command => "taken down by command at this end",
+        DownReason::PeerDown => "taken down by command at the other end",
+        DownReason::NoLanes => "no lane is left: each had too many retries",
+        DownReason::PeerRestarted => "the other end was restarted; initialisation has begun again",
+        DownReason::Silence => "the other end has fallen silent",
+    }
+}
+
+/// Why a link is not up, from what it has counted.
+fn guess(state: LinkState, counters: &LinkCounters, peer: &str) -> String {
+    let foreign = [
+        (counters.drop_wrong_fabric, "frames of another lab"),
+        (counters.drop_wrong_link, "frames of another link"),
+        (counters.drop_wrong_end, "its own frames reflected"),
+        (counters.drop_bad_version, "frames of another version"),
+        (counters.drop_bad_magic, "frames that are not phitwire's"),
+        (
+            counters.drop_wrong_peer,
+            "training frames of another node than the topology names",
+        ),
+    ];
+    let foreign = foreign
+        .iter()
+        .max_by_key(|(count, _)| count)
+        .filter(|(count, _)| *count > 0);
+    match (state, foreign) {
+        (LinkState::Disabled, _) => down(DownReason::Command).to_owned(),
+        (LinkState::Dead, _) => down(DownReason::NoLanes).to_owned(),
+        (_, Some((count, what))) => format!("receives {what} ({count}) where {peer} should be"),
+        _ if counters.rx_frames == 0 => {
+            format!("nothing received from {peer}: is its process running, its interface up?")
+        }
+        _ => format!("{peer} is heard, initialisation has not ended"),
+    }
+}
+
+impl<N: LiveNode> Node for Station<N> {
+    type Event = N::Event;
+
+    fn ports(&self) -> usize {
+        self.node.ports()
+    }
+
+    fn handle_frame(&mut self, now: Time, port: PortId, bytes: &[u8]) {
+        self.node.handle_frame(now, port, bytes);
+    }
+
+    fn advance(&mut self, now: Time) {
+        self.node.advance(now);
+    }
+
+    fn ready_ports(&self) -> u64 {
+        self.node.ready_ports()
+    }
+
+    fn poll_frame(&mut self, now: Time, port: PortId, buf: &mut [u8]) -> Option<usize> {
+        let bytes = self.node.poll_frame(now, port, buf)?;
+        self.noise.apply(port, &mut buf[..bytes]);
+        Some(bytes)
+    }
+
+    fn next_wakeup(&self) -> Option<Wakeup> {
+        self.node.next_wakeup()
+    }
+
+    fn poll_event(&mut self) -> Option<N::Event> {
+        let event = self.node.poll_event()?;
+        self.note(&event);
+        Some(event)
+    }
+}

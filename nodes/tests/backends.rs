@@ -1,0 +1,348 @@
+//! Both engines move verified frames over loopback and over veth, as UDP and as raw Ethernet.
+
+mod common;
+
+use std::net::SocketAddrV4;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use common::{
+    Toy, ethernet_port, free_addresses, in_namespace, ip, own_namespace, run_toy, udp_port,
+};
+use nix::unistd::gettid;
+use phitwire_nodes::io::{self, IoEngine, OpenError, PortConfig};
+
+const FRAMES: u64 = 20_000;
+
+/// One node with `links` ports against one with as many, over loopback.
+fn loopback(engine: IoEngine, links: usize, frames: u64) -> &'static str {
+    let addresses = free_addresses(2 * links);
+    let side = |end: usize| -> Vec<PortConfig> {
+        (0..links)
+            .map(|i| {
+                udp_port(
+                    i as u8,
+                    addresses[2 * i + end],
+                    addresses[2 * i + 1 - end],
+                    None,
+                )
+            })
+            .collect()
+    };
+    let (near, far) = (side(0), side(1));
+    let peer = thread::spawn(move || {
+        run_toy(Toy::new(links, frames, true), engine, &far, |_, _| {});
+    });
+    let (driver, name) = run_toy(Toy::new(links, frames, true), engine, &near, |_, _| {});
+    peer.join().unwrap();
+    let counters = *driver.backend.counters();
+    assert!(counters.frames_received >= frames * links as u64);
+    assert!(
+        counters.messages_sent < counters.frames_sent / 2,
+        "segmentation offload puts several frames in a send: {counters:?}"
+    );
+    name
+}
+
+#[test]
+fn plain_engine_over_loopback() {
+    assert_eq!(loopback(IoEngine::Plain, 1, FRAMES), "plain");
+}
+
+#[test]
+fn plain_engine_with_many_ports() {
+    loopback(IoEngine::Plain, 40, 500);
+}
+
+#[test]
+fn uring_engine_over_loopback() {
+    // Where the kernel lacks io_uring the plain engine does it: the fallback is what counts then.
+    let name = loopback(IoEngine::Uring, 1, FRAMES);
+    eprintln!("engine: {name}");
+}
+
+#[test]
+fn uring_engine_with_many_ports() {
+    loopback(IoEngine::Uring, 40, 500);
+}
+
+/// Runs one end in each of two namespaces that a veth pair `p0` joins.
+fn over_veth(
+    engine: IoEngine,
+    ports: impl Fn(bool) -> PortConfig + Send + Copy + 'static,
+    mtu: u32,
+) {
+    in_namespace(move || joined_by_veth(engine, ports, mtu));
+}
+
+fn joined_by_veth(
+    engine: IoEngine,
+    ports: impl Fn(bool) -> PortConfig + Send + Copy + 'static,
+    mtu: u32,
+) {
+    let (tell_id, id) = mpsc::channel();
+    let (tell_go, go) = mpsc::channel();
+    let peer = thread::spawn(move || {
+        assert!(own_namespace());
+        tell_id.send(gettid()).unwrap();
+        go.recv().unwrap();
+        ip("addr add 198.18.0.1/31 dev p0");
+        ip(&format!("link set p0 mtu {mtu} up"));
+        run_toy(Toy::new(1, FRAMES, true), engine, &[ports(true)], |_, _| {});
+    });
+    let id = id.recv().unwrap();
+    ip(&format!("link add p0 type veth peer name p0 netns {id}"));
+    ip("addr add 198.18.0.0/31 dev p0");
+    ip(&format!("link set p0 mtu {mtu} up"));
+    tell_go.send(()).unwrap();
+    // The peer's end must be up before the sockets open, or the first frames are lost.
+    thread::sleep(Duration::from_millis(300));
+    let (driver, _) = run_toy(
+        Toy::new(1, FRAMES, true),
+        engine,
+        &[ports(false)],
+        |_, _| {},
+    );
+    peer.join().unwrap();
+    assert!(driver.backend.counters().frames_received >= FRAMES);
+}
+
+fn veth_udp(far: bool) -> PortConfig {
+    let address = |end: u8| SocketAddrV4::new([198, 18, 0, end].into(), 5470);
+    udp_port(0, address(far.into()), address((!far).into()), Some("p0"))
+}
+
+fn veth_ethernet(_far: bool) -> PortConfig {
+    ethernet_port(0, "p0")
+}
+
+#[test]
+fn udp_over_veth_by_plain_calls() {
+    over_veth(IoEngine::Plain, veth_udp, 1500);
+}
+
+#[test]
+fn udp_over_veth_by_uring_with_jumbo_frames() {
+    over_veth(IoEngine::Uring, veth_udp, 9000);
+}
+
+#[test]
+fn ethernet_over_veth_by_plain_calls() {
+    over_veth(IoEngine::Plain, veth_ethernet, 1500);
+}
+
+#[test]
+fn ethernet_over_veth_by_uring() {
+    over_veth(IoEngine::Uring, veth_ethernet, 9000);
+}
+
+/// Cuts a link under two running processes and restores it: nobody dies, everything arrives.
+fn flap(engine: IoEngine, ports: [PortConfig; 2]) {
+    let [near, far] = ports;
+    let mut cut = 0;
+    let near_backend = io::open(engine, &[near], None).unwrap();
+    let far_backend = io::open(engine, &[far], None).unwrap();
+    let clock = phitwire_nodes::clock::Clock::new();
+    let driver = |backend| {
+        phitwire_nodes::driver::Driver::new(Toy::new(1, 5000, true), backend, clock, Duration::ZERO)
+    };
+    let (mut near, mut far) = (driver(near_backend), driver(far_backend));
+    let start = std::time::Instant::now();
+    while !near.node.is_done() || !far.node.is_done() {
+        for end in [&mut near, &mut far] {
+            end.turn(Some(Duration::from_millis(1)), |_, complaint| {
+                panic!("{complaint}")
+            })
+            .expect("a flapping interface does not kill the process");
+        }
+        if cut < 3 && near.node.ports[0].expected > 1000 * (cut + 1) {
+            cut += 1;
+            ip("link set p0 down");
+            for _ in 0..50 {
+                for end in [&mut near, &mut far] {
+                    end.turn(Some(Duration::from_millis(1)), |_, c| panic!("{c}"))
+                        .unwrap();
+                }
+            }
+            ip("link set p0 up");
+        }
+        assert!(start.elapsed() < Duration::from_secs(30), "stuck");
+    }
+    assert_eq!(cut, 3);
+    let dropped = near.backend.counters().tx_dropped_link_down;
+    assert!(dropped > 0, "sends to a link that is down are counted");
+}
+
+#[test]
+fn a_flapping_interface_loses_frames_and_nothing_else() {
+    for engine in [IoEngine::Plain, IoEngine::Uring] {
+        in_namespace(move || {
+            ip("link add p0 type veth peer name p1");
+            ip("link set p0 up");
+            ip("link set p1 up");
+            flap(engine, [ethernet_port(0, "p0"), ethernet_port(0, "p1")]);
+        });
+    }
+}
+
+#[test]
+fn every_opening_error_names_its_remedy() {
+    let addresses = free_addresses(2);
+    let error = |port: &PortConfig| {
+        io::open(IoEngine::Plain, std::slice::from_ref(port), None)
+            .err()
+            .expect("refused")
+    };
+    let missing = error(&ethernet_port(3, "no-such-if"));
+    assert!(matches!(
+        missing,
+        OpenError::InterfaceMissing { port: 3, .. }
+    ));
+    assert!(missing.to_string().contains("lo") && missing.to_string().contains("up.sh"));
+    let mut small = udp_port(0, addresses[0], addresses[1], None);
+    small.mtu = Some(100);
+    assert!(error(&small).to_string().contains("--mtu"));
+    let mut large = udp_port(0, addresses[0], addresses[1], Some("lo"));
+    large.mtu = Some(1_000_000);
+    assert!(error(&large).to_string().contains("ip link set"));
+    let elsewhere = SocketAddrV4::new([198, 18, 77, 77].into(), 5470);
+    let unbound = error(&udp_port(0, elsewhere, addresses[1], None));
+    assert!(unbound.to_string().contains("ip addr add"), "{unbound}");
+    let _held = std::net::UdpSocket::bind(addresses[0]).unwrap();
+    let taken = error(&udp_port(0, addresses[0], addresses[1], None));
+    assert!(taken.to_string().contains("another process"), "{taken}");
+}
+
+#[test]
+fn a_queueing_discipline_put_on_and_taken_off_is_noticed() {
+    in_namespace(|| {
+        ip("link add p0 type veth peer name p1");
+        ip("link set p0 up");
+        ip("link set p1 up");
+        let index = |name| io::find_interface(name).unwrap().index;
+        let mut watch = io::QdiscWatch::new([(5, index("p0")), (6, index("p1"))]).unwrap();
+        let mut wait_for = |wanted: u64| {
+            let start = std::time::Instant::now();
+            while watch.update().unwrap() != wanted {
+                assert!(
+                    start.elapsed() < Duration::from_secs(5),
+                    "{wanted:b} does not come"
+                );
+                thread::sleep(Duration::from_millis(5));
+            }
+        };
+        let tc = |arguments: &str| {
+            let status = std::process::Command::new("tc")
+                .args(arguments.split(' '))
+                .status()
+                .unwrap();
+            assert!(status.success(), "tc {arguments}");
+        };
+        wait_for(0);
+        tc("qdisc add dev p1 root tbf rate 1gbit burst 100k limit 1m");
+        wait_for(1 << 6);
+        tc("qdisc add dev p0 root pfifo");
+        tc("qdisc add dev p0 clsact");
+        wait_for(1 << 5 | 1 << 6);
+        tc("qdisc del dev p1 root");
+        wait_for(1 << 5);
+        tc("qdisc del dev p0 clsact");
+        wait_for(0);
+    });
+}
+
+#[test]
+fn a_port_that_may_not_segment_sends_frame_by_frame() {
+    for engine in [IoEngine::Plain, IoEngine::Uring] {
+        let addresses = free_addresses(4);
+        let ports = |end: usize| {
+            [0, 1].map(|i| {
+                udp_port(
+                    i as u8,
+                    addresses[2 * i + end],
+                    addresses[2 * i + 1 - end],
+                    None,
+                )
+            })
+        };
+        let mut near = io::open(engine, &ports(0), None).unwrap();
+        let mut far = io::open(engine, &ports(1), None).unwrap();
+        near.set_segmentation(1 << 1);
+        for port in [0, 1] {
+            for _ in 0..10 {
+                near.frame_buffer(port)[..1000].fill(port);
+                near.queue(port, 1000);
+            }
+        }
+        near.flush();
+        near.wait(Some(Duration::ZERO)).unwrap();
+        assert_eq!(near.counters().frames_sent, 20, "{engine:?}");
+        assert_eq!(near.counters().messages_sent, 10 + 1, "{engine:?}");
+        let mut received = [0; 2];
+        while received != [10, 10] {
+            far.wait(Some(Duration::from_secs(5))).unwrap();
+            let frames = far.receive(&mut |port, bytes| {
+                assert!(bytes.len() == 1000 && bytes.iter().all(|&b| b == port));
+                received[usize::from(port)] += 1;
+            });
+            assert!(frames > 0, "{engine:?}: {received:?}");
+        }
+    }
+}
+
+/// A UDP link goes down and comes up under two running processes in two namespaces.
+fn udp_flap(engine: IoEngine) {
+    let (tell_id, id) = mpsc::channel();
+    let (tell_go, go) = mpsc::channel();
+    let toy = || Toy::new(1, FRAMES, true);
+    let peer = thread::spawn(move || {
+        assert!(own_namespace());
+        tell_id.send(gettid()).unwrap();
+        go.recv().unwrap();
+        ip("addr add 198.18.0.1/31 dev p0");
+        ip("link set p0 up");
+        run_toy(toy(), engine, &[veth_udp(true)], |_, _| {});
+    });
+    ip(&format!(
+        "link add p0 type veth peer name p0 netns {}",
+        id.recv().unwrap()
+    ));
+    ip("addr add 198.18.0.0/31 dev p0");
+    ip("link set p0 up");
+    tell_go.send(()).unwrap();
+    thread::sleep(Duration::from_millis(300));
+    let mut cuts = 0;
+    let mut cut_at = None;
+    let (driver, _) = run_toy(
+        toy(),
+        engine,
+        &[veth_udp(false)],
+        |toy, start| match cut_at {
+            None if cuts < 2 && toy.ports[0].expected > 2000 * (cuts + 1) => {
+                ip("link set p0 down");
+                cut_at = Some(start.elapsed());
+                cuts += 1;
+            }
+            Some(at) if start.elapsed() > at + Duration::from_millis(100) => {
+                ip("link set p0 up");
+                cut_at = None;
+            }
+            _ => {}
+        },
+    );
+    peer.join().unwrap();
+    assert_eq!(cuts, 2);
+    let counters = driver.backend.counters();
+    assert!(
+        counters.frames_dropped() > 0,
+        "sends to a link that is down are counted"
+    );
+}
+
+#[test]
+fn a_flapping_interface_under_udp_loses_frames_and_nothing_else() {
+    for engine in [IoEngine::Plain, IoEngine::Uring] {
+        in_namespace(move || udp_flap(engine));
+    }
+}

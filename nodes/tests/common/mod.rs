@@ -1,0 +1,281 @@
+//! A node that moves verified frames, and network namespaces for the threads of a test.
+#![allow(dead_code, reason = "each test binary uses a part")]
+
+use std::collections::VecDeque;
+use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use nix::sched::{CloneFlags, unshare};
+use phitwire::node::{Node, PortId, WakeReason, Wakeup};
+use phitwire::time::{Duration as Span, Time};
+use phitwire_nodes::clock::Clock;
+use phitwire_nodes::driver::Driver;
+use phitwire_nodes::io::{self, Attachment, IoEngine, PortConfig};
+
+/// Frames unacknowledged at most: bounded, so that no socket buffer overflows.
+const WINDOW: u64 = 256;
+
+/// Sends `goal` numbered frames on every port and checks what comes in: order and every byte.
+pub struct Toy {
+    pub ports: Vec<ToyPort>,
+    goal: u64,
+    /// Whether lost frames are sent again (go-back-N from the acknowledged frame).
+    retry: bool,
+}
+
+#[derive(Default)]
+pub struct ToyPort {
+    pub sent: u64,
+    pub acked: u64,
+    pub expected: u64,
+    /// Frames that came again, or ahead of a lost one.
+    pub out_of_order: u64,
+    owes_ack: bool,
+    last_progress: Time,
+    pub complaints: VecDeque<String>,
+}
+
+/// Frame length in bytes of frame `number`: mostly full ones, now and then a short one.
+fn length(number: u64, limit: usize) -> usize {
+    if number % 7 == 6 {
+        17 + (number as usize * 131) % (limit - 17)
+    } else {
+        limit
+    }
+}
+
+fn fill(number: u64, place: usize) -> u8 {
+    (number as usize * 31 + place * 7) as u8
+}
+
+impl Toy {
+    pub fn new(ports: usize, goal: u64, retry: bool) -> Self {
+        Self {
+            ports: (0..ports).map(|_| ToyPort::default()).collect(),
+            goal,
+            retry,
+        }
+    }
+
+    pub fn is_done(&self) -> bool {
+        self.ports
+            .iter()
+            .all(|p| p.acked == self.goal && p.expected == self.goal && !p.owes_ack)
+    }
+}
+
+impl Node for Toy {
+    type Event = String;
+
+    fn ports(&self) -> usize {
+        self.ports.len()
+    }
+
+    fn handle_frame(&mut self, now: Time, port: PortId, bytes: &[u8]) {
+        let port = &mut self.ports[usize::from(port)];
+        if bytes.len() < 17 {
+            port.complaints
+                .push_back(format!("a frame of {} bytes", bytes.len()));
+            return;
+        }
+        let read = |at: usize| u64::from_be_bytes(bytes[at..at + 8].try_into().unwrap());
+        let (number, ack) = (read(1), read(9));
+        if ack > port.acked {
+            port.acked = ack;
+            port.last_progress = now;
+        }
+        if bytes[0] == 0 {
+            return;
+        }
+        port.owes_ack = true;
+        if number != port.expected {
+            port.out_of_order += 1;
+            return;
+        }
+        let bad = (17..bytes.len()).find(|&i| bytes[i] != fill(number, i));
+        if let Some(place) = bad {
+            port.complaints
+                .push_back(format!("frame {number}: byte {place} is wrong"));
+        }
+        port.expected += 1;
+        port.last_progress = now;
+    }
+
+    fn advance(&mut self, now: Time) {
+        if !self.retry {
+            return;
+        }
+        for port in &mut self.ports {
+            if now.since(port.last_progress) > Span::from_ms(5) {
+                port.sent = port.acked;
+                port.owes_ack = true;
+                port.last_progress = now;
+            }
+        }
+    }
+
+    fn ready_ports(&self) -> u64 {
+        let mut mask = 0;
+        for (i, port) in self.ports.iter().enumerate() {
+            let may_send = port.sent < self.goal && port.sent < port.acked + WINDOW;
+            mask |= u64::from(may_send || port.owes_ack) << i;
+        }
+        mask
+    }
+
+    fn poll_frame(&mut self, _now: Time, port: PortId, buf: &mut [u8]) -> Option<usize> {
+        let port = &mut self.ports[usize::from(port)];
+        let data = port.sent < self.goal && port.sent < port.acked + WINDOW;
+        if !data && !port.owes_ack {
+            return None;
+        }
+        let bytes = if data {
+            length(port.sent, buf.len())
+        } else {
+            17
+        };
+        buf[0] = u8::from(data);
+        buf[1..9].copy_from_slice(&port.sent.to_be_bytes());
+        buf[9..17].copy_from_slice(&port.expected.to_be_bytes());
+        for (place, byte) in buf[..bytes].iter_mut().enumerate().skip(17) {
+            *byte = fill(port.sent, place);
+        }
+        port.owes_ack = false;
+        port.sent += u64::from(data);
+        Some(bytes)
+    }
+
+    fn next_wakeup(&self) -> Option<Wakeup> {
+        let at = self
+            .ports
+            .iter()
+            .map(|p| p.last_progress + Span::from_ms(6))
+            .min()?;
+        self.retry.then_some(Wakeup {
+            at,
+            reason: WakeReason::Link,
+        })
+    }
+
+    fn poll_event(&mut self) -> Option<String> {
+        self.ports
+            .iter_mut()
+            .find_map(|port| port.complaints.pop_front())
+    }
+}
+
+/// Drives a toy until it is done and its peer has had time to hear of it. Panics on a complaint,
+/// or when it takes longer than 30 s.
+pub fn run_toy(
+    toy: Toy,
+    engine: IoEngine,
+    ports: &[PortConfig],
+    mut each_turn: impl FnMut(&Toy, Instant),
+) -> (Driver<Toy>, &'static str) {
+    let backend = io::open(engine, ports, None).expect("the ports open");
+    let name = backend.engine();
+    let mut driver = Driver::new(toy, backend, Clock::new(), Duration::ZERO);
+    let start = Instant::now();
+    let mut done_at = None;
+    loop {
+        driver
+            .turn(Some(Duration::from_millis(10)), |_, complaint| {
+                panic!("{complaint}")
+            })
+            .expect("the backend works");
+        each_turn(&driver.node, start);
+        if driver.node.is_done() {
+            done_at.get_or_insert_with(Instant::now);
+        }
+        if done_at.is_some_and(|at: Instant| at.elapsed() > Duration::from_millis(200)) {
+            return (driver, name);
+        }
+        let progress: Vec<_> = driver
+            .node
+            .ports
+            .iter()
+            .map(|p| (p.sent, p.acked, p.expected))
+            .collect();
+        assert!(
+            start.elapsed() < Duration::from_secs(30),
+            "stuck at {progress:?}: {:?}",
+            driver.backend.counters()
+        );
+    }
+}
+
+/// `count` UDP addresses on loopback that nobody uses.
+pub fn free_addresses(count: usize) -> Vec<SocketAddrV4> {
+    let sockets: Vec<_> = (0..count)
+        .map(|_| UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap())
+        .collect();
+    sockets
+        .iter()
+        .map(|s| SocketAddrV4::new(Ipv4Addr::LOCALHOST, s.local_addr().unwrap().port()))
+        .collect()
+}
+
+pub fn udp_port(
+    port: PortId,
+    local: SocketAddrV4,
+    peer: SocketAddrV4,
+    interface: Option<&str>,
+) -> PortConfig {
+    let interface = interface.map(str::to_owned);
+    PortConfig {
+        port,
+        attachment: Attachment::Udp {
+            local,
+            peer,
+            interface,
+        },
+        mtu: None,
+    }
+}
+
+pub fn ethernet_port(port: PortId, interface: &str) -> PortConfig {
+    let interface = interface.to_owned();
+    let attachment = Attachment::Ethernet {
+        interface,
+        qdisc_bypass: false,
+    };
+    PortConfig {
+        port,
+        attachment,
+        mtu: None,
+    }
+}
+
+/// Puts the calling thread into a network namespace of its own. False, with the reason printed,
+/// when that is not allowed.
+pub fn own_namespace() -> bool {
+    match unshare(CloneFlags::CLONE_NEWNET) {
+        Ok(()) => true,
+        Err(errno) => {
+            eprintln!("SKIPPED: no network namespace can be made here ({errno}); run as root");
+            false
+        }
+    }
+}
+
+/// Runs `test` on a thread in a network namespace of its own; the test's thread stays where it is.
+pub fn in_namespace(test: impl FnOnce() + Send + 'static) {
+    let thread = std::thread::spawn(|| {
+        if own_namespace() {
+            test();
+        }
+    });
+    if let Err(panic) = thread.join() {
+        std::panic::resume_unwind(panic);
+    }
+}
+
+/// Runs `ip` in the calling thread's namespace.
+pub fn ip(arguments: &str) {
+    let output = Command::new("ip")
+        .args(arguments.split(' '))
+        .output()
+        .expect("ip starts");
+    assert!(output.status.success(), "ip {arguments}: {output:?}");
+}

@@ -1,0 +1,234 @@
+//! The control socket's protocol: bad input, bounds, many clients at once.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use phitwire_nodes::control::server::Server;
+use phitwire_nodes::control::{Client, ClientError, MAX_LINE_BYTES, Request};
+use serde_json::{Value, json};
+
+/// A server that answers `get` with the address doubled, and `info` with a very long text.
+struct Fixture {
+    _dir: tempfile::TempDir,
+    path: PathBuf,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<usize>>,
+}
+
+fn answer(request: Request) -> Result<Value, String> {
+    match request {
+        Request::Get { register } => Ok(json!(register)),
+        Request::Info => Ok(json!("x".repeat(MAX_LINE_BYTES))),
+        Request::Stats => Ok(json!("y".repeat(MAX_LINE_BYTES / 2))),
+        other => Err(format!("no {other:?}")),
+    }
+}
+
+impl Fixture {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("n.sock");
+        let mut server = Server::bind(&path, &[]).unwrap();
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = stop.clone();
+        let thread = thread::spawn(move || {
+            let mut requests = 0;
+            while !stopped.load(Ordering::SeqCst) {
+                requests += server
+                    .serve(answer)
+                    .expect("clients cannot break the server")
+                    .requests;
+                thread::sleep(Duration::from_micros(200));
+            }
+            requests
+        });
+        Self {
+            _dir: dir,
+            path,
+            stop,
+            thread: Some(thread),
+        }
+    }
+
+    /// Ends the server; how many requests it answered.
+    fn end(mut self) -> usize {
+        self.stop.store(true, Ordering::SeqCst);
+        self.thread
+            .take()
+            .unwrap()
+            .join()
+            .expect("the server did not panic")
+    }
+}
+
+fn connect(path: &Path) -> UnixStream {
+    let stream = UnixStream::connect(path).unwrap();
+    stream
+        .set_read_timeout(Some(Duration::from_secs(10)))
+        .unwrap();
+    stream
+}
+
+fn lines(stream: UnixStream) -> Vec<Value> {
+    BufReader::new(stream)
+        .lines()
+        .map(|line| serde_json::from_str(&line.unwrap()).unwrap())
+        .collect()
+}
+
+#[test]
+fn malformed_requests_get_an_error_and_the_connection_goes_on() {
+    let fixture = Fixture::new();
+    let mut stream = connect(&fixture.path);
+    let bad: [&[u8]; 6] = [
+        b"{",
+        b"nonsense",
+        b"[]",
+        b"\xff\xfe",
+        b"{\"cmd\":\"boil\"}",
+        b"{\"cmd\":\"set\"}",
+    ];
+    for line in bad {
+        stream.write_all(line).unwrap();
+        stream.write_all(b"\n").unwrap();
+    }
+    stream
+        .write_all(b"\n  \n{\"cmd\":\"get\",\"register\":7}\r\n")
+        .unwrap();
+    stream.shutdown(std::net::Shutdown::Write).unwrap();
+    let replies = lines(stream);
+    assert_eq!(replies.len(), bad.len() + 1, "empty lines get no answer");
+    for reply in &replies[..bad.len()] {
+        assert_eq!(reply["ok"], false);
+        assert!(reply["error"].as_str().unwrap().contains("not understood"));
+    }
+    assert_eq!(replies[bad.len()], json!({"ok": true, "data": 7}));
+    fixture.end();
+}
+
+#[test]
+fn a_line_without_end_is_refused_and_its_client_left() {
+    let fixture = Fixture::new();
+    let mut stream = connect(&fixture.path);
+    let chunk = [b'a'; 64 << 10];
+    // The server stops reading at its bound: writing on fails then, or blocks and times out.
+    stream
+        .set_write_timeout(Some(Duration::from_secs(2)))
+        .unwrap();
+    let written = (0..64)
+        .take_while(|_| stream.write_all(&chunk).is_ok())
+        .count();
+    assert!(written < 64, "4 MiB without a line end were taken");
+    // Other clients are served as before.
+    let mut client = Client::connect_to(&fixture.path).unwrap();
+    assert_eq!(
+        client
+            .request(json!({"cmd": "get", "register": 1}))
+            .unwrap(),
+        json!(1)
+    );
+    let mut text = String::new();
+    let _ = stream.read_to_string(&mut text);
+    if !text.is_empty() {
+        assert!(text.contains("a line longer than"), "{text}");
+    }
+    fixture.end();
+}
+
+#[test]
+fn requests_in_one_write_and_requests_in_pieces_are_answered_in_order() {
+    let fixture = Fixture::new();
+    let mut stream = connect(&fixture.path);
+    let mut text = String::new();
+    for i in 0..500 {
+        text += &format!("{{\"cmd\":\"get\",\"register\":{i}}}\n");
+    }
+    for piece in text.as_bytes().chunks(997) {
+        stream.write_all(piece).unwrap();
+        thread::sleep(Duration::from_micros(100));
+    }
+    stream.shutdown(std::net::Shutdown::Write).unwrap();
+    let replies = lines(stream);
+    assert_eq!(replies.len(), 500);
+    for (i, reply) in replies.iter().enumerate() {
+        assert_eq!(reply["data"], i);
+    }
+    assert_eq!(fixture.end(), 500);
+}
+
+#[test]
+fn parallel_clients_more_than_are_served_at_once_all_get_their_answers() {
+    let fixture = Fixture::new();
+    let clients: Vec<_> = (0..60u64)
+        .map(|c| {
+            let path = fixture.path.clone();
+            thread::spawn(move || {
+                let mut client = Client::connect_to(&path).unwrap();
+                for i in 0..20 {
+                    let register = c * 20 + i;
+                    let data = client
+                        .request(json!({"cmd": "get", "register": register}))
+                        .unwrap();
+                    assert_eq!(data, json!(register));
+                }
+            })
+        })
+        .collect();
+    for client in clients {
+        client.join().unwrap();
+    }
+    assert_eq!(fixture.end(), 60 * 20);
+}
+
+#[test]
+fn a_client_that_does_not_read_is_not_read_from_and_hinders_nobody() {
+    let fixture = Fixture::new();
+    let mut deaf = connect(&fixture.path);
+    deaf.set_nonblocking(true).unwrap();
+    // Each answer is half a megabyte: socket buffers fill, and the server must not queue more.
+    while deaf.write_all(b"{\"cmd\":\"stats\"}\n").is_ok() {}
+    let mut client = Client::connect_to(&fixture.path).unwrap();
+    assert_eq!(
+        client
+            .request(json!({"cmd": "get", "register": 2}))
+            .unwrap(),
+        json!(2)
+    );
+    drop(deaf);
+    assert_eq!(
+        client
+            .request(json!({"cmd": "get", "register": 3}))
+            .unwrap(),
+        json!(3)
+    );
+    drop(client);
+    assert!(
+        fixture.end() < 20,
+        "requests of the deaf client were answered without bound"
+    );
+}
+
+#[test]
+fn refusals_and_answers_too_long_are_told_as_errors() {
+    let fixture = Fixture::new();
+    let mut client = Client::connect_to(&fixture.path).unwrap();
+    let refused = client.ask(&Request::Links).unwrap_err();
+    assert!(
+        matches!(&refused, ClientError::Refused(text) if text == "no Links"),
+        "{refused}"
+    );
+    let long = client.ask(&Request::Info).unwrap_err().to_string();
+    assert!(long.contains("too long"), "{long}");
+    assert_eq!(
+        client
+            .request(json!({"cmd": "get", "register": "a.b"}))
+            .unwrap(),
+        json!("a.b")
+    );
+    fixture.end();
+}

@@ -1,0 +1,416 @@
+//! The `phitwire` command: processes come up, keep their place, answer, and leave nothing behind.
+
+use std::fs;
+use std::io::Read;
+use std::net::UdpSocket;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use phitwire::topology::{BlackwidowSpec, write};
+use serde_json::Value;
+
+/// A lab in a directory of its own; its processes are killed when it is dropped.
+struct Lab {
+    dir: tempfile::TempDir,
+    base: u16,
+    processes: Vec<(String, Child)>,
+}
+
+impl Lab {
+    /// Two processors on one router.
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let spec = BlackwidowSpec {
+            processors: 2,
+            subtree: 2,
+            ..BlackwidowSpec::default()
+        };
+        let topology = spec.generate().expect("a valid specification");
+        fs::write(dir.path().join("lab.toml"), write(&topology)).unwrap();
+        Self {
+            dir,
+            base: free_ports(4),
+            processes: Vec::new(),
+        }
+    }
+
+    fn phitwire(&self, arguments: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_phitwire"));
+        command
+            .args(arguments.split(' '))
+            .env("PHITWIRE_RUN_DIR", self.dir.path().join("run"));
+        command
+    }
+
+    fn nodes(&self) -> Vec<String> {
+        let text = fs::read_to_string(self.dir.path().join("lab.toml")).unwrap();
+        let topology = phitwire::topology::read("lab.toml", &text)
+            .unwrap()
+            .topology;
+        let chips = topology.chips.iter().map(|chip| chip.name.clone());
+        chips
+            .chain(topology.processors.iter().map(|p| p.name.clone()))
+            .collect()
+    }
+
+    fn run_command(&self, node: &str, more: &str) -> Command {
+        let file = self.dir.path().join("lab.toml");
+        let (file, base) = (file.display(), self.base);
+        self.phitwire(&format!(
+            "run --topology {file} --node {node} --lab t --loopback {base}{more}"
+        ))
+    }
+
+    fn start(&mut self, node: &str) {
+        let child = self
+            .run_command(node, "")
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        self.processes.push((node.to_owned(), child));
+        let socket = self.socket(node);
+        wait_for(|| socket.exists(), "the control socket");
+    }
+
+    fn socket(&self, node: &str) -> PathBuf {
+        self.dir.path().join(format!("run/t/{node}.sock"))
+    }
+
+    fn take(&mut self, node: &str) -> Child {
+        let at = self
+            .processes
+            .iter()
+            .position(|(name, _)| name == node)
+            .unwrap();
+        self.processes.swap_remove(at).1
+    }
+
+    fn ctl(&self, arguments: &str) -> Output {
+        self.phitwire(&format!("ctl --lab t {arguments}"))
+            .output()
+            .unwrap()
+    }
+
+    fn ctl_json(&self, arguments: &str) -> Value {
+        let output = self.ctl(&format!("{arguments} --json"));
+        assert!(output.status.success(), "{arguments}: {output:?}");
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        for (_, child) in &mut self.processes {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// The first of `count` consecutive UDP ports on loopback that are free now.
+fn free_ports(count: u16) -> u16 {
+    for _ in 0..100 {
+        let first = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let base = first.local_addr().unwrap().port();
+        let rest = (1..count).map(|i| base.checked_add(i));
+        if rest
+            .into_iter()
+            .all(|p| p.is_some_and(|p| UdpSocket::bind(("127.0.0.1", p)).is_ok()))
+        {
+            return base;
+        }
+    }
+    panic!("no {count} consecutive free ports");
+}
+
+fn wait_for(mut done: impl FnMut() -> bool, what: &str) {
+    let start = Instant::now();
+    while !done() {
+        assert!(
+            start.elapsed() < Duration::from_secs(20),
+            "{what} does not come"
+        );
+        sleep(Duration::from_millis(10));
+    }
+}
+
+fn terminate(child: &Child, signal: Signal) {
+    kill(Pid::from_raw(child.id() as i32), signal).unwrap();
+}
+
+fn cpu_ticks(child: &Child) -> u64 {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
+    let fields: Vec<&str> = stat.rsplit(") ").next().unwrap().split(' ').collect();
+    fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
+}
+
+fn is_empty(path: &Path) -> bool {
+    !path.exists() || fs::read_dir(path).unwrap().next().is_none()
+}
+
+#[test]
+fn a_process_keeps_its_place_until_it_dies_and_leaves_nothing_behind() {
+    let mut lab = Lab::new();
+    let node = lab.nodes().remove(0);
+    lab.start(&node);
+    let pid = lab.processes[0].1.id();
+    assert_eq!(lab.ctl_json(&format!("{node} info"))["pid"], pid);
+
+    let second = lab.run_command(&node, "").output().unwrap();
+    assert_eq!(second.status.code(), Some(1));
+    let text = String::from_utf8(second.stderr).unwrap();
+    assert!(
+        text.contains("runs already") && text.contains(&pid.to_string()),
+        "{text}"
+    );
+
+    let mut killed = lab.take(&node);
+    terminate(&killed, Signal::SIGKILL);
+    killed.wait().unwrap();
+    assert!(
+        lab.socket(&node).exists(),
+        "a killed process cannot clean up"
+    );
+    lab.start(&node);
+    wait_for(
+        || lab.ctl(&format!("{node} info")).status.success(),
+        "the second incarnation",
+    );
+    assert_ne!(lab.ctl_json(&format!("{node} info"))["pid"], pid);
+
+    for signal in [Signal::SIGTERM, Signal::SIGINT] {
+        let mut child = lab.take(&node);
+        terminate(&child, signal);
+        let status = child.wait().unwrap();
+        assert_eq!(status.code(), Some(0), "{signal}");
+        let mut summary = String::new();
+        child
+            .stdout
+            .take()
+            .unwrap()
+            .read_to_string(&mut summary)
+            .unwrap();
+        assert!(summary.contains("frames sent"), "{summary}");
+        assert!(
+            is_empty(&lab.dir.path().join("run")),
+            "{signal} left files behind"
+        );
+        lab.start(&node);
+    }
+}
+
+#[test]
+fn every_command_answers_and_every_refusal_says_why() {
+    let mut lab = Lab::new();
+    let nodes = lab.nodes();
+    let (router, nic) = (nodes[0].clone(), nodes[1].clone());
+    lab.start(&router);
+    lab.start(&nic);
+    assert_eq!(lab.ctl_json(&format!("{router} info"))["kind"], "router");
+    assert_eq!(lab.ctl_json(&format!("{nic} info"))["kind"], "nic");
+    let links = lab.ctl_json(&format!("{router} links"));
+    assert_eq!(links.as_array().unwrap().len(), 2);
+    let port = links[0]["port"].as_u64().unwrap();
+    assert!(lab.ctl_json(&format!("{nic} stats"))["io.frames_sent"].is_u64());
+    assert_eq!(lab.ctl_json("all info").as_object().unwrap().len(), 2);
+
+    let id = lab.ctl_json(&format!("{router} get chip.id"))["value"].clone();
+    assert_eq!(id, 0x5941_5243);
+    let register = format!("tile{port}.table.0.ports");
+    lab.ctl_json(&format!("{router} set {register} 0x1"));
+    assert_eq!(
+        lab.ctl_json(&format!("{router} get {register}"))["value"],
+        1
+    );
+    for fault in [
+        "lane-noise P 1 1/1000",
+        "lane-noise P 1 0",
+        "soft-error P",
+        "force-retry P",
+    ] {
+        lab.ctl_json(&format!(
+            "{router} fault {}",
+            fault.replace('P', &port.to_string())
+        ));
+    }
+    lab.ctl_json(&format!("{nic} offload off"));
+
+    for (arguments, word) in [
+        (format!("{router} get chip.nothing"), "no register"),
+        (format!("{router} set chip.id 1"), "only be read"),
+        (format!("{nic} get chip.id"), "nic has no register"),
+        (format!("{router} fault soft-error 63"), "no link"),
+        (
+            format!("{router} fault lane-noise {port} 3 1/2"),
+            "no lane 3",
+        ),
+        (format!("{router} fault lane-noise {port} 0 2/1"), "no rate"),
+        (format!("{router} traffic stop"), "no traffic"),
+        ("nobody info".to_owned(), "nodes of this lab"),
+        ("../x info".to_owned(), "cannot name"),
+    ] {
+        let output = lab.ctl(&arguments);
+        assert_eq!(output.status.code(), Some(1), "{arguments}");
+        let text = String::from_utf8(output.stderr)
+            .unwrap()
+            .replace("\n  │", "");
+        assert!(text.contains(word), "{arguments}: {text}");
+    }
+    assert_eq!(
+        lab.ctl(&format!("{router} no-such-command")).status.code(),
+        Some(2)
+    );
+    let tables = String::from_utf8(lab.ctl("all links").stdout).unwrap();
+    assert!(tables.contains("peer") && tables.contains(&nic), "{tables}");
+}
+
+#[test]
+fn waiting_for_a_link_without_a_peer_says_which_and_why() {
+    let mut lab = Lab::new();
+    let nodes = lab.nodes();
+    lab.start(&nodes[0]);
+    let file = lab.dir.path().join("lab.toml");
+    let wait = format!("wait --lab t --timeout 0.3 --topology {}", file.display());
+    let output = lab.phitwire(&wait).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        text.contains(&nodes[1]) && text.contains("nothing received from"),
+        "{text}"
+    );
+}
+
+#[test]
+fn what_cannot_run_says_what_to_do() {
+    let lab = Lab::new();
+    let node = lab.nodes().remove(0);
+    let unknown = lab.run_command("nobody", "").output().unwrap();
+    assert_eq!(unknown.status.code(), Some(1));
+    assert!(
+        String::from_utf8(unknown.stderr)
+            .unwrap()
+            .contains("nobody")
+    );
+    let mtu = lab.run_command(&node, " --mtu 90").output().unwrap();
+    assert!(String::from_utf8(mtu.stderr).unwrap().contains("MTU of 90"));
+    let file = lab.dir.path().join("lab.toml");
+    let ethernet = format!(
+        "run --topology {} --node {node} --lab t --link ethernet",
+        file.display()
+    );
+    let output = lab.phitwire(&ethernet).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        String::from_utf8(output.stderr)
+            .unwrap()
+            .contains("no interface")
+    );
+    assert!(
+        is_empty(&lab.dir.path().join("run")),
+        "a failed start leaves nothing behind"
+    );
+}
+
+/// Sends `count` puts from the first network interface to the second and returns what both report.
+fn puts(lab: &Lab, run: u32, count: u64) -> (Value, Value) {
+    let nodes = lab.nodes();
+    let spec = format!(
+        r#"{{"run":{run},"pattern":{{"list":{{"destinations":[1]}}}},"window":256,"count":{count}}}"#
+    );
+    let (source, target) = (&nodes[1], &nodes[2]);
+    lab.ctl_json(&format!("{source} traffic start {spec}"));
+    let status = |node: &str| lab.ctl_json(&format!("{node} traffic status {run}"));
+    wait_for(|| status(source)["phase"] == "done", "the end of the run");
+    (status(source), status(target))
+}
+
+#[test]
+fn three_processes_move_verified_messages_and_survive_a_crash_of_the_router() {
+    let mut lab = Lab::new();
+    let nodes = lab.nodes();
+    for node in &nodes {
+        lab.start(node);
+    }
+    let file = lab.dir.path().join("lab.toml");
+    let wait = format!("wait --lab t --timeout 20 --topology {}", file.display());
+    for run in 1..=2 {
+        let waited = lab.phitwire(&wait).output().unwrap();
+        assert!(waited.status.success(), "{waited:?}");
+        let (source, target) = puts(&lab, run, 5_000);
+        assert_eq!(source["acknowledged"], 5_000, "{source}");
+        assert_eq!(target["delivered"], 5_000, "{target}");
+        for fault in ["corrupted", "duplicated", "misordered", "missing"] {
+            assert_eq!(target[fault], 0, "{fault}: {target}");
+        }
+        if run == 1 {
+            let mut router = lab.take(&nodes[0]);
+            terminate(&router, Signal::SIGKILL);
+            router.wait().unwrap();
+            lab.start(&nodes[0]);
+        }
+    }
+}
+
+#[test]
+fn lane_noise_reaches_the_peer_as_crc_errors_and_nothing_is_lost() {
+    let mut lab = Lab::new();
+    let nodes = lab.nodes();
+    for node in &nodes {
+        lab.start(node);
+    }
+    let waited = lab.phitwire("wait --lab t --timeout 20").output().unwrap();
+    assert!(waited.status.success(), "{waited:?}");
+    lab.ctl_json(&format!("{} fault lane-noise 0 1 1/20000", nodes[1]));
+    let (source, target) = puts(&lab, 1, 5_000);
+    assert_eq!(
+        (&source["acknowledged"], &target["delivered"]),
+        (&5_000.into(), &5_000.into())
+    );
+    assert_eq!(target["corrupted"], 0);
+    let stats = lab.ctl_json(&format!("{} stats", nodes[0]));
+    assert!(
+        stats["port0.rx_crc_errors"].as_u64().unwrap() > 0,
+        "the noise was heard"
+    );
+    let lanes = lab.ctl_json(&format!("{} links", nodes[0]))[0]["lane_retries"].clone();
+    assert!(
+        lanes[1].as_u64().unwrap() > 0 && lanes[0] == 0 && lanes[2] == 0,
+        "{lanes}"
+    );
+    lab.ctl_json(&format!("{} fault lane-noise 0 1 0", nodes[1]));
+    lab.ctl_json(&format!("{} fault link-down 0", nodes[1]));
+    wait_for(
+        || lab.ctl_json(&format!("{} links", nodes[0]))[0]["up"] == false,
+        "the link's going down at the other end",
+    );
+    let why = lab.ctl_json(&format!("{} links", nodes[1]))[0]["why"].clone();
+    assert!(why.as_str().unwrap().contains("by command"), "{why}");
+    lab.ctl_json(&format!("{} fault link-up 0", nodes[1]));
+    let waited = lab.phitwire("wait --lab t --timeout 20").output().unwrap();
+    assert!(waited.status.success(), "{waited:?}");
+}
+
+#[test]
+fn an_idle_process_sleeps() {
+    let mut lab = Lab::new();
+    for node in lab.nodes() {
+        lab.start(&node);
+    }
+    sleep(Duration::from_secs(1));
+    let before: Vec<u64> = lab
+        .processes
+        .iter()
+        .map(|(_, child)| cpu_ticks(child))
+        .collect();
+    sleep(Duration::from_secs(3));
+    for ((node, child), before) in lab.processes.iter().zip(before) {
+        let ticks = cpu_ticks(child) - before;
+        // A tick is 10 ms: 1 % of 3 s are 3 of them.
+        assert!(ticks <= 3, "{node} used {ticks} ticks in 3 s");
+    }
+}

@@ -1,0 +1,601 @@
+//! The words of netem: what `tc qdisc add ... netem` understands, parsed into integers.
+//!
+//! Probabilities are netem's own: parts of `2^32 - 1`. The meaning of each word is that of
+//! `tc-netem(8)`; words that need a real network stack (`slot`, `ecn`) are refused by name.
+
+use crate::time::Duration;
+
+/// A probability in parts of `2^32 - 1`, as netem keeps it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Probability(u32);
+
+impl Probability {
+    /// Never.
+    pub const ZERO: Self = Self(0);
+    /// Always.
+    pub const ONE: Self = Self(u32::MAX);
+
+    /// `numerator / denominator`, rounded to the nearest part; above one it is one.
+    ///
+    /// # Panics
+    /// If `denominator` is zero.
+    pub const fn from_ratio(numerator: u64, denominator: u64) -> Self {
+        assert!(denominator > 0, "a ratio needs a denominator");
+        if numerator >= denominator {
+            return Self::ONE;
+        }
+        let scaled = numerator as u128 * u32::MAX as u128 + denominator as u128 / 2;
+        Self((scaled / denominator as u128) as u32)
+    }
+
+    /// Parts of `2^32 - 1`.
+    pub const fn parts(self) -> u32 {
+        self.0
+    }
+
+    /// One minus this.
+    pub const fn complement(self) -> Self {
+        Self(u32::MAX - self.0)
+    }
+}
+
+/// A probability with netem's correlation to the previous draw.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Chance {
+    /// How often it happens.
+    pub probability: Probability,
+    /// How much each draw depends on the one before.
+    pub correlation: Probability,
+}
+
+/// The shape of the jitter.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Distribution {
+    /// Evenly within delay +- jitter (netem's default).
+    #[default]
+    Uniform,
+    /// Normal, the jitter being one standard deviation.
+    Normal,
+}
+
+/// `delay TIME [JITTER [CORRELATION]] [distribution uniform|normal]`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Delay {
+    /// Mean delay.
+    pub base: Duration,
+    /// Spread around the mean.
+    pub jitter: Duration,
+    /// Dependence of a frame's delay on that of the frame before.
+    pub correlation: Probability,
+    /// Shape of the spread.
+    pub distribution: Distribution,
+}
+
+/// How frames are lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Loss {
+    /// None is.
+    #[default]
+    None,
+    /// `loss [random] PERCENT [CORRELATION]`: each on its own.
+    Random(Chance),
+    /// `loss gemodel P [R [1-H [1-K]]]`: the Gilbert-Elliott model.
+    GilbertElliott {
+        /// From the good state to the bad one.
+        p: Probability,
+        /// From the bad state to the good one.
+        r: Probability,
+        /// Loss in the bad state (netem's `1-h`).
+        loss_in_bad: Probability,
+        /// Loss in the good state (netem's `1-k`).
+        loss_in_good: Probability,
+    },
+    /// `loss state P13 [P31 [P32 [P23 [P14]]]]`: netem's four-state Markov chain.
+    FourState {
+        /// From receiving in a gap to losing in a burst.
+        p13: Probability,
+        /// From losing in a burst to receiving in a gap.
+        p31: Probability,
+        /// From losing in a burst to receiving in a burst.
+        p32: Probability,
+        /// From receiving in a burst to losing in a burst.
+        p23: Probability,
+        /// From receiving in a gap to an isolated loss.
+        p14: Probability,
+    },
+}
+
+/// `rate RATE [OVERHEAD]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rate {
+    /// Bits per second, never zero.
+    pub bits_per_second: u64,
+    /// Bytes added to (or taken from) the length of each frame.
+    pub overhead_bytes: i32,
+}
+
+/// What an impaired link direction does to its frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Netem {
+    /// Delay and jitter.
+    pub delay: Delay,
+    /// Loss.
+    pub loss: Loss,
+    /// `duplicate PERCENT [CORRELATION]`.
+    pub duplicate: Chance,
+    /// `corrupt PERCENT [CORRELATION]`: one random bit of the frame is flipped.
+    pub corrupt: Chance,
+    /// `reorder PERCENT [CORRELATION]`: sent at once, past those that are being delayed.
+    pub reorder: Chance,
+    /// `gap N`: only each `N`-th frame may be reordered; 0 when `reorder` is not used.
+    pub gap: u32,
+    /// Serialisation rate, if limited.
+    pub rate: Option<Rate>,
+    /// Most frames held at once (netem's default is 1,000); more are dropped.
+    pub limit: u32,
+    /// `seed N`, if given.
+    pub seed: Option<u64>,
+}
+
+impl Default for Netem {
+    fn default() -> Self {
+        Self {
+            delay: Delay::default(),
+            loss: Loss::None,
+            duplicate: Chance::default(),
+            corrupt: Chance::default(),
+            reorder: Chance::default(),
+            gap: 0,
+            rate: None,
+            limit: 1000,
+            seed: None,
+        }
+    }
+}
+
+/// Why a netem description was refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("netem: at byte {position}: expected {expected}, found {found}")]
+pub struct NetemError {
+    /// Byte offset of the offending word in the description (its length: at the end).
+    pub position: usize,
+    /// What was expected there.
+    pub expected: &'static str,
+    /// The offending word, quoted, or "the end".
+    pub found: String,
+}
+
+impl core::str::FromStr for Netem {
+    type Err = NetemError;
+
+    /// Parses netem's own words, e.g. `delay 2ms 1ms 25% loss 5% duplicate 1%`. The empty string is
+    /// no impairment. A word given twice replaces the earlier one, as in `tc`.
+    ///
+    /// # Errors
+    /// [`NetemError`] with the place and what was expected there.
+    fn from_str(text: &str) -> Result<Self, NetemError> {
+        let mut words = Words { text, at: 0 };
+        let mut netem = Self::default();
+        let mut gap_at = None;
+        let mut reorder_at = None;
+        while let Some((position, word)) = words.next() {
+            match word {
+                "delay" | "latency" => words.delay(&mut netem.delay)?,
+                "distribution" => netem.delay.distribution = words.distribution()?,
+                "loss" | "drop" => netem.loss = words.loss()?,
+                "duplicate" => netem.duplicate = words.chance()?,
+                "corrupt" => netem.corrupt = words.chance()?,
+                "reorder" => {
+                    netem.reorder = words.chance()?;
+                    reorder_at = Some((position, word));
+                }
+                "gap" => {
+                    netem.gap = words.number("a distance of 1 frame or more", 1)?;
+                    gap_at = Some((position, word));
+                }
+                "rate" => netem.rate = Some(words.rate()?),
+                "limit" => netem.limit = words.number("a number of frames, 1 or more", 1)?,
+                "seed" => netem.seed = Some(words.number("a seed", 0)?),
+                _ => return Err(unexpected(position, Some(word), KEYWORDS)),
+            }
+        }
+        // The same two refusals as tc's.
+        let reorders = netem.reorder.probability > Probability::ZERO;
+        if let (Some((position, word)), false) = (gap_at, reorders) {
+            return Err(unexpected(
+                position,
+                Some(word),
+                "gap only together with reorder",
+            ));
+        }
+        if let (Some((position, word)), true) = (reorder_at, netem.delay.base == Duration::ZERO) {
+            return Err(unexpected(
+                position,
+                Some(word),
+                "reorder only together with some delay",
+            ));
+        }
+        if reorders && netem.gap == 0 {
+            netem.gap = 1;
+        }
+        Ok(netem)
+    }
+}
+
+const KEYWORDS: &str = "one of delay, loss, duplicate, corrupt, reorder, gap, rate, limit, \
+                        distribution, seed";
+const PERCENT: &str = "a percentage from 0% to 100%";
+
+fn unexpected(position: usize, word: Option<&str>, expected: &'static str) -> NetemError {
+    let found = word.map_or_else(|| String::from("the end"), |word| format!("`{word}`"));
+    NetemError {
+        position,
+        expected,
+        found,
+    }
+}
+
+/// The words of a description, each with its byte offset.
+struct Words<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Words<'a> {
+    fn peek(&self) -> Option<(usize, &'a str)> {
+        let rest = &self.text[self.at..];
+        let start = rest.find(|c: char| !c.is_whitespace())?;
+        let word = &rest[start..];
+        let end = word.find(char::is_whitespace).unwrap_or(word.len());
+        Some((self.at + start, &word[..end]))
+    }
+
+    fn next(&mut self) -> Option<(usize, &'a str)> {
+        let (position, word) = self.peek()?;
+        self.at = position + word.len();
+        Some((position, word))
+    }
+
+    /// The next word through `parse`, which must succeed.
+    fn required<T>(
+        &mut self,
+        expected: &'static str,
+        parse: impl Fn(&str) -> Option<T>,
+    ) -> Result<T, NetemError> {
+        let Some((position, word)) = self.next() else {
+            return Err(unexpected(self.text.len(), None, expected));
+        };
+        parse(word).ok_or_else(|| unexpected(position, Some(word), expected))
+    }
+
+    /// The next word through `parse` if it begins like a number; a keyword is left where it is.
+    fn optional<T>(
+        &mut self,
+        expected: &'static str,
+        parse: impl Fn(&str) -> Option<T>,
+    ) -> Result<Option<T>, NetemError> {
+        match self.peek() {
+            Some((_, word))
+                if word.starts_with(|c: char| c.is_ascii_digit() || "-.".contains(c)) =>
+            {
+                self.required(expected, parse).map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn number<T: core::str::FromStr + PartialOrd>(
+        &mut self,
+        expected: &'static str,
+        least: T,
+    ) -> Result<T, NetemError> {
+        self.required(expected, |word| {
+            word.parse().ok().filter(|number| *number >= least)
+        })
+    }
+
+    fn chance(&mut self) -> Result<Chance, NetemError> {
+        let probability = self.required(PERCENT, percent)?;
+        let correlation = self.optional(PERCENT, percent)?.unwrap_or_default();
+        Ok(Chance {
+            probability,
+            correlation,
+        })
+    }
+
+    fn delay(&mut self, delay: &mut Delay) -> Result<(), NetemError> {
+        const TIME: &str = "a time such as 2ms";
+        delay.base = self.required(TIME, time)?;
+        delay.jitter = Duration::ZERO;
+        delay.correlation = Probability::ZERO;
+        if let Some(jitter) = self.optional(TIME, time)? {
+            delay.jitter = jitter;
+            delay.correlation = self.optional(PERCENT, percent)?.unwrap_or_default();
+        }
+        Ok(())
+    }
+
+    fn distribution(&mut self) -> Result<Distribution, NetemError> {
+        self.required("uniform or normal", |word| match word {
+            "uniform" => Some(Distribution::Uniform),
+            "normal" => Some(Distribution::Normal),
+            _ => None,
+        })
+    }
+
+    fn loss(&mut self) -> Result<Loss, NetemError> {
+        let model = self.peek().map(|(_, word)| word);
+        if matches!(model, Some("random" | "gemodel" | "state")) {
+            let _ = self.next();
+        }
+        match model {
+            Some("gemodel") => {
+                let p = self.required(PERCENT, percent)?;
+                let mut more = [Probability::ONE, Probability::ONE, Probability::ZERO];
+                self.optional_percents(&mut more)?;
+                let [r, loss_in_bad, loss_in_good] = more;
+                Ok(Loss::GilbertElliott {
+                    p,
+                    r,
+                    loss_in_bad,
+                    loss_in_good,
+                })
+            }
+            Some("state") => {
+                let p13 = self.required(PERCENT, percent)?;
+                let mut more = [
+                    p13.complement(),
+                    Probability::ZERO,
+                    Probability::ONE,
+                    Probability::ZERO,
+                ];
+                self.optional_percents(&mut more)?;
+                let [p31, p32, p23, p14] = more;
+                Ok(Loss::FourState {
+                    p13,
+                    p31,
+                    p32,
+                    p23,
+                    p14,
+                })
+            }
+            _ => self.chance().map(Loss::Random),
+        }
+    }
+
+    fn optional_percents(&mut self, values: &mut [Probability]) -> Result<(), NetemError> {
+        for value in values {
+            match self.optional(PERCENT, percent)? {
+                Some(given) => *value = given,
+                None => break,
+            }
+        }
+        Ok(())
+    }
+
+    fn rate(&mut self) -> Result<Rate, NetemError> {
+        let bits_per_second = self.required("a rate above zero such as 1gbit", |word| {
+            rate(word).filter(|r| *r > 0)
+        })?;
+        let overhead_bytes = self
+            .optional("an overhead in bytes", |word| word.parse().ok())?
+            .unwrap_or(0);
+        Ok(Rate {
+            bits_per_second,
+            overhead_bytes,
+        })
+    }
+}
+
+/// A decimal number as `digits / 10^places`, and what follows it. At most 18 significant digits.
+fn decimal(word: &str) -> Option<(u64, u32, &str)> {
+    let end = word
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(word.len());
+    let (number, unit) = word.split_at(end);
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let digits = whole.len() + fraction.len();
+    if digits == 0 || digits > 18 || fraction.contains('.') {
+        return None;
+    }
+    let value = format!("{whole}{fraction}").parse().ok()?;
+    Some((value, fraction.len() as u32, unit))
+}
+
+/// `5%`, `0.1%`, or `5` with the same meaning.
+fn percent(word: &str) -> Option<Probability> {
+    let (value, places, unit) = decimal(word)?;
+    let whole = 100u128 * 10u128.pow(places);
+    if !matches!(unit, "" | "%") || u128::from(value) > whole {
+        return None;
+    }
+    let scaled = u128::from(value) * u128::from(u32::MAX) + whole / 2;
+    u32::try_from(scaled / whole).ok().map(Probability)
+}
+
+/// A time in tc's units; without a unit, microseconds.
+fn time(word: &str) -> Option<Duration> {
+    let (value, places, unit) = decimal(word)?;
+    let ps: u128 = match unit {
+        "s" | "sec" | "secs" => 1_000_000_000_000,
+        "ms" | "msec" | "msecs" => 1_000_000_000,
+        "" | "us" | "usec" | "usecs" => 1_000_000,
+        "ns" | "nsec" | "nsecs" => 1_000,
+        "ps" => 1,
+        _ => return None,
+    };
+    // A day is more than any link delays; the bound keeps later sums far from overflow.
+    let span = u128::from(value) * ps / 10u128.pow(places);
+    (span <= 86_400 * 1_000_000_000_000).then_some(Duration::from_ps(span as u64))
+}
+
+/// A rate in tc's units (`bit`, `kbit`, `kibit`, ... and `bps` for bytes per second).
+fn rate(word: &str) -> Option<u64> {
+    let (value, places, unit) = decimal(word)?;
+    let unit = unit.to_ascii_lowercase();
+    let (prefix, bits) = match unit.strip_suffix("bit") {
+        Some(prefix) => (prefix, 1u128),
+        None => match unit.strip_suffix("bps") {
+            Some(prefix) => (prefix, 8),
+            None => (unit.as_str(), 1),
+        },
+    };
+    let factor: u128 = match prefix {
+        "" => 1,
+        "k" => 1_000,
+        "m" => 1_000_000,
+        "g" => 1_000_000_000,
+        "t" => 1_000_000_000_000,
+        "ki" => 1 << 10,
+        "mi" => 1 << 20,
+        "gi" => 1 << 30,
+        "ti" => 1 << 40,
+        _ => return None,
+    };
+    u64::try_from(u128::from(value) * bits * factor / 10u128.pow(places)).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Netem {
+        text.parse()
+            .unwrap_or_else(|error| panic!("{text}: {error}"))
+    }
+
+    #[test]
+    fn every_word_is_understood() {
+        let netem = parse(
+            "delay 2ms 1ms 25% loss 5% duplicate 1% corrupt 1% 10% reorder 25% 50% gap 5 \
+             rate 1gbit 24 loss gemodel 1% 10% 70% 0.1% limit 2000 distribution normal seed 7",
+        );
+        let p = |n, d| Probability::from_ratio(n, d);
+        assert_eq!(netem.delay.base, Duration::from_ms(2));
+        assert_eq!(netem.delay.jitter, Duration::from_ms(1));
+        assert_eq!(netem.delay.correlation, p(1, 4));
+        assert_eq!(netem.delay.distribution, Distribution::Normal);
+        assert_eq!(
+            netem.duplicate,
+            Chance {
+                probability: p(1, 100),
+                ..Chance::default()
+            }
+        );
+        assert_eq!(
+            netem.corrupt,
+            Chance {
+                probability: p(1, 100),
+                correlation: p(1, 10)
+            }
+        );
+        assert_eq!(
+            netem.reorder,
+            Chance {
+                probability: p(1, 4),
+                correlation: p(1, 2)
+            }
+        );
+        assert_eq!(netem.gap, 5);
+        assert_eq!(
+            netem.rate,
+            Some(Rate {
+                bits_per_second: 1_000_000_000,
+                overhead_bytes: 24
+            })
+        );
+        assert_eq!(netem.limit, 2000);
+        assert_eq!(netem.seed, Some(7));
+        let gemodel = Loss::GilbertElliott {
+            p: p(1, 100),
+            r: p(1, 10),
+            loss_in_bad: p(7, 10),
+            loss_in_good: p(1, 1000),
+        };
+        assert_eq!(netem.loss, gemodel, "the later loss replaces the earlier");
+    }
+
+    #[test]
+    fn defaults_are_those_of_tc() {
+        assert_eq!(parse(""), Netem::default());
+        assert_eq!(parse("delay 1ms reorder 25%").gap, 1);
+        assert_eq!(parse("delay 500").delay.base, Duration::from_us(500));
+        assert_eq!(parse("loss random 30").loss, parse("drop 30%").loss);
+        let one_in_ten = Probability::from_ratio(1, 10);
+        assert_eq!(
+            parse("loss gemodel 10%").loss,
+            Loss::GilbertElliott {
+                p: one_in_ten,
+                r: Probability::ONE,
+                loss_in_bad: Probability::ONE,
+                loss_in_good: Probability::ZERO
+            }
+        );
+        assert_eq!(
+            parse("loss state 10%").loss,
+            Loss::FourState {
+                p13: one_in_ten,
+                p31: one_in_ten.complement(),
+                p32: Probability::ZERO,
+                p23: Probability::ONE,
+                p14: Probability::ZERO
+            }
+        );
+    }
+
+    #[test]
+    fn units_are_those_of_tc() {
+        assert_eq!(time("0.5ms"), Some(Duration::from_us(500)));
+        assert_eq!(time("1.5s"), Some(Duration::from_ms(1500)));
+        assert_eq!(time("3parsec"), None);
+        assert_eq!(rate("8bps"), Some(64));
+        assert_eq!(rate("2.5Mbit"), Some(2_500_000));
+        assert_eq!(rate("1kibit"), Some(1024));
+        assert_eq!(percent("100%"), Some(Probability::ONE));
+        assert_eq!(percent("0.1%"), Some(Probability::from_ratio(1, 1000)));
+        assert_eq!(percent("100.1%"), None);
+    }
+
+    #[test]
+    fn errors_name_the_place_and_the_expectation() {
+        let refused = [
+            ("loss", 4, PERCENT, "the end"),
+            ("loss lots", 5, PERCENT, "`lots`"),
+            ("delay 1ms loss 101%", 15, PERCENT, "`101%`"),
+            ("delay  soon", 7, "a time such as 2ms", "`soon`"),
+            ("delay 1ms 2parsec", 10, "a time such as 2ms", "`2parsec`"),
+            ("slot 1ms", 0, KEYWORDS, "`slot`"),
+            ("loss 1% 5% 7%", 11, KEYWORDS, "`7%`"),
+            ("gap 5", 0, "gap only together with reorder", "`gap`"),
+            (
+                "loss 1% reorder 5%",
+                8,
+                "reorder only together with some delay",
+                "`reorder`",
+            ),
+            ("rate 0bit", 5, "a rate above zero such as 1gbit", "`0bit`"),
+            ("limit 0", 6, "a number of frames, 1 or more", "`0`"),
+            ("distribution pareto", 13, "uniform or normal", "`pareto`"),
+        ];
+        for (text, position, expected, found) in refused {
+            let error = text.parse::<Netem>().expect_err(text);
+            assert_eq!(
+                error,
+                NetemError {
+                    position,
+                    expected,
+                    found: found.to_owned()
+                },
+                "{text}: {error}"
+            );
+        }
+        let shown = "loss lots"
+            .parse::<Netem>()
+            .expect_err("not a percentage")
+            .to_string();
+        assert_eq!(
+            shown,
+            "netem: at byte 5: expected a percentage from 0% to 100%, found `lots`"
+        );
+    }
+}

@@ -1,0 +1,263 @@
+use super::*;
+
+const SOURCE: u16 = 9;
+const TARGET: u16 = 4;
+const BASE: u64 = 0x4000;
+
+fn announcement(run: u32, size: u8) -> Announcement {
+    Announcement {
+        run,
+        nonce: 77,
+        op: Operation::Put,
+        size,
+        addresses: 4,
+        base: BASE,
+    }
+}
+
+struct Bench {
+    checker: Checker,
+    memory: Memory,
+    stamp: Stamp,
+    size: usize,
+}
+
+impl Bench {
+    fn new(size: u8) -> Self {
+        let mut checker = Checker::default();
+        let mut memory = Memory::new(1 << 20);
+        let told = checker.announce(SOURCE, TARGET, announcement(1, size), &mut memory);
+        assert_eq!(told, Announced::Accepted);
+        let stamp = Stamp::of_run(1, 77, SOURCE, TARGET);
+        Self {
+            checker,
+            memory,
+            stamp,
+            size: usize::from(size),
+        }
+    }
+
+    fn message(&self, number: u32) -> Vec<u8> {
+        let mut data = [0; 32];
+        self.stamp.fill(BASE + 64, number, &mut data, self.size);
+        data[..self.size].to_vec()
+    }
+
+    fn deliver(&mut self, numbers: impl IntoIterator<Item = u32>) -> TrafficReport {
+        for number in numbers {
+            let data = self.message(number);
+            self.checker.put(SOURCE, BASE + 64, &data);
+        }
+        self.report(1)
+    }
+
+    fn report(&self, run: u32) -> TrafficReport {
+        let mut report = TrafficReport::default();
+        assert!(self.checker.report(run, &mut report));
+        report
+    }
+}
+
+#[test]
+fn messages_in_order_raise_no_complaint_at_any_size() {
+    for size in 1..=32 {
+        let report = Bench::new(size).deliver(0..1000);
+        assert_eq!(
+            report,
+            TrafficReport {
+                delivered: 1000,
+                ..TrafficReport::default()
+            }
+        );
+    }
+}
+
+// The canaries: each kind of damage is seen as what it is. Sizes 4 and 7 are folded stamps.
+const SIZES: [u8; 5] = [4, 7, 8, 13, 32];
+
+#[test]
+fn canary_duplicate() {
+    for size in SIZES {
+        let report = Bench::new(size).deliver([0, 1, 2, 2, 3, 0]);
+        assert_eq!((report.delivered, report.duplicated), (4, 2), "{size}");
+        assert_eq!(
+            (report.corrupted, report.misordered, report.missing),
+            (0, 0, 0)
+        );
+    }
+}
+
+#[test]
+fn canary_misorder() {
+    for size in SIZES {
+        let mut bench = Bench::new(size);
+        let report = bench.deliver([0, 1, 3, 2, 4]);
+        assert_eq!((report.delivered, report.misordered), (5, 1), "{size}");
+        assert_eq!(
+            (report.corrupted, report.duplicated, report.missing),
+            (0, 0, 0)
+        );
+        // The late one again is a duplicate, not a second misorder.
+        let report = bench.deliver([2]);
+        assert_eq!((report.misordered, report.duplicated), (1, 1));
+    }
+}
+
+#[test]
+fn canary_missing() {
+    for size in SIZES {
+        let report = Bench::new(size).deliver([0, 1, 4, 5]);
+        assert_eq!((report.delivered, report.missing), (4, 2), "{size}");
+        assert_eq!(
+            (report.corrupted, report.duplicated, report.misordered),
+            (0, 0, 0)
+        );
+    }
+    // A gap larger than what is remembered.
+    let mut bench = Bench::new(8);
+    let report = bench.deliver([0, 1000]);
+    assert_eq!((report.delivered, report.missing), (2, 999));
+    assert_eq!(bench.deliver([999]).misordered, 1);
+    assert_eq!(bench.deliver([10]).duplicated, 1);
+}
+
+#[test]
+fn canary_corruption() {
+    for size in 1..=32 {
+        for bit in 0..usize::from(size) * 8 {
+            let mut bench = Bench::new(size);
+            let mut data = bench.message(0);
+            data[bit / 8] ^= 1 << (bit % 8);
+            bench.checker.put(SOURCE, BASE + 64, &data);
+            let report = bench.report(1);
+            // A stamp of a few bits may look like a neighbour's; it never looks right.
+            assert!(!report.is_clean(), "{size} bytes, bit {bit}");
+            if size > 4 {
+                assert_eq!(report.corrupted, 1, "{size} bytes, bit {bit}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_message_of_the_wrong_size_or_address_is_corrupt() {
+    let mut bench = Bench::new(8);
+    let good = bench.message(0);
+    bench.checker.put(SOURCE, BASE + 64, &good[..7]);
+    bench.checker.put(SOURCE, BASE + 128, &good);
+    bench.checker.put(SOURCE, BASE + 65, &good);
+    assert_eq!(bench.report(1).corrupted, 3);
+}
+
+#[test]
+fn writes_outside_the_run_are_not_judged() {
+    let mut bench = Bench::new(8);
+    let good = bench.message(0);
+    bench.checker.put(SOURCE, BASE - 1, &good);
+    bench.checker.put(SOURCE, BASE + 4 * 64, &good);
+    bench.checker.put(SOURCE + 1, BASE + 64, &good);
+    bench.checker.put(0x7fff, BASE + 64, &good);
+    assert_eq!(bench.report(1), TrafficReport::default());
+}
+
+#[test]
+fn the_next_run_starts_over_and_stragglers_are_not_corrupt() {
+    let mut bench = Bench::new(8);
+    bench.deliver([0, 1, 2]);
+    let old = bench.message(3);
+    bench
+        .checker
+        .announce(SOURCE, TARGET, announcement(2, 8), &mut bench.memory);
+    bench.checker.put(SOURCE, BASE + 64, &old);
+    bench.stamp = Stamp::of_run(2, 77, SOURCE, TARGET);
+    bench.deliver([0, 1]);
+    assert_eq!(bench.checker.stragglers(), 1);
+    assert_eq!(
+        bench.report(2),
+        TrafficReport {
+            delivered: 2,
+            ..TrafficReport::default()
+        }
+    );
+    assert_eq!(bench.report(1).delivered, 3);
+    assert_eq!(bench.checker.latest_run(), Some(2));
+}
+
+#[test]
+fn the_same_announcement_again_changes_nothing() {
+    let mut bench = Bench::new(8);
+    bench.deliver([0, 1]);
+    bench
+        .checker
+        .announce(SOURCE, TARGET, announcement(1, 8), &mut bench.memory);
+    assert_eq!(bench.deliver([2]).delivered, 3);
+    assert_eq!(bench.report(1).missing, 0);
+}
+
+#[test]
+fn announcements_are_taken_apart_with_care() {
+    let good = announcement(1, 8);
+    let bytes = good.emit();
+    assert_eq!(Announcement::parse(&bytes), Some(good));
+    assert_eq!(Announcement::parse(&bytes[..31]), None);
+    for (at, value) in [
+        (0, 0),
+        (12, 2),
+        (13, 0),
+        (13, 33),
+        (15, 0x7f),
+        (16, 1),
+        (24, 1),
+        (31, 9),
+    ] {
+        let mut bad = bytes;
+        bad[at] = value;
+        assert_eq!(Announcement::parse(&bad), None, "byte {at} = {value}");
+    }
+    let mut checker = Checker::default();
+    let mut memory = Memory::new(BASE + 4 * 64 - 1);
+    let told = checker.announce(SOURCE, TARGET, good, &mut memory);
+    assert_eq!(told, Announced::OutOfRange);
+    let far = Announcement {
+        base: u64::MAX - 63,
+        ..good
+    };
+    let told = checker.announce(SOURCE, TARGET, far, &mut memory);
+    assert_eq!(told, Announced::OutOfRange);
+}
+
+#[test]
+fn old_runs_and_too_many_addresses_are_given_up() {
+    let mut checker = Checker::default();
+    let mut memory = Memory::new(1 << 20);
+    for run in 1..=20 {
+        let told = checker.announce(run as u16, TARGET, announcement(run, 8), &mut memory);
+        assert_eq!(told, Announced::Accepted);
+    }
+    assert!(!checker.report(4, &mut TrafficReport::default()));
+    assert!(checker.report(5, &mut TrafficReport::default()));
+    assert_eq!(checker.checked, 16 * 4);
+    let full = (0..2000).any(|source| {
+        let many = Announcement {
+            addresses: MAX_ADDRESSES,
+            ..announcement(30, 8)
+        };
+        checker.announce(source, TARGET, many, &mut memory) == Announced::Full
+    });
+    assert!(full);
+}
+
+#[test]
+fn a_get_run_finds_its_memory_filled() {
+    let mut checker = Checker::default();
+    let mut memory = Memory::new(1 << 20);
+    let gets = Announcement {
+        op: Operation::Get,
+        ..announcement(3, 8)
+    };
+    checker.announce(SOURCE, TARGET, gets, &mut memory);
+    let (mut line, mut expected) = ([0; 32], [0; 32]);
+    memory.read(BASE + 3 * 64, &mut line).unwrap();
+    Stamp::of_memory().fill(BASE + 3 * 64, 0, &mut expected, 32);
+    assert_eq!(line, expected);
+}

@@ -1,0 +1,154 @@
+//! Latencies of a run: recorded cheaply, serialised sparsely, merged over network interfaces.
+
+use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
+
+/// Latencies above this are counted as this: 2^40 ns, some 18 minutes.
+const MAX_NS: u64 = 1 << 40;
+/// Two decimal digits: values are right to 1 %, and the counts fit a second-level cache.
+const DIGITS: u8 = 2;
+
+/// The recording side, 33 KiB, one addition per message.
+#[derive(Clone, Debug)]
+pub(crate) struct LatencyRecorder(Histogram<u64>);
+
+impl LatencyRecorder {
+    pub(crate) fn new() -> Self {
+        Self(Histogram::new_with_bounds(1, MAX_NS, DIGITS).expect("the constants are in range"))
+    }
+
+    #[inline]
+    pub(crate) fn record(&mut self, ns: u64) {
+        self.0.saturating_record(ns);
+    }
+
+    pub(crate) fn counts(&self) -> LatencyCounts {
+        let buckets = self
+            .0
+            .iter_recorded()
+            .map(|v| (v.value_iterated_to(), v.count_at_value()));
+        LatencyCounts {
+            buckets: buckets.collect(),
+            max_ns: self.0.max(),
+        }
+    }
+}
+
+/// Latencies as counts per bucket: `(highest latency of the bucket in ns, count)`, ascending,
+/// empty buckets left out. All recorders use the same buckets, so that counts can be merged.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LatencyCounts {
+    /// `(highest latency of the bucket in ns, count)`, ascending.
+    pub buckets: Vec<(u64, u64)>,
+    /// The highest latency recorded, in ns (to the precision of its bucket).
+    pub max_ns: u64,
+}
+
+impl LatencyCounts {
+    /// Latencies counted.
+    pub fn count(&self) -> u64 {
+        self.buckets.iter().map(|&(_, n)| n).sum()
+    }
+
+    /// The latency in ns that `per_mille` of 1,000 messages did not exceed (500: the median), or
+    /// zero when nothing was counted.
+    pub fn quantile(&self, per_mille: u16) -> u64 {
+        let count = u128::from(self.count());
+        let wanted = (count * u128::from(per_mille.min(1000)))
+            .div_ceil(1000)
+            .max(1);
+        let mut seen = 0;
+        for &(ns, n) in &self.buckets {
+            seen += u128::from(n);
+            if seen >= wanted {
+                return ns.min(self.max_ns);
+            }
+        }
+        0
+    }
+
+    /// The mean in ns, taking each bucket at its highest value; zero when nothing was counted.
+    pub fn mean(&self) -> u64 {
+        let sum: u128 = self
+            .buckets
+            .iter()
+            .map(|&(ns, n)| u128::from(ns) * u128::from(n))
+            .sum();
+        (sum / u128::from(self.count()).max(1)) as u64
+    }
+
+    /// Adds the counts of `other`.
+    pub fn merge(&mut self, other: &Self) {
+        let mut merged = Vec::with_capacity(self.buckets.len() + other.buckets.len());
+        let (mut a, mut b) = (
+            self.buckets.iter().copied().peekable(),
+            other.buckets.iter().copied().peekable(),
+        );
+        loop {
+            let next = match (a.peek(), b.peek()) {
+                (Some(x), Some(y)) if x.0 == y.0 => {
+                    let sum = (x.0, x.1 + y.1);
+                    a.next();
+                    b.next();
+                    Some(sum)
+                }
+                (Some(x), Some(y)) if x.0 < y.0 => a.next(),
+                (Some(_), None) => a.next(),
+                _ => b.next(),
+            };
+            match next {
+                Some(bucket) => merged.push(bucket),
+                None => break,
+            }
+        }
+        self.buckets = merged;
+        self.max_ns = self.max_ns.max(other.max_ns);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn recorded(values: impl IntoIterator<Item = u64>) -> LatencyCounts {
+        let mut recorder = LatencyRecorder::new();
+        values.into_iter().for_each(|v| recorder.record(v));
+        recorder.counts()
+    }
+
+    #[test]
+    fn merged_counts_are_the_counts_of_all() {
+        let mut merged = recorded((1..5_000).step_by(3));
+        merged.merge(&recorded((2..9_000_000).step_by(977)));
+        let all = recorded((1..5_000).step_by(3).chain((2..9_000_000).step_by(977)));
+        assert_eq!(merged, all);
+        let mut empty = LatencyCounts::default();
+        empty.merge(&all);
+        assert_eq!(empty, all);
+    }
+
+    #[test]
+    fn quantiles_are_right_to_one_percent() {
+        let counts = recorded((1..=100_000).map(|n| n * 10));
+        for (per_mille, ns) in [
+            (500, 500_000),
+            (900, 900_000),
+            (990, 990_000),
+            (999, 999_000),
+        ] {
+            let q = counts.quantile(per_mille);
+            assert!(q.abs_diff(ns) * 100 <= ns, "{per_mille}: {q} against {ns}");
+        }
+        assert_eq!(counts.quantile(1000), counts.max_ns);
+        assert!(counts.mean().abs_diff(500_000) < 5_000);
+    }
+
+    #[test]
+    fn nothing_recorded_gives_zeros_and_everything_fits() {
+        assert_eq!(LatencyCounts::default().quantile(500), 0);
+        let counts = recorded([0, u64::MAX]);
+        assert_eq!(counts.count(), 2);
+        assert!(counts.max_ns >= MAX_NS - MAX_NS / 100);
+    }
+}

@@ -1,0 +1,372 @@
+//! Requests that wait for their response: a slab of transactions with time-outs.
+//!
+//! A transaction id has 20 bits: the slab index below, a generation above. A response to a request
+//! that has timed out finds either another generation or no request at all, and is recognised as
+//! late; it never completes another request. Generations are few bits and could come round while a
+//! response is stuck behind a cut link, so the slot of a timed-out request is moreover put into
+//! quarantine: it is used again only when its late response has come, or when no other is left.
+//!
+//! All requests have the same time-out, so posting order is deadline order: the requests form one
+//! doubly linked list through the slab, and expiry looks only at its front. Posting, completing
+//! and expiring are O(1) and allocate nothing.
+
+use crate::time::Time;
+
+/// Bits of a transaction id in a packet.
+pub const TID_BITS: u32 = 20;
+/// Most requests a network interface may have outstanding: four bits remain for the generation.
+pub const MAX_OUTSTANDING: u32 = 1 << 16;
+
+const NONE: u32 = u32::MAX;
+
+/// A transaction id: names one outstanding request of one network interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Tid(u32);
+
+impl Tid {
+    /// The id of these 20 bits; higher bits are ignored.
+    pub const fn from_bits(bits: u32) -> Self {
+        Self(bits & ((1 << TID_BITS) - 1))
+    }
+
+    /// The 20 bits.
+    pub const fn bits(self) -> u32 {
+        self.0
+    }
+}
+
+/// Who asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asker {
+    /// Whoever posted; answered by a completion.
+    User,
+    /// The traffic driver: a message to destination number `.0`.
+    Message(u32),
+    /// The traffic driver: the announcement of a run to destination number `.0`.
+    Announcement(u32),
+}
+
+/// What is remembered of a request until its response comes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pending {
+    pub address: u64,
+    pub posted: Time,
+    pub dest: u16,
+    pub len: u8,
+    pub is_read: bool,
+    pub asker: Asker,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Free,
+    Waiting,
+    /// Timed out; its response may still come.
+    Quarantine,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    pending: Pending,
+    previous: u32,
+    next: u32,
+    generation: u32,
+    state: State,
+}
+
+/// A doubly linked list through the slab.
+#[derive(Clone, Copy, Debug)]
+struct List {
+    front: u32,
+    back: u32,
+    len: u32,
+}
+
+impl List {
+    const EMPTY: Self = Self {
+        front: NONE,
+        back: NONE,
+        len: 0,
+    };
+
+    #[inline]
+    fn push_back(&mut self, slots: &mut [Slot], index: u32) {
+        slots[index as usize].previous = self.back;
+        slots[index as usize].next = NONE;
+        match self.back {
+            NONE => self.front = index,
+            back => slots[back as usize].next = index,
+        }
+        self.back = index;
+        self.len += 1;
+    }
+
+    #[inline]
+    fn remove(&mut self, slots: &mut [Slot], index: u32) {
+        let Slot { previous, next, .. } = slots[index as usize];
+        match previous {
+            NONE => self.front = next,
+            previous => slots[previous as usize].next = next,
+        }
+        match next {
+            NONE => self.back = previous,
+            next => slots[next as usize].previous = previous,
+        }
+        self.len -= 1;
+    }
+}
+
+/// The slab of outstanding requests.
+#[derive(Clone, Debug)]
+pub(crate) struct Outstanding {
+    slots: Vec<Slot>,
+    waiting: List,
+    /// Taken from the front, given back at the back: a slot rests as long as possible, so that
+    /// generations stay apart.
+    free: List,
+    quarantine: List,
+    index_bits: u32,
+}
+
+impl Outstanding {
+    /// Room for `capacity` requests at once.
+    ///
+    /// # Panics
+    /// If `capacity` is zero or above [`MAX_OUTSTANDING`]; the configuration checks it before.
+    pub(crate) fn new(capacity: u32) -> Self {
+        assert!(
+            (1..=MAX_OUTSTANDING).contains(&capacity),
+            "the configuration bounds it"
+        );
+        let idle = Pending {
+            address: 0,
+            posted: Time::ZERO,
+            dest: 0,
+            len: 0,
+            is_read: false,
+            asker: Asker::User,
+        };
+        let slot = Slot {
+            pending: idle,
+            previous: NONE,
+            next: NONE,
+            generation: 0,
+            state: State::Free,
+        };
+        let mut slots = vec![slot; capacity as usize];
+        let mut free = List::EMPTY;
+        (0..capacity).for_each(|i| free.push_back(&mut slots, i));
+        let index_bits = capacity.next_power_of_two().ilog2();
+        Self {
+            slots,
+            waiting: List::EMPTY,
+            free,
+            quarantine: List::EMPTY,
+            index_bits,
+        }
+    }
+
+    /// Requests waiting for their response.
+    pub(crate) fn len(&self) -> u32 {
+        self.waiting.len
+    }
+
+    /// Timed-out requests whose response has not been seen.
+    #[cfg(test)]
+    pub(crate) fn quarantined(&self) -> u32 {
+        self.quarantine.len
+    }
+
+    #[inline]
+    fn tid(&self, index: u32) -> Tid {
+        Tid::from_bits(self.slots[index as usize].generation << self.index_bits | index)
+    }
+
+    /// Begins a request, or answers `None` when all slots wait.
+    ///
+    /// `pending.posted` must not be earlier than that of any request begun before.
+    #[inline]
+    pub(crate) fn begin(&mut self, pending: Pending) -> Option<Tid> {
+        let index = if self.free.front != NONE {
+            let index = self.free.front;
+            self.free.remove(&mut self.slots, index);
+            index
+        } else if self.quarantine.front != NONE {
+            let index = self.quarantine.front;
+            self.quarantine.remove(&mut self.slots, index);
+            index
+        } else {
+            return None;
+        };
+        let slot = &mut self.slots[index as usize];
+        slot.generation = slot.generation.wrapping_add(1);
+        slot.pending = pending;
+        slot.state = State::Waiting;
+        self.waiting.push_back(&mut self.slots, index);
+        Some(self.tid(index))
+    }
+
+    /// The request that `tid` names, if it waits.
+    #[inline]
+    pub(crate) fn get(&self, tid: Tid) -> Option<&Pending> {
+        let index = tid.bits() & ((1 << self.index_bits) - 1);
+        let slot = self.slots.get(index as usize)?;
+        (slot.state == State::Waiting && self.tid(index) == tid).then_some(&slot.pending)
+    }
+
+    /// Ends the request that `tid` names, since its response has come.
+    ///
+    /// # Panics
+    /// If `tid` does not wait; [`get`](Self::get) has been asked before.
+    #[inline]
+    pub(crate) fn finish(&mut self, tid: Tid) {
+        let index = tid.bits() & ((1 << self.index_bits) - 1);
+        assert!(
+            self.slots[index as usize].state == State::Waiting,
+            "a waiting request is ended"
+        );
+        self.waiting.remove(&mut self.slots, index);
+        self.slots[index as usize].state = State::Free;
+        self.free.push_back(&mut self.slots, index);
+    }
+
+    /// Notes a response to a request that does not wait. True when it is the late response of a
+    /// request that timed out; its slot leaves quarantine.
+    pub(crate) fn late(&mut self, tid: Tid) -> bool {
+        let index = tid.bits() & ((1 << self.index_bits) - 1);
+        let known = self
+            .slots
+            .get(index as usize)
+            .is_some_and(|s| s.state == State::Quarantine)
+            && self.tid(index) == tid;
+        if known {
+            self.quarantine.remove(&mut self.slots, index);
+            self.slots[index as usize].state = State::Free;
+            self.free.push_back(&mut self.slots, index);
+        }
+        known
+    }
+
+    /// When the longest-waiting request was posted.
+    #[inline]
+    pub(crate) fn oldest(&self) -> Option<Time> {
+        self.slots
+            .get(self.waiting.front as usize)
+            .map(|slot| slot.pending.posted)
+    }
+
+    /// Times out the longest-waiting request if it was posted at `limit` or before.
+    #[inline]
+    pub(crate) fn expire(&mut self, limit: Time) -> Option<(Tid, Pending)> {
+        let index = self.waiting.front;
+        let pending = self.slots.get(index as usize)?.pending;
+        if pending.posted > limit {
+            return None;
+        }
+        self.waiting.remove(&mut self.slots, index);
+        self.slots[index as usize].state = State::Quarantine;
+        self.quarantine.push_back(&mut self.slots, index);
+        Some((self.tid(index), pending))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Rng;
+    use std::collections::HashSet;
+
+    fn at(ns: u64) -> Pending {
+        Pending {
+            address: ns,
+            posted: Time::from_ns(ns),
+            dest: 1,
+            len: 8,
+            is_read: false,
+            asker: Asker::User,
+        }
+    }
+
+    #[test]
+    fn requests_expire_in_posting_order_and_only_when_due() {
+        let mut table = Outstanding::new(4);
+        let tids: Vec<Tid> = (1..=4).map(|ns| table.begin(at(ns)).unwrap()).collect();
+        assert!(table.begin(at(5)).is_none());
+        table.finish(tids[1]);
+        assert_eq!(table.oldest(), Some(Time::from_ns(1)));
+        assert_eq!(table.expire(Time::from_ns(3)).unwrap().0, tids[0]);
+        assert_eq!(table.expire(Time::from_ns(3)).unwrap().1.address, 3);
+        assert!(table.expire(Time::from_ns(3)).is_none());
+        assert_eq!((table.len(), table.quarantined()), (1, 2));
+    }
+
+    #[test]
+    fn a_late_response_never_completes_another_request() {
+        let mut table = Outstanding::new(2);
+        let old = table.begin(at(1)).unwrap();
+        table.expire(Time::from_ns(1)).unwrap();
+        // The one free slot is used over and over, more often than there are generations.
+        for ns in 2..10_000_000 {
+            let tid = table.begin(at(ns)).unwrap();
+            assert_ne!(tid, old);
+            table.finish(tid);
+        }
+        assert!(table.get(old).is_none());
+        assert!(table.late(old));
+        assert!(!table.late(old));
+    }
+
+    #[test]
+    fn a_quarantined_slot_serves_again_when_no_other_is_left() {
+        let mut table = Outstanding::new(1);
+        let old = table.begin(at(1)).unwrap();
+        table.expire(Time::from_ns(1)).unwrap();
+        let new = table.begin(at(2)).unwrap();
+        assert_ne!(old, new);
+        assert!(table.get(old).is_none() && !table.late(old));
+        assert_eq!(table.get(new).unwrap().address, 2);
+    }
+
+    #[test]
+    fn a_finished_request_is_not_known_any_more() {
+        let mut table = Outstanding::new(3);
+        let tid = table.begin(at(1)).unwrap();
+        table.finish(tid);
+        assert!(table.get(tid).is_none() && !table.late(tid));
+        // An index beyond a capacity that is no power of two.
+        assert!(table.get(Tid::from_bits(3)).is_none() && !table.late(Tid::from_bits(3)));
+    }
+
+    #[test]
+    fn every_slot_is_in_exactly_one_list() {
+        let mut table = Outstanding::new(37);
+        let (mut rng, mut live, mut dead) = (Rng::new(5, 0), Vec::new(), Vec::new());
+        for ns in 1..200_000 {
+            match rng.below(4) {
+                0 | 1 => live.extend(table.begin(at(ns))),
+                2 if !live.is_empty() => {
+                    table.finish(live.swap_remove(rng.below(live.len() as u64) as usize));
+                }
+                _ if rng.chance(1, 20) => {
+                    if let Some((tid, _)) = table.expire(Time::from_ns(ns)) {
+                        live.retain(|&t| t != tid);
+                        dead.push(tid);
+                    }
+                }
+                _ => {
+                    if let Some(tid) = dead.pop() {
+                        assert!(table.get(tid).is_none());
+                        table.late(tid);
+                    }
+                }
+            }
+            assert_eq!(table.len() as usize, live.len());
+            assert_eq!(
+                table.waiting.len + table.free.len + table.quarantine.len,
+                37
+            );
+        }
+        assert_eq!(live.iter().collect::<HashSet<_>>().len(), live.len());
+        assert!(live.iter().all(|&tid| table.get(tid).is_some()));
+    }
+}

@@ -1,0 +1,617 @@
+//! The event loop: nodes, wires between their ports, and what is due next.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use thiserror::Error;
+
+use super::trace::TraceHash;
+use super::wire::{Wire, WireCounters};
+use crate::link::impair::{Impairment, LaneNoise, Netem, Probability};
+use crate::node::{Node, PortId};
+use crate::rng::Rng;
+use crate::time::{Duration, Time};
+
+/// A node of a fabric, by the order of adding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(pub u32);
+
+/// A link of a fabric, by the order of connecting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LinkId(pub u32);
+
+/// One of the two directions of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// From the end named first.
+    AToB,
+    /// From the end named second.
+    BToA,
+}
+
+impl Direction {
+    /// Both.
+    pub const BOTH: [Self; 2] = [Self::AToB, Self::BToA];
+}
+
+/// What a link of a fabric is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkSpec {
+    /// Time that a frame travels, in both directions.
+    pub latency: Duration,
+    /// Longest frame in bytes.
+    pub mtu: usize,
+}
+
+impl Default for LinkSpec {
+    /// Five metres of cable at 5 ns each, and the 1,500 bytes of an Ethernet.
+    fn default() -> Self {
+        Self {
+            latency: Duration::from_ns(25),
+            mtu: 1500,
+        }
+    }
+}
+
+/// Why two ports were not connected.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ConnectError {
+    /// No such node.
+    #[error("there is no node {0}")]
+    NoNode(u32),
+    /// The node has no such port.
+    #[error("node {node} has no port {port}")]
+    NoPort {
+        /// The node.
+        node: u32,
+        /// The port.
+        port: PortId,
+    },
+    /// The port has a link already, or is named twice.
+    #[error("port {port} of node {node} is connected already")]
+    InUse {
+        /// The node.
+        node: u32,
+        /// The port.
+        port: PortId,
+    },
+    /// A frame sent at an instant must not arrive in it.
+    #[error("a link has some latency")]
+    NoLatency,
+}
+
+/// What a node reported.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FabricEvent<E> {
+    /// When.
+    pub at: Time,
+    /// Which node.
+    pub node: NodeId,
+    /// What.
+    pub event: E,
+}
+
+struct Slot<N> {
+    node: N,
+    /// Index of the outgoing wire of each port, or [`NO_WIRE`].
+    wires: Vec<u32>,
+    alarm: Alarm,
+    /// How often it ran at the instant `spun_at`.
+    spins: u32,
+    spun_at: Time,
+}
+
+/// A wire with its receiving port.
+struct Joint {
+    wire: Wire,
+    to: NodeId,
+    port: PortId,
+    mtu: usize,
+    alarm: Alarm,
+}
+
+/// When something is due, and the queue entry that will find it. A deadline that moves into the future
+/// (a retry timer, with each frame) leaves its entry where it is, so the queue stays as short as the
+/// fabric is large; the entry is put back when it comes up too early.
+#[derive(Clone, Copy, Debug)]
+struct Alarm {
+    /// When it is due.
+    due: Time,
+    /// The earliest entry in the queue, never later than `due`. Other entries are stale.
+    entry: Time,
+}
+
+impl Alarm {
+    const NONE: Self = Self {
+        due: Time::NEVER,
+        entry: Time::NEVER,
+    };
+
+    /// Makes it due at `at`; true when that needs an entry in the queue.
+    fn set(&mut self, at: Time) -> bool {
+        self.due = at;
+        let needed = at < self.entry;
+        if needed {
+            self.entry = at;
+        }
+        needed
+    }
+}
+
+const NO_WIRE: u32 = u32::MAX;
+/// Events kept for [`Fabric::poll_event`]; older ones are dropped and counted.
+const MAX_EVENTS: usize = 1 << 16;
+/// Runs of one node at one instant that are more than any progress explains.
+const MAX_SPINS: u32 = 100_000;
+
+/// What the queue holds. At the same time, wires come before nodes and lower numbers first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Due {
+    Wire(u32),
+    Node(u32),
+}
+
+/// Nodes of type `N` joined by wires, in virtual time. See the [module](super) for the order of things.
+pub struct Fabric<N: Node> {
+    now: Time,
+    seed: u64,
+    slots: Vec<Slot<N>>,
+    /// Two per link: direction A to B at twice the link's number, B to A after it.
+    joints: Vec<Joint>,
+    queue: BinaryHeap<Reverse<(Time, Due)>>,
+    /// Nodes to run at this instant.
+    concerned: Vec<u32>,
+    buffer: Vec<u8>,
+    events: VecDeque<FabricEvent<N::Event>>,
+    events_lost: u64,
+    /// Impairments made so far; each has a random stream of its own.
+    streams: u64,
+}
+
+impl<N: Node> Fabric<N> {
+    /// An empty fabric. All chance in it comes from `seed`.
+    pub fn new(seed: u64) -> Self {
+        Self {
+            now: Time::ZERO,
+            seed,
+            slots: Vec::new(),
+            joints: Vec::new(),
+            queue: BinaryHeap::new(),
+            concerned: Vec::new(),
+            buffer: Vec::new(),
+            events: VecDeque::new(),
+            events_lost: 0,
+            streams: 0,
+        }
+    }
+
+    /// The present.
+    pub const fn now(&self) -> Time {
+        self.now
+    }
+
+    /// The seed it was made with.
+    pub const fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// Adds a node, which first runs at the present time.
+    ///
+    /// # Panics
+    /// If there are 2^32 - 1 nodes already.
+    pub fn add(&mut self, node: N) -> NodeId {
+        let id = u32::try_from(self.slots.len())
+            .ok()
+            .filter(|id| *id != NO_WIRE);
+        let id = NodeId(id.expect("node numbers fit 32 bits"));
+        let wires = vec![NO_WIRE; node.ports()];
+        self.slots.push(Slot {
+            node,
+            wires,
+            alarm: Alarm::NONE,
+            spins: 0,
+            spun_at: Time::NEVER,
+        });
+        self.wake(id, self.now);
+        id
+    }
+
+    /// Joins two ports by a link.
+    ///
+    /// # Errors
+    /// See [`ConnectError`].
+    pub fn connect(
+        &mut self,
+        a: (NodeId, PortId),
+        b: (NodeId, PortId),
+        spec: LinkSpec,
+    ) -> Result<LinkId, ConnectError> {
+        if spec.latency == Duration::ZERO {
+            return Err(ConnectError::NoLatency);
+        }
+        for (NodeId(node), port) in [a, b] {
+            let slot = self
+                .slots
+                .get(node as usize)
+                .ok_or(ConnectError::NoNode(node))?;
+            match slot.wires.get(usize::from(port)) {
+                None => return Err(ConnectError::NoPort { node, port }),
+                Some(&wire) if wire != NO_WIRE || a == b => {
+                    return Err(ConnectError::InUse { node, port });
+                }
+                Some(_) => {}
+            }
+        }
+        let first = self.joints.len() as u32;
+        for (offset, (from, to)) in [(a, b), (b, a)].into_iter().enumerate() {
+            self.slots[from.0.0 as usize].wires[usize::from(from.1)] = first + offset as u32;
+            self.joints.push(Joint {
+                wire: Wire::new(spec.latency),
+                to: to.0,
+                port: to.1,
+                mtu: spec.mtu,
+                alarm: Alarm::NONE,
+            });
+        }
+        if self.buffer.len() < spec.mtu {
+            self.buffer.resize(spec.mtu, 0);
+        }
+        Ok(LinkId(first / 2))
+    }
+
+    /// Number of nodes.
+    pub fn nodes(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Number of links.
+    pub fn links(&self) -> usize {
+        self.joints.len() / 2
+    }
+
+    /// A node, to look at.
+    ///
+    /// # Panics
+    /// If there is no such node.
+    pub fn node(&self, id: NodeId) -> &N {
+        &self.slots[id.0 as usize].node
+    }
+
+    /// The wire of one direction, to look at.
+    ///
+    /// # Panics
+    /// If there is no such link.
+    pub fn wire(&self, link: LinkId, direction: Direction) -> &Wire {
+        &self.joints[joint_index(link, direction)].wire
+    }
+
+    /// The two ends of a link, the one named first before the other.
+    ///
+    /// # Panics
+    /// If there is no such link.
+    pub fn ends(&self, link: LinkId) -> [(NodeId, PortId); 2] {
+        let end = |direction| {
+            let joint = &self.joints[joint_index(link, direction)];
+            (joint.to, joint.port)
+        };
+        [end(Direction::BToA), end(Direction::AToB)]
+    }
+
+    /// Commands a node (a fault, new traffic, a register) and lets it run at the present instant.
+    ///
+    /// # Panics
+    /// If there is no such node.
+    pub fn command<R>(&mut self, id: NodeId, command: impl FnOnce(&mut N, Time) -> R) -> R {
+        let answer = command(&mut self.slots[id.0 as usize].node, self.now);
+        self.wake(id, self.now);
+        answer
+    }
+
+    /// Puts a new incarnation in the place of a node and returns the old one, with all that was
+    /// inside it. Frames on their way to the old one reach the new one.
+    ///
+    /// # Panics
+    /// If there is no such node, or the new one has another number of ports.
+    pub fn replace(&mut self, id: NodeId, node: N) -> N {
+        let slot = &mut self.slots[id.0 as usize];
+        assert_eq!(
+            slot.wires.len(),
+            node.ports(),
+            "an incarnation has the ports of the last one"
+        );
+        let old = core::mem::replace(&mut slot.node, node);
+        self.wake(id, self.now);
+        old
+    }
+
+    /// Impairs one direction of a link from now on, or stops it; frames that the impairment before
+    /// it held are lost.
+    ///
+    /// # Panics
+    /// If there is no such link.
+    pub fn impair(&mut self, link: LinkId, direction: Direction, netem: Option<Netem>) {
+        let impairment = netem.map(|netem| Impairment::new(netem, self.next_stream()));
+        let index = joint_index(link, direction);
+        self.joints[index].wire.set_impairment(impairment);
+        self.reschedule(index);
+    }
+
+    /// Impairs every direction of every link alike, each with its own random stream.
+    pub fn impair_all(&mut self, netem: Option<Netem>) {
+        for link in 0..self.links() as u32 {
+            for direction in Direction::BOTH {
+                self.impair(LinkId(link), direction, netem);
+            }
+        }
+    }
+
+    /// Puts noise on a lane at the transmitting end of one direction, or removes it.
+    ///
+    /// # Panics
+    /// If there is no such link, or the lane is not 0 to 2.
+    pub fn lane_noise(
+        &mut self,
+        link: LinkId,
+        direction: Direction,
+        noise: Option<(u8, Probability)>,
+    ) {
+        let noise = noise.map(|(lane, per_bit)| LaneNoise::new(lane, per_bit, self.next_stream()));
+        self.joints[joint_index(link, direction)]
+            .wire
+            .set_noise(noise);
+    }
+
+    /// Cuts both directions of a link; what is on the way is lost.
+    ///
+    /// # Panics
+    /// If there is no such link.
+    pub fn cut(&mut self, link: LinkId) {
+        for direction in Direction::BOTH {
+            let index = joint_index(link, direction);
+            self.joints[index].wire.cut();
+            self.reschedule(index);
+        }
+    }
+
+    /// Makes a cut link whole again.
+    ///
+    /// # Panics
+    /// If there is no such link.
+    pub fn restore(&mut self, link: LinkId) {
+        for direction in Direction::BOTH {
+            self.joints[joint_index(link, direction)].wire.restore();
+        }
+    }
+
+    /// The oldest event that nobody has fetched.
+    pub fn poll_event(&mut self) -> Option<FabricEvent<N::Event>> {
+        self.events.pop_front()
+    }
+
+    /// Events dropped because nobody fetched them.
+    pub const fn events_lost(&self) -> u64 {
+        self.events_lost
+    }
+
+    /// Frames on the way, on all wires.
+    pub fn in_flight(&self) -> usize {
+        self.joints.iter().map(|joint| joint.wire.in_flight()).sum()
+    }
+
+    /// What happened on all wires together.
+    pub fn wire_counters(&self) -> WireCounters {
+        self.joints
+            .iter()
+            .fold(WireCounters::default(), |sum, joint| {
+                sum + joint.wire.counters()
+            })
+    }
+
+    /// The fingerprint of every frame delivered so far, its time, wire and bytes.
+    pub fn trace_hash(&self) -> u64 {
+        let mut hash = TraceHash::default();
+        for joint in &self.joints {
+            hash.add(joint.wire.trace().value());
+        }
+        hash.value()
+    }
+
+    /// When something happens next.
+    pub fn next_event_time(&mut self) -> Option<Time> {
+        while let Some(Reverse((at, what))) = self.queue.peek().copied() {
+            let alarm = match what {
+                Due::Wire(index) => &mut self.joints[index as usize].alarm,
+                Due::Node(index) => &mut self.slots[index as usize].alarm,
+            };
+            if at == alarm.entry && at == alarm.due {
+                return Some(at);
+            }
+            self.queue.pop();
+            if at == alarm.entry {
+                alarm.entry = alarm.due;
+                if alarm.due != Time::NEVER {
+                    self.queue.push(Reverse((alarm.due, what)));
+                }
+            }
+        }
+        None
+    }
+
+    /// Lets everything happen that is due at or before `end`; the present is then `end`.
+    ///
+    /// # Panics
+    /// If `end` is in the past, or a node asks to run at one instant for ever.
+    pub fn run_until(&mut self, end: Time) {
+        assert!(end >= self.now, "time ran backwards");
+        while self.next_event_time().is_some_and(|at| at <= end) {
+            self.step();
+        }
+        self.now = end;
+    }
+
+    /// Lets everything happen that is due within `span`.
+    ///
+    /// # Panics
+    /// See [`run_until`](Self::run_until).
+    pub fn run_for(&mut self, span: Duration) {
+        self.run_until(self.now + span);
+    }
+
+    /// Runs until `done` holds, asking every `period`, or until `limit` has passed; says which.
+    ///
+    /// # Panics
+    /// If `period` is zero; see also [`run_until`](Self::run_until).
+    pub fn run_until_done(
+        &mut self,
+        limit: Duration,
+        period: Duration,
+        mut done: impl FnMut(&mut Self) -> bool,
+    ) -> bool {
+        assert!(period > Duration::ZERO, "a period takes time");
+        let end = self.now + limit;
+        while !done(self) {
+            if self.now >= end {
+                return false;
+            }
+            self.run_until(end.min(self.now + period));
+        }
+        true
+    }
+
+    /// Lets everything happen that is due at the next instant. False when nothing will ever happen.
+    ///
+    /// # Panics
+    /// If a node asks to run at one instant for ever.
+    pub fn step(&mut self) -> bool {
+        let Some(now) = self.next_event_time() else {
+            return false;
+        };
+        self.now = now;
+        while self.next_event_time() == Some(now) {
+            match self.queue.pop() {
+                Some(Reverse((_, Due::Wire(index)))) => self.deliver(index as usize),
+                Some(Reverse((_, Due::Node(index)))) => {
+                    self.slots[index as usize].alarm = Alarm::NONE;
+                    self.concerned.push(index);
+                }
+                None => break,
+            }
+        }
+        let mut concerned = core::mem::take(&mut self.concerned);
+        concerned.sort_unstable();
+        concerned.dedup();
+        for index in concerned.drain(..) {
+            self.run_node(NodeId(index));
+        }
+        self.concerned = concerned;
+        true
+    }
+
+    fn deliver(&mut self, index: usize) {
+        let joint = &mut self.joints[index];
+        let node = &mut self.slots[joint.to.0 as usize].node;
+        let mut any = false;
+        while let Some(frame) = joint.wire.receive(self.now) {
+            node.handle_frame(self.now, joint.port, &frame);
+            joint.wire.recycle(frame);
+            any = true;
+        }
+        if any {
+            self.concerned.push(joint.to.0);
+        }
+        joint.alarm = Alarm::NONE;
+        self.reschedule(index);
+    }
+
+    fn run_node(&mut self, id: NodeId) {
+        let now = self.now;
+        let slot = &mut self.slots[id.0 as usize];
+        slot.spins = if slot.spun_at == now {
+            slot.spins + 1
+        } else {
+            0
+        };
+        slot.spun_at = now;
+        slot.node.advance(now);
+        let mut ports = slot.node.ready_ports();
+        while ports != 0 {
+            let port = ports.trailing_zeros();
+            ports &= ports - 1;
+            let wire = slot.wires.get(port as usize).copied().unwrap_or(NO_WIRE);
+            let mut sent = false;
+            // A port that nothing is plugged into sends into nothing.
+            let joint = self.joints.get_mut(wire as usize);
+            let mtu = joint
+                .as_ref()
+                .map_or(LinkSpec::default().mtu, |joint| joint.mtu);
+            if self.buffer.len() < mtu {
+                self.buffer.resize(mtu, 0);
+            }
+            let buffer = &mut self.buffer[..mtu];
+            if let Some(joint) = joint {
+                while let Some(length) = slot.node.poll_frame(now, port as PortId, buffer) {
+                    joint.wire.send(now, &mut buffer[..length]);
+                    sent = true;
+                }
+            } else {
+                while slot.node.poll_frame(now, port as PortId, buffer).is_some() {}
+            }
+            if sent {
+                reschedule(&mut self.queue, &mut self.joints[wire as usize], wire);
+            }
+        }
+        while let Some(event) = slot.node.poll_event() {
+            if self.events.len() == MAX_EVENTS {
+                self.events.pop_front();
+                self.events_lost += 1;
+            }
+            self.events.push_back(FabricEvent {
+                at: now,
+                node: id,
+                event,
+            });
+        }
+        if let Some(wakeup) = slot.node.next_wakeup() {
+            assert!(
+                slot.spins < MAX_SPINS,
+                "node {} asks to run at {now:?} for ever ({:?})",
+                id.0,
+                wakeup.reason
+            );
+            self.wake(id, wakeup.at.max(now));
+        } else {
+            self.wake(id, Time::NEVER);
+        }
+    }
+
+    fn wake(&mut self, id: NodeId, at: Time) {
+        if self.slots[id.0 as usize].alarm.set(at) {
+            self.queue.push(Reverse((at, Due::Node(id.0))));
+        }
+    }
+
+    fn reschedule(&mut self, index: usize) {
+        reschedule(&mut self.queue, &mut self.joints[index], index as u32);
+    }
+
+    fn next_stream(&mut self) -> Rng {
+        self.streams += 1;
+        Rng::new(self.seed, self.streams)
+    }
+}
+
+fn joint_index(link: LinkId, direction: Direction) -> usize {
+    link.0 as usize * 2 + usize::from(direction == Direction::BToA)
+}
+
+fn reschedule(queue: &mut BinaryHeap<Reverse<(Time, Due)>>, joint: &mut Joint, index: u32) {
+    if joint
+        .alarm
+        .set(joint.wire.next_deadline().unwrap_or(Time::NEVER))
+    {
+        queue.push(Reverse((joint.alarm.due, Due::Wire(index))));
+    }
+}
+
+#[cfg(test)]
+mod tests;

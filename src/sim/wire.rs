@@ -1,0 +1,217 @@
+//! One direction of a link in virtual time.
+
+use std::collections::VecDeque;
+
+use super::trace::TraceHash;
+use crate::link::impair::{ImpairCounters, Impairment, LaneNoise};
+use crate::time::{Duration, Time};
+
+/// What happened on a wire, in frames.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WireCounters {
+    /// Frames put on the wire.
+    pub sent: u64,
+    /// Bytes put on the wire.
+    pub sent_bytes: u64,
+    /// Frames delivered to the other end.
+    pub delivered: u64,
+    /// Frames lost because the wire was cut, on the way or when they were sent.
+    pub lost_in_cut: u64,
+    /// What impairments that have been replaced since did.
+    pub impaired: ImpairCounters,
+}
+
+/// Frames travelling one way: lane noise at the transmitter, then impairment, then the latency.
+///
+/// The latency is the same for all, so that the order is that in which frames leave the impairment.
+#[derive(Clone, Debug)]
+pub struct Wire {
+    latency: Duration,
+    noise: Option<LaneNoise>,
+    impairment: Option<Impairment>,
+    cut: bool,
+    flight: VecDeque<(Time, Vec<u8>)>,
+    spare: Vec<Vec<u8>>,
+    trace: TraceHash,
+    counters: WireCounters,
+}
+
+/// Buffers kept for reuse by one wire.
+const SPARE_BUFFERS: usize = 64;
+
+impl Wire {
+    /// A whole wire that delays by `latency` and does nothing else.
+    ///
+    /// # Panics
+    /// If the latency is zero: what is sent at an instant must not arrive in it.
+    pub fn new(latency: Duration) -> Self {
+        assert!(latency > Duration::ZERO, "a wire has some latency");
+        Self {
+            latency,
+            noise: None,
+            impairment: None,
+            cut: false,
+            flight: VecDeque::new(),
+            spare: Vec::new(),
+            trace: TraceHash::default(),
+            counters: WireCounters::default(),
+        }
+    }
+
+    /// The time that a frame takes.
+    pub const fn latency(&self) -> Duration {
+        self.latency
+    }
+
+    /// What happened, the present impairment included.
+    pub fn counters(&self) -> WireCounters {
+        let mut counters = self.counters;
+        if let Some(impairment) = &self.impairment {
+            add(&mut counters.impaired, impairment.counters());
+        }
+        counters
+    }
+
+    /// The hash of every delivery so far: its time and its bytes.
+    pub const fn trace(&self) -> TraceHash {
+        self.trace
+    }
+
+    /// Frames on the way, those held by the impairment included.
+    pub fn in_flight(&self) -> usize {
+        self.flight.len() + self.impairment.as_ref().map_or(0, Impairment::held)
+    }
+
+    /// Sets or removes the impairment. Frames that the old one held are lost, as they are when the
+    /// kernel replaces a queueing discipline.
+    pub fn set_impairment(&mut self, impairment: Option<Impairment>) {
+        if let Some(mut old) = self.impairment.take() {
+            old.clear();
+            add(&mut self.counters.impaired, old.counters());
+        }
+        self.impairment = impairment;
+    }
+
+    /// Sets or removes the noise on a lane.
+    pub fn set_noise(&mut self, noise: Option<LaneNoise>) {
+        self.noise = noise;
+    }
+
+    /// The noise on a lane, if any.
+    pub const fn noise(&self) -> Option<&LaneNoise> {
+        self.noise.as_ref()
+    }
+
+    /// Cuts the wire: what is on the way and what is sent from now on is lost.
+    pub fn cut(&mut self) {
+        self.cut = true;
+        self.counters.lost_in_cut += self.in_flight() as u64;
+        self.flight.clear();
+        if let Some(impairment) = &mut self.impairment {
+            impairment.clear();
+        }
+    }
+
+    /// Makes the wire whole again.
+    pub fn restore(&mut self) {
+        self.cut = false;
+    }
+
+    /// Whether it is cut.
+    pub const fn is_cut(&self) -> bool {
+        self.cut
+    }
+
+    /// Puts a frame on the wire. Noise may change `bytes`.
+    pub fn send(&mut self, now: Time, bytes: &mut [u8]) {
+        self.counters.sent += 1;
+        self.counters.sent_bytes += bytes.len() as u64;
+        if self.cut {
+            self.counters.lost_in_cut += 1;
+            return;
+        }
+        if let Some(noise) = &mut self.noise {
+            noise.apply(bytes);
+        }
+        if let Some(impairment) = &mut self.impairment {
+            impairment.send(now, bytes);
+            self.depart(now);
+        } else {
+            let mut frame = self.spare.pop().unwrap_or_default();
+            frame.clear();
+            frame.extend_from_slice(bytes);
+            self.fly(now, frame);
+        }
+    }
+
+    /// When [`receive`](Self::receive) has something to do next.
+    pub fn next_deadline(&self) -> Option<Time> {
+        let arrival = self.flight.front().map(|(at, _)| *at);
+        let departure = self.impairment.as_ref().and_then(Impairment::next_deadline);
+        match (arrival, departure) {
+            (Some(a), Some(d)) => Some(a.min(d)),
+            (a, d) => a.or(d),
+        }
+    }
+
+    /// The next frame that has arrived by `now`. Give it back by [`recycle`](Self::recycle).
+    pub fn receive(&mut self, now: Time) -> Option<Vec<u8>> {
+        self.depart(now);
+        if self.flight.front()?.0 > now {
+            return None;
+        }
+        let (at, frame) = self.flight.pop_front()?;
+        self.trace.add(at.as_ps());
+        self.trace.add_bytes(&frame);
+        self.counters.delivered += 1;
+        Some(frame)
+    }
+
+    /// Gives a received buffer back for reuse.
+    pub fn recycle(&mut self, buffer: Vec<u8>) {
+        match &mut self.impairment {
+            Some(impairment) => impairment.recycle(buffer),
+            None if self.spare.len() < SPARE_BUFFERS => self.spare.push(buffer),
+            None => {}
+        }
+    }
+
+    /// Moves what the impairment lets go onto the wire.
+    fn depart(&mut self, now: Time) {
+        while let Some((at, frame)) = self.impairment.as_mut().and_then(|i| i.poll(now)) {
+            self.fly(at, frame);
+        }
+    }
+
+    fn fly(&mut self, at: Time, frame: Vec<u8>) {
+        // A frame put past delayed ones leaves at the time it was sent, which is never before the
+        // departures already seen: the wire is polled at each of its deadlines.
+        let arrival = at + self.latency;
+        debug_assert!(self.flight.back().is_none_or(|(last, _)| *last <= arrival));
+        self.flight.push_back((arrival, frame));
+    }
+}
+
+fn add(sum: &mut ImpairCounters, more: &ImpairCounters) {
+    sum.offered += more.offered;
+    sum.duplicated += more.duplicated;
+    sum.lost += more.lost;
+    sum.over_limit += more.over_limit;
+    sum.corrupted += more.corrupted;
+    sum.reordered += more.reordered;
+    sum.cleared += more.cleared;
+    sum.delivered += more.delivered;
+}
+
+impl core::ops::Add for WireCounters {
+    type Output = Self;
+
+    fn add(mut self, more: Self) -> Self {
+        self.sent += more.sent;
+        self.sent_bytes += more.sent_bytes;
+        self.delivered += more.delivered;
+        self.lost_in_cut += more.lost_in_cut;
+        add(&mut self.impaired, &more.impaired);
+        self
+    }
+}

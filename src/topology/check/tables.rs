@@ -1,0 +1,175 @@
+//! What can be said of a router's registers without following a packet.
+
+use crate::route::modulo::{is_supported_count, supported_at_most};
+use crate::router::yarc::registers::{PORTS, PortKind, TABLE_ENTRIES};
+use crate::topology::computed::{NO_PORT, peers};
+use crate::topology::mistake::{Mistake, MistakeKind, Place};
+use crate::topology::model::{Topology, VirtualRouter};
+use crate::topology::ports::PortSet;
+use crate::topology::wiring::Wiring;
+
+pub(super) fn check(topology: &Topology, wiring: &Wiring) -> Vec<Mistake> {
+    let mut mistakes = Vec::new();
+    for number in 0..wiring.router_count() as u32 {
+        let router = wiring.router(topology, number);
+        let place = wiring.place_of(number);
+        let context = Context {
+            topology,
+            wiring,
+            number,
+            router,
+            place,
+        };
+        context.peers(&mut mistakes);
+        context.masks(&mut mistakes);
+        context.entries(&mut mistakes);
+        context.port_map(&mut mistakes);
+    }
+    mistakes
+}
+
+struct Context<'t> {
+    topology: &'t Topology,
+    wiring: &'t Wiring,
+    number: u32,
+    router: &'t VirtualRouter,
+    place: (u32, u32),
+}
+
+impl Context<'_> {
+    fn at_router(&self, kind: MistakeKind, message: String) -> Mistake {
+        Mistake::new(kind, Place::Router(self.place.0, self.place.1), message)
+    }
+
+    fn kind(&self, port: u8) -> Option<PortKind> {
+        self.wiring.kind(self.place.0, port)
+    }
+
+    fn peers(&self, mistakes: &mut Vec<Mistake>) {
+        let up = self
+            .wiring
+            .ports_of_kind(self.topology, self.number, PortKind::Up);
+        let room = TABLE_ENTRIES - usize::from(!up.is_empty());
+        let peers = peers(self.topology, self.wiring, self.number).len();
+        if peers > room {
+            let message = format!(
+                "{} has sidelinks to {peers} peer subtrees, and room for {room} in its table",
+                self.router.name
+            );
+            mistakes.push(
+                self.at_router(MistakeKind::TooManyPeers, message)
+                    .help("each peer subtree needs an entry of its own (paper, section 5.1)"),
+            );
+        }
+    }
+
+    fn masks(&self, mistakes: &mut Vec<Mistake>) {
+        let exit = self.router.registers.exit_mask;
+        let leak = PortSet::from_bits(exit.bits() & !self.router.ports.bits());
+        if !leak.is_empty() {
+            let name = &self.router.name;
+            mistakes.push(
+                self.at_router(
+                    MistakeKind::PortLeak,
+                    format!("the exit mask of {name} lets packets out by port {leak}, not its own"),
+                )
+                .help(format!(
+                    "its ports are {} (paper, section 7.4)",
+                    self.router.ports
+                )),
+            );
+        }
+    }
+
+    fn entries(&self, mistakes: &mut Vec<Mistake>) {
+        let name = &self.router.name;
+        for (index, entry) in self.router.registers.table.iter().enumerate() {
+            let ports = PortSet::from_bits(entry.ports);
+            if ports.is_empty() {
+                continue;
+            }
+            let place = Place::Entry(self.place.0, self.place.1, index as u8);
+            let mut found = |kind, message: String, help: String| {
+                mistakes.push(Mistake::new(kind, place.clone(), message).help(help));
+            };
+            if !is_supported_count(ports.len()) {
+                found(
+                    MistakeKind::UnsupportedPortCount,
+                    format!("entry {index} of {name} names {} ports", ports.len()),
+                    format!(
+                        "the hash has exact moduli of 1-8, 10, 12, 14, 16, 20, 24, 28 and 32 only \
+                         (paper, section 7.8.2): name {} of them in an entry of your own",
+                        supported_at_most(ports.len())
+                    ),
+                );
+            }
+            let with = |test: &dyn Fn(u8) -> bool| {
+                ports
+                    .iter()
+                    .filter(|&p| test(p))
+                    .fold(PortSet::EMPTY, PortSet::with)
+            };
+            let foreign = with(&|p| !self.router.ports.contains(p));
+            let dead = with(&|p| self.router.ports.contains(p) && self.kind(p).is_none());
+            let down =
+                with(&|p| self.router.ports.contains(p) && self.kind(p) == Some(PortKind::Down));
+            if !foreign.is_empty() {
+                found(
+                    MistakeKind::PortLeak,
+                    format!("entry {index} of {name} names port {foreign} of another router"),
+                    format!("the ports of {name} are {}", self.router.ports),
+                );
+            }
+            if !dead.is_empty() {
+                found(
+                    MistakeKind::DeadPort,
+                    format!("entry {index} of {name} names port {dead}, which has no link"),
+                    String::from("connect the port or take it out of the entry"),
+                );
+            }
+            if !down.is_empty() {
+                found(
+                    MistakeKind::UpDownViolation,
+                    format!("entry {index} of {name} names port {down}, a downlink"),
+                    String::from(
+                        "the table is for the way up or over; a packet goes down only where root \
+                         detect matches (paper, section 5)",
+                    ),
+                );
+            }
+        }
+    }
+
+    fn port_map(&self, mistakes: &mut Vec<Mistake>) {
+        let name = &self.router.name;
+        let last = usize::from(self.router.registers.down_mask).min(PORTS - 1);
+        let map = &self.router.registers.port_map[..=last];
+        for (logical, &port) in map.iter().enumerate().filter(|(_, p)| **p != NO_PORT) {
+            let says = format!("logical port {logical} of {name} is port {port}");
+            let (kind, what, help) = match self.kind(port) {
+                _ if usize::from(port) >= PORTS => (
+                    MistakeKind::PortOutOfRange,
+                    "which no chip has",
+                    "ports are 0 to 63",
+                ),
+                _ if !self.router.ports.contains(port) => (
+                    MistakeKind::PortLeak,
+                    "which belongs to another router",
+                    "map it to one of the router's own ports",
+                ),
+                None => (
+                    MistakeKind::DeadPort,
+                    "which has no link",
+                    "connect the port, or map it to \"none\"",
+                ),
+                Some(PortKind::Up | PortKind::Side) => (
+                    MistakeKind::UpDownViolation,
+                    "which does not lead down",
+                    "map it to a downlink (paper, section 5.2 and 7.7)",
+                ),
+                Some(PortKind::Down) => continue,
+            };
+            mistakes.push(self.at_router(kind, format!("{says}, {what}")).help(help));
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! Reading the fields of TOML tables, with every mistake collected and none fatal.
+
+use core::ops::{Range, RangeInclusive};
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::topology::mistake::{Mistake, MistakeKind, Place};
+
+/// Collects what is wrong while fields are read.
+#[derive(Debug, Default)]
+pub(super) struct Fields {
+    pub(super) mistakes: Vec<Mistake>,
+}
+
+/// A value with its place in the text.
+pub(super) type Value<'r, 't> = &'r Spanned<DeValue<'t>>;
+
+/// One table while its fields are read: who finishes it has named every key.
+pub(super) struct Section<'r, 't> {
+    table: &'r DeTable<'t>,
+    span: Range<usize>,
+    what: &'static str,
+    known: Vec<&'static str>,
+}
+
+impl<'r, 't> Section<'r, 't> {
+    pub(super) fn new(table: &'r DeTable<'t>, span: Range<usize>, what: &'static str) -> Self {
+        Self {
+            table,
+            span,
+            what,
+            known: Vec::with_capacity(16),
+        }
+    }
+
+    pub(super) fn span(&self) -> Range<usize> {
+        self.span.clone()
+    }
+
+    /// The value of a key, if the table has it. The key is known from now on.
+    pub(super) fn take(&mut self, key: &'static str) -> Option<Value<'r, 't>> {
+        self.known.push(key);
+        self.table.get(key)
+    }
+
+    /// Whether the table has the key, without making it known.
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.table.contains_key(key)
+    }
+}
+
+impl Fields {
+    pub(super) fn syntax(&mut self, error: &toml::de::Error) {
+        let message = error.message().lines().collect::<Vec<_>>().join(" ");
+        let kind = if message.starts_with("duplicate key") {
+            MistakeKind::DuplicateName
+        } else {
+            MistakeKind::Syntax
+        };
+        self.mistakes.push(
+            Mistake::new(kind, Place::Text(error.span().unwrap_or(0..0)), message).help(
+                match kind {
+                    MistakeKind::DuplicateName => {
+                        "a key stands once per table: rename or remove one"
+                    }
+                    _ => "the description is TOML; see https://toml.io",
+                },
+            ),
+        );
+    }
+
+    pub(super) fn bad(
+        &mut self,
+        span: Range<usize>,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) {
+        self.mistakes
+            .push(Mistake::new(MistakeKind::BadValue, Place::Text(span), message).help(help));
+    }
+
+    /// Reports the keys that nobody took.
+    pub(super) fn finish(&mut self, section: Section<'_, '_>) {
+        for key in section.table.keys() {
+            let name: &str = key.get_ref();
+            if section.known.contains(&name) {
+                continue;
+            }
+            let near = section
+                .known
+                .iter()
+                .min_by_key(|known| distance(known, name));
+            let help = match near.filter(|known| distance(known, name) <= 2) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("{} has the keys {}", section.what, section.known.join(", ")),
+            };
+            self.mistakes.push(
+                Mistake::new(
+                    MistakeKind::UnknownKey,
+                    Place::Text(key.span()),
+                    format!("{} has no key `{name}`", section.what),
+                )
+                .label("unknown key")
+                .help(help),
+            );
+        }
+    }
+
+    pub(super) fn missing(&mut self, section: &Section<'_, '_>, key: &str, example: &str) {
+        // The first line of a section is enough to show which one it is.
+        let span = section.span();
+        self.mistakes.push(
+            Mistake::new(
+                MistakeKind::MissingKey,
+                Place::Text(span.start..span.end.min(span.start + 1)),
+                format!("{} lacks the key `{key}`", section.what),
+            )
+            .help(format!("write `{key} = {example}`")),
+        );
+    }
+
+    fn wrong_type(&mut self, value: Value<'_, '_>, wanted: &str) {
+        let found = value.get_ref().type_str();
+        self.bad(
+            value.span(),
+            format!("this is a {found}"),
+            format!("write {wanted}"),
+        );
+    }
+
+    /// A text.
+    pub(super) fn text<'r>(&mut self, value: Value<'r, '_>) -> Option<&'r str> {
+        let text = value.get_ref().as_str();
+        if text.is_none() {
+            self.wrong_type(value, "a text in quotation marks");
+        }
+        text
+    }
+
+    /// One of several words.
+    pub(super) fn word<T: Copy>(&mut self, value: Value<'_, '_>, words: &[(&str, T)]) -> Option<T> {
+        let text = self.text(value)?;
+        let found = words.iter().find(|(word, _)| *word == text);
+        if found.is_none() {
+            let all: Vec<String> = words
+                .iter()
+                .map(|(word, _)| format!("\"{word}\""))
+                .collect();
+            self.bad(
+                value.span(),
+                format!("\"{text}\" is not known here"),
+                format!("write {}", all.join(" or ")),
+            );
+        }
+        found.map(|(_, meaning)| *meaning)
+    }
+
+    /// A whole number in a range.
+    pub(super) fn integer(
+        &mut self,
+        value: Value<'_, '_>,
+        range: RangeInclusive<u64>,
+    ) -> Option<u64> {
+        let Some(integer) = value.get_ref().as_integer() else {
+            self.wrong_type(value, "a whole number");
+            return None;
+        };
+        let number = i128::from_str_radix(integer.as_str(), integer.radix()).unwrap_or(i128::MAX);
+        match u64::try_from(number)
+            .ok()
+            .filter(|number| range.contains(number))
+        {
+            Some(number) => Some(number),
+            None => {
+                let (least, most) = range.into_inner();
+                self.bad(
+                    value.span(),
+                    format!("{} is out of range", integer.as_str()),
+                    format!("write a number from {least} to {most}"),
+                );
+                None
+            }
+        }
+    }
+
+    /// The text of a number, whole or not.
+    pub(super) fn number_text<'r>(&mut self, value: Value<'r, '_>) -> Option<&'r str> {
+        match value.get_ref() {
+            DeValue::Float(float) => Some(float.as_str()),
+            DeValue::Integer(integer) => Some(integer.as_str()),
+            _ => {
+                self.wrong_type(value, "a number");
+                None
+            }
+        }
+    }
+
+    /// The items of an array.
+    pub(super) fn items<'r, 't>(&mut self, value: Value<'r, 't>) -> &'r [Spanned<DeValue<'t>>] {
+        match value.get_ref().as_array() {
+            Some(array) => array,
+            None => {
+                self.wrong_type(value, "an array, [ ... ]");
+                &[]
+            }
+        }
+    }
+
+    /// A table.
+    pub(super) fn table<'r, 't>(
+        &mut self,
+        value: Value<'r, 't>,
+        what: &'static str,
+    ) -> Option<Section<'r, 't>> {
+        match value.get_ref().as_table() {
+            Some(table) => Some(Section::new(table, value.span(), what)),
+            None => {
+                self.wrong_type(value, "a table, { ... } or a section of its own");
+                None
+            }
+        }
+    }
+
+    /// The tables of an array.
+    pub(super) fn tables<'r, 't>(
+        &mut self,
+        value: Value<'r, 't>,
+        what: &'static str,
+    ) -> Vec<Section<'r, 't>> {
+        self.items(value)
+            .iter()
+            .filter_map(|item| self.table(item, what))
+            .collect()
+    }
+}
+
+/// Letters to insert, remove or replace to turn one word into the other.
+fn distance(a: &str, b: &str) -> usize {
+    let mut row: Vec<usize> = (0..=b.chars().count()).collect();
+    for (i, ca) in a.chars().enumerate() {
+        let mut diagonal = core::mem::replace(&mut row[0], i + 1);
+        for (j, cb) in b.chars().enumerate() {
+            let replaced = diagonal + usize::from(ca != cb);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.chars().count()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::distance;
+
+    #[test]
+    fn distance_counts_edits() {
+        assert_eq!(distance("slices", "slices"), 0);
+        assert_eq!(distance("slice", "slices"), 1);
+        assert_eq!(distance("ports", "prots"), 2);
+        assert_eq!(distance("", "abc"), 3);
+    }
+}

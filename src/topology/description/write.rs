@@ -1,0 +1,208 @@
+//! From a topology to TOML: what differs from the defaults, and nothing else.
+
+use core::fmt::Write as _;
+
+use crate::router::yarc::registers::Subtree;
+use crate::topology::computed::{ENTIRE_NETWORK, NO_PORT, computed_registers};
+use crate::topology::model::{
+    Chip, Clock, Link, Profile, RouterRegisters, Settings, Topology, VirtualRouter, is_aligned,
+    range_of_subtree, rate_text,
+};
+use crate::topology::ports::PortSet;
+use crate::topology::wiring::Wiring;
+
+/// The description of a topology, which [`read`](super::read) turns into the same topology again.
+/// Registers that follow from the structure are left out.
+pub fn write(topology: &Topology) -> String {
+    let mut text = String::new();
+    // Writing into a String never fails.
+    let _ = write_all(&mut text, topology);
+    text
+}
+
+fn write_all(out: &mut String, topology: &Topology) -> std::fmt::Result {
+    writeln!(out, "name = \"{}\"", topology.name)?;
+    writeln!(out, "slices = {}", topology.slices)?;
+    settings(out, &topology.settings)?;
+    writeln!(
+        out,
+        "\n# Name = number by which packets are addressed.\n[processors]"
+    )?;
+    for processor in &topology.processors {
+        writeln!(out, "{} = {}", key(&processor.name), processor.number)?;
+    }
+    let wiring = Wiring::new(topology);
+    let mut number = 0;
+    for chip in &topology.chips {
+        let computed: Vec<RouterRegisters> = (0..chip.routers.len() as u32)
+            .map(|r| computed_registers(topology, &wiring, number + r))
+            .collect();
+        number += chip.routers.len() as u32;
+        write_chip(out, chip, &computed)?;
+    }
+    writeln!(
+        out,
+        "\n# The id of a link is its place in this list, from 0.\n[wiring]\nlinks = ["
+    )?;
+    for link in &topology.links {
+        write_link(out, topology, link)?;
+    }
+    writeln!(out, "]")
+}
+
+/// A name as a TOML key: bare where it can be.
+fn key(name: &str) -> String {
+    let bare = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    if name.chars().all(bare) {
+        name.to_owned()
+    } else {
+        format!("\"{name}\"")
+    }
+}
+
+fn settings(out: &mut String, settings: &Settings) -> std::fmt::Result {
+    writeln!(out, "\n[network]")?;
+    let profile = match settings.profile {
+        Profile::Live => "live",
+        Profile::Paper => "paper",
+    };
+    writeln!(out, "profile = \"{profile}\"")?;
+    match settings.clock {
+        Clock::FreeRunning => writeln!(out, "clock = \"free-running\"")?,
+        Clock::Paced { dilation } => {
+            writeln!(out, "clock = \"paced\"\ndilation = {dilation}")?;
+        }
+    }
+    writeln!(out, "lane_rate = {}", rate_text(settings.rate))?;
+    writeln!(
+        out,
+        "lane_retry_threshold = {}",
+        settings.lane_retry_threshold
+    )?;
+    if settings.max_packet_phits != Settings::default().max_packet_phits {
+        writeln!(out, "max_packet_phits = {}", settings.max_packet_phits)?;
+    }
+    writeln!(out, "memory_bytes = {}", settings.memory_bytes)?;
+    writeln!(out, "request_timeout_ms = {}", settings.request_timeout_ms)?;
+    writeln!(
+        out,
+        "forward_progress_ms = {}",
+        settings.forward_progress_ms
+    )?;
+    writeln!(out, "outstanding = {}", settings.outstanding)
+}
+
+fn write_chip(out: &mut String, chip: &Chip, computed: &[RouterRegisters]) -> std::fmt::Result {
+    writeln!(out, "\n[[chip]]\nname = \"{}\"", chip.name)?;
+    match &chip.routers[..] {
+        [router] if router.name == chip.name => router_keys(out, router, "chip", &computed[0]),
+        routers => {
+            if routers.is_empty() {
+                writeln!(out, "router = []")?;
+            }
+            for (router, computed) in routers.iter().zip(computed) {
+                writeln!(out, "\n[[chip.router]]\nname = \"{}\"", router.name)?;
+                router_keys(out, router, "chip.router", computed)?;
+            }
+            Ok(())
+        }
+    }
+}
+
+fn router_keys(
+    out: &mut String,
+    router: &VirtualRouter,
+    section: &str,
+    computed: &RouterRegisters,
+) -> std::fmt::Result {
+    writeln!(out, "rank = {}", router.rank)?;
+    if router.slice != 0 {
+        writeln!(out, "slice = {}", router.slice)?;
+    }
+    if router.ports != PortSet::ALL {
+        writeln!(out, "ports = \"{}\"", router.ports)?;
+    }
+    writeln!(out, "processors = {}", subtree(router.subtree))?;
+    registers(out, &router.registers, section, computed)
+}
+
+fn subtree(subtree: Subtree) -> String {
+    let (first, last) = range_of_subtree(subtree);
+    if subtree == ENTIRE_NETWORK {
+        String::from("\"all\"")
+    } else if !is_aligned(subtree) {
+        format!(
+            "{{ location = {:#06x}, mask = {:#06x} }}",
+            subtree.location, subtree.mask
+        )
+    } else if first == last {
+        format!("\"{first}\"")
+    } else {
+        format!("\"{first}-{last}\"")
+    }
+}
+
+fn registers(
+    out: &mut String,
+    registers: &RouterRegisters,
+    section: &str,
+    computed: &RouterRegisters,
+) -> std::fmt::Result {
+    if registers.root_detect != computed.root_detect {
+        writeln!(out, "root_detect = {}", subtree(registers.root_detect))?;
+    }
+    if registers.down_shift != computed.down_shift {
+        writeln!(out, "down_shift = {}", registers.down_shift)?;
+    }
+    if registers.down_mask != computed.down_mask {
+        writeln!(out, "down_mask = {:#06x}", registers.down_mask)?;
+    }
+    if registers.hash_shift != computed.hash_shift {
+        writeln!(out, "hash_shift = {}", registers.hash_shift)?;
+    }
+    if registers.exit_mask != computed.exit_mask {
+        writeln!(out, "exit_mask = \"{}\"", registers.exit_mask)?;
+    }
+    let map: Vec<String> = registers
+        .port_map
+        .iter()
+        .zip(&computed.port_map)
+        .enumerate()
+        .filter(|(_, (mine, computed))| mine != computed)
+        .map(|(logical, (&mine, _))| match mine {
+            NO_PORT => format!("{logical} = \"none\""),
+            port => format!("{logical} = {port}"),
+        })
+        .collect();
+    if !map.is_empty() {
+        writeln!(out, "port_map = {{ {} }}", map.join(", "))?;
+    }
+    for (index, (mine, computed)) in registers.table.iter().zip(&computed.table).enumerate() {
+        if mine != computed {
+            writeln!(out, "\n[[{section}.table]]\nentry = {index}")?;
+            let (location, mask) = (mine.subtree.location, mine.subtree.mask);
+            if is_aligned(mine.subtree) {
+                writeln!(out, "processors = {}", subtree(mine.subtree))?;
+            } else {
+                writeln!(out, "location = {location:#06x}\nmask = {mask:#06x}")?;
+            }
+            writeln!(out, "ports = \"{}\"", PortSet::from_bits(mine.ports))?;
+        }
+    }
+    Ok(())
+}
+
+fn write_link(out: &mut String, topology: &Topology, link: &Link) -> std::fmt::Result {
+    let (a, b) = (topology.end_name(link.a), topology.end_name(link.b));
+    write!(out, "  {{ a = \"{a}\", b = \"{b}\"")?;
+    if link.rate != topology.settings.rate {
+        write!(out, ", rate = {}", rate_text(link.rate))?;
+    }
+    if link.cable.order() != [0, 1, 2] {
+        write!(out, ", swizzle = {:?}", link.cable.order())?;
+    }
+    if link.cable.invert() != [false; 3] {
+        write!(out, ", invert = {:?}", link.cable.invert())?;
+    }
+    writeln!(out, " }},")
+}

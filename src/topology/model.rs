@@ -1,0 +1,342 @@
+//! What a network consists of.
+
+use phitwire_framing::lanes::Permutation;
+
+use super::ports::PortSet;
+use crate::link::LaneRate;
+use crate::router::yarc::registers::{PORTS, PortKind, RouteEntry, Subtree, TABLE_ENTRIES};
+
+/// Destinations that the 15-bit field of a head phit can name (paper, section 5.1).
+pub const MAX_PROCESSORS: u32 = 1 << 15;
+/// Slices at most: a processor has four injection ports (paper, section 2.2).
+pub const MAX_SLICES: u8 = 4;
+/// Bytes of a node's name at most: its field in a training frame.
+pub const MAX_NAME_BYTES: usize = 32;
+
+/// A whole network: every slice, node, link and register.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Topology {
+    /// Name of the network.
+    pub name: String,
+    /// Slices, 1 to 4: port *s* of every processor leads into slice *s*.
+    pub slices: u8,
+    /// What holds for all nodes and links.
+    pub settings: Settings,
+    /// Processors, each with one network interface of [`slices`](Self::slices) ports.
+    pub processors: Vec<Processor>,
+    /// Router chips.
+    pub chips: Vec<Chip>,
+    /// Links; the id of a link is its index.
+    pub links: Vec<Link>,
+}
+
+/// What holds for all nodes and links of a network.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Depths of buffers and windows.
+    pub profile: Profile,
+    /// What drives the pipelines.
+    pub clock: Clock,
+    /// Lane rate of links that name no other.
+    pub rate: LaneRate,
+    /// Retries charged to one lane after which it is decommissioned (section 7.7); 0 = never.
+    pub lane_retry_threshold: u32,
+    /// Longest packet that an LCB accepts, in phits (section 4.3).
+    pub max_packet_phits: u8,
+    /// Memory of each processor, in bytes.
+    pub memory_bytes: u64,
+    /// After how many milliseconds an unanswered request is given up.
+    pub request_timeout_ms: u64,
+    /// After how many milliseconds without a phit leaving an output virtual channel is taken for
+    /// dead (section 7.7).
+    pub forward_progress_ms: u64,
+    /// Requests that one processor may have outstanding.
+    pub outstanding: u32,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            profile: Profile::Live,
+            clock: Clock::FreeRunning,
+            rate: LaneRate::G6_25,
+            // Corruption on the wire is a lab's everyday noise: by default no lane is given up.
+            lane_retry_threshold: 0,
+            // A 32-byte write (section 4.3).
+            max_packet_phits: 19,
+            // Allocated where it is written to.
+            memory_bytes: 1 << 30,
+            // Both outlast a cable that is out for ten seconds; the router gives up before the
+            // processor does, so that the cause is reported before its effect.
+            request_timeout_ms: 20_000,
+            forward_progress_ms: 15_000,
+            // "Each processor can support thousands of outstanding global memory references"
+            // (section 2.1).
+            outstanding: 1 << 14,
+        }
+    }
+}
+
+/// Depths of buffers and windows of every link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Profile {
+    /// The chip's own depths, for virtual time and the paced clock.
+    Paper,
+    /// Deeper, for round trips between processes.
+    Live,
+}
+
+/// What drives the pipelines of live nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clock {
+    /// The pipeline runs until nothing can move.
+    FreeRunning,
+    /// One emulated nanosecond takes `dilation` real ones.
+    Paced {
+        /// Real time per emulated time, at least 1.
+        dilation: u32,
+    },
+}
+
+/// The rates of the SerDes (paper, section 4.4) as descriptions write them, in Gb/s.
+const RATES: [(&str, LaneRate); 6] = [
+    ("6.25", LaneRate::G6_25),
+    ("5.0", LaneRate::G5_0),
+    ("3.125", LaneRate::G3_125),
+    ("2.5", LaneRate::G2_5),
+    ("1.5625", LaneRate::G1_5625),
+    ("1.25", LaneRate::G1_25),
+];
+
+/// A lane rate in Gb/s, such as `3.125`.
+pub fn rate_text(rate: LaneRate) -> &'static str {
+    RATES
+        .iter()
+        .find(|(_, known)| *known == rate)
+        .map_or("?", |(text, _)| *text)
+}
+
+/// The lane rate of so many Gb/s; nothing is rounded.
+///
+/// # Errors
+/// A message that names the rates there are.
+pub fn parse_rate(text: &str) -> Result<LaneRate, String> {
+    // 6.250 and 5 mean what they say.
+    let plain = |s: &str| match s.split_once('.') {
+        Some((whole, rest)) => (whole.to_owned(), rest.trim_end_matches('0').to_owned()),
+        None => (s.to_owned(), String::new()),
+    };
+    let wanted = plain(text.trim());
+    let found = RATES.iter().find(|(known, _)| plain(known) == wanted);
+    found.map(|(_, rate)| *rate).ok_or_else(|| {
+        let all: Vec<&str> = RATES.iter().map(|(text, _)| *text).collect();
+        format!("{text} Gb/s is no lane rate: {}", all.join(", "))
+    })
+}
+
+/// One processor and its network interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Processor {
+    /// Unique name of the node.
+    pub name: String,
+    /// Number by which packets are addressed, below 32,768.
+    pub number: u16,
+}
+
+/// One YARC chip.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chip {
+    /// Unique name of the node.
+    pub name: String,
+    /// The virtual routers that share the chip; one with up to 64 ports, or several
+    /// (section 7.4).
+    pub routers: Vec<VirtualRouter>,
+}
+
+/// A router of the network: some or all ports of one chip.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VirtualRouter {
+    /// Unique name.
+    pub name: String,
+    /// 1 for routers that processors hang on, up to 3.
+    pub rank: u8,
+    /// Slice that the router belongs to.
+    pub slice: u8,
+    /// Ports of the chip that are this router's.
+    pub ports: PortSet,
+    /// Processors below this router.
+    pub subtree: Subtree,
+    /// What every tile of the router has in its registers.
+    pub registers: RouterRegisters,
+}
+
+/// The routing registers of a virtual router. All its tiles hold the same values; what differs by
+/// tile, the kind of its link, follows from the links.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RouterRegisters {
+    /// Destinations that route down from here (section 5.1).
+    pub root_detect: Subtree,
+    /// The way up or over; the highest matching index wins (section 5.1).
+    pub table: [RouteEntry; TABLE_ENTRIES],
+    /// Down route: right shift of the destination (section 5).
+    pub down_shift: u8,
+    /// Down route: mask of the shifted destination, which gives the logical port.
+    pub down_mask: u16,
+    /// Logical to physical port; [`NO_PORT`](super::NO_PORT) where nothing is connected.
+    pub port_map: [u8; PORTS],
+    /// First of the 8 hash bits used (section 7.8.2).
+    pub hash_shift: u8,
+    /// Ports that packets may leave by (section 7.4).
+    pub exit_mask: PortSet,
+}
+
+impl RouterRegisters {
+    /// The entry that decides the way up or over to `destination`: the matching one with the
+    /// highest index (section 5.1).
+    pub fn entry_for(&self, destination: u16) -> Option<(usize, &RouteEntry)> {
+        let used = self
+            .table
+            .iter()
+            .enumerate()
+            .rev()
+            .filter(|(_, e)| e.ports != 0);
+        used.into_iter()
+            .find(|(_, e)| e.subtree.contains(destination))
+    }
+
+    /// Physical port of the way down to `destination`; `None` where the map names none.
+    pub fn down_port(&self, destination: u16) -> Option<u8> {
+        let shifted = destination
+            .checked_shr(u32::from(self.down_shift))
+            .unwrap_or(0);
+        let port = *self.port_map.get(usize::from(shifted & self.down_mask))?;
+        (usize::from(port) < PORTS).then_some(port)
+    }
+}
+
+/// One end of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct End {
+    /// The node.
+    pub node: NodeRef,
+    /// Port of the node: the slice at a processor, the physical port at a chip.
+    pub port: u8,
+}
+
+/// A node, by its index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum NodeRef {
+    /// Index in [`Topology::processors`].
+    Processor(u32),
+    /// Index in [`Topology::chips`].
+    Chip(u32),
+}
+
+/// A cable between two ports.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// End A: by convention the lower one.
+    pub a: End,
+    /// End B.
+    pub b: End,
+    /// Rate of each lane.
+    pub rate: LaneRate,
+    /// Lane order and polarity, the same in both directions, which channel initialisation has to
+    /// find (section 4.4).
+    pub cable: Permutation,
+}
+
+impl Link {
+    /// The other end, seen from `end`; `None` if `end` is not of this link.
+    pub fn other(&self, end: End) -> Option<End> {
+        if end == self.a {
+            Some(self.b)
+        } else if end == self.b {
+            Some(self.a)
+        } else {
+            None
+        }
+    }
+}
+
+impl Topology {
+    /// The name of a node; an index that the topology does not have reads `?`.
+    pub fn node_name(&self, node: NodeRef) -> &str {
+        match node {
+            NodeRef::Processor(i) => self.processors.get(i as usize).map(|p| p.name.as_str()),
+            NodeRef::Chip(i) => self.chips.get(i as usize).map(|c| c.name.as_str()),
+        }
+        .unwrap_or("?")
+    }
+
+    /// `NODE:PORT`.
+    pub fn end_name(&self, end: End) -> String {
+        format!("{}:{}", self.node_name(end.node), end.port)
+    }
+
+    /// The node of a name.
+    pub fn find(&self, name: &str) -> Option<NodeRef> {
+        let chip = || self.chips.iter().position(|c| c.name == name);
+        match self.processors.iter().position(|p| p.name == name) {
+            Some(i) => Some(NodeRef::Processor(i as u32)),
+            None => chip().map(|i| NodeRef::Chip(i as u32)),
+        }
+    }
+
+    /// Every virtual router with the index of its chip.
+    pub fn routers(&self) -> impl Iterator<Item = (usize, &VirtualRouter)> {
+        self.chips
+            .iter()
+            .enumerate()
+            .flat_map(|(c, chip)| chip.routers.iter().map(move |r| (c, r)))
+    }
+
+    /// Where the link of `end` leads, seen from `end`: by rank, a processor being below all routers
+    /// (section 5).
+    pub fn kind_of(&self, end: End, other: End) -> PortKind {
+        match self.rank_of(end).cmp(&self.rank_of(other)) {
+            core::cmp::Ordering::Less => PortKind::Up,
+            core::cmp::Ordering::Equal => PortKind::Side,
+            core::cmp::Ordering::Greater => PortKind::Down,
+        }
+    }
+
+    /// Rank of the router that owns the port; 0 for a processor or a port without router.
+    pub fn rank_of(&self, end: End) -> u8 {
+        match end.node {
+            NodeRef::Processor(_) => 0,
+            NodeRef::Chip(c) => self
+                .chips
+                .get(c as usize)
+                .and_then(|chip| chip.routers.iter().find(|r| r.ports.contains(end.port)))
+                .map_or(0, |r| r.rank),
+        }
+    }
+}
+
+/// The smallest aligned subtree that holds the processor numbers `first..=last`.
+pub(super) fn subtree_of_range(first: u16, last: u16) -> Subtree {
+    let differing = first ^ last;
+    let mask = if differing == 0 {
+        0
+    } else {
+        (1u32 << (16 - differing.leading_zeros())) - 1
+    };
+    Subtree {
+        location: first & !(mask as u16),
+        mask: mask as u16,
+    }
+}
+
+/// First and last processor number of a subtree with a contiguous mask.
+pub(super) fn range_of_subtree(subtree: Subtree) -> (u16, u16) {
+    let first = subtree.location & !subtree.mask;
+    (first, first | subtree.mask)
+}
+
+/// Whether the mask is `0..01..1` and the location lies outside it: the subtree is then one aligned
+/// range of numbers.
+pub(super) fn is_aligned(subtree: Subtree) -> bool {
+    let next = subtree.mask.wrapping_add(1);
+    subtree.mask & next == 0 && subtree.mask < 1 << 15 && subtree.location & subtree.mask == 0
+}

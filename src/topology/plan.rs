@@ -1,0 +1,292 @@
+//! From the topology to the configuration of one process, and to what scripts need to wire it.
+
+use core::fmt::Write as _;
+use std::net::Ipv4Addr;
+
+use phitwire_framing::frame::LinkEnd;
+use thiserror::Error;
+
+use super::model::{Chip, Clock, End, NodeRef, Processor, Profile, Topology};
+use crate::link::{EndName, LinkClock, LinkConfig, LinkConfigError, LinkProfile};
+use crate::nic::{NicConfig, NicConfigError};
+use crate::router::yarc::registers::{ChipRegisters, PORTS, TileRegisters};
+use crate::router::yarc::{RouterClock, YarcConfig};
+use crate::time::Duration;
+
+/// Links that 16-bit ids and the addresses of 198.18.0.0/15 can name.
+const MAX_LIVE_LINKS: usize = 1 << 16;
+/// The network for benchmarks of RFC 2544, which no real interface should have.
+const FIRST_ADDRESS: u32 = u32::from_be_bytes([198, 18, 0, 0]);
+
+/// What a topology does not know: facts of one run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Runtime {
+    /// Identifies the lab in every frame.
+    pub fabric: u32,
+    /// Incarnation of the process, unlike any before of the same node.
+    pub epoch: u32,
+    /// Clock instead of the topology's.
+    pub clock: Option<Clock>,
+    /// Profile instead of the topology's.
+    pub profile: Option<Profile>,
+    /// Seed of everything random in the node.
+    pub seed: u64,
+}
+
+impl Runtime {
+    /// A run of the lab of that name, with the topology's own clock and profile.
+    pub fn new(lab: &str, epoch: u32) -> Self {
+        // FNV-1a: any hash will do that is the same in every process of a lab.
+        let fabric = lab.bytes().fold(0x811c_9dc5_u32, |hash, byte| {
+            (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
+        });
+        Self {
+            fabric,
+            epoch,
+            clock: None,
+            profile: None,
+            seed: u64::from(fabric),
+        }
+    }
+}
+
+/// Why a node cannot be configured.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum PlanError {
+    /// No node has that name.
+    #[error("the topology has no node `{0}`")]
+    NoSuchNode(String),
+    /// The id of a link does not fit into a frame.
+    #[error("link {0} cannot run between processes: their ids end at 65535")]
+    TooManyLinks(usize),
+    /// A link cannot be configured.
+    #[error("link {link}: {error}")]
+    Link {
+        /// Id of the link.
+        link: usize,
+        /// What is wrong.
+        error: LinkConfigError,
+    },
+    /// A network interface cannot be configured.
+    #[error("`{node}`: {error}")]
+    Nic {
+        /// The processor's name.
+        node: String,
+        /// What is wrong.
+        error: NicConfigError,
+    },
+    /// A processor without link into a slice.
+    #[error("`{node}` has no link into slice {slice}")]
+    NoInjection {
+        /// The processor's name.
+        node: String,
+        /// The slice.
+        slice: u8,
+    },
+}
+
+/// The configuration of one node.
+#[derive(Clone, Debug)]
+pub enum NodePlan {
+    /// A router chip.
+    Router(YarcConfig),
+    /// A network interface.
+    Nic(NicConfig),
+}
+
+/// Addresses of the two ends of a link when it runs over UDP: a /31 each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkAddresses {
+    /// End A: the even one.
+    pub a: Ipv4Addr,
+    /// End B.
+    pub b: Ipv4Addr,
+}
+
+impl LinkAddresses {
+    /// The addresses of the link of that id; `None` beyond 65,535.
+    pub fn of(link: usize) -> Option<Self> {
+        let link = u32::from(u16::try_from(link).ok()?);
+        let a = FIRST_ADDRESS + 2 * link;
+        Some(Self {
+            a: Ipv4Addr::from(a),
+            b: Ipv4Addr::from(a + 1),
+        })
+    }
+}
+
+impl Topology {
+    /// The configuration of the node of that name.
+    ///
+    /// # Errors
+    /// See [`PlanError`]; a topology that [`check`](super::check) has passed has links for every
+    /// node, but may have too many of them for processes.
+    pub fn plan(&self, node: &str, runtime: &Runtime) -> Result<NodePlan, PlanError> {
+        match self.find(node) {
+            Some(NodeRef::Processor(p)) => self.plan_nic(p, runtime).map(NodePlan::Nic),
+            Some(NodeRef::Chip(c)) => self.plan_router(c, runtime).map(NodePlan::Router),
+            None => Err(PlanError::NoSuchNode(node.to_owned())),
+        }
+    }
+
+    fn plan_router(&self, chip: u32, runtime: &Runtime) -> Result<YarcConfig, PlanError> {
+        let Chip { name, .. } = &self.chips[chip as usize];
+        let mut ports = Vec::new();
+        for (id, end, other) in self.ends_of(NodeRef::Chip(chip)) {
+            ports.push((end.port, self.link_config(id, end, other, runtime)?));
+        }
+        ports.sort_by_key(|(port, _)| *port);
+        let registers = self
+            .chip_registers(chip)
+            .ok_or_else(|| PlanError::NoSuchNode(name.clone()))?;
+        let clock = match runtime.clock.unwrap_or(self.settings.clock) {
+            Clock::FreeRunning => RouterClock::FreeRunning,
+            Clock::Paced { dilation } => RouterClock::Paced { dilation },
+        };
+        Ok(YarcConfig {
+            name: name.clone(),
+            registers,
+            ports,
+            clock,
+        })
+    }
+
+    fn plan_nic(&self, processor: u32, runtime: &Runtime) -> Result<NicConfig, PlanError> {
+        let Processor { name, number } = &self.processors[processor as usize];
+        let mut ports = Vec::new();
+        for slice in 0..self.slices {
+            let here = End {
+                node: NodeRef::Processor(processor),
+                port: slice,
+            };
+            let found = self.ends_of(here.node).find(|(_, end, _)| *end == here);
+            let (id, end, other) = found.ok_or_else(|| PlanError::NoInjection {
+                node: name.clone(),
+                slice,
+            })?;
+            ports.push(self.link_config(id, end, other, runtime)?);
+        }
+        NicConfig::builder(name, *number, ports)
+            .memory_bytes(self.settings.memory_bytes)
+            .max_outstanding(self.settings.outstanding)
+            .request_timeout(Duration::from_ms(self.settings.request_timeout_ms))
+            .seed(runtime.seed ^ u64::from(*number))
+            .build()
+            .map_err(|error| PlanError::Nic {
+                node: name.clone(),
+                error,
+            })
+    }
+
+    /// The registers of a chip, tile by tile; tiles without link have none.
+    pub fn chip_registers(&self, chip: u32) -> Option<ChipRegisters> {
+        let node = NodeRef::Chip(chip);
+        let mut tiles = vec![None; PORTS];
+        let routers = &self.chips.get(chip as usize)?.routers;
+        for (end, other) in self.ends_of(node).map(|(_, end, other)| (end, other)) {
+            let router = routers.iter().find(|r| r.ports.contains(end.port));
+            let slot = tiles.get_mut(usize::from(end.port));
+            if let (Some(router), Some(slot)) = (router, slot) {
+                let registers = &router.registers;
+                *slot = Some(TileRegisters {
+                    kind: self.kind_of(end, other),
+                    root_detect: registers.root_detect,
+                    table: registers.table,
+                    down_shift: registers.down_shift,
+                    down_mask: registers.down_mask,
+                    port_map: registers.port_map,
+                    hash_shift: registers.hash_shift,
+                    exit_mask: registers.exit_mask.bits(),
+                });
+            }
+        }
+        let forward_progress_ns = self.settings.forward_progress_ms.saturating_mul(1_000_000);
+        Some(ChipRegisters {
+            tiles,
+            forward_progress_ns,
+        })
+    }
+
+    /// Links of a node: id, its own end, the other end.
+    fn ends_of(&self, node: NodeRef) -> impl Iterator<Item = (usize, End, End)> {
+        self.links.iter().enumerate().flat_map(move |(id, link)| {
+            let both = [(id, link.a, link.b), (id, link.b, link.a)];
+            both.into_iter().filter(move |(_, end, _)| end.node == node)
+        })
+    }
+
+    fn link_config(
+        &self,
+        id: usize,
+        end: End,
+        other: End,
+        runtime: &Runtime,
+    ) -> Result<LinkConfig, PlanError> {
+        let number = u16::try_from(id).map_err(|_| PlanError::TooManyLinks(id))?;
+        let link = &self.links[id];
+        let side = if end == link.a {
+            LinkEnd::A
+        } else {
+            LinkEnd::B
+        };
+        let name = |end: End| EndName {
+            node: self.node_name(end.node).to_owned(),
+            port: end.port,
+        };
+        let profile = match runtime.profile.unwrap_or(self.settings.profile) {
+            Profile::Paper => LinkProfile::paper(),
+            Profile::Live => LinkProfile::live(),
+        };
+        let clock = match runtime.clock.unwrap_or(self.settings.clock) {
+            Clock::FreeRunning => LinkClock::FreeRunning,
+            Clock::Paced { dilation } => LinkClock::Paced { dilation },
+        };
+        let threshold = match self.settings.lane_retry_threshold {
+            0 => u32::MAX,
+            retries => retries,
+        };
+        LinkConfig::builder(number, side, name(end), name(other))
+            .fabric(runtime.fabric)
+            .profile(profile)
+            .clock(clock)
+            .rate(link.rate)
+            .cable(link.cable)
+            .lane_retry_threshold(threshold)
+            .max_packet_phits(self.settings.max_packet_phits)
+            .epoch(runtime.epoch)
+            .build()
+            .map_err(|error| PlanError::Link { link: id, error })
+    }
+
+    /// Tab-separated lines for scripts: `node NAME router|nic` for every node, then
+    /// `link ID NODE_A PORT_A NODE_B PORT_B IF_A IF_B ADDR_A ADDR_B` for every link. An interface
+    /// is called `p` and the port; each link has a /31 of 198.18.0.0/15.
+    ///
+    /// # Errors
+    /// [`PlanError::TooManyLinks`] if there are more links than ids and addresses.
+    pub fn plan_lines(&self) -> Result<String, PlanError> {
+        if self.links.len() > MAX_LIVE_LINKS {
+            return Err(PlanError::TooManyLinks(self.links.len() - 1));
+        }
+        let mut lines = String::new();
+        // Writing into a String never fails.
+        for chip in &self.chips {
+            let _ = writeln!(lines, "node\t{}\trouter", chip.name);
+        }
+        for processor in &self.processors {
+            let _ = writeln!(lines, "node\t{}\tnic", processor.name);
+        }
+        for (id, link) in self.links.iter().enumerate() {
+            let Some(LinkAddresses { a, b }) = LinkAddresses::of(id) else {
+                continue;
+            };
+            let (node_a, node_b) = (self.node_name(link.a.node), self.node_name(link.b.node));
+            let (port_a, port_b) = (link.a.port, link.b.port);
+            let _ = writeln!(
+                lines,
+                "link\t{id}\t{node_a}\t{port_a}\t{node_b}\t{port_b}\tp{port_a}\tp{port_b}\t{a}\t{b}"
+            );
+        }
+        Ok(lines)
+    }
+}

@@ -1,0 +1,7 @@
+//! Tests of the whole: generators, round trips, mistakes.
+
+mod mistakes;
+mod plans;
+mod ready;
+mod routers;
+mod sizes;

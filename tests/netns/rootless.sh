@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# A lab without root: up, traffic, status, down in a user namespace, and no process survives it.
+# shellcheck source=testlib.sh
+. "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
+
+status=0
+reason=$("$PHW_SCRIPTS/rootless.sh" true 2>&1) || status=$?
+(( status != PHW_SKIP )) || skip_all "$(tail -n 1 <<<"$reason")"
+
+t_lab rootless
+# As an ordinary user, where there is one to be: root's way into a user namespace proves less.
+as=()
+if phw_is_machine_root && id nobody >/dev/null 2>&1 \
+    && runuser -u nobody -- test -r "$PHW_SCRIPTS/up.sh" -a -x "$PHITWIRE_BIN_DIR/phitwire"; then
+    as=(runuser -u nobody -- env HOME=/tmp)
+fi
+output=$T_SCRATCH/output
+"${as[@]}" "$PHW_SCRIPTS/rootless.sh" bash -c '
+    set -e
+    cd "$1"
+    ./up.sh quickstart --lab "$2"
+    ./status.sh --lab "$2"
+    "$PHITWIRE_BIN_DIR/phitwire-msgrate" --lab "$2" --seconds 2 --json >/run/rate.json
+    jq -c "{acknowledged, lost, duplicated, corrupted, misordered, timed_out}" /run/rate.json
+    exit 42' bash "$PHW_SCRIPTS" "$LAB" >"$output" 2>&1 && status=0 || status=$?
+check "a lab runs in a user namespace${as[0]:+, as an ordinary user}" test "$status" = 42
+(( status == 42 )) || detail <"$output"
+check "its messages arrive exactly once" grep -E '"lost":0,"duplicated":0,"corrupted":0,"misordered":0,"timed_out":0' "$output"
+check "all links were up" grep -E "lab $LAB: up" "$output"
+check "the machine's own namespaces are untouched" nothing_left "$LAB"

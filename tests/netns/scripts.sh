@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# The scripts themselves: refusals, names, Ctrl-C and crashes in up.sh, down.sh twice, status, link names.
+# shellcheck source=testlib.sh
+. "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
+t_need_namespaces
+
+up=$PHW_SCRIPTS/up.sh down=$PHW_SCRIPTS/down.sh status=$PHW_SCRIPTS/status.sh impair=$PHW_SCRIPTS/impair.sh
+
+check_fails "up.sh without a topology names the ready ones" "quickstart" "$up"
+check_fails "up.sh refuses an unknown option" "unknown option --lnk" "$up" quickstart --lnk udp
+check_fails "up.sh refuses an unknown link kind" "udp or ethernet" "$up" quickstart --link token-ring
+check_fails "up.sh refuses a lab name that cannot be read back" "not a lab name" "$up" quickstart --lab a-b
+check_fails "up.sh names a topology that is not there" "no such topology: nowhere" "$up" nowhere
+check_fails "status.sh fails for a lab that is not up" "not up" "$status" --lab "none_$$"
+check "down.sh of a lab that is not up is well" "$down" --lab "none_$$"
+
+t_up names quickstart
+first=$LAB
+check "status.sh is content" "$status" --lab "$first"
+check "status.sh --json gives every link up" bash -c '"$1" --lab "$2" --json | jq -e ".[0].up and (.[0].links | length > 0)"' \
+    bash "$status" "$first"
+check_fails "a lab cannot come up twice" "is up already" "$up" quickstart --lab "$first"
+check_fails "impair.sh names a link that is not there" "no link 'nosuch'" "$impair" --lab "$first" nosuch clear
+read -r id a port_a b _ < <(phw_plan_links "$first")
+for name in "$id" "$a:$port_a" "$a:p$port_a" "$a-$b" "$b-$a" "$a" all; do
+    check "link name $name is understood" bash -c '"$1" --lab "$2" "$3" show | grep -q "^$4 .*clear"' \
+        bash "$impair" "$first" "$name" "$id"
+done
+
+node=$(phw_plan_nodes "$first" | head -n 1)
+check "a node can be killed" "$PHW_SCRIPTS/node.sh" --lab "$first" kill "$node"
+check_fails "status.sh tells of an ended process" "$node .*ended" "$status" --lab "$first"
+check "a crashed lab goes down" "$down" --lab "$first"
+check "and leaves nothing" nothing_left "$first"
+check "down.sh twice is well" "$down" --lab "$first"
+
+# Ctrl-C at several moments of up.sh's life. A shell's background job ignores SIGINT unless told otherwise.
+for signal in INT TERM; do
+    for delay in 0.05 0.3 0.8; do
+        t_lab stopped
+        env --default-signal=INT "$up" quickstart --lab "$LAB" 2>/dev/null &
+        pid=$!
+        sleep "$delay"
+        kill "-$signal" "$pid" 2>/dev/null || true
+        status=0
+        wait "$pid" || status=$?
+        # Too late to stop it: then the lab is up, and down.sh must do.
+        (( status != 0 )) || "$down" --lab "$LAB"
+        check "SIG$signal to up.sh after $delay s leaves nothing (status $status)" nothing_left "$LAB"
+    done
+done
+
+t_lab killed
+"$up" quickstart --lab "$LAB" 2>/dev/null &
+pid=$!
+sleep 0.4
+kill -KILL "$pid" 2>/dev/null || true
+wait "$pid" 2>/dev/null || true
+check "down.sh after SIGKILL to up.sh" "$down" --lab "$LAB"
+check "leaves nothing" nothing_left "$LAB"
+
+t_lab raced
+"$up" quickstart --lab "$LAB" 2>/dev/null &
+pid=$!
+sleep 0.3
+check "down.sh while up.sh is at work" "$down" --lab "$LAB"
+wait "$pid" || true
+check "leaves nothing" nothing_left "$LAB"

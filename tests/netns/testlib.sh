@@ -1,0 +1,207 @@
+# shellcheck shell=bash
+# What the namespace tests share. A test is a script that prints one line per case, as TAP does without numbers:
+#   ok - NAME             not ok - NAME: WHY             ok - NAME # SKIP WHY
+# and ends with 0 when no case failed, 1 when one did, 4 when nothing could be tried here. tests/run.sh numbers
+# and counts the lines. Each test takes its labs down on every way out, and says so if anything is left of them.
+# shellcheck source=../../netns-scripts/lib.sh
+. "$(dirname -- "${BASH_SOURCE[0]}")/../../netns-scripts/lib.sh"
+
+T_SCRATCH=$(mktemp -d)
+T_LABS=()
+T_FAILED=0
+T_DONE=0
+
+ok() { printf 'ok - %s\n' "$1"; }
+skip() { printf 'ok - %s # SKIP %s\n' "$1" "$2"; }
+not_ok() { printf 'not ok - %s: %s\n' "$1" "$2"; T_FAILED=1; }
+# More about a failure; not counted.
+detail() { sed 's/^/#   /'; }
+
+# Nothing of this test can be tried here.
+skip_all() { skip "${0##*/}" "$1"; T_DONE=1; exit "$PHW_SKIP"; }
+
+# check NAME COMMAND...: a case. What COMMAND prints is shown when it fails.
+check() {
+    local name=$1 output
+    shift
+    if output=$("$@" 2>&1); then
+        ok "$name"
+    else
+        not_ok "$name" "status $? of: $*"
+        [[ -z $output ]] || printf '%s\n' "$output" | tail -n 30 | detail
+    fi
+}
+
+# check_fails NAME PATTERN COMMAND...: COMMAND must fail and say PATTERN (extended, on either stream).
+check_fails() {
+    local name=$1 pattern=$2 output
+    shift 2
+    if output=$("$@" 2>&1); then
+        not_ok "$name" "succeeded: $*"
+    elif ! grep -qE -- "$pattern" <<<"$output"; then
+        not_ok "$name" "does not say '$pattern'"
+        printf '%s\n' "$output" | tail -n 20 | detail
+    else
+        ok "$name"
+    fi
+}
+
+# A lab's name that no other test running now has. Registers it for the end.
+t_lab() {
+    LAB=$1_$$
+    T_LABS+=("$LAB")
+}
+
+# t_topology FILE TOPOLOGY KEY=VALUE...: a ready topology with keys of its [network] section set, to FILE.
+t_topology() {
+    local file=$1 from=$PHW_SCRIPTS/topologies/$2.toml
+    shift 2
+    awk -v settings="$(printf '%s\n' "$@")" '
+        BEGIN {
+            n = split(settings, line, "\n")
+            for (i = 1; i <= n; i++) { split(line[i], part, "="); ours[part[1]] = 1 }
+        }
+        function ours_now() { for (i = 1; i <= n; i++) print line[i]; done = 1 }
+        /^\[/ { inside = ($0 ~ /^\[network\]/) }
+        { key = $1; sub(/=.*/, "", key) }
+        inside && (key in ours) { next }
+        { print }
+        inside && !done { ours_now() }
+        END { if (!done) { print "[network]"; ours_now() } }' "$from" >"$file"
+}
+
+# t_up NAME TOPOLOGY [up.sh options]: brings up a lab of that name, $LAB. Failing ends the test.
+t_up() {
+    t_lab "$1"
+    local output
+    if ! output=$("$PHW_SCRIPTS/up.sh" --lab "$LAB" "${@:2}" 2>&1); then
+        not_ok "lab $1 comes up" "up.sh failed"
+        printf '%s\n' "$output" | tail -n 40 | detail
+        exit 1
+    fi
+}
+
+t_impair() { "$PHW_SCRIPTS/impair.sh" --lab "$LAB" "$@"; }
+t_ctl() { "$PHITWIRE_BIN_DIR/phitwire" ctl --lab "$LAB" "$@"; }
+
+# t_rate FILE [options]: the message-rate tool on $LAB, its JSON to FILE. Its status is that of the tool.
+t_rate() {
+    timeout --foreground -k 5 "${T_RATE_TIMEOUT:-120}" "$PHITWIRE_BIN_DIR/phitwire-msgrate" --lab "$LAB" --json "${@:2}" \
+        >"$1" 2>"$1.err"
+}
+
+field() { jq -r --arg key "$2" '.[$key] // error("no field \($key)")' "$1"; }
+
+# exactly_once FILE [MIN]: all that was sent came back acknowledged, once, intact, in order, and it was MIN at least.
+exactly_once() {
+    jq -e --argjson min "${2:-1000}" '
+        .lost == 0 and .duplicated == 0 and .corrupted == 0 and .misordered == 0 and .timed_out == 0
+        and .sent == .acknowledged and .acknowledged >= $min' "$1" >/dev/null && return 0
+    jq -c '{sent, acknowledged, lost, duplicated, corrupted, misordered, timed_out}' "$1" || true
+    cat -- "$1.err"
+    return 1
+}
+
+# honest FILE: what did not come back was reported as timed out; nothing twice, wrong or out of order.
+honest() {
+    jq -e '.duplicated == 0 and .corrupted == 0 and .misordered == 0
+        and .sent == .acknowledged + .timed_out' "$1" >/dev/null && return 0
+    jq -c '{sent, acknowledged, lost, duplicated, corrupted, misordered, timed_out}' "$1" || true
+    cat -- "$1.err"
+    return 1
+}
+
+# rate_case NAME MIN [options]: a run as one case: exactly once, MIN messages at least.
+rate_case() {
+    local name=$1 min=$2 file=$T_SCRATCH/rate.json
+    shift 2
+    if t_rate "$file" "$@" && exactly_once "$file" "$min" >/dev/null; then
+        ok "$name ($(jq -r '"\(.acknowledged) messages, \(.retransmitted_packets) packets resent"' "$file"))"
+    else
+        not_ok "$name" "not exactly once, or fewer than $min messages"
+        { exactly_once "$file" "$min" || true; tail -n 20 "$file.err"; } 2>&1 | detail
+    fi
+}
+
+# counter_sum PATTERN: the sum of all counters of $LAB whose name matches the extended pattern.
+counter_sum() {
+    local node
+    for node in $(phw_plan_nodes "$LAB"); do
+        t_ctl "$node" stats --json
+    done | jq -s --arg pattern "$1" '[.[] | (.data? // .) | to_entries[] | select(.key | test($pattern)) | .value] | add // 0'
+}
+
+# lost_share: of the frames that met the impairments of $LAB, the share that was lost, in per mille.
+lost_share() {
+    "$PHW_SCRIPTS/impair.sh" --lab "$LAB" all show | sed -n 's/.*(\([0-9]*\) frames passed, \([0-9]*\) lost)/\1 \2/p' \
+        | awk '{ passed += $1; lost += $2 } END { printf "%d\n", passed + lost ? lost * 1000 / (passed + lost) : 0 }'
+}
+
+# nft_lost_share: the same for nftables, against what the interfaces took in.
+nft_lost_share() {
+    local id a b if_a if_b
+    while IFS=$'\t' read -r id a _ b _ if_a if_b _; do
+        echo "$id $(nft_end_counts "$a" "$if_a")"
+        echo "$id $(nft_end_counts "$b" "$if_b")"
+    done < <(phw_plan_links "$LAB") | awk '{ lost += $2; all += $3 } END { printf "%d\n", all ? lost * 1000 / all : 0 }'
+}
+
+nft_end_counts() {
+    local netns
+    netns=$(phw_netns "$LAB" "$1")
+    printf '%s %s' \
+        "$(nsenter "--net=/run/netns/$netns" nft list table netdev "phw_$2" | sed -n 's/.*counter packets \([0-9]*\).*/\1/p')" \
+        "$(ip -n "$netns" -j -s link show dev "$2" | jq '.[0].stats64.rx.packets')"
+}
+
+between() { (( $1 >= $2 && $1 <= $3 )) || { echo "$1 is not in $2 to $3"; return 1; }; }
+
+# What is left of a lab: namespaces, files, processes. Empty is right.
+left_of() {
+    phw_lab_netns "$1"
+    [[ ! -e $(phw_lab_dir "$1") ]] || phw_lab_dir "$1"
+    pgrep -af -- "phitwire run .*--lab $1( |\$)" || true
+}
+
+nothing_left() {
+    local left
+    left=$(left_of "$1")
+    [[ -z $left ]] || { printf '%s\n' "$left"; return 1; }
+}
+
+# shellcheck disable=SC2317  # called by the trap
+t_finish() {
+    local status=$? lab
+    trap '' INT TERM HUP
+    trap - EXIT
+    if (( status != 0 && T_FAILED == 0 && T_DONE == 0 )); then
+        not_ok "${0##*/}" "ended early with status $status"
+    fi
+    for lab in "${T_LABS[@]}"; do
+        (( T_FAILED == 0 )) || [[ ! -d $(phw_lab_dir "$lab") ]] || tail -n 5 -- "$(phw_lab_dir "$lab")"/*.log 2>/dev/null | detail
+        "$PHW_SCRIPTS/down.sh" --lab "$lab" 2>/dev/null || not_ok "lab $lab goes down" "down.sh failed"
+        [[ -z $(left_of "$lab") ]] || not_ok "nothing is left of lab $lab" "$(left_of "$lab" | paste -sd ' ')"
+    done
+    rm -rf -- "$T_SCRATCH"
+    (( T_FAILED == 0 )) || status=1
+    exit "$status"
+}
+trap t_finish EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+
+phw_binaries
+
+# Tests that need namespaces call this: they run as root of the machine or of a user namespace.
+t_need_namespaces() {
+    if ! phw_is_root; then
+        skip_all "no network namespaces: neither root nor in rootless.sh"
+    fi
+    phw_need_lab_tools
+}
+
+# Whether nftables can lose frames here (it cannot in user-mode Linux).
+t_has_nft() {
+    command -v nft >/dev/null || { phw_is_machine_root && (phw_need nft:nftables) 2>/dev/null; } || return 1
+    unshare -n nft 'add table netdev t; add chain netdev t c { type filter hook ingress device "lo" priority 0; }; add rule netdev t c numgen random mod 10 < 1 drop' 2>/dev/null
+}

@@ -1,0 +1,234 @@
+#!/usr/bin/env bash
+# tests/run.sh [--long] [PART...]      runs the tests and ends with "N passed, N failed, N skipped"
+#
+# Parts, all of them in this order if none is named:
+#   format      cargo fmt --check
+#   shell       shellcheck over all scripts
+#   clippy      cargo clippy, warnings are errors
+#   docs        cargo doc, warnings are errors
+#   cargo       cargo test: unit, property, golden, fuzz-corpus and documentation tests
+#   netns       tests/netns: real processes in real namespaces on this kernel
+#   netem       tests/netns/netem.sh under real tc netem, in user-mode Linux where this kernel has none
+# A file of tests/netns may be named instead of a part: tests/run.sh tests/netns/cut.sh
+#
+# --long makes the loss test 60 s per link kind (as does PHITWIRE_LONG=1).
+# Each case prints a TAP line, each part its time. Status 0 only when nothing failed and every skip has its reason.
+# shellcheck source=../netns-scripts/lib.sh
+. "$(dirname -- "${BASH_SOURCE[0]}")/../netns-scripts/lib.sh"
+exec </dev/null
+cd "$PHW_ROOT"
+export CARGO_TERM_COLOR=never CARGO_INCREMENTAL=${CARGO_INCREMENTAL:-0}
+
+parts=()
+while (( $# )); do
+    case $1 in
+        --long) export PHITWIRE_LONG=1 ;;
+        -h|--help) phw_usage; exit 0 ;;
+        format|shell|clippy|docs|cargo|netns|netem) parts+=("$1") ;;
+        *.sh) [[ -x $1 ]] || phw_bad_call "no such test: $1"; parts+=("$1") ;;
+        *) phw_bad_call "unknown part $1 (--help lists them)" ;;
+    esac
+    shift
+done
+(( ${#parts[@]} )) || parts=(format shell clippy docs cargo netns netem)
+
+scratch=$(mktemp -d)
+# shellcheck disable=SC2317  # called by the trap
+finish() {
+    local status=$?
+    trap '' INT TERM HUP
+    trap - EXIT
+    # What still runs are children of this script, each of which cleans up when it is told to end.
+    local children
+    children=$(jobs -p)
+    # shellcheck disable=SC2086  # a list
+    [[ -z $children ]] || { kill -TERM $children 2>/dev/null || true; wait; }
+    rm -rf -- "$scratch"
+    exit "$status"
+}
+trap finish EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+
+build_failed=0 number=0 passed=0 failed=0 skipped=0 unreasoned=0
+failures=()
+
+# case_line LINE: one "ok - ..." or "not ok - ..." line, numbered, printed and counted.
+case_line() {
+    local line=$1
+    (( ++number ))
+    case $line in
+        'not ok - '*)
+            (( ++failed ))
+            failures+=("${line#not ok - }")
+            printf 'not ok %d - %s\n' "$number" "${line#not ok - }" ;;
+        *'# SKIP'*)
+            (( ++skipped ))
+            [[ $line =~ '# SKIP '[[:graph:]] ]] || (( ++unreasoned ))
+            printf 'ok %d - %s\n' "$number" "${line#ok - }" ;;
+        *)
+            (( ++passed ))
+            printf 'ok %d - %s\n' "$number" "${line#ok - }" ;;
+    esac
+}
+
+# Case lines are taken from a stream, everything else of it is shown as it is.
+cases() {
+    local line
+    while IFS= read -r line; do
+        case $line in
+            'ok - '*|'not ok - '*) case_line "$line" ;;
+            *) printf '%s\n' "$line" ;;
+        esac
+    done
+}
+
+# step NAME COMMAND...: a command as one case; its output is shown when it fails. Its status is the command's.
+step() {
+    local name=$1 begin status=0
+    shift
+    begin=$(phw_ms)
+    "$@" >"$scratch/step.log" 2>&1 || status=$?
+    if (( status == 0 )); then
+        case_line "ok - $name ($(seconds_since "$begin") s)"
+    else
+        tail -n 60 "$scratch/step.log" | sed 's/^/# /'
+        case_line "not ok - $name: status $status of: $*"
+    fi
+    return "$status"
+}
+
+seconds_since() {
+    local ms=$(( $(phw_ms) - $1 ))
+    printf '%d.%d\n' $(( ms / 1000 )) $(( ms % 1000 / 100 ))
+}
+
+# ---- Parts --------------------------------------------------------------------------------------
+
+part_format() { step "cargo fmt --check" cargo fmt --all -- --check --color never; }
+
+part_shell() {
+    if ! command -v shellcheck >/dev/null && ! (phw_need shellcheck:shellcheck) 2>/dev/null; then
+        case_line "ok - shellcheck # SKIP not installed (sudo apt-get install shellcheck)"
+        return
+    fi
+    step "shellcheck" shellcheck netns-scripts/*.sh tests/run.sh tests/netns/*.sh .ci/run
+}
+
+part_clippy() { step "cargo clippy" cargo clippy --workspace --all-targets --locked -- -D warnings; }
+
+part_docs() { RUSTDOCFLAGS='-D warnings' step "cargo doc" cargo doc --workspace --no-deps --locked; }
+
+# Cargo's own lines become case lines as they come. Awk keeps the crate a test belongs to.
+part_cargo() {
+    local status=0 before=$failed
+    cargo test --workspace --locked --no-fail-fast >"$scratch/cargo.out" 2>"$scratch/cargo.err" || status=$?
+    cases < <(awk '
+        /^test result:/ { next }
+        /^test .* \.\.\. ok$/ { sub(/^test /, ""); sub(/ \.\.\. ok$/, ""); print "ok - " $0; next }
+        /^test .* \.\.\. FAILED$/ { sub(/^test /, ""); sub(/ \.\.\. FAILED$/, ""); print "not ok - " $0; next }
+        /^test .* \.\.\. ignored/ {
+            sub(/^test /, ""); reason = $0; sub(/^.* \.\.\. ignored(, )?/, "", reason); sub(/ \.\.\. ignored.*$/, "")
+            print "ok - " $0 " # SKIP " reason; next
+        }' "$scratch/cargo.out")
+    (( status != 0 )) || return 0
+    # The details of what failed; or, when not even a test failed, why cargo did.
+    sed -n '/^failures:$/,/^test result:/p' "$scratch/cargo.out" | sed 's/^/# /'
+    if (( failed == before )); then
+        tail -n 60 "$scratch/cargo.err" | sed 's/^/# /'
+        case_line "not ok - cargo test: status $status"
+    fi
+}
+
+# netns_test FILE ARGUMENTS...: one test file, in a user namespace when we are not root. At most 10 minutes.
+netns_test() {
+    local file=$1 begin status=0 how=()
+    shift
+    begin=$(phw_ms)
+    printf '# %s %s\n' "$file" "$*"
+    phw_is_root || [[ ${file##*/} == rootless.sh || ${file##*/} == loopback.sh ]] || how=("$PHW_SCRIPTS/rootless.sh")
+    timeout --foreground -k 20 600 "${how[@]}" "$file" "$@" >"$scratch/netns.out" 2>&1 &
+    local pid=$!
+    cases < <(tail -n +1 -s 0.1 --pid="$pid" -f "$scratch/netns.out")
+    wait "$pid" || status=$?
+    verdict "$file" "$status"
+    printf '# %s took %s s\n' "$file" "$(seconds_since "$begin")"
+}
+
+# A test that could not be tried has said so; one that ended otherwise than by its cases fails here.
+verdict() {
+    case $2 in
+        0|1) ;;
+        "$PHW_SKIP") grep -q '# SKIP' "$scratch/netns.out" || case_line "ok - $1 # SKIP $(tail -n 1 "$scratch/netns.out")" ;;
+        124) case_line "not ok - $1: took longer than 10 minutes" ;;
+        *) case_line "not ok - $1: ended with status $2" ;;
+    esac
+}
+
+# Binaries are built once, as a case of their own. Without them the parts that run them are left out.
+build() {
+    [[ -z ${PHITWIRE_BIN_DIR:-} ]] || return 0
+    if (( build_failed )) \
+        || ! step "cargo build --release" cargo build --release --workspace --bins --locked; then
+        build_failed=1
+        return 1
+    fi
+    phw_binaries
+}
+
+part_netns() {
+    build || return 0
+    local file
+    for file in tests/netns/*.sh; do
+        case ${file##*/} in
+            testlib.sh|netem.sh) ;;
+            *) netns_test "$file" ;;
+        esac
+    done
+}
+
+# Both link kinds at once: user-mode Linux has one CPU, this machine likely more.
+part_netem() {
+    build || return 0
+    local kind pids=() status begin
+    begin=$(phw_ms)
+    for kind in udp ethernet; do
+        netns-scripts/with-netem.sh --timeout 900 tests/netns/netem.sh "$kind" >"$scratch/netem.$kind" 2>&1 &
+        pids+=($!)
+    done
+    for kind in udp ethernet; do
+        status=0
+        printf '# tests/netns/netem.sh %s\n' "$kind"
+        cases < <(tail -n +1 -s 0.1 --pid="${pids[0]}" -f "$scratch/netem.$kind")
+        wait "${pids[0]}" || status=$?
+        pids=("${pids[@]:1}")
+        cp "$scratch/netem.$kind" "$scratch/netns.out"
+        verdict "tests/netns/netem.sh $kind" "$status"
+    done
+    printf '# netem took %s s\n' "$(seconds_since "$begin")"
+}
+
+# ---- All ----------------------------------------------------------------------------------------
+
+phw_need cc:gcc+libc6-dev
+command -v cargo >/dev/null || phw_die "no Rust toolchain: cargo is not in PATH (get it from https://rustup.rs)"
+started=$(phw_ms)
+for part in "${parts[@]}"; do
+    begin=$(phw_ms)
+    printf '# ---- %s\n' "$part"
+    case $part in
+        *.sh)
+            if [[ ${part##*/} == netem.sh ]]; then part_netem; elif build; then netns_test "$part"; fi ;;
+        *) "part_$part" || true ;;
+    esac
+    printf '# ---- %s: %s s\n' "$part" "$(seconds_since "$begin")"
+done
+
+printf '1..%d\n' "$number"
+for failure in "${failures[@]}"; do
+    printf '# failed: %s\n' "$failure"
+done
+(( unreasoned == 0 )) || printf '# skipped without a reason: %d\n' "$unreasoned"
+printf '# all of it took %s s\n' "$(seconds_since "$started")"
+printf '%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"
+(( failed == 0 && unreasoned == 0 ))

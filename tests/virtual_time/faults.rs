@@ -1,0 +1,263 @@
+//! Noise on lanes, soft errors, poisoned packets.
+
+use phitwire::link::LinkState;
+use phitwire::link::impair::Probability;
+use phitwire::nic::{Operation, Pattern, Phase, TrafficSpec};
+use phitwire::sim::check::Allowance;
+use phitwire::sim::{Direction, LinkId, LinkSpec, Network};
+use phitwire::time::Duration;
+use phitwire::topology::{BlackwidowSpec, NodeRef, Settings};
+
+use crate::harness::{
+    bring_up, finish, generate, impair_all, link_counter, live, paced, run, run_with, uniform, up,
+};
+
+/// Noise on a lane from processor 0 to its router, one bit in a thousand.
+fn noise(network: &mut Network, lane: u8) -> LinkId {
+    let link = network
+        .link_at(NodeRef::Processor(0), 0)
+        .expect("every processor has a link");
+    let direction = match network.fabric.ends(link)[0].0 {
+        node if node == network.id(NodeRef::Processor(0)) => Direction::AToB,
+        _ => Direction::BToA,
+    };
+    let rate = Probability::from_ratio(1, 1000);
+    network
+        .fabric
+        .lane_noise(link, direction, Some((lane, rate)));
+    link
+}
+
+fn impatient(mut spec: BlackwidowSpec) -> BlackwidowSpec {
+    spec.settings = Settings {
+        lane_retry_threshold: 10,
+        request_timeout_ms: 100,
+        ..spec.settings
+    };
+    spec
+}
+
+/// 32-byte puts from processor 0 to processor 1: what limits them is processor 0's link.
+fn one_way(run: u32, count: u64) -> TrafficSpec {
+    TrafficSpec {
+        run,
+        pattern: Pattern::List {
+            destinations: vec![1],
+        },
+        processors: vec![0],
+        size: 32,
+        count,
+        window: 256,
+        ..TrafficSpec::default()
+    }
+}
+
+#[test]
+fn lanes_degrade_from_three_to_two_to_one_and_throughput_with_them() {
+    let mut network = up(&impatient(paced(2, 2)), 1);
+    let mut rate = |network: &mut Network, run_id| {
+        run(network, &one_way(run_id, 4_000), Duration::from_ms(1_000)).messages_per_second() as f64
+    };
+    let three = rate(&mut network, 1);
+    let lanes = |network: &Network| {
+        network
+            .fabric
+            .node(network.id(NodeRef::Processor(0)))
+            .lcb(0)
+            .map(|lcb| lcb.tx_lanes())
+    };
+    assert_eq!(lanes(&network), Some(0b111));
+
+    noise(&mut network, 1);
+    rate(&mut network, 2);
+    assert_eq!(lanes(&network), Some(0b101), "lane 1 was too noisy");
+    let two = rate(&mut network, 3);
+
+    noise(&mut network, 0);
+    rate(&mut network, 4);
+    assert_eq!(lanes(&network), Some(0b100), "lane 0 was too noisy");
+    let one = rate(&mut network, 5);
+    assert!(
+        (0.62..0.71).contains(&(two / three)),
+        "{two} against {three}"
+    );
+    assert!(
+        (0.31..0.36).contains(&(one / three)),
+        "{one} against {three}"
+    );
+
+    // The last lane: no link is left, and whoever asks is told by a time-out.
+    noise(&mut network, 2);
+    let last = TrafficSpec {
+        duration_ns: 100_000,
+        ..one_way(6, 0)
+    };
+    network.start_traffic(&last).expect("the run is possible");
+    assert!(
+        network.finish_traffic(6, Duration::from_ms(10_000)),
+        "{:?}",
+        network.report(6)
+    );
+    let report = network.report(6);
+    assert!(report.timed_out + report.unreachable > 0, "{report:?}");
+    let link = network.link_at(NodeRef::Processor(0), 0).expect("a link");
+    for (node, port) in network.fabric.ends(link) {
+        let state = network.fabric.node(node).lcb(port).map(|lcb| lcb.state());
+        assert_eq!(state, Some(LinkState::Dead));
+    }
+}
+
+#[test]
+fn a_threshold_of_zero_never_gives_a_lane_up() {
+    let mut spec = impatient(live(2, 2));
+    spec.settings.lane_retry_threshold = 0;
+    spec.settings.request_timeout_ms = 20_000;
+    let mut network = up(&spec, 2);
+    noise(&mut network, 1);
+    run(&mut network, &one_way(1, 3_000), Duration::from_ms(20_000));
+    assert!(link_counter(&network, "lane1_retries") > 10);
+    assert_eq!(
+        link_counter(&network, "lane0_retries"),
+        0,
+        "only the noisy lane is charged"
+    );
+    let lcb = network
+        .fabric
+        .node(network.id(NodeRef::Processor(0)))
+        .lcb(0)
+        .expect("a link");
+    assert_eq!(lcb.tx_lanes(), 0b111);
+}
+
+#[test]
+fn a_soft_error_costs_one_message_wherever_it_strikes() {
+    // Over two routers; the error strikes at the source's link, then between the routers, then at
+    // the link to the target.
+    for hop in 0..3 {
+        let mut network = up(&impatient(live(8, 4)), 3);
+        let spec = TrafficSpec {
+            pattern: Pattern::List {
+                destinations: vec![4],
+            },
+            addresses: 1,
+            ..one_way(1, 2_000)
+        };
+        network.start_traffic(&spec).expect("the run is possible");
+        network.fabric.run_for(Duration::from_us(200));
+        assert!(network.report(1).phase == Phase::Running, "hop {hop}");
+        let ends = sending_ends(&network, 0, 4);
+        let (node, port) = ends[hop];
+        network.fabric.command(node, |machine, now| {
+            machine.with_lcb(now, port, |lcb, _| lcb.soft_error_next())
+        });
+        let allow = Allowance { losses: true };
+        let report = finish(&mut network, 1, Duration::from_ms(5_000), allow);
+        assert_eq!(
+            (report.sent, report.timed_out, report.delivered),
+            (2_000, 1, 1_999),
+            "hop {hop}"
+        );
+        assert_eq!(link_counter(&network, "tx_soft_errors"), 1, "hop {hop}");
+        assert_eq!(
+            link_counter(&network, "rx_poisoned_packets"),
+            3 - hop as u64,
+            "hop {hop}"
+        );
+        let target = network.id(NodeRef::Processor(4));
+        assert_eq!(
+            network.nic(target).counters().discard_soft_error,
+            1,
+            "hop {hop}"
+        );
+    }
+}
+
+/// The sending ends of the links from processor `from` to processor `to`, in order, where each
+/// router pair has several: the one that has sent most.
+fn sending_ends(network: &Network, from: u32, to: u32) -> Vec<(phitwire::sim::NodeId, u8)> {
+    let topology = network.topology();
+    let (source, target) = (NodeRef::Processor(from), NodeRef::Processor(to));
+    let router_end = |processor| {
+        let link = topology
+            .links
+            .iter()
+            .find(|link| link.a.node == processor || link.b.node == processor)
+            .expect("every processor has a link");
+        if link.a.node == processor {
+            link.b
+        } else {
+            link.a
+        }
+    };
+    let (first, last) = (router_end(source), router_end(target));
+    let between = topology
+        .links
+        .iter()
+        .flat_map(|link| [(link.a, link.b), (link.b, link.a)])
+        .filter(|(a, b)| a.node == first.node && b.node == last.node)
+        .map(|(a, _)| (network.id(a.node), a.port))
+        .max_by_key(|(node, port)| {
+            network
+                .fabric
+                .node(*node)
+                .lcb(*port)
+                .map(|lcb| lcb.counters().tx_packets)
+        })
+        .expect("the routers are joined");
+    vec![
+        (network.id(source), 0),
+        between,
+        (network.id(last.node), last.port),
+    ]
+}
+
+#[test]
+fn poisoned_packets_are_dropped_hops_later_and_come_again() {
+    // Frames of the smallest size cut most packets, so that routers send heads on before the tail
+    // is checked; a corrupt tail then poisons what is on its way already.
+    let spec = LinkSpec {
+        latency: Duration::from_us(1),
+        mtu: 180,
+    };
+    let mut network = bring_up(generate(&live(8, 4)), 4, spec);
+    impair_all(&mut network, "corrupt 10%");
+    let traffic = TrafficSpec {
+        size: 32,
+        ..uniform(&network, 1, 600)
+    };
+    let report = run(&mut network, &traffic, Duration::from_ms(20_000));
+    assert_eq!((report.delivered, report.timed_out), (4_800, 0));
+    let forwarded: u64 = network
+        .routers()
+        .map(|router| network.router(router).counters().poisoned_packets_forwarded)
+        .sum();
+    assert!(forwarded > 0, "a router has sent on what turned out bad");
+    assert!(
+        link_counter(&network, "rx_poisoned_packets") > 0,
+        "and the next hop has noticed"
+    );
+}
+
+#[test]
+fn gets_survive_everything_too() {
+    let mut network = up(&live(8, 4), 5);
+    impair_all(
+        &mut network,
+        "delay 100us 50us loss 5% duplicate 5% corrupt 2%",
+    );
+    let traffic = TrafficSpec {
+        op: Operation::Get,
+        size: 32,
+        ..uniform(&network, 1, 400)
+    };
+    let report = run_with(
+        &mut network,
+        &traffic,
+        Duration::from_ms(60_000),
+        Allowance::default(),
+    );
+    assert_eq!(
+        (report.sent, report.acknowledged, report.corrupted),
+        (3_200, 3_200, 0)
+    );
+}

@@ -1,0 +1,160 @@
+//! What the tests of this directory share.
+
+use phitwire::link::impair::Netem;
+use phitwire::nic::{Operation, TrafficReport, TrafficSpec};
+use phitwire::sim::check::Allowance;
+use phitwire::sim::{Direction, LinkId, LinkSpec, Network};
+use phitwire::time::Duration;
+use phitwire::topology::{BlackwidowSpec, Clock, Profile, Settings, Topology};
+
+/// A network of `processors`, `subtree` to a rank-1 router, with the depths and clock of processes
+/// on real wires: free-running routers, deep buffers.
+pub fn live(processors: u32, subtree: u32) -> BlackwidowSpec {
+    BlackwidowSpec {
+        processors,
+        subtree,
+        ..BlackwidowSpec::default()
+    }
+}
+
+/// The same network with the chip's own depths and its 1.25 ns cycle.
+pub fn paced(processors: u32, subtree: u32) -> BlackwidowSpec {
+    let settings = Settings {
+        profile: Profile::Paper,
+        clock: Clock::Paced { dilation: 1 },
+        ..Settings::default()
+    };
+    BlackwidowSpec {
+        settings,
+        ..live(processors, subtree)
+    }
+}
+
+pub fn generate(spec: &BlackwidowSpec) -> Topology {
+    spec.generate()
+        .unwrap_or_else(|error| panic!("{spec:?}: {error}"))
+}
+
+/// The network with all its links up. A live link has some 20 us between two processes.
+pub fn up(spec: &BlackwidowSpec, seed: u64) -> Network {
+    let latency = match spec.settings.profile {
+        Profile::Paper => Duration::from_ns(25),
+        Profile::Live => Duration::from_us(10),
+    };
+    bring_up(generate(spec), seed, LinkSpec { latency, mtu: 1472 })
+}
+
+pub fn bring_up(topology: Topology, seed: u64, spec: LinkSpec) -> Network {
+    let mut network = Network::new(topology, seed, spec).expect("the topology is sound");
+    assert!(
+        network.bring_up(Duration::from_ms(1_000)),
+        "links train within a second"
+    );
+    network
+}
+
+pub fn netem(words: &str) -> Netem {
+    words
+        .parse()
+        .unwrap_or_else(|error| panic!("{words}: {error}"))
+}
+
+/// Uniform traffic among all processors, `count` messages from each.
+pub fn uniform(network: &Network, run: u32, count: u64) -> TrafficSpec {
+    TrafficSpec {
+        run,
+        processors: network.processor_numbers(),
+        count,
+        window: 64,
+        seed: network.fabric.seed(),
+        ..TrafficSpec::default()
+    }
+}
+
+/// Starts `spec`, waits for its end, lets the network drain and demands that all checkers pass.
+pub fn run(network: &mut Network, spec: &TrafficSpec, limit: Duration) -> TrafficReport {
+    run_with(network, spec, limit, Allowance::default())
+}
+
+pub fn run_with(
+    network: &mut Network,
+    spec: &TrafficSpec,
+    limit: Duration,
+    allow: Allowance,
+) -> TrafficReport {
+    network.start_traffic(spec).expect("the run is possible");
+    finish(network, spec.run, limit, allow)
+}
+
+/// Waits for the end of a run and demands that all checkers pass.
+pub fn finish(network: &mut Network, run: u32, limit: Duration, allow: Allowance) -> TrafficReport {
+    let done = network.finish_traffic(run, limit);
+    let report = network.report(run);
+    let links = || link_states(network);
+    assert!(done, "the run must end: {report:#?}\n{}", links());
+    let violations = network.drain(run, allow, Duration::from_ms(5_000));
+    assert!(
+        violations.is_empty(),
+        "seed {}: {violations:#?}\n{:#?}\n{}",
+        network.fabric.seed(),
+        network.report(run),
+        link_states(network)
+    );
+    network.report(run)
+}
+
+/// A line per link end, for messages of failed tests.
+pub fn link_states(network: &Network) -> String {
+    let mut text = String::new();
+    for link in (0..network.fabric.links() as u32).map(LinkId) {
+        for (node, port) in network.fabric.ends(link) {
+            let Some(lcb) = network.fabric.node(node).lcb(port) else {
+                continue;
+            };
+            text.push_str(&format!(
+                "link {} node {} port {port}: {:?}",
+                link.0,
+                node.0,
+                lcb.state()
+            ));
+            lcb.counters().for_each(|name, value| {
+                if value != 0 {
+                    text.push_str(&format!(" {name}={value}"));
+                }
+            });
+            text.push('\n');
+        }
+    }
+    text
+}
+
+/// The sum of a link counter over all ends.
+pub fn link_counter(network: &Network, name: &str) -> u64 {
+    let mut sum = 0;
+    for link in (0..network.fabric.links() as u32).map(LinkId) {
+        for (node, port) in network.fabric.ends(link) {
+            if let Some(lcb) = network.fabric.node(node).lcb(port) {
+                lcb.counters().for_each(|counter, value| {
+                    if counter == name {
+                        sum += value;
+                    }
+                });
+            }
+        }
+    }
+    sum
+}
+
+pub fn impair_all(network: &mut Network, words: &str) {
+    network.fabric.impair_all(Some(netem(words)));
+}
+
+#[allow(dead_code)]
+pub fn impair(network: &mut Network, link: LinkId, words: &str) {
+    for direction in Direction::BOTH {
+        network.fabric.impair(link, direction, Some(netem(words)));
+    }
+}
+
+#[allow(dead_code)]
+pub const GET: Operation = Operation::Get;

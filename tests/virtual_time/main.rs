@@ -1,0 +1,10 @@
+//! Whole networks in virtual time: every message exactly once and in order, whatever the links do.
+//!
+//! Each file is about one kind of harm. All chance comes from the seeds named in the tests.
+
+mod faults;
+mod harness;
+mod netem;
+mod outage;
+mod plain;
+mod shapes;

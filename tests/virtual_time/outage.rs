@@ -1,0 +1,310 @@
+//! Links that are cut, routers that are restarted.
+
+use phitwire::link::{LinkEvent, LinkState};
+use phitwire::nic::{Pattern, TrafficSpec};
+use phitwire::router::yarc::RouterEvent;
+use phitwire::sim::check::Allowance;
+use phitwire::sim::{LinkId, MachineEvent, Network};
+use phitwire::time::Duration;
+use phitwire::topology::{BlackwidowSpec, NodeRef, Settings};
+
+use crate::harness::{finish, link_counter, live, run, uniform, up};
+
+const LOSSES: Allowance = Allowance { losses: true };
+
+/// The links between routers.
+fn sidelinks(network: &Network) -> Vec<LinkId> {
+    let is_side = |node| matches!(node, NodeRef::Chip(_));
+    let links = &network.topology().links;
+    (0..links.len())
+        .filter(|i| is_side(links[*i].a.node) && is_side(links[*i].b.node))
+        .map(|i| LinkId(i as u32))
+        .collect()
+}
+
+#[test]
+fn a_link_cut_for_ten_seconds_loses_nothing() {
+    for own_link in [true, false] {
+        let mut network = up(&live(8, 4), 3);
+        let link = if own_link {
+            network
+                .link_at(NodeRef::Processor(2), 0)
+                .expect("every processor has a link")
+        } else {
+            sidelinks(&network)[0]
+        };
+        let traffic = uniform(&network, 1, 2_000);
+        network
+            .start_traffic(&traffic)
+            .expect("the run is possible");
+        network.fabric.run_for(Duration::from_us(500));
+        assert!(network.report(1).acknowledged > 0, "traffic flows");
+        network.fabric.cut(link);
+        network.fabric.run_for(Duration::from_ms(10_000));
+        assert!(
+            network.report(1).sent < 16_000,
+            "traffic waits for the link"
+        );
+        assert!(network.fabric.wire_counters().lost_in_cut > 0);
+        network.fabric.restore(link);
+        let restored = network.fabric.now();
+        let report = finish(
+            &mut network,
+            1,
+            Duration::from_ms(5_000),
+            Allowance::default(),
+        );
+        assert_eq!(
+            (report.sent, report.delivered, report.timed_out),
+            (16_000, 16_000, 0)
+        );
+        let resumed = network.fabric.now().since(restored);
+        assert!(
+            resumed < Duration::from_ms(1_000),
+            "back to work after {resumed:?}"
+        );
+    }
+}
+
+/// R1.5 with two sidelinks; impatient, so that the tests see what time-outs do.
+fn two_sidelinks() -> BlackwidowSpec {
+    let settings = Settings {
+        request_timeout_ms: 400,
+        forward_progress_ms: 100,
+        ..Settings::default()
+    };
+    BlackwidowSpec {
+        uplinks: Some(2),
+        settings,
+        ..live(8, 4)
+    }
+}
+
+/// Takes a port out of every routing table entry of a router, as system software does for a link that
+/// stays dead (paper, section 7.7).
+fn route_around(network: &mut Network, link: LinkId) {
+    for (node, dead) in network.fabric.ends(link) {
+        network.fabric.command(node, |machine, _| {
+            let router = machine.router_mut().expect("sidelinks end at routers");
+            let in_use = router.get("chip.ports_in_use").expect("a register");
+            for tile in (0..64).filter(|tile| in_use >> tile & 1 == 1) {
+                for entry in 0..8 {
+                    let name = format!("tile{tile}.table.{entry}.ports");
+                    let ports = router.get(&name).expect("a register");
+                    if ports >> dead & 1 == 1 {
+                        router
+                            .set(&name, ports & !(1 << dead))
+                            .expect("a writable register");
+                    }
+                }
+            }
+        });
+    }
+}
+
+#[test]
+fn a_link_taken_down_for_good_leaves_the_rest_flowing() {
+    for by_command in [true, false] {
+        let mut network = up(&two_sidelinks(), 4);
+        let links = sidelinks(&network);
+        assert_eq!(links.len(), 2);
+        let traffic = uniform(&network, 1, 3_000);
+        network
+            .start_traffic(&traffic)
+            .expect("the run is possible");
+        network.fabric.run_for(Duration::from_us(500));
+        if by_command {
+            let (node, port) = network.fabric.ends(links[0])[0];
+            network.fabric.command(node, |machine, now| {
+                machine.with_lcb(now, port, |lcb, input| lcb.link_down(now, input))
+            });
+        } else {
+            network.fabric.cut(links[0]);
+        }
+        // Whoever needs the dead link waits for its time-outs again and again.
+        network.fabric.run_for(Duration::from_ms(4_000));
+        let waiting = network.report(1);
+        assert!(
+            waiting.timed_out > 0,
+            "requests over the dead link are reported"
+        );
+        route_around(&mut network, links[0]);
+        let report = finish(&mut network, 1, Duration::from_ms(200_000), LOSSES);
+        assert_eq!(report.sent, 24_000);
+        // What the dead link held, and at most a window per source after that.
+        assert!(
+            report.timed_out < 24_000 / 2,
+            "{} timed out",
+            report.timed_out
+        );
+        let clean = run_clean_on_what_is_left(&mut network, &traffic);
+        assert_eq!(clean, 24_000, "by command: {by_command}");
+    }
+}
+
+/// A second run after the tables have been changed; returns the messages delivered.
+fn run_clean_on_what_is_left(network: &mut Network, before: &TrafficSpec) -> u64 {
+    let again = TrafficSpec {
+        run: 2,
+        ..before.clone()
+    };
+    network.start_traffic(&again).expect("the run is possible");
+    assert!(
+        network.finish_traffic(2, Duration::from_ms(60_000)),
+        "{:#?}",
+        network.report(2)
+    );
+    let report = network.report(2);
+    assert_eq!(
+        (report.lost(), report.timed_out, report.duplicated),
+        (0, 0, 0),
+        "{report:#?}"
+    );
+    report.delivered
+}
+
+#[test]
+fn traffic_that_needs_no_dead_link_does_not_notice() {
+    let mut network = up(&two_sidelinks(), 5);
+    for link in sidelinks(&network) {
+        network.fabric.cut(link);
+    }
+    // Within the first subtree only.
+    let traffic = TrafficSpec {
+        processors: vec![0, 1, 2, 3],
+        ..uniform(&network, 1, 500)
+    };
+    network
+        .start_traffic(&traffic)
+        .expect("the run is possible");
+    assert!(network.finish_traffic(1, Duration::from_ms(1_000)));
+    let report = network.report(1);
+    assert_eq!((report.delivered, report.timed_out), (2_000, 0));
+}
+
+#[test]
+fn a_restarted_router_costs_what_it_held_and_no_more() {
+    let mut network = up(&two_sidelinks(), 6);
+    let traffic = uniform(&network, 1, 4_000);
+    network
+        .start_traffic(&traffic)
+        .expect("the run is possible");
+    network.fabric.run_for(Duration::from_us(700));
+    let before = network.report(1);
+    assert!(
+        before.acknowledged > 0 && before.outstanding > 0,
+        "traffic flows"
+    );
+    let router = network.routers().next().expect("there are routers");
+    network.restart(router).expect("a sound topology");
+    let report = finish(&mut network, 1, Duration::from_ms(60_000), LOSSES);
+    assert_eq!(report.sent, 32_000);
+    assert!(report.timed_out > 0, "what the router held is reported");
+    // No more than what was outstanding when it died.
+    assert!(
+        report.timed_out <= before.outstanding,
+        "{} of {before:?}",
+        report.timed_out
+    );
+    let mut restarts_seen = 0;
+    while let Some(event) = network.fabric.poll_event() {
+        restarts_seen += u32::from(matches!(
+            event.event,
+            MachineEvent::Router(RouterEvent::Link {
+                event: LinkEvent::PeerRestarted { .. },
+                ..
+            }) | MachineEvent::Nic(phitwire::nic::NicEvent::Link {
+                event: LinkEvent::PeerRestarted { .. },
+                ..
+            })
+        ));
+    }
+    assert_eq!(
+        restarts_seen, 6,
+        "four processors and two sidelinks see a new incarnation"
+    );
+    let again = TrafficSpec { run: 2, ..traffic };
+    let report = run(&mut network, &again, Duration::from_ms(60_000));
+    assert_eq!(report.delivered, 32_000, "everything after flows again");
+}
+
+#[test]
+fn a_restarted_network_interface_is_served_again() {
+    let mut network = up(&two_sidelinks(), 7);
+    let traffic = uniform(&network, 1, 4_000);
+    network
+        .start_traffic(&traffic)
+        .expect("the run is possible");
+    network.fabric.run_for(Duration::from_us(700));
+    let victim = network.processors().nth(3).expect("there are eight");
+    network.restart(victim).expect("a sound topology");
+    assert!(network.finish_traffic(1, Duration::from_ms(60_000)));
+    let report = network.report(1);
+    assert_eq!(
+        (report.duplicated, report.misordered, report.corrupted),
+        (0, 0, 0)
+    );
+    let again = TrafficSpec { run: 2, ..traffic };
+    let report = run(&mut network, &again, Duration::from_ms(60_000));
+    assert_eq!(report.delivered, 32_000);
+}
+
+#[test]
+fn a_link_taken_down_and_up_by_command_comes_back() {
+    let mut network = up(&two_sidelinks(), 8);
+    let traffic = uniform(&network, 1, 2_000);
+    let link = network
+        .link_at(NodeRef::Processor(0), 0)
+        .expect("every processor has a link");
+    let (node, port) = network.fabric.ends(link)[1];
+    network
+        .start_traffic(&traffic)
+        .expect("the run is possible");
+    network.fabric.run_for(Duration::from_us(300));
+    network.fabric.command(node, |machine, now| {
+        machine.with_lcb(now, port, |lcb, input| lcb.link_down(now, input))
+    });
+    network.fabric.run_for(Duration::from_ms(50));
+    let state = |network: &Network| network.fabric.node(node).lcb(port).map(|lcb| lcb.state());
+    assert_eq!(state(&network), Some(LinkState::Disabled));
+    network.fabric.command(node, |machine, now| {
+        machine.with_lcb(now, port, |lcb, _| lcb.link_up(now))
+    });
+    let report = finish(&mut network, 1, Duration::from_ms(60_000), LOSSES);
+    assert_eq!(state(&network), Some(LinkState::Active));
+    assert_eq!(report.sent, 16_000);
+    let again = TrafficSpec { run: 2, ..traffic };
+    assert_eq!(
+        run(&mut network, &again, Duration::from_ms(60_000)).delivered,
+        16_000
+    );
+}
+
+#[test]
+fn a_forced_retry_repeats_and_harms_nobody() {
+    let mut network = up(&live(8, 4), 9);
+    let traffic = TrafficSpec {
+        pattern: Pattern::Tornado,
+        ..uniform(&network, 1, 2_000)
+    };
+    network
+        .start_traffic(&traffic)
+        .expect("the run is possible");
+    for round in 0..40 {
+        network.fabric.run_for(Duration::from_us(50));
+        let links = network.fabric.links() as u32;
+        for (node, port) in network.fabric.ends(LinkId(round % links)) {
+            network.fabric.command(node, |machine, now| {
+                machine.with_lcb(now, port, |lcb, _| lcb.force_retry(now))
+            });
+        }
+    }
+    finish(
+        &mut network,
+        1,
+        Duration::from_ms(1_000),
+        Allowance::default(),
+    );
+    assert!(link_counter(&network, "tx_rewinds_forced") > 0);
+    assert!(link_counter(&network, "rx_duplicate_phits") > 0);
+}

@@ -1,0 +1,112 @@
+//! Networks of other shapes, and determinism.
+
+use phitwire::nic::{Pattern, TrafficSpec};
+use phitwire::time::Duration;
+use phitwire::topology::{BlackwidowSpec, Rank, Taper};
+
+use crate::harness::{impair_all, live, paced, run, uniform, up};
+
+fn rank(text: &str) -> Option<Rank> {
+    Some(text.parse().unwrap_or_else(|error| panic!("{error}")))
+}
+
+#[test]
+fn virtual_routers_of_an_r2() {
+    for base in [live(32, 4), paced(32, 4)] {
+        let spec = BlackwidowSpec {
+            rank: rank("2"),
+            virtual_radix: 16,
+            ..base
+        };
+        let mut network = up(&spec, 1);
+        assert!(
+            network
+                .topology()
+                .chips
+                .iter()
+                .any(|chip| chip.routers.len() > 1),
+            "chips are shared by virtual routers"
+        );
+        for (index, pattern) in [Pattern::Uniform, Pattern::BitComplement, Pattern::Tornado]
+            .into_iter()
+            .enumerate()
+        {
+            let traffic = TrafficSpec {
+                pattern,
+                ..uniform(&network, 1 + index as u32, 60)
+            };
+            let report = run(&mut network, &traffic, Duration::from_ms(2_000));
+            assert_eq!(report.delivered, 32 * 60);
+        }
+        for router in network.routers() {
+            let counters = network.router(router).counters();
+            assert_eq!(
+                (
+                    counters.up_down_violations,
+                    counters.virtual_router_violations
+                ),
+                (0, 0)
+            );
+        }
+    }
+}
+
+#[test]
+fn ranks_and_slices_and_tapers() {
+    let half = Taper::new(1, 2).expect("a fraction");
+    let shapes = [
+        BlackwidowSpec {
+            slices: 4,
+            ..live(4, 4)
+        },
+        BlackwidowSpec {
+            slices: 2,
+            rank: rank("1.5"),
+            ..live(9, 3)
+        },
+        BlackwidowSpec {
+            rank: rank("2"),
+            virtual_radix: 8,
+            taper: [half; 3],
+            ..live(16, 4)
+        },
+        BlackwidowSpec {
+            rank: rank("2.5"),
+            virtual_radix: 16,
+            group: Some(2),
+            ..live(16, 4)
+        },
+        BlackwidowSpec {
+            rank: rank("3"),
+            virtual_radix: 8,
+            group: Some(2),
+            ..live(16, 2)
+        },
+    ];
+    for spec in shapes {
+        let mut network = up(&spec, 2);
+        impair_all(&mut network, "loss 2%");
+        let traffic = uniform(&network, 1, 100);
+        let report = run(&mut network, &traffic, Duration::from_ms(10_000));
+        assert_eq!(
+            report.delivered,
+            u64::from(spec.processors) * 100,
+            "{spec:?}"
+        );
+    }
+}
+
+#[test]
+fn the_same_seed_is_the_same_run() {
+    let hash = |seed, words: &str| {
+        let mut network = up(&live(8, 4), seed);
+        impair_all(&mut network, words);
+        let traffic = uniform(&network, 1, 100);
+        run(&mut network, &traffic, Duration::from_ms(60_000));
+        (network.fabric.trace_hash(), network.fabric.now())
+    };
+    const ALL: &str = "delay 1ms 0.5ms loss 5% duplicate 5% corrupt 1% reorder 25%";
+    assert_eq!(hash(1, ALL), hash(1, ALL));
+    assert_ne!(hash(1, ALL).0, hash(2, ALL).0);
+    assert_ne!(hash(1, ALL).0, hash(1, "loss 5%").0);
+}
