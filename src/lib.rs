@@ -1,4 +1,54 @@
 //! Cray's YARC router and the BlackWidow network as pure state machines.
+//!
+//! This crate is what a router chip and a network interface *do*; it has no socket, clock, thread,
+//! file or environment (`clippy.toml` bans them). Two kinds of driver bring it to life: the
+//! processes of `phitwire-nodes`, one per router and network interface, on real network
+//! interfaces; and [`sim`], the same nodes in one process on a virtual clock. Both speak the one
+//! contract, [`node::Node`].
+//!
+//! # The way of a packet
+//!
+//! ```text
+//!   frame ──► Lcb::handle_frame ──► InputQueue ──► row bus ──► row buffer ──► 8x8 subswitch
+//!             parse, place, CRC     per VC, with   route to     16 phits       two-stage
+//!             hand up before CRC    excision       a column     per VC         arbitration
+//!
+//!   frame ◄── Lcb::poll_frame ◄──── retry buffer ◄── output multiplexer ◄── column buffer
+//!             cut anywhere          soft-error       whole packets,          10 phits per VC,
+//!             sideband laid over    check at EOP     two-stage arbitration   one per input row
+//! ```
+//!
+//! 1. A link frame arrives ([`link::Lcb::handle_frame`]). Its header says what the line code of the
+//!    real link would: which phits are heads, bodies, ends or idle, which lanes carry them, which
+//!    link and which incarnation of its ends they belong to. The sideband of its phits carries the
+//!    control word: sequence number, acknowledgement, VC acks.
+//! 2. Phits that continue the link's stream go up *at once* into the [`link::InputQueue`], before
+//!    the packet's CRC is known (paper, section 4.3). When the check fails, or half the packet is
+//!    lost with a frame, the end of packet that goes up says `transmit_error`; the queue takes the
+//!    packet back if it has not begun to flow, and lets it go poisoned if it has.
+//! 3. The routing stage of the tile ([`route`]) chooses an output column and, in the subswitch, an
+//!    output row: by root detect and down route, by the deterministic hash, or adaptively.
+//! 4. The packet moves phit by phit (wormhole) through row bus, row buffer, subswitch, column
+//!    channel and column buffer ([`router::yarc`], [`switch`]). A buffer slot carries the cycle in
+//!    which its phit may be read, or in which its credit is back: wire delay costs no work.
+//! 5. The output multiplexer starts a packet only when the peer has room for all of it (virtual
+//!    cut-through) and pushes it into the link's retry buffer, from which frames are cut wherever
+//!    the pipeline runs empty or the frame is full.
+//!
+//! # Rooms
+//!
+//! | module | what lives there |
+//! |---|---|
+//! | [`link`] | the link control block: go-back-N, credits, lanes, initialisation; the impairment decorator |
+//! | [`switch`] | what tiles are made of: arbiters and delay-line buffers |
+//! | [`route`] | the routing decision |
+//! | [`router`] | tiles wired into a chip: YARC, its registers, its maintenance packets |
+//! | [`nic`] | the BlackWidow network interface, its memory, and the verified traffic that tests it |
+//! | [`topology`] | descriptions, generators, validation, the channel-dependency check |
+//! | [`sim`] | nodes in virtual time |
+//! | [`node`], [`time`], [`rng`] | the contract, integer time, seeded randomness |
+//!
+//! Bit layouts (phits, packets, checks, frames) are `phitwire-framing`'s.
 #![forbid(unsafe_code)]
 
 pub mod link;

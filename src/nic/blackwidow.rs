@@ -310,15 +310,17 @@ impl BlackwidowNic {
                 ..
             } = self;
             let packet = ports[index].packet(Vc::Response);
-            if let Some(reply) = unusual(packet, counters) {
-                if let Some(reply) = reply {
-                    self.event(NicEvent::Register {
-                        port: index as PortId,
-                        reply,
-                    });
+            match open(packet, counters) {
+                Envelope::Memory => {
+                    if let Some(answer) = requester.answer(packet, counters) {
+                        self.settle(now, answer);
+                    }
                 }
-            } else if let Some(answer) = requester.answer(packet, counters) {
-                self.settle(now, answer);
+                Envelope::Reply(reply) => self.event(NicEvent::Register {
+                    port: index as PortId,
+                    reply,
+                }),
+                Envelope::Discarded => {}
             }
         }
         let mut out = PacketBuf::new();
@@ -334,7 +336,9 @@ impl BlackwidowNic {
                 break;
             }
             let packet = port.packet(Vc::Request);
-            if unusual(packet, counters).is_none() && responder.serve(packet, &mut out, counters) {
+            if matches!(open(packet, counters), Envelope::Memory)
+                && responder.serve(packet, &mut out, counters)
+            {
                 port.send_response(&out);
             }
         }
@@ -345,38 +349,41 @@ impl BlackwidowNic {
     }
 }
 
-/// Sorts out what is no healthy memory packet: `None` for one that may be, `Some(None)` for one
-/// that was discarded and counted, `Some(Some(reply))` for the reply to a maintenance packet.
+/// What a whole packet is, as far as its envelope tells.
+enum Envelope {
+    /// Healthy, and not source-routed: a request or response, if it can be read.
+    Memory,
+    /// The reply to a maintenance packet.
+    Reply(Maintenance),
+    /// Nothing to act upon; it has been counted.
+    Discarded,
+}
+
 #[inline]
-fn unusual(packet: &[Phit], counters: &mut NicCounters) -> Option<Option<Maintenance>> {
-    let (head, eop) = (packet.first()?, packet.last()?);
+fn open(packet: &[Phit], counters: &mut NicCounters) -> Envelope {
+    let (Some(head), Some(eop)) = (packet.first(), packet.last()) else {
+        return Envelope::Discarded;
+    };
     match eop_status(eop.content()) {
-        Some(EopStatus::Healthy) if !head_source_routed(head.content()) => return None,
-        Some(EopStatus::Healthy) => {}
-        Some(EopStatus::SoftError) => {
-            counters.discard_soft_error += 1;
-            return Some(None);
+        Some(EopStatus::Healthy) if head_source_routed(head.content()) => {
+            return open_maintenance(packet, counters);
         }
-        Some(EopStatus::TransmitError) => {
-            counters.discard_transmit_error += 1;
-            return Some(None);
-        }
-        None => {
-            counters.discard_shape += 1;
-            return Some(None);
-        }
+        Some(EopStatus::Healthy) => return Envelope::Memory,
+        Some(EopStatus::SoftError) => counters.discard_soft_error += 1,
+        Some(EopStatus::TransmitError) => counters.discard_transmit_error += 1,
+        None => counters.discard_shape += 1,
     }
+    Envelope::Discarded
+}
+
+#[cold]
+fn open_maintenance(packet: &[Phit], counters: &mut NicCounters) -> Envelope {
     match Maintenance::decode(packet) {
-        Ok(reply) if is_reply(&reply) => Some(Some(reply)),
-        Ok(_) => {
-            counters.discard_source_routed += 1;
-            Some(None)
-        }
-        Err(error) => {
-            counters.malformed(error);
-            Some(None)
-        }
+        Ok(reply) if is_reply(&reply) => return Envelope::Reply(reply),
+        Ok(_) => counters.discard_source_routed += 1,
+        Err(error) => counters.malformed(error),
     }
+    Envelope::Discarded
 }
 
 fn is_reply(packet: &Maintenance) -> bool {

@@ -70,7 +70,7 @@ impl Announcement {
             && announcement.run != 0
             && (1..=32).contains(&announcement.size)
             && (1..=MAX_ADDRESSES).contains(&announcement.addresses)
-            && announcement.base % STRIDE == 0
+            && announcement.base.is_multiple_of(STRIDE)
             && data[24..] == [0; 8];
         sound.then_some(announcement)
     }

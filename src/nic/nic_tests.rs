@@ -1,5 +1,8 @@
 use phitwire_framing::crc16::PacketCrc;
 use phitwire_framing::frame::LinkEnd;
+use phitwire_framing::maintenance24::{
+    Maintenance, Operation as RegisterOperation, RegisterStatus, RouteVector,
+};
 use phitwire_framing::memory24::{
     Response, decode_request, decode_response, encode_request, encode_response,
 };
@@ -532,6 +535,40 @@ fn a_response_that_does_not_fit_its_request_completes_nothing() {
         (counters.mismatched_responses, counters.unknown_responses),
         (1, 3)
     );
+}
+
+#[test]
+fn a_maintenance_packet_goes_out_and_its_reply_is_reported() {
+    let mut peer = RawPeer::new(LinkProfile::live());
+    let route = RouteVector::new(&[7]).unwrap();
+    let back = RouteVector::new(&[3, 9]).unwrap();
+    let asked = Maintenance {
+        route,
+        hop: 0,
+        register: 0x0102,
+        tag: 5,
+        operation: RegisterOperation::Read { back },
+    };
+    assert_eq!(
+        peer.nic.post_maintenance(1, &asked),
+        Err(PostError::Port(1))
+    );
+    peer.nic.post_maintenance(0, &asked).unwrap();
+    peer.run(Duration::from_ms(1));
+    let got = peer.take(Vc::Request);
+    assert_eq!(Maintenance::decode(got[0].as_slice()), Ok(asked));
+    let reply = asked.reply(RegisterStatus::Done, 0xfeed).unwrap();
+    assert_eq!(peer.nic.post_maintenance(0, &reply), Err(PostError::Route));
+    // The reply comes back; a request, for which a network interface has no registers, does not.
+    for packet in [reply, asked] {
+        let mut phits = PacketBuf::new();
+        assert!(packet.encode(&mut phits));
+        assert!(peer.send(packet.operation.vc(), &phits));
+    }
+    peer.run(Duration::from_ms(1));
+    let port = 0;
+    assert!(events(&mut peer.nic).contains(&NicEvent::Register { port, reply }));
+    assert_eq!(peer.nic.counters().discard_source_routed, 1);
 }
 
 #[test]
