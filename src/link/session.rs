@@ -215,7 +215,8 @@ impl Lcb {
             _ => {
                 let frames = core::mem::take(&mut self.bad_words).max(1);
                 let (pattern, cable) = (&training.pattern, &self.handshake.cable);
-                self.rx.inspect_lanes(pattern, cable, frames, &mut self.counters);
+                self.rx
+                    .inspect_lanes(pattern, cable, frames, &mut self.counters);
                 self.obey_lanes(training.rx_lanes, peer_state, now, input);
                 let wants_answer = !training.heard || peer_state != LinkState::Active;
                 if wants_answer && self.state == LinkState::Active {

@@ -135,13 +135,23 @@ impl Handshake {
     /// Sends a training frame to the peer of this session; `heard` false asks for one in return.
     pub fn answer(&mut self, heard: bool) {
         let (tx_epoch, rx_epoch) = (self.epoch, self.peer_epoch);
-        self.answer = Some(Answer { tx_epoch, rx_epoch, heard, challenge: false });
+        self.answer = Some(Answer {
+            tx_epoch,
+            rx_epoch,
+            heard,
+            challenge: false,
+        });
     }
 
     /// Finds out whether the end that calls itself `candidate` is alive.
     pub fn challenge(&mut self, candidate: u32) {
         let (tx_epoch, rx_epoch) = (self.next_epoch(), candidate);
-        self.answer = Some(Answer { tx_epoch, rx_epoch, heard: true, challenge: true });
+        self.answer = Some(Answer {
+            tx_epoch,
+            rx_epoch,
+            heard: true,
+            challenge: true,
+        });
     }
 
     /// Takes in an acceptable frame while training. True when the peer's frames are accepted.
