@@ -289,10 +289,10 @@ fn run_case(case: &Case, topology: Topology) -> u64 {
         // The report of a dead network interface is gone, so that nothing can be added up.
         assert!(network.finish_traffic(1, limit), "{:#?}", network.report(1));
         let report = network.report(1);
-        assert_eq!(
-            (report.duplicated, report.misordered, report.corrupted),
-            (0, 0, 0)
-        );
+        assert_eq!((report.duplicated, report.misordered), (0, 0));
+        // A new incarnation's memory is empty: gets find it so.
+        let is_get = case.traffic.op == Operation::Get;
+        assert!(report.corrupted == 0 || is_get, "{report:#?}");
     } else {
         finish(&mut network, 1, limit, allow);
     }
