@@ -5,6 +5,7 @@ use thiserror::Error;
 use super::check::{Allowance, EndAccount, Violation, check_direction, check_messages};
 use super::fabric::{ConnectError, Direction, Fabric, LinkId, LinkSpec, NodeId};
 use super::machine::Machine;
+use crate::link::Lcb;
 use crate::nic::{BlackwidowNic, Phase, SpecError, TrafficReport, TrafficSpec};
 use crate::router::yarc::Yarc;
 use crate::time::Duration;
@@ -144,16 +145,22 @@ impl Network {
             .expect("the node is a router")
     }
 
-    /// Runs until every link is active, or `limit` has passed; says which.
+    /// Runs until both ends of every link that is not cut are active in the same session, or `limit`
+    /// has passed; says which.
     pub fn bring_up(&mut self, limit: Duration) -> bool {
         self.fabric.run_until_done(limit, LOOK_EVERY, |fabric| {
-            (0..fabric.links() as u32).all(|link| {
-                fabric.ends(LinkId(link)).iter().all(|(node, port)| {
-                    fabric
-                        .node(*node)
-                        .lcb(*port)
-                        .is_none_or(|lcb| lcb.is_active())
-                })
+            (0..fabric.links() as u32).map(LinkId).all(|link| {
+                if fabric.wire(link, Direction::AToB).is_cut() {
+                    return true;
+                }
+                let lcb = |(node, port): (NodeId, u8)| fabric.node(node).lcb(port);
+                match fabric.ends(link).map(lcb) {
+                    [Some(a), Some(b)] => {
+                        let (own, peer) = b.epochs();
+                        a.is_active() && b.is_active() && a.epochs() == (peer, own)
+                    }
+                    ends => ends.into_iter().flatten().all(Lcb::is_active),
+                }
             })
         })
     }

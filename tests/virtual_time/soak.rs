@@ -297,6 +297,8 @@ fn run_case(case: &Case, topology: Topology) -> u64 {
         finish(&mut network, 1, limit, allow);
     }
     // Whatever happened: everything after flows again, and nothing of it is lost.
+    let links = crate::harness::link_states(&network);
+    assert!(network.bring_up(limit), "all links come up again\n{links}");
     // Only soft errors that have not found a packet yet may still strike.
     let armed = case
         .harms
