@@ -105,10 +105,10 @@ fn random_spec(rng: &mut Rng) -> (BlackwidowSpec, Topology) {
         };
         spec.settings.lane_retry_threshold = 20;
         // Not every combination is a network.
-        if let Ok(topology) = spec.generate() {
-            if phitwire::topology::check(&topology).is_empty() {
-                return (spec, topology);
-            }
+        if let Ok(topology) = spec.generate()
+            && phitwire::topology::check(&topology).is_empty()
+        {
+            return (spec, topology);
         }
     }
 }
