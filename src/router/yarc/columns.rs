@@ -11,9 +11,7 @@ use phitwire_framing::phit24::CONTENT_MASK;
 
 use super::core::{Core, Ports, SLOT_EOP, SLOT_KIND_MASK, Slot, boxed, from_slot};
 use super::event::RouterEvent;
-use super::pipeline::{
-    BUFFERS, COLUMN_CREDIT_CYCLES, ColumnBufferId, ColumnPipe, PORT_VCS, Ring, Wake,
-};
+use super::pipeline::{BUFFERS, COLUMN_CREDIT_CYCLES, ColumnBufferId, ColumnPipe, Ring, Wake};
 use super::registers::PORTS;
 use crate::switch::pipe::RING_PLACES;
 use crate::switch::{MatrixArbiter, Next, RoundRobin};
@@ -41,6 +39,15 @@ impl Current {
     }
 }
 
+/// An output multiplexer.
+#[derive(Clone, Copy, Debug)]
+struct Output {
+    source_turn: [MatrixArbiter; 2],
+    /// Which source rows have phits, per virtual channel.
+    requests: [u8; 2],
+    current: Current,
+}
+
 /// All column buffers and output multiplexers of a chip.
 #[derive(Debug)]
 pub(super) struct Columns {
@@ -48,7 +55,7 @@ pub(super) struct Columns {
     pub(super) active: u64,
     /// Outputs, per virtual channel, for which phits wait.
     pub(super) waiting: [u64; 2],
-    /// Outputs, per virtual channel, that a phit left by since the last forward-progress check.
+    /// Outputs, per virtual channel, that a packet began to leave by since the last forward-progress check.
     pub(super) moved: [u64; 2],
     /// Outputs, per virtual channel, whose forward-progress timer has expired.
     pub(super) discarding: [u64; 2],
@@ -56,10 +63,7 @@ pub(super) struct Columns {
     pub(super) pushed: u64,
     rings: Box<[Ring; BUFFERS]>,
     pub(super) pipes: Box<[ColumnPipe; BUFFERS]>,
-    /// Which source rows have phits, per (output, virtual channel).
-    requests: Box<[u8; PORT_VCS]>,
-    current: Box<[Current; PORTS]>,
-    source_turn: Box<[MatrixArbiter; PORT_VCS]>,
+    outputs: Box<[Output; PORTS]>,
     vc_turn: RoundRobin,
 }
 
@@ -73,9 +77,11 @@ impl Columns {
             pushed: 0,
             rings: boxed(Ring([0; RING_PLACES])),
             pipes: boxed(ColumnPipe::new(0)),
-            requests: boxed(0),
-            current: boxed(Current::NONE),
-            source_turn: boxed(MatrixArbiter::new()),
+            outputs: boxed(Output {
+                source_turn: [MatrixArbiter::new(); 2],
+                requests: [0; 2],
+                current: Current::NONE,
+            }),
             vc_turn: RoundRobin::new(),
         }
     }
@@ -92,7 +98,7 @@ impl Columns {
     #[inline]
     pub(super) fn arrived(&mut self, id: ColumnBufferId) {
         let output = id.output();
-        self.requests[output * 2 + id.vc()] |= 1 << id.source_row();
+        self.outputs[output].requests[id.vc()] |= 1 << id.source_row();
         self.waiting[id.vc()] |= 1 << output;
         self.active |= 1 << output;
     }
@@ -137,9 +143,8 @@ impl Core {
         let pipe = &mut columns.pipes[id.index()];
         let slot = columns.rings[id.index()].0[pipe.front()];
         let (next, wakes_subswitch) = pipe.read(self.cycle as u32);
-        columns.moved[vc] |= 1 << output;
         if next != Next::Ready {
-            let requests = &mut columns.requests[output * 2 + vc];
+            let requests = &mut columns.outputs[output % PORTS].requests[vc];
             *requests &= !(1 << source_row);
             if *requests == 0 {
                 columns.waiting[vc] &= !(1 << output);
@@ -158,23 +163,27 @@ impl Core {
 
     #[inline]
     fn output<P: Ports>(&mut self, output: usize, io: &mut P) {
-        let mut current = self.columns.current[output];
+        let Output {
+            requests,
+            mut current,
+            ..
+        } = self.columns.outputs[output % PORTS];
         if current == Current::NONE {
-            current = self.grant_output(output, io);
+            current = self.grant_output(output, requests, io);
             if current == Current::NONE {
                 self.columns.active &= !(1 << output);
                 return;
             }
-            self.columns.current[output] = current;
-        } else if self.columns.requests[output * 2 + current.vc()] >> current.source_row() & 1 == 0
-        {
+            self.columns.outputs[output % PORTS].current = current;
+            self.columns.moved[current.vc()] |= 1 << output;
+        } else if requests[current.vc()] >> current.source_row() & 1 == 0 {
             self.columns.active &= !(1 << output);
             return;
         }
         let slot = self.read_column(output, current);
         let ends = slot & SLOT_KIND_MASK == SLOT_EOP;
         if ends {
-            self.columns.current[output] = Current::NONE;
+            self.columns.outputs[output % PORTS].current = Current::NONE;
         }
         if current.drains() != 0 {
             return self.discard(current, ends);
@@ -191,11 +200,11 @@ impl Core {
 
     /// Gives an idle output to a packet: which, from where, and whether it is to be discarded.
     #[inline]
-    fn grant_output<P: Ports>(&mut self, output: usize, io: &P) -> Current {
+    fn grant_output<P: Ports>(&mut self, output: usize, requests: [u8; 2], io: &P) -> Current {
         let mut drain = [0; 2];
         let mut asks = [false; 2];
         for vc in 0..2 {
-            if self.columns.requests[output * 2 + vc] == 0 {
+            if requests[vc] == 0 {
                 continue;
             }
             if io.can_begin(output, vc) {
@@ -218,8 +227,8 @@ impl Core {
             .columns
             .vc_turn
             .arbitrate(output as u32, asks[0], asks[1]);
-        let index = output * 2 + vc;
-        let source_row = self.columns.source_turn[index].arbitrate(self.columns.requests[index]);
+        let turn = &mut self.columns.outputs[output % PORTS].source_turn[vc];
+        let source_row = turn.arbitrate(requests[vc]);
         Current::new(vc, source_row, drain[vc])
     }
 

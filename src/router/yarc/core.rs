@@ -182,7 +182,9 @@ impl Core {
     #[inline]
     pub fn arrived(&mut self, port: usize, vc: usize, phits: u32) {
         let port_vc = (port % PORTS * 2 + vc % 2) as u8;
-        self.inputs.arrivals.enter(self.cycle, INPUT_CYCLES, (port_vc, phits));
+        self.inputs
+            .arrivals
+            .enter(self.cycle, INPUT_CYCLES, (port_vc, phits));
     }
 
     /// Something that [`Ports::can_begin`] or [`Ports::is_active`] depend on changed at `port`.

@@ -7,8 +7,7 @@
 
 use super::core::{Core, SLOT_EOP, SLOT_HEAD, SLOT_KIND_MASK, SLOT_MASK_SHIFT, Slot, boxed};
 use super::pipeline::{
-    BUFFERS, COLUMN_CYCLES, ColumnBufferId, PORT_VCS, ROW_CREDIT_CYCLES, Ring, RowBufferId,
-    RowPipe, Wake,
+    BUFFERS, COLUMN_CYCLES, ColumnBufferId, ROW_CREDIT_CYCLES, Ring, RowBufferId, RowPipe, Wake,
 };
 use super::registers::PORTS;
 use crate::route::adaptive::preferred_rows;
@@ -18,25 +17,55 @@ use crate::switch::{MatrixArbiter, Next, Room, RoundRobin};
 /// Tag of a row buffer: the packet at the front has not chosen its output row; else the row.
 const UNDECIDED: u8 = 0xff;
 
-/// All row buffers and subswitches of a chip.
+/// One virtual channel of a subswitch.
 ///
-/// Words of eight bytes hold one byte per subswitch output (= output row), and in the byte one
-/// bit per input (= lane of the row).
+/// Words of eight bytes hold one byte per output (= output row), and in the byte one bit per input
+/// (= lane of the row).
+#[derive(Clone, Copy, Debug)]
+struct SubswitchVc {
+    /// Which lanes have a phit for which output.
+    requests: u64,
+    /// All ones where the output is free, else only the lane of the packet that holds it.
+    holders: u64,
+    /// All ones where the column buffer has a free place, else zeros.
+    open: u64,
+    lane_turn: [MatrixArbiter; 8],
+}
+
+/// An 8x8 subswitch.
+#[derive(Clone, Copy, Debug)]
+struct Subswitch {
+    vcs: [SubswitchVc; 2],
+    /// One arbiter between the virtual channels per output.
+    vc_turn: RoundRobin,
+    /// Ties of the adaptive row choice.
+    row_turn: MatrixArbiter,
+}
+
+impl Subswitch {
+    const fn new() -> Self {
+        let vc = SubswitchVc {
+            requests: 0,
+            holders: u64::MAX,
+            open: u64::MAX,
+            lane_turn: [MatrixArbiter::new(); 8],
+        };
+        Self {
+            vcs: [vc; 2],
+            vc_turn: RoundRobin::new(),
+            row_turn: MatrixArbiter::new(),
+        }
+    }
+}
+
+/// All row buffers and subswitches of a chip.
 #[derive(Debug)]
 pub(super) struct Rows {
     /// Subswitches that may have something to grant.
     pub(super) active: u64,
     rings: Box<[Ring; BUFFERS]>,
     pub(super) pipes: Box<[RowPipe; BUFFERS]>,
-    /// Which lanes have a phit for which output.
-    requests: Box<[u64; PORT_VCS]>,
-    /// All ones where the output is free, else only the lane of the packet that holds it.
-    holders: Box<[u64; PORT_VCS]>,
-    /// All ones where the column buffer has a free place, else zeros.
-    open: Box<[u64; PORT_VCS]>,
-    lane_turn: Box<[MatrixArbiter; BUFFERS]>,
-    vc_turn: Box<[RoundRobin; PORTS]>,
-    row_turn: Box<[MatrixArbiter; PORTS]>,
+    subswitches: Box<[Subswitch; PORTS]>,
 }
 
 impl Rows {
@@ -45,12 +74,7 @@ impl Rows {
             active: 0,
             rings: boxed(Ring([0; RING_PLACES])),
             pipes: boxed(RowPipe::new(UNDECIDED)),
-            requests: boxed(0),
-            holders: boxed(u64::MAX),
-            open: boxed(u64::MAX),
-            lane_turn: boxed(MatrixArbiter::new()),
-            vc_turn: boxed(RoundRobin::new()),
-            row_turn: boxed(MatrixArbiter::new()),
+            subswitches: boxed(Subswitch::new()),
         }
     }
 
@@ -87,7 +111,7 @@ impl Core {
             target = self.choose_row(id);
             self.rows.pipes[id.index()].tag = target;
         }
-        self.rows.requests[subswitch * 2 + id.vc()] |=
+        self.rows.subswitches[subswitch].vcs[id.vc()].requests |=
             1 << (u32::from(target & 7) * 8 + id.lane() as u32);
         self.rows.active |= 1 << subswitch;
     }
@@ -107,7 +131,9 @@ impl Core {
         }
         let (subswitch, cycle) = (id.subswitch(), self.cycle as u32);
         let credits = self.columns.credits_of_subswitch(subswitch, id.vc(), cycle);
-        self.rows.row_turn[subswitch].arbitrate(preferred_rows(credits, rows))
+        self.rows.subswitches[subswitch]
+            .row_turn
+            .arbitrate(preferred_rows(credits, rows))
     }
 
     /// A free place of a column buffer has become known at its subswitch.
@@ -116,9 +142,10 @@ impl Core {
         if !self.column_has_room(id, 0) {
             return;
         }
-        let (index, places) = (id.subswitch() * 2 + id.vc(), 0xff << (8 * id.row()));
-        self.rows.open[index] |= places;
-        if self.rows.requests[index] & places != 0 {
+        let vc = &mut self.rows.subswitches[id.subswitch()].vcs[id.vc()];
+        let places = 0xff << (8 * id.row());
+        vc.open |= places;
+        if vc.requests & places != 0 {
             self.rows.active |= 1 << id.subswitch();
         }
     }
@@ -151,12 +178,10 @@ impl Core {
 
     #[inline]
     fn switch(&mut self, subswitch: usize) {
-        let rows = &self.rows;
-        let grantable = |vc: usize| {
-            let index = subswitch * 2 + vc;
-            rows.requests[index] & rows.holders[index] & rows.open[index]
-        };
-        let (requests, responses) = (grantable(0), grantable(1));
+        let grantable = self.rows.subswitches[subswitch % PORTS]
+            .vcs
+            .map(|vc| vc.requests & vc.holders & vc.open);
+        let [requests, responses] = grantable;
         if requests | responses == 0 {
             self.rows.active &= !(1 << subswitch);
             return;
@@ -169,19 +194,21 @@ impl Core {
         while outputs != 0 {
             let step = outputs.trailing_zeros() / 8;
             outputs &= !(0xff << (8 * step));
-            let row = ((step + first) & 7) as usize;
+            let row = (step + first) & 7;
             let asks = (requests >> (8 * row)) as u8 & unread;
             let answers = (responses >> (8 * row)) as u8 & unread;
             if asks | answers == 0 {
                 continue;
             }
-            let turn = &mut self.rows.vc_turn[subswitch];
-            let vc = turn.arbitrate(row as u32, asks != 0, answers != 0);
+            let switch = &mut self.rows.subswitches[subswitch % PORTS];
+            let vc = switch.vc_turn.arbitrate(row, asks != 0, answers != 0);
             let lanes = if vc == 0 { asks } else { answers };
-            let to = ColumnBufferId::new(subswitch, vc, row);
-            let lane = self.rows.lane_turn[to.index()].pick(lanes);
+            let lane = switch.vcs[vc].lane_turn[row as usize].pick(lanes);
             unread &= !(1 << lane);
-            self.switch_phit(to, usize::from(lane));
+            self.switch_phit(
+                ColumnBufferId::new(subswitch, vc, row as usize),
+                lane.into(),
+            );
         }
     }
 
@@ -189,25 +216,25 @@ impl Core {
     #[inline]
     fn switch_phit(&mut self, to: ColumnBufferId, lane: usize) {
         let (subswitch, vc, row) = (to.subswitch(), to.vc(), to.row());
-        let index = subswitch * 2 + vc;
         let from = RowBufferId::new(subswitch & 0x38 | lane, vc, subswitch & 7);
         let (now, cycle) = (self.cycle, self.cycle as u32);
         let rows = &mut self.rows;
         let pipe = &mut rows.pipes[from.index()];
         let slot = rows.rings[from.index()].0[pipe.front()];
         let (next, wakes_input) = pipe.read(cycle);
+        let switch = &mut rows.subswitches[subswitch].vcs[vc];
         let request = 1u64 << (8 * row + lane);
         let outputs = 0xffu64 << (8 * row);
         let kind = slot & SLOT_KIND_MASK;
         if kind == SLOT_HEAD {
-            rows.lane_turn[to.index()].grant(lane as u8);
-            rows.holders[index] = rows.holders[index] & !outputs | request;
+            switch.lane_turn[row].grant(lane as u8);
+            switch.holders = switch.holders & !outputs | request;
         } else if kind == SLOT_EOP {
             pipe.tag = UNDECIDED;
-            rows.holders[index] |= outputs;
+            switch.holders |= outputs;
         }
         if kind == SLOT_EOP || next != Next::Ready {
-            rows.requests[index] &= !request;
+            switch.requests &= !request;
         }
         if wakes_input {
             self.calendar
@@ -221,7 +248,7 @@ impl Core {
                 .enter(now, COLUMN_CYCLES, Wake::ColumnReader(to));
         }
         if !self.column_has_room(to, 1) {
-            self.rows.open[index] &= !outputs;
+            self.rows.subswitches[subswitch].vcs[vc].open &= !outputs;
         }
         match next {
             // The packet behind chooses its row now and asks from the next cycle on.
