@@ -6,6 +6,7 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::{Duration, Instant};
 
+use nix::sys::prctl::set_timerslack;
 use phitwire::link::LinkConfig;
 use phitwire::node::PortId;
 use phitwire::topology::LinkAddresses;
@@ -29,6 +30,9 @@ pub const UDP_PORT: u16 = 5470;
 
 /// How long a process that was told to end goes on to get rid of what it holds.
 const DRAIN: Duration = Duration::from_secs(1);
+
+/// How late a sleep may end, in nanoseconds, so that the kernel can join wake-ups.
+const TIMER_SLACK_NS: u64 = 1_000;
 
 /// While the node is busy the control socket is looked at this often.
 const CONTROL_INTERVAL: Duration = Duration::from_millis(1);
@@ -148,6 +152,10 @@ pub fn run<N: LiveNode>(config: &ProcessConfig, node: N, clock: Clock) -> Result
 where
     N::Event: Debug,
 {
+    // The kernel may otherwise let each sleep end 50 us late, more than the delays of a link.
+    if let Err(error) = set_timerslack(TIMER_SLACK_NS) {
+        tracing::debug!(%error, "the timer slack stays as it was");
+    }
     let claim = LabDir::new(&config.lab)?.claim(&config.node)?;
     let stop = Stop::new()?;
     stop.on_signals()?;
@@ -158,8 +166,14 @@ where
             ports.push(attach(config, port, lcb.config())?);
         }
     }
-    let qdiscs = QdiscWatch::new(udp_interfaces(&ports))?;
-    let server = Server::bind(claim.socket(), &[stop.wake_fd(), qdiscs.fd()])?;
+    let qdiscs = QdiscWatch::new(udp_interfaces(&ports))
+        .inspect_err(|error| tracing::warn!(%error, "queueing disciplines are not watched"))
+        .ok();
+    let watched: Vec<_> = [stop.wake_fd()]
+        .into_iter()
+        .chain(qdiscs.iter().map(QdiscWatch::fd))
+        .collect();
+    let server = Server::bind(claim.socket(), &watched)?;
     let backend = ports_io::open(config.io, &ports, Some(server.raw_fd()))?;
     tracing::info!(
         node = config.node,
@@ -205,7 +219,7 @@ struct Process<'a, N: LiveNode> {
     driver: Driver<Station<N>>,
     server: Server,
     stop: Stop,
-    qdiscs: QdiscWatch,
+    qdiscs: Option<QdiscWatch>,
     /// Whether segmentation offload is wanted at all.
     offload: bool,
     started: Instant,
@@ -285,7 +299,7 @@ where
     /// Several frames go out in one call where that is wanted and no queueing discipline is to see
     /// single frames.
     fn set_segmentation(&mut self) -> io::Result<()> {
-        let impaired = self.qdiscs.update()?;
+        let impaired = self.qdiscs.as_mut().map_or(Ok(0), QdiscWatch::update)?;
         let allowed = if self.offload { !impaired } else { 0 };
         self.driver.backend.set_segmentation(allowed);
         Ok(())

@@ -316,6 +316,85 @@ fn what_cannot_run_says_what_to_do() {
     );
 }
 
+/// Sends `count` puts from the first network interface to the second and returns what both report.
+fn puts(lab: &Lab, run: u32, count: u64) -> (Value, Value) {
+    let nodes = lab.nodes();
+    let spec = format!(
+        r#"{{"run":{run},"pattern":{{"list":{{"destinations":[1]}}}},"window":256,"count":{count}}}"#
+    );
+    let (source, target) = (&nodes[1], &nodes[2]);
+    lab.ctl_json(&format!("{source} traffic start {spec}"));
+    let status = |node: &str| lab.ctl_json(&format!("{node} traffic status {run}"));
+    wait_for(|| status(source)["phase"] == "done", "the end of the run");
+    (status(source), status(target))
+}
+
+#[test]
+fn three_processes_move_verified_messages_and_survive_a_crash_of_the_router() {
+    let mut lab = Lab::new();
+    let nodes = lab.nodes();
+    for node in &nodes {
+        lab.start(node);
+    }
+    let file = lab.dir.path().join("lab.toml");
+    let wait = format!("wait --lab t --timeout 20 --topology {}", file.display());
+    for run in 1..=2 {
+        let waited = lab.phitwire(&wait).output().unwrap();
+        assert!(waited.status.success(), "{waited:?}");
+        let (source, target) = puts(&lab, run, 5_000);
+        assert_eq!(source["acknowledged"], 5_000, "{source}");
+        assert_eq!(target["delivered"], 5_000, "{target}");
+        for fault in ["corrupted", "duplicated", "misordered", "missing"] {
+            assert_eq!(target[fault], 0, "{fault}: {target}");
+        }
+        if run == 1 {
+            let mut router = lab.take(&nodes[0]);
+            terminate(&router, Signal::SIGKILL);
+            router.wait().unwrap();
+            lab.start(&nodes[0]);
+        }
+    }
+}
+
+#[test]
+fn lane_noise_reaches_the_peer_as_crc_errors_and_nothing_is_lost() {
+    let mut lab = Lab::new();
+    let nodes = lab.nodes();
+    for node in &nodes {
+        lab.start(node);
+    }
+    let waited = lab.phitwire("wait --lab t --timeout 20").output().unwrap();
+    assert!(waited.status.success(), "{waited:?}");
+    lab.ctl_json(&format!("{} fault lane-noise 0 1 1/20000", nodes[1]));
+    let (source, target) = puts(&lab, 1, 5_000);
+    assert_eq!(
+        (&source["acknowledged"], &target["delivered"]),
+        (&5_000.into(), &5_000.into())
+    );
+    assert_eq!(target["corrupted"], 0);
+    let stats = lab.ctl_json(&format!("{} stats", nodes[0]));
+    assert!(
+        stats["port0.rx_crc_errors"].as_u64().unwrap() > 0,
+        "the noise was heard"
+    );
+    let lanes = lab.ctl_json(&format!("{} links", nodes[0]))[0]["lane_retries"].clone();
+    assert!(
+        lanes[1].as_u64().unwrap() > 0 && lanes[0] == 0 && lanes[2] == 0,
+        "{lanes}"
+    );
+    lab.ctl_json(&format!("{} fault lane-noise 0 1 0", nodes[1]));
+    lab.ctl_json(&format!("{} fault link-down 0", nodes[1]));
+    wait_for(
+        || lab.ctl_json(&format!("{} links", nodes[0]))[0]["up"] == false,
+        "the link's going down at the other end",
+    );
+    let why = lab.ctl_json(&format!("{} links", nodes[1]))[0]["why"].clone();
+    assert!(why.as_str().unwrap().contains("by command"), "{why}");
+    lab.ctl_json(&format!("{} fault link-up 0", nodes[1]));
+    let waited = lab.phitwire("wait --lab t --timeout 20").output().unwrap();
+    assert!(waited.status.success(), "{waited:?}");
+}
+
 #[test]
 fn an_idle_process_sleeps() {
     let mut lab = Lab::new();

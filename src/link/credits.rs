@@ -47,6 +47,12 @@ impl SendCredits {
         (u64::from(self.offered) - used) as u32
     }
 
+    /// Whether some of the peer's buffer is in use, or not announced yet.
+    #[inline]
+    pub fn is_used(&self) -> bool {
+        self.taken != self.freed
+    }
+
     /// Takes one credit.
     ///
     /// # Panics

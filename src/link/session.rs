@@ -123,9 +123,7 @@ impl Lcb {
             self.refuse(refusal);
             return;
         }
-        let header = &training.header;
-        let known = [0, self.handshake.epoch, self.handshake.next_epoch()];
-        if header.tx_epoch == 0 || !known.contains(&header.rx_epoch) {
+        if training.header.tx_epoch == 0 {
             self.counters.drop_wrong_epoch += 1;
             return;
         }
@@ -171,10 +169,6 @@ impl Lcb {
             return; // It will come again under another epoch.
         }
         let header = &training.header;
-        if header.rx_epoch == self.handshake.next_epoch() {
-            self.counters.drop_wrong_epoch += 1; // No challenge of ours is out in this state.
-            return;
-        }
         self.handshake.accept(training);
         if self.state == LinkState::Refused {
             self.state.go(LinkState::Training);
@@ -197,14 +191,15 @@ impl Lcb {
                 self.leave_active(LinkState::Training, DownReason::PeerRestarted, now, input);
                 self.train(now, training, input);
             } else if peer_state != LinkState::Disabled {
+                self.counters.drop_wrong_epoch += 1;
                 self.handshake.challenge(header.tx_epoch);
             }
             return;
         }
         if header.rx_epoch != self.handshake.epoch {
-            if header.rx_epoch == 0 {
-                self.handshake.answer(true);
-            }
+            // An old frame of the peer, or the peer was misled by an old frame of ours.
+            self.counters.drop_wrong_epoch += u64::from(header.rx_epoch != 0);
+            self.handshake.answer(true);
             return;
         }
         match peer_state {

@@ -21,7 +21,7 @@ pub(super) struct Offer {
     pub max_packet: u8,
     /// Lanes that the peer receives on.
     pub lanes: u8,
-    /// The peer had heard this end, so that its lanes are settled.
+    /// The peer had heard this incarnation of this end, so that its lanes are settled.
     pub heard: bool,
 }
 
@@ -164,7 +164,7 @@ impl Handshake {
             credits: training.credits,
             max_packet: training.max_packet,
             lanes: training.rx_lanes,
-            heard: training.heard,
+            heard: training.heard && training.header.rx_epoch == self.epoch,
         });
     }
 

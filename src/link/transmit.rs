@@ -358,15 +358,10 @@ impl Transmitter {
         }
     }
 
-    /// Whether the peer owes us something: an acknowledgement, or credits without which no packet of
-    /// the longest kind can begin.
+    /// Whether the peer owes us something: an acknowledgement, or credits.
     #[inline]
     fn waiting(&self) -> bool {
-        self.buffer.outstanding()
-            || self
-                .credits
-                .iter()
-                .any(|credits| credits.available() < self.max_packet)
+        self.buffer.outstanding() || self.credits.iter().any(SendCredits::is_used)
     }
 
     /// When to ask again for what the peer owes us.

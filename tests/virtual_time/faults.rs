@@ -154,7 +154,7 @@ fn a_soft_error_costs_one_message_wherever_it_strikes() {
         let report = finish(&mut network, 1, Duration::from_ms(5_000), allow);
         assert_eq!(
             (report.sent, report.timed_out, report.delivered),
-            (500, 1, 499),
+            (2_000, 1, 1_999),
             "hop {hop}"
         );
         assert_eq!(link_counter(&network, "tx_soft_errors"), 1, "hop {hop}");

@@ -153,7 +153,7 @@ pub fn run(args: TopologyArgs) -> miette::Result<ExitCode> {
 ///
 /// # Errors
 /// A file that cannot be read, or a description with mistakes.
-pub fn open(file: &Path) -> miette::Result<Described> {
+fn open(file: &Path) -> miette::Result<Described> {
     let (name, text) = text_of(file)?;
     read(&name, &text).map_err(Report::new)
 }
@@ -195,39 +195,44 @@ fn check_file(file: &Path, lines: bool) -> miette::Result<ExitCode> {
     }
 }
 
-fn generate(options: &Blackwidow) -> miette::Result<ExitCode> {
-    let mut taper = [Taper::FULL; 3];
-    for (slot, wanted) in taper.iter_mut().zip(&options.taper) {
-        *slot = *wanted;
+impl Blackwidow {
+    fn spec(&self) -> BlackwidowSpec {
+        let mut taper = [Taper::FULL; 3];
+        for (slot, wanted) in taper.iter_mut().zip(&self.taper) {
+            *slot = *wanted;
+        }
+        let settings = Settings {
+            profile: match self.profile {
+                ProfileName::Live => Profile::Live,
+                ProfileName::Paper => Profile::Paper,
+            },
+            clock: match self.paced {
+                Some(dilation) => Clock::Paced { dilation },
+                None => Clock::FreeRunning,
+            },
+            rate: self.rate,
+            lane_retry_threshold: self.lane_retry_threshold,
+            ..Settings::default()
+        };
+        BlackwidowSpec {
+            name: self.name.clone(),
+            processors: self.processors,
+            subtree: self.subtree,
+            rank: self.rank,
+            slices: self.slices,
+            uplinks: self.uplinks,
+            taper,
+            virtual_radix: self.virtual_radix,
+            group: self.group,
+            parallel: self.parallel,
+            router_rate: self.router_rate,
+            settings,
+        }
     }
-    let settings = Settings {
-        profile: match options.profile {
-            ProfileName::Live => Profile::Live,
-            ProfileName::Paper => Profile::Paper,
-        },
-        clock: match options.paced {
-            Some(dilation) => Clock::Paced { dilation },
-            None => Clock::FreeRunning,
-        },
-        rate: options.rate,
-        lane_retry_threshold: options.lane_retry_threshold,
-        ..Settings::default()
-    };
-    let spec = BlackwidowSpec {
-        name: options.name.clone(),
-        processors: options.processors,
-        subtree: options.subtree,
-        rank: options.rank,
-        slices: options.slices,
-        uplinks: options.uplinks,
-        taper,
-        virtual_radix: options.virtual_radix,
-        group: options.group,
-        parallel: options.parallel,
-        router_rate: options.router_rate,
-        settings,
-    };
-    let topology = spec.generate().into_diagnostic()?;
+}
+
+fn generate(options: &Blackwidow) -> miette::Result<ExitCode> {
+    let topology = options.spec().generate().into_diagnostic()?;
     // Options that contradict each other, such as rates within one octant, show only in the whole.
     if let Some(mistake) = check(&topology).into_iter().next() {
         return Err(miette!(help = mistake.help.clone(), "{}", mistake.message)
@@ -243,4 +248,76 @@ fn described(topology: &Topology) -> String {
          topology check`.\n\n{}",
         write(topology)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Cli {
+        #[command(flatten)]
+        topology: TopologyArgs,
+    }
+
+    fn spec(line: &str) -> Result<BlackwidowSpec, clap::Error> {
+        let words = ["topology", "generate", "blackwidow"]
+            .into_iter()
+            .chain(line.split(' '));
+        match Cli::try_parse_from(words)?.topology.command {
+            Command::Generate {
+                family: Family::Blackwidow(options),
+            } => Ok(options.spec()),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn options_become_a_network() {
+        let line = "--processors 8 --subtree 4 --rank 1.5 --slices 1 --taper 1/2";
+        let topology = spec(line)
+            .expect("good options")
+            .generate()
+            .expect("a network");
+        let summary = "r1.5-8: R1.5, 8 processors, 1 slice, 2 routers on 2 chips, 10 links";
+        assert_eq!(show::summary(&topology), summary);
+        assert!(described(&topology).starts_with(&format!("# {summary}\n")));
+    }
+
+    #[test]
+    fn each_rank_has_a_taper_of_its_own() {
+        let spec = spec("--processors 8 --taper 0.5,1/4 --paced 9 --profile paper");
+        let spec = spec.expect("good options");
+        assert_eq!(spec.taper[1], Taper::new(1, 4).expect("a quarter"));
+        assert_eq!(spec.taper[2], Taper::FULL);
+        assert_eq!(spec.settings.clock, Clock::Paced { dilation: 9 });
+        assert_eq!(spec.settings.profile, Profile::Paper);
+    }
+
+    #[test]
+    fn bad_options_are_refused() {
+        for bad in [
+            "--rank 4",
+            "--slices 5",
+            "--taper 2",
+            "--rate 6",
+            "--paced 0",
+        ] {
+            assert!(spec(&format!("--processors 8 {bad}")).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_description_with_mistakes_is_reported_with_its_place() {
+        let file = tempfile::NamedTempFile::new().expect("a scratch file");
+        std::fs::write(file.path(), "nmae = \"x\"\n").expect("it can be written");
+        let report = open(file.path()).expect_err("a mistake");
+        assert!(
+            format!("{report:?}").contains("did you mean `name`?"),
+            "{report:?}"
+        );
+        let status = check_file(file.path(), true).expect("it can be read");
+        assert_eq!(status, ExitCode::FAILURE);
+    }
 }

@@ -35,6 +35,7 @@
 //! ```
 
 mod fields;
+mod overrides;
 mod read;
 mod write;
 

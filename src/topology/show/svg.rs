@@ -1,6 +1,7 @@
 //! A drawing in layers: processors below, routers above them by rank.
 
 use core::fmt::Write as _;
+use std::collections::BTreeSet;
 
 use thiserror::Error;
 
@@ -12,8 +13,10 @@ use crate::topology::wiring::Wiring;
 
 /// Boxes in a row above which nobody could read the drawing.
 const MOST_IN_A_ROW: usize = 144;
-/// Lines above which they have no labels of their own.
-const MOST_LABELLED_LINES: usize = 120;
+/// Lines above which they are drawn straight.
+const MOST_BENT_LINES: usize = 120;
+/// Lines between routers above which they have no words of their own: the ports say how many links.
+const MOST_LABELLED_LINES: usize = 24;
 /// Fill and line of the routers of each slice.
 const SLICES: [(&str, &str); 4] = [
     ("#e3edfb", "#2f6db5"),
@@ -174,7 +177,7 @@ fn draw_line(
     } else {
         // A few lines look best bent; of many, straight ones are easier to follow.
         let middle = f64::midpoint(y1, y2);
-        let curve = match layout.lines.len() > MOST_LABELLED_LINES {
+        let curve = match layout.lines.len() > MOST_BENT_LINES {
             true => String::from("L"),
             false => format!("C{x1:.1} {middle:.1} {x2:.1} {middle:.1}"),
         };
@@ -191,7 +194,10 @@ fn draw_line(
     if bundle.rate != topology.settings.rate {
         words.push(format!("{} Gb/s", rate_text(bundle.rate)));
     }
-    if words.is_empty() || layout.lines.len() > MOST_LABELLED_LINES {
+    let between_routers = |line: &&Line| matches!(line.bundle.a, Shape::Router(_));
+    let crowded = between_routers(&line)
+        && layout.lines.iter().filter(between_routers).count() > MOST_LABELLED_LINES;
+    if words.is_empty() || crowded {
         return Ok(());
     }
     let anchor = if bundle.kind == PortKind::Side {
@@ -340,13 +346,15 @@ fn legend(out: &mut String, topology: &Topology, layout: &Layout) -> core::fmt::
     {
         item(SIDE, "sidelinks")?;
     }
-    text(
-        out,
-        x,
-        y + 4.0,
-        "start",
-        11.0,
-        FAINT,
-        "numbers in routers are ports",
-    )
+    let rates: BTreeSet<&str> = layout
+        .lines
+        .iter()
+        .filter(|line| line.bundle.rate != topology.settings.rate)
+        .map(|line| rate_text(line.bundle.rate))
+        .collect();
+    let mut words = String::from("numbers in routers are ports");
+    for rate in rates {
+        words.push_str(&format!("; dashed: {rate} Gb/s per lane"));
+    }
+    text(out, x, y + 4.0, "start", 11.0, FAINT, &words)
 }

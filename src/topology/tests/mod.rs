@@ -3,4 +3,5 @@
 mod mistakes;
 mod plans;
 mod ready;
+mod routers;
 mod sizes;
