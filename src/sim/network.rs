@@ -262,16 +262,23 @@ impl Network {
     /// The liveness phase: runs until nothing is amiss at rest, or `limit` has passed, and returns
     /// what is amiss then, the messages of `run` included.
     pub fn drain(&mut self, run: u32, allow: Allowance, limit: Duration) -> Vec<Violation> {
+        let mut found = self.amiss(run, allow);
         let end = self.fabric.now() + limit;
-        loop {
-            let mut found = self.violations();
-            found.extend(check_messages(&self.report(run), allow).err());
-            if found.is_empty() || self.fabric.now() >= end {
-                return found;
-            }
-            let next = end.min(self.fabric.now() + LOOK_EVERY.times(10));
-            self.fabric.run_until(next);
+        while !found.is_empty() && self.fabric.now() < end {
+            let rest = Duration::from_ps(end.as_ps() - self.fabric.now().as_ps());
+            let mut asked = false;
+            self.fabric.run_until_done(rest, LOOK_EVERY.times(10), |_| {
+                core::mem::replace(&mut asked, true)
+            });
+            found = self.amiss(run, allow);
         }
+        found
+    }
+
+    fn amiss(&self, run: u32, allow: Allowance) -> Vec<Violation> {
+        let mut found = self.violations();
+        found.extend(check_messages(&self.report(run), allow).err());
+        found
     }
 
     fn incarnation(&self, node: NodeId) -> Result<Machine, PlanError> {

@@ -8,3 +8,4 @@ mod netem;
 mod outage;
 mod plain;
 mod shapes;
+mod soak;
