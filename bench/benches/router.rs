@@ -149,8 +149,8 @@ impl Harness {
                     continue;
                 }
                 let destination = (random & 63) as usize;
-                source.vc = (random >> 6 & 1) as usize;
-                source.length = 4 + ((random >> 7 & 0xffff) * 16 >> 16) as u32;
+                source.vc = ((random >> 6) & 1) as usize;
+                source.length = 4 + ((((random >> 7) & 0xffff) * 16) >> 16) as u32;
                 source.left = source.length - 1;
                 source.source = destination;
                 Phit::new(

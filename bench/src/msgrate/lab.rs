@@ -108,13 +108,18 @@ impl Lab for ControlLab {
             node: node.to_owned(),
             source,
         };
-        let client = match self.clients.entry(node.to_owned()) {
-            std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
-            std::collections::btree_map::Entry::Vacant(entry) => {
-                entry.insert(Client::connect(&self.name, node).map_err(wrap)?)
+        // A connection kept from before may lead to a process that has since died and been started
+        // again: that one is worth a second connection. A fresh connection that breaks is not.
+        if let Some(client) = self.clients.get_mut(node) {
+            match client.request(request.clone()) {
+                Err(ClientError::Io(_)) => drop(self.clients.remove(node)),
+                answered => return answered.map_err(wrap),
             }
-        };
-        client.request(request).map_err(wrap)
+        }
+        let mut client = Client::connect(&self.name, node).map_err(wrap)?;
+        let answer = client.request(request).map_err(wrap)?;
+        self.clients.insert(node.to_owned(), client);
+        Ok(answer)
     }
 }
 
