@@ -826,12 +826,8 @@ fn chaos_leaves_nothing_behind_and_nothing_broken() {
             );
         }
         bench.drain(&mut core);
-        for port in 0..32 {
-            assert_eq!(
-                bench.sent[port].len(),
-                before[port] + 18,
-                "seed {seed} port {port}"
-            );
+        for (port, before) in before.into_iter().enumerate().take(32) {
+            assert_eq!(bench.sent[port].len(), before + 18, "seed {seed} port {port}");
         }
     }
 }
