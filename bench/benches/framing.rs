@@ -43,7 +43,7 @@ fn frames(c: &mut Criterion) {
         let count = max_phits(bytes);
         let phits = phits(count);
         // A ring that wraps in the middle of a group is the sender's ordinary case.
-        let (head, tail) = phits.split_at(count / 3 | 1);
+        let (head, tail) = phits.split_at(count / 3 + 1);
         let mut buf = vec![0; frame_len(count)];
         let mut out = vec![Phit::IDLE; count];
         group.throughput(Throughput::Elements(count as u64));

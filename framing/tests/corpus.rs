@@ -1,5 +1,8 @@
 //! Replays the fuzz corpus with a stable toolchain, and keeps its generated part as it should be.
-#![expect(clippy::disallowed_methods, reason = "a test may read files; the codecs may not")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a test may read files; the codecs may not"
+)]
 
 #[path = "common/decode.rs"]
 mod decode;

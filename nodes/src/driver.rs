@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use phitwire::node::{Node, PortId};
+use phitwire::node::{Node, PortId, WakeReason, Wakeup};
 use phitwire::time::Time;
 
 use crate::clock::{self, Clock};
@@ -21,6 +21,36 @@ pub struct LoopCounters {
     pub sleeps: u64,
     /// Times it looked again instead of going to sleep.
     pub spins: u64,
+    /// Times a deadline of the node's pipeline had come already when the turn ended.
+    pub overdue_pipeline: u64,
+    /// The same for a link timer.
+    pub overdue_link: u64,
+    /// The same for a forward-progress timer.
+    pub overdue_forward_progress: u64,
+    /// The same for a request's time-out or a workload's next message.
+    pub overdue_request: u64,
+}
+
+impl LoopCounters {
+    /// Calls `each` with every counter's name and value.
+    pub fn for_each(&self, mut each: impl FnMut(&'static str, u64)) {
+        each("turns", self.turns);
+        each("sleeps", self.sleeps);
+        each("spins", self.spins);
+        each("overdue_pipeline", self.overdue_pipeline);
+        each("overdue_link", self.overdue_link);
+        each("overdue_forward_progress", self.overdue_forward_progress);
+        each("overdue_request", self.overdue_request);
+    }
+
+    fn overdue(&mut self, reason: WakeReason) {
+        *match reason {
+            WakeReason::Pipeline => &mut self.overdue_pipeline,
+            WakeReason::Link => &mut self.overdue_link,
+            WakeReason::ForwardProgress => &mut self.overdue_forward_progress,
+            WakeReason::Request => &mut self.overdue_request,
+        } += 1;
+    }
 }
 
 /// What the last turn left to be done.
@@ -28,8 +58,8 @@ pub struct LoopCounters {
 enum Next {
     /// More to do at once.
     Busy,
-    /// Nothing, before this time.
-    IdleUntil(Option<Time>),
+    /// Nothing, before the deadline.
+    IdleUntil(Option<Wakeup>),
 }
 
 /// A node, its ports and its clock.
@@ -102,7 +132,7 @@ impl<N: Node> Driver<N> {
             self.spin.found_work();
             Next::Busy
         } else {
-            Next::IdleUntil(self.node.next_wakeup().map(|wakeup| wakeup.at))
+            Next::IdleUntil(self.node.next_wakeup())
         };
         Ok(side)
     }
@@ -117,7 +147,10 @@ impl<N: Node> Driver<N> {
             return self.backend.wait(Some(Duration::ZERO));
         };
         let now = self.clock.now();
-        let sleep = deadline.map(|at| clock::until(now, at));
+        let sleep = deadline.map(|wakeup| clock::until(now, wakeup.at));
+        if let (Some(Duration::ZERO), Some(wakeup)) = (sleep, deadline) {
+            self.counters.overdue(wakeup.reason);
+        }
         let sleep = match (sleep, longest) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),

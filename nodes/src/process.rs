@@ -362,14 +362,9 @@ fn stats<N: LiveNode>(driver: &Driver<Station<N>>) -> Map<String, Value> {
         all.insert(format!("io.{name}"), json!(value));
     });
     all.insert("io.frames_dropped".to_owned(), json!(io.frames_dropped()));
-    let counters = driver.counters();
-    for (name, value) in [
-        ("loop.turns", counters.turns),
-        ("loop.sleeps", counters.sleeps),
-        ("loop.spins", counters.spins),
-    ] {
-        all.insert(name.to_owned(), json!(value));
-    }
+    driver.counters().for_each(|name, value| {
+        all.insert(format!("loop.{name}"), json!(value));
+    });
     all
 }
 

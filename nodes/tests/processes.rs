@@ -401,6 +401,10 @@ fn an_idle_process_sleeps() {
     for node in lab.nodes() {
         lab.start(&node);
     }
+    let waited = lab.phitwire("wait --lab t --timeout 20").output().unwrap();
+    assert!(waited.status.success(), "{waited:?}");
+    // A past deadline that a busy time leaves behind would keep a process awake.
+    puts(&lab, 1, 2_000);
     sleep(Duration::from_secs(1));
     let before: Vec<u64> = lab
         .processes

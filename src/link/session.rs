@@ -123,7 +123,9 @@ impl Lcb {
             self.refuse(refusal);
             return;
         }
-        if training.header.tx_epoch == 0 {
+        let header = &training.header;
+        let known = [0, self.handshake.epoch, self.handshake.next_epoch()];
+        if header.tx_epoch == 0 || !known.contains(&header.rx_epoch) {
             self.counters.drop_wrong_epoch += 1;
             return;
         }
@@ -191,14 +193,12 @@ impl Lcb {
                 self.leave_active(LinkState::Training, DownReason::PeerRestarted, now, input);
                 self.train(now, training, input);
             } else if peer_state != LinkState::Disabled {
-                self.counters.drop_wrong_epoch += 1;
                 self.handshake.challenge(header.tx_epoch);
             }
             return;
         }
         if header.rx_epoch != self.handshake.epoch {
-            // An old frame of the peer, or the peer was misled by an old frame of ours.
-            self.counters.drop_wrong_epoch += u64::from(header.rx_epoch != 0);
+            // The peer is not sure of us.
             self.handshake.answer(true);
             return;
         }
@@ -210,7 +210,8 @@ impl Lcb {
             _ => {
                 let frames = core::mem::take(&mut self.bad_words).max(1);
                 let (pattern, cable) = (&training.pattern, &self.handshake.cable);
-                self.rx.inspect_lanes(pattern, cable, frames, &mut self.counters);
+                self.rx
+                    .inspect_lanes(pattern, cable, frames, &mut self.counters);
                 self.obey_lanes(training.rx_lanes, peer_state, now, input);
                 let wants_answer = !training.heard || peer_state != LinkState::Active;
                 if wants_answer && self.state == LinkState::Active {

@@ -90,7 +90,10 @@ fn apply(pair: &mut Pair, operation: Operation) {
         Operation::Restart(end) => {
             let number = pair.ends[end].number + 1;
             if number < 16 {
-                let config = config(end).epoch(0x8000_0000 + number * 1_000).build().unwrap();
+                let config = config(end)
+                    .epoch(0x8000_0000 + number * 1_000)
+                    .build()
+                    .unwrap();
                 pair.ends[end] = End::new(config, now, TINY).incarnation(number);
             }
         }
@@ -180,7 +183,12 @@ proptest! {
 /// Ends die and are taken down: packets may be missing then, but none comes twice or out of order, and in
 /// the end everything flows again.
 fn campaign_of_ends(seed: u64, operations: Vec<Operation>) {
-    let mut pair = Pair::with(seed, config(A).build().unwrap(), config(B).build().unwrap(), TINY);
+    let mut pair = Pair::with(
+        seed,
+        config(A).build().unwrap(),
+        config(B).build().unwrap(),
+        TINY,
+    );
     pair.ends.iter_mut().for_each(|end| end.gaps_allowed = true);
     for operation in operations {
         apply(&mut pair, operation);
