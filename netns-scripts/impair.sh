@@ -55,13 +55,14 @@ netem_end() {
 
 # Frames are dropped where they come in; the sender's offload is off, so that they come in one by one.
 nft_end() {
-    local netns=$1 interface=$2 per_million=$3
+    local netns=$1 interface=$2 which=''
+    (( $3 == 1000000 )) || which="numgen random mod 1000000 < $3"
     inside "$netns" ethtool -K "$interface" gso off tx-udp-segmentation off
     inside "$netns" nft -f - <<NFT
 table netdev phw_$interface {
     chain impair {
         type filter hook ingress device "$interface" priority 0
-        numgen random mod 1000000 < $per_million counter drop
+        $which counter drop
     }
 }
 NFT
@@ -77,7 +78,11 @@ show_end() {
         }')
     if [[ -z $state ]] && command -v nft >/dev/null; then
         state=$(inside "$1" nft list table netdev "phw_$2" 2>/dev/null | awk '
-            $1 == "numgen" { printf "loss %g%% by nftables (%d frames lost)\n", $6 / 10000, $9 }') || true
+            / drop$/ {
+                share = $1 == "numgen" ? $6 / 10000 : 100
+                sub(/^.*packets /, "")
+                printf "loss %g%% by nftables (%d frames lost)\n", share, $1
+            }') || true
     fi
     printf '%s\n' "${state:-clear}"
 }

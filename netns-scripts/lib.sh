@@ -6,9 +6,9 @@
 #   plan.tsv       nodes and links, as `phitwire topology plan` printed them
 #   lab.env        how the lab was brought up (PHW_LAB_*), read by the other scripts
 #   topology.toml  the description the processes read
-#   NODE.pid       "PID START": a process id and its start time, so that a reused id is never taken for ours
+#   NODE.process   "PID START": a process id and its start time, so that a reused id is never taken for ours
 #   NODE.log       what the process wrote
-#   NODE.sock      its control socket, made by the process itself
+#   NODE.sock      its control socket, and NODE.pid, its lock: both made by the process itself
 # RUN is $PHITWIRE_RUN_DIR, else /run/phitwire for root, else ${XDG_RUNTIME_DIR:-/tmp}/phitwire-UID: the same
 # rule as the binaries.
 #
@@ -205,7 +205,7 @@ phw_start_time() {
 # Process id of a node if that very process still runs.
 phw_node_pid() {
     local pid start
-    read -r pid start 2>/dev/null <"$(phw_lab_dir "$1")/$2.pid" || return 1
+    read -r pid start 2>/dev/null <"$(phw_lab_dir "$1")/$2.process" || return 1
     [[ $(phw_start_time "$pid") == "$start" ]] || return 1
     printf '%s\n' "$pid"
 }
@@ -217,15 +217,15 @@ phw_start_node() {
     dir=$(phw_lab_dir "$lab")
     [[ $PHW_LAB_MODE == netns ]] && enter=(nsenter "--net=/run/netns/$(phw_netns "$lab" "$node")" --)
     read -ra arguments <<<"$PHW_LAB_RUN_ARGUMENTS"
-    rm -f -- "$dir/$node.pid"
+    rm -f -- "$dir/$node.process"
     setsid -f "${enter[@]}" bash -c '
         stat=$(</proc/$$/stat)
         read -ra fields <<<"${stat##*) }"
         echo "$$ ${fields[19]}" >"$1"
-        exec "${@:2}"' bash "$dir/$node.pid" "$PHITWIRE_BIN_DIR/phitwire" run \
+        exec "${@:2}"' bash "$dir/$node.process" "$PHITWIRE_BIN_DIR/phitwire" run \
         --topology "$dir/topology.toml" --node "$node" --lab "$lab" "${arguments[@]}" \
         </dev/null >>"$dir/$node.log" 2>&1
-    phw_until 5 test -s "$dir/$node.pid" || phw_die "could not start the process of $node"
+    phw_until 5 test -s "$dir/$node.process" || phw_die "could not start the process of $node"
 }
 
 # phw_stop PID...: TERM, a bounded wait, then KILL.
@@ -276,10 +276,10 @@ phw_is_ancestor() {
 phw_remove_lab() {
     local lab=$1 dir netns file pid pids=() status=0
     dir=$(phw_lab_dir "$lab")
-    for file in "$dir"/*.pid; do
+    for file in "$dir"/*.process; do
         [[ -e $file ]] || continue
         file=${file##*/}
-        pid=$(phw_node_pid "$lab" "${file%.pid}") && pids+=("$pid")
+        pid=$(phw_node_pid "$lab" "${file%.process}") && pids+=("$pid")
     done
     while read -r netns; do
         for pid in $(ip netns pids "$netns" 2>/dev/null || true); do

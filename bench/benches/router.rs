@@ -258,7 +258,59 @@ fn uniform(c: &mut Criterion) {
     group.finish();
 }
 
+/// Two ports, bursts of writes of 10 phits one way and acknowledgements of 4 phits the other, each burst run
+/// until nothing moves: what a free-running router process does.
+fn bursts(c: &mut Criterion) {
+    const PACKETS: usize = 40;
+    let mut group = c.benchmark_group("yarc_two_ports");
+    group.sample_size(20);
+    group.throughput(Throughput::Elements(PACKETS as u64 * 14));
+    group.bench_function("bursts_of_40_writes_and_acknowledgements", |b| {
+        let mut core = Core::new(chip());
+        let mut harness = Harness::new(1);
+        b.iter_custom(|iterations| {
+            let epoch = Instant::now();
+            let begin = cpu_time(epoch);
+            for _ in 0..iterations {
+                for _ in 0..2 {
+                    harness.burst(&mut core, 0, 1, 0, 10, PACKETS / 2);
+                    harness.burst(&mut core, 1, 0, 1, 4, PACKETS / 2);
+                    core.run(&mut harness);
+                }
+            }
+            cpu_time(epoch) - begin
+        });
+        harness.finish(&mut core);
+    });
+    group.finish();
+}
+
 impl Harness {
+    /// Packets that arrive together, as those of one frame do.
+    fn burst(
+        &mut self,
+        core: &mut Core,
+        from: usize,
+        to: usize,
+        vc: usize,
+        length: u32,
+        packets: usize,
+    ) {
+        for _ in 0..packets {
+            let number = &mut self.sent[flow(vc, from, to)];
+            let queue = &mut self.queues[from][vc];
+            queue.push(Phit::new(PhitKind::Head, to as u32 | (vc as u32) << 15));
+            queue.push(Phit::new(PhitKind::Body, from as u32));
+            queue.push(Phit::new(PhitKind::Body, u32::from(*number)));
+            (3..length - 1).for_each(|n| queue.push(Phit::new(PhitKind::Body, n)));
+            queue.push(Phit::new(PhitKind::Eop, length - 1));
+            *number = number.wrapping_add(1);
+        }
+        let phits = packets as u32 * length;
+        self.injected += u64::from(phits);
+        core.arrived(from, vc, phits);
+    }
+
     /// No new packets; what is under way must arrive.
     fn finish(&mut self, core: &mut Core) {
         while self.sources.iter().any(|source| source.left > 0) {
@@ -270,5 +322,5 @@ impl Harness {
     }
 }
 
-criterion_group!(benches, uniform);
+criterion_group!(benches, uniform, bursts);
 criterion_main!(benches);

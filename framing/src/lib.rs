@@ -19,6 +19,11 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+/// The example of the README, kept true by the documentation tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+pub struct Readme;
+
 mod bits;
 pub mod control;
 pub mod crc16;

@@ -176,7 +176,9 @@ impl LinkProfile {
             retry_phits: 32_768 + MAX_PACKET_PHITS as u32,
             window_packets: 8_192,
             reorder_phits: 65_536,
-            ack_delay: Duration::from_us(40),
+            // Long enough for a response to carry it, short against the retry time-out; what opens
+            // credits or a window does not wait.
+            ack_delay: Duration::from_us(200),
             min_retry_timeout: Duration::from_ms(4),
             max_retry_timeout: Duration::from_ms(250),
             min_reorder_hold: Duration::from_us(50),

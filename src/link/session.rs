@@ -171,10 +171,6 @@ impl Lcb {
             return; // It will come again under another epoch.
         }
         let header = &training.header;
-        if header.rx_epoch == self.handshake.next_epoch() {
-            self.counters.drop_wrong_epoch += 1; // No challenge of ours is out in this state.
-            return;
-        }
         self.handshake.accept(training);
         if self.state == LinkState::Refused {
             self.state.go(LinkState::Training);
@@ -202,9 +198,8 @@ impl Lcb {
             return;
         }
         if header.rx_epoch != self.handshake.epoch {
-            if header.rx_epoch == 0 {
-                self.handshake.answer(true);
-            }
+            // The peer is not sure of us.
+            self.handshake.answer(true);
             return;
         }
         match peer_state {
@@ -215,7 +210,8 @@ impl Lcb {
             _ => {
                 let frames = core::mem::take(&mut self.bad_words).max(1);
                 let (pattern, cable) = (&training.pattern, &self.handshake.cable);
-                self.rx.inspect_lanes(pattern, cable, frames, &mut self.counters);
+                self.rx
+                    .inspect_lanes(pattern, cable, frames, &mut self.counters);
                 self.obey_lanes(training.rx_lanes, peer_state, now, input);
                 let wants_answer = !training.heard || peer_state != LinkState::Active;
                 if wants_answer && self.state == LinkState::Active {

@@ -21,7 +21,7 @@ pub(super) struct Offer {
     pub max_packet: u8,
     /// Lanes that the peer receives on.
     pub lanes: u8,
-    /// The peer had heard this end, so that its lanes are settled.
+    /// The peer had heard this incarnation of this end, so that its lanes are settled.
     pub heard: bool,
 }
 
@@ -135,13 +135,23 @@ impl Handshake {
     /// Sends a training frame to the peer of this session; `heard` false asks for one in return.
     pub fn answer(&mut self, heard: bool) {
         let (tx_epoch, rx_epoch) = (self.epoch, self.peer_epoch);
-        self.answer = Some(Answer { tx_epoch, rx_epoch, heard, challenge: false });
+        self.answer = Some(Answer {
+            tx_epoch,
+            rx_epoch,
+            heard,
+            challenge: false,
+        });
     }
 
     /// Finds out whether the end that calls itself `candidate` is alive.
     pub fn challenge(&mut self, candidate: u32) {
         let (tx_epoch, rx_epoch) = (self.next_epoch(), candidate);
-        self.answer = Some(Answer { tx_epoch, rx_epoch, heard: true, challenge: true });
+        self.answer = Some(Answer {
+            tx_epoch,
+            rx_epoch,
+            heard: true,
+            challenge: true,
+        });
     }
 
     /// Takes in an acceptable frame while training. True when the peer's frames are accepted.
@@ -164,7 +174,7 @@ impl Handshake {
             credits: training.credits,
             max_packet: training.max_packet,
             lanes: training.rx_lanes,
-            heard: training.heard,
+            heard: training.heard && training.header.rx_epoch == self.epoch,
         });
     }
 
@@ -201,7 +211,7 @@ impl Handshake {
     }
 
     /// Which frame goes out now: epochs and `heard`.
-    fn next(&mut self, now: Time) -> Option<Answer> {
+    fn next(&mut self, state: LinkState, now: Time) -> Option<Answer> {
         if self.answer.is_some() && self.may_answer(now) {
             if self.refilled + self.shortest <= now {
                 self.answers_left = ANSWER_BURST;
@@ -215,11 +225,14 @@ impl Handshake {
         }
         self.due = now + self.interval;
         self.interval = self.interval.times(2).min(self.longest);
-        let (tx_epoch, rx_epoch) = (self.epoch, self.peer_epoch);
+        // While training, what goes out unasked does not rely on what was heard: an old frame of the
+        // peer may have misled us, and the peer would drop what names an epoch it does not know.
+        let sure = state == LinkState::Active;
+        let rx_epoch = if sure { self.peer_epoch } else { 0 };
         Some(Answer {
-            tx_epoch,
+            tx_epoch: self.epoch,
             rx_epoch,
-            heard: self.heard(),
+            heard: sure,
             challenge: false,
         })
     }
@@ -237,7 +250,7 @@ impl Handshake {
             rx_epoch,
             heard,
             challenge,
-        } = self.next(now)?;
+        } = self.next(state, now)?;
         let state = if challenge {
             LinkState::Training
         } else {

@@ -273,7 +273,9 @@ impl TrafficSpec {
                 need: "a power of two",
                 have: n,
             }),
-            Pattern::Transpose if n.is_power_of_two() && n.ilog2().is_multiple_of(2) => Ok(n.ilog2()),
+            Pattern::Transpose if n.is_power_of_two() && n.ilog2().is_multiple_of(2) => {
+                Ok(n.ilog2())
+            }
             Pattern::Transpose => Err(SpecError::Participants {
                 need: "a power of four",
                 have: n,

@@ -1,6 +1,6 @@
 //! Route decisions of the folded Clos (paper, sections 5 and 7.8).
 //!
-//! [`clos`] decides which output ports a packet may take; [`modulo`] is the exact modulus of the
+//! [`clos`] decides which output ports a packet may take; [`mod@modulo`] is the exact modulus of the
 //! deterministic hash; [`adaptive`] holds the two depth comparisons of the adaptive choice.
 
 pub mod adaptive;

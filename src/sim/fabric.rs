@@ -164,6 +164,8 @@ pub struct Fabric<N: Node> {
     buffer: Vec<u8>,
     events: VecDeque<FabricEvent<N::Event>>,
     events_lost: u64,
+    /// How often a node ran.
+    runs: u64,
     /// Impairments made so far; each has a random stream of its own.
     streams: u64,
 }
@@ -181,6 +183,7 @@ impl<N: Node> Fabric<N> {
             buffer: Vec::new(),
             events: VecDeque::new(),
             events_lost: 0,
+            runs: 0,
             streams: 0,
         }
     }
@@ -393,6 +396,11 @@ impl<N: Node> Fabric<N> {
         self.events_lost
     }
 
+    /// How often a node has run: the work done, in calls of [`Node::advance`].
+    pub const fn runs(&self) -> u64 {
+        self.runs
+    }
+
     /// Frames on the way, on all wires.
     pub fn in_flight(&self) -> usize {
         self.joints.iter().map(|joint| joint.wire.in_flight()).sum()
@@ -457,7 +465,8 @@ impl<N: Node> Fabric<N> {
         self.run_until(self.now + span);
     }
 
-    /// Runs until `done` holds, asking every `period`, or until `limit` has passed; says which.
+    /// Runs until `done` holds, asking at most every `period` and only after something has
+    /// happened, or until `limit` has passed; says which.
     ///
     /// # Panics
     /// If `period` is zero; see also [`run_until`](Self::run_until).
@@ -473,7 +482,8 @@ impl<N: Node> Fabric<N> {
             if self.now >= end {
                 return false;
             }
-            self.run_until(end.min(self.now + period));
+            let next = self.next_event_time().unwrap_or(end).max(self.now + period);
+            self.run_until(end.min(next));
         }
         true
     }
@@ -524,6 +534,7 @@ impl<N: Node> Fabric<N> {
     }
 
     fn run_node(&mut self, id: NodeId) {
+        self.runs += 1;
         let now = self.now;
         let slot = &mut self.slots[id.0 as usize];
         slot.spins = if slot.spun_at == now {

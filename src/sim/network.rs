@@ -5,6 +5,7 @@ use thiserror::Error;
 use super::check::{Allowance, EndAccount, Violation, check_direction, check_messages};
 use super::fabric::{ConnectError, Direction, Fabric, LinkId, LinkSpec, NodeId};
 use super::machine::Machine;
+use crate::link::Lcb;
 use crate::nic::{BlackwidowNic, Phase, SpecError, TrafficReport, TrafficSpec};
 use crate::router::yarc::Yarc;
 use crate::time::Duration;
@@ -144,16 +145,22 @@ impl Network {
             .expect("the node is a router")
     }
 
-    /// Runs until every link is active, or `limit` has passed; says which.
+    /// Runs until both ends of every link that is not cut are active in the same session, or `limit`
+    /// has passed; says which.
     pub fn bring_up(&mut self, limit: Duration) -> bool {
         self.fabric.run_until_done(limit, LOOK_EVERY, |fabric| {
-            (0..fabric.links() as u32).all(|link| {
-                fabric.ends(LinkId(link)).iter().all(|(node, port)| {
-                    fabric
-                        .node(*node)
-                        .lcb(*port)
-                        .is_none_or(|lcb| lcb.is_active())
-                })
+            (0..fabric.links() as u32).map(LinkId).all(|link| {
+                if fabric.wire(link, Direction::AToB).is_cut() {
+                    return true;
+                }
+                let lcb = |(node, port): (NodeId, u8)| fabric.node(node).lcb(port);
+                match fabric.ends(link).map(lcb) {
+                    [Some(a), Some(b)] => {
+                        let (own, peer) = b.epochs();
+                        a.is_active() && b.is_active() && a.epochs() == (peer, own)
+                    }
+                    ends => ends.into_iter().flatten().all(Lcb::is_active),
+                }
             })
         })
     }
@@ -262,16 +269,23 @@ impl Network {
     /// The liveness phase: runs until nothing is amiss at rest, or `limit` has passed, and returns
     /// what is amiss then, the messages of `run` included.
     pub fn drain(&mut self, run: u32, allow: Allowance, limit: Duration) -> Vec<Violation> {
+        let mut found = self.amiss(run, allow);
         let end = self.fabric.now() + limit;
-        loop {
-            let mut found = self.violations();
-            found.extend(check_messages(&self.report(run), allow).err());
-            if found.is_empty() || self.fabric.now() >= end {
-                return found;
-            }
-            let next = end.min(self.fabric.now() + LOOK_EVERY.times(10));
-            self.fabric.run_until(next);
+        while !found.is_empty() && self.fabric.now() < end {
+            let rest = Duration::from_ps(end.as_ps() - self.fabric.now().as_ps());
+            let mut asked = false;
+            self.fabric.run_until_done(rest, LOOK_EVERY.times(10), |_| {
+                core::mem::replace(&mut asked, true)
+            });
+            found = self.amiss(run, allow);
         }
+        found
+    }
+
+    fn amiss(&self, run: u32, allow: Allowance) -> Vec<Violation> {
+        let mut found = self.violations();
+        found.extend(check_messages(&self.report(run), allow).err());
+        found
     }
 
     fn incarnation(&self, node: NodeId) -> Result<Machine, PlanError> {

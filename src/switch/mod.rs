@@ -1,9 +1,11 @@
-//! What the tiles of a switch are made of: arbiters and delay lines.
+//! What the tiles of a switch are made of: arbiters, pipes and the calendar of what happens when.
 //!
-//! Both are small values without any knowledge of packets, so that every router family can use them.
+//! They are small values without any knowledge of packets, so that every router family can use them.
 
 pub mod arbiter;
-pub mod delay_line;
+pub mod calendar;
+pub mod pipe;
 
 pub use arbiter::{MatrixArbiter, RoundRobin};
-pub use delay_line::DelayLine;
+pub use calendar::Calendar;
+pub use pipe::{Next, Pipe, Room};

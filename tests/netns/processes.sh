@@ -20,10 +20,24 @@ for node in $(phw_plan_nodes "$LAB"); do
 done
 "$PHW_SCRIPTS/down.sh" --lab "$LAB"
 
-t_up big r1-64
-router=$(awk -F '\t' '$1 == "node" && $3 == "router" { print $2; exit }' "$(phw_lab_dir "$LAB")/plan.tsv")
-ports=$(phw_plan_links "$LAB" | awk -F '\t' -v r="$router" '$2 == r || $4 == r' | wc -l)
-t_rate "$T_SCRATCH/big.json" --seconds 2 || true
+# A router with all 64 ports in use: 32 processors below it, 32 sidelinks to a router with one processor.
+big() {
+    local i
+    printf 'name = "big"\n[processors]\n'
+    for (( i = 0; i < 33; i++ )); do printf 'nic%d = %d\n' "$i" "$i"; done
+    printf '[[chip]]\nname = "r1-0"\nrank = 1\nprocessors = "0-31"\n'
+    printf '[[chip]]\nname = "r1-1"\nrank = 1\nprocessors = "32"\n[wiring]\nlinks = [\n'
+    for (( i = 0; i < 32; i++ )); do
+        printf '{ a = "nic%d:0", b = "r1-0:%d" },\n{ a = "r1-0:%d", b = "r1-1:%d" },\n' "$i" "$i" $(( i + 32 )) $(( i + 32 ))
+    done
+    printf '{ a = "nic32:0", b = "r1-1:0" },\n]\n'
+}
+big >"$T_SCRATCH/big.toml"
+t_up big "$T_SCRATCH/big.toml"
+router=r1-0
+ports=$(phw_find_links "$LAB" "$router" | wc -l)
+check "a router has all 64 ports in use" test "$ports" = 64
+rate_case "33 processors send to each other, exactly once" 1000 --seconds 3
 resident=$(awk '/^VmHWM:/ { print $2 }' "/proc/$(phw_node_pid "$LAB" "$router")/status")
 check "a router with $ports ports stays under 64 MiB (had $resident KiB)" test "$resident" -lt 65536
 

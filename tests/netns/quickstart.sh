@@ -11,5 +11,5 @@ check "quickstart.sh succeeds" bash -c '"$1" --seconds 3 >"$2" 2>&1 </dev/null |
 check "it loses 1 % of the frames on every link" grep -E "every link loses 1% of its frames" "$output"
 check "it prints a message rate" grep -iE "messages" "$output"
 check "nothing lost, duplicated, corrupted or misordered" grep -E "lost 0 +duplicated 0 +corrupted 0 +misordered 0" "$output"
-check "it says that nothing is left behind" grep -F "nothing" "$output"
+check "it says that nothing is left behind" grep -F "no namespace, process or file is left behind" "$output"
 check "and nothing is" test "$before" = "$(phw_all_netns)"

@@ -92,9 +92,17 @@ t_rate() {
 
 field() { jq -r --arg key "$2" '.[$key] // error("no field \($key)")' "$1"; }
 
+# settled PID: waits for a background job of this very shell; its status goes to $SETTLED. (`check wait PID` would ask
+# a subshell, whose child it is not.)
+# shellcheck disable=SC2034  # read by the tests
+settled() {
+    SETTLED=0
+    wait "$1" || SETTLED=$?
+}
+
 # exactly_once FILE [MIN]: all that was sent came back acknowledged, once, intact, in order, and it was MIN at least.
 exactly_once() {
-    jq -e --argjson min "${2:-1000}" '
+    [[ -s $1 ]] && jq -e --argjson min "${2:-1000}" '
         .lost == 0 and .duplicated == 0 and .corrupted == 0 and .misordered == 0 and .timed_out == 0
         and .sent == .acknowledged and .acknowledged >= $min' "$1" >/dev/null && return 0
     jq -c '{sent, acknowledged, lost, duplicated, corrupted, misordered, timed_out}' "$1" || true
@@ -104,7 +112,7 @@ exactly_once() {
 
 # honest FILE: what did not come back was reported as timed out; nothing twice, wrong or out of order.
 honest() {
-    jq -e '.duplicated == 0 and .corrupted == 0 and .misordered == 0
+    [[ -s $1 ]] && jq -e '.duplicated == 0 and .corrupted == 0 and .misordered == 0
         and .sent == .acknowledged + .timed_out' "$1" >/dev/null && return 0
     jq -c '{sent, acknowledged, lost, duplicated, corrupted, misordered, timed_out}' "$1" || true
     cat -- "$1.err"
@@ -157,6 +165,14 @@ nft_end_counts() {
 between() { (( $1 >= $2 && $1 <= $3 )) || { echo "$1 is not in $2 to $3"; return 1; }; }
 
 # What is left of a lab: namespaces, files, processes. Empty is right.
+# What the processes of a lab said last, but for the everyday.
+t_last_words() {
+    local log
+    for log in "$(phw_lab_dir "$1")"/*.log; do
+        grep -vE 'event=(Up|TrafficDone) |: running ' "$log" | tail -n 4 | cut -c 1-240 | sed "s/^/$(basename "$log" .log): /" || true
+    done
+}
+
 left_of() {
     phw_lab_netns "$1"
     [[ ! -e $(phw_lab_dir "$1") ]] || phw_lab_dir "$1"
@@ -178,7 +194,7 @@ t_finish() {
         not_ok "${0##*/}" "ended early with status $status"
     fi
     for lab in "${T_LABS[@]}"; do
-        (( T_FAILED == 0 )) || [[ ! -d $(phw_lab_dir "$lab") ]] || tail -n 5 -- "$(phw_lab_dir "$lab")"/*.log 2>/dev/null | detail
+        (( T_FAILED == 0 )) || [[ ! -d $(phw_lab_dir "$lab") ]] || t_last_words "$lab" | detail
         "$PHW_SCRIPTS/down.sh" --lab "$lab" 2>/dev/null || not_ok "lab $lab goes down" "down.sh failed"
         [[ -z $(left_of "$lab") ]] || not_ok "nothing is left of lab $lab" "$(left_of "$lab" | paste -sd ' ')"
     done

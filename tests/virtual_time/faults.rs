@@ -55,7 +55,7 @@ fn one_way(run: u32, count: u64) -> TrafficSpec {
 #[test]
 fn lanes_degrade_from_three_to_two_to_one_and_throughput_with_them() {
     let mut network = up(&impatient(paced(2, 2)), 1);
-    let mut rate = |network: &mut Network, run_id| {
+    let rate = |network: &mut Network, run_id| {
         run(network, &one_way(run_id, 4_000), Duration::from_ms(1_000)).messages_per_second() as f64
     };
     let three = rate(&mut network, 1);

@@ -3,8 +3,11 @@
 //! Each file is about one kind of harm. All chance comes from the seeds named in the tests.
 
 mod faults;
+mod golden;
 mod harness;
+mod memory;
 mod netem;
 mod outage;
 mod plain;
 mod shapes;
+mod soak;

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use phitwire_framing::frame::frame_len;
 use phitwire_framing::packet24::Vc;
 
-use super::harness::{A, B, Drain, Pair, TINY, config};
+use super::harness::{A, B, Drain, End, Pair, TINY, config};
 use crate::link::{LinkClock, LinkProfile};
 use crate::time::Duration;
 
@@ -25,6 +25,9 @@ enum Operation {
     ForceRetry(usize),
     SoftError(usize),
     FrameBytes { end: usize, phits: usize },
+    Restart(usize),
+    Down(usize),
+    Up(usize),
 }
 
 fn operation() -> impl Strategy<Value = Operation> {
@@ -52,6 +55,18 @@ fn operation() -> impl Strategy<Value = Operation> {
     ]
 }
 
+/// The same, and ends that are killed or taken down in between.
+fn operation_or_end() -> impl Strategy<Value = Operation> {
+    prop_oneof![
+        12 => operation().prop_filter("a damaged packet has no number", |operation| {
+            !matches!(operation, Operation::SoftError(_))
+        }),
+        1 => (0..2_usize).prop_map(Operation::Restart),
+        1 => (0..2_usize).prop_map(Operation::Down),
+        1 => (0..2_usize).prop_map(Operation::Up),
+    ]
+}
+
 fn apply(pair: &mut Pair, operation: Operation) {
     let now = pair.now;
     match operation {
@@ -72,6 +87,21 @@ fn apply(pair: &mut Pair, operation: Operation) {
         Operation::ForceRetry(end) => pair.ends[end].lcb.force_retry(now),
         Operation::SoftError(end) => pair.ends[end].lcb.soft_error_next(),
         Operation::FrameBytes { end, phits } => pair.ends[end].frame_bytes = frame_len(phits),
+        Operation::Restart(end) => {
+            let number = pair.ends[end].number + 1;
+            if number < 16 {
+                let config = config(end)
+                    .epoch(0x8000_0000 + number * 1_000)
+                    .build()
+                    .unwrap();
+                pair.ends[end] = End::new(config, now, TINY).incarnation(number);
+            }
+        }
+        Operation::Down(end) => {
+            let end = &mut pair.ends[end];
+            end.lcb.link_down(now, &mut end.input);
+        }
+        Operation::Up(end) => pair.ends[end].lcb.link_up(now),
     }
 }
 
@@ -134,12 +164,51 @@ proptest! {
     }
 
     #[test]
+    fn no_packet_arrives_twice_whoever_dies(
+        seed in any::<u64>(),
+        operations in prop::collection::vec(operation_or_end(), 1..60),
+    ) {
+        campaign_of_ends(seed, operations);
+    }
+
+    #[test]
     fn every_packet_arrives_once_at_the_chip_s_own_depths(
         seed in any::<u64>(),
         operations in prop::collection::vec(operation(), 1..30),
     ) {
         campaign(seed, LinkProfile::paper(), LinkClock::Paced { dilation: 50 }, operations);
     }
+}
+
+/// Ends die and are taken down: packets may be missing then, but none comes twice or out of order, and in
+/// the end everything flows again.
+fn campaign_of_ends(seed: u64, operations: Vec<Operation>) {
+    let mut pair = Pair::with(
+        seed,
+        config(A).build().unwrap(),
+        config(B).build().unwrap(),
+        TINY,
+    );
+    pair.ends.iter_mut().for_each(|end| end.gaps_allowed = true);
+    for operation in operations {
+        apply(&mut pair, operation);
+    }
+    pair.wire(|wire| *wire = super::harness::Wire::clean());
+    let now = pair.now;
+    for end in &mut pair.ends {
+        end.drain = Drain::Eager;
+        end.push_phits = usize::MAX;
+        end.lcb.link_up(now);
+    }
+    // Whoever still believes in a session with a dead peer finds out by what the peer says.
+    pair.run_for(Duration::from_ms(2_000));
+    pair.wait_up();
+    for end in [A, B] {
+        for vc in Vc::ALL {
+            pair.ends[end].send(vc, 10);
+        }
+    }
+    pair.finish(Duration::from_ms(30_000));
 }
 
 #[test]

@@ -77,6 +77,8 @@ pub struct End {
     pub soft_errors: u64,
     pub events: Vec<LinkEvent>,
     pub frame_bytes: usize,
+    /// Which process of this end it is.
+    pub number: u32,
     /// Ids may be missing: the session was lost in between.
     pub gaps_allowed: bool,
 }
@@ -151,8 +153,18 @@ impl End {
             soft_errors: 0,
             events: Vec::new(),
             frame_bytes,
+            number: 0,
             gaps_allowed: false,
         }
+    }
+
+    /// The same end as a new process: its packets have higher numbers, what comes may have gaps.
+    pub fn incarnation(mut self, number: u32) -> Self {
+        assert!(number < 1 << 4, "4 of 22 bits");
+        self.number = number;
+        self.next_id = [number << 18; 2];
+        self.gaps_allowed = true;
+        self
     }
 
     /// Queues the next packet on `vc` for sending.
@@ -160,10 +172,6 @@ impl End {
         let id = self.next_id[vc.index()];
         self.next_id[vc.index()] += 1;
         self.backlog.push_back((vc, packet(vc, id, phits)));
-    }
-
-    pub fn sent_id(&self) -> [u32; 2] {
-        self.next_id
     }
 
     fn push(&mut self) {
@@ -378,10 +386,6 @@ impl Pair {
                 "says that it wants to send and does not"
             );
             while let Some(event) = end.lcb.poll_event() {
-                if matches!(event, LinkEvent::PeerRestarted { .. }) {
-                    // The new incarnation numbers its packets from 0 again.
-                    end.got_id = [0, 0];
-                }
                 end.events.push(event);
             }
         }

@@ -6,6 +6,7 @@ use phitwire_framing::packet24::Vc;
 use phitwire_framing::phit24::{Phit, PhitKind};
 
 use super::harness::{A, B, Pair, packet};
+use crate::link::LinkCounters;
 use crate::time::Duration;
 
 /// A well-formed frame from end A of the pair's session.
@@ -38,7 +39,8 @@ fn impossible_numbers_drop_the_frame_by_reason() {
     let mut pair = Pair::up(1);
     let word = ControlWord::default();
     let good = packet(Vc::Request, 0, 6);
-    let cases: [(ControlWord, fn(&crate::link::LinkCounters) -> u64); 6] = [
+    type Read = fn(&LinkCounters) -> u64;
+    let cases: [(ControlWord, Read); 6] = [
         (ControlWord { ack: 1, ..word }, |c| c.drop_impossible_ack),
         (
             ControlWord {
@@ -182,7 +184,7 @@ fn random_bytes_and_mutated_frames_never_panic() {
             mutated(&mut pair, &mut buf)
         };
         let to = pair.rng.below(2) as usize;
-        pair.now = pair.now + Duration::from_ns(pair.rng.below(300_000));
+        pair.now += Duration::from_ns(pair.rng.below(300_000));
         let now = pair.now;
         let end = &mut pair.ends[to];
         end.lcb.handle_frame(now, &bytes, &mut end.input);

@@ -7,4 +7,3 @@ mod harness;
 mod hostile;
 mod lane_faults;
 mod sessions;
-mod speed;

@@ -11,11 +11,10 @@ use phitwire_framing::phit24::CONTENT_MASK;
 
 use super::core::{Core, Ports, SLOT_EOP, SLOT_KIND_MASK, Slot, boxed, from_slot};
 use super::event::RouterEvent;
-use super::pipeline::{
-    BUFFERS, COLUMN_CREDIT_CYCLES, COLUMN_CYCLES, COLUMN_SLOTS, ColumnBufferId, PORT_VCS,
-};
+use super::pipeline::{BUFFERS, COLUMN_CREDIT_CYCLES, ColumnBufferId, ColumnPipe, Ring, Wake};
 use super::registers::PORTS;
-use crate::switch::{DelayLine, MatrixArbiter, RoundRobin};
+use crate::switch::pipe::RING_PLACES;
+use crate::switch::{MatrixArbiter, Next, RoundRobin};
 
 /// The packet that an output multiplexer is busy with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,13 +39,13 @@ impl Current {
     }
 }
 
-/// The state of one column buffer of one virtual channel: a ring of ten places.
+/// An output multiplexer.
 #[derive(Clone, Copy, Debug)]
-struct ColumnBuffer {
-    head: u8,
-    tail: u8,
-    /// Phits that have arrived over the wire and not been read.
-    visible: u8,
+struct Output {
+    source_turn: [MatrixArbiter; 2],
+    /// Which source rows have phits, per virtual channel.
+    requests: [u8; 2],
+    current: Current,
 }
 
 /// All column buffers and output multiplexers of a chip.
@@ -56,23 +55,16 @@ pub(super) struct Columns {
     pub(super) active: u64,
     /// Outputs, per virtual channel, for which phits wait.
     pub(super) waiting: [u64; 2],
-    /// Outputs, per virtual channel, that a phit left by since the last forward-progress check.
+    /// Outputs, per virtual channel, that a packet began to leave by since the last forward-progress check.
     pub(super) moved: [u64; 2],
     /// Outputs, per virtual channel, whose forward-progress timer has expired.
     pub(super) discarding: [u64; 2],
     /// Outputs that phits were handed to since the owner last asked.
     pub(super) pushed: u64,
-    slots: Box<[Slot; BUFFERS * COLUMN_SLOTS]>,
-    buffers: Box<[ColumnBuffer; BUFFERS]>,
-    /// Which source rows have phits, per (output, virtual channel).
-    requests: Box<[u8; PORT_VCS]>,
-    current: Box<[Current; PORTS]>,
-    source_turn: Box<[MatrixArbiter; PORT_VCS]>,
+    rings: Box<[Ring; BUFFERS]>,
+    pub(super) pipes: Box<[ColumnPipe; BUFFERS]>,
+    outputs: Box<[Output; PORTS]>,
     vc_turn: RoundRobin,
-    /// Phits on the column channels: column buffers that will see one more.
-    pub(super) inbound: DelayLine<u16>,
-    /// Credits on their way back to the subswitches.
-    pub(super) freed: DelayLine<u16>,
 }
 
 impl Columns {
@@ -83,78 +75,51 @@ impl Columns {
             moved: [0; 2],
             discarding: [0; 2],
             pushed: 0,
-            slots: boxed(0),
-            buffers: boxed(ColumnBuffer {
-                head: 0,
-                tail: 0,
-                visible: 0,
+            rings: boxed(Ring([0; RING_PLACES])),
+            pipes: boxed(ColumnPipe::new(0)),
+            outputs: boxed(Output {
+                source_turn: [MatrixArbiter::new(); 2],
+                requests: [0; 2],
+                current: Current::NONE,
             }),
-            requests: boxed(0),
-            current: boxed(Current::NONE),
-            source_turn: boxed(MatrixArbiter::new()),
             vc_turn: RoundRobin::new(),
-            inbound: DelayLine::new(COLUMN_CYCLES),
-            freed: DelayLine::new(COLUMN_CREDIT_CYCLES),
         }
     }
 
-    /// Puts a phit on a column channel.
+    /// Puts a phit on a column channel. True when the output is to be woken when it arrives.
     #[inline]
-    pub(super) fn write(&mut self, now: u64, id: ColumnBufferId, slot: Slot) {
-        let buffer = &mut self.buffers[id.index()];
-        self.slots[id.index() * COLUMN_SLOTS + usize::from(buffer.tail)] = slot;
-        buffer.tail = next_place(buffer.tail);
-        self.inbound.push(now, id.0);
+    pub(super) fn write(&mut self, cycle: u32, id: ColumnBufferId, slot: Slot) -> bool {
+        let (place, wakes) = self.pipes[id.index()].write(cycle);
+        self.rings[id.index()].0[place] = slot;
+        wakes
     }
 
-    /// A phit has come over the column channel into its column buffer.
+    /// A phit has come into a column buffer whose output had nothing more to read there.
     #[inline]
     pub(super) fn arrived(&mut self, id: ColumnBufferId) {
-        let buffer = &mut self.buffers[id.index()];
-        buffer.visible += 1;
-        debug_assert!(
-            usize::from(buffer.visible) <= COLUMN_SLOTS,
-            "a column buffer overflowed"
-        );
         let output = id.output();
-        self.requests[output * 2 + id.vc()] |= 1 << id.source_row();
+        self.outputs[output].requests[id.vc()] |= 1 << id.source_row();
         self.waiting[id.vc()] |= 1 << output;
         self.active |= 1 << output;
+    }
+
+    /// Free places, as the subswitch knows them, of its eight column buffers of one virtual channel.
+    #[inline]
+    pub(super) fn credits_of_subswitch(&self, subswitch: usize, vc: usize, cycle: u32) -> [u8; 8] {
+        core::array::from_fn(|row| {
+            self.pipes[ColumnBufferId::new(subswitch, vc, row).index()].credits(cycle)
+        })
+    }
+
+    /// Phits in column buffers and on the way to them.
+    pub(super) fn phits(&self) -> u64 {
+        self.pipes.iter().map(|pipe| u64::from(pipe.len())).sum()
     }
 
     /// Lets an output look again at what waits for it.
     #[inline]
     pub(super) fn wake(&mut self, output: usize) {
         self.active |= (self.waiting[0] | self.waiting[1]) & 1 << output;
-    }
-
-    /// Takes the phit at the front of a column buffer.
-    #[inline]
-    fn read(&mut self, now: u64, output: usize, vc: usize, source_row: u8) -> Slot {
-        let id = ColumnBufferId::at_output(output, vc, usize::from(source_row));
-        let buffer = &mut self.buffers[id.index()];
-        let slot = self.slots[id.index() * COLUMN_SLOTS + usize::from(buffer.head)];
-        buffer.head = next_place(buffer.head);
-        buffer.visible -= 1;
-        if buffer.visible == 0 {
-            let requests = &mut self.requests[output * 2 + vc];
-            *requests &= !(1 << source_row);
-            if *requests == 0 {
-                self.waiting[vc] &= !(1 << output);
-            }
-        }
-        self.moved[vc] |= 1 << output;
-        self.freed.push(now, id.0);
-        slot
-    }
-}
-
-#[inline]
-const fn next_place(place: u8) -> u8 {
-    if place as usize + 1 == COLUMN_SLOTS {
-        0
-    } else {
-        place + 1
     }
 }
 
@@ -169,27 +134,56 @@ impl Core {
         }
     }
 
+    /// Takes the phit at the front of a column buffer.
+    #[inline]
+    fn read_column(&mut self, output: usize, current: Current) -> Slot {
+        let (vc, source_row) = (current.vc(), current.source_row());
+        let id = ColumnBufferId::at_output(output, vc, usize::from(source_row));
+        let columns = &mut self.columns;
+        let pipe = &mut columns.pipes[id.index()];
+        let slot = columns.rings[id.index()].0[pipe.front()];
+        let (next, wakes_subswitch) = pipe.read(self.cycle as u32);
+        if next != Next::Ready {
+            let requests = &mut columns.outputs[output % PORTS].requests[vc];
+            *requests &= !(1 << source_row);
+            if *requests == 0 {
+                columns.waiting[vc] &= !(1 << output);
+            }
+            if let Next::Ahead(cycles) = next {
+                self.calendar
+                    .enter(self.cycle, cycles.into(), Wake::ColumnReader(id));
+            }
+        }
+        if wakes_subswitch {
+            self.calendar
+                .enter(self.cycle, COLUMN_CREDIT_CYCLES, Wake::ColumnWriter(id));
+        }
+        slot
+    }
+
     #[inline]
     fn output<P: Ports>(&mut self, output: usize, io: &mut P) {
-        let mut current = self.columns.current[output];
+        let Output {
+            requests,
+            mut current,
+            ..
+        } = self.columns.outputs[output % PORTS];
         if current == Current::NONE {
-            current = self.grant_output(output, io);
+            current = self.grant_output(output, requests, io);
             if current == Current::NONE {
                 self.columns.active &= !(1 << output);
                 return;
             }
-            self.columns.current[output] = current;
-        } else if self.columns.requests[output * 2 + current.vc()] >> current.source_row() & 1 == 0
-        {
+            self.columns.outputs[output % PORTS].current = current;
+            self.columns.moved[current.vc()] |= 1 << output;
+        } else if requests[current.vc()] >> current.source_row() & 1 == 0 {
             self.columns.active &= !(1 << output);
             return;
         }
-        let slot = self
-            .columns
-            .read(self.cycle, output, current.vc(), current.source_row());
+        let slot = self.read_column(output, current);
         let ends = slot & SLOT_KIND_MASK == SLOT_EOP;
         if ends {
-            self.columns.current[output] = Current::NONE;
+            self.columns.outputs[output % PORTS].current = Current::NONE;
         }
         if current.drains() != 0 {
             return self.discard(current, ends);
@@ -206,11 +200,11 @@ impl Core {
 
     /// Gives an idle output to a packet: which, from where, and whether it is to be discarded.
     #[inline]
-    fn grant_output<P: Ports>(&mut self, output: usize, io: &P) -> Current {
+    fn grant_output<P: Ports>(&mut self, output: usize, requests: [u8; 2], io: &P) -> Current {
         let mut drain = [0; 2];
         let mut asks = [false; 2];
         for vc in 0..2 {
-            if self.columns.requests[output * 2 + vc] == 0 {
+            if requests[vc] == 0 {
                 continue;
             }
             if io.can_begin(output, vc) {
@@ -233,8 +227,8 @@ impl Core {
             .columns
             .vc_turn
             .arbitrate(output as u32, asks[0], asks[1]);
-        let index = output * 2 + vc;
-        let source_row = self.columns.source_turn[index].arbitrate(self.columns.requests[index]);
+        let turn = &mut self.columns.outputs[output % PORTS].source_turn[vc];
+        let source_row = turn.arbitrate(requests[vc]);
         Current::new(vc, source_row, drain[vc])
     }
 

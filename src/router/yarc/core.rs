@@ -1,12 +1,12 @@
-//! The tiles of a YARC without their links: three stages and the delays between them.
+//! The tiles of a YARC without their links: three stages and the wires between them.
 //!
-//! A cycle first delivers what the delay lines hold for it (new phits, returned credits) and then lets the
-//! stages act. Every effect that one stage has on another goes through a delay line of at least
-//! three cycles, so no stage sees another's write of the same cycle and their order does not matter.
+//! Every effect that one stage has on another goes over a wire of at least three cycles
+//! ([`Pipe`](crate::switch::Pipe)), so no stage sees another's write of the same cycle. Within a cycle
+//! the stages run from the output to the input, which is the order in which a pipe expects its sides.
 //!
 //! Work is proportional to phits that move: each stage has a bit mask of the places where something
-//! can, and whatever is blocked leaves the mask until the credit, phit or link event arrives that
-//! unblocks it. When no mask has a bit the core jumps to the next cycle at which a delay line has something.
+//! can, and whatever is blocked leaves the mask until the phit, free place or link event arrives that
+//! unblocks it; the calendar knows when. When no mask has a bit the core jumps to the calendar's next cycle.
 
 use phitwire_framing::packet24::Vc;
 use phitwire_framing::phit24::{CONTENT_MASK, Phit, PhitKind};
@@ -16,11 +16,12 @@ use super::counters::RouterCounters;
 use super::event::{EventQueue, RouterEvent};
 use super::input::Inputs;
 use super::maintenance::Maintenance;
-use super::pipeline::{ColumnBufferId, RowBufferId};
+use super::pipeline::{INPUT_CYCLES, Wake};
 use super::registers::{ChipRegisters, PORTS};
 use super::rows::Rows;
 use crate::route::TileRoutes;
 use crate::route::clos::ChipPorts;
+use crate::switch::Calendar;
 use crate::time::{Duration, Time};
 
 /// The router core's view of its links: input queues on one side, output port logic on the other.
@@ -102,6 +103,7 @@ pub struct Core {
     pub(super) inputs: Inputs,
     pub(super) rows: Rows,
     pub(super) columns: Columns,
+    pub(super) calendar: Calendar<Wake>,
     pub(super) maintenance: Maintenance,
     pub(super) counters: RouterCounters,
     pub(super) events: EventQueue,
@@ -121,6 +123,7 @@ impl Core {
             inputs: Inputs::new(),
             rows: Rows::new(),
             columns: Columns::new(),
+            calendar: Calendar::new(),
             maintenance: Maintenance::default(),
             counters: RouterCounters::default(),
             events: EventQueue::default(),
@@ -178,9 +181,10 @@ impl Core {
     /// input block.
     #[inline]
     pub fn arrived(&mut self, port: usize, vc: usize, phits: u32) {
+        let port_vc = (port % PORTS * 2 + vc % 2) as u8;
         self.inputs
             .arrivals
-            .push(self.cycle, ((port % PORTS * 2 + vc % 2) as u8, phits));
+            .enter(self.cycle, INPUT_CYCLES, (port_vc, phits));
     }
 
     /// Something that [`Ports::can_begin`] or [`Ports::is_active`] depend on changed at `port`.
@@ -222,16 +226,9 @@ impl Core {
         if active != 0 {
             return Some(self.cycle);
         }
-        [
-            self.inputs.arrivals.next_due(self.cycle),
-            self.rows.inbound.next_due(self.cycle),
-            self.rows.freed.next_due(self.cycle),
-            self.columns.inbound.next_due(self.cycle),
-            self.columns.freed.next_due(self.cycle),
-        ]
-        .into_iter()
-        .flatten()
-        .min()
+        let arrivals = self.inputs.arrivals.next_due(self.cycle);
+        let wakes = self.calendar.next_due(self.cycle);
+        arrivals.into_iter().chain(wakes).min()
     }
 
     /// Executes the current cycle and moves on to the next.
@@ -245,7 +242,7 @@ impl Core {
         self.cycle = now + 1;
     }
 
-    /// Hands out what the delay lines hold for cycle `now`.
+    /// Wakes who has something to do from cycle `now` on.
     fn deliver(&mut self, now: u64) {
         if self.inputs.arrivals.is_due(now) {
             let due = self.inputs.arrivals.take_due(now);
@@ -254,33 +251,17 @@ impl Core {
             }
             self.inputs.arrivals.recycle(now, due);
         }
-        if self.rows.inbound.is_due(now) {
-            let due = self.rows.inbound.take_due(now);
-            for &id in &due {
-                self.rows.arrived(RowBufferId(id));
+        if self.calendar.is_due(now) {
+            let due = self.calendar.take_due(now);
+            for &wake in &due {
+                match wake {
+                    Wake::RowReader(id) => self.request_output(id),
+                    Wake::RowWriter(id) => self.row_place_freed(id),
+                    Wake::ColumnReader(id) => self.columns.arrived(id),
+                    Wake::ColumnWriter(id) => self.column_place_freed(id),
+                }
             }
-            self.rows.inbound.recycle(now, due);
-        }
-        if self.rows.freed.is_due(now) {
-            let due = self.rows.freed.take_due(now);
-            for &id in &due {
-                self.inputs.row_place_freed(RowBufferId(id));
-            }
-            self.rows.freed.recycle(now, due);
-        }
-        if self.columns.inbound.is_due(now) {
-            let due = self.columns.inbound.take_due(now);
-            for &id in &due {
-                self.columns.arrived(ColumnBufferId(id));
-            }
-            self.columns.inbound.recycle(now, due);
-        }
-        if self.columns.freed.is_due(now) {
-            let due = self.columns.freed.take_due(now);
-            for &id in &due {
-                self.rows.column_place_freed(ColumnBufferId(id));
-            }
-            self.columns.freed.recycle(now, due);
+            self.calendar.recycle(now, due);
         }
     }
 
@@ -352,7 +333,7 @@ impl Core {
 
     /// Phits inside the core: in row and column buffers and on the wires to them.
     pub fn phits_inside(&self) -> u64 {
-        self.inputs.row_places_taken() + self.rows.column_places_taken()
+        self.rows.phits() + self.columns.phits()
     }
 }
 

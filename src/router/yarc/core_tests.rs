@@ -744,3 +744,94 @@ fn packets_that_arrive_phit_by_phit_are_delivered_whole() {
         assert_eq!(core.phits_inside(), 0);
     }
 }
+
+/// Everything at once, at random: whole, cut, headless and endless packets, maintenance packets, packets
+/// taken back, links that block and die, forward-progress time-outs, registers that change. The core
+/// must come to rest with nothing inside, and every port must still work.
+#[test]
+fn chaos_leaves_nothing_behind_and_nothing_broken() {
+    for seed in 0..60 {
+        let (mut core, mut bench) = (Core::new(up_chip()), Bench::default());
+        let mut rng = Rng::new(seed, 77);
+        for round in 0..600u64 {
+            let port = rng.below(64) as usize;
+            let vc = Vc::from_index(rng.below(2) as usize);
+            let h = Head {
+                adaptive: rng.chance(1, 2),
+                hashed: rng.chance(1, 2),
+                source_routed: rng.chance(1, 10),
+                payload: rng.below(8) as u8,
+                ..head(rng.below(200) as u16, vc)
+            };
+            let length = 4 + rng.below(16) as usize;
+            let whole = packet(
+                h,
+                rng.below(1 << 15) as u16,
+                rng.below(1 << 22) as u32,
+                length,
+            );
+            let keep = 1 + rng.below(length as u64 - 1) as usize;
+            match rng.below(12) {
+                0 | 1 => bench.inject(&mut core, port, &cut(&whole, keep)),
+                2 => {
+                    let queue = &mut bench.queues[port][vc.index()];
+                    queue.extend(&whole[keep..]);
+                    core.arrived(port, vc.index(), (length - keep) as u32);
+                }
+                3 => bench.inject(&mut core, port, &whole[..keep]),
+                4 => {
+                    let queue = &mut bench.queues[port][vc.index()];
+                    let last = queue
+                        .iter()
+                        .rposition(|phit| phit.is_head())
+                        .unwrap_or(queue.len());
+                    queue.truncate(last);
+                }
+                5 => bench.blocked[vc.index()] ^= 1 << rng.below(64),
+                6 => bench.down ^= 1 << rng.below(64),
+                7 => core.check_forward_progress(Time::from_ns(round * 10_000)),
+                8 => {
+                    let _ = core.write_register(0x4000 | rng.below(0x1000) as u16, rng.below(64));
+                }
+                _ => bench.inject(&mut core, port, &whole),
+            }
+            (0..64).for_each(|port| core.output_changed(port));
+            bench.run(&mut core, rng.below(30));
+        }
+        bench.blocked = [0; 2];
+        bench.down = 0;
+        // Every stream ends at a packet's end, and every tile has its registers back.
+        for port in 0..64 {
+            for vc in Vc::ALL {
+                let end = cut(&packet(head(0, vc), 0, 0, 4), 1);
+                bench.queues[port][vc.index()].push_back(end[1]);
+                core.arrived(port, vc.index(), 1);
+            }
+            core.output_changed(port);
+        }
+        bench.drain(&mut core);
+        assert_eq!(core.phits_inside(), 0, "seed {seed}");
+        assert!(
+            bench.queues.iter().flatten().all(VecDeque::is_empty),
+            "seed {seed}"
+        );
+        core.registers = up_chip();
+        core.compile_routes();
+        let before: Vec<usize> = (0..64).map(|port| bench.sent[port].len()).collect();
+        for port in 0..64u16 {
+            bench.inject(
+                &mut core,
+                port.into(),
+                &packet(head(port % 32, REQUEST), port, 1, 9),
+            );
+        }
+        bench.drain(&mut core);
+        for port in 0..32 {
+            assert_eq!(
+                bench.sent[port].len(),
+                before[port] + 18,
+                "seed {seed} port {port}"
+            );
+        }
+    }
+}

@@ -10,12 +10,12 @@ use phitwire_framing::phit24::Phit;
 
 use super::core::{Core, Ports, SLOT_BODY, SLOT_KIND_MASK, SLOT_MASK_SHIFT, Slot, boxed, to_slot};
 use super::event::RouterEvent;
-use super::pipeline::{INPUT_CYCLES, PORT_VCS, RowBufferId};
+use super::pipeline::{PORT_VCS, ROW_CYCLES, RowBufferId, Wake};
 use super::registers::PORTS;
-use crate::route::adaptive::{ROW_BUFFER_PHITS, column_mask, preferred_columns, row_mask};
+use crate::route::adaptive::{column_mask, preferred_columns, row_mask};
 use crate::route::clos::RouteRequest;
 use crate::route::{Decision, Refusal};
-use crate::switch::{DelayLine, MatrixArbiter, RoundRobin};
+use crate::switch::{Calendar, MatrixArbiter, Room, RoundRobin};
 
 /// Columns, and rows, of a chip.
 const COLUMNS: u8 = 8;
@@ -49,10 +49,8 @@ pub(super) struct Inputs {
     pub(super) popped: u64,
     vcs: Box<[InputVc; PORT_VCS]>,
     vc_turn: RoundRobin,
-    /// Free places of the eight row buffers of each (port, virtual channel).
-    row_credits: Box<[[u8; 8]; PORT_VCS]>,
     column_turn: Box<[MatrixArbiter; PORTS]>,
-    pub(super) arrivals: DelayLine<(u8, u32)>,
+    pub(super) arrivals: Calendar<(u8, u32)>,
 }
 
 impl Inputs {
@@ -66,9 +64,8 @@ impl Inputs {
                 waits_for: NOTHING,
             }),
             vc_turn: RoundRobin::new(),
-            row_credits: boxed([ROW_BUFFER_PHITS; 8]),
             column_turn: boxed(MatrixArbiter::new()),
-            arrivals: DelayLine::new(INPUT_CYCLES),
+            arrivals: Calendar::new(),
         }
     }
 
@@ -86,44 +83,9 @@ impl Inputs {
         }
     }
 
-    /// The subswitch read a phit from a row buffer.
-    #[inline]
-    pub(super) fn row_place_freed(&mut self, id: RowBufferId) {
-        let index = id.port() * 2 + id.vc();
-        let credits = &mut self.row_credits[index][id.column()];
-        *credits += 1;
-        debug_assert!(
-            *credits <= ROW_BUFFER_PHITS,
-            "a row credit was returned twice"
-        );
-        let state = &mut self.vcs[index];
-        if usize::from(state.waits_for) == id.column() {
-            state.waits_for = NOTHING;
-            self.ready[id.vc()] |= 1 << id.port();
-        }
-    }
-
-    /// Places of row buffers that are not free.
-    pub(super) fn row_places_taken(&self) -> u64 {
-        let taken = |credits: &[u8; 8]| -> u64 {
-            credits
-                .iter()
-                .map(|&c| u64::from(ROW_BUFFER_PHITS - c))
-                .sum()
-        };
-        self.row_credits.iter().map(taken).sum()
-    }
-
     #[inline]
     fn sleep(&mut self, port: usize, vc: usize) {
         self.ready[vc] &= !(1 << port);
-    }
-
-    /// Puts the channel to sleep until `column`'s row buffer frees a place.
-    #[inline]
-    fn wait_for(&mut self, port: usize, vc: usize, column: u8) {
-        self.vcs[port * 2 + vc].waits_for = column;
-        self.sleep(port, vc);
     }
 
     /// Lets a channel look again at its queue, or (`side`) at its side packet.
@@ -139,6 +101,40 @@ impl Inputs {
 }
 
 impl Core {
+    /// A free place of a row buffer has become known at its input tile.
+    #[inline]
+    pub(super) fn row_place_freed(&mut self, id: RowBufferId) {
+        let (port, vc) = (id.port(), id.vc());
+        if usize::from(self.inputs.vcs[port * 2 + vc].waits_for) == id.column()
+            && self.has_room(id, 0)
+        {
+            self.inputs.vcs[port * 2 + vc].waits_for = NOTHING;
+            self.inputs.ready[vc] |= 1 << port;
+        }
+    }
+
+    /// Whether a phit can be written into a row buffer in this cycle (`after` 0) or the next (1). If
+    /// not, the input tile will be woken when it can.
+    #[inline]
+    fn has_room(&mut self, id: RowBufferId, after: u32) -> bool {
+        match self.rows.pipes[id.index()].room(self.cycle as u32, after) {
+            Room::Open => true,
+            Room::Ahead(cycles) => {
+                self.calendar
+                    .enter(self.cycle, cycles.into(), Wake::RowWriter(id));
+                false
+            }
+            Room::Starved => false,
+        }
+    }
+
+    /// Puts a channel to sleep until `column`'s row buffer frees a place.
+    #[inline]
+    fn wait_for(&mut self, port: usize, vc: usize, column: u8) {
+        self.inputs.vcs[port * 2 + vc].waits_for = column;
+        self.inputs.sleep(port, vc);
+    }
+
     /// Lets every port that can send one phit over its row bus.
     pub(super) fn input_stage<P: Ports>(&mut self, io: &mut P) {
         let [requests, responses] = self.inputs.ready;
@@ -175,7 +171,7 @@ impl Core {
                 self.counters.stray_heads += 1;
                 slot = slot & !SLOT_KIND_MASK | SLOT_BODY;
             }
-            self.send_to_row(port, vc, flow, slot);
+            self.send_to_row(RowBufferId::new(port, vc, usize::from(flow)), slot);
             self.after_pop(port, vc, phit);
         } else if flow == AT_HEAD {
             self.begin_packet(port, vc, io);
@@ -199,15 +195,11 @@ impl Core {
 
     /// Writes a phit into the row buffer of `column`, where it is seen after the wire.
     #[inline]
-    fn send_to_row(&mut self, port: usize, vc: usize, column: u8, slot: Slot) {
-        let credits = &mut self.inputs.row_credits[port * 2 + vc][usize::from(column) % 8];
-        debug_assert!(*credits > 0, "a phit was sent without a row credit");
-        *credits -= 1;
-        self.rows.write(
-            self.cycle,
-            RowBufferId::new(port, vc, usize::from(column)),
-            slot,
-        );
+    fn send_to_row(&mut self, id: RowBufferId, slot: Slot) {
+        if self.rows.write(self.cycle as u32, id, slot) {
+            self.calendar
+                .enter(self.cycle, ROW_CYCLES, Wake::RowReader(id));
+        }
     }
 
     /// Bookkeeping after a phit was taken from the queue in the middle of a packet.
@@ -220,8 +212,8 @@ impl Core {
             state.flow = AT_HEAD;
         }
         let InputVc { visible, flow, .. } = *state;
-        if flow < COLUMNS && self.inputs.row_credits[index][usize::from(flow)] == 0 {
-            self.inputs.wait_for(port, vc, flow);
+        if flow < COLUMNS && !self.has_room(RowBufferId::new(port, vc, usize::from(flow)), 1) {
+            self.wait_for(port, vc, flow);
         } else if visible == 0 {
             self.inputs.sleep(port, vc);
         }
@@ -263,7 +255,7 @@ impl Core {
                 self.send_head(port, vc, out & 7, 1 << (out >> 3 & 7), false, io);
             }
             Decision::Adaptive(ports) => {
-                let credits = self.inputs.row_credits[port * 2 + vc];
+                let credits = self.rows.credits_of_input(port, vc, self.cycle as u32);
                 let columns = preferred_columns(credits, column_mask(ports));
                 let column = self.inputs.column_turn[port].pick(columns);
                 self.send_head(port, vc, column, row_mask(ports, column), true, io);
@@ -287,8 +279,9 @@ impl Core {
         adaptive: bool,
         io: &mut P,
     ) {
-        if self.inputs.row_credits[port * 2 + vc][usize::from(column & 7)] == 0 {
-            return self.inputs.wait_for(port, vc, column);
+        let id = RowBufferId::new(port, vc, usize::from(column & 7));
+        if !self.has_room(id, 0) {
+            return self.wait_for(port, vc, column);
         }
         let Some(phit) = self.pop(port, vc, io) else {
             return self.ran_dry(port, vc);
@@ -298,12 +291,7 @@ impl Core {
             self.counters.adaptive_packets += 1;
         }
         self.inputs.vcs[port * 2 + vc].flow = column;
-        self.send_to_row(
-            port,
-            vc,
-            column,
-            to_slot(phit) | Slot::from(rows) << SLOT_MASK_SHIFT,
-        );
+        self.send_to_row(id, to_slot(phit) | Slot::from(rows) << SLOT_MASK_SHIFT);
         self.after_pop(port, vc, phit);
     }
 
@@ -356,15 +344,16 @@ impl Core {
         let Some((phit, column, rows)) = self.maintenance.side_front(port, vc) else {
             return self.inputs.sleep(port, vc);
         };
-        if self.inputs.row_credits[port * 2 + vc][usize::from(column & 7)] == 0 {
-            return self.inputs.wait_for(port, vc, column);
+        let id = RowBufferId::new(port, vc, usize::from(column & 7));
+        if !self.has_room(id, 0) {
+            return self.wait_for(port, vc, column);
         }
         let mask = if phit.is_head() {
             Slot::from(rows) << SLOT_MASK_SHIFT
         } else {
             0
         };
-        self.send_to_row(port, vc, column, to_slot(phit) | mask);
+        self.send_to_row(id, to_slot(phit) | mask);
         self.maintenance.side_advance(port, vc);
         if phit.is_eop() {
             // The queue behind it, and an end of packet that waited for the room, can go on.

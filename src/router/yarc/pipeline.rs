@@ -19,6 +19,8 @@
 //! is handed to the link in the cycle in which it is granted.
 
 use crate::route::adaptive::{COLUMN_BUFFER_PHITS, ROW_BUFFER_PHITS};
+use crate::switch::Pipe;
+use crate::switch::pipe::RING_PLACES;
 
 /// Stages of an idle router from the input queue to the output port (paper, section 3).
 pub const ZERO_LOAD_CYCLES: u64 = 25;
@@ -46,15 +48,35 @@ const _: () = assert!(COLUMN_CYCLES + COLUMN_CREDIT_CYCLES <= COLUMN_BUFFER_PHIT
 pub(super) const BUFFERS: usize = 1024;
 /// Ports times virtual channels, and subswitches times virtual channels.
 pub(super) const PORT_VCS: usize = 128;
-/// Slots of one row buffer.
-pub(super) const ROW_SLOTS: usize = ROW_BUFFER_PHITS as usize;
-/// Slots of one column buffer.
-pub(super) const COLUMN_SLOTS: usize = COLUMN_BUFFER_PHITS as usize;
+/// A row buffer at the end of its row bus.
+pub(super) type RowPipe =
+    Pipe<ROW_BUFFER_PHITS, { ROW_CYCLES as u32 }, { ROW_CREDIT_CYCLES as u32 }>;
+/// A column buffer at the end of its column channel.
+pub(super) type ColumnPipe =
+    Pipe<COLUMN_BUFFER_PHITS, { COLUMN_CYCLES as u32 }, { COLUMN_CREDIT_CYCLES as u32 }>;
+
+/// The places of a row or column buffer: one cache line.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+pub(super) struct Ring(pub(super) [u32; RING_PLACES]);
+
+/// What the calendar holds: which side of which buffer has something to do again.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Wake {
+    /// A phit has come into a row buffer.
+    RowReader(RowBufferId),
+    /// A row buffer's free place is known at its input tile.
+    RowWriter(RowBufferId),
+    /// A phit has come into a column buffer.
+    ColumnReader(ColumnBufferId),
+    /// A column buffer's free place is known at its subswitch.
+    ColumnWriter(ColumnBufferId),
+}
 
 /// A row buffer of one virtual channel: (input port, virtual channel, column).
 ///
 /// It belongs to the subswitch at the input's row and that column, as its input number `lane`.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct RowBufferId(pub(super) u16);
 
 impl RowBufferId {
@@ -92,7 +114,7 @@ impl RowBufferId {
 ///
 /// It belongs to the output port at that row and the subswitch's column, as its input number
 /// `source_row`.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct ColumnBufferId(pub(super) u16);
 
 impl ColumnBufferId {

@@ -10,7 +10,7 @@
 //! | `0x0003` | `chip.cycle` | read only |
 //! | `0x0004` | `chip.discard_requests` | ports whose requests are discarded after a forward-progress time-out; writing can only clear bits |
 //! | `0x0005` | `chip.discard_responses` | the same for responses |
-//! | `0x0100 + n` | `counter.n` | read only: counter number n of [`RouterCounters`](super::RouterCounters) |
+//! | `0x0100 + n` | `counter.n` | read only: counter number n of [`RouterCounters`] |
 //! | `0x4000 + 64 p + r` | `tileP.NAME` | register r of tile p, as follows |
 //! | r = `0x00` | `kind` | 0 down, 1 up, 2 side |
 //! | r = `0x01`, `0x02` | `root_location`, `root_mask` | root detect, 15 bits each |

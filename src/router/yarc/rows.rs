@@ -7,147 +7,119 @@
 
 use super::core::{Core, SLOT_EOP, SLOT_HEAD, SLOT_KIND_MASK, SLOT_MASK_SHIFT, Slot, boxed};
 use super::pipeline::{
-    BUFFERS, ColumnBufferId, PORT_VCS, ROW_CREDIT_CYCLES, ROW_CYCLES, ROW_SLOTS, RowBufferId,
+    BUFFERS, COLUMN_CYCLES, ColumnBufferId, ROW_CREDIT_CYCLES, Ring, RowBufferId, RowPipe, Wake,
 };
 use super::registers::PORTS;
-use crate::route::adaptive::{COLUMN_BUFFER_PHITS, preferred_rows};
-use crate::switch::{DelayLine, MatrixArbiter, RoundRobin};
+use crate::route::adaptive::preferred_rows;
+use crate::switch::pipe::RING_PLACES;
+use crate::switch::{MatrixArbiter, Next, Room, RoundRobin};
 
-/// `target`: the packet at the front has not chosen its output row.
+/// Tag of a row buffer: the packet at the front has not chosen its output row; else the row.
 const UNDECIDED: u8 = 0xff;
 
-/// The state of one row buffer of one virtual channel.
+/// One virtual channel of a subswitch.
+///
+/// Words of eight bytes hold one byte per output (= output row), and in the byte one bit per input
+/// (= lane of the row).
 #[derive(Clone, Copy, Debug)]
-struct RowBuffer {
-    head: u8,
-    tail: u8,
-    /// Phits that have arrived over the wire and not been read.
-    visible: u8,
-    /// Output row of the packet at the front.
-    target: u8,
+struct SubswitchVc {
+    /// Which lanes have a phit for which output.
+    requests: u64,
+    /// All ones where the output is free, else only the lane of the packet that holds it.
+    holders: u64,
+    /// All ones where the column buffer has a free place, else zeros.
+    open: u64,
+    lane_turn: [MatrixArbiter; 8],
+}
+
+/// An 8x8 subswitch.
+#[derive(Clone, Copy, Debug)]
+struct Subswitch {
+    vcs: [SubswitchVc; 2],
+    /// One arbiter between the virtual channels per output.
+    vc_turn: RoundRobin,
+    /// Ties of the adaptive row choice.
+    row_turn: MatrixArbiter,
+}
+
+impl Subswitch {
+    const fn new() -> Self {
+        let vc = SubswitchVc {
+            requests: 0,
+            holders: u64::MAX,
+            open: u64::MAX,
+            lane_turn: [MatrixArbiter::new(); 8],
+        };
+        Self {
+            vcs: [vc; 2],
+            vc_turn: RoundRobin::new(),
+            row_turn: MatrixArbiter::new(),
+        }
+    }
 }
 
 /// All row buffers and subswitches of a chip.
-///
-/// Words of eight bytes hold one byte per subswitch output (= output row), and in the byte one
-/// bit per input (= lane of the row).
 #[derive(Debug)]
 pub(super) struct Rows {
     /// Subswitches that may have something to grant.
     pub(super) active: u64,
-    slots: Box<[Slot; BUFFERS * ROW_SLOTS]>,
-    buffers: Box<[RowBuffer; BUFFERS]>,
-    /// Which lanes have a phit for which output.
-    requests: Box<[u64; PORT_VCS]>,
-    /// All ones where the output is free, else only the lane of the packet that holds it.
-    holders: Box<[u64; PORT_VCS]>,
-    /// All ones where the column buffer has a free place, else zeros.
-    open: Box<[u64; PORT_VCS]>,
-    column_credits: Box<[[u8; 8]; PORT_VCS]>,
-    lane_turn: Box<[MatrixArbiter; BUFFERS]>,
-    vc_turn: Box<[RoundRobin; PORTS]>,
-    row_turn: Box<[MatrixArbiter; PORTS]>,
-    /// Phits on the row buses: row buffers that will see one more.
-    pub(super) inbound: DelayLine<u16>,
-    /// Credits on their way back to the input queues.
-    pub(super) freed: DelayLine<u16>,
+    rings: Box<[Ring; BUFFERS]>,
+    pub(super) pipes: Box<[RowPipe; BUFFERS]>,
+    subswitches: Box<[Subswitch; PORTS]>,
 }
 
 impl Rows {
     pub(super) fn new() -> Self {
         Self {
             active: 0,
-            slots: boxed(0),
-            buffers: boxed(RowBuffer {
-                head: 0,
-                tail: 0,
-                visible: 0,
-                target: UNDECIDED,
-            }),
-            requests: boxed(0),
-            holders: boxed(u64::MAX),
-            open: boxed(u64::MAX),
-            column_credits: boxed([COLUMN_BUFFER_PHITS; 8]),
-            lane_turn: boxed(MatrixArbiter::new()),
-            vc_turn: boxed(RoundRobin::new()),
-            row_turn: boxed(MatrixArbiter::new()),
-            inbound: DelayLine::new(ROW_CYCLES),
-            freed: DelayLine::new(ROW_CREDIT_CYCLES),
+            rings: boxed(Ring([0; RING_PLACES])),
+            pipes: boxed(RowPipe::new(UNDECIDED)),
+            subswitches: boxed(Subswitch::new()),
         }
     }
 
-    /// Puts a phit on a row bus.
+    /// Puts a phit on a row bus. True when the subswitch is to be woken when it arrives.
     #[inline]
-    pub(super) fn write(&mut self, now: u64, id: RowBufferId, slot: Slot) {
-        let buffer = &mut self.buffers[id.index()];
-        self.slots[id.index() * ROW_SLOTS + usize::from(buffer.tail) % ROW_SLOTS] = slot;
-        buffer.tail = buffer.tail.wrapping_add(1);
-        self.inbound.push(now, id.0);
+    pub(super) fn write(&mut self, cycle: u32, id: RowBufferId, slot: Slot) -> bool {
+        let (place, wakes) = self.pipes[id.index()].write(cycle);
+        self.rings[id.index()].0[place] = slot;
+        wakes
     }
 
-    /// A phit has come over the row bus into its row buffer.
+    /// Free places, as the input tile knows them, of the eight row buffers of (`port`, `vc`).
     #[inline]
-    pub(super) fn arrived(&mut self, id: RowBufferId) {
-        let buffer = &mut self.buffers[id.index()];
-        buffer.visible += 1;
-        debug_assert!(
-            usize::from(buffer.visible) <= ROW_SLOTS,
-            "a row buffer overflowed"
-        );
-        if buffer.visible == 1 {
-            self.request(id);
-        }
+    pub(super) fn credits_of_input(&self, port: usize, vc: usize, cycle: u32) -> [u8; 8] {
+        core::array::from_fn(|column| {
+            self.pipes[RowBufferId::new(port, vc, column).index()].credits(cycle)
+        })
     }
 
-    /// The output multiplexer read a phit from a column buffer.
-    #[inline]
-    pub(super) fn column_place_freed(&mut self, id: ColumnBufferId) {
-        let (subswitch, vc, row) = (id.subswitch(), id.vc(), id.row());
-        let credits = &mut self.column_credits[subswitch * 2 + vc][row];
-        *credits += 1;
-        debug_assert!(
-            *credits <= COLUMN_BUFFER_PHITS,
-            "a column credit was returned twice"
-        );
-        if *credits == 1 {
-            let places = 0xff << (8 * row);
-            self.open[subswitch * 2 + vc] |= places;
-            if self.requests[subswitch * 2 + vc] & places != 0 {
-                self.active |= 1 << subswitch;
-            }
-        }
+    /// Phits in row buffers and on the way to them.
+    pub(super) fn phits(&self) -> u64 {
+        self.pipes.iter().map(|pipe| u64::from(pipe.len())).sum()
     }
+}
 
-    /// Places of column buffers that are not free.
-    pub(super) fn column_places_taken(&self) -> u64 {
-        let taken = |credits: &[u8; 8]| -> u64 {
-            credits
-                .iter()
-                .map(|&c| u64::from(COLUMN_BUFFER_PHITS - c))
-                .sum()
-        };
-        self.column_credits.iter().map(taken).sum()
-    }
-
-    /// Asks for an output on behalf of the phit at the front of a row buffer.
+impl Core {
+    /// A phit has come into a row buffer whose subswitch had nothing more to read there: asks for an
+    /// output on its behalf.
     #[inline]
-    fn request(&mut self, id: RowBufferId) {
+    pub(super) fn request_output(&mut self, id: RowBufferId) {
         let subswitch = id.subswitch();
-        let index = subswitch * 2 + id.vc();
-        let mut target = self.buffers[id.index()].target;
+        let mut target = self.rows.pipes[id.index()].tag;
         if target == UNDECIDED {
             target = self.choose_row(id);
-            self.buffers[id.index()].target = target;
+            self.rows.pipes[id.index()].tag = target;
         }
-        self.requests[index] |= 1 << (u32::from(target & 7) * 8 + id.lane() as u32);
-        self.active |= 1 << subswitch;
+        self.rows.subswitches[subswitch].vcs[id.vc()].requests |=
+            1 << (u32::from(target & 7) * 8 + id.lane() as u32);
+        self.rows.active |= 1 << subswitch;
     }
 
     /// The second stage of the adaptive choice (paper, sections 5.1 and 7.8.3); deterministic packets have one row.
     #[inline]
     fn choose_row(&mut self, id: RowBufferId) -> u8 {
-        let head = usize::from(self.buffers[id.index()].head) % ROW_SLOTS;
-        let slot = self.slots[id.index() * ROW_SLOTS + head];
+        let slot = self.rows.rings[id.index()].0[self.rows.pipes[id.index()].front()];
         debug_assert!(
             slot & SLOT_KIND_MASK == SLOT_HEAD,
             "a packet begins with its head"
@@ -157,13 +129,42 @@ impl Rows {
         if rows & rows.wrapping_sub(1) == 0 {
             return (rows.trailing_zeros() & 7) as u8;
         }
-        let subswitch = id.subswitch();
-        let rows = preferred_rows(self.column_credits[subswitch * 2 + id.vc()], rows);
-        self.row_turn[subswitch].arbitrate(rows)
+        let (subswitch, cycle) = (id.subswitch(), self.cycle as u32);
+        let credits = self.columns.credits_of_subswitch(subswitch, id.vc(), cycle);
+        self.rows.subswitches[subswitch]
+            .row_turn
+            .arbitrate(preferred_rows(credits, rows))
     }
-}
 
-impl Core {
+    /// A free place of a column buffer has become known at its subswitch.
+    #[inline]
+    pub(super) fn column_place_freed(&mut self, id: ColumnBufferId) {
+        if !self.column_has_room(id, 0) {
+            return;
+        }
+        let vc = &mut self.rows.subswitches[id.subswitch()].vcs[id.vc()];
+        let places = 0xff << (8 * id.row());
+        vc.open |= places;
+        if vc.requests & places != 0 {
+            self.rows.active |= 1 << id.subswitch();
+        }
+    }
+
+    /// Whether a phit can be written into a column buffer in this cycle (`after` 0) or the next (1).
+    /// If not, the subswitch will be woken when it can.
+    #[inline]
+    fn column_has_room(&mut self, id: ColumnBufferId, after: u32) -> bool {
+        match self.columns.pipes[id.index()].room(self.cycle as u32, after) {
+            Room::Open => true,
+            Room::Ahead(cycles) => {
+                self.calendar
+                    .enter(self.cycle, cycles.into(), Wake::ColumnWriter(id));
+                false
+            }
+            Room::Starved => false,
+        }
+    }
+
     /// Lets every subswitch move as many phits as it can: at most one per output and one per row
     /// buffer.
     pub(super) fn subswitch_stage(&mut self) {
@@ -177,12 +178,10 @@ impl Core {
 
     #[inline]
     fn switch(&mut self, subswitch: usize) {
-        let rows = &self.rows;
-        let grantable = |vc: usize| {
-            let index = subswitch * 2 + vc;
-            rows.requests[index] & rows.holders[index] & rows.open[index]
-        };
-        let (requests, responses) = (grantable(0), grantable(1));
+        let grantable = self.rows.subswitches[subswitch % PORTS]
+            .vcs
+            .map(|vc| vc.requests & vc.holders & vc.open);
+        let [requests, responses] = grantable;
         if requests | responses == 0 {
             self.rows.active &= !(1 << subswitch);
             return;
@@ -195,62 +194,69 @@ impl Core {
         while outputs != 0 {
             let step = outputs.trailing_zeros() / 8;
             outputs &= !(0xff << (8 * step));
-            let row = ((step + first) & 7) as usize;
-            let lanes = [
-                (requests >> (8 * row)) as u8 & unread,
-                (responses >> (8 * row)) as u8 & unread,
-            ];
-            if lanes[0] | lanes[1] == 0 {
+            let row = (step + first) & 7;
+            let asks = (requests >> (8 * row)) as u8 & unread;
+            let answers = (responses >> (8 * row)) as u8 & unread;
+            if asks | answers == 0 {
                 continue;
             }
-            let vc =
-                self.rows.vc_turn[subswitch].arbitrate(row as u32, lanes[0] != 0, lanes[1] != 0);
-            let turn = self.rows.lane_turn[ColumnBufferId::new(subswitch, vc, row).index()];
-            let lane = turn.pick(lanes[vc]);
+            let switch = &mut self.rows.subswitches[subswitch % PORTS];
+            let vc = switch.vc_turn.arbitrate(row, asks != 0, answers != 0);
+            let lanes = if vc == 0 { asks } else { answers };
+            let lane = switch.vcs[vc].lane_turn[row as usize].pick(lanes);
             unread &= !(1 << lane);
-            self.switch_phit(subswitch, vc, row, usize::from(lane));
+            self.switch_phit(
+                ColumnBufferId::new(subswitch, vc, row as usize),
+                lane.into(),
+            );
         }
     }
 
     /// Moves one phit from a row buffer to a column channel.
     #[inline]
-    fn switch_phit(&mut self, subswitch: usize, vc: usize, row: usize, lane: usize) {
-        let rows = &mut self.rows;
-        let index = subswitch * 2 + vc;
+    fn switch_phit(&mut self, to: ColumnBufferId, lane: usize) {
+        let (subswitch, vc, row) = (to.subswitch(), to.vc(), to.row());
         let from = RowBufferId::new(subswitch & 0x38 | lane, vc, subswitch & 7);
-        let to = ColumnBufferId::new(subswitch, vc, row);
-        let buffer = &mut rows.buffers[from.index()];
-        let slot = rows.slots[from.index() * ROW_SLOTS + usize::from(buffer.head) % ROW_SLOTS];
-        buffer.head = buffer.head.wrapping_add(1);
-        buffer.visible -= 1;
-        let visible = buffer.visible;
-
-        let credits = &mut rows.column_credits[index][row];
-        *credits -= 1;
-        if *credits == 0 {
-            rows.open[index] &= !(0xff << (8 * row));
-        }
-        rows.freed.push(self.cycle, from.0);
-        self.columns
-            .write(self.cycle, to, slot & !(0xff << SLOT_MASK_SHIFT));
-
+        let (now, cycle) = (self.cycle, self.cycle as u32);
+        let rows = &mut self.rows;
+        let pipe = &mut rows.pipes[from.index()];
+        let slot = rows.rings[from.index()].0[pipe.front()];
+        let (next, wakes_input) = pipe.read(cycle);
+        let switch = &mut rows.subswitches[subswitch].vcs[vc];
         let request = 1u64 << (8 * row + lane);
+        let outputs = 0xffu64 << (8 * row);
         let kind = slot & SLOT_KIND_MASK;
-        if kind == SLOT_EOP {
-            rows.holders[index] |= 0xff << (8 * row);
-            rows.requests[index] &= !request;
-            rows.buffers[from.index()].target = UNDECIDED;
-            if visible > 0 {
-                rows.request(from);
-            }
-            return;
-        }
         if kind == SLOT_HEAD {
-            rows.lane_turn[to.index()].grant(lane as u8);
-            rows.holders[index] = rows.holders[index] & !(0xff << (8 * row)) | request;
+            switch.lane_turn[row].grant(lane as u8);
+            switch.holders = switch.holders & !outputs | request;
+        } else if kind == SLOT_EOP {
+            pipe.tag = UNDECIDED;
+            switch.holders |= outputs;
         }
-        if visible == 0 {
-            rows.requests[index] &= !request;
+        if kind == SLOT_EOP || next != Next::Ready {
+            switch.requests &= !request;
+        }
+        if wakes_input {
+            self.calendar
+                .enter(now, ROW_CREDIT_CYCLES, Wake::RowWriter(from));
+        }
+        if self
+            .columns
+            .write(cycle, to, slot & !(0xff << SLOT_MASK_SHIFT))
+        {
+            self.calendar
+                .enter(now, COLUMN_CYCLES, Wake::ColumnReader(to));
+        }
+        if !self.column_has_room(to, 1) {
+            self.rows.subswitches[subswitch].vcs[vc].open &= !outputs;
+        }
+        match next {
+            // The packet behind chooses its row now and asks from the next cycle on.
+            Next::Ready if kind == SLOT_EOP => self.request_output(from),
+            Next::Ahead(cycles) => self
+                .calendar
+                .enter(now, cycles.into(), Wake::RowReader(from)),
+            Next::Ready | Next::Empty => {}
         }
     }
 }

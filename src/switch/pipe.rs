@@ -1,0 +1,287 @@
+//! A buffer at the far end of a wire, with credits coming back over another.
+
+/// Places of the ring that a pipe's owner keeps for it.
+pub const RING_PLACES: usize = 16;
+
+/// When the reading side can read again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// In the next cycle.
+    Ready,
+    /// This many cycles from now: something is on the wire.
+    Ahead(u32),
+    /// Not before something is written; the write says so.
+    Empty,
+}
+
+/// When the writing side can write again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Room {
+    /// In the cycle that was asked for.
+    Open,
+    /// This many cycles from now: a credit is on its way back.
+    Ahead(u32),
+    /// Not before something is read; the read says so.
+    Starved,
+}
+
+/// State of a buffer of `DEPTH` places whose content arrives `FORWARD` cycles after it was written and
+/// whose freed places the writer sees `BACK` cycles after they were read.
+///
+/// Neither wire needs an event per item: both sides act at most once per cycle, so one bit per recent
+/// cycle tells what is still on the wires. A stream that uses every cycle therefore costs nothing but
+/// its reads and writes. A side must be woken only after it found nothing to do: the
+/// reader after [`Next`], the writer after [`Room`], each by whoever owns the pipe.
+///
+/// In a cycle the reader acts before the writer. The items themselves are kept by the owner, in a ring of
+/// [`RING_PLACES`]. Cycles are given modulo 2^32; a pipe that rested for a multiple of that
+/// would see old traffic on its wires and at worst wait for it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Pipe<const DEPTH: u8, const FORWARD: u32, const BACK: u32> {
+    head: u8,
+    tail: u8,
+    /// Bit i: something was written i cycles before `stamp`.
+    writes: u8,
+    /// Bit i: something was read i cycles before `stamp`.
+    reads: u8,
+    starved: bool,
+    /// For the owner.
+    pub tag: u8,
+    stamp: u32,
+}
+
+/// The low `bits` bits.
+const fn low(bits: u32) -> u8 {
+    ((1u32 << bits) - 1) as u8
+}
+
+/// Number of set bits of a mask of at most seven: a table, because the baseline of x86-64 has no instruction for it.
+#[inline]
+const fn count(mask: u8) -> u8 {
+    const COUNTS: [u8; 128] = {
+        let mut counts = [0; 128];
+        let mut mask = 0;
+        while mask < 128 {
+            counts[mask] = (mask as u32).count_ones() as u8;
+            mask += 1;
+        }
+        counts
+    };
+    COUNTS[mask as usize % 128]
+}
+
+/// Position of the highest set bit of a mask that is not empty.
+const fn highest(mask: u8) -> u32 {
+    7 - (mask.leading_zeros() & 7)
+}
+
+impl<const DEPTH: u8, const FORWARD: u32, const BACK: u32> Pipe<DEPTH, FORWARD, BACK> {
+    const VALID: () = assert!(
+        DEPTH as usize <= RING_PLACES && FORWARD >= 2 && FORWARD <= 7 && BACK >= 2 && BACK <= 7
+    );
+
+    /// An empty pipe with `tag` for its owner.
+    pub const fn new(tag: u8) -> Self {
+        let () = Self::VALID;
+        Self {
+            head: 0,
+            tail: 0,
+            writes: 0,
+            reads: 0,
+            starved: false,
+            tag,
+            stamp: 0,
+        }
+    }
+
+    /// Brings the history up to cycle `now`.
+    #[inline]
+    fn age(&mut self, now: u32) {
+        let passed = now.wrapping_sub(self.stamp).min(8);
+        self.writes = (u32::from(self.writes) << passed) as u8;
+        self.reads = (u32::from(self.reads) << passed) as u8;
+        self.stamp = now;
+    }
+
+    /// Items written and not read, those on the wire included.
+    #[inline]
+    pub const fn len(&self) -> u8 {
+        self.tail.wrapping_sub(self.head)
+    }
+
+    /// Whether nothing is in the buffer or on the wire to it.
+    #[inline]
+    pub const fn is_empty(&self) -> bool {
+        self.head == self.tail
+    }
+
+    /// Places that the writer takes for free in cycle `now`.
+    #[inline]
+    pub fn credits(&self, now: u32) -> u8 {
+        let mut aged = *self;
+        aged.age(now);
+        DEPTH.saturating_sub(aged.len() + count(aged.reads & low(BACK)))
+    }
+
+    /// When the writer may write: in cycle `now` (`after` 0) or in the one after it (`after` 1). After
+    /// [`Room::Starved`] the next read tells to wake the writer.
+    #[inline]
+    pub fn room(&mut self, now: u32, after: u32) -> Room {
+        debug_assert!(after <= 1);
+        // Even if every read of the last cycles were still on its way back.
+        if u32::from(self.len()) + (BACK - after) < u32::from(DEPTH) {
+            return Room::Open;
+        }
+        self.age(now);
+        let returning = self.reads & low(BACK - after);
+        if self.len() + count(returning) < DEPTH {
+            Room::Open
+        } else if returning != 0 {
+            Room::Ahead(BACK - highest(returning))
+        } else {
+            self.starved = true;
+            Room::Starved
+        }
+    }
+
+    /// Writes an item in cycle `now`. Returns its place in the ring and whether the reader is to be
+    /// woken `FORWARD` cycles from now.
+    #[inline]
+    pub fn write(&mut self, now: u32) -> (usize, bool) {
+        self.age(now);
+        debug_assert!(self.credits(now) > 0, "a write without a credit");
+        let wakes = self.is_empty();
+        let place = usize::from(self.tail) % RING_PLACES;
+        self.tail = self.tail.wrapping_add(1);
+        self.writes |= 1;
+        (place, wakes)
+    }
+
+    /// Whether an item can be read in cycle `now`.
+    #[inline]
+    pub fn is_ready(&self, now: u32) -> bool {
+        let mut aged = *self;
+        aged.age(now);
+        aged.len() > count(aged.writes & low(FORWARD))
+    }
+
+    /// Place in the ring of the item that is read next.
+    #[inline]
+    pub const fn front(&self) -> usize {
+        self.head as usize % RING_PLACES
+    }
+
+    /// Reads the item at [`front`](Self::front) in cycle `now`. Returns when the next one can be
+    /// read, and whether the writer is to be woken `BACK` cycles from now.
+    #[inline]
+    pub fn read(&mut self, now: u32) -> (Next, bool) {
+        debug_assert!(self.is_ready(now), "a read before the item is there");
+        self.age(now);
+        self.head = self.head.wrapping_add(1);
+        self.reads |= 1;
+        let wakes = core::mem::take(&mut self.starved);
+        let hidden = self.writes & low(FORWARD - 1);
+        let next = if self.len() > count(hidden) {
+            Next::Ready
+        } else if hidden != 0 {
+            Next::Ahead(FORWARD - highest(hidden))
+        } else {
+            Next::Empty
+        };
+        (next, wakes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Rng;
+
+    /// The same buffer with a list of arrival times and one of returning credits.
+    #[derive(Default)]
+    struct Reference {
+        arrivals: std::collections::VecDeque<u64>,
+        freed: Vec<u64>,
+        written: u64,
+        read: u64,
+    }
+
+    /// Two sides that want to act at random and follow the wake-ups must act in exactly the cycles
+    /// in which the reference lets them.
+    fn compare<const D: u8, const F: u32, const B: u32>(seed: u64, write: u64, read: u64) {
+        let mut pipe = Pipe::<D, F, B>::new(0);
+        let mut reference = Reference::default();
+        let mut rng = Rng::new(seed, 0);
+        // Cycle from which each side may act; `u64::MAX` = asleep until woken.
+        let (mut reader_at, mut writer_at) = (u64::MAX, 0);
+        for now in 0..20_000u64 {
+            let cycle = now as u32;
+            let can_read = reference.arrivals.front().is_some_and(|&at| at <= now);
+            assert_eq!(pipe.is_ready(cycle), can_read);
+            assert_eq!(reader_at <= now, can_read, "cycle {now}");
+            let back = reference.freed.iter().filter(|&&at| at <= now).count() as u64;
+            let credits = u64::from(D) - (reference.written - back);
+            assert_eq!(u64::from(pipe.credits(cycle)), credits);
+            assert_eq!(writer_at <= now, credits > 0, "cycle {now}");
+            if can_read && rng.chance(read, 100) {
+                assert_eq!(pipe.front(), (reference.read % 16) as usize);
+                let (next, wakes) = pipe.read(cycle);
+                reference.arrivals.pop_front();
+                reference.freed.push(now + u64::from(B));
+                reference.read += 1;
+                reader_at = match next {
+                    Next::Ready => now + 1,
+                    Next::Ahead(n) => now + u64::from(n),
+                    Next::Empty => u64::MAX,
+                };
+                if wakes {
+                    assert_eq!(writer_at, u64::MAX);
+                    writer_at = now + u64::from(B);
+                }
+            }
+            if credits > 0 && rng.chance(write, 100) {
+                assert_eq!(pipe.room(cycle, 0), Room::Open);
+                let (place, wakes) = pipe.write(cycle);
+                assert_eq!(place, (reference.written % 16) as usize);
+                reference.arrivals.push_back(now + u64::from(F));
+                reference.written += 1;
+                if wakes {
+                    assert_eq!(reader_at, u64::MAX);
+                    reader_at = now + u64::from(F);
+                }
+                writer_at = match pipe.room(cycle, 1) {
+                    Room::Open => now + 1,
+                    Room::Ahead(n) => now + u64::from(n),
+                    Room::Starved => u64::MAX,
+                };
+            }
+            assert_eq!(u64::from(pipe.len()), reference.written - reference.read);
+        }
+        assert!(reference.read > 100);
+    }
+
+    #[test]
+    fn a_pipe_is_a_buffer_with_two_wires() {
+        for (seed, (write, read)) in (0..).zip([(100, 100), (100, 20), (20, 100), (60, 60), (3, 3)])
+        {
+            compare::<16, 6, 4>(seed, write, read);
+            compare::<10, 7, 3>(seed, write, read);
+            compare::<4, 7, 3>(seed, write, read);
+            compare::<16, 7, 7>(seed, write, read);
+            compare::<2, 2, 2>(seed, write, read);
+        }
+    }
+
+    #[test]
+    fn a_stream_that_fits_needs_no_wake_ups() {
+        let mut pipe = Pipe::<10, 7, 3>::new(0);
+        for now in 0..100 {
+            if now >= 7 {
+                assert_eq!(pipe.read(now), (Next::Ready, false));
+            }
+            let (_, wakes) = pipe.write(now);
+            assert_eq!(wakes, now == 0);
+            assert_eq!(pipe.room(now, 1), Room::Open);
+        }
+    }
+}
