@@ -29,7 +29,7 @@ const ENTRIES: u32 = 256;
 /// Completion entries.
 const COMPLETIONS: u32 = 2048;
 /// Bytes of receive buffers over all ports.
-const BUFFER_BYTES: usize = 4 << 20;
+const BUFFER_BYTES: usize = 2 << 20;
 /// Messages handed up in one turn, so that a flood cannot keep the node from sending.
 const RECEIVE_BUDGET: usize = 64;
 /// The only group of provided buffers.
