@@ -124,7 +124,7 @@ rate_case() {
     local name=$1 min=$2 file=$T_SCRATCH/rate.json
     shift 2
     if t_rate "$file" "$@" && exactly_once "$file" "$min" >/dev/null; then
-        ok "$name ($(jq -r '"\(.acknowledged) messages, \(.retransmitted_packets) packets resent"' "$file"))"
+        ok "$name ($(jq -r '"\(.acknowledged) messages, \(.retransmitted_packets) packets resent, slowest \(.latency_us.max / 1000 | floor) ms"' "$file"))"
     else
         not_ok "$name" "not exactly once, or fewer than $min messages"
         { exactly_once "$file" "$min" || true; tail -n 20 "$file.err"; } 2>&1 | detail
