@@ -9,10 +9,9 @@
 # follows it is what `tc qdisc ... netem` takes, as it is, and replaces what the link had. Status 4 where the
 # kernel has no netem.
 #
-# Loss acts on single frames. A burst that a process hands over in one piece (UDP segmentation offload) passes
-# a qdisc in one piece, and netem would lose all of it: so on UDP links a token bucket, far faster than the
-# link, stands before netem and cuts bursts into frames. For nftables the sending interface's offload is
-# turned off instead; clear turns it on again.
+# Loss acts on single frames. A burst that a process hands over in one piece (UDP segmentation offload) would pass
+# a qdisc in one piece, and netem would lose all of it: processes notice netem on their interfaces and send frames
+# one by one. Of nftables they know nothing: there the sending interface's offload is turned off, and on by clear.
 # shellcheck source=lib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 
@@ -33,32 +32,60 @@ shift
 
 inside() { nsenter "--net=/run/netns/$1" -- "${@:2}"; }
 
-# ---- One end of a link: namespace, interface ----------------------------------------------------
+# ---- The ends of the named links ----------------------------------------------------------------
 
-clear_end() {
-    tc -n "$1" qdisc del dev "$2" root 2>/dev/null || true
-    if command -v nft >/dev/null && inside "$1" nft delete table netdev "phw_$2" 2>/dev/null; then
-        inside "$1" ethtool -K "$2" gso on tx-udp-segmentation on
-    fi
+# Interfaces by namespace: one call of tc does all of a namespace.
+declare -A ends=()
+# Which namespaces have nftables' impairments: clear need not ask all of them.
+nft_mark() { printf '%s/nft-%s\n' "$(phw_lab_dir "$lab")" "$1"; }
+
+find_ends() {
+    local prefix a b if_a if_b
+    prefix=$(phw_netns "$lab" '')
+    while IFS=$'\t' read -r _ a _ b _ if_a if_b _; do
+        ends[$prefix$a]+=" $if_a"
+        ends[$prefix$b]+=" $if_b"
+    done <<<"$links"
 }
 
-netem_end() {
-    local netns=$1 interface=$2 parent=(root)
-    shift 2
-    if [[ $PHW_LAB_LINK == udp ]]; then
-        tc -n "$netns" qdisc add dev "$interface" root handle 1: \
-            tbf rate 32gbit burst "$(( PHW_LAB_MTU + 18 ))" limit 1g
-        parent=(parent 1:)
-    fi
-    tc -n "$netns" qdisc add dev "$interface" "${parent[@]}" netem "$@"
+# each_end COMMANDS: runs tc in each namespace, with COMMANDS for every interface: its name stands for DEV.
+each_end() {
+    local netns interface
+    for netns in "${!ends[@]}"; do
+        for interface in ${ends[$netns]}; do
+            printf '%s\n' "${1//DEV/$interface}"
+        done | tc -n "$netns" -batch - || return 1
+    done
+}
+
+# An interface without a qdisc of its own has none to delete or to replace wholly: it gets a plain one first.
+plain=$'qdisc replace dev DEV root handle 1: pfifo\n'
+
+clear_ends() {
+    each_end "${plain}qdisc del dev DEV root"
+    clear_nft
+}
+
+clear_nft() {
+    local netns interface
+    for netns in "${!ends[@]}"; do
+        [[ -e $(nft_mark "$netns") ]] || continue
+        for interface in ${ends[$netns]}; do
+            inside "$netns" nft delete table netdev "phw_$interface" 2>/dev/null || continue
+            inside "$netns" ethtool -K "$interface" gso on tx-udp-segmentation on
+        done
+    done
 }
 
 # Frames are dropped where they come in; the sender's offload is off, so that they come in one by one.
-nft_end() {
-    local netns=$1 interface=$2 which=''
-    (( $3 == 1000000 )) || which="numgen random mod 1000000 < $3"
-    inside "$netns" ethtool -K "$interface" gso off tx-udp-segmentation off
-    inside "$netns" nft -f - <<NFT
+nft_ends() {
+    local netns interface which=''
+    (( $1 == 1000000 )) || which="numgen random mod 1000000 < $1"
+    for netns in "${!ends[@]}"; do
+        touch -- "$(nft_mark "$netns")"
+        for interface in ${ends[$netns]}; do
+            inside "$netns" ethtool -K "$interface" gso off tx-udp-segmentation off
+            inside "$netns" nft -f - <<NFT || return 1
 table netdev phw_$interface {
     chain impair {
         type filter hook ingress device "$interface" priority 0
@@ -66,44 +93,46 @@ table netdev phw_$interface {
     }
 }
 NFT
+        done
+    done
 }
 
-show_end() {
-    local state
-    state=$(tc -n "$1" -s qdisc show dev "$2" | awk '
-        $2 == "netem" {
-            sub(/^.* limit [0-9]+ ?/, ""); what = $0
+# ---- What they have -----------------------------------------------------------------------------
+
+# "NAMESPACE INTERFACE WHAT" for every end that has an impairment.
+states() {
+    local netns
+    for netns in "${!ends[@]}"; do
+        tc -n "$netns" -s qdisc show | sed "s/^qdisc /$netns &/"
+        [[ ! -e $(nft_mark "$netns") ]] || inside "$netns" nft list ruleset 2>/dev/null | sed "s/^table /$netns &/"
+    done | awk '
+        $2 == "qdisc" && $3 == "netem" {
+            netns = $1; sub(/^.* dev /, ""); interface = $1; sub(/^.* limit [0-9]+ ?/, ""); what = $0
             getline; gsub(/[(,]/, "")
-            printf "%s (%d frames passed, %d lost)\n", what, $4, $7
-        }')
-    if [[ -z $state ]] && command -v nft >/dev/null; then
-        state=$(inside "$1" nft list table netdev "phw_$2" 2>/dev/null | awk '
-            / drop$/ {
-                share = $1 == "numgen" ? $6 / 10000 : 100
-                sub(/^.*packets /, "")
-                printf "loss %g%% by nftables (%d frames lost)\n", share, $1
-            }') || true
-    fi
-    printf '%s\n' "${state:-clear}"
+            printf "%s %s %s (%d frames passed, %d lost)\n", netns, interface, what, $4, $7
+        }
+        $2 == "table" { netns = $1; interface = substr($4, 5) }
+        / drop$/ {
+            share = $1 == "numgen" ? $6 / 10000 : 100
+            sub(/^.*packets /, "")
+            printf "%s %s loss %g%% by nftables (%d frames lost)\n", netns, interface, share, $1
+        }'
 }
 
-# ---- All that are named -------------------------------------------------------------------------
-
-each_end() {
-    local a b if_a if_b
-    while IFS=$'\t' read -r _ a _ b _ if_a if_b _; do
-        "$1" "$(phw_netns "$lab" "$a")" "$if_a" "${@:2}" && "$1" "$(phw_netns "$lab" "$b")" "$if_b" "${@:2}" \
-            || return 1
-    done <<<"$links"
-}
-
-show_all() {
-    local id a b if_a if_b
+show_links() {
+    local id a b if_a if_b netns interface what
+    local -A state=()
+    while read -r netns interface what; do
+        state[$netns/$interface]=$what
+    done < <(states)
+    netns=$(phw_netns "$lab" '')
     while IFS=$'\t' read -r id a _ b _ if_a if_b _; do
-        printf '%s\t%s:%s\t%s\n' "$id" "$a" "$if_a" "$(show_end "$(phw_netns "$lab" "$a")" "$if_a")" \
-            "$id" "$b" "$if_b" "$(show_end "$(phw_netns "$lab" "$b")" "$if_b")"
+        printf '%s\t%s:%s\t%s\n' "$id" "$a" "$if_a" "${state[$netns$a/$if_a]:-clear}" \
+            "$id" "$b" "$if_b" "${state[$netns$b/$if_b]:-clear}"
     done <<<"$links"
 }
+
+# ---- What is asked ------------------------------------------------------------------------------
 
 has_netem() {
     local scratch=phwprobe-$$ status=0
@@ -130,27 +159,29 @@ phw_need ip:iproute2 tc:iproute2 nsenter:util-linux ethtool:ethtool
 links=$(phw_find_links "$lab" "$which")
 [[ -n $links ]] || phw_die "lab '$lab' has no link '$which' (status.sh --lab $lab lists them)"
 
+find_ends
+
 case $1 in
     show)
-        show_all | column -t -s $'\t'
+        show_links | column -t -s $'\t'
         exit 0 ;;
     clear)
         (( $# == 1 )) || phw_bad_call "clear takes nothing after it"
-        each_end clear_end
+        clear_ends
         exit 0 ;;
 esac
 
 if (( nft )); then
     lost=$(per_million "$@")
     phw_need nft:nftables
-    each_end clear_end
-    each_end nft_end "$lost" || { each_end clear_end; phw_die "nftables refused it"; }
+    clear_ends
+    nft_ends "$lost" || { clear_ends; phw_die "nftables refused it"; }
     exit 0
 fi
 
-each_end clear_end
-if ! error=$(each_end netem_end "$@" 2>&1); then
-    each_end clear_end
+clear_nft
+if ! error=$(each_end "${plain}qdisc replace dev DEV root netem $*" 2>&1); then
+    clear_ends
     if ! has_netem; then
         phw_note "this kernel has no netem. Two ways out:"
         phw_note "  with-netem.sh COMMAND...    brings up the lab and impairs it in user-mode Linux, which has it"

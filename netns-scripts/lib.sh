@@ -210,22 +210,36 @@ phw_node_pid() {
     printf '%s\n' "$pid"
 }
 
-# phw_start_node LAB NODE: starts the process of a node, in its namespace, detached from this terminal.
-# Its id is on disk before the program runs, so that no crash of ours can lose it.
-phw_start_node() {
-    local lab=$1 node=$2 dir enter=() arguments
+# phw_start_nodes LAB NODE...: starts the processes of nodes, in their namespaces, detached from this terminal.
+# One process of its own session starts them and writes their ids; phw_started waits for it, and so must whoever
+# is interrupted meanwhile, lest it miss one.
+phw_start_nodes() {
+    local lab=$1 dir arguments netns=''
     dir=$(phw_lab_dir "$lab")
-    [[ $PHW_LAB_MODE == netns ]] && enter=(nsenter "--net=/run/netns/$(phw_netns "$lab" "$node")" --)
+    shift
+    [[ $PHW_LAB_MODE == netns ]] && netns=$(phw_netns "$lab" '')
     read -ra arguments <<<"$PHW_LAB_RUN_ARGUMENTS"
-    rm -f -- "$dir/$node.process"
-    setsid -f "${enter[@]}" bash -c '
-        stat=$(</proc/$$/stat)
-        read -ra fields <<<"${stat##*) }"
-        echo "$$ ${fields[19]}" >"$1"
-        exec "${@:2}"' bash "$dir/$node.process" "$PHITWIRE_BIN_DIR/phitwire" run \
-        --topology "$dir/topology.toml" --node "$node" --lab "$lab" "${arguments[@]}" \
-        </dev/null >>"$dir/$node.log" 2>&1
-    phw_until 5 test -s "$dir/$node.process" || phw_die "could not start the process of $node"
+    # shellcheck disable=SC2016  # expanded by the inner shell
+    setsid bash -c '
+        dir=$1 netns=$2 lab=$3 nodes=$4
+        for node in $nodes; do
+            enter=()
+            [[ -z $netns ]] || enter=(nsenter "--net=/run/netns/$netns$node" --)
+            "${enter[@]}" "${@:5}" --topology "$dir/topology.toml" --node "$node" --lab "$lab" \
+                </dev/null >>"$dir/$node.log" 2>&1 &
+            stat=$(<"/proc/$!/stat")
+            read -ra fields <<<"${stat##*) }"
+            echo "$! ${fields[19]}" >"$dir/$node.process"
+        done' bash "$dir" "$netns" "$lab" "$*" "$PHITWIRE_BIN_DIR/phitwire" run "${arguments[@]}" </dev/null >/dev/null 2>&1 &
+    PHW_STARTER=$!
+    phw_started || phw_die "could not start the processes of lab '$lab'"
+}
+
+PHW_STARTER=''
+phw_started() {
+    [[ -n $PHW_STARTER ]] || return 0
+    wait "$PHW_STARTER" || return 1
+    PHW_STARTER=''
 }
 
 # phw_stop PID...: TERM, a bounded wait, then KILL.

@@ -37,7 +37,8 @@ end_node() {
 start_node() {
     ! phw_node_pid "$lab" "$node" >/dev/null || phw_die "$node runs already"
     phw_binaries
-    phw_start_node "$lab" "$node"
+    rm -f -- "$(phw_lab_dir "$lab")/$node.process"
+    phw_start_nodes "$lab" "$node"
 }
 
 case $action in

@@ -17,22 +17,23 @@ while (( $# )); do
 done
 phw_need jq:jq column:bsdextrautils
 
-# One JSON object per node; `links` is what its process says of its ports, or null.
+# One JSON object per node; `links` is what its process says of its ports, or null. An error is an object there.
 nodes_of() {
-    local kind node pid rss links
+    local kind node pid rss
     while IFS=$'\t' read -r _ node kind; do
-        pid=$(phw_node_pid "$1" "$node") || pid=null
-        rss=null links=null
-        if [[ $pid != null ]]; then
-            rss=$(awk '/^VmRSS:/ { print $2 }' "/proc/$pid/status" 2>/dev/null) || rss=null
-            links=$(timeout 5 "$PHITWIRE_BIN_DIR/phitwire" ctl --lab "$1" "$node" links --json 2>/dev/null) || links=null
-        fi
-        jq -cn --arg name "$node" --arg kind "$kind" --argjson pid "$pid" --argjson rss_kib "${rss:-null}" \
-            --argjson links "${links:-null}" \
-            '{$name, $kind, $pid, state: (if $pid == null then "ended" elif $links == null then "silent" else "running" end),
-              $rss_kib, links: ($links | if type == "object" then (.data // .links // .) else . end)}'
-    done < <(grep "^node" "$(phw_lab_dir "$1")/plan.tsv")
+        pid=$(phw_node_pid "$1" "$node") || pid=''
+        rss=''
+        [[ -z $pid ]] || while read -r key rss _; do [[ $key != VmRSS: ]] || break; done <"/proc/$pid/status" || true
+        printf '%s\t%s\t%s\t%s\n' "$node" "$kind" "$pid" "$rss"
+    done < <(grep "^node" "$(phw_lab_dir "$1")/plan.tsv") | jq -cR --slurpfile answers <(answers_of "$1") '
+        split("\t") as [$name, $kind, $pid, $rss]
+        | ($answers[0][$name]? | if type == "array" then . else null end) as $links
+        | {$name, $kind, pid: ($pid | tonumber? // null),
+           state: (if $pid == "" then "ended" elif $links == null then "silent" else "running" end),
+           rss_kib: ($rss | tonumber? // null), $links}'
 }
+
+answers_of() { timeout 60 "$PHITWIRE_BIN_DIR/phitwire" ctl --lab "$1" all links --json 2>/dev/null || true; }
 
 links_of() {
     phw_plan_links "$1" | jq -cR 'split("\t")

@@ -67,6 +67,7 @@ finish() {
     trap - EXIT
     [[ -z $waiter ]] || kill "$waiter" 2>/dev/null || true
     rm -f -- "$dir/.up"
+    phw_started || true
     if (( status != 0 )); then
         if (( keep )) && [[ -e $dir/lab.env ]]; then
             phw_note "lab '$lab' is left as it is; down.sh --lab $lab removes it"
@@ -114,13 +115,10 @@ make_namespaces() {
         printf 'netns add %s\n' "$(phw_netns "$lab" "$node")"
     done | ip -batch -
     # No neighbour discovery, no router solicitation: only frames of ours on the wire.
+    [[ -e /proc/net/if_inet6 ]] || return 0
     for node in $nodes; do
         nsenter "--net=/run/netns/$(phw_netns "$lab" "$node")" -- bash -c '
-            for which in default all; do
-                file=/proc/sys/net/ipv6/conf/$which/disable_ipv6
-                [[ ! -e $file ]] || echo 1 >"$file"
-            done
-            ip link set lo up'
+            for which in default all; do echo 1 >"/proc/sys/net/ipv6/conf/$which/disable_ipv6"; done'
     done
 }
 
@@ -143,20 +141,13 @@ make_links() {
     done <<<"$links"
     ip -batch - <<<"$create"
     for ns_a in "${!setup[@]}"; do
-        ip -n "$ns_a" -batch - <<<"${setup[$ns_a]}"
+        ip -n "$ns_a" -batch - <<<"link set lo up"$'\n'"${setup[$ns_a]}"
     done
 }
 
 end_commands() {
     printf 'addr add %s/31 dev %s\nlink set %s up\nneigh replace %s lladdr %s nud permanent dev %s\n' \
         "$2" "$1" "$1" "$3" "$4" "$1"
-}
-
-start_processes() {
-    local node
-    for node in $nodes; do
-        phw_start_node "$lab" "$node"
-    done
 }
 
 # In the background, so that a signal to this script is answered at once.
@@ -193,7 +184,8 @@ main() {
         make_namespaces
         make_links
     fi
-    start_processes
+    # shellcheck disable=SC2086  # a list
+    phw_start_nodes "$lab" $nodes
     wait_for_links
     phw_note "lab '$lab' is up: $(wc -w <<<"$nodes") nodes, $(wc -l <<<"$links") links over $link"
 }

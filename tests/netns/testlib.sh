@@ -124,7 +124,7 @@ rate_case() {
     local name=$1 min=$2 file=$T_SCRATCH/rate.json
     shift 2
     if t_rate "$file" "$@" && exactly_once "$file" "$min" >/dev/null; then
-        ok "$name ($(jq -r '"\(.acknowledged) messages, \(.retransmitted_packets) packets resent"' "$file"))"
+        ok "$name ($(jq -r '"\(.acknowledged) messages, \(.retransmitted_packets) packets resent, slowest \(.latency_us.max / 1000 | floor) ms"' "$file"))"
     else
         not_ok "$name" "not exactly once, or fewer than $min messages"
         { exactly_once "$file" "$min" || true; tail -n 20 "$file.err"; } 2>&1 | detail
@@ -133,10 +133,8 @@ rate_case() {
 
 # counter_sum PATTERN: the sum of all counters of $LAB whose name matches the extended pattern.
 counter_sum() {
-    local node
-    for node in $(phw_plan_nodes "$LAB"); do
-        t_ctl "$node" stats --json
-    done | jq -s --arg pattern "$1" '[.[] | (.data? // .) | to_entries[] | select(.key | test($pattern)) | .value] | add // 0'
+    t_ctl all stats --json | jq --arg pattern "$1" \
+        '[.[] | to_entries[] | select((.key | test($pattern)) and (.value | type == "number")) | .value] | add // 0'
 }
 
 # lost_share: of the frames that met the impairments of $LAB, the share that was lost, in per mille.
@@ -164,7 +162,6 @@ nft_end_counts() {
 
 between() { (( $1 >= $2 && $1 <= $3 )) || { echo "$1 is not in $2 to $3"; return 1; }; }
 
-# What is left of a lab: namespaces, files, processes. Empty is right.
 # What the processes of a lab said last, but for the everyday.
 t_last_words() {
     local log
@@ -172,7 +169,7 @@ t_last_words() {
         grep -vE 'event=(Up|TrafficDone) |: running ' "$log" | tail -n 4 | cut -c 1-240 | sed "s/^/$(basename "$log" .log): /" || true
     done
 }
-
+# What is left of a lab: namespaces, files, processes. Empty is right.
 left_of() {
     phw_lab_netns "$1"
     [[ ! -e $(phw_lab_dir "$1") ]] || phw_lab_dir "$1"

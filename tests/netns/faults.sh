@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# The fault commands that no other test gives: a soft error in a send buffer, a forced retry, a link down and up again.
+# shellcheck source=testlib.sh
+. "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
+t_need_namespaces
+
+t_topology "$T_SCRATCH/impatient.toml" pair request_timeout_ms=1000 forward_progress_ms=800
+t_up faults "$T_SCRATCH/impatient.toml"
+run() { t_rate "$T_SCRATCH/run.json" --seconds 2 || true; }
+
+run & runner=$!
+sleep 1
+check "soft errors in the send buffer of a router's port" bash -c '
+    for i in 1 2 3; do "$1" ctl --lab "$2" r1-0 fault soft-error 1; sleep 0.1; done' bash "$PHITWIRE_BIN_DIR/phitwire" "$LAB"
+settled "$runner"
+check "packets with a soft error are never taken for good" honest "$T_SCRATCH/run.json"
+check "three of them are reported as timed out" test "$(field "$T_SCRATCH/run.json" timed_out)" = 3
+check "the router marked three" test "$(counter_sum '\.tx_soft_errors$')" = 3
+check "the network interface discarded three" test "$(counter_sum '^discard_soft_error$')" = 3
+rate_case "after that, everything arrives" 1000 --seconds 1
+
+before=$(counter_sum '\.tx_rewinds_forced$')
+run & runner=$!
+sleep 1
+check "a forced retry" t_ctl r1-0 fault force-retry 0
+settled "$runner"
+check "it is counted" test "$(counter_sum '\.tx_rewinds_forced$')" -gt "$before"
+check "and what is sent twice arrives once" exactly_once "$T_SCRATCH/run.json"
+
+check "a link is taken down by its processor" t_ctl nic0 fault link-down 0
+check_fails "status.sh says so" "NOT WHOLLY UP" "$PHW_SCRIPTS/status.sh" --lab "$LAB"
+check "and brought back" t_ctl nic0 fault link-up 0
+check "it comes up" "$PHITWIRE_BIN_DIR/phitwire" wait --lab "$LAB" --timeout 15
+rate_case "and works" 1000 --seconds 1

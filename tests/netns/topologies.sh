@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# Every ready topology comes up and moves messages, each exactly once, between all its processors.
+# shellcheck source=testlib.sh
+. "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
+t_need_namespaces
+
+for file in "$PHW_SCRIPTS"/topologies/*.toml; do
+    name=$(basename "$file" .toml)
+    t_up "ready${#T_LABS[@]}" "$name" --timeout 60
+    rate_case "$name: $(awk -F '\t' '$1 == "node" { n[$3]++ } END { print n["nic"], "processors,", n["router"], "chips" }' \
+        "$(phw_lab_dir "$LAB")/plan.tsv"): puts" 500 --seconds 1 --window 64
+    check "$name: nothing is unroutable or against the rules" test \
+        "$(counter_sum '^(unroutable_packets|up_down_violations|virtual_router_violations|headless_packets|discard_)')" = 0
+    check "$name: it goes down" "$PHW_SCRIPTS/down.sh" --lab "$LAB"
+done
