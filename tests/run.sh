@@ -112,12 +112,18 @@ part_shell() {
         case_line "ok - shellcheck # SKIP not installed (sudo apt-get install shellcheck)"
         return
     fi
-    step "shellcheck" shellcheck netns-scripts/*.sh tests/run.sh tests/netns/*.sh .ci/run
+    step "shellcheck" shellcheck netns-scripts/*.sh tests/*.sh tests/netns/*.sh .ci/run
 }
 
-part_clippy() { step "cargo clippy" cargo clippy --workspace --all-targets --locked -- -D warnings; }
+part_clippy() {
+    step "cargo clippy" cargo clippy --workspace --all-targets --locked -- -D warnings
+    step "the core's bans bite" tests/bans.sh
+}
 
-part_docs() { RUSTDOCFLAGS='-D warnings' step "cargo doc" cargo doc --workspace --no-deps --locked; }
+part_docs() {
+    RUSTDOCFLAGS='-D warnings' step "cargo doc" cargo doc --workspace --no-deps --locked
+    step "every paragraph of the paper has its code and test" tests/coverage.sh
+}
 
 # Cargo's own lines become case lines as they come. Awk keeps the crate a test belongs to.
 part_cargo() {

@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# Checks docs/paper-coverage.md: every row names code and a test (or says why there is none), every
+# file named exists, and every test named is a test of the file it is said to be in.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+page=${1:-docs/paper-coverage.md}
+failed=0 rows=0
+complain() { echo "not ok - $page: $*"; failed=1; }
+while IFS='|' read -r _ paragraph _ code test _; do
+  rows=$((rows + 1))
+  for cell in "$code" "$test"; do
+    [[ $cell =~ [^[:space:]] ]] || complain "row$paragraph has an empty cell"
+    while read -r name; do
+      file=${name%%::*}
+      [ -f "$file" ] || { complain "row$paragraph names $file, which is not there"; continue; }
+      [ "$file" = "$name" ] || grep -qE "fn ${name##*::}\b" "$file" \
+        || complain "row$paragraph names test ${name##*::}, which is not in $file"
+    done < <(grep -oE '`[^`]+`' <<<"$cell" | tr -d '`')
+  done
+done < <(grep -E '^\| [0-9]' "$page")
+[ "$rows" -ge 40 ] || complain "only $rows rows were read"
+[ "$failed" = 0 ] && echo "ok - $rows rows of $page name code and tests that exist"
+exit "$failed"
