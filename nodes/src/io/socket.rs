@@ -254,7 +254,7 @@ fn open_udp(
             .bind_device(Some(name.as_bytes()))
             .map_err(system("binding to the interface"))?;
     }
-    socket.bind(&SockAddr::from(local)).map_err(|source| {
+    bind_patiently(&socket, &SockAddr::from(local)).map_err(|source| {
         let remedy = if source.kind() == io::ErrorKind::AddrInUse {
             "another process has it: stop that one, or choose another --loopback base port"
         } else {
@@ -427,4 +427,20 @@ fn bind_packet(socket: &Socket, index: u32) -> io::Result<()> {
     } else {
         Ok(())
     }
+}
+
+/// Binds, waiting a little for an address that is still taken.
+///
+/// The sockets that a killed process had in an io_uring are closed by the kernel some time after
+/// the process is gone: whoever starts it again at once would find its own address in use.
+fn bind_patiently(socket: &Socket, local: &SockAddr) -> io::Result<()> {
+    const TRIES: u32 = 100;
+    const BETWEEN: std::time::Duration = std::time::Duration::from_millis(20);
+    for _ in 0..TRIES {
+        match socket.bind(local) {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => std::thread::sleep(BETWEEN),
+            done => return done,
+        }
+    }
+    socket.bind(local)
 }
