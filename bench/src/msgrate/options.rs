@@ -6,7 +6,9 @@ use clap::{Parser, ValueEnum};
 ///
 /// A put is an acknowledged remote write. Without --from, all network interfaces of the lab take
 /// part in --pattern. The exit status is 1 when anything was lost, duplicated, corrupted or
-/// misordered, and 2 when the measurement could not be made.
+/// misordered, and 2 when the measurement could not be made. SIGINT and SIGTERM end the sending early:
+/// what was sent is still accounted for, and the exit status is 130 if that is clean; a second signal
+/// ends at once.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "phitwire-msgrate", version)]
 pub struct Options {
