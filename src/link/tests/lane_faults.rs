@@ -119,6 +119,33 @@ fn a_lane_too_noisy_for_any_frame_is_given_up_all_the_same() {
 }
 
 #[test]
+fn a_lane_too_noisy_for_any_frame_is_given_up_by_the_first_packet_that_cannot_pass() {
+    let mut pair = pair_with_threshold(20);
+    pair.wires[B].noisy_lanes = 0b010;
+    pair.wires[B].noise_of = 500;
+    pair.run_until(SECOND.times(60), |pair| {
+        if pair.ends[A].backlog.is_empty() {
+            pair.load(A, 200);
+        }
+        pair.ends[A].lcb.tx_lanes() == 0b101
+    });
+    pair.finish(SECOND);
+    pair.wires[B].noisy_lanes = 0b100;
+    pair.wires[B].noise_of = 1;
+    pair.load(A, 1);
+    let start = pair.now;
+    pair.run_until(SECOND.times(60), |pair| {
+        pair.ends[A].lcb.tx_lanes() == 0b001
+    });
+    assert!(
+        pair.now.since(start) < SECOND.times(2),
+        "{:?}",
+        pair.now.since(start)
+    );
+    pair.finish(SECOND);
+}
+
+#[test]
 fn a_link_at_rest_stays_at_rest_when_a_lane_has_gone() {
     let mut pair = pair_with_threshold(3);
     pair.wires[B].noisy_lanes = 0b010;
