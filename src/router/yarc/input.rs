@@ -88,9 +88,13 @@ impl Inputs {
         self.ready[vc] &= !(1 << port);
     }
 
-    /// Lets a channel look again at its queue, or (`side`) at its side packet.
+    /// Lets a channel look again at its queue, or (`side`) at its side packet. In the middle of a packet
+    /// that waits for its row buffer only a free place helps.
     pub(super) fn wake(&mut self, port: usize, vc: usize, side: bool) {
         let state = &mut self.vcs[port * 2 + vc];
+        if state.flow < COLUMNS && state.waits_for != NOTHING {
+            return;
+        }
         state.waits_for = NOTHING;
         if side || state.visible > 0 {
             self.ready[vc] |= 1 << port;
