@@ -218,7 +218,8 @@ impl Core {
         let InputVc { visible, flow, .. } = *state;
         if flow < COLUMNS && !self.has_room(RowBufferId::new(port, vc, usize::from(flow)), 1) {
             self.wait_for(port, vc, flow);
-        } else if visible == 0 {
+        } else if visible == 0 && !(flow == AT_HEAD && self.maintenance.side[vc] >> port & 1 != 0) {
+            // A maintenance packet that came while the packet was busy with the channel is next.
             self.inputs.sleep(port, vc);
         }
     }

@@ -289,3 +289,36 @@ fn a_maintenance_packet_does_not_wake_a_packet_that_waits_for_its_row_buffer() {
         assert_eq!(core.phits_inside(), 0);
     }
 }
+
+/// A reply made here goes behind the packet that its channel is busy with, as soon as that has ended.
+#[test]
+fn a_reply_leaves_when_the_packet_before_it_has_ended() {
+    let (mut core, mut bench) = chip();
+    let data = packet(head(30, Vc::Response), 0, 1, 6);
+    let (end, begin) = data.split_last().expect("not empty");
+    bench.inject(&mut core, 5, begin);
+    bench.run(&mut core, 60);
+    bench.inject(&mut core, 5, &request(&[], &[9], "chip.id", None));
+    bench.drain(&mut core);
+    assert!(replies(&bench, 9).is_empty(), "packets are not interleaved");
+    assert!(core.phits_inside() > 0, "the reply is inside");
+    bench.queues[5][1].push_back(*end);
+    core.arrived(5, 1, 1);
+    bench.drain(&mut core);
+    assert_eq!(bench.packets(30).len(), 1);
+    assert_eq!(replies(&bench, 9).len(), 1);
+    assert_eq!(core.phits_inside(), 0);
+    // Nothing keeps the next request from being answered.
+    bench.inject(&mut core, 5, &request(&[], &[9], "chip.id", None));
+    bench.drain(&mut core);
+    assert_eq!(replies(&bench, 9).len(), 2);
+}
+
+#[test]
+fn a_packet_gathered_by_half_is_inside() {
+    let (mut core, mut bench) = chip();
+    let request = request(&[], &[9], "chip.id", None);
+    bench.inject(&mut core, 5, &request[..3]);
+    bench.drain(&mut core);
+    assert_eq!(core.phits_inside(), 3);
+}
