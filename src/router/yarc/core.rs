@@ -331,9 +331,10 @@ impl Core {
         self.columns.discarding
     }
 
-    /// Phits inside the core: in row and column buffers and on the wires to them.
+    /// Phits inside the core: in row and column buffers, on the wires to them, and of maintenance
+    /// packets that are gathered or wait to be sent.
     pub fn phits_inside(&self) -> u64 {
-        self.rows.phits() + self.columns.phits()
+        self.rows.phits() + self.columns.phits() + self.maintenance.phits()
     }
 }
 

@@ -88,9 +88,13 @@ impl Inputs {
         self.ready[vc] &= !(1 << port);
     }
 
-    /// Lets a channel look again at its queue, or (`side`) at its side packet.
+    /// Lets a channel look again at its queue, or (`side`) at its side packet. In the middle of a packet
+    /// that waits for its row buffer only a free place helps.
     pub(super) fn wake(&mut self, port: usize, vc: usize, side: bool) {
         let state = &mut self.vcs[port * 2 + vc];
+        if state.flow < COLUMNS && state.waits_for != NOTHING {
+            return;
+        }
         state.waits_for = NOTHING;
         if side || state.visible > 0 {
             self.ready[vc] |= 1 << port;
@@ -214,7 +218,8 @@ impl Core {
         let InputVc { visible, flow, .. } = *state;
         if flow < COLUMNS && !self.has_room(RowBufferId::new(port, vc, usize::from(flow)), 1) {
             self.wait_for(port, vc, flow);
-        } else if visible == 0 {
+        } else if visible == 0 && !(flow == AT_HEAD && self.maintenance.side[vc] >> port & 1 != 0) {
+            // A maintenance packet that came while the packet was busy with the channel is next.
             self.inputs.sleep(port, vc);
         }
     }
