@@ -21,6 +21,7 @@ pub mod check;
 mod fabric;
 mod machine;
 mod network;
+pub mod soak;
 mod trace;
 mod wire;
 
