@@ -88,6 +88,16 @@ impl Inputs {
         self.ready[vc] &= !(1 << port);
     }
 
+    /// Another packet may be at the front than the one that waited: the decision is taken anew.
+    #[cold]
+    pub(super) fn front_changed(&mut self, port: usize, vc: usize) {
+        let state = &mut self.vcs[port * 2 + vc];
+        if state.flow == AT_HEAD && state.visible > 0 {
+            state.waits_for = NOTHING;
+            self.ready[vc] |= 1 << port;
+        }
+    }
+
     /// Lets a channel look again at its queue, or (`side`) at its side packet. In the middle of a packet
     /// that waits for its row buffer only a free place helps.
     pub(super) fn wake(&mut self, port: usize, vc: usize, side: bool) {

@@ -250,14 +250,17 @@ impl Yarc {
     ) -> Option<R> {
         self.catch_up(now);
         let link = self.links.get_mut(port)?;
-        let before = Vc::ALL.map(|vc| link.input.len(vc));
+        let before = Vc::ALL.map(|vc| (link.input.len(vc), decided_on(&link.input, vc)));
         let answer = act(&mut link.lcb, &mut link.input);
         for vc in Vc::ALL {
             // The link may also have taken rejected phits back; the core then sees too many, never
             // too few, and finds out.
-            let new = link.input.len(vc).saturating_sub(before[vc.index()]);
+            let (length, front) = before[vc.index()];
+            let new = link.input.len(vc).saturating_sub(length);
             if new > 0 {
                 self.core.arrived(port, vc.index(), new);
+            } else if front != decided_on(&link.input, vc) {
+                self.core.front_changed(port, vc.index());
             }
         }
         self.touched |= 1 << port;
@@ -327,6 +330,12 @@ impl Yarc {
             RouterClock::Paced { dilation } => Some(CYCLE_PS * u64::from(dilation.max(1))),
         }
     }
+}
+
+/// What the route of the packet at the front of a queue depends on.
+#[inline]
+fn decided_on(input: &InputQueue, vc: Vc) -> (Option<Phit>, Option<Phit>) {
+    (input.front(vc), input.second(vc))
 }
 
 /// Link events that wait to be fetched; further ones are lost and counted.
