@@ -19,6 +19,8 @@
 
 pub mod check;
 mod fabric;
+#[cfg(test)]
+mod latency_tests;
 mod machine;
 mod network;
 pub mod soak;

@@ -187,6 +187,12 @@ impl Core {
             .enter(self.cycle, INPUT_CYCLES, (port_vc, phits));
     }
 
+    /// The link took the packet at the front of the input queue of (`port`, `vc`) back, and the phits
+    /// that came with that are too few to be announced by [`arrived`](Self::arrived).
+    pub fn front_changed(&mut self, port: usize, vc: usize) {
+        self.inputs.front_changed(port % PORTS, vc % 2);
+    }
+
     /// Something that [`Ports::can_begin`] or [`Ports::is_active`] depend on changed at `port`.
     #[inline]
     pub fn output_changed(&mut self, port: usize) {
