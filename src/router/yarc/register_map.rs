@@ -5,7 +5,7 @@
 //! | address | name | |
 //! |---|---|---|
 //! | `0x0000` | `chip.id` | read only: `0x59415243`, "YARC" |
-//! | `0x0001` | `chip.forward_progress_ns` | forward-progress time-out, nanoseconds |
+//! | `0x0001` | `chip.forward_progress_ns` | forward-progress time-out, emulated nanoseconds |
 //! | `0x0002` | `chip.ports_in_use` | read only: bit mask |
 //! | `0x0003` | `chip.cycle` | read only |
 //! | `0x0004` | `chip.discard_requests` | ports whose requests are discarded after a forward-progress time-out; writing can only clear bits |

@@ -74,7 +74,7 @@ pub struct TileRegisters {
 pub struct ChipRegisters {
     /// One set of registers per physical port.
     pub tiles: Vec<Option<TileRegisters>>,
-    /// Forward-progress time-out of every output virtual channel, in nanoseconds (section 7.7).
+    /// Forward-progress time-out of every output virtual channel, in emulated nanoseconds (section 7.7).
     pub forward_progress_ns: u64,
 }
 
