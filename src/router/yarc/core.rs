@@ -79,7 +79,10 @@ pub(super) fn boxed<T: Copy, const N: usize>(value: T) -> Box<[T; N]> {
 /// Forward-progress state of the output virtual channels (paper, section 7.7).
 #[derive(Debug)]
 struct Progress {
+    /// In the driver's time.
     timeout: Duration,
+    /// Nanoseconds of the driver per emulated nanosecond.
+    dilation: u32,
     /// Ports, per virtual channel, whose countdown runs.
     running: [u64; 2],
     /// When the countdown of (port, virtual channel) began.
@@ -114,7 +117,6 @@ impl Core {
     /// A core whose tiles have the registers given; missing tiles (fewer than 64, or `None`) are
     /// not in use.
     pub fn new(registers: ChipRegisters) -> Self {
-        let timeout = Duration::from_ns(registers.forward_progress_ns);
         let mut core = Self {
             cycle: 0,
             registers,
@@ -128,7 +130,8 @@ impl Core {
             counters: RouterCounters::default(),
             events: EventQueue::default(),
             progress: Progress {
-                timeout,
+                timeout: Duration::ZERO,
+                dilation: 1,
                 running: [0; 2],
                 since: boxed(Time::ZERO),
                 next_check: Time::NEVER,
@@ -137,6 +140,13 @@ impl Core {
         core.registers.tiles.resize(PORTS, None);
         core.compile_routes();
         core
+    }
+
+    /// Sets how many nanoseconds of the driver an emulated one takes, at least 1: the forward-progress
+    /// register is in emulated time.
+    pub fn set_dilation(&mut self, dilation: u32) {
+        self.progress.dilation = dilation.max(1);
+        self.compile_routes();
     }
 
     /// Derives the routing logic from the registers, after any of them changed.
@@ -150,7 +160,8 @@ impl Core {
                     .map(|tile| Box::new(TileRoutes::new(port, tile, ports)))
             })
             .collect();
-        self.progress.timeout = Duration::from_ns(self.registers.forward_progress_ns);
+        let timeout = Duration::from_ns(self.registers.forward_progress_ns);
+        self.progress.timeout = timeout.times(self.progress.dilation.into());
         self.progress.next_check = Time::ZERO;
     }
 

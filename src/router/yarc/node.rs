@@ -134,9 +134,13 @@ impl Yarc {
                 in_use |= 1 << port;
             }
         }
+        let mut core = Core::new(config.registers);
+        if let RouterClock::Paced { dilation } = config.clock {
+            core.set_dilation(dilation);
+        }
         let mut yarc = Self {
             name: config.name,
-            core: Core::new(config.registers),
+            core,
             links,
             clock: config.clock,
             start: now,

@@ -465,6 +465,38 @@ fn a_packet_that_takes_the_place_of_a_removed_one_is_routed_anew() {
     net.run_until("the packet behind", |net| net.ends[2].healthy().len() == 1);
 }
 
+/// The register is in emulated time, as every time of a link is.
+#[test]
+fn the_forward_progress_time_follows_the_dilation() {
+    for dilation in [1, 4] {
+        let mut net = Net::new(
+            &[0, 1],
+            RouterClock::Paced { dilation },
+            Duration::from_us(1),
+        );
+        net.bring_up();
+        net.ends[1].stuck = true;
+        net.yarc
+            .set("chip.forward_progress_ns", 1_000_000)
+            .expect("a register");
+        for id in 0..100 {
+            net.ends[0]
+                .queue
+                .extend(packet(head(1, Vc::Request), 0, id, 19));
+        }
+        let began = net.now;
+        net.run_until("the time-out", |net| {
+            !net.yarc.core().discarding().eq(&[0; 2])
+        });
+        let ms = net.now.since(began).as_ns() as f64 / 1e6;
+        let expected = f64::from(dilation);
+        assert!(
+            (expected..expected + 0.1).contains(&ms),
+            "{ms} ms at {dilation}"
+        );
+    }
+}
+
 #[test]
 fn registers_are_reached_by_name_and_counters_have_one_name_each() {
     let mut net = free_running(&[0, 1]);
