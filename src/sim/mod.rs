@@ -18,6 +18,7 @@
 //! that within a bounded time after the last message was sent.
 
 pub mod check;
+pub mod direct;
 mod fabric;
 #[cfg(test)]
 mod latency_tests;

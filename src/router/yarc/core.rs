@@ -14,7 +14,7 @@ use phitwire_framing::phit24::{CONTENT_MASK, Phit, PhitKind};
 use super::columns::Columns;
 use super::counters::RouterCounters;
 use super::event::{EventQueue, RouterEvent};
-use super::input::Inputs;
+use super::input::{ANNOUNCED_SLOTS, Inputs};
 use super::maintenance::Maintenance;
 use super::pipeline::{INPUT_CYCLES, Wake};
 use super::registers::{ChipRegisters, PORTS};
@@ -42,7 +42,13 @@ pub trait Ports {
     /// The next phit of the packet that leaves by `port`. A packet once begun is taken to its end,
     /// whatever becomes of the link meanwhile.
     fn push(&mut self, port: usize, phit: Phit);
+    /// The cycle that all calls up to the next one of this belong to. Links that have a time of their own need not know.
+    #[inline]
+    fn begin_cycle(&mut self, _cycle: u64) {}
 }
+
+/// How far ahead arrivals can be announced, in cycles.
+pub const MAX_ANNOUNCED_CYCLES: u64 = ANNOUNCED_SLOTS as u64 - 1 - INPUT_CYCLES;
 
 /// A place in a row or column buffer: bits 0..22 content, 22..24 kind, 24..32 row mask (heads in row
 /// buffers only, paper, section 5.1).
@@ -110,6 +116,8 @@ pub struct Core {
     pub(super) maintenance: Maintenance,
     pub(super) counters: RouterCounters,
     pub(super) events: EventQueue,
+    /// See [`stalls`](Self::stalls).
+    pub(super) stalls: [u64; 3],
     progress: Progress,
 }
 
@@ -129,6 +137,7 @@ impl Core {
             maintenance: Maintenance::default(),
             counters: RouterCounters::default(),
             events: EventQueue::default(),
+            stalls: [0; 3],
             progress: Progress {
                 timeout: Duration::ZERO,
                 dilation: 1,
@@ -204,6 +213,15 @@ impl Core {
         self.inputs.front_changed(port % PORTS, vc % 2);
     }
 
+    /// A phit each will arrive in the input queues of `ports` (a bit mask) and virtual channel `vc` in
+    /// `cycle`, which must not have run yet and be at most [`MAX_ANNOUNCED_CYCLES`] after the next to run. For drivers
+    /// that know arrivals beforehand: nothing need be called when they happen.
+    #[inline]
+    pub fn announce(&mut self, cycle: u64, vc: usize, ports: u64) {
+        debug_assert!(cycle >= self.cycle && cycle - self.cycle <= MAX_ANNOUNCED_CYCLES);
+        self.inputs.announce(cycle + INPUT_CYCLES, vc % 2, ports);
+    }
+
     /// Something that [`Ports::can_begin`] or [`Ports::is_active`] depend on changed at `port`.
     #[inline]
     pub fn output_changed(&mut self, port: usize) {
@@ -244,14 +262,16 @@ impl Core {
             return Some(self.cycle);
         }
         let arrivals = self.inputs.arrivals.next_due(self.cycle);
+        let announced = self.inputs.next_announced(self.cycle);
         let wakes = self.calendar.next_due(self.cycle);
-        arrivals.into_iter().chain(wakes).min()
+        arrivals.into_iter().chain(announced).chain(wakes).min()
     }
 
     /// Executes the current cycle and moves on to the next.
     fn step<P: Ports>(&mut self, io: &mut P) {
         let now = self.cycle;
         self.counters.executed_cycles += 1;
+        io.begin_cycle(now);
         self.deliver(now);
         self.output_stage(io);
         self.subswitch_stage();
@@ -261,6 +281,7 @@ impl Core {
 
     /// Wakes who has something to do from cycle `now` on.
     fn deliver(&mut self, now: u64) {
+        self.inputs.take_announced(now);
         if self.inputs.arrivals.is_due(now) {
             let due = self.inputs.arrivals.take_due(now);
             for &(port_vc, phits) in &due {
@@ -346,6 +367,17 @@ impl Core {
     /// forward-progress timer expired.
     pub fn discarding(&self) -> [u64; 2] {
         self.columns.discarding
+    }
+
+    /// Phits in row buffers and in column buffers, and on the wires to them.
+    pub fn phits_by_stage(&self) -> [u64; 2] {
+        [self.rows.phits(), self.columns.phits()]
+    }
+
+    /// How often something has had to wait: in an input queue for a place in a row buffer, in a row buffer for
+    /// a place in a column buffer (which ran full), in a column buffer for the link.
+    pub fn stalls(&self) -> [u64; 3] {
+        self.stalls
     }
 
     /// Phits inside the core: in row and column buffers, on the wires to them, and of maintenance

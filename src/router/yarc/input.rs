@@ -28,6 +28,9 @@ const GATHER: u8 = 0xfd;
 /// `waits_for`: nothing.
 const NOTHING: u8 = 0;
 
+/// Cycles that arrivals can be announced for.
+pub(super) const ANNOUNCED_SLOTS: usize = 128;
+
 /// The read side of one input virtual channel.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct InputVc {
@@ -51,6 +54,11 @@ pub(super) struct Inputs {
     vc_turn: RoundRobin,
     column_turn: Box<[MatrixArbiter; PORTS]>,
     pub(super) arrivals: Calendar<(u8, u32)>,
+    /// Single phits announced, by the cycle (modulo the number of slots) in which they have passed
+    /// the input block: ports, per virtual channel.
+    announced: Box<[[u64; 2]; ANNOUNCED_SLOTS]>,
+    /// Slots of `announced` with anything in them.
+    announced_slots: u128,
 }
 
 impl Inputs {
@@ -66,6 +74,44 @@ impl Inputs {
             vc_turn: RoundRobin::new(),
             column_turn: boxed(MatrixArbiter::new()),
             arrivals: Calendar::new(),
+            announced: boxed([0; 2]),
+            announced_slots: 0,
+        }
+    }
+
+    #[inline]
+    pub(super) fn announce(&mut self, visible: u64, vc: usize, ports: u64) {
+        let slot = visible as usize % ANNOUNCED_SLOTS;
+        self.announced[slot][vc] |= ports;
+        self.announced_slots |= 1 << slot;
+    }
+
+    /// The first cycle at or after `now` for which phits are announced.
+    #[inline]
+    pub(super) fn next_announced(&self, now: u64) -> Option<u64> {
+        if self.announced_slots == 0 {
+            return None;
+        }
+        let turn = (now as usize % ANNOUNCED_SLOTS) as u32;
+        let ahead = self.announced_slots.rotate_right(turn).trailing_zeros();
+        Some(now + u64::from(ahead))
+    }
+
+    /// The phits announced for `now` have passed the input block.
+    #[inline]
+    pub(super) fn take_announced(&mut self, now: u64) {
+        let slot = now as usize % ANNOUNCED_SLOTS;
+        if self.announced_slots >> slot & 1 == 0 {
+            return;
+        }
+        self.announced_slots &= !(1 << slot);
+        let ports = core::mem::take(&mut self.announced[slot]);
+        for (vc, mut ports) in ports.into_iter().enumerate() {
+            while ports != 0 {
+                let port = ports.trailing_zeros();
+                ports &= ports - 1;
+                self.arrived((port * 2) as u8 | vc as u8, 1);
+            }
         }
     }
 
@@ -144,6 +190,7 @@ impl Core {
     /// Puts a channel to sleep until `column`'s row buffer frees a place.
     #[inline]
     fn wait_for(&mut self, port: usize, vc: usize, column: u8) {
+        self.stalls[0] += 1;
         self.inputs.vcs[port * 2 + vc].waits_for = 1 << (column & 7);
         self.inputs.sleep(port, vc);
     }
@@ -155,6 +202,7 @@ impl Core {
             // Each of them is told to say so.
             self.has_room(RowBufferId::new(port, vc, column), 0);
         }
+        self.stalls[0] += 1;
         self.inputs.vcs[port * 2 + vc].waits_for = columns;
         self.inputs.sleep(port, vc);
     }
