@@ -28,7 +28,9 @@ pub mod soak;
 mod trace;
 mod wire;
 
-pub use fabric::{ConnectError, Direction, Fabric, FabricEvent, LinkId, LinkSpec, NodeId};
+pub use fabric::{
+    ConnectError, Direction, Fabric, FabricEvent, LinkId, LinkSpec, NodeId, SentFrame,
+};
 pub use machine::{Machine, MachineEvent};
 pub use network::{Network, NetworkError};
 pub use trace::TraceHash;
