@@ -171,6 +171,13 @@ impl Yarc {
         self.links.get(usize::from(port)).map(|port| &port.lcb)
     }
 
+    /// Phits in the input queue of `port`.
+    pub fn queued(&self, port: PortId) -> u64 {
+        self.links.get(usize::from(port)).map_or(0, |port| {
+            Vc::ALL.map(|vc| u64::from(port.input.len(vc))).iter().sum()
+        })
+    }
+
     /// Lets `command` act on the link control block and input queue of `port` (faults, thresholds), and takes
     /// note of what follows. `None` when the port has no link.
     pub fn with_lcb<R>(

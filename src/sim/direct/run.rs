@@ -3,10 +3,12 @@
 use super::build::{LinkKind, Network};
 use super::check::{Violation, check_credits};
 use super::config::{Config, ConfigError, Warmup};
-use super::partition::Partition;
+use super::encoded::{LinkAccount, all_up, check_links};
+use super::partition::{ChipView, Partition};
 use super::report::{Fairness, LinkUse, Report, StageUse};
 use super::source::message_phits;
 use super::tally::{Latencies, Tally};
+use crate::link::impair::Netem;
 use crate::router::yarc::registers::PORTS;
 use crate::sim::TraceHash;
 use crate::topology::Topology;
@@ -22,6 +24,11 @@ const SAME: f64 = 0.03;
 const SAME_INTERVALS: u32 = 3;
 /// Part of the packets born by which the source queues may grow without saturation.
 const GROWTH: f64 = 0.02;
+/// Cycles that encoded links may take to come up: a second.
+const BRING_UP_CYCLES: u64 = 800_000_000;
+/// Cycles that packets may still take to arrive over encoded links once the sources have stopped: retry
+/// time-outs are far longer than a network is large.
+const ENCODED_REST_CYCLES: u64 = 800_000_000;
 /// Packets looked at in one source's queue.
 const MOST_WAITING: u64 = 1 << 20;
 
@@ -81,6 +88,8 @@ pub struct Simulation {
     partitions: Vec<Partition>,
     kinds: Vec<Option<LinkKind>>,
     senders: u64,
+    /// Links are encoded.
+    encoded: bool,
     cycle: u64,
     /// Cycle at which the present phase began.
     began: u64,
@@ -123,9 +132,44 @@ impl Simulation {
             partitions: network.partitions,
             kinds: network.kinds,
             senders: network.senders,
+            encoded: false,
             cycle: 0,
             began: 0,
         })
+    }
+
+    /// The same with [encoded links](super::encoded), impaired as `netem` says. All links have been
+    /// brought up; the sources begin then.
+    ///
+    /// # Errors
+    /// See [`ConfigError`].
+    pub fn with_encoded_links(
+        topology: &Topology,
+        config: &Config,
+        netem: Option<Netem>,
+        partitions: usize,
+        executor: &mut impl Executor,
+    ) -> Result<Self, ConfigError> {
+        let network = Network::encoded(topology, config, netem, partitions)?;
+        let mut simulation = Self {
+            config: config.clone(),
+            partitions: network.partitions,
+            kinds: network.kinds,
+            senders: network.senders,
+            encoded: true,
+            cycle: 0,
+            began: 0,
+        };
+        let up = simulation.phase(executor, BRING_UP_CYCLES, |run, _| {
+            all_up(&mut run.link_accounts())
+        });
+        if !up {
+            return Err(ConfigError::LinksDown);
+        }
+        for partition in &mut simulation.partitions {
+            partition.begin_at(simulation.cycle);
+        }
+        Ok(simulation)
     }
 
     /// The partitions.
@@ -277,7 +321,10 @@ impl Simulation {
             * (tally.replies_made - tally.replies_sent)
             * message_phits(&self.config.traffic) as u64;
         let link = u64::from(self.config.link_cycles);
-        let limit = 2 * inside + replies + 100 * (link + 30) + 1_000;
+        let mut limit = 2 * inside + replies + 100 * (link + 30) + 1_000;
+        if self.encoded {
+            limit += ENCODED_REST_CYCLES;
+        }
         let phase = Phase::Empty;
         let empty = |run: &Self| {
             let tally = run.tally();
@@ -300,8 +347,15 @@ impl Simulation {
                 cycles: self.cycle - self.began,
             });
         }
-        // Credits of the last phits are still on their way.
-        self.phase(executor, 4 * link, |_, _| false);
+        // Credits of the last phits are still on their way; over encoded links, acknowledgements as well.
+        let rest = if self.encoded {
+            ENCODED_REST_CYCLES
+        } else {
+            4 * link
+        };
+        self.phase(executor, rest, |run, _| {
+            run.encoded && run.links_amiss().is_empty()
+        });
         self.check_now(violations);
         self.check_packets(violations);
     }
@@ -318,6 +372,8 @@ impl Simulation {
     pub(crate) fn check_now(&self, violations: &mut Vec<Violation>) {
         let tally = self.tally();
         let inside: u64 = self.partitions.iter().map(Partition::phits_inside).sum();
+        // Encoded links repeat phits, so that they can be counted only at rest.
+        violations.extend(self.links_amiss().into_iter().map(Violation::Link));
         if tally.sent_phits != tally.arrived_phits.wrapping_add(inside) {
             violations.push(Violation::Phits {
                 sent: tally.sent_phits,
@@ -330,11 +386,26 @@ impl Simulation {
             partition.accounts(&mut accounts);
         }
         check_credits(&accounts, violations);
-        let sites = self.partitions.iter().flat_map(|p| &p.sites);
-        let overflows: u64 = sites.map(|site| site.overflows()).sum();
+        let mut overflows = 0;
+        self.each_chip(|chip| overflows += chip.overflows);
         if overflows > 0 {
             violations.push(Violation::Overflow(overflows));
         }
+    }
+
+    /// What is wrong with encoded links at rest.
+    fn links_amiss(&self) -> Vec<crate::sim::check::Violation> {
+        let mut found = Vec::new();
+        check_links(&mut self.link_accounts(), &mut found);
+        found
+    }
+
+    fn link_accounts(&self) -> Vec<LinkAccount> {
+        let mut accounts = Vec::new();
+        for partition in &self.partitions {
+            partition.link_accounts(&mut accounts);
+        }
+        accounts
     }
 
     /// Checks what must hold once the network is empty.
@@ -348,14 +419,14 @@ impl Simulation {
         }
         let mut up_down = 0;
         let mut refused = 0;
-        for site in self.partitions.iter().flat_map(|p| &p.sites) {
-            let counters = site.core().counters();
+        self.each_chip(|chip| {
+            let counters = chip.core.counters();
             up_down += counters.up_down_violations;
             refused += counters.unroutable_packets
                 + counters.virtual_router_violations
                 + counters.headless_packets
                 + counters.dead_port_packets;
-        }
+        });
         for (count, violation) in [
             (tally.damaged, Violation::Damaged(tally.damaged)),
             (tally.misrouted, Violation::Misrouted(tally.misrouted)),
@@ -369,15 +440,21 @@ impl Simulation {
         }
     }
 
+    fn each_chip(&self, mut visit: impl FnMut(ChipView<'_>)) {
+        for partition in &self.partitions {
+            partition.each_chip(&mut visit);
+        }
+    }
+
     fn sample(&self, samples: &mut StageSamples) {
         samples.samples += 1;
-        for site in self.partitions.iter().flat_map(|p| &p.sites) {
-            let [rows, columns] = site.core().phits_by_stage();
-            let stages = [site.in_queues(), rows, columns];
+        self.each_chip(|chip| {
+            let [rows, columns] = chip.core.phits_by_stage();
+            let stages = [chip.queued, rows, columns];
             for (sum, phits) in samples.phits.iter_mut().zip(stages) {
                 *sum += phits;
             }
-        }
+        });
     }
 
     fn mark(&self) -> Mark {
@@ -386,13 +463,13 @@ impl Simulation {
         let mut stalls = [0; 3];
         let mut hops = 0;
         let mut waiting = 0;
-        for partition in &self.partitions {
-            for site in &partition.sites {
-                hops += site.phit_hops();
-                for (sum, n) in stalls.iter_mut().zip(site.core().stalls()) {
-                    *sum += n;
-                }
+        self.each_chip(|chip| {
+            hops += chip.phit_hops;
+            for (sum, n) in stalls.iter_mut().zip(chip.core.stalls()) {
+                *sum += n;
             }
+        });
+        for partition in &self.partitions {
             let shared = &partition.shared;
             for terminal in &partition.terminals {
                 waiting += terminal.source.waiting_before(
@@ -404,12 +481,15 @@ impl Simulation {
                 );
             }
         }
-        let of_sites = |p: &Partition| p.sites.iter().map(|site| *site.sent()).collect();
         let of_terminals = |p: &Partition| p.terminals.iter().map(|t| t.sent_phits).collect();
         Mark {
             tally,
             backlog: waiting + tally.replies_made - tally.replies_sent,
-            ports: self.partitions.iter().map(of_sites).collect(),
+            ports: self
+                .partitions
+                .iter()
+                .map(Partition::sent_by_port)
+                .collect(),
             terminals: self.partitions.iter().map(of_terminals).collect(),
             stalls,
             hops,
@@ -492,7 +572,11 @@ impl Simulation {
         let mut traces = Vec::new();
         for partition in &self.partitions {
             latencies.add(&partition.shared.latencies);
-            report.phit_hops += partition.sites.iter().map(|s| s.phit_hops()).sum::<u64>();
+            partition.each_chip(|chip| report.phit_hops += chip.phit_hops);
+            let work = partition.link_work();
+            report.retransmitted_packets += work[0];
+            report.frames_sent += work[1];
+            report.frames_lost += work[2];
             traces.extend(partition.terminals.iter().map(|t| (t.number, t.trace)));
         }
         traces.sort_unstable_by_key(|&(number, _)| number);

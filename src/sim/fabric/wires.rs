@@ -27,6 +27,15 @@ impl<N: Node> Fabric<N> {
         [end(Direction::BToA), end(Direction::AToB)]
     }
 
+    /// The port that one direction of a link leads to.
+    ///
+    /// # Panics
+    /// If there is no such link, or it leads abroad.
+    pub fn end_of(&self, link: LinkId, direction: Direction) -> (NodeId, PortId) {
+        let joint = &self.joints[self.joint_index(link, direction)];
+        (joint.to, joint.port)
+    }
+
     /// Impairs one direction of a link from now on, or stops it; frames that the impairment before
     /// it held are lost.
     ///
