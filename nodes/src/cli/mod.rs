@@ -4,6 +4,7 @@
 
 mod ctl;
 mod run;
+mod sim;
 mod table;
 mod topology;
 mod wait;
@@ -32,6 +33,8 @@ enum Command {
     Wait(wait::WaitArgs),
     /// Generate, check, show and plan topologies
     Topology(topology::TopologyArgs),
+    /// Simulate a network in virtual time: latency, accepted load and saturation
+    Sim(Box<sim::SimArgs>),
 }
 
 /// The whole command: reads the arguments, does it, says how it went.
@@ -48,6 +51,7 @@ pub fn main() -> ExitCode {
         Command::Ctl(args) => ctl::run(args),
         Command::Wait(args) => wait::run(args),
         Command::Topology(args) => topology::run(args),
+        Command::Sim(args) => sim::run(&args),
     };
     match result {
         Ok(code) => code,

@@ -133,11 +133,6 @@ impl Simulation {
         &self.partitions
     }
 
-    #[cfg(test)]
-    pub(crate) fn partitions_mut(&mut self) -> &mut [Partition] {
-        &mut self.partitions
-    }
-
     /// Runs all phases and says what was found. `progress` is told now and then how far it is.
     pub fn run(
         &mut self,
@@ -361,14 +356,14 @@ impl Simulation {
                 + counters.headless_packets
                 + counters.dead_port_packets;
         }
-        let counts: [(u64, fn(u64) -> Violation); 5] = [
-            (tally.damaged, Violation::Damaged),
-            (tally.misrouted, Violation::Misrouted),
-            (tally.overtaken, Violation::Overtaken),
-            (up_down, Violation::UpDown),
-            (refused, Violation::Refused),
-        ];
-        violations.extend(counts.iter().filter(|c| c.0 > 0).map(|&(n, make)| make(n)));
+        let mut report = |count: u64, make: fn(u64) -> Violation| {
+            violations.extend((count > 0).then(|| make(count)));
+        };
+        report(tally.damaged, Violation::Damaged);
+        report(tally.misrouted, Violation::Misrouted);
+        report(tally.overtaken, Violation::Overtaken);
+        report(up_down, Violation::UpDown);
+        report(refused, Violation::Refused);
     }
 
     fn sample(&self, samples: &mut StageSamples) {
@@ -493,7 +488,12 @@ impl Simulation {
         let mut latencies = Latencies::new();
         let mut traces = Vec::new();
         for partition in &self.partitions {
-            latencies.add(&partition.shared.latencies);
+            // Above saturation the packets born last are still in the queues of their sources.
+            latencies.add(if report.saturated {
+                &partition.shared.arrived_latencies
+            } else {
+                &partition.shared.latencies
+            });
             report.phit_hops += partition.sites.iter().map(|s| s.phit_hops()).sum::<u64>();
             traces.extend(partition.terminals.iter().map(|t| (t.number, t.trace)));
         }

@@ -32,7 +32,10 @@ pub(crate) struct Shared {
     /// Births in this range are measured.
     pub(crate) measured: core::ops::Range<u64>,
     pub(crate) tally: Tally,
+    /// Latencies of the packets born in that range.
     pub(crate) latencies: Latencies,
+    /// Latencies of the packets that arrived in that range.
+    pub(crate) arrived_latencies: Latencies,
 }
 
 /// Places of the table of which request came last, per terminal.
@@ -167,6 +170,9 @@ impl Terminal {
         let born = name.born(now);
         tally.latency_cycles += now - born;
         tally.latency_packets += 1;
+        if shared.measured.contains(&now) {
+            shared.arrived_latencies.record(now - born);
+        }
         if shared.measured.contains(&born) {
             tally.measured_arrived += 1;
             shared.latencies.record(now - born);
