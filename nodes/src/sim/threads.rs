@@ -36,7 +36,7 @@ impl Executor for Threads {
                     scope.spawn(work);
                 }
             }
-            if let Some(work) = own {
+            if let Some(mut work) = own {
                 work();
             }
         });
