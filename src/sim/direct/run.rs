@@ -133,6 +133,18 @@ impl Simulation {
         &self.partitions
     }
 
+    #[cfg(test)]
+    pub(super) fn partitions_mut(&mut self) -> &mut [Partition] {
+        &mut self.partitions
+    }
+
+    /// Runs a number of windows without threads.
+    #[cfg(test)]
+    pub(super) fn run_windows(&mut self, windows: u64) {
+        Serial.run(&mut self.partitions, windows);
+        self.cycle += windows * u64::from(self.config.link_cycles);
+    }
+
     /// Runs all phases and says what was found. `progress` is told now and then how far it is.
     pub fn run(
         &mut self,
