@@ -9,9 +9,10 @@
 //! - [`station`] is a node with what a process adds: noise on its cables, why its links are down;
 //! - [`control`] serves a Unix socket with counters, link states, registers, faults and traffic runs;
 //! - [`process`] puts these together; [`run_dir`] says where labs keep their sockets;
+//! - [`sim`] runs whole networks in virtual time, on any number of threads;
 //! - [`cli`] is the `phitwire` command.
 //!
-//! One thread does all of it, and nothing is allocated per frame. `unsafe` is only in [`io`], where
+//! One thread does all of a node, and nothing is allocated per frame. `unsafe` is only in [`io`], where
 //! the kernel is handed pointers.
 #![deny(unsafe_op_in_unsafe_fn)]
 
@@ -24,5 +25,6 @@ pub mod live_node;
 pub mod noise;
 pub mod process;
 pub mod run_dir;
+pub mod sim;
 pub mod station;
 pub mod stop;

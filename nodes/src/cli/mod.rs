@@ -4,6 +4,7 @@
 
 mod ctl;
 mod run;
+mod sim;
 mod soak;
 mod table;
 mod topology;
@@ -35,6 +36,8 @@ enum Command {
     Soak(soak::SoakArgs),
     /// Generate, check, show and plan topologies
     Topology(topology::TopologyArgs),
+    /// Simulate a network in virtual time: latency, accepted load and saturation
+    Sim(Box<sim::SimArgs>),
 }
 
 /// The whole command: reads the arguments, does it, says how it went.
@@ -52,6 +55,7 @@ pub fn main() -> ExitCode {
         Command::Wait(args) => wait::run(args),
         Command::Soak(args) => soak::run(args),
         Command::Topology(args) => topology::run(args),
+        Command::Sim(args) => sim::run(&args),
     };
     match result {
         Ok(code) => code,

@@ -392,6 +392,7 @@ fn shared(topology: &Topology, config: &Config, destinations: Destinations) -> S
         measured: 0..0,
         tally: Tally::default(),
         latencies: Latencies::new(),
+        arrived_latencies: Latencies::new(),
     }
 }
 

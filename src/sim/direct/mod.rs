@@ -26,6 +26,8 @@
 //! with what it stands for. `docs/virtual-time.md` says what each stage costs and what the figures mean.
 
 mod build;
+#[cfg(test)]
+mod canaries;
 mod check;
 mod config;
 mod encoded;

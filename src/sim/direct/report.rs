@@ -75,7 +75,8 @@ pub struct Report {
     pub accepted_load: f64,
     /// Whether the network could not take what was offered.
     pub saturated: bool,
-    /// Latencies of the packets born in the measurement.
+    /// Latencies of the packets born in the measurement; of a saturated network, which has no steady latency,
+    /// those of the packets that arrived in the measurement.
     pub latency_cycles: LatencySummary,
     /// Routers that a packet passed, on average; with replies, the way back is counted too.
     pub hops_mean: f64,

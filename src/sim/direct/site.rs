@@ -331,6 +331,23 @@ impl Site {
     }
 }
 
+#[cfg(test)]
+impl Site {
+    /// Changes the credits of a port's virtual channel behind everybody's back.
+    pub(crate) fn spoil_credits(&mut self, port: usize, vc: usize, credits: u16) {
+        self.lanes.credits[port * 2 + vc] = credits;
+    }
+
+    /// Forgets the phit that came last of some input queue; whether there was one.
+    pub(crate) fn lose_phit(&mut self) -> bool {
+        let queue = self.lanes.lens.iter().position(|&len| len > 0);
+        queue.is_some_and(|queue| {
+            self.lanes.lens[queue] -= 1;
+            true
+        })
+    }
+}
+
 /// Links on which nothing happens: a core that has rested runs up to the present.
 struct NoPorts;
 

@@ -32,7 +32,10 @@ pub(crate) struct Shared {
     /// Births in this range are measured.
     pub(crate) measured: core::ops::Range<u64>,
     pub(crate) tally: Tally,
+    /// Latencies of the packets born in that range.
     pub(crate) latencies: Latencies,
+    /// Latencies of the packets that arrived in that range.
+    pub(crate) arrived_latencies: Latencies,
 }
 
 /// Places of the table of which request came last, per terminal.
@@ -165,9 +168,13 @@ impl Terminal {
                 return;
             }
         }
-        let born = name.born(now);
+        // A damaged packet may say that it is from before the beginning.
+        let born = name.born(now).min(now);
         tally.latency_cycles += now - born;
         tally.latency_packets += 1;
+        if shared.measured.contains(&now) {
+            shared.arrived_latencies.record(now - born);
+        }
         if shared.measured.contains(&born) {
             tally.measured_arrived += 1;
             shared.latencies.record(now - born);
@@ -346,4 +353,35 @@ fn first_with_credits(credits: i32, coming: u64, from: usize, size: usize) -> us
         cycle = later.trailing_zeros() as usize;
     }
     size
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sim::direct::Traffic;
+
+    #[test]
+    fn a_request_that_overtakes_is_noticed() {
+        let births = Births::new(&Traffic::default());
+        let source = Source::new(1, 0, false, &births);
+        let mut terminal = Terminal::new(0, 7, 0, source);
+        let mut overtaken =
+            |sequence, hash| terminal.is_overtaken(Name::request(3, 7, sequence, 0), hash);
+        assert!(!overtaken(5, 9));
+        assert!(!overtaken(8, 9));
+        assert!(!overtaken(7, 10), "other hash bits, another way");
+        assert!(overtaken(7, 9));
+        assert!(overtaken(7, 9), "the same once more");
+        assert!(!overtaken(0x3f_ffff, 30));
+        assert!(!overtaken(2, 30), "numbers come round again");
+    }
+
+    #[test]
+    fn credits_of_this_window_count_from_their_cycle_on() {
+        assert_eq!(first_with_credits(19, 0, 3, 20), 3);
+        assert_eq!(first_with_credits(18, 0, 3, 20), 20);
+        assert_eq!(first_with_credits(17, 0b1010_0000, 3, 20), 7);
+        assert_eq!(first_with_credits(-100, u64::MAX, 0, 64), 64);
+        assert_eq!(first_with_credits(-40, u64::MAX, 0, 64), 58);
+    }
 }
