@@ -3,6 +3,7 @@
 //! Exit status: 0 done; 1 not done, or not all links up in time; 2 arguments not understood.
 
 mod ctl;
+mod reproduce;
 mod run;
 mod table;
 mod topology;
@@ -32,6 +33,8 @@ enum Command {
     Wait(wait::WaitArgs),
     /// Generate, check, show and plan topologies
     Topology(topology::TopologyArgs),
+    /// Put what the models give beside the paper's tables; exit status 1 if they are too far apart
+    Reproduce(reproduce::ReproduceArgs),
 }
 
 /// The whole command: reads the arguments, does it, says how it went.
@@ -48,6 +51,7 @@ pub fn main() -> ExitCode {
         Command::Ctl(args) => ctl::run(args),
         Command::Wait(args) => wait::run(args),
         Command::Topology(args) => topology::run(args),
+        Command::Reproduce(args) => reproduce::run(&args),
     };
     match result {
         Ok(code) => code,

@@ -171,7 +171,7 @@ fn text_of(file: &Path) -> miette::Result<(String, String)> {
 }
 
 /// Prints to standard output; a reader who has gone away, such as `head`, is no error.
-fn print(text: &str) -> miette::Result<ExitCode> {
+pub(super) fn print(text: &str) -> miette::Result<ExitCode> {
     match io::stdout().lock().write_all(text.as_bytes()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error)
             .into_diagnostic()
