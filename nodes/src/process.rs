@@ -10,7 +10,7 @@ use nix::sys::prctl::set_timerslack;
 use phitwire::link::LinkConfig;
 use phitwire::node::PortId;
 use phitwire::topology::LinkAddresses;
-use phitwire_framing::frame::LinkEnd;
+use phitwire_framing::frame::{LinkEnd, UDP_PORT};
 use serde_json::{Map, Value, json};
 
 use crate::clock::Clock;
@@ -24,9 +24,6 @@ use crate::live_node::LiveNode;
 use crate::run_dir::{LabDir, RunDirError};
 use crate::station::Station;
 use crate::stop::Stop;
-
-/// UDP port of every link end that has an interface of its own.
-pub const UDP_PORT: u16 = 5470;
 
 /// How long a process that was told to end goes on to get rid of what it holds.
 const DRAIN: Duration = Duration::from_secs(1);

@@ -5,6 +5,7 @@
 mod ctl;
 mod reproduce;
 mod run;
+mod soak;
 mod table;
 mod topology;
 mod wait;
@@ -31,6 +32,8 @@ enum Command {
     Ctl(ctl::CtlArgs),
     /// Wait until all links of a lab are up, or say which are not and why
     Wait(wait::WaitArgs),
+    /// Run random networks under random harm in virtual time, a seed each
+    Soak(soak::SoakArgs),
     /// Generate, check, show and plan topologies
     Topology(topology::TopologyArgs),
     /// Put what the models give beside the paper's tables; exit status 1 if they are too far apart
@@ -50,6 +53,7 @@ pub fn main() -> ExitCode {
         Command::Run(args) => run::run(args),
         Command::Ctl(args) => ctl::run(args),
         Command::Wait(args) => wait::run(args),
+        Command::Soak(args) => soak::run(args),
         Command::Topology(args) => topology::run(args),
         Command::Reproduce(args) => reproduce::run(&args),
     };
