@@ -3,6 +3,7 @@
 //! Exit status: 0 done; 1 not done, or not all links up in time; 2 arguments not understood.
 
 mod ctl;
+mod reproduce;
 mod run;
 mod sim;
 mod soak;
@@ -36,6 +37,8 @@ enum Command {
     Soak(soak::SoakArgs),
     /// Generate, check, show and plan topologies
     Topology(topology::TopologyArgs),
+    /// Put what the models give beside the paper's tables; exit status 1 if they are too far apart
+    Reproduce(reproduce::ReproduceArgs),
     /// Simulate a network in virtual time: latency, accepted load and saturation
     Sim(Box<sim::SimArgs>),
 }
@@ -55,6 +58,7 @@ pub fn main() -> ExitCode {
         Command::Wait(args) => wait::run(args),
         Command::Soak(args) => soak::run(args),
         Command::Topology(args) => topology::run(args),
+        Command::Reproduce(args) => reproduce::run(&args),
         Command::Sim(args) => sim::run(&args),
     };
     match result {
