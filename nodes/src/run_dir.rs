@@ -324,7 +324,12 @@ mod tests {
         };
         let early = LabDir::below(&run, "lab").expect("what is not there will be made");
         fs::create_dir(&run).unwrap();
-        for (mode, refuse) in [(0o700, false), (0o755, false), (0o770, true), (0o1777, true)] {
+        for (mode, refuse) in [
+            (0o700, false),
+            (0o755, false),
+            (0o770, true),
+            (0o1777, true),
+        ] {
             fs::set_permissions(&run, fs::Permissions::from_mode(mode)).unwrap();
             assert_eq!(refused(&run), refuse, "{mode:o}");
         }
