@@ -154,12 +154,14 @@ phw_need_cargo() {
         || phw_die "no Rust toolchain: cargo is not in PATH (get it from https://rustup.rs)"
 }
 
-phw_cargo() {
+phw_cargo() { phw_as_cargo_user cargo "$@"; }
+
+phw_as_cargo_user() {
     local user home
     if read -r user home < <(phw_cargo_user); then
-        runuser -u "$user" -- env "HOME=$home" "PATH=$PATH:$home/.cargo/bin" cargo "$@"
+        runuser -u "$user" -- env "HOME=$home" "PATH=$PATH:$home/.cargo/bin" "$@"
     else
-        cargo "$@"
+        "$@"
     fi
 }
 

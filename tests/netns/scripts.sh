@@ -21,6 +21,18 @@ check "status.sh --json gives every link up" bash -c '"$1" --lab "$2" --json | j
     bash "$status" "$first"
 check_fails "a lab cannot come up twice" "is up already" "$up" quickstart --lab "$first"
 check_fails "impair.sh names a link that is not there" "no link 'nosuch'" "$impair" --lab "$first" nosuch clear
+check_fails "a time beyond the clock's end is refused" "longer than the clock goes" \
+    "$PHITWIRE_BIN_DIR/phitwire" wait --lab "$first" --timeout 1e19
+# A reader that leaves at once is no error; a full disk is one, and neither is a panic.
+left_alone() { { "$PHITWIRE_BIN_DIR/phitwire" ctl --lab "$first" all stats --zero "$@" 2>"$T_SCRATCH/panic"; echo $? >"$T_SCRATCH/left"; } | true; }
+for json in '' --json; do
+    # shellcheck disable=SC2086  # none or one
+    left_alone $json
+    check "phitwire ctl stats $json bears a reader that leaves" grep -qx 0 "$T_SCRATCH/left"
+    # shellcheck disable=SC2016,SC2086  # expanded by the inner shell; none or one
+    check_fails "and names a full disk" "cannot write to standard output" bash -c '
+        "$1" ctl --lab "$2" all stats --zero $3 >/dev/full' bash "$PHITWIRE_BIN_DIR/phitwire" "$first" $json
+done
 read -r id a port_a b _ < <(phw_plan_links "$first")
 for name in "$id" "$a:$port_a" "$a:p$port_a" "$a-$b" "$b-$a" "$a" all; do
     check "link name $name is understood" bash -c '"$1" --lab "$2" "$3" show | grep -q "^$4 .*clear"' \

@@ -1,5 +1,6 @@
 //! Who takes part in a measurement, and what they are told to do.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use phitwire::nic::{Operation, Pattern, TrafficSpec};
@@ -28,7 +29,7 @@ pub struct Plan {
     /// Network interfaces that only receive.
     pub(super) targets: Vec<Nic>,
     pub(super) spec: TrafficSpec,
-    pattern: String,
+    pub(super) pattern: String,
 }
 
 impl Plan {
@@ -40,6 +41,9 @@ impl Plan {
         let members = lab.members()?;
         let nics: Vec<Nic> = members.iter().filter_map(as_nic).collect();
         let find = |names: &[String]| -> Result<Vec<Nic>, RunError> {
+            if let Some(name) = named_twice(names) {
+                return Err(RunError::Twice(name.to_owned()));
+            }
             names
                 .iter()
                 .map(|name| find_nic(&options.lab, name, &members, &nics))
@@ -119,6 +123,12 @@ impl Plan {
         }
         text
     }
+}
+
+fn named_twice(names: &[String]) -> Option<&str> {
+    let mut known = BTreeSet::new();
+    let twice = names.iter().find(|name| !known.insert(name.as_str()))?;
+    Some(twice)
 }
 
 fn as_nic(member: &Member) -> Option<Nic> {

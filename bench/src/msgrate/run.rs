@@ -38,6 +38,14 @@ pub enum RunError {
     /// A router was named where a network interface belongs.
     #[error("`{0}` is a router: messages go from network interface to network interface")]
     IsRouter(String),
+    /// A node is named twice in one list. Its messages would count as two nodes'.
+    #[error("`{0}` is named twice")]
+    Twice(String),
+    /// A run without a message says nothing of the network.
+    #[error(
+        "nothing was sent: nobody sends to itself, and no source has another target (pattern {0})"
+    )]
+    NothingSent(String),
     /// Fewer than two participants.
     #[error("lab `{0}` has fewer than two network interfaces: nobody to send to")]
     Alone(String),
@@ -159,6 +167,9 @@ pub fn measure(
         course.stop(lab);
     }
     let report = report?;
+    if report.sent == 0 && course.gone().is_empty() && clock.stops() == 0 {
+        return Err(RunError::NothingSent(plan.pattern.clone()));
+    }
     let links = link_work(plan, lab).since(&before);
     Ok(Outcome::new(&report, size, links, course.gone()))
 }

@@ -15,7 +15,10 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use miette::{IntoDiagnostic, WrapErr};
 use tracing_subscriber::EnvFilter;
+
+use crate::output;
 
 /// Cray YARC routers and BlackWidow network interfaces on real network links.
 #[derive(Debug, Parser)]
@@ -64,10 +67,18 @@ pub fn main() -> ExitCode {
     match result {
         Ok(code) => code,
         Err(report) => {
-            eprintln!("{report:?}");
+            output::complain(&format!("{report:?}"));
             ExitCode::FAILURE
         }
     }
+}
+
+/// Prints an answer to standard output.
+fn print(text: &str) -> miette::Result<ExitCode> {
+    output::print(text)
+        .into_diagnostic()
+        .wrap_err("cannot write to standard output")?;
+    Ok(ExitCode::SUCCESS)
 }
 
 #[cfg(test)]

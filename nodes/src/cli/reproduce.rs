@@ -11,8 +11,7 @@ use phitwire::reproduce::throughput::{self, Measurement};
 use phitwire::reproduce::{self, Row, Table, Tolerance, latency, radix};
 use serde_json::{Value, json};
 
-use super::table;
-use super::topology::print;
+use super::{print, table};
 
 /// Width of the lines that assumptions are broken into.
 const WIDTH: usize = 100;

@@ -13,7 +13,7 @@ use miette::{IntoDiagnostic, Result, miette};
 use phitwire::sim::soak::{Case, Keep, Outcome};
 use serde_json::json;
 
-use super::topology::print;
+use super::print;
 use crate::stop::Stop;
 
 /// Failures after which no further seed is begun.

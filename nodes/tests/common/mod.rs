@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test binary uses a part")]
 
 use std::collections::VecDeque;
+use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -253,27 +254,53 @@ pub fn ethernet_port(port: PortId, interface: &str) -> PortConfig {
     }
 }
 
-/// Puts the calling thread into a network namespace of its own. False, with the reason printed,
-/// when that is not allowed.
+/// Says that the test that runs on this thread cannot be tried here. The line goes past what the
+/// test harness captures, and `tests/run.sh` counts the test as skipped for that reason.
+pub fn skip(reason: &str) {
+    let name = std::thread::current().name().unwrap_or("main").to_owned();
+    let line = format!("SKIPPED {name}: {reason}\n");
+    std::io::stderr().write_all(line.as_bytes()).unwrap();
+}
+
+/// Puts the calling thread into a network namespace of its own. False, with the reason told, when
+/// that is not allowed.
 pub fn own_namespace() -> bool {
     match unshare(CloneFlags::CLONE_NEWNET) {
         Ok(()) => true,
         Err(errno) => {
-            eprintln!("SKIPPED: no network namespace can be made here ({errno}); run as root");
+            skip(&format!("no network namespace can be made here: {errno}"));
             false
         }
     }
 }
 
+/// Runs `test` on a thread of its own, of the same name; panics when it does.
+pub fn aside<T: Send + 'static>(test: impl FnOnce() -> T + Send + 'static) -> T {
+    let name = std::thread::current().name().unwrap_or("main").to_owned();
+    let thread = std::thread::Builder::new().name(name).spawn(test).unwrap();
+    match thread.join() {
+        Ok(result) => result,
+        Err(panic) => std::panic::resume_unwind(panic),
+    }
+}
+
 /// Runs `test` on a thread in a network namespace of its own; the test's thread stays where it is.
 pub fn in_namespace(test: impl FnOnce() + Send + 'static) {
-    let thread = std::thread::spawn(|| {
+    aside(|| {
         if own_namespace() {
             test();
         }
     });
-    if let Err(panic) = thread.join() {
-        std::panic::resume_unwind(panic);
+}
+
+/// Whether the kernel lets this process have a ring. False, with the reason told, where not.
+pub fn has_io_uring() -> bool {
+    match io_uring::IoUring::new(8) {
+        Ok(_) => true,
+        Err(error) => {
+            skip(&format!("the kernel refuses io_uring: {error}"));
+            false
+        }
     }
 }
 

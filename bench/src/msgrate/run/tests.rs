@@ -180,6 +180,29 @@ fn run_in(lab: &mut Puppets, words: &str) -> Result<Outcome, RunError> {
 }
 
 #[test]
+fn a_node_named_twice_is_refused_by_name() {
+    for words in [
+        "--from n0,n0 --to n1",
+        "--from n0 --to n1,n2,n1",
+        "--pattern hotspot --hot n2,n2",
+    ] {
+        let mut lab = Puppets::new();
+        let error = run_in(&mut lab, words).expect_err(words);
+        assert!(matches!(&error, RunError::Twice(_)), "{words}: {error}");
+        assert!(lab.started.is_empty(), "{words}: nobody was told anything");
+    }
+}
+
+#[test]
+fn a_run_without_a_message_is_an_error() {
+    let mut lab = Puppets::new();
+    lab.spoil = Some(|_, report| (report.sent, report.acknowledged, report.delivered) = (0, 0, 0));
+    let error = run_in(&mut lab, "--from n0 --to n0 --seconds 1").expect_err("nobody to send to");
+    assert!(matches!(&error, RunError::NothingSent(_)), "{error}");
+    assert!(error.to_string().contains("n0 -> n0"), "{error}");
+}
+
+#[test]
 fn all_network_interfaces_take_part_in_a_pattern() {
     let mut lab = Puppets::new();
     let outcome =
