@@ -31,6 +31,9 @@ pub struct SimArgs {
     /// tornado, neighbour, diagonal, asymmetric, hotspot[:TARGET,...[:PERCENT]], row-adversary
     #[arg(long, default_value = "uniform")]
     traffic: Pattern,
+    /// Only the first N processors send and receive [default: all]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    participants: Option<u32>,
     /// One load or FROM..TO:STEP
     #[arg(long, value_parser = parse_loads, default_value = "0.3")]
     load: Loads,
@@ -173,6 +176,7 @@ impl SimArgs {
             seed: self.seed,
             traffic: Traffic {
                 pattern: self.traffic.clone(),
+                participants: self.participants,
                 load,
                 message_bytes: self.message_bytes,
                 request_reply: self.request_reply,
@@ -197,6 +201,7 @@ impl SimArgs {
         let pairs = [
             ("topology", Value::from(name)),
             ("traffic", Value::from(self.traffic.to_string())),
+            ("participants", Value::from(self.participants)),
             ("message_bytes", Value::from(self.message_bytes)),
             ("request_reply", Value::from(self.request_reply)),
             ("process", Value::from(process)),

@@ -56,6 +56,8 @@ pub const BURST_PACKETS: u32 = 8;
 pub struct Traffic {
     /// Who sends to whom.
     pub pattern: Pattern,
+    /// How many processors take part, the first ones of the topology; `None` = all. The others are silent.
+    pub participants: Option<u32>,
     /// Phits that every terminal sends per cycle. With [`request_reply`](Self::request_reply) the
     /// phits of replies are counted as well.
     pub load: Load,
@@ -72,6 +74,7 @@ impl Default for Traffic {
     fn default() -> Self {
         Self {
             pattern: Pattern::default(),
+            participants: None,
             load: Load(300_000),
             message_bytes: 16,
             request_reply: false,

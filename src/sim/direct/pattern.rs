@@ -3,10 +3,10 @@
 use core::fmt;
 use core::str::FromStr;
 
-use super::config::ConfigError;
+use super::config::{ConfigError, Traffic};
 use crate::nic::{self, Mapping};
 use crate::rng::Rng;
-use crate::topology::{Topology, Wiring};
+use crate::topology::{Processor, Topology, Wiring};
 
 /// Share of messages to hot processors if nothing else is said, in percent.
 const HOT_PERCENT: u8 = 10;
@@ -42,8 +42,11 @@ pub enum PatternError {
     /// The pattern has parameters and these are none.
     #[error("`{0}` is no hot spot: hotspot, hotspot:TARGET,... or hotspot:TARGET,...:PERCENT")]
     Hotspot(String),
-    /// A hot processor that the topology does not have.
-    #[error("the topology has no processor {0}")]
+    /// More participants than processors, or none.
+    #[error("{0} processors cannot take part: the topology has {1}")]
+    Participants(usize, usize),
+    /// A hot processor that does not take part.
+    #[error("no processor {0} takes part")]
     NoProcessor(u16),
     /// The pattern does not suit the number of processors.
     #[error(transparent)]
@@ -151,7 +154,10 @@ impl fmt::Display for Pattern {
 #[derive(Clone, Debug)]
 pub(crate) struct Destinations {
     rule: Rule,
+    /// Processors of the topology.
     processors: u64,
+    /// Those that take part: the first ones.
+    participants: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -173,22 +179,27 @@ enum Rule {
 
 impl Destinations {
     pub(crate) fn new(
-        pattern: &Pattern,
+        traffic: &Traffic,
         topology: &Topology,
         wiring: &Wiring,
         seed: u64,
     ) -> Result<Self, ConfigError> {
-        let n = topology.processors.len();
-        if n == 0 {
+        let processors = topology.processors.len();
+        if processors == 0 {
             return Err(ConfigError::NoTerminals);
         }
+        let n = traffic.participants.map_or(processors, |n| n as usize);
+        if !(1..=processors).contains(&n) {
+            return Err(PatternError::Participants(n, processors).into());
+        }
+        let pattern = &traffic.pattern;
         let rule = match pattern {
             Pattern::Diagonal => Rule::Diagonal,
             Pattern::Asymmetric => Rule::Asymmetric,
-            Pattern::RowAdversary => rows_to_columns(topology, wiring),
+            Pattern::RowAdversary => rows_to_columns(topology, wiring, n as u32),
             Pattern::Common(nic::Pattern::Uniform) => Rule::Uniform,
             Pattern::Common(nic::Pattern::Hotspot { targets, percent }) => Rule::Hot {
-                targets: places(topology, targets)?,
+                targets: places(&topology.processors[..n], targets)?,
                 percent: u64::from(*percent),
             },
             Pattern::Common(common) => match common.mapping(n, seed) {
@@ -199,9 +210,10 @@ impl Destinations {
         };
         let destinations = Self {
             rule,
-            processors: n as u64,
+            processors: processors as u64,
+            participants: n as u64,
         };
-        let terminals = n as u64 * u64::from(topology.slices);
+        let terminals = processors as u64 * u64::from(topology.slices);
         if (0..terminals).all(|terminal| destinations.is_silent(terminal)) {
             return Err(PatternError::Silent.into());
         }
@@ -211,8 +223,11 @@ impl Destinations {
     /// Whether a terminal never sends anything.
     pub(crate) fn is_silent(&self, terminal: u64) -> bool {
         let i = terminal % self.processors;
+        if i >= self.participants {
+            return true;
+        }
         match &self.rule {
-            Rule::Uniform | Rule::Hot { .. } => self.processors == 1,
+            Rule::Uniform | Rule::Hot { .. } => self.participants == 1,
             Rule::Map(mapping) => mapping.image(i as usize) as u64 == i,
             Rule::Diagonal | Rule::Asymmetric => false,
             Rule::Lists { starts, .. } => {
@@ -224,8 +239,8 @@ impl Destinations {
     /// The processor that the next message of a terminal that is not silent goes to.
     #[inline]
     pub(crate) fn draw(&self, terminal: u64, rng: &mut Rng) -> u32 {
-        let n = self.processors;
-        let i = terminal % n;
+        let n = self.participants;
+        let i = terminal % self.processors;
         let another = |rng: &mut Rng| ((i + 1 + rng.below(n - 1)) % n) as u32;
         match &self.rule {
             Rule::Uniform => another(rng),
@@ -258,10 +273,10 @@ impl Destinations {
     }
 }
 
-/// The places in the topology's list of processors given by number.
-fn places(topology: &Topology, numbers: &[u16]) -> Result<Vec<u32>, PatternError> {
+/// The places in the list of processors given by number.
+fn places(processors: &[Processor], numbers: &[u16]) -> Result<Vec<u32>, PatternError> {
     let place = |&number: &u16| {
-        let place = topology.processors.iter().position(|p| p.number == number);
+        let place = processors.iter().position(|p| p.number == number);
         place
             .map(|place| place as u32)
             .ok_or(PatternError::NoProcessor(number))
@@ -270,13 +285,13 @@ fn places(topology: &Topology, numbers: &[u16]) -> Result<Vec<u32>, PatternError
 }
 
 /// The adversary of the YARC: from row *r* to column *r* of the same router.
-fn rows_to_columns(topology: &Topology, wiring: &Wiring) -> Rule {
+fn rows_to_columns(topology: &Topology, wiring: &Wiring, participants: u32) -> Rule {
     let mut columns = vec![[const { Vec::new() }; 8]; wiring.router_count()];
     let n = topology.processors.len() as u32;
     let mut starts = vec![0];
     let mut list: Vec<u32> = Vec::new();
     for slice in 0..topology.slices {
-        for processor in 0..n {
+        for processor in 0..participants {
             if let Some((router, port)) = wiring.injection(topology, processor, slice) {
                 columns[router as usize][usize::from(port % 8)].push(processor);
             }
@@ -308,6 +323,13 @@ mod tests {
         (topology, wiring)
     }
 
+    fn traffic(pattern: &str) -> Traffic {
+        Traffic {
+            pattern: pattern.parse().unwrap(),
+            ..Traffic::default()
+        }
+    }
+
     #[test]
     fn names_are_read_and_written() {
         for name in NAMES {
@@ -335,8 +357,7 @@ mod tests {
     fn every_draw_is_a_processor_of_the_network() {
         let (topology, wiring) = network(64);
         for name in NAMES {
-            let pattern: Pattern = name.parse().unwrap();
-            let all = Destinations::new(&pattern, &topology, &wiring, 5).unwrap();
+            let all = Destinations::new(&traffic(name), &topology, &wiring, 5).unwrap();
             let mut rng = Rng::new(1, 1);
             let senders: Vec<u64> = (0..64).filter(|&t| !all.is_silent(t)).collect();
             assert!(senders.len() >= 32, "{name}");
@@ -353,7 +374,7 @@ mod tests {
     #[test]
     fn the_row_adversary_stays_in_its_column() {
         let (topology, wiring) = network(32);
-        let all = Destinations::new(&Pattern::RowAdversary, &topology, &wiring, 5).unwrap();
+        let all = Destinations::new(&traffic("row-adversary"), &topology, &wiring, 5).unwrap();
         let mut rng = Rng::new(1, 1);
         for sender in (0..32).filter(|&t| !all.is_silent(t)) {
             let (_, from) = wiring.injection(&topology, sender as u32, 0).unwrap();
@@ -366,11 +387,18 @@ mod tests {
     #[test]
     fn what_does_not_suit_is_refused() {
         let (topology, wiring) = network(40);
-        let refuse = |text: &str| {
-            let pattern: Pattern = text.parse().unwrap();
-            Destinations::new(&pattern, &topology, &wiring, 5).unwrap_err()
-        };
+        let refuse =
+            |text: &str| Destinations::new(&traffic(text), &topology, &wiring, 5).unwrap_err();
         assert!(refuse("transpose").to_string().contains("power of four"));
         assert!(refuse("hotspot:41").to_string().contains("no processor 41"));
+        let few = |participants| Traffic {
+            participants: Some(participants),
+            ..traffic("transpose")
+        };
+        let all = Destinations::new(&few(16), &topology, &wiring, 5).unwrap();
+        assert!((16..40).all(|terminal| all.is_silent(terminal)));
+        assert_eq!(all.draw(1, &mut Rng::new(1, 1)), 4);
+        assert!(Destinations::new(&few(0), &topology, &wiring, 5).is_err());
+        assert!(Destinations::new(&few(41), &topology, &wiring, 5).is_err());
     }
 }

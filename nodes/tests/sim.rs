@@ -1,0 +1,107 @@
+//! `phitwire sim` as its users call it.
+
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn sim(words: &str) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_phitwire"))
+        .arg("sim")
+        .args(words.split_whitespace())
+        .output()
+        .expect("the command runs")
+}
+
+fn json(words: &str) -> Value {
+    let output = sim(words);
+    assert!(output.status.success(), "{output:?}");
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+#[test]
+fn one_load_is_an_object_with_everything_in_it() {
+    let value = json("yarc-64 --load 0.3 --warmup 500 --measure 2000 --seed 7 --json");
+    for key in [
+        "seed",
+        "trace_hash",
+        "cycles",
+        "offered_load",
+        "accepted_load",
+        "hops_mean",
+        "phit_hops",
+        "wall_seconds",
+        "phit_hops_per_second",
+        "peak_resident_bytes",
+        "saturated",
+    ] {
+        assert!(!value[key].is_null(), "{key} is missing in {value:#}");
+    }
+    for key in ["min", "mean", "p50", "p99", "p99_9", "max"] {
+        assert!(value["latency_cycles"][key].is_number(), "{key}");
+    }
+    assert_eq!(value["seed"], 7);
+    assert_eq!(value["saturated"], false);
+    let accepted = value["accepted_load"].as_f64().expect("a number");
+    assert!((accepted - 0.3).abs() < 0.03, "{accepted}");
+}
+
+#[test]
+fn seed_and_options_decide_everything_and_threads_nothing() {
+    let hash = |more: &str| {
+        let words = "r2-96 --load 0.4 --request-reply --warmup 500 --measure 1000 --json";
+        let value = json(&format!("{words} {more}"));
+        value["trace_hash"].as_str().expect("a hash").to_owned()
+    };
+    let first = hash("--threads 1");
+    assert_eq!(first.len(), 16);
+    assert_eq!(hash("--threads 2"), first);
+    assert_eq!(hash("--threads 3"), first);
+    assert_ne!(hash("--threads 2 --seed 2"), first);
+    assert_ne!(hash("--threads 2 --message-bytes 8"), first);
+}
+
+#[test]
+fn a_sweep_is_an_array_and_a_drawing() {
+    let scratch = tempfile::tempdir().expect("a scratch directory");
+    let plot = scratch.path().join("curve.svg");
+    let words = format!(
+        "r1-32 --load 0.2..1.0:0.4 --traffic hotspot:3:40 --process on-off --warmup 500 --measure 1000 \
+         --seeds 2 --json --plot {}",
+        plot.display()
+    );
+    let value = json(&words);
+    let points = value.as_array().expect("an array");
+    assert_eq!(points.len(), 3);
+    assert_eq!(points[2]["load"], 1.0);
+    assert_eq!(points[2]["saturated"], true);
+    assert_eq!(points[0]["over_seeds"]["seeds"], 2);
+    let drawing = std::fs::read_to_string(&plot).expect("the drawing");
+    assert!(drawing.starts_with("<svg") && drawing.contains("mean latency"));
+    let table = scratch.path().join("curve.csv");
+    let words = format!(
+        "r1-32 --load 0.2..0.4:0.1 --warmup 100 --measure 500 --csv {}",
+        table.display()
+    );
+    let output = sim(&words);
+    assert!(output.status.success());
+    assert!(String::from_utf8_lossy(&output.stdout).contains("offered accepted"));
+    let lines = std::fs::read_to_string(&table).expect("the table");
+    assert_eq!(lines.lines().count(), 4);
+}
+
+#[test]
+fn what_cannot_be_done_is_said() {
+    for (words, reason) in [
+        ("nowhere", "neither a file nor the name"),
+        ("yarc-64 --netem loss", "frames"),
+        ("r1-30 --traffic transpose", "power of four"),
+        ("r1-32 --traffic sideways", "no pattern"),
+        ("r1-32 --load 1.5", "at most 1"),
+        ("r1-32 --participants 33", "33 processors"),
+    ] {
+        let output = sim(words);
+        assert!(!output.status.success(), "{words}");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(said.contains(reason), "{words}: {said}");
+    }
+}
