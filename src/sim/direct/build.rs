@@ -174,8 +174,7 @@ impl Network {
         config.validate()?;
         let partitions = partitions.clamp(1, topology.chips.len().max(1));
         let wiring = Wiring::new(topology);
-        let destinations =
-            Destinations::new(&config.traffic.pattern, topology, &wiring, config.seed)?;
+        let destinations = Destinations::new(&config.traffic, topology, &wiring, config.seed)?;
         let places = Places::new(topology, &wiring, partitions);
         let mut shared = shared(topology, config, destinations);
         shared.seal = Seal::Crc;
