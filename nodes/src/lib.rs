@@ -10,9 +10,10 @@
 //! - [`control`] serves a Unix socket with counters, link states, registers, faults and traffic runs;
 //! - [`process`] puts these together; [`run_dir`] says where labs keep their sockets; [`event_log`]
 //!   keeps the log short, [`output`] bears readers who leave;
+//! - [`sim`] runs whole networks in virtual time, on any number of threads;
 //! - [`cli`] is the `phitwire` command.
 //!
-//! One thread does all of it, and nothing is allocated per frame. `unsafe` is only in [`io`], where
+//! One thread does all of a node, and nothing is allocated per frame. `unsafe` is only in [`io`], where
 //! the kernel is handed pointers.
 #![deny(unsafe_op_in_unsafe_fn)]
 
@@ -27,5 +28,6 @@ pub mod noise;
 pub mod output;
 pub mod process;
 pub mod run_dir;
+pub mod sim;
 pub mod station;
 pub mod stop;

@@ -267,7 +267,7 @@ impl Lcb {
             self.die(now, input);
             return;
         }
-        self.rx.interrupt(now, input, &mut self.counters);
+        self.rx.lanes_changed(input, &mut self.counters);
         self.ask_for_lanes(now);
     }
 

@@ -44,6 +44,7 @@ pub use outstanding::{MAX_OUTSTANDING, Tid};
 pub use phitwire_framing::memory24::{Request, Status};
 pub use requester::{Completion, Outcome, PostError, slice_of};
 pub use traffic_report::{Phase, TrafficReport};
+pub(crate) use traffic_spec::Mapping;
 pub use traffic_spec::{MAX_ADDRESSES, MAX_WINDOW, Operation, Pattern, SpecError, TrafficSpec};
 
 #[cfg(test)]

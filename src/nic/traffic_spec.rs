@@ -256,37 +256,70 @@ impl TrafficSpec {
             _ => {}
         }
         let i = position.ok_or(SpecError::NotParticipant(own))?;
-        let bits = self.index_bits(n)?;
-        let to = match &self.pattern {
-            Pattern::Neighbour => (i + 1) % n,
-            Pattern::BitComplement => n - 1 - i,
-            Pattern::Tornado => (i + n.div_ceil(2) - 1) % n,
-            Pattern::BitReverse => (0..bits).fold(0, |to, b| to | (i >> b & 1) << (bits - 1 - b)),
-            Pattern::Shuffle => (i << 1 | i >> bits.saturating_sub(1)) & (n - 1),
-            Pattern::Transpose => (i << (bits / 2) | i >> (bits / 2)) & (n - 1),
-            Pattern::Permutation => random_permutation(n, self.seed)[i],
-            Pattern::Uniform | Pattern::Hotspot { .. } | Pattern::List { .. } => i,
-        };
+        let mapping = self.pattern.mapping(n, self.seed)?;
+        let to = mapping.map_or(i, |mapping| mapping.image(i));
         Ok((others(&[self.processors[to]]), Choice::InTurn))
     }
+}
 
-    /// Bits of a participant's index, where the pattern needs them; zero where it does not.
-    fn index_bits(&self, n: usize) -> Result<u32, SpecError> {
-        match self.pattern {
-            Pattern::BitReverse | Pattern::Shuffle if n.is_power_of_two() => Ok(n.ilog2()),
-            Pattern::BitReverse | Pattern::Shuffle => Err(SpecError::Participants {
-                need: "a power of two",
-                have: n,
-            }),
-            Pattern::Transpose if n.is_power_of_two() && n.ilog2().is_multiple_of(2) => {
-                Ok(n.ilog2())
+/// A pattern that gives every sender one destination, for a number of participants.
+#[derive(Clone, Debug)]
+pub(crate) struct Mapping {
+    kind: MappingKind,
+    n: usize,
+}
+
+#[derive(Clone, Debug)]
+enum MappingKind {
+    Neighbour,
+    BitComplement,
+    Tornado,
+    BitReverse,
+    Shuffle,
+    Transpose,
+    Table(Vec<usize>),
+}
+
+impl Mapping {
+    /// The index that the sender of index `i`, below the number of participants, sends to.
+    pub(crate) fn image(&self, i: usize) -> usize {
+        let n = self.n;
+        let bits = n.ilog2();
+        match &self.kind {
+            MappingKind::Neighbour => (i + 1) % n,
+            MappingKind::BitComplement => n - 1 - i,
+            MappingKind::Tornado => (i + n.div_ceil(2) - 1) % n,
+            MappingKind::BitReverse => {
+                (0..bits).fold(0, |to, b| to | (i >> b & 1) << (bits - 1 - b))
             }
-            Pattern::Transpose => Err(SpecError::Participants {
-                need: "a power of four",
-                have: n,
-            }),
-            _ => Ok(0),
+            MappingKind::Shuffle => (i << 1 | i >> bits.saturating_sub(1)) & (n - 1),
+            MappingKind::Transpose => (i << (bits / 2) | i >> (bits / 2)) & (n - 1),
+            MappingKind::Table(to) => to[i],
         }
+    }
+}
+
+impl Pattern {
+    /// The pattern over `n` participants, at least one; `None` where a sender has more than one destination.
+    pub(crate) fn mapping(&self, n: usize, seed: u64) -> Result<Option<Mapping>, SpecError> {
+        let wrong = |need| Err(SpecError::Participants { need, have: n });
+        let kind = match self {
+            Self::Uniform | Self::Hotspot { .. } | Self::List { .. } => return Ok(None),
+            Self::Neighbour => MappingKind::Neighbour,
+            Self::BitComplement => MappingKind::BitComplement,
+            Self::Tornado => MappingKind::Tornado,
+            Self::BitReverse | Self::Shuffle if !n.is_power_of_two() => {
+                return wrong("a power of two");
+            }
+            Self::BitReverse => MappingKind::BitReverse,
+            Self::Shuffle => MappingKind::Shuffle,
+            Self::Transpose if n.is_power_of_two() && n.ilog2().is_multiple_of(2) => {
+                MappingKind::Transpose
+            }
+            Self::Transpose => return wrong("a power of four"),
+            Self::Permutation => MappingKind::Table(random_permutation(n, seed)),
+        };
+        Ok(Some(Mapping { kind, n }))
     }
 }
 

@@ -180,31 +180,57 @@ impl Topology {
 
     /// The registers of a chip, tile by tile; tiles without link have none.
     pub fn chip_registers(&self, chip: u32) -> Option<ChipRegisters> {
-        let node = NodeRef::Chip(chip);
-        let mut tiles = vec![None; PORTS];
-        let routers = &self.chips.get(chip as usize)?.routers;
-        for (end, other) in self.ends_of(node).map(|(_, end, other)| (end, other)) {
-            let router = routers.iter().find(|r| r.ports.contains(end.port));
-            let slot = tiles.get_mut(usize::from(end.port));
-            if let (Some(router), Some(slot)) = (router, slot) {
-                let registers = &router.registers;
-                *slot = Some(TileRegisters {
-                    kind: self.kind_of(end, other),
-                    root_detect: registers.root_detect,
-                    table: registers.table,
-                    down_shift: registers.down_shift,
-                    down_mask: registers.down_mask,
-                    port_map: registers.port_map,
-                    hash_shift: registers.hash_shift,
-                    exit_mask: registers.exit_mask.bits(),
-                });
+        self.chips.get(chip as usize)?;
+        let mut registers = self.without_tiles();
+        for (_, end, other) in self.ends_of(NodeRef::Chip(chip)) {
+            self.add_tile(&mut registers, end, other);
+        }
+        Some(registers)
+    }
+
+    /// The registers of every chip, in time linear in the size of the network.
+    pub fn all_chip_registers(&self) -> Vec<ChipRegisters> {
+        let mut all = vec![self.without_tiles(); self.chips.len()];
+        for link in &self.links {
+            for (end, other) in [(link.a, link.b), (link.b, link.a)] {
+                if let NodeRef::Chip(chip) = end.node
+                    && let Some(registers) = all.get_mut(chip as usize)
+                {
+                    self.add_tile(registers, end, other);
+                }
             }
         }
-        let forward_progress_ns = self.settings.forward_progress_ms.saturating_mul(1_000_000);
-        Some(ChipRegisters {
-            tiles,
-            forward_progress_ns,
-        })
+        all
+    }
+
+    fn without_tiles(&self) -> ChipRegisters {
+        ChipRegisters {
+            tiles: vec![None; PORTS],
+            forward_progress_ns: self.settings.forward_progress_ms.saturating_mul(1_000_000),
+        }
+    }
+
+    /// Adds the tile whose link has the ends given, the first of which is at a chip.
+    fn add_tile(&self, chip: &mut ChipRegisters, end: End, other: End) {
+        let NodeRef::Chip(number) = end.node else {
+            return;
+        };
+        let routers = &self.chips[number as usize].routers;
+        let router = routers.iter().find(|r| r.ports.contains(end.port));
+        let slot = chip.tiles.get_mut(usize::from(end.port));
+        if let (Some(router), Some(slot)) = (router, slot) {
+            let registers = &router.registers;
+            *slot = Some(TileRegisters {
+                kind: self.kind_of(end, other),
+                root_detect: registers.root_detect,
+                table: registers.table,
+                down_shift: registers.down_shift,
+                down_mask: registers.down_mask,
+                port_map: registers.port_map,
+                hash_shift: registers.hash_shift,
+                exit_mask: registers.exit_mask.bits(),
+            });
+        }
     }
 
     /// Links of a node: id, its own end, the other end.
@@ -241,17 +267,13 @@ impl Topology {
             Clock::FreeRunning => LinkClock::FreeRunning,
             Clock::Paced { dilation } => LinkClock::Paced { dilation },
         };
-        let threshold = match self.settings.lane_retry_threshold {
-            0 => u32::MAX,
-            retries => retries,
-        };
         LinkConfig::builder(number, side, name(end), name(other))
             .fabric(runtime.fabric)
             .profile(profile)
             .clock(clock)
             .rate(link.rate)
             .cable(link.cable)
-            .lane_retry_threshold(threshold)
+            .lane_retry_threshold(self.settings.lane_retry_threshold)
             .max_packet_phits(self.settings.max_packet_phits)
             .epoch(runtime.epoch)
             .build()

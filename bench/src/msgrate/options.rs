@@ -44,7 +44,7 @@ pub struct Options {
           value_parser = clap::value_parser!(u8).range(1..=32))]
     pub size: Vec<u8>,
     /// Messages that each sender keeps outstanding
-    #[arg(long, value_name = "W", default_value_t = 1024,
+    #[arg(long, value_name = "W", default_value_t = 2048,
           value_parser = clap::value_parser!(u32).range(1..=i64::from(phitwire::nic::MAX_WINDOW)))]
     pub window: u32,
     /// Seconds to send for [default: 10, or no limit with --count]

@@ -78,7 +78,7 @@ pub enum RunError {
         /// The node.
         node: String,
         /// What it said.
-        source: LabError,
+        source: Box<LabError>,
     },
     /// The user asked twice for an end.
     #[error("interrupted before all messages were answered: nothing was measured")]
@@ -247,7 +247,7 @@ impl<'a> Course<'a> {
                 .map_err(|source| RunError::Start {
                     lab: self.plan.lab.clone(),
                     node: participant.nic.name.clone(),
-                    source,
+                    source: Box::new(source),
                 })?;
             participant.started = true;
         }

@@ -3,7 +3,10 @@
 //! Exit status: 0 done; 1 not done, or not all links up in time; 2 arguments not understood.
 
 mod ctl;
+mod reproduce;
 mod run;
+mod sim;
+mod soak;
 mod table;
 mod topology;
 mod wait;
@@ -33,8 +36,14 @@ enum Command {
     Ctl(ctl::CtlArgs),
     /// Wait until all links of a lab are up, or say which are not and why
     Wait(wait::WaitArgs),
+    /// Run random networks under random harm in virtual time, a seed each
+    Soak(soak::SoakArgs),
     /// Generate, check, show and plan topologies
     Topology(topology::TopologyArgs),
+    /// Put what the models give beside the paper's tables; exit status 1 if they are too far apart
+    Reproduce(reproduce::ReproduceArgs),
+    /// Simulate a network in virtual time: latency, accepted load and saturation
+    Sim(Box<sim::SimArgs>),
 }
 
 /// The whole command: reads the arguments, does it, says how it went.
@@ -50,7 +59,10 @@ pub fn main() -> ExitCode {
         Command::Run(args) => run::run(args),
         Command::Ctl(args) => ctl::run(args),
         Command::Wait(args) => wait::run(args),
+        Command::Soak(args) => soak::run(args),
         Command::Topology(args) => topology::run(args),
+        Command::Reproduce(args) => reproduce::run(&args),
+        Command::Sim(args) => sim::run(&args),
     };
     match result {
         Ok(code) => code,

@@ -34,7 +34,16 @@ pub struct ToyPort {
     pub out_of_order: u64,
     owes_ack: bool,
     last_progress: Time,
+    /// Retries since anything was acknowledged or came: each waits twice as long as the one before, so
+    /// that a slow machine is not flooded with copies.
+    tries: u32,
     pub complaints: VecDeque<String>,
+}
+
+impl ToyPort {
+    fn retry_at(&self) -> Time {
+        self.last_progress + Span::from_ms(6 << self.tries)
+    }
 }
 
 /// Frame length in bytes of frame `number`: mostly full ones, now and then a short one.
@@ -84,7 +93,7 @@ impl Node for Toy {
         let (number, ack) = (read(1), read(9));
         if ack > port.acked {
             port.acked = ack;
-            port.last_progress = now;
+            (port.last_progress, port.tries) = (now, 0);
         }
         if bytes[0] == 0 {
             return;
@@ -100,7 +109,7 @@ impl Node for Toy {
                 .push_back(format!("frame {number}: byte {place} is wrong"));
         }
         port.expected += 1;
-        port.last_progress = now;
+        (port.last_progress, port.tries) = (now, 0);
     }
 
     fn advance(&mut self, now: Time) {
@@ -108,10 +117,11 @@ impl Node for Toy {
             return;
         }
         for port in &mut self.ports {
-            if now.since(port.last_progress) > Span::from_ms(5) {
+            if now >= port.retry_at() {
                 port.sent = port.acked;
                 port.owes_ack = true;
                 port.last_progress = now;
+                port.tries = (port.tries + 1).min(6);
             }
         }
     }
@@ -148,11 +158,7 @@ impl Node for Toy {
     }
 
     fn next_wakeup(&self) -> Option<Wakeup> {
-        let at = self
-            .ports
-            .iter()
-            .map(|p| p.last_progress + Span::from_ms(6))
-            .min()?;
+        let at = self.ports.iter().map(ToyPort::retry_at).min()?;
         self.retry.then_some(Wakeup {
             at,
             reason: WakeReason::Link,

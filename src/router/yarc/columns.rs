@@ -171,6 +171,7 @@ impl Core {
         if current == Current::NONE {
             current = self.grant_output(output, requests, io);
             if current == Current::NONE {
+                self.stalls[2] += u64::from(requests[0] | requests[1] != 0);
                 self.columns.active &= !(1 << output);
                 return;
             }

@@ -14,7 +14,7 @@ use phitwire_framing::phit24::{CONTENT_MASK, Phit, PhitKind};
 use super::columns::Columns;
 use super::counters::RouterCounters;
 use super::event::{EventQueue, RouterEvent};
-use super::input::Inputs;
+use super::input::{ANNOUNCED_SLOTS, Inputs};
 use super::maintenance::Maintenance;
 use super::pipeline::{INPUT_CYCLES, Wake};
 use super::registers::{ChipRegisters, PORTS};
@@ -42,7 +42,13 @@ pub trait Ports {
     /// The next phit of the packet that leaves by `port`. A packet once begun is taken to its end,
     /// whatever becomes of the link meanwhile.
     fn push(&mut self, port: usize, phit: Phit);
+    /// The cycle that all calls up to the next one of this belong to. Links that have a time of their own need not know.
+    #[inline]
+    fn begin_cycle(&mut self, _cycle: u64) {}
 }
+
+/// How far ahead arrivals can be announced, in cycles.
+pub const MAX_ANNOUNCED_CYCLES: u64 = ANNOUNCED_SLOTS as u64 - 1 - INPUT_CYCLES;
 
 /// A place in a row or column buffer: bits 0..22 content, 22..24 kind, 24..32 row mask (heads in row
 /// buffers only, paper, section 5.1).
@@ -79,7 +85,10 @@ pub(super) fn boxed<T: Copy, const N: usize>(value: T) -> Box<[T; N]> {
 /// Forward-progress state of the output virtual channels (paper, section 7.7).
 #[derive(Debug)]
 struct Progress {
+    /// In the driver's time.
     timeout: Duration,
+    /// Nanoseconds of the driver per emulated nanosecond.
+    dilation: u32,
     /// Ports, per virtual channel, whose countdown runs.
     running: [u64; 2],
     /// When the countdown of (port, virtual channel) began.
@@ -107,6 +116,8 @@ pub struct Core {
     pub(super) maintenance: Maintenance,
     pub(super) counters: RouterCounters,
     pub(super) events: EventQueue,
+    /// See [`stalls`](Self::stalls).
+    pub(super) stalls: [u64; 3],
     progress: Progress,
 }
 
@@ -114,7 +125,6 @@ impl Core {
     /// A core whose tiles have the registers given; missing tiles (fewer than 64, or `None`) are
     /// not in use.
     pub fn new(registers: ChipRegisters) -> Self {
-        let timeout = Duration::from_ns(registers.forward_progress_ns);
         let mut core = Self {
             cycle: 0,
             registers,
@@ -127,8 +137,10 @@ impl Core {
             maintenance: Maintenance::default(),
             counters: RouterCounters::default(),
             events: EventQueue::default(),
+            stalls: [0; 3],
             progress: Progress {
-                timeout,
+                timeout: Duration::ZERO,
+                dilation: 1,
                 running: [0; 2],
                 since: boxed(Time::ZERO),
                 next_check: Time::NEVER,
@@ -137,6 +149,13 @@ impl Core {
         core.registers.tiles.resize(PORTS, None);
         core.compile_routes();
         core
+    }
+
+    /// Sets how many nanoseconds of the driver an emulated one takes, at least 1: the forward-progress
+    /// register is in emulated time.
+    pub fn set_dilation(&mut self, dilation: u32) {
+        self.progress.dilation = dilation.max(1);
+        self.compile_routes();
     }
 
     /// Derives the routing logic from the registers, after any of them changed.
@@ -150,7 +169,8 @@ impl Core {
                     .map(|tile| Box::new(TileRoutes::new(port, tile, ports)))
             })
             .collect();
-        self.progress.timeout = Duration::from_ns(self.registers.forward_progress_ns);
+        let timeout = Duration::from_ns(self.registers.forward_progress_ns);
+        self.progress.timeout = timeout.times(self.progress.dilation.into());
         self.progress.next_check = Time::ZERO;
     }
 
@@ -185,6 +205,21 @@ impl Core {
         self.inputs
             .arrivals
             .enter(self.cycle, INPUT_CYCLES, (port_vc, phits));
+    }
+
+    /// The link took the packet at the front of the input queue of (`port`, `vc`) back, and the phits
+    /// that came with that are too few to be announced by [`arrived`](Self::arrived).
+    pub fn front_changed(&mut self, port: usize, vc: usize) {
+        self.inputs.front_changed(port % PORTS, vc % 2);
+    }
+
+    /// A phit each will arrive in the input queues of `ports` (a bit mask) and virtual channel `vc` in
+    /// `cycle`, which must not have run yet and be at most [`MAX_ANNOUNCED_CYCLES`] after the next to run. For drivers
+    /// that know arrivals beforehand: nothing need be called when they happen.
+    #[inline]
+    pub fn announce(&mut self, cycle: u64, vc: usize, ports: u64) {
+        debug_assert!(cycle >= self.cycle && cycle - self.cycle <= MAX_ANNOUNCED_CYCLES);
+        self.inputs.announce(cycle + INPUT_CYCLES, vc % 2, ports);
     }
 
     /// Something that [`Ports::can_begin`] or [`Ports::is_active`] depend on changed at `port`.
@@ -227,14 +262,16 @@ impl Core {
             return Some(self.cycle);
         }
         let arrivals = self.inputs.arrivals.next_due(self.cycle);
+        let announced = self.inputs.next_announced(self.cycle);
         let wakes = self.calendar.next_due(self.cycle);
-        arrivals.into_iter().chain(wakes).min()
+        arrivals.into_iter().chain(announced).chain(wakes).min()
     }
 
     /// Executes the current cycle and moves on to the next.
     fn step<P: Ports>(&mut self, io: &mut P) {
         let now = self.cycle;
         self.counters.executed_cycles += 1;
+        io.begin_cycle(now);
         self.deliver(now);
         self.output_stage(io);
         self.subswitch_stage();
@@ -244,6 +281,7 @@ impl Core {
 
     /// Wakes who has something to do from cycle `now` on.
     fn deliver(&mut self, now: u64) {
+        self.inputs.take_announced(now);
         if self.inputs.arrivals.is_due(now) {
             let due = self.inputs.arrivals.take_due(now);
             for &(port_vc, phits) in &due {
@@ -331,9 +369,21 @@ impl Core {
         self.columns.discarding
     }
 
-    /// Phits inside the core: in row and column buffers and on the wires to them.
+    /// Phits in row buffers and in column buffers, and on the wires to them.
+    pub fn phits_by_stage(&self) -> [u64; 2] {
+        [self.rows.phits(), self.columns.phits()]
+    }
+
+    /// How often something has had to wait: in an input queue for a place in a row buffer, in a row buffer for
+    /// a place in a column buffer (which ran full), in a column buffer for the link.
+    pub fn stalls(&self) -> [u64; 3] {
+        self.stalls
+    }
+
+    /// Phits inside the core: in row and column buffers, on the wires to them, and of maintenance
+    /// packets that are gathered or wait to be sent.
     pub fn phits_inside(&self) -> u64 {
-        self.rows.phits() + self.columns.phits()
+        self.rows.phits() + self.columns.phits() + self.maintenance.phits()
     }
 }
 

@@ -22,7 +22,7 @@ pub mod register_map;
 pub mod registers;
 mod rows;
 
-pub use self::core::{Core, Ports};
+pub use self::core::{Core, MAX_ANNOUNCED_CYCLES, Ports};
 pub use counters::RouterCounters;
 pub use event::RouterEvent;
 pub use node::{RouterClock, Yarc, YarcConfig};

@@ -248,6 +248,7 @@ impl Core {
                 .enter(now, COLUMN_CYCLES, Wake::ColumnReader(to));
         }
         if !self.column_has_room(to, 1) {
+            self.stalls[1] += 1;
             self.rows.subswitches[subswitch].vcs[vc].open &= !outputs;
         }
         match next {

@@ -215,6 +215,7 @@ fn all_network_interfaces_take_part_in_a_pattern() {
         run: 77,
         pattern: Pattern::Tornado,
         processors: vec![0, 1, 2],
+        window: 2_048,
         duration_ns: 2_000_000_000,
         seed: 5,
         ..TrafficSpec::default()

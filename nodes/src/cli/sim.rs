@@ -1,0 +1,366 @@
+//! `phitwire sim`: a network in virtual time.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+use indicatif::{ProgressBar, ProgressStyle};
+use miette::{IntoDiagnostic, WrapErr, miette};
+use phitwire::link::impair::Netem;
+use phitwire::sim::direct::{
+    Config, Load, MAX_LINK_CYCLES, MAX_MESSAGE_BYTES, Pattern, Phase, Process, Progress, Traffic,
+    Warmup,
+};
+use serde_json::{Map, Value};
+
+use crate::sim::{Links, Measured, measure, output, plot, ready};
+
+/// Points of a sweep at most.
+const MOST_POINTS: usize = 10_000;
+
+/// Simulate a network in virtual time.
+///
+/// Cycles are those of the router, 1.25 ns. Load is the fraction of a port's phit rate that every
+/// processor offers, all phits of its packets (and of replies) counted.
+#[derive(Args, Debug)]
+pub struct SimArgs {
+    /// A description, or the name of a ready one: yarc-64, or RANK-PROCESSORS such as r1.5-288, r2-1024
+    topology: String,
+    /// Who sends to whom: uniform, bit-complement, transpose, bit-reverse, shuffle, permutation,
+    /// tornado, neighbour, diagonal, asymmetric, hotspot[:TARGET,...[:PERCENT]], row-adversary
+    #[arg(long, default_value = "uniform")]
+    traffic: Pattern,
+    /// One load or FROM..TO:STEP
+    #[arg(long, value_parser = parse_loads, default_value = "0.3")]
+    load: Loads,
+    /// Bytes that each message writes; 16 make packets of 13 phits, the machine's average
+    #[arg(long, value_name = "B", default_value_t = 16,
+          value_parser = clap::value_parser!(u8).range(1..=MAX_MESSAGE_BYTES as i64))]
+    message_bytes: u8,
+    /// Answer each request, and measure until the answer is there
+    #[arg(long)]
+    request_reply: bool,
+    /// When packets are made
+    #[arg(long, value_enum, default_value_t)]
+    process: ProcessName,
+    /// Cycles before the measurement [default: until latency and accepted load are steady]
+    #[arg(long, value_name = "N")]
+    warmup: Option<u64>,
+    /// Cycles of the measurement
+    #[arg(long, value_name = "N", default_value_t = Config::default().measure_cycles,
+          value_parser = clap::value_parser!(u64).range(1..=1_000_000_000_000))]
+    measure: u64,
+    /// Cycles that the measured packets have to arrive in afterwards
+    #[arg(long, value_name = "N", default_value_t = Config::default().drain_cycles)]
+    drain: u64,
+    /// Cycles that a phit travels on a link
+    #[arg(long, value_name = "N", default_value_t = Config::default().link_cycles,
+          value_parser = clap::value_parser!(u32).range(1..=MAX_LINK_CYCLES as i64))]
+    link_cycles: u32,
+    /// Seed of everything random
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    seed: u64,
+    /// Run so many seeds, from --seed on, and give confidence intervals
+    #[arg(long, value_name = "N", default_value_t = 1,
+          value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    seeds: u64,
+    /// Threads; they change nothing but the time it takes [default: all processors]
+    #[arg(long, value_name = "N", value_parser = parse_threads)]
+    threads: Option<usize>,
+    /// Whether links hand phits over (direct) or carry them in frames between link control blocks
+    /// (encoded) [default: direct, or encoded with --netem]
+    #[arg(long, value_enum)]
+    links: Option<LinksName>,
+    /// Impair every direction of every link with these words of tc netem, such as "loss 1% delay 10us"
+    #[arg(long, value_name = "WORDS", value_parser = parse_netem)]
+    netem: Option<Netem>,
+    /// Print JSON: an object, or an array for several loads
+    #[arg(long, conflicts_with = "csv")]
+    json: bool,
+    /// Write comma-separated values
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+    /// Draw the latency-load curve
+    #[arg(long, value_name = "FILE.svg")]
+    plot: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum LinksName {
+    Direct,
+    Encoded,
+}
+
+fn parse_netem(words: &str) -> Result<Netem, String> {
+    let wrong = |error| format!("{error} (tc netem's words: \"loss 1% delay 10us 2us\")");
+    words.parse().map_err(wrong)
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum ProcessName {
+    #[default]
+    Bernoulli,
+    OnOff,
+}
+
+/// The loads of a run, and whether they were written as a range.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Loads {
+    all: Vec<Load>,
+    is_sweep: bool,
+}
+
+fn parse_threads(text: &str) -> Result<usize, String> {
+    let wrong = || "a number from 1 to 1024".to_owned();
+    let count = text.parse().map_err(|_| wrong())?;
+    (1..=1024)
+        .contains(&count)
+        .then_some(count)
+        .ok_or_else(wrong)
+}
+
+/// A decimal fraction in millionths, exactly.
+fn millionths(text: &str) -> Result<u32, String> {
+    let wrong = || format!("`{text}` is no load: above 0 and at most 1, with up to six decimals");
+    let (whole, rest) = text.split_once('.').unwrap_or((text, ""));
+    let digits = |s: &str| s.bytes().all(|b| b.is_ascii_digit());
+    if rest.len() > 6 || !digits(whole) || !digits(rest) || whole.len() + rest.len() == 0 {
+        return Err(wrong());
+    }
+    let number = format!("0{whole}{rest:0<6}");
+    number.parse().map_err(|_| wrong())
+}
+
+fn load(text: &str) -> Result<Load, String> {
+    Load::from_millionths(millionths(text)?)
+        .ok_or_else(|| format!("a load of {text}: it must be above 0 and at most 1"))
+}
+
+fn parse_loads(text: &str) -> Result<Loads, String> {
+    let Some((from, rest)) = text.split_once("..") else {
+        return Ok(Loads {
+            all: vec![load(text)?],
+            is_sweep: false,
+        });
+    };
+    let (to, step) = rest
+        .split_once(':')
+        .ok_or_else(|| format!("`{text}` has no step: write FROM..TO:STEP"))?;
+    let (from, to, step) = (load(from)?, load(to)?, load(step)?);
+    let mut all = Vec::new();
+    let mut next = from.millionths();
+    while next <= to.millionths() {
+        if all.len() == MOST_POINTS {
+            return Err(format!("more than {MOST_POINTS} loads"));
+        }
+        all.extend(Load::from_millionths(next));
+        next += step.millionths();
+    }
+    if all.is_empty() {
+        return Err(format!("no load lies in {text}"));
+    }
+    Ok(Loads {
+        all,
+        is_sweep: true,
+    })
+}
+
+impl SimArgs {
+    fn config(&self, load: Load) -> Config {
+        let defaults = Config::default();
+        Config {
+            seed: self.seed,
+            traffic: Traffic {
+                pattern: self.traffic.clone(),
+                load,
+                message_bytes: self.message_bytes,
+                request_reply: self.request_reply,
+                process: match self.process {
+                    ProcessName::Bernoulli => Process::Bernoulli,
+                    ProcessName::OnOff => Process::OnOff,
+                },
+            },
+            link_cycles: self.link_cycles,
+            warmup: self.warmup.map_or(defaults.warmup, Warmup::Cycles),
+            measure_cycles: self.measure,
+            drain_cycles: self.drain,
+        }
+    }
+
+    /// What does not change over the loads.
+    fn about(&self, name: &str) -> Map<String, Value> {
+        let process = match self.process {
+            ProcessName::Bernoulli => "bernoulli",
+            ProcessName::OnOff => "on-off",
+        };
+        let pairs = [
+            ("topology", Value::from(name)),
+            ("traffic", Value::from(self.traffic.to_string())),
+            ("message_bytes", Value::from(self.message_bytes)),
+            ("request_reply", Value::from(self.request_reply)),
+            ("process", Value::from(process)),
+            ("link_cycles", Value::from(self.link_cycles)),
+        ];
+        pairs
+            .into_iter()
+            .map(|(key, value)| (key.to_owned(), value))
+            .collect()
+    }
+}
+
+/// Runs `phitwire sim`. The exit status is 1 if a checker found something.
+///
+/// # Errors
+/// A topology that cannot be read or does not suit the traffic, or a file that cannot be written.
+pub fn run(args: &SimArgs) -> miette::Result<ExitCode> {
+    let links = match (args.links, args.netem) {
+        (Some(LinksName::Direct), Some(_)) => {
+            return Err(miette!(
+                help = "leave --links out, or name encoded",
+                "--netem impairs frames, and direct links have none"
+            ));
+        }
+        (Some(LinksName::Direct) | None, None) => Links::Direct,
+        (_, netem) => Links::Encoded(netem),
+    };
+    let topology = ready::find(&args.topology)?;
+    let threads = args
+        .threads
+        .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, std::num::NonZero::get));
+    let about = args.about(&topology.name);
+    let people = !args.json;
+    if people {
+        say(format_args!("{}\n", output::HEADING))?;
+    }
+    let mut all: Vec<Measured> = Vec::new();
+    for (number, &load) in args.load.all.iter().enumerate() {
+        let bar = Bar::new(number, args.load.all.len());
+        let config = args.config(load);
+        let show = |seed, progress| bar.show(load, seed, progress);
+        let measured =
+            measure(&topology, &config, links, threads, args.seeds, show).into_diagnostic()?;
+        bar.0.finish_and_clear();
+        if people {
+            say(format_args!("{}\n", output::line(&measured)))?;
+        }
+        all.push(measured);
+    }
+    if people && !args.load.is_sweep {
+        for measured in &all {
+            say(format_args!("\n{}", output::details(measured)))?;
+        }
+    }
+    if args.json {
+        let values: Vec<Value> = all.iter().map(|m| output::json(&about, m)).collect();
+        let value = match values.first() {
+            Some(first) if !args.load.is_sweep => first.clone(),
+            _ => Value::Array(values),
+        };
+        say(format_args!("{value:#}\n"))?;
+    }
+    write_files(args, &topology.name, &all)?;
+    let mut failed = false;
+    for violation in all.iter().flat_map(|m| &m.report.violations) {
+        eprintln!("violation: {violation}");
+        failed = true;
+    }
+    Ok(if failed {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    })
+}
+
+/// Prints to standard output; a reader who has gone away, such as `head`, is no error.
+fn say(text: std::fmt::Arguments<'_>) -> miette::Result<()> {
+    let mut out = std::io::stdout().lock();
+    match out.write_fmt(text).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error)
+            .into_diagnostic()
+            .wrap_err("cannot write to standard output"),
+        _ => Ok(()),
+    }
+}
+
+fn write_files(args: &SimArgs, name: &str, all: &[Measured]) -> miette::Result<()> {
+    let write = |file: &Path, text: String| {
+        std::fs::write(file, text)
+            .into_diagnostic()
+            .wrap_err_with(|| format!("cannot write {}", file.display()))
+    };
+    if let Some(file) = &args.csv {
+        write(file, output::csv(all))?;
+    }
+    if let Some(file) = &args.plot {
+        let title = format!("{name}: {} traffic", args.traffic);
+        write(file, plot::svg(&title, all)?)?;
+    }
+    Ok(())
+}
+
+/// How far a run is, on standard error if somebody looks.
+struct Bar(ProgressBar);
+
+impl Bar {
+    fn new(number: usize, of: usize) -> Self {
+        let bar = ProgressBar::new(0);
+        let style =
+            ProgressStyle::with_template("{prefix} {msg:24} {wide_bar} {pos}/{len} {elapsed}");
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        if of > 1 {
+            bar.set_prefix(format!("{}/{of}", number + 1));
+        }
+        Self(bar)
+    }
+
+    fn show(&self, load: Load, seed: u64, progress: Progress) {
+        let phase = match progress.phase {
+            Phase::Warmup => "warming up",
+            Phase::Measure => "measuring",
+            Phase::Drain => "draining",
+            Phase::Empty => "emptying",
+        };
+        let seed = if seed == 0 {
+            String::new()
+        } else {
+            format!(" seed +{seed}")
+        };
+        self.0
+            .set_message(format!("load {}{seed} {phase}", load.fraction()));
+        self.0.set_length(progress.limit);
+        self.0.set_position(progress.cycles);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn loads(text: &str) -> Vec<u32> {
+        let loads = parse_loads(text).expect(text);
+        loads.all.iter().map(|load| load.millionths()).collect()
+    }
+
+    #[test]
+    fn loads_are_read_exactly() {
+        assert_eq!(loads("0.3"), [300_000]);
+        assert_eq!(loads("1"), [1_000_000]);
+        assert_eq!(loads(".000001"), [1]);
+        assert_eq!(loads("0.2..1.0:0.4"), [200_000, 600_000, 1_000_000]);
+        assert_eq!(loads("0.05..1.0:0.05").len(), 20);
+        for wrong in [
+            "",
+            ".",
+            "0",
+            "1.1",
+            "-1",
+            "0.1234567",
+            "0.1..0.2",
+            "0.2..0.1:0.1",
+            "x",
+        ] {
+            assert!(parse_loads(wrong).is_err(), "{wrong}");
+        }
+    }
+}

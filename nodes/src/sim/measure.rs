@@ -1,0 +1,156 @@
+//! One point of a latency-load curve.
+
+use std::time::Instant;
+
+use nix::sys::resource::{UsageWho, getrusage};
+use phitwire::link::impair::Netem;
+use phitwire::sim::direct::{Config, ConfigError, Load, Progress, Report, Simulation};
+use phitwire::topology::Topology;
+
+use super::threads::Threads;
+
+/// Quantile 0.975 of Student's distribution by degrees of freedom, from 1 on; then that of the normal one.
+const STUDENT: [f64; 20] = [
+    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
+    2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086,
+];
+
+/// A mean over several seeds, with half of the width of its 95 % confidence interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Estimate {
+    /// Mean.
+    pub mean: f64,
+    /// The true mean is within this of [`mean`](Self::mean) in 95 of 100 cases.
+    pub half_width: f64,
+}
+
+impl Estimate {
+    fn of(values: &[f64]) -> Self {
+        let n = values.len() as f64;
+        let mean = values.iter().sum::<f64>() / n.max(1.0);
+        let squares: f64 = values.iter().map(|v| (v - mean) * (v - mean)).sum();
+        let student = match values.len() {
+            0 | 1 => 0.0,
+            count => STUDENT.get(count - 2).copied().unwrap_or(1.96),
+        };
+        let half_width = student * (squares / (n - 1.0).max(1.0) / n.max(1.0)).sqrt();
+        Self { mean, half_width }
+    }
+}
+
+/// What several seeds say.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct OverSeeds {
+    /// Seeds.
+    pub seeds: u64,
+    /// Mean latency in cycles.
+    pub latency_mean: Estimate,
+    /// Accepted load.
+    pub accepted_load: Estimate,
+    /// How many of them saturated.
+    pub saturated: u64,
+}
+
+/// A report with what the machine says about the run.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    /// What was asked for.
+    pub load: Load,
+    /// The run's own report, of the first seed.
+    pub report: Report,
+    /// Wall time of the first seed's phases, without building the network.
+    pub wall_seconds: f64,
+    /// Wall time of building the network.
+    pub build_seconds: f64,
+    /// Most memory that the process has had so far.
+    pub peak_resident_bytes: u64,
+    /// All seeds, if there are several.
+    pub over_seeds: Option<OverSeeds>,
+}
+
+/// What the links are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Links {
+    /// Phits are handed over.
+    #[default]
+    Direct,
+    /// Phits travel in frames, which may be impaired, between link control blocks.
+    Encoded(Option<Netem>),
+}
+
+/// Runs `config` on so many threads, once for each of `seeds` seeds from its own on.
+///
+/// # Errors
+/// See [`ConfigError`].
+pub fn measure(
+    topology: &Topology,
+    config: &Config,
+    links: Links,
+    threads: usize,
+    seeds: u64,
+    mut progress: impl FnMut(u64, Progress),
+) -> Result<Measured, ConfigError> {
+    let mut first: Option<Measured> = None;
+    let (mut latencies, mut accepted, mut saturated) = (Vec::new(), Vec::new(), 0);
+    for number in 0..seeds.max(1) {
+        let config = Config {
+            seed: config.seed.wrapping_add(number),
+            ..config.clone()
+        };
+        let began = Instant::now();
+        let mut simulation = match links {
+            Links::Direct => Simulation::new(topology, &config, threads)?,
+            Links::Encoded(netem) => {
+                Simulation::with_encoded_links(topology, &config, netem, threads, &mut Threads)?
+            }
+        };
+        let built = Instant::now();
+        let report = simulation.run(&mut Threads, |p| progress(number, p));
+        let wall_seconds = built.elapsed().as_secs_f64();
+        latencies.push(report.latency_cycles.mean);
+        accepted.push(report.accepted_load);
+        saturated += u64::from(report.saturated);
+        match &mut first {
+            // A violation under any seed is one of the point.
+            Some(first) => first.report.violations.extend(report.violations),
+            None => {
+                first = Some(Measured {
+                    load: config.traffic.load,
+                    report,
+                    wall_seconds,
+                    build_seconds: (built - began).as_secs_f64(),
+                    peak_resident_bytes: peak_resident_bytes(),
+                    over_seeds: None,
+                });
+            }
+        }
+    }
+    let mut first = first.expect("at least one seed has run");
+    if seeds > 1 {
+        first.over_seeds = Some(OverSeeds {
+            seeds,
+            latency_mean: Estimate::of(&latencies),
+            accepted_load: Estimate::of(&accepted),
+            saturated,
+        });
+    }
+    Ok(first)
+}
+
+/// The most memory that this process has had resident; zero where the system does not say.
+pub fn peak_resident_bytes() -> u64 {
+    getrusage(UsageWho::RUSAGE_SELF).map_or(0, |usage| usage.max_rss().max(0) as u64 * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_are_students() {
+        let estimate = Estimate::of(&[1.0, 2.0, 3.0]);
+        assert!((estimate.mean - 2.0).abs() < 1e-9);
+        assert!((estimate.half_width - 4.303 / 3f64.sqrt()).abs() < 1e-3);
+        assert_eq!(Estimate::of(&[5.0]).half_width, 0.0);
+    }
+}

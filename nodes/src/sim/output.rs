@@ -1,0 +1,225 @@
+//! Results as JSON, as CSV and for people.
+
+use std::fmt::Write as _;
+
+use phitwire::sim::direct::{LinkUse, Report, StageUse};
+use serde_json::{Map, Value, json};
+
+use super::measure::{Estimate, Measured};
+
+fn stage(stage: StageUse) -> Value {
+    json!({ "mean_phits_per_chip": stage.mean_phits, "stalls_per_1000_phits": stage.stalls_per_1000 })
+}
+
+fn links(links: LinkUse) -> Value {
+    json!({ "links": links.links, "min": links.min, "mean": links.mean, "max": links.max })
+}
+
+fn estimate(estimate: Estimate) -> Value {
+    json!({ "mean": estimate.mean, "half_width_95": estimate.half_width })
+}
+
+/// One measurement as a JSON object. `about` (topology, traffic) comes first.
+pub fn json(about: &Map<String, Value>, measured: &Measured) -> Value {
+    let report = &measured.report;
+    let latency = report.latency_cycles;
+    let mut all = about.clone();
+    let figures = json!({
+        "load": measured.load.fraction(),
+        "seed": report.seed,
+        "trace_hash": format!("{:016x}", report.trace_hash),
+        "cycles": report.cycles,
+        "warmup_cycles": report.warmup_cycles,
+        "measure_cycles": report.measure_cycles,
+        "converged": report.converged,
+        "offered_load": report.offered_load,
+        "accepted_load": report.accepted_load,
+        "saturated": report.saturated,
+        "latency_cycles": {
+            "min": latency.min,
+            "mean": latency.mean,
+            "p50": latency.p50,
+            "p99": latency.p99,
+            "p99_9": latency.p99_9,
+            "max": latency.max,
+        },
+        "packets_measured": latency.count,
+        "hops_mean": report.hops_mean,
+        "packets": report.packets,
+        "phit_hops": report.phit_hops,
+        "wall_seconds": measured.wall_seconds,
+        "build_seconds": measured.build_seconds,
+        "phit_hops_per_second": phit_hops_per_second(measured),
+        "peak_resident_bytes": measured.peak_resident_bytes,
+        "stages": {
+            "input_queues": stage(report.input_queues),
+            "row_buffers": stage(report.row_buffers),
+            "column_buffers": stage(report.column_buffers),
+        },
+        "source_backlog_packets": report.source_backlog,
+        "link_use": {
+            "injection": links(report.injection_links),
+            "ejection": links(report.ejection_links),
+            "up": links(report.up_links),
+            "side": links(report.side_links),
+            "down": links(report.down_links),
+        },
+        "fairness": {
+            "min": report.fairness.min,
+            "max": report.fairness.max,
+            "jain": report.fairness.jain,
+        },
+        "violations": violations(report),
+    });
+    let links = json!({
+        "retransmitted_packets": report.retransmitted_packets,
+        "frames_sent": report.frames_sent,
+        "frames_lost": report.frames_lost,
+    });
+    if let Value::Object(figures) = figures {
+        all.extend(figures);
+    }
+    if report.frames_sent > 0 {
+        all.insert("encoded_links".to_owned(), links);
+    }
+    if let Some(over) = measured.over_seeds {
+        let value = json!({
+            "seeds": over.seeds,
+            "latency_mean": estimate(over.latency_mean),
+            "accepted_load": estimate(over.accepted_load),
+            "saturated": over.saturated,
+        });
+        all.insert("over_seeds".to_owned(), value);
+    }
+    Value::Object(all)
+}
+
+fn violations(report: &Report) -> Vec<String> {
+    report.violations.iter().map(ToString::to_string).collect()
+}
+
+fn phit_hops_per_second(measured: &Measured) -> f64 {
+    measured.report.phit_hops as f64 / measured.wall_seconds.max(1e-9)
+}
+
+/// All measurements as comma-separated values, with a line of names.
+pub fn csv(all: &[Measured]) -> String {
+    let mut text = String::from(
+        "load,seed,trace_hash,cycles,offered_load,accepted_load,saturated,latency_min,latency_mean,\
+         latency_p50,latency_p99,latency_p99_9,latency_max,hops_mean,phit_hops,wall_seconds\n",
+    );
+    for measured in all {
+        let report = &measured.report;
+        let latency = report.latency_cycles;
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            text,
+            "{},{},{:016x},{},{:.6},{:.6},{},{},{:.3},{},{},{},{},{:.4},{},{:.3}",
+            measured.load.fraction(),
+            report.seed,
+            report.trace_hash,
+            report.cycles,
+            report.offered_load,
+            report.accepted_load,
+            report.saturated,
+            latency.min,
+            latency.mean,
+            latency.p50,
+            latency.p99,
+            latency.p99_9,
+            latency.max,
+            report.hops_mean,
+            report.phit_hops,
+            measured.wall_seconds,
+        );
+    }
+    text
+}
+
+/// The line of names above [`line`]s.
+pub const HEADING: &str =
+    " offered accepted |    min     mean     p50     p99   p99.9     max | hops  M phit-hops/s";
+
+/// One measurement as a line of a table.
+pub fn line(measured: &Measured) -> String {
+    let report = &measured.report;
+    let latency = report.latency_cycles;
+    let mut text = format!(
+        "{:8.4} {:8.4} | {:6} {:8.1} {:7} {:7} {:7} {:7} | {:4.2} {:8.2}{}",
+        report.offered_load,
+        report.accepted_load,
+        latency.min,
+        latency.mean,
+        latency.p50,
+        latency.p99,
+        latency.p99_9,
+        latency.max,
+        report.hops_mean,
+        phit_hops_per_second(measured) / 1e6,
+        if report.saturated { "  saturated" } else { "" },
+    );
+    if let Some(over) = measured.over_seeds {
+        // Writing to a String cannot fail.
+        let _ = write!(
+            text,
+            "  {} seeds: latency {:.1} +- {:.1}, accepted {:.4} +- {:.4}",
+            over.seeds,
+            over.latency_mean.mean,
+            over.latency_mean.half_width,
+            over.accepted_load.mean,
+            over.accepted_load.half_width
+        );
+    }
+    text
+}
+
+/// What one measurement says beyond its line.
+pub fn details(measured: &Measured) -> String {
+    let report = &measured.report;
+    let mut text = format!(
+        "trace {:016x}, seed {}, {} cycles ({} of warm-up{}, {} measured), {} packets, {} phit-hops in \
+         {:.2} s\n",
+        report.trace_hash,
+        report.seed,
+        report.cycles,
+        report.warmup_cycles,
+        if report.converged { "" } else { ", not steady" },
+        report.measure_cycles,
+        report.packets,
+        report.phit_hops,
+        measured.wall_seconds
+    );
+    let stages = [
+        ("input queues", report.input_queues),
+        ("row buffers", report.row_buffers),
+        ("column buffers", report.column_buffers),
+    ];
+    for (name, stage) in stages {
+        let _ = writeln!(
+            text,
+            "{name:16} {:8.1} phits per chip, {:8.2} stalls per 1,000 phits",
+            stage.mean_phits, stage.stalls_per_1000
+        );
+    }
+    let kinds = [
+        ("injection links", report.injection_links),
+        ("ejection links", report.ejection_links),
+        ("up links", report.up_links),
+        ("side links", report.side_links),
+        ("down links", report.down_links),
+    ];
+    for (name, links) in kinds.into_iter().filter(|(_, links)| links.links > 0) {
+        let _ = writeln!(
+            text,
+            "{name:16} {:8} of them, busy {:.4} (least {:.4}, most {:.4})",
+            links.links, links.mean, links.min, links.max
+        );
+    }
+    let _ = writeln!(
+        text,
+        "sources          served {:.4} to {:.4} phits per cycle, Jain's index {:.4}, {:.1} packets waiting \
+         each",
+        report.fairness.min, report.fairness.max, report.fairness.jain, report.source_backlog
+    );
+    text
+}

@@ -1,0 +1,459 @@
+//! From a topology to partitions.
+
+use std::sync::{Arc, Mutex};
+
+use super::config::{Config, ConfigError};
+use super::encoded::{CYCLE, Endpoint, Port, Region, SharedTraffic, Traffic};
+use super::exchange::Exchange;
+use super::packet::Seal;
+use super::partition::{HELD_BACK, Partition};
+use super::pattern::Destinations;
+use super::site::{NO_SLOT, Site};
+use super::source::{Births, Source};
+use super::tally::{Latencies, Tally};
+use super::terminal::{Shared, Terminal};
+use crate::link::impair::Netem;
+use crate::router::yarc::Yarc;
+use crate::router::yarc::registers::{PORTS, PortKind};
+use crate::sim::fabric::NodeId;
+use crate::time::Time;
+use crate::topology::{
+    Clock, End, Neighbour, NodePlan, NodeRef, Profile, Runtime, Topology, Wiring,
+};
+use phitwire_framing::memory24::write_phits;
+
+/// What reports need to know of a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LinkKind {
+    Ejection,
+    Up,
+    Side,
+    Down,
+}
+
+/// A network cut into partitions.
+pub(crate) struct Network {
+    pub(crate) partitions: Vec<Partition>,
+    /// Kind of each chip's ports, by the topology's numbers; `None` without link.
+    pub(crate) kinds: Vec<Option<LinkKind>>,
+    /// Terminals that send.
+    pub(crate) senders: u64,
+}
+
+/// Where the nodes of the topology went.
+struct Places {
+    /// Partition and number there of each chip.
+    chips: Vec<(u32, u32)>,
+    /// Router end, partition and number there of each terminal, or `None` without link.
+    terminals: Vec<Option<TerminalPlace>>,
+}
+
+#[derive(Clone, Copy)]
+struct TerminalPlace {
+    chip: u32,
+    port: u8,
+    partition: u32,
+    number: u32,
+}
+
+impl Places {
+    /// Chips are dealt out rank by rank, in ranges, so that every partition has its share of each
+    /// rank's traffic; terminals go with their routers.
+    fn new(topology: &Topology, wiring: &Wiring, partitions: usize) -> Self {
+        let rank = |chip: usize| {
+            let routers = &topology.chips[chip].routers;
+            let slice = routers.first().map_or(0, |router| router.slice);
+            (slice, routers.first().map_or(0, |router| router.rank))
+        };
+        let mut order: Vec<usize> = (0..topology.chips.len()).collect();
+        order.sort_by_key(|&chip| (rank(chip), chip));
+        let mut chips = vec![(0, 0); topology.chips.len()];
+        let mut numbers = vec![0; partitions];
+        for group in order.chunk_by(|&a, &b| rank(a) == rank(b)) {
+            for (i, &chip) in group.iter().enumerate() {
+                let partition = i * partitions / group.len();
+                chips[chip] = (partition as u32, numbers[partition]);
+                numbers[partition] += 1;
+            }
+        }
+        let mut numbers = vec![0; partitions];
+        let mut terminals = Vec::new();
+        for slice in 0..topology.slices {
+            for processor in 0..topology.processors.len() as u32 {
+                let injection = wiring.injection(topology, processor, slice);
+                terminals.push(injection.map(|(router, port)| {
+                    let chip = wiring.chip_of(router);
+                    let partition = chips[chip as usize].0;
+                    let number = numbers[partition as usize];
+                    numbers[partition as usize] += 1;
+                    TerminalPlace {
+                        chip,
+                        port,
+                        partition,
+                        number,
+                    }
+                }));
+            }
+        }
+        Self { chips, terminals }
+    }
+
+    fn chip_slot(&self, chip: u32, port: u8) -> (u32, u32) {
+        let (partition, number) = self.chips[chip as usize];
+        (
+            partition,
+            Exchange::chip_slot(number as usize, usize::from(port)),
+        )
+    }
+}
+
+impl Network {
+    /// Cuts `topology` into so many partitions, at least one.
+    pub(crate) fn new(
+        topology: &Topology,
+        config: &Config,
+        partitions: usize,
+    ) -> Result<Self, ConfigError> {
+        config.validate()?;
+        let partitions = partitions.clamp(1, topology.chips.len().max(1));
+        let wiring = Wiring::new(topology);
+        let destinations =
+            Destinations::new(&config.traffic.pattern, topology, &wiring, config.seed)?;
+        let places = Places::new(topology, &wiring, partitions);
+        if places.terminals.iter().all(Option::is_none) {
+            return Err(ConfigError::NoTerminals);
+        }
+        let shared = shared(topology, config, destinations);
+        let mut exchanges: Vec<Exchange> = (0..partitions as u32)
+            .map(|partition| {
+                let chips = places.chips.iter().filter(|c| c.0 == partition).count();
+                let terminals = places.terminals.iter().flatten();
+                let terminals = terminals.filter(|t| t.partition == partition).count();
+                Exchange::new(config.link_cycles as usize, chips, terminals)
+            })
+            .collect();
+        let mut terminals: Vec<Vec<Terminal>> = (0..partitions).map(|_| Vec::new()).collect();
+        let mut senders = 0;
+        for (number, place) in (0u64..).zip(&places.terminals) {
+            let Some(place) = place else { continue };
+            let silent = shared.destinations.is_silent(number);
+            senders += u64::from(!silent);
+            let source = Source::new(config.seed, number, silent, &shared.births);
+            let processor = shared.numbers[number as usize % topology.processors.len()];
+            let (_, peer) = places.chip_slot(place.chip, place.port);
+            terminals[place.partition as usize]
+                .push(Terminal::new(number, processor, peer, source));
+        }
+        let (sites, chips, kinds) = sites(topology, &wiring, &places, &mut exchanges)?;
+        let parts = exchanges.into_iter().zip(sites).zip(chips).zip(terminals);
+        let partitions = (0..)
+            .zip(parts)
+            .map(|(number, (((mut exchange, sites), chips), terminals))| {
+                exchange.finish();
+                let shared = shared.clone();
+                Partition::new(
+                    number, sites, chips, terminals, shared, exchange, partitions,
+                )
+            })
+            .collect();
+        Ok(Self {
+            partitions,
+            kinds,
+            senders,
+        })
+    }
+}
+
+impl Network {
+    /// The same network as nodes behind encoded links.
+    pub(crate) fn encoded(
+        topology: &Topology,
+        config: &Config,
+        netem: Option<Netem>,
+        partitions: usize,
+    ) -> Result<Self, ConfigError> {
+        config.validate()?;
+        let partitions = partitions.clamp(1, topology.chips.len().max(1));
+        let wiring = Wiring::new(topology);
+        let destinations =
+            Destinations::new(&config.traffic.pattern, topology, &wiring, config.seed)?;
+        let places = Places::new(topology, &wiring, partitions);
+        let mut shared = shared(topology, config, destinations);
+        shared.seal = Seal::Crc;
+        let mut parts: Vec<Part> = (0..partitions)
+            .map(|_| Part::new(config, &shared))
+            .collect();
+        let senders = add_terminals(config, &places, &shared, &mut parts);
+        if parts.iter().all(|part| part.terminals.is_empty()) {
+            return Err(ConfigError::NoTerminals);
+        }
+        let nodes = add_nodes(topology, &places, config.seed, &mut parts)?;
+        let latency = CYCLE.times(config.link_cycles.into());
+        for (number, link) in (0u32..).zip(&topology.links) {
+            let [(part_a, a), (part_b, b)] = [link.a, link.b].map(|end| nodes.of(end));
+            if part_a == part_b {
+                parts[part_a].region.connect(number, [a, b], latency, netem);
+            } else {
+                let half = &mut parts[part_a].region;
+                half.connect_abroad((number, false), a, part_b, latency, netem);
+                let half = &mut parts[part_b].region;
+                half.connect_abroad((number, true), b, part_a, latency, netem);
+            }
+        }
+        let window = config.link_cycles as usize;
+        let partitions = (0..)
+            .zip(parts)
+            .map(|(number, mut part)| {
+                part.region.finish();
+                let Part {
+                    chips,
+                    terminals,
+                    region,
+                    ..
+                } = part;
+                Partition::with_region(
+                    number,
+                    chips,
+                    terminals,
+                    shared.clone(),
+                    window,
+                    region,
+                    partitions,
+                )
+            })
+            .collect();
+        Ok(Self {
+            partitions,
+            kinds: kinds(topology, &wiring),
+            senders,
+        })
+    }
+}
+
+/// What becomes a partition with encoded links.
+struct Part {
+    chips: Vec<u32>,
+    terminals: Vec<Terminal>,
+    traffic: SharedTraffic,
+    region: Region,
+}
+
+impl Part {
+    fn new(config: &Config, shared: &Shared) -> Self {
+        let traffic = Arc::new(Mutex::new(Traffic {
+            shared: shared.clone(),
+            terminals: Vec::new(),
+        }));
+        Self {
+            chips: Vec::new(),
+            terminals: Vec::new(),
+            region: Region::new(config.seed, Arc::clone(&traffic)),
+            traffic,
+        }
+    }
+}
+
+/// Makes the terminals; returns how many of them send.
+fn add_terminals(config: &Config, places: &Places, shared: &Shared, parts: &mut [Part]) -> u64 {
+    let mut senders = 0;
+    for (number, place) in (0u64..).zip(&places.terminals) {
+        let Some(place) = place else { continue };
+        let silent = shared.destinations.is_silent(number);
+        senders += u64::from(!silent);
+        let mut source = Source::new(config.seed, number, silent, &shared.births);
+        source.reschedule(0, HELD_BACK);
+        let processor = shared.numbers[number as usize % shared.numbers.len()];
+        let terminals = &mut parts[place.partition as usize].terminals;
+        terminals.push(Terminal::new(number, processor, NO_SLOT, source));
+    }
+    senders
+}
+
+/// Partition and node of every chip and every terminal, the latter slice by slice.
+struct Nodes {
+    chips: Vec<(usize, NodeId)>,
+    terminals: Vec<(usize, NodeId)>,
+    processors: usize,
+}
+
+impl Nodes {
+    /// Partition, node and port there of a link's end.
+    fn of(&self, end: End) -> (usize, (NodeId, u8)) {
+        match end.node {
+            NodeRef::Chip(chip) => {
+                let (partition, node) = self.chips[chip as usize];
+                (partition, (node, end.port))
+            }
+            NodeRef::Processor(processor) => {
+                let terminal = usize::from(end.port) * self.processors + processor as usize;
+                let (partition, node) = self.terminals[terminal];
+                (partition, (node, 0))
+            }
+        }
+    }
+}
+
+fn add_nodes(
+    topology: &Topology,
+    places: &Places,
+    seed: u64,
+    parts: &mut [Part],
+) -> Result<Nodes, ConfigError> {
+    let runtime = Runtime {
+        // The chip's own depths and time: what is simulated is the machine, not a lab.
+        clock: Some(Clock::Paced { dilation: 1 }),
+        profile: Some(Profile::Paper),
+        seed,
+        ..Runtime::new(&topology.name, 1)
+    };
+    let mut order: Vec<usize> = (0..topology.chips.len()).collect();
+    order.sort_by_key(|&chip| places.chips[chip]);
+    let mut chips = vec![(0, NodeId(0)); order.len()];
+    for chip in order {
+        let NodePlan::Router(config) = topology.plan(&topology.chips[chip].name, &runtime)? else {
+            return Err(ConfigError::Topology);
+        };
+        let partition = places.chips[chip].0 as usize;
+        let node = parts[partition]
+            .region
+            .add_chip(Yarc::new(config, Time::ZERO));
+        parts[partition].chips.push(chip as u32);
+        chips[chip] = (partition, node);
+    }
+    let processors = topology.processors.len();
+    let mut terminals = vec![(0, NodeId(0)); places.terminals.len()];
+    for (index, processor) in topology.processors.iter().enumerate() {
+        let NodePlan::Nic(config) = topology.plan(&processor.name, &runtime)? else {
+            return Err(ConfigError::Topology);
+        };
+        for (slice, link) in config.ports().iter().enumerate() {
+            let number = slice * processors + index;
+            let place = places.terminals[number].ok_or(ConfigError::Topology)?;
+            let part = &mut parts[place.partition as usize];
+            let port = Port::new(link.clone(), place.number as usize);
+            let endpoint = Endpoint::new(port, Arc::clone(&part.traffic));
+            let node = part.region.add_endpoint(endpoint);
+            terminals[number] = (place.partition as usize, node);
+        }
+    }
+    Ok(Nodes {
+        chips,
+        terminals,
+        processors,
+    })
+}
+
+/// Kinds of the links of all chips' ports.
+fn kinds(topology: &Topology, wiring: &Wiring) -> Vec<Option<LinkKind>> {
+    let ports = (0..topology.chips.len() as u32)
+        .flat_map(|chip| (0..PORTS as u8).map(move |port| (chip, port)));
+    ports
+        .map(|(chip, port)| {
+            let neighbour = wiring.neighbour(chip, port)?;
+            Some(kind(topology, wiring, (chip, port), neighbour))
+        })
+        .collect()
+}
+
+fn kind(
+    topology: &Topology,
+    wiring: &Wiring,
+    (chip, port): (u32, u8),
+    neighbour: Neighbour,
+) -> LinkKind {
+    let Neighbour::Router(router, far) = neighbour else {
+        return LinkKind::Ejection;
+    };
+    let end = |chip, port| End {
+        node: NodeRef::Chip(chip),
+        port,
+    };
+    match topology.kind_of(end(chip, port), end(wiring.chip_of(router), far)) {
+        PortKind::Up => LinkKind::Up,
+        PortKind::Side => LinkKind::Side,
+        PortKind::Down => LinkKind::Down,
+    }
+}
+
+fn shared(topology: &Topology, config: &Config, destinations: Destinations) -> Shared {
+    let traffic = &config.traffic;
+    Shared {
+        births: Births::new(traffic),
+        destinations,
+        numbers: topology.processors.iter().map(|p| p.number).collect(),
+        request_phits: write_phits(usize::from(traffic.message_bytes)),
+        request_reply: traffic.request_reply,
+        seal: Seal::Key,
+        hashed_ways: topology.chips.iter().any(|chip| {
+            chip.routers
+                .iter()
+                .any(|router| router.registers.table[0].ports != 0)
+        }),
+        measured: 0..0,
+        tally: Tally::default(),
+        latencies: Latencies::new(),
+        arrived_latencies: Latencies::new(),
+    }
+}
+
+type Sites = (Vec<Vec<Site>>, Vec<Vec<u32>>, Vec<Option<LinkKind>>);
+
+/// The chips of every partition, joined by their links.
+fn sites(
+    topology: &Topology,
+    wiring: &Wiring,
+    places: &Places,
+    exchanges: &mut [Exchange],
+) -> Result<Sites, ConfigError> {
+    let mut terminal_at = vec![NO_SLOT; topology.chips.len() * PORTS];
+    for (number, place) in (0u32..).zip(&places.terminals) {
+        if let Some(place) = place {
+            terminal_at[place.chip as usize * PORTS + usize::from(place.port)] = number;
+        }
+    }
+    let mut sites: Vec<Vec<Option<Site>>> = Vec::new();
+    let mut chips: Vec<Vec<u32>> = Vec::new();
+    for partition in 0..exchanges.len() as u32 {
+        let count = places.chips.iter().filter(|c| c.0 == partition).count();
+        sites.push((0..count).map(|_| None).collect());
+        chips.push(vec![0; count]);
+    }
+    let mut kinds = vec![None; topology.chips.len() * PORTS];
+    for (chip, registers) in (0u32..).zip(topology.all_chip_registers()) {
+        let (partition, number) = places.chips[chip as usize];
+        let mut site = Site::new(registers);
+        for port in 0..PORTS as u8 {
+            let at = chip as usize * PORTS + usize::from(port);
+            let Some(neighbour) = wiring.neighbour(chip, port) else {
+                continue;
+            };
+            let (kind, (there, slot)) = match neighbour {
+                Neighbour::Processor(_) => {
+                    let terminal = places.terminals.get(terminal_at[at] as usize);
+                    let place = terminal.copied().flatten().ok_or(ConfigError::Topology)?;
+                    let exchange = &exchanges[place.partition as usize];
+                    let slot = exchange.terminal_slot(place.number as usize);
+                    (LinkKind::Ejection, (place.partition, slot))
+                }
+                Neighbour::Router(router, far) => {
+                    let kind = kind(topology, wiring, (chip, port), neighbour);
+                    let far_chip = wiring.chip_of(router);
+                    (kind, places.chip_slot(far_chip, far))
+                }
+            };
+            kinds[at] = Some(kind);
+            let slot = if there == partition {
+                slot
+            } else {
+                exchanges[partition as usize].add_ghost(there, slot)
+            };
+            site.connect(usize::from(port), slot);
+        }
+        sites[partition as usize][number as usize] = Some(site);
+        chips[partition as usize][number as usize] = chip;
+    }
+    let whole = sites
+        .into_iter()
+        .map(|part| part.into_iter().flatten().collect());
+    Ok((whole.collect(), chips, kinds))
+}

@@ -1,0 +1,118 @@
+//! What must hold in every run.
+
+use core::fmt;
+
+use super::partition::EndAccount;
+use super::site::INPUT_PHITS;
+
+/// Something that must not be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Violation {
+    /// Phits were lost or made: those sent are neither at their destinations nor in the network.
+    Phits {
+        /// Phits that terminals have sent.
+        sent: u64,
+        /// Phits that terminals have received.
+        arrived: u64,
+        /// Phits found in routers and on links.
+        inside: u64,
+    },
+    /// Credits of a link and virtual channel that are neither at the sender nor explained by phits
+    /// and credits on the way.
+    Credits {
+        /// Partition and slot of the sending end.
+        end: (u32, u32),
+        /// The virtual channel.
+        vc: u8,
+        /// Credits and what stands for them.
+        found: u64,
+    },
+    /// Phits came for an input queue that was full.
+    Overflow(u64),
+    /// Packets did not arrive exactly once: their number or the sum of their keys differs.
+    Deliveries {
+        /// Packets sent.
+        sent: u64,
+        /// Packets that arrived.
+        arrived: u64,
+    },
+    /// Packets arrived with a content that was not sent.
+    Damaged(u64),
+    /// Packets arrived at another processor than their destination.
+    Misrouted(u64),
+    /// Requests overtook earlier ones of the same source, destination and hash bits.
+    Overtaken(u64),
+    /// Packets that came from above would have gone up or sideways (paper, section 7.7).
+    UpDown(u64),
+    /// Routers refused packets for another reason.
+    Refused(u64),
+    /// An encoded link at rest.
+    Link(crate::sim::check::Violation),
+    /// After the sources had stopped, packets were still in the network when all could have left.
+    Starved {
+        /// Phits left.
+        phits: u64,
+        /// Cycles waited.
+        cycles: u64,
+    },
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Phits {
+                sent,
+                arrived,
+                inside,
+            } => write!(
+                f,
+                "phits: {sent} sent, {arrived} arrived, {inside} in the network"
+            ),
+            Self::Credits { end, vc, found } => write!(
+                f,
+                "credits: end {}.{} vc {vc} has or is owed {found} of {INPUT_PHITS}",
+                end.0, end.1
+            ),
+            Self::Link(violation) => violation.fmt(f),
+            Self::Overflow(phits) => write!(f, "buffers: {phits} phits came for full input queues"),
+            Self::Deliveries { sent, arrived } => write!(
+                f,
+                "deliveries: {sent} packets sent, {arrived} arrived, or not the same ones"
+            ),
+            Self::Damaged(n) => write!(f, "payload: {n} packets were damaged"),
+            Self::Misrouted(n) => write!(f, "destination: {n} packets at another processor"),
+            Self::Overtaken(n) => write!(f, "order: {n} requests overtook others"),
+            Self::UpDown(n) => write!(f, "up-then-down: {n} packets would have turned up again"),
+            Self::Refused(n) => write!(f, "routers refused {n} packets"),
+            Self::Starved { phits, cycles } => write!(
+                f,
+                "starvation: {phits} phits still inside after {cycles} cycles without new packets"
+            ),
+        }
+    }
+}
+
+/// Checks that on every link and virtual channel each credit is at the sender, or stands for a phit
+/// under way or queued, or is on its way back. `ends` are all ends of the network.
+pub(crate) fn check_credits(ends: &[EndAccount], violations: &mut Vec<Violation>) {
+    let mut by_end: Vec<&EndAccount> = ends.iter().collect();
+    by_end.sort_by_key(|account| account.end);
+    for sender in ends {
+        let peer = by_end.binary_search_by_key(&sender.peer, |account| account.end);
+        let nowhere = EndAccount::default();
+        let receiver = peer.map_or(&nowhere, |at| by_end[at]);
+        for vc in 0..2 {
+            let found = u64::from(sender.credits[vc])
+                + u64::from(sender.credits_coming[vc])
+                + u64::from(receiver.phits_coming[vc])
+                + u64::from(receiver.queued[vc]);
+            if found != u64::from(INPUT_PHITS) {
+                violations.push(Violation::Credits {
+                    end: sender.end,
+                    vc: vc as u8,
+                    found,
+                });
+            }
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! What a run in direct mode is asked to do.
+
+use super::pattern::Pattern;
+
+/// Longest link latency in cycles: one bit per cycle of a window must fit into a word.
+pub const MAX_LINK_CYCLES: u32 = 64;
+/// Bytes of the largest message: one packet of 19 phits (paper, section 4.3).
+pub const MAX_MESSAGE_BYTES: u8 = 32;
+
+/// A load in millionths of a port's phit rate, counting every phit of every packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Load(u32);
+
+impl Load {
+    /// Every cycle carries a phit.
+    pub const FULL: Self = Self(Self::UNIT);
+    /// Parts of a full load.
+    pub const UNIT: u32 = 1_000_000;
+
+    /// A load in millionths; `None` above a full load or when nothing would be sent.
+    pub const fn from_millionths(millionths: u32) -> Option<Self> {
+        if millionths == 0 || millionths > Self::UNIT {
+            None
+        } else {
+            Some(Self(millionths))
+        }
+    }
+
+    /// Millionths of a port's phit rate.
+    pub const fn millionths(self) -> u32 {
+        self.0
+    }
+
+    /// Fraction of a port's phit rate.
+    pub fn fraction(self) -> f64 {
+        f64::from(self.0) / f64::from(Self::UNIT)
+    }
+}
+
+/// When a source makes packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Process {
+    /// In every cycle with the same probability, whatever happened before.
+    #[default]
+    Bernoulli,
+    /// In bursts of packets born as fast as a port can send them, on average
+    /// [`BURST_PACKETS`] of them, with silence between the bursts; both lengths are geometric.
+    OnOff,
+}
+
+/// Packets of an average burst of [`Process::OnOff`].
+pub const BURST_PACKETS: u32 = 8;
+
+/// Who sends what to whom.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Traffic {
+    /// Who sends to whom.
+    pub pattern: Pattern,
+    /// Phits that every terminal sends per cycle. With [`request_reply`](Self::request_reply) the
+    /// phits of replies are counted as well.
+    pub load: Load,
+    /// Bytes that each message writes, 1 to 32.
+    pub message_bytes: u8,
+    /// Whether each request is answered by a packet of four phits, and latency counts to its end.
+    pub request_reply: bool,
+    /// When packets are made.
+    pub process: Process,
+}
+
+impl Default for Traffic {
+    /// Uniform traffic at 30 % in packets of 13 phits, the paper's average (section 7.1).
+    fn default() -> Self {
+        Self {
+            pattern: Pattern::default(),
+            load: Load(300_000),
+            message_bytes: 16,
+            request_reply: false,
+            process: Process::default(),
+        }
+    }
+}
+
+/// How long a run warms up before it measures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Warmup {
+    /// Until mean latency and accepted load stay the same, but no longer than so many cycles.
+    Converge {
+        /// The most cycles.
+        limit: u64,
+    },
+    /// A number of cycles.
+    Cycles(u64),
+}
+
+/// A run in direct mode.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Seed of all that is random.
+    pub seed: u64,
+    /// Who sends what to whom.
+    pub traffic: Traffic,
+    /// Cycles that a phit or credit travels on a link, 1 to [`MAX_LINK_CYCLES`].
+    pub link_cycles: u32,
+    /// How long to warm up.
+    pub warmup: Warmup,
+    /// Cycles of the measurement.
+    pub measure_cycles: u64,
+    /// Cycles after the measurement in which all measured packets have to arrive; what takes
+    /// longer is saturated.
+    pub drain_cycles: u64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            seed: 1,
+            traffic: Traffic::default(),
+            // 5 m of cable at 5 ns per metre.
+            link_cycles: 20,
+            warmup: Warmup::Converge { limit: 50_000 },
+            measure_cycles: 10_000,
+            drain_cycles: 50_000,
+        }
+    }
+}
+
+/// Why a run cannot begin.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    /// A link latency outside of 1 to [`MAX_LINK_CYCLES`].
+    #[error("a link of {0} cycles: 1 to {MAX_LINK_CYCLES} are possible")]
+    LinkCycles(u32),
+    /// A message size outside of 1 to [`MAX_MESSAGE_BYTES`].
+    #[error("a message of {0} bytes: 1 to {MAX_MESSAGE_BYTES} are possible")]
+    MessageBytes(u8),
+    /// Nothing would be measured.
+    #[error("a measurement needs at least one cycle")]
+    NoMeasurement,
+    /// The pattern does not suit the network.
+    #[error(transparent)]
+    Pattern(#[from] super::pattern::PatternError),
+    /// The topology has no processors with links.
+    #[error("the topology has no processor with a link")]
+    NoTerminals,
+    /// Encoded links did not come up within a second.
+    #[error("not all links came up within a second of virtual time: impair them less")]
+    LinksDown,
+    /// A node cannot be configured for encoded links.
+    #[error(transparent)]
+    Plan(#[from] crate::topology::PlanError),
+    /// A chip of the topology has no registers, or a link leads nowhere.
+    #[error("the topology is not consistent: `phitwire topology check` says where")]
+    Topology,
+}
+
+impl Config {
+    /// Checks what does not depend on a topology.
+    ///
+    /// # Errors
+    /// The first thing found wrong.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        if !(1..=MAX_LINK_CYCLES).contains(&self.link_cycles) {
+            return Err(ConfigError::LinkCycles(self.link_cycles));
+        }
+        if !(1..=MAX_MESSAGE_BYTES).contains(&self.traffic.message_bytes) {
+            return Err(ConfigError::MessageBytes(self.traffic.message_bytes));
+        }
+        if self.measure_cycles == 0 {
+            return Err(ConfigError::NoMeasurement);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,58 @@
+//! Virtual time at scale: the routers' own cores, joined phit to phit.
+//!
+//! A [`Simulation`] runs the network of a [topology](crate::topology) cycle by cycle (1.25 ns each)
+//! without frames and bytes: a link hands phits and credits over after a fixed number of cycles.
+//! The routers are [`Core`](crate::router::yarc::Core)s, the same that processes run; in front of each is the
+//! paper's input queue, and a credit for every place of it is at the other end of the link. What is left
+//! out is the link control block: nothing is lost on these links. Processors are open-loop sources and
+//! sinks of synthetic [`Traffic`].
+//!
+//! # Windows
+//!
+//! The network runs in *windows* of as many cycles as a link takes. What is sent in one window arrives in the
+//! next, in the cycle of the same number, so that within a window no node can hear of another.
+//! Each node therefore runs a whole window at a time while it is in the cache, nodes can run in any
+//! order, and a network can be cut into [`Partition`]s that run at the same time and exchange mail
+//! between windows. An [`Executor`] does that; [`Serial`] without threads. The trace of a run depends
+//! on topology and configuration alone.
+//!
+//! Nodes without anything to do are not looked at: bit masks and a calendar name those that have.
+//!
+//! # Phases
+//!
+//! A run warms up until latency and accepted load are steady, measures the packets born in an
+//! interval, drains until they have arrived while traffic goes on, and then stops the sources and waits until
+//! the network is empty. The checkers compare what was sent with what arrived, and every credit
+//! with what it stands for. `docs/virtual-time.md` says what each stage costs and what the figures mean.
+
+mod build;
+#[cfg(test)]
+mod canaries;
+mod check;
+mod config;
+mod encoded;
+mod exchange;
+mod packet;
+mod partition;
+mod pattern;
+mod report;
+mod run;
+mod site;
+mod source;
+mod tally;
+mod terminal;
+#[cfg(test)]
+mod tests;
+
+pub use check::Violation;
+pub use config::{
+    BURST_PACKETS, Config, ConfigError, Load, MAX_LINK_CYCLES, MAX_MESSAGE_BYTES, Process, Traffic,
+    Warmup,
+};
+pub use encoded::Endpoint;
+pub use exchange::Mail;
+pub use partition::Partition;
+pub use pattern::{Pattern, PatternError};
+pub use report::{Fairness, LatencySummary, LinkUse, Report, StageUse};
+pub use run::{Executor, Phase, Progress, Serial, Simulation};
+pub use site::INPUT_PHITS;

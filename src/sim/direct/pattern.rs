@@ -1,0 +1,376 @@
+//! Who sends to whom: the patterns of the network interfaces' own traffic, and some that need more.
+
+use core::fmt;
+use core::str::FromStr;
+
+use super::config::ConfigError;
+use crate::nic::{self, Mapping};
+use crate::rng::Rng;
+use crate::topology::{Topology, Wiring};
+
+/// Share of messages to hot processors if nothing else is said, in percent.
+const HOT_PERCENT: u8 = 10;
+
+/// Who sends to whom, by the processors' places in the topology's list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Pattern {
+    /// A pattern that network interfaces know as well; a processor that a permutation maps to
+    /// itself stays silent.
+    Common(nic::Pattern),
+    /// Two of three messages to the sender itself, the third to the next processor, as BookSim has it.
+    Diagonal,
+    /// To `i mod n/2` or that plus `n/2`, at random: half of the processors have twice the
+    /// senders' attention in turn, as BookSim has it.
+    Asymmetric,
+    /// The adversary of the YARC: processors on row *r* of a router's tiles send to random processors
+    /// on column *r* of the same router, so that all flows of a row go through one subswitch.
+    RowAdversary,
+}
+
+impl Default for Pattern {
+    fn default() -> Self {
+        Self::Common(nic::Pattern::Uniform)
+    }
+}
+
+/// Why a pattern cannot be had.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PatternError {
+    /// Not a pattern.
+    #[error("`{0}` is no pattern: {names}", names = NAMES.join(", "))]
+    Unknown(String),
+    /// The pattern has parameters and these are none.
+    #[error("`{0}` is no hot spot: hotspot, hotspot:TARGET,... or hotspot:TARGET,...:PERCENT")]
+    Hotspot(String),
+    /// A hot processor that the topology does not have.
+    #[error("the topology has no processor {0}")]
+    NoProcessor(u16),
+    /// The pattern does not suit the number of processors.
+    #[error(transparent)]
+    Spec(#[from] nic::SpecError),
+    /// Lists of destinations are for live runs.
+    #[error("a list of destinations is not a pattern for all processors")]
+    List,
+    /// Nobody would send anything.
+    #[error("with this pattern nobody sends anything in this topology")]
+    Silent,
+}
+
+const NAMES: [&str; 12] = [
+    "uniform",
+    "bit-complement",
+    "transpose",
+    "bit-reverse",
+    "shuffle",
+    "permutation",
+    "tornado",
+    "neighbour",
+    "diagonal",
+    "asymmetric",
+    "hotspot",
+    "row-adversary",
+];
+
+impl FromStr for Pattern {
+    type Err = PatternError;
+
+    fn from_str(text: &str) -> Result<Self, PatternError> {
+        use nic::Pattern as Common;
+        let common = match text {
+            "uniform" => Common::Uniform,
+            "bit-complement" => Common::BitComplement,
+            "transpose" => Common::Transpose,
+            "bit-reverse" => Common::BitReverse,
+            "shuffle" => Common::Shuffle,
+            "permutation" => Common::Permutation,
+            "tornado" => Common::Tornado,
+            "neighbour" | "neighbor" => Common::Neighbour,
+            "diagonal" => return Ok(Self::Diagonal),
+            "asymmetric" => return Ok(Self::Asymmetric),
+            "row-adversary" => return Ok(Self::RowAdversary),
+            _ => hotspot(text)?,
+        };
+        Ok(Self::Common(common))
+    }
+}
+
+/// `hotspot`, `hotspot:3,7` or `hotspot:3,7:25`.
+fn hotspot(text: &str) -> Result<nic::Pattern, PatternError> {
+    let Some(rest) = text.strip_prefix("hotspot") else {
+        return Err(PatternError::Unknown(text.to_owned()));
+    };
+    let bad = || PatternError::Hotspot(text.to_owned());
+    let mut parts = rest.split(':').skip(1);
+    if !rest.is_empty() && !rest.starts_with(':') {
+        return Err(PatternError::Unknown(text.to_owned()));
+    }
+    let targets = match parts.next() {
+        Some(list) => list
+            .split(',')
+            .map(|number| number.parse().map_err(|_| bad()))
+            .collect::<Result<Vec<u16>, _>>()?,
+        None => vec![0],
+    };
+    let percent = match parts.next() {
+        Some(percent) => percent.trim_end_matches('%').parse().map_err(|_| bad())?,
+        None => HOT_PERCENT,
+    };
+    if parts.next().is_some() || !(1..=100).contains(&percent) {
+        return Err(bad());
+    }
+    Ok(nic::Pattern::Hotspot { targets, percent })
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use nic::Pattern as Common;
+        f.write_str(match self {
+            Self::Diagonal => "diagonal",
+            Self::Asymmetric => "asymmetric",
+            Self::RowAdversary => "row-adversary",
+            Self::Common(common) => match common {
+                Common::Uniform => "uniform",
+                Common::BitComplement => "bit-complement",
+                Common::Transpose => "transpose",
+                Common::BitReverse => "bit-reverse",
+                Common::Shuffle => "shuffle",
+                Common::Permutation => "permutation",
+                Common::Tornado => "tornado",
+                Common::Neighbour => "neighbour",
+                Common::List { .. } => "list",
+                Common::Hotspot { targets, percent } => {
+                    let targets: Vec<String> = targets.iter().map(u16::to_string).collect();
+                    return write!(f, "hotspot:{}:{percent}", targets.join(","));
+                }
+            },
+        })
+    }
+}
+
+/// A pattern over the processors of one topology.
+#[derive(Clone, Debug)]
+pub(crate) struct Destinations {
+    rule: Rule,
+    processors: u64,
+}
+
+#[derive(Clone, Debug)]
+enum Rule {
+    Uniform,
+    Map(Mapping),
+    Hot {
+        targets: Vec<u32>,
+        percent: u64,
+    },
+    Diagonal,
+    Asymmetric,
+    /// Destinations of terminal `slice * processors + processor`: a part of a list.
+    Lists {
+        starts: Vec<u32>,
+        list: Vec<u32>,
+    },
+}
+
+impl Destinations {
+    pub(crate) fn new(
+        pattern: &Pattern,
+        topology: &Topology,
+        wiring: &Wiring,
+        seed: u64,
+    ) -> Result<Self, ConfigError> {
+        let n = topology.processors.len();
+        if n == 0 {
+            return Err(ConfigError::NoTerminals);
+        }
+        let rule = match pattern {
+            Pattern::Diagonal => Rule::Diagonal,
+            Pattern::Asymmetric => Rule::Asymmetric,
+            Pattern::RowAdversary => rows_to_columns(topology, wiring),
+            Pattern::Common(nic::Pattern::Uniform) => Rule::Uniform,
+            Pattern::Common(nic::Pattern::Hotspot { targets, percent }) => Rule::Hot {
+                targets: places(topology, targets)?,
+                percent: u64::from(*percent),
+            },
+            Pattern::Common(common) => match common.mapping(n, seed) {
+                Ok(Some(mapping)) => Rule::Map(mapping),
+                Ok(None) => return Err(PatternError::List.into()),
+                Err(error) => return Err(PatternError::Spec(error).into()),
+            },
+        };
+        let destinations = Self {
+            rule,
+            processors: n as u64,
+        };
+        let terminals = n as u64 * u64::from(topology.slices);
+        if (0..terminals).all(|terminal| destinations.is_silent(terminal)) {
+            return Err(PatternError::Silent.into());
+        }
+        Ok(destinations)
+    }
+
+    /// Whether a terminal never sends anything.
+    pub(crate) fn is_silent(&self, terminal: u64) -> bool {
+        let i = terminal % self.processors;
+        match &self.rule {
+            Rule::Uniform | Rule::Hot { .. } => self.processors == 1,
+            Rule::Map(mapping) => mapping.image(i as usize) as u64 == i,
+            Rule::Diagonal | Rule::Asymmetric => false,
+            Rule::Lists { starts, .. } => {
+                starts[terminal as usize] == starts[terminal as usize + 1]
+            }
+        }
+    }
+
+    /// The processor that the next message of a terminal that is not silent goes to.
+    #[inline]
+    pub(crate) fn draw(&self, terminal: u64, rng: &mut Rng) -> u32 {
+        let n = self.processors;
+        let i = terminal % n;
+        let another = |rng: &mut Rng| ((i + 1 + rng.below(n - 1)) % n) as u32;
+        match &self.rule {
+            Rule::Uniform => another(rng),
+            Rule::Map(mapping) => mapping.image(i as usize) as u32,
+            Rule::Hot { targets, percent } => {
+                if rng.chance(*percent, 100) {
+                    let target = targets[rng.below(targets.len() as u64) as usize];
+                    if u64::from(target) != i {
+                        return target;
+                    }
+                }
+                another(rng)
+            }
+            Rule::Diagonal => {
+                if rng.below(3) == 0 {
+                    ((i + 1) % n) as u32
+                } else {
+                    i as u32
+                }
+            }
+            Rule::Asymmetric => {
+                let half = (n / 2).max(1);
+                ((i % half) + half * rng.below(n / half)) as u32
+            }
+            Rule::Lists { starts, list } => {
+                let (from, to) = (starts[terminal as usize], starts[terminal as usize + 1]);
+                list[(u64::from(from) + rng.below(u64::from(to - from))) as usize]
+            }
+        }
+    }
+}
+
+/// The places in the topology's list of processors given by number.
+fn places(topology: &Topology, numbers: &[u16]) -> Result<Vec<u32>, PatternError> {
+    let place = |&number: &u16| {
+        let place = topology.processors.iter().position(|p| p.number == number);
+        place
+            .map(|place| place as u32)
+            .ok_or(PatternError::NoProcessor(number))
+    };
+    numbers.iter().map(place).collect()
+}
+
+/// The adversary of the YARC: from row *r* to column *r* of the same router.
+fn rows_to_columns(topology: &Topology, wiring: &Wiring) -> Rule {
+    let mut columns = vec![[const { Vec::new() }; 8]; wiring.router_count()];
+    let n = topology.processors.len() as u32;
+    let mut starts = vec![0];
+    let mut list: Vec<u32> = Vec::new();
+    for slice in 0..topology.slices {
+        for processor in 0..n {
+            if let Some((router, port)) = wiring.injection(topology, processor, slice) {
+                columns[router as usize][usize::from(port % 8)].push(processor);
+            }
+        }
+        for processor in 0..n {
+            if let Some((router, port)) = wiring.injection(topology, processor, slice) {
+                let there = &columns[router as usize][usize::from(port / 8 % 8)];
+                list.extend(there.iter().filter(|&&p| p != processor));
+            }
+            starts.push(list.len() as u32);
+        }
+    }
+    Rule::Lists { starts, list }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::topology::BlackwidowSpec;
+
+    fn network(processors: u32) -> (Topology, Wiring) {
+        let spec = BlackwidowSpec {
+            processors,
+            subtree: 32,
+            ..BlackwidowSpec::default()
+        };
+        let topology = spec.generate().unwrap();
+        let wiring = Wiring::new(&topology);
+        (topology, wiring)
+    }
+
+    #[test]
+    fn names_are_read_and_written() {
+        for name in NAMES {
+            let pattern: Pattern = name.parse().unwrap();
+            assert!(pattern.to_string().starts_with(name));
+            assert_eq!(pattern.to_string().parse::<Pattern>().unwrap(), pattern);
+        }
+        assert_eq!(
+            "hotspot:3,9:25%".parse::<Pattern>().unwrap().to_string(),
+            "hotspot:3,9:25"
+        );
+        for wrong in [
+            "",
+            "hot",
+            "hotspots",
+            "hotspot:",
+            "hotspot:1:0",
+            "hotspot:1:2:3",
+        ] {
+            assert!(wrong.parse::<Pattern>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn every_draw_is_a_processor_of_the_network() {
+        let (topology, wiring) = network(64);
+        for name in NAMES {
+            let pattern: Pattern = name.parse().unwrap();
+            let all = Destinations::new(&pattern, &topology, &wiring, 5).unwrap();
+            let mut rng = Rng::new(1, 1);
+            let senders: Vec<u64> = (0..64).filter(|&t| !all.is_silent(t)).collect();
+            assert!(senders.len() >= 32, "{name}");
+            for &sender in &senders {
+                for _ in 0..50 {
+                    let to = all.draw(sender, &mut rng);
+                    assert!(to < 64, "{name}");
+                    assert!(u64::from(to) != sender || matches!(name, "diagonal" | "asymmetric"));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_row_adversary_stays_in_its_column() {
+        let (topology, wiring) = network(32);
+        let all = Destinations::new(&Pattern::RowAdversary, &topology, &wiring, 5).unwrap();
+        let mut rng = Rng::new(1, 1);
+        for sender in (0..32).filter(|&t| !all.is_silent(t)) {
+            let (_, from) = wiring.injection(&topology, sender as u32, 0).unwrap();
+            let to = all.draw(sender, &mut rng);
+            let (_, to) = wiring.injection(&topology, to, 0).unwrap();
+            assert_eq!(from / 8, to % 8);
+        }
+    }
+
+    #[test]
+    fn what_does_not_suit_is_refused() {
+        let (topology, wiring) = network(40);
+        let refuse = |text: &str| {
+            let pattern: Pattern = text.parse().unwrap();
+            Destinations::new(&pattern, &topology, &wiring, 5).unwrap_err()
+        };
+        assert!(refuse("transpose").to_string().contains("power of four"));
+        assert!(refuse("hotspot:41").to_string().contains("no processor 41"));
+    }
+}

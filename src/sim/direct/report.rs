@@ -1,0 +1,115 @@
+//! What a run found.
+
+use super::check::Violation;
+
+/// Latencies in cycles, from a packet's birth at its source to the arrival of its last phit.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct LatencySummary {
+    /// Packets measured.
+    pub count: u64,
+    /// Lowest.
+    pub min: u64,
+    /// Mean, exact.
+    pub mean: f64,
+    /// Median.
+    pub p50: u64,
+    /// 99 of 100 packets were not slower.
+    pub p99: u64,
+    /// 999 of 1,000 packets were not slower.
+    pub p99_9: u64,
+    /// Highest.
+    pub max: u64,
+}
+
+/// How full the buffers of one kind were and how often somebody waited for them.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct StageUse {
+    /// Mean phits in them, per router chip, over the measurement.
+    pub mean_phits: f64,
+    /// Times that a phit or packet had to wait in them for room further on, per 1,000 phits moved.
+    pub stalls_per_1000: f64,
+}
+
+/// How busy the links of one kind were over the measurement, as fractions of their phit rate.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct LinkUse {
+    /// Directed links of the kind.
+    pub links: u64,
+    /// The least busy one.
+    pub min: f64,
+    /// All of them.
+    pub mean: f64,
+    /// The busiest one.
+    pub max: f64,
+}
+
+/// How evenly the sources were served over the measurement, in phits per cycle.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Fairness {
+    /// The source that could send least.
+    pub min: f64,
+    /// The source that could send most.
+    pub max: f64,
+    /// Jain's index over all sources that have something to send: 1 when all are equal.
+    pub jain: f64,
+}
+
+/// What a run found.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Report {
+    /// Seed of the run.
+    pub seed: u64,
+    /// Fingerprint of every delivery, the same for any number of partitions.
+    pub trace_hash: u64,
+    /// Cycles simulated in all.
+    pub cycles: u64,
+    /// Cycles of the warm-up.
+    pub warmup_cycles: u64,
+    /// Cycles of the measurement.
+    pub measure_cycles: u64,
+    /// Whether the warm-up ended because latency and accepted load stayed the same.
+    pub converged: bool,
+    /// Phits per cycle and terminal of the packets born in the measurement.
+    pub offered_load: f64,
+    /// Phits per cycle and terminal that arrived in the measurement.
+    pub accepted_load: f64,
+    /// Whether the network could not take what was offered.
+    pub saturated: bool,
+    /// Latencies of the packets born in the measurement; of a saturated network, which has no steady latency,
+    /// those of the packets that arrived in the measurement.
+    pub latency_cycles: LatencySummary,
+    /// Routers that a packet passed, on average; with replies, the way back is counted too.
+    pub hops_mean: f64,
+    /// Phits through routers in the whole run.
+    pub phit_hops: u64,
+    /// Packets that arrived in the whole run.
+    pub packets: u64,
+    /// Input queues of routers.
+    pub input_queues: StageUse,
+    /// Row buffers.
+    pub row_buffers: StageUse,
+    /// Column buffers.
+    pub column_buffers: StageUse,
+    /// Packets born and not sent when the measurement ended, per terminal.
+    pub source_backlog: f64,
+    /// From terminals into routers.
+    pub injection_links: LinkUse,
+    /// From routers to terminals.
+    pub ejection_links: LinkUse,
+    /// From routers upwards.
+    pub up_links: LinkUse,
+    /// Between routers of one rank.
+    pub side_links: LinkUse,
+    /// From routers downwards to routers.
+    pub down_links: LinkUse,
+    /// How evenly sources were served.
+    pub fairness: Fairness,
+    /// Packets that encoded links sent again.
+    pub retransmitted_packets: u64,
+    /// Frames that went over encoded links.
+    pub frames_sent: u64,
+    /// Those of them that an impairment lost.
+    pub frames_lost: u64,
+    /// What must not be and was.
+    pub violations: Vec<Violation>,
+}

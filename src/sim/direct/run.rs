@@ -1,0 +1,509 @@
+//! The phases of a run: warm up, measure, drain, empty.
+
+mod measure;
+
+use super::build::{LinkKind, Network};
+use super::check::{Violation, check_credits};
+use super::config::{Config, ConfigError, Warmup};
+use super::encoded::{LinkAccount, all_up, check_links};
+use super::partition::{ChipView, Partition};
+use super::report::Report;
+use super::source::message_phits;
+use super::tally::Tally;
+use crate::link::impair::Netem;
+use crate::router::yarc::registers::PORTS;
+use crate::topology::Topology;
+
+/// Cycles between two looks at how a phase goes.
+const BATCH_CYCLES: u64 = 1_000;
+/// The warm-up compares intervals of at least so many packets, or of [`MAX_INTERVAL_CYCLES`].
+const INTERVAL_PACKETS: u64 = 2_000;
+const MAX_INTERVAL_CYCLES: u64 = 10_000;
+/// Relative difference of mean latency and accepted load that counts as none (BookSim's is 0.05).
+const SAME: f64 = 0.03;
+/// Intervals in a row that must be the same (BookSim's number).
+const SAME_INTERVALS: u32 = 3;
+/// Cycles that encoded links may take to come up: a second.
+const BRING_UP_CYCLES: u64 = 800_000_000;
+/// Cycles that packets may still take to arrive over encoded links once the sources have stopped: retry
+/// time-outs are far longer than a network is large.
+const ENCODED_REST_CYCLES: u64 = 800_000_000;
+/// Packets looked at in one source's queue.
+const MOST_WAITING: u64 = 1 << 20;
+
+/// Runs windows of all partitions and hands the mail over between them.
+pub trait Executor {
+    /// Runs so many windows of every partition. After each of them, what every partition has for
+    /// another one must be [received](Partition::receive) before that runs on.
+    fn run(&mut self, partitions: &mut [Partition], windows: u64);
+}
+
+/// One partition after the other, without threads.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Serial;
+
+impl Executor for Serial {
+    fn run(&mut self, partitions: &mut [Partition], windows: u64) {
+        for _ in 0..windows {
+            partitions.iter_mut().for_each(Partition::run_window);
+            for from in 0..partitions.len() {
+                for to in (0..partitions.len()).filter(|&to| to != from) {
+                    let mut mail = core::mem::take(partitions[from].outbox(to));
+                    partitions[to].receive(&mut mail);
+                    *partitions[from].outbox(to) = mail;
+                }
+            }
+        }
+    }
+}
+
+/// What a run is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Traffic without measurement.
+    Warmup,
+    /// Packets born now are measured.
+    Measure,
+    /// Traffic goes on until all measured packets have arrived.
+    Drain,
+    /// No more packets are born, and those under way have to arrive.
+    Empty,
+}
+
+/// How far a run is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// What it is doing.
+    pub phase: Phase,
+    /// Cycles of this phase that have run.
+    pub cycles: u64,
+    /// Cycles that the phase takes, at most.
+    pub limit: u64,
+}
+
+/// A network in direct mode with its traffic.
+pub struct Simulation {
+    config: Config,
+    partitions: Vec<Partition>,
+    kinds: Vec<Option<LinkKind>>,
+    senders: u64,
+    /// Links are encoded.
+    encoded: bool,
+    cycle: u64,
+    /// Cycle at which the present phase began.
+    began: u64,
+}
+
+/// Sums of the stages' state, taken now and then.
+#[derive(Clone, Copy, Debug, Default)]
+struct StageSamples {
+    samples: u64,
+    phits: [u64; 3],
+}
+
+/// What is compared at the two ends of the measurement.
+struct Mark {
+    tally: Tally,
+    /// Messages born and not sent, replies included.
+    backlog: u64,
+    /// Phits sent by every port of every chip, by partition.
+    ports: Vec<Vec<[u64; PORTS]>>,
+    /// Phits sent by every terminal, by partition.
+    terminals: Vec<Vec<u64>>,
+    stalls: [u64; 3],
+    hops: u64,
+}
+
+impl Simulation {
+    /// The network of `topology` with the traffic of `config`, cut into so many partitions. How
+    /// many makes no difference to what happens.
+    ///
+    /// # Errors
+    /// See [`ConfigError`].
+    pub fn new(
+        topology: &Topology,
+        config: &Config,
+        partitions: usize,
+    ) -> Result<Self, ConfigError> {
+        let network = Network::new(topology, config, partitions)?;
+        Ok(Self {
+            config: config.clone(),
+            partitions: network.partitions,
+            kinds: network.kinds,
+            senders: network.senders,
+            encoded: false,
+            cycle: 0,
+            began: 0,
+        })
+    }
+
+    /// The same with [encoded links](super::encoded), impaired as `netem` says. All links have been
+    /// brought up; the sources begin then.
+    ///
+    /// # Errors
+    /// See [`ConfigError`].
+    pub fn with_encoded_links(
+        topology: &Topology,
+        config: &Config,
+        netem: Option<Netem>,
+        partitions: usize,
+        executor: &mut impl Executor,
+    ) -> Result<Self, ConfigError> {
+        let network = Network::encoded(topology, config, netem, partitions)?;
+        let mut simulation = Self {
+            config: config.clone(),
+            partitions: network.partitions,
+            kinds: network.kinds,
+            senders: network.senders,
+            encoded: true,
+            cycle: 0,
+            began: 0,
+        };
+        let up = simulation.phase(executor, BRING_UP_CYCLES, |run, _| {
+            all_up(&mut run.link_accounts())
+        });
+        if !up {
+            return Err(ConfigError::LinksDown);
+        }
+        for partition in &mut simulation.partitions {
+            partition.begin_at(simulation.cycle);
+        }
+        Ok(simulation)
+    }
+
+    /// The partitions.
+    pub fn partitions(&self) -> &[Partition] {
+        &self.partitions
+    }
+
+    #[cfg(test)]
+    pub(super) fn partitions_mut(&mut self) -> &mut [Partition] {
+        &mut self.partitions
+    }
+
+    /// Runs a number of windows without threads.
+    #[cfg(test)]
+    pub(super) fn run_windows(&mut self, windows: u64) {
+        Serial.run(&mut self.partitions, windows);
+        self.cycle += windows * u64::from(self.config.link_cycles);
+    }
+
+    /// Runs all phases and says what was found. `progress` is told now and then how far it is.
+    pub fn run(
+        &mut self,
+        executor: &mut impl Executor,
+        mut progress: impl FnMut(Progress),
+    ) -> Report {
+        let progress = &mut progress;
+        let converged = self.warm_up(executor, progress);
+        let warmup_cycles = self.cycle;
+        let measured = warmup_cycles..warmup_cycles + self.rounded(self.config.measure_cycles);
+        for partition in &mut self.partitions {
+            partition.shared.measured = measured.clone();
+        }
+        let before = self.mark();
+        let mut samples = StageSamples::default();
+        self.phase(executor, self.config.measure_cycles, |run, cycles| {
+            progress(Progress {
+                phase: Phase::Measure,
+                cycles,
+                limit: run.config.measure_cycles,
+            });
+            run.sample(&mut samples);
+            false
+        });
+        let after = self.mark();
+        let mut report = self.measured(&before, &after, samples);
+        report.warmup_cycles = warmup_cycles;
+        report.converged = converged;
+        if !report.saturated {
+            report.saturated = !self.drain(executor, progress);
+        }
+        self.empty(executor, progress, &mut report.violations);
+        self.finish(&mut report);
+        report
+    }
+
+    /// Whole windows.
+    fn rounded(&self, cycles: u64) -> u64 {
+        cycles.next_multiple_of(self.config.link_cycles.into())
+    }
+
+    /// Runs up to so many cycles in batches, until `look` says that it is enough.
+    fn phase(
+        &mut self,
+        executor: &mut impl Executor,
+        limit: u64,
+        mut look: impl FnMut(&Self, u64) -> bool,
+    ) -> bool {
+        let window = u64::from(self.config.link_cycles);
+        let limit = self.rounded(limit);
+        self.began = self.cycle;
+        while self.cycle - self.began < limit {
+            let left = limit - (self.cycle - self.began);
+            let windows = left.min(self.rounded(BATCH_CYCLES)) / window;
+            executor.run(&mut self.partitions, windows);
+            self.cycle += windows * window;
+            if look(self, self.cycle - self.began) {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Whether latency and accepted load have settled; always for a given number of cycles.
+    fn warm_up(
+        &mut self,
+        executor: &mut impl Executor,
+        progress: &mut impl FnMut(Progress),
+    ) -> bool {
+        let (limit, fixed) = match self.config.warmup {
+            Warmup::Cycles(cycles) => (cycles, true),
+            Warmup::Converge { limit } => (limit, false),
+        };
+        let mut last = (Tally::default(), 0);
+        let mut means: Option<(f64, f64)> = None;
+        let mut same = 0;
+        let settled = self.phase(executor, limit, |run, cycles| {
+            let phase = Phase::Warmup;
+            progress(Progress {
+                phase,
+                cycles,
+                limit,
+            });
+            let tally = run.tally();
+            let interval = tally.since(&last.0);
+            let length = cycles - last.1;
+            if fixed || interval.latency_packets < INTERVAL_PACKETS && length < MAX_INTERVAL_CYCLES
+            {
+                return false;
+            }
+            last = (tally, cycles);
+            let latency = interval.latency_cycles as f64 / interval.latency_packets.max(1) as f64;
+            let accepted = interval.arrived_phits as f64 / length as f64;
+            let close = |a: f64, b: f64| (a - b).abs() <= SAME * a.max(b);
+            let is_same = means.is_some_and(|(l, a)| close(l, latency) && close(a, accepted));
+            same = if is_same { same + 1 } else { 0 };
+            means = Some((latency, accepted));
+            same >= SAME_INTERVALS
+        });
+        settled || fixed
+    }
+
+    /// Whether all measured packets arrived in time.
+    fn drain(&mut self, executor: &mut impl Executor, progress: &mut impl FnMut(Progress)) -> bool {
+        let limit = self.config.drain_cycles;
+        self.is_drained()
+            || self.phase(executor, limit, |run, cycles| {
+                let phase = Phase::Drain;
+                progress(Progress {
+                    phase,
+                    cycles,
+                    limit,
+                });
+                run.is_drained()
+            })
+    }
+
+    fn is_drained(&self) -> bool {
+        let tally = self.tally();
+        tally.measured_sent == tally.measured_arrived
+            && self.partitions.iter().all(|partition| {
+                let end = partition.shared.measured.end;
+                let mut sources = partition.terminals.iter().map(|t| t.source.head());
+                sources.all(|head| head.birth >= end)
+            })
+    }
+
+    /// Ends the sources and waits until the network is empty. However the packets inside block each
+    /// other, one phit leaves per cycle or the wait for it is bounded by a few round trips.
+    fn empty(
+        &mut self,
+        executor: &mut impl Executor,
+        progress: &mut impl FnMut(Progress),
+        violations: &mut Vec<Violation>,
+    ) {
+        for partition in &mut self.partitions {
+            partition.stop_sources();
+        }
+        let tally = self.tally();
+        let inside = tally.sent_phits - tally.arrived_phits;
+        let replies = 2
+            * (tally.replies_made - tally.replies_sent)
+            * message_phits(&self.config.traffic) as u64;
+        let link = u64::from(self.config.link_cycles);
+        let mut limit = 2 * inside + replies + 100 * (link + 30) + 1_000;
+        if self.encoded {
+            limit += ENCODED_REST_CYCLES;
+        }
+        let phase = Phase::Empty;
+        let empty = |run: &Self| {
+            let tally = run.tally();
+            let at_rest = |p: &Partition| p.terminals.iter().all(|t| t.is_at_rest());
+            tally.sent_phits == tally.arrived_phits && run.partitions.iter().all(at_rest)
+        };
+        let done = empty(self)
+            || self.phase(executor, limit, |run, cycles| {
+                progress(Progress {
+                    phase,
+                    cycles,
+                    limit,
+                });
+                empty(run)
+            });
+        if !done {
+            let tally = self.tally();
+            violations.push(Violation::Starved {
+                phits: tally.sent_phits.wrapping_sub(tally.arrived_phits),
+                cycles: self.cycle - self.began,
+            });
+        }
+        // Credits of the last phits are still on their way; over encoded links, acknowledgements as well.
+        let rest = if self.encoded {
+            ENCODED_REST_CYCLES
+        } else {
+            4 * link
+        };
+        self.phase(executor, rest, |run, _| {
+            run.encoded && run.links_amiss().is_empty()
+        });
+        self.check_now(violations);
+        self.check_packets(violations);
+    }
+
+    pub(crate) fn tally(&self) -> Tally {
+        let mut sum = Tally::default();
+        for partition in &self.partitions {
+            sum.add(&partition.shared.tally);
+        }
+        sum
+    }
+
+    /// Checks what must hold between any two windows: phits and credits are conserved.
+    pub(crate) fn check_now(&self, violations: &mut Vec<Violation>) {
+        let tally = self.tally();
+        let inside: u64 = self.partitions.iter().map(Partition::phits_inside).sum();
+        // Encoded links repeat phits, so that they can be counted only at rest.
+        violations.extend(self.links_amiss().into_iter().map(Violation::Link));
+        if tally.sent_phits != tally.arrived_phits.wrapping_add(inside) {
+            violations.push(Violation::Phits {
+                sent: tally.sent_phits,
+                arrived: tally.arrived_phits,
+                inside,
+            });
+        }
+        let mut accounts = Vec::new();
+        for partition in &self.partitions {
+            partition.accounts(&mut accounts);
+        }
+        check_credits(&accounts, violations);
+        let mut overflows = 0;
+        self.each_chip(|chip| overflows += chip.overflows);
+        if overflows > 0 {
+            violations.push(Violation::Overflow(overflows));
+        }
+    }
+
+    /// What is wrong with encoded links at rest.
+    fn links_amiss(&self) -> Vec<crate::sim::check::Violation> {
+        let mut found = Vec::new();
+        check_links(&mut self.link_accounts(), &mut found);
+        found
+    }
+
+    fn link_accounts(&self) -> Vec<LinkAccount> {
+        let mut accounts = Vec::new();
+        for partition in &self.partitions {
+            partition.link_accounts(&mut accounts);
+        }
+        accounts
+    }
+
+    /// Checks what must hold once the network is empty.
+    fn check_packets(&self, violations: &mut Vec<Violation>) {
+        let tally = self.tally();
+        if tally.sent_packets != tally.arrived_packets || tally.sent_keys != tally.arrived_keys {
+            violations.push(Violation::Deliveries {
+                sent: tally.sent_packets,
+                arrived: tally.arrived_packets,
+            });
+        }
+        let mut up_down = 0;
+        let mut refused = 0;
+        self.each_chip(|chip| {
+            let counters = chip.core.counters();
+            up_down += counters.up_down_violations;
+            refused += counters.unroutable_packets
+                + counters.virtual_router_violations
+                + counters.headless_packets
+                + counters.dead_port_packets;
+        });
+        for (count, violation) in [
+            (tally.damaged, Violation::Damaged(tally.damaged)),
+            (tally.misrouted, Violation::Misrouted(tally.misrouted)),
+            (tally.overtaken, Violation::Overtaken(tally.overtaken)),
+            (up_down, Violation::UpDown(up_down)),
+            (refused, Violation::Refused(refused)),
+        ] {
+            if count > 0 {
+                violations.push(violation);
+            }
+        }
+    }
+
+    fn each_chip(&self, mut visit: impl FnMut(ChipView<'_>)) {
+        for partition in &self.partitions {
+            partition.each_chip(&mut visit);
+        }
+    }
+
+    fn sample(&self, samples: &mut StageSamples) {
+        samples.samples += 1;
+        self.each_chip(|chip| {
+            let [rows, columns] = chip.core.phits_by_stage();
+            let stages = [chip.queued, rows, columns];
+            for (sum, phits) in samples.phits.iter_mut().zip(stages) {
+                *sum += phits;
+            }
+        });
+    }
+
+    fn mark(&self) -> Mark {
+        let tally = self.tally();
+        let limit = self.cycle;
+        let mut stalls = [0; 3];
+        let mut hops = 0;
+        let mut waiting = 0;
+        self.each_chip(|chip| {
+            hops += chip.phit_hops;
+            for (sum, n) in stalls.iter_mut().zip(chip.core.stalls()) {
+                *sum += n;
+            }
+        });
+        for partition in &self.partitions {
+            let shared = &partition.shared;
+            for terminal in &partition.terminals {
+                waiting += terminal.source.waiting_before(
+                    limit,
+                    MOST_WAITING,
+                    terminal.number,
+                    &shared.births,
+                    &shared.destinations,
+                );
+            }
+        }
+        let of_terminals = |p: &Partition| p.terminals.iter().map(|t| t.sent_phits).collect();
+        Mark {
+            tally,
+            backlog: waiting + tally.replies_made - tally.replies_sent,
+            ports: self
+                .partitions
+                .iter()
+                .map(Partition::sent_by_port)
+                .collect(),
+            terminals: self.partitions.iter().map(of_terminals).collect(),
+            stalls,
+            hops,
+        }
+    }
+}

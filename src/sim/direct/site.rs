@@ -1,0 +1,371 @@
+//! A chip with its links: a router core, the input queues in front of it and the credits behind it.
+
+use phitwire_framing::packet24::{MAX_PACKET_PHITS, head_vc};
+use phitwire_framing::phit24::Phit;
+
+use super::exchange::{Arrivals, Exchange, Set};
+use crate::router::yarc::registers::{ChipRegisters, PORTS};
+use crate::router::yarc::{Core, Ports};
+
+/// Places of an input queue per virtual channel: 256 phits for both (paper, section 4.2).
+pub const INPUT_PHITS: u16 = 128;
+const PLACES: usize = INPUT_PHITS as usize;
+/// Credits without which no packet is begun: virtual cut-through (paper, section 4.2).
+const PACKET_CREDITS: u16 = MAX_PACKET_PHITS as u16;
+/// A port without link.
+pub(crate) const NO_SLOT: u32 = u32::MAX;
+
+/// The links of a chip.
+#[derive(Clone, Debug)]
+struct Lanes {
+    /// Input queues: [`PLACES`] phits per port and virtual channel.
+    rings: Box<[u32]>,
+    heads: Box<[u8; 2 * PORTS]>,
+    lens: Box<[u8; 2 * PORTS]>,
+    /// Phits in an input queue that arrive in a later cycle of this window, as a mask of cycles.
+    coming: Box<[u64; 2 * PORTS]>,
+    /// Virtual channel of the packet that comes in at each port.
+    vc_in: u64,
+    /// Virtual channel of the packet that goes out at each port.
+    vc_out: u64,
+    credits: Box<[u16; 2 * PORTS]>,
+    /// Where each port's link ends.
+    peers: Box<[u32; PORTS]>,
+    /// What goes out at each port in this window.
+    out: Box<[Arrivals; PORTS]>,
+    /// Phits sent by each port.
+    sent: Box<[u64; PORTS]>,
+    /// Phits that came for a queue that was full.
+    overflows: u64,
+}
+
+/// A chip with its links.
+#[derive(Debug)]
+pub(crate) struct Site {
+    core: Core,
+    lanes: Lanes,
+    /// Phits that have gone out.
+    forwarded: u64,
+    /// Cycles of this window in which credits arrive that somebody may wait for; which ports, per cycle.
+    wake_cycles: u64,
+    /// Ports that phits come in at in this window.
+    came: u64,
+    wakes: Box<[[u64; 2]; 64]>,
+}
+
+/// The links of a chip during one window.
+struct Window<'a> {
+    lanes: &'a mut Lanes,
+    phits: &'a mut [u32],
+    size: usize,
+    base: u64,
+    /// Cycle of the window that runs.
+    now: u32,
+}
+
+impl Ports for Window<'_> {
+    #[inline]
+    fn begin_cycle(&mut self, cycle: u64) {
+        self.now = (cycle - self.base) as u32;
+    }
+    #[inline]
+    fn front(&self, port: usize, vc: usize) -> Option<Phit> {
+        self.lanes.front(port * 2 + vc)
+    }
+    #[inline]
+    fn second(&self, port: usize, vc: usize) -> Option<Phit> {
+        let queue = port * 2 + vc;
+        // Phits are put into the queue when the window begins, but are there only from their cycle on.
+        let coming = self.lanes.coming[queue] >> self.now >> 1;
+        if u32::from(self.lanes.lens[queue]) < 2 + coming.count_ones() {
+            return None;
+        }
+        Some(self.lanes.at(queue, 1))
+    }
+    #[inline]
+    fn pop(&mut self, port: usize, vc: usize) -> Option<Phit> {
+        let phit = self.lanes.front(port * 2 + vc)?;
+        let queue = port * 2 + vc;
+        self.lanes.heads[queue] = (self.lanes.heads[queue] + 1) % PLACES as u8;
+        self.lanes.lens[queue] -= 1;
+        self.lanes.out[port].credits[vc] |= 1 << self.now;
+        Some(phit)
+    }
+    #[inline]
+    fn can_begin(&self, port: usize, vc: usize) -> bool {
+        self.lanes.credits[port * 2 + vc] >= PACKET_CREDITS
+    }
+    #[inline]
+    fn is_active(&self, port: usize) -> bool {
+        self.lanes.peers[port] != NO_SLOT
+    }
+    #[inline]
+    fn push(&mut self, port: usize, phit: Phit) {
+        let lanes = &mut *self.lanes;
+        if phit.is_head() {
+            let vc = head_vc(phit.content()).index() as u64;
+            lanes.vc_out = lanes.vc_out & !(1 << port) | vc << port;
+        }
+        lanes.credits[port * 2 + (lanes.vc_out >> port & 1) as usize] -= 1;
+        lanes.out[port].phits |= 1 << self.now;
+        self.phits[lanes.peers[port] as usize * self.size + self.now as usize] = phit.to_bits();
+    }
+}
+
+impl Lanes {
+    fn new() -> Self {
+        Self {
+            rings: vec![0; 2 * PORTS * PLACES].into(),
+            heads: Box::new([0; 2 * PORTS]),
+            lens: Box::new([0; 2 * PORTS]),
+            coming: Box::new([0; 2 * PORTS]),
+            vc_in: 0,
+            vc_out: 0,
+            credits: Box::new([INPUT_PHITS; 2 * PORTS]),
+            peers: Box::new([NO_SLOT; PORTS]),
+            out: Box::new([Arrivals::default(); PORTS]),
+            sent: Box::new([0; PORTS]),
+            overflows: 0,
+        }
+    }
+
+    #[inline]
+    fn at(&self, queue: usize, ahead: usize) -> Phit {
+        let place = (usize::from(self.heads[queue]) + ahead) % PLACES;
+        Phit::from_bits(self.rings[queue * PLACES + place])
+    }
+
+    #[inline]
+    fn front(&self, queue: usize) -> Option<Phit> {
+        (self.lens[queue] > 0).then(|| self.at(queue, 0))
+    }
+
+    #[inline]
+    fn enqueue(&mut self, queue: usize, phit: u32) {
+        let len = usize::from(self.lens[queue]);
+        if len >= PLACES {
+            self.overflows += 1;
+            return;
+        }
+        let place = (usize::from(self.heads[queue]) + len) % PLACES;
+        self.rings[queue * PLACES + place] = phit;
+        self.lens[queue] += 1;
+    }
+}
+
+impl Site {
+    pub(crate) fn new(registers: ChipRegisters) -> Self {
+        Self {
+            core: Core::new(registers),
+            lanes: Lanes::new(),
+            forwarded: 0,
+            wake_cycles: 0,
+            came: 0,
+            wakes: Box::new([[0; 2]; 64]),
+        }
+    }
+
+    /// Joins `port` to the link end of that slot.
+    pub(crate) fn connect(&mut self, port: usize, slot: u32) {
+        self.lanes.peers[port] = slot;
+    }
+
+    /// Runs the cycles of a window from `base` on. Returns whether there is something to do after
+    /// it even if nothing arrives.
+    pub(crate) fn run(&mut self, chip: usize, base: u64, exchange: &mut Exchange) -> bool {
+        let size = exchange.window;
+        self.core.run_until(base, &mut NoPorts);
+        self.take_arrivals(chip, base, size, &mut exchange.read);
+        let mut window = Window {
+            lanes: &mut self.lanes,
+            phits: &mut exchange.write.phits,
+            size,
+            base,
+            now: 0,
+        };
+        let mut wakes = core::mem::take(&mut self.wake_cycles);
+        while wakes != 0 {
+            let cycle = wakes.trailing_zeros() as usize;
+            wakes &= wakes - 1;
+            self.core.run_until(base + cycle as u64, &mut window);
+            for vc in 0..2 {
+                let mut ports = core::mem::take(&mut self.wakes[cycle][vc]);
+                while ports != 0 {
+                    let port = ports.trailing_zeros() as usize;
+                    ports &= ports - 1;
+                    let credits = &mut window.lanes.credits[port * 2 + vc];
+                    *credits += 1;
+                    if *credits == PACKET_CREDITS {
+                        self.core.output_changed(port);
+                    }
+                }
+            }
+        }
+        self.core.run_until(base + size as u64, &mut window);
+        self.send(exchange);
+        self.core.next_cycle().is_some()
+    }
+
+    /// Puts the window's phits into their queues and tells the core when each will be there.
+    fn take_arrivals(&mut self, chip: usize, base: u64, size: usize, read: &mut Set) {
+        let mut ports = core::mem::take(&mut read.chip_ports[chip]);
+        while ports != 0 {
+            let port = ports.trailing_zeros() as usize;
+            ports &= ports - 1;
+            let slot = Exchange::chip_slot(chip, port) as usize;
+            let arrivals = core::mem::take(&mut read.arrivals[slot]);
+            let phits = &read.phits[slot * size..(slot + 1) * size];
+            self.take_phits(port, base, arrivals.phits, phits);
+            for (vc, cycles) in arrivals.credits.into_iter().enumerate() {
+                self.take_credits(port, vc, size, cycles);
+            }
+        }
+    }
+
+    #[inline]
+    fn take_phits(&mut self, port: usize, base: u64, mut cycles: u64, phits: &[u32]) {
+        if cycles == 0 {
+            return;
+        }
+        self.came |= 1 << port;
+        let mut coming = [0; 2];
+        let mut vc = (self.lanes.vc_in >> port & 1) as usize;
+        while cycles != 0 {
+            let cycle = cycles.trailing_zeros() as usize;
+            cycles &= cycles - 1;
+            let phit = Phit::from_bits(phits[cycle]);
+            if phit.is_head() {
+                vc = head_vc(phit.content()).index();
+            }
+            coming[vc] |= 1 << cycle;
+            self.lanes.enqueue(port * 2 + vc, phits[cycle]);
+            self.core.announce(base + cycle as u64, vc, 1 << port);
+        }
+        self.lanes.vc_in = self.lanes.vc_in & !(1 << port) | (vc as u64) << port;
+        self.lanes.coming[port * 2] = coming[0];
+        self.lanes.coming[port * 2 + 1] = coming[1];
+    }
+
+    /// Credits that nobody can be waiting for in this window are added at once; the others each in its
+    /// cycle.
+    #[inline]
+    fn take_credits(&mut self, port: usize, vc: usize, size: usize, cycles: u64) {
+        let credits = &mut self.lanes.credits[port * 2 + vc];
+        if usize::from(*credits) >= usize::from(PACKET_CREDITS) + size {
+            *credits += cycles.count_ones() as u16;
+            return;
+        }
+        self.wake_cycles |= cycles;
+        let mut left = cycles;
+        while left != 0 {
+            let cycle = left.trailing_zeros() as usize;
+            left &= left - 1;
+            self.wakes[cycle][vc] |= 1 << port;
+        }
+    }
+
+    /// Hands what the core did in this window to the links.
+    fn send(&mut self, exchange: &mut Exchange) {
+        let mut came = core::mem::take(&mut self.came);
+        while came != 0 {
+            let port = came.trailing_zeros() as usize;
+            came &= came - 1;
+            self.lanes.coming[port * 2] = 0;
+            self.lanes.coming[port * 2 + 1] = 0;
+        }
+        let mut moved = self.core.take_moved();
+        while moved != 0 {
+            let port = moved.trailing_zeros() as usize;
+            moved &= moved - 1;
+            let out = core::mem::take(&mut self.lanes.out[port]);
+            let phits = u64::from(out.phits.count_ones());
+            self.forwarded += phits;
+            self.lanes.sent[port] += phits;
+            exchange.send(self.lanes.peers[port], out);
+        }
+    }
+
+    /// The router.
+    pub(crate) fn core(&self) -> &Core {
+        &self.core
+    }
+
+    /// Phits that each port has sent.
+    pub(crate) fn sent(&self) -> &[u64; PORTS] {
+        &self.lanes.sent
+    }
+
+    /// Phits sent by all ports: phit-hops.
+    pub(crate) fn phit_hops(&self) -> u64 {
+        self.forwarded
+    }
+
+    /// Phits that came for a queue that was full.
+    pub(crate) fn overflows(&self) -> u64 {
+        self.lanes.overflows
+    }
+
+    /// Phits in the queue of a port's virtual channel.
+    pub(crate) fn queued(&self, port: usize, vc: usize) -> u16 {
+        self.lanes.lens[port * 2 + vc].into()
+    }
+
+    /// Credits of a port's virtual channel.
+    pub(crate) fn credits(&self, port: usize, vc: usize) -> u16 {
+        self.lanes.credits[port * 2 + vc]
+    }
+
+    /// Virtual channel of the packet that comes in at a port.
+    pub(crate) fn vc_in(&self, port: usize) -> usize {
+        (self.lanes.vc_in >> port & 1) as usize
+    }
+
+    /// Where a port's link ends.
+    pub(crate) fn peer(&self, port: usize) -> Option<u32> {
+        Some(self.lanes.peers[port]).filter(|&slot| slot != NO_SLOT)
+    }
+
+    /// Phits in the input queues.
+    pub(crate) fn in_queues(&self) -> u64 {
+        self.lanes.lens.iter().map(|&len| u64::from(len)).sum()
+    }
+}
+
+#[cfg(test)]
+impl Site {
+    /// Changes the credits of a port's virtual channel behind everybody's back.
+    pub(crate) fn spoil_credits(&mut self, port: usize, vc: usize, credits: u16) {
+        self.lanes.credits[port * 2 + vc] = credits;
+    }
+
+    /// Forgets the phit that came last of some input queue; whether there was one.
+    pub(crate) fn lose_phit(&mut self) -> bool {
+        let queue = self.lanes.lens.iter().position(|&len| len > 0);
+        queue.is_some_and(|queue| {
+            self.lanes.lens[queue] -= 1;
+            true
+        })
+    }
+}
+
+/// Links on which nothing happens: a core that has rested runs up to the present.
+struct NoPorts;
+
+impl Ports for NoPorts {
+    fn front(&self, _: usize, _: usize) -> Option<Phit> {
+        None
+    }
+    fn second(&self, _: usize, _: usize) -> Option<Phit> {
+        None
+    }
+    fn pop(&mut self, _: usize, _: usize) -> Option<Phit> {
+        None
+    }
+    fn can_begin(&self, _: usize, _: usize) -> bool {
+        false
+    }
+    fn is_active(&self, _: usize) -> bool {
+        true
+    }
+    fn push(&mut self, _: usize, _: Phit) {}
+}

@@ -1,0 +1,281 @@
+//! When packets are born, and where they go: the open-loop source of a terminal.
+//!
+//! A source has an unbounded queue, as open-loop measurement wants it. It takes no memory: births
+//! are a random sequence that nothing influences, so only the oldest packet not sent is kept, and the next one
+//! is drawn when that has left.
+
+use super::config::{BURST_PACKETS, Load, Process, Traffic};
+use super::pattern::Destinations;
+use crate::rng::Rng;
+use phitwire_framing::memory24::write_phits;
+use phitwire_framing::packet24::HASH_MASK;
+
+/// Phits of a reply (paper, section 4.1: the smallest packet).
+pub(crate) const REPLY_PHITS: usize = 4;
+/// A birth that never comes.
+pub(crate) const NEVER: u64 = u64::MAX;
+
+/// Draws how often a coin of fixed bias falls the one way before it falls the other: a
+/// geometric distribution, with integers only, so that every machine draws the same.
+#[derive(Clone, Debug)]
+struct Geometric {
+    /// Chance in 2^-64 that the first 2^k throws all fail.
+    powers: Vec<u64>,
+}
+
+const fn high_product(a: u64, b: u64) -> u64 {
+    ((a as u128 * b as u128) >> 64) as u64
+}
+
+impl Geometric {
+    /// A coin that ends the sequence with probability `numerator / denominator`, which is above 0.
+    fn new(numerator: u64, denominator: u64) -> Self {
+        let fails = u128::from(denominator.saturating_sub(numerator));
+        let mut power = ((fails << 64) / u128::from(denominator)).min(u128::from(u64::MAX)) as u64;
+        let mut powers = Vec::new();
+        while power > 0 && powers.len() < 40 {
+            powers.push(power);
+            power = high_product(power, power);
+        }
+        Self { powers }
+    }
+
+    /// The most g for which chance^g is still above a random number.
+    #[inline]
+    fn draw(&self, rng: &mut Rng) -> u64 {
+        let random = rng.next_u64();
+        let mut chance = u64::MAX;
+        let mut count = 0;
+        for (k, &power) in self.powers.iter().enumerate().rev() {
+            let further = high_product(chance, power);
+            if further > random {
+                chance = further;
+                count += 1 << k;
+            }
+        }
+        count
+    }
+}
+
+/// The random process that all sources follow.
+#[derive(Clone, Debug)]
+pub(crate) struct Births {
+    /// Cycles between two births, beyond [`spacing`](Self::spacing), that end a burst.
+    gap: Geometric,
+    /// Packets of a burst beyond the first.
+    burst: Option<Geometric>,
+    spacing: u64,
+}
+
+impl Births {
+    pub(crate) fn new(traffic: &Traffic) -> Self {
+        let phits = message_phits(traffic) as u64;
+        let (load, full) = (u64::from(traffic.load.millionths()), u64::from(Load::UNIT));
+        match traffic.process {
+            Process::Bernoulli => Self {
+                gap: Geometric::new(load, full * phits),
+                burst: None,
+                spacing: 1,
+            },
+            // The silence after a burst of B packets of p phits is B p (1 - load) / load cycles.
+            Process::OnOff => Self {
+                gap: Geometric::new(
+                    load,
+                    load + u64::from(BURST_PACKETS) * phits * (full - load),
+                ),
+                burst: Some(Geometric::new(1, BURST_PACKETS.into())),
+                spacing: phits,
+            },
+        }
+    }
+}
+
+/// Phits of a message: request and, if there is one, reply.
+pub(crate) fn message_phits(traffic: &Traffic) -> usize {
+    let reply = if traffic.request_reply {
+        REPLY_PHITS
+    } else {
+        0
+    };
+    write_phits(usize::from(traffic.message_bytes)) + reply
+}
+
+/// The oldest packet that a source has not sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Head {
+    /// Cycle in which it is born; it may lie in the future.
+    pub birth: u64,
+    /// Number of the packet among those of its source.
+    pub sequence: u32,
+}
+
+/// A source.
+#[derive(Clone, Debug)]
+pub(crate) struct Source {
+    rng: Rng,
+    burst_left: u64,
+    head: Head,
+}
+
+impl Source {
+    /// The source of a terminal; one that never sends anything if `silent`.
+    pub(crate) fn new(seed: u64, terminal: u64, silent: bool, births: &Births) -> Self {
+        let mut source = Self {
+            rng: Rng::new(seed, terminal),
+            burst_left: 0,
+            head: Head {
+                birth: NEVER,
+                sequence: 0,
+            },
+        };
+        if !silent {
+            // The process is taken up in its middle: on average half of a burst and a gap has passed.
+            source.head.birth = births.gap.draw(&mut source.rng);
+            if let Some(burst) = &births.burst {
+                source.burst_left = burst.draw(&mut source.rng);
+            }
+        }
+        source
+    }
+
+    /// The oldest packet not sent.
+    #[inline]
+    pub(crate) fn head(&self) -> Head {
+        self.head
+    }
+
+    /// Moves all births from a time scale that began at cycle `from` to one that begins at `to`.
+    pub(crate) fn reschedule(&mut self, from: u64, to: u64) {
+        if self.head.birth != NEVER {
+            self.head.birth = self.head.birth - from + to;
+        }
+    }
+
+    /// Ends the process: nothing more is born.
+    pub(crate) fn stop(&mut self) {
+        self.head.birth = NEVER;
+    }
+
+    /// Draws destination and hash bits of the head, and then the next head.
+    #[inline]
+    pub(crate) fn take(
+        &mut self,
+        terminal: u64,
+        births: &Births,
+        destinations: &Destinations,
+    ) -> (u32, u16) {
+        let to = destinations.draw(terminal, &mut self.rng);
+        let hash = (self.rng.next_u64() >> 40) as u16 & HASH_MASK as u16;
+        self.advance(births);
+        (to, hash)
+    }
+
+    #[inline]
+    fn advance(&mut self, births: &Births) {
+        let ends = match &births.burst {
+            Some(burst) if self.burst_left == 0 => {
+                self.burst_left = burst.draw(&mut self.rng);
+                true
+            }
+            Some(_) => {
+                self.burst_left -= 1;
+                false
+            }
+            None => true,
+        };
+        let gap = if ends {
+            births.gap.draw(&mut self.rng)
+        } else {
+            0
+        };
+        self.head.birth += births.spacing + gap;
+        self.head.sequence = self.head.sequence.wrapping_add(1);
+    }
+
+    /// Packets born and not sent before cycle `limit`, the head among them, but not more than
+    /// `most`. Births depend on what was drawn for destinations, so those are drawn as well.
+    pub(crate) fn waiting_before(
+        &self,
+        limit: u64,
+        most: u64,
+        terminal: u64,
+        births: &Births,
+        destinations: &Destinations,
+    ) -> u64 {
+        let mut ahead = self.clone();
+        let mut waiting = 0;
+        while ahead.head.birth < limit && waiting < most {
+            ahead.take(terminal, births, destinations);
+            waiting += 1;
+        }
+        waiting
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn births(process: Process, millionths: u32) -> (Births, f64) {
+        let traffic = Traffic {
+            process,
+            load: Load::from_millionths(millionths).unwrap(),
+            ..Traffic::default()
+        };
+        (Births::new(&traffic), message_phits(&traffic) as f64)
+    }
+
+    #[test]
+    fn sources_offer_the_load_that_was_asked_for() {
+        for process in [Process::Bernoulli, Process::OnOff] {
+            for millionths in [1_000, 50_000, 300_000, 900_000, 1_000_000] {
+                let (births, phits) = births(process, millionths);
+                let mut source = Source::new(7, 3, false, &births);
+                for _ in 0..40_000 {
+                    source.advance(&births);
+                }
+                let load = 40_000.0 * phits / source.head().birth as f64;
+                let asked = f64::from(millionths) / 1e6;
+                assert!(
+                    (load / asked - 1.0).abs() < 0.03,
+                    "{process:?} {asked}: {load}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_geometric_draw_has_mean_and_variance_of_its_distribution() {
+        for (numerator, denominator) in [(1, 2), (1, 21), (3, 1000), (1, 1)] {
+            let coin = Geometric::new(numerator, denominator);
+            let mut rng = Rng::new(1, 2);
+            let draws: Vec<f64> = (0..100_000).map(|_| coin.draw(&mut rng) as f64).collect();
+            let p = numerator as f64 / denominator as f64;
+            let mean = draws.iter().sum::<f64>() / draws.len() as f64;
+            let square = draws.iter().map(|d| d * d).sum::<f64>() / draws.len() as f64;
+            let (want, variance) = ((1.0 - p) / p, (1.0 - p) / (p * p));
+            assert!((mean - want).abs() <= want * 0.02, "{p}: {mean}");
+            assert!(
+                (square - mean * mean - variance).abs() <= variance * 0.05,
+                "{p}"
+            );
+        }
+    }
+
+    #[test]
+    fn bursts_have_the_length_that_is_documented() {
+        let (births, phits) = births(Process::OnOff, 200_000);
+        let mut source = Source::new(1, 1, false, &births);
+        let mut bursts = 0;
+        for _ in 0..80_000 {
+            let before = source.head().birth;
+            source.advance(&births);
+            bursts += u64::from((source.head().birth - before) as f64 > phits);
+        }
+        let mean = 80_000.0 / bursts as f64;
+        assert!(
+            (mean / f64::from(BURST_PACKETS) - 1.0).abs() < 0.05,
+            "{mean}"
+        );
+    }
+}

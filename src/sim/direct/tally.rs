@@ -1,0 +1,126 @@
+//! What is counted while a run goes on.
+
+use hdrhistogram::Histogram;
+
+use super::report::LatencySummary;
+
+/// Latencies are right to 0.1 %.
+const DIGITS: u8 = 3;
+/// Latencies above this many cycles are counted as this.
+const MAX_CYCLES: u64 = 1 << 30;
+
+/// Counts of the terminals of a partition; they only grow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tally {
+    /// Packets that sources have sent the last phit of, replies included.
+    pub sent_packets: u64,
+    /// Phits sent.
+    pub sent_phits: u64,
+    /// Packets that arrived, replies included.
+    pub arrived_packets: u64,
+    /// Phits that arrived.
+    pub arrived_phits: u64,
+    /// Sum of the latencies of all packets that count (with replies: only replies).
+    pub latency_cycles: u64,
+    /// Packets in that sum.
+    pub latency_packets: u64,
+    /// Requests begun to be sent.
+    pub requests_sent: u64,
+    /// Requests begun to be sent that were born in the measurement.
+    pub measured_sent: u64,
+    /// Packets that arrived and count as measured.
+    pub measured_arrived: u64,
+    /// Replies made.
+    pub replies_made: u64,
+    /// Replies begun to be sent.
+    pub replies_sent: u64,
+    /// Sum of the keys of all packets begun to be sent, modulo 2^64.
+    pub sent_keys: u64,
+    /// Sum of the keys of all packets that arrived, modulo 2^64.
+    pub arrived_keys: u64,
+    /// Packets whose content was not what was sent.
+    pub damaged: u64,
+    /// Packets at another processor than their destination.
+    pub misrouted: u64,
+    /// Requests that overtook an earlier one of the same source, destination and hash bits.
+    pub overtaken: u64,
+}
+
+impl Tally {
+    /// Adds the counts of another partition.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.each(other, u64::wrapping_add);
+    }
+
+    /// What was counted since `earlier`.
+    pub(crate) fn since(mut self, earlier: &Self) -> Self {
+        self.each(earlier, u64::wrapping_sub);
+        self
+    }
+
+    fn each(&mut self, other: &Self, f: impl Fn(u64, u64) -> u64) {
+        let apply = |own: &mut u64, other: u64| *own = f(*own, other);
+        apply(&mut self.sent_packets, other.sent_packets);
+        apply(&mut self.sent_phits, other.sent_phits);
+        apply(&mut self.arrived_packets, other.arrived_packets);
+        apply(&mut self.arrived_phits, other.arrived_phits);
+        apply(&mut self.latency_cycles, other.latency_cycles);
+        apply(&mut self.latency_packets, other.latency_packets);
+        apply(&mut self.requests_sent, other.requests_sent);
+        apply(&mut self.measured_sent, other.measured_sent);
+        apply(&mut self.measured_arrived, other.measured_arrived);
+        apply(&mut self.replies_made, other.replies_made);
+        apply(&mut self.replies_sent, other.replies_sent);
+        apply(&mut self.sent_keys, other.sent_keys);
+        apply(&mut self.arrived_keys, other.arrived_keys);
+        apply(&mut self.damaged, other.damaged);
+        apply(&mut self.misrouted, other.misrouted);
+        apply(&mut self.overtaken, other.overtaken);
+    }
+}
+
+/// Latencies of the measured packets.
+#[derive(Clone, Debug)]
+pub(crate) struct Latencies {
+    histogram: Histogram<u64>,
+    sum: u64,
+}
+
+impl Latencies {
+    pub(crate) fn new() -> Self {
+        let histogram = Histogram::new_with_bounds(1, MAX_CYCLES, DIGITS);
+        Self {
+            histogram: histogram.expect("the constants are in range"),
+            sum: 0,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn record(&mut self, cycles: u64) {
+        self.histogram.saturating_record(cycles);
+        self.sum += cycles;
+    }
+
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.histogram
+            .add(&other.histogram)
+            .expect("all histograms have the same bounds");
+        self.sum += other.sum;
+    }
+
+    pub(crate) fn summary(&self) -> LatencySummary {
+        let count = self.histogram.len();
+        if count == 0 {
+            return LatencySummary::default();
+        }
+        LatencySummary {
+            count,
+            min: self.histogram.min(),
+            mean: self.sum as f64 / count as f64,
+            p50: self.histogram.value_at_quantile(0.5),
+            p99: self.histogram.value_at_quantile(0.99),
+            p99_9: self.histogram.value_at_quantile(0.999),
+            max: self.histogram.max(),
+        }
+    }
+}
