@@ -168,7 +168,9 @@ netns_test() {
     begin=$(phw_ms)
     printf '# %s %s\n' "$file" "$*"
     phw_is_root || [[ ${file##*/} == rootless.sh || ${file##*/} == loopback.sh ]] || how=("$PHW_SCRIPTS/rootless.sh")
-    timeout --foreground -k 20 600 "${how[@]}" "$file" "$@" >"$scratch/netns.out" 2>&1 &
+    # Emptied here: the reader below may be there before the test, and would take the last test's lines for its.
+    : >"$scratch/netns.out"
+    timeout --foreground -k 20 600 "${how[@]}" "$file" "$@" >>"$scratch/netns.out" 2>&1 &
     local pid=$!
     cases < <(tail -n +1 -s 0.1 --pid="$pid" -f "$scratch/netns.out")
     wait "$pid" || status=$?
@@ -214,7 +216,8 @@ part_netem() {
     local kind pids=() status begin
     begin=$(phw_ms)
     for kind in udp ethernet; do
-        netns-scripts/with-netem.sh --timeout 900 tests/netns/netem.sh "$kind" >"$scratch/netem.$kind" 2>&1 &
+        : >"$scratch/netem.$kind"
+        netns-scripts/with-netem.sh --timeout 900 tests/netns/netem.sh "$kind" >>"$scratch/netem.$kind" 2>&1 &
         pids+=($!)
     done
     for kind in udp ethernet; do
