@@ -132,6 +132,17 @@ impl LaneWatch {
         charged
     }
 
+    /// The peer sends on `lanes`. Lanes only ever leave a session, so if these are some of those received
+    /// on, the others have left; false when they are not.
+    pub fn follow(&mut self, lanes: u8) -> bool {
+        let fewer = lanes != 0 && lanes & !self.active == 0;
+        if fewer {
+            self.active = lanes;
+            self.rejected = None;
+        }
+        fewer
+    }
+
     /// Gives up the worst of the lanes above the threshold, if any; returns it.
     pub fn decommission(&mut self) -> Option<u8> {
         let beyond = |lane: &u8| {
@@ -229,6 +240,15 @@ mod tests {
             assert_eq!(lanes.inspect(&cut, &cable, 1), 0);
         }
         assert_eq!(lanes.decommission(), None);
+    }
+
+    #[test]
+    fn fewer_lanes_are_followed_and_others_are_not() {
+        let mut lanes = LaneWatch::new(0b110, 0);
+        assert!(!lanes.follow(0) && !lanes.follow(0b111) && !lanes.follow(0b001));
+        assert_eq!(lanes.active(), 0b110);
+        assert!(lanes.follow(0b100));
+        assert_eq!(lanes.active(), 0b100);
     }
 
     #[test]

@@ -255,10 +255,11 @@ impl Handshake {
             heard,
             challenge,
         } = self.next(state, now)?;
-        let state = if challenge {
-            LinkState::Training
+        // A challenge speaks for the session that would follow, in which all lanes are trained anew.
+        let (state, rx_lanes) = if challenge {
+            (LinkState::Training, ALL_LANES)
         } else {
-            state
+            (state, rx_lanes)
         };
         let name =
             |end: &EndName| name_bytes(&end.node).expect("names were checked by the builder");

@@ -34,3 +34,23 @@ fn soak_of_the_third_part() {
 fn soak_of_the_fourth_part() {
     soak(3, 4);
 }
+
+/// Seeds that once failed, each with what was wrong. What a seed means may change with the kinds of harm that
+/// there are; the cause of each has a test of its own as well.
+#[test]
+fn seeds_that_once_failed() {
+    for (seed, what) in [
+        (5_127, "a challenge offered the lanes of the session before"),
+        (
+            7_540,
+            "a loss of one-byte messages was taken for a misorder",
+        ),
+        (
+            8_118,
+            "more than 32 lost messages of seven bytes were taken for corrupted ones",
+        ),
+    ] {
+        let outcome = Case::random(seed).run(&mut |_, _| {});
+        assert!(outcome.is_ok(), "seed {seed} ({what}): {outcome:?}");
+    }
+}

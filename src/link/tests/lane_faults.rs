@@ -2,7 +2,7 @@
 
 use phitwire_framing::packet24::Vc;
 
-use super::harness::{A, B, Pair, config};
+use super::harness::{A, B, End, Pair, config};
 use crate::link::{DownReason, LinkClock, LinkEvent, LinkProfile, LinkState};
 use crate::time::Duration;
 
@@ -143,6 +143,38 @@ fn a_lane_too_noisy_for_any_frame_is_given_up_by_the_first_packet_that_cannot_pa
         pair.now.since(start)
     );
     pair.finish(SECOND);
+}
+
+/// Seed 5127 of the soak: the challenge that found out about the new incarnation offered the lanes of the
+/// session before, so that the two ends went on with different ones and nothing ever passed.
+#[test]
+fn a_restarted_peer_gets_all_lanes_again() {
+    let mut pair = pair_with_threshold(3);
+    pair.wires[B].noisy_lanes = 0b001;
+    pair.wires[B].noise_of = 500;
+    pair.run_until(SECOND.times(60), |pair| {
+        if pair.ends[A].backlog.is_empty() {
+            pair.load(A, 100);
+        }
+        pair.ends[A].lcb.tx_lanes() == 0b110
+    });
+    pair.finish(SECOND);
+    pair.wires[B].noisy_lanes = 0;
+    let again = config(A)
+        .epoch(77_000)
+        .lane_retry_threshold(3)
+        .build()
+        .unwrap();
+    pair.ends[A] = End::new(again, pair.now, 1_472).incarnation(1);
+    pair.ends[B].gaps_allowed = true;
+    pair.wait_up();
+    pair.load(A, 100);
+    pair.load(B, 100);
+    pair.finish(SECOND);
+    assert_eq!(
+        (pair.ends[A].lcb.tx_lanes(), pair.ends[B].lcb.rx_lanes()),
+        (7, 7)
+    );
 }
 
 #[test]
