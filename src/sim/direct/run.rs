@@ -381,9 +381,7 @@ impl Simulation {
     fn sample(&self, samples: &mut StageSamples) {
         samples.samples += 1;
         for site in self.partitions.iter().flat_map(|p| &p.sites) {
-            let [rows, columns] = site.core().phits_by_stage();
-            let stages = [site.in_queues(), rows, columns];
-            for (sum, phits) in samples.phits.iter_mut().zip(stages) {
+            for (sum, phits) in samples.phits.iter_mut().zip(site.phits_by_stage()) {
                 *sum += phits;
             }
         }
