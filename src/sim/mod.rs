@@ -12,6 +12,8 @@
 //! instant, because every wire has some latency. The order in which nodes of one instant run
 //! therefore changes nothing, which is what will let a network be partitioned over threads.
 //!
+//! For networks of thousands of routers [`direct`] joins the routers phit to phit, without frames.
+//!
 //! A [`Network`] is a fabric made from a [topology](crate::topology), with traffic and the checkers that
 //! run in every simulation: credits and packets conserved on each link and virtual channel, nothing
 //! left inside a router, every message delivered once, whole and in order per address, and all of

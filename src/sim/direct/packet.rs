@@ -7,7 +7,7 @@
 
 use phitwire_framing::crc16::PacketCrc;
 use phitwire_framing::packet24::{
-    EopStatus, Head, MAX_PACKET_PHITS, Vc, eop_status, head_dest, head_payload, head_vc,
+    EopStatus, Head, MAX_PACKET_PHITS, Vc, hash_bits, head_dest, head_payload, head_vc,
     second_payload, second_phit,
 };
 use phitwire_framing::phit24::{CONTENT_MASK, Phit, PhitKind};
@@ -26,6 +26,24 @@ pub(crate) enum Seal {
     Key,
     /// The CRC that link control blocks verify.
     Crc,
+}
+
+impl Seal {
+    /// The end of a packet whose other phits are `phits`.
+    #[inline]
+    fn end(self, phits: &[u32], key: u64) -> u32 {
+        let content = match self {
+            Self::Key => (key >> 48) as u32,
+            Self::Crc => {
+                let mut crc = PacketCrc::new();
+                for &phit in phits {
+                    crc.update(Phit::from_bits(phit).content());
+                }
+                crc.eop(EopStatus::Healthy)
+            }
+        };
+        Phit::new(PhitKind::Eop, content).to_bits()
+    }
 }
 
 /// What a packet says about itself.
@@ -90,6 +108,24 @@ fn pattern(key: u64, index: usize) -> u32 {
     key.rotate_left(7 * index as u32) as u32 & CONTENT_MASK
 }
 
+#[inline]
+fn body(content: u32) -> u32 {
+    Phit::new(PhitKind::Body, content).to_bits()
+}
+
+#[inline]
+fn request_head(dest: u16) -> u32 {
+    let head = Head {
+        dest,
+        vc: Vc::Request,
+        hashed: true,
+        adaptive: false,
+        source_routed: false,
+        payload: 0,
+    };
+    Phit::new(PhitKind::Head, head.emit()).to_bits()
+}
+
 /// The phits of a packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Packet {
@@ -101,18 +137,9 @@ impl Packet {
     /// The request of that name, of `len` phits.
     #[inline]
     pub(crate) fn request(name: Name, hash: u16, len: usize, seal: Seal) -> Self {
-        let head = Head {
-            dest: name.dest,
-            vc: Vc::Request,
-            hashed: true,
-            adaptive: false,
-            source_routed: false,
-            payload: 0,
-        };
         let key = name.key();
         let mut phits = [0; MAX_PACKET_PHITS];
-        phits[0] = Phit::new(PhitKind::Head, head.emit()).to_bits();
-        let body = |content| Phit::new(PhitKind::Body, content).to_bits();
+        phits[0] = request_head(name.dest);
         phits[1] = body(second_phit(hash, pattern(key, 1) as u8 & 0x7f));
         phits[2] = body(u32::from(name.source));
         phits[3] = body(name.sequence);
@@ -136,7 +163,6 @@ impl Packet {
         };
         let mut phits = [0; MAX_PACKET_PHITS];
         phits[0] = Phit::new(PhitKind::Head, head.emit()).to_bits();
-        let body = |content| Phit::new(PhitKind::Body, content).to_bits();
         phits[1] = body(second_phit(0, name.sequence as u8 & 0x7f));
         phits[2] = body(name.birth);
         Self::sealed(phits, REPLY_PHITS, name.key(), seal)
@@ -144,17 +170,7 @@ impl Packet {
 
     #[inline]
     fn sealed(mut phits: [u32; MAX_PACKET_PHITS], len: usize, key: u64, seal: Seal) -> Self {
-        let end = match seal {
-            Seal::Key => (key >> 48) as u32,
-            Seal::Crc => {
-                let mut crc = PacketCrc::new();
-                for &phit in &phits[..len - 1] {
-                    crc.update(Phit::from_bits(phit).content());
-                }
-                crc.eop(EopStatus::Healthy)
-            }
-        };
-        phits[len - 1] = Phit::new(PhitKind::Eop, end).to_bits();
+        phits[len - 1] = seal.end(&phits[..len - 1], key);
         Self {
             phits,
             len: len as u8,
@@ -247,7 +263,6 @@ fn read(phits: &[u32], whole: bool, seal: Seal) -> Delivery {
     };
     let head = content(0);
     let vc = head_vc(head);
-    let end = content(phits.len().saturating_sub(1));
     let request = Name {
         vc,
         dest: head_dest(head),
@@ -262,25 +277,36 @@ fn read(phits: &[u32], whole: bool, seal: Seal) -> Delivery {
         ..request
     };
     let name = if vc == Vc::Request { request } else { reply };
-    // What was sent can be made again from the name, the hash bits and the length.
-    let hash = phitwire_framing::packet24::hash_bits(content(1));
+    let hash = hash_bits(content(1));
+    let key = name.key();
     let shaped = match vc {
-        Vc::Request => phits.len() > 5,
-        Vc::Response => phits.len() == REPLY_PHITS,
+        Vc::Request => phits.len() > 5 && is_request(phits, name, hash, key),
+        // What was sent can be made again from the name.
+        Vc::Response => phits.len() == REPLY_PHITS && Packet::reply(name, seal).phits() == phits,
     };
-    let intact = whole && shaped && eop_status(end) == Some(EopStatus::Healthy) && {
-        let again = match vc {
-            Vc::Request => Packet::request(name, hash, phits.len(), seal),
-            Vc::Response => Packet::reply(name, seal),
-        };
-        again.phits() == phits
-    };
+    let sealed = shaped && phits[phits.len() - 1] == seal.end(&phits[..phits.len() - 1], key);
+    let intact = whole && sealed;
     Delivery {
         name,
         hash,
         phits: phits.len() as u32,
         intact,
     }
+}
+
+/// Whether the phits of a request, its end apart, are those that the name and hash bits make.
+#[inline]
+fn is_request(phits: &[u32], name: Name, hash: u16, key: u64) -> bool {
+    let mut wrong = phits[0] ^ request_head(name.dest);
+    wrong |= phits[1] ^ body(second_phit(hash, pattern(key, 1) as u8 & 0x7f));
+    // The name was read from these; what is left to compare is their kind, and the source's upper bits.
+    wrong |= phits[2] ^ body(u32::from(name.source));
+    wrong |= phits[3] ^ body(name.sequence);
+    wrong |= phits[4] ^ body(name.birth);
+    for (index, &phit) in phits.iter().enumerate().take(phits.len() - 1).skip(5) {
+        wrong |= phit ^ body(pattern(key, index));
+    }
+    wrong == 0
 }
 
 #[cfg(test)]

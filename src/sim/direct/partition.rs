@@ -43,8 +43,8 @@ pub struct Partition {
 /// What is to be known of a chip between windows.
 pub(crate) struct ChipView<'a> {
     pub core: &'a Core,
-    /// Phits in its input queues.
-    pub queued: u64,
+    /// Phits in its input queues, row buffers and column buffers.
+    pub phits_by_stage: [u64; 3],
     /// Phits that it has sent: phit-hops.
     pub phit_hops: u64,
     /// Phits for which no place was left.
@@ -215,7 +215,7 @@ impl Partition {
         for site in &self.sites {
             visit(ChipView {
                 core: site.core(),
-                queued: site.in_queues(),
+                phits_by_stage: site.phits_by_stage(),
                 phit_hops: site.phit_hops(),
                 overflows: site.overflows(),
             });
@@ -223,9 +223,10 @@ impl Partition {
         if let Some(region) = &self.encoded {
             for index in 0..self.chips.len() {
                 let yarc = region.chip(index);
+                let [rows, columns] = yarc.core().phits_by_stage();
                 visit(ChipView {
                     core: yarc.core(),
-                    queued: region.queued(index),
+                    phits_by_stage: [region.queued(index), rows, columns],
                     phit_hops: yarc.core().counters().phits_forwarded,
                     overflows: 0,
                 });

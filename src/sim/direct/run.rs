@@ -460,9 +460,7 @@ impl Simulation {
     fn sample(&self, samples: &mut StageSamples) {
         samples.samples += 1;
         self.each_chip(|chip| {
-            let [rows, columns] = chip.core.phits_by_stage();
-            let stages = [chip.queued, rows, columns];
-            for (sum, phits) in samples.phits.iter_mut().zip(stages) {
+            for (sum, phits) in samples.phits.iter_mut().zip(chip.phits_by_stage) {
                 *sum += phits;
             }
         });

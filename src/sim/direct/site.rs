@@ -44,6 +44,8 @@ struct Lanes {
 pub(crate) struct Site {
     core: Core,
     lanes: Lanes,
+    /// Phits that have come in.
+    received: u64,
     /// Phits that have gone out.
     forwarded: u64,
     /// Cycles of this window in which credits arrive that somebody may wait for; which ports, per cycle.
@@ -158,6 +160,7 @@ impl Site {
         Self {
             core: Core::new(registers),
             lanes: Lanes::new(),
+            received: 0,
             forwarded: 0,
             wake_cycles: 0,
             came: 0,
@@ -228,6 +231,7 @@ impl Site {
             return;
         }
         self.came |= 1 << port;
+        self.received += u64::from(cycles.count_ones());
         let mut coming = [0; 2];
         let mut vc = (self.lanes.vc_in >> port & 1) as usize;
         while cycles != 0 {
@@ -323,6 +327,15 @@ impl Site {
     /// Where a port's link ends.
     pub(crate) fn peer(&self, port: usize) -> Option<u32> {
         Some(self.lanes.peers[port]).filter(|&slot| slot != NO_SLOT)
+    }
+
+    /// Phits in input queues, row buffers and column buffers.
+    pub(crate) fn phits_by_stage(&self) -> [u64; 3] {
+        if self.received == self.forwarded {
+            return [0; 3];
+        }
+        let [rows, columns] = self.core.phits_by_stage();
+        [self.in_queues(), rows, columns]
     }
 
     /// Phits in the input queues.
