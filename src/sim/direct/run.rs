@@ -103,6 +103,7 @@ struct StageSamples {
 
 /// What is compared at the two ends of the measurement.
 struct Mark {
+    cycle: u64,
     tally: Tally,
     /// Messages born and not sent, replies included.
     backlog: u64,
@@ -137,7 +138,7 @@ impl Simulation {
         })
     }
 
-    /// The same with [encoded links](super::encoded), impaired as `netem` says. All links have been
+    /// The same with encoded links, whose frames are impaired as `netem` says. All links have been
     /// brought up; the sources begin then.
     ///
     /// # Errors
@@ -492,6 +493,7 @@ impl Simulation {
         }
         let of_terminals = |p: &Partition| p.terminals.iter().map(|t| t.sent_phits).collect();
         Mark {
+            cycle: self.cycle,
             tally,
             backlog: waiting + tally.replies_made - tally.replies_sent,
             ports: self

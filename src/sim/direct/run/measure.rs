@@ -11,6 +11,8 @@ use crate::sim::TraceHash;
 
 /// Part of the packets born by which the source queues may grow without saturation.
 const GROWTH: f64 = 0.02;
+/// Part of the packets born by which arrivals may fall behind without saturation.
+const BEHIND: f64 = 0.05;
 
 impl Simulation {
     /// What the measurement itself says.
@@ -22,6 +24,12 @@ impl Simulation {
         let message = message_phits(&self.config.traffic) as f64;
         let born = tally.requests_sent as f64 + growth + tally.replies_sent as f64
             - tally.replies_made as f64;
+        // What arrives falls behind what is born while queues inside the network grow. A network that the
+        // warm-up was too short to fill does the same, and is not meant.
+        let latency = tally.latency_cycles as f64 / tally.latency_packets.max(1) as f64;
+        let behind = born - tally.latency_packets as f64;
+        let falls_behind =
+            latency < before.cycle as f64 && behind > BEHIND * born + 4.0 * born.sqrt();
         let hops = after.hops - before.hops;
         let chips = self.kinds.len() / PORTS;
         let stage = |i: usize| StageUse {
@@ -34,7 +42,7 @@ impl Simulation {
             measure_cycles: cycles,
             offered_load: born * message / per_terminal,
             accepted_load: tally.arrived_phits as f64 / per_terminal,
-            saturated: growth > GROWTH * born + self.senders as f64,
+            saturated: falls_behind || growth > GROWTH * born + self.senders as f64,
             input_queues: stage(0),
             row_buffers: stage(1),
             column_buffers: stage(2),
