@@ -90,10 +90,21 @@ fn a_sweep_is_an_array_and_a_drawing() {
 }
 
 #[test]
+fn encoded_links_say_what_they_had_to_do() {
+    let words = "quickstart --links encoded --load 0.1 --warmup 500 --measure 3000 --json";
+    let one = json(&format!("{words} --threads 1"));
+    assert!(one["encoded_links"]["frames_sent"].as_u64() > Some(1_000));
+    assert_eq!(one["violations"].as_array().map(Vec::len), Some(0));
+    let two = json(&format!("{words} --threads 2"));
+    assert_eq!(one["trace_hash"], two["trace_hash"]);
+}
+
+#[test]
 fn what_cannot_be_done_is_said() {
     for (words, reason) in [
         ("nowhere", "neither a file nor the name"),
-        ("yarc-64 --netem loss", "frames"),
+        ("yarc-64 --netem loss", "expected a percentage"),
+        ("yarc-64 --links direct --netem duplicate", "netem"),
         ("r1-30 --traffic transpose", "power of four"),
         ("r1-32 --traffic sideways", "no pattern"),
         ("r1-32 --load 1.5", "at most 1"),
