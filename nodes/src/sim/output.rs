@@ -128,7 +128,7 @@ pub fn csv(all: &[Measured]) -> String {
     text
 }
 
-/// The line of names above [`line`]s.
+/// The line of names above [`line()`]s.
 pub const HEADING: &str =
     " offered accepted |    min     mean     p50     p99   p99.9     max | hops  M phit-hops/s";
 

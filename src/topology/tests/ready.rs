@@ -9,7 +9,7 @@ macro_rules! ready {
 }
 
 /// Every file, so that a new one has to be named.
-const READY: [(&str, &str); 11] = ready![
+const READY: [(&str, &str); 12] = ready![
     "crossed-cables.toml",
     "paced.toml",
     "pair.toml",
@@ -21,6 +21,7 @@ const READY: [(&str, &str); 11] = ready![
     "r2-sidelinks.toml",
     "r2-virtual-routers.toml",
     "three-subtrees.toml",
+    "yarc-64.toml",
 ];
 
 #[test]
