@@ -2,7 +2,8 @@
 # down.sh [--lab NAME | --all]      takes a lab down, whatever state it is in
 #
 # Ends its processes, removes its namespaces (interfaces and qdiscs go with them) and its directory. May be
-# called again, after a crash, and while up.sh is still at work. Status 0 also when there was nothing to do.
+# called again, after a crash, and while up.sh is still at work. Status 0 also when there was nothing to do; 1 when
+# something is left, after having tried every lab.
 # shellcheck source=lib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 
@@ -19,15 +20,14 @@ done
 
 # An up.sh at work cleans up by itself when it is told to stop.
 stop_up() {
-    local pid start
-    read -r pid start 2>/dev/null <"$(phw_lab_dir "$1")/.up" || return 0
-    [[ $(phw_start_time "$pid") == "$start" ]] || return 0
+    local pid
+    pid=$(phw_recorded "$(phw_lab_dir "$1")/.up") || return 0
     phw_is_ancestor "$pid" || PHW_STOP_SECONDS=15 phw_stop "$pid"
 }
 
 take_down() {
     phw_check_lab "$1"
-    if [[ ! -d $(phw_lab_dir "$1") && -z $(phw_lab_netns "$1") ]]; then
+    if ! phw_lab_exists "$1"; then
         phw_note "lab '$1' is not up"
         return 0
     fi
@@ -36,9 +36,11 @@ take_down() {
 }
 
 if (( all )); then
-    for lab in $(phw_labs); do
-        take_down "$lab"
+    labs=$(phw_labs) status=0
+    for lab in $labs; do
+        (take_down "$lab") || status=1
     done
+    exit "$status"
 else
     take_down "$lab"
 fi

@@ -7,7 +7,7 @@
 #
 # LINK is all, a link's id, NODE:PORT, NODE-NODE (every link between the two) or NODE (every link of it); what
 # follows it is what `tc qdisc ... netem` takes, as it is, and replaces what the link had. Status 4 where the
-# kernel has no netem.
+# kernel has no netem; with --nft, where its nftables cannot lose frames at random.
 #
 # Loss acts on single frames. A burst that a process hands over in one piece (UDP segmentation offload) would pass
 # a qdisc in one piece, and netem would lose all of it: processes notice netem on their interfaces and send frames
@@ -134,14 +134,6 @@ show_links() {
 
 # ---- What is asked ------------------------------------------------------------------------------
 
-has_netem() {
-    local scratch=phwprobe-$$ status=0
-    ip netns add "$scratch"
-    tc -n "$scratch" qdisc add dev lo root netem loss 1% 2>/dev/null || status=1
-    ip netns del "$scratch"
-    return "$status"
-}
-
 per_million() {
     [[ $1 == loss && $2 =~ ^([0-9]+)(\.([0-9]{1,4}))?%$ && $# == 2 ]] \
         || phw_bad_call "--nft can do 'loss P%' only (up to four decimals), not '$*'"
@@ -174,6 +166,7 @@ esac
 if (( nft )); then
     lost=$(per_million "$@")
     phw_need nft:nftables
+    phw_has_nft_loss || phw_skip "the nftables of kernel $(uname -r) cannot lose frames at random"
     clear_ends
     nft_ends "$lost" || { clear_ends; phw_die "nftables refused it"; }
     exit 0
@@ -182,7 +175,7 @@ fi
 clear_nft
 if ! error=$(each_end "${plain}qdisc replace dev DEV root netem $*" 2>&1); then
     clear_ends
-    if ! has_netem; then
+    if ! phw_has_netem; then
         phw_note "this kernel has no netem. Two ways out:"
         phw_note "  with-netem.sh COMMAND...    brings up the lab and impairs it in user-mode Linux, which has it"
         phw_note "  impair.sh --nft $which loss P%    loses frames by nftables; plain loss only"

@@ -4,13 +4,16 @@
 #
 # A lab is a directory `RUN/LAB` and the network namespaces `phw-LAB-NODE`:
 #   plan.tsv       nodes and links, as `phitwire topology plan` printed them
-#   lab.env        how the lab was brought up (PHW_LAB_*), read by the other scripts
+#   lab.env        how the lab was brought up, NAME=VALUE by line: read into PHW_LAB_*, never sourced
 #   topology.toml  the description the processes read
 #   NODE.process   "PID START": a process id and its start time, so that a reused id is never taken for ours
+#   .up, .starter  the same of an up.sh at work, and of the sessions that have started nodes
+#   .phitwire-lab  marks a directory that may be removed
 #   NODE.log       what the process wrote
 #   NODE.sock      its control socket, and NODE.pid, its lock: both made by the process itself
 # RUN is $PHITWIRE_RUN_DIR, else /run/phitwire for root, else ${XDG_RUNTIME_DIR:-/tmp}/phitwire-UID: the same
-# rule as the binaries.
+# rule as the binaries. It is its user's alone: in /tmp, anybody could have made it first. up.sh makes a lab as
+# RUN/.new-LAB.PID and moves it into place with its mark in it, so that a lab without a mark is never there.
 #
 # Exit statuses: 0 well, 1 failed, 2 called wrongly, 4 cannot be done here (a skip, with its reason on stderr).
 
@@ -91,7 +94,22 @@ phw_apt() {
         -o DPkg::Lock::Timeout=120 "$@" </dev/null
 }
 
-phw_need_lab_tools() { phw_need ip:iproute2 tc:iproute2 nsenter:util-linux setsid:util-linux jq:jq ethtool:ethtool pgrep:procps column:bsdextrautils; }
+# Whether this kernel has netem: tried where it leaves nothing behind, in a namespace that ends with its process.
+phw_has_netem() {
+    local how=-n
+    phw_is_root || how=-Urn
+    unshare "$how" tc qdisc add dev lo root netem loss 1% 2>/dev/null
+}
+
+# Whether its nftables can lose frames at random, tried likewise.
+phw_has_nft_loss() {
+    local how=-n
+    phw_is_root || how=-Urn
+    unshare "$how" nft 'add table netdev t; add chain netdev t c { type filter hook ingress device "lo" priority 0; }
+        add rule netdev t c numgen random mod 10 < 1 drop' 2>/dev/null
+}
+
+phw_need_lab_tools() { phw_need ip:iproute2 tc:iproute2 nsenter:util-linux setsid:util-linux jq:jq ethtool:ethtool pgrep:procps setpriv:util-linux unshare:util-linux column:bsdextrautils; }
 
 # ---- Binaries -----------------------------------------------------------------------------------
 
@@ -105,7 +123,7 @@ phw_binaries() {
     export PHITWIRE_BIN_DIR=$target/release
 }
 
-# Builds as the user who called sudo, whose toolchain it is, so that no file of root's is left in `target`.
+# Brings the release build up to date.
 phw_build() {
     local target=${CARGO_TARGET_DIR:-$PHW_ROOT/target} newer
     [[ $target == /* ]] || target=$PHW_ROOT/$target
@@ -114,18 +132,37 @@ phw_build() {
             \( -name '*.rs' -o -name '*.toml' -o -name Cargo.lock \) -newer "$target/release/phitwire" -print -quit)
         [[ -z $newer ]] && return 0
     fi
-    local as=()
-    if phw_is_machine_root && ! command -v cargo >/dev/null && [[ -n ${SUDO_USER:-} && $SUDO_USER != root ]]; then
-        as=(runuser -u "$SUDO_USER" -- env HOME="$(getent passwd "$SUDO_USER" | cut -d: -f6)")
-        PATH=$PATH:$(getent passwd "$SUDO_USER" | cut -d: -f6)/.cargo/bin
-    fi
-    command -v cargo >/dev/null || phw_die "no Rust toolchain: cargo is not in PATH (get it from https://rustup.rs)"
+    phw_need_cargo
     phw_need cc:gcc+libc6-dev
     phw_note "building (cargo build --release)"
-    (cd "$PHW_ROOT" && "${as[@]}" cargo build --release --workspace --bins --locked </dev/null >&2) \
-        || phw_die "the build failed"
+    (cd "$PHW_ROOT" && phw_cargo build --release --workspace --bins --locked </dev/null >&2) || phw_die "the build failed"
     # Cargo leaves an up-to-date binary's time alone; without this, every later call would ask it again.
     touch -c "$target/release/phitwire"
+}
+
+# Cargo runs as the user who called sudo where it is theirs and not root's, so that their toolchain is found and no
+# file of root's is left in `target`.
+phw_cargo_user() {
+    local home
+    phw_is_machine_root && ! command -v cargo >/dev/null && [[ -n ${SUDO_USER:-} && $SUDO_USER != root ]] || return 1
+    home=$(getent passwd "$SUDO_USER" | cut -d: -f6)
+    [[ -x $home/.cargo/bin/cargo ]] && printf '%s\n' "$SUDO_USER $home"
+}
+
+phw_need_cargo() {
+    command -v cargo >/dev/null || phw_cargo_user >/dev/null \
+        || phw_die "no Rust toolchain: cargo is not in PATH (get it from https://rustup.rs)"
+}
+
+phw_cargo() { phw_as_cargo_user cargo "$@"; }
+
+phw_as_cargo_user() {
+    local user home
+    if read -r user home < <(phw_cargo_user); then
+        runuser -u "$user" -- env "HOME=$home" "PATH=$PATH:$home/.cargo/bin" "$@"
+    else
+        "$@"
+    fi
 }
 
 phw() { "$PHITWIRE_BIN_DIR/phitwire" "$@"; }
@@ -149,16 +186,34 @@ phw_run_dir() {
     fi
 }
 
+# Whether the run directory is there. One that is somebody else's, or that others may write to, is never read from.
+phw_has_run_dir() {
+    local run
+    run=$(phw_run_dir)
+    [[ -e $run || -L $run ]] || return 1
+    [[ -d $run && -O $run && ! -L $run && -z $(find "$run" -maxdepth 0 -perm /022) ]] \
+        || phw_die "$run is not a directory that only you can write to: set PHITWIRE_RUN_DIR to one of yours"
+}
+
+phw_make_run_dir() {
+    local run
+    run=$(phw_run_dir)
+    mkdir -p -- "$(dirname -- "$run")"
+    mkdir -m 700 -- "$run" 2>/dev/null || phw_has_run_dir || phw_die "cannot make $run"
+}
+
 phw_lab_dir() { printf '%s/%s\n' "$(phw_run_dir)" "$1"; }
 phw_netns() { printf 'phw-%s-%s\n' "$1" "$2"; }
 
-# Names of the labs that have left anything: a directory or a namespace.
+# Names of the labs that have left anything: a directory, one half made, or a namespace.
 phw_labs() {
-    local dir
+    local run have=0
+    run=$(phw_run_dir)
+    phw_has_run_dir && have=1
     {
-        for dir in "$(phw_run_dir)"/*/; do
-            [[ -e $dir/plan.tsv || -e $dir/lab.env ]] && basename -- "$dir"
-        done
+        (( ! have )) || find "$run" -regextype posix-extended -mindepth 1 -maxdepth 1 -type d \
+            \( -exec test -e '{}/.phitwire-lab' \; -o -regex '.*/\.new-[A-Za-z0-9_]+\.[0-9]+' \) -printf '%f\n' \
+            | sed 's/^\.new-\(.*\)\.[0-9]*$/\1/'
         phw_all_netns | sed -n 's/^phw-\([A-Za-z0-9_]*\)-.*/\1/p'
     } | sort -u
 }
@@ -166,13 +221,54 @@ phw_labs() {
 phw_all_netns() { ls -1 /run/netns 2>/dev/null || true; }
 phw_lab_netns() { phw_all_netns | grep "^phw-$1-" || true; }
 
+# What a killed up.sh had begun to make of a lab's directory; one whose up.sh is at work is not listed.
+phw_half_made() {
+    local half pid
+    for half in "$(phw_run_dir)/.new-$1."*; do
+        pid=${half##*.}
+        [[ -d $half && $pid =~ ^[0-9]+$ ]] || continue
+        if [[ -e $half/.up ]]; then
+            phw_recorded "$half/.up" >/dev/null && continue
+        elif [[ -e /proc/$pid ]]; then
+            continue
+        fi
+        printf '%s\n' "$half"
+    done
+}
+
+# Whether a lab has left anything at all.
+phw_lab_exists() {
+    [[ -n $(phw_lab_netns "$1") ]] && return 0
+    phw_has_run_dir || return 1
+    [[ -e $(phw_lab_dir "$1") || -n $(phw_half_made "$1") ]]
+}
+
+# How a lab was brought up: phw_write_env LAB NAME VALUE...
+phw_write_env() {
+    local lab=$1
+    shift
+    while (( $# )); do
+        [[ $2 != *$'\n'* ]] || phw_die "a line end in a file name cannot be written down: $2"
+        printf '%s=%s\n' "$1" "$2"
+        shift 2
+    done >"$(phw_lab_dir "$lab")/lab.env"
+}
+
 # Reads a lab's lab.env into PHW_LAB_*; fails with a message when the lab is not up.
 phw_open_lab() {
-    local dir
+    local dir name value
     dir=$(phw_lab_dir "$1")
-    [[ -r $dir/lab.env && -r $dir/plan.tsv ]] || phw_die "lab '$1' is not up (up.sh TOPOLOGY --lab $1)"
-    # shellcheck source=/dev/null
-    . "$dir/lab.env"
+    if ! phw_has_run_dir || [[ ! -r $dir/lab.env || ! -r $dir/plan.tsv ]]; then
+        phw_lab_exists "$1" || phw_die "lab '$1' is not up (up.sh TOPOLOGY --lab $1)"
+        ! phw_recorded "$dir/.up" >/dev/null || phw_die "lab '$1' is coming up"
+        phw_die "lab '$1' is left behind: down.sh --lab $1"
+    fi
+    while IFS='=' read -r name value; do
+        case $name in
+            MODE|LINK|MTU|TOPOLOGY|RUN_ARGUMENTS|BIN_DIR) printf -v "PHW_LAB_$name" %s "$value" ;;
+            *) phw_die "$dir/lab.env: '$name' is not known" ;;
+        esac
+    done <"$dir/lab.env"
     # A lab stays with the binaries it was brought up with.
     export PHITWIRE_BIN_DIR=${PHITWIRE_BIN_DIR:-$PHW_LAB_BIN_DIR}
 }
@@ -202,17 +298,23 @@ phw_start_time() {
     printf '%s\n' "${fields[19]}"
 }
 
-# Process id of a node if that very process still runs.
-phw_node_pid() {
+# phw_recorded FILE: the first "PID START" of FILE whose very process still runs.
+phw_recorded() {
     local pid start
-    read -r pid start 2>/dev/null <"$(phw_lab_dir "$1")/$2.process" || return 1
-    [[ $(phw_start_time "$pid") == "$start" ]] || return 1
-    printf '%s\n' "$pid"
+    while read -r pid start; do
+        [[ $pid =~ ^[0-9]+$ && $(phw_start_time "$pid") == "$start" ]] || continue
+        printf '%s\n' "$pid"
+        return
+    done 2>/dev/null <"$1"
+    return 1
 }
+
+phw_node_pid() { phw_recorded "$(phw_lab_dir "$1")/$2.process"; }
 
 # phw_start_nodes LAB NODE...: starts the processes of nodes, in their namespaces, detached from this terminal.
 # One process of its own session starts them and writes their ids; phw_started waits for it, and so must whoever
-# is interrupted meanwhile, lest it miss one.
+# is interrupted meanwhile, lest it miss one. It writes itself down first; told to end, it ends between two nodes;
+# and it starts none whose id it cannot write, because down.sh has moved the directory.
 phw_start_nodes() {
     local lab=$1 dir arguments netns=''
     dir=$(phw_lab_dir "$lab")
@@ -221,15 +323,22 @@ phw_start_nodes() {
     read -ra arguments <<<"$PHW_LAB_RUN_ARGUMENTS"
     # shellcheck disable=SC2016  # expanded by the inner shell
     setsid bash -c '
-        dir=$1 netns=$2 lab=$3 nodes=$4
+        dir=$1 netns=$2 lab=$3 nodes=$4 told=0
+        trap "told=1" INT TERM HUP
+        id() {
+            local stat fields
+            stat=$(<"/proc/$1/stat")
+            read -ra fields <<<"${stat##*) }"
+            echo "$1 ${fields[19]}"
+        }
+        id $$ >>"$dir/.starter" || exit 1
         for node in $nodes; do
+            (( ! told )) || exit 1
             enter=()
             [[ -z $netns ]] || enter=(nsenter "--net=/run/netns/$netns$node" --)
             "${enter[@]}" "${@:5}" --topology "$dir/topology.toml" --node "$node" --lab "$lab" \
                 </dev/null >>"$dir/$node.log" 2>&1 &
-            stat=$(<"/proc/$!/stat")
-            read -ra fields <<<"${stat##*) }"
-            echo "$! ${fields[19]}" >"$dir/$node.process"
+            id $! >"$dir/$node.process" || { kill -KILL $!; exit 1; }
         done' bash "$dir" "$netns" "$lab" "$*" "$PHITWIRE_BIN_DIR/phitwire" run "${arguments[@]}" </dev/null >/dev/null 2>&1 &
     PHW_STARTER=$!
     phw_started || phw_die "could not start the processes of lab '$lab'"
@@ -269,6 +378,9 @@ phw_until() {
     done
 }
 
+# phw_with_us COMMAND...: COMMAND ends at once when this shell does, even by SIGKILL.
+phw_with_us() { setpriv --pdeathsig KILL -- "$@"; }
+
 phw_ms() { printf '%s\n' "$(( ${EPOCHREALTIME/[^0-9]/} / 1000 ))"; }
 
 # Is this process, or one of its ancestors, PID?
@@ -284,30 +396,76 @@ phw_is_ancestor() {
 
 # ---- Taking a lab down --------------------------------------------------------------------------
 
-# Ends everything of a lab; may be called in any state of it, and again. What a lab owns: the processes whose
-# ids it recorded, whatever runs in its namespaces, the namespaces (interfaces and qdiscs go with them), and
-# its directory.
-phw_remove_lab() {
-    local lab=$1 dir netns file pid pids=() status=0
-    dir=$(phw_lab_dir "$lab")
-    for file in "$dir"/*.process; do
-        [[ -e $file ]] || continue
-        file=${file##*/}
-        pid=$(phw_node_pid "$lab" "${file%.process}") && pids+=("$pid")
-    done
-    while read -r netns; do
-        for pid in $(ip netns pids "$netns" 2>/dev/null || true); do
-            phw_is_ancestor "$pid" || pids+=("$pid")
+# phw_members LAB: processes of a lab, one id per line: those that it recorded, those of a starter's session, which
+# keep it when the starter is gone, and whatever is in its namespaces. Never this process or what called it.
+phw_members() {
+    local dir netns file pid session
+    dir=$(phw_lab_dir "$1")
+    {
+        for file in "$dir"/*.process; do
+            [[ ! -e $file ]] || phw_recorded "$file" || true
         done
-    done < <(phw_lab_netns "$lab")
-    phw_stop "${pids[@]}" || { phw_note "processes of lab '$lab' survive SIGKILL: ${pids[*]}"; status=1; }
+        [[ ! -e $dir/.starter ]] || while read -r session _; do
+            # Only what names this lab: when all of a session has ended, its number may be given again.
+            for pid in $(pgrep -s "$session"); do
+                [[ "$(tr '\0' ' ' 2>/dev/null <"/proc/$pid/cmdline")" != *" $dir"[/\ ]* ]] || echo "$pid"
+            done
+        done <"$dir/.starter"
+        while read -r netns; do
+            ip netns pids "$netns" 2>/dev/null || true
+        done < <(phw_lab_netns "$1")
+    } | sort -un | while read -r pid; do
+        ! phw_start_time "$pid" >/dev/null || phw_is_ancestor "$pid" || echo "$pid"
+    done
+}
+
+# Ends the processes of a lab. A list holds only for its moment: it is made again until it is empty.
+phw_end_members() {
+    local starter pids='' round
+    for (( round = 0; round < 20; round++ )); do
+        while starter=$(phw_recorded "$(phw_lab_dir "$1")/.starter"); do
+            phw_stop "$starter" || break
+        done
+        pids=$(phw_members "$1")
+        [[ -n $pids ]] || return 0
+        # shellcheck disable=SC2086  # a list
+        phw_stop $pids || break
+    done
+    phw_note "processes of lab '$1' do not end: ${pids//$'\n'/ }"
+    return 1
+}
+
+# Ends everything of a lab; may be called in any state of it, and again. What a lab owns: its processes, its
+# namespaces (interfaces and qdiscs go with them), and its directory.
+phw_remove_lab() {
+    local lab=$1 dir half netns status=0 have=0
+    dir=$(phw_lab_dir "$lab")
+    phw_has_run_dir && have=1
+    phw_end_members "$lab" || status=1
     while read -r netns; do
         ip netns del "$netns" || status=1
     done < <(phw_lab_netns "$lab")
-    # Only a directory that up.sh marked is ours to remove.
+    (( have )) || return "$status"
+    phw_end_members "$lab" || status=1
+    while read -r half; do
+        rm -rf -- "$half" || status=1
+    done < <(phw_half_made "$lab")
+    # Only a directory that up.sh marked is ours to remove with all that is in it.
     if [[ -e $dir/.phitwire-lab ]]; then
-        rm -rf -- "$dir"
+        # What a process that just ended was about to write may come between.
+        phw_until 2 rm -rf -- "$dir" || status=1
+    elif [[ -e $dir ]] && ! rmdir -- "$dir" 2>/dev/null; then
+        phw_note "$dir has no mark of up.sh and is not empty: look what it is, and remove it by hand"
+        status=1
     fi
     rmdir -- "$(phw_run_dir)" 2>/dev/null || true
     return "$status"
+}
+
+# phw_left_of LAB: what is left of a lab: namespaces, files, processes. Empty is right.
+phw_left_of() {
+    phw_lab_netns "$1"
+    [[ ! -e $(phw_lab_dir "$1") ]] || phw_lab_dir "$1"
+    phw_half_made "$1"
+    pgrep -af -- "phitwire (run|wait) .*--lab $1( |\$)" || true
 }

@@ -2,7 +2,8 @@
 # node.sh [--lab NAME] start|stop|kill|restart NODE      one process of a lab
 #
 # stop ends it with SIGTERM (it drains and prints its summary to its log), kill with SIGKILL, as a crash would.
-# Namespace, links and impairments stay; a process that is started again joins as a new incarnation.
+# Namespace, links and impairments stay; a process that is started again joins as a new incarnation. start returns
+# when the process answers; status 1, with its last words, when it ends instead.
 # shellcheck source=lib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 
@@ -39,6 +40,15 @@ start_node() {
     phw_binaries
     rm -f -- "$(phw_lab_dir "$lab")/$node.process"
     phw_start_nodes "$lab" "$node"
+    phw_until 15 answers_or_ended || phw_die "$node runs, but does not answer"
+    phw_node_pid "$lab" "$node" >/dev/null && return 0
+    phw_note "process $node has ended; its last words:"
+    tail -n 5 -- "$(phw_lab_dir "$lab")/$node.log" | sed "s/^/    /" >&2
+    return 1
+}
+
+answers_or_ended() {
+    ! phw_node_pid "$lab" "$node" >/dev/null || timeout 5 "$PHITWIRE_BIN_DIR/phitwire" ctl --lab "$lab" "$node" info >/dev/null 2>&1
 }
 
 case $action in

@@ -6,11 +6,11 @@
 # again. Status 0 only if every message arrived exactly once, intact and in order, and nothing was left behind.
 #
 # As root it uses network namespaces; as an ordinary user the same in a user namespace; where those are
-# forbidden, UDP ports on loopback, without loss.
+# forbidden, UDP ports on loopback, without loss. Status 4 where loss was asked for and cannot be had.
 # shellcheck source=lib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 
-seconds=5 loss=1% link=udp arguments=("$@")
+seconds=5 loss='' link=udp arguments=("$@")
 while (( $# )); do
     case $1 in
         --seconds|--loss|--link)
@@ -22,6 +22,10 @@ while (( $# )); do
     esac
     shift
 done
+[[ $seconds =~ ^[0-9]+(\.[0-9]+)?$ ]] || phw_bad_call "--seconds is a number of seconds, not '$seconds'"
+[[ $link == udp || $link == ethernet ]] || phw_bad_call "--link is udp or ethernet, not '$link'"
+asked=$loss loss=${loss:-1%}
+[[ $loss =~ ^([0-9]{1,2}(\.[0-9]{1,4})?|100)%$ ]] || phw_bad_call "--loss is like 1% or 0.25%, not '$loss'"
 
 phw_need setsid:util-linux jq:jq pgrep:procps column:bsdextrautils
 phw_binaries
@@ -33,12 +37,13 @@ elif "$PHW_SCRIPTS/rootless.sh" true; then
     phw_note "not root: running in a user namespace"
     exec "$PHW_SCRIPTS/rootless.sh" "$PHW_SCRIPTS/quickstart.sh" "${arguments[@]}"
 else
+    [[ -z $asked ]] || phw_skip "no frame can be lost on purpose without root and without user namespaces"
     phw_note "neither root nor user namespaces: the lab runs over UDP ports on loopback, and no frame is lost on purpose"
     up=(--loopback) impaired=0
 fi
 
-lab=quickstart
-[[ ! -e $(phw_lab_dir "$lab") && -z $(phw_lab_netns "$lab") ]] || lab=quickstart_$$
+# A name of its own: another run, or somebody's lab of that name, is none of our business.
+lab=quickstart_$$
 
 # shellcheck disable=SC2317  # called by the trap
 finish() {
@@ -56,11 +61,7 @@ trap 'exit 143' TERM HUP
 # shellcheck disable=SC2317
 left_behind() {
     local left
-    left=$(
-        phw_lab_netns "$lab"
-        [[ ! -e $(phw_lab_dir "$lab") ]] || phw_lab_dir "$lab"
-        pgrep -af -- "phitwire run .*--lab $lab( |\$)" || true
-    )
+    left=$(phw_left_of "$lab")
     if [[ -n $left ]]; then
         phw_note "left behind: $left"
         return 1
@@ -69,14 +70,21 @@ left_behind() {
 }
 
 impair() {
-    local status=0
-    "$PHW_SCRIPTS/impair.sh" --lab "$lab" all loss "$loss" 2>/dev/null || status=$?
+    local status=0 said
+    said=$("$PHW_SCRIPTS/impair.sh" --lab "$lab" all loss "$loss" 2>&1) || status=$?
     if (( status == 0 )); then
         phw_note "every link loses $loss of its frames (tc netem)"
-    elif "$PHW_SCRIPTS/impair.sh" --lab "$lab" --nft all loss "$loss"; then
+        return
+    fi
+    (( status == PHW_SKIP )) || { printf '%s\n' "$said" >&2; return "$status"; }
+    status=0
+    "$PHW_SCRIPTS/impair.sh" --lab "$lab" --nft all loss "$loss" || status=$?
+    if (( status == 0 )); then
         phw_note "every link loses $loss of its frames (nftables: this kernel has no netem)"
-    else
+    elif (( status == PHW_SKIP )) && [[ -z $asked ]]; then
         phw_note "this kernel has neither netem nor nftables' random loss: no frame is lost on purpose"
+    else
+        return "$status"
     fi
 }
 

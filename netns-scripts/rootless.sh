@@ -32,4 +32,6 @@ exec unshare -Urnm --pid --fork --kill-child --mount-proc bash -c '
     ip link set lo up
     unset PHITWIRE_RUN_DIR XDG_RUNTIME_DIR
     export PHITWIRE_ROOTLESS=1
-    "$@"' bash "$@"
+    # Not the last command: bash would become it, and as the first process of the namespace it would be deaf to Ctrl-C.
+    "$@"
+    exit $?' bash "$@"

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # status.sh [--lab NAME] [--json]      what is up: labs, processes, links and their impairments
 #
-# Without --lab, all labs. Status 1 when a process has ended or a link is not up, or there is no such lab.
+# Without --lab, all labs. A lab that is not whole enough to be looked at is reported as left behind, with the
+# command that removes it. Status 1 when a process has ended or a link is not up, or there is no such lab.
 # shellcheck source=lib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 
@@ -63,6 +64,13 @@ report() {
         | .up = (all(.nodes[]; .state == "running") and all(.links[]; .up))'
 }
 
+# What is known of a lab that is not there as a whole, or not yet.
+remainder() {
+    local why="left behind: down.sh --lab $1"
+    ! phw_recorded "$(phw_lab_dir "$1")/.up" >/dev/null || why="coming up"
+    jq -n --arg lab "$1" --arg why "$why" '{$lab, $why, nodes: [], links: [], up: false}'
+}
+
 node_table='
     "NODE\tKIND\tPROCESS\tSTATE\tRESIDENT",
     (.nodes[] | [.name, .kind, .pid // "-", .state,
@@ -79,9 +87,14 @@ reasons='
     .links[] | (.a, .b) | select(.status.why? != null) | "  \(.node):\(.interface): \(.status.why)"'
 
 reports=()
-[[ -n $labs ]] || labs=$(phw_labs)
+if [[ -n $labs ]]; then
+    phw_lab_exists "$labs" || phw_die "lab '$labs' is not up (up.sh TOPOLOGY --lab $labs)"
+else
+    labs=$(phw_labs)
+fi
 for lab in $labs; do
-    reports+=("$(report "$lab")")
+    one=$(report "$lab" 2>/dev/null) || one=$(remainder "$lab")
+    reports+=("$one")
 done
 if (( json )); then
     jq -s . <<<"${reports[*]}"
@@ -89,6 +102,10 @@ elif (( ${#reports[@]} == 0 )); then
     phw_note "no lab is up"
 else
     for one in "${reports[@]}"; do
+        if jq -e .why <<<"$one" >/dev/null; then
+            jq -r '"lab \(.lab): \(.why)\n"' <<<"$one"
+            continue
+        fi
         jq -r '"lab \(.lab): \(if .up then "up" else "NOT WHOLLY UP" end), \(.mode), \(.link), mtu \(.mtu), \(.topology)"' <<<"$one"
         jq -r "$node_table" <<<"$one" | column -t -s $'\t'
         jq -r "$link_table" <<<"$one" | column -t -s $'\t'

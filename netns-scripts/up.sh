@@ -47,18 +47,20 @@ parse() {
     [[ -r $topology ]] || phw_die "no such topology: $topology"
 }
 
-# Takes the directory, which is also the lock: whoever makes it has the lab.
+# Takes the directory, which is also the lock: whoever moves one there has the lab. It comes there with its mark, by
+# which down.sh knows that it may be removed, and with this process's id, which down.sh waits for instead of racing it.
 claim() {
     local owned="lab '$lab' is up already, or was left behind: down.sh --lab $lab"
-    mkdir -p -- "$(phw_run_dir)"
-    [[ -z $(phw_lab_netns "$lab") ]] || phw_die "$owned"
-    mkdir -- "$dir" 2>/dev/null || phw_die "$owned"
     trap 'finish $?' EXIT
     trap 'exit 130' INT
     trap 'exit 143' TERM HUP
-    touch -- "$dir/.phitwire-lab"
-    # down.sh waits for this process instead of racing it.
-    echo "$$ $(phw_start_time $$)" >"$dir/.up"
+    [[ -z $(phw_lab_netns "$lab") ]] || phw_die "$owned"
+    phw_make_run_dir
+    # Another lab's down.sh may take an empty run directory away.
+    mkdir -- "$half" 2>/dev/null || { phw_make_run_dir && mkdir -- "$half"; }
+    echo "$self" >"$half/.up"
+    touch -- "$half/.phitwire-lab"
+    mv -T -- "$half" "$dir" 2>/dev/null || phw_die "$owned"
 }
 
 finish() {
@@ -66,6 +68,8 @@ finish() {
     trap '' INT TERM HUP
     trap - EXIT
     [[ -z $waiter ]] || kill "$waiter" 2>/dev/null || true
+    rm -rf -- "$half"
+    [[ -e $dir/.up && $(<"$dir/.up") == "$self" ]] || exit "$status"
     rm -f -- "$dir/.up"
     phw_started || true
     if (( status != 0 )); then
@@ -102,10 +106,8 @@ describe() {
     else
         run="--link $link --mtu $mtu"
     fi
-    {
-        printf 'PHW_LAB_%s=%q\n' MODE "$mode" LINK "$link" MTU "$mtu" TOPOLOGY "$topology" \
-            RUN_ARGUMENTS "$run --io $io" BIN_DIR "$PHITWIRE_BIN_DIR"
-    } >"$dir/lab.env"
+    phw_write_env "$lab" MODE "$mode" LINK "$link" MTU "$mtu" TOPOLOGY "$topology" \
+        RUN_ARGUMENTS "$run --io $io" BIN_DIR "$PHITWIRE_BIN_DIR"
     phw_open_lab "$lab"
 }
 
@@ -113,11 +115,11 @@ make_namespaces() {
     local node
     for node in $nodes; do
         printf 'netns add %s\n' "$(phw_netns "$lab" "$node")"
-    done | ip -batch -
+    done | phw_with_us ip -batch -
     # No neighbour discovery, no router solicitation: only frames of ours on the wire.
     [[ -e /proc/net/if_inet6 ]] || return 0
     for node in $nodes; do
-        nsenter "--net=/run/netns/$(phw_netns "$lab" "$node")" -- bash -c '
+        phw_with_us nsenter "--net=/run/netns/$(phw_netns "$lab" "$node")" -- bash -c '
             for which in default all; do echo 1 >"/proc/sys/net/ipv6/conf/$which/disable_ipv6"; done'
     done
 }
@@ -139,9 +141,9 @@ make_links() {
         setup[$ns_a]+=$(end_commands "$if_a" "${addr_a%/*}" "${addr_b%/*}" "$mac_b")$'\n'
         setup[$ns_b]+=$(end_commands "$if_b" "${addr_b%/*}" "${addr_a%/*}" "$mac_a")$'\n'
     done <<<"$links"
-    ip -batch - <<<"$create"
+    phw_with_us ip -batch - <<<"$create"
     for ns_a in "${!setup[@]}"; do
-        ip -n "$ns_a" -batch - <<<"link set lo up"$'\n'"${setup[$ns_a]}"
+        phw_with_us ip -n "$ns_a" -batch - <<<"link set lo up"$'\n'"${setup[$ns_a]}"
     done
 }
 
@@ -153,7 +155,7 @@ end_commands() {
 # In the background, so that a signal to this script is answered at once.
 wait_for_links() {
     local status=0
-    phw wait --lab "$lab" --timeout "$timeout" &
+    phw_with_us "$PHITWIRE_BIN_DIR/phitwire" wait --lab "$lab" --timeout "$timeout" &
     waiter=$!
     wait "$waiter" || status=$?
     waiter=''
@@ -174,10 +176,11 @@ main() {
         phw_need_root
         phw_need_lab_tools
     else
-        phw_need setsid:util-linux jq:jq pgrep:procps column:bsdextrautils
+        phw_need setsid:util-linux setpriv:util-linux jq:jq pgrep:procps column:bsdextrautils
     fi
     phw_binaries
-    dir=$(phw_lab_dir "$lab") waiter='' nodes='' links=''
+    dir=$(phw_lab_dir "$lab") half=$(phw_run_dir)/.new-$lab.$$ self="$$ $(phw_start_time $$)"
+    waiter='' nodes='' links=''
     claim
     describe
     if [[ $mode == netns ]]; then

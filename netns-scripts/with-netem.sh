@@ -29,22 +29,9 @@ done
 (( $# )) || phw_bad_call "which command?"
 [[ $timeout =~ ^[0-9]+$ ]] || phw_bad_call "--timeout is whole seconds, not '$timeout'"
 
-# Root tries it on a scratch namespace; a user in a namespace of their own, where rootless labs would run.
-has_netem() {
-    command -v tc >/dev/null || return 1
-    if phw_is_root; then
-        local scratch=phwprobe-$$ status=0
-        ip netns add "$scratch" 2>/dev/null || return 1
-        tc -n "$scratch" qdisc add dev lo root netem loss 1% 2>/dev/null || status=1
-        ip netns del "$scratch"
-        return "$status"
-    fi
-    unshare -Urn tc qdisc add dev lo root netem loss 1% 2>/dev/null
-}
-
 if [[ $where == probe ]]; then
-    phw_need ip:iproute2 tc:iproute2
-    if has_netem; then where=here; else where=uml; fi
+    phw_need ip:iproute2 tc:iproute2 unshare:util-linux
+    if phw_has_netem; then where=here; else where=uml; fi
 fi
 [[ $where == uml ]] || exec timeout --foreground "$timeout" "$@"
 

@@ -46,6 +46,7 @@
 //! | [`nic`] | the BlackWidow network interface, its memory, and the verified traffic that tests it |
 //! | [`topology`] | descriptions, generators, validation, the channel-dependency check |
 //! | [`sim`] | nodes in virtual time |
+//! | [`reproduce`] | the paper's tables 2, 3 and 4 and its radix, from running models |
 //! | [`node`], [`time`], [`rng`] | the contract, integer time, seeded randomness |
 //!
 //! Bit layouts (phits, packets, checks, frames) are `phitwire-framing`'s.
@@ -54,6 +55,7 @@
 pub mod link;
 pub mod nic;
 pub mod node;
+pub mod reproduce;
 pub mod rng;
 pub mod route;
 pub mod router;

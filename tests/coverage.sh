@@ -1,8 +1,18 @@
 #!/usr/bin/env bash
 # Checks docs/paper-coverage.md: every row names code and a test (or says why there is none), every
-# file named exists, and every test named is a test of the file it is said to be in.
+# file named exists, and every test named is a test of the file it is said to be in: a function right
+# after #[test], not just one of that name.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+# is_test FILE NAME: other attributes, and the comment of the function, may stand between.
+is_test() {
+  awk -v name="$2" '
+    /^[[:space:]]*#\[test\]/ { test = 1; next }
+    /^[[:space:]]*(#\[|\/\/|$)/ || (test && inside) { inside = test && /#\[/ && !/\]$/ || inside && !/^[[:space:]]*\)\]/; next }
+    test && $0 ~ "fn " name "[(<]" { found = 1; exit }
+    { test = 0 }
+    END { exit !found }' "$1"
+}
 page=${1:-docs/paper-coverage.md}
 failed=0 rows=0
 complain() { echo "not ok - $page: $*"; failed=1; }
@@ -13,7 +23,7 @@ while IFS='|' read -r _ paragraph _ code test _; do
     while read -r name; do
       file=${name%%::*}
       [ -f "$file" ] || { complain "row$paragraph names $file, which is not there"; continue; }
-      [ "$file" = "$name" ] || grep -qE "fn ${name##*::}\b" "$file" \
+      [ "$file" = "$name" ] || is_test "$file" "${name##*::}" \
         || complain "row$paragraph names test ${name##*::}, which is not in $file"
     done < <(grep -oE '`[^`]+`' <<<"$cell" | tr -d '`')
   done

@@ -30,7 +30,7 @@ use crc::{CRC_32_ISCSI, Crc, Table};
 
 /// EtherType of link frames: the first of the two that IEEE 802 sets aside for experiments.
 pub const ETHERTYPE: u16 = 0x88b5;
-/// UDP port of link frames unless the lab says otherwise.
+/// UDP port of every link end that has an interface of its own.
 pub const UDP_PORT: u16 = 5470;
 /// First byte of a link frame.
 pub const MAGIC: u8 = 0x59;

@@ -8,7 +8,8 @@
 //! - [`driver`] is the event loop: receive, work, send, sleep until a frame or a deadline;
 //! - [`station`] is a node with what a process adds: noise on its cables, why its links are down;
 //! - [`control`] serves a Unix socket with counters, link states, registers, faults and traffic runs;
-//! - [`process`] puts these together; [`run_dir`] says where labs keep their sockets;
+//! - [`process`] puts these together; [`run_dir`] says where labs keep their sockets; [`event_log`]
+//!   keeps the log short, [`output`] bears readers who leave;
 //! - [`sim`] runs whole networks in virtual time, on any number of threads;
 //! - [`cli`] is the `phitwire` command.
 //!
@@ -20,9 +21,11 @@ pub mod cli;
 pub mod clock;
 pub mod control;
 pub mod driver;
+pub mod event_log;
 pub mod io;
 pub mod live_node;
 pub mod noise;
+pub mod output;
 pub mod process;
 pub mod run_dir;
 pub mod sim;

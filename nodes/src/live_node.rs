@@ -31,6 +31,9 @@ pub trait LiveNode: Node {
     /// The event of a link, if `event` is one.
     fn link_event(event: &Self::Event) -> Option<(PortId, &LinkEvent)>;
 
+    /// The port that an event is about, if it is about one.
+    fn event_port(event: &Self::Event) -> Option<PortId>;
+
     /// Packets or requests inside, that would be lost if the process ended now.
     fn holds(&self) -> u64;
 
@@ -111,6 +114,18 @@ impl LiveNode for Yarc {
         }
     }
 
+    fn event_port(event: &RouterEvent) -> Option<PortId> {
+        match event {
+            RouterEvent::Link { port, .. }
+            | RouterEvent::ForwardProgress { port, .. }
+            | RouterEvent::ForwardProgressRestored { port, .. }
+            | RouterEvent::UpDownViolation { port, .. }
+            | RouterEvent::VirtualRouterViolation { port, .. }
+            | RouterEvent::Unroutable { port, .. } => Some(*port),
+            RouterEvent::RegisterWritten { .. } => None,
+        }
+    }
+
     fn holds(&self) -> u64 {
         let ports = 0..self.ports() as PortId;
         let in_links: u64 = ports
@@ -175,6 +190,13 @@ impl LiveNode for BlackwidowNic {
         match event {
             NicEvent::Link { port, event } => Some((*port, event)),
             _ => None,
+        }
+    }
+
+    fn event_port(event: &NicEvent) -> Option<PortId> {
+        match event {
+            NicEvent::Link { port, .. } | NicEvent::Register { port, .. } => Some(*port),
+            NicEvent::TrafficDone { .. } => None,
         }
     }
 

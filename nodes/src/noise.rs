@@ -3,9 +3,7 @@
 use phitwire::link::impair::{LaneNoise, Probability};
 use phitwire::node::PortId;
 use phitwire::rng::Rng;
-
-/// Lanes of a port.
-const LANES: usize = 3;
+use phitwire_framing::lanes::LANES;
 
 /// The noise on the cables of a node, lane by lane, in the sending direction.
 ///

@@ -4,32 +4,35 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use nix::sys::prctl::set_timerslack;
 use phitwire::link::LinkConfig;
 use phitwire::node::PortId;
 use phitwire::topology::LinkAddresses;
-use phitwire_framing::frame::LinkEnd;
+use phitwire_framing::frame::{LinkEnd, UDP_PORT};
 use serde_json::{Map, Value, json};
 
 use crate::clock::Clock;
 use crate::control::Request;
 use crate::control::server::Server;
 use crate::driver::Driver;
+use crate::event_log::EventLog;
 use crate::io::{
     self as ports_io, Attachment, IoEngine, LinkKind, OpenError, PortConfig, QdiscWatch,
 };
 use crate::live_node::LiveNode;
+use crate::output;
 use crate::run_dir::{LabDir, RunDirError};
 use crate::station::Station;
 use crate::stop::Stop;
 
-/// UDP port of every link end that has an interface of its own.
-pub const UDP_PORT: u16 = 5470;
-
 /// How long a process that was told to end goes on to get rid of what it holds.
 const DRAIN: Duration = Duration::from_secs(1);
+
+/// While it does, whether it is rid of it is looked at this often.
+const DRAIN_LOOK: Duration = Duration::from_millis(10);
 
 /// How late a sleep may end, in nanoseconds, so that the kernel can join wake-ups.
 const TIMER_SLACK_NS: u64 = 1_000;
@@ -86,6 +89,17 @@ pub enum ProcessError {
     /// The signal handler.
     #[error("the signal handler: {0}")]
     Signals(#[from] ctrlc::Error),
+    /// The control socket.
+    #[error("the control socket {path}: {source}; PHITWIRE_RUN_DIR names another place for it")]
+    ControlSocket {
+        /// Where it was to be.
+        path: PathBuf,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// The descriptor by which a signal wakes the event loop.
+    #[error("no descriptor to be woken by: {0}")]
+    Wake(io::Error),
     /// The event loop.
     #[error("the event loop: {0}")]
     Loop(#[from] io::Error),
@@ -157,7 +171,7 @@ where
         tracing::debug!(%error, "the timer slack stays as it was");
     }
     let claim = LabDir::new(&config.lab)?.claim(&config.node)?;
-    let stop = Stop::new()?;
+    let stop = Stop::new().map_err(ProcessError::Wake)?;
     stop.on_signals()?;
     let mut ports: Vec<PortConfig> = Vec::new();
     let station = Station::new(node, config.seed);
@@ -173,7 +187,11 @@ where
         .into_iter()
         .chain(qdiscs.iter().map(QdiscWatch::fd))
         .collect();
-    let server = Server::bind(claim.socket(), &watched)?;
+    let server =
+        Server::bind(claim.socket(), &watched).map_err(|source| ProcessError::ControlSocket {
+            path: claim.socket().to_owned(),
+            source,
+        })?;
     let backend = ports_io::open(config.io, &ports, Some(server.raw_fd()))?;
     tracing::info!(
         node = config.node,
@@ -191,10 +209,14 @@ where
         qdiscs,
         offload: config.offload,
         started: Instant::now(),
+        events: EventLog::new(),
     };
     process.set_segmentation()?;
     let drained = process.run()?;
-    process.print_summary(drained);
+    process.events.flush_all(Instant::now(), log::<N>);
+    if let Err(error) = output::print(&process.summary(drained)) {
+        tracing::warn!(%error, "the summary cannot be printed");
+    }
     Ok(())
 }
 
@@ -223,6 +245,7 @@ struct Process<'a, N: LiveNode> {
     /// Whether segmentation offload is wanted at all.
     offload: bool,
     started: Instant,
+    events: EventLog<N>,
 }
 
 impl<N: LiveNode> Process<'_, N>
@@ -234,8 +257,14 @@ where
         let mut look = Instant::now();
         let mut drain_until: Option<Instant> = None;
         loop {
-            let longest = drain_until.map(|_| Duration::from_millis(10));
-            let side = self.driver.turn(longest, |_, event| log::<N>(&event))?;
+            let longest = self.longest_sleep(drain_until.is_some());
+            let events = &mut self.events;
+            let side = self.driver.turn(longest, |_, event| {
+                events.note(Instant::now(), event, log::<N>)
+            })?;
+            if events.next_flush().is_some() {
+                events.flush(Instant::now(), log::<N>);
+            }
             if side || look.elapsed() >= CONTROL_INTERVAL {
                 self.serve_control()?;
                 look = Instant::now();
@@ -255,6 +284,17 @@ where
                 _ => return Ok(false),
             }
         }
+    }
+
+    /// How long there is nothing to do but for the node's own sake.
+    fn longest_sleep(&self, draining: bool) -> Option<Duration> {
+        let flush = self.events.next_flush();
+        let flush = flush.map(|at| at.saturating_duration_since(Instant::now()));
+        let drain = draining.then_some(DRAIN_LOOK);
+        [flush, drain, self.server.pause()]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     fn serve_control(&mut self) -> io::Result<()> {
@@ -305,7 +345,7 @@ where
         Ok(())
     }
 
-    fn print_summary(&self, drained: bool) {
+    fn summary(&self, drained: bool) -> String {
         let mut sums: BTreeMap<String, u64> = BTreeMap::new();
         self.driver.node.for_each_counter(&mut |name, value| {
             let name = match name.split_once('.') {
@@ -315,8 +355,9 @@ where
             *sums.entry(name.to_owned()).or_default() += value;
         });
         let io = self.driver.backend.counters();
-        println!(
-            "{} `{}` of lab `{}` ran {:.1} s and ended {}",
+        let mut text = format!(
+            "{} `{}` of lab `{}` ran {:.1} s and ended {}\n  frames sent {}, received {}, dropped \
+             {}; engine {}\n",
             N::KIND,
             self.config.node,
             self.config.lab,
@@ -326,27 +367,28 @@ where
             } else {
                 "with packets or requests still held"
             },
-        );
-        println!(
-            "  frames sent {}, received {}, dropped {}; engine {}",
             io.frames_sent,
             io.frames_received,
             io.frames_dropped(),
             self.driver.backend.engine(),
         );
         for (name, value) in sums.iter().filter(|(_, value)| **value > 0) {
-            println!("  {name} {value}");
+            text.push_str(&format!("  {name} {value}\n"));
         }
+        text
     }
 }
 
-fn log<N: LiveNode>(event: &N::Event)
+/// One line about the last of `count` events of a kind.
+fn log<N: LiveNode>(event: &N::Event, count: u64)
 where
     N::Event: Debug,
 {
-    match N::link_event(event) {
-        Some((port, event)) => tracing::info!(port, ?event, "link"),
-        None => tracing::info!(?event, "event"),
+    match (N::link_event(event), count) {
+        (Some((port, event)), 1) => tracing::info!(port, ?event, "link"),
+        (Some((port, event)), _) => tracing::info!(port, ?event, count, "link"),
+        (None, 1) => tracing::info!(?event, "event"),
+        (None, _) => tracing::info!(?event, count, "event"),
     }
 }
 

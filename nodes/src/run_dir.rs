@@ -11,6 +11,9 @@ use std::path::{Path, PathBuf};
 
 use nix::unistd::Uid;
 
+/// Mode bits of a directory into which others than its owner may put files.
+const OTHERS_MAY_WRITE: u32 = 0o022;
+
 /// Longest path of a Unix socket, in bytes.
 const MAX_SOCKET_PATH: usize = 107;
 
@@ -42,8 +45,10 @@ pub enum RunDirError {
         /// Its process.
         pid: String,
     },
-    /// The directory belongs to somebody else.
-    #[error("{0} belongs to another user; set PHITWIRE_RUN_DIR to a directory of yours")]
+    /// A directory in which others could leave us something to read.
+    #[error(
+        "{0} is not a directory that only you can write to; set PHITWIRE_RUN_DIR to one of yours"
+    )]
     NotOurs(PathBuf),
     /// Anything else.
     #[error("{path}: {source}")]
@@ -86,6 +91,22 @@ fn check_name(name: &str, what: &'static str) -> Result<(), RunDirError> {
     }
 }
 
+/// Whether nobody else can have put anything into `directory`, if it is there at all.
+fn check_ours(directory: &Path) -> Result<(), RunDirError> {
+    let found = match fs::symlink_metadata(directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        found => found.map_err(at(directory))?,
+    };
+    let ours = found.is_dir()
+        && found.uid() == Uid::effective().as_raw()
+        && found.mode() & OTHERS_MAY_WRITE == 0;
+    if ours {
+        Ok(())
+    } else {
+        Err(RunDirError::NotOurs(directory.to_owned()))
+    }
+}
+
 /// The directory of one lab.
 #[derive(Clone, Debug)]
 pub struct LabDir {
@@ -97,7 +118,7 @@ impl LabDir {
     /// The directory of `lab` below the [`run_dir`]; it need not exist.
     ///
     /// # Errors
-    /// When `lab` cannot be a directory's name.
+    /// When `lab` cannot be a directory's name, or the [`run_dir`] is not ours alone.
     pub fn new(lab: &str) -> Result<Self, RunDirError> {
         Self::below(&run_dir(), lab)
     }
@@ -105,9 +126,11 @@ impl LabDir {
     /// The directory of `lab` below `run`.
     ///
     /// # Errors
-    /// When `lab` cannot be a directory's name.
+    /// When `lab` cannot be a directory's name, or `run` is not ours alone: in `/tmp`, anybody
+    /// could have made it first.
     pub fn below(run: &Path, lab: &str) -> Result<Self, RunDirError> {
         check_name(lab, "lab")?;
+        check_ours(run)?;
         Ok(Self {
             lab: lab.to_owned(),
             path: run.join(lab),
@@ -171,6 +194,11 @@ impl LabDir {
     pub fn claim(&self, node: &str) -> Result<Claim, RunDirError> {
         let socket = self.socket(node)?;
         let pid_path = self.path.join(format!("{node}.pid"));
+        // Nothing is opened in a directory that somebody else has made meanwhile.
+        make(&self.path).map_err(at(&self.path))?;
+        for directory in self.path.parent().into_iter().chain([&*self.path]) {
+            check_ours(directory)?;
+        }
         let mut pid_file = lock(&self.path, &pid_path).map_err(|error| match error {
             TryLockError::WouldBlock => RunDirError::Running {
                 lab: self.lab.clone(),
@@ -182,10 +210,6 @@ impl LabDir {
             },
             TryLockError::Error(error) => at(&pid_path)(error),
         })?;
-        let owner = fs::metadata(&self.path).map_err(at(&self.path))?.uid();
-        if owner != Uid::effective().as_raw() {
-            return Err(RunDirError::NotOurs(self.path.clone()));
-        }
         pid_file.set_len(0).map_err(at(&pid_path))?;
         writeln!(pid_file, "{}", std::process::id()).map_err(at(&pid_path))?;
         match fs::remove_file(&socket) {
@@ -200,14 +224,19 @@ impl LabDir {
     }
 }
 
+fn make(directory: &Path) -> io::Result<()> {
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(directory)
+}
+
 /// Opens and locks the pid file in the lab's directory, which is created if it is not there. A
 /// process that ends removes its own file, and the directory if that is empty then: so the file
 /// that is locked must still be the one of that name.
 fn lock(directory: &Path, path: &Path) -> Result<File, TryLockError> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true).mode(0o700);
     loop {
-        builder.create(directory).map_err(TryLockError::Error)?;
+        make(directory).map_err(TryLockError::Error)?;
         let file = match OpenOptions::new()
             .create(true)
             .truncate(false)
@@ -280,6 +309,38 @@ mod tests {
         assert!(!socket.exists());
         drop(claim);
         assert!(!lab.path().exists(), "nothing is left behind");
+    }
+
+    #[test]
+    fn a_directory_of_others_is_not_used() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        let place = tempfile::tempdir().unwrap();
+        let run = place.path().join("run");
+        let refused = |run: &Path| {
+            matches!(
+                LabDir::below(run, "lab"),
+                Err(RunDirError::NotOurs(path)) if path == run
+            )
+        };
+        let early = LabDir::below(&run, "lab").expect("what is not there will be made");
+        fs::create_dir(&run).unwrap();
+        for (mode, refuse) in [
+            (0o700, false),
+            (0o755, false),
+            (0o770, true),
+            (0o1777, true),
+        ] {
+            fs::set_permissions(&run, fs::Permissions::from_mode(mode)).unwrap();
+            assert_eq!(refused(&run), refuse, "{mode:o}");
+        }
+        let claim = early.claim("r0");
+        assert!(matches!(claim, Err(RunDirError::NotOurs(path)) if path == run));
+        assert!(!early.path().join("r0.pid").exists());
+        let link = place.path().join("link");
+        symlink(place.path(), &link).unwrap();
+        assert!(refused(&link), "a symbolic link");
+        fs::write(place.path().join("file"), "").unwrap();
+        assert!(refused(&place.path().join("file")), "no directory");
     }
 
     #[test]

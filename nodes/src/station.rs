@@ -5,7 +5,7 @@ use phitwire::node::{Node, PortId, Wakeup};
 use phitwire::time::Time;
 use serde_json::{Value, json};
 
-use crate::control::{Fault, LinkReport, Request};
+use crate::control::{Fault, LinkReport, Register, Request};
 use crate::live_node::LiveNode;
 use crate::noise::{Noise, parse_rate};
 
@@ -111,11 +111,11 @@ impl<N: LiveNode> Station<N> {
             Request::Links => serde_json::to_value(self.links()).map_err(|e| e.to_string()),
             Request::Get { register } => {
                 let value = self.node.register(&register)?;
-                Ok(json!({ "register": register, "value": value }))
+                Ok(register_value(&register, value))
             }
             Request::Set { register, value } => {
                 self.node.set_register(&register, value)?;
-                Ok(json!({ "register": register, "value": value }))
+                Ok(register_value(&register, value))
             }
             Request::Fault(fault) => self.fault(now, &fault).map(|()| json!({})),
             Request::TrafficStart { spec } => {
@@ -144,6 +144,12 @@ impl<N: LiveNode> Station<N> {
             _ => {}
         }
     }
+}
+
+/// The answer about a register. Its `hex` is for readers to whom every number is a floating-point
+/// one, such as `jq`: a register has 64 bits, theirs have 53.
+fn register_value(register: &Register, value: u64) -> Value {
+    json!({ "register": register, "value": value, "hex": format!("{value:#x}") })
 }
 
 fn down(reason: DownReason) -> &'static str {
@@ -217,5 +223,17 @@ impl<N: LiveNode> Node for Station<N> {
         let event = self.node.poll_event()?;
         self.note(&event);
         Some(event)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_answer_about_a_register_has_all_64_bits() {
+        let answer = register_value(&Register::Name("mask".into()), 1 << 63 | 1);
+        assert_eq!(answer["hex"], "0x8000000000000001");
+        assert_eq!(answer["value"], 1_u64 << 63 | 1);
     }
 }

@@ -2,13 +2,11 @@
 
 mod common;
 
-use std::thread;
-
-use common::{free_addresses, udp_port};
+use common::{aside, free_addresses, skip, udp_port};
 use phitwire_nodes::io::{self, IoEngine};
 
 /// Makes `io_uring_setup` answer EPERM in the calling thread, as container run-times do. False,
-/// with the reason printed, where filters cannot be installed.
+/// with the reason told, where filters cannot be installed.
 fn forbid_io_uring() -> bool {
     let statement = |code: u32, k: u32| libc::sock_filter {
         code: code as u16,
@@ -46,17 +44,15 @@ fn forbid_io_uring() -> bool {
             ) == 0
     };
     if !installed {
-        eprintln!(
-            "SKIPPED: no seccomp filter here: {}",
-            std::io::Error::last_os_error()
-        );
+        let error = std::io::Error::last_os_error();
+        skip(&format!("no seccomp filter can be installed here: {error}"));
     }
     installed
 }
 
 #[test]
 fn a_forbidden_io_uring_is_replaced_by_plain_calls() {
-    let test = thread::spawn(|| {
+    aside(|| {
         if !forbid_io_uring() {
             return;
         }
@@ -84,5 +80,4 @@ fn a_forbidden_io_uring_is_replaced_by_plain_calls() {
             assert_eq!(frames, [(9, b"hello".to_vec())]);
         }
     });
-    test.join().unwrap();
 }

@@ -223,9 +223,10 @@ fn every_command_answers_and_every_refusal_says_why() {
     assert_eq!(id, 0x5941_5243);
     let register = format!("tile{port}.table.0.ports");
     lab.ctl_json(&format!("{router} set {register} 0x1"));
+    let answer = lab.ctl_json(&format!("{router} get {register}"));
     assert_eq!(
-        lab.ctl_json(&format!("{router} get {register}"))["value"],
-        1
+        (&answer["value"], &answer["hex"]),
+        (&1.into(), &"0x1".into())
     );
     for fault in [
         "lane-noise P 1 1/1000",

@@ -110,9 +110,12 @@ impl LinkClock {
 
 /// Depths and times of a link: the chip's own, or deeper ones for wires with a longer round trip.
 ///
-/// Times are emulated time: under a paced clock they are multiplied by its dilation.
+/// Times are emulated time (under a paced clock they are multiplied by its dilation) or, where the
+/// profile is made for a real wire whose round trip no dilation stretches, the driver's time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkProfile {
+    /// Whether the times are emulated time.
+    pub emulated_time: bool,
     /// Phits of input buffer that this end offers as credits, per virtual channel.
     pub input_phits_per_vc: u32,
     /// Phits that the retry buffer holds.
@@ -149,7 +152,9 @@ impl LinkProfile {
     /// virtual channels (paper, sections 4.2 and 7.5); what the paper does not give follows from them.
     pub fn paper() -> Self {
         Self {
-            input_phits_per_vc: 128,
+            emulated_time: true,
+            // With one longest packet on top that is never offered: 128 of the 256.
+            input_phits_per_vc: 128 - MAX_PACKET_PHITS as u32,
             // Nobody can be owed a retry of more phits than there are credits.
             retry_phits: 256 + MAX_PACKET_PHITS as u32,
             window_packets: 128,
@@ -172,6 +177,7 @@ impl LinkProfile {
     /// (design decision 9): deeper buffers, longer times.
     pub fn live() -> Self {
         Self {
+            emulated_time: false,
             input_phits_per_vc: 16_384,
             retry_phits: 32_768 + MAX_PACKET_PHITS as u32,
             window_packets: 8_192,
@@ -269,7 +275,7 @@ impl LinkConfig {
             clock: LinkClock::FreeRunning,
             rate: LaneRate::default(),
             cable: Permutation::IDENTITY,
-            lane_retry_threshold: 1_000,
+            lane_retry_threshold: 0,
             max_packet_phits: MAX_PACKET_PHITS as u8,
             epoch: 1,
         })
@@ -362,8 +368,8 @@ impl LinkConfigBuilder {
         self
     }
 
-    /// Retries charged to one lane above which it is decommissioned (paper, section 7.7). The paper
-    /// leaves the value to system software; the default of 1,000 is ours.
+    /// Retries charged to one lane above which it is decommissioned (paper, section 7.7); 0, the
+    /// default: never. The paper leaves the value to system software.
     #[must_use]
     pub fn lane_retry_threshold(mut self, retries: u32) -> Self {
         self.0.lane_retry_threshold = retries;
@@ -500,9 +506,12 @@ fn check_profile(profile: &LinkProfile, max_packet: u64) -> Result<(), LinkConfi
 }
 
 impl LinkProfile {
-    /// The profile with every time multiplied by `factor`: emulated time as the driver's clock sees it.
+    /// The profile with its times as the driver's clock sees them: emulated time multiplied by `factor`.
     #[must_use]
     pub(super) fn dilated(&self, factor: u64) -> Self {
+        if !self.emulated_time {
+            return self.clone();
+        }
         Self {
             ack_delay: self.ack_delay.times(factor),
             min_retry_timeout: self.min_retry_timeout.times(factor),

@@ -25,6 +25,7 @@ struct Rejected {
 #[derive(Debug)]
 pub(super) struct LaneWatch {
     active: u8,
+    /// 0: never.
     threshold: u32,
     retries: [u32; LANES],
     lost: [u8; LANES],
@@ -46,10 +47,6 @@ impl LaneWatch {
     #[inline]
     pub fn active(&self) -> u8 {
         self.active
-    }
-
-    pub fn set_threshold(&mut self, threshold: u32) {
-        self.threshold = threshold;
     }
 
     /// Whether a rejected copy waits for a better one.
@@ -109,6 +106,9 @@ impl LaneWatch {
         let found = read_lanes(pattern);
         for (physical, lane) in cable.order().into_iter().enumerate() {
             let index = usize::from(lane);
+            if self.active & (1 << lane) == 0 {
+                continue;
+            }
             let flip = if cable.invert()[physical] {
                 u32::MAX
             } else {
@@ -119,25 +119,36 @@ impl LaneWatch {
                 .iter()
                 .zip(&PATTERN)
                 .any(|(got, sent)| (((got ^ flip) >> physical) ^ (sent >> lane)) & mask != 0);
-            if wrong && self.active & (1 << lane) != 0 {
+            if wrong {
                 self.retries[index] = self.retries[index].saturating_add(frames);
                 charged |= 1 << lane;
             }
             self.lost[index] = if found[physical].is_some() {
                 0
             } else {
-                self.lost[index] + 1
+                self.lost[index].saturating_add(1)
             };
         }
         charged
+    }
+
+    /// The peer sends on `lanes`. Lanes only ever leave a session, so if these are some of those received
+    /// on, the others have left; false when they are not.
+    pub fn follow(&mut self, lanes: u8) -> bool {
+        let fewer = lanes != 0 && lanes & !self.active == 0;
+        if fewer {
+            self.active = lanes;
+            self.rejected = None;
+        }
+        fewer
     }
 
     /// Gives up the worst of the lanes above the threshold, if any; returns it.
     pub fn decommission(&mut self) -> Option<u8> {
         let beyond = |lane: &u8| {
             let index = usize::from(*lane);
-            self.active & (1 << lane) != 0
-                && (self.retries[index] > self.threshold || self.lost[index] >= LOST_AFTER)
+            let too_noisy = self.threshold != 0 && self.retries[index] > self.threshold;
+            self.active & (1 << lane) != 0 && (too_noisy || self.lost[index] >= LOST_AFTER)
         };
         let worst = (0..LANES as u8).filter(beyond).max_by_key(|lane| {
             (
@@ -193,9 +204,11 @@ mod tests {
 
     #[test]
     fn copies_of_different_packets_are_not_compared() {
-        let mut lanes = LaneWatch::new(7, 0);
-        lanes.rejected(9, &damaged(0));
-        assert_eq!(lanes.accepted(10, &packet()), 0);
+        let mut lanes = LaneWatch::new(7, 1);
+        for _ in 0..3 {
+            lanes.rejected(9, &damaged(0));
+            assert_eq!(lanes.accepted(10, &packet()), 0);
+        }
         assert_eq!(lanes.decommission(), None);
     }
 
@@ -222,5 +235,29 @@ mod tests {
             assert_eq!(lanes.inspect(&cut, &cable, 1), 0b001);
         }
         assert_eq!(lanes.decommission(), Some(0));
+        // A lane out of use is not looked at, however often the pattern comes.
+        for _ in 0..1_000 {
+            assert_eq!(lanes.inspect(&cut, &cable, 1), 0);
+        }
+        assert_eq!(lanes.decommission(), None);
+    }
+
+    #[test]
+    fn fewer_lanes_are_followed_and_others_are_not() {
+        let mut lanes = LaneWatch::new(0b110, 0);
+        assert!(!lanes.follow(0) && !lanes.follow(0b111) && !lanes.follow(0b001));
+        assert_eq!(lanes.active(), 0b110);
+        assert!(lanes.follow(0b100));
+        assert_eq!(lanes.active(), 0b100);
+    }
+
+    #[test]
+    fn threshold_zero_is_never() {
+        let mut lanes = LaneWatch::new(7, 0);
+        for _ in 0..100 {
+            lanes.rejected(9, &damaged(1));
+            assert_eq!(lanes.accepted(9, &packet()), 0b010);
+        }
+        assert_eq!(lanes.decommission(), None);
     }
 }

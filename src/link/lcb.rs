@@ -389,12 +389,6 @@ impl Lcb {
         self.tx.damage_next();
     }
 
-    /// Retries charged to one lane above which it is decommissioned (paper, section 7.7).
-    pub fn set_lane_retry_threshold(&mut self, retries: u32) {
-        self.config.lane_retry_threshold = retries;
-        self.rx.lanes.set_threshold(retries);
-    }
-
     /// Takes the link down until [`Self::link_up`]; the peer is told.
     pub fn link_down(&mut self, now: Time, input: &mut InputQueue) {
         self.see(now);

@@ -466,13 +466,15 @@ impl Receiver {
         }
     }
 
-    /// What comes from now on has nothing to do with what came: lanes were dropped or the peer goes
-    /// back for another reason. The position stays.
-    pub fn interrupt(&mut self, now: Time, input: &mut InputQueue, counters: &mut LinkCounters) {
+    /// A lane was dropped: what was sent on all of them is worthless, and the peer goes back by itself
+    /// when it hears of it. Nothing is asked for, for there may be nothing more to come. The position
+    /// stays, at the head of the packet that was open.
+    pub fn lanes_changed(&mut self, input: &mut InputQueue, counters: &mut LinkCounters) {
         self.held.clear();
         self.hint = None;
+        self.gap_since = Time::NEVER;
         counters.rx_gaps_in_packet += u64::from(self.here.offset != 0);
-        self.fault(now, input, counters);
+        self.poison(input);
     }
 
     /// The session ends: closes what is open.

@@ -19,7 +19,7 @@ impl Lcb {
         if !self.is_ours(header) || !self.is_of_session(now, header, input) {
             return;
         }
-        if header.lanes != self.rx.lanes.active() {
+        if header.lanes != self.rx.lanes.active() && !self.rx.lanes.follow(header.lanes) {
             self.counters.drop_wrong_lanes += 1;
             self.ask_for_lanes(now);
             return;
@@ -267,7 +267,7 @@ impl Lcb {
             self.die(now, input);
             return;
         }
-        self.rx.interrupt(now, input, &mut self.counters);
+        self.rx.lanes_changed(input, &mut self.counters);
         self.ask_for_lanes(now);
     }
 

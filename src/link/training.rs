@@ -161,14 +161,15 @@ impl Handshake {
             self.lanes = 0;
         }
         self.peer_epoch = training.header.tx_epoch;
-        self.frames_heard = self.frames_heard.saturating_add(1);
         self.complaint = None;
-        if self.frames_heard == 1 || self.lanes != ALL_LANES {
+        // Once this end may have told which lanes it receives on, they stay.
+        if !self.lanes_settled() {
             let (cable, lanes) = read_cable(&training.pattern);
             if lanes.count_ones() >= self.lanes.count_ones() {
                 (self.cable, self.lanes) = (cable, lanes);
             }
         }
+        self.frames_heard = self.frames_heard.saturating_add(1);
         self.offer = Some(Offer {
             window: training.window_packets,
             credits: training.credits,
@@ -178,11 +179,14 @@ impl Handshake {
         });
     }
 
+    fn lanes_settled(&self) -> bool {
+        let patience_is_over = self.lanes != 0 && self.frames_heard >= PATIENCE_FOR_LANES;
+        self.lanes == ALL_LANES || patience_is_over
+    }
+
     /// Whether the peer's frames are accepted and the lanes settled.
     pub fn heard(&self) -> bool {
-        let settled =
-            self.lanes == ALL_LANES || (self.lanes != 0 && self.frames_heard >= PATIENCE_FOR_LANES);
-        self.offer.is_some() && settled
+        self.offer.is_some() && self.lanes_settled()
     }
 
     /// Whether both ends have accepted each other's frames, as far as this end knows.
@@ -251,10 +255,11 @@ impl Handshake {
             heard,
             challenge,
         } = self.next(state, now)?;
-        let state = if challenge {
-            LinkState::Training
+        // A challenge speaks for the session that would follow, in which all lanes are trained anew.
+        let (state, rx_lanes) = if challenge {
+            (LinkState::Training, ALL_LANES)
         } else {
-            state
+            (state, rx_lanes)
         };
         let name =
             |end: &EndName| name_bytes(&end.node).expect("names were checked by the builder");

@@ -11,7 +11,7 @@ use super::MAX_PROCESSOR;
 use super::memory::Memory;
 use super::stamp::Stamp;
 use super::traffic_report::TrafficReport;
-use super::traffic_spec::{MAX_ADDRESSES, Operation};
+use super::traffic_spec::{MAX_ADDRESSES, MAX_WINDOW, Operation};
 
 /// Where a run is announced: above every memory, within the 48 address bits.
 pub const ANNOUNCE_ADDRESS: u64 = 1 << 47;
@@ -267,10 +267,13 @@ fn number_of(flow: &Flow, address: u64, data: &[u8]) -> Option<u32> {
     if let Some(number) = claimed_number(data) {
         return flow.stamp.matches(address, number, data).then_some(number);
     }
-    // A folded stamp does not tell its number: try those around the expected one, nearest first.
+    // A folded stamp does not tell its number: try those around the expected one, nearest first. As many
+    // messages may be missing as a source has outstanding, but the shortest stamps are the same too
+    // often to look so far.
+    let reach = if data.len() < 4 { 32 } else { MAX_WINDOW };
     let offset = address.wrapping_sub(flow.announcement.base);
     let next = flow.records[(offset / STRIDE) as usize].next;
-    (1..=32)
+    (1..=reach)
         .flat_map(|n| [next.wrapping_add(n), next.wrapping_sub(n)])
         .find(|&number| flow.stamp.matches(address, number, data))
 }

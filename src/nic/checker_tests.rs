@@ -261,3 +261,13 @@ fn a_get_run_finds_its_memory_filled() {
     Stamp::of_memory().fill(BASE + 3 * 64, 0, &mut expected, 32);
     assert_eq!(line, expected);
 }
+
+/// Seed 8118 of the soak: more than 32 messages lost in a row were taken for corrupted ones.
+#[test]
+fn a_long_loss_is_a_loss_at_any_size_that_can_tell() {
+    for size in [4, 5, 7, 8, 32] {
+        let report = Bench::new(size).deliver((0..3).chain(5_000..5_010));
+        assert_eq!((report.delivered, report.missing), (13, 4_997), "{size}");
+        assert_eq!((report.corrupted, report.misordered), (0, 0), "{size}");
+    }
+}

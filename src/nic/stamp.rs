@@ -5,7 +5,8 @@
 //! source, target, address and sequence number (high 32 bits). Bytes 8 to 31 are drawn from that
 //! word, so that all of them are verified. A message shorter than eight bytes carries the word
 //! folded down to its length by multiplication: its target, who knows which number must come next,
-//! computes the same and compares. With one byte, one wrong message in 256 goes unseen.
+//! computes the same and compares. With one byte, one wrong message in 256 goes unseen, and below four
+//! bytes the messages that come after a loss may be taken for another kind of damage than they are.
 
 /// Mixes all bits of `x` into all bits of the result (the finalizer of SplitMix64).
 #[inline]

@@ -145,6 +145,9 @@ pub enum SpecError {
     /// A processor number has more than 15 bits.
     #[error("processor {0} does not exist: numbers have 15 bits")]
     Processor(u16),
+    /// A processor is named twice. It would count as two, and what it receives as received twice.
+    #[error("processor {0} is named twice")]
+    Twice(u16),
     /// The network interface is not among the participants of a pattern by index.
     #[error("processor {0} is not among the participants")]
     NotParticipant(u16),
@@ -206,15 +209,17 @@ impl TrafficSpec {
             Pattern::List { destinations } => destinations.as_slice(),
             _ => &[],
         };
-        match self
-            .processors
-            .iter()
-            .chain(named)
-            .find(|&&p| p > MAX_PROCESSOR)
-        {
-            Some(&p) => Err(SpecError::Processor(p)),
-            None => Ok(()),
+        for list in [&self.processors, named] {
+            let mut sorted = list.to_vec();
+            sorted.sort_unstable();
+            if let Some(&p) = sorted.last().filter(|&&p| p > MAX_PROCESSOR) {
+                return Err(SpecError::Processor(p));
+            }
+            if let Some(pair) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+                return Err(SpecError::Twice(pair[0]));
+            }
         }
+        Ok(())
     }
 
     /// The destinations of `own` and the rule of choice among them. An empty list: `own` is silent.
@@ -479,6 +484,21 @@ mod tests {
             destinations: vec![0x8000],
         };
         assert_eq!(spec(far, 0).validate(), Err(SpecError::Processor(0x8000)));
+        let again = |list: &[u16]| list.iter().chain(&list[..1]).copied().collect::<Vec<u16>>();
+        let twice = Pattern::List {
+            destinations: again(&[7, 8]),
+        };
+        assert_eq!(spec(twice, 0).validate(), Err(SpecError::Twice(7)));
+        let twice = Pattern::Hotspot {
+            targets: again(&[103]),
+            percent: 5,
+        };
+        assert_eq!(spec(twice, 5).validate(), Err(SpecError::Twice(103)));
+        let twice = TrafficSpec {
+            processors: again(&ok.processors),
+            ..ok.clone()
+        };
+        assert_eq!(twice.validate(), Err(SpecError::Twice(100)));
         let cold = Pattern::Hotspot {
             targets: vec![],
             percent: 5,

@@ -9,6 +9,13 @@ pub const ROW_BUFFER_PHITS: u8 = 16;
 /// Depth of a column buffer per virtual channel, in phits (paper, section 7.5).
 pub const COLUMN_BUFFER_PHITS: u8 = 10;
 
+/// The columns among `columns` whose row buffer has a free place.
+#[inline]
+pub const fn open_columns(row_credits: [u8; 8], columns: u8) -> u8 {
+    let credits = u64::from_le_bytes(row_credits);
+    high_bits_of_bytes(credits + 0x7f7f_7f7f_7f7f_7f7f) & columns
+}
+
 /// The columns among `columns` to choose from: those whose row buffer is less than half full, or all
 /// of them when every one is at least half full. Only the most significant bit of the depth counts.
 #[inline]
@@ -64,6 +71,17 @@ mod tests {
             assert_eq!(preferred_columns(row, 0b10), 0b10);
         }
         assert_eq!(preferred_columns([16; 8], 0xa5), 0xa5);
+    }
+
+    #[test]
+    fn a_column_is_open_from_the_first_free_place_on() {
+        for credits in 0..=ROW_BUFFER_PHITS {
+            let mut row = [0, 16, 1, 0, 8, 0, 16, 0];
+            row[5] = credits;
+            let open = 0b0101_0110 | u8::from(credits > 0) << 5;
+            assert_eq!(open_columns(row, 0xff), open, "{credits} credits");
+            assert_eq!(open_columns(row, 0xf0), open & 0xf0);
+        }
     }
 
     #[test]

@@ -1,13 +1,15 @@
 //! The event loop: nodes, wires between their ports, and what is due next.
 
+mod connect;
+mod wires;
+
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use thiserror::Error;
+pub use connect::ConnectError;
 
 use super::trace::TraceHash;
 use super::wire::{Wire, WireCounters};
-use crate::link::impair::{Impairment, LaneNoise, Netem, Probability};
 use crate::node::{Node, PortId};
 use crate::rng::Rng;
 use crate::time::{Duration, Time};
@@ -53,33 +55,6 @@ impl Default for LinkSpec {
     }
 }
 
-/// Why two ports were not connected.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum ConnectError {
-    /// No such node.
-    #[error("there is no node {0}")]
-    NoNode(u32),
-    /// The node has no such port.
-    #[error("node {node} has no port {port}")]
-    NoPort {
-        /// The node.
-        node: u32,
-        /// The port.
-        port: PortId,
-    },
-    /// The port has a link already, or is named twice.
-    #[error("port {port} of node {node} is connected already")]
-    InUse {
-        /// The node.
-        node: u32,
-        /// The port.
-        port: PortId,
-    },
-    /// A frame sent at an instant must not arrive in it.
-    #[error("a link has some latency")]
-    NoLatency,
-}
-
 /// What a node reported.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FabricEvent<E> {
@@ -93,7 +68,7 @@ pub struct FabricEvent<E> {
 
 struct Slot<N> {
     node: N,
-    /// Index of the outgoing wire of each port, or [`NO_WIRE`].
+    /// Index of the outgoing wire of each port; [`EXIT`] more than the index of an exit; or [`NO_WIRE`].
     wires: Vec<u32>,
     alarm: Alarm,
     /// How often it ran at the instant `spun_at`.
@@ -139,6 +114,7 @@ impl Alarm {
 }
 
 const NO_WIRE: u32 = u32::MAX;
+const EXIT: u32 = 1 << 31;
 /// Events kept for [`Fabric::poll_event`]; older ones are dropped and counted.
 const MAX_EVENTS: usize = 1 << 16;
 /// Runs of one node at one instant that are more than any progress explains.
@@ -151,13 +127,24 @@ enum Due {
     Node(u32),
 }
 
+/// Where frames leave for a node of another fabric.
+struct Exit {
+    mtu: usize,
+    frames: Vec<SentFrame>,
+}
+
+/// A frame on its way from one fabric to another.
+pub type SentFrame = (Time, Vec<u8>);
+
 /// Nodes of type `N` joined by wires, in virtual time. See the [module](super) for the order of things.
 pub struct Fabric<N: Node> {
     now: Time,
     seed: u64,
     slots: Vec<Slot<N>>,
-    /// Two per link: direction A to B at twice the link's number, B to A after it.
     joints: Vec<Joint>,
+    /// Indices of the wires of each link, A to B first; [`NO_WIRE`] for one that ends elsewhere.
+    links: Vec<[u32; 2]>,
+    exits: Vec<Exit>,
     queue: BinaryHeap<Reverse<(Time, Due)>>,
     /// Nodes to run at this instant.
     concerned: Vec<u32>,
@@ -178,6 +165,8 @@ impl<N: Node> Fabric<N> {
             seed,
             slots: Vec::new(),
             joints: Vec::new(),
+            links: Vec::new(),
+            exits: Vec::new(),
             queue: BinaryHeap::new(),
             concerned: Vec::new(),
             buffer: Vec::new(),
@@ -219,49 +208,6 @@ impl<N: Node> Fabric<N> {
         id
     }
 
-    /// Joins two ports by a link.
-    ///
-    /// # Errors
-    /// See [`ConnectError`].
-    pub fn connect(
-        &mut self,
-        a: (NodeId, PortId),
-        b: (NodeId, PortId),
-        spec: LinkSpec,
-    ) -> Result<LinkId, ConnectError> {
-        if spec.latency == Duration::ZERO {
-            return Err(ConnectError::NoLatency);
-        }
-        for (NodeId(node), port) in [a, b] {
-            let slot = self
-                .slots
-                .get(node as usize)
-                .ok_or(ConnectError::NoNode(node))?;
-            match slot.wires.get(usize::from(port)) {
-                None => return Err(ConnectError::NoPort { node, port }),
-                Some(&wire) if wire != NO_WIRE || a == b => {
-                    return Err(ConnectError::InUse { node, port });
-                }
-                Some(_) => {}
-            }
-        }
-        let first = self.joints.len() as u32;
-        for (offset, (from, to)) in [(a, b), (b, a)].into_iter().enumerate() {
-            self.slots[from.0.0 as usize].wires[usize::from(from.1)] = first + offset as u32;
-            self.joints.push(Joint {
-                wire: Wire::new(spec.latency),
-                to: to.0,
-                port: to.1,
-                mtu: spec.mtu,
-                alarm: Alarm::NONE,
-            });
-        }
-        if self.buffer.len() < spec.mtu {
-            self.buffer.resize(spec.mtu, 0);
-        }
-        Ok(LinkId(first / 2))
-    }
-
     /// Number of nodes.
     pub fn nodes(&self) -> usize {
         self.slots.len()
@@ -269,7 +215,7 @@ impl<N: Node> Fabric<N> {
 
     /// Number of links.
     pub fn links(&self) -> usize {
-        self.joints.len() / 2
+        self.links.len()
     }
 
     /// A node, to look at.
@@ -278,26 +224,6 @@ impl<N: Node> Fabric<N> {
     /// If there is no such node.
     pub fn node(&self, id: NodeId) -> &N {
         &self.slots[id.0 as usize].node
-    }
-
-    /// The wire of one direction, to look at.
-    ///
-    /// # Panics
-    /// If there is no such link.
-    pub fn wire(&self, link: LinkId, direction: Direction) -> &Wire {
-        &self.joints[joint_index(link, direction)].wire
-    }
-
-    /// The two ends of a link, the one named first before the other.
-    ///
-    /// # Panics
-    /// If there is no such link.
-    pub fn ends(&self, link: LinkId) -> [(NodeId, PortId); 2] {
-        let end = |direction| {
-            let joint = &self.joints[joint_index(link, direction)];
-            (joint.to, joint.port)
-        };
-        [end(Direction::BToA), end(Direction::AToB)]
     }
 
     /// Commands a node (a fault, new traffic, a register) and lets it run at the present instant.
@@ -325,65 +251,6 @@ impl<N: Node> Fabric<N> {
         let old = core::mem::replace(&mut slot.node, node);
         self.wake(id, self.now);
         old
-    }
-
-    /// Impairs one direction of a link from now on, or stops it; frames that the impairment before
-    /// it held are lost.
-    ///
-    /// # Panics
-    /// If there is no such link.
-    pub fn impair(&mut self, link: LinkId, direction: Direction, netem: Option<Netem>) {
-        let impairment = netem.map(|netem| Impairment::new(netem, self.next_stream()));
-        let index = joint_index(link, direction);
-        self.joints[index].wire.set_impairment(impairment);
-        self.reschedule(index);
-    }
-
-    /// Impairs every direction of every link alike, each with its own random stream.
-    pub fn impair_all(&mut self, netem: Option<Netem>) {
-        for link in 0..self.links() as u32 {
-            for direction in Direction::BOTH {
-                self.impair(LinkId(link), direction, netem);
-            }
-        }
-    }
-
-    /// Puts noise on a lane at the transmitting end of one direction, or removes it.
-    ///
-    /// # Panics
-    /// If there is no such link, or the lane is not 0 to 2.
-    pub fn lane_noise(
-        &mut self,
-        link: LinkId,
-        direction: Direction,
-        noise: Option<(u8, Probability)>,
-    ) {
-        let noise = noise.map(|(lane, per_bit)| LaneNoise::new(lane, per_bit, self.next_stream()));
-        self.joints[joint_index(link, direction)]
-            .wire
-            .set_noise(noise);
-    }
-
-    /// Cuts both directions of a link; what is on the way is lost.
-    ///
-    /// # Panics
-    /// If there is no such link.
-    pub fn cut(&mut self, link: LinkId) {
-        for direction in Direction::BOTH {
-            let index = joint_index(link, direction);
-            self.joints[index].wire.cut();
-            self.reschedule(index);
-        }
-    }
-
-    /// Makes a cut link whole again.
-    ///
-    /// # Panics
-    /// If there is no such link.
-    pub fn restore(&mut self, link: LinkId) {
-        for direction in Direction::BOTH {
-            self.joints[joint_index(link, direction)].wire.restore();
-        }
     }
 
     /// The oldest event that nobody has fetched.
@@ -549,6 +416,14 @@ impl<N: Node> Fabric<N> {
             let port = ports.trailing_zeros();
             ports &= ports - 1;
             let wire = slot.wires.get(port as usize).copied().unwrap_or(NO_WIRE);
+            if wire != NO_WIRE && wire >= EXIT {
+                let exit = &mut self.exits[(wire - EXIT) as usize];
+                let buffer = &mut self.buffer[..exit.mtu];
+                while let Some(length) = slot.node.poll_frame(now, port as PortId, buffer) {
+                    exit.frames.push((now, buffer[..length].to_vec()));
+                }
+                continue;
+            }
             let mut sent = false;
             // A port that nothing is plugged into sends into nothing.
             let joint = self.joints.get_mut(wire as usize);
@@ -609,10 +484,6 @@ impl<N: Node> Fabric<N> {
         self.streams += 1;
         Rng::new(self.seed, self.streams)
     }
-}
-
-fn joint_index(link: LinkId, direction: Direction) -> usize {
-    link.0 as usize * 2 + usize::from(direction == Direction::BToA)
 }
 
 fn reschedule(queue: &mut BinaryHeap<Reverse<(Time, Due)>>, joint: &mut Joint, index: u32) {

@@ -1,5 +1,6 @@
 //! The nodes of a simulated network: routers, network interfaces, and whatever a test brings along.
 
+use super::direct::Endpoint;
 use crate::link::{InputQueue, Lcb};
 use crate::nic::{BlackwidowNic, NicEvent};
 use crate::node::{Node, PortId, Wakeup};
@@ -12,8 +13,10 @@ pub enum Machine {
     Router(Box<Yarc>),
     /// A network interface.
     Nic(Box<BlackwidowNic>),
+    /// A processor's terminals behind encoded links.
+    Endpoint(Box<Endpoint>),
     /// Something else, whose events are texts.
-    User(Box<dyn Node<Event = String>>),
+    User(Box<dyn Node<Event = String> + Send>),
 }
 
 /// What a node of any kind reports.
@@ -32,6 +35,7 @@ macro_rules! each {
         match $machine {
             Machine::Router($node) => $call,
             Machine::Nic($node) => $call,
+            Machine::Endpoint($node) => $call,
             Machine::User($node) => $call,
         }
     };
@@ -68,6 +72,7 @@ impl Node for Machine {
         match self {
             Self::Router(node) => node.poll_event().map(MachineEvent::Router),
             Self::Nic(node) => node.poll_event().map(MachineEvent::Nic),
+            Self::Endpoint(_) => None,
             Self::User(node) => node.poll_event().map(MachineEvent::User),
         }
     }
@@ -111,6 +116,7 @@ impl Machine {
         match self {
             Self::Router(router) => router.lcb(port),
             Self::Nic(nic) => nic.lcb(port),
+            Self::Endpoint(endpoint) => endpoint.lcb(port),
             Self::User(_) => None,
         }
     }
@@ -125,7 +131,7 @@ impl Machine {
         match self {
             Self::Router(router) => router.with_lcb(now, port, command),
             Self::Nic(nic) => nic.lcb_mut(port).map(|(lcb, input)| command(lcb, input)),
-            Self::User(_) => None,
+            Self::Endpoint(_) | Self::User(_) => None,
         }
     }
 }

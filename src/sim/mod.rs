@@ -22,12 +22,17 @@
 pub mod check;
 pub mod direct;
 mod fabric;
+#[cfg(test)]
+mod latency_tests;
 mod machine;
 mod network;
+pub mod soak;
 mod trace;
 mod wire;
 
-pub use fabric::{ConnectError, Direction, Fabric, FabricEvent, LinkId, LinkSpec, NodeId};
+pub use fabric::{
+    ConnectError, Direction, Fabric, FabricEvent, LinkId, LinkSpec, NodeId, SentFrame,
+};
 pub use machine::{Machine, MachineEvent};
 pub use network::{Network, NetworkError};
 pub use trace::TraceHash;

@@ -219,6 +219,27 @@ impl Network {
         merged
     }
 
+    /// A line per link end: its node, its state, every counter that is not zero.
+    pub fn link_states(&self) -> String {
+        let mut text = String::new();
+        for link in (0..self.fabric.links() as u32).map(LinkId) {
+            for (node, port) in self.fabric.ends(link) {
+                let Some(lcb) = self.fabric.node(node).lcb(port) else {
+                    continue;
+                };
+                let (link, node, state) = (link.0, node.0, lcb.state());
+                text.push_str(&format!("link {link} node {node} port {port}: {state:?}"));
+                lcb.counters().for_each(|name, value| {
+                    if value != 0 {
+                        text.push_str(&format!(" {name}={value}"));
+                    }
+                });
+                text.push('\n');
+            }
+        }
+        text
+    }
+
     /// Kills a node and starts it again: all that was inside it is gone.
     ///
     /// # Errors

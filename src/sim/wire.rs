@@ -184,11 +184,12 @@ impl Wire {
     }
 
     fn fly(&mut self, at: Time, frame: Vec<u8>) {
-        // A frame put past delayed ones leaves at the time it was sent, which is never before the
-        // departures already seen: the wire is polled at each of its deadlines.
+        // Departures come in order, but for frames from abroad, which are put in after the wire has been
+        // polled for later times.
         let arrival = at + self.latency;
-        debug_assert!(self.flight.back().is_none_or(|(last, _)| *last <= arrival));
-        self.flight.push_back((arrival, frame));
+        let place = self.flight.iter().rposition(|(last, _)| *last <= arrival);
+        self.flight
+            .insert(place.map_or(0, |place| place + 1), (arrival, frame));
     }
 }
 

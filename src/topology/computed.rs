@@ -5,8 +5,7 @@ use super::ports::PortSet;
 use super::wiring::{Neighbour, Wiring};
 use crate::router::yarc::registers::{PORTS, PortKind, RouteEntry, Subtree, TABLE_ENTRIES};
 
-/// A logical port that leads nowhere: no processor with such a number is connected.
-pub const NO_PORT: u8 = 0xff;
+pub use crate::router::yarc::registers::NO_PORT;
 
 /// Every destination that 15 bits can name (paper, section 5.1: "the entire network").
 pub(super) const ENTIRE_NETWORK: Subtree = Subtree {

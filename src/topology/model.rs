@@ -48,7 +48,7 @@ pub struct Settings {
     /// After how many milliseconds an unanswered request is given up.
     pub request_timeout_ms: u64,
     /// After how many milliseconds without a phit leaving an output virtual channel is taken for
-    /// dead (section 7.7).
+    /// dead (section 7.7); emulated time, which a paced clock multiplies by its dilation.
     pub forward_progress_ms: u64,
     /// Requests that one processor may have outstanding.
     pub outstanding: u32,

@@ -267,17 +267,13 @@ impl Topology {
             Clock::FreeRunning => LinkClock::FreeRunning,
             Clock::Paced { dilation } => LinkClock::Paced { dilation },
         };
-        let threshold = match self.settings.lane_retry_threshold {
-            0 => u32::MAX,
-            retries => retries,
-        };
         LinkConfig::builder(number, side, name(end), name(other))
             .fabric(runtime.fabric)
             .profile(profile)
             .clock(clock)
             .rate(link.rate)
             .cable(link.cable)
-            .lane_retry_threshold(threshold)
+            .lane_retry_threshold(self.settings.lane_retry_threshold)
             .max_packet_phits(self.settings.max_packet_phits)
             .epoch(runtime.epoch)
             .build()

@@ -7,7 +7,8 @@ t_need_namespaces
 
 # The link between the two routers is the bottleneck: all traffic goes over it in one direction.
 # Deep buffers: with those of the chip, how soon a busy machine wakes the processes would set the rate, not the lanes.
-t_topology "$T_SCRATCH/paced.toml" paced 'profile="live"' request_timeout_ms=5000 forward_progress_ms=3000
+# One emulated millisecond without progress is four real seconds.
+t_topology "$T_SCRATCH/paced.toml" paced 'profile="live"' request_timeout_ms=5000 forward_progress_ms=1
 t_up lanes "$T_SCRATCH/paced.toml"
 router=r1-0 peer=r1-1 port=32
 traffic() {
@@ -20,15 +21,21 @@ port_of() {
 }
 port_is() { [[ $(port_of "$1" "$2") == "$3" ]] || { echo "$1 port $port: $2 is $(port_of "$1" "$2"), not $3"; return 1; }; }
 
+# The best of two runs: a busy machine only ever makes a run slower.
 throughput() {
-    traffic "$T_SCRATCH/$1.json" 4 || true
-    check "with $1 lanes each message arrives exactly once" exactly_once "$T_SCRATCH/$1.json" 1000
-    RATE=$(jq '.messages_per_second // 0 | floor' "$T_SCRATCH/$1.json")
+    local rate
+    RATE=0
+    for _ in 1 2; do
+        traffic "$T_SCRATCH/$1.json" 3 || true
+        check "with $1 lanes each message arrives exactly once" exactly_once "$T_SCRATCH/$1.json" 1000
+        rate=$(jq '.messages_per_second // 0 | floor' "$T_SCRATCH/$1.json")
+        (( rate <= RATE )) || RATE=$rate
+    done
 }
 
-# lose_lane LANE LEFT: noise until the lane is taken out of use, under traffic that gives the noise something to hit.
+# lose_lane LANE LEFT [RATE]: noise until the lane is taken out of use, under traffic that gives the noise something to hit.
 lose_lane() {
-    t_ctl "$router" fault lane-noise "$port" "$1" 1/2000 >/dev/null
+    t_ctl "$router" fault lane-noise "$port" "$1" "${3:-1/2000}" >/dev/null
     traffic "$T_SCRATCH/noise.json" 3 || true
     t_ctl "$router" fault lane-noise "$port" "$1" 0 >/dev/null
     check "noise on lane $1 loses no message" exactly_once "$T_SCRATCH/noise.json" 100
@@ -43,7 +50,8 @@ full=$RATE
 lose_lane 1 2
 throughput 2
 check "two lanes give about 2/3 ($RATE of $full messages per second)" between $(( RATE * 1000 / (full + 1) )) 600 730
-lose_lane 2 1
+# So noisy that no frame survives on it: the lane is judged all the same, and the link goes on.
+lose_lane 2 1 1/10
 throughput 1
 check "one lane gives about 1/3 ($RATE of $full messages per second)" between $(( RATE * 1000 / (full + 1) )) 290 380
 

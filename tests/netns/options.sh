@@ -4,9 +4,22 @@
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 t_need_namespaces
 
+# What moves the frames, at all processes of $LAB.
+engines() { t_ctl all info --json | jq -r '[.[].engine] | unique | join(" ")'; }
+
 while read -r options; do
     # shellcheck disable=SC2086  # a list
     t_up "opt${#T_LABS[@]}" r1-4 $options
+    case $options in
+        *plain*) check "up.sh $options: plain system calls carry the frames" test "$(engines)" = plain ;;
+        *uring*)
+            # Each process says in its log what the kernel refused.
+            if refusal=$(grep -ohE 'reason=.*io_uring.*|io_uring is not usable.*' "$(phw_lab_dir "$LAB")"/*.log | head -n 1); then
+                skip "up.sh $options: io_uring carries the frames" "the kernel refuses it: $refusal"
+            else
+                check "up.sh $options: io_uring carries the frames" test "$(engines)" = uring
+            fi ;;
+    esac
     rate_case "up.sh $options" 1000 --seconds 1
     check "up.sh $options: it goes down" "$PHW_SCRIPTS/down.sh" --lab "$LAB"
 done <<'OPTIONS'
@@ -26,3 +39,16 @@ for options in '--op get' '--op get --size 32' '--size 1' '--size 32' '--pattern
     rate_case "phitwire-msgrate $options" 50 --seconds 1 $options
 done
 check "--count is kept to" test "$(field "$T_SCRATCH/rate.json" sent)" = 5000
+
+# refused NAME PATTERN OPTIONS...: the tool measures nothing, says PATTERN and ends with 2.
+refused() {
+    local name=$1 pattern=$2 status=0
+    shift 2
+    t_rate "$T_SCRATCH/refused.json" --seconds 1 "$@" || status=$?
+    check "$name" test "$status" = 2
+    check "and says so" grep -E -- "$pattern" "$T_SCRATCH/refused.json.err"
+}
+refused "a target that is named twice is refused" "nic1. is named twice" --from nic0 --to nic1 --to nic1
+refused "a source that is named twice is refused" "nic0. is named twice" --from nic0,nic0 --to nic1
+refused "a run in which nobody sends is an error" "nothing was sent" --from nic0 --to nic0
+rate_case "and the lab measures as before" 50 --seconds 1 --from nic0 --to nic1

@@ -6,6 +6,9 @@ t_need_namespaces
 
 ticks_of() { awk '{ sub(/^.*\) /, ""); print $12 + $13 }' "/proc/$1/stat"; }
 
+# What was killed on its way may be missing; nothing else may be wrong.
+sane() { jq -e '.duplicated == 0 and .corrupted == 0 and .misordered == 0 and .acknowledged > 0' "$1" >/dev/null || { cat "$1" "$1.err"; return 1; }; }
+
 t_up idle quickstart
 sleep 1
 declare -A before
@@ -41,14 +44,32 @@ rate_case "33 processors send to each other, exactly once" 1000 --seconds 3
 resident=$(awk '/^VmHWM:/ { print $2 }' "/proc/$(phw_node_pid "$LAB" "$router")/status")
 check "a router with $ports ports stays under 64 MiB (had $resident KiB)" test "$resident" -lt 65536
 
+# ends_in_order SIGNAL NODE HOW: it ends, its log's new lines hold a summary that says HOW, and its socket is gone.
+ends_in_order() {
+    local pid log socket
+    pid=$(phw_node_pid "$LAB" "$2") log=$(phw_lab_dir "$LAB")/$2.log socket=$(phw_lab_dir "$LAB")/$2.sock
+    : >"$log"
+    kill "-$1" "$pid"
+    check "SIG$1 ends $2" phw_until 5 phw_all_gone "$pid"
+    check "which prints a summary" grep -E "\`$2\` of lab \`$LAB\` ran [0-9.]+ s and ended $3" "$log"
+    check "with its counters" grep -E "^  frames sent [0-9]+, received [0-9]+, dropped [0-9]+; engine " "$log"
+    check "and takes its socket away" test ! -e "$socket"
+    check "$2 starts again" "$PHW_SCRIPTS/node.sh" --lab "$LAB" start "$2"
+    check "all links come up" "$PHITWIRE_BIN_DIR/phitwire" wait --lab "$LAB" --timeout 15
+}
+node=$(phw_plan_nodes "$LAB" | tail -n 1)
 for signal in INT TERM; do
-    node=$(phw_plan_nodes "$LAB" | tail -n 1)
-    pid=$(phw_node_pid "$LAB" "$node")
-    kill "-$signal" "$pid"
-    check "SIG$signal ends a process" phw_until 5 phw_all_gone "$pid"
-    check "which prints a summary" test -s "$(phw_lab_dir "$LAB")/$node.log"
-    check "and takes its socket away" test ! -e "$(phw_lab_dir "$LAB")/$node.sock"
-    "$PHW_SCRIPTS/node.sh" --lab "$LAB" start "$node"
-    "$PHITWIRE_BIN_DIR/phitwire" wait --lab "$LAB" --timeout 15
-    : >"$(phw_lab_dir "$LAB")/$node.log"
+    ends_in_order "$signal" "$node" "with nothing held"
+done
+
+# Under traffic a source gets rid of what it has outstanding; a router need not, for more keeps coming.
+for node in nic0 "$router"; do
+    how="with nothing held" traffic=(--from nic0 --from nic1 --to nic2)
+    [[ $node == nic0 ]] || how="with (nothing held|packets or requests still held)" traffic=()
+    t_rate "$T_SCRATCH/during.json" --seconds 4 "${traffic[@]}" &
+    runner=$!
+    sleep 1.5
+    ends_in_order TERM "$node" "$how"
+    settled "$runner"
+    check "nothing is twice, wrong or out of order" sane "$T_SCRATCH/during.json"
 done

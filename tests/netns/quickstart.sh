@@ -14,3 +14,20 @@ check "it prints a message rate" grep -iE "messages" "$output"
 check "nothing lost, duplicated, corrupted or misordered" grep -E "lost 0 +duplicated 0 +corrupted 0 +misordered 0" "$output"
 check "it says that nothing is left behind" grep -F "no namespace, process or file is left behind" "$output"
 check "and nothing is" test "$before" = "$(ours)"
+
+# Loss that was asked for is had, or the status tells.
+check_fails "a share that is none is refused" "is like 1%" "$PHW_SCRIPTS/quickstart.sh" --loss 1
+status=0
+"$PHW_SCRIPTS/quickstart.sh" --loss 101% 2>/dev/null || status=$?
+check "more than all is refused before anything is begun" test "$status" = 2
+
+# Somebody's lab named quickstart is none of its business.
+T_LABS+=(quickstart)
+if phw_lab_exists quickstart; then
+    T_LABS=()
+    skip "a lab named quickstart is left alone" "there is one already"
+else
+    "$PHW_SCRIPTS/up.sh" pair --lab quickstart 2>/dev/null
+    check "quickstart.sh beside a lab named quickstart" "$PHW_SCRIPTS/quickstart.sh" --seconds 1 --loss 0.5%
+    check "leaves that lab alone" "$PHW_SCRIPTS/status.sh" --lab quickstart
+fi

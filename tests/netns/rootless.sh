@@ -1,11 +1,25 @@
 #!/usr/bin/env bash
-# A lab without root: up, traffic, status, down in a user namespace, and no process survives it.
+# A lab without root: up, traffic, status, down in a user namespace, no process survives it, and Ctrl-C ends it.
 # shellcheck source=testlib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 
 status=0
 reason=$("$PHW_SCRIPTS/rootless.sh" true 2>&1) || status=$?
 (( status != PHW_SKIP )) || skip_all "$(tail -n 1 <<<"$reason")"
+
+# Ctrl-C reaches everybody of the terminal's process group, which setsid makes here. A shell's background job ignores
+# SIGINT unless told otherwise.
+for command in "sleep 600" "bash -c 'trap : TERM; sleep 600; true'"; do
+    eval "exec env --default-signal=INT setsid '$PHW_SCRIPTS/rootless.sh' $command" >"$T_SCRATCH/interrupted" 2>&1 &
+    pid=$!
+    sleep 2
+    ! phw_all_gone "$pid" || { not_ok "rootless.sh $command runs" "it has ended"; detail <"$T_SCRATCH/interrupted"; }
+    kill -INT -- "-$pid"
+    check "Ctrl-C ends rootless.sh $command" phw_until 5 phw_all_gone "$pid"
+    kill -KILL -- "-$pid" 2>/dev/null || true
+    settled "$pid"
+    check "with the status of an interrupted command (was $SETTLED)" test "$SETTLED" = 130
+done
 
 t_lab rootless
 # As an ordinary user, where there is one to be: root's way into a user namespace proves less.

@@ -23,11 +23,13 @@ take_out() {
         for entry in 0 1 2 3 4 5 6 7; do
             ports=$(register "$router" "tile$tile.table.$entry.ports") || return 1
             (( ports & bit )) || continue
-            t_ctl "$router" set "tile$tile.table.$entry.ports" $(( ports & ~bit )) >/dev/null || return 1
+            printf -v ports '0x%x' $(( ports & ~bit ))
+            t_ctl "$router" set "tile$tile.table.$entry.ports" "$ports" >/dev/null || return 1
         done
     done
 }
-register() { t_ctl "$1" get "$2" --json | jq .value; }
+# In hexadecimal: jq's numbers have 53 bits.
+register() { t_ctl "$1" get "$2" --json | jq -r .hex; }
 
 t_rate "$T_SCRATCH/during.json" --seconds 6 &
 runner=$!

@@ -169,16 +169,10 @@ t_last_words() {
         grep -vE 'event=(Up|TrafficDone) |: running ' "$log" | tail -n 4 | cut -c 1-240 | sed "s/^/$(basename "$log" .log): /" || true
     done
 }
-# What is left of a lab: namespaces, files, processes. Empty is right.
-left_of() {
-    phw_lab_netns "$1"
-    [[ ! -e $(phw_lab_dir "$1") ]] || phw_lab_dir "$1"
-    pgrep -af -- "phitwire run .*--lab $1( |\$)" || true
-}
 
 nothing_left() {
     local left
-    left=$(left_of "$1")
+    left=$(phw_left_of "$1")
     [[ -z $left ]] || { printf '%s\n' "$left"; return 1; }
 }
 
@@ -193,7 +187,7 @@ t_finish() {
     for lab in "${T_LABS[@]}"; do
         (( T_FAILED == 0 )) || [[ ! -d $(phw_lab_dir "$lab") ]] || t_last_words "$lab" | detail
         "$PHW_SCRIPTS/down.sh" --lab "$lab" 2>/dev/null || not_ok "lab $lab goes down" "down.sh failed"
-        [[ -z $(left_of "$lab") ]] || not_ok "nothing is left of lab $lab" "$(left_of "$lab" | paste -sd ' ')"
+        nothing_left "$lab" >/dev/null || not_ok "nothing is left of lab $lab" "$(phw_left_of "$lab" | paste -sd ' ')"
     done
     rm -rf -- "$T_SCRATCH"
     (( T_FAILED == 0 )) || status=1
@@ -216,5 +210,5 @@ t_need_namespaces() {
 # Whether nftables can lose frames here (it cannot in user-mode Linux).
 t_has_nft() {
     command -v nft >/dev/null || { phw_is_machine_root && (phw_need nft:nftables) 2>/dev/null; } || return 1
-    unshare -n nft 'add table netdev t; add chain netdev t c { type filter hook ingress device "lo" priority 0; }; add rule netdev t c numgen random mod 10 < 1 drop' 2>/dev/null
+    phw_has_nft_loss
 }

@@ -90,7 +90,7 @@ pub fn run_with(
 pub fn finish(network: &mut Network, run: u32, limit: Duration, allow: Allowance) -> TrafficReport {
     let done = network.finish_traffic(run, limit);
     let report = network.report(run);
-    let links = || link_states(network);
+    let links = || network.link_states();
     assert!(done, "the run must end: {report:#?}\n{}", links());
     let violations = network.drain(run, allow, Duration::from_ms(5_000));
     assert!(
@@ -98,34 +98,9 @@ pub fn finish(network: &mut Network, run: u32, limit: Duration, allow: Allowance
         "seed {}: {violations:#?}\n{:#?}\n{}",
         network.fabric.seed(),
         network.report(run),
-        link_states(network)
+        network.link_states()
     );
     network.report(run)
-}
-
-/// A line per link end, for messages of failed tests.
-pub fn link_states(network: &Network) -> String {
-    let mut text = String::new();
-    for link in (0..network.fabric.links() as u32).map(LinkId) {
-        for (node, port) in network.fabric.ends(link) {
-            let Some(lcb) = network.fabric.node(node).lcb(port) else {
-                continue;
-            };
-            text.push_str(&format!(
-                "link {} node {} port {port}: {:?}",
-                link.0,
-                node.0,
-                lcb.state()
-            ));
-            lcb.counters().for_each(|name, value| {
-                if value != 0 {
-                    text.push_str(&format!(" {name}={value}"));
-                }
-            });
-            text.push('\n');
-        }
-    }
-    text
 }
 
 /// The sum of a link counter over all ends.

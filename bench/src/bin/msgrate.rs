@@ -11,12 +11,12 @@ use phitwire::nic::Phase;
 use phitwire_bench::msgrate::{
     ControlLab, Options, Outcome, Plan, Progress, RealClock, head, measure, row, verdict,
 };
+use phitwire_nodes::stop::Stop;
 
 fn main() -> ExitCode {
     let options = Options::parse();
     match run(&options) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::from(1),
+        Ok(verdict) => ExitCode::from(verdict as u8),
         Err(report) => {
             eprintln!("{report:?}");
             ExitCode::from(2)
@@ -24,8 +24,18 @@ fn main() -> ExitCode {
     }
 }
 
-/// Measures and prints; true when every message arrived once, whole and in order.
-fn run(options: &Options) -> Result<bool> {
+/// What the exit status tells.
+enum Verdict {
+    Clean = 0,
+    Damaged = 1,
+    /// Clean as far as it went; the status is that of a shell's command that SIGINT ended.
+    Interrupted = 130,
+}
+
+/// Measures and prints.
+fn run(options: &Options) -> Result<Verdict> {
+    let stop = Stop::new().into_diagnostic()?;
+    stop.on_signals().into_diagnostic()?;
     let mut lab = ControlLab::new(&options.lab);
     let plan = Plan::new(options, &mut lab).into_diagnostic()?;
     let mut out = io::stdout().lock();
@@ -41,9 +51,9 @@ fn run(options: &Options) -> Result<bool> {
             size,
             run,
             &mut lab,
-            &RealClock::default(),
+            &RealClock::new(stop.clone()),
             |progress| {
-                show(&bar, &plan, progress);
+                show(&bar, &plan, progress, stop.requests() > 0);
             },
         );
         bar.finish_and_clear();
@@ -54,6 +64,9 @@ fn run(options: &Options) -> Result<bool> {
             writeln!(out, "{}", row(&outcome)).into_diagnostic()?;
         }
         outcomes.push(outcome);
+        if stop.requests() > 0 {
+            break;
+        }
     }
     if options.json {
         let text = match outcomes.as_slice() {
@@ -69,7 +82,13 @@ fn run(options: &Options) -> Result<bool> {
             writeln!(out, "{}", verdict(outcome)).into_diagnostic()?;
         }
     }
-    Ok(outcomes.iter().all(Outcome::is_clean))
+    Ok(if !outcomes.iter().all(Outcome::is_clean) {
+        Verdict::Damaged
+    } else if stop.requests() > 0 {
+        Verdict::Interrupted
+    } else {
+        Verdict::Clean
+    })
 }
 
 /// A number that no other measurement of the lab has.
@@ -97,8 +116,9 @@ fn progress_bar(plan: &Plan) -> ProgressBar {
     }
 }
 
-fn show(bar: &ProgressBar, plan: &Plan, progress: Progress) {
+fn show(bar: &ProgressBar, plan: &Plan, progress: Progress, stopping: bool) {
     let doing = match progress.phase {
+        Phase::Running | Phase::Draining if stopping => "stopping (once more to end at once)",
         Phase::Opening => "finding the targets",
         Phase::Running => "sending",
         Phase::Draining => "waiting for the last answers",

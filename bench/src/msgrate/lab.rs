@@ -1,6 +1,7 @@
 //! The processes of a lab, as the measurement needs them.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 
 use phitwire_nodes::control::{Client, ClientError};
 use phitwire_nodes::run_dir::{LabDir, RunDirError};
@@ -55,6 +56,24 @@ pub enum LabError {
         /// What is wrong with it.
         what: String,
     },
+}
+
+impl LabError {
+    /// Whether a process that has taken its part before must have died since: nobody listens, it
+    /// closed the connection, or it was started again and knows nothing of what it was told.
+    pub fn tells_of_death(&self) -> bool {
+        match self {
+            Self::Client { source, .. } => match source {
+                ClientError::Unreachable { .. } | ClientError::Refused(_) => true,
+                ClientError::Io(error) => matches!(
+                    error.kind(),
+                    ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe
+                ),
+                ClientError::Name(_) | ClientError::Malformed(_) => false,
+            },
+            _ => false,
+        }
+    }
 }
 
 /// A lab to measure. The measurement talks to this, so that tests can put a lab of their own in.

@@ -9,11 +9,13 @@
 mod lab;
 mod options;
 mod outcome;
+mod plan;
 mod run;
 mod table;
 
 pub use lab::{ControlLab, Lab, LabError, Member, Role};
 pub use options::{Op, Options, PatternName};
 pub use outcome::{LatencyUs, LinkWork, Outcome};
-pub use run::{Clock, Plan, Progress, RealClock, RunError, measure};
+pub use plan::Plan;
+pub use run::{Clock, Progress, RealClock, RunError, measure};
 pub use table::{head, row, verdict};

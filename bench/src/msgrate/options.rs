@@ -6,7 +6,9 @@ use clap::{Parser, ValueEnum};
 ///
 /// A put is an acknowledged remote write. Without --from, all network interfaces of the lab take
 /// part in --pattern. The exit status is 1 when anything was lost, duplicated, corrupted or
-/// misordered, and 2 when the measurement could not be made.
+/// misordered, and 2 when the measurement could not be made. SIGINT and SIGTERM end the sending early:
+/// what was sent is still accounted for, and the exit status is 130 if that is clean; a second signal
+/// ends at once.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "phitwire-msgrate", version)]
 pub struct Options {
@@ -42,7 +44,7 @@ pub struct Options {
           value_parser = clap::value_parser!(u8).range(1..=32))]
     pub size: Vec<u8>,
     /// Messages that each sender keeps outstanding
-    #[arg(long, value_name = "W", default_value_t = 1024,
+    #[arg(long, value_name = "W", default_value_t = 2048,
           value_parser = clap::value_parser!(u32).range(1..=i64::from(phitwire::nic::MAX_WINDOW)))]
     pub window: u32,
     /// Seconds to send for [default: 10, or no limit with --count]

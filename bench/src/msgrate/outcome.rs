@@ -102,6 +102,9 @@ pub struct Outcome {
     pub refused: u64,
     /// Targets that could not be reached at all.
     pub unreachable: u64,
+    /// Network interfaces that were killed or restarted meanwhile. Their own counts end with their
+    /// last report; what is not known to have arrived counts as lost.
+    pub restarted: Vec<String>,
     /// What the links did.
     #[serde(flatten)]
     pub links: LinkWork,
@@ -109,7 +112,8 @@ pub struct Outcome {
 
 impl Outcome {
     /// The outcome of a run from the merged report of all its sources and targets.
-    pub fn new(report: &TrafficReport, size: u8, links: LinkWork) -> Self {
+    /// `restarted` are those of them that died meanwhile, whose reports are older.
+    pub fn new(report: &TrafficReport, size: u8, links: LinkWork, restarted: Vec<String>) -> Self {
         let us = |per_mille| report.latency.quantile(per_mille) as f64 / 1e3;
         let seconds = report.elapsed_ns as f64 / 1e9;
         let rate = if seconds > 0.0 {
@@ -131,20 +135,21 @@ impl Outcome {
             seconds,
             sent: report.sent,
             acknowledged: report.acknowledged,
-            // A target notices what was skipped; only both ends together notice what was last.
-            lost: report.lost().max(report.missing),
+            lost: lost(report, !restarted.is_empty()),
             duplicated: report.duplicated,
             corrupted: report.corrupted,
             misordered: report.misordered,
             timed_out: report.timed_out,
             refused: report.refused,
             unreachable: report.unreachable,
+            restarted,
             links,
         }
     }
 
     /// Whether every message arrived once, whole, in order, wherever it was sent to. A message
-    /// whose answer alone was late is no fault of this kind.
+    /// whose answer alone was late is no fault of this kind; a participant that died is, for nobody
+    /// can vouch for what it held.
     pub fn is_clean(&self) -> bool {
         self.lost == 0
             && self.duplicated == 0
@@ -152,6 +157,19 @@ impl Outcome {
             && self.misordered == 0
             && self.refused == 0
             && self.unreachable == 0
+            && self.restarted.is_empty()
+    }
+}
+
+/// Messages that did not arrive, as far as is known. A target notices what was skipped; only both
+/// ends together notice what was last. Of a target that died an acknowledgement may be all there is.
+fn lost(report: &TrafficReport, died: bool) -> u64 {
+    let lost = report.lost().max(report.missing);
+    if died {
+        let unanswered = report.sent.saturating_sub(report.acknowledged);
+        lost.min(unanswered)
+    } else {
+        lost
     }
 }
 
@@ -178,7 +196,7 @@ mod tests {
 
     #[test]
     fn rates_and_latencies_follow_from_the_report() {
-        let outcome = Outcome::new(&report(), 8, LinkWork::default());
+        let outcome = Outcome::new(&report(), 8, LinkWork::default(), Vec::new());
         assert_eq!(outcome.messages_per_second, 2000.0);
         assert_eq!(outcome.payload_bytes_per_second, 16_000.0);
         let latency = LatencyUs {
@@ -190,7 +208,12 @@ mod tests {
         };
         assert_eq!(outcome.latency_us, latency);
         assert!(outcome.is_clean());
-        let nothing = Outcome::new(&TrafficReport::default(), 8, LinkWork::default());
+        let nothing = Outcome::new(
+            &TrafficReport::default(),
+            8,
+            LinkWork::default(),
+            Vec::new(),
+        );
         assert_eq!(nothing.messages_per_second, 0.0, "no time, no rate");
     }
 
@@ -210,22 +233,40 @@ mod tests {
             let mut report = report();
             spoil(&mut report);
             assert!(
-                !Outcome::new(&report, 8, LinkWork::default()).is_clean(),
+                !Outcome::new(&report, 8, LinkWork::default(), Vec::new()).is_clean(),
                 "fault {index}"
             );
         }
         let mut late = report();
         (late.timed_out, late.acknowledged) = (1, 999);
         assert!(
-            Outcome::new(&late, 8, LinkWork::default()).is_clean(),
+            Outcome::new(&late, 8, LinkWork::default(), Vec::new()).is_clean(),
             "late is not lost"
         );
     }
 
     #[test]
+    fn what_a_dead_target_has_acknowledged_is_not_lost() {
+        let mut stale = report();
+        (stale.delivered, stale.acknowledged, stale.timed_out) = (400, 990, 10);
+        let outcome = Outcome::new(&stale, 8, LinkWork::default(), vec!["n1".into()]);
+        assert_eq!(outcome.lost, 10);
+        assert!(!outcome.is_clean());
+        let all_alive = Outcome::new(&stale, 8, LinkWork::default(), Vec::new());
+        assert_eq!(
+            all_alive.lost, 600,
+            "acknowledged and not delivered is a fault"
+        );
+        (stale.delivered, stale.acknowledged, stale.timed_out) = (1000, 1000, 0);
+        let unlucky = Outcome::new(&stale, 8, LinkWork::default(), vec!["n1".into()]);
+        assert!(!unlucky.is_clean(), "nobody can vouch for it");
+    }
+
+    #[test]
     fn json_has_the_promised_keys() {
-        let json = serde_json::to_value(Outcome::new(&report(), 8, LinkWork::default()))
-            .expect("plain numbers");
+        let json =
+            serde_json::to_value(Outcome::new(&report(), 8, LinkWork::default(), Vec::new()))
+                .expect("plain numbers");
         for key in [
             "messages_per_second",
             "payload_bytes_per_second",

@@ -1,7 +1,7 @@
 //! The table, in the manner of the OSU microbenchmarks.
 
 use super::outcome::Outcome;
-use super::run::Plan;
+use super::plan::Plan;
 
 /// The lines above the figures.
 pub fn head(plan: &Plan) -> String {
@@ -68,6 +68,12 @@ pub fn verdict(outcome: &Outcome) -> String {
         if count > 0 {
             text.push_str(&format!("\n{count} {what}"));
         }
+    }
+    if !outcome.restarted.is_empty() {
+        text.push_str(&format!(
+            "\nkilled or restarted meanwhile: {}; what is not known to have arrived there counts as lost",
+            outcome.restarted.join(", "),
+        ));
     }
     text
 }

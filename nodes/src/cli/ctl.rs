@@ -8,8 +8,10 @@ use phitwire::node::PortId;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use super::print;
 use super::table::Table;
 use crate::control::{Client, Fault, LinkReport, Register, Request};
+use crate::output;
 use crate::run_dir::LabDir;
 
 #[derive(Debug, Args)]
@@ -40,7 +42,8 @@ enum Command {
     Links,
     /// Print what runs there
     Info,
-    /// Read a register, by name or address
+    /// Read a register, by name or address. In JSON as `value`, and exactly as `hex`: many readers
+    /// of JSON take numbers for floating-point ones, of 53 bits
     Get { register: Register },
     /// Write a register
     Set {
@@ -245,8 +248,7 @@ pub fn run(args: CtlArgs) -> miette::Result<ExitCode> {
         } else {
             args.command.render(&data)
         };
-        print!("{text}");
-        return Ok(ExitCode::SUCCESS);
+        return print(&text);
     }
     let dir = LabDir::new(&args.lab).map_err(|error| miette!("{error}"))?;
     let nodes = dir.nodes().map_err(|error| miette!("{error}"))?;
@@ -264,16 +266,18 @@ pub fn run(args: CtlArgs) -> miette::Result<ExitCode> {
             Ok(data) if args.json => {
                 all.insert(node, data);
             }
-            Ok(data) => print!("{node}\n{}\n", args.command.render(&data)),
+            Ok(data) => {
+                print(&format!("{node}\n{}\n", args.command.render(&data)))?;
+            }
             Err(error) => {
                 failed = true;
-                eprintln!("{error}");
+                output::complain(&error);
                 all.insert(node, json!({ "error": error }));
             }
         }
     }
     if args.json {
-        print!("{}", pretty(&Value::Object(all)));
+        print(&pretty(&Value::Object(all)))?;
     }
     Ok(if failed {
         ExitCode::FAILURE

@@ -3,8 +3,10 @@
 //! Exit status: 0 done; 1 not done, or not all links up in time; 2 arguments not understood.
 
 mod ctl;
+mod reproduce;
 mod run;
 mod sim;
+mod soak;
 mod table;
 mod topology;
 mod wait;
@@ -13,7 +15,10 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use miette::{IntoDiagnostic, WrapErr};
 use tracing_subscriber::EnvFilter;
+
+use crate::output;
 
 /// Cray YARC routers and BlackWidow network interfaces on real network links.
 #[derive(Debug, Parser)]
@@ -31,8 +36,12 @@ enum Command {
     Ctl(ctl::CtlArgs),
     /// Wait until all links of a lab are up, or say which are not and why
     Wait(wait::WaitArgs),
+    /// Run random networks under random harm in virtual time, a seed each
+    Soak(soak::SoakArgs),
     /// Generate, check, show and plan topologies
     Topology(topology::TopologyArgs),
+    /// Put what the models give beside the paper's tables; exit status 1 if they are too far apart
+    Reproduce(reproduce::ReproduceArgs),
     /// Simulate a network in virtual time: latency, accepted load and saturation
     Sim(Box<sim::SimArgs>),
 }
@@ -50,16 +59,26 @@ pub fn main() -> ExitCode {
         Command::Run(args) => run::run(args),
         Command::Ctl(args) => ctl::run(args),
         Command::Wait(args) => wait::run(args),
+        Command::Soak(args) => soak::run(args),
         Command::Topology(args) => topology::run(args),
+        Command::Reproduce(args) => reproduce::run(&args),
         Command::Sim(args) => sim::run(&args),
     };
     match result {
         Ok(code) => code,
         Err(report) => {
-            eprintln!("{report:?}");
+            output::complain(&format!("{report:?}"));
             ExitCode::FAILURE
         }
     }
+}
+
+/// Prints an answer to standard output.
+fn print(text: &str) -> miette::Result<ExitCode> {
+    output::print(text)
+        .into_diagnostic()
+        .wrap_err("cannot write to standard output")?;
+    Ok(ExitCode::SUCCESS)
 }
 
 #[cfg(test)]

@@ -7,13 +7,14 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 use miette::{IntoDiagnostic, WrapErr, miette};
+use phitwire::link::impair::Netem;
 use phitwire::sim::direct::{
     Config, Load, MAX_LINK_CYCLES, MAX_MESSAGE_BYTES, Pattern, Phase, Process, Progress, Traffic,
     Warmup,
 };
 use serde_json::{Map, Value};
 
-use crate::sim::{Measured, measure, output, plot, ready};
+use crate::sim::{Links, Measured, measure, output, plot, ready};
 
 /// Points of a sweep at most.
 const MOST_POINTS: usize = 10_000;
@@ -70,9 +71,13 @@ pub struct SimArgs {
     /// Threads; they change nothing but the time it takes [default: all processors]
     #[arg(long, value_name = "N", value_parser = parse_threads)]
     threads: Option<usize>,
-    /// Impair links with these words of tc netem, such as "loss 1% delay 10us"
-    #[arg(long, value_name = "WORDS")]
-    netem: Option<String>,
+    /// Whether links hand phits over (direct) or carry them in frames between link control blocks
+    /// (encoded) [default: direct, or encoded with --netem]
+    #[arg(long, value_enum)]
+    links: Option<LinksName>,
+    /// Impair every direction of every link with these words of tc netem, such as "loss 1% delay 10us"
+    #[arg(long, value_name = "WORDS", value_parser = parse_netem)]
+    netem: Option<Netem>,
     /// Print JSON: an object, or an array for several loads
     #[arg(long, conflicts_with = "csv")]
     json: bool,
@@ -82,6 +87,17 @@ pub struct SimArgs {
     /// Draw the latency-load curve
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum LinksName {
+    Direct,
+    Encoded,
+}
+
+fn parse_netem(words: &str) -> Result<Netem, String> {
+    let wrong = |error| format!("{error} (tc netem's words: \"loss 1% delay 10us 2us\")");
+    words.parse().map_err(wrong)
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
@@ -203,12 +219,16 @@ impl SimArgs {
 /// # Errors
 /// A topology that cannot be read or does not suit the traffic, or a file that cannot be written.
 pub fn run(args: &SimArgs) -> miette::Result<ExitCode> {
-    if args.netem.is_some() {
-        return Err(miette!(
-            help = "leave --netem out: links then hand phits over without loss",
-            "--netem needs links that carry frames, which `phitwire sim` does not have yet"
-        ));
-    }
+    let links = match (args.links, args.netem) {
+        (Some(LinksName::Direct), Some(_)) => {
+            return Err(miette!(
+                help = "leave --links out, or name encoded",
+                "--netem impairs frames, and direct links have none"
+            ));
+        }
+        (Some(LinksName::Direct) | None, None) => Links::Direct,
+        (_, netem) => Links::Encoded(netem),
+    };
     let topology = ready::find(&args.topology)?;
     let threads = args
         .threads
@@ -222,10 +242,9 @@ pub fn run(args: &SimArgs) -> miette::Result<ExitCode> {
     for (number, &load) in args.load.all.iter().enumerate() {
         let bar = Bar::new(number, args.load.all.len());
         let config = args.config(load);
-        let measured = measure(&topology, &config, threads, args.seeds, |seed, progress| {
-            bar.show(load, seed, progress);
-        })
-        .into_diagnostic()?;
+        let show = |seed, progress| bar.show(load, seed, progress);
+        let measured =
+            measure(&topology, &config, links, threads, args.seeds, show).into_diagnostic()?;
         bar.0.finish_and_clear();
         if people {
             say(format_args!("{}\n", output::line(&measured)))?;

@@ -1,6 +1,6 @@
 //! `phitwire topology`: generate, check, show and plan descriptions of networks.
 
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -11,6 +11,8 @@ use phitwire::topology::{
     BlackwidowSpec, Clock, Described, Profile, Rank, Settings, Taper, Topology, check, parse_rate,
     read, show, write,
 };
+
+use super::print;
 
 /// Generate, check, show and plan descriptions of networks.
 #[derive(Args, Debug)]
@@ -168,16 +170,6 @@ fn text_of(file: &Path) -> miette::Result<(String, String)> {
         .into_diagnostic()
         .wrap_err_with(|| format!("cannot read {name}"))?;
     Ok((name, text))
-}
-
-/// Prints to standard output; a reader who has gone away, such as `head`, is no error.
-fn print(text: &str) -> miette::Result<ExitCode> {
-    match io::stdout().lock().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error)
-            .into_diagnostic()
-            .wrap_err("cannot write to standard output"),
-        _ => Ok(ExitCode::SUCCESS),
-    }
 }
 
 fn check_file(file: &Path, lines: bool) -> miette::Result<ExitCode> {

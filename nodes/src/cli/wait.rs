@@ -12,6 +12,7 @@ use miette::{IntoDiagnostic, WrapErr, miette};
 use phitwire::topology;
 
 use crate::control::{Client, LinkReport, Request};
+use crate::output;
 use crate::run_dir::LabDir;
 
 /// Between two looks at the lab.
@@ -35,7 +36,9 @@ pub fn run(args: WaitArgs) -> miette::Result<ExitCode> {
     let expected = expected_nodes(&args)?;
     let timeout = Duration::try_from_secs_f64(args.timeout)
         .map_err(|_| miette!("--timeout {} is no time span", args.timeout))?;
-    let give_up = Instant::now() + timeout;
+    let give_up = Instant::now()
+        .checked_add(timeout)
+        .ok_or_else(|| miette!("--timeout {} is longer than the clock goes", args.timeout))?;
     let mut settled = BTreeSet::new();
     loop {
         let mut nodes: BTreeSet<String> = dir
@@ -67,8 +70,10 @@ pub fn run(args: WaitArgs) -> miette::Result<ExitCode> {
             if nodes.is_empty() {
                 missing.push(format!("no node of lab `{}` runs", args.lab));
             }
-            eprintln!("not up after {} s:", args.timeout);
-            missing.iter().for_each(|line| eprintln!("  {line}"));
+            output::complain(&format!("not up after {} s:", args.timeout));
+            for line in &missing {
+                output::complain(&format!("  {line}"));
+            }
             return Ok(ExitCode::FAILURE);
         }
         sleep(INTERVAL);

@@ -20,12 +20,13 @@ pub enum Request {
     Links,
     /// What runs here: name, kind, process id, engine, ports.
     Info,
-    /// The value of a register.
+    /// The value of a register: `{"register": ..., "value": N, "hex": "0xN"}`. Readers whose numbers
+    /// are floating-point ones take `hex`.
     Get {
         /// Which.
         register: Register,
     },
-    /// Writes a register.
+    /// Writes a register. Answered like [`Get`](Self::Get), with the value written.
     Set {
         /// Which.
         register: Register,
@@ -93,13 +94,13 @@ impl fmt::Display for Register {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Fault {
-    /// Flips bits of what one lane of a port receives.
+    /// Flips bits of what one lane of a port sends.
     LaneNoise {
         /// The port.
         port: PortId,
         /// The lane, 0 to 2.
         lane: u8,
-        /// Share of the lane's phits that get a flipped bit, such as `1/1000`; `0` ends it.
+        /// Probability with which each bit of the lane is flipped, such as `1/1000`; `0` ends it.
         rate: String,
     },
     /// Flips a bit of the next packet in the send buffer of a port, before its check.

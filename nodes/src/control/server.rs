@@ -4,6 +4,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use bytes::{Buf, BytesMut};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
@@ -24,6 +25,8 @@ const REQUESTS: usize = 16;
 const LISTENER: u64 = u64::MAX;
 /// `epoll` data of the first other descriptor; the others follow.
 const WATCHED: u64 = 1 << 32;
+/// Nobody is accepted for so long after descriptors were found to be short.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// The listening socket, its clients, and a descriptor that becomes readable when one of them, or
 /// another descriptor that the process watches, has something.
@@ -32,6 +35,8 @@ pub struct Server {
     epoll: Epoll,
     listener: UnixListener,
     listening: bool,
+    /// Until when nobody is accepted for want of descriptors.
+    paused: Option<Instant>,
     clients: [Option<Client>; MAX_CLIENTS],
 }
 
@@ -77,6 +82,7 @@ impl Server {
             epoll,
             listener,
             listening: true,
+            paused: None,
             clients: Default::default(),
         })
     }
@@ -95,6 +101,10 @@ impl Server {
         &mut self,
         mut answer: impl FnMut(Request) -> Result<serde_json::Value, String>,
     ) -> io::Result<Served> {
+        if self.paused.is_some_and(|until| Instant::now() >= until) {
+            self.paused = None;
+            self.listen(true)?;
+        }
         let mut events = [EpollEvent::empty(); EVENTS];
         let count = match self.epoll.wait(&mut events, EpollTimeout::ZERO) {
             Err(nix::errno::Errno::EINTR) => 0,
@@ -103,7 +113,7 @@ impl Server {
         let mut served = Served::default();
         for event in &events[..count] {
             match event.data() {
-                LISTENER => self.accept()?,
+                LISTENER => self.accept_all()?,
                 data @ WATCHED.. => served.readable |= 1 << (data - WATCHED),
                 slot => served.requests += self.serve_client(slot as usize, &mut answer)?,
             }
@@ -111,28 +121,47 @@ impl Server {
         Ok(served)
     }
 
-    fn accept(&mut self) -> io::Result<()> {
+    /// While new clients are not taken in for want of descriptors: how long until [`serve`] should
+    /// be called although nothing is readable.
+    ///
+    /// [`serve`]: Self::serve
+    pub fn pause(&self) -> Option<Duration> {
+        let until = self.paused?;
+        Some(until.saturating_duration_since(Instant::now()))
+    }
+
+    fn accept_all(&mut self) -> io::Result<()> {
         while let Some(slot) = self.clients.iter().position(Option::is_none) {
-            match self.listener.accept() {
-                Ok((stream, _)) => {
-                    stream.set_nonblocking(true)?;
-                    let event = EpollEvent::new(EpollFlags::EPOLLIN, slot as u64);
-                    self.epoll.add(&stream, event)?;
-                    self.clients[slot] = Some(Client::new(stream));
-                }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
-                // The client is gone already, or descriptors are short: it may come again.
-                Err(error) => {
-                    tracing::debug!(%error, "accepting a control client");
-                    return Ok(());
-                }
+            match self.accept(slot) {
+                Ok(client) => self.clients[slot] = Some(client),
+                Err(error) => match error.kind() {
+                    ErrorKind::WouldBlock => return Ok(()),
+                    // It is gone already.
+                    ErrorKind::ConnectionAborted | ErrorKind::Interrupted => {}
+                    // Descriptors or memory are short. It stays readable, and would be tried again
+                    // and again if it were watched.
+                    _ => {
+                        tracing::debug!(%error, "accepting a control client");
+                        self.paused = Some(Instant::now() + PAUSE);
+                        return self.listen(false);
+                    }
+                },
             }
         }
-        self.listening = false;
         self.listen(false)
     }
 
-    fn listen(&self, on: bool) -> io::Result<()> {
+    /// The next client; dropped if it cannot be served without waiting for it.
+    fn accept(&self, slot: usize) -> io::Result<Client> {
+        let (stream, _) = self.listener.accept()?;
+        stream.set_nonblocking(true)?;
+        let event = EpollEvent::new(EpollFlags::EPOLLIN, slot as u64);
+        self.epoll.add(&stream, event)?;
+        Ok(Client::new(stream))
+    }
+
+    fn listen(&mut self, on: bool) -> io::Result<()> {
+        self.listening = on;
         let flags = if on {
             EpollFlags::EPOLLIN
         } else {
@@ -155,7 +184,7 @@ impl Server {
         if !alive {
             self.clients[slot] = None;
             if !self.listening {
-                self.listening = true;
+                self.paused = None;
                 self.listen(true)?;
             }
         } else if client.waits_to_write != client.unfinished {
@@ -165,8 +194,10 @@ impl Server {
             } else {
                 EpollFlags::EPOLLIN
             };
-            self.epoll
-                .modify(&client.stream, &mut EpollEvent::new(flags, slot as u64))?;
+            let mut event = EpollEvent::new(flags, slot as u64);
+            if self.epoll.modify(&client.stream, &mut event).is_err() {
+                self.clients[slot] = None;
+            }
         }
         Ok(requests)
     }

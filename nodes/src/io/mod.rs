@@ -3,7 +3,7 @@
 //! Two engines move frames over the same two kinds of socket. [`plain`] uses `recvmmsg`,
 //! `sendmmsg` and `epoll`; [`uring`] uses one io_uring for all ports. The sockets are UDP (with
 //! segmentation offload in both directions) or raw Ethernet (`AF_PACKET`, EtherType
-//! [`ETHERTYPE`]). The event loop sees none of that: it sees [`Backend`].
+//! [`ETHERTYPE`](phitwire_framing::frame::ETHERTYPE)). The event loop sees none of that: it sees [`Backend`].
 //!
 //! A frame that cannot be sent is *dropped and counted*, never an error: links lose frames, and
 //! the link protocol recovers. So an interface may go down and come up under a running process.
@@ -31,9 +31,6 @@ pub use counters::IoCounters;
 pub use interface::{Interface, find_interface};
 pub use qdisc_watch::QdiscWatch;
 pub use socket::{Attachment, OpenError, PortConfig, PortSocket, open_port};
-
-/// EtherType of link frames on raw Ethernet: IEEE 802 local experimental 1.
-pub const ETHERTYPE: u16 = 0x88b5;
 
 /// Length of the Ethernet header in front of a link frame, in bytes.
 pub const ETHERNET_HEADER_BYTES: usize = 14;

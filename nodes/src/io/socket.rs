@@ -7,13 +7,14 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use nix::sys::socket::{setsockopt, sockopt};
 use phitwire::node::PortId;
+use phitwire_framing::frame::ETHERTYPE;
 use pnet::packet::ethernet::{EtherType, EthernetPacket, MutableEthernetPacket};
 use pnet::util::MacAddr;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
 use super::interface::{Interface, find_interface};
 use super::{
-    ETHERNET_HEADER_BYTES, ETHERTYPE, LinkKind, MIN_FRAME_LIMIT_BYTES, UDP_HEADERS_BYTES,
+    ETHERNET_HEADER_BYTES, LinkKind, MIN_FRAME_LIMIT_BYTES, UDP_HEADERS_BYTES,
     UDP_MAX_PAYLOAD_BYTES,
 };
 

@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use nix::sys::resource::{UsageWho, getrusage};
+use phitwire::link::impair::Netem;
 use phitwire::sim::direct::{Config, ConfigError, Load, Progress, Report, Simulation};
 use phitwire::topology::Topology;
 
@@ -67,6 +68,16 @@ pub struct Measured {
     pub over_seeds: Option<OverSeeds>,
 }
 
+/// What the links are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Links {
+    /// Phits are handed over.
+    #[default]
+    Direct,
+    /// Phits travel in frames, which may be impaired, between link control blocks.
+    Encoded(Option<Netem>),
+}
+
 /// Runs `config` on so many threads, once for each of `seeds` seeds from its own on.
 ///
 /// # Errors
@@ -74,6 +85,7 @@ pub struct Measured {
 pub fn measure(
     topology: &Topology,
     config: &Config,
+    links: Links,
     threads: usize,
     seeds: u64,
     mut progress: impl FnMut(u64, Progress),
@@ -86,7 +98,12 @@ pub fn measure(
             ..config.clone()
         };
         let began = Instant::now();
-        let mut simulation = Simulation::new(topology, &config, threads)?;
+        let mut simulation = match links {
+            Links::Direct => Simulation::new(topology, &config, threads)?,
+            Links::Encoded(netem) => {
+                Simulation::with_encoded_links(topology, &config, netem, threads, &mut Threads)?
+            }
+        };
         let built = Instant::now();
         let report = simulation.run(&mut Threads, |p| progress(number, p));
         let wall_seconds = built.elapsed().as_secs_f64();

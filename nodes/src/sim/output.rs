@@ -71,8 +71,16 @@ pub fn json(about: &Map<String, Value>, measured: &Measured) -> Value {
         },
         "violations": violations(report),
     });
+    let links = json!({
+        "retransmitted_packets": report.retransmitted_packets,
+        "frames_sent": report.frames_sent,
+        "frames_lost": report.frames_lost,
+    });
     if let Value::Object(figures) = figures {
         all.extend(figures);
+    }
+    if report.frames_sent > 0 {
+        all.insert("encoded_links".to_owned(), links);
     }
     if let Some(over) = measured.over_seeds {
         let value = json!({

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test binary uses a part")]
 
 use std::collections::VecDeque;
+use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -33,7 +34,16 @@ pub struct ToyPort {
     pub out_of_order: u64,
     owes_ack: bool,
     last_progress: Time,
+    /// Retries since anything was acknowledged or came: each waits twice as long as the one before, so
+    /// that a slow machine is not flooded with copies.
+    tries: u32,
     pub complaints: VecDeque<String>,
+}
+
+impl ToyPort {
+    fn retry_at(&self) -> Time {
+        self.last_progress + Span::from_ms(6 << self.tries)
+    }
 }
 
 /// Frame length in bytes of frame `number`: mostly full ones, now and then a short one.
@@ -83,7 +93,7 @@ impl Node for Toy {
         let (number, ack) = (read(1), read(9));
         if ack > port.acked {
             port.acked = ack;
-            port.last_progress = now;
+            (port.last_progress, port.tries) = (now, 0);
         }
         if bytes[0] == 0 {
             return;
@@ -99,7 +109,7 @@ impl Node for Toy {
                 .push_back(format!("frame {number}: byte {place} is wrong"));
         }
         port.expected += 1;
-        port.last_progress = now;
+        (port.last_progress, port.tries) = (now, 0);
     }
 
     fn advance(&mut self, now: Time) {
@@ -107,10 +117,11 @@ impl Node for Toy {
             return;
         }
         for port in &mut self.ports {
-            if now.since(port.last_progress) > Span::from_ms(5) {
+            if now >= port.retry_at() {
                 port.sent = port.acked;
                 port.owes_ack = true;
                 port.last_progress = now;
+                port.tries = (port.tries + 1).min(6);
             }
         }
     }
@@ -147,11 +158,7 @@ impl Node for Toy {
     }
 
     fn next_wakeup(&self) -> Option<Wakeup> {
-        let at = self
-            .ports
-            .iter()
-            .map(|p| p.last_progress + Span::from_ms(6))
-            .min()?;
+        let at = self.ports.iter().map(ToyPort::retry_at).min()?;
         self.retry.then_some(Wakeup {
             at,
             reason: WakeReason::Link,
@@ -247,27 +254,53 @@ pub fn ethernet_port(port: PortId, interface: &str) -> PortConfig {
     }
 }
 
-/// Puts the calling thread into a network namespace of its own. False, with the reason printed,
-/// when that is not allowed.
+/// Says that the test that runs on this thread cannot be tried here. The line goes past what the
+/// test harness captures, and `tests/run.sh` counts the test as skipped for that reason.
+pub fn skip(reason: &str) {
+    let name = std::thread::current().name().unwrap_or("main").to_owned();
+    let line = format!("SKIPPED {name}: {reason}\n");
+    std::io::stderr().write_all(line.as_bytes()).unwrap();
+}
+
+/// Puts the calling thread into a network namespace of its own. False, with the reason told, when
+/// that is not allowed.
 pub fn own_namespace() -> bool {
     match unshare(CloneFlags::CLONE_NEWNET) {
         Ok(()) => true,
         Err(errno) => {
-            eprintln!("SKIPPED: no network namespace can be made here ({errno}); run as root");
+            skip(&format!("no network namespace can be made here: {errno}"));
             false
         }
     }
 }
 
+/// Runs `test` on a thread of its own, of the same name; panics when it does.
+pub fn aside<T: Send + 'static>(test: impl FnOnce() -> T + Send + 'static) -> T {
+    let name = std::thread::current().name().unwrap_or("main").to_owned();
+    let thread = std::thread::Builder::new().name(name).spawn(test).unwrap();
+    match thread.join() {
+        Ok(result) => result,
+        Err(panic) => std::panic::resume_unwind(panic),
+    }
+}
+
 /// Runs `test` on a thread in a network namespace of its own; the test's thread stays where it is.
 pub fn in_namespace(test: impl FnOnce() + Send + 'static) {
-    let thread = std::thread::spawn(|| {
+    aside(|| {
         if own_namespace() {
             test();
         }
     });
-    if let Err(panic) = thread.join() {
-        std::panic::resume_unwind(panic);
+}
+
+/// Whether the kernel lets this process have a ring. False, with the reason told, where not.
+pub fn has_io_uring() -> bool {
+    match io_uring::IoUring::new(8) {
+        Ok(_) => true,
+        Err(error) => {
+            skip(&format!("the kernel refuses io_uring: {error}"));
+            false
+        }
     }
 }
 

@@ -1,16 +1,18 @@
 //! Noise on one lane: bit errors that hit only the bits which that lane carries.
 
-use phitwire_framing::frame::{FrameHeader, FrameKind, phit_area};
+use phitwire_framing::frame::{FrameHeader, phit_area};
 use phitwire_framing::lanes::{bits_of_lane, flip};
 
 use super::netem::Probability;
 use crate::rng::Rng;
 
-/// Flips bits of one lane in the phit area of data frames, at the transmitting side of a link.
+/// Flips bits of one lane in the phits of data frames and in the lane pattern of training frames, at
+/// the transmitting side of a link.
 ///
-/// Frame header, kind map and training frames stand for what the line code protects and stay
-/// untouched. A lane that is not in use carries nothing, so its noise does no harm: that is what
-/// makes decommissioning a lane (paper, section 7.7) a cure.
+/// Frame header, kind map and the body of training frames stand for what the line code protects and
+/// stay untouched. A lane that is not in use carries no data, so its noise does no harm: that is what
+/// makes decommissioning a lane (paper, section 7.7) a cure. The pattern always travels on all lanes:
+/// it is how a lane too noisy for any packet is found out.
 #[derive(Clone, Debug)]
 pub struct LaneNoise {
     lane: u8,
@@ -47,7 +49,7 @@ impl LaneNoise {
         self.flipped_bits
     }
 
-    /// Lets the noise act on one frame. Bytes that are no data frame stay as they are.
+    /// Lets the noise act on one frame. Bytes that are no frame stay as they are.
     pub fn apply(&mut self, frame: &mut [u8]) {
         if self.per_bit == Probability::ZERO {
             return;
@@ -56,7 +58,7 @@ impl LaneNoise {
             return;
         };
         let lane_bits = bits_of_lane(header.lanes, self.lane);
-        if header.kind != FrameKind::Data || lane_bits == 0 {
+        if lane_bits == 0 {
             return;
         }
         let Some(range) = phit_area(frame) else {
@@ -93,7 +95,7 @@ impl LaneNoise {
 mod tests {
     use super::*;
     use phitwire_framing::control::ControlWord;
-    use phitwire_framing::frame::{Frame, LinkEnd, emit_data, frame_len, parse};
+    use phitwire_framing::frame::{Frame, FrameKind, LinkEnd, emit_data, frame_len, parse};
     use phitwire_framing::phit24::Phit;
 
     const PHITS: usize = 400;
@@ -176,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_data_frame_stay_as_they_are() {
+    fn bytes_that_are_no_frame_stay_as_they_are() {
         let mut noise = LaneNoise::new(0, Probability::ONE, Rng::new(5, 0));
         let whole = frame(0b111);
         for length in 0..whole.len() {

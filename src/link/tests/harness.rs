@@ -32,6 +32,8 @@ pub struct Wire {
     /// Sender's lanes whose bits flip, with probability 1 in `noise_of` per phit.
     pub noisy_lanes: u8,
     pub noise_of: u64,
+    /// Sender's lanes that carry nothing.
+    pub silent_lanes: u8,
 }
 
 impl Wire {
@@ -47,6 +49,7 @@ impl Wire {
             cut: false,
             noisy_lanes: 0,
             noise_of: 1,
+            silent_lanes: 0,
         }
     }
 }
@@ -311,7 +314,7 @@ impl Pair {
         if wire.cut || self.rng.chance(wire.loss, 1_000) {
             return;
         }
-        if wire.noisy_lanes != 0 {
+        if wire.noisy_lanes | wire.silent_lanes != 0 {
             self.add_noise(&wire, &mut bytes);
         }
         if self.rng.chance(wire.corrupt, 1_000)
@@ -345,7 +348,14 @@ impl Pair {
             return;
         };
         let active = frame::FrameHeader::parse(bytes).unwrap().lanes;
+        let silent = (0..3)
+            .filter(|lane| wire.silent_lanes & (1 << lane) != 0)
+            .fold(0, |mask, lane| mask | bits_of_lane(active, lane));
         for phit in 0..area.len() / 3 {
+            let at = area.start + 3 * phit;
+            for (byte, mask) in bytes[at..at + 3].iter_mut().zip(&silent.to_be_bytes()[1..]) {
+                *byte &= !mask;
+            }
             for lane in 0..3 {
                 if wire.noisy_lanes & (1 << lane) != 0 && self.rng.chance(1, wire.noise_of) {
                     let mask = bits_of_lane(active, lane);

@@ -2,7 +2,7 @@
 
 use phitwire_framing::packet24::Vc;
 
-use super::harness::{A, B, Pair, config};
+use super::harness::{A, B, End, Pair, config};
 use crate::link::{DownReason, LinkClock, LinkEvent, LinkProfile, LinkState};
 use crate::time::Duration;
 
@@ -119,6 +119,115 @@ fn a_lane_too_noisy_for_any_frame_is_given_up_all_the_same() {
 }
 
 #[test]
+fn a_lane_too_noisy_for_any_frame_is_given_up_by_the_first_packet_that_cannot_pass() {
+    let mut pair = pair_with_threshold(20);
+    pair.wires[B].noisy_lanes = 0b010;
+    pair.wires[B].noise_of = 500;
+    pair.run_until(SECOND.times(60), |pair| {
+        if pair.ends[A].backlog.is_empty() {
+            pair.load(A, 200);
+        }
+        pair.ends[A].lcb.tx_lanes() == 0b101
+    });
+    pair.finish(SECOND);
+    pair.wires[B].noisy_lanes = 0b100;
+    pair.wires[B].noise_of = 1;
+    pair.load(A, 1);
+    let start = pair.now;
+    pair.run_until(SECOND.times(60), |pair| {
+        pair.ends[A].lcb.tx_lanes() == 0b001
+    });
+    assert!(
+        pair.now.since(start) < SECOND.times(2),
+        "{:?}",
+        pair.now.since(start)
+    );
+    pair.finish(SECOND);
+}
+
+/// Seed 5127 of the soak: the challenge that found out about the new incarnation offered the lanes of the
+/// session before, so that the two ends went on with different ones and nothing ever passed.
+#[test]
+fn a_restarted_peer_gets_all_lanes_again() {
+    let mut pair = pair_with_threshold(3);
+    pair.wires[B].noisy_lanes = 0b001;
+    pair.wires[B].noise_of = 500;
+    pair.run_until(SECOND.times(60), |pair| {
+        if pair.ends[A].backlog.is_empty() {
+            pair.load(A, 100);
+        }
+        pair.ends[A].lcb.tx_lanes() == 0b110
+    });
+    pair.finish(SECOND);
+    pair.wires[B].noisy_lanes = 0;
+    let again = config(A)
+        .epoch(77_000)
+        .lane_retry_threshold(3)
+        .build()
+        .unwrap();
+    pair.ends[A] = End::new(again, pair.now, 1_472).incarnation(1);
+    pair.ends[B].gaps_allowed = true;
+    pair.wait_up();
+    pair.load(A, 100);
+    pair.load(B, 100);
+    pair.finish(SECOND);
+    assert_eq!(
+        (pair.ends[A].lcb.tx_lanes(), pair.ends[B].lcb.rx_lanes()),
+        (7, 7)
+    );
+}
+
+#[test]
+fn a_link_at_rest_stays_at_rest_when_a_lane_has_gone() {
+    let mut pair = pair_with_threshold(3);
+    pair.wires[B].noisy_lanes = 0b010;
+    pair.wires[B].noise_of = 500;
+    // The charge that tips the balance comes with the last packet there is.
+    pair.run_until(SECOND.times(60), |pair| {
+        let quiet =
+            pair.ends[A].backlog.is_empty() && pair.ends[A].lcb.unacknowledged_packets() == 0;
+        if quiet && pair.ends[A].lcb.tx_lanes() == 7 {
+            pair.load(A, 1);
+        }
+        pair.ends[A].lcb.tx_lanes() != 7
+    });
+    pair.finish(SECOND);
+    pair.run_for(SECOND);
+    let requests = pair.count(B, |c| c.rx_retry_requests);
+    let frames = pair.frames;
+    pair.run_for(SECOND.times(10));
+    assert_eq!(pair.count(B, |c| c.rx_retry_requests), requests);
+    assert_eq!(
+        pair.frames, frames,
+        "nothing is said when nothing is to be said"
+    );
+}
+
+#[test]
+fn a_lane_that_comes_late_leaves_both_ends_agreed() {
+    for then_silent in [0, 0b001, 0b010] {
+        let end = |end| config(end).build().unwrap();
+        let mut pair = Pair::with(1, end(A), end(B), 1_472);
+        pair.wires[B].silent_lanes = 0b100;
+        // B tells that it receives on two lanes; A, which hears of B only now, has not answered yet.
+        pair.wires[A].cut = true;
+        pair.run_until(SECOND.times(5), |pair| pair.ends[B].lcb.handshake.heard());
+        assert!(!pair.ends[A].lcb.is_active() && !pair.ends[B].lcb.is_active());
+        pair.wires[B].silent_lanes = then_silent;
+        pair.wires[A].cut = false;
+        pair.wait_up();
+        pair.wires[B].silent_lanes = 0;
+        pair.load(A, 50);
+        pair.load(B, 50);
+        pair.finish(SECOND.times(5));
+        let lanes = pair.ends[A].lcb.tx_lanes();
+        assert_eq!(pair.ends[B].lcb.rx_lanes(), lanes, "{then_silent:#b}");
+        // What was silent under the eyes of a running link may have gone, too.
+        assert_eq!(lanes & 0b100, 0, "{lanes:#b} {then_silent:#b}");
+    }
+}
+
+#[test]
 fn the_request_for_fewer_lanes_may_be_lost() {
     let mut pair = pair_with_threshold(5);
     pair.wires[B].noisy_lanes = 1;
@@ -135,7 +244,7 @@ fn paced_rate(lanes: u8) -> u64 {
     let end = |end| {
         config(end)
             .clock(LinkClock::Paced { dilation: 1_000 })
-            .lane_retry_threshold(0)
+            .lane_retry_threshold(1)
             .profile(LinkProfile {
                 min_retry_timeout: Duration::from_us(20),
                 max_retry_timeout: Duration::from_us(500),

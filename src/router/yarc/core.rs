@@ -85,7 +85,10 @@ pub(super) fn boxed<T: Copy, const N: usize>(value: T) -> Box<[T; N]> {
 /// Forward-progress state of the output virtual channels (paper, section 7.7).
 #[derive(Debug)]
 struct Progress {
+    /// In the driver's time.
     timeout: Duration,
+    /// Nanoseconds of the driver per emulated nanosecond.
+    dilation: u32,
     /// Ports, per virtual channel, whose countdown runs.
     running: [u64; 2],
     /// When the countdown of (port, virtual channel) began.
@@ -122,7 +125,6 @@ impl Core {
     /// A core whose tiles have the registers given; missing tiles (fewer than 64, or `None`) are
     /// not in use.
     pub fn new(registers: ChipRegisters) -> Self {
-        let timeout = Duration::from_ns(registers.forward_progress_ns);
         let mut core = Self {
             cycle: 0,
             registers,
@@ -137,7 +139,8 @@ impl Core {
             events: EventQueue::default(),
             stalls: [0; 3],
             progress: Progress {
-                timeout,
+                timeout: Duration::ZERO,
+                dilation: 1,
                 running: [0; 2],
                 since: boxed(Time::ZERO),
                 next_check: Time::NEVER,
@@ -146,6 +149,13 @@ impl Core {
         core.registers.tiles.resize(PORTS, None);
         core.compile_routes();
         core
+    }
+
+    /// Sets how many nanoseconds of the driver an emulated one takes, at least 1: the forward-progress
+    /// register is in emulated time.
+    pub fn set_dilation(&mut self, dilation: u32) {
+        self.progress.dilation = dilation.max(1);
+        self.compile_routes();
     }
 
     /// Derives the routing logic from the registers, after any of them changed.
@@ -159,7 +169,8 @@ impl Core {
                     .map(|tile| Box::new(TileRoutes::new(port, tile, ports)))
             })
             .collect();
-        self.progress.timeout = Duration::from_ns(self.registers.forward_progress_ns);
+        let timeout = Duration::from_ns(self.registers.forward_progress_ns);
+        self.progress.timeout = timeout.times(self.progress.dilation.into());
         self.progress.next_check = Time::ZERO;
     }
 
@@ -194,6 +205,12 @@ impl Core {
         self.inputs
             .arrivals
             .enter(self.cycle, INPUT_CYCLES, (port_vc, phits));
+    }
+
+    /// The link took the packet at the front of the input queue of (`port`, `vc`) back, and the phits
+    /// that came with that are too few to be announced by [`arrived`](Self::arrived).
+    pub fn front_changed(&mut self, port: usize, vc: usize) {
+        self.inputs.front_changed(port % PORTS, vc % 2);
     }
 
     /// A phit each will arrive in the input queues of `ports` (a bit mask) and virtual channel `vc` in
@@ -363,9 +380,10 @@ impl Core {
         self.stalls
     }
 
-    /// Phits inside the core: in row and column buffers and on the wires to them.
+    /// Phits inside the core: in row and column buffers, on the wires to them, and of maintenance
+    /// packets that are gathered or wait to be sent.
     pub fn phits_inside(&self) -> u64 {
-        self.rows.phits() + self.columns.phits()
+        self.rows.phits() + self.columns.phits() + self.maintenance.phits()
     }
 }
 

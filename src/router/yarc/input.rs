@@ -12,7 +12,7 @@ use super::core::{Core, Ports, SLOT_BODY, SLOT_KIND_MASK, SLOT_MASK_SHIFT, Slot,
 use super::event::RouterEvent;
 use super::pipeline::{PORT_VCS, ROW_CYCLES, RowBufferId, Wake};
 use super::registers::PORTS;
-use crate::route::adaptive::{column_mask, preferred_columns, row_mask};
+use crate::route::adaptive::{column_mask, open_columns, preferred_columns, row_mask};
 use crate::route::clos::RouteRequest;
 use crate::route::{Decision, Refusal};
 use crate::switch::{Calendar, MatrixArbiter, Room, RoundRobin};
@@ -26,7 +26,7 @@ const SWALLOW: u8 = 0xfe;
 /// `flow`: the packet is a maintenance packet and gathered until its end.
 const GATHER: u8 = 0xfd;
 /// `waits_for`: nothing.
-const NOTHING: u8 = 0xff;
+const NOTHING: u8 = 0;
 
 /// Cycles that arrivals can be announced for.
 pub(super) const ANNOUNCED_SLOTS: usize = 128;
@@ -39,7 +39,7 @@ pub(super) struct InputVc {
     visible: u32,
     /// Column that the packet in progress goes to, or one of the constants above.
     flow: u8,
-    /// Column whose row buffer must free a place before this channel can go on.
+    /// Columns of whose row buffers one must free a place before this channel can go on, as a bit mask.
     waits_for: u8,
 }
 
@@ -134,9 +134,23 @@ impl Inputs {
         self.ready[vc] &= !(1 << port);
     }
 
-    /// Lets a channel look again at its queue, or (`side`) at its side packet.
+    /// Another packet may be at the front than the one that waited: the decision is taken anew.
+    #[cold]
+    pub(super) fn front_changed(&mut self, port: usize, vc: usize) {
+        let state = &mut self.vcs[port * 2 + vc];
+        if state.flow == AT_HEAD && state.visible > 0 {
+            state.waits_for = NOTHING;
+            self.ready[vc] |= 1 << port;
+        }
+    }
+
+    /// Lets a channel look again at its queue, or (`side`) at its side packet. In the middle of a packet
+    /// that waits for its row buffer only a free place helps.
     pub(super) fn wake(&mut self, port: usize, vc: usize, side: bool) {
         let state = &mut self.vcs[port * 2 + vc];
+        if state.flow < COLUMNS && state.waits_for != NOTHING {
+            return;
+        }
         state.waits_for = NOTHING;
         if side || state.visible > 0 {
             self.ready[vc] |= 1 << port;
@@ -151,8 +165,7 @@ impl Core {
     #[inline]
     pub(super) fn row_place_freed(&mut self, id: RowBufferId) {
         let (port, vc) = (id.port(), id.vc());
-        if usize::from(self.inputs.vcs[port * 2 + vc].waits_for) == id.column()
-            && self.has_room(id, 0)
+        if self.inputs.vcs[port * 2 + vc].waits_for >> id.column() & 1 != 0 && self.has_room(id, 0)
         {
             self.inputs.vcs[port * 2 + vc].waits_for = NOTHING;
             self.inputs.ready[vc] |= 1 << port;
@@ -178,7 +191,19 @@ impl Core {
     #[inline]
     fn wait_for(&mut self, port: usize, vc: usize, column: u8) {
         self.stalls[0] += 1;
-        self.inputs.vcs[port * 2 + vc].waits_for = column;
+        self.inputs.vcs[port * 2 + vc].waits_for = 1 << (column & 7);
+        self.inputs.sleep(port, vc);
+    }
+
+    /// Puts a channel to sleep until a row buffer of one of `columns`, which are all full, frees a place.
+    #[cold]
+    fn wait_for_any(&mut self, port: usize, vc: usize, columns: u8) {
+        for column in (0..8).filter(|column| columns >> column & 1 != 0) {
+            // Each of them is told to say so.
+            self.has_room(RowBufferId::new(port, vc, column), 0);
+        }
+        self.stalls[0] += 1;
+        self.inputs.vcs[port * 2 + vc].waits_for = columns;
         self.inputs.sleep(port, vc);
     }
 
@@ -261,7 +286,8 @@ impl Core {
         let InputVc { visible, flow, .. } = *state;
         if flow < COLUMNS && !self.has_room(RowBufferId::new(port, vc, usize::from(flow)), 1) {
             self.wait_for(port, vc, flow);
-        } else if visible == 0 {
+        } else if visible == 0 && !(flow == AT_HEAD && self.maintenance.side[vc] >> port & 1 != 0) {
+            // A maintenance packet that came while the packet was busy with the channel is next.
             self.inputs.sleep(port, vc);
         }
     }
@@ -303,7 +329,11 @@ impl Core {
             }
             Decision::Adaptive(ports) => {
                 let credits = self.rows.credits_of_input(port, vc, self.cycle as u32);
-                let columns = preferred_columns(credits, column_mask(ports));
+                let columns = open_columns(credits, column_mask(ports));
+                if columns == 0 {
+                    return self.wait_for_any(port, vc, column_mask(ports));
+                }
+                let columns = preferred_columns(credits, columns);
                 let column = self.inputs.column_turn[port].pick(columns);
                 self.send_head(port, vc, column, row_mask(ports, column), true, io);
             }
@@ -424,3 +454,7 @@ fn second_hash_bits<P: Ports>(io: &P, port: usize, vc: usize) -> Option<u16> {
         }
     })
 }
+
+#[cfg(test)]
+#[path = "input_tests.rs"]
+mod tests;

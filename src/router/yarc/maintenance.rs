@@ -75,6 +75,13 @@ impl Maintenance {
             self.side[vc] &= !(1 << port);
         }
     }
+
+    /// Phits of packets gathered so far, and of packets not sent yet.
+    pub(super) fn phits(&self) -> u64 {
+        let gathered = self.gathering.iter().map(|g| g.packet.len() as u64);
+        let to_send = |side: &Side| side.packet.len() as u64 - u64::from(side.sent);
+        gathered.chain(self.sides.iter().map(to_send)).sum()
+    }
 }
 
 impl Core {

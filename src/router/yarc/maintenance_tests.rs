@@ -185,18 +185,7 @@ fn replies_that_cannot_leave_hold_requests_back_and_lose_nothing() {
 fn passing_replies_and_local_requests_share_a_tile() {
     let (mut core, mut bench) = chip();
     let request_here = request(&[], &[9], "chip.id", None);
-    let mut reply = PacketBuf::new();
-    let passing = Packet {
-        route: RouteVector::new(&[17, 3]).expect("a legal way"),
-        hop: 0,
-        register: 0,
-        tag: 1,
-        operation: Operation::ReadReply {
-            status: RegisterStatus::Done,
-            value: 7,
-        },
-    };
-    assert!(passing.encode(&mut reply));
+    let reply = passing_reply();
     for n in 0..60u64 {
         bench.inject(&mut core, 5, &request_here);
         bench.inject(&mut core, 5, reply.as_slice());
@@ -251,4 +240,85 @@ fn a_reply_addressed_to_a_router_is_dropped() {
     bench.drain(&mut core);
     assert!(bench.sent.iter().all(Vec::is_empty));
     assert_eq!(core.counters().maintenance_malformed, 1);
+}
+
+/// A reply on its way through the tile to port 17.
+fn passing_reply() -> PacketBuf {
+    let passing = Packet {
+        route: RouteVector::new(&[17, 3]).expect("a legal way"),
+        hop: 0,
+        register: 0,
+        tag: 1,
+        operation: Operation::ReadReply {
+            status: RegisterStatus::Done,
+            value: 7,
+        },
+    };
+    let mut out = PacketBuf::new();
+    assert!(passing.encode(&mut out));
+    out
+}
+
+/// The packet stopped in the middle waits for a place in its row buffer, whatever else its tile sends.
+#[test]
+fn a_maintenance_packet_does_not_wake_a_packet_that_waits_for_its_row_buffer() {
+    for blocked in Vc::ALL {
+        let (mut core, mut bench) = chip();
+        bench.blocked[blocked.index()] = 1 << 8;
+        for id in 0..4 {
+            bench.inject(&mut core, 5, &packet(head(8, blocked), 5, id, 19));
+        }
+        bench.drain(&mut core);
+        // A reply that passes on the other channel, and one that is made here for the same channel.
+        let (maintenance, out) = match blocked {
+            Vc::Request => (passing_reply().as_slice().to_vec(), 17),
+            Vc::Response => (request(&[], &[9], "chip.id", None), 9),
+        };
+        bench.inject(&mut core, 5, &maintenance);
+        bench.drain(&mut core);
+        bench.blocked = [0; 2];
+        core.output_changed(8);
+        bench.drain(&mut core);
+        assert_eq!(replies(&bench, out).len(), 1);
+        let packets = bench.packets(8);
+        assert_eq!(packets.len(), 4);
+        for (id, packet) in packets.iter().enumerate() {
+            check_packet(packet).expect("a whole packet");
+            assert_eq!(packet[2].content(), id as u32);
+        }
+        assert_eq!(core.phits_inside(), 0);
+    }
+}
+
+/// A reply made here goes behind the packet that its channel is busy with, as soon as that has ended.
+#[test]
+fn a_reply_leaves_when_the_packet_before_it_has_ended() {
+    let (mut core, mut bench) = chip();
+    let data = packet(head(30, Vc::Response), 0, 1, 6);
+    let (end, begin) = data.split_last().expect("not empty");
+    bench.inject(&mut core, 5, begin);
+    bench.run(&mut core, 60);
+    bench.inject(&mut core, 5, &request(&[], &[9], "chip.id", None));
+    bench.drain(&mut core);
+    assert!(replies(&bench, 9).is_empty(), "packets are not interleaved");
+    assert!(core.phits_inside() > 0, "the reply is inside");
+    bench.queues[5][1].push_back(*end);
+    core.arrived(5, 1, 1);
+    bench.drain(&mut core);
+    assert_eq!(bench.packets(30).len(), 1);
+    assert_eq!(replies(&bench, 9).len(), 1);
+    assert_eq!(core.phits_inside(), 0);
+    // Nothing keeps the next request from being answered.
+    bench.inject(&mut core, 5, &request(&[], &[9], "chip.id", None));
+    bench.drain(&mut core);
+    assert_eq!(replies(&bench, 9).len(), 2);
+}
+
+#[test]
+fn a_packet_gathered_by_half_is_inside() {
+    let (mut core, mut bench) = chip();
+    let request = request(&[], &[9], "chip.id", None);
+    bench.inject(&mut core, 5, &request[..3]);
+    bench.drain(&mut core);
+    assert_eq!(core.phits_inside(), 3);
 }

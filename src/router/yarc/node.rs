@@ -134,9 +134,13 @@ impl Yarc {
                 in_use |= 1 << port;
             }
         }
+        let mut core = Core::new(config.registers);
+        if let RouterClock::Paced { dilation } = config.clock {
+            core.set_dilation(dilation);
+        }
         let mut yarc = Self {
             name: config.name,
-            core: Core::new(config.registers),
+            core,
             links,
             clock: config.clock,
             start: now,
@@ -167,6 +171,13 @@ impl Yarc {
         self.links.get(usize::from(port)).map(|port| &port.lcb)
     }
 
+    /// Phits in the input queue of `port`.
+    pub fn queued(&self, port: PortId) -> u64 {
+        self.links.get(usize::from(port)).map_or(0, |port| {
+            Vc::ALL.map(|vc| u64::from(port.input.len(vc))).iter().sum()
+        })
+    }
+
     /// Lets `command` act on the link control block and input queue of `port` (faults, thresholds), and takes
     /// note of what follows. `None` when the port has no link.
     pub fn with_lcb<R>(
@@ -175,7 +186,7 @@ impl Yarc {
         port: PortId,
         command: impl FnOnce(&mut Lcb, &mut InputQueue) -> R,
     ) -> Option<R> {
-        let answer = self.on_link(usize::from(port), command)?;
+        let answer = self.on_link(now, usize::from(port), command)?;
         self.settle(now);
         Some(answer)
     }
@@ -232,21 +243,35 @@ impl Yarc {
         self.core.write_register(address, value)
     }
 
+    /// Runs the cycles of a paced clock that began before `now`, so that what happens now is entered
+    /// at its own cycle and not at the one of the last advance. A jump when the core is idle.
+    fn catch_up(&mut self, now: Time) {
+        if let Some(ps) = self.cycle_ps() {
+            let cycle = now.since(self.start).as_ps().div_ceil(ps);
+            self.core.run_until(cycle, &mut self.links);
+        }
+    }
+
     /// Lets something happen to a link and tells the core what came of it.
     fn on_link<R>(
         &mut self,
+        now: Time,
         port: usize,
         act: impl FnOnce(&mut Lcb, &mut InputQueue) -> R,
     ) -> Option<R> {
+        self.catch_up(now);
         let link = self.links.get_mut(port)?;
-        let before = Vc::ALL.map(|vc| link.input.len(vc));
+        let before = Vc::ALL.map(|vc| (link.input.len(vc), decided_on(&link.input, vc)));
         let answer = act(&mut link.lcb, &mut link.input);
         for vc in Vc::ALL {
             // The link may also have taken rejected phits back; the core then sees too many, never
             // too few, and finds out.
-            let new = link.input.len(vc).saturating_sub(before[vc.index()]);
+            let (length, front) = before[vc.index()];
+            let new = link.input.len(vc).saturating_sub(length);
             if new > 0 {
                 self.core.arrived(port, vc.index(), new);
+            } else if front != decided_on(&link.input, vc) {
+                self.core.front_changed(port, vc.index());
             }
         }
         self.touched |= 1 << port;
@@ -302,7 +327,7 @@ impl Yarc {
         }
         for port in 0..PORTS {
             if self.timers[port] <= now {
-                self.on_link(port, |lcb, input| lcb.handle_timers(now, input));
+                self.on_link(now, port, |lcb, input| lcb.handle_timers(now, input));
             }
         }
         // A timer that sending a frame has put off is still the earliest one here.
@@ -318,6 +343,12 @@ impl Yarc {
     }
 }
 
+/// What the route of the packet at the front of a queue depends on.
+#[inline]
+fn decided_on(input: &InputQueue, vc: Vc) -> (Option<Phit>, Option<Phit>) {
+    (input.front(vc), input.second(vc))
+}
+
 /// Link events that wait to be fetched; further ones are lost and counted.
 const MAX_LINK_EVENTS: usize = 1_024;
 
@@ -329,7 +360,7 @@ impl Node for Yarc {
     }
 
     fn handle_frame(&mut self, now: Time, port: PortId, bytes: &[u8]) {
-        self.on_link(usize::from(port), |lcb, input| {
+        self.on_link(now, usize::from(port), |lcb, input| {
             lcb.handle_frame(now, bytes, input)
         });
     }
@@ -341,8 +372,9 @@ impl Node for Yarc {
         match self.cycle_ps() {
             None => self.core.run(&mut self.links),
             Some(ps) => {
+                // Cycle n is the clock's edge n periods after the start.
                 let cycle = now.since(self.start).as_ps() / ps;
-                self.core.run_until(cycle, &mut self.links);
+                self.core.run_until(cycle + 1, &mut self.links);
             }
         }
         self.settle(now);
@@ -367,8 +399,7 @@ impl Node for Yarc {
             at: match self.cycle_ps() {
                 // Something of the last frames is left for the next advance.
                 None => self.start,
-                // Cycle n has passed when the clock shows the end of it.
-                Some(ps) => self.start + crate::time::Duration::from_ps(ps).times(cycle + 1),
+                Some(ps) => self.start + crate::time::Duration::from_ps(ps).times(cycle),
             },
             reason: WakeReason::Pipeline,
         });

@@ -1,7 +1,7 @@
 use phitwire_framing::frame::LinkEnd;
 use phitwire_framing::packet24::{EopStatus, check_packet, eop_status};
 
-use super::super::harness::{flat_chip, head, packet};
+use super::super::harness::{cut, flat_chip, head, packet};
 use super::*;
 use crate::link::{DownReason, EndName, LinkClock, LinkProfile};
 use crate::rng::Rng;
@@ -434,6 +434,67 @@ fn a_peer_that_takes_nothing_runs_into_forward_progress() {
         }
     }
     panic!("the port is not used again");
+}
+
+/// A frame ends the packet at the front with `transmit_error`, which removes it, and brings a shorter
+/// one for another column in its place.
+#[test]
+fn a_packet_that_takes_the_place_of_a_removed_one_is_routed_anew() {
+    let mut net = free_running(&[0, 1, 2]);
+    net.ends[1].stuck = true;
+    // Two packets of 13 phits fill the row buffer and the column buffer, and none is left behind them.
+    for _ in 0..10_000 {
+        net.ends[0]
+            .queue
+            .extend(packet(head(1, Vc::Request), 0, 0, 13));
+        (0..3).for_each(|_| net.step());
+        if net.yarc.core().phits_inside() == 26 {
+            break;
+        }
+    }
+    assert_eq!(net.yarc.core().phits_inside(), 26);
+    let mut removed = cut(&packet(head(1, Vc::Request), 0, 1, 19), 6);
+    let end = removed.pop().expect("not empty");
+    net.ends[0].queue.extend(removed);
+    net.step();
+    net.ends[0].queue.push_back(end);
+    net.ends[0]
+        .queue
+        .extend(packet(head(2, Vc::Request), 0, 2, 5));
+    net.step();
+    net.run_until("the packet behind", |net| net.ends[2].healthy().len() == 1);
+}
+
+/// The register is in emulated time, as every time of a link is.
+#[test]
+fn the_forward_progress_time_follows_the_dilation() {
+    for dilation in [1, 4] {
+        let mut net = Net::new(
+            &[0, 1],
+            RouterClock::Paced { dilation },
+            Duration::from_us(1),
+        );
+        net.bring_up();
+        net.ends[1].stuck = true;
+        net.yarc
+            .set("chip.forward_progress_ns", 1_000_000)
+            .expect("a register");
+        for id in 0..100 {
+            net.ends[0]
+                .queue
+                .extend(packet(head(1, Vc::Request), 0, id, 19));
+        }
+        let began = net.now;
+        net.run_until("the time-out", |net| {
+            !net.yarc.core().discarding().eq(&[0; 2])
+        });
+        let ms = net.now.since(began).as_ns() as f64 / 1e6;
+        let expected = f64::from(dilation);
+        assert!(
+            (expected..expected + 0.1).contains(&ms),
+            "{ms} ms at {dilation}"
+        );
+    }
 }
 
 #[test]

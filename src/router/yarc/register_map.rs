@@ -5,7 +5,7 @@
 //! | address | name | |
 //! |---|---|---|
 //! | `0x0000` | `chip.id` | read only: `0x59415243`, "YARC" |
-//! | `0x0001` | `chip.forward_progress_ns` | forward-progress time-out, nanoseconds |
+//! | `0x0001` | `chip.forward_progress_ns` | forward-progress time-out, emulated nanoseconds |
 //! | `0x0002` | `chip.ports_in_use` | read only: bit mask |
 //! | `0x0003` | `chip.cycle` | read only |
 //! | `0x0004` | `chip.discard_requests` | ports whose requests are discarded after a forward-progress time-out; writing can only clear bits |
@@ -14,20 +14,21 @@
 //! | `0x4000 + 64 p + r` | `tileP.NAME` | register r of tile p, as follows |
 //! | r = `0x00` | `kind` | 0 down, 1 up, 2 side |
 //! | r = `0x01`, `0x02` | `root_location`, `root_mask` | root detect, 15 bits each |
-//! | r = `0x03`, `0x04` | `down_shift`, `down_mask` | down route |
+//! | r = `0x03`, `0x04` | `down_shift`, `down_mask` | down route: 0 to 15, and 15 bits |
 //! | r = `0x05` | `hash_shift` | first hash bit in use, 0 to 14 |
 //! | r = `0x06` | `exit_mask` | ports of the virtual router |
 //! | r = `0x08 + i` | `table.I.subtree` | entry i: location in bits 14:0, mask in bits 30:16 |
 //! | r = `0x10 + i` | `table.I.ports` | entry i: bit mask of ports; 0 = not in use |
-//! | r = `0x18 + i` | `port_map.I` | physical ports of logical ports 8i to 8i+7, one byte each, lowest first |
+//! | r = `0x18 + i` | `port_map.I` | physical ports of logical ports 8i to 8i+7, one byte each, lowest first; `0xff` = none |
 
 use phitwire_framing::maintenance24::RegisterStatus;
 use thiserror::Error;
 
 use super::core::Core;
 use super::counters::RouterCounters;
-use super::registers::{PORTS, PortKind, Subtree, TABLE_ENTRIES, TileRegisters};
+use super::registers::{NO_PORT, PORTS, PortKind, Subtree, TABLE_ENTRIES, TileRegisters};
 use crate::route::is_supported_count;
+use RegisterError::BadValue;
 
 /// What `chip.id` reads as.
 pub const CHIP_ID: u64 = 0x5941_5243;
@@ -42,8 +43,11 @@ pub enum RegisterError {
     #[error("the register can only be read")]
     ReadOnly,
     /// The register does not take the value.
-    #[error("the register does not take this value")]
-    BadValue,
+    #[error("the register does not take this value: it takes {takes}")]
+    BadValue {
+        /// The values that it takes, in words.
+        takes: &'static str,
+    },
 }
 
 impl From<RegisterError> for RegisterStatus {
@@ -51,10 +55,13 @@ impl From<RegisterError> for RegisterStatus {
         match error {
             RegisterError::Unknown => Self::Unknown,
             RegisterError::ReadOnly => Self::ReadOnly,
-            RegisterError::BadValue => Self::BadValue,
+            RegisterError::BadValue { .. } => Self::BadValue,
         }
     }
 }
+
+/// What a register of 15 bits takes.
+const FIFTEEN_BITS: &str = "0 to 0x7fff";
 
 /// A register, decoded from its address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -173,12 +180,9 @@ impl TileRegister {
     }
 
     fn write(self, tile: &mut TileRegisters, value: u64) -> Result<(), RegisterError> {
-        let up_to = |max: u64| {
-            if value <= max {
-                Ok(value as u16)
-            } else {
-                Err(RegisterError::BadValue)
-            }
+        let up_to = |max: u64, takes| {
+            let fits = value <= max;
+            fits.then_some(value as u16).ok_or(BadValue { takes })
         };
         match self {
             Self::Kind => {
@@ -186,18 +190,22 @@ impl TileRegister {
                     0 => PortKind::Down,
                     1 => PortKind::Up,
                     2 => PortKind::Side,
-                    _ => return Err(RegisterError::BadValue),
+                    _ => {
+                        let takes = "0 (down), 1 (up) and 2 (side)";
+                        return Err(BadValue { takes });
+                    }
                 }
             }
-            Self::RootLocation => tile.root_detect.location = up_to(0x7fff)?,
-            Self::RootMask => tile.root_detect.mask = up_to(0x7fff)?,
-            Self::DownShift => tile.down_shift = up_to(14)? as u8,
-            Self::DownMask => tile.down_mask = up_to(PORTS as u64 - 1)?,
-            Self::HashShift => tile.hash_shift = up_to(14)? as u8,
+            Self::RootLocation => tile.root_detect.location = up_to(0x7fff, FIFTEEN_BITS)?,
+            Self::RootMask => tile.root_detect.mask = up_to(0x7fff, FIFTEEN_BITS)?,
+            Self::DownShift => tile.down_shift = up_to(15, "0 to 15")? as u8,
+            Self::DownMask => tile.down_mask = up_to(0x7fff, FIFTEEN_BITS)?,
+            Self::HashShift => tile.hash_shift = up_to(14, "0 to 14")? as u8,
             Self::ExitMask => tile.exit_mask = value,
             Self::TableSubtree(i) => {
                 if value & !0x7fff_7fff != 0 {
-                    return Err(RegisterError::BadValue);
+                    let takes = "a location in bits 14:0 and a mask in bits 30:16";
+                    return Err(BadValue { takes });
                 }
                 tile.table[i].subtree = Subtree {
                     location: value as u16,
@@ -206,14 +214,17 @@ impl TileRegister {
             }
             Self::TablePorts(i) => {
                 if value != 0 && !is_supported_count(value.count_ones()) {
-                    return Err(RegisterError::BadValue);
+                    let takes = "masks of 0 to 8, 10, 12, 14, 16, 20, 24, 28 or 32 ports";
+                    return Err(BadValue { takes });
                 }
                 tile.table[i].ports = value;
             }
             Self::PortMap(i) => {
                 let bytes = value.to_le_bytes();
-                if bytes.iter().any(|&port| usize::from(port) >= PORTS) {
-                    return Err(RegisterError::BadValue);
+                let fits = |port: &u8| usize::from(*port) < PORTS || *port == NO_PORT;
+                if !bytes.iter().all(fits) {
+                    let takes = "ports 0 to 0x3f, and 0xff for none, in each of its bytes";
+                    return Err(BadValue { takes });
                 }
                 tile.port_map[8 * i..8 * i + 8].copy_from_slice(&bytes);
             }
@@ -290,13 +301,16 @@ impl Core {
             }
             Register::ForwardProgress => {
                 if value == 0 {
-                    return Err(RegisterError::BadValue);
+                    return Err(BadValue {
+                        takes: "1 and more",
+                    });
                 }
                 self.registers.forward_progress_ns = value;
             }
             Register::Discard(vc) => {
                 if value & !self.columns.discarding[vc] != 0 {
-                    return Err(RegisterError::BadValue);
+                    let takes = "what it is, or less: its bits can only be cleared";
+                    return Err(BadValue { takes });
                 }
                 self.columns.discarding[vc] = value;
                 return Ok(());
@@ -315,6 +329,7 @@ impl Core {
 mod tests {
     use super::super::registers::{ChipRegisters, RouteEntry};
     use super::*;
+    use crate::topology::BlackwidowSpec;
 
     fn core() -> Core {
         let tile = TileRegisters {
@@ -392,6 +407,50 @@ mod tests {
         }
     }
 
+    /// What a controller reads it can also put back, whatever the network.
+    #[test]
+    fn every_register_that_can_be_written_takes_the_value_that_it_has() {
+        let shapes = [
+            (2, 2, None::<&str>),
+            (8, 4, None),
+            (12, 3, None),
+            (32, 4, Some("R2")),
+            (64, 32, None),
+            (600, 20, None),
+            (2_048, 32, Some("R3")),
+        ];
+        for (processors, subtree, rank) in shapes {
+            let spec = BlackwidowSpec {
+                processors,
+                subtree,
+                rank: rank.map(|rank| rank.parse().expect("a rank")),
+                ..BlackwidowSpec::default()
+            };
+            let mut topology = spec.generate().expect("a network that can be generated");
+            // The widest that a topology file may name.
+            let widest = &mut topology.chips[0].routers[0].registers;
+            (widest.down_shift, widest.down_mask, widest.hash_shift) = (15, 0x7fff, 14);
+            // One chip of each kind is enough of a large network.
+            for chip in (0..topology.chips.len()).step_by(1 + topology.chips.len() / 12) {
+                let registers = topology.chip_registers(chip as u32).expect("a chip");
+                let mut core = Core::new(registers);
+                for address in 0..=u16::MAX {
+                    let Some(value) = core.read_register(address) else {
+                        continue;
+                    };
+                    match core.write_register(address, value) {
+                        Ok(()) | Err(RegisterError::ReadOnly) => {}
+                        Err(error) => panic!(
+                            "{} of chip {chip} of {processors} processors is {value:#x}: {error}",
+                            register_name(address).expect("a register")
+                        ),
+                    }
+                    assert_eq!(core.read_register(address), Some(value));
+                }
+            }
+        }
+    }
+
     #[test]
     fn refusals_name_their_reason() {
         let mut core = core();
@@ -403,21 +462,25 @@ mod tests {
             Err(RegisterError::Unknown),
             "tile 0 is not in use"
         );
-        assert_eq!(write("tile1.kind", 3), Err(RegisterError::BadValue));
-        assert_eq!(
-            write("tile1.root_mask", 0x8000),
-            Err(RegisterError::BadValue)
-        );
-        assert_eq!(
-            write("tile1.table.0.ports", 0x1ff),
-            Err(RegisterError::BadValue),
-            "9 ports"
-        );
-        assert_eq!(write("tile1.port_map.0", 64), Err(RegisterError::BadValue));
-        assert_eq!(
-            write("chip.discard_requests", 1),
-            Err(RegisterError::BadValue)
-        );
+        let bad = [
+            ("tile1.kind", 3, "2 (side)"),
+            ("tile1.root_mask", 0x8000, "0x7fff"),
+            ("tile1.down_shift", 16, "15"),
+            ("tile1.down_mask", 0x8000, "0x7fff"),
+            ("tile1.hash_shift", 15, "14"),
+            // Nine ports.
+            ("tile1.table.0.ports", 0x1ff, "8, 10"),
+            ("tile1.table.0.subtree", 0x8000, "14:0"),
+            ("tile1.port_map.0", 64, "0x3f"),
+            ("tile1.port_map.0", 0xfe, "0xff"),
+            ("chip.discard_requests", 1, "cleared"),
+            ("chip.forward_progress_ns", 0, "1 and more"),
+        ];
+        for (name, value, words) in bad {
+            let error = write(name, value).expect_err(name);
+            assert!(matches!(error, BadValue { .. }), "{name}: {error}");
+            assert!(error.to_string().contains(words), "{name}: {error}");
+        }
         assert_eq!(core.write_register(0xffff, 0), Err(RegisterError::Unknown));
     }
 }

@@ -4,6 +4,8 @@ use serde::{Deserialize, Serialize};
 
 /// Physical ports (= tiles) of one chip.
 pub const PORTS: usize = 64;
+/// A logical port that leads nowhere: no processor with such a number is connected.
+pub const NO_PORT: u8 = 0xff;
 /// Entries of the up/side routing table of each tile (section 5.1).
 pub const TABLE_ENTRIES: usize = 8;
 
@@ -58,7 +60,7 @@ pub struct TileRegisters {
     pub down_shift: u8,
     /// Down route: mask of the shifted destination, giving the logical port.
     pub down_mask: u16,
-    /// Logical to physical port.
+    /// Logical to physical port, or [`NO_PORT`].
     #[serde(with = "serde_ports")]
     pub port_map: [u8; PORTS],
     /// First of the 8 hash bits that the deterministic hash looks at (rank 1: 0, rank 2: 5, rank 3: 10).
@@ -72,7 +74,7 @@ pub struct TileRegisters {
 pub struct ChipRegisters {
     /// One set of registers per physical port.
     pub tiles: Vec<Option<TileRegisters>>,
-    /// Forward-progress time-out of every output virtual channel, in nanoseconds (section 7.7).
+    /// Forward-progress time-out of every output virtual channel, in emulated nanoseconds (section 7.7).
     pub forward_progress_ns: u64,
 }
 

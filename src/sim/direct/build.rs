@@ -1,16 +1,25 @@
 //! From a topology to partitions.
 
+use std::sync::{Arc, Mutex};
+
 use super::config::{Config, ConfigError};
+use super::encoded::{CYCLE, Endpoint, Port, Region, SharedTraffic, Traffic};
 use super::exchange::Exchange;
 use super::packet::Seal;
-use super::partition::Partition;
+use super::partition::{HELD_BACK, Partition};
 use super::pattern::Destinations;
 use super::site::{NO_SLOT, Site};
 use super::source::{Births, Source};
 use super::tally::{Latencies, Tally};
 use super::terminal::{Shared, Terminal};
+use crate::link::impair::Netem;
+use crate::router::yarc::Yarc;
 use crate::router::yarc::registers::{PORTS, PortKind};
-use crate::topology::{End, Neighbour, NodeRef, Topology, Wiring};
+use crate::sim::fabric::NodeId;
+use crate::time::Time;
+use crate::topology::{
+    Clock, End, Neighbour, NodePlan, NodeRef, Profile, Runtime, Topology, Wiring,
+};
 use phitwire_framing::memory24::write_phits;
 
 /// What reports need to know of a port.
@@ -154,6 +163,216 @@ impl Network {
     }
 }
 
+impl Network {
+    /// The same network as nodes behind encoded links.
+    pub(crate) fn encoded(
+        topology: &Topology,
+        config: &Config,
+        netem: Option<Netem>,
+        partitions: usize,
+    ) -> Result<Self, ConfigError> {
+        config.validate()?;
+        let partitions = partitions.clamp(1, topology.chips.len().max(1));
+        let wiring = Wiring::new(topology);
+        let destinations = Destinations::new(&config.traffic, topology, &wiring, config.seed)?;
+        let places = Places::new(topology, &wiring, partitions);
+        let mut shared = shared(topology, config, destinations);
+        shared.seal = Seal::Crc;
+        let mut parts: Vec<Part> = (0..partitions)
+            .map(|_| Part::new(config, &shared))
+            .collect();
+        let senders = add_terminals(config, &places, &shared, &mut parts);
+        if parts.iter().all(|part| part.terminals.is_empty()) {
+            return Err(ConfigError::NoTerminals);
+        }
+        let nodes = add_nodes(topology, &places, config.seed, &mut parts)?;
+        let latency = CYCLE.times(config.link_cycles.into());
+        for (number, link) in (0u32..).zip(&topology.links) {
+            let [(part_a, a), (part_b, b)] = [link.a, link.b].map(|end| nodes.of(end));
+            if part_a == part_b {
+                parts[part_a].region.connect(number, [a, b], latency, netem);
+            } else {
+                let half = &mut parts[part_a].region;
+                half.connect_abroad((number, false), a, part_b, latency, netem);
+                let half = &mut parts[part_b].region;
+                half.connect_abroad((number, true), b, part_a, latency, netem);
+            }
+        }
+        let window = config.link_cycles as usize;
+        let partitions = (0..)
+            .zip(parts)
+            .map(|(number, mut part)| {
+                part.region.finish();
+                let Part {
+                    chips,
+                    terminals,
+                    region,
+                    ..
+                } = part;
+                Partition::with_region(
+                    number,
+                    chips,
+                    terminals,
+                    shared.clone(),
+                    window,
+                    region,
+                    partitions,
+                )
+            })
+            .collect();
+        Ok(Self {
+            partitions,
+            kinds: kinds(topology, &wiring),
+            senders,
+        })
+    }
+}
+
+/// What becomes a partition with encoded links.
+struct Part {
+    chips: Vec<u32>,
+    terminals: Vec<Terminal>,
+    traffic: SharedTraffic,
+    region: Region,
+}
+
+impl Part {
+    fn new(config: &Config, shared: &Shared) -> Self {
+        let traffic = Arc::new(Mutex::new(Traffic {
+            shared: shared.clone(),
+            terminals: Vec::new(),
+        }));
+        Self {
+            chips: Vec::new(),
+            terminals: Vec::new(),
+            region: Region::new(config.seed, Arc::clone(&traffic)),
+            traffic,
+        }
+    }
+}
+
+/// Makes the terminals; returns how many of them send.
+fn add_terminals(config: &Config, places: &Places, shared: &Shared, parts: &mut [Part]) -> u64 {
+    let mut senders = 0;
+    for (number, place) in (0u64..).zip(&places.terminals) {
+        let Some(place) = place else { continue };
+        let silent = shared.destinations.is_silent(number);
+        senders += u64::from(!silent);
+        let mut source = Source::new(config.seed, number, silent, &shared.births);
+        source.reschedule(0, HELD_BACK);
+        let processor = shared.numbers[number as usize % shared.numbers.len()];
+        let terminals = &mut parts[place.partition as usize].terminals;
+        terminals.push(Terminal::new(number, processor, NO_SLOT, source));
+    }
+    senders
+}
+
+/// Partition and node of every chip and every terminal, the latter slice by slice.
+struct Nodes {
+    chips: Vec<(usize, NodeId)>,
+    terminals: Vec<(usize, NodeId)>,
+    processors: usize,
+}
+
+impl Nodes {
+    /// Partition, node and port there of a link's end.
+    fn of(&self, end: End) -> (usize, (NodeId, u8)) {
+        match end.node {
+            NodeRef::Chip(chip) => {
+                let (partition, node) = self.chips[chip as usize];
+                (partition, (node, end.port))
+            }
+            NodeRef::Processor(processor) => {
+                let terminal = usize::from(end.port) * self.processors + processor as usize;
+                let (partition, node) = self.terminals[terminal];
+                (partition, (node, 0))
+            }
+        }
+    }
+}
+
+fn add_nodes(
+    topology: &Topology,
+    places: &Places,
+    seed: u64,
+    parts: &mut [Part],
+) -> Result<Nodes, ConfigError> {
+    let runtime = Runtime {
+        // The chip's own depths and time: what is simulated is the machine, not a lab.
+        clock: Some(Clock::Paced { dilation: 1 }),
+        profile: Some(Profile::Paper),
+        seed,
+        ..Runtime::new(&topology.name, 1)
+    };
+    let mut order: Vec<usize> = (0..topology.chips.len()).collect();
+    order.sort_by_key(|&chip| places.chips[chip]);
+    let mut chips = vec![(0, NodeId(0)); order.len()];
+    for chip in order {
+        let NodePlan::Router(config) = topology.plan(&topology.chips[chip].name, &runtime)? else {
+            return Err(ConfigError::Topology);
+        };
+        let partition = places.chips[chip].0 as usize;
+        let node = parts[partition]
+            .region
+            .add_chip(Yarc::new(config, Time::ZERO));
+        parts[partition].chips.push(chip as u32);
+        chips[chip] = (partition, node);
+    }
+    let processors = topology.processors.len();
+    let mut terminals = vec![(0, NodeId(0)); places.terminals.len()];
+    for (index, processor) in topology.processors.iter().enumerate() {
+        let NodePlan::Nic(config) = topology.plan(&processor.name, &runtime)? else {
+            return Err(ConfigError::Topology);
+        };
+        for (slice, link) in config.ports().iter().enumerate() {
+            let number = slice * processors + index;
+            let place = places.terminals[number].ok_or(ConfigError::Topology)?;
+            let part = &mut parts[place.partition as usize];
+            let port = Port::new(link.clone(), place.number as usize);
+            let endpoint = Endpoint::new(port, Arc::clone(&part.traffic));
+            let node = part.region.add_endpoint(endpoint);
+            terminals[number] = (place.partition as usize, node);
+        }
+    }
+    Ok(Nodes {
+        chips,
+        terminals,
+        processors,
+    })
+}
+
+/// Kinds of the links of all chips' ports.
+fn kinds(topology: &Topology, wiring: &Wiring) -> Vec<Option<LinkKind>> {
+    let ports = (0..topology.chips.len() as u32)
+        .flat_map(|chip| (0..PORTS as u8).map(move |port| (chip, port)));
+    ports
+        .map(|(chip, port)| {
+            let neighbour = wiring.neighbour(chip, port)?;
+            Some(kind(topology, wiring, (chip, port), neighbour))
+        })
+        .collect()
+}
+
+fn kind(
+    topology: &Topology,
+    wiring: &Wiring,
+    (chip, port): (u32, u8),
+    neighbour: Neighbour,
+) -> LinkKind {
+    let Neighbour::Router(router, far) = neighbour else {
+        return LinkKind::Ejection;
+    };
+    let end = |chip, port| End {
+        node: NodeRef::Chip(chip),
+        port,
+    };
+    match topology.kind_of(end(chip, port), end(wiring.chip_of(router), far)) {
+        PortKind::Up => LinkKind::Up,
+        PortKind::Side => LinkKind::Side,
+        PortKind::Down => LinkKind::Down,
+    }
+}
+
 fn shared(topology: &Topology, config: &Config, destinations: Destinations) -> Shared {
     let traffic = &config.traffic;
     Shared {
@@ -215,16 +434,8 @@ fn sites(
                     (LinkKind::Ejection, (place.partition, slot))
                 }
                 Neighbour::Router(router, far) => {
-                    let end = |chip, port| End {
-                        node: NodeRef::Chip(chip),
-                        port,
-                    };
+                    let kind = kind(topology, wiring, (chip, port), neighbour);
                     let far_chip = wiring.chip_of(router);
-                    let kind = match topology.kind_of(end(chip, port), end(far_chip, far)) {
-                        PortKind::Up => LinkKind::Up,
-                        PortKind::Side => LinkKind::Side,
-                        PortKind::Down => LinkKind::Down,
-                    };
                     (kind, places.chip_slot(far_chip, far))
                 }
             };

@@ -46,6 +46,8 @@ pub enum Violation {
     UpDown(u64),
     /// Routers refused packets for another reason.
     Refused(u64),
+    /// An encoded link at rest.
+    Link(crate::sim::check::Violation),
     /// After the sources had stopped, packets were still in the network when all could have left.
     Starved {
         /// Phits left.
@@ -71,6 +73,7 @@ impl fmt::Display for Violation {
                 "credits: end {}.{} vc {vc} has or is owed {found} of {INPUT_PHITS}",
                 end.0, end.1
             ),
+            Self::Link(violation) => violation.fmt(f),
             Self::Overflow(phits) => write!(f, "buffers: {phits} phits came for full input queues"),
             Self::Deliveries { sent, arrived } => write!(
                 f,

@@ -145,6 +145,12 @@ pub enum ConfigError {
     /// The topology has no processors with links.
     #[error("the topology has no processor with a link")]
     NoTerminals,
+    /// Encoded links did not come up within a second.
+    #[error("not all links came up within a second of virtual time: impair them less")]
+    LinksDown,
+    /// A node cannot be configured for encoded links.
+    #[error(transparent)]
+    Plan(#[from] crate::topology::PlanError),
     /// A chip of the topology has no registers, or a link leads nowhere.
     #[error("the topology is not consistent: `phitwire topology check` says where")]
     Topology,

@@ -5,6 +5,8 @@
 //! the order in which nodes run a window changes nothing. A port that is in another
 //! [partition](super::Partition) has a ghost slot here, whose content is sent over when the window ends.
 
+use crate::sim::fabric::SentFrame;
+
 /// What one end of a link receives in a window, its phits apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Arrivals {
@@ -82,12 +84,14 @@ pub struct Mail {
     slots: Vec<(u32, Arrivals)>,
     /// A window's worth for each slot that has phits.
     phits: Vec<u32>,
+    /// Frames of encoded links: number of the link, whether they go to its second end, frames.
+    pub(crate) frames: Vec<(u32, bool, Vec<SentFrame>)>,
 }
 
 impl Mail {
     /// Whether nothing is in it.
     pub fn is_empty(&self) -> bool {
-        self.slots.is_empty()
+        self.slots.is_empty() && self.frames.is_empty()
     }
 }
 

@@ -30,6 +30,7 @@ mod build;
 mod canaries;
 mod check;
 mod config;
+mod encoded;
 mod exchange;
 mod packet;
 mod partition;
@@ -48,6 +49,7 @@ pub use config::{
     BURST_PACKETS, Config, ConfigError, Load, MAX_LINK_CYCLES, MAX_MESSAGE_BYTES, Process, Traffic,
     Warmup,
 };
+pub use encoded::Endpoint;
 pub use exchange::Mail;
 pub use partition::Partition;
 pub use pattern::{Pattern, PatternError};

@@ -25,7 +25,6 @@ pub(crate) enum Seal {
     /// A part of the packet's key, for links that hand phits over unchanged.
     Key,
     /// The CRC that link control blocks verify.
-    #[allow(dead_code, reason = "encoded links need it")]
     Crc,
 }
 

@@ -3,14 +3,19 @@
 use phitwire_framing::packet24::head_vc;
 use phitwire_framing::phit24::Phit;
 
+use super::encoded::{LinkAccount, Region};
 use super::exchange::{Exchange, Mail};
 use super::site::Site;
 use super::source::NEVER;
 use super::terminal::{Shared, Terminal};
+use crate::router::yarc::Core;
 use crate::router::yarc::registers::PORTS;
 
 /// Windows that the calendar of terminals looks ahead; what is due later is looked at again then.
 const CALENDAR_WINDOWS: u64 = 1024;
+
+/// Cycle in which sources begin that wait for links to come up: later than any.
+pub(crate) const HELD_BACK: u64 = 1 << 50;
 
 /// Chips and terminals with the links between them, to be run a window at a time.
 ///
@@ -31,6 +36,19 @@ pub struct Partition {
     /// Terminals by the window in which they are due, modulo [`CALENDAR_WINDOWS`].
     calendar: Vec<Vec<u32>>,
     cycle: u64,
+    /// Chips and terminals as nodes behind encoded links, instead of [`sites`](Self::sites).
+    encoded: Option<Box<Region>>,
+}
+
+/// What is to be known of a chip between windows.
+pub(crate) struct ChipView<'a> {
+    pub core: &'a Core,
+    /// Phits in its input queues, row buffers and column buffers.
+    pub phits_by_stage: [u64; 3],
+    /// Phits that it has sent: phit-hops.
+    pub phit_hops: u64,
+    /// Phits for which no place was left.
+    pub overflows: u64,
 }
 
 /// What one end of a link knows of credits and phits at the end of a window.
@@ -70,12 +88,39 @@ impl Partition {
             outboxes: vec![Mail::default(); partitions],
             calendar: vec![Vec::new(); CALENDAR_WINDOWS as usize],
             cycle: 0,
+            encoded: None,
         };
         for index in 0..partition.terminals.len() {
             let birth = partition.terminals[index].source.head().birth;
             partition.schedule(index, birth);
         }
         partition
+    }
+
+    /// A partition whose links are encoded.
+    pub(crate) fn with_region(
+        number: u32,
+        chips: Vec<u32>,
+        terminals: Vec<Terminal>,
+        shared: Shared,
+        window: usize,
+        region: Region,
+        partitions: usize,
+    ) -> Self {
+        let mut exchange = Exchange::new(window, 0, 0);
+        exchange.finish();
+        Self {
+            number,
+            sites: Vec::new(),
+            chips,
+            terminals,
+            shared,
+            exchange,
+            outboxes: vec![Mail::default(); partitions],
+            calendar: Vec::new(),
+            cycle: 0,
+            encoded: Some(Box::new(region)),
+        }
     }
 
     /// Cycles that have run.
@@ -87,6 +132,15 @@ impl Partition {
     pub fn run_window(&mut self) {
         let base = self.cycle;
         let size = self.exchange.window as u64;
+        if let Some(region) = &mut self.encoded {
+            self.cycle = base + size;
+            return region.run_window(
+                self.cycle,
+                &mut self.shared,
+                &mut self.terminals,
+                &mut self.outboxes,
+            );
+        }
         let slot = (base / size % CALENDAR_WINDOWS) as usize;
         let mut due = core::mem::take(&mut self.calendar[slot]);
         for terminal in due.drain(..) {
@@ -150,7 +204,67 @@ impl Partition {
 
     /// Takes what another partition sent in the window that has just run; `mail` is empty then.
     pub fn receive(&mut self, mail: &mut Mail) {
-        self.exchange.receive(mail);
+        match &mut self.encoded {
+            Some(region) => region.receive(mail),
+            None => self.exchange.receive(mail),
+        }
+    }
+
+    /// Looks at every chip, in the order of [`chips`](Self::chips).
+    pub(crate) fn each_chip(&self, mut visit: impl FnMut(ChipView<'_>)) {
+        for site in &self.sites {
+            visit(ChipView {
+                core: site.core(),
+                phits_by_stage: site.phits_by_stage(),
+                phit_hops: site.phit_hops(),
+                overflows: site.overflows(),
+            });
+        }
+        if let Some(region) = &self.encoded {
+            for index in 0..self.chips.len() {
+                let yarc = region.chip(index);
+                let [rows, columns] = yarc.core().phits_by_stage();
+                visit(ChipView {
+                    core: yarc.core(),
+                    phits_by_stage: [region.queued(index), rows, columns],
+                    phit_hops: yarc.core().counters().phits_forwarded,
+                    overflows: 0,
+                });
+            }
+        }
+    }
+
+    /// Phits that each port of each chip has sent.
+    pub(crate) fn sent_by_port(&self) -> Vec<[u64; PORTS]> {
+        match &self.encoded {
+            Some(region) => (0..self.chips.len()).map(|i| region.sent(i)).collect(),
+            None => self.sites.iter().map(|site| *site.sent()).collect(),
+        }
+    }
+
+    /// Lets the sources, which were held back until then, begin in cycle `cycle`.
+    pub(crate) fn begin_at(&mut self, cycle: u64) {
+        for terminal in &mut self.terminals {
+            terminal.source.reschedule(HELD_BACK, cycle);
+        }
+        if let Some(region) = &mut self.encoded {
+            region.wake_endpoints();
+        }
+    }
+
+    /// The accounts of all encoded link ends.
+    pub(crate) fn link_accounts(&self, into: &mut Vec<LinkAccount>) {
+        if let Some(region) = &self.encoded {
+            region.accounts(into);
+        }
+    }
+
+    /// Packets sent again, frames sent and frames lost on encoded links.
+    pub(crate) fn link_work(&self) -> [u64; 3] {
+        self.encoded.as_ref().map_or([0; 3], |region| {
+            let (frames, lost) = region.frames();
+            [region.retransmitted(), frames, lost]
+        })
     }
 
     /// Ends all sources.
@@ -177,6 +291,9 @@ impl Partition {
 
     /// The accounts of all link ends.
     pub(crate) fn accounts(&self, into: &mut Vec<EndAccount>) {
+        if self.encoded.is_some() {
+            return;
+        }
         for (index, site) in self.sites.iter().enumerate() {
             for port in 0..PORTS {
                 let Some(peer) = site.peer(port) else {

@@ -104,6 +104,12 @@ pub struct Report {
     pub down_links: LinkUse,
     /// How evenly sources were served.
     pub fairness: Fairness,
+    /// Packets that encoded links sent again.
+    pub retransmitted_packets: u64,
+    /// Frames that went over encoded links.
+    pub frames_sent: u64,
+    /// Those of them that an impairment lost.
+    pub frames_lost: u64,
     /// What must not be and was.
     pub violations: Vec<Violation>,
 }

@@ -1,14 +1,17 @@
 //! The phases of a run: warm up, measure, drain, empty.
 
+mod measure;
+
 use super::build::{LinkKind, Network};
 use super::check::{Violation, check_credits};
 use super::config::{Config, ConfigError, Warmup};
-use super::partition::Partition;
-use super::report::{Fairness, LinkUse, Report, StageUse};
+use super::encoded::{LinkAccount, all_up, check_links};
+use super::partition::{ChipView, Partition};
+use super::report::Report;
 use super::source::message_phits;
-use super::tally::{Latencies, Tally};
+use super::tally::Tally;
+use crate::link::impair::Netem;
 use crate::router::yarc::registers::PORTS;
-use crate::sim::TraceHash;
 use crate::topology::Topology;
 
 /// Cycles between two looks at how a phase goes.
@@ -20,10 +23,11 @@ const MAX_INTERVAL_CYCLES: u64 = 10_000;
 const SAME: f64 = 0.03;
 /// Intervals in a row that must be the same (BookSim's number).
 const SAME_INTERVALS: u32 = 3;
-/// Part of the packets born by which the source queues may grow without saturation.
-const GROWTH: f64 = 0.02;
-/// Part of the packets born by which arrivals may fall behind without saturation.
-const BEHIND: f64 = 0.05;
+/// Cycles that encoded links may take to come up: a second.
+const BRING_UP_CYCLES: u64 = 800_000_000;
+/// Cycles that packets may still take to arrive over encoded links once the sources have stopped: retry
+/// time-outs are far longer than a network is large.
+const ENCODED_REST_CYCLES: u64 = 800_000_000;
 /// Packets looked at in one source's queue.
 const MOST_WAITING: u64 = 1 << 20;
 
@@ -83,6 +87,8 @@ pub struct Simulation {
     partitions: Vec<Partition>,
     kinds: Vec<Option<LinkKind>>,
     senders: u64,
+    /// Links are encoded.
+    encoded: bool,
     cycle: u64,
     /// Cycle at which the present phase began.
     began: u64,
@@ -97,7 +103,6 @@ struct StageSamples {
 
 /// What is compared at the two ends of the measurement.
 struct Mark {
-    cycle: u64,
     tally: Tally,
     /// Messages born and not sent, replies included.
     backlog: u64,
@@ -126,9 +131,44 @@ impl Simulation {
             partitions: network.partitions,
             kinds: network.kinds,
             senders: network.senders,
+            encoded: false,
             cycle: 0,
             began: 0,
         })
+    }
+
+    /// The same with [encoded links](super::encoded), impaired as `netem` says. All links have been
+    /// brought up; the sources begin then.
+    ///
+    /// # Errors
+    /// See [`ConfigError`].
+    pub fn with_encoded_links(
+        topology: &Topology,
+        config: &Config,
+        netem: Option<Netem>,
+        partitions: usize,
+        executor: &mut impl Executor,
+    ) -> Result<Self, ConfigError> {
+        let network = Network::encoded(topology, config, netem, partitions)?;
+        let mut simulation = Self {
+            config: config.clone(),
+            partitions: network.partitions,
+            kinds: network.kinds,
+            senders: network.senders,
+            encoded: true,
+            cycle: 0,
+            began: 0,
+        };
+        let up = simulation.phase(executor, BRING_UP_CYCLES, |run, _| {
+            all_up(&mut run.link_accounts())
+        });
+        if !up {
+            return Err(ConfigError::LinksDown);
+        }
+        for partition in &mut simulation.partitions {
+            partition.begin_at(simulation.cycle);
+        }
+        Ok(simulation)
     }
 
     /// The partitions.
@@ -292,7 +332,10 @@ impl Simulation {
             * (tally.replies_made - tally.replies_sent)
             * message_phits(&self.config.traffic) as u64;
         let link = u64::from(self.config.link_cycles);
-        let limit = 2 * inside + replies + 100 * (link + 30) + 1_000;
+        let mut limit = 2 * inside + replies + 100 * (link + 30) + 1_000;
+        if self.encoded {
+            limit += ENCODED_REST_CYCLES;
+        }
         let phase = Phase::Empty;
         let empty = |run: &Self| {
             let tally = run.tally();
@@ -315,8 +358,15 @@ impl Simulation {
                 cycles: self.cycle - self.began,
             });
         }
-        // Credits of the last phits are still on their way.
-        self.phase(executor, 4 * link, |_, _| false);
+        // Credits of the last phits are still on their way; over encoded links, acknowledgements as well.
+        let rest = if self.encoded {
+            ENCODED_REST_CYCLES
+        } else {
+            4 * link
+        };
+        self.phase(executor, rest, |run, _| {
+            run.encoded && run.links_amiss().is_empty()
+        });
         self.check_now(violations);
         self.check_packets(violations);
     }
@@ -333,6 +383,8 @@ impl Simulation {
     pub(crate) fn check_now(&self, violations: &mut Vec<Violation>) {
         let tally = self.tally();
         let inside: u64 = self.partitions.iter().map(Partition::phits_inside).sum();
+        // Encoded links repeat phits, so that they can be counted only at rest.
+        violations.extend(self.links_amiss().into_iter().map(Violation::Link));
         if tally.sent_phits != tally.arrived_phits.wrapping_add(inside) {
             violations.push(Violation::Phits {
                 sent: tally.sent_phits,
@@ -345,11 +397,26 @@ impl Simulation {
             partition.accounts(&mut accounts);
         }
         check_credits(&accounts, violations);
-        let sites = self.partitions.iter().flat_map(|p| &p.sites);
-        let overflows: u64 = sites.map(|site| site.overflows()).sum();
+        let mut overflows = 0;
+        self.each_chip(|chip| overflows += chip.overflows);
         if overflows > 0 {
             violations.push(Violation::Overflow(overflows));
         }
+    }
+
+    /// What is wrong with encoded links at rest.
+    fn links_amiss(&self) -> Vec<crate::sim::check::Violation> {
+        let mut found = Vec::new();
+        check_links(&mut self.link_accounts(), &mut found);
+        found
+    }
+
+    fn link_accounts(&self) -> Vec<LinkAccount> {
+        let mut accounts = Vec::new();
+        for partition in &self.partitions {
+            partition.link_accounts(&mut accounts);
+        }
+        accounts
     }
 
     /// Checks what must hold once the network is empty.
@@ -363,31 +430,40 @@ impl Simulation {
         }
         let mut up_down = 0;
         let mut refused = 0;
-        for site in self.partitions.iter().flat_map(|p| &p.sites) {
-            let counters = site.core().counters();
+        self.each_chip(|chip| {
+            let counters = chip.core.counters();
             up_down += counters.up_down_violations;
             refused += counters.unroutable_packets
                 + counters.virtual_router_violations
                 + counters.headless_packets
                 + counters.dead_port_packets;
+        });
+        for (count, violation) in [
+            (tally.damaged, Violation::Damaged(tally.damaged)),
+            (tally.misrouted, Violation::Misrouted(tally.misrouted)),
+            (tally.overtaken, Violation::Overtaken(tally.overtaken)),
+            (up_down, Violation::UpDown(up_down)),
+            (refused, Violation::Refused(refused)),
+        ] {
+            if count > 0 {
+                violations.push(violation);
+            }
         }
-        let mut report = |count: u64, make: fn(u64) -> Violation| {
-            violations.extend((count > 0).then(|| make(count)));
-        };
-        report(tally.damaged, Violation::Damaged);
-        report(tally.misrouted, Violation::Misrouted);
-        report(tally.overtaken, Violation::Overtaken);
-        report(up_down, Violation::UpDown);
-        report(refused, Violation::Refused);
+    }
+
+    fn each_chip(&self, mut visit: impl FnMut(ChipView<'_>)) {
+        for partition in &self.partitions {
+            partition.each_chip(&mut visit);
+        }
     }
 
     fn sample(&self, samples: &mut StageSamples) {
         samples.samples += 1;
-        for site in self.partitions.iter().flat_map(|p| &p.sites) {
-            for (sum, phits) in samples.phits.iter_mut().zip(site.phits_by_stage()) {
+        self.each_chip(|chip| {
+            for (sum, phits) in samples.phits.iter_mut().zip(chip.phits_by_stage) {
                 *sum += phits;
             }
-        }
+        });
     }
 
     fn mark(&self) -> Mark {
@@ -396,13 +472,13 @@ impl Simulation {
         let mut stalls = [0; 3];
         let mut hops = 0;
         let mut waiting = 0;
-        for partition in &self.partitions {
-            for site in &partition.sites {
-                hops += site.phit_hops();
-                for (sum, n) in stalls.iter_mut().zip(site.core().stalls()) {
-                    *sum += n;
-                }
+        self.each_chip(|chip| {
+            hops += chip.phit_hops;
+            for (sum, n) in stalls.iter_mut().zip(chip.core.stalls()) {
+                *sum += n;
             }
+        });
+        for partition in &self.partitions {
             let shared = &partition.shared;
             for terminal in &partition.terminals {
                 waiting += terminal.source.waiting_before(
@@ -414,173 +490,18 @@ impl Simulation {
                 );
             }
         }
-        let of_sites = |p: &Partition| p.sites.iter().map(|site| *site.sent()).collect();
         let of_terminals = |p: &Partition| p.terminals.iter().map(|t| t.sent_phits).collect();
         Mark {
-            cycle: self.cycle,
             tally,
             backlog: waiting + tally.replies_made - tally.replies_sent,
-            ports: self.partitions.iter().map(of_sites).collect(),
+            ports: self
+                .partitions
+                .iter()
+                .map(Partition::sent_by_port)
+                .collect(),
             terminals: self.partitions.iter().map(of_terminals).collect(),
             stalls,
             hops,
         }
-    }
-
-    /// What the measurement itself says.
-    fn measured(&self, before: &Mark, after: &Mark, samples: StageSamples) -> Report {
-        let cycles = self.cycle - self.began;
-        let tally = after.tally.since(&before.tally);
-        let growth = after.backlog as f64 - before.backlog as f64;
-        let per_terminal = cycles as f64 * self.senders as f64;
-        let message = message_phits(&self.config.traffic) as f64;
-        let born = tally.requests_sent as f64 + growth + tally.replies_sent as f64
-            - tally.replies_made as f64;
-        // What arrives falls behind what is born while queues inside the network grow. A network that the
-        // warm-up was too short to fill does the same, and is not meant.
-        let latency = tally.latency_cycles as f64 / tally.latency_packets.max(1) as f64;
-        let behind = born - tally.latency_packets as f64;
-        let falls_behind =
-            latency < before.cycle as f64 && behind > BEHIND * born + 4.0 * born.sqrt();
-        let hops = after.hops - before.hops;
-        let chips = self.kinds.len() / PORTS;
-        let stage = |i: usize| StageUse {
-            mean_phits: samples.phits[i] as f64
-                / (samples.samples.max(1) * chips.max(1) as u64) as f64,
-            stalls_per_1000: (after.stalls[i] - before.stalls[i]) as f64 * 1e3 / hops.max(1) as f64,
-        };
-        let mut report = Report {
-            seed: self.config.seed,
-            measure_cycles: cycles,
-            offered_load: born * message / per_terminal,
-            accepted_load: tally.arrived_phits as f64 / per_terminal,
-            saturated: falls_behind || growth > GROWTH * born + self.senders as f64,
-            input_queues: stage(0),
-            row_buffers: stage(1),
-            column_buffers: stage(2),
-            source_backlog: after.backlog as f64 / self.senders as f64,
-            ..Report::default()
-        };
-        self.use_of_links(before, after, cycles, &mut report);
-        report
-    }
-
-    fn use_of_links(&self, before: &Mark, after: &Mark, cycles: u64, report: &mut Report) {
-        let mut uses = [Uses::default(); 4];
-        for ((partition, before), after) in
-            self.partitions.iter().zip(&before.ports).zip(&after.ports)
-        {
-            for ((&chip, before), after) in partition.chips.iter().zip(before).zip(after) {
-                for port in 0..PORTS {
-                    if let Some(kind) = self.kinds[chip as usize * PORTS + port] {
-                        uses[kind as usize].add(after[port] - before[port]);
-                    }
-                }
-            }
-        }
-        let mut injection = Uses::default();
-        let mut sending = Uses::default();
-        for ((partition, before), after) in self
-            .partitions
-            .iter()
-            .zip(&before.terminals)
-            .zip(&after.terminals)
-        {
-            for ((terminal, before), after) in partition.terminals.iter().zip(before).zip(after) {
-                injection.add(after - before);
-                let silent = partition.shared.destinations.is_silent(terminal.number);
-                if !silent {
-                    sending.add(after - before);
-                }
-            }
-        }
-        report.injection_links = injection.summary(cycles);
-        report.fairness = sending.fairness(cycles);
-        report.ejection_links = uses[LinkKind::Ejection as usize].summary(cycles);
-        report.up_links = uses[LinkKind::Up as usize].summary(cycles);
-        report.side_links = uses[LinkKind::Side as usize].summary(cycles);
-        report.down_links = uses[LinkKind::Down as usize].summary(cycles);
-    }
-
-    /// What the whole run says.
-    fn finish(&self, report: &mut Report) {
-        let tally = self.tally();
-        let mut latencies = Latencies::new();
-        let mut traces = Vec::new();
-        for partition in &self.partitions {
-            // Above saturation the packets born last are still in the queues of their sources.
-            latencies.add(if report.saturated {
-                &partition.shared.arrived_latencies
-            } else {
-                &partition.shared.latencies
-            });
-            report.phit_hops += partition.sites.iter().map(|s| s.phit_hops()).sum::<u64>();
-            traces.extend(partition.terminals.iter().map(|t| (t.number, t.trace)));
-        }
-        traces.sort_unstable_by_key(|&(number, _)| number);
-        let mut hash = TraceHash::default();
-        for (number, trace) in traces {
-            hash.add(number);
-            hash.add(trace.value());
-        }
-        report.trace_hash = hash.value();
-        report.cycles = self.cycle;
-        report.latency_cycles = latencies.summary();
-        report.packets = tally.arrived_packets;
-        report.hops_mean = hops_per_message(report.phit_hops, &tally, &self.config);
-    }
-}
-
-/// Routers that a message passed: with replies, those of both its packets.
-fn hops_per_message(phit_hops: u64, tally: &Tally, config: &Config) -> f64 {
-    if tally.arrived_phits == 0 {
-        return 0.0;
-    }
-    let per_packet = phit_hops as f64 / tally.arrived_phits as f64;
-    if config.traffic.request_reply {
-        2.0 * per_packet
-    } else {
-        per_packet
-    }
-}
-
-/// Sums over links or terminals.
-#[derive(Clone, Copy, Debug, Default)]
-struct Uses {
-    count: u64,
-    sum: u64,
-    squares: u128,
-    min: Option<u64>,
-    max: u64,
-}
-
-impl Uses {
-    fn add(&mut self, phits: u64) {
-        self.count += 1;
-        self.sum += phits;
-        self.squares += u128::from(phits) * u128::from(phits);
-        self.min = Some(self.min.map_or(phits, |min| min.min(phits)));
-        self.max = self.max.max(phits);
-    }
-
-    fn summary(&self, cycles: u64) -> LinkUse {
-        let cycles = cycles.max(1) as f64;
-        LinkUse {
-            links: self.count,
-            min: self.min.unwrap_or(0) as f64 / cycles,
-            mean: self.sum as f64 / (self.count.max(1) as f64 * cycles),
-            max: self.max as f64 / cycles,
-        }
-    }
-
-    fn fairness(&self, cycles: u64) -> Fairness {
-        let LinkUse { min, max, .. } = self.summary(cycles);
-        let sum = self.sum as f64;
-        let jain = if self.squares == 0 {
-            1.0
-        } else {
-            sum * sum / (self.count as f64 * self.squares as f64)
-        };
-        Fairness { min, max, jain }
     }
 }

@@ -144,6 +144,13 @@ impl Source {
         self.head
     }
 
+    /// Moves all births from a time scale that began at cycle `from` to one that begins at `to`.
+    pub(crate) fn reschedule(&mut self, from: u64, to: u64) {
+        if self.head.birth != NEVER {
+            self.head.birth = self.head.birth - from + to;
+        }
+    }
+
     /// Ends the process: nothing more is born.
     pub(crate) fn stop(&mut self) {
         self.head.birth = NEVER;

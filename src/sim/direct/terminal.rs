@@ -146,7 +146,8 @@ impl Terminal {
         freed
     }
 
-    fn arrived(&mut self, now: u64, delivery: Delivery, shared: &mut Shared) {
+    /// A packet has arrived in cycle `now`.
+    pub(crate) fn arrived(&mut self, now: u64, delivery: Delivery, shared: &mut Shared) {
         let Delivery {
             name, hash, intact, ..
         } = delivery;
@@ -261,6 +262,21 @@ impl Terminal {
         self.credits[vc] -= packet.phits().len() as i32;
         self.packet = Some((packet, 0));
         Some(cycle)
+    }
+
+    /// The cycles from which on the next request and the next reply may be sent.
+    pub(crate) fn due(&self) -> [u64; 2] {
+        let reply = self.replies.front().map_or(NEVER, |&(ready, _)| ready);
+        [self.source.head().birth, reply]
+    }
+
+    /// The next packet of the virtual channels that `may` be sent, in turn.
+    pub(crate) fn next_packet(&mut self, may: [bool; 2], shared: &mut Shared) -> Option<Packet> {
+        match self.turn.arbitrate(0, may[0], may[1]) {
+            0 if may[0] => Some(self.next_request(shared)),
+            1 if may[1] => self.next_reply(shared),
+            _ => None,
+        }
     }
 
     fn next_request(&mut self, shared: &mut Shared) -> Packet {

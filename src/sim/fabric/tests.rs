@@ -1,4 +1,5 @@
 use super::*;
+use crate::link::impair::Netem;
 use crate::node::{WakeReason, Wakeup};
 
 /// A node that sends a numbered frame on each port every `period` and logs what it receives.

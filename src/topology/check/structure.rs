@@ -51,7 +51,8 @@ pub(super) fn of_a_part(topology: &Topology) -> Vec<Mistake> {
 
 fn names(topology: &Topology, mistakes: &mut Vec<Mistake>) {
     let mut judge = |name: &str, place: Place| {
-        if let Some(why) = name_problem(name) {
+        let node = matches!(place, Place::Processor(_) | Place::Chip(_));
+        if let Some(why) = name_problem(name).or_else(|| node_name_problem(name).filter(|_| node)) {
             mistakes.push(
                 Mistake::new(
                     MistakeKind::BadValue,
@@ -125,6 +126,17 @@ fn name_problem(text: &str) -> Option<&'static str> {
         _ if text.len() > MAX_NAME_BYTES => Some("it is too long"),
         _ if !text.chars().all(plain) => Some("of a letter in it"),
         _ => None,
+    }
+}
+
+/// Names of nodes stand where others words have a meaning already.
+fn node_name_problem(text: &str) -> Option<&'static str> {
+    if text == "all" {
+        Some("it stands for all nodes and all links")
+    } else if text.bytes().all(|b| b.is_ascii_digit()) {
+        Some("a number stands for a link")
+    } else {
+        None
     }
 }
 

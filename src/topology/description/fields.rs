@@ -44,6 +44,14 @@ impl<'r, 't> Section<'r, 't> {
         self.table.get(key)
     }
 
+    /// All keys and values, of a table whose keys are not words but numbers.
+    pub(super) fn entries(
+        &self,
+    ) -> impl Iterator<Item = (&'r Spanned<std::borrow::Cow<'t, str>>, Value<'r, 't>)> + use<'r, 't>
+    {
+        self.table.iter()
+    }
+
     /// Whether the table has the key, without making it known.
     pub(super) fn has(&self, key: &str) -> bool {
         self.table.contains_key(key)

@@ -83,9 +83,9 @@ pub(super) fn named_registers(
         .take("exit_mask")
         .and_then(|value| ports(fields, value));
     if let Some(value) = section.take("port_map")
-        && let Some(table) = value.get_ref().as_table()
+        && let Some(map) = fields.table(value, "a port map")
     {
-        for (key, value) in table {
+        for (key, value) in map.entries() {
             named.port_map.extend(port_map_entry(fields, key, value));
         }
     }

@@ -176,6 +176,16 @@ fn mistakes_of_the_text_are_found() {
     );
     f.expect(SIDE, &[("\"nic0:0\"", "\"nic0\"")], K::BadValue, "\"nic0\"");
     f.expect(SIDE, &[("\"side\"", "\"si de\"")], K::BadValue, "si de");
+    // Words that commands for a lab understand otherwise.
+    for word in ["all", "3"] {
+        let (number, cable) = (format!("{word} = 3"), format!("\"{word}:0\""));
+        f.expect(
+            SIDE,
+            &[("nic3 = 3", &number), ("\"nic3:0\"", &cable)],
+            K::BadValue,
+            &number,
+        );
+    }
     f.expect(
         SIDE,
         &[("nic0 = 0", "nic0 = \"zero\"")],
@@ -405,6 +415,12 @@ fn mistakes_of_the_registers_are_found() {
         with(r0, "port_map = { 64 = 1 }"),
         K::BadValue,
         "64 = 1",
+    );
+    expect(
+        SIDE,
+        with(r0, "port_map = \"none\""),
+        K::BadValue,
+        "\"none\"",
     );
     // Ways that do not end, or end wrongly.
     expect(SIDE, with(r0, &entry(0, "2-3", "")), K::Unreachable, "r1-0");

@@ -1,6 +1,9 @@
+use super::super::lab::{Member, Role};
+use super::super::options::Options;
 use super::*;
 use clap::Parser;
 use phitwire::nic::LatencyCounts;
+use phitwire_nodes::control::ClientError;
 use serde_json::Value;
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -16,9 +19,21 @@ struct Puppets {
     spoil: Option<fn(&str, &mut TrafficReport)>,
     busy: Option<&'static str>,
     stuck: bool,
+    /// Sources end when they are told to, and not before.
+    endless: bool,
+    /// Dies, or is started again, after so many looks at anybody.
+    dies: Option<(&'static str, u32)>,
 }
 
 impl Puppets {
+    /// Who was told to stop.
+    fn stopped(&self) -> Vec<&str> {
+        let told = self.asked.iter();
+        told.filter(|(_, request)| request["cmd"] == "traffic-stop")
+            .map(|(node, _)| node.as_str())
+            .collect()
+    }
+
     fn new() -> Self {
         let nic = |processor| Role::Nic { processor };
         let nodes = [
@@ -64,7 +79,8 @@ impl Puppets {
             ..Default::default()
         };
         if is_source {
-            let busy = self.stuck || self.looks < 2 * sources as u32;
+            let told = self.stopped().contains(&node);
+            let busy = self.stuck || self.looks < 2 * sources as u32 || (self.endless && !told);
             report.phase = if busy { Phase::Running } else { Phase::Done };
             report.sent = 60;
             report.acknowledged = 60;
@@ -112,6 +128,16 @@ impl Lab for Puppets {
             }
             "traffic-status" => {
                 self.looks += 1;
+                if self
+                    .dies
+                    .is_some_and(|(who, when)| who == node && self.looks > when)
+                {
+                    let knows_nothing = "nothing is known of a traffic run".to_owned();
+                    return Err(LabError::Client {
+                        node: node.to_owned(),
+                        source: ClientError::Refused(knows_nothing),
+                    });
+                }
                 Ok(serde_json::to_value(self.report(node)).expect("a report"))
             }
             "traffic-stop" => Ok(json!({})),
@@ -122,15 +148,24 @@ impl Lab for Puppets {
 
 /// A clock that only moves when someone sleeps.
 #[derive(Default)]
-struct Sleeper(Cell<Duration>);
+struct Sleeper {
+    now: Cell<Duration>,
+    /// Times at which the user asks for an end.
+    interrupts: Vec<Duration>,
+}
 
 impl Clock for Sleeper {
     fn now(&self) -> Duration {
-        self.0.get()
+        self.now.get()
     }
 
     fn sleep(&self, span: Duration) {
-        self.0.set(self.0.get() + span);
+        self.now.set(self.now.get() + span);
+    }
+
+    fn stops(&self) -> u32 {
+        let past = self.interrupts.iter().filter(|&&at| at <= self.now());
+        past.count() as u32
     }
 }
 
@@ -142,6 +177,29 @@ fn options(words: &str) -> Options {
 fn run_in(lab: &mut Puppets, words: &str) -> Result<Outcome, RunError> {
     let plan = Plan::new(&options(words), lab)?;
     measure(&plan, 8, 77, lab, &Sleeper::default(), |_| {})
+}
+
+#[test]
+fn a_node_named_twice_is_refused_by_name() {
+    for words in [
+        "--from n0,n0 --to n1",
+        "--from n0 --to n1,n2,n1",
+        "--pattern hotspot --hot n2,n2",
+    ] {
+        let mut lab = Puppets::new();
+        let error = run_in(&mut lab, words).expect_err(words);
+        assert!(matches!(&error, RunError::Twice(_)), "{words}: {error}");
+        assert!(lab.started.is_empty(), "{words}: nobody was told anything");
+    }
+}
+
+#[test]
+fn a_run_without_a_message_is_an_error() {
+    let mut lab = Puppets::new();
+    lab.spoil = Some(|_, report| (report.sent, report.acknowledged, report.delivered) = (0, 0, 0));
+    let error = run_in(&mut lab, "--from n0 --to n0 --seconds 1").expect_err("nobody to send to");
+    assert!(matches!(&error, RunError::NothingSent(_)), "{error}");
+    assert!(error.to_string().contains("n0 -> n0"), "{error}");
 }
 
 #[test]
@@ -157,6 +215,7 @@ fn all_network_interfaces_take_part_in_a_pattern() {
         run: 77,
         pattern: Pattern::Tornado,
         processors: vec![0, 1, 2],
+        window: 2_048,
         duration_ns: 2_000_000_000,
         seed: 5,
         ..TrafficSpec::default()
@@ -296,17 +355,19 @@ fn a_run_of_somebody_else_is_noticed() {
 
 #[test]
 fn sources_are_stopped_when_something_goes_wrong() {
-    let stopped = |lab: &Puppets| {
-        lab.asked
-            .iter()
-            .filter(|(_, request)| request["cmd"] == "traffic-stop")
-            .count()
-    };
     let mut lab = Puppets::new();
     lab.busy = Some("n1");
     let error = run_in(&mut lab, "").expect_err("n1 is busy").to_string();
     assert!(error.contains("run 9 is still going on"), "{error}");
-    assert_eq!(stopped(&lab), 3);
+    assert!(
+        error.contains("phitwire ctl --lab demo n1 traffic stop"),
+        "{error}"
+    );
+    assert_eq!(
+        lab.stopped(),
+        ["n0"],
+        "what works for somebody else goes on"
+    );
 
     let mut lab = Puppets::new();
     lab.stuck = true;
@@ -314,11 +375,59 @@ fn sources_are_stopped_when_something_goes_wrong() {
         .expect_err("never ends")
         .to_string();
     assert!(error.contains("n0, n1, n2"), "{error}");
-    assert_eq!(stopped(&lab), 3);
+    assert_eq!(lab.stopped().len(), 3);
 
     let mut lab = Puppets::new();
     run_in(&mut lab, "").expect("all goes well");
-    assert_eq!(stopped(&lab), 0);
+    assert_eq!(lab.stopped().len(), 0);
+}
+
+#[test]
+fn an_interrupted_run_is_accounted_for() {
+    let run = |lab: &mut Puppets, interrupts: &[u64]| {
+        let plan = Plan::new(&options("--seconds 100"), lab).expect("a plan");
+        let sleeper = Sleeper {
+            interrupts: interrupts
+                .iter()
+                .copied()
+                .map(Duration::from_secs)
+                .collect(),
+            ..Sleeper::default()
+        };
+        let outcome = measure(&plan, 8, 77, lab, &sleeper, |_| {});
+        (outcome, sleeper.now())
+    };
+    let mut lab = Puppets::new();
+    lab.endless = true;
+    let (outcome, took) = run(&mut lab, &[2]);
+    let outcome = outcome.expect("the sources end when told to");
+    assert!(outcome.is_clean());
+    assert_eq!(outcome.acknowledged, 180);
+    assert_eq!(lab.stopped(), ["n0", "n1", "n2"], "told once");
+    assert!(took < Duration::from_secs(3), "{took:?}");
+
+    let mut lab = Puppets::new();
+    lab.stuck = true;
+    let (outcome, took) = run(&mut lab, &[2, 4]);
+    assert!(matches!(outcome, Err(RunError::Interrupted)));
+    assert!(took < Duration::from_secs(5), "{took:?}");
+    assert!(!lab.stopped().is_empty());
+}
+
+#[test]
+fn a_network_interface_that_dies_is_named_and_ends_nothing() {
+    for (who, words) in [
+        ("n1", ""),
+        ("n1", "--from n0 --to n1,n2"),
+        ("n0", "--from n0 --to n1,n2"),
+    ] {
+        let mut lab = Puppets::new();
+        lab.dies = Some((who, 2));
+        let outcome = run_in(&mut lab, words).expect("the others go on");
+        assert_eq!(outcome.restarted, [who], "{words}");
+        assert!(!outcome.is_clean(), "{words}");
+        assert_eq!(lab.stopped().len(), 0, "the others came to their end");
+    }
 }
 
 #[test]

@@ -1,0 +1,174 @@
+//! Who takes part in a measurement, and what they are told to do.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use phitwire::nic::{Operation, Pattern, TrafficSpec};
+
+use super::lab::{Lab, Member, Role};
+use super::options::{Op, Options, PatternName};
+use super::run::RunError;
+
+/// A network interface that takes part.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Nic {
+    pub(super) name: String,
+    pub(super) processor: u16,
+}
+
+/// What is to be measured, in terms of a lab.
+#[derive(Clone, Debug, Default)]
+pub struct Plan {
+    /// The lab.
+    pub lab: String,
+    /// Messages that each source keeps outstanding.
+    pub window: u32,
+    /// All processes.
+    pub(super) everybody: Vec<String>,
+    pub(super) sources: Vec<Nic>,
+    /// Network interfaces that only receive.
+    pub(super) targets: Vec<Nic>,
+    pub(super) spec: TrafficSpec,
+    pub(super) pattern: String,
+}
+
+impl Plan {
+    /// Finds the participants in `lab`.
+    ///
+    /// # Errors
+    /// See [`RunError`].
+    pub fn new(options: &Options, lab: &mut dyn Lab) -> Result<Self, RunError> {
+        let members = lab.members()?;
+        let nics: Vec<Nic> = members.iter().filter_map(as_nic).collect();
+        let find = |names: &[String]| -> Result<Vec<Nic>, RunError> {
+            if let Some(name) = named_twice(names) {
+                return Err(RunError::Twice(name.to_owned()));
+            }
+            names
+                .iter()
+                .map(|name| find_nic(&options.lab, name, &members, &nics))
+                .collect()
+        };
+        let numbers = |nics: &[Nic]| nics.iter().map(|nic| nic.processor).collect::<Vec<u16>>();
+        let (sources, targets, pattern, shown);
+        if options.from.is_empty() {
+            if nics.len() < 2 {
+                return Err(RunError::Alone(options.lab.clone()));
+            }
+            let hot = match find(&options.hot)? {
+                hot if hot.is_empty() => vec![nics[0].clone()],
+                hot => hot,
+            };
+            pattern = named_pattern(options, numbers(&hot));
+            shown = clap::ValueEnum::to_possible_value(&options.pattern)
+                .map_or_else(String::new, |value| value.get_name().to_owned());
+            sources = nics;
+            targets = Vec::new();
+        } else {
+            sources = find(&options.from)?;
+            targets = find(&options.to)?;
+            pattern = Pattern::List {
+                destinations: numbers(&targets),
+            };
+            shown = format!("{} -> {}", options.from.join(","), options.to.join(","));
+        }
+        let spec = TrafficSpec {
+            pattern,
+            processors: numbers(&sources),
+            op: match options.op {
+                Op::Put => Operation::Put,
+                Op::Get => Operation::Get,
+            },
+            window: options.window,
+            duration_ns: options.duration_ns(),
+            count: options.count.unwrap_or(0),
+            seed: options.seed,
+            ..TrafficSpec::default()
+        };
+        let targets = targets
+            .into_iter()
+            .filter(|nic| !sources.contains(nic))
+            .collect();
+        let everybody = members.into_iter().map(|member| member.name).collect();
+        let (lab, window) = (options.lab.clone(), options.window);
+        Ok(Self {
+            lab,
+            window,
+            everybody,
+            sources,
+            targets,
+            spec,
+            pattern: shown,
+        })
+    }
+
+    /// Whether the messages are gets.
+    pub fn is_get(&self) -> bool {
+        self.spec.op == Operation::Get
+    }
+
+    /// How long the sources send, if that is limited.
+    pub fn duration(&self) -> Option<Duration> {
+        (self.spec.duration_ns > 0).then(|| Duration::from_nanos(self.spec.duration_ns))
+    }
+
+    /// Who sends to whom and how much, for the head of the table.
+    pub fn describe(&self) -> String {
+        let mut text = format!("{} sources, {}", self.sources.len(), self.pattern);
+        if let Some(duration) = self.duration() {
+            text.push_str(&format!(", {} s", duration.as_secs_f64()));
+        }
+        if self.spec.count > 0 {
+            text.push_str(&format!(", {} messages each", self.spec.count));
+        }
+        text
+    }
+}
+
+fn named_twice(names: &[String]) -> Option<&str> {
+    let mut known = BTreeSet::new();
+    let twice = names.iter().find(|name| !known.insert(name.as_str()))?;
+    Some(twice)
+}
+
+fn as_nic(member: &Member) -> Option<Nic> {
+    match member.role {
+        Role::Nic { processor } => Some(Nic {
+            name: member.name.clone(),
+            processor,
+        }),
+        Role::Router => None,
+    }
+}
+
+fn find_nic(lab: &str, name: &str, members: &[Member], nics: &[Nic]) -> Result<Nic, RunError> {
+    if let Some(nic) = nics.iter().find(|nic| nic.name == name) {
+        return Ok(nic.clone());
+    }
+    if members.iter().any(|member| member.name == name) {
+        return Err(RunError::IsRouter(name.to_owned()));
+    }
+    let names: Vec<&str> = nics.iter().map(|nic| nic.name.as_str()).collect();
+    Err(RunError::NoSuchNode {
+        lab: lab.into(),
+        name: name.into(),
+        nics: names.join(", "),
+    })
+}
+
+fn named_pattern(options: &Options, hot: Vec<u16>) -> Pattern {
+    match options.pattern {
+        PatternName::Uniform => Pattern::Uniform,
+        PatternName::Neighbour => Pattern::Neighbour,
+        PatternName::BitComplement => Pattern::BitComplement,
+        PatternName::BitReverse => Pattern::BitReverse,
+        PatternName::Shuffle => Pattern::Shuffle,
+        PatternName::Transpose => Pattern::Transpose,
+        PatternName::Tornado => Pattern::Tornado,
+        PatternName::Permutation => Pattern::Permutation,
+        PatternName::Hotspot => Pattern::Hotspot {
+            targets: hot,
+            percent: options.hot_percent,
+        },
+    }
+}

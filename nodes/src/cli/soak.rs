@@ -1,0 +1,343 @@
+//! `phitwire soak`: random networks under random harm, a seed each.
+
+use std::fmt::Write as _;
+use std::io::IsTerminal;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use miette::{IntoDiagnostic, Result, miette};
+use phitwire::sim::soak::{Case, Keep, Outcome};
+use serde_json::json;
+
+use super::print;
+use crate::stop::Stop;
+
+/// Failures after which no further seed is begun.
+const ENOUGH: usize = 10;
+
+#[derive(Debug, Args)]
+pub struct SoakArgs {
+    /// Seeds to run: one (17) or a range with both ends (1..1000)
+    #[arg(long, value_name = "SEEDS", value_parser = Seeds::parse, default_value = "1..1000")]
+    seeds: Seeds,
+    /// Begin no further seed after so many minutes
+    #[arg(long, value_name = "M", value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    minutes: Option<u64>,
+    /// Threads, each with a seed of its own [default: as many as there are processors]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
+    /// Tell every harm and every event with its virtual time
+    #[arg(long)]
+    trace: bool,
+    /// Keep only these harms of the schedule, by index; an empty list keeps none
+    #[arg(long, value_name = "INDICES", value_parser = indices)]
+    keep_harms: Option<Indices>,
+    /// Leave out the impairment of all links
+    #[arg(long)]
+    clear: bool,
+    /// Messages per source instead of the case's own number
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    messages: Option<u64>,
+    /// Do not look for the least that still fails
+    #[arg(long)]
+    no_shrink: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// A range of seeds, both ends included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Seeds {
+    first: u64,
+    last: u64,
+}
+
+impl Seeds {
+    fn parse(text: &str) -> Result<Self, String> {
+        let number = |text: &str| {
+            let wrong = |_| format!("`{text}` is no seed: write 17 or 1..1000");
+            text.trim().parse::<u64>().map_err(wrong)
+        };
+        let (first, last) = match text.split_once("..") {
+            Some((first, last)) => (number(first)?, number(last.trim_start_matches('='))?),
+            None => (number(text)?, number(text)?),
+        };
+        if first > last || last == u64::MAX {
+            return Err(format!("`{text}` holds no seeds: the first is the smaller"));
+        }
+        Ok(Self { first, last })
+    }
+}
+
+/// Indices of harms.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Indices(Vec<usize>);
+
+fn indices(text: &str) -> Result<Indices, String> {
+    let parts = text.split(',').filter(|part| !part.trim().is_empty());
+    let number = |part: &str| {
+        let wrong = |_| format!("`{part}` is no index: write 0,3");
+        part.trim().parse().map_err(wrong)
+    };
+    parts.map(number).collect::<Result<_, _>>().map(Indices)
+}
+
+/// A seed that failed.
+struct Failed {
+    seed: u64,
+    why: String,
+    keep: Keep,
+}
+
+/// What all threads have come to.
+#[derive(Default)]
+struct Tally {
+    passed: u64,
+    frames: u64,
+    acknowledged: u64,
+    timed_out: u64,
+    failed: Vec<Failed>,
+}
+
+pub fn run(args: SoakArgs) -> Result<ExitCode> {
+    let stop = Stop::new().into_diagnostic()?;
+    stop.on_signals().into_diagnostic()?;
+    if args.trace && args.seeds.first != args.seeds.last {
+        return Err(miette!(
+            "--trace tells of one seed, and --seeds names {} of them",
+            args.seeds.last - args.seeds.first + 1
+        ));
+    }
+    if args.trace {
+        return replay(&args);
+    }
+    let begin = Instant::now();
+    let tally = soak(&args, &stop, begin);
+    print(&report(&args, &tally, begin.elapsed())?)?;
+    let interrupted = stop.requests() > 0;
+    Ok(match (tally.failed.is_empty(), interrupted) {
+        (false, _) => ExitCode::FAILURE,
+        (true, true) => ExitCode::from(130),
+        (true, false) => ExitCode::SUCCESS,
+    })
+}
+
+fn reduction(args: &SoakArgs) -> Keep {
+    Keep {
+        harms: args.keep_harms.as_ref().map(|list| list.0.clone()),
+        clear: args.clear,
+        messages: args.messages,
+    }
+}
+
+/// One seed, told as it goes.
+fn replay(args: &SoakArgs) -> Result<ExitCode> {
+    let case = Case::random(args.seeds.first).reduced(&reduction(args));
+    print(&format!("{case:#?}\n"))?;
+    let mut trouble = Ok(ExitCode::SUCCESS);
+    let mut tell = |at: phitwire::time::Time, text: &str| {
+        if trouble.is_ok() {
+            trouble = print(&format!("{:>12} ns  {text}\n", at.as_ns()));
+        }
+    };
+    let outcome = attempt(&case, &mut tell);
+    trouble?;
+    match outcome {
+        Ok(outcome) => print(&format!("passed: {outcome:?}\n")),
+        Err(why) => {
+            print(&format!("FAILED: {why}\n"))?;
+            Ok(ExitCode::FAILURE)
+        }
+    }
+}
+
+/// Runs a case; a panic is a failure like any other.
+fn attempt(
+    case: &Case,
+    trace: &mut dyn FnMut(phitwire::time::Time, &str),
+) -> Result<Outcome, String> {
+    match catch_unwind(AssertUnwindSafe(|| case.run(trace))) {
+        Ok(outcome) => outcome.map_err(|failure| failure.to_string()),
+        Err(panic) => {
+            let text = panic
+                .downcast_ref::<String>()
+                .map(String::as_str)
+                .or_else(|| panic.downcast_ref::<&str>().copied());
+            Err(format!("panicked: {}", text.unwrap_or("without words")))
+        }
+    }
+}
+
+/// All seeds, over all threads.
+fn soak(args: &SoakArgs, stop: &Stop, begin: Instant) -> Tally {
+    let threads = args.threads.map_or_else(
+        || std::thread::available_parallelism().map_or(1, usize::from),
+        usize::from,
+    );
+    let limit = args
+        .minutes
+        .map(|minutes| Duration::from_secs(60 * minutes));
+    let next = AtomicU64::new(args.seeds.first);
+    let enough = AtomicBool::new(false);
+    let tally = Mutex::new(Tally::default());
+    let bar = progress(args);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                let over = || limit.is_some_and(|limit| begin.elapsed() >= limit);
+                while stop.requests() == 0 && !over() && !enough.load(Ordering::Relaxed) {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed > args.seeds.last {
+                        break;
+                    }
+                    let case = Case::random(seed).reduced(&reduction(args));
+                    let outcome = attempt(&case, &mut |_, _| {});
+                    let failed = outcome.as_ref().err().map(|why| Failed {
+                        seed,
+                        why: why.clone(),
+                        keep: shrunk(args, &case),
+                    });
+                    let mut tally = tally.lock().unwrap_or_else(|broken| broken.into_inner());
+                    if let Ok(outcome) = outcome {
+                        tally.passed += 1;
+                        tally.frames += outcome.frames;
+                        tally.acknowledged += outcome.acknowledged;
+                        tally.timed_out += outcome.timed_out;
+                    }
+                    tally.failed.extend(failed);
+                    enough.store(tally.failed.len() >= ENOUGH, Ordering::Relaxed);
+                    bar.inc(1);
+                }
+            });
+        }
+    });
+    bar.finish_and_clear();
+    let mut tally = tally
+        .into_inner()
+        .unwrap_or_else(|broken| broken.into_inner());
+    tally.failed.sort_by_key(|failed| failed.seed);
+    tally
+}
+
+/// The least of `case` that still fails.
+fn shrunk(args: &SoakArgs, case: &Case) -> Keep {
+    if args.no_shrink {
+        return reduction(args);
+    }
+    let keep = case.shrink(|smaller| attempt(smaller, &mut |_, _| {}).is_err());
+    let chosen = args.keep_harms.as_ref().map(|list| list.0.as_slice());
+    Keep {
+        // Indices of the case as it was, not of what the arguments left of it.
+        harms: keep.harms.map(|kept| match chosen {
+            Some(chosen) => kept
+                .iter()
+                .filter_map(|at| chosen.get(*at).copied())
+                .collect(),
+            None => kept,
+        }),
+        clear: keep.clear || args.clear,
+        messages: keep.messages.or(args.messages),
+    }
+}
+
+/// The command that replays a failure.
+fn command(seed: u64, keep: &Keep) -> String {
+    let mut text = format!("phitwire soak --seeds {seed} --trace");
+    if let Some(harms) = &keep.harms {
+        let list: Vec<String> = harms.iter().map(ToString::to_string).collect();
+        let _ = write!(text, " --keep-harms '{}'", list.join(","));
+    }
+    if keep.clear {
+        text.push_str(" --clear");
+    }
+    if let Some(messages) = keep.messages {
+        let _ = write!(text, " --messages {messages}");
+    }
+    text
+}
+
+fn report(args: &SoakArgs, tally: &Tally, took: Duration) -> Result<String> {
+    if args.json {
+        let failed = tally.failed.iter().map(|failed| {
+            let replay = command(failed.seed, &failed.keep);
+            json!({ "seed": failed.seed, "why": failed.why, "replay": replay })
+        });
+        let all = json!({
+            "passed": tally.passed,
+            "failed": failed.collect::<Vec<_>>(),
+            "frames": tally.frames,
+            "acknowledged": tally.acknowledged,
+            "timed_out": tally.timed_out,
+            "wall_seconds": took.as_secs_f64(),
+        });
+        let text = serde_json::to_string_pretty(&all).into_diagnostic()?;
+        return Ok(text + "\n");
+    }
+    let mut text = String::new();
+    for failed in &tally.failed {
+        let _ = writeln!(text, "seed {} FAILED: {}", failed.seed, failed.why);
+        let _ = writeln!(text, "replay: {}\n", command(failed.seed, &failed.keep));
+    }
+    let _ = writeln!(
+        text,
+        "{} seeds passed, {} failed in {:.1} s: {} frames, {} messages acknowledged, {} timed out where \
+         harm may lose them",
+        tally.passed,
+        tally.failed.len(),
+        took.as_secs_f64(),
+        tally.frames,
+        tally.acknowledged,
+        tally.timed_out
+    );
+    Ok(text)
+}
+
+/// A line on standard error; hidden when that is no terminal.
+fn progress(args: &SoakArgs) -> indicatif::ProgressBar {
+    let count = args.seeds.last - args.seeds.first + 1;
+    if args.json || !std::io::stderr().is_terminal() {
+        return indicatif::ProgressBar::hidden();
+    }
+    let bar = indicatif::ProgressBar::new(count);
+    match indicatif::ProgressStyle::with_template("[{bar:30}] {pos} of {len} seeds, {eta} left") {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seeds_are_one_or_a_range_with_both_ends() {
+        let seeds = |first, last| Ok(Seeds { first, last });
+        assert_eq!(Seeds::parse("17"), seeds(17, 17));
+        assert_eq!(Seeds::parse("1..1000"), seeds(1, 1000));
+        assert_eq!(Seeds::parse("1..=3"), seeds(1, 3));
+        for wrong in ["", "x", "3..1", "1..", "-1", "18446744073709551615"] {
+            assert!(Seeds::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_command_replays_what_is_left() {
+        let keep = Keep {
+            harms: Some(vec![0, 3]),
+            clear: true,
+            messages: Some(5),
+        };
+        assert_eq!(
+            command(17, &keep),
+            "phitwire soak --seeds 17 --trace --keep-harms '0,3' --clear --messages 5"
+        );
+        assert_eq!(indices("0,3"), Ok(Indices(vec![0, 3])));
+        assert_eq!(indices(""), Ok(Indices(vec![])));
+        assert!(indices("zero").is_err());
+    }
+}

@@ -1,0 +1,46 @@
+//! Standard output and error, whose readers may go away at any time: `head`, `less`, a closed terminal.
+
+use std::io::{self, ErrorKind, Write};
+
+/// Prints to standard output. A reader who has gone away is no error.
+///
+/// # Errors
+/// Any other trouble with it, such as a full disk.
+pub fn print(text: &str) -> io::Result<()> {
+    forgive(io::stdout().lock(), text)
+}
+
+/// Prints a line to standard error, as far as that can be done: there is nobody to tell otherwise.
+pub fn complain(line: &str) {
+    let _ = forgive(io::stderr().lock(), &format!("{line}\n"));
+}
+
+fn forgive(mut to: impl Write, text: &str) -> io::Result<()> {
+    match to.write_all(text.as_bytes()).and_then(|()| to.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Failing(ErrorKind);
+
+    impl Write for Failing {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(self.0.into())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_reader_who_has_gone_is_no_error_and_a_full_disk_is_one() {
+        assert!(forgive(Failing(ErrorKind::BrokenPipe), "text").is_ok());
+        assert!(forgive(Failing(ErrorKind::StorageFull), "text").is_err());
+    }
+}

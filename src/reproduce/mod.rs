@@ -1,0 +1,42 @@
+//! The tables of the paper, from running models.
+//!
+//! Each table has a module that runs a model - routers, arbiters, routes - and puts what it saw beside
+//! what *The BlackWidow High-Radix Clos Network* printed. A printed value is a constant here and is only
+//! ever compared with; everything called [`ours`](Row::ours) is measured or computed in the run.
+//!
+//! | module | of the paper | what runs |
+//! |---|---|---|
+//! | [`latency`] | table 2, section 7.3 | routes through generated networks' registers, and through tori |
+//! | [`throughput`] | table 3, section 7.6 | subswitches of this crate's arbiters and buffers, and a whole YARC |
+//! | [`contention`] | table 4, section 7.8.1 | random permutations over the links of generated trees and tori |
+//! | [`radix`] | section 7.1 | the minimum of the latency model |
+//!
+//! What each assumes, and where a value cannot be met, is printed with it ([`Table::assumptions`]) and
+//! told at length in `docs/reproduce.md`.
+
+pub mod contention;
+pub mod fat_tree;
+pub mod latency;
+pub mod permutation;
+pub mod radix;
+pub mod subswitch;
+mod table;
+pub mod throughput;
+pub mod torus;
+mod worst_case_chip;
+
+pub use table::{Observation, Row, Table, Tolerance};
+
+/// Figures that the paper states and that several tables start from.
+pub mod stated {
+    /// Delay of a router, in nanoseconds: an estimate "prior to the actual implementation" (footnote 3).
+    pub const ROUTER_NS: f64 = 20.0;
+    /// Bits of an average packet (footnote 3).
+    pub const PACKET_BITS: f64 = 312.0;
+    /// Bandwidth of a router, both directions of all ports together, in Gb/s (footnote 3).
+    pub const ROUTER_GBPS: f64 = 2_400.0;
+    /// Bandwidth of a port in one direction, in Gb/s (abstract).
+    pub const PORT_GBPS: f64 = 18.75;
+    /// Nodes of the largest network (footnote 3).
+    pub const NODES: f64 = 32_768.0;
+}

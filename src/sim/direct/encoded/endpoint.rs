@@ -1,0 +1,156 @@
+//! A processor's ports behind link control blocks.
+
+use phitwire_framing::packet24::{EopStatus, Vc, eop_status};
+use phitwire_framing::phit24::Phit;
+
+use super::{CYCLE, SharedTraffic, Traffic, locked};
+use crate::link::{InputQueue, Lcb, LinkConfig};
+use crate::node::{Node, PortId, WakeReason, Wakeup};
+use crate::sim::direct::packet::Assembly;
+use crate::sim::direct::source::NEVER;
+use crate::time::Time;
+
+/// One link of a processor: the link control block and the terminal behind it.
+pub(in crate::sim::direct) struct Port {
+    lcb: Lcb,
+    input: InputQueue,
+    assemblies: [Assembly; 2],
+    /// Number of the terminal in its partition.
+    terminal: usize,
+}
+
+impl Port {
+    pub(in crate::sim::direct) fn new(config: LinkConfig, terminal: usize) -> Self {
+        Self {
+            input: InputQueue::new(&config),
+            lcb: Lcb::new(config, Time::ZERO),
+            assemblies: [Assembly::new(), Assembly::new()],
+            terminal,
+        }
+    }
+
+    /// Takes what has arrived.
+    fn receive(&mut self, cycle: u64, traffic: &mut Traffic) {
+        let Traffic { shared, terminals } = traffic;
+        for vc in Vc::ALL {
+            let assembly = &mut self.assemblies[vc.index()];
+            while self.input.ready(vc) {
+                let phit = self.input.pop(vc);
+                let delivery = assembly.take(phit, shared.seal);
+                let Some(delivery) = delivery else { continue };
+                if eop_status(phit.content()) == Some(EopStatus::Healthy) {
+                    shared.tally.arrived_phits += u64::from(delivery.phits);
+                    terminals[self.terminal].arrived(cycle, delivery, shared);
+                }
+                // What ended as `transmit_error` comes again.
+            }
+            let freed = self.input.take_acks(vc);
+            if freed > 0 {
+                self.lcb.vc_freed(vc, freed);
+            }
+        }
+    }
+
+    /// Hands over the packets that are due and have room in the link.
+    fn transmit(&mut self, cycle: u64, traffic: &mut Traffic) {
+        let Traffic { shared, terminals } = traffic;
+        let terminal = &mut terminals[self.terminal];
+        loop {
+            let [request, reply] = terminal.due().map(|due| due <= cycle);
+            let open = |vc| self.lcb.is_active() && self.lcb.can_begin(vc);
+            let may = [request && open(Vc::Request), reply && open(Vc::Response)];
+            if may == [false, false] {
+                return;
+            }
+            let Some(packet) = terminal.next_packet(may, shared) else {
+                return;
+            };
+            let phits = packet.phits().len() as u64;
+            terminal.sent_phits += phits;
+            shared.tally.sent_phits += phits;
+            shared.tally.sent_packets += 1;
+            for &bits in packet.phits() {
+                self.lcb.push(Phit::from_bits(bits));
+            }
+        }
+    }
+}
+
+/// A terminal as a node behind an encoded link, its only port.
+pub struct Endpoint {
+    port: Port,
+    traffic: SharedTraffic,
+    ready: bool,
+}
+
+impl Endpoint {
+    pub(in crate::sim::direct) fn new(port: Port, traffic: SharedTraffic) -> Self {
+        Self {
+            port,
+            traffic,
+            ready: true,
+        }
+    }
+
+    /// The link control block of a port.
+    pub fn lcb(&self, port: PortId) -> Option<&Lcb> {
+        (port == 0).then_some(&self.port.lcb)
+    }
+}
+
+fn cycle_of(now: Time) -> u64 {
+    now.as_ps() / CYCLE.as_ps()
+}
+
+impl Node for Endpoint {
+    type Event = core::convert::Infallible;
+
+    fn ports(&self) -> usize {
+        1
+    }
+
+    fn handle_frame(&mut self, now: Time, _: PortId, bytes: &[u8]) {
+        self.port.lcb.handle_frame(now, bytes, &mut self.port.input);
+    }
+
+    fn advance(&mut self, now: Time) {
+        let cycle = cycle_of(now);
+        let mut traffic = locked(&self.traffic);
+        let port = &mut self.port;
+        port.lcb.handle_timers(now, &mut port.input);
+        port.receive(cycle, &mut traffic);
+        port.transmit(cycle, &mut traffic);
+        while port.lcb.poll_event().is_some() {}
+        self.ready = port.lcb.wants_to_send(now);
+    }
+
+    fn ready_ports(&self) -> u64 {
+        self.ready.into()
+    }
+
+    fn poll_frame(&mut self, now: Time, _: PortId, buf: &mut [u8]) -> Option<usize> {
+        self.port.lcb.poll_frame(now, buf)
+    }
+
+    fn next_wakeup(&self) -> Option<Wakeup> {
+        let Port { lcb, terminal, .. } = &self.port;
+        let link = lcb.next_wakeup().map(|at| Wakeup {
+            at,
+            reason: WakeReason::Link,
+        });
+        // A packet that is due and has no room waits for credits, which come in a frame.
+        let has_room = Vc::ALL.map(|vc| lcb.is_active() && lcb.can_begin(vc));
+        let due = locked(&self.traffic).terminals[*terminal].due();
+        let open = due.into_iter().zip(has_room).filter(|(_, room)| *room);
+        let next = open.map(|(due, _)| due).min().filter(|due| *due != NEVER);
+        let birth = next.map(|cycle| Wakeup {
+            at: Time::ZERO + CYCLE.times(cycle),
+            reason: WakeReason::Request,
+        });
+        Wakeup::earlier(link, birth)
+    }
+
+    fn poll_event(&mut self) -> Option<core::convert::Infallible> {
+        None
+    }
+}

@@ -1,0 +1,306 @@
+//! The same traffic over encoded links: frames, impaired as on a wire, parsed and acknowledged.
+//!
+//! Routers are whole [`Yarc`](crate::router::yarc::Yarc)s and terminals have link control blocks of
+//! their own, all in the chip's own depths and time. A partition of the network is a
+//! [`Fabric`] whose links into other partitions lead abroad; the latency of a link is
+//! the window, and what an impairment adds only makes frames later. Everything above the links is that
+//! of direct mode: sources, sinks, phases, measurement.
+
+mod endpoint;
+#[cfg(test)]
+mod tests;
+
+use std::sync::{Arc, Mutex, MutexGuard};
+
+pub use endpoint::Endpoint;
+pub(super) use endpoint::Port;
+
+use super::exchange::Mail;
+use super::terminal::{Shared, Terminal};
+use crate::link::Lcb;
+use crate::link::impair::Netem;
+use crate::router::yarc::Yarc;
+use crate::router::yarc::registers::PORTS;
+use crate::sim::check::{self, EndAccount};
+use crate::sim::fabric::{Direction, Fabric, LinkId, LinkSpec, NodeId};
+use crate::sim::machine::Machine;
+use crate::time::{Duration, Time};
+
+/// Picoseconds of a cycle (paper, section 3: 800 MHz).
+pub(super) const CYCLE: Duration = Duration::from_ps(1_250);
+/// Longest frame: an Ethernet's. The chip's bursts are far shorter.
+const MTU: usize = 1_500;
+
+/// Sources and sinks of a partition while its nodes run.
+#[derive(Debug)]
+pub(super) struct Traffic {
+    pub shared: Shared,
+    pub terminals: Vec<Terminal>,
+}
+
+/// Traffic that the nodes of one fabric share. Only one thread at a time runs a fabric, so nobody ever
+/// waits for the lock.
+pub(super) type SharedTraffic = Arc<Mutex<Traffic>>;
+
+pub(super) fn locked(traffic: &SharedTraffic) -> MutexGuard<'_, Traffic> {
+    traffic.lock().unwrap_or_else(|broken| broken.into_inner())
+}
+
+/// The one end that a partition has of a link into another.
+#[derive(Clone, Copy, Debug)]
+struct Abroad {
+    /// Number of the link in the topology, and whether this end is its second.
+    link: u32,
+    is_b: bool,
+    /// Where frames come in.
+    entry: LinkId,
+    /// Where frames go out, and to which partition.
+    exit: usize,
+    partition: usize,
+}
+
+/// A part of a network with encoded links.
+pub(crate) struct Region {
+    fabric: Fabric<Machine>,
+    traffic: SharedTraffic,
+    /// Nodes of the chips, in the partition's order.
+    chips: Vec<NodeId>,
+    abroad: Vec<Abroad>,
+    /// Links with both ends here: number in the topology and in the fabric.
+    home: Vec<(u32, LinkId)>,
+}
+
+impl core::fmt::Debug for Region {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Region")
+            .field("chips", &self.chips)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a link's end says about what it sends and what it received.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LinkAccount {
+    /// Number of the link, and whether it is its second end.
+    end: (u32, bool),
+    account: EndAccount,
+    /// Incarnations of this end and, as far as it knows, of the other.
+    epochs: (u32, u32),
+}
+
+impl Region {
+    pub(super) fn new(seed: u64, traffic: SharedTraffic) -> Self {
+        Self {
+            fabric: Fabric::new(seed),
+            traffic,
+            chips: Vec::new(),
+            abroad: Vec::new(),
+            home: Vec::new(),
+        }
+    }
+
+    pub(super) fn add_chip(&mut self, yarc: Yarc) -> NodeId {
+        let id = self.fabric.add(Machine::Router(Box::new(yarc)));
+        self.chips.push(id);
+        id
+    }
+
+    pub(super) fn add_endpoint(&mut self, endpoint: Endpoint) -> NodeId {
+        self.fabric.add(Machine::Endpoint(Box::new(endpoint)))
+    }
+
+    /// Joins two ports of this partition.
+    pub(super) fn connect(
+        &mut self,
+        link: u32,
+        ends: [(NodeId, u8); 2],
+        latency: Duration,
+        netem: Option<Netem>,
+    ) {
+        let spec = LinkSpec { latency, mtu: MTU };
+        let id = self
+            .fabric
+            .connect(ends[0], ends[1], spec)
+            .expect("a checked topology uses every port once");
+        for (direction, is_b) in [(Direction::AToB, true), (Direction::BToA, false)] {
+            self.impair(id, direction, netem, stream(link, is_b));
+        }
+        self.home.push((link, id));
+    }
+
+    /// Joins a port to one of another partition; `is_b`: the port is the link's second end.
+    pub(super) fn connect_abroad(
+        &mut self,
+        (link, is_b): (u32, bool),
+        end: (NodeId, u8),
+        partition: usize,
+        latency: Duration,
+        netem: Option<Netem>,
+    ) {
+        let spec = LinkSpec { latency, mtu: MTU };
+        let (entry, exit) = self
+            .fabric
+            .connect_abroad(end, spec)
+            .expect("a checked topology uses every port once");
+        self.impair(entry, Direction::AToB, netem, stream(link, is_b));
+        self.abroad.push(Abroad {
+            link,
+            is_b,
+            entry,
+            exit,
+            partition,
+        });
+    }
+
+    fn impair(&mut self, link: LinkId, direction: Direction, netem: Option<Netem>, stream: u64) {
+        if let Some(netem) = netem {
+            self.fabric.impair_as(link, direction, netem, stream);
+        }
+    }
+
+    /// Runs the nodes up to, and without, the beginning of cycle `end`.
+    pub(super) fn run_window(
+        &mut self,
+        end: u64,
+        shared: &mut Shared,
+        terminals: &mut Vec<Terminal>,
+        outboxes: &mut [Mail],
+    ) {
+        self.swap(shared, terminals);
+        let end = Time::ZERO + CYCLE.times(end);
+        self.fabric.run_until(Time::from_ps(end.as_ps() - 1));
+        self.swap(shared, terminals);
+        while self.fabric.poll_event().is_some() {}
+        for abroad in &self.abroad {
+            let mut frames = Vec::new();
+            self.fabric.take_out(abroad.exit, &mut frames);
+            if !frames.is_empty() {
+                outboxes[abroad.partition]
+                    .frames
+                    .push((abroad.link, !abroad.is_b, frames));
+            }
+        }
+    }
+
+    /// The nodes look at what the partition holds between windows.
+    fn swap(&mut self, shared: &mut Shared, terminals: &mut Vec<Terminal>) {
+        let mut traffic = locked(&self.traffic);
+        core::mem::swap(&mut traffic.shared, shared);
+        core::mem::swap(&mut traffic.terminals, terminals);
+    }
+
+    /// Takes the frames that another partition sent.
+    pub(super) fn receive(&mut self, mail: &mut Mail) {
+        for (link, is_b, mut frames) in mail.frames.drain(..) {
+            let here = self
+                .abroad
+                .binary_search_by_key(&(link, is_b), |abroad| (abroad.link, abroad.is_b))
+                .expect("a frame goes to where its link ends");
+            self.fabric.put_in(self.abroad[here].entry, &mut frames);
+        }
+    }
+
+    /// To be called once all links are connected.
+    pub(super) fn finish(&mut self) {
+        self.abroad.sort_by_key(|abroad| (abroad.link, abroad.is_b));
+    }
+
+    fn each_end(&self, mut visit: impl FnMut(u32, bool, &Lcb)) {
+        let lcb = |(node, port): (NodeId, u8)| self.fabric.node(node).lcb(port);
+        for &(link, id) in &self.home {
+            for (end, is_b) in self.fabric.ends(id).into_iter().zip([false, true]) {
+                if let Some(lcb) = lcb(end) {
+                    visit(link, is_b, lcb);
+                }
+            }
+        }
+        for abroad in &self.abroad {
+            if let Some(lcb) = lcb(self.fabric.end_of(abroad.entry, Direction::AToB)) {
+                visit(abroad.link, abroad.is_b, lcb);
+            }
+        }
+    }
+
+    /// What every link end says of its packets and credits.
+    pub(super) fn accounts(&self, into: &mut Vec<LinkAccount>) {
+        self.each_end(|link, is_b, lcb| {
+            into.push(LinkAccount {
+                end: (link, is_b),
+                account: EndAccount::of(lcb),
+                epochs: lcb.epochs(),
+            });
+        });
+    }
+
+    /// The router of chip number `index` of the partition.
+    pub(super) fn chip(&self, index: usize) -> &Yarc {
+        self.fabric
+            .node(self.chips[index])
+            .router()
+            .expect("chips are routers")
+    }
+
+    /// Phits in the input queues of a chip.
+    pub(super) fn queued(&self, index: usize) -> u64 {
+        let chip = self.chip(index);
+        (0..PORTS as u8).map(|port| chip.queued(port)).sum()
+    }
+
+    /// Lets every endpoint look again at what its terminals have to send.
+    pub(super) fn wake_endpoints(&mut self) {
+        for id in (0..self.fabric.nodes() as u32).map(NodeId) {
+            self.fabric.command(id, |_, _| ());
+        }
+    }
+
+    /// Phits that a chip has put on each of its links, repetitions included.
+    pub(super) fn sent(&self, index: usize) -> [u64; PORTS] {
+        let chip = self.chip(index);
+        core::array::from_fn(|port| {
+            chip.lcb(port as u8)
+                .map_or(0, |lcb| lcb.counters().tx_phits)
+        })
+    }
+
+    /// Packets that link ends here have sent again.
+    pub(super) fn retransmitted(&self) -> u64 {
+        let mut sum = 0;
+        self.each_end(|_, _, lcb| sum += lcb.counters().tx_retransmitted_packets);
+        sum
+    }
+
+    /// Frames that went over wires that end here, and those of them that an impairment lost.
+    pub(super) fn frames(&self) -> (u64, u64) {
+        let counters = self.fabric.wire_counters();
+        (counters.sent, counters.impaired.lost)
+    }
+}
+
+/// Random stream of the impairment towards one end of a link.
+fn stream(link: u32, towards_b: bool) -> u64 {
+    // Beside the streams that terminals draw from, which are small numbers.
+    1 << 40 | u64::from(link) << 1 | u64::from(towards_b)
+}
+
+/// Whether both ends of every link are active in the same session.
+pub(super) fn all_up(accounts: &mut [LinkAccount]) -> bool {
+    accounts.sort_by_key(|account| account.end);
+    accounts.chunk_by(|x, y| x.end.0 == y.end.0).all(|pair| {
+        let [a, b] = pair else { return false };
+        let (own, peer) = b.epochs;
+        a.account.active && b.account.active && a.epochs == (peer, own)
+    })
+}
+
+/// What is wrong with links at rest: each direction by the accounts of its two ends.
+pub(super) fn check_links(accounts: &mut [LinkAccount], violations: &mut Vec<check::Violation>) {
+    accounts.sort_by_key(|account| account.end);
+    for pair in accounts.chunk_by(|x, y| x.end.0 == y.end.0) {
+        if let [a, b] = pair {
+            let link = LinkId(a.end.0);
+            let (a, b) = (&a.account, &b.account);
+            check::check_direction(link, Direction::AToB, a, b, true, violations);
+            check::check_direction(link, Direction::BToA, b, a, true, violations);
+        }
+    }
+}

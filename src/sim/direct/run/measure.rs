@@ -1,0 +1,179 @@
+//! From what was counted to a report.
+
+use super::super::build::LinkKind;
+use super::super::config::Config;
+use super::super::report::{Fairness, LinkUse, Report, StageUse};
+use super::super::source::message_phits;
+use super::super::tally::{Latencies, Tally};
+use super::{Mark, Simulation, StageSamples};
+use crate::router::yarc::registers::PORTS;
+use crate::sim::TraceHash;
+
+/// Part of the packets born by which the source queues may grow without saturation.
+const GROWTH: f64 = 0.02;
+/// Part of the packets born by which arrivals may fall behind without saturation.
+const BEHIND: f64 = 0.05;
+
+impl Simulation {
+    /// What the measurement itself says.
+    pub(super) fn measured(&self, before: &Mark, after: &Mark, samples: StageSamples) -> Report {
+        let cycles = self.cycle - self.began;
+        let tally = after.tally.since(&before.tally);
+        let growth = after.backlog as f64 - before.backlog as f64;
+        let per_terminal = cycles as f64 * self.senders as f64;
+        let message = message_phits(&self.config.traffic) as f64;
+        let born = tally.requests_sent as f64 + growth + tally.replies_sent as f64
+            - tally.replies_made as f64;
+        // Arrivals fall behind births while queues inside the network grow. They also do if the warm-up was too
+        // short to fill it, which is not meant: by Little's law this many messages are inside when it is full.
+        let latency = tally.latency_cycles as f64 / tally.latency_packets.max(1) as f64;
+        let full = born / cycles as f64 * latency;
+        let inside = before.tally.requests_sent as f64 - before.tally.latency_packets as f64;
+        let behind = born - tally.latency_packets as f64;
+        let falls_behind = inside > full / 2.0 && behind > BEHIND * born + 4.0 * born.sqrt();
+        let hops = after.hops - before.hops;
+        let chips = self.kinds.len() / PORTS;
+        let stage = |i: usize| StageUse {
+            mean_phits: samples.phits[i] as f64
+                / (samples.samples.max(1) * chips.max(1) as u64) as f64,
+            stalls_per_1000: (after.stalls[i] - before.stalls[i]) as f64 * 1e3 / hops.max(1) as f64,
+        };
+        let mut report = Report {
+            seed: self.config.seed,
+            measure_cycles: cycles,
+            offered_load: born * message / per_terminal,
+            accepted_load: tally.arrived_phits as f64 / per_terminal,
+            saturated: falls_behind || growth > GROWTH * born + self.senders as f64,
+            input_queues: stage(0),
+            row_buffers: stage(1),
+            column_buffers: stage(2),
+            source_backlog: after.backlog as f64 / self.senders as f64,
+            ..Report::default()
+        };
+        self.use_of_links(before, after, cycles, &mut report);
+        report
+    }
+
+    fn use_of_links(&self, before: &Mark, after: &Mark, cycles: u64, report: &mut Report) {
+        let mut uses = [Uses::default(); 4];
+        for ((partition, before), after) in
+            self.partitions.iter().zip(&before.ports).zip(&after.ports)
+        {
+            for ((&chip, before), after) in partition.chips.iter().zip(before).zip(after) {
+                for port in 0..PORTS {
+                    if let Some(kind) = self.kinds[chip as usize * PORTS + port] {
+                        uses[kind as usize].add(after[port] - before[port]);
+                    }
+                }
+            }
+        }
+        let mut injection = Uses::default();
+        let mut sending = Uses::default();
+        for ((partition, before), after) in self
+            .partitions
+            .iter()
+            .zip(&before.terminals)
+            .zip(&after.terminals)
+        {
+            for ((terminal, before), after) in partition.terminals.iter().zip(before).zip(after) {
+                injection.add(after - before);
+                let silent = partition.shared.destinations.is_silent(terminal.number);
+                if !silent {
+                    sending.add(after - before);
+                }
+            }
+        }
+        report.injection_links = injection.summary(cycles);
+        report.fairness = sending.fairness(cycles);
+        report.ejection_links = uses[LinkKind::Ejection as usize].summary(cycles);
+        report.up_links = uses[LinkKind::Up as usize].summary(cycles);
+        report.side_links = uses[LinkKind::Side as usize].summary(cycles);
+        report.down_links = uses[LinkKind::Down as usize].summary(cycles);
+    }
+
+    /// What the whole run says.
+    pub(super) fn finish(&self, report: &mut Report) {
+        let tally = self.tally();
+        let mut latencies = Latencies::new();
+        let mut traces = Vec::new();
+        for partition in &self.partitions {
+            // Above saturation the packets born last are still in the queues of their sources.
+            latencies.add(if report.saturated {
+                &partition.shared.arrived_latencies
+            } else {
+                &partition.shared.latencies
+            });
+            partition.each_chip(|chip| report.phit_hops += chip.phit_hops);
+            let work = partition.link_work();
+            report.retransmitted_packets += work[0];
+            report.frames_sent += work[1];
+            report.frames_lost += work[2];
+            traces.extend(partition.terminals.iter().map(|t| (t.number, t.trace)));
+        }
+        traces.sort_unstable_by_key(|&(number, _)| number);
+        let mut hash = TraceHash::default();
+        for (number, trace) in traces {
+            hash.add(number);
+            hash.add(trace.value());
+        }
+        report.trace_hash = hash.value();
+        report.cycles = self.cycle;
+        report.latency_cycles = latencies.summary();
+        report.packets = tally.arrived_packets;
+        report.hops_mean = hops_per_message(report.phit_hops, &tally, &self.config);
+    }
+}
+
+/// Routers that a message passed: with replies, those of both its packets.
+fn hops_per_message(phit_hops: u64, tally: &Tally, config: &Config) -> f64 {
+    if tally.arrived_phits == 0 {
+        return 0.0;
+    }
+    let per_packet = phit_hops as f64 / tally.arrived_phits as f64;
+    if config.traffic.request_reply {
+        2.0 * per_packet
+    } else {
+        per_packet
+    }
+}
+
+/// Sums over links or terminals.
+#[derive(Clone, Copy, Debug, Default)]
+struct Uses {
+    count: u64,
+    sum: u64,
+    squares: u128,
+    min: Option<u64>,
+    max: u64,
+}
+
+impl Uses {
+    fn add(&mut self, phits: u64) {
+        self.count += 1;
+        self.sum += phits;
+        self.squares += u128::from(phits) * u128::from(phits);
+        self.min = Some(self.min.map_or(phits, |min| min.min(phits)));
+        self.max = self.max.max(phits);
+    }
+
+    fn summary(&self, cycles: u64) -> LinkUse {
+        let cycles = cycles.max(1) as f64;
+        LinkUse {
+            links: self.count,
+            min: self.min.unwrap_or(0) as f64 / cycles,
+            mean: self.sum as f64 / (self.count.max(1) as f64 * cycles),
+            max: self.max as f64 / cycles,
+        }
+    }
+
+    fn fairness(&self, cycles: u64) -> Fairness {
+        let LinkUse { min, max, .. } = self.summary(cycles);
+        let sum = self.sum as f64;
+        let jain = if self.squares == 0 {
+            1.0
+        } else {
+            sum * sum / (self.count as f64 * self.squares as f64)
+        };
+        Fairness { min, max, jain }
+    }
+}

@@ -1,0 +1,148 @@
+//! Joining ports: within a fabric, and to nodes of another one.
+
+use thiserror::Error;
+
+use super::{
+    Alarm, Direction, EXIT, Exit, Fabric, Joint, LinkId, LinkSpec, NO_WIRE, NodeId, SentFrame,
+};
+use crate::node::{Node, PortId};
+use crate::sim::wire::Wire;
+use crate::time::Duration;
+
+/// Why two ports were not connected.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ConnectError {
+    /// No such node.
+    #[error("there is no node {0}")]
+    NoNode(u32),
+    /// The node has no such port.
+    #[error("node {node} has no port {port}")]
+    NoPort {
+        /// The node.
+        node: u32,
+        /// The port.
+        port: PortId,
+    },
+    /// The port has a link already, or is named twice.
+    #[error("port {port} of node {node} is connected already")]
+    InUse {
+        /// The node.
+        node: u32,
+        /// The port.
+        port: PortId,
+    },
+    /// A frame sent at an instant must not arrive in it.
+    #[error("a link has some latency")]
+    NoLatency,
+}
+
+impl<N: Node> Fabric<N> {
+    /// Joins two ports by a link.
+    ///
+    /// # Errors
+    /// See [`ConnectError`].
+    pub fn connect(
+        &mut self,
+        a: (NodeId, PortId),
+        b: (NodeId, PortId),
+        spec: LinkSpec,
+    ) -> Result<LinkId, ConnectError> {
+        if spec.latency == Duration::ZERO {
+            return Err(ConnectError::NoLatency);
+        }
+        self.check_free(a)?;
+        self.check_free(b)?;
+        if a == b {
+            let ((NodeId(node), port), _) = (a, b);
+            return Err(ConnectError::InUse { node, port });
+        }
+        let wires = [(a, b), (b, a)].map(|(from, to)| {
+            let wire = self.add_wire(to, spec);
+            self.slots[from.0.0 as usize].wires[usize::from(from.1)] = wire;
+            wire
+        });
+        Ok(self.add_link(wires))
+    }
+
+    /// Joins a port to a node of another fabric: what comes back arrives by the link returned
+    /// ([`put_in`](Self::put_in)), what it sends is taken from the exit returned
+    /// ([`take_out`](Self::take_out)). The link's direction towards the port is A to B.
+    ///
+    /// # Errors
+    /// See [`ConnectError`].
+    pub fn connect_abroad(
+        &mut self,
+        end: (NodeId, PortId),
+        spec: LinkSpec,
+    ) -> Result<(LinkId, usize), ConnectError> {
+        if spec.latency == Duration::ZERO {
+            return Err(ConnectError::NoLatency);
+        }
+        self.check_free(end)?;
+        let wire = self.add_wire(end, spec);
+        let exit = self.exits.len();
+        self.exits.push(Exit {
+            mtu: spec.mtu,
+            frames: Vec::new(),
+        });
+        self.slots[end.0.0 as usize].wires[usize::from(end.1)] = EXIT + exit as u32;
+        Ok((self.add_link([wire, NO_WIRE]), exit))
+    }
+
+    /// Frames that left by an exit since the last call, with the times at which they were sent;
+    /// `frames`, which is empty, takes the place of the buffer.
+    ///
+    /// # Panics
+    /// If there is no such exit.
+    pub fn take_out(&mut self, exit: usize, frames: &mut Vec<SentFrame>) {
+        core::mem::swap(&mut self.exits[exit].frames, frames);
+    }
+
+    /// Frames that were sent to this fabric by a link from abroad, in the order of sending. None of them
+    /// may arrive at or before the present.
+    ///
+    /// # Panics
+    /// If there is no such link.
+    pub fn put_in(&mut self, link: LinkId, frames: &mut Vec<SentFrame>) {
+        let index = self.joint_index(link, Direction::AToB);
+        for (sent, mut frame) in frames.drain(..) {
+            self.joints[index].wire.send(sent, &mut frame);
+        }
+        self.reschedule(index);
+    }
+
+    fn check_free(&self, (NodeId(node), port): (NodeId, PortId)) -> Result<(), ConnectError> {
+        let slot = self
+            .slots
+            .get(node as usize)
+            .ok_or(ConnectError::NoNode(node))?;
+        match slot.wires.get(usize::from(port)) {
+            None => Err(ConnectError::NoPort { node, port }),
+            Some(&wire) if wire != NO_WIRE => Err(ConnectError::InUse { node, port }),
+            Some(_) => Ok(()),
+        }
+    }
+
+    fn add_wire(&mut self, (to, port): (NodeId, PortId), spec: LinkSpec) -> u32 {
+        if self.buffer.len() < spec.mtu {
+            self.buffer.resize(spec.mtu, 0);
+        }
+        self.joints.push(Joint {
+            wire: Wire::new(spec.latency),
+            to,
+            port,
+            mtu: spec.mtu,
+            alarm: Alarm::NONE,
+        });
+        self.joints.len() as u32 - 1
+    }
+
+    fn add_link(&mut self, wires: [u32; 2]) -> LinkId {
+        self.links.push(wires);
+        LinkId(self.links.len() as u32 - 1)
+    }
+
+    pub(super) fn joint_index(&self, link: LinkId, direction: Direction) -> usize {
+        self.links[link.0 as usize][direction as usize] as usize
+    }
+}

@@ -1,0 +1,109 @@
+//! What happens to the wires of a fabric: impairments, noise, cuts.
+
+use super::{Direction, Fabric, LinkId, NodeId};
+use crate::link::impair::{Impairment, LaneNoise, Netem, Probability};
+use crate::node::{Node, PortId};
+use crate::rng::Rng;
+use crate::sim::wire::Wire;
+
+impl<N: Node> Fabric<N> {
+    /// The wire of one direction, to look at.
+    ///
+    /// # Panics
+    /// If there is no such link.
+    pub fn wire(&self, link: LinkId, direction: Direction) -> &Wire {
+        &self.joints[self.joint_index(link, direction)].wire
+    }
+
+    /// The two ends of a link, the one named first before the other.
+    ///
+    /// # Panics
+    /// If there is no such link.
+    pub fn ends(&self, link: LinkId) -> [(NodeId, PortId); 2] {
+        let end = |direction| {
+            let joint = &self.joints[self.joint_index(link, direction)];
+            (joint.to, joint.port)
+        };
+        [end(Direction::BToA), end(Direction::AToB)]
+    }
+
+    /// The port that one direction of a link leads to.
+    ///
+    /// # Panics
+    /// If there is no such link, or it leads abroad.
+    pub fn end_of(&self, link: LinkId, direction: Direction) -> (NodeId, PortId) {
+        let joint = &self.joints[self.joint_index(link, direction)];
+        (joint.to, joint.port)
+    }
+
+    /// Impairs one direction of a link from now on, or stops it; frames that the impairment before
+    /// it held are lost.
+    ///
+    /// # Panics
+    /// If there is no such link.
+    pub fn impair(&mut self, link: LinkId, direction: Direction, netem: Option<Netem>) {
+        let impairment = netem.map(|netem| Impairment::new(netem, self.next_stream()));
+        let index = self.joint_index(link, direction);
+        self.joints[index].wire.set_impairment(impairment);
+        self.reschedule(index);
+    }
+
+    /// Impairs one direction of a link from now on with a random stream that is given, so that it does not
+    /// depend on what was impaired before.
+    ///
+    /// # Panics
+    /// If there is no such link.
+    pub fn impair_as(&mut self, link: LinkId, direction: Direction, netem: Netem, stream: u64) {
+        let index = self.joint_index(link, direction);
+        let impairment = Impairment::new(netem, Rng::new(self.seed, stream));
+        self.joints[index].wire.set_impairment(Some(impairment));
+        self.reschedule(index);
+    }
+
+    /// Impairs every direction of every link alike, each with its own random stream.
+    pub fn impair_all(&mut self, netem: Option<Netem>) {
+        for link in 0..self.links() as u32 {
+            for direction in Direction::BOTH {
+                self.impair(LinkId(link), direction, netem);
+            }
+        }
+    }
+
+    /// Puts noise on a lane at the transmitting end of one direction, or removes it.
+    ///
+    /// # Panics
+    /// If there is no such link, or the lane is not 0 to 2.
+    pub fn lane_noise(
+        &mut self,
+        link: LinkId,
+        direction: Direction,
+        noise: Option<(u8, Probability)>,
+    ) {
+        let noise = noise.map(|(lane, per_bit)| LaneNoise::new(lane, per_bit, self.next_stream()));
+        let index = self.joint_index(link, direction);
+        self.joints[index].wire.set_noise(noise);
+    }
+
+    /// Cuts both directions of a link; what is on the way is lost.
+    ///
+    /// # Panics
+    /// If there is no such link.
+    pub fn cut(&mut self, link: LinkId) {
+        for direction in Direction::BOTH {
+            let index = self.joint_index(link, direction);
+            self.joints[index].wire.cut();
+            self.reschedule(index);
+        }
+    }
+
+    /// Makes a cut link whole again.
+    ///
+    /// # Panics
+    /// If there is no such link.
+    pub fn restore(&mut self, link: LinkId) {
+        for direction in Direction::BOTH {
+            let index = self.joint_index(link, direction);
+            self.joints[index].wire.restore();
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! What is done to a network while traffic flows.
+
+use super::Failure;
+use super::words;
+use crate::link::Lcb;
+use crate::link::impair::Probability;
+use crate::sim::fabric::{Direction, LinkId, NodeId};
+use crate::sim::network::{Network, NetworkError};
+use crate::time::Duration;
+
+/// Something done to the network while traffic flows. Links and nodes are numbers modulo how many
+/// there are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Harm {
+    /// A link is cut, and restored after a while.
+    Cut {
+        /// Which.
+        link: u32,
+        /// How long.
+        span: Duration,
+    },
+    /// One end goes back as if the other had asked for it.
+    ForceRetry {
+        /// The link.
+        link: u32,
+    },
+    /// One bit in 500 of a lane is wrong.
+    LaneNoise {
+        /// The link.
+        link: u32,
+        /// The lane.
+        lane: u8,
+        /// The direction.
+        a_to_b: bool,
+    },
+    /// Both directions of a link get an impairment of their own.
+    Impair {
+        /// The link.
+        link: u32,
+        /// In netem's words.
+        words: String,
+    },
+    /// The next packet in a send buffer is damaged.
+    SoftError {
+        /// The link.
+        link: u32,
+    },
+    /// A link is taken down by command, and brought up again after a while.
+    DownAndUp {
+        /// The link.
+        link: u32,
+        /// How long.
+        span: Duration,
+    },
+    /// A router dies with all that is in it, and starts again.
+    RestartRouter {
+        /// Which.
+        router: u32,
+    },
+    /// A network interface dies with its memory, and starts again.
+    RestartNic {
+        /// Which.
+        nic: u32,
+    },
+}
+
+impl Harm {
+    /// Whether messages may be lost by it.
+    pub const fn destroys(&self) -> bool {
+        matches!(
+            self,
+            Self::SoftError { .. }
+                | Self::DownAndUp { .. }
+                | Self::RestartRouter { .. }
+                | Self::RestartNic { .. }
+        )
+    }
+
+    /// Does it, at the present time of `network`, which goes on while a link is cut or down.
+    pub(super) fn inflict(&self, network: &mut Network) -> Result<(), Failure> {
+        let links = network.fabric.links() as u32;
+        let chosen = |link: &u32| LinkId(link % links);
+        match self {
+            Self::Cut { link, span } => {
+                network.fabric.cut(chosen(link));
+                network.fabric.run_for(*span);
+                network.fabric.restore(chosen(link));
+            }
+            Self::ForceRetry { link } => on_first_end(network, chosen(link), |lcb, now, _| {
+                lcb.force_retry(now);
+            }),
+            Self::LaneNoise { link, lane, a_to_b } => {
+                let direction = Direction::BOTH[usize::from(!a_to_b)];
+                let rate = Probability::from_ratio(1, 500);
+                network
+                    .fabric
+                    .lane_noise(chosen(link), direction, Some((*lane, rate)));
+            }
+            Self::Impair { link, words: text } => {
+                for direction in Direction::BOTH {
+                    network
+                        .fabric
+                        .impair(chosen(link), direction, Some(words(text)));
+                }
+            }
+            Self::SoftError { link } => on_first_end(network, chosen(link), |lcb, _, _| {
+                lcb.soft_error_next();
+            }),
+            Self::DownAndUp { link, span } => {
+                on_first_end(network, chosen(link), |lcb, now, input| {
+                    lcb.link_down(now, input);
+                });
+                network.fabric.run_for(*span);
+                on_first_end(network, chosen(link), |lcb, now, _| lcb.link_up(now));
+            }
+            Self::RestartRouter { router } => {
+                let nodes: Vec<NodeId> = network.routers().collect();
+                restart(network, &nodes, *router)?;
+            }
+            Self::RestartNic { nic } => {
+                let nodes: Vec<NodeId> = network.processors().collect();
+                restart(network, &nodes, *nic)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn restart(network: &mut Network, nodes: &[NodeId], number: u32) -> Result<(), NetworkError> {
+    Ok(network.restart(nodes[number as usize % nodes.len()])?)
+}
+
+fn on_first_end(
+    network: &mut Network,
+    link: LinkId,
+    act: impl FnOnce(&mut Lcb, crate::time::Time, &mut crate::link::InputQueue),
+) {
+    let (node, port) = network.fabric.ends(link)[0];
+    network.fabric.command(node, |machine, now| {
+        machine.with_lcb(now, port, |lcb, input| act(lcb, now, input))
+    });
+}

@@ -1,0 +1,175 @@
+//! How a case follows from its seed.
+
+use super::{Case, Harm};
+use crate::nic::{Operation, Pattern, TrafficSpec};
+use crate::rng::Rng;
+use crate::sim::fabric::LinkSpec;
+use crate::time::Duration;
+use crate::topology::{
+    BlackwidowSpec, Clock, Profile, Rank, Settings, Taper, Topology, check as check_topology,
+};
+
+/// Stream of the random numbers that a case is made from; those of its run are others.
+const STREAM: u64 = 0x50a4;
+
+fn pick<T: Clone>(rng: &mut Rng, from: &[T]) -> T {
+    from[rng.below(from.len() as u64) as usize].clone()
+}
+
+fn up_to(rng: &mut Rng, bound_us: u64) -> Duration {
+    Duration::from_us(rng.below(bound_us) + 1)
+}
+
+/// Words of netem; delays in proportion to the round trip.
+fn netem(rng: &mut Rng, unit_us: u64) -> String {
+    let mut words = String::new();
+    if rng.chance(1, 2) {
+        let delay = rng.below(20 * unit_us) + 1;
+        words += &format!("delay {delay}us {}us ", rng.below(delay + 1));
+        if rng.chance(1, 3) {
+            words += &format!("reorder {}% gap {} ", rng.below(50) + 1, rng.below(5) + 1);
+        }
+    }
+    match rng.below(4) {
+        0 => words += &format!("loss {}% ", rng.below(25)),
+        1 => words += &format!("loss {}% 25% ", rng.below(10)),
+        2 => words += "loss gemodel 1% 20% 80% 0.1% ",
+        _ => {}
+    }
+    if rng.chance(1, 3) {
+        words += &format!("duplicate {}% ", rng.below(10) + 1);
+    }
+    if rng.chance(1, 3) {
+        words += &format!("corrupt {}% ", rng.below(5) + 1);
+    }
+    words + "limit 100000"
+}
+
+/// The chip's own depths and its 1.25 ns cycle, or those of processes on real wires.
+fn settings(paced: bool) -> Settings {
+    let mut settings = Settings {
+        lane_retry_threshold: 20,
+        ..Settings::default()
+    };
+    if paced {
+        settings.profile = Profile::Paper;
+        settings.clock = Clock::Paced { dilation: 1 };
+    }
+    settings
+}
+
+fn spec(rng: &mut Rng) -> (BlackwidowSpec, Topology) {
+    loop {
+        let subtree = 1 + rng.below(6) as u32;
+        let processors = 2 + rng.below(15) as u32;
+        let paced = rng.chance(1, 3);
+        let fraction = Taper::new(1 + rng.below(3) as u32, 3);
+        let spec = BlackwidowSpec {
+            processors,
+            subtree,
+            rank: rng.chance(3, 4).then(|| pick(rng, &Rank::ALL)),
+            slices: 1 + rng.below(3) as u8,
+            uplinks: rng.chance(1, 2).then(|| 1 + rng.below(4) as u32),
+            taper: [fraction.unwrap_or(Taper::FULL); 3],
+            virtual_radix: pick(rng, &[8, 16, 32]),
+            group: rng.chance(1, 2).then_some(2),
+            settings: settings(paced),
+            ..BlackwidowSpec::default()
+        };
+        // Not every combination is a network.
+        if let Ok(topology) = spec.generate()
+            && check_topology(&topology).is_empty()
+        {
+            return (spec, topology);
+        }
+    }
+}
+
+fn harm(rng: &mut Rng, unit_us: u64) -> Harm {
+    let link = rng.next_u64() as u32;
+    let span = up_to(rng, 300 * unit_us);
+    match rng.below(12) {
+        0..3 => Harm::Cut { link, span },
+        3..5 => Harm::ForceRetry { link },
+        5..7 => Harm::LaneNoise {
+            link,
+            lane: rng.below(3) as u8,
+            a_to_b: rng.chance(1, 2),
+        },
+        7..9 => Harm::Impair {
+            link,
+            words: netem(rng, unit_us),
+        },
+        9 => Harm::SoftError { link },
+        10 => Harm::DownAndUp { link, span },
+        _ if rng.chance(1, 2) => Harm::RestartRouter { router: link },
+        _ => Harm::RestartNic { nic: link },
+    }
+}
+
+fn traffic(rng: &mut Rng, topology: &Topology, seed: u64) -> TrafficSpec {
+    let patterns = [
+        Pattern::Uniform,
+        Pattern::Neighbour,
+        Pattern::BitComplement,
+        Pattern::Tornado,
+        Pattern::Permutation,
+        Pattern::Hotspot {
+            targets: vec![topology.processors[0].number],
+            percent: 40,
+        },
+    ];
+    TrafficSpec {
+        run: super::RUNS[0],
+        pattern: pick(rng, &patterns),
+        processors: topology.processors.iter().map(|p| p.number).collect(),
+        op: pick(rng, &[Operation::Put, Operation::Put, Operation::Get]),
+        size: 1 + rng.below(32) as u8,
+        window: 1 + rng.below(200) as u32,
+        count: 30 + rng.below(200),
+        addresses: 1 + rng.below(64) as u16,
+        seed,
+        ..TrafficSpec::default()
+    }
+}
+
+impl Case {
+    /// The case of `seed`.
+    pub fn random(seed: u64) -> Self {
+        let mut rng = Rng::new(seed, STREAM);
+        let (spec, topology) = spec(&mut rng);
+        // Times scale with the round trip: 25 ns of cable, or microseconds between processes.
+        let is_paced = spec.settings.profile == Profile::Paper;
+        let (unit_us, latency) = if is_paced {
+            (1, Duration::from_ns(1 + rng.below(200)))
+        } else {
+            (20, up_to(&mut rng, 20))
+        };
+        let link = LinkSpec {
+            latency,
+            mtu: pick(&mut rng, &[180, 512, 1472, 9000]),
+        };
+        let mut traffic = traffic(&mut rng, &topology, seed);
+        let harms: Vec<(Duration, Harm)> = (0..rng.below(8))
+            .map(|_| (up_to(&mut rng, 60 * unit_us), harm(&mut rng, unit_us)))
+            .collect();
+        if harms.iter().any(|(_, harm)| harm.destroys()) {
+            // Stamps of fewer bytes cannot tell a loss from other damage.
+            traffic.size = traffic.size.max(4);
+        }
+        let impairment = if rng.chance(2, 3) {
+            netem(&mut rng, unit_us)
+        } else {
+            String::new()
+        };
+        Self {
+            seed,
+            spec,
+            link,
+            impairment,
+            traffic,
+            harms,
+            topology,
+        }
+    }
+}

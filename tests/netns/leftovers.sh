@@ -1,0 +1,99 @@
+#!/usr/bin/env bash
+# What a crash leaves: up.sh killed at any moment, labs half there, directories that are nobody's, or somebody else's.
+# shellcheck source=testlib.sh
+. "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
+t_need_namespaces
+
+up=$PHW_SCRIPTS/up.sh down=$PHW_SCRIPTS/down.sh status=$PHW_SCRIPTS/status.sh
+
+# Is anything of LAB there, or does anything come when a moment has passed? What a killed script had begun may be late.
+stays_away() { nothing_left "$1" && sleep 0.5 && nothing_left "$1"; }
+
+# SIGKILL finds up.sh making the directory, namespaces and links, starting processes, and waiting for links.
+for mode in '' --loopback; do
+    for delay in 0.02 0.08 0.15 0.25 0.35 0.5 0.7 1; do
+        t_lab killed
+        # shellcheck disable=SC2086  # none or one
+        "$up" quickstart --lab "$LAB" $mode 2>/dev/null &
+        pid=$!
+        sleep "$delay"
+        kill -KILL "$pid" 2>/dev/null || true
+        wait "$pid" 2>/dev/null || true
+        check "down.sh after SIGKILL to up.sh $mode at $delay s" "$down" --lab "$LAB"
+        check "leaves nothing" stays_away "$LAB"
+    done
+done
+
+# ---- Labs that are half there -------------------------------------------------------------------
+
+t_up whole quickstart
+whole=$LAB
+run=$(phw_run_dir)
+
+t_lab half
+half=$LAB
+mkdir "$run/$half"
+touch "$run/$half/.phitwire-lab"
+all=$T_SCRATCH/all
+check_fails "status.sh fails when a lab is only half there" "lab $half: left behind: down.sh --lab $half" "$status"
+"$status" >"$all" 2>&1 || true
+check "and shows the whole one all the same" grep -F "lab $whole: up" "$all"
+check_fails "by its name it says the same" "left behind: down.sh --lab $half" "$status" --lab "$half"
+check "status.sh --json says so too" bash -c '"$1" --json | jq -e --arg lab "$2" "any(.[]; .lab == \$lab and (.up | not) and .why != null)"' \
+    bash "$status" "$half"
+check_fails "a command for it names the remedy" "down.sh --lab $half" "$PHW_SCRIPTS/impair.sh" --lab "$half" all show
+check "down.sh takes it away" "$down" --lab "$half"
+check "and leaves nothing" nothing_left "$half"
+
+mkdir "$run/$half"
+check "an empty directory without a mark is taken away" "$down" --lab "$half"
+check "and leaves nothing" nothing_left "$half"
+mkdir "$run/$half"
+touch "$run/$half/precious"
+check_fails "one that is not empty is not, and down.sh says so" "has no mark" "$down" --lab "$half"
+check "what is in it is still there" test -e "$run/$half/precious"
+rm -r "${run:?}/$half"
+
+gone=$(bash -c 'echo $$')
+mkdir "$run/.new-$half.$gone"
+check "what a killed up.sh had begun is listed as a lab" bash -c '. "$1/lib.sh"; phw_labs | grep -qxF "$2"' bash "$PHW_SCRIPTS" "$half"
+check "and down.sh takes it away" "$down" --lab "$half"
+check "wholly" nothing_left "$half"
+
+# ---- lab.env and the run directory are data, and ours -------------------------------------------
+
+cp "$run/$whole/lab.env" "$T_SCRATCH/"
+trace=$T_SCRATCH/executed
+printf 'MTU=$(touch %s)\n' "$trace" >>"$run/$whole/lab.env"
+"$status" --lab "$whole" >/dev/null 2>&1 || true
+check "what lab.env holds is not executed" test ! -e "$trace"
+printf 'touch %s\n' "$trace" >>"$run/$whole/lab.env"
+check_fails "what it should not hold is refused" "not known" "$PHW_SCRIPTS/impair.sh" --lab "$whole" all show
+check "and not executed either" test ! -e "$trace"
+cp "$T_SCRATCH/lab.env" "$run/$whole/"
+check "the lab is as it was" "$status" --lab "$whole"
+
+foreign=$T_SCRATCH/foreign
+mkdir "$foreign"
+cp -r "$run/$whole" "$foreign/"
+chmod 777 "$foreign"
+refused() { check_fails "$1 refuses a run directory $2" "PHITWIRE_RUN_DIR" env "PHITWIRE_RUN_DIR=$foreign" "${@:3}"; }
+everybody_refuses() {
+    refused up.sh "$1" "$up" quickstart --lab "x_$$"
+    refused status.sh "$1" "$status"
+    refused down.sh "$1" "$down" --lab "$whole"
+    refused impair.sh "$1" "$PHW_SCRIPTS/impair.sh" --lab "$whole" all show
+    refused "phitwire ctl" "$1" "$PHITWIRE_BIN_DIR/phitwire" ctl --lab "$whole" all links
+}
+everybody_refuses "that others may write to"
+chmod 700 "$foreign"
+if chown -R 1 "$foreign" 2>/dev/null; then
+    everybody_refuses "of another user"
+    chown -R 0 "$foreign"
+else
+    skip "a run directory of another user is refused" "there is no other user in this namespace"
+fi
+mv "$foreign" "$foreign.aside"
+ln -s "$foreign.aside" "$foreign"
+everybody_refuses "behind a symbolic link"
+check "the lab goes down" "$down" --lab "$whole"
