@@ -93,7 +93,7 @@ fn a_sweep_is_an_array_and_a_drawing() {
 fn what_cannot_be_done_is_said() {
     for (words, reason) in [
         ("nowhere", "neither a file nor the name"),
-        ("yarc-64 --netem loss", "frames"),
+        ("yarc-64 --netem loss", "percentage"),
         ("r1-30 --traffic transpose", "power of four"),
         ("r1-32 --traffic sideways", "no pattern"),
         ("r1-32 --load 1.5", "at most 1"),
