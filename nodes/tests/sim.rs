@@ -103,7 +103,7 @@ fn encoded_links_say_what_they_had_to_do() {
 fn what_cannot_be_done_is_said() {
     for (words, reason) in [
         ("nowhere", "neither a file nor the name"),
-        ("yarc-64 --netem loss", "expected a percentage"),
+        ("yarc-64 --netem loss", "percentage"),
         ("yarc-64 --links direct --netem duplicate", "netem"),
         ("r1-30 --traffic transpose", "power of four"),
         ("r1-32 --traffic sideways", "no pattern"),

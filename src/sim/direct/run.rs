@@ -103,7 +103,6 @@ struct StageSamples {
 
 /// What is compared at the two ends of the measurement.
 struct Mark {
-    cycle: u64,
     tally: Tally,
     /// Messages born and not sent, replies included.
     backlog: u64,
@@ -493,7 +492,6 @@ impl Simulation {
         }
         let of_terminals = |p: &Partition| p.terminals.iter().map(|t| t.sent_phits).collect();
         Mark {
-            cycle: self.cycle,
             tally,
             backlog: waiting + tally.replies_made - tally.replies_sent,
             ports: self

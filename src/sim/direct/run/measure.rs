@@ -24,12 +24,13 @@ impl Simulation {
         let message = message_phits(&self.config.traffic) as f64;
         let born = tally.requests_sent as f64 + growth + tally.replies_sent as f64
             - tally.replies_made as f64;
-        // What arrives falls behind what is born while queues inside the network grow. A network that the
-        // warm-up was too short to fill does the same, and is not meant.
+        // Arrivals fall behind births while queues inside the network grow. They also do if the warm-up was too
+        // short to fill it, which is not meant: by Little's law this many messages are inside when it is full.
         let latency = tally.latency_cycles as f64 / tally.latency_packets.max(1) as f64;
+        let full = born / cycles as f64 * latency;
+        let inside = before.tally.requests_sent as f64 - before.tally.latency_packets as f64;
         let behind = born - tally.latency_packets as f64;
-        let falls_behind =
-            latency < before.cycle as f64 && behind > BEHIND * born + 4.0 * born.sqrt();
+        let falls_behind = inside > full / 2.0 && behind > BEHIND * born + 4.0 * born.sqrt();
         let hops = after.hops - before.hops;
         let chips = self.kinds.len() / PORTS;
         let stage = |i: usize| StageUse {
