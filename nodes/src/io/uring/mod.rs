@@ -82,6 +82,9 @@ pub struct UringBackend {
     pending: VecDeque<Pending>,
     /// Sockets, by index, whose multishot receive has to be armed (again).
     to_arm: u64,
+    /// The first port that found no buffer when it was armed last: it is armed first next time, or ports
+    /// behind busy ones would never get any.
+    starved: Option<u32>,
     side: Option<RawFd>,
     side_armed: bool,
     side_ready: bool,
@@ -126,6 +129,7 @@ impl UringBackend {
             shared: Some(shared),
             pending: VecDeque::with_capacity(COMPLETIONS as usize),
             to_arm,
+            starved: None,
             side,
             side_armed: false,
             side_ready: false,
@@ -169,9 +173,10 @@ impl UringBackend {
     fn arm(&mut self) {
         let Some(shared) = &self.shared else { return };
         let mut queue = self.ring.submission();
-        let mut to_arm = self.to_arm;
+        let first = self.starved.take().unwrap_or(0);
+        let mut to_arm = self.to_arm.rotate_right(first);
         while to_arm != 0 {
-            let index = to_arm.trailing_zeros() as usize;
+            let index = ((to_arm.trailing_zeros() + first) % u64::BITS) as usize;
             to_arm &= to_arm - 1;
             let fd = Fd(self.ports.sockets[index].raw_fd());
             let entry = opcode::RecvMsgMulti::new(fd, &raw const *shared.receive_header, GROUP)
@@ -264,6 +269,7 @@ impl UringBackend {
                         }),
                         (error, _) if error == -libc::ENOBUFS => {
                             self.ports.counters.rx_buffers_exhausted += 1;
+                            self.starved.get_or_insert(index);
                         }
                         (error, _) => {
                             self.refused |= error == -libc::EINVAL;
