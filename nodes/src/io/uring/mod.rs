@@ -30,6 +30,8 @@ const ENTRIES: u32 = 256;
 const COMPLETIONS: u32 = 2048;
 /// Bytes of receive buffers over all ports.
 const BUFFER_BYTES: usize = 2 << 20;
+/// Receive buffers per port at least: all ports may have something at once.
+const BUFFERS_PER_PORT: usize = 4;
 /// Messages handed up in one turn, so that a flood cannot keep the node from sending.
 const RECEIVE_BUDGET: usize = 64;
 /// The only group of provided buffers.
@@ -358,7 +360,8 @@ impl Shared {
         receive_header.msg_controllen = size_of::<Control>() as _;
         // In front of the message the kernel puts its own header and the control data.
         let stride = (ports.message_limit() + 128).next_multiple_of(64);
-        let entries = (BUFFER_BYTES / stride).clamp(8, 512).next_power_of_two() as u16;
+        let entries = (BUFFER_BYTES / stride).max(BUFFERS_PER_PORT * ports.sockets.len());
+        let entries = entries.clamp(8, 512).next_power_of_two() as u16;
         // SAFETY: `UringBackend` drops its `Shared` only in `quiesce`.
         let buffers = unsafe { Buffers::new(ring, GROUP, entries, stride)? };
         Ok(Self {
