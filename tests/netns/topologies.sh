@@ -7,7 +7,7 @@ t_need_namespaces
 for file in "$PHW_SCRIPTS"/topologies/*.toml; do
     name=$(basename "$file" .toml)
     if [[ $name == yarc-64 ]]; then
-        skip "$name" "made for phitwire sim: 65 processes on two cores take up to a minute to come up (docs/next.md)"
+        skip "$name" "made for phitwire sim: 65 processes on two cores take half a minute to come up (docs/next.md)"
         continue
     fi
     t_up "ready${#T_LABS[@]}" "$name" --timeout 60
