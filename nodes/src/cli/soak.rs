@@ -105,8 +105,6 @@ struct Tally {
 }
 
 pub fn run(args: SoakArgs) -> Result<ExitCode> {
-    let stop = Stop::new().into_diagnostic()?;
-    stop.on_signals().into_diagnostic()?;
     if args.trace && args.seeds.first != args.seeds.last {
         return Err(miette!(
             "--trace tells of one seed, and --seeds names {} of them",
@@ -116,6 +114,9 @@ pub fn run(args: SoakArgs) -> Result<ExitCode> {
     if args.trace {
         return replay(&args);
     }
+    // Between seeds only: a replay ends as any command does.
+    let stop = Stop::new().into_diagnostic()?;
+    stop.on_signals().into_diagnostic()?;
     let begin = Instant::now();
     let tally = soak(&args, &stop, begin);
     print(&report(&args, &tally, begin.elapsed())?)?;
