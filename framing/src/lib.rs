@@ -15,6 +15,7 @@
 //! - [`maintenance24`]: source-routed packets that read and write configuration registers.
 //! - [`frame`]: the link frame on Ethernet or UDP that stands for the line code.
 //! - [`training`]: the frames of channel initialisation.
+//! - [`flit48`]: the 48-bit flit of the Aries network and the head of its packets.
 //! - [`lanes`]: which bits travel on which lane; swapped lanes and polarity.
 #![no_std]
 #![forbid(unsafe_code)]
@@ -27,6 +28,7 @@ pub struct Readme;
 mod bits;
 pub mod control;
 pub mod crc16;
+pub mod flit48;
 pub mod frame;
 pub mod lanes;
 pub mod maintenance24;

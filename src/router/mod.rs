@@ -1,3 +1,4 @@
 //! Router chips: tiles wired together.
 
+pub mod aries;
 pub mod yarc;

@@ -1,0 +1,3 @@
+//! The Aries router (Cray XC white paper, "Aries Router").
+
+pub mod registers;
