@@ -166,6 +166,9 @@ impl Region {
         terminals: &mut Vec<Terminal>,
         outboxes: &mut [Mail],
     ) {
+        for abroad in &self.abroad {
+            self.fabric.catch_up(abroad.entry);
+        }
         self.swap(shared, terminals);
         let end = Time::ZERO + CYCLE.times(end);
         self.fabric.run_until(Time::from_ps(end.as_ps() - 1));
