@@ -213,8 +213,8 @@ fn assumptions(permutations: u64) -> Vec<String> {
     vec![
         format!(
             "Run: {permutations} random permutations per size, the same for tree and torus; the load \
-             of every link counted; the largest of each permutation, averaged. The load of a \
-             processor's own links is 1."
+             of every link counted, those to the processors included; the largest of each permutation, \
+             averaged."
         ),
         "Fat tree: generated networks of radix-64 routers with 32 processors to a leaf router (one \
          router for 64); transfers below one leaf router do not climb; links up and down count."
