@@ -385,7 +385,7 @@ fn shared(topology: &Topology, config: &Config, destinations: Destinations) -> S
         hashed_ways: topology.chips.iter().any(|chip| {
             chip.routers
                 .iter()
-                .any(|router| router.registers.table[0].ports != 0)
+                .any(|router| router.registers.table.iter().any(|e| e.ports != 0))
         }),
         measured: 0..0,
         tally: Tally::default(),

@@ -265,6 +265,18 @@ impl Region {
         })
     }
 
+    /// Healthy packets that routers here have accepted. Those that came damaged come again, but the damaged
+    /// ones may have gone on all the same, marked as such.
+    pub(super) fn packets_taken(&self) -> u64 {
+        let ports = (0..self.chips.len())
+            .flat_map(|index| (0..PORTS as u8).filter_map(move |port| self.chip(index).lcb(port)));
+        let healthy = |lcb: &Lcb| {
+            let counters = lcb.counters();
+            counters.rx_packets - counters.rx_poisoned_packets
+        };
+        ports.map(healthy).sum()
+    }
+
     /// Packets that link ends here have sent again.
     pub(super) fn retransmitted(&self) -> u64 {
         let mut sum = 0;

@@ -103,6 +103,40 @@ fn the_trace_is_the_same_for_any_number_of_partitions() {
 }
 
 #[test]
+fn what_is_sent_again_makes_no_way_longer() {
+    let topology = clos(12, 2, Some("2".parse().unwrap()), 2);
+    let config = config(50_000);
+    let hops = |words| run(&topology, &config, words, 1).hops_mean;
+    let clear = hops("");
+    assert!((2.0..=3.0).contains(&clear), "{clear}");
+    assert!((hops("loss 5%") - clear).abs() < 0.05);
+}
+
+#[test]
+fn traffic_that_flows_is_not_at_rest() {
+    // The canary of what is demanded of encoded links once everything has come to rest.
+    let topology = clos(8, 4, None, 1);
+    let mut simulation =
+        Simulation::with_encoded_links(&topology, &config(300_000), None, 2, &mut Serial).unwrap();
+    simulation.run_windows(200);
+    let mut violations = Vec::new();
+    simulation.check_now(&mut violations);
+    use crate::sim::check::Violation as AtRest;
+    let found = |wanted: fn(&AtRest) -> bool| {
+        let on_link = |v: &Violation| matches!(v, Violation::Link(at_rest) if wanted(at_rest));
+        violations.iter().any(on_link)
+    };
+    assert!(
+        found(|v| matches!(v, AtRest::Credits { .. })),
+        "{violations:?}"
+    );
+    assert!(
+        found(|v| matches!(v, AtRest::Unacknowledged { .. })),
+        "{violations:?}"
+    );
+}
+
+#[test]
 fn replies_come_back() {
     let topology = clos(8, 4, None, 1);
     let mut config = config(50_000);
