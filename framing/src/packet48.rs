@@ -28,7 +28,7 @@ pub use area::{MAX_DATA, area_flits};
 pub use command::{AmoOp, Command, Operands, Width};
 pub use crc::{INITIAL, POLYNOMIAL, PacketCheck, packet_check};
 pub use error::{EmitError, PacketError};
-pub use request::Request;
+pub use request::{ADDRESS_BITS, MDH_BITS, Request, RequestView, SSID_BITS};
 pub use response::{Response, Status};
 
 /// Header flits of a request.

@@ -4,11 +4,16 @@
 //! 64 bytes of data leave 16 bits of 11 flits: the check has 16. It covers all bits of the packet before
 //! it, with zeros where routers write on the way. Start value all ones, first bit first, no reflection,
 //! no final inversion.
+//!
+//! [`POLYNOMIAL`] comes from an exhaustive search over all 32,768 polynomials of degree 16 with a constant
+//! term: Hamming distance 4 for packets of up to 14 flits (16 check bits cannot reach 5 there), and of all of
+//! them the fewest undetected patterns of four flipped bits at 14 flits, 118,383. CRC-16/CCITT has 254,844.
+//! `tests/crc48_distance.rs` proves these numbers.
 
 use crate::flit48::{Flit, Head};
 
-/// Without its highest term.
-pub const POLYNOMIAL: u16 = 0x1021;
+/// x^16 + x^14 + x^13 + x^7 + x^2 + x + 1, without its highest term.
+pub const POLYNOMIAL: u16 = 0x6087;
 /// State before the head.
 pub const INITIAL: u16 = 0xffff;
 const MASK: u64 = 0xffff;

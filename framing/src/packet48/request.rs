@@ -24,6 +24,115 @@ const _: () = assert!(SOURCE_SHIFT + NodeId::BITS == COMMAND_HIGH_SHIFT);
 const _: () = assert!(MDH_SHIFT + MDH_BITS == SOURCE_SHIFT && SSID_SHIFT + SSID_BITS == MDH_SHIFT);
 const _: () = assert!(SSID_SHIFT + 32 == ADDRESS_BITS && ADDRESS_SHIFT + 32 == FLIT_BITS);
 
+/// The three header flits of a request as they stand there: getters and setters without judgement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestView([Flit; REQUEST_HEADER_FLITS]);
+
+impl RequestView {
+    /// A view of header flits.
+    #[inline]
+    pub const fn new(flits: [Flit; REQUEST_HEADER_FLITS]) -> Self {
+        Self(flits)
+    }
+
+    /// The flits back.
+    #[inline]
+    pub const fn into_inner(self) -> [Flit; REQUEST_HEADER_FLITS] {
+        self.0
+    }
+
+    #[inline]
+    const fn get(&self, flit: usize, shift: u32, bits: u32) -> u64 {
+        self.0[flit].bits() >> shift & ((1 << bits) - 1)
+    }
+
+    /// Sets `bits` bits at `shift` of a flit to the low ones of `value`.
+    #[inline]
+    const fn set(&mut self, flit: usize, shift: u32, bits: u32, value: u64) {
+        let mask = ((1 << bits) - 1) << shift;
+        self.0[flit] = Flit::new(self.0[flit].bits() & !mask | value << shift & mask);
+    }
+
+    /// The command, 7 bits: three of class, four of argument.
+    #[inline]
+    pub const fn command(&self) -> u8 {
+        (self.get(1, COMMAND_HIGH_SHIFT, 1) << CODE_BITS | self.get(0, 0, CODE_BITS)) as u8
+    }
+
+    /// The network interface that sent it.
+    #[inline]
+    pub const fn source(&self) -> NodeId {
+        NodeId::from_bits(self.get(1, SOURCE_SHIFT, NodeId::BITS) as u32)
+    }
+
+    /// The memory domain handle, 12 bits.
+    #[inline]
+    pub const fn mdh(&self) -> u16 {
+        self.get(1, MDH_SHIFT, MDH_BITS) as u16
+    }
+
+    /// The synchronisation sequence id, 9 bits.
+    #[inline]
+    pub const fn ssid(&self) -> u16 {
+        self.get(1, SSID_SHIFT, SSID_BITS) as u16
+    }
+
+    /// The address, 40 bits.
+    #[inline]
+    pub const fn address(&self) -> u64 {
+        self.get(1, 0, SSID_SHIFT) << 32 | self.get(2, ADDRESS_SHIFT, 32)
+    }
+
+    /// The protection key, 16 bits.
+    #[inline]
+    pub const fn key(&self) -> u16 {
+        self.get(2, 0, ADDRESS_SHIFT) as u16
+    }
+
+    /// Sets the head, and with it the low six bits of the command.
+    #[inline]
+    pub const fn set_head(&mut self, head: Head) {
+        self.0[0] = head.flit();
+    }
+
+    /// Sets the high bit of the command.
+    #[inline]
+    pub const fn set_command_high(&mut self, high: bool) {
+        self.set(1, COMMAND_HIGH_SHIFT, 1, high as u64);
+    }
+
+    /// Sets the source.
+    #[inline]
+    pub const fn set_source(&mut self, source: NodeId) {
+        self.set(1, SOURCE_SHIFT, NodeId::BITS, source.bits() as u64);
+    }
+
+    /// Sets the memory domain handle, cut to 12 bits.
+    #[inline]
+    pub const fn set_mdh(&mut self, mdh: u16) {
+        self.set(1, MDH_SHIFT, MDH_BITS, mdh as u64);
+    }
+
+    /// Sets the synchronisation sequence id, cut to 9 bits.
+    #[inline]
+    pub const fn set_ssid(&mut self, ssid: u16) {
+        self.set(1, SSID_SHIFT, SSID_BITS, ssid as u64);
+    }
+
+    /// Sets the address, cut to 40 bits.
+    #[inline]
+    pub const fn set_address(&mut self, address: u64) {
+        self.set(1, 0, SSID_SHIFT, address >> 32);
+        self.set(2, ADDRESS_SHIFT, 32, address & 0xffff_ffff);
+    }
+
+    /// Sets the protection key.
+    #[inline]
+    pub const fn set_key(&mut self, key: u16) {
+        self.set(2, 0, ADDRESS_SHIFT, key as u64);
+    }
+}
+
 /// The header of a request. Its data stand beside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Request {
@@ -77,16 +186,15 @@ impl Request {
             self.packet_id,
             code,
         );
-        let address = self.address & ((1 << ADDRESS_BITS) - 1);
-        packet[0] = head.flit();
-        packet[1] = Flit::new(
-            u64::from(code >> CODE_BITS) << COMMAND_HIGH_SHIFT
-                | u64::from(self.source.bits()) << SOURCE_SHIFT
-                | u64::from(self.mdh & 0xfff) << MDH_SHIFT
-                | u64::from(self.ssid & 0x1ff) << SSID_SHIFT
-                | address >> 32,
-        );
-        packet[2] = Flit::new(address << ADDRESS_SHIFT | u64::from(self.key));
+        let mut view = RequestView::new([Flit::IDLE; REQUEST_HEADER_FLITS]);
+        view.set_head(head);
+        view.set_command_high(code >> CODE_BITS != 0);
+        view.set_source(self.source);
+        view.set_mdh(self.mdh);
+        view.set_ssid(self.ssid);
+        view.set_address(self.address);
+        view.set_key(self.key);
+        packet[..REQUEST_HEADER_FLITS].copy_from_slice(&view.into_inner());
         if flits > REQUEST_HEADER_FLITS {
             area::write(packet, REQUEST_HEADER_FLITS, data);
         }
@@ -104,22 +212,21 @@ impl Request {
         if head.is_response() {
             return Err(PacketError::Direction);
         }
-        let [_, second, third, area @ ..] = packet else {
-            return Err(PacketError::Shape);
-        };
-        let (second, third) = (second.bits(), third.bits());
-        let code = head.code() | ((second >> COMMAND_HIGH_SHIFT) as u8) << CODE_BITS;
-        let (command, bytes) = Command::parse(code, area.len())?;
+        let (header, area) = packet
+            .split_first_chunk::<REQUEST_HEADER_FLITS>()
+            .ok_or(PacketError::Shape)?;
+        let view = RequestView::new(*header);
+        let (command, bytes) = Command::parse(view.command(), area.len())?;
         let request = Self {
             destination: head.destination(),
-            source: NodeId::from_bits((second >> SOURCE_SHIFT) as u32),
+            source: view.source(),
             routing: head.routing(),
             packet_id: head.packet_id(),
             command,
-            mdh: (second >> MDH_SHIFT & 0xfff) as u16,
-            ssid: (second >> SSID_SHIFT & 0x1ff) as u16,
-            address: (second & 0xff) << 32 | third >> ADDRESS_SHIFT,
-            key: third as u16,
+            mdh: view.mdh(),
+            ssid: view.ssid(),
+            address: view.address(),
+            key: view.key(),
         };
         Ok((request, bytes))
     }
