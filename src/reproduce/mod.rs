@@ -11,9 +11,16 @@
 //! | [`contention`] | table 4, section 7.8.1 | random permutations over the links of generated trees and tori |
 //! | [`radix`] | section 7.1 | the minimum of the latency model |
 //!
+//! and of the *Cray XC Series Network* white paper:
+//!
+//! | module | of the paper | what runs |
+//! |---|---|---|
+//! | [`aries_tables`] | tables 1, 2 and 3 | links and cables of generated dragonflies, counted |
+//!
 //! What each assumes, and where a value cannot be met, is printed with it ([`Table::assumptions`]) and
 //! told at length in `docs/reproduce.md`.
 
+pub mod aries_tables;
 pub mod contention;
 pub mod fat_tree;
 pub mod latency;

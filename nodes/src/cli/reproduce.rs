@@ -6,6 +6,8 @@ use std::process::ExitCode;
 use std::thread;
 
 use clap::{Args, ValueEnum};
+use miette::IntoDiagnostic;
+use phitwire::reproduce::aries_tables::{self, CRAY_XC};
 use phitwire::reproduce::contention::{self, LINES, Networks, Seen};
 use phitwire::reproduce::throughput::{self, Measurement};
 use phitwire::reproduce::{self, Row, Table, Tolerance, latency, radix};
@@ -50,6 +52,15 @@ enum Target {
     /// The radix of least latency
     #[value(name = "blackwidow-radix")]
     BlackwidowRadix,
+    /// Devices and cables of a full dragonfly
+    #[value(name = "aries-table1")]
+    AriesTable1,
+    /// Optical cables of two partial dragonflies
+    #[value(name = "aries-table2")]
+    AriesTable2,
+    /// Cables and bandwidth across their worst bisection
+    #[value(name = "aries-table3")]
+    AriesTable3,
 }
 
 /// Runs `phitwire reproduce`. The exit status is 1 if a row is outside its tolerance.
@@ -57,7 +68,7 @@ enum Target {
 /// # Errors
 /// Standard output that cannot be written to.
 pub fn run(args: &ReproduceArgs) -> miette::Result<ExitCode> {
-    let table = reproduced(args);
+    let table = reproduced(args)?;
     let text = if args.json {
         format!("{:#}\n", as_json(&table, args.seed))
     } else {
@@ -71,13 +82,16 @@ pub fn run(args: &ReproduceArgs) -> miette::Result<ExitCode> {
     })
 }
 
-fn reproduced(args: &ReproduceArgs) -> Table {
-    match args.target {
+fn reproduced(args: &ReproduceArgs) -> miette::Result<Table> {
+    Ok(match args.target {
         Target::BlackwidowTable2 => latency::table(args.seed, latency::PAIRS),
         Target::BlackwidowTable3 => throughput::table(Measurement::of_the_paper(args.seed)),
         Target::BlackwidowTable4 => contention::table(&seen(args)),
         Target::BlackwidowRadix => radix::table(radix::BLACKWIDOW),
-    }
+        Target::AriesTable1 => aries_tables::table1(CRAY_XC).into_diagnostic()?,
+        Target::AriesTable2 => aries_tables::table2(CRAY_XC).into_diagnostic()?,
+        Target::AriesTable3 => aries_tables::table3(CRAY_XC).into_diagnostic()?,
+    })
 }
 
 /// Measures all lines of table 4, the permutations of each divided among threads.
@@ -225,6 +239,9 @@ mod tests {
             ("blackwidow-table3", Target::BlackwidowTable3),
             ("blackwidow-table4", Target::BlackwidowTable4),
             ("blackwidow-radix", Target::BlackwidowRadix),
+            ("aries-table1", Target::AriesTable1),
+            ("aries-table2", Target::AriesTable2),
+            ("aries-table3", Target::AriesTable3),
         ] {
             assert_eq!(args(name).target, target);
         }
