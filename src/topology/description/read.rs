@@ -41,6 +41,10 @@ pub(super) fn topology(
     into: &mut Described,
 ) -> Overrides {
     let mut root = Section::new(table.get_ref(), 0..0, "a description");
+    if let Some(value) = root.take("family") {
+        // Descriptions of the other family have a reader of their own.
+        let _ = fields.word(value, &[("blackwidow", ()), ("aries", ())]);
+    }
     match root.take("name") {
         Some(value) => {
             into.spans.network = value.span();
@@ -138,7 +142,11 @@ fn settings(fields: &mut Fields, mut section: Section<'_, '_>) -> Settings {
     settings
 }
 
-fn clock(fields: &mut Fields, section: &mut Section<'_, '_>, settings: &mut Settings) {
+pub(in crate::topology) fn clock(
+    fields: &mut Fields,
+    section: &mut Section<'_, '_>,
+    settings: &mut Settings,
+) {
     let paced = match section.take("clock") {
         Some(value) => fields
             .word(value, &[("free-running", false), ("paced", true)])
@@ -429,7 +437,10 @@ fn link(
     })
 }
 
-fn cable(fields: &mut Fields, section: &mut Section<'_, '_>) -> Permutation {
+pub(in crate::topology) fn cable(
+    fields: &mut Fields,
+    section: &mut Section<'_, '_>,
+) -> Permutation {
     let (mut order, mut invert) = ([0, 1, 2], [false; 3]);
     let (swizzle, polarity) = (section.take("swizzle"), section.take("invert"));
     if let Some(value) = polarity {
