@@ -5,19 +5,18 @@
 //! the order in which nodes run a window changes nothing. A port that is in another
 //! [partition](super::Partition) has a ghost slot here, whose content is sent over when the window ends.
 
+use super::blackwidow::BlackWidow;
+use super::family::Parts;
 use crate::sim::fabric::SentFrame;
 
 /// What one end of a link receives in a window, its phits apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Arrivals {
+pub(crate) struct Arrivals<F: Parts> {
     /// Cycles of the window in which a phit arrives, as a bit mask.
     pub phits: u64,
-    /// Cycles in which a credit arrives for the other direction, per virtual channel.
-    pub credits: [u64; 2],
+    /// Credits for the other direction.
+    pub credits: F::Credits,
 }
-
-/// Ports of a chip.
-const PORTS: usize = crate::router::yarc::registers::PORTS;
 
 /// Whom a slot belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,10 +31,10 @@ pub(crate) enum Owner {
 
 /// One of the two sets of slots.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Set {
-    pub(crate) arrivals: Vec<Arrivals>,
+pub(crate) struct Set<F: Parts> {
+    pub(crate) arrivals: Vec<Arrivals<F>>,
     /// A window's worth of phits per slot.
-    pub(crate) phits: Vec<u32>,
+    pub(crate) phits: Vec<F::Phit>,
     /// Ports of each chip at which something arrives.
     pub(crate) chip_ports: Vec<u64>,
     pub(crate) due_chips: Bits,
@@ -44,14 +43,14 @@ pub(crate) struct Set {
 
 /// The slots of a partition.
 #[derive(Clone, Debug)]
-pub(crate) struct Exchange {
+pub struct Exchange<F: Parts> {
     pub(crate) window: usize,
     chips: usize,
     terminals: usize,
     /// Where each ghost's content goes: partition and slot there.
     ghosts: Vec<(u32, u32)>,
-    pub(crate) read: Set,
-    pub(crate) write: Set,
+    pub(crate) read: Set<F>,
+    pub(crate) write: Set<F>,
     /// Ghosts with content.
     filled: Vec<u32>,
 }
@@ -80,22 +79,22 @@ impl Bits {
 
 /// Links that go to another partition, with what is on them.
 #[derive(Clone, Debug, Default)]
-pub struct Mail {
-    slots: Vec<(u32, Arrivals)>,
+pub struct Mail<F: Parts = BlackWidow> {
+    slots: Vec<(u32, Arrivals<F>)>,
     /// A window's worth for each slot that has phits.
-    phits: Vec<u32>,
+    phits: Vec<F::Phit>,
     /// Frames of encoded links: number of the link, whether they go to its second end, frames.
     pub(crate) frames: Vec<(u32, bool, Vec<SentFrame>)>,
 }
 
-impl Mail {
+impl<F: Parts> Mail<F> {
     /// Whether nothing is in it.
     pub fn is_empty(&self) -> bool {
         self.slots.is_empty() && self.frames.is_empty()
     }
 }
 
-impl Exchange {
+impl<F: Parts> Exchange<F> {
     pub(crate) fn new(window: usize, chips: usize, terminals: usize) -> Self {
         let set = || Set {
             arrivals: Vec::new(),
@@ -117,26 +116,26 @@ impl Exchange {
 
     /// Slot of a chip's port.
     pub(crate) fn chip_slot(chip: usize, port: usize) -> u32 {
-        (chip * PORTS + port) as u32
+        (chip * F::PORTS + port) as u32
     }
 
     /// Slot of a terminal.
     pub(crate) fn terminal_slot(&self, terminal: usize) -> u32 {
-        (self.chips * PORTS + terminal) as u32
+        (self.chips * F::PORTS + terminal) as u32
     }
 
     /// A new slot that stands for a slot of another partition.
     pub(crate) fn add_ghost(&mut self, partition: u32, slot: u32) -> u32 {
         self.ghosts.push((partition, slot));
-        (self.chips * PORTS + self.terminals + self.ghosts.len() - 1) as u32
+        (self.chips * F::PORTS + self.terminals + self.ghosts.len() - 1) as u32
     }
 
     /// Makes room for all slots; to be called once, after the last ghost.
     pub(crate) fn finish(&mut self) {
-        let slots = self.chips * PORTS + self.terminals + self.ghosts.len();
+        let slots = self.chips * F::PORTS + self.terminals + self.ghosts.len();
         for set in [&mut self.read, &mut self.write] {
             set.arrivals = vec![Arrivals::default(); slots];
-            set.phits = vec![0; slots * self.window];
+            set.phits = vec![F::Phit::default(); slots * self.window];
         }
     }
 
@@ -151,9 +150,9 @@ impl Exchange {
     #[inline]
     pub(crate) fn owner(&self, slot: u32) -> Owner {
         let slot = slot as usize;
-        let ports = self.chips * PORTS;
+        let ports = self.chips * F::PORTS;
         if slot < ports {
-            Owner::Chip(slot / PORTS, slot % PORTS)
+            Owner::Chip(slot / F::PORTS, slot % F::PORTS)
         } else if slot - ports < self.terminals {
             Owner::Terminal(slot - ports)
         } else {
@@ -163,7 +162,7 @@ impl Exchange {
 
     /// Sends `arrivals` to a slot. Its phits have been or will be written by the caller.
     #[inline]
-    pub(crate) fn send(&mut self, slot: u32, arrivals: Arrivals) {
+    pub(crate) fn send(&mut self, slot: u32, arrivals: Arrivals<F>) {
         self.write.arrivals[slot as usize] = arrivals;
         match self.owner(slot) {
             Owner::Chip(chip, port) => {
@@ -177,9 +176,9 @@ impl Exchange {
 
     /// Ends a window: what was written can be read, and what goes elsewhere is in `out`, by
     /// partition.
-    pub(crate) fn turn(&mut self, out: &mut [Mail]) {
+    pub(crate) fn turn(&mut self, out: &mut [Mail<F>]) {
         let window = self.window;
-        let first = self.chips * PORTS + self.terminals;
+        let first = self.chips * F::PORTS + self.terminals;
         for ghost in self.filled.drain(..) {
             let (partition, to) = self.ghosts[ghost as usize];
             let slot = first + ghost as usize;
@@ -196,7 +195,7 @@ impl Exchange {
     }
 
     /// Takes what came from another partition in the window that has just ended.
-    pub(crate) fn receive(&mut self, mail: &mut Mail) {
+    pub(crate) fn receive(&mut self, mail: &mut Mail<F>) {
         let window = self.window;
         let mut from = 0;
         // What arrives in the next window is what is read then.

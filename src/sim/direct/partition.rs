@@ -1,15 +1,10 @@
 //! A part of a network that runs its windows on its own.
 
-use phitwire_framing::packet24::head_vc;
-use phitwire_framing::phit24::Phit;
-
-use super::encoded::{LinkAccount, Region};
+use super::blackwidow::BlackWidow;
 use super::exchange::{Exchange, Mail};
-use super::site::Site;
+use super::family::{ChipView, LinkAccount, MAX_VCS, Parts, PortAccount, Region, Site, Terminal};
+use super::shared::Shared;
 use super::source::NEVER;
-use super::terminal::{Shared, Terminal};
-use crate::router::yarc::Core;
-use crate::router::yarc::registers::PORTS;
 
 /// Windows that the calendar of terminals looks ahead; what is due later is looked at again then.
 const CALENDAR_WINDOWS: u64 = 1024;
@@ -24,31 +19,20 @@ pub(crate) const HELD_BACK: u64 = 1 << 50;
 /// [`Mail`] of each has to be handed to the others: call [`run_window`](Self::run_window) on all,
 /// then exchange every [`outbox`](Self::outbox) by [`receive`](Self::receive).
 #[derive(Debug)]
-pub struct Partition {
+pub struct Partition<F: Parts = BlackWidow> {
     pub(crate) number: u32,
-    pub(crate) sites: Vec<Site>,
+    pub(crate) sites: Vec<F::Site>,
     /// Chip of the topology that each site is.
     pub(crate) chips: Vec<u32>,
-    pub(crate) terminals: Vec<Terminal>,
-    pub(crate) shared: Shared,
-    pub(crate) exchange: Exchange,
-    outboxes: Vec<Mail>,
+    pub(crate) terminals: Vec<F::Terminal>,
+    pub(crate) shared: Shared<F>,
+    pub(crate) exchange: Exchange<F>,
+    outboxes: Vec<Mail<F>>,
     /// Terminals by the window in which they are due, modulo [`CALENDAR_WINDOWS`].
     calendar: Vec<Vec<u32>>,
     cycle: u64,
     /// Chips and terminals as nodes behind encoded links, instead of [`sites`](Self::sites).
-    encoded: Option<Box<Region>>,
-}
-
-/// What is to be known of a chip between windows.
-pub(crate) struct ChipView<'a> {
-    pub core: &'a Core,
-    /// Phits in its input queues, row buffers and column buffers.
-    pub phits_by_stage: [u64; 3],
-    /// Phits that it has sent: phit-hops.
-    pub phit_hops: u64,
-    /// Phits for which no place was left.
-    pub overflows: u64,
+    encoded: Option<Box<F::Region>>,
 }
 
 /// What one end of a link knows of credits and phits at the end of a window.
@@ -59,23 +43,23 @@ pub(crate) struct EndAccount {
     /// Partition and slot of the other end.
     pub peer: (u32, u32),
     /// Credits for what this end sends, per virtual channel.
-    pub credits: [u32; 2],
+    pub credits: [u32; MAX_VCS],
     /// Credits that are about to arrive here.
-    pub credits_coming: [u32; 2],
+    pub credits_coming: [u32; MAX_VCS],
     /// Phits that are about to arrive here.
-    pub phits_coming: [u32; 2],
+    pub phits_coming: [u32; MAX_VCS],
     /// Phits in the input queue here.
-    pub queued: [u32; 2],
+    pub queued: [u32; MAX_VCS],
 }
 
-impl Partition {
+impl<F: Parts> Partition<F> {
     pub(crate) fn new(
         number: u32,
-        sites: Vec<Site>,
+        sites: Vec<F::Site>,
         chips: Vec<u32>,
-        terminals: Vec<Terminal>,
-        shared: Shared,
-        exchange: Exchange,
+        terminals: Vec<F::Terminal>,
+        shared: Shared<F>,
+        exchange: Exchange<F>,
         partitions: usize,
     ) -> Self {
         let mut partition = Self {
@@ -91,7 +75,7 @@ impl Partition {
             encoded: None,
         };
         for index in 0..partition.terminals.len() {
-            let birth = partition.terminals[index].source.head().birth;
+            let birth = partition.terminals[index].common().source.head().birth;
             partition.schedule(index, birth);
         }
         partition
@@ -101,10 +85,10 @@ impl Partition {
     pub(crate) fn with_region(
         number: u32,
         chips: Vec<u32>,
-        terminals: Vec<Terminal>,
-        shared: Shared,
+        terminals: Vec<F::Terminal>,
+        shared: Shared<F>,
         window: usize,
-        region: Region,
+        region: F::Region,
         partitions: usize,
     ) -> Self {
         let mut exchange = Exchange::new(window, 0, 0);
@@ -144,7 +128,7 @@ impl Partition {
         let slot = (base / size % CALENDAR_WINDOWS) as usize;
         let mut due = core::mem::take(&mut self.calendar[slot]);
         for terminal in due.drain(..) {
-            self.terminals[terminal as usize].scheduled = NEVER;
+            self.terminals[terminal as usize].common_mut().scheduled = NEVER;
             self.exchange.read.due_terminals.set(terminal as usize);
         }
         self.calendar[slot] = due;
@@ -190,7 +174,7 @@ impl Partition {
         let size = self.exchange.window as u64;
         let now = self.cycle / size;
         let window = (cycle / size).clamp(now, now + CALENDAR_WINDOWS - 1);
-        let terminal = &mut self.terminals[index];
+        let terminal = self.terminals[index].common_mut();
         if terminal.scheduled > window {
             terminal.scheduled = window;
             self.calendar[(window % CALENDAR_WINDOWS) as usize].push(index as u32);
@@ -198,12 +182,12 @@ impl Partition {
     }
 
     /// What goes to partition number `to`, after a window.
-    pub fn outbox(&mut self, to: usize) -> &mut Mail {
+    pub fn outbox(&mut self, to: usize) -> &mut Mail<F> {
         &mut self.outboxes[to]
     }
 
     /// Takes what another partition sent in the window that has just run; `mail` is empty then.
-    pub fn receive(&mut self, mail: &mut Mail) {
+    pub fn receive(&mut self, mail: &mut Mail<F>) {
         match &mut self.encoded {
             Some(region) => region.receive(mail),
             None => self.exchange.receive(mail),
@@ -211,41 +195,32 @@ impl Partition {
     }
 
     /// Looks at every chip, in the order of [`chips`](Self::chips).
-    pub(crate) fn each_chip(&self, mut visit: impl FnMut(ChipView<'_>)) {
-        for site in &self.sites {
-            visit(ChipView {
-                core: site.core(),
-                phits_by_stage: site.phits_by_stage(),
-                phit_hops: site.phit_hops(),
-                overflows: site.overflows(),
-            });
-        }
-        if let Some(region) = &self.encoded {
-            for index in 0..self.chips.len() {
-                let yarc = region.chip(index);
-                let [rows, columns] = yarc.core().phits_by_stage();
-                visit(ChipView {
-                    core: yarc.core(),
-                    phits_by_stage: [region.queued(index), rows, columns],
-                    phit_hops: yarc.core().counters().phits_forwarded,
-                    overflows: 0,
-                });
-            }
+    pub(crate) fn each_chip(&self, mut visit: impl FnMut(ChipView)) {
+        match &self.encoded {
+            Some(region) => (0..self.chips.len()).for_each(|index| visit(region.view(index))),
+            None => self.sites.iter().for_each(|site| visit(site.view())),
         }
     }
 
     /// Phits that each port of each chip has sent.
-    pub(crate) fn sent_by_port(&self) -> Vec<[u64; PORTS]> {
+    pub(crate) fn sent_by_port(&self) -> Vec<u64> {
         match &self.encoded {
-            Some(region) => (0..self.chips.len()).map(|i| region.sent(i)).collect(),
-            None => self.sites.iter().map(|site| *site.sent()).collect(),
+            Some(region) => (0..self.chips.len())
+                .flat_map(|index| region.sent(index))
+                .collect(),
+            None => self
+                .sites
+                .iter()
+                .flat_map(|site| site.sent())
+                .copied()
+                .collect(),
         }
     }
 
     /// Lets the sources, which were held back until then, begin in cycle `cycle`.
     pub(crate) fn begin_at(&mut self, cycle: u64) {
         for terminal in &mut self.terminals {
-            terminal.source.reschedule(HELD_BACK, cycle);
+            terminal.common_mut().source.reschedule(HELD_BACK, cycle);
         }
         if let Some(region) = &mut self.encoded {
             region.wake_endpoints();
@@ -261,15 +236,14 @@ impl Partition {
 
     /// Packets sent again, frames sent and frames lost on encoded links.
     pub(crate) fn link_work(&self) -> [u64; 3] {
-        self.encoded.as_ref().map_or([0; 3], |region| {
-            let (frames, lost) = region.frames();
-            [region.retransmitted(), frames, lost]
-        })
+        self.encoded.as_ref().map_or([0; 3], |region| region.work())
     }
 
     /// Ends all sources.
     pub(crate) fn stop_sources(&mut self) {
-        self.terminals.iter_mut().for_each(Terminal::stop);
+        self.terminals
+            .iter_mut()
+            .for_each(|terminal| terminal.common_mut().source.stop());
     }
 
     /// Phits in routers and on links.
@@ -281,11 +255,7 @@ impl Partition {
             .iter()
             .map(|arrivals| u64::from(arrivals.phits.count_ones()))
             .sum();
-        let in_chips: u64 = self
-            .sites
-            .iter()
-            .map(|site| site.core().phits_inside() + site.in_queues())
-            .sum();
+        let in_chips: u64 = self.sites.iter().map(Site::phits_inside).sum();
         on_links + in_chips
     }
 
@@ -295,44 +265,36 @@ impl Partition {
             return;
         }
         for (index, site) in self.sites.iter().enumerate() {
-            for port in 0..PORTS {
-                let Some(peer) = site.peer(port) else {
-                    continue;
-                };
-                let slot = Exchange::chip_slot(index, port);
-                into.push(EndAccount {
-                    credits: [0, 1].map(|vc| site.credits(port, vc).into()),
-                    queued: [0, 1].map(|vc| site.queued(port, vc).into()),
-                    ..self.account(slot, peer, site.vc_in(port))
-                });
+            for port in 0..F::PORTS {
+                if let Some(peer) = site.peer(port) {
+                    let slot = Exchange::<F>::chip_slot(index, port);
+                    into.push(self.account(slot, peer, site.account(port)));
+                }
             }
         }
         for (index, terminal) in self.terminals.iter().enumerate() {
             let slot = self.exchange.terminal_slot(index);
-            into.push(EndAccount {
-                credits: [0, 1].map(|vc| terminal.credits(vc) + terminal.reserved(vc)),
-                ..self.account(slot, terminal.peer(), terminal.vc_in())
-            });
+            into.push(self.account(slot, terminal.peer(), terminal.account()));
         }
     }
 
-    fn account(&self, slot: u32, peer: u32, mut vc: usize) -> EndAccount {
+    fn account(&self, slot: u32, peer: u32, port: PortAccount) -> EndAccount {
         let arrivals = self.exchange.read.arrivals[slot as usize];
         let size = self.exchange.window;
-        let mut phits_coming = [0; 2];
+        let mut vc = port.vc_in;
+        let mut phits_coming = [0; MAX_VCS];
         for cycle in (0..size).filter(|cycle| arrivals.phits >> cycle & 1 != 0) {
-            let phit = Phit::from_bits(self.exchange.read.phits[slot as usize * size + cycle]);
-            if phit.is_head() {
-                vc = head_vc(phit.content()).index();
-            }
+            let phit = self.exchange.read.phits[slot as usize * size + cycle];
+            vc = F::vc_of_head(phit).unwrap_or(vc);
             phits_coming[vc] += 1;
         }
         EndAccount {
             end: (self.number, slot),
             peer: self.exchange.place(self.number, peer),
-            credits_coming: arrivals.credits.map(u64::count_ones),
+            credits: port.credits,
+            queued: port.queued,
+            credits_coming: F::count_credits(&arrivals.credits),
             phits_coming,
-            ..EndAccount::default()
         }
     }
 }

@@ -96,12 +96,8 @@ pub struct Report {
     pub injection_links: LinkUse,
     /// From routers to terminals.
     pub ejection_links: LinkUse,
-    /// From routers upwards.
-    pub up_links: LinkUse,
-    /// Between routers of one rank.
-    pub side_links: LinkUse,
-    /// From routers downwards to routers.
-    pub down_links: LinkUse,
+    /// Between routers, by kind: up, side and down in BlackWidow networks.
+    pub links: Vec<(&'static str, LinkUse)>,
     /// How evenly sources were served.
     pub fairness: Fairness,
     /// Packets that encoded links sent again.

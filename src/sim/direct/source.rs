@@ -7,11 +7,8 @@
 use super::config::{BURST_PACKETS, Load, Process, Traffic};
 use super::pattern::Destinations;
 use crate::rng::Rng;
-use phitwire_framing::memory24::write_phits;
 use phitwire_framing::packet24::HASH_MASK;
 
-/// Phits of a reply (paper, section 4.1: the smallest packet).
-pub(crate) const REPLY_PHITS: usize = 4;
 /// A birth that never comes.
 pub(crate) const NEVER: u64 = u64::MAX;
 
@@ -68,8 +65,9 @@ pub(crate) struct Births {
 }
 
 impl Births {
-    pub(crate) fn new(traffic: &Traffic) -> Self {
-        let phits = message_phits(traffic) as u64;
+    /// Births of messages of so many phits, replies included.
+    pub(crate) fn new(traffic: &Traffic, phits: usize) -> Self {
+        let phits = phits as u64;
         let (load, full) = (u64::from(traffic.load.millionths()), u64::from(Load::UNIT));
         match traffic.process {
             Process::Bernoulli => Self {
@@ -88,16 +86,6 @@ impl Births {
             },
         }
     }
-}
-
-/// Phits of a message: request and, if there is one, reply.
-pub(crate) fn message_phits(traffic: &Traffic) -> usize {
-    let reply = if traffic.request_reply {
-        REPLY_PHITS
-    } else {
-        0
-    };
-    write_phits(usize::from(traffic.message_bytes)) + reply
 }
 
 /// The oldest packet that a source has not sent.
@@ -222,7 +210,7 @@ mod tests {
             load: Load::from_millionths(millionths).unwrap(),
             ..Traffic::default()
         };
-        (Births::new(&traffic), message_phits(&traffic) as f64)
+        (Births::new(&traffic, 13), 13.0)
     }
 
     #[test]

@@ -12,19 +12,24 @@ mod tests;
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
+pub(in crate::sim::direct) use super::build::encoded as network;
 pub use endpoint::Endpoint;
 pub(super) use endpoint::Port;
 
-use super::exchange::Mail;
-use super::terminal::{Shared, Terminal};
+use super::BlackWidow;
+use super::terminal::Terminal;
 use crate::link::Lcb;
 use crate::link::impair::Netem;
 use crate::router::yarc::Yarc;
 use crate::router::yarc::registers::PORTS;
 use crate::sim::check::{self, EndAccount};
+use crate::sim::direct::family::{self, ChipView, LinkAccount};
 use crate::sim::fabric::{Direction, Fabric, LinkId, LinkSpec, NodeId};
 use crate::sim::machine::Machine;
 use crate::time::{Duration, Time};
+
+type Mail = crate::sim::direct::exchange::Mail<BlackWidow>;
+type Shared = crate::sim::direct::shared::Shared<BlackWidow>;
 
 /// Picoseconds of a cycle (paper, section 3: 800 MHz).
 pub(super) const CYCLE: Duration = Duration::from_ps(1_250);
@@ -60,7 +65,7 @@ struct Abroad {
 }
 
 /// A part of a network with encoded links.
-pub(crate) struct Region {
+pub struct Region {
     fabric: Fabric<Machine>,
     traffic: SharedTraffic,
     /// Nodes of the chips, in the partition's order.
@@ -76,16 +81,6 @@ impl core::fmt::Debug for Region {
             .field("chips", &self.chips)
             .finish_non_exhaustive()
     }
-}
-
-/// What a link's end says about what it sends and what it received.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct LinkAccount {
-    /// Number of the link, and whether it is its second end.
-    end: (u32, bool),
-    account: EndAccount,
-    /// Incarnations of this end and, as far as it knows, of the other.
-    epochs: (u32, u32),
 }
 
 impl Region {
@@ -158,46 +153,11 @@ impl Region {
         }
     }
 
-    /// Runs the nodes up to, and without, the beginning of cycle `end`.
-    pub(super) fn run_window(
-        &mut self,
-        end: u64,
-        shared: &mut Shared,
-        terminals: &mut Vec<Terminal>,
-        outboxes: &mut [Mail],
-    ) {
-        self.swap(shared, terminals);
-        let end = Time::ZERO + CYCLE.times(end);
-        self.fabric.run_until(Time::from_ps(end.as_ps() - 1));
-        self.swap(shared, terminals);
-        while self.fabric.poll_event().is_some() {}
-        for abroad in &self.abroad {
-            let mut frames = Vec::new();
-            self.fabric.take_out(abroad.exit, &mut frames);
-            if !frames.is_empty() {
-                outboxes[abroad.partition]
-                    .frames
-                    .push((abroad.link, !abroad.is_b, frames));
-            }
-        }
-    }
-
     /// The nodes look at what the partition holds between windows.
     fn swap(&mut self, shared: &mut Shared, terminals: &mut Vec<Terminal>) {
         let mut traffic = locked(&self.traffic);
         core::mem::swap(&mut traffic.shared, shared);
         core::mem::swap(&mut traffic.terminals, terminals);
-    }
-
-    /// Takes the frames that another partition sent.
-    pub(super) fn receive(&mut self, mail: &mut Mail) {
-        for (link, is_b, mut frames) in mail.frames.drain(..) {
-            let here = self
-                .abroad
-                .binary_search_by_key(&(link, is_b), |abroad| (abroad.link, abroad.is_b))
-                .expect("a frame goes to where its link ends");
-            self.fabric.put_in(self.abroad[here].entry, &mut frames);
-        }
     }
 
     /// To be called once all links are connected.
@@ -221,17 +181,6 @@ impl Region {
         }
     }
 
-    /// What every link end says of its packets and credits.
-    pub(super) fn accounts(&self, into: &mut Vec<LinkAccount>) {
-        self.each_end(|link, is_b, lcb| {
-            into.push(LinkAccount {
-                end: (link, is_b),
-                account: EndAccount::of(lcb),
-                epochs: lcb.epochs(),
-            });
-        });
-    }
-
     /// The router of chip number `index` of the partition.
     pub(super) fn chip(&self, index: usize) -> &Yarc {
         self.fabric
@@ -244,22 +193,6 @@ impl Region {
     pub(super) fn queued(&self, index: usize) -> u64 {
         let chip = self.chip(index);
         (0..PORTS as u8).map(|port| chip.queued(port)).sum()
-    }
-
-    /// Lets every endpoint look again at what its terminals have to send.
-    pub(super) fn wake_endpoints(&mut self) {
-        for id in (0..self.fabric.nodes() as u32).map(NodeId) {
-            self.fabric.command(id, |_, _| ());
-        }
-    }
-
-    /// Phits that a chip has put on each of its links, repetitions included.
-    pub(super) fn sent(&self, index: usize) -> [u64; PORTS] {
-        let chip = self.chip(index);
-        core::array::from_fn(|port| {
-            chip.lcb(port as u8)
-                .map_or(0, |lcb| lcb.counters().tx_phits)
-        })
     }
 
     /// Packets that link ends here have sent again.
@@ -276,6 +209,74 @@ impl Region {
     }
 }
 
+impl family::Region<BlackWidow> for Region {
+    fn run_window(
+        &mut self,
+        end: u64,
+        shared: &mut Shared,
+        terminals: &mut Vec<Terminal>,
+        outboxes: &mut [Mail],
+    ) {
+        self.swap(shared, terminals);
+        let end = Time::ZERO + CYCLE.times(end);
+        self.fabric.run_until(Time::from_ps(end.as_ps() - 1));
+        self.swap(shared, terminals);
+        while self.fabric.poll_event().is_some() {}
+        for abroad in &self.abroad {
+            let mut frames = Vec::new();
+            self.fabric.take_out(abroad.exit, &mut frames);
+            if !frames.is_empty() {
+                outboxes[abroad.partition]
+                    .frames
+                    .push((abroad.link, !abroad.is_b, frames));
+            }
+        }
+    }
+
+    fn receive(&mut self, mail: &mut Mail) {
+        for (link, is_b, mut frames) in mail.frames.drain(..) {
+            let here = self
+                .abroad
+                .binary_search_by_key(&(link, is_b), |abroad| (abroad.link, abroad.is_b))
+                .expect("a frame goes to where its link ends");
+            self.fabric.put_in(self.abroad[here].entry, &mut frames);
+        }
+    }
+
+    fn wake_endpoints(&mut self) {
+        for id in (0..self.fabric.nodes() as u32).map(NodeId) {
+            self.fabric.command(id, |_, _| ());
+        }
+    }
+
+    fn accounts(&self, into: &mut Vec<LinkAccount>) {
+        self.each_end(|link, is_b, lcb| {
+            into.push(LinkAccount {
+                end: (link, is_b),
+                account: EndAccount::of(lcb),
+                epochs: lcb.epochs(),
+            });
+        });
+    }
+
+    fn view(&self, index: usize) -> ChipView {
+        let core = self.chip(index).core();
+        let [rows, columns] = core.phits_by_stage();
+        super::site::view(core, [self.queued(index), rows, columns])
+    }
+
+    fn sent(&self, index: usize) -> Vec<u64> {
+        let chip = self.chip(index);
+        let phits = |port| chip.lcb(port).map_or(0, |lcb| lcb.counters().tx_phits);
+        (0..PORTS as u8).map(phits).collect()
+    }
+
+    fn work(&self) -> [u64; 3] {
+        let (frames, lost) = self.frames();
+        [self.retransmitted(), frames, lost]
+    }
+}
+
 /// Random stream of the impairment towards one end of a link.
 fn stream(link: u32, towards_b: bool) -> u64 {
     // Beside the streams that terminals draw from, which are small numbers.
@@ -283,7 +284,7 @@ fn stream(link: u32, towards_b: bool) -> u64 {
 }
 
 /// Whether both ends of every link are active in the same session.
-pub(super) fn all_up(accounts: &mut [LinkAccount]) -> bool {
+pub(in crate::sim::direct) fn all_up(accounts: &mut [LinkAccount]) -> bool {
     accounts.sort_by_key(|account| account.end);
     accounts.chunk_by(|x, y| x.end.0 == y.end.0).all(|pair| {
         let [a, b] = pair else { return false };
@@ -293,7 +294,10 @@ pub(super) fn all_up(accounts: &mut [LinkAccount]) -> bool {
 }
 
 /// What is wrong with links at rest: each direction by the accounts of its two ends.
-pub(super) fn check_links(accounts: &mut [LinkAccount], violations: &mut Vec<check::Violation>) {
+pub(in crate::sim::direct) fn check_links(
+    accounts: &mut [LinkAccount],
+    violations: &mut Vec<check::Violation>,
+) {
     accounts.sort_by_key(|account| account.end);
     for pair in accounts.chunk_by(|x, y| x.end.0 == y.end.0) {
         if let [a, b] = pair {

@@ -2,19 +2,19 @@
 
 use std::sync::{Arc, Mutex};
 
-use super::config::{Config, ConfigError};
 use super::encoded::{CYCLE, Endpoint, Port, Region, SharedTraffic, Traffic};
-use super::exchange::Exchange;
 use super::packet::Seal;
-use super::partition::{HELD_BACK, Partition};
-use super::pattern::Destinations;
-use super::site::{NO_SLOT, Site};
-use super::source::{Births, Source};
-use super::tally::{Latencies, Tally};
-use super::terminal::{Shared, Terminal};
+use super::site::Site;
+use super::terminal::Terminal;
+use super::{BlackWidow, Format, destinations};
 use crate::link::impair::Netem;
 use crate::router::yarc::Yarc;
 use crate::router::yarc::registers::{PORTS, PortKind};
+use crate::sim::direct::config::{Config, ConfigError};
+use crate::sim::direct::family::{NO_SLOT, Network, Parts as _, PortUse};
+use crate::sim::direct::partition::{HELD_BACK, Partition};
+use crate::sim::direct::pattern::Destinations;
+use crate::sim::direct::source::{Births, Source};
 use crate::sim::fabric::NodeId;
 use crate::time::Time;
 use crate::topology::{
@@ -22,23 +22,8 @@ use crate::topology::{
 };
 use phitwire_framing::memory24::write_phits;
 
-/// What reports need to know of a port.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LinkKind {
-    Ejection,
-    Up,
-    Side,
-    Down,
-}
-
-/// A network cut into partitions.
-pub(crate) struct Network {
-    pub(crate) partitions: Vec<Partition>,
-    /// Kind of each chip's ports, by the topology's numbers; `None` without link.
-    pub(crate) kinds: Vec<Option<LinkKind>>,
-    /// Terminals that send.
-    pub(crate) senders: u64,
-}
+type Exchange = crate::sim::direct::exchange::Exchange<BlackWidow>;
+type Shared = crate::sim::direct::shared::Shared<BlackWidow>;
 
 /// Where the nodes of the topology went.
 struct Places {
@@ -107,125 +92,122 @@ impl Places {
     }
 }
 
-impl Network {
-    /// Cuts `topology` into so many partitions, at least one.
-    pub(crate) fn new(
-        topology: &Topology,
-        config: &Config,
-        partitions: usize,
-    ) -> Result<Self, ConfigError> {
-        config.validate()?;
-        let partitions = partitions.clamp(1, topology.chips.len().max(1));
-        let wiring = Wiring::new(topology);
-        let destinations = Destinations::new(&config.traffic, topology, &wiring, config.seed)?;
-        let places = Places::new(topology, &wiring, partitions);
-        if places.terminals.iter().all(Option::is_none) {
-            return Err(ConfigError::NoTerminals);
-        }
-        let shared = shared(topology, config, destinations);
-        let mut exchanges: Vec<Exchange> = (0..partitions as u32)
-            .map(|partition| {
-                let chips = places.chips.iter().filter(|c| c.0 == partition).count();
-                let terminals = places.terminals.iter().flatten();
-                let terminals = terminals.filter(|t| t.partition == partition).count();
-                Exchange::new(config.link_cycles as usize, chips, terminals)
-            })
-            .collect();
-        let mut terminals: Vec<Vec<Terminal>> = (0..partitions).map(|_| Vec::new()).collect();
-        let mut senders = 0;
-        for (number, place) in (0u64..).zip(&places.terminals) {
-            let Some(place) = place else { continue };
-            let silent = shared.destinations.is_silent(number);
-            senders += u64::from(!silent);
-            let source = Source::new(config.seed, number, silent, &shared.births);
-            let processor = shared.numbers[number as usize % topology.processors.len()];
-            let (_, peer) = places.chip_slot(place.chip, place.port);
-            terminals[place.partition as usize]
-                .push(Terminal::new(number, processor, peer, source));
-        }
-        let (sites, chips, kinds) = sites(topology, &wiring, &places, &mut exchanges)?;
-        let parts = exchanges.into_iter().zip(sites).zip(chips).zip(terminals);
-        let partitions = (0..)
-            .zip(parts)
-            .map(|(number, (((mut exchange, sites), chips), terminals))| {
-                exchange.finish();
-                let shared = shared.clone();
-                Partition::new(
-                    number, sites, chips, terminals, shared, exchange, partitions,
-                )
-            })
-            .collect();
-        Ok(Self {
-            partitions,
-            kinds,
-            senders,
-        })
+/// Cuts `topology` into so many partitions, at least one.
+pub(super) fn direct(
+    topology: &Topology,
+    config: &Config,
+    partitions: usize,
+) -> Result<Network<BlackWidow>, ConfigError> {
+    config.validate()?;
+    let partitions = partitions.clamp(1, topology.chips.len().max(1));
+    let wiring = Wiring::new(topology);
+    let destinations = destinations(&config.traffic, topology, &wiring, config.seed)?;
+    let places = Places::new(topology, &wiring, partitions);
+    if places.terminals.iter().all(Option::is_none) {
+        return Err(ConfigError::NoTerminals);
     }
+    let shared = shared(topology, config, destinations);
+    let mut exchanges: Vec<Exchange> = (0..partitions as u32)
+        .map(|partition| {
+            let chips = places.chips.iter().filter(|c| c.0 == partition).count();
+            let terminals = places.terminals.iter().flatten();
+            let terminals = terminals.filter(|t| t.partition == partition).count();
+            Exchange::new(config.link_cycles as usize, chips, terminals)
+        })
+        .collect();
+    let mut terminals: Vec<Vec<Terminal>> = (0..partitions).map(|_| Vec::new()).collect();
+    let mut senders = 0;
+    for (number, place) in (0u64..).zip(&places.terminals) {
+        let Some(place) = place else { continue };
+        let silent = shared.destinations.is_silent(number);
+        senders += u64::from(!silent);
+        let source = Source::new(config.seed, number, silent, &shared.births);
+        let processor = shared.format.numbers[number as usize % topology.processors.len()];
+        let (_, peer) = places.chip_slot(place.chip, place.port);
+        terminals[place.partition as usize].push(Terminal::new(number, processor, peer, source));
+    }
+    let (sites, chips, kinds) = sites(topology, &wiring, &places, &mut exchanges)?;
+    let parts = exchanges.into_iter().zip(sites).zip(chips).zip(terminals);
+    let partitions = (0..)
+        .zip(parts)
+        .map(|(number, (((mut exchange, sites), chips), terminals))| {
+            exchange.finish();
+            let shared = shared.clone();
+            Partition::new(
+                number, sites, chips, terminals, shared, exchange, partitions,
+            )
+        })
+        .collect();
+    Ok(Network {
+        partitions,
+        kinds,
+        senders,
+        window: config.link_cycles,
+    })
 }
 
-impl Network {
-    /// The same network as nodes behind encoded links.
-    pub(crate) fn encoded(
-        topology: &Topology,
-        config: &Config,
-        netem: Option<Netem>,
-        partitions: usize,
-    ) -> Result<Self, ConfigError> {
-        config.validate()?;
-        let partitions = partitions.clamp(1, topology.chips.len().max(1));
-        let wiring = Wiring::new(topology);
-        let destinations = Destinations::new(&config.traffic, topology, &wiring, config.seed)?;
-        let places = Places::new(topology, &wiring, partitions);
-        let mut shared = shared(topology, config, destinations);
-        shared.seal = Seal::Crc;
-        let mut parts: Vec<Part> = (0..partitions)
-            .map(|_| Part::new(config, &shared))
-            .collect();
-        let senders = add_terminals(config, &places, &shared, &mut parts);
-        if parts.iter().all(|part| part.terminals.is_empty()) {
-            return Err(ConfigError::NoTerminals);
-        }
-        let nodes = add_nodes(topology, &places, config.seed, &mut parts)?;
-        let latency = CYCLE.times(config.link_cycles.into());
-        for (number, link) in (0u32..).zip(&topology.links) {
-            let [(part_a, a), (part_b, b)] = [link.a, link.b].map(|end| nodes.of(end));
-            if part_a == part_b {
-                parts[part_a].region.connect(number, [a, b], latency, netem);
-            } else {
-                let half = &mut parts[part_a].region;
-                half.connect_abroad((number, false), a, part_b, latency, netem);
-                let half = &mut parts[part_b].region;
-                half.connect_abroad((number, true), b, part_a, latency, netem);
-            }
-        }
-        let window = config.link_cycles as usize;
-        let partitions = (0..)
-            .zip(parts)
-            .map(|(number, mut part)| {
-                part.region.finish();
-                let Part {
-                    chips,
-                    terminals,
-                    region,
-                    ..
-                } = part;
-                Partition::with_region(
-                    number,
-                    chips,
-                    terminals,
-                    shared.clone(),
-                    window,
-                    region,
-                    partitions,
-                )
-            })
-            .collect();
-        Ok(Self {
-            partitions,
-            kinds: kinds(topology, &wiring),
-            senders,
-        })
+/// The same network as nodes behind encoded links.
+pub(in crate::sim::direct) fn encoded(
+    topology: &Topology,
+    config: &Config,
+    netem: Option<Netem>,
+    partitions: usize,
+) -> Result<Network<BlackWidow>, ConfigError> {
+    config.validate()?;
+    let partitions = partitions.clamp(1, topology.chips.len().max(1));
+    let wiring = Wiring::new(topology);
+    let destinations = destinations(&config.traffic, topology, &wiring, config.seed)?;
+    let places = Places::new(topology, &wiring, partitions);
+    let mut shared = shared(topology, config, destinations);
+    shared.format.seal = Seal::Crc;
+    let mut parts: Vec<Part> = (0..partitions)
+        .map(|_| Part::new(config, &shared))
+        .collect();
+    let senders = add_terminals(config, &places, &shared, &mut parts);
+    if parts.iter().all(|part| part.terminals.is_empty()) {
+        return Err(ConfigError::NoTerminals);
     }
+    let nodes = add_nodes(topology, &places, config.seed, &mut parts)?;
+    let latency = CYCLE.times(config.link_cycles.into());
+    for (number, link) in (0u32..).zip(&topology.links) {
+        let [(part_a, a), (part_b, b)] = [link.a, link.b].map(|end| nodes.of(end));
+        if part_a == part_b {
+            parts[part_a].region.connect(number, [a, b], latency, netem);
+        } else {
+            let half = &mut parts[part_a].region;
+            half.connect_abroad((number, false), a, part_b, latency, netem);
+            let half = &mut parts[part_b].region;
+            half.connect_abroad((number, true), b, part_a, latency, netem);
+        }
+    }
+    let window = config.link_cycles as usize;
+    let partitions = (0..)
+        .zip(parts)
+        .map(|(number, mut part)| {
+            part.region.finish();
+            let Part {
+                chips,
+                terminals,
+                region,
+                ..
+            } = part;
+            Partition::with_region(
+                number,
+                chips,
+                terminals,
+                shared.clone(),
+                window,
+                region,
+                partitions,
+            )
+        })
+        .collect();
+    Ok(Network {
+        partitions,
+        kinds: kinds(topology, &wiring),
+        senders,
+        window: config.link_cycles,
+    })
 }
 
 /// What becomes a partition with encoded links.
@@ -260,7 +242,7 @@ fn add_terminals(config: &Config, places: &Places, shared: &Shared, parts: &mut 
         senders += u64::from(!silent);
         let mut source = Source::new(config.seed, number, silent, &shared.births);
         source.reschedule(0, HELD_BACK);
-        let processor = shared.numbers[number as usize % shared.numbers.len()];
+        let processor = shared.format.numbers[number as usize % shared.format.numbers.len()];
         let terminals = &mut parts[place.partition as usize].terminals;
         terminals.push(Terminal::new(number, processor, NO_SLOT, source));
     }
@@ -342,7 +324,7 @@ fn add_nodes(
 }
 
 /// Kinds of the links of all chips' ports.
-fn kinds(topology: &Topology, wiring: &Wiring) -> Vec<Option<LinkKind>> {
+fn kinds(topology: &Topology, wiring: &Wiring) -> Vec<Option<PortUse>> {
     let ports = (0..topology.chips.len() as u32)
         .flat_map(|chip| (0..PORTS as u8).map(move |port| (chip, port)));
     ports
@@ -358,43 +340,38 @@ fn kind(
     wiring: &Wiring,
     (chip, port): (u32, u8),
     neighbour: Neighbour,
-) -> LinkKind {
+) -> PortUse {
     let Neighbour::Router(router, far) = neighbour else {
-        return LinkKind::Ejection;
+        return PortUse::Ejection;
     };
     let end = |chip, port| End {
         node: NodeRef::Chip(chip),
         port,
     };
     match topology.kind_of(end(chip, port), end(wiring.chip_of(router), far)) {
-        PortKind::Up => LinkKind::Up,
-        PortKind::Side => LinkKind::Side,
-        PortKind::Down => LinkKind::Down,
+        PortKind::Up => PortUse::Link(0),
+        PortKind::Side => PortUse::Link(1),
+        PortKind::Down => PortUse::Link(2),
     }
 }
 
 fn shared(topology: &Topology, config: &Config, destinations: Destinations) -> Shared {
     let traffic = &config.traffic;
-    Shared {
-        births: Births::new(traffic),
-        destinations,
+    let format = Format {
         numbers: topology.processors.iter().map(|p| p.number).collect(),
         request_phits: write_phits(usize::from(traffic.message_bytes)),
-        request_reply: traffic.request_reply,
         seal: Seal::Key,
         hashed_ways: topology.chips.iter().any(|chip| {
             chip.routers
                 .iter()
                 .any(|router| router.registers.table[0].ports != 0)
         }),
-        measured: 0..0,
-        tally: Tally::default(),
-        latencies: Latencies::new(),
-        arrived_latencies: Latencies::new(),
-    }
+    };
+    let births = Births::new(traffic, BlackWidow::message_phits(traffic));
+    Shared::new(births, destinations, traffic.request_reply, format)
 }
 
-type Sites = (Vec<Vec<Site>>, Vec<Vec<u32>>, Vec<Option<LinkKind>>);
+type Sites = (Vec<Vec<Site>>, Vec<Vec<u32>>, Vec<Option<PortUse>>);
 
 /// The chips of every partition, joined by their links.
 fn sites(
@@ -431,7 +408,7 @@ fn sites(
                     let place = terminal.copied().flatten().ok_or(ConfigError::Topology)?;
                     let exchange = &exchanges[place.partition as usize];
                     let slot = exchange.terminal_slot(place.number as usize);
-                    (LinkKind::Ejection, (place.partition, slot))
+                    (PortUse::Ejection, (place.partition, slot))
                 }
                 Neighbour::Router(router, far) => {
                     let kind = kind(topology, wiring, (chip, port), neighbour);
