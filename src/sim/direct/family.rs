@@ -36,6 +36,10 @@ pub trait Parts: Copy + Debug + Default + Eq + Send + Sync + 'static {
 
     /// Ports of a chip, at most 64.
     const PORTS: usize;
+    /// Lanes of all ports of a chip, at most 64. A lane carries a phit and a credit per cycle.
+    const CHIP_LANES: usize;
+    /// Lanes of a terminal's link.
+    const TERMINAL_LANES: usize;
     /// Virtual channels of a link, at most [`MAX_VCS`].
     const VCS: usize;
     /// Phits that one virtual channel of an idle link may send.
@@ -45,9 +49,15 @@ pub trait Parts: Copy + Debug + Default + Eq + Send + Sync + 'static {
 
     /// Phits of a message: request and, if there is one, reply.
     fn message_phits(traffic: &Traffic) -> usize;
-    /// The virtual channel of a phit if it is a packet's first.
-    fn vc_of_head(phit: Self::Phit) -> Option<usize>;
-    /// Virtual channel and number of the credits that arrive.
+    /// The first of a port's lanes, and how many it has.
+    fn lanes(port: usize) -> (usize, usize);
+    /// The virtual channel of the next phit of a link, whose state is kept in `stream`.
+    fn follow(stream: &mut Stream, phit: Self::Phit) -> usize;
+    /// What arrives `by` cycles later of credits of a window of so many cycles: in that window and in the next.
+    fn delay_credits(credits: &Self::Credits, by: usize, window: usize) -> [Self::Credits; 2];
+    /// Adds credits for other cycles of the same window.
+    fn add_credits(credits: &mut Self::Credits, more: &Self::Credits);
+    /// Number of the credits that arrive, per virtual channel.
     fn count_credits(credits: &Self::Credits) -> [u32; MAX_VCS];
     /// The network of `topology` with direct links in so many partitions, at least one.
     ///
@@ -68,8 +78,19 @@ pub struct Network<F: Parts> {
     pub(crate) kinds: Vec<Option<PortUse>>,
     /// Terminals that send.
     pub(crate) senders: u64,
-    /// Cycles of a window: the shortest time that a phit travels.
-    pub(crate) window: u32,
+    /// Cycles between two exchanges of mail: the shortest time that a phit travels between partitions.
+    pub(crate) stride: u32,
+    /// The longest time that a phit travels.
+    pub(crate) longest: u32,
+}
+
+/// Where a link is within its packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stream {
+    /// Virtual channel of the packet under way.
+    pub vc: u8,
+    /// Phits of it that are still to come, where its head says how many there are.
+    pub left: u8,
 }
 
 /// What reports need to know of a port.
@@ -88,8 +109,8 @@ pub struct PortAccount {
     pub credits: [u32; MAX_VCS],
     /// Phits in the input queue here.
     pub queued: [u32; MAX_VCS],
-    /// Virtual channel of the packet that comes in.
-    pub vc_in: usize,
+    /// The packet that comes in.
+    pub coming: Stream,
 }
 
 /// What is to be known of a chip between windows.

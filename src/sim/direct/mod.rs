@@ -29,6 +29,7 @@ mod blackwidow;
 #[cfg(test)]
 mod canaries;
 mod check;
+mod coming;
 mod config;
 mod exchange;
 mod family;

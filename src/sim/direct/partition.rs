@@ -1,6 +1,7 @@
 //! A part of a network that runs its windows on its own.
 
 use super::blackwidow::BlackWidow;
+use super::coming::Coming;
 use super::exchange::{Exchange, Mail};
 use super::family::{ChipView, LinkAccount, MAX_VCS, Parts, PortAccount, Region, Site, Terminal};
 use super::shared::Shared;
@@ -31,6 +32,8 @@ pub struct Partition<F: Parts = BlackWidow> {
     /// Terminals by the window in which they are due, modulo [`CALENDAR_WINDOWS`].
     calendar: Vec<Vec<u32>>,
     cycle: u64,
+    /// Windows between two exchanges of mail.
+    round: u64,
     /// Chips and terminals as nodes behind encoded links, instead of [`sites`](Self::sites).
     encoded: Option<Box<F::Region>>,
 }
@@ -72,6 +75,7 @@ impl<F: Parts> Partition<F> {
             outboxes: vec![Mail::default(); partitions],
             calendar: vec![Vec::new(); CALENDAR_WINDOWS as usize],
             cycle: 0,
+            round: 1,
             encoded: None,
         };
         for index in 0..partition.terminals.len() {
@@ -79,6 +83,12 @@ impl<F: Parts> Partition<F> {
             partition.schedule(index, birth);
         }
         partition
+    }
+
+    /// The same with mail that need be exchanged only after so many windows.
+    #[allow(dead_code)]
+    pub(crate) fn with_round(self, round: u64) -> Self {
+        Self { round, ..self }
     }
 
     /// A partition whose links are encoded.
@@ -91,8 +101,8 @@ impl<F: Parts> Partition<F> {
         region: F::Region,
         partitions: usize,
     ) -> Self {
-        let mut exchange = Exchange::new(window, 0, 0);
-        exchange.finish();
+        let mut exchange = Exchange::new(number, window, 0, 0);
+        exchange.finish(window as u32);
         Self {
             number,
             sites: Vec::new(),
@@ -103,6 +113,7 @@ impl<F: Parts> Partition<F> {
             outboxes: vec![Mail::default(); partitions],
             calendar: Vec::new(),
             cycle: 0,
+            round: 1,
             encoded: Some(Box::new(region)),
         }
     }
@@ -112,8 +123,14 @@ impl<F: Parts> Partition<F> {
         self.cycle
     }
 
-    /// Runs one window.
+    /// Runs as many windows as can run before mail has to be exchanged.
     pub fn run_window(&mut self) {
+        for _ in 0..self.round {
+            self.run_one();
+        }
+    }
+
+    fn run_one(&mut self) {
         let base = self.cycle;
         let size = self.exchange.window as u64;
         if let Some(region) = &mut self.encoded {
@@ -248,15 +265,8 @@ impl<F: Parts> Partition<F> {
 
     /// Phits in routers and on links.
     pub(crate) fn phits_inside(&self) -> u64 {
-        let on_links: u64 = self
-            .exchange
-            .read
-            .arrivals
-            .iter()
-            .map(|arrivals| u64::from(arrivals.phits.count_ones()))
-            .sum();
         let in_chips: u64 = self.sites.iter().map(Site::phits_inside).sum();
-        on_links + in_chips
+        self.exchange.phits() + in_chips
     }
 
     /// The accounts of all link ends.
@@ -264,36 +274,51 @@ impl<F: Parts> Partition<F> {
         if self.encoded.is_some() {
             return;
         }
+        let coming = self.exchange.coming();
+        let mut add = |slot, lanes, peer, port| {
+            into.push(self.account((slot, lanes), peer, port, &coming));
+        };
         for (index, site) in self.sites.iter().enumerate() {
             for port in 0..F::PORTS {
                 if let Some(peer) = site.peer(port) {
                     let slot = Exchange::<F>::chip_slot(index, port);
-                    into.push(self.account(slot, peer, site.account(port)));
+                    add(slot, F::lanes(port).1, peer, site.account(port));
                 }
             }
         }
         for (index, terminal) in self.terminals.iter().enumerate() {
             let slot = self.exchange.terminal_slot(index);
-            into.push(self.account(slot, terminal.peer(), terminal.account()));
+            add(slot, F::TERMINAL_LANES, terminal.peer(), terminal.account());
         }
     }
 
-    fn account(&self, slot: u32, peer: u32, port: PortAccount) -> EndAccount {
-        let arrivals = self.exchange.read.arrivals[slot as usize];
-        let size = self.exchange.window;
-        let mut vc = port.vc_in;
+    fn account(
+        &self,
+        (slot, lanes): (u32, usize),
+        peer: u32,
+        port: PortAccount,
+        coming: &Coming<F>,
+    ) -> EndAccount {
+        let slots = slot..slot + lanes as u32;
+        let mut stream = port.coming;
         let mut phits_coming = [0; MAX_VCS];
-        for cycle in (0..size).filter(|cycle| arrivals.phits >> cycle & 1 != 0) {
-            let phit = self.exchange.read.phits[slot as usize * size + cycle];
-            vc = F::vc_of_head(phit).unwrap_or(vc);
-            phits_coming[vc] += 1;
+        for phit in coming.phits(slots.clone()) {
+            phits_coming[F::follow(&mut stream, phit)] += 1;
+        }
+        let mut credits_coming = [0; MAX_VCS];
+        for credits in coming.credits(slots) {
+            let counts = F::count_credits(&credits);
+            credits_coming
+                .iter_mut()
+                .zip(counts)
+                .for_each(|(sum, n)| *sum += n);
         }
         EndAccount {
             end: (self.number, slot),
-            peer: self.exchange.place(self.number, peer),
+            peer: self.exchange.place(peer),
             credits: port.credits,
             queued: port.queued,
-            credits_coming: F::count_credits(&arrivals.credits),
+            credits_coming,
             phits_coming,
         }
     }

@@ -86,8 +86,10 @@ pub struct Simulation<F: Family = BlackWidow> {
     partitions: Vec<Partition<F>>,
     kinds: Vec<Option<PortUse>>,
     senders: u64,
-    /// Cycles of a window.
-    window: u64,
+    /// Cycles between two exchanges of mail.
+    stride: u64,
+    /// Cycles that the longest link takes.
+    longest: u64,
     /// Links are encoded.
     encoded: bool,
     cycle: u64,
@@ -180,7 +182,8 @@ impl<F: Family> Simulation<F> {
             partitions: network.partitions,
             kinds: network.kinds,
             senders: network.senders,
-            window: network.window.into(),
+            stride: network.stride.into(),
+            longest: network.longest.into(),
             encoded: false,
             cycle: 0,
             began: 0,
@@ -201,7 +204,7 @@ impl<F: Family> Simulation<F> {
     #[cfg(test)]
     pub(super) fn run_windows(&mut self, windows: u64) {
         Serial.run(&mut self.partitions, windows);
-        self.cycle += windows * self.window;
+        self.cycle += windows * self.stride;
     }
 
     /// Runs all phases and says what was found. `progress` is told now and then how far it is.
@@ -242,7 +245,7 @@ impl<F: Family> Simulation<F> {
 
     /// Whole windows.
     fn rounded(&self, cycles: u64) -> u64 {
-        cycles.next_multiple_of(self.window)
+        cycles.next_multiple_of(self.stride)
     }
 
     /// Runs up to so many cycles in batches, until `look` says that it is enough.
@@ -252,7 +255,7 @@ impl<F: Family> Simulation<F> {
         limit: u64,
         mut look: impl FnMut(&Self, u64) -> bool,
     ) -> bool {
-        let window = self.window;
+        let window = self.stride;
         let limit = self.rounded(limit);
         self.began = self.cycle;
         while self.cycle - self.began < limit {
@@ -347,7 +350,7 @@ impl<F: Family> Simulation<F> {
         let replies = 2
             * (tally.replies_made - tally.replies_sent)
             * F::message_phits(&self.config.traffic) as u64;
-        let link = self.window;
+        let link = self.longest;
         let mut limit = 2 * inside + replies + 100 * (link + 30) + 1_000;
         if self.encoded {
             limit += ENCODED_REST_CYCLES;

@@ -112,7 +112,7 @@ pub(super) fn direct(
             let chips = places.chips.iter().filter(|c| c.0 == partition).count();
             let terminals = places.terminals.iter().flatten();
             let terminals = terminals.filter(|t| t.partition == partition).count();
-            Exchange::new(config.link_cycles as usize, chips, terminals)
+            Exchange::new(partition, config.link_cycles as usize, chips, terminals)
         })
         .collect();
     let mut terminals: Vec<Vec<Terminal>> = (0..partitions).map(|_| Vec::new()).collect();
@@ -126,12 +126,12 @@ pub(super) fn direct(
         let (_, peer) = places.chip_slot(place.chip, place.port);
         terminals[place.partition as usize].push(Terminal::new(number, processor, peer, source));
     }
-    let (sites, chips, kinds) = sites(topology, &wiring, &places, &mut exchanges)?;
+    let (sites, chips, kinds) = sites(topology, &wiring, &places, config, &mut exchanges)?;
     let parts = exchanges.into_iter().zip(sites).zip(chips).zip(terminals);
     let partitions = (0..)
         .zip(parts)
         .map(|(number, (((mut exchange, sites), chips), terminals))| {
-            exchange.finish();
+            exchange.finish(config.link_cycles);
             let shared = shared.clone();
             Partition::new(
                 number, sites, chips, terminals, shared, exchange, partitions,
@@ -142,7 +142,8 @@ pub(super) fn direct(
         partitions,
         kinds,
         senders,
-        window: config.link_cycles,
+        stride: config.link_cycles,
+        longest: config.link_cycles,
     })
 }
 
@@ -206,7 +207,8 @@ pub(in crate::sim::direct) fn encoded(
         partitions,
         kinds: kinds(topology, &wiring),
         senders,
-        window: config.link_cycles,
+        stride: config.link_cycles,
+        longest: config.link_cycles,
     })
 }
 
@@ -378,6 +380,7 @@ fn sites(
     topology: &Topology,
     wiring: &Wiring,
     places: &Places,
+    config: &Config,
     exchanges: &mut [Exchange],
 ) -> Result<Sites, ConfigError> {
     let mut terminal_at = vec![NO_SLOT; topology.chips.len() * PORTS];
@@ -420,7 +423,7 @@ fn sites(
             let slot = if there == partition {
                 slot
             } else {
-                exchanges[partition as usize].add_ghost(there, slot)
+                exchanges[partition as usize].add_ghost((there, slot), config.link_cycles)
             };
             site.connect(usize::from(port), slot);
         }

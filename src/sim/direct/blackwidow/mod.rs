@@ -14,7 +14,8 @@ use phitwire_framing::packet24::head_vc;
 use phitwire_framing::phit24::Phit;
 
 use super::config::{Config, ConfigError, Traffic};
-use super::family::{Family, MAX_VCS, Network, Parts};
+use super::exchange::delay_cycles;
+use super::family::{Family, MAX_VCS, Network, Parts, Stream};
 use super::pattern::{Destinations, Pattern, Population, Rule};
 use crate::topology::{Topology, Wiring};
 use packet::{REPLY_PHITS, Seal};
@@ -47,6 +48,8 @@ impl Parts for BlackWidow {
     type Region = encoded::Region;
 
     const PORTS: usize = crate::router::yarc::registers::PORTS;
+    const CHIP_LANES: usize = Self::PORTS;
+    const TERMINAL_LANES: usize = 1;
     const VCS: usize = 2;
     const CREDITS: u32 = INPUT_PHITS as u32;
     const LINK_KINDS: &'static [&'static str] = &["up", "side", "down"];
@@ -60,9 +63,27 @@ impl Parts for BlackWidow {
         write_phits(usize::from(traffic.message_bytes)) + reply
     }
 
-    fn vc_of_head(phit: u32) -> Option<usize> {
+    #[inline]
+    fn lanes(port: usize) -> (usize, usize) {
+        (port, 1)
+    }
+
+    fn follow(stream: &mut Stream, phit: u32) -> usize {
         let phit = Phit::from_bits(phit);
-        phit.is_head().then(|| head_vc(phit.content()).index())
+        if phit.is_head() {
+            stream.vc = head_vc(phit.content()).index() as u8;
+        }
+        stream.vc.into()
+    }
+
+    fn delay_credits(credits: &[u64; 2], by: usize, window: usize) -> [[u64; 2]; 2] {
+        let [request, response] = credits.map(|cycles| delay_cycles(cycles, by, window));
+        [[request[0], response[0]], [request[1], response[1]]]
+    }
+
+    fn add_credits(credits: &mut [u64; 2], more: &[u64; 2]) {
+        credits[0] |= more[0];
+        credits[1] |= more[1];
     }
 
     fn count_credits(credits: &[u64; 2]) -> [u32; MAX_VCS] {

@@ -7,7 +7,7 @@ use super::BlackWidow;
 use crate::router::yarc::registers::{ChipRegisters, PORTS};
 use crate::router::yarc::{Core, Ports};
 use crate::sim::direct::exchange::{Exchange, Set};
-use crate::sim::direct::family::{self, ChipView, NO_SLOT, PortAccount};
+use crate::sim::direct::family::{self, ChipView, NO_SLOT, PortAccount, Stream};
 
 /// Places of an input queue per virtual channel: 256 phits for both (paper, section 4.2).
 pub const INPUT_PHITS: u16 = 128;
@@ -305,7 +305,10 @@ impl family::Site<BlackWidow> for Site {
 
     fn account(&self, port: usize) -> PortAccount {
         let mut account = PortAccount {
-            vc_in: (self.lanes.vc_in >> port & 1) as usize,
+            coming: Stream {
+                vc: (self.lanes.vc_in >> port & 1) as u8,
+                left: 0,
+            },
             ..PortAccount::default()
         };
         for vc in 0..2 {

@@ -9,7 +9,7 @@ use super::BlackWidow;
 use super::packet::{Assembly, Delivery, Name, Packet};
 use super::site::INPUT_PHITS;
 use crate::sim::direct::exchange::{Arrivals, Exchange};
-use crate::sim::direct::family::{self, PortAccount};
+use crate::sim::direct::family::{self, PortAccount, Stream};
 use crate::sim::direct::shared::Common;
 use crate::sim::direct::source::{NEVER, Source};
 use crate::switch::RoundRobin;
@@ -299,7 +299,10 @@ impl family::Terminal<BlackWidow> for Terminal {
 
     fn account(&self) -> PortAccount {
         let mut account = PortAccount {
-            vc_in: self.assembly.vc(Phit::IDLE).index(),
+            coming: Stream {
+                vc: self.assembly.vc(Phit::IDLE).index() as u8,
+                left: 0,
+            },
             ..PortAccount::default()
         };
         for vc in 0..2 {
