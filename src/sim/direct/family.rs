@@ -128,6 +128,8 @@ pub struct ChipView {
     pub rule_violations: u64,
     /// Packets that were refused.
     pub refused: u64,
+    /// Packets from its terminals that it sent on minimal and on non-minimal ways.
+    pub choices: [u64; 2],
 }
 
 /// A router with its links.

@@ -25,6 +25,7 @@
 //! the network is empty. The checkers compare what was sent with what arrived, and every credit
 //! with what it stands for. `docs/virtual-time.md` says what each stage costs and what the figures mean.
 
+mod aries;
 mod blackwidow;
 #[cfg(test)]
 mod canaries;
@@ -43,6 +44,7 @@ mod tally;
 #[cfg(test)]
 mod tests;
 
+pub use aries::{Aries, AriesOptions, MAX_ARIES_MESSAGE_BYTES};
 pub use blackwidow::{BlackWidow, Endpoint, INPUT_PHITS};
 pub use check::Violation;
 pub use config::{

@@ -86,7 +86,6 @@ impl<F: Parts> Partition<F> {
     }
 
     /// The same with mail that need be exchanged only after so many windows.
-    #[allow(dead_code)]
     pub(crate) fn with_round(self, round: u64) -> Self {
         Self { round, ..self }
     }

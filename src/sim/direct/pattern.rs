@@ -24,6 +24,8 @@ pub enum Pattern {
     /// The adversary of the YARC: processors on row *r* of a router's tiles send to random processors
     /// on column *r* of the same router, so that all flows of a row go through one subswitch.
     RowAdversary,
+    /// The adversary of the dragonfly: processors of a group send to random processors of the next one.
+    GroupAdversarial,
 }
 
 impl Default for Pattern {
@@ -61,7 +63,7 @@ pub enum PatternError {
     Silent,
 }
 
-const NAMES: [&str; 12] = [
+const NAMES: [&str; 13] = [
     "uniform",
     "bit-complement",
     "transpose",
@@ -74,6 +76,7 @@ const NAMES: [&str; 12] = [
     "asymmetric",
     "hotspot",
     "row-adversary",
+    "group-adversarial",
 ];
 
 impl FromStr for Pattern {
@@ -93,6 +96,7 @@ impl FromStr for Pattern {
             "diagonal" => return Ok(Self::Diagonal),
             "asymmetric" => return Ok(Self::Asymmetric),
             "row-adversary" => return Ok(Self::RowAdversary),
+            "group-adversarial" => return Ok(Self::GroupAdversarial),
             _ => hotspot(text)?,
         };
         Ok(Self::Common(common))
@@ -133,6 +137,7 @@ impl fmt::Display for Pattern {
             Self::Diagonal => "diagonal",
             Self::Asymmetric => "asymmetric",
             Self::RowAdversary => "row-adversary",
+            Self::GroupAdversarial => "group-adversarial",
             Self::Common(common) => match common {
                 Common::Uniform => "uniform",
                 Common::BitComplement => "bit-complement",
@@ -186,6 +191,35 @@ pub(crate) enum Rule {
         starts: Vec<u32>,
         list: Vec<u32>,
     },
+    /// To anybody in the next group: group of each processor, and the first processor of each group and behind the last.
+    NextGroup {
+        groups: Vec<u32>,
+        starts: Vec<u32>,
+    },
+}
+
+impl Rule {
+    /// From the groups that processors are in, in their order.
+    pub(crate) fn next_group(of: impl Iterator<Item = u16>) -> Self {
+        let (mut groups, mut starts) = (Vec::new(), Vec::new());
+        let mut last = None;
+        for (processor, group) in (0u32..).zip(of) {
+            if last != Some(group) {
+                starts.push(processor);
+                last = Some(group);
+            }
+            groups.push(starts.len() as u32 - 1);
+        }
+        starts.push(groups.len() as u32);
+        Self::NextGroup { groups, starts }
+    }
+}
+
+/// The processors of the group behind that of processor `i`.
+#[inline]
+fn next_of(groups: &[u32], starts: &[u32], i: u64) -> (u32, u32) {
+    let next = (groups[i as usize] as usize + 1) % (starts.len() - 1);
+    (starts[next], starts[next + 1])
 }
 
 impl Destinations {
@@ -209,7 +243,7 @@ impl Destinations {
         let rule = match pattern {
             Pattern::Diagonal => Rule::Diagonal,
             Pattern::Asymmetric => Rule::Asymmetric,
-            Pattern::RowAdversary => special(pattern, n as u32)
+            Pattern::RowAdversary | Pattern::GroupAdversarial => special(pattern, n as u32)
                 .ok_or_else(|| PatternError::Elsewhere(pattern.to_string()))?,
             Pattern::Common(nic::Pattern::Uniform) => Rule::Uniform,
             Pattern::Common(nic::Pattern::Hotspot { targets, percent }) => Rule::Hot {
@@ -244,6 +278,7 @@ impl Destinations {
             Rule::Uniform | Rule::Hot { .. } => self.participants == 1,
             Rule::Map(mapping) => mapping.image(i as usize) as u64 == i,
             Rule::Diagonal | Rule::Asymmetric => false,
+            Rule::NextGroup { starts, .. } => starts.len() < 3,
             Rule::Lists { starts, .. } => {
                 starts[terminal as usize] == starts[terminal as usize + 1]
             }
@@ -278,6 +313,10 @@ impl Destinations {
             Rule::Asymmetric => {
                 let half = (n / 2).max(1);
                 ((i % half) + half * rng.below(n / half)) as u32
+            }
+            Rule::NextGroup { groups, starts } => {
+                let (from, to) = next_of(groups, starts, i);
+                from + rng.below(u64::from(to - from)) as u32
             }
             Rule::Lists { starts, list } => {
                 let (from, to) = (starts[terminal as usize], starts[terminal as usize + 1]);
@@ -348,7 +387,7 @@ mod tests {
     #[test]
     fn every_draw_is_a_processor_of_the_network() {
         let (topology, wiring) = network(64);
-        for name in NAMES {
+        for name in NAMES.into_iter().filter(|&name| name != "group-adversarial") {
             let all = destinations(&traffic(name), &topology, &wiring, 5).unwrap();
             let mut rng = Rng::new(1, 1);
             let senders: Vec<u64> = (0..64).filter(|&t| !all.is_silent(t)).collect();
@@ -377,10 +416,22 @@ mod tests {
     }
 
     #[test]
+    fn the_adversary_of_groups_sends_to_the_next_one() {
+        let groups = [0u16, 0, 0, 2, 2, 7];
+        let of = Rule::next_group(groups.into_iter());
+        let Rule::NextGroup { groups, starts } = &of else {
+            panic!("another rule");
+        };
+        let next: Vec<_> = (0..6).map(|i| next_of(groups, starts, i)).collect();
+        assert_eq!(next, [(3, 5), (3, 5), (3, 5), (5, 6), (5, 6), (0, 3)]);
+    }
+
+    #[test]
     fn what_does_not_suit_is_refused() {
         let (topology, wiring) = network(40);
         let refuse = |text: &str| destinations(&traffic(text), &topology, &wiring, 5).unwrap_err();
         assert!(refuse("transpose").to_string().contains("power of four"));
+        assert!(refuse("group-adversarial").to_string().contains("another family"));
         assert!(refuse("hotspot:41").to_string().contains("no processor 41"));
         let few = |participants| Traffic {
             participants: Some(participants),

@@ -115,6 +115,7 @@ struct Mark {
     terminals: Vec<Vec<u64>>,
     stalls: [u64; 3],
     hops: u64,
+    choices: [u64; 2],
 }
 
 impl Simulation {
@@ -486,10 +487,14 @@ impl<F: Family> Simulation<F> {
         let limit = self.cycle;
         let mut stalls = [0; 3];
         let mut hops = 0;
+        let mut choices = [0; 2];
         let mut waiting = 0;
         self.each_chip(|chip| {
             hops += chip.phit_hops;
             for (sum, n) in stalls.iter_mut().zip(chip.stalls) {
+                *sum += n;
+            }
+            for (sum, n) in choices.iter_mut().zip(chip.choices) {
                 *sum += n;
             }
         });
@@ -521,6 +526,7 @@ impl<F: Family> Simulation<F> {
             terminals: self.partitions.iter().map(of_terminals).collect(),
             stalls,
             hops,
+            choices,
         }
     }
 }

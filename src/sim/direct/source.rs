@@ -65,24 +65,27 @@ pub(crate) struct Births {
 }
 
 impl Births {
-    /// Births of messages of so many phits, replies included.
-    pub(crate) fn new(traffic: &Traffic, phits: usize) -> Self {
-        let phits = phits as u64;
+    /// Births of messages of so many phits, replies included, where a terminal can send so many per cycle.
+    pub(crate) fn new(traffic: &Traffic, phits: usize, rate: usize) -> Self {
+        let (phits, rate) = (phits as u64, rate as u64);
         let (load, full) = (u64::from(traffic.load.millionths()), u64::from(Load::UNIT));
         match traffic.process {
             Process::Bernoulli => Self {
-                gap: Geometric::new(load, full * phits),
+                gap: Geometric::new(load * rate, full * phits),
                 burst: None,
                 spacing: 1,
             },
-            // The silence after a burst of B packets of p phits is B p (1 - load) / load cycles.
+            // A burst of B packets of p phits takes B s cycles with s = p / rate, rounded up; the silence behind it
+            // is what is missing of B p / (load rate).
             Process::OnOff => Self {
                 gap: Geometric::new(
-                    load,
-                    load + u64::from(BURST_PACKETS) * phits * (full - load),
+                    load * rate,
+                    load * rate
+                        + u64::from(BURST_PACKETS)
+                            * (phits * full).saturating_sub(phits.div_ceil(rate) * rate * load),
                 ),
                 burst: Some(Geometric::new(1, BURST_PACKETS.into())),
-                spacing: phits,
+                spacing: phits.div_ceil(rate),
             },
         }
     }
@@ -210,7 +213,7 @@ mod tests {
             load: Load::from_millionths(millionths).unwrap(),
             ..Traffic::default()
         };
-        (Births::new(&traffic, 13), 13.0)
+        (Births::new(&traffic, 13, 1), 13.0)
     }
 
     #[test]

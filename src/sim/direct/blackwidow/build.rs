@@ -369,7 +369,7 @@ fn shared(topology: &Topology, config: &Config, destinations: Destinations) -> S
                 .any(|router| router.registers.table[0].ports != 0)
         }),
     };
-    let births = Births::new(traffic, BlackWidow::message_phits(traffic));
+    let births = Births::new(traffic, BlackWidow::message_phits(traffic), 1);
     Shared::new(births, destinations, traffic.request_reply, format)
 }
 

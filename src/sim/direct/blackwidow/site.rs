@@ -354,6 +354,7 @@ pub(super) fn view(core: &Core, phits_by_stage: [u64; 3]) -> ChipView {
             + counters.virtual_router_violations
             + counters.headless_packets
             + counters.dead_port_packets,
+        choices: [0; 2],
     }
 }
 

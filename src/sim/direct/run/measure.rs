@@ -18,7 +18,7 @@ impl<F: Family> Simulation<F> {
         let cycles = self.cycle - self.began;
         let tally = after.tally.since(&before.tally);
         let growth = after.backlog as f64 - before.backlog as f64;
-        let per_terminal = cycles as f64 * self.senders as f64;
+        let per_terminal = cycles as f64 * self.senders as f64 * F::TERMINAL_LANES as f64;
         let message = F::message_phits(&self.config.traffic) as f64;
         let born = tally.requests_sent as f64 + growth + tally.replies_sent as f64
             - tally.replies_made as f64;
@@ -45,6 +45,7 @@ impl<F: Family> Simulation<F> {
             input_queues: stage(0),
             row_buffers: stage(1),
             column_buffers: stage(2),
+            non_minimal: non_minimal(before.choices, after.choices),
             source_backlog: after.backlog as f64 / self.senders as f64,
             ..Report::default()
         };
@@ -95,9 +96,16 @@ impl<F: Family> Simulation<F> {
                 }
             }
         }
-        report.injection_links = injection.summary(cycles);
-        report.fairness = sending.fairness(cycles);
-        report.ejection_links = ejection.summary(cycles);
+        let width = cycles * F::TERMINAL_LANES as u64;
+        report.injection_links = injection.summary(width);
+        report.fairness = sending.fairness(width);
+        report.ejection_links = ejection.summary(width);
+        let arrived = after.tally.since(&before.tally).arrived_phits.max(1) as f64;
+        report.hops_by_kind = F::LINK_KINDS
+            .iter()
+            .zip(&uses)
+            .map(|(&kind, uses)| (kind, uses.sum as f64 / arrived))
+            .collect();
         let links = F::LINK_KINDS.iter().zip(uses);
         report.links = links
             .map(|(&kind, uses)| (kind, uses.summary(cycles)))
@@ -136,6 +144,13 @@ impl<F: Family> Simulation<F> {
         report.packets = tally.arrived_packets;
         report.hops_mean = hops_per_message(report.phit_hops, &tally, &self.config);
     }
+}
+
+/// The share of packets that were sent on non-minimal ways, where there is a choice.
+fn non_minimal(before: [u64; 2], after: [u64; 2]) -> Option<f64> {
+    let [minimal, other] = [0, 1].map(|i| after[i] - before[i]);
+    let all = minimal + other;
+    (all > 0).then(|| other as f64 / all as f64)
 }
 
 /// Routers that a message passed: with replies, those of both its packets.
