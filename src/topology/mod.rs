@@ -26,6 +26,7 @@
 mod check;
 mod computed;
 mod description;
+pub mod dragonfly;
 mod generate;
 mod mistake;
 mod model;

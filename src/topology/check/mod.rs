@@ -3,7 +3,7 @@
 mod cycles;
 mod rates;
 mod reach;
-mod structure;
+pub(super) mod structure;
 mod tables;
 
 use super::mistake::Mistake;

@@ -118,7 +118,7 @@ fn duplicates<'t>(
 }
 
 /// Names become those of network namespaces, files and wire fields.
-fn name_problem(text: &str) -> Option<&'static str> {
+pub(in crate::topology) fn name_problem(text: &str) -> Option<&'static str> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     match text.chars().next() {
         None => Some("it is empty"),

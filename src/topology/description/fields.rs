@@ -9,15 +9,15 @@ use crate::topology::mistake::{Mistake, MistakeKind, Place};
 
 /// Collects what is wrong while fields are read.
 #[derive(Debug, Default)]
-pub(super) struct Fields {
-    pub(super) mistakes: Vec<Mistake>,
+pub(in crate::topology) struct Fields {
+    pub(in crate::topology) mistakes: Vec<Mistake>,
 }
 
 /// A value with its place in the text.
-pub(super) type Value<'r, 't> = &'r Spanned<DeValue<'t>>;
+pub(in crate::topology) type Value<'r, 't> = &'r Spanned<DeValue<'t>>;
 
 /// One table while its fields are read: who finishes it has named every key.
-pub(super) struct Section<'r, 't> {
+pub(in crate::topology) struct Section<'r, 't> {
     table: &'r DeTable<'t>,
     span: Range<usize>,
     what: &'static str,
@@ -25,7 +25,7 @@ pub(super) struct Section<'r, 't> {
 }
 
 impl<'r, 't> Section<'r, 't> {
-    pub(super) fn new(table: &'r DeTable<'t>, span: Range<usize>, what: &'static str) -> Self {
+    pub(in crate::topology) fn new(table: &'r DeTable<'t>, span: Range<usize>, what: &'static str) -> Self {
         Self {
             table,
             span,
@@ -34,18 +34,18 @@ impl<'r, 't> Section<'r, 't> {
         }
     }
 
-    pub(super) fn span(&self) -> Range<usize> {
+    pub(in crate::topology) fn span(&self) -> Range<usize> {
         self.span.clone()
     }
 
     /// The value of a key, if the table has it. The key is known from now on.
-    pub(super) fn take(&mut self, key: &'static str) -> Option<Value<'r, 't>> {
+    pub(in crate::topology) fn take(&mut self, key: &'static str) -> Option<Value<'r, 't>> {
         self.known.push(key);
         self.table.get(key)
     }
 
     /// All keys and values, of a table whose keys are not words but numbers.
-    pub(super) fn entries(
+    pub(in crate::topology) fn entries(
         &self,
     ) -> impl Iterator<Item = (&'r Spanned<std::borrow::Cow<'t, str>>, Value<'r, 't>)> + use<'r, 't>
     {
@@ -53,13 +53,13 @@ impl<'r, 't> Section<'r, 't> {
     }
 
     /// Whether the table has the key, without making it known.
-    pub(super) fn has(&self, key: &str) -> bool {
+    pub(in crate::topology) fn has(&self, key: &str) -> bool {
         self.table.contains_key(key)
     }
 }
 
 impl Fields {
-    pub(super) fn syntax(&mut self, error: &toml::de::Error) {
+    pub(in crate::topology) fn syntax(&mut self, error: &toml::de::Error) {
         let message = error.message().lines().collect::<Vec<_>>().join(" ");
         let kind = if message.starts_with("duplicate key") {
             MistakeKind::DuplicateName
@@ -78,7 +78,7 @@ impl Fields {
         );
     }
 
-    pub(super) fn bad(
+    pub(in crate::topology) fn bad(
         &mut self,
         span: Range<usize>,
         message: impl Into<String>,
@@ -89,7 +89,7 @@ impl Fields {
     }
 
     /// Reports the keys that nobody took.
-    pub(super) fn finish(&mut self, section: Section<'_, '_>) {
+    pub(in crate::topology) fn finish(&mut self, section: Section<'_, '_>) {
         for key in section.table.keys() {
             let name: &str = key.get_ref();
             if section.known.contains(&name) {
@@ -115,7 +115,7 @@ impl Fields {
         }
     }
 
-    pub(super) fn missing(&mut self, section: &Section<'_, '_>, key: &str, example: &str) {
+    pub(in crate::topology) fn missing(&mut self, section: &Section<'_, '_>, key: &str, example: &str) {
         // The first line of a section is enough to show which one it is.
         let span = section.span();
         self.mistakes.push(
@@ -138,7 +138,7 @@ impl Fields {
     }
 
     /// A text.
-    pub(super) fn text<'r>(&mut self, value: Value<'r, '_>) -> Option<&'r str> {
+    pub(in crate::topology) fn text<'r>(&mut self, value: Value<'r, '_>) -> Option<&'r str> {
         let text = value.get_ref().as_str();
         if text.is_none() {
             self.wrong_type(value, "a text in quotation marks");
@@ -147,7 +147,7 @@ impl Fields {
     }
 
     /// One of several words.
-    pub(super) fn word<T: Copy>(&mut self, value: Value<'_, '_>, words: &[(&str, T)]) -> Option<T> {
+    pub(in crate::topology) fn word<T: Copy>(&mut self, value: Value<'_, '_>, words: &[(&str, T)]) -> Option<T> {
         let text = self.text(value)?;
         let found = words.iter().find(|(word, _)| *word == text);
         if found.is_none() {
@@ -165,7 +165,7 @@ impl Fields {
     }
 
     /// A whole number in a range.
-    pub(super) fn integer(
+    pub(in crate::topology) fn integer(
         &mut self,
         value: Value<'_, '_>,
         range: RangeInclusive<u64>,
@@ -193,7 +193,7 @@ impl Fields {
     }
 
     /// The text of a number, whole or not.
-    pub(super) fn number_text<'r>(&mut self, value: Value<'r, '_>) -> Option<&'r str> {
+    pub(in crate::topology) fn number_text<'r>(&mut self, value: Value<'r, '_>) -> Option<&'r str> {
         match value.get_ref() {
             DeValue::Float(float) => Some(float.as_str()),
             DeValue::Integer(integer) => Some(integer.as_str()),
@@ -205,7 +205,7 @@ impl Fields {
     }
 
     /// The items of an array.
-    pub(super) fn items<'r, 't>(&mut self, value: Value<'r, 't>) -> &'r [Spanned<DeValue<'t>>] {
+    pub(in crate::topology) fn items<'r, 't>(&mut self, value: Value<'r, 't>) -> &'r [Spanned<DeValue<'t>>] {
         match value.get_ref().as_array() {
             Some(array) => array,
             None => {
@@ -216,7 +216,7 @@ impl Fields {
     }
 
     /// A table.
-    pub(super) fn table<'r, 't>(
+    pub(in crate::topology) fn table<'r, 't>(
         &mut self,
         value: Value<'r, 't>,
         what: &'static str,
@@ -231,7 +231,7 @@ impl Fields {
     }
 
     /// The tables of an array.
-    pub(super) fn tables<'r, 't>(
+    pub(in crate::topology) fn tables<'r, 't>(
         &mut self,
         value: Value<'r, 't>,
         what: &'static str,

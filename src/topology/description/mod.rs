@@ -34,9 +34,9 @@
 //! ports = "33-35"               # avoids port 32 on the way to 4-7
 //! ```
 
-mod fields;
+pub(super) mod fields;
 mod overrides;
-mod read;
+pub(super) mod read;
 mod write;
 
 use core::ops::Range;

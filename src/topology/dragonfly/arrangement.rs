@@ -1,0 +1,107 @@
+//! Which global port of a group leads to which other group.
+
+use core::fmt;
+use core::str::FromStr;
+
+/// The global link arrangements of the literature (Camarero, Vallejo and Beivide, *Topological
+/// Characterization of Hamming and Dragonfly Networks*, 2014; Hastings et al., *Comparing Global Link
+/// Arrangements for Dragonfly Networks*, 2015). A group has a row of places, one per other group; the
+/// arrangement says which group each place leads to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Arrangement {
+    /// Place k leads to group k, or k + 1 from the own group on ("consecutive").
+    #[default]
+    Absolute,
+    /// Place k of group i leads to group i + k + 1 ("palm tree").
+    Relative,
+    /// Places 0, 1, 2, 3, ... of group i lead to groups i + 1, i - 1, i + 2, i - 2, ...
+    Circulant,
+}
+
+impl Arrangement {
+    /// All of them, with their names.
+    pub const ALL: [(&'static str, Self); 3] = [
+        ("absolute", Self::Absolute),
+        ("relative", Self::Relative),
+        ("circulant", Self::Circulant),
+    ];
+
+    /// Name in descriptions and on command lines.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Absolute => "absolute",
+            Self::Relative => "relative",
+            Self::Circulant => "circulant",
+        }
+    }
+
+    /// The place of group `from` that leads to group `to`, of `groups` in all; `from` and `to` differ.
+    pub const fn place(self, groups: u16, from: u16, to: u16) -> u16 {
+        let ahead = (to + groups - from) % groups;
+        match self {
+            Self::Absolute if to < from => to,
+            Self::Absolute => to - 1,
+            Self::Relative => ahead - 1,
+            Self::Circulant if ahead <= groups / 2 => 2 * (ahead - 1),
+            Self::Circulant => 2 * (groups - ahead) - 1,
+        }
+    }
+}
+
+impl fmt::Display for Arrangement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Arrangement {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Self::ALL.iter().find(|(name, _)| *name == text);
+        found.map(|(_, arrangement)| *arrangement).ok_or_else(|| {
+            format!("\"{text}\" is no arrangement: absolute, relative or circulant")
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Arrangement::{Absolute, Circulant, Relative};
+    use super::*;
+
+    #[test]
+    fn each_place_of_a_group_leads_to_another_group() {
+        for groups in 2..=20 {
+            for (_, arrangement) in Arrangement::ALL {
+                for from in 0..groups {
+                    let mut places: Vec<u16> = (0..groups)
+                        .filter(|&to| to != from)
+                        .map(|to| arrangement.place(groups, from, to))
+                        .collect();
+                    places.sort_unstable();
+                    let all: Vec<u16> = (0..groups - 1).collect();
+                    assert_eq!(places, all, "{arrangement} {groups} {from}");
+                }
+            }
+        }
+    }
+
+    /// Figures 2 to 4 of Hastings et al.: nine groups, group 0 and a later one.
+    #[test]
+    fn places_are_those_of_the_literature() {
+        let row = |arrangement: Arrangement, from| -> Vec<u16> {
+            let mut row: Vec<(u16, u16)> = (0..9)
+                .filter(|&to| to != from)
+                .map(|to| (arrangement.place(9, from, to), to))
+                .collect();
+            row.sort_unstable();
+            row.into_iter().map(|(_, to)| to).collect()
+        };
+        assert_eq!(row(Absolute, 0), [1, 2, 3, 4, 5, 6, 7, 8]);
+        assert_eq!(row(Absolute, 3), [0, 1, 2, 4, 5, 6, 7, 8]);
+        assert_eq!(row(Relative, 3), [4, 5, 6, 7, 8, 0, 1, 2]);
+        assert_eq!(row(Circulant, 0), [1, 8, 2, 7, 3, 6, 4, 5]);
+        assert_eq!(row(Circulant, 3), [4, 2, 5, 1, 6, 0, 7, 8]);
+    }
+}

@@ -1,0 +1,105 @@
+//! Shape, names, ports and links.
+
+use std::collections::HashMap;
+
+use super::MOST_MISTAKES;
+use crate::router::aries::registers::PortKind;
+use crate::topology::check::structure::name_problem;
+use crate::topology::dragonfly::model::{Dragonfly, DragonflyLink};
+use crate::topology::mistake::{Mistake, MistakeKind, Place};
+use crate::topology::model::{End, NodeRef};
+
+pub(super) fn check(network: &Dragonfly) -> Vec<Mistake> {
+    let mut mistakes = Vec::new();
+    if let Some(why) = name_problem(&network.name) {
+        let message = format!("\"{}\" cannot be a name: {why}", network.name);
+        mistakes.push(Mistake::new(MistakeKind::BadValue, Place::Network, message));
+    }
+    if let Err(error) = network.shape.check() {
+        // Nothing else can be judged without nodes.
+        return vec![Mistake::new(MistakeKind::BadValue, Place::Network, error.to_string())];
+    }
+    if network.routers().next().is_none() {
+        mistakes.push(
+            Mistake::new(MistakeKind::BadValue, Place::Network, "all routers are absent")
+                .help("shorten the list `absent`"),
+        );
+    }
+    links(network, &mut mistakes);
+    mistakes
+}
+
+fn links(network: &Dragonfly, mistakes: &mut Vec<Mistake>) {
+    let mut used: HashMap<(NodeRef, u8), u32> = HashMap::with_capacity(2 * network.links.len());
+    for (l, link) in network.links.iter().enumerate() {
+        if mistakes.len() > MOST_MISTAKES {
+            return;
+        }
+        let before = mistakes.len();
+        for end in [link.a, link.b] {
+            mistakes.extend(end_problem(network, l as u32, end));
+        }
+        if mistakes.len() > before {
+            continue;
+        }
+        for end in [link.a, link.b] {
+            if let Some(first) = used.insert((end.node, end.port), l as u32) {
+                let message = format!("{} has two links", network.end_name(end));
+                mistakes.push(
+                    Mistake::new(MistakeKind::PortUsedTwice, Place::Link(l as u32), message)
+                        .label("again")
+                        .other(Place::Link(first), "first")
+                        .help("a port has one link; `remove` a generated one or take another port"),
+                );
+            }
+        }
+        mistakes.extend(kind_problem(network, l as u32, link));
+    }
+    for nic in network.nics() {
+        if mistakes.len() > MOST_MISTAKES {
+            return;
+        }
+        let (own, router) = network.nic_ends(nic);
+        if !used.contains_key(&(own.node, own.port)) {
+            let (own, router) = (network.end_name(own), network.end_name(router));
+            mistakes.push(
+                Mistake::new(MistakeKind::MissingLink, Place::Network, format!("nic{nic} has no link"))
+                    .help(format!("add {{ a = \"{own}\", b = \"{router}\" }}")),
+            );
+        }
+    }
+}
+
+fn end_problem(network: &Dragonfly, link: u32, end: End) -> Option<Mistake> {
+    if !network.has(end.node) {
+        let message = format!("{} is not there", network.node_name(end.node));
+        return Some(Mistake::new(MistakeKind::UnknownNode, Place::Link(link), message));
+    }
+    (end.port >= Dragonfly::ports_of(end.node)).then(|| {
+        let message = format!("there is no port {}", network.end_name(end));
+        Mistake::new(MistakeKind::PortOutOfRange, Place::Link(link), message)
+            .help("a router has ports 0 to 39 for routers and 40 to 43 for NICs, a NIC has port 0")
+    })
+}
+
+fn kind_problem(network: &Dragonfly, l: u32, link: &DragonflyLink) -> Option<Mistake> {
+    let ends = || (network.end_name(link.a), network.end_name(link.b));
+    let Some(kind) = network.kind(link) else {
+        let (a, b) = ends();
+        return Some(
+            Mistake::new(MistakeKind::BadLink, Place::Link(l), format!("{a} cannot be linked to {b}")).help(
+                "links join routers of one chassis, of one slot in two chassis of a group, or of two groups; NIC \
+                 number n has port 40 + n mod nics of router n div nics",
+            ),
+        );
+    };
+    let ports = [link.a, link.b];
+    let on_nic_port = ports
+        .into_iter()
+        .find(|end| kind != PortKind::Processor && !Dragonfly::is_network_port(end.port));
+    on_nic_port.map(|end| {
+        let message = format!("{} is a port for a NIC", network.end_name(end));
+        Mistake::new(MistakeKind::BadLink, Place::Link(l), message)
+            .help("links between routers take ports 0 to 39")
+    })
+}

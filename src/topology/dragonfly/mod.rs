@@ -1,0 +1,35 @@
+//! The dragonfly of the Cray XC: groups of Aries routers, joined by global links.
+//!
+//! A group is a two-dimensional array of routers: `chassis` rows of `blades` slots (white paper, "Dragonfly
+//! Implementation"). *Green* links join every two routers of a chassis, *black* ones the routers of one slot
+//! in every two chassis, *blue* ones the groups.
+//!
+//! ```
+//! use phitwire::topology::dragonfly::{DragonflySpec, Faults, Shape};
+//!
+//! let spec = DragonflySpec {
+//!     shape: Shape { groups: 3, chassis: 2, blades: 2, nics: 1 },
+//!     global_links: Some(2),
+//!     ..DragonflySpec::default()
+//! };
+//! let network = spec.generate()?;
+//! assert_eq!(network.shape.routers(), 12);
+//! let routed = network.route(&Faults::default());
+//! assert!(routed.report.lost.is_empty());
+//! # Ok::<(), phitwire::topology::dragonfly::DragonflySpecError>(())
+//! ```
+
+mod arrangement;
+mod generate;
+mod model;
+mod tables;
+mod wiring;
+
+pub use arrangement::Arrangement;
+pub use generate::{DragonflySpec, DragonflySpecError, Generator};
+pub use model::{Classes, Dragonfly, DragonflyLink, DragonflySettings, Shape};
+pub use tables::{Faults, RouteReport, Routed};
+pub use wiring::{DragonflyWiring, Far};
+
+#[cfg(test)]
+mod tests;
