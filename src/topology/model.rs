@@ -224,7 +224,7 @@ pub struct End {
 }
 
 /// A node, by its index.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum NodeRef {
     /// Index in [`Topology::processors`].
     Processor(u32),

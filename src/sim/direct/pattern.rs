@@ -387,7 +387,10 @@ mod tests {
     #[test]
     fn every_draw_is_a_processor_of_the_network() {
         let (topology, wiring) = network(64);
-        for name in NAMES.into_iter().filter(|&name| name != "group-adversarial") {
+        for name in NAMES
+            .into_iter()
+            .filter(|&name| name != "group-adversarial")
+        {
             let all = destinations(&traffic(name), &topology, &wiring, 5).unwrap();
             let mut rng = Rng::new(1, 1);
             let senders: Vec<u64> = (0..64).filter(|&t| !all.is_silent(t)).collect();
@@ -431,7 +434,11 @@ mod tests {
         let (topology, wiring) = network(40);
         let refuse = |text: &str| destinations(&traffic(text), &topology, &wiring, 5).unwrap_err();
         assert!(refuse("transpose").to_string().contains("power of four"));
-        assert!(refuse("group-adversarial").to_string().contains("another family"));
+        assert!(
+            refuse("group-adversarial")
+                .to_string()
+                .contains("another family")
+        );
         assert!(refuse("hotspot:41").to_string().contains("no processor 41"));
         let few = |participants| Traffic {
             participants: Some(participants),

@@ -25,7 +25,11 @@ pub(in crate::topology) struct Section<'r, 't> {
 }
 
 impl<'r, 't> Section<'r, 't> {
-    pub(in crate::topology) fn new(table: &'r DeTable<'t>, span: Range<usize>, what: &'static str) -> Self {
+    pub(in crate::topology) fn new(
+        table: &'r DeTable<'t>,
+        span: Range<usize>,
+        what: &'static str,
+    ) -> Self {
         Self {
             table,
             span,
@@ -115,7 +119,12 @@ impl Fields {
         }
     }
 
-    pub(in crate::topology) fn missing(&mut self, section: &Section<'_, '_>, key: &str, example: &str) {
+    pub(in crate::topology) fn missing(
+        &mut self,
+        section: &Section<'_, '_>,
+        key: &str,
+        example: &str,
+    ) {
         // The first line of a section is enough to show which one it is.
         let span = section.span();
         self.mistakes.push(
@@ -147,7 +156,11 @@ impl Fields {
     }
 
     /// One of several words.
-    pub(in crate::topology) fn word<T: Copy>(&mut self, value: Value<'_, '_>, words: &[(&str, T)]) -> Option<T> {
+    pub(in crate::topology) fn word<T: Copy>(
+        &mut self,
+        value: Value<'_, '_>,
+        words: &[(&str, T)],
+    ) -> Option<T> {
         let text = self.text(value)?;
         let found = words.iter().find(|(word, _)| *word == text);
         if found.is_none() {
@@ -205,7 +218,10 @@ impl Fields {
     }
 
     /// The items of an array.
-    pub(in crate::topology) fn items<'r, 't>(&mut self, value: Value<'r, 't>) -> &'r [Spanned<DeValue<'t>>] {
+    pub(in crate::topology) fn items<'r, 't>(
+        &mut self,
+        value: Value<'r, 't>,
+    ) -> &'r [Spanned<DeValue<'t>>] {
         match value.get_ref().as_array() {
             Some(array) => array,
             None => {

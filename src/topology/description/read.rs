@@ -138,7 +138,11 @@ fn settings(fields: &mut Fields, mut section: Section<'_, '_>) -> Settings {
     settings
 }
 
-pub(in crate::topology) fn clock(fields: &mut Fields, section: &mut Section<'_, '_>, settings: &mut Settings) {
+pub(in crate::topology) fn clock(
+    fields: &mut Fields,
+    section: &mut Section<'_, '_>,
+    settings: &mut Settings,
+) {
     let paced = match section.take("clock") {
         Some(value) => fields
             .word(value, &[("free-running", false), ("paced", true)])
@@ -429,7 +433,10 @@ fn link(
     })
 }
 
-pub(in crate::topology) fn cable(fields: &mut Fields, section: &mut Section<'_, '_>) -> Permutation {
+pub(in crate::topology) fn cable(
+    fields: &mut Fields,
+    section: &mut Section<'_, '_>,
+) -> Permutation {
     let (mut order, mut invert) = ([0, 1, 2], [false; 3]);
     let (swizzle, polarity) = (section.take("swizzle"), section.take("invert"));
     if let Some(value) = polarity {

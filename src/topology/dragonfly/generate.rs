@@ -181,9 +181,21 @@ impl Shape {
     /// [`DragonflySpecError::Shape`].
     pub fn check(&self) -> Result<(), DragonflySpecError> {
         for (what, given, most) in [
-            ("groups", u32::from(self.groups), u32::from(Self::MAX_GROUPS)),
-            ("chassis", u32::from(self.chassis), u32::from(Self::MAX_CHASSIS)),
-            ("blades", u32::from(self.blades), u32::from(Self::MAX_BLADES)),
+            (
+                "groups",
+                u32::from(self.groups),
+                u32::from(Self::MAX_GROUPS),
+            ),
+            (
+                "chassis",
+                u32::from(self.chassis),
+                u32::from(Self::MAX_CHASSIS),
+            ),
+            (
+                "blades",
+                u32::from(self.blades),
+                u32::from(Self::MAX_BLADES),
+            ),
             ("NICs", u32::from(self.nics), u32::from(Self::MAX_NICS)),
         ] {
             if given == 0 || given > most {
@@ -282,7 +294,9 @@ impl Generator {
         }
         if !absent.is_empty() {
             let there = |end: End| match end.node {
-                NodeRef::Processor(n) => absent.binary_search(&(n / u32::from(shape.nics))).is_err(),
+                NodeRef::Processor(n) => {
+                    absent.binary_search(&(n / u32::from(shape.nics))).is_err()
+                }
                 NodeRef::Chip(r) => absent.binary_search(&r).is_err(),
             };
             links.retain(|link| there(link.a) && there(link.b));

@@ -88,10 +88,11 @@ impl DragonflyWiring {
 
     /// The other end of a router's port.
     pub fn far(&self, router: u32, port: u8) -> Option<Far> {
-        self.entry(router, port).map(|entry| match entry.node & NIC {
-            0 => Far::Router(entry.node, entry.port),
-            _ => Far::Nic(entry.node & !NIC),
-        })
+        self.entry(router, port)
+            .map(|entry| match entry.node & NIC {
+                0 => Far::Router(entry.node, entry.port),
+                _ => Far::Nic(entry.node & !NIC),
+            })
     }
 
     /// Kind of the link at a router's port.
@@ -106,6 +107,8 @@ impl DragonflyWiring {
 
     /// Kinds of all ports of a router, as its registers have them.
     pub fn kinds(&self, router: u32) -> Vec<Option<PortKind>> {
-        (0..PORTS as u8).map(|port| self.kind(router, port)).collect()
+        (0..PORTS as u8)
+            .map(|port| self.kind(router, port))
+            .collect()
     }
 }

@@ -131,7 +131,9 @@ pub(super) fn direct(
 
 fn shared(topology: &Dragonfly, config: &Config, destinations: Destinations) -> Shared {
     let traffic = &config.traffic;
-    let nodes = topology.nics().map(|nic| topology.shape.node_id(nic).bits());
+    let nodes = topology
+        .nics()
+        .map(|nic| topology.shape.node_id(nic).bits());
     let format = Format {
         nodes: nodes.collect::<Vec<_>>().into(),
         request_flits: request_flits(usize::from(traffic.message_bytes)),
@@ -149,13 +151,18 @@ fn destinations(topology: &Dragonfly, config: &Config) -> Result<Destinations, C
         numbers: &numbers,
         slices: 1,
     };
-    Destinations::new(&config.traffic, population, config.seed, |pattern, participants| {
-        let routers = numbers[..participants as usize]
-            .iter()
-            .map(|nic| nic / u32::from(topology.shape.nics));
-        (*pattern == Pattern::GroupAdversarial)
-            .then(|| Rule::next_group(routers.map(|r| topology.shape.group_of(r))))
-    })
+    Destinations::new(
+        &config.traffic,
+        population,
+        config.seed,
+        |pattern, participants| {
+            let routers = numbers[..participants as usize]
+                .iter()
+                .map(|nic| nic / u32::from(topology.shape.nics));
+            (*pattern == Pattern::GroupAdversarial)
+                .then(|| Rule::next_group(routers.map(|r| topology.shape.group_of(r))))
+        },
+    )
 }
 
 /// What links are made with.
@@ -173,7 +180,11 @@ impl Links<'_> {
         if there.0 == here && cycles as usize == exchange.window {
             return there.1;
         }
-        let lanes = if kind == PortKind::Processor { NIC_LANES } else { 1 };
+        let lanes = if kind == PortKind::Processor {
+            NIC_LANES
+        } else {
+            1
+        };
         let first = exchange.add_ghost(there, cycles);
         for lane in 1..lanes as u32 {
             exchange.add_ghost((there.0, there.1 + lane), cycles);
@@ -192,7 +203,8 @@ fn terminals(
         links.config.aries.routing,
         Routing::Ordered | Routing::OrderedNonMinimal
     );
-    let mut terminals: Vec<Vec<Terminal>> = (0..links.places.partitions).map(|_| Vec::new()).collect();
+    let mut terminals: Vec<Vec<Terminal>> =
+        (0..links.places.partitions).map(|_| Vec::new()).collect();
     for (number, nic) in (0u64..).zip(topology.nics()) {
         let (_, router) = topology.nic_ends(nic);
         let silent = shared.destinations.is_silent(number);

@@ -182,11 +182,20 @@ mod tests {
         sent.tell(0, 15);
         sent.tell(30, 4);
         assert_eq!(sent.counts(), [0, 0, 2, 0, 0, 1, 0, 1]);
-        assert_eq!([0, 9, 29, 30, 39].map(|c| sent.load(c)), [15, 15, 15, 4, 4].map(Some));
+        assert_eq!(
+            [0, 9, 29, 30, 39].map(|c| sent.load(c)),
+            [15, 15, 15, 4, 4].map(Some)
+        );
         let [now, next] = sent.delayed(10, 40);
-        assert_eq!((now.cycles, next.cycles), (1 << 10 | 1 << 13 | 1 << 39, 1 << 9));
+        assert_eq!(
+            (now.cycles, next.cycles),
+            (1 << 10 | 1 << 13 | 1 << 39, 1 << 9)
+        );
         assert_eq!((now.vc(10), now.vc(39), next.vc(9)), (7, 5, 2));
-        assert_eq!((now.load(9), now.load(39), next.load(0)), (None, Some(15), Some(4)));
+        assert_eq!(
+            (now.load(9), now.load(39), next.load(0)),
+            (None, Some(15), Some(4))
+        );
         let mut both = next;
         both.add(&now);
         assert_eq!(both.counts(), sent.counts());
@@ -203,7 +212,10 @@ mod tests {
         }
         assert_eq!(taken, PRIVATE + COMMON);
         assert!(!room.is_ample(1));
-        assert!(room.fits(4, 16) && !room.fits(4, 17), "a packet of everybody else fits");
+        assert!(
+            room.fits(4, 16) && !room.fits(4, 17),
+            "a packet of everybody else fits"
+        );
         for _ in 0..taken {
             room.give(3);
         }

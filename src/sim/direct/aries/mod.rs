@@ -84,7 +84,10 @@ impl Parts for Aries {
         if port < FIRST_NIC_PORT {
             (port, 1)
         } else {
-            (FIRST_NIC_PORT + NIC_LANES * (port - FIRST_NIC_PORT), NIC_LANES)
+            (
+                FIRST_NIC_PORT + NIC_LANES * (port - FIRST_NIC_PORT),
+                NIC_LANES,
+            )
         }
     }
 

@@ -90,7 +90,10 @@ mod tests {
 
     #[test]
     fn cables_cost_five_nanoseconds_per_metre() {
-        assert_eq!([1, 3, 20, 35].map(AriesOptions::cycles_of), [40, 50, 120, 190]);
+        assert_eq!(
+            [1, 3, 20, 35].map(AriesOptions::cycles_of),
+            [40, 50, 120, 190]
+        );
         let options = AriesOptions::default();
         assert_eq!(options.link_cycles, [40, 40, 50, 120]);
         assert_eq!((options.window(), options.longest()), (40, 120));

@@ -42,8 +42,8 @@ impl Name {
     #[inline]
     pub(super) fn key(self) -> u64 {
         let low = self.birth | u64::from(self.id) << 48;
-        let high =
-            u64::from(self.source) | u64::from(self.dest) << 18 | u64::from(self.sequence) << 34;
+        let ends = u64::from(self.source) | u64::from(self.dest) << 18;
+        let high = ends ^ u64::from(self.sequence).wrapping_mul(0xa076_1d64_78bd_642f);
         mix(low ^ high.wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }
 
@@ -188,7 +188,14 @@ impl Assembly {
 
     /// Flits of the open packet that are still to come, and its virtual channel.
     pub(super) const fn open(&self) -> (u8, u8) {
-        (if self.is_open() { self.of - self.len } else { 0 }, self.vc)
+        (
+            if self.is_open() {
+                self.of - self.len
+            } else {
+                0
+            },
+            self.vc,
+        )
     }
 
     /// Takes a flit; its virtual channel, and the packet if this is its end.
@@ -276,7 +283,10 @@ impl Outstanding {
 
     /// The birth of the request that a reply is for; `None` if there is none.
     pub(super) fn end(&mut self, id: u16) -> Option<u64> {
-        let birth = self.births.get_mut(usize::from(id)).filter(|b| **b != FREE)?;
+        let birth = self
+            .births
+            .get_mut(usize::from(id))
+            .filter(|b| **b != FREE)?;
         let birth = core::mem::replace(birth, FREE);
         self.free.push(id);
         self.count -= 1;
@@ -337,7 +347,10 @@ mod tests {
                 let mut flits = packet.flits().to_vec();
                 flits[index] ^= 1 << bit;
                 let delivery = arrive(&flits);
-                assert!(!matches!(delivery, Delivery::Request(_, true)), "{index} {bit}");
+                assert!(
+                    !matches!(delivery, Delivery::Request(_, true)),
+                    "{index} {bit}"
+                );
             }
         }
     }

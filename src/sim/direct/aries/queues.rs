@@ -152,7 +152,10 @@ mod tests {
             }
             assert_eq!(queues.len(port, vc) as usize, model[i].len());
         }
-        assert_eq!(queues.all() as usize, model.iter().map(VecDeque::len).sum::<usize>());
+        assert_eq!(
+            queues.all() as usize,
+            model.iter().map(VecDeque::len).sum::<usize>()
+        );
         assert!(queues.flits.len() < 400, "{} blocks", queues.flits.len());
         assert_eq!(queues.overflows(), 0);
     }

@@ -129,7 +129,11 @@ impl Ports for Window<'_> {
         // Credits that have been given and come only later in this window.
         let later = !up_to(self.now);
         let lanes = &self.lanes.returned[port];
-        flits + lanes.iter().map(|lane| (lane.cycles & later).count_ones()).sum::<u32>()
+        flits
+            + lanes
+                .iter()
+                .map(|lane| (lane.cycles & later).count_ones())
+                .sum::<u32>()
     }
 
     #[inline]
@@ -138,7 +142,9 @@ impl Ports for Window<'_> {
         if self.lanes.returning >> port & 1 == 0 {
             return before;
         }
-        self.lanes.returned[port][0].load(self.now).unwrap_or(before)
+        self.lanes.returned[port][0]
+            .load(self.now)
+            .unwrap_or(before)
     }
 
     #[inline]

@@ -210,7 +210,11 @@ impl Terminal {
     ) -> Option<usize> {
         let full = shared.request_reply && self.outstanding.len() >= shared.format.outstanding;
         let ready = [
-            if full { NEVER } else { self.common.source.head().birth },
+            if full {
+                NEVER
+            } else {
+                self.common.source.head().birth
+            },
             self.replies.front().map_or(NEVER, |&(ready, _)| ready),
         ];
         let lengths = [shared.format.request_flits, super::packet::REPLY_FLITS];
@@ -279,9 +283,8 @@ impl family::Terminal<Aries> for Terminal {
     ) -> u64 {
         let size = exchange.window;
         let slot = exchange.terminal_slot(index) as usize;
-        let arrivals: [_; NIC_LANES] = core::array::from_fn(|lane| {
-            core::mem::take(&mut exchange.read.arrivals[slot + lane])
-        });
+        let arrivals: [_; NIC_LANES] =
+            core::array::from_fn(|lane| core::mem::take(&mut exchange.read.arrivals[slot + lane]));
         let flits = &exchange.read.phits[slot * size..(slot + NIC_LANES) * size];
         let freed = self.receive(base, arrivals.map(|lane| lane.phits), flits, shared);
         let at = self.peer as usize * size;

@@ -140,7 +140,11 @@ impl LocalGroup {
             let black_up: Vec<PortMask> = (0..self.routers())
                 .map(|from| ports_to(self.black_peers(from), |peer| self.is_root(peer, to)))
                 .collect();
-            for (from, making) in making.iter_mut().enumerate().filter(|(from, _)| *from != to) {
+            for (from, making) in making
+                .iter_mut()
+                .enumerate()
+                .filter(|(from, _)| *from != to)
+            {
                 making.processor.local_minimal[to] = self.minimal(from, to);
                 making.green.local_minimal[to] = self.by_black(from, to);
                 let green_up = ports_to(self.green_peers(from), |peer| {

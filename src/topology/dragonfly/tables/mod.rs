@@ -88,10 +88,11 @@ impl Making {
 
     /// The tables by kind of the port of arrival. Those for blue ports are often the processor's.
     fn finish(self) -> [Arc<RouteTables>; 4] {
-        let blue = (self.blue_non_minimal != self.processor.global_non_minimal).then(|| RouteTables {
-            global_non_minimal: self.blue_non_minimal,
-            ..self.processor.clone()
-        });
+        let blue =
+            (self.blue_non_minimal != self.processor.global_non_minimal).then(|| RouteTables {
+                global_non_minimal: self.blue_non_minimal,
+                ..self.processor.clone()
+            });
         let processor = Arc::new(self.processor);
         let blue = blue.map_or_else(|| Arc::clone(&processor), Arc::new);
         [processor, Arc::new(self.green), Arc::new(self.black), blue]
@@ -110,10 +111,8 @@ impl Dragonfly {
         let groups: Vec<LocalGroup> = (0..shape.groups)
             .map(|group| LocalGroup::new(self, wiring, faults, group))
             .collect();
-        let mut making = vec![
-            Making::new(shape.group_routers(), usize::from(shape.groups));
-            shape.routers()
-        ];
+        let mut making =
+            vec![Making::new(shape.group_routers(), usize::from(shape.groups)); shape.routers()];
         for (group, routers) in groups.iter().zip(making.chunks_mut(shape.group_routers())) {
             group.fill(routers);
         }
@@ -138,7 +137,12 @@ impl Dragonfly {
         }
     }
 
-    fn registers_of(&self, wiring: &DragonflyWiring, router: u32, tables: Making) -> AriesRegisters {
+    fn registers_of(
+        &self,
+        wiring: &DragonflyWiring,
+        router: u32,
+        tables: Making,
+    ) -> AriesRegisters {
         AriesRegisters {
             group: self.shape.group_of(router),
             router: self.shape.local_of(router),

@@ -7,7 +7,9 @@ use crate::topology::dragonfly::{
 use crate::topology::model::NodeRef;
 
 fn network(groups: u16, chassis: u8, blades: u8, nics: u8) -> Dragonfly {
-    spec(groups, chassis, blades, nics).generate().expect("a good spec")
+    spec(groups, chassis, blades, nics)
+        .generate()
+        .expect("a good spec")
 }
 
 fn spec(groups: u16, chassis: u8, blades: u8, nics: u8) -> DragonflySpec {
@@ -24,7 +26,9 @@ fn spec(groups: u16, chassis: u8, blades: u8, nics: u8) -> DragonflySpec {
 
 fn count(network: &Dragonfly, kind: PortKind) -> usize {
     let links = network.links.iter();
-    links.filter(|link| network.kind(link) == Some(kind)).count()
+    links
+        .filter(|link| network.kind(link) == Some(kind))
+        .count()
 }
 
 #[test]
@@ -59,7 +63,11 @@ fn every_port_has_one_link_and_every_pair_of_groups_its_bundle() {
             let mut used = std::collections::BTreeSet::new();
             for (id, link) in network.links.iter().enumerate() {
                 for end in [link.a, link.b] {
-                    assert!(used.insert((end.node, end.port)), "{}", network.end_name(end));
+                    assert!(
+                        used.insert((end.node, end.port)),
+                        "{}",
+                        network.end_name(end)
+                    );
                     if let NodeRef::Chip(router) = end.node {
                         assert_eq!(wiring.link(router, end.port), Some(id as u32));
                     }
@@ -103,7 +111,9 @@ fn names_lead_back_to_nodes() {
         assert_eq!(network.shape.nic_of(network.shape.node_id(nic)), Some(nic));
     }
     assert_eq!(network.node_name(NodeRef::Chip(11)), "g2-c1s1");
-    for bad in ["g3-c0s0", "g0-c2s0", "g0-c0s2", "nic24", "nic", "nic01", "g0", "g-c0s0", "g0-c0s0x"] {
+    for bad in [
+        "g3-c0s0", "g0-c2s0", "g0-c0s2", "nic24", "nic", "nic01", "g0", "g-c0s0", "g0-c0s0x",
+    ] {
         assert_eq!(network.find(bad), None, "{bad}");
     }
 }
@@ -148,11 +158,22 @@ fn default_bundles_are_whole_cables_between_full_groups() {
 
 #[test]
 fn whole_networks_reach_all_pairs_without_detours() {
-    for (groups, chassis, blades) in [(1, 1, 1), (1, 2, 2), (2, 2, 2), (3, 2, 2), (4, 1, 4), (9, 3, 4)] {
+    for (groups, chassis, blades) in [
+        (1, 1, 1),
+        (1, 2, 2),
+        (2, 2, 2),
+        (3, 2, 2),
+        (4, 1, 4),
+        (9, 3, 4),
+    ] {
         let network = network(groups, chassis, blades, 1);
         let report = network.route(&Faults::default()).report;
         let routers = network.shape.routers() as u64;
-        assert_eq!(report.reached_pairs, routers * (routers - 1), "{groups}x{chassis}x{blades}");
+        assert_eq!(
+            report.reached_pairs,
+            routers * (routers - 1),
+            "{groups}x{chassis}x{blades}"
+        );
         assert_eq!((report.lost_pairs, report.cut_pairs), (0, 0));
         assert_eq!(report.detours, []);
     }
