@@ -168,6 +168,8 @@ pub trait Terminal<F: Parts>: Debug + Send {
     fn peer(&self) -> u32;
     /// The link's end here.
     fn account(&self) -> PortAccount;
+    /// Phits of a packet begun that are not sent yet.
+    fn reserved(&self) -> u64;
     /// Whether nothing is left to send and nothing half received.
     fn is_at_rest(&self) -> bool;
 }
@@ -194,6 +196,9 @@ pub trait Region<F: Parts>: Debug + Send {
     fn sent(&self, index: usize) -> Vec<u64>;
     /// Packets sent again, frames sent, frames that an impairment lost.
     fn work(&self) -> [u64; 3];
+    /// Healthy packets that routers here have accepted. Those that came damaged come again, but the damaged
+    /// ones may have gone on all the same, marked as such.
+    fn packets_taken(&self) -> u64;
 }
 
 /// What a link's end says about what it sends and what it received.

@@ -246,7 +246,9 @@ impl<F: Family> Simulation<F> {
 
     /// Whole windows.
     fn rounded(&self, cycles: u64) -> u64 {
-        cycles.next_multiple_of(self.stride)
+        let window = self.stride;
+        let most = u64::MAX / window * window;
+        cycles.checked_next_multiple_of(window).unwrap_or(most)
     }
 
     /// Runs up to so many cycles in batches, until `look` says that it is enough.
@@ -303,6 +305,8 @@ impl<F: Family> Simulation<F> {
             let accepted = interval.arrived_phits as f64 / length as f64;
             let close = |a: f64, b: f64| (a - b).abs() <= SAME * a.max(b);
             let is_same = means.is_some_and(|(l, a)| close(l, latency) && close(a, accepted));
+            // As long as nothing has arrived, nothing has settled.
+            let is_same = is_same && interval.latency_packets > 0;
             same = if is_same { same + 1 } else { 0 };
             means = Some((latency, accepted));
             same >= SAME_INTERVALS
@@ -347,7 +351,9 @@ impl<F: Family> Simulation<F> {
             partition.stop_sources();
         }
         let tally = self.tally();
-        let inside = tally.sent_phits - tally.arrived_phits;
+        let unsent = self.partitions.iter().flat_map(|p| &p.terminals);
+        let reserved: u64 = unsent.map(Terminal::reserved).sum();
+        let inside = tally.sent_phits - tally.arrived_phits + reserved;
         let replies = 2
             * (tally.replies_made - tally.replies_sent)
             * F::message_phits(&self.config.traffic) as u64;
@@ -447,6 +453,8 @@ impl<F: Family> Simulation<F> {
                 sent: tally.sent_packets,
                 arrived: tally.arrived_packets,
             });
+        } else if tally.sent_births != tally.arrived_births {
+            violations.push(Violation::Misdated);
         }
         let mut up_down = 0;
         let mut refused = 0;

@@ -47,6 +47,7 @@ impl<F: Parts> Shared<F> {
     pub(crate) fn message_arrived(&mut self, born: u64, now: u64) {
         self.tally.latency_cycles += now - born;
         self.tally.latency_packets += 1;
+        self.tally.arrived_births = self.tally.arrived_births.wrapping_add(born);
         if self.measured.contains(&now) {
             self.arrived_latencies.record(now - born);
         }
@@ -61,6 +62,7 @@ impl<F: Parts> Shared<F> {
     pub(crate) fn request_sent(&mut self, key: u64, born: u64) {
         let tally = &mut self.tally;
         tally.sent_keys = tally.sent_keys.wrapping_add(key);
+        tally.sent_births = tally.sent_births.wrapping_add(born);
         tally.requests_sent += 1;
         tally.measured_sent += u64::from(self.measured.contains(&born));
     }

@@ -156,4 +156,7 @@ impl super::family::Region<Aries> for NoRegion {
     fn work(&self) -> [u64; 3] {
         match *self {}
     }
+    fn packets_taken(&self) -> u64 {
+        match *self {}
+    }
 }

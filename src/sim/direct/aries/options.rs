@@ -35,7 +35,7 @@ impl AriesOptions {
     /// metre is 4.375 cycles.
     pub const fn cycles_of(metres: u32) -> u32 {
         let cable = metres.saturating_sub(SHORT_METRES) as u64 * 4_375 / 1_000;
-        let cycles = SHORT_LINK_CYCLES as u64 + cable + SET_CYCLES as u64 / 2;
+        let cycles = SHORT_LINK_CYCLES + cable + SET_CYCLES as u64 / 2;
         (cycles / SET_CYCLES as u64 * SET_CYCLES as u64) as u32
     }
 

@@ -278,7 +278,7 @@ impl Outstanding {
             return id;
         }
         self.births.push(birth);
-        (self.births.len() as u32 - 1 & ID_MASK) as u16
+        ((self.births.len() as u32 - 1) & ID_MASK) as u16
     }
 
     /// The birth of the request that a reply is for; `None` if there is none.

@@ -332,6 +332,11 @@ impl family::Terminal<Aries> for Terminal {
         }
     }
 
+    fn reserved(&self) -> u64 {
+        let left = |(packet, done): &(Packet, u8)| packet.flits().len() as u64 - u64::from(*done);
+        self.packet.as_ref().map_or(0, left)
+    }
+
     fn is_at_rest(&self) -> bool {
         self.packet.is_none() && self.replies.is_empty() && !self.assembly.is_open()
     }

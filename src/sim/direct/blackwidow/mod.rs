@@ -7,6 +7,7 @@ mod site;
 mod terminal;
 
 pub use encoded::Endpoint;
+pub(super) use packet::BIRTH_BITS;
 pub use site::INPUT_PHITS;
 
 use phitwire_framing::memory24::write_phits;
@@ -34,7 +35,7 @@ pub struct Format {
     request_phits: usize,
     seal: Seal,
     /// Whether the hash bits decide the way of a request, and with it which requests stay in order.
-    hashed_ways: bool,
+    pub(super) hashed_ways: bool,
 }
 
 impl Parts for BlackWidow {

@@ -264,7 +264,7 @@ impl Terminal {
     }
 
     /// Credits taken for phits of a packet that are not sent yet.
-    fn reserved(&self, vc: usize) -> u32 {
+    fn reserved_of(&self, vc: usize) -> u32 {
         match &self.packet {
             Some((packet, done)) if packet.vc().index() == vc => {
                 (packet.phits().len() - usize::from(*done)) as u32
@@ -306,9 +306,13 @@ impl family::Terminal<BlackWidow> for Terminal {
             ..PortAccount::default()
         };
         for vc in 0..2 {
-            account.credits[vc] = self.credits[vc].max(0) as u32 + self.reserved(vc);
+            account.credits[vc] = self.credits[vc].max(0) as u32 + self.reserved_of(vc);
         }
         account
+    }
+
+    fn reserved(&self) -> u64 {
+        u64::from(self.reserved_of(0) + self.reserved_of(1))
     }
 
     fn is_at_rest(&self) -> bool {

@@ -195,6 +195,17 @@ impl Region {
         (0..PORTS as u8).map(|port| chip.queued(port)).sum()
     }
 
+    /// See [`packets_taken`](family::Region::packets_taken).
+    fn healthy_packets(&self) -> u64 {
+        let ports = (0..self.chips.len())
+            .flat_map(|index| (0..PORTS as u8).filter_map(move |port| self.chip(index).lcb(port)));
+        let healthy = |lcb: &Lcb| {
+            let counters = lcb.counters();
+            counters.rx_packets - counters.rx_poisoned_packets
+        };
+        ports.map(healthy).sum()
+    }
+
     /// Packets that link ends here have sent again.
     pub(super) fn retransmitted(&self) -> u64 {
         let mut sum = 0;
@@ -217,6 +228,9 @@ impl family::Region<BlackWidow> for Region {
         terminals: &mut Vec<Terminal>,
         outboxes: &mut [Mail],
     ) {
+        for abroad in &self.abroad {
+            self.fabric.catch_up(abroad.entry);
+        }
         self.swap(shared, terminals);
         let end = Time::ZERO + CYCLE.times(end);
         self.fabric.run_until(Time::from_ps(end.as_ps() - 1));
@@ -274,6 +288,10 @@ impl family::Region<BlackWidow> for Region {
     fn work(&self) -> [u64; 3] {
         let (frames, lost) = self.frames();
         [self.retransmitted(), frames, lost]
+    }
+
+    fn packets_taken(&self) -> u64 {
+        self.healthy_packets()
     }
 }
 
