@@ -45,6 +45,7 @@
 //! | [`router`] | tiles wired into a chip: YARC, its registers, its maintenance packets |
 //! | [`nic`] | the BlackWidow network interface, its memory, and the verified traffic that tests it |
 //! | [`topology`] | descriptions, generators, validation, the channel-dependency check |
+//! | [`manage`] | what the maintenance system decides: rerouting around faults |
 //! | [`sim`] | nodes in virtual time |
 //! | [`reproduce`] | the paper's tables 2, 3 and 4 and its radix, from running models |
 //! | [`node`], [`time`], [`rng`] | the contract, integer time, seeded randomness |
@@ -53,6 +54,7 @@
 #![forbid(unsafe_code)]
 
 pub mod link;
+pub mod manage;
 pub mod nic;
 pub mod node;
 pub mod reproduce;

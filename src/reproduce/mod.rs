@@ -13,11 +13,18 @@
 //! | [`aries_crc`] | white paper, RAS | the check of a set, all error patterns counted |
 //! | [`aries_efficiency`] | white paper, Aries Performance | packets, sets and frames, written and read |
 //!
+//! and of the *Cray XC Series Network* white paper:
+//!
+//! | module | of the paper | what runs |
+//! |---|---|---|
+//! | [`aries_tables`] | tables 1, 2 and 3 | links and cables of generated dragonflies, counted |
+//!
 //! What each assumes, and where a value cannot be met, is printed with it ([`Table::assumptions`]) and
 //! told at length in `docs/reproduce.md`.
 
 pub mod aries_crc;
 pub mod aries_efficiency;
+pub mod aries_tables;
 pub mod contention;
 pub mod fat_tree;
 pub mod latency;

@@ -53,6 +53,8 @@ pub enum MistakeKind {
     UpDownViolation,
     /// A processor that some other processor cannot reach.
     Unreachable,
+    /// A network interface without link.
+    MissingLink,
     /// Channels that can wait for each other in a circle.
     CyclicDependency,
 }
@@ -82,6 +84,7 @@ impl MistakeKind {
             Self::DeadPort => "topology::dead-port",
             Self::UpDownViolation => "topology::up-down-violation",
             Self::Unreachable => "topology::unreachable",
+            Self::MissingLink => "topology::missing-link",
             Self::CyclicDependency => "topology::cyclic-dependency",
         }
     }

@@ -30,6 +30,7 @@ pub mod dragonfly;
 mod generate;
 mod mistake;
 mod model;
+mod network;
 mod plan;
 mod ports;
 mod route;
@@ -45,6 +46,7 @@ pub use model::{
     Chip, Clock, End, Link, NodeRef, Processor, Profile, RouterRegisters, Settings, Topology,
     VirtualRouter, parse_rate, rate_text,
 };
+pub use network::Network;
 pub use plan::{LinkAddresses, NodePlan, PlanError, Runtime};
 pub use ports::{PortSet, PortSetError};
 pub use route::{Hop, RouteFailure};

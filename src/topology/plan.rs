@@ -14,7 +14,7 @@ use crate::router::yarc::{RouterClock, YarcConfig};
 use crate::time::Duration;
 
 /// Links that 16-bit ids and the addresses of 198.18.0.0/15 can name.
-const MAX_LIVE_LINKS: usize = 1 << 16;
+pub(super) const MAX_LIVE_LINKS: usize = 1 << 16;
 /// The network for benchmarks of RFC 2544, which no real interface should have.
 const FIRST_ADDRESS: u32 = u32::from_be_bytes([198, 18, 0, 0]);
 

@@ -5,6 +5,8 @@ use std::process::ExitCode;
 use std::thread;
 
 use clap::{Args, ValueEnum};
+use miette::IntoDiagnostic;
+use phitwire::reproduce::aries_tables::{self, CRAY_XC};
 use phitwire::reproduce::contention::{self, LINES, Networks, Seen};
 use phitwire::reproduce::throughput::{self, Measurement};
 use phitwire::reproduce::{
@@ -57,6 +59,15 @@ enum Target {
     /// Flits and payload efficiency of 64-byte puts and gets
     #[value(name = "aries-efficiency")]
     AriesEfficiency,
+    /// Devices and cables of a full dragonfly
+    #[value(name = "aries-table1")]
+    AriesTable1,
+    /// Optical cables of two partial dragonflies
+    #[value(name = "aries-table2")]
+    AriesTable2,
+    /// Cables and bandwidth across their worst bisection
+    #[value(name = "aries-table3")]
+    AriesTable3,
 }
 
 /// Runs `phitwire reproduce`. The exit status is 1 if a row is outside its tolerance.
@@ -64,7 +75,7 @@ enum Target {
 /// # Errors
 /// Standard output that cannot be written to.
 pub fn run(args: &ReproduceArgs) -> miette::Result<ExitCode> {
-    let table = reproduced(args);
+    let table = reproduced(args)?;
     let text = if args.json {
         format!("{:#}\n", as_json(&table, args.seed))
     } else {
@@ -78,15 +89,18 @@ pub fn run(args: &ReproduceArgs) -> miette::Result<ExitCode> {
     })
 }
 
-fn reproduced(args: &ReproduceArgs) -> Table {
-    match args.target {
+fn reproduced(args: &ReproduceArgs) -> miette::Result<Table> {
+    Ok(match args.target {
         Target::BlackwidowTable2 => latency::table(args.seed, latency::PAIRS),
         Target::BlackwidowTable3 => throughput::table(Measurement::of_the_paper(args.seed)),
         Target::BlackwidowTable4 => contention::table(&seen(args)),
         Target::BlackwidowRadix => radix::table(radix::BLACKWIDOW),
         Target::AriesCrc => aries_crc::table(),
         Target::AriesEfficiency => aries_efficiency::table(),
-    }
+        Target::AriesTable1 => aries_tables::table1(CRAY_XC).into_diagnostic()?,
+        Target::AriesTable2 => aries_tables::table2(CRAY_XC).into_diagnostic()?,
+        Target::AriesTable3 => aries_tables::table3(CRAY_XC).into_diagnostic()?,
+    })
 }
 
 /// Measures all lines of table 4, the permutations of each divided among threads.
@@ -241,6 +255,9 @@ mod tests {
             ("blackwidow-radix", Target::BlackwidowRadix),
             ("aries-crc", Target::AriesCrc),
             ("aries-efficiency", Target::AriesEfficiency),
+            ("aries-table1", Target::AriesTable1),
+            ("aries-table2", Target::AriesTable2),
+            ("aries-table3", Target::AriesTable3),
         ] {
             assert_eq!(args(name).target, target);
         }

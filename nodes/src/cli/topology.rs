@@ -7,9 +7,9 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand, ValueEnum};
 use miette::{Context, IntoDiagnostic, Report, miette};
 use phitwire::link::LaneRate;
+use phitwire::topology::dragonfly::{self, Arrangement, DragonflySettings, DragonflySpec, Shape};
 use phitwire::topology::{
-    BlackwidowSpec, Clock, Described, Profile, Rank, Settings, Taper, Topology, check, parse_rate,
-    read, show, write,
+    BlackwidowSpec, Clock, Network, Profile, Rank, Settings, Taper, parse_rate,
 };
 
 use super::print;
@@ -46,6 +46,9 @@ enum Command {
         /// Rows of each table at most.
         #[arg(long, default_value_t = 200)]
         rows: usize,
+        /// Count devices and cables instead, with bandwidths (dragonflies).
+        #[arg(long, conflicts_with_all = ["format", "rows"])]
+        inventory: bool,
     },
     /// Print nodes and links for scripts, separated by tabs.
     ///
@@ -68,6 +71,8 @@ enum Format {
 enum Family {
     /// A folded Clos with sidelinks: R1, R1.5, R2, R2.5, R3 or R3.5.
     Blackwidow(Box<Blackwidow>),
+    /// A dragonfly of Aries routers: groups of chassis of blades.
+    Dragonfly(Box<DragonflyArgs>),
 }
 
 #[derive(Args, Debug)]
@@ -119,6 +124,45 @@ struct Blackwidow {
     name: String,
 }
 
+#[derive(Args, Debug)]
+struct DragonflyArgs {
+    /// Groups, 1 to 241.
+    #[arg(long)]
+    groups: u16,
+    /// Chassis of each group, 1 to 6.
+    #[arg(long)]
+    chassis: u8,
+    /// Blades of each chassis, 1 to 16, with a router each.
+    #[arg(long)]
+    blades: u8,
+    /// Network interfaces of each router, 1 to 4.
+    #[arg(long, default_value_t = 1)]
+    nics: u8,
+    /// Links between each pair of groups [default: as many as 10 per router allow; whole cables of four between
+    /// groups of full chassis]
+    #[arg(long)]
+    global_links: Option<u16>,
+    /// Which global ports of a group lead to which other group: absolute, relative or circulant.
+    #[arg(long, default_value_t = Arrangement::Absolute)]
+    arrangement: Arrangement,
+    /// Links from a router to its peer in each other chassis, as far as 15 ports allow.
+    #[arg(long, default_value_t = 3)]
+    black_links: u8,
+    /// Global links that share a cable and two neighbouring blades, 1 or 4 [default: 4 for whole cables between
+    /// full chassis]
+    #[arg(long)]
+    set_links: Option<u8>,
+    /// Depths of buffers and windows: for processes, or the chip's own.
+    #[arg(long, value_enum, default_value_t = ProfileName::Live)]
+    profile: ProfileName,
+    /// Pace the clock: one emulated nanosecond takes so many real ones [default: free-running]
+    #[arg(long, value_name = "DILATION", value_parser = clap::value_parser!(u32).range(1..))]
+    paced: Option<u32>,
+    /// Name of the network [default: made from the shape]
+    #[arg(long, default_value = "")]
+    name: String,
+}
+
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum ProfileName {
     Live,
@@ -131,23 +175,24 @@ enum ProfileName {
 /// A file that cannot be read, or a network that cannot be generated, shown or planned.
 pub fn run(args: TopologyArgs) -> miette::Result<ExitCode> {
     match args.command {
-        Command::Generate {
-            family: Family::Blackwidow(options),
-        } => generate(&options),
+        Command::Generate { family } => generate(&family),
         Command::Check { file, lines } => check_file(&file, lines),
-        Command::Show { file, format, rows } => {
-            let topology = open(&file)?.topology;
+        Command::Show {
+            file,
+            format,
+            rows,
+            inventory,
+        } => {
+            let network = open(&file)?;
             let text = match format {
-                Format::Table => show::table(&topology, rows),
-                Format::Dot => show::dot(&topology),
-                Format::Svg => show::svg(&topology).into_diagnostic()?,
+                _ if inventory => inventory_of(&network)?,
+                Format::Table => network.table(rows),
+                Format::Dot => network.dot(),
+                Format::Svg => network.svg().into_diagnostic()?,
             };
             print(&text)
         }
-        Command::Plan { file } => {
-            let topology = open(&file)?.topology;
-            print(&topology.plan_lines().into_diagnostic()?)
-        }
+        Command::Plan { file } => print(&open(&file)?.plan_lines().into_diagnostic()?),
     }
 }
 
@@ -155,9 +200,16 @@ pub fn run(args: TopologyArgs) -> miette::Result<ExitCode> {
 ///
 /// # Errors
 /// A file that cannot be read, or a description with mistakes.
-fn open(file: &Path) -> miette::Result<Described> {
+fn open(file: &Path) -> miette::Result<Network> {
     let (name, text) = text_of(file)?;
-    read(&name, &text).map_err(Report::new)
+    Network::read(&name, &text).map_err(Report::new)
+}
+
+fn inventory_of(network: &Network) -> miette::Result<String> {
+    match network {
+        Network::Aries(network) => Ok(dragonfly::show::inventory(network)),
+        Network::Blackwidow(_) => Err(miette!("an inventory is counted of dragonflies only")),
+    }
 }
 
 fn text_of(file: &Path) -> miette::Result<(String, String)> {
@@ -174,16 +226,47 @@ fn text_of(file: &Path) -> miette::Result<(String, String)> {
 
 fn check_file(file: &Path, lines: bool) -> miette::Result<ExitCode> {
     let (name, text) = text_of(file)?;
-    match read(&name, &text) {
-        Ok(described) => print(&format!(
-            "{name}: ok, {}\n",
-            show::summary(&described.topology)
-        )),
+    match Network::read(&name, &text) {
+        Ok(network) => print(&format!("{name}: ok, {}\n", network.summary())),
         Err(problems) if lines => {
             print(&problems.lines())?;
             Ok(ExitCode::FAILURE)
         }
         Err(problems) => Err(Report::new(problems)),
+    }
+}
+
+fn profile(name: ProfileName) -> Profile {
+    match name {
+        ProfileName::Live => Profile::Live,
+        ProfileName::Paper => Profile::Paper,
+    }
+}
+
+fn clock(paced: Option<u32>) -> Clock {
+    paced.map_or(Clock::FreeRunning, |dilation| Clock::Paced { dilation })
+}
+
+impl DragonflyArgs {
+    fn spec(&self) -> DragonflySpec {
+        DragonflySpec {
+            name: self.name.clone(),
+            shape: Shape {
+                groups: self.groups,
+                chassis: self.chassis,
+                blades: self.blades,
+                nics: self.nics,
+            },
+            black_links: Some(self.black_links),
+            global_links: self.global_links,
+            arrangement: self.arrangement,
+            set_links: self.set_links,
+            settings: DragonflySettings {
+                profile: profile(self.profile),
+                clock: clock(self.paced),
+                ..DragonflySettings::default()
+            },
+        }
     }
 }
 
@@ -194,14 +277,8 @@ impl Blackwidow {
             *slot = *wanted;
         }
         let settings = Settings {
-            profile: match self.profile {
-                ProfileName::Live => Profile::Live,
-                ProfileName::Paper => Profile::Paper,
-            },
-            clock: match self.paced {
-                Some(dilation) => Clock::Paced { dilation },
-                None => Clock::FreeRunning,
-            },
+            profile: profile(self.profile),
+            clock: clock(self.paced),
             rate: self.rate,
             lane_retry_threshold: self.lane_retry_threshold,
             ..Settings::default()
@@ -223,22 +300,27 @@ impl Blackwidow {
     }
 }
 
-fn generate(options: &Blackwidow) -> miette::Result<ExitCode> {
-    let topology = options.spec().generate().into_diagnostic()?;
+fn generate(family: &Family) -> miette::Result<ExitCode> {
+    let network = match family {
+        Family::Blackwidow(options) => {
+            Network::Blackwidow(options.spec().generate().into_diagnostic()?)
+        }
+        Family::Dragonfly(options) => Network::Aries(options.spec().generate().into_diagnostic()?),
+    };
     // Options that contradict each other, such as rates within one octant, show only in the whole.
-    if let Some(mistake) = check(&topology).into_iter().next() {
+    if let Some(mistake) = network.check().into_iter().next() {
         return Err(miette!(help = mistake.help.clone(), "{}", mistake.message)
             .wrap_err("these options do not make a network"));
     }
-    print(&described(&topology))
+    print(&described(&network))
 }
 
-fn described(topology: &Topology) -> String {
-    let summary = show::summary(topology);
+fn described(network: &Network) -> String {
+    let summary = network.summary();
     format!(
         "# {summary}\n# Written by `phitwire topology generate`; check changes with `phitwire \
          topology check`.\n\n{}",
-        write(topology)
+        network.write()
     )
 }
 
@@ -272,9 +354,10 @@ mod tests {
             .expect("good options")
             .generate()
             .expect("a network");
+        let network = Network::Blackwidow(topology);
         let summary = "r1.5-8: R1.5, 8 processors, 1 slice, 2 routers on 2 chips, 10 links";
-        assert_eq!(show::summary(&topology), summary);
-        assert!(described(&topology).starts_with(&format!("# {summary}\n")));
+        assert_eq!(network.summary(), summary);
+        assert!(described(&network).starts_with(&format!("# {summary}\n")));
     }
 
     #[test]
@@ -285,6 +368,45 @@ mod tests {
         assert_eq!(spec.taper[2], Taper::FULL);
         assert_eq!(spec.settings.clock, Clock::Paced { dilation: 9 });
         assert_eq!(spec.settings.profile, Profile::Paper);
+    }
+
+    fn dragonfly_spec(line: &str) -> Result<DragonflySpec, clap::Error> {
+        let words = ["topology", "generate", "dragonfly"]
+            .into_iter()
+            .chain(line.split(' '));
+        match Cli::try_parse_from(words)?.topology.command {
+            Command::Generate {
+                family: Family::Dragonfly(options),
+            } => Ok(options.spec()),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn options_become_a_dragonfly() {
+        let line =
+            "--groups 3 --chassis 2 --blades 2 --nics 2 --global-links 4 --arrangement circulant";
+        let spec = dragonfly_spec(line).expect("good options");
+        let network = Network::Aries(spec.generate().expect("a network"));
+        let summary =
+            "aries-3x2x2x2: dragonfly, 3 groups of 2 x 2 blades, 12 routers, 24 NICs, 60 links";
+        assert_eq!(network.summary(), summary);
+        assert!(
+            inventory_of(&network)
+                .expect("a dragonfly")
+                .contains("12X active optical cables")
+        );
+        let text = described(&network);
+        assert_eq!(
+            Network::read("-", &text).expect("what was written"),
+            network
+        );
+        for bad in [
+            "--groups 3 --chassis 2",
+            "--groups 3 --chassis 2 --blades 2 --arrangement random",
+        ] {
+            assert!(dragonfly_spec(bad).is_err(), "{bad}");
+        }
     }
 
     #[test]

@@ -41,6 +41,10 @@ pub(super) fn topology(
     into: &mut Described,
 ) -> Overrides {
     let mut root = Section::new(table.get_ref(), 0..0, "a description");
+    if let Some(value) = root.take("family") {
+        // Descriptions of the other family have a reader of their own.
+        let _ = fields.word(value, &[("blackwidow", ()), ("aries", ())]);
+    }
     match root.take("name") {
         Some(value) => {
             into.spans.network = value.span();

@@ -20,16 +20,26 @@
 //! ```
 
 mod arrangement;
+mod check;
 mod generate;
+mod inventory;
 mod model;
+mod plan;
+mod read;
+pub mod show;
 mod tables;
 mod wiring;
+mod write;
 
 pub use arrangement::Arrangement;
+pub use check::{Flaw, Walk, check, check_routes, endangered, is_deadlock_free, walk};
 pub use generate::{DragonflySpec, DragonflySpecError, Generator};
+pub use inventory::{Bisection, Inventory};
 pub use model::{Classes, Dragonfly, DragonflyLink, DragonflySettings, Shape};
+pub use read::read;
 pub use tables::{Faults, RouteReport, Routed};
 pub use wiring::{DragonflyWiring, Far};
+pub use write::write;
 
 #[cfg(test)]
 mod tests;

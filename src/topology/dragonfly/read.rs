@@ -6,7 +6,7 @@ use toml::Spanned;
 use toml::de::DeTable;
 
 use super::check;
-use super::generate::{DragonflySpec, DragonflySpecError, Generator};
+use super::generate::{DragonflySpec, DragonflySpecError};
 use super::model::{Classes, Dragonfly, DragonflyLink, DragonflySettings, Shape};
 use crate::router::aries::registers::{AriesRegisters, Bias, ModeBias};
 use crate::topology::description::fields::{Fields, Section, Value};
@@ -54,13 +54,6 @@ pub fn read(file: &str, text: &str) -> Result<Dragonfly, Problems> {
     }
     mistakes.sort_by_key(|mistake| spans.of(&mistake.place).start);
     Err(Problems::new(file, text, mistakes, |place| spans.of(place)))
-}
-
-/// The network of a text without mistakes in the text, right or wrong.
-#[cfg(test)]
-pub(super) fn read_only(text: &str) -> Option<Dragonfly> {
-    let (network, _, mistakes) = read_unchecked(text);
-    mistakes.is_empty().then_some(network)
 }
 
 fn read_unchecked(text: &str) -> (Dragonfly, Spans, Vec<Mistake>) {
@@ -115,7 +108,11 @@ fn network(fields: &mut Fields, table: &Spanned<DeTable<'_>>, spans: &mut Spans)
                 dragonfly(fields, section, &mut network);
             }
         }
-        None => fields.missing(&root, "dragonfly", "{ groups = 3, chassis = 2, blades = 2, nics = 1 }"),
+        None => fields.missing(
+            &root,
+            "dragonfly",
+            "{ groups = 3, chassis = 2, blades = 2, nics = 1 }",
+        ),
     }
     if let Some(value) = root.take("network")
         && let Some(section) = fields.table(value, "[network]")
@@ -159,7 +156,9 @@ fn dragonfly(fields: &mut Fields, mut section: Section<'_, '_>, network: &mut Dr
     };
     network.shape = shape;
     let generate = match section.take("generate") {
-        Some(value) => fields.word(value, &[("all", true), ("nothing", false)]).unwrap_or(true),
+        Some(value) => fields
+            .word(value, &[("all", true), ("nothing", false)])
+            .unwrap_or(true),
         None => true,
     };
     let mut spec = DragonflySpec {
@@ -198,7 +197,11 @@ fn dragonfly(fields: &mut Fields, mut section: Section<'_, '_>, network: &mut Dr
                 };
                 let known = span.end > 0;
                 let span = if known { span.clone() } else { section.span() };
-                fields.bad(span, error.to_string(), "change the number, or leave it out");
+                fields.bad(
+                    span,
+                    error.to_string(),
+                    "change the number, or leave it out",
+                );
             }
         }
     }
@@ -259,13 +262,18 @@ fn settings(fields: &mut Fields, mut section: Section<'_, '_>) -> DragonflySetti
         number("lane_retry_threshold", 0..=u64::from(u32::MAX), threshold) as u32;
     let most = crate::nic::MAX_MEMORY_BYTES;
     settings.memory_bytes = number("memory_bytes", 64..=most, settings.memory_bytes);
-    settings.request_timeout_ms =
-        number("request_timeout_ms", 1..=DAY_MS, settings.request_timeout_ms);
-    settings.forward_progress_ms =
-        number("forward_progress_ms", 1..=DAY_MS, settings.forward_progress_ms);
+    settings.request_timeout_ms = number(
+        "request_timeout_ms",
+        1..=DAY_MS,
+        settings.request_timeout_ms,
+    );
+    settings.forward_progress_ms = number(
+        "forward_progress_ms",
+        1..=DAY_MS,
+        settings.forward_progress_ms,
+    );
     let most = u64::from(DragonflySettings::MAX_OUTSTANDING);
-    settings.outstanding =
-        number("outstanding", 1..=most, u64::from(settings.outstanding)) as u32;
+    settings.outstanding = number("outstanding", 1..=most, u64::from(settings.outstanding)) as u32;
     fields.finish(section);
     settings
 }
@@ -388,14 +396,20 @@ fn wiring(
                 continue;
             };
             let links = network.links.iter();
-            match links.clone().position(|link| link.a == wanted || link.b == wanted) {
+            match links
+                .clone()
+                .position(|link| link.a == wanted || link.b == wanted)
+            {
                 Some(link) => {
                     removed.insert(link);
                 }
                 // Without a generator that could make links, its mistake is the one to tell.
                 None if fields.mistakes.is_empty() => fields.bad(
                     item.span(),
-                    format!("no generated link has an end at {}", network.end_name(wanted)),
+                    format!(
+                        "no generated link has an end at {}",
+                        network.end_name(wanted)
+                    ),
                     "name either end of a link; `phitwire topology show` lists them",
                 ),
                 None => {}
@@ -435,7 +449,11 @@ fn link(
     let (a, b) = (at("a", "\"g0-c0s0:30\""), at("b", "\"g1-c0s0:30\""));
     let cable = cable(fields, &mut section);
     fields.finish(section);
-    Some(DragonflyLink { a: a?, b: b?, cable })
+    Some(DragonflyLink {
+        a: a?,
+        b: b?,
+        cable,
+    })
 }
 
 /// `NODE:PORT`.

@@ -61,7 +61,10 @@ fn write_all(out: &mut String, network: &Dragonfly) -> std::fmt::Result {
                 generator.arrangement
             )?;
         }
-        None => writeln!(out, "generate = \"nothing\"       # all links are listed below")?,
+        None => writeln!(
+            out,
+            "generate = \"nothing\"       # all links are listed below"
+        )?,
     }
     if !network.absent.is_empty() {
         let names: Vec<String> = network
@@ -82,7 +85,10 @@ fn write_all(out: &mut String, network: &Dragonfly) -> std::fmt::Result {
     }
     writeln!(out, "\n[wiring]")?;
     if !removed.is_empty() {
-        writeln!(out, "# Generated links that are not there, by one end.\nremove = [")?;
+        writeln!(
+            out,
+            "# Generated links that are not there, by one end.\nremove = ["
+        )?;
         for link in removed {
             writeln!(out, "  \"{}\",", network.end_name(link.a))?;
         }
@@ -117,10 +123,18 @@ fn settings(out: &mut String, settings: &DragonflySettings) -> std::fmt::Result 
         gbps(settings.global_lane_mbps)
     )?;
     writeln!(out, "degrades_allowed = {}", settings.degrades_allowed)?;
-    writeln!(out, "lane_retry_threshold = {}", settings.lane_retry_threshold)?;
+    writeln!(
+        out,
+        "lane_retry_threshold = {}",
+        settings.lane_retry_threshold
+    )?;
     writeln!(out, "memory_bytes = {}", settings.memory_bytes)?;
     writeln!(out, "request_timeout_ms = {}", settings.request_timeout_ms)?;
-    writeln!(out, "forward_progress_ms = {}", settings.forward_progress_ms)?;
+    writeln!(
+        out,
+        "forward_progress_ms = {}",
+        settings.forward_progress_ms
+    )?;
     writeln!(out, "outstanding = {}", settings.outstanding)
 }
 
@@ -140,7 +154,10 @@ fn routing(out: &mut String, network: &Dragonfly) -> std::fmt::Result {
         writeln!(out, "bias = [")?;
         for mode in network.bias {
             let (minimal, non_minimal) = (pair(mode.minimal), pair(mode.non_minimal));
-            writeln!(out, "  {{ minimal = {minimal}, non_minimal = {non_minimal} }},")?;
+            writeln!(
+                out,
+                "  {{ minimal = {minimal}, non_minimal = {non_minimal} }},"
+            )?;
         }
         writeln!(out, "]")?;
     }

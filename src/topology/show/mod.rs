@@ -15,8 +15,10 @@ use super::ports::PortSet;
 use super::wiring::Wiring;
 
 pub use dot::dot;
+pub(super) use svg::text as svg_text;
 pub use svg::{TooLarge, svg};
 pub use table::table;
+pub(super) use table::{columns, left_out};
 
 /// What is drawn as one thing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -92,7 +94,7 @@ fn bundles(topology: &Topology, wiring: &Wiring, grouped: bool) -> Vec<Bundle> {
 }
 
 /// `3 links`, `1 link`.
-fn counted(count: usize, what: &str) -> String {
+pub(super) fn counted(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 

@@ -101,7 +101,7 @@ fn document(
     writeln!(out, "</svg>")
 }
 
-fn text(
+pub(in crate::topology) fn text(
     out: &mut String,
     x: f64,
     y: f64,

@@ -42,7 +42,7 @@ fn settings(topology: &Topology) -> String {
 }
 
 /// Columns as wide as their widest cell.
-fn columns(out: &mut String, head: &[&str], rows: &[Vec<String>]) {
+pub(in crate::topology) fn columns(out: &mut String, head: &[&str], rows: &[Vec<String>]) {
     let mut widths: Vec<usize> = head.iter().map(|cell| cell.len()).collect();
     for row in rows {
         for (width, cell) in widths.iter_mut().zip(row) {
@@ -60,7 +60,7 @@ fn columns(out: &mut String, head: &[&str], rows: &[Vec<String>]) {
     }
 }
 
-fn left_out(out: &mut String, all: usize, shown: usize, what: &str) {
+pub(in crate::topology) fn left_out(out: &mut String, all: usize, shown: usize, what: &str) {
     if all > shown {
         let _ = writeln!(out, "... and {} more", counted(all - shown, what));
     }

@@ -1,6 +1,6 @@
 //! The ready files of the labs are right, and none is forgotten here.
 
-use crate::topology::{read, show, write};
+use crate::topology::Network;
 
 macro_rules! ready {
     ($($name:literal),* $(,)?) => {
@@ -9,7 +9,10 @@ macro_rules! ready {
 }
 
 /// Every file, so that a new one has to be named.
-const READY: [(&str, &str); 12] = ready![
+const READY: [(&str, &str); 15] = ready![
+    "aries-3x4.toml",
+    "aries-group.toml",
+    "aries-pair.toml",
     "crossed-cables.toml",
     "paced.toml",
     "pair.toml",
@@ -27,14 +30,15 @@ const READY: [(&str, &str); 12] = ready![
 #[test]
 fn ready_topologies_are_right() {
     for (name, text) in READY {
-        let described = read(name, text).unwrap_or_else(|problems| panic!("{}", problems.lines()));
-        let topology = described.topology;
-        assert_eq!(format!("{}.toml", topology.name), name);
+        let network =
+            Network::read(name, text).unwrap_or_else(|problems| panic!("{}", problems.lines()));
+        assert_eq!(format!("{}.toml", network.name()), name);
         assert!(text.starts_with("# "), "{name} says what it is for");
-        assert!(topology.plan_lines().is_ok());
-        let again = read(name, &write(&topology)).expect("what was read can be written and read");
-        assert_eq!(again.topology, topology, "{name}");
-        assert!(show::svg(&topology).is_ok());
+        assert!(network.plan_lines().is_ok());
+        let again =
+            Network::read(name, &network.write()).expect("what was read can be written and read");
+        assert_eq!(again, network, "{name}");
+        assert!(network.svg().is_ok());
     }
 }
 
@@ -61,10 +65,11 @@ fn no_ready_topology_is_forgotten() {
 
 #[test]
 fn the_quickstart_is_the_one_of_the_readme() {
-    let (_, text) = READY[3];
-    let topology = read("quickstart.toml", text)
-        .expect("a ready topology")
-        .topology;
+    let (name, text) = READY
+        .into_iter()
+        .find(|(name, _)| *name == "quickstart.toml")
+        .expect("a ready topology");
+    let network = Network::read(name, text).expect("a right one");
     let summary = "quickstart: R1.5, 8 processors, 1 slice, 2 routers on 2 chips, 10 links";
-    assert_eq!(show::summary(&topology), summary);
+    assert_eq!(network.summary(), summary);
 }

@@ -38,7 +38,12 @@ pub(super) fn check(network: &Dragonfly, wiring: &DragonflyWiring, walk: &Walk) 
 }
 
 /// Calls `each` for every channel that a packet in `channel` may wait for.
-fn for_each_next(wiring: &DragonflyWiring, walk: &Walk, channel: usize, mut each: impl FnMut(usize)) {
+fn for_each_next(
+    wiring: &DragonflyWiring,
+    walk: &Walk,
+    channel: usize,
+    mut each: impl FnMut(usize),
+) {
     let router = (channel / CLASSES / NETWORK_PORTS) as u32;
     let network: PortMask = (1 << NETWORK_PORTS) - 1;
     for (class, &ports) in walk.waits[channel].iter().enumerate() {
@@ -61,7 +66,9 @@ pub(super) fn circle(wiring: &DragonflyWiring, walk: &Walk) -> Option<Vec<usize>
         for_each_next(wiring, walk, channel, |next| waiting[next] += 1);
     }
     // Channels that nobody waits for are taken away, until none is left or only circles and what follows them.
-    let mut free: Vec<usize> = (0..channels).filter(|&channel| waiting[channel] == 0).collect();
+    let mut free: Vec<usize> = (0..channels)
+        .filter(|&channel| waiting[channel] == 0)
+        .collect();
     let mut left = channels;
     while let Some(channel) = free.pop() {
         left -= 1;

@@ -1,6 +1,7 @@
 //! Finding what is wrong with a dragonfly before a process starts.
 
 mod cycles;
+mod risk;
 mod structure;
 mod walk;
 
@@ -9,6 +10,7 @@ use super::tables::{Faults, Routed};
 use super::wiring::DragonflyWiring;
 use crate::topology::mistake::{Mistake, MistakeKind, Place};
 
+pub use risk::endangered;
 pub use walk::{Flaw, Walk, walk};
 
 /// Mistakes reported at most.
@@ -42,10 +44,14 @@ pub fn check_routes(
     routed: &Routed,
 ) -> Vec<Mistake> {
     let mut mistakes: Vec<Mistake> = unreached(network, routed).into_iter().collect();
-    let walk = walk(network, wiring, faults, &routed.registers);
+    let walk = walk(network, wiring, faults, routed);
     mistakes.extend(walk.flaws.iter().map(|flaw| {
-        Mistake::new(MistakeKind::Unreachable, Place::Network, flaw.describe(network))
-            .help("a port of a route table leads where no way goes on")
+        Mistake::new(
+            MistakeKind::Unreachable,
+            Place::Network,
+            flaw.describe(network),
+        )
+        .help("a port of a route table leads where no way goes on")
     }));
     mistakes.extend(cycles::check(network, wiring, &walk));
     mistakes
@@ -76,7 +82,10 @@ fn unreached(network: &Dragonfly, routed: &Routed) -> Option<Mistake> {
         Mistake::new(
             MistakeKind::Unreachable,
             Place::Network,
-            format!("no links connect all routers: {} pairs are cut off", report.cut_pairs),
+            format!(
+                "no links connect all routers: {} pairs are cut off",
+                report.cut_pairs
+            ),
         )
         .help("add links, or name routers that shall not be there in `absent`")
     })

@@ -17,12 +17,20 @@ pub(super) fn check(network: &Dragonfly) -> Vec<Mistake> {
     }
     if let Err(error) = network.shape.check() {
         // Nothing else can be judged without nodes.
-        return vec![Mistake::new(MistakeKind::BadValue, Place::Network, error.to_string())];
+        return vec![Mistake::new(
+            MistakeKind::BadValue,
+            Place::Network,
+            error.to_string(),
+        )];
     }
     if network.routers().next().is_none() {
         mistakes.push(
-            Mistake::new(MistakeKind::BadValue, Place::Network, "all routers are absent")
-                .help("shorten the list `absent`"),
+            Mistake::new(
+                MistakeKind::BadValue,
+                Place::Network,
+                "all routers are absent",
+            )
+            .help("shorten the list `absent`"),
         );
     }
     links(network, &mut mistakes);
@@ -63,8 +71,12 @@ fn links(network: &Dragonfly, mistakes: &mut Vec<Mistake>) {
         if !used.contains_key(&(own.node, own.port)) {
             let (own, router) = (network.end_name(own), network.end_name(router));
             mistakes.push(
-                Mistake::new(MistakeKind::MissingLink, Place::Network, format!("nic{nic} has no link"))
-                    .help(format!("add {{ a = \"{own}\", b = \"{router}\" }}")),
+                Mistake::new(
+                    MistakeKind::MissingLink,
+                    Place::Network,
+                    format!("nic{nic} has no link"),
+                )
+                .help(format!("add {{ a = \"{own}\", b = \"{router}\" }}")),
             );
         }
     }
@@ -73,7 +85,11 @@ fn links(network: &Dragonfly, mistakes: &mut Vec<Mistake>) {
 fn end_problem(network: &Dragonfly, link: u32, end: End) -> Option<Mistake> {
     if !network.has(end.node) {
         let message = format!("{} is not there", network.node_name(end.node));
-        return Some(Mistake::new(MistakeKind::UnknownNode, Place::Link(link), message));
+        return Some(Mistake::new(
+            MistakeKind::UnknownNode,
+            Place::Link(link),
+            message,
+        ));
     }
     (end.port >= Dragonfly::ports_of(end.node)).then(|| {
         let message = format!("there is no port {}", network.end_name(end));

@@ -3,17 +3,15 @@
 use phitwire_framing::flit48::{Head, NodeId, Routing};
 
 use crate::route::dragonfly::{Routes, Way};
-use crate::router::aries::registers::{
-    AriesRegisters, FIRST_NIC_PORT, NETWORK_PORTS, PortKind, PortMask,
-};
+use crate::router::aries::registers::{FIRST_NIC_PORT, NETWORK_PORTS, PortKind, PortMask};
 use crate::topology::dragonfly::model::{Dragonfly, Shape};
-use crate::topology::dragonfly::tables::Faults;
+use crate::topology::dragonfly::tables::{Faults, Routed};
 use crate::topology::dragonfly::wiring::{DragonflyWiring, Far};
 
 /// Classes of virtual channels.
 pub(super) const CLASSES: usize = 4;
 /// States of a packet at one router: kind of the port of arrival, class, on the way up or not.
-const STATES: usize = 4 * CLASSES * 2;
+pub(super) const STATES: usize = 4 * CLASSES * 2;
 /// Flaws listed at most.
 const MOST_FLAWS: usize = 64;
 
@@ -56,7 +54,8 @@ pub struct Walk {
     pub waits: Vec<[PortMask; CLASSES]>,
     /// Packets that have nowhere to go once they have left their source; at most 64 of them.
     pub flaws: Vec<Flaw>,
-    /// Pairs of routers, from and to, of which the source's tables have no entry.
+    /// Pairs of routers, from and to, that the tables do not join: the source has no entry, or those for the
+    /// group do not cover that router.
     pub unroutable: u64,
     /// States of packets looked at.
     pub states: u64,
@@ -71,15 +70,56 @@ impl Walk {
 
 /// A packet at a router.
 #[derive(Clone, Copy, Debug)]
-struct State {
-    router: u32,
-    kind: PortKind,
-    class: u8,
-    non_minimal: bool,
+pub(super) struct State {
+    pub(super) router: u32,
+    pub(super) kind: PortKind,
+    pub(super) class: u8,
+    pub(super) non_minimal: bool,
 }
 
 impl State {
-    fn index(self) -> usize {
+    /// A packet at its source.
+    pub(super) const fn source(router: u32) -> Self {
+        Self {
+            router,
+            kind: PortKind::Processor,
+            class: 0,
+            non_minimal: false,
+        }
+    }
+
+    /// The head of the packet, if it is for router `to`.
+    pub(super) fn head(self, shape: &Shape, to: u32) -> Head {
+        let to = NodeId::new(shape.group_of(to), shape.local_of(to), 0);
+        Head::new(false, 1, to, Routing::Adaptive0, 0, 0)
+            .with_vc(self.class)
+            .with_non_minimal(self.non_minimal)
+    }
+
+    /// The state after a way, and the port of arrival; `None` where no living link is.
+    pub(super) fn after(
+        self,
+        way: Way,
+        wiring: &DragonflyWiring,
+        faults: &Faults,
+    ) -> Option<(Self, u8)> {
+        let Some(Far::Router(peer, port)) = wiring.far(self.router, way.port) else {
+            return None;
+        };
+        let link = wiring.link(self.router, way.port)?;
+        if faults.links.contains(&link) || faults.routers.contains(&peer) {
+            return None;
+        }
+        let state = Self {
+            router: peer,
+            kind: wiring.kind(peer, port)?,
+            class: way.class & 3,
+            non_minimal: way.non_minimal,
+        };
+        Some((state, port))
+    }
+
+    pub(super) fn index(self) -> usize {
         let kind = self.kind as usize;
         self.router as usize * STATES
             + (kind * CLASSES + usize::from(self.class)) * 2
@@ -91,6 +131,7 @@ struct Walker<'a> {
     shape: Shape,
     wiring: &'a DragonflyWiring,
     faults: &'a Faults,
+    routed: &'a Routed,
     routes: Vec<Routes>,
     /// By state: the number of the walk that last came there.
     seen: Vec<u32>,
@@ -108,14 +149,15 @@ pub fn walk(
     network: &Dragonfly,
     wiring: &DragonflyWiring,
     faults: &Faults,
-    registers: &[AriesRegisters],
+    routed: &Routed,
 ) -> Walk {
     let routers = network.shape.routers();
     let mut walker = Walker {
         shape: network.shape,
         wiring,
         faults,
-        routes: registers.iter().cloned().map(Routes::new).collect(),
+        routed,
+        routes: routed.registers.iter().cloned().map(Routes::new).collect(),
         seen: vec![0; routers * STATES],
         ports: vec![0; routers * STATES],
         round: 0,
@@ -128,7 +170,10 @@ pub fn walk(
             states: 0,
         },
     };
-    let living: Vec<u32> = network.routers().filter(|r| !faults.routers.contains(r)).collect();
+    let living: Vec<u32> = network
+        .routers()
+        .filter(|r| !faults.routers.contains(r))
+        .collect();
     for group in 0..network.shape.groups {
         walker.to_group(&living, group);
     }
@@ -139,7 +184,11 @@ impl Walker<'_> {
     /// Walks to every router of a group: what happens outside of it is the same for all of them.
     fn to_group(&mut self, living: &[u32], group: u16) {
         let shape = self.shape;
-        let inside: Vec<u32> = living.iter().copied().filter(|&r| shape.group_of(r) == group).collect();
+        let inside: Vec<u32> = living
+            .iter()
+            .copied()
+            .filter(|&r| shape.group_of(r) == group)
+            .collect();
         let Some(&any) = inside.first() else {
             return;
         };
@@ -148,15 +197,21 @@ impl Walker<'_> {
             self.start(source);
         }
         let arrived = self.follow(any, group);
-        // All routers of the group share the entries that sources lack.
-        self.walk.unroutable += self.close(any) * inside.len() as u64;
+        let outside = (living.len() - inside.len()) as u64;
+        let without = self.close(any);
         for &to in &inside {
             self.round += 1;
             for &source in inside.iter().filter(|&&source| source != to) {
                 self.start(source);
             }
-            for &(state, port) in &arrived {
-                self.come(state, port);
+            // All routers of the group share the entries of sources outside.
+            if self.routed.covers(to, &shape) {
+                self.walk.unroutable += without;
+                for &(state, port) in &arrived {
+                    self.come(state, port);
+                }
+            } else {
+                self.walk.unroutable += outside;
             }
             self.follow(to, u16::MAX);
             self.walk.unroutable += self.close(to);
@@ -164,13 +219,7 @@ impl Walker<'_> {
     }
 
     fn start(&mut self, router: u32) {
-        let state = State {
-            router,
-            kind: PortKind::Processor,
-            class: 0,
-            non_minimal: false,
-        };
-        self.come(state, FIRST_NIC_PORT as u8);
+        self.come(State::source(router), FIRST_NIC_PORT as u8);
     }
 
     /// A packet comes to a router by a port.
@@ -184,13 +233,6 @@ impl Walker<'_> {
         self.ports[index] |= 1 << port;
     }
 
-    fn head(&self, state: State, to: u32) -> Head {
-        let to = NodeId::new(self.shape.group_of(to), self.shape.local_of(to), 0);
-        Head::new(false, 1, to, Routing::Adaptive0, 0, 0)
-            .with_vc(state.class)
-            .with_non_minimal(state.non_minimal)
-    }
-
     /// Follows all packets for `to` until they come to group `stop`; returns how they come there.
     fn follow(&mut self, to: u32, stop: u16) -> Vec<(State, u8)> {
         let mut arrived = Vec::new();
@@ -199,9 +241,10 @@ impl Walker<'_> {
             if state.router == to {
                 continue;
             }
-            let ways = self.routes[state.router as usize].ways(state.kind, self.head(state, to));
+            let ways =
+                self.routes[state.router as usize].ways(state.kind, state.head(&self.shape, to));
             for way in ways.iter() {
-                match self.next(state.router, way) {
+                match state.after(way, self.wiring, self.faults) {
                     Some((next, port)) if self.shape.group_of(next.router) == stop => {
                         arrived.push((next, port));
                     }
@@ -213,24 +256,6 @@ impl Walker<'_> {
         arrived
     }
 
-    /// The state of a packet after a link; `None` where there is none that lives.
-    fn next(&self, router: u32, way: Way) -> Option<(State, u8)> {
-        let Some(Far::Router(peer, port)) = self.wiring.far(router, way.port) else {
-            return None;
-        };
-        let link = self.wiring.link(router, way.port)?;
-        if self.faults.links.contains(&link) || self.faults.routers.contains(&peer) {
-            return None;
-        }
-        let state = State {
-            router: peer,
-            kind: self.wiring.kind(peer, port)?,
-            class: way.class & 3,
-            non_minimal: way.non_minimal,
-        };
-        Some((state, port))
-    }
-
     /// Notes what the packets of this walk wait for, once all ports by which they come are known; counts the sources
     /// that have no way.
     fn close(&mut self, to: u32) -> u64 {
@@ -240,7 +265,8 @@ impl Walker<'_> {
             if state.router == to {
                 continue;
             }
-            let ways = self.routes[state.router as usize].ways(state.kind, self.head(state, to));
+            let ways =
+                self.routes[state.router as usize].ways(state.kind, state.head(&self.shape, to));
             let source = state.kind == PortKind::Processor;
             if ways.is_empty() {
                 match source {

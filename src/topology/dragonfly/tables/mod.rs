@@ -25,9 +25,10 @@ mod report;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::model::Dragonfly;
+use super::model::{Dragonfly, Shape};
 use super::wiring::DragonflyWiring;
 use crate::router::aries::registers::{AriesRegisters, PortMask, RouteTables};
+use crate::topology::model::NodeRef;
 use global::Reaching;
 use local::LocalGroup;
 
@@ -43,6 +44,25 @@ pub struct Faults {
 }
 
 impl Faults {
+    /// Those of dead links: a router of which every link to other routers is dead is taken for dead itself.
+    pub fn of_links(network: &Dragonfly, links: BTreeSet<u32>) -> Self {
+        let mut living = vec![0_u32; network.shape.routers()];
+        let mut all = living.clone();
+        for (id, link) in network.links.iter().enumerate() {
+            if let (NodeRef::Chip(a), NodeRef::Chip(b)) = (link.a.node, link.b.node) {
+                for router in [a, b] {
+                    all[router as usize] += 1;
+                    living[router as usize] += u32::from(!links.contains(&(id as u32)));
+                }
+            }
+        }
+        let dead = |&router: &u32| all[router as usize] > 0 && living[router as usize] == 0;
+        Self {
+            links,
+            routers: network.routers().filter(dead).collect(),
+        }
+    }
+
     /// Whether nothing is dead.
     pub fn is_empty(&self) -> bool {
         self.links.is_empty() && self.routers.is_empty()
@@ -159,6 +179,17 @@ impl Dragonfly {
 }
 
 impl Routed {
+    /// Whether packets from other groups, as far as there are entries for their group, reach a router.
+    pub(super) fn covers(&self, router: u32, shape: &Shape) -> bool {
+        let covered = self.coverage.get(usize::from(shape.group_of(router)));
+        covered.is_some_and(|covered| covered >> shape.local_of(router) & 1 != 0)
+    }
+
+    /// Whether packets from one router reach another.
+    pub fn joins(&self, shape: &Shape, from: u32, to: u32) -> bool {
+        self.reached(from, shape.group_of(to)) >> shape.local_of(to) & 1 != 0
+    }
+
     /// The routers of `group` that packets from `router` reach, as a bit mask of their numbers within it.
     pub fn reached(&self, router: u32, group: u16) -> u128 {
         let Some(registers) = self.registers.get(router as usize) else {

@@ -60,7 +60,7 @@ fn every_port_has_one_link_and_every_pair_of_groups_its_bundle() {
             let network = network.generate().expect("it fits");
             let wiring = DragonflyWiring::new(&network);
             let mut bundles = std::collections::BTreeMap::<(u16, u16), u16>::new();
-            let mut used = std::collections::BTreeSet::new();
+            let mut used = std::collections::HashSet::new();
             for (id, link) in network.links.iter().enumerate() {
                 for end in [link.a, link.b] {
                     assert!(

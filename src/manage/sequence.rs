@@ -1,0 +1,423 @@
+//! Quiesce, drain, install, release: what a maintenance process asks of which node, and how long it waits.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::time::{Duration, Time};
+use crate::topology::NodeRef;
+
+/// What a reroute is about to do (white paper: "HSS can quiesce network traffic so that route table changes can be
+/// deployed safely. Applications pause briefly while this operation is in progress; traffic is released once
+/// the re-route process has completed").
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Phase {
+    /// Every network interface begins nothing new; it is done when nothing of it is outstanding.
+    Quiesce,
+    /// Every router is done when no packet is in it.
+    Drain,
+    /// Every changed router loads its new registers.
+    Install,
+    /// Every network interface may go on.
+    Release,
+    /// Nothing is left to do.
+    Done,
+}
+
+/// How long a reroute waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RerouteTimes {
+    /// After which a node that is not done yet is asked again, and one that has not answered.
+    pub ask_again: Duration,
+    /// For network interfaces to become quiet. What a dead link has swallowed they know only after
+    /// their own time-out for requests; there is no need to wait for that, since every set of tables keeps to
+    /// the same order of channels: what is still under way cannot block, at worst it is discarded.
+    pub quiesce: Duration,
+    /// For routers to become empty.
+    pub drain: Duration,
+    /// For routers to load their registers.
+    pub install: Duration,
+    /// For network interfaces to go on.
+    pub release: Duration,
+}
+
+impl Default for RerouteTimes {
+    /// Times of a live lab: answers take less than a millisecond, round trips under netem some 100.
+    fn default() -> Self {
+        Self {
+            ask_again: Duration::from_ms(5),
+            quiesce: Duration::from_ms(500),
+            drain: Duration::from_ms(200),
+            install: Duration::from_ms(2_000),
+            release: Duration::from_ms(2_000),
+        }
+    }
+}
+
+/// What to ask of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Command {
+    /// What: never [`Phase::Done`].
+    pub phase: Phase,
+    /// Of whom: a router in drain and install, a network interface otherwise.
+    pub node: NodeRef,
+}
+
+/// What a node says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// It is: quiet, empty, loaded, going.
+    Done,
+    /// It has heard and is not yet.
+    NotYet,
+    /// It will not, or there is nobody to ask: the node is left alone from now on, except for its release.
+    Gone,
+}
+
+/// What has come of a reroute. All lists empty = all went as it should.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// Nodes that were not done in time, by phase. An entry for [`Phase::Install`] means that the network does not
+    /// have the tables of the plan: plan again with that router dead.
+    pub late: BTreeMap<Phase, Vec<NodeRef>>,
+    /// Nodes that were gone.
+    pub gone: BTreeSet<NodeRef>,
+    /// How long each phase took.
+    pub took: BTreeMap<Phase, Duration>,
+}
+
+impl Outcome {
+    /// Whether every changed router has its registers.
+    pub fn is_installed(&self) -> bool {
+        let late = self.late.contains_key(&Phase::Install);
+        !late
+            && !self
+                .gone
+                .iter()
+                .any(|node| matches!(node, NodeRef::Chip(_)))
+    }
+}
+
+/// A reroute in progress. The order of calls: after [`new`](Self::new) and after every
+/// [`handle_answer`](Self::handle_answer) or [`handle_timers`](Self::handle_timers), take commands from
+/// [`poll_command`](Self::poll_command) until there is none, then wait for an answer or until
+/// [`next_wakeup`](Self::next_wakeup). It ends in [`Phase::Done`] after at most the sum of its times, and never
+/// without having tried to release every network interface.
+#[derive(Clone, Debug)]
+pub struct Reroute {
+    nics: Vec<u32>,
+    routers: Vec<u32>,
+    changed: Vec<u32>,
+    times: RerouteTimes,
+    phase: Phase,
+    begun: Time,
+    deadline: Time,
+    /// When to ask each node that is not done.
+    pending: BTreeMap<NodeRef, Time>,
+    /// The same, by time.
+    due: BTreeSet<(Time, NodeRef)>,
+    outcome: Outcome,
+}
+
+impl Reroute {
+    /// Begins to reroute: `nics` are stopped, `routers` (living ones) drained, `changed` of them get new
+    /// registers. If nothing has changed, nothing is done.
+    pub fn new(
+        now: Time,
+        nics: &[u32],
+        routers: &[u32],
+        changed: &[u32],
+        times: RerouteTimes,
+    ) -> Self {
+        let mut reroute = Self {
+            nics: nics.to_vec(),
+            routers: routers.to_vec(),
+            changed: changed.to_vec(),
+            times,
+            phase: Phase::Done,
+            begun: now,
+            deadline: Time::NEVER,
+            pending: BTreeMap::new(),
+            due: BTreeSet::new(),
+            outcome: Outcome::default(),
+        };
+        if !changed.is_empty() {
+            reroute.enter(now, Phase::Quiesce);
+        }
+        reroute
+    }
+
+    /// What is being done.
+    pub fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// Nodes that the phase still waits for.
+    pub fn waiting_for(&self) -> impl ExactSizeIterator<Item = NodeRef> + '_ {
+        self.pending.keys().copied()
+    }
+
+    /// What has come of it, complete in [`Phase::Done`].
+    pub fn outcome(&self) -> &Outcome {
+        &self.outcome
+    }
+
+    /// When to call [`handle_timers`](Self::handle_timers) and [`poll_command`](Self::poll_command) again if no
+    /// answer comes; `None` when done.
+    pub fn next_wakeup(&self) -> Option<Time> {
+        let ask = self.due.first().map_or(Time::NEVER, |(at, _)| *at);
+        (self.phase != Phase::Done).then_some(ask.min(self.deadline))
+    }
+
+    /// The next thing to ask now, if any. A node is asked again until it is done or time is up.
+    pub fn poll_command(&mut self, now: Time) -> Option<Command> {
+        let &(at, node) = self.due.first()?;
+        if at > now {
+            return None;
+        }
+        self.ask_at(node, now + self.times.ask_again);
+        Some(Command {
+            phase: self.phase,
+            node,
+        })
+    }
+
+    /// A node has answered a command of `phase`. Answers to earlier phases are ignored.
+    pub fn handle_answer(&mut self, now: Time, phase: Phase, node: NodeRef, answer: Answer) {
+        if phase != self.phase || !self.pending.contains_key(&node) {
+            return;
+        }
+        match answer {
+            Answer::NotYet => self.ask_at(node, now + self.times.ask_again),
+            Answer::Done => self.settle(node),
+            Answer::Gone => {
+                self.outcome.gone.insert(node);
+                self.settle(node);
+            }
+        }
+        self.advance(now);
+    }
+
+    /// Gives up waiting for what is late.
+    pub fn handle_timers(&mut self, now: Time) {
+        if self.phase != Phase::Done && now >= self.deadline {
+            let late: Vec<NodeRef> = self.pending.keys().copied().collect();
+            for &node in &late {
+                self.settle(node);
+            }
+            self.outcome.late.insert(self.phase, late);
+            self.advance(now);
+        }
+    }
+
+    fn ask_at(&mut self, node: NodeRef, at: Time) {
+        if let Some(before) = self.pending.insert(node, at) {
+            self.due.remove(&(before, node));
+        }
+        self.due.insert((at, node));
+    }
+
+    fn settle(&mut self, node: NodeRef) {
+        if let Some(at) = self.pending.remove(&node) {
+            self.due.remove(&(at, node));
+        }
+    }
+
+    /// Goes on to the next phase as long as nobody is waited for.
+    fn advance(&mut self, now: Time) {
+        while self.pending.is_empty() && self.phase != Phase::Done {
+            let took = now.since(self.begun);
+            self.outcome.took.insert(self.phase, took);
+            let next = match self.phase {
+                Phase::Quiesce => Phase::Drain,
+                Phase::Drain => Phase::Install,
+                Phase::Install => Phase::Release,
+                Phase::Release | Phase::Done => Phase::Done,
+            };
+            self.enter(now, next);
+        }
+    }
+
+    fn enter(&mut self, now: Time, phase: Phase) {
+        self.phase = phase;
+        self.begun = now;
+        let (nodes, wait): (Vec<NodeRef>, _) = match phase {
+            Phase::Quiesce => (nics(&self.nics), self.times.quiesce),
+            Phase::Drain => (routers(&self.routers), self.times.drain),
+            Phase::Install => (routers(&self.changed), self.times.install),
+            Phase::Release => (nics(&self.nics), self.times.release),
+            Phase::Done => {
+                self.deadline = Time::NEVER;
+                return;
+            }
+        };
+        self.deadline = now + wait;
+        for node in nodes {
+            // Somebody who could not be reached may have been stopped all the same.
+            if phase == Phase::Release || !self.outcome.gone.contains(&node) {
+                self.ask_at(node, now);
+            }
+        }
+        self.advance(now);
+    }
+}
+
+fn nics(numbers: &[u32]) -> Vec<NodeRef> {
+    numbers.iter().map(|&n| NodeRef::Processor(n)).collect()
+}
+
+fn routers(numbers: &[u32]) -> Vec<NodeRef> {
+    numbers.iter().map(|&r| NodeRef::Chip(r)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NICS: [u32; 2] = [0, 1];
+    const ROUTERS: [u32; 3] = [0, 1, 2];
+
+    fn ms(ms: u64) -> Time {
+        Time::ZERO + Duration::from_ms(ms)
+    }
+
+    fn begin(changed: &[u32]) -> Reroute {
+        Reroute::new(ms(0), &NICS, &ROUTERS, changed, RerouteTimes::default())
+    }
+
+    fn commands(reroute: &mut Reroute, now: Time) -> Vec<Command> {
+        core::iter::from_fn(|| reroute.poll_command(now)).collect()
+    }
+
+    /// Runs with nodes that answer as `say` has it, until done; returns what was asked of whom, in order.
+    fn run(reroute: &mut Reroute, say: impl Fn(Command, Time) -> Option<Answer>) -> Vec<Command> {
+        let (mut asked, mut now) = (Vec::new(), ms(0));
+        while reroute.phase() != Phase::Done {
+            for command in commands(reroute, now) {
+                asked.push(command);
+                if let Some(answer) = say(command, now) {
+                    reroute.handle_answer(now, command.phase, command.node, answer);
+                }
+            }
+            if let Some(at) = reroute.next_wakeup() {
+                assert!(at >= now, "time does not run backwards");
+                now = at;
+                reroute.handle_timers(now);
+            }
+        }
+        assert!(now <= ms(4_800), "the times bound the whole");
+        asked
+    }
+
+    #[test]
+    fn all_phases_come_in_order_and_everybody_is_asked_once() {
+        let mut reroute = begin(&[1, 2]);
+        let asked = run(&mut reroute, |_, _| Some(Answer::Done));
+        let phases: Vec<Phase> = asked.iter().map(|command| command.phase).collect();
+        let mut expected = vec![Phase::Quiesce; 2];
+        expected.extend([Phase::Drain; 3]);
+        expected.extend([Phase::Install; 2]);
+        expected.extend([Phase::Release; 2]);
+        assert_eq!(phases, expected);
+        assert_eq!(asked[5].node, NodeRef::Chip(1));
+        let outcome = reroute.outcome();
+        assert!(outcome.late.is_empty() && outcome.gone.is_empty() && outcome.is_installed());
+        assert_eq!(outcome.took.len(), 4);
+        assert_eq!(reroute.next_wakeup(), None);
+    }
+
+    #[test]
+    fn nothing_to_install_disturbs_nobody() {
+        let mut reroute = begin(&[]);
+        assert_eq!(reroute.phase(), Phase::Done);
+        assert_eq!(commands(&mut reroute, ms(0)), []);
+        assert_eq!(reroute.next_wakeup(), None);
+    }
+
+    #[test]
+    fn nothing_is_installed_before_traffic_rests() {
+        let mut reroute = begin(&[1]);
+        let quiet_at = ms(42);
+        let asked = run(&mut reroute, |command, now| {
+            let quiet = command.phase != Phase::Quiesce || now >= quiet_at;
+            Some(if quiet { Answer::Done } else { Answer::NotYet })
+        });
+        let quiesce = asked
+            .iter()
+            .filter(|command| command.phase == Phase::Quiesce)
+            .count();
+        assert_eq!(quiesce, 2 * (1 + 45 / 5), "asked again every 5 ms");
+        assert_eq!(
+            reroute.outcome().took[&Phase::Quiesce],
+            Duration::from_ms(45)
+        );
+        assert!(reroute.outcome().late.is_empty());
+    }
+
+    #[test]
+    fn who_never_becomes_quiet_is_waited_for_only_so_long() {
+        let mut reroute = begin(&[1]);
+        run(&mut reroute, |command, _| {
+            let stuck = command.phase == Phase::Quiesce && command.node == NodeRef::Processor(1);
+            Some(if stuck { Answer::NotYet } else { Answer::Done })
+        });
+        let outcome = reroute.outcome();
+        assert_eq!(
+            outcome.late,
+            BTreeMap::from([(Phase::Quiesce, vec![NodeRef::Processor(1)])])
+        );
+        assert_eq!(outcome.took[&Phase::Quiesce], Duration::from_ms(500));
+        assert!(outcome.is_installed());
+    }
+
+    #[test]
+    fn traffic_is_released_even_if_nobody_answers() {
+        let mut reroute = begin(&[1]);
+        let asked = run(&mut reroute, |_, _| None);
+        for nic in NICS {
+            let released =
+                |c: &&Command| c.phase == Phase::Release && c.node == NodeRef::Processor(nic);
+            assert!(
+                asked.iter().filter(released).count() > 100,
+                "again and again"
+            );
+        }
+        assert!(!reroute.outcome().is_installed());
+        assert_eq!(reroute.outcome().late.len(), 4);
+    }
+
+    #[test]
+    fn who_is_gone_is_left_alone_but_for_the_release() {
+        let mut reroute = begin(&[1, 2]);
+        let asked = run(&mut reroute, |command, _| {
+            let gone = [NodeRef::Chip(2), NodeRef::Processor(0)].contains(&command.node);
+            Some(if gone { Answer::Gone } else { Answer::Done })
+        });
+        let of = |node| {
+            asked
+                .iter()
+                .filter(|c| c.node == node)
+                .map(|c| c.phase)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(of(NodeRef::Chip(2)), [Phase::Drain]);
+        assert_eq!(of(NodeRef::Processor(0)), [Phase::Quiesce, Phase::Release]);
+        assert!(
+            !reroute.outcome().is_installed(),
+            "router 2 has its old registers"
+        );
+    }
+
+    #[test]
+    fn late_answers_count_for_nothing() {
+        let mut reroute = begin(&[1]);
+        let first = commands(&mut reroute, ms(0));
+        for command in &first {
+            reroute.handle_answer(ms(1), command.phase, command.node, Answer::Done);
+        }
+        assert_eq!(reroute.phase(), Phase::Drain);
+        for command in &first {
+            reroute.handle_answer(ms(2), command.phase, command.node, Answer::Gone);
+        }
+        assert!(reroute.outcome().gone.is_empty());
+        assert_eq!(reroute.waiting_for().len(), 3);
+    }
+}
