@@ -11,6 +11,7 @@
 //! port, whose write side undoes what turns out bad.
 
 mod acks;
+mod aries;
 mod config;
 mod counters;
 mod credits;
@@ -29,6 +30,9 @@ mod state;
 mod training;
 mod transmit;
 
+pub use aries::{
+    AriesInput, AriesLcb, AriesLinkConfig, ErrorInjection, LcbRegisters, SetCounters, SetProfile,
+};
 pub use config::{
     EndName, LaneRate, LinkClock, LinkConfig, LinkConfigBuilder, LinkConfigError, LinkProfile,
 };

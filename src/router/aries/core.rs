@@ -139,7 +139,7 @@ impl Core {
             progress: Progress::new(),
             dilation: 1,
         };
-        core.apply();
+        core.configure();
         core
     }
 
@@ -154,18 +154,23 @@ impl Core {
     /// register is in emulated time.
     pub fn set_dilation(&mut self, dilation: u32) {
         self.dilation = dilation.max(1);
-        self.apply();
+        self.configure();
     }
 
     /// Replaces the registers. Packets that a decision was taken for go where it sent them; [`quiesce`](Self::quiesce)
     /// first where that matters.
     pub fn install(&mut self, registers: AriesRegisters) {
-        self.routes = Routes::new(registers);
         self.counters.installs += 1;
-        self.apply();
+        self.apply(registers);
     }
 
-    fn apply(&mut self) {
+    pub(super) fn apply(&mut self, registers: AriesRegisters) {
+        self.routes = Routes::new(registers);
+        self.configure();
+    }
+
+    /// Derives what follows from the registers.
+    fn configure(&mut self) {
         let timeout = Duration::from_ns(self.routes.registers().forward_progress_ns);
         self.progress
             .set_timeout(timeout.times(self.dilation.into()));
@@ -378,6 +383,11 @@ impl Core {
     /// Output tiles, per virtual channel, whose packets are discarded because their forward-progress timer expired.
     pub fn discarding(&self) -> [u64; VCS] {
         self.columns.discarding
+    }
+
+    /// Discards at the output tiles of `keep` only, of a virtual channel.
+    pub(super) fn stop_discarding(&mut self, vc: usize, keep: u64) {
+        self.columns.discarding[vc % VCS] &= keep;
     }
 
     /// Flits in row buffers and in column buffers, and on the wires to them; those in Netlink count with the input queues

@@ -6,7 +6,8 @@
 //! its output tile; the output multiplexer hands it to the link control block of the output port. NICs have Netlink
 //! between their ports and the processor tiles.
 //!
-//! [`pipeline`] gives depths and delays, [`Core`] the tiles without links, [`registers`] what the tiles know. The
+//! [`pipeline`] gives depths and delays, [`Core`] the tiles without links, [`Aries`] the chip as a
+//! [`Node`](crate::node::Node), [`registers`] what the tiles know, [`register_map`] how they are called. The
 //! routing decision is [`route::dragonfly`](crate::route::dragonfly).
 
 mod columns;
@@ -19,12 +20,15 @@ mod harness;
 mod input;
 mod load;
 mod netlink;
+mod node;
 pub mod pipeline;
 mod pool;
 mod progress;
+pub mod register_map;
 pub mod registers;
 mod rows;
 
 pub use self::core::{Core, MAX_ANNOUNCED_CYCLES, Ports};
 pub use counters::AriesCounters;
 pub use event::AriesEvent;
+pub use node::{Aries, AriesConfig};

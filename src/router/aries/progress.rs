@@ -70,16 +70,16 @@ impl Progress {
     #[cold]
     fn expire(&mut self, now: Time, expired: &mut [u64; VCS]) -> bool {
         let mut next = Time::NEVER;
-        for vc in 0..VCS {
-            for tile in (0..TILES).filter(|tile| self.running[vc] >> tile & 1 != 0) {
+        for (vc, (expired, running)) in expired.iter_mut().zip(&mut self.running).enumerate() {
+            for tile in (0..TILES).filter(|tile| *running >> tile & 1 != 0) {
                 let expiry = self.since[vc * TILES + tile] + self.timeout;
                 if expiry > now {
                     next = next.min(expiry);
                 } else {
-                    expired[vc] |= 1 << tile;
+                    *expired |= 1 << tile;
                 }
             }
-            self.running[vc] &= !expired[vc];
+            *running &= !*expired;
         }
         self.next_check = next;
         expired.iter().any(|&tiles| tiles != 0)
