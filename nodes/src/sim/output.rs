@@ -52,9 +52,6 @@ pub fn json(about: &Map<String, Value>, measured: &Measured) -> Value {
         "link_use": {
             "injection": links(report.injection_links),
             "ejection": links(report.ejection_links),
-            "up": links(report.up_links),
-            "side": links(report.side_links),
-            "down": links(report.down_links),
         },
         "fairness": {
             "min": report.fairness.min,
@@ -63,16 +60,19 @@ pub fn json(about: &Map<String, Value>, measured: &Measured) -> Value {
         },
         "violations": violations(report),
     });
-    let links = json!({
+    let encoded = json!({
         "retransmitted_packets": report.retransmitted_packets,
         "frames_sent": report.frames_sent,
         "frames_lost": report.frames_lost,
     });
-    if let Value::Object(figures) = figures {
+    if let Value::Object(mut figures) = figures {
+        for &(kind, of_kind) in &report.links {
+            figures["link_use"][kind] = links(of_kind);
+        }
         all.extend(figures);
     }
     if report.frames_sent > 0 {
-        all.insert("encoded_links".to_owned(), links);
+        all.insert("encoded_links".to_owned(), encoded);
     }
     if let Some(over) = measured.over_seeds {
         let value = json!({
@@ -204,18 +204,20 @@ pub fn details(measured: &Measured) -> String {
             stage.mean_phits, stage.stalls_per_1000
         );
     }
-    let kinds = [
-        ("injection links", report.injection_links),
-        ("ejection links", report.ejection_links),
-        ("up links", report.up_links),
-        ("side links", report.side_links),
-        ("down links", report.down_links),
+    let ends = [
+        ("injection", report.injection_links),
+        ("ejection", report.ejection_links),
     ];
-    for (name, links) in kinds.into_iter().filter(|(_, links)| links.links > 0) {
+    let kinds = ends.iter().chain(&report.links);
+    for (name, links) in kinds.filter(|(_, links)| links.links > 0) {
         let _ = writeln!(
             text,
-            "{name:16} {:8} of them, busy {:.4} (least {:.4}, most {:.4})",
-            links.links, links.mean, links.min, links.max
+            "{:16} {:8} of them, busy {:.4} (least {:.4}, most {:.4})",
+            format!("{name} links"),
+            links.links,
+            links.mean,
+            links.min,
+            links.max
         );
     }
     let _ = writeln!(
