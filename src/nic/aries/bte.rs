@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 
 use phitwire_framing::flit48::NodeId;
-use phitwire_framing::packet48::{EmitError, MAX_DATA, Status};
+use phitwire_framing::packet48::{MAX_DATA, Status};
 
 use super::amo_cache::CachedMemory;
 use super::block_transfer::{
@@ -246,8 +246,9 @@ impl BlockTransferEngine {
             landing: piece.landing,
         };
         let asker = Asker::Transfer(index as u8, step);
-        let issued: Result<_, EmitError> = requester.issue(now, &ask, asker, counters);
-        debug_assert!(issued.is_ok(), "pieces have at most 64 bytes");
+        requester
+            .issue(now, &ask, asker, counters)
+            .expect("pieces have at most 64 bytes, and gets at most 16 words");
         match step {
             TransferStep::Open => {
                 active.stage = Stage::Announced;

@@ -296,7 +296,13 @@ impl Interface {
         } = self;
         self.collective
             .issue(now, requester, &mut responder.memory, counters);
-        self.traffic.issue(now, requester, counters);
+        self.traffic.issue(
+            now,
+            requester,
+            &mut responder.memory,
+            &self.virtual_nodes,
+            counters,
+        );
         self.transfers.issue(
             now,
             requester,
@@ -342,8 +348,9 @@ impl Interface {
                 landing: Landing::NONE,
             };
             let asker = Asker::TransactionEvent(ssid);
-            let issued = self.requester.issue(now, &ask, asker, &mut self.counters);
-            debug_assert!(issued.is_ok(), "eight bytes of control have a packet");
+            self.requester
+                .issue(now, &ask, asker, &mut self.counters)
+                .expect("eight bytes of control have a packet");
         }
     }
 

@@ -68,8 +68,9 @@ impl Responder {
     pub(crate) fn new(config: &AriesNicConfig) -> Self {
         let mut domains = Domains::default();
         for &(handle, domain) in &config.domains {
-            let registered = domains.register(handle, domain, config.memory_bytes);
-            debug_assert!(registered.is_ok(), "the configuration has tried it");
+            domains
+                .register(handle, domain, config.memory_bytes)
+                .expect("building the configuration has tried it");
         }
         Self {
             node: config.node,

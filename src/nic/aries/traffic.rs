@@ -1,7 +1,9 @@
 //! The traffic driver: synthetic requests that check themselves.
 
+use super::amo_cache::CachedMemory;
 use super::counters::AriesNicCounters;
 use super::requester::{Answer, Requester};
+use super::virtual_node::VirtualNodes;
 use crate::time::Time;
 
 /// Issues requests of its own and accounts for each of them. It does nothing so far.
@@ -18,6 +20,8 @@ impl TrafficDriver {
         &mut self,
         _now: Time,
         _requester: &mut Requester,
+        _memory: &mut CachedMemory,
+        _nodes: &VirtualNodes,
         _counters: &mut AriesNicCounters,
     ) {
     }
