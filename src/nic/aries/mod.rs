@@ -69,6 +69,8 @@ pub use virtual_node::{Target, VirtualNodes};
 #[cfg(test)]
 mod interface_tests;
 #[cfg(test)]
+mod robustness_tests;
+#[cfg(test)]
 mod test_bench;
 #[cfg(test)]
 mod transfer_tests;
