@@ -14,14 +14,25 @@
 //! A data frame has a multiple of four phits and at least [`WORD_PHITS`], so that a whole control
 //! word is in every frame; idle phits fill it up. Header and kind map are the line code's and outside the
 //! reach of lane noise; the phit area is what the lanes carry.
+//!
+//! A frame of sets (Aries) has no kind map: its header counts sets of 60 bytes where that of a data frame counts phits.
+//!
+//! ```text
+//! byte 0 .. 17  as above, kind 2
+//!     18 19     sets
+//!     20 .. 23  check: CRC-32C over the header
+//!     24 ..     sets of 60 bytes: what the lanes carry
+//! ```
 
 mod data;
 mod error;
 mod header;
+mod sets;
 
 pub use data::{DataFrame, emit_data};
 pub use error::{EmitError, FrameError};
 pub use header::{FrameHeader, HeaderView};
+pub use sets::{MAX_FRAME_SETS, SETS_AT, SetFrame, SetFrameWriter, max_sets, set_frame_len};
 
 use crate::control::{WORD_BYTES, WORD_PHITS};
 use crate::training::{self, Training};
@@ -91,6 +102,8 @@ pub enum FrameKind {
     Data = 0,
     /// Channel initialisation; see [`crate::training`].
     Training = 1,
+    /// Whole sets of ten flits; see [`crate::set48`].
+    Sets = 2,
 }
 
 /// The two ends of a link, as the topology names them.
@@ -148,20 +161,23 @@ pub enum Frame<'a> {
     Data(DataFrame<'a>),
     /// Channel initialisation.
     Training(Training),
+    /// Whole sets of ten flits.
+    Sets(SetFrame<'a>),
 }
 
 impl Frame<'_> {
-    /// The header of either kind.
+    /// The header of any kind.
     pub const fn header(&self) -> &FrameHeader {
         match self {
             Self::Data(frame) => frame.header(),
             Self::Training(training) => &training.header,
+            Self::Sets(frame) => frame.header(),
         }
     }
 }
 
-/// Reads a frame. The phit area is not judged: what the lanes did to it is for control word and
-/// packet check to find.
+/// Reads a frame. The phit area, or the sets, are not judged: what the lanes did to them is for
+/// control word, packet check and the check of a set to find.
 ///
 /// # Errors
 /// See [`FrameError`].
@@ -173,11 +189,12 @@ pub fn parse(bytes: &[u8]) -> Result<Frame<'_>, FrameError> {
     match header.kind {
         FrameKind::Data => data::parse_data(header, bytes).map(Frame::Data),
         FrameKind::Training => training::parse_body(header, bytes).map(Frame::Training),
+        FrameKind::Sets => sets::parse_sets(header, bytes).map(Frame::Sets),
     }
 }
 
 /// Where the phit area of a frame lies, for whoever changes what the lanes carry (noise, a cable's
-/// swaps): data phits or the training pattern. Judges nothing but lengths; `None` when `bytes`
+/// swaps): data phits, sets or the training pattern. Judges nothing but lengths; `None` when `bytes`
 /// cannot be a frame.
 pub fn phit_area(bytes: &[u8]) -> Option<Range<usize>> {
     let header = FrameHeader::parse(bytes).ok()?;
@@ -188,6 +205,7 @@ pub fn phit_area(bytes: &[u8]) -> Option<Range<usize>> {
             start..start + groups * GROUP_BYTES
         }
         FrameKind::Training => training::PATTERN_AT,
+        FrameKind::Sets => SETS_AT..set_frame_len(usize::from(header.phits)),
     };
     (range.end == bytes.len()).then_some(range)
 }

@@ -4,6 +4,10 @@
 //! With n lanes in use, wire bit i of a phit travels on the (i mod n)-th of them, counted from the
 //! lowest lane number (the assignment of bits is ours). A cable may swap lanes and exchange the two
 //! wires of a pair; [`Permutation`] describes that, [`crate::training`] finds it.
+//!
+//! The 480 bits of a set (Aries) go the same way, 160 to each of three lanes: 60 bytes are 20 words
+//! of 24 bits, and 24 is a multiple of 3, 2 and 1, so bit i of the set, counted from its last, travels on the
+//! (i mod n)-th lane, too. Everything here that works on a phit area works on sets.
 
 use crate::phit24::{PHIT_BITS, WIRE_MASK};
 
@@ -168,6 +172,14 @@ pub fn map_area(area: &mut [u8], mut change: impl FnMut(u32) -> u32) {
 pub fn swizzle_area(area: &mut [u8], active: u8, cable: &Permutation) {
     if !cable.is_identity() {
         map_area(area, |wire| swizzle(wire, active, cable));
+    }
+}
+
+/// The inverse of [`swizzle_area`]: puts right what came through `cable`.
+#[inline]
+pub fn swizzle_area_back(area: &mut [u8], active: u8, cable: &Permutation) {
+    if !cable.is_identity() {
+        map_area(area, |wire| unswizzle(wire, active, cable));
     }
 }
 

@@ -150,7 +150,7 @@ fn frames_wrong_in_a_field_are_rejected_by_its_name() {
         (vec![], FrameError::TooShort),
         (changed(|b| b[0] = 0x58), FrameError::BadMagic),
         (changed(|b| b[1] = 0x21), FrameError::BadVersion),
-        (changed(|b| b[1] = 0x14), FrameError::BadKind),
+        (changed(|b| b[1] = 0x16), FrameError::BadKind),
         (changed(|b| b[1] = 0x1f), FrameError::BadKind),
         (changed(|b| b[1] |= 2), FrameError::BadLength),
         (changed(|b| b[16] = 1), FrameError::ReservedHeader),

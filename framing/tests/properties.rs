@@ -158,7 +158,7 @@ fn decode_everything(bytes: &[u8]) {
         Ok(Frame::Training(training)) => {
             let _ = find_cable(&training.pattern);
         }
-        Err(_) => {}
+        Ok(Frame::Sets(_)) | Err(_) => {}
     }
 }
 

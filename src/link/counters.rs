@@ -120,6 +120,8 @@ link_counters! {
     drop_reserved_training,
     /// Training frames dropped: a node name is not UTF-8 padded with zeros.
     drop_bad_name,
+    /// Frames dropped: number of sets not allowed.
+    drop_bad_set_count,
     /// Frames dropped: sent by the same end of the cable (reflected).
     drop_wrong_end,
     /// Frames dropped: another link's.
@@ -161,6 +163,7 @@ impl LinkCounters {
             FrameError::BadPhitCount => &mut self.drop_bad_phit_count,
             FrameError::ReservedTraining => &mut self.drop_reserved_training,
             FrameError::BadName => &mut self.drop_bad_name,
+            FrameError::BadSetCount => &mut self.drop_bad_set_count,
         } += 1;
     }
 

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use phitwire_framing::control::{ControlWord, LinkStatus};
-use phitwire_framing::frame::{self, Frame, FrameHeader, FrameKind, MIN_FRAME_PHITS};
+use phitwire_framing::frame::{self, Frame, FrameError, FrameHeader, FrameKind, MIN_FRAME_PHITS};
 use phitwire_framing::lanes::swizzle_area;
 use phitwire_framing::packet24::Vc;
 use phitwire_framing::phit24::Phit;
@@ -107,6 +107,8 @@ impl Lcb {
         match frame::parse(bytes) {
             Ok(Frame::Data(data)) => self.on_data(now, data, input),
             Ok(Frame::Training(training)) => self.on_training(now, &training, input),
+            // Sets are another machine's.
+            Ok(Frame::Sets(_)) => self.counters.dropped(FrameError::BadKind),
             Err(error) => self.counters.dropped(error),
         }
         if self.rx.lanes_charged {

@@ -18,7 +18,7 @@ pub enum FrameError {
     BadHeaderCheck,
     /// The 13 reserved bits beside the lane mask are not zero.
     ReservedHeader,
-    /// A data frame names no lane.
+    /// A frame of data or sets names no lane.
     NoLanes,
     /// The number of phits is less than 48 or no multiple of four, or not zero in a training frame.
     BadPhitCount,
@@ -26,11 +26,13 @@ pub enum FrameError {
     ReservedTraining,
     /// A node name of a training frame is empty, not UTF-8 or not padded with zeros.
     BadName,
+    /// A frame of sets has none, or more than [`MAX_FRAME_SETS`](super::MAX_FRAME_SETS).
+    BadSetCount,
 }
 
 impl FrameError {
     /// All reasons, in the order of their discriminants.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::TooShort,
         Self::BadMagic,
         Self::BadVersion,
@@ -42,6 +44,7 @@ impl FrameError {
         Self::BadPhitCount,
         Self::ReservedTraining,
         Self::BadName,
+        Self::BadSetCount,
     ];
 
     /// Position in [`Self::ALL`].
@@ -63,6 +66,7 @@ impl FrameError {
             Self::BadPhitCount => "frame_bad_phit_count",
             Self::ReservedTraining => "frame_reserved_training",
             Self::BadName => "frame_bad_name",
+            Self::BadSetCount => "frame_bad_set_count",
         }
     }
 }
@@ -81,6 +85,7 @@ impl core::fmt::Display for FrameError {
             Self::BadPhitCount => "number of phits is not allowed for this kind of frame",
             Self::ReservedTraining => "reserved bits of the training lane byte are not zero",
             Self::BadName => "node name is empty, not UTF-8 or not padded with zeros",
+            Self::BadSetCount => "number of sets is not allowed",
         })
     }
 }

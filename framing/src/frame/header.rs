@@ -110,8 +110,8 @@ pub struct FrameHeader {
     pub rx_epoch: u32,
     /// Lanes in use, 3 bits.
     pub lanes: u8,
-    /// Number of phits in the frame. [`emit_data`](super::emit_data) and
-    /// [`Training::emit`](crate::training::Training::emit) write their own.
+    /// Number of phits in the frame, of sets in a frame of sets. [`emit_data`](super::emit_data),
+    /// [`SetFrameWriter`](super::SetFrameWriter) and [`Training::emit`](crate::training::Training::emit) write their own.
     pub phits: u16,
 }
 
@@ -136,6 +136,7 @@ impl FrameHeader {
         let kind = match view.kind_code() {
             0 => FrameKind::Data,
             1 => FrameKind::Training,
+            2 => FrameKind::Sets,
             _ => return Err(FrameError::BadKind),
         };
         if view.lane_word() & !u16::from(ALL_LANES) != 0 {

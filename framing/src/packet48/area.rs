@@ -1,0 +1,124 @@
+//! The data area of a packet: bytes, zero bytes, the packet check.
+
+use super::crc::packet_check;
+use super::{EmitError, PacketError};
+use crate::flit48::{Flit, Head, MAX_PACKET_FLITS};
+use crate::set48::FLIT_BYTES;
+
+/// Most bytes of data in a packet: a cache line (white paper, "Aries Performance").
+pub const MAX_DATA: usize = 64;
+/// Bytes of the check.
+const CHECK_BYTES: usize = 2;
+/// Most bytes of an area, check included.
+const MAX_AREA: usize = (MAX_PACKET_FLITS - super::REQUEST_HEADER_FLITS) * FLIT_BYTES;
+
+const _: () = assert!(MAX_DATA + CHECK_BYTES == MAX_AREA, "64 bytes fill 11 flits");
+
+/// Flits of the area of `bytes` bytes of data.
+#[inline]
+pub const fn area_flits(bytes: usize) -> usize {
+    (bytes + CHECK_BYTES).div_ceil(FLIT_BYTES)
+}
+
+/// Bytes of data and padding in an area of `flits` flits; 0 for none.
+#[inline]
+pub(super) const fn capacity(flits: usize) -> usize {
+    (flits * FLIT_BYTES).saturating_sub(CHECK_BYTES)
+}
+
+/// Zero bytes behind `bytes` bytes of data: 0 to 5.
+#[inline]
+pub(super) const fn unused(bytes: usize) -> u8 {
+    (capacity(area_flits(bytes)) - bytes) as u8
+}
+
+/// Writes the area of `data` behind the `header` flits of `packet`, and the check over the whole.
+/// `packet` has exactly the length that the data need.
+#[inline]
+pub(super) fn write(packet: &mut [Flit], header: usize, data: &[u8]) {
+    let area = &mut packet[header..];
+    debug_assert!(area.len() == area_flits(data.len()));
+    let (whole, rest) = data.as_chunks::<FLIT_BYTES>();
+    for (flit, bytes) in area.iter_mut().zip(whole) {
+        *flit = Flit::from_bytes(*bytes);
+    }
+    let mut last = [0; FLIT_BYTES];
+    for (to, from) in last.iter_mut().zip(rest) {
+        *to = *from;
+    }
+    // Where data end up to one byte before a flit does, the check has the next flit for itself.
+    for flit in &mut area[whole.len()..] {
+        *flit = Flit::from_bytes(core::mem::take(&mut last));
+    }
+    let crc = packet_check(packet).computed;
+    if let Some(last) = packet.last_mut() {
+        *last = Flit::new(last.bits() | u64::from(crc));
+    }
+}
+
+/// Reads `bytes` bytes of an area into `data`.
+///
+/// # Errors
+/// [`PacketError::Padding`].
+#[inline]
+pub(super) fn read(
+    area: &[Flit],
+    bytes: usize,
+    data: &mut [u8; MAX_DATA],
+) -> Result<(), PacketError> {
+    if area.is_empty() {
+        return Ok(());
+    }
+    let mut raw = [0; MAX_AREA];
+    for (to, flit) in raw.as_chunks_mut::<FLIT_BYTES>().0.iter_mut().zip(area) {
+        *to = flit.to_bytes();
+    }
+    let (own, padding) = raw.split_at(bytes);
+    let padding = &padding[..capacity(area.len()).saturating_sub(bytes)];
+    if padding.iter().any(|byte| *byte != 0) {
+        return Err(PacketError::Padding);
+    }
+    data[..bytes].copy_from_slice(own);
+    Ok(())
+}
+
+/// The head of a packet of the length that it says.
+///
+/// # Errors
+/// [`PacketError::NoHead`], [`PacketError::Length`].
+#[inline]
+pub(super) fn head_of(packet: &[Flit]) -> Result<Head, PacketError> {
+    let head = packet
+        .first()
+        .and_then(|flit| Head::parse(*flit))
+        .ok_or(PacketError::NoHead)?;
+    if usize::from(head.length()) == packet.len() {
+        Ok(head)
+    } else {
+        Err(PacketError::Length)
+    }
+}
+
+/// Judges poison and check of a packet with `header` header flits.
+///
+/// # Errors
+/// [`PacketError::Poisoned`], [`PacketError::Crc`].
+#[inline]
+pub(super) fn judge(packet: &[Flit], head: Head, header: usize) -> Result<(), PacketError> {
+    if head.poisoned() {
+        return Err(PacketError::Poisoned);
+    }
+    if packet.len() > header && !packet_check(packet).is_good() {
+        return Err(PacketError::Crc);
+    }
+    Ok(())
+}
+
+/// The first `flits` flits of `out`.
+///
+/// # Errors
+/// [`EmitError::BufferTooSmall`].
+#[inline]
+pub(super) fn room(out: &mut [Flit], flits: usize) -> Result<&mut [Flit], EmitError> {
+    out.get_mut(..flits).ok_or(EmitError::BufferTooSmall)
+}

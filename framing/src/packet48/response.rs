@@ -1,0 +1,186 @@
+//! Responses: one header flit and, where something was read, a data area.
+
+use super::area::{self, MAX_DATA};
+use super::{EmitError, PacketError, RESPONSE_HEADER_FLITS};
+use crate::flit48::{Flit, Head, NodeId, Routing};
+
+/// Code of the first error. Those below are successes: the number of unused bytes in the data area.
+const FIRST_ERROR: u8 = 8;
+/// Most unused bytes of a data area.
+const MAX_UNUSED: u8 = 5;
+
+/// How a request went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Status {
+    /// Done; the response carries what was read, if anything.
+    Done = 0,
+    /// The memory domain handle names nothing.
+    BadMdh = FIRST_ERROR,
+    /// The protection key is not the domain's.
+    BadKey = 9,
+    /// The address or its end lies outside the domain.
+    OutOfBounds = 10,
+    /// The address is not a multiple of what the command needs.
+    Misaligned = 11,
+    /// The command is not supported, or the domain does not allow it.
+    Unsupported = 12,
+    /// The request arrived with a wrong packet check.
+    BadCrc = 13,
+    /// The request arrived marked as damaged.
+    Poisoned = 14,
+    /// Nobody waits for the message: no receive is posted.
+    NotReady = 15,
+    /// A queue or table of the target is full: try again.
+    Busy = 16,
+}
+
+impl Status {
+    /// All of them, in the order of their codes.
+    pub const ALL: [Self; 10] = [
+        Self::Done,
+        Self::BadMdh,
+        Self::BadKey,
+        Self::OutOfBounds,
+        Self::Misaligned,
+        Self::Unsupported,
+        Self::BadCrc,
+        Self::Poisoned,
+        Self::NotReady,
+        Self::Busy,
+    ];
+
+    /// A name for a counter.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::BadMdh => "bad_mdh",
+            Self::BadKey => "bad_key",
+            Self::OutOfBounds => "out_of_bounds",
+            Self::Misaligned => "misaligned",
+            Self::Unsupported => "unsupported",
+            Self::BadCrc => "bad_crc",
+            Self::Poisoned => "poisoned",
+            Self::NotReady => "not_ready",
+            Self::Busy => "busy",
+        }
+    }
+}
+
+impl core::fmt::Display for Status {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The header of a response. Its data stand beside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Response {
+    /// The network interface that asked.
+    pub destination: NodeId,
+    /// How its way is chosen.
+    pub routing: Routing,
+    /// The number of the request.
+    pub packet_id: u16,
+    /// How the request went. Only [`Status::Done`] may come with data.
+    pub status: Status,
+}
+
+impl Response {
+    /// Flits of the response with `bytes` bytes of data.
+    #[inline]
+    pub const fn buffer_len(&self, bytes: usize) -> usize {
+        RESPONSE_HEADER_FLITS
+            + if bytes == 0 {
+                0
+            } else {
+                area::area_flits(bytes)
+            }
+    }
+
+    /// Writes the response with `data` to the start of `out` and returns its flits. Fields are cut
+    /// to their widths.
+    ///
+    /// # Errors
+    /// [`EmitError::BadDataLength`], [`EmitError::BufferTooSmall`]; `out` is then unchanged.
+    #[inline]
+    pub fn emit(&self, data: &[u8], out: &mut [Flit]) -> Result<usize, EmitError> {
+        let refused = self.status != Status::Done;
+        if data.len() > MAX_DATA || refused && !data.is_empty() {
+            return Err(EmitError::BadDataLength);
+        }
+        let code = if data.is_empty() {
+            self.status as u8
+        } else {
+            area::unused(data.len())
+        };
+        let flits = self.buffer_len(data.len());
+        let packet = area::room(out, flits)?;
+        let head = Head::new(
+            true,
+            flits as u8,
+            self.destination,
+            self.routing,
+            self.packet_id,
+            code,
+        );
+        packet[0] = head.flit();
+        if flits > RESPONSE_HEADER_FLITS {
+            area::write(packet, RESPONSE_HEADER_FLITS, data);
+        }
+        Ok(flits)
+    }
+
+    /// The header and the number of data bytes of a whole packet, whose check is not judged.
+    ///
+    /// # Errors
+    /// [`PacketError::NoHead`], `Length`, `Direction`, `Shape`, `ReservedStatus`.
+    #[inline]
+    pub fn parse_header(packet: &[Flit]) -> Result<(Self, usize), PacketError> {
+        let head = area::head_of(packet)?;
+        if !head.is_response() {
+            return Err(PacketError::Direction);
+        }
+        let flits = packet.len() - RESPONSE_HEADER_FLITS;
+        let (status, bytes) = match head.code() {
+            0 if flits == 0 => (Status::Done, 0),
+            unused @ 0..=MAX_UNUSED => {
+                // No area is there for no bytes.
+                match area::capacity(flits).checked_sub(usize::from(unused)) {
+                    Some(bytes @ 1..=MAX_DATA) => (Status::Done, bytes),
+                    _ => return Err(PacketError::Shape),
+                }
+            }
+            code => {
+                let status = code
+                    .checked_sub(FIRST_ERROR)
+                    .and_then(|error| Status::ALL.get(usize::from(error) + 1))
+                    .ok_or(PacketError::ReservedStatus)?;
+                if flits > 0 {
+                    return Err(PacketError::Shape);
+                }
+                (*status, 0)
+            }
+        };
+        let response = Self {
+            destination: head.destination(),
+            routing: head.routing(),
+            packet_id: head.packet_id(),
+            status,
+        };
+        Ok((response, bytes))
+    }
+
+    /// Reads a whole packet: its header, and its data into the front of `data`, whose number is returned.
+    ///
+    /// # Errors
+    /// See [`PacketError`]; all but the command can occur.
+    #[inline]
+    pub fn parse(packet: &[Flit], data: &mut [u8; MAX_DATA]) -> Result<(Self, usize), PacketError> {
+        let head = area::head_of(packet)?;
+        let (response, bytes) = Self::parse_header(packet)?;
+        area::judge(packet, head, RESPONSE_HEADER_FLITS)?;
+        area::read(&packet[RESPONSE_HEADER_FLITS..], bytes, data)?;
+        Ok((response, bytes))
+    }
+}

@@ -1,0 +1,483 @@
+//! Aries packets: golden vectors, flit counts of the white paper, rejected packets.
+
+#[path = "common/aries.rs"]
+mod golden;
+
+use golden::{
+    ADD_32, COMPARE_SWAP, CONTROL, DONE, GET_64, MESSAGE, OLD_64, PUT_8, PUT_64, READ_4, READ_64,
+    REFUSED, flits,
+};
+use phitwire_framing::flit48::{Flit, Head, MAX_PACKET_FLITS, NodeId, Routing};
+use phitwire_framing::packet48::{
+    AmoOp, Command, EmitError, MAX_DATA, Operands, PacketError, Request, RequestView, Response,
+    Status, Width, packet_check,
+};
+
+const FAR: NodeId = NodeId::new(240, 95, 3);
+const NEAR: NodeId = NodeId::new(1, 2, 1);
+const OPERANDS: Operands = Operands {
+    first: 0x0123_4567_89ab_cdef,
+    second: 0xfedc_ba98_7654_3210,
+};
+
+fn line() -> Vec<u8> {
+    (0xc0..=0xff).collect()
+}
+
+const fn put_64() -> Request {
+    Request {
+        destination: FAR,
+        source: NEAR,
+        routing: Routing::Adaptive1,
+        packet_id: 0xabc,
+        command: Command::Put { event: true },
+        mdh: 0x123,
+        ssid: 0x155,
+        address: 0xfe_dcba_9876,
+        key: 0xbeef,
+    }
+}
+
+/// The golden requests: what they mean, their data, their flits.
+fn requests() -> Vec<(Request, Vec<u8>, &'static [u64])> {
+    let to_near = Request {
+        destination: NEAR,
+        source: FAR,
+        routing: Routing::Ordered,
+        ..put_64()
+    };
+    let put_8 = Request {
+        routing: Routing::Adaptive0,
+        packet_id: 1,
+        command: Command::Put { event: false },
+        mdh: 0xfff,
+        ssid: 0x1ff,
+        address: 8,
+        key: 1,
+        ..to_near
+    };
+    let get_64 = Request {
+        routing: Routing::Valiant,
+        packet_id: 0xfff,
+        command: Command::Get { words: 16 },
+        mdh: 0x800,
+        ssid: 0,
+        address: 0xff_ffff_ffc0,
+        key: 0xffff,
+        ..put_64()
+    };
+    let (op, width) = (AmoOp::CompareSwap, Width::Bits64);
+    let compare_swap = Request {
+        routing: Routing::Ordered,
+        packet_id: 2,
+        command: Command::Amo {
+            op,
+            width,
+            fetch: true,
+        },
+        mdh: 1,
+        ssid: 2,
+        address: 0x1000,
+        key: 0x8001,
+        ..put_64()
+    };
+    let (operands, count) = OPERANDS.to_bytes(op, width);
+    let (op, width) = (AmoOp::Add, Width::Bits32);
+    let add_32 = Request {
+        packet_id: 3,
+        command: Command::Amo {
+            op,
+            width,
+            fetch: false,
+        },
+        mdh: 1,
+        ssid: 2,
+        address: 0x1004,
+        key: 0x8001,
+        ..to_near
+    };
+    let minus_two = Operands {
+        first: 2_u64.wrapping_neg(),
+        second: 0,
+    };
+    let message = Request {
+        routing: Routing::Adaptive2,
+        packet_id: 4,
+        command: Command::Message { last: true },
+        mdh: 7,
+        ssid: 8,
+        address: 0x40,
+        key: 9,
+        ..to_near
+    };
+    let control = Request {
+        packet_id: 5,
+        command: Command::Control { code: 12 },
+        mdh: 10,
+        ssid: 11,
+        address: 12,
+        key: 13,
+        ..to_near
+    };
+    vec![
+        (put_64(), line(), &PUT_64),
+        (put_8, (1..=8).collect(), &PUT_8),
+        (get_64, vec![], &GET_64),
+        (compare_swap, operands[..count].to_vec(), &COMPARE_SWAP),
+        (
+            add_32,
+            minus_two.to_bytes(op, width).0[..4].to_vec(),
+            &ADD_32,
+        ),
+        (message, vec![0x5a], &MESSAGE),
+        (control, line()[..16].to_vec(), &CONTROL),
+    ]
+}
+
+/// The golden responses.
+fn responses() -> Vec<(Response, Vec<u8>, &'static [u64])> {
+    let response = |routing, packet_id, status| Response {
+        destination: NEAR,
+        routing,
+        packet_id,
+        status,
+    };
+    let done = Status::Done;
+    let refused = Response {
+        destination: FAR,
+        ..response(Routing::Adaptive0, 1, Status::OutOfBounds)
+    };
+    let old = OPERANDS.first.to_be_bytes().to_vec();
+    vec![
+        (response(Routing::Adaptive1, 0xabc, done), vec![], &DONE),
+        (response(Routing::Valiant, 0xfff, done), line(), &READ_64),
+        (
+            response(Routing::Adaptive3, 6, done),
+            line()[..4].to_vec(),
+            &READ_4,
+        ),
+        (response(Routing::Ordered, 2, done), old, &OLD_64),
+        (refused, vec![], &REFUSED),
+    ]
+}
+
+#[test]
+fn deconstruct() {
+    let packet = flits(&PUT_64);
+    let view = RequestView::new([packet[0], packet[1], packet[2]]);
+    assert_eq!((view.command(), view.source()), (6, NEAR));
+    assert_eq!((view.mdh(), view.ssid()), (0x123, 0x155));
+    assert_eq!((view.address(), view.key()), (0xfe_dcba_9876, 0xbeef));
+    let head = Head::parse(packet[0]).unwrap();
+    assert_eq!(
+        (head.length(), head.destination(), head.code()),
+        (14, FAR, 6)
+    );
+    // Class 4 has the command's high bit in flit 1.
+    let packet = flits(&ADD_32);
+    let view = RequestView::new([packet[0], packet[1], packet[2]]);
+    assert_eq!((view.command(), packet[0].bits() & 0x3f), (0x43, 3));
+    assert_eq!(packet_check(&packet).found, 0x4f2d);
+    assert!(packet_check(&packet).is_good());
+    let head = Head::parse(flits(&READ_64)[0]).unwrap();
+    assert_eq!((head.vc(), head.length(), head.code()), (4, 12, 0));
+}
+
+#[test]
+fn construct() {
+    for golden in [&PUT_64[..], &ADD_32, &CONTROL, &GET_64] {
+        let from = flits(golden);
+        let header = [from[0], from[1], from[2]];
+        let wanted = RequestView::new(header);
+        let mut view = RequestView::new([Flit::new(0xa5a5_a5a5_a5a5); 3]);
+        view.set_key(wanted.key());
+        view.set_address(wanted.address());
+        view.set_ssid(wanted.ssid());
+        view.set_mdh(wanted.mdh());
+        view.set_source(wanted.source());
+        view.set_command_high(wanted.command() >> 6 != 0);
+        view.set_head(Head::parse(from[0]).unwrap());
+        assert_eq!(view.into_inner(), header);
+    }
+}
+
+#[test]
+fn parse_golden() {
+    for (request, data, golden) in requests() {
+        let mut out = [0xa5; MAX_DATA];
+        let (found, bytes) = Request::parse(&flits(golden), &mut out).unwrap();
+        assert_eq!(found, request);
+        assert_eq!(out[..bytes], data);
+        assert_eq!(out[bytes..], [0xa5; MAX_DATA][bytes..], "{request:?}");
+        assert_eq!(Request::parse_header(&flits(golden)), Ok((request, bytes)));
+    }
+    for (response, data, golden) in responses() {
+        let mut out = [0xa5; MAX_DATA];
+        let (found, bytes) = Response::parse(&flits(golden), &mut out).unwrap();
+        assert_eq!(found, response);
+        assert_eq!(out[..bytes], data);
+        assert_eq!(
+            Response::parse_header(&flits(golden)),
+            Ok((response, bytes))
+        );
+    }
+}
+
+#[test]
+fn emit_golden() {
+    for (request, data, golden) in requests() {
+        let mut out = [Flit::new(0xa5a5_a5a5_a5a5); 16];
+        assert_eq!(
+            request.emit(&data, &mut out),
+            Ok(golden.len()),
+            "{request:?}"
+        );
+        assert_eq!(out[..golden.len()], flits(golden), "{request:?}");
+        assert!(
+            out[golden.len()..]
+                .iter()
+                .all(|flit| flit.bits() == 0xa5a5_a5a5_a5a5)
+        );
+        assert_eq!(request.buffer_len(data.len()), golden.len());
+        assert_eq!(
+            request.emit(&data, &mut out[1..golden.len()]),
+            Err(EmitError::BufferTooSmall)
+        );
+    }
+    for (response, data, golden) in responses() {
+        let mut out = [Flit::new(0xa5a5_a5a5_a5a5); 16];
+        assert_eq!(response.emit(&data, &mut out), Ok(golden.len()));
+        assert_eq!(out[..golden.len()], flits(golden), "{response:?}");
+        assert_eq!(response.buffer_len(data.len()), golden.len());
+    }
+}
+
+#[test]
+fn flit_counts_are_the_papers() {
+    // "Each 64-byte write (put) requires 14 request flits and 1 response flit. A 64-byte read (get) requires
+    // three request flits and 12 response flits."
+    assert_eq!((PUT_64.len(), DONE.len()), (14, 1));
+    assert_eq!((GET_64.len(), READ_64.len()), (3, 12));
+    assert_eq!(MAX_PACKET_FLITS, PUT_64.len());
+    assert_eq!(put_64().buffer_len(8), 5);
+    let get = Command::Get { words: 16 };
+    assert_eq!(get.response_bytes(), 64);
+}
+
+#[test]
+fn every_length_of_a_put_and_of_a_response_comes_back() {
+    let line = line();
+    for event in [false, true] {
+        for bytes in 0..=MAX_DATA {
+            let put = Request {
+                command: Command::Put { event },
+                ..put_64()
+            };
+            let mut packet = [Flit::IDLE; MAX_PACKET_FLITS];
+            let count = put.emit(&line[..bytes], &mut packet).unwrap();
+            assert_eq!(count, 3 + (bytes + 2).div_ceil(6));
+            let mut out = [0; MAX_DATA];
+            assert_eq!(Request::parse(&packet[..count], &mut out), Ok((put, bytes)));
+            assert_eq!(out[..bytes], line[..bytes]);
+        }
+    }
+    for bytes in 0..=MAX_DATA {
+        let response = responses()[0].0;
+        let mut packet = [Flit::IDLE; MAX_PACKET_FLITS];
+        let count = response.emit(&line[..bytes], &mut packet).unwrap();
+        let mut out = [0; MAX_DATA];
+        let found = Response::parse(&packet[..count], &mut out);
+        assert_eq!(found, Ok((response, bytes)));
+        assert_eq!(out[..bytes], line[..bytes]);
+    }
+}
+
+#[test]
+fn every_atomic_operation_has_a_code_of_its_own() {
+    let mut codes = std::collections::BTreeSet::new();
+    for op in AmoOp::ALL {
+        for width in [Width::Bits32, Width::Bits64] {
+            for fetch in [false, true] {
+                let command = Command::Amo { op, width, fetch };
+                let request = Request {
+                    command,
+                    ..put_64()
+                };
+                let mask = u64::MAX >> (64 - 8 * width.bytes());
+                let operands = Operands {
+                    first: OPERANDS.first & mask,
+                    second: if op.operands() == 2 {
+                        OPERANDS.second & mask
+                    } else {
+                        0
+                    },
+                };
+                let (bytes, count) = operands.to_bytes(op, width);
+                assert_eq!(Some(count), command.operand_bytes());
+                let mut packet = [Flit::IDLE; MAX_PACKET_FLITS];
+                let flits = request.emit(&bytes[..count], &mut packet).unwrap();
+                let mut out = [0; MAX_DATA];
+                let parsed = Request::parse(&packet[..flits], &mut out);
+                assert_eq!(parsed, Ok((request, count)));
+                assert_eq!(Operands::from_bytes(&out[..count], width), operands);
+                let header = RequestView::new([packet[0], packet[1], packet[2]]);
+                assert!(codes.insert(header.command()), "{command:?}");
+                let answer = if fetch { width.bytes() } else { 0 };
+                assert_eq!(command.response_bytes(), answer);
+            }
+        }
+    }
+    assert_eq!(codes.len(), 48);
+}
+
+#[test]
+fn what_has_no_code_is_not_written() {
+    let mut out = [Flit::new(0xa5); 16];
+    let with = |command| Request {
+        command,
+        ..put_64()
+    };
+    let mut refuse = |command, bytes: usize, why| {
+        assert_eq!(with(command).emit(&[0; 65][..bytes], &mut out), Err(why));
+        assert!(out.iter().all(|flit| flit.bits() == 0xa5));
+    };
+    refuse(Command::Put { event: true }, 65, EmitError::BadDataLength);
+    refuse(
+        Command::Message { last: true },
+        65,
+        EmitError::BadDataLength,
+    );
+    refuse(Command::Get { words: 0 }, 0, EmitError::BadArgument);
+    refuse(Command::Get { words: 17 }, 0, EmitError::BadArgument);
+    refuse(Command::Get { words: 1 }, 1, EmitError::BadDataLength);
+    refuse(Command::Control { code: 16 }, 0, EmitError::BadArgument);
+    let add = Command::Amo {
+        op: AmoOp::Add,
+        width: Width::Bits32,
+        fetch: true,
+    };
+    refuse(add, 8, EmitError::BadDataLength);
+    refuse(add, 0, EmitError::BadDataLength);
+    let refusal = Response {
+        status: Status::Busy,
+        ..responses()[0].0
+    };
+    assert_eq!(refusal.emit(&[1], &mut out), Err(EmitError::BadDataLength));
+    assert_eq!(
+        responses()[0].0.emit(&[1; 65], &mut out),
+        Err(EmitError::BadDataLength)
+    );
+}
+
+/// A golden packet with one change, and the right check unless it has no data area.
+fn changed(golden: &[u64], area: bool, change: impl Fn(&mut Vec<Flit>)) -> Vec<Flit> {
+    let mut packet = flits(golden);
+    change(&mut packet);
+    if area {
+        let check = packet_check(&packet).computed;
+        let last = packet.last_mut().unwrap();
+        *last = Flit::new(last.bits() & !0xffff | u64::from(check));
+    }
+    packet
+}
+
+fn xor(at: usize, bits: u64) -> impl Fn(&mut Vec<Flit>) {
+    move |packet| packet[at] = Flit::new(packet[at].bits() ^ bits)
+}
+
+fn request_error(packet: &[Flit]) -> PacketError {
+    Request::parse(packet, &mut [0; MAX_DATA]).unwrap_err()
+}
+
+fn response_error(packet: &[Flit]) -> PacketError {
+    Response::parse(packet, &mut [0; MAX_DATA]).unwrap_err()
+}
+
+#[test]
+fn rejected_requests_are_named() {
+    let put = flits(&PUT_8);
+    assert_eq!(request_error(&[]), PacketError::NoHead);
+    assert_eq!(request_error(&[Flit::IDLE]), PacketError::NoHead);
+    assert_eq!(request_error(&put[..4]), PacketError::Length);
+    assert_eq!(request_error(&flits(&DONE)), PacketError::Direction);
+    let short = changed(&PUT_8[..1], false, xor(0, (5 ^ 1) << 40));
+    assert_eq!(request_error(&short), PacketError::Shape);
+    // A get with data, a put without, a put whose flits are fewer than its unused bytes.
+    let get = changed(&PUT_8, true, xor(0, 0x12));
+    assert_eq!(request_error(&get), PacketError::Shape);
+    let bare = changed(&GET_64, false, xor(0, 0x1f));
+    assert_eq!(request_error(&bare), PacketError::Shape);
+    let wasted = changed(&ADD_32, true, |packet| {
+        xor(0, 3 ^ 5)(packet);
+        xor(1, 1 << 47)(packet);
+    });
+    assert_eq!(request_error(&wasted), PacketError::Shape);
+    let operand = changed(&COMPARE_SWAP, true, xor(0, 6 ^ 3));
+    assert_eq!(request_error(&operand), PacketError::Shape);
+    let argument = changed(&PUT_8, true, xor(0, 2 ^ 12));
+    assert_eq!(request_error(&argument), PacketError::ReservedCommand);
+    let operation = changed(&COMPARE_SWAP, true, xor(0, 6 ^ 12));
+    assert_eq!(request_error(&operation), PacketError::ReservedCommand);
+    let poisoned = changed(&PUT_8, false, |packet| {
+        packet[0] = Head::parse(packet[0]).unwrap().with_poison().flit();
+    });
+    assert_eq!(request_error(&poisoned), PacketError::Poisoned);
+    assert!(
+        Request::parse_header(&poisoned).is_ok(),
+        "its sender can be told"
+    );
+    let damaged = changed(&PUT_8, false, xor(3, 1));
+    assert_eq!(request_error(&damaged), PacketError::Crc);
+    assert!(Request::parse_header(&damaged).is_ok());
+    let padding = changed(&PUT_8, true, xor(4, 1 << 16));
+    assert_eq!(request_error(&padding), PacketError::Padding);
+}
+
+#[test]
+fn rejected_responses_are_named() {
+    assert_eq!(response_error(&flits(&GET_64)), PacketError::Direction);
+    assert_eq!(response_error(&flits(&READ_64)[1..]), PacketError::NoHead);
+    for code in [6, 7, 17, 63] {
+        let reserved = changed(&DONE, false, xor(0, code));
+        assert_eq!(response_error(&reserved), PacketError::ReservedStatus);
+    }
+    let refusal_with_data = changed(&READ_4, true, xor(0, 9));
+    assert_eq!(response_error(&refusal_with_data), PacketError::Shape);
+    let nothing = changed(&READ_4, true, xor(0, 4));
+    assert_eq!(response_error(&nothing), PacketError::Shape);
+    let unused_without_area = changed(&DONE, false, xor(0, 1));
+    assert_eq!(response_error(&unused_without_area), PacketError::Shape);
+    let damaged = changed(&READ_64, false, xor(7, 1 << 40));
+    assert_eq!(response_error(&damaged), PacketError::Crc);
+    let padding = changed(&READ_4, true, xor(0, 1));
+    assert_eq!(response_error(&padding), PacketError::Padding);
+    let names: std::collections::BTreeSet<_> = PacketError::ALL.map(PacketError::name).into();
+    assert_eq!(names.len(), PacketError::ALL.len());
+    for (index, error) in PacketError::ALL.into_iter().enumerate() {
+        assert_eq!(error.index(), index);
+    }
+}
+
+/// What routers write on the way does not touch the check; everything else does.
+#[test]
+fn the_check_covers_all_that_does_not_change_on_the_way() {
+    for golden in [&PUT_64[..], &PUT_8, &READ_4] {
+        let packet = flits(golden);
+        let head = Head::parse(packet[0]).unwrap();
+        let on_the_way = head
+            .with_vc(head.vc() | 3)
+            .with_non_minimal(true)
+            .with_poison();
+        let free = head.with_vc(7).flit().bits() ^ head.with_vc(0).flit().bits()
+            | (head.flit().bits() ^ on_the_way.flit().bits());
+        assert_eq!(free.count_ones(), 5);
+        for at in 0..packet.len() {
+            for bit in 0..48 {
+                let mut packet = packet.clone();
+                xor(at, 1 << bit)(&mut packet);
+                let untouched = at == 0 && free >> bit & 1 != 0;
+                assert_eq!(packet_check(&packet).is_good(), untouched, "{at}.{bit}");
+            }
+        }
+    }
+}
