@@ -10,14 +10,9 @@
 //! | [`throughput`] | table 3, section 7.6 | subswitches of this crate's arbiters and buffers, and a whole YARC |
 //! | [`contention`] | table 4, section 7.8.1 | random permutations over the links of generated trees and tori |
 //! | [`radix`] | section 7.1 | the minimum of the latency model |
-//!
-//! and of the *Cray XC Series Network* white paper:
-//!
-//! | module | of the paper | what runs |
-//! |---|---|---|
-//! | [`aries_crc`] | RAS | the check of a set, all error patterns counted |
-//! | [`aries_efficiency`] | Aries Performance | packets, sets and frames, written and read |
-//! | [`aries_tables`] | tables 1, 2 and 3 | links and cables of generated dragonflies, counted |
+//! | [`aries_crc`] | white paper, RAS | the check of a set, all error patterns counted |
+//! | [`aries_tables`] | white paper, tables 1, 2 and 3 | links and cables of generated dragonflies, counted |
+//! | [`aries_efficiency`] | white paper, Aries Performance | packets, sets and frames, written and read |
 //!
 //! What each assumes, and where a value cannot be met, is printed with it ([`Table::assumptions`]) and
 //! told at length in `docs/reproduce.md`.

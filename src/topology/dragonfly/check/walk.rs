@@ -175,14 +175,14 @@ pub fn walk(
         .filter(|r| !faults.routers.contains(r))
         .collect();
     for group in 0..network.shape.groups {
-        walker.to_group(&living, group);
+        walker.walk_to(&living, group);
     }
     walker.walk
 }
 
 impl Walker<'_> {
     /// Walks to every router of a group: what happens outside of it is the same for all of them.
-    fn to_group(&mut self, living: &[u32], group: u16) {
+    fn walk_to(&mut self, living: &[u32], group: u16) {
         let shape = self.shape;
         let inside: Vec<u32> = living
             .iter()
