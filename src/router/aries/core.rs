@@ -113,6 +113,8 @@ pub struct Core {
     recheck: PortMask,
     pub(super) progress: Progress,
     dilation: u32,
+    /// See [`set_trains`](Self::set_trains).
+    pub(super) trains: bool,
 }
 
 impl Core {
@@ -138,6 +140,7 @@ impl Core {
             recheck: 0,
             progress: Progress::new(),
             dilation: 1,
+            trains: false,
         };
         core.configure();
         core
@@ -155,6 +158,14 @@ impl Core {
     pub fn set_dilation(&mut self, dilation: u32) {
         self.dilation = dilation.max(1);
         self.configure();
+    }
+
+    /// Moves whole packets as if they were single flits: for drivers to whom cycles mean nothing (the free-running
+    /// clock). Every stage, buffer and arbiter is the same, but a packet does not begin before all of it has
+    /// come, so that no output is ever held by one whose rest was lost on the way and must be sent again; and
+    /// buffers hold as many packets as they else hold flits. To be set before anything arrives.
+    pub fn set_trains(&mut self, trains: bool) {
+        self.trains = trains;
     }
 
     /// Replaces the registers. Packets that a decision was taken for go where it sent them; [`quiesce`](Self::quiesce)
@@ -390,7 +401,7 @@ impl Core {
         self.columns.discarding[vc % VCS] &= keep;
     }
 
-    /// Flits in row buffers and in column buffers, and on the wires to them; those in Netlink count with the input queues
+    /// Flits (or trains) in row buffers and in column buffers, and on the wires to them; those in Netlink count with the input queues
     /// that they came from.
     pub fn flits_by_stage(&self) -> [u64; 2] {
         [self.rows.flits(), self.columns.flits()]
@@ -404,7 +415,12 @@ impl Core {
 
     /// Flits inside the core: in row and column buffers, on the wires to them, and in Netlink.
     pub fn flits_inside(&self) -> u64 {
-        self.rows.flits() + self.columns.flits() + self.netlink.flits()
+        let in_tiles = if self.trains {
+            self.loads.flits()
+        } else {
+            self.rows.flits() + self.columns.flits()
+        };
+        in_tiles + self.netlink.flits()
     }
 }
 

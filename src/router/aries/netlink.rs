@@ -14,7 +14,7 @@ use super::pipeline::{
     FIRST_PROCESSOR_TILE, INPUT_CYCLES, NETLINK_INPUT_FLITS, NETLINK_OUTPUT_FLITS,
     NIC_FLITS_PER_CYCLE, PAIR_TILES,
 };
-use super::pool::{Fifo, Pool, Slot};
+use super::pool::{Fifo, Item, Pool, Slot};
 use super::registers::{FIRST_NIC_PORT, NICS, VCS};
 
 /// Processor tiles.
@@ -170,15 +170,15 @@ impl Netlink {
     }
 
     #[inline]
-    pub(super) fn pop(&mut self, tile: usize, vc: usize, pool: &mut Pool) -> Option<Flit> {
+    pub(super) fn pop(&mut self, tile: usize, vc: usize, pool: &mut Pool) -> Option<Item> {
         let tile = (tile - FIRST_PROCESSOR_TILE) % TILES;
         let (input, half) = (&mut self.inputs[tile], vc / 4 % 2);
-        let flit = pool.pop(&mut input.fifos[half])?.flit();
-        input.flits[half] -= 1;
+        let item = pool.pop(&mut input.fifos[half])?;
+        input.flits[half] -= u16::from(item.flits());
         if input.room(half) >= PACKET {
             self.wake_stalled(tile);
         }
-        Some(flit)
+        Some(item)
     }
 
     /// Something that NICs of a tile's pair may wait for has happened.
@@ -230,12 +230,12 @@ impl Netlink {
         self.reserved[nic % NICS] += u16::from(flits);
     }
 
-    /// A flit leaves processor tile number `tile` (0 to 7).
+    /// A flit or a train leaves processor tile number `tile` (0 to 7).
     #[inline]
-    pub(super) fn push(&mut self, tile: usize, slot: Slot, pool: &mut Pool) {
+    pub(super) fn push(&mut self, tile: usize, item: Item, pool: &mut Pool) {
         let output = &mut self.outputs[tile % TILES];
-        pool.push(&mut output.fifo, slot);
-        output.flits += 1;
+        pool.push(&mut output.fifo, item);
+        output.flits += u16::from(item.flits());
     }
 
     /// Flits that left a processor tile are at the NICs' side.
@@ -336,19 +336,27 @@ impl Core {
             state.ready &= !(1 << vc);
             return false;
         };
-        state.visible[vc] -= 1;
-        state.left[vc] -= 1;
+        let left = state.left[vc];
+        let item = if self.trains {
+            let more = left - 1;
+            self.pool
+                .train(Slot::body(flit, true), more, || io.pop(port, vc))
+        } else {
+            Item::flit(Slot::body(flit, left == 1))
+        };
+        let flits = item.flits();
+        state.visible[vc] -= u32::from(flits);
+        state.left[vc] -= flits;
         state.current = vc as u8;
-        let (last, tile) = (state.left[vc] == 0, usize::from(state.tile[vc]) % TILES);
+        let (last, tile) = (left == flits, usize::from(state.tile[vc]) % TILES);
         let half = vc / 4;
         let input = &mut self.netlink.inputs[tile];
-        self.pool
-            .push(&mut input.fifos[half], Slot::body(flit, last));
-        input.flits[half] += 1;
-        input.promised[half] -= 1;
+        self.pool.push(&mut input.fifos[half], item);
+        input.flits[half] += u16::from(flits);
+        input.promised[half] -= u16::from(flits);
         let due = self.cycle + INPUT_CYCLES;
         let channel = (FIRST_PROCESSOR_TILE + tile) * VCS + half * 4;
-        self.delay.enter(due, channel as u16, 1);
+        self.delay.enter(due, channel as u16, flits.into());
         if last {
             input.writer[half] = NONE;
             self.netlink.wake_stalled(tile);
@@ -370,6 +378,10 @@ impl Core {
             self.drop_headless_of_nic(nic, vc, io);
             return false;
         };
+        if self.trains && self.netlink.nics[nic].visible[vc] < head.length().into() {
+            // The rest of the packet wakes the channel.
+            return false;
+        }
         let ordered = matches!(
             head.routing(),
             Routing::Ordered | Routing::OrderedNonMinimal
@@ -439,20 +451,22 @@ impl Core {
         if output.visible == 0 {
             return false;
         }
-        let Some(slot) = self.pool.pop(&mut output.fifo) else {
+        let Some(item) = self.pool.pop(&mut output.fifo) else {
             unreachable!("what is visible is in the queue");
         };
-        output.visible -= 1;
-        output.flits -= 1;
-        output.taken -= 1;
-        netlink.reserved[nic] -= 1;
+        let flits = item.flits();
+        output.visible -= u16::from(flits);
+        output.flits -= u16::from(flits);
+        output.taken -= u16::from(flits);
+        netlink.reserved[nic] -= u16::from(flits);
         let room = NETLINK_OUTPUT_FLITS - output.taken;
-        netlink.serving[nic] = if left == 1 {
+        let last = left == flits;
+        netlink.serving[nic] = if last {
             (NONE, 0)
         } else {
-            (tile, left - 1)
+            (tile, left - flits)
         };
-        if left == 1 {
+        if last {
             // The next packet of the tile may be for the other NIC, and what waits at any tile of the pair may
             // have waited for this packet's flits to become the link's.
             netlink.wake_outputs(number);
@@ -461,9 +475,7 @@ impl Core {
         } else if room >= PACKET {
             self.columns.wake(1 << (FIRST_PROCESSOR_TILE + number));
         }
-        self.columns.pushed |= 1 << (FIRST_NIC_PORT + nic);
-        self.forwarded(slot);
-        io.push(FIRST_NIC_PORT + nic, slot.flit());
+        self.push_to(FIRST_NIC_PORT + nic, item, io);
         true
     }
 }

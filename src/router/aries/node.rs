@@ -136,8 +136,9 @@ impl Aries {
             }
         }
         let mut core = Core::new(config.registers);
-        if let RouterClock::Paced { dilation } = config.clock {
-            core.set_dilation(dilation);
+        match config.clock {
+            RouterClock::Paced { dilation } => core.set_dilation(dilation),
+            RouterClock::FreeRunning => core.set_trains(true),
         }
         let mut aries = Self {
             name: config.name,
