@@ -189,35 +189,35 @@ fn with_margin(extent: Duration) -> u64 {
     extent.as_ps().saturating_add(extent.as_ps() / 4)
 }
 
-/// A gap that was declared a loss, watched for the frame that was only late.
+/// A gap that was declared a loss, watched for the frame that was only late. `P` is a place in what the link
+/// carries.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct DeclaredGap {
-    at: Position,
+pub(super) struct DeclaredGap<P> {
+    /// `None` once it was counted.
+    at: Option<P>,
     since: Time,
     first_fill: Option<Duration>,
 }
 
-impl DeclaredGap {
-    pub fn new(at: Position, since: Time) -> Self {
+impl<P: Copy + Ord> DeclaredGap<P> {
+    pub fn new(at: P, since: Time) -> Self {
         Self {
-            at,
+            at: Some(at),
             since,
             first_fill: None,
         }
     }
 
-    /// Phits from `start` up to `end` arrived. Returns how long after the gap had shown its frame came,
+    /// What lies from `start` up to `end` arrived. Returns how long after the gap had shown its frame came,
     /// when it has now come twice: once late and once again.
-    pub fn sighted(&mut self, start: Position, end: Position, now: Time) -> Option<Duration> {
-        if start > self.at || end <= self.at {
+    pub fn sighted(&mut self, start: P, end: P, now: Time) -> Option<Duration> {
+        let at = self.at?;
+        if start > at || end <= at {
             return None;
         }
         let first = self.first_fill.replace(now.since(self.since));
         if first.is_some() {
-            self.at = Position {
-                packet: u64::MAX,
-                offset: 0,
-            }; // Counted once.
+            self.at = None;
         }
         first
     }

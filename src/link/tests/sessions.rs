@@ -79,8 +79,11 @@ fn lane_order_and_polarity_are_found_for_every_cable() {
             let a = config(A).cable(cable).build().unwrap();
             let mut pair = Pair::with(2, a, config(B).build().unwrap(), 1_472);
             pair.wait_up();
-            assert_eq!(pair.ends[B].lcb.handshake.cable, cable);
-            assert_eq!(pair.ends[A].lcb.handshake.cable, Permutation::IDENTITY);
+            assert_eq!(pair.ends[B].lcb.common.handshake.cable, cable);
+            assert_eq!(
+                pair.ends[A].lcb.common.handshake.cable,
+                Permutation::IDENTITY
+            );
             pair.load(A, 100);
             pair.load(B, 100);
             pair.finish(SECOND);
@@ -276,7 +279,7 @@ fn old_frames_of_a_dead_incarnation_change_nothing() {
     let mut old = Vec::new();
     let mut buf = vec![0; 1_472];
     let now = pair.now;
-    pair.ends[B].lcb.handshake.answer(true);
+    pair.ends[B].lcb.common.handshake.answer(true);
     while let Some(length) = pair.ends[B].lcb.poll_frame(now, &mut buf) {
         old.push(buf[..length].to_vec());
     }
