@@ -61,17 +61,13 @@ pub enum LinkFault {
 
 impl LinkFault {
     /// Does it to a YARC link.
-    ///
-    /// # Errors
-    /// None: such a link knows all of them.
-    pub fn act(self, now: Time, lcb: &mut Lcb, input: &mut InputQueue) -> Result<(), String> {
+    pub fn act(self, now: Time, lcb: &mut Lcb, input: &mut InputQueue) {
         match self {
             Self::SoftError => lcb.soft_error_next(),
             Self::Down => lcb.link_down(now, input),
             Self::Up => lcb.link_up(now),
             Self::ForceRetry => lcb.force_retry(now),
         }
-        Ok(())
     }
 }
 

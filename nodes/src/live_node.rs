@@ -19,12 +19,7 @@ pub trait LiveNode: Node {
     fn link(&self, port: PortId) -> Option<&dyn LiveLink>;
 
     /// Breaks or mends something of the link of a port; `None` when it has no link.
-    fn link_fault(
-        &mut self,
-        now: Time,
-        port: PortId,
-        fault: LinkFault,
-    ) -> Option<Result<(), String>>;
+    fn link_fault(&mut self, now: Time, port: PortId, fault: LinkFault) -> Option<()>;
 
     /// Calls `visit` with every counter; those of links have `portN.` in front.
     fn for_each_counter(&self, visit: &mut dyn FnMut(&str, u64));
@@ -95,12 +90,7 @@ impl LiveNode for Yarc {
         self.lcb(port).map(|lcb| lcb as &dyn LiveLink)
     }
 
-    fn link_fault(
-        &mut self,
-        now: Time,
-        port: PortId,
-        fault: LinkFault,
-    ) -> Option<Result<(), String>> {
+    fn link_fault(&mut self, now: Time, port: PortId, fault: LinkFault) -> Option<()> {
         self.with_lcb(now, port, |lcb, input| fault.act(now, lcb, input))
     }
 
@@ -165,14 +155,10 @@ impl LiveNode for BlackwidowNic {
         self.lcb(port).map(|lcb| lcb as &dyn LiveLink)
     }
 
-    fn link_fault(
-        &mut self,
-        now: Time,
-        port: PortId,
-        fault: LinkFault,
-    ) -> Option<Result<(), String>> {
+    fn link_fault(&mut self, now: Time, port: PortId, fault: LinkFault) -> Option<()> {
         let (lcb, input) = self.lcb_mut(port)?;
-        Some(fault.act(now, lcb, input))
+        fault.act(now, lcb, input);
+        Some(())
     }
 
     fn for_each_counter(&self, visit: &mut dyn FnMut(&str, u64)) {

@@ -86,7 +86,8 @@ impl<N: LiveNode> Station<N> {
             Fault::LinkUp { .. } => LinkFault::Up,
             Fault::ForceRetry { .. } => LinkFault::ForceRetry,
         };
-        self.node.link_fault(now, port, fault).unwrap_or(Ok(()))
+        self.node.link_fault(now, port, fault);
+        Ok(())
     }
 
     /// Answers a request that only needs the node.
