@@ -258,26 +258,28 @@ impl Core {
     #[inline]
     fn grant_output<P: Ports>(&mut self, output: usize, requests: u64, io: &P) -> Current {
         let mut asks = 0u8;
-        let mut chosen = [Current::NONE; VCS];
+        let mut chosen = [0u16; VCS];
         let mut left = requests;
         while left != 0 {
             let vc = left.trailing_zeros() as usize / 8;
             let sources = (left >> (8 * vc)) as u8;
             left &= !(0xff << (8 * vc));
-            let (source_row, drain) = match self.candidate(output, vc, sources, io) {
-                None => continue,
-                Some(Candidate::Packet(source_row)) => (source_row, 0),
-                Some(Candidate::Drain(source_row, why)) => (source_row, why),
+            let Some(candidate) = self.candidate(output, vc, sources, io) else {
+                continue;
             };
             asks |= 1 << vc;
-            chosen[vc] = Current::new(vc, source_row, drain);
+            chosen[vc] = match candidate {
+                Candidate::Packet(source_row) => Current::new(vc, source_row, 0),
+                Candidate::Drain(source_row, why) => Current::new(vc, source_row, why),
+            }
+            .0;
         }
         if asks == 0 {
             return Current::NONE;
         }
         let state = &mut self.columns.outputs[output];
-        let vc = usize::from(state.vc_turn.arbitrate(asks));
-        let current = chosen[vc];
+        let vc = usize::from(state.vc_turn.arbitrate(asks)) % VCS;
+        let current = Current(chosen[vc]);
         state.last[vc] = current.source_row() as u8;
         if output >= FIRST_PROCESSOR_TILE && current.drains() == 0 {
             self.reserve_output(output, current);
@@ -305,14 +307,14 @@ impl Core {
             let id = ColumnBufferId::at_output(output, vc, source_row);
             let head = self.columns.front(id, &self.pool)?;
             let length = usize::from(head.length());
-            let (port, before, room) = if output < FIRST_PROCESSOR_TILE {
-                (output, 0, true)
+            let (port, can) = if output < FIRST_PROCESSOR_TILE {
+                (output, io.can_begin(output, vc, length))
             } else {
-                let nic = head.nic();
-                let (before, room) = self.netlink.output_room(output, nic, length);
-                (FIRST_NIC_PORT + nic, before, room)
+                let port = FIRST_NIC_PORT + head.nic();
+                let (before, room) = self.netlink.output_room(output, head.nic(), length);
+                (port, room && io.can_promise(port, vc, before + length))
             };
-            if room && io.can_begin(port, vc, before + length) {
+            if can {
                 if discarding {
                     self.resume(output, vc);
                 }

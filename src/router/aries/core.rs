@@ -36,10 +36,15 @@ pub trait Ports {
     fn front(&self, port: usize, vc: usize) -> Option<Flit>;
     /// Takes the flit at the front of an input queue; its place becomes free.
     fn pop(&mut self, port: usize, vc: usize) -> Option<Flit>;
-    /// Whether `flits` flits of whole packets can be sent now (virtual cut-through): the link is active, credits and
-    /// replay buffer suffice. At a network port no packet is open when this is asked; at a NIC port one
-    /// may be, and `flits` may be those of several packets that Netlink has still to hand over.
+    /// Whether a packet of `flits` flits can begin now (virtual cut-through): the link is active, no packet is open,
+    /// credits and replay buffer suffice for all of it.
     fn can_begin(&self, port: usize, vc: usize, flits: usize) -> bool;
+    /// Whether there are credits for `flits` flits of packets that will begin later, one after the other; asked of NIC
+    /// ports. What else a packet needs to begin must come by itself, whatever happens to other virtual channels.
+    #[inline]
+    fn can_promise(&self, port: usize, vc: usize, flits: usize) -> bool {
+        self.can_begin(port, vc, flits)
+    }
     /// Whether the link is up.
     fn is_active(&self, port: usize) -> bool;
     /// The next flit of the packet that leaves by `port`; its virtual channel is in its head. A packet once begun is
@@ -265,8 +270,9 @@ impl Core {
         if port < FIRST_NIC_PORT {
             self.columns.wake(1 << port);
         } else {
-            let pair = (port - FIRST_NIC_PORT) / 2 % 2;
-            self.columns.wake(0xf << (FIRST_NIC_PORT + 4 * pair));
+            let nic = port - FIRST_NIC_PORT;
+            self.netlink.wake_output(nic);
+            self.columns.wake(0xf << (FIRST_NIC_PORT + nic / 2 % 2 * 4));
         }
     }
 

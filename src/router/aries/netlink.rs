@@ -4,7 +4,7 @@
 //! its pair whose input queue is emptiest, packet by packet, so that one NIC can use more than its share
 //! while the other is quiet; an ordered packet goes to the tile that its flow's hash names, so that
 //! nothing overtakes it. Towards the NICs every tile has a queue for two packets, from which each NIC takes whole
-//! packets in turn; nothing is put there for which the NIC's link has not room, so no packet waits behind one that cannot
+//! packets in turn; nothing is put there for which the NIC's link has no credits, so no packet waits behind one that cannot
 //! go.
 
 use phitwire_framing::flit48::{Flit, Head, Routing};
@@ -79,6 +79,8 @@ pub(super) struct Netlink {
     inputs_active: u8,
     /// NICs that may have something to take.
     outputs_active: u8,
+    /// Processor tiles (0 to 7) whose output queue has something to take.
+    outputs_filled: u8,
     turn: u8,
 }
 
@@ -110,6 +112,7 @@ impl Netlink {
             reserved: [0; NICS],
             inputs_active: 0,
             outputs_active: 0,
+            outputs_filled: 0,
             turn: 0,
         }
     }
@@ -242,6 +245,7 @@ impl Netlink {
     #[inline]
     pub(super) fn output_arrived(&mut self, tile: usize, flits: u32) {
         self.outputs[tile % TILES].visible += flits as u16;
+        self.outputs_filled |= 1 << (tile % TILES);
         self.wake_outputs(tile);
     }
 
@@ -250,22 +254,44 @@ impl Netlink {
         self.outputs_active |= 3 << (tile / PAIR_TILES * 2);
     }
 
+    /// The link of `nic` may take a packet again.
+    #[inline]
+    pub(super) fn wake_output(&mut self, nic: usize) {
+        if self.outputs_filled != 0 {
+            self.outputs_active |= 1 << (nic % NICS);
+        }
+    }
+
     /// The tile whose packet `nic` takes next: one whose packet is all there, else one whose packet has begun.
-    fn output_tile(&mut self, nic: usize, pool: &Pool) -> Option<(usize, u8)> {
+    fn output_tile<P: Ports>(&mut self, nic: usize, pool: &Pool, io: &P) -> Option<(usize, u8)> {
         let first = nic / 2 * PAIR_TILES;
-        let turn = self.next_turn();
+        let mut filled = u32::from(self.outputs_filled >> first) & 0xf;
+        if filled == 0 {
+            return None;
+        }
+        // The tile behind the one looked at first last time comes first.
+        let turn = self.next_turn() % PAIR_TILES;
+        filled = (filled | filled << PAIR_TILES) >> turn & 0xf;
         let mut begun = None;
-        for tile in (0..PAIR_TILES).map(|i| first + (turn + i) % PAIR_TILES) {
+        while filled != 0 {
+            let tile = first + (filled.trailing_zeros() as usize + turn) % PAIR_TILES;
+            filled &= filled - 1;
             let output = &self.outputs[tile];
-            let Some(head) = pool.front(&output.fifo).filter(|_| output.visible > 0) else {
+            let Some(head) = pool.front(&output.fifo) else {
                 continue;
             };
             // The packet in the middle of which another NIC is has no head at the front.
             if !head.is_head() || head.nic() != nic {
                 continue;
             }
-            let choice = (tile, head.length());
-            if output.visible >= u16::from(head.length()) {
+            let port = FIRST_NIC_PORT + nic;
+            let (vc, length) = (head.vc(), head.length());
+            // A link that went down since swallows what was promised to it.
+            if !io.can_begin(port, vc, length.into()) && io.is_active(port) {
+                continue;
+            }
+            let choice = (tile, length);
+            if output.visible >= u16::from(length) {
                 return Some(choice);
             }
             begun.get_or_insert(choice);
@@ -337,10 +363,10 @@ impl Core {
             return false;
         };
         let left = state.left[vc];
-        let item = if self.trains {
-            let more = left - 1;
-            self.pool
-                .train(Slot::body(flit, true), more, || io.pop(port, vc))
+        let train = Head::parse(flit).filter(|_| self.trains);
+        let item = if let Some(head) = train {
+            let slot = Slot::head(head, 0, 0, true);
+            self.pool.train(slot, left - 1, || io.pop(port, vc))
         } else {
             Item::flit(Slot::body(flit, left == 1))
         };
@@ -440,7 +466,7 @@ impl Core {
     fn move_to_nic<P: Ports>(&mut self, nic: usize, io: &mut P) -> bool {
         let netlink = &mut self.netlink;
         if netlink.serving[nic].0 == NONE {
-            let Some((tile, length)) = netlink.output_tile(nic, &self.pool) else {
+            let Some((tile, length)) = netlink.output_tile(nic, &self.pool, io) else {
                 return false;
             };
             netlink.serving[nic] = (tile as u8, length);
@@ -456,6 +482,7 @@ impl Core {
         };
         let flits = item.flits();
         output.visible -= u16::from(flits);
+        netlink.outputs_filled &= !(u8::from(output.visible == 0) << number);
         output.flits -= u16::from(flits);
         output.taken -= u16::from(flits);
         netlink.reserved[nic] -= u16::from(flits);

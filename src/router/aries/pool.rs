@@ -7,7 +7,7 @@
 use phitwire_framing::flit48::{FLIT_MASK, Flit, Head};
 
 /// A flit in a buffer: bits 0..48 the flit; of heads and last flits a mark; of heads where they go: row and
-/// virtual channel of the output.
+/// virtual channel of the output, and, because it is asked for often, the packet's length and NIC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Slot(u64);
 
@@ -16,13 +16,17 @@ impl Slot {
     const LAST: u64 = 1 << 49;
     const ROW_SHIFT: u32 = 50;
     const VC_SHIFT: u32 = 53;
+    const LENGTH_SHIFT: u32 = 56;
+    const NIC_SHIFT: u32 = 60;
 
     /// A head that goes to virtual channel `vc` of output row `row`; `last` when nothing follows it as an item of its own.
     #[inline]
     pub(super) const fn head(head: Head, row: usize, vc: usize, last: bool) -> Self {
         let target = (row as u64 & 7) << Self::ROW_SHIFT | (vc as u64 & 7) << Self::VC_SHIFT;
         let last = if last { Self::LAST } else { 0 };
-        Self(head.flit().bits() | Self::HEAD | last | target)
+        let packet = (head.length() as u64) << Self::LENGTH_SHIFT
+            | (head.destination().nic() as u64) << Self::NIC_SHIFT;
+        Self(head.flit().bits() | Self::HEAD | last | target | packet)
     }
     #[inline]
     pub(super) const fn body(flit: Flit, last: bool) -> Self {
@@ -45,21 +49,20 @@ impl Slot {
     pub(super) const fn target(self) -> u8 {
         (self.0 >> Self::ROW_SHIFT & 0x3f) as u8
     }
-    /// Flits of the packet whose head this is, at least 1.
+    /// Flits of the packet whose head this is.
     #[inline]
     pub(super) const fn length(self) -> u8 {
-        match Head::parse(self.flit()) {
-            Some(head) => head.length(),
-            None => 1,
-        }
+        (self.0 >> Self::LENGTH_SHIFT & 0xf) as u8
+    }
+    /// Virtual channel on which the packet whose head this is leaves.
+    #[inline]
+    pub(super) const fn vc(self) -> usize {
+        (self.0 >> Self::VC_SHIFT & 7) as usize
     }
     /// NIC of the packet whose head this is.
     #[inline]
     pub(super) const fn nic(self) -> usize {
-        match Head::parse(self.flit()) {
-            Some(head) => head.destination().nic() as usize,
-            None => 0,
-        }
+        (self.0 >> Self::NIC_SHIFT & 3) as usize
     }
 }
 
