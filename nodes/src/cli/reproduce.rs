@@ -1,7 +1,6 @@
 //! `phitwire reproduce`: the papers' tables from running models.
 
 use std::fmt::Write as _;
-use std::num::NonZero;
 use std::process::ExitCode;
 use std::thread;
 
@@ -34,8 +33,8 @@ pub struct ReproduceArgs {
         value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     permutations: u64,
     /// Table 4: threads; the result is the same for any number [default: one per core]
-    #[arg(long, value_name = "N")]
-    threads: Option<NonZero<usize>>,
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -92,9 +91,9 @@ fn reproduced(args: &ReproduceArgs) -> Table {
 
 /// Measures all lines of table 4, the permutations of each divided among threads.
 fn seen(args: &ReproduceArgs) -> [Seen; LINES.len()] {
-    let cores = || thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN);
-    let threads = args.threads.unwrap_or_else(cores).get() as u64;
+    let cores = || thread::available_parallelism().map_or(1, |cores| cores.get() as u64);
     let (seed, all) = (args.seed, args.permutations);
+    let threads = args.threads.map_or_else(cores, u64::from).min(all);
     LINES.map(|line| {
         let networks = &Networks::new(&line);
         thread::scope(|scope| {
