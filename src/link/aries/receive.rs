@@ -66,7 +66,8 @@ pub(super) struct Receiver {
     insists: bool,
     recovery_time: RoundTrip,
     hold: ReorderHold,
-    late: Option<DeclaredGap<u64>>,
+    /// A gap declared a loss, watched until the time.
+    late: Option<(Time, DeclaredGap<u64>)>,
     /// Sets with a bad CRC in a row.
     pub bad_run: u8,
 }
@@ -248,7 +249,7 @@ impl Receiver {
     }
 
     fn sighted(&mut self, set: u64, now: Time, counters: &mut SetCounters) {
-        if let Some(late) = &mut self.late
+        if let Some((_, late)) = &mut self.late
             && let Some(extent) = late.sighted(set, set + 1, now)
         {
             counters.rx_spurious_gaps += 1;
@@ -427,9 +428,7 @@ impl Receiver {
             let from = self.expected.max(self.declared);
             self.declared = self.declared.max(mark);
             if let Some((set, _)) = self.held.gap(from, mark) {
-                if self.late.replace(DeclaredGap::new(set, at)).is_some() {
-                    self.hold.lost();
-                }
+                self.watch_for_late(set, at, now);
                 self.ask(now, set, true, counters);
             }
             self.watch_gaps(now);
@@ -444,6 +443,18 @@ impl Receiver {
                 None => self.retry_due = Time::NEVER,
             }
         }
+    }
+
+    /// A gap that begins with `set` since `at` counts as a loss from now on: was it only late? One at a time is
+    /// watched, until its copy must have come.
+    fn watch_for_late(&mut self, set: u64, at: Time, now: Time) {
+        let patience = self.recovery_time.timeout().times(2);
+        match &self.late {
+            Some((until, _)) if now < *until => return,
+            Some(_) => self.hold.lost(),
+            None => {}
+        }
+        self.late = Some((now + patience, DeclaredGap::new(set, at)));
     }
 
     /// A lane was dropped: what was sent on all of them is worthless, and the peer goes back by itself when

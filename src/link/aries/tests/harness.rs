@@ -218,7 +218,7 @@ impl End {
         }
     }
 
-    fn take(&mut self) {
+    pub fn take(&mut self) {
         for vc in 0..VCS {
             let most = match self.drain {
                 Drain::Eager => u32::MAX,
