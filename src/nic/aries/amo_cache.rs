@@ -10,8 +10,8 @@ use crate::nic::memory::{Memory, OutOfRange};
 /// Entries of the cache (white paper, "Remote Memory Access").
 pub const AMO_CACHE_ENTRIES: usize = 64;
 const WORD: u64 = 8;
-/// The tag of an entry that holds nothing: no word has an odd address.
-const EMPTY: u64 = 1;
+/// The tag of an entry that holds nothing: no memory is so large.
+const EMPTY: u64 = u64::MAX;
 
 /// When host memory learns what an atomic operation did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -105,9 +105,13 @@ impl CachedMemory {
         }
         let first = address & !(WORD - 1);
         let span = address.saturating_add(len as u64) - first;
+        // Most accesses touch no cached word: that is found out without a branch per entry.
+        let touched = |tag: u64| tag.wrapping_sub(first) < span;
+        if !self.tags.iter().fold(false, |any, &tag| any | touched(tag)) {
+            return;
+        }
         for entry in 0..AMO_CACHE_ENTRIES {
-            let tag = self.tags[entry];
-            if tag == EMPTY || tag.wrapping_sub(first) >= span {
+            if !touched(self.tags[entry]) {
                 continue;
             }
             if self.dirty >> entry & 1 != 0 {
@@ -172,9 +176,11 @@ impl CachedMemory {
         let mut word = [0; WORD as usize];
         self.memory.read(address, &mut word)?;
         self.counts.misses += 1;
-        let entry = match self.tags.iter().position(|&tag| tag == EMPTY) {
-            Some(entry) => entry,
-            None => self.oldest(),
+        let entry = if self.filled < AMO_CACHE_ENTRIES {
+            let empty = self.tags.iter().position(|&tag| tag == EMPTY);
+            empty.expect("not all are filled")
+        } else {
+            self.oldest()
         };
         if self.dirty >> entry & 1 != 0 {
             self.write_back(entry);

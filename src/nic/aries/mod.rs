@@ -67,6 +67,8 @@ pub use virtual_handle::{VIRTUAL_HANDLE_ENTRIES, VirtualHandleError, VirtualHand
 pub use virtual_node::{Target, VirtualNodes};
 
 #[cfg(test)]
+mod back_to_back_tests;
+#[cfg(test)]
 mod interface_tests;
 #[cfg(test)]
 mod robustness_tests;
