@@ -178,9 +178,11 @@ impl LinkProfile {
     pub fn live() -> Self {
         Self {
             emulated_time: false,
-            input_phits_per_vc: 16_384,
-            retry_phits: 32_768 + MAX_PACKET_PHITS as u32,
-            window_packets: 8_192,
+            // With what they hold beyond it (one longest packet that is never offered, the end of the last packet),
+            // each ring is a power of two: half of its memory would lie idle otherwise.
+            input_phits_per_vc: 16_384 - MAX_PACKET_PHITS as u32,
+            retry_phits: 32_768,
+            window_packets: 8_191,
             reorder_phits: 65_536,
             // Long enough for a response to carry it, short against the retry time-out; what opens
             // credits or a window does not wait.
