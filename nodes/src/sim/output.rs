@@ -72,8 +72,8 @@ pub fn json(about: &Map<String, Value>, measured: &Measured) -> Value {
         if let Some(share) = report.non_minimal {
             let hops = report.hops_by_kind.iter();
             let hops: Map<String, Value> = hops.map(|&(k, n)| (k.to_owned(), n.into())).collect();
-            figures["non_minimal_share"] = share.into();
-            figures["hops_by_kind"] = hops.into();
+            figures.insert("non_minimal_share".to_owned(), share.into());
+            figures.insert("hops_by_kind".to_owned(), hops.into());
         }
         all.extend(figures);
     }

@@ -96,7 +96,11 @@ fn generated(name: &str) -> Option<BlackwidowSpec> {
     })
 }
 
-/// `aries-9x4x2x4:16`: the dragonfly that the generator makes with its defaults.
+/// Black ports of a router.
+const BLACK_PORTS: u8 = 15;
+
+/// `aries-9x4x2x4:16`: a dragonfly with all 15 black ports in use, as far as they can be shared out evenly, and
+/// otherwise what the generator makes with its defaults.
 fn dragonfly(name: &str) -> Option<DragonflySpec> {
     let shape = name.strip_prefix("aries-")?;
     let (shape, links) = match shape.split_once(':') {
@@ -112,6 +116,8 @@ fn dragonfly(name: &str) -> Option<DragonflySpec> {
     };
     parts.next().is_none().then(|| DragonflySpec {
         name: name.replace(':', "-"),
+        black_links: (shape.chassis > 1)
+            .then(|| BLACK_PORTS / (shape.chassis - 1).min(BLACK_PORTS)),
         shape,
         global_links: links,
         ..DragonflySpec::default()

@@ -163,6 +163,15 @@ impl Room {
     }
 
     #[cfg(test)]
+    pub(super) const fn full() -> Self {
+        Self {
+            used: [INPUT_FLITS as u16; VCS],
+            common: COMMON,
+            all: INPUT_FLITS as u16,
+        }
+    }
+
+    #[cfg(test)]
     pub(super) fn spoil(&mut self, vc: usize, used: u16) {
         self.used[vc] = used;
     }

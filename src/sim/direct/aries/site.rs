@@ -393,6 +393,11 @@ impl Site {
     pub(super) fn spoil_credits(&mut self, port: usize, vc: usize, used: u16) {
         self.lanes.rooms[port].spoil(vc, used);
     }
+
+    /// Takes all credits of a port away.
+    pub(super) fn fill(&mut self, port: usize) {
+        self.lanes.rooms[port] = Room::full();
+    }
 }
 
 /// Links on which nothing happens: a core that has rested runs up to the present.

@@ -341,3 +341,11 @@ impl family::Terminal<Aries> for Terminal {
         self.packet.is_none() && self.replies.is_empty() && !self.assembly.is_open()
     }
 }
+
+#[cfg(test)]
+impl Terminal {
+    /// Expects, or does not expect, that requests of a source come in their order.
+    pub(super) fn expect_order(&mut self, ordered: bool) {
+        self.last_seen = ordered.then(|| Box::new([NOBODY; LAST_SEEN]));
+    }
+}

@@ -48,20 +48,241 @@ fn run(topology: &Dragonfly, config: &Config, partitions: usize) -> Report {
     report
 }
 
+/// Both links of NICs, Netlink on both sides, a router, and the 13 flits behind the head.
+const ONE_ROUTER: u64 = 2 * 40 + 2 * 6 + 47 + 13;
+
 #[test]
-fn one_router() {
-    let topology = dragonfly(1, 1, 1, 4, 0);
-    let report = run(&topology, &config(10_000, Routing::Adaptive0), 1);
-    println!("{report:#?}");
-    let report = run(&topology, &config(900_000, Routing::Adaptive0), 1);
-    println!("{report:#?}");
+fn an_idle_router_has_the_latency_of_its_stages() {
+    let report = run(
+        &dragonfly(1, 1, 1, 4, 0),
+        &config(10_000, Routing::Adaptive0),
+        1,
+    );
+    let latency = report.latency_cycles;
+    assert_eq!((latency.min, latency.max), (ONE_ROUTER, ONE_ROUTER));
+    assert_eq!((report.hops_mean, report.non_minimal), (1.0, None));
 }
 
 #[test]
-fn small() {
+fn every_hop_takes_a_hundred_nanoseconds_and_its_cable() {
+    // A green, a black and a blue link; a set has nine flits, so that 14 of them lose a cycle or two on every link.
+    for (shape, cycles) in [
+        ((1, 1, 2, 1, 0), 40),
+        ((1, 2, 1, 1, 0), 50),
+        ((2, 1, 1, 1, 2), 120),
+    ] {
+        let (groups, chassis, blades, nics, global) = shape;
+        let topology = dragonfly(groups, chassis, blades, nics, global);
+        let report = run(&topology, &config(10_000, Routing::Minimal), 1);
+        let least = ONE_ROUTER + 47 + cycles + 1;
+        assert_eq!(report.latency_cycles.min, least, "{shape:?}");
+        assert!(
+            report.latency_cycles.max <= least + 20,
+            "{shape:?} {report:?}"
+        );
+        assert_eq!(report.hops_mean, 2.0);
+        let hops: f64 = report.hops_by_kind.iter().map(|(_, hops)| hops).sum();
+        assert!((hops - 1.0).abs() < 0.3, "{report:?}");
+    }
+}
+
+#[test]
+fn a_reply_costs_another_way() {
+    let mut config = config(10_000, Routing::Adaptive0);
+    config.traffic.request_reply = true;
+    let report = run(&dragonfly(1, 1, 1, 4, 0), &config, 1);
+    // A cycle at the target, and one flit instead of 14.
+    assert_eq!(report.latency_cycles.min, 2 * ONE_ROUTER + 1 - 13);
+}
+
+#[test]
+fn every_mode_keeps_the_rules() {
     let topology = dragonfly(3, 2, 2, 2, 4);
-    for load in [10_000, 300_000, 800_000] {
-        let report = run(&topology, &config(load, Routing::Adaptive0), 1);
-        println!("{report:#?}");
+    for routing in Routing::ALL {
+        for (pattern, load) in [("uniform", 300_000), ("group-adversarial", 900_000)] {
+            let mut config = with(pattern, load, routing);
+            config.measure_cycles = 2_000;
+            config.traffic.request_reply = load < 500_000;
+            config.traffic.message_bytes = if load < 500_000 { 20 } else { 64 };
+            let report = run(&topology, &config, 1);
+            assert!(report.packets > 1_000, "{routing:?} {pattern}");
+            let share = report.non_minimal.unwrap();
+            match routing {
+                Routing::Minimal | Routing::Ordered => assert_eq!(share, 0.0),
+                Routing::Valiant | Routing::OrderedNonMinimal => assert!(share > 0.9),
+                _ => assert!(share < 0.95),
+            }
+        }
+    }
+}
+
+#[test]
+fn partitions_change_nothing() {
+    // Cut between groups; between chassis; between routers.
+    for topology in [
+        dragonfly(3, 2, 2, 2, 4),
+        dragonfly(1, 3, 2, 2, 0),
+        dragonfly(1, 1, 5, 2, 0),
+    ] {
+        let mut config = config(300_000, Routing::Adaptive1);
+        config.traffic.request_reply = true;
+        config.measure_cycles = 1_000;
+        config.warmup = Warmup::Cycles(500);
+        let one = run(&topology, &config, 1);
+        assert!(one.packets > 300);
+        for partitions in [2, 3, 7] {
+            assert_eq!(run(&topology, &config, partitions), one, "{partitions}");
+        }
+        let other = Config { seed: 2, ..config };
+        assert_ne!(run(&topology, &other, 2).trace_hash, one.trace_hash);
+    }
+}
+
+#[test]
+fn nothing_is_left_behind_between_any_two_exchanges() {
+    let topology = dragonfly(3, 2, 2, 2, 4);
+    let config = config(600_000, Routing::Adaptive0);
+    let mut simulation = Simulation::<Aries>::of(&topology, &config, 2).unwrap();
+    for _ in 0..40 {
+        simulation.run_windows(1);
+        let mut violations = Vec::new();
+        simulation.check_now(&mut violations);
+        assert_eq!(violations, []);
+    }
+}
+
+#[test]
+fn a_link_carries_nine_flits_in_ten_cycles() {
+    // Two routers of four NICs each, one link between them.
+    let topology = dragonfly(1, 1, 2, 4, 0);
+    let report = run(&topology, &with("tornado", 900_000, Routing::Minimal), 1);
+    let green = report.links.iter().find(|(kind, _)| *kind == "green");
+    let (_, green) = green.unwrap();
+    assert!(green.max > 0.88 && green.max <= 0.9 + 1e-3, "{green:?}");
+}
+
+/// Accepted load of the group adversary at a full load.
+fn adversary(topology: &Dragonfly, routing: Routing) -> Report {
+    run(topology, &with("group-adversarial", 1_000_000, routing), 2)
+}
+
+#[test]
+fn minimal_ways_give_the_adversary_the_links_between_two_groups_and_others_more() {
+    // Four routers with a NIC each: 8 flits per cycle into a group, which has two links to each of four others.
+    let topology = dragonfly(5, 1, 4, 1, 2);
+    let minimal = adversary(&topology, Routing::Minimal).accepted_load;
+    // Packets for either link wait in the same queues, which costs a tenth.
+    let links = 2.0 * 0.9 / 8.0;
+    assert!(
+        minimal > 0.85 * links && minimal < links,
+        "{minimal} of {links}"
+    );
+    let valiant = adversary(&topology, Routing::Valiant).accepted_load;
+    let adaptive = adversary(&topology, Routing::Adaptive0).accepted_load;
+    assert!(valiant > 1.3 * minimal, "{valiant}");
+    assert!(adaptive > 1.3 * minimal, "{adaptive}");
+}
+
+mod canaries {
+    use super::super::super::check::Violation;
+    use super::*;
+
+    /// Runs a little, lets `spoil` do something that must not be, runs to the end.
+    fn spoiled(routing: Routing, spoil: impl FnOnce(&mut Partition<Aries>)) -> Vec<Violation> {
+        let topology = dragonfly(2, 2, 2, 2, 2);
+        let config = config(300_000, routing);
+        let mut simulation = Simulation::<Aries>::of(&topology, &config, 1).unwrap();
+        simulation.run_windows(20);
+        let mut violations = Vec::new();
+        simulation.check_now(&mut violations);
+        assert_eq!(violations, [], "all was well before");
+        spoil(&mut simulation.partitions_mut()[0]);
+        simulation.check_now(&mut violations);
+        violations.extend(simulation.run(&mut Serial, |_| {}).violations);
+        violations
+    }
+
+    fn has(violations: &[Violation], found: impl Fn(&Violation) -> bool) -> bool {
+        violations.iter().any(found)
+    }
+
+    #[test]
+    fn nothing_is_found_where_nothing_was_spoiled() {
+        assert_eq!(spoiled(Routing::Adaptive0, |_| {}), []);
+    }
+
+    #[test]
+    fn a_lost_or_invented_credit_is_missed() {
+        for used in [0, 100] {
+            let violations = spoiled(Routing::Adaptive0, |part| {
+                part.sites[0].spoil_credits(0, 5, used + 3);
+            });
+            let credits = |v: &Violation| matches!(v, Violation::Credits { vc: 5, .. });
+            assert!(has(&violations, credits), "{violations:?}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_bit_is_noticed() {
+        let violations = spoiled(Routing::Adaptive0, |part| {
+            let size = part.exchange.window;
+            let first = part.exchange.terminal_slot(0) as usize;
+            let slots = first..part.exchange.read.arrivals.len();
+            let place = slots.into_iter().find_map(|slot| {
+                let cycles = part.exchange.read.arrivals[slot].phits;
+                (cycles != 0).then(|| slot * size + 63 - cycles.leading_zeros() as usize)
+            });
+            part.exchange.read.phits[place.expect("a flit on its way")] ^= 1 << 3;
+        });
+        assert!(has(&violations, |v| matches!(v, Violation::Damaged(1))));
+    }
+
+    #[test]
+    fn a_flit_too_few_is_missed() {
+        let violations = spoiled(Routing::Adaptive0, |part| part.shared.tally.sent_phits += 1);
+        assert!(has(&violations, |v| matches!(v, Violation::Phits { .. })));
+    }
+
+    #[test]
+    fn packets_of_adaptive_ways_are_seen_to_overtake() {
+        let violations = |ordered| {
+            spoiled(Routing::Adaptive0, |part| {
+                part.terminals
+                    .iter_mut()
+                    .for_each(|t| t.expect_order(ordered));
+            })
+        };
+        assert_eq!(violations(false), []);
+        let overtaken = |v: &Violation| matches!(v, Violation::Overtaken(_));
+        assert!(has(&violations(true), overtaken));
+        assert_eq!(spoiled(Routing::Ordered, |_| {}), []);
+    }
+
+    #[test]
+    fn packets_that_never_leave_are_noticed() {
+        // Before anything is on the way: no credit will come back.
+        let topology = dragonfly(2, 2, 2, 2, 2);
+        let config = config(300_000, Routing::Minimal);
+        let mut simulation = Simulation::<Aries>::of(&topology, &config, 1).unwrap();
+        simulation.partitions_mut()[0].sites[0].fill(0);
+        let violations = simulation.run(&mut Serial, |_| {}).violations;
+        assert!(has(&violations, |v| matches!(v, Violation::Starved { .. })));
+    }
+
+    #[test]
+    fn packets_without_a_way_are_noticed() {
+        let mut topology = dragonfly(2, 1, 2, 1, 1);
+        let is_blue = |link: &crate::topology::dragonfly::DragonflyLink| {
+            topology.kind(link) == Some(crate::router::aries::registers::PortKind::Blue)
+        };
+        let blue = topology.links.iter().position(is_blue).unwrap();
+        topology.links.remove(blue);
+        let config = config(100_000, Routing::Minimal);
+        let mut simulation = Simulation::<Aries>::of(&topology, &config, 1).unwrap();
+        let report = simulation.run(&mut Serial, |_| {});
+        assert!(has(&report.violations, |v| matches!(
+            v,
+            Violation::Refused(_)
+        )));
     }
 }
