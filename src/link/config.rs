@@ -45,10 +45,14 @@ pub enum LaneRate {
     G1_5625,
     /// 1.25 Gb/s.
     G1_25,
+    /// 14 Gb/s: an electrical link of Aries (white paper, "Aries Router").
+    G14_0,
+    /// 12.5 Gb/s: an optical link of Aries (white paper, "Aries Router").
+    G12_5,
 }
 
 impl LaneRate {
-    /// All rates, the fastest first; the index is the rate code of training frames.
+    /// All rates of YARC, the fastest first.
     pub const ALL: [Self; 6] = [
         Self::G6_25,
         Self::G5_0,
@@ -57,6 +61,14 @@ impl LaneRate {
         Self::G1_5625,
         Self::G1_25,
     ];
+    /// All rates of Aries, the fastest first.
+    pub const ARIES: [Self; 2] = [Self::G14_0, Self::G12_5];
+
+    /// The rate of a code of training frames.
+    pub fn from_code(code: u8) -> Option<Self> {
+        let all = Self::ALL.into_iter().chain(Self::ARIES);
+        all.into_iter().find(|rate| rate.code() == code)
+    }
 
     /// Bits per second of one lane.
     pub const fn bits_per_second(self) -> u64 {
@@ -67,6 +79,8 @@ impl LaneRate {
             Self::G2_5 => 2_500_000_000,
             Self::G1_5625 => 1_562_500_000,
             Self::G1_25 => 1_250_000_000,
+            Self::G14_0 => 14_000_000_000,
+            Self::G12_5 => 12_500_000_000,
         }
     }
 
@@ -75,13 +89,23 @@ impl LaneRate {
         self as u8
     }
 
-    /// Time that one phit of 24 bits takes on `lanes` lanes, exact to the picosecond for every rate.
+    /// Time that one phit of 24 bits takes on `lanes` lanes, exact to the picosecond for every rate of
+    /// YARC.
     ///
     /// # Panics
     /// If `lanes` is zero: no phit travels on no lane.
     pub const fn phit_time(self, lanes: u32) -> Duration {
+        self.time_of(24, lanes)
+    }
+
+    /// Time that `bits` bits take on `lanes` lanes, to the nearest picosecond.
+    ///
+    /// # Panics
+    /// If `lanes` is zero: no bit travels on no lane.
+    pub const fn time_of(self, bits: u64, lanes: u32) -> Duration {
         assert!(lanes > 0, "a phit needs a lane");
-        Duration::from_ps(24 * 1_000_000_000_000 / self.bits_per_second() / lanes as u64)
+        let rate = self.bits_per_second() * lanes as u64;
+        Duration::from_ps((bits * 1_000_000_000_000 + rate / 2) / rate)
     }
 }
 
@@ -178,9 +202,11 @@ impl LinkProfile {
     pub fn live() -> Self {
         Self {
             emulated_time: false,
-            input_phits_per_vc: 16_384,
-            retry_phits: 32_768 + MAX_PACKET_PHITS as u32,
-            window_packets: 8_192,
+            // With what they hold beyond it (one longest packet that is never offered, the end of the last packet),
+            // each ring is a power of two: half of its memory would lie idle otherwise.
+            input_phits_per_vc: 16_384 - MAX_PACKET_PHITS as u32,
+            retry_phits: 32_768,
+            window_packets: 8_191,
             reorder_phits: 65_536,
             // Long enough for a response to carry it, short against the retry time-out; what opens
             // credits or a window does not wait.
@@ -428,7 +454,12 @@ fn check_name(which: &'static str, end: &EndName) -> Result<(), LinkConfigError>
     Ok(())
 }
 
-fn in_range(field: &'static str, value: u64, min: u64, max: u64) -> Result<(), LinkConfigError> {
+pub(super) fn in_range(
+    field: &'static str,
+    value: u64,
+    min: u64,
+    max: u64,
+) -> Result<(), LinkConfigError> {
     if value < min || value > max {
         return Err(LinkConfigError::OutOfRange {
             field,
@@ -506,6 +537,30 @@ fn check_profile(profile: &LinkProfile, max_packet: u64) -> Result<(), LinkConfi
 }
 
 impl LinkProfile {
+    /// The profile for links between processes: its depths, and times of the driver of which none is shorter than
+    /// [`Self::live`] has it.
+    ///
+    /// The paper's times belong to round trips of 100 ns. Two ends that expect an answer within microseconds over a wire
+    /// that takes a hundred of them ask again long before it can be there, and what they send over and over keeps
+    /// everybody from what was sent once.
+    #[must_use]
+    pub fn over_real_wires(&self, clock: LinkClock) -> Self {
+        let live = Self::live();
+        let own = self.dilated(clock.dilation());
+        Self {
+            emulated_time: false,
+            ack_delay: own.ack_delay.max(live.ack_delay),
+            min_retry_timeout: own.min_retry_timeout.max(live.min_retry_timeout),
+            max_retry_timeout: own.max_retry_timeout.max(live.max_retry_timeout),
+            min_reorder_hold: own.min_reorder_hold.max(live.min_reorder_hold),
+            max_reorder_hold: own.max_reorder_hold.max(live.max_reorder_hold),
+            packet_silence: own.packet_silence.max(live.packet_silence),
+            min_training_interval: own.min_training_interval.max(live.min_training_interval),
+            max_training_interval: own.max_training_interval.max(live.max_training_interval),
+            ..own
+        }
+    }
+
     /// The profile with its times as the driver's clock sees them: emulated time multiplied by `factor`.
     #[must_use]
     pub(super) fn dilated(&self, factor: u64) -> Self {

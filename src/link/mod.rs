@@ -11,9 +11,12 @@
 //! port, whose write side undoes what turns out bad.
 
 mod acks;
+mod aries;
+mod common;
 mod config;
 mod counters;
 mod credits;
+mod data;
 mod event;
 pub mod impair;
 mod input_queue;
@@ -23,12 +26,17 @@ mod pacing;
 mod receive;
 mod resequencer;
 mod retry_buffer;
+mod ring;
 mod round_trip;
 mod session;
 mod state;
 mod training;
 mod transmit;
 
+pub use aries::{
+    AriesInput, AriesLcb, AriesLinkConfig, ErrorInjection, LcbRegisters, MIN_SET_FRAME_BYTES,
+    SetCounters, SetProfile,
+};
 pub use config::{
     EndName, LaneRate, LinkClock, LinkConfig, LinkConfigBuilder, LinkConfigError, LinkProfile,
 };

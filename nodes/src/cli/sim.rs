@@ -9,10 +9,12 @@ use indicatif::{ProgressBar, ProgressStyle};
 use miette::{IntoDiagnostic, WrapErr, miette};
 use phitwire::link::impair::Netem;
 use phitwire::sim::direct::{
-    Config, Load, MAX_LINK_CYCLES, MAX_MESSAGE_BYTES, Pattern, Phase, Process, Progress, Traffic,
-    Warmup,
+    AriesOptions, Config, Load, MAX_ARIES_MESSAGE_BYTES, MAX_LINK_CYCLES, Pattern, Phase, Process,
+    Progress, Traffic, Warmup,
 };
-use serde_json::{Map, Value};
+use phitwire::topology::Network;
+use phitwire_framing::flit48::Routing;
+use serde_json::{Map, Value, json};
 
 use crate::sim::{Links, Measured, measure, output, plot, ready};
 
@@ -23,14 +25,15 @@ const MOST_CYCLES: u64 = 1_000_000_000_000;
 
 /// Simulate a network in virtual time.
 ///
-/// Cycles are those of the router, 1.25 ns. Load is the fraction of a port's phit rate that every
-/// processor offers, all phits of its packets (and of replies) counted.
+/// Cycles are those of the router, 1.25 ns, or 1.143 ns of Aries. Load is the fraction of a port's phit rate that every
+/// processor offers, all phits (flits) of its packets and of replies counted; a NIC of Aries has two flits per cycle.
 #[derive(Args, Debug)]
 pub struct SimArgs {
-    /// A description, or the name of a ready one: yarc-64, or RANK-PROCESSORS such as r1.5-288, r2-1024
+    /// A description, or the name of a ready one: yarc-64, aries-3x4, or RANK-PROCESSORS such as r1.5-288, r2-1024,
+    /// or aries-GROUPSxCHASSISxBLADESxNICS[:LINKS between each pair of groups] such as aries-9x4x2x4
     topology: String,
     /// Who sends to whom: uniform, bit-complement, transpose, bit-reverse, shuffle, permutation,
-    /// tornado, neighbour, diagonal, asymmetric, hotspot[:TARGET,...[:PERCENT]], row-adversary
+    /// tornado, neighbour, diagonal, asymmetric, hotspot[:TARGET,...[:PERCENT]], row-adversary, group-adversarial
     #[arg(long, default_value = "uniform")]
     traffic: Pattern,
     /// Only the first N processors send and receive [default: all]
@@ -39,10 +42,10 @@ pub struct SimArgs {
     /// One load or FROM..TO:STEP
     #[arg(long, value_parser = parse_loads, default_value = "0.3")]
     load: Loads,
-    /// Bytes that each message writes; 16 make packets of 13 phits, the machine's average
-    #[arg(long, value_name = "B", default_value_t = 16,
-          value_parser = clap::value_parser!(u8).range(1..=MAX_MESSAGE_BYTES as i64))]
-    message_bytes: u8,
+    /// Bytes that each message writes [default: 16, packets of 13 phits, the machine's average; Aries: 64, 14 flits]
+    #[arg(long, value_name = "B",
+          value_parser = clap::value_parser!(u8).range(1..=MAX_ARIES_MESSAGE_BYTES as i64))]
+    message_bytes: Option<u8>,
     /// Answer each request, and measure until the answer is there
     #[arg(long)]
     request_reply: bool,
@@ -61,10 +64,18 @@ pub struct SimArgs {
     #[arg(long, value_name = "N", default_value_t = Config::default().drain_cycles,
           value_parser = clap::value_parser!(u64).range(0..=MOST_CYCLES))]
     drain: u64,
-    /// Cycles that a phit travels on a link
-    #[arg(long, value_name = "N", default_value_t = Config::default().link_cycles,
+    /// Cycles that a phit travels on a link [default: 20; Aries' links: see --metres]
+    #[arg(long, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=MAX_LINK_CYCLES as i64))]
-    link_cycles: u32,
+    link_cycles: Option<u32>,
+    /// Aries: how ways are chosen, one or several to compare: adaptive0 to adaptive3, minimal, valiant, ordered,
+    /// ordered-non-minimal [default: adaptive0]
+    #[arg(long, value_name = "MODE,...", value_delimiter = ',', value_enum)]
+    routing: Vec<RoutingName>,
+    /// Aries: metres of cable of green, black and blue links, at 5 ns each [default: 1,3,20]
+    #[arg(long, value_name = "G,B,O", value_delimiter = ',',
+          value_parser = clap::value_parser!(u32).range(1..=200))]
+    metres: Vec<u32>,
     /// Seed of everything random
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
@@ -97,6 +108,47 @@ pub struct SimArgs {
 enum LinksName {
     Direct,
     Encoded,
+}
+
+/// Aries' routing modes by their names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum RoutingName {
+    Adaptive0,
+    Adaptive1,
+    Adaptive2,
+    Adaptive3,
+    Minimal,
+    Valiant,
+    Ordered,
+    OrderedNonMinimal,
+}
+
+impl RoutingName {
+    const fn routing(self) -> Routing {
+        match self {
+            Self::Adaptive0 => Routing::Adaptive0,
+            Self::Adaptive1 => Routing::Adaptive1,
+            Self::Adaptive2 => Routing::Adaptive2,
+            Self::Adaptive3 => Routing::Adaptive3,
+            Self::Minimal => Routing::Minimal,
+            Self::Valiant => Routing::Valiant,
+            Self::Ordered => Routing::Ordered,
+            Self::OrderedNonMinimal => Routing::OrderedNonMinimal,
+        }
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Adaptive0 => "adaptive0",
+            Self::Adaptive1 => "adaptive1",
+            Self::Adaptive2 => "adaptive2",
+            Self::Adaptive3 => "adaptive3",
+            Self::Minimal => "minimal",
+            Self::Valiant => "valiant",
+            Self::Ordered => "ordered",
+            Self::OrderedNonMinimal => "ordered-non-minimal",
+        }
+    }
 }
 
 fn parse_netem(words: &str) -> Result<Netem, String> {
@@ -174,47 +226,94 @@ fn parse_loads(text: &str) -> Result<Loads, String> {
 }
 
 impl SimArgs {
-    fn config(&self, load: Load) -> Config {
+    /// Refuses options of the other family; the routing modes to run, `None` where there is no choice.
+    fn modes(&self, network: &Network) -> miette::Result<Vec<Option<RoutingName>>> {
+        let other = |option, family| Err(miette!("{option} is for {family} networks only"));
+        match network {
+            Network::Blackwidow(_) if !self.routing.is_empty() => other("--routing", "Aries"),
+            Network::Blackwidow(_) if !self.metres.is_empty() => other("--metres", "Aries"),
+            Network::Blackwidow(_) => Ok(vec![None]),
+            Network::Aries(_) if self.link_cycles.is_some() => Err(miette!(
+                help = "--metres says how long cables are",
+                "--link-cycles is for BlackWidow networks only"
+            )),
+            Network::Aries(_) if ![0, 3].contains(&self.metres.len()) => Err(miette!(
+                "--metres takes three lengths: green, black and blue"
+            )),
+            Network::Aries(_) if self.routing.is_empty() => Ok(vec![Some(RoutingName::Adaptive0)]),
+            Network::Aries(_) => Ok(self.routing.iter().copied().map(Some).collect()),
+        }
+    }
+
+    fn links(&self) -> miette::Result<Links> {
+        match (self.links, self.netem) {
+            (Some(LinksName::Direct), Some(_)) => Err(miette!(
+                help = "leave --links out, or name encoded",
+                "--netem impairs frames, and direct links have none"
+            )),
+            (Some(LinksName::Direct) | None, None) => Ok(Links::Direct),
+            (_, netem) => Ok(Links::Encoded(netem)),
+        }
+    }
+
+    fn message_bytes(&self, network: &Network) -> u8 {
+        let default = match network {
+            Network::Blackwidow(_) => Traffic::default().message_bytes,
+            Network::Aries(_) => MAX_ARIES_MESSAGE_BYTES,
+        };
+        self.message_bytes.unwrap_or(default)
+    }
+
+    fn config(&self, network: &Network, mode: Option<RoutingName>, load: Load) -> Config {
         let defaults = Config::default();
+        let metres = <[u32; 3]>::try_from(&self.metres[..]).unwrap_or(AriesOptions::METRES);
+        let routing = mode.map_or(Routing::default(), RoutingName::routing);
         Config {
             seed: self.seed,
             traffic: Traffic {
                 pattern: self.traffic.clone(),
                 participants: self.participants,
                 load,
-                message_bytes: self.message_bytes,
+                message_bytes: self.message_bytes(network),
                 request_reply: self.request_reply,
                 process: match self.process {
                     ProcessName::Bernoulli => Process::Bernoulli,
                     ProcessName::OnOff => Process::OnOff,
                 },
             },
-            link_cycles: self.link_cycles,
+            link_cycles: self.link_cycles.unwrap_or(defaults.link_cycles),
             warmup: self.warmup.map_or(defaults.warmup, Warmup::Cycles),
             measure_cycles: self.measure,
             drain_cycles: self.drain,
+            aries: AriesOptions::with_metres(routing, metres),
         }
     }
 
     /// What does not change over the loads.
-    fn about(&self, name: &str) -> Map<String, Value> {
+    fn about(&self, network: &Network, mode: Option<RoutingName>) -> Map<String, Value> {
         let process = match self.process {
             ProcessName::Bernoulli => "bernoulli",
             ProcessName::OnOff => "on-off",
         };
-        let pairs = [
-            ("topology", Value::from(name)),
-            ("traffic", Value::from(self.traffic.to_string())),
-            ("participants", Value::from(self.participants)),
-            ("message_bytes", Value::from(self.message_bytes)),
-            ("request_reply", Value::from(self.request_reply)),
-            ("process", Value::from(process)),
-            ("link_cycles", Value::from(self.link_cycles)),
-        ];
-        pairs
-            .into_iter()
-            .map(|(key, value)| (key.to_owned(), value))
-            .collect()
+        let config = self.config(network, mode, Load::FULL);
+        let mut about = Map::new();
+        let mut add = |key: &str, value| about.insert(key.to_owned(), value);
+        add("topology", network.name().into());
+        add("traffic", self.traffic.to_string().into());
+        add("participants", self.participants.into());
+        add("message_bytes", config.traffic.message_bytes.into());
+        add("request_reply", self.request_reply.into());
+        add("process", process.into());
+        match mode {
+            None => add("link_cycles", config.link_cycles.into()),
+            Some(mode) => {
+                add("routing", mode.name().into());
+                let [nic, green, black, blue] = config.aries.link_cycles;
+                let cycles = json!({ "nic": nic, "green": green, "black": black, "blue": blue });
+                add("link_cycles", cycles)
+            }
+        };
+        about
     }
 }
 
@@ -223,17 +322,9 @@ impl SimArgs {
 /// # Errors
 /// A topology that cannot be read or does not suit the traffic, or a file that cannot be written.
 pub fn run(args: &SimArgs) -> miette::Result<ExitCode> {
-    let links = match (args.links, args.netem) {
-        (Some(LinksName::Direct), Some(_)) => {
-            return Err(miette!(
-                help = "leave --links out, or name encoded",
-                "--netem impairs frames, and direct links have none"
-            ));
-        }
-        (Some(LinksName::Direct) | None, None) => Links::Direct,
-        (_, netem) => Links::Encoded(netem),
-    };
-    let topology = ready::find(&args.topology)?;
+    let links = args.links()?;
+    let network = ready::find(&args.topology)?;
+    let modes = args.modes(&network)?;
     // A run of hours is not to end with the news that nobody may write here.
     for file in [&args.csv, &args.plot].into_iter().flatten() {
         let opened = std::fs::OpenOptions::new()
@@ -245,23 +336,30 @@ pub fn run(args: &SimArgs) -> miette::Result<ExitCode> {
     let threads = args
         .threads
         .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, std::num::NonZero::get));
-    let about = args.about(&topology.name);
     let people = !args.json;
     if people {
         say(format_args!("{}\n", output::HEADING))?;
     }
     let mut all: Vec<Measured> = Vec::new();
-    for (number, &load) in args.load.all.iter().enumerate() {
-        let bar = Bar::new(number, args.load.all.len());
-        let config = args.config(load);
-        let show = |seed, progress| bar.show(load, seed, progress);
-        let measured =
-            measure(&topology, &config, links, threads, args.seeds, show).into_diagnostic()?;
-        bar.0.finish_and_clear();
-        if people {
-            say(format_args!("{}\n", output::line(&measured)))?;
+    let mut values = Vec::new();
+    let points = modes.len() * args.load.all.len();
+    for mode in modes {
+        let about = args.about(&network, mode);
+        for &load in &args.load.all {
+            let bar = Bar::new(all.len(), points);
+            let config = args.config(&network, mode, load);
+            let show = |seed, progress| bar.show(load, seed, progress);
+            let mut measured =
+                measure(&network, &config, links, threads, args.seeds, show).into_diagnostic()?;
+            measured.routing = mode.map(RoutingName::name);
+            bar.0.finish_and_clear();
+            if people {
+                say(format_args!("{}\n", output::line(&measured)))?;
+            } else {
+                values.push(output::json(&about, &measured));
+            }
+            all.push(measured);
         }
-        all.push(measured);
     }
     if people && !args.load.is_sweep {
         for measured in &all {
@@ -269,14 +367,13 @@ pub fn run(args: &SimArgs) -> miette::Result<ExitCode> {
         }
     }
     if args.json {
-        let values: Vec<Value> = all.iter().map(|m| output::json(&about, m)).collect();
         let value = match values.first() {
-            Some(first) if !args.load.is_sweep => first.clone(),
+            Some(first) if points == 1 && !args.load.is_sweep => first.clone(),
             _ => Value::Array(values),
         };
         say(format_args!("{value:#}\n"))?;
     }
-    write_files(args, &topology.name, &all)?;
+    write_files(args, &network, &all)?;
     let mut failed = false;
     for violation in all.iter().flat_map(|m| &m.report.violations) {
         eprintln!("violation: {violation}");
@@ -304,7 +401,7 @@ fn cannot_write(file: &Path, error: std::io::Error) -> miette::Report {
     miette::Report::msg(error).wrap_err(format!("cannot write {}", file.display()))
 }
 
-fn write_files(args: &SimArgs, name: &str, all: &[Measured]) -> miette::Result<()> {
+fn write_files(args: &SimArgs, network: &Network, all: &[Measured]) -> miette::Result<()> {
     let write = |file: &Path, text: String| {
         std::fs::write(file, text).map_err(|error| cannot_write(file, error))
     };
@@ -312,7 +409,7 @@ fn write_files(args: &SimArgs, name: &str, all: &[Measured]) -> miette::Result<(
         write(file, output::csv(all))?;
     }
     if let Some(file) = &args.plot {
-        let title = format!("{name}: {} traffic", args.traffic);
+        let title = format!("{}: {} traffic", network.name(), args.traffic);
         write(file, plot::svg(&title, all)?)?;
     }
     Ok(())

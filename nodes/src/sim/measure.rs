@@ -4,8 +4,10 @@ use std::time::Instant;
 
 use nix::sys::resource::{UsageWho, getrusage};
 use phitwire::link::impair::Netem;
-use phitwire::sim::direct::{Config, ConfigError, Load, Progress, Report, Simulation};
-use phitwire::topology::Topology;
+use phitwire::sim::direct::{
+    Aries, Config, ConfigError, Family, Load, Progress, Report, Simulation,
+};
+use phitwire::topology::Network;
 
 use super::threads::Threads;
 
@@ -69,6 +71,8 @@ pub struct OverSeeds {
 pub struct Measured {
     /// What was asked for.
     pub load: Load,
+    /// The same of how ways are chosen, in Aries networks.
+    pub routing: Option<&'static str>,
     /// The run's own report, of the first seed.
     pub report: Report,
     /// Wall time of the first seed's phases, without building the network.
@@ -91,12 +95,22 @@ pub enum Links {
     Encoded(Option<Netem>),
 }
 
+/// Runs a network that may have been built; the report, and when it had been built.
+fn run<F: Family>(
+    simulation: Result<Simulation<F>, ConfigError>,
+    progress: impl FnMut(Progress),
+) -> Result<(Report, Instant), ConfigError> {
+    let mut simulation = simulation?;
+    let built = Instant::now();
+    Ok((simulation.run(&mut Threads, progress), built))
+}
+
 /// Runs `config` on so many threads, once for each of `seeds` seeds from its own on.
 ///
 /// # Errors
 /// See [`ConfigError`].
 pub fn measure(
-    topology: &Topology,
+    network: &Network,
     config: &Config,
     links: Links,
     threads: usize,
@@ -111,14 +125,20 @@ pub fn measure(
             ..config.clone()
         };
         let began = Instant::now();
-        let mut simulation = match links {
-            Links::Direct => Simulation::new(topology, &config, threads)?,
-            Links::Encoded(netem) => {
-                Simulation::with_encoded_links(topology, &config, netem, threads, &mut Threads)?
+        let show = |p| progress(number, p);
+        let (report, built) = match (network, links) {
+            (Network::Blackwidow(topology), Links::Direct) => {
+                run(Simulation::new(topology, &config, threads), show)
             }
-        };
-        let built = Instant::now();
-        let report = simulation.run(&mut Threads, |p| progress(number, p));
+            (Network::Blackwidow(topology), Links::Encoded(netem)) => run(
+                Simulation::with_encoded_links(topology, &config, netem, threads, &mut Threads),
+                show,
+            ),
+            (Network::Aries(dragonfly), Links::Direct) => {
+                run(Simulation::<Aries>::of(dragonfly, &config, threads), show)
+            }
+            (Network::Aries(_), Links::Encoded(_)) => Err(ConfigError::NotEncoded),
+        }?;
         let wall_seconds = built.elapsed().as_secs_f64();
         if report.latency_cycles.count > 0 {
             latencies.push(report.latency_cycles.mean);
@@ -131,6 +151,7 @@ pub fn measure(
             None => {
                 first = Some(Measured {
                     load: config.traffic.load,
+                    routing: None,
                     report,
                     wall_seconds,
                     build_seconds: (built - began).as_secs_f64(),

@@ -52,9 +52,6 @@ pub fn json(about: &Map<String, Value>, measured: &Measured) -> Value {
         "link_use": {
             "injection": links(report.injection_links),
             "ejection": links(report.ejection_links),
-            "up": links(report.up_links),
-            "side": links(report.side_links),
-            "down": links(report.down_links),
         },
         "fairness": {
             "min": report.fairness.min,
@@ -63,16 +60,25 @@ pub fn json(about: &Map<String, Value>, measured: &Measured) -> Value {
         },
         "violations": violations(report),
     });
-    let links = json!({
+    let encoded = json!({
         "retransmitted_packets": report.retransmitted_packets,
         "frames_sent": report.frames_sent,
         "frames_lost": report.frames_lost,
     });
-    if let Value::Object(figures) = figures {
+    if let Value::Object(mut figures) = figures {
+        for &(kind, of_kind) in &report.links {
+            figures["link_use"][kind] = links(of_kind);
+        }
+        if let Some(share) = report.non_minimal {
+            let hops = report.hops_by_kind.iter();
+            let hops: Map<String, Value> = hops.map(|&(k, n)| (k.to_owned(), n.into())).collect();
+            figures["non_minimal_share"] = share.into();
+            figures["hops_by_kind"] = hops.into();
+        }
         all.extend(figures);
     }
     if report.frames_sent > 0 {
-        all.insert("encoded_links".to_owned(), links);
+        all.insert("encoded_links".to_owned(), encoded);
     }
     if let Some(over) = measured.over_seeds {
         let value = json!({
@@ -107,15 +113,21 @@ fn phit_hops_per_second(measured: &Measured) -> f64 {
 
 /// All measurements as comma-separated values, with a line of names.
 pub fn csv(all: &[Measured]) -> String {
+    let has_ways = all.iter().any(|measured| measured.routing.is_some());
     let mut text = String::from(
         "load,seed,trace_hash,cycles,offered_load,accepted_load,saturated,latency_min,latency_mean,\
-         latency_p50,latency_p99,latency_p99_9,latency_max,hops_mean,phit_hops,wall_seconds\n",
+         latency_p50,latency_p99,latency_p99_9,latency_max,hops_mean,phit_hops,wall_seconds",
     );
+    text.push_str(if has_ways {
+        ",routing,non_minimal_share\n"
+    } else {
+        "\n"
+    });
     for measured in all {
         let report = &measured.report;
         let latency = report.latency_cycles;
         // Writing to a String cannot fail.
-        let _ = writeln!(
+        let _ = write!(
             text,
             "{},{},{:016x},{},{:.6},{:.6},{},{},{:.3},{},{},{},{},{:.4},{},{:.3}",
             measured.load.fraction(),
@@ -135,6 +147,10 @@ pub fn csv(all: &[Measured]) -> String {
             report.phit_hops,
             measured.wall_seconds,
         );
+        if let Some(routing) = measured.routing {
+            let _ = write!(text, ",{routing},{:.4}", report.non_minimal.unwrap_or(0.0));
+        }
+        text.push('\n');
     }
     text
 }
@@ -161,6 +177,13 @@ pub fn line(measured: &Measured) -> String {
         phit_hops_per_second(measured) / 1e6,
         if report.saturated { "  saturated" } else { "" },
     );
+    if let Some(routing) = measured.routing {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "  {routing}");
+    }
+    if let Some(share) = report.non_minimal {
+        let _ = write!(text, ", non-minimal {share:.3}");
+    }
     if let Some(over) = measured.over_seeds {
         // Writing to a String cannot fail.
         let _ = write!(
@@ -204,23 +227,30 @@ pub fn details(measured: &Measured) -> String {
             stage.mean_phits, stage.stalls_per_1000
         );
     }
-    let kinds = [
-        ("injection links", report.injection_links),
-        ("ejection links", report.ejection_links),
-        ("up links", report.up_links),
-        ("side links", report.side_links),
-        ("down links", report.down_links),
+    let ends = [
+        ("injection", report.injection_links),
+        ("ejection", report.ejection_links),
     ];
-    for (name, links) in kinds.into_iter().filter(|(_, links)| links.links > 0) {
+    let kinds = ends.iter().chain(&report.links);
+    for (name, links) in kinds.filter(|(_, links)| links.links > 0) {
         let _ = writeln!(
             text,
-            "{name:16} {:8} of them, busy {:.4} (least {:.4}, most {:.4})",
-            links.links, links.mean, links.min, links.max
+            "{:16} {:8} of them, busy {:.4} (least {:.4}, most {:.4})",
+            format!("{name} links"),
+            links.links,
+            links.mean,
+            links.min,
+            links.max
         );
+    }
+    if report.non_minimal.is_some() {
+        let hops = report.hops_by_kind.iter();
+        let hops: Vec<String> = hops.map(|(kind, n)| format!("{n:.3} {kind}")).collect();
+        let _ = writeln!(text, "hops of a flit   {}", hops.join(", "));
     }
     let _ = writeln!(
         text,
-        "sources          served {:.4} to {:.4} phits per cycle, Jain's index {:.4}, {:.1} packets waiting \
+        "sources          served {:.4} to {:.4} of their phit rate, Jain's index {:.4}, {:.1} packets waiting \
          each",
         report.fairness.min, report.fairness.max, report.fairness.jain, report.source_backlog
     );

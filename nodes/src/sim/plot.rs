@@ -9,14 +9,78 @@ const SIZE: (u32, u32) = (900, 560);
 /// Latencies above so many times the lowest mean are not drawn: a saturated network has none.
 const HIGHEST: f64 = 12.0;
 
-/// Draws mean, 99th percentile and accepted load over offered load, as SVG.
+/// Colours of several modes.
+const COLOURS: [RGBColor; 8] = [
+    BLUE,
+    RED,
+    RGBColor(0, 130, 60),
+    RGBColor(200, 120, 0),
+    RGBColor(130, 0, 160),
+    RGBColor(0, 150, 170),
+    RGBColor(110, 70, 30),
+    BLACK,
+];
+/// Colour of what is measured on the right scale.
+const GREEN: RGBColor = RGBColor(0, 130, 60);
+
+/// Draws mean, 99th percentile and accepted load over offered load, as SVG; of several routing modes
+/// mean and accepted load.
 ///
 /// # Errors
 /// Nothing to draw, or a drawing that fails.
 pub fn svg(title: &str, all: &[Measured]) -> miette::Result<String> {
+    let curves = curves(all);
     let mut text = String::new();
-    draw(title, all, &mut text).map_err(|error| miette!("cannot draw: {error}"))?;
+    draw(title, all, &curves, &mut text).map_err(|error| miette!("cannot draw: {error}"))?;
     Ok(text)
+}
+
+type Points = Vec<(f64, f64)>;
+
+/// A line to draw.
+struct Curve {
+    name: String,
+    colour: RGBColor,
+    /// Load and latency; or load and accepted load, for the right scale.
+    points: Points,
+    is_accepted: bool,
+}
+
+/// The curves of all modes, or of the only one.
+fn curves(all: &[Measured]) -> Vec<Curve> {
+    let load = |m: &Measured| m.load.fraction();
+    let latencies = |part: &[Measured], of: fn(&Measured) -> f64| -> Points {
+        let measured = part.iter().filter(|m| m.report.latency_cycles.count > 0);
+        measured.map(|m| (load(m), of(m))).collect()
+    };
+    let mean = |m: &Measured| m.report.latency_cycles.mean;
+    let accepted = |part: &[Measured]| {
+        part.iter()
+            .map(|m| (load(m), m.report.accepted_load))
+            .collect()
+    };
+    let parts: Vec<&[Measured]> = all.chunk_by(|a, b| a.routing == b.routing).collect();
+    let curve = |name: &str, colour, points, is_accepted| Curve {
+        name: name.to_owned(),
+        colour,
+        points,
+        is_accepted,
+    };
+    if parts.len() < 2 {
+        let slowest = |m: &Measured| m.report.latency_cycles.p99 as f64;
+        return vec![
+            curve("mean latency", BLUE, latencies(all, mean), false),
+            curve("99th percentile", RED, latencies(all, slowest), false),
+            curve("accepted load (right)", GREEN, accepted(all), true),
+        ];
+    }
+    let mut curves = Vec::new();
+    for (part, &colour) in parts.into_iter().zip(COLOURS.iter().cycle()) {
+        let name = part[0].routing.unwrap_or("");
+        curves.push(curve(name, colour, latencies(part, mean), false));
+        curves.push(curve("", colour, accepted(part), true));
+    }
+    curves
 }
 
 /// Latency at the upper end of the scale.
@@ -39,6 +103,7 @@ fn highest(all: &[Measured]) -> Result<f64, Box<dyn std::error::Error>> {
 fn draw(
     title: &str,
     all: &[Measured],
+    curves: &[Curve],
     text: &mut String,
 ) -> Result<(), Box<dyn std::error::Error>> {
     let highest = highest(all)?;
@@ -56,45 +121,46 @@ fn draw(
     chart
         .configure_mesh()
         .x_desc("offered load (fraction of a port's phit rate)")
-        .y_desc("latency in cycles of 1.25 ns")
+        .y_desc(match all.first().and_then(|m| m.routing) {
+            Some(_) => "latency in cycles of 1.143 ns",
+            None => "latency in cycles of 1.25 ns",
+        })
         .label_style(("sans-serif", 14))
         .draw()?;
     chart
         .configure_secondary_axes()
-        .y_desc("accepted load")
+        .y_desc(if curves.iter().any(|curve| curve.name.is_empty()) {
+            "accepted load (dashed)"
+        } else {
+            "accepted load"
+        })
         .label_style(("sans-serif", 14))
         .draw()?;
-    let latency = |of: fn(&Measured) -> f64| {
-        all.iter()
-            .filter(|m| m.report.latency_cycles.count > 0)
-            .map(move |m| (m.load.fraction(), of(m)))
-            .filter(move |&(_, y)| y <= highest * 1.05)
-            .collect::<Vec<_>>()
-    };
-    type Curve = (&'static str, RGBColor, fn(&Measured) -> f64);
-    let curves: [Curve; 2] = [
-        ("mean latency", BLUE, |m| m.report.latency_cycles.mean),
-        ("99th percentile", RED, |m| {
-            m.report.latency_cycles.p99 as f64
-        }),
-    ];
-    for (name, colour, of) in curves {
-        let points = latency(of);
+    for curve in curves {
+        let line = curve.colour.stroke_width(2);
+        let legend = move |(x, y)| PathElement::new([(x, y), (x + 18, y)], line);
+        let points = curve.points.iter().copied();
+        if curve.is_accepted {
+            if curve.name.is_empty() {
+                chart.draw_secondary_series(DashedLineSeries::new(points, 6, 4, line))?;
+            } else {
+                chart
+                    .draw_secondary_series(LineSeries::new(points, line))?
+                    .label(&curve.name)
+                    .legend(legend);
+            }
+            continue;
+        }
+        let points: Points = points.filter(|&(_, y)| y <= highest * 1.05).collect();
         chart
-            .draw_series(LineSeries::new(points.clone(), colour.stroke_width(2)))?
-            .label(name)
-            .legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], colour.stroke_width(2)));
-        chart.draw_series(points.iter().map(|&at| Circle::new(at, 3, colour.filled())))?;
+            .draw_series(LineSeries::new(points.clone(), line))?
+            .label(&curve.name)
+            .legend(legend);
+        let dots = points
+            .iter()
+            .map(|&at| Circle::new(at, 3, curve.colour.filled()));
+        chart.draw_series(dots)?;
     }
-    let green = RGBColor(0, 130, 60);
-    let accepted: Vec<_> = all
-        .iter()
-        .map(|m| (m.load.fraction(), m.report.accepted_load))
-        .collect();
-    chart
-        .draw_secondary_series(LineSeries::new(accepted, green.stroke_width(2)))?
-        .label("accepted load (right)")
-        .legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], green.stroke_width(2)));
     chart
         .configure_series_labels()
         .position(SeriesLabelPosition::UpperLeft)

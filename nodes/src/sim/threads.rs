@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use phitwire::sim::direct::{Executor, Mail, Partition, Serial};
+use phitwire::sim::direct::{Executor, Family, Mail, Partition, Serial};
 
 /// Turns of waiting for the others before the processor is offered to somebody else.
 const SPINS: u32 = 2_000;
@@ -18,12 +18,13 @@ const SPINS: u32 = 2_000;
 pub struct Threads;
 
 impl Executor for Threads {
-    fn run(&mut self, partitions: &mut [Partition], windows: u64) {
+    fn run<F: Family>(&mut self, partitions: &mut [Partition<F>], windows: u64) {
         let count = partitions.len();
         if count < 2 {
             return Serial.run(partitions, windows);
         }
-        let holes: Vec<[Mutex<Mail>; 2]> = (0..count * count).map(|_| Default::default()).collect();
+        let holes: Vec<[Mutex<Mail<F>>; 2]> =
+            (0..count * count).map(|_| Default::default()).collect();
         let meeting = Meeting::new(count);
         std::thread::scope(|scope| {
             let mut own = None;
@@ -43,12 +44,12 @@ impl Executor for Threads {
     }
 }
 
-fn work(
+fn work<F: Family>(
     number: usize,
     count: usize,
-    partition: &mut Partition,
+    partition: &mut Partition<F>,
     windows: u64,
-    holes: &[[Mutex<Mail>; 2]],
+    holes: &[[Mutex<Mail<F>>; 2]],
     meeting: &Meeting,
 ) {
     let _alarm = Alarm(meeting);

@@ -1,6 +1,7 @@
 //! Each checker finds what it is for.
 
 use super::check::Violation;
+use super::family::Terminal as _;
 use super::partition::HELD_BACK;
 use super::tests::{clos, config, ranked, yarc};
 use super::*;
@@ -164,8 +165,8 @@ fn requests_that_take_different_ways_are_seen_to_overtake() {
         config.traffic.pattern = "bit-complement".parse().unwrap();
         let mut simulation = Simulation::new(&topology, &config, 1).unwrap();
         let shared = &mut simulation.partitions_mut()[0].shared;
-        assert!(shared.hashed_ways);
-        shared.hashed_ways = hashed_ways;
+        assert!(shared.format.hashed_ways);
+        shared.format.hashed_ways = hashed_ways;
         simulation.run(&mut Serial, |_| {}).violations
     };
     assert_eq!(violations(true), []);
@@ -183,7 +184,7 @@ fn a_message_too_old_to_tell_its_age_is_noticed() {
         let terminals = &mut simulation.partitions_mut()[0].terminals;
         terminals
             .iter_mut()
-            .for_each(|t| t.source.reschedule(from, to));
+            .for_each(|t| t.common_mut().source.reschedule(from, to));
     };
     reschedule(&mut simulation, 0, HELD_BACK);
     simulation.run_windows((1 << 22) / 20 + 1);

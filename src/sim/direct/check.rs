@@ -2,9 +2,8 @@
 
 use core::fmt;
 
-use super::packet::BIRTH_BITS;
+use super::blackwidow::BIRTH_BITS;
 use super::partition::EndAccount;
-use super::site::INPUT_PHITS;
 
 /// Something that must not be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +26,8 @@ pub enum Violation {
         vc: u8,
         /// Credits and what stands for them.
         found: u64,
+        /// What it should be.
+        of: u32,
     },
     /// Phits came for an input queue that was full.
     Overflow(u64),
@@ -72,9 +73,9 @@ impl fmt::Display for Violation {
                 f,
                 "phits: {sent} sent, {arrived} arrived, {inside} in the network"
             ),
-            Self::Credits { end, vc, found } => write!(
+            Self::Credits { end, vc, found, of } => write!(
                 f,
-                "credits: end {}.{} vc {vc} has or is owed {found} of {INPUT_PHITS}",
+                "credits: end {}.{} vc {vc} has or is owed {found} of {of}",
                 end.0, end.1
             ),
             Self::Link(violation) => violation.fmt(f),
@@ -102,24 +103,31 @@ impl fmt::Display for Violation {
 }
 
 /// Checks that on every link and virtual channel each credit is at the sender, or stands for a phit
-/// under way or queued, or is on its way back. `ends` are all ends of the network.
-pub(crate) fn check_credits(ends: &[EndAccount], violations: &mut Vec<Violation>) {
+/// under way or queued, or is on its way back. `ends` are all ends of the network, with so many virtual channels of
+/// so many credits.
+pub(crate) fn check_credits(
+    ends: &[EndAccount],
+    vcs: usize,
+    of: u32,
+    violations: &mut Vec<Violation>,
+) {
     let mut by_end: Vec<&EndAccount> = ends.iter().collect();
     by_end.sort_by_key(|account| account.end);
     for sender in ends {
         let peer = by_end.binary_search_by_key(&sender.peer, |account| account.end);
         let nowhere = EndAccount::default();
         let receiver = peer.map_or(&nowhere, |at| by_end[at]);
-        for vc in 0..2 {
+        for vc in 0..vcs {
             let found = u64::from(sender.credits[vc])
                 + u64::from(sender.credits_coming[vc])
                 + u64::from(receiver.phits_coming[vc])
                 + u64::from(receiver.queued[vc]);
-            if found != u64::from(INPUT_PHITS) {
+            if found != u64::from(of) {
                 violations.push(Violation::Credits {
                     end: sender.end,
                     vc: vc as u8,
                     found,
+                    of,
                 });
             }
         }

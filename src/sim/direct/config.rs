@@ -1,5 +1,6 @@
 //! What a run in direct mode is asked to do.
 
+use super::aries::AriesOptions;
 use super::pattern::Pattern;
 
 /// Longest link latency in cycles: one bit per cycle of a window must fit into a word.
@@ -61,9 +62,9 @@ pub struct Traffic {
     /// Phits that every terminal sends per cycle. With [`request_reply`](Self::request_reply) the
     /// phits of replies are counted as well.
     pub load: Load,
-    /// Bytes that each message writes, 1 to 32.
+    /// Bytes that each message writes, 1 to 32 ([`MAX_MESSAGE_BYTES`]), or to 64 in Aries networks.
     pub message_bytes: u8,
-    /// Whether each request is answered by a packet of four phits, and latency counts to its end.
+    /// Whether each request is answered, by a packet of four phits or of one flit, and latency counts to its end.
     pub request_reply: bool,
     /// When packets are made.
     pub process: Process,
@@ -102,7 +103,7 @@ pub struct Config {
     pub seed: u64,
     /// Who sends what to whom.
     pub traffic: Traffic,
-    /// Cycles that a phit or credit travels on a link, 1 to [`MAX_LINK_CYCLES`].
+    /// Cycles that a phit or credit travels on a link of a BlackWidow network, 1 to [`MAX_LINK_CYCLES`].
     pub link_cycles: u32,
     /// How long to warm up.
     pub warmup: Warmup,
@@ -111,6 +112,8 @@ pub struct Config {
     /// Cycles after the measurement in which all measured packets have to arrive; what takes
     /// longer is saturated.
     pub drain_cycles: u64,
+    /// What holds for Aries networks only.
+    pub aries: AriesOptions,
 }
 
 impl Default for Config {
@@ -123,6 +126,7 @@ impl Default for Config {
             warmup: Warmup::Converge { limit: 50_000 },
             measure_cycles: 10_000,
             drain_cycles: 50_000,
+            aries: AriesOptions::default(),
         }
     }
 }
@@ -133,9 +137,12 @@ pub enum ConfigError {
     /// A link latency outside of 1 to [`MAX_LINK_CYCLES`].
     #[error("a link of {0} cycles: 1 to {MAX_LINK_CYCLES} are possible")]
     LinkCycles(u32),
-    /// A message size outside of 1 to [`MAX_MESSAGE_BYTES`].
-    #[error("a message of {0} bytes: 1 to {MAX_MESSAGE_BYTES} are possible")]
-    MessageBytes(u8),
+    /// A message size outside of 1 to the most that a packet carries.
+    #[error("a message of {0} bytes: 1 to {1} are possible")]
+    MessageBytes(u8, u8),
+    /// A latency of an Aries link that is no whole number of sets, or too long.
+    #[error("an Aries link of {0} cycles: multiples of 10 up to 1,000 are possible")]
+    AriesLinkCycles(u32),
     /// Nothing would be measured.
     #[error("a measurement needs at least one cycle")]
     NoMeasurement,
@@ -148,6 +155,9 @@ pub enum ConfigError {
     /// Encoded links did not come up within a second.
     #[error("not all links came up within a second of virtual time: impair them less")]
     LinksDown,
+    /// Aries networks have direct links only.
+    #[error("links of Aries networks cannot be encoded here")]
+    NotEncoded,
     /// A node cannot be configured for encoded links.
     #[error(transparent)]
     Plan(#[from] crate::topology::PlanError),
@@ -162,11 +172,16 @@ impl Config {
     /// # Errors
     /// The first thing found wrong.
     pub fn validate(&self) -> Result<(), ConfigError> {
+        self.validate_with(MAX_MESSAGE_BYTES)
+    }
+
+    /// The same for packets of so many bytes at most.
+    pub(super) fn validate_with(&self, most: u8) -> Result<(), ConfigError> {
         if !(1..=MAX_LINK_CYCLES).contains(&self.link_cycles) {
             return Err(ConfigError::LinkCycles(self.link_cycles));
         }
-        if !(1..=MAX_MESSAGE_BYTES).contains(&self.traffic.message_bytes) {
-            return Err(ConfigError::MessageBytes(self.traffic.message_bytes));
+        if !(1..=most).contains(&self.traffic.message_bytes) {
+            return Err(ConfigError::MessageBytes(self.traffic.message_bytes, most));
         }
         if self.measure_cycles == 0 {
             return Err(ConfigError::NoMeasurement);

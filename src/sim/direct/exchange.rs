@@ -1,23 +1,24 @@
-//! What is on the links: for every port, what arrives there in one window.
+//! What is on the links: for every lane of a port, what arrives there in one window.
 //!
-//! Whatever is sent in a window of as many cycles as a link takes arrives in the next one, in the cycle of
-//! the same number. There are two sets of slots, one that is read and one that is written, so that
-//! the order in which nodes run a window changes nothing. A port that is in another
-//! [partition](super::Partition) has a ghost slot here, whose content is sent over when the window ends.
+//! A window is as long as the shortest link takes. Whatever is sent over such a link in one window arrives in the next one, in
+//! the cycle of the same number. There are two sets of slots, one that is read and one that is written, so that
+//! the order in which nodes run a window changes nothing. A port behind a longer link, or in another
+//! [partition](super::Partition), has a ghost slot here, whose content is taken out when the window ends and lies
+//! in packed form until the window in which it arrives: what is not under way takes no memory.
 
+use super::blackwidow::BlackWidow;
+use super::coming::Coming;
+use super::family::Parts;
 use crate::sim::fabric::SentFrame;
 
 /// What one end of a link receives in a window, its phits apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Arrivals {
+pub(crate) struct Arrivals<F: Parts> {
     /// Cycles of the window in which a phit arrives, as a bit mask.
     pub phits: u64,
-    /// Cycles in which a credit arrives for the other direction, per virtual channel.
-    pub credits: [u64; 2],
+    /// Credits for the other direction.
+    pub credits: F::Credits,
 }
-
-/// Ports of a chip.
-const PORTS: usize = crate::router::yarc::registers::PORTS;
 
 /// Whom a slot belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,10 +33,10 @@ pub(crate) enum Owner {
 
 /// One of the two sets of slots.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Set {
-    pub(crate) arrivals: Vec<Arrivals>,
+pub(crate) struct Set<F: Parts> {
+    pub(crate) arrivals: Vec<Arrivals<F>>,
     /// A window's worth of phits per slot.
-    pub(crate) phits: Vec<u32>,
+    pub(crate) phits: Vec<F::Phit>,
     /// Ports of each chip at which something arrives.
     pub(crate) chip_ports: Vec<u64>,
     pub(crate) due_chips: Bits,
@@ -44,16 +45,49 @@ pub(crate) struct Set {
 
 /// The slots of a partition.
 #[derive(Clone, Debug)]
-pub(crate) struct Exchange {
+pub struct Exchange<F: Parts> {
     pub(crate) window: usize,
     chips: usize,
     terminals: usize,
-    /// Where each ghost's content goes: partition and slot there.
-    ghosts: Vec<(u32, u32)>,
-    pub(crate) read: Set,
-    pub(crate) write: Set,
+    /// Number of this partition.
+    own: u32,
+    /// Number of the window that is read.
+    now: u64,
+    /// Where each ghost's content goes.
+    ghosts: Vec<Ghost>,
+    pub(crate) read: Set<F>,
+    pub(crate) write: Set<F>,
     /// Ghosts with content.
     filled: Vec<u32>,
+    /// What arrives in later windows, by window modulo their number.
+    later: Vec<Batch<F>>,
+}
+
+/// A slot elsewhere: partition, number there, and cycles that the link to it takes.
+#[derive(Clone, Copy, Debug)]
+struct Ghost {
+    place: (u32, u32),
+    latency: u32,
+}
+
+/// Arrivals in packed form.
+#[derive(Clone, Debug, Default)]
+struct Batch<F: Parts> {
+    /// Window, slot, and what arrives there.
+    slots: Vec<(u64, u32, Arrivals<F>)>,
+    /// The phits of all of them, in the order of their cycles.
+    phits: Vec<F::Phit>,
+}
+
+/// The cycles of a mask `by` cycles later, as far as they are in the same window of so many cycles, and
+/// in the next.
+#[inline]
+pub(crate) fn delay_cycles(cycles: u64, by: usize, window: usize) -> [u64; 2] {
+    if by == 0 {
+        return [cycles, 0];
+    }
+    let all = u64::MAX >> (64 - window);
+    [cycles << by & all, cycles >> (window - by)]
 }
 
 /// A set of small numbers.
@@ -80,23 +114,21 @@ impl Bits {
 
 /// Links that go to another partition, with what is on them.
 #[derive(Clone, Debug, Default)]
-pub struct Mail {
-    slots: Vec<(u32, Arrivals)>,
-    /// A window's worth for each slot that has phits.
-    phits: Vec<u32>,
+pub struct Mail<F: Parts = BlackWidow> {
+    batch: Batch<F>,
     /// Frames of encoded links: number of the link, whether they go to its second end, frames.
     pub(crate) frames: Vec<(u32, bool, Vec<SentFrame>)>,
 }
 
-impl Mail {
+impl<F: Parts> Mail<F> {
     /// Whether nothing is in it.
     pub fn is_empty(&self) -> bool {
-        self.slots.is_empty() && self.frames.is_empty()
+        self.batch.slots.is_empty() && self.frames.is_empty()
     }
 }
 
-impl Exchange {
-    pub(crate) fn new(window: usize, chips: usize, terminals: usize) -> Self {
+impl<F: Parts> Exchange<F> {
+    pub(crate) fn new(own: u32, window: usize, chips: usize, terminals: usize) -> Self {
         let set = || Set {
             arrivals: Vec::new(),
             phits: Vec::new(),
@@ -108,62 +140,75 @@ impl Exchange {
             window,
             chips,
             terminals,
+            own,
+            now: 0,
             ghosts: Vec::new(),
             read: set(),
             write: set(),
             filled: Vec::new(),
+            later: Vec::new(),
         }
     }
 
-    /// Slot of a chip's port.
+    /// Slot of the first lane of a chip's port.
+    #[inline]
     pub(crate) fn chip_slot(chip: usize, port: usize) -> u32 {
-        (chip * PORTS + port) as u32
+        (chip * F::CHIP_LANES + F::lanes(port).0) as u32
     }
 
-    /// Slot of a terminal.
+    /// Slot of a terminal's first lane.
+    #[inline]
     pub(crate) fn terminal_slot(&self, terminal: usize) -> u32 {
-        (self.chips * PORTS + terminal) as u32
+        (self.chips * F::CHIP_LANES + terminal * F::TERMINAL_LANES) as u32
     }
 
-    /// A new slot that stands for a slot of another partition.
-    pub(crate) fn add_ghost(&mut self, partition: u32, slot: u32) -> u32 {
-        self.ghosts.push((partition, slot));
-        (self.chips * PORTS + self.terminals + self.ghosts.len() - 1) as u32
+    fn own_slots(&self) -> usize {
+        self.chips * F::CHIP_LANES + self.terminals * F::TERMINAL_LANES
     }
 
-    /// Makes room for all slots; to be called once, after the last ghost.
-    pub(crate) fn finish(&mut self) {
-        let slots = self.chips * PORTS + self.terminals + self.ghosts.len();
+    /// A new slot that stands for one behind a link of so many cycles, at least a window: partition and slot there.
+    pub(crate) fn add_ghost(&mut self, place: (u32, u32), latency: u32) -> u32 {
+        debug_assert!(latency as usize >= self.window);
+        self.ghosts.push(Ghost { place, latency });
+        (self.own_slots() + self.ghosts.len() - 1) as u32
+    }
+
+    /// Makes room for all slots; to be called once, after the last ghost. No link takes longer than `longest` cycles.
+    pub(crate) fn finish(&mut self, longest: u32) {
+        let slots = self.own_slots() + self.ghosts.len();
         for set in [&mut self.read, &mut self.write] {
             set.arrivals = vec![Arrivals::default(); slots];
-            set.phits = vec![0; slots * self.window];
+            set.phits = vec![F::Phit::default(); slots * self.window];
         }
+        let windows = longest as usize / self.window + 2;
+        self.later = vec![Batch::default(); windows];
     }
 
-    /// Partition and slot there of a slot of partition `own`, this one.
-    pub(crate) fn place(&self, own: u32, slot: u32) -> (u32, u32) {
+    /// Partition and slot there of a slot.
+    pub(crate) fn place(&self, slot: u32) -> (u32, u32) {
         match self.owner(slot) {
-            Owner::Ghost(ghost) => self.ghosts[ghost],
-            Owner::Chip(..) | Owner::Terminal(_) => (own, slot),
+            Owner::Ghost(ghost) => self.ghosts[ghost].place,
+            Owner::Chip(..) | Owner::Terminal(_) => (self.own, slot),
         }
     }
 
     #[inline]
     pub(crate) fn owner(&self, slot: u32) -> Owner {
         let slot = slot as usize;
-        let ports = self.chips * PORTS;
+        let ports = self.chips * F::CHIP_LANES;
+        let lanes = self.terminals * F::TERMINAL_LANES;
         if slot < ports {
-            Owner::Chip(slot / PORTS, slot % PORTS)
-        } else if slot - ports < self.terminals {
-            Owner::Terminal(slot - ports)
+            Owner::Chip(slot / F::CHIP_LANES, slot % F::CHIP_LANES)
+        } else if slot - ports < lanes {
+            Owner::Terminal((slot - ports) / F::TERMINAL_LANES)
         } else {
-            Owner::Ghost(slot - ports - self.terminals)
+            Owner::Ghost(slot - ports - lanes)
         }
     }
 
     /// Sends `arrivals` to a slot. Its phits have been or will be written by the caller.
     #[inline]
-    pub(crate) fn send(&mut self, slot: u32, arrivals: Arrivals) {
+    pub(crate) fn send(&mut self, slot: u32, arrivals: Arrivals<F>) {
         self.write.arrivals[slot as usize] = arrivals;
         match self.owner(slot) {
             Owner::Chip(chip, port) => {
@@ -175,41 +220,157 @@ impl Exchange {
         }
     }
 
-    /// Ends a window: what was written can be read, and what goes elsewhere is in `out`, by
-    /// partition.
-    pub(crate) fn turn(&mut self, out: &mut [Mail]) {
+    /// Ends a window: what was written can be read, and what goes to other partitions is in `out`.
+    pub(crate) fn turn(&mut self, out: &mut [Mail<F>]) {
         let window = self.window;
-        let first = self.chips * PORTS + self.terminals;
-        for ghost in self.filled.drain(..) {
-            let (partition, to) = self.ghosts[ghost as usize];
+        let first = self.own_slots();
+        let filled = core::mem::take(&mut self.filled);
+        for &ghost in &filled {
+            let Ghost { place, latency } = self.ghosts[ghost as usize];
+            let (partition, to) = place;
             let slot = first + ghost as usize;
             let arrivals = core::mem::take(&mut self.write.arrivals[slot]);
-            let mail = &mut out[partition as usize];
-            mail.slots.push((to, arrivals));
-            if arrivals.phits != 0 {
-                let at = slot * window;
-                mail.phits
-                    .extend_from_slice(&self.write.phits[at..at + window]);
+            let phits = &self.write.phits[slot * window..(slot + 1) * window];
+            let by = latency as usize % window;
+            let arrives = self.now + u64::from(latency) / window as u64;
+            let cycles = delay_cycles(arrivals.phits, by, window);
+            let credits = F::delay_credits(&arrivals.credits, by, window);
+            for (part, at) in [(0, arrives), (1, arrives + 1)] {
+                let arrivals = Arrivals {
+                    phits: cycles[part],
+                    credits: credits[part],
+                };
+                if arrivals == Arrivals::default() {
+                    continue;
+                }
+                let batch = if partition == self.own {
+                    let later = self.later.len() as u64;
+                    &mut self.later[(at % later) as usize]
+                } else {
+                    &mut out[partition as usize].batch
+                };
+                batch.slots.push((at, to, arrivals));
+                // Where each phit was written: the cycles of this part, before the delay.
+                let mut sent = match part {
+                    0 => cycles[0] >> by,
+                    _ => cycles[1] << (window - by),
+                };
+                while sent != 0 {
+                    batch.phits.push(phits[sent.trailing_zeros() as usize]);
+                    sent &= sent - 1;
+                }
             }
         }
+        self.filled = filled;
+        self.filled.clear();
         core::mem::swap(&mut self.read, &mut self.write);
+        self.now += 1;
+        self.take_due();
     }
 
-    /// Takes what came from another partition in the window that has just ended.
-    pub(crate) fn receive(&mut self, mail: &mut Mail) {
-        let window = self.window;
-        let mut from = 0;
-        // What arrives in the next window is what is read then.
-        core::mem::swap(&mut self.read, &mut self.write);
-        for (slot, arrivals) in mail.slots.drain(..) {
-            if arrivals.phits != 0 {
-                let at = slot as usize * window;
-                self.write.phits[at..at + window].copy_from_slice(&mail.phits[from..from + window]);
-                from += window;
-            }
-            self.send(slot, arrivals);
+    /// Unpacks what arrives in the window that is read next.
+    fn take_due(&mut self) {
+        let later = self.later.len() as u64;
+        let slot = (self.now % later) as usize;
+        if self.later[slot].slots.is_empty() {
+            return;
         }
-        core::mem::swap(&mut self.read, &mut self.write);
-        mail.phits.clear();
+        let mut batch = core::mem::take(&mut self.later[slot]);
+        let mut from = 0;
+        for &(_, slot, arrivals) in &batch.slots {
+            let count = arrivals.phits.count_ones() as usize;
+            self.put(slot, arrivals, &batch.phits[from..from + count]);
+            from += count;
+        }
+        batch.slots.clear();
+        batch.phits.clear();
+        self.later[slot] = batch;
+    }
+
+    /// Adds to what arrives at a slot in the window that is read next.
+    fn put(&mut self, slot: u32, arrivals: Arrivals<F>, phits: &[F::Phit]) {
+        let at = slot as usize * self.window;
+        let mut cycles = arrivals.phits;
+        for &phit in phits {
+            self.read.phits[at + cycles.trailing_zeros() as usize] = phit;
+            cycles &= cycles - 1;
+        }
+        let there = &mut self.read.arrivals[slot as usize];
+        there.phits |= arrivals.phits;
+        F::add_credits(&mut there.credits, &arrivals.credits);
+        match self.owner(slot) {
+            Owner::Chip(chip, lane) => {
+                self.read.chip_ports[chip] |= 1 << lane;
+                self.read.due_chips.set(chip);
+            }
+            Owner::Terminal(terminal) => self.read.due_terminals.set(terminal),
+            Owner::Ghost(_) => unreachable!("mail is for slots of this partition"),
+        }
+    }
+
+    /// Takes what came from another partition in the windows that have just ended.
+    pub(crate) fn receive(&mut self, mail: &mut Mail<F>) {
+        let mut batch = core::mem::take(&mut mail.batch);
+        let mut from = 0;
+        for &(window, slot, arrivals) in &batch.slots {
+            let count = arrivals.phits.count_ones() as usize;
+            let phits = &batch.phits[from..from + count];
+            from += count;
+            if window == self.now {
+                self.put(slot, arrivals, phits);
+            } else {
+                let later = self.later.len() as u64;
+                let into = &mut self.later[(window % later) as usize];
+                into.slots.push((window, slot, arrivals));
+                into.phits.extend_from_slice(phits);
+            }
+        }
+        batch.slots.clear();
+        batch.phits.clear();
+        mail.batch = batch;
+    }
+
+    /// Phits on links.
+    pub(crate) fn phits(&self) -> u64 {
+        let read = self.read.arrivals.iter().map(|a| a.phits.count_ones());
+        let later = self.later.iter().map(|batch| batch.phits.len() as u64);
+        read.map(u64::from).sum::<u64>() + later.sum::<u64>()
+    }
+
+    /// Everything on links.
+    pub(crate) fn coming(&self) -> Coming<F> {
+        let mut coming = Coming::new();
+        for (slot, &arrivals) in self.read.arrivals.iter().enumerate() {
+            if arrivals != Arrivals::default() {
+                let at = slot * self.window;
+                let cycles = (0..self.window).filter(|&cycle| arrivals.phits >> cycle & 1 != 0);
+                let phits = cycles.map(|cycle| self.read.phits[at + cycle]);
+                coming.add(slot as u32, self.now, arrivals, phits);
+            }
+        }
+        for batch in &self.later {
+            let mut phits = batch.phits.iter().copied();
+            for &(window, slot, arrivals) in &batch.slots {
+                let count = arrivals.phits.count_ones() as usize;
+                coming.add(slot, window, arrivals, phits.by_ref().take(count));
+            }
+        }
+        coming.sort();
+        coming
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cycles_are_delayed_into_this_window_and_the_next() {
+        assert_eq!(delay_cycles(0b1001, 0, 4), [0b1001, 0]);
+        assert_eq!(delay_cycles(0b1011, 1, 4), [0b0110, 0b1]);
+        assert_eq!(
+            delay_cycles(u64::MAX, 24, 64),
+            [u64::MAX << 24, (1 << 24) - 1]
+        );
     }
 }

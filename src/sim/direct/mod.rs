@@ -25,34 +25,35 @@
 //! the network is empty. The checkers compare what was sent with what arrived, and every credit
 //! with what it stands for. `docs/virtual-time.md` says what each stage costs and what the figures mean.
 
-mod build;
+mod aries;
+mod blackwidow;
 #[cfg(test)]
 mod canaries;
 mod check;
+mod coming;
 mod config;
-mod encoded;
 mod exchange;
-mod packet;
+mod family;
 mod partition;
 mod pattern;
 mod report;
 mod run;
-mod site;
+mod shared;
 mod source;
 mod tally;
-mod terminal;
 #[cfg(test)]
 mod tests;
 
+pub use aries::{Aries, AriesOptions, MAX_ARIES_MESSAGE_BYTES};
+pub use blackwidow::{BlackWidow, Endpoint, INPUT_PHITS};
 pub use check::Violation;
 pub use config::{
     BURST_PACKETS, Config, ConfigError, Load, MAX_LINK_CYCLES, MAX_MESSAGE_BYTES, Process, Traffic,
     Warmup,
 };
-pub use encoded::Endpoint;
 pub use exchange::Mail;
+pub use family::Family;
 pub use partition::Partition;
 pub use pattern::{Pattern, PatternError};
 pub use report::{Fairness, LatencySummary, LinkUse, Report, StageUse};
 pub use run::{Executor, Phase, Progress, Serial, Simulation};
-pub use site::INPUT_PHITS;

@@ -1,15 +1,11 @@
 //! A part of a network that runs its windows on its own.
 
-use phitwire_framing::packet24::head_vc;
-use phitwire_framing::phit24::Phit;
-
-use super::encoded::{LinkAccount, Region};
+use super::blackwidow::BlackWidow;
+use super::coming::Coming;
 use super::exchange::{Exchange, Mail};
-use super::site::Site;
+use super::family::{ChipView, LinkAccount, MAX_VCS, Parts, PortAccount, Region, Site, Terminal};
+use super::shared::Shared;
 use super::source::NEVER;
-use super::terminal::{Shared, Terminal};
-use crate::router::yarc::Core;
-use crate::router::yarc::registers::PORTS;
 
 /// Windows that the calendar of terminals looks ahead; what is due later is looked at again then.
 const CALENDAR_WINDOWS: u64 = 1024;
@@ -24,31 +20,22 @@ pub(crate) const HELD_BACK: u64 = 1 << 50;
 /// [`Mail`] of each has to be handed to the others: call [`run_window`](Self::run_window) on all,
 /// then exchange every [`outbox`](Self::outbox) by [`receive`](Self::receive).
 #[derive(Debug)]
-pub struct Partition {
+pub struct Partition<F: Parts = BlackWidow> {
     pub(crate) number: u32,
-    pub(crate) sites: Vec<Site>,
+    pub(crate) sites: Vec<F::Site>,
     /// Chip of the topology that each site is.
     pub(crate) chips: Vec<u32>,
-    pub(crate) terminals: Vec<Terminal>,
-    pub(crate) shared: Shared,
-    pub(crate) exchange: Exchange,
-    outboxes: Vec<Mail>,
+    pub(crate) terminals: Vec<F::Terminal>,
+    pub(crate) shared: Shared<F>,
+    pub(crate) exchange: Exchange<F>,
+    outboxes: Vec<Mail<F>>,
     /// Terminals by the window in which they are due, modulo [`CALENDAR_WINDOWS`].
     calendar: Vec<Vec<u32>>,
     cycle: u64,
+    /// Windows between two exchanges of mail.
+    round: u64,
     /// Chips and terminals as nodes behind encoded links, instead of [`sites`](Self::sites).
-    encoded: Option<Box<Region>>,
-}
-
-/// What is to be known of a chip between windows.
-pub(crate) struct ChipView<'a> {
-    pub core: &'a Core,
-    /// Phits in its input queues, row buffers and column buffers.
-    pub phits_by_stage: [u64; 3],
-    /// Phits that it has sent: phit-hops.
-    pub phit_hops: u64,
-    /// Phits for which no place was left.
-    pub overflows: u64,
+    encoded: Option<Box<F::Region>>,
 }
 
 /// What one end of a link knows of credits and phits at the end of a window.
@@ -59,23 +46,23 @@ pub(crate) struct EndAccount {
     /// Partition and slot of the other end.
     pub peer: (u32, u32),
     /// Credits for what this end sends, per virtual channel.
-    pub credits: [u32; 2],
+    pub credits: [u32; MAX_VCS],
     /// Credits that are about to arrive here.
-    pub credits_coming: [u32; 2],
+    pub credits_coming: [u32; MAX_VCS],
     /// Phits that are about to arrive here.
-    pub phits_coming: [u32; 2],
+    pub phits_coming: [u32; MAX_VCS],
     /// Phits in the input queue here.
-    pub queued: [u32; 2],
+    pub queued: [u32; MAX_VCS],
 }
 
-impl Partition {
+impl<F: Parts> Partition<F> {
     pub(crate) fn new(
         number: u32,
-        sites: Vec<Site>,
+        sites: Vec<F::Site>,
         chips: Vec<u32>,
-        terminals: Vec<Terminal>,
-        shared: Shared,
-        exchange: Exchange,
+        terminals: Vec<F::Terminal>,
+        shared: Shared<F>,
+        exchange: Exchange<F>,
         partitions: usize,
     ) -> Self {
         let mut partition = Self {
@@ -88,27 +75,33 @@ impl Partition {
             outboxes: vec![Mail::default(); partitions],
             calendar: vec![Vec::new(); CALENDAR_WINDOWS as usize],
             cycle: 0,
+            round: 1,
             encoded: None,
         };
         for index in 0..partition.terminals.len() {
-            let birth = partition.terminals[index].source.head().birth;
+            let birth = partition.terminals[index].common().source.head().birth;
             partition.schedule(index, birth);
         }
         partition
+    }
+
+    /// The same with mail that need be exchanged only after so many windows.
+    pub(crate) fn with_round(self, round: u64) -> Self {
+        Self { round, ..self }
     }
 
     /// A partition whose links are encoded.
     pub(crate) fn with_region(
         number: u32,
         chips: Vec<u32>,
-        terminals: Vec<Terminal>,
-        shared: Shared,
+        terminals: Vec<F::Terminal>,
+        shared: Shared<F>,
         window: usize,
-        region: Region,
+        region: F::Region,
         partitions: usize,
     ) -> Self {
-        let mut exchange = Exchange::new(window, 0, 0);
-        exchange.finish();
+        let mut exchange = Exchange::new(number, window, 0, 0);
+        exchange.finish(window as u32);
         Self {
             number,
             sites: Vec::new(),
@@ -119,6 +112,7 @@ impl Partition {
             outboxes: vec![Mail::default(); partitions],
             calendar: Vec::new(),
             cycle: 0,
+            round: 1,
             encoded: Some(Box::new(region)),
         }
     }
@@ -128,8 +122,14 @@ impl Partition {
         self.cycle
     }
 
-    /// Runs one window.
+    /// Runs as many windows as can run before mail has to be exchanged.
     pub fn run_window(&mut self) {
+        for _ in 0..self.round {
+            self.run_one();
+        }
+    }
+
+    fn run_one(&mut self) {
         let base = self.cycle;
         let size = self.exchange.window as u64;
         if let Some(region) = &mut self.encoded {
@@ -144,7 +144,7 @@ impl Partition {
         let slot = (base / size % CALENDAR_WINDOWS) as usize;
         let mut due = core::mem::take(&mut self.calendar[slot]);
         for terminal in due.drain(..) {
-            self.terminals[terminal as usize].scheduled = NEVER;
+            self.terminals[terminal as usize].common_mut().scheduled = NEVER;
             self.exchange.read.due_terminals.set(terminal as usize);
         }
         self.calendar[slot] = due;
@@ -190,7 +190,7 @@ impl Partition {
         let size = self.exchange.window as u64;
         let now = self.cycle / size;
         let window = (cycle / size).clamp(now, now + CALENDAR_WINDOWS - 1);
-        let terminal = &mut self.terminals[index];
+        let terminal = self.terminals[index].common_mut();
         if terminal.scheduled > window {
             terminal.scheduled = window;
             self.calendar[(window % CALENDAR_WINDOWS) as usize].push(index as u32);
@@ -198,12 +198,12 @@ impl Partition {
     }
 
     /// What goes to partition number `to`, after a window.
-    pub fn outbox(&mut self, to: usize) -> &mut Mail {
+    pub fn outbox(&mut self, to: usize) -> &mut Mail<F> {
         &mut self.outboxes[to]
     }
 
     /// Takes what another partition sent in the window that has just run; `mail` is empty then.
-    pub fn receive(&mut self, mail: &mut Mail) {
+    pub fn receive(&mut self, mail: &mut Mail<F>) {
         match &mut self.encoded {
             Some(region) => region.receive(mail),
             None => self.exchange.receive(mail),
@@ -211,41 +211,32 @@ impl Partition {
     }
 
     /// Looks at every chip, in the order of [`chips`](Self::chips).
-    pub(crate) fn each_chip(&self, mut visit: impl FnMut(ChipView<'_>)) {
-        for site in &self.sites {
-            visit(ChipView {
-                core: site.core(),
-                phits_by_stage: site.phits_by_stage(),
-                phit_hops: site.phit_hops(),
-                overflows: site.overflows(),
-            });
-        }
-        if let Some(region) = &self.encoded {
-            for index in 0..self.chips.len() {
-                let yarc = region.chip(index);
-                let [rows, columns] = yarc.core().phits_by_stage();
-                visit(ChipView {
-                    core: yarc.core(),
-                    phits_by_stage: [region.queued(index), rows, columns],
-                    phit_hops: yarc.core().counters().phits_forwarded,
-                    overflows: 0,
-                });
-            }
+    pub(crate) fn each_chip(&self, mut visit: impl FnMut(ChipView)) {
+        match &self.encoded {
+            Some(region) => (0..self.chips.len()).for_each(|index| visit(region.view(index))),
+            None => self.sites.iter().for_each(|site| visit(site.view())),
         }
     }
 
     /// Phits that each port of each chip has sent.
-    pub(crate) fn sent_by_port(&self) -> Vec<[u64; PORTS]> {
+    pub(crate) fn sent_by_port(&self) -> Vec<u64> {
         match &self.encoded {
-            Some(region) => (0..self.chips.len()).map(|i| region.sent(i)).collect(),
-            None => self.sites.iter().map(|site| *site.sent()).collect(),
+            Some(region) => (0..self.chips.len())
+                .flat_map(|index| region.sent(index))
+                .collect(),
+            None => self
+                .sites
+                .iter()
+                .flat_map(|site| site.sent())
+                .copied()
+                .collect(),
         }
     }
 
     /// Lets the sources, which were held back until then, begin in cycle `cycle`.
     pub(crate) fn begin_at(&mut self, cycle: u64) {
         for terminal in &mut self.terminals {
-            terminal.source.reschedule(HELD_BACK, cycle);
+            terminal.common_mut().source.reschedule(HELD_BACK, cycle);
         }
         if let Some(region) = &mut self.encoded {
             region.wake_endpoints();
@@ -268,32 +259,20 @@ impl Partition {
 
     /// Packets sent again, frames sent and frames lost on encoded links.
     pub(crate) fn link_work(&self) -> [u64; 3] {
-        self.encoded.as_ref().map_or([0; 3], |region| {
-            let (frames, lost) = region.frames();
-            [region.retransmitted(), frames, lost]
-        })
+        self.encoded.as_ref().map_or([0; 3], |region| region.work())
     }
 
     /// Ends all sources.
     pub(crate) fn stop_sources(&mut self) {
-        self.terminals.iter_mut().for_each(Terminal::stop);
+        self.terminals
+            .iter_mut()
+            .for_each(|terminal| terminal.common_mut().source.stop());
     }
 
     /// Phits in routers and on links.
     pub(crate) fn phits_inside(&self) -> u64 {
-        let on_links: u64 = self
-            .exchange
-            .read
-            .arrivals
-            .iter()
-            .map(|arrivals| u64::from(arrivals.phits.count_ones()))
-            .sum();
-        let in_chips: u64 = self
-            .sites
-            .iter()
-            .map(|site| site.core().phits_inside() + site.in_queues())
-            .sum();
-        on_links + in_chips
+        let in_chips: u64 = self.sites.iter().map(Site::phits_inside).sum();
+        self.exchange.phits() + in_chips
     }
 
     /// The accounts of all link ends.
@@ -301,45 +280,52 @@ impl Partition {
         if self.encoded.is_some() {
             return;
         }
+        let coming = self.exchange.coming();
+        let mut add = |slot, lanes, peer, port| {
+            into.push(self.account((slot, lanes), peer, port, &coming));
+        };
         for (index, site) in self.sites.iter().enumerate() {
-            for port in 0..PORTS {
-                let Some(peer) = site.peer(port) else {
-                    continue;
-                };
-                let slot = Exchange::chip_slot(index, port);
-                into.push(EndAccount {
-                    credits: [0, 1].map(|vc| site.credits(port, vc).into()),
-                    queued: [0, 1].map(|vc| site.queued(port, vc).into()),
-                    ..self.account(slot, peer, site.vc_in(port))
-                });
+            for port in 0..F::PORTS {
+                if let Some(peer) = site.peer(port) {
+                    let slot = Exchange::<F>::chip_slot(index, port);
+                    add(slot, F::lanes(port).1, peer, site.account(port));
+                }
             }
         }
         for (index, terminal) in self.terminals.iter().enumerate() {
             let slot = self.exchange.terminal_slot(index);
-            into.push(EndAccount {
-                credits: [0, 1].map(|vc| terminal.credits(vc) + terminal.reserved(vc)),
-                ..self.account(slot, terminal.peer(), terminal.vc_in())
-            });
+            add(slot, F::TERMINAL_LANES, terminal.peer(), terminal.account());
         }
     }
 
-    fn account(&self, slot: u32, peer: u32, mut vc: usize) -> EndAccount {
-        let arrivals = self.exchange.read.arrivals[slot as usize];
-        let size = self.exchange.window;
-        let mut phits_coming = [0; 2];
-        for cycle in (0..size).filter(|cycle| arrivals.phits >> cycle & 1 != 0) {
-            let phit = Phit::from_bits(self.exchange.read.phits[slot as usize * size + cycle]);
-            if phit.is_head() {
-                vc = head_vc(phit.content()).index();
-            }
-            phits_coming[vc] += 1;
+    fn account(
+        &self,
+        (slot, lanes): (u32, usize),
+        peer: u32,
+        port: PortAccount,
+        coming: &Coming<F>,
+    ) -> EndAccount {
+        let slots = slot..slot + lanes as u32;
+        let mut stream = port.coming;
+        let mut phits_coming = [0; MAX_VCS];
+        for phit in coming.phits(slots.clone()) {
+            phits_coming[F::follow(&mut stream, phit)] += 1;
+        }
+        let mut credits_coming = [0; MAX_VCS];
+        for credits in coming.credits(slots) {
+            let counts = F::count_credits(&credits);
+            credits_coming
+                .iter_mut()
+                .zip(counts)
+                .for_each(|(sum, n)| *sum += n);
         }
         EndAccount {
             end: (self.number, slot),
-            peer: self.exchange.place(self.number, peer),
-            credits_coming: arrivals.credits.map(u64::count_ones),
+            peer: self.exchange.place(peer),
+            credits: port.credits,
+            queued: port.queued,
+            credits_coming,
             phits_coming,
-            ..EndAccount::default()
         }
     }
 }

@@ -6,7 +6,6 @@ use core::str::FromStr;
 use super::config::{ConfigError, Traffic};
 use crate::nic::{self, Mapping};
 use crate::rng::Rng;
-use crate::topology::{Processor, Topology, Wiring};
 
 /// Share of messages to hot processors if nothing else is said, in percent.
 const HOT_PERCENT: u8 = 10;
@@ -25,6 +24,8 @@ pub enum Pattern {
     /// The adversary of the YARC: processors on row *r* of a router's tiles send to random processors
     /// on column *r* of the same router, so that all flows of a row go through one subswitch.
     RowAdversary,
+    /// The adversary of the dragonfly: processors of a group send to random processors of the next one.
+    GroupAdversarial,
 }
 
 impl Default for Pattern {
@@ -54,12 +55,15 @@ pub enum PatternError {
     /// Lists of destinations are for live runs.
     #[error("a list of destinations is not a pattern for all processors")]
     List,
+    /// The pattern needs routers of another kind.
+    #[error("`{0}` is a pattern for networks of another family")]
+    Elsewhere(String),
     /// Nobody would send anything.
     #[error("with this pattern nobody sends anything in this topology")]
     Silent,
 }
 
-const NAMES: [&str; 12] = [
+const NAMES: [&str; 13] = [
     "uniform",
     "bit-complement",
     "transpose",
@@ -72,6 +76,7 @@ const NAMES: [&str; 12] = [
     "asymmetric",
     "hotspot",
     "row-adversary",
+    "group-adversarial",
 ];
 
 impl FromStr for Pattern {
@@ -91,6 +96,7 @@ impl FromStr for Pattern {
             "diagonal" => return Ok(Self::Diagonal),
             "asymmetric" => return Ok(Self::Asymmetric),
             "row-adversary" => return Ok(Self::RowAdversary),
+            "group-adversarial" => return Ok(Self::GroupAdversarial),
             _ => hotspot(text)?,
         };
         Ok(Self::Common(common))
@@ -131,6 +137,7 @@ impl fmt::Display for Pattern {
             Self::Diagonal => "diagonal",
             Self::Asymmetric => "asymmetric",
             Self::RowAdversary => "row-adversary",
+            Self::GroupAdversarial => "group-adversarial",
             Self::Common(common) => match common {
                 Common::Uniform => "uniform",
                 Common::BitComplement => "bit-complement",
@@ -150,6 +157,15 @@ impl fmt::Display for Pattern {
     }
 }
 
+/// Those among whom a pattern acts.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Population<'a> {
+    /// Number of each processor, in the topology's order.
+    pub numbers: &'a [u32],
+    /// Terminals of each processor.
+    pub slices: u32,
+}
+
 /// A pattern over the processors of one topology.
 #[derive(Clone, Debug)]
 pub(crate) struct Destinations {
@@ -161,7 +177,7 @@ pub(crate) struct Destinations {
 }
 
 #[derive(Clone, Debug)]
-enum Rule {
+pub(crate) enum Rule {
     Uniform,
     Map(Mapping),
     Hot {
@@ -175,16 +191,47 @@ enum Rule {
         starts: Vec<u32>,
         list: Vec<u32>,
     },
+    /// To anybody in the next group: group of each processor, and the first processor of each group and behind the last.
+    NextGroup {
+        groups: Vec<u32>,
+        starts: Vec<u32>,
+    },
+}
+
+impl Rule {
+    /// From the groups that processors are in, in their order.
+    pub(crate) fn next_group(of: impl Iterator<Item = u16>) -> Self {
+        let (mut groups, mut starts) = (Vec::new(), Vec::new());
+        let mut last = None;
+        for (processor, group) in (0u32..).zip(of) {
+            if last != Some(group) {
+                starts.push(processor);
+                last = Some(group);
+            }
+            groups.push(starts.len() as u32 - 1);
+        }
+        starts.push(groups.len() as u32);
+        Self::NextGroup { groups, starts }
+    }
+}
+
+/// The processors of the group behind that of processor `i`.
+#[inline]
+fn next_of(groups: &[u32], starts: &[u32], i: u64) -> (u32, u32) {
+    let next = (groups[i as usize] as usize + 1) % (starts.len() - 1);
+    (starts[next], starts[next + 1])
 }
 
 impl Destinations {
+    /// The pattern of `traffic`. One that depends on the network is asked for from `special`, with the number of
+    /// processors that take part.
     pub(crate) fn new(
         traffic: &Traffic,
-        topology: &Topology,
-        wiring: &Wiring,
+        population: Population<'_>,
         seed: u64,
+        special: impl FnOnce(&Pattern, u32) -> Option<Rule>,
     ) -> Result<Self, ConfigError> {
-        let processors = topology.processors.len();
+        let processors = population.numbers.len();
         if processors == 0 {
             return Err(ConfigError::NoTerminals);
         }
@@ -196,10 +243,11 @@ impl Destinations {
         let rule = match pattern {
             Pattern::Diagonal => Rule::Diagonal,
             Pattern::Asymmetric => Rule::Asymmetric,
-            Pattern::RowAdversary => rows_to_columns(topology, wiring, n as u32),
+            Pattern::RowAdversary | Pattern::GroupAdversarial => special(pattern, n as u32)
+                .ok_or_else(|| PatternError::Elsewhere(pattern.to_string()))?,
             Pattern::Common(nic::Pattern::Uniform) => Rule::Uniform,
             Pattern::Common(nic::Pattern::Hotspot { targets, percent }) => Rule::Hot {
-                targets: places(&topology.processors[..n], targets)?,
+                targets: places(&population.numbers[..n], targets)?,
                 percent: u64::from(*percent),
             },
             Pattern::Common(common) => match common.mapping(n, seed) {
@@ -213,7 +261,7 @@ impl Destinations {
             processors: processors as u64,
             participants: n as u64,
         };
-        let terminals = processors as u64 * u64::from(topology.slices);
+        let terminals = processors as u64 * u64::from(population.slices);
         if (0..terminals).all(|terminal| destinations.is_silent(terminal)) {
             return Err(PatternError::Silent.into());
         }
@@ -230,6 +278,7 @@ impl Destinations {
             Rule::Uniform | Rule::Hot { .. } => self.participants == 1,
             Rule::Map(mapping) => mapping.image(i as usize) as u64 == i,
             Rule::Diagonal | Rule::Asymmetric => false,
+            Rule::NextGroup { starts, .. } => starts.len() < 3,
             Rule::Lists { starts, .. } => {
                 starts[terminal as usize] == starts[terminal as usize + 1]
             }
@@ -265,6 +314,10 @@ impl Destinations {
                 let half = (n / 2).max(1);
                 ((i % half) + half * rng.below(n / half)) as u32
             }
+            Rule::NextGroup { groups, starts } => {
+                let (from, to) = next_of(groups, starts, i);
+                from + rng.below(u64::from(to - from)) as u32
+            }
             Rule::Lists { starts, list } => {
                 let (from, to) = (starts[terminal as usize], starts[terminal as usize + 1]);
                 list[(u64::from(from) + rng.below(u64::from(to - from))) as usize]
@@ -274,9 +327,9 @@ impl Destinations {
 }
 
 /// The places in the list of processors given by number.
-fn places(processors: &[Processor], numbers: &[u16]) -> Result<Vec<u32>, PatternError> {
+fn places(processors: &[u32], numbers: &[u16]) -> Result<Vec<u32>, PatternError> {
     let place = |&number: &u16| {
-        let place = processors.iter().position(|p| p.number == number);
+        let place = processors.iter().position(|&p| p == u32::from(number));
         place
             .map(|place| place as u32)
             .ok_or(PatternError::NoProcessor(number))
@@ -284,33 +337,11 @@ fn places(processors: &[Processor], numbers: &[u16]) -> Result<Vec<u32>, Pattern
     numbers.iter().map(place).collect()
 }
 
-/// The adversary of the YARC: from row *r* to column *r* of the same router.
-fn rows_to_columns(topology: &Topology, wiring: &Wiring, participants: u32) -> Rule {
-    let mut columns = vec![[const { Vec::new() }; 8]; wiring.router_count()];
-    let n = topology.processors.len() as u32;
-    let mut starts = vec![0];
-    let mut list: Vec<u32> = Vec::new();
-    for slice in 0..topology.slices {
-        for processor in 0..participants {
-            if let Some((router, port)) = wiring.injection(topology, processor, slice) {
-                columns[router as usize][usize::from(port % 8)].push(processor);
-            }
-        }
-        for processor in 0..n {
-            if let Some((router, port)) = wiring.injection(topology, processor, slice) {
-                let there = &columns[router as usize][usize::from(port / 8 % 8)];
-                list.extend(there.iter().filter(|&&p| p != processor));
-            }
-            starts.push(list.len() as u32);
-        }
-    }
-    Rule::Lists { starts, list }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::topology::BlackwidowSpec;
+    use crate::sim::direct::blackwidow::destinations;
+    use crate::topology::{BlackwidowSpec, Topology, Wiring};
 
     fn network(processors: u32) -> (Topology, Wiring) {
         let spec = BlackwidowSpec {
@@ -356,8 +387,11 @@ mod tests {
     #[test]
     fn every_draw_is_a_processor_of_the_network() {
         let (topology, wiring) = network(64);
-        for name in NAMES {
-            let all = Destinations::new(&traffic(name), &topology, &wiring, 5).unwrap();
+        for name in NAMES
+            .into_iter()
+            .filter(|&name| name != "group-adversarial")
+        {
+            let all = destinations(&traffic(name), &topology, &wiring, 5).unwrap();
             let mut rng = Rng::new(1, 1);
             let senders: Vec<u64> = (0..64).filter(|&t| !all.is_silent(t)).collect();
             assert!(senders.len() >= 32, "{name}");
@@ -374,7 +408,7 @@ mod tests {
     #[test]
     fn the_row_adversary_stays_in_its_column() {
         let (topology, wiring) = network(32);
-        let all = Destinations::new(&traffic("row-adversary"), &topology, &wiring, 5).unwrap();
+        let all = destinations(&traffic("row-adversary"), &topology, &wiring, 5).unwrap();
         let mut rng = Rng::new(1, 1);
         for sender in (0..32).filter(|&t| !all.is_silent(t)) {
             let (_, from) = wiring.injection(&topology, sender as u32, 0).unwrap();
@@ -385,20 +419,35 @@ mod tests {
     }
 
     #[test]
+    fn the_adversary_of_groups_sends_to_the_next_one() {
+        let groups = [0u16, 0, 0, 2, 2, 7];
+        let of = Rule::next_group(groups.into_iter());
+        let Rule::NextGroup { groups, starts } = &of else {
+            panic!("another rule");
+        };
+        let next: Vec<_> = (0..6).map(|i| next_of(groups, starts, i)).collect();
+        assert_eq!(next, [(3, 5), (3, 5), (3, 5), (5, 6), (5, 6), (0, 3)]);
+    }
+
+    #[test]
     fn what_does_not_suit_is_refused() {
         let (topology, wiring) = network(40);
-        let refuse =
-            |text: &str| Destinations::new(&traffic(text), &topology, &wiring, 5).unwrap_err();
+        let refuse = |text: &str| destinations(&traffic(text), &topology, &wiring, 5).unwrap_err();
         assert!(refuse("transpose").to_string().contains("power of four"));
+        assert!(
+            refuse("group-adversarial")
+                .to_string()
+                .contains("another family")
+        );
         assert!(refuse("hotspot:41").to_string().contains("no processor 41"));
         let few = |participants| Traffic {
             participants: Some(participants),
             ..traffic("transpose")
         };
-        let all = Destinations::new(&few(16), &topology, &wiring, 5).unwrap();
+        let all = destinations(&few(16), &topology, &wiring, 5).unwrap();
         assert!((16..40).all(|terminal| all.is_silent(terminal)));
         assert_eq!(all.draw(1, &mut Rng::new(1, 1)), 4);
-        assert!(Destinations::new(&few(0), &topology, &wiring, 5).is_err());
-        assert!(Destinations::new(&few(41), &topology, &wiring, 5).is_err());
+        assert!(destinations(&few(0), &topology, &wiring, 5).is_err());
+        assert!(destinations(&few(41), &topology, &wiring, 5).is_err());
     }
 }

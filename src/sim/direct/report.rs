@@ -43,7 +43,7 @@ pub struct LinkUse {
     pub max: f64,
 }
 
-/// How evenly the sources were served over the measurement, in phits per cycle.
+/// How evenly the sources were served over the measurement, as fractions of their phit rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Fairness {
     /// The source that could send least.
@@ -96,12 +96,13 @@ pub struct Report {
     pub injection_links: LinkUse,
     /// From routers to terminals.
     pub ejection_links: LinkUse,
-    /// From routers upwards.
-    pub up_links: LinkUse,
-    /// Between routers of one rank.
-    pub side_links: LinkUse,
-    /// From routers downwards to routers.
-    pub down_links: LinkUse,
+    /// Between routers, by kind: up, side and down in BlackWidow networks, green, black and blue in Aries networks.
+    pub links: Vec<(&'static str, LinkUse)>,
+    /// Links of each kind that a phit passed on average, over the measurement.
+    pub hops_by_kind: Vec<(&'static str, f64)>,
+    /// Of the packets that Aries routers took from their NICs in the measurement, the share that they sent on
+    /// non-minimal ways; `None` where routers have no such choice.
+    pub non_minimal: Option<f64>,
     /// How evenly sources were served.
     pub fairness: Fairness,
     /// Packets that encoded links sent again.

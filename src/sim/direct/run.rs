@@ -2,17 +2,15 @@
 
 mod measure;
 
-use super::build::{LinkKind, Network};
+use super::blackwidow::encoded::{all_up, check_links};
+use super::blackwidow::{self, BlackWidow};
 use super::check::{Violation, check_credits};
 use super::config::{Config, ConfigError, Warmup};
-use super::encoded::{LinkAccount, all_up, check_links};
-use super::partition::{ChipView, Partition};
+use super::family::{ChipView, Family, LinkAccount, Network, PortUse, Terminal};
+use super::partition::Partition;
 use super::report::Report;
-use super::source::message_phits;
 use super::tally::Tally;
-use super::terminal::Terminal;
 use crate::link::impair::Netem;
-use crate::router::yarc::registers::PORTS;
 use crate::topology::Topology;
 
 /// Cycles between two looks at how a phase goes.
@@ -36,7 +34,7 @@ const MOST_WAITING: u64 = 1 << 20;
 pub trait Executor {
     /// Runs so many windows of every partition. After each of them, what every partition has for
     /// another one must be [received](Partition::receive) before that runs on.
-    fn run(&mut self, partitions: &mut [Partition], windows: u64);
+    fn run<F: Family>(&mut self, partitions: &mut [Partition<F>], windows: u64);
 }
 
 /// One partition after the other, without threads.
@@ -44,7 +42,7 @@ pub trait Executor {
 pub struct Serial;
 
 impl Executor for Serial {
-    fn run(&mut self, partitions: &mut [Partition], windows: u64) {
+    fn run<F: Family>(&mut self, partitions: &mut [Partition<F>], windows: u64) {
         for _ in 0..windows {
             partitions.iter_mut().for_each(Partition::run_window);
             for from in 0..partitions.len() {
@@ -83,11 +81,15 @@ pub struct Progress {
 }
 
 /// A network in direct mode with its traffic.
-pub struct Simulation {
+pub struct Simulation<F: Family = BlackWidow> {
     config: Config,
-    partitions: Vec<Partition>,
-    kinds: Vec<Option<LinkKind>>,
+    partitions: Vec<Partition<F>>,
+    kinds: Vec<Option<PortUse>>,
     senders: u64,
+    /// Cycles between two exchanges of mail.
+    stride: u64,
+    /// Cycles that the longest link takes.
+    longest: u64,
     /// Links are encoded.
     encoded: bool,
     cycle: u64,
@@ -108,11 +110,12 @@ struct Mark {
     /// Messages born and not sent, replies included.
     backlog: u64,
     /// Phits sent by every port of every chip, by partition.
-    ports: Vec<Vec<[u64; PORTS]>>,
+    ports: Vec<Vec<u64>>,
     /// Phits sent by every terminal, by partition.
     terminals: Vec<Vec<u64>>,
     stalls: [u64; 3],
     hops: u64,
+    choices: [u64; 2],
 }
 
 impl Simulation {
@@ -126,16 +129,7 @@ impl Simulation {
         config: &Config,
         partitions: usize,
     ) -> Result<Self, ConfigError> {
-        let network = Network::new(topology, config, partitions)?;
-        Ok(Self {
-            config: config.clone(),
-            partitions: network.partitions,
-            kinds: network.kinds,
-            senders: network.senders,
-            encoded: false,
-            cycle: 0,
-            began: 0,
-        })
+        Self::of(topology, config, partitions)
     }
 
     /// The same with encoded links, whose frames are impaired as `netem` says. All links have been
@@ -150,16 +144,9 @@ impl Simulation {
         partitions: usize,
         executor: &mut impl Executor,
     ) -> Result<Self, ConfigError> {
-        let network = Network::encoded(topology, config, netem, partitions)?;
-        let mut simulation = Self {
-            config: config.clone(),
-            partitions: network.partitions,
-            kinds: network.kinds,
-            senders: network.senders,
-            encoded: true,
-            cycle: 0,
-            began: 0,
-        };
+        let network = blackwidow::encoded::network(topology, config, netem, partitions)?;
+        let mut simulation = Self::run_by(network, config);
+        simulation.encoded = true;
         let up = simulation.phase(executor, BRING_UP_CYCLES, |run, _| {
             all_up(&mut run.link_accounts())
         });
@@ -171,14 +158,46 @@ impl Simulation {
         }
         Ok(simulation)
     }
+}
+
+impl<F: Family> Simulation<F> {
+    /// The network of `topology` with the traffic of `config`, cut into so many partitions. How
+    /// many makes no difference to what happens.
+    ///
+    /// # Errors
+    /// See [`ConfigError`].
+    pub fn of(
+        topology: &F::Topology,
+        config: &Config,
+        partitions: usize,
+    ) -> Result<Self, ConfigError> {
+        Ok(Self::run_by(
+            F::build(topology, config, partitions)?,
+            config,
+        ))
+    }
+
+    fn run_by(network: Network<F>, config: &Config) -> Self {
+        Self {
+            config: config.clone(),
+            partitions: network.partitions,
+            kinds: network.kinds,
+            senders: network.senders,
+            stride: network.stride.into(),
+            longest: network.longest.into(),
+            encoded: false,
+            cycle: 0,
+            began: 0,
+        }
+    }
 
     /// The partitions.
-    pub fn partitions(&self) -> &[Partition] {
+    pub fn partitions(&self) -> &[Partition<F>] {
         &self.partitions
     }
 
     #[cfg(test)]
-    pub(super) fn partitions_mut(&mut self) -> &mut [Partition] {
+    pub(super) fn partitions_mut(&mut self) -> &mut [Partition<F>] {
         &mut self.partitions
     }
 
@@ -186,7 +205,7 @@ impl Simulation {
     #[cfg(test)]
     pub(super) fn run_windows(&mut self, windows: u64) {
         Serial.run(&mut self.partitions, windows);
-        self.cycle += windows * u64::from(self.config.link_cycles);
+        self.cycle += windows * self.stride;
     }
 
     /// Runs all phases and says what was found. `progress` is told now and then how far it is.
@@ -227,7 +246,7 @@ impl Simulation {
 
     /// Whole windows.
     fn rounded(&self, cycles: u64) -> u64 {
-        let window = u64::from(self.config.link_cycles);
+        let window = self.stride;
         let most = u64::MAX / window * window;
         cycles.checked_next_multiple_of(window).unwrap_or(most)
     }
@@ -239,7 +258,7 @@ impl Simulation {
         limit: u64,
         mut look: impl FnMut(&Self, u64) -> bool,
     ) -> bool {
-        let window = u64::from(self.config.link_cycles);
+        let window = self.stride;
         let limit = self.rounded(limit);
         self.began = self.cycle;
         while self.cycle - self.began < limit {
@@ -315,7 +334,7 @@ impl Simulation {
         tally.measured_sent == tally.measured_arrived
             && self.partitions.iter().all(|partition| {
                 let end = partition.shared.measured.end;
-                let mut sources = partition.terminals.iter().map(|t| t.source.head());
+                let mut sources = partition.terminals.iter().map(|t| t.common().source.head());
                 sources.all(|head| head.birth >= end)
             })
     }
@@ -332,13 +351,13 @@ impl Simulation {
             partition.stop_sources();
         }
         let tally = self.tally();
-        let reserved = |t: &Terminal| u64::from(t.reserved(0) + t.reserved(1));
         let unsent = self.partitions.iter().flat_map(|p| &p.terminals);
-        let inside = tally.sent_phits - tally.arrived_phits + unsent.map(reserved).sum::<u64>();
+        let reserved: u64 = unsent.map(Terminal::reserved).sum();
+        let inside = tally.sent_phits - tally.arrived_phits + reserved;
         let replies = 2
             * (tally.replies_made - tally.replies_sent)
-            * message_phits(&self.config.traffic) as u64;
-        let link = u64::from(self.config.link_cycles);
+            * F::message_phits(&self.config.traffic) as u64;
+        let link = self.longest;
         let mut limit = 2 * inside + replies + 100 * (link + 30) + 1_000;
         if self.encoded {
             limit += ENCODED_REST_CYCLES;
@@ -346,7 +365,7 @@ impl Simulation {
         let phase = Phase::Empty;
         let empty = |run: &Self| {
             let tally = run.tally();
-            let at_rest = |p: &Partition| p.terminals.iter().all(|t| t.is_at_rest());
+            let at_rest = |p: &Partition<F>| p.terminals.iter().all(|t| t.is_at_rest());
             tally.sent_phits == tally.arrived_phits && run.partitions.iter().all(at_rest)
         };
         let done = empty(self)
@@ -403,7 +422,7 @@ impl Simulation {
         for partition in &self.partitions {
             partition.accounts(&mut accounts);
         }
-        check_credits(&accounts, violations);
+        check_credits(&accounts, F::VCS, F::CREDITS, violations);
         let mut overflows = 0;
         self.each_chip(|chip| overflows += chip.overflows);
         if overflows > 0 {
@@ -440,12 +459,8 @@ impl Simulation {
         let mut up_down = 0;
         let mut refused = 0;
         self.each_chip(|chip| {
-            let counters = chip.core.counters();
-            up_down += counters.up_down_violations;
-            refused += counters.unroutable_packets
-                + counters.virtual_router_violations
-                + counters.headless_packets
-                + counters.dead_port_packets;
+            up_down += chip.rule_violations;
+            refused += chip.refused;
         });
         for (count, violation) in [
             (tally.damaged, Violation::Damaged(tally.damaged)),
@@ -460,7 +475,7 @@ impl Simulation {
         }
     }
 
-    fn each_chip(&self, mut visit: impl FnMut(ChipView<'_>)) {
+    fn each_chip(&self, mut visit: impl FnMut(ChipView)) {
         for partition in &self.partitions {
             partition.each_chip(&mut visit);
         }
@@ -480,16 +495,21 @@ impl Simulation {
         let limit = self.cycle;
         let mut stalls = [0; 3];
         let mut hops = 0;
+        let mut choices = [0; 2];
         let mut waiting = 0;
         self.each_chip(|chip| {
             hops += chip.phit_hops;
-            for (sum, n) in stalls.iter_mut().zip(chip.core.stalls()) {
+            for (sum, n) in stalls.iter_mut().zip(chip.stalls) {
+                *sum += n;
+            }
+            for (sum, n) in choices.iter_mut().zip(chip.choices) {
                 *sum += n;
             }
         });
         for partition in &self.partitions {
             let shared = &partition.shared;
             for terminal in &partition.terminals {
+                let terminal = terminal.common();
                 waiting += terminal.source.waiting_before(
                     limit,
                     MOST_WAITING,
@@ -499,7 +519,10 @@ impl Simulation {
                 );
             }
         }
-        let of_terminals = |p: &Partition| p.terminals.iter().map(|t| t.sent_phits).collect();
+        let of_terminals = |p: &Partition<F>| {
+            let sent = p.terminals.iter().map(|t| t.common().sent_phits);
+            sent.collect()
+        };
         Mark {
             tally,
             backlog: waiting + tally.replies_made - tally.replies_sent,
@@ -511,6 +534,7 @@ impl Simulation {
             terminals: self.partitions.iter().map(of_terminals).collect(),
             stalls,
             hops,
+            choices,
         }
     }
 }

@@ -7,11 +7,8 @@
 use super::config::{BURST_PACKETS, Load, Process, Traffic};
 use super::pattern::Destinations;
 use crate::rng::Rng;
-use phitwire_framing::memory24::write_phits;
 use phitwire_framing::packet24::HASH_MASK;
 
-/// Phits of a reply (paper, section 4.1: the smallest packet).
-pub(crate) const REPLY_PHITS: usize = 4;
 /// A birth that never comes.
 pub(crate) const NEVER: u64 = u64::MAX;
 
@@ -68,36 +65,30 @@ pub(crate) struct Births {
 }
 
 impl Births {
-    pub(crate) fn new(traffic: &Traffic) -> Self {
-        let phits = message_phits(traffic) as u64;
+    /// Births of messages of so many phits, replies included, where a terminal can send so many per cycle.
+    pub(crate) fn new(traffic: &Traffic, phits: usize, rate: usize) -> Self {
+        let (phits, rate) = (phits as u64, rate as u64);
         let (load, full) = (u64::from(traffic.load.millionths()), u64::from(Load::UNIT));
         match traffic.process {
             Process::Bernoulli => Self {
-                gap: Geometric::new(load, full * phits),
+                gap: Geometric::new(load * rate, full * phits),
                 burst: None,
                 spacing: 1,
             },
-            // The silence after a burst of B packets of p phits is B p (1 - load) / load cycles.
+            // A burst of B packets of p phits takes B s cycles with s = p / rate, rounded up; the silence behind it
+            // is what is missing of B p / (load rate).
             Process::OnOff => Self {
                 gap: Geometric::new(
-                    load,
-                    load + u64::from(BURST_PACKETS) * phits * (full - load),
+                    load * rate,
+                    load * rate
+                        + u64::from(BURST_PACKETS)
+                            * (phits * full).saturating_sub(phits.div_ceil(rate) * rate * load),
                 ),
                 burst: Some(Geometric::new(1, BURST_PACKETS.into())),
-                spacing: phits,
+                spacing: phits.div_ceil(rate),
             },
         }
     }
-}
-
-/// Phits of a message: request and, if there is one, reply.
-pub(crate) fn message_phits(traffic: &Traffic) -> usize {
-    let reply = if traffic.request_reply {
-        REPLY_PHITS
-    } else {
-        0
-    };
-    write_phits(usize::from(traffic.message_bytes)) + reply
 }
 
 /// The oldest packet that a source has not sent.
@@ -222,7 +213,7 @@ mod tests {
             load: Load::from_millionths(millionths).unwrap(),
             ..Traffic::default()
         };
-        (Births::new(&traffic), message_phits(&traffic) as f64)
+        (Births::new(&traffic, 13, 1), 13.0)
     }
 
     #[test]

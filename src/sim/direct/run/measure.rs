@@ -1,12 +1,10 @@
 //! From what was counted to a report.
 
-use super::super::build::LinkKind;
+use super::super::family::{Family, PortUse, Terminal};
 use super::super::partition::Partition;
 use super::super::report::{Fairness, LinkUse, Report, StageUse};
-use super::super::source::message_phits;
 use super::super::tally::{Latencies, Tally};
 use super::{Mark, Simulation, StageSamples};
-use crate::router::yarc::registers::PORTS;
 use crate::sim::TraceHash;
 
 /// Part of the packets born by which the source queues may grow without saturation.
@@ -14,14 +12,14 @@ const GROWTH: f64 = 0.02;
 /// Part of the packets born by which arrivals may fall behind without saturation.
 const BEHIND: f64 = 0.05;
 
-impl Simulation {
+impl<F: Family> Simulation<F> {
     /// What the measurement itself says.
     pub(super) fn measured(&self, before: &Mark, after: &Mark, samples: StageSamples) -> Report {
         let cycles = self.cycle - self.began;
         let tally = after.tally.since(&before.tally);
         let growth = after.backlog as f64 - before.backlog as f64;
-        let per_terminal = cycles as f64 * self.senders as f64;
-        let message = message_phits(&self.config.traffic) as f64;
+        let per_terminal = cycles as f64 * self.senders as f64 * F::TERMINAL_LANES as f64;
+        let message = F::message_phits(&self.config.traffic) as f64;
         let born = tally.requests_sent as f64 + growth + tally.replies_sent as f64
             - tally.replies_made as f64;
         // Arrivals fall behind births while queues inside the network grow. They also do if the warm-up was too
@@ -32,7 +30,7 @@ impl Simulation {
         let behind = born - tally.latency_packets as f64;
         let falls_behind = inside > full / 2.0 && behind > BEHIND * born + 4.0 * born.sqrt();
         let hops = after.hops - before.hops;
-        let chips = self.kinds.len() / PORTS;
+        let chips = self.kinds.len() / F::PORTS;
         let stage = |i: usize| StageUse {
             mean_phits: samples.phits[i] as f64
                 / (samples.samples.max(1) * chips.max(1) as u64) as f64,
@@ -47,6 +45,7 @@ impl Simulation {
             input_queues: stage(0),
             row_buffers: stage(1),
             column_buffers: stage(2),
+            non_minimal: non_minimal(before.choices, after.choices),
             source_backlog: after.backlog as f64 / self.senders as f64,
             ..Report::default()
         };
@@ -55,14 +54,25 @@ impl Simulation {
     }
 
     fn use_of_links(&self, before: &Mark, after: &Mark, cycles: u64, report: &mut Report) {
-        let mut uses = [Uses::default(); 4];
+        let mut ejection = Uses::default();
+        let mut uses = vec![Uses::default(); F::LINK_KINDS.len()];
         for ((partition, before), after) in
             self.partitions.iter().zip(&before.ports).zip(&after.ports)
         {
-            for ((&chip, before), after) in partition.chips.iter().zip(before).zip(after) {
-                for port in 0..PORTS {
-                    if let Some(kind) = self.kinds[chip as usize * PORTS + port] {
-                        uses[kind as usize].add(after[port] - before[port]);
+            let before = before.chunks(F::PORTS);
+            for ((&chip, before), after) in partition
+                .chips
+                .iter()
+                .zip(before)
+                .zip(after.chunks(F::PORTS))
+            {
+                let first = chip as usize * F::PORTS;
+                let kinds = &self.kinds[first..first + F::PORTS];
+                for ((kind, before), after) in kinds.iter().zip(before).zip(after) {
+                    match kind {
+                        Some(PortUse::Ejection) => ejection.add(after - before),
+                        Some(PortUse::Link(kind)) => uses[usize::from(*kind)].add(after - before),
+                        None => {}
                     }
                 }
             }
@@ -77,18 +87,29 @@ impl Simulation {
         {
             for ((terminal, before), after) in partition.terminals.iter().zip(before).zip(after) {
                 injection.add(after - before);
-                let silent = partition.shared.destinations.is_silent(terminal.number);
+                let silent = partition
+                    .shared
+                    .destinations
+                    .is_silent(terminal.common().number);
                 if !silent {
                     sending.add(after - before);
                 }
             }
         }
-        report.injection_links = injection.summary(cycles);
-        report.fairness = sending.fairness(cycles);
-        report.ejection_links = uses[LinkKind::Ejection as usize].summary(cycles);
-        report.up_links = uses[LinkKind::Up as usize].summary(cycles);
-        report.side_links = uses[LinkKind::Side as usize].summary(cycles);
-        report.down_links = uses[LinkKind::Down as usize].summary(cycles);
+        let width = cycles * F::TERMINAL_LANES as u64;
+        report.injection_links = injection.summary(width);
+        report.fairness = sending.fairness(width);
+        report.ejection_links = ejection.summary(width);
+        let arrived = after.tally.since(&before.tally).arrived_phits.max(1) as f64;
+        report.hops_by_kind = F::LINK_KINDS
+            .iter()
+            .zip(&uses)
+            .map(|(&kind, uses)| (kind, uses.sum as f64 / arrived))
+            .collect();
+        let links = F::LINK_KINDS.iter().zip(uses);
+        report.links = links
+            .map(|(&kind, uses)| (kind, uses.summary(cycles)))
+            .collect();
     }
 
     /// What the whole run says.
@@ -108,7 +129,8 @@ impl Simulation {
             report.retransmitted_packets += work[0];
             report.frames_sent += work[1];
             report.frames_lost += work[2];
-            traces.extend(partition.terminals.iter().map(|t| (t.number, t.trace)));
+            let terminals = partition.terminals.iter().map(Terminal::common);
+            traces.extend(terminals.map(|t| (t.number, t.trace)));
         }
         traces.sort_unstable_by_key(|&(number, _)| number);
         let mut hash = TraceHash::default();
@@ -139,6 +161,13 @@ impl Simulation {
             per_packet
         }
     }
+}
+
+/// The share of packets that were sent on non-minimal ways, where there is a choice.
+fn non_minimal(before: [u64; 2], after: [u64; 2]) -> Option<f64> {
+    let [minimal, other] = [0, 1].map(|i| after[i] - before[i]);
+    let all = minimal + other;
+    (all > 0).then(|| other as f64 / all as f64)
 }
 
 /// Sums over links or terminals.

@@ -3,17 +3,18 @@
 use phitwire_framing::packet24::{MAX_PACKET_PHITS, head_vc};
 use phitwire_framing::phit24::Phit;
 
-use super::exchange::{Arrivals, Exchange, Set};
+use super::BlackWidow;
 use crate::router::yarc::registers::{ChipRegisters, PORTS};
 use crate::router::yarc::{Core, Ports};
+use crate::sim::direct::exchange::{Exchange, Set};
+use crate::sim::direct::family::{self, ChipView, NO_SLOT, PortAccount, Stream};
 
 /// Places of an input queue per virtual channel: 256 phits for both (paper, section 4.2).
 pub const INPUT_PHITS: u16 = 128;
 const PLACES: usize = INPUT_PHITS as usize;
 /// Credits without which no packet is begun: virtual cut-through (paper, section 4.2).
 const PACKET_CREDITS: u16 = MAX_PACKET_PHITS as u16;
-/// A port without link.
-pub(crate) const NO_SLOT: u32 = u32::MAX;
+type Arrivals = crate::sim::direct::exchange::Arrivals<BlackWidow>;
 
 /// The links of a chip.
 #[derive(Clone, Debug)]
@@ -41,7 +42,7 @@ struct Lanes {
 
 /// A chip with its links.
 #[derive(Debug)]
-pub(crate) struct Site {
+pub struct Site {
     core: Core,
     lanes: Lanes,
     /// Phits that have come in.
@@ -173,9 +174,7 @@ impl Site {
         self.lanes.peers[port] = slot;
     }
 
-    /// Runs the cycles of a window from `base` on. Returns whether there is something to do after
-    /// it even if nothing arrives.
-    pub(crate) fn run(&mut self, chip: usize, base: u64, exchange: &mut Exchange) -> bool {
+    fn run_window(&mut self, chip: usize, base: u64, exchange: &mut Exchange<BlackWidow>) -> bool {
         let size = exchange.window;
         self.core.run_until(base, &mut NoPorts);
         self.take_arrivals(chip, base, size, &mut exchange.read);
@@ -210,12 +209,12 @@ impl Site {
     }
 
     /// Puts the window's phits into their queues and tells the core when each will be there.
-    fn take_arrivals(&mut self, chip: usize, base: u64, size: usize, read: &mut Set) {
+    fn take_arrivals(&mut self, chip: usize, base: u64, size: usize, read: &mut Set<BlackWidow>) {
         let mut ports = core::mem::take(&mut read.chip_ports[chip]);
         while ports != 0 {
             let port = ports.trailing_zeros() as usize;
             ports &= ports - 1;
-            let slot = Exchange::chip_slot(chip, port) as usize;
+            let slot = Exchange::<BlackWidow>::chip_slot(chip, port) as usize;
             let arrivals = core::mem::take(&mut read.arrivals[slot]);
             let phits = &read.phits[slot * size..(slot + 1) * size];
             self.take_phits(port, base, arrivals.phits, phits);
@@ -269,7 +268,7 @@ impl Site {
     }
 
     /// Hands what the core did in this window to the links.
-    fn send(&mut self, exchange: &mut Exchange) {
+    fn send(&mut self, exchange: &mut Exchange<BlackWidow>) {
         let mut came = core::mem::take(&mut self.came);
         while came != 0 {
             let port = came.trailing_zeros() as usize;
@@ -289,63 +288,83 @@ impl Site {
         }
     }
 
-    /// The router.
-    pub(crate) fn core(&self) -> &Core {
-        &self.core
+    /// Phits in the input queues.
+    fn in_queues(&self) -> u64 {
+        self.lanes.lens.iter().map(|&len| u64::from(len)).sum()
+    }
+}
+
+impl family::Site<BlackWidow> for Site {
+    fn run(&mut self, chip: usize, base: u64, exchange: &mut Exchange<BlackWidow>) -> bool {
+        self.run_window(chip, base, exchange)
     }
 
-    /// Phits that each port has sent.
-    pub(crate) fn sent(&self) -> &[u64; PORTS] {
-        &self.lanes.sent
-    }
-
-    /// Phits sent by all ports: phit-hops.
-    pub(crate) fn phit_hops(&self) -> u64 {
-        self.forwarded
-    }
-
-    /// Phits that came for a queue that was full.
-    pub(crate) fn overflows(&self) -> u64 {
-        self.lanes.overflows
-    }
-
-    /// Phits in the queue of a port's virtual channel.
-    pub(crate) fn queued(&self, port: usize, vc: usize) -> u16 {
-        self.lanes.lens[port * 2 + vc].into()
-    }
-
-    /// Credits of a port's virtual channel.
-    pub(crate) fn credits(&self, port: usize, vc: usize) -> u16 {
-        self.lanes.credits[port * 2 + vc]
-    }
-
-    /// Virtual channel of the packet that comes in at a port.
-    pub(crate) fn vc_in(&self, port: usize) -> usize {
-        (self.lanes.vc_in >> port & 1) as usize
-    }
-
-    /// Where a port's link ends.
-    pub(crate) fn peer(&self, port: usize) -> Option<u32> {
+    fn peer(&self, port: usize) -> Option<u32> {
         Some(self.lanes.peers[port]).filter(|&slot| slot != NO_SLOT)
     }
 
-    /// Phits in input queues, row buffers and column buffers.
-    pub(crate) fn phits_by_stage(&self) -> [u64; 3] {
-        if self.received == self.forwarded {
-            return [0; 3];
+    fn account(&self, port: usize) -> PortAccount {
+        let mut account = PortAccount {
+            coming: Stream {
+                vc: (self.lanes.vc_in >> port & 1) as u8,
+                left: 0,
+            },
+            ..PortAccount::default()
+        };
+        for vc in 0..2 {
+            account.credits[vc] = self.lanes.credits[port * 2 + vc].into();
+            account.queued[vc] = self.lanes.lens[port * 2 + vc].into();
         }
-        let [rows, columns] = self.core.phits_by_stage();
-        [self.in_queues(), rows, columns]
+        account
     }
 
-    /// Phits in the input queues.
-    pub(crate) fn in_queues(&self) -> u64 {
-        self.lanes.lens.iter().map(|&len| u64::from(len)).sum()
+    fn sent(&self) -> &[u64] {
+        &self.lanes.sent[..]
+    }
+
+    fn phits_inside(&self) -> u64 {
+        self.core.phits_inside() + self.in_queues()
+    }
+
+    fn view(&self) -> ChipView {
+        let phits_by_stage = if self.received == self.forwarded {
+            [0; 3]
+        } else {
+            let [rows, columns] = self.core.phits_by_stage();
+            [self.in_queues(), rows, columns]
+        };
+        ChipView {
+            phit_hops: self.forwarded,
+            overflows: self.lanes.overflows,
+            ..view(&self.core, phits_by_stage)
+        }
+    }
+}
+
+/// What a core says of itself, direct or behind encoded links.
+pub(super) fn view(core: &Core, phits_by_stage: [u64; 3]) -> ChipView {
+    let counters = core.counters();
+    ChipView {
+        phits_by_stage,
+        stalls: core.stalls(),
+        phit_hops: counters.phits_forwarded,
+        overflows: 0,
+        rule_violations: counters.up_down_violations,
+        refused: counters.unroutable_packets
+            + counters.virtual_router_violations
+            + counters.headless_packets
+            + counters.dead_port_packets,
+        choices: [0; 2],
     }
 }
 
 #[cfg(test)]
 impl Site {
+    /// Credits of a port's virtual channel.
+    pub(crate) fn credits(&self, port: usize, vc: usize) -> u16 {
+        self.lanes.credits[port * 2 + vc]
+    }
+
     /// Changes the credits of a port's virtual channel behind everybody's back.
     pub(crate) fn spoil_credits(&mut self, port: usize, vc: usize, credits: u16) {
         self.lanes.credits[port * 2 + vc] = credits;

@@ -1,7 +1,7 @@
 //! Whole runs over encoded links.
 
-use super::super::*;
 use crate::link::impair::Netem;
+use crate::sim::direct::*;
 use crate::topology::{BlackwidowSpec, Rank, Topology};
 
 fn clos(processors: u32, subtree: u32, rank: Option<Rank>, slices: u8) -> Topology {

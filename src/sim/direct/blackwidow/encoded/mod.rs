@@ -12,19 +12,24 @@ mod tests;
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
+pub(in crate::sim::direct) use super::build::encoded as network;
 pub use endpoint::Endpoint;
 pub(super) use endpoint::Port;
 
-use super::exchange::Mail;
-use super::terminal::{Shared, Terminal};
+use super::BlackWidow;
+use super::terminal::Terminal;
 use crate::link::Lcb;
 use crate::link::impair::Netem;
 use crate::router::yarc::Yarc;
 use crate::router::yarc::registers::PORTS;
 use crate::sim::check::{self, EndAccount};
+use crate::sim::direct::family::{self, ChipView, LinkAccount};
 use crate::sim::fabric::{Direction, Fabric, LinkId, LinkSpec, NodeId};
 use crate::sim::machine::Machine;
 use crate::time::{Duration, Time};
+
+type Mail = crate::sim::direct::exchange::Mail<BlackWidow>;
+type Shared = crate::sim::direct::shared::Shared<BlackWidow>;
 
 /// Picoseconds of a cycle (paper, section 3: 800 MHz).
 pub(super) const CYCLE: Duration = Duration::from_ps(1_250);
@@ -60,7 +65,7 @@ struct Abroad {
 }
 
 /// A part of a network with encoded links.
-pub(crate) struct Region {
+pub struct Region {
     fabric: Fabric<Machine>,
     traffic: SharedTraffic,
     /// Nodes of the chips, in the partition's order.
@@ -76,16 +81,6 @@ impl core::fmt::Debug for Region {
             .field("chips", &self.chips)
             .finish_non_exhaustive()
     }
-}
-
-/// What a link's end says about what it sends and what it received.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct LinkAccount {
-    /// Number of the link, and whether it is its second end.
-    end: (u32, bool),
-    account: EndAccount,
-    /// Incarnations of this end and, as far as it knows, of the other.
-    epochs: (u32, u32),
 }
 
 impl Region {
@@ -158,8 +153,75 @@ impl Region {
         }
     }
 
-    /// Runs the nodes up to, and without, the beginning of cycle `end`.
-    pub(super) fn run_window(
+    /// The nodes look at what the partition holds between windows.
+    fn swap(&mut self, shared: &mut Shared, terminals: &mut Vec<Terminal>) {
+        let mut traffic = locked(&self.traffic);
+        core::mem::swap(&mut traffic.shared, shared);
+        core::mem::swap(&mut traffic.terminals, terminals);
+    }
+
+    /// To be called once all links are connected.
+    pub(super) fn finish(&mut self) {
+        self.abroad.sort_by_key(|abroad| (abroad.link, abroad.is_b));
+    }
+
+    fn each_end(&self, mut visit: impl FnMut(u32, bool, &Lcb)) {
+        let lcb = |(node, port): (NodeId, u8)| self.fabric.node(node).lcb(port);
+        for &(link, id) in &self.home {
+            for (end, is_b) in self.fabric.ends(id).into_iter().zip([false, true]) {
+                if let Some(lcb) = lcb(end) {
+                    visit(link, is_b, lcb);
+                }
+            }
+        }
+        for abroad in &self.abroad {
+            if let Some(lcb) = lcb(self.fabric.end_of(abroad.entry, Direction::AToB)) {
+                visit(abroad.link, abroad.is_b, lcb);
+            }
+        }
+    }
+
+    /// The router of chip number `index` of the partition.
+    pub(super) fn chip(&self, index: usize) -> &Yarc {
+        self.fabric
+            .node(self.chips[index])
+            .router()
+            .expect("chips are routers")
+    }
+
+    /// Phits in the input queues of a chip.
+    pub(super) fn queued(&self, index: usize) -> u64 {
+        let chip = self.chip(index);
+        (0..PORTS as u8).map(|port| chip.queued(port)).sum()
+    }
+
+    /// See [`packets_taken`](family::Region::packets_taken).
+    fn healthy_packets(&self) -> u64 {
+        let ports = (0..self.chips.len())
+            .flat_map(|index| (0..PORTS as u8).filter_map(move |port| self.chip(index).lcb(port)));
+        let healthy = |lcb: &Lcb| {
+            let counters = lcb.counters();
+            counters.rx_packets - counters.rx_poisoned_packets
+        };
+        ports.map(healthy).sum()
+    }
+
+    /// Packets that link ends here have sent again.
+    pub(super) fn retransmitted(&self) -> u64 {
+        let mut sum = 0;
+        self.each_end(|_, _, lcb| sum += lcb.counters().tx_retransmitted_packets);
+        sum
+    }
+
+    /// Frames that went over wires that end here, and those of them that an impairment lost.
+    pub(super) fn frames(&self) -> (u64, u64) {
+        let counters = self.fabric.wire_counters();
+        (counters.sent, counters.impaired.lost)
+    }
+}
+
+impl family::Region<BlackWidow> for Region {
+    fn run_window(
         &mut self,
         end: u64,
         shared: &mut Shared,
@@ -185,15 +247,7 @@ impl Region {
         }
     }
 
-    /// The nodes look at what the partition holds between windows.
-    fn swap(&mut self, shared: &mut Shared, terminals: &mut Vec<Terminal>) {
-        let mut traffic = locked(&self.traffic);
-        core::mem::swap(&mut traffic.shared, shared);
-        core::mem::swap(&mut traffic.terminals, terminals);
-    }
-
-    /// Takes the frames that another partition sent.
-    pub(super) fn receive(&mut self, mail: &mut Mail) {
+    fn receive(&mut self, mail: &mut Mail) {
         for (link, is_b, mut frames) in mail.frames.drain(..) {
             let here = self
                 .abroad
@@ -203,29 +257,13 @@ impl Region {
         }
     }
 
-    /// To be called once all links are connected.
-    pub(super) fn finish(&mut self) {
-        self.abroad.sort_by_key(|abroad| (abroad.link, abroad.is_b));
-    }
-
-    fn each_end(&self, mut visit: impl FnMut(u32, bool, &Lcb)) {
-        let lcb = |(node, port): (NodeId, u8)| self.fabric.node(node).lcb(port);
-        for &(link, id) in &self.home {
-            for (end, is_b) in self.fabric.ends(id).into_iter().zip([false, true]) {
-                if let Some(lcb) = lcb(end) {
-                    visit(link, is_b, lcb);
-                }
-            }
-        }
-        for abroad in &self.abroad {
-            if let Some(lcb) = lcb(self.fabric.end_of(abroad.entry, Direction::AToB)) {
-                visit(abroad.link, abroad.is_b, lcb);
-            }
+    fn wake_endpoints(&mut self) {
+        for id in (0..self.fabric.nodes() as u32).map(NodeId) {
+            self.fabric.command(id, |_, _| ());
         }
     }
 
-    /// What every link end says of its packets and credits.
-    pub(super) fn accounts(&self, into: &mut Vec<LinkAccount>) {
+    fn accounts(&self, into: &mut Vec<LinkAccount>) {
         self.each_end(|link, is_b, lcb| {
             into.push(LinkAccount {
                 end: (link, is_b),
@@ -235,59 +273,25 @@ impl Region {
         });
     }
 
-    /// The router of chip number `index` of the partition.
-    pub(super) fn chip(&self, index: usize) -> &Yarc {
-        self.fabric
-            .node(self.chips[index])
-            .router()
-            .expect("chips are routers")
+    fn view(&self, index: usize) -> ChipView {
+        let core = self.chip(index).core();
+        let [rows, columns] = core.phits_by_stage();
+        super::site::view(core, [self.queued(index), rows, columns])
     }
 
-    /// Phits in the input queues of a chip.
-    pub(super) fn queued(&self, index: usize) -> u64 {
+    fn sent(&self, index: usize) -> Vec<u64> {
         let chip = self.chip(index);
-        (0..PORTS as u8).map(|port| chip.queued(port)).sum()
+        let phits = |port| chip.lcb(port).map_or(0, |lcb| lcb.counters().tx_phits);
+        (0..PORTS as u8).map(phits).collect()
     }
 
-    /// Lets every endpoint look again at what its terminals have to send.
-    pub(super) fn wake_endpoints(&mut self) {
-        for id in (0..self.fabric.nodes() as u32).map(NodeId) {
-            self.fabric.command(id, |_, _| ());
-        }
+    fn work(&self) -> [u64; 3] {
+        let (frames, lost) = self.frames();
+        [self.retransmitted(), frames, lost]
     }
 
-    /// Phits that a chip has put on each of its links, repetitions included.
-    pub(super) fn sent(&self, index: usize) -> [u64; PORTS] {
-        let chip = self.chip(index);
-        core::array::from_fn(|port| {
-            chip.lcb(port as u8)
-                .map_or(0, |lcb| lcb.counters().tx_phits)
-        })
-    }
-
-    /// Healthy packets that routers here have accepted. Those that came damaged come again, but the damaged
-    /// ones may have gone on all the same, marked as such.
-    pub(super) fn packets_taken(&self) -> u64 {
-        let ports = (0..self.chips.len())
-            .flat_map(|index| (0..PORTS as u8).filter_map(move |port| self.chip(index).lcb(port)));
-        let healthy = |lcb: &Lcb| {
-            let counters = lcb.counters();
-            counters.rx_packets - counters.rx_poisoned_packets
-        };
-        ports.map(healthy).sum()
-    }
-
-    /// Packets that link ends here have sent again.
-    pub(super) fn retransmitted(&self) -> u64 {
-        let mut sum = 0;
-        self.each_end(|_, _, lcb| sum += lcb.counters().tx_retransmitted_packets);
-        sum
-    }
-
-    /// Frames that went over wires that end here, and those of them that an impairment lost.
-    pub(super) fn frames(&self) -> (u64, u64) {
-        let counters = self.fabric.wire_counters();
-        (counters.sent, counters.impaired.lost)
+    fn packets_taken(&self) -> u64 {
+        self.healthy_packets()
     }
 }
 
@@ -298,7 +302,7 @@ fn stream(link: u32, towards_b: bool) -> u64 {
 }
 
 /// Whether both ends of every link are active in the same session.
-pub(super) fn all_up(accounts: &mut [LinkAccount]) -> bool {
+pub(in crate::sim::direct) fn all_up(accounts: &mut [LinkAccount]) -> bool {
     accounts.sort_by_key(|account| account.end);
     accounts.chunk_by(|x, y| x.end.0 == y.end.0).all(|pair| {
         let [a, b] = pair else { return false };
@@ -308,7 +312,10 @@ pub(super) fn all_up(accounts: &mut [LinkAccount]) -> bool {
 }
 
 /// What is wrong with links at rest: each direction by the accounts of its two ends.
-pub(super) fn check_links(accounts: &mut [LinkAccount], violations: &mut Vec<check::Violation>) {
+pub(in crate::sim::direct) fn check_links(
+    accounts: &mut [LinkAccount],
+    violations: &mut Vec<check::Violation>,
+) {
     accounts.sort_by_key(|account| account.end);
     for pair in accounts.chunk_by(|x, y| x.end.0 == y.end.0) {
         if let [a, b] = pair {

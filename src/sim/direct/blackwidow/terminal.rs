@@ -5,51 +5,30 @@ use std::collections::VecDeque;
 use phitwire_framing::packet24::{MAX_PACKET_PHITS, Vc};
 use phitwire_framing::phit24::Phit;
 
-use super::exchange::{Arrivals, Exchange};
-use super::packet::{Assembly, Delivery, Name, Packet, Seal};
-use super::pattern::Destinations;
+use super::BlackWidow;
+use super::packet::{Assembly, Delivery, Name, Packet};
 use super::site::INPUT_PHITS;
-use super::source::{Births, NEVER, Source};
-use super::tally::{Latencies, Tally};
-use crate::sim::TraceHash;
+use crate::sim::direct::exchange::{Arrivals, Exchange};
+use crate::sim::direct::family::{self, PortAccount, Stream};
+use crate::sim::direct::shared::Common;
+use crate::sim::direct::source::{NEVER, Source};
 use crate::switch::RoundRobin;
+
+type Shared = crate::sim::direct::shared::Shared<BlackWidow>;
 
 /// Credits without which no packet is begun, as in a router's output.
 const PACKET_CREDITS: i32 = MAX_PACKET_PHITS as i32;
-
-/// What all terminals of a partition share.
-#[derive(Clone, Debug)]
-pub(crate) struct Shared {
-    pub(crate) births: Births,
-    pub(crate) destinations: Destinations,
-    /// Number of each processor.
-    pub(crate) numbers: Vec<u16>,
-    pub(crate) request_phits: usize,
-    pub(crate) request_reply: bool,
-    pub(crate) seal: Seal,
-    /// Whether the hash bits decide the way of a request, and with it which requests stay in order.
-    pub(crate) hashed_ways: bool,
-    /// Births in this range are measured.
-    pub(crate) measured: core::ops::Range<u64>,
-    pub(crate) tally: Tally,
-    /// Latencies of the packets born in that range.
-    pub(crate) latencies: Latencies,
-    /// Latencies of the packets that arrived in that range.
-    pub(crate) arrived_latencies: Latencies,
-}
 
 /// Places of the table of which request came last, per terminal.
 const LAST_SEEN: usize = 32;
 
 /// A source and sink behind one link.
 #[derive(Debug)]
-pub(crate) struct Terminal {
-    /// Number among all terminals: slice times processors plus place of the processor.
-    pub(crate) number: u64,
+pub struct Terminal {
+    common: Common,
     /// Number of the processor.
     processor: u16,
     peer: u32,
-    pub(crate) source: Source,
     /// Replies to be sent, with the cycle from which on they may be.
     replies: VecDeque<(u64, Name)>,
     packet: Option<(Packet, u8)>,
@@ -57,40 +36,30 @@ pub(crate) struct Terminal {
     /// Below zero within a window in which credits that come later in it are used.
     credits: [i32; 2],
     assembly: Assembly,
-    pub(crate) trace: TraceHash,
     /// Last request seen by a few keys of source and hash bits: key and number.
     last_seen: Box<[(u32, u32); LAST_SEEN]>,
-    /// Window for which the calendar has this terminal.
-    pub(crate) scheduled: u64,
-    pub(crate) sent_phits: u64,
 }
 
 impl Terminal {
     pub(crate) fn new(number: u64, processor: u16, peer: u32, source: Source) -> Self {
         Self {
-            number,
+            common: Common::new(number, source),
             processor,
             peer,
-            source,
             replies: VecDeque::new(),
             packet: None,
             turn: RoundRobin::new(),
             credits: [INPUT_PHITS.into(); 2],
             assembly: Assembly::new(),
-            trace: TraceHash::default(),
             last_seen: Box::new([(u32::MAX, 0); LAST_SEEN]),
-            scheduled: NEVER,
-            sent_phits: 0,
         }
     }
 
-    /// Runs the cycles of a window from `base` on. Returns the cycle in which there is next
-    /// something to do even if nothing arrives.
-    pub(crate) fn run(
+    fn run_window(
         &mut self,
         index: usize,
         base: u64,
-        exchange: &mut Exchange,
+        exchange: &mut Exchange<BlackWidow>,
         shared: &mut Shared,
     ) -> u64 {
         let size = exchange.window;
@@ -109,7 +78,7 @@ impl Terminal {
             credits: freed,
         };
         if out != Arrivals::default() {
-            self.sent_phits += u64::from(sent.count_ones());
+            self.common.sent_phits += u64::from(sent.count_ones());
             shared.tally.sent_phits += u64::from(sent.count_ones());
             exchange.send(self.peer, out);
         }
@@ -121,7 +90,7 @@ impl Terminal {
             return end;
         }
         let reply = self.replies.front().map_or(NEVER, |&(ready, _)| ready);
-        self.source.head().birth.min(reply).max(end)
+        self.common.source.head().birth.min(reply).max(end)
     }
 
     /// Takes the phits of a window; the cycles in which places became free again, per virtual channel.
@@ -139,7 +108,7 @@ impl Terminal {
             cycles &= cycles - 1;
             let phit = Phit::from_bits(phits[cycle as usize]);
             freed[self.assembly.vc(phit).index()] |= 1 << cycle;
-            if let Some(delivery) = self.assembly.take(phit, shared.seal) {
+            if let Some(delivery) = self.assembly.take(phit, shared.format.seal) {
                 self.arrived(base + u64::from(cycle), delivery, shared);
             }
         }
@@ -157,10 +126,10 @@ impl Terminal {
         tally.arrived_keys = tally.arrived_keys.wrapping_add(key);
         tally.damaged += u64::from(!intact);
         tally.misrouted += u64::from(name.dest != self.processor);
-        self.trace.add(now);
-        self.trace.add(key);
+        self.common.trace.add(now);
+        self.common.trace.add(key);
         if name.vc == Vc::Request {
-            let hash = if shared.hashed_ways { hash } else { 0 };
+            let hash = if shared.format.hashed_ways { hash } else { 0 };
             tally.overtaken += u64::from(self.is_overtaken(name, hash));
             if shared.request_reply {
                 tally.replies_made += 1;
@@ -170,16 +139,7 @@ impl Terminal {
         }
         // A damaged packet may say that it is from before the beginning.
         let born = name.born(now).min(now);
-        tally.latency_cycles += now - born;
-        tally.arrived_births = tally.arrived_births.wrapping_add(born);
-        tally.latency_packets += 1;
-        if shared.measured.contains(&now) {
-            shared.arrived_latencies.record(now - born);
-        }
-        if shared.measured.contains(&born) {
-            tally.measured_arrived += 1;
-            shared.latencies.record(now - born);
-        }
+        shared.message_arrived(born, now);
     }
 
     /// Whether a later request of the same source and hash bits has come before. Only the last
@@ -240,7 +200,7 @@ impl Terminal {
         shared: &mut Shared,
     ) -> Option<usize> {
         let ready = [
-            self.source.head().birth,
+            self.common.source.head().birth,
             self.replies.front().map_or(NEVER, |&(ready, _)| ready),
         ];
         let mut at = [size; 2];
@@ -268,7 +228,7 @@ impl Terminal {
     /// The cycles from which on the next request and the next reply may be sent.
     pub(crate) fn due(&self) -> [u64; 2] {
         let reply = self.replies.front().map_or(NEVER, |&(ready, _)| ready);
-        [self.source.head().birth, reply]
+        [self.common.source.head().birth, reply]
     }
 
     /// The next packet of the virtual channels that `may` be sent, in turn.
@@ -281,45 +241,30 @@ impl Terminal {
     }
 
     fn next_request(&mut self, shared: &mut Shared) -> Packet {
-        let head = self.source.head();
-        let (to, hash) = self
-            .source
-            .take(self.number, &shared.births, &shared.destinations);
-        let dest = shared.numbers[to as usize];
+        let head = self.common.source.head();
+        let (to, hash) =
+            self.common
+                .source
+                .take(self.common.number, &shared.births, &shared.destinations);
+        let dest = shared.format.numbers[to as usize];
         let name = Name::request(self.processor, dest, head.sequence, head.birth);
-        let tally = &mut shared.tally;
-        tally.sent_keys = tally.sent_keys.wrapping_add(name.key());
-        tally.sent_births = tally.sent_births.wrapping_add(head.birth);
-        tally.requests_sent += 1;
-        tally.measured_sent += u64::from(shared.measured.contains(&head.birth));
-        Packet::request(name, hash, shared.request_phits, shared.seal)
+        shared.request_sent(name.key(), head.birth);
+        Packet::request(name, hash, shared.format.request_phits, shared.format.seal)
     }
 
     fn next_reply(&mut self, shared: &mut Shared) -> Option<Packet> {
         let (_, name) = self.replies.pop_front()?;
-        let tally = &mut shared.tally;
-        tally.sent_keys = tally.sent_keys.wrapping_add(name.key());
-        tally.replies_sent += 1;
-        Some(Packet::reply(name, shared.seal))
+        shared.reply_sent(name.key());
+        Some(Packet::reply(name, shared.format.seal))
     }
 
-    /// Nothing new is born; replies to what is under way are still sent.
-    pub(crate) fn stop(&mut self) {
-        self.source.stop();
-    }
-
-    /// Whether nothing is left to send and nothing half received.
-    pub(crate) fn is_at_rest(&self) -> bool {
-        self.packet.is_none() && self.replies.is_empty() && !self.assembly.is_open()
-    }
-
-    /// Credits of a virtual channel.
-    pub(crate) fn credits(&self, vc: usize) -> u32 {
-        self.credits[vc].max(0) as u32
+    /// Counts phits that are sent.
+    pub(crate) fn count_sent(&mut self, phits: u64) {
+        self.common.sent_phits += phits;
     }
 
     /// Credits taken for phits of a packet that are not sent yet.
-    pub(crate) fn reserved(&self, vc: usize) -> u32 {
+    fn reserved_of(&self, vc: usize) -> u32 {
         match &self.packet {
             Some((packet, done)) if packet.vc().index() == vc => {
                 (packet.phits().len() - usize::from(*done)) as u32
@@ -327,15 +272,51 @@ impl Terminal {
             _ => 0,
         }
     }
+}
 
-    /// Virtual channel of the packet that comes in.
-    pub(crate) fn vc_in(&self) -> usize {
-        self.assembly.vc(Phit::IDLE).index()
+impl family::Terminal<BlackWidow> for Terminal {
+    fn run(
+        &mut self,
+        index: usize,
+        base: u64,
+        exchange: &mut Exchange<BlackWidow>,
+        shared: &mut Shared,
+    ) -> u64 {
+        self.run_window(index, base, exchange, shared)
     }
 
-    /// Where the link ends.
-    pub(crate) fn peer(&self) -> u32 {
+    fn common(&self) -> &Common {
+        &self.common
+    }
+
+    fn common_mut(&mut self) -> &mut Common {
+        &mut self.common
+    }
+
+    fn peer(&self) -> u32 {
         self.peer
+    }
+
+    fn account(&self) -> PortAccount {
+        let mut account = PortAccount {
+            coming: Stream {
+                vc: self.assembly.vc(Phit::IDLE).index() as u8,
+                left: 0,
+            },
+            ..PortAccount::default()
+        };
+        for vc in 0..2 {
+            account.credits[vc] = self.credits[vc].max(0) as u32 + self.reserved_of(vc);
+        }
+        account
+    }
+
+    fn reserved(&self) -> u64 {
+        u64::from(self.reserved_of(0) + self.reserved_of(1))
+    }
+
+    fn is_at_rest(&self) -> bool {
+        self.packet.is_none() && self.replies.is_empty() && !self.assembly.is_open()
     }
 }
 
@@ -361,10 +342,11 @@ fn first_with_credits(credits: i32, coming: u64, from: usize, size: usize) -> us
 mod tests {
     use super::*;
     use crate::sim::direct::Traffic;
+    use crate::sim::direct::source::Births;
 
     #[test]
     fn a_request_that_overtakes_is_noticed() {
-        let births = Births::new(&Traffic::default());
+        let births = Births::new(&Traffic::default(), 13, 1);
         let source = Source::new(1, 0, false, &births);
         let mut terminal = Terminal::new(0, 7, 0, source);
         let mut overtaken =

@@ -2,19 +2,19 @@
 
 use std::sync::{Arc, Mutex};
 
-use super::config::{Config, ConfigError};
 use super::encoded::{CYCLE, Endpoint, Port, Region, SharedTraffic, Traffic};
-use super::exchange::Exchange;
 use super::packet::Seal;
-use super::partition::{HELD_BACK, Partition};
-use super::pattern::Destinations;
-use super::site::{NO_SLOT, Site};
-use super::source::{Births, Source};
-use super::tally::{Latencies, Tally};
-use super::terminal::{Shared, Terminal};
+use super::site::Site;
+use super::terminal::Terminal;
+use super::{BlackWidow, Format, destinations};
 use crate::link::impair::Netem;
 use crate::router::yarc::Yarc;
 use crate::router::yarc::registers::{PORTS, PortKind};
+use crate::sim::direct::config::{Config, ConfigError};
+use crate::sim::direct::family::{NO_SLOT, Network, Parts as _, PortUse};
+use crate::sim::direct::partition::{HELD_BACK, Partition};
+use crate::sim::direct::pattern::Destinations;
+use crate::sim::direct::source::{Births, Source};
 use crate::sim::fabric::NodeId;
 use crate::time::Time;
 use crate::topology::{
@@ -22,23 +22,8 @@ use crate::topology::{
 };
 use phitwire_framing::memory24::write_phits;
 
-/// What reports need to know of a port.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LinkKind {
-    Ejection,
-    Up,
-    Side,
-    Down,
-}
-
-/// A network cut into partitions.
-pub(crate) struct Network {
-    pub(crate) partitions: Vec<Partition>,
-    /// Kind of each chip's ports, by the topology's numbers; `None` without link.
-    pub(crate) kinds: Vec<Option<LinkKind>>,
-    /// Terminals that send.
-    pub(crate) senders: u64,
-}
+type Exchange = crate::sim::direct::exchange::Exchange<BlackWidow>;
+type Shared = crate::sim::direct::shared::Shared<BlackWidow>;
 
 /// Where the nodes of the topology went.
 struct Places {
@@ -122,7 +107,7 @@ impl Prepared {
         config.validate()?;
         let partitions = partitions.clamp(1, topology.chips.len().max(1));
         let wiring = Wiring::new(topology);
-        let destinations = Destinations::new(&config.traffic, topology, &wiring, config.seed)?;
+        let destinations = destinations(&config.traffic, topology, &wiring, config.seed)?;
         let places = Places::new(topology, &wiring, partitions);
         if places.terminals.iter().all(Option::is_none) {
             return Err(ConfigError::NoTerminals);
@@ -154,7 +139,8 @@ impl Prepared {
             let silent = self.shared.destinations.is_silent(number);
             let mut source = Source::new(seed, number, silent, &self.shared.births);
             source.reschedule(0, begin);
-            let processor = self.shared.numbers[number as usize % self.shared.numbers.len()];
+            let processor =
+                self.shared.format.numbers[number as usize % self.shared.format.numbers.len()];
             let terminal = Terminal::new(number, processor, peer(place), source);
             terminals[place.partition as usize].push(terminal);
         }
@@ -162,121 +148,121 @@ impl Prepared {
     }
 }
 
-impl Network {
-    /// Cuts `topology` into so many partitions, at least one.
-    pub(crate) fn new(
-        topology: &Topology,
-        config: &Config,
-        partitions: usize,
-    ) -> Result<Self, ConfigError> {
-        let prepared = Prepared::new(topology, config, partitions)?;
-        let Prepared {
-            wiring,
-            places,
-            shared,
-            partitions,
-            ..
-        } = &prepared;
-        let mut exchanges: Vec<Exchange> = (0..*partitions as u32)
-            .map(|partition| {
-                let chips = places.chips.iter().filter(|c| c.0 == partition).count();
-                let terminals = places.terminals.iter().flatten();
-                let terminals = terminals.filter(|t| t.partition == partition).count();
-                Exchange::new(config.link_cycles as usize, chips, terminals)
-            })
-            .collect();
-        let terminals = prepared.terminals(config.seed, 0, |place| {
-            places.chip_slot(place.chip, place.port).1
-        });
-        let (sites, chips) = sites(topology, wiring, places, &mut exchanges)?;
-        let parts = exchanges.into_iter().zip(sites).zip(chips).zip(terminals);
-        let partitions = (0..)
-            .zip(parts)
-            .map(|(number, (((mut exchange, sites), chips), terminals))| {
-                exchange.finish();
-                let shared = shared.clone();
-                Partition::new(
-                    number,
-                    sites,
-                    chips,
-                    terminals,
-                    shared,
-                    exchange,
-                    *partitions,
-                )
-            })
-            .collect();
-        Ok(Self {
-            partitions,
-            kinds: kinds(topology, wiring),
-            senders: prepared.senders,
+/// Cuts `topology` into so many partitions, at least one.
+pub(super) fn direct(
+    topology: &Topology,
+    config: &Config,
+    partitions: usize,
+) -> Result<Network<BlackWidow>, ConfigError> {
+    let prepared = Prepared::new(topology, config, partitions)?;
+    let Prepared {
+        wiring,
+        places,
+        shared,
+        partitions,
+        ..
+    } = &prepared;
+    let mut exchanges: Vec<Exchange> = (0..*partitions as u32)
+        .map(|partition| {
+            let chips = places.chips.iter().filter(|c| c.0 == partition).count();
+            let terminals = places.terminals.iter().flatten();
+            let terminals = terminals.filter(|t| t.partition == partition).count();
+            Exchange::new(partition, config.link_cycles as usize, chips, terminals)
         })
-    }
+        .collect();
+    let terminals = prepared.terminals(config.seed, 0, |place| {
+        places.chip_slot(place.chip, place.port).1
+    });
+    let (sites, chips) = sites(topology, wiring, places, config, &mut exchanges)?;
+    let parts = exchanges.into_iter().zip(sites).zip(chips).zip(terminals);
+    let partitions = (0..)
+        .zip(parts)
+        .map(|(number, (((mut exchange, sites), chips), terminals))| {
+            exchange.finish(config.link_cycles);
+            let shared = shared.clone();
+            Partition::new(
+                number,
+                sites,
+                chips,
+                terminals,
+                shared,
+                exchange,
+                *partitions,
+            )
+        })
+        .collect();
+    Ok(Network {
+        partitions,
+        kinds: kinds(topology, wiring),
+        senders: prepared.senders,
+        stride: config.link_cycles,
+        longest: config.link_cycles,
+    })
 }
 
-impl Network {
-    /// The same network as nodes behind encoded links.
-    pub(crate) fn encoded(
-        topology: &Topology,
-        config: &Config,
-        netem: Option<Netem>,
-        partitions: usize,
-    ) -> Result<Self, ConfigError> {
-        let mut prepared = Prepared::new(topology, config, partitions)?;
-        prepared.shared.seal = Seal::Crc;
-        let terminals = prepared.terminals(config.seed, HELD_BACK, |_| NO_SLOT);
-        let Prepared {
-            wiring,
-            places,
-            shared,
-            partitions,
-            senders,
-        } = prepared;
-        let mut parts: Vec<Part> = terminals
-            .into_iter()
-            .map(|terminals| Part::new(config, &shared, terminals))
-            .collect();
-        let nodes = add_nodes(topology, &places, config.seed, &mut parts)?;
-        let latency = CYCLE.times(config.link_cycles.into());
-        for (number, link) in (0u32..).zip(&topology.links) {
-            let [(part_a, a), (part_b, b)] = [link.a, link.b].map(|end| nodes.of(end));
-            if part_a == part_b {
-                parts[part_a].region.connect(number, [a, b], latency, netem);
-            } else {
-                let half = &mut parts[part_a].region;
-                half.connect_abroad((number, false), a, part_b, latency, netem);
-                let half = &mut parts[part_b].region;
-                half.connect_abroad((number, true), b, part_a, latency, netem);
-            }
+/// The same network as nodes behind encoded links.
+pub(in crate::sim::direct) fn encoded(
+    topology: &Topology,
+    config: &Config,
+    netem: Option<Netem>,
+    partitions: usize,
+) -> Result<Network<BlackWidow>, ConfigError> {
+    let mut prepared = Prepared::new(topology, config, partitions)?;
+    prepared.shared.format.seal = Seal::Crc;
+    let terminals = prepared.terminals(config.seed, HELD_BACK, |_| NO_SLOT);
+    let Prepared {
+        wiring,
+        places,
+        shared,
+        partitions,
+        senders,
+    } = prepared;
+    let mut parts: Vec<Part> = terminals
+        .into_iter()
+        .map(|terminals| Part::new(config, &shared, terminals))
+        .collect();
+    let nodes = add_nodes(topology, &places, config.seed, &mut parts)?;
+    let latency = CYCLE.times(config.link_cycles.into());
+    for (number, link) in (0u32..).zip(&topology.links) {
+        let [(part_a, a), (part_b, b)] = [link.a, link.b].map(|end| nodes.of(end));
+        if part_a == part_b {
+            parts[part_a].region.connect(number, [a, b], latency, netem);
+        } else {
+            let half = &mut parts[part_a].region;
+            half.connect_abroad((number, false), a, part_b, latency, netem);
+            let half = &mut parts[part_b].region;
+            half.connect_abroad((number, true), b, part_a, latency, netem);
         }
-        let window = config.link_cycles as usize;
-        let partitions = (0..)
-            .zip(parts)
-            .map(|(number, mut part)| {
-                part.region.finish();
-                let Part {
-                    chips,
-                    terminals,
-                    region,
-                    ..
-                } = part;
-                Partition::with_region(
-                    number,
-                    chips,
-                    terminals,
-                    shared.clone(),
-                    window,
-                    region,
-                    partitions,
-                )
-            })
-            .collect();
-        Ok(Self {
-            partitions,
-            kinds: kinds(topology, &wiring),
-            senders,
-        })
     }
+    let window = config.link_cycles as usize;
+    let partitions = (0..)
+        .zip(parts)
+        .map(|(number, mut part)| {
+            part.region.finish();
+            let Part {
+                chips,
+                terminals,
+                region,
+                ..
+            } = part;
+            Partition::with_region(
+                number,
+                chips,
+                terminals,
+                shared.clone(),
+                window,
+                region,
+                partitions,
+            )
+        })
+        .collect();
+    Ok(Network {
+        partitions,
+        kinds: kinds(topology, &wiring),
+        senders,
+        stride: config.link_cycles,
+        longest: config.link_cycles,
+    })
 }
 
 /// What becomes a partition with encoded links.
@@ -377,7 +363,7 @@ fn add_nodes(
 }
 
 /// Kinds of the links of all chips' ports.
-fn kinds(topology: &Topology, wiring: &Wiring) -> Vec<Option<LinkKind>> {
+fn kinds(topology: &Topology, wiring: &Wiring) -> Vec<Option<PortUse>> {
     let ports = (0..topology.chips.len() as u32)
         .flat_map(|chip| (0..PORTS as u8).map(move |port| (chip, port)));
     ports
@@ -393,40 +379,35 @@ fn kind(
     wiring: &Wiring,
     (chip, port): (u32, u8),
     neighbour: Neighbour,
-) -> LinkKind {
+) -> PortUse {
     let Neighbour::Router(router, far) = neighbour else {
-        return LinkKind::Ejection;
+        return PortUse::Ejection;
     };
     let end = |chip, port| End {
         node: NodeRef::Chip(chip),
         port,
     };
     match topology.kind_of(end(chip, port), end(wiring.chip_of(router), far)) {
-        PortKind::Up => LinkKind::Up,
-        PortKind::Side => LinkKind::Side,
-        PortKind::Down => LinkKind::Down,
+        PortKind::Up => PortUse::Link(0),
+        PortKind::Side => PortUse::Link(1),
+        PortKind::Down => PortUse::Link(2),
     }
 }
 
 fn shared(topology: &Topology, config: &Config, destinations: Destinations) -> Shared {
     let traffic = &config.traffic;
-    Shared {
-        births: Births::new(traffic),
-        destinations,
+    let format = Format {
         numbers: topology.processors.iter().map(|p| p.number).collect(),
         request_phits: write_phits(usize::from(traffic.message_bytes)),
-        request_reply: traffic.request_reply,
         seal: Seal::Key,
         hashed_ways: topology.chips.iter().any(|chip| {
             chip.routers
                 .iter()
                 .any(|router| router.registers.table.iter().any(|e| e.ports != 0))
         }),
-        measured: 0..0,
-        tally: Tally::default(),
-        latencies: Latencies::new(),
-        arrived_latencies: Latencies::new(),
-    }
+    };
+    let births = Births::new(traffic, BlackWidow::message_phits(traffic), 1);
+    Shared::new(births, destinations, traffic.request_reply, format)
 }
 
 type Sites = (Vec<Vec<Site>>, Vec<Vec<u32>>);
@@ -436,6 +417,7 @@ fn sites(
     topology: &Topology,
     wiring: &Wiring,
     places: &Places,
+    config: &Config,
     exchanges: &mut [Exchange],
 ) -> Result<Sites, ConfigError> {
     let mut terminal_at = vec![NO_SLOT; topology.chips.len() * PORTS];
@@ -472,7 +454,7 @@ fn sites(
             let slot = if there == partition {
                 slot
             } else {
-                exchanges[partition as usize].add_ghost(there, slot)
+                exchanges[partition as usize].add_ghost((there, slot), config.link_cycles)
             };
             site.connect(usize::from(port), slot);
         }

@@ -6,12 +6,12 @@ use phitwire_framing::phit24::Phit;
 use super::{CYCLE, SharedTraffic, Traffic, locked};
 use crate::link::{InputQueue, Lcb, LinkConfig};
 use crate::node::{Node, PortId, WakeReason, Wakeup};
-use crate::sim::direct::packet::Assembly;
+use crate::sim::direct::blackwidow::packet::Assembly;
 use crate::sim::direct::source::NEVER;
 use crate::time::Time;
 
 /// One link of a processor: the link control block and the terminal behind it.
-pub(in crate::sim::direct) struct Port {
+pub(in crate::sim::direct::blackwidow) struct Port {
     lcb: Lcb,
     input: InputQueue,
     assemblies: [Assembly; 2],
@@ -20,7 +20,7 @@ pub(in crate::sim::direct) struct Port {
 }
 
 impl Port {
-    pub(in crate::sim::direct) fn new(config: LinkConfig, terminal: usize) -> Self {
+    pub(in crate::sim::direct::blackwidow) fn new(config: LinkConfig, terminal: usize) -> Self {
         Self {
             input: InputQueue::new(&config),
             lcb: Lcb::new(config, Time::ZERO),
@@ -36,7 +36,7 @@ impl Port {
             let assembly = &mut self.assemblies[vc.index()];
             while self.input.ready(vc) {
                 let phit = self.input.pop(vc);
-                let delivery = assembly.take(phit, shared.seal);
+                let delivery = assembly.take(phit, shared.format.seal);
                 let Some(delivery) = delivery else { continue };
                 if eop_status(phit.content()) == Some(EopStatus::Healthy) {
                     shared.tally.arrived_phits += u64::from(delivery.phits);
@@ -66,7 +66,7 @@ impl Port {
                 return;
             };
             let phits = packet.phits().len() as u64;
-            terminal.sent_phits += phits;
+            terminal.count_sent(phits);
             shared.tally.sent_phits += phits;
             shared.tally.sent_packets += 1;
             for &bits in packet.phits() {
@@ -84,7 +84,7 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    pub(in crate::sim::direct) fn new(port: Port, traffic: SharedTraffic) -> Self {
+    pub(in crate::sim::direct::blackwidow) fn new(port: Port, traffic: SharedTraffic) -> Self {
         Self {
             port,
             traffic,

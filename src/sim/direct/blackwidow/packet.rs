@@ -12,10 +12,10 @@ use phitwire_framing::packet24::{
 };
 use phitwire_framing::phit24::{CONTENT_MASK, Phit, PhitKind};
 
-use super::source::REPLY_PHITS;
-
+/// Phits of a reply (paper, section 4.1: the smallest packet).
+pub(crate) const REPLY_PHITS: usize = 4;
 /// Bits of a birth that a packet carries; what is under way longer is dated wrongly.
-pub(super) const BIRTH_BITS: u32 = 22;
+pub(in crate::sim::direct) const BIRTH_BITS: u32 = 22;
 /// Bits of its request's number that a reply carries.
 const REPLY_SEQUENCE_BITS: u32 = 10;
 

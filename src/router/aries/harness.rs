@@ -1,0 +1,548 @@
+//! What tests of the core need: links that record, and a machine of cores joined directly.
+
+use std::collections::VecDeque;
+
+use phitwire_framing::flit48::{Flit, Head, NodeId, Routing};
+
+use super::core::{Core, Ports};
+use super::pipeline::NIC_FLITS_PER_CYCLE;
+use super::registers::{AriesRegisters, FIRST_NIC_PORT, NETWORK_PORTS, PORTS, VCS};
+use crate::rng::Rng;
+use crate::route::dragonfly_harness::{At, Machine};
+
+/// A packet of a head and numbered flits.
+pub(super) fn packet(head: Head) -> Vec<Flit> {
+    let id = u64::from(head.packet_id());
+    let body = (1..head.length()).map(|i| Flit::new(id << 16 | u64::from(i)));
+    core::iter::once(head.flit()).chain(body).collect()
+}
+
+pub(super) fn node((group, router): At, nic: u8) -> NodeId {
+    NodeId::new(group as u16, router as u8, nic)
+}
+
+/// A request for `nic` of `at`.
+pub(super) fn request(at: At, nic: u8, routing: Routing, length: u8, id: u16) -> Head {
+    Head::new(false, length, node(at, nic), routing, id, 0)
+}
+
+/// A link of one core that takes whatever it is not told to block.
+pub(super) struct Bench {
+    pub now: u64,
+    queues: Vec<[VecDeque<Flit>; VCS]>,
+    /// Ports, per virtual channel, at which no packet can begin.
+    pub blocked: [u64; VCS],
+    pub inactive: u64,
+    /// What left by each port, and when.
+    pub sent: Vec<Vec<(u64, Flit)>>,
+    /// Flits still to come of the packet at each port.
+    left: [u8; PORTS],
+    pub peer_loads: [u8; PORTS],
+    pub far: [u32; PORTS],
+    pub told: Vec<(u64, usize, u8)>,
+    /// The most flits that a packet could ask room for.
+    pub room: Option<usize>,
+    /// Whether the core moves trains.
+    pub trains: bool,
+}
+
+impl Default for Bench {
+    fn default() -> Self {
+        Self {
+            now: 0,
+            queues: Vec::new(),
+            blocked: [0; VCS],
+            inactive: 0,
+            sent: Vec::new(),
+            left: [0; PORTS],
+            peer_loads: [0; PORTS],
+            far: [0; PORTS],
+            told: Vec::new(),
+            room: None,
+            trains: false,
+        }
+    }
+}
+
+impl Ports for Bench {
+    fn begin_cycle(&mut self, cycle: u64) {
+        self.now = cycle;
+    }
+    fn front(&self, port: usize, vc: usize) -> Option<Flit> {
+        self.queues.get(port)?[vc].front().copied()
+    }
+    fn pop(&mut self, port: usize, vc: usize) -> Option<Flit> {
+        self.queues.get_mut(port)?[vc].pop_front()
+    }
+    fn can_begin(&self, port: usize, vc: usize, flits: usize) -> bool {
+        self.is_active(port)
+            && self.blocked[vc] >> port & 1 == 0
+            && self.room.is_none_or(|room| flits <= room)
+    }
+    fn is_active(&self, port: usize) -> bool {
+        self.inactive >> port & 1 == 0
+    }
+    fn push(&mut self, port: usize, flit: Flit) {
+        self.sent.resize(PORTS, Vec::new());
+        let per_cycle = if port < NETWORK_PORTS {
+            1
+        } else {
+            NIC_FLITS_PER_CYCLE
+        };
+        let now = self.sent[port].iter().rev();
+        let now = now.take_while(|&&(cycle, _)| cycle == self.now).count();
+        if !self.trains {
+            assert!(now < per_cycle, "no more than the port's width");
+            let tenth = self.now % 10 == 9;
+            assert!(port >= NETWORK_PORTS || !tenth, "the tenth flit");
+        }
+        if self.left[port] == 0 {
+            let head = Head::parse(flit).expect("a packet begins with its head");
+            assert_eq!(self.blocked[usize::from(head.vc())] >> port & 1, 0);
+            self.left[port] = head.length();
+        }
+        self.left[port] -= 1;
+        self.sent[port].push((self.now, flit));
+    }
+    fn far_flits(&self, port: usize) -> u32 {
+        self.far.get(port).copied().unwrap_or(0)
+    }
+    fn peer_load(&self, port: usize) -> u8 {
+        self.peer_loads[port]
+    }
+    fn set_load(&mut self, port: usize, load: u8) {
+        self.told.push((self.now, port, load));
+    }
+}
+
+impl Bench {
+    /// All of a packet arrives in the current cycle.
+    pub(super) fn inject(&mut self, core: &mut Core, port: usize, packet: &[Flit]) {
+        let vc = usize::from(Head::parse(packet[0]).map_or(0, Head::vc));
+        self.queues.resize_with(PORTS, Default::default);
+        self.queues[port][vc].extend(packet);
+        core.arrived(port, vc, packet.len() as u32);
+    }
+
+    /// More flits of a packet whose head has arrived before.
+    pub(super) fn inject_rest(&mut self, core: &mut Core, port: usize, vc: usize, flits: &[Flit]) {
+        self.queues[port][vc].extend(flits);
+        core.arrived(port, vc, flits.len() as u32);
+    }
+
+    pub(super) fn run(&mut self, core: &mut Core, cycles: u64) {
+        core.run_until(core.cycle() + cycles, self);
+    }
+
+    /// The packets that left by `port`: cycle of the head, and the flits.
+    pub(super) fn packets(&self, port: usize) -> Vec<(u64, Vec<Flit>)> {
+        let mut packets: Vec<(u64, Vec<Flit>)> = Vec::new();
+        let mut left = 0;
+        for &(cycle, flit) in self.sent.get(port).into_iter().flatten() {
+            if left == 0 {
+                left = Head::parse(flit).expect("a head").length();
+                packets.push((cycle, Vec::new()));
+            }
+            left -= 1;
+            packets.last_mut().expect("begun").1.push(flit);
+        }
+        packets
+    }
+
+    /// Heads that left by `port`.
+    pub(super) fn heads(&self, port: usize) -> Vec<Head> {
+        let packets = self.packets(port).into_iter();
+        packets
+            .map(|(_, flits)| Head::parse(flits[0]).expect("a head"))
+            .collect()
+    }
+}
+
+/// One direction of a link with the input queue at its end.
+#[derive(Clone)]
+struct Wire {
+    queues: [VecDeque<Flit>; VCS],
+    credits: [usize; VCS],
+    /// What is on the way: cycle of arrival, flit and virtual channel.
+    coming: VecDeque<(u64, Flit, usize)>,
+    returning: VecDeque<(u64, usize)>,
+    /// Virtual channel and flits still to come of the packet being sent.
+    open: (usize, u8),
+    up: bool,
+    sent: u64,
+}
+
+/// A network interface: what it will send and what it got.
+#[derive(Default)]
+pub(super) struct Nic {
+    /// Packets to send, requests and responses.
+    pub to_send: [VecDeque<Vec<Flit>>; 2],
+    open: VecDeque<Flit>,
+    /// Heads that have come, in their order, with the virtual channel.
+    pub got: Vec<Head>,
+    assembling: Vec<Flit>,
+    /// Responses that it may owe before it takes no more requests.
+    owed: usize,
+    next: usize,
+}
+
+/// A machine of cores.
+pub(super) struct Fabric {
+    pub machine: Machine,
+    pub cores: Vec<Core>,
+    /// Wires by their receiving end: router times [`PORTS`] plus port; NIC `n`'s receiving end is that of
+    /// its router's port behind all of them.
+    wires: Vec<Wire>,
+    pub nics: Vec<Nic>,
+    pub cycle: u64,
+    latency: u64,
+    depth: usize,
+    responds: bool,
+    pub moved_at: u64,
+}
+
+const NIC_BUFFER: usize = 64;
+
+struct Side<'a> {
+    wires: &'a mut [Wire],
+    machine: Machine,
+    router: usize,
+    routers: usize,
+    now: u64,
+    latency: u64,
+    moved: &'a mut u64,
+}
+
+impl Side<'_> {
+    /// The wire that `port` sends on.
+    fn out(&self, port: usize) -> Option<usize> {
+        let per_group = self.machine.routers();
+        let at = (self.router / per_group, self.router % per_group);
+        if port >= FIRST_NIC_PORT {
+            return Some(self.routers * PORTS + self.router * 4 + port - FIRST_NIC_PORT);
+        }
+        let (to, back) = self.machine.peer(at, port)?;
+        Some(self.machine.index(to) * PORTS + back)
+    }
+}
+
+impl Ports for Side<'_> {
+    fn begin_cycle(&mut self, cycle: u64) {
+        self.now = cycle;
+    }
+    fn front(&self, port: usize, vc: usize) -> Option<Flit> {
+        self.wires[self.router * PORTS + port].queues[vc]
+            .front()
+            .copied()
+    }
+    fn pop(&mut self, port: usize, vc: usize) -> Option<Flit> {
+        let wire = &mut self.wires[self.router * PORTS + port];
+        let flit = wire.queues[vc].pop_front()?;
+        wire.returning.push_back((self.now + self.latency, vc));
+        *self.moved = self.now;
+        Some(flit)
+    }
+    fn can_begin(&self, port: usize, vc: usize, flits: usize) -> bool {
+        self.out(port)
+            .is_some_and(|out| self.wires[out].up && self.wires[out].credits[vc] >= flits)
+    }
+    fn is_active(&self, port: usize) -> bool {
+        self.out(port).is_some_and(|out| self.wires[out].up)
+    }
+    fn push(&mut self, port: usize, flit: Flit) {
+        let out = self.out(port).expect("only links are pushed to");
+        let (now, latency) = (self.now, self.latency);
+        self.wires[out].send(now + latency, flit);
+        *self.moved = now;
+    }
+    fn far_flits(&self, port: usize) -> u32 {
+        self.out(port).map_or(0, |out| {
+            let used = self.wires[out].used();
+            used as u32
+        })
+    }
+}
+
+impl Wire {
+    fn new(depth: usize) -> Self {
+        Self {
+            queues: Default::default(),
+            credits: [depth; VCS],
+            coming: VecDeque::new(),
+            returning: VecDeque::new(),
+            open: (0, 0),
+            up: true,
+            sent: 0,
+        }
+    }
+
+    fn send(&mut self, at: u64, flit: Flit) {
+        if self.open.1 == 0 {
+            let head = Head::parse(flit).expect("a packet begins with its head");
+            self.open = (head.vc().into(), head.length());
+            assert!(self.credits[self.open.0] >= usize::from(head.length()));
+        }
+        self.open.1 -= 1;
+        self.credits[self.open.0] -= 1;
+        self.sent += 1;
+        self.coming.push_back((at, flit, self.open.0));
+    }
+
+    fn used(&self) -> usize {
+        let queued: usize = self.queues.iter().map(VecDeque::len).sum();
+        queued + self.coming.len() + self.returning.len()
+    }
+
+    /// Flits and credits that have arrived by `now`.
+    fn deliver(&mut self, now: u64) -> ([u32; VCS], bool) {
+        let (mut flits, mut credits) = ([0; VCS], false);
+        while let Some(&(at, flit, vc)) = self.coming.front()
+            && at <= now
+        {
+            self.coming.pop_front();
+            self.queues[vc].push_back(flit);
+            flits[vc] += 1;
+        }
+        while let Some(&(at, vc)) = self.returning.front()
+            && at <= now
+        {
+            self.returning.pop_front();
+            self.credits[vc] += 1;
+            credits = true;
+        }
+        (flits, credits)
+    }
+}
+
+impl Fabric {
+    /// A machine whose links take `latency` cycles and whose input queues have `depth` flits per virtual channel.
+    pub(super) fn new(
+        machine: Machine,
+        depth: usize,
+        latency: u64,
+        change: impl Fn(&mut AriesRegisters),
+    ) -> Self {
+        let cores: Vec<Core> = machine
+            .all()
+            .map(|at| {
+                let mut registers = machine.registers(at);
+                change(&mut registers);
+                Core::new(registers)
+            })
+            .collect();
+        let routers = cores.len();
+        let mut wires = vec![Wire::new(depth); routers * PORTS];
+        wires.resize(routers * (PORTS + 4), Wire::new(NIC_BUFFER));
+        Self {
+            machine,
+            cores,
+            wires,
+            nics: (0..routers * 4).map(|_| Nic::default()).collect(),
+            cycle: 0,
+            latency,
+            depth,
+            responds: false,
+            moved_at: 0,
+        }
+    }
+
+    /// Lets every NIC answer requests, with packets of 14 flits for short ones and of one flit for others.
+    pub(super) fn with_responses(mut self) -> Self {
+        self.responds = true;
+        self
+    }
+
+    /// Lets all cores move trains.
+    pub(super) fn with_trains(mut self, trains: bool) -> Self {
+        self.cores
+            .iter_mut()
+            .for_each(|core| core.set_trains(trains));
+        self
+    }
+
+    /// Takes the wires of a port up or down, both directions.
+    pub(super) fn set_link(&mut self, at: At, port: usize, up: bool) {
+        let (to, back) = self.machine.peer(at, port).expect("a link");
+        for (at, port) in [(at, port), (to, back)] {
+            let router = self.machine.index(at);
+            self.wires[router * PORTS + port].up = up;
+            self.cores[router].output_changed(port);
+        }
+    }
+
+    /// Gives a NIC a packet to send.
+    pub(super) fn send(&mut self, from: usize, head: Head) {
+        self.nics[from].to_send[usize::from(head.is_response())].push_back(packet(head));
+    }
+
+    pub(super) fn step(&mut self) {
+        let now = self.cycle;
+        let routers = self.cores.len();
+        for router in 0..routers {
+            for port in 0..PORTS {
+                let (flits, credits) = self.wires[router * PORTS + port].deliver(now);
+                for (vc, &flits) in flits.iter().enumerate().filter(|(_, flits)| **flits > 0) {
+                    self.cores[router].arrived(port, vc, flits);
+                }
+                if credits && port < NETWORK_PORTS {
+                    let at = (
+                        router / self.machine.routers(),
+                        router % self.machine.routers(),
+                    );
+                    let (from, back) = self.machine.peer(at, port).expect("a link");
+                    let from = self.machine.index(from);
+                    self.cores[from].output_changed(back);
+                }
+            }
+        }
+        for nic in 0..self.nics.len() {
+            self.run_nic(nic, now);
+        }
+        for (router, core) in self.cores.iter_mut().enumerate() {
+            let mut side = Side {
+                wires: &mut self.wires,
+                machine: self.machine,
+                router,
+                routers,
+                now,
+                latency: self.latency,
+                moved: &mut self.moved_at,
+            };
+            core.run_until(now + 1, &mut side);
+        }
+        self.cycle = now + 1;
+    }
+
+    fn run_nic(&mut self, number: usize, now: u64) {
+        let routers = self.cores.len();
+        let (router, port) = (number / 4, FIRST_NIC_PORT + number % 4);
+        let wire = &mut self.wires[routers * PORTS + number];
+        let (_, credits) = wire.deliver(now);
+        let nic = &mut self.nics[number];
+        if credits {
+            self.cores[router].output_changed(port);
+        }
+        // It takes what has come, responses always, requests while it does not owe too much.
+        for vc in (0..VCS).rev() {
+            while !wire.queues[vc].is_empty()
+                && (vc >= 4 || nic.owed < 4 || !nic.assembling.is_empty())
+            {
+                let whole = wire.queues[vc]
+                    .front()
+                    .and_then(|&flit| Head::parse(flit))
+                    .expect("a head");
+                if wire.queues[vc].len() < usize::from(whole.length()) {
+                    break;
+                }
+                nic.assembling
+                    .extend(wire.queues[vc].drain(..usize::from(whole.length())));
+                let credits = (0..whole.length()).map(|_| (now + 1, vc));
+                wire.returning.extend(credits);
+                assert_eq!(
+                    nic.assembling[1..],
+                    packet(whole)[1..],
+                    "what was sent arrives"
+                );
+                nic.assembling.clear();
+                nic.got.push(whole);
+                self.moved_at = now;
+                if self.responds && !whole.is_response() {
+                    nic.owed += 1;
+                    let length = if whole.length() < 4 { 14 } else { 1 };
+                    // The source is not in the head: the test puts its router and NIC in the packet id.
+                    let from = usize::from(whole.packet_id());
+                    let at = (
+                        from / 4 / self.machine.routers(),
+                        from / 4 % self.machine.routers(),
+                    );
+                    let to = node(at, (from % 4) as u8);
+                    let back = Head::new(true, length, to, whole.routing(), number as u16, 0);
+                    nic.to_send[1].push_back(packet(back));
+                }
+            }
+        }
+        for _ in 0..NIC_FLITS_PER_CYCLE {
+            if nic.open.is_empty() {
+                nic.next ^= 1;
+                for half in [nic.next, nic.next ^ 1] {
+                    let wire = &self.wires[router * PORTS + port];
+                    let fits = nic.to_send[half]
+                        .front()
+                        .is_some_and(|packet| wire.credits[half * 4] >= packet.len());
+                    if fits && let Some(packet) = nic.to_send[half].pop_front() {
+                        nic.owed = nic.owed.saturating_sub(half);
+                        nic.open.extend(packet);
+                        break;
+                    }
+                }
+            }
+            if let Some(flit) = nic.open.pop_front() {
+                self.wires[router * PORTS + port].send(now + self.latency, flit);
+            }
+        }
+    }
+
+    /// Runs until everything has arrived; false when nothing moves any more before that.
+    pub(super) fn drain(&mut self, patience: u64) -> bool {
+        while !self.is_empty() {
+            self.step();
+            if self.cycle > self.moved_at + patience {
+                return false;
+            }
+        }
+        true
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.nics
+            .iter()
+            .all(|nic| nic.open.is_empty() && nic.to_send.iter().all(VecDeque::is_empty))
+            && self.wires.iter().all(|wire| wire.used() == 0)
+            && self.cores.iter().all(|core| core.flits_inside() == 0)
+    }
+
+    /// Every credit is back where it was.
+    pub(super) fn check_credits(&self) {
+        for (index, wire) in self.wires.iter().enumerate() {
+            let depth = if index < self.cores.len() * PORTS {
+                self.depth
+            } else {
+                NIC_BUFFER
+            };
+            assert_eq!(wire.credits, [depth; VCS], "wire {index}");
+        }
+    }
+
+    /// Flits that went over the wires.
+    pub(super) fn flit_hops(&self) -> u64 {
+        self.wires.iter().map(|wire| wire.sent).sum()
+    }
+
+    /// Every NIC has `count` requests for others, to `to(from, turn)` of lengths by lot.
+    pub(super) fn fill(
+        &mut self,
+        count: usize,
+        routing: &[Routing],
+        rng: &mut Rng,
+        to: impl Fn(usize, usize, &mut Rng) -> usize,
+    ) -> usize {
+        let mut packets = 0;
+        for turn in 0..count {
+            for from in 0..self.nics.len() {
+                let to = to(from, turn, rng);
+                let at = (
+                    to / 4 / self.machine.routers(),
+                    to / 4 % self.machine.routers(),
+                );
+                let length = [1, 3, 5, 14][rng.below(4) as usize];
+                let routing = routing[rng.below(routing.len() as u64) as usize];
+                self.send(
+                    from,
+                    request(at, (to % 4) as u8, routing, length, from as u16),
+                );
+                packets += 1;
+            }
+        }
+        packets
+    }
+}

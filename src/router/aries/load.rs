@@ -1,0 +1,160 @@
+//! The load of ports: three metrics, one here and two of the other end (white paper, "Aries Router").
+//!
+//! * *near end*: flits that have been decided to leave by a port and have not been sent;
+//! * *far end*, estimated: flits sent for which the credit has not come back, so on the wire or in the other
+//!   end's input queue;
+//! * *downstream*: what the neighbour said of itself in the last tenth flit.
+//!
+//! How they are quantised and combined is not published. Each is brought to 4 bits, the size of the chip's
+//! congestion values, and they are added.
+
+use super::core::{Core, Ports};
+use super::pipeline::{LOAD_CYCLES, NETWORK, TILES};
+use super::registers::{FIRST_NIC_PORT, NETWORK_PORTS, NICS, PortKind};
+
+/// Flits of a step of the near-end load: a block of the input buffer.
+const NEAR_FLITS: u32 = 8;
+/// Flits of a step of the far-end load: flits on the wire of a healthy link should count for little.
+const FAR_FLITS: u32 = 16;
+/// Flits of a step of the load that neighbours are told: a single packet passing is none.
+const TOLD_FLITS: u32 = 16;
+/// The largest of each metric.
+const MAX: u32 = 15;
+
+/// What is known of the loads here.
+#[derive(Debug)]
+pub(super) struct Loads {
+    /// Flits in row and column buffers, and still to come of the packets in them, by the output tile that
+    /// they will leave by.
+    committed: [u16; TILES],
+    /// Tiles for which there are any.
+    used: u64,
+    /// What neighbours behind ports of each kind were told.
+    told: [u8; 4],
+    /// Whether something may have changed since the last computation.
+    stale: bool,
+}
+
+impl Loads {
+    pub(super) const fn new() -> Self {
+        Self {
+            committed: [0; TILES],
+            used: 0,
+            told: [0; 4],
+            stale: false,
+        }
+    }
+
+    /// A packet of so many flits will leave by `tile`.
+    #[inline]
+    pub(super) fn commit(&mut self, tile: usize, flits: u8) {
+        self.committed[tile] += u16::from(flits);
+        self.used |= 1 << tile;
+        self.stale = true;
+    }
+
+    /// So many flits have left by `tile`.
+    #[inline]
+    pub(super) fn leave(&mut self, tile: usize, flits: u8) {
+        self.committed[tile] -= u16::from(flits);
+        if self.committed[tile] == 0 {
+            self.used &= !(1 << tile);
+        }
+        self.stale = true;
+    }
+
+    #[inline]
+    pub(super) fn committed(&self, tile: usize) -> u16 {
+        self.committed[tile]
+    }
+
+    /// Flits that have been decided for and have not left.
+    pub(super) fn flits(&self) -> u64 {
+        self.committed.iter().map(|&flits| u64::from(flits)).sum()
+    }
+
+    /// The link of some port sent something: what was told may have become too much.
+    #[inline]
+    pub(super) fn output_changed(&mut self) {
+        self.stale |= self.told != [0; 4];
+    }
+
+    /// When the load is to be computed next: in every tenth cycle, while it may change.
+    #[inline]
+    pub(super) fn next_update(&self, now: u64) -> Option<u64> {
+        self.stale.then(|| now.next_multiple_of(LOAD_CYCLES))
+    }
+
+    #[inline]
+    fn near<P: Ports>(&self, port: usize, io: &P) -> u32 {
+        u32::from(self.committed[port]) + io.backlog_flits(port)
+    }
+
+    /// The load of a network port, 0 to 45.
+    #[inline]
+    pub(super) fn of<P: Ports>(&self, port: u8, io: &P) -> u32 {
+        let port = usize::from(port) % TILES;
+        let near = (self.near(port, io) / NEAR_FLITS).min(MAX);
+        let far = (io.far_flits(port) / FAR_FLITS).min(MAX);
+        near + far + u32::from(io.peer_load(port)).min(MAX)
+    }
+}
+
+impl Core {
+    /// Computes the load of this router as its neighbours see it, and hands it to the links where it changed.
+    ///
+    /// A neighbour is told the largest near-end load of the ports by which its packets may go on in
+    /// the network: that is what it cannot know itself. After a green link come black and blue ones, after a black link
+    /// blue ones, after a blue link green and black ones.
+    pub(super) fn update_loads<P: Ports>(&mut self, io: &mut P) {
+        self.loads.stale = false;
+        let mut most = [0u32; 4];
+        let mut used = self.loads.used & NETWORK;
+        while used != 0 {
+            let port = used.trailing_zeros() as usize;
+            used &= used - 1;
+            let load = (self.loads.near(port, io) / TOLD_FLITS).min(MAX);
+            let kind = self.inputs.kind(port) as usize;
+            most[kind] = most[kind].max(load);
+        }
+        let [_, green, black, blue] = most;
+        let mut told = [0; 4];
+        told[PortKind::Processor as usize] = green.max(black).max(blue) as u8;
+        told[PortKind::Green as usize] = black.max(blue) as u8;
+        told[PortKind::Black as usize] = blue as u8;
+        told[PortKind::Blue as usize] = green.max(black) as u8;
+        if told == self.loads.told {
+            return;
+        }
+        for kind in PortKind::ALL {
+            let load = told[kind as usize];
+            if load == self.loads.told[kind as usize] {
+                continue;
+            }
+            self.counters.load_changes += 1;
+            let mut ports = self.routes.ports_of(kind);
+            while ports != 0 {
+                let port = ports.trailing_zeros() as usize;
+                ports &= ports - 1;
+                io.set_load(port, load);
+            }
+        }
+        self.loads.told = told;
+    }
+
+    /// The load that neighbours behind ports of `kind` were told last, 0 to 15.
+    pub fn told_load(&self, kind: PortKind) -> u8 {
+        self.loads.told[kind as usize]
+    }
+
+    /// Flits inside the core that will leave by `port`; of a NIC port, by the processor tiles of its pair.
+    pub fn committed_flits(&self, port: usize) -> u32 {
+        if port < NETWORK_PORTS {
+            return self.loads.committed[port].into();
+        }
+        let first = FIRST_NIC_PORT + (port - FIRST_NIC_PORT) % NICS / 2 * 4;
+        (first..first + 4)
+            .map(|tile| u32::from(self.loads.committed[tile]))
+            .sum()
+    }
+}

@@ -1,0 +1,246 @@
+//! Second stage: row buffers and the 64 x 6 subswitches (white paper, "Aries Router").
+//!
+//! A subswitch has an input per row buffer (eight lanes of its row, eight virtual channels each) and an output per
+//! row, whose column buffers are divided by the virtual channel that packets leave by. An output's
+//! virtual channel is given to a packet by arbitration among the inputs and stays with it until its end (wormhole); each
+//! cycle another arbitration decides which virtual channel uses the output. A flit moves when the column
+//! buffer has a free place, so column buffers are allocated as the packet is switched.
+
+use super::core::{Core, boxed};
+use super::pipeline::{
+    BUFFERS, COLUMN_CYCLES, ColumnBufferId, ROW_CREDIT_CYCLES, ROWS, RowBufferId, RowPipe, TILES,
+    Wake,
+};
+use super::pool::{Fifo, Item, Pool, Slot};
+use super::registers::VCS;
+use crate::switch::{MatrixArbiter, Next, Room};
+
+/// Tag of a row buffer: the packet at the front has not asked for an output; else its target.
+const UNDECIDED: u8 = 0xff;
+/// Nobody holds an output's virtual channel.
+const FREE: u8 = 0xff;
+
+/// A 64 x 6 subswitch. Inputs are numbered by virtual channel, then lane.
+#[derive(Clone, Copy, Debug)]
+struct Subswitch {
+    /// Which inputs have a flit for which output and virtual channel there.
+    requests: [[u64; VCS]; ROWS],
+    /// The input whose packet has an output's virtual channel.
+    holder: [[u8; VCS]; ROWS],
+    /// The input that had it last.
+    last: [[u8; VCS]; ROWS],
+    /// Virtual channels of each output whose column buffer has a free place.
+    open: [u8; ROWS],
+    /// Virtual channels that can move a flit, a byte per output.
+    grantable: u64,
+    vc_turn: [MatrixArbiter; ROWS],
+}
+
+impl Subswitch {
+    const fn new() -> Self {
+        Self {
+            requests: [[0; VCS]; ROWS],
+            holder: [[FREE; VCS]; ROWS],
+            last: [[0; VCS]; ROWS],
+            open: [0xff; ROWS],
+            grantable: 0,
+            vc_turn: [MatrixArbiter::new(); ROWS],
+        }
+    }
+
+    /// The inputs that may send to an output's virtual channel, its room apart.
+    #[inline]
+    fn eligible(&self, row: usize, vc: usize) -> u64 {
+        let requests = self.requests[row][vc];
+        match self.holder[row][vc] {
+            FREE => requests,
+            holder => requests & 1 << (holder & 63),
+        }
+    }
+
+    /// Sees anew whether an output's virtual channel can move a flit.
+    #[inline]
+    fn refresh(&mut self, row: usize, vc: usize) {
+        let can = self.eligible(row, vc) != 0 && self.open[row] >> vc & 1 != 0;
+        let bit = row * 8 + vc;
+        self.grantable = self.grantable & !(1 << bit) | u64::from(can) << bit;
+    }
+
+    /// The next input behind the one that had the output's virtual channel last.
+    #[inline]
+    fn pick(&self, row: usize, vc: usize) -> u32 {
+        let eligible = self.eligible(row, vc);
+        debug_assert!(eligible != 0, "something can move");
+        let first = u32::from(self.last[row][vc]) + 1;
+        (eligible.rotate_right(first).trailing_zeros() + first) % 64
+    }
+}
+
+/// All row buffers and subswitches of a chip.
+#[derive(Debug)]
+pub(super) struct Rows {
+    /// Subswitches that may have something to grant.
+    pub(super) active: u64,
+    fifos: Box<[Fifo; BUFFERS]>,
+    pub(super) pipes: Box<[RowPipe; BUFFERS]>,
+    subswitches: Box<[Subswitch; TILES]>,
+}
+
+impl Rows {
+    pub(super) fn new() -> Self {
+        Self {
+            active: 0,
+            fifos: boxed(Fifo::EMPTY),
+            pipes: boxed(RowPipe::new(UNDECIDED)),
+            subswitches: boxed(Subswitch::new()),
+        }
+    }
+
+    /// Puts a flit on a row bus. True when the subswitch is to be woken when it arrives.
+    #[inline]
+    pub(super) fn write(
+        &mut self,
+        cycle: u32,
+        id: RowBufferId,
+        item: Item,
+        pool: &mut Pool,
+    ) -> bool {
+        let (_, wakes) = self.pipes[id.index()].write(cycle);
+        pool.push(&mut self.fifos[id.index()], item);
+        wakes
+    }
+
+    /// Flits in row buffers and on the way to them.
+    pub(super) fn flits(&self) -> u64 {
+        self.pipes.iter().map(|pipe| u64::from(pipe.len())).sum()
+    }
+}
+
+impl Core {
+    /// A flit has come into a row buffer whose subswitch had nothing more to read there, or a head is at its front:
+    /// asks for an output on its behalf.
+    #[inline]
+    pub(super) fn request_output(&mut self, id: RowBufferId) {
+        let rows = &mut self.rows;
+        let pipe = &mut rows.pipes[id.index()];
+        if pipe.tag == UNDECIDED {
+            let front = self.pool.front(&rows.fifos[id.index()]);
+            debug_assert!(
+                front.is_some_and(Slot::is_head),
+                "a packet begins with its head"
+            );
+            pipe.tag = front.map_or(0, Slot::target);
+        }
+        let (row, vc) = (
+            usize::from(pipe.tag & 7) % ROWS,
+            usize::from(pipe.tag >> 3) % VCS,
+        );
+        let number = id.subswitch();
+        let switch = &mut rows.subswitches[number % TILES];
+        switch.requests[row][vc] |= 1 << id.requester();
+        switch.refresh(row, vc);
+        rows.active |= 1 << number;
+    }
+
+    /// A free place of a column buffer has become known at its subswitch.
+    #[inline]
+    pub(super) fn column_place_freed(&mut self, id: ColumnBufferId) {
+        if !self.column_has_room(id, 0) {
+            return;
+        }
+        let (number, row, vc) = (id.subswitch(), id.row() % ROWS, id.vc());
+        let switch = &mut self.rows.subswitches[number % TILES];
+        switch.open[row] |= 1 << vc;
+        switch.refresh(row, vc);
+        self.rows.active |= u64::from(switch.grantable != 0) << number;
+    }
+
+    /// Whether a flit can be written into a column buffer in this cycle (`after` 0) or the next (1).
+    /// If not, the subswitch will be woken when it can.
+    #[inline]
+    fn column_has_room(&mut self, id: ColumnBufferId, after: u32) -> bool {
+        match self.columns.pipes[id.index()].room(self.cycle as u32, after) {
+            Room::Open => true,
+            Room::Ahead(cycles) => {
+                self.calendar
+                    .enter(self.cycle, cycles.into(), Wake::ColumnWriter(id));
+                false
+            }
+            Room::Starved => false,
+        }
+    }
+
+    /// Lets every subswitch move as many flits as it can: at most one per output and one per row buffer.
+    pub(super) fn subswitch_stage(&mut self) {
+        let mut pending = self.rows.active;
+        while pending != 0 {
+            let number = pending.trailing_zeros() as usize % TILES;
+            pending &= pending - 1;
+            let mut grantable = self.rows.subswitches[number].grantable;
+            if grantable == 0 {
+                self.rows.active &= !(1 << number);
+            }
+            // A row buffer asks for one output at a time, and for the next one only in the next cycle, so no
+            // two outputs read the same one.
+            while grantable != 0 {
+                let row = grantable.trailing_zeros() as usize / 8 % ROWS;
+                let vcs = (grantable >> (8 * row)) as u8;
+                grantable &= !(0xff << (8 * row));
+                let switch = &mut self.rows.subswitches[number];
+                let vc = usize::from(switch.vc_turn[row].arbitrate(vcs)) % VCS;
+                let requester = switch.pick(row, vc);
+                self.switch_flit(ColumnBufferId::new(number, vc, row), requester);
+            }
+        }
+    }
+
+    /// Moves one flit from a row buffer to a column bus.
+    #[inline]
+    fn switch_flit(&mut self, to: ColumnBufferId, requester: u32) {
+        let (number, vc, row) = (to.subswitch() % TILES, to.vc(), to.row() % ROWS);
+        let from = RowBufferId::of_requester(number, requester);
+        let (now, cycle) = (self.cycle, self.cycle as u32);
+        let rows = &mut self.rows;
+        let Some(item) = self.pool.pop(&mut rows.fifos[from.index()]) else {
+            unreachable!("a row buffer that asks has a flit");
+        };
+        let slot = item.slot;
+        let pipe = &mut rows.pipes[from.index()];
+        let (next, wakes_input) = pipe.read(cycle);
+        let switch = &mut rows.subswitches[number];
+        if slot.is_head() {
+            switch.holder[row][vc] = requester as u8;
+            switch.last[row][vc] = requester as u8;
+        }
+        if slot.is_last() {
+            pipe.tag = UNDECIDED;
+            switch.holder[row][vc] = FREE;
+        }
+        if slot.is_last() || next != Next::Ready {
+            switch.requests[row][vc] &= !(1 << requester);
+        }
+        if wakes_input {
+            self.calendar
+                .enter(now, ROW_CREDIT_CYCLES, Wake::RowWriter(from));
+        }
+        if self.columns.write(cycle, to, item, &mut self.pool) {
+            self.calendar
+                .enter(now, COLUMN_CYCLES, Wake::ColumnReader(to));
+        }
+        let full = !self.column_has_room(to, 1);
+        self.stalls[1] += u64::from(full);
+        let switch = &mut self.rows.subswitches[number];
+        switch.open[row] &= !(u8::from(full) << vc);
+        switch.refresh(row, vc);
+        match next {
+            // The packet behind asks from the next cycle on.
+            Next::Ready if slot.is_last() => {
+                self.calendar.enter(now, 1, Wake::RowReader(from));
+            }
+            Next::Ahead(cycles) => self
+                .calendar
+                .enter(now, cycles.into(), Wake::RowReader(from)),
+            Next::Ready | Next::Empty => {}
+        }
+    }
+}

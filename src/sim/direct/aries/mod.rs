@@ -1,0 +1,162 @@
+//! Aries networks: dragonflies of 48-port routers, and NICs that put 1 to 64 bytes.
+//!
+//! # Links
+//!
+//! A link carries one flit per cycle of 1.143 ns; in every tenth cycle a router's port sends none, since a set of ten
+//! flits has nine of data (white paper, "Aries Router"). A NIC's link is two lanes wide, its share of the
+//! eight processor tiles. Latencies are whole sets, so that the loads which the tenth flits carry every ten cycles stay
+//! in step: [`AriesOptions::link_cycles`].
+//!
+//! # Windows
+//!
+//! A window is as long as the shortest link takes. What goes over longer ones waits in packed form. Networks are
+//! cut between groups where there are any, so that partitions need to exchange mail only as
+//! often as the shortest blue link takes.
+
+mod build;
+mod credits;
+mod options;
+mod packet;
+mod queues;
+mod site;
+mod terminal;
+#[cfg(test)]
+mod tests;
+
+pub use options::{AriesOptions, MAX_ARIES_MESSAGE_BYTES};
+
+use std::sync::Arc;
+
+use phitwire_framing::flit48::{Flit, Head, Routing};
+
+use self::credits::Returned;
+use super::config::{Config, ConfigError, Traffic};
+use super::family::{Family, LinkAccount, MAX_VCS, Network, Parts, Stream};
+use crate::router::aries::registers::{FIRST_NIC_PORT, NICS, PORTS, VCS};
+use crate::topology::dragonfly::Dragonfly;
+
+/// Lanes of a NIC's link, and flits per cycle that it carries: 10.2 GB/s against 5.25 GB/s of a processor tile
+/// (white paper, "Aries Performance").
+pub(crate) const NIC_LANES: usize = 2;
+/// Flits of an input buffer, all virtual channels together (128 blocks of 8).
+pub(crate) const INPUT_FLITS: u32 = 1_024;
+
+/// Networks of Aries routers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Aries;
+
+impl Family for Aries {}
+
+/// What terminals need to know of packets.
+#[derive(Clone, Debug)]
+pub struct Format {
+    /// Address of each NIC, by its place among those that are there.
+    nodes: Arc<[u32]>,
+    request_flits: usize,
+    routing: Routing,
+    /// Packets that a NIC may have outstanding when it waits for replies.
+    outstanding: usize,
+}
+
+impl Parts for Aries {
+    type Topology = Dragonfly;
+    type Phit = u64;
+    type Credits = Returned;
+    type Format = Format;
+    type Site = site::Site;
+    type Terminal = terminal::Terminal;
+    type Region = NoRegion;
+
+    const PORTS: usize = PORTS;
+    const CHIP_LANES: usize = FIRST_NIC_PORT + NIC_LANES * NICS;
+    const TERMINAL_LANES: usize = NIC_LANES;
+    const VCS: usize = VCS;
+    const CREDITS: u32 = INPUT_FLITS;
+    const LINK_KINDS: &'static [&'static str] = &["green", "black", "blue"];
+
+    fn message_phits(traffic: &Traffic) -> usize {
+        let reply = usize::from(traffic.request_reply) * packet::REPLY_FLITS;
+        packet::request_flits(usize::from(traffic.message_bytes)) + reply
+    }
+
+    #[inline]
+    fn lanes(port: usize) -> (usize, usize) {
+        if port < FIRST_NIC_PORT {
+            (port, 1)
+        } else {
+            (
+                FIRST_NIC_PORT + NIC_LANES * (port - FIRST_NIC_PORT),
+                NIC_LANES,
+            )
+        }
+    }
+
+    #[inline]
+    fn follow(stream: &mut Stream, flit: u64) -> usize {
+        if stream.left == 0 {
+            // Between packets come heads only; anything else would be a packet of one flit.
+            let head = Head::parse(Flit::new(flit));
+            stream.vc = head.map_or(0, Head::vc);
+            stream.left = head.map_or(1, Head::length);
+        }
+        stream.left -= 1;
+        stream.vc.into()
+    }
+
+    fn delay_credits(credits: &Returned, by: usize, window: usize) -> [Returned; 2] {
+        credits.delayed(by, window)
+    }
+
+    fn add_credits(credits: &mut Returned, more: &Returned) {
+        credits.add(more);
+    }
+
+    fn count_credits(credits: &Returned) -> [u32; MAX_VCS] {
+        credits.counts()
+    }
+
+    fn build(
+        topology: &Dragonfly,
+        config: &Config,
+        partitions: usize,
+    ) -> Result<Network<Self>, ConfigError> {
+        build::direct(topology, config, partitions)
+    }
+}
+
+/// Encoded links do not exist here yet.
+#[derive(Debug)]
+pub enum NoRegion {}
+
+impl super::family::Region<Aries> for NoRegion {
+    fn run_window(
+        &mut self,
+        _: u64,
+        _: &mut super::shared::Shared<Aries>,
+        _: &mut Vec<terminal::Terminal>,
+        _: &mut [super::Mail<Aries>],
+    ) {
+        match *self {}
+    }
+    fn receive(&mut self, _: &mut super::Mail<Aries>) {
+        match *self {}
+    }
+    fn wake_endpoints(&mut self) {
+        match *self {}
+    }
+    fn accounts(&self, _: &mut Vec<LinkAccount>) {
+        match *self {}
+    }
+    fn view(&self, _: usize) -> super::family::ChipView {
+        match *self {}
+    }
+    fn sent(&self, _: usize) -> Vec<u64> {
+        match *self {}
+    }
+    fn work(&self) -> [u64; 3] {
+        match *self {}
+    }
+    fn packets_taken(&self) -> u64 {
+        match *self {}
+    }
+}

@@ -1,0 +1,366 @@
+//! The packets of synthetic traffic, and the sink that takes them apart again.
+//!
+//! They are packets of the Aries network in everything that a router looks at: the head flit and the length, which is
+//! that of a put and of its response (white paper, "Aries Performance"). What else a put says is of no interest here:
+//! a request names itself instead, and its data are a pattern derived from the name, so that a sink knows
+//! whether it got what was sent, once and in one piece. A response is its head, as on the machine, and names
+//! the request by its packet id.
+
+use phitwire_framing::flit48::{FLIT_MASK, Flit, Head, MAX_PACKET_FLITS, NodeId, Routing};
+
+/// Flits of a request's header.
+const HEADER_FLITS: usize = 3;
+/// Flits of the response to a put.
+pub(super) const REPLY_FLITS: usize = 1;
+/// Bits of a request's number that it carries.
+const SEQUENCE_BITS: u32 = 30;
+/// Bits of a packet id.
+const ID_MASK: u32 = 0xfff;
+
+/// Flits of a put of so many bytes: three of header, then the data with a packet CRC of 16 bits.
+pub(super) const fn request_flits(bytes: usize) -> usize {
+    HEADER_FLITS + (8 * bytes + 16).div_ceil(48)
+}
+
+/// What a request says about itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Name {
+    /// Address of the NIC that it goes to.
+    pub dest: u32,
+    /// Address of the NIC that it comes from.
+    pub source: u32,
+    /// Its number at its source, cut to 30 bits.
+    pub sequence: u32,
+    /// Its packet id.
+    pub id: u16,
+    /// Cycle in which it was born, below 2^48.
+    pub birth: u64,
+}
+
+impl Name {
+    /// A number that belongs to this request alone, for all that matters.
+    #[inline]
+    pub(super) fn key(self) -> u64 {
+        let low = self.birth | u64::from(self.id) << 48;
+        let ends = u64::from(self.source) | u64::from(self.dest) << 18;
+        let high = ends ^ u64::from(self.sequence).wrapping_mul(0xa076_1d64_78bd_642f);
+        mix(low ^ high.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+    }
+
+    pub(super) fn sequence(number: u32) -> u32 {
+        number & ((1 << SEQUENCE_BITS) - 1)
+    }
+
+    /// Numbers of requests from `earlier` to `later`, modulo their size; how far that is.
+    pub(super) fn ahead(later: u32, earlier: u32) -> u32 {
+        Self::sequence(later.wrapping_sub(earlier))
+    }
+
+    /// The reply to this request.
+    pub(super) fn reply(self) -> Reply {
+        Reply {
+            dest: self.source,
+            id: self.id,
+        }
+    }
+}
+
+/// What a reply says about itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Reply {
+    /// Address of the NIC that it goes to, which sent the request.
+    pub dest: u32,
+    /// The request's packet id.
+    pub id: u16,
+}
+
+impl Reply {
+    /// A number that few other replies have.
+    #[inline]
+    pub(super) fn key(self) -> u64 {
+        mix(1 << 63 | u64::from(self.dest) << 12 | u64::from(self.id))
+    }
+}
+
+#[inline]
+fn mix(value: u64) -> u64 {
+    let mixed = value.wrapping_mul(0xd6e8_feb8_6659_fd93);
+    (mixed ^ mixed >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93) | 1
+}
+
+/// Flit number `index` of the packet of that key, behind the header.
+#[inline]
+fn pattern(key: u64, index: usize) -> u64 {
+    key.rotate_left(7 * index as u32) & FLIT_MASK
+}
+
+/// The flits of a packet.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Packet {
+    flits: [u64; MAX_PACKET_FLITS],
+    len: u8,
+    vc: u8,
+}
+
+impl Packet {
+    /// The request of that name, of `len` flits.
+    #[inline]
+    pub(super) fn request(name: Name, len: usize, routing: Routing) -> Self {
+        let key = name.key();
+        let to = NodeId::from_bits(name.dest);
+        let head = Head::new(false, len as u8, to, routing, name.id, 0);
+        let mut flits = [0; MAX_PACKET_FLITS];
+        flits[0] = head.flit().bits();
+        flits[1] = u64::from(name.source) << SEQUENCE_BITS | u64::from(name.sequence);
+        flits[2] = name.birth & FLIT_MASK;
+        for (index, flit) in flits.iter_mut().enumerate().take(len).skip(HEADER_FLITS) {
+            *flit = pattern(key, index);
+        }
+        let vc = head.vc();
+        Self {
+            flits,
+            len: len as u8,
+            vc,
+        }
+    }
+
+    /// The reply of that name.
+    #[inline]
+    pub(super) fn reply(name: Reply, routing: Routing) -> Self {
+        let to = NodeId::from_bits(name.dest);
+        let head = Head::new(true, REPLY_FLITS as u8, to, routing, name.id, 0);
+        let mut flits = [0; MAX_PACKET_FLITS];
+        flits[0] = head.flit().bits();
+        Self {
+            flits,
+            len: REPLY_FLITS as u8,
+            vc: head.vc(),
+        }
+    }
+
+    /// Virtual channel towards the router.
+    pub(super) fn vc(&self) -> usize {
+        self.vc.into()
+    }
+
+    /// The flits, as bits.
+    #[inline]
+    pub(super) fn flits(&self) -> &[u64] {
+        &self.flits[..usize::from(self.len)]
+    }
+}
+
+/// A packet that has arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Delivery {
+    /// A request, and whether everything in it is as it was sent.
+    Request(Name, bool),
+    /// A reply.
+    Reply(Reply),
+    /// Something that is neither.
+    Damaged,
+}
+
+/// Takes packets apart that arrive flit by flit on one link.
+#[derive(Clone, Debug)]
+pub(super) struct Assembly {
+    flits: [u64; MAX_PACKET_FLITS],
+    len: u8,
+    /// Flits of the open packet, as its head says.
+    of: u8,
+    vc: u8,
+}
+
+impl Assembly {
+    pub(super) const fn new() -> Self {
+        Self {
+            flits: [0; MAX_PACKET_FLITS],
+            len: 0,
+            of: 0,
+            vc: 0,
+        }
+    }
+
+    /// Whether a packet has begun and not ended.
+    pub(super) const fn is_open(&self) -> bool {
+        self.len > 0
+    }
+
+    /// Flits of the open packet that are still to come, and its virtual channel.
+    pub(super) const fn open(&self) -> (u8, u8) {
+        (
+            if self.is_open() {
+                self.of - self.len
+            } else {
+                0
+            },
+            self.vc,
+        )
+    }
+
+    /// Takes a flit; its virtual channel, and the packet if this is its end.
+    #[inline]
+    pub(super) fn take(&mut self, flit: u64, routing: Routing) -> (usize, Option<Delivery>) {
+        if self.len == 0 {
+            let head = Head::parse(Flit::new(flit));
+            self.of = head.map_or(1, Head::length);
+            self.vc = head.map_or(0, Head::vc);
+        }
+        self.flits[usize::from(self.len)] = flit;
+        self.len += 1;
+        let vc = usize::from(self.vc);
+        if self.len < self.of {
+            return (vc, None);
+        }
+        let flits = &self.flits[..usize::from(core::mem::take(&mut self.len))];
+        (vc, Some(read(flits, routing)))
+    }
+}
+
+fn read(flits: &[u64], routing: Routing) -> Delivery {
+    let Some(head) = flits.first().and_then(|&flit| Head::parse(Flit::new(flit))) else {
+        return Delivery::Damaged;
+    };
+    // What routers change on the way is not compared.
+    let sent = head
+        .with_vc(if head.is_response() { 4 } else { 0 })
+        .with_non_minimal(false)
+        .flit()
+        .bits();
+    let dest = head.destination().bits();
+    let id = head.packet_id();
+    if head.is_response() {
+        let name = Reply { dest, id };
+        let packet = Packet::reply(name, routing);
+        return if packet.flits() == [sent] && flits.len() == REPLY_FLITS {
+            Delivery::Reply(name)
+        } else {
+            Delivery::Damaged
+        };
+    }
+    if flits.len() <= HEADER_FLITS {
+        return Delivery::Damaged;
+    }
+    let name = Name {
+        dest,
+        source: (flits[1] >> SEQUENCE_BITS) as u32,
+        sequence: Name::sequence(flits[1] as u32),
+        id,
+        birth: flits[2],
+    };
+    let packet = Packet::request(name, flits.len(), routing);
+    let whole = packet.flits()[0] == sent && packet.flits()[1..] == flits[1..];
+    Delivery::Request(name, whole)
+}
+
+/// The requests that a NIC waits for replies to, by packet id. It grows to the most that were ever under way at once.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Outstanding {
+    /// Birth of each request and the number of the free id behind it, in turn.
+    births: Vec<u64>,
+    free: Vec<u16>,
+    count: usize,
+}
+
+/// In [`Outstanding`]: an id that is free.
+const FREE: u64 = u64::MAX;
+
+impl Outstanding {
+    pub(super) const fn len(&self) -> usize {
+        self.count
+    }
+
+    /// An id for a request born then.
+    pub(super) fn begin(&mut self, birth: u64) -> u16 {
+        self.count += 1;
+        if let Some(id) = self.free.pop() {
+            self.births[usize::from(id)] = birth;
+            return id;
+        }
+        self.births.push(birth);
+        ((self.births.len() as u32 - 1) & ID_MASK) as u16
+    }
+
+    /// The birth of the request that a reply is for; `None` if there is none.
+    pub(super) fn end(&mut self, id: u16) -> Option<u64> {
+        let birth = self
+            .births
+            .get_mut(usize::from(id))
+            .filter(|b| **b != FREE)?;
+        let birth = core::mem::replace(birth, FREE);
+        self.free.push(id);
+        self.count -= 1;
+        Some(birth)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name() -> Name {
+        Name {
+            dest: 0x2_1234,
+            source: 0x3_0f0f,
+            sequence: Name::sequence(u32::MAX),
+            id: 0xabc,
+            birth: 0xdead_beef_cafe,
+        }
+    }
+
+    fn arrive(flits: &[u64]) -> Delivery {
+        let mut assembly = Assembly::new();
+        for (index, &flit) in flits.iter().enumerate() {
+            let (_, delivery) = assembly.take(flit, Routing::Adaptive1);
+            assert_eq!(delivery.is_some(), index + 1 == flits.len());
+            if let Some(delivery) = delivery {
+                return delivery;
+            }
+        }
+        panic!("no end");
+    }
+
+    #[test]
+    fn puts_have_the_papers_lengths() {
+        assert_eq!([1, 4, 8, 16, 64].map(request_flits), [4, 4, 5, 6, 14]);
+    }
+
+    #[test]
+    fn what_is_sent_arrives_whatever_way_it_took() {
+        let packet = Packet::request(name(), 14, Routing::Adaptive1);
+        let mut flits = packet.flits().to_vec();
+        let head = Head::parse(Flit::new(flits[0])).unwrap();
+        flits[0] = head.with_vc(3).with_non_minimal(true).flit().bits();
+        assert_eq!(arrive(&flits), Delivery::Request(name(), true));
+        let reply = name().reply();
+        let packet = Packet::reply(reply, Routing::Adaptive1);
+        assert_eq!((packet.vc(), packet.flits().len()), (4, 1));
+        assert_eq!(arrive(packet.flits()), Delivery::Reply(reply));
+    }
+
+    #[test]
+    fn any_wrong_bit_is_noticed() {
+        let packet = Packet::request(name(), 5, Routing::Adaptive1);
+        for index in 0..5 {
+            // The head's virtual channel, way and length decide what it is.
+            for bit in 0..if index == 0 { 40 } else { 48 } {
+                let mut flits = packet.flits().to_vec();
+                flits[index] ^= 1 << bit;
+                let delivery = arrive(&flits);
+                assert!(
+                    !matches!(delivery, Delivery::Request(_, true)),
+                    "{index} {bit}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn ids_are_used_again_once_answered() {
+        let mut outstanding = Outstanding::default();
+        assert_eq!([7, 8, 9].map(|birth| outstanding.begin(birth)), [0, 1, 2]);
+        assert_eq!((outstanding.end(1), outstanding.end(1)), (Some(8), None));
+        assert_eq!(outstanding.begin(10), 1);
+        assert_eq!((outstanding.end(5), outstanding.len()), (None, 3));
+    }
+}

@@ -1,0 +1,86 @@
+//! Everything that is on the links of a partition, put in order for the checkers.
+
+use core::ops::Range;
+
+use super::exchange::Arrivals;
+use super::family::Parts;
+
+/// What will arrive at the link ends of a partition: sorted by slot and window.
+#[derive(Debug)]
+pub(crate) struct Coming<F: Parts> {
+    arrivals: Vec<Entry<F>>,
+    phits: Vec<F::Phit>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry<F: Parts> {
+    slot: u32,
+    window: u64,
+    arrivals: Arrivals<F>,
+    /// Place of the first of its phits.
+    from: usize,
+}
+
+impl<F: Parts> Coming<F> {
+    pub(crate) const fn new() -> Self {
+        Self {
+            arrivals: Vec::new(),
+            phits: Vec::new(),
+        }
+    }
+
+    /// What arrives at `slot` in `window`, with the phits in the order of their cycles.
+    pub(crate) fn add(
+        &mut self,
+        slot: u32,
+        window: u64,
+        arrivals: Arrivals<F>,
+        phits: impl Iterator<Item = F::Phit>,
+    ) {
+        let from = self.phits.len();
+        self.phits.extend(phits);
+        self.arrivals.push(Entry {
+            slot,
+            window,
+            arrivals,
+            from,
+        });
+    }
+
+    pub(crate) fn sort(&mut self) {
+        self.arrivals
+            .sort_by_key(|entry| (entry.slot, entry.window));
+    }
+
+    fn of(&self, slots: Range<u32>) -> &[Entry<F>] {
+        let from = self
+            .arrivals
+            .partition_point(|entry| entry.slot < slots.start);
+        let to = self
+            .arrivals
+            .partition_point(|entry| entry.slot < slots.end);
+        &self.arrivals[from..to]
+    }
+
+    /// The phits that arrive at the lanes of a link's end, in their order.
+    pub(crate) fn phits(&self, slots: Range<u32>) -> Vec<F::Phit> {
+        let mut found = Vec::new();
+        for entry in self.of(slots) {
+            let mut cycles = entry.arrivals.phits;
+            let mut at = entry.from;
+            while cycles != 0 {
+                let place = (entry.window, cycles.trailing_zeros(), entry.slot);
+                found.push((place, self.phits[at]));
+                cycles &= cycles - 1;
+                at += 1;
+            }
+        }
+        found.sort_by_key(|&(place, _)| place);
+        found.into_iter().map(|(_, phit)| phit).collect()
+    }
+
+    /// The credits that arrive there.
+    pub(crate) fn credits(&self, slots: Range<u32>) -> impl Iterator<Item = F::Credits> {
+        self.of(slots).iter().map(|entry| entry.arrivals.credits)
+    }
+}

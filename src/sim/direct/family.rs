@@ -1,0 +1,212 @@
+//! What differs between the networks that can be simulated: the seam between phases, windows and reports, which
+//! are the same for all, and chips and terminals, which are not. What a link carries in a cycle is called a phit here;
+//! those of Aries are its flits.
+
+use core::fmt::Debug;
+
+use super::config::{Config, ConfigError, Traffic};
+use super::exchange::{Exchange, Mail};
+use super::partition::Partition;
+use super::shared::Shared;
+
+/// Virtual channels of a link at most.
+pub const MAX_VCS: usize = 8;
+/// A port without link.
+pub(crate) const NO_SLOT: u32 = u32::MAX;
+
+/// A family of machines: BlackWidow or Aries.
+pub trait Family: Parts {}
+
+/// What a [`Family`] is made of.
+pub trait Parts: Copy + Debug + Default + Eq + Send + Sync + 'static {
+    /// What describes a network.
+    type Topology;
+    /// What a link carries in a cycle, as bits.
+    type Phit: Copy + Debug + Default + Eq + Send;
+    /// The credits that come back on a link in one window.
+    type Credits: Copy + Debug + Default + Eq + Send;
+    /// What the terminals of a partition need to know to make and take apart packets.
+    type Format: Clone + Debug + Send;
+    /// A router with its links.
+    type Site: Site<Self>;
+    /// A source and sink.
+    type Terminal: Terminal<Self>;
+    /// The nodes of a partition behind encoded links.
+    type Region: Region<Self>;
+
+    /// Ports of a chip, at most 64.
+    const PORTS: usize;
+    /// Lanes of all ports of a chip, at most 64. A lane carries a phit and a credit per cycle.
+    const CHIP_LANES: usize;
+    /// Lanes of a terminal's link.
+    const TERMINAL_LANES: usize;
+    /// Virtual channels of a link, at most [`MAX_VCS`].
+    const VCS: usize;
+    /// Phits that one virtual channel of an idle link may send.
+    const CREDITS: u32;
+    /// Names of the kinds of links between routers, as reports have them.
+    const LINK_KINDS: &'static [&'static str];
+
+    /// Phits of a message: request and, if there is one, reply.
+    fn message_phits(traffic: &Traffic) -> usize;
+    /// The first of a port's lanes, and how many it has.
+    fn lanes(port: usize) -> (usize, usize);
+    /// The virtual channel of the next phit of a link, whose state is kept in `stream`.
+    fn follow(stream: &mut Stream, phit: Self::Phit) -> usize;
+    /// What arrives `by` cycles later of credits of a window of so many cycles: in that window and in the next.
+    fn delay_credits(credits: &Self::Credits, by: usize, window: usize) -> [Self::Credits; 2];
+    /// Adds credits for other cycles of the same window.
+    fn add_credits(credits: &mut Self::Credits, more: &Self::Credits);
+    /// Number of the credits that arrive, per virtual channel.
+    fn count_credits(credits: &Self::Credits) -> [u32; MAX_VCS];
+    /// The network of `topology` with direct links in so many partitions, at least one.
+    ///
+    /// # Errors
+    /// See [`ConfigError`].
+    fn build(
+        topology: &Self::Topology,
+        config: &Config,
+        partitions: usize,
+    ) -> Result<Network<Self>, ConfigError>;
+}
+
+/// A network cut into partitions.
+#[derive(Debug)]
+pub struct Network<F: Parts> {
+    pub(crate) partitions: Vec<Partition<F>>,
+    /// Kind of each chip's ports, by the topology's numbers; `None` without link.
+    pub(crate) kinds: Vec<Option<PortUse>>,
+    /// Terminals that send.
+    pub(crate) senders: u64,
+    /// Cycles between two exchanges of mail: the shortest time that a phit travels between partitions.
+    pub(crate) stride: u32,
+    /// The longest time that a phit travels.
+    pub(crate) longest: u32,
+}
+
+/// Where a link is within its packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stream {
+    /// Virtual channel of the packet under way.
+    pub vc: u8,
+    /// Phits of it that are still to come, where its head says how many there are.
+    pub left: u8,
+}
+
+/// What reports need to know of a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PortUse {
+    /// To a terminal.
+    Ejection,
+    /// To a router, with the place of the link's kind in [`Parts::LINK_KINDS`].
+    Link(u8),
+}
+
+/// What one end of a link knows of its virtual channels between windows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PortAccount {
+    /// Phits that may still be sent; with those that have been reserved and not sent.
+    pub credits: [u32; MAX_VCS],
+    /// Phits in the input queue here.
+    pub queued: [u32; MAX_VCS],
+    /// The packet that comes in.
+    pub coming: Stream,
+}
+
+/// What is to be known of a chip between windows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ChipView {
+    /// Phits in its input queues, row buffers and column buffers.
+    pub phits_by_stage: [u64; 3],
+    /// How often something waited in each of them.
+    pub stalls: [u64; 3],
+    /// Phits that it has sent.
+    pub phit_hops: u64,
+    /// Phits for which no place was left.
+    pub overflows: u64,
+    /// Packets that broke the network's routing rule.
+    pub rule_violations: u64,
+    /// Packets that were refused.
+    pub refused: u64,
+    /// Packets from its terminals that it sent on minimal and on non-minimal ways.
+    pub choices: [u64; 2],
+}
+
+/// A router with its links.
+pub trait Site<F: Parts>: Debug + Send {
+    /// Runs the cycles of a window from `base` on. Returns whether there is something to do after
+    /// it even if nothing arrives.
+    fn run(&mut self, chip: usize, base: u64, exchange: &mut Exchange<F>) -> bool;
+    /// Where a port's link ends.
+    fn peer(&self, port: usize) -> Option<u32>;
+    /// The link end of a port.
+    fn account(&self, port: usize) -> PortAccount;
+    /// Phits that each port has sent.
+    fn sent(&self) -> &[u64];
+    /// Phits in queues and buffers.
+    fn phits_inside(&self) -> u64;
+    /// What reports and checkers want to know.
+    fn view(&self) -> ChipView;
+}
+
+/// A source and sink behind one link.
+pub trait Terminal<F: Parts>: Debug + Send {
+    /// Runs the cycles of a window from `base` on. Returns the cycle in which there is next
+    /// something to do even if nothing arrives.
+    fn run(
+        &mut self,
+        index: usize,
+        base: u64,
+        exchange: &mut Exchange<F>,
+        shared: &mut Shared<F>,
+    ) -> u64;
+    /// What it has in common with other families' terminals.
+    fn common(&self) -> &super::shared::Common;
+    /// The same, to be changed.
+    fn common_mut(&mut self) -> &mut super::shared::Common;
+    /// Where the link ends.
+    fn peer(&self) -> u32;
+    /// The link's end here.
+    fn account(&self) -> PortAccount;
+    /// Phits of a packet begun that are not sent yet.
+    fn reserved(&self) -> u64;
+    /// Whether nothing is left to send and nothing half received.
+    fn is_at_rest(&self) -> bool;
+}
+
+/// The nodes of a partition behind encoded links.
+pub trait Region<F: Parts>: Debug + Send {
+    /// Runs the nodes up to, and without, the beginning of cycle `end`.
+    fn run_window(
+        &mut self,
+        end: u64,
+        shared: &mut Shared<F>,
+        terminals: &mut Vec<F::Terminal>,
+        outboxes: &mut [Mail<F>],
+    );
+    /// Takes the frames that another partition sent.
+    fn receive(&mut self, mail: &mut Mail<F>);
+    /// Lets every endpoint look again at what its terminals have to send.
+    fn wake_endpoints(&mut self);
+    /// What every link end says of its packets and credits.
+    fn accounts(&self, into: &mut Vec<LinkAccount>);
+    /// Looks at a chip, in the partition's order.
+    fn view(&self, index: usize) -> ChipView;
+    /// Phits that a chip has put on each of its links, repetitions included.
+    fn sent(&self, index: usize) -> Vec<u64>;
+    /// Packets sent again, frames sent, frames that an impairment lost.
+    fn work(&self) -> [u64; 3];
+    /// Healthy packets that routers here have accepted. Those that came damaged come again, but the damaged
+    /// ones may have gone on all the same, marked as such.
+    fn packets_taken(&self) -> u64;
+}
+
+/// What a link's end says about what it sends and what it received.
+#[derive(Clone, Copy, Debug)]
+pub struct LinkAccount {
+    /// Number of the link, and whether it is its second end.
+    pub(crate) end: (u32, bool),
+    pub(crate) account: crate::sim::check::EndAccount,
+    /// Incarnations of this end and, as far as it knows, of the other.
+    pub(crate) epochs: (u32, u32),
+}
