@@ -78,10 +78,15 @@ pub const VC_ACKS_AT: usize = 12;
 /// Bytes of the clock in a control set: its ninth flit.
 pub const CLOCK_AT: Range<usize> = 48..54;
 /// Bytes of a control set that are zero.
-const RESERVED: [Range<usize>; 3] = [1..2, 6..8, 44..48];
+const RESERVED: [Range<usize>; 2] = [1..2, 6..8];
 const PROBE: u8 = 1;
+/// Bytes of the distance from the ack to the sets that a nack is about.
+pub const MISSING_FROM_AT: Range<usize> = 44..46;
+/// Bytes of the number of sets that a nack is about.
+pub const MISSING_AT: Range<usize> = 46..48;
 
-const _: () = assert!(VC_ACKS_AT + 4 * VCS == RESERVED[2].start && CLOCK_AT.end == TENTH_AT.start);
+const _: () = assert!(VC_ACKS_AT + 4 * VCS == MISSING_FROM_AT.start);
+const _: () = assert!(MISSING_AT.end == CLOCK_AT.start && CLOCK_AT.end == TENTH_AT.start);
 
 /// A set as it travels.
 pub type SetBytes = [u8; SET_BYTES];
@@ -360,7 +365,7 @@ impl DataSet {
 /// ```text
 /// flit 0   flags 8 (bit 0: probe) | 0 (8) | next 32
 /// flit 1   0 (16) | ack 32
-/// flits 2 to 7   eight VC acks of 32 bits | 0 (32)
+/// flits 2 to 7   eight VC acks of 32 bits | missing from 16 | missing 16
 /// flit 8   clock 48
 /// flit 9   the tenth of every set, its number, ack and VC ack agreeing with the above
 /// ```
@@ -374,6 +379,11 @@ pub struct ControlSet {
     pub next: u32,
     /// Next data set expected, modulo 2^32.
     pub ack: u32,
+    /// With a nack: how far behind `ack` the missing sets begin. Receivers that keep what arrives behind a gap ask
+    /// for the gap alone (ours).
+    pub missing_from: u16,
+    /// With a nack: how many sets are missing there; 0: everything from `ack` on.
+    pub missing: u16,
     /// Flits freed in the input buffer of the sender since the link came up, per virtual channel, modulo 2^32.
     pub vc_acks: [u32; VCS],
     /// The sender's global clock in emulated nanoseconds, modulo 2^48.
@@ -413,6 +423,8 @@ impl ControlSet {
         for (bytes, ack) in acks.iter_mut().zip(self.vc_acks) {
             *bytes = ack.to_be_bytes();
         }
+        bytes[MISSING_FROM_AT].copy_from_slice(&self.missing_from.to_be_bytes());
+        bytes[MISSING_AT].copy_from_slice(&self.missing.to_be_bytes());
         bytes[CLOCK_AT].copy_from_slice(&Flit::new(self.clock).to_bytes());
         SetView::new(bytes).set_tail(true, self.tail());
     }
@@ -425,11 +437,14 @@ impl ControlSet {
         let word = |at: usize| {
             u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
         };
+        let half = |at: usize| u16::from_be_bytes([bytes[at], bytes[at + 1]]);
         let set = Self {
             probe: bytes[FLAGS_AT] & PROBE != 0,
             nack: tail.nack,
             next: word(NEXT_AT.start),
             ack: word(CONTROL_ACK_AT.start),
+            missing_from: half(MISSING_FROM_AT.start),
+            missing: half(MISSING_AT.start),
             vc_acks: core::array::from_fn(|vc| word(VC_ACKS_AT + 4 * vc)),
             clock: SetView::new(bytes).flit(CLOCK_AT.start / FLIT_BYTES).bits(),
             pulse: tail.clock,

@@ -65,10 +65,10 @@ prop_compose! {
 }
 
 prop_compose! {
-    fn control_set()(probe: bool, nack: bool, next: u32, ack: u32, vc_acks: [u32; 8],
+    fn control_set()(probe: bool, nack: bool, next: u32, ack: u32, missing_from: u16, missing: u16, vc_acks: [u32; 8],
         clock in 0..1_u64 << 48, pulse: bool, load in 0..16_u8) -> ControlSet
     {
-        ControlSet { probe, nack, next, ack, vc_acks, clock, pulse, load }
+        ControlSet { probe, nack, next, ack, missing_from, missing, vc_acks, clock, pulse, load }
     }
 }
 

@@ -23,6 +23,8 @@ pub mod control;
 pub mod driver;
 pub mod event_log;
 pub mod io;
+pub mod live_aries;
+pub mod live_link;
 pub mod live_node;
 pub mod noise;
 pub mod output;

@@ -1,6 +1,6 @@
 //! What a process needs of a router or network interface beyond [`Node`].
 
-use phitwire::link::{InputQueue, Lcb, LinkEvent};
+use phitwire::link::{Lcb, LinkEvent};
 use phitwire::nic::{BlackwidowNic, NicEvent, TrafficSpec};
 use phitwire::node::{Node, PortId};
 use phitwire::router::yarc::{RouterEvent, Yarc};
@@ -8,22 +8,18 @@ use phitwire::time::Time;
 use serde_json::{Map, Value, json};
 
 use crate::control::Register;
+use crate::live_link::{LinkFault, LiveLink};
 
 /// A node that can be looked at and meddled with from outside.
 pub trait LiveNode: Node {
     /// `router` or `nic`.
     const KIND: &'static str;
 
-    /// The link control block of a port that has a link.
-    fn lcb(&self, port: PortId) -> Option<&Lcb>;
+    /// The link of a port that has one.
+    fn link(&self, port: PortId) -> Option<&dyn LiveLink>;
 
-    /// Lets `command` act on the link of a port; `None` when it has no link.
-    fn with_lcb(
-        &mut self,
-        now: Time,
-        port: PortId,
-        command: &mut dyn FnMut(&mut Lcb, &mut InputQueue),
-    ) -> Option<()>;
+    /// Breaks or mends something of the link of a port; `None` when it has no link.
+    fn link_fault(&mut self, now: Time, port: PortId, fault: LinkFault) -> Option<()>;
 
     /// Calls `visit` with every counter; those of links have `portN.` in front.
     fn for_each_counter(&self, visit: &mut dyn FnMut(&str, u64));
@@ -90,17 +86,12 @@ pub trait LiveNode: Node {
 impl LiveNode for Yarc {
     const KIND: &'static str = "router";
 
-    fn lcb(&self, port: PortId) -> Option<&Lcb> {
-        Yarc::lcb(self, port)
+    fn link(&self, port: PortId) -> Option<&dyn LiveLink> {
+        self.lcb(port).map(|lcb| lcb as &dyn LiveLink)
     }
 
-    fn with_lcb(
-        &mut self,
-        now: Time,
-        port: PortId,
-        command: &mut dyn FnMut(&mut Lcb, &mut InputQueue),
-    ) -> Option<()> {
-        Yarc::with_lcb(self, now, port, |lcb, input| command(lcb, input))
+    fn link_fault(&mut self, now: Time, port: PortId, fault: LinkFault) -> Option<()> {
+        self.with_lcb(now, port, |lcb, input| fault.act(now, lcb, input))
     }
 
     fn for_each_counter(&self, visit: &mut dyn FnMut(&str, u64)) {
@@ -129,7 +120,7 @@ impl LiveNode for Yarc {
     fn holds(&self) -> u64 {
         let ports = 0..self.ports() as PortId;
         let in_links: u64 = ports
-            .filter_map(|port| Yarc::lcb(self, port))
+            .filter_map(|port| self.lcb(port))
             .map(Lcb::unacknowledged_packets)
             .sum();
         in_links + self.core().phits_inside()
@@ -160,25 +151,20 @@ impl LiveNode for Yarc {
 impl LiveNode for BlackwidowNic {
     const KIND: &'static str = "nic";
 
-    fn lcb(&self, port: PortId) -> Option<&Lcb> {
-        BlackwidowNic::lcb(self, port)
+    fn link(&self, port: PortId) -> Option<&dyn LiveLink> {
+        self.lcb(port).map(|lcb| lcb as &dyn LiveLink)
     }
 
-    fn with_lcb(
-        &mut self,
-        _now: Time,
-        port: PortId,
-        command: &mut dyn FnMut(&mut Lcb, &mut InputQueue),
-    ) -> Option<()> {
+    fn link_fault(&mut self, now: Time, port: PortId, fault: LinkFault) -> Option<()> {
         let (lcb, input) = self.lcb_mut(port)?;
-        command(lcb, input);
+        fault.act(now, lcb, input);
         Some(())
     }
 
     fn for_each_counter(&self, visit: &mut dyn FnMut(&str, u64)) {
         self.counters().for_each(&mut *visit);
         for port in 0..self.ports() as PortId {
-            let Some(lcb) = BlackwidowNic::lcb(self, port) else {
+            let Some(lcb) = self.lcb(port) else {
                 continue;
             };
             lcb.counters()
@@ -203,7 +189,7 @@ impl LiveNode for BlackwidowNic {
     fn holds(&self) -> u64 {
         let ports = 0..self.ports() as PortId;
         let in_links: u64 = ports
-            .filter_map(|port| BlackwidowNic::lcb(self, port))
+            .filter_map(|port| self.lcb(port))
             .map(Lcb::unacknowledged_packets)
             .sum();
         in_links + u64::from(self.outstanding())

@@ -176,8 +176,8 @@ where
     let mut ports: Vec<PortConfig> = Vec::new();
     let station = Station::new(node, config.seed);
     for port in station.linked_ports() {
-        if let Some(lcb) = station.node.lcb(port) {
-            ports.push(attach(config, port, lcb.config())?);
+        if let Some(link) = station.node.link(port) {
+            ports.push(attach(config, port, link.config())?);
         }
     }
     let qdiscs = QdiscWatch::new(udp_interfaces(&ports))

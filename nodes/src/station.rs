@@ -1,11 +1,12 @@
 //! A node with what a process adds to it: noise on its cables, and why its links are down.
 
-use phitwire::link::{DownReason, Lcb, LinkCounters, LinkEvent, LinkState};
+use phitwire::link::{DownReason, LinkEvent, LinkState};
 use phitwire::node::{Node, PortId, Wakeup};
 use phitwire::time::Time;
 use serde_json::{Value, json};
 
 use crate::control::{Fault, LinkReport, Register, Request};
+use crate::live_link::{LinkFault, LiveLink, Misfits};
 use crate::live_node::LiveNode;
 use crate::noise::{Noise, parse_rate};
 
@@ -32,35 +33,22 @@ impl<N: LiveNode> Station<N> {
 
     /// Ports that have a link.
     pub fn linked_ports(&self) -> impl Iterator<Item = PortId> {
-        (0..self.node.ports() as PortId).filter(|&port| self.node.lcb(port).is_some())
+        (0..self.node.ports() as PortId).filter(|&port| self.node.link(port).is_some())
     }
 
     /// How the links stand, by port.
     pub fn links(&self) -> Vec<LinkReport> {
         self.linked_ports()
-            .filter_map(|port| Some(self.report(port, self.node.lcb(port)?)))
+            .filter_map(|port| Some(self.report(port, self.node.link(port)?)))
             .collect()
     }
 
-    fn report(&self, port: PortId, lcb: &Lcb) -> LinkReport {
-        let config = lcb.config();
-        let peer = format!("{}:{}", config.peer().node, config.peer().port);
-        let up = lcb.is_active();
+    fn report(&self, port: PortId, link: &dyn LiveLink) -> LinkReport {
+        let mut report = link.report(port);
         let told = self.why[usize::from(port)].clone();
-        LinkReport {
-            port,
-            link: config.link(),
-            state: lcb.state().name().to_owned(),
-            up,
-            why: (!up).then(|| told.unwrap_or_else(|| guess(lcb.state(), lcb.counters(), &peer))),
-            peer,
-            rx_lanes: lcb.rx_lanes().count_ones(),
-            tx_lanes: lcb.tx_lanes().count_ones(),
-            lane_retries: lcb.counters().lane_retries,
-            rtt_ns: lcb.round_trip().map(|span| span.as_ns()),
-            credits: phitwire_framing::packet24::Vc::ALL.map(|vc| lcb.credits(vc)),
-            unacknowledged_packets: lcb.unacknowledged_packets(),
-        }
+        report.why = (!report.up)
+            .then(|| told.unwrap_or_else(|| guess(link.state(), link.misfits(), &report.peer)));
+        report
     }
 
     /// Calls `visit` with every counter of the node and of the noise.
@@ -81,7 +69,7 @@ impl<N: LiveNode> Station<N> {
             | Fault::LinkUp { port }
             | Fault::ForceRetry { port } => port,
         };
-        if self.node.lcb(port).is_none() {
+        if self.node.link(port).is_none() {
             let ports: Vec<_> = self.linked_ports().map(|port| port.to_string()).collect();
             return Err(format!(
                 "port {port} has no link; these have: {}",
@@ -91,14 +79,14 @@ impl<N: LiveNode> Station<N> {
         if let Fault::LaneNoise { lane, rate, .. } = fault {
             return self.noise.set(port, *lane, parse_rate(rate)?);
         }
-        self.node
-            .with_lcb(now, port, &mut |lcb, input| match fault {
-                Fault::LaneNoise { .. } => {}
-                Fault::SoftError { .. } => lcb.soft_error_next(),
-                Fault::LinkDown { .. } => lcb.link_down(now, input),
-                Fault::LinkUp { .. } => lcb.link_up(now),
-                Fault::ForceRetry { .. } => lcb.force_retry(now),
-            });
+        let fault = match fault {
+            Fault::LaneNoise { .. } => return Ok(()),
+            Fault::SoftError { .. } => LinkFault::SoftError,
+            Fault::LinkDown { .. } => LinkFault::Down,
+            Fault::LinkUp { .. } => LinkFault::Up,
+            Fault::ForceRetry { .. } => LinkFault::ForceRetry,
+        };
+        self.node.link_fault(now, port, fault);
         Ok(())
     }
 
@@ -163,19 +151,9 @@ fn down(reason: DownReason) -> &'static str {
 }
 
 /// Why a link is not up, from what it has counted.
-fn guess(state: LinkState, counters: &LinkCounters, peer: &str) -> String {
-    let foreign = [
-        (counters.drop_wrong_fabric, "frames of another lab"),
-        (counters.drop_wrong_link, "frames of another link"),
-        (counters.drop_wrong_end, "its own frames reflected"),
-        (counters.drop_bad_version, "frames of another version"),
-        (counters.drop_bad_magic, "frames that are not phitwire's"),
-        (
-            counters.drop_wrong_peer,
-            "training frames of another node than the topology names",
-        ),
-    ];
-    let foreign = foreign
+fn guess(state: LinkState, misfits: Misfits, peer: &str) -> String {
+    let foreign = misfits
+        .foreign
         .iter()
         .max_by_key(|(count, _)| count)
         .filter(|(count, _)| *count > 0);
@@ -183,7 +161,7 @@ fn guess(state: LinkState, counters: &LinkCounters, peer: &str) -> String {
         (LinkState::Disabled, _) => down(DownReason::Command).to_owned(),
         (LinkState::Dead, _) => down(DownReason::NoLanes).to_owned(),
         (_, Some((count, what))) => format!("receives {what} ({count}) where {peer} should be"),
-        _ if counters.rx_frames == 0 => {
+        _ if misfits.frames == 0 => {
             format!("nothing received from {peer}: is its process running, its interface up?")
         }
         _ => format!("{peer} is heard, initialisation has not ended"),

@@ -88,6 +88,13 @@ pub enum LinkEvent {
         /// What was expected and what was found, for a person to read.
         message: String,
     },
+    /// So many sets in a row had a bad CRC that the lanes were initialised again (Aries).
+    Reinitialised,
+    /// A packet was found damaged inside this node and left marked as poisoned (Aries).
+    Poisoned {
+        /// Its virtual channel, 0 to 7.
+        vc: u8,
+    },
     /// A packet failed its check before transmission and left marked `soft_error`.
     SoftError {
         /// Its virtual channel.

@@ -1,19 +1,20 @@
 //! Retries counted per lane, and the decision to do without one.
 
 use phitwire_framing::lanes::{ALL_LANES, LANES, Permutation, bits_of_lane};
-use phitwire_framing::packet24::MAX_PACKET_PHITS;
-use phitwire_framing::phit24::Phit;
 use phitwire_framing::training::{PATTERN, Pattern, read_lanes};
 
 /// Training frames in a row in which nothing known came over a lane before it counts as lost.
 const LOST_AFTER: u8 = 4;
 
-/// The rejected copy of a packet, kept until a better one shows which bits were wrong.
+/// Words of 24 bits that a rejected copy may have: a set's 18, a packet's 19.
+const MAX_WORDS: usize = 19;
+
+/// The rejected copy of a packet or set, kept until a better one shows which bits were wrong.
 #[derive(Clone, Debug)]
 struct Rejected {
-    packet: u64,
+    number: u64,
     len: usize,
-    phits: [Phit; MAX_PACKET_PHITS],
+    words: [u32; MAX_WORDS],
 }
 
 /// Watches the lanes that one end receives on (paper, section 7.7: the LCB counts the number of
@@ -55,34 +56,36 @@ impl LaneWatch {
         self.rejected.is_some()
     }
 
-    /// A packet failed its CRC. Returns the lanes charged.
-    pub fn rejected(&mut self, packet: u64, phits: &[Phit]) -> u8 {
-        let charged = self.compare(packet, phits);
+    /// A packet or set failed its CRC; `words` are its bits as they travel, 24 at a time. Returns the lanes
+    /// charged.
+    pub fn rejected(&mut self, number: u64, words: impl Iterator<Item = u32> + Clone) -> u8 {
+        let charged = self.compare(number, words.clone());
         let mut copy = Rejected {
-            packet,
-            len: phits.len().min(MAX_PACKET_PHITS),
-            phits: Default::default(),
+            number,
+            len: 0,
+            words: [0; MAX_WORDS],
         };
-        copy.phits[..copy.len].copy_from_slice(&phits[..copy.len]);
+        for (kept, word) in copy.words.iter_mut().zip(words) {
+            *kept = word;
+            copy.len += 1;
+        }
         self.rejected = Some(copy);
         charged
     }
 
-    /// A packet passed its CRC. Returns the lanes charged.
-    pub fn accepted(&mut self, packet: u64, phits: &[Phit]) -> u8 {
-        let charged = self.compare(packet, phits);
+    /// A packet or set passed its CRC. Returns the lanes charged.
+    pub fn accepted(&mut self, number: u64, words: impl Iterator<Item = u32>) -> u8 {
+        let charged = self.compare(number, words);
         self.rejected = None;
         charged
     }
 
-    fn compare(&mut self, packet: u64, phits: &[Phit]) -> u8 {
-        let Some(copy) = self.rejected.as_ref().filter(|copy| copy.packet == packet) else {
+    fn compare(&mut self, number: u64, words: impl Iterator<Item = u32>) -> u8 {
+        let Some(copy) = self.rejected.as_ref().filter(|copy| copy.number == number) else {
             return 0;
         };
-        let pairs = copy.phits[..copy.len].iter().zip(phits);
-        let wrong = pairs.fold(0, |wrong, (bad, good)| {
-            wrong | (bad.content() ^ good.content())
-        });
+        let pairs = copy.words[..copy.len].iter().zip(words);
+        let wrong = pairs.fold(0, |wrong, (bad, good)| wrong | (bad ^ good));
         self.charge(wrong)
     }
 
@@ -166,27 +169,24 @@ impl LaneWatch {
 mod tests {
     use super::*;
     use phitwire_framing::lanes::swizzle;
-    use phitwire_framing::phit24::PhitKind;
 
-    fn packet() -> Vec<Phit> {
-        (0..6)
-            .map(|i| Phit::new(PhitKind::Body, i * 0x1111))
-            .collect()
+    fn packet() -> impl Iterator<Item = u32> + Clone {
+        (0..6).map(|i| i * 0x1111)
     }
 
-    fn damaged(bit: u32) -> Vec<Phit> {
-        let mut phits = packet();
-        phits[3] = Phit::new(PhitKind::Body, phits[3].content() ^ (1 << bit));
-        phits
+    fn damaged(bit: u32) -> impl Iterator<Item = u32> + Clone {
+        packet()
+            .enumerate()
+            .map(move |(i, word)| word ^ u32::from(i == 3) << bit)
     }
 
     #[test]
     fn good_copy_shows_the_lane_of_the_bad_one() {
         let mut lanes = LaneWatch::new(7, 2);
         for bit in [1, 4, 7] {
-            assert_eq!(lanes.rejected(9, &damaged(bit)), 0);
+            assert_eq!(lanes.rejected(9, damaged(bit)), 0);
             assert_eq!(
-                lanes.accepted(9, &packet()),
+                lanes.accepted(9, packet()),
                 0b010,
                 "bits 1, 4, 7 are lane 1's of three"
             );
@@ -194,9 +194,9 @@ mod tests {
         assert_eq!(lanes.decommission(), Some(1));
         assert_eq!(lanes.active(), 0b101);
         assert_eq!(lanes.decommission(), None);
-        lanes.rejected(9, &damaged(1));
+        lanes.rejected(9, damaged(1));
         assert_eq!(
-            lanes.accepted(9, &packet()),
+            lanes.accepted(9, packet()),
             0b100,
             "bit 1 of two lanes is the second's"
         );
@@ -206,8 +206,8 @@ mod tests {
     fn copies_of_different_packets_are_not_compared() {
         let mut lanes = LaneWatch::new(7, 1);
         for _ in 0..3 {
-            lanes.rejected(9, &damaged(0));
-            assert_eq!(lanes.accepted(10, &packet()), 0);
+            lanes.rejected(9, damaged(0));
+            assert_eq!(lanes.accepted(10, packet()), 0);
         }
         assert_eq!(lanes.decommission(), None);
     }
@@ -215,8 +215,8 @@ mod tests {
     #[test]
     fn two_bad_copies_tell_too() {
         let mut lanes = LaneWatch::new(7, 100);
-        lanes.rejected(9, &damaged(0));
-        assert_eq!(lanes.rejected(9, &damaged(2)), 0b101);
+        lanes.rejected(9, damaged(0));
+        assert_eq!(lanes.rejected(9, damaged(2)), 0b101);
     }
 
     #[test]
@@ -255,8 +255,8 @@ mod tests {
     fn threshold_zero_is_never() {
         let mut lanes = LaneWatch::new(7, 0);
         for _ in 0..100 {
-            lanes.rejected(9, &damaged(1));
-            assert_eq!(lanes.accepted(9, &packet()), 0b010);
+            lanes.rejected(9, damaged(1));
+            assert_eq!(lanes.accepted(9, packet()), 0b010);
         }
         assert_eq!(lanes.decommission(), None);
     }

@@ -1,24 +1,23 @@
 //! The link control block: one end of a link.
 
-use std::collections::VecDeque;
-
 use phitwire_framing::control::{ControlWord, LinkStatus};
-use phitwire_framing::frame::{self, Frame, FrameError, FrameHeader, FrameKind, MIN_FRAME_PHITS};
-use phitwire_framing::lanes::swizzle_area;
+use phitwire_framing::frame::{self, Frame, FrameError, FrameKind, MIN_FRAME_PHITS};
 use phitwire_framing::packet24::Vc;
 use phitwire_framing::phit24::Phit;
+use phitwire_framing::training::Training;
 
-use super::config::{LinkConfig, LinkProfile};
+use super::common::Common;
+use super::config::LinkConfig;
 use super::counters::LinkCounters;
 use super::event::{DownReason, LinkEvent, LinkState};
 use super::input_queue::InputQueue;
+use super::lanes::LaneWatch;
 use super::receive::{ReceiveTerms, Receiver};
-use super::training::Handshake;
+use super::session::Session;
+use super::training::{Offer, Terms};
 use super::transmit::{TransmitTerms, Transmitter};
 use crate::time::{Duration, Time};
 
-/// Events kept until somebody fetches them.
-const MAX_EVENTS: usize = 64;
 /// Frames in a row without a readable control word before the lanes are looked at.
 pub(super) const BAD_WORDS_UNTIL_DOUBT: u32 = 4;
 
@@ -41,57 +40,28 @@ pub const MIN_FRAME_BYTES: usize = frame::frame_len(MIN_FRAME_PHITS);
 /// otherwise.
 #[derive(Debug)]
 pub struct Lcb {
-    pub(super) config: LinkConfig,
-    pub(super) profile: LinkProfile,
-    pub(super) state: LinkState,
-    pub(super) handshake: Handshake,
+    pub(super) common: Common,
     pub(super) tx: Transmitter,
     pub(super) rx: Receiver,
-    /// Until a frame on the right lanes comes, training frames ask for it.
-    pub(super) asks_for_lanes: bool,
-    pub(super) bad_words: u32,
-    pub(super) counters: LinkCounters,
-    events: VecDeque<LinkEvent>,
     pub(super) scratch: Vec<Phit>,
-    now: Time,
 }
 
 impl Lcb {
     /// One end as `config` says, in training.
     pub fn new(config: LinkConfig, now: Time) -> Self {
-        let profile = config.profile.dilated(config.clock.dilation());
+        let terms = Terms {
+            window: config.profile.window_packets,
+            credits: [config.profile.input_phits_per_vc; 2],
+            max_packet: config.max_packet_phits,
+            least_packet: 4,
+        };
+        let common = Common::new(config, terms, now);
         Self {
-            handshake: Handshake::new(config.epoch, &profile, now),
-            tx: Transmitter::new(&config, &profile, now),
-            rx: Receiver::new(idle_terms(&config), &profile, now),
-            state: LinkState::Training,
-            asks_for_lanes: false,
-            bad_words: 0,
-            counters: LinkCounters::default(),
-            events: VecDeque::new(),
+            tx: Transmitter::new(&common.config, &common.profile, now),
+            rx: Receiver::new(idle_terms(&common.config), &common.profile, now),
             scratch: Vec::new(),
-            now,
-            config,
-            profile,
+            common,
         }
-    }
-
-    /// Notes the time.
-    ///
-    /// # Panics
-    /// If it ran backwards.
-    #[inline]
-    pub(super) fn see(&mut self, now: Time) {
-        let _ = now.since(self.now);
-        self.now = now;
-    }
-
-    pub(super) fn report(&mut self, event: LinkEvent) {
-        if self.events.len() == MAX_EVENTS {
-            self.events.pop_front();
-            self.counters.events_lost += 1;
-        }
-        self.events.push_back(event);
     }
 
     // Receiving.
@@ -102,14 +72,14 @@ impl Lcb {
     /// # Panics
     /// If `now` is earlier than in an earlier call.
     pub fn handle_frame(&mut self, now: Time, bytes: &[u8], input: &mut InputQueue) {
-        self.see(now);
-        self.counters.rx_frames += 1;
+        self.common.see(now);
+        self.common.counters.rx_frames += 1;
         match frame::parse(bytes) {
             Ok(Frame::Data(data)) => self.on_data(now, data, input),
             Ok(Frame::Training(training)) => self.on_training(now, &training, input),
             // Sets are another machine's.
-            Ok(Frame::Sets(_)) => self.counters.dropped(FrameError::BadKind),
-            Err(error) => self.counters.dropped(error),
+            Ok(Frame::Sets(_)) => self.common.counters.dropped(FrameError::BadKind),
+            Err(error) => self.common.counters.dropped(error),
         }
         if self.rx.lanes_charged {
             self.rx.lanes_charged = false;
@@ -122,30 +92,30 @@ impl Lcb {
     /// # Panics
     /// If `now` is earlier than in an earlier call.
     pub fn handle_timers(&mut self, now: Time, input: &mut InputQueue) {
-        self.see(now);
-        if self.state != LinkState::Active {
+        self.common.see(now);
+        if self.common.state != LinkState::Active {
             return;
         }
-        self.rx.handle_timers(now, input, &mut self.counters);
-        if let Some(patience) = self.profile.give_up
+        self.rx.handle_timers(now, input, &mut self.common.counters);
+        if let Some(patience) = self.common.profile.give_up
             && self.tx.owed_since + patience <= now
         {
             self.leave_active(LinkState::Training, DownReason::Silence, now, input);
             return;
         }
-        self.tx.handle_timers(now, &mut self.counters);
+        self.tx.handle_timers(now, &mut self.common.counters);
     }
 
     /// When [`Self::handle_timers`] should be called, or [`Self::poll_frame`] will have something to
     /// say, if nothing happens before. May lie in the past.
     pub fn next_wakeup(&self) -> Option<Time> {
-        let mut at = self.handshake.deadline();
-        if self.state == LinkState::Active {
+        let mut at = self.common.handshake.deadline();
+        if self.common.state == LinkState::Active {
             at = at
                 .min(self.rx.deadline())
                 .min(self.rx.acks.due())
                 .min(self.tx.deadline());
-            if let Some(patience) = self.profile.give_up {
+            if let Some(patience) = self.common.profile.give_up {
                 at = at.min(self.tx.owed_since + patience);
             }
         }
@@ -157,8 +127,8 @@ impl Lcb {
     /// Whether [`Self::poll_frame`] has something to send.
     #[inline]
     pub fn wants_to_send(&self, now: Time) -> bool {
-        self.handshake.is_due(now)
-            || self.state == LinkState::Active
+        self.common.handshake.is_due(now)
+            || self.common.state == LinkState::Active
                 && (self.tx.has_data(now) || self.rx.wants_retry || self.wants_idle_frame(now))
     }
 
@@ -174,16 +144,16 @@ impl Lcb {
     /// # Panics
     /// If `now` is earlier than in an earlier call.
     pub fn poll_frame(&mut self, now: Time, buf: &mut [u8]) -> Option<usize> {
-        self.see(now);
+        self.common.see(now);
         if buf.len() < MIN_FRAME_BYTES {
             return None;
         }
-        if self.handshake.is_due(now)
-            && let Some(length) = self.emit_training(now, buf)
+        if self.common.handshake.is_due(now)
+            && let Some(length) = self.common.emit_training(self.wanted_lanes(), now, buf)
         {
             return Some(length);
         }
-        if self.state != LinkState::Active {
+        if self.common.state != LinkState::Active {
             return None;
         }
         let count = self.tx.frame_phits(now, frame::max_phits(buf.len()));
@@ -192,44 +162,22 @@ impl Lcb {
         }
         let length = self.emit_data(count, buf);
         if count > 0 {
-            self.tx.sent(count, now, &mut self.counters);
-            self.counters.tx_data_frames += 1;
+            self.tx.sent(count, now, &mut self.common.counters);
+            self.common.counters.tx_data_frames += 1;
         } else {
-            self.counters.tx_idle_frames += 1;
+            self.common.counters.tx_idle_frames += 1;
         }
-        self.counters.tx_frames += 1;
-        Some(length)
-    }
-
-    fn emit_training(&mut self, now: Time, buf: &mut [u8]) -> Option<usize> {
-        let training = self
-            .handshake
-            .frame(&self.config, self.state, self.wanted_lanes(), now)?;
-        let length = training
-            .emit(buf)
-            .expect("the buffer holds the longer data frame");
-        self.send_through_cable(&mut buf[..length], training.header.lanes);
-        self.counters.tx_frames += 1;
-        self.counters.tx_training_frames += 1;
+        self.common.counters.tx_frames += 1;
         Some(length)
     }
 
     fn emit_data(&mut self, count: usize, buf: &mut [u8]) -> usize {
         let word = self.control_word();
         let lanes = self.tx.lanes();
-        let header = FrameHeader {
-            kind: FrameKind::Data,
-            end: self.config.end,
-            link: self.config.link,
-            fabric: self.config.fabric,
-            tx_epoch: self.handshake.epoch,
-            rx_epoch: self.handshake.peer_epoch,
-            lanes,
-            phits: 0,
-        };
+        let header = self.common.header(FrameKind::Data, lanes);
         let length = frame::emit_data(&header, &word, &self.tx.slices(count), buf)
             .expect("no more phits than the buffer holds");
-        self.send_through_cable(&mut buf[..length], lanes);
+        self.common.send_through_cable(&mut buf[..length], lanes);
         length
     }
 
@@ -239,7 +187,7 @@ impl Lcb {
             LinkStatus::RetryRequest
         } else if self.tx.wants_probe {
             self.tx.wants_probe = false;
-            self.counters.tx_probes += 1;
+            self.common.counters.tx_probes += 1;
             LinkStatus::Probe
         } else {
             LinkStatus::Normal
@@ -255,21 +203,13 @@ impl Lcb {
         }
     }
 
-    fn send_through_cable(&self, frame: &mut [u8], lanes: u8) {
-        if !self.config.cable.is_identity()
-            && let Some(area) = frame::phit_area(frame)
-        {
-            swizzle_area(&mut frame[area], lanes, &self.config.cable);
-        }
-    }
-
     // The core's side.
 
     /// Whether a packet on `vc` may begin: the link is active, no packet is open, and credits, window
     /// and retry buffer have room for the longest packet (virtual cut-through, paper, section 4.2).
     #[inline]
     pub fn can_begin(&self, vc: Vc) -> bool {
-        self.state == LinkState::Active && self.tx.can_begin(vc)
+        self.common.state == LinkState::Active && self.tx.can_begin(vc)
     }
 
     /// Takes the next phit of a packet; a head opens it, an EOP closes it. Once begun, a packet is
@@ -280,9 +220,9 @@ impl Lcb {
     /// outside a packet.
     #[inline]
     pub fn push(&mut self, phit: Phit) {
-        let active = self.state == LinkState::Active;
-        if let Some(vc) = self.tx.push(phit, active, &mut self.counters) {
-            self.report(LinkEvent::SoftError { vc });
+        let active = self.common.state == LinkState::Active;
+        if let Some(vc) = self.tx.push(phit, active, &mut self.common.counters) {
+            self.common.report(LinkEvent::SoftError { vc });
         }
     }
 
@@ -293,7 +233,7 @@ impl Lcb {
     #[inline]
     pub fn vc_freed(&mut self, vc: Vc, phits: u32) {
         if phits > 0 {
-            self.rx.acks.free(vc, phits, self.now);
+            self.rx.acks.free(vc, phits, self.common.now);
         }
     }
 
@@ -302,27 +242,27 @@ impl Lcb {
     /// The paper's `link_active` (section 7.7).
     #[inline]
     pub fn is_active(&self) -> bool {
-        self.state == LinkState::Active
+        self.common.state == LinkState::Active
     }
 
     /// Where this end stands.
     pub fn state(&self) -> LinkState {
-        self.state
+        self.common.state
     }
 
     /// The next event, oldest first.
     pub fn poll_event(&mut self) -> Option<LinkEvent> {
-        self.events.pop_front()
+        self.common.poll_event()
     }
 
     /// What happened so far.
     pub fn counters(&self) -> &LinkCounters {
-        &self.counters
+        &self.common.counters
     }
 
     /// The configuration.
     pub fn config(&self) -> &LinkConfig {
-        &self.config
+        &self.common.config
     }
 
     /// Smoothed round trip of the link, once one was measured.
@@ -351,9 +291,9 @@ impl Lcb {
     }
 
     pub(super) fn wanted_lanes(&self) -> u8 {
-        match self.state {
+        match self.common.state {
             LinkState::Active | LinkState::Dead => self.rx.lanes.active(),
-            _ => self.handshake.lanes,
+            _ => self.common.handshake.lanes,
         }
     }
 
@@ -374,15 +314,18 @@ impl Lcb {
 
     /// Epochs of this end and of the peer, 0 while unknown.
     pub fn epochs(&self) -> (u32, u32) {
-        (self.handshake.epoch, self.handshake.peer_epoch)
+        (
+            self.common.handshake.epoch,
+            self.common.handshake.peer_epoch,
+        )
     }
 
     // Commands.
 
     /// Sends everything unacknowledged again.
     pub fn force_retry(&mut self, now: Time) {
-        self.see(now);
-        self.tx.force_retry(now, &mut self.counters);
+        self.common.see(now);
+        self.tx.force_retry(now, &mut self.common.counters);
     }
 
     /// Flips a content bit of the next packet in the send buffer, before its check: a soft error
@@ -393,26 +336,13 @@ impl Lcb {
 
     /// Takes the link down until [`Self::link_up`]; the peer is told.
     pub fn link_down(&mut self, now: Time, input: &mut InputQueue) {
-        self.see(now);
-        match self.state {
-            LinkState::Disabled => return,
-            LinkState::Active => {
-                self.handshake.answer(false);
-                self.leave_active(LinkState::Disabled, DownReason::Command, now, input);
-            }
-            _ => self.state.go(LinkState::Disabled),
-        }
-        self.handshake.rest();
+        self.take_down(now, input);
     }
 
     /// Brings a link up again that was taken down by command or lost its last lane: channel
     /// initialisation with all lanes, under a new epoch.
     pub fn link_up(&mut self, now: Time) {
-        self.see(now);
-        if matches!(self.state, LinkState::Disabled | LinkState::Dead) {
-            self.state.go(LinkState::Training);
-            self.handshake.restart(now);
-        }
+        self.bring_up(now);
     }
 }
 
@@ -428,66 +358,61 @@ fn idle_terms(config: &LinkConfig) -> ReceiveTerms {
     }
 }
 
-impl Lcb {
-    /// Starts a session on the terms that both ends offered.
-    pub(super) fn become_active(&mut self, now: Time, input: &mut InputQueue) {
-        let Some(offer) = self.handshake.offer.clone() else {
-            return;
+impl Session for Lcb {
+    type Input = InputQueue;
+
+    fn common(&mut self) -> &mut Common {
+        &mut self.common
+    }
+
+    fn tx_lanes(&self) -> u8 {
+        self.tx.lanes()
+    }
+
+    fn send_on(&mut self, lanes: u8, now: Time) {
+        self.tx.set_lanes(lanes, now);
+        // An idle frame shows the peer the new lanes even when there is nothing to send.
+        self.rx.acks.urge();
+    }
+
+    fn rx_lanes(&mut self) -> &mut LaneWatch {
+        &mut self.rx.lanes
+    }
+
+    fn inspect_lanes(&mut self, training: &Training, frames: u32) {
+        let cable = &self.common.handshake.cable;
+        self.rx
+            .inspect_lanes(&training.pattern, cable, frames, &mut self.common.counters);
+    }
+
+    fn lanes_changed(&mut self, input: &mut InputQueue) {
+        self.rx.lanes_changed(input, &mut self.common.counters);
+    }
+
+    fn begin(&mut self, offer: &Offer, now: Time, input: &mut InputQueue) {
+        let config = &self.common.config;
+        let max_packet = u32::from(offer.max_packet.min(config.max_packet_phits));
+        let window = offer.window.min(self.common.profile.window_packets);
+        let terms = TransmitTerms {
+            max_packet,
+            window,
+            credits: offer.credits,
+            lanes: offer.lanes,
         };
-        if self.state == LinkState::Refused {
-            self.state.go(LinkState::Training);
-        }
-        self.state.go(LinkState::Active);
-        let max_packet = u32::from(offer.max_packet.min(self.config.max_packet_phits));
-        let window = offer.window.min(self.profile.window_packets);
-        let credits = offer.credits;
-        self.tx.start(
-            TransmitTerms {
-                max_packet,
-                window,
-                credits,
-                lanes: offer.lanes,
-            },
-            now,
-        );
+        self.tx.start(terms, now);
         let terms = ReceiveTerms {
             max_packet,
             window,
             debt: input.restart(),
-            lanes: self.handshake.lanes,
-            ..idle_terms(&self.config)
+            lanes: self.common.handshake.lanes,
+            ..idle_terms(config)
         };
-        self.rx = Receiver::new(terms, &self.profile, now);
-        self.asks_for_lanes = false;
-        self.bad_words = 0;
-        self.handshake.rest();
-        self.report(LinkEvent::Up {
-            peer: self.config.peer.clone(),
-            tx_lanes: offer.lanes,
-            rx_lanes: self.handshake.lanes,
-        });
+        self.rx = Receiver::new(terms, &self.common.profile, now);
     }
 
-    /// Deasserts `link_active`: what is open is closed, what is not acknowledged is discarded.
-    pub(super) fn leave_active(
-        &mut self,
-        to: LinkState,
-        why: DownReason,
-        now: Time,
-        input: &mut InputQueue,
-    ) {
-        let discarded_packets = self.tx.stop(&mut self.counters);
+    fn end(&mut self, input: &mut InputQueue) -> u64 {
+        let discarded = self.tx.stop(&mut self.common.counters);
         self.rx.abort(input);
-        self.state.go(to);
-        if to == LinkState::Training {
-            self.handshake.restart(now);
-        }
-        if why == DownReason::PeerRestarted {
-            self.report(LinkEvent::PeerRestarted { discarded_packets });
-        }
-        self.report(LinkEvent::Down {
-            why,
-            discarded_packets,
-        });
+        discarded
     }
 }

@@ -12,9 +12,11 @@
 
 mod acks;
 mod aries;
+mod common;
 mod config;
 mod counters;
 mod credits;
+mod data;
 mod event;
 pub mod impair;
 mod input_queue;
@@ -24,6 +26,7 @@ mod pacing;
 mod receive;
 mod resequencer;
 mod retry_buffer;
+mod ring;
 mod round_trip;
 mod session;
 mod state;
@@ -31,7 +34,8 @@ mod training;
 mod transmit;
 
 pub use aries::{
-    AriesInput, AriesLcb, AriesLinkConfig, ErrorInjection, LcbRegisters, SetCounters, SetProfile,
+    AriesInput, AriesLcb, AriesLinkConfig, ErrorInjection, LcbRegisters, MIN_SET_FRAME_BYTES,
+    SetCounters, SetProfile,
 };
 pub use config::{
     EndName, LaneRate, LinkClock, LinkConfig, LinkConfigBuilder, LinkConfigError, LinkProfile,

@@ -1,4 +1,4 @@
-//! The clock of the line: when phits have gone over the lanes.
+//! The clock of the line: when phits, or sets of flits, have gone over the lanes.
 
 use super::config::{LaneRate, LinkClock};
 use crate::time::{Duration, Time};
@@ -9,6 +9,8 @@ use crate::time::{Duration, Time};
 /// up take no time: they stand for what the real link sends anyway.
 #[derive(Debug)]
 pub(super) struct LineClock {
+    /// Bits of what is counted here: a phit, or a set.
+    bits: u64,
     rate: LaneRate,
     clock: LinkClock,
     /// Time of one phit; zero when free-running.
@@ -20,8 +22,10 @@ pub(super) struct LineClock {
 }
 
 impl LineClock {
-    pub fn new(rate: LaneRate, clock: LinkClock, lanes: u8) -> Self {
+    /// A line that counts units of `bits` bits.
+    pub fn new(bits: u64, rate: LaneRate, clock: LinkClock, lanes: u8) -> Self {
         let mut line = Self {
+            bits,
             rate,
             clock,
             phit: Duration::ZERO,
@@ -37,7 +41,7 @@ impl LineClock {
         let lanes = lanes.count_ones();
         self.phit = match self.clock {
             LinkClock::Paced { dilation } if lanes > 0 => {
-                self.rate.phit_time(lanes).times(dilation.into())
+                self.rate.time_of(self.bits, lanes).times(dilation.into())
             }
             _ => Duration::ZERO,
         };
@@ -79,6 +83,12 @@ impl LineClock {
         self.busy = phits < waiting;
     }
 
+    /// Nothing is left to be sent at `now`: time that has passed is not saved up.
+    #[inline]
+    pub fn catch_up(&mut self, now: Time) {
+        self.free_at = self.free_at.max(now);
+    }
+
     /// When `phits` more will have gone over the lanes.
     #[inline]
     pub fn sent_at(&self, phits: u64) -> Time {
@@ -109,9 +119,22 @@ mod tests {
     }
 
     #[test]
+    fn a_flit_of_aries_takes_a_cycle_of_875_mhz() {
+        // White paper: 14 Gb/s on each of three lanes, 5.25 GB/s.
+        assert_eq!(LaneRate::G14_0.time_of(48, 3), Duration::from_ps(1_143));
+        assert_eq!(LaneRate::G14_0.time_of(480, 3), Duration::from_ps(11_429));
+        assert_eq!(LaneRate::G12_5.time_of(480, 3), Duration::from_ps(12_800));
+        assert_eq!(LaneRate::G12_5.time_of(480, 1), Duration::from_ps(38_400));
+        for rate in LaneRate::ALL.into_iter().chain(LaneRate::ARIES) {
+            assert_eq!(LaneRate::from_code(rate.code()), Some(rate));
+        }
+        assert_eq!(LaneRate::from_code(8), None);
+    }
+
+    #[test]
     fn phits_leave_at_the_rate_of_the_lanes() {
         for (lanes, per_us) in [(7, 781), (5, 520), (4, 260)] {
-            let mut line = LineClock::new(LaneRate::G6_25, PACED, lanes);
+            let mut line = LineClock::new(24, LaneRate::G6_25, PACED, lanes);
             let start = Time::from_ns(500);
             assert_eq!(line.sent(10_000, start), 0);
             assert_eq!(line.sent(10_000, start + Duration::from_us(1)), per_us);
@@ -120,7 +143,7 @@ mod tests {
 
     #[test]
     fn time_without_phits_is_not_saved_up() {
-        let mut line = LineClock::new(LaneRate::G6_25, PACED, 7);
+        let mut line = LineClock::new(24, LaneRate::G6_25, PACED, 7);
         assert_eq!(line.sent(1, Time::ZERO), 0);
         assert_eq!(line.sent(1, Time::from_ns(2)), 1);
         line.hand_out(1, 1);
@@ -131,10 +154,10 @@ mod tests {
 
     #[test]
     fn dilation_stretches_and_free_running_does_not_wait() {
-        let mut line = LineClock::new(LaneRate::G6_25, LinkClock::Paced { dilation: 1_000 }, 7);
+        let mut line = LineClock::new(24, LaneRate::G6_25, LinkClock::Paced { dilation: 1_000 }, 7);
         line.sent(9, Time::ZERO);
         assert_eq!(line.sent_at(1), Time::from_ns(1_280));
-        let mut free = LineClock::new(LaneRate::G6_25, LinkClock::FreeRunning, 7);
+        let mut free = LineClock::new(24, LaneRate::G6_25, LinkClock::FreeRunning, 7);
         assert_eq!(free.sent(9, Time::ZERO), 9);
     }
 }

@@ -67,7 +67,7 @@ pub(super) struct Receiver {
     /// The furthest place that an idle frame named as sent up to.
     hint: Option<Position>,
     gap_since: Time,
-    declared: Option<DeclaredGap>,
+    declared: Option<DeclaredGap<Position>>,
 }
 
 impl Receiver {
@@ -302,13 +302,13 @@ impl Receiver {
         let copy = &self.copy[..phits as usize];
         let Ok(status) = self.crc.verify(eop.content()) else {
             counters.rx_crc_errors += 1;
-            let charged = self.lanes.rejected(packet, copy);
+            let charged = self.lanes.rejected(packet, contents(copy));
             self.charge(charged, 1, counters);
             self.fault(now, input, counters);
             return false;
         };
         if self.lanes.waits() {
-            let charged = self.lanes.accepted(packet, copy);
+            let charged = self.lanes.accepted(packet, contents(copy));
             self.charge(charged, 1, counters);
         }
         if !input.end(eop, Verdict::Accepted) {
@@ -482,4 +482,9 @@ impl Receiver {
         self.poison(input);
         self.held.clear();
     }
+}
+
+/// What the lanes carry of phits, without the sideband.
+fn contents(phits: &[Phit]) -> impl Iterator<Item = u32> + Clone {
+    phits.iter().map(|phit| phit.content())
 }

@@ -51,6 +51,14 @@ impl RoundTrip {
         (self.smoothed_ps != 0).then(|| Duration::from_ps(self.smoothed_ps))
     }
 
+    /// Mean plus four deviations, once measured, without the shortest time-out as a bound.
+    pub fn measured(&self) -> Option<Duration> {
+        let ps = self
+            .smoothed_ps
+            .saturating_add(self.deviation_ps.saturating_mul(4));
+        (self.smoothed_ps != 0).then(|| Duration::from_ps(ps))
+    }
+
     /// About the shortest round trip measured; zero when none was.
     pub fn shortest(&self) -> Duration {
         Duration::from_ps(self.shortest_ps)

@@ -1,116 +1,73 @@
 //! What a frame means for the session of a link end: whose it is, and what follows.
 
-use phitwire_framing::frame::{DataFrame, FrameHeader};
-use phitwire_framing::lanes::ALL_LANES;
-use phitwire_framing::phit24::Phit;
+use phitwire_framing::frame::FrameHeader;
+use phitwire_framing::lanes::{ALL_LANES, LANES};
 use phitwire_framing::training::Training;
 
+use super::common::Common;
 use super::event::{DownReason, LinkEvent, LinkState};
-use super::input_queue::InputQueue;
-use super::lcb::{BAD_WORDS_UNTIL_DOUBT, Lcb};
-use super::training::{Refusal, judge};
-use super::transmit::BadWord;
+use super::lanes::LaneWatch;
+use super::training::{Offer, Refusal, judge};
 use crate::time::Time;
 
-impl Lcb {
-    /// A data frame whose header is well formed.
-    pub(super) fn on_data(&mut self, now: Time, data: DataFrame<'_>, input: &mut InputQueue) {
-        let header = data.header();
-        if !self.is_ours(header) || !self.is_of_session(now, header, input) {
-            return;
-        }
-        if header.lanes != self.rx.lanes.active() && !self.rx.lanes.follow(header.lanes) {
-            self.counters.drop_wrong_lanes += 1;
-            self.ask_for_lanes(now);
-            return;
-        }
-        if self.asks_for_lanes {
-            self.asks_for_lanes = false;
-            self.handshake.rest();
-        }
-        let data = data.behind(self.handshake.cable);
-        let Ok(word) = data.control_word() else {
-            self.counters.drop_bad_sideband += 1;
-            self.bad_words += 1;
-            if self.bad_words >= BAD_WORDS_UNTIL_DOUBT {
-                self.handshake.answer(false);
-            }
-            return;
-        };
-        self.bad_words = 0;
-        let Ok(at) = self.rx.place(&word) else {
-            self.counters.drop_impossible_position += 1;
-            return;
-        };
-        match self.tx.check(&word) {
-            Ok(()) => {}
-            Err(BadWord::Ack) => return self.counters.drop_impossible_ack += 1,
-            Err(BadWord::VcAck) => return self.counters.drop_impossible_vc_ack += 1,
-        }
-        self.counters.rx_data_frames += 1;
-        self.tx
-            .word(&word, now, &mut self.counters)
-            .expect("the word was checked");
-        if word.status == phitwire_framing::control::LinkStatus::Probe {
-            self.rx.acks.urge();
-        }
-        let mut scratch = core::mem::take(&mut self.scratch);
-        if scratch.len() < data.phits() {
-            scratch.resize(data.phits(), Phit::IDLE);
-        }
-        let count = data.decode(&mut scratch);
-        self.rx
-            .data(now, at, &scratch[..count], input, &mut self.counters);
-        self.scratch = scratch;
-        if self.rx.doubts_lanes() {
-            self.handshake.answer(false);
-        }
-    }
+/// The session of a link end, whatever the link carries: each kind of link control block says what its halves
+/// do when a session begins and ends and when lanes change, and gets the rest.
+pub(super) trait Session {
+    /// Where received packets go.
+    type Input;
 
-    /// Whether a data frame belongs to this end of this link.
-    fn is_ours(&mut self, header: &FrameHeader) -> bool {
-        let counters = &mut self.counters;
-        if header.fabric != self.config.fabric {
-            counters.drop_wrong_fabric += 1;
-        } else if header.link != self.config.link {
-            counters.drop_wrong_link += 1;
-        } else if header.end == self.config.end {
-            counters.drop_wrong_end += 1;
-        } else {
-            return true;
-        }
-        false
+    /// The part that all link control blocks have.
+    fn common(&mut self) -> &mut Common;
+    /// Lanes transmitted on, one bit per lane.
+    fn tx_lanes(&self) -> u8;
+    /// Transmits on `lanes` only: sends again what is under way, and soon a frame to show them.
+    fn send_on(&mut self, lanes: u8, now: Time);
+    /// The lanes received on.
+    fn rx_lanes(&mut self) -> &mut LaneWatch;
+    /// A training frame arrived while data flows, after `frames` that could not be read.
+    fn inspect_lanes(&mut self, training: &Training, frames: u32);
+    /// A lane was given up: what was sent on all of them is worthless.
+    fn lanes_changed(&mut self, input: &mut Self::Input);
+    /// Starts a session on the terms that both ends offered.
+    fn begin(&mut self, offer: &Offer, now: Time, input: &mut Self::Input);
+    /// Ends the session: what is open is closed, what is not acknowledged is discarded. Returns the number of
+    /// packets discarded.
+    fn end(&mut self, input: &mut Self::Input) -> u64;
+
+    /// Lanes of a direction that may be given up before the link dies instead.
+    fn max_degrades(&self) -> u32 {
+        LANES as u32 - 1
     }
 
     /// Whether a data frame belongs to this session; the first one may begin it.
-    fn is_of_session(&mut self, now: Time, header: &FrameHeader, input: &mut InputQueue) -> bool {
-        let same =
-            header.tx_epoch == self.handshake.peer_epoch && header.rx_epoch == self.handshake.epoch;
-        match self.state {
+    fn is_of_session(&mut self, now: Time, header: &FrameHeader, input: &mut Self::Input) -> bool {
+        let link = self.common();
+        let (ours, theirs) = (link.handshake.epoch, link.handshake.peer_epoch);
+        let same = header.tx_epoch == theirs && header.rx_epoch == ours;
+        match link.state {
             LinkState::Active if same => true,
             LinkState::Active => {
-                self.counters.drop_wrong_epoch += 1;
-                let (ours, next) = (self.handshake.epoch, self.handshake.next_epoch());
-                if header.tx_epoch != self.handshake.peer_epoch
-                    && (header.rx_epoch == ours || header.rx_epoch == next)
+                link.counters.drop_wrong_epoch += 1;
+                let next = link.handshake.next_epoch();
+                if header.tx_epoch != theirs && (header.rx_epoch == ours || header.rx_epoch == next)
                 {
-                    self.handshake.challenge(header.tx_epoch);
+                    link.handshake.challenge(header.tx_epoch);
                 }
                 false
             }
-            LinkState::Training if same && self.handshake.agreed() => {
+            LinkState::Training if same && link.handshake.agreed() => {
                 // Our last word to the peer arrived; its answer was lost or overtaken.
                 self.become_active(now, input);
                 true
             }
             LinkState::Training | LinkState::Refused => {
-                self.counters.drop_not_active += 1;
+                link.counters.drop_not_active += 1;
                 false
             }
             LinkState::Disabled | LinkState::Dead => {
-                self.counters.drop_not_active += 1;
+                link.counters.drop_not_active += 1;
                 if same {
-                    self.handshake.answer(false);
+                    link.handshake.answer(false);
                 }
                 false
             }
@@ -118,22 +75,23 @@ impl Lcb {
     }
 
     /// A training frame whose form is right.
-    pub(super) fn on_training(&mut self, now: Time, training: &Training, input: &mut InputQueue) {
-        if let Err(refusal) = judge(&self.config, training) {
+    fn on_training(&mut self, now: Time, training: &Training, input: &mut Self::Input) {
+        let link = self.common();
+        if let Err(refusal) = judge(&link.config, link.handshake.terms(), training) {
             self.refuse(refusal);
             return;
         }
         let header = &training.header;
-        let known = [0, self.handshake.epoch, self.handshake.next_epoch()];
+        let known = [0, link.handshake.epoch, link.handshake.next_epoch()];
         if header.tx_epoch == 0 || !known.contains(&header.rx_epoch) {
-            self.counters.drop_wrong_epoch += 1;
+            link.counters.drop_wrong_epoch += 1;
             return;
         }
-        self.counters.rx_training_frames += 1;
-        match self.state {
+        link.counters.rx_training_frames += 1;
+        match link.state {
             LinkState::Disabled => {
                 if LinkState::from_code(training.state) != LinkState::Disabled {
-                    self.handshake.answer(false);
+                    link.handshake.answer(false);
                 }
             }
             LinkState::Dead => self.train_while_dead(now, training),
@@ -144,62 +102,65 @@ impl Lcb {
 
     /// The frame of a peer that cannot be right. While data flows, a stray frame changes nothing.
     fn refuse(&mut self, refusal: Refusal) {
-        let counters = &mut self.counters;
+        let link = self.common();
+        let counters = &mut link.counters;
         match &refusal {
             Refusal::End(_) => counters.drop_wrong_end += 1,
             Refusal::Fabric(_) => counters.drop_wrong_fabric += 1,
             Refusal::Link(_) => counters.drop_wrong_link += 1,
             Refusal::Peer(_) => counters.drop_wrong_peer += 1,
         }
-        match self.state {
-            LinkState::Training => self.state.go(LinkState::Refused),
+        match link.state {
+            LinkState::Training => link.state.go(LinkState::Refused),
             LinkState::Refused => {}
             _ => return,
         }
         let message = refusal.message();
-        if self.handshake.complaint.as_deref() != Some(message) {
-            self.handshake.complaint = Some(message.to_owned());
-            self.report(LinkEvent::Refused {
+        if link.handshake.complaint.as_deref() != Some(message) {
+            link.handshake.complaint = Some(message.to_owned());
+            link.report(LinkEvent::Refused {
                 message: message.to_owned(),
             });
         }
     }
 
-    fn train(&mut self, now: Time, training: &Training, input: &mut InputQueue) {
+    fn train(&mut self, now: Time, training: &Training, input: &mut Self::Input) {
         let peer_state = LinkState::from_code(training.state);
         if peer_state == LinkState::Disabled || peer_state == LinkState::Dead {
             return; // It will come again under another epoch.
         }
         let header = &training.header;
-        self.handshake.accept(training);
-        if self.state == LinkState::Refused {
-            self.state.go(LinkState::Training);
+        let link = self.common();
+        link.handshake.accept(training);
+        if link.state == LinkState::Refused {
+            link.state.go(LinkState::Training);
         }
-        let heard = self.handshake.heard();
-        if heard && training.heard && header.rx_epoch == self.handshake.epoch {
+        let heard = link.handshake.heard();
+        if heard && training.heard && header.rx_epoch == link.handshake.epoch {
             self.become_active(now, input);
         }
         if !(training.heard && peer_state == LinkState::Active && heard) {
-            self.handshake.answer(heard);
+            self.common().handshake.answer(heard);
         }
     }
 
-    fn train_while_active(&mut self, now: Time, training: &Training, input: &mut InputQueue) {
+    fn train_while_active(&mut self, now: Time, training: &Training, input: &mut Self::Input) {
         let header = &training.header;
         let peer_state = LinkState::from_code(training.state);
-        if header.tx_epoch != self.handshake.peer_epoch {
-            if header.rx_epoch == self.handshake.next_epoch() {
+        let link = self.common();
+        if header.tx_epoch != link.handshake.peer_epoch {
+            if header.rx_epoch == link.handshake.next_epoch() {
                 // It answered our challenge, so it is alive and the old incarnation is not.
                 self.leave_active(LinkState::Training, DownReason::PeerRestarted, now, input);
                 self.train(now, training, input);
             } else if peer_state != LinkState::Disabled {
-                self.handshake.challenge(header.tx_epoch);
+                link.handshake.challenge(header.tx_epoch);
             }
             return;
         }
-        if header.rx_epoch != self.handshake.epoch {
+        if header.rx_epoch != link.handshake.epoch {
             // The peer is not sure of us.
-            self.handshake.answer(true);
+            link.handshake.answer(true);
             return;
         }
         match peer_state {
@@ -208,14 +169,12 @@ impl Lcb {
             }
             LinkState::Dead => self.die(now, input),
             _ => {
-                let frames = core::mem::take(&mut self.bad_words).max(1);
-                let (pattern, cable) = (&training.pattern, &self.handshake.cable);
-                self.rx
-                    .inspect_lanes(pattern, cable, frames, &mut self.counters);
+                let frames = core::mem::take(&mut link.bad_words).max(1);
+                self.inspect_lanes(training, frames);
                 self.obey_lanes(training.rx_lanes, peer_state, now, input);
                 let wants_answer = !training.heard || peer_state != LinkState::Active;
-                if wants_answer && self.state == LinkState::Active {
-                    self.handshake.answer(true);
+                if wants_answer && self.common().state == LinkState::Active {
+                    self.common().handshake.answer(true);
                 }
             }
         }
@@ -224,63 +183,131 @@ impl Lcb {
     /// The peer of a session that lost its last lane.
     fn train_while_dead(&mut self, now: Time, training: &Training) {
         let peer_state = LinkState::from_code(training.state);
-        if training.header.tx_epoch == self.handshake.peer_epoch {
+        let link = self.common();
+        if training.header.tx_epoch == link.handshake.peer_epoch {
             if peer_state == LinkState::Active {
-                self.handshake.answer(false);
+                link.handshake.answer(false);
             }
         } else if peer_state == LinkState::Training {
             // Another incarnation trains all lanes anew.
-            self.state.go(LinkState::Training);
-            self.handshake.restart(now);
+            link.state.go(LinkState::Training);
+            link.handshake.restart(now);
         }
     }
 
     /// The peer receives on `wanted` only. Lanes only ever leave a session, so that an old frame
     /// cannot bring one back.
-    fn obey_lanes(&mut self, wanted: u8, peer_state: LinkState, now: Time, input: &mut InputQueue) {
-        let left = self.tx.lanes() & wanted;
-        if left == self.tx.lanes() || peer_state != LinkState::Active {
+    fn obey_lanes(
+        &mut self,
+        wanted: u8,
+        peer_state: LinkState,
+        now: Time,
+        input: &mut Self::Input,
+    ) {
+        let left = self.tx_lanes() & wanted;
+        if left == self.tx_lanes() || peer_state != LinkState::Active {
             return;
         }
         if left == 0 {
             self.die(now, input);
             return;
         }
-        self.tx.set_lanes(left, now);
-        // An idle frame shows the peer the new lanes even when there is nothing to send.
-        self.rx.acks.urge();
-        self.report(LinkEvent::PeerDegraded { left });
+        self.send_on(left, now);
+        self.common().report(LinkEvent::PeerDegraded { left });
     }
 
     /// Retries were charged: does a lane have to go (paper, section 7.7)?
-    pub(super) fn judge_lanes(&mut self, now: Time, input: &mut InputQueue) {
-        if self.state != LinkState::Active {
+    fn judge_lanes(&mut self, now: Time, input: &mut Self::Input) {
+        if self.common().state != LinkState::Active {
             return;
         }
-        let Some(lane) = self.rx.lanes.decommission() else {
+        let Some(lane) = self.rx_lanes().decommission() else {
             return;
         };
-        let left = self.rx.lanes.active();
-        self.counters.rx_lanes_decommissioned += 1;
-        self.report(LinkEvent::LaneDegraded { lane, left });
-        if left == 0 {
+        let left = self.rx_lanes().active();
+        let degrades = ALL_LANES.count_ones() - left.count_ones();
+        let dies = left == 0 || degrades > self.max_degrades();
+        let link = self.common();
+        link.counters.rx_lanes_decommissioned += 1;
+        link.report(LinkEvent::LaneDegraded { lane, left });
+        if dies {
             self.die(now, input);
             return;
         }
-        self.rx.lanes_changed(input, &mut self.counters);
-        self.ask_for_lanes(now);
-    }
-
-    fn ask_for_lanes(&mut self, now: Time) {
-        self.asks_for_lanes = true;
-        self.handshake.ask(now);
+        self.lanes_changed(input);
+        self.common().ask_for_lanes(now);
     }
 
     /// No lane is left in one direction: `link_active` is deasserted (paper, section 7.7).
-    fn die(&mut self, now: Time, input: &mut InputQueue) {
+    fn die(&mut self, now: Time, input: &mut Self::Input) {
         self.leave_active(LinkState::Dead, DownReason::NoLanes, now, input);
-        self.handshake.rest();
-        self.handshake.answer(false);
+        let handshake = &mut self.common().handshake;
+        handshake.rest();
+        handshake.answer(false);
+    }
+
+    fn become_active(&mut self, now: Time, input: &mut Self::Input) {
+        let link = self.common();
+        let Some(offer) = link.handshake.offer.clone() else {
+            return;
+        };
+        if link.state == LinkState::Refused {
+            link.state.go(LinkState::Training);
+        }
+        link.state.go(LinkState::Active);
+        link.asks_for_lanes = false;
+        link.bad_words = 0;
+        self.begin(&offer, now, input);
+        let link = self.common();
+        link.handshake.rest();
+        link.report(LinkEvent::Up {
+            peer: link.config.peer.clone(),
+            tx_lanes: offer.lanes,
+            rx_lanes: link.handshake.lanes,
+        });
+    }
+
+    /// Deasserts `link_active`: what is open is closed, what is not acknowledged is discarded.
+    fn leave_active(&mut self, to: LinkState, why: DownReason, now: Time, input: &mut Self::Input) {
+        let discarded_packets = self.end(input);
+        let link = self.common();
+        link.state.go(to);
+        if to == LinkState::Training {
+            link.handshake.restart(now);
+        }
+        if why == DownReason::PeerRestarted {
+            link.report(LinkEvent::PeerRestarted { discarded_packets });
+        }
+        link.report(LinkEvent::Down {
+            why,
+            discarded_packets,
+        });
+    }
+
+    /// Command: takes the link down until [`Self::bring_up`]; the peer is told.
+    fn take_down(&mut self, now: Time, input: &mut Self::Input) {
+        let link = self.common();
+        link.see(now);
+        match link.state {
+            LinkState::Disabled => return,
+            LinkState::Active => {
+                link.handshake.answer(false);
+                self.leave_active(LinkState::Disabled, DownReason::Command, now, input);
+            }
+            _ => link.state.go(LinkState::Disabled),
+        }
+        self.common().handshake.rest();
+    }
+
+    /// Command: channel initialisation with all lanes, under a new epoch, of a link that was taken down by
+    /// command or lost its last lane.
+    fn bring_up(&mut self, now: Time) {
+        let link = self.common();
+        link.see(now);
+        if matches!(link.state, LinkState::Disabled | LinkState::Dead) {
+            link.state.go(LinkState::Training);
+            link.handshake.restart(now);
+        }
     }
 }
 

@@ -25,6 +25,19 @@ pub(super) struct Offer {
     pub heard: bool,
 }
 
+/// What this end offers in its training frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Terms {
+    /// Units that may be unacknowledged: packets, or sets of flits.
+    pub window: u16,
+    /// Input buffer: phits per virtual channel; for flits all of them, and the private part of each channel.
+    pub credits: [u32; 2],
+    /// Phits or flits of the longest packet.
+    pub max_packet: u8,
+    /// Phits or flits of the shortest longest packet that a peer may offer.
+    pub least_packet: u8,
+}
+
 /// Why a training frame cannot be the peer's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
@@ -61,6 +74,7 @@ struct Answer {
 #[derive(Debug)]
 pub(super) struct Handshake {
     pub epoch: u32,
+    terms: Terms,
     /// Epoch of the peer, 0 while unknown.
     pub peer_epoch: u32,
     pub offer: Option<Offer>,
@@ -81,9 +95,10 @@ pub(super) struct Handshake {
 }
 
 impl Handshake {
-    pub fn new(epoch: u32, profile: &LinkProfile, now: Time) -> Self {
+    pub fn new(epoch: u32, terms: Terms, profile: &LinkProfile, now: Time) -> Self {
         Self {
             epoch,
+            terms,
             peer_epoch: 0,
             offer: None,
             cable: Permutation::IDENTITY,
@@ -98,6 +113,11 @@ impl Handshake {
             answers_left: ANSWER_BURST,
             refilled: now,
         }
+    }
+
+    /// What this end offers.
+    pub fn terms(&self) -> &Terms {
+        &self.terms
     }
 
     /// The epoch under which this end will start again.
@@ -279,10 +299,10 @@ impl Handshake {
             rx_lanes,
             port: config.local.port,
             expect_port: config.peer.port,
-            max_packet: config.max_packet_phits,
+            max_packet: self.terms.max_packet,
             rate: config.rate.code(),
-            window_packets: config.profile.window_packets,
-            credits: [config.profile.input_phits_per_vc; 2],
+            window_packets: self.terms.window,
+            credits: self.terms.credits,
             node: name(&config.local),
             expect_node: name(&config.peer),
             pattern: PATTERN,
@@ -325,7 +345,11 @@ fn peer_name(training: &Training) -> EndName {
 }
 
 /// Checks that a training frame comes from where the topology says, and offers what works.
-pub(super) fn judge(config: &LinkConfig, training: &Training) -> Result<(), Refusal> {
+pub(super) fn judge(
+    config: &LinkConfig,
+    terms: &Terms,
+    training: &Training,
+) -> Result<(), Refusal> {
     let header = &training.header;
     let (link, peer, found) = (config.link, &config.peer, peer_name(training));
     if header.fabric != config.fabric {
@@ -363,20 +387,20 @@ pub(super) fn judge(config: &LinkConfig, training: &Training) -> Result<(), Refu
             config.local
         )));
     }
-    judge_offer(config, training).map_err(|what| {
+    judge_offer(config, terms, training).map_err(|what| {
         Refusal::Peer(format!(
             "link {link}: {found} cannot work with this end: {what}"
         ))
     })
 }
 
-fn judge_offer(config: &LinkConfig, training: &Training) -> Result<(), String> {
-    let rate = LaneRate::ALL.get(usize::from(training.rate));
-    if rate != Some(&config.rate) {
+fn judge_offer(config: &LinkConfig, terms: &Terms, training: &Training) -> Result<(), String> {
+    let rate = LaneRate::from_code(training.rate);
+    if rate != Some(config.rate) {
         return Err(format!("lane rate {rate:?}, ours is {:?}", config.rate));
     }
-    let max_packet = training.max_packet.min(config.max_packet_phits);
-    if training.max_packet < 4 {
+    let max_packet = training.max_packet.min(terms.max_packet);
+    if training.max_packet < terms.least_packet {
         return Err(format!("longest packet of {} phits", training.max_packet));
     }
     for credits in training.credits {

@@ -80,7 +80,12 @@ impl Transmitter {
             swallowing: false,
             damage: None,
             round_trip: RoundTrip::new(profile.min_retry_timeout, profile.max_retry_timeout),
-            line: LineClock::new(config.rate, config.clock, 7),
+            line: LineClock::new(
+                phitwire_framing::phit24::PHIT_BITS.into(),
+                config.rate,
+                config.clock,
+                7,
+            ),
             burst: profile.burst_phits.into(),
             timer_from: now,
             asked: false,

@@ -19,6 +19,7 @@
 //!
 //! Nothing is allocated per message.
 
+pub mod aries;
 mod blackwidow;
 mod checker;
 mod config;

@@ -11,13 +11,8 @@
 //! | [`contention`] | table 4, section 7.8.1 | random permutations over the links of generated trees and tori |
 //! | [`radix`] | section 7.1 | the minimum of the latency model |
 //! | [`aries_crc`] | white paper, RAS | the check of a set, all error patterns counted |
+//! | [`aries_tables`] | white paper, tables 1, 2 and 3 | links and cables of generated dragonflies, counted |
 //! | [`aries_efficiency`] | white paper, Aries Performance | packets, sets and frames, written and read |
-//!
-//! and of the *Cray XC Series Network* white paper:
-//!
-//! | module | of the paper | what runs |
-//! |---|---|---|
-//! | [`aries_tables`] | tables 1, 2 and 3 | links and cables of generated dragonflies, counted |
 //!
 //! What each assumes, and where a value cannot be met, is printed with it ([`Table::assumptions`]) and
 //! told at length in `docs/reproduce.md`.

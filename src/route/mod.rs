@@ -9,6 +9,7 @@ pub mod clos;
 pub mod dragonfly;
 #[cfg(test)]
 pub(crate) mod dragonfly_harness;
+mod dragonfly_ways;
 pub mod modulo;
 
 pub use clos::{Decision, Refusal, TileRoutes};

@@ -53,12 +53,6 @@ enum Target {
     /// The radix of least latency
     #[value(name = "blackwidow-radix")]
     BlackwidowRadix,
-    /// Undetected errors of the check of a set
-    #[value(name = "aries-crc")]
-    AriesCrc,
-    /// Flits and payload efficiency of 64-byte puts and gets
-    #[value(name = "aries-efficiency")]
-    AriesEfficiency,
     /// Devices and cables of a full dragonfly
     #[value(name = "aries-table1")]
     AriesTable1,
@@ -68,6 +62,12 @@ enum Target {
     /// Cables and bandwidth across their worst bisection
     #[value(name = "aries-table3")]
     AriesTable3,
+    /// Undetected errors of the check of a set
+    #[value(name = "aries-crc")]
+    AriesCrc,
+    /// Flits and payload efficiency of 64-byte puts and gets
+    #[value(name = "aries-efficiency")]
+    AriesEfficiency,
 }
 
 /// Runs `phitwire reproduce`. The exit status is 1 if a row is outside its tolerance.
@@ -95,11 +95,11 @@ fn reproduced(args: &ReproduceArgs) -> miette::Result<Table> {
         Target::BlackwidowTable3 => throughput::table(Measurement::of_the_paper(args.seed)),
         Target::BlackwidowTable4 => contention::table(&seen(args)),
         Target::BlackwidowRadix => radix::table(radix::BLACKWIDOW),
-        Target::AriesCrc => aries_crc::table(),
-        Target::AriesEfficiency => aries_efficiency::table(),
         Target::AriesTable1 => aries_tables::table1(CRAY_XC).into_diagnostic()?,
         Target::AriesTable2 => aries_tables::table2(CRAY_XC).into_diagnostic()?,
         Target::AriesTable3 => aries_tables::table3(CRAY_XC).into_diagnostic()?,
+        Target::AriesCrc => aries_crc::table(),
+        Target::AriesEfficiency => aries_efficiency::table(),
     })
 }
 
@@ -253,11 +253,11 @@ mod tests {
             ("blackwidow-table3", Target::BlackwidowTable3),
             ("blackwidow-table4", Target::BlackwidowTable4),
             ("blackwidow-radix", Target::BlackwidowRadix),
-            ("aries-crc", Target::AriesCrc),
-            ("aries-efficiency", Target::AriesEfficiency),
             ("aries-table1", Target::AriesTable1),
             ("aries-table2", Target::AriesTable2),
             ("aries-table3", Target::AriesTable3),
+            ("aries-crc", Target::AriesCrc),
+            ("aries-efficiency", Target::AriesEfficiency),
         ] {
             assert_eq!(args(name).target, target);
         }

@@ -149,7 +149,7 @@ pub struct LinkReport {
     /// Smoothed round-trip time, in nanoseconds, once measured.
     pub rtt_ns: Option<u64>,
     /// Credits left towards the peer on each virtual channel, in phits.
-    pub credits: [u32; 2],
+    pub credits: Vec<u32>,
     /// Packets sent or waiting that the peer has not acknowledged.
     pub unacknowledged_packets: u64,
 }

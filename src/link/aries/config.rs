@@ -9,6 +9,8 @@ use crate::link::config::{LaneRate, LinkConfig, LinkConfigError, in_range};
 pub(super) const MAX_INPUT_FLITS: u32 = 1 << 18;
 /// Sets that may be unacknowledged at once with full-width numbers.
 const MAX_WINDOW_SETS: u16 = 1 << 14;
+/// Flits of buffer that 8-bit VC acks in blocks of eight can count, with a block to spare for each channel.
+const MAX_SHORT_INPUT_FLITS: u32 = 2_048 - 8 * VCS as u32;
 /// Sets that 6-bit numbers with their odd bit can tell from those of the lap before.
 const MAX_SHORT_WINDOW_SETS: u16 = 64;
 
@@ -155,12 +157,17 @@ impl AriesLinkConfig {
             wide / 16,
         )?;
         in_range("common_flits", sets.common_flits.into(), 0, wide / 2)?;
-        let held = if sets.full_numbers {
-            MAX_WINDOW_SETS
-        } else {
-            0
-        };
-        in_range("held_sets", sets.held_sets.into(), 0, held.into())?;
+        let window = u64::from(sets.window_sets);
+        match (sets.full_numbers, sets.held_sets) {
+            (_, 0) => {}
+            // What the peer may send must find a place, and numbers must say where.
+            (true, held) => in_range("held_sets", held.into(), window, MAX_WINDOW_SETS.into())?,
+            (false, held) => in_range("held_sets", held.into(), 0, 0)?,
+        }
+        if !sets.full_numbers {
+            let flits = sets.input_flits().into();
+            in_range("input_flits", flits, packet, MAX_SHORT_INPUT_FLITS.into())?;
+        }
         in_range("backlog_flits", sets.backlog_flits.into(), 1, wide)?;
         in_range("burst_sets", sets.burst_sets.into(), 1, most.into())?;
         let registers = LcbRegisters::default();

@@ -58,6 +58,14 @@ set_counters! {
     rx_nacks,
     /// Times the lanes were initialised again after a run of bad CRCs.
     rx_reinits,
+    /// Gaps declared although the missing frame was only late.
+    rx_spurious_gaps,
+    /// Data sets that no control set gave a number.
+    rx_unplaced_sets,
+    /// Sets whose CRC is good but whose contents contradict themselves.
+    rx_bad_sets,
+    /// Frames dropped while the receive clock was lost.
+    rx_clock_lost_frames,
     /// Packets completed with ones because the session ended inside them.
     rx_cut_packets,
     /// Flits without room: the peer did not count its credits.

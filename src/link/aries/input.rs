@@ -50,8 +50,8 @@ struct Open {
 pub(super) enum Written {
     /// Idle, between packets.
     Idle,
-    /// A head: a packet of so many flits on this channel begins.
-    Head { vc: u8, flits: u8 },
+    /// The head of a packet.
+    Head,
     /// The rest of a packet.
     Body,
     /// A flit of a packet that found no room.
@@ -154,7 +154,7 @@ impl AriesInput {
         if refused {
             return Written::Refused;
         }
-        Written::Head { vc, flits }
+        Written::Head
     }
 
     #[inline]

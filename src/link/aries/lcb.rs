@@ -1,14 +1,30 @@
 //! The link control block of Aries: one end of a link.
 
-use phitwire_framing::flit48::{Flit, VCS};
+use phitwire_framing::flit48::{Flit, MAX_PACKET_FLITS, VCS};
+use phitwire_framing::frame::{self, Frame, FrameError, set_frame_len};
+use phitwire_framing::training::{TRAINING_BYTES, Training, find_cable};
 
 use super::config::{AriesLinkConfig, ErrorInjection};
 use super::counters::SetCounters;
+use super::injection::Injector;
 use super::input::AriesInput;
+use super::receive::{ReceiveTerms, Receiver};
+use super::scrambler::Scrambler;
+use super::transmit::{TransmitTerms, Transmitter};
+use crate::link::common::Common;
 use crate::link::config::LinkConfig;
 use crate::link::counters::LinkCounters;
-use crate::link::event::{LinkEvent, LinkState};
+use crate::link::event::{DownReason, LinkEvent, LinkState};
+use crate::link::lanes::LaneWatch;
+use crate::link::session::Session;
+use crate::link::training::{Offer, Terms};
 use crate::time::{Duration, Time};
+
+/// Fewest bytes that the buffer of [`AriesLcb::poll_frame`] may have: a training frame, or a control set and
+/// a data set.
+pub const MIN_SET_FRAME_BYTES: usize = TRAINING_BYTES;
+
+const _: () = assert!(set_frame_len(2) <= MIN_SET_FRAME_BYTES);
 
 /// One end of an Aries link (white paper, "Aries Router").
 ///
@@ -17,77 +33,195 @@ use crate::time::{Duration, Time};
 /// [`next_wakeup`](Self::next_wakeup) has come; then [`poll_frame`](Self::poll_frame) until it answers
 /// `None`, and [`poll_event`](Self::poll_event) until `None`. The same [`AriesInput`] is handed in every
 /// time.
+///
+/// # Peer restarts
+/// As for [`Lcb`](crate::link::Lcb): when the peer turns out to be another incarnation, every packet in the
+/// replay buffer is discarded and counted; when it is merely silent, nothing is, and this end tries again at
+/// growing intervals for ever, unless the profile's `give_up` says otherwise.
 #[derive(Debug)]
 pub struct AriesLcb {
-    config: AriesLinkConfig,
-    counters: LinkCounters,
-    sets: SetCounters,
-    load: u8,
+    pub(super) common: Common,
+    pub(super) config: AriesLinkConfig,
+    pub(super) tx: Transmitter,
+    pub(super) rx: Receiver,
+    pub(super) sets: SetCounters,
+    pub(super) scrambler: [Scrambler; 2],
+    pub(super) injector: Injector,
+    pub(super) load: u8,
+    pub(super) told_load: u8,
+    pub(super) peer_load: u8,
+    /// The peer's clock in emulated nanoseconds as last received, and when.
+    pub(super) peer_clock: Option<(u64, Time)>,
+    /// Emulated microsecond of the last pulse sent.
+    pub(super) pulse: u64,
+    /// The receive clock is lost until then.
+    deaf_until: Option<Time>,
 }
 
-// Skeleton: the names are as they will be, the link does not come up yet.
+/// Index of the scrambler of what is sent.
+pub(super) const OUT: usize = 0;
+/// Index of the scrambler of what is received.
+pub(super) const IN: usize = 1;
+
 impl AriesLcb {
     /// One end as `config` says, in training.
-    pub fn new(config: AriesLinkConfig, _now: Time) -> Self {
+    pub fn new(config: AriesLinkConfig, now: Time) -> Self {
+        let sets = config.sets();
+        let terms = Terms {
+            window: sets.window_sets,
+            credits: [sets.input_flits(), sets.private_flits],
+            max_packet: MAX_PACKET_FLITS as u8,
+            least_packet: MAX_PACKET_FLITS as u8,
+        };
+        let common = Common::new(config.link().clone(), terms, now);
+        let idle = ReceiveTerms {
+            window: 0,
+            debt: [0; VCS],
+            lanes: 0,
+        };
+        let registers = *config.registers();
         Self {
-            config,
-            counters: LinkCounters::default(),
+            tx: Transmitter::new(&config, &common.profile, now),
+            rx: Receiver::new(&config, idle, &common.profile),
             sets: SetCounters::default(),
+            scrambler: [(); 2].map(|()| Scrambler::new(registers.scrambler_seeds, 7)),
+            injector: Injector::new(registers.injection),
             load: 0,
+            told_load: 0,
+            peer_load: 0,
+            peer_clock: None,
+            pulse: 0,
+            deaf_until: None,
+            common,
+            config,
         }
     }
 
-    /// Takes in the bytes of one link frame, whatever they are.
-    pub fn handle_frame(&mut self, _now: Time, _bytes: &[u8], _input: &mut AriesInput) {}
+    // Receiving.
+
+    /// Takes in the bytes of one link frame, whatever they are. Flits of packets go up into `input` once
+    /// the CRC of their set is known to be good; what cannot be used is dropped and counted by reason.
+    ///
+    /// # Panics
+    /// If `now` is earlier than in an earlier call.
+    pub fn handle_frame(&mut self, now: Time, bytes: &[u8], input: &mut AriesInput) {
+        self.common.see(now);
+        self.common.counters.rx_frames += 1;
+        if let Some(until) = self.deaf_until {
+            if now < until {
+                self.sets.rx_clock_lost_frames += 1;
+                return;
+            }
+            self.deaf_until = None;
+            self.force_reinit(now);
+        }
+        match frame::parse(bytes) {
+            Ok(Frame::Sets(sets)) => self.on_sets(now, sets, input),
+            Ok(Frame::Training(training)) => self.on_training(now, &training, input),
+            // Phits are another machine's.
+            Ok(Frame::Data(_)) => self.common.counters.dropped(FrameError::BadKind),
+            Err(error) => self.common.counters.dropped(error),
+        }
+        if self.rx.lanes_charged {
+            self.rx.lanes_charged = false;
+            self.judge_lanes(now, input);
+        }
+    }
 
     /// Expires the deadlines that [`Self::next_wakeup`] names. Calling it early does nothing.
-    pub fn handle_timers(&mut self, _now: Time, _input: &mut AriesInput) {}
+    ///
+    /// # Panics
+    /// If `now` is earlier than in an earlier call.
+    pub fn handle_timers(&mut self, now: Time, input: &mut AriesInput) {
+        self.common.see(now);
+        if self.common.state != LinkState::Active {
+            return;
+        }
+        self.rx.handle_timers(now, &mut self.sets);
+        if let Some(patience) = self.common.profile.give_up
+            && self.tx.owed_since + patience <= now
+        {
+            self.leave_active(LinkState::Training, DownReason::Silence, now, input);
+            return;
+        }
+        self.tx.handle_timers(now, &mut self.sets);
+    }
 
-    /// When [`Self::handle_timers`] should be called, or [`Self::poll_frame`] will have something to say.
+    /// When [`Self::handle_timers`] should be called, or [`Self::poll_frame`] will have something to
+    /// say, if nothing happens before. May lie in the past.
     pub fn next_wakeup(&self) -> Option<Time> {
-        None
+        let mut at = self.common.handshake.deadline();
+        if self.is_active() {
+            at = at
+                .min(self.rx.deadline())
+                .min(self.rx.acks.due())
+                .min(self.tx.deadline());
+            if let Some(patience) = self.common.profile.give_up {
+                at = at.min(self.tx.owed_since + patience);
+            }
+        }
+        (at != Time::NEVER).then_some(at)
     }
 
-    /// Whether [`Self::poll_frame`] has something to send.
-    pub fn wants_to_send(&self, _now: Time) -> bool {
-        false
-    }
-
-    /// Writes the next frame into `buf`, whose length is the limit of the link, and returns its length.
-    pub fn poll_frame(&mut self, _now: Time, _buf: &mut [u8]) -> Option<usize> {
-        None
-    }
+    // The core's side.
 
     /// Whether a packet of `flits` flits on `vc` may begin: the link is active, no packet is open, and
-    /// credits and replay buffer have room for all of it.
-    pub fn can_begin(&self, _vc: usize, _flits: usize) -> bool {
-        false
+    /// credits and replay buffer have room for all of it (virtual cut-through).
+    ///
+    /// # Panics
+    /// If there is no such virtual channel.
+    #[inline]
+    pub fn can_begin(&self, vc: usize, flits: usize) -> bool {
+        self.is_active() && self.tx.can_begin(vc, flits)
     }
 
-    /// Takes the next flit of a packet; its head says how many follow.
-    pub fn push(&mut self, _flit: Flit) {}
+    /// Takes the next flit of a packet; its head says how many follow, one packet after the other. Once begun, a
+    /// packet is taken without further questions. While the link is not active, packets are swallowed and
+    /// counted.
+    ///
+    /// # Panics
+    /// If a packet begins with something that is no head or, on an active link, without [`Self::can_begin`].
+    #[inline]
+    pub fn push(&mut self, flit: Flit) {
+        let active = self.is_active();
+        let (counters, sets) = (&mut self.common.counters, &mut self.sets);
+        if let Some(vc) = self.tx.push(flit, active, counters, sets) {
+            self.common.report(LinkEvent::Poisoned { vc });
+        }
+    }
 
     /// `flits` of `vc` have left the input buffer: what [`AriesInput::take_acks`] gave.
-    pub fn vc_freed(&mut self, _vc: usize, _flits: u32) {}
+    ///
+    /// # Panics
+    /// If more than was received.
+    #[inline]
+    pub fn vc_freed(&mut self, vc: usize, flits: u32) {
+        if flits > 0 {
+            self.rx.acks.free(vc, flits, self.common.now);
+        }
+    }
+
+    // Getters.
 
     /// Whether data flows.
+    #[inline]
     pub fn is_active(&self) -> bool {
-        false
+        self.common.state == LinkState::Active
     }
 
     /// Where this end stands.
     pub fn state(&self) -> LinkState {
-        LinkState::Training
+        self.common.state
     }
 
     /// The next event, oldest first.
     pub fn poll_event(&mut self) -> Option<LinkEvent> {
-        None
+        self.common.poll_event()
     }
 
-    /// Frames and sessions so far.
+    /// Frames, packets and sessions so far. What counts phits stays zero.
     pub fn counters(&self) -> &LinkCounters {
-        &self.counters
+        &self.common.counters
     }
 
     /// Sets and flits so far.
@@ -106,101 +240,220 @@ impl AriesLcb {
     }
 
     /// Near-end load: flits taken from the core and not sent.
+    #[inline]
     pub fn backlog_flits(&self) -> u32 {
-        0
+        self.tx.buffer().backlog()
     }
 
-    /// Far-end estimate: flits of the peer's input buffer in use as far as this end knows.
+    /// Far-end estimate: flits of the peer's input buffer in use as far as this end knows, those on their way
+    /// included.
+    #[inline]
     pub fn far_flits(&self) -> u32 {
-        0
+        self.tx.credits().used_in_all()
     }
 
     /// The same of one virtual channel.
-    pub fn far_flits_of(&self, _vc: usize) -> u32 {
-        0
+    #[inline]
+    pub fn far_flits_of(&self, vc: usize) -> u32 {
+        self.tx.credits().used(vc)
     }
 
     /// Downstream load: the 4 bits that the peer last sent.
+    #[inline]
     pub fn peer_load(&self) -> u8 {
-        0
+        self.peer_load
     }
 
-    /// Sets the 4 bits of load that every set tells the peer.
+    /// Sets the 4 bits of load that every set tells the peer. A change goes out with the next frame, or with
+    /// one of its own a little later.
+    #[inline]
     pub fn set_load(&mut self, load: u8) {
         self.load = load & 0xf;
+        if self.load != self.told_load && self.is_active() {
+            self.rx.acks.suggest(self.common.now);
+        }
     }
 
-    /// The peer's global clock as last received, in bits; see [`Self::set_clock`].
-    pub fn peer_clock(&self) -> u8 {
-        0
+    /// The peer's global clock in emulated nanoseconds modulo 2^48, and when it came.
+    pub fn peer_clock(&self) -> Option<(u64, Time)> {
+        self.peer_clock
     }
-
-    /// Sets the global clock bits that every set carries.
-    pub fn set_clock(&mut self, _clock: u8) {}
 
     /// Flits that may be sent now on each virtual channel.
     pub fn credits(&self) -> [u32; VCS] {
-        [0; VCS]
+        core::array::from_fn(|vc| self.tx.credits().available(vc))
     }
 
     /// Data sets sent that the peer has not acknowledged.
     pub fn unacknowledged_sets(&self) -> u64 {
-        0
+        self.tx.buffer().next() - self.tx.buffer().acked()
     }
 
-    /// Packets of which the peer has not acknowledged every flit.
+    /// Packets taken whole of which the peer has not acknowledged every flit.
     pub fn unacknowledged_packets(&self) -> u64 {
-        0
+        self.tx.buffer().packets()
     }
 
     /// Smoothed round trip of the link, once one was measured.
     pub fn round_trip(&self) -> Option<Duration> {
-        None
+        self.tx.round_trip().smoothed()
     }
 
     /// The retry time-out as it stands.
     pub fn retry_timeout(&self) -> Duration {
-        Duration::ZERO
+        self.tx.round_trip().timeout()
+    }
+
+    /// How long a missing frame may now be late before it counts as lost.
+    pub fn reorder_hold(&self) -> Duration {
+        self.rx.reorder_hold()
     }
 
     /// Lanes transmitted on, one bit per lane; 0 until the link was active.
     pub fn tx_lanes(&self) -> u8 {
-        0
+        self.tx.lanes()
     }
 
     /// Lanes received on, one bit per lane by the sender's numbers; 0 until the link was active.
     pub fn rx_lanes(&self) -> u8 {
-        0
+        self.rx.lanes.active()
+    }
+
+    pub(super) fn wanted_lanes(&self) -> u8 {
+        match self.common.state {
+            LinkState::Active | LinkState::Dead => self.rx.lanes.active(),
+            _ => self.common.handshake.lanes,
+        }
     }
 
     /// Epochs of this end and of the peer, 0 while unknown.
     pub fn epochs(&self) -> (u32, u32) {
-        (0, 0)
+        (
+            self.common.handshake.epoch,
+            self.common.handshake.peer_epoch,
+        )
     }
 
     // Commands.
 
     /// Replays everything unacknowledged.
-    pub fn force_retry(&mut self, _now: Time) {}
+    pub fn force_retry(&mut self, now: Time) {
+        self.common.see(now);
+        self.tx.force_retry(now, &mut self.sets);
+    }
 
-    /// Sends the next set with a bad CRC.
-    pub fn force_bad_crc(&mut self) {}
+    /// Sends the next data set with a bad CRC.
+    pub fn force_bad_crc(&mut self) {
+        self.injector.force_bad_crc();
+    }
 
-    /// Initialises the lanes again.
-    pub fn force_reinit(&mut self, _now: Time) {}
+    /// Initialises the lanes again, as after a run of bad CRCs.
+    pub fn force_reinit(&mut self, now: Time) {
+        self.common.see(now);
+        if self.is_active() {
+            self.sets.rx_reinits += 1;
+            self.reinitialise();
+        }
+    }
 
-    /// Sends and hears nothing for `span`: the receive clock is lost.
-    pub fn lose_clock(&mut self, _now: Time, _span: Duration) {}
+    /// Hears nothing for `span`: the receive clock is lost. Then the lanes are initialised again.
+    pub fn lose_clock(&mut self, now: Time, span: Duration) {
+        self.common.see(now);
+        self.deaf_until = Some(now + span);
+    }
 
     /// Makes errors on purpose from now on.
-    pub fn inject(&mut self, _injection: ErrorInjection) {}
+    pub fn inject(&mut self, injection: ErrorInjection) {
+        self.injector = Injector::new(injection);
+    }
 
     /// Marks the next packet as damaged inside this router: a soft error.
-    pub fn soft_error_next(&mut self) {}
+    pub fn soft_error_next(&mut self) {
+        self.tx.poison_next();
+    }
 
     /// Takes the link down until [`Self::link_up`]; the peer is told.
-    pub fn link_down(&mut self, _now: Time, _input: &mut AriesInput) {}
+    pub fn link_down(&mut self, now: Time, input: &mut AriesInput) {
+        self.take_down(now, input);
+    }
 
-    /// Brings a link up again that was taken down by command or lost its last lane.
-    pub fn link_up(&mut self, _now: Time) {}
+    /// Brings a link up again that was taken down by command or lost its last lane: channel
+    /// initialisation with all lanes, under a new epoch.
+    pub fn link_up(&mut self, now: Time) {
+        self.bring_up(now);
+    }
+
+    /// Asks the peer for its training pattern, in which every lane is looked at.
+    pub(super) fn reinitialise(&mut self) {
+        self.common.handshake.answer(false);
+        self.common.report(LinkEvent::Reinitialised);
+    }
+}
+
+impl Session for AriesLcb {
+    type Input = AriesInput;
+
+    fn common(&mut self) -> &mut Common {
+        &mut self.common
+    }
+
+    fn tx_lanes(&self) -> u8 {
+        self.tx.lanes()
+    }
+
+    fn send_on(&mut self, lanes: u8, now: Time) {
+        self.tx.set_lanes(lanes, now, &mut self.sets);
+        // A control set shows the peer the new lanes even when there is nothing to send.
+        self.rx.acks.urge();
+    }
+
+    fn rx_lanes(&mut self) -> &mut LaneWatch {
+        &mut self.rx.lanes
+    }
+
+    fn max_degrades(&self) -> u32 {
+        self.config.registers().max_degrades.into()
+    }
+
+    fn inspect_lanes(&mut self, training: &Training, frames: u32) {
+        // The clock may have been lost because a cable was plugged in anew.
+        if let Ok(cable) = find_cable(&training.pattern) {
+            self.common.handshake.cable = cable;
+        }
+        let cable = &self.common.handshake.cable;
+        let counters = &mut self.common.counters;
+        self.rx
+            .inspect_lanes(&training.pattern, cable, frames, counters);
+    }
+
+    fn lanes_changed(&mut self, _input: &mut AriesInput) {
+        self.rx.lanes_changed();
+    }
+
+    fn begin(&mut self, offer: &Offer, now: Time, input: &mut AriesInput) {
+        let window = offer.window.min(self.config.sets().window_sets);
+        let [all, private] = offer.credits;
+        let terms = TransmitTerms {
+            window,
+            private,
+            common: all.saturating_sub(private.saturating_mul(VCS as u32)),
+            lanes: offer.lanes,
+        };
+        self.tx.start(terms, now);
+        let terms = ReceiveTerms {
+            window,
+            debt: input.restart(),
+            lanes: self.common.handshake.lanes,
+        };
+        self.rx = Receiver::new(&self.config, terms, &self.common.profile);
+        self.peer_load = 0;
+        self.told_load = 0;
+        self.peer_clock = None;
+    }
+
+    fn end(&mut self, input: &mut AriesInput) -> u64 {
+        let discarded = self.tx.stop(&mut self.common.counters);
+        self.rx.abort(input, &mut self.sets);
+        discarded
+    }
 }

@@ -11,12 +11,25 @@
 //! [`AriesInput`]. Unlike YARC's it hands up nothing before its CRC is known to be good, so nothing ever
 //! has to be taken back.
 
+mod acks;
 mod config;
 mod counters;
+mod credits;
+mod frames;
+mod held;
+mod injection;
 mod input;
 mod lcb;
+mod ranges;
+mod receive;
+mod replay_buffer;
+mod scrambler;
+mod transmit;
+
+#[cfg(test)]
+mod tests;
 
 pub use config::{AriesLinkConfig, ErrorInjection, LcbRegisters, SetProfile};
 pub use counters::SetCounters;
 pub use input::AriesInput;
-pub use lcb::AriesLcb;
+pub use lcb::{AriesLcb, MIN_SET_FRAME_BYTES};

@@ -211,7 +211,9 @@ fn a_lane_that_comes_late_leaves_both_ends_agreed() {
         pair.wires[B].silent_lanes = 0b100;
         // B tells that it receives on two lanes; A, which hears of B only now, has not answered yet.
         pair.wires[A].cut = true;
-        pair.run_until(SECOND.times(5), |pair| pair.ends[B].lcb.handshake.heard());
+        pair.run_until(SECOND.times(5), |pair| {
+            pair.ends[B].lcb.common.handshake.heard()
+        });
         assert!(!pair.ends[A].lcb.is_active() && !pair.ends[B].lcb.is_active());
         pair.wires[B].silent_lanes = then_silent;
         pair.wires[A].cut = false;

@@ -79,8 +79,11 @@ fn lane_order_and_polarity_are_found_for_every_cable() {
             let a = config(A).cable(cable).build().unwrap();
             let mut pair = Pair::with(2, a, config(B).build().unwrap(), 1_472);
             pair.wait_up();
-            assert_eq!(pair.ends[B].lcb.handshake.cable, cable);
-            assert_eq!(pair.ends[A].lcb.handshake.cable, Permutation::IDENTITY);
+            assert_eq!(pair.ends[B].lcb.common.handshake.cable, cable);
+            assert_eq!(
+                pair.ends[A].lcb.common.handshake.cable,
+                Permutation::IDENTITY
+            );
             pair.load(A, 100);
             pair.load(B, 100);
             pair.finish(SECOND);
@@ -182,7 +185,7 @@ fn both_ends_agree_on_the_smaller_window_and_each_on_the_other_s_buffer() {
     let mut pair = Pair::with(5, a, config(B).build().unwrap(), 1_472);
     pair.wait_up();
     assert_eq!(pair.ends[B].lcb.credits(Vc::Request), 40);
-    assert_eq!(pair.ends[A].lcb.credits(Vc::Request), 16_384);
+    assert_eq!(pair.ends[A].lcb.credits(Vc::Request), 16_365);
     pair.wire(|wire| wire.cut = true);
     pair.load(A, 100);
     pair.run_for(SECOND);
@@ -276,7 +279,7 @@ fn old_frames_of_a_dead_incarnation_change_nothing() {
     let mut old = Vec::new();
     let mut buf = vec![0; 1_472];
     let now = pair.now;
-    pair.ends[B].lcb.handshake.answer(true);
+    pair.ends[B].lcb.common.handshake.answer(true);
     while let Some(length) = pair.ends[B].lcb.poll_frame(now, &mut buf) {
         old.push(buf[..length].to_vec());
     }
@@ -324,7 +327,7 @@ fn phits_of_an_old_session_in_the_input_queue_count_against_the_new_credits() {
     });
     pair.run_for(Duration::from_ms(2));
     for vc in Vc::ALL {
-        assert_eq!(pair.ends[B].lcb.credits(vc), 16_384 - queued[vc.index()]);
+        assert_eq!(pair.ends[B].lcb.credits(vc), 16_365 - queued[vc.index()]);
     }
     pair.ends[A].drain = super::harness::Drain::Eager;
     pair.run_until(SECOND, |pair| pair.credits_are_back());

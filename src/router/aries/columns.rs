@@ -7,13 +7,15 @@
 //!
 //! Processor tiles hand their packets to Netlink, network tiles to their link.
 
+use phitwire_framing::flit48::Head;
+
 use super::core::{Core, OUTPUT_ARRIVALS, Ports, boxed};
 use super::event::AriesEvent;
 use super::pipeline::{
     BUFFERS, COLUMN_CREDIT_CYCLES, ColumnBufferId, ColumnPipe, FIRST_PROCESSOR_TILE, LOAD_CYCLES,
     NETLINK_CYCLES, NETWORK, ROWS, TILES, Wake,
 };
-use super::pool::{Fifo, Pool, Slot};
+use super::pool::{Fifo, Item, Pool, Slot};
 use super::registers::{FIRST_NIC_PORT, VCS};
 use crate::switch::{MatrixArbiter, Next};
 
@@ -100,11 +102,11 @@ impl Columns {
         &mut self,
         cycle: u32,
         id: ColumnBufferId,
-        slot: Slot,
+        item: Item,
         pool: &mut Pool,
     ) -> bool {
         let (_, wakes) = self.pipes[id.index()].write(cycle);
-        pool.push(&mut self.fifos[id.index()], slot);
+        pool.push(&mut self.fifos[id.index()], item);
         wakes
     }
 
@@ -158,7 +160,7 @@ impl Core {
     /// their sets.
     pub(super) fn output_stage<P: Ports>(&mut self, io: &mut P) {
         let mut pending = self.columns.active;
-        if self.cycle % LOAD_CYCLES == LOAD_CYCLES - 1 {
+        if !self.trains && self.cycle % LOAD_CYCLES == LOAD_CYCLES - 1 {
             pending &= !NETWORK;
         }
         while pending != 0 {
@@ -170,11 +172,11 @@ impl Core {
 
     /// Takes the flit at the front of a column buffer.
     #[inline]
-    fn read_column(&mut self, output: usize, current: Current) -> Slot {
+    fn read_column(&mut self, output: usize, current: Current) -> Item {
         let (vc, source_row) = (current.vc(), current.source_row());
         let id = ColumnBufferId::at_output(output, vc, source_row);
         let columns = &mut self.columns;
-        let Some(slot) = self.pool.pop(&mut columns.fifos[id.index()]) else {
+        let Some(item) = self.pool.pop(&mut columns.fifos[id.index()]) else {
             unreachable!("a column buffer that asks has a flit");
         };
         let (next, wakes_subswitch) = columns.pipes[id.index()].read(self.cycle as u32);
@@ -193,7 +195,7 @@ impl Core {
             self.calendar
                 .enter(self.cycle, COLUMN_CREDIT_CYCLES, Wake::ColumnWriter(id));
         }
-        slot
+        item
     }
 
     #[inline]
@@ -216,62 +218,68 @@ impl Core {
             self.columns.active &= !(1 << output);
             return;
         }
-        let slot = self.read_column(output, current);
-        self.loads.leave(output);
+        let item = self.read_column(output, current);
+        let (slot, flits) = (item.slot, item.flits());
+        self.loads.leave(output, flits);
         if slot.is_last() {
             self.columns.outputs[output].current = Current::NONE;
         }
         if current.drains() != 0 {
-            return self.discard(current, slot.is_last());
+            self.pool.unload(item, |_| ());
+            return self.discard(current, flits, slot.is_last());
         }
         if output < FIRST_PROCESSOR_TILE {
-            self.columns.pushed |= 1 << output;
-            self.forwarded(slot);
-            io.push(output, slot.flit());
+            self.push_to(output, item, io);
         } else {
             let tile = output - FIRST_PROCESSOR_TILE;
-            self.netlink.push(tile, slot, &mut self.pool);
+            self.netlink.push(tile, item, &mut self.pool);
             let due = self.cycle + NETLINK_CYCLES;
-            self.delay.enter(due, (OUTPUT_ARRIVALS + tile) as u16, 1);
+            self.delay
+                .enter(due, (OUTPUT_ARRIVALS + tile) as u16, flits.into());
         }
     }
 
-    /// Counts a flit that leaves the router.
+    /// Hands a flit or a train to the link of `port`.
     #[inline]
-    pub(super) fn forwarded(&mut self, slot: Slot) {
-        self.counters.flits_forwarded += 1;
+    pub(super) fn push_to<P: Ports>(&mut self, port: usize, item: Item, io: &mut P) {
+        let slot = item.slot;
+        self.columns.pushed |= 1 << port;
+        self.counters.flits_forwarded += u64::from(item.flits());
         self.counters.packets_forwarded += u64::from(slot.is_last());
         if slot.is_head() {
-            let poisoned = phitwire_framing::flit48::Head::parse(slot.flit())
-                .is_some_and(phitwire_framing::flit48::Head::poisoned);
+            let poisoned = Head::parse(slot.flit()).is_some_and(Head::poisoned);
             self.counters.poisoned_packets_forwarded += u64::from(poisoned);
         }
+        io.push(port, slot.flit());
+        self.pool.unload(item, |flit| io.push(port, flit));
     }
 
     /// Gives an idle output to a packet: which, from where, and whether it is to be discarded.
     #[inline]
     fn grant_output<P: Ports>(&mut self, output: usize, requests: u64, io: &P) -> Current {
         let mut asks = 0u8;
-        let mut chosen = [Current::NONE; VCS];
+        let mut chosen = [0u16; VCS];
         let mut left = requests;
         while left != 0 {
             let vc = left.trailing_zeros() as usize / 8;
             let sources = (left >> (8 * vc)) as u8;
             left &= !(0xff << (8 * vc));
-            let (source_row, drain) = match self.candidate(output, vc, sources, io) {
-                None => continue,
-                Some(Candidate::Packet(source_row)) => (source_row, 0),
-                Some(Candidate::Drain(source_row, why)) => (source_row, why),
+            let Some(candidate) = self.candidate(output, vc, sources, io) else {
+                continue;
             };
             asks |= 1 << vc;
-            chosen[vc] = Current::new(vc, source_row, drain);
+            chosen[vc] = match candidate {
+                Candidate::Packet(source_row) => Current::new(vc, source_row, 0),
+                Candidate::Drain(source_row, why) => Current::new(vc, source_row, why),
+            }
+            .0;
         }
         if asks == 0 {
             return Current::NONE;
         }
         let state = &mut self.columns.outputs[output];
-        let vc = usize::from(state.vc_turn.arbitrate(asks));
-        let current = chosen[vc];
+        let vc = usize::from(state.vc_turn.arbitrate(asks)) % VCS;
+        let current = Current(chosen[vc]);
         state.last[vc] = current.source_row() as u8;
         if output >= FIRST_PROCESSOR_TILE && current.drains() == 0 {
             self.reserve_output(output, current);
@@ -299,14 +307,14 @@ impl Core {
             let id = ColumnBufferId::at_output(output, vc, source_row);
             let head = self.columns.front(id, &self.pool)?;
             let length = usize::from(head.length());
-            let (port, before, room) = if output < FIRST_PROCESSOR_TILE {
-                (output, 0, true)
+            let (port, can) = if output < FIRST_PROCESSOR_TILE {
+                (output, io.can_begin(output, vc, length))
             } else {
-                let nic = head.nic();
-                let (before, room) = self.netlink.output_room(output, nic, length);
-                (FIRST_NIC_PORT + nic, before, room)
+                let port = FIRST_NIC_PORT + head.nic();
+                let (before, room) = self.netlink.output_room(output, head.nic(), length);
+                (port, room && io.can_promise(port, vc, before + length))
             };
-            if room && io.can_begin(port, vc, before + length) {
+            if can {
                 if discarding {
                     self.resume(output, vc);
                 }
@@ -346,13 +354,13 @@ impl Core {
     }
 
     #[cold]
-    fn discard(&mut self, current: Current, ends: bool) {
-        let packets = u64::from(ends);
+    fn discard(&mut self, current: Current, flits: u8, ends: bool) {
+        let (flits, packets) = (u64::from(flits), u64::from(ends));
         if current.drains() & Current::DEAD != 0 {
-            self.counters.dead_port_flits += 1;
+            self.counters.dead_port_flits += flits;
             self.counters.dead_port_packets += packets;
         } else {
-            self.counters.stalled_port_flits += 1;
+            self.counters.stalled_port_flits += flits;
             self.counters.stalled_port_packets += packets;
         }
     }

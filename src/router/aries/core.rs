@@ -36,10 +36,15 @@ pub trait Ports {
     fn front(&self, port: usize, vc: usize) -> Option<Flit>;
     /// Takes the flit at the front of an input queue; its place becomes free.
     fn pop(&mut self, port: usize, vc: usize) -> Option<Flit>;
-    /// Whether `flits` flits of whole packets can be sent now (virtual cut-through): the link is active, credits and
-    /// replay buffer suffice. At a network port no packet is open when this is asked; at a NIC port one
-    /// may be, and `flits` may be those of several packets that Netlink has still to hand over.
+    /// Whether a packet of `flits` flits can begin now (virtual cut-through): the link is active, no packet is open,
+    /// credits and replay buffer suffice for all of it.
     fn can_begin(&self, port: usize, vc: usize, flits: usize) -> bool;
+    /// Whether there are credits for `flits` flits of packets that will begin later, one after the other; asked of NIC
+    /// ports. What else a packet needs to begin must come by itself, whatever happens to other virtual channels.
+    #[inline]
+    fn can_promise(&self, port: usize, vc: usize, flits: usize) -> bool {
+        self.can_begin(port, vc, flits)
+    }
     /// Whether the link is up.
     fn is_active(&self, port: usize) -> bool;
     /// The next flit of the packet that leaves by `port`; its virtual channel is in its head. A packet once begun is
@@ -113,6 +118,8 @@ pub struct Core {
     recheck: PortMask,
     pub(super) progress: Progress,
     dilation: u32,
+    /// See [`set_trains`](Self::set_trains).
+    pub(super) trains: bool,
 }
 
 impl Core {
@@ -138,6 +145,7 @@ impl Core {
             recheck: 0,
             progress: Progress::new(),
             dilation: 1,
+            trains: false,
         };
         core.configure();
         core
@@ -155,6 +163,14 @@ impl Core {
     pub fn set_dilation(&mut self, dilation: u32) {
         self.dilation = dilation.max(1);
         self.configure();
+    }
+
+    /// Moves whole packets as if they were single flits: for drivers to whom cycles mean nothing (the free-running
+    /// clock). Every stage, buffer and arbiter is the same, but a packet does not begin before all of it has
+    /// come, so that no output is ever held by one whose rest was lost on the way and must be sent again; and
+    /// buffers hold as many packets as they else hold flits. To be set before anything arrives.
+    pub fn set_trains(&mut self, trains: bool) {
+        self.trains = trains;
     }
 
     /// Replaces the registers. Packets that a decision was taken for go where it sent them; [`quiesce`](Self::quiesce)
@@ -254,8 +270,9 @@ impl Core {
         if port < FIRST_NIC_PORT {
             self.columns.wake(1 << port);
         } else {
-            let pair = (port - FIRST_NIC_PORT) / 2 % 2;
-            self.columns.wake(0xf << (FIRST_NIC_PORT + 4 * pair));
+            let nic = port - FIRST_NIC_PORT;
+            self.netlink.wake_output(nic);
+            self.columns.wake(0xf << (FIRST_NIC_PORT + nic / 2 % 2 * 4));
         }
     }
 
@@ -390,7 +407,7 @@ impl Core {
         self.columns.discarding[vc % VCS] &= keep;
     }
 
-    /// Flits in row buffers and in column buffers, and on the wires to them; those in Netlink count with the input queues
+    /// Flits (or trains) in row buffers and in column buffers, and on the wires to them; those in Netlink count with the input queues
     /// that they came from.
     pub fn flits_by_stage(&self) -> [u64; 2] {
         [self.rows.flits(), self.columns.flits()]
@@ -404,7 +421,12 @@ impl Core {
 
     /// Flits inside the core: in row and column buffers, on the wires to them, and in Netlink.
     pub fn flits_inside(&self) -> u64 {
-        self.rows.flits() + self.columns.flits() + self.netlink.flits()
+        let in_tiles = if self.trains {
+            self.loads.flits()
+        } else {
+            self.rows.flits() + self.columns.flits()
+        };
+        in_tiles + self.netlink.flits()
     }
 }
 

@@ -450,10 +450,12 @@ fn registers_can_be_replaced_while_it_runs() {
 /// Everything that is sent arrives, whatever the mode, and every credit comes back.
 #[test]
 fn all_to_all_with_tiny_buffers_does_not_deadlock() {
-    for (seed, depth) in [(1, 14), (2, 14), (3, 20)] {
+    for (seed, depth, trains) in [(1, 14, false), (2, 14, true), (3, 20, false), (4, 20, true)] {
         let machine = Machine::SMALL;
         let mut rng = Rng::new(seed, 0);
-        let mut fabric = Fabric::new(machine, depth, 4, |_| {}).with_responses();
+        let mut fabric = Fabric::new(machine, depth, 4, |_| {})
+            .with_responses()
+            .with_trains(trains);
         let nics = fabric.nics.len();
         let sent = fabric.fill(24, &Routing::ALL, &mut rng, |from, turn, _| {
             (from + turn * 7 + 1) % nics
@@ -521,8 +523,13 @@ fn broken_class_tables_deadlock() {
 /// Ordered packets of one pair and mode arrive in the order in which they were sent, under load.
 #[test]
 fn ordered_packets_stay_in_order_under_load() {
+    ordered_under_load(false);
+    ordered_under_load(true);
+}
+
+fn ordered_under_load(trains: bool) {
     let machine = Machine::SMALL;
-    let mut fabric = Fabric::new(machine, 32, 4, |_| {});
+    let mut fabric = Fabric::new(machine, 32, 4, |_| {}).with_trains(trains);
     let nics = fabric.nics.len();
     let mut rng = Rng::new(5, 0);
     for id in 0..40u16 {
@@ -567,9 +574,14 @@ fn ordered_packets_stay_in_order_under_load() {
 /// A blue link dies in the middle of the traffic: what is lost is counted, the rest finds other ways.
 #[test]
 fn a_dying_link_loses_only_what_is_counted() {
+    a_link_dies(false);
+    a_link_dies(true);
+}
+
+fn a_link_dies(trains: bool) {
     let machine = Machine::SMALL;
     let mut rng = Rng::new(9, 0);
-    let mut fabric = Fabric::new(machine, 32, 4, |_| {});
+    let mut fabric = Fabric::new(machine, 32, 4, |_| {}).with_trains(trains);
     let nics = fabric.nics.len();
     let sent = fabric.fill(30, &[Routing::Adaptive0], &mut rng, |_, _, rng| {
         rng.below(nics as u64) as usize
@@ -591,4 +603,46 @@ fn a_dying_link_loses_only_what_is_counted() {
     assert_eq!(got as u64 + lost, sent as u64);
     assert!(lost < 40, "{lost} lost of {sent}");
     fabric.check_credits();
+}
+
+/// A train is its packet, and waits for all of it.
+#[test]
+fn trains_carry_whole_packets() {
+    let (mut core, mut bench) = router();
+    core.set_trains(true);
+    (bench.trains, bench.inactive) = (true, only(&[BLACK]));
+    let packets: Vec<Vec<Flit>> = (1..=14)
+        .map(|length| packet(request((0, 3), 1, Routing::Minimal, length, length.into())))
+        .collect();
+    for flits in &packets {
+        bench.inject(&mut core, GREEN, flits);
+    }
+    // Half a packet, and one that nobody can route behind it.
+    let (half, rest) = packets[13].split_at(6);
+    bench.inject(&mut core, GREEN, half);
+    core.run(&mut bench);
+    let sent: Vec<Vec<Flit>> = bench.packets(BLACK).into_iter().map(|p| p.1).collect();
+    assert_eq!(sent, packets);
+    assert_eq!(core.flits_inside(), 0, "the half waits outside");
+    bench.inject_rest(&mut core, GREEN, 0, rest);
+    bench.inject(
+        &mut core,
+        GREEN,
+        &packet(request((99, 3), 1, Routing::Minimal, 14, 0)),
+    );
+    bench.inject(&mut core, FIRST_NIC_PORT, half);
+    core.run(&mut bench);
+    assert_eq!(bench.packets(BLACK).len(), 15);
+    assert_eq!(core.counters().swallowed_flits, 14);
+    bench.inject_rest(&mut core, FIRST_NIC_PORT, 0, rest);
+    core.run(&mut bench);
+    assert_eq!(bench.packets(BLACK).len(), 16);
+    assert_eq!(bench.packets(BLACK)[15].1, packets[13]);
+    // And to a NIC.
+    let to_nic = packet(request((0, 0), 1, Routing::Minimal, 9, 1));
+    bench.inject(&mut core, GREEN, &to_nic);
+    core.run(&mut bench);
+    assert_eq!(bench.packets(FIRST_NIC_PORT + 1)[0].1, to_nic);
+    assert_eq!(core.flits_inside(), 0);
+    assert_eq!(core.counters().flits_forwarded, 15 * 7 + 14 + 14 + 9);
 }

@@ -11,7 +11,7 @@ use super::event::AriesEvent;
 use super::pipeline::{
     COLUMNS, FIRST_PROCESSOR_TILE, PAIR_TILES, ROW_CYCLES, RowBufferId, TILE_VCS, TILES, Wake,
 };
-use super::pool::Slot;
+use super::pool::{Item, Slot};
 use super::registers::{AriesRegisters, FIRST_NIC_PORT, PortKind, VCS};
 use crate::route::dragonfly::{Arrival, Choice, Decision, Refusal};
 use crate::switch::{MatrixArbiter, Room};
@@ -180,11 +180,11 @@ impl Core {
         };
         if usize::from(flow) < COLUMNS {
             let id = RowBufferId::new(tile, vc, flow.into());
-            self.send_to_row(id, Slot::body(flit, left == 1));
+            self.send_to_row(id, Item::flit(Slot::body(flit, left == 1)));
         } else {
             self.counters.swallowed_flits += 1;
         }
-        self.after_pop(tile, vc, left - 1, flow);
+        self.after_pop(tile, vc, 1, left - 1, flow);
     }
 
     /// The flit at the front of a tile's input queue.
@@ -203,7 +203,8 @@ impl Core {
             self.inputs.popped |= 1 << tile;
             io.pop(tile, vc)
         } else {
-            self.netlink.pop(tile, vc, &mut self.pool)
+            let item = self.netlink.pop(tile, vc, &mut self.pool)?;
+            Some(item.slot.flit())
         }
     }
 
@@ -216,18 +217,18 @@ impl Core {
 
     /// Writes a flit into a row buffer, where it is seen after the wire.
     #[inline]
-    fn send_to_row(&mut self, id: RowBufferId, slot: Slot) {
-        if self.rows.write(self.cycle as u32, id, slot, &mut self.pool) {
+    fn send_to_row(&mut self, id: RowBufferId, item: Item) {
+        if self.rows.write(self.cycle as u32, id, item, &mut self.pool) {
             self.calendar
                 .enter(self.cycle, ROW_CYCLES, Wake::RowReader(id));
         }
     }
 
-    /// Bookkeeping after a flit was taken from the queue.
+    /// Bookkeeping after so many flits were taken from the queue.
     #[inline]
-    fn after_pop(&mut self, tile: usize, vc: usize, left: u8, flow: u8) {
+    fn after_pop(&mut self, tile: usize, vc: usize, taken: u8, left: u8, flow: u8) {
         let state = &mut self.inputs.vcs[tile * VCS + vc];
-        state.visible -= 1;
+        state.visible -= u32::from(taken);
         state.left = left;
         state.flow = flow;
         let visible = state.visible;
@@ -251,6 +252,10 @@ impl Core {
         let Some(head) = Head::parse(flit) else {
             return self.drop_headless(tile, vc, io);
         };
+        if self.trains && self.inputs.vcs[tile * VCS + vc].visible < head.length().into() {
+            // The rest of the packet wakes the channel.
+            return self.inputs.sleep(tile, vc);
+        }
         let arrival = Arrival {
             port: tile as u8,
             kind: self.inputs.kinds[tile],
@@ -273,15 +278,34 @@ impl Core {
         if !self.has_room(id, 0) {
             return self.wait_for(tile, vc, column);
         }
-        if self.pop(tile, vc, io).is_none() {
-            return self.ran_dry(tile, vc);
-        }
-        self.count(kind);
         let vc_out = head.vc() & 4 | way.class & 3;
         let sent = head.with_vc(vc_out).with_non_minimal(way.non_minimal);
+        let alone = self.trains || head.length() == 1;
+        let slot = Slot::head(sent, output / COLUMNS, vc_out.into(), alone);
+        let Some(item) = self.take(tile, vc, slot, io) else {
+            return self.ran_dry(tile, vc);
+        };
+        self.count(kind);
         self.loads.commit(output, head.length());
-        self.send_to_row(id, Slot::head(sent, output / COLUMNS, vc_out.into()));
-        self.after_pop(tile, vc, head.length() - 1, column);
+        self.send_to_row(id, item);
+        let left = if alone { 0 } else { head.length() - 1 };
+        self.after_pop(tile, vc, item.flits(), left, column);
+    }
+
+    /// Takes a head, or a train, out of a tile's input queue; `slot` is what becomes of the head.
+    #[inline]
+    fn take<P: Ports>(&mut self, tile: usize, vc: usize, slot: Slot, io: &mut P) -> Option<Item> {
+        if tile >= FIRST_PROCESSOR_TILE {
+            let item = self.netlink.pop(tile, vc, &mut self.pool)?;
+            return Some(item.with_slot(slot));
+        }
+        self.inputs.popped |= 1 << tile;
+        io.pop(tile, vc)?;
+        if !self.trains {
+            return Some(Item::flit(slot));
+        }
+        let more = slot.length() - 1;
+        Some(self.pool.train(slot, more, || io.pop(tile, vc)))
     }
 
     /// The processor tile by which a packet goes to its NIC: of the NIC's pair the one for which the least is waiting;
@@ -322,16 +346,18 @@ impl Core {
             return self.ran_dry(tile, vc);
         }
         self.counters.headless_flits += 1;
-        self.after_pop(tile, vc, 0, SWALLOW);
+        self.after_pop(tile, vc, 1, 0, SWALLOW);
     }
 
     /// Counts and reports a packet that has no way, and begins to throw it away. Its source's time-out
     /// reports it there (white paper, "Network Reliability").
     #[cold]
     fn refuse<P: Ports>(&mut self, tile: usize, vc: usize, head: Head, why: Refusal, io: &mut P) {
-        if self.pop(tile, vc, io).is_none() {
+        let slot = Slot::head(head, 0, 0, true);
+        let Some(item) = self.take(tile, vc, slot, io) else {
             return self.ran_dry(tile, vc);
-        }
+        };
+        self.pool.unload(item, |_| ());
         let destination = head.destination();
         let number = tile as u8;
         self.events.push(match why {
@@ -350,7 +376,8 @@ impl Core {
                 }
             }
         });
-        self.counters.swallowed_flits += 1;
-        self.after_pop(tile, vc, head.length() - 1, SWALLOW);
+        self.counters.swallowed_flits += u64::from(item.flits());
+        let left = head.length() - item.flits();
+        self.after_pop(tile, vc, item.flits(), left, SWALLOW);
     }
 }

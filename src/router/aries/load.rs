@@ -53,10 +53,10 @@ impl Loads {
         self.stale = true;
     }
 
-    /// A flit has left by `tile`.
+    /// So many flits have left by `tile`.
     #[inline]
-    pub(super) fn leave(&mut self, tile: usize) {
-        self.committed[tile] -= 1;
+    pub(super) fn leave(&mut self, tile: usize, flits: u8) {
+        self.committed[tile] -= u16::from(flits);
         if self.committed[tile] == 0 {
             self.used &= !(1 << tile);
         }
@@ -66,6 +66,11 @@ impl Loads {
     #[inline]
     pub(super) fn committed(&self, tile: usize) -> u16 {
         self.committed[tile]
+    }
+
+    /// Flits that have been decided for and have not left.
+    pub(super) fn flits(&self) -> u64 {
+        self.committed.iter().map(|&flits| u64::from(flits)).sum()
     }
 
     /// The link of some port sent something: what was told may have become too much.

@@ -4,7 +4,7 @@
 //! its pair whose input queue is emptiest, packet by packet, so that one NIC can use more than its share
 //! while the other is quiet; an ordered packet goes to the tile that its flow's hash names, so that
 //! nothing overtakes it. Towards the NICs every tile has a queue for two packets, from which each NIC takes whole
-//! packets in turn; nothing is put there for which the NIC's link has not room, so no packet waits behind one that cannot
+//! packets in turn; nothing is put there for which the NIC's link has no credits, so no packet waits behind one that cannot
 //! go.
 
 use phitwire_framing::flit48::{Flit, Head, Routing};
@@ -14,7 +14,7 @@ use super::pipeline::{
     FIRST_PROCESSOR_TILE, INPUT_CYCLES, NETLINK_INPUT_FLITS, NETLINK_OUTPUT_FLITS,
     NIC_FLITS_PER_CYCLE, PAIR_TILES,
 };
-use super::pool::{Fifo, Pool, Slot};
+use super::pool::{Fifo, Item, Pool, Slot};
 use super::registers::{FIRST_NIC_PORT, NICS, VCS};
 
 /// Processor tiles.
@@ -79,6 +79,8 @@ pub(super) struct Netlink {
     inputs_active: u8,
     /// NICs that may have something to take.
     outputs_active: u8,
+    /// Processor tiles (0 to 7) whose output queue has something to take.
+    outputs_filled: u8,
     turn: u8,
 }
 
@@ -110,6 +112,7 @@ impl Netlink {
             reserved: [0; NICS],
             inputs_active: 0,
             outputs_active: 0,
+            outputs_filled: 0,
             turn: 0,
         }
     }
@@ -170,15 +173,15 @@ impl Netlink {
     }
 
     #[inline]
-    pub(super) fn pop(&mut self, tile: usize, vc: usize, pool: &mut Pool) -> Option<Flit> {
+    pub(super) fn pop(&mut self, tile: usize, vc: usize, pool: &mut Pool) -> Option<Item> {
         let tile = (tile - FIRST_PROCESSOR_TILE) % TILES;
         let (input, half) = (&mut self.inputs[tile], vc / 4 % 2);
-        let flit = pool.pop(&mut input.fifos[half])?.flit();
-        input.flits[half] -= 1;
+        let item = pool.pop(&mut input.fifos[half])?;
+        input.flits[half] -= u16::from(item.flits());
         if input.room(half) >= PACKET {
             self.wake_stalled(tile);
         }
-        Some(flit)
+        Some(item)
     }
 
     /// Something that NICs of a tile's pair may wait for has happened.
@@ -230,18 +233,19 @@ impl Netlink {
         self.reserved[nic % NICS] += u16::from(flits);
     }
 
-    /// A flit leaves processor tile number `tile` (0 to 7).
+    /// A flit or a train leaves processor tile number `tile` (0 to 7).
     #[inline]
-    pub(super) fn push(&mut self, tile: usize, slot: Slot, pool: &mut Pool) {
+    pub(super) fn push(&mut self, tile: usize, item: Item, pool: &mut Pool) {
         let output = &mut self.outputs[tile % TILES];
-        pool.push(&mut output.fifo, slot);
-        output.flits += 1;
+        pool.push(&mut output.fifo, item);
+        output.flits += u16::from(item.flits());
     }
 
     /// Flits that left a processor tile are at the NICs' side.
     #[inline]
     pub(super) fn output_arrived(&mut self, tile: usize, flits: u32) {
         self.outputs[tile % TILES].visible += flits as u16;
+        self.outputs_filled |= 1 << (tile % TILES);
         self.wake_outputs(tile);
     }
 
@@ -250,22 +254,44 @@ impl Netlink {
         self.outputs_active |= 3 << (tile / PAIR_TILES * 2);
     }
 
+    /// The link of `nic` may take a packet again.
+    #[inline]
+    pub(super) fn wake_output(&mut self, nic: usize) {
+        if self.outputs_filled != 0 {
+            self.outputs_active |= 1 << (nic % NICS);
+        }
+    }
+
     /// The tile whose packet `nic` takes next: one whose packet is all there, else one whose packet has begun.
-    fn output_tile(&mut self, nic: usize, pool: &Pool) -> Option<(usize, u8)> {
+    fn output_tile<P: Ports>(&mut self, nic: usize, pool: &Pool, io: &P) -> Option<(usize, u8)> {
         let first = nic / 2 * PAIR_TILES;
-        let turn = self.next_turn();
+        let mut filled = u32::from(self.outputs_filled >> first) & 0xf;
+        if filled == 0 {
+            return None;
+        }
+        // The tile behind the one looked at first last time comes first.
+        let turn = self.next_turn() % PAIR_TILES;
+        filled = (filled | filled << PAIR_TILES) >> turn & 0xf;
         let mut begun = None;
-        for tile in (0..PAIR_TILES).map(|i| first + (turn + i) % PAIR_TILES) {
+        while filled != 0 {
+            let tile = first + (filled.trailing_zeros() as usize + turn) % PAIR_TILES;
+            filled &= filled - 1;
             let output = &self.outputs[tile];
-            let Some(head) = pool.front(&output.fifo).filter(|_| output.visible > 0) else {
+            let Some(head) = pool.front(&output.fifo) else {
                 continue;
             };
             // The packet in the middle of which another NIC is has no head at the front.
             if !head.is_head() || head.nic() != nic {
                 continue;
             }
-            let choice = (tile, head.length());
-            if output.visible >= u16::from(head.length()) {
+            let port = FIRST_NIC_PORT + nic;
+            let (vc, length) = (head.vc(), head.length());
+            // A link that went down since swallows what was promised to it.
+            if !io.can_begin(port, vc, length.into()) && io.is_active(port) {
+                continue;
+            }
+            let choice = (tile, length);
+            if output.visible >= u16::from(length) {
                 return Some(choice);
             }
             begun.get_or_insert(choice);
@@ -336,19 +362,27 @@ impl Core {
             state.ready &= !(1 << vc);
             return false;
         };
-        state.visible[vc] -= 1;
-        state.left[vc] -= 1;
+        let left = state.left[vc];
+        let train = Head::parse(flit).filter(|_| self.trains);
+        let item = if let Some(head) = train {
+            let slot = Slot::head(head, 0, 0, true);
+            self.pool.train(slot, left - 1, || io.pop(port, vc))
+        } else {
+            Item::flit(Slot::body(flit, left == 1))
+        };
+        let flits = item.flits();
+        state.visible[vc] -= u32::from(flits);
+        state.left[vc] -= flits;
         state.current = vc as u8;
-        let (last, tile) = (state.left[vc] == 0, usize::from(state.tile[vc]) % TILES);
+        let (last, tile) = (left == flits, usize::from(state.tile[vc]) % TILES);
         let half = vc / 4;
         let input = &mut self.netlink.inputs[tile];
-        self.pool
-            .push(&mut input.fifos[half], Slot::body(flit, last));
-        input.flits[half] += 1;
-        input.promised[half] -= 1;
+        self.pool.push(&mut input.fifos[half], item);
+        input.flits[half] += u16::from(flits);
+        input.promised[half] -= u16::from(flits);
         let due = self.cycle + INPUT_CYCLES;
         let channel = (FIRST_PROCESSOR_TILE + tile) * VCS + half * 4;
-        self.delay.enter(due, channel as u16, 1);
+        self.delay.enter(due, channel as u16, flits.into());
         if last {
             input.writer[half] = NONE;
             self.netlink.wake_stalled(tile);
@@ -370,6 +404,10 @@ impl Core {
             self.drop_headless_of_nic(nic, vc, io);
             return false;
         };
+        if self.trains && self.netlink.nics[nic].visible[vc] < head.length().into() {
+            // The rest of the packet wakes the channel.
+            return false;
+        }
         let ordered = matches!(
             head.routing(),
             Routing::Ordered | Routing::OrderedNonMinimal
@@ -428,7 +466,7 @@ impl Core {
     fn move_to_nic<P: Ports>(&mut self, nic: usize, io: &mut P) -> bool {
         let netlink = &mut self.netlink;
         if netlink.serving[nic].0 == NONE {
-            let Some((tile, length)) = netlink.output_tile(nic, &self.pool) else {
+            let Some((tile, length)) = netlink.output_tile(nic, &self.pool, io) else {
                 return false;
             };
             netlink.serving[nic] = (tile as u8, length);
@@ -439,20 +477,23 @@ impl Core {
         if output.visible == 0 {
             return false;
         }
-        let Some(slot) = self.pool.pop(&mut output.fifo) else {
+        let Some(item) = self.pool.pop(&mut output.fifo) else {
             unreachable!("what is visible is in the queue");
         };
-        output.visible -= 1;
-        output.flits -= 1;
-        output.taken -= 1;
-        netlink.reserved[nic] -= 1;
+        let flits = item.flits();
+        output.visible -= u16::from(flits);
+        netlink.outputs_filled &= !(u8::from(output.visible == 0) << number);
+        output.flits -= u16::from(flits);
+        output.taken -= u16::from(flits);
+        netlink.reserved[nic] -= u16::from(flits);
         let room = NETLINK_OUTPUT_FLITS - output.taken;
-        netlink.serving[nic] = if left == 1 {
+        let last = left == flits;
+        netlink.serving[nic] = if last {
             (NONE, 0)
         } else {
-            (tile, left - 1)
+            (tile, left - flits)
         };
-        if left == 1 {
+        if last {
             // The next packet of the tile may be for the other NIC, and what waits at any tile of the pair may
             // have waited for this packet's flits to become the link's.
             netlink.wake_outputs(number);
@@ -461,9 +502,7 @@ impl Core {
         } else if room >= PACKET {
             self.columns.wake(1 << (FIRST_PROCESSOR_TILE + number));
         }
-        self.columns.pushed |= 1 << (FIRST_NIC_PORT + nic);
-        self.forwarded(slot);
-        io.push(FIRST_NIC_PORT + nic, slot.flit());
+        self.push_to(FIRST_NIC_PORT + nic, item, io);
         true
     }
 }

@@ -66,6 +66,12 @@ impl Ports for Links {
             .is_some_and(|port| port.lcb.can_begin(vc, flits))
     }
     #[inline]
+    fn can_promise(&self, port: usize, vc: usize, flits: usize) -> bool {
+        self.get(port).is_some_and(|port| {
+            port.lcb.is_active() && port.lcb.credits()[vc % VCS] as usize >= flits
+        })
+    }
+    #[inline]
     fn is_active(&self, port: usize) -> bool {
         self.get(port).is_some_and(|port| port.lcb.is_active())
     }
@@ -136,8 +142,9 @@ impl Aries {
             }
         }
         let mut core = Core::new(config.registers);
-        if let RouterClock::Paced { dilation } = config.clock {
-            core.set_dilation(dilation);
+        match config.clock {
+            RouterClock::Paced { dilation } => core.set_dilation(dilation),
+            RouterClock::FreeRunning => core.set_trains(true),
         }
         let mut aries = Self {
             name: config.name,

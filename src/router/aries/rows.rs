@@ -11,7 +11,7 @@ use super::pipeline::{
     BUFFERS, COLUMN_CYCLES, ColumnBufferId, ROW_CREDIT_CYCLES, ROWS, RowBufferId, RowPipe, TILES,
     Wake,
 };
-use super::pool::{Fifo, Pool, Slot};
+use super::pool::{Fifo, Item, Pool, Slot};
 use super::registers::VCS;
 use crate::switch::{MatrixArbiter, Next, Room};
 
@@ -102,11 +102,11 @@ impl Rows {
         &mut self,
         cycle: u32,
         id: RowBufferId,
-        slot: Slot,
+        item: Item,
         pool: &mut Pool,
     ) -> bool {
         let (_, wakes) = self.pipes[id.index()].write(cycle);
-        pool.push(&mut self.fifos[id.index()], slot);
+        pool.push(&mut self.fifos[id.index()], item);
         wakes
     }
 
@@ -201,9 +201,10 @@ impl Core {
         let from = RowBufferId::of_requester(number, requester);
         let (now, cycle) = (self.cycle, self.cycle as u32);
         let rows = &mut self.rows;
-        let Some(slot) = self.pool.pop(&mut rows.fifos[from.index()]) else {
+        let Some(item) = self.pool.pop(&mut rows.fifos[from.index()]) else {
             unreachable!("a row buffer that asks has a flit");
         };
+        let slot = item.slot;
         let pipe = &mut rows.pipes[from.index()];
         let (next, wakes_input) = pipe.read(cycle);
         let switch = &mut rows.subswitches[number];
@@ -222,7 +223,7 @@ impl Core {
             self.calendar
                 .enter(now, ROW_CREDIT_CYCLES, Wake::RowWriter(from));
         }
-        if self.columns.write(cycle, to, slot, &mut self.pool) {
+        if self.columns.write(cycle, to, item, &mut self.pool) {
             self.calendar
                 .enter(now, COLUMN_CYCLES, Wake::ColumnReader(to));
         }

@@ -254,15 +254,12 @@ mod tests {
 
     /// Two islands of groups, joined by a single link.
     fn islands(each: usize) -> Vec<Vec<u64>> {
-        let of = |group: usize| group % 2;
-        let mut between = vec![vec![0; 2 * each]; 2 * each];
-        for a in 0..2 * each {
-            for b in 0..2 * each {
-                if a != b && of(a) == of(b) {
-                    between[a][b] = 4;
-                }
-            }
-        }
+        let cell = |a: usize, b: usize| match a != b && a % 2 == b % 2 {
+            true => 4,
+            false => 0,
+        };
+        let row = |a| (0..2 * each).map(|b| cell(a, b)).collect();
+        let mut between: Vec<Vec<u64>> = (0..2 * each).map(row).collect();
         between[0][1] = 1;
         between[1][0] = 1;
         between

@@ -131,10 +131,10 @@ impl Reaching {
                 making.green.global_minimal[to] = self.after_green[router];
                 making.black.global_minimal[to] = direct;
                 let own = self.away[router];
-                making.processor.global_non_minimal[to] = own | ways.from_source(local, &black_up);
+                making.processor.global_non_minimal[to] = own | ways.up_at_source(local, &black_up);
                 making.green.global_non_minimal[to] = own | black_up[local].ports;
                 making.black.global_non_minimal[to] = own;
-                making.blue_non_minimal[to] = own | ways.from_arrival(local, &black_up);
+                making.blue_non_minimal[to] = own | ways.up_at_arrival(local, &black_up);
             }
         }
     }
@@ -180,7 +180,7 @@ impl Ways<'_> {
     }
 
     /// Green and black ports of the source, class 0: each leads to a blue link away.
-    fn from_source(&self, from: usize, black_up: &[BlackUp]) -> PortMask {
+    fn up_at_source(&self, from: usize, black_up: &[BlackUp]) -> PortMask {
         let black = ports_to(self.group.black_peers(from), |peer| self.is_away(peer));
         let green = ports_to(self.group.green_peers(from), |peer| {
             self.is_away(peer) || black_up[peer].ports != 0
@@ -189,7 +189,7 @@ impl Ways<'_> {
     }
 
     /// Green and black ports where a packet arrives in an intermediate group, class 1: each leads to a root.
-    fn from_arrival(&self, from: usize, black_up: &[BlackUp]) -> PortMask {
+    fn up_at_arrival(&self, from: usize, black_up: &[BlackUp]) -> PortMask {
         let black = ports_to(self.group.black_peers(from), |peer| self.is_root(peer));
         let green = ports_to(self.group.green_peers(from), |peer| {
             !black_up[peer].only_away && (self.is_root(peer) || black_up[peer].ports != 0)

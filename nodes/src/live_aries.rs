@@ -1,0 +1,170 @@
+//! Aries routers and network interfaces as processes show them.
+
+use phitwire::link::{AriesInput, AriesLcb};
+use phitwire::link::{LinkConfig, LinkEvent, LinkState};
+use phitwire::nic::aries::{AriesNic, AriesNicEvent};
+use phitwire::node::{Node, PortId};
+use phitwire::router::aries::{Aries, AriesEvent};
+use phitwire::time::Time;
+use serde_json::{Map, Value, json};
+
+use crate::control::{LinkReport, Register};
+use crate::live_link::{LinkFault, LiveLink, Misfits};
+use crate::live_node::LiveNode;
+
+impl LiveLink for AriesLcb {
+    fn config(&self) -> &LinkConfig {
+        AriesLcb::config(self)
+    }
+
+    fn state(&self) -> LinkState {
+        AriesLcb::state(self)
+    }
+
+    fn misfits(&self) -> Misfits {
+        self.counters().into()
+    }
+
+    fn report(&self, port: PortId) -> LinkReport {
+        let config = AriesLcb::config(self);
+        LinkReport {
+            port,
+            link: config.link(),
+            state: AriesLcb::state(self).name().to_owned(),
+            up: self.is_active(),
+            why: None,
+            peer: format!("{}:{}", config.peer().node, config.peer().port),
+            rx_lanes: self.rx_lanes().count_ones(),
+            tx_lanes: self.tx_lanes().count_ones(),
+            lane_retries: self.counters().lane_retries,
+            rtt_ns: self.round_trip().map(|span| span.as_ns()),
+            credits: self.credits().to_vec(),
+            unacknowledged_packets: self.unacknowledged_packets(),
+        }
+    }
+}
+
+fn break_link(fault: LinkFault, now: Time, lcb: &mut AriesLcb, input: &mut AriesInput) {
+    match fault {
+        LinkFault::SoftError => lcb.soft_error_next(),
+        LinkFault::Down => lcb.link_down(now, input),
+        LinkFault::Up => lcb.link_up(now),
+        LinkFault::ForceRetry => lcb.force_retry(now),
+    }
+}
+
+impl LiveNode for Aries {
+    const KIND: &'static str = "router";
+
+    fn link(&self, port: PortId) -> Option<&dyn LiveLink> {
+        self.lcb(port).map(|lcb| lcb as &dyn LiveLink)
+    }
+
+    fn link_fault(&mut self, now: Time, port: PortId, fault: LinkFault) -> Option<()> {
+        self.with_lcb(now, port, |lcb, input| break_link(fault, now, lcb, input))
+    }
+
+    fn for_each_counter(&self, visit: &mut dyn FnMut(&str, u64)) {
+        Aries::for_each_counter(self, visit);
+    }
+
+    fn link_event(event: &AriesEvent) -> Option<(PortId, &LinkEvent)> {
+        match event {
+            AriesEvent::Link { port, event } => Some((*port, event)),
+            _ => None,
+        }
+    }
+
+    fn event_port(event: &AriesEvent) -> Option<PortId> {
+        match event {
+            AriesEvent::Link { port, .. } => Some(*port),
+            AriesEvent::ForwardProgress { tile, .. }
+            | AriesEvent::ForwardProgressRestored { tile, .. }
+            | AriesEvent::Unroutable { tile, .. }
+            | AriesEvent::NoLivePort { tile, .. } => Some(*tile),
+        }
+    }
+
+    fn holds(&self) -> u64 {
+        let ports = 0..self.ports() as PortId;
+        let in_links: u64 = ports
+            .filter_map(|port| self.lcb(port))
+            .map(AriesLcb::unacknowledged_packets)
+            .sum();
+        in_links + self.core().flits_inside()
+    }
+
+    fn describe(&self, info: &mut Map<String, Value>) {
+        let registers = self.core().registers();
+        info.insert("family".into(), json!("aries"));
+        info.insert("group".into(), json!(registers.group));
+        info.insert("router".into(), json!(registers.router));
+    }
+
+    fn register(&self, register: &Register) -> Result<u64, String> {
+        match register {
+            Register::Address(_) => None,
+            Register::Name(name) => self.get(name),
+        }
+        .ok_or_else(|| format!("an Aries router has no register {register}: they go by name"))
+    }
+
+    fn set_register(&mut self, register: &Register, value: u64) -> Result<(), String> {
+        match register {
+            Register::Address(_) => Err("registers of an Aries router go by name".to_owned()),
+            Register::Name(name) => self.set(name, value).map_err(|error| error.to_string()),
+        }
+        .map_err(|error| format!("{register}: {error}"))
+    }
+}
+
+impl LiveNode for AriesNic {
+    const KIND: &'static str = "nic";
+
+    fn link(&self, port: PortId) -> Option<&dyn LiveLink> {
+        (port == 0).then(|| self.lcb() as &dyn LiveLink)
+    }
+
+    fn link_fault(&mut self, now: Time, port: PortId, fault: LinkFault) -> Option<()> {
+        (port == 0).then(|| {
+            let (lcb, input) = self.lcb_mut();
+            break_link(fault, now, lcb, input);
+        })
+    }
+
+    fn for_each_counter(&self, visit: &mut dyn FnMut(&str, u64)) {
+        self.counters().for_each(&mut *visit);
+        let lcb = self.lcb();
+        let mut of_link = |name: &'static str, value| visit(&format!("port0.{name}"), value);
+        lcb.counters().for_each(&mut of_link);
+        lcb.set_counters().for_each(&mut of_link);
+    }
+
+    fn link_event(event: &AriesNicEvent) -> Option<(PortId, &LinkEvent)> {
+        match event {
+            AriesNicEvent::Link { event } => Some((0, event)),
+        }
+    }
+
+    fn event_port(_event: &AriesNicEvent) -> Option<PortId> {
+        Some(0)
+    }
+
+    fn holds(&self) -> u64 {
+        self.lcb().unacknowledged_packets() + u64::from(self.outstanding())
+    }
+
+    fn describe(&self, info: &mut Map<String, Value>) {
+        let node = self.node();
+        info.insert("family".into(), json!("aries"));
+        info.insert("node".into(), json!(node.bits()));
+        info.insert("group".into(), json!(node.group()));
+        info.insert("router".into(), json!(node.router()));
+        info.insert("nic".into(), json!(node.nic()));
+        info.insert("memory_bytes".into(), json!(self.config().memory_bytes()));
+        info.insert(
+            "max_outstanding".into(),
+            json!(self.config().max_outstanding()),
+        );
+    }
+}

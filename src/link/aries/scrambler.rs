@@ -1,0 +1,127 @@
+//! Scrambling: what a lane carries looks random whatever the data (publicly known of Aries: a seed per lane).
+
+use phitwire_framing::lanes::{ALL_LANES, LANES, bits_of_lane};
+use phitwire_framing::set48::{SET_BYTES, SetBytes};
+
+/// A pattern for each combination of lanes in use, laid over every set.
+///
+/// Every lane has a 15-bit generator x^15 + x^14 + 1 with a seed of its own, which starts anew with every set:
+/// a frame can be lost, so that a running generator would lose step (ours).
+#[derive(Clone, Debug)]
+pub(super) struct Scrambler {
+    seeds: [u16; LANES],
+    lanes: u8,
+    pattern: SetBytes,
+    straight: bool,
+}
+
+impl Scrambler {
+    /// For the lanes of `lanes`; a lane whose seed is 0 is left as it is.
+    pub fn new(seeds: [u16; LANES], lanes: u8) -> Self {
+        let mut scrambler = Self {
+            seeds,
+            lanes: 0,
+            pattern: [0; SET_BYTES],
+            straight: true,
+        };
+        scrambler.set_lanes(lanes);
+        scrambler
+    }
+
+    /// Other lanes are in use.
+    #[inline]
+    pub fn set_lanes(&mut self, lanes: u8) {
+        if self.lanes != lanes {
+            self.compute(lanes);
+        }
+    }
+
+    fn compute(&mut self, lanes: u8) {
+        self.lanes = lanes & ALL_LANES;
+        self.pattern = [0; SET_BYTES];
+        let mut states = self.seeds.map(|seed| seed & 0x7fff);
+        for word in self.pattern.as_chunks_mut::<3>().0 {
+            let mut bits = 0;
+            for (lane, state) in states.iter_mut().enumerate() {
+                let mut mask = bits_of_lane(self.lanes, lane as u8);
+                while mask != 0 {
+                    let bit = 31 - mask.leading_zeros();
+                    mask ^= 1 << bit;
+                    let next = (*state >> 14 ^ *state >> 13) & 1;
+                    *state = (*state << 1 | next) & 0x7fff;
+                    bits |= u32::from(next) << bit;
+                }
+            }
+            word.copy_from_slice(&u32::to_be_bytes(bits)[1..]);
+        }
+        self.straight = self.pattern == [0; SET_BYTES];
+    }
+
+    /// Lays the pattern over a set, or takes it off.
+    #[inline]
+    pub fn apply(&self, set: &mut SetBytes) {
+        if self.straight {
+            return;
+        }
+        let (words, rest) = set.as_chunks_mut::<4>();
+        debug_assert!(rest.is_empty());
+        for (word, pattern) in words.iter_mut().zip(self.pattern.as_chunks::<4>().0) {
+            *word = (u32::from_ne_bytes(*word) ^ u32::from_ne_bytes(*pattern)).to_ne_bytes();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn twice_is_never_and_every_lane_has_its_own() {
+        for lanes in 1..8 {
+            let scrambler = Scrambler::new([0x1d5f, 0x2b37, 0x7c19], lanes);
+            let mut set = [0x5a; SET_BYTES];
+            scrambler.apply(&mut set);
+            assert_ne!(set, [0x5a; SET_BYTES]);
+            scrambler.apply(&mut set);
+            assert_eq!(set, [0x5a; SET_BYTES]);
+        }
+        let one = Scrambler::new([0x1d5f, 0, 0], 7);
+        let mut other = Scrambler::new([0x1d5f, 0x2b37, 0], 1);
+        assert_ne!(one.pattern, other.pattern);
+        other.set_lanes(7);
+        for (a, b) in one.pattern.chunks(3).zip(other.pattern.chunks(3)) {
+            let word = |c: &[u8]| u32::from_be_bytes([0, c[0], c[1], c[2]]);
+            assert_eq!(
+                (word(a) ^ word(b)) & !bits_of_lane(7, 1),
+                0,
+                "lane 1 alone differs"
+            );
+            assert_eq!(word(a) & !bits_of_lane(7, 0), 0);
+        }
+    }
+
+    #[test]
+    fn no_seed_no_change() {
+        let scrambler = Scrambler::new([0; LANES], 7);
+        let mut set = [0x33; SET_BYTES];
+        scrambler.apply(&mut set);
+        assert_eq!(set, [0x33; SET_BYTES]);
+    }
+
+    #[test]
+    fn ones_and_zeros_balance_on_every_lane() {
+        for lanes in [1, 3, 7] {
+            let scrambler = Scrambler::new([0x1d5f, 0x2b37, 0x7c19], lanes);
+            for lane in 0..lanes.count_ones() as u8 {
+                let mask = bits_of_lane(lanes, lane);
+                let ones: u32 = scrambler
+                    .pattern
+                    .chunks(3)
+                    .map(|c| (u32::from_be_bytes([0, c[0], c[1], c[2]]) & mask).count_ones())
+                    .sum();
+                let of = 20 * mask.count_ones();
+                assert!((of * 2 / 5..of * 3 / 5).contains(&ones), "{ones} of {of}");
+            }
+        }
+    }
+}

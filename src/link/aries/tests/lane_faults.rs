@@ -1,0 +1,292 @@
+//! Noise on lanes: 3 -> 2 -> 1 -> none, and the pace of what is left.
+
+use super::harness::{A, B, End, Pair, aries, config, live, with};
+use crate::link::aries::SetProfile;
+use crate::link::{DownReason, LinkEvent, LinkState};
+use crate::time::Duration;
+
+const SECOND: Duration = Duration::from_ms(1_000);
+
+fn pair_with_threshold(threshold: u32) -> Pair {
+    let end = |end| {
+        aries(
+            config(end).lane_retry_threshold(threshold),
+            SetProfile::live(),
+        )
+    };
+    let mut pair = Pair::with(1, end(A), end(B), 1_472);
+    pair.wait_up();
+    pair
+}
+
+#[test]
+fn a_noisy_lane_is_charged_and_given_up_at_the_threshold() {
+    let mut pair = pair_with_threshold(20);
+    pair.wires[B].noisy_lanes = 0b010;
+    pair.wires[B].noise_of = 2_000;
+    pair.run_until(SECOND.times(20), |pair| {
+        if pair.ends[A].backlog.is_empty() {
+            pair.load(A, 500);
+        }
+        pair.ends[A].lcb.tx_lanes() == 0b101
+    });
+    pair.finish(SECOND.times(5));
+    assert_eq!(pair.ends[B].lcb.rx_lanes(), 0b101);
+    assert_eq!(
+        pair.ends[A].lcb.rx_lanes(),
+        7,
+        "the other direction keeps its lanes"
+    );
+    let retries = pair.ends[B].lcb.counters().lane_retries;
+    assert_eq!(
+        retries[0] + retries[2],
+        0,
+        "only the noisy lane is charged: {retries:?}"
+    );
+    assert_eq!(retries[1], 21);
+    assert!(pair.ends[B].events.contains(&LinkEvent::LaneDegraded {
+        lane: 1,
+        left: 0b101
+    }));
+    assert!(
+        pair.ends[A]
+            .events
+            .contains(&LinkEvent::PeerDegraded { left: 0b101 })
+    );
+    let errors = pair.sets(B, |c| c.rx_bad_crcs);
+    pair.load(A, 5_000);
+    pair.finish(SECOND.times(5));
+    assert_eq!(
+        pair.sets(B, |c| c.rx_bad_crcs),
+        errors,
+        "the noisy lane is not used any more"
+    );
+}
+
+#[test]
+fn lanes_go_one_by_one_and_with_the_last_the_link() {
+    let mut pair = pair_with_threshold(10);
+    let mut seen = vec![7];
+    for lane in [2, 0, 1] {
+        pair.wires[B].noisy_lanes |= 1 << lane;
+        pair.wires[B].noise_of = 1_000;
+        let before = pair.ends[A].lcb.tx_lanes();
+        pair.run_until(SECOND.times(60), |pair| {
+            if pair.ends[A].backlog.is_empty() {
+                pair.load(A, 200);
+            }
+            !pair.ends[A].lcb.is_active() || pair.ends[A].lcb.tx_lanes() != before
+        });
+        if pair.ends[A].lcb.is_active() {
+            seen.push(pair.ends[A].lcb.tx_lanes());
+        }
+    }
+    assert_eq!(seen, [0b111, 0b011, 0b010]);
+    pair.run_for(SECOND);
+    for end in [A, B] {
+        assert_eq!(
+            pair.ends[end].lcb.state(),
+            LinkState::Dead,
+            "link_active is deasserted"
+        );
+        assert!(!pair.ends[end].lcb.can_begin(0, 1));
+        assert!(pair.ends[end].events.iter().any(|event| matches!(
+            event,
+            LinkEvent::Down {
+                why: DownReason::NoLanes,
+                ..
+            }
+        )));
+    }
+    // A new cable.
+    pair.wires[B].noisy_lanes = 0;
+    pair.ends.iter_mut().for_each(|end| end.gaps_allowed = true);
+    let now = pair.now;
+    pair.ends[A].lcb.link_up(now);
+    pair.wait_up();
+    assert_eq!(pair.ends[A].lcb.tx_lanes(), 7);
+    pair.load(A, 100);
+    pair.load(B, 100);
+    pair.finish(SECOND);
+}
+
+#[test]
+fn a_lane_too_noisy_for_any_frame_is_given_up_all_the_same() {
+    let mut pair = pair_with_threshold(1_000);
+    // One bit in most phits of the lane: no control word is ever right.
+    pair.wires[B].noisy_lanes = 0b100;
+    pair.wires[B].noise_of = 1;
+    pair.load(A, 2_000);
+    pair.run_until(SECOND.times(120), |pair| pair.ends[A].lcb.tx_lanes() != 7);
+    assert_eq!(pair.ends[B].lcb.rx_lanes(), 0b011, "{}", pair.state());
+    pair.finish(SECOND.times(5));
+}
+
+#[test]
+fn a_lane_too_noisy_for_any_frame_is_given_up_by_the_first_packet_that_cannot_pass() {
+    let mut pair = pair_with_threshold(20);
+    pair.wires[B].noisy_lanes = 0b010;
+    pair.wires[B].noise_of = 500;
+    pair.run_until(SECOND.times(60), |pair| {
+        if pair.ends[A].backlog.is_empty() {
+            pair.load(A, 200);
+        }
+        pair.ends[A].lcb.tx_lanes() == 0b101
+    });
+    pair.finish(SECOND);
+    pair.wires[B].noisy_lanes = 0b100;
+    pair.wires[B].noise_of = 1;
+    pair.load(A, 1);
+    let start = pair.now;
+    pair.run_until(SECOND.times(60), |pair| {
+        pair.ends[A].lcb.tx_lanes() == 0b001
+    });
+    assert!(
+        pair.now.since(start) < SECOND.times(2),
+        "{:?}",
+        pair.now.since(start)
+    );
+    pair.finish(SECOND);
+}
+
+/// Seed 5127 of the soak: the challenge that found out about the new incarnation offered the lanes of the
+/// session before, so that the two ends went on with different ones and nothing ever passed.
+#[test]
+fn a_restarted_peer_gets_all_lanes_again() {
+    let mut pair = pair_with_threshold(3);
+    pair.wires[B].noisy_lanes = 0b001;
+    pair.wires[B].noise_of = 500;
+    pair.run_until(SECOND.times(60), |pair| {
+        if pair.ends[A].backlog.is_empty() {
+            pair.load(A, 100);
+        }
+        pair.ends[A].lcb.tx_lanes() == 0b110
+    });
+    pair.finish(SECOND);
+    pair.wires[B].noisy_lanes = 0;
+    let again = config(A).epoch(77_000).lane_retry_threshold(3);
+    let again = aries(again, SetProfile::live());
+    pair.ends[A] = End::new(again, pair.now, 1_472).incarnation(1);
+    pair.ends[B].gaps_allowed = true;
+    pair.wait_up();
+    pair.load(A, 100);
+    pair.load(B, 100);
+    pair.finish(SECOND);
+    assert_eq!(
+        (pair.ends[A].lcb.tx_lanes(), pair.ends[B].lcb.rx_lanes()),
+        (7, 7)
+    );
+}
+
+#[test]
+fn a_link_at_rest_stays_at_rest_when_a_lane_has_gone() {
+    let mut pair = pair_with_threshold(3);
+    pair.wires[B].noisy_lanes = 0b010;
+    pair.wires[B].noise_of = 500;
+    // The charge that tips the balance comes with the last packet there is.
+    pair.run_until(SECOND.times(60), |pair| {
+        let quiet =
+            pair.ends[A].backlog.is_empty() && pair.ends[A].lcb.unacknowledged_packets() == 0;
+        if quiet && pair.ends[A].lcb.tx_lanes() == 7 {
+            pair.load(A, 1);
+        }
+        pair.ends[A].lcb.tx_lanes() != 7
+    });
+    pair.finish(SECOND);
+    pair.run_for(SECOND);
+    let requests = pair.sets(B, |c| c.rx_nacks);
+    let frames = pair.frames;
+    pair.run_for(SECOND.times(10));
+    assert_eq!(pair.sets(B, |c| c.rx_nacks), requests);
+    assert_eq!(
+        pair.frames, frames,
+        "nothing is said when nothing is to be said"
+    );
+}
+
+#[test]
+fn a_lane_that_comes_late_leaves_both_ends_agreed() {
+    for then_silent in [0, 0b001, 0b010] {
+        let mut pair = Pair::with(1, live(A), live(B), 1_472);
+        pair.wires[B].silent_lanes = 0b100;
+        // B tells that it receives on two lanes; A, which hears of B only now, has not answered yet.
+        pair.wires[A].cut = true;
+        pair.run_until(SECOND.times(5), |pair| {
+            pair.ends[B].lcb.common.handshake.heard()
+        });
+        assert!(!pair.ends[A].lcb.is_active() && !pair.ends[B].lcb.is_active());
+        pair.wires[B].silent_lanes = then_silent;
+        pair.wires[A].cut = false;
+        pair.wait_up();
+        pair.wires[B].silent_lanes = 0;
+        pair.load(A, 50);
+        pair.load(B, 50);
+        pair.finish(SECOND.times(5));
+        let lanes = pair.ends[A].lcb.tx_lanes();
+        assert_eq!(pair.ends[B].lcb.rx_lanes(), lanes, "{then_silent:#b}");
+        // What was silent under the eyes of a running link may have gone, too.
+        assert_eq!(lanes & 0b100, 0, "{lanes:#b} {then_silent:#b}");
+    }
+}
+
+#[test]
+fn the_request_for_fewer_lanes_may_be_lost() {
+    let mut pair = pair_with_threshold(5);
+    pair.wires[B].noisy_lanes = 1;
+    pair.wires[B].noise_of = 1_000;
+    pair.wires[A].loss = 500;
+    pair.load(A, 20_000);
+    pair.finish(SECOND.times(60));
+    assert_eq!(pair.ends[A].lcb.tx_lanes(), 0b110);
+    assert!(pair.count(B, |c| c.drop_wrong_lanes) > 0);
+}
+
+#[test]
+fn a_link_dies_rather_than_degrade_more_often_than_allowed() {
+    for allowed in 0..3_u8 {
+        let end = |end| {
+            let config = aries(config(end).lane_retry_threshold(5), SetProfile::live());
+            with(config, |registers| registers.max_degrades = allowed)
+        };
+        let mut pair = Pair::with(9, end(A), end(B), 1_472);
+        pair.wait_up();
+        pair.wires[B].noise_of = 1_000;
+        pair.wires[B].noisy_lanes = 7;
+        pair.ends.iter_mut().for_each(|end| end.gaps_allowed = true);
+        let mut fewest = 3;
+        pair.run_until(SECOND.times(60), |pair| {
+            if pair.ends[A].backlog.is_empty() {
+                pair.load(A, 200);
+            }
+            fewest = fewest.min(pair.ends[A].lcb.tx_lanes().count_ones());
+            !pair.ends[A].lcb.is_active()
+        });
+        assert_eq!(fewest, 3 - u32::from(allowed));
+        pair.run_for(SECOND);
+        assert_eq!(pair.ends[B].lcb.state(), LinkState::Dead);
+        assert_eq!(pair.ends[A].lcb.state(), LinkState::Dead);
+    }
+}
+
+#[test]
+fn lanes_are_given_up_on_the_chip_s_own_terms_too() {
+    let end = |end| {
+        let clock = crate::link::LinkClock::Paced { dilation: 50 };
+        let profile = crate::link::LinkProfile::paper();
+        let builder = config(end).profile(profile).clock(clock);
+        aries(builder.lane_retry_threshold(10), SetProfile::paper())
+    };
+    let mut pair = Pair::with(10, end(A), end(B), 1_472);
+    pair.wire(|wire| {
+        wire.ordered = true;
+        wire.delay = Duration::from_us(2);
+    });
+    pair.wait_up();
+    pair.wires[B].noisy_lanes = 0b010;
+    pair.wires[B].noise_of = 1_000;
+    pair.load(A, 20_000);
+    pair.finish(SECOND.times(60));
+    assert_eq!(pair.ends[A].lcb.tx_lanes(), 0b101);
+    let retries = pair.ends[B].lcb.counters().lane_retries;
+    assert_eq!(retries[0] + retries[2], 0, "{retries:?}");
+}

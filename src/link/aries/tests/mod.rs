@@ -1,0 +1,9 @@
+//! A pair of link ends under everything that can go wrong between them.
+
+mod chaos;
+mod faults;
+mod harness;
+mod hostile;
+mod lane_faults;
+mod pace;
+mod sessions;

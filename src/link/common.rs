@@ -1,0 +1,138 @@
+//! What every link end has, whatever it sends: its names, its state, the handshake, what it reports.
+
+use std::collections::VecDeque;
+
+use phitwire_framing::frame::{self, FrameHeader, FrameKind};
+use phitwire_framing::lanes::swizzle_area;
+
+use super::config::{LinkConfig, LinkProfile};
+use super::counters::LinkCounters;
+use super::event::{LinkEvent, LinkState};
+use super::training::{Handshake, Terms};
+use crate::time::Time;
+
+/// Events kept until somebody fetches them.
+const MAX_EVENTS: usize = 64;
+
+/// The part of a link control block that is the same for every kind of link.
+#[derive(Debug)]
+pub(super) struct Common {
+    pub config: LinkConfig,
+    /// The profile with its times as the driver's clock sees them.
+    pub profile: LinkProfile,
+    pub state: LinkState,
+    pub handshake: Handshake,
+    /// Until a frame on the right lanes comes, training frames ask for it.
+    pub asks_for_lanes: bool,
+    /// Frames in a row of which nothing could be read.
+    pub bad_words: u32,
+    pub counters: LinkCounters,
+    pub now: Time,
+    events: VecDeque<LinkEvent>,
+}
+
+impl Common {
+    /// An end in training that offers `terms`.
+    pub fn new(config: LinkConfig, terms: Terms, now: Time) -> Self {
+        let profile = config.profile.dilated(config.clock.dilation());
+        Self {
+            handshake: Handshake::new(config.epoch, terms, &profile, now),
+            state: LinkState::Training,
+            asks_for_lanes: false,
+            bad_words: 0,
+            counters: LinkCounters::default(),
+            events: VecDeque::new(),
+            now,
+            config,
+            profile,
+        }
+    }
+
+    /// Notes the time.
+    ///
+    /// # Panics
+    /// If it ran backwards.
+    #[inline]
+    pub fn see(&mut self, now: Time) {
+        let _ = now.since(self.now);
+        self.now = now;
+    }
+
+    pub fn report(&mut self, event: LinkEvent) {
+        if self.events.len() == MAX_EVENTS {
+            self.events.pop_front();
+            self.counters.events_lost += 1;
+        }
+        self.events.push_back(event);
+    }
+
+    /// The next event, oldest first.
+    pub fn poll_event(&mut self) -> Option<LinkEvent> {
+        self.events.pop_front()
+    }
+
+    /// The header of a frame of `kind` in this session, on `lanes`.
+    #[inline]
+    pub fn header(&self, kind: FrameKind, lanes: u8) -> FrameHeader {
+        FrameHeader {
+            kind,
+            end: self.config.end,
+            link: self.config.link,
+            fabric: self.config.fabric,
+            tx_epoch: self.handshake.epoch,
+            rx_epoch: self.handshake.peer_epoch,
+            lanes,
+            phits: 0,
+        }
+    }
+
+    /// Whether a frame of data belongs to this end of this link.
+    #[inline]
+    pub fn is_ours(&mut self, header: &FrameHeader) -> bool {
+        let counters = &mut self.counters;
+        if header.fabric != self.config.fabric {
+            counters.drop_wrong_fabric += 1;
+        } else if header.link != self.config.link {
+            counters.drop_wrong_link += 1;
+        } else if header.end == self.config.end {
+            counters.drop_wrong_end += 1;
+        } else {
+            return true;
+        }
+        false
+    }
+
+    pub fn ask_for_lanes(&mut self, now: Time) {
+        self.asks_for_lanes = true;
+        self.handshake.ask(now);
+    }
+
+    /// A frame on the right lanes came.
+    pub fn lanes_are_right(&mut self) {
+        self.asks_for_lanes = false;
+        self.handshake.rest();
+    }
+
+    /// The training frame that should go out now, if any, into `buf`.
+    pub fn emit_training(&mut self, rx_lanes: u8, now: Time, buf: &mut [u8]) -> Option<usize> {
+        let training = self
+            .handshake
+            .frame(&self.config, self.state, rx_lanes, now)?;
+        let length = training
+            .emit(buf)
+            .expect("the buffer holds the longest control frame");
+        self.send_through_cable(&mut buf[..length], training.header.lanes);
+        self.counters.tx_frames += 1;
+        self.counters.tx_training_frames += 1;
+        Some(length)
+    }
+
+    #[inline]
+    pub fn send_through_cable(&self, frame: &mut [u8], lanes: u8) {
+        if !self.config.cable.is_identity()
+            && let Some(area) = frame::phit_area(frame)
+        {
+            swizzle_area(&mut frame[area], lanes, &self.config.cable);
+        }
+    }
+}

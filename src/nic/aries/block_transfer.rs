@@ -1,0 +1,374 @@
+//! A block transfer: its descriptor, how it stands, and the packets that it is cut into.
+
+use phitwire_framing::flit48::{NodeId, Routing};
+use phitwire_framing::packet48::{Command, MAX_DATA};
+use thiserror::Error;
+
+use super::completion::Failure;
+use super::outstanding::{Landing, Pending};
+use super::receive::{ANNOUNCE, HANDLE_BYTES};
+use super::responder::{EVENT_BYTES, EVENT_CODE};
+use super::virtual_node::Target;
+use crate::time::{Duration, Time};
+
+/// Longest transfer, in bytes: 4 GB (white paper, "Remote Memory Access").
+pub const MAX_TRANSFER_BYTES: u64 = 1 << 32;
+/// A send's wait for a receive doubles up to this.
+const LONGEST_WAIT: Duration = Duration::from_ms(10);
+/// Bytes of a piece.
+const PIECE: u64 = MAX_DATA as u64;
+
+/// What a block transfer does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BlockOperation {
+    /// Writes local memory to the target's.
+    Put {
+        /// Memory domain handle.
+        handle: u16,
+        /// Protection key.
+        key: u16,
+        /// First byte in the domain.
+        offset: u64,
+    },
+    /// Reads the target's memory into the local one.
+    Get {
+        /// Memory domain handle.
+        handle: u16,
+        /// Protection key.
+        key: u16,
+        /// First byte in the domain.
+        offset: u64,
+    },
+    /// Sends local memory to a receive that the target has posted.
+    Send {
+        /// Protection key of the receive.
+        key: u16,
+    },
+}
+
+/// A descriptor for the block transfer engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockTransfer {
+    /// The other node.
+    pub target: Target,
+    /// What to do.
+    pub operation: BlockOperation,
+    /// First byte in the local memory.
+    pub local: u64,
+    /// Bytes, up to [`MAX_TRANSFER_BYTES`].
+    pub length: u64,
+    /// How the packets choose their ways.
+    pub routing: Routing,
+    /// Waits until all transfers queued before, on any channel, have ended.
+    pub fence: bool,
+    /// What an event at the target says when all of a put is in its memory; `None`: no event.
+    pub event: Option<u64>,
+    /// What the completion repeats.
+    pub user: u64,
+}
+
+/// Why a transfer was not queued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum BlockError {
+    /// There is no such channel.
+    #[error("there is no channel {0}")]
+    Channel(usize),
+    /// The channel's queue, or the completion queue, has no room.
+    #[error("the channel or the completion queue has no room")]
+    QueueFull,
+    /// Longer than [`MAX_TRANSFER_BYTES`].
+    #[error("{0} bytes: up to 4 GB are possible")]
+    Length(u64),
+    /// Some of the bytes are not in the local memory.
+    #[error("the bytes are not in the local memory")]
+    LocalBounds,
+    /// The virtual node does not exist.
+    #[error("there is no virtual node {0}")]
+    VirtualNode(u32),
+    /// The offset has more than 40 bits.
+    #[error("offsets have 40 bits")]
+    Offset,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Queued {
+    pub(super) transfer: BlockTransfer,
+    pub(super) node: NodeId,
+    pub(super) serial: u64,
+    pub(super) queued: Time,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// A send whose announcement is to be sent at `.0`.
+    Announcing(Time),
+    /// A send whose announcement is on its way.
+    Announced,
+    /// Pieces go out and are acknowledged.
+    Streaming,
+    /// The last packet is to be sent: the event, or the end of a send that failed.
+    Ending,
+    /// It is on its way.
+    Ended,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Active {
+    pub(super) what: Queued,
+    pub(super) ssid: u16,
+    pub(super) stage: Stage,
+    /// First byte that has not been asked for.
+    pub(super) next: u64,
+    pub(super) outstanding: u32,
+    pub(super) acknowledged: u64,
+    pub(super) failure: Option<Failure>,
+    /// Of a send: the handle that the target gave it.
+    pub(super) handle: u16,
+    pub(super) attempts: u32,
+}
+
+/// A packet of a transfer, but for its data.
+pub(super) struct Piece {
+    pub(super) command: Command,
+    pub(super) handle: u16,
+    pub(super) key: u16,
+    pub(super) address: u64,
+    /// Bytes of data in the packet, and where they are if in the local memory.
+    pub(super) sent: u8,
+    pub(super) from: Option<u64>,
+    pub(super) answer_bytes: u8,
+    pub(super) landing: Landing,
+}
+
+impl Active {
+    /// Bytes that have not been asked for.
+    pub(super) fn left(&self) -> u64 {
+        self.what.transfer.length - self.next
+    }
+
+    /// Whether a packet follows when all pieces have ended.
+    pub(super) fn has_ending(&self) -> bool {
+        let BlockTransfer {
+            operation, event, ..
+        } = self.what.transfer;
+        match (operation, self.failure) {
+            (BlockOperation::Put { .. }, None) => event.is_some(),
+            (BlockOperation::Send { .. }, failure) => failure.is_some(),
+            _ => false,
+        }
+    }
+
+    pub(super) fn announcement(&self) -> Piece {
+        let BlockTransfer {
+            operation,
+            local,
+            length,
+            ..
+        } = self.what.transfer;
+        let first = length.min(PIECE) as u8;
+        let whole = length == u64::from(first);
+        let BlockOperation::Send { key } = operation else {
+            unreachable!("only sends are announced");
+        };
+        Piece {
+            command: Command::Message { last: whole },
+            handle: ANNOUNCE,
+            key,
+            address: length,
+            sent: first,
+            from: Some(local),
+            answer_bytes: if whole { 0 } else { HANDLE_BYTES as u8 },
+            landing: Landing {
+                take: first,
+                ..Landing::NONE
+            },
+        }
+    }
+
+    /// The next piece of the data.
+    pub(super) fn piece(&self) -> Piece {
+        let transfer = &self.what.transfer;
+        let local = transfer.local + self.next;
+        let (BlockOperation::Put { offset, .. } | BlockOperation::Get { offset, .. }) =
+            transfer.operation
+        else {
+            return self.message_piece(local);
+        };
+        let address = offset + self.next;
+        let take = (PIECE - address % PIECE).min(self.left()) as u8;
+        match transfer.operation {
+            BlockOperation::Get { handle, key, .. } => {
+                let skip = (address % 4) as u8;
+                let words = (skip + take).div_ceil(4);
+                Piece {
+                    command: Command::Get { words },
+                    handle,
+                    key,
+                    address: address - u64::from(skip),
+                    sent: 0,
+                    from: None,
+                    answer_bytes: 4 * words,
+                    landing: Landing {
+                        skip,
+                        take,
+                        local: Some(local),
+                        flag: None,
+                    },
+                }
+            }
+            BlockOperation::Put { handle, key, .. } => Piece::of_data(
+                Command::Put { event: false },
+                handle,
+                key,
+                address,
+                take,
+                local,
+            ),
+            BlockOperation::Send { .. } => unreachable!("it has no offset"),
+        }
+    }
+
+    pub(super) fn message_piece(&self, local: u64) -> Piece {
+        let take = self.left().min(PIECE) as u8;
+        let command = Command::Message { last: false };
+        Piece::of_data(command, self.handle, self.key(), self.next, take, local)
+    }
+
+    pub(super) fn key(&self) -> u16 {
+        match self.what.transfer.operation {
+            BlockOperation::Put { key, .. }
+            | BlockOperation::Get { key, .. }
+            | BlockOperation::Send { key } => key,
+        }
+    }
+
+    /// The last packet: the event of a put, or the end of a send that failed.
+    pub(super) fn end(&self, data: &mut [u8; MAX_DATA]) -> Piece {
+        let (command, handle, sent) = match self.what.transfer.operation {
+            BlockOperation::Put { handle, .. } | BlockOperation::Get { handle, .. } => {
+                let word = self.what.transfer.event.unwrap_or(0).to_be_bytes();
+                data[..EVENT_BYTES].copy_from_slice(&word);
+                (Command::Control { code: EVENT_CODE }, handle, EVENT_BYTES)
+            }
+            BlockOperation::Send { .. } => (Command::Message { last: true }, self.handle, 0),
+        };
+        Piece {
+            command,
+            handle,
+            key: self.key(),
+            address: 0,
+            sent: sent as u8,
+            from: None,
+            answer_bytes: 0,
+            landing: Landing::NONE,
+        }
+    }
+
+    /// The target has a receive for this send.
+    pub(super) fn accepted(&mut self, pending: &Pending, data: &[u8]) {
+        let first = u64::from(pending.landing.take);
+        self.acknowledged += first;
+        self.next = first;
+        if let Some(word) = data.first_chunk::<HANDLE_BYTES>() {
+            self.handle = u32::from_be_bytes(*word) as u16 & 0xfff;
+        }
+        self.stage = Stage::Streaming;
+    }
+
+    /// The target has none now: the send waits, longer each time, and not for ever.
+    pub(super) fn refused(&mut self, now: Time, first_wait: Duration, most: u32) {
+        if self.attempts >= most {
+            self.failure = Some(Failure::NoReceive);
+            return;
+        }
+        let doubled = first_wait.times(1 << (self.attempts - 1).min(20));
+        self.stage = Stage::Announcing(now + doubled.min(LONGEST_WAIT));
+    }
+}
+
+impl Piece {
+    pub(super) fn of_data(
+        command: Command,
+        handle: u16,
+        key: u16,
+        address: u64,
+        take: u8,
+        local: u64,
+    ) -> Self {
+        Self {
+            command,
+            handle,
+            key,
+            address,
+            sent: take,
+            from: Some(local),
+            answer_bytes: 0,
+            landing: Landing {
+                take,
+                ..Landing::NONE
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_pieces_of_four_gigabytes_are_where_they_belong() {
+        for (offset, put) in [(3, true), (3, false), (1 << 39, true), (64, false)] {
+            let (handle, key) = (1, 2);
+            let operation = if put {
+                BlockOperation::Put {
+                    handle,
+                    key,
+                    offset,
+                }
+            } else {
+                BlockOperation::Get {
+                    handle,
+                    key,
+                    offset,
+                }
+            };
+            let transfer = BlockTransfer {
+                target: Target::Virtual(0),
+                operation,
+                local: 1 << 33,
+                length: MAX_TRANSFER_BYTES,
+                routing: Routing::Adaptive0,
+                fence: false,
+                event: None,
+                user: 0,
+            };
+            let mut active = Active {
+                what: Queued {
+                    transfer,
+                    node: NodeId::from_bits(0),
+                    serial: 0,
+                    queued: Time::ZERO,
+                },
+                ssid: 1,
+                stage: Stage::Streaming,
+                next: MAX_TRANSFER_BYTES - 150,
+                outstanding: 0,
+                acknowledged: 0,
+                failure: None,
+                handle: ANNOUNCE,
+                attempts: 0,
+            };
+            while active.left() > 0 {
+                let piece = active.piece();
+                let first = piece.address + u64::from(piece.landing.skip);
+                assert_eq!(first, offset + active.next);
+                let local = piece.from.or(piece.landing.local);
+                assert_eq!(local, Some((1 << 33) + active.next));
+                active.next += u64::from(piece.landing.take);
+                let whole = (offset + active.next).is_multiple_of(PIECE);
+                assert!(whole || active.left() == 0, "cut at the target's lines");
+            }
+            assert_eq!(active.next, 1 << 32);
+        }
+    }
+}

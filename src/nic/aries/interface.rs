@@ -1,0 +1,502 @@
+//! The network interface without its link: packets in, packets out.
+
+use std::collections::VecDeque;
+
+use phitwire_framing::flit48::{Flit, Routing};
+use phitwire_framing::packet48::{Command, MAX_DATA};
+
+use super::block_transfer::{BlockError, BlockTransfer};
+use super::bte::BlockTransferEngine;
+use super::collective::CollectiveUnit;
+use super::completion::{Completion, Ended, Failure, Outcome};
+use super::config::AriesNicConfig;
+use super::counters::AriesNicCounters;
+use super::outstanding::{Asker, Landing, Pending};
+use super::packet_buf::PacketBuf;
+use super::request::{Operation, Post, PostError};
+use super::requester::{Answer, Ask, Requester};
+use super::responder::{EVENT_CODE, Responder};
+use super::traffic::TrafficDriver;
+use super::transaction::{Progress, RemoteEvent, Ssid, Transactions};
+use super::virtual_node::{Target, VirtualNodes};
+use crate::time::Time;
+
+/// Bytes of a flag.
+const FLAG_BYTES: u64 = 8;
+/// Largest value of an offset plus one.
+const OFFSETS: u64 = super::domain::MAX_DOMAIN_BYTES;
+
+/// Whose request: its own, with data of the user's, or part of a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Owner {
+    User(u64),
+    Transaction(Ssid),
+}
+
+/// Everything of a network interface that has no link. Call order: [`handle_response`](Self::handle_response)
+/// and [`serve`](Self::serve) for what has arrived, then [`advance`](Self::advance), then packets are taken
+/// from the requester.
+#[derive(Debug)]
+pub(crate) struct Interface {
+    pub requester: Requester,
+    pub responder: Responder,
+    pub transactions: Transactions,
+    pub transfers: BlockTransferEngine,
+    pub collective: CollectiveUnit,
+    pub traffic: TrafficDriver,
+    pub virtual_nodes: VirtualNodes,
+    pub counters: AriesNicCounters,
+    completions: VecDeque<Completion>,
+    /// Completions that are due, or wait to be fetched.
+    due: usize,
+    most_due: usize,
+}
+
+impl Interface {
+    pub(crate) fn new(config: &AriesNicConfig) -> Self {
+        let outstanding = config.max_outstanding;
+        let (wait, attempts) = (config.send_retry, config.send_attempts);
+        Self {
+            requester: Requester::new(config.node, outstanding, config.request_timeout),
+            responder: Responder::new(config),
+            transactions: Transactions::new(),
+            transfers: BlockTransferEngine::new(outstanding, wait, attempts),
+            collective: CollectiveUnit,
+            traffic: TrafficDriver,
+            virtual_nodes: config.virtual_nodes.clone(),
+            counters: AriesNicCounters::default(),
+            completions: VecDeque::new(),
+            due: 0,
+            most_due: config.completion_queue,
+        }
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        self.responder.memory.memory().size()
+    }
+
+    fn check_local(&self, address: u64, len: u64) -> Result<(), PostError> {
+        match address.checked_add(len) {
+            Some(end) if end <= self.memory_bytes() => Ok(()),
+            _ => Err(PostError::LocalBounds(address)),
+        }
+    }
+
+    /// Posts a request.
+    #[inline]
+    pub(crate) fn post(
+        &mut self,
+        now: Time,
+        owner: Owner,
+        post: &Post<'_>,
+    ) -> Result<(), PostError> {
+        if !self.requester.has_room(false) {
+            return Err(PostError::TooMany);
+        }
+        let (asker, ssid) = match owner {
+            Owner::User(_) if self.due >= self.most_due => {
+                return Err(PostError::CompletionQueueFull);
+            }
+            Owner::User(user) => (Asker::User(user), 0),
+            Owner::Transaction(ssid) if self.transactions.is_open(ssid) => {
+                (Asker::Transaction(ssid.bits()), ssid.bits())
+            }
+            Owner::Transaction(_) => return Err(PostError::Transaction),
+        };
+        let mut operands = [0; 16];
+        let ask = self.ask(post, ssid, &mut operands)?;
+        if ssid != 0 && ask.answer_bytes != 0 && ask.landing.local.is_none() {
+            return Err(PostError::NoAddress);
+        }
+        self.requester
+            .issue(now, &ask, asker, &mut self.counters)
+            .map_err(PostError::Emit)?;
+        match owner {
+            Owner::User(_) => self.due += 1,
+            Owner::Transaction(_) => self.transactions.began(ssid),
+        }
+        Ok(())
+    }
+
+    /// What `post` means; `operands` is the room for those of an atomic operation.
+    #[inline]
+    fn ask<'a>(
+        &self,
+        post: &Post<'a>,
+        ssid: u16,
+        operands: &'a mut [u8; 16],
+    ) -> Result<Ask<'a>, PostError> {
+        let at = post.at;
+        if at.handle >= 1 << 12 {
+            return Err(PostError::Handle(at.handle));
+        }
+        if at.offset >= OFFSETS {
+            return Err(PostError::Offset(at.offset));
+        }
+        let (command, data, landing) = match post.operation {
+            Operation::Put { data, event } => {
+                if !(1..=MAX_DATA).contains(&data.len()) {
+                    return Err(PostError::Length(data.len()));
+                }
+                (Command::Put { event }, data, Landing::NONE)
+            }
+            Operation::Get { len, into, flag } => {
+                if len == 0 || usize::from(len) > MAX_DATA || len % 4 != 0 {
+                    return Err(PostError::Length(len.into()));
+                }
+                let landing = Landing {
+                    skip: 0,
+                    take: len,
+                    local: into,
+                    flag,
+                };
+                (Command::Get { words: len / 4 }, [].as_slice(), landing)
+            }
+            Operation::Atomic {
+                op,
+                width,
+                operands: values,
+                fetch,
+                into,
+            } => {
+                let (bytes, len) = values.to_bytes(op, width);
+                *operands = bytes;
+                let landing = Landing {
+                    take: if fetch { width.bytes() as u8 } else { 0 },
+                    local: into.filter(|_| fetch),
+                    ..Landing::NONE
+                };
+                (Command::Amo { op, width, fetch }, &operands[..len], landing)
+            }
+        };
+        if let Some(local) = landing.local {
+            self.check_local(local, landing.take.into())?;
+        }
+        if let Some((address, _)) = landing.flag {
+            self.check_local(address, FLAG_BYTES)?;
+        }
+        Ok(Ask {
+            node: self.resolve(at.target)?,
+            command,
+            handle: at.handle,
+            key: at.key,
+            ssid,
+            address: at.offset,
+            routing: post.routing,
+            data,
+            answer_bytes: command.response_bytes() as u8,
+            landing,
+        })
+    }
+
+    #[inline]
+    fn resolve(&self, target: Target) -> Result<phitwire_framing::flit48::NodeId, PostError> {
+        let number = match target {
+            Target::Node(node) => return Ok(node),
+            Target::Virtual(number) => number,
+        };
+        self.virtual_nodes
+            .get(number)
+            .ok_or(PostError::VirtualNode(number))
+    }
+
+    /// Opens a transaction.
+    pub(crate) fn open(&mut self, now: Time, user: u64) -> Result<Ssid, PostError> {
+        if self.due >= self.most_due {
+            return Err(PostError::CompletionQueueFull);
+        }
+        let ssid = self
+            .transactions
+            .open(now, user)
+            .ok_or(PostError::Transaction)?;
+        self.due += 1;
+        Ok(ssid)
+    }
+
+    /// Closes a transaction.
+    pub(crate) fn close(
+        &mut self,
+        now: Time,
+        ssid: Ssid,
+        event: Option<RemoteEvent>,
+    ) -> Result<(), PostError> {
+        if let Some(event) = event {
+            self.resolve(event.target)?;
+        }
+        let progress = self.transactions.close(ssid, event);
+        self.progressed(now, progress.ok_or(PostError::Transaction)?);
+        Ok(())
+    }
+
+    /// Queues a block transfer.
+    pub(crate) fn transfer(
+        &mut self,
+        now: Time,
+        channel: usize,
+        transfer: BlockTransfer,
+    ) -> Result<(), BlockError> {
+        if self.due >= self.most_due {
+            return Err(BlockError::QueueFull);
+        }
+        let Some(node) = self.virtual_nodes.resolve(transfer.target) else {
+            let Target::Virtual(number) = transfer.target else {
+                unreachable!("a physical node resolves to itself");
+            };
+            return Err(BlockError::VirtualNode(number));
+        };
+        let bytes = self.memory_bytes();
+        self.transfers.queue(now, channel, transfer, node, bytes)?;
+        self.due += 1;
+        Ok(())
+    }
+
+    /// The next completion, oldest first.
+    #[inline]
+    pub(crate) fn poll_completion(&mut self) -> Option<Completion> {
+        let completion = self.completions.pop_front()?;
+        self.due -= 1;
+        Some(completion)
+    }
+
+    /// Takes a response packet.
+    #[inline]
+    pub(crate) fn handle_response(&mut self, now: Time, packet: &[Flit]) {
+        let mut data = [0; MAX_DATA];
+        if let Some(answer) = self.requester.answer(packet, &mut data, &mut self.counters) {
+            self.settle(now, &answer, &data);
+        }
+    }
+
+    /// Carries out a request packet and writes the response into `out`; false when there is none.
+    #[inline]
+    pub(crate) fn serve(&mut self, now: Time, packet: &[Flit], out: &mut PacketBuf) -> bool {
+        let Self {
+            responder,
+            collective,
+            counters,
+            ..
+        } = self;
+        responder.serve(now, packet, out, collective, counters)
+    }
+
+    /// Lets time-outs pass and everybody with something to ask issue requests.
+    pub(crate) fn advance(&mut self, now: Time) {
+        while let Some(answer) = self.requester.expire(now, &mut self.counters) {
+            self.settle(now, &answer, &[0; MAX_DATA]);
+        }
+        while let Some(event) = self.responder.receives.expire(now) {
+            self.responder.event(event, &mut self.counters);
+        }
+        self.tell(now);
+        let Self {
+            requester,
+            responder,
+            counters,
+            ..
+        } = self;
+        self.collective
+            .issue(now, requester, &mut responder.memory, counters);
+        self.traffic.issue(
+            now,
+            requester,
+            &mut responder.memory,
+            &self.virtual_nodes,
+            counters,
+        );
+        self.transfers.issue(
+            now,
+            requester,
+            &mut responder.memory,
+            &mut self.transactions,
+            counters,
+        );
+        self.collect_transfers(now);
+    }
+
+    /// When [`advance`](Self::advance) has something to do even if nothing arrives.
+    pub(crate) fn next_deadline(&self) -> Option<Time> {
+        let deadlines = [
+            self.requester.next_deadline(),
+            self.responder.receives.next_deadline(),
+            self.transfers.next_deadline(),
+            self.collective.next_deadline(),
+            self.traffic.next_deadline(),
+        ];
+        deadlines.into_iter().flatten().min()
+    }
+
+    /// Sends the events of transactions that have succeeded.
+    fn tell(&mut self, now: Time) {
+        while let Some((ssid, event)) = self.transactions.next_event() {
+            if !self.requester.has_room(true) {
+                return;
+            }
+            self.transactions.event_sent();
+            let Ok(node) = self.resolve(event.target) else {
+                unreachable!("closing has resolved it, and virtual nodes never become fewer");
+            };
+            let ask = Ask {
+                node,
+                command: Command::Control { code: EVENT_CODE },
+                handle: event.handle,
+                key: event.key,
+                ssid,
+                address: 0,
+                routing: Routing::default(),
+                data: &event.data.to_be_bytes(),
+                answer_bytes: 0,
+                landing: Landing::NONE,
+            };
+            let asker = Asker::TransactionEvent(ssid);
+            self.requester
+                .issue(now, &ask, asker, &mut self.counters)
+                .expect("eight bytes of control have a packet");
+        }
+    }
+
+    /// Hands the end of a request to whoever asked; the data of the response are in `data`.
+    #[inline]
+    fn settle(&mut self, now: Time, answer: &Answer, data: &[u8; MAX_DATA]) {
+        let Answer { pending, failure } = answer;
+        if failure.is_none() && (pending.landing.local.is_some() || pending.landing.flag.is_some())
+        {
+            self.land(pending, data);
+        }
+        match pending.asker {
+            Asker::User(user) => self.complete_request(now, user, answer, data),
+            Asker::Transaction(ssid) | Asker::TransactionEvent(ssid) => {
+                let progress = self.transactions.ended(ssid, *failure);
+                self.progressed(now, progress);
+            }
+            Asker::Traffic(number) => {
+                let bytes = usize::from(pending.answer_bytes);
+                self.traffic.answered(now, number, answer, &data[..bytes]);
+            }
+            Asker::Transfer(channel, step) => {
+                let data = &data[..usize::from(pending.answer_bytes)];
+                let answer = failure.map_or(Ok(data), Err);
+                let transactions = &mut self.transactions;
+                self.transfers
+                    .answered(now, channel, step, pending, answer, transactions);
+                self.collect_transfers(now);
+            }
+            Asker::Collective(number) => self.collective.answered(now, number, *failure),
+        }
+    }
+
+    /// Writes what a response brought to the local memory, the flag last.
+    fn land(&mut self, pending: &Pending, data: &[u8; MAX_DATA]) {
+        let Landing {
+            skip,
+            take,
+            local,
+            flag,
+        } = pending.landing;
+        let memory = &mut self.responder.memory;
+        let wanted = &data[usize::from(skip)..][..usize::from(take)];
+        let landed = match (local, pending.command) {
+            (Some(at), Command::Amo { .. }) => {
+                // Operands travel big endian; memory is the processor's, little endian.
+                let mut word = [0; 8];
+                let word = &mut word[..wanted.len()];
+                word.copy_from_slice(wanted);
+                word.reverse();
+                memory.write(at, word)
+            }
+            (Some(at), _) => memory.write(at, wanted),
+            (None, _) => Ok(()),
+        };
+        debug_assert!(landed.is_ok(), "posting checks local addresses");
+        if let Some((at, value)) = flag {
+            let written = memory.write(at, &value.to_le_bytes());
+            debug_assert!(written.is_ok(), "posting checks local addresses");
+            self.counters.flags_written += 1;
+        }
+    }
+
+    #[inline]
+    fn complete_request(&mut self, now: Time, user: u64, answer: &Answer, data: &[u8; MAX_DATA]) {
+        let Answer { pending, failure } = answer;
+        let outcome = match (failure, pending.command) {
+            (Some(failure), _) => Outcome::Failed(*failure),
+            (None, _) if pending.answer_bytes == 0 || pending.landing.local.is_some() => {
+                Outcome::Done
+            }
+            (None, Command::Amo { .. }) => Outcome::Fetched(word_of(pending, data)),
+            (None, _) => {
+                let (mut own, len) = ([0; MAX_DATA], pending.answer_bytes);
+                own[..usize::from(len)].copy_from_slice(&data[..usize::from(len)]);
+                Outcome::Data { data: own, len }
+            }
+        };
+        self.completions.push_back(Completion {
+            user,
+            ended: Ended::Request {
+                node: pending.node,
+                handle: pending.handle,
+                offset: pending.offset,
+            },
+            posted: pending.posted,
+            completed: now,
+            outcome,
+        });
+    }
+
+    fn progressed(&mut self, now: Time, progress: Progress) {
+        let Progress::Ended(ended) = progress else {
+            return;
+        };
+        self.counters.transactions_done += u64::from(ended.failure.is_none());
+        self.counters.transactions_failed += u64::from(ended.failure.is_some());
+        self.completions.push_back(Completion {
+            user: ended.user,
+            ended: Ended::Transaction {
+                requests: ended.requests,
+                failed: ended.failed,
+            },
+            posted: ended.opened,
+            completed: now,
+            outcome: outcome_of(ended.failure),
+        });
+    }
+
+    fn collect_transfers(&mut self, now: Time) {
+        while let Some(ended) = self.transfers.next_ended() {
+            self.counters.transfers_done += u64::from(ended.failure.is_none());
+            self.counters.transfers_failed += u64::from(ended.failure.is_some());
+            self.completions.push_back(Completion {
+                user: ended.user,
+                ended: Ended::Transfer {
+                    channel: ended.channel,
+                    bytes: ended.bytes,
+                },
+                posted: ended.queued,
+                completed: now,
+                outcome: outcome_of(ended.failure),
+            });
+        }
+    }
+
+    /// Counters, those of the AMO cache included.
+    pub(crate) fn counters(&self) -> AriesNicCounters {
+        let cache = self.responder.memory.counts;
+        AriesNicCounters {
+            amo_cache_hits: cache.hits,
+            amo_cache_misses: cache.misses,
+            amo_cache_writebacks: cache.writebacks,
+            ..self.counters.clone()
+        }
+    }
+}
+
+fn outcome_of(failure: Option<Failure>) -> Outcome {
+    failure.map_or(Outcome::Done, Outcome::Failed)
+}
+
+/// The word of a fetching atomic operation.
+fn word_of(pending: &Pending, data: &[u8; MAX_DATA]) -> u64 {
+    let bytes = &data[..usize::from(pending.answer_bytes)];
+    bytes
+        .iter()
+        .fold(0, |word, &byte| word << 8 | u64::from(byte))
+}

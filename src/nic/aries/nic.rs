@@ -1,0 +1,416 @@
+//! The network interface as a node: link, memory, requests and transfers put together.
+
+use std::collections::VecDeque;
+
+use phitwire_framing::flit48::{FIRST_RESPONSE_VC, NodeId, VCS};
+
+use super::block_transfer::{BlockError, BlockTransfer};
+use super::completion::{Completion, TargetEvent};
+use super::config::AriesNicConfig;
+use super::counters::AriesNicCounters;
+use super::domain::{Domain, RegisterError};
+use super::interface::{Interface, Owner};
+use super::packet_buf::{Arrival, PacketBuf};
+use super::receive::Receive;
+use super::request::{Post, PostError};
+use super::transaction::{RemoteEvent, Ssid};
+use super::virtual_handle::{VirtualHandleError, VirtualHandles};
+use super::virtual_node::VirtualNodes;
+use crate::link::LinkEvent;
+use crate::link::{AriesInput, AriesLcb};
+use crate::nic::memory::Memory;
+use crate::node::{Node, PortId, WakeReason, Wakeup};
+use crate::time::Time;
+
+/// Events kept for whoever fetches them; the oldest goes first.
+const MAX_EVENTS: usize = 1024;
+/// Responses that wait for the link before no more requests are taken.
+const RESPONSE_QUEUE: usize = 64;
+/// Where requests and responses begin their way; routers change it.
+const REQUEST_VC: usize = 0;
+const RESPONSE_VC: usize = FIRST_RESPONSE_VC as usize;
+
+/// What an Aries network interface reports by [`Node::poll_event`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AriesNicEvent {
+    /// Something happened on the link to the router.
+    Link {
+        /// What happened.
+        event: LinkEvent,
+    },
+}
+
+/// An Aries network interface: see the module's own description.
+///
+/// Besides the calls of [`Node`]: [`post`](Self::post) and the other commands at any time, best between
+/// `advance` and `poll_frame`; [`poll_completion`](Self::poll_completion) and
+/// [`poll_target_event`](Self::poll_target_event) after `advance`.
+#[derive(Debug)]
+pub struct AriesNic {
+    config: AriesNicConfig,
+    lcb: AriesLcb,
+    input: AriesInput,
+    interface: Interface,
+    /// Responses that wait for the link.
+    responses: VecDeque<PacketBuf>,
+    /// The virtual channel whose requests are looked at first.
+    turn: usize,
+    events: VecDeque<AriesNicEvent>,
+    now: Time,
+}
+
+impl AriesNic {
+    /// A network interface whose link begins its initialisation at `now`.
+    pub fn new(config: AriesNicConfig, now: Time) -> Self {
+        Self {
+            lcb: AriesLcb::new(config.link.clone(), now),
+            input: AriesInput::new(&config.link),
+            interface: Interface::new(&config),
+            responses: VecDeque::with_capacity(RESPONSE_QUEUE),
+            turn: 0,
+            events: VecDeque::new(),
+            now,
+            config,
+        }
+    }
+
+    /// What the network interface was told before it started.
+    pub fn config(&self) -> &AriesNicConfig {
+        &self.config
+    }
+
+    /// Where it is.
+    pub fn node(&self) -> NodeId {
+        self.config.node
+    }
+
+    // Requests.
+
+    /// Posts a single request; its completion repeats `user`.
+    ///
+    /// # Errors
+    /// See [`PostError`]; nothing was asked then.
+    pub fn post(&mut self, now: Time, user: u64, post: &Post<'_>) -> Result<(), PostError> {
+        self.interface.post(now, Owner::User(user), post)?;
+        self.flush();
+        Ok(())
+    }
+
+    /// Posts a request as part of an open transaction; data that it brings back need a local address.
+    ///
+    /// # Errors
+    /// See [`PostError`]; nothing was asked then.
+    pub fn post_in(&mut self, now: Time, ssid: Ssid, post: &Post<'_>) -> Result<(), PostError> {
+        self.interface.post(now, Owner::Transaction(ssid), post)?;
+        self.flush();
+        Ok(())
+    }
+
+    /// Opens a transaction, whose completion repeats `user`.
+    ///
+    /// # Errors
+    /// [`PostError::Transaction`] when 511 are open, [`PostError::CompletionQueueFull`].
+    pub fn open(&mut self, now: Time, user: u64) -> Result<Ssid, PostError> {
+        self.interface.open(now, user)
+    }
+
+    /// Closes a transaction: it completes when all its responses are in. `event` is left at a target after
+    /// that, if all went well; the transaction completes when the target has it.
+    ///
+    /// # Errors
+    /// [`PostError::Transaction`], [`PostError::VirtualNode`].
+    pub fn close(
+        &mut self,
+        now: Time,
+        ssid: Ssid,
+        event: Option<RemoteEvent>,
+    ) -> Result<(), PostError> {
+        self.interface.close(now, ssid, event)
+    }
+
+    /// Queues a block transfer on a channel (0 to 3); it begins with the next `advance`.
+    ///
+    /// # Errors
+    /// See [`BlockError`].
+    pub fn transfer(
+        &mut self,
+        now: Time,
+        channel: usize,
+        transfer: BlockTransfer,
+    ) -> Result<(), BlockError> {
+        self.interface.transfer(now, channel, transfer)
+    }
+
+    /// The next completion of what this node has asked for, oldest first.
+    pub fn poll_completion(&mut self) -> Option<Completion> {
+        self.interface.poll_completion()
+    }
+
+    /// Requests of whoever asks that wait for their response.
+    pub fn outstanding(&self) -> u32 {
+        self.interface.requester.outstanding.len()
+    }
+
+    /// Block transfers queued or under way.
+    pub fn open_transfers(&self) -> usize {
+        self.interface.transfers.open()
+    }
+
+    /// The job's numbering of its nodes.
+    pub fn virtual_nodes(&self) -> &VirtualNodes {
+        &self.interface.virtual_nodes
+    }
+
+    /// Lets virtual node `number` be `node` for requests from now on, and answers what it was; `None` when
+    /// there is no such virtual node.
+    pub fn remap(&mut self, number: u32, node: NodeId) -> Option<NodeId> {
+        self.interface.virtual_nodes.remap(number, node)
+    }
+
+    // Being asked.
+
+    /// Lets the network reach a part of the memory.
+    ///
+    /// # Errors
+    /// See [`RegisterError`].
+    pub fn register(&mut self, handle: u16, domain: Domain) -> Result<(), RegisterError> {
+        let responder = &mut self.interface.responder;
+        let bytes = responder.memory.memory().size();
+        responder.domains.register(handle, domain, bytes)
+    }
+
+    /// Takes a memory domain away; requests to it are refused from now on.
+    pub fn deregister(&mut self, handle: u16) -> Option<Domain> {
+        self.interface.responder.domains.deregister(handle)
+    }
+
+    /// The domain of a handle.
+    pub fn domain(&self, handle: u16) -> Option<&Domain> {
+        self.interface.responder.domains.get(handle)
+    }
+
+    /// Translates handles of requests that come with a key.
+    ///
+    /// # Errors
+    /// See [`VirtualHandleError`].
+    pub fn add_virtual_handles(
+        &mut self,
+        handles: VirtualHandles,
+    ) -> Result<(), VirtualHandleError> {
+        self.interface.responder.handles.add(handles)
+    }
+
+    /// Stops translating handles of requests with `key`, and answers how many entries there were.
+    pub fn remove_virtual_handles(&mut self, key: u16) -> usize {
+        self.interface.responder.handles.remove(key)
+    }
+
+    /// Posts a receive for a message; false when the message could not go there, or when there are
+    /// [`MAX_RECEIVES`](super::MAX_RECEIVES) already.
+    pub fn post_receive(&mut self, receive: Receive) -> bool {
+        let responder = &mut self.interface.responder;
+        let end = receive.local.checked_add(receive.length);
+        end.is_some_and(|end| end <= responder.memory.memory().size())
+            && responder.receives.post(receive)
+    }
+
+    /// Receives that wait for a message.
+    pub fn posted_receives(&self) -> usize {
+        self.interface.responder.receives.waiting()
+    }
+
+    /// The next event that others have left here, oldest first.
+    pub fn poll_target_event(&mut self) -> Option<TargetEvent> {
+        self.interface.responder.events.pop()
+    }
+
+    /// This node's memory. With lazy AMO updates it may be behind: see
+    /// [`flush_atomics`](Self::flush_atomics).
+    pub fn memory(&self) -> &Memory {
+        self.interface.responder.memory.memory()
+    }
+
+    /// This node's memory, for its processor to write; the AMO cache is emptied first.
+    pub fn memory_mut(&mut self) -> &mut Memory {
+        self.interface.responder.memory.memory_mut()
+    }
+
+    /// Brings the memory up to date with the AMO cache.
+    pub fn flush_atomics(&mut self) {
+        self.interface.responder.memory.flush();
+    }
+
+    // The link.
+
+    /// The link control block.
+    pub fn lcb(&self) -> &AriesLcb {
+        &self.lcb
+    }
+
+    /// The link control block and its input buffer, for fault commands.
+    pub fn lcb_mut(&mut self) -> (&mut AriesLcb, &mut AriesInput) {
+        (&mut self.lcb, &mut self.input)
+    }
+
+    /// Counters, the link's not included.
+    pub fn counters(&self) -> AriesNicCounters {
+        self.interface.counters()
+    }
+
+    fn event(&mut self, event: AriesNicEvent) {
+        if self.events.len() == MAX_EVENTS {
+            self.events.pop_front();
+            self.interface.counters.events_lost += 1;
+        }
+        self.events.push_back(event);
+    }
+
+    /// Moves packets onto the link, responses and requests in turn, so that neither a flood of requests
+    /// from others nor one of our own stops the other.
+    fn flush(&mut self) {
+        let Self {
+            lcb,
+            interface,
+            responses,
+            ..
+        } = self;
+        let Interface {
+            requester,
+            counters,
+            ..
+        } = interface;
+        let mut idle = false;
+        while !idle {
+            idle = true;
+            if let Some(packet) = responses.front()
+                && push(lcb, RESPONSE_VC, packet)
+            {
+                responses.pop_front();
+                idle = false;
+            }
+            if let Some(packet) = requester.next_packet(counters)
+                && push(lcb, REQUEST_VC, packet)
+            {
+                requester.packet_sent();
+                idle = false;
+            }
+        }
+    }
+
+    /// Takes all responses that have arrived.
+    fn receive_responses(&mut self, now: Time) {
+        let mut packet = PacketBuf::new();
+        for vc in RESPONSE_VC..VCS {
+            loop {
+                match packet.take(&mut self.input, vc) {
+                    Arrival::Packet => self.interface.handle_response(now, packet.as_slice()),
+                    Arrival::Stray => self.interface.counters.discard_no_head += 1,
+                    Arrival::Nothing => break,
+                }
+            }
+        }
+    }
+
+    /// Takes requests as long as their responses have somewhere to go, the virtual channels in turn.
+    fn receive_requests(&mut self, now: Time) {
+        let (mut packet, mut out) = (PacketBuf::new(), PacketBuf::new());
+        let mut empty = 0;
+        while empty < RESPONSE_VC {
+            if self.responses.len() >= RESPONSE_QUEUE {
+                self.flush();
+                if self.responses.len() >= RESPONSE_QUEUE {
+                    self.interface.counters.response_stalls += 1;
+                    return;
+                }
+            }
+            match packet.take(&mut self.input, self.turn) {
+                Arrival::Packet => {
+                    empty = 0;
+                    if self.interface.serve(now, packet.as_slice(), &mut out) {
+                        self.responses.push_back(out);
+                    }
+                }
+                Arrival::Stray => self.interface.counters.discard_no_head += 1,
+                Arrival::Nothing => empty += 1,
+            }
+            self.turn = (self.turn + 1) % RESPONSE_VC;
+        }
+    }
+
+    /// Gives the space of what was received back to the peer.
+    fn give_back(&mut self) {
+        for vc in 0..VCS {
+            let flits = self.input.take_acks(vc);
+            if flits != 0 {
+                self.lcb.vc_freed(vc, flits);
+            }
+        }
+    }
+}
+
+/// Pushes a packet into the link if it can take all of it.
+#[inline]
+fn push(lcb: &mut AriesLcb, vc: usize, packet: &PacketBuf) -> bool {
+    let flits = packet.as_slice();
+    let can = lcb.can_begin(vc, flits.len());
+    if can {
+        for &flit in flits {
+            lcb.push(flit);
+        }
+    }
+    can
+}
+
+impl Node for AriesNic {
+    type Event = AriesNicEvent;
+
+    fn ports(&self) -> usize {
+        1
+    }
+
+    fn handle_frame(&mut self, now: Time, port: PortId, bytes: &[u8]) {
+        if port == 0 {
+            self.lcb.handle_frame(now, bytes, &mut self.input);
+        }
+    }
+
+    fn advance(&mut self, now: Time) {
+        self.now = now;
+        self.lcb.handle_timers(now, &mut self.input);
+        while let Some(event) = self.lcb.poll_event() {
+            self.event(AriesNicEvent::Link { event });
+        }
+        self.receive_responses(now);
+        self.receive_requests(now);
+        self.interface.advance(now);
+        self.flush();
+        self.give_back();
+    }
+
+    fn ready_ports(&self) -> u64 {
+        u64::from(self.lcb.wants_to_send(self.now))
+    }
+
+    fn poll_frame(&mut self, now: Time, port: PortId, buf: &mut [u8]) -> Option<usize> {
+        if port != 0 {
+            return None;
+        }
+        self.lcb.poll_frame(now, buf)
+    }
+
+    fn next_wakeup(&self) -> Option<Wakeup> {
+        let link = self.lcb.next_wakeup().map(|at| Wakeup {
+            at,
+            reason: WakeReason::Link,
+        });
+        let request = self.interface.next_deadline().map(|at| Wakeup {
+            at,
+            reason: WakeReason::Request,
+        });
+        Wakeup::earlier(link, request)
+    }
+
+    fn poll_event(&mut self) -> Option<AriesNicEvent> {
+        self.events.pop_front()
+    }
+}

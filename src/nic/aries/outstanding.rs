@@ -1,0 +1,430 @@
+//! Requests that wait for their response: packet ids, time-outs, quarantine.
+//!
+//! A packet id has 12 bits and a NIC has up to 1,024 packets outstanding (white paper, "Aries
+//! Performance"), so that three ids of four rest. Every id is a slot of its own. Free ids are taken in
+//! the order in which they were given back, so each rests as long as it can. The id of a request that
+//! timed out is quarantined: its response may still come, and must never complete another request. A
+//! quarantined id serves again when its late response has come, when it is known that the request was
+//! never sent, or when no other id is left: the oldest one then, several time-outs after its own.
+//!
+//! All requests have the same time-out, so the order of posting is that of the deadlines: the waiting
+//! form one doubly linked list, and expiry looks only at its front. Nothing allocates.
+
+use phitwire_framing::flit48::NodeId;
+use phitwire_framing::packet48::Command;
+
+use crate::time::Time;
+
+/// Ids that a packet can carry.
+const IDS: u16 = 1 << 12;
+/// Most packets that may be outstanding (white paper, "Aries Performance").
+pub const MAX_OUTSTANDING: u32 = 1024;
+/// Packets that the collective engine and the events of transactions may have outstanding beyond the
+/// limit of all others, so that a NIC busy with puts still makes progress with them.
+pub(crate) const RESERVED: u32 = 64;
+
+const NONE: u16 = u16::MAX;
+
+/// The id of a packet: names one outstanding request of one network interface. 12 bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PacketId(u16);
+
+impl PacketId {
+    /// The id of these 12 bits; higher bits are ignored.
+    pub const fn from_bits(bits: u16) -> Self {
+        Self(bits & (IDS - 1))
+    }
+
+    /// The 12 bits.
+    pub const fn bits(self) -> u16 {
+        self.0
+    }
+
+    const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// What a packet of a block transfer is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TransferStep {
+    /// A piece of the data.
+    Chunk,
+    /// The announcement of a send.
+    Open,
+    /// The end of a send.
+    End,
+}
+
+/// Who asked, and is told the answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asker {
+    /// Whoever posted, with the data of its own that the completion repeats.
+    User(u64),
+    /// The transaction with this SSID.
+    Transaction(u16),
+    /// The transaction with this SSID: the event for its target.
+    TransactionEvent(u16),
+    /// The traffic driver, with a number of its own.
+    #[expect(dead_code, reason = "the traffic driver comes later")]
+    Traffic(u32),
+    /// A channel of the block transfer engine.
+    Transfer(u8, TransferStep),
+    /// The collective engine, with a number of its own.
+    #[expect(dead_code, reason = "the collective engine comes later")]
+    Collective(u32),
+}
+
+/// What becomes of the data of a response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Landing {
+    /// Bytes at the front that nobody wants: gets have whole words.
+    pub skip: u8,
+    /// Bytes behind them that are wanted. Of a block transfer, also those that were sent.
+    pub take: u8,
+    /// Where in the local memory they go, if not into the completion.
+    pub local: Option<u64>,
+    /// A flag to be written behind them: its address and its value.
+    pub flag: Option<(u64, u64)>,
+}
+
+impl Landing {
+    /// No data are expected.
+    pub(crate) const NONE: Self = Self {
+        skip: 0,
+        take: 0,
+        local: None,
+        flag: None,
+    };
+}
+
+/// What is remembered of a request until its response comes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pending {
+    pub posted: Time,
+    pub asker: Asker,
+    pub node: NodeId,
+    pub command: Command,
+    pub handle: u16,
+    pub offset: u64,
+    /// Bytes of data that the response brings when all is well.
+    pub answer_bytes: u8,
+    pub landing: Landing,
+}
+
+impl Pending {
+    const NONE: Self = Self {
+        posted: Time::ZERO,
+        asker: Asker::User(0),
+        node: NodeId::from_bits(0),
+        command: Command::Put { event: false },
+        handle: 0,
+        offset: 0,
+        answer_bytes: 0,
+        landing: Landing::NONE,
+    };
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Free,
+    Waiting,
+    /// Given up; its response may still come.
+    Quarantine,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    pending: Pending,
+    previous: u16,
+    next: u16,
+    state: State,
+}
+
+/// A doubly linked list through the slots.
+#[derive(Clone, Copy, Debug)]
+struct List {
+    front: u16,
+    back: u16,
+    len: u32,
+}
+
+impl List {
+    const EMPTY: Self = Self {
+        front: NONE,
+        back: NONE,
+        len: 0,
+    };
+
+    #[inline]
+    fn push_back(&mut self, slots: &mut [Slot], index: u16) {
+        let slot = &mut slots[usize::from(index)];
+        (slot.previous, slot.next) = (self.back, NONE);
+        match self.back {
+            NONE => self.front = index,
+            back => slots[usize::from(back)].next = index,
+        }
+        self.back = index;
+        self.len += 1;
+    }
+
+    #[inline]
+    fn remove(&mut self, slots: &mut [Slot], index: u16) {
+        let Slot { previous, next, .. } = slots[usize::from(index)];
+        match previous {
+            NONE => self.front = next,
+            previous => slots[usize::from(previous)].next = next,
+        }
+        match next {
+            NONE => self.back = previous,
+            next => slots[usize::from(next)].previous = previous,
+        }
+        self.len -= 1;
+    }
+}
+
+/// The outstanding requests of one network interface.
+#[derive(Clone, Debug)]
+pub(crate) struct Outstanding {
+    slots: Vec<Slot>,
+    waiting: List,
+    free: List,
+    quarantine: List,
+    capacity: u32,
+}
+
+impl Outstanding {
+    /// Room for `capacity` requests at once, and for [`RESERVED`] more.
+    ///
+    /// # Panics
+    /// If `capacity` is zero or above [`MAX_OUTSTANDING`]; the configuration checks it before.
+    pub(crate) fn new(capacity: u32) -> Self {
+        assert!(
+            (1..=MAX_OUTSTANDING).contains(&capacity),
+            "the configuration bounds it"
+        );
+        let slot = Slot {
+            pending: Pending::NONE,
+            previous: NONE,
+            next: NONE,
+            state: State::Free,
+        };
+        let mut slots = vec![slot; usize::from(IDS)];
+        let mut free = List::EMPTY;
+        (0..IDS).for_each(|index| free.push_back(&mut slots, index));
+        Self {
+            slots,
+            waiting: List::EMPTY,
+            free,
+            quarantine: List::EMPTY,
+            capacity,
+        }
+    }
+
+    /// Requests waiting for their response.
+    #[inline]
+    pub(crate) fn len(&self) -> u32 {
+        self.waiting.len
+    }
+
+    /// Given-up requests whose response has not been seen.
+    #[cfg(test)]
+    pub(crate) fn quarantined(&self) -> u32 {
+        self.quarantine.len
+    }
+
+    /// Whether another request may begin; `reserved` for one that may use the reserve.
+    #[inline]
+    pub(crate) fn has_room(&self, reserved: bool) -> bool {
+        self.waiting.len < self.capacity + if reserved { RESERVED } else { 0 }
+    }
+
+    /// Begins a request.
+    ///
+    /// `pending.posted` must not be earlier than that of any request begun before.
+    ///
+    /// # Panics
+    /// If there is no room even in the reserve; [`has_room`](Self::has_room) has been asked before.
+    #[inline]
+    pub(crate) fn begin(&mut self, pending: Pending) -> PacketId {
+        assert!(self.has_room(true), "room was asked for");
+        let index = if self.free.front == NONE {
+            let index = self.quarantine.front;
+            self.quarantine.remove(&mut self.slots, index);
+            index
+        } else {
+            let index = self.free.front;
+            self.free.remove(&mut self.slots, index);
+            index
+        };
+        let slot = &mut self.slots[usize::from(index)];
+        slot.pending = pending;
+        slot.state = State::Waiting;
+        self.waiting.push_back(&mut self.slots, index);
+        PacketId(index)
+    }
+
+    /// The request that `id` names, if it waits.
+    #[inline]
+    pub(crate) fn get(&self, id: PacketId) -> Option<&Pending> {
+        let slot = &self.slots[id.index()];
+        (slot.state == State::Waiting).then_some(&slot.pending)
+    }
+
+    /// Ends a request whose response has come.
+    ///
+    /// # Panics
+    /// If `id` does not wait; [`get`](Self::get) has been asked before.
+    #[inline]
+    pub(crate) fn finish(&mut self, id: PacketId) {
+        self.leave(id, State::Free);
+    }
+
+    /// Ends a request whose response may still come.
+    ///
+    /// # Panics
+    /// If `id` does not wait; [`get`](Self::get) has been asked before.
+    pub(crate) fn give_up(&mut self, id: PacketId) {
+        self.leave(id, State::Quarantine);
+    }
+
+    #[inline]
+    fn leave(&mut self, id: PacketId, state: State) {
+        let slot = &mut self.slots[id.index()];
+        assert!(slot.state == State::Waiting, "a waiting request is ended");
+        slot.state = state;
+        self.waiting.remove(&mut self.slots, id.0);
+        let list = match state {
+            State::Quarantine => &mut self.quarantine,
+            _ => &mut self.free,
+        };
+        list.push_back(&mut self.slots, id.0);
+    }
+
+    /// Notes that nothing more will come for `id`: its late response is here, or it was never sent.
+    /// True when `id` was in quarantine, which it leaves.
+    pub(crate) fn release(&mut self, id: PacketId) -> bool {
+        let known = self.slots[id.index()].state == State::Quarantine;
+        if known {
+            self.quarantine.remove(&mut self.slots, id.0);
+            self.slots[id.index()].state = State::Free;
+            self.free.push_back(&mut self.slots, id.0);
+        }
+        known
+    }
+
+    /// When the longest-waiting request was posted.
+    #[inline]
+    pub(crate) fn oldest(&self) -> Option<Time> {
+        let slot = self.slots.get(usize::from(self.waiting.front))?;
+        Some(slot.pending.posted)
+    }
+
+    /// Times out the longest-waiting request if it was posted at `limit` or before.
+    #[inline]
+    pub(crate) fn expire(&mut self, limit: Time) -> Option<(PacketId, Pending)> {
+        let index = self.waiting.front;
+        let pending = self.slots.get(usize::from(index))?.pending;
+        if pending.posted > limit {
+            return None;
+        }
+        self.give_up(PacketId(index));
+        Some((PacketId(index), pending))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Rng;
+    use std::collections::HashSet;
+
+    fn at(ns: u64) -> Pending {
+        Pending {
+            posted: Time::from_ns(ns),
+            offset: ns,
+            ..Pending::NONE
+        }
+    }
+
+    #[test]
+    fn requests_expire_in_posting_order_and_only_when_due() {
+        let mut table = Outstanding::new(4);
+        let ids: Vec<PacketId> = (1..=4).map(|ns| table.begin(at(ns))).collect();
+        assert!(!table.has_room(false) && table.has_room(true));
+        table.finish(ids[1]);
+        assert_eq!(table.oldest(), Some(Time::from_ns(1)));
+        assert_eq!(table.expire(Time::from_ns(3)).unwrap().0, ids[0]);
+        assert_eq!(table.expire(Time::from_ns(3)).unwrap().1.offset, 3);
+        assert!(table.expire(Time::from_ns(3)).is_none());
+        assert_eq!((table.len(), table.quarantined()), (1, 2));
+    }
+
+    #[test]
+    fn a_late_response_never_completes_another_request() {
+        let mut table = Outstanding::new(MAX_OUTSTANDING);
+        let old = table.begin(at(1));
+        table.expire(Time::from_ns(1)).unwrap();
+        for ns in 2..1_000_000 {
+            let id = table.begin(at(ns));
+            assert_ne!(id, old);
+            table.finish(id);
+        }
+        assert!(table.get(old).is_none());
+        assert!(table.release(old) && !table.release(old));
+    }
+
+    #[test]
+    fn the_oldest_quarantined_id_serves_again_when_no_other_is_left() {
+        let mut table = Outstanding::new(MAX_OUTSTANDING);
+        let first = table.begin(at(1));
+        table.expire(Time::NEVER).unwrap();
+        for ns in 1..u64::from(IDS) {
+            table.begin(at(ns));
+            table.expire(Time::NEVER).unwrap();
+        }
+        assert_eq!(table.quarantined(), u32::from(IDS));
+        assert_eq!(table.begin(at(1 << 20)), first);
+    }
+
+    #[test]
+    fn an_id_rests_while_all_others_serve() {
+        let mut table = Outstanding::new(1);
+        let mut seen = HashSet::new();
+        for ns in 0..u64::from(IDS) {
+            let id = table.begin(at(ns));
+            assert!(seen.insert(id));
+            table.finish(id);
+        }
+        assert!(!seen.insert(table.begin(at(1 << 20))));
+    }
+
+    #[test]
+    fn every_slot_is_in_exactly_one_list() {
+        let mut table = Outstanding::new(37);
+        let (mut rng, mut live, mut dead) = (Rng::new(5, 0), Vec::new(), Vec::new());
+        for ns in 1..200_000 {
+            match rng.below(4) {
+                0 | 1 if table.has_room(false) => live.push(table.begin(at(ns))),
+                2 if !live.is_empty() => {
+                    table.finish(live.swap_remove(rng.below(live.len() as u64) as usize));
+                }
+                _ if rng.chance(1, 20) => {
+                    if let Some((id, _)) = table.expire(Time::from_ns(ns)) {
+                        live.retain(|&other| other != id);
+                        dead.push(id);
+                    }
+                }
+                _ => {
+                    if let Some(id) = dead.pop() {
+                        assert!(table.get(id).is_none() && table.release(id));
+                    }
+                }
+            }
+            assert_eq!(table.len() as usize, live.len());
+            let lists = table.waiting.len + table.free.len + table.quarantine.len;
+            assert_eq!(lists, u32::from(IDS));
+        }
+        assert!(live.iter().all(|&id| table.get(id).is_some()));
+    }
+}

@@ -1,0 +1,238 @@
+//! The asking side: requests out, responses matched, time-outs.
+
+use std::collections::VecDeque;
+
+use phitwire_framing::flit48::{Flit, NodeId, Routing};
+use phitwire_framing::packet48::{
+    Command, EmitError, MAX_DATA, PacketError, Request, Response, Status,
+};
+
+use super::completion::Failure;
+use super::counters::AriesNicCounters;
+use super::outstanding::{Asker, Landing, Outstanding, PacketId, Pending, RESERVED};
+use super::packet_buf::PacketBuf;
+use crate::time::{Duration, Time};
+
+/// A request, ready to become a packet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ask<'a> {
+    pub node: NodeId,
+    pub command: Command,
+    pub handle: u16,
+    pub key: u16,
+    pub ssid: u16,
+    pub address: u64,
+    pub routing: Routing,
+    pub data: &'a [u8],
+    /// Bytes of data that the response brings when all is well.
+    pub answer_bytes: u8,
+    pub landing: Landing,
+}
+
+/// A response, or the lack of one, and the request that it ends. The data are beside it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Answer {
+    pub pending: Pending,
+    pub failure: Option<Failure>,
+}
+
+/// What the asking side remembers.
+#[derive(Debug)]
+pub(crate) struct Requester {
+    node: NodeId,
+    timeout: Duration,
+    pub outstanding: Outstanding,
+    /// Requests that wait for the link.
+    queue: VecDeque<(PacketId, PacketBuf)>,
+    queue_limit: usize,
+}
+
+impl Requester {
+    pub(crate) fn new(node: NodeId, max_outstanding: u32, timeout: Duration) -> Self {
+        Self {
+            node,
+            timeout,
+            outstanding: Outstanding::new(max_outstanding),
+            queue: VecDeque::new(),
+            queue_limit: (max_outstanding + RESERVED) as usize,
+        }
+    }
+
+    /// Whether another request may begin; `reserved` for one that may use the reserve.
+    #[inline]
+    pub(crate) fn has_room(&self, reserved: bool) -> bool {
+        self.outstanding.has_room(reserved) && self.queue.len() < self.queue_limit
+    }
+
+    /// Requests that wait for the link.
+    #[inline]
+    pub(crate) fn queued(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// Makes a request out of `ask` and queues it for the link.
+    ///
+    /// # Errors
+    /// [`EmitError`] when it is no packet; nothing is asked then.
+    ///
+    /// # Panics
+    /// If there is no room even in the reserve; [`has_room`](Self::has_room) has been asked before.
+    #[inline]
+    pub(crate) fn issue(
+        &mut self,
+        now: Time,
+        ask: &Ask<'_>,
+        asker: Asker,
+        counters: &mut AriesNicCounters,
+    ) -> Result<PacketId, EmitError> {
+        let id = self.outstanding.begin(Pending {
+            posted: now,
+            asker,
+            node: ask.node,
+            command: ask.command,
+            handle: ask.handle,
+            offset: ask.address,
+            answer_bytes: ask.answer_bytes,
+            landing: ask.landing,
+        });
+        let request = Request {
+            destination: ask.node,
+            source: self.node,
+            routing: ask.routing,
+            packet_id: id.bits(),
+            command: ask.command,
+            mdh: ask.handle,
+            ssid: ask.ssid,
+            address: ask.address,
+            key: ask.key,
+        };
+        let mut packet = PacketBuf::new();
+        if let Err(error) = packet.fill(|flits| request.emit(ask.data, flits)) {
+            self.outstanding.finish(id);
+            return Err(error);
+        }
+        self.queue.push_back((id, packet));
+        counters.posted(ask.command);
+        Ok(id)
+    }
+
+    /// The next request for the link, left in place. Requests that nobody waits for any more are dropped
+    /// and counted; no response to them can come.
+    #[inline]
+    pub(crate) fn next_packet(&mut self, counters: &mut AriesNicCounters) -> Option<&PacketBuf> {
+        while let Some(&(id, _)) = self.queue.front() {
+            if self.outstanding.get(id).is_some() {
+                break;
+            }
+            self.queue.pop_front();
+            self.outstanding.release(id);
+            counters.requests_unsent += 1;
+        }
+        self.queue.front().map(|(_, packet)| packet)
+    }
+
+    /// The link has taken the packet of [`next_packet`](Self::next_packet).
+    #[inline]
+    pub(crate) fn packet_sent(&mut self) {
+        self.queue.pop_front();
+    }
+
+    /// Matches a response packet, whose data go to the front of `data`; `None` when it answers nothing,
+    /// which is counted.
+    #[inline]
+    pub(crate) fn answer(
+        &mut self,
+        packet: &[Flit],
+        data: &mut [u8; MAX_DATA],
+        counters: &mut AriesNicCounters,
+    ) -> Option<Answer> {
+        let (response, bytes) = match Response::parse(packet, data) {
+            Ok(parsed) => parsed,
+            Err(error) => return self.damaged(packet, error, counters),
+        };
+        let id = PacketId::from_bits(response.packet_id);
+        let pending = self.waiting(response.destination, id, counters)?;
+        let failure = match response.status {
+            Status::Done if bytes == usize::from(pending.answer_bytes) => {
+                counters.requests_done += 1;
+                None
+            }
+            Status::Done => {
+                counters.mismatched_responses += 1;
+                return None;
+            }
+            status => {
+                counters.requests_refused += 1;
+                Some(Failure::Refused(status))
+            }
+        };
+        self.outstanding.finish(id);
+        Some(Answer { pending, failure })
+    }
+
+    /// The request that a response to `destination` with `id` answers.
+    #[inline]
+    fn waiting(
+        &mut self,
+        destination: NodeId,
+        id: PacketId,
+        counters: &mut AriesNicCounters,
+    ) -> Option<Pending> {
+        if destination != self.node {
+            counters.discard_misrouted += 1;
+            return None;
+        }
+        let pending = self.outstanding.get(id).copied();
+        if pending.is_none() {
+            if self.outstanding.release(id) {
+                counters.late_responses += 1;
+            } else {
+                counters.unknown_responses += 1;
+            }
+        }
+        pending
+    }
+
+    /// A response that cannot be used. If only its inside is damaged, whoever asked is told: whether
+    /// the request has been carried out is not known. Its id is quarantined, since nobody can be sure that
+    /// the id is not the damage.
+    #[cold]
+    fn damaged(
+        &mut self,
+        packet: &[Flit],
+        error: PacketError,
+        counters: &mut AriesNicCounters,
+    ) -> Option<Answer> {
+        let header = match (error, Response::parse_header(packet)) {
+            (PacketError::Poisoned | PacketError::Crc, Ok((header, _))) => header,
+            _ => {
+                counters.malformed(error);
+                return None;
+            }
+        };
+        counters.damaged_responses += 1;
+        let id = PacketId::from_bits(header.packet_id);
+        let pending = self.waiting(header.destination, id, counters)?;
+        self.outstanding.give_up(id);
+        let failure = Some(Failure::DamagedResponse);
+        Some(Answer { pending, failure })
+    }
+
+    /// The next request whose time-out has passed.
+    #[inline]
+    pub(crate) fn expire(&mut self, now: Time, counters: &mut AriesNicCounters) -> Option<Answer> {
+        let oldest = self.outstanding.oldest()?;
+        if oldest + self.timeout > now {
+            return None;
+        }
+        let (_, pending) = self.outstanding.expire(oldest)?;
+        counters.requests_timed_out += 1;
+        let failure = Some(Failure::TimedOut);
+        Some(Answer { pending, failure })
+    }
+
+    /// When the next request times out.
+    pub(crate) fn next_deadline(&self) -> Option<Time> {
+        Some(self.outstanding.oldest()? + self.timeout)
+    }
+}

@@ -1,0 +1,350 @@
+//! The answering side: requests of other nodes, carried out in this one's memory.
+
+use phitwire_framing::flit48::{Flit, NodeId, Routing};
+use phitwire_framing::packet48::{
+    AmoOp, Command, MAX_DATA, Operands, PacketError, Request, Response, Status, Width,
+};
+
+use super::amo;
+use super::amo_cache::CachedMemory;
+use super::collective::CollectiveUnit;
+use super::completion::{EventQueue, TargetEvent};
+use super::config::AriesNicConfig;
+use super::counters::AriesNicCounters;
+use super::domain::{Access, Denied, Domains};
+use super::packet_buf::PacketBuf;
+use super::receive::{HANDLE_BYTES, Piece, Receives};
+use super::virtual_handle::VirtualHandleCam;
+use crate::time::Time;
+
+/// Code of the control request that puts the event of a transaction into the target's queue. Those below
+/// are the collective engine's; 15 is none, since a packet that a link cut off is filled with ones.
+pub(crate) const EVENT_CODE: u8 = 14;
+/// Bytes of the data of such an event.
+pub(crate) const EVENT_BYTES: usize = 8;
+/// Time-outs after which a message that does not go on is given up: its source must have given up before.
+const PATIENCE: u64 = 4;
+
+/// The memory of a node, and who may do what with it.
+#[derive(Debug)]
+pub(crate) struct Responder {
+    node: NodeId,
+    pub memory: CachedMemory,
+    pub domains: Domains,
+    pub handles: VirtualHandleCam,
+    pub receives: Receives,
+    pub events: EventQueue<TargetEvent>,
+}
+
+/// How a request went, and the data of the response.
+struct Reply {
+    status: Status,
+    data: [u8; MAX_DATA],
+    len: usize,
+}
+
+impl Reply {
+    const fn new(status: Status) -> Self {
+        Self {
+            status,
+            data: [0; MAX_DATA],
+            len: 0,
+        }
+    }
+}
+
+impl From<Denied> for Status {
+    fn from(denied: Denied) -> Self {
+        match denied {
+            Denied::UnknownHandle => Self::BadMdh,
+            Denied::WrongKey => Self::BadKey,
+            Denied::Permission => Self::Unsupported,
+            Denied::OutOfBounds => Self::OutOfBounds,
+        }
+    }
+}
+
+impl Responder {
+    pub(crate) fn new(config: &AriesNicConfig) -> Self {
+        let mut domains = Domains::default();
+        for &(handle, domain) in &config.domains {
+            domains
+                .register(handle, domain, config.memory_bytes)
+                .expect("building the configuration has tried it");
+        }
+        Self {
+            node: config.node,
+            memory: CachedMemory::new(config.memory_bytes, config.amo_update),
+            domains,
+            handles: VirtualHandleCam::default(),
+            receives: Receives::new(config.request_timeout.times(PATIENCE)),
+            events: EventQueue::new(config.target_queue),
+        }
+    }
+
+    /// Carries the request in `packet` out and writes the response into `out`. False when there is
+    /// nobody to answer, which is counted.
+    #[inline]
+    pub(crate) fn serve(
+        &mut self,
+        now: Time,
+        packet: &[Flit],
+        out: &mut PacketBuf,
+        collective: &mut CollectiveUnit,
+        counters: &mut AriesNicCounters,
+    ) -> bool {
+        let mut data = [0; MAX_DATA];
+        let (request, reply) = match Request::parse(packet, &mut data) {
+            Ok((request, _)) if request.destination != self.node => {
+                counters.discard_misrouted += 1;
+                return false;
+            }
+            Ok((request, bytes)) => {
+                let reply = self.carry_out(now, &request, &data[..bytes], collective, counters);
+                (request, reply)
+            }
+            Err(error) => match self.damaged(packet, error, counters) {
+                Some(refused) => refused,
+                None => return false,
+            },
+        };
+        counters.served(request.command, reply.status);
+        let response = Response {
+            destination: request.source,
+            routing: answer_routing(request.routing),
+            packet_id: request.packet_id,
+            status: reply.status,
+        };
+        let emitted = out.fill(|flits| response.emit(&reply.data[..reply.len], flits));
+        debug_assert!(
+            emitted.is_ok(),
+            "a reply has at most 64 bytes, a refusal none"
+        );
+        emitted.is_ok()
+    }
+
+    /// A request that came damaged: it is refused, if its header still tells who asked.
+    #[cold]
+    fn damaged(
+        &self,
+        packet: &[Flit],
+        error: PacketError,
+        counters: &mut AriesNicCounters,
+    ) -> Option<(Request, Reply)> {
+        let status = match error {
+            PacketError::Poisoned => Status::Poisoned,
+            PacketError::Crc => Status::BadCrc,
+            _ => {
+                counters.malformed(error);
+                return None;
+            }
+        };
+        let cut_off = NodeId::from_bits(u32::MAX);
+        match Request::parse_header(packet) {
+            Ok((request, _)) if request.source != cut_off && request.destination == self.node => {
+                Some((request, Reply::new(status)))
+            }
+            _ => {
+                counters.malformed(error);
+                None
+            }
+        }
+    }
+
+    #[inline]
+    fn carry_out(
+        &mut self,
+        now: Time,
+        request: &Request,
+        data: &[u8],
+        collective: &mut CollectiveUnit,
+        counters: &mut AriesNicCounters,
+    ) -> Reply {
+        let mut reply = Reply::new(Status::Done);
+        let status = match request.command {
+            Command::Put { event } => self.put(request, data, event, counters),
+            Command::Get { words } => {
+                reply.len = 4 * usize::from(words);
+                self.get(request, &mut reply.data[..reply.len], counters)
+            }
+            Command::Amo { op, width, fetch } => {
+                let operands = Operands::from_bytes(data, width);
+                let found = self.atomic(request, op, width, operands, counters);
+                if let (Ok(old), true) = (found, fetch) {
+                    reply.len = width.bytes();
+                    let old = old << (64 - 8 * reply.len);
+                    reply.data[..8].copy_from_slice(&old.to_be_bytes());
+                }
+                found.err().unwrap_or(Status::Done)
+            }
+            Command::Message { .. } => self.message(now, request, data, &mut reply, counters),
+            Command::Control { code: EVENT_CODE } => self.tell(request, data, counters),
+            Command::Control { code } => collective.serve(now, request, code, data),
+        };
+        if status != Status::Done {
+            return Reply::new(status);
+        }
+        reply
+    }
+
+    /// Where the bytes of a request are.
+    #[inline]
+    fn locate(
+        &self,
+        request: &Request,
+        bytes: usize,
+        access: Access,
+        counters: &mut AriesNicCounters,
+    ) -> Result<u64, Status> {
+        let Request {
+            key, mdh, address, ..
+        } = *request;
+        let handle = self.handles.translate(key, mdh);
+        counters.handles_translated += u64::from(handle != mdh);
+        Ok(self
+            .domains
+            .locate(handle, key, address, bytes as u64, access)?)
+    }
+
+    #[inline]
+    fn put(
+        &mut self,
+        request: &Request,
+        data: &[u8],
+        event: bool,
+        counters: &mut AriesNicCounters,
+    ) -> Status {
+        let written = self
+            .locate(request, data.len(), Access::Put, counters)
+            .and_then(|at| {
+                let written = self.memory.write(at, data);
+                written.map_err(|_| Status::OutOfBounds)
+            });
+        if let Err(status) = written {
+            return status;
+        }
+        if event {
+            let event = TargetEvent::Put {
+                source: request.source,
+                ssid: request.ssid,
+                handle: self.handles.translate(request.key, request.mdh),
+                offset: request.address,
+                len: data.len() as u8,
+            };
+            self.event(event, counters);
+        }
+        Status::Done
+    }
+
+    #[inline]
+    fn get(
+        &mut self,
+        request: &Request,
+        out: &mut [u8],
+        counters: &mut AriesNicCounters,
+    ) -> Status {
+        match self.locate(request, out.len(), Access::Get, counters) {
+            Ok(at) if at % 4 != 0 => Status::Misaligned,
+            Ok(at) => match self.memory.read(at, out) {
+                Ok(()) => Status::Done,
+                Err(_) => Status::OutOfBounds,
+            },
+            Err(status) => status,
+        }
+    }
+
+    /// The word before the operation.
+    #[inline]
+    fn atomic(
+        &mut self,
+        request: &Request,
+        op: AmoOp,
+        width: Width,
+        operands: Operands,
+        counters: &mut AriesNicCounters,
+    ) -> Result<u64, Status> {
+        let bytes = width.bytes();
+        let at = self.locate(request, bytes, Access::Atomic, counters)?;
+        if at % bytes as u64 != 0 {
+            return Err(Status::Misaligned);
+        }
+        let old = match width {
+            Width::Bits64 => self
+                .memory
+                .update_64(at, |old| amo::apply(op, width, old, operands)),
+            Width::Bits32 => self
+                .memory
+                .update_32(at, |old| amo::apply(op, width, old.into(), operands) as u32)
+                .map(u64::from),
+        };
+        old.map_err(|_| Status::OutOfBounds)
+    }
+
+    fn message(
+        &mut self,
+        now: Time,
+        request: &Request,
+        data: &[u8],
+        reply: &mut Reply,
+        counters: &mut AriesNicCounters,
+    ) -> Status {
+        let piece = Piece {
+            source: request.source,
+            ssid: request.ssid,
+            handle: request.mdh,
+            key: request.key,
+            address: request.address,
+            last: request.command == Command::Message { last: true },
+            data,
+        };
+        let taken = self.receives.take(now, &piece, &mut self.memory);
+        if let Some(event) = taken.event {
+            self.event(event, counters);
+        }
+        if let Some(handle) = taken.handle {
+            reply.len = HANDLE_BYTES;
+            reply.data[..HANDLE_BYTES].copy_from_slice(&u32::from(handle).to_be_bytes());
+        }
+        taken.status
+    }
+
+    /// The event of a transaction all of whose requests have been carried out.
+    fn tell(&mut self, request: &Request, data: &[u8], counters: &mut AriesNicCounters) -> Status {
+        if let Err(status) = self.locate(request, 0, Access::Put, counters) {
+            return status;
+        }
+        let Some(word) = data.first_chunk::<EVENT_BYTES>() else {
+            return Status::Unsupported;
+        };
+        let event = TargetEvent::Transaction {
+            source: request.source,
+            ssid: request.ssid,
+            data: u64::from_be_bytes(*word),
+        };
+        self.event(event, counters);
+        Status::Done
+    }
+
+    /// Puts an event into the queue, if it has room.
+    #[inline]
+    pub(crate) fn event(&mut self, event: TargetEvent, counters: &mut AriesNicCounters) {
+        if let TargetEvent::Received { failure, .. } = event {
+            counters.receives_done += u64::from(failure.is_none());
+            counters.receives_failed += u64::from(failure.is_some());
+        }
+        if self.events.push(event) {
+            counters.target_events += 1;
+        } else {
+            counters.target_event_overflows += 1;
+        }
+    }
+}
+
+/// The response goes as its request came, but needs no order: the request that it answers is done.
+#[inline]
+const fn answer_routing(request: Routing) -> Routing {
+    match request {
+        Routing::Ordered | Routing::OrderedNonMinimal => Routing::Adaptive0,
+        other => other,
+    }
+}

@@ -1,0 +1,365 @@
+use super::interface::Owner;
+use super::test_bench::*;
+use super::*;
+use crate::rng::Rng;
+use crate::time::Duration;
+
+fn filled(pair: &mut Pair, nic: usize, address: u64, len: usize) -> Vec<u8> {
+    let mut rng = Rng::new(len as u64, address);
+    let data: Vec<u8> = (0..len).map(|_| rng.next_u64() as u8).collect();
+    pair.write(nic, address, &data);
+    data
+}
+
+fn transfer(operation: BlockOperation, local: u64, length: u64) -> BlockTransfer {
+    BlockTransfer {
+        target: Target::Virtual(1),
+        operation,
+        local,
+        length,
+        routing: Routing::Adaptive0,
+        fence: false,
+        event: None,
+        user: length,
+    }
+}
+
+fn block_put(offset: u64) -> BlockOperation {
+    BlockOperation::Put {
+        handle: ALL,
+        key: KEY,
+        offset,
+    }
+}
+
+fn block_get(offset: u64) -> BlockOperation {
+    BlockOperation::Get {
+        handle: ALL,
+        key: KEY,
+        offset,
+    }
+}
+
+const SEND: BlockOperation = BlockOperation::Send { key: KEY };
+
+fn start(pair: &mut Pair, channel: usize, transfer: BlockTransfer) {
+    pair.nics[0].transfer(pair.now, channel, transfer).unwrap();
+}
+
+fn receive(pair: &mut Pair, local: u64, length: u64) {
+    let receive = Receive {
+        local,
+        length,
+        key: KEY,
+        user: local,
+    };
+    assert!(pair.nics[1].responder.receives.post(receive));
+}
+
+/// Lengths around the sizes of packets, and one that fills several windows.
+const LENGTHS: [usize; 16] = [
+    0, 1, 3, 4, 7, 63, 64, 65, 100, 127, 128, 129, 1000, 4096, 9999, 100_003,
+];
+
+#[test]
+fn puts_and_gets_of_odd_lengths_and_alignments() {
+    let mut pair = Pair::new();
+    let mut rng = Rng::new(8, 8);
+    for length in LENGTHS {
+        for _ in 0..8 {
+            let (local, remote) = (1000 + rng.below(70), 500_000 + rng.below(70));
+            for put in [true, false] {
+                let (from, to) = if put {
+                    (local, remote)
+                } else {
+                    (remote, local)
+                };
+                let (source, sink) = if put { (0, 1) } else { (1, 0) };
+                let data = filled(&mut pair, source, from, length);
+                // Guards around the place that is written.
+                pair.write(sink, to - 8, &[0x5a; 8]);
+                pair.write(sink, to + length as u64, &[0x5a; 8]);
+                let operation = if put {
+                    block_put(remote)
+                } else {
+                    block_get(remote)
+                };
+                let channel = rng.below(4) as usize;
+                start(
+                    &mut pair,
+                    channel,
+                    transfer(operation, local, length as u64),
+                );
+                pair.drain();
+                let ends = pair.completions();
+                let bytes = Ended::Transfer {
+                    channel: channel as u8,
+                    bytes: length as u64,
+                };
+                assert_eq!((ends.len(), ends[0].ended), (1, bytes));
+                assert_eq!(ends[0].outcome, Outcome::Done);
+                assert_eq!(pair.read(sink, to, length), data);
+                assert_eq!(pair.read(sink, to - 8, 8), [0x5a; 8]);
+                assert_eq!(pair.read(sink, to + length as u64, 8), [0x5a; 8]);
+            }
+        }
+    }
+}
+
+#[test]
+fn sends_fill_posted_receives() {
+    let mut pair = Pair::new();
+    for (n, length) in LENGTHS.into_iter().enumerate() {
+        let (local, place) = (1000 + n as u64, 500_000 + 7 * n as u64);
+        let data = filled(&mut pair, 0, local, length);
+        receive(&mut pair, place, length as u64 + 5);
+        start(&mut pair, n % 4, transfer(SEND, local, length as u64));
+        pair.drain();
+        assert_eq!(pair.completions()[0].outcome, Outcome::Done, "{length}");
+        assert_eq!(pair.read(1, place, length), data);
+        let event = TargetEvent::Received {
+            user: place,
+            source: NODES[0],
+            bytes: length as u64,
+            failure: None,
+        };
+        assert_eq!(pair.target_events(), [event]);
+    }
+    assert_eq!(pair.nics[1].counters().receives_done, LENGTHS.len() as u64);
+}
+
+#[test]
+fn four_channels_work_at_once_and_leave_room_for_single_requests() {
+    let mut pair = Pair::new();
+    pair.spread = 300;
+    let length = 60_000;
+    for channel in 0..4 {
+        let at = 100_000 * channel as u64;
+        filled(&mut pair, 0, at, length);
+        start(
+            &mut pair,
+            channel,
+            transfer(block_put(at), at, length as u64),
+        );
+    }
+    let mut most = 0;
+    for n in 0..400 {
+        pair.step();
+        most = most.max(pair.nics[0].requester.outstanding.len());
+        if n % 4 != 0 {
+            continue;
+        }
+        let posted = pair.nics[0].post(pair.now, Owner::User(n), &post(put(&[1]), at(MEMORY - 1)));
+        assert_eq!(posted, Ok(()), "there is room beside the transfers");
+    }
+    assert!(most > 600 && most <= MAX_OUTSTANDING);
+    pair.drain();
+    let ends = pair.completions();
+    let all = ends
+        .iter()
+        .filter(|c| matches!(c.ended, Ended::Transfer { .. }));
+    assert!(all.clone().count() == 4 && all.clone().all(|c| c.outcome == Outcome::Done));
+    for channel in 0..4 {
+        let at = 100_000 * channel;
+        assert_eq!(pair.read(0, at, length), pair.read(1, at, length));
+    }
+}
+
+#[test]
+fn a_fenced_transfer_waits_for_all_before_it() {
+    for fence in [false, true] {
+        let mut pair = Pair::new();
+        start(&mut pair, 0, transfer(block_put(0), 0, 50_000));
+        start(&mut pair, 1, transfer(block_put(0), 0, 40_000));
+        let short = BlockTransfer {
+            fence,
+            ..transfer(block_put(0), 0, 10)
+        };
+        start(&mut pair, 2, short);
+        pair.drain();
+        let order: Vec<u64> = pair.completions().iter().map(|c| c.user).collect();
+        let last = usize::from(fence) * 2;
+        assert_eq!(order[last], 10, "{fence}: {order:?}");
+    }
+}
+
+#[test]
+fn a_put_may_leave_an_event_when_all_of_it_is_there() {
+    let mut pair = Pair::new();
+    let told = BlockTransfer {
+        event: Some(99),
+        ..transfer(block_put(100), 0, 20_000)
+    };
+    let data = filled(&mut pair, 0, 0, 20_000);
+    start(&mut pair, 3, told);
+    while pair.nics[1].counters().target_events == 0 {
+        assert!(pair.completions().is_empty());
+        pair.step();
+    }
+    assert_eq!(pair.read(1, 100, 20_000), data);
+    pair.drain();
+    assert_eq!(pair.completions()[0].outcome, Outcome::Done);
+    let events = pair.target_events();
+    assert!(matches!(
+        events[..],
+        [TargetEvent::Transaction { data: 99, .. }]
+    ));
+}
+
+#[test]
+fn a_send_waits_for_a_receive_but_not_for_ever() {
+    let mut pair = Pair::with(config(0).send_retry(Duration::from_us(50), 12), config(1));
+    let data = filled(&mut pair, 0, 0, 1000);
+    start(&mut pair, 0, transfer(SEND, 0, 1000));
+    // Another channel is not held up by it.
+    start(&mut pair, 1, transfer(block_put(0), 0, 10));
+    pair.run(Duration::from_ms(3));
+    assert_eq!(pair.completions()[0].user, 10);
+    receive(&mut pair, 5000, 1000);
+    pair.drain();
+    assert_eq!(pair.completions()[0].outcome, Outcome::Done);
+    assert_eq!(pair.read(1, 5000, 1000), data);
+    assert!(pair.nics[0].counters().sends_retried > 3);
+    start(&mut pair, 0, transfer(SEND, 0, 1000));
+    let begin = pair.now;
+    pair.drain();
+    let end = Outcome::Failed(Failure::NoReceive);
+    assert_eq!(pair.completions()[0].outcome, end);
+    assert!(pair.now.since(begin) < Duration::from_ms(100));
+    let wrong_key = BlockOperation::Send { key: 1 };
+    receive(&mut pair, 5000, 1000);
+    start(&mut pair, 0, transfer(wrong_key, 0, 10));
+    pair.drain();
+    assert_eq!(
+        pair.completions()[0].outcome,
+        end,
+        "the receive is for another key"
+    );
+    assert!(pair.nics[1].counters().refused_not_ready > 20);
+}
+
+#[test]
+fn a_message_longer_than_its_receive_is_refused() {
+    let mut pair = Pair::new();
+    receive(&mut pair, 5000, 999);
+    start(&mut pair, 0, transfer(SEND, 0, 1000));
+    pair.drain();
+    let refused = Failure::Refused(Status::OutOfBounds);
+    assert_eq!(pair.completions()[0].outcome, Outcome::Failed(refused));
+    assert_eq!(pair.nics[1].responder.receives.waiting(), 1);
+    assert!(pair.target_events().is_empty());
+}
+
+#[test]
+fn a_transfer_reports_what_went_wrong_and_stops() {
+    let mut pair = Pair::new();
+    let beyond = MEMORY - 1000;
+    start(&mut pair, 0, transfer(block_put(beyond), 0, 1 << 19));
+    start(&mut pair, 1, transfer(block_get(beyond), 0, 1 << 19));
+    pair.drain();
+    for end in pair.completions() {
+        let refused = Failure::Refused(Status::OutOfBounds);
+        assert_eq!(end.outcome, Outcome::Failed(refused));
+        let Ended::Transfer { bytes, .. } = end.ended else {
+            panic!("transfers were asked for")
+        };
+        assert!((960..=1000).contains(&bytes), "{bytes}");
+    }
+    let asked = pair.nics[0].counters();
+    assert!(
+        asked.puts_posted < 2000 && asked.gets_posted < 2000,
+        "it stops early"
+    );
+}
+
+#[test]
+fn a_message_that_is_cut_off_uses_its_receive_up_with_a_failure() {
+    // The source notices a lost piece and gives up; or it is gone itself.
+    for lose_all in [false, true] {
+        let mut pair = Pair::new();
+        receive(&mut pair, 5000, 1 << 19);
+        start(&mut pair, 0, transfer(SEND, 0, 1 << 19));
+        pair.run(Duration::from_us(50));
+        pair.harm.lost = 1000;
+        pair.run(Duration::from_us(10));
+        pair.harm.lost = if lose_all { 1000 } else { 0 };
+        pair.drain();
+        let end = Outcome::Failed(Failure::TimedOut);
+        assert_eq!(pair.completions()[0].outcome, end);
+        pair.run(TIMEOUT.times(6));
+        let expected = if lose_all {
+            Failure::TimedOut
+        } else {
+            Failure::Aborted
+        };
+        let events = pair.target_events();
+        let [TargetEvent::Received { failure, bytes, .. }] = events[..] else {
+            panic!("the receive is used up: {events:?}")
+        };
+        assert_eq!(failure, Some(expected));
+        assert!(bytes < 1 << 19);
+        assert_eq!(pair.nics[1].counters().receives_failed, 1);
+    }
+}
+
+#[test]
+fn what_is_no_transfer_is_not_queued() {
+    let mut pair = Pair::new();
+    let now = pair.now;
+    let mut error = |channel, transfer| {
+        let queued = pair.nics[0].transfer(now, channel, transfer);
+        queued.expect_err("it cannot be queued")
+    };
+    let good = transfer(block_put(0), 0, 10);
+    assert_eq!(error(4, good), BlockError::Channel(4));
+    let long = MAX_TRANSFER_BYTES + 1;
+    assert_eq!(
+        error(0, transfer(block_put(0), 0, long)),
+        BlockError::Length(long)
+    );
+    let far = transfer(block_put(0), MEMORY - 9, 10);
+    assert_eq!(error(0, far), BlockError::LocalBounds);
+    assert_eq!(
+        error(0, transfer(block_get(1 << 40), 0, 1)),
+        BlockError::Offset
+    );
+    let target = Target::Virtual(2);
+    assert_eq!(
+        error(0, BlockTransfer { target, ..good }),
+        BlockError::VirtualNode(2)
+    );
+    for _ in 0..MAX_QUEUED_TRANSFERS {
+        start(&mut pair, 0, good);
+    }
+    let full = pair.nics[0].transfer(now, 0, good);
+    assert_eq!(full, Err(BlockError::QueueFull));
+    pair.drain();
+    assert_eq!(pair.completions().len(), MAX_QUEUED_TRANSFERS);
+}
+
+#[test]
+fn more_messages_than_may_arrive_at_once_wait_their_turn() {
+    let mut pair = Pair::new();
+    pair.spread = 400;
+    for n in 0..100 {
+        receive(&mut pair, 400_000 + 3000 * n, 3000);
+        let from = 3000 * n;
+        filled(&mut pair, 0, from, 3000);
+        start(&mut pair, n as usize % 4, transfer(SEND, from, 3000));
+    }
+    pair.drain();
+    assert!(
+        pair.completions()
+            .iter()
+            .all(|c| c.outcome == Outcome::Done)
+    );
+    let mut found: Vec<Vec<u8>> = (0..100)
+        .map(|n| pair.read(1, 400_000 + 3000 * n, 3000))
+        .collect();
+    let mut sent: Vec<Vec<u8>> = (0..100).map(|n| pair.read(0, 3000 * n, 3000)).collect();
+    // Which message meets which receive is the network's choice.
+    found.sort();
+    sent.sort();
+    assert!(found == sent);
+    assert_eq!(pair.nics[1].counters().receives_done, 100);
+}
