@@ -1,5 +1,8 @@
 //! Every way of every packet, through the very function that routers decide by.
 
+use core::ops::Range;
+use std::collections::BTreeMap;
+
 use phitwire_framing::flit48::{Head, NodeId, Routing};
 
 use crate::route::dragonfly::{Routes, Way};
@@ -119,6 +122,22 @@ impl State {
         Some((state, port))
     }
 
+    /// The head of a packet in this state, of one for the same destination in another.
+    fn on(self, head: Head) -> Head {
+        head.with_vc(self.class).with_non_minimal(self.non_minimal)
+    }
+
+    /// The state of a router with that index among its [`STATES`].
+    fn of(router: u32, index: usize) -> Self {
+        Self {
+            router,
+            kind: PortKind::ALL[index / (2 * CLASSES) & 3],
+            class: (index / 2 % CLASSES) as u8,
+            non_minimal: index % 2 == 1,
+        }
+    }
+
+    /// The index of a state, [`STATES`] for each router.
     pub(super) fn index(self) -> usize {
         let kind = self.kind as usize;
         self.router as usize * STATES
@@ -127,19 +146,28 @@ impl State {
     }
 }
 
+/// What a walk knows of a state.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    /// The ports by which packets came.
+    ports: PortMask,
+    /// The walk that saw them.
+    round: u32,
+}
+
+/// No living link.
+const NOWHERE: u32 = u32::MAX;
+
 struct Walker<'a> {
     shape: Shape,
-    wiring: &'a DragonflyWiring,
-    faults: &'a Faults,
     routed: &'a Routed,
     routes: Vec<Routes>,
-    /// By state: the number of the walk that last came there.
-    seen: Vec<u32>,
-    /// By state: the ports by which packets of this walk came.
-    ports: Vec<PortMask>,
+    /// By router and network port: the router at the other end of a living link, the port there and its kind.
+    peers: Vec<u32>,
+    /// By state.
+    seen: Vec<Seen>,
     round: u32,
     todo: Vec<State>,
-    done: Vec<State>,
     walk: Walk,
 }
 
@@ -154,15 +182,12 @@ pub fn walk(
     let routers = network.shape.routers();
     let mut walker = Walker {
         shape: network.shape,
-        wiring,
-        faults,
         routed,
         routes: routed.registers.iter().cloned().map(Routes::new).collect(),
-        seen: vec![0; routers * STATES],
-        ports: vec![0; routers * STATES],
+        peers: peers(network, wiring, faults),
+        seen: vec![Seen::default(); routers * STATES],
         round: 0,
         todo: Vec::new(),
-        done: Vec::new(),
         walk: Walk {
             waits: vec![[0; CLASSES]; routers * NETWORK_PORTS * CLASSES],
             flaws: Vec::new(),
@@ -180,29 +205,46 @@ pub fn walk(
     walker.walk
 }
 
+fn peers(network: &Dragonfly, wiring: &DragonflyWiring, faults: &Faults) -> Vec<u32> {
+    let mut peers = Vec::with_capacity(network.shape.routers() * NETWORK_PORTS);
+    for router in 0..network.shape.routers() as u32 {
+        for port in 0..NETWORK_PORTS as u8 {
+            let way = Way {
+                port,
+                class: 0,
+                non_minimal: false,
+            };
+            let far = State::source(router).after(way, wiring, faults);
+            peers.push(far.map_or(NOWHERE, |(state, port)| {
+                state.router << 8 | u32::from(port) << 2 | state.kind as u32
+            }));
+        }
+    }
+    peers
+}
+
 impl Walker<'_> {
     /// Walks to every router of a group: what happens outside of it is the same for all of them.
     fn walk_to(&mut self, living: &[u32], group: u16) {
         let shape = self.shape;
-        let inside: Vec<u32> = living
-            .iter()
-            .copied()
-            .filter(|&r| shape.group_of(r) == group)
-            .collect();
+        let first = shape.router(group, 0);
+        let here = first..first + shape.group_routers() as u32;
+        let (inside, outside): (Vec<u32>, Vec<u32>) =
+            living.iter().partition(|router| here.contains(router));
         let Some(&any) = inside.first() else {
             return;
         };
         self.round += 1;
-        for &source in living.iter().filter(|&&r| shape.group_of(r) != group) {
-            self.start(source);
+        for &source in &outside {
+            self.come(State::source(source), FIRST_NIC_PORT as u8);
         }
-        let arrived = self.follow(any, group);
-        let outside = (living.len() - inside.len()) as u64;
-        let without = self.close(any);
+        let arrived = self.follow(any, here.clone());
+        let mut without = self.close(any, 0..first);
+        without += self.close(any, here.end..shape.routers() as u32);
         for &to in &inside {
             self.round += 1;
             for &source in inside.iter().filter(|&&source| source != to) {
-                self.start(source);
+                self.come(State::source(source), FIRST_NIC_PORT as u8);
             }
             // All routers of the group share the entries of sources outside.
             if self.routed.covers(to, &shape) {
@@ -211,83 +253,102 @@ impl Walker<'_> {
                     self.come(state, port);
                 }
             } else {
-                self.walk.unroutable += outside;
+                self.walk.unroutable += outside.len() as u64;
             }
-            self.follow(to, u16::MAX);
-            self.walk.unroutable += self.close(to);
+            self.follow(to, 0..0);
+            self.walk.unroutable += self.close(to, here.clone());
         }
-    }
-
-    fn start(&mut self, router: u32) {
-        self.come(State::source(router), FIRST_NIC_PORT as u8);
     }
 
     /// A packet comes to a router by a port.
     fn come(&mut self, state: State, port: u8) {
-        let index = state.index();
-        if self.seen[index] != self.round {
-            self.seen[index] = self.round;
-            self.ports[index] = 0;
+        let seen = &mut self.seen[state.index()];
+        if seen.round != self.round {
+            *seen = Seen {
+                ports: 0,
+                round: self.round,
+            };
             self.todo.push(state);
         }
-        self.ports[index] |= 1 << port;
+        seen.ports |= 1 << port;
     }
 
-    /// Follows all packets for `to` until they come to group `stop`; returns how they come there.
-    fn follow(&mut self, to: u32, stop: u16) -> Vec<(State, u8)> {
-        let mut arrived = Vec::new();
+    /// Follows all packets for `to` until they come to a router of `stop`; returns how they come there, each
+    /// state and port once.
+    fn follow(&mut self, to: u32, stop: Range<u32>) -> Vec<(State, u8)> {
+        let mut arrived = BTreeMap::new();
+        let head = State::source(to).head(&self.shape, to);
         while let Some(state) = self.todo.pop() {
-            self.done.push(state);
             if state.router == to {
                 continue;
             }
-            let ways =
-                self.routes[state.router as usize].ways(state.kind, state.head(&self.shape, to));
-            for way in ways.iter() {
-                match state.after(way, self.wiring, self.faults) {
-                    Some((next, port)) if self.shape.group_of(next.router) == stop => {
-                        arrived.push((next, port));
+            let ways = self.routes[state.router as usize].ways(state.kind, state.on(head));
+            for set in ways.sets() {
+                for port in ports_of(set.ports) {
+                    let peer = match usize::from(port) < NETWORK_PORTS {
+                        true => {
+                            self.peers[state.router as usize * NETWORK_PORTS + usize::from(port)]
+                        }
+                        false => NOWHERE,
+                    };
+                    if peer == NOWHERE {
+                        self.flaw(state, to, Some(port));
+                        continue;
                     }
-                    Some((next, port)) => self.come(next, port),
-                    None => self.flaw(state, to, Some(way.port)),
+                    let next = State {
+                        router: peer >> 8,
+                        kind: PortKind::ALL[(peer & 3) as usize],
+                        class: set.class & 3,
+                        non_minimal: set.non_minimal,
+                    };
+                    let arrival = (peer >> 2 & 0x3f) as u8;
+                    if stop.contains(&next.router) {
+                        arrived.insert((next.index(), arrival), next);
+                    } else {
+                        self.come(next, arrival);
+                    }
                 }
             }
         }
         arrived
+            .into_iter()
+            .map(|((_, port), state)| (state, port))
+            .collect()
     }
 
-    /// Notes what the packets of this walk wait for, once all ports by which they come are known; counts the sources
-    /// that have no way.
-    fn close(&mut self, to: u32) -> u64 {
+    /// Notes what the packets of this walk wait for at some routers, once all ports by which they come are known; counts
+    /// the sources that have no way. Router by router, because all that belongs to one is close together.
+    fn close(&mut self, to: u32, routers: Range<u32>) -> u64 {
         let mut without = 0;
-        for state in std::mem::take(&mut self.done) {
-            self.walk.states += 1;
-            if state.router == to {
-                continue;
-            }
-            let ways =
-                self.routes[state.router as usize].ways(state.kind, state.head(&self.shape, to));
-            let source = state.kind == PortKind::Processor;
-            if ways.is_empty() {
-                match source {
-                    true => without += 1,
-                    false => self.flaw(state, to, None),
+        let head = State::source(to).head(&self.shape, to);
+        for router in routers {
+            for index in 0..STATES {
+                let seen = self.seen[router as usize * STATES + index];
+                if seen.round != self.round {
+                    continue;
                 }
-            }
-            if source {
-                continue;
-            }
-            let mut out = [0; CLASSES];
-            for set in ways.sets() {
-                out[usize::from(set.class & 3)] |= set.ports;
-            }
-            let mut ports = self.ports[state.index()];
-            while ports != 0 {
-                let port = ports.trailing_zeros() as u8;
-                ports &= ports - 1;
-                let channel = Walk::channel(state.router, port, state.class);
-                for (waits, out) in self.walk.waits[channel].iter_mut().zip(out) {
-                    *waits |= out;
+                self.walk.states += 1;
+                if router == to {
+                    continue;
+                }
+                let state = State::of(router, index);
+                let ways = self.routes[router as usize].ways(state.kind, state.on(head));
+                if state.kind == PortKind::Processor {
+                    without += u64::from(ways.is_empty());
+                    continue;
+                }
+                if ways.is_empty() {
+                    self.flaw(state, to, None);
+                }
+                let mut out = [0; CLASSES];
+                for set in ways.sets() {
+                    out[usize::from(set.class & 3)] |= set.ports;
+                }
+                for port in ports_of(seen.ports) {
+                    let channel = Walk::channel(router, port, state.class);
+                    for (waits, out) in self.walk.waits[channel].iter_mut().zip(out) {
+                        *waits |= out;
+                    }
                 }
             }
         }
@@ -306,4 +367,12 @@ impl Walker<'_> {
             });
         }
     }
+}
+
+fn ports_of(mut ports: PortMask) -> impl Iterator<Item = u8> {
+    core::iter::from_fn(move || {
+        let port = (ports != 0).then(|| ports.trailing_zeros() as u8)?;
+        ports &= ports - 1;
+        Some(port)
+    })
 }
