@@ -324,6 +324,10 @@ impl Network {
         Ok(match self.topology.plan(name, &runtime)? {
             NodePlan::Router(config) => Machine::Router(Box::new(Yarc::new(config, now))),
             NodePlan::Nic(config) => Machine::Nic(Box::new(BlackwidowNic::new(config, now))),
+            // A folded Clos has no such node.
+            NodePlan::AriesRouter(_) | NodePlan::AriesNic(_) => {
+                return Err(PlanError::NoSuchNode(name.clone()));
+            }
         })
     }
 }

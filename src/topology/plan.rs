@@ -8,7 +8,9 @@ use thiserror::Error;
 
 use super::model::{Chip, Clock, End, NodeRef, Processor, Profile, Topology};
 use crate::link::{EndName, LinkClock, LinkConfig, LinkConfigError, LinkProfile};
+use crate::nic::aries::{AriesNicConfig, AriesNicConfigError};
 use crate::nic::{NicConfig, NicConfigError};
+use crate::router::aries::AriesConfig;
 use crate::router::yarc::registers::{ChipRegisters, PORTS, TileRegisters};
 use crate::router::yarc::{RouterClock, YarcConfig};
 use crate::time::Duration;
@@ -79,6 +81,14 @@ pub enum PlanError {
         /// What is wrong.
         error: NicConfigError,
     },
+    /// A network interface of a dragonfly cannot be configured.
+    #[error("`{node}`: {error}")]
+    AriesNic {
+        /// Its name.
+        node: String,
+        /// What is wrong.
+        error: AriesNicConfigError,
+    },
     /// A processor without link into a slice.
     #[error("`{node}` has no link into slice {slice}")]
     NoInjection {
@@ -96,6 +106,10 @@ pub enum NodePlan {
     Router(YarcConfig),
     /// A network interface.
     Nic(NicConfig),
+    /// The router of an Aries.
+    AriesRouter(AriesConfig),
+    /// A network interface of an Aries.
+    AriesNic(Box<AriesNicConfig>),
 }
 
 /// Addresses of the two ends of a link when it runs over UDP: a /31 each.

@@ -95,6 +95,11 @@ pub fn run(args: RunArgs) -> miette::Result<ExitCode> {
     match plan {
         NodePlan::Router(plan) => process::run(&config, Yarc::new(plan, now), clock),
         NodePlan::Nic(plan) => process::run(&config, BlackwidowNic::new(plan, now), clock),
+        NodePlan::AriesRouter(_) | NodePlan::AriesNic(_) => {
+            return Err(miette!(
+                "{file}: nodes of a dragonfly run in the simulator only"
+            ));
+        }
     }
     .map_err(|error| miette!("{error}"))?;
     Ok(ExitCode::SUCCESS)

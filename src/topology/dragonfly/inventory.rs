@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::generate::CABLE_LINKS;
 use super::model::{Dragonfly, Shape};
+use crate::link::LaneRate;
 use crate::router::aries::registers::PortKind;
 use crate::topology::model::NodeRef;
 
@@ -121,7 +122,7 @@ impl Dragonfly {
         let bundles = || pairs().map(|(a, b)| between[a][b]);
         let bundle_links = (bundles().min().unwrap_or(0), bundles().max().unwrap_or(0));
         let count = |kind| links.get(&kind).copied().unwrap_or(0);
-        let gbytes = |mbps: u32| f64::from(mbps) * LANES / 8_000.0;
+        let gbytes = |rate: LaneRate| rate.bits_per_second() as f64 * LANES / 8e9;
         Inventory {
             groups: present.len() as u64,
             devices: self.routers().count() as u64,
@@ -134,8 +135,8 @@ impl Dragonfly {
             bundle_cables: (cables(bundle_links.0), cables(bundle_links.1)),
             bundle_links,
             bisection: bisection(&between, cables),
-            link_gbytes: gbytes(self.settings.lane_mbps),
-            global_link_gbytes: gbytes(self.settings.global_lane_mbps),
+            link_gbytes: gbytes(self.settings.lane_rate),
+            global_link_gbytes: gbytes(self.settings.global_lane_rate),
             green_bisection: present.iter().map(|&g| across[g].0).min().unwrap_or(0),
             black_bisection: present.iter().map(|&g| across[g].1).min().unwrap_or(0),
         }

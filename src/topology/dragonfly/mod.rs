@@ -36,6 +36,7 @@ pub use check::{Flaw, Walk, check, check_routes, endangered, is_deadlock_free, w
 pub use generate::{DragonflySpec, DragonflySpecError, Generator};
 pub use inventory::{Bisection, Inventory};
 pub use model::{Classes, Dragonfly, DragonflyLink, DragonflySettings, Shape};
+pub use plan::{LAB_DOMAIN, lab_key};
 pub use read::read;
 pub use tables::{Faults, RouteReport, Routed};
 pub use wiring::{DragonflyWiring, Far};

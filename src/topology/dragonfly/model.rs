@@ -4,6 +4,7 @@ use phitwire_framing::flit48::NodeId;
 use phitwire_framing::lanes::Permutation;
 
 use super::generate::Generator;
+use crate::link::LaneRate;
 use crate::router::aries::registers::{
     AriesRegisters, FIRST_NIC_PORT, ModeBias, NETWORK_PORTS, PORTS, PortKind,
 };
@@ -193,15 +194,15 @@ pub struct DragonflySettings {
     pub profile: Profile,
     /// What drives the pipelines.
     pub clock: Clock,
-    /// Rate of a lane inside a group, in Mb/s.
-    pub lane_mbps: u32,
-    /// Rate of a lane between groups, in Mb/s.
-    pub global_lane_mbps: u32,
+    /// Rate of a lane inside a group: one of [`LaneRate::ARIES`].
+    pub lane_rate: LaneRate,
+    /// Rate of a lane between groups: one of [`LaneRate::ARIES`].
+    pub global_lane_rate: LaneRate,
     /// Lanes that a link may lose and go on (facts: "a programmable number of degrades"), 0 to 2.
     pub degrades_allowed: u8,
     /// Retries charged to one lane after which it is given up; 0 = never.
     pub lane_retry_threshold: u32,
-    /// Memory of each network interface's node, in bytes.
+    /// Memory of each network interface's node, in bytes: a multiple of 64.
     pub memory_bytes: u64,
     /// After how many milliseconds an unanswered request is given up.
     pub request_timeout_ms: u64,
@@ -224,8 +225,8 @@ impl Default for DragonflySettings {
             clock: Clock::FreeRunning,
             // "Up to 14 GHz" inside a group, 12.5 Gbps on active optical cables (white paper, "Dragonfly
             // Implementation").
-            lane_mbps: 14_000,
-            global_lane_mbps: 12_500,
+            lane_rate: LaneRate::G14_0,
+            global_lane_rate: LaneRate::G12_5,
             degrades_allowed: 2,
             // The same reasons as those of `topology::Settings`.
             lane_retry_threshold: 0,
@@ -235,6 +236,11 @@ impl Default for DragonflySettings {
             outstanding: Self::MAX_OUTSTANDING,
         }
     }
+}
+
+/// A lane rate in Gb/s.
+pub(super) fn gbps(rate: LaneRate) -> f64 {
+    rate.bits_per_second() as f64 / 1e9
 }
 
 impl Dragonfly {

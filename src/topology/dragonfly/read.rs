@@ -7,7 +7,9 @@ use toml::de::DeTable;
 
 use super::check;
 use super::generate::{DragonflySpec, DragonflySpecError};
-use super::model::{Classes, Dragonfly, DragonflyLink, DragonflySettings, Shape};
+use super::model::{Classes, Dragonfly, DragonflyLink, DragonflySettings, Shape, gbps};
+use crate::link::LaneRate;
+use crate::nic::MAX_MEMORY_BYTES;
 use crate::router::aries::registers::{AriesRegisters, Bias, ModeBias};
 use crate::topology::description::fields::{Fields, Section, Value};
 use crate::topology::description::read::{cable, clock};
@@ -242,8 +244,8 @@ fn settings(fields: &mut Fields, mut section: Section<'_, '_>) -> DragonflySetti
     clock(fields, &mut section, &mut clocked);
     settings.clock = clocked.clock;
     for (key, rate) in [
-        ("lane_rate", &mut settings.lane_mbps),
-        ("global_lane_rate", &mut settings.global_lane_mbps),
+        ("lane_rate", &mut settings.lane_rate),
+        ("global_lane_rate", &mut settings.global_lane_rate),
     ] {
         if let Some(value) = section.take(key) {
             *rate = lane_rate(fields, value).unwrap_or(*rate);
@@ -251,6 +253,15 @@ fn settings(fields: &mut Fields, mut section: Section<'_, '_>) -> DragonflySetti
     }
     // A day in milliseconds keeps every sum of picoseconds far inside of 64 bits.
     const DAY_MS: u64 = 86_400_000;
+    if let Some(value) = section.take("memory_bytes")
+        && let Some(bytes) = fields.integer(value, 64..=MAX_MEMORY_BYTES)
+    {
+        settings.memory_bytes = bytes;
+        if !bytes.is_multiple_of(64) {
+            let help = "memory comes in cache lines: write a multiple of 64";
+            fields.bad(value.span(), "this is no whole number of cache lines", help);
+        }
+    }
     let mut number = |key, range, default: u64| match section.take(key) {
         Some(value) => fields.integer(value, range).unwrap_or(default),
         None => default,
@@ -260,8 +271,6 @@ fn settings(fields: &mut Fields, mut section: Section<'_, '_>) -> DragonflySetti
     let threshold = u64::from(settings.lane_retry_threshold);
     settings.lane_retry_threshold =
         number("lane_retry_threshold", 0..=u64::from(u32::MAX), threshold) as u32;
-    let most = crate::nic::MAX_MEMORY_BYTES;
-    settings.memory_bytes = number("memory_bytes", 64..=most, settings.memory_bytes);
     settings.request_timeout_ms = number(
         "request_timeout_ms",
         1..=DAY_MS,
@@ -278,20 +287,21 @@ fn settings(fields: &mut Fields, mut section: Section<'_, '_>) -> DragonflySetti
     settings
 }
 
-/// A rate in Gb/s, as Mb/s.
-fn lane_rate(fields: &mut Fields, value: Value<'_, '_>) -> Option<u32> {
+/// One of the two rates, in Gb/s.
+fn lane_rate(fields: &mut Fields, value: Value<'_, '_>) -> Option<LaneRate> {
     let text = fields.number_text(value)?;
-    let rate: f64 = text.parse().unwrap_or(0.0);
-    let mbps = (rate * 1000.0).round();
-    if !(100.0..=100_000.0).contains(&mbps) {
+    let wanted: f64 = text.parse().unwrap_or(0.0);
+    let found = LaneRate::ARIES
+        .into_iter()
+        .find(|&rate| (gbps(rate) - wanted).abs() < 1e-9);
+    if found.is_none() {
         fields.bad(
             value.span(),
             format!("{text} Gb/s is no rate of a lane"),
-            "write 0.1 to 100, such as 14 inside a group and 12.5 between groups",
+            "write 14 (copper) or 12.5 (optical cables)",
         );
-        return None;
     }
-    Some(mbps as u32)
+    found
 }
 
 fn routing(fields: &mut Fields, mut section: Section<'_, '_>, network: &mut Dragonfly) {

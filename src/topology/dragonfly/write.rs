@@ -3,7 +3,7 @@
 use core::fmt::Write as _;
 
 use super::generate::Generator;
-use super::model::{Classes, Dragonfly, DragonflyLink, DragonflySettings};
+use super::model::{Classes, Dragonfly, DragonflyLink, DragonflySettings, gbps};
 use crate::router::aries::registers::{AriesRegisters, Bias};
 use crate::topology::model::{Clock, NodeRef, Profile};
 
@@ -115,12 +115,11 @@ fn settings(out: &mut String, settings: &DragonflySettings) -> std::fmt::Result 
         Clock::FreeRunning => writeln!(out, "clock = \"free-running\"")?,
         Clock::Paced { dilation } => writeln!(out, "clock = \"paced\"\ndilation = {dilation}")?,
     }
-    let gbps = |mbps: u32| f64::from(mbps) / 1000.0;
     writeln!(
         out,
         "lane_rate = {}\nglobal_lane_rate = {}",
-        gbps(settings.lane_mbps),
-        gbps(settings.global_lane_mbps)
+        gbps(settings.lane_rate),
+        gbps(settings.global_lane_rate)
     )?;
     writeln!(out, "degrades_allowed = {}", settings.degrades_allowed)?;
     writeln!(

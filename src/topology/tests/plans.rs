@@ -41,6 +41,7 @@ fn the_ends_of_every_link_agree() {
                 }
                 ends.extend(config.ports.into_iter().map(|(_, link)| link));
             }
+            other => panic!("a folded Clos has no {other:?}"),
         }
     }
     assert_eq!(ends.len(), 2 * topology.links.len());

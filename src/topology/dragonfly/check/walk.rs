@@ -131,7 +131,7 @@ impl State {
     fn of(router: u32, index: usize) -> Self {
         Self {
             router,
-            kind: PortKind::ALL[index / (2 * CLASSES) & 3],
+            kind: PortKind::ALL[(index / (2 * CLASSES)) & 3],
             class: (index / 2 % CLASSES) as u8,
             non_minimal: index % 2 == 1,
         }

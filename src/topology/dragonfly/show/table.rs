@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::summary;
 use crate::router::aries::registers::PortKind;
 use crate::topology::dragonfly::inventory::Inventory;
-use crate::topology::dragonfly::model::Dragonfly;
+use crate::topology::dragonfly::model::{Dragonfly, gbps};
 use crate::topology::dragonfly::wiring::{DragonflyWiring, Far};
 use crate::topology::model::{Clock, NodeRef, Profile};
 use crate::topology::ports::PortSet;
@@ -34,7 +34,6 @@ fn settings(network: &Dragonfly) -> String {
         Clock::FreeRunning => String::from("free-running clock"),
         Clock::Paced { dilation } => format!("clock paced 1:{dilation}"),
     };
-    let gbps = |mbps: u32| f64::from(mbps) / 1000.0;
     let wires = match &network.generator {
         Some(g) => format!(
             "{} black links per peer, {} per pair of groups, {}",
@@ -44,8 +43,8 @@ fn settings(network: &Dragonfly) -> String {
     };
     format!(
         "{profile} profile, {clock}, {} and {} Gb/s per lane, {wires}",
-        gbps(settings.lane_mbps),
-        gbps(settings.global_lane_mbps)
+        gbps(settings.lane_rate),
+        gbps(settings.global_lane_rate)
     )
 }
 

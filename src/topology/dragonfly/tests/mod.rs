@@ -1,4 +1,5 @@
 mod faults;
+mod plans;
 mod shapes;
 mod texts;
 

@@ -32,7 +32,7 @@ fn what_differs_from_the_generator_is_written_too() {
     let mut changed = network(3, 2, 2, 4);
     changed.settings.profile = Profile::Paper;
     changed.settings.clock = Clock::Paced { dilation: 7 };
-    changed.settings.global_lane_mbps = 10_312;
+    changed.settings.global_lane_rate = crate::link::LaneRate::G14_0;
     changed.bias[2].minimal = Bias { shift: 1, add: 63 };
     changed.absent = vec![10];
     changed.links = changed
