@@ -298,7 +298,7 @@ fn netem_s_own_effects_are_survived() {
 
 fn run_netem(words: &str, seed: u64, a: AriesLinkConfig, b: AriesLinkConfig, what: String) {
     let netem: Netem = words.parse().unwrap();
-    let mut wires = [0, 1].map(|end| Impairment::new(netem.clone(), Rng::new(seed, end)));
+    let mut wires = [0, 1].map(|end| Impairment::new(netem, Rng::new(seed, end)));
     let mut pair = Pair::with(seed, a, b, 1_472);
     pair.load(A, 1_000);
     pair.load(B, 1_000);
