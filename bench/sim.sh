@@ -4,6 +4,7 @@
 #
 #     bench/sim.sh [--large]      --large: also the network of 32,768 processors, half a minute
 set -euo pipefail
+shopt -s inherit_errexit
 cd "$(dirname -- "${BASH_SOURCE[0]}")/.."
 cargo build --release --workspace --bins --quiet
 phitwire=${CARGO_TARGET_DIR:-target}/release/phitwire
@@ -15,8 +16,9 @@ five() {
     for _ in 1 2 3 4 5; do "$phitwire" sim "$@" --json | jq ".$key"; done | sort -g | sed -n 3p
 }
 
-printf 'one YARC, uniform, load 0.6, one thread: %.1f M phit-hops per second\n' \
-    "$(five 'phit_hops_per_second / 1e6' yarc-64 --load 0.6 --threads 1 --warmup 2000 --measure 200000)"
+# In assignments, because a failure within the arguments of another command would go unnoticed.
+speed=$(five 'phit_hops_per_second / 1e6' yarc-64 --load 0.6 --threads 1 --warmup 2000 --measure 200000)
+printf 'one YARC, uniform, load 0.6, one thread: %.1f M phit-hops per second\n' "$speed"
 one=$(five wall_seconds r2-1024 --load 0.5 --warmup 1000 --measure 10000 --threads 1)
 two=$(five wall_seconds r2-1024 --load 0.5 --warmup 1000 --measure 10000 --threads 2)
 printf '1,024 processors, two threads against one: %.2f times as fast\n' "$(jq -n "$one / $two")"

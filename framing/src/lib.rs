@@ -1,9 +1,10 @@
-//! Bit layouts of the BlackWidow network: phits, packets, checks and link frames.
+//! Bit layouts of the BlackWidow and Aries networks: phits and flits, packets, checks and link frames.
 //!
 //! The crate is `no_std`, allocates nothing and has no state of its own: every function turns bits
 //! into values or values into bits. Bytes from outside never make it panic; what is wrong with them
 //! is named by an error. `docs/wire-format.md` draws every layout and says which parts are the
-//! paper's ("The BlackWidow High-Radix Clos Network", ISCA 2006) and which are this project's.
+//! papers' ("The BlackWidow High-Radix Clos Network", ISCA 2006; the Cray XC white paper, 2012) and which are
+//! this project's.
 //!
 //! From the inside out:
 //!
@@ -15,8 +16,14 @@
 //! - [`maintenance24`]: source-routed packets that read and write configuration registers.
 //! - [`frame`]: the link frame on Ethernet or UDP that stands for the line code.
 //! - [`training`]: the frames of channel initialisation.
-//! - [`flit48`]: the 48-bit flit of the Aries network and the head of its packets.
 //! - [`lanes`]: which bits travel on which lane; swapped lanes and polarity.
+//!
+//! And for Aries:
+//!
+//! - [`flit48`]: the 48-bit flit and the head of a packet: what a router looks at.
+//! - [`packet48`]: requests and responses of the network interfaces, with their check from end to end.
+//! - [`set48`]: sets of ten flits, data and link control; [`crc20`]: their check.
+//! - [`frame`]: the same link frame, with whole sets in place of phits.
 #![no_std]
 #![forbid(unsafe_code)]
 

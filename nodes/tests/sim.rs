@@ -109,6 +109,10 @@ fn what_cannot_be_done_is_said() {
         ("r1-32 --traffic sideways", "no pattern"),
         ("r1-32 --load 1.5", "at most 1"),
         ("r1-32 --participants 33", "33 processors"),
+        ("r1-32 --warmup 18446744073709551615", "not in 0..="),
+        ("r1-32 --drain 18446744073709551615", "not in 0..="),
+        ("yarc-64 --csv /nonexistent/x.csv", "cannot write"),
+        ("yarc-64 --plot /nonexistent/x.svg", "cannot write"),
     ] {
         let output = sim(words);
         assert!(!output.status.success(), "{words}");

@@ -202,9 +202,11 @@ impl LinkProfile {
     pub fn live() -> Self {
         Self {
             emulated_time: false,
-            input_phits_per_vc: 16_384,
-            retry_phits: 32_768 + MAX_PACKET_PHITS as u32,
-            window_packets: 8_192,
+            // With what they hold beyond it (one longest packet that is never offered, the end of the last packet),
+            // each ring is a power of two: half of its memory would lie idle otherwise.
+            input_phits_per_vc: 16_384 - MAX_PACKET_PHITS as u32,
+            retry_phits: 32_768,
+            window_packets: 8_191,
             reorder_phits: 65_536,
             // Long enough for a response to carry it, short against the retry time-out; what opens
             // credits or a window does not wait.
@@ -535,6 +537,30 @@ fn check_profile(profile: &LinkProfile, max_packet: u64) -> Result<(), LinkConfi
 }
 
 impl LinkProfile {
+    /// The profile for links between processes: its depths, and times of the driver of which none is shorter than
+    /// [`Self::live`] has it.
+    ///
+    /// The paper's times belong to round trips of 100 ns. Two ends that expect an answer within microseconds over a wire
+    /// that takes a hundred of them ask again long before it can be there, and what they send over and over keeps
+    /// everybody from what was sent once.
+    #[must_use]
+    pub fn over_real_wires(&self, clock: LinkClock) -> Self {
+        let live = Self::live();
+        let own = self.dilated(clock.dilation());
+        Self {
+            emulated_time: false,
+            ack_delay: own.ack_delay.max(live.ack_delay),
+            min_retry_timeout: own.min_retry_timeout.max(live.min_retry_timeout),
+            max_retry_timeout: own.max_retry_timeout.max(live.max_retry_timeout),
+            min_reorder_hold: own.min_reorder_hold.max(live.min_reorder_hold),
+            max_reorder_hold: own.max_reorder_hold.max(live.max_reorder_hold),
+            packet_silence: own.packet_silence.max(live.packet_silence),
+            min_training_interval: own.min_training_interval.max(live.min_training_interval),
+            max_training_interval: own.max_training_interval.max(live.max_training_interval),
+            ..own
+        }
+    }
+
     /// The profile with its times as the driver's clock sees them: emulated time multiplied by `factor`.
     #[must_use]
     pub(super) fn dilated(&self, factor: u64) -> Self {

@@ -4,6 +4,7 @@ use phitwire_framing::packet24::{EopStatus, Vc, eop_status, head_vc};
 use phitwire_framing::phit24::Phit;
 
 use super::config::LinkConfig;
+use super::ring::Ring;
 
 /// What the link control block found out about a packet when its end came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -17,8 +18,7 @@ pub enum Verdict {
 /// The ring of one virtual channel. Positions count up for ever and wrap with their type.
 #[derive(Clone, Debug)]
 struct VcRing {
-    phits: Box<[Phit]>,
-    mask: u32,
+    phits: Ring<Phit>,
     head: u32,
     tail: u32,
     /// Phits that flowed out and whose VC acknowledgements may be sent.
@@ -31,10 +31,8 @@ struct VcRing {
 
 impl VcRing {
     fn new(capacity: u32) -> Self {
-        let slots = capacity.next_power_of_two();
         Self {
-            phits: vec![Phit::IDLE; slots as usize].into_boxed_slice(),
-            mask: slots - 1,
+            phits: Ring::new(capacity),
             head: 0,
             tail: 0,
             acks: 0,
@@ -50,7 +48,10 @@ impl VcRing {
 
     #[inline]
     fn append(&mut self, phit: Phit) {
-        self.phits[(self.tail & self.mask) as usize] = phit;
+        if u64::from(self.len()) == self.phits.slots() {
+            self.phits.grow(self.head.into());
+        }
+        *self.phits.get_mut(self.tail.into()) = phit;
         self.tail = self.tail.wrapping_add(1);
     }
 
@@ -252,14 +253,14 @@ impl InputQueue {
     #[inline]
     pub fn front(&self, vc: Vc) -> Option<Phit> {
         let ring = &self.rings[vc.index()];
-        (ring.len() != 0).then(|| ring.phits[(ring.head & ring.mask) as usize])
+        (ring.len() != 0).then(|| ring.phits.get(ring.head.into()))
     }
 
     /// The phit of `vc` behind the next one, left in place.
     #[inline]
     pub fn second(&self, vc: Vc) -> Option<Phit> {
         let ring = &self.rings[vc.index()];
-        (ring.len() > 1).then(|| ring.phits[(ring.head.wrapping_add(1) & ring.mask) as usize])
+        (ring.len() > 1).then(|| ring.phits.get(ring.head.wrapping_add(1).into()))
     }
 
     /// Takes the next phit of `vc`.
@@ -270,7 +271,7 @@ impl InputQueue {
     pub fn pop(&mut self, vc: Vc) -> Phit {
         let ring = &mut self.rings[vc.index()];
         assert!(ring.len() != 0, "the queue is empty");
-        let phit = ring.phits[(ring.head & ring.mask) as usize];
+        let phit = ring.phits.get(ring.head.into());
         let open = match self.open {
             Open::Writing { vc: of, start } => {
                 of == vc && ring.head.wrapping_sub(start) <= u32::MAX / 2

@@ -26,6 +26,7 @@ mod pacing;
 mod receive;
 mod resequencer;
 mod retry_buffer;
+mod ring;
 mod round_trip;
 mod session;
 mod state;

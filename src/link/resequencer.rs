@@ -53,8 +53,9 @@ pub(super) struct HeldRun {
 
 /// Most runs held at once; each may be as short as one phit.
 const MAX_RUNS: usize = 1_024;
-/// Buffers kept for reuse.
-const MAX_SPARE: usize = 64;
+/// Phits of buffers kept for reuse: those of some twenty frames of the usual length. A link that loses a frame now and
+/// then must not keep for ever what it once held.
+const MAX_SPARE_PHITS: usize = 8_192;
 
 /// Holds frames that overtook another, in order, bounded in phits.
 ///
@@ -64,6 +65,7 @@ const MAX_SPARE: usize = 64;
 pub(super) struct Resequencer {
     runs: VecDeque<HeldRun>,
     spare: Vec<Vec<Phit>>,
+    spare_phits: usize,
     phits: usize,
     limit: usize,
 }
@@ -73,6 +75,7 @@ impl Resequencer {
         Self {
             runs: VecDeque::new(),
             spare: Vec::new(),
+            spare_phits: 0,
             phits: 0,
             limit: limit_phits as usize,
         }
@@ -91,6 +94,7 @@ impl Resequencer {
             return Held::Full;
         }
         let mut kept = self.spare.pop().unwrap_or_default();
+        self.spare_phits -= kept.capacity();
         kept.clear();
         kept.extend(phits.iter().filter(|phit| !is_idle(**phit)));
         self.phits += kept.len();
@@ -111,7 +115,9 @@ impl Resequencer {
 
     /// Gives the memory of a run back.
     pub fn recycle(&mut self, run: HeldRun) {
-        if self.spare.len() < MAX_SPARE {
+        let phits = run.phits.capacity();
+        if self.spare_phits + phits <= MAX_SPARE_PHITS {
+            self.spare_phits += phits;
             self.spare.push(run.phits);
         }
     }
@@ -275,6 +281,21 @@ mod tests {
         assert_eq!(held.hold(at(9, 0), &run("hb")), Held::Full);
         held.clear();
         assert_eq!(held.hold(at(9, 0), &run("hb")), Held::Stored);
+    }
+
+    #[test]
+    fn spare_buffers_are_bounded_by_what_they_hold() {
+        let mut held = Resequencer::new(1 << 20);
+        let long = vec![Phit::new(PhitKind::Body, 0); 1_000];
+        for packet in 1..=100 {
+            assert_eq!(held.hold(at(packet, 1), &long), Held::Stored);
+        }
+        held.clear();
+        let spare = held.spare.iter().map(Vec::capacity).sum::<usize>();
+        assert_eq!(spare, held.spare_phits);
+        assert!(spare > 0 && spare <= MAX_SPARE_PHITS, "{spare}");
+        held.hold(at(1, 1), &long);
+        assert!(held.spare_phits < spare, "one of them is in use again");
     }
 
     #[test]

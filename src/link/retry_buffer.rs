@@ -3,6 +3,7 @@
 use phitwire_framing::phit24::Phit;
 
 use super::credits::Impossible;
+use super::ring::Ring;
 use crate::time::{Duration, Time};
 
 /// What is known of a packet in the buffer.
@@ -32,11 +33,10 @@ pub(super) struct Acknowledged {
 /// Going back moves `cursor` to `head`. A packet may be sent before its end is there (cut-through).
 #[derive(Debug)]
 pub(super) struct RetryBuffer {
-    phits: Box<[Phit]>,
-    phit_mask: u64,
+    phits: Ring<Phit>,
     capacity: u64,
-    packets: Box<[Sent]>,
-    packet_mask: u64,
+    /// From the packet at `head` up to the one that will be opened next.
+    packets: Ring<Sent>,
     head: u64,
     cursor: u64,
     tail: u64,
@@ -56,14 +56,10 @@ pub(super) struct RetryBuffer {
 impl RetryBuffer {
     /// An empty buffer for `phits` phits and `packets` packets.
     pub fn new(phits: u32, packets: u16) -> Self {
-        let phit_slots = u64::from(phits).next_power_of_two();
-        let packet_slots = (u64::from(packets) + 1).next_power_of_two();
         Self {
-            phits: vec![Phit::IDLE; phit_slots as usize].into_boxed_slice(),
-            phit_mask: phit_slots - 1,
+            phits: Ring::new(phits),
             capacity: phits.into(),
-            packets: vec![Sent::default(); packet_slots as usize].into_boxed_slice(),
-            packet_mask: packet_slots - 1,
+            packets: Ring::new(u32::from(packets) + 1),
             head: 0,
             cursor: 0,
             tail: 0,
@@ -78,12 +74,12 @@ impl RetryBuffer {
 
     #[inline]
     fn sent(&mut self, packet: u64) -> &mut Sent {
-        &mut self.packets[(packet & self.packet_mask) as usize]
+        self.packets.get_mut(packet)
     }
 
     #[inline]
     fn start(&self, packet: u64) -> u64 {
-        self.packets[(packet & self.packet_mask) as usize].start
+        self.packets.get(packet).start
     }
 
     /// Whether a packet of up to `max_packet` phits fits, with at most `window` packets unacknowledged.
@@ -115,20 +111,24 @@ impl RetryBuffer {
     /// If the buffer is full: [`Self::has_room`] is asked before a packet begins.
     #[inline]
     pub fn push(&mut self, phit: Phit) {
-        assert!(
-            self.tail - self.head < self.capacity,
-            "the retry buffer is full"
-        );
+        let held = self.tail - self.head;
+        assert!(held < self.capacity, "the retry buffer is full");
+        if held == self.phits.slots() {
+            self.phits.grow(self.head);
+        }
         if !self.open {
             self.open = true;
             let (next, tail) = (self.next, self.tail);
             self.sent(next).start = tail;
         }
-        self.phits[(self.tail & self.phit_mask) as usize] = phit;
+        *self.phits.get_mut(self.tail) = phit;
         self.tail += 1;
         if phit.is_eop() {
             self.open = false;
             self.next += 1;
+            if self.next - self.acked == self.packets.slots() {
+                self.packets.grow(self.acked);
+            }
             let (next, tail) = (self.next, self.tail);
             self.sent(next).start = tail;
         }
@@ -193,12 +193,7 @@ impl RetryBuffer {
     #[inline]
     pub fn slices(&self, count: usize) -> [&[Phit]; 2] {
         assert!(count as u64 <= self.pending(), "more phits than there are");
-        let from = (self.cursor & self.phit_mask) as usize;
-        let first = count.min(self.phits.len() - from);
-        [
-            &self.phits[from..from + first],
-            &self.phits[..count - first],
-        ]
+        self.phits.slices(self.cursor, count)
     }
 
     /// Moves the cursor over `count` phits that leave at `now`; returns the packets whose end was
@@ -243,8 +238,8 @@ impl RetryBuffer {
             });
         }
         let newest = self.acked + packets - 1;
-        let round_trip = (newest >= self.sent_twice)
-            .then(|| now.since(self.packets[(newest & self.packet_mask) as usize].at));
+        let round_trip =
+            (newest >= self.sent_twice).then(|| now.since(self.packets.get(newest).at));
         self.acked += packets;
         // The slot behind the last complete packet always holds the tail.
         self.head = self.start(self.acked);

@@ -171,16 +171,18 @@ impl Networks {
 
 /// Puts what was seen for each of [`LINES`] beside what is printed.
 pub fn table(seen: &[Seen; LINES.len()]) -> Table {
+    let row = |label, paper, ours| Row {
+        label,
+        paper,
+        ours,
+        tolerance: TOLERANCE,
+    };
     let mut rows = Vec::new();
     for (line, seen) in LINES.iter().zip(seen) {
         let means = seen.fat_tree.mean();
         for ((np, paper), ours) in PATHS.iter().zip(line.fat_tree).zip(means) {
-            rows.push(Row {
-                label: format!("fat tree, {} processors, np={np}", line.processors),
-                paper,
-                ours,
-                tolerance: TOLERANCE,
-            });
+            let label = format!("fat tree, {} processors, np={np}", line.processors);
+            rows.push(row(label, paper, ours));
         }
     }
     for (line, seen) in LINES.iter().zip(seen) {
@@ -191,12 +193,8 @@ pub fn table(seen: &[Seen; LINES.len()]) -> Table {
         let ours = [average, worst, worst / average];
         let what = ["average", "worst", "degrade factor"];
         for ((what, paper), ours) in what.iter().zip(line.torus).zip(ours) {
-            rows.push(Row {
-                label: format!("torus, {} processors, {what}", line.processors),
-                paper,
-                ours,
-                tolerance: TOLERANCE,
-            });
+            let label = format!("torus, {} processors, {what}", line.processors);
+            rows.push(row(label, paper, ours));
         }
     }
     Table {
@@ -213,8 +211,8 @@ fn assumptions(permutations: u64) -> Vec<String> {
     vec![
         format!(
             "Run: {permutations} random permutations per size, the same for tree and torus; the load \
-             of every link counted; the largest of each permutation, averaged. The load of a \
-             processor's own links is 1."
+             of every link counted, those to the processors included; the largest of each permutation, \
+             averaged."
         ),
         "Fat tree: generated networks of radix-64 routers with 32 processors to a leaf router (one \
          router for 64); transfers below one leaf router do not climb; links up and down count."

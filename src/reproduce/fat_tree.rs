@@ -221,6 +221,8 @@ pub struct TreeCounters<'t> {
     tree: &'t FatTree,
     /// One path per transfer.
     counts: Vec<u16>,
+    /// Transfers that each processor receives: the load of its own link, which all paths of a transfer take.
+    received: Vec<u16>,
 }
 
 impl<'t> TreeCounters<'t> {
@@ -228,6 +230,7 @@ impl<'t> TreeCounters<'t> {
     pub fn new(tree: &'t FatTree) -> Self {
         Self {
             counts: vec![0; tree.counters()],
+            received: vec![0; tree.topology.processors.len()],
             tree,
         }
     }
@@ -241,14 +244,23 @@ impl<'t> TreeCounters<'t> {
         self.count_one_path(destinations, || rng.next_u64());
         WorstLinks {
             permutations: 1,
-            paths: worst_of_strided(&self.counts),
+            paths: self.with_own_links(worst_of_strided(&self.counts)),
         }
+    }
+
+    /// The most loaded link, given the most loaded ones between routers. Injection is as even as a list of
+    /// destinations is: every processor sends one transfer.
+    fn with_own_links(&self, between_routers: [u64; PATHS.len()]) -> [u64; PATHS.len()] {
+        let received = self.received.iter().copied().fold(0, u16::max);
+        core::array::from_fn(|i| between_routers[i].max(u64::from(received) * PATHS[i] as u64))
     }
 
     /// Counts one path per transfer; `draw` gives its random bits.
     fn count_one_path(&mut self, destinations: &[u16], mut draw: impl FnMut() -> u64) {
         self.counts.fill(0);
+        self.received.fill(0);
         for (source, &destination) in destinations.iter().enumerate() {
+            self.received[usize::from(destination)] += 1;
             let bits = draw() as usize;
             let way = (bits % WAYS, bits / WAYS % WAYS);
             let (places, count) = self.tree.places(source, destination.into(), way);
@@ -284,8 +296,7 @@ fn worst_of_strided(counts: &[u16]) -> [u64; PATHS.len()] {
     let between_routers: [&[u16]; PATHS.len()] = [
         &largest.0, &largest.1, &largest.2, &largest.3, &largest.4, &largest.5,
     ];
-    // Every processor injects one transfer and receives one, all of its paths on one link.
-    core::array::from_fn(|i| u64::from(of(between_routers[i])).max(PATHS[i] as u64))
+    between_routers.map(|counts| u64::from(of(counts)))
 }
 
 /// Each count with the one half-way on.

@@ -13,13 +13,13 @@ impl TreeCounters<'_> {
             let load = |v: usize| (0..np).map(|i| u64::from(group[(v + i) % WAYS])).sum();
             (0..WAYS).map(load).max().unwrap_or(0)
         };
+        let between_routers = PATHS.map(|np| {
+            let groups = self.counts.chunks_exact(WAYS);
+            groups.map(|group| of_group(group, np)).max().unwrap_or(0)
+        });
         WorstLinks {
             permutations: 1,
-            paths: PATHS.map(|np| {
-                let groups = self.counts.chunks_exact(WAYS);
-                let worst = groups.map(|group| of_group(group, np)).max();
-                worst.unwrap_or(0).max(np as u64)
-            }),
+            paths: self.with_own_links(between_routers),
         }
     }
 }
@@ -67,6 +67,20 @@ fn counting_gives_what_walking_every_path_gives() {
             );
         }
     }
+}
+
+#[test]
+fn one_router_is_no_more_loaded_than_its_processors_are() {
+    let tree = FatTree::new(64).expect("a tree");
+    let mut counters = TreeCounters::new(&tree);
+    let mut of = |to: &[u16]| counters.count(to, &mut Rng::new(1, 1)).mean();
+    let mut permutation = Permutation::new(64);
+    permutation.shuffle(&mut Rng::new(2, 2));
+    assert_eq!(of(permutation.destinations()), [1.0; PATHS.len()]);
+    // No permutation: three send to one.
+    let mut crowd = permutation.destinations().to_vec();
+    (crowd[1], crowd[2]) = (crowd[0], crowd[0]);
+    assert_eq!(of(&crowd), [3.0; PATHS.len()]);
 }
 
 #[test]

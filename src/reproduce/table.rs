@@ -7,6 +7,8 @@ pub enum Tolerance {
     Relative(f64),
     /// So much in the unit of the table, such as percentage points.
     Absolute(f64),
+    /// The paper's value is a bound: ours may be anything not below it.
+    AtLeast,
 }
 
 /// A value of the paper and ours.
@@ -38,6 +40,7 @@ impl Row {
         match self.tolerance {
             Tolerance::Relative(most) => self.relative_error().abs() <= most,
             Tolerance::Absolute(most) => self.difference().abs() <= most,
+            Tolerance::AtLeast => self.ours >= self.paper,
         }
     }
 }
@@ -107,6 +110,17 @@ mod tests {
             assert_eq!(within(Tolerance::Absolute(0.25)), absolute, "{ours}");
         }
         assert!((row(5.0, 4.0, Tolerance::Relative(1.0)).relative_error() + 0.2).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_bound_holds_in_one_direction() {
+        for (ours, within) in [(4.9, false), (5.0, true), (1e30, true), (f64::NAN, false)] {
+            assert_eq!(
+                row(5.0, ours, Tolerance::AtLeast).within(),
+                within,
+                "{ours}"
+            );
+        }
     }
 
     #[test]

@@ -30,6 +30,8 @@ pub struct Wire {
     noise: Option<LaneNoise>,
     impairment: Option<Impairment>,
     cut: bool,
+    /// Frames come from another fabric, later than they were sent.
+    from_abroad: bool,
     flight: VecDeque<(Time, Vec<u8>)>,
     spare: Vec<Vec<u8>>,
     trace: TraceHash,
@@ -51,11 +53,31 @@ impl Wire {
             noise: None,
             impairment: None,
             cut: false,
+            from_abroad: false,
             flight: VecDeque::new(),
             spare: Vec::new(),
             trace: TraceHash::default(),
             counters: WireCounters::default(),
         }
+    }
+
+    /// A wire on which frames are [sent](Self::send) after others have been received that were sent later, but
+    /// by less than its latency. The impairment must not run ahead of what it has yet to be given (how many
+    /// frames it holds and which is the last decide what happens to the next one), so it lets frames go only up
+    /// to the time of each frame given to it and of each call of [`catch_up`](Self::catch_up).
+    ///
+    /// # Panics
+    /// If the latency is zero.
+    pub fn from_abroad(latency: Duration) -> Self {
+        Self {
+            from_abroad: true,
+            ..Self::new(latency)
+        }
+    }
+
+    /// Everything that was sent up to `now` to a wire [from abroad](Self::from_abroad) has been given to it.
+    pub fn catch_up(&mut self, now: Time) {
+        self.depart(now);
     }
 
     /// The time that a frame takes.
@@ -133,6 +155,8 @@ impl Wire {
         if let Some(noise) = &mut self.noise {
             noise.apply(bytes);
         }
+        // What was due until now has left; on a wire from abroad nobody has asked for it yet.
+        self.depart(now);
         if let Some(impairment) = &mut self.impairment {
             impairment.send(now, bytes);
             self.depart(now);
@@ -147,7 +171,8 @@ impl Wire {
     /// When [`receive`](Self::receive) has something to do next.
     pub fn next_deadline(&self) -> Option<Time> {
         let arrival = self.flight.front().map(|(at, _)| *at);
-        let departure = self.impairment.as_ref().and_then(Impairment::next_deadline);
+        let impairment = self.impairment.as_ref().filter(|_| !self.from_abroad);
+        let departure = impairment.and_then(Impairment::next_deadline);
         match (arrival, departure) {
             (Some(a), Some(d)) => Some(a.min(d)),
             (a, d) => a.or(d),
@@ -156,7 +181,9 @@ impl Wire {
 
     /// The next frame that has arrived by `now`. Give it back by [`recycle`](Self::recycle).
     pub fn receive(&mut self, now: Time) -> Option<Vec<u8>> {
-        self.depart(now);
+        if !self.from_abroad {
+            self.depart(now);
+        }
         if self.flight.front()?.0 > now {
             return None;
         }
@@ -184,12 +211,12 @@ impl Wire {
     }
 
     fn fly(&mut self, at: Time, frame: Vec<u8>) {
-        // Departures come in order, but for frames from abroad, which are put in after the wire has been
-        // polled for later times.
         let arrival = at + self.latency;
-        let place = self.flight.iter().rposition(|(last, _)| *last <= arrival);
-        self.flight
-            .insert(place.map_or(0, |place| place + 1), (arrival, frame));
+        debug_assert!(
+            self.flight.back().is_none_or(|(last, _)| *last <= arrival),
+            "departures come in order"
+        );
+        self.flight.push_back((arrival, frame));
     }
 }
 

@@ -33,7 +33,7 @@ pub struct Topology {
 /// What holds for all nodes and links of a network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Depths of buffers and windows.
+    /// Depths and times of links.
     pub profile: Profile,
     /// What drives the pipelines.
     pub clock: Clock,
@@ -77,10 +77,11 @@ impl Default for Settings {
     }
 }
 
-/// Depths of buffers and windows of every link.
+/// Depths and times of every link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Profile {
-    /// The chip's own depths, for virtual time and the paced clock.
+    /// The chip's own depths and times, for virtual time and the paced clock. Links between processes keep the depths
+    /// and take [their own times](crate::link::LinkProfile::over_real_wires).
     Paper,
     /// Deeper, for round trips between processes.
     Live,

@@ -29,12 +29,15 @@ pub struct Runtime {
     pub clock: Option<Clock>,
     /// Profile instead of the topology's.
     pub profile: Option<Profile>,
+    /// Whether frames travel over wires between processes, which have their own round trip, whatever the clock: then the
+    /// times of a profile are [those that such a wire needs](LinkProfile::over_real_wires) at least.
+    pub real_wires: bool,
     /// Seed of everything random in the node.
     pub seed: u64,
 }
 
 impl Runtime {
-    /// A run of the lab of that name, with the topology's own clock and profile.
+    /// A run of the lab of that name in virtual time, with the topology's own clock and profile.
     pub fn new(lab: &str, epoch: u32) -> Self {
         // FNV-1a: any hash will do that is the same in every process of a lab.
         let fabric = lab.bytes().fold(0x811c_9dc5_u32, |hash, byte| {
@@ -45,6 +48,7 @@ impl Runtime {
             epoch,
             clock: None,
             profile: None,
+            real_wires: false,
             seed: u64::from(fabric),
         }
     }
@@ -259,14 +263,17 @@ impl Topology {
             node: self.node_name(end.node).to_owned(),
             port: end.port,
         };
-        let profile = match runtime.profile.unwrap_or(self.settings.profile) {
-            Profile::Paper => LinkProfile::paper(),
-            Profile::Live => LinkProfile::live(),
-        };
         let clock = match runtime.clock.unwrap_or(self.settings.clock) {
             Clock::FreeRunning => LinkClock::FreeRunning,
             Clock::Paced { dilation } => LinkClock::Paced { dilation },
         };
+        let mut profile = match runtime.profile.unwrap_or(self.settings.profile) {
+            Profile::Paper => LinkProfile::paper(),
+            Profile::Live => LinkProfile::live(),
+        };
+        if runtime.real_wires {
+            profile = profile.over_real_wires(clock);
+        }
         LinkConfig::builder(number, side, name(end), name(other))
             .fabric(runtime.fabric)
             .profile(profile)

@@ -4,14 +4,22 @@
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 t_need_namespaces
 
-t_topology "$T_SCRATCH/impatient.toml" pair request_timeout_ms=1000 forward_progress_ms=800
+t_topology "$T_SCRATCH/impatient.toml" pair request_timeout_ms=3000 forward_progress_ms=2500
 t_up faults "$T_SCRATCH/impatient.toml"
-run() { t_rate "$T_SCRATCH/run.json" --seconds 2 || true; }
+run() { t_rate "$T_SCRATCH/run.json" --seconds 4 || true; }
+
+# Each is one only once a packet has met it: a second command before that would be the same one again.
+soft_errors() {
+    local i
+    for i in 1 2 3; do
+        t_ctl r1-0 fault soft-error 1 && phw_until 5 soft_errors_are "$i" || return 1
+    done
+}
+soft_errors_are() { (( $(counter_sum '\.tx_soft_errors$') == $1 )); }
 
 run & runner=$!
-sleep 1
-check "soft errors in the send buffer of a router's port" bash -c '
-    for i in 1 2 3; do "$1" ctl --lab "$2" r1-0 fault soft-error 1; sleep 0.1; done' bash "$PHITWIRE_BIN_DIR/phitwire" "$LAB"
+under_way nic0
+check "soft errors in the send buffer of a router's port" soft_errors
 settled "$runner"
 check "packets with a soft error are never taken for good" honest "$T_SCRATCH/run.json"
 check "three of them are reported as timed out" test "$(field "$T_SCRATCH/run.json" timed_out)" = 3
@@ -21,7 +29,7 @@ rate_case "after that, everything arrives" 1000 --seconds 1
 
 before=$(counter_sum '\.tx_rewinds_forced$')
 run & runner=$!
-sleep 1
+under_way nic0
 # A retry is one only while something is unacknowledged; at a single moment there may be nothing.
 check "forced retries" bash -c '
     for i in {1..20}; do "$1" ctl --lab "$2" r1-0 fault force-retry 0; sleep 0.02; done' bash "$PHITWIRE_BIN_DIR/phitwire" "$LAB"

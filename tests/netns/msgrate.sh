@@ -5,7 +5,7 @@
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 t_need_namespaces
 
-t_topology "$T_SCRATCH/impatient.toml" quickstart request_timeout_ms=1500
+t_topology "$T_SCRATCH/impatient.toml" quickstart request_timeout_ms=3000
 t_up rate "$T_SCRATCH/impatient.toml"
 
 # a_nic_dies NAME ROLE [options]: nic5 is killed under traffic and started again.
@@ -14,7 +14,7 @@ a_nic_dies() {
     shift
     t_rate "$file" --seconds 5 "$@" &
     local runner=$!
-    sleep 1.5
+    under_way nic0 2000
     check "nic5 is killed ($name)" "$PHW_SCRIPTS/node.sh" --lab "$LAB" kill nic5
     sleep 1
     check "and started again" "$PHW_SCRIPTS/node.sh" --lab "$LAB" start nic5
@@ -34,7 +34,7 @@ a_nic_dies "a source" --from nic5,nic0 --to nic1
 interrupt() {
     "$PHITWIRE_BIN_DIR/phitwire-msgrate" --lab "$LAB" --json --seconds 60 >"$T_SCRATCH/cut.json" 2>"$T_SCRATCH/cut.err" &
     local runner=$! signal
-    sleep 1
+    under_way nic0
     for signal; do
         kill -"$signal" "$runner"
         sleep 0.05
@@ -50,7 +50,7 @@ check "so does SIGTERM" test "$SETTLED" = 130
 
 t_rate "$T_SCRATCH/first.json" --seconds 4 &
 runner=$!
-sleep 1
+under_way nic0
 check_fails "a second measurement of the same interfaces is refused" 'traffic stop' \
     "$PHITWIRE_BIN_DIR/phitwire-msgrate" --lab "$LAB" --seconds 1
 settled "$runner"

@@ -9,17 +9,32 @@ ticks_of() { awk '{ sub(/^.*\) /, ""); print $12 + $13 }' "/proc/$1/stat"; }
 # What was killed on its way may be missing; nothing else may be wrong.
 sane() { jq -e '.duplicated == 0 and .corrupted == 0 and .misordered == 0 and .acknowledged > 0' "$1" >/dev/null || { cat "$1" "$1.err"; return 1; }; }
 
+# watch_idle: what each node spends in 5 s, its least so far to $least. A tick may be charged to whom it happens to meet:
+# a busy machine only ever makes it more.
+declare -A before least=()
+watch_idle() {
+    local node spent
+    for node in $nodes; do before[$node]=$(ticks_of "$(phw_node_pid "$LAB" "$node")"); done
+    sleep 5
+    for node in $nodes; do
+        spent=$(( $(ticks_of "$(phw_node_pid "$LAB" "$node")") - before[$node] ))
+        (( spent >= ${least[$node]:-spent + 1} )) || least[$node]=$spent
+    done
+}
+all_sleep() {
+    local node
+    for node in $nodes; do (( ${least[$node]} * 100 <= 5 * hertz )) || return 1; done
+}
+
 t_up idle quickstart
+nodes=$(phw_plan_nodes "$LAB") hertz=$(getconf CLK_TCK)
 sleep 1
-declare -A before
-for node in $(phw_plan_nodes "$LAB"); do
-    before[$node]=$(ticks_of "$(phw_node_pid "$LAB" "$node")")
+for _ in 1 2 3; do
+    watch_idle
+    ! all_sleep || break
 done
-sleep 5
-hertz=$(getconf CLK_TCK)
-for node in $(phw_plan_nodes "$LAB"); do
-    spent=$(( $(ticks_of "$(phw_node_pid "$LAB" "$node")") - before[$node] ))
-    check "$node sleeps when idle (under 1 % of a core; spent $spent ticks in 5 s)" test $(( spent * 100 )) -le $(( 5 * hertz ))
+for node in $nodes; do
+    check "$node sleeps when idle (under 1 % of a core; spent ${least[$node]} ticks in 5 s)" test $(( ${least[$node]} * 100 )) -le $(( 5 * hertz ))
 done
 "$PHW_SCRIPTS/down.sh" --lab "$LAB"
 
@@ -40,9 +55,13 @@ t_up big "$T_SCRATCH/big.toml"
 router=r1-0
 ports=$(phw_find_links "$LAB" "$router" | wc -l)
 check "a router has all 64 ports in use" test "$ports" = 64
+resident() { awk -v "key=$1:" '$1 == key { print $2 }' "/proc/$(phw_node_pid "$LAB" "$router")/status"; }
+# Buffers take memory when something was in them, not because it might be.
+idle=$(resident VmHWM)
+check "before there is traffic it takes less than 16 MiB (had $idle KiB)" test "$idle" -lt 16384
 rate_case "33 processors send to each other, exactly once" 1000 --seconds 3
-resident=$(awk '/^VmHWM:/ { print $2 }' "/proc/$(phw_node_pid "$LAB" "$router")/status")
-check "a router with $ports ports stays under 64 MiB (had $resident KiB)" test "$resident" -lt 65536
+most=$(resident VmHWM)
+check "a router with $ports ports stays under 64 MiB (had $most KiB)" test "$most" -lt 65536
 
 # ends_in_order SIGNAL NODE HOW: it ends, its log's new lines hold a summary that says HOW, and its socket is gone.
 ends_in_order() {
@@ -50,7 +69,7 @@ ends_in_order() {
     pid=$(phw_node_pid "$LAB" "$2") log=$(phw_lab_dir "$LAB")/$2.log socket=$(phw_lab_dir "$LAB")/$2.sock
     : >"$log"
     kill "-$1" "$pid"
-    check "SIG$1 ends $2" phw_until 5 phw_all_gone "$pid"
+    check "SIG$1 ends $2" phw_until 15 phw_all_gone "$pid"
     check "which prints a summary" grep -E "\`$2\` of lab \`$LAB\` ran [0-9.]+ s and ended $3" "$log"
     check "with its counters" grep -E "^  frames sent [0-9]+, received [0-9]+, dropped [0-9]+; engine " "$log"
     check "and takes its socket away" test ! -e "$socket"
@@ -64,11 +83,11 @@ done
 
 # Under traffic a source gets rid of what it has outstanding; a router need not, for more keeps coming.
 for node in nic0 "$router"; do
-    how="with nothing held" traffic=(--from nic0 --from nic1 --to nic2)
+    how="with nothing held" traffic=(--from nic0 --from nic1 --to nic2 --window 64)
     [[ $node == nic0 ]] || how="with (nothing held|packets or requests still held)" traffic=()
     t_rate "$T_SCRATCH/during.json" --seconds 4 "${traffic[@]}" &
     runner=$!
-    sleep 1.5
+    under_way nic0
     ends_in_order TERM "$node" "$how"
     settled "$runner"
     check "nothing is twice, wrong or out of order" sane "$T_SCRATCH/during.json"

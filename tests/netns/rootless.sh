@@ -12,10 +12,10 @@ reason=$("$PHW_SCRIPTS/rootless.sh" true 2>&1) || status=$?
 for command in "sleep 600" "bash -c 'trap : TERM; sleep 600; true'"; do
     eval "exec env --default-signal=INT setsid '$PHW_SCRIPTS/rootless.sh' $command" >"$T_SCRATCH/interrupted" 2>&1 &
     pid=$!
-    sleep 2
-    ! phw_all_gone "$pid" || { not_ok "rootless.sh $command runs" "it has ended"; detail <"$T_SCRATCH/interrupted"; }
+    phw_until 20 pgrep -x sleep -g "$pid" >/dev/null \
+        || { not_ok "rootless.sh $command runs" "not after 20 s"; detail <"$T_SCRATCH/interrupted"; }
     kill -INT -- "-$pid"
-    check "Ctrl-C ends rootless.sh $command" phw_until 5 phw_all_gone "$pid"
+    check "Ctrl-C ends rootless.sh $command" phw_until 15 phw_all_gone "$pid"
     kill -KILL -- "-$pid" 2>/dev/null || true
     settled "$pid"
     check "with the status of an interrupted command (was $SETTLED)" test "$SETTLED" = 130

@@ -5,12 +5,12 @@
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 t_need_namespaces
 
-t_topology "$T_SCRATCH/impatient.toml" quickstart request_timeout_ms=1500
+t_topology "$T_SCRATCH/impatient.toml" quickstart request_timeout_ms=3000
 t_up kill "$T_SCRATCH/impatient.toml"
 router=$(awk -F '\t' '$1 == "node" && $3 == "router" { print $2; exit }' "$(phw_lab_dir "$LAB")/plan.tsv")
 t_rate "$T_SCRATCH/during.json" --seconds 8 &
 runner=$!
-sleep 2
+under_way nic0
 check "the router is killed" "$PHW_SCRIPTS/node.sh" --lab "$LAB" kill "$router"
 sleep 2
 check "the router is started again" "$PHW_SCRIPTS/node.sh" --lab "$LAB" start "$router"

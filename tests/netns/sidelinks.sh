@@ -6,7 +6,7 @@
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 t_need_namespaces
 
-t_topology "$T_SCRATCH/impatient.toml" quickstart request_timeout_ms=1500 forward_progress_ms=1000
+t_topology "$T_SCRATCH/impatient.toml" quickstart request_timeout_ms=3000 forward_progress_ms=2000
 t_up side "$T_SCRATCH/impatient.toml"
 dead=32
 mapfile -t sidelinks < <(phw_find_links "$LAB" r1-0-r1-1)
@@ -33,7 +33,7 @@ register() { t_ctl "$1" get "$2" --json | jq -r .hex; }
 
 t_rate "$T_SCRATCH/during.json" --seconds 6 &
 runner=$!
-sleep 2
+under_way nic0
 check "a sidelink is taken down" t_ctl r1-0 fault link-down "$dead"
 settled "$runner"
 check "what was on it is reported, nothing is twice, wrong or out of order" honest "$T_SCRATCH/during.json"

@@ -92,6 +92,18 @@ t_rate() {
 
 field() { jq -r --arg key "$2" '.[$key] // error("no field \($key)")' "$1"; }
 
+# puts_done NODE: messages of NODE that were answered since it began.
+puts_done() { t_ctl "$1" stats --json | jq '.writes_done // 0'; }
+
+# under_way NODE [COUNT]: waits until NODE has had COUNT more messages answered. A run that was started beside this script
+# has then begun, however busy the machine is; a nap would tell nothing.
+under_way() {
+    local start
+    start=$(puts_done "$1")
+    phw_until 20 has_done "$1" $(( start + ${2:-1000} )) || not_ok "messages of $1 flow" "fewer than ${2:-1000} in 20 s"
+}
+has_done() { (( $(puts_done "$1") >= $2 )); }
+
 # settled PID: waits for a background job of this very shell; its status goes to $SETTLED. (`check wait PID` would ask
 # a subshell, whose child it is not.)
 # shellcheck disable=SC2034  # read by the tests

@@ -6,10 +6,6 @@ t_need_namespaces
 
 for file in "$PHW_SCRIPTS"/topologies/*.toml; do
     name=$(basename "$file" .toml)
-    if [[ $name == yarc-64 ]]; then
-        skip "$name" "made for phitwire sim: 65 processes on two cores take half a minute to come up (docs/next.md)"
-        continue
-    fi
     t_up "ready${#T_LABS[@]}" "$name" --timeout 60
     rate_case "$name: $(awk -F '\t' '$1 == "node" { n[$3]++ } END { print n["nic"], "processors,", n["router"], "chips" }' \
         "$(phw_lab_dir "$LAB")/plan.tsv"): puts" 500 --seconds 1 --window 64

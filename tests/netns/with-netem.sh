@@ -48,10 +48,10 @@ for signal in INT KILL; do
     length=$(( 3200 + RANDOM ))
     env --default-signal=INT "$with" --uml sleep "$length" 2>/dev/null &
     pid=$!
-    phw_until 5 has_mine "$length"
+    phw_until 20 has_mine "$length"
     session=$(mine "$length")
     sleep 2
     kill "-$signal" "$pid"
     wait "$pid" 2>/dev/null || true
-    check "SIG$signal leaves no kernel and no file" phw_until 5 none_of_mine "$length"
+    check "SIG$signal leaves no kernel and no file" phw_until 15 none_of_mine "$length"
 done

@@ -66,6 +66,9 @@ pub(super) fn read(
     bytes: usize,
     data: &mut [u8; MAX_DATA],
 ) -> Result<(), PacketError> {
+    if area.is_empty() {
+        return Ok(());
+    }
     let mut raw = [0; MAX_AREA];
     for (to, flit) in raw.as_chunks_mut::<FLIT_BYTES>().0.iter_mut().zip(area) {
         *to = flit.to_bytes();

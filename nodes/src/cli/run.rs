@@ -73,6 +73,7 @@ pub fn run(args: RunArgs) -> miette::Result<ExitCode> {
     let topology = topology::read(&file, &text)?.topology;
     let mut runtime = Runtime::new(&args.lab, clock::incarnation());
     runtime.clock = args.clock;
+    runtime.real_wires = true;
     let seed = runtime.seed;
     let plan = topology
         .plan(&args.node, &runtime)

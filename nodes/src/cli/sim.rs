@@ -18,6 +18,8 @@ use crate::sim::{Links, Measured, measure, output, plot, ready};
 
 /// Points of a sweep at most.
 const MOST_POINTS: usize = 10_000;
+/// Cycles of a phase at most: 20 minutes of virtual time.
+const MOST_CYCLES: u64 = 1_000_000_000_000;
 
 /// Simulate a network in virtual time.
 ///
@@ -48,14 +50,16 @@ pub struct SimArgs {
     #[arg(long, value_enum, default_value_t)]
     process: ProcessName,
     /// Cycles before the measurement [default: until latency and accepted load are steady]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N",
+          value_parser = clap::value_parser!(u64).range(0..=MOST_CYCLES))]
     warmup: Option<u64>,
     /// Cycles of the measurement
     #[arg(long, value_name = "N", default_value_t = Config::default().measure_cycles,
-          value_parser = clap::value_parser!(u64).range(1..=1_000_000_000_000))]
+          value_parser = clap::value_parser!(u64).range(1..=MOST_CYCLES))]
     measure: u64,
     /// Cycles that the measured packets have to arrive in afterwards
-    #[arg(long, value_name = "N", default_value_t = Config::default().drain_cycles)]
+    #[arg(long, value_name = "N", default_value_t = Config::default().drain_cycles,
+          value_parser = clap::value_parser!(u64).range(0..=MOST_CYCLES))]
     drain: u64,
     /// Cycles that a phit travels on a link
     #[arg(long, value_name = "N", default_value_t = Config::default().link_cycles,
@@ -230,6 +234,14 @@ pub fn run(args: &SimArgs) -> miette::Result<ExitCode> {
         (_, netem) => Links::Encoded(netem),
     };
     let topology = ready::find(&args.topology)?;
+    // A run of hours is not to end with the news that nobody may write here.
+    for file in [&args.csv, &args.plot].into_iter().flatten() {
+        let opened = std::fs::OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(file);
+        opened.map_err(|error| cannot_write(file, error))?;
+    }
     let threads = args
         .threads
         .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, std::num::NonZero::get));
@@ -288,11 +300,13 @@ fn say(text: std::fmt::Arguments<'_>) -> miette::Result<()> {
     }
 }
 
+fn cannot_write(file: &Path, error: std::io::Error) -> miette::Report {
+    miette::Report::msg(error).wrap_err(format!("cannot write {}", file.display()))
+}
+
 fn write_files(args: &SimArgs, name: &str, all: &[Measured]) -> miette::Result<()> {
     let write = |file: &Path, text: String| {
-        std::fs::write(file, text)
-            .into_diagnostic()
-            .wrap_err_with(|| format!("cannot write {}", file.display()))
+        std::fs::write(file, text).map_err(|error| cannot_write(file, error))
     };
     if let Some(file) = &args.csv {
         write(file, output::csv(all))?;

@@ -192,10 +192,11 @@ fn soak(args: &SoakArgs, stop: &Stop, begin: Instant) -> Tally {
             scope.spawn(|| {
                 let over = || limit.is_some_and(|limit| begin.elapsed() >= limit);
                 while stop.requests() == 0 && !over() && !enough.load(Ordering::Relaxed) {
-                    let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed > args.seeds.last {
+                    let more = |seed: u64| (seed <= args.seeds.last).then(|| seed + 1);
+                    let Ok(seed) = next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more)
+                    else {
                         break;
-                    }
+                    };
                     let case = Case::random(seed).reduced(&reduction(args));
                     let outcome = attempt(&case, &mut |_, _| {});
                     let failed = outcome.as_ref().err().map(|why| Failed {

@@ -9,11 +9,24 @@ use phitwire::topology::Topology;
 
 use super::threads::Threads;
 
-/// Quantile 0.975 of Student's distribution by degrees of freedom, from 1 on; then that of the normal one.
+/// Quantile 0.975 of Student's distribution by degrees of freedom, from 1 on.
 const STUDENT: [f64; 20] = [
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
     2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086,
 ];
+
+/// Quantile 0.975 of Student's distribution.
+fn student(degrees: usize) -> f64 {
+    if let Some(&quantile) = degrees.checked_sub(1).and_then(|at| STUDENT.get(at)) {
+        return quantile;
+    }
+    // Beyond the table: the normal distribution's, with the first terms of the expansion in 1 / degrees.
+    const NORMAL: f64 = 1.959_964;
+    let n = degrees.max(1) as f64;
+    NORMAL
+        + (NORMAL.powi(3) + NORMAL) / (4.0 * n)
+        + (5.0 * NORMAL.powi(5) + 16.0 * NORMAL.powi(3) + 3.0 * NORMAL) / (96.0 * n * n)
+}
 
 /// A mean over several seeds, with half of the width of its 95 % confidence interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -31,7 +44,7 @@ impl Estimate {
         let squares: f64 = values.iter().map(|v| (v - mean) * (v - mean)).sum();
         let student = match values.len() {
             0 | 1 => 0.0,
-            count => STUDENT.get(count - 2).copied().unwrap_or(1.96),
+            count => student(count - 1),
         };
         let half_width = student * (squares / (n - 1.0).max(1.0) / n.max(1.0)).sqrt();
         Self { mean, half_width }
@@ -107,7 +120,9 @@ pub fn measure(
         let built = Instant::now();
         let report = simulation.run(&mut Threads, |p| progress(number, p));
         let wall_seconds = built.elapsed().as_secs_f64();
-        latencies.push(report.latency_cycles.mean);
+        if report.latency_cycles.count > 0 {
+            latencies.push(report.latency_cycles.mean);
+        }
         accepted.push(report.accepted_load);
         saturated += u64::from(report.saturated);
         match &mut first {
@@ -152,5 +167,14 @@ mod tests {
         assert!((estimate.mean - 2.0).abs() < 1e-9);
         assert!((estimate.half_width - 4.303 / 3f64.sqrt()).abs() < 1e-3);
         assert_eq!(Estimate::of(&[5.0]).half_width, 0.0);
+        for (degrees, quantile) in [
+            (1, 12.706),
+            (20, 2.086),
+            (21, 2.080),
+            (30, 2.042),
+            (120, 1.980),
+        ] {
+            assert!((student(degrees) - quantile).abs() < 1e-3, "{degrees}");
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use phitwire::sim::direct::{LinkUse, Report, StageUse};
+use phitwire::sim::direct::{LatencySummary, LinkUse, Report, StageUse};
 use serde_json::{Map, Value, json};
 
 use super::measure::{Estimate, Measured};
@@ -22,7 +22,6 @@ fn estimate(estimate: Estimate) -> Value {
 /// One measurement as a JSON object. `about` (topology, traffic) comes first.
 pub fn json(about: &Map<String, Value>, measured: &Measured) -> Value {
     let report = &measured.report;
-    let latency = report.latency_cycles;
     let mut all = about.clone();
     let figures = json!({
         "load": measured.load.fraction(),
@@ -35,15 +34,8 @@ pub fn json(about: &Map<String, Value>, measured: &Measured) -> Value {
         "offered_load": report.offered_load,
         "accepted_load": report.accepted_load,
         "saturated": report.saturated,
-        "latency_cycles": {
-            "min": latency.min,
-            "mean": latency.mean,
-            "p50": latency.p50,
-            "p99": latency.p99,
-            "p99_9": latency.p99_9,
-            "max": latency.max,
-        },
-        "packets_measured": latency.count,
+        "latency_cycles": latencies(report.latency_cycles),
+        "packets_measured": report.latency_cycles.count,
         "hops_mean": report.hops_mean,
         "packets": report.packets,
         "phit_hops": report.phit_hops,
@@ -92,6 +84,17 @@ pub fn json(about: &Map<String, Value>, measured: &Measured) -> Value {
         all.insert("over_seeds".to_owned(), value);
     }
     Value::Object(all)
+}
+
+fn latencies(latency: LatencySummary) -> Value {
+    json!({
+        "min": latency.min,
+        "mean": latency.mean,
+        "p50": latency.p50,
+        "p99": latency.p99,
+        "p99_9": latency.p99_9,
+        "max": latency.max,
+    })
 }
 
 fn violations(report: &Report) -> Vec<String> {

@@ -19,11 +19,8 @@ pub fn svg(title: &str, all: &[Measured]) -> miette::Result<String> {
     Ok(text)
 }
 
-fn draw(
-    title: &str,
-    all: &[Measured],
-    text: &mut String,
-) -> Result<(), Box<dyn std::error::Error>> {
+/// Latency at the upper end of the scale.
+fn highest(all: &[Measured]) -> Result<f64, Box<dyn std::error::Error>> {
     let lowest = all
         .iter()
         .map(|m| m.report.latency_cycles.mean)
@@ -32,11 +29,19 @@ fn draw(
     if !lowest.is_finite() {
         return Err("no packet was measured".into());
     }
-    let highest = all
+    Ok(all
         .iter()
         .map(|m| m.report.latency_cycles.p99 as f64)
         .fold(lowest, f64::max)
-        .min(lowest * HIGHEST);
+        .min(lowest * HIGHEST))
+}
+
+fn draw(
+    title: &str,
+    all: &[Measured],
+    text: &mut String,
+) -> Result<(), Box<dyn std::error::Error>> {
+    let highest = highest(all)?;
     let right = all.iter().map(|m| m.load.fraction()).fold(0.0, f64::max);
     let root = SVGBackend::with_string(text, SIZE).into_drawing_area();
     root.fill(&WHITE)?;

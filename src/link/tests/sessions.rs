@@ -185,7 +185,7 @@ fn both_ends_agree_on_the_smaller_window_and_each_on_the_other_s_buffer() {
     let mut pair = Pair::with(5, a, config(B).build().unwrap(), 1_472);
     pair.wait_up();
     assert_eq!(pair.ends[B].lcb.credits(Vc::Request), 40);
-    assert_eq!(pair.ends[A].lcb.credits(Vc::Request), 16_384);
+    assert_eq!(pair.ends[A].lcb.credits(Vc::Request), 16_365);
     pair.wire(|wire| wire.cut = true);
     pair.load(A, 100);
     pair.run_for(SECOND);
@@ -327,7 +327,7 @@ fn phits_of_an_old_session_in_the_input_queue_count_against_the_new_credits() {
     });
     pair.run_for(Duration::from_ms(2));
     for vc in Vc::ALL {
-        assert_eq!(pair.ends[B].lcb.credits(vc), 16_384 - queued[vc.index()]);
+        assert_eq!(pair.ends[B].lcb.credits(vc), 16_365 - queued[vc.index()]);
     }
     pair.ends[A].drain = super::harness::Drain::Eager;
     pair.run_until(SECOND, |pair| pair.credits_are_back());

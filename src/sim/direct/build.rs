@@ -107,13 +107,18 @@ impl Places {
     }
 }
 
-impl Network {
-    /// Cuts `topology` into so many partitions, at least one.
-    pub(crate) fn new(
-        topology: &Topology,
-        config: &Config,
-        partitions: usize,
-    ) -> Result<Self, ConfigError> {
+/// What a network is made from, whatever its links are.
+struct Prepared {
+    wiring: Wiring,
+    places: Places,
+    shared: Shared,
+    partitions: usize,
+    /// Terminals that send.
+    senders: u64,
+}
+
+impl Prepared {
+    fn new(topology: &Topology, config: &Config, partitions: usize) -> Result<Self, ConfigError> {
         config.validate()?;
         let partitions = partitions.clamp(1, topology.chips.len().max(1));
         let wiring = Wiring::new(topology);
@@ -122,8 +127,57 @@ impl Network {
         if places.terminals.iter().all(Option::is_none) {
             return Err(ConfigError::NoTerminals);
         }
-        let shared = shared(topology, config, destinations);
-        let mut exchanges: Vec<Exchange> = (0..partitions as u32)
+        let linked = (0u64..).zip(&places.terminals);
+        let senders = linked
+            .filter(|(number, place)| place.is_some() && !destinations.is_silent(*number))
+            .count() as u64;
+        Ok(Self {
+            wiring,
+            places,
+            shared: shared(topology, config, destinations),
+            partitions,
+            senders,
+        })
+    }
+
+    /// The terminals of every partition, whose sources begin in cycle `begin`; `peer` says the slot that the
+    /// link of each ends at.
+    fn terminals(
+        &self,
+        seed: u64,
+        begin: u64,
+        peer: impl Fn(&TerminalPlace) -> u32,
+    ) -> Vec<Vec<Terminal>> {
+        let mut terminals: Vec<Vec<Terminal>> = (0..self.partitions).map(|_| Vec::new()).collect();
+        for (number, place) in (0u64..).zip(&self.places.terminals) {
+            let Some(place) = place else { continue };
+            let silent = self.shared.destinations.is_silent(number);
+            let mut source = Source::new(seed, number, silent, &self.shared.births);
+            source.reschedule(0, begin);
+            let processor = self.shared.numbers[number as usize % self.shared.numbers.len()];
+            let terminal = Terminal::new(number, processor, peer(place), source);
+            terminals[place.partition as usize].push(terminal);
+        }
+        terminals
+    }
+}
+
+impl Network {
+    /// Cuts `topology` into so many partitions, at least one.
+    pub(crate) fn new(
+        topology: &Topology,
+        config: &Config,
+        partitions: usize,
+    ) -> Result<Self, ConfigError> {
+        let prepared = Prepared::new(topology, config, partitions)?;
+        let Prepared {
+            wiring,
+            places,
+            shared,
+            partitions,
+            ..
+        } = &prepared;
+        let mut exchanges: Vec<Exchange> = (0..*partitions as u32)
             .map(|partition| {
                 let chips = places.chips.iter().filter(|c| c.0 == partition).count();
                 let terminals = places.terminals.iter().flatten();
@@ -131,19 +185,10 @@ impl Network {
                 Exchange::new(config.link_cycles as usize, chips, terminals)
             })
             .collect();
-        let mut terminals: Vec<Vec<Terminal>> = (0..partitions).map(|_| Vec::new()).collect();
-        let mut senders = 0;
-        for (number, place) in (0u64..).zip(&places.terminals) {
-            let Some(place) = place else { continue };
-            let silent = shared.destinations.is_silent(number);
-            senders += u64::from(!silent);
-            let source = Source::new(config.seed, number, silent, &shared.births);
-            let processor = shared.numbers[number as usize % topology.processors.len()];
-            let (_, peer) = places.chip_slot(place.chip, place.port);
-            terminals[place.partition as usize]
-                .push(Terminal::new(number, processor, peer, source));
-        }
-        let (sites, chips, kinds) = sites(topology, &wiring, &places, &mut exchanges)?;
+        let terminals = prepared.terminals(config.seed, 0, |place| {
+            places.chip_slot(place.chip, place.port).1
+        });
+        let (sites, chips) = sites(topology, wiring, places, &mut exchanges)?;
         let parts = exchanges.into_iter().zip(sites).zip(chips).zip(terminals);
         let partitions = (0..)
             .zip(parts)
@@ -151,14 +196,20 @@ impl Network {
                 exchange.finish();
                 let shared = shared.clone();
                 Partition::new(
-                    number, sites, chips, terminals, shared, exchange, partitions,
+                    number,
+                    sites,
+                    chips,
+                    terminals,
+                    shared,
+                    exchange,
+                    *partitions,
                 )
             })
             .collect();
         Ok(Self {
             partitions,
-            kinds,
-            senders,
+            kinds: kinds(topology, wiring),
+            senders: prepared.senders,
         })
     }
 }
@@ -171,20 +222,20 @@ impl Network {
         netem: Option<Netem>,
         partitions: usize,
     ) -> Result<Self, ConfigError> {
-        config.validate()?;
-        let partitions = partitions.clamp(1, topology.chips.len().max(1));
-        let wiring = Wiring::new(topology);
-        let destinations = Destinations::new(&config.traffic, topology, &wiring, config.seed)?;
-        let places = Places::new(topology, &wiring, partitions);
-        let mut shared = shared(topology, config, destinations);
-        shared.seal = Seal::Crc;
-        let mut parts: Vec<Part> = (0..partitions)
-            .map(|_| Part::new(config, &shared))
+        let mut prepared = Prepared::new(topology, config, partitions)?;
+        prepared.shared.seal = Seal::Crc;
+        let terminals = prepared.terminals(config.seed, HELD_BACK, |_| NO_SLOT);
+        let Prepared {
+            wiring,
+            places,
+            shared,
+            partitions,
+            senders,
+        } = prepared;
+        let mut parts: Vec<Part> = terminals
+            .into_iter()
+            .map(|terminals| Part::new(config, &shared, terminals))
             .collect();
-        let senders = add_terminals(config, &places, &shared, &mut parts);
-        if parts.iter().all(|part| part.terminals.is_empty()) {
-            return Err(ConfigError::NoTerminals);
-        }
         let nodes = add_nodes(topology, &places, config.seed, &mut parts)?;
         let latency = CYCLE.times(config.link_cycles.into());
         for (number, link) in (0u32..).zip(&topology.links) {
@@ -237,34 +288,18 @@ struct Part {
 }
 
 impl Part {
-    fn new(config: &Config, shared: &Shared) -> Self {
+    fn new(config: &Config, shared: &Shared, terminals: Vec<Terminal>) -> Self {
         let traffic = Arc::new(Mutex::new(Traffic {
             shared: shared.clone(),
             terminals: Vec::new(),
         }));
         Self {
             chips: Vec::new(),
-            terminals: Vec::new(),
+            terminals,
             region: Region::new(config.seed, Arc::clone(&traffic)),
             traffic,
         }
     }
-}
-
-/// Makes the terminals; returns how many of them send.
-fn add_terminals(config: &Config, places: &Places, shared: &Shared, parts: &mut [Part]) -> u64 {
-    let mut senders = 0;
-    for (number, place) in (0u64..).zip(&places.terminals) {
-        let Some(place) = place else { continue };
-        let silent = shared.destinations.is_silent(number);
-        senders += u64::from(!silent);
-        let mut source = Source::new(config.seed, number, silent, &shared.births);
-        source.reschedule(0, HELD_BACK);
-        let processor = shared.numbers[number as usize % shared.numbers.len()];
-        let terminals = &mut parts[place.partition as usize].terminals;
-        terminals.push(Terminal::new(number, processor, NO_SLOT, source));
-    }
-    senders
 }
 
 /// Partition and node of every chip and every terminal, the latter slice by slice.
@@ -385,7 +420,7 @@ fn shared(topology: &Topology, config: &Config, destinations: Destinations) -> S
         hashed_ways: topology.chips.iter().any(|chip| {
             chip.routers
                 .iter()
-                .any(|router| router.registers.table[0].ports != 0)
+                .any(|router| router.registers.table.iter().any(|e| e.ports != 0))
         }),
         measured: 0..0,
         tally: Tally::default(),
@@ -394,7 +429,7 @@ fn shared(topology: &Topology, config: &Config, destinations: Destinations) -> S
     }
 }
 
-type Sites = (Vec<Vec<Site>>, Vec<Vec<u32>>, Vec<Option<LinkKind>>);
+type Sites = (Vec<Vec<Site>>, Vec<Vec<u32>>);
 
 /// The chips of every partition, joined by their links.
 fn sites(
@@ -416,7 +451,6 @@ fn sites(
         sites.push((0..count).map(|_| None).collect());
         chips.push(vec![0; count]);
     }
-    let mut kinds = vec![None; topology.chips.len() * PORTS];
     for (chip, registers) in (0u32..).zip(topology.all_chip_registers()) {
         let (partition, number) = places.chips[chip as usize];
         let mut site = Site::new(registers);
@@ -425,21 +459,16 @@ fn sites(
             let Some(neighbour) = wiring.neighbour(chip, port) else {
                 continue;
             };
-            let (kind, (there, slot)) = match neighbour {
+            let (there, slot) = match neighbour {
                 Neighbour::Processor(_) => {
                     let terminal = places.terminals.get(terminal_at[at] as usize);
                     let place = terminal.copied().flatten().ok_or(ConfigError::Topology)?;
                     let exchange = &exchanges[place.partition as usize];
                     let slot = exchange.terminal_slot(place.number as usize);
-                    (LinkKind::Ejection, (place.partition, slot))
+                    (place.partition, slot)
                 }
-                Neighbour::Router(router, far) => {
-                    let kind = kind(topology, wiring, (chip, port), neighbour);
-                    let far_chip = wiring.chip_of(router);
-                    (kind, places.chip_slot(far_chip, far))
-                }
+                Neighbour::Router(router, far) => places.chip_slot(wiring.chip_of(router), far),
             };
-            kinds[at] = Some(kind);
             let slot = if there == partition {
                 slot
             } else {
@@ -453,5 +482,5 @@ fn sites(
     let whole = sites
         .into_iter()
         .map(|part| part.into_iter().flatten().collect());
-    Ok((whole.collect(), chips, kinds))
+    Ok((whole.collect(), chips))
 }

@@ -1,6 +1,7 @@
 //! Each checker finds what it is for.
 
 use super::check::Violation;
+use super::partition::HELD_BACK;
 use super::tests::{clos, config, ranked, yarc};
 use super::*;
 use crate::topology::Topology;
@@ -142,4 +143,51 @@ fn a_packet_that_would_go_up_again_is_noticed() {
 fn packets_that_never_leave_are_noticed() {
     let violations = spoiled(&yarc(), |part| part.sites[0].spoil_credits(9, 0, 0));
     assert!(has(&violations, |v| matches!(v, Violation::Starved { .. })));
+}
+
+#[test]
+fn a_packet_without_a_way_is_noticed() {
+    let mut topology = ranked(64, "2");
+    topology.chips[0].routers[0].registers.table = Default::default();
+    let mut simulation = Simulation::new(&topology, &config(100_000), 1).unwrap();
+    let report = simulation.run(&mut Serial, |_| {});
+    let refused = |v: &Violation| matches!(v, Violation::Refused(_));
+    assert!(has(&report.violations, refused));
+}
+
+#[test]
+fn requests_that_take_different_ways_are_seen_to_overtake() {
+    // Told that hash bits do not decide the way, the checker expects requests that they part to stay in order.
+    let topology = ranked(64, "2");
+    let violations = |hashed_ways| {
+        let mut config = config(700_000);
+        config.traffic.pattern = "bit-complement".parse().unwrap();
+        let mut simulation = Simulation::new(&topology, &config, 1).unwrap();
+        let shared = &mut simulation.partitions_mut()[0].shared;
+        assert!(shared.hashed_ways);
+        shared.hashed_ways = hashed_ways;
+        simulation.run(&mut Serial, |_| {}).violations
+    };
+    assert_eq!(violations(true), []);
+    let overtaken = |v: &Violation| matches!(v, Violation::Overtaken(_));
+    assert!(has(&violations(false), overtaken));
+}
+
+#[test]
+fn a_message_too_old_to_tell_its_age_is_noticed() {
+    // Sources that sleep for longer than a packet can say, and then send what was born meanwhile.
+    let mut config = config(1_000);
+    config.traffic.participants = Some(2);
+    let mut simulation = Simulation::new(&yarc(), &config, 1).unwrap();
+    let reschedule = |simulation: &mut Simulation, from, to| {
+        let terminals = &mut simulation.partitions_mut()[0].terminals;
+        terminals
+            .iter_mut()
+            .for_each(|t| t.source.reschedule(from, to));
+    };
+    reschedule(&mut simulation, 0, HELD_BACK);
+    simulation.run_windows((1 << 22) / 20 + 1);
+    reschedule(&mut simulation, HELD_BACK, 0);
+    let report = simulation.run(&mut Serial, |_| {});
+    assert!(has(&report.violations, |v| *v == Violation::Misdated));
 }

@@ -2,6 +2,7 @@
 
 use core::fmt;
 
+use super::packet::BIRTH_BITS;
 use super::partition::EndAccount;
 use super::site::INPUT_PHITS;
 
@@ -38,6 +39,9 @@ pub enum Violation {
     },
     /// Packets arrived with a content that was not sent.
     Damaged(u64),
+    /// Messages were under way for so long that what they say of their birth means a later one: latencies
+    /// are told too low.
+    Misdated,
     /// Packets arrived at another processor than their destination.
     Misrouted(u64),
     /// Requests overtook earlier ones of the same source, destination and hash bits.
@@ -80,6 +84,11 @@ impl fmt::Display for Violation {
                 "deliveries: {sent} packets sent, {arrived} arrived, or not the same ones"
             ),
             Self::Damaged(n) => write!(f, "payload: {n} packets were damaged"),
+            Self::Misdated => write!(
+                f,
+                "latencies: messages were under way for more than {} cycles, which no packet can tell",
+                1u64 << BIRTH_BITS
+            ),
             Self::Misrouted(n) => write!(f, "destination: {n} packets at another processor"),
             Self::Overtaken(n) => write!(f, "order: {n} requests overtook others"),
             Self::UpDown(n) => write!(f, "up-then-down: {n} packets would have turned up again"),

@@ -15,7 +15,7 @@ use phitwire_framing::phit24::{CONTENT_MASK, Phit, PhitKind};
 use super::source::REPLY_PHITS;
 
 /// Bits of a birth that a packet carries; what is under way longer is dated wrongly.
-const BIRTH_BITS: u32 = 22;
+pub(super) const BIRTH_BITS: u32 = 22;
 /// Bits of its request's number that a reply carries.
 const REPLY_SEQUENCE_BITS: u32 = 10;
 

@@ -259,6 +259,13 @@ impl Partition {
         }
     }
 
+    /// Healthy packets that routers have taken from encoded links.
+    pub(crate) fn packets_taken(&self) -> u64 {
+        self.encoded
+            .as_ref()
+            .map_or(0, |region| region.packets_taken())
+    }
+
     /// Packets sent again, frames sent and frames lost on encoded links.
     pub(crate) fn link_work(&self) -> [u64; 3] {
         self.encoded.as_ref().map_or([0; 3], |region| {

@@ -67,7 +67,7 @@ pub struct Report {
     pub warmup_cycles: u64,
     /// Cycles of the measurement.
     pub measure_cycles: u64,
-    /// Whether the warm-up ended because latency and accepted load stayed the same.
+    /// Whether the warm-up ended because latency and accepted load stayed the same, or had a length given.
     pub converged: bool,
     /// Phits per cycle and terminal of the packets born in the measurement.
     pub offered_load: f64,

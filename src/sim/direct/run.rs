@@ -10,6 +10,7 @@ use super::partition::{ChipView, Partition};
 use super::report::Report;
 use super::source::message_phits;
 use super::tally::Tally;
+use super::terminal::Terminal;
 use crate::link::impair::Netem;
 use crate::router::yarc::registers::PORTS;
 use crate::topology::Topology;
@@ -226,7 +227,9 @@ impl Simulation {
 
     /// Whole windows.
     fn rounded(&self, cycles: u64) -> u64 {
-        cycles.next_multiple_of(self.config.link_cycles.into())
+        let window = u64::from(self.config.link_cycles);
+        let most = u64::MAX / window * window;
+        cycles.checked_next_multiple_of(window).unwrap_or(most)
     }
 
     /// Runs up to so many cycles in batches, until `look` says that it is enough.
@@ -283,6 +286,8 @@ impl Simulation {
             let accepted = interval.arrived_phits as f64 / length as f64;
             let close = |a: f64, b: f64| (a - b).abs() <= SAME * a.max(b);
             let is_same = means.is_some_and(|(l, a)| close(l, latency) && close(a, accepted));
+            // As long as nothing has arrived, nothing has settled.
+            let is_same = is_same && interval.latency_packets > 0;
             same = if is_same { same + 1 } else { 0 };
             means = Some((latency, accepted));
             same >= SAME_INTERVALS
@@ -327,7 +332,9 @@ impl Simulation {
             partition.stop_sources();
         }
         let tally = self.tally();
-        let inside = tally.sent_phits - tally.arrived_phits;
+        let reserved = |t: &Terminal| u64::from(t.reserved(0) + t.reserved(1));
+        let unsent = self.partitions.iter().flat_map(|p| &p.terminals);
+        let inside = tally.sent_phits - tally.arrived_phits + unsent.map(reserved).sum::<u64>();
         let replies = 2
             * (tally.replies_made - tally.replies_sent)
             * message_phits(&self.config.traffic) as u64;
@@ -427,6 +434,8 @@ impl Simulation {
                 sent: tally.sent_packets,
                 arrived: tally.arrived_packets,
             });
+        } else if tally.sent_births != tally.arrived_births {
+            violations.push(Violation::Misdated);
         }
         let mut up_down = 0;
         let mut refused = 0;

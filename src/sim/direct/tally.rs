@@ -38,6 +38,10 @@ pub(crate) struct Tally {
     pub sent_keys: u64,
     /// Sum of the keys of all packets that arrived, modulo 2^64.
     pub arrived_keys: u64,
+    /// Sum of the births of all messages sent, modulo 2^64.
+    pub sent_births: u64,
+    /// Sum of the births, as far as packets say them, of all messages whose latency counted.
+    pub arrived_births: u64,
     /// Packets whose content was not what was sent.
     pub damaged: u64,
     /// Packets at another processor than their destination.
@@ -73,6 +77,8 @@ impl Tally {
         apply(&mut self.replies_sent, other.replies_sent);
         apply(&mut self.sent_keys, other.sent_keys);
         apply(&mut self.arrived_keys, other.arrived_keys);
+        apply(&mut self.sent_births, other.sent_births);
+        apply(&mut self.arrived_births, other.arrived_births);
         apply(&mut self.damaged, other.damaged);
         apply(&mut self.misrouted, other.misrouted);
         apply(&mut self.overtaken, other.overtaken);

@@ -171,6 +171,7 @@ impl Terminal {
         // A damaged packet may say that it is from before the beginning.
         let born = name.born(now).min(now);
         tally.latency_cycles += now - born;
+        tally.arrived_births = tally.arrived_births.wrapping_add(born);
         tally.latency_packets += 1;
         if shared.measured.contains(&now) {
             shared.arrived_latencies.record(now - born);
@@ -288,6 +289,7 @@ impl Terminal {
         let name = Name::request(self.processor, dest, head.sequence, head.birth);
         let tally = &mut shared.tally;
         tally.sent_keys = tally.sent_keys.wrapping_add(name.key());
+        tally.sent_births = tally.sent_births.wrapping_add(head.birth);
         tally.requests_sent += 1;
         tally.measured_sent += u64::from(shared.measured.contains(&head.birth));
         Packet::request(name, hash, shared.request_phits, shared.seal)

@@ -57,7 +57,7 @@ impl<N: Node> Fabric<N> {
             return Err(ConnectError::InUse { node, port });
         }
         let wires = [(a, b), (b, a)].map(|(from, to)| {
-            let wire = self.add_wire(to, spec);
+            let wire = self.add_wire(to, spec.mtu, Wire::new(spec.latency));
             self.slots[from.0.0 as usize].wires[usize::from(from.1)] = wire;
             wire
         });
@@ -79,7 +79,7 @@ impl<N: Node> Fabric<N> {
             return Err(ConnectError::NoLatency);
         }
         self.check_free(end)?;
-        let wire = self.add_wire(end, spec);
+        let wire = self.add_wire(end, spec.mtu, Wire::from_abroad(spec.latency));
         let exit = self.exits.len();
         self.exits.push(Exit {
             mtu: spec.mtu,
@@ -111,6 +111,17 @@ impl<N: Node> Fabric<N> {
         self.reschedule(index);
     }
 
+    /// Says that everything sent by a link from abroad up to the present has been put in. To be called before
+    /// the fabric runs on, at least as often as a frame takes to travel.
+    ///
+    /// # Panics
+    /// If there is no such link.
+    pub fn catch_up(&mut self, link: LinkId) {
+        let index = self.joint_index(link, Direction::AToB);
+        self.joints[index].wire.catch_up(self.now);
+        self.reschedule(index);
+    }
+
     fn check_free(&self, (NodeId(node), port): (NodeId, PortId)) -> Result<(), ConnectError> {
         let slot = self
             .slots
@@ -123,15 +134,15 @@ impl<N: Node> Fabric<N> {
         }
     }
 
-    fn add_wire(&mut self, (to, port): (NodeId, PortId), spec: LinkSpec) -> u32 {
-        if self.buffer.len() < spec.mtu {
-            self.buffer.resize(spec.mtu, 0);
+    fn add_wire(&mut self, (to, port): (NodeId, PortId), mtu: usize, wire: Wire) -> u32 {
+        if self.buffer.len() < mtu {
+            self.buffer.resize(mtu, 0);
         }
         self.joints.push(Joint {
-            wire: Wire::new(spec.latency),
+            wire,
             to,
             port,
-            mtu: spec.mtu,
+            mtu,
             alarm: Alarm::NONE,
         });
         self.joints.len() as u32 - 1

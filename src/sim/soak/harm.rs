@@ -62,11 +62,21 @@ pub enum Harm {
         /// Which.
         nic: u32,
     },
+    /// A link is taken down by command and never brought up again: what the liveness phase must find.
+    #[cfg(test)]
+    LeaveDown {
+        /// Which.
+        link: u32,
+    },
 }
 
 impl Harm {
     /// Whether messages may be lost by it.
     pub const fn destroys(&self) -> bool {
+        #[cfg(test)]
+        if matches!(self, Self::LeaveDown { .. }) {
+            return true;
+        }
         matches!(
             self,
             Self::SoftError { .. }
@@ -113,6 +123,10 @@ impl Harm {
                 network.fabric.run_for(*span);
                 on_first_end(network, chosen(link), |lcb, now, _| lcb.link_up(now));
             }
+            #[cfg(test)]
+            Self::LeaveDown { link } => on_first_end(network, chosen(link), |lcb, now, input| {
+                lcb.link_down(now, input);
+            }),
             Self::RestartRouter { router } => {
                 let nodes: Vec<NodeId> = network.routers().collect();
                 restart(network, &nodes, *router)?;

@@ -146,6 +146,10 @@ impl Case {
             return Err(links_down(&network, "after all harm was taken away"));
         }
         let again = self.run_again(&mut network)?;
+        // The checkers demand nothing of a link that is down, so none may have gone down since.
+        if !network.bring_up(LIVENESS) {
+            return Err(links_down(&network, "at the end"));
+        }
         tell_events(&mut network, trace);
         Ok(Outcome {
             trace_hash: network.fabric.trace_hash(),

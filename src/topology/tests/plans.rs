@@ -103,6 +103,31 @@ fn settings_reach_the_nodes_and_the_run_may_override_them() {
     assert_eq!(nic.request_timeout(), Duration::from_ms(3_000));
     assert_eq!(nic.ports()[1].clock(), LinkClock::Paced { dilation: 500 });
     assert_eq!(*nic.ports()[1].profile(), LinkProfile::paper());
+    // The same over wires that the clock does not stretch: the times are theirs, the depths are not.
+    let real = Runtime {
+        real_wires: true,
+        ..runtime.clone()
+    };
+    let Ok(NodePlan::Nic(nic)) = topology.plan("nic5", &real) else {
+        panic!("planned above");
+    };
+    let (profile, paper, live) = (
+        nic.ports()[1].profile(),
+        LinkProfile::paper(),
+        LinkProfile::live(),
+    );
+    assert_eq!(profile.input_phits_per_vc, paper.input_phits_per_vc);
+    assert_eq!(profile.window_packets, paper.window_packets);
+    assert_eq!(profile.min_retry_timeout, live.min_retry_timeout);
+    assert_eq!(profile.min_training_interval, live.min_training_interval);
+    assert_eq!(
+        profile.max_retry_timeout, live.max_retry_timeout,
+        "500 x 100 us are less"
+    );
+    assert_eq!(
+        LinkProfile::live().over_real_wires(nic.ports()[1].clock()),
+        live
+    );
     let live = Runtime {
         clock: Some(Clock::FreeRunning),
         profile: Some(Profile::Live),

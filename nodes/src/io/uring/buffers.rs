@@ -1,37 +1,46 @@
 //! Receive buffers that all ports share, provided to the kernel through a ring.
 
-use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::io;
+use std::num::NonZeroUsize;
+use std::os::raw::c_void;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU16, Ordering};
 
 use io_uring::IoUring;
 use io_uring::types::BufRingEntry;
+use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap_anonymous, munmap};
 
-/// Page size that the kernel wants the ring aligned to.
-const PAGE: usize = 4096;
-
-/// Zeroed memory, aligned to a page, at a fixed address.
+/// Memory of our own from the kernel: zero, aligned to a page, at a fixed address. A page takes memory only
+/// once something was written to it, as nothing zeroes it beforehand; and only that page, however large the
+/// pages are that the system would rather give.
 struct Pages {
-    base: NonNull<u8>,
-    layout: Layout,
+    base: NonNull<c_void>,
+    length: NonZeroUsize,
 }
 
 impl Pages {
-    fn new(bytes: usize) -> Self {
-        let layout = Layout::from_size_align(bytes.max(PAGE), PAGE)
-            .expect("a few megabytes, aligned to a power of two");
-        // SAFETY: the layout's size is not zero.
-        let base = unsafe { alloc_zeroed(layout) };
-        let base = NonNull::new(base).unwrap_or_else(|| handle_alloc_error(layout));
-        Self { base, layout }
+    fn new(bytes: usize) -> io::Result<Self> {
+        let length = NonZeroUsize::new(bytes).ok_or(io::ErrorKind::InvalidInput)?;
+        let access = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
+        // SAFETY: a mapping that is placed by the kernel, so over nothing that is in use.
+        let base = unsafe { mmap_anonymous(None, length, access, MapFlags::MAP_PRIVATE)? };
+        let this = Self { base, length };
+        // SAFETY: a mapping of our own, whose contents this advice does not change. A kernel without large
+        // pages refuses it, and does not need it.
+        let _ = unsafe { madvise(base, bytes, MmapAdvise::MADV_NOHUGEPAGE) };
+        Ok(this)
+    }
+
+    fn base(&self) -> *mut u8 {
+        self.base.as_ptr().cast()
     }
 }
 
 impl Drop for Pages {
     fn drop(&mut self) {
-        // SAFETY: allocated in `new` with this layout, freed once.
-        unsafe { dealloc(self.base.as_ptr(), self.layout) }
+        // SAFETY: mapped in `new` with this length, and nothing refers to it any more, as its users are gone.
+        let gone = unsafe { munmap(self.base, self.length.get()) };
+        debug_assert!(gone.is_ok(), "a mapping of our own: {gone:?}");
     }
 }
 
@@ -63,13 +72,13 @@ impl Buffers {
         stride: usize,
     ) -> io::Result<Self> {
         assert!(entries.is_power_of_two());
-        let ring = Pages::new(usize::from(entries) * size_of::<BufRingEntry>());
-        let memory = Pages::new(usize::from(entries) * stride);
+        let ring = Pages::new(usize::from(entries) * size_of::<BufRingEntry>())?;
+        let memory = Pages::new(usize::from(entries) * stride)?;
         // SAFETY: the ring's memory is page-aligned, zeroed, as long as `entries` entries and at a
         // fixed address; it outlives its use by the caller's promise.
         unsafe {
             uring.submitter().register_buf_ring_with_flags(
-                ring.base.as_ptr() as u64,
+                ring.base() as u64,
                 entries,
                 group,
                 0,
@@ -99,7 +108,7 @@ impl Buffers {
         // write to a buffer that it has named in a completion until that is given back, which
         // needs `&mut self`.
         Some(unsafe {
-            let start = self.memory.base.as_ptr().add(usize::from(id) * self.stride);
+            let start = self.memory.base().add(usize::from(id) * self.stride);
             std::slice::from_raw_parts(start, bytes)
         })
     }
@@ -108,12 +117,12 @@ impl Buffers {
     pub fn give_back(&mut self, id: u16) {
         assert!(id < self.entries);
         let slot = usize::from(self.tail & (self.entries - 1));
-        let address = self.memory.base.as_ptr() as u64 + u64::from(id) * self.stride as u64;
+        let address = self.memory.base() as u64 + u64::from(id) * self.stride as u64;
         // SAFETY: the slot is within the ring; the kernel reads only slots before the published
         // tail, which this one is not. Only address, length and id are written: the tail itself
         // lies in the reserved field of the first entry.
         unsafe {
-            let entry = &mut *self.ring.base.as_ptr().cast::<BufRingEntry>().add(slot);
+            let entry = &mut *self.ring.base().cast::<BufRingEntry>().add(slot);
             entry.set_addr(address);
             entry.set_len(self.stride as u32);
             entry.set_bid(id);
@@ -126,7 +135,7 @@ impl Buffers {
         // SAFETY: the address is that of the tail field in the first entry, aligned and valid as
         // long as the ring; the kernel reads it concurrently, hence the atomic store.
         unsafe {
-            let tail = BufRingEntry::tail(self.ring.base.as_ptr().cast()).cast_mut();
+            let tail = BufRingEntry::tail(self.ring.base().cast()).cast_mut();
             AtomicU16::from_ptr(tail).store(self.tail, Ordering::Release);
         }
     }

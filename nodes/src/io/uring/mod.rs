@@ -30,8 +30,9 @@ const ENTRIES: u32 = 256;
 const COMPLETIONS: u32 = 2048;
 /// Bytes of receive buffers over all ports.
 const BUFFER_BYTES: usize = 2 << 20;
-/// Receive buffers per port at least: all ports may have something at once.
-const BUFFERS_PER_PORT: usize = 4;
+/// Receive buffers per port at least: all ports may have something at once, and the next something while that is worked
+/// on. Twice as many carry no more messages among 64 ports, half as many lose to retries.
+const BUFFERS_PER_PORT: usize = 2;
 /// Messages handed up in one turn, so that a flood cannot keep the node from sending.
 const RECEIVE_BUDGET: usize = 64;
 /// The only group of provided buffers.

@@ -166,6 +166,9 @@ impl Region {
         terminals: &mut Vec<Terminal>,
         outboxes: &mut [Mail],
     ) {
+        for abroad in &self.abroad {
+            self.fabric.catch_up(abroad.entry);
+        }
         self.swap(shared, terminals);
         let end = Time::ZERO + CYCLE.times(end);
         self.fabric.run_until(Time::from_ps(end.as_ps() - 1));
@@ -260,6 +263,18 @@ impl Region {
             chip.lcb(port as u8)
                 .map_or(0, |lcb| lcb.counters().tx_phits)
         })
+    }
+
+    /// Healthy packets that routers here have accepted. Those that came damaged come again, but the damaged
+    /// ones may have gone on all the same, marked as such.
+    pub(super) fn packets_taken(&self) -> u64 {
+        let ports = (0..self.chips.len())
+            .flat_map(|index| (0..PORTS as u8).filter_map(move |port| self.chip(index).lcb(port)));
+        let healthy = |lcb: &Lcb| {
+            let counters = lcb.counters();
+            counters.rx_packets - counters.rx_poisoned_packets
+        };
+        ports.map(healthy).sum()
     }
 
     /// Packets that link ends here have sent again.

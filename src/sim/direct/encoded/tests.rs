@@ -75,23 +75,65 @@ fn everything_arrives_once_whatever_the_links_do() {
 #[test]
 fn the_trace_is_the_same_for_any_number_of_partitions() {
     let topology = clos(12, 2, Some("2".parse().unwrap()), 2);
-    let traced = |seed, partitions| {
+    let traced = |words, seed, partitions| {
         let config = Config {
             seed,
             ..config(100_000)
         };
-        let report = run(&topology, &config, "loss 1% delay 300ns 200ns", partitions);
+        let report = run(&topology, &config, words, partitions);
         (
             report.trace_hash,
             report.frames_sent,
             report.retransmitted_packets,
         )
     };
-    let one = traced(5, 1);
-    for partitions in [2, 3, 5] {
-        assert_eq!(traced(5, partitions), one, "{partitions} partitions");
+    for words in [
+        "loss 1% delay 300ns 200ns",
+        // What becomes of a frame depends on those that are held when it is sent.
+        "delay 500ns reorder 30% gap 3 limit 4",
+        "delay 40ns rate 12gbit limit 6",
+    ] {
+        let one = traced(words, 5, 1);
+        for partitions in [2, 3, 5] {
+            let other = traced(words, 5, partitions);
+            assert_eq!(other, one, "{words}, {partitions} partitions");
+        }
+        assert_ne!(traced(words, 6, 2), one, "{words}");
     }
-    assert_ne!(traced(6, 2), one);
+}
+
+#[test]
+fn what_is_sent_again_makes_no_way_longer() {
+    let topology = clos(12, 2, Some("2".parse().unwrap()), 2);
+    let config = config(50_000);
+    let hops = |words| run(&topology, &config, words, 1).hops_mean;
+    let clear = hops("");
+    assert!((2.0..=3.0).contains(&clear), "{clear}");
+    assert!((hops("loss 5%") - clear).abs() < 0.05);
+}
+
+#[test]
+fn traffic_that_flows_is_not_at_rest() {
+    // The canary of what is demanded of encoded links once everything has come to rest.
+    let topology = clos(8, 4, None, 1);
+    let mut simulation =
+        Simulation::with_encoded_links(&topology, &config(300_000), None, 2, &mut Serial).unwrap();
+    simulation.run_windows(200);
+    let mut violations = Vec::new();
+    simulation.check_now(&mut violations);
+    use crate::sim::check::Violation as AtRest;
+    let found = |wanted: fn(&AtRest) -> bool| {
+        let on_link = |v: &Violation| matches!(v, Violation::Link(at_rest) if wanted(at_rest));
+        violations.iter().any(on_link)
+    };
+    assert!(
+        found(|v| matches!(v, AtRest::Credits { .. })),
+        "{violations:?}"
+    );
+    assert!(
+        found(|v| matches!(v, AtRest::Unacknowledged { .. })),
+        "{violations:?}"
+    );
 }
 
 #[test]

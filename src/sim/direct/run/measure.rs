@@ -1,7 +1,7 @@
 //! From what was counted to a report.
 
 use super::super::build::LinkKind;
-use super::super::config::Config;
+use super::super::partition::Partition;
 use super::super::report::{Fairness, LinkUse, Report, StageUse};
 use super::super::source::message_phits;
 use super::super::tally::{Latencies, Tally};
@@ -120,20 +120,24 @@ impl Simulation {
         report.cycles = self.cycle;
         report.latency_cycles = latencies.summary();
         report.packets = tally.arrived_packets;
-        report.hops_mean = hops_per_message(report.phit_hops, &tally, &self.config);
+        report.hops_mean = self.hops_per_message(report.phit_hops, &tally);
     }
-}
 
-/// Routers that a message passed: with replies, those of both its packets.
-fn hops_per_message(phit_hops: u64, tally: &Tally, config: &Config) -> f64 {
-    if tally.arrived_phits == 0 {
-        return 0.0;
-    }
-    let per_packet = phit_hops as f64 / tally.arrived_phits as f64;
-    if config.traffic.request_reply {
-        2.0 * per_packet
-    } else {
-        per_packet
+    /// Routers that a message passed: with replies, those of both its packets. Over encoded links phits pass
+    /// again whose packet was damaged, so that packets are counted there.
+    fn hops_per_message(&self, phit_hops: u64, tally: &Tally) -> f64 {
+        let (passed, arrived) = if self.encoded {
+            let taken = self.partitions.iter().map(Partition::packets_taken).sum();
+            (taken, tally.arrived_packets)
+        } else {
+            (phit_hops, tally.arrived_phits)
+        };
+        let per_packet = passed as f64 / arrived.max(1) as f64;
+        if self.config.traffic.request_reply {
+            2.0 * per_packet
+        } else {
+            per_packet
+        }
     }
 }
 
