@@ -24,7 +24,7 @@ pub(super) struct Common {
     pub handshake: Handshake,
     /// Until a frame on the right lanes comes, training frames ask for it.
     pub asks_for_lanes: bool,
-    /// Frames in a row of which nothing could be read.
+    /// Frames, or sets of such frames, in a row of which nothing could be read.
     pub bad_words: u32,
     pub counters: LinkCounters,
     pub now: Time,

@@ -132,7 +132,7 @@ link_counters! {
     drop_wrong_epoch,
     /// Frames dropped: sent on lanes that this end no longer receives on.
     drop_wrong_lanes,
-    /// Frames dropped: no control word of the sideband had a good check.
+    /// Frames dropped: no control word of the sideband, or no set, had a good check.
     drop_bad_sideband,
     /// Frames dropped: an acknowledgement of packets never sent.
     drop_impossible_ack,

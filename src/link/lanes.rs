@@ -9,6 +9,9 @@ const LOST_AFTER: u8 = 4;
 /// Words of 24 bits that a rejected copy may have: a set's 18, a packet's 19.
 const MAX_WORDS: usize = 19;
 
+/// Rejected copies kept. A link of packets, which waits for one before it goes on, has one at most.
+const MAX_COPIES: usize = 16;
+
 /// The rejected copy of a packet or set, kept until a better one shows which bits were wrong.
 #[derive(Clone, Debug)]
 struct Rejected {
@@ -30,7 +33,8 @@ pub(super) struct LaneWatch {
     threshold: u32,
     retries: [u32; LANES],
     lost: [u8; LANES],
-    rejected: Option<Rejected>,
+    /// The oldest first.
+    rejected: Vec<Rejected>,
 }
 
 impl LaneWatch {
@@ -40,7 +44,7 @@ impl LaneWatch {
             threshold,
             retries: [0; LANES],
             lost: [0; LANES],
-            rejected: None,
+            rejected: Vec::new(),
         }
     }
 
@@ -53,13 +57,13 @@ impl LaneWatch {
     /// Whether a rejected copy waits for a better one.
     #[inline]
     pub fn waits(&self) -> bool {
-        self.rejected.is_some()
+        !self.rejected.is_empty()
     }
 
     /// A packet or set failed its CRC; `words` are its bits as they travel, 24 at a time. Returns the lanes
     /// charged.
     pub fn rejected(&mut self, number: u64, words: impl Iterator<Item = u32> + Clone) -> u8 {
-        let charged = self.compare(number, words.clone());
+        let charged = self.accepted(number, words.clone());
         let mut copy = Rejected {
             number,
             len: 0,
@@ -69,21 +73,19 @@ impl LaneWatch {
             *kept = word;
             copy.len += 1;
         }
-        self.rejected = Some(copy);
+        if self.rejected.len() == MAX_COPIES {
+            self.rejected.remove(0);
+        }
+        self.rejected.push(copy);
         charged
     }
 
     /// A packet or set passed its CRC. Returns the lanes charged.
     pub fn accepted(&mut self, number: u64, words: impl Iterator<Item = u32>) -> u8 {
-        let charged = self.compare(number, words);
-        self.rejected = None;
-        charged
-    }
-
-    fn compare(&mut self, number: u64, words: impl Iterator<Item = u32>) -> u8 {
-        let Some(copy) = self.rejected.as_ref().filter(|copy| copy.number == number) else {
+        let Some(index) = self.rejected.iter().position(|copy| copy.number == number) else {
             return 0;
         };
+        let copy = self.rejected.remove(index);
         let pairs = copy.words[..copy.len].iter().zip(words);
         let wrong = pairs.fold(0, |wrong, (bad, good)| wrong | (bad ^ good));
         self.charge(wrong)
@@ -141,7 +143,7 @@ impl LaneWatch {
         let fewer = lanes != 0 && lanes & !self.active == 0;
         if fewer {
             self.active = lanes;
-            self.rejected = None;
+            self.rejected.clear();
         }
         fewer
     }
@@ -160,7 +162,7 @@ impl LaneWatch {
             )
         })?;
         self.active &= !(1 << worst);
-        self.rejected = None;
+        self.rejected.clear();
         Some(worst)
     }
 }

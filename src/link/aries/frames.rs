@@ -7,6 +7,7 @@ use super::input::AriesInput;
 use super::lcb::{AriesLcb, IN, MIN_SET_FRAME_BYTES, OUT};
 use super::transmit::{BadAck, Run};
 use crate::link::event::LinkState;
+use crate::link::lcb::BAD_WORDS_UNTIL_DOUBT;
 use crate::link::session::Session;
 use crate::time::Time;
 
@@ -24,6 +25,8 @@ struct Brought {
     repeated: bool,
     /// Something could be read.
     readable: bool,
+    /// Sets that could not.
+    bad: u32,
 }
 
 impl AriesLcb {
@@ -53,8 +56,12 @@ impl AriesLcb {
             self.common.bad_words = 0;
             self.common.counters.rx_data_frames += 1;
         } else {
-            self.common.bad_words += 1;
+            // Its sets stand for a frame each: how long frames are is the sender's choice.
+            self.common.bad_words += brought.bad;
             self.common.counters.drop_bad_sideband += 1;
+            if self.common.bad_words >= BAD_WORDS_UNTIL_DOUBT {
+                self.common.handshake.answer(false);
+            }
         }
         if brought.repeated && !brought.news {
             // The peer does not know that it is here, so an acknowledgement was lost.
@@ -178,6 +185,7 @@ impl AriesLcb {
 
     /// A set that failed its CRC. What number it had, its place in the frame tells, or that it was its turn.
     fn on_bad_set(&mut self, bytes: &SetBytes, brought: &mut Brought) {
+        brought.bad += 1;
         let number = if self.config.sets.full_numbers {
             let number = brought.at;
             brought.at = number.map(|number| number + 1);

@@ -196,7 +196,8 @@ impl AriesLcb {
     /// If more than was received.
     #[inline]
     pub fn vc_freed(&mut self, vc: usize, flits: u32) {
-        if flits > 0 {
+        // What is freed between sessions, the next one counts when it begins.
+        if flits > 0 && self.is_active() {
             self.rx.acks.free(vc, flits, self.common.now);
         }
     }

@@ -101,20 +101,22 @@ fn mangled_bursts_and_duplicates_do_no_harm() {
 }
 
 #[test]
-fn reordering_is_waited_for_and_not_taken_for_loss() {
+fn reordering_is_learnt_and_then_not_taken_for_loss() {
     let mut pair = Pair::up(6);
     pair.wire(|wire| {
         wire.delay = Duration::from_us(300);
         wire.jitter = Duration::from_us(200);
     });
+    pair.load(A, 100_000);
+    pair.finish(LONG);
+    let replayed = |pair: &Pair| pair.sets(A, |c| c.tx_replayed_sets);
+    let (sets, again) = (pair.sets(A, |c| c.tx_sets), replayed(&pair));
     pair.load(A, 40_000);
     pair.finish(LONG);
-    let (sets, again) = (
-        pair.sets(A, |c| c.tx_sets),
-        pair.sets(A, |c| c.tx_replayed_sets),
-    );
+    let sets = pair.sets(A, |c| c.tx_sets) - sets;
+    let again = replayed(&pair) - again;
     assert!(pair.sets(B, |c| c.rx_held_sets) > 0);
-    assert!(again * 10 < sets, "{again} of {sets}: {}", pair.state());
+    assert!(again * 50 < sets, "{again} of {sets}: {}", pair.state());
 }
 
 #[test]
@@ -257,6 +259,8 @@ fn injected_errors_are_recovered_from() {
 fn repeated_numbers_trigger_a_replay_before_the_time_out() {
     both(14, |pair| {
         // The other direction is busy, so that its acknowledgements repeat.
+        let dilation = pair.ends[A].lcb.config().clock().dilation();
+        let step = Duration::from_us(if dilation > 1 { 8 } else { 50 });
         let mut lost_at = None;
         for round in 0..400 {
             pair.load(B, 1);
@@ -269,7 +273,7 @@ fn repeated_numbers_trigger_a_replay_before_the_time_out() {
                 pair.wires[B].cut = true;
                 lost_at = Some(pair.now);
             }
-            pair.run_for(Duration::from_us(50));
+            pair.run_for(step);
             if pair.sets(A, |c| c.tx_replays_repeated) > 0 {
                 break;
             }
