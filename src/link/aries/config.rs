@@ -55,12 +55,13 @@ impl SetProfile {
     /// lose whole frames.
     pub fn live() -> Self {
         Self {
-            window_sets: 4_096,
-            private_flits: 1_024,
-            common_flits: 24_576,
-            held_sets: 4_096,
+            window_sets: 2_048,
+            private_flits: 512,
+            common_flits: 12_288,
+            held_sets: 2_048,
             full_numbers: true,
-            backlog_flits: 32_768,
+            // With the window and two longest packets, less than 32,768 flits.
+            backlog_flits: 14_000,
             burst_sets: 8,
         }
     }

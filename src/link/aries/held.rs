@@ -6,7 +6,9 @@ use phitwire_framing::set48::DATA_FLITS;
 /// Keeps sets by number in a ring, with a bit for each that is there.
 #[derive(Debug)]
 pub(super) struct HeldSets {
+    /// Empty until the first set is held: on most wires none ever is.
     flits: Box<[[Flit; DATA_FLITS]]>,
+    slots: usize,
     present: Box<[u64]>,
     limit: u64,
     held: u64,
@@ -20,7 +22,8 @@ impl HeldSets {
             _ => usize::from(limit).next_power_of_two().max(64),
         };
         Self {
-            flits: vec![[Flit::IDLE; DATA_FLITS]; slots].into_boxed_slice(),
+            flits: Box::default(),
+            slots,
             present: vec![0; slots / 64].into_boxed_slice(),
             limit: limit.into(),
             held: 0,
@@ -29,7 +32,7 @@ impl HeldSets {
 
     #[inline]
     fn slot(&self, set: u64) -> usize {
-        set as usize & self.flits.len().wrapping_sub(1)
+        set as usize & self.slots.wrapping_sub(1)
     }
 
     /// Whether `set` is held.
@@ -59,6 +62,9 @@ impl HeldSets {
     /// Keeps a set that [`Self::reaches`] and that it does not have.
     #[inline]
     pub fn hold(&mut self, set: u64, flits: &[Flit; DATA_FLITS]) {
+        if self.flits.is_empty() {
+            self.flits = vec![[Flit::IDLE; DATA_FLITS]; self.slots].into_boxed_slice();
+        }
         let slot = self.slot(set);
         self.flits[slot] = *flits;
         self.present[slot / 64] |= 1 << (slot % 64);

@@ -75,9 +75,11 @@ pub(super) enum Written {
 /// [`AriesLcb::vc_freed`](super::AriesLcb::vc_freed).
 #[derive(Clone, Debug)]
 pub struct AriesInput {
-    flits: Box<[[Flit; BLOCK]]>,
+    /// The blocks that were ever used: as many as the worst backlog so far has asked for.
+    blocks: Vec<[Flit; BLOCK]>,
     /// The block behind each one, in a channel's chain or in the chain of free ones.
-    next: Box<[u16]>,
+    next: Vec<u16>,
+    /// The free block that was used last, which is the most likely to be in the cache.
     free: u16,
     free_blocks: u32,
     chains: [Chain; VCS],
@@ -99,12 +101,10 @@ impl AriesInput {
         assert!(flits as usize >= MAX_PACKET_FLITS, "room for a packet");
         let blocks = (flits as usize).div_ceil(BLOCK) + 2 * VCS;
         assert!(blocks < usize::from(NONE), "block numbers have 16 bits");
-        let mut next: Box<[u16]> = (1..=blocks as u16).collect();
-        next[blocks - 1] = NONE;
         Self {
-            flits: vec![[Flit::IDLE; BLOCK]; blocks].into_boxed_slice(),
-            next,
-            free: 0,
+            blocks: Vec::new(),
+            next: Vec::new(),
+            free: NONE,
             free_blocks: blocks as u32,
             chains: [Chain::EMPTY; VCS],
             pending: 0,
@@ -169,11 +169,17 @@ impl AriesInput {
     fn append(&mut self, vc: u8, flit: Flit) {
         let chain = &mut self.chains[usize::from(vc & 7)];
         if usize::from(chain.written) == BLOCK {
-            let block = self.free;
-            assert!(block != NONE, "room was looked for at the head");
-            self.free = self.next[usize::from(block)];
+            assert!(self.free_blocks > 0, "room was looked for at the head");
             self.free_blocks -= 1;
-            self.next[usize::from(block)] = NONE;
+            let mut block = self.free;
+            if block == NONE {
+                block = self.blocks.len() as u16;
+                self.blocks.push([Flit::IDLE; BLOCK]);
+                self.next.push(NONE);
+            } else {
+                self.free = self.next[usize::from(block)];
+                self.next[usize::from(block)] = NONE;
+            }
             if chain.first == NONE {
                 chain.first = block;
                 chain.out = 0;
@@ -183,7 +189,7 @@ impl AriesInput {
             chain.last = block;
             chain.written = 0;
         }
-        self.flits[usize::from(chain.last)][usize::from(chain.written) % BLOCK] = flit;
+        self.blocks[usize::from(chain.last)][usize::from(chain.written) % BLOCK] = flit;
         chain.written += 1;
         chain.len += 1;
         self.pending |= 1 << (vc & 7);
@@ -209,7 +215,7 @@ impl AriesInput {
             return true;
         }
         if self.chains[usize::from(vc)].len >= u32::from(so_far) {
-            let flit = &mut self.flits[usize::from(at.0)][usize::from(at.1)];
+            let flit = &mut self.blocks[usize::from(at.0)][usize::from(at.1)];
             *flit = Head::parse(*flit).map_or(*flit, |head| head.with_poison().flit());
         }
         for _ in 0..left {
@@ -247,7 +253,7 @@ impl AriesInput {
     pub fn front(&self, vc: usize) -> Option<Flit> {
         let chain = &self.chains[vc];
         (chain.len != 0)
-            .then(|| self.flits[usize::from(chain.first)][usize::from(chain.out) % BLOCK])
+            .then(|| self.blocks[usize::from(chain.first)][usize::from(chain.out) % BLOCK])
     }
 
     /// Takes the next flit of `vc`.
@@ -258,7 +264,7 @@ impl AriesInput {
             return None;
         }
         let block = chain.first;
-        let flit = self.flits[usize::from(block)][usize::from(chain.out) % BLOCK];
+        let flit = self.blocks[usize::from(block)][usize::from(chain.out) % BLOCK];
         chain.out += 1;
         chain.len -= 1;
         chain.acks += 1;
@@ -342,9 +348,10 @@ mod tests {
             while input.pop(vc).is_some() {}
         }
         assert!(popped > 10_000 && input.is_empty());
+        assert!(input.blocks.len() <= input.free_blocks as usize);
         assert_eq!(
             input.free_blocks as usize,
-            input.flits.len(),
+            300_usize.div_ceil(BLOCK) + 2 * VCS,
             "no block is lost"
         );
     }

@@ -3,6 +3,7 @@
 use phitwire_framing::flit48::{Flit, MAX_PACKET_FLITS};
 use phitwire_framing::set48::DATA_FLITS;
 
+use crate::link::ring::Ring;
 use crate::time::{Duration, Time};
 
 /// What is known of a set in the buffer.
@@ -10,7 +11,7 @@ use crate::time::{Duration, Time};
 struct Record {
     /// When it was last sent.
     at: Time,
-    /// Position of its first flit, modulo 2^32.
+    /// Position of its first flit, its low 32 bits.
     start: u32,
     /// Its flits; the rest of the nine is idle.
     flits: u8,
@@ -40,61 +41,53 @@ pub(super) struct Acknowledged {
 /// `next`. Going back moves `cursor` to `acked`. A set once cut keeps its flits, so that every copy is the same.
 #[derive(Debug)]
 pub(super) struct ReplayBuffer {
-    flits: Box<[Flit]>,
-    flit_mask: u32,
-    records: Box<[Record]>,
-    record_mask: u64,
-    /// Flits before this position are acknowledged. Positions count modulo 2^32.
-    head: u32,
+    flits: Ring<Flit>,
+    /// Flits that it may hold.
+    capacity: u64,
+    records: Ring<Record>,
+    /// Flits before this position are acknowledged.
+    head: u64,
     /// Flits before this position are in sets.
-    cut: u32,
+    cut: u64,
     /// Flits before this position were taken from the core.
-    tail: u32,
+    tail: u64,
     /// Position of the open packet's head; `tail` when none is open.
-    open_at: u32,
+    open_at: u64,
     /// Flits that the open packet still lacks.
     open_left: u8,
+    /// Flits behind `cut` that belong to a packet begun before it.
+    cut_left: u8,
     acked: u64,
     cursor: u64,
     next: u64,
-    /// Packets in the buffer whose last flit was taken, acknowledged ones left out.
+    /// Packets that were taken whole and not acknowledged whole.
     packets: u64,
-    /// Flits that the packet at `cut` has behind it; 0 between packets.
-    cut_left: u8,
 }
 
 impl ReplayBuffer {
     /// An empty buffer for `sets` sets, and `backlog` flits that are in none yet.
     pub fn new(sets: u16, backlog: u32) -> Self {
         let flits = u32::from(sets) * DATA_FLITS as u32 + backlog + MAX_PACKET_FLITS as u32;
-        let flit_slots = flits.next_power_of_two();
-        let record_slots = u64::from(sets).next_power_of_two();
         Self {
-            flits: vec![Flit::IDLE; flit_slots as usize].into_boxed_slice(),
-            flit_mask: flit_slots - 1,
-            records: vec![Record::default(); record_slots as usize].into_boxed_slice(),
-            record_mask: record_slots - 1,
+            flits: Ring::new(flits),
+            capacity: flits.into(),
+            records: Ring::new(sets.into()),
             head: 0,
             cut: 0,
             tail: 0,
             open_at: 0,
             open_left: 0,
+            cut_left: 0,
             acked: 0,
             cursor: 0,
             next: 0,
             packets: 0,
-            cut_left: 0,
         }
     }
 
     #[inline]
-    fn record(&self, set: u64) -> &Record {
-        &self.records[(set & self.record_mask) as usize]
-    }
-
-    #[inline]
-    fn record_mut(&mut self, set: u64) -> &mut Record {
-        &mut self.records[(set & self.record_mask) as usize]
+    fn record(&self, set: u64) -> Record {
+        self.records.get(set)
     }
 
     /// Whether a packet lacks flits.
@@ -112,13 +105,13 @@ impl ReplayBuffer {
     /// Flits taken and in no set yet.
     #[inline]
     pub fn backlog(&self) -> u32 {
-        self.tail.wrapping_sub(self.cut)
+        (self.tail - self.cut) as u32
     }
 
     /// Whether a packet of `flits` flits fits.
     #[inline]
     pub fn has_room(&self, flits: u32) -> bool {
-        self.tail.wrapping_sub(self.head) + flits <= self.flit_mask + 1
+        self.tail - self.head + u64::from(flits) <= self.capacity
     }
 
     /// Adds the head of a packet of `flits` flits, for which [`Self::has_room`] said that there is room.
@@ -142,8 +135,11 @@ impl ReplayBuffer {
 
     #[inline]
     fn store(&mut self, flit: Flit) {
-        self.flits[(self.tail & self.flit_mask) as usize] = flit;
-        self.tail = self.tail.wrapping_add(1);
+        if self.tail - self.head == self.flits.slots() {
+            self.flits.grow(self.head);
+        }
+        *self.flits.get_mut(self.tail) = flit;
+        self.tail += 1;
     }
 
     #[inline]
@@ -158,23 +154,21 @@ impl ReplayBuffer {
     /// hand lacks some, for idle flits may only stand between packets.
     #[inline]
     fn next_cut(&self) -> u32 {
-        let backlog = self.backlog();
-        if backlog >= DATA_FLITS as u32 {
+        let backlog = self.tail - self.cut;
+        if backlog >= DATA_FLITS as u64 {
             return DATA_FLITS as u32;
         }
-        let whole = self.open_at.wrapping_sub(self.cut);
         // The open packet may have begun before `cut`.
-        if whole <= backlog { whole } else { 0 }
+        self.open_at.saturating_sub(self.cut) as u32
     }
 
     /// Sets, and flits that will make sets, that [`Self::cut_next`] would give at most.
     #[inline]
     pub fn new_sets(&self, window: u64) -> u64 {
         let room = window.saturating_sub(self.next - self.acked);
-        let left = self.backlog();
-        let whole = u64::from(left / DATA_FLITS as u32);
-        let rest = left % DATA_FLITS as u32;
-        let last = rest != 0 && self.tail.wrapping_sub(self.open_at) < rest;
+        let left = self.tail - self.cut;
+        let (whole, rest) = (left / DATA_FLITS as u64, left % DATA_FLITS as u64);
+        let last = rest != 0 && self.tail - self.open_at < rest;
         (whole + u64::from(last)).min(room)
     }
 
@@ -188,16 +182,18 @@ impl ReplayBuffer {
             return false;
         }
         let ends = self.count_ends(flits);
-        let start = self.cut;
-        *self.record_mut(self.next) = Record {
+        if self.next - self.acked == self.records.slots() {
+            self.records.grow(self.acked);
+        }
+        *self.records.get_mut(self.next) = Record {
             at: Time::ZERO,
-            start,
+            start: self.cut as u32,
             flits: flits as u8,
             ends,
             again: false,
         };
         self.next += 1;
-        self.cut = start.wrapping_add(flits);
+        self.cut += u64::from(flits);
         true
     }
 
@@ -207,8 +203,7 @@ impl ReplayBuffer {
         let (mut at, mut ends) = (0, 0);
         while at < flits {
             if self.cut_left == 0 {
-                let head = self.flits[(self.cut.wrapping_add(at) & self.flit_mask) as usize];
-                self.cut_left = length_of(head);
+                self.cut_left = length_of(self.flits.get(self.cut + u64::from(at)));
             }
             let step = u32::from(self.cut_left).min(flits - at);
             self.cut_left -= step as u8;
@@ -222,17 +217,13 @@ impl ReplayBuffer {
     #[inline]
     pub fn flits_of(&self, set: u64) -> [Flit; DATA_FLITS] {
         let record = self.record(set);
-        let from = (record.start & self.flit_mask) as usize;
-        if usize::from(record.flits) == DATA_FLITS
-            && let Some(run) = self.flits.get(from..from + DATA_FLITS)
-            && let Ok(flits) = run.try_into()
-        {
+        let [first, second] = self.flits.slices(record.start.into(), record.flits.into());
+        if let Ok(flits) = first.try_into() {
             return flits;
         }
         let mut flits = [Flit::IDLE; DATA_FLITS];
-        for (i, flit) in flits[..usize::from(record.flits)].iter_mut().enumerate() {
-            *flit = self.flits[(from + i) & self.flit_mask as usize];
-        }
+        flits[..first.len()].copy_from_slice(first);
+        flits[first.len()..][..second.len()].copy_from_slice(second);
         flits
     }
 
@@ -269,7 +260,7 @@ impl ReplayBuffer {
     /// `set` leaves at `now`. True when it had left before.
     #[inline]
     pub fn sent(&mut self, set: u64, now: Time) -> bool {
-        let record = self.record_mut(set);
+        let record = self.records.get_mut(set);
         let again = record.at != Time::ZERO;
         record.again |= again;
         // Time zero means never; a picosecond is nothing.
@@ -309,7 +300,9 @@ impl ReplayBuffer {
         if !newest.again {
             done.round_trip = Some(now.since(newest.at.min(now)));
         }
-        self.head = newest.start.wrapping_add(newest.flits.into());
+        // Never more than 2^32 flits ahead, of which it has the low bits.
+        let end = newest.start.wrapping_add(newest.flits.into());
+        self.head += u64::from(end.wrapping_sub(self.head as u32));
         done.sets = set - self.acked;
         while self.acked < set {
             done.packets += u64::from(self.record(self.acked).ends);
@@ -326,7 +319,7 @@ impl ReplayBuffer {
     /// Empty: goes to the start of the ring, whose memory is the most likely to be in the cache.
     #[inline]
     fn start_over(&mut self) {
-        let start = self.tail.wrapping_add(self.flit_mask) & !self.flit_mask;
+        let start = self.tail.next_multiple_of(self.flits.slots());
         (self.head, self.cut, self.tail, self.open_at) = (start, start, start, start);
     }
 

@@ -90,7 +90,7 @@ fn impossible_numbers_drop_the_frame_by_reason() {
         (with_ack(7, 0x7fff_ffff), |c| c.drop_impossible_vc_ack),
         (
             ControlSet {
-                next: 4_097,
+                next: 2_049,
                 ..word
             },
             |c| c.drop_impossible_position,
@@ -134,10 +134,10 @@ fn sets_that_nothing_places_or_that_contradict_are_dropped() {
     assert_eq!(pair.sets(B, |c| c.rx_bad_sets), 1);
     // More sets than the window in one frame.
     let last = Set::Control(ControlSet {
-        next: 4_094,
+        next: 2_046,
         ..Default::default()
     });
-    let sets: Vec<_> = (4_094..4_100).map(|number| data(number, &good)).collect();
+    let sets: Vec<_> = (2_046..2_052).map(|number| data(number, &good)).collect();
     let frame = forge(&pair, &[&[last], &sets[..]].concat());
     deliver(&mut pair, &frame);
     assert_eq!(pair.sets(B, |c| c.rx_bad_sets), 5);
@@ -157,8 +157,8 @@ fn flits_that_are_no_head_and_packets_without_credits_are_dropped() {
     deliver(&mut pair, &frame);
     assert_eq!(pair.sets(B, |c| c.rx_malformed_flits), 1);
     pair.ends[B].drain = Drain::Blocked;
-    // Nobody took credits for these 36,000 flits of 32,768.
-    for number in 1..=4_000 {
+    // Nobody took credits for these 18,000 flits of 16,384.
+    for number in 1..=2_000 {
         let frame = forge(
             &pair,
             &[word(number), data(number.into(), &packet(0, number, 9))],
@@ -166,8 +166,8 @@ fn flits_that_are_no_head_and_packets_without_credits_are_dropped() {
         deliver(&mut pair, &frame);
     }
     let refused = pair.sets(B, |c| c.rx_refused_flits);
-    assert!((3_000..3_300).contains(&refused), "{refused}");
-    assert_eq!(pair.sets(B, |c| c.rx_sets), 4_001);
+    assert!((1_400..1_620).contains(&refused), "{refused}");
+    assert_eq!(pair.sets(B, |c| c.rx_sets), 2_001);
 }
 
 #[test]

@@ -174,7 +174,7 @@ fn both_ends_agree_on_the_smaller_window_and_each_on_the_other_s_buffer() {
     let mut pair = Pair::with(5, a, live(B), 1_472);
     pair.wait_up();
     assert_eq!(pair.ends[B].lcb.credits(), [60; VCS]);
-    assert_eq!(pair.ends[A].lcb.credits(), [25_600; VCS]);
+    assert_eq!(pair.ends[A].lcb.credits(), [12_800; VCS]);
     pair.wire(|wire| wire.cut = true);
     pair.load(A, 100);
     pair.run_for(SECOND);
@@ -329,15 +329,15 @@ fn flits_of_an_old_session_in_the_input_buffer_count_against_the_new_credits() {
     pair.load(B, 3_000);
     pair.run_for(Duration::from_ms(2));
     let queued: [u32; VCS] = core::array::from_fn(|vc| pair.ends[A].input.len(vc));
-    assert!(queued.iter().all(|flits| *flits > 1_024));
+    assert!(queued.iter().all(|flits| *flits > 512));
     pair.load(A, 2);
     restart(&mut pair, B, 5);
     pair.run_until(SECOND, |pair| {
         pair.ends[A].lcb.epochs().1 == 5 && pair.ends[B].lcb.is_active()
     });
     pair.run_for(Duration::from_ms(2));
-    let common: u32 = queued.iter().map(|flits| flits - 1_024).sum();
-    assert_eq!(pair.ends[B].lcb.credits(), [24_576 - common; VCS]);
+    let common: u32 = queued.iter().map(|flits| flits - 512).sum();
+    assert_eq!(pair.ends[B].lcb.credits(), [12_288 - common; VCS]);
     pair.ends[A].drain = Drain::Eager;
     pair.run_until(SECOND, |pair| pair.credits_are_back());
 }
