@@ -104,7 +104,7 @@ fn who_is_not_there_has_no_plan() {
 
 #[test]
 fn too_many_links_for_processes_are_refused() {
-    let network = spec(40, 6, 16, 4).generate().expect("it fits");
+    let network = spec(120, 6, 16, 4).generate().expect("it fits");
     assert!(matches!(
         network.plan_lines(),
         Err(PlanError::TooManyLinks(_))
