@@ -11,16 +11,19 @@ mod table;
 mod topology;
 mod wait;
 
+use std::fs;
 use std::io::IsTerminal;
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use miette::{IntoDiagnostic, WrapErr};
+use phitwire::topology::Network;
 use tracing_subscriber::EnvFilter;
 
 use crate::output;
 
-/// Cray YARC routers and BlackWidow network interfaces on real network links.
+/// Cray YARC and Aries routers and their network interfaces on real network links.
 #[derive(Debug, Parser)]
 #[command(name = "phitwire", version)]
 struct Cli {
@@ -71,6 +74,15 @@ pub fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Reads and checks the description in `path`, of either family.
+fn read_network(path: &Path) -> miette::Result<Network> {
+    let file = path.display().to_string();
+    let text = fs::read_to_string(path)
+        .into_diagnostic()
+        .wrap_err_with(|| format!("reading the topology {file}"))?;
+    Ok(Network::read(&file, &text)?)
 }
 
 /// Prints an answer to standard output.

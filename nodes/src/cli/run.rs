@@ -1,16 +1,18 @@
 //! `phitwire run`: one node as a process.
 
-use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use miette::{IntoDiagnostic, WrapErr, miette};
+use miette::miette;
 use phitwire::nic::BlackwidowNic;
+use phitwire::nic::aries::AriesNic;
+use phitwire::router::aries::Aries;
 use phitwire::router::yarc::Yarc;
 use phitwire::topology::{self, NodePlan, Runtime};
 
+use super::read_network;
 use crate::clock::{self, Clock};
 use crate::io::{IoEngine, LinkKind};
 use crate::process::{self, ProcessConfig};
@@ -67,15 +69,12 @@ fn parse_clock(text: &str) -> Result<topology::Clock, String> {
 
 pub fn run(args: RunArgs) -> miette::Result<ExitCode> {
     let file = args.topology.display().to_string();
-    let text = fs::read_to_string(&args.topology)
-        .into_diagnostic()
-        .wrap_err_with(|| format!("reading the topology {file}"))?;
-    let topology = topology::read(&file, &text)?.topology;
+    let network = read_network(&args.topology)?;
     let mut runtime = Runtime::new(&args.lab, clock::incarnation());
     runtime.clock = args.clock;
     runtime.real_wires = true;
     let seed = runtime.seed;
-    let plan = topology
+    let plan = network
         .plan(&args.node, &runtime)
         .map_err(|error| miette!("{file}: {error}"))?;
     let config = ProcessConfig {
@@ -95,11 +94,8 @@ pub fn run(args: RunArgs) -> miette::Result<ExitCode> {
     match plan {
         NodePlan::Router(plan) => process::run(&config, Yarc::new(plan, now), clock),
         NodePlan::Nic(plan) => process::run(&config, BlackwidowNic::new(plan, now), clock),
-        NodePlan::AriesRouter(_) | NodePlan::AriesNic(_) => {
-            return Err(miette!(
-                "{file}: nodes of a dragonfly run in the simulator only"
-            ));
-        }
+        NodePlan::AriesRouter(plan) => process::run(&config, Aries::new(plan, now), clock),
+        NodePlan::AriesNic(plan) => process::run(&config, AriesNic::new(*plan, now), clock),
     }
     .map_err(|error| miette!("{error}"))?;
     Ok(ExitCode::SUCCESS)

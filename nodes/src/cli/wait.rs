@@ -1,16 +1,15 @@
 //! `phitwire wait`: until all links of a lab are up.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use miette::{IntoDiagnostic, WrapErr, miette};
-use phitwire::topology;
+use miette::miette;
 
+use super::read_network;
 use crate::control::{Client, LinkReport, Request};
 use crate::output;
 use crate::run_dir::LabDir;
@@ -84,15 +83,7 @@ fn expected_nodes(args: &WaitArgs) -> miette::Result<BTreeSet<String>> {
     let Some(path) = &args.topology else {
         return Ok(BTreeSet::new());
     };
-    let file = path.display().to_string();
-    let text = fs::read_to_string(path)
-        .into_diagnostic()
-        .wrap_err_with(|| format!("reading the topology {file}"))?;
-    let topology = topology::read(&file, &text)?.topology;
-    let chips = topology.chips.iter().map(|chip| chip.name.clone());
-    Ok(chips
-        .chain(topology.processors.iter().map(|p| p.name.clone()))
-        .collect())
+    Ok(read_network(path)?.node_names().into_iter().collect())
 }
 
 /// A line for each link of `node` that is not up.
