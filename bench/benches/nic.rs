@@ -88,7 +88,7 @@ impl Pair {
                 destinations: vec![TARGET],
             },
             op,
-            size,
+            size: size.into(),
             count,
             window: 4_096,
             ..TrafficSpec::default()

@@ -499,7 +499,9 @@ impl Issuer for SliceIssuer<'_> {
                 }
             }
             Message::Get { address, len } => Request::Read { address, len },
-            Message::Add { .. } => unreachable!("the specification has been checked"),
+            Message::Add { .. } | Message::Block(_) => {
+                unreachable!("the specification has been checked")
+            }
         };
         let Self {
             now,

@@ -11,16 +11,25 @@
 //! known values before: how many were carried out is what the words say.
 
 use super::memory::Memory;
-use super::stamp::Stamp;
+use super::stamp::{LINE, Lines, Stamp};
 use super::traffic_report::TrafficReport;
-use super::traffic_spec::{MAX_ADDRESSES, MAX_SIZE, MAX_WINDOW, Operation};
+use super::traffic_spec::{MAX_ADDRESSES, MAX_BLOCK_SIZE, MAX_SIZE, MAX_WINDOW, Operation};
 use super::turns::{Turn, Turns};
 
 /// Bytes of an announcement.
 pub(crate) const ANNOUNCEMENT_BYTES: usize = 32;
 /// Where a run is announced: above every memory, within the 48 address bits.
 pub const ANNOUNCE_ADDRESS: u64 = 1 << 47;
-/// Bytes between two addresses of a run: one value of the hash bits (paper, section 7.8.2).
+/// Bytes between two addresses of a run: one value of the hash bits (paper, section 7.8.2), or a block.
+pub(crate) const fn stride_of(size: u32) -> u64 {
+    if size <= STRIDE as u32 {
+        STRIDE
+    } else {
+        (size as u64).next_multiple_of(STRIDE)
+    }
+}
+
+/// Bytes between two addresses of a run whose messages are one packet.
 pub(crate) const STRIDE: u64 = 64;
 
 /// In the byte of the operation.
@@ -41,7 +50,7 @@ pub(crate) struct Announcement {
     pub op: Operation,
     /// Whether messages to one address arrive in their order.
     pub ordered: bool,
-    pub size: u8,
+    pub size: u32,
     pub addresses: u16,
     /// First address; a multiple of [`STRIDE`].
     pub base: u64,
@@ -54,9 +63,9 @@ impl Announcement {
         out[4..8].copy_from_slice(&self.run.to_le_bytes());
         out[8..12].copy_from_slice(&self.nonce.to_le_bytes());
         out[12] = self.op as u8 | if self.ordered { 0 } else { ANY_ORDER };
-        out[13] = self.size;
         out[14..16].copy_from_slice(&self.addresses.to_le_bytes());
         out[16..24].copy_from_slice(&self.base.to_le_bytes());
+        out[24..28].copy_from_slice(&self.size.to_le_bytes());
         out
     }
 
@@ -70,28 +79,34 @@ impl Announcement {
             nonce: word(8),
             op: Operation::from_code(data[12] & !ANY_ORDER)?,
             ordered: data[12] & ANY_ORDER == 0,
-            size: data[13],
+            size: word(24),
             addresses: u16::from_le_bytes([data[14], data[15]]),
             base: u64::from(word(20)) << 32 | u64::from(word(16)),
         };
         let sound = word(0) == MAGIC
             && announcement.run != 0
-            && (1..=MAX_SIZE).contains(&announcement.size)
+            && (1..=MAX_BLOCK_SIZE).contains(&announcement.size)
+            && data[13] == 0
             && (1..=MAX_ADDRESSES).contains(&announcement.addresses)
             && announcement.base.is_multiple_of(STRIDE)
-            && data[24..] == [0; 8];
+            && data[28..] == [0; 4];
         sound.then_some(announcement)
     }
 
     /// The announced addresses.
     pub(crate) fn all_addresses(&self) -> impl Iterator<Item = u64> + use<> {
-        let base = self.base;
-        (0..u64::from(self.addresses)).map(move |n| base + n * STRIDE)
+        let (base, stride) = (self.base, stride_of(self.size));
+        (0..u64::from(self.addresses)).map(move |n| base + n * stride)
+    }
+
+    /// Whether messages are block transfers.
+    fn is_block(&self) -> bool {
+        self.size > MAX_SIZE
     }
 
     /// Bytes from the first address to the end of the last block.
     pub(crate) fn bytes(&self) -> u64 {
-        u64::from(self.addresses) * STRIDE
+        u64::from(self.addresses) * stride_of(self.size)
     }
 }
 
@@ -264,8 +279,11 @@ impl Checker {
         let Some(next) = flow.turns.next(place) else {
             return;
         };
+        if flow.announcement.is_block() {
+            return;
+        }
         let counts = &mut self.runs[flow.counts];
-        let right_size = data.len() == usize::from(flow.announcement.size);
+        let right_size = data.len() == flow.announcement.size as usize;
         if right_size && flow.stamp.matches(address, next, data) {
             flow.turns.advance(place);
             counts.delivered += 1;
@@ -287,10 +305,43 @@ impl Checker {
     }
 }
 
+impl Checker {
+    /// Judges block `number` to address number `place` that came from `source` and is said to be in `memory`.
+    pub(crate) fn block(&mut self, source: u32, place: u32, number: u32, memory: &Memory) {
+        let Some(Some(flow)) = self.flows.get_mut(source as usize) else {
+            return;
+        };
+        let place = u64::from(place);
+        if !flow.announcement.is_block() || flow.turns.next(place).is_none() {
+            return;
+        }
+        let size = flow.announcement.size;
+        let address = flow.announcement.base + place * stride_of(size);
+        let counts = &mut self.runs[flow.counts];
+        if holds(memory, address, size, flow.stamp.lines(address, number)) {
+            let turn = flow.turns.take(place, number);
+            counts.judge(turn, flow.announcement.ordered);
+        } else {
+            counts.corrupted += 1;
+        }
+    }
+}
+
+/// Whether the `size` bytes at `address` are those of `lines`.
+pub(crate) fn holds(memory: &Memory, address: u64, size: u32, mut lines: Lines) -> bool {
+    let mut found = [0; LINE];
+    let size = u64::from(size);
+    (0..size).step_by(LINE).all(|at| {
+        let expected = lines.next();
+        let len = (size - at).min(LINE as u64) as usize;
+        memory.read(address + at, &mut found[..len]).is_ok() && found[..len] == expected[..len]
+    })
+}
+
 /// The sequence number of a message that is not the one expected, if it is a whole message.
 #[cold]
 fn number_of(flow: &Flow, address: u64, next: u32, data: &[u8]) -> Option<u32> {
-    if data.len() != usize::from(flow.announcement.size) {
+    if data.len() != flow.announcement.size as usize {
         return None;
     }
     if let Some(number) = claimed_number(data) {
@@ -366,14 +417,15 @@ fn set_words(memory: &mut Memory, announcement: &Announcement, stamp: Stamp) {
     }
 }
 
-/// Fills the announced addresses with the pattern that gets expect.
+/// Fills the announced addresses with the pattern that gets expect, whole lines of it.
 fn fill(memory: &mut Memory, announcement: &Announcement) {
-    let mut line = [0; MAX_SIZE as usize];
     for address in announcement.all_addresses() {
-        Stamp::of_memory().fill(address, 0, &mut line, MAX_SIZE.into());
-        memory
-            .write(address, &line)
-            .expect("the range has been checked");
+        let mut lines = Stamp::of_memory().lines(address, 0);
+        for at in (0..stride_of(announcement.size)).step_by(LINE) {
+            memory
+                .write(address + at, &lines.next())
+                .expect("the range has been checked");
+        }
     }
 }
 

@@ -221,7 +221,7 @@ fn a_soft_error_is_discarded_at_the_destination_and_times_out() {
     assert_eq!(stored, [0; 8]);
 }
 
-fn put_run(run: u32, size: u8, count: u64) -> TrafficSpec {
+fn put_run(run: u32, size: u32, count: u64) -> TrafficSpec {
     TrafficSpec {
         run,
         pattern: Pattern::List {
@@ -244,8 +244,8 @@ fn merged(pair: &Pair, run: u32) -> TrafficReport {
 #[test]
 fn a_run_of_puts_is_verified_at_every_size() {
     let mut pair = Pair::new(1);
-    for size in 1..=32_u8 {
-        let run = u32::from(size);
+    for size in 1..=32 {
+        let run = size;
         pair.a
             .start_traffic(pair.now, put_run(run, size, 2_000))
             .unwrap();
@@ -269,7 +269,7 @@ fn a_run_of_puts_is_verified_at_every_size() {
 fn a_run_of_gets_is_verified_and_finds_damage() {
     let mut pair = Pair::new(1);
     for size in [1, 3, 8, 17, 32] {
-        let run = u32::from(size);
+        let run = size;
         let gets = TrafficSpec {
             op: Operation::Get,
             ..put_run(run, size, 1_000)

@@ -76,12 +76,44 @@ impl Stamp {
         }
     }
 
+    /// What block `sequence` to `address` carries, line by line.
+    pub(crate) fn lines(self, address: u64, sequence: u32) -> Lines {
+        Lines {
+            stamp: self,
+            word: self.word(address, sequence),
+        }
+    }
+
     /// Whether `data` is what message `sequence` to `address` carries.
     #[inline]
     pub(crate) fn matches(self, address: u64, sequence: u32, data: &[u8]) -> bool {
         let mut expected = [0; MAX_SIZE as usize];
         self.fill(address, sequence, &mut expected, data.len());
         expected[..data.len()] == *data
+    }
+}
+
+/// The bytes of a block, 64 at a time.
+#[derive(Clone, Debug)]
+pub(crate) struct Lines {
+    stamp: Stamp,
+    /// The next eight bytes.
+    word: u64,
+}
+
+/// Bytes of a line.
+pub(crate) const LINE: usize = 64;
+
+impl Lines {
+    /// The next line.
+    #[inline]
+    pub(crate) fn next(&mut self) -> [u8; LINE] {
+        let mut line = [0; LINE];
+        for chunk in line.as_chunks_mut::<8>().0 {
+            *chunk = self.word.to_le_bytes();
+            self.word = mix(self.word.wrapping_add(self.stamp.0));
+        }
+        line
     }
 }
 
@@ -108,6 +140,13 @@ mod tests {
                 assert!(!STAMP.matches(0x1240, 77, &bad), "{len} bytes, bit {bit}");
             }
         }
+    }
+
+    #[test]
+    fn blocks_begin_as_messages_do_and_go_on() {
+        let mut lines = STAMP.lines(0x1240, 77);
+        assert_eq!(lines.next().as_slice(), filled(STAMP, 0x1240, 77, 64));
+        assert_ne!(lines.next(), lines.next());
     }
 
     #[test]

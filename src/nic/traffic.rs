@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::checker::{ANNOUNCEMENT_BYTES, Announcement, STRIDE};
+use super::checker::{ANNOUNCEMENT_BYTES, Announcement, STRIDE, stride_of};
 use super::latency::LatencyRecorder;
 use super::stamp::Stamp;
 use super::traffic_report::{Phase, TrafficReport};
@@ -23,8 +23,27 @@ pub(crate) enum Message<'a> {
     Put { address: u64, data: &'a [u8] },
     /// Reads.
     Get { address: u64, len: u8 },
+    /// Writes or reads a block: see [`Block`].
+    Block(Block),
     /// Adds one to the word there, and answers what it was.
     Add { address: u64 },
+}
+
+/// A message that is a block transfer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Block {
+    /// Whether it reads.
+    pub is_get: bool,
+    /// At the target.
+    pub address: u64,
+    /// The same as a number: which of the announced addresses it is.
+    pub place: u32,
+    /// In the source's own memory.
+    pub local: u64,
+    pub len: u32,
+    /// What a block that is written carries.
+    pub stamp: Stamp,
+    pub sequence: u32,
 }
 
 /// Which request of a run has ended, by the index of its target.
@@ -43,6 +62,8 @@ pub(crate) enum Answered<'a> {
     Refused,
     Written,
     Read(&'a [u8]),
+    /// A block was read; whether its bytes were the right ones.
+    ReadBlock(bool),
     /// What the word was before.
     Added(u64),
 }
@@ -88,12 +109,17 @@ struct Target {
     sequences: Box<[u32]>,
     /// Of additions: what they have fetched, by address.
     fetched: Turns,
+    /// Of blocks: addresses that one is on its way to, or may be for ever.
+    busy: Box<[bool]>,
 }
 
 /// A run at its source.
 #[derive(Debug)]
 pub(crate) struct Driver {
     spec: TrafficSpec,
+    layout: Layout,
+    /// Of blocks: addresses of all targets that blocks can still go to.
+    usable: usize,
     announcement: Announcement,
     targets: Vec<Target>,
     choice: Choice,
@@ -125,29 +151,31 @@ impl Driver {
         spec.validate(source.abilities)?;
         let own = source.processor;
         let (destinations, choice) = spec.destinations(own)?;
+        let layout = Layout::new(&spec, own, destinations.len(), source.memory_bytes)?;
         let announcement = Announcement {
             run: spec.run,
             nonce: source.nonce,
             op: spec.op,
             ordered: !source.abilities.atomics_and_ways || spec.ways().keeps_order(),
             size: spec.size,
-            addresses: spec.addresses,
-            base: base_of(&spec, own, source.memory_bytes)?,
+            addresses: layout.addresses,
+            base: layout.base,
         };
         let identity = |processor| identity(processor).ok_or(SpecError::Processor(processor));
         let itself = identity(own)?;
-        let fetched = match spec.op {
-            Operation::Amo => usize::from(spec.addresses),
-            _ => 0,
-        };
+        let addresses = usize::from(layout.addresses);
+        let only = |condition| if condition { addresses } else { 0 };
+        let fetched = only(spec.op == Operation::Amo);
+        let busy = only(spec.is_block());
         let target = |processor| {
             Ok(Target {
                 processor,
                 stamp: Stamp::of_run(spec.run, source.nonce, itself, identity(processor)?),
                 state: State::Unknown { attempts: 0 },
                 turn: 0,
-                sequences: vec![0; usize::from(spec.addresses)].into_boxed_slice(),
+                sequences: vec![0; addresses].into_boxed_slice(),
                 fetched: Turns::new(fetched),
+                busy: vec![false; busy].into_boxed_slice(),
             })
         };
         let targets: Vec<Target> = destinations
@@ -155,6 +183,8 @@ impl Driver {
             .map(target)
             .collect::<Result<_, _>>()?;
         Ok(Self {
+            usable: 0,
+            layout,
             announcement,
             to_announce: (0..targets.len() as u32).collect(),
             targets,
@@ -265,6 +295,7 @@ impl Driver {
         let all = self.targets.len();
         self.targets.retain(|target| target.state == State::Open);
         self.counts.unreachable = (all - self.targets.len()) as u64;
+        self.usable = self.targets.iter().map(|target| target.busy.len()).sum();
         self.started = now;
         self.last_answer = now;
         if self.spec.duration_ns != 0 {
@@ -286,26 +317,35 @@ impl Driver {
         while self.outstanding < self.spec.window {
             let index = self.choose();
             let target = &mut self.targets[index];
-            let Some(turn) = sendable(target, &self.announcement, nic) else {
+            let Some(turn) = sendable(target, &self.announcement, &self.layout, nic) else {
                 break;
             };
-            let address = self.announcement.base + u64::from(turn) * STRIDE;
+            let address = self.announcement.base + u64::from(turn) * self.layout.stride;
             let (sequence, len) = (target.sequences[usize::from(turn)], self.spec.size);
             let message = match self.spec.op {
+                _ if self.spec.is_block() => {
+                    Message::Block(self.layout.block(index, turn, target, &self.spec))
+                }
                 Operation::Put => {
-                    let stamp = target.stamp;
-                    stamp.fill(address, sequence, &mut buffer, usize::from(len));
-                    let data = &buffer[..usize::from(len)];
+                    let (stamp, len) = (target.stamp, len as usize);
+                    stamp.fill(address, sequence, &mut buffer, len);
+                    let data = &buffer[..len];
                     Message::Put { address, data }
                 }
-                Operation::Get => Message::Get { address, len },
+                Operation::Get => Message::Get {
+                    address,
+                    len: len as u8,
+                },
                 Operation::Amo => Message::Add { address },
             };
             if !nic.issue(target.processor, Errand::Message(index as u32), &message) {
                 break;
             }
             target.sequences[usize::from(turn)] = sequence.wrapping_add(1);
-            target.turn = if turn + 1 == self.spec.addresses {
+            if let Some(busy) = target.busy.get_mut(usize::from(turn)) {
+                *busy = true;
+            }
+            target.turn = if turn + 1 == self.layout.addresses {
                 0
             } else {
                 turn + 1
@@ -356,6 +396,7 @@ impl Driver {
     ) {
         self.outstanding -= 1;
         self.last_answer = now;
+        self.release(index, address, &answered);
         match answered {
             Answered::Unknown => {
                 self.counts.timed_out += 1;
@@ -368,19 +409,36 @@ impl Driver {
             Answered::Written => {}
             Answered::Read(data) => {
                 let mut expected = [0; MAX_SIZE as usize];
-                Stamp::of_memory().fill(address, 0, &mut expected, MAX_SIZE.into());
+                Stamp::of_memory().fill(address, 0, &mut expected, MAX_SIZE as usize);
                 self.counts.corrupted += u64::from(*data != expected[..data.len()]);
             }
+            Answered::ReadBlock(good) => self.counts.corrupted += u64::from(!good),
             Answered::Added(found) => self.fetched(index, address, found),
         }
         self.counts.acknowledged += 1;
         self.latency.record(now.since(posted).as_ns());
     }
 
+    /// Lets blocks go to an address again. Where one may still be on its way, none follows: it would be overwritten.
+    fn release(&mut self, index: u32, address: u64, answered: &Answered<'_>) {
+        if !self.spec.is_block() {
+            return;
+        }
+        if matches!(answered, Answered::Unknown | Answered::Refused) {
+            self.usable -= 1;
+            if self.usable == 0 {
+                self.stop();
+            }
+            return;
+        }
+        let place = (address - self.announcement.base) / self.layout.stride;
+        self.targets[index as usize].busy[place as usize] = false;
+    }
+
     /// Accounts for what an addition found: each value that the word has had is found once.
     fn fetched(&mut self, index: u32, address: u64, found: u64) {
         let target = &mut self.targets[index as usize];
-        let place = (address - self.announcement.base) / STRIDE;
+        let place = (address - self.announcement.base) / self.layout.stride;
         let first = target.stamp.first_count(address);
         let issued = target.sequences[place as usize];
         let count = found as u32;
@@ -410,33 +468,80 @@ impl Driver {
     }
 }
 
-/// Where `own`'s addresses begin in its targets' memories: gets use the upper half, the others the lower.
+/// Where in the memories the addresses of a run are.
 ///
-/// Where there are more sources than room, regions of different sources overlap. The checker keeps
-/// sources apart, and gets only read what is the same for all.
-fn base_of(spec: &TrafficSpec, own: u16, memory_bytes: u64) -> Result<u64, SpecError> {
-    let half = memory_bytes / 2 / STRIDE * STRIDE;
-    let region = u64::from(spec.addresses) * STRIDE;
-    let regions = half / region;
-    if regions == 0 {
-        return Err(SpecError::Memory(memory_bytes));
+/// Gets use the upper half of the target's memory, the others the lower. Where there are more sources than room,
+/// regions of different sources overlap: the checker keeps sources apart, and gets only read what is the same for
+/// all. Blocks are checked when they are in the memory, so that theirs must not overlap; at their source they use
+/// the uppermost quarter.
+#[derive(Clone, Copy, Debug)]
+struct Layout {
+    addresses: u16,
+    stride: u64,
+    /// First address at a target.
+    base: u64,
+    /// First address of the blocks at the source.
+    local: u64,
+}
+
+impl Layout {
+    fn new(spec: &TrafficSpec, own: u16, targets: usize, memory: u64) -> Result<Self, SpecError> {
+        let stride = stride_of(spec.size);
+        let unit = memory / 4 / STRIDE * STRIDE;
+        let (start, room) = match (spec.op, spec.is_block()) {
+            (Operation::Get, true) => (2 * unit, unit),
+            (Operation::Get, false) => (2 * unit, 2 * unit),
+            (Operation::Put | Operation::Amo, _) => (0, 2 * unit),
+        };
+        let mut addresses = u64::from(spec.addresses);
+        if spec.is_block() {
+            let sources = u64::from(spec.highest_processor().max(own)) + 1;
+            let local = unit / stride / (targets as u64).max(1);
+            addresses = addresses.min(8).min(room / stride / sources).min(local);
+        }
+        let region = addresses * stride;
+        if region == 0 || region > room {
+            return Err(SpecError::Memory(memory));
+        }
+        Ok(Self {
+            addresses: addresses as u16,
+            stride,
+            base: start + u64::from(own) % (room / region) * region,
+            local: 3 * unit,
+        })
     }
-    let within = u64::from(own) % regions * region;
-    Ok(match spec.op {
-        Operation::Put | Operation::Amo => within,
-        Operation::Get => half + within,
-    })
+
+    /// The next block to address number `turn` of `target`, which is the `index`th.
+    fn block(&self, index: usize, turn: u16, target: &Target, spec: &TrafficSpec) -> Block {
+        let slot = index as u64 * u64::from(self.addresses) + u64::from(turn);
+        Block {
+            is_get: spec.op == Operation::Get,
+            address: self.base + u64::from(turn) * self.stride,
+            place: turn.into(),
+            local: self.local + slot * self.stride,
+            len: spec.size,
+            stamp: target.stamp,
+            sequence: target.sequences[usize::from(turn)],
+        }
+    }
 }
 
 /// The target's next address, from its turn on, whose slice can take a request: a slow or dead slice
 /// does not hold up the others.
 #[inline]
-fn sendable(target: &Target, announcement: &Announcement, nic: &impl Issuer) -> Option<u16> {
-    let can_go = |turn: u16| nic.can_go(announcement.base + u64::from(turn) * STRIDE);
+fn sendable(
+    target: &Target,
+    announcement: &Announcement,
+    layout: &Layout,
+    nic: &impl Issuer,
+) -> Option<u16> {
+    let is_free = |turn: u16| target.busy.get(usize::from(turn)) != Some(&true);
+    let can_go =
+        |turn: u16| is_free(turn) && nic.can_go(layout.base + u64::from(turn) * layout.stride);
     if can_go(target.turn) {
         return Some(target.turn);
     }
-    if !nic.has_other_ways() {
+    if target.busy.is_empty() && !nic.has_other_ways() {
         return None;
     }
     let all = announcement.addresses;

@@ -30,7 +30,7 @@ pub struct TrafficReport {
     /// Whether the messages are gets.
     pub gets: bool,
     /// Payload bytes per message.
-    pub size: u8,
+    pub size: u32,
     /// Nanoseconds from the first message until the last was answered (so far); merged: the longest.
     pub elapsed_ns: u64,
     /// Source: messages handed to the network.

@@ -12,10 +12,12 @@ pub const MAX_WINDOW: u32 = 1 << 16;
 /// Largest number of addresses a run uses per pair of processors.
 pub const MAX_ADDRESSES: u16 = 4096;
 
-/// Largest payload of a message of any network interface, in bytes.
-pub const MAX_SIZE: u8 = 64;
+/// Largest payload of a message that is one packet, of any network interface, in bytes.
+pub const MAX_SIZE: u32 = 64;
+/// Largest payload of a message that is a block transfer, in bytes.
+pub const MAX_BLOCK_SIZE: u32 = 16 << 20;
 /// Bytes that a message must have to carry its own number: where order is not kept, all do.
-pub(crate) const NUMBERED_BYTES: u8 = 8;
+pub(crate) const NUMBERED_BYTES: u32 = 8;
 
 /// The operation of every message of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
@@ -88,9 +90,9 @@ impl Ways {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Abilities {
     /// Largest payload in bytes.
-    pub max_size: u8,
-    /// Payloads of gets are multiples of this.
-    pub get_unit: u8,
+    pub max_size: u32,
+    /// Payloads of gets that are one packet are multiples of this.
+    pub get_unit: u32,
     /// Whether it has atomic operations, and packets that choose their ways.
     pub atomics_and_ways: bool,
 }
@@ -104,7 +106,7 @@ impl Abilities {
     };
     /// The Aries network interface.
     pub const ARIES: Self = Self {
-        max_size: MAX_SIZE,
+        max_size: MAX_BLOCK_SIZE,
         get_unit: 4,
         atomics_and_ways: true,
     };
@@ -166,9 +168,10 @@ pub struct TrafficSpec {
     /// Put, get or atomic operation.
     #[serde(default)]
     pub op: Operation,
-    /// Payload bytes per message, 1 to 32; Aries: 1 to 64, gets multiples of four, atomic operations 8.
+    /// Payload bytes per message, 1 to 32; Aries: up to [`MAX_BLOCK_SIZE`], where messages of more than 64 are block
+    /// transfers, gets of up to 64 multiples of four, and atomic operations have 8.
     #[serde(default = "default_size")]
-    pub size: u8,
+    pub size: u32,
     /// Messages this network interface keeps outstanding, 1 to [`MAX_WINDOW`].
     #[serde(default = "default_window")]
     pub window: u32,
@@ -178,7 +181,8 @@ pub struct TrafficSpec {
     /// Stop issuing after this many messages; zero means no limit. Both zero: until stopped.
     #[serde(default)]
     pub count: u64,
-    /// Addresses used per target, in turn, 64 bytes apart; 1 to [`MAX_ADDRESSES`].
+    /// Addresses used per target, in turn, 64 bytes apart; 1 to [`MAX_ADDRESSES`]. Block transfers use 8 at most,
+    /// as far apart as they are long, and one at a time per address.
     #[serde(default = "default_addresses")]
     pub addresses: u16,
     /// Seed of all that is random in the run.
@@ -190,7 +194,7 @@ pub struct TrafficSpec {
     pub ways: Option<Ways>,
 }
 
-const fn default_size() -> u8 {
+const fn default_size() -> u32 {
     8
 }
 
@@ -231,27 +235,27 @@ pub enum SpecError {
     #[error("a message of {size} bytes: 1 to {most} are possible")]
     Size {
         /// Bytes asked for.
-        size: u8,
+        size: u32,
         /// Most that are possible.
-        most: u8,
+        most: u32,
     },
     /// A get has another size.
     #[error("a get of {size} bytes: multiples of {unit} are possible")]
     GetSize {
         /// Bytes asked for.
-        size: u8,
+        size: u32,
         /// The unit.
-        unit: u8,
+        unit: u32,
     },
     /// An atomic operation has another size.
     #[error("an atomic operation on {0} bytes: runs have them on 8")]
-    AmoSize(u8),
+    AmoSize(u32),
     /// The network interface has no such operation, or its packets have no choice.
     #[error("BlackWidow has neither atomic operations nor a choice of ways")]
     NotHere,
     /// Messages that are too short to carry their number need an order.
     #[error("puts of {0} bytes have no room for their number (8 have): they need ordered ways")]
-    Unnumbered(u8),
+    Unnumbered(u32),
     /// `window` is zero or above [`MAX_WINDOW`].
     #[error("a window of {0} messages: 1 to {MAX_WINDOW} are possible")]
     Window(u32),
@@ -349,7 +353,9 @@ impl TrafficSpec {
         }
         let unit = abilities.get_unit;
         match self.op {
-            Operation::Get if size % unit != 0 => Err(SpecError::GetSize { size, unit }),
+            Operation::Get if size <= MAX_SIZE && size % unit != 0 => {
+                Err(SpecError::GetSize { size, unit })
+            }
             Operation::Amo if size != 8 => Err(SpecError::AmoSize(size)),
             Operation::Put
                 if size < NUMBERED_BYTES && self.ways.is_some_and(|ways| !ways.keeps_order()) =>
@@ -358,6 +364,22 @@ impl TrafficSpec {
             }
             _ => Ok(()),
         }
+    }
+
+    /// The highest number of a processor that the run names.
+    pub(crate) fn highest_processor(&self) -> u16 {
+        let named = match &self.pattern {
+            Pattern::Hotspot { targets, .. } => targets.as_slice(),
+            Pattern::List { destinations } => destinations.as_slice(),
+            _ => &[],
+        };
+        let all = self.processors.iter().chain(named);
+        all.copied().max().unwrap_or(0)
+    }
+
+    /// Whether messages are block transfers.
+    pub(crate) fn is_block(&self) -> bool {
+        self.size > MAX_SIZE
     }
 
     /// How packets choose their ways, where they can.

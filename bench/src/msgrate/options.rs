@@ -40,11 +40,11 @@ pub struct Options {
     /// Operation of every message
     #[arg(long, value_enum, default_value_t)]
     pub op: Op,
-    /// Payload bytes per message, 1 to 32; Aries: 1 to 64, gets multiples of 4, atomic operations 8. Several sizes are
-    /// measured one after another
+    /// Payload bytes per message, 1 to 32; Aries: to 16 MiB (above 64 by block transfer), gets up to 64 multiples of 4,
+    /// atomic operations 8. Several sizes are measured one after another
     #[arg(long, value_name = "B", value_delimiter = ',', default_value = "8",
-          value_parser = clap::value_parser!(u8).range(1..=i64::from(phitwire::nic::MAX_SIZE)))]
-    pub size: Vec<u8>,
+          value_parser = clap::value_parser!(u32).range(1..=i64::from(phitwire::nic::MAX_BLOCK_SIZE)))]
+    pub size: Vec<u32>,
     /// Aries: how packets choose their ways [default: adaptive0; puts below 8 bytes: ordered]
     #[arg(long, value_enum, value_name = "MODE")]
     pub routing: Option<RoutingName>,
@@ -203,7 +203,7 @@ mod tests {
             "--lab demo --to n0",
             "--lab demo --from n0 --to n1 --pattern uniform",
             "--lab demo --size 0",
-            "--lab demo --size 65",
+            "--lab demo --size 16777217",
             "--lab demo --routing anyhow",
             "--lab demo --window 0",
             "--lab demo --seconds 0",

@@ -79,7 +79,7 @@ impl LinkWork {
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Outcome {
     /// Payload bytes per message.
-    pub size: u8,
+    pub size: u32,
     /// Acknowledged messages per second, over all sources.
     pub messages_per_second: f64,
     /// Their payload.
@@ -119,7 +119,7 @@ pub struct Outcome {
 impl Outcome {
     /// The outcome of a run from the merged report of all its sources and targets.
     /// `restarted` are those of them that died meanwhile, whose reports are older.
-    pub fn new(report: &TrafficReport, size: u8, links: LinkWork, restarted: Vec<String>) -> Self {
+    pub fn new(report: &TrafficReport, size: u32, links: LinkWork, restarted: Vec<String>) -> Self {
         let us = |per_mille| report.latency.quantile(per_mille) as f64 / 1e3;
         let seconds = report.elapsed_ns as f64 / 1e9;
         let rate = if seconds > 0.0 {

@@ -151,7 +151,7 @@ impl Clock for RealClock {
 /// network interface that is killed meanwhile.
 pub fn measure(
     plan: &Plan,
-    size: u8,
+    size: u32,
     run: u32,
     lab: &mut dyn Lab,
     clock: &dyn Clock,
@@ -222,7 +222,7 @@ impl<'a> Course<'a> {
         gone.map(|other| other.nic.name.clone()).collect()
     }
 
-    fn start(&mut self, size: u8, lab: &mut dyn Lab) -> Result<(), RunError> {
+    fn start(&mut self, size: u32, lab: &mut dyn Lab) -> Result<(), RunError> {
         let spec = TrafficSpec {
             run: self.run,
             size,

@@ -4,10 +4,12 @@ use phitwire_framing::flit48::{NodeId, Routing};
 use phitwire_framing::packet48::{Command, MAX_DATA};
 use thiserror::Error;
 
+use super::bte::TransferOwner;
 use super::completion::Failure;
 use super::outstanding::{Landing, Pending};
 use super::receive::{ANNOUNCE, HANDLE_BYTES};
 use super::responder::{EVENT_BYTES, EVENT_CODE};
+use super::traffic::RUN_BLOCK_CODE;
 use super::virtual_node::Target;
 use crate::time::{Duration, Time};
 
@@ -92,6 +94,7 @@ pub enum BlockError {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Queued {
+    pub(super) owner: TransferOwner,
     pub(super) transfer: BlockTransfer,
     pub(super) node: NodeId,
     pub(super) serial: u64,
@@ -248,7 +251,11 @@ impl Active {
             BlockOperation::Put { handle, .. } | BlockOperation::Get { handle, .. } => {
                 let word = self.what.transfer.event.unwrap_or(0).to_be_bytes();
                 data[..EVENT_BYTES].copy_from_slice(&word);
-                (Command::Control { code: EVENT_CODE }, handle, EVENT_BYTES)
+                let code = match self.what.owner {
+                    TransferOwner::User => EVENT_CODE,
+                    TransferOwner::Run => RUN_BLOCK_CODE,
+                };
+                (Command::Control { code }, handle, EVENT_BYTES)
             }
             BlockOperation::Send { .. } => (Command::Message { last: true }, self.handle, 0),
         };
@@ -344,6 +351,7 @@ mod tests {
             };
             let mut active = Active {
                 what: Queued {
+                    owner: TransferOwner::User,
                     transfer,
                     node: NodeId::from_bits(0),
                     serial: 0,

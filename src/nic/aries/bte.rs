@@ -31,10 +31,20 @@ pub const MAX_QUEUED_TRANSFERS: usize = 256;
 /// behind a megabyte.
 const QUEUE_AHEAD: usize = 64;
 
+/// Whose transfer it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TransferOwner {
+    /// Whoever queued it gets a completion.
+    User,
+    /// A traffic run's.
+    Run,
+}
+
 /// A transfer that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TransferEnded {
-    pub user: u64,
+    pub owner: TransferOwner,
+    pub transfer: BlockTransfer,
     pub channel: u8,
     pub queued: Time,
     pub bytes: u64,
@@ -79,7 +89,7 @@ impl BlockTransferEngine {
     pub(crate) fn queue(
         &mut self,
         now: Time,
-        channel: usize,
+        (owner, channel): (TransferOwner, usize),
         transfer: BlockTransfer,
         node: NodeId,
         memory_bytes: u64,
@@ -110,12 +120,20 @@ impl BlockTransferEngine {
         }
         self.serial += 1;
         queue.push_back(Queued {
+            owner,
             transfer,
             node,
             serial: self.serial,
             queued: now,
         });
         Ok(())
+    }
+
+    /// The channel with the shortest queue, if that has room.
+    pub(crate) fn idlest(&self) -> Option<usize> {
+        let queued = |&channel: &usize| self.channels[channel].queue.len();
+        let idlest = (0..CHANNELS).min_by_key(queued)?;
+        (queued(&idlest) < MAX_QUEUED_TRANSFERS).then_some(idlest)
     }
 
     /// Transfers queued or under way.
@@ -321,7 +339,8 @@ impl BlockTransferEngine {
         if active.stage == Stage::Ended {
             transactions.release(active.ssid);
             self.ended.push_back(TransferEnded {
-                user: active.what.transfer.user,
+                owner: active.what.owner,
+                transfer: active.what.transfer,
                 channel: index as u8,
                 queued: active.what.queued,
                 bytes: active.acknowledged,

@@ -6,7 +6,7 @@ use phitwire_framing::flit48::{Flit, NodeId, Routing};
 use phitwire_framing::packet48::{Command, MAX_DATA};
 
 use super::block_transfer::{BlockError, BlockTransfer};
-use super::bte::BlockTransferEngine;
+use super::bte::{BlockTransferEngine, TransferOwner};
 use super::collective::CollectiveUnit;
 use super::completion::{Completion, Ended, Failure, Outcome};
 use super::config::AriesNicConfig;
@@ -252,7 +252,8 @@ impl Interface {
             return Err(BlockError::VirtualNode(number));
         };
         let bytes = self.memory_bytes();
-        self.transfers.queue(now, channel, transfer, node, bytes)?;
+        let how = (TransferOwner::User, channel);
+        self.transfers.queue(now, how, transfer, node, bytes)?;
         self.due += 1;
         Ok(())
     }
@@ -335,15 +336,18 @@ impl Interface {
         self.collective
             .issue(now, requester, &mut responder.memory, counters);
         if let Some(spec) = self.runs.spec() {
+            let key = responder
+                .domains
+                .get(RUN_DOMAIN)
+                .map_or(0, |domain| domain.key);
             let mut issuer = PacketIssuer {
                 now,
                 requester,
+                transfers: &mut self.transfers,
+                memory: &mut responder.memory,
                 nodes: &self.virtual_nodes,
                 counters,
-                key: responder
-                    .domains
-                    .get(RUN_DOMAIN)
-                    .map_or(0, |domain| domain.key),
+                key,
                 routing: spec.ways().routing(),
             };
             self.run_done = self.runs.issue(now, &mut issuer).or(self.run_done);
@@ -511,8 +515,12 @@ impl Interface {
         while let Some(ended) = self.transfers.next_ended() {
             self.counters.transfers_done += u64::from(ended.failure.is_none());
             self.counters.transfers_failed += u64::from(ended.failure.is_some());
+            if ended.owner == TransferOwner::Run {
+                traffic::block_ended(&mut self.runs, now, &ended, &mut self.responder.memory);
+                continue;
+            }
             self.completions.push_back(Completion {
-                user: ended.user,
+                user: ended.transfer.user,
                 ended: Ended::Transfer {
                     channel: ended.channel,
                     bytes: ended.bytes,

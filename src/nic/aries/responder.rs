@@ -14,13 +14,13 @@ use super::counters::AriesNicCounters;
 use super::domain::{Access, Denied, Domains};
 use super::packet_buf::PacketBuf;
 use super::receive::{HANDLE_BYTES, Piece, Receives};
-use super::traffic::{RUN_CODE, RUN_DOMAIN};
+use super::traffic::{RUN_BLOCK_CODE, RUN_CODE, RUN_DOMAIN};
 use super::virtual_handle::VirtualHandleCam;
 use crate::nic::checker::{ANNOUNCEMENT_BYTES, Announcement, Checker};
 use crate::time::Time;
 
-/// Code of the control request that puts the event of a transaction into the target's queue. 13 announces a traffic
-/// run, those below are the collective engine's; 15 is none, since a packet that a link cut off is filled with ones.
+/// Code of the control request that puts the event of a transaction into the target's queue. 12 and 13 are
+/// those of traffic runs, those below are the collective engine's; 15 is none, since a packet that a link cut off is filled with ones.
 pub(crate) const EVENT_CODE: u8 = 14;
 /// Bytes of the data of such an event.
 pub(crate) const EVENT_BYTES: usize = 8;
@@ -188,6 +188,9 @@ impl Responder {
             }
             Command::Message { .. } => self.message(now, request, data, &mut reply, counters),
             Command::Control { code: EVENT_CODE } => self.tell(request, data, counters),
+            Command::Control {
+                code: RUN_BLOCK_CODE,
+            } => self.block_arrived(request, data, counters),
             Command::Control { code: RUN_CODE } => self.announced(request, data, counters),
             Command::Control { code } => collective.serve(now, request, code, data),
         };
@@ -368,6 +371,27 @@ impl Responder {
             Ok(_) => Status::OutOfBounds,
             Err(status) => status,
         }
+    }
+
+    /// A block of a traffic run is in the memory.
+    fn block_arrived(
+        &mut self,
+        request: &Request,
+        data: &[u8],
+        counters: &mut AriesNicCounters,
+    ) -> Status {
+        if let Err(status) = self.locate(request, 0, Access::Put, counters) {
+            return status;
+        }
+        let Some(word) = data.first_chunk::<EVENT_BYTES>() else {
+            return Status::Unsupported;
+        };
+        let word = u64::from_be_bytes(*word);
+        let (place, number) = ((word >> 32) as u32, word as u32);
+        let source = request.source.bits();
+        self.checker
+            .block(source, place, number, self.memory.memory());
+        Status::Done
     }
 
     /// Puts an event into the queue, if it has room.

@@ -1,17 +1,21 @@
 //! Traffic runs: synthetic requests that check themselves, and the control request that announces them.
 
-use phitwire_framing::flit48::Routing;
+use phitwire_framing::flit48::{NodeId, Routing};
 use phitwire_framing::packet48::{AmoOp, Command, Operands, Status, Width};
 
+use super::amo_cache::CachedMemory;
+use super::block_transfer::{BlockOperation, BlockTransfer};
+use super::bte::{BlockTransferEngine, TransferEnded, TransferOwner};
 use super::completion::Failure;
 use super::counters::AriesNicCounters;
 use super::outstanding::{Asker, Landing};
 use super::request::word_of;
 use super::requester::{Answer, Ask, Requester};
-use super::virtual_node::VirtualNodes;
-use crate::nic::checker::Announced;
+use super::virtual_node::{Target, VirtualNodes};
+use crate::nic::checker::{Announced, holds};
 use crate::nic::runs::Runs;
-use crate::nic::traffic::{Answered, Errand, Issuer, Message};
+use crate::nic::stamp::{LINE, Stamp};
+use crate::nic::traffic::{Answered, Block, Errand, Issuer, Message};
 use crate::time::Time;
 
 /// The memory domain that traffic runs use at all nodes: it begins at the beginning of the memory, and has
@@ -20,11 +24,15 @@ pub const RUN_DOMAIN: u16 = 0;
 
 /// Code of the control request that announces a run.
 pub(crate) const RUN_CODE: u8 = 13;
+/// Code of the control request that says that a block of a run is in the memory.
+pub(crate) const RUN_BLOCK_CODE: u8 = 12;
 
 /// Requests of a run, on their way to the requester.
 pub(crate) struct PacketIssuer<'a> {
     pub now: Time,
     pub requester: &'a mut Requester,
+    pub transfers: &'a mut BlockTransferEngine,
+    pub memory: &'a mut CachedMemory,
     pub nodes: &'a VirtualNodes,
     pub counters: &'a mut AriesNicCounters,
     pub key: u16,
@@ -34,7 +42,7 @@ pub(crate) struct PacketIssuer<'a> {
 impl Issuer for PacketIssuer<'_> {
     #[inline]
     fn can_go(&self, _address: u64) -> bool {
-        self.requester.has_room(false)
+        self.requester.has_room(false) && self.transfers.idlest().is_some()
     }
 
     fn has_other_ways(&self) -> bool {
@@ -55,6 +63,7 @@ impl Issuer for PacketIssuer<'_> {
         let mut answer_bytes = 0;
         let (command, address, data) = match *message {
             Message::Announce(data) => (Command::Control { code: RUN_CODE }, 0, data.as_slice()),
+            Message::Block(ref block) => return self.issue_block(processor, node, errand, block),
             Message::Put { address, data } => (Command::Put { event: false }, address, data),
             Message::Get { address, len } => {
                 answer_bytes = len;
@@ -96,6 +105,99 @@ impl Issuer for PacketIssuer<'_> {
             .issue(self.now, &ask, Asker::Traffic(errand), self.counters)
             .is_ok()
     }
+}
+
+impl PacketIssuer<'_> {
+    /// Queues a block transfer. Its completion names the errand, and its event at the target the block.
+    fn issue_block(&mut self, processor: u16, node: NodeId, errand: Errand, block: &Block) -> bool {
+        let (Some(channel), Errand::Message(index)) = (self.transfers.idlest(), errand) else {
+            return false;
+        };
+        let Block {
+            is_get,
+            address: offset,
+            local,
+            ..
+        } = *block;
+        let (handle, key) = (RUN_DOMAIN, self.key);
+        let (operation, event) = if is_get {
+            let get = BlockOperation::Get {
+                handle,
+                key,
+                offset,
+            };
+            (get, None)
+        } else {
+            write_block(self.memory, block);
+            let event = u64::from(block.place) << 32 | u64::from(block.sequence);
+            let put = BlockOperation::Put {
+                handle,
+                key,
+                offset,
+            };
+            (put, Some(event))
+        };
+        let transfer = BlockTransfer {
+            target: Target::Virtual(processor.into()),
+            operation,
+            local,
+            length: block.len.into(),
+            routing: self.routing,
+            fence: false,
+            event,
+            user: index.into(),
+        };
+        let how = (TransferOwner::Run, channel);
+        let bytes = self.memory.memory().size();
+        self.transfers
+            .queue(self.now, how, transfer, node, bytes)
+            .is_ok()
+    }
+}
+
+/// Writes what a block carries to where it will be read from.
+fn write_block(memory: &mut CachedMemory, block: &Block) {
+    let mut lines = block.stamp.lines(block.address, block.sequence);
+    for at in (0..u64::from(block.len)).step_by(LINE) {
+        let len = (u64::from(block.len) - at).min(LINE as u64) as usize;
+        let written = memory.write(block.local + at, &lines.next()[..len]);
+        debug_assert!(
+            written.is_ok(),
+            "the layout of the run is within the memory"
+        );
+    }
+}
+
+/// Hands the end of a block transfer to the run that queued it.
+pub(crate) fn block_ended(
+    runs: &mut Runs,
+    now: Time,
+    ended: &TransferEnded,
+    memory: &mut CachedMemory,
+) {
+    let BlockTransfer {
+        operation,
+        local,
+        length,
+        user,
+        ..
+    } = ended.transfer;
+    let (address, is_get) = match operation {
+        BlockOperation::Put { offset, .. } => (offset, false),
+        BlockOperation::Get { offset, .. } => (offset, true),
+        BlockOperation::Send { .. } => unreachable!("runs send none"),
+    };
+    let answered = match ended.failure {
+        Some(Failure::Refused(_)) => Answered::Refused,
+        Some(_) => Answered::Unknown,
+        None if is_get => {
+            let lines = Stamp::of_memory().lines(address, 0);
+            Answered::ReadBlock(holds(memory.memory(), local, length as u32, lines))
+        }
+        None => Answered::Written,
+    };
+    let errand = (Errand::Message(user as u32), address);
+    runs.answered(now, ended.queued, errand, answered);
 }
 
 /// Hands the end of a request to the run that issued it; `data` is what the response brought.

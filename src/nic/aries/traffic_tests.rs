@@ -1,6 +1,6 @@
 //! Traffic runs between two network interfaces whose network overtakes, loses, repeats and damages packets.
 
-use super::test_bench::{Harm, KEY, NODES, Pair, TIMEOUT, config, whole_memory};
+use super::test_bench::{Harm, KEY, MEMORY, NODES, Pair, TIMEOUT, config, whole_memory};
 use super::traffic::RUN_DOMAIN;
 use crate::nic::traffic_report::{Phase, TrafficReport};
 use crate::nic::traffic_spec::{Operation, Pattern, SpecError, TrafficSpec, Ways};
@@ -11,7 +11,7 @@ fn bench() -> Pair {
     Pair::with(with_domain(0), with_domain(1))
 }
 
-fn spec(op: Operation, size: u8, count: u64) -> TrafficSpec {
+fn spec(op: Operation, size: u32, count: u64) -> TrafficSpec {
     TrafficSpec {
         run: 7,
         pattern: Pattern::Uniform,
@@ -67,6 +67,71 @@ fn every_operation_and_size_is_accounted_for() {
                     .all(|nic| nic.run_done.take() == Some(7))
             );
         }
+    }
+}
+
+#[test]
+fn blocks_are_accounted_for() {
+    for op in [Operation::Put, Operation::Get] {
+        for size in [65, 100, 4_096, 10_001] {
+            let mut pair = bench();
+            let report = run(&mut pair, &spec(op, size, 50));
+            assert!(report.is_clean(), "{op:?} {size}: {report:?}");
+            assert_eq!(
+                (report.sent, report.acknowledged, report.size),
+                (100, 100, size)
+            );
+            assert_eq!(report.delivered, if op == Operation::Put { 100 } else { 0 });
+            assert!(pair.completions().is_empty() && pair.target_events().is_empty());
+        }
+    }
+}
+
+#[test]
+fn blocks_that_may_be_on_their_way_are_not_overwritten() {
+    let mut pair = bench();
+    pair.harm.lost = 2;
+    let report = run(&mut pair, &spec(Operation::Put, 2_000, 400));
+    assert!(report.timed_out > 0, "{report:?}");
+    let wrong = report.corrupted + report.duplicated + report.misordered + report.surplus();
+    assert_eq!(wrong, 0, "{report:?}");
+    assert!(
+        report.sent < 800,
+        "all addresses have been given up: {report:?}"
+    );
+}
+
+#[test]
+fn canary_a_block_with_a_wrong_byte_shows() {
+    for op in [Operation::Put, Operation::Get] {
+        let mut pair = bench();
+        let spec = spec(op, 16_384, 1);
+        for nic in &mut pair.nics {
+            nic.start_traffic(pair.now, 5, spec.clone()).unwrap();
+        }
+        // The source has written its block by now, or the target's memory has been filled.
+        while pair.nics[0].transfers.open() == 0 {
+            pair.step();
+        }
+        let local = (MEMORY / 4) * 3;
+        let at = if op == Operation::Put {
+            local + 16_383
+        } else {
+            MEMORY / 2 + 16_383
+        };
+        let nic = usize::from(op == Operation::Get);
+        let byte = pair.read(nic, at, 1)[0];
+        pair.write(nic, at, &[byte ^ 4]);
+        pair.drain();
+        let mut merged = TrafficReport::default();
+        for nic in &pair.nics {
+            merged.merge(&nic.traffic_report(None).unwrap());
+        }
+        assert_eq!(
+            (merged.corrupted, merged.sent),
+            (1, 2),
+            "{op:?}: {merged:?}"
+        );
     }
 }
 
@@ -195,9 +260,9 @@ fn what_cannot_be_run_is_refused() {
         refused(spec(Operation::Get, 6, 1)),
         SpecError::GetSize { size, unit }
     );
-    let (size, most) = (65, 64);
+    let (size, most) = ((16 << 20) + 1, 16 << 20);
     assert_eq!(
-        refused(spec(Operation::Put, 65, 1)),
+        refused(spec(Operation::Put, size, 1)),
         SpecError::Size { size, most }
     );
     let short = TrafficSpec {

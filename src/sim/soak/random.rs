@@ -124,7 +124,7 @@ fn traffic(rng: &mut Rng, topology: &Topology, seed: u64) -> TrafficSpec {
         pattern: pick(rng, &patterns),
         processors: topology.processors.iter().map(|p| p.number).collect(),
         op: pick(rng, &[Operation::Put, Operation::Put, Operation::Get]),
-        size: 1 + rng.below(32) as u8,
+        size: 1 + rng.below(32) as u32,
         window: 1 + rng.below(200) as u32,
         count: 30 + rng.below(200),
         addresses: 1 + rng.below(64) as u16,
