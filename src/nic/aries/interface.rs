@@ -61,7 +61,7 @@ impl Interface {
             responder: Responder::new(config),
             transactions: Transactions::new(),
             transfers: BlockTransferEngine::new(outstanding, wait, attempts),
-            collective: CollectiveUnit,
+            collective: CollectiveUnit::new(config.node),
             traffic: TrafficDriver,
             virtual_nodes: config.virtual_nodes.clone(),
             counters: AriesNicCounters::default(),
@@ -288,14 +288,13 @@ impl Interface {
             self.responder.event(event, &mut self.counters);
         }
         self.tell(now);
+        self.advance_collective(now);
         let Self {
             requester,
             responder,
             counters,
             ..
         } = self;
-        self.collective
-            .issue(now, requester, &mut responder.memory, counters);
         self.traffic.issue(
             now,
             requester,
@@ -380,7 +379,10 @@ impl Interface {
                     .answered(now, channel, step, pending, answer, transactions);
                 self.collect_transfers(now);
             }
-            Asker::Collective(number) => self.collective.answered(now, number, *failure),
+            Asker::Collective(number) => {
+                let counters = &mut self.counters;
+                self.collective.answered(now, number, *failure, counters);
+            }
         }
     }
 

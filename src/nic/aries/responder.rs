@@ -179,7 +179,7 @@ impl Responder {
             }
             Command::Message { .. } => self.message(now, request, data, &mut reply, counters),
             Command::Control { code: EVENT_CODE } => self.tell(request, data, counters),
-            Command::Control { code } => collective.serve(now, request, code, data),
+            Command::Control { code } => collective.serve(now, request, code, data, counters),
         };
         if status != Status::Done {
             return Reply::new(status);
