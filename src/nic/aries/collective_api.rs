@@ -1,6 +1,9 @@
 //! Collective operations as a node sees them.
 
-use super::collective::{CollectiveCompletion, CollectiveTree, Join, JoinError, Joiner, TreeError};
+use super::collective::{
+    CollectiveCompletion, CollectiveReport, CollectiveSpec, CollectiveSpecError, CollectiveTree,
+    Join, JoinError, Joiner, TreeError,
+};
 use super::interface::Interface;
 use super::nic::AriesNic;
 use crate::time::Time;
@@ -30,6 +33,16 @@ impl Interface {
     pub(crate) fn stop_collective(&mut self, now: Time, engine: usize) {
         self.collective.stop(now, engine, &mut self.counters);
         self.advance_collective(now);
+    }
+
+    pub(crate) fn begin_collectives(
+        &mut self,
+        now: Time,
+        spec: CollectiveSpec,
+    ) -> Result<(), CollectiveSpecError> {
+        self.collective.begin_run(now, spec, &self.virtual_nodes)?;
+        self.advance_collective(now);
+        Ok(())
     }
 
     pub(super) fn advance_collective(&mut self, now: Time) {
@@ -95,5 +108,34 @@ impl AriesNic {
     /// The next collective operation that has ended here, oldest first.
     pub fn poll_collective(&mut self) -> Option<CollectiveCompletion> {
         self.interface.collective.poll_completion()
+    }
+
+    // Runs.
+
+    /// Begins a run of collective operations: sets up its tree and joins one operation after the other, each
+    /// verified. Only one run goes on at a time.
+    ///
+    /// # Errors
+    /// See [`CollectiveSpecError`]. A run can be tried again when the engine is
+    /// [`Busy`](TreeError::Busy): a neighbour may not have acknowledged the last result of the run before.
+    pub fn begin_collectives(
+        &mut self,
+        spec: CollectiveSpec,
+        now: Time,
+    ) -> Result<(), CollectiveSpecError> {
+        self.interface.begin_collectives(now, spec)?;
+        self.flush();
+        Ok(())
+    }
+
+    /// What has come of the run so far, or came of the last one; `None` before the first.
+    pub fn collective_report(&self) -> Option<CollectiveReport> {
+        self.interface.collective.report()
+    }
+
+    /// Lets the run end at all participants, after the next operation that this one joins. An operation that
+    /// waits for others goes on waiting.
+    pub fn stop_collectives(&mut self) {
+        self.interface.collective.stop_run();
     }
 }

@@ -54,9 +54,10 @@ pub use amo_cache::{AMO_CACHE_ENTRIES, AmoUpdate};
 pub use block_transfer::{BlockError, BlockOperation, BlockTransfer, MAX_TRANSFER_BYTES};
 pub use bte::{CHANNELS, MAX_QUEUED_TRANSFERS};
 pub use collective::{
-    Collective, CollectiveCompletion, CollectiveFailure, CollectiveTree, Contribution,
-    DEFAULT_PATIENCE, ENGINES, Join, JoinError, MAX_BRANCHING, Number, Operand, Reduce, TreeError,
-    TreePosition, UnknownCollective,
+    Collective, CollectiveCompletion, CollectiveFailure, CollectiveReport, CollectiveSpec,
+    CollectiveSpecError, CollectiveTree, Contribution, DEFAULT_PATIENCE, ENGINES, Join, JoinError,
+    MAX_BRANCHING, MAX_PARTICIPANTS, Number, Operand, Reduce, TreeError, TreePosition,
+    UnknownCollective,
 };
 pub use completion::{Completion, Ended, Failure, Outcome, TargetEvent};
 pub use config::{AriesNicConfig, AriesNicConfigBuilder, AriesNicConfigError};

@@ -5,16 +5,22 @@
 //! the network interfaces do everything, and no processor is needed until the result is in each memory and
 //! each completion queue. One operation may be pending on an engine.
 
+mod driver;
 mod engine;
 mod message;
 mod operation;
 mod outbox;
+mod report;
+mod run;
+mod spec;
 mod tree;
 
 #[cfg(test)]
 mod engine_tests;
 #[cfg(test)]
 mod operation_tests;
+#[cfg(test)]
+mod run_tests;
 #[cfg(test)]
 mod test_net;
 
@@ -26,6 +32,8 @@ use thiserror::Error;
 
 pub use message::CollectiveFailure;
 pub use operation::{Collective, Number, Operand, Reduce, UnknownCollective};
+pub use report::CollectiveReport;
+pub use spec::{CollectiveSpec, CollectiveSpecError, MAX_PARTICIPANTS};
 pub use tree::{CollectiveTree, DEFAULT_PATIENCE, ENGINES, MAX_BRANCHING, TreeError, TreePosition};
 
 use super::amo_cache::CachedMemory;
@@ -35,6 +43,7 @@ use super::outstanding::{Asker, Landing};
 use super::requester::{Ask, Requester};
 use super::virtual_node::Target;
 use crate::time::Time;
+use driver::Driver;
 pub(crate) use engine::Joiner;
 use engine::{Ended, Engine, Joined, Sink};
 use message::{Kind, Message};
@@ -42,6 +51,8 @@ use tree::Neighbours;
 
 /// Completions that may be due or wait to be fetched.
 const MAX_COMPLETIONS: usize = 1024;
+/// Operations of a run that are joined before others have their turn; only those of a single participant end at once.
+const RUN_TURNS: usize = 16;
 
 // A request's number: which engine and which neighbour sent it, and a serial number, so that the answer to a message
 // that has been replaced settles nothing.
@@ -139,6 +150,7 @@ pub(crate) struct CollectiveUnit {
     serial: u32,
     /// The requester had no room: whatever makes room wakes us.
     stalled: bool,
+    driver: Option<Driver>,
 }
 
 impl CollectiveUnit {
@@ -152,6 +164,7 @@ impl CollectiveUnit {
             due: 0,
             serial: 0,
             stalled: false,
+            driver: None,
         }
     }
 
@@ -165,6 +178,9 @@ impl CollectiveUnit {
         tree: &CollectiveTree,
         resolve: impl Fn(Target) -> Option<NodeId>,
     ) -> Result<(), TreeError> {
+        if self.is_driven(engine) {
+            return Err(TreeError::Busy);
+        }
         let index = engine as u8;
         let slot = self.engines.get_mut(engine);
         let slot = slot.ok_or(TreeError::Engine(engine))?;
@@ -181,6 +197,9 @@ impl CollectiveUnit {
     /// # Errors
     /// [`TreeError::Engine`], [`TreeError::Busy`].
     pub(crate) fn release(&mut self, engine: usize) -> Result<(), TreeError> {
+        if self.is_driven(engine) {
+            return Err(TreeError::Busy);
+        }
         let slot = self.engines.get_mut(engine);
         let slot = slot.ok_or(TreeError::Engine(engine))?;
         if slot.as_ref().is_some_and(|engine| !engine.is_idle()) {
@@ -222,6 +241,9 @@ impl CollectiveUnit {
         memory: &mut CachedMemory,
         counters: &mut AriesNicCounters,
     ) -> Result<u32, JoinError> {
+        if joiner != Joiner::Driver && self.is_driven(engine) {
+            return Err(JoinError::Driven);
+        }
         let found = self.engines.get_mut(engine).and_then(Option::as_mut);
         let found = found.ok_or(JoinError::NoTree(engine))?;
         if !join.collective.is_valid() {
@@ -335,10 +357,20 @@ impl CollectiveUnit {
         for engine in self.engines.iter_mut().flatten() {
             engine.expire(&mut sink);
         }
+        self.complete_all(now, memory);
+        for _ in 0..RUN_TURNS {
+            if !self.drive(now, memory, counters) {
+                break;
+            }
+            self.complete_all(now, memory);
+        }
+        self.send(now, requester, counters);
+    }
+
+    fn complete_all(&mut self, now: Time, memory: &mut CachedMemory) {
         while let Some(ended) = self.ended.pop_front() {
             self.complete(now, &ended, memory);
         }
-        self.send(now, requester, counters);
     }
 
     fn complete(&mut self, now: Time, ended: &Ended, memory: &mut CachedMemory) {
@@ -366,7 +398,11 @@ impl CollectiveUnit {
                 mark: ended.mark,
                 outcome: ended.outcome,
             }),
-            Joiner::Driver => {}
+            Joiner::Driver => {
+                if let Some(driver) = &mut self.driver {
+                    driver.ended(now, ended);
+                }
+            }
         }
     }
 
@@ -415,7 +451,8 @@ impl CollectiveUnit {
     pub(crate) fn next_deadline(&self) -> Option<Time> {
         let engines = self.engines.iter().flatten();
         let deadlines = engines.filter_map(|engine| engine.next_deadline(!self.stalled));
-        deadlines.min()
+        let run = self.driver.as_ref().and_then(Driver::due);
+        deadlines.chain(run).min()
     }
 }
 
