@@ -76,6 +76,8 @@ pub use virtual_node::{Target, VirtualNodes};
 #[cfg(test)]
 mod back_to_back_tests;
 #[cfg(test)]
+mod collective_link_tests;
+#[cfg(test)]
 mod interface_tests;
 #[cfg(test)]
 mod robustness_tests;
