@@ -15,19 +15,19 @@ use crate::rng::Rng;
 use crate::time::{Duration, Time};
 
 const STEP: Duration = Duration::from_us(5);
-const SECOND: Duration = Duration::from_ms(1_000);
+pub(super) const SECOND: Duration = Duration::from_ms(1_000);
 
-struct Joined {
-    nics: [AriesNic; 2],
+pub(super) struct Joined {
+    pub(super) nics: [AriesNic; 2],
     wires: [Impairment; 2],
-    now: Time,
+    pub(super) now: Time,
     /// Frames as they were sent, by sender.
     frames: [Vec<Vec<u8>>; 2],
     keep: bool,
 }
 
 impl Joined {
-    fn with(configs: [AriesNicConfigBuilder; 2], netem: &str) -> Self {
+    pub(super) fn with(configs: [AriesNicConfigBuilder; 2], netem: &str) -> Self {
         let now = Time::from_ns(1);
         let wire = |stream| Impairment::new(netem.parse().unwrap(), Rng::new(7, stream));
         let mut joined = Self {
@@ -43,11 +43,11 @@ impl Joined {
         joined
     }
 
-    fn new(netem: &str) -> Self {
+    pub(super) fn new(netem: &str) -> Self {
         Self::with([config(0), config(1)], netem)
     }
 
-    fn step(&mut self) {
+    pub(super) fn step(&mut self) {
         self.now += STEP;
         let (now, mut buf) = (self.now, [0xa5; 1472]);
         for from in 0..2 {
@@ -76,14 +76,14 @@ impl Joined {
         }
     }
 
-    fn run(&mut self, span: Duration) {
+    pub(super) fn run(&mut self, span: Duration) {
         let end = self.now + span;
         while self.now < end {
             self.step();
         }
     }
 
-    fn drain(&mut self) {
+    pub(super) fn drain(&mut self) {
         self.until(SECOND.times(100), |joined| {
             let idle = |nic: &AriesNic| nic.outstanding() == 0 && nic.open_transfers() == 0;
             joined.nics.iter().all(idle)
@@ -91,7 +91,7 @@ impl Joined {
     }
 
     /// Posts from `from` to the other, stepping while there is no room; completions go to `ends`.
-    fn post(
+    pub(super) fn post(
         &mut self,
         from: usize,
         operation: Operation<'_>,
@@ -114,13 +114,13 @@ impl Joined {
         }
     }
 
-    fn fetch(&mut self, ends: &mut Vec<Completion>) {
+    pub(super) fn fetch(&mut self, ends: &mut Vec<Completion>) {
         for nic in &mut self.nics {
             ends.extend(std::iter::from_fn(|| nic.poll_completion()));
         }
     }
 
-    fn word(&mut self, nic: usize, address: u64) -> u64 {
+    pub(super) fn word(&mut self, nic: usize, address: u64) -> u64 {
         let mut word = [0; 8];
         self.nics[nic].memory().read(address, &mut word).unwrap();
         u64::from_le_bytes(word)

@@ -102,6 +102,24 @@ counters! {
     receives_done,
     /// Posted receives whose message did not arrive whole.
     receives_failed,
+    /// Collective operations joined by this node.
+    collectives_joined,
+    /// Collective operations that ended here with a result.
+    collectives_done,
+    /// Collective operations that ended here without one.
+    collectives_failed,
+    /// Contributions of children taken.
+    collective_contributions,
+    /// Results of parents taken.
+    collective_results,
+    /// Contributions and results that had been taken before, or belong to a tree that is gone.
+    collective_duplicates,
+    /// Contributions and results of nodes that have no part in the tree, or with a wrong key.
+    collective_strangers,
+    /// Messages to neighbours in a reduction tree repeated.
+    collective_retries,
+    /// Reduction trees that failed.
+    collective_breaks,
     /// Times that requests were left in the input buffer because responses could not leave.
     response_stalls,
     /// Packets discarded: for another node.

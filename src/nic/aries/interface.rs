@@ -67,7 +67,7 @@ impl Interface {
             responder: Responder::new(config),
             transactions: Transactions::new(),
             transfers: BlockTransferEngine::new(outstanding, wait, attempts),
-            collective: CollectiveUnit,
+            collective: CollectiveUnit::new(config.node),
             runs: Runs::default(),
             run_done: None,
             virtual_nodes: config.virtual_nodes.clone(),
@@ -327,14 +327,13 @@ impl Interface {
             self.responder.event(event, &mut self.counters);
         }
         self.tell(now);
+        self.advance_collective(now);
         let Self {
             requester,
             responder,
             counters,
             ..
         } = self;
-        self.collective
-            .issue(now, requester, &mut responder.memory, counters);
         if let Some(spec) = self.runs.spec() {
             let key = responder
                 .domains
@@ -429,7 +428,10 @@ impl Interface {
                     .answered(now, channel, step, pending, answer, transactions);
                 self.collect_transfers(now);
             }
-            Asker::Collective(number) => self.collective.answered(now, number, *failure),
+            Asker::Collective(number) => {
+                let counters = &mut self.counters;
+                self.collective.answered(now, number, *failure, counters);
+            }
         }
     }
 

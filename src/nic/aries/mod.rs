@@ -32,6 +32,7 @@ mod amo_cache;
 mod block_transfer;
 mod bte;
 mod collective;
+mod collective_api;
 mod completion;
 mod config;
 mod counters;
@@ -52,6 +53,12 @@ mod virtual_node;
 pub use amo_cache::{AMO_CACHE_ENTRIES, AmoUpdate};
 pub use block_transfer::{BlockError, BlockOperation, BlockTransfer, MAX_TRANSFER_BYTES};
 pub use bte::{CHANNELS, MAX_QUEUED_TRANSFERS};
+pub use collective::{
+    Collective, CollectiveCompletion, CollectiveFailure, CollectiveReport, CollectiveSpec,
+    CollectiveSpecError, CollectiveTree, Contribution, DEFAULT_PATIENCE, ENGINES, Join, JoinError,
+    MAX_BRANCHING, MAX_PARTICIPANTS, Number, Operand, Reduce, TreeError, TreePosition,
+    UnknownCollective,
+};
 pub use completion::{Completion, Ended, Failure, Outcome, TargetEvent};
 pub use config::{AriesNicConfig, AriesNicConfigBuilder, AriesNicConfigError};
 pub use counters::AriesNicCounters;
@@ -69,6 +76,8 @@ pub use virtual_node::{Target, VirtualNodes};
 
 #[cfg(test)]
 mod back_to_back_tests;
+#[cfg(test)]
+mod collective_link_tests;
 #[cfg(test)]
 mod interface_tests;
 #[cfg(test)]

@@ -58,7 +58,7 @@ pub struct AriesNic {
     config: AriesNicConfig,
     lcb: AriesLcb,
     input: AriesInput,
-    interface: Interface,
+    pub(super) interface: Interface,
     /// Responses that wait for the link.
     responses: VecDeque<PacketBuf>,
     /// The virtual channel whose requests are looked at first.
@@ -303,7 +303,7 @@ impl AriesNic {
 
     /// Moves packets onto the link, responses and requests in turn, so that neither a flood of requests
     /// from others nor one of our own stops the other.
-    fn flush(&mut self) {
+    pub(super) fn flush(&mut self) {
         let Self {
             lcb,
             interface,

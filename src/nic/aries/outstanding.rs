@@ -71,7 +71,6 @@ pub(crate) enum Asker {
     /// A channel of the block transfer engine.
     Transfer(u8, TransferStep),
     /// The collective engine, with a number of its own.
-    #[expect(dead_code, reason = "the collective engine comes later")]
     Collective(u32),
 }
 

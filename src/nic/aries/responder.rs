@@ -192,7 +192,7 @@ impl Responder {
                 code: RUN_BLOCK_CODE,
             } => self.block_arrived(request, data, counters),
             Command::Control { code: RUN_CODE } => self.announced(request, data, counters),
-            Command::Control { code } => collective.serve(now, request, code, data),
+            Command::Control { code } => collective.serve(now, request, code, data, counters),
         };
         if status != Status::Done {
             return Reply::new(status);

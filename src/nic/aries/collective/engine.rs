@@ -1,0 +1,444 @@
+//! One virtual collective engine: the operations of one reduction tree, one after the other.
+//!
+//! Operations are numbered from 0 in the order in which they are joined. The engine collects the contribution of its
+//! own node and one of each child; when it has all, it combines them and hands the result to its parent; what
+//! comes back from there ends the operation here and goes to the children. At the root there is nobody to wait for.
+//!
+//! A request that timed out may have been carried out, so every message is repeated until it is acknowledged and
+//! its receiver knows repetitions by their number: a contribution is taken only for the operation that is being
+//! collected and only if that child's place is empty, a result only for the operation that waits for it. No
+//! participant can be ahead by more than one: it joins the next operation after the result of this one.
+//!
+//! Contributions are combined in a fixed order, the own one first, then the children's by index, whatever the
+//! order in which they came: sums of floating point numbers depend on the tree only.
+
+use std::collections::VecDeque;
+
+use phitwire_framing::flit48::NodeId;
+use phitwire_framing::packet48::Status;
+
+use super::super::completion::Failure;
+use super::super::counters::AriesNicCounters;
+use super::message::{CollectiveFailure, Kind, Message};
+use super::operation::{Collective, Operand};
+use super::outbox::Outbox;
+use super::tree::Neighbours;
+use crate::time::Time;
+
+/// Who joined, and is told the result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Joiner {
+    /// A user, with data of its own that the completion repeats.
+    User(u64),
+    /// The driver of collective runs.
+    Driver,
+}
+
+/// An operation that the own node has joined.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Joined {
+    pub joiner: Joiner,
+    pub collective: Collective,
+    pub operand: Operand,
+    pub mark: bool,
+    /// Where the result goes in the local memory.
+    pub into: Option<u64>,
+    pub at: Time,
+}
+
+/// An operation that has ended for the own node.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ended {
+    pub joined: Joined,
+    pub engine: u8,
+    pub sequence: u32,
+    pub outcome: Result<Operand, CollectiveFailure>,
+    pub mark: bool,
+}
+
+/// Where an engine leaves what it does.
+pub(super) struct Sink<'a> {
+    pub now: Time,
+    pub ended: &'a mut VecDeque<Ended>,
+    pub counters: &'a mut AriesNicCounters,
+}
+
+/// What was contributed, or came back.
+#[derive(Clone, Copy, Debug)]
+struct Share {
+    collective: Collective,
+    outcome: Result<Operand, CollectiveFailure>,
+    mark: bool,
+}
+
+impl Share {
+    fn message(self, kind: Kind, sequence: u32) -> Message {
+        let Self {
+            collective,
+            outcome,
+            mark,
+        } = self;
+        Message {
+            kind,
+            sequence,
+            collective,
+            outcome,
+            mark,
+        }
+    }
+
+    /// This and another one, in this order.
+    fn with(self, other: &Self) -> Self {
+        let outcome = match (self.outcome, other.outcome) {
+            (Ok(_), Ok(_)) if self.collective != other.collective => {
+                Err(CollectiveFailure::Mismatch)
+            }
+            (Ok(first), Ok(second)) => Ok(self.collective.combine(first, second)),
+            (Err(failure), _) | (_, Err(failure)) => Err(failure),
+        };
+        Self {
+            outcome,
+            mark: self.mark | other.mark,
+            ..self
+        }
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Engine {
+    index: u8,
+    pub tree: Neighbours,
+    /// Number of the operation being collected, or waiting for its result.
+    sequence: u32,
+    joined: Option<Joined>,
+    /// By child.
+    shares: Box<[Option<Share>]>,
+    /// The partial result is with the parent.
+    handed_up: bool,
+    /// The tree works no more.
+    broken: Option<CollectiveFailure>,
+    /// By neighbour.
+    outboxes: Box<[Option<Outbox>]>,
+    /// The outboxes with a message that is not sent, as bits.
+    due: u64,
+}
+
+impl Engine {
+    pub(super) fn new(index: u8, tree: Neighbours) -> Self {
+        Self {
+            index,
+            sequence: 0,
+            joined: None,
+            shares: vec![None; tree.children()].into(),
+            handed_up: false,
+            broken: None,
+            outboxes: vec![None; tree.len()].into(),
+            due: 0,
+            tree,
+        }
+    }
+
+    /// Whether nothing would be lost with it: no operation is joined, and all results have arrived. A broken
+    /// engine has nothing to lose.
+    pub(super) fn is_idle(&self) -> bool {
+        let quiet = || self.joined.is_none() && self.outboxes.iter().all(Option::is_none);
+        self.broken.is_some() || quiet()
+    }
+
+    pub(super) fn broken(&self) -> Option<CollectiveFailure> {
+        self.broken
+    }
+
+    pub(super) fn is_joined(&self) -> bool {
+        self.joined.is_some()
+    }
+
+    /// Joins the next operation. Nothing is joined, and the engine is not broken.
+    pub(super) fn join(&mut self, joined: Joined, sink: &mut Sink<'_>) -> u32 {
+        debug_assert!(self.joined.is_none() && self.broken.is_none());
+        let sequence = self.sequence;
+        self.joined = Some(joined);
+        self.progress(sink);
+        sequence
+    }
+
+    /// Takes a message of another node.
+    pub(super) fn handle(
+        &mut self,
+        source: NodeId,
+        message: &Message,
+        sink: &mut Sink<'_>,
+    ) -> Status {
+        let parent = self.tree.parent();
+        let from = match (self.tree.index_of(source), message.kind) {
+            (Some(from), Kind::Contribution) if Some(from) != parent => from,
+            (Some(from), Kind::Result) if Some(from) == parent => from,
+            (Some(from), Kind::Abort) => from,
+            _ => {
+                sink.counters.collective_strangers += 1;
+                return Status::Unsupported;
+            }
+        };
+        if let (Kind::Abort, Err(failure)) = (message.kind, message.outcome) {
+            self.break_off(failure, Some(from), sink);
+            return Status::Done;
+        }
+        if let Some(failure) = self.broken {
+            // It does not know yet, or its knowing has not been acknowledged.
+            self.tell_broken(from, failure, sink.now);
+            return Status::Done;
+        }
+        let ahead = message.sequence.wrapping_sub(self.sequence).cast_signed();
+        let share = Share {
+            collective: message.collective,
+            outcome: message.outcome,
+            mark: message.mark,
+        };
+        match message.kind {
+            _ if ahead < 0 => {
+                sink.counters.collective_duplicates += 1;
+                Status::Done
+            }
+            // Its sender is one operation further than it can be: it asks again.
+            _ if ahead > 0 => Status::Busy,
+            Kind::Contribution => {
+                self.contribute(from, share, sink);
+                Status::Done
+            }
+            _ if self.handed_up => {
+                sink.counters.collective_results += 1;
+                self.finish(share, sink);
+                Status::Done
+            }
+            // A result of what has not been handed up.
+            _ => {
+                sink.counters.collective_strangers += 1;
+                Status::Unsupported
+            }
+        }
+    }
+
+    fn contribute(&mut self, child: usize, share: Share, sink: &mut Sink<'_>) {
+        if self.shares[child].is_some() {
+            sink.counters.collective_duplicates += 1;
+            return;
+        }
+        sink.counters.collective_contributions += 1;
+        self.shares[child] = Some(share);
+        // Whoever contributes to this operation has the result of the one before.
+        self.clear(child);
+        self.progress(sink);
+    }
+
+    /// Combines when everything is there.
+    fn progress(&mut self, sink: &mut Sink<'_>) {
+        let Some(joined) = &self.joined else {
+            return;
+        };
+        if self.handed_up || self.shares.iter().any(Option::is_none) {
+            return;
+        }
+        let own = Share {
+            collective: joined.collective,
+            outcome: Ok(joined.operand),
+            mark: joined.mark,
+        };
+        let all = self.shares.iter().flatten().fold(own, Share::with);
+        match self.tree.parent() {
+            Some(parent) => {
+                self.handed_up = true;
+                let message = all.message(Kind::Contribution, self.sequence);
+                self.post(parent, message, sink.now);
+            }
+            None => self.finish(all, sink),
+        }
+    }
+
+    /// Ends the operation with its result.
+    fn finish(&mut self, result: Share, sink: &mut Sink<'_>) {
+        if let Some(parent) = self.tree.parent() {
+            self.clear(parent);
+        }
+        for child in 0..self.tree.children() {
+            self.post(child, result.message(Kind::Result, self.sequence), sink.now);
+        }
+        let agreed = |joined: &Joined| match result.outcome {
+            Ok(_) if joined.collective != result.collective => Err(CollectiveFailure::Mismatch),
+            outcome => outcome,
+        };
+        let outcome = self.joined.as_ref().map_or(result.outcome, agreed);
+        self.end(outcome, result.mark, sink);
+        self.sequence = self.sequence.wrapping_add(1);
+        self.shares.fill(None);
+        self.handed_up = false;
+    }
+
+    fn end(
+        &mut self,
+        outcome: Result<Operand, CollectiveFailure>,
+        mark: bool,
+        sink: &mut Sink<'_>,
+    ) {
+        let Some(joined) = self.joined.take() else {
+            return;
+        };
+        sink.counters.collectives_done += u64::from(outcome.is_ok());
+        sink.counters.collectives_failed += u64::from(outcome.is_err());
+        sink.ended.push_back(Ended {
+            joined,
+            engine: self.index,
+            sequence: self.sequence,
+            outcome,
+            mark,
+        });
+    }
+
+    /// Gives the tree up and tells all neighbours but `from`, who told it.
+    pub(super) fn break_off(
+        &mut self,
+        failure: CollectiveFailure,
+        from: Option<usize>,
+        sink: &mut Sink<'_>,
+    ) {
+        if self.broken.is_some() {
+            if let Some(from) = from {
+                // No need to tell it any more.
+                self.clear(from);
+            }
+            return;
+        }
+        sink.counters.collective_breaks += 1;
+        self.broken = Some(failure);
+        self.end(Err(failure), false, sink);
+        for neighbour in 0..self.tree.len() {
+            self.clear(neighbour);
+            if Some(neighbour) != from {
+                self.tell_broken(neighbour, failure, sink.now);
+            }
+        }
+    }
+
+    fn tell_broken(&mut self, neighbour: usize, failure: CollectiveFailure, now: Time) {
+        if self.outboxes[neighbour].is_some() {
+            return;
+        }
+        let share = Share {
+            collective: Collective::Barrier,
+            outcome: Err(failure),
+            mark: false,
+        };
+        self.post(neighbour, share.message(Kind::Abort, self.sequence), now);
+    }
+
+    fn post(&mut self, neighbour: usize, message: Message, now: Time) {
+        self.outboxes[neighbour] = Some(Outbox::new(now, message));
+        self.due |= 1 << neighbour;
+    }
+
+    fn clear(&mut self, neighbour: usize) {
+        self.outboxes[neighbour] = None;
+        self.due &= !(1 << neighbour);
+    }
+
+    /// The neighbours with a message that is not sent.
+    fn waiting(&self) -> impl Iterator<Item = usize> + use<> {
+        let mut due = self.due;
+        core::iter::from_fn(move || {
+            let neighbour = (due != 0).then(|| due.trailing_zeros() as usize)?;
+            due &= due - 1;
+            Some(neighbour)
+        })
+    }
+
+    /// A message that is due.
+    pub(super) fn next_message(&self, now: Time) -> Option<(usize, &Message)> {
+        self.waiting().find_map(|neighbour| {
+            let outbox = self.outboxes[neighbour].as_ref()?;
+            let is_due = outbox.due().is_some_and(|at| at <= now);
+            is_due.then_some((neighbour, &outbox.message))
+        })
+    }
+
+    /// The message of [`next_message`](Self::next_message) is on its way under `number`.
+    pub(super) fn sent(&mut self, neighbour: usize, number: u32) {
+        if let Some(outbox) = &mut self.outboxes[neighbour] {
+            outbox.sent(number);
+            self.due &= !(1 << neighbour);
+        }
+    }
+
+    /// The end of the request that was sent to a neighbour under `number`.
+    pub(super) fn answered(
+        &mut self,
+        neighbour: usize,
+        number: u32,
+        failure: Option<Failure>,
+        sink: &mut Sink<'_>,
+    ) {
+        let Some(outbox) = self.outboxes.get_mut(neighbour).and_then(Option::as_mut) else {
+            return;
+        };
+        if !outbox.is_sent_as(number) {
+            return;
+        }
+        let not_ready = match failure {
+            None => return self.clear(neighbour),
+            Some(Failure::Refused(Status::Busy | Status::NotReady)) => true,
+            Some(Failure::Refused(Status::BadCrc | Status::Poisoned)) => false,
+            Some(Failure::Refused(status)) => {
+                self.clear(neighbour);
+                let node = self.tree.node(neighbour);
+                let failure = CollectiveFailure::Refused(node, status);
+                return self.break_off(failure, Some(neighbour), sink);
+            }
+            Some(_) => false,
+        };
+        if outbox.repeat(sink.now, not_ready, self.tree.patience) {
+            self.due |= 1 << neighbour;
+            sink.counters.collective_retries += 1;
+        } else {
+            let failure = self.silence(neighbour);
+            self.clear(neighbour);
+            self.break_off(failure, Some(neighbour), sink);
+        }
+    }
+
+    /// What a neighbour that has not answered may be accused of.
+    fn silence(&self, neighbour: usize) -> CollectiveFailure {
+        let node = self.tree.node(neighbour);
+        match &self.outboxes[neighbour] {
+            Some(outbox) if outbox.not_ready => CollectiveFailure::NotReady(node),
+            Some(_) => CollectiveFailure::Unreachable(node),
+            None if Some(neighbour) == self.tree.parent() => CollectiveFailure::NoResult(node),
+            None => CollectiveFailure::NoContribution(node),
+        }
+    }
+
+    /// Gives up when the others did not come in time.
+    pub(super) fn expire(&mut self, sink: &mut Sink<'_>) {
+        if self.patience_ends().is_none_or(|end| end > sink.now) {
+            return;
+        }
+        let missing = self.shares.iter().position(Option::is_none);
+        let Some(neighbour) = missing.or(self.tree.parent()) else {
+            unreachable!("the root waits for nobody but children");
+        };
+        self.break_off(self.silence(neighbour), None, sink);
+    }
+
+    fn patience_ends(&self) -> Option<Time> {
+        Some(self.joined.as_ref()?.at + self.tree.patience)
+    }
+
+    /// When something is to be sent or given up, if `can_send`.
+    pub(super) fn next_deadline(&self, can_send: bool) -> Option<Time> {
+        let mut next = self.patience_ends();
+        if can_send {
+            let due = self.waiting();
+            let times = due.filter_map(|neighbour| self.outboxes[neighbour].as_ref()?.due());
+            next = times.chain(next).min();
+        }
+        next
+    }
+}

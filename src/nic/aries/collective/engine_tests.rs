@@ -1,0 +1,658 @@
+use super::super::interface::Interface;
+use super::operation_tests::directly;
+use super::test_net::{Harm, KEY, Net, TIMEOUT, node};
+use super::*;
+use crate::rng::Rng;
+use crate::time::Duration;
+use std::collections::BTreeMap;
+
+fn op(text: &str) -> Collective {
+    text.parse().unwrap()
+}
+
+fn join_of(collective: Collective, operand: Operand) -> Join {
+    Join {
+        collective,
+        contribution: Contribution::Word(operand),
+        into: None,
+        mark: false,
+        user: 0,
+    }
+}
+
+/// What one engine does in a test.
+#[derive(Clone)]
+struct Job {
+    branching: u32,
+    root: u32,
+    operations: Vec<Collective>,
+}
+
+/// The word of a rank in an operation.
+fn word(engine: usize, rank: usize, turn: usize, collective: Collective) -> Operand {
+    let mut rng = Rng::new((rank * 1000 + turn) as u64, engine as u64);
+    let number = match collective {
+        Collective::Reduce(_, number) => number,
+        Collective::Barrier => return Operand::default(),
+    };
+    let small = rng.below(1 << 20) as i32 - (1 << 19);
+    let operand = match number {
+        Number::Int32 => Operand::i32(rng.next_u64() as i32),
+        Number::Int64 => Operand::i64(rng.next_u64() as i64),
+        Number::Float32 => Operand::f32(small as f32 / 7.0),
+        Number::Float64 => Operand::f64(f64::from(small) / 7.0),
+    };
+    operand.at(rank as u64)
+}
+
+/// The sum of a subtree as the tree defines it, with the language's own addition.
+fn tree_sum(n: u32, job: &Job, rank: u32, word: &impl Fn(u32) -> Operand, wide: bool) -> Operand {
+    let place = TreePosition::new(n, job.branching, job.root, rank).unwrap();
+    let children = place.children.iter();
+    children.fold(word(rank), |sum, &child| {
+        let other = tree_sum(n, job, child, word, wide);
+        if wide {
+            Operand::f64(sum.as_f64() + other.as_f64())
+        } else {
+            Operand::f32(sum.as_f32() + other.as_f32())
+        }
+    })
+}
+
+fn expected(n: usize, engine: usize, job: &Job, turn: usize) -> Operand {
+    let collective = job.operations[turn];
+    let own = |rank: u32| word(engine, rank as usize, turn, collective);
+    if let Collective::Reduce(Reduce::Sum, number) = collective
+        && number.is_float()
+    {
+        let wide = number == Number::Float64;
+        let sum = tree_sum(n as u32, job, job.root, &own, wide);
+        return Operand { location: 0, ..sum };
+    }
+    let words: Vec<Operand> = (0..n as u32).map(own).collect();
+    directly(collective, &words)
+}
+
+/// Every rank joins all operations of all jobs, one engine each, one after the other, after thinking for a while.
+/// Answers what each rank got, by engine and turn.
+fn run(net: &mut Net, jobs: &[Job], think_ns: u64) -> Vec<Vec<Vec<CollectiveCompletion>>> {
+    let ranks = net.nics.len();
+    let mut results = vec![vec![Vec::new(); ranks]; jobs.len()];
+    let mut hosts = BTreeMap::new();
+    for engine in 0..jobs.len() {
+        for rank in 0..ranks {
+            let at = net.now + Duration::from_ns(net.rng.below(think_ns));
+            hosts.insert((at, rank, engine), 0);
+        }
+    }
+    let end = net.now + Duration::from_ms(10_000);
+    loop {
+        let host = hosts.keys().next().map(|&(at, ..)| at);
+        let Some(at) = net.next().into_iter().chain(host).min() else {
+            return results;
+        };
+        assert!(at < end, "it hangs");
+        let mut called = net.step_to(at.max(net.now));
+        while let Some(entry) = hosts.first_entry()
+            && entry.key().0 <= net.now
+        {
+            let (_, rank, engine) = *entry.key();
+            let turn = entry.remove();
+            let collective = jobs[engine].operations[turn];
+            let mut join = join_of(collective, word(engine, rank, turn, collective));
+            join.user = turn as u64;
+            net.join(rank, engine, &join);
+            called.push(rank);
+        }
+        for rank in called {
+            for completion in net.completions(rank) {
+                let engine = usize::from(completion.engine);
+                results[engine][rank].push(completion);
+                let turn = completion.sequence as usize + 1;
+                if turn < jobs[engine].operations.len() && completion.outcome.is_ok() {
+                    let at = net.now + Duration::from_ns(1 + net.rng.below(think_ns));
+                    hosts.insert((at, rank, engine), turn);
+                }
+            }
+        }
+    }
+}
+
+/// Whether everybody got every result, right and in turn.
+fn check(jobs: &[Job], results: &[Vec<Vec<CollectiveCompletion>>]) -> Result<(), String> {
+    for (engine, (job, ranks)) in jobs.iter().zip(results).enumerate() {
+        for turn in 0..job.operations.len() {
+            let right = expected(ranks.len(), engine, job, turn);
+            for (rank, got) in ranks.iter().enumerate() {
+                let one = got.get(turn).ok_or("an operation is missing")?;
+                let fits = one.sequence as usize == turn && one.user == turn as u64;
+                if !fits || one.outcome != Ok(right) || got.len() != job.operations.len() {
+                    return Err(format!(
+                        "engine {engine} rank {rank}: {one:?}, not {right:?}"
+                    ));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn set_up(net: &mut Net, jobs: &[Job]) {
+    for (engine, job) in jobs.iter().enumerate() {
+        net.set_up(engine, job.branching, job.root);
+    }
+}
+
+#[test]
+fn every_operation_over_every_branching() {
+    for branching in 1..=MAX_BRANCHING as u32 {
+        let mut net = Net::new(35, branching.into());
+        let job = Job {
+            branching,
+            root: branching % 35,
+            operations: Collective::all().collect(),
+        };
+        let jobs = [job];
+        set_up(&mut net, &jobs);
+        let results = run(&mut net, &jobs, 2_000);
+        check(&jobs, &results).unwrap();
+    }
+}
+
+#[test]
+fn results_are_right_and_nothing_counts_twice_under_loss_doubling_and_overtaking() {
+    let all: Vec<Collective> = Collective::all().collect();
+    let mut repeated = 0;
+    for seed in 0..24 {
+        let mut rng = Rng::new(seed, 9);
+        let ranks = 1 + rng.below(if seed % 6 == 0 { 100 } else { 24 });
+        let job = |_| Job {
+            branching: 1 + rng.below(32) as u32,
+            root: rng.below(ranks) as u32,
+            operations: (0..8)
+                .map(|_| all[rng.below(all.len() as u64) as usize])
+                .collect(),
+        };
+        let jobs: Vec<Job> = (0..1 + seed as usize % ENGINES).map(job).collect();
+        let mut net = Net::new(ranks as usize, seed);
+        // Losses come in rows: nobody gives up before the network is well again.
+        net.harm = Harm::HARSH;
+        set_up(&mut net, &jobs);
+        let results = run(&mut net, &jobs, 20_000);
+        check(&jobs, &results).unwrap_or_else(|wrong| panic!("seed {seed}: {wrong}"));
+        let counters = net.counters();
+        let edges = 8 * jobs.len() as u64 * (ranks - 1);
+        assert_eq!(counters.collective_contributions, edges, "seed {seed}");
+        assert_eq!(counters.collective_results, edges, "seed {seed}");
+        assert_eq!(
+            counters.collective_strangers + counters.collective_breaks,
+            0
+        );
+        repeated += counters.collective_duplicates;
+    }
+    assert!(repeated > 100, "the harm must harm: {repeated}");
+}
+
+#[test]
+fn canary_the_check_sees_a_contribution_too_much_and_a_wrong_word() {
+    let jobs = [Job {
+        branching: 3,
+        root: 0,
+        operations: vec![op("sum-i64"); 3],
+    }];
+    let mut net = Net::new(9, 1);
+    set_up(&mut net, &jobs);
+    let mut results = run(&mut net, &jobs, 1_000);
+    check(&jobs, &results).unwrap();
+    // Rank 4 has joined once already: everything it says later belongs to the operation before.
+    let mut net = Net::new(9, 1);
+    set_up(&mut net, &jobs);
+    let forged = Message {
+        kind: Kind::Contribution,
+        sequence: 0,
+        collective: op("sum-i64"),
+        outcome: Ok(Operand::i64(5)),
+        mark: false,
+    };
+    assert_eq!(tell(&mut net, 1, 4, KEY, 7, &forged), Status::Done);
+    let forged_results = run(&mut net, &jobs, 1_000);
+    assert!(check(&jobs, &forged_results).is_err());
+    results[0][7][2].outcome = Ok(Operand::i64(1));
+    assert!(check(&jobs, &results).is_err());
+    results[0][7].pop();
+    assert!(check(&jobs, &results).is_err());
+}
+
+/// Lets rank `to` be told `message` by rank `from`.
+fn tell(net: &mut Net, to: usize, from: usize, key: u16, epoch: u32, message: &Message) -> Status {
+    let request = Request {
+        destination: node(to),
+        source: node(from),
+        routing: Routing::default(),
+        packet_id: 0,
+        command: Command::Control {
+            code: message.kind as u8,
+        },
+        mdh: 0,
+        ssid: 0,
+        address: message.address(),
+        key,
+    };
+    let Interface {
+        collective,
+        counters,
+        ..
+    } = &mut net.nics[to];
+    let code = message.kind as u8;
+    collective.serve(net.now, &request, code, &message.data(epoch), counters)
+}
+
+#[test]
+fn strangers_are_refused_and_counted() {
+    let mut net = Net::new(9, 1);
+    net.set_up(0, 2, 0);
+    let message = |kind| Message {
+        kind,
+        sequence: 0,
+        collective: op("sum-i64"),
+        outcome: Ok(Operand::i64(5)),
+        mark: false,
+    };
+    let contribution = message(Kind::Contribution);
+    let result = message(Kind::Result);
+    // Rank 1 has the children 3 and 4 and the parent 0.
+    assert_eq!(
+        tell(&mut net, 1, 5, KEY, 7, &contribution),
+        Status::Unsupported
+    );
+    assert_eq!(
+        tell(&mut net, 1, 0, KEY, 7, &contribution),
+        Status::Unsupported
+    );
+    assert_eq!(tell(&mut net, 1, 3, KEY, 7, &result), Status::Unsupported);
+    assert_eq!(tell(&mut net, 1, 0, KEY, 7, &result), Status::Unsupported);
+    assert_eq!(
+        tell(&mut net, 1, 3, KEY + 1, 7, &contribution),
+        Status::BadKey
+    );
+    let abort = Message {
+        outcome: Err(CollectiveFailure::Mismatch),
+        ..message(Kind::Abort)
+    };
+    assert_eq!(tell(&mut net, 1, 5, KEY, 7, &abort), Status::Unsupported);
+    assert_eq!(net.counters().collective_strangers, 6);
+    assert_eq!(
+        tell(&mut net, 1, 3, KEY, 8, &contribution),
+        Status::NotReady
+    );
+    let late = Message {
+        sequence: 1,
+        ..contribution
+    };
+    assert_eq!(tell(&mut net, 1, 3, KEY, 7, &late), Status::Busy);
+    // None of that has had an effect.
+    let jobs = [Job {
+        branching: 2,
+        root: 0,
+        operations: vec![op("sum-i64"); 2],
+    }];
+    let results = run(&mut net, &jobs, 1_000);
+    check(&jobs, &results).unwrap();
+}
+
+#[test]
+fn sums_of_floating_point_numbers_depend_on_the_tree_alone() {
+    let jobs = [Job {
+        branching: 5,
+        root: 3,
+        operations: vec![op("sum-f64"); 4],
+    }];
+    let other = [Job {
+        branching: 2,
+        ..jobs[0].clone()
+    }];
+    let differ =
+        (0..4).any(|turn| expected(40, 0, &jobs[0], turn) != expected(40, 0, &other[0], turn));
+    assert!(differ, "the words must show the order");
+    for seed in 0..20 {
+        let mut net = Net::new(40, seed);
+        net.harm = Harm::HARSH;
+        set_up(&mut net, &jobs);
+        let results = run(&mut net, &jobs, 50_000);
+        check(&jobs, &results).unwrap();
+    }
+}
+
+fn join_all(net: &mut Net, engine: usize, but: &[usize], collective: Collective) {
+    for rank in (0..net.nics.len()).filter(|rank| !but.contains(rank)) {
+        net.join(rank, engine, &join_of(collective, Operand::default()));
+    }
+}
+
+fn outcome(net: &mut Net, rank: usize) -> Option<Result<Operand, CollectiveFailure>> {
+    let all = net.completions(rank);
+    assert!(all.len() <= 1);
+    all.first().map(|completion| completion.outcome)
+}
+
+#[test]
+fn participants_that_disagree_all_learn_it_and_go_on() {
+    for (odd, other) in [(11, "max-i64"), (0, "sum-i32"), (3, "barrier")] {
+        let mut net = Net::new(12, 2);
+        net.set_up(1, 3, 0);
+        for rank in 0..12 {
+            let text = if rank == odd { other } else { "sum-i64" };
+            net.join(rank, 1, &join_of(op(text), Operand::i64(1)));
+        }
+        net.settle(Time::NEVER);
+        for rank in 0..12 {
+            let got = outcome(&mut net, rank);
+            assert_eq!(got, Some(Err(CollectiveFailure::Mismatch)), "{odd} {rank}");
+            net.join(rank, 1, &join_of(op("sum-i64"), Operand::i64(1)));
+        }
+        net.settle(Time::NEVER);
+        for rank in 0..12 {
+            assert_eq!(outcome(&mut net, rank), Some(Ok(Operand::i64(12))));
+        }
+    }
+}
+
+#[test]
+fn who_does_not_come_is_named_and_nobody_hangs() {
+    for absent in [0, 2, 12] {
+        let mut net = Net::new(13, 3);
+        net.set_up(2, 3, 0);
+        join_all(&mut net, 2, &[absent], Collective::Barrier);
+        let began = net.now;
+        net.settle(Time::NEVER);
+        assert!(net.now.since(began) < Duration::from_ms(45));
+        for rank in (0..13).filter(|&rank| rank != absent) {
+            let got = outcome(&mut net, rank).expect("it has ended");
+            assert!(got.is_err(), "{rank}");
+        }
+        // The absent one hears of it when it comes; so does everybody who tries again.
+        for rank in 0..13 {
+            let again = net.nics[rank].join(
+                net.now,
+                2,
+                &join_of(Collective::Barrier, Operand::default()),
+            );
+            assert!(matches!(again, Err(JoinError::Broken(_))), "{rank}");
+        }
+        // After another setting up it works again.
+        for rank in 0..13 {
+            let tree = CollectiveTree {
+                epoch: 8,
+                ..net.tree(3, 0, rank)
+            };
+            net.nics[rank].set_up_collective(2, &tree).unwrap();
+        }
+        join_all(&mut net, 2, &[], Collective::Barrier);
+        net.settle(Time::NEVER);
+        for rank in 0..13 {
+            assert_eq!(outcome(&mut net, rank), Some(Ok(Operand::default())));
+        }
+    }
+}
+
+#[test]
+fn the_failure_names_the_child_that_others_waited_for() {
+    let mut net = Net::new(13, 3);
+    net.set_up(2, 3, 0);
+    // All but the leaf 12 and its parent 3 join late, so that 3 loses patience first.
+    net.join(3, 2, &join_of(Collective::Barrier, Operand::default()));
+    net.step_to(net.now + Duration::from_ms(10));
+    join_all(&mut net, 2, &[3, 12], Collective::Barrier);
+    net.settle(Time::NEVER);
+    for rank in 0..12 {
+        let named = CollectiveFailure::NoContribution(node(12));
+        assert_eq!(outcome(&mut net, rank), Some(Err(named)), "{rank}");
+    }
+}
+
+#[test]
+fn who_cannot_be_reached_is_named_and_the_others_are_told() {
+    for dead in [0, 1, 5] {
+        let mut net = Net::new(30, 4);
+        net.set_up(0, 4, 0);
+        join_all(&mut net, 0, &[], Collective::Barrier);
+        net.settle(Time::NEVER);
+        (0..30).for_each(|rank| assert!(outcome(&mut net, rank).unwrap().is_ok()));
+        net.cut = vec![dead];
+        join_all(&mut net, 0, &[], Collective::Barrier);
+        net.settle(Time::NEVER);
+        for rank in 0..30 {
+            let got = outcome(&mut net, rank).expect("it has ended");
+            assert!(got.is_err(), "{rank}: {got:?}");
+        }
+    }
+}
+
+#[test]
+fn a_result_that_cannot_be_delivered_breaks_the_tree() {
+    let mut net = Net::new(3, 4);
+    net.set_up(0, 1, 0);
+    net.join(2, 0, &join_of(Collective::Barrier, Operand::default()));
+    net.join(1, 0, &join_of(Collective::Barrier, Operand::default()));
+    net.step_to(net.now + TIMEOUT.times(2));
+    net.settle(net.now + TIMEOUT.times(4));
+    net.cut = vec![2];
+    net.join(0, 0, &join_of(Collective::Barrier, Operand::default()));
+    net.settle(Time::NEVER);
+    assert_eq!(outcome(&mut net, 0), Some(Ok(Operand::default())));
+    assert_eq!(outcome(&mut net, 1), Some(Ok(Operand::default())));
+    let lost = CollectiveFailure::NoResult(node(1));
+    assert_eq!(outcome(&mut net, 2), Some(Err(lost)));
+    let again = net.nics[0].join(
+        net.now,
+        0,
+        &join_of(Collective::Barrier, Operand::default()),
+    );
+    let unreachable = CollectiveFailure::Unreachable(node(2));
+    assert_eq!(again, Err(JoinError::Broken(unreachable)));
+}
+
+#[test]
+fn another_key_is_refused_and_everybody_learns_it() {
+    let mut net = Net::new(7, 4);
+    net.set_up(0, 2, 0);
+    let tree = CollectiveTree {
+        key: KEY + 1,
+        ..net.tree(2, 0, 6)
+    };
+    net.nics[6].set_up_collective(0, &tree).unwrap();
+    join_all(&mut net, 0, &[], Collective::Barrier);
+    net.settle(Time::NEVER);
+    let refused = CollectiveFailure::Refused(node(2), Status::BadKey);
+    assert_eq!(outcome(&mut net, 6), Some(Err(refused)));
+    for rank in 0..6 {
+        assert!(outcome(&mut net, rank).unwrap().is_err());
+    }
+    assert!(net.counters().collective_strangers > 0);
+}
+
+#[test]
+fn a_tree_that_is_set_up_late_is_waited_for() {
+    let mut net = Net::new(20, 5);
+    net.harm = Harm::HARSH;
+    for rank in 0..20 {
+        let tree = net.tree(3, 19, rank);
+        net.nics[rank].set_up_collective(3, &tree).unwrap();
+        net.join(rank, 3, &join_of(op("sum-i64"), Operand::i64(1)));
+        net.settle(net.now + Duration::from_us(300));
+    }
+    net.settle(Time::NEVER);
+    for rank in 0..20 {
+        assert_eq!(outcome(&mut net, rank), Some(Ok(Operand::i64(20))));
+    }
+}
+
+#[test]
+fn trees_follow_each_other_on_an_engine_without_mixing() {
+    let mut net = Net::new(17, 6);
+    net.harm = Harm::HARSH;
+    for epoch in 0..40 {
+        let mut left: Vec<usize> = (0..17).collect();
+        while !left.is_empty() {
+            left.retain(|&rank| {
+                let tree = CollectiveTree {
+                    epoch,
+                    ..net.tree(1 + epoch % 5, epoch % 17, rank)
+                };
+                match net.nics[rank].set_up_collective(0, &tree) {
+                    Ok(()) => {
+                        net.join(rank, 0, &join_of(op("sum-i64"), Operand::i64(epoch.into())));
+                        false
+                    }
+                    Err(TreeError::Busy) => true,
+                    Err(error) => panic!("{error}"),
+                }
+            });
+            if let Some(at) = net.next() {
+                net.step_to(at.max(net.now));
+            }
+        }
+        let mut results = 0;
+        while results < 17 {
+            for rank in 0..17 {
+                if let Some(got) = outcome(&mut net, rank) {
+                    assert_eq!(
+                        got,
+                        Ok(Operand::i64(17 * i64::from(epoch))),
+                        "{epoch} {rank}"
+                    );
+                    results += 1;
+                }
+            }
+            if let Some(at) = net.next().filter(|_| results < 17) {
+                net.step_to(at.max(net.now));
+            }
+        }
+    }
+}
+
+#[test]
+fn stopping_ends_what_is_pending_everywhere() {
+    let mut net = Net::new(10, 7);
+    net.set_up(0, 3, 0);
+    join_all(&mut net, 0, &[4], Collective::Barrier);
+    net.settle(net.now + Duration::from_ms(1));
+    net.nics[4].stop_collective(net.now, 0);
+    net.collect(4);
+    net.settle(net.now + Duration::from_ms(1));
+    for rank in (0..10).filter(|&rank| rank != 4) {
+        let stopped = CollectiveFailure::Stopped(node(4));
+        assert_eq!(outcome(&mut net, rank), Some(Err(stopped)), "{rank}");
+    }
+}
+
+#[test]
+fn words_come_from_memory_and_results_go_there() {
+    let mut net = Net::new(6, 8);
+    net.set_up(0, 2, 5);
+    for rank in 0..6 {
+        let mut bytes = (100 - rank as i32).to_le_bytes().to_vec();
+        bytes.extend((rank as u32).to_le_bytes());
+        net.nics[rank].responder.memory.write(64, &bytes).unwrap();
+        let join = Join {
+            collective: op("min-i32"),
+            contribution: Contribution::Memory(64),
+            into: Some(128),
+            mark: rank == 4,
+            user: 5,
+        };
+        net.join(rank, 0, &join);
+    }
+    net.settle(Time::NEVER);
+    for rank in 0..6 {
+        let completion = net.completions(rank)[0];
+        assert_eq!(completion.outcome, Ok(Operand::i32(95).at(5)));
+        assert_eq!((completion.user, completion.mark), (5, true));
+        let mut bytes = [0; 8];
+        net.nics[rank]
+            .responder
+            .memory
+            .read(128, &mut bytes)
+            .unwrap();
+        assert_eq!(bytes, [95, 0, 0, 0, 5, 0, 0, 0]);
+    }
+}
+
+#[test]
+fn the_fewest_messages_do() {
+    let mut net = Net::new(50, 9);
+    net.set_up(0, 7, 0);
+    for _ in 0..10 {
+        join_all(&mut net, 0, &[], Collective::Barrier);
+        net.settle(Time::NEVER);
+        (0..50).for_each(|rank| assert!(outcome(&mut net, rank).unwrap().is_ok()));
+    }
+    let retries = net.counters().collective_retries;
+    assert_eq!(net.requests, 10 * 2 * 49 + retries);
+}
+
+#[test]
+fn what_cannot_be_set_up_or_joined_is_refused() {
+    let mut net = Net::new(3, 1);
+    let tree = net.tree(2, 0, 0);
+    let barrier = join_of(Collective::Barrier, Operand::default());
+    let now = net.now;
+    let nic = &mut net.nics[0];
+    let mut refuse = |change: fn(&mut CollectiveTree), engine| {
+        let mut tree = tree.clone();
+        change(&mut tree);
+        nic.set_up_collective(engine, &tree).unwrap_err()
+    };
+    assert_eq!(refuse(|_| (), 4), TreeError::Engine(4));
+    assert_eq!(
+        refuse(|t| t.patience = Duration::ZERO, 0),
+        TreeError::Patience
+    );
+    assert_eq!(
+        refuse(|t| t.children = vec![node(1).into(); 33], 0),
+        TreeError::Branching(33)
+    );
+    assert_eq!(
+        refuse(|t| t.children = vec![node(1).into(); 2], 0),
+        TreeError::Twice(node(1))
+    );
+    assert_eq!(
+        refuse(|t| t.parent = Some(node(0).into()), 0),
+        TreeError::Twice(node(0))
+    );
+    assert_eq!(
+        refuse(|t| t.parent = Some(Target::Virtual(3)), 0),
+        TreeError::VirtualNode(3)
+    );
+    assert_eq!(nic.join(now, 0, &barrier), Err(JoinError::NoTree(0)));
+    assert_eq!(nic.join(now, 9, &barrier), Err(JoinError::NoTree(9)));
+    nic.set_up_collective(0, &tree).unwrap();
+    let float_and = Collective::Reduce(Reduce::And, Number::Float32);
+    let logic = join_of(float_and, Operand::default());
+    assert_eq!(
+        nic.join(now, 0, &logic),
+        Err(JoinError::Operation(float_and))
+    );
+    let far = Join {
+        collective: op("sum-i64"),
+        into: Some((1 << 16) - 7),
+        ..barrier
+    };
+    assert_eq!(
+        nic.join(now, 0, &far),
+        Err(JoinError::LocalBounds((1 << 16) - 7))
+    );
+    let far = Join {
+        collective: op("sum-i64"),
+        contribution: Contribution::Memory(u64::MAX),
+        ..barrier
+    };
+    assert_eq!(
+        nic.join(now, 0, &far),
+        Err(JoinError::LocalBounds(u64::MAX))
+    );
+    assert_eq!(nic.join(now, 0, &barrier), Ok(0));
+    assert_eq!(nic.join(now, 0, &barrier), Err(JoinError::Pending));
+    assert_eq!(nic.set_up_collective(0, &tree), Err(TreeError::Busy));
+    assert_eq!(nic.collective.release(0), Err(TreeError::Busy));
+}

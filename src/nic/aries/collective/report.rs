@@ -1,0 +1,64 @@
+//! What came of a run of collective operations, as one participant saw it, and merged over several.
+
+use serde::{Deserialize, Serialize};
+
+use crate::nic::latency::LatencyCounts;
+use crate::nic::traffic_report::Phase;
+
+/// Counts of one run at one participant.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CollectiveReport {
+    /// The run.
+    pub run: u32,
+    /// How far the run has come: running; draining, while a neighbour has not acknowledged the last result; done.
+    /// Merged: the earliest phase of all.
+    pub phase: Phase,
+    /// Participants of the run.
+    pub participants: u32,
+    /// Participants whose counts these are.
+    pub reported: u32,
+    /// Iterations that ended with a result, right or wrong; merged: the fewest.
+    pub iterations: u64,
+    /// Results that were not what they should be.
+    pub wrong: u64,
+    /// Iterations without a result, because participants did not fit together or one gave up.
+    pub failed: u64,
+    /// Iterations without a result, because somebody did not come or could not be reached.
+    pub timed_out: u64,
+    /// Why the run failed, if it did; merged: the first reason found.
+    pub failure: Option<String>,
+    /// Nanoseconds from the first joining until the last result (so far); merged: the longest.
+    pub elapsed_ns: u64,
+    /// Time from joining to the result, of the iterations that had one.
+    pub latency: LatencyCounts,
+}
+
+impl CollectiveReport {
+    /// Adds the counts of other participants of the same run.
+    pub fn merge(&mut self, other: &Self) {
+        self.phase = self.phase.max(other.phase);
+        self.participants = self.participants.max(other.participants);
+        self.iterations = match (self.reported, other.reported) {
+            (0, _) => other.iterations,
+            (_, 0) => self.iterations,
+            _ => self.iterations.min(other.iterations),
+        };
+        self.reported += other.reported;
+        self.wrong += other.wrong;
+        self.failed += other.failed;
+        self.timed_out += other.timed_out;
+        if self.failure.is_none() {
+            self.failure.clone_from(&other.failure);
+        }
+        self.elapsed_ns = self.elapsed_ns.max(other.elapsed_ns);
+        self.latency.merge(&other.latency);
+    }
+
+    /// Whether all participants are in it, and all had the right result as often as all others.
+    pub fn is_clean(&self) -> bool {
+        let all = self.reported == self.participants
+            && self.latency.count() == self.iterations * u64::from(self.participants);
+        all && self.wrong + self.failed + self.timed_out == 0
+    }
+}

@@ -1,0 +1,113 @@
+//! Collective runs on the collective unit: setting up, joining again and again, reporting.
+
+use super::super::amo_cache::CachedMemory;
+use super::super::counters::AriesNicCounters;
+use super::super::virtual_node::{Target, VirtualNodes};
+use super::driver::{Driver, RUN_KEY};
+use super::engine::Joiner;
+use super::report::CollectiveReport;
+use super::spec::{CollectiveSpec, CollectiveSpecError};
+use super::tree::CollectiveTree;
+use super::{CollectiveUnit, JoinError};
+use crate::time::{Duration, Time};
+
+impl CollectiveUnit {
+    /// Begins a run.
+    ///
+    /// # Errors
+    /// See [`CollectiveSpecError`].
+    pub(crate) fn begin_run(
+        &mut self,
+        now: Time,
+        spec: CollectiveSpec,
+        nodes: &VirtualNodes,
+    ) -> Result<(), CollectiveSpecError> {
+        spec.validate()?;
+        match &self.driver {
+            Some(driver) if !driver.is_done() => {
+                return Err(CollectiveSpecError::Busy(driver.run()));
+            }
+            Some(driver) if driver.run() == spec.run => {
+                return Err(CollectiveSpecError::SameRun(spec.run));
+            }
+            _ => {}
+        }
+        let mut rank = None;
+        let mut targets = Vec::with_capacity(spec.nics.len());
+        for (index, &number) in spec.nics.iter().enumerate() {
+            let node = nodes.get(number);
+            let node = node.ok_or(CollectiveSpecError::VirtualNode(number))?;
+            if node == self.own {
+                rank = Some(index as u32);
+            }
+            targets.push(Target::Node(node));
+        }
+        let rank = rank.ok_or(CollectiveSpecError::NotParticipant)?;
+        let CollectiveSpec {
+            branching,
+            root,
+            run,
+            ..
+        } = spec;
+        let tree = CollectiveTree::of_rank(&targets, branching, root, rank, RUN_KEY, run);
+        let tree = tree.ok_or(CollectiveSpecError::Root(root))?;
+        let tree = CollectiveTree {
+            patience: Duration::from_ns(spec.patience_ns),
+            ..tree
+        };
+        // The run before is over, so that its driver does not keep the engine.
+        self.driver = None;
+        self.configure(spec.engine.into(), &tree, |target| nodes.resolve(target))
+            .map_err(CollectiveSpecError::Tree)?;
+        self.driver = Some(Driver::new(spec, rank, now));
+        Ok(())
+    }
+
+    /// Lets the run end, at all participants, after the next operation that this one joins.
+    pub(crate) fn stop_run(&mut self) {
+        if let Some(driver) = &mut self.driver {
+            driver.stop();
+        }
+    }
+
+    pub(crate) fn report(&self) -> Option<CollectiveReport> {
+        self.driver.as_ref().map(Driver::report)
+    }
+
+    /// Whether a run has the engine.
+    pub(super) fn is_driven(&self, engine: usize) -> bool {
+        let driver = self.driver.as_ref();
+        driver.is_some_and(|driver| driver.engine() == engine && !driver.is_done())
+    }
+
+    /// Joins the next operation of a run, if it is time; false if not.
+    pub(super) fn drive(
+        &mut self,
+        now: Time,
+        memory: &mut CachedMemory,
+        counters: &mut AriesNicCounters,
+    ) -> bool {
+        let Some(driver) = &mut self.driver else {
+            return false;
+        };
+        let engine = driver.engine();
+        if driver.due().is_none() {
+            let idle = self.is_idle(engine);
+            if let Some(driver) = self.driver.as_mut().filter(|_| idle) {
+                driver.drained();
+            }
+            return false;
+        }
+        let join = driver.next(now);
+        match self.join(now, engine, Joiner::Driver, &join, memory, counters) {
+            Ok(_) => true,
+            Err(JoinError::Broken(failure)) => {
+                if let Some(driver) = &mut self.driver {
+                    driver.fail(failure);
+                }
+                false
+            }
+            Err(error) => unreachable!("the engine is the driver's: {error}"),
+        }
+    }
+}

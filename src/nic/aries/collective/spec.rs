@@ -1,0 +1,190 @@
+//! What a run of collective operations is: who takes part, in which tree, in what, how often.
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use super::operation::{Collective, Number, Operand, Reduce};
+use super::tree::{DEFAULT_PATIENCE, ENGINES, MAX_BRANCHING, TreeError};
+
+/// Most participants of a run: more than there are nodes in the largest system, and few enough that sums of
+/// 32-bit floating point numbers can be exact.
+pub const MAX_PARTICIPANTS: usize = 1 << 18;
+/// Integers up to this are exact in 32-bit floating point numbers.
+const EXACT: u64 = 1 << 24;
+
+/// One run of collective operations. The same specification goes to every participant.
+///
+/// Every operand follows from run, rank and iteration, and every result can be computed by everybody, exactly: sums
+/// of floating point numbers are sums of small integers. A barrier has no result that could be wrong.
+///
+/// The run ends at all participants after the same iteration: one that has done `count` iterations, for which
+/// `duration_ns` has passed, or which is told to stop says so with its next contribution.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CollectiveSpec {
+    /// Names the run, and its tree: differs from that of every run before, zero is refused.
+    pub run: u32,
+    /// The participants, by virtual node number, in order of rank.
+    pub nics: Vec<u32>,
+    /// Children per node of the tree, 1 to 32.
+    #[serde(default = "default_branching")]
+    pub branching: u32,
+    /// The rank that is the root.
+    #[serde(default)]
+    pub root: u32,
+    /// The collective engine, 0 to 3.
+    #[serde(default)]
+    pub engine: u8,
+    /// The operation: `barrier`, `sum-i64`, `sum-f64`, `min-i32` and so on.
+    #[serde(default = "default_op")]
+    pub op: Collective,
+    /// Iterations; zero means no limit.
+    #[serde(default)]
+    pub count: u64,
+    /// Nanoseconds; zero means no limit. Both zero: until stopped.
+    #[serde(default)]
+    pub duration_ns: u64,
+    /// Nanoseconds that participants wait for each other before the run fails.
+    #[serde(default = "default_patience_ns")]
+    pub patience_ns: u64,
+}
+
+const fn default_branching() -> u32 {
+    MAX_BRANCHING as u32
+}
+
+const fn default_op() -> Collective {
+    Collective::Barrier
+}
+
+const fn default_patience_ns() -> u64 {
+    DEFAULT_PATIENCE.as_ns()
+}
+
+impl Default for CollectiveSpec {
+    fn default() -> Self {
+        Self {
+            run: 1,
+            nics: Vec::new(),
+            branching: default_branching(),
+            root: 0,
+            engine: 0,
+            op: default_op(),
+            count: 0,
+            duration_ns: 0,
+            patience_ns: default_patience_ns(),
+        }
+    }
+}
+
+/// Why a [`CollectiveSpec`] cannot be run.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum CollectiveSpecError {
+    /// `run` is zero.
+    #[error("a run's number must not be zero")]
+    ZeroRun,
+    /// The run before had the same number; packets of it may still be on their way.
+    #[error("run {0} has been")]
+    SameRun(u32),
+    /// No participants, or more than [`MAX_PARTICIPANTS`].
+    #[error("{0} participants: 1 to {MAX_PARTICIPANTS} are possible")]
+    Participants(usize),
+    /// A participant is named twice.
+    #[error("network interface {0} is named twice")]
+    Twice(u32),
+    /// The virtual node table has no such entry.
+    #[error("no virtual node {0}")]
+    VirtualNode(u32),
+    /// The network interface is not among the participants.
+    #[error("this network interface is not among the participants")]
+    NotParticipant,
+    /// `branching` is not 1 to 32.
+    #[error("a branching of {0}: 1 to {MAX_BRANCHING} are possible")]
+    Branching(u32),
+    /// `root` is not a rank.
+    #[error("rank {0} cannot be the root: there is no such rank")]
+    Root(u32),
+    /// There is no such engine.
+    #[error("no collective engine {0}: there are {ENGINES}")]
+    Engine(u8),
+    /// A run is going on already.
+    #[error("run {0} is still going on")]
+    Busy(u32),
+    /// The engine does not take the tree.
+    #[error("{0}")]
+    Tree(TreeError),
+}
+
+impl CollectiveSpec {
+    /// Checks everything that does not depend on who runs it.
+    ///
+    /// # Errors
+    /// The first thing found wrong.
+    pub fn validate(&self) -> Result<(), CollectiveSpecError> {
+        if self.run == 0 {
+            return Err(CollectiveSpecError::ZeroRun);
+        }
+        if !(1..=MAX_PARTICIPANTS).contains(&self.nics.len()) {
+            return Err(CollectiveSpecError::Participants(self.nics.len()));
+        }
+        if !(1..=MAX_BRANCHING as u32).contains(&self.branching) {
+            return Err(CollectiveSpecError::Branching(self.branching));
+        }
+        if self.root as usize >= self.nics.len() {
+            return Err(CollectiveSpecError::Root(self.root));
+        }
+        if usize::from(self.engine) >= ENGINES {
+            return Err(CollectiveSpecError::Engine(self.engine));
+        }
+        if self.patience_ns == 0 {
+            return Err(CollectiveSpecError::Tree(TreeError::Patience));
+        }
+        let mut sorted = self.nics.clone();
+        sorted.sort_unstable();
+        match sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+            Some(pair) => Err(CollectiveSpecError::Twice(pair[0])),
+            None => Ok(()),
+        }
+    }
+
+    /// What `rank` contributes to `iteration`.
+    pub fn operand(&self, rank: u32, iteration: u64) -> Operand {
+        let Collective::Reduce(reduce, number) = self.op else {
+            return Operand::default();
+        };
+        let hash = mixed(mixed(u64::from(self.run) << 32 | u64::from(rank)) ^ iteration);
+        // One bit per rank shows who is missing; of few values many are equal, so that locations decide.
+        let bit = 1 << (hash % (8 * number.bytes() as u64));
+        let integer = match reduce {
+            Reduce::And => !bit,
+            Reduce::Or => bit,
+            Reduce::Min | Reduce::Max => hash % 64,
+            Reduce::Sum if number.is_float() => hash % (EXACT / self.nics.len() as u64),
+            Reduce::Sum | Reduce::Xor => hash,
+        };
+        let operand = match number {
+            Number::Int32 => Operand::i32(integer as i32),
+            Number::Int64 => Operand::i64(integer as i64),
+            Number::Float32 => Operand::f32(integer as f32),
+            Number::Float64 => Operand::f64(integer as f64),
+        };
+        self.op.normal(operand.at(rank.into()))
+    }
+
+    /// The result of `iteration`.
+    pub fn result(&self, iteration: u64) -> Operand {
+        let ranks = 0..self.nics.len() as u32;
+        let operands = ranks.map(|rank| self.operand(rank, iteration));
+        operands
+            .reduce(|first, second| self.op.combine(first, second))
+            .unwrap_or_default()
+    }
+}
+
+/// A bijection that spreads neighbouring numbers (SplitMix64's).
+fn mixed(number: u64) -> u64 {
+    let mut z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ z >> 31
+}
