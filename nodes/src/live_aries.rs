@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 use crate::control::{LinkReport, Register, RoutingReport, TableSet};
 use crate::live_link::{LinkFault, LiveLink, Misfits};
-use crate::live_node::LiveNode;
+use crate::live_node::{LiveNode, traffic_spec, traffic_status};
 
 impl LiveLink for AriesLcb {
     fn config(&self) -> &LinkConfig {
@@ -253,11 +253,19 @@ impl LiveNode for AriesNic {
     fn link_event(event: &AriesNicEvent) -> Option<(PortId, &LinkEvent)> {
         match event {
             AriesNicEvent::Link { event } => Some((0, event)),
+            AriesNicEvent::TrafficDone { .. } => None,
         }
     }
 
-    fn event_port(_event: &AriesNicEvent) -> Option<PortId> {
-        Some(0)
+    fn event_port(event: &AriesNicEvent) -> Option<PortId> {
+        match event {
+            AriesNicEvent::Link { .. } => Some(0),
+            AriesNicEvent::TrafficDone { .. } => None,
+        }
+    }
+
+    fn begin_drain(&mut self) {
+        self.stop_traffic();
     }
 
     fn holds(&self) -> u64 {
@@ -271,10 +279,26 @@ impl LiveNode for AriesNic {
         info.insert("group".into(), json!(node.group()));
         info.insert("router".into(), json!(node.router()));
         info.insert("nic".into(), json!(node.nic()));
+        info.insert("processor".into(), json!(self.virtual_number()));
         info.insert("memory_bytes".into(), json!(self.config().memory_bytes()));
         info.insert(
             "max_outstanding".into(),
             json!(self.config().max_outstanding()),
         );
+    }
+
+    fn traffic_start(&mut self, now: Time, spec: Value) -> Result<(), String> {
+        let spec = traffic_spec(spec)?;
+        self.start_traffic(now, spec)
+            .map_err(|error| error.to_string())
+    }
+
+    fn traffic_status(&self, run: Option<u32>) -> Result<Value, String> {
+        traffic_status(self.traffic_report(run))
+    }
+
+    fn traffic_stop(&mut self) -> Result<(), String> {
+        self.stop_traffic();
+        Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! What a process needs of a router or network interface beyond [`Node`].
 
 use phitwire::link::{Lcb, LinkEvent};
-use phitwire::nic::{BlackwidowNic, NicEvent, TrafficSpec};
+use phitwire::nic::{BlackwidowNic, NicEvent, TrafficReport, TrafficSpec};
 use phitwire::node::{Node, PortId};
 use phitwire::router::yarc::{RouterEvent, Yarc};
 use phitwire::time::Time;
@@ -256,21 +256,28 @@ impl LiveNode for BlackwidowNic {
     }
 
     fn traffic_start(&mut self, now: Time, spec: Value) -> Result<(), String> {
-        let spec: TrafficSpec =
-            serde_json::from_value(spec).map_err(|error| format!("the spec: {error}"))?;
+        let spec = traffic_spec(spec)?;
         self.start_traffic(now, spec)
             .map_err(|error| error.to_string())
     }
 
     fn traffic_status(&self, run: Option<u32>) -> Result<Value, String> {
-        let report = self
-            .traffic_report(run)
-            .ok_or("nothing is known of a traffic run")?;
-        serde_json::to_value(report).map_err(|error| error.to_string())
+        traffic_status(self.traffic_report(run))
     }
 
     fn traffic_stop(&mut self) -> Result<(), String> {
         self.stop_traffic();
         Ok(())
     }
+}
+
+/// A traffic run as whoever asks has written it.
+pub(crate) fn traffic_spec(spec: Value) -> Result<TrafficSpec, String> {
+    serde_json::from_value(spec).map_err(|error| format!("the spec: {error}"))
+}
+
+/// The answer to whoever asks for the counts of a run.
+pub(crate) fn traffic_status(report: Option<TrafficReport>) -> Result<Value, String> {
+    let report = report.ok_or("nothing is known of a traffic run")?;
+    serde_json::to_value(report).map_err(|error| error.to_string())
 }

@@ -7,16 +7,18 @@ use phitwire_framing::memory24::Request;
 use phitwire_framing::packet24::{EopStatus, PacketBuf, Vc, eop_status, head_source_routed};
 use phitwire_framing::phit24::Phit;
 
+use super::checker::ANNOUNCE_ADDRESS;
 use super::config::NicConfig;
 use super::counters::NicCounters;
 use super::memory::Memory;
 use super::outstanding::{Asker, Tid};
 use super::port::Port;
-use super::requester::{Answer, Completion, PostError, Requester};
+use super::requester::{Answer, Completion, Outcome, PostError, Requester, slice_of};
 use super::responder::Responder;
-use super::traffic::Driver;
+use super::runs::Runs;
+use super::traffic::{Answered, Errand, Issuer, Message, Source};
 use super::traffic_report::TrafficReport;
-use super::traffic_spec::{SpecError, TrafficSpec};
+use super::traffic_spec::{Abilities, SpecError, TrafficSpec};
 use crate::link::{InputQueue, Lcb, LinkEvent};
 use crate::node::{Node, PortId, WakeReason, Wakeup};
 use crate::rng::Rng;
@@ -24,8 +26,6 @@ use crate::time::Time;
 
 /// Events kept for whoever fetches them; the oldest goes first.
 const MAX_EVENTS: usize = 1024;
-/// Finished runs whose counts as a source are kept.
-const KEPT_RUNS: usize = 16;
 
 /// What a network interface reports by [`Node::poll_event`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,8 +62,7 @@ pub struct BlackwidowNic {
     ports: Vec<Port>,
     requester: Requester,
     responder: Responder,
-    driver: Option<Driver>,
-    finished: VecDeque<TrafficReport>,
+    runs: Runs,
     counters: NicCounters,
     events: VecDeque<NicEvent>,
     now: Time,
@@ -82,8 +81,7 @@ impl BlackwidowNic {
             requester: Requester::new(config.processor, config.max_outstanding, timeout),
             responder: Responder::new(config.processor, config.memory_bytes),
             ports,
-            driver: None,
-            finished: VecDeque::new(),
+            runs: Runs::default(),
             counters: NicCounters::default(),
             events: VecDeque::new(),
             now,
@@ -225,57 +223,29 @@ impl BlackwidowNic {
     /// # Errors
     /// See [`SpecError`]; a run that is going on is not disturbed.
     pub fn start_traffic(&mut self, now: Time, spec: TrafficSpec) -> Result<(), SpecError> {
-        if let Some(driver) = self.driver.as_ref().filter(|driver| !driver.is_done()) {
-            return Err(SpecError::Busy(driver.run()));
-        }
         let Self { config, .. } = self;
         let nonce = Rng::new(config.seed ^ now.as_ps(), u64::from(config.processor)).next_u64();
-        let driver = Driver::new(
-            spec,
-            config.processor,
-            config.memory_bytes,
-            nonce as u32,
-            now,
-        )?;
-        if let Some(old) = self.driver.replace(driver) {
-            if self.finished.len() == KEPT_RUNS {
-                self.finished.pop_front();
-            }
-            self.finished.push_back(old.report());
-        }
-        Ok(())
+        let source = Source {
+            processor: config.processor,
+            memory_bytes: config.memory_bytes,
+            nonce: nonce as u32,
+            abilities: Abilities::BLACKWIDOW,
+        };
+        self.runs
+            .start(now, spec, source, |processor| Some(processor.into()))
     }
 
     /// Ends the issuing of the run that is going on, if any; outstanding messages are waited for.
     pub fn stop_traffic(&mut self) {
-        if let Some(driver) = &mut self.driver {
-            driver.stop();
-        }
+        self.runs.stop();
     }
 
     /// What is known here of `run`, as its source and as a target; `None` (no run given): of the
     /// run started here last, else of the one announced here last. `None` when nothing is known.
     pub fn traffic_report(&self, run: Option<u32>) -> Option<TrafficReport> {
+        let no_atomics = |_| unreachable!("no atomic run is announced to this interface");
         let checker = &self.responder.checker;
-        let run = run
-            .or(self.driver.as_ref().map(Driver::run))
-            .or(checker.latest_run())?;
-        let source = match &self.driver {
-            Some(driver) if driver.run() == run => Some(driver.report()),
-            _ => self
-                .finished
-                .iter()
-                .rev()
-                .find(|report| report.run == run)
-                .cloned(),
-        };
-        let is_source = source.is_some();
-        let mut report = source.unwrap_or(TrafficReport {
-            run,
-            ..TrafficReport::default()
-        });
-        let is_target = checker.report(run, &mut report);
-        (is_source || is_target).then_some(report)
+        self.runs.report(run, checker, no_atomics)
     }
 
     fn event(&mut self, event: NicEvent) {
@@ -289,14 +259,21 @@ impl BlackwidowNic {
     /// Hands the end of a request to whoever asked.
     #[inline]
     fn settle(&mut self, now: Time, answer: Answer) {
-        match (answer.pending.asker, &mut self.driver) {
-            (Asker::User, _) => self.requester.complete(now, answer),
-            (Asker::Message(_), Some(driver)) => driver.message_answered(now, &answer),
-            (Asker::Announcement(index), Some(driver)) => {
-                driver.announcement_answered(index, answer.outcome);
-            }
-            (_, None) => unreachable!("a driver stays until all it asked for has ended"),
-        }
+        let Answer {
+            pending, outcome, ..
+        } = &answer;
+        let errand = match pending.asker {
+            Asker::User => return self.requester.complete(now, answer),
+            Asker::Run(errand) => errand,
+        };
+        let answered = match outcome {
+            Outcome::TimedOut => Answered::Unknown,
+            Outcome::Refused { .. } => Answered::Refused,
+            Outcome::Written => Answered::Written,
+            Outcome::Read { data, len } => Answered::Read(&data[..usize::from(*len)]),
+        };
+        let errand = (errand, pending.address);
+        self.runs.answered(now, pending.posted, errand, answered);
     }
 
     /// Takes what has arrived on port `index`: all responses, and requests as long as their
@@ -430,16 +407,19 @@ impl Node for BlackwidowNic {
             self.settle(now, answer);
         }
         let Self {
-            driver,
+            runs,
             requester,
             ports,
             counters,
             ..
         } = self;
-        if let Some(driver) = driver
-            && driver.issue(now, requester, ports, counters)
-        {
-            let run = driver.run();
+        let mut issuer = SliceIssuer {
+            now,
+            requester,
+            ports,
+            counters,
+        };
+        if let Some(run) = runs.issue(now, &mut issuer) {
             self.event(NicEvent::TrafficDone { run });
         }
     }
@@ -467,8 +447,7 @@ impl Node for BlackwidowNic {
             at,
             reason: WakeReason::Link,
         });
-        let run_end = self.driver.as_ref().and_then(Driver::deadline);
-        let deadlines = [self.requester.next_deadline(), run_end];
+        let deadlines = [self.requester.next_deadline(), self.runs.deadline()];
         let request = deadlines.into_iter().flatten().min();
         Wakeup::earlier(
             link,
@@ -481,5 +460,56 @@ impl Node for BlackwidowNic {
 
     fn poll_event(&mut self) -> Option<NicEvent> {
         self.events.pop_front()
+    }
+}
+
+/// Requests of a run, on their way to the slices.
+struct SliceIssuer<'a> {
+    now: Time,
+    requester: &'a mut Requester,
+    ports: &'a mut [Port],
+    counters: &'a mut NicCounters,
+}
+
+impl Issuer for SliceIssuer<'_> {
+    #[inline]
+    fn can_go(&self, address: u64) -> bool {
+        self.ports[slice_of(address, self.ports.len())].request_can_go()
+    }
+
+    fn has_other_ways(&self) -> bool {
+        self.ports.len() > 1 && self.ports.iter().any(Port::request_can_go)
+    }
+
+    #[inline]
+    fn issue(&mut self, processor: u16, errand: Errand, message: &Message<'_>) -> bool {
+        let mut line = [0; 32];
+        let request = match *message {
+            Message::Announce(&data) => Request::Write {
+                address: ANNOUNCE_ADDRESS,
+                data,
+                len: 32,
+            },
+            Message::Put { address, data } => {
+                line[..data.len()].copy_from_slice(data);
+                Request::Write {
+                    address,
+                    data: line,
+                    len: data.len() as u8,
+                }
+            }
+            Message::Get { address, len } => Request::Read { address, len },
+            Message::Add { .. } => unreachable!("the specification has been checked"),
+        };
+        let Self {
+            now,
+            requester,
+            ports,
+            counters,
+        } = self;
+        let asker = Asker::Run(errand);
+        requester
+            .issue(*now, processor, &request, asker, ports, counters)
+            .is_ok()
     }
 }

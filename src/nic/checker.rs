@@ -1,27 +1,36 @@
 //! The target's side of a traffic run: was everything delivered, once, whole and in order?
 //!
-//! A source announces a run to each of its targets by a write of 32 bytes to
-//! [`ANNOUNCE_ADDRESS`], an address that no memory has, before it sends the first message. From
+//! A source announces a run to each of its targets before it sends the first message: on BlackWidow by
+//! a write of 32 bytes to [`ANNOUNCE_ADDRESS`], an address that no memory has, on Aries by a control request. From
 //! then on the target demands of every write of that source into the announced addresses that it
-//! carries the stamp that is exactly the next of its address. Which of the last 32 numbers have
-//! been seen is remembered per address, so that a second delivery (duplicate) and a delivery after
-//! a later one (misorder) are told apart.
+//! carries the stamp that is exactly the next of its address. Numbers that were skipped over are
+//! remembered, so that a second delivery (duplicate) and a delivery after a later one are told apart; the
+//! latter is a misorder, or no fault where the run's packets choose their ways one by one.
+//!
+//! The messages of an atomic run add one to the words at the announced addresses, which are set to
+//! known values before: how many were carried out is what the words say.
 
-use super::MAX_PROCESSOR;
 use super::memory::Memory;
 use super::stamp::Stamp;
 use super::traffic_report::TrafficReport;
-use super::traffic_spec::{MAX_ADDRESSES, MAX_WINDOW, Operation};
+use super::traffic_spec::{MAX_ADDRESSES, MAX_SIZE, MAX_WINDOW, Operation};
+use super::turns::{Turn, Turns};
 
+/// Bytes of an announcement.
+pub(crate) const ANNOUNCEMENT_BYTES: usize = 32;
 /// Where a run is announced: above every memory, within the 48 address bits.
 pub const ANNOUNCE_ADDRESS: u64 = 1 << 47;
 /// Bytes between two addresses of a run: one value of the hash bits (paper, section 7.8.2).
 pub(crate) const STRIDE: u64 = 64;
 
+/// In the byte of the operation.
+const ANY_ORDER: u8 = 0x80;
 const MAGIC: u32 = 0x5048_5452;
 /// Runs whose counts a target keeps; the oldest goes.
 const KEPT_RUNS: usize = 16;
-/// Addresses checked per target over all sources: 32 MiB of records.
+/// Sources that can be told apart: node ids have 18 bits.
+const SOURCES: u32 = 1 << 18;
+/// Addresses checked per target over all sources: 16 MiB of counters.
 const MAX_CHECKED: usize = 4 << 20;
 
 /// What a source tells a target before a run.
@@ -30,6 +39,8 @@ pub(crate) struct Announcement {
     pub run: u32,
     pub nonce: u32,
     pub op: Operation,
+    /// Whether messages to one address arrive in their order.
+    pub ordered: bool,
     pub size: u8,
     pub addresses: u16,
     /// First address; a multiple of [`STRIDE`].
@@ -37,12 +48,12 @@ pub(crate) struct Announcement {
 }
 
 impl Announcement {
-    pub(crate) fn emit(&self) -> [u8; 32] {
-        let mut out = [0; 32];
+    pub(crate) fn emit(&self) -> [u8; ANNOUNCEMENT_BYTES] {
+        let mut out = [0; ANNOUNCEMENT_BYTES];
         out[0..4].copy_from_slice(&MAGIC.to_le_bytes());
         out[4..8].copy_from_slice(&self.run.to_le_bytes());
         out[8..12].copy_from_slice(&self.nonce.to_le_bytes());
-        out[12] = u8::from(self.op == Operation::Get);
+        out[12] = self.op as u8 | if self.ordered { 0 } else { ANY_ORDER };
         out[13] = self.size;
         out[14..16].copy_from_slice(&self.addresses.to_le_bytes());
         out[16..24].copy_from_slice(&self.base.to_le_bytes());
@@ -51,28 +62,31 @@ impl Announcement {
 
     /// The announcement in `data`, or `None` when any field of it is not one that a source sends.
     pub(crate) fn parse(data: &[u8]) -> Option<Self> {
-        let data: &[u8; 32] = data.try_into().ok()?;
+        let data: &[u8; ANNOUNCEMENT_BYTES] = data.try_into().ok()?;
         let word =
             |at: usize| u32::from_le_bytes([data[at], data[at + 1], data[at + 2], data[at + 3]]);
         let announcement = Self {
             run: word(4),
             nonce: word(8),
-            op: match data[12] {
-                0 => Operation::Put,
-                1 => Operation::Get,
-                _ => return None,
-            },
+            op: Operation::from_code(data[12] & !ANY_ORDER)?,
+            ordered: data[12] & ANY_ORDER == 0,
             size: data[13],
             addresses: u16::from_le_bytes([data[14], data[15]]),
             base: u64::from(word(20)) << 32 | u64::from(word(16)),
         };
         let sound = word(0) == MAGIC
             && announcement.run != 0
-            && (1..=32).contains(&announcement.size)
+            && (1..=MAX_SIZE).contains(&announcement.size)
             && (1..=MAX_ADDRESSES).contains(&announcement.addresses)
             && announcement.base.is_multiple_of(STRIDE)
             && data[24..] == [0; 8];
         sound.then_some(announcement)
+    }
+
+    /// The announced addresses.
+    pub(crate) fn all_addresses(&self) -> impl Iterator<Item = u64> + use<> {
+        let base = self.base;
+        (0..u64::from(self.addresses)).map(move |n| base + n * STRIDE)
     }
 
     /// Bytes from the first address to the end of the last block.
@@ -92,14 +106,6 @@ pub(crate) enum Announced {
     Full,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
-struct Record {
-    /// The number that must come next.
-    next: u32,
-    /// Bit `n`: number `next - 1 - n` was delivered.
-    seen: u32,
-}
-
 /// One source's run.
 #[derive(Clone, Debug)]
 struct Flow {
@@ -107,7 +113,8 @@ struct Flow {
     stamp: Stamp,
     /// The run before it: its stragglers are late, not corrupt.
     previous: Option<Stamp>,
-    records: Box<[Record]>,
+    /// Of puts: the numbers that have come, by address.
+    turns: Turns,
     counts: usize,
 }
 
@@ -118,13 +125,14 @@ struct RunCounts {
     corrupted: u64,
     duplicated: u64,
     misordered: u64,
+    overtaken: u64,
     missing: u64,
 }
 
 /// All runs that a network interface is a target of.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Checker {
-    /// By source processor; grows with the highest that ever announced a run.
+    /// By source; grows with the highest that ever announced a run.
     flows: Vec<Option<Box<Flow>>>,
     runs: Vec<RunCounts>,
     checked: usize,
@@ -142,15 +150,28 @@ impl Checker {
         self.runs.last().map(|counts| counts.run)
     }
 
-    /// Adds what is counted of `run` to `report`; false when nothing is known of it.
-    pub(crate) fn report(&self, run: u32, report: &mut TrafficReport) -> bool {
-        let Some(counts) = self.runs.iter().find(|counts| counts.run == run) else {
+    /// Adds what is counted of `run` to `report`; false when nothing is known of it. `read` answers the
+    /// 64-bit word at an address of the memory.
+    pub(crate) fn report(
+        &self,
+        run: u32,
+        report: &mut TrafficReport,
+        mut read: impl FnMut(u64) -> u64,
+    ) -> bool {
+        let Some(index) = self.runs.iter().position(|counts| counts.run == run) else {
             return false;
         };
+        let mut counts = self.runs[index];
+        for flow in self.flows.iter().flatten() {
+            if flow.counts == index && flow.announcement.op == Operation::Amo {
+                counts.add_atomics(flow, &mut read);
+            }
+        }
         report.delivered += counts.delivered;
         report.corrupted += counts.corrupted;
         report.duplicated += counts.duplicated;
         report.misordered += counts.misordered;
+        report.overtaken += counts.overtaken;
         report.missing += counts.missing;
         true
     }
@@ -159,16 +180,16 @@ impl Checker {
     /// announcement again (its response was late) changes nothing.
     pub(crate) fn announce(
         &mut self,
-        source: u16,
-        target: u16,
+        source: u32,
+        target: u32,
         announcement: Announcement,
         memory: &mut Memory,
     ) -> Announced {
         let end = announcement.base.checked_add(announcement.bytes());
-        if end.is_none_or(|end| end > memory.size()) || source > MAX_PROCESSOR {
+        if end.is_none_or(|end| end > memory.size()) || source >= SOURCES {
             return Announced::OutOfRange;
         }
-        let index = usize::from(source);
+        let index = source as usize;
         if self.flows.len() <= index {
             self.flows.resize(index + 1, None);
         }
@@ -176,25 +197,31 @@ impl Checker {
         if old.is_some_and(|flow| flow.announcement == announcement) {
             return Announced::Accepted;
         }
-        let records = match announcement.op {
+        let checked = match announcement.op {
             Operation::Put => usize::from(announcement.addresses),
-            Operation::Get => 0,
+            Operation::Get | Operation::Amo => 0,
         };
-        let freed = old.map_or(0, |flow| flow.records.len());
-        if self.checked - freed + records > MAX_CHECKED {
+        let freed = old.map_or(0, |flow| flow.turns.len());
+        if self.checked - freed + checked > MAX_CHECKED {
             return Announced::Full;
         }
+        if let Some(flow) = old.filter(|flow| flow.announcement.op == Operation::Amo) {
+            self.runs[flow.counts].add_atomics(flow, |at| word_at(memory, at));
+        }
         let previous = old.map(|flow| flow.stamp);
-        self.checked = self.checked - freed + records;
-        if announcement.op == Operation::Get {
-            fill(memory, &announcement);
+        self.checked = self.checked - freed + checked;
+        let stamp = Stamp::of_run(announcement.run, announcement.nonce, source, target);
+        match announcement.op {
+            Operation::Put => {}
+            Operation::Get => fill(memory, &announcement),
+            Operation::Amo => set_words(memory, &announcement, stamp),
         }
         let counts = self.counts_of(announcement.run);
         self.flows[index] = Some(Box::new(Flow {
             announcement,
-            stamp: Stamp::of_run(announcement.run, announcement.nonce, source, target),
+            stamp,
             previous,
-            records: vec![Record::default(); records].into_boxed_slice(),
+            turns: Turns::new(checked),
             counts,
         }));
         Announced::Accepted
@@ -211,7 +238,7 @@ impl Checker {
             for slot in &mut self.flows {
                 match slot {
                     Some(flow) if flow.counts == 0 => {
-                        self.checked -= flow.records.len();
+                        self.checked -= flow.turns.len();
                         *slot = None;
                     }
                     Some(flow) => flow.counts -= 1,
@@ -229,24 +256,26 @@ impl Checker {
     /// Judges a write of `data` to `address` that came from `source`. Writes that belong to no
     /// announced run are none of the checker's business.
     #[inline]
-    pub(crate) fn put(&mut self, source: u16, address: u64, data: &[u8]) {
-        let Some(Some(flow)) = self.flows.get_mut(usize::from(source)) else {
+    pub(crate) fn put(&mut self, source: u32, address: u64, data: &[u8]) {
+        let Some(Some(flow)) = self.flows.get_mut(source as usize) else {
             return;
         };
-        let offset = address.wrapping_sub(flow.announcement.base);
-        let Some(record) = flow.records.get_mut((offset / STRIDE) as usize) else {
+        let place = address.wrapping_sub(flow.announcement.base) / STRIDE;
+        let Some(next) = flow.turns.next(place) else {
             return;
         };
         let counts = &mut self.runs[flow.counts];
         let right_size = data.len() == usize::from(flow.announcement.size);
-        if right_size && flow.stamp.matches(address, record.next, data) {
-            record.next = record.next.wrapping_add(1);
-            record.seen = record.seen << 1 | 1;
+        if right_size && flow.stamp.matches(address, next, data) {
+            flow.turns.advance(place);
             counts.delivered += 1;
             return;
         }
-        match number_of(flow, address, data) {
-            Some(number) => counts.judge(&mut flow.records[(offset / STRIDE) as usize], number),
+        match number_of(flow, address, next, data) {
+            Some(number) => {
+                let turn = flow.turns.take(place, number);
+                counts.judge(turn, flow.announcement.ordered);
+            }
             None if flow
                 .previous
                 .is_some_and(|stamp| belongs(stamp, address, data)) =>
@@ -260,7 +289,7 @@ impl Checker {
 
 /// The sequence number of a message that is not the one expected, if it is a whole message.
 #[cold]
-fn number_of(flow: &Flow, address: u64, data: &[u8]) -> Option<u32> {
+fn number_of(flow: &Flow, address: u64, next: u32, data: &[u8]) -> Option<u32> {
     if data.len() != usize::from(flow.announcement.size) {
         return None;
     }
@@ -271,8 +300,6 @@ fn number_of(flow: &Flow, address: u64, data: &[u8]) -> Option<u32> {
     // messages may be missing as a source has outstanding, but the shortest stamps are the same too
     // often to look so far.
     let reach = if data.len() < 4 { 32 } else { MAX_WINDOW };
-    let offset = address.wrapping_sub(flow.announcement.base);
-    let next = flow.records[(offset / STRIDE) as usize].next;
     (1..=reach)
         .flat_map(|n| [next.wrapping_add(n), next.wrapping_sub(n)])
         .find(|&number| flow.stamp.matches(address, number, data))
@@ -289,35 +316,61 @@ fn claimed_number(data: &[u8]) -> Option<u32> {
 }
 
 impl RunCounts {
-    /// Counts the whole message `number` where another was expected.
-    fn judge(&mut self, record: &mut Record, number: u32) {
-        let ahead = number.wrapping_sub(record.next) as i32;
-        if ahead >= 0 {
-            self.missing += ahead as u64;
-            self.delivered += 1;
-            record.seen = record.seen.checked_shl(ahead as u32 + 1).unwrap_or(0) | 1;
-            record.next = number.wrapping_add(1);
-            return;
+    /// Counts a whole message that came when another was expected.
+    fn judge(&mut self, turn: Turn, ordered: bool) {
+        match turn {
+            Turn::InOrder => self.delivered += 1,
+            Turn::Ahead(skipped) => {
+                self.missing += u64::from(skipped);
+                self.delivered += 1;
+            }
+            Turn::Late => {
+                self.misordered += u64::from(ordered);
+                self.overtaken += u64::from(!ordered);
+                self.delivered += 1;
+                self.missing = self.missing.saturating_sub(1);
+            }
+            // Or older than what is remembered.
+            Turn::Again => self.duplicated += 1,
         }
-        let behind = ahead.unsigned_abs() - 1;
-        if behind < 32 && record.seen >> behind & 1 == 0 {
-            record.seen |= 1 << behind;
-            self.misordered += 1;
-            self.delivered += 1;
-            self.missing = self.missing.saturating_sub(1);
-        } else {
-            // Older than the 32 remembered: taken for a second delivery.
-            self.duplicated += 1;
+    }
+
+    /// Counts what the atomic operations of `flow` have made of the memory.
+    fn add_atomics(&mut self, flow: &Flow, mut read: impl FnMut(u64) -> u64) {
+        for address in flow.announcement.all_addresses() {
+            let word = read(address);
+            if word >> 32 == flow.stamp.first_count(address) >> 32 {
+                self.delivered += u64::from(word as u32);
+            } else {
+                self.corrupted += 1;
+            }
         }
+    }
+}
+
+/// The word at an address that has been checked.
+fn word_at(memory: &Memory, address: u64) -> u64 {
+    let mut word = [0; 8];
+    memory
+        .read(address, &mut word)
+        .expect("the range has been checked");
+    u64::from_le_bytes(word)
+}
+
+/// Sets the announced words to what an atomic run counts from.
+fn set_words(memory: &mut Memory, announcement: &Announcement, stamp: Stamp) {
+    for address in announcement.all_addresses() {
+        memory
+            .write(address, &stamp.first_count(address).to_le_bytes())
+            .expect("the range has been checked");
     }
 }
 
 /// Fills the announced addresses with the pattern that gets expect.
 fn fill(memory: &mut Memory, announcement: &Announcement) {
-    let mut line = [0; 32];
-    for n in 0..u64::from(announcement.addresses) {
-        let address = announcement.base + n * STRIDE;
-        Stamp::of_memory().fill(address, 0, &mut line, 32);
+    let mut line = [0; MAX_SIZE as usize];
+    for address in announcement.all_addresses() {
+        Stamp::of_memory().fill(address, 0, &mut line, MAX_SIZE.into());
         memory
             .write(address, &line)
             .expect("the range has been checked");

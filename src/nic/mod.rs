@@ -30,10 +30,12 @@ mod outstanding;
 mod port;
 mod requester;
 mod responder;
+mod runs;
 mod stamp;
 mod traffic;
 mod traffic_report;
 mod traffic_spec;
+mod turns;
 
 pub use blackwidow::{BlackwidowNic, NicEvent};
 pub use checker::ANNOUNCE_ADDRESS;
@@ -46,7 +48,10 @@ pub use phitwire_framing::memory24::{Request, Status};
 pub use requester::{Completion, Outcome, PostError, slice_of};
 pub use traffic_report::{Phase, TrafficReport};
 pub(crate) use traffic_spec::Mapping;
-pub use traffic_spec::{MAX_ADDRESSES, MAX_WINDOW, Operation, Pattern, SpecError, TrafficSpec};
+pub use traffic_spec::{
+    Abilities, MAX_ADDRESSES, MAX_SIZE, MAX_WINDOW, Operation, Pattern, SpecError, TrafficSpec,
+    Ways,
+};
 
 #[cfg(test)]
 mod nic_tests;

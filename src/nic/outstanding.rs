@@ -10,6 +10,7 @@
 //! doubly linked list through the slab, and expiry looks only at its front. Posting, completing
 //! and expiring are O(1) and allocate nothing.
 
+use super::traffic::Errand;
 use crate::time::Time;
 
 /// Bits of a transaction id in a packet.
@@ -40,10 +41,8 @@ impl Tid {
 pub(crate) enum Asker {
     /// Whoever posted; answered by a completion.
     User,
-    /// The traffic driver: a message to destination number `.0`.
-    Message(u32),
-    /// The traffic driver: the announcement of a run to destination number `.0`.
-    Announcement(u32),
+    /// The traffic driver.
+    Run(Errand),
 }
 
 /// What is remembered of a request until its response comes.

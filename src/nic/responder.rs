@@ -9,6 +9,7 @@ use phitwire_framing::phit24::Phit;
 use super::checker::{ANNOUNCE_ADDRESS, Announced, Announcement, Checker};
 use super::counters::NicCounters;
 use super::memory::Memory;
+use super::traffic_spec::Operation;
 
 /// The memory of a processor and what is known of the traffic runs that write into it.
 #[derive(Debug)]
@@ -87,7 +88,7 @@ impl Responder {
             };
         }
         counters.writes_served += 1;
-        self.checker.put(source, address, data);
+        self.checker.put(source.into(), address, data);
         Response::WriteDone {
             tid,
             status: Status::Done,
@@ -119,7 +120,10 @@ impl Responder {
         data: &[u8],
         counters: &mut NicCounters,
     ) -> Response {
-        let Some(announcement) = Announcement::parse(data) else {
+        let parsed = Announcement::parse(data);
+        // Other families have runs that this one has no operations for.
+        let ours = parsed.filter(|told| told.op != Operation::Amo && told.size <= 32);
+        let Some(announcement) = ours else {
             counters.refused_unsupported += 1;
             return Response::Refused {
                 tid,
@@ -129,7 +133,7 @@ impl Responder {
         let (processor, memory) = (self.processor, &mut self.memory);
         match self
             .checker
-            .announce(source, processor, announcement, memory)
+            .announce(source.into(), processor.into(), announcement, memory)
         {
             Announced::Accepted => {
                 counters.runs_announced += 1;

@@ -2,11 +2,13 @@
 //!
 //! The first eight bytes of a message are one little-endian word: its sequence number among the
 //! messages of this run from this source to this address (low 32 bits), and a check over run,
-//! source, target, address and sequence number (high 32 bits). Bytes 8 to 31 are drawn from that
+//! source, target, address and sequence number (high 32 bits). Bytes 8 to 63 are drawn from that
 //! word, so that all of them are verified. A message shorter than eight bytes carries the word
 //! folded down to its length by multiplication: its target, who knows which number must come next,
 //! computes the same and compares. With one byte, one wrong message in 256 goes unseen, and below four
 //! bytes the messages that come after a loss may be taken for another kind of damage than they are.
+
+use super::traffic_spec::MAX_SIZE;
 
 /// Mixes all bits of `x` into all bits of the result (the finalizer of SplitMix64).
 #[inline]
@@ -25,9 +27,9 @@ pub(crate) struct Stamp(u64);
 
 impl Stamp {
     /// The stamps of a run; `nonce` keeps incarnations of the source apart.
-    pub(crate) const fn of_run(run: u32, nonce: u32, source: u16, target: u16) -> Self {
+    pub(crate) const fn of_run(run: u32, nonce: u32, source: u32, target: u32) -> Self {
         let run = (run as u64) << 32 | nonce as u64;
-        Self(mix(mix(run) ^ ((source as u64) << 16 | target as u64)))
+        Self(mix(mix(run) ^ ((source as u64) << 32 | target as u64)))
     }
 
     /// The pattern that memory is filled with to be read: the same for every run and source, so
@@ -44,9 +46,22 @@ impl Stamp {
         mix(self.0 ^ at ^ number.rotate_left(32)) & !0xffff_ffff | sequence as u64
     }
 
+    /// What the word at `address` counts from in an atomic run: its low half is zero, its high half says
+    /// whose it is.
+    #[inline]
+    pub(crate) const fn first_count(self, address: u64) -> u64 {
+        self.word(address, 0)
+    }
+
     /// Fills the first `len` of `out` with what message `sequence` to `address` carries.
     #[inline]
-    pub(crate) fn fill(self, address: u64, sequence: u32, out: &mut [u8; 32], len: usize) {
+    pub(crate) fn fill(
+        self,
+        address: u64,
+        sequence: u32,
+        out: &mut [u8; MAX_SIZE as usize],
+        len: usize,
+    ) {
         let word = self.word(address, sequence);
         if len < 8 {
             let folded = word.wrapping_mul(SEQUENCE_FACTOR) >> (64 - 8 * len);
@@ -64,7 +79,7 @@ impl Stamp {
     /// Whether `data` is what message `sequence` to `address` carries.
     #[inline]
     pub(crate) fn matches(self, address: u64, sequence: u32, data: &[u8]) -> bool {
-        let mut expected = [0; 32];
+        let mut expected = [0; MAX_SIZE as usize];
         self.fill(address, sequence, &mut expected, data.len());
         expected[..data.len()] == *data
     }
@@ -77,14 +92,14 @@ mod tests {
     const STAMP: Stamp = Stamp::of_run(1, 2, 3, 4);
 
     fn filled(stamp: Stamp, address: u64, sequence: u32, len: usize) -> Vec<u8> {
-        let mut out = [0xa5; 32];
+        let mut out = [0xa5; MAX_SIZE as usize];
         stamp.fill(address, sequence, &mut out, len);
         out[..len].to_vec()
     }
 
     #[test]
     fn a_changed_bit_anywhere_is_seen_at_every_size() {
-        for len in 1..=32 {
+        for len in 1..=64 {
             let good = filled(STAMP, 0x1240, 77, len);
             assert!(STAMP.matches(0x1240, 77, &good));
             for bit in 0..len * 8 {

@@ -2,22 +2,72 @@
 
 use std::collections::VecDeque;
 
-use phitwire_framing::memory24::Request;
-
-use super::checker::{ANNOUNCE_ADDRESS, Announcement, STRIDE};
-use super::counters::NicCounters;
+use super::checker::{ANNOUNCEMENT_BYTES, Announcement, STRIDE};
 use super::latency::LatencyRecorder;
-use super::outstanding::Asker;
-use super::port::Port;
-use super::requester::{Answer, Outcome, Requester, slice_of};
 use super::stamp::Stamp;
 use super::traffic_report::{Phase, TrafficReport};
-use super::traffic_spec::{Choice, Operation, SpecError, TrafficSpec};
+use super::traffic_spec::{Abilities, Choice, MAX_SIZE, Operation, SpecError, TrafficSpec};
+use super::turns::{Turn, Turns};
 use crate::rng::Rng;
 use crate::time::{Duration, Time};
 
 /// Times that a run is announced to a target that does not answer.
 const ATTEMPTS: u8 = 3;
+
+/// A request of a run, for the network interface to make a packet of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Message<'a> {
+    /// Tells a target of the run.
+    Announce(&'a [u8; ANNOUNCEMENT_BYTES]),
+    /// Writes.
+    Put { address: u64, data: &'a [u8] },
+    /// Reads.
+    Get { address: u64, len: u8 },
+    /// Adds one to the word there, and answers what it was.
+    Add { address: u64 },
+}
+
+/// Which request of a run has ended, by the index of its target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Errand {
+    Announcement(u32),
+    Message(u32),
+}
+
+/// How a message ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Answered<'a> {
+    /// Nobody knows whether it was carried out.
+    Unknown,
+    /// It was not.
+    Refused,
+    Written,
+    Read(&'a [u8]),
+    /// What the word was before.
+    Added(u64),
+}
+
+/// The network interface, as a run at its source needs it.
+pub(crate) trait Issuer {
+    /// Whether a request to `address` can go now.
+    fn can_go(&self, address: u64) -> bool;
+    /// Whether a request to another address may go although one cannot.
+    fn has_other_ways(&self) -> bool;
+    /// Sends a request to `processor`; false if it cannot go now.
+    fn issue(&mut self, processor: u16, errand: Errand, message: &Message<'_>) -> bool;
+}
+
+/// Who and where the source is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Source {
+    /// Its number in the specification of the run.
+    pub processor: u16,
+    /// Of its memory, and of its targets'.
+    pub memory_bytes: u64,
+    /// Differs from every other incarnation's.
+    pub nonce: u32,
+    pub abilities: Abilities,
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
@@ -36,6 +86,8 @@ struct Target {
     turn: u16,
     /// The number of the next message, per address.
     sequences: Box<[u32]>,
+    /// Of additions: what they have fetched, by address.
+    fetched: Turns,
 }
 
 /// A run at its source.
@@ -60,34 +112,48 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    /// Prepares `spec` at the processor `own`, whose memory (and that of its targets) has
-    /// `memory_bytes`. `nonce` differs from every other incarnation's.
+    /// Prepares `spec` at `source`. `identity` is the number under which a processor's checker knows it.
+    ///
+    /// # Errors
+    /// See [`SpecError`].
     pub(crate) fn new(
         spec: TrafficSpec,
-        own: u16,
-        memory_bytes: u64,
-        nonce: u32,
+        source: Source,
+        identity: impl Fn(u16) -> Option<u32>,
         now: Time,
     ) -> Result<Self, SpecError> {
-        spec.validate()?;
+        spec.validate(source.abilities)?;
+        let own = source.processor;
         let (destinations, choice) = spec.destinations(own)?;
-        let base = base_of(&spec, own, memory_bytes)?;
         let announcement = Announcement {
             run: spec.run,
-            nonce,
+            nonce: source.nonce,
             op: spec.op,
+            ordered: !source.abilities.atomics_and_ways || spec.ways().keeps_order(),
             size: spec.size,
             addresses: spec.addresses,
-            base,
+            base: base_of(&spec, own, source.memory_bytes)?,
         };
-        let target = |processor| Target {
-            processor,
-            stamp: Stamp::of_run(spec.run, nonce, own, processor),
-            state: State::Unknown { attempts: 0 },
-            turn: 0,
-            sequences: vec![0; usize::from(spec.addresses)].into_boxed_slice(),
+        let identity = |processor| identity(processor).ok_or(SpecError::Processor(processor));
+        let itself = identity(own)?;
+        let fetched = match spec.op {
+            Operation::Amo => usize::from(spec.addresses),
+            _ => 0,
         };
-        let targets: Vec<Target> = destinations.into_iter().map(target).collect();
+        let target = |processor| {
+            Ok(Target {
+                processor,
+                stamp: Stamp::of_run(spec.run, source.nonce, itself, identity(processor)?),
+                state: State::Unknown { attempts: 0 },
+                turn: 0,
+                sequences: vec![0; usize::from(spec.addresses)].into_boxed_slice(),
+                fetched: Turns::new(fetched),
+            })
+        };
+        let targets: Vec<Target> = destinations
+            .into_iter()
+            .map(target)
+            .collect::<Result<_, _>>()?;
         Ok(Self {
             announcement,
             to_announce: (0..targets.len() as u32).collect(),
@@ -105,6 +171,11 @@ impl Driver {
             latency: LatencyRecorder::new(),
             spec,
         })
+    }
+
+    /// What the run was told.
+    pub(crate) fn spec(&self) -> &TrafficSpec {
+        &self.spec
     }
 
     pub(crate) fn run(&self) -> u32 {
@@ -147,18 +218,12 @@ impl Driver {
     }
 
     /// Issues what the phase, the window and the links allow. True when the run is done now.
-    pub(crate) fn issue(
-        &mut self,
-        now: Time,
-        requester: &mut Requester,
-        ports: &mut [Port],
-        counters: &mut NicCounters,
-    ) -> bool {
+    pub(crate) fn issue(&mut self, now: Time, nic: &mut impl Issuer) -> bool {
         if self.phase == Phase::Opening {
-            self.announce(now, requester, ports, counters);
+            self.announce(now, nic);
         }
         if self.phase == Phase::Running {
-            self.send(now, requester, ports, counters);
+            self.send(now, nic);
         }
         if self.phase == Phase::Draining && self.outstanding == 0 {
             self.phase = Phase::Done;
@@ -167,29 +232,18 @@ impl Driver {
         false
     }
 
-    fn announce(
-        &mut self,
-        now: Time,
-        requester: &mut Requester,
-        ports: &mut [Port],
-        counters: &mut NicCounters,
-    ) {
+    fn announce(&mut self, now: Time, nic: &mut impl Issuer) {
         let data = self.announcement.emit();
-        let request = Request::Write {
-            address: ANNOUNCE_ADDRESS,
-            data,
-            len: 32,
-        };
         while self.outstanding < self.spec.window {
             let Some(&index) = self.to_announce.front() else {
                 break;
             };
-            let dest = self.targets[index as usize].processor;
-            let asker = Asker::Announcement(index);
-            if requester
-                .issue(now, dest, &request, asker, ports, counters)
-                .is_err()
-            {
+            let processor = self.targets[index as usize].processor;
+            if !nic.issue(
+                processor,
+                Errand::Announcement(index),
+                &Message::Announce(&data),
+            ) {
                 break;
             }
             self.to_announce.pop_front();
@@ -223,41 +277,31 @@ impl Driver {
         };
     }
 
-    fn send(
-        &mut self,
-        now: Time,
-        requester: &mut Requester,
-        ports: &mut [Port],
-        counters: &mut NicCounters,
-    ) {
+    fn send(&mut self, now: Time, nic: &mut impl Issuer) {
         if self.ends.is_some_and(|end| now >= end) {
             self.phase = Phase::Draining;
             return;
         }
+        let mut buffer = [0; MAX_SIZE as usize];
         while self.outstanding < self.spec.window {
             let index = self.choose();
             let target = &mut self.targets[index];
-            let Some(turn) = sendable(target, &self.announcement, ports) else {
+            let Some(turn) = sendable(target, &self.announcement, nic) else {
                 break;
             };
             let address = self.announcement.base + u64::from(turn) * STRIDE;
             let (sequence, len) = (target.sequences[usize::from(turn)], self.spec.size);
-            let request = match self.spec.op {
+            let message = match self.spec.op {
                 Operation::Put => {
-                    let mut data = [0; 32];
-                    target
-                        .stamp
-                        .fill(address, sequence, &mut data, usize::from(len));
-                    Request::Write { address, data, len }
+                    let stamp = target.stamp;
+                    stamp.fill(address, sequence, &mut buffer, usize::from(len));
+                    let data = &buffer[..usize::from(len)];
+                    Message::Put { address, data }
                 }
-                Operation::Get => Request::Read { address, len },
+                Operation::Get => Message::Get { address, len },
+                Operation::Amo => Message::Add { address },
             };
-            let asker = Asker::Message(index as u32);
-            let dest = target.processor;
-            if requester
-                .issue(now, dest, &request, asker, ports, counters)
-                .is_err()
-            {
+            if !nic.issue(target.processor, Errand::Message(index as u32), &message) {
                 break;
             }
             target.sequences[usize::from(turn)] = sequence.wrapping_add(1);
@@ -301,38 +345,61 @@ impl Driver {
         }
     }
 
-    /// Accounts for the answer to a message.
+    /// Accounts for the answer to a message to target `index`, which was posted at `posted`.
     #[inline]
-    pub(crate) fn message_answered(&mut self, now: Time, answer: &Answer) {
+    pub(crate) fn message_answered(
+        &mut self,
+        now: Time,
+        posted: Time,
+        (index, address): (u32, u64),
+        answered: Answered<'_>,
+    ) {
         self.outstanding -= 1;
         self.last_answer = now;
-        match answer.outcome {
-            Outcome::TimedOut => self.counts.timed_out += 1,
-            Outcome::Refused { .. } => self.counts.refused += 1,
-            Outcome::Written => {
-                self.counts.acknowledged += 1;
-                self.latency
-                    .record(now.since(answer.pending.posted).as_ns());
+        match answered {
+            Answered::Unknown => {
+                self.counts.timed_out += 1;
+                return;
             }
-            Outcome::Read { data, len } => {
-                self.counts.acknowledged += 1;
-                self.latency
-                    .record(now.since(answer.pending.posted).as_ns());
-                let mut expected = [0; 32];
-                Stamp::of_memory().fill(answer.pending.address, 0, &mut expected, 32);
-                let len = usize::from(len);
-                self.counts.corrupted += u64::from(data[..len] != expected[..len]);
+            Answered::Refused => {
+                self.counts.refused += 1;
+                return;
             }
+            Answered::Written => {}
+            Answered::Read(data) => {
+                let mut expected = [0; MAX_SIZE as usize];
+                Stamp::of_memory().fill(address, 0, &mut expected, MAX_SIZE.into());
+                self.counts.corrupted += u64::from(*data != expected[..data.len()]);
+            }
+            Answered::Added(found) => self.fetched(index, address, found),
+        }
+        self.counts.acknowledged += 1;
+        self.latency.record(now.since(posted).as_ns());
+    }
+
+    /// Accounts for what an addition found: each value that the word has had is found once.
+    fn fetched(&mut self, index: u32, address: u64, found: u64) {
+        let target = &mut self.targets[index as usize];
+        let place = (address - self.announcement.base) / STRIDE;
+        let first = target.stamp.first_count(address);
+        let issued = target.sequences[place as usize];
+        let count = found as u32;
+        // Half of all numbers are ahead of any other, so that the count of those issued may wrap.
+        let is_possible = issued.wrapping_sub(count).wrapping_sub(1) < 1 << 31;
+        if found >> 32 != first >> 32 || !is_possible {
+            self.counts.corrupted += 1;
+        } else if target.fetched.take(place, count) == Turn::Again {
+            self.counts.duplicated += 1;
         }
     }
 
     /// Accounts for the answer to the announcement to target `index`.
-    pub(crate) fn announcement_answered(&mut self, index: u32, outcome: Outcome) {
+    pub(crate) fn announcement_answered(&mut self, index: u32, answered: Answered<'_>) {
         self.outstanding -= 1;
         let target = &mut self.targets[index as usize];
-        target.state = match (outcome, target.state) {
-            (Outcome::Written, _) => State::Open,
-            (Outcome::TimedOut, State::Unknown { attempts }) if attempts + 1 < ATTEMPTS => {
+        target.state = match (answered, target.state) {
+            (Answered::Written, _) => State::Open,
+            (Answered::Unknown, State::Unknown { attempts }) if attempts + 1 < ATTEMPTS => {
                 self.to_announce.push_back(index);
                 State::Unknown {
                     attempts: attempts + 1,
@@ -343,7 +410,7 @@ impl Driver {
     }
 }
 
-/// Where `own`'s addresses begin in its targets' memories: puts use the lower half, gets the upper.
+/// Where `own`'s addresses begin in its targets' memories: gets use the upper half, the others the lower.
 ///
 /// Where there are more sources than room, regions of different sources overlap. The checker keeps
 /// sources apart, and gets only read what is the same for all.
@@ -356,7 +423,7 @@ fn base_of(spec: &TrafficSpec, own: u16, memory_bytes: u64) -> Result<u64, SpecE
     }
     let within = u64::from(own) % regions * region;
     Ok(match spec.op {
-        Operation::Put => within,
+        Operation::Put | Operation::Amo => within,
         Operation::Get => half + within,
     })
 }
@@ -364,15 +431,12 @@ fn base_of(spec: &TrafficSpec, own: u16, memory_bytes: u64) -> Result<u64, SpecE
 /// The target's next address, from its turn on, whose slice can take a request: a slow or dead slice
 /// does not hold up the others.
 #[inline]
-fn sendable(target: &Target, announcement: &Announcement, ports: &[Port]) -> Option<u16> {
-    let can_go = |turn: u16| {
-        let address = announcement.base + u64::from(turn) * STRIDE;
-        ports[slice_of(address, ports.len())].request_can_go()
-    };
+fn sendable(target: &Target, announcement: &Announcement, nic: &impl Issuer) -> Option<u16> {
+    let can_go = |turn: u16| nic.can_go(announcement.base + u64::from(turn) * STRIDE);
     if can_go(target.turn) {
         return Some(target.turn);
     }
-    if ports.len() == 1 || !ports.iter().any(Port::request_can_go) {
+    if !nic.has_other_ways() {
         return None;
     }
     let all = announcement.addresses;

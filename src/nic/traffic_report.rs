@@ -45,14 +45,17 @@ pub struct TrafficReport {
     pub outstanding: u64,
     /// Source: targets that never accepted the announcement of the run.
     pub unreachable: u64,
-    /// Target of puts: distinct messages delivered with the right bytes.
+    /// Target: distinct puts delivered with the right bytes, or additions carried out.
     pub delivered: u64,
     /// Messages delivered, or gets answered, with wrong bytes.
     pub corrupted: u64,
-    /// Target of puts: messages delivered a second time.
+    /// Target: puts delivered a second time. Source: additions that fetched what another had fetched.
     pub duplicated: u64,
     /// Target of puts: messages delivered after a later one to the same address.
     pub misordered: u64,
+    /// Target of puts that may overtake each other: messages delivered after a later one. No fault.
+    #[serde(default)]
+    pub overtaken: u64,
     /// Target of puts: messages skipped over and not delivered since.
     pub missing: u64,
     /// Time from issue to answer of the acknowledged messages.
@@ -76,6 +79,7 @@ impl TrafficReport {
         self.corrupted += other.corrupted;
         self.duplicated += other.duplicated;
         self.misordered += other.misordered;
+        self.overtaken += other.overtaken;
         self.missing += other.missing;
         self.latency.merge(&other.latency);
     }
@@ -92,9 +96,21 @@ impl TrafficReport {
         self.sent.saturating_sub(arrived)
     }
 
+    /// Messages carried out beyond those that went out, of a merged report that holds all sources and targets
+    /// of the run: additions that a network made twice show in nothing else.
+    pub fn surplus(&self) -> u64 {
+        self.delivered.saturating_sub(self.sent)
+    }
+
     /// Whether nothing was lost, duplicated, corrupted or misordered, and every target was reached.
     pub fn is_clean(&self) -> bool {
-        self.lost() + self.duplicated + self.corrupted + self.misordered + self.missing == 0
+        self.lost()
+            + self.surplus()
+            + self.duplicated
+            + self.corrupted
+            + self.misordered
+            + self.missing
+            == 0
             && self.refused + self.unreachable == 0
     }
 
@@ -158,6 +174,7 @@ mod tests {
             |r: &mut TrafficReport| r.misordered = 1,
             |r: &mut TrafficReport| r.missing = 1,
             |r: &mut TrafficReport| r.unreachable = 1,
+            |r: &mut TrafficReport| r.delivered = 6,
             |r: &mut TrafficReport| r.delivered = 4,
             |r: &mut TrafficReport| (r.corrupted, r.delivered) = (1, 4),
         ] {

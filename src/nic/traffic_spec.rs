@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use phitwire_framing::flit48::Routing;
+
 use super::MAX_PROCESSOR;
 use crate::rng::Rng;
 
@@ -10,15 +12,102 @@ pub const MAX_WINDOW: u32 = 1 << 16;
 /// Largest number of addresses a run uses per pair of processors.
 pub const MAX_ADDRESSES: u16 = 4096;
 
+/// Largest payload of a message of any network interface, in bytes.
+pub const MAX_SIZE: u8 = 64;
+/// Bytes that a message must have to carry its own number: where order is not kept, all do.
+pub(crate) const NUMBERED_BYTES: u8 = 8;
+
 /// The operation of every message of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "kebab-case")]
+#[repr(u8)]
 pub enum Operation {
     /// An acknowledged remote write.
     #[default]
-    Put,
+    Put = 0,
     /// A remote read, whose bytes are verified at the reader.
-    Get,
+    Get = 1,
+    /// A remote fetching addition of one to a 64-bit word. Each source sees that it fetches every value
+    /// once, and what the words say at the end is how many additions were carried out.
+    Amo = 2,
+}
+
+impl Operation {
+    pub(crate) fn from_code(code: u8) -> Option<Self> {
+        [Self::Put, Self::Get, Self::Amo]
+            .get(usize::from(code))
+            .copied()
+    }
+}
+
+/// How the packets of a run choose their ways, where the network leaves it to them (Aries): see
+/// [`Routing`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ways {
+    /// By load, biases of mode 0.
+    Adaptive0,
+    /// By load, biases of mode 1.
+    Adaptive1,
+    /// By load, biases of mode 2.
+    Adaptive2,
+    /// By load, biases of mode 3.
+    Adaptive3,
+    /// A minimal way by hash: order is kept.
+    Ordered,
+    /// A non-minimal way by hash: order is kept.
+    OrderedNonMinimal,
+    /// A minimal way.
+    Minimal,
+    /// A non-minimal way.
+    Valiant,
+}
+
+impl Ways {
+    /// What packets are told.
+    pub const fn routing(self) -> Routing {
+        match self {
+            Self::Adaptive0 => Routing::Adaptive0,
+            Self::Adaptive1 => Routing::Adaptive1,
+            Self::Adaptive2 => Routing::Adaptive2,
+            Self::Adaptive3 => Routing::Adaptive3,
+            Self::Ordered => Routing::Ordered,
+            Self::OrderedNonMinimal => Routing::OrderedNonMinimal,
+            Self::Minimal => Routing::Minimal,
+            Self::Valiant => Routing::Valiant,
+        }
+    }
+
+    /// Whether messages of one source to one target arrive in their order.
+    pub const fn keeps_order(self) -> bool {
+        matches!(self, Self::Ordered | Self::OrderedNonMinimal)
+    }
+}
+
+/// What messages a kind of network interface can have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Abilities {
+    /// Largest payload in bytes.
+    pub max_size: u8,
+    /// Payloads of gets are multiples of this.
+    pub get_unit: u8,
+    /// Whether it has atomic operations, and packets that choose their ways.
+    pub atomics_and_ways: bool,
+}
+
+impl Abilities {
+    /// The BlackWidow network interface.
+    pub const BLACKWIDOW: Self = Self {
+        max_size: 32,
+        get_unit: 1,
+        atomics_and_ways: false,
+    };
+    /// The Aries network interface.
+    pub const ARIES: Self = Self {
+        max_size: MAX_SIZE,
+        get_unit: 4,
+        atomics_and_ways: true,
+    };
 }
 
 /// Who sends to whom. `i` is the sender's index among the `n` participants
@@ -74,10 +163,10 @@ pub struct TrafficSpec {
     /// The participants, by processor number, in index order. May be empty for [`Pattern::List`].
     #[serde(default)]
     pub processors: Vec<u16>,
-    /// Put or get.
+    /// Put, get or atomic operation.
     #[serde(default)]
     pub op: Operation,
-    /// Payload bytes per message, 1 to 32.
+    /// Payload bytes per message, 1 to 32; Aries: 1 to 64, gets multiples of four, atomic operations 8.
     #[serde(default = "default_size")]
     pub size: u8,
     /// Messages this network interface keeps outstanding, 1 to [`MAX_WINDOW`].
@@ -95,6 +184,10 @@ pub struct TrafficSpec {
     /// Seed of all that is random in the run.
     #[serde(default)]
     pub seed: u64,
+    /// Aries: how packets choose their ways. If nothing is said, by load with the biases of mode 0; puts of fewer than 8
+    /// bytes, which have no room for their number, in order.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ways: Option<Ways>,
 }
 
 const fn default_size() -> u8 {
@@ -123,6 +216,7 @@ impl Default for TrafficSpec {
             count: 0,
             addresses: default_addresses(),
             seed: 0,
+            ways: None,
         }
     }
 }
@@ -133,9 +227,31 @@ pub enum SpecError {
     /// `run` is zero.
     #[error("a run's number must not be zero")]
     ZeroRun,
-    /// `size` is not 1 to 32.
-    #[error("a message of {0} bytes: 1 to 32 are possible")]
-    Size(u8),
+    /// A message has another size.
+    #[error("a message of {size} bytes: 1 to {most} are possible")]
+    Size {
+        /// Bytes asked for.
+        size: u8,
+        /// Most that are possible.
+        most: u8,
+    },
+    /// A get has another size.
+    #[error("a get of {size} bytes: multiples of {unit} are possible")]
+    GetSize {
+        /// Bytes asked for.
+        size: u8,
+        /// The unit.
+        unit: u8,
+    },
+    /// An atomic operation has another size.
+    #[error("an atomic operation on {0} bytes: runs have them on 8")]
+    AmoSize(u8),
+    /// The network interface has no such operation, or its packets have no choice.
+    #[error("BlackWidow has neither atomic operations nor a choice of ways")]
+    NotHere,
+    /// Messages that are too short to carry their number need an order.
+    #[error("puts of {0} bytes have no room for their number (8 have): they need ordered ways")]
+    Unnumbered(u8),
     /// `window` is zero or above [`MAX_WINDOW`].
     #[error("a window of {0} messages: 1 to {MAX_WINDOW} are possible")]
     Window(u32),
@@ -148,6 +264,9 @@ pub enum SpecError {
     /// A processor is named twice. It would count as two, and what it receives as received twice.
     #[error("processor {0} is named twice")]
     Twice(u16),
+    /// The network interface has no number.
+    #[error("this network interface is not among the virtual nodes")]
+    Nameless,
     /// The network interface is not among the participants of a pattern by index.
     #[error("processor {0} is not among the participants")]
     NotParticipant(u16),
@@ -186,13 +305,11 @@ impl TrafficSpec {
     ///
     /// # Errors
     /// The first thing found wrong.
-    pub fn validate(&self) -> Result<(), SpecError> {
+    pub fn validate(&self, abilities: Abilities) -> Result<(), SpecError> {
         if self.run == 0 {
             return Err(SpecError::ZeroRun);
         }
-        if !(1..=32).contains(&self.size) {
-            return Err(SpecError::Size(self.size));
-        }
+        self.validate_message(abilities)?;
         if !(1..=MAX_WINDOW).contains(&self.window) {
             return Err(SpecError::Window(self.window));
         }
@@ -220,6 +337,36 @@ impl TrafficSpec {
             }
         }
         Ok(())
+    }
+
+    fn validate_message(&self, abilities: Abilities) -> Result<(), SpecError> {
+        let (size, most) = (self.size, abilities.max_size);
+        if !(1..=most).contains(&size) {
+            return Err(SpecError::Size { size, most });
+        }
+        if !abilities.atomics_and_ways && (self.op == Operation::Amo || self.ways.is_some()) {
+            return Err(SpecError::NotHere);
+        }
+        let unit = abilities.get_unit;
+        match self.op {
+            Operation::Get if size % unit != 0 => Err(SpecError::GetSize { size, unit }),
+            Operation::Amo if size != 8 => Err(SpecError::AmoSize(size)),
+            Operation::Put
+                if size < NUMBERED_BYTES && self.ways.is_some_and(|ways| !ways.keeps_order()) =>
+            {
+                Err(SpecError::Unnumbered(size))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// How packets choose their ways, where they can.
+    pub(crate) fn ways(&self) -> Ways {
+        match (self.ways, self.op) {
+            (Some(ways), _) => ways,
+            (None, Operation::Put) if self.size < NUMBERED_BYTES => Ways::Ordered,
+            (None, _) => Ways::Adaptive0,
+        }
     }
 
     /// The destinations of `own` and the rule of choice among them. An empty list: `own` is silent.
@@ -336,185 +483,5 @@ fn random_permutation(n: usize, seed: u64) -> Vec<usize> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn spec(pattern: Pattern, n: u16) -> TrafficSpec {
-        TrafficSpec {
-            pattern,
-            processors: (100..100 + n).collect(),
-            ..TrafficSpec::default()
-        }
-    }
-
-    fn one(pattern: Pattern, n: u16, i: u16) -> Option<u16> {
-        let (list, _) = spec(pattern, n).destinations(100 + i).unwrap();
-        assert!(list.len() <= 1);
-        list.first().map(|p| p - 100)
-    }
-
-    #[test]
-    fn permutations_follow_their_definitions() {
-        assert_eq!(one(Pattern::Neighbour, 5, 4), Some(0));
-        assert_eq!(one(Pattern::BitComplement, 16, 0b0110), Some(0b1001));
-        assert_eq!(one(Pattern::BitComplement, 5, 2), None);
-        assert_eq!(one(Pattern::BitReverse, 16, 0b0011), Some(0b1100));
-        assert_eq!(one(Pattern::Shuffle, 8, 0b101), Some(0b011));
-        assert_eq!(one(Pattern::Transpose, 16, 0b0111), Some(0b1101));
-        assert_eq!(one(Pattern::Tornado, 8, 6), Some(1));
-        assert_eq!(one(Pattern::Tornado, 7, 0), Some(3));
-        assert_eq!(one(Pattern::Shuffle, 1, 0), None);
-    }
-
-    #[test]
-    fn each_permutation_gives_every_processor_one_sender() {
-        for pattern in [
-            Pattern::Neighbour,
-            Pattern::BitComplement,
-            Pattern::BitReverse,
-            Pattern::Shuffle,
-            Pattern::Transpose,
-            Pattern::Tornado,
-            Pattern::Permutation,
-        ] {
-            let mut seen: Vec<u16> = (0..16)
-                .map(|i| one(pattern.clone(), 16, i).unwrap_or(i))
-                .collect();
-            seen.sort_unstable();
-            assert_eq!(seen, (0..16).collect::<Vec<_>>(), "{pattern:?}");
-        }
-    }
-
-    #[test]
-    fn a_seed_names_one_permutation() {
-        let by_seed = |seed| {
-            let spec = TrafficSpec {
-                seed,
-                ..spec(Pattern::Permutation, 64)
-            };
-            (100..164)
-                .map(|p| spec.destinations(p).unwrap().0)
-                .collect::<Vec<_>>()
-        };
-        assert_eq!(by_seed(7), by_seed(7));
-        assert_ne!(by_seed(7), by_seed(8));
-    }
-
-    #[test]
-    fn hot_spots_come_first_and_never_include_the_sender() {
-        let pattern = Pattern::Hotspot {
-            targets: vec![103, 100],
-            percent: 20,
-        };
-        let (list, choice) = spec(pattern, 5).destinations(100).unwrap();
-        assert_eq!(list, [103, 101, 102, 104]);
-        assert!(matches!(
-            choice,
-            Choice::Hot {
-                hot: 1,
-                percent: 20
-            }
-        ));
-    }
-
-    #[test]
-    fn what_is_left_out_has_a_default_and_what_is_unknown_is_refused() {
-        let short: TrafficSpec = toml::from_str("run = 4\nprocessors = [1, 2]").unwrap();
-        assert_eq!(
-            short,
-            TrafficSpec {
-                run: 4,
-                processors: vec![1, 2],
-                ..TrafficSpec::default()
-            }
-        );
-        let text = "run = 4\nop = \"get\"\n[pattern.hotspot]\ntargets = [7]\npercent = 5";
-        let long: TrafficSpec = toml::from_str(text).unwrap();
-        assert_eq!(
-            long.pattern,
-            Pattern::Hotspot {
-                targets: vec![7],
-                percent: 5
-            }
-        );
-        assert_eq!(long.op, Operation::Get);
-        let again: TrafficSpec = toml::from_str(&toml::to_string(&long).unwrap()).unwrap();
-        assert_eq!(again, long);
-        assert!(toml::from_str::<TrafficSpec>("run = 4\nsise = 8").is_err());
-        assert!(toml::from_str::<TrafficSpec>("size = 8").is_err());
-    }
-
-    #[test]
-    fn what_cannot_be_run_is_refused() {
-        let ok = spec(Pattern::Uniform, 4);
-        assert_eq!(ok.validate(), Ok(()));
-        assert_eq!(
-            TrafficSpec {
-                run: 0,
-                ..ok.clone()
-            }
-            .validate(),
-            Err(SpecError::ZeroRun)
-        );
-        assert_eq!(
-            TrafficSpec {
-                size: 33,
-                ..ok.clone()
-            }
-            .validate(),
-            Err(SpecError::Size(33))
-        );
-        assert_eq!(
-            TrafficSpec {
-                size: 0,
-                ..ok.clone()
-            }
-            .validate(),
-            Err(SpecError::Size(0))
-        );
-        assert_eq!(
-            TrafficSpec {
-                window: 0,
-                ..ok.clone()
-            }
-            .validate(),
-            Err(SpecError::Window(0))
-        );
-        let far = Pattern::List {
-            destinations: vec![0x8000],
-        };
-        assert_eq!(spec(far, 0).validate(), Err(SpecError::Processor(0x8000)));
-        let again = |list: &[u16]| list.iter().chain(&list[..1]).copied().collect::<Vec<u16>>();
-        let twice = Pattern::List {
-            destinations: again(&[7, 8]),
-        };
-        assert_eq!(spec(twice, 0).validate(), Err(SpecError::Twice(7)));
-        let twice = Pattern::Hotspot {
-            targets: again(&[103]),
-            percent: 5,
-        };
-        assert_eq!(spec(twice, 5).validate(), Err(SpecError::Twice(103)));
-        let twice = TrafficSpec {
-            processors: again(&ok.processors),
-            ..ok.clone()
-        };
-        assert_eq!(twice.validate(), Err(SpecError::Twice(100)));
-        let cold = Pattern::Hotspot {
-            targets: vec![],
-            percent: 5,
-        };
-        assert_eq!(spec(cold, 4).validate(), Err(SpecError::Hotspot));
-        assert_eq!(
-            ok.destinations(99).unwrap_err(),
-            SpecError::NotParticipant(99)
-        );
-        for pattern in [Pattern::Shuffle, Pattern::BitReverse, Pattern::Transpose] {
-            let refused = spec(pattern, 6).destinations(100);
-            assert!(matches!(
-                refused,
-                Err(SpecError::Participants { have: 6, .. })
-            ));
-        }
-        assert!(spec(Pattern::Transpose, 8).destinations(100).is_err());
-    }
-}
+#[path = "traffic_spec_tests.rs"]
+mod tests;

@@ -1,10 +1,11 @@
 //! The command line.
 
 use clap::{Parser, ValueEnum};
+use phitwire::nic::Ways;
 
 /// Measure the message rate of a running lab, verifying every message.
 ///
-/// A put is an acknowledged remote write. Without --from, all network interfaces of the lab take
+/// A put is an acknowledged remote write, an atomic operation a fetching addition of one. Without --from, all network interfaces of the lab take
 /// part in --pattern. The exit status is 1 when anything was lost, duplicated, corrupted or
 /// misordered, and 2 when the measurement could not be made. SIGINT and SIGTERM end the sending early:
 /// what was sent is still accounted for, and the exit status is 130 if that is clean; a second signal
@@ -39,10 +40,14 @@ pub struct Options {
     /// Operation of every message
     #[arg(long, value_enum, default_value_t)]
     pub op: Op,
-    /// Payload bytes per message, 1 to 32; several sizes are measured one after another
+    /// Payload bytes per message, 1 to 32; Aries: 1 to 64, gets multiples of 4, atomic operations 8. Several sizes are
+    /// measured one after another
     #[arg(long, value_name = "B", value_delimiter = ',', default_value = "8",
-          value_parser = clap::value_parser!(u8).range(1..=32))]
+          value_parser = clap::value_parser!(u8).range(1..=i64::from(phitwire::nic::MAX_SIZE)))]
     pub size: Vec<u8>,
+    /// Aries: how packets choose their ways [default: adaptive0; puts below 8 bytes: ordered]
+    #[arg(long, value_enum, value_name = "MODE")]
+    pub routing: Option<RoutingName>,
     /// Messages that each sender keeps outstanding
     #[arg(long, value_name = "W", default_value_t = 2048,
           value_parser = clap::value_parser!(u32).range(1..=i64::from(phitwire::nic::MAX_WINDOW)))]
@@ -93,6 +98,44 @@ pub enum Op {
     Put,
     /// Remote reads
     Get,
+    /// Remote fetching additions of one to 64-bit words (Aries)
+    Amo,
+}
+
+/// `--routing`; see [`phitwire::nic::Ways`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum RoutingName {
+    /// By load, biases of mode 0
+    Adaptive0,
+    /// By load, biases of mode 1
+    Adaptive1,
+    /// By load, biases of mode 2
+    Adaptive2,
+    /// By load, biases of mode 3
+    Adaptive3,
+    /// A minimal way by hash: order is kept
+    Ordered,
+    /// A non-minimal way by hash: order is kept
+    OrderedNonMinimal,
+    /// A minimal way
+    Minimal,
+    /// A non-minimal way
+    Valiant,
+}
+
+impl From<RoutingName> for Ways {
+    fn from(name: RoutingName) -> Self {
+        match name {
+            RoutingName::Adaptive0 => Self::Adaptive0,
+            RoutingName::Adaptive1 => Self::Adaptive1,
+            RoutingName::Adaptive2 => Self::Adaptive2,
+            RoutingName::Adaptive3 => Self::Adaptive3,
+            RoutingName::Ordered => Self::Ordered,
+            RoutingName::OrderedNonMinimal => Self::OrderedNonMinimal,
+            RoutingName::Minimal => Self::Minimal,
+            RoutingName::Valiant => Self::Valiant,
+        }
+    }
 }
 
 fn seconds(text: &str) -> Result<f64, String> {
@@ -160,7 +203,8 @@ mod tests {
             "--lab demo --to n0",
             "--lab demo --from n0 --to n1 --pattern uniform",
             "--lab demo --size 0",
-            "--lab demo --size 33",
+            "--lab demo --size 65",
+            "--lab demo --routing anyhow",
             "--lab demo --window 0",
             "--lab demo --seconds 0",
             "--lab demo --seconds soon",

@@ -22,8 +22,10 @@ pub struct LatencyUs {
 /// What the links of all processes did, from their counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct LinkWork {
-    /// Packets sent again.
+    /// Packets sent again (YARC).
     pub retransmitted_packets: u64,
+    /// Sets of ten flits sent again (Aries).
+    pub replayed_sets: u64,
     /// Link frames sent, of any kind.
     pub frames_sent: u64,
     /// Link frames that were sent and not taken at the other end: lost on the wire, or dropped by the
@@ -47,6 +49,7 @@ impl LinkWork {
             let value = value.as_u64().unwrap_or(0);
             match counter {
                 "tx_retransmitted_packets" => self.retransmitted_packets += value,
+                "tx_replayed_sets" => self.replayed_sets += value,
                 "tx_frames" => self.frames_sent += value,
                 "rx_data_frames" | "rx_training_frames" => self.frames_taken += value,
                 _ => {}
@@ -63,6 +66,7 @@ impl LinkWork {
             retransmitted_packets: self
                 .retransmitted_packets
                 .saturating_sub(before.retransmitted_packets),
+            replayed_sets: self.replayed_sets.saturating_sub(before.replayed_sets),
             frames_sent,
             // Duplicates made on the wire are taken too and may hide as many losses.
             frames_dropped: frames_sent.saturating_sub(frames_taken),
@@ -96,6 +100,8 @@ pub struct Outcome {
     pub corrupted: u64,
     /// Messages that arrived after a later one to the same address.
     pub misordered: u64,
+    /// Messages that arrived after a later one to the same address where that is no fault.
+    pub overtaken: u64,
     /// Messages whose answer did not come in time, though they may have arrived.
     pub timed_out: u64,
     /// Messages that the target refused.
@@ -136,9 +142,10 @@ impl Outcome {
             sent: report.sent,
             acknowledged: report.acknowledged,
             lost: lost(report, !restarted.is_empty()),
-            duplicated: report.duplicated,
+            duplicated: report.duplicated + surplus(report, !restarted.is_empty()),
             corrupted: report.corrupted,
             misordered: report.misordered,
+            overtaken: report.overtaken,
             timed_out: report.timed_out,
             refused: report.refused,
             unreachable: report.unreachable,
@@ -159,6 +166,11 @@ impl Outcome {
             && self.unreachable == 0
             && self.restarted.is_empty()
     }
+}
+
+/// Messages that were carried out more often than sent. A source that died has sent more than its last report says.
+fn surplus(report: &TrafficReport, died: bool) -> u64 {
+    if died { 0 } else { report.surplus() }
 }
 
 /// Messages that did not arrive, as far as is known. A target notices what was skipped; only both

@@ -78,7 +78,9 @@ impl Plan {
             op: match options.op {
                 Op::Put => Operation::Put,
                 Op::Get => Operation::Get,
+                Op::Amo => Operation::Amo,
             },
+            ways: options.routing.map(Into::into),
             window: options.window,
             duration_ns: options.duration_ns(),
             count: options.count.unwrap_or(0),
@@ -102,9 +104,9 @@ impl Plan {
         })
     }
 
-    /// Whether the messages are gets.
-    pub fn is_get(&self) -> bool {
-        self.spec.op == Operation::Get
+    /// What the messages do.
+    pub fn operation(&self) -> Operation {
+        self.spec.op
     }
 
     /// How long the sources send, if that is limited.

@@ -1,14 +1,16 @@
 //! The table, in the manner of the OSU microbenchmarks.
 
+use phitwire::nic::Operation;
+
 use super::outcome::Outcome;
 use super::plan::Plan;
 
 /// The lines above the figures.
 pub fn head(plan: &Plan) -> String {
-    let (op, what) = if plan.is_get() {
-        ("get", "remote reads")
-    } else {
-        ("put", "acknowledged remote writes")
+    let (op, what) = match plan.operation() {
+        Operation::Put => ("put", "acknowledged remote writes"),
+        Operation::Get => ("get", "remote reads"),
+        Operation::Amo => ("amo", "fetching additions of one"),
     };
     format!(
         "# phitwire {op} message rate: {what}, lab {}\n\
@@ -49,7 +51,7 @@ pub fn verdict(outcome: &Outcome) -> String {
     let mut text = format!(
         "sent {} acknowledged {} timed_out {}\n\
          lost {} duplicated {} corrupted {} misordered {}\n\
-         retransmitted_packets {} frames_sent {} frames_dropped {}",
+         retransmitted_packets {} replayed_sets {} frames_sent {} frames_dropped {}",
         outcome.sent,
         outcome.acknowledged,
         outcome.timed_out,
@@ -58,9 +60,16 @@ pub fn verdict(outcome: &Outcome) -> String {
         outcome.corrupted,
         outcome.misordered,
         outcome.links.retransmitted_packets,
+        outcome.links.replayed_sets,
         outcome.links.frames_sent,
         outcome.links.frames_dropped,
     );
+    if outcome.overtaken > 0 {
+        text.push_str(&format!(
+            "\n{} messages came after a later one, as these ways allow",
+            outcome.overtaken
+        ));
+    }
     for (count, what) in [
         (outcome.refused, "messages were refused by their target"),
         (outcome.unreachable, "targets could not be reached"),

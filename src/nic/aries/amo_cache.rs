@@ -138,6 +138,17 @@ impl CachedMemory {
         self.memory.read(address, out)
     }
 
+    /// The 64-bit word at `address` (a multiple of eight, in the memory) as everybody sees it, without a trace.
+    pub(crate) fn peek_64(&self, address: u64) -> u64 {
+        if let Some(entry) = self.tags.iter().position(|&tag| tag == address) {
+            return self.values[entry];
+        }
+        let mut word = [0; WORD as usize];
+        let read = self.memory.read(address, &mut word);
+        debug_assert!(read.is_ok(), "the caller knows that it is there");
+        u64::from_le_bytes(word)
+    }
+
     /// Changes the 64-bit word at `address` (a multiple of eight) and answers what it was.
     pub(crate) fn update_64(
         &mut self,

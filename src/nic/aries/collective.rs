@@ -14,7 +14,7 @@ use crate::time::Time;
 pub(crate) struct CollectiveUnit;
 
 impl CollectiveUnit {
-    /// Carries out the control request `code` (0 to 13) with its data, which may be filled up with zero
+    /// Carries out the control request `code` (0 to 12) with its data, which may be filled up with zero
     /// bytes, and answers how it went. A request that cannot be taken now is [`Status::Busy`].
     pub(crate) fn serve(
         &mut self,

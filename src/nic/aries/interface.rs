@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use phitwire_framing::flit48::{Flit, Routing};
+use phitwire_framing::flit48::{Flit, NodeId, Routing};
 use phitwire_framing::packet48::{Command, MAX_DATA};
 
 use super::block_transfer::{BlockError, BlockTransfer};
@@ -13,12 +13,16 @@ use super::config::AriesNicConfig;
 use super::counters::AriesNicCounters;
 use super::outstanding::{Asker, Landing, Pending};
 use super::packet_buf::PacketBuf;
-use super::request::{Operation, Post, PostError};
+use super::request::{Operation, Post, PostError, word_of};
 use super::requester::{Answer, Ask, Requester};
 use super::responder::{EVENT_CODE, Responder};
-use super::traffic::TrafficDriver;
+use super::traffic::{self, PacketIssuer, RUN_DOMAIN};
 use super::transaction::{Progress, RemoteEvent, Ssid, Transactions};
 use super::virtual_node::{Target, VirtualNodes};
+use crate::nic::runs::Runs;
+use crate::nic::traffic::Source;
+use crate::nic::traffic_report::TrafficReport;
+use crate::nic::traffic_spec::{Abilities, SpecError, TrafficSpec};
 use crate::time::Time;
 
 /// Bytes of a flag.
@@ -43,7 +47,9 @@ pub(crate) struct Interface {
     pub transactions: Transactions,
     pub transfers: BlockTransferEngine,
     pub collective: CollectiveUnit,
-    pub traffic: TrafficDriver,
+    pub runs: Runs,
+    /// The run that has just been done, for whoever fetches it.
+    pub run_done: Option<u32>,
     pub virtual_nodes: VirtualNodes,
     pub counters: AriesNicCounters,
     completions: VecDeque<Completion>,
@@ -62,7 +68,8 @@ impl Interface {
             transactions: Transactions::new(),
             transfers: BlockTransferEngine::new(outstanding, wait, attempts),
             collective: CollectiveUnit,
-            traffic: TrafficDriver,
+            runs: Runs::default(),
+            run_done: None,
             virtual_nodes: config.virtual_nodes.clone(),
             counters: AriesNicCounters::default(),
             completions: VecDeque::new(),
@@ -190,7 +197,7 @@ impl Interface {
     }
 
     #[inline]
-    fn resolve(&self, target: Target) -> Result<phitwire_framing::flit48::NodeId, PostError> {
+    fn resolve(&self, target: Target) -> Result<NodeId, PostError> {
         let number = match target {
             Target::Node(node) => return Ok(node),
             Target::Virtual(number) => number,
@@ -250,6 +257,37 @@ impl Interface {
         Ok(())
     }
 
+    /// This node among the virtual ones.
+    pub(crate) fn own_number(&self) -> Option<u16> {
+        let own = Some(self.responder.node());
+        (0..=u16::MAX).find(|&number| self.virtual_nodes.get(number.into()) == own)
+    }
+
+    /// Starts a traffic run; `nonce` differs from every other incarnation's.
+    pub(crate) fn start_traffic(
+        &mut self,
+        now: Time,
+        nonce: u32,
+        spec: TrafficSpec,
+    ) -> Result<(), SpecError> {
+        let nodes = &self.virtual_nodes;
+        let source = Source {
+            processor: self.own_number().ok_or(SpecError::Nameless)?,
+            memory_bytes: self.memory_bytes(),
+            nonce,
+            abilities: Abilities::ARIES,
+        };
+        let identity = |number: u16| nodes.get(number.into()).map(NodeId::bits);
+        self.runs.start(now, spec, source, identity)
+    }
+
+    /// See [`Runs::report`].
+    pub(crate) fn traffic_report(&self, run: Option<u32>) -> Option<TrafficReport> {
+        let memory = &self.responder.memory;
+        let read = |address| memory.peek_64(address);
+        self.runs.report(run, &self.responder.checker, read)
+    }
+
     /// The next completion, oldest first.
     #[inline]
     pub(crate) fn poll_completion(&mut self) -> Option<Completion> {
@@ -296,13 +334,20 @@ impl Interface {
         } = self;
         self.collective
             .issue(now, requester, &mut responder.memory, counters);
-        self.traffic.issue(
-            now,
-            requester,
-            &mut responder.memory,
-            &self.virtual_nodes,
-            counters,
-        );
+        if let Some(spec) = self.runs.spec() {
+            let mut issuer = PacketIssuer {
+                now,
+                requester,
+                nodes: &self.virtual_nodes,
+                counters,
+                key: responder
+                    .domains
+                    .get(RUN_DOMAIN)
+                    .map_or(0, |domain| domain.key),
+                routing: spec.ways().routing(),
+            };
+            self.run_done = self.runs.issue(now, &mut issuer).or(self.run_done);
+        }
         self.transfers.issue(
             now,
             requester,
@@ -320,7 +365,7 @@ impl Interface {
             self.responder.receives.next_deadline(),
             self.transfers.next_deadline(),
             self.collective.next_deadline(),
-            self.traffic.next_deadline(),
+            self.runs.deadline(),
         ];
         deadlines.into_iter().flatten().min()
     }
@@ -368,9 +413,9 @@ impl Interface {
                 let progress = self.transactions.ended(ssid, *failure);
                 self.progressed(now, progress);
             }
-            Asker::Traffic(number) => {
-                let bytes = usize::from(pending.answer_bytes);
-                self.traffic.answered(now, number, answer, &data[..bytes]);
+            Asker::Traffic(errand) => {
+                let data = &data[..usize::from(pending.answer_bytes)];
+                traffic::answered(&mut self.runs, now, errand, answer, data);
             }
             Asker::Transfer(channel, step) => {
                 let data = &data[..usize::from(pending.answer_bytes)];
@@ -422,7 +467,9 @@ impl Interface {
             (None, _) if pending.answer_bytes == 0 || pending.landing.local.is_some() => {
                 Outcome::Done
             }
-            (None, Command::Amo { .. }) => Outcome::Fetched(word_of(pending, data)),
+            (None, Command::Amo { .. }) => {
+                Outcome::Fetched(word_of(&data[..usize::from(pending.answer_bytes)]))
+            }
             (None, _) => {
                 let (mut own, len) = ([0; MAX_DATA], pending.answer_bytes);
                 own[..usize::from(len)].copy_from_slice(&data[..usize::from(len)]);
@@ -491,12 +538,4 @@ impl Interface {
 
 fn outcome_of(failure: Option<Failure>) -> Outcome {
     failure.map_or(Outcome::Done, Outcome::Failed)
-}
-
-/// The word of a fetching atomic operation.
-fn word_of(pending: &Pending, data: &[u8; MAX_DATA]) -> u64 {
-    let bytes = &data[..usize::from(pending.answer_bytes)];
-    bytes
-        .iter()
-        .fold(0, |word, &byte| word << 8 | u64::from(byte))
 }

@@ -62,6 +62,7 @@ pub use phitwire_framing::flit48::{NodeId, Routing};
 pub use phitwire_framing::packet48::{AmoOp, MAX_DATA, Operands, Status, Width};
 pub use receive::{MAX_ARRIVING, MAX_RECEIVES, Receive};
 pub use request::{Operation, Post, PostError, RemoteAddress};
+pub use traffic::RUN_DOMAIN;
 pub use transaction::{RemoteEvent, Ssid};
 pub use virtual_handle::{VIRTUAL_HANDLE_ENTRIES, VirtualHandleError, VirtualHandles};
 pub use virtual_node::{Target, VirtualNodes};
@@ -74,5 +75,7 @@ mod interface_tests;
 mod robustness_tests;
 #[cfg(test)]
 mod test_bench;
+#[cfg(test)]
+mod traffic_tests;
 #[cfg(test)]
 mod transfer_tests;

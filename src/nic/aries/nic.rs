@@ -19,7 +19,10 @@ use super::virtual_node::VirtualNodes;
 use crate::link::LinkEvent;
 use crate::link::{AriesInput, AriesLcb};
 use crate::nic::memory::Memory;
+use crate::nic::traffic_report::TrafficReport;
+use crate::nic::traffic_spec::{SpecError, TrafficSpec};
 use crate::node::{Node, PortId, WakeReason, Wakeup};
+use crate::rng::Rng;
 use crate::time::Time;
 
 /// Events kept for whoever fetches them; the oldest goes first.
@@ -37,6 +40,11 @@ pub enum AriesNicEvent {
     Link {
         /// What happened.
         event: LinkEvent,
+    },
+    /// A traffic run has issued its last message, and every answer has come or timed out.
+    TrafficDone {
+        /// The run.
+        run: u32,
     },
 }
 
@@ -82,6 +90,11 @@ impl AriesNic {
     /// Where it is.
     pub fn node(&self) -> NodeId {
         self.config.node
+    }
+
+    /// Its number among the virtual nodes, if it is one of them.
+    pub fn virtual_number(&self) -> Option<u16> {
+        self.interface.own_number()
     }
 
     // Requests.
@@ -165,6 +178,29 @@ impl AriesNic {
     /// there is no such virtual node.
     pub fn remap(&mut self, number: u32, node: NodeId) -> Option<NodeId> {
         self.interface.virtual_nodes.remap(number, node)
+    }
+
+    // Traffic runs.
+
+    /// Starts a traffic run. Its processors are virtual nodes; it uses the domain [`RUN_DOMAIN`](super::RUN_DOMAIN).
+    ///
+    /// # Errors
+    /// See [`SpecError`]; a run that is going on is not disturbed.
+    pub fn start_traffic(&mut self, now: Time, spec: TrafficSpec) -> Result<(), SpecError> {
+        let seed = self.config.seed ^ now.as_ps();
+        let nonce = Rng::new(seed, self.config.node.bits().into()).next_u64();
+        self.interface.start_traffic(now, nonce as u32, spec)
+    }
+
+    /// Ends the issuing of the run that is going on, if any; outstanding messages are waited for.
+    pub fn stop_traffic(&mut self) {
+        self.interface.runs.stop();
+    }
+
+    /// What is known here of `run`, as its source and as a target; `None` (no run given): of the
+    /// run started here last, else of the one announced here last. `None` when nothing is known.
+    pub fn traffic_report(&self, run: Option<u32>) -> Option<TrafficReport> {
+        self.interface.traffic_report(run)
     }
 
     // Being asked.
@@ -383,6 +419,9 @@ impl Node for AriesNic {
         self.receive_responses(now);
         self.receive_requests(now);
         self.interface.advance(now);
+        if let Some(run) = self.interface.run_done.take() {
+            self.event(AriesNicEvent::TrafficDone { run });
+        }
         self.flush();
         self.give_back();
     }

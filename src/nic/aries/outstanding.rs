@@ -13,6 +13,7 @@
 use phitwire_framing::flit48::NodeId;
 use phitwire_framing::packet48::Command;
 
+use crate::nic::traffic::Errand;
 use crate::time::Time;
 
 /// Ids that a packet can carry.
@@ -65,9 +66,8 @@ pub(crate) enum Asker {
     Transaction(u16),
     /// The transaction with this SSID: the event for its target.
     TransactionEvent(u16),
-    /// The traffic driver, with a number of its own.
-    #[expect(dead_code, reason = "the traffic driver comes later")]
-    Traffic(u32),
+    /// A traffic run.
+    Traffic(Errand),
     /// A channel of the block transfer engine.
     Transfer(u8, TransferStep),
     /// The collective engine, with a number of its own.

@@ -100,3 +100,10 @@ pub enum PostError {
     #[error("{0}")]
     Emit(EmitError),
 }
+
+/// The word of a fetching atomic operation, whose bytes travel big endian.
+pub(crate) fn word_of(bytes: &[u8]) -> u64 {
+    bytes
+        .iter()
+        .fold(0, |word, &byte| word << 8 | u64::from(byte))
+}

@@ -14,11 +14,13 @@ use super::counters::AriesNicCounters;
 use super::domain::{Access, Denied, Domains};
 use super::packet_buf::PacketBuf;
 use super::receive::{HANDLE_BYTES, Piece, Receives};
+use super::traffic::{RUN_CODE, RUN_DOMAIN};
 use super::virtual_handle::VirtualHandleCam;
+use crate::nic::checker::{ANNOUNCEMENT_BYTES, Announcement, Checker};
 use crate::time::Time;
 
-/// Code of the control request that puts the event of a transaction into the target's queue. Those below
-/// are the collective engine's; 15 is none, since a packet that a link cut off is filled with ones.
+/// Code of the control request that puts the event of a transaction into the target's queue. 13 announces a traffic
+/// run, those below are the collective engine's; 15 is none, since a packet that a link cut off is filled with ones.
 pub(crate) const EVENT_CODE: u8 = 14;
 /// Bytes of the data of such an event.
 pub(crate) const EVENT_BYTES: usize = 8;
@@ -34,6 +36,7 @@ pub(crate) struct Responder {
     pub handles: VirtualHandleCam,
     pub receives: Receives,
     pub events: EventQueue<TargetEvent>,
+    pub checker: Checker,
 }
 
 /// How a request went, and the data of the response.
@@ -79,7 +82,13 @@ impl Responder {
             handles: VirtualHandleCam::default(),
             receives: Receives::new(config.request_timeout.times(PATIENCE)),
             events: EventQueue::new(config.target_queue),
+            checker: Checker::default(),
         }
+    }
+
+    /// Whose memory it is.
+    pub(crate) fn node(&self) -> NodeId {
+        self.node
     }
 
     /// Carries the request in `packet` out and writes the response into `out`. False when there is
@@ -179,6 +188,7 @@ impl Responder {
             }
             Command::Message { .. } => self.message(now, request, data, &mut reply, counters),
             Command::Control { code: EVENT_CODE } => self.tell(request, data, counters),
+            Command::Control { code: RUN_CODE } => self.announced(request, data, counters),
             Command::Control { code } => collective.serve(now, request, code, data),
         };
         if status != Status::Done {
@@ -222,6 +232,10 @@ impl Responder {
             });
         if let Err(status) = written {
             return status;
+        }
+        if request.mdh == RUN_DOMAIN {
+            self.checker
+                .put(request.source.bits(), request.address, data);
         }
         if event {
             let event = TargetEvent::Put {
@@ -323,6 +337,37 @@ impl Responder {
         };
         self.event(event, counters);
         Status::Done
+    }
+
+    /// The announcement of a traffic run: whoever may put to its addresses may run there.
+    #[cold]
+    fn announced(
+        &mut self,
+        request: &Request,
+        data: &[u8],
+        counters: &mut AriesNicCounters,
+    ) -> Status {
+        let whole = data.split_at_checked(ANNOUNCEMENT_BYTES);
+        let told = whole.filter(|(_, filling)| filling.iter().all(|&byte| byte == 0));
+        let Some(announcement) = told.and_then(|(told, _)| Announcement::parse(told)) else {
+            return Status::Unsupported;
+        };
+        let range = Request {
+            mdh: RUN_DOMAIN,
+            address: announcement.base,
+            ..*request
+        };
+        let bytes = announcement.bytes() as usize;
+        match self.locate(&range, bytes, Access::Put, counters) {
+            Ok(at) if at == announcement.base => {
+                let (source, own) = (request.source.bits(), self.node.bits());
+                let memory = self.memory.memory_mut();
+                let announced = self.checker.announce(source, own, announcement, memory);
+                announced.into()
+            }
+            Ok(_) => Status::OutOfBounds,
+            Err(status) => status,
+        }
     }
 
     /// Puts an event into the queue, if it has room.

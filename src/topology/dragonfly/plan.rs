@@ -9,7 +9,7 @@ use super::tables::Faults;
 use crate::link::{
     AriesLinkConfig, EndName, LcbRegisters, LinkClock, LinkConfig, LinkProfile, SetProfile,
 };
-use crate::nic::aries::{AriesNicConfig, Domain, Permissions, VirtualNodes};
+use crate::nic::aries::{AriesNicConfig, Domain, Permissions, RUN_DOMAIN, VirtualNodes};
 use crate::router::aries::AriesConfig;
 use crate::router::aries::registers::PortKind;
 use crate::router::yarc::RouterClock;
@@ -18,7 +18,7 @@ use crate::topology::model::{Clock, End, NodeRef, Profile};
 use crate::topology::plan::{LinkAddresses, MAX_LIVE_LINKS, NodePlan, PlanError, Runtime};
 
 /// The memory domain that every node of a lab has from the start: all of its memory.
-pub const LAB_DOMAIN: u16 = 0;
+pub const LAB_DOMAIN: u16 = RUN_DOMAIN;
 
 /// The protection key of [`LAB_DOMAIN`]: the same at all nodes of a lab, and other than in most other labs.
 pub const fn lab_key(runtime: &Runtime) -> u16 {

@@ -1,0 +1,239 @@
+//! Traffic runs between two network interfaces whose network overtakes, loses, repeats and damages packets.
+
+use super::test_bench::{Harm, KEY, NODES, Pair, TIMEOUT, config, whole_memory};
+use super::traffic::RUN_DOMAIN;
+use crate::nic::traffic_report::{Phase, TrafficReport};
+use crate::nic::traffic_spec::{Operation, Pattern, SpecError, TrafficSpec, Ways};
+use crate::time::Duration;
+
+fn bench() -> Pair {
+    let with_domain = |index| config(index).domain(RUN_DOMAIN, whole_memory());
+    Pair::with(with_domain(0), with_domain(1))
+}
+
+fn spec(op: Operation, size: u8, count: u64) -> TrafficSpec {
+    TrafficSpec {
+        run: 7,
+        pattern: Pattern::Uniform,
+        processors: vec![0, 1],
+        op,
+        size,
+        count,
+        ..TrafficSpec::default()
+    }
+}
+
+/// Runs `spec` from both sides and merges what they say.
+fn run(pair: &mut Pair, spec: &TrafficSpec) -> TrafficReport {
+    for (number, nic) in pair.nics.iter_mut().enumerate() {
+        let nonce = 99 + number as u32;
+        nic.start_traffic(pair.now, nonce, spec.clone()).unwrap();
+    }
+    let limit = pair.now + Duration::from_ms(500);
+    while pair
+        .nics
+        .iter_mut()
+        .any(|nic| nic.traffic_report(None).unwrap().phase != Phase::Done)
+    {
+        assert!(pair.now < limit, "it takes too long");
+        pair.step();
+    }
+    let mut merged = TrafficReport::default();
+    for nic in &pair.nics {
+        merged.merge(&nic.traffic_report(Some(spec.run)).unwrap());
+    }
+    merged
+}
+
+#[test]
+fn every_operation_and_size_is_accounted_for() {
+    let sizes = |op| match op {
+        Operation::Put => vec![1, 3, 7, 8, 9, 32, 63, 64],
+        Operation::Get => vec![4, 8, 60, 64],
+        Operation::Amo => vec![8],
+    };
+    for op in [Operation::Put, Operation::Get, Operation::Amo] {
+        for size in sizes(op) {
+            let mut pair = bench();
+            // Packets that keep order do so in a network; this one has only one way if none overtakes.
+            pair.spread = if size < 8 { 1 } else { 20 };
+            let report = run(&mut pair, &spec(op, size, 3_000));
+            assert!(report.is_clean(), "{op:?} {size}: {report:?}");
+            assert_eq!((report.sent, report.acknowledged), (6_000, 6_000));
+            assert_eq!(report.overtaken > 0, op == Operation::Put && size >= 8);
+            assert!(
+                pair.nics
+                    .iter_mut()
+                    .all(|nic| nic.run_done.take() == Some(7))
+            );
+        }
+    }
+}
+
+#[test]
+fn one_run_after_the_other_starts_from_nothing() {
+    let mut pair = bench();
+    for run_number in 1..=20 {
+        for op in [Operation::Amo, Operation::Put, Operation::Get] {
+            let number = run_number * 3 + op as u32;
+            let spec = TrafficSpec {
+                run: number,
+                ..spec(op, 8, 300)
+            };
+            let report = run(&mut pair, &spec);
+            assert!(report.is_clean(), "{number}: {report:?}");
+        }
+    }
+    // An atomic run that another has replaced still has its count.
+    let mut atomics = pair.nics[0].traffic_report(Some(60)).unwrap();
+    atomics.merge(&pair.nics[1].traffic_report(Some(60)).unwrap());
+    assert_eq!((atomics.delivered, atomics.sent), (600, 600));
+}
+
+#[test]
+fn what_was_lost_on_the_way_is_lost_or_unknown_and_nothing_else() {
+    for (op, size) in [
+        (Operation::Put, 16),
+        (Operation::Amo, 8),
+        (Operation::Get, 32),
+    ] {
+        let mut pair = bench();
+        pair.harm = Harm {
+            lost: 5,
+            ..Harm::default()
+        };
+        let report = run(&mut pair, &spec(op, size, 4_000));
+        assert_eq!(report.sent, 8_000);
+        assert_eq!(report.acknowledged + report.timed_out, report.sent);
+        assert!(
+            report.lost() > 0 && report.lost() <= report.timed_out,
+            "{report:?}"
+        );
+        let wrong = report.corrupted + report.duplicated + report.misordered + report.surplus();
+        assert_eq!(wrong, 0, "{op:?}: {report:?}");
+        if op == Operation::Put {
+            assert!(report.missing > 0 && report.missing <= report.lost());
+        }
+    }
+}
+
+#[test]
+fn damaged_packets_are_refused_and_told_apart_from_lost_ones() {
+    for op in [Operation::Put, Operation::Amo] {
+        let mut pair = bench();
+        pair.harm = Harm {
+            poisoned: 5,
+            flipped: 5,
+            ..Harm::default()
+        };
+        let report = run(&mut pair, &spec(op, 8, 4_000));
+        assert!(report.refused > 0, "{report:?}");
+        assert_eq!(
+            report.acknowledged + report.timed_out + report.refused,
+            report.sent
+        );
+        let wrong = report.corrupted + report.duplicated + report.misordered + report.surplus();
+        assert_eq!(wrong, 0, "{op:?}: {report:?}");
+    }
+}
+
+#[test]
+fn canary_additions_made_twice_or_by_strangers_show() {
+    let with = |spoil: fn(&mut Pair)| {
+        let mut pair = bench();
+        let spec = TrafficSpec {
+            count: 0,
+            duration_ns: 2_000_000,
+            ..spec(Operation::Amo, 8, 0)
+        };
+        for nic in &mut pair.nics {
+            nic.start_traffic(pair.now, 5, spec.clone()).unwrap();
+        }
+        pair.run(Duration::from_ms(1));
+        spoil(&mut pair);
+        pair.drain();
+        let mut merged = TrafficReport::default();
+        for nic in &pair.nics {
+            merged.merge(&nic.traffic_report(None).unwrap());
+        }
+        merged
+    };
+    let good = with(|_| {});
+    assert!(good.is_clean() && good.phase == Phase::Done, "{good:?}");
+    // The region of source 0 begins at the beginning of the target's memory. One addition more: the sum is too large.
+    let twice = with(|pair| {
+        let memory = &mut pair.nics[1].responder.memory;
+        memory.update_64(0, |old| old + 1).unwrap();
+    });
+    assert_eq!(twice.surplus(), 1);
+    assert!(!twice.is_clean());
+    let undone = with(|pair| {
+        let memory = &mut pair.nics[1].responder.memory;
+        memory.update_64(0, |old| old - 1).unwrap();
+    });
+    assert!(undone.duplicated > 0 && undone.lost() == 1, "{undone:?}");
+    let damaged = with(|pair| {
+        let memory = &mut pair.nics[1].responder.memory;
+        memory.update_64(0, |old| old ^ 1 << 50).unwrap();
+    });
+    assert!(damaged.corrupted > 0, "{damaged:?}");
+}
+
+#[test]
+fn what_cannot_be_run_is_refused() {
+    let mut pair = bench();
+    let mut refused = |spec: TrafficSpec| {
+        let now = pair.now;
+        pair.nics[0]
+            .start_traffic(now, 1, spec)
+            .expect_err("it cannot be run")
+    };
+    let amo = spec(Operation::Amo, 4, 1);
+    assert_eq!(refused(amo), SpecError::AmoSize(4));
+    let (size, unit) = (6, 4);
+    assert_eq!(
+        refused(spec(Operation::Get, 6, 1)),
+        SpecError::GetSize { size, unit }
+    );
+    let (size, most) = (65, 64);
+    assert_eq!(
+        refused(spec(Operation::Put, 65, 1)),
+        SpecError::Size { size, most }
+    );
+    let short = TrafficSpec {
+        ways: Some(Ways::Valiant),
+        ..spec(Operation::Put, 4, 1)
+    };
+    assert_eq!(refused(short), SpecError::Unnumbered(4));
+    let nobody = TrafficSpec {
+        pattern: Pattern::List {
+            destinations: vec![2],
+        },
+        ..spec(Operation::Put, 8, 1)
+    };
+    assert_eq!(refused(nobody), SpecError::Processor(2));
+}
+
+#[test]
+fn a_target_without_the_domain_or_with_another_key_is_out_of_reach() {
+    for build in [
+        |index| config(index),
+        |index: usize| {
+            let mut domain = whole_memory();
+            domain.key = KEY + index as u16;
+            config(index).domain(RUN_DOMAIN, domain)
+        },
+    ] {
+        let mut pair = Pair::with(build(0), build(1));
+        let report = run(&mut pair, &spec(Operation::Put, 8, 10));
+        assert_eq!((report.unreachable, report.sent), (2, 0));
+    }
+    // Nobody answers.
+    let mut pair = bench();
+    pair.harm.lost = 1_000;
+    let before = pair.now;
+    let report = run(&mut pair, &spec(Operation::Put, 8, 10));
+    assert_eq!((report.unreachable, report.sent), (2, 0));
+    assert!(pair.now.since(before) >= TIMEOUT.times(3), "three attempts");
+    assert_ne!(NODES[0], NODES[1]);
+}

@@ -1,0 +1,117 @@
+//! The traffic runs of a network interface, as their source.
+
+use std::collections::VecDeque;
+
+use super::checker::Checker;
+use super::traffic::{Answered, Driver, Errand, Issuer, Source};
+use super::traffic_report::TrafficReport;
+use super::traffic_spec::{SpecError, TrafficSpec};
+use crate::time::Time;
+
+/// Reports of earlier runs that are kept; the oldest goes.
+const KEPT_RUNS: usize = 16;
+
+/// The run that is going on, and what came of those before it.
+#[derive(Debug, Default)]
+pub(crate) struct Runs {
+    driver: Option<Driver>,
+    finished: VecDeque<TrafficReport>,
+}
+
+impl Runs {
+    /// Starts a run; see [`Driver::new`].
+    ///
+    /// # Errors
+    /// See [`SpecError`]; a run that is going on is not disturbed.
+    pub(crate) fn start(
+        &mut self,
+        now: Time,
+        spec: TrafficSpec,
+        source: Source,
+        identity: impl Fn(u16) -> Option<u32>,
+    ) -> Result<(), SpecError> {
+        if let Some(driver) = self.driver.as_ref().filter(|driver| !driver.is_done()) {
+            return Err(SpecError::Busy(driver.run()));
+        }
+        let driver = Driver::new(spec, source, identity, now)?;
+        if let Some(old) = self.driver.replace(driver) {
+            if self.finished.len() == KEPT_RUNS {
+                self.finished.pop_front();
+            }
+            self.finished.push_back(old.report());
+        }
+        Ok(())
+    }
+
+    /// Ends the issuing of the run that is going on, if any; outstanding messages are waited for.
+    pub(crate) fn stop(&mut self) {
+        if let Some(driver) = &mut self.driver {
+            driver.stop();
+        }
+    }
+
+    /// What is known here of `run`, as its source and as a target; `None` (no run given): of the
+    /// run started here last, else of the one announced here last. `None` when nothing is known.
+    /// `read` answers the 64-bit word at an address of the memory.
+    pub(crate) fn report(
+        &self,
+        run: Option<u32>,
+        checker: &Checker,
+        read: impl FnMut(u64) -> u64,
+    ) -> Option<TrafficReport> {
+        let run = run
+            .or(self.driver.as_ref().map(Driver::run))
+            .or(checker.latest_run())?;
+        let source = match &self.driver {
+            Some(driver) if driver.run() == run => Some(driver.report()),
+            _ => {
+                let mut finished = self.finished.iter().rev();
+                finished.find(|report| report.run == run).cloned()
+            }
+        };
+        let is_source = source.is_some();
+        let mut report = source.unwrap_or(TrafficReport {
+            run,
+            ..TrafficReport::default()
+        });
+        let is_target = checker.report(run, &mut report, read);
+        (is_source || is_target).then_some(report)
+    }
+
+    /// What the run that is going on was told.
+    pub(crate) fn spec(&self) -> Option<&TrafficSpec> {
+        self.driver.as_ref().map(Driver::spec)
+    }
+
+    /// Issues what the run that is going on has to issue, and answers its number when it is done now.
+    #[inline]
+    pub(crate) fn issue(&mut self, now: Time, nic: &mut impl Issuer) -> Option<u32> {
+        let driver = self.driver.as_mut()?;
+        driver.issue(now, nic).then(|| driver.run())
+    }
+
+    /// Accounts for the end of a request to `address`, posted at `posted`.
+    #[inline]
+    pub(crate) fn answered(
+        &mut self,
+        now: Time,
+        posted: Time,
+        (errand, address): (Errand, u64),
+        answered: Answered<'_>,
+    ) {
+        let Some(driver) = &mut self.driver else {
+            unreachable!("a driver stays until all it asked for has ended");
+        };
+        match errand {
+            Errand::Message(index) => {
+                driver.message_answered(now, posted, (index, address), answered);
+            }
+            Errand::Announcement(index) => driver.announcement_answered(index, answered),
+        }
+    }
+
+    /// When the run that is going on stops issuing by itself.
+    pub(crate) fn deadline(&self) -> Option<Time> {
+        self.driver.as_ref().and_then(Driver::deadline)
+    }
+}

@@ -1,0 +1,195 @@
+use super::*;
+
+fn spec(pattern: Pattern, n: u16) -> TrafficSpec {
+    TrafficSpec {
+        pattern,
+        processors: (100..100 + n).collect(),
+        ..TrafficSpec::default()
+    }
+}
+
+fn one(pattern: Pattern, n: u16, i: u16) -> Option<u16> {
+    let (list, _) = spec(pattern, n).destinations(100 + i).unwrap();
+    assert!(list.len() <= 1);
+    list.first().map(|p| p - 100)
+}
+
+#[test]
+fn permutations_follow_their_definitions() {
+    assert_eq!(one(Pattern::Neighbour, 5, 4), Some(0));
+    assert_eq!(one(Pattern::BitComplement, 16, 0b0110), Some(0b1001));
+    assert_eq!(one(Pattern::BitComplement, 5, 2), None);
+    assert_eq!(one(Pattern::BitReverse, 16, 0b0011), Some(0b1100));
+    assert_eq!(one(Pattern::Shuffle, 8, 0b101), Some(0b011));
+    assert_eq!(one(Pattern::Transpose, 16, 0b0111), Some(0b1101));
+    assert_eq!(one(Pattern::Tornado, 8, 6), Some(1));
+    assert_eq!(one(Pattern::Tornado, 7, 0), Some(3));
+    assert_eq!(one(Pattern::Shuffle, 1, 0), None);
+}
+
+#[test]
+fn each_permutation_gives_every_processor_one_sender() {
+    for pattern in [
+        Pattern::Neighbour,
+        Pattern::BitComplement,
+        Pattern::BitReverse,
+        Pattern::Shuffle,
+        Pattern::Transpose,
+        Pattern::Tornado,
+        Pattern::Permutation,
+    ] {
+        let mut seen: Vec<u16> = (0..16)
+            .map(|i| one(pattern.clone(), 16, i).unwrap_or(i))
+            .collect();
+        seen.sort_unstable();
+        assert_eq!(seen, (0..16).collect::<Vec<_>>(), "{pattern:?}");
+    }
+}
+
+#[test]
+fn a_seed_names_one_permutation() {
+    let by_seed = |seed| {
+        let spec = TrafficSpec {
+            seed,
+            ..spec(Pattern::Permutation, 64)
+        };
+        (100..164)
+            .map(|p| spec.destinations(p).unwrap().0)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(by_seed(7), by_seed(7));
+    assert_ne!(by_seed(7), by_seed(8));
+}
+
+#[test]
+fn hot_spots_come_first_and_never_include_the_sender() {
+    let pattern = Pattern::Hotspot {
+        targets: vec![103, 100],
+        percent: 20,
+    };
+    let (list, choice) = spec(pattern, 5).destinations(100).unwrap();
+    assert_eq!(list, [103, 101, 102, 104]);
+    assert!(matches!(
+        choice,
+        Choice::Hot {
+            hot: 1,
+            percent: 20
+        }
+    ));
+}
+
+#[test]
+fn what_is_left_out_has_a_default_and_what_is_unknown_is_refused() {
+    let short: TrafficSpec = toml::from_str("run = 4\nprocessors = [1, 2]").unwrap();
+    assert_eq!(
+        short,
+        TrafficSpec {
+            run: 4,
+            processors: vec![1, 2],
+            ..TrafficSpec::default()
+        }
+    );
+    let text = "run = 4\nop = \"get\"\n[pattern.hotspot]\ntargets = [7]\npercent = 5";
+    let long: TrafficSpec = toml::from_str(text).unwrap();
+    assert_eq!(
+        long.pattern,
+        Pattern::Hotspot {
+            targets: vec![7],
+            percent: 5
+        }
+    );
+    assert_eq!(long.op, Operation::Get);
+    let again: TrafficSpec = toml::from_str(&toml::to_string(&long).unwrap()).unwrap();
+    assert_eq!(again, long);
+    assert!(toml::from_str::<TrafficSpec>("run = 4\nsise = 8").is_err());
+    assert!(toml::from_str::<TrafficSpec>("size = 8").is_err());
+}
+
+#[test]
+fn what_cannot_be_run_is_refused() {
+    let ok = spec(Pattern::Uniform, 4);
+    assert_eq!(ok.validate(Abilities::BLACKWIDOW), Ok(()));
+    assert_eq!(
+        TrafficSpec {
+            run: 0,
+            ..ok.clone()
+        }
+        .validate(Abilities::BLACKWIDOW),
+        Err(SpecError::ZeroRun)
+    );
+    assert_eq!(
+        TrafficSpec {
+            size: 33,
+            ..ok.clone()
+        }
+        .validate(Abilities::BLACKWIDOW),
+        Err(SpecError::Size { size: 33, most: 32 })
+    );
+    assert_eq!(
+        TrafficSpec {
+            size: 0,
+            ..ok.clone()
+        }
+        .validate(Abilities::BLACKWIDOW),
+        Err(SpecError::Size { size: 0, most: 32 })
+    );
+    assert_eq!(
+        TrafficSpec {
+            window: 0,
+            ..ok.clone()
+        }
+        .validate(Abilities::BLACKWIDOW),
+        Err(SpecError::Window(0))
+    );
+    let far = Pattern::List {
+        destinations: vec![0x8000],
+    };
+    assert_eq!(
+        spec(far, 0).validate(Abilities::BLACKWIDOW),
+        Err(SpecError::Processor(0x8000))
+    );
+    let again = |list: &[u16]| list.iter().chain(&list[..1]).copied().collect::<Vec<u16>>();
+    let twice = Pattern::List {
+        destinations: again(&[7, 8]),
+    };
+    assert_eq!(
+        spec(twice, 0).validate(Abilities::BLACKWIDOW),
+        Err(SpecError::Twice(7))
+    );
+    let twice = Pattern::Hotspot {
+        targets: again(&[103]),
+        percent: 5,
+    };
+    assert_eq!(
+        spec(twice, 5).validate(Abilities::BLACKWIDOW),
+        Err(SpecError::Twice(103))
+    );
+    let twice = TrafficSpec {
+        processors: again(&ok.processors),
+        ..ok.clone()
+    };
+    assert_eq!(
+        twice.validate(Abilities::BLACKWIDOW),
+        Err(SpecError::Twice(100))
+    );
+    let cold = Pattern::Hotspot {
+        targets: vec![],
+        percent: 5,
+    };
+    assert_eq!(
+        spec(cold, 4).validate(Abilities::BLACKWIDOW),
+        Err(SpecError::Hotspot)
+    );
+    assert_eq!(
+        ok.destinations(99).unwrap_err(),
+        SpecError::NotParticipant(99)
+    );
+    for pattern in [Pattern::Shuffle, Pattern::BitReverse, Pattern::Transpose] {
+        let refused = spec(pattern, 6).destinations(100);
+        assert!(matches!(
+            refused,
+            Err(SpecError::Participants { have: 6, .. })
+        ));
+    }
+    assert!(spec(Pattern::Transpose, 8).destinations(100).is_err());
+}

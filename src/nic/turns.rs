@@ -1,0 +1,119 @@
+//! Numbers that should come one after the other, and the account of those that do not.
+
+use std::collections::BTreeSet;
+
+/// Numbers skipped over that are remembered per set of counters; what is beyond counts as missing for good.
+const MAX_HOLES: usize = 1 << 16;
+
+/// How a number came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// As the next one.
+    InOrder,
+    /// Before so many others.
+    Ahead(u32),
+    /// After a later one, and not seen before.
+    Late,
+    /// A second time.
+    Again,
+}
+
+/// Counters from zero that wrap at 2^32, each of whose numbers should be seen exactly once.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Turns {
+    next: Box<[u32]>,
+    /// Counter and number of those skipped over: of an orderly run none.
+    holes: BTreeSet<(u16, u32)>,
+}
+
+impl Turns {
+    /// Counters that have seen nothing.
+    pub(crate) fn new(counters: usize) -> Self {
+        Self {
+            next: vec![0; counters].into_boxed_slice(),
+            holes: BTreeSet::new(),
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.next.len()
+    }
+
+    /// The number that should come next; `None` where there is no such counter.
+    #[inline]
+    pub(crate) fn next(&self, counter: u64) -> Option<u32> {
+        self.next.get(usize::try_from(counter).ok()?).copied()
+    }
+
+    /// The next number of `counter` came.
+    #[inline]
+    pub(crate) fn advance(&mut self, counter: u64) {
+        let next = &mut self.next[counter as usize];
+        *next = next.wrapping_add(1);
+    }
+
+    /// `number` came. Half of all numbers count as later than the next one, the others as earlier.
+    pub(crate) fn take(&mut self, counter: u64, number: u32) -> Turn {
+        let next = self.next[counter as usize];
+        let key = counter as u16;
+        let skipped = number.wrapping_sub(next);
+        match skipped {
+            0 => {
+                self.advance(counter);
+                Turn::InOrder
+            }
+            1..=0x7fff_ffff => {
+                let room = MAX_HOLES - self.holes.len();
+                let kept = (skipped as usize).min(room) as u32;
+                // The latest are the likeliest to come yet.
+                let first = skipped - kept;
+                let holes = (first..skipped).map(|n| (key, next.wrapping_add(n)));
+                self.holes.extend(holes);
+                self.next[counter as usize] = number.wrapping_add(1);
+                Turn::Ahead(skipped)
+            }
+            _ if self.holes.remove(&(key, number)) => Turn::Late,
+            _ => Turn::Again,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_number_counts_once_however_late() {
+        let mut turns = Turns::new(2);
+        assert_eq!(turns.take(0, 0), Turn::InOrder);
+        assert_eq!(turns.take(0, 5_000), Turn::Ahead(4_999));
+        for number in (1..5_000).rev() {
+            assert_eq!(turns.take(0, number), Turn::Late, "{number}");
+        }
+        for number in [0, 1, 4_999, 5_000] {
+            assert_eq!(turns.take(0, number), Turn::Again, "{number}");
+        }
+        assert_eq!((turns.next(0), turns.next(1)), (Some(5_001), Some(0)));
+        assert_eq!(turns.next(2), None);
+        assert!(turns.holes.is_empty());
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded() {
+        let mut turns = Turns::new(1);
+        assert_eq!(turns.take(0, 1 << 20), Turn::Ahead(1 << 20));
+        assert_eq!(turns.holes.len(), MAX_HOLES);
+        assert_eq!(turns.take(0, (1 << 20) - 1), Turn::Late);
+        assert_eq!(turns.take(0, 3), Turn::Again);
+    }
+
+    #[test]
+    fn numbers_wrap() {
+        let mut turns = Turns::new(1);
+        turns.next[0] = u32::MAX;
+        assert_eq!(turns.take(0, 1), Turn::Ahead(2));
+        assert_eq!(turns.take(0, u32::MAX), Turn::Late);
+        assert_eq!(turns.take(0, 0), Turn::Late);
+        assert_eq!(turns.take(0, 2), Turn::InOrder);
+    }
+}
