@@ -64,21 +64,35 @@ pub fn run(args: ManageArgs) -> miette::Result<ExitCode> {
     };
     if lab.nodes().map_err(|error| miette!("{error}"))?.is_empty() {
         return Err(miette!(
-            help = "netns-scripts/up.sh TOPOLOGY --lab {name} brings it up. A lab is its user's alone: run this as the \
-                    user who did that (with sudo, or inside the same rootless.sh)",
-            "lab `{name}` is not running: {path} has no control sockets",
-            name = args.lab,
-            path = lab.path().display()
+            help = format!(
+                "netns-scripts/up.sh TOPOLOGY --lab {} brings it up. A lab is its user's alone: run this as the user \
+                 who did that (with sudo, or inside the same rootless.sh)",
+                args.lab
+            ),
+            "lab `{}` is not running: {} has no control sockets",
+            args.lab,
+            lab.path().display()
+        ));
+    }
+    if !file.exists() {
+        return Err(miette!(
+            help = "--topology FILE names it; up.sh leaves a copy there",
+            "the description that lab `{}` runs is not known: {} is not there",
+            args.lab,
+            file.display()
         ));
     }
     let network = match read_network(&file)? {
         Network::Aries(network) => network,
         Network::Blackwidow(_) => {
             return Err(miette!(
-                help = "its routers choose among their uplinks by themselves; `phitwire ctl --lab {name} NODE set` writes \
-                        single registers",
-                "lab `{name}` is a folded Clos: only dragonflies (family = \"aries\") are rerouted",
-                name = args.lab
+                help = format!(
+                    "its routers choose among their uplinks by themselves; `phitwire ctl --lab {} NODE set` writes \
+                     single registers",
+                    args.lab
+                ),
+                "lab `{}` is a folded Clos: only dragonflies (family = \"aries\") are rerouted",
+                args.lab
             ));
         }
     };

@@ -57,7 +57,13 @@ impl Fleet {
 
     fn connect(&self, router: u32) -> Result<Client, ClientError> {
         let name = self.names.get(&router).map_or("?", String::as_str);
-        let mut client = Client::connect(self.lab.lab(), name)?;
+        let unreachable = |source| ClientError::Unreachable {
+            lab: self.lab.lab().to_owned(),
+            node: name.to_owned(),
+            source,
+            hint: String::new(),
+        };
+        let mut client = Client::connect_to(&self.lab.socket(name)?).map_err(unreachable)?;
         client.set_timeout(PATIENCE)?;
         Ok(client)
     }

@@ -97,6 +97,8 @@ pub struct Report {
     pub restored_pairs: Option<usize>,
     /// Pairs of routers, from and to, that do not reach each other.
     pub disconnected_pairs: u64,
+    /// Those of them of which neither has failed.
+    pub living_disconnected: u64,
     /// These, at most 10,000.
     pub disconnected: Vec<Disconnected>,
 }
@@ -146,6 +148,7 @@ impl Report {
     fn find_disconnected(&mut self, network: &Dragonfly, survey: &Survey, routed: &Routed) {
         let dead = |router: u32| survey.faults.routers.contains(&router);
         self.disconnected_pairs = 0;
+        self.living_disconnected = 0;
         self.disconnected.clear();
         for from in network.routers() {
             for to in network.routers().filter(|&to| to != from) {
@@ -159,6 +162,7 @@ impl Report {
                     "cut"
                 };
                 self.disconnected_pairs += 1;
+                self.living_disconnected += u64::from(why != "dead");
                 if self.disconnected.len() < MOST_PAIRS {
                     self.disconnected.push(Disconnected {
                         from: network.node_name(NodeRef::Chip(from)),
@@ -280,16 +284,20 @@ impl Report {
             return writeln!(out, "every router reaches every other");
         }
         let pairs = count(self.disconnected_pairs as usize, "pair");
-        writeln!(out, "{pairs} of routers cannot reach each other:")?;
-        for pair in self.disconnected.iter().take(MOST_SHOWN) {
+        let dead = self.disconnected_pairs - self.living_disconnected;
+        writeln!(
+            out,
+            "{pairs} of routers, counted in both directions, do not reach each other; of {dead} one has failed"
+        )?;
+        let living = || self.disconnected.iter().filter(|pair| pair.why != "dead");
+        for pair in living().take(MOST_SHOWN) {
             let why = match pair.why {
-                "dead" => "one of them has failed",
                 "cut" => "no links join them",
                 _ => "links join them, but no way keeps the order of channels",
             };
             writeln!(out, "  {} to {}: {why}", pair.from, pair.to)?;
         }
-        if self.disconnected_pairs > MOST_SHOWN as u64 {
+        if living().nth(MOST_SHOWN).is_some() {
             writeln!(out, "  ... (--json lists all)")?;
         }
         Ok(())
