@@ -10,6 +10,7 @@
 //! - [`control`] serves a Unix socket with counters, link states, registers, faults and traffic runs;
 //! - [`process`] puts these together; [`run_dir`] says where labs keep their sockets; [`event_log`]
 //!   keeps the log short, [`output`] bears readers who leave;
+//! - [`manage`] routes around what fails in a running dragonfly;
 //! - [`sim`] runs whole networks in virtual time, on any number of threads;
 //! - [`cli`] is the `phitwire` command.
 //!
@@ -26,6 +27,7 @@ pub mod io;
 pub mod live_aries;
 pub mod live_link;
 pub mod live_node;
+pub mod manage;
 pub mod noise;
 pub mod output;
 pub mod process;

@@ -1,14 +1,17 @@
 //! Aries routers and network interfaces as processes show them.
 
+use std::sync::Arc;
+
 use phitwire::link::{AriesInput, AriesLcb};
 use phitwire::link::{LinkConfig, LinkEvent, LinkState};
 use phitwire::nic::aries::{AriesNic, AriesNicEvent};
 use phitwire::node::{Node, PortId};
+use phitwire::router::aries::registers::{PORTS, RouteTables};
 use phitwire::router::aries::{Aries, AriesEvent};
 use phitwire::time::Time;
 use serde_json::{Map, Value, json};
 
-use crate::control::{LinkReport, Register};
+use crate::control::{LinkReport, Register, RoutingReport, TableSet};
 use crate::live_link::{LinkFault, LiveLink, Misfits};
 use crate::live_node::{LiveNode, traffic_spec, traffic_status};
 
@@ -116,6 +119,113 @@ impl LiveNode for Aries {
         }
         .map_err(|error| format!("{register}: {error}"))
     }
+
+    fn quiesce(&mut self) -> Result<(), String> {
+        Aries::quiesce(self);
+        Ok(())
+    }
+
+    fn release(&mut self) -> Result<(), String> {
+        Aries::release(self);
+        Ok(())
+    }
+
+    fn routing(&self) -> Result<RoutingReport, String> {
+        Ok(RoutingReport {
+            quiesced: self.core().is_quiesced(),
+            drained: self.is_drained(),
+            digest: digest(&self.core().registers().tables),
+        })
+    }
+
+    fn tables(&self) -> Result<[TableSet; 4], String> {
+        Ok(table_sets(&self.core().registers().tables))
+    }
+
+    fn install(&mut self, tables: [TableSet; 4]) -> Result<(), String> {
+        let mut registers = self.core().registers().clone();
+        for (own, new) in registers.tables.iter().zip(&tables) {
+            check_tables(own, new)?;
+        }
+        registers.tables = shared_tables(tables);
+        Aries::install(self, registers);
+        Ok(())
+    }
+}
+
+/// What the control socket says of route tables.
+pub fn table_sets(tables: &[Arc<RouteTables>; 4]) -> [TableSet; 4] {
+    tables.each_ref().map(|of| TableSet {
+        local_minimal: of.local_minimal.clone(),
+        local_non_minimal: of.local_non_minimal.clone(),
+        global_minimal: of.global_minimal.clone(),
+        global_non_minimal: of.global_non_minimal.clone(),
+    })
+}
+
+/// The route tables that the control socket means.
+pub fn shared_tables(tables: [TableSet; 4]) -> [Arc<RouteTables>; 4] {
+    tables.map(|of| {
+        Arc::new(RouteTables {
+            local_minimal: of.local_minimal,
+            local_non_minimal: of.local_non_minimal,
+            global_minimal: of.global_minimal,
+            global_non_minimal: of.global_non_minimal,
+        })
+    })
+}
+
+/// A digest of route tables, in hexadecimal.
+pub fn digest(tables: &[Arc<RouteTables>; 4]) -> String {
+    // FNV-1a over whole entries, with the lengths between: any hash will do that is the same in every process.
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    let mut add = |word: u64| hash = (hash ^ word).wrapping_mul(0x0100_0000_01b3).rotate_left(29);
+    for of in tables {
+        let four = [
+            &of.local_minimal,
+            &of.local_non_minimal,
+            &of.global_minimal,
+            &of.global_non_minimal,
+        ];
+        for table in four {
+            add(table.len() as u64);
+            table.iter().for_each(|&entry| add(entry));
+        }
+    }
+    format!("{hash:016x}")
+}
+
+/// Tables of another machine are refused whole.
+fn check_tables(own: &RouteTables, new: &TableSet) -> Result<(), String> {
+    let all = [
+        ("local_minimal", &own.local_minimal, &new.local_minimal),
+        (
+            "local_non_minimal",
+            &own.local_non_minimal,
+            &new.local_non_minimal,
+        ),
+        ("global_minimal", &own.global_minimal, &new.global_minimal),
+        (
+            "global_non_minimal",
+            &own.global_non_minimal,
+            &new.global_non_minimal,
+        ),
+    ];
+    for (name, own, new) in all {
+        if own.len() != new.len() {
+            return Err(format!(
+                "{name} has {} entries, this router's has {}: are the tables of another topology?",
+                new.len(),
+                own.len()
+            ));
+        }
+        if let Some(index) = new.iter().position(|ports| ports >> PORTS != 0) {
+            return Err(format!(
+                "{name}, entry {index}: there are {PORTS} ports only"
+            ));
+        }
+    }
+    Ok(())
 }
 
 impl LiveNode for AriesNic {

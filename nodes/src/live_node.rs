@@ -7,7 +7,7 @@ use phitwire::router::yarc::{RouterEvent, Yarc};
 use phitwire::time::Time;
 use serde_json::{Map, Value, json};
 
-use crate::control::Register;
+use crate::control::{Register, RoutingReport, TableSet};
 use crate::live_link::{LinkFault, LiveLink};
 
 /// A node that can be looked at and meddled with from outside.
@@ -56,6 +56,47 @@ pub trait LiveNode: Node {
         Err(format!("a {} has no register {register}", Self::KIND))
     }
 
+    /// Takes no more packets from network interfaces.
+    ///
+    /// # Errors
+    /// When this is no router whose tables can be replaced; the same holds for the next four.
+    fn quiesce(&mut self) -> Result<(), String> {
+        Err(no_tables(Self::KIND))
+    }
+
+    /// Takes packets from network interfaces again.
+    ///
+    /// # Errors
+    /// See [`quiesce`](Self::quiesce).
+    fn release(&mut self) -> Result<(), String> {
+        Err(no_tables(Self::KIND))
+    }
+
+    /// Whether it is quiesced and drained, and the digest of its tables.
+    ///
+    /// # Errors
+    /// See [`quiesce`](Self::quiesce).
+    fn routing(&self) -> Result<RoutingReport, String> {
+        Err(no_tables(Self::KIND))
+    }
+
+    /// The route tables.
+    ///
+    /// # Errors
+    /// See [`quiesce`](Self::quiesce).
+    fn tables(&self) -> Result<[TableSet; 4], String> {
+        Err(no_tables(Self::KIND))
+    }
+
+    /// Replaces the route tables.
+    ///
+    /// # Errors
+    /// When the tables are not of its machine; then it keeps its own. Also see [`quiesce`](Self::quiesce).
+    fn install(&mut self, tables: [TableSet; 4]) -> Result<(), String> {
+        let _ = tables;
+        Err(no_tables(Self::KIND))
+    }
+
     /// Starts a traffic run.
     ///
     /// # Errors
@@ -81,6 +122,12 @@ pub trait LiveNode: Node {
     fn traffic_stop(&mut self) -> Result<(), String> {
         Err(format!("a {} makes no traffic", Self::KIND))
     }
+}
+
+fn no_tables(kind: &str) -> String {
+    format!(
+        "a {kind} of this family has no route tables that could be replaced: Aries routers have"
+    )
 }
 
 impl LiveNode for Yarc {

@@ -1,8 +1,8 @@
 //! A node with what a process adds to it: noise on its cables, and why its links are down.
 
 use phitwire::link::{DownReason, LinkEvent, LinkState};
-use phitwire::node::{Node, PortId, Wakeup};
-use phitwire::time::Time;
+use phitwire::node::{Node, PortId, WakeReason, Wakeup};
+use phitwire::time::{Duration, Time};
 use serde_json::{Value, json};
 
 use crate::control::{Fault, LinkReport, Register, Request};
@@ -18,7 +18,12 @@ pub struct Station<N> {
     noise: Noise,
     /// By port, why its link is not up, as far as events told.
     why: Vec<Option<String>>,
+    /// When a quiesced router goes on by itself.
+    held_until: Option<Time>,
 }
+
+/// The longest time that a router can be quiesced for by one command, in milliseconds.
+const LONGEST_HOLD_MS: u64 = 60_000;
 
 impl<N: LiveNode> Station<N> {
     /// `node` on clean cables; noise, if asked for, will be drawn from `seed`.
@@ -28,6 +33,7 @@ impl<N: LiveNode> Station<N> {
             node,
             noise: Noise::new(seed),
             why,
+            held_until: None,
         }
     }
 
@@ -111,8 +117,40 @@ impl<N: LiveNode> Station<N> {
             }
             Request::TrafficStatus { run } => self.node.traffic_status(run),
             Request::TrafficStop => self.node.traffic_stop().map(|()| json!({})),
+            Request::Quiesce { hold_ms } => self.quiesce(now, hold_ms),
+            Request::Release => {
+                self.held_until = None;
+                self.node.release().map(|()| json!({}))
+            }
+            Request::Routing => {
+                serde_json::to_value(self.node.routing()?).map_err(|e| e.to_string())
+            }
+            Request::Tables => serde_json::to_value(self.node.tables()?).map_err(|e| e.to_string()),
+            Request::Install { tables } => self.node.install(tables).map(|()| json!({})),
             Request::Stats | Request::Info | Request::Offload { .. } | Request::Shutdown => {
                 Err("not the node's business".to_owned())
+            }
+        }
+    }
+
+    fn quiesce(&mut self, now: Time, hold_ms: u64) -> Result<Value, String> {
+        if !(1..=LONGEST_HOLD_MS).contains(&hold_ms) {
+            return Err(format!(
+                "a router is held for 1 to {LONGEST_HOLD_MS} ms, not {hold_ms}: ask again before they are over"
+            ));
+        }
+        self.node.quiesce()?;
+        self.held_until = Some(now + Duration::from_ms(hold_ms));
+        Ok(json!({}))
+    }
+
+    /// Whoever had the router quiesced has not said another word in time.
+    fn end_hold(&mut self, now: Time) {
+        if self.held_until.is_some_and(|until| until <= now) {
+            self.held_until = None;
+            match self.node.release() {
+                Ok(()) => tracing::warn!("released: whoever quiesced this router has not"),
+                Err(error) => tracing::error!(error, "not released"),
             }
         }
     }
@@ -180,6 +218,7 @@ impl<N: LiveNode> Node for Station<N> {
     }
 
     fn advance(&mut self, now: Time) {
+        self.end_hold(now);
         self.node.advance(now);
     }
 
@@ -194,7 +233,11 @@ impl<N: LiveNode> Node for Station<N> {
     }
 
     fn next_wakeup(&self) -> Option<Wakeup> {
-        self.node.next_wakeup()
+        let hold = self.held_until.map(|at| Wakeup {
+            at,
+            reason: WakeReason::Request,
+        });
+        Wakeup::earlier(self.node.next_wakeup(), hold)
     }
 
     fn poll_event(&mut self) -> Option<N::Event> {

@@ -10,13 +10,14 @@ use crate::topology::NodeRef;
 /// the re-route process has completed").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Phase {
-    /// Every network interface begins nothing new; it is done when nothing of it is outstanding.
+    /// Every source of packets begins nothing new; a network interface is done when nothing of it is outstanding, a
+    /// router when it takes no packets from its network interfaces.
     Quiesce,
     /// Every router is done when no packet is in it.
     Drain,
     /// Every changed router loads its new registers.
     Install,
-    /// Every network interface may go on.
+    /// Every source may go on.
     Release,
     /// Nothing is left to do.
     Done,
@@ -27,7 +28,7 @@ pub enum Phase {
 pub struct RerouteTimes {
     /// After which a node that is not done yet is asked again, and one that has not answered.
     pub ask_again: Duration,
-    /// For network interfaces to become quiet. What a dead link has swallowed they know only after
+    /// For sources to become quiet. Of network interfaces: What a dead link has swallowed they know only after
     /// their own time-out for requests; there is no need to wait for that, since every set of tables keeps to
     /// the same order of channels: what is still under way cannot block, at worst it is discarded.
     pub quiesce: Duration,
@@ -57,7 +58,7 @@ impl Default for RerouteTimes {
 pub struct Command {
     /// What: never [`Phase::Done`].
     pub phase: Phase,
-    /// Of whom: a router in drain and install, a network interface otherwise.
+    /// Of whom: a router in drain and install, a source otherwise.
     pub node: NodeRef,
 }
 
@@ -80,6 +81,8 @@ pub struct Outcome {
     pub late: BTreeMap<Phase, Vec<NodeRef>>,
     /// Nodes that were gone.
     pub gone: BTreeSet<NodeRef>,
+    /// It was given up before anything was installed.
+    pub abandoned: bool,
     /// How long each phase took.
     pub took: BTreeMap<Phase, Duration>,
 }
@@ -89,6 +92,7 @@ impl Outcome {
     pub fn is_installed(&self) -> bool {
         let late = self.late.contains_key(&Phase::Install);
         !late
+            && !self.abandoned
             && !self
                 .gone
                 .iter()
@@ -100,10 +104,10 @@ impl Outcome {
 /// [`handle_answer`](Self::handle_answer) or [`handle_timers`](Self::handle_timers), take commands from
 /// [`poll_command`](Self::poll_command) until there is none, then wait for an answer or until
 /// [`next_wakeup`](Self::next_wakeup). It ends in [`Phase::Done`] after at most the sum of its times, and never
-/// without having tried to release every network interface.
+/// without having tried to release every source.
 #[derive(Clone, Debug)]
 pub struct Reroute {
-    nics: Vec<u32>,
+    sources: Vec<NodeRef>,
     routers: Vec<u32>,
     changed: Vec<u32>,
     times: RerouteTimes,
@@ -118,17 +122,18 @@ pub struct Reroute {
 }
 
 impl Reroute {
-    /// Begins to reroute: `nics` are stopped, `routers` (living ones) drained, `changed` of them get new
-    /// registers. If nothing has changed, nothing is done.
+    /// Begins to reroute: `sources` are stopped, `routers` (living ones) drained, `changed` of them get new
+    /// registers. If nothing has changed, nothing is done. Sources are the network interfaces, or the routers where
+    /// these hold back what their network interfaces have to send.
     pub fn new(
         now: Time,
-        nics: &[u32],
+        sources: &[NodeRef],
         routers: &[u32],
         changed: &[u32],
         times: RerouteTimes,
     ) -> Self {
         let mut reroute = Self {
-            nics: nics.to_vec(),
+            sources: sources.to_vec(),
             routers: routers.to_vec(),
             changed: changed.to_vec(),
             times,
@@ -208,6 +213,17 @@ impl Reroute {
         }
     }
 
+    /// Gives it up: where nothing is installed yet, everybody is released at once; what is being installed is finished
+    /// first, because a mixture of tables serves nobody.
+    pub fn abandon(&mut self, now: Time) {
+        if matches!(self.phase, Phase::Quiesce | Phase::Drain) {
+            self.pending.clear();
+            self.due.clear();
+            self.outcome.abandoned = true;
+            self.enter(now, Phase::Release);
+        }
+    }
+
     fn ask_at(&mut self, node: NodeRef, at: Time) {
         if let Some(before) = self.pending.insert(node, at) {
             self.due.remove(&(before, node));
@@ -240,10 +256,10 @@ impl Reroute {
         self.phase = phase;
         self.begun = now;
         let (nodes, wait): (Vec<NodeRef>, _) = match phase {
-            Phase::Quiesce => (nics(&self.nics), self.times.quiesce),
+            Phase::Quiesce => (self.sources.clone(), self.times.quiesce),
             Phase::Drain => (routers(&self.routers), self.times.drain),
             Phase::Install => (routers(&self.changed), self.times.install),
-            Phase::Release => (nics(&self.nics), self.times.release),
+            Phase::Release => (self.sources.clone(), self.times.release),
             Phase::Done => {
                 self.deadline = Time::NEVER;
                 return;
@@ -258,10 +274,6 @@ impl Reroute {
         }
         self.advance(now);
     }
-}
-
-fn nics(numbers: &[u32]) -> Vec<NodeRef> {
-    numbers.iter().map(|&n| NodeRef::Processor(n)).collect()
 }
 
 fn routers(numbers: &[u32]) -> Vec<NodeRef> {
@@ -280,7 +292,8 @@ mod tests {
     }
 
     fn begin(changed: &[u32]) -> Reroute {
-        Reroute::new(ms(0), &NICS, &ROUTERS, changed, RerouteTimes::default())
+        let sources = NICS.map(NodeRef::Processor);
+        Reroute::new(ms(0), &sources, &ROUTERS, changed, RerouteTimes::default())
     }
 
     fn commands(reroute: &mut Reroute, now: Time) -> Vec<Command> {
@@ -404,6 +417,31 @@ mod tests {
             !reroute.outcome().is_installed(),
             "router 2 has its old registers"
         );
+    }
+
+    #[test]
+    fn who_gives_up_before_installing_releases_everybody_at_once() {
+        let mut reroute = begin(&[1]);
+        let first = commands(&mut reroute, ms(0));
+        reroute.handle_answer(ms(1), first[0].phase, first[0].node, Answer::Done);
+        reroute.abandon(ms(2));
+        let asked = run(&mut reroute, |_, _| Some(Answer::Done));
+        assert!(asked.iter().all(|command| command.phase == Phase::Release));
+        assert_eq!(asked.len(), NICS.len());
+        assert!(reroute.outcome().abandoned && !reroute.outcome().is_installed());
+    }
+
+    #[test]
+    fn who_gives_up_while_installing_finishes_that() {
+        let mut reroute = begin(&[1, 2]);
+        while reroute.phase() != Phase::Install {
+            for command in commands(&mut reroute, ms(0)) {
+                reroute.handle_answer(ms(0), command.phase, command.node, Answer::Done);
+            }
+        }
+        reroute.abandon(ms(1));
+        run(&mut reroute, |_, _| Some(Answer::Done));
+        assert!(reroute.outcome().is_installed() && !reroute.outcome().abandoned);
     }
 
     #[test]

@@ -66,6 +66,18 @@ enum Command {
         #[arg(value_parser = ["on", "off"])]
         state: String,
     },
+    /// Let an Aries router take no more packets from its network interfaces
+    Quiesce {
+        /// After how many milliseconds it goes on by itself
+        #[arg(long = "for", value_name = "MS", default_value_t = 10_000)]
+        hold_ms: u64,
+    },
+    /// Let an Aries router go on
+    Release,
+    /// Print whether an Aries router is quiesced and drained, and the digest of its route tables
+    Routing,
+    /// Print the route tables of an Aries router
+    Tables,
     /// End the process as SIGTERM does
     Shutdown,
 }
@@ -151,6 +163,10 @@ impl Command {
             Self::Offload { state } => Request::Offload {
                 enabled: state == "on",
             },
+            Self::Quiesce { hold_ms } => Request::Quiesce { hold_ms: *hold_ms },
+            Self::Release => Request::Release,
+            Self::Routing => Request::Routing,
+            Self::Tables => Request::Tables,
             Self::Shutdown => Request::Shutdown,
         }
     }
@@ -174,7 +190,7 @@ impl Command {
                 }
             }
             (_, Value::Object(object)) if object.is_empty() => "done\n".to_owned(),
-            (Self::Info, Value::Object(object)) => object
+            (Self::Info | Self::Routing, Value::Object(object)) => object
                 .iter()
                 .map(|(name, value)| format!("{name} {value}\n"))
                 .collect(),

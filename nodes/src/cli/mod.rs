@@ -3,6 +3,7 @@
 //! Exit status: 0 done; 1 not done, or not all links up in time; 2 arguments not understood.
 
 mod ctl;
+mod manage;
 mod reproduce;
 mod run;
 mod sim;
@@ -37,6 +38,8 @@ enum Command {
     Run(run::RunArgs),
     /// Ask a running node, or tell it to do something
     Ctl(ctl::CtlArgs),
+    /// Route a running dragonfly around what has failed
+    Manage(manage::ManageArgs),
     /// Wait until all links of a lab are up, or say which are not and why
     Wait(wait::WaitArgs),
     /// Run random networks under random harm in virtual time, a seed each
@@ -61,6 +64,7 @@ pub fn main() -> ExitCode {
     let result = match cli.command {
         Command::Run(args) => run::run(args),
         Command::Ctl(args) => ctl::run(args),
+        Command::Manage(args) => manage::run(args),
         Command::Wait(args) => wait::run(args),
         Command::Soak(args) => soak::run(args),
         Command::Topology(args) => topology::run(args),

@@ -83,6 +83,15 @@ impl Client {
         })
     }
 
+    /// Waits at most so long for an answer.
+    ///
+    /// # Errors
+    /// When the time is zero.
+    pub fn set_timeout(&mut self, timeout: Duration) -> io::Result<()> {
+        self.stream.get_ref().set_read_timeout(Some(timeout))?;
+        self.stream.get_ref().set_write_timeout(Some(timeout))
+    }
+
     /// Sends a request, as JSON, and waits for the answer's data.
     ///
     /// # Errors

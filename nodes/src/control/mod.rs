@@ -9,4 +9,6 @@ mod protocol;
 pub mod server;
 
 pub use client::{Client, ClientError};
-pub use protocol::{Fault, LinkReport, MAX_LINE_BYTES, Register, Reply, Request};
+pub use protocol::{
+    Fault, LinkReport, MAX_LINE_BYTES, Register, Reply, Request, RoutingReport, TableSet,
+};

@@ -54,8 +54,51 @@ pub enum Request {
         /// Whether they are allowed.
         enabled: bool,
     },
+    /// Lets a router take no more packets from its network interfaces, for so long at most: whoever asks for it may die
+    /// before the release. Asking again begins the time anew.
+    Quiesce {
+        /// After how many milliseconds the router goes on by itself.
+        hold_ms: u64,
+    },
+    /// Lets a router go on.
+    Release,
+    /// Whether a router is quiesced and drained, and the digest of its tables: a [`RoutingReport`].
+    Routing,
+    /// The route tables of a router by kind of the port of arrival (processor, green, black, blue): four
+    /// [`TableSet`]s.
+    Tables,
+    /// Replaces the route tables of a router.
+    Install {
+        /// As [`Tables`](Self::Tables) gives them.
+        tables: [TableSet; 4],
+    },
     /// Ends the process as SIGTERM does.
     Shutdown,
+}
+
+/// The route tables for packets that came in by one kind of port: sets of ports, as bit masks.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TableSet {
+    /// By router of the group: ports of minimal ways.
+    pub local_minimal: Vec<u64>,
+    /// By router of the group: ports towards a root.
+    pub local_non_minimal: Vec<u64>,
+    /// By group: ports of minimal ways.
+    pub global_minimal: Vec<u64>,
+    /// By group: ports towards an intermediate group.
+    pub global_non_minimal: Vec<u64>,
+}
+
+/// How the routing of a router stands.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RoutingReport {
+    /// It takes no packets from its network interfaces.
+    pub quiesced: bool,
+    /// No packet is on its way through it.
+    pub drained: bool,
+    /// A digest of its route tables, in hexadecimal: equal tables have equal ones.
+    pub digest: String,
 }
 
 /// A register, by address or by name.

@@ -53,6 +53,8 @@ impl AriesLcb {
             }
         }
         if brought.readable {
+            self.heard = now;
+            self.tx.heard();
             self.common.bad_words = 0;
             self.common.counters.rx_data_frames += 1;
         } else {

@@ -56,6 +56,10 @@ pub struct AriesLcb {
     pub(super) pulse: u64,
     /// The receive clock is lost until then.
     deaf_until: Option<Time>,
+    /// When sets were last heard from the peer.
+    pub(super) heard: Time,
+    /// When the silent peer was last asked whether it is there.
+    called: Time,
 }
 
 /// Index of the scrambler of what is sent.
@@ -92,6 +96,8 @@ impl AriesLcb {
             peer_clock: None,
             pulse: 0,
             deaf_until: None,
+            heard: now,
+            called: Time::ZERO,
             common,
             config,
         }
@@ -144,7 +150,24 @@ impl AriesLcb {
             self.leave_active(LinkState::Training, DownReason::Silence, now, input);
             return;
         }
+        if self.next_call() <= now {
+            self.called = now;
+            self.tx.call(now);
+        }
         self.tx.handle_timers(now, &mut self.sets);
+    }
+
+    /// When to ask a peer that says nothing whether it is there. Lanes of the machine are never silent, so that its
+    /// receivers notice at once when their clock is lost; here an idle link sends nothing, and who would give up asks
+    /// after a quarter of their patience, and then again and again.
+    fn next_call(&self) -> Time {
+        match self.common.profile.give_up {
+            Some(patience) => {
+                let share = |of: u64| Duration::from_ps(patience.as_ps() / of);
+                (self.heard + share(4)).max(self.called + share(16))
+            }
+            None => Time::NEVER,
+        }
     }
 
     /// When [`Self::handle_timers`] should be called, or [`Self::poll_frame`] will have something to
@@ -157,7 +180,7 @@ impl AriesLcb {
                 .min(self.rx.acks.due())
                 .min(self.tx.deadline());
             if let Some(patience) = self.common.profile.give_up {
-                at = at.min(self.tx.owed_since + patience);
+                at = at.min(self.tx.owed_since + patience).min(self.next_call());
             }
         }
         (at != Time::NEVER).then_some(at)
@@ -440,6 +463,7 @@ impl Session for AriesLcb {
             common: all.saturating_sub(private.saturating_mul(VCS as u32)),
             lanes: offer.lanes,
         };
+        self.heard = now;
         self.tx.start(terms, now);
         let terms = ReceiveTerms {
             window,

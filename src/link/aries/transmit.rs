@@ -78,8 +78,8 @@ pub(super) struct Transmitter {
     repeat_limit: u8,
     /// The next frame out asks for an acknowledgement at once.
     pub wants_probe: bool,
-    /// Since when the peer has acknowledged nothing of what it was sent, for
-    /// [`LinkProfile::give_up`]; never while nothing is sent.
+    /// Since when the peer has acknowledged nothing of what it was sent or not answered a question, for
+    /// [`LinkProfile::give_up`]; never while it owes nothing.
     pub owed_since: Time,
 }
 
@@ -528,6 +528,20 @@ impl Transmitter {
         match self.sendable() {
             0 => retry,
             sets => retry.min(self.line.sent_at(sets.min(self.burst))),
+        }
+    }
+
+    /// Asks a peer that has been silent whether it is there; from now on it owes an answer.
+    pub fn call(&mut self, now: Time) {
+        self.wants_probe = true;
+        self.owed_since = self.owed_since.min(now);
+    }
+
+    /// The peer is there: it owes nothing but what it was sent.
+    #[inline]
+    pub fn heard(&mut self) {
+        if self.buffer.in_flight() == 0 {
+            self.owed_since = Time::NEVER;
         }
     }
 

@@ -209,6 +209,8 @@ pub struct DragonflySettings {
     /// After how many milliseconds an output virtual channel that moves nothing is taken for dead;
     /// emulated time, which a paced clock multiplies by its dilation.
     pub forward_progress_ms: u64,
+    /// After how many milliseconds of silence a link between processes is taken down; 0 = never.
+    pub give_up_ms: u64,
     /// Packets that one network interface may have outstanding, 1 to 1,024.
     pub outstanding: u32,
 }
@@ -233,6 +235,9 @@ impl Default for DragonflySettings {
             memory_bytes: 1 << 30,
             request_timeout_ms: 20_000,
             forward_progress_ms: 15_000,
+            // Eight of the longest retry time-outs: loss alone does not take that long, and well
+            // below the time-out of requests, which can then be sent again another way.
+            give_up_ms: 2_000,
             outstanding: Self::MAX_OUTSTANDING,
         }
     }

@@ -132,6 +132,9 @@ impl Dragonfly {
         };
         if runtime.real_wires {
             profile = profile.over_real_wires(clock);
+            // Of the wire, which no dilation stretches. In virtual time nothing is silent but by command.
+            let patience = Duration::from_ms(settings.give_up_ms);
+            profile.give_up = (settings.give_up_ms > 0).then_some(patience);
         }
         let rate = match self.kind(link) {
             Some(PortKind::Blue) => settings.global_lane_rate,

@@ -281,6 +281,7 @@ fn settings(fields: &mut Fields, mut section: Section<'_, '_>) -> DragonflySetti
         1..=DAY_MS,
         settings.forward_progress_ms,
     );
+    settings.give_up_ms = number("give_up_ms", 0..=DAY_MS, settings.give_up_ms);
     let most = u64::from(DragonflySettings::MAX_OUTSTANDING);
     settings.outstanding = number("outstanding", 1..=most, u64::from(settings.outstanding)) as u32;
     fields.finish(section);

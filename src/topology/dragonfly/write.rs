@@ -134,6 +134,7 @@ fn settings(out: &mut String, settings: &DragonflySettings) -> std::fmt::Result 
         "forward_progress_ms = {}",
         settings.forward_progress_ms
     )?;
+    writeln!(out, "give_up_ms = {}", settings.give_up_ms)?;
     writeln!(out, "outstanding = {}", settings.outstanding)
 }
 

@@ -1,0 +1,138 @@
+//! `phitwire manage`: routes a running dragonfly around what has failed.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use miette::{IntoDiagnostic, WrapErr, miette};
+use phitwire::topology::Network;
+
+use super::{print, read_network};
+use crate::manage::{Manager, Report, Watch, report::Status};
+use crate::output;
+use crate::run_dir::LabDir;
+use crate::stop::Stop;
+
+/// Exit status of what a signal has ended, as shells have it for SIGINT.
+const INTERRUPTED: u8 = 130;
+
+#[derive(Debug, Args)]
+pub struct ManageArgs {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Find failed links and routers, compute route tables without them, and install these: quiesce, drain, install,
+    /// release. Also back again when they have returned
+    ///
+    /// Exit status: 0 all routers have the right tables, whether or not all pairs are connected; 1 some have not; 130
+    /// told to stop before that
+    Reroute(RerouteArgs),
+}
+
+#[derive(Debug, Args)]
+struct RerouteArgs {
+    /// The lab
+    #[arg(long)]
+    lab: String,
+    /// Go on, and reroute whenever something fails or comes back, until Ctrl-C
+    #[arg(long, conflicts_with = "dry_run")]
+    watch: bool,
+    /// Say what would be done, and do nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// With --watch: look at the lab this often
+    #[arg(long, value_name = "MS", default_value_t = 200, requires = "watch")]
+    interval: u64,
+    /// Print JSON: one object, or with --watch one per line
+    #[arg(long)]
+    json: bool,
+    /// The description that the lab runs, if up.sh has not brought it up
+    #[arg(long, value_name = "FILE")]
+    topology: Option<PathBuf>,
+}
+
+pub fn run(args: ManageArgs) -> miette::Result<ExitCode> {
+    let Command::Reroute(args) = args.command;
+    let lab = LabDir::new(&args.lab).map_err(|error| miette!("{error}"))?;
+    let file = match &args.topology {
+        Some(file) => file.clone(),
+        None => lab.path().join("topology.toml"),
+    };
+    if lab.nodes().map_err(|error| miette!("{error}"))?.is_empty() {
+        return Err(miette!(
+            help = format!(
+                "netns-scripts/up.sh TOPOLOGY --lab {} brings it up. A lab is its user's alone: run this as the user \
+                 who did that (with sudo, or inside the same rootless.sh)",
+                args.lab
+            ),
+            "lab `{}` is not running: {} has no control sockets",
+            args.lab,
+            lab.path().display()
+        ));
+    }
+    if !file.exists() {
+        return Err(miette!(
+            help = "--topology FILE names it; up.sh leaves a copy there",
+            "the description that lab `{}` runs is not known: {} is not there",
+            args.lab,
+            file.display()
+        ));
+    }
+    let network = match read_network(&file)? {
+        Network::Aries(network) => network,
+        Network::Blackwidow(_) => {
+            return Err(miette!(
+                help = format!(
+                    "its routers choose among their uplinks by themselves; `phitwire ctl --lab {} NODE set` writes \
+                     single registers",
+                    args.lab
+                ),
+                "lab `{}` is a folded Clos: only dragonflies (family = \"aries\") are rerouted",
+                args.lab
+            ));
+        }
+    };
+    let stop = Stop::new().into_diagnostic()?;
+    stop.on_signals()
+        .into_diagnostic()
+        .wrap_err("the signal handler")?;
+    let told_to_stop = || stop.requests() > 0;
+    let mut manager = Manager::new(lab, network).map_err(|error| miette!("{error}"))?;
+    if args.watch {
+        let how = Watch {
+            interval: Duration::from_millis(args.interval.max(10)),
+        };
+        let mut printed = Ok(ExitCode::SUCCESS);
+        let tell = |report: &Report| printed = show(report, args.json, true);
+        manager
+            .watch(how, &told_to_stop, tell)
+            .map_err(|error| miette!("{error}"))?;
+        return printed;
+    }
+    let report = manager
+        .reroute(args.dry_run, &told_to_stop)
+        .map_err(|error| miette!("{error}"))?;
+    show(&report, args.json, false)?;
+    Ok(match report.status {
+        Status::NothingToDo | Status::Done | Status::Planned => ExitCode::SUCCESS,
+        Status::Incomplete => ExitCode::FAILURE,
+        Status::Interrupted => ExitCode::from(INTERRUPTED),
+    })
+}
+
+fn show(report: &Report, json: bool, by_line: bool) -> miette::Result<ExitCode> {
+    let text = match (json, by_line) {
+        (true, true) => serde_json::to_string(report).into_diagnostic()? + "\n",
+        (true, false) => serde_json::to_string_pretty(report).into_diagnostic()? + "\n",
+        (false, true) => report.text() + "\n",
+        (false, false) => report.text(),
+    };
+    if report.status == Status::Incomplete {
+        output::complain("some routers do not have the right tables");
+    }
+    print(&text)
+}

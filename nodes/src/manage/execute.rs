@@ -1,0 +1,98 @@
+//! Carries out a reroute: asks the routers what `phitwire::manage::Reroute` says, in time.
+
+use std::collections::BTreeMap;
+use std::thread::sleep;
+use std::time::Duration;
+
+use phitwire::manage::{Answer, Command, Outcome, Phase, Reroute, RerouteTimes};
+use phitwire::router::aries::registers::AriesRegisters;
+use phitwire::topology::NodeRef;
+
+use super::fleet::{Routers, ask};
+use crate::clock::{self, Clock};
+use crate::control::{ClientError, Request, RoutingReport};
+use crate::live_aries::table_sets;
+
+/// For how long a router is quiesced at most, in milliseconds: longer than a whole reroute may take, short enough
+/// for packets that wait meanwhile not to time out (20 s by default).
+pub const HOLD_MS: u64 = 10_000;
+
+/// What has come of it, and why some routers were not done.
+#[derive(Clone, Debug, Default)]
+pub struct Done {
+    /// What the sequence says.
+    pub outcome: Outcome,
+    /// By router, what it or its socket said last when it did not do what it was asked to.
+    pub troubles: BTreeMap<u32, String>,
+}
+
+/// Installs `registers` (by number of the router over the machine) in the `changed` ones of the `living` routers.
+/// `told_to_stop` is asked now and then. Returns after at most the sum of the sequence's times, and always after
+/// having tried to release every router.
+pub fn execute(
+    routers: &mut impl Routers,
+    living: &[u32],
+    changed: &[u32],
+    registers: &[AriesRegisters],
+    told_to_stop: &dyn Fn() -> bool,
+) -> Done {
+    let clock = Clock::new();
+    let sources: Vec<NodeRef> = living.iter().map(|&router| NodeRef::Chip(router)).collect();
+    let times = RerouteTimes::default();
+    let mut reroute = Reroute::new(clock.now(), &sources, living, changed, times);
+    let mut troubles = BTreeMap::new();
+    while reroute.phase() != Phase::Done {
+        while let Some(command) = reroute.poll_command(clock.now()) {
+            if told_to_stop() {
+                reroute.abandon(clock.now());
+            }
+            let answer = answer(routers, command, registers).unwrap_or_else(|error| {
+                if let NodeRef::Chip(router) = command.node {
+                    troubles.insert(router, error.to_string());
+                }
+                Answer::Gone
+            });
+            reroute.handle_answer(clock.now(), command.phase, command.node, answer);
+        }
+        let now = clock.now();
+        reroute.handle_timers(now);
+        if let Some(at) = reroute.next_wakeup() {
+            sleep(clock::until(now, at).min(Duration::from_millis(20)));
+        }
+    }
+    Done {
+        outcome: reroute.outcome().clone(),
+        troubles,
+    }
+}
+
+fn answer(
+    routers: &mut impl Routers,
+    command: Command,
+    registers: &[AriesRegisters],
+) -> Result<Answer, ClientError> {
+    // Every command is for a router: they are the sources too.
+    let NodeRef::Chip(router) = command.node else {
+        return Ok(Answer::Gone);
+    };
+    let request = match command.phase {
+        Phase::Quiesce => Request::Quiesce { hold_ms: HOLD_MS },
+        Phase::Drain => {
+            let report: RoutingReport = ask(routers, router, &Request::Routing)?;
+            return Ok(if report.drained {
+                Answer::Done
+            } else {
+                Answer::NotYet
+            });
+        }
+        Phase::Install => match registers.get(router as usize) {
+            Some(of) => Request::Install {
+                tables: table_sets(&of.tables),
+            },
+            None => return Ok(Answer::Gone),
+        },
+        Phase::Release => Request::Release,
+        Phase::Done => return Ok(Answer::Done),
+    };
+    routers.ask(router, &request).map(|_| Answer::Done)
+}

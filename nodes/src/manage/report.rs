@@ -1,0 +1,320 @@
+//! What a reroute did, for people and for programs.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use phitwire::manage::Phase;
+use phitwire::topology::NodeRef;
+use phitwire::topology::dragonfly::{Dragonfly, Routed};
+use serde::Serialize;
+
+use super::execute::Done;
+use super::survey::Survey;
+
+/// Pairs listed at most; all are counted.
+const MOST_PAIRS: usize = 10_000;
+/// Pairs and names that people are shown at most.
+const MOST_SHOWN: usize = 12;
+
+/// How it ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Status {
+    /// Every living router has the right tables already.
+    #[default]
+    NothingToDo,
+    /// Every living router has the right tables now.
+    Done,
+    /// It was only asked what would be done.
+    Planned,
+    /// Some router has other tables.
+    Incomplete,
+    /// Told to stop before anything, or all, was installed.
+    Interrupted,
+}
+
+/// A failed link between routers.
+#[derive(Clone, Debug, Serialize)]
+pub struct FailedLink {
+    /// Its id.
+    pub link: u32,
+    /// `green`, `black` or `blue`.
+    pub kind: String,
+    /// `NODE:PORT`.
+    pub a: String,
+    /// `NODE:PORT`.
+    pub b: String,
+    /// Why it is not up.
+    pub why: String,
+}
+
+/// A router that nothing is sent to any more, or a network interface that nobody can reach.
+#[derive(Clone, Debug, Serialize)]
+pub struct FailedNode {
+    /// Its name.
+    pub name: String,
+    /// Why.
+    pub why: String,
+}
+
+/// Two routers of which packets do not get from one to the other.
+#[derive(Clone, Debug, Serialize)]
+pub struct Disconnected {
+    /// From.
+    pub from: String,
+    /// To.
+    pub to: String,
+    /// `dead`: one of them has failed; `cut`: no chain of links joins them; `unroutable`: a chain does, but none that
+    /// keeps the order of channels.
+    pub why: &'static str,
+}
+
+/// What a reroute found and did.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Report {
+    /// The lab.
+    pub lab: String,
+    /// How it ended.
+    pub status: Status,
+    /// Links between routers that answer and are not up.
+    pub failed_links: Vec<FailedLink>,
+    /// Routers that do not answer, or of which no link is up.
+    pub failed_routers: Vec<FailedNode>,
+    /// Network interfaces whose link is not up: no table can help them.
+    pub failed_nics: Vec<FailedNode>,
+    /// Routers that got new tables (or would get them).
+    pub changed_routers: Vec<String>,
+    /// How often tables had to be computed because something failed or came back meanwhile.
+    pub rounds: u32,
+    /// How long each phase took, in milliseconds, all rounds together.
+    pub took_ms: BTreeMap<&'static str, f64>,
+    /// Routers that were not done with a phase in time.
+    pub late: BTreeMap<&'static str, Vec<String>>,
+    /// Routers that stopped answering meanwhile, and what was the matter.
+    pub lost_meanwhile: Vec<FailedNode>,
+    /// Pairs of routers that were in danger of losing packets, or did not reach each other, and now do: as far as
+    /// they are looked for, in networks of up to 1,024 routers.
+    pub restored_pairs: Option<usize>,
+    /// Pairs of routers, from and to, that do not reach each other.
+    pub disconnected_pairs: u64,
+    /// Those of them of which neither has failed.
+    pub living_disconnected: u64,
+    /// These, at most 10,000.
+    pub disconnected: Vec<Disconnected>,
+}
+
+pub(super) fn phase_name(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Quiesce => "quiesce",
+        Phase::Drain => "drain",
+        Phase::Install => "install",
+        Phase::Release => "release",
+        Phase::Done => "done",
+    }
+}
+
+impl Report {
+    /// What `survey` found, and which pairs `routed` cannot join.
+    pub(super) fn found(&mut self, network: &Dragonfly, survey: &Survey, routed: &Routed) {
+        let link = |(&link, why): (&u32, &String)| {
+            let ends = &network.links[link as usize];
+            let kind = network.kind(ends).map_or(String::new(), |kind| {
+                format!("{kind:?}").to_ascii_lowercase()
+            });
+            FailedLink {
+                link,
+                kind,
+                a: network.end_name(ends.a),
+                b: network.end_name(ends.b),
+                why: why.clone(),
+            }
+        };
+        self.failed_links = survey.links.iter().map(link).collect();
+        let router = |router: &u32| FailedNode {
+            name: network.node_name(NodeRef::Chip(*router)),
+            why: survey.silent.get(router).cloned().unwrap_or_else(|| {
+                String::from("it answers, but none of its links to other routers is up")
+            }),
+        };
+        self.failed_routers = survey.faults.routers.iter().map(router).collect();
+        let nic = |(&nic, why): (&u32, &String)| FailedNode {
+            name: network.node_name(NodeRef::Processor(nic)),
+            why: why.clone(),
+        };
+        self.failed_nics = survey.nics.iter().map(nic).collect();
+        self.find_disconnected(network, survey, routed);
+    }
+
+    fn find_disconnected(&mut self, network: &Dragonfly, survey: &Survey, routed: &Routed) {
+        let dead = |router: u32| survey.faults.routers.contains(&router);
+        self.disconnected_pairs = 0;
+        self.living_disconnected = 0;
+        self.disconnected.clear();
+        for from in network.routers() {
+            for to in network.routers().filter(|&to| to != from) {
+                let why = if dead(from) || dead(to) {
+                    "dead"
+                } else if routed.joins(&network.shape, from, to) {
+                    continue;
+                } else if routed.report.lost.contains(&(from, to)) {
+                    "unroutable"
+                } else {
+                    "cut"
+                };
+                self.disconnected_pairs += 1;
+                self.living_disconnected += u64::from(why != "dead");
+                if self.disconnected.len() < MOST_PAIRS {
+                    self.disconnected.push(Disconnected {
+                        from: network.node_name(NodeRef::Chip(from)),
+                        to: network.node_name(NodeRef::Chip(to)),
+                        why,
+                    });
+                }
+            }
+        }
+    }
+
+    /// Adds what a round did.
+    pub(super) fn did(&mut self, network: &Dragonfly, done: &Done) {
+        let name = |node: &NodeRef| network.node_name(*node);
+        for (&phase, took) in &done.outcome.took {
+            *self.took_ms.entry(phase_name(phase)).or_default() += took.as_ns() as f64 / 1e6;
+        }
+        for (&phase, nodes) in &done.outcome.late {
+            let late = self.late.entry(phase_name(phase)).or_default();
+            late.extend(nodes.iter().map(name));
+        }
+        for node in &done.outcome.gone {
+            let why = match node {
+                NodeRef::Chip(router) => done.troubles.get(router).cloned().unwrap_or_default(),
+                NodeRef::Processor(_) => String::new(),
+            };
+            let name = name(node);
+            if !self.lost_meanwhile.iter().any(|lost| lost.name == name) {
+                self.lost_meanwhile.push(FailedNode { name, why });
+            }
+        }
+    }
+
+    /// For people.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        // Writing into a String never fails.
+        let _ = self.write_text(&mut text);
+        text
+    }
+
+    fn write_text(&self, out: &mut String) -> std::fmt::Result {
+        writeln!(
+            out,
+            "lab {}: {} failed, {} failed",
+            self.lab,
+            count(self.failed_links.len(), "link"),
+            count(self.failed_routers.len(), "router")
+        )?;
+        for link in &self.failed_links {
+            let FailedLink { a, b, why, .. } = link;
+            writeln!(out, "  {} link {}, {a} - {b}: {why}", link.kind, link.link)?;
+        }
+        for router in &self.failed_routers {
+            writeln!(out, "  router {}: {}", router.name, router.why)?;
+        }
+        for nic in &self.failed_nics {
+            let FailedNode { name, why } = nic;
+            writeln!(out, "  {name} has no link, and no table can help it: {why}")?;
+        }
+        self.write_deeds(out)?;
+        self.write_pairs(out)
+    }
+
+    fn write_deeds(&self, out: &mut String) -> std::fmt::Result {
+        let changed = self.changed_routers.len();
+        let routers = count(changed, "router");
+        match self.status {
+            Status::NothingToDo => writeln!(out, "every router has the right tables already")?,
+            Status::Planned => writeln!(out, "{routers} would get new tables")?,
+            Status::Done => writeln!(out, "{routers} got new tables: {}", self.times())?,
+            Status::Incomplete => writeln!(
+                out,
+                "NOT all routers have the right tables; try again, or look at them with `phitwire ctl`"
+            )?,
+            Status::Interrupted => writeln!(
+                out,
+                "told to stop: every router was released, {}; the same command goes on",
+                if self.took_ms.contains_key("install") {
+                    "some have new tables"
+                } else {
+                    "none has new tables"
+                }
+            )?,
+        }
+        for (phase, nodes) in &self.late {
+            let what = if *phase == "install" || *phase == "release" {
+                "not done in time"
+            } else {
+                "not waited for any longer, which does no harm"
+            };
+            writeln!(out, "  {phase}: {what}: {}", names(nodes))?;
+        }
+        for FailedNode { name, why } in &self.lost_meanwhile {
+            writeln!(out, "  {name} was lost meanwhile: {why}")?;
+        }
+        Ok(())
+    }
+
+    fn times(&self) -> String {
+        let time = |(phase, ms): (&&str, &f64)| format!("{phase} {ms:.1} ms");
+        let order = ["quiesce", "drain", "install", "release"];
+        let mut times = Vec::new();
+        for phase in order {
+            times.extend(self.took_ms.get_key_value(phase).map(time));
+        }
+        times.join(", ")
+    }
+
+    fn write_pairs(&self, out: &mut String) -> std::fmt::Result {
+        if let Some(pairs @ 1..) = self.restored_pairs {
+            let pairs = count(pairs, "pair");
+            writeln!(
+                out,
+                "{pairs} of routers had been harmed and reach each other safely"
+            )?;
+        }
+        if self.disconnected_pairs == 0 {
+            return writeln!(out, "every router reaches every other");
+        }
+        let pairs = count(self.disconnected_pairs as usize, "pair");
+        let dead = self.disconnected_pairs - self.living_disconnected;
+        writeln!(
+            out,
+            "{pairs} of routers, counted in both directions, do not reach each other; of {dead} one has failed"
+        )?;
+        let living = || self.disconnected.iter().filter(|pair| pair.why != "dead");
+        for pair in living().take(MOST_SHOWN) {
+            let why = match pair.why {
+                "cut" => "no links join them",
+                _ => "links join them, but no way keeps the order of channels",
+            };
+            writeln!(out, "  {} to {}: {why}", pair.from, pair.to)?;
+        }
+        if living().nth(MOST_SHOWN).is_some() {
+            writeln!(out, "  ... (--json lists all)")?;
+        }
+        Ok(())
+    }
+}
+
+fn count(number: usize, what: &str) -> String {
+    match number {
+        1 => format!("1 {what}"),
+        _ => format!("{number} {what}s"),
+    }
+}
+
+fn names(names: &[String]) -> String {
+    let shown = names[..names.len().min(MOST_SHOWN)].join(" ");
+    match names.len() {
+        0..=MOST_SHOWN => shown,
+        all => format!("{shown} ... ({all} in all)"),
+    }
+}

@@ -1,0 +1,119 @@
+//! What has failed in a lab.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use phitwire::router::aries::registers::PortKind;
+use phitwire::topology::dragonfly::{Dragonfly, Faults};
+use phitwire::topology::{End, NodeRef};
+
+use super::fleet::{Routers, ask};
+use crate::control::{LinkReport, Request, RoutingReport};
+
+/// How the routers of a lab stand at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Survey {
+    /// What the route tables have to do without.
+    pub faults: Faults,
+    /// Why each failed link between two routers that answer is not up, by its id.
+    pub links: BTreeMap<u32, String>,
+    /// Why each router that does not answer does not, by its number.
+    pub silent: BTreeMap<u32, String>,
+    /// Network interfaces whose link to a router that answers is not up, and why.
+    pub nics: BTreeMap<u32, String>,
+    /// The digest of the route tables of each router that answers.
+    pub digests: BTreeMap<u32, String>,
+}
+
+impl Survey {
+    /// Asks every router how its links are.
+    pub fn take(network: &Dragonfly, routers: &mut impl Routers) -> Self {
+        let mut survey = Self::default();
+        let mut ports = BTreeMap::new();
+        for router in network.routers() {
+            let links = ask::<Vec<LinkReport>>(routers, router, &Request::Links);
+            let routing = ask::<RoutingReport>(routers, router, &Request::Routing);
+            match (links, routing) {
+                (Ok(links), Ok(routing)) => {
+                    survey.digests.insert(router, routing.digest);
+                    ports.insert(router, links);
+                }
+                (Err(error), _) | (_, Err(error)) => {
+                    survey.silent.insert(router, error.to_string());
+                }
+            }
+        }
+        survey.judge(network, &ports);
+        survey
+    }
+
+    fn judge(&mut self, network: &Dragonfly, ports: &BTreeMap<u32, Vec<LinkReport>>) {
+        let mut failed = BTreeSet::new();
+        for (id, link) in network.links.iter().enumerate() {
+            let id = id as u32;
+            let Some(why) = [link.a, link.b].iter().find_map(|end| trouble(end, ports)) else {
+                continue;
+            };
+            let ends = (link.a.node, link.b.node);
+            match (network.kind(link), ends) {
+                (
+                    Some(PortKind::Processor),
+                    (NodeRef::Processor(nic), _) | (_, NodeRef::Processor(nic)),
+                ) => {
+                    // That of a dead router is the router's affair.
+                    if let Some(why) = why {
+                        self.nics.insert(nic, why);
+                    }
+                }
+                _ => {
+                    failed.insert(id);
+                    if let Some(why) = why {
+                        self.links.insert(id, why);
+                    }
+                }
+            }
+        }
+        self.faults = Faults::of_links(network, failed);
+        self.faults.routers.extend(self.silent.keys());
+        // What hangs on a silent router only is told with it.
+        self.links.retain(|&id, _| {
+            let link = &network.links[id as usize];
+            ![link.a, link.b].iter().any(|end| match end.node {
+                NodeRef::Chip(router) => self.silent.contains_key(&router),
+                NodeRef::Processor(_) => false,
+            })
+        });
+    }
+
+    /// Whether the same has failed: the reasons may change while it has.
+    pub fn is_like(&self, other: &Self) -> bool {
+        self.faults == other.faults && self.nics.keys().eq(other.nics.keys())
+    }
+
+    /// Routers that packets can be sent to and that answer.
+    pub fn living<'a>(&'a self, network: &'a Dragonfly) -> impl Iterator<Item = u32> + 'a {
+        network
+            .routers()
+            .filter(|router| !self.faults.routers.contains(router))
+    }
+}
+
+/// What is wrong at an end of a link, if anything: `Some(None)` when nobody can be asked there.
+fn trouble(end: &End, ports: &BTreeMap<u32, Vec<LinkReport>>) -> Option<Option<String>> {
+    // What a network interface says of its link, its router's end says too.
+    let NodeRef::Chip(router) = end.node else {
+        return None;
+    };
+    let Some(links) = ports.get(&router) else {
+        return Some(None);
+    };
+    match links.iter().find(|link| link.port == end.port) {
+        Some(link) if link.up => None,
+        Some(link) => Some(Some(match &link.why {
+            Some(why) => format!("{}: {why}", link.state),
+            None => link.state.clone(),
+        })),
+        None => Some(Some(String::from(
+            "its router has no such port: does the lab run another topology?",
+        ))),
+    }
+}
