@@ -266,6 +266,7 @@ impl LiveNode for AriesNic {
 
     fn begin_drain(&mut self) {
         self.stop_traffic();
+        self.stop_collectives();
     }
 
     fn holds(&self) -> u64 {
@@ -299,6 +300,24 @@ impl LiveNode for AriesNic {
 
     fn traffic_stop(&mut self) -> Result<(), String> {
         self.stop_traffic();
+        Ok(())
+    }
+
+    fn collective_start(&mut self, now: Time, spec: Value) -> Result<(), String> {
+        let spec = serde_json::from_value(spec).map_err(|error| format!("the spec: {error}"))?;
+        self.begin_collectives(spec, now)
+            .map_err(|error| error.to_string())
+    }
+
+    fn collective_status(&self) -> Result<Value, String> {
+        let report = self
+            .collective_report()
+            .ok_or("no run of collective operations has been started here")?;
+        serde_json::to_value(report).map_err(|error| error.to_string())
+    }
+
+    fn collective_stop(&mut self) -> Result<(), String> {
+        self.stop_collectives();
         Ok(())
     }
 }

@@ -122,6 +122,31 @@ pub trait LiveNode: Node {
     fn traffic_stop(&mut self) -> Result<(), String> {
         Err(format!("a {} makes no traffic", Self::KIND))
     }
+
+    /// Starts a run of collective operations.
+    ///
+    /// # Errors
+    /// When this is no Aries network interface, or the run cannot be; the first holds for the next two as well.
+    fn collective_start(&mut self, now: Time, spec: Value) -> Result<(), String> {
+        let _ = (now, spec);
+        Err(no_collectives(Self::KIND))
+    }
+
+    /// What is known here of the latest run of collective operations.
+    ///
+    /// # Errors
+    /// See [`collective_start`](Self::collective_start).
+    fn collective_status(&self) -> Result<Value, String> {
+        Err(no_collectives(Self::KIND))
+    }
+
+    /// Ends the run of collective operations.
+    ///
+    /// # Errors
+    /// See [`collective_start`](Self::collective_start).
+    fn collective_stop(&mut self) -> Result<(), String> {
+        Err(no_collectives(Self::KIND))
+    }
 }
 
 fn no_tables(kind: &str) -> String {
@@ -269,6 +294,10 @@ impl LiveNode for BlackwidowNic {
         self.stop_traffic();
         Ok(())
     }
+}
+
+fn no_collectives(kind: &str) -> String {
+    format!("this {kind} has no collective engine: Aries network interfaces have")
 }
 
 /// A traffic run as whoever asks has written it.

@@ -117,6 +117,11 @@ impl<N: LiveNode> Station<N> {
             }
             Request::TrafficStatus { run } => self.node.traffic_status(run),
             Request::TrafficStop => self.node.traffic_stop().map(|()| json!({})),
+            Request::CollectiveStart { spec } => {
+                self.node.collective_start(now, spec).map(|()| json!({}))
+            }
+            Request::CollectiveStatus => self.node.collective_status(),
+            Request::CollectiveStop => self.node.collective_stop().map(|()| json!({})),
             Request::Quiesce { hold_ms } => self.quiesce(now, hold_ms),
             Request::Release => {
                 self.held_until = None;

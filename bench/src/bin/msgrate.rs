@@ -2,14 +2,14 @@
 
 use std::io::{self, Write};
 use std::process::ExitCode;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::Parser;
 use indicatif::{HumanCount, ProgressBar, ProgressStyle};
 use miette::{IntoDiagnostic, Result, WrapErr};
 use phitwire::nic::Phase;
 use phitwire_bench::msgrate::{
-    ControlLab, Options, Outcome, Plan, Progress, RealClock, head, measure, row, verdict,
+    ControlLab, Options, Outcome, Plan, Progress, RealClock, head, measure, row, run_number,
+    verdict,
 };
 use phitwire_nodes::stop::Stop;
 
@@ -89,15 +89,6 @@ fn run(options: &Options) -> Result<Verdict> {
     } else {
         Verdict::Clean
     })
-}
-
-/// A number that no other measurement of the lab has.
-fn run_number(index: u32) -> u32 {
-    let since = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or(Duration::ZERO);
-    let mixed = (since.as_micros() as u32).wrapping_mul(0x9e37_79b9) ^ std::process::id();
-    mixed.wrapping_add(index).max(1)
 }
 
 /// A line on standard error; hidden when that is no terminal.

@@ -14,8 +14,8 @@ mod run;
 mod table;
 
 pub use lab::{ControlLab, Lab, LabError, Member, Role};
-pub use options::{Op, Options, PatternName};
+pub use options::{Op, Options, PatternName, RoutingName};
 pub use outcome::{LatencyUs, LinkWork, Outcome};
 pub use plan::Plan;
-pub use run::{Clock, Progress, RealClock, RunError, measure};
+pub use run::{Clock, Progress, RealClock, RunError, measure, run_number};
 pub use table::{head, row, verdict};

@@ -109,6 +109,18 @@ impl Plan {
         self.spec.op
     }
 
+    /// Network interfaces that send.
+    pub fn source_count(&self) -> usize {
+        self.sources.len()
+    }
+
+    /// Lets every source choose among all of them at random, with so many addresses at each.
+    pub fn update_at_random(&mut self, addresses: u16) {
+        self.spec.pattern = Pattern::Uniform;
+        self.spec.addresses = addresses;
+        self.pattern = "uniform".to_owned();
+    }
+
     /// How long the sources send, if that is limited.
     pub fn duration(&self) -> Option<Duration> {
         (self.spec.duration_ns > 0).then(|| Duration::from_nanos(self.spec.duration_ns))

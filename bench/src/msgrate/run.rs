@@ -1,6 +1,6 @@
 //! The course of a measurement.
 
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use phitwire::nic::{Pattern, Phase, TrafficReport, TrafficSpec};
 use phitwire_nodes::stop::Stop;
@@ -172,6 +172,15 @@ pub fn measure(
     }
     let links = link_work(plan, lab).since(&before);
     Ok(Outcome::new(&report, size, links, course.gone()))
+}
+
+/// A number that no other measurement of the lab has.
+pub fn run_number(index: u32) -> u32 {
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or(Duration::ZERO);
+    let mixed = (since.as_micros() as u32).wrapping_mul(0x9e37_79b9) ^ std::process::id();
+    mixed.wrapping_add(index).max(1)
 }
 
 /// A network interface during a run.

@@ -61,6 +61,11 @@ enum Command {
         #[command(subcommand)]
         command: TrafficCommand,
     },
+    /// Start, watch and stop collective operations at an Aries network interface
+    Collective {
+        #[command(subcommand)]
+        command: CollectiveCommand,
+    },
     /// Allow or forbid several frames in one segmentation-offload send
     Offload {
         #[arg(value_parser = ["on", "off"])]
@@ -119,6 +124,20 @@ enum TrafficCommand {
     Stop,
 }
 
+#[derive(Debug, Subcommand)]
+enum CollectiveCommand {
+    /// Start a run; every participant has to be told
+    Start {
+        /// Its specification, in JSON
+        #[arg(value_parser = parse_json)]
+        spec: Value,
+    },
+    /// Print what is known of the latest run
+    Status,
+    /// Let all participants stop after the same operation
+    Stop,
+}
+
 fn parse_value(text: &str) -> Result<u64, String> {
     match text.strip_prefix("0x") {
         Some(digits) => u64::from_str_radix(digits, 16),
@@ -159,6 +178,13 @@ impl Command {
                 TrafficCommand::Start { spec } => Request::TrafficStart { spec: spec.clone() },
                 TrafficCommand::Status { run } => Request::TrafficStatus { run: *run },
                 TrafficCommand::Stop => Request::TrafficStop,
+            },
+            Self::Collective { command } => match command {
+                CollectiveCommand::Start { spec } => {
+                    Request::CollectiveStart { spec: spec.clone() }
+                }
+                CollectiveCommand::Status => Request::CollectiveStatus,
+                CollectiveCommand::Stop => Request::CollectiveStop,
             },
             Self::Offload { state } => Request::Offload {
                 enabled: state == "on",

@@ -48,6 +48,16 @@ pub enum Request {
     },
     /// Ends the issuing of messages; outstanding ones are waited for.
     TrafficStop,
+    /// Starts a run of collective operations at an Aries network interface; all its participants have to be told.
+    CollectiveStart {
+        /// The run, as `phitwire::nic::aries::CollectiveSpec` reads it.
+        spec: Value,
+    },
+    /// What is known here of the latest run of collective operations, as `phitwire::nic::aries::CollectiveReport`
+    /// writes it.
+    CollectiveStatus,
+    /// Ends the run of collective operations: all participants stop after the same iteration.
+    CollectiveStop,
     /// Allows or forbids several frames in one segmentation-offload send, on all ports. Has to be
     /// forbidden where a queueing discipline or filter is to lose single frames.
     Offload {

@@ -1,0 +1,105 @@
+//! `phitwire-bench`: OSU-style benchmarks of a running lab, with every byte and every result verified.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::Parser;
+use miette::{IntoDiagnostic, Result};
+use phitwire_bench::msgrate::{ControlLab, RealClock, run_number};
+use phitwire_bench::suite::collective::CollectiveSuite;
+use phitwire_bench::suite::point::PointSuite;
+use phitwire_bench::suite::{Benchmark, Ending, Options, collective_row, head, point_row, verdict};
+use phitwire_nodes::stop::Stop;
+use serde::Serialize;
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    let done = match &options.benchmark {
+        Benchmark::Allreduce(_) | Benchmark::Barrier(_) => collective(&options.benchmark),
+        _ => point(&options.benchmark),
+    };
+    match done {
+        Ok(ending) => ExitCode::from(ending as u8),
+        Err(report) => {
+            eprintln!("{report:?}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn stop() -> Result<Stop> {
+    let stop = Stop::new().into_diagnostic()?;
+    stop.on_signals().into_diagnostic()?;
+    Ok(stop)
+}
+
+/// Numbers that no other measurement of the lab has.
+fn numbers() -> impl FnMut() -> u32 {
+    let mut index = 0;
+    move || {
+        index += 1;
+        run_number(index)
+    }
+}
+
+fn point(benchmark: &Benchmark) -> Result<Ending> {
+    let (stop, common) = (stop()?, benchmark.common());
+    let mut lab = ControlLab::new(&common.lab);
+    let suite = PointSuite::new(benchmark, &mut lab).into_diagnostic()?;
+    if !common.json {
+        let who = format!(
+            "{}, window {}",
+            suite.plan().describe(),
+            suite.plan().window
+        );
+        say(&head(benchmark, &who))?;
+    }
+    let mut rows = Vec::new();
+    let ending = suite.run(&mut lab, &stop, numbers(), |row| {
+        if !common.json {
+            // Whether somebody still reads shows at the end.
+            let _ = say(&point_row(row));
+        }
+        rows.push(row.clone());
+    });
+    let ending = ending.into_diagnostic()?;
+    if common.json {
+        say_json(&rows)?;
+    } else {
+        say(&verdict(&rows))?;
+    }
+    Ok(ending)
+}
+
+fn collective(benchmark: &Benchmark) -> Result<Ending> {
+    let (stop, common) = (stop()?, benchmark.common());
+    let mut lab = ControlLab::new(&common.lab);
+    let suite = CollectiveSuite::new(benchmark, &mut lab).into_diagnostic()?;
+    if !common.json {
+        say(&head(benchmark, &suite.describe()))?;
+    }
+    let mut rows = Vec::new();
+    let clock = RealClock::new(stop);
+    let ending = suite.run(&mut lab, &clock, numbers(), |row| {
+        if !common.json {
+            let _ = say(&collective_row(row));
+        }
+        rows.push(row.clone());
+    });
+    let ending = ending.into_diagnostic()?;
+    if common.json {
+        say_json(&rows)?;
+    }
+    Ok(ending)
+}
+
+fn say_json<T: Serialize>(rows: &[T]) -> Result<()> {
+    say(&serde_json::to_string_pretty(rows).into_diagnostic()?)
+}
+
+fn say(text: &str) -> Result<()> {
+    let mut out = io::stdout().lock();
+    writeln!(out, "{text}")
+        .and_then(|()| out.flush())
+        .into_diagnostic()
+}

@@ -1,0 +1,305 @@
+//! The benchmarks that collective engines carry out.
+
+use std::time::Duration;
+
+use phitwire::nic::Phase;
+use phitwire::nic::aries::{Collective, CollectiveReport, CollectiveSpec};
+use serde::Serialize;
+use serde_json::{Value, json};
+use thiserror::Error;
+
+use super::Ending;
+use super::options::{Benchmark, CollectiveOptions};
+use crate::msgrate::{Clock, Lab, LabError, LatencyUs, Role};
+
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// Beyond the patience that participants have with each other.
+const END_LIMIT: Duration = Duration::from_secs(30);
+
+/// Why nothing was measured.
+#[derive(Debug, Error)]
+pub enum CollectiveError {
+    /// The lab or one of its processes did not do as asked.
+    #[error(transparent)]
+    Lab(#[from] LabError),
+    /// A name is not that of a network interface with a collective engine.
+    #[error("lab `{lab}` has no network interface `{name}` of Aries; those are {nics}")]
+    NoSuchNic {
+        /// The lab.
+        lab: String,
+        /// The name.
+        name: String,
+        /// The names that would do.
+        nics: String,
+    },
+    /// Fewer than two participants.
+    #[error(
+        "a collective operation needs at least two network interfaces of Aries, and lab `{0}` has {1}"
+    )]
+    Alone(String, usize),
+    /// A report cannot be read.
+    #[error("{node}: the report is malformed: {source}")]
+    Report {
+        /// The node.
+        node: String,
+        /// What is wrong.
+        source: serde_json::Error,
+    },
+    /// A report is of another run.
+    #[error("{0} reports on another run: is someone else measuring this lab?")]
+    OtherRun(String),
+    /// The participants did not come to an end.
+    #[error("the operations have not ended {0} s after they should have, at {1}")]
+    NeverEnded(u64, String),
+    /// The user asked twice for an end.
+    #[error("interrupted before the operations ended: nothing was measured")]
+    Interrupted,
+}
+
+/// A row of the table; the names are those of the JSON output.
+#[derive(Clone, Debug, Serialize)]
+pub struct CollectiveRow {
+    /// The benchmark.
+    pub benchmark: &'static str,
+    /// The operation.
+    pub op: String,
+    /// Bytes of a number; 0 of a barrier.
+    pub size: u32,
+    /// Network interfaces that take part.
+    pub participants: u32,
+    /// Children per node of the tree.
+    pub branching: u32,
+    /// Operations that all participants have done.
+    pub iterations: u64,
+    /// Microseconds per operation, at the slowest participant.
+    pub mean_us: f64,
+    /// From joining to the result, over all participants.
+    pub latency_us: LatencyUs,
+    /// Results that were not what they should be.
+    pub wrong: u64,
+    /// Operations without a result.
+    pub failed: u64,
+    /// Operations that timed out.
+    pub timed_out: u64,
+    /// Why the run failed, if it did.
+    pub failure: Option<String>,
+    /// Whether all participants had the right result as often as all others.
+    pub clean: bool,
+}
+
+/// What to measure, row by row.
+#[derive(Clone, Debug)]
+pub struct CollectiveSuite {
+    name: &'static str,
+    /// Names and virtual node numbers, in order of rank.
+    nics: Vec<(String, u32)>,
+    operations: Vec<Collective>,
+    spec: CollectiveSpec,
+}
+
+impl CollectiveSuite {
+    /// Finds the participants in `lab`.
+    ///
+    /// # Errors
+    /// See [`CollectiveError`].
+    pub fn new(benchmark: &Benchmark, lab: &mut dyn Lab) -> Result<Self, CollectiveError> {
+        let (Benchmark::Allreduce(options) | Benchmark::Barrier(options)) = benchmark else {
+            unreachable!("the others are made of messages");
+        };
+        let operations = match benchmark {
+            Benchmark::Allreduce(_) => options.op.clone(),
+            _ => vec![Collective::Barrier],
+        };
+        let nics = participants(options, lab)?;
+        let spec = CollectiveSpec {
+            nics: nics.iter().map(|(_, number)| *number).collect(),
+            branching: options.branching,
+            engine: options.engine,
+            duration_ns: (options.common.seconds * 1e9) as u64,
+            ..CollectiveSpec::default()
+        };
+        Ok(Self {
+            name: benchmark.name(),
+            nics,
+            operations,
+            spec,
+        })
+    }
+
+    /// Participants and tree, for the head of the table.
+    pub fn describe(&self) -> String {
+        format!(
+            "{} network interfaces, tree of branching {}, engine {}",
+            self.nics.len(),
+            self.spec.branching,
+            self.spec.engine
+        )
+    }
+
+    /// Measures all operations and hands each row to `show`, until the user asks for an end.
+    ///
+    /// # Errors
+    /// See [`CollectiveError`].
+    pub fn run(
+        &self,
+        lab: &mut dyn Lab,
+        clock: &dyn Clock,
+        mut run_number: impl FnMut() -> u32,
+        mut show: impl FnMut(&CollectiveRow),
+    ) -> Result<Ending, CollectiveError> {
+        let mut ending = Ending::Clean;
+        for &op in &self.operations {
+            let spec = CollectiveSpec {
+                run: run_number(),
+                op,
+                ..self.spec.clone()
+            };
+            let measured = self
+                .start(&spec, lab)
+                .and_then(|()| self.wait(&spec, lab, clock));
+            if measured.is_err() {
+                self.tell(lab, &json!({ "cmd": "collective-stop" }));
+            }
+            let row = self.row(op, &measured?);
+            if !row.clean {
+                ending = Ending::Damaged;
+            }
+            show(&row);
+            if clock.stops() > 0 && ending == Ending::Clean {
+                ending = Ending::Interrupted;
+            }
+            if ending != Ending::Clean {
+                break;
+            }
+        }
+        Ok(ending)
+    }
+
+    fn start(&self, spec: &CollectiveSpec, lab: &mut dyn Lab) -> Result<(), CollectiveError> {
+        for (name, _) in &self.nics {
+            lab.ask(name, json!({ "cmd": "collective-start", "spec": spec }))?;
+        }
+        Ok(())
+    }
+
+    /// Tells everybody who listens.
+    fn tell(&self, lab: &mut dyn Lab, request: &Value) {
+        for (name, _) in &self.nics {
+            // One that does not listen any more does nothing either.
+            let _ = lab.ask(name, request.clone());
+        }
+    }
+
+    /// Waits until the run has ended everywhere.
+    fn wait(
+        &self,
+        spec: &CollectiveSpec,
+        lab: &mut dyn Lab,
+        clock: &dyn Clock,
+    ) -> Result<CollectiveReport, CollectiveError> {
+        let limit = Duration::from_nanos(spec.duration_ns + spec.patience_ns) + END_LIMIT;
+        let (begin, mut stopped) = (clock.now(), false);
+        loop {
+            let mut merged = CollectiveReport::default();
+            let mut slow = Vec::new();
+            for (name, _) in &self.nics {
+                let answer = lab.ask(name, json!({ "cmd": "collective-status" }))?;
+                let report: CollectiveReport =
+                    serde_json::from_value(answer).map_err(|source| CollectiveError::Report {
+                        node: name.clone(),
+                        source,
+                    })?;
+                if report.run != spec.run {
+                    return Err(CollectiveError::OtherRun(name.clone()));
+                }
+                if report.phase != Phase::Done {
+                    slow.push(name.as_str());
+                }
+                merged.merge(&report);
+            }
+            if slow.is_empty() {
+                return Ok(merged);
+            }
+            match clock.stops() {
+                0 => {}
+                1 if stopped => {}
+                1 => {
+                    self.tell(lab, &json!({ "cmd": "collective-stop" }));
+                    stopped = true;
+                }
+                _ => return Err(CollectiveError::Interrupted),
+            }
+            if clock.now() - begin > limit {
+                let seconds = END_LIMIT.as_secs();
+                return Err(CollectiveError::NeverEnded(seconds, slow.join(", ")));
+            }
+            clock.sleep(LOOK_EVERY);
+        }
+    }
+
+    fn row(&self, op: Collective, report: &CollectiveReport) -> CollectiveRow {
+        let us = |per_mille| report.latency.quantile(per_mille) as f64 / 1e3;
+        CollectiveRow {
+            benchmark: self.name,
+            op: op.to_string(),
+            size: match op {
+                Collective::Reduce(_, number) => number.bytes() as u32,
+                Collective::Barrier => 0,
+            },
+            participants: report.participants,
+            branching: self.spec.branching,
+            iterations: report.iterations,
+            mean_us: report.elapsed_ns as f64 / 1e3 / report.iterations.max(1) as f64,
+            latency_us: LatencyUs {
+                p50: us(500),
+                p90: us(900),
+                p99: us(990),
+                p99_9: us(999),
+                max: us(1000),
+            },
+            wrong: report.wrong,
+            failed: report.failed,
+            timed_out: report.timed_out,
+            failure: report.failure.clone(),
+            clean: report.is_clean() && report.iterations > 0,
+        }
+    }
+}
+
+/// Names and virtual node numbers of those who take part.
+fn participants(
+    options: &CollectiveOptions,
+    lab: &mut dyn Lab,
+) -> Result<Vec<(String, u32)>, CollectiveError> {
+    let name = &options.common.lab;
+    let mut nics = Vec::new();
+    for member in lab.members()? {
+        let Role::Nic { processor } = member.role else {
+            continue;
+        };
+        let info = lab.ask(&member.name, json!({ "cmd": "info" }))?;
+        if info["family"] == "aries" {
+            nics.push((member.name, u32::from(processor)));
+        }
+    }
+    if !options.nics.is_empty() {
+        let known = nics;
+        let find = |wanted: &String| {
+            let found = known.iter().find(|(nic, _)| nic == wanted).cloned();
+            found.ok_or_else(|| CollectiveError::NoSuchNic {
+                lab: name.clone(),
+                name: wanted.clone(),
+                nics: known
+                    .iter()
+                    .map(|(nic, _)| nic.as_str())
+                    .collect::<Vec<_>>()
+                    .join(", "),
+            })
+        };
+        nics = options.nics.iter().map(find).collect::<Result<_, _>>()?;
+    }
+    match nics.len() {
+        0 | 1 => Err(CollectiveError::Alone(name.clone(), nics.len())),
+        _ => Ok(nics),
+    }
+}

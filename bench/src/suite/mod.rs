@@ -1,0 +1,24 @@
+//! The benchmarks of `phitwire-bench`, in the manner of the OSU microbenchmarks, on a running lab.
+//!
+//! [`point`] are those made of messages (latency, bandwidth, random updates, all to all), which
+//! [`msgrate`](crate::msgrate) measures and verifies; [`collective`] are those that the collective engines of Aries
+//! network interfaces carry out, whose results every participant verifies.
+
+pub mod collective;
+mod options;
+pub mod point;
+mod table;
+
+pub use options::{Benchmark, CollectiveOptions, Common, Options, PairOptions, SetOptions};
+pub use table::{collective_row, head, point_row, verdict};
+
+/// How a benchmark came out, for the exit status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// Everything was as it should be.
+    Clean = 0,
+    /// Something was lost, duplicated, corrupted or wrong.
+    Damaged = 1,
+    /// Clean as far as it went.
+    Interrupted = 130,
+}

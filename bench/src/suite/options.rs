@@ -1,0 +1,218 @@
+//! The command line.
+
+use clap::{Args, Parser, Subcommand};
+use phitwire::nic::MAX_BLOCK_SIZE;
+use phitwire::nic::aries::{Collective, MAX_BRANCHING};
+
+use crate::msgrate::{Op, RoutingName};
+
+/// Latency, bandwidth, random updates and collective operations on a running lab, every byte and result verified.
+///
+/// The exit status is 1 when anything was lost, duplicated, corrupted or wrong, 2 when a measurement could not be
+/// made, and 130 when SIGINT or SIGTERM ended one that was clean so far; a second signal ends at once.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "phitwire-bench", version)]
+pub struct Options {
+    /// What to measure
+    #[command(subcommand)]
+    pub benchmark: Benchmark,
+}
+
+/// What to measure.
+#[derive(Clone, Debug, Subcommand)]
+pub enum Benchmark {
+    /// Time from issue to acknowledgement, one message at a time
+    Latency(PairOptions),
+    /// Payload per second from one network interface to another
+    Bandwidth(PairOptions),
+    /// Payload per second between two network interfaces, both ways at once
+    Bibw(PairOptions),
+    /// Random updates: fetching additions to random words of all network interfaces (Aries)
+    Gups(SetOptions),
+    /// A sum over all network interfaces that all of them get (Aries)
+    Allreduce(CollectiveOptions),
+    /// A barrier of all network interfaces (Aries)
+    Barrier(CollectiveOptions),
+    /// Messages from every network interface to every other
+    Alltoall(SetOptions),
+}
+
+/// What all benchmarks have.
+#[derive(Args, Clone, Debug)]
+pub struct Common {
+    /// Lab to measure
+    #[arg(long, value_name = "NAME")]
+    pub lab: String,
+    /// Seconds per row of the table
+    #[arg(long, value_name = "S", default_value_t = 1.0, value_parser = seconds)]
+    pub seconds: f64,
+    /// Print a JSON array, with an object per row, instead of a table
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Benchmarks of two network interfaces.
+#[derive(Args, Clone, Debug)]
+pub struct PairOptions {
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "its fields have them")]
+    pub common: Common,
+    /// The source [default: the lab's first network interface]
+    #[arg(long, value_name = "NODE", requires = "to")]
+    pub from: Option<String>,
+    /// The target [default: the lab's last network interface]
+    #[arg(long, value_name = "NODE", requires = "from")]
+    pub to: Option<String>,
+    /// Operation of every message
+    #[arg(long, value_enum, default_value_t)]
+    pub op: Op,
+    /// Payload bytes per message, a row each [default: powers of two, to 32 on BlackWidow, to 64 KiB on Aries]
+    #[arg(long, value_name = "B", value_delimiter = ',', value_parser = size())]
+    pub size: Vec<u32>,
+    /// Messages outstanding [default: 1 for latency, 64 otherwise]
+    #[arg(long, value_name = "W", value_parser = window())]
+    pub window: Option<u32>,
+    /// Aries: how packets choose their ways
+    #[arg(long, value_enum, value_name = "MODE")]
+    pub routing: Option<RoutingName>,
+}
+
+/// Benchmarks of many network interfaces.
+#[derive(Args, Clone, Debug)]
+pub struct SetOptions {
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "its fields have them")]
+    pub common: Common,
+    /// Network interfaces that take part [default: all]
+    #[arg(long, value_name = "NODE", value_delimiter = ',')]
+    pub nics: Vec<String>,
+    /// Alltoall: payload bytes per message, a row each [default: powers of two, to 32 on BlackWidow, to 4 KiB on Aries]
+    #[arg(long, value_name = "B", value_delimiter = ',', value_parser = size())]
+    pub size: Vec<u32>,
+    /// Messages that each keeps outstanding
+    #[arg(long, value_name = "W", default_value_t = 512, value_parser = window())]
+    pub window: u32,
+    /// Aries: how packets choose their ways
+    #[arg(long, value_enum, value_name = "MODE")]
+    pub routing: Option<RoutingName>,
+}
+
+/// Collective operations.
+#[derive(Args, Clone, Debug)]
+pub struct CollectiveOptions {
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "its fields have them")]
+    pub common: Common,
+    /// Network interfaces that take part, in order of rank [default: all]
+    #[arg(long, value_name = "NODE", value_delimiter = ',')]
+    pub nics: Vec<String>,
+    /// Children per node of the tree
+    #[arg(long, value_name = "N", default_value_t = MAX_BRANCHING as u32,
+          value_parser = clap::value_parser!(u32).range(1..=MAX_BRANCHING as i64))]
+    pub branching: u32,
+    /// Allreduce: operations, a row each, such as sum-i32, xor-i64, min-f64 (with its location)
+    #[arg(
+        long,
+        value_name = "OP",
+        value_delimiter = ',',
+        default_value = "sum-i32,sum-i64,sum-f32,sum-f64,min-i64,xor-i64"
+    )]
+    pub op: Vec<Collective>,
+    /// The collective engine, 0 to 3
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=3))]
+    pub engine: u8,
+}
+
+fn size() -> clap::builder::RangedI64ValueParser<u32> {
+    clap::value_parser!(u32).range(1..=i64::from(MAX_BLOCK_SIZE))
+}
+
+fn window() -> clap::builder::RangedI64ValueParser<u32> {
+    clap::value_parser!(u32).range(1..=i64::from(phitwire::nic::MAX_WINDOW))
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if (1e-3..=86_400.0).contains(&seconds) => Ok(seconds),
+        _ => Err("a number of seconds, 0.001 to 86400".to_owned()),
+    }
+}
+
+impl Benchmark {
+    /// What all benchmarks have.
+    pub fn common(&self) -> &Common {
+        match self {
+            Self::Latency(options) | Self::Bandwidth(options) | Self::Bibw(options) => {
+                &options.common
+            }
+            Self::Gups(options) | Self::Alltoall(options) => &options.common,
+            Self::Allreduce(options) | Self::Barrier(options) => &options.common,
+        }
+    }
+
+    /// The name on the command line.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Latency(_) => "latency",
+            Self::Bandwidth(_) => "bandwidth",
+            Self::Bibw(_) => "bibw",
+            Self::Gups(_) => "gups",
+            Self::Allreduce(_) => "allreduce",
+            Self::Barrier(_) => "barrier",
+            Self::Alltoall(_) => "alltoall",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    fn parse(words: &str) -> Result<Options, clap::Error> {
+        let words = ["phitwire-bench"]
+            .into_iter()
+            .chain(words.split_whitespace());
+        Options::try_parse_from(words)
+    }
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Options::command().debug_assert();
+    }
+
+    #[test]
+    fn what_the_manual_shows_is_understood() {
+        for words in [
+            "latency --lab demo",
+            "latency --lab demo --from nic0 --to nic3 --op get --size 8,64,4096 --json",
+            "bandwidth --lab demo --window 16 --routing valiant --seconds 0.5",
+            "bibw --lab demo",
+            "gups --lab demo --nics nic0,nic1,nic2 --window 1024",
+            "alltoall --lab demo --size 8,64",
+            "allreduce --lab demo --op sum-f64,max-i32 --branching 2 --engine 3",
+            "barrier --lab demo",
+        ] {
+            parse(words).expect(words);
+        }
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        for words in [
+            "",
+            "latency",
+            "latency --lab demo --from nic0",
+            "latency --lab demo --size 0",
+            "bandwidth --lab demo --size 16777217",
+            "bandwidth --lab demo --window 0",
+            "allreduce --lab demo --op product-i32",
+            "allreduce --lab demo --branching 33",
+            "barrier --lab demo --engine 4",
+            "gups --lab demo --seconds 0",
+            "throughput --lab demo",
+        ] {
+            assert!(parse(words).is_err(), "{words}");
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! The benchmarks made of messages.
+
+use phitwire_nodes::stop::Stop;
+use serde::Serialize;
+
+use super::Ending;
+use super::options::{Benchmark, PairOptions, SetOptions};
+use crate::msgrate::{
+    Lab, Op, Options as RateOptions, Outcome, PatternName, Plan, RealClock, Role, RunError, measure,
+};
+
+/// Largest message of the default sizes: BlackWidow, Aries between two, Aries among all.
+const LARGEST: [u32; 3] = [32, 64 << 10, 4 << 10];
+/// Addresses per target for random updates: as many words as a run can have.
+const UPDATE_ADDRESSES: u16 = phitwire::nic::MAX_ADDRESSES;
+
+/// A row of the table; the names are those of the JSON output.
+#[derive(Clone, Debug, Serialize)]
+pub struct PointRow {
+    /// The benchmark.
+    pub benchmark: &'static str,
+    /// Network interfaces that send.
+    pub sources: usize,
+    /// Messages that each keeps outstanding.
+    pub window: u32,
+    /// Microseconds per message and source: latency where one message is outstanding; alltoall: for a message
+    /// from everybody to everybody else.
+    pub mean_us: f64,
+    /// Random updates per second, in thousand millions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gups: Option<f64>,
+    /// What message rate says of it.
+    #[serde(flatten)]
+    pub outcome: Outcome,
+}
+
+/// What to measure, row by row.
+#[derive(Clone, Debug)]
+pub struct PointSuite {
+    benchmark: Benchmark,
+    plan: Plan,
+    sizes: Vec<u32>,
+}
+
+/// What two kinds of options come to.
+struct Wish<'a> {
+    from: Vec<String>,
+    to: Vec<String>,
+    op: Op,
+    sizes: &'a [u32],
+    largest: [u32; 2],
+    window: u32,
+    routing: Option<crate::msgrate::RoutingName>,
+}
+
+impl PointSuite {
+    /// Finds the participants in `lab`.
+    ///
+    /// # Errors
+    /// See [`RunError`].
+    ///
+    /// # Panics
+    /// If `benchmark` is a collective operation.
+    pub fn new(benchmark: &Benchmark, lab: &mut dyn Lab) -> Result<Self, RunError> {
+        let nics: Vec<String> = lab
+            .members()?
+            .into_iter()
+            .filter(|member| member.role != Role::Router)
+            .map(|member| member.name)
+            .collect();
+        let common = benchmark.common();
+        let [Some(first), Some(last)] = [nics.first(), nics.last()] else {
+            return Err(RunError::Alone(common.lab.clone()));
+        };
+        if nics.len() < 2 {
+            return Err(RunError::Alone(common.lab.clone()));
+        }
+        let pair = |options: &PairOptions| {
+            let from = options.from.as_ref().unwrap_or(first).clone();
+            (from, options.to.as_ref().unwrap_or(last).clone())
+        };
+        let all = |options: &SetOptions| match options.nics.is_empty() {
+            true => nics.clone(),
+            false => options.nics.clone(),
+        };
+        let wish = match benchmark {
+            Benchmark::Latency(options) | Benchmark::Bandwidth(options) => {
+                let (from, to) = pair(options);
+                Wish::of_pair(options, vec![from], vec![to], benchmark)
+            }
+            Benchmark::Bibw(options) => {
+                let (from, to) = pair(options);
+                let both = vec![from, to];
+                Wish::of_pair(options, both.clone(), both, benchmark)
+            }
+            Benchmark::Gups(options) => Wish::of_set(options, all(options), Op::Amo),
+            Benchmark::Alltoall(options) => Wish::of_set(options, all(options), Op::Put),
+            Benchmark::Allreduce(_) | Benchmark::Barrier(_) => {
+                unreachable!("these have no messages")
+            }
+        };
+        let is_aries = is_aries(lab, first)?;
+        let (sizes, window) = (wish.sizes(is_aries), wish.window);
+        let rate = RateOptions {
+            lab: common.lab.clone(),
+            from: wish.from,
+            to: wish.to,
+            pattern: PatternName::Uniform,
+            hot: Vec::new(),
+            hot_percent: 20,
+            op: wish.op,
+            size: Vec::new(),
+            routing: wish.routing,
+            window,
+            seconds: Some(common.seconds),
+            count: None,
+            seed: 1,
+            json: common.json,
+        };
+        let mut plan = Plan::new(&rate, lab)?;
+        if matches!(benchmark, Benchmark::Gups(_)) {
+            plan.update_at_random(UPDATE_ADDRESSES);
+        }
+        let benchmark = benchmark.clone();
+        Ok(Self {
+            benchmark,
+            plan,
+            sizes,
+        })
+    }
+
+    /// Who sends to whom, for the head of the table.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// Measures all sizes and hands each row to `show`, until the user asks for an end.
+    ///
+    /// # Errors
+    /// See [`RunError`].
+    pub fn run(
+        &self,
+        lab: &mut dyn Lab,
+        stop: &Stop,
+        mut run_number: impl FnMut() -> u32,
+        mut show: impl FnMut(&PointRow),
+    ) -> Result<Ending, RunError> {
+        let mut ending = Ending::Clean;
+        for &size in &self.sizes {
+            let clock = RealClock::new(stop.clone());
+            let outcome = measure(&self.plan, size, run_number(), lab, &clock, |_| {})?;
+            if !outcome.is_clean() {
+                ending = Ending::Damaged;
+            }
+            show(&self.row(outcome));
+            if stop.requests() > 0 {
+                return Ok(match ending {
+                    Ending::Damaged => ending,
+                    _ => Ending::Interrupted,
+                });
+            }
+        }
+        Ok(ending)
+    }
+
+    fn row(&self, outcome: Outcome) -> PointRow {
+        let sources = self.plan.source_count();
+        let per_source = outcome.messages_per_second / sources as f64;
+        let others = match self.benchmark {
+            Benchmark::Alltoall(_) => sources.saturating_sub(1),
+            _ => 1,
+        };
+        let mean_us = if per_source > 0.0 {
+            1e6 * others as f64 / per_source
+        } else {
+            0.0
+        };
+        let is_gups = matches!(self.benchmark, Benchmark::Gups(_));
+        PointRow {
+            benchmark: self.benchmark.name(),
+            sources,
+            window: self.plan.window,
+            mean_us,
+            gups: is_gups.then_some(outcome.messages_per_second / 1e9),
+            outcome,
+        }
+    }
+}
+
+impl<'a> Wish<'a> {
+    fn of_pair(
+        options: &'a PairOptions,
+        from: Vec<String>,
+        to: Vec<String>,
+        benchmark: &Benchmark,
+    ) -> Self {
+        let usual = match benchmark {
+            Benchmark::Latency(_) => 1,
+            _ => 64,
+        };
+        Self {
+            from,
+            to,
+            op: options.op,
+            sizes: &options.size,
+            largest: [LARGEST[0], LARGEST[1]],
+            window: options.window.unwrap_or(usual),
+            routing: options.routing,
+        }
+    }
+
+    fn of_set(options: &'a SetOptions, nics: Vec<String>, op: Op) -> Self {
+        Self {
+            from: nics.clone(),
+            to: nics,
+            op,
+            sizes: &options.size,
+            largest: [LARGEST[0], LARGEST[2]],
+            window: options.window,
+            routing: options.routing,
+        }
+    }
+
+    /// Those asked for, or powers of two that the operation can have.
+    fn sizes(&self, is_aries: bool) -> Vec<u32> {
+        if self.op == Op::Amo {
+            return vec![8];
+        }
+        if !self.sizes.is_empty() {
+            return self.sizes.to_vec();
+        }
+        let smallest = match self.op {
+            Op::Get if is_aries => 4,
+            _ => 1,
+        };
+        let largest = self.largest[usize::from(is_aries)];
+        let powers = std::iter::successors(Some(smallest), |size| Some(size * 2));
+        powers.take_while(|&size| size <= largest).collect()
+    }
+}
+
+/// Whether a network interface is one of Aries.
+fn is_aries(lab: &mut dyn Lab, nic: &str) -> Result<bool, RunError> {
+    let info = lab.ask(nic, serde_json::json!({ "cmd": "info" }))?;
+    Ok(info["family"] == "aries")
+}
