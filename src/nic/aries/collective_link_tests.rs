@@ -73,7 +73,7 @@ fn a_joined_operation_needs_no_call_but_those_of_a_node() {
     assert_eq!(joined.nics[1].join(now, 0, &join(1)), Ok(0));
     joined.run(Duration::from_ms(3));
     assert!(joined.nics[1].poll_collective().is_none());
-    assert!(joined.nics[0].next_wakeup().is_some());
+    assert!(joined.nics[1].next_wakeup().is_some());
     let now = joined.now;
     assert_eq!(joined.nics[0].join(now, 0, &join(0)), Ok(0));
     joined.run(Duration::from_ms(3));
