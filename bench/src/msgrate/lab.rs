@@ -59,6 +59,19 @@ pub enum LabError {
 }
 
 impl LabError {
+    /// Whether nobody listens at a socket that is there: what a killed process leaves behind.
+    fn is_of_dead_process(&self) -> bool {
+        match self {
+            Self::Client { source, .. } => match source {
+                ClientError::Unreachable { source, .. } => {
+                    source.kind() == ErrorKind::ConnectionRefused
+                }
+                _ => false,
+            },
+            _ => false,
+        }
+    }
+
     /// Whether a process that has taken its part before must have died since: nobody listens, it
     /// closed the connection, or it was started again and knows nothing of what it was told.
     pub fn tells_of_death(&self) -> bool {
@@ -114,12 +127,24 @@ impl Lab for ControlLab {
         if nodes.is_empty() {
             return Err(LabError::NotRunning(self.name.clone()));
         }
-        let member = |name: String| {
-            let info = self.ask(&name, json!({ "cmd": "info" }))?;
-            let role = role(&name, &info)?;
-            Ok(Member { name, role })
-        };
-        nodes.into_iter().map(member).collect()
+        let mut members = Vec::new();
+        for name in nodes {
+            match self.ask(&name, json!({ "cmd": "info" })) {
+                Ok(info) => members.push(Member {
+                    role: role(&name, &info)?,
+                    name,
+                }),
+                // A network is measured around its failures too.
+                Err(error) if error.is_of_dead_process() => {
+                    eprintln!("{name} is left out: its process is dead, only its socket is there");
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        if members.is_empty() {
+            return Err(LabError::NotRunning(self.name.clone()));
+        }
+        Ok(members)
     }
 
     fn ask(&mut self, node: &str, request: Value) -> Result<Value, LabError> {

@@ -109,6 +109,7 @@ impl Routers for Obedient {
         };
         if self.dies_at_install == Some(router) && what == "install" {
             self.dead.insert(router);
+            self.quiesced.remove(&router);
             self.dies_at_install = None;
         }
         if self.dead.contains(&router) {

@@ -1,0 +1,227 @@
+#!/usr/bin/env bash
+# Dragonflies live: they come up and go down on both kinds of links; a green, a black and a blue link, a router and all
+# links between two groups fail under traffic; `phitwire manage reroute` brings every pair back that is still connected.
+# shellcheck source=testlib.sh
+. "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
+t_need_namespaces
+
+manage() { "$PHITWIRE_BIN_DIR/phitwire" manage reroute --lab "$LAB" "$@"; }
+
+# set_link ID up|down: the interface at end A of a link. The other end loses its carrier, as if the cable were cut.
+set_link() {
+    local a interface
+    IFS=$'\t' read -r _ a _ _ _ interface _ < <(phw_find_links "$LAB" "$1")
+    ip -n "$(phw_netns "$LAB" "$a")" link set "$interface" "$2"
+}
+
+# The id of the first link between two nodes.
+link_between() { phw_find_links "$LAB" "$1-$2" | head -n 1 | cut -f 1; }
+
+# Ids of all links between two groups.
+bundle() {
+    phw_plan_links "$LAB" | awk -F '\t' -v a="g$1-" -v b="g$2-" \
+        'index($2, a) == 1 && index($4, b) == 1 || index($2, b) == 1 && index($4, a) == 1 { print $1 }'
+}
+
+# link_is ID true|false: whether both ends say that it is up.
+link_is() {
+    local a port_a b port_b
+    IFS=$'\t' read -r _ a port_a b port_b _ < <(phw_find_links "$LAB" "$1")
+    [[ $(end_up "$a" "$port_a") == "$2" && $(end_up "$b" "$port_b") == "$2" ]]
+}
+end_up() { t_ctl "$1" links --json 2>/dev/null | jq --argjson port "$2" '.[] | select(.port == $port) | .up'; }
+
+# Packets that some router had no way for.
+discards() { counter_sum '^(no_live_port|unroutable|dead_port)_packets$'; }
+
+# Whether no router holds back its network interfaces.
+none_held() {
+    local router
+    while read -r router; do
+        # A dead one holds nobody back.
+        [[ $(t_ctl "$router" routing --json 2>/dev/null | jq .quiesced) != true ]] || { echo "$router is quiesced"; return 1; }
+    done < <(awk -F '\t' '$1 == "node" && $3 == "router" { print $2 }' "$(phw_lab_dir "$LAB")/plan.tsv")
+}
+
+# all_pairs NAME [options]: messages between all network interfaces, by ways of every kind, each exactly once.
+all_pairs() {
+    local name=$1 routing
+    shift
+    for routing in adaptive0 minimal valiant ordered; do
+        rate_case "$name: all pairs, $routing" 500 --seconds 1 --window 32 --routing "$routing" "$@"
+    done
+}
+
+# is_report FILE FILTER: whether a report in FILE (the last one, if there are several) is as the filter wants it.
+is_report() { [[ -s $1 ]] && tail -n 1 "$1" | jq -e "$2" >/dev/null; }
+reroute() { manage --json >"$T_SCRATCH/report.json" && jq -c . "$T_SCRATCH/report.json" >"$T_SCRATCH/report" && none_held; }
+report_is() { is_report "$T_SCRATCH/report" "$1" || { cat "$T_SCRATCH/report"; return 1; }; }
+
+# ---- Up and down --------------------------------------------------------------------------------
+
+for kind in udp ethernet; do
+    for name in aries-pair aries-group aries-3x4; do
+        begin=$(phw_ms)
+        t_up "up_$kind" "$name" --link "$kind"
+        check "$name, $kind: up after $(( $(phw_ms) - begin )) ms, status.sh is content" "$PHW_SCRIPTS/status.sh" --lab "$LAB"
+        rate_case "$name, $kind: puts" 500 --seconds 1 --window 64
+        biggest=$("$PHW_SCRIPTS/status.sh" --lab "$LAB" --json | jq '[.[0].nodes[].rss_kib] | max')
+        check "$name, $kind: no process is larger than 32 MiB ($biggest KiB)" test "$biggest" -le 32768
+        check "$name, $kind: it goes down" "$PHW_SCRIPTS/down.sh" --lab "$LAB"
+        check "$name, $kind: nothing is left" nothing_left "$LAB"
+    done
+done
+
+# ---- Refusals -----------------------------------------------------------------------------------
+
+check_fails "no such lab" "is not running.*no control sockets" \
+    "$PHITWIRE_BIN_DIR/phitwire" manage reroute --lab "none_$$"
+check_fails "and the remedy is named" "up.sh TOPOLOGY --lab none_$$" \
+    "$PHITWIRE_BIN_DIR/phitwire" manage reroute --lab "none_$$"
+t_up clos pair
+check_fails "a folded Clos is not rerouted" "only dragonflies" manage
+"$PHW_SCRIPTS/down.sh" --lab "$LAB"
+
+# ---- One failure after the other, rerouted by hand ----------------------------------------------
+
+# Requests wait longer than a dead link takes to be noticed, and are reported soon after.
+t_topology "$T_SCRATCH/impatient.toml" aries-3x4 request_timeout_ms=4000 give_up_ms=1000
+
+for kind in udp ethernet; do
+    t_up "fail_$kind" "$T_SCRATCH/impatient.toml" --link "$kind"
+    check "$kind: nothing to reroute at first" reroute
+    check "$kind: and nobody is disturbed" report_is '.status == "nothing-to-do" and .took_ms == {}'
+    if (( EUID == 0 )) && id nobody >/dev/null 2>&1 && phw_is_machine_root; then
+        check_fails "$kind: somebody else may not" "only you can write to" runuser -u nobody -- env PHITWIRE_RUN_DIR="$(phw_run_dir)" \
+            "$PHITWIRE_BIN_DIR/phitwire" manage reroute --lab "$LAB"
+    fi
+
+    for colour in green black blue; do
+        case $colour in
+            green) cut=$(link_between g0-c0s0 g0-c0s1) ;;
+            black) cut=$(link_between g0-c0s0 g0-c1s0) ;;
+            blue) cut=$(bundle 0 1 | head -n 1) ;;
+        esac
+        t_rate "$T_SCRATCH/during.json" --seconds 6 --window 64 &
+        runner=$!
+        sleep 1
+        set_link "$cut" down
+        check "$kind, $colour: both ends notice that the link is cut" phw_until 5 link_is "$cut" false
+        check "$kind, $colour: --dry-run changes nothing" manage --dry-run
+        check "$kind, $colour: reroute under traffic" reroute
+        check "$kind, $colour: it names the link, and every router still reaches every other" report_is '
+            .status == "done" and (.failed_links | length == 1 and .[0].kind == "'"$colour"'") and .disconnected_pairs == 0'
+        settled "$runner"
+        check "$kind, $colour: what the cut swallowed is reported, nothing is twice or wrong" honest "$T_SCRATCH/during.json"
+        before=$(discards)
+        all_pairs "$kind, $colour cut and rerouted"
+        check "$kind, $colour: and no router discards anything" test "$(discards)" = "$before"
+        set_link "$cut" up
+        check "$kind, $colour: the link comes back" phw_until 10 link_is "$cut" true
+        check "$kind, $colour: reroute again" reroute
+        check "$kind, $colour: all is as before" report_is '.status == "done" and .failed_links == [] and .disconnected_pairs == 0'
+    done
+    "$PHW_SCRIPTS/down.sh" --lab "$LAB"
+done
+
+# ---- A router, a bundle, two managers, Ctrl-C ---------------------------------------------------
+
+t_up harder "$T_SCRATCH/impatient.toml"
+
+# Without a reroute some packets do not get through: or the cases above would prove nothing.
+cut=$(link_between g0-c0s0 g0-c0s1)
+set_link "$cut" down
+check "both ends notice it" phw_until 5 link_is "$cut" false
+before=$(discards)
+t_rate "$T_SCRATCH/unrouted.json" --seconds 2 --window 32 --routing valiant || true
+check "without a reroute the routers have no way for some packets" test "$(discards)" -gt "$before"
+check "and these are reported" honest "$T_SCRATCH/unrouted.json"
+check "timed out" test "$(field "$T_SCRATCH/unrouted.json" timed_out)" -gt 0
+
+# Ctrl-C at any moment leaves no router quiesced. A shell's background job ignores SIGINT unless told otherwise.
+interrupt() {
+    local i pid
+    for i in {1..20}; do
+        # Something to do each time: tables of other faults.
+        t_ctl g1-c0s0 set table.processor.local_minimal.1 0 >/dev/null || return 1
+        env --default-signal=INT "$PHITWIRE_BIN_DIR/phitwire" manage reroute --lab "$LAB" >/dev/null 2>&1 &
+        pid=$!
+        sleep "0.0$(printf %02d "$i")"
+        kill -INT "$pid" 2>/dev/null || true
+        wait "$pid" || true
+        none_held || return 1
+    done
+}
+check "Ctrl-C at any moment leaves no router quiesced" interrupt
+check "and a reroute sets everything right" reroute
+check "all is as the faults want it" report_is '.status == "done" or .status == "nothing-to-do"'
+check "then there is nothing to do" bash -c '"$1" manage reroute --lab "$2" --json | jq -e ".status == \"nothing-to-do\""' \
+    bash "$PHITWIRE_BIN_DIR/phitwire" "$LAB"
+check "a router whose manager was killed goes on by itself" bash -c '
+    "$1" ctl --lab "$2" g0-c0s0 quiesce --for 300 && "$1" ctl --lab "$2" g0-c0s0 routing | grep -q "quiesced true" \
+        && sleep 0.5 && "$1" ctl --lab "$2" g0-c0s0 routing | grep -q "quiesced false"' bash "$PHITWIRE_BIN_DIR/phitwire" "$LAB"
+check_fails "tables of another topology are refused" "tables of another topology" bash -c '
+    echo "{\"cmd\":\"install\",\"tables\":[$(printf "{\"local_minimal\":[],\"local_non_minimal\":[],\"global_minimal\":[],\"global_non_minimal\":[]}%s" , , , "")]}" \
+        | timeout 5 python3 -c "
+import socket, sys
+s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); s.sendall(sys.stdin.buffer.read()); print(s.recv(4096).decode()); sys.exit(1)" "$1"' \
+    bash "$(phw_lab_dir "$LAB")/g0-c0s0.sock"
+set_link "$cut" up
+check "the link comes back" phw_until 10 link_is "$cut" true
+check "reroute" reroute
+
+# ---- --watch ------------------------------------------------------------------------------------
+
+env --default-signal=INT "$PHITWIRE_BIN_DIR/phitwire" manage reroute --lab "$LAB" --watch --json >"$T_SCRATCH/watch" 2>"$T_SCRATCH/watch.err" &
+watcher=$!
+# told FILTER: whether the watcher's last word is as the filter wants it.
+told() { is_report "$T_SCRATCH/watch" "$1"; }
+check "the watcher begins with a report" phw_until 10 told '.disconnected_pairs == 0'
+check_fails "a second manager is refused, and told which is at work" "managed by process $watcher already" manage
+
+others=$(seq -f 'nic%g' -s, 0 11 | sed 's/nic4,//')
+t_rate "$T_SCRATCH/during.json" --seconds 8 --window 64 &
+runner=$!
+sleep 1
+check "a router is killed" "$PHW_SCRIPTS/node.sh" --lab "$LAB" kill g1-c0s0
+check "the watcher routes around it" phw_until 10 told '.status == "done" and .failed_routers[0].name == "g1-c0s0" and .disconnected_pairs == 22'
+settled "$runner"
+check "what it held, and what was sent to its network interface, is reported" honest "$T_SCRATCH/during.json"
+all_pairs "without g1-c0s0" --from "$others" --to "$others"
+check "no router is quiesced" none_held
+check "it is started again" "$PHW_SCRIPTS/node.sh" --lab "$LAB" start g1-c0s0
+check "the watcher takes it in again" phw_until 15 told '.failed_routers == [] and .failed_links == [] and .disconnected_pairs == 0'
+check "all links are up" "$PHITWIRE_BIN_DIR/phitwire" wait --lab "$LAB" --timeout 15
+all_pairs "with g1-c0s0 again"
+
+t_rate "$T_SCRATCH/during.json" --seconds 6 --window 64 &
+runner=$!
+sleep 1
+for id in $(bundle 0 1); do set_link "$id" down; done
+check "all links between two groups are cut: the watcher routes over the third" \
+    phw_until 10 told '.status == "done" and (.failed_links | length == 2) and .disconnected_pairs == 0'
+settled "$runner"
+check "what they swallowed is reported" honest "$T_SCRATCH/during.json"
+all_pairs "over the third group"
+for id in $(bundle 0 1); do set_link "$id" up; done
+check "the watcher takes them in again" phw_until 15 told '.failed_links == [] and .disconnected_pairs == 0'
+
+# A router that stands still answers nobody; it is dead to the network, and comes back as it was.
+pid=$(phw_node_pid "$LAB" g2-c1s1)
+kill -STOP "$pid"
+check "a router that stands still is routed around" phw_until 20 told '.failed_routers[0].name == "g2-c1s1" and .status == "done"'
+kill -CONT "$pid"
+check "and taken in again" phw_until 20 told '.failed_routers == [] and .failed_links == [] and .disconnected_pairs == 0'
+
+kill -INT "$watcher"
+settled "$watcher"
+check "Ctrl-C ends the watcher in order (status $SETTLED)" test "$SETTLED" = 0
+check "it had nothing to complain of" test ! -s "$T_SCRATCH/watch.err"
+check "and leaves its place to others" reroute
+env --default-signal=INT "$PHITWIRE_BIN_DIR/phitwire" manage reroute --lab "$LAB" --watch >/dev/null 2>"$T_SCRATCH/watch.err" &
+watcher=$!
+sleep 1
+check "the lab goes down under a watcher" "$PHW_SCRIPTS/down.sh" --lab "$LAB"
+check "the watcher ends by itself" phw_until 10 phw_all_gone "$watcher"
+settled "$watcher"
+check "and says why" grep -q "is gone" "$T_SCRATCH/watch.err"
