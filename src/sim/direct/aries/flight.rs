@@ -54,3 +54,26 @@ impl Flight {
         u32::from(this) + u32::from(before) * (round - within) / round
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_steady_stream_has_a_round_trip_on_its_way() {
+        let mut flight = Flight::over(120);
+        let round = 2 * 120 + INPUT_CYCLES;
+        for cycle in 0..10 * round {
+            if cycle % 10 != 9 {
+                flight.sent(cycle);
+            }
+        }
+        let on_its_way = u64::from(flight.flits(10 * round));
+        assert!(on_its_way.abs_diff(round * 9 / 10) <= 2, "{on_its_way}");
+        // A round trip without flits later it is half, and later nothing.
+        let half = u64::from(flight.flits(10 * round + round / 2));
+        assert!(half.abs_diff(round * 9 / 20) <= 2, "{half}");
+        assert_eq!(flight.flits(11 * round), 0);
+        assert_eq!(Flight::default().flits(5), 0, "a port without a link");
+    }
+}
