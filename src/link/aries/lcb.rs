@@ -269,11 +269,12 @@ impl AriesLcb {
         self.tx.buffer().backlog()
     }
 
-    /// Far-end estimate: flits of the peer's input buffer in use as far as this end knows, those on their way
-    /// included.
+    /// Far-end estimate: flits that lie in the peer's input buffer as far as this end knows: acknowledged, and their credits
+    /// have not come. What is only on its way is no load, however long the cable.
     #[inline]
     pub fn far_flits(&self) -> u32 {
-        self.tx.credits().used_in_all()
+        let used = self.tx.credits().used_in_all();
+        used.saturating_sub(self.tx.buffer().unacknowledged())
     }
 
     /// The same of one virtual channel.

@@ -108,6 +108,12 @@ impl ReplayBuffer {
         (self.tail - self.cut) as u32
     }
 
+    /// Flits taken and not acknowledged, and those that the open packet lacks.
+    #[inline]
+    pub fn unacknowledged(&self) -> u32 {
+        (self.tail - self.head) as u32 + u32::from(self.open_left)
+    }
+
     /// Whether a packet of `flits` flits fits.
     #[inline]
     pub fn has_room(&self, flits: u32) -> bool {

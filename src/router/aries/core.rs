@@ -55,7 +55,7 @@ pub trait Ports {
     fn backlog_flits(&self, _port: usize) -> u32 {
         0
     }
-    /// Far-end estimate: flits sent for which the credit has not come back.
+    /// Far-end estimate: flits that should have left the other end's input queue by now and for which no credit has come back.
     #[inline]
     fn far_flits(&self, _port: usize) -> u32 {
         0

@@ -1,8 +1,10 @@
 //! The load of ports: three metrics, one here and two of the other end (white paper, "Aries Router").
 //!
 //! * *near end*: flits that have been decided to leave by a port and have not been sent;
-//! * *far end*, estimated: flits sent for which the credit has not come back, so on the wire or in the other
-//!   end's input queue;
+//! * *far end*, estimated: flits sent for which the credit has not come back, less those that are on their way at any
+//!   time on a healthy link (credit round trips of Kim et al., *Technology-Driven, Highly-Scalable Dragonfly Topology*, the
+//!   white paper's reference 1): what lies in the other end's input queue. With those on their way counted, a blue link
+//!   would look the more loaded the longer its cable is, and packets would go round on an idle machine;
 //! * *downstream*: what the neighbour said of itself in the last tenth flit.
 //!
 //! How they are quantised and combined is not published. Each is brought to 4 bits, the size of the chip's
@@ -14,7 +16,7 @@ use super::registers::{FIRST_NIC_PORT, NETWORK_PORTS, NICS, PortKind};
 
 /// Flits of a step of the near-end load: a block of the input buffer.
 const NEAR_FLITS: u32 = 8;
-/// Flits of a step of the far-end load: flits on the wire of a healthy link should count for little.
+/// Flits of a step of the far-end load: a packet more than a passing one.
 const FAR_FLITS: u32 = 16;
 /// Flits of a step of the load that neighbours are told: a single packet passing is none.
 const TOLD_FLITS: u32 = 16;

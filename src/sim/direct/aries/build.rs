@@ -253,7 +253,7 @@ fn sites(topology: &Dragonfly, links: &mut Links<'_>) -> Sites {
             kinds[router as usize * PORTS + usize::from(port)] = Some(usage);
             let slot = links.slot(partition, there, kind);
             debug_assert_ne!(slot, NO_SLOT);
-            site.connect(usize::from(port), slot);
+            site.connect(usize::from(port), slot, links.config.aries.cycles(kind));
         }
         sites[partition as usize].push(site);
         chips[partition as usize].push(router);

@@ -15,6 +15,7 @@
 
 mod build;
 mod credits;
+mod flight;
 mod options;
 mod packet;
 mod queues;

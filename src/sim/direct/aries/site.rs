@@ -5,6 +5,7 @@ use core::cell::Cell;
 use phitwire_framing::flit48::Flit;
 
 use super::credits::{Returned, Room};
+use super::flight::Flight;
 use super::queues::Queues;
 use super::{Aries, NIC_LANES};
 use crate::router::aries::registers::{AriesRegisters, FIRST_NIC_PORT, PORTS, VCS};
@@ -31,6 +32,7 @@ struct Lanes {
     coming: [Stream; PORTS],
     going: [Stream; PORTS],
     rooms: [Room; PORTS],
+    flights: [Flight; PORTS],
     /// Where each port's link ends: the first of its lanes there.
     peers: [u32; PORTS],
     /// What goes out on each lane in this window.
@@ -112,6 +114,7 @@ impl Ports for Window<'_> {
         let lanes = &mut *self.lanes;
         let vc = Aries::follow(&mut lanes.going[port], flit.bits());
         lanes.rooms[port].take(vc);
+        lanes.flights[port].sent(self.base + u64::from(self.now));
         let (first, _) = Aries::lanes(port);
         let lane = (lanes.out[first].phits >> self.now & 1) as usize;
         debug_assert!(lane == 0 || port >= FIRST_NIC_PORT);
@@ -123,17 +126,19 @@ impl Ports for Window<'_> {
     #[inline]
     fn far_flits(&self, port: usize) -> u32 {
         let flits = self.lanes.rooms[port].all();
+        let flying = self.lanes.flights[port].flits(self.base + u64::from(self.now));
         if self.lanes.early >> port & 1 == 0 {
-            return flits;
+            return flits.saturating_sub(flying);
         }
         // Credits that have been given and come only later in this window.
         let later = !up_to(self.now);
         let lanes = &self.lanes.returned[port];
-        flits
+        let flits = flits
             + lanes
                 .iter()
                 .map(|lane| (lane.cycles & later).count_ones())
-                .sum::<u32>()
+                .sum::<u32>();
+        flits.saturating_sub(flying)
     }
 
     #[inline]
@@ -162,6 +167,7 @@ impl Lanes {
             coming: [Stream::default(); PORTS],
             going: [Stream::default(); PORTS],
             rooms: [Room::default(); PORTS],
+            flights: [Flight::default(); PORTS],
             peers: [NO_SLOT; PORTS],
             out: Box::new([Arrivals::default(); LANES]),
             told: 0,
@@ -188,9 +194,10 @@ impl Site {
         }
     }
 
-    /// Joins `port` to the link end of that slot, and the next for its second lane.
-    pub(super) fn connect(&mut self, port: usize, slot: u32) {
+    /// Joins `port` to the link end of that slot, and the next for its second lane; the link takes so many cycles.
+    pub(super) fn connect(&mut self, port: usize, slot: u32, cycles: u32) {
         self.lanes.peers[port] = slot;
+        self.lanes.flights[port] = Flight::over(cycles);
     }
 
     /// Puts the window's flits into their queues and tells the core when each will be there.

@@ -183,6 +183,21 @@ fn minimal_ways_give_the_adversary_the_links_between_two_groups_and_others_more(
     assert!(adaptive > 1.3 * minimal, "{adaptive}");
 }
 
+#[test]
+fn long_cables_send_nobody_round() {
+    // Blue links of 35 m have a round trip of 400 cycles: flits on their way are no load.
+    let topology = dragonfly(5, 1, 4, 1, 2);
+    let share = |metres| {
+        let mut config = config(200_000, Routing::Adaptive0);
+        config.aries = AriesOptions::with_metres(Routing::Adaptive0, metres);
+        run(&topology, &config, 1).non_minimal.unwrap()
+    };
+    for metres in [[1, 3, 20], [1, 3, 35]] {
+        let share = share(metres);
+        assert!(share < 0.05, "{share} at {metres:?}");
+    }
+}
+
 mod canaries {
     use super::super::super::check::Violation;
     use super::*;

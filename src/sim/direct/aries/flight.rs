@@ -1,0 +1,79 @@
+//! What is on its way over a link and back: flits whose credits cannot have come yet, however idle the other end is.
+
+use crate::router::aries::pipeline::INPUT_CYCLES;
+
+/// Flits sent within the last round trip of a link, about: those of this period and a share of the period before. A
+/// period is a round trip long: there, through the other end's input queue, and back.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Flight {
+    /// Cycles of a period; 0 where there is no link.
+    round: u16,
+    this: u16,
+    before: u16,
+    /// The period of `this`.
+    period: u32,
+}
+
+impl Flight {
+    /// Over a link of so many cycles each way.
+    pub(super) fn over(cycles: u32) -> Self {
+        Self {
+            round: (2 * cycles + INPUT_CYCLES as u32) as u16,
+            ..Self::default()
+        }
+    }
+
+    #[inline]
+    fn period(&self, now: u64) -> (u32, u32) {
+        let round = u64::from(self.round.max(1));
+        ((now / round) as u32, (now % round) as u32)
+    }
+
+    /// A flit was sent.
+    #[inline]
+    pub(super) fn sent(&mut self, now: u64) {
+        let (period, _) = self.period(now);
+        if period != self.period {
+            let next = period == self.period.wrapping_add(1);
+            self.before = if next { self.this } else { 0 };
+            (self.this, self.period) = (0, period);
+        }
+        self.this += 1;
+    }
+
+    /// Flits sent within the last round trip.
+    #[inline]
+    pub(super) fn flits(&self, now: u64) -> u32 {
+        let (period, within) = self.period(now);
+        let (this, before) = match period.wrapping_sub(self.period) {
+            0 => (self.this, self.before),
+            1 => (0, self.this),
+            _ => (0, 0),
+        };
+        let round = u32::from(self.round.max(1));
+        u32::from(this) + u32::from(before) * (round - within) / round
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_steady_stream_has_a_round_trip_on_its_way() {
+        let mut flight = Flight::over(120);
+        let round = 2 * 120 + INPUT_CYCLES;
+        for cycle in 0..10 * round {
+            if cycle % 10 != 9 {
+                flight.sent(cycle);
+            }
+        }
+        let on_its_way = u64::from(flight.flits(10 * round));
+        assert!(on_its_way.abs_diff(round * 9 / 10) <= 2, "{on_its_way}");
+        // A round trip without flits later it is half, and later nothing.
+        let half = u64::from(flight.flits(10 * round + round / 2));
+        assert!(half.abs_diff(round * 9 / 20) <= 2, "{half}");
+        assert_eq!(flight.flits(11 * round), 0);
+        assert_eq!(Flight::default().flits(5), 0, "a port without a link");
+    }
+}

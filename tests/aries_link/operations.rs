@@ -1,0 +1,500 @@
+//! Two Aries link ends and a list of operations on them, made of bytes: for the fuzz target and the replay of its corpus.
+//!
+//! Whatever the bytes are, nothing may panic, no end may send for ever at one instant, and nobody may believe in more credits or
+//! sets than there are. Unless frames were forged, what comes out of an input buffer is what was pushed, each packet once and in
+//! order; unless a link was taken down as well, everything arrives in the end and all credits come back.
+
+use std::collections::VecDeque;
+
+use phitwire::link::{
+    AriesInput, AriesLcb, AriesLinkConfig, EndName, LaneRate, LcbRegisters, LinkClock, LinkConfig,
+    LinkProfile, SetProfile,
+};
+use phitwire::time::{Duration, Time};
+use phitwire_framing::flit48::{Flit, Head, MAX_PACKET_FLITS, NodeId, Routing, VCS};
+use phitwire_framing::frame::{
+    self, FrameHeader, FrameKind, LinkEnd, SetFrameWriter, set_frame_len,
+};
+use phitwire_framing::set48::{ControlSet, DATA_FLITS, DataSet, Set, Tail};
+
+/// What the operations came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// Packets pushed, and packets that came out.
+    pub pushed: u64,
+    pub arrived: u64,
+    /// Sets sent again.
+    pub replayed: u64,
+    /// Frames and sets that were not used.
+    pub refused: u64,
+    /// Whether frames were forged; whether a link was taken down.
+    pub is_forged: bool,
+    pub was_down: bool,
+}
+
+/// Frames that may be on their way in one direction.
+const MOST_FLYING: usize = 32;
+/// Bits of one frame that may flip: the CRC of a set finds any five.
+const MOST_FLIPS: u8 = 4;
+/// Rounds in which everything must have arrived over a clean wire.
+const LIVENESS: usize = 20_000;
+
+struct End {
+    lcb: AriesLcb,
+    input: AriesInput,
+    next: [u32; VCS],
+    got: [u32; VCS],
+    partial: [Vec<Flit>; VCS],
+}
+
+struct Flying {
+    bytes: Vec<u8>,
+    flips: u8,
+}
+
+pub struct Pair {
+    now: Time,
+    ends: [End; 2],
+    /// Towards each end.
+    wires: [VecDeque<Flying>; 2],
+    /// Whether frames must keep their order: six bits of number cannot tell a late set from a new one.
+    is_cable: bool,
+    outcome: Outcome,
+}
+
+/// Packet number `id` of a virtual channel.
+pub fn packet(vc: usize, id: u32, flits: usize) -> Vec<Flit> {
+    let to = NodeId::from_bits(id >> 12);
+    let id12 = (id & 0xfff) as u16;
+    let head = Head::new(vc >= 4, flits as u8, to, Routing::Adaptive1, id12, 9).with_vc(vc as u8);
+    let body = |i: usize| Flit::new(u64::from(id) * 0x1_0001 + (i as u64) * 77 + vc as u64);
+    core::iter::once(head.flit())
+        .chain((1..flits).map(body))
+        .collect()
+}
+
+fn config(end: usize, flags: u8) -> AriesLinkConfig {
+    let name = |node: &str, port| EndName {
+        node: node.to_owned(),
+        port,
+    };
+    let (left, right) = (name("left", 3), name("right", 5));
+    let builder = match end {
+        0 => LinkConfig::builder(7, LinkEnd::A, left, right),
+        _ => LinkConfig::builder(7, LinkEnd::B, right, left),
+    };
+    // Lanes that are given up are another test's.
+    let mut builder = builder
+        .fabric(0xfab)
+        .epoch(1_000 + 1_000 * end as u32)
+        .rate(LaneRate::G14_0)
+        .lane_retry_threshold(1_000_000);
+    let mut sets = SetProfile::live();
+    if flags & 1 != 0 {
+        let clock = LinkClock::Paced { dilation: 50 };
+        builder = builder.profile(LinkProfile::paper()).clock(clock);
+        sets = SetProfile::paper();
+    } else if flags & 2 != 0 {
+        sets.window_sets = 4;
+        sets.private_flits = 14;
+        sets.common_flits = 10;
+        sets.held_sets = 4;
+    }
+    let link = builder.build().expect("a configuration of this test");
+    let config = AriesLinkConfig::new(link, sets).expect("a profile of this test");
+    // Without scrambling, bytes of the corpus can be read.
+    let registers = LcbRegisters {
+        scrambler_seeds: [0; 3],
+        ..*config.registers()
+    };
+    config
+        .with_registers(registers)
+        .expect("registers of this test")
+}
+
+impl End {
+    fn new(config: AriesLinkConfig, now: Time) -> Self {
+        Self {
+            input: AriesInput::new(&config),
+            lcb: AriesLcb::new(config, now),
+            next: [0; VCS],
+            got: [0; VCS],
+            partial: Default::default(),
+        }
+    }
+
+    fn push(&mut self, vc: usize, flits: usize) -> bool {
+        if !self.lcb.can_begin(vc, flits) {
+            return false;
+        }
+        for flit in packet(vc, self.next[vc], flits) {
+            self.lcb.push(flit);
+        }
+        self.next[vc] += 1;
+        true
+    }
+
+    /// Takes at most so many flits of a channel; the number of packets that came whole.
+    fn take(&mut self, vc: usize, most: u32, outcome: &Outcome) -> u64 {
+        let mut whole = 0;
+        for _ in 0..most.min(self.input.len(vc)) {
+            let flit = self.input.pop(vc).expect("it has so many");
+            self.partial[vc].push(flit);
+            let Some(head) = Head::parse(self.partial[vc][0]) else {
+                panic!("a packet that begins with no head");
+            };
+            if self.partial[vc].len() == usize::from(head.length()) {
+                let flits = core::mem::take(&mut self.partial[vc]);
+                if !outcome.is_forged {
+                    self.got[vc] = check(vc, &flits, self.got[vc], outcome.was_down);
+                }
+                whole += 1;
+            }
+        }
+        let freed = self.input.take_acks(vc);
+        self.lcb.vc_freed(vc, freed);
+        whole
+    }
+
+    fn take_all(&mut self, outcome: &Outcome) -> u64 {
+        (0..VCS).map(|vc| self.take(vc, u32::MAX, outcome)).sum()
+    }
+}
+
+/// A packet is what was pushed, and not before its turn; the number expected next.
+pub fn check(vc: usize, flits: &[Flit], expected: u32, gaps: bool) -> u32 {
+    let head = Head::parse(flits[0]).expect("whoever calls has parsed it");
+    let id = head.destination().bits() << 12 | u32::from(head.packet_id());
+    let mut wanted = packet(vc, id, flits.len());
+    if head.poisoned() {
+        wanted[0] = head.flit();
+    }
+    // A session that ends in the middle of a packet fills it up with ones.
+    let cut = gaps && flits.len() > 1 && flits.last() == Some(&Flit::new(u64::MAX));
+    if !cut {
+        assert_eq!(flits, wanted, "packet {id} of channel {vc}");
+    }
+    if gaps {
+        assert!(id >= expected, "packet {id} of channel {vc} came again");
+    } else {
+        assert_eq!(id, expected, "packets of channel {vc}, each once");
+    }
+    id + 1
+}
+
+/// What is left of the bytes.
+struct Operands<'a>(&'a [u8]);
+
+impl Operands<'_> {
+    fn next(&mut self) -> Option<usize> {
+        let (&first, rest) = self.0.split_first()?;
+        self.0 = rest;
+        Some(first.into())
+    }
+
+    fn take(&mut self, most: usize) -> &[u8] {
+        let (taken, rest) = self.0.split_at(most.min(self.0.len()));
+        self.0 = rest;
+        taken
+    }
+}
+
+impl Pair {
+    pub fn new(flags: u8) -> Self {
+        let now = Time::from_ns(1_000);
+        Self {
+            now,
+            ends: [0, 1].map(|end| End::new(config(end, flags), now)),
+            wires: Default::default(),
+            is_cable: flags & 1 != 0,
+            outcome: Outcome::default(),
+        }
+    }
+
+    fn deliver(&mut self, to: usize, bytes: &[u8]) {
+        let end = &mut self.ends[to];
+        end.lcb.handle_frame(self.now, bytes, &mut end.input);
+    }
+
+    /// Writes a frame of so many sets at most; false when there is nothing to send.
+    fn poll(&mut self, from: usize, sets: usize) -> bool {
+        let mut buf = vec![0xa5; set_frame_len(sets).max(256)];
+        let Some(length) = self.ends[from].lcb.poll_frame(self.now, &mut buf) else {
+            assert!(
+                !self.ends[from].lcb.wants_to_send(self.now),
+                "says that it wants to send and does not"
+            );
+            return false;
+        };
+        buf.truncate(length);
+        let wire = &mut self.wires[1 - from];
+        if wire.len() == MOST_FLYING {
+            wire.pop_front();
+        }
+        wire.push_back(Flying {
+            bytes: buf,
+            flips: 0,
+        });
+        true
+    }
+
+    fn timers(&mut self) {
+        for end in &mut self.ends {
+            end.lcb.handle_timers(self.now, &mut end.input);
+            while end.lcb.poll_event().is_some() {}
+        }
+    }
+
+    /// Everything that can happen now over a clean wire, and the time of what happens next.
+    fn round(&mut self) {
+        self.timers();
+        for from in 0..2 {
+            for polls in 0.. {
+                assert!(polls < 10_000, "an end that never stops sending");
+                if !self.poll(from, 20) {
+                    break;
+                }
+                while let Some(flying) = self.wires[1 - from].pop_front() {
+                    self.deliver(1 - from, &flying.bytes);
+                }
+            }
+        }
+        for end in &mut self.ends {
+            self.outcome.arrived += end.take_all(&self.outcome);
+        }
+        let soon = self.now + Duration::from_us(100);
+        let wakes = self.ends.iter().filter_map(|end| end.lcb.next_wakeup());
+        self.now = wakes
+            .fold(soon, Time::min)
+            .max(self.now + Duration::from_ns(10));
+    }
+
+    fn rounds_until(&mut self, what: &str, done: impl Fn(&Self) -> bool) {
+        for _ in 0..LIVENESS {
+            if done(self) {
+                return;
+            }
+            self.round();
+        }
+        panic!("{what} does not come, {:?}", self.outcome);
+    }
+
+    fn is_up(&self) -> bool {
+        self.ends
+            .iter()
+            .all(|end| end.lcb.is_active() && end.lcb.credits()[0] > 0)
+    }
+
+    fn most_credits(&self) -> u32 {
+        let sets = self.ends[0].lcb.aries_config().sets();
+        sets.private_flits + sets.common_flits
+    }
+
+    fn is_at_rest(&self) -> bool {
+        let most = self.most_credits();
+        (0..2).all(|index| {
+            let (end, other) = (&self.ends[index], &self.ends[1 - index]);
+            end.lcb.unacknowledged_packets() == 0
+                && end.input.is_empty()
+                && end.lcb.credits() == [most; VCS]
+                && (self.outcome.was_down || other.got == end.next)
+        })
+    }
+
+    /// What must hold at any time.
+    fn check_bounds(&self) {
+        let most = self.most_credits();
+        for end in &self.ends {
+            assert!(end.lcb.credits().iter().all(|&credits| credits <= most));
+            let window = end.lcb.aries_config().sets().window_sets;
+            assert!(end.lcb.unacknowledged_sets() <= u64::from(window));
+        }
+    }
+
+    /// A frame of the peer's session that the peer never sent.
+    fn forge(&mut self, to: usize, kind: usize, operands: &mut Operands<'_>) {
+        let (tx_epoch, rx_epoch) = self.ends[1 - to].lcb.epochs();
+        let header = FrameHeader {
+            kind: FrameKind::Sets,
+            end: [LinkEnd::B, LinkEnd::A][to],
+            link: 7,
+            fabric: 0xfab,
+            tx_epoch,
+            rx_epoch,
+            lanes: 7,
+            phits: 0,
+        };
+        let mut word = |bytes: usize| {
+            let taken = operands.take(bytes);
+            taken.iter().fold(0, |all, &b| all << 8 | u64::from(b))
+        };
+        let control = ControlSet {
+            ack: word(4) as u32,
+            next: word(4) as u32,
+            vc_acks: [(); VCS].map(|()| word(1) as u32),
+            ..ControlSet::default()
+        };
+        let tail = Tail {
+            number: word(1) as u8 & 0x7f,
+            ..Tail::default()
+        };
+        let flits = [(); DATA_FLITS].map(|()| Flit::new(word(6)));
+        let data = Set::Data(DataSet { flits, tail });
+        let both = [Set::Control(control), data];
+        // Both, the data set that nothing places, or none at all.
+        let sets = [&both[..], &both[1..], &[]][kind % 3];
+        let mut buf = vec![0; set_frame_len(sets.len().max(1))];
+        let Ok(mut writer) = SetFrameWriter::new(&header, &mut buf) else {
+            return;
+        };
+        for set in sets {
+            if let Some(slot) = writer.slot() {
+                set.emit(slot);
+            }
+        }
+        if let Some(length) = writer.finish() {
+            self.outcome.is_forged = true;
+            self.deliver(to, &buf[..length]);
+        }
+    }
+
+    fn control(&mut self, end: usize, what: usize) {
+        let now = self.now;
+        let End { lcb, input, .. } = &mut self.ends[end];
+        match what % 8 {
+            0 => lcb.force_retry(now),
+            1 => lcb.force_bad_crc(),
+            2 => lcb.force_reinit(now),
+            3 => lcb.lose_clock(now, Duration::from_us(300)),
+            4 => lcb.soft_error_next(),
+            5 => lcb.set_load(what as u8),
+            6 => {
+                self.outcome.was_down = true;
+                lcb.link_down(now, input);
+            }
+            _ => lcb.link_up(now),
+        }
+    }
+
+    /// A frame on its way by direction and place.
+    fn place(&self, operand: usize) -> Option<(usize, usize)> {
+        let to = operand & 1;
+        let flying = self.wires[to].len();
+        let at = if self.is_cable { 0 } else { operand >> 1 };
+        (flying > 0).then(|| (to, at % flying))
+    }
+
+    fn operation(&mut self, code: usize, operands: &mut Operands<'_>) -> Option<()> {
+        let operand = operands.next()?;
+        match code & 15 {
+            0..=3 => {
+                let flits = 1 + (operand & 15) % usize::from(MAX_PACKET_FLITS);
+                let pushed = self.ends[operand >> 7].push(operand >> 4 & 7, flits);
+                self.outcome.pushed += u64::from(pushed);
+            }
+            4 => {
+                self.poll(operand & 1, 1 + (operand >> 1 & 15));
+            }
+            5 | 6 => {
+                if let Some((to, at)) = self.place(operand)
+                    && let Some(flying) = self.wires[to].remove(at)
+                {
+                    self.deliver(to, &flying.bytes);
+                }
+            }
+            7 => {
+                if let Some((to, at)) = self.place(operand) {
+                    self.wires[to].remove(at);
+                }
+            }
+            8 if !self.is_cable => {
+                if let Some((to, at)) = self.place(operand) {
+                    let bytes = self.wires[to][at].bytes.clone();
+                    self.deliver(to, &bytes);
+                }
+            }
+            9 => {
+                let bit = operands.next()? << 8 | operands.next()?;
+                if let Some((to, at)) = self.place(operand)
+                    && self.wires[to][at].flips < MOST_FLIPS
+                {
+                    let flying = &mut self.wires[to][at];
+                    flying.flips += 1;
+                    let bit = bit % (8 * flying.bytes.len());
+                    flying.bytes[bit / 8] ^= 1 << (bit % 8);
+                }
+            }
+            10 => {
+                let us = (operand as u64 + 1).pow(2);
+                self.now = self.now + Duration::from_us(us);
+                self.timers();
+            }
+            11 => {
+                let most = 1 + (operand >> 4) as u32;
+                let whole = self.ends[operand & 1].take(operand >> 1 & 7, most, &self.outcome);
+                self.outcome.arrived += whole;
+            }
+            12 => self.control(operand & 1, operand >> 1),
+            13 => {
+                let bytes = operands.take(operand >> 1).to_vec();
+                self.outcome.is_forged |= frame::parse(&bytes).is_ok();
+                self.deliver(operand & 1, &bytes);
+            }
+            14 => self.forge(operand & 1, operand >> 1, operands),
+            _ => (0..1 + operand % 4).for_each(|_| self.round()),
+        }
+        Some(())
+    }
+
+    /// Over a clean wire everything comes to its end.
+    fn come_to_rest(&mut self) {
+        self.wires.iter_mut().for_each(VecDeque::clear);
+        for end in &mut self.ends {
+            end.lcb.link_up(self.now);
+        }
+        if self.outcome.is_forged {
+            // Forged numbers may have stopped the session for good: it is enough that nobody panics.
+            (0..50).for_each(|_| self.round());
+            return;
+        }
+        if self.outcome.was_down {
+            // Whoever still believes in a session with a dead peer finds out by what the peer says.
+            (0..200).for_each(|_| self.round());
+        }
+        self.rounds_until("the link", Self::is_up);
+        self.rounds_until("rest", Self::is_at_rest);
+    }
+}
+
+/// Runs the operations that `bytes` are.
+pub fn run(bytes: &[u8]) -> Outcome {
+    let mut operands = Operands(bytes);
+    let flags = operands.next().unwrap_or(0) as u8;
+    let mut pair = Pair::new(flags);
+    if flags & 4 == 0 {
+        pair.rounds_until("the link", Pair::is_up);
+    }
+    // Lists longer than any of use would only slow the fuzzer down.
+    for _ in 0..2_000 {
+        let Some(code) = operands.next() else { break };
+        if pair.operation(code, &mut operands).is_none() {
+            break;
+        }
+        pair.check_bounds();
+    }
+    pair.come_to_rest();
+    let mut outcome = pair.outcome;
+    for end in &pair.ends {
+        end.lcb
+            .set_counters()
+            .for_each(&mut |name: &str, count: u64| match name {
+                "tx_replayed_sets" => outcome.replayed += count,
+                _ if name.contains("bad") || name.contains("unplaced") => outcome.refused += count,
+                _ => {}
+            });
+        end.lcb.counters().for_each(&mut |name: &str, count: u64| {
+            outcome.refused += if name.starts_with("drop") { count } else { 0 };
+        });
+    }
+    outcome
+}
