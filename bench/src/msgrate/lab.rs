@@ -62,12 +62,10 @@ impl LabError {
     /// Whether nobody listens at a socket that is there: what a killed process leaves behind.
     fn is_of_dead_process(&self) -> bool {
         match self {
-            Self::Client { source, .. } => match source {
-                ClientError::Unreachable { source, .. } => {
-                    source.kind() == ErrorKind::ConnectionRefused
-                }
-                _ => false,
-            },
+            Self::Client {
+                source: ClientError::Unreachable { source, .. },
+                ..
+            } => source.kind() == ErrorKind::ConnectionRefused,
             _ => false,
         }
     }
