@@ -1,10 +1,13 @@
-//! Cray's YARC router and the BlackWidow network as pure state machines.
+//! Cray's YARC and Aries routers and their networks, BlackWidow and XC, as pure state machines.
 //!
 //! This crate is what a router chip and a network interface *do*; it has no socket, clock, thread,
 //! file or environment (`clippy.toml` bans them). Two kinds of driver bring it to life: the
 //! processes of `phitwire-nodes`, one per router and network interface, on real network
 //! interfaces; and [`sim`], the same nodes in one process on a virtual clock. Both speak the one
 //! contract, [`node::Node`].
+//!
+//! Two families share what is the same in both (lanes, training and epochs of links, arbiters, traffic runs and their checkers, the
+//! simulator's engine), and nothing else. What follows is YARC's; the last section says how Aries differs.
 //!
 //! # The way of a packet
 //!
@@ -35,6 +38,23 @@
 //!    cut-through) and pushes it into the link's retry buffer, from which frames are cut wherever
 //!    the pipeline runs empty or the frame is full.
 //!
+//! # Aries
+//!
+//! ```text
+//!   frame ──► AriesLcb ──► AriesInput ──► route tables ──► row buffer ──► 64x6 subswitch ──► column buffer
+//!             sets of ten  per VC, in     four kinds of    per VC         whole packets      per VC
+//!             flits, CRC   shared blocks  candidates
+//! ```
+//!
+//! - A link carries sets of nine flits and a tenth with CRC, numbers, acknowledgements and load ([`link::AriesLcb`]). A set goes up when its CRC
+//!   is good, so that no broken packet enters a router; what was lost is replayed set by set.
+//! - The router ([`router::aries`]) compares two minimal and two non-minimal ways by load at the packet's source, and keeps to the
+//!   kind from there on ([`route::dragonfly`]); the virtual channel grows along the way, so that no cycle of waiting packets exists.
+//! - The network interface ([`nic::aries`]) refuses what a request may not do, and reports the end of every request in a completion.
+//!   Its block transfer and collective engines go on without anybody's help.
+//! - A [`topology::dragonfly::Dragonfly`] has the tables computed, with what has failed left out; [`manage`] decides what a
+//!   running network has to be told when that changes.
+//!
 //! # Rooms
 //!
 //! | module | what lives there |
@@ -42,12 +62,12 @@
 //! | [`link`] | the link control block: go-back-N, credits, lanes, initialisation; the impairment decorator |
 //! | [`switch`] | what tiles are made of: arbiters and delay-line buffers |
 //! | [`route`] | the routing decision |
-//! | [`router`] | tiles wired into a chip: YARC, its registers, its maintenance packets |
-//! | [`nic`] | the BlackWidow network interface, its memory, and the verified traffic that tests it |
+//! | [`router`] | tiles wired into a chip: YARC and Aries, their registers, YARC's maintenance packets |
+//! | [`nic`] | the network interfaces of BlackWidow and Aries, their memory, and the verified traffic that tests them |
 //! | [`topology`] | descriptions, generators, validation, the channel-dependency check |
 //! | [`manage`] | what the maintenance system decides: rerouting around faults |
 //! | [`sim`] | nodes in virtual time |
-//! | [`reproduce`] | the paper's tables 2, 3 and 4 and its radix, from running models |
+//! | [`reproduce`] | tables and figures of both papers, from running models |
 //! | [`node`], [`time`], [`rng`] | the contract, integer time, seeded randomness |
 //!
 //! Bit layouts (phits, packets, checks, frames) are `phitwire-framing`'s.
