@@ -126,7 +126,7 @@ impl<N: LiveNode> Station<N> {
                 serde_json::to_value(self.node.routing()?).map_err(|e| e.to_string())
             }
             Request::Tables => serde_json::to_value(self.node.tables()?).map_err(|e| e.to_string()),
-            Request::Install { tables } => self.node.install(tables).map(|()| json!({})),
+            Request::Install { tables } => self.node.install(*tables).map(|()| json!({})),
             Request::Stats | Request::Info | Request::Offload { .. } | Request::Shutdown => {
                 Err("not the node's business".to_owned())
             }

@@ -70,7 +70,7 @@ pub enum Request {
     /// Replaces the route tables of a router.
     Install {
         /// As [`Tables`](Self::Tables) gives them.
-        tables: [TableSet; 4],
+        tables: Box<[TableSet; 4]>,
     },
     /// Ends the process as SIGTERM does.
     Shutdown,

@@ -87,7 +87,7 @@ fn answer(
         }
         Phase::Install => match registers.get(router as usize) {
             Some(of) => Request::Install {
-                tables: table_sets(&of.tables),
+                tables: Box::new(table_sets(&of.tables)),
             },
             None => return Ok(Answer::Gone),
         },
