@@ -74,7 +74,7 @@ done
 
 # ---- Refusals -----------------------------------------------------------------------------------
 
-check_fails "no such lab" "is not running.*no control sockets" \
+check_fails "no such lab" "is not running" \
     "$PHITWIRE_BIN_DIR/phitwire" manage reroute --lab "none_$$"
 check_fails "and the remedy is named" "up.sh TOPOLOGY --lab none_$$" \
     "$PHITWIRE_BIN_DIR/phitwire" manage reroute --lab "none_$$"
@@ -160,12 +160,16 @@ check "then there is nothing to do" bash -c '"$1" manage reroute --lab "$2" --js
 check "a router whose manager was killed goes on by itself" bash -c '
     "$1" ctl --lab "$2" g0-c0s0 quiesce --for 300 && "$1" ctl --lab "$2" g0-c0s0 routing | grep -q "quiesced true" \
         && sleep 0.5 && "$1" ctl --lab "$2" g0-c0s0 routing | grep -q "quiesced false"' bash "$PHITWIRE_BIN_DIR/phitwire" "$LAB"
-check_fails "tables of another topology are refused" "tables of another topology" bash -c '
-    echo "{\"cmd\":\"install\",\"tables\":[$(printf "{\"local_minimal\":[],\"local_non_minimal\":[],\"global_minimal\":[],\"global_non_minimal\":[]}%s" , , , "")]}" \
-        | timeout 5 python3 -c "
+if command -v python3 >/dev/null; then
+    check_fails "tables of another topology are refused" "tables of another topology" bash -c '
+        echo "{\"cmd\":\"install\",\"tables\":[$(printf "{\"local_minimal\":[],\"local_non_minimal\":[],\"global_minimal\":[],\"global_non_minimal\":[]}%s" , , , "")]}" \
+            | timeout 5 python3 -c "
 import socket, sys
 s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); s.sendall(sys.stdin.buffer.read()); print(s.recv(4096).decode()); sys.exit(1)" "$1"' \
-    bash "$(phw_lab_dir "$LAB")/g0-c0s0.sock"
+        bash "$(phw_lab_dir "$LAB")/g0-c0s0.sock"
+else
+    skip "tables of another topology are refused" "no python3 to speak to the socket"
+fi
 set_link "$cut" up
 check "the link comes back" phw_until 10 link_is "$cut" true
 check "reroute" reroute

@@ -61,13 +61,11 @@ pub enum LabError {
 impl LabError {
     /// Whether nobody listens at a socket that is there: what a killed process leaves behind.
     fn is_of_dead_process(&self) -> bool {
-        match self {
-            Self::Client {
-                source: ClientError::Unreachable { source, .. },
-                ..
-            } => source.kind() == ErrorKind::ConnectionRefused,
-            _ => false,
-        }
+        matches!(
+            self,
+            Self::Client { source: ClientError::Unreachable { source, .. }, .. }
+                if source.kind() == ErrorKind::ConnectionRefused
+        )
     }
 
     /// Whether a process that has taken its part before must have died since: nobody listens, it

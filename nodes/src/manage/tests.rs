@@ -125,7 +125,7 @@ impl Routers for Obedient {
             })?,
             Request::Tables => serde_json::to_value(&self.tables[&router])?,
             Request::Install { tables } => {
-                self.tables.insert(router, *tables.clone());
+                self.tables.insert(router, (**tables).clone());
                 json!({})
             }
             Request::Quiesce { .. } => {
