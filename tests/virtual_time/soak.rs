@@ -1,6 +1,6 @@
 //! Random networks, traffic and harm, from a seed each. `phitwire soak --seeds N --trace` replays one.
 
-use phitwire::sim::soak::Case;
+use phitwire::sim::soak::{Case, DragonflyCase};
 
 /// Seeds of the ordinary run.
 const SEEDS: std::ops::RangeInclusive<u64> = 1..=200;
@@ -33,6 +33,16 @@ fn soak_of_the_third_part() {
 #[test]
 fn soak_of_the_fourth_part() {
     soak(3, 4);
+}
+
+#[test]
+fn soak_of_dragonflies() {
+    for seed in 1..=60 {
+        let case = DragonflyCase::random(seed);
+        if let Err(failure) = case.run() {
+            panic!("phitwire soak --seeds {seed} --family aries --trace\n{case:#?}\n{failure}");
+        }
+    }
 }
 
 /// Seeds that once failed, each with what was wrong. What a seed means may change with the kinds of harm that

@@ -8,9 +8,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use miette::{IntoDiagnostic, Result, miette};
-use phitwire::sim::soak::{Case, Keep, Outcome};
+use phitwire::sim::soak::{Case, DragonflyCase, Keep};
 use serde_json::json;
 
 use super::print;
@@ -24,6 +24,9 @@ pub struct SoakArgs {
     /// Seeds to run: one (17) or a range with both ends (1..1000)
     #[arg(long, value_name = "SEEDS", value_parser = Seeds::parse, default_value = "1..1000")]
     seeds: Seeds,
+    /// Which networks each seed makes: BlackWidow's under harm, Aries' dragonflies with missing links
+    #[arg(long, value_enum, default_value_t)]
+    family: Families,
     /// Begin no further seed after so many minutes
     #[arg(long, value_name = "M", value_parser = clap::value_parser!(u64).range(1..=100_000))]
     minutes: Option<u64>,
@@ -33,13 +36,13 @@ pub struct SoakArgs {
     /// Tell every harm and every event with its virtual time
     #[arg(long)]
     trace: bool,
-    /// Keep only these harms of the schedule, by index; an empty list keeps none
+    /// Keep only these harms of the schedule, or missing links, by index; an empty list keeps none
     #[arg(long, value_name = "INDICES", value_parser = indices)]
     keep_harms: Option<Indices>,
-    /// Leave out the impairment of all links
+    /// Leave out the impairment of all links; of Aries, long cables, bursts and partitions
     #[arg(long)]
     clear: bool,
-    /// Messages per source instead of the case's own number
+    /// Messages per source, or cycles of the measurement, instead of the case's own number
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     messages: Option<u64>,
     /// Do not look for the least that still fails
@@ -87,9 +90,110 @@ fn indices(text: &str) -> Result<Indices, String> {
     parts.map(number).collect::<Result<_, _>>().map(Indices)
 }
 
+/// Families of networks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Families {
+    #[default]
+    Both,
+    Blackwidow,
+    Aries,
+}
+
+impl Families {
+    const fn each(self) -> &'static [Family] {
+        match self {
+            Self::Both => &[Family::Blackwidow, Family::Aries],
+            Self::Blackwidow => &[Family::Blackwidow],
+            Self::Aries => &[Family::Aries],
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Family {
+    Blackwidow,
+    Aries,
+}
+
+impl Family {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Blackwidow => "blackwidow",
+            Self::Aries => "aries",
+        }
+    }
+}
+
+/// What a seed makes of a family.
+#[derive(Debug)]
+enum Subject {
+    Blackwidow(Box<Case>),
+    Aries(Box<DragonflyCase>),
+}
+
+/// What a subject that passed has done.
+#[derive(Clone, Copy, Debug, Default)]
+struct Done {
+    frames: u64,
+    flit_hops: u64,
+    acknowledged: u64,
+    timed_out: u64,
+}
+
+impl Subject {
+    fn random(family: Family, seed: u64) -> Self {
+        match family {
+            Family::Blackwidow => Self::Blackwidow(Box::new(Case::random(seed))),
+            Family::Aries => Self::Aries(Box::new(DragonflyCase::random(seed))),
+        }
+    }
+
+    fn reduced(&self, keep: &Keep) -> Self {
+        match self {
+            Self::Blackwidow(case) => Self::Blackwidow(Box::new(case.reduced(keep))),
+            Self::Aries(case) => Self::Aries(Box::new(case.reduced(keep))),
+        }
+    }
+
+    fn run(&self, trace: &mut dyn FnMut(phitwire::time::Time, &str)) -> Result<Done, String> {
+        match self {
+            Self::Blackwidow(case) => {
+                let outcome = case.run(trace).map_err(|failure| failure.to_string())?;
+                Ok(Done {
+                    frames: outcome.frames,
+                    acknowledged: outcome.acknowledged,
+                    timed_out: outcome.timed_out,
+                    ..Done::default()
+                })
+            }
+            Self::Aries(case) => {
+                let outcome = case.run().map_err(|failure| failure.to_string())?;
+                Ok(Done {
+                    flit_hops: outcome.flit_hops,
+                    acknowledged: outcome.packets,
+                    ..Done::default()
+                })
+            }
+        }
+    }
+
+    fn shrink(&self) -> Keep {
+        let fails = |smaller: &Self| attempt(smaller, &mut |_, _| {}).is_err();
+        match self {
+            Self::Blackwidow(case) => {
+                case.shrink(|smaller| fails(&Self::Blackwidow(Box::new(smaller.clone()))))
+            }
+            Self::Aries(case) => {
+                case.shrink(|smaller| fails(&Self::Aries(Box::new(smaller.clone()))))
+            }
+        }
+    }
+}
+
 /// A seed that failed.
 struct Failed {
     seed: u64,
+    family: Family,
     why: String,
     keep: Keep,
 }
@@ -98,9 +202,7 @@ struct Failed {
 #[derive(Default)]
 struct Tally {
     passed: u64,
-    frames: u64,
-    acknowledged: u64,
-    timed_out: u64,
+    done: Done,
     failed: Vec<Failed>,
 }
 
@@ -138,7 +240,17 @@ fn reduction(args: &SoakArgs) -> Keep {
 
 /// One seed, told as it goes.
 fn replay(args: &SoakArgs) -> Result<ExitCode> {
-    let case = Case::random(args.seeds.first).reduced(&reduction(args));
+    let mut status = ExitCode::SUCCESS;
+    for &family in args.family.each() {
+        let subject = Subject::random(family, args.seeds.first).reduced(&reduction(args));
+        if replay_one(&subject)? != ExitCode::SUCCESS {
+            status = ExitCode::FAILURE;
+        }
+    }
+    Ok(status)
+}
+
+fn replay_one(case: &Subject) -> Result<ExitCode> {
     print(&format!("{case:#?}\n"))?;
     let mut trouble = Ok(ExitCode::SUCCESS);
     let mut tell = |at: phitwire::time::Time, text: &str| {
@@ -146,7 +258,7 @@ fn replay(args: &SoakArgs) -> Result<ExitCode> {
             trouble = print(&format!("{:>12} ns  {text}\n", at.as_ns()));
         }
     };
-    let outcome = attempt(&case, &mut tell);
+    let outcome = attempt(case, &mut tell);
     trouble?;
     match outcome {
         Ok(outcome) => print(&format!("passed: {outcome:?}\n")),
@@ -159,11 +271,11 @@ fn replay(args: &SoakArgs) -> Result<ExitCode> {
 
 /// Runs a case; a panic is a failure like any other.
 fn attempt(
-    case: &Case,
+    case: &Subject,
     trace: &mut dyn FnMut(phitwire::time::Time, &str),
-) -> Result<Outcome, String> {
+) -> Result<Done, String> {
     match catch_unwind(AssertUnwindSafe(|| case.run(trace))) {
-        Ok(outcome) => outcome.map_err(|failure| failure.to_string()),
+        Ok(outcome) => outcome,
         Err(panic) => {
             let text = panic
                 .downcast_ref::<String>()
@@ -197,22 +309,12 @@ fn soak(args: &SoakArgs, stop: &Stop, begin: Instant) -> Tally {
                     else {
                         break;
                     };
-                    let case = Case::random(seed).reduced(&reduction(args));
-                    let outcome = attempt(&case, &mut |_, _| {});
-                    let failed = outcome.as_ref().err().map(|why| Failed {
-                        seed,
-                        why: why.clone(),
-                        keep: shrunk(args, &case),
-                    });
-                    let mut tally = tally.lock().unwrap_or_else(|broken| broken.into_inner());
-                    if let Ok(outcome) = outcome {
-                        tally.passed += 1;
-                        tally.frames += outcome.frames;
-                        tally.acknowledged += outcome.acknowledged;
-                        tally.timed_out += outcome.timed_out;
+                    for &family in args.family.each() {
+                        let failed = soak_one(args, family, seed, &tally);
+                        if failed >= ENOUGH {
+                            enough.store(true, Ordering::Relaxed);
+                        }
                     }
-                    tally.failed.extend(failed);
-                    enough.store(tally.failed.len() >= ENOUGH, Ordering::Relaxed);
                     bar.inc(1);
                 }
             });
@@ -222,16 +324,40 @@ fn soak(args: &SoakArgs, stop: &Stop, begin: Instant) -> Tally {
     let mut tally = tally
         .into_inner()
         .unwrap_or_else(|broken| broken.into_inner());
-    tally.failed.sort_by_key(|failed| failed.seed);
+    tally
+        .failed
+        .sort_by_key(|failed| (failed.seed, failed.family));
     tally
 }
 
+/// Runs what a seed makes of a family; how many have failed so far.
+fn soak_one(args: &SoakArgs, family: Family, seed: u64, tally: &Mutex<Tally>) -> usize {
+    let subject = Subject::random(family, seed).reduced(&reduction(args));
+    let outcome = attempt(&subject, &mut |_, _| {});
+    let failed = outcome.as_ref().err().map(|why| Failed {
+        seed,
+        family,
+        why: why.clone(),
+        keep: shrunk(args, &subject),
+    });
+    let mut tally = tally.lock().unwrap_or_else(|broken| broken.into_inner());
+    if let Ok(done) = outcome {
+        tally.passed += 1;
+        tally.done.frames += done.frames;
+        tally.done.flit_hops += done.flit_hops;
+        tally.done.acknowledged += done.acknowledged;
+        tally.done.timed_out += done.timed_out;
+    }
+    tally.failed.extend(failed);
+    tally.failed.len()
+}
+
 /// The least of `case` that still fails.
-fn shrunk(args: &SoakArgs, case: &Case) -> Keep {
+fn shrunk(args: &SoakArgs, case: &Subject) -> Keep {
     if args.no_shrink {
         return reduction(args);
     }
-    let keep = case.shrink(|smaller| attempt(smaller, &mut |_, _| {}).is_err());
+    let keep = case.shrink();
     let chosen = args.keep_harms.as_ref().map(|list| list.0.as_slice());
     Keep {
         // Indices of the case as it was, not of what the arguments left of it.
@@ -248,8 +374,9 @@ fn shrunk(args: &SoakArgs, case: &Case) -> Keep {
 }
 
 /// The command that replays a failure.
-fn command(seed: u64, keep: &Keep) -> String {
-    let mut text = format!("phitwire soak --seeds {seed} --trace");
+fn command(seed: u64, family: Family, keep: &Keep) -> String {
+    let family = family.name();
+    let mut text = format!("phitwire soak --seeds {seed} --family {family} --trace");
     if let Some(harms) = &keep.harms {
         let list: Vec<String> = harms.iter().map(ToString::to_string).collect();
         let _ = write!(text, " --keep-harms '{}'", list.join(","));
@@ -266,15 +393,16 @@ fn command(seed: u64, keep: &Keep) -> String {
 fn report(args: &SoakArgs, tally: &Tally, took: Duration) -> Result<String> {
     if args.json {
         let failed = tally.failed.iter().map(|failed| {
-            let replay = command(failed.seed, &failed.keep);
-            json!({ "seed": failed.seed, "why": failed.why, "replay": replay })
+            let replay = command(failed.seed, failed.family, &failed.keep);
+            json!({ "seed": failed.seed, "family": failed.family.name(), "why": failed.why, "replay": replay })
         });
         let all = json!({
             "passed": tally.passed,
             "failed": failed.collect::<Vec<_>>(),
-            "frames": tally.frames,
-            "acknowledged": tally.acknowledged,
-            "timed_out": tally.timed_out,
+            "frames": tally.done.frames,
+            "flit_hops": tally.done.flit_hops,
+            "acknowledged": tally.done.acknowledged,
+            "timed_out": tally.done.timed_out,
             "wall_seconds": took.as_secs_f64(),
         });
         let text = serde_json::to_string_pretty(&all).into_diagnostic()?;
@@ -282,19 +410,30 @@ fn report(args: &SoakArgs, tally: &Tally, took: Duration) -> Result<String> {
     }
     let mut text = String::new();
     for failed in &tally.failed {
-        let _ = writeln!(text, "seed {} FAILED: {}", failed.seed, failed.why);
-        let _ = writeln!(text, "replay: {}\n", command(failed.seed, &failed.keep));
+        let _ = writeln!(
+            text,
+            "seed {} of {} FAILED: {}",
+            failed.seed,
+            failed.family.name(),
+            failed.why
+        );
+        let _ = writeln!(
+            text,
+            "replay: {}\n",
+            command(failed.seed, failed.family, &failed.keep)
+        );
     }
     let _ = writeln!(
         text,
-        "{} seeds passed, {} failed in {:.1} s: {} frames, {} messages acknowledged, {} timed out where \
-         harm may lose them",
+        "{} cases passed, {} failed in {:.1} s: {} frames, {} flit-hops, {} messages acknowledged, {} timed out \
+         where harm may lose them",
         tally.passed,
         tally.failed.len(),
         took.as_secs_f64(),
-        tally.frames,
-        tally.acknowledged,
-        tally.timed_out
+        tally.done.frames,
+        tally.done.flit_hops,
+        tally.done.acknowledged,
+        tally.done.timed_out
     );
     Ok(text)
 }
@@ -335,8 +474,8 @@ mod tests {
             messages: Some(5),
         };
         assert_eq!(
-            command(17, &keep),
-            "phitwire soak --seeds 17 --trace --keep-harms '0,3' --clear --messages 5"
+            command(17, Family::Blackwidow, &keep),
+            "phitwire soak --seeds 17 --family blackwidow --trace --keep-harms '0,3' --clear --messages 5"
         );
         assert_eq!(indices("0,3"), Ok(Indices(vec![0, 3])));
         assert_eq!(indices(""), Ok(Indices(vec![])));

@@ -8,13 +8,17 @@
 //!
 //! A case that fails can be [shrunk](Case::shrink): harms, impairments and messages that the failure does
 //! not need are left out.
+//!
+//! A [`DragonflyCase`] is the same for Aries in direct mode, with links that are missing instead of harm.
 
+mod dragonfly;
 mod harm;
 mod random;
 mod shrink;
 
 use thiserror::Error;
 
+pub use dragonfly::{DragonflyCase, DragonflyFailure, DragonflyOutcome};
 pub use harm::Harm;
 pub use shrink::Keep;
 

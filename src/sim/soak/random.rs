@@ -12,7 +12,7 @@ use crate::topology::{
 /// Stream of the random numbers that a case is made from; those of its run are others.
 const STREAM: u64 = 0x50a4;
 
-fn pick<T: Clone>(rng: &mut Rng, from: &[T]) -> T {
+pub(super) fn pick<T: Clone>(rng: &mut Rng, from: &[T]) -> T {
     from[rng.below(from.len() as u64) as usize].clone()
 }
 

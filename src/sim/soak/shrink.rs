@@ -37,43 +37,56 @@ impl Case {
     /// The least that still fails: leaves out harms one by one, then the impairment, then halves the
     /// messages, as long as `fails` says so of what is left. `fails` is asked a few dozen times at most.
     pub fn shrink(&self, mut fails: impl FnMut(&Self) -> bool) -> Keep {
-        let mut keep = Keep {
-            harms: Some((0..self.harms.len()).collect()),
-            ..Keep::default()
-        };
-        let mut accept = |keep: &mut Keep, candidate: Keep| {
-            let still = fails(&self.reduced(&candidate));
-            if still {
-                *keep = candidate;
-            }
-            still
-        };
-        for index in (0..self.harms.len()).rev() {
-            let mut candidate = keep.clone();
-            if let Some(harms) = &mut candidate.harms {
-                harms.retain(|kept| *kept != index);
-            }
-            accept(&mut keep, candidate);
-        }
-        if !self.impairment.is_empty() {
-            let clear = true;
-            let candidate = Keep {
-                clear,
-                ..keep.clone()
-            };
-            accept(&mut keep, candidate);
-        }
-        let mut messages = self.traffic.count;
-        while messages > 1 {
-            messages /= 2;
-            let candidate = Keep {
-                messages: Some(messages),
-                ..keep.clone()
-            };
-            if !accept(&mut keep, candidate) {
-                break;
-            }
-        }
-        keep
+        let impaired = !self.impairment.is_empty();
+        least(self.harms.len(), impaired, self.traffic.count, |keep| {
+            fails(&self.reduced(keep))
+        })
     }
+}
+
+/// The least to keep of so many harms, of an impairment, if there is one, and of so many messages, that `fails` still.
+pub(super) fn least(
+    harms: usize,
+    impaired: bool,
+    messages: u64,
+    mut fails: impl FnMut(&Keep) -> bool,
+) -> Keep {
+    let mut keep = Keep {
+        harms: Some((0..harms).collect()),
+        ..Keep::default()
+    };
+    let mut accept = |keep: &mut Keep, candidate: Keep| {
+        let still = fails(&candidate);
+        if still {
+            *keep = candidate;
+        }
+        still
+    };
+    for index in (0..harms).rev() {
+        let mut candidate = keep.clone();
+        if let Some(harms) = &mut candidate.harms {
+            harms.retain(|kept| *kept != index);
+        }
+        accept(&mut keep, candidate);
+    }
+    if impaired {
+        let clear = true;
+        let candidate = Keep {
+            clear,
+            ..keep.clone()
+        };
+        accept(&mut keep, candidate);
+    }
+    let mut messages = messages;
+    while messages > 1 {
+        messages /= 2;
+        let candidate = Keep {
+            messages: Some(messages),
+            ..keep.clone()
+        };
+        if !accept(&mut keep, candidate) {
+            break;
+        }
+    }
+    keep
 }
