@@ -204,30 +204,33 @@ part_netns() {
     local file
     for file in tests/netns/*.sh; do
         case ${file##*/} in
-            testlib.sh|netem.sh) ;;
+            testlib.sh|netem.sh|netem-dragonfly.sh) ;;
             *) netns_test "$file" ;;
         esac
     done
 }
 
-# Both link kinds at once: user-mode Linux has one CPU, this machine likely more.
+# All at once: user-mode Linux has one CPU, this machine likely more. The dragonfly, which is the largest, on both kinds
+# of links only with --long.
 part_netem() {
     build || return 0
-    local kind pids=() status begin
+    local run runs=("netem-dragonfly.sh ethernet" "netem.sh udp" "netem.sh ethernet") pids=() status begin
+    [[ ${PHITWIRE_LONG:-0} == 0 ]] || runs+=("netem-dragonfly.sh udp")
     begin=$(phw_ms)
-    for kind in udp ethernet; do
-        : >"$scratch/netem.$kind"
-        netns-scripts/with-netem.sh --timeout 900 tests/netns/netem.sh "$kind" >>"$scratch/netem.$kind" 2>&1 &
+    for run in "${runs[@]}"; do
+        : >"$scratch/${run// /.}"
+        # shellcheck disable=SC2086  # a file and its argument
+        netns-scripts/with-netem.sh --timeout 900 tests/netns/$run >>"$scratch/${run// /.}" 2>&1 &
         pids+=($!)
     done
-    for kind in udp ethernet; do
+    for run in "${runs[@]}"; do
         status=0
-        printf '# tests/netns/netem.sh %s\n' "$kind"
-        cases < <(tail -n +1 -s 0.1 --pid="${pids[0]}" -f "$scratch/netem.$kind")
+        printf '# tests/netns/%s\n' "$run"
+        cases < <(tail -n +1 -s 0.1 --pid="${pids[0]}" -f "$scratch/${run// /.}")
         wait "${pids[0]}" || status=$?
         pids=("${pids[@]:1}")
-        cp "$scratch/netem.$kind" "$scratch/netns.out"
-        verdict "tests/netns/netem.sh $kind" "$status"
+        cp "$scratch/${run// /.}" "$scratch/netns.out"
+        verdict "tests/netns/$run" "$status"
     done
     printf '# netem took %s s\n' "$(seconds_since "$begin")"
 }
@@ -242,7 +245,7 @@ for part in "${parts[@]}"; do
     printf '# ---- %s\n' "$part"
     case $part in
         *.sh)
-            if [[ ${part##*/} == netem.sh ]]; then part_netem; elif build; then netns_test "$part"; fi ;;
+            if [[ ${part##*/} == netem*.sh ]]; then part_netem; elif build; then netns_test "$part"; fi ;;
         *) "part_$part" || true ;;
     esac
     printf '# ---- %s: %s s\n' "$part" "$(seconds_since "$begin")"

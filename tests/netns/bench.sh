@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# phitwire-bench on a running group of Aries routers: each benchmark, as a table and as JSON; what it cannot do is refused with a remedy,
+# and Ctrl-C leaves nobody sending.
+# shellcheck source=testlib.sh
+. "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
+t_need_namespaces
+
+bench() { timeout --foreground -k 5 60 "$PHITWIRE_BIN_DIR/phitwire-bench" "$@"; }
+# bench_case FILTER BENCHMARK [options]: its JSON is as the filter wants it.
+bench_case() {
+    local filter=$1 file=$T_SCRATCH/rows.json
+    shift
+    if bench "$1" --lab "$LAB" --seconds 0.3 --json "${@:2}" >"$file" 2>"$file.err" && jq -e "$filter" "$file" >/dev/null; then
+        ok "phitwire-bench $*"
+    else
+        not_ok "phitwire-bench $*" "not: $filter"
+        { cat "$file"; tail -n 20 "$file.err"; } | detail
+    fi
+}
+
+t_up bench aries-group
+clean='.lost == 0 and .duplicated == 0 and .corrupted == 0 and .misordered == 0 and .sent == .acknowledged and .sent > 0'
+bench_case "map(.size) == [1, 8, 64, 65, 4096] and all(.[]; $clean and .window == 1 and .mean_us > 0)" latency --size 1,8,64,65,4096
+bench_case "length == 2 and all(.[]; $clean)" latency --op get --size 4,1000
+bench_case "length == 1 and all(.[]; $clean)" latency --op amo
+bench_case "length == 2 and all(.[]; $clean and .window == 64 and .sources == 1)" bandwidth --size 64,16384
+bench_case "all(.[]; $clean and .sources == 2)" bibw --size 64
+bench_case "all(.[]; $clean and .gups > 0 and .size == 8)" gups
+bench_case "all(.[]; $clean and .sources > 2)" alltoall --size 8,256
+bench_case 'length == 3 and all(.[]; .clean and .wrong == 0 and .iterations > 0)' allreduce --op sum-f64,max-i32,xor-i64 --branching 2
+bench_case 'all(.[]; .clean and .op == "barrier")' barrier --engine 3
+check "the table has a row per size" bash -c 'test "$("$1" latency --lab "$2" --size 8,64 --seconds 0.1 | grep -cE "^(8|64) ")" = 2' \
+    bash "$PHITWIRE_BIN_DIR/phitwire-bench" "$LAB"
+
+# A background job ignores SIGINT unless told otherwise.
+for what in gups barrier; do
+    env --default-signal=INT "$PHITWIRE_BIN_DIR/phitwire-bench" "$what" --lab "$LAB" --seconds 60 >"$T_SCRATCH/out" 2>&1 &
+    pid=$!
+    sleep 1
+    kill -INT "$pid"
+    settled "$pid"
+    check "$what: Ctrl-C ends it in order (status $SETTLED)" test "$SETTLED" = 130
+done
+bench_case "all(.[]; $clean)" latency --size 8
+
+check_fails "no such node" "network interfaces are nic0" bench latency --lab "$LAB" --from nic0 --to nic99
+check_fails "no such lab" "is not running" bench latency --lab "none_$$"
+"$PHW_SCRIPTS/down.sh" --lab "$LAB"
+t_up bench_clos pair
+bench_case "map(.size) == [1, 2, 4, 8, 16, 32] and all(.[]; $clean)" latency
+check_fails "BlackWidow has no additions" "BlackWidow has neither atomic operations" bench gups --lab "$LAB" --seconds 0.1
+check_fails "nor collective engines" "network interfaces of Aries" bench barrier --lab "$LAB"
