@@ -388,7 +388,7 @@ impl Pair {
         let operand = operands.next()?;
         match code & 15 {
             0..=3 => {
-                let flits = 1 + (operand & 15) % usize::from(MAX_PACKET_FLITS);
+                let flits = 1 + (operand & 15) % MAX_PACKET_FLITS;
                 let pushed = self.ends[operand >> 7].push(operand >> 4 & 7, flits);
                 self.outcome.pushed += u64::from(pushed);
             }
@@ -426,7 +426,7 @@ impl Pair {
             }
             10 => {
                 let us = (operand as u64 + 1).pow(2);
-                self.now = self.now + Duration::from_us(us);
+                self.now += Duration::from_us(us);
                 self.timers();
             }
             11 => {
