@@ -27,7 +27,7 @@ while IFS='|' read -r _ paragraph _ code test _; do
         || complain "row$paragraph names test ${name##*::}, which is not in $file"
     done < <(grep -oE '`[^`]+`' <<<"$cell" | tr -d '`')
   done
-done < <(grep -E '^\| [0-9]' "$page")
+done < <(grep -E "^\| ([0-9]|WP )" "$page")
 [ "$rows" -ge 40 ] || complain "only $rows rows were read"
 [ "$failed" = 0 ] && echo "ok - $rows rows of $page name code and tests that exist"
 exit "$failed"
