@@ -307,6 +307,11 @@ impl LinkConfig {
         })
     }
 
+    /// Which incarnation of its end it is.
+    pub fn epoch(&self) -> u32 {
+        self.epoch
+    }
+
     /// Number of the link within its fabric.
     pub fn link(&self) -> u16 {
         self.link

@@ -34,6 +34,8 @@ pub(crate) const STRIDE: u64 = 64;
 
 /// In the byte of the operation.
 const ANY_ORDER: u8 = 0x80;
+/// Additions to one word that a run is not expected to live to see: what is more is another number.
+pub(crate) const MOST_ADDITIONS: u64 = 1 << 44;
 const MAGIC: u32 = 0x5048_5452;
 /// Runs whose counts a target keeps; the oldest goes.
 const KEPT_RUNS: usize = 16;
@@ -389,9 +391,9 @@ impl RunCounts {
     /// Counts what the atomic operations of `flow` have made of the memory.
     fn add_atomics(&mut self, flow: &Flow, mut read: impl FnMut(u64) -> u64) {
         for address in flow.announcement.all_addresses() {
-            let word = read(address);
-            if word >> 32 == flow.stamp.first_count(address) >> 32 {
-                self.delivered += u64::from(word as u32);
+            let count = read(address).wrapping_sub(flow.stamp.first_count(address));
+            if count <= MOST_ADDITIONS {
+                self.delivered += count;
             } else {
                 self.corrupted += 1;
             }

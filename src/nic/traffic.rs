@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::checker::{ANNOUNCEMENT_BYTES, Announcement, STRIDE, stride_of};
+use super::checker::{ANNOUNCEMENT_BYTES, Announcement, MOST_ADDITIONS, STRIDE, stride_of};
 use super::latency::LatencyRecorder;
 use super::stamp::Stamp;
 use super::traffic_report::{Phase, TrafficReport};
@@ -315,11 +315,10 @@ impl Driver {
         }
         let mut buffer = [0; MAX_SIZE as usize];
         while self.outstanding < self.spec.window {
-            let index = self.choose();
-            let target = &mut self.targets[index];
-            let Some(turn) = sendable(target, &self.announcement, &self.layout, nic) else {
+            let Some((index, turn)) = self.next(nic) else {
                 break;
             };
+            let target = &mut self.targets[index];
             let address = self.announcement.base + u64::from(turn) * self.layout.stride;
             let (sequence, len) = (target.sequences[usize::from(turn)], self.spec.size);
             let message = match self.spec.op {
@@ -358,6 +357,27 @@ impl Driver {
                 break;
             }
         }
+    }
+
+    /// The next target, by index, and which of its addresses, if one can be sent to now.
+    #[inline]
+    fn next(&mut self, nic: &impl Issuer) -> Option<(usize, u16)> {
+        let first = self.choose();
+        if self.spec.op == Operation::Amo {
+            self.targets[first].turn = self.rng.below(self.layout.addresses.into()) as u16;
+        }
+        // Blocks may have no address left at one target, and go on to the others.
+        let all = self.targets.len();
+        let tried = if self.spec.is_block() { all } else { 1 };
+        (0..tried).find_map(|n| {
+            let index = if first + n < all {
+                first + n
+            } else {
+                first + n - all
+            };
+            let turn = sendable(&self.targets[index], &self.announcement, &self.layout, nic)?;
+            Some((index, turn))
+        })
     }
 
     /// The index of the next target.
@@ -441,10 +461,10 @@ impl Driver {
         let place = (address - self.announcement.base) / self.layout.stride;
         let first = target.stamp.first_count(address);
         let issued = target.sequences[place as usize];
-        let count = found as u32;
-        // Half of all numbers are ahead of any other, so that the count of those issued may wrap.
+        let count = found.wrapping_sub(first) as u32;
+        // Half of all numbers are ahead of any other, so that the number of those issued may wrap.
         let is_possible = issued.wrapping_sub(count).wrapping_sub(1) < 1 << 31;
-        if found >> 32 != first >> 32 || !is_possible {
+        if found.wrapping_sub(first) > MOST_ADDITIONS || !is_possible {
             self.counts.corrupted += 1;
         } else if target.fetched.take(place, count) == Turn::Again {
             self.counts.duplicated += 1;

@@ -27,6 +27,7 @@ pub struct Routes {
     black: PortMask,
     blue: PortMask,
     nics: PortMask,
+    named: PortMask,
     salt: u64,
 }
 
@@ -93,8 +94,14 @@ impl Routes {
             blue: of(PortKind::Blue),
             nics: of(PortKind::Processor),
             salt: mix(id),
+            named: registers.named_ports(),
             registers,
         }
+    }
+
+    /// The ports that some table names.
+    pub fn named_ports(&self) -> PortMask {
+        self.named
     }
 
     /// The registers.

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # netem-dragonfly.sh udp|ethernet: real `tc netem` on every link of three groups of four Aries routers, green, black and blue,
-# one impairment after the other, then all together. Under each, puts and additions are carried out exactly once (the
-# sums are the proof), and reductions are right everywhere. Runs inside netns-scripts/with-netem.sh.
+# one impairment after the other, then all together. Under each, puts, gets, blocks and additions are carried out exactly once
+# (the sums are the proof), and reductions are right everywhere. Runs inside netns-scripts/with-netem.sh.
 # shellcheck source=testlib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 kind=${1:?udp or ethernet}
@@ -13,8 +13,8 @@ t_up "dragonfly_$kind" "$T_SCRATCH/patient.toml" --link "$kind" --timeout 120
 t_impair all loss 1% 2>/dev/null || { (( $? != PHW_SKIP )) || skip_all "no netem in this kernel"; }
 t_impair all clear
 
-seconds=${PHITWIRE_NETEM_SECONDS:-1}
-export T_RATE_TIMEOUT=$(( seconds + 120 ))
+seconds=${PHITWIRE_NETEM_SECONDS:-0.6}
+export T_RATE_TIMEOUT=$(( ${seconds%.*} + 120 ))
 
 # collectives NAME: all network interfaces reduce together.
 collectives() {
@@ -48,6 +48,8 @@ impaired() {
     check "$kind: netem $* on every link" t_impair all "$@"
     rate_case "$kind: $name: puts" 20 --seconds "$seconds" --window 32
     rate_case "$kind: $name: additions" 20 --seconds "$seconds" --window 32 --op amo
+    rate_case "$kind: $name: gets" 20 --seconds "$seconds" --window 32 --op get --size 64
+    rate_case "$kind: $name: blocks" 1 --seconds "$seconds" --window 2 --size 1000
     collectives "$kind: $name: reductions"
 }
 
@@ -60,10 +62,10 @@ check "$kind: single frames were lost, about 300 per mille (was $share)" between
 impaired "delay of 1 ms with 0.5 ms jitter" delay 1ms 0.5ms
 impaired "25 % reordering" delay 1ms reorder 25%
 impaired "5 % duplication" duplicate 5%
-errors=$(counter_sum '\.rx_bad_sets$')
+errors=$(counter_sum '\.rx_bad_crcs$')
 impaired "1 % corruption" corrupt 1%
 if [[ $kind == ethernet ]]; then
-    check "$kind: the corrupt bits reached the LCB" test "$(counter_sum '\.rx_bad_sets$')" -gt "$errors"
+    check "$kind: the corrupt bits reached the LCB" test "$(counter_sum '\.rx_bad_crcs$')" -gt "$errors"
 fi
 impaired "loss in bursts (gemodel)" loss gemodel 1% 20%
 impaired "all of them together" delay 1ms 0.5ms reorder 25% duplicate 5% corrupt 1% loss gemodel 1% 20%

@@ -27,7 +27,7 @@ pub enum Benchmark {
     Bandwidth(PairOptions),
     /// Payload per second between two network interfaces, both ways at once
     Bibw(PairOptions),
-    /// Random updates: fetching additions to random words of all network interfaces (Aries)
+    /// Random updates: fetching additions to random words of all network interfaces, each source to words of its own (Aries)
     Gups(SetOptions),
     /// A sum over all network interfaces that all of them get (Aries)
     Allreduce(CollectiveOptions),

@@ -85,7 +85,7 @@ impl SharedCredits {
     /// Whether the peer may have freed as many flits of each channel as `counts` say.
     pub fn check_all(&self, counts: &[u32; VCS]) -> Result<(), Impossible> {
         let offered = self.private * VCS as u32 + self.common;
-        let mut owed = 0_u32;
+        let (mut owed, mut common) = (0_u32, 0_u32);
         for (vc, count) in counts.iter().enumerate() {
             let used = self.sent[vc].wrapping_sub(*count);
             if self.announced {
@@ -97,9 +97,10 @@ impl SharedCredits {
                 return Err(Impossible);
             } else {
                 owed += used;
+                common += self.beyond(used);
             }
         }
-        if owed > offered {
+        if owed > offered || common > self.common {
             return Err(Impossible);
         }
         Ok(())
@@ -165,6 +166,17 @@ mod tests {
         assert_eq!(credits.check_all(&[0; VCS]), Ok(()));
         credits.release_all(&[0; VCS]);
         credits
+    }
+
+    #[test]
+    fn what_one_channel_cannot_have_used_is_impossible_from_the_start() {
+        let mut counts = [0; VCS];
+        let credits = SharedCredits::new(512, 12_288);
+        // As many as all channels together have: more than one can.
+        counts[0] = (512 * VCS as u32 + 12_288).wrapping_neg();
+        assert!(credits.check_all(&counts).is_err());
+        counts[0] = (512_u32 + 12_288).wrapping_neg();
+        assert!(credits.check_all(&counts).is_ok());
     }
 
     #[test]

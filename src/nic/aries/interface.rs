@@ -23,6 +23,7 @@ use crate::nic::runs::Runs;
 use crate::nic::traffic::Source;
 use crate::nic::traffic_report::TrafficReport;
 use crate::nic::traffic_spec::{Abilities, SpecError, TrafficSpec};
+use crate::rng::Rng;
 use crate::time::Time;
 
 /// Bytes of a flag.
@@ -61,9 +62,11 @@ pub(crate) struct Interface {
 impl Interface {
     pub(crate) fn new(config: &AriesNicConfig) -> Self {
         let outstanding = config.max_outstanding;
+        let epoch = config.link.link().epoch();
+        let first_id = Rng::new(config.seed, epoch.into()).next_u64() as u16;
         let (wait, attempts) = (config.send_retry, config.send_attempts);
         Self {
-            requester: Requester::new(config.node, outstanding, config.request_timeout),
+            requester: Requester::new(config.node, outstanding, first_id, config.request_timeout),
             responder: Responder::new(config),
             transactions: Transactions::new(),
             transfers: BlockTransferEngine::new(outstanding, wait, attempts),

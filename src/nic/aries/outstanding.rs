@@ -193,11 +193,12 @@ pub(crate) struct Outstanding {
 }
 
 impl Outstanding {
-    /// Room for `capacity` requests at once, and for [`RESERVED`] more.
+    /// Room for `capacity` requests at once, and for [`RESERVED`] more. The ids begin with `first`, which had better
+    /// differ from that of an earlier incarnation: its responses may still be on their way.
     ///
     /// # Panics
     /// If `capacity` is zero or above [`MAX_OUTSTANDING`]; the configuration checks it before.
-    pub(crate) fn new(capacity: u32) -> Self {
+    pub(crate) fn new(capacity: u32, first: u16) -> Self {
         assert!(
             (1..=MAX_OUTSTANDING).contains(&capacity),
             "the configuration bounds it"
@@ -210,7 +211,9 @@ impl Outstanding {
         };
         let mut slots = vec![slot; usize::from(IDS)];
         let mut free = List::EMPTY;
-        (0..IDS).for_each(|index| free.push_back(&mut slots, index));
+        for index in 0..IDS {
+            free.push_back(&mut slots, (index + first % IDS) % IDS);
+        }
         Self {
             slots,
             waiting: List::EMPTY,
@@ -348,7 +351,7 @@ mod tests {
 
     #[test]
     fn requests_expire_in_posting_order_and_only_when_due() {
-        let mut table = Outstanding::new(4);
+        let mut table = Outstanding::new(4, 0);
         let ids: Vec<PacketId> = (1..=4).map(|ns| table.begin(at(ns))).collect();
         assert!(!table.has_room(false) && table.has_room(true));
         table.finish(ids[1]);
@@ -361,7 +364,7 @@ mod tests {
 
     #[test]
     fn a_late_response_never_completes_another_request() {
-        let mut table = Outstanding::new(MAX_OUTSTANDING);
+        let mut table = Outstanding::new(MAX_OUTSTANDING, 0);
         let old = table.begin(at(1));
         table.expire(Time::from_ns(1)).unwrap();
         for ns in 2..1_000_000 {
@@ -375,7 +378,7 @@ mod tests {
 
     #[test]
     fn the_oldest_quarantined_id_serves_again_when_no_other_is_left() {
-        let mut table = Outstanding::new(MAX_OUTSTANDING);
+        let mut table = Outstanding::new(MAX_OUTSTANDING, 0);
         let first = table.begin(at(1));
         table.expire(Time::NEVER).unwrap();
         for ns in 1..u64::from(IDS) {
@@ -388,7 +391,7 @@ mod tests {
 
     #[test]
     fn an_id_rests_while_all_others_serve() {
-        let mut table = Outstanding::new(1);
+        let mut table = Outstanding::new(1, 0);
         let mut seen = HashSet::new();
         for ns in 0..u64::from(IDS) {
             let id = table.begin(at(ns));
@@ -400,7 +403,7 @@ mod tests {
 
     #[test]
     fn every_slot_is_in_exactly_one_list() {
-        let mut table = Outstanding::new(37);
+        let mut table = Outstanding::new(37, 0);
         let (mut rng, mut live, mut dead) = (Rng::new(5, 0), Vec::new(), Vec::new());
         for ns in 1..200_000 {
             match rng.below(4) {

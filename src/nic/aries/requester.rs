@@ -48,11 +48,16 @@ pub(crate) struct Requester {
 }
 
 impl Requester {
-    pub(crate) fn new(node: NodeId, max_outstanding: u32, timeout: Duration) -> Self {
+    pub(crate) fn new(
+        node: NodeId,
+        max_outstanding: u32,
+        first_id: u16,
+        timeout: Duration,
+    ) -> Self {
         Self {
             node,
             timeout,
-            outstanding: Outstanding::new(max_outstanding),
+            outstanding: Outstanding::new(max_outstanding, first_id),
             queue: VecDeque::new(),
             queue_limit: (max_outstanding + RESERVED) as usize,
         }

@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 
 use phitwire_framing::flit48::{Flit, Head};
 use phitwire_framing::frame::LinkEnd;
+use phitwire_framing::packet48::{Command, Request, Response};
 
 use super::interface::{Interface, Owner};
 use super::packet_buf::PacketBuf;
+use super::traffic::RUN_CODE;
 use super::*;
 use crate::link::{AriesLinkConfig, EndName, LaneRate, LinkConfig, SetProfile};
 use crate::rng::Rng;
@@ -75,6 +77,8 @@ pub(super) struct Pair {
     /// Every packet as it was sent.
     pub seen: Vec<Vec<Flit>>,
     pub keep: bool,
+    /// A node that nobody is: its announcements of runs are answered, nothing else.
+    pub ghost: Option<NodeId>,
     rng: Rng,
     serial: u64,
     wire: BTreeMap<(Time, u64), (usize, Vec<Flit>)>,
@@ -90,6 +94,7 @@ impl Pair {
             spread: 20,
             seen: Vec::new(),
             keep: false,
+            ghost: None,
             rng: Rng::new(11, 0),
             serial: 0,
             wire: BTreeMap::new(),
@@ -103,6 +108,10 @@ impl Pair {
     /// Sends a packet to the other side, as the harm wills.
     pub(super) fn send(&mut self, to: usize, packet: &[Flit]) {
         let mut packet = packet.to_vec();
+        if let Some(response) = self.ghost_says(&packet) {
+            self.wire
+                .insert((self.now + STEP, u64::MAX), (1 - to, response));
+        }
         if self.keep {
             self.seen.push(packet.clone());
         }
@@ -133,6 +142,23 @@ impl Pair {
             self.wire
                 .insert((self.now + delay, self.serial), (to, packet.clone()));
         }
+    }
+
+    /// What the ghost answers.
+    fn ghost_says(&self, packet: &[Flit]) -> Option<Vec<Flit>> {
+        let head = Head::parse(packet[0])?;
+        let is_for_it = !head.is_response() && Some(head.destination()) == self.ghost;
+        let (request, _) = Request::parse_header(packet).ok().filter(|_| is_for_it)?;
+        let is_announcement = request.command == Command::Control { code: RUN_CODE };
+        let response = Response {
+            destination: request.source,
+            routing: Routing::Adaptive0,
+            packet_id: request.packet_id,
+            status: Status::Done,
+        };
+        let mut out = PacketBuf::new();
+        out.fill(|flits| response.emit(&[], flits)).ok()?;
+        is_announcement.then(|| out.as_slice().to_vec())
     }
 
     pub(super) fn step(&mut self) {

@@ -120,6 +120,7 @@ impl PacketIssuer<'_> {
             ..
         } = *block;
         let (handle, key) = (RUN_DOMAIN, self.key);
+        write_block(self.memory, block);
         let (operation, event) = if is_get {
             let get = BlockOperation::Get {
                 handle,
@@ -128,7 +129,6 @@ impl PacketIssuer<'_> {
             };
             (get, None)
         } else {
-            write_block(self.memory, block);
             let event = u64::from(block.place) << 32 | u64::from(block.sequence);
             let put = BlockOperation::Put {
                 handle,
@@ -155,12 +155,21 @@ impl PacketIssuer<'_> {
     }
 }
 
-/// Writes what a block carries to where it will be read from.
+/// Writes what a block carries to where it will be read from; or, where one is to be written, what is wrong in
+/// every byte, so that nothing of an earlier one passes for it.
 fn write_block(memory: &mut CachedMemory, block: &Block) {
-    let mut lines = block.stamp.lines(block.address, block.sequence);
+    let mut lines = if block.is_get {
+        Stamp::of_memory().lines(block.address, 0)
+    } else {
+        block.stamp.lines(block.address, block.sequence)
+    };
     for at in (0..u64::from(block.len)).step_by(LINE) {
         let len = (u64::from(block.len) - at).min(LINE as u64) as usize;
-        let written = memory.write(block.local + at, &lines.next()[..len]);
+        let mut line = lines.next();
+        if block.is_get {
+            line = line.map(|byte| !byte);
+        }
+        let written = memory.write(block.local + at, &line[..len]);
         debug_assert!(
             written.is_ok(),
             "the layout of the run is within the memory"
@@ -205,6 +214,10 @@ pub(crate) fn block_ended(
 pub(crate) fn answered(runs: &mut Runs, now: Time, errand: Errand, answer: &Answer, data: &[u8]) {
     let Answer { pending, failure } = answer;
     let answered = match (failure, pending.command) {
+        // What was damaged on its way is said again.
+        (Some(Failure::Refused(Status::BadCrc | Status::Poisoned)), Command::Control { .. }) => {
+            Answered::Unknown
+        }
         (Some(Failure::Refused(_)), _) => Answered::Refused,
         (Some(_), _) => Answered::Unknown,
         (None, Command::Get { .. }) => Answered::Read(data),

@@ -2,9 +2,12 @@
 
 use super::test_bench::{Harm, KEY, MEMORY, NODES, Pair, TIMEOUT, config, whole_memory};
 use super::traffic::RUN_DOMAIN;
+use super::virtual_node::VirtualNodes;
+use crate::nic::stamp::Stamp;
 use crate::nic::traffic_report::{Phase, TrafficReport};
 use crate::nic::traffic_spec::{Operation, Pattern, SpecError, TrafficSpec, Ways};
 use crate::time::Duration;
+use phitwire_framing::flit48::NodeId;
 
 fn bench() -> Pair {
     let with_domain = |index| config(index).domain(RUN_DOMAIN, whole_memory());
@@ -99,6 +102,52 @@ fn blocks_that_may_be_on_their_way_are_not_overwritten() {
         report.sent < 800,
         "all addresses have been given up: {report:?}"
     );
+}
+
+#[test]
+fn blocks_go_on_to_others_when_one_target_is_gone() {
+    let mut pair = bench();
+    // The source itself is left out of the list, and the second target is nobody that answers.
+    let nobody = NodeId::new(7, 7, 7);
+    for nic in &mut pair.nics {
+        nic.virtual_nodes = VirtualNodes::new(vec![NODES[0], nobody, NODES[1]]);
+    }
+    let spec = TrafficSpec {
+        pattern: Pattern::List {
+            destinations: vec![1, 2],
+        },
+        ..spec(Operation::Put, 4_096, 200)
+    };
+    // The one that is gone is so from the first block on.
+    pair.ghost = Some(nobody);
+    pair.nics[0].start_traffic(pair.now, 1, spec).unwrap();
+    pair.run(Duration::from_ms(200));
+    let report = pair.nics[0].traffic_report(None).unwrap();
+    assert_eq!(
+        (report.phase, report.sent),
+        (Phase::Done, 200),
+        "{report:?}"
+    );
+    assert_eq!(report.timed_out, 8, "each of its addresses once");
+}
+
+#[test]
+fn nothing_of_an_earlier_block_passes_for_a_later_one() {
+    let mut pair = bench();
+    let spec = spec(Operation::Get, 16_384, 0);
+    pair.nics[0].start_traffic(pair.now, 5, spec).unwrap();
+    pair.run(Duration::from_ms(2));
+    let local = (MEMORY / 4) * 3;
+    // Before it is written again, the end of a block that is being got is wrong.
+    let seen = (0..2_000).any(|_| {
+        pair.step();
+        let expected = Stamp::of_memory().lines(MEMORY / 2, 0).next();
+        pair.read(0, local, 1)[0] == !expected[0]
+    });
+    assert!(seen, "the place of a block is spoilt before it is got");
+    pair.nics[0].runs.stop();
+    pair.drain();
+    assert_eq!(pair.nics[0].traffic_report(None).unwrap().corrupted, 0);
 }
 
 #[test]

@@ -191,6 +191,7 @@ impl Core {
         self.progress
             .set_timeout(timeout.times(self.dilation.into()));
         self.inputs.set_kinds(self.routes.registers());
+        self.loads.ways_changed();
         self.recheck = (1 << PORTS) - 1;
     }
 
@@ -276,6 +277,12 @@ impl Core {
         }
     }
 
+    /// The link of `port` went up or down: neighbours may have to be told.
+    pub fn link_changed(&mut self, port: usize) {
+        self.output_changed(port);
+        self.loads.ways_changed();
+    }
+
     /// Ports whose input queues were read from or that flits were handed to since the last call, as a
     /// bit mask.
     pub fn take_moved(&mut self) -> u64 {
@@ -323,8 +330,11 @@ impl Core {
         while self.recheck != 0 {
             let port = self.recheck.trailing_zeros() as usize;
             self.recheck &= self.recheck - 1;
-            let live = u64::from(port < PORTS && io.is_active(port));
-            self.live = self.live & !(1 << port) | live << port;
+            let live = u64::from(port < PORTS && io.is_active(port)) << port;
+            if self.live & 1 << port != live {
+                self.live ^= 1 << port;
+                self.loads.ways_changed();
+            }
         }
         self.netlink_output_stage(io);
         self.output_stage(io);

@@ -339,9 +339,44 @@ fn a_virtual_channel_without_progress_is_discarded_until_it_moves() {
     assert_eq!(core.next_progress_check(), None);
 }
 
+/// Leaves only `ports` in the tables.
+fn name_only(core: &mut Core, ports: &[usize]) {
+    let keep = !only(ports);
+    let mut registers = core.registers().clone();
+    for tables in &mut registers.tables {
+        let tables = std::sync::Arc::make_mut(tables);
+        for entries in [
+            &mut tables.local_minimal,
+            &mut tables.local_non_minimal,
+            &mut tables.global_minimal,
+            &mut tables.global_non_minimal,
+        ] {
+            entries.iter_mut().for_each(|entry| *entry &= keep);
+        }
+    }
+    core.install(registers);
+}
+
+#[test]
+fn a_dead_port_counts_as_full_until_no_table_names_it() {
+    let (mut core, mut bench) = router();
+    core.run(&mut bench);
+    assert_eq!(core.told_load(PortKind::Green), 0);
+    bench.inactive = 1 << BLUE;
+    core.link_changed(BLUE);
+    core.run(&mut bench);
+    let told = [PortKind::Green, PortKind::Black, PortKind::Blue].map(|kind| core.told_load(kind));
+    assert_eq!(told, [15, 15, 0], "behind a blue link nobody needs another");
+    let all: Vec<usize> = (0..PORTS).filter(|&port| port != BLUE).collect();
+    name_only(&mut core, &all);
+    core.run(&mut bench);
+    assert_eq!(core.told_load(PortKind::Green), 0);
+}
+
 #[test]
 fn neighbours_are_told_the_load_of_the_ways_on() {
     let (mut core, mut bench) = router();
+    name_only(&mut core, &[BLUE, GREEN]);
     bench.inactive = only(&[BLUE, GREEN]);
     bench.blocked = [1 << BLUE; VCS];
     // The other group behind the blue link.

@@ -75,6 +75,12 @@ impl Loads {
         self.committed.iter().map(|&flits| u64::from(flits)).sum()
     }
 
+    /// A link came or went, or tables changed.
+    #[inline]
+    pub(super) fn ways_changed(&mut self) {
+        self.stale = true;
+    }
+
     /// The link of some port sent something: what was told may have become too much.
     #[inline]
     pub(super) fn output_changed(&mut self) {
@@ -107,7 +113,8 @@ impl Core {
     ///
     /// A neighbour is told the largest near-end load of the ports by which its packets may go on in
     /// the network: that is what it cannot know itself. After a green link come black and blue ones, after a black link
-    /// blue ones, after a blue link green and black ones.
+    /// blue ones, after a blue link green and black ones. A dead port that tables still name counts as full, so that adaptive
+    /// packets leave a router that cannot take them on before anybody has computed new tables.
     pub(super) fn update_loads<P: Ports>(&mut self, io: &mut P) {
         self.loads.stale = false;
         let mut most = [0u32; 4];
@@ -118,6 +125,12 @@ impl Core {
             let load = (self.loads.near(port, io) / TOLD_FLITS).min(MAX);
             let kind = self.inputs.kind(port) as usize;
             most[kind] = most[kind].max(load);
+        }
+        let mut dead = self.routes.named_ports() & !self.live & NETWORK;
+        while dead != 0 {
+            let port = dead.trailing_zeros() as usize;
+            dead &= dead - 1;
+            most[self.inputs.kind(port) as usize] = MAX;
         }
         let [_, green, black, blue] = most;
         let mut told = [0; 4];

@@ -346,6 +346,7 @@ impl Aries {
             }
         }
         while let Some(event) = lcb.poll_event() {
+            self.core.link_changed(port);
             if self.link_events.len() < MAX_LINK_EVENTS {
                 self.link_events.push_back((port as PortId, event));
             } else {

@@ -107,6 +107,19 @@ pub struct AriesRegisters {
 }
 
 impl AriesRegisters {
+    /// The ports that some table names.
+    pub fn named_ports(&self) -> PortMask {
+        let entries = self.tables.iter().flat_map(|tables| {
+            let local = tables.local_minimal.iter().chain(&tables.local_non_minimal);
+            let global = tables
+                .global_minimal
+                .iter()
+                .chain(&tables.global_non_minimal);
+            local.chain(global)
+        });
+        entries.fold(0, |all, ports| all | ports)
+    }
+
     /// [`blue_classes`](Self::blue_classes) of a machine that is free of deadlock: source group 0, towards the
     /// root 1, from the root 2, target group 3 (white paper, "Cray XC Routing"; classes inferred).
     pub const BLUE_CLASSES: [[u8; 4]; 2] = [[3, 3, 3, 3], [1, 1, 2, 3]];

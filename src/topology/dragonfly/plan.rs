@@ -122,7 +122,7 @@ impl Dragonfly {
             node: self.node_name(end.node),
             port: end.port,
         };
-        let (mut profile, sets) = match runtime.profile.unwrap_or(settings.profile) {
+        let (mut profile, mut sets) = match runtime.profile.unwrap_or(settings.profile) {
             Profile::Paper => (LinkProfile::paper(), SetProfile::paper()),
             Profile::Live => (LinkProfile::live(), SetProfile::live()),
         };
@@ -132,6 +132,8 @@ impl Dragonfly {
         };
         if runtime.real_wires {
             profile = profile.over_real_wires(clock);
+            // Six bits are too few where frames overtake each other.
+            sets.full_numbers = true;
             // Of the wire, which no dilation stretches. In virtual time nothing is silent but by command.
             let patience = Duration::from_ms(settings.give_up_ms);
             profile.give_up = (settings.give_up_ms > 0).then_some(patience);
