@@ -264,9 +264,9 @@ impl LiveNode for AriesNic {
         }
     }
 
-    fn begin_drain(&mut self) {
+    fn begin_drain(&mut self, now: Time) {
         self.stop_traffic();
-        self.stop_collectives();
+        self.stop_collectives(now);
     }
 
     fn holds(&self) -> u64 {
@@ -316,8 +316,8 @@ impl LiveNode for AriesNic {
         serde_json::to_value(report).map_err(|error| error.to_string())
     }
 
-    fn collective_stop(&mut self) -> Result<(), String> {
-        self.stop_collectives();
+    fn collective_stop(&mut self, now: Time) -> Result<(), String> {
+        self.stop_collectives(now);
         Ok(())
     }
 }

@@ -34,7 +34,9 @@ pub trait LiveNode: Node {
     fn holds(&self) -> u64;
 
     /// Begins nothing new: the process is about to end.
-    fn begin_drain(&mut self) {}
+    fn begin_drain(&mut self, now: Time) {
+        let _ = now;
+    }
 
     /// Adds what is particular to this kind of node to `info`.
     fn describe(&self, info: &mut Map<String, Value>);
@@ -140,11 +142,12 @@ pub trait LiveNode: Node {
         Err(no_collectives(Self::KIND))
     }
 
-    /// Ends the run of collective operations.
+    /// Ends the run of collective operations; asked again, at once.
     ///
     /// # Errors
     /// See [`collective_start`](Self::collective_start).
-    fn collective_stop(&mut self) -> Result<(), String> {
+    fn collective_stop(&mut self, now: Time) -> Result<(), String> {
+        let _ = now;
         Err(no_collectives(Self::KIND))
     }
 }
@@ -267,7 +270,7 @@ impl LiveNode for BlackwidowNic {
         in_links + u64::from(self.outstanding())
     }
 
-    fn begin_drain(&mut self) {
+    fn begin_drain(&mut self, _now: Time) {
         self.stop_traffic();
     }
 

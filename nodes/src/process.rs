@@ -272,7 +272,8 @@ where
             match (self.stop.requests(), drain_until) {
                 (0, _) => {}
                 (1, None) => {
-                    self.driver.node.node.begin_drain();
+                    let now = self.driver.now();
+                    self.driver.node.node.begin_drain(now);
                     drain_until = Some(Instant::now() + DRAIN);
                 }
                 (1, Some(until)) => {

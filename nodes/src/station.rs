@@ -121,7 +121,7 @@ impl<N: LiveNode> Station<N> {
                 self.node.collective_start(now, spec).map(|()| json!({}))
             }
             Request::CollectiveStatus => self.node.collective_status(),
-            Request::CollectiveStop => self.node.collective_stop().map(|()| json!({})),
+            Request::CollectiveStop => self.node.collective_stop(now).map(|()| json!({})),
             Request::Quiesce { hold_ms } => self.quiesce(now, hold_ms),
             Request::Release => {
                 self.held_until = None;

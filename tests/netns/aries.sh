@@ -138,6 +138,22 @@ check "without a reroute the routers have no way for some packets" test "$(disca
 check "and these are reported" honest "$T_SCRATCH/unrouted.json"
 check "timed out" test "$(field "$T_SCRATCH/unrouted.json" timed_out)" -gt 0
 
+set_link "$cut" up
+check "the link comes back" phw_until 10 link_is "$cut" true
+
+# Adaptive packets move off at once: of those between two groups whose links are all cut hardly any is lost, without a reroute.
+for id in $(bundle 0 1); do set_link "$id" down; done
+cut_noticed() { local id; for id in $(bundle 0 1); do link_is "$id" false || return 1; done; }
+check "both ends of all links between two groups notice that they are cut" phw_until 5 cut_noticed
+t_rate "$T_SCRATCH/off.json" --seconds 2 --window 64 --from nic0,nic1,nic2,nic3 --to nic4,nic5,nic6,nic7 --routing adaptive0 || true
+check "what was lost is reported" honest "$T_SCRATCH/off.json"
+check "19 of 20 adaptive messages find another way at once ($(jq -c '[.sent, .acknowledged]' "$T_SCRATCH/off.json"))" \
+    jq -e '.sent > 1000 and .acknowledged >= .sent * 0.95' "$T_SCRATCH/off.json"
+for id in $(bundle 0 1); do set_link "$id" up; done
+check "they come back" "$PHITWIRE_BIN_DIR/phitwire" wait --lab "$LAB" --timeout 15
+set_link "$cut" down
+check "one link is cut again" phw_until 5 link_is "$cut" false
+
 # Ctrl-C at any moment leaves no router quiesced. A shell's background job ignores SIGINT unless told otherwise.
 interrupt() {
     local i pid

@@ -9,6 +9,7 @@ use phitwire_bench::msgrate::{ControlLab, RealClock, run_number};
 use phitwire_bench::suite::collective::CollectiveSuite;
 use phitwire_bench::suite::point::PointSuite;
 use phitwire_bench::suite::{Benchmark, Ending, Options, collective_row, head, point_row, verdict};
+use phitwire_nodes::output;
 use phitwire_nodes::stop::Stop;
 use serde::Serialize;
 
@@ -21,7 +22,7 @@ fn main() -> ExitCode {
     match done {
         Ok(ending) => ExitCode::from(ending as u8),
         Err(report) => {
-            eprintln!("{report:?}");
+            output::complain(&format!("{report:?}"));
             ExitCode::from(2)
         }
     }

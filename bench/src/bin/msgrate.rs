@@ -11,6 +11,7 @@ use phitwire_bench::msgrate::{
     ControlLab, Options, Outcome, Plan, Progress, RealClock, head, measure, row, run_number,
     verdict,
 };
+use phitwire_nodes::output;
 use phitwire_nodes::stop::Stop;
 
 fn main() -> ExitCode {
@@ -18,7 +19,7 @@ fn main() -> ExitCode {
     match run(&options) {
         Ok(verdict) => ExitCode::from(verdict as u8),
         Err(report) => {
-            eprintln!("{report:?}");
+            output::complain(&format!("{report:?}"));
             ExitCode::from(2)
         }
     }

@@ -78,7 +78,7 @@ impl LabError {
                     error.kind(),
                     ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe
                 ),
-                ClientError::Name(_) | ClientError::Malformed(_) => false,
+                ClientError::Name(_) | ClientError::Malformed(_) | ClientError::Silent => false,
             },
             _ => false,
         }

@@ -252,12 +252,18 @@ impl<'a> Course<'a> {
                 &silent
             };
             let request = json!({ "cmd": "traffic-start", "spec": spec });
-            lab.ask(&participant.nic.name, request)
-                .map_err(|source| RunError::Start {
+            let name = &participant.nic.name;
+            lab.ask(name, request).map_err(|source| {
+                // What is not to do with an earlier run is no matter of stopping it.
+                if !source.to_string().contains("still going on") {
+                    return RunError::Lab(source);
+                }
+                RunError::Start {
                     lab: self.plan.lab.clone(),
-                    node: participant.nic.name.clone(),
+                    node: name.clone(),
                     source: Box::new(source),
-                })?;
+                }
+            })?;
             participant.started = true;
         }
         Ok(())

@@ -5,7 +5,7 @@ use std::time::Duration;
 use phitwire::nic::Phase;
 use phitwire::nic::aries::{Collective, CollectiveReport, CollectiveSpec};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use thiserror::Error;
 
 use super::Ending;
@@ -13,6 +13,8 @@ use super::options::{Benchmark, CollectiveOptions};
 use crate::msgrate::{Clock, Lab, LabError, LatencyUs, Role};
 
 const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// That participants have with each other: no lab needs as long for an operation.
+const PATIENCE: Duration = Duration::from_secs(30);
 /// Beyond the patience that participants have with each other.
 const END_LIMIT: Duration = Duration::from_secs(30);
 
@@ -32,9 +34,22 @@ pub enum CollectiveError {
         /// The names that would do.
         nics: String,
     },
+    /// A participant is named twice.
+    #[error("`{0}` is named twice")]
+    Twice(String),
+    /// A participant does not take its part.
+    #[error(
+        "{source} (if a measurement that has died left it going: phitwire ctl --lab {lab} all collective stop, twice)"
+    )]
+    Start {
+        /// The lab.
+        lab: String,
+        /// What it said.
+        source: Box<LabError>,
+    },
     /// Fewer than two participants.
     #[error(
-        "a collective operation needs at least two network interfaces of Aries, and lab `{0}` has {1}"
+        "a collective operation needs two network interfaces of Aries: {1} of lab `{0}` would take part"
     )]
     Alone(String, usize),
     /// A report cannot be read.
@@ -91,6 +106,7 @@ pub struct CollectiveRow {
 #[derive(Clone, Debug)]
 pub struct CollectiveSuite {
     name: &'static str,
+    lab: String,
     /// Names and virtual node numbers, in order of rank.
     nics: Vec<(String, u32)>,
     operations: Vec<Collective>,
@@ -116,10 +132,12 @@ impl CollectiveSuite {
             branching: options.branching,
             engine: options.engine,
             duration_ns: (options.common.seconds * 1e9) as u64,
+            patience_ns: PATIENCE.as_nanos() as u64,
             ..CollectiveSpec::default()
         };
         Ok(Self {
             name: benchmark.name(),
+            lab: options.common.lab.clone(),
             nics,
             operations,
             spec,
@@ -154,13 +172,16 @@ impl CollectiveSuite {
                 op,
                 ..self.spec.clone()
             };
+            let mut started = 0;
             let measured = self
-                .start(&spec, lab)
+                .start(&spec, lab, &mut started)
                 .and_then(|()| self.wait(&spec, lab, clock));
             if measured.is_err() {
-                self.tell(lab, &json!({ "cmd": "collective-stop" }));
+                // Those that this run has not begun at work for somebody else.
+                self.abort(lab, started);
             }
-            let row = self.row(op, &measured?);
+            let (report, died) = measured?;
+            let row = self.row(op, &report, &died);
             if !row.clean {
                 ending = Ending::Damaged;
             }
@@ -175,19 +196,36 @@ impl CollectiveSuite {
         Ok(ending)
     }
 
-    fn start(&self, spec: &CollectiveSpec, lab: &mut dyn Lab) -> Result<(), CollectiveError> {
+    fn start(
+        &self,
+        spec: &CollectiveSpec,
+        lab: &mut dyn Lab,
+        started: &mut usize,
+    ) -> Result<(), CollectiveError> {
         for (name, _) in &self.nics {
-            lab.ask(name, json!({ "cmd": "collective-start", "spec": spec }))?;
+            let request = json!({ "cmd": "collective-start", "spec": spec });
+            lab.ask(name, request)
+                .map_err(|source| CollectiveError::Start {
+                    lab: self.lab.clone(),
+                    source: Box::new(source),
+                })?;
+            *started += 1;
         }
         Ok(())
     }
 
-    /// Tells everybody who listens.
-    fn tell(&self, lab: &mut dyn Lab, request: &Value) {
-        for (name, _) in &self.nics {
+    /// Tells the first participants to stop after the next operation.
+    fn tell(&self, lab: &mut dyn Lab, participants: usize) {
+        for (name, _) in &self.nics[..participants] {
             // One that does not listen any more does nothing either.
-            let _ = lab.ask(name, request.clone());
+            let _ = lab.ask(name, json!({ "cmd": "collective-stop" }));
         }
+    }
+
+    /// Ends what the first participants do, although others may not come.
+    fn abort(&self, lab: &mut dyn Lab, participants: usize) {
+        self.tell(lab, participants);
+        self.tell(lab, participants);
     }
 
     /// Waits until the run has ended everywhere.
@@ -196,14 +234,27 @@ impl CollectiveSuite {
         spec: &CollectiveSpec,
         lab: &mut dyn Lab,
         clock: &dyn Clock,
-    ) -> Result<CollectiveReport, CollectiveError> {
+    ) -> Result<(CollectiveReport, Vec<String>), CollectiveError> {
+        let mut died: Vec<String> = Vec::new();
         let limit = Duration::from_nanos(spec.duration_ns + spec.patience_ns) + END_LIMIT;
         let (begin, mut stopped) = (clock.now(), false);
         loop {
             let mut merged = CollectiveReport::default();
             let mut slow = Vec::new();
             for (name, _) in &self.nics {
-                let answer = lab.ask(name, json!({ "cmd": "collective-status" }))?;
+                if died.contains(name) {
+                    continue;
+                }
+                let answer = match lab.ask(name, json!({ "cmd": "collective-status" })) {
+                    Ok(answer) => answer,
+                    Err(error) if error.tells_of_death() => {
+                        // Without it nothing more can come of this.
+                        died.push(name.clone());
+                        self.abort(lab, self.nics.len());
+                        continue;
+                    }
+                    Err(error) => return Err(error.into()),
+                };
                 let report: CollectiveReport =
                     serde_json::from_value(answer).map_err(|source| CollectiveError::Report {
                         node: name.clone(),
@@ -218,13 +269,13 @@ impl CollectiveSuite {
                 merged.merge(&report);
             }
             if slow.is_empty() {
-                return Ok(merged);
+                return Ok((merged, died));
             }
             match clock.stops() {
                 0 => {}
                 1 if stopped => {}
                 1 => {
-                    self.tell(lab, &json!({ "cmd": "collective-stop" }));
+                    self.tell(lab, self.nics.len());
                     stopped = true;
                 }
                 _ => return Err(CollectiveError::Interrupted),
@@ -237,7 +288,7 @@ impl CollectiveSuite {
         }
     }
 
-    fn row(&self, op: Collective, report: &CollectiveReport) -> CollectiveRow {
+    fn row(&self, op: Collective, report: &CollectiveReport, died: &[String]) -> CollectiveRow {
         let us = |per_mille| report.latency.quantile(per_mille) as f64 / 1e3;
         CollectiveRow {
             benchmark: self.name,
@@ -260,8 +311,14 @@ impl CollectiveSuite {
             wrong: report.wrong,
             failed: report.failed,
             timed_out: report.timed_out,
-            failure: report.failure.clone(),
-            clean: report.is_clean() && report.iterations > 0,
+            failure: match died {
+                [] => report.failure.clone(),
+                names => Some(format!(
+                    "killed or restarted meanwhile: {}",
+                    names.join(", ")
+                )),
+            },
+            clean: died.is_empty() && report.is_clean() && report.iterations > 0,
         }
     }
 }
@@ -281,6 +338,12 @@ fn participants(
         if info["family"] == "aries" {
             nics.push((member.name, u32::from(processor)));
         }
+    }
+    nics.sort_by_key(|(_, number)| *number);
+    if let Some(twice) =
+        (1..options.nics.len()).find(|&n| options.nics[..n].contains(&options.nics[n]))
+    {
+        return Err(CollectiveError::Twice(options.nics[twice].clone()));
     }
     if !options.nics.is_empty() {
         let known = nics;

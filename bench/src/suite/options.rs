@@ -58,10 +58,10 @@ pub struct PairOptions {
     #[expect(missing_docs, reason = "its fields have them")]
     pub common: Common,
     /// The source [default: the lab's first network interface]
-    #[arg(long, value_name = "NODE", requires = "to")]
+    #[arg(long, value_name = "NODE")]
     pub from: Option<String>,
     /// The target [default: the lab's last network interface]
-    #[arg(long, value_name = "NODE", requires = "from")]
+    #[arg(long, value_name = "NODE")]
     pub to: Option<String>,
     /// Operation of every message
     #[arg(long, value_enum, default_value_t)]
@@ -202,7 +202,6 @@ mod tests {
         for words in [
             "",
             "latency",
-            "latency --lab demo --from nic0",
             "latency --lab demo --size 0",
             "bandwidth --lab demo --size 16777217",
             "bandwidth --lab demo --window 0",

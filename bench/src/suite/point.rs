@@ -6,7 +6,8 @@ use serde::Serialize;
 use super::Ending;
 use super::options::{Benchmark, PairOptions, SetOptions};
 use crate::msgrate::{
-    Lab, Op, Options as RateOptions, Outcome, PatternName, Plan, RealClock, Role, RunError, measure,
+    Lab, Member, Op, Options as RateOptions, Outcome, PatternName, Plan, RealClock, Role, RunError,
+    measure,
 };
 
 /// Largest message of the default sizes: BlackWidow, Aries between two, Aries among all.
@@ -62,12 +63,14 @@ impl PointSuite {
     /// # Panics
     /// If `benchmark` is a collective operation.
     pub fn new(benchmark: &Benchmark, lab: &mut dyn Lab) -> Result<Self, RunError> {
-        let nics: Vec<String> = lab
-            .members()?
-            .into_iter()
-            .filter(|member| member.role != Role::Router)
-            .map(|member| member.name)
-            .collect();
+        let number = |member: &Member| match member.role {
+            Role::Nic { processor } => Some(processor),
+            Role::Router => None,
+        };
+        let mut members = lab.members()?;
+        members.retain(|member| number(member).is_some());
+        members.sort_by_key(number);
+        let nics: Vec<String> = members.into_iter().map(|member| member.name).collect();
         let common = benchmark.common();
         let [Some(first), Some(last)] = [nics.first(), nics.last()] else {
             return Err(RunError::Alone(common.lab.clone()));

@@ -134,7 +134,7 @@ enum CollectiveCommand {
     },
     /// Print what is known of the latest run
     Status,
-    /// Let all participants stop after the same operation
+    /// Let all participants stop after the same operation; once more: even if it waits for somebody
     Stop,
 }
 

@@ -31,15 +31,27 @@ pub enum ClientError {
         /// Which nodes there are.
         hint: String,
     },
-    /// The connection broke, or the process took too long.
+    /// The process is there and says nothing: it stands still, or the machine is too busy.
+    #[error("it has not answered for {} s", TIMEOUT.as_secs())]
+    Silent,
+    /// The connection broke.
     #[error("the control connection failed: {0}")]
-    Io(#[from] io::Error),
+    Io(io::Error),
     /// The reply is not one.
     #[error("the reply is malformed: {0}")]
     Malformed(#[from] serde_json::Error),
     /// The process refused.
     #[error("{0}")]
     Refused(String),
+}
+
+impl From<io::Error> for ClientError {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Self::Silent,
+            _ => Self::Io(error),
+        }
+    }
 }
 
 /// A connection to the control socket of one process.

@@ -56,7 +56,8 @@ pub enum Request {
     /// What is known here of the latest run of collective operations, as `phitwire::nic::aries::CollectiveReport`
     /// writes it.
     CollectiveStatus,
-    /// Ends the run of collective operations: all participants stop after the same iteration.
+    /// Ends the run of collective operations: all participants stop after the same iteration. Asked again, what waits for
+    /// others ends as well.
     CollectiveStop,
     /// Allows or forbids several frames in one segmentation-offload send, on all ports. Has to be
     /// forbidden where a queueing discipline or filter is to lose single frames.

@@ -133,9 +133,11 @@ impl AriesNic {
         self.interface.collective.report()
     }
 
-    /// Lets the run end at all participants, after the next operation that this one joins. An operation that
-    /// waits for others goes on waiting.
-    pub fn stop_collectives(&mut self) {
-        self.interface.collective.stop_run();
+    /// Lets the run end at all participants, after the next operation that this one joins. Asked a second time, it
+    /// lets the tree fail, here and at everybody who can be reached: an operation that waits for others ends too.
+    pub fn stop_collectives(&mut self, now: Time) {
+        if let Some(engine) = self.interface.collective.stop_run() {
+            self.stop_collective(now, engine);
+        }
     }
 }

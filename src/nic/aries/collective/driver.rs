@@ -64,9 +64,10 @@ impl Driver {
         self.phase == Phase::Done
     }
 
-    /// Lets the run end, at all participants, after the next operation that this one joins.
-    pub(super) fn stop(&mut self) {
-        self.stopping = true;
+    /// Lets the run end, at all participants, after the next operation that this one joins; true if it was to
+    /// before.
+    pub(super) fn stop(&mut self) -> bool {
+        core::mem::replace(&mut self.stopping, true)
     }
 
     /// When the next operation is to be joined: at once, if it is not joined.

@@ -63,11 +63,12 @@ impl CollectiveUnit {
         Ok(())
     }
 
-    /// Lets the run end, at all participants, after the next operation that this one joins.
-    pub(crate) fn stop_run(&mut self) {
-        if let Some(driver) = &mut self.driver {
-            driver.stop();
-        }
+    /// Lets the run end, at all participants, after the next operation that this one joins. Answers the engine
+    /// of a run that has been asked to before and goes on.
+    pub(crate) fn stop_run(&mut self) -> Option<usize> {
+        let driver = self.driver.as_mut().filter(|driver| !driver.is_done())?;
+        let again = driver.stop();
+        again.then(|| driver.engine())
     }
 
     pub(crate) fn report(&self) -> Option<CollectiveReport> {

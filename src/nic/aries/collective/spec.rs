@@ -9,6 +9,8 @@ use super::tree::{DEFAULT_PATIENCE, ENGINES, MAX_BRANCHING, TreeError};
 /// Most participants of a run: more than there are nodes in the largest system, and few enough that sums of
 /// 32-bit floating point numbers can be exact.
 pub const MAX_PARTICIPANTS: usize = 1 << 18;
+/// An hour: who has not come by then does not come.
+const MOST_PATIENCE_NS: u64 = 3_600_000_000_000;
 /// Integers up to this are exact in 32-bit floating point numbers.
 const EXACT: u64 = 1 << 24;
 
@@ -136,7 +138,7 @@ impl CollectiveSpec {
         if usize::from(self.engine) >= ENGINES {
             return Err(CollectiveSpecError::Engine(self.engine));
         }
-        if self.patience_ns == 0 {
+        if !(1..=MOST_PATIENCE_NS).contains(&self.patience_ns) {
             return Err(CollectiveSpecError::Tree(TreeError::Patience));
         }
         let mut sorted = self.nics.clone();
