@@ -159,16 +159,47 @@ pub fn check_direction(
     }
 }
 
+/// What may be wrong with a run without being a violation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AriesAllowance {
+    /// Packets that may have been poisoned on purpose. The target refuses such a request; such a response leaves its
+    /// request without one.
+    pub soft_errors: u64,
+    /// Something that held packets was destroyed, so that any of them may be lost. What was cut in two is refused as if
+    /// it were poisoned.
+    pub destroyed: bool,
+}
+
+impl AriesAllowance {
+    const fn losses(self) -> bool {
+        self.destroyed || self.soft_errors > 0
+    }
+}
+
 /// Checks the merged report of all sources and targets of a finished run.
 ///
 /// # Errors
 /// What is wrong with it.
-pub fn check_run(report: &TrafficReport, allow: Allowance) -> Result<(), AriesViolation> {
+pub fn check_run(report: &TrafficReport, allow: AriesAllowance) -> Result<(), AriesViolation> {
+    let wrong = |count: u64, what: &str| Err(Violation::Messages(format!("{count} {what}")).into());
     if report.surplus() > 0 {
-        let text = format!("{} carried out that nobody sent", report.surplus());
-        return Err(Violation::Messages(text).into());
+        return wrong(report.surplus(), "carried out that nobody sent");
     }
-    Ok(check_messages(report, allow)?)
+    if report.refused > allow.soft_errors && !allow.destroyed {
+        return wrong(report.refused, "refused");
+    }
+    let failed = report.refused + report.timed_out;
+    if failed > allow.soft_errors && !allow.destroyed {
+        return wrong(failed, "failed, more than were poisoned");
+    }
+    // What was refused has its fate.
+    let others = TrafficReport {
+        sent: report.sent.saturating_sub(report.refused),
+        refused: 0,
+        ..report.clone()
+    };
+    let losses = allow.losses();
+    Ok(check_messages(&others, Allowance { losses })?)
 }
 
 /// Checks the merged report of all participants of a finished collective run of so many iterations.
@@ -178,12 +209,12 @@ pub fn check_run(report: &TrafficReport, allow: Allowance) -> Result<(), AriesVi
 pub fn check_collectives(
     report: &CollectiveReport,
     iterations: u64,
-    allow: Allowance,
+    allow: AriesAllowance,
 ) -> Result<(), AriesViolation> {
     if report.wrong > 0 {
         return Err(AriesViolation::Collectives("a result was wrong"));
     }
-    if !allow.losses && (!report.is_clean() || report.iterations != iterations) {
+    if !allow.losses() && (!report.is_clean() || report.iterations != iterations) {
         let what = "not everybody had every result";
         return Err(AriesViolation::Collectives(what));
     }
@@ -194,7 +225,14 @@ pub fn check_collectives(
 mod tests {
     use super::*;
 
-    const LOSSES: Allowance = Allowance { losses: true };
+    const LOSSES: AriesAllowance = AriesAllowance {
+        soft_errors: 0,
+        destroyed: true,
+    };
+    const POISON: AriesAllowance = AriesAllowance {
+        soft_errors: 1,
+        destroyed: false,
+    };
 
     fn ends() -> [AriesEndAccount; 2] {
         let end = AriesEndAccount {
@@ -260,11 +298,30 @@ mod tests {
             delivered: 9,
             ..TrafficReport::default()
         };
-        assert_eq!(check_run(&report, Allowance::default()), Ok(()));
+        assert_eq!(check_run(&report, AriesAllowance::default()), Ok(()));
         report.delivered = 10;
         assert!(check_run(&report, LOSSES).is_err());
         (report.delivered, report.acknowledged) = (9, 8);
         assert!(check_run(&report, LOSSES).is_err(), "one has no fate");
+    }
+
+    #[test]
+    fn no_more_fail_than_were_poisoned() {
+        let mut report = TrafficReport {
+            sent: 9,
+            acknowledged: 8,
+            refused: 1,
+            delivered: 8,
+            ..TrafficReport::default()
+        };
+        assert_eq!(check_run(&report, POISON), Ok(()));
+        assert!(check_run(&report, AriesAllowance::default()).is_err());
+        assert_eq!(check_run(&report, LOSSES), Ok(()), "it may be cut in two");
+        (report.refused, report.timed_out) = (0, 1);
+        assert_eq!(check_run(&report, POISON), Ok(()));
+        (report.acknowledged, report.timed_out) = (7, 2);
+        assert!(check_run(&report, POISON).is_err());
+        assert_eq!(check_run(&report, LOSSES), Ok(()));
     }
 
     #[test]
@@ -274,9 +331,9 @@ mod tests {
             ..CollectiveReport::default()
         };
         let check = check_collectives;
-        assert!(check(&report, 6, Allowance::default()).is_err());
+        assert!(check(&report, 6, AriesAllowance::default()).is_err());
         report.failed = 1;
-        assert!(check(&report, 5, Allowance::default()).is_err());
+        assert!(check(&report, 5, AriesAllowance::default()).is_err());
         assert_eq!(check(&report, 5, LOSSES), Ok(()));
         report.wrong = 1;
         assert!(check(&report, 5, LOSSES).is_err());

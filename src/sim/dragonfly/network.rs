@@ -1,14 +1,13 @@
 //! A whole dragonfly in virtual time.
 
 use super::check::{
-    AriesEndAccount, AriesViolation, check_collectives, check_direction, check_run,
+    AriesAllowance, AriesEndAccount, AriesViolation, check_collectives, check_direction, check_run,
 };
 use super::machine::AriesMachine;
 use crate::link::AriesLcb;
 use crate::nic::aries::{AriesNic, CollectiveReport, CollectiveSpec, CollectiveSpecError};
 use crate::nic::{Phase, SpecError, TrafficReport, TrafficSpec};
 use crate::router::aries::Aries;
-use crate::sim::check::Allowance;
 use crate::sim::fabric::{Direction, Fabric, LinkId, LinkSpec, NodeId};
 use crate::sim::network::NetworkError;
 use crate::time::Duration;
@@ -288,7 +287,7 @@ impl AriesNetwork {
         &mut self,
         run: u32,
         collectives: Option<&CollectiveSpec>,
-        allow: Allowance,
+        allow: AriesAllowance,
         limit: Duration,
     ) -> Vec<AriesViolation> {
         let end = self.fabric.now() + limit;
@@ -308,7 +307,7 @@ impl AriesNetwork {
         &self,
         run: u32,
         collectives: Option<&CollectiveSpec>,
-        allow: Allowance,
+        allow: AriesAllowance,
     ) -> Vec<AriesViolation> {
         let mut found = self.violations();
         found.extend(check_run(&self.report(run), allow).err());

@@ -82,16 +82,13 @@ pub enum AriesHarm {
 }
 
 impl AriesHarm {
-    /// Whether messages may be lost by it.
+    /// Whether any message may be lost by it: not only one, as by a soft error.
     pub const fn destroys(&self) -> bool {
         #[cfg(test)]
         if matches!(self, Self::LeaveDown { .. }) {
             return true;
         }
-        matches!(
-            self,
-            Self::SoftError { .. } | Self::DownAndUp { .. } | Self::RestartRouter { .. }
-        )
+        matches!(self, Self::DownAndUp { .. } | Self::RestartRouter { .. })
     }
 
     /// Does it, at the present time of `network`, which goes on while a link is cut or down.

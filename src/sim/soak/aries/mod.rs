@@ -15,9 +15,8 @@ pub use harm::AriesHarm;
 use super::{AFTERMATH, Keep, Outcome, RUNS, TRAINING, shrink, words};
 use crate::nic::aries::{CollectiveReport, CollectiveSpec, CollectiveSpecError};
 use crate::nic::{SpecError, TrafficReport, TrafficSpec};
-use crate::sim::check::Allowance;
 use crate::sim::dragonfly::AriesNetwork;
-use crate::sim::dragonfly::check::AriesViolation;
+use crate::sim::dragonfly::check::{AriesAllowance, AriesViolation};
 use crate::sim::fabric::{Direction, LinkId, LinkSpec};
 use crate::sim::network::NetworkError;
 use crate::time::{Duration, Time};
@@ -115,8 +114,9 @@ impl AriesCase {
         network.fabric.impair_all(Some(words(&self.impairment)));
         self.start(&mut network)?;
         self.suffer(&mut network, trace)?;
-        let allow = Allowance {
-            losses: self.harms.iter().any(|(_, harm)| harm.destroys()),
+        let allow = AriesAllowance {
+            soft_errors: self.soft_errors(),
+            destroyed: self.harms.iter().any(|(_, harm)| harm.destroys()),
         };
         let report = finish(&mut network, RUNS[0], self.collectives.as_ref(), allow)?;
         // Whatever happened: everything after flows again, and nothing of it is lost.
@@ -137,6 +137,11 @@ impl AriesCase {
             acknowledged: report.acknowledged + again.acknowledged,
             timed_out: report.timed_out,
         })
+    }
+
+    fn soft_errors(&self) -> u64 {
+        let is_soft = |(_, harm): &&(_, AriesHarm)| matches!(harm, AriesHarm::SoftError { .. });
+        self.harms.iter().filter(is_soft).count() as u64
     }
 
     fn topology(&self) -> Result<Dragonfly, AriesFailure> {
@@ -185,9 +190,6 @@ impl AriesCase {
     }
 
     fn run_again(&self, network: &mut AriesNetwork) -> Result<TrafficReport, AriesFailure> {
-        // Only soft errors that have not found a packet yet may still strike.
-        let is_soft = |(_, harm): &&(_, AriesHarm)| matches!(harm, AriesHarm::SoftError { .. });
-        let armed = self.harms.iter().filter(is_soft).count() as u64;
         let traffic = TrafficSpec {
             run: RUNS[1],
             count: 20,
@@ -204,7 +206,11 @@ impl AriesCase {
             ..self.clone()
         };
         again.start(network)?;
-        let allow = Allowance { losses: armed > 0 };
+        // Only soft errors that have not found a packet yet may still strike.
+        let allow = AriesAllowance {
+            soft_errors: self.soft_errors(),
+            destroyed: false,
+        };
         finish(network, RUNS[1], again.collectives.as_ref(), allow)
     }
 
@@ -249,7 +255,7 @@ fn finish(
     network: &mut AriesNetwork,
     run: u32,
     collectives: Option<&CollectiveSpec>,
-    allow: Allowance,
+    allow: AriesAllowance,
 ) -> Result<TrafficReport, AriesFailure> {
     if !network.finish(run, LIVENESS) {
         return Err(AriesFailure::Endless {

@@ -173,7 +173,9 @@ impl AriesCase {
         let harms: Vec<(Duration, AriesHarm)> = (0..rng.below(8))
             .map(|_| (up_to(&mut rng, 60 * UNIT_US), harm(&mut rng)))
             .collect();
-        let destroyed = harms.iter().any(|(_, harm)| harm.destroys());
+        let is_lossy =
+            |harm: &AriesHarm| matches!(harm, AriesHarm::SoftError { .. }) || harm.destroys();
+        let destroyed = harms.iter().any(|(_, harm)| is_lossy(harm));
         let impairment = if rng.chance(2, 3) {
             netem(&mut rng, UNIT_US)
         } else {
