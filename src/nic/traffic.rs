@@ -111,6 +111,16 @@ struct Target {
     fetched: Turns,
     /// Of blocks: addresses that one is on its way to, or may be for ever.
     busy: Box<[bool]>,
+    /// Of these, addresses that none goes to any more.
+    given_up: usize,
+}
+
+impl Target {
+    /// Whether messages can still go to it, now or later.
+    #[inline]
+    fn is_usable(&self) -> bool {
+        self.busy.is_empty() || self.given_up < self.busy.len()
+    }
 }
 
 /// A run at its source.
@@ -176,6 +186,7 @@ impl Driver {
                 sequences: vec![0; addresses].into_boxed_slice(),
                 fetched: Turns::new(fetched),
                 busy: vec![false; busy].into_boxed_slice(),
+                given_up: 0,
             })
         };
         let targets: Vec<Target> = destinations
@@ -380,9 +391,22 @@ impl Driver {
         })
     }
 
-    /// The index of the next target.
+    /// The index of the next target that messages can still go to.
     #[inline]
     fn choose(&mut self) -> usize {
+        let index = self.choose_any();
+        if self.targets[index].is_usable() {
+            return index;
+        }
+        // The others take its share: nothing that is still to come would let the run go on with it.
+        let all = self.targets.len();
+        let others = (1..all).map(|n| (index + n) % all);
+        let mut usable = others.filter(|&other| self.targets[other].is_usable());
+        usable.next().unwrap_or(index)
+    }
+
+    #[inline]
+    fn choose_any(&mut self) -> usize {
         let all = self.targets.len();
         match self.choice {
             Choice::InTurn => {
@@ -446,6 +470,7 @@ impl Driver {
         }
         if matches!(answered, Answered::Unknown | Answered::Refused) {
             self.usable -= 1;
+            self.targets[index as usize].given_up += 1;
             if self.usable == 0 {
                 self.stop();
             }
@@ -569,3 +594,7 @@ fn sendable(
         .map(|n| (target.turn + n) % all)
         .find(|&turn| can_go(turn))
 }
+
+#[cfg(test)]
+#[path = "traffic_driver_tests.rs"]
+mod tests;

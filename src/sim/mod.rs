@@ -17,10 +17,12 @@
 //! A [`Network`] is a fabric made from a [topology](crate::topology), with traffic and the checkers that
 //! run in every simulation: credits and packets conserved on each link and virtual channel, nothing
 //! left inside a router, every message delivered once, whole and in order per address, and all of
-//! that within a bounded time after the last message was sent.
+//! that within a bounded time after the last message was sent. An [`AriesNetwork`](dragonfly::AriesNetwork) is the same of a
+//! dragonfly.
 
 pub mod check;
 pub mod direct;
+pub mod dragonfly;
 mod fabric;
 #[cfg(test)]
 mod latency_tests;

@@ -1,6 +1,6 @@
 //! Random networks, traffic and harm, from a seed each. `phitwire soak --seeds N --trace` replays one.
 
-use phitwire::sim::soak::{Case, DragonflyCase};
+use phitwire::sim::soak::{AriesCase, Case, DragonflyCase};
 
 /// Seeds of the ordinary run.
 const SEEDS: std::ops::RangeInclusive<u64> = 1..=200;
@@ -40,9 +40,32 @@ fn soak_of_dragonflies() {
     for seed in 1..=60 {
         let case = DragonflyCase::random(seed);
         if let Err(failure) = case.run() {
-            panic!("phitwire soak --seeds {seed} --family aries --trace\n{case:#?}\n{failure}");
+            panic!(
+                "phitwire soak --seeds {seed} --family aries-direct --trace\n{case:#?}\n{failure}"
+            );
         }
     }
+}
+
+fn soak_of_dragonflies_over_links(part: u64) {
+    for seed in (1..=40).filter(|seed| seed % 2 == part) {
+        let case = AriesCase::random(seed);
+        if let Err(failure) = case.run(&mut |_, _| {}) {
+            panic!(
+                "phitwire soak --seeds {seed} --family aries-links --trace\n{case:#?}\n{failure}"
+            );
+        }
+    }
+}
+
+#[test]
+fn soak_of_the_first_dragonflies_over_links() {
+    soak_of_dragonflies_over_links(0);
+}
+
+#[test]
+fn soak_of_the_second_dragonflies_over_links() {
+    soak_of_dragonflies_over_links(1);
 }
 
 /// Seeds that once failed, each with what was wrong. What a seed means may change with the kinds of harm that

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use miette::{IntoDiagnostic, Result, miette};
-use phitwire::sim::soak::{Case, DragonflyCase, Keep};
+use phitwire::sim::soak::{AriesCase, Case, DragonflyCase, Keep, Outcome};
 use serde_json::json;
 
 use super::print;
@@ -24,7 +24,8 @@ pub struct SoakArgs {
     /// Seeds to run: one (17) or a range with both ends (1..1000)
     #[arg(long, value_name = "SEEDS", value_parser = Seeds::parse, default_value = "1..1000")]
     seeds: Seeds,
-    /// Which networks each seed makes: BlackWidow's under harm, Aries' dragonflies with missing links
+    /// Which networks each seed makes: BlackWidow's under harm; Aries' dragonflies, over links under harm and in direct
+    /// mode with missing links
     #[arg(long, value_enum, default_value_t)]
     family: Families,
     /// Begin no further seed after so many minutes
@@ -39,7 +40,7 @@ pub struct SoakArgs {
     /// Keep only these harms of the schedule, or missing links, by index; an empty list keeps none
     #[arg(long, value_name = "INDICES", value_parser = indices)]
     keep_harms: Option<Indices>,
-    /// Leave out the impairment of all links; of Aries, long cables, bursts and partitions
+    /// Leave out the impairment of all links; in direct mode, long cables, bursts and partitions
     #[arg(long)]
     clear: bool,
     /// Messages per source, or cycles of the measurement, instead of the case's own number
@@ -97,14 +98,18 @@ enum Families {
     Both,
     Blackwidow,
     Aries,
+    AriesLinks,
+    AriesDirect,
 }
 
 impl Families {
     const fn each(self) -> &'static [Family] {
         match self {
-            Self::Both => &[Family::Blackwidow, Family::Aries],
+            Self::Both => &[Family::Blackwidow, Family::AriesLinks, Family::AriesDirect],
             Self::Blackwidow => &[Family::Blackwidow],
-            Self::Aries => &[Family::Aries],
+            Self::Aries => &[Family::AriesLinks, Family::AriesDirect],
+            Self::AriesLinks => &[Family::AriesLinks],
+            Self::AriesDirect => &[Family::AriesDirect],
         }
     }
 }
@@ -112,14 +117,16 @@ impl Families {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Family {
     Blackwidow,
-    Aries,
+    AriesLinks,
+    AriesDirect,
 }
 
 impl Family {
     const fn name(self) -> &'static str {
         match self {
             Self::Blackwidow => "blackwidow",
-            Self::Aries => "aries",
+            Self::AriesLinks => "aries-links",
+            Self::AriesDirect => "aries-direct",
         }
     }
 }
@@ -128,7 +135,8 @@ impl Family {
 #[derive(Debug)]
 enum Subject {
     Blackwidow(Box<Case>),
-    Aries(Box<DragonflyCase>),
+    AriesLinks(Box<AriesCase>),
+    AriesDirect(Box<DragonflyCase>),
 }
 
 /// What a subject that passed has done.
@@ -140,18 +148,31 @@ struct Done {
     timed_out: u64,
 }
 
+impl From<Outcome> for Done {
+    fn from(outcome: Outcome) -> Self {
+        Self {
+            frames: outcome.frames,
+            acknowledged: outcome.acknowledged,
+            timed_out: outcome.timed_out,
+            ..Self::default()
+        }
+    }
+}
+
 impl Subject {
     fn random(family: Family, seed: u64) -> Self {
         match family {
             Family::Blackwidow => Self::Blackwidow(Box::new(Case::random(seed))),
-            Family::Aries => Self::Aries(Box::new(DragonflyCase::random(seed))),
+            Family::AriesLinks => Self::AriesLinks(Box::new(AriesCase::random(seed))),
+            Family::AriesDirect => Self::AriesDirect(Box::new(DragonflyCase::random(seed))),
         }
     }
 
     fn reduced(&self, keep: &Keep) -> Self {
         match self {
             Self::Blackwidow(case) => Self::Blackwidow(Box::new(case.reduced(keep))),
-            Self::Aries(case) => Self::Aries(Box::new(case.reduced(keep))),
+            Self::AriesLinks(case) => Self::AriesLinks(Box::new(case.reduced(keep))),
+            Self::AriesDirect(case) => Self::AriesDirect(Box::new(case.reduced(keep))),
         }
     }
 
@@ -159,14 +180,13 @@ impl Subject {
         match self {
             Self::Blackwidow(case) => {
                 let outcome = case.run(trace).map_err(|failure| failure.to_string())?;
-                Ok(Done {
-                    frames: outcome.frames,
-                    acknowledged: outcome.acknowledged,
-                    timed_out: outcome.timed_out,
-                    ..Done::default()
-                })
+                Ok(outcome.into())
             }
-            Self::Aries(case) => {
+            Self::AriesLinks(case) => {
+                let outcome = case.run(trace).map_err(|failure| failure.to_string())?;
+                Ok(outcome.into())
+            }
+            Self::AriesDirect(case) => {
                 let outcome = case.run().map_err(|failure| failure.to_string())?;
                 Ok(Done {
                     flit_hops: outcome.flit_hops,
@@ -183,8 +203,11 @@ impl Subject {
             Self::Blackwidow(case) => {
                 case.shrink(|smaller| fails(&Self::Blackwidow(Box::new(smaller.clone()))))
             }
-            Self::Aries(case) => {
-                case.shrink(|smaller| fails(&Self::Aries(Box::new(smaller.clone()))))
+            Self::AriesLinks(case) => {
+                case.shrink(|smaller| fails(&Self::AriesLinks(Box::new(smaller.clone()))))
+            }
+            Self::AriesDirect(case) => {
+                case.shrink(|smaller| fails(&Self::AriesDirect(Box::new(smaller.clone()))))
             }
         }
     }

@@ -9,8 +9,10 @@
 //! A case that fails can be [shrunk](Case::shrink): harms, impairments and messages that the failure does
 //! not need are left out.
 //!
-//! A [`DragonflyCase`] is the same for Aries in direct mode, with links that are missing instead of harm.
+//! An [`AriesCase`] is the same of dragonflies. A [`DragonflyCase`] is one in direct mode, with links that are missing
+//! instead of harm.
 
+mod aries;
 mod dragonfly;
 mod harm;
 mod random;
@@ -18,6 +20,7 @@ mod shrink;
 
 use thiserror::Error;
 
+pub use aries::{AriesCase, AriesFailure, AriesHarm};
 pub use dragonfly::{DragonflyCase, DragonflyFailure, DragonflyOutcome};
 pub use harm::Harm;
 pub use shrink::Keep;

@@ -16,12 +16,12 @@ pub(super) fn pick<T: Clone>(rng: &mut Rng, from: &[T]) -> T {
     from[rng.below(from.len() as u64) as usize].clone()
 }
 
-fn up_to(rng: &mut Rng, bound_us: u64) -> Duration {
+pub(super) fn up_to(rng: &mut Rng, bound_us: u64) -> Duration {
     Duration::from_us(rng.below(bound_us) + 1)
 }
 
 /// Words of netem; delays in proportion to the round trip.
-fn netem(rng: &mut Rng, unit_us: u64) -> String {
+pub(super) fn netem(rng: &mut Rng, unit_us: u64) -> String {
     let mut words = String::new();
     if rng.chance(1, 2) {
         let delay = rng.below(20 * unit_us) + 1;
