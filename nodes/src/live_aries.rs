@@ -28,6 +28,10 @@ impl LiveLink for AriesLcb {
         self.counters().into()
     }
 
+    fn has_sets(&self) -> bool {
+        true
+    }
+
     fn report(&self, port: PortId) -> LinkReport {
         let config = AriesLcb::config(self);
         LinkReport {
@@ -53,6 +57,10 @@ fn break_link(fault: LinkFault, now: Time, lcb: &mut AriesLcb, input: &mut Aries
         LinkFault::Down => lcb.link_down(now, input),
         LinkFault::Up => lcb.link_up(now),
         LinkFault::ForceRetry => lcb.force_retry(now),
+        LinkFault::BadCrc => lcb.force_bad_crc(),
+        LinkFault::Reinit => lcb.force_reinit(now),
+        LinkFault::LoseClock(span) => lcb.lose_clock(now, span),
+        LinkFault::Inject(injection) => lcb.inject(injection),
     }
 }
 

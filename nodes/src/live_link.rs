@@ -1,8 +1,8 @@
 //! What a process shows of a link, and does to it, whatever the link protocol.
 
-use phitwire::link::{InputQueue, Lcb, LinkConfig, LinkCounters, LinkState};
+use phitwire::link::{ErrorInjection, InputQueue, Lcb, LinkConfig, LinkCounters, LinkState};
 use phitwire::node::PortId;
-use phitwire::time::Time;
+use phitwire::time::{Duration, Time};
 
 use crate::control::LinkReport;
 
@@ -14,6 +14,10 @@ pub trait LiveLink {
     fn state(&self) -> LinkState;
     /// What it received, and what of that was not for it.
     fn misfits(&self) -> Misfits;
+    /// Whether it is of Aries, whose links carry sets and have registers for errors made on purpose.
+    fn has_sets(&self) -> bool {
+        false
+    }
     /// Everything but why it is not up.
     fn report(&self, port: PortId) -> LinkReport;
 }
@@ -57,6 +61,14 @@ pub enum LinkFault {
     Up,
     /// Sends everything unacknowledged again.
     ForceRetry,
+    /// Sends the next set with a bad CRC.
+    BadCrc,
+    /// Initialises the lanes again.
+    Reinit,
+    /// Loses the receive clock for so long.
+    LoseClock(Duration),
+    /// Makes bit errors from now on.
+    Inject(ErrorInjection),
 }
 
 impl LinkFault {
@@ -67,6 +79,8 @@ impl LinkFault {
             Self::Down => lcb.link_down(now, input),
             Self::Up => lcb.link_up(now),
             Self::ForceRetry => lcb.force_retry(now),
+            // Whoever asks has been told that there is no such thing.
+            Self::BadCrc | Self::Reinit | Self::LoseClock(_) | Self::Inject(_) => {}
         }
     }
 }

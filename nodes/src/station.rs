@@ -1,6 +1,6 @@
 //! A node with what a process adds to it: noise on its cables, and why its links are down.
 
-use phitwire::link::{DownReason, LinkEvent, LinkState};
+use phitwire::link::{DownReason, ErrorInjection, LinkEvent, LinkState};
 use phitwire::node::{Node, PortId, WakeReason, Wakeup};
 use phitwire::time::{Duration, Time};
 use serde_json::{Value, json};
@@ -68,29 +68,46 @@ impl<N: LiveNode> Station<N> {
     /// # Errors
     /// When there is no such port or lane, or the rate is none.
     pub fn fault(&mut self, now: Time, fault: &Fault) -> Result<(), String> {
-        let port = match *fault {
-            Fault::LaneNoise { port, .. }
-            | Fault::SoftError { port }
-            | Fault::LinkDown { port }
-            | Fault::LinkUp { port }
-            | Fault::ForceRetry { port } => port,
-        };
-        if self.node.link(port).is_none() {
+        let port = fault.port();
+        let Some(link) = self.node.link(port) else {
             let ports: Vec<_> = self.linked_ports().map(|port| port.to_string()).collect();
             return Err(format!(
                 "port {port} has no link; these have: {}",
                 ports.join(" ")
             ));
-        }
+        };
+        let has_sets = link.has_sets();
         if let Fault::LaneNoise { lane, rate, .. } = fault {
             return self.noise.set(port, *lane, parse_rate(rate)?);
         }
-        let fault = match fault {
+        let fault = match *fault {
             Fault::LaneNoise { .. } => return Ok(()),
             Fault::SoftError { .. } => LinkFault::SoftError,
             Fault::LinkDown { .. } => LinkFault::Down,
             Fault::LinkUp { .. } => LinkFault::Up,
             Fault::ForceRetry { .. } => LinkFault::ForceRetry,
+            _ if !has_sets => {
+                return Err(format!(
+                    "port {port} has a YARC link, which has no such register"
+                ));
+            }
+            Fault::BadCrc { .. } => LinkFault::BadCrc,
+            Fault::Reinit { .. } => LinkFault::Reinit,
+            Fault::LoseClock { ms, .. } => LinkFault::LoseClock(Duration::from_ms(ms.min(60_000))),
+            Fault::Inject {
+                lane_mask,
+                bit_mask,
+                probability,
+                max_per_64_sets,
+                seed,
+                ..
+            } => LinkFault::Inject(ErrorInjection {
+                lane_mask,
+                bit_mask,
+                probability,
+                max_per_64_sets,
+                seed,
+            }),
         };
         self.node.link_fault(now, port, fault);
         Ok(())

@@ -43,10 +43,23 @@ for what in gups barrier; do
 done
 bench_case "all(.[]; $clean)" latency --size 8
 
+# Errors made on purpose, by the registers of a link: each is counted, and nothing is lost.
+ctl_fault() { t_ctl nic0 fault "$@"; }
+check "the injection registers are set" ctl_fault inject 0 2000 --lane-mask 3 --bit-mask 3 --max-per-64-sets 32 --seed 7
+rate_case "additions under injected bit errors" 200 --op amo --seconds 0.5 --window 64
+check "they were made" test "$(counter_sum '^port0\.tx_injected_errors$')" -gt 10
+check "and the other end found them" test "$(counter_sum '\.rx_bad_crcs$')" -gt 10
+check "injection ends" ctl_fault inject 0 0
+check "a bad CRC" ctl_fault bad-crc 0
+check "a lost clock" ctl_fault lose-clock 0 50
+check "lanes initialised again" ctl_fault reinit 0
+rate_case "puts after all that" 200 --seconds 0.5 --window 64
+
 check_fails "no such node" "network interfaces are nic0" bench latency --lab "$LAB" --from nic0 --to nic99
 check_fails "no such lab" "is not running" bench latency --lab "none_$$"
 "$PHW_SCRIPTS/down.sh" --lab "$LAB"
 t_up bench_clos pair
 bench_case "map(.size) == [1, 2, 4, 8, 16, 32] and all(.[]; $clean)" latency
 check_fails "BlackWidow has no additions" "BlackWidow has neither atomic operations" bench gups --lab "$LAB" --seconds 0.1
+check_fails "nor such registers" "a YARC link, which has no such register" t_ctl nic0 fault bad-crc 0
 check_fails "nor collective engines" "network interfaces of Aries" bench barrier --lab "$LAB"

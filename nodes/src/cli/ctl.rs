@@ -105,6 +105,34 @@ enum FaultCommand {
     LinkUp { port: PortId },
     /// Make a port send everything unacknowledged again
     ForceRetry { port: PortId },
+    /// Aries: send the next set of a port with a bad CRC
+    BadCrc { port: PortId },
+    /// Aries: initialise the lanes of a port again
+    Reinit { port: PortId },
+    /// Aries: let a port lose its receive clock
+    LoseClock {
+        port: PortId,
+        /// For how many milliseconds, at most 60,000
+        ms: u64,
+    },
+    /// Aries: set the error-injection registers of a port
+    Inject {
+        port: PortId,
+        /// Sets hit out of 65,536 per lane; 0 turns injection off
+        probability: u16,
+        /// Lanes that may be hit, one bit per lane
+        #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u8).range(0..8))]
+        lane_mask: u8,
+        /// Bits inverted in the word that is hit
+        #[arg(long, default_value_t = 1)]
+        bit_mask: u16,
+        /// Most sets hit among 64 in a row
+        #[arg(long, default_value_t = 64)]
+        max_per_64_sets: u8,
+        /// Seed of the generator
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
 }
 
 #[derive(Debug, Subcommand)]
@@ -173,6 +201,27 @@ impl Command {
                 FaultCommand::LinkDown { port } => Fault::LinkDown { port: *port },
                 FaultCommand::LinkUp { port } => Fault::LinkUp { port: *port },
                 FaultCommand::ForceRetry { port } => Fault::ForceRetry { port: *port },
+                FaultCommand::BadCrc { port } => Fault::BadCrc { port: *port },
+                FaultCommand::Reinit { port } => Fault::Reinit { port: *port },
+                FaultCommand::LoseClock { port, ms } => Fault::LoseClock {
+                    port: *port,
+                    ms: *ms,
+                },
+                FaultCommand::Inject {
+                    port,
+                    probability,
+                    lane_mask,
+                    bit_mask,
+                    max_per_64_sets,
+                    seed,
+                } => Fault::Inject {
+                    port: *port,
+                    lane_mask: *lane_mask,
+                    bit_mask: *bit_mask,
+                    probability: *probability,
+                    max_per_64_sets: *max_per_64_sets,
+                    seed: *seed,
+                },
             }),
             Self::Traffic { command } => match command {
                 TrafficCommand::Start { spec } => Request::TrafficStart { spec: spec.clone() },

@@ -177,6 +177,55 @@ pub enum Fault {
         /// The port.
         port: PortId,
     },
+    /// Aries: sends the next set of a port with a bad CRC.
+    BadCrc {
+        /// The port.
+        port: PortId,
+    },
+    /// Aries: initialises the lanes of a port again.
+    Reinit {
+        /// The port.
+        port: PortId,
+    },
+    /// Aries: lets a port lose its receive clock for so long.
+    LoseClock {
+        /// The port.
+        port: PortId,
+        /// Milliseconds.
+        ms: u64,
+    },
+    /// Aries: the error-injection registers of a port.
+    Inject {
+        /// The port.
+        port: PortId,
+        /// Lanes that may be hit, one bit per lane.
+        lane_mask: u8,
+        /// Bits inverted in the word that is hit.
+        bit_mask: u16,
+        /// Sets hit out of 65,536 per lane; 0 turns injection off.
+        probability: u16,
+        /// Most sets hit among 64 in a row.
+        max_per_64_sets: u8,
+        /// Seed of the generator.
+        seed: u64,
+    },
+}
+
+impl Fault {
+    /// The port that it is about.
+    pub const fn port(&self) -> PortId {
+        match *self {
+            Self::LaneNoise { port, .. }
+            | Self::SoftError { port }
+            | Self::LinkDown { port }
+            | Self::LinkUp { port }
+            | Self::ForceRetry { port }
+            | Self::BadCrc { port }
+            | Self::Reinit { port }
+            | Self::LoseClock { port, .. }
+            | Self::Inject { port, .. } => port,
+        }
+    }
 }
 
 /// How one link of a node stands.
