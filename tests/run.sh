@@ -18,7 +18,8 @@
 . "$(dirname -- "${BASH_SOURCE[0]}")/../netns-scripts/lib.sh"
 exec </dev/null
 cd "$PHW_ROOT"
-export CARGO_TERM_COLOR=never CARGO_INCREMENTAL=${CARGO_INCREMENTAL:-0}
+# Line tables of test binaries take a minute to make; panics name their line without them.
+export CARGO_TERM_COLOR=never CARGO_INCREMENTAL=${CARGO_INCREMENTAL:-0} CARGO_PROFILE_DEV_DEBUG=${CARGO_PROFILE_DEV_DEBUG:-false}
 
 parts=()
 while (( $# )); do
@@ -200,9 +201,11 @@ build() {
     phw_binaries
 }
 
+# Its tests wait more than they compute, so that those of netem run beside them, if they are wanted at all.
 part_netns() {
     build || return 0
     local file
+    [[ " ${parts[*]} " != *" netem "* ]] || start_netem
     for file in tests/netns/*.sh; do
         case ${file##*/} in
             testlib.sh|netem.sh|netem-dragonfly.sh) ;;
@@ -213,23 +216,31 @@ part_netns() {
 
 # All at once: user-mode Linux has one CPU, this machine likely more. The dragonfly, which is the largest, on both kinds
 # of links only with --long.
-part_netem() {
-    build || return 0
-    local run runs=("netem-dragonfly.sh ethernet" "netem.sh udp" "netem.sh ethernet") pids=() status begin
-    [[ ${PHITWIRE_LONG:-0} == 0 ]] || runs+=("netem-dragonfly.sh udp")
-    begin=$(phw_ms)
-    for run in "${runs[@]}"; do
+netem_runs=("netem-dragonfly.sh ethernet" "netem.sh udp" "netem.sh ethernet")
+netem_pids=()
+[[ ${PHITWIRE_LONG:-0} == 0 ]] || netem_runs+=("netem-dragonfly.sh udp")
+start_netem() {
+    local run
+    (( ${#netem_pids[@]} == 0 )) || return 0
+    for run in "${netem_runs[@]}"; do
         : >"$scratch/${run// /.}"
         # shellcheck disable=SC2086  # a file and its argument
         netns-scripts/with-netem.sh --timeout 900 tests/netns/$run >>"$scratch/${run// /.}" 2>&1 &
-        pids+=($!)
+        netem_pids+=($!)
     done
-    for run in "${runs[@]}"; do
+}
+
+part_netem() {
+    build || return 0
+    local run status begin
+    begin=$(phw_ms)
+    start_netem
+    for run in "${netem_runs[@]}"; do
         status=0
         printf '# tests/netns/%s\n' "$run"
-        cases < <(tail -n +1 -s 0.1 --pid="${pids[0]}" -f "$scratch/${run// /.}")
-        wait "${pids[0]}" || status=$?
-        pids=("${pids[@]:1}")
+        cases < <(tail -n +1 -s 0.1 --pid="${netem_pids[0]}" -f "$scratch/${run// /.}")
+        wait "${netem_pids[0]}" || status=$?
+        netem_pids=("${netem_pids[@]:1}")
         cp "$scratch/${run// /.}" "$scratch/netns.out"
         verdict "tests/netns/$run" "$status"
     done
