@@ -373,22 +373,12 @@ impl Driver {
     /// The next target, by index, and which of its addresses, if one can be sent to now.
     #[inline]
     fn next(&mut self, nic: &impl Issuer) -> Option<(usize, u16)> {
-        let first = self.choose();
+        let index = self.choose();
         if self.spec.op == Operation::Amo {
-            self.targets[first].turn = self.rng.below(self.layout.addresses.into()) as u16;
+            self.targets[index].turn = self.rng.below(self.layout.addresses.into()) as u16;
         }
-        // Blocks may have no address left at one target, and go on to the others.
-        let all = self.targets.len();
-        let tried = if self.spec.is_block() { all } else { 1 };
-        (0..tried).find_map(|n| {
-            let index = if first + n < all {
-                first + n
-            } else {
-                first + n - all
-            };
-            let turn = sendable(&self.targets[index], &self.announcement, &self.layout, nic)?;
-            Some((index, turn))
-        })
+        let turn = sendable(&self.targets[index], &self.announcement, &self.layout, nic)?;
+        Some((index, turn))
     }
 
     /// The index of the next target that messages can still go to.
