@@ -284,6 +284,18 @@ impl AriesInput {
         Some(flit)
     }
 
+    /// Takes the next flits of `vc`, as many as there are places in `into` if there are so many; their number.
+    #[inline]
+    pub fn pop_into(&mut self, vc: usize, into: &mut [Flit]) -> usize {
+        let mut taken = 0;
+        for place in into {
+            let Some(flit) = self.pop(vc) else { break };
+            *place = flit;
+            taken += 1;
+        }
+        taken
+    }
+
     /// Flits of `vc` in the buffer.
     #[inline]
     pub fn len(&self, vc: usize) -> u32 {

@@ -213,6 +213,17 @@ impl AriesLcb {
         }
     }
 
+    /// Takes a whole packet, its head first: as so many calls of [`Self::push`].
+    ///
+    /// # Panics
+    /// As [`Self::push`].
+    #[inline]
+    pub fn push_packet(&mut self, packet: &[Flit]) {
+        for &flit in packet {
+            self.push(flit);
+        }
+    }
+
     /// `flits` of `vc` have left the input buffer: what [`AriesInput::take_acks`] gave.
     ///
     /// # Panics

@@ -390,9 +390,7 @@ fn push(lcb: &mut AriesLcb, vc: usize, packet: &PacketBuf) -> bool {
     let flits = packet.as_slice();
     let can = lcb.can_begin(vc, flits.len());
     if can {
-        for &flit in flits {
-            lcb.push(flit);
-        }
+        lcb.push_packet(flits);
     }
     can
 }

@@ -61,9 +61,7 @@ impl PacketBuf {
         if (input.len(vc) as usize) < flits {
             return Arrival::Nothing;
         }
-        for flit in &mut self.flits[..flits] {
-            *flit = input.pop(vc).unwrap_or(Flit::IDLE);
-        }
+        input.pop_into(vc, &mut self.flits[..flits]);
         self.len = head.length();
         Arrival::Packet
     }
