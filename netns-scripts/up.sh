@@ -8,6 +8,8 @@
 #   --link udp|ethernet   what carries the link frames (udp)
 #   --mtu N               of the interfaces (1500)
 #   --io auto|uring|plain how the processes do UDP (auto)
+#   --spin US             how long a process looks for frames before it goes to sleep, in microseconds (0): sooner
+#                         answers and higher rates, for cores that are busy while the lab is
 #   --loopback            no namespaces: UDP ports on 127.0.0.1, for where neither root nor user namespaces are
 #                         allowed; nothing can be impaired there
 #   --timeout S           how long the links may take to come up (30)
@@ -17,12 +19,12 @@
 # shellcheck source=lib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 
-lab=$(phw_default_lab) topology='' link=udp mtu=1500 io=auto mode=netns timeout=30 keep=0
+lab=$(phw_default_lab) topology='' link=udp mtu=1500 io=auto spin=0 mode=netns timeout=30 keep=0
 
 parse() {
     while (( $# )); do
         case $1 in
-            --lab|--link|--mtu|--io|--timeout)
+            --lab|--link|--mtu|--io|--spin|--timeout)
                 (( $# > 1 )) || phw_bad_call "$1 wants a value"
                 printf -v "${1#--}" %s "$2"
                 shift ;;
@@ -41,6 +43,7 @@ parse() {
     [[ $mode == netns || $link == udp ]] || phw_bad_call "--loopback has UDP links only"
     [[ $mtu =~ ^[0-9]+$ ]] || phw_bad_call "--mtu is a number of bytes, not '$mtu'"
     (( mtu >= 576 && mtu <= 65535 )) || phw_bad_call "--mtu is 576 to 65535, not '$mtu'"
+    [[ $spin =~ ^[0-9]{1,9}$ ]] || phw_bad_call "--spin is whole microseconds, not '$spin'"
     [[ $timeout =~ ^[0-9]+$ ]] || phw_bad_call "--timeout is whole seconds, not '$timeout'"
     [[ -e $topology || ! -e $PHW_SCRIPTS/topologies/$topology.toml ]] \
         || topology=$PHW_SCRIPTS/topologies/$topology.toml
@@ -107,7 +110,7 @@ describe() {
         run="--link $link --mtu $mtu"
     fi
     phw_write_env "$lab" MODE "$mode" LINK "$link" MTU "$mtu" TOPOLOGY "$topology" \
-        RUN_ARGUMENTS "$run --io $io" BIN_DIR "$PHITWIRE_BIN_DIR"
+        RUN_ARGUMENTS "$run --io $io --spin $spin" BIN_DIR "$PHITWIRE_BIN_DIR"
     phw_open_lab "$lab"
 }
 

@@ -157,6 +157,8 @@ impl<N: Node> Driver<N> {
         };
         if sleep == Some(Duration::ZERO) || self.spin.keeps_on(now) {
             self.counters.spins += 1;
+            // Whoever else waits for this core may have the frame that is waited for. The call cannot fail on Linux.
+            let _ = nix::sched::sched_yield();
             return self.backend.wait(Some(Duration::ZERO));
         }
         self.counters.sleeps += 1;
@@ -193,7 +195,8 @@ impl<N: Node> Driver<N> {
 ///
 /// A sleep and the wake-up from it cost some microseconds of latency; looking costs a core. So the
 /// time spent looking is bounded, halves each time that it was in vain, and comes back when a
-/// sleep turns out to have been shorter than it.
+/// sleep turns out to have been shorter than it. Between two looks the core is left to others that
+/// can run: with fewer cores than processes, one of them may be whom the frame comes from.
 #[derive(Clone, Copy, Debug)]
 struct Spin {
     limit: Duration,

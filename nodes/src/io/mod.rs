@@ -45,6 +45,13 @@ pub const UDP_MAX_PAYLOAD_BYTES: usize = 65_535 - UDP_HEADERS_BYTES;
 /// frame of 48 phits, below which no whole control word would fit.
 pub const MIN_FRAME_LIMIT_BYTES: usize = 256;
 
+/// Bytes of frames after which no more are handed up in the same turn, over all ports: eight frames of an Ethernet.
+///
+/// A node works on a turn's frames and sends what follows from them before it takes more, so that the node behind it
+/// works on the first of a burst while this one works on the rest. Where a whole window of requests moves as one burst,
+/// all nodes of its way but one are idle; where every frame is a turn, system calls outweigh what is gained.
+const BYTES_PER_TURN: usize = 12_000;
+
 /// What a link's frames travel in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -87,7 +94,7 @@ pub trait Backend {
     /// Only what makes further waiting senseless; an interrupting signal is not an error.
     fn wait(&mut self, timeout: Option<Duration>) -> io::Result<bool>;
 
-    /// Hands up to one bounded batch of received frames to `sink`; their number.
+    /// Hands up to one bounded batch of received frames to `sink`; their number. If it is not zero, there may be more.
     fn receive(&mut self, sink: &mut dyn FnMut(PortId, &[u8])) -> usize;
 
     /// Room for the next frame to send on `port`, exactly [`frame_limit`](Self::frame_limit)

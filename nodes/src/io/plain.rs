@@ -11,27 +11,40 @@ use phitwire::node::PortId;
 use super::Backend;
 use super::counters::IoCounters;
 use super::mmsg::{self, BATCH, ReceiveBatch};
-use super::ports::{Ports, deliver};
+use super::ports::{Ports, Train, Turn, deliver};
 use super::socket::PortSocket;
 
 /// Nodes of up to so many ports are asked port by port while they are busy: one `recvmmsg` then
 /// costs no more than the `epoll_wait` that would say whether to make it.
 const ASK_DIRECTLY: usize = 2;
 
-/// Receive rounds over all ready ports in one turn, so that a flood on one port cannot keep the
-/// node from sending.
-const ROUNDS: usize = 4;
-
 /// `epoll` data of the side descriptor.
 const SIDE: u64 = u64::MAX;
+
+/// Received messages of one socket, from the first that was not handed up on.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pending {
+    socket: usize,
+    /// The first of the messages.
+    next: usize,
+    /// One past the last.
+    end: usize,
+    /// Frames of the first that were handed up.
+    done: usize,
+}
 
 /// See the module's text.
 pub struct PlainBackend {
     ports: Ports,
     epoll: Epoll,
     receive: ReceiveBatch,
+    /// The messages of `receive` that were not handed up yet.
+    pending: Pending,
     /// Sockets (by index) that are known to have, or may have, something to receive.
     ready: u64,
+    /// The socket received from last: the next one behind it comes next, so that a flood on one does not keep the others
+    /// waiting.
+    last: u32,
     precise_wait: bool,
 }
 
@@ -60,7 +73,9 @@ impl PlainBackend {
             ports,
             epoll,
             receive,
+            pending: Pending::default(),
             ready: 0,
+            last: 0,
             precise_wait: true,
         })
     }
@@ -87,36 +102,71 @@ impl PlainBackend {
         self.epoll.wait(events, timeout)
     }
 
-    /// Receives one batch on one socket; the number of frames.
-    fn receive_on(&mut self, index: usize, sink: &mut dyn FnMut(PortId, &[u8])) -> usize {
-        let Ports {
-            sockets, counters, ..
-        } = &mut self.ports;
-        let socket = &mut sockets[index];
+    /// Receives a batch of messages on the next socket that may have some; false when there is none.
+    fn refill(&mut self) -> bool {
+        if self.ready == 0 {
+            return false;
+        }
+        let first = self.last + 1;
+        let index = (self.ready.rotate_right(first).trailing_zeros() + first) % u64::BITS;
+        self.last = index;
+        let counters = &mut self.ports.counters;
         counters.system_calls += 1;
-        let messages = match self.receive.receive(socket.raw_fd()) {
+        let messages = match self
+            .receive
+            .receive(self.ports.sockets[index as usize].raw_fd())
+        {
             Ok(count) => count,
             Err(errno) => {
                 if errno != Errno::EINTR {
                     self.ready &= !(1 << index);
                 }
                 counters.rx_errors += u64::from(!matches!(errno, Errno::EAGAIN | Errno::EINTR));
-                return 0;
+                0
             }
         };
         if messages < BATCH {
             self.ready &= !(1 << index);
         }
-        let mut frames = 0;
-        for i in 0..messages {
-            match self.receive.message(i) {
+        self.pending = Pending {
+            socket: index as usize,
+            next: 0,
+            end: messages,
+            done: 0,
+        };
+        true
+    }
+
+    /// Hands frames of the messages received already to `sink` until there are no more or the turn is over.
+    fn hand_up(&mut self, turn: &mut Turn, sink: &mut dyn FnMut(PortId, &[u8])) {
+        let Ports {
+            sockets, counters, ..
+        } = &mut self.ports;
+        let pending = &mut self.pending;
+        while !turn.is_over() && pending.next < pending.end {
+            let all = match self.receive.message(pending.next) {
                 Some((bytes, segment)) => {
-                    frames += deliver(socket, counters, bytes, segment, sink);
+                    let done = pending.done;
+                    let mut train = Train {
+                        bytes,
+                        segment,
+                        done,
+                    };
+                    let socket = &mut sockets[pending.socket];
+                    let all = deliver(socket, counters, &mut train, turn, sink);
+                    pending.done = train.done;
+                    all
                 }
-                None => counters.rx_dropped_truncated += 1,
+                None => {
+                    counters.rx_dropped_truncated += 1;
+                    true
+                }
+            };
+            if all {
+                pending.next += 1;
+                pending.done = 0;
             }
         }
-        frames
     }
 }
 
@@ -131,6 +181,12 @@ impl Backend for PlainBackend {
 
     fn wait(&mut self, timeout: Option<Duration>) -> io::Result<bool> {
         let sockets = self.ports.sockets.len();
+        let received = self.pending.next < self.pending.end;
+        let timeout = if received {
+            Some(Duration::ZERO)
+        } else {
+            timeout
+        };
         if timeout == Some(Duration::ZERO) && sockets <= ASK_DIRECTLY {
             self.ready = (1 << sockets) - 1;
             return Ok(false);
@@ -152,19 +208,13 @@ impl Backend for PlainBackend {
     }
 
     fn receive(&mut self, sink: &mut dyn FnMut(PortId, &[u8])) -> usize {
-        let mut frames = 0;
-        for _ in 0..ROUNDS {
-            let mut ready = self.ready;
-            while ready != 0 {
-                let index = ready.trailing_zeros() as usize;
-                ready &= ready - 1;
-                frames += self.receive_on(index, sink);
-            }
-            if self.ready == 0 {
-                break;
+        let mut turn = Turn::new();
+        loop {
+            self.hand_up(&mut turn, sink);
+            if turn.is_over() || !self.refill() {
+                return turn.frames;
             }
         }
-        frames
     }
 
     fn frame_buffer(&mut self, port: PortId) -> &mut [u8] {

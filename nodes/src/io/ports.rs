@@ -6,7 +6,7 @@ use super::counters::IoCounters;
 use super::mmsg;
 use super::send_batch::{Message, SendBatch};
 use super::socket::PortSocket;
-use super::{ETHERNET_HEADER_BYTES, LinkKind, UDP_MAX_PAYLOAD_BYTES};
+use super::{BYTES_PER_TURN, ETHERNET_HEADER_BYTES, LinkKind, UDP_MAX_PAYLOAD_BYTES};
 
 use nix::errno::Errno;
 
@@ -148,23 +148,62 @@ impl Ports {
     }
 }
 
-/// Hands the frames of a received message to `sink`; their number.
+/// What was handed up in a turn, and what may still be.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Turn {
+    /// Frames handed up.
+    pub frames: usize,
+    /// Bytes that may still be handed up; the last frame may exceed them.
+    bytes_left: usize,
+}
+
+impl Turn {
+    pub const fn new() -> Self {
+        Self {
+            frames: 0,
+            bytes_left: BYTES_PER_TURN,
+        }
+    }
+
+    /// Whether no more may be handed up.
+    pub const fn is_over(&self) -> bool {
+        self.bytes_left == 0
+    }
+}
+
+/// A received message: one frame, or several of equal length of which only the last may be shorter.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Train<'a> {
+    pub bytes: &'a [u8],
+    /// Bytes of each frame but the last.
+    pub segment: usize,
+    /// Frames of it that were handed up before.
+    pub done: usize,
+}
+
+/// Hands frames of a received message to `sink` until the turn is over; whether all are handed up now.
 pub(super) fn deliver(
     socket: &mut PortSocket,
     counters: &mut IoCounters,
-    message: &[u8],
-    segment: usize,
+    train: &mut Train<'_>,
+    turn: &mut Turn,
     sink: &mut dyn FnMut(PortId, &[u8]),
-) -> usize {
-    let Some(bytes) = socket.accept(message) else {
+) -> bool {
+    let Some(bytes) = socket.accept(train.bytes) else {
         counters.rx_dropped_foreign += 1;
-        return 0;
+        return true;
     };
-    counters.messages_received += 1;
-    counters.bytes_received += bytes.len() as u64;
-    let frames = bytes.chunks(segment);
-    let count = frames.len();
-    counters.frames_received += count as u64;
-    frames.for_each(|frame| sink(socket.port(), frame));
-    count
+    counters.messages_received += u64::from(train.done == 0);
+    let mut left = bytes.chunks(train.segment).skip(train.done);
+    while !turn.is_over()
+        && let Some(frame) = left.next()
+    {
+        counters.frames_received += 1;
+        counters.bytes_received += frame.len() as u64;
+        sink(socket.port(), frame);
+        train.done += 1;
+        turn.frames += 1;
+        turn.bytes_left = turn.bytes_left.saturating_sub(frame.len());
+    }
+    left.len() == 0
 }

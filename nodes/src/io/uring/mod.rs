@@ -19,7 +19,7 @@ use phitwire::node::PortId;
 use super::Backend;
 use super::counters::IoCounters;
 use super::mmsg::{Control, gro_segment};
-use super::ports::{Ports, deliver};
+use super::ports::{Ports, Train, Turn, deliver};
 use super::send_batch::MAX_MESSAGES;
 use super::socket::PortSocket;
 use buffers::Buffers;
@@ -33,8 +33,6 @@ const BUFFER_BYTES: usize = 2 << 20;
 /// Receive buffers per port at least: all ports may have something at once, and the next something while that is worked
 /// on. Twice as many carry no more messages among 64 ports, half as many lose to retries.
 const BUFFERS_PER_PORT: usize = 2;
-/// Messages handed up in one turn, so that a flood cannot keep the node from sending.
-const RECEIVE_BUDGET: usize = 64;
 /// The only group of provided buffers.
 const GROUP: u16 = 0;
 
@@ -60,11 +58,13 @@ struct SendSlot {
     control: Control,
 }
 
-/// A received message that was not handed up yet.
+/// A received message of which not all was handed up yet.
 struct Pending {
     socket: u8,
     buffer: u16,
     bytes: u32,
+    /// Frames of it that were handed up.
+    done: usize,
 }
 
 /// Everything that requests in the kernel point to. Dropped only when there are none.
@@ -269,6 +269,7 @@ impl UringBackend {
                             socket: index as u8,
                             buffer,
                             bytes: bytes as u32,
+                            done: 0,
                         }),
                         (error, _) if error == -libc::ENOBUFS => {
                             self.ports.counters.rx_buffers_exhausted += 1;
@@ -403,28 +404,41 @@ impl Backend for UringBackend {
         let Ports {
             sockets, counters, ..
         } = &mut self.ports;
-        let mut frames = 0;
-        for _ in 0..RECEIVE_BUDGET {
-            let Some(pending) = self.pending.pop_front() else {
+        let mut turn = Turn::new();
+        while !turn.is_over() {
+            let Some(pending) = self.pending.front_mut() else {
                 break;
             };
-            let socket = &mut sockets[usize::from(pending.socket)];
             let message = shared
                 .buffers
                 .get(pending.buffer, pending.bytes as usize)
                 .and_then(|bytes| RecvMsgOut::parse(bytes, &shared.receive_header).ok());
-            match message {
+            let all = match message {
                 Some(message) if !message.is_payload_truncated() => {
-                    let payload = message.payload_data();
-                    let segment = gro_segment(message.control_data()).unwrap_or(payload.len());
-                    frames += deliver(socket, counters, payload, segment.max(1), sink);
+                    let bytes = message.payload_data();
+                    let segment = gro_segment(message.control_data()).unwrap_or(bytes.len());
+                    let mut train = Train {
+                        bytes,
+                        segment: segment.max(1),
+                        done: pending.done,
+                    };
+                    let socket = &mut sockets[usize::from(pending.socket)];
+                    let all = deliver(socket, counters, &mut train, &mut turn, sink);
+                    pending.done = train.done;
+                    all
                 }
-                _ => counters.rx_dropped_truncated += 1,
+                _ => {
+                    counters.rx_dropped_truncated += 1;
+                    true
+                }
+            };
+            if all {
+                shared.buffers.give_back(pending.buffer);
+                self.pending.pop_front();
             }
-            shared.buffers.give_back(pending.buffer);
         }
         shared.buffers.publish();
-        frames
+        turn.frames
     }
 
     fn frame_buffer(&mut self, port: PortId) -> &mut [u8] {
