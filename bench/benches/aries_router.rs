@@ -113,6 +113,7 @@ fn live_puts(c: &mut Criterion) {
     group.throughput(Throughput::Elements(BURST as u64));
     group.bench_function("live puts", |b| {
         let (mut core, mut links) = (Core::new(registers()), Links::new());
+        core.set_trains(true);
         b.iter(|| {
             for i in 0..BURST {
                 links.put(
@@ -133,6 +134,7 @@ fn live_puts(c: &mut Criterion) {
     });
     group.bench_function("live puts by links", |b| {
         let (mut core, mut links) = (Core::new(registers()), Links::new());
+        core.set_trains(true);
         b.iter(|| {
             for i in 0..BURST {
                 links.put(

@@ -175,11 +175,12 @@ impl Core {
     fn read_column(&mut self, output: usize, current: Current) -> Item {
         let (vc, source_row) = (current.vc(), current.source_row());
         let id = ColumnBufferId::at_output(output, vc, source_row);
+        let now = self.wire_clock();
         let columns = &mut self.columns;
         let Some(item) = self.pool.pop(&mut columns.fifos[id.index()]) else {
             unreachable!("a column buffer that asks has a flit");
         };
-        let (next, wakes_subswitch) = columns.pipes[id.index()].read(self.cycle as u32);
+        let (next, wakes_subswitch) = columns.pipes[id.index()].read(now);
         if next != Next::Ready {
             let requests = &mut columns.outputs[output].requests;
             *requests &= !(1 << (vc * 8 + source_row));
@@ -187,13 +188,11 @@ impl Core {
                 columns.waiting &= !(1 << output);
             }
             if let Next::Ahead(cycles) = next {
-                self.calendar
-                    .enter(self.cycle, cycles.into(), Wake::ColumnReader(id));
+                self.wake_ahead(cycles.into(), Wake::ColumnReader(id));
             }
         }
         if wakes_subswitch {
-            self.calendar
-                .enter(self.cycle, COLUMN_CREDIT_CYCLES, Wake::ColumnWriter(id));
+            self.wake_ahead(COLUMN_CREDIT_CYCLES, Wake::ColumnWriter(id));
         }
         item
     }
@@ -233,9 +232,13 @@ impl Core {
         } else {
             let tile = output - FIRST_PROCESSOR_TILE;
             self.netlink.push(tile, item, &mut self.pool);
-            let due = self.cycle + NETLINK_CYCLES;
-            self.delay
-                .enter(due, (OUTPUT_ARRIVALS + tile) as u16, flits.into());
+            if self.trains {
+                self.netlink.output_arrived(tile, flits.into());
+            } else {
+                let due = self.cycle + NETLINK_CYCLES;
+                self.delay
+                    .enter(due, (OUTPUT_ARRIVALS + tile) as u16, flits.into());
+            }
         }
     }
 
@@ -250,8 +253,12 @@ impl Core {
             let poisoned = Head::parse(slot.flit()).is_some_and(Head::poisoned);
             self.counters.poisoned_packets_forwarded += u64::from(poisoned);
         }
-        io.push(port, slot.flit());
-        self.pool.unload(item, |flit| io.push(port, flit));
+        if self.trains {
+            self.pool
+                .unload(item, |packet| io.push_packet(port, packet));
+        } else {
+            io.push(port, slot.flit());
+        }
     }
 
     /// Gives an idle output to a packet: which, from where, and whether it is to be discarded.

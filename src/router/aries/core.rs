@@ -50,6 +50,26 @@ pub trait Ports {
     /// The next flit of the packet that leaves by `port`; its virtual channel is in its head. A packet once begun is
     /// taken to its end, whatever becomes of the link meanwhile.
     fn push(&mut self, port: usize, flit: Flit);
+    /// Takes the next flits of a queue, as many as `into` has places for if there are so many; their number.
+    #[inline]
+    fn pop_into(&mut self, port: usize, vc: usize, into: &mut [Flit]) -> usize {
+        let mut taken = 0;
+        for place in into {
+            let Some(flit) = self.pop(port, vc) else {
+                break;
+            };
+            *place = flit;
+            taken += 1;
+        }
+        taken
+    }
+    /// Hands a whole packet to the link, as so many calls of [`push`](Self::push).
+    #[inline]
+    fn push_packet(&mut self, port: usize, packet: &[Flit]) {
+        for &flit in packet {
+            self.push(port, flit);
+        }
+    }
     /// Near-end load beyond the core's own queues: flits pushed and not yet sent.
     #[inline]
     fn backlog_flits(&self, _port: usize) -> u32 {
@@ -167,8 +187,9 @@ impl Core {
 
     /// Moves whole packets as if they were single flits: for drivers to whom cycles mean nothing (the free-running
     /// clock). Every stage, buffer and arbiter is the same, but a packet does not begin before all of it has
-    /// come, so that no output is ever held by one whose rest was lost on the way and must be sent again; and
-    /// buffers hold as many packets as they else hold flits. To be set before anything arrives.
+    /// come, so that no output is ever held by one whose rest was lost on the way and must be sent again; buffers
+    /// hold as many packets as they else hold flits; and what one stage hands on, the next has in the next cycle, without
+    /// the wires and fixed stages between. To be set before anything arrives.
     pub fn set_trains(&mut self, trains: bool) {
         self.trains = trains;
     }
@@ -253,6 +274,12 @@ impl Core {
 
     #[inline]
     fn enter(&mut self, cycle: u64, port: usize, vc: usize, flits: u32) {
+        if self.trains {
+            return match port.checked_sub(FIRST_NIC_PORT) {
+                None => self.inputs.arrived(port * VCS + vc, flits),
+                Some(nic) => self.netlink.arrived(nic % 4 * VCS + vc, flits),
+            };
+        }
         let (due, what) = if port < FIRST_NIC_PORT {
             (cycle + INPUT_CYCLES, port * VCS + vc)
         } else {
@@ -306,6 +333,24 @@ impl Core {
             self.step(io);
         }
         self.cycle = self.cycle.max(limit);
+    }
+
+    /// The cycle by the clock of the wires between the stages. For trains so much time passes from one cycle to the next
+    /// that nothing is on a wire any more.
+    #[inline]
+    pub(super) fn wire_clock(&self) -> u32 {
+        if self.trains {
+            (self.cycle << 3) as u32
+        } else {
+            self.cycle as u32
+        }
+    }
+
+    /// Enters `wake` for when a wire of so many cycles has brought what was put on it; for trains, that is the next cycle.
+    #[inline]
+    pub(super) fn wake_ahead(&mut self, cycles: u64, wake: Wake) {
+        let cycles = if self.trains { 1 } else { cycles };
+        self.calendar.enter(self.cycle, cycles, wake);
     }
 
     /// The next cycle in which something can move, if nothing arrives from outside.

@@ -129,11 +129,11 @@ impl Core {
     /// not, the input tile will be woken when it can.
     #[inline]
     fn has_room(&mut self, id: RowBufferId, after: u32) -> bool {
-        match self.rows.pipes[id.index()].room(self.cycle as u32, after) {
+        let now = self.wire_clock();
+        match self.rows.pipes[id.index()].room(now, after) {
             Room::Open => true,
             Room::Ahead(cycles) => {
-                self.calendar
-                    .enter(self.cycle, cycles.into(), Wake::RowWriter(id));
+                self.wake_ahead(cycles.into(), Wake::RowWriter(id));
                 false
             }
             Room::Starved => false,
@@ -218,9 +218,13 @@ impl Core {
     /// Writes a flit into a row buffer, where it is seen after the wire.
     #[inline]
     fn send_to_row(&mut self, id: RowBufferId, item: Item) {
-        if self.rows.write(self.cycle as u32, id, item, &mut self.pool) {
-            self.calendar
-                .enter(self.cycle, ROW_CYCLES, Wake::RowReader(id));
+        let now = self.wire_clock();
+        if self.rows.write(now, id, item, &mut self.pool) {
+            if self.trains {
+                self.request_output(id);
+            } else {
+                self.wake_ahead(ROW_CYCLES, Wake::RowReader(id));
+            }
         }
     }
 
@@ -300,12 +304,11 @@ impl Core {
             return Some(item.with_slot(slot));
         }
         self.inputs.popped |= 1 << tile;
-        io.pop(tile, vc)?;
-        if !self.trains {
-            return Some(Item::flit(slot));
+        if self.trains {
+            return Some(self.pool.train(slot, |flits| io.pop_into(tile, vc, flits)));
         }
-        let more = slot.length() - 1;
-        Some(self.pool.train(slot, more, || io.pop(tile, vc)))
+        io.pop(tile, vc)?;
+        Some(Item::flit(slot))
     }
 
     /// The processor tile by which a packet goes to its NIC: of the NIC's pair the one for which the least is waiting;

@@ -46,8 +46,8 @@ struct NicInput {
 struct TileInput {
     fifos: [Fifo; 2],
     flits: [u16; 2],
-    /// Room given to packets that have begun, beyond the flits that have come.
-    promised: [u16; 2],
+    /// Room taken: the flits that have come, and those still to come of packets that have begun.
+    taken: [u16; 2],
     /// Who is in the middle of a packet: NIC times 8 plus virtual channel.
     writer: [u8; 2],
 }
@@ -99,7 +99,7 @@ impl Netlink {
             inputs: [TileInput {
                 fifos: [Fifo::EMPTY; 2],
                 flits: [0; 2],
-                promised: [0; 2],
+                taken: [0; 2],
                 writer: [NONE; 2],
             }; TILES],
             outputs: [TileOutput {
@@ -178,6 +178,7 @@ impl Netlink {
         let (input, half) = (&mut self.inputs[tile], vc / 4 % 2);
         let item = pool.pop(&mut input.fifos[half])?;
         input.flits[half] -= u16::from(item.flits());
+        input.taken[half] -= u16::from(item.flits());
         if input.room(half) >= PACKET {
             self.wake_stalled(tile);
         }
@@ -211,10 +212,16 @@ impl Netlink {
             return can(&self.inputs[tile]).then_some(tile);
         }
         let turn = self.next_turn();
-        (0..PAIR_TILES)
-            .map(|i| first + (turn + i) % PAIR_TILES)
-            .filter(|&tile| can(&self.inputs[tile]))
-            .min_by_key(|&tile| self.inputs[tile].load())
+        let mut best = None;
+        let mut least = u16::MAX;
+        for i in 0..PAIR_TILES {
+            let tile = first + (turn + i) % PAIR_TILES;
+            let input = &self.inputs[tile % TILES];
+            if input.load() < least && can(input) {
+                (best, least) = (Some(tile), input.load());
+            }
+        }
+        best
     }
 
     // The queues towards the NICs.
@@ -310,12 +317,12 @@ impl Netlink {
 impl TileInput {
     #[inline]
     fn room(&self, half: usize) -> u16 {
-        NETLINK_INPUT_FLITS - self.flits[half] - self.promised[half]
+        NETLINK_INPUT_FLITS - self.taken[half]
     }
 
     #[inline]
     fn load(&self) -> u16 {
-        self.flits[0] + self.flits[1] + self.promised[0] + self.promised[1]
+        self.taken[0] + self.taken[1]
     }
 }
 
@@ -356,20 +363,14 @@ impl Core {
             return false;
         }
         self.inputs.popped |= 1 << port;
-        let state = &mut self.netlink.nics[nic];
-        let Some(flit) = io.pop(port, vc) else {
+        let left = self.netlink.nics[nic].left[vc];
+        let Some(item) = self.take_from_nic(port, vc, left, io) else {
+            let state = &mut self.netlink.nics[nic];
             state.visible[vc] = 0;
             state.ready &= !(1 << vc);
             return false;
         };
-        let left = state.left[vc];
-        let train = Head::parse(flit).filter(|_| self.trains);
-        let item = if let Some(head) = train {
-            let slot = Slot::head(head, 0, 0, true);
-            self.pool.train(slot, left - 1, || io.pop(port, vc))
-        } else {
-            Item::flit(Slot::body(flit, left == 1))
-        };
+        let state = &mut self.netlink.nics[nic];
         let flits = item.flits();
         state.visible[vc] -= u32::from(flits);
         state.left[vc] -= flits;
@@ -379,15 +380,36 @@ impl Core {
         let input = &mut self.netlink.inputs[tile];
         self.pool.push(&mut input.fifos[half], item);
         input.flits[half] += u16::from(flits);
-        input.promised[half] -= u16::from(flits);
-        let due = self.cycle + INPUT_CYCLES;
         let channel = (FIRST_PROCESSOR_TILE + tile) * VCS + half * 4;
-        self.delay.enter(due, channel as u16, flits.into());
+        if self.trains {
+            self.inputs.arrived(channel, flits.into());
+        } else {
+            let due = self.cycle + INPUT_CYCLES;
+            self.delay.enter(due, channel as u16, flits.into());
+        }
         if last {
             input.writer[half] = NONE;
             self.netlink.wake_stalled(tile);
         }
         true
+    }
+
+    /// Takes a flit, or a train, out of a NIC's queue; `left` flits of its packet are still there.
+    #[inline]
+    fn take_from_nic<P: Ports>(
+        &mut self,
+        port: usize,
+        vc: usize,
+        left: u8,
+        io: &mut P,
+    ) -> Option<Item> {
+        if self.trains {
+            let head = Head::parse(io.front(port, vc)?)?;
+            let slot = Slot::head(head, 0, 0, true);
+            return Some(self.pool.train(slot, |flits| io.pop_into(port, vc, flits)));
+        }
+        let flit = io.pop(port, vc)?;
+        Some(Item::flit(Slot::body(flit, left == 1)))
     }
 
     /// Finds a tile for the packet at the front of a NIC's queue. False: there is none now.
@@ -422,7 +444,7 @@ impl Core {
         };
         let input = &mut netlink.inputs[tile];
         input.writer[half] = (nic * VCS + vc) as u8;
-        input.promised[half] += length;
+        input.taken[half] += length;
         let state = &mut netlink.nics[nic];
         state.left[vc] = head.length();
         state.tile[vc] = tile as u8;

@@ -82,6 +82,17 @@ impl Ports for Links {
         }
     }
     #[inline]
+    fn pop_into(&mut self, port: usize, vc: usize, into: &mut [Flit]) -> usize {
+        self.get_mut(port)
+            .map_or(0, |port| port.input.pop_into(vc, into))
+    }
+    #[inline]
+    fn push_packet(&mut self, port: usize, packet: &[Flit]) {
+        if let Some(port) = self.get_mut(port) {
+            port.lcb.push_packet(packet);
+        }
+    }
+    #[inline]
     fn backlog_flits(&self, port: usize) -> u32 {
         self.get(port).map_or(0, |port| port.lcb.backlog_flits())
     }

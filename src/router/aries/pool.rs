@@ -4,7 +4,7 @@
 //! What moves through the stages is an [`Item`]: a flit, or, when nobody asks how long a cycle is, a whole
 //! packet as if it were one flit (a *train*: its head with the others behind it).
 
-use phitwire_framing::flit48::{FLIT_MASK, Flit, Head};
+use phitwire_framing::flit48::{FLIT_MASK, Flit, Head, MAX_PACKET_FLITS};
 
 /// A flit in a buffer: bits 0..48 the flit; of heads and last flits a mark; of heads where they go: row and
 /// virtual channel of the output, and, because it is asked for often, the packet's length and NIC.
@@ -72,7 +72,7 @@ const NOTHING: u32 = u32::MAX;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Item {
     pub(super) slot: Slot,
-    /// Where the flits behind the head of a train lie.
+    /// Where the flits of a train lie.
     body: u32,
 }
 
@@ -129,6 +129,9 @@ struct Place {
 pub(super) struct Pool {
     places: Vec<Place>,
     free: u32,
+    /// The flits of trains of more than one. What stands for the head is replaced when the train is unloaded.
+    trains: Vec<[Flit; MAX_PACKET_FLITS]>,
+    free_trains: Vec<u32>,
 }
 
 impl Pool {
@@ -136,6 +139,8 @@ impl Pool {
         Self {
             places: Vec::new(),
             free: NOTHING,
+            trains: Vec::new(),
+            free_trains: Vec::new(),
         }
     }
 
@@ -186,36 +191,38 @@ impl Pool {
         })
     }
 
-    /// A train of `head` and the `more` flits that `next` gives.
+    /// A train of the packet that begins with `head`. `fill` writes all of it and says how many flits there were; who
+    /// promised a flit and has none gives a packet that is damaged but whole.
     #[inline]
-    pub(super) fn train(
-        &mut self,
-        head: Slot,
-        more: u8,
-        mut next: impl FnMut() -> Option<Flit>,
-    ) -> Item {
-        let mut body = Fifo::EMPTY;
-        for _ in 0..more {
-            // Who promised a flit and has none gives a packet that is damaged but whole.
-            let flit = next().unwrap_or(Flit::new(FLIT_MASK));
-            self.push(&mut body, Item::flit(Slot::body(flit, false)));
+    pub(super) fn train(&mut self, head: Slot, fill: impl FnOnce(&mut [Flit]) -> usize) -> Item {
+        let flits = usize::from(head.length());
+        if flits <= 1 {
+            fill(&mut [head.flit()]);
+            return Item::flit(head);
         }
-        Item {
-            slot: head,
-            body: body.first,
+        let body = self.free_trains.pop().unwrap_or_else(|| {
+            self.trains.push([Flit::IDLE; MAX_PACKET_FLITS]);
+            self.trains.len() as u32 - 1
+        });
+        let train = &mut self.trains[body as usize][..flits];
+        let filled = fill(train);
+        if filled < flits {
+            train[filled..].fill(Flit::new(FLIT_MASK));
         }
+        Item { slot: head, body }
     }
 
-    /// Takes the flits behind the head of a train out of the pool, in their order.
+    /// Takes the flits of a train out of the pool: `take` is given all of it.
     #[inline]
-    pub(super) fn unload(&mut self, item: Item, mut each: impl FnMut(Flit)) {
-        let mut body = Fifo {
-            first: item.body,
-            last: NOTHING,
-        };
-        while let Some(item) = self.pop(&mut body) {
-            each(item.slot.flit());
+    pub(super) fn unload(&mut self, item: Item, take: impl FnOnce(&[Flit])) {
+        let head = item.slot.flit();
+        if item.body == NOTHING {
+            return take(&[head]);
         }
+        let train = &mut self.trains[item.body as usize][..usize::from(item.slot.length())];
+        train[0] = head;
+        take(train);
+        self.free_trains.push(item.body);
     }
 }
 
@@ -223,38 +230,57 @@ impl Pool {
 mod tests {
     use super::*;
     use crate::rng::Rng;
+    use phitwire_framing::flit48::{NodeId, Routing};
     use std::collections::VecDeque;
 
     #[test]
     fn chains_of_one_pool_are_queues() {
         let mut pool = Pool::new();
         let mut fifos = [Fifo::EMPTY; 5];
-        let mut model: [VecDeque<u64>; 5] = Default::default();
+        let mut model: [VecDeque<(u64, Head)>; 5] = Default::default();
         let mut rng = Rng::new(1, 1);
         for n in 0..50_000u64 {
             let i = rng.below(5) as usize;
             if rng.chance(1, 2) {
-                let head = Slot::body(Flit::new(n), n % 3 == 0);
-                let mut more = 0;
-                let train = pool.train(head, (n % 5) as u8, || {
-                    more += 1;
-                    Some(Flit::new(n + more))
+                let length = (n % 14) as u8 + 1;
+                let head = Head::new(
+                    false,
+                    length,
+                    NodeId::new(1, 2, 3),
+                    Routing::Adaptive0,
+                    n as u16,
+                    0,
+                );
+                let train = pool.train(Slot::head(head, 0, 0, true), |flits| {
+                    assert_eq!(flits.len(), usize::from(length));
+                    for (i, flit) in flits.iter_mut().enumerate() {
+                        *flit = Flit::new(n + i as u64);
+                    }
+                    // Every seventh source lacks its last flits.
+                    flits.len() - usize::from(n % 7 == 0)
                 });
+                assert_eq!(train.flits(), length);
                 pool.push(&mut fifos[i], train);
-                model[i].push_back(n);
+                model[i].push_back((n, head));
             } else {
                 let first = model[i].pop_front();
-                let front = pool.front(&fifos[i]).map(|slot| slot.flit().bits());
-                assert_eq!(front, first);
-                if let Some(item) = pool.pop(&mut fifos[i]) {
-                    let n = item.slot.flit().bits();
+                let front = pool.front(&fifos[i]).map(|slot| slot.flit());
+                assert_eq!(front, first.map(|(_, head)| head.flit()));
+                if let (Some(item), Some((n, head))) = (pool.pop(&mut fifos[i]), first) {
                     let mut flits = Vec::new();
-                    pool.unload(item, |flit| flits.push(flit.bits()));
-                    assert_eq!(flits, (n + 1..=n + n % 5).collect::<Vec<_>>());
+                    pool.unload(item, |train| flits.extend_from_slice(train));
+                    let length = u64::from(head.length());
+                    let mut expected: Vec<_> = (n..n + length).map(Flit::new).collect();
+                    if n % 7 == 0 {
+                        expected[length as usize - 1] = Flit::new(FLIT_MASK);
+                    }
+                    expected[0] = head.flit();
+                    assert_eq!(flits, expected);
                 }
             }
         }
         let most = pool.places.len();
         assert!(most < 6_000, "{most} places");
+        assert!(pool.trains.len() < 6_000, "{} trains", pool.trains.len());
     }
 }

@@ -159,11 +159,11 @@ impl Core {
     /// If not, the subswitch will be woken when it can.
     #[inline]
     fn column_has_room(&mut self, id: ColumnBufferId, after: u32) -> bool {
-        match self.columns.pipes[id.index()].room(self.cycle as u32, after) {
+        let now = self.wire_clock();
+        match self.columns.pipes[id.index()].room(now, after) {
             Room::Open => true,
             Room::Ahead(cycles) => {
-                self.calendar
-                    .enter(self.cycle, cycles.into(), Wake::ColumnWriter(id));
+                self.wake_ahead(cycles.into(), Wake::ColumnWriter(id));
                 false
             }
             Room::Starved => false,
@@ -180,8 +180,9 @@ impl Core {
             if grantable == 0 {
                 self.rows.active &= !(1 << number);
             }
-            // A row buffer asks for one output at a time, and for the next one only in the next cycle, so no
-            // two outputs read the same one.
+            // A row buffer asks for one output at a time, and for the next one only when all outputs have been given, so
+            // no two of them read the same one.
+            let (mut asking, mut asks) = ([RowBufferId::new(0, 0, 0); ROWS], 0);
             while grantable != 0 {
                 let row = grantable.trailing_zeros() as usize / 8 % ROWS;
                 let vcs = (grantable >> (8 * row)) as u8;
@@ -189,17 +190,25 @@ impl Core {
                 let switch = &mut self.rows.subswitches[number];
                 let vc = usize::from(switch.vc_turn[row].arbitrate(vcs)) % VCS;
                 let requester = switch.pick(row, vc);
-                self.switch_flit(ColumnBufferId::new(number, vc, row), requester);
+                let from = RowBufferId::of_requester(number, requester);
+                if self.switch_flit(ColumnBufferId::new(number, vc, row), from) {
+                    asking[asks] = from;
+                    asks += 1;
+                }
+            }
+            for &id in &asking[..asks] {
+                self.request_output(id);
             }
         }
     }
 
-    /// Moves one flit from a row buffer to a column bus.
+    /// Moves one flit from a row buffer to a column bus. True when a packet waits behind the one that it ends, which
+    /// asks for an output next.
     #[inline]
-    fn switch_flit(&mut self, to: ColumnBufferId, requester: u32) {
+    fn switch_flit(&mut self, to: ColumnBufferId, from: RowBufferId) -> bool {
         let (number, vc, row) = (to.subswitch() % TILES, to.vc(), to.row() % ROWS);
-        let from = RowBufferId::of_requester(number, requester);
-        let (now, cycle) = (self.cycle, self.cycle as u32);
+        let requester = from.requester();
+        let cycle = self.wire_clock();
         let rows = &mut self.rows;
         let Some(item) = self.pool.pop(&mut rows.fifos[from.index()]) else {
             unreachable!("a row buffer that asks has a flit");
@@ -220,27 +229,23 @@ impl Core {
             switch.requests[row][vc] &= !(1 << requester);
         }
         if wakes_input {
-            self.calendar
-                .enter(now, ROW_CREDIT_CYCLES, Wake::RowWriter(from));
+            self.wake_ahead(ROW_CREDIT_CYCLES, Wake::RowWriter(from));
         }
         if self.columns.write(cycle, to, item, &mut self.pool) {
-            self.calendar
-                .enter(now, COLUMN_CYCLES, Wake::ColumnReader(to));
+            if self.trains {
+                self.columns.arrived(to);
+            } else {
+                self.wake_ahead(COLUMN_CYCLES, Wake::ColumnReader(to));
+            }
         }
         let full = !self.column_has_room(to, 1);
         self.stalls[1] += u64::from(full);
         let switch = &mut self.rows.subswitches[number];
         switch.open[row] &= !(u8::from(full) << vc);
         switch.refresh(row, vc);
-        match next {
-            // The packet behind asks from the next cycle on.
-            Next::Ready if slot.is_last() => {
-                self.calendar.enter(now, 1, Wake::RowReader(from));
-            }
-            Next::Ahead(cycles) => self
-                .calendar
-                .enter(now, cycles.into(), Wake::RowReader(from)),
-            Next::Ready | Next::Empty => {}
+        if let Next::Ahead(cycles) = next {
+            self.wake_ahead(cycles.into(), Wake::RowReader(from));
         }
+        slot.is_last() && next == Next::Ready
     }
 }
