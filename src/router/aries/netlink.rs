@@ -358,13 +358,17 @@ impl Core {
             state.ready &= !(1 << vc);
             return false;
         }
-        if state.left[vc] == 0 && !self.begin_from_nic(nic, vc, io) {
-            self.netlink.nics[nic].ready &= !(1 << vc);
-            return false;
+        let mut head = None;
+        if state.left[vc] == 0 {
+            head = self.begin_from_nic(nic, vc, io);
+            if head.is_none() {
+                self.netlink.nics[nic].ready &= !(1 << vc);
+                return false;
+            }
         }
         self.inputs.popped |= 1 << port;
         let left = self.netlink.nics[nic].left[vc];
-        let Some(item) = self.take_from_nic(port, vc, left, io) else {
+        let Some(item) = self.take_from_nic(port, vc, left, head, io) else {
             let state = &mut self.netlink.nics[nic];
             state.visible[vc] = 0;
             state.ready &= !(1 << vc);
@@ -394,17 +398,18 @@ impl Core {
         true
     }
 
-    /// Takes a flit, or a train, out of a NIC's queue; `left` flits of its packet are still there.
+    /// Takes a flit, or a train, out of a NIC's queue. `left` flits of its packet are to come; `head` is its head, if that
+    /// is next.
     #[inline]
     fn take_from_nic<P: Ports>(
         &mut self,
         port: usize,
         vc: usize,
         left: u8,
+        head: Option<Head>,
         io: &mut P,
     ) -> Option<Item> {
-        if self.trains {
-            let head = Head::parse(io.front(port, vc)?)?;
+        if let Some(head) = head.filter(|_| self.trains) {
             let slot = Slot::head(head, 0, 0, true);
             return Some(self.pool.train(slot, |flits| io.pop_into(port, vc, flits)));
         }
@@ -412,23 +417,23 @@ impl Core {
         Some(Item::flit(Slot::body(flit, left == 1)))
     }
 
-    /// Finds a tile for the packet at the front of a NIC's queue. False: there is none now.
-    fn begin_from_nic<P: Ports>(&mut self, nic: usize, vc: usize, io: &mut P) -> bool {
+    /// Finds a tile for the packet at the front of a NIC's queue, whose head it returns. `None`: there is none now.
+    fn begin_from_nic<P: Ports>(&mut self, nic: usize, vc: usize, io: &mut P) -> Option<Head> {
         let port = FIRST_NIC_PORT + nic;
         if self.netlink.quiesced {
-            return false;
+            return None;
         }
         let Some(flit) = io.front(port, vc) else {
             self.netlink.nics[nic].visible[vc] = 0;
-            return false;
+            return None;
         };
         let Some(head) = Head::parse(flit) else {
             self.drop_headless_of_nic(nic, vc, io);
-            return false;
+            return None;
         };
         if self.trains && self.netlink.nics[nic].visible[vc] < head.length().into() {
             // The rest of the packet wakes the channel.
-            return false;
+            return None;
         }
         let ordered = matches!(
             head.routing(),
@@ -440,7 +445,7 @@ impl Core {
         let Some(tile) = netlink.input_tile(nic, half, length, hash) else {
             self.counters.netlink_stalls += 1;
             netlink.nics[nic].stalled |= 1 << vc;
-            return false;
+            return None;
         };
         let input = &mut netlink.inputs[tile];
         input.writer[half] = (nic * VCS + vc) as u8;
@@ -448,7 +453,7 @@ impl Core {
         let state = &mut netlink.nics[nic];
         state.left[vc] = head.length();
         state.tile[vc] = tile as u8;
-        true
+        Some(head)
     }
 
     /// Takes a flit that stands where a head should be.
