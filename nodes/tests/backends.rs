@@ -294,6 +294,56 @@ fn a_port_that_may_not_segment_sends_frame_by_frame() {
     }
 }
 
+/// What a turn is given is bounded; what is left is there at once in the next, and no port waits for another's flood.
+#[test]
+fn a_burst_is_handed_up_in_several_turns() {
+    const FRAMES: u32 = 60;
+    for engine in [IoEngine::Plain, IoEngine::Uring] {
+        let addresses = free_addresses(4);
+        let ports = |end: usize| {
+            [0, 1].map(|i| {
+                udp_port(
+                    i as u8,
+                    addresses[2 * i + end],
+                    addresses[2 * i + 1 - end],
+                    None,
+                )
+            })
+        };
+        let mut near = io::open(engine, &ports(0), None).unwrap();
+        let mut far = io::open(engine, &ports(1), None).unwrap();
+        for number in 0..FRAMES {
+            for port in [0, 1] {
+                near.frame_buffer(port)[..1000].fill(0);
+                near.frame_buffer(port)[..4].copy_from_slice(&number.to_le_bytes());
+                near.queue(port, 1000);
+            }
+        }
+        near.flush();
+        near.wait(Some(Duration::ZERO)).unwrap();
+        let mut next = [0; 2];
+        let mut turns = 0;
+        while next != [FRAMES; 2] {
+            far.wait(Some(Duration::from_secs(5))).unwrap();
+            let frames = far.receive(&mut |port, bytes| {
+                let number = u32::from_le_bytes(bytes[..4].try_into().unwrap());
+                assert_eq!(number, next[usize::from(port)], "{engine:?}: port {port}");
+                next[usize::from(port)] += 1;
+            });
+            assert!((1..=16).contains(&frames), "{engine:?}: {frames} frames");
+            turns += 1;
+        }
+        assert!(turns >= 8, "{engine:?}: {turns} turns");
+        assert_eq!(far.counters().frames_received, u64::from(2 * FRAMES));
+        assert_eq!(far.counters().bytes_received, u64::from(2 * FRAMES) * 1000);
+        assert_eq!(
+            far.counters().messages_received,
+            near.counters().messages_sent,
+            "{engine:?}: a message counts once, in however many turns it is handed up"
+        );
+    }
+}
+
 /// A UDP link goes down and comes up under two running processes in two namespaces.
 fn udp_flap(engine: IoEngine) {
     let (tell_id, id) = mpsc::channel();

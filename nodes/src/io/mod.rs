@@ -45,12 +45,14 @@ pub const UDP_MAX_PAYLOAD_BYTES: usize = 65_535 - UDP_HEADERS_BYTES;
 /// frame of 48 phits, below which no whole control word would fit.
 pub const MIN_FRAME_LIMIT_BYTES: usize = 256;
 
-/// Bytes of frames after which no more are handed up in the same turn, over all ports: eight frames of an Ethernet.
+/// Bytes of frames after which no more are handed up in the same turn, times the ports: five or six frames of an Ethernet
+/// from each, if all have some.
 ///
 /// A node works on a turn's frames and sends what follows from them before it takes more, so that the node behind it
 /// works on the first of a burst while this one works on the rest. Where a whole window of requests moves as one burst,
-/// all nodes of its way but one are idle; where every frame is a turn, system calls outweigh what is gained.
-const BYTES_PER_TURN: usize = 12_000;
+/// all nodes of its way but one are idle; where every frame is a turn, system calls outweigh what is gained. What a turn
+/// may send is bounded per port as well: a node that may send more than it may take would drown.
+const BYTES_PER_TURN: usize = 8_000;
 
 /// What a link's frames travel in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]

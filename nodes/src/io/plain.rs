@@ -208,7 +208,7 @@ impl Backend for PlainBackend {
     }
 
     fn receive(&mut self, sink: &mut dyn FnMut(PortId, &[u8])) -> usize {
-        let mut turn = Turn::new();
+        let mut turn = Turn::new(self.ports.sockets.len());
         loop {
             self.hand_up(&mut turn, sink);
             if turn.is_over() || !self.refill() {

@@ -158,10 +158,11 @@ pub(super) struct Turn {
 }
 
 impl Turn {
-    pub const fn new() -> Self {
+    /// A turn of a node of so many ports.
+    pub const fn new(ports: usize) -> Self {
         Self {
             frames: 0,
-            bytes_left: BYTES_PER_TURN,
+            bytes_left: ports * BYTES_PER_TURN,
         }
     }
 

@@ -404,7 +404,7 @@ impl Backend for UringBackend {
         let Ports {
             sockets, counters, ..
         } = &mut self.ports;
-        let mut turn = Turn::new();
+        let mut turn = Turn::new(sockets.len());
         while !turn.is_over() {
             let Some(pending) = self.pending.front_mut() else {
                 break;
