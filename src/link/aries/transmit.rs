@@ -156,6 +156,40 @@ impl Transmitter {
             && self.buffer.has_room(flits as u32)
     }
 
+    /// Takes a whole packet of an active link at once. False, and nothing is done, where it takes more than that:
+    /// [`Self::push`] is then for its flits.
+    ///
+    /// # Panics
+    /// Without [`Self::can_begin`].
+    #[inline]
+    pub fn push_packet(
+        &mut self,
+        packet: &[Flit],
+        counters: &mut LinkCounters,
+        sets: &mut SetCounters,
+    ) -> bool {
+        let Some(head) = packet.first().and_then(|flit| Head::parse(*flit)) else {
+            return false;
+        };
+        if usize::from(head.length()) != packet.len()
+            || self.buffer.open_left() > 0
+            || self.swallow > 0
+            || self.poison_next
+        {
+            return false;
+        }
+        let (vc, flits) = (head.vc().into(), head.length());
+        assert!(
+            self.can_begin(vc, flits.into()),
+            "a packet that nobody asked room for"
+        );
+        self.credits.take(vc, flits.into());
+        self.buffer.push_packet(packet);
+        counters.tx_packets += 1;
+        sets.tx_flits += u64::from(flits);
+        true
+    }
+
     /// Takes the next flit of a packet. Returns the virtual channel of a packet that was marked as damaged.
     ///
     /// # Panics
@@ -172,12 +206,24 @@ impl Transmitter {
             self.swallow -= 1;
             return None;
         }
-        sets.tx_flits += u64::from(active);
-        if self.buffer.open_left() > 0 {
-            self.buffer.push(flit);
-            counters.tx_packets += u64::from(self.buffer.open_left() == 0);
-            return None;
+        if self.buffer.open_left() == 0 {
+            return self.begin(flit, active, counters, sets);
         }
+        sets.tx_flits += u64::from(active);
+        self.buffer.push(flit);
+        counters.tx_packets += u64::from(self.buffer.open_left() == 0);
+        None
+    }
+
+    /// [`Self::push`] of a head.
+    fn begin(
+        &mut self,
+        flit: Flit,
+        active: bool,
+        counters: &mut LinkCounters,
+        sets: &mut SetCounters,
+    ) -> Option<u8> {
+        sets.tx_flits += u64::from(active);
         let mut head = Head::parse(flit).expect("a packet begins with its head");
         let (vc, flits) = (head.vc(), head.length());
         if !active {
