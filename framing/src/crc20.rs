@@ -62,8 +62,9 @@ static TABLES: [[u32; 256]; BLOCK + 3] = tables();
 /// What the start value leaves of a whole set: the remainder of every good one.
 const GOOD: u32 = advance(INITIAL, SET_BYTES as u32 * 8 - BITS);
 
-/// The remainder of the 480 bits.
-#[inline]
+/// The remainder of the 480 bits. A function of its own, so that it reads bytes from memory: inlined behind what wrote
+/// the set, it would shift every byte out of the words that were written.
+#[inline(never)]
 fn remainder(set: &[u8; SET_BYTES]) -> u32 {
     let mut state = 0_u32;
     for block in set.as_chunks::<BLOCK>().0 {

@@ -33,6 +33,10 @@ pub const DATA_FLITS: usize = SET_FLITS - 1;
 pub const SET_BYTES: usize = SET_FLITS * FLIT_BYTES;
 /// Bytes of a flit.
 pub const FLIT_BYTES: usize = 6;
+/// Bytes of the word that holds a flit in memory.
+const WORD_BYTES: usize = 8;
+/// Bits of that word that are not the flit's.
+const SPARE_BITS: usize = 8 * (WORD_BYTES - FLIT_BYTES);
 /// Bytes of the tenth flit.
 pub const TENTH_AT: Range<usize> = DATA_FLITS * FLIT_BYTES..SET_BYTES;
 
@@ -190,8 +194,7 @@ impl<T: core::borrow::Borrow<SetBytes>> SetView<T> {
     /// If there is no such flit.
     #[inline]
     pub fn flit(&self, index: usize) -> Flit {
-        let flits: &[[u8; FLIT_BYTES]; SET_FLITS] = as_flits(self.0.borrow());
-        Flit::from_bytes(flits[index])
+        read_flit(self.0.borrow(), index)
     }
 
     #[inline]
@@ -270,12 +273,24 @@ impl<T: core::borrow::BorrowMut<SetBytes>> SetView<T> {
     }
 }
 
+/// Flit `index` of a set. It is read as the word that ends with it, because a processor reads a word at once; the
+/// first flit has nothing before it and is read as the word that begins with it.
 #[inline]
-fn as_flits(bytes: &SetBytes) -> &[[u8; FLIT_BYTES]; SET_FLITS] {
-    let (flits, _) = bytes.as_chunks();
-    flits
-        .try_into()
-        .expect("60 bytes are ten times six, asserted above")
+fn read_flit(bytes: &SetBytes, index: usize) -> Flit {
+    let at = (index * FLIT_BYTES).saturating_sub(WORD_BYTES - FLIT_BYTES);
+    let word = bytes[at..].first_chunk().expect("a word of the set");
+    let word = u64::from_be_bytes(*word);
+    Flit::new(if index == 0 { word >> SPARE_BITS } else { word })
+}
+
+/// Writes the flits before the tenth, and zeros to the first bytes of the tenth: every flit is written as a word, of
+/// which the next one overwrites what is too much.
+#[inline]
+fn write_data_flits(flits: &[Flit; DATA_FLITS], bytes: &mut SetBytes) {
+    for (i, flit) in flits.iter().enumerate() {
+        let word = (flit.bits() << SPARE_BITS).to_be_bytes();
+        bytes[i * FLIT_BYTES..][..WORD_BYTES].copy_from_slice(&word);
+    }
 }
 
 /// What the tenth flit says besides the check.
@@ -352,9 +367,7 @@ impl DataSet {
     /// Writes a set of `flits` without copying them first.
     #[inline]
     pub fn emit_flits(flits: &[Flit; DATA_FLITS], tail: Tail, bytes: &mut SetBytes) {
-        for (bytes, flit) in bytes.as_chunks_mut::<FLIT_BYTES>().0.iter_mut().zip(flits) {
-            *bytes = flit.to_bytes();
-        }
+        write_data_flits(flits, bytes);
         SetView::new(bytes).set_tail(false, tail);
     }
 }
@@ -482,9 +495,8 @@ impl Set {
         if view.is_control() {
             ControlSet::parse(bytes, &tail).map(Self::Control)
         } else {
-            let flits = as_flits(bytes);
             Ok(Self::Data(DataSet {
-                flits: core::array::from_fn(|i| Flit::from_bytes(flits[i])),
+                flits: core::array::from_fn(|i| view.flit(i)),
                 tail,
             }))
         }

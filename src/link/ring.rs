@@ -52,6 +52,22 @@ impl<T: Copy + Default> Ring<T> {
         &mut self.slots[(position & self.mask) as usize]
     }
 
+    /// Puts `elements` at the positions from `from` on.
+    ///
+    /// # Panics
+    /// If there are not so many slots.
+    #[inline]
+    pub fn put(&mut self, from: u64, elements: &[T]) {
+        let from = self.index(from);
+        if let Some(places) = self.slots.get_mut(from..from + elements.len()) {
+            places.copy_from_slice(elements);
+            return;
+        }
+        let (first, second) = elements.split_at(self.slots.len() - from);
+        self.slots[from..].copy_from_slice(first);
+        self.slots[..second.len()].copy_from_slice(second);
+    }
+
     /// The `count` elements from position `from` on, in at most two pieces.
     ///
     /// # Panics
@@ -66,7 +82,7 @@ impl<T: Copy + Default> Ring<T> {
         ]
     }
 
-    /// Doubles the slots of a ring that is full from position `from` on.
+    /// Doubles the slots of a ring that holds elements from position `from` on.
     ///
     /// # Panics
     /// If it is as large as it may be: whoever fills it asks for room before.
@@ -99,6 +115,21 @@ mod tests {
         ring.grow(0);
         assert_eq!(ring.slots(), 8_192);
         assert_eq!(Ring::<u32>::new(5).slots(), 8, "never more than the most");
+    }
+
+    #[test]
+    fn what_is_put_at_once_lies_where_one_by_one_it_would() {
+        for from in 0..20 {
+            for count in 0..=8 {
+                let elements: Vec<u32> = (1..=count).collect();
+                let (mut whole, mut single) = (Ring::new(8), Ring::new(8));
+                whole.put(from, &elements);
+                for (position, element) in (from..).zip(&elements) {
+                    *single.get_mut(position) = *element;
+                }
+                assert_eq!(whole.slots, single.slots, "{count} from {from}");
+            }
+        }
     }
 
     #[test]

@@ -82,18 +82,18 @@ impl AriesLcb {
         brought: &mut Brought,
         input: &mut AriesInput,
     ) -> Result<(), ()> {
-        match Set::parse(bytes) {
+        match &Set::parse(bytes) {
             Ok(Set::Data(set)) => {
                 brought.readable = true;
                 self.rx.bad_run = 0;
                 self.peer_load = set.tail.load;
-                self.on_data_set(now, bytes, &set, brought, input)
+                self.on_data_set(now, bytes, set, brought, input)
             }
             Ok(Set::Control(set)) => {
                 brought.readable = true;
                 self.rx.bad_run = 0;
                 self.sets.rx_control_sets += 1;
-                self.on_control_set(now, &set, brought)
+                self.on_control_set(now, set, brought)
             }
             Err(SetError::Crc) => {
                 self.on_bad_set(bytes, brought);

@@ -3,9 +3,12 @@
 use phitwire_framing::flit48::{Flit, Head, MAX_PACKET_FLITS, VCS};
 
 use super::config::AriesLinkConfig;
+use super::copy::copy_few;
 
 /// Flits of a block (the chip's input buffer is 128 of them).
 const BLOCK: usize = 8;
+/// Blocks that a packet may need.
+const MOST_BLOCKS: u32 = MAX_PACKET_FLITS.div_ceil(BLOCK) as u32;
 /// No block.
 const NONE: u16 = u16::MAX;
 
@@ -31,33 +34,43 @@ impl Chain {
         len: 0,
         acks: 0,
     };
+
+    /// Whether nothing is left in the first block.
+    #[inline]
+    fn is_block_out(&self) -> bool {
+        usize::from(self.out) == BLOCK || self.len == 0
+    }
 }
 
-/// The packet being written.
+/// The packet being written, or the last one that was.
 #[derive(Clone, Copy, Debug)]
 struct Open {
     vc: u8,
+    /// Flits that it lacks; 0: no packet is open.
     left: u8,
     so_far: u8,
-    /// Block and place of its head.
-    at: (u16, u8),
     /// There was no room for it: nobody sends that who counts credits.
     refused: bool,
 }
 
-/// What became of a flit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Written {
-    /// Idle, between packets.
-    Idle,
-    /// The head of a packet.
-    Head,
-    /// The rest of a packet.
-    Body,
-    /// A flit of a packet that found no room.
-    Refused,
-    /// Where a head should be, something is that can be none.
-    NoHead,
+impl Open {
+    const NONE: Self = Self {
+        vc: 0,
+        left: 0,
+        so_far: 0,
+        refused: false,
+    };
+}
+
+/// What became of flits that arrived. Idle ones are in none of the counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Arrived {
+    /// Flits of packets that are in the buffer now.
+    pub written: u32,
+    /// Flits of packets that found no room.
+    pub refused: u32,
+    /// Flits where a head should be and that can be none.
+    pub malformed: u32,
 }
 
 /// One port's input buffer, dynamically shared among eight virtual channels (white paper, "Aries Router";
@@ -84,7 +97,7 @@ pub struct AriesInput {
     free_blocks: u32,
     chains: [Chain; VCS],
     pending: u8,
-    open: Option<Open>,
+    open: Open,
 }
 
 impl AriesInput {
@@ -108,91 +121,105 @@ impl AriesInput {
             free_blocks: blocks as u32,
             chains: [Chain::EMPTY; VCS],
             pending: 0,
-            open: None,
+            open: Open::NONE,
         }
     }
 
     // Write side, for the link control block.
 
-    /// Writes the next flit that arrived.
+    /// Writes the next flits that arrived, of whichever packets.
     #[inline]
-    pub(super) fn write(&mut self, flit: Flit) -> Written {
-        if let Some(open) = &mut self.open {
-            let Open { vc, refused, .. } = *open;
-            open.left -= 1;
-            open.so_far += 1;
-            if open.left == 0 {
-                self.open = None;
+    pub(super) fn write(&mut self, mut flits: &[Flit]) -> Arrived {
+        let mut arrived = Arrived::default();
+        while let Some(&first) = flits.first() {
+            if self.open.left == 0 && !self.begin(first) {
+                arrived.malformed += u32::from(first != Flit::IDLE);
+                flits = &flits[1..];
+                continue;
             }
-            if refused {
-                return Written::Refused;
+            let open = &mut self.open;
+            let (now, later) = flits.split_at(flits.len().min(open.left.into()));
+            open.left -= now.len() as u8;
+            open.so_far += now.len() as u8;
+            if open.refused {
+                arrived.refused += now.len() as u32;
+            } else {
+                arrived.written += now.len() as u32;
+                let vc = open.vc;
+                self.append(vc, now);
             }
-            self.append(vc, flit);
-            return Written::Body;
+            flits = later;
         }
-        if flit == Flit::IDLE {
-            return Written::Idle;
-        }
-        let Some(head) = Head::parse(flit) else {
-            return Written::NoHead;
+        arrived
+    }
+
+    /// Opens the packet that begins with `first`. False when none can.
+    #[inline]
+    fn begin(&mut self, first: Flit) -> bool {
+        let Some(head) = Head::parse(first) else {
+            return false;
         };
-        let (vc, flits) = (head.vc(), head.length());
-        let refused = !self.has_room(vc, flits);
-        if !refused {
-            self.append(vc, flit);
-        }
-        if flits > 1 {
-            let chain = &self.chains[usize::from(vc)];
-            self.open = Some(Open {
-                vc,
-                left: flits - 1,
-                so_far: 1,
-                at: (chain.last, chain.written.wrapping_sub(1)),
-                refused,
-            });
-        }
-        if refused {
-            return Written::Refused;
-        }
-        Written::Head
+        self.open = Open {
+            vc: head.vc(),
+            left: head.length(),
+            so_far: 0,
+            refused: !self.has_room(head.vc(), head.length()),
+        };
+        true
     }
 
     #[inline]
     fn has_room(&self, vc: u8, flits: u8) -> bool {
+        if self.free_blocks >= MOST_BLOCKS {
+            return true;
+        }
         let left_in_block = BLOCK as u8 - self.chains[usize::from(vc)].written;
         let more = usize::from(flits.saturating_sub(left_in_block)).div_ceil(BLOCK);
         self.free_blocks >= more as u32
     }
 
-    /// Appends a flit for which [`Self::has_room`] said that there is room.
+    /// Appends flits for which [`Self::has_room`] said that there is room.
     #[inline]
-    fn append(&mut self, vc: u8, flit: Flit) {
-        let chain = &mut self.chains[usize::from(vc & 7)];
-        if usize::from(chain.written) == BLOCK {
-            assert!(self.free_blocks > 0, "room was looked for at the head");
-            self.free_blocks -= 1;
-            let mut block = self.free;
-            if block == NONE {
-                block = self.blocks.len() as u16;
-                self.blocks.push([Flit::IDLE; BLOCK]);
-                self.next.push(NONE);
-            } else {
-                self.free = self.next[usize::from(block)];
-                self.next[usize::from(block)] = NONE;
+    fn append(&mut self, vc: u8, mut flits: &[Flit]) {
+        let vc = usize::from(vc) % VCS;
+        self.chains[vc].len += flits.len() as u32;
+        self.pending |= 1 << vc;
+        while !flits.is_empty() {
+            if usize::from(self.chains[vc].written) == BLOCK {
+                self.extend(vc);
             }
-            if chain.first == NONE {
-                chain.first = block;
-                chain.out = 0;
-            } else {
-                self.next[usize::from(chain.last)] = block;
-            }
-            chain.last = block;
-            chain.written = 0;
+            let chain = &mut self.chains[vc];
+            let places = &mut self.blocks[usize::from(chain.last)][usize::from(chain.written)..];
+            let (now, later) = flits.split_at(flits.len().min(places.len()));
+            copy_few(now, &mut places[..now.len()]);
+            chain.written += now.len() as u8;
+            flits = later;
         }
-        self.blocks[usize::from(chain.last)][usize::from(chain.written) % BLOCK] = flit;
-        chain.written += 1;
-        chain.len += 1;
-        self.pending |= 1 << (vc & 7);
+    }
+
+    /// Puts a free block behind the last one of a channel.
+    #[inline(never)]
+    fn extend(&mut self, vc: usize) {
+        assert!(self.free_blocks > 0, "room was looked for at the head");
+        self.free_blocks -= 1;
+        let mut block = self.free;
+        if block == NONE {
+            block = self.blocks.len() as u16;
+            self.blocks.push([Flit::IDLE; BLOCK]);
+            self.next.push(NONE);
+        } else {
+            self.free = self.next[usize::from(block)];
+            self.next[usize::from(block)] = NONE;
+        }
+        let chain = &mut self.chains[vc];
+        if chain.first == NONE {
+            chain.first = block;
+            chain.out = 0;
+        } else {
+            self.next[usize::from(chain.last)] = block;
+        }
+        chain.last = block;
+        chain.written = 0;
     }
 
     /// The session ended inside a packet: its rest is filled with ones, and when its head is still here it
@@ -201,27 +228,29 @@ impl AriesInput {
     /// No source, memory domain or command consists of ones, so that a destination refuses even a request
     /// that has no data and hence no packet CRC.
     pub(super) fn cut(&mut self) -> bool {
-        let Some(Open {
+        let Open {
             vc,
             left,
             so_far,
-            at,
             refused,
-        }) = self.open.take()
-        else {
-            return false;
-        };
-        if refused {
-            return true;
+        } = core::mem::replace(&mut self.open, Open::NONE);
+        if left == 0 || refused {
+            return left != 0;
         }
-        if self.chains[usize::from(vc)].len >= u32::from(so_far) {
-            let flit = &mut self.blocks[usize::from(at.0)][usize::from(at.1)];
+        if let Some(flit) = self.nth_last(vc.into(), so_far.into()) {
             *flit = Head::parse(*flit).map_or(*flit, |head| head.with_poison().flit());
         }
-        for _ in 0..left {
-            self.append(vc, Flit::new(u64::MAX));
-        }
+        let rest = [Flit::new(u64::MAX); MAX_PACKET_FLITS];
+        self.append(vc, &rest[..left.into()]);
         true
+    }
+
+    /// The flit of `vc` that was written as the `nth` last, if it is still here.
+    fn nth_last(&mut self, vc: usize, nth: u32) -> Option<&mut Flit> {
+        let chain = &self.chains[vc];
+        let place = usize::from(chain.out) + chain.len.checked_sub(nth)? as usize;
+        let block = (0..place / BLOCK).fold(chain.first, |block, _| self.next[usize::from(block)]);
+        Some(&mut self.blocks[usize::from(block)][place % BLOCK])
     }
 
     /// Prepares for a new session with the peer: flits still queued count against the credits that it will
@@ -231,7 +260,7 @@ impl AriesInput {
     /// If a packet is open.
     pub(super) fn restart(&mut self) -> [u32; VCS] {
         assert!(
-            self.open.is_none(),
+            self.open.left == 0,
             "the link control block ends its packet first"
         );
         self.chains.each_mut().map(|chain| {
@@ -263,23 +292,12 @@ impl AriesInput {
         if chain.len == 0 {
             return None;
         }
-        let block = chain.first;
-        let flit = self.blocks[usize::from(block)][usize::from(chain.out) % BLOCK];
+        let flit = self.blocks[usize::from(chain.first)][usize::from(chain.out) % BLOCK];
         chain.out += 1;
         chain.len -= 1;
         chain.acks += 1;
-        if usize::from(chain.out) == BLOCK || chain.len == 0 {
-            // An empty channel holds no block.
-            chain.first = self.next[usize::from(block)];
-            chain.out = 0;
-            if chain.len == 0 {
-                chain.first = NONE;
-                chain.written = BLOCK as u8;
-                self.pending &= !(1 << vc);
-            }
-            self.next[usize::from(block)] = self.free;
-            self.free = block;
-            self.free_blocks += 1;
+        if chain.is_block_out() {
+            self.free_first(vc);
         }
         Some(flit)
     }
@@ -287,13 +305,39 @@ impl AriesInput {
     /// Takes the next flits of `vc`, as many as there are places in `into` if there are so many; their number.
     #[inline]
     pub fn pop_into(&mut self, vc: usize, into: &mut [Flit]) -> usize {
-        let mut taken = 0;
-        for place in into {
-            let Some(flit) = self.pop(vc) else { break };
-            *place = flit;
-            taken += 1;
+        let taken = into.len().min(self.chains[vc].len as usize);
+        self.chains[vc].acks += taken as u32;
+        let mut left = &mut into[..taken];
+        while !left.is_empty() {
+            let chain = &mut self.chains[vc];
+            let flits = &self.blocks[usize::from(chain.first)][usize::from(chain.out)..];
+            let (now, later) = left.split_at_mut(left.len().min(flits.len()));
+            copy_few(&flits[..now.len()], now);
+            chain.out += now.len() as u8;
+            chain.len -= now.len() as u32;
+            left = later;
+            if chain.is_block_out() {
+                self.free_first(vc);
+            }
         }
         taken
+    }
+
+    /// Frees the first block of a channel, of which all is out. An empty channel holds no block.
+    #[inline(never)]
+    fn free_first(&mut self, vc: usize) {
+        let chain = &mut self.chains[vc];
+        let block = chain.first;
+        chain.first = self.next[usize::from(block)];
+        chain.out = 0;
+        if chain.len == 0 {
+            chain.first = NONE;
+            chain.written = BLOCK as u8;
+            self.pending &= !(1 << vc);
+        }
+        self.next[usize::from(block)] = self.free;
+        self.free = block;
+        self.free_blocks += 1;
     }
 
     /// Flits of `vc` in the buffer.
@@ -322,6 +366,36 @@ mod tests {
     use phitwire_framing::flit48::{NodeId, Routing};
     use std::collections::VecDeque;
 
+    const WRITTEN: Arrived = Arrived {
+        written: 1,
+        refused: 0,
+        malformed: 0,
+    };
+    const REFUSED: Arrived = Arrived {
+        written: 0,
+        refused: 1,
+        malformed: 0,
+    };
+    const MALFORMED: Arrived = Arrived {
+        written: 0,
+        refused: 0,
+        malformed: 1,
+    };
+
+    impl Arrived {
+        fn plus(self, other: Self) -> Self {
+            Self {
+                written: self.written + other.written,
+                refused: self.refused + other.refused,
+                malformed: self.malformed + other.malformed,
+            }
+        }
+
+        fn times(self, times: u32) -> Self {
+            (0..times).fold(Self::default(), |sum, _| sum.plus(self))
+        }
+    }
+
     fn packet(vc: u8, flits: u8, tag: u64) -> Vec<Flit> {
         let to = NodeId::new(1, 2, 3);
         let head = Head::new(vc >= 4, flits, to, Routing::Adaptive0, tag as u16, 5).with_vc(vc);
@@ -338,13 +412,9 @@ mod tests {
             let (vc, flits) = (rng.below(8) as u8, 1 + rng.below(14) as u8);
             let used: usize = model.iter().map(VecDeque::len).sum();
             if used + usize::from(flits) <= 300 {
-                for flit in packet(vc, flits, tag) {
-                    assert!(!matches!(
-                        input.write(flit),
-                        Written::Refused | Written::NoHead
-                    ));
-                    model[usize::from(vc)].push_back(flit);
-                }
+                let packet = packet(vc, flits, tag);
+                assert_eq!(input.write(&packet), WRITTEN.times(flits.into()));
+                model[usize::from(vc)].extend(packet);
             }
             for _ in 0..rng.below(16) {
                 let vc = rng.below(8) as usize;
@@ -368,11 +438,66 @@ mod tests {
         );
     }
 
+    /// Packets, idle flits between them, and now and then a flit that can be no head.
+    fn traffic(rng: &mut Rng, packets: u64) -> Vec<Flit> {
+        let mut flits = Vec::new();
+        for tag in 0..packets {
+            match rng.below(20) {
+                0 => flits.push(Flit::new(15 << 40)),
+                1..5 => flits.extend([Flit::IDLE; 3]),
+                _ => {}
+            }
+            let (vc, length) = (rng.below(8) as u8, 1 + rng.below(14) as u8);
+            flits.extend(packet(vc, length, tag));
+        }
+        flits
+    }
+
+    #[test]
+    fn many_flits_at_once_do_what_they_do_one_by_one() {
+        let mut rng = Rng::new(11, 0);
+        let (mut whole, mut single) = (AriesInput::with_depth(64), AriesInput::with_depth(64));
+        let (mut refused, mut cut, mut taken) = (0, 0, 0);
+        for _ in 0..400 {
+            let most = 1 + rng.below(17);
+            let flits = traffic(&mut rng, 30);
+            let mut flits = flits.as_slice();
+            while !flits.is_empty() {
+                let (now, later) = flits.split_at(flits.len().min(1 + rng.below(20) as usize));
+                flits = later;
+                let one_by_one = now.iter().map(|flit| single.write(&[*flit]));
+                let one_by_one = one_by_one.fold(Arrived::default(), Arrived::plus);
+                let arrived = whole.write(now);
+                assert_eq!(arrived, one_by_one);
+                refused += arrived.refused;
+                if rng.chance(1, 50) {
+                    let was_open = whole.cut();
+                    assert_eq!(was_open, single.cut());
+                    cut += u32::from(was_open);
+                    flits = &[];
+                }
+                for vc in 0..VCS {
+                    let mut into = vec![Flit::IDLE; rng.below(most) as usize];
+                    let got = whole.pop_into(vc, &mut into);
+                    into.truncate(got);
+                    let model: Vec<Flit> = (0..into.len()).map_while(|_| single.pop(vc)).collect();
+                    assert_eq!(into, model);
+                    taken += got;
+                }
+                assert_eq!(format!("{whole:?}"), format!("{single:?}"));
+            }
+            whole.cut();
+            single.cut();
+        }
+        let enough = refused > 100 && cut > 10 && taken > 10_000;
+        assert!(enough, "{refused} refused, {cut} cut, {taken} taken");
+    }
+
     #[test]
     fn one_channel_may_use_it_all_and_no_more() {
         let mut input = AriesInput::with_depth(1_024);
         let mut written = 0;
-        while input.write(packet(2, 1, 0)[0]) != Written::Refused {
+        while input.write(&packet(2, 1, 0)) != REFUSED {
             written += 1;
         }
         assert_eq!(
@@ -380,29 +505,29 @@ mod tests {
             1_024 + 2 * VCS * BLOCK,
             "credits and the spare blocks"
         );
-        assert_eq!(input.write(Flit::IDLE), Written::Idle);
-        assert_eq!(input.write(Flit::new(15 << 40)), Written::NoHead);
+        assert_eq!(input.write(&[Flit::IDLE]), Arrived::default());
+        assert_eq!(input.write(&[Flit::new(15 << 40)]), MALFORMED);
     }
 
     #[test]
     fn a_packet_without_room_is_refused_whole() {
         let mut input = AriesInput::with_depth(14);
-        while input.write(packet(2, 1, 0)[0]) != Written::Refused {}
+        while input.write(&packet(2, 1, 0)) != REFUSED {}
         for flit in packet(3, 9, 1) {
-            assert_eq!(input.write(flit), Written::Refused);
+            assert_eq!(input.write(&[flit]), REFUSED);
         }
+        assert_eq!(input.write(&packet(3, 9, 1)), REFUSED.times(9));
         assert_eq!(input.len(3), 0);
         input.pop(2);
-        assert_eq!(input.write(Flit::IDLE), Written::Idle, "the packet is over");
+        let next = input.write(&[Flit::IDLE]);
+        assert_eq!(next, Arrived::default(), "the packet is over");
     }
 
     #[test]
     fn a_packet_cut_off_is_completed_and_poisoned() {
         for popped in [0, 1, 3] {
             let mut input = AriesInput::with_depth(64);
-            for flit in packet(5, 6, 7).into_iter().take(4) {
-                input.write(flit);
-            }
+            input.write(&packet(5, 6, 7)[..4]);
             for _ in 0..popped {
                 input.pop(5);
             }

@@ -219,6 +219,11 @@ impl AriesLcb {
     /// As [`Self::push`].
     #[inline]
     pub fn push_packet(&mut self, packet: &[Flit]) {
+        let active = self.is_active();
+        let (counters, sets) = (&mut self.common.counters, &mut self.sets);
+        if active && self.tx.push_packet(packet, counters, sets) {
+            return;
+        }
         for &flit in packet {
             self.push(flit);
         }

@@ -13,6 +13,7 @@
 
 mod acks;
 mod config;
+mod copy;
 mod counters;
 mod credits;
 mod frames;

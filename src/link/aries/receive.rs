@@ -9,7 +9,7 @@ use super::acks::{AckTerms, Acks};
 use super::config::AriesLinkConfig;
 use super::counters::SetCounters;
 use super::held::HeldSets;
-use super::input::{AriesInput, Written};
+use super::input::AriesInput;
 use crate::link::config::LinkProfile;
 use crate::link::counters::LinkCounters;
 use crate::link::credits::Impossible;
@@ -211,19 +211,13 @@ impl Receiver {
         input: &mut AriesInput,
         counters: &mut SetCounters,
     ) {
-        let mut written = 0;
-        for flit in flits {
-            match input.write(*flit) {
-                Written::Idle => {}
-                Written::Head | Written::Body => written += 1,
-                Written::Refused => counters.rx_refused_flits += 1,
-                Written::NoHead => counters.rx_malformed_flits += 1,
-            }
-        }
+        let arrived = input.write(flits);
         counters.rx_sets += 1;
-        counters.rx_flits += u64::from(written);
+        counters.rx_flits += u64::from(arrived.written);
+        counters.rx_refused_flits += u64::from(arrived.refused);
+        counters.rx_malformed_flits += u64::from(arrived.malformed);
         self.expected += 1;
-        self.acks.accepted(written, self.expected, now);
+        self.acks.accepted(arrived.written, self.expected, now);
     }
 
     fn drain(&mut self, now: Time, input: &mut AriesInput, counters: &mut SetCounters) {

@@ -120,6 +120,19 @@ impl ReplayBuffer {
         self.tail - self.head + u64::from(flits) <= self.capacity
     }
 
+    /// Adds a whole packet, for which [`Self::has_room`] said that there is room.
+    #[inline]
+    pub fn push_packet(&mut self, packet: &[Flit]) {
+        debug_assert!(!self.is_open() && !packet.is_empty());
+        while self.tail - self.head + packet.len() as u64 > self.flits.slots() {
+            self.flits.grow(self.head);
+        }
+        self.flits.put(self.tail, packet);
+        self.tail += packet.len() as u64;
+        self.open_at = self.tail;
+        self.packets += 1;
+    }
+
     /// Adds the head of a packet of `flits` flits, for which [`Self::has_room`] said that there is room.
     #[inline]
     pub fn begin(&mut self, head: Flit, flits: u8) {
@@ -206,17 +219,14 @@ impl ReplayBuffer {
     /// Packets that end among the `flits` flits from `cut` on.
     #[inline]
     fn count_ends(&mut self, flits: u32) -> u8 {
-        let (mut at, mut ends) = (0, 0);
-        while at < flits {
-            if self.cut_left == 0 {
-                self.cut_left = length_of(self.flits.get(self.cut + u64::from(at)));
-            }
-            let step = u32::from(self.cut_left).min(flits - at);
-            self.cut_left -= step as u8;
-            ends += u8::from(self.cut_left == 0);
-            at += step;
+        let (mut end, mut ends) = (u32::from(self.cut_left), u8::from(self.cut_left != 0));
+        while end < flits {
+            end += u32::from(length_of(self.flits.get(self.cut + u64::from(end))));
+            ends += 1;
         }
-        ends
+        self.cut_left = (end - flits) as u8;
+        // The last one does not end here if it lacks some.
+        ends - u8::from(end > flits)
     }
 
     /// The nine flits of `set`, which was cut.
@@ -358,6 +368,7 @@ fn length_of(head: Flit) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rng::Rng;
     use phitwire_framing::flit48::{Head, NodeId, Routing};
 
     fn packet(buffer: &mut ReplayBuffer, flits: u8, tag: u16) {
@@ -484,6 +495,45 @@ mod tests {
             buffer.acknowledge(ack, ns(tag.into()));
         }
         assert_eq!(got, (0..3_000).map(|tag| tag & 0xfff).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_whole_packet_lies_where_its_flits_one_by_one_would() {
+        let mut rng = Rng::new(7, 0);
+        // Enough for the ring to begin smaller than it may become, and to go round.
+        let (mut whole, mut single) = (ReplayBuffer::new(64, 800), ReplayBuffer::new(64, 800));
+        for now in 0..6_000 {
+            let flits = 1 + rng.below(14) as u8;
+            if whole.has_room(flits.into()) {
+                let tag = (now & 0xfff) as u16;
+                let head = Head::new(false, flits, NodeId::default(), Routing::Ordered, tag, 0);
+                let rest = (1..flits).map(|i| Flit::new(now << 8 | u64::from(i)));
+                let packet: Vec<_> = core::iter::once(head.flit()).chain(rest).collect();
+                whole.push_packet(&packet);
+                single.begin(packet[0], flits);
+                packet[1..].iter().for_each(|flit| single.push(*flit));
+            }
+            if rng.chance(1, 3) {
+                let first = whole.next();
+                let sets = send_all(&mut whole, 64, ns(now));
+                assert_eq!(sets, send_all(&mut single, 64, ns(now)));
+                for set in first..whole.next() {
+                    assert_eq!(whole.flits_of(set), single.flits_of(set));
+                }
+            }
+            if rng.chance(1, 40) {
+                let unknown = whole.next() - whole.acked();
+                let set = whole.acked() + rng.below(unknown + 1);
+                let done = whole.acknowledge(set, ns(now));
+                assert_eq!(done, single.acknowledge(set, ns(now)));
+            }
+            let state = |buffer: &ReplayBuffer| {
+                let (head, tail) = (buffer.head, buffer.tail);
+                (head, tail, buffer.cut, buffer.open_at, buffer.packets())
+            };
+            assert_eq!(state(&whole), state(&single));
+        }
+        assert!(whole.flits.slots() > 512, "it grew");
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! The transmitting half of the Aries link control block.
 
-use phitwire_framing::flit48::{Flit, Head, MAX_PACKET_FLITS};
+mod packets;
+
+use phitwire_framing::flit48::Flit;
 use phitwire_framing::set48::{
     ControlSet, DATA_FLITS, MAX_UNACKNOWLEDGED, SET_BYTES, Tail, widen_ack, widen_vc_ack,
 };
@@ -142,67 +144,6 @@ impl Transmitter {
         self.ranges.clear();
         self.window = 0;
         discarded
-    }
-
-    /// Whether a packet of `flits` flits on `vc` may begin: none is open, and credits and replay buffer have
-    /// room for all of it (virtual cut-through).
-    #[inline]
-    pub fn can_begin(&self, vc: usize, flits: usize) -> bool {
-        self.buffer.open_left() == 0
-            && self.swallow == 0
-            && flits <= MAX_PACKET_FLITS
-            && self.credits.available(vc) as usize >= flits
-            && self.buffer.backlog() <= self.backlog_limit
-            && self.buffer.has_room(flits as u32)
-    }
-
-    /// Takes the next flit of a packet. Returns the virtual channel of a packet that was marked as damaged.
-    ///
-    /// # Panics
-    /// If a packet begins with something that is no head, or, while `active`, without [`Self::can_begin`].
-    #[inline]
-    pub fn push(
-        &mut self,
-        flit: Flit,
-        active: bool,
-        counters: &mut LinkCounters,
-        sets: &mut SetCounters,
-    ) -> Option<u8> {
-        if self.swallow > 0 {
-            self.swallow -= 1;
-            return None;
-        }
-        sets.tx_flits += u64::from(active);
-        if self.buffer.open_left() > 0 {
-            self.buffer.push(flit);
-            counters.tx_packets += u64::from(self.buffer.open_left() == 0);
-            return None;
-        }
-        let mut head = Head::parse(flit).expect("a packet begins with its head");
-        let (vc, flits) = (head.vc(), head.length());
-        if !active {
-            counters.tx_discarded_packets += 1;
-            self.swallow = flits - 1;
-            return None;
-        }
-        assert!(
-            self.can_begin(vc.into(), flits.into()),
-            "a packet that nobody asked room for"
-        );
-        let poisons = core::mem::take(&mut self.poison_next);
-        if poisons {
-            head = head.with_poison();
-            counters.tx_soft_errors += 1;
-        }
-        self.credits.take(vc.into(), flits.into());
-        self.buffer.begin(head.flit(), flits);
-        counters.tx_packets += u64::from(flits == 1);
-        poisons.then_some(vc)
-    }
-
-    /// Command: mark the next packet as damaged.
-    pub fn poison_next(&mut self) {
-        self.poison_next = true;
     }
 
     /// Takes in a control set: acknowledgements, VC acks and requests in full width.

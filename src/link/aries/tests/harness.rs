@@ -77,6 +77,8 @@ pub struct End {
     pub pushing: VecDeque<Flit>,
     /// Push at most so many flits per step.
     pub push_flits: usize,
+    /// Push packets flit by flit although nothing limits them.
+    pub flit_by_flit: bool,
     pub drain: Drain,
     partial: [Vec<Flit>; VCS],
     pub next_id: [u32; VCS],
@@ -168,6 +170,7 @@ impl End {
             backlog: VecDeque::new(),
             pushing: VecDeque::new(),
             push_flits: usize::MAX,
+            flit_by_flit: false,
             drain: Drain::Eager,
             partial: Default::default(),
             next_id: [0; VCS],
@@ -214,7 +217,11 @@ impl End {
             });
             let Some(index) = ready else { return };
             let (_, flits) = self.backlog.remove(index).unwrap();
-            self.pushing = flits.into();
+            if self.push_flits == usize::MAX && !self.flit_by_flit {
+                self.lcb.push_packet(&flits);
+            } else {
+                self.pushing = flits.into();
+            }
         }
     }
 

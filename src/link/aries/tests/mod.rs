@@ -7,3 +7,4 @@ mod hostile;
 mod lane_faults;
 mod pace;
 mod sessions;
+mod whole_packets;
