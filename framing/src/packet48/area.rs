@@ -2,13 +2,15 @@
 
 use super::crc::packet_check;
 use super::{EmitError, PacketError};
-use crate::flit48::{Flit, Head, MAX_PACKET_FLITS};
+use crate::flit48::{FLIT_MASK, Flit, Head, MAX_PACKET_FLITS};
 use crate::set48::FLIT_BYTES;
 
 /// Most bytes of data in a packet: a cache line (white paper, "Aries Performance").
 pub const MAX_DATA: usize = 64;
 /// Bytes of the check.
 const CHECK_BYTES: usize = 2;
+/// The check in the last flit.
+const CHECK_MASK: u64 = (1 << (8 * CHECK_BYTES)) - 1;
 /// Most bytes of an area, check included.
 const MAX_AREA: usize = (MAX_PACKET_FLITS - super::REQUEST_HEADER_FLITS) * FLIT_BYTES;
 
@@ -42,13 +44,17 @@ pub(super) fn write(packet: &mut [Flit], header: usize, data: &[u8]) {
     for (flit, bytes) in area.iter_mut().zip(whole) {
         *flit = Flit::from_bytes(*bytes);
     }
-    let mut last = [0; FLIT_BYTES];
-    for (to, from) in last.iter_mut().zip(rest) {
-        *to = *from;
-    }
+    let last = match data.last_chunk() {
+        Some(bytes) => Flit::from_bytes(*bytes).bits(),
+        None => rest
+            .iter()
+            .fold(0, |bits, byte| bits << 8 | u64::from(*byte)),
+    };
+    // What the whole flits have of these bytes is shifted out.
+    area[whole.len()] = Flit::new(last << (8 * (FLIT_BYTES - rest.len())));
     // Where data end up to one byte before a flit does, the check has the next flit for itself.
-    for flit in &mut area[whole.len()..] {
-        *flit = Flit::from_bytes(core::mem::take(&mut last));
+    if let Some(flit) = area.get_mut(whole.len() + 1) {
+        *flit = Flit::IDLE;
     }
     let crc = packet_check(packet).computed;
     if let Some(last) = packet.last_mut() {
@@ -60,25 +66,29 @@ pub(super) fn write(packet: &mut [Flit], header: usize, data: &[u8]) {
 ///
 /// # Errors
 /// [`PacketError::Padding`].
-#[inline]
+#[inline(always)]
 pub(super) fn read(
     area: &[Flit],
     bytes: usize,
     data: &mut [u8; MAX_DATA],
 ) -> Result<(), PacketError> {
-    if area.is_empty() {
-        return Ok(());
-    }
-    let mut raw = [0; MAX_AREA];
-    for (to, flit) in raw.as_chunks_mut::<FLIT_BYTES>().0.iter_mut().zip(area) {
-        *to = flit.to_bytes();
-    }
-    let (own, padding) = raw.split_at(bytes);
-    let padding = &padding[..capacity(area.len()).saturating_sub(bytes)];
-    if padding.iter().any(|byte| *byte != 0) {
+    debug_assert!(bytes <= capacity(area.len()), "the header says so");
+    let (whole, rest) = (bytes / FLIT_BYTES, bytes % FLIT_BYTES);
+    let (full, behind) = area.split_at(whole);
+    // Between the data and the check zeros stand, less than a flit of them.
+    let unused = FLIT_MASK >> (8 * rest);
+    let padding = match behind {
+        [] => return Ok(()),
+        [last] => last.bits() & unused & !CHECK_MASK,
+        [first, .., last] => first.bits() & unused | last.bits() & !CHECK_MASK,
+    };
+    if padding != 0 {
         return Err(PacketError::Padding);
     }
-    data[..bytes].copy_from_slice(own);
+    for (to, flit) in data.as_chunks_mut().0.iter_mut().zip(full) {
+        *to = flit.to_bytes();
+    }
+    data[bytes - rest..bytes].copy_from_slice(&behind[0].to_bytes()[..rest]);
     Ok(())
 }
 

@@ -208,7 +208,12 @@ impl Request {
     /// [`PacketError::NoHead`], `Length`, `Direction`, `Shape`, `ReservedCommand`.
     #[inline]
     pub fn parse_header(packet: &[Flit]) -> Result<(Self, usize), PacketError> {
-        let head = area::head_of(packet)?;
+        Self::behind_head(area::head_of(packet)?, packet)
+    }
+
+    /// The header of a packet with `head`, and the number of data bytes.
+    #[inline(always)]
+    fn behind_head(head: Head, packet: &[Flit]) -> Result<(Self, usize), PacketError> {
         if head.is_response() {
             return Err(PacketError::Direction);
         }
@@ -238,7 +243,7 @@ impl Request {
     #[inline]
     pub fn parse(packet: &[Flit], data: &mut [u8; MAX_DATA]) -> Result<(Self, usize), PacketError> {
         let head = area::head_of(packet)?;
-        let (request, bytes) = Self::parse_header(packet)?;
+        let (request, bytes) = Self::behind_head(head, packet)?;
         area::judge(packet, head, REQUEST_HEADER_FLITS)?;
         area::read(&packet[REQUEST_HEADER_FLITS..], bytes, data)?;
         Ok((request, bytes))

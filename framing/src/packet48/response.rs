@@ -137,7 +137,12 @@ impl Response {
     /// [`PacketError::NoHead`], `Length`, `Direction`, `Shape`, `ReservedStatus`.
     #[inline]
     pub fn parse_header(packet: &[Flit]) -> Result<(Self, usize), PacketError> {
-        let head = area::head_of(packet)?;
+        Self::behind_head(area::head_of(packet)?, packet)
+    }
+
+    /// The header of a packet with `head`, and the number of data bytes.
+    #[inline]
+    fn behind_head(head: Head, packet: &[Flit]) -> Result<(Self, usize), PacketError> {
         if !head.is_response() {
             return Err(PacketError::Direction);
         }
@@ -178,7 +183,7 @@ impl Response {
     #[inline]
     pub fn parse(packet: &[Flit], data: &mut [u8; MAX_DATA]) -> Result<(Self, usize), PacketError> {
         let head = area::head_of(packet)?;
-        let (response, bytes) = Self::parse_header(packet)?;
+        let (response, bytes) = Self::behind_head(head, packet)?;
         area::judge(packet, head, RESPONSE_HEADER_FLITS)?;
         area::read(&packet[RESPONSE_HEADER_FLITS..], bytes, data)?;
         Ok((response, bytes))

@@ -64,6 +64,8 @@ pub(crate) struct BlockTransferEngine {
     turn: usize,
     serial: u64,
     in_flight: u32,
+    /// Transfers queued or under way.
+    open: usize,
     /// Packets that transfers may have outstanding; the rest is left to single requests.
     window: u32,
     first_wait: Duration,
@@ -78,6 +80,7 @@ impl BlockTransferEngine {
             turn: 0,
             serial: 0,
             in_flight: 0,
+            open: 0,
             window: (max_outstanding - max_outstanding / 4).max(1),
             first_wait,
             attempts,
@@ -126,7 +129,15 @@ impl BlockTransferEngine {
             serial: self.serial,
             queued: now,
         });
+        self.open += 1;
         Ok(())
+    }
+
+    /// Whether another transfer may be queued on some channel.
+    #[inline]
+    pub(crate) fn has_room(&self) -> bool {
+        let has_room = |channel: &Channel| channel.queue.len() < MAX_QUEUED_TRANSFERS;
+        self.channels.iter().any(has_room)
     }
 
     /// The channel with the shortest queue, if that has room.
@@ -138,18 +149,21 @@ impl BlockTransferEngine {
 
     /// Transfers queued or under way.
     pub(crate) fn open(&self) -> usize {
-        let of = |channel: &Channel| channel.queue.len() + usize::from(channel.active.is_some());
-        self.channels.iter().map(of).sum()
+        self.open
     }
 
     /// The next transfer that has ended.
+    #[inline]
     pub(crate) fn next_ended(&mut self) -> Option<TransferEnded> {
         self.ended.pop_front()
     }
 
     /// When a send tries again.
     pub(crate) fn next_deadline(&self) -> Option<Time> {
-        let at = |channel: &Channel| match channel.active?.stage {
+        if self.open == 0 {
+            return None;
+        }
+        let at = |channel: &Channel| match channel.active.as_ref()?.stage {
             Stage::Announcing(at) => Some(at),
             _ => None,
         };
@@ -165,6 +179,9 @@ impl BlockTransferEngine {
         transactions: &mut Transactions,
         counters: &mut AriesNicCounters,
     ) {
+        if self.open == 0 {
+            return;
+        }
         let mut idle = 0;
         while idle < CHANNELS {
             let room = requester.has_room(false) && requester.queued() < QUEUE_AHEAD;
@@ -347,6 +364,7 @@ impl BlockTransferEngine {
                 failure: active.failure,
             });
             channel.active = None;
+            self.open -= 1;
         }
     }
 }

@@ -373,7 +373,10 @@ impl Interface {
             self.collective.next_deadline(),
             self.runs.deadline(),
         ];
-        deadlines.into_iter().flatten().min()
+        let earliest = deadlines
+            .into_iter()
+            .fold(Time::NEVER, |at, next| at.min(next.unwrap_or(Time::NEVER)));
+        (earliest != Time::NEVER).then_some(earliest)
     }
 
     /// Sends the events of transactions that have succeeded.

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use phitwire_framing::flit48::{FIRST_RESPONSE_VC, NodeId, VCS};
+use phitwire_framing::flit48::{FIRST_RESPONSE_VC, NodeId};
 
 use super::block_transfer::{BlockError, BlockTransfer};
 use super::completion::{Completion, TargetEvent};
@@ -10,7 +10,7 @@ use super::config::AriesNicConfig;
 use super::counters::AriesNicCounters;
 use super::domain::{Domain, RegisterError};
 use super::interface::{Interface, Owner};
-use super::packet_buf::{Arrival, PacketBuf};
+use super::packet_buf::{Arrival, PacketBuf, PacketQueue};
 use super::receive::Receive;
 use super::request::{Post, PostError};
 use super::transaction::{RemoteEvent, Ssid};
@@ -32,6 +32,8 @@ const RESPONSE_QUEUE: usize = 64;
 /// Where requests and responses begin their way; routers change it.
 const REQUEST_VC: usize = 0;
 const RESPONSE_VC: usize = FIRST_RESPONSE_VC as usize;
+/// The virtual channels of requests, one bit each; the others are those of responses.
+const REQUEST_VCS: u8 = (1 << RESPONSE_VC) - 1;
 
 /// What an Aries network interface reports by [`Node::poll_event`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,8 +61,10 @@ pub struct AriesNic {
     lcb: AriesLcb,
     input: AriesInput,
     pub(super) interface: Interface,
+    /// The packet that was taken out of the input buffer last.
+    arrived: PacketBuf,
     /// Responses that wait for the link.
-    responses: VecDeque<PacketBuf>,
+    responses: PacketQueue,
     /// The virtual channel whose requests are looked at first.
     turn: usize,
     events: VecDeque<AriesNicEvent>,
@@ -74,7 +78,8 @@ impl AriesNic {
             lcb: AriesLcb::new(config.link.clone(), now),
             input: AriesInput::new(&config.link),
             interface: Interface::new(&config),
-            responses: VecDeque::with_capacity(RESPONSE_QUEUE),
+            arrived: PacketBuf::new(),
+            responses: PacketQueue::default(),
             turn: 0,
             events: VecDeque::new(),
             now,
@@ -333,25 +338,27 @@ impl AriesNic {
         }
     }
 
-    /// Takes all responses that have arrived.
-    fn receive_responses(&mut self, now: Time) {
-        let mut packet = PacketBuf::new();
-        for vc in RESPONSE_VC..VCS {
-            loop {
-                match packet.take(&mut self.input, vc) {
-                    Arrival::Packet => self.interface.handle_response(now, packet.as_slice()),
-                    Arrival::Stray => self.interface.counters.discard_no_head += 1,
-                    Arrival::Nothing => break,
+    /// Takes all responses that have arrived on `vcs`, a bit for each virtual channel.
+    fn receive_responses(&mut self, now: Time, vcs: u8) {
+        let mut left = vcs & !REQUEST_VCS;
+        while left != 0 {
+            let vc = left.trailing_zeros() as usize;
+            match self.arrived.take(&mut self.input, vc) {
+                Arrival::Packet => {
+                    let packet = self.arrived.as_slice();
+                    self.interface.handle_response(now, packet);
                 }
+                Arrival::Stray => self.interface.counters.discard_no_head += 1,
+                Arrival::Nothing => left &= left - 1,
             }
         }
     }
 
-    /// Takes requests as long as their responses have somewhere to go, the virtual channels in turn.
-    fn receive_requests(&mut self, now: Time) {
-        let (mut packet, mut out) = (PacketBuf::new(), PacketBuf::new());
-        let mut empty = 0;
-        while empty < RESPONSE_VC {
+    /// Takes requests that have arrived on `vcs` as long as their responses have somewhere to go, the virtual
+    /// channels in turn.
+    fn receive_requests(&mut self, now: Time, vcs: u8) {
+        let mut left = vcs & REQUEST_VCS;
+        loop {
             if self.responses.len() >= RESPONSE_QUEUE {
                 self.flush();
                 if self.responses.len() >= RESPONSE_QUEUE {
@@ -359,23 +366,34 @@ impl AriesNic {
                     return;
                 }
             }
-            match packet.take(&mut self.input, self.turn) {
+            if left == 0 {
+                return;
+            }
+            let behind = left >> self.turn << self.turn;
+            let vc = if behind == 0 { left } else { behind }.trailing_zeros() as usize;
+            match self.arrived.take(&mut self.input, vc) {
                 Arrival::Packet => {
-                    empty = 0;
-                    if self.interface.serve(now, packet.as_slice(), &mut out) {
-                        self.responses.push_back(out);
+                    let out = self.responses.vacant();
+                    if self.interface.serve(now, self.arrived.as_slice(), out) {
+                        self.responses.push_vacant();
                     }
                 }
                 Arrival::Stray => self.interface.counters.discard_no_head += 1,
-                Arrival::Nothing => empty += 1,
+                Arrival::Nothing => {
+                    left &= !(1 << vc);
+                    continue;
+                }
             }
-            self.turn = (self.turn + 1) % RESPONSE_VC;
+            self.turn = (vc + 1) % RESPONSE_VC;
         }
     }
 
-    /// Gives the space of what was received back to the peer.
-    fn give_back(&mut self) {
-        for vc in 0..VCS {
+    /// Gives the space of what was received on `vcs` back to the peer.
+    fn give_back(&mut self, vcs: u8) {
+        let mut left = vcs;
+        while left != 0 {
+            let vc = left.trailing_zeros() as usize;
+            left &= left - 1;
             let flits = self.input.take_acks(vc);
             if flits != 0 {
                 self.lcb.vc_freed(vc, flits);
@@ -414,14 +432,15 @@ impl Node for AriesNic {
         while let Some(event) = self.lcb.poll_event() {
             self.event(AriesNicEvent::Link { event });
         }
-        self.receive_responses(now);
-        self.receive_requests(now);
+        let vcs = self.input.pending_vcs();
+        self.receive_responses(now, vcs);
+        self.receive_requests(now, vcs);
         self.interface.advance(now);
         if let Some(run) = self.interface.run_done.take() {
             self.event(AriesNicEvent::TrafficDone { run });
         }
         self.flush();
-        self.give_back();
+        self.give_back(vcs);
     }
 
     fn ready_ports(&self) -> u64 {

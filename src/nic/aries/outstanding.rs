@@ -168,6 +168,19 @@ impl List {
     }
 
     #[inline]
+    fn pop_front(&mut self, slots: &mut [Slot]) -> Option<u16> {
+        let index = self.front;
+        let slot = slots.get(usize::from(index))?;
+        self.front = slot.next;
+        match slot.next {
+            NONE => self.back = NONE,
+            next => slots[usize::from(next)].previous = NONE,
+        }
+        self.len -= 1;
+        Some(index)
+    }
+
+    #[inline]
     fn remove(&mut self, slots: &mut [Slot], index: u16) {
         let Slot { previous, next, .. } = slots[usize::from(index)];
         match previous {
@@ -250,15 +263,11 @@ impl Outstanding {
     #[inline]
     pub(crate) fn begin(&mut self, pending: Pending) -> PacketId {
         assert!(self.has_room(true), "room was asked for");
-        let index = if self.free.front == NONE {
-            let index = self.quarantine.front;
-            self.quarantine.remove(&mut self.slots, index);
-            index
-        } else {
-            let index = self.free.front;
-            self.free.remove(&mut self.slots, index);
-            index
-        };
+        let index = self
+            .free
+            .pop_front(&mut self.slots)
+            .or_else(|| self.quarantine.pop_front(&mut self.slots))
+            .expect("there are more ids than requests may wait");
         let slot = &mut self.slots[usize::from(index)];
         slot.pending = pending;
         slot.state = State::Waiting;

@@ -1,8 +1,6 @@
 //! The asking side: requests out, responses matched, time-outs.
 
-use std::collections::VecDeque;
-
-use phitwire_framing::flit48::{Flit, NodeId, Routing};
+use phitwire_framing::flit48::{Flit, Head, NodeId, Routing};
 use phitwire_framing::packet48::{
     Command, EmitError, MAX_DATA, PacketError, Request, Response, Status,
 };
@@ -10,7 +8,7 @@ use phitwire_framing::packet48::{
 use super::completion::Failure;
 use super::counters::AriesNicCounters;
 use super::outstanding::{Asker, Landing, Outstanding, PacketId, Pending, RESERVED};
-use super::packet_buf::PacketBuf;
+use super::packet_buf::{PacketBuf, PacketQueue};
 use crate::time::{Duration, Time};
 
 /// A request, ready to become a packet.
@@ -43,7 +41,7 @@ pub(crate) struct Requester {
     timeout: Duration,
     pub outstanding: Outstanding,
     /// Requests that wait for the link.
-    queue: VecDeque<(PacketId, PacketBuf)>,
+    queue: PacketQueue,
     queue_limit: usize,
 }
 
@@ -58,7 +56,7 @@ impl Requester {
             node,
             timeout,
             outstanding: Outstanding::new(max_outstanding, first_id),
-            queue: VecDeque::new(),
+            queue: PacketQueue::default(),
             queue_limit: (max_outstanding + RESERVED) as usize,
         }
     }
@@ -111,12 +109,12 @@ impl Requester {
             address: ask.address,
             key: ask.key,
         };
-        let mut packet = PacketBuf::new();
+        let packet = self.queue.vacant();
         if let Err(error) = packet.fill(|flits| request.emit(ask.data, flits)) {
             self.outstanding.finish(id);
             return Err(error);
         }
-        self.queue.push_back((id, packet));
+        self.queue.push_vacant();
         counters.posted(ask.command);
         Ok(id)
     }
@@ -125,15 +123,14 @@ impl Requester {
     /// and counted; no response to them can come.
     #[inline]
     pub(crate) fn next_packet(&mut self, counters: &mut AriesNicCounters) -> Option<&PacketBuf> {
-        while let Some(&(id, _)) = self.queue.front() {
-            if self.outstanding.get(id).is_some() {
-                break;
-            }
+        while let Some(id) = self.queue.front().and_then(id_of)
+            && self.outstanding.get(id).is_none()
+        {
             self.queue.pop_front();
             self.outstanding.release(id);
             counters.requests_unsent += 1;
         }
-        self.queue.front().map(|(_, packet)| packet)
+        self.queue.front()
     }
 
     /// The link has taken the packet of [`next_packet`](Self::next_packet).
@@ -156,11 +153,13 @@ impl Requester {
             Err(error) => return self.damaged(packet, error, counters),
         };
         let id = PacketId::from_bits(response.packet_id);
-        let pending = self.waiting(response.destination, id, counters)?;
-        let failure = match response.status {
-            Status::Done if bytes == usize::from(pending.answer_bytes) => {
+        let mut answer = Answer {
+            pending: *self.waiting(response.destination, id, counters)?,
+            failure: None,
+        };
+        match response.status {
+            Status::Done if bytes == usize::from(answer.pending.answer_bytes) => {
                 counters.requests_done += 1;
-                None
             }
             Status::Done => {
                 counters.mismatched_responses += 1;
@@ -168,11 +167,11 @@ impl Requester {
             }
             status => {
                 counters.requests_refused += 1;
-                Some(Failure::Refused(status))
+                answer.failure = Some(Failure::Refused(status));
             }
-        };
+        }
         self.outstanding.finish(id);
-        Some(Answer { pending, failure })
+        Some(answer)
     }
 
     /// The request that a response to `destination` with `id` answers.
@@ -182,20 +181,19 @@ impl Requester {
         destination: NodeId,
         id: PacketId,
         counters: &mut AriesNicCounters,
-    ) -> Option<Pending> {
+    ) -> Option<&Pending> {
         if destination != self.node {
             counters.discard_misrouted += 1;
             return None;
         }
-        let pending = self.outstanding.get(id).copied();
-        if pending.is_none() {
+        if self.outstanding.get(id).is_none() {
             if self.outstanding.release(id) {
                 counters.late_responses += 1;
             } else {
                 counters.unknown_responses += 1;
             }
         }
-        pending
+        self.outstanding.get(id)
     }
 
     /// A response that cannot be used. If only its inside is damaged, whoever asked is told: whether
@@ -217,7 +215,7 @@ impl Requester {
         };
         counters.damaged_responses += 1;
         let id = PacketId::from_bits(header.packet_id);
-        let pending = self.waiting(header.destination, id, counters)?;
+        let pending = *self.waiting(header.destination, id, counters)?;
         self.outstanding.give_up(id);
         let failure = Some(Failure::DamagedResponse);
         Some(Answer { pending, failure })
@@ -240,4 +238,11 @@ impl Requester {
     pub(crate) fn next_deadline(&self) -> Option<Time> {
         Some(self.outstanding.oldest()? + self.timeout)
     }
+}
+
+/// The id of a packet.
+#[inline]
+fn id_of(packet: &PacketBuf) -> Option<PacketId> {
+    let head = Head::parse(*packet.as_slice().first()?)?;
+    Some(PacketId::from_bits(head.packet_id()))
 }

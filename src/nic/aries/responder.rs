@@ -39,23 +39,6 @@ pub(crate) struct Responder {
     pub checker: Checker,
 }
 
-/// How a request went, and the data of the response.
-struct Reply {
-    status: Status,
-    data: [u8; MAX_DATA],
-    len: usize,
-}
-
-impl Reply {
-    const fn new(status: Status) -> Self {
-        Self {
-            status,
-            data: [0; MAX_DATA],
-            len: 0,
-        }
-    }
-}
-
 impl From<Denied> for Status {
     fn from(denied: Denied) -> Self {
         match denied {
@@ -102,29 +85,35 @@ impl Responder {
         collective: &mut CollectiveUnit,
         counters: &mut AriesNicCounters,
     ) -> bool {
-        let mut data = [0; MAX_DATA];
-        let (request, reply) = match Request::parse(packet, &mut data) {
+        let (mut data, mut answer) = ([0; MAX_DATA], [0; MAX_DATA]);
+        let (request, outcome) = match Request::parse(packet, &mut data) {
             Ok((request, _)) if request.destination != self.node => {
                 counters.discard_misrouted += 1;
                 return false;
             }
             Ok((request, bytes)) => {
-                let reply = self.carry_out(now, &request, &data[..bytes], collective, counters);
-                (request, reply)
+                let data = &data[..bytes];
+                let outcome =
+                    self.carry_out(now, &request, data, &mut answer, collective, counters);
+                (request, outcome)
             }
             Err(error) => match self.damaged(packet, error, counters) {
-                Some(refused) => refused,
+                Some((request, status)) => (request, Err(status)),
                 None => return false,
             },
         };
-        counters.served(request.command, reply.status);
+        let (status, bytes) = match outcome {
+            Ok(bytes) => (Status::Done, bytes),
+            Err(status) => (status, 0),
+        };
+        counters.served(request.command, status);
         let response = Response {
             destination: request.source,
             routing: answer_routing(request.routing),
             packet_id: request.packet_id,
-            status: reply.status,
+            status,
         };
-        let emitted = out.fill(|flits| response.emit(&reply.data[..reply.len], flits));
+        let emitted = out.fill(|flits| response.emit(&answer[..bytes], flits));
         debug_assert!(
             emitted.is_ok(),
             "a reply has at most 64 bytes, a refusal none"
@@ -139,7 +128,7 @@ impl Responder {
         packet: &[Flit],
         error: PacketError,
         counters: &mut AriesNicCounters,
-    ) -> Option<(Request, Reply)> {
+    ) -> Option<(Request, Status)> {
         let status = match error {
             PacketError::Poisoned => Status::Poisoned,
             PacketError::Crc => Status::BadCrc,
@@ -151,7 +140,7 @@ impl Responder {
         let cut_off = NodeId::from_bits(u32::MAX);
         match Request::parse_header(packet) {
             Ok((request, _)) if request.source != cut_off && request.destination == self.node => {
-                Some((request, Reply::new(status)))
+                Some((request, status))
             }
             _ => {
                 counters.malformed(error);
@@ -160,33 +149,36 @@ impl Responder {
         }
     }
 
+    /// Does what is asked for. The data of the response go to the front of `answer`; how many there are, or why
+    /// it is refused.
     #[inline]
     fn carry_out(
         &mut self,
         now: Time,
         request: &Request,
         data: &[u8],
+        answer: &mut [u8; MAX_DATA],
         collective: &mut CollectiveUnit,
         counters: &mut AriesNicCounters,
-    ) -> Reply {
-        let mut reply = Reply::new(Status::Done);
+    ) -> Result<usize, Status> {
         let status = match request.command {
-            Command::Put { event } => self.put(request, data, event, counters),
+            Command::Put { event } => return self.put(request, data, event, counters),
             Command::Get { words } => {
-                reply.len = 4 * usize::from(words);
-                self.get(request, &mut reply.data[..reply.len], counters)
+                let bytes = 4 * usize::from(words);
+                return self.get(request, &mut answer[..bytes], counters);
             }
             Command::Amo { op, width, fetch } => {
                 let operands = Operands::from_bytes(data, width);
-                let found = self.atomic(request, op, width, operands, counters);
-                if let (Ok(old), true) = (found, fetch) {
-                    reply.len = width.bytes();
-                    let old = old << (64 - 8 * reply.len);
-                    reply.data[..8].copy_from_slice(&old.to_be_bytes());
+                let old = self.atomic(request, op, width, operands, counters)?;
+                if !fetch {
+                    return Ok(0);
                 }
-                found.err().unwrap_or(Status::Done)
+                let bytes = width.bytes();
+                let old = old << (64 - 8 * bytes);
+                answer[..8].copy_from_slice(&old.to_be_bytes());
+                return Ok(bytes);
             }
-            Command::Message { .. } => self.message(now, request, data, &mut reply, counters),
+            Command::Message { .. } => return self.message(now, request, data, answer, counters),
             Command::Control { code: EVENT_CODE } => self.tell(request, data, counters),
             Command::Control {
                 code: RUN_BLOCK_CODE,
@@ -194,10 +186,10 @@ impl Responder {
             Command::Control { code: RUN_CODE } => self.announced(request, data, counters),
             Command::Control { code } => collective.serve(now, request, code, data, counters),
         };
-        if status != Status::Done {
-            return Reply::new(status);
+        match status {
+            Status::Done => Ok(0),
+            refused => Err(refused),
         }
-        reply
     }
 
     /// Where the bytes of a request are.
@@ -226,16 +218,10 @@ impl Responder {
         data: &[u8],
         event: bool,
         counters: &mut AriesNicCounters,
-    ) -> Status {
-        let written = self
-            .locate(request, data.len(), Access::Put, counters)
-            .and_then(|at| {
-                let written = self.memory.write(at, data);
-                written.map_err(|_| Status::OutOfBounds)
-            });
-        if let Err(status) = written {
-            return status;
-        }
+    ) -> Result<usize, Status> {
+        let at = self.locate(request, data.len(), Access::Put, counters)?;
+        let written = self.memory.write(at, data);
+        written.map_err(|_| Status::OutOfBounds)?;
         if request.mdh == RUN_DOMAIN {
             self.checker
                 .put(request.source.bits(), request.address, data);
@@ -250,7 +236,7 @@ impl Responder {
             };
             self.event(event, counters);
         }
-        Status::Done
+        Ok(0)
     }
 
     #[inline]
@@ -259,15 +245,14 @@ impl Responder {
         request: &Request,
         out: &mut [u8],
         counters: &mut AriesNicCounters,
-    ) -> Status {
-        match self.locate(request, out.len(), Access::Get, counters) {
-            Ok(at) if at % 4 != 0 => Status::Misaligned,
-            Ok(at) => match self.memory.read(at, out) {
-                Ok(()) => Status::Done,
-                Err(_) => Status::OutOfBounds,
-            },
-            Err(status) => status,
+    ) -> Result<usize, Status> {
+        let at = self.locate(request, out.len(), Access::Get, counters)?;
+        if at % 4 != 0 {
+            return Err(Status::Misaligned);
         }
+        let read = self.memory.read(at, out);
+        read.map_err(|_| Status::OutOfBounds)?;
+        Ok(out.len())
     }
 
     /// The word before the operation.
@@ -302,9 +287,9 @@ impl Responder {
         now: Time,
         request: &Request,
         data: &[u8],
-        reply: &mut Reply,
+        answer: &mut [u8; MAX_DATA],
         counters: &mut AriesNicCounters,
-    ) -> Status {
+    ) -> Result<usize, Status> {
         let piece = Piece {
             source: request.source,
             ssid: request.ssid,
@@ -318,11 +303,13 @@ impl Responder {
         if let Some(event) = taken.event {
             self.event(event, counters);
         }
-        if let Some(handle) = taken.handle {
-            reply.len = HANDLE_BYTES;
-            reply.data[..HANDLE_BYTES].copy_from_slice(&u32::from(handle).to_be_bytes());
+        if taken.status != Status::Done {
+            return Err(taken.status);
         }
-        taken.status
+        Ok(taken.handle.map_or(0, |handle| {
+            answer[..HANDLE_BYTES].copy_from_slice(&u32::from(handle).to_be_bytes());
+            HANDLE_BYTES
+        }))
     }
 
     /// The event of a transaction all of whose requests have been carried out.

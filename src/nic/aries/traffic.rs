@@ -42,7 +42,7 @@ pub(crate) struct PacketIssuer<'a> {
 impl Issuer for PacketIssuer<'_> {
     #[inline]
     fn can_go(&self, _address: u64) -> bool {
-        self.requester.has_room(false) && self.transfers.idlest().is_some()
+        self.requester.has_room(false) && self.transfers.has_room()
     }
 
     fn has_other_ways(&self) -> bool {

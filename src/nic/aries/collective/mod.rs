@@ -340,6 +340,15 @@ impl CollectiveUnit {
         engine.answered(neighbour as usize, number, failure, &mut sink);
     }
 
+    /// Whether [`issue`](Self::issue) has nothing to look at: most network interfaces never have a tree.
+    #[inline]
+    fn is_unused(&self) -> bool {
+        self.engines.iter().all(Option::is_none)
+            && self.driver.is_none()
+            && self.ended.is_empty()
+            && !self.stalled
+    }
+
     /// Sends what it has to send while the requester has room (reserve included), and writes results to
     /// the memory.
     pub(crate) fn issue(
@@ -349,6 +358,9 @@ impl CollectiveUnit {
         memory: &mut CachedMemory,
         counters: &mut AriesNicCounters,
     ) {
+        if self.is_unused() {
+            return;
+        }
         let mut sink = Sink {
             now,
             ended: &mut self.ended,
