@@ -8,8 +8,8 @@
 #   --link udp|ethernet   what carries the link frames (udp)
 #   --mtu N               of the interfaces (1500)
 #   --io auto|uring|plain how the processes do UDP (auto)
-#   --spin US             how long a process looks for frames before it goes to sleep, in microseconds (0): sooner
-#                         answers and higher rates, for cores that are busy while the lab is
+#   --spin US             how long a process looks for frames before it goes to sleep, in microseconds (0): 100 makes
+#                         single answers come much sooner, and keeps cores busy
 #   --loopback            no namespaces: UDP ports on 127.0.0.1, for where neither root nor user namespaces are
 #                         allowed; nothing can be impaired there
 #   --timeout S           how long the links may take to come up (30)
