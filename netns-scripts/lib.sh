@@ -24,6 +24,9 @@ PHW_SCRIPTS=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd -P)
 PHW_ROOT=$(cd -- "$PHW_SCRIPTS/.." && pwd -P)
 PHW_SKIP=4
 
+# Scripts and processes do not all work in the same directory.
+[[ ${PHITWIRE_RUN_DIR:-/} == /* ]] || export PHITWIRE_RUN_DIR=$PWD/$PHITWIRE_RUN_DIR
+
 # Debian leaves these out of an ordinary user's PATH; cargo's own directory is missing under `sudo` and cron.
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin:$HOME/.cargo/bin
 export PATH
@@ -440,6 +443,10 @@ phw_end_members() {
 phw_remove_lab() {
     local lab=$1 dir half netns status=0 have=0
     dir=$(phw_lab_dir "$lab")
+    if ! phw_is_root && [[ -n $(phw_lab_netns "$lab") ]]; then
+        phw_note "lab '$lab' has network namespaces, which only root removes: call it as who brought the lab up did"
+        return 1
+    fi
     phw_has_run_dir && have=1
     phw_end_members "$lab" || status=1
     while read -r netns; do

@@ -53,7 +53,7 @@ parse() {
 # Takes the directory, which is also the lock: whoever moves one there has the lab. It comes there with its mark, by
 # which down.sh knows that it may be removed, and with this process's id, which down.sh waits for instead of racing it.
 claim() {
-    local owned="lab '$lab' is up already, or was left behind: down.sh --lab $lab"
+    local owned="lab '$lab' is up already, or was left behind: down.sh --lab $lab" error
     trap 'finish $?' EXIT
     trap 'exit 130' INT
     trap 'exit 143' TERM HUP
@@ -63,7 +63,9 @@ claim() {
     mkdir -- "$half" 2>/dev/null || { phw_make_run_dir && mkdir -- "$half"; }
     echo "$self" >"$half/.up"
     touch -- "$half/.phitwire-lab"
-    mv -T -- "$half" "$dir" 2>/dev/null || phw_die "$owned"
+    error=$(mv -T -- "$half" "$dir" 2>&1) && return
+    [[ ! -e $dir ]] || phw_die "$owned"
+    phw_die "$error"
 }
 
 finish() {

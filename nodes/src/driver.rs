@@ -19,7 +19,7 @@ pub struct LoopCounters {
     pub turns: u64,
     /// Times the process went to sleep until a frame or a deadline came.
     pub sleeps: u64,
-    /// Times it looked again instead of going to sleep.
+    /// Times it looked again instead of going to sleep, with no deadline overdue.
     pub spins: u64,
     /// Times a deadline of the node's pipeline had come already when the turn ended.
     pub overdue_pipeline: u64,
@@ -73,6 +73,8 @@ pub struct Driver<N: Node> {
     pub backend: Box<dyn Backend>,
     clock: Clock,
     next: Next,
+    /// Whether the last turn sent anything.
+    sent: bool,
     spin: Spin,
     counters: LoopCounters,
 }
@@ -88,6 +90,7 @@ impl<N: Node> Driver<N> {
             backend,
             clock,
             next: Next::Busy,
+            sent: false,
             spin,
             counters,
         }
@@ -155,10 +158,17 @@ impl<N: Node> Driver<N> {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         };
-        if sleep == Some(Duration::ZERO) || self.spin.keeps_on(now) {
+        if sleep == Some(Duration::ZERO) {
+            return self.backend.wait(Some(Duration::ZERO));
+        }
+        if self.spin.keeps_on(now) {
             self.counters.spins += 1;
-            // Whoever else waits for this core may have the frame that is waited for. The call cannot fail on Linux.
-            let _ = nix::sched::sched_yield();
+            if !self.sent {
+                // Whoever else waits for this core may have the frame that is waited for. What the last turn sent goes
+                // out first: a backend may keep it until the wait. The call cannot fail on Linux.
+                let _ = nix::sched::sched_yield();
+            }
+            self.sent = false;
             return self.backend.wait(Some(Duration::ZERO));
         }
         self.counters.sleeps += 1;
@@ -173,6 +183,7 @@ impl<N: Node> Driver<N> {
         let Self { node, backend, .. } = self;
         let mut ready = node.ready_ports();
         let mut more = false;
+        self.sent = ready != 0;
         while ready != 0 {
             let port = ready.trailing_zeros() as PortId;
             ready &= ready - 1;

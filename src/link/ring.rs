@@ -58,6 +58,7 @@ impl<T: Copy + Default> Ring<T> {
     /// If there are not so many slots.
     #[inline]
     pub fn put(&mut self, from: u64, elements: &[T]) {
+        debug_assert!(elements.len() <= self.slots.len(), "more than there is");
         let from = self.index(from);
         if let Some(places) = self.slots.get_mut(from..from + elements.len()) {
             places.copy_from_slice(elements);

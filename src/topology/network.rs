@@ -3,8 +3,9 @@
 use toml::de::DeTable;
 
 use super::description;
+use super::description::fields::Fields;
 use super::dragonfly::{self, Dragonfly};
-use super::mistake::{Mistake, Problems};
+use super::mistake::{Mistake, Place, Problems};
 use super::model::{NodeRef, Topology};
 use super::plan::{NodePlan, PlanError, Runtime};
 use super::show::{self, TooLarge};
@@ -24,16 +25,27 @@ impl Network {
     /// # Errors
     /// All mistakes that could be found, in the order of the text.
     pub fn read(file: &str, text: &str) -> Result<Self, Problems> {
-        // Mistakes of the text are the readers' to tell.
+        // Mistakes of the text are the readers' to tell; but which of them, nobody knows who has no family.
         let (table, _) = DeTable::parse_recoverable(text);
-        let family = table
-            .get_ref()
-            .get("family")
-            .and_then(|value| value.get_ref().as_str());
-        if family == Some("aries") {
-            dragonfly::read(file, text).map(Self::Aries)
-        } else {
-            description::read(file, text).map(|described| Self::Blackwidow(described.topology))
+        let mut fields = Fields::default();
+        let is_aries = match table.get_ref().get("family") {
+            Some(value) => fields.word(value, &[("blackwidow", false), ("aries", true)]),
+            None => Some(false),
+        };
+        match is_aries {
+            Some(true) => dragonfly::read(file, text).map(Self::Aries),
+            Some(false) => {
+                description::read(file, text).map(|described| Self::Blackwidow(described.topology))
+            }
+            None => Err(Problems::new(
+                file,
+                text,
+                fields.mistakes,
+                |place| match place {
+                    Place::Text(span) => span.clone(),
+                    _ => 0..0,
+                },
+            )),
         }
     }
 

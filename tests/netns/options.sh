@@ -7,6 +7,9 @@ t_need_namespaces
 # What moves the frames, at all processes of $LAB.
 engines() { t_ctl all info --json | jq -r '[.[].engine] | unique | join(" ")'; }
 
+# How often processes of $LAB have looked for frames instead of going to sleep.
+spins() { t_ctl all stats --json | jq '[.. | objects | ."loop.spins"? // empty] | add // 0'; }
+
 while read -r options; do
     # shellcheck disable=SC2086  # a list
     t_up "opt${#T_LABS[@]}" r1-4 $options
@@ -21,13 +24,18 @@ while read -r options; do
             fi ;;
     esac
     rate_case "up.sh $options" 1000 --seconds 1
+    if [[ $options == *spin* ]]; then
+        check "up.sh $options: processes look before they sleep" test "$(spins)" -gt 0
+    else
+        check "up.sh $options: no process looks before it sleeps" test "$(spins)" = 0
+    fi
     check "up.sh $options: it goes down" "$PHW_SCRIPTS/down.sh" --lab "$LAB"
 done <<'OPTIONS'
 --link udp --mtu 576
 --link udp --mtu 9000
 --link udp --mtu 65535
 --link udp --io plain
---link udp --io uring
+--link udp --io uring --spin 100
 --link ethernet --mtu 576
 --link ethernet --mtu 9000
 OPTIONS

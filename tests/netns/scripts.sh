@@ -54,6 +54,14 @@ check "a crashed lab goes down" "$down" --lab "$first"
 check "and leaves nothing" nothing_left "$first"
 check "down.sh twice is well" "$down" --lab "$first"
 
+t_lab relative
+# shellcheck disable=SC2016  # expanded by the inner shell
+check "a run directory may be named as seen from here" bash -c '
+    cd "$1" && export PHITWIRE_RUN_DIR=here
+    "$2/up.sh" pair --lab "$3" && cd / && PHITWIRE_RUN_DIR="$1/here" "$2/status.sh" --lab "$3" && cd "$1" && "$2/down.sh" --lab "$3"
+    ' bash "$T_SCRATCH" "$PHW_SCRIPTS" "$LAB"
+check "and leaves nothing" nothing_left "$LAB"
+
 # Ctrl-C at several moments of up.sh's life. A shell's background job ignores SIGINT unless told otherwise.
 for signal in INT TERM; do
     for delay in 0.05 0.3 0.8; do

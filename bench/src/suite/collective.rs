@@ -119,12 +119,10 @@ impl CollectiveSuite {
     /// # Errors
     /// See [`CollectiveError`].
     pub fn new(benchmark: &Benchmark, lab: &mut dyn Lab) -> Result<Self, CollectiveError> {
-        let (Benchmark::Allreduce(options) | Benchmark::Barrier(options)) = benchmark else {
-            unreachable!("the others are made of messages");
-        };
-        let operations = match benchmark {
-            Benchmark::Allreduce(_) => options.op.clone(),
-            _ => vec![Collective::Barrier],
+        let (options, operations) = match benchmark {
+            Benchmark::Allreduce(options) => (&options.collective, options.op.clone()),
+            Benchmark::Barrier(options) => (options, vec![Collective::Barrier]),
+            _ => unreachable!("the others are made of messages"),
         };
         let nics = participants(options, lab)?;
         let spec = CollectiveSpec {

@@ -9,7 +9,10 @@ mod options;
 pub mod point;
 mod table;
 
-pub use options::{Benchmark, CollectiveOptions, Common, Options, PairOptions, SetOptions};
+pub use options::{
+    AllreduceOptions, AlltoallOptions, Benchmark, CollectiveOptions, Common, Options, PairOptions,
+    SetOptions,
+};
 pub use table::{collective_row, head, point_row, verdict};
 
 /// How a benchmark came out, for the exit status.

@@ -30,11 +30,11 @@ pub enum Benchmark {
     /// Random updates: fetching additions to random words of all network interfaces, each source to words of its own (Aries)
     Gups(SetOptions),
     /// A sum over all network interfaces that all of them get (Aries)
-    Allreduce(CollectiveOptions),
+    Allreduce(AllreduceOptions),
     /// A barrier of all network interfaces (Aries)
     Barrier(CollectiveOptions),
     /// Messages from every network interface to every other
-    Alltoall(SetOptions),
+    Alltoall(AlltoallOptions),
 }
 
 /// What all benchmarks have.
@@ -86,15 +86,23 @@ pub struct SetOptions {
     /// Network interfaces that take part [default: all]
     #[arg(long, value_name = "NODE", value_delimiter = ',')]
     pub nics: Vec<String>,
-    /// Alltoall: payload bytes per message, a row each [default: powers of two, to 32 on BlackWidow, to 4 KiB on Aries]
-    #[arg(long, value_name = "B", value_delimiter = ',', value_parser = size())]
-    pub size: Vec<u32>,
     /// Messages that each keeps outstanding
     #[arg(long, value_name = "W", default_value_t = 512, value_parser = window())]
     pub window: u32,
     /// Aries: how packets choose their ways
     #[arg(long, value_enum, value_name = "MODE")]
     pub routing: Option<RoutingName>,
+}
+
+/// Messages among many network interfaces.
+#[derive(Args, Clone, Debug)]
+pub struct AlltoallOptions {
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "its fields have them")]
+    pub set: SetOptions,
+    /// Payload bytes per message, a row each [default: powers of two, to 32 on BlackWidow, to 4 KiB on Aries]
+    #[arg(long, value_name = "B", value_delimiter = ',', value_parser = size())]
+    pub size: Vec<u32>,
 }
 
 /// Collective operations.
@@ -110,7 +118,18 @@ pub struct CollectiveOptions {
     #[arg(long, value_name = "N", default_value_t = MAX_BRANCHING as u32,
           value_parser = clap::value_parser!(u32).range(1..=MAX_BRANCHING as i64))]
     pub branching: u32,
-    /// Allreduce: operations, a row each, such as sum-i32, xor-i64, min-f64 (with its location)
+    /// The collective engine, 0 to 3
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=3))]
+    pub engine: u8,
+}
+
+/// Collective operations with a result.
+#[derive(Args, Clone, Debug)]
+pub struct AllreduceOptions {
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "its fields have them")]
+    pub collective: CollectiveOptions,
+    /// Operations, a row each, such as sum-i32, xor-i64, min-f64 (with its location)
     #[arg(
         long,
         value_name = "OP",
@@ -118,9 +137,6 @@ pub struct CollectiveOptions {
         default_value = "sum-i32,sum-i64,sum-f32,sum-f64,min-i64,xor-i64"
     )]
     pub op: Vec<Collective>,
-    /// The collective engine, 0 to 3
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=3))]
-    pub engine: u8,
 }
 
 fn size() -> clap::builder::RangedI64ValueParser<u32> {
@@ -145,8 +161,10 @@ impl Benchmark {
             Self::Latency(options) | Self::Bandwidth(options) | Self::Bibw(options) => {
                 &options.common
             }
-            Self::Gups(options) | Self::Alltoall(options) => &options.common,
-            Self::Allreduce(options) | Self::Barrier(options) => &options.common,
+            Self::Gups(options) => &options.common,
+            Self::Alltoall(options) => &options.set.common,
+            Self::Allreduce(options) => &options.collective.common,
+            Self::Barrier(options) => &options.common,
         }
     }
 
@@ -208,6 +226,8 @@ mod tests {
             "allreduce --lab demo --op product-i32",
             "allreduce --lab demo --branching 33",
             "barrier --lab demo --engine 4",
+            "barrier --lab demo --op sum-i32",
+            "gups --lab demo --size 8",
             "gups --lab demo --seconds 0",
             "throughput --lab demo",
         ] {

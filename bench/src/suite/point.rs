@@ -4,7 +4,7 @@ use phitwire_nodes::stop::Stop;
 use serde::Serialize;
 
 use super::Ending;
-use super::options::{Benchmark, PairOptions, SetOptions};
+use super::options::{AlltoallOptions, Benchmark, PairOptions, SetOptions};
 use crate::msgrate::{
     Lab, Member, Op, Options as RateOptions, Outcome, PatternName, Plan, RealClock, Role, RunError,
     measure,
@@ -96,8 +96,10 @@ impl PointSuite {
                 let both = vec![from, to];
                 Wish::of_pair(options, both.clone(), both, benchmark)
             }
-            Benchmark::Gups(options) => Wish::of_set(options, all(options), Op::Amo),
-            Benchmark::Alltoall(options) => Wish::of_set(options, all(options), Op::Put),
+            Benchmark::Gups(options) => Wish::of_set(options, &[], all(options), Op::Amo),
+            Benchmark::Alltoall(AlltoallOptions { set, size }) => {
+                Wish::of_set(set, size, all(set), Op::Put)
+            }
             Benchmark::Allreduce(_) | Benchmark::Barrier(_) => {
                 unreachable!("these have no messages")
             }
@@ -212,12 +214,12 @@ impl<'a> Wish<'a> {
         }
     }
 
-    fn of_set(options: &'a SetOptions, nics: Vec<String>, op: Op) -> Self {
+    fn of_set(options: &'a SetOptions, sizes: &'a [u32], nics: Vec<String>, op: Op) -> Self {
         Self {
             from: nics.clone(),
             to: nics,
             op,
-            sizes: &options.size,
+            sizes,
             largest: [LARGEST[0], LARGEST[2]],
             window: options.window,
             routing: options.routing,
@@ -226,11 +228,11 @@ impl<'a> Wish<'a> {
 
     /// Those asked for, or powers of two that the operation can have.
     fn sizes(&self, is_aries: bool) -> Vec<u32> {
-        if self.op == Op::Amo {
-            return vec![8];
-        }
         if !self.sizes.is_empty() {
             return self.sizes.to_vec();
+        }
+        if self.op == Op::Amo {
+            return vec![8];
         }
         let smallest = match self.op {
             Op::Get if is_aries => 4,

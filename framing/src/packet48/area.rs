@@ -73,12 +73,15 @@ pub(super) fn read(
     data: &mut [u8; MAX_DATA],
 ) -> Result<(), PacketError> {
     debug_assert!(bytes <= capacity(area.len()), "the header says so");
+    if area.is_empty() {
+        return Ok(());
+    }
     let (whole, rest) = (bytes / FLIT_BYTES, bytes % FLIT_BYTES);
     let (full, behind) = area.split_at(whole);
     // Between the data and the check zeros stand, less than a flit of them.
     let unused = FLIT_MASK >> (8 * rest);
     let padding = match behind {
-        [] => return Ok(()),
+        [] => return Err(PacketError::Padding),
         [last] => last.bits() & unused & !CHECK_MASK,
         [first, .., last] => first.bits() & unused | last.bits() & !CHECK_MASK,
     };

@@ -50,8 +50,8 @@ pub const MIN_FRAME_LIMIT_BYTES: usize = 256;
 ///
 /// A node works on a turn's frames and sends what follows from them before it takes more, so that the node behind it
 /// works on the first of a burst while this one works on the rest. Where a whole window of requests moves as one burst,
-/// all nodes of its way but one are idle; where every frame is a turn, system calls outweigh what is gained. What a turn
-/// may send is bounded per port as well: a node that may send more than it may take would drown.
+/// all nodes of its way but one are idle; where every frame is a turn, system calls outweigh what is gained. It grows with the
+/// ports because what a turn costs grows with them: it may send on all.
 const BYTES_PER_TURN: usize = 8_000;
 
 /// What a link's frames travel in.
@@ -96,7 +96,8 @@ pub trait Backend {
     /// Only what makes further waiting senseless; an interrupting signal is not an error.
     fn wait(&mut self, timeout: Option<Duration>) -> io::Result<bool>;
 
-    /// Hands up to one bounded batch of received frames to `sink`; their number. If it is not zero, there may be more.
+    /// Hands up to one bounded batch of received frames to `sink`; their number. There may be more: as long as some are
+    /// left here, [`wait`](Self::wait) returns at once.
     fn receive(&mut self, sink: &mut dyn FnMut(PortId, &[u8])) -> usize;
 
     /// Room for the next frame to send on `port`, exactly [`frame_limit`](Self::frame_limit)

@@ -42,8 +42,7 @@ pub struct PlainBackend {
     pending: Pending,
     /// Sockets (by index) that are known to have, or may have, something to receive.
     ready: u64,
-    /// The socket received from last: the next one behind it comes next, so that a flood on one does not keep the others
-    /// waiting.
+    /// The socket received from last: the next batch is taken from the next one behind it.
     last: u32,
     precise_wait: bool,
 }
@@ -104,11 +103,9 @@ impl PlainBackend {
 
     /// Receives a batch of messages on the next socket that may have some; false when there is none.
     fn refill(&mut self) -> bool {
-        if self.ready == 0 {
+        let Some(index) = next_ready(self.ready, self.last) else {
             return false;
-        }
-        let first = self.last + 1;
-        let index = (self.ready.rotate_right(first).trailing_zeros() + first) % u64::BITS;
+        };
         self.last = index;
         let counters = &mut self.ports.counters;
         counters.system_calls += 1;
@@ -118,9 +115,6 @@ impl PlainBackend {
         {
             Ok(count) => count,
             Err(errno) => {
-                if errno != Errno::EINTR {
-                    self.ready &= !(1 << index);
-                }
                 counters.rx_errors += u64::from(!matches!(errno, Errno::EAGAIN | Errno::EINTR));
                 0
             }
@@ -159,6 +153,7 @@ impl PlainBackend {
                 }
                 None => {
                     counters.rx_dropped_truncated += 1;
+                    turn.charge(0);
                     true
                 }
             };
@@ -264,6 +259,15 @@ impl Backend for PlainBackend {
     }
 }
 
+/// The first of the `ready` sockets behind the socket `last`, going round.
+const fn next_ready(ready: u64, last: u32) -> Option<u32> {
+    if ready == 0 {
+        return None;
+    }
+    let first = last + 1;
+    Some((ready.rotate_right(first % u64::BITS).trailing_zeros() + first) % u64::BITS)
+}
+
 /// `epoll_pwait2` without a signal mask.
 fn epoll_pwait2(
     epoll: &Epoll,
@@ -292,4 +296,23 @@ fn epoll_pwait2(
         )
     };
     Errno::result(count).map(|n| n as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sockets_take_turns() {
+        assert_eq!(next_ready(0, 5), None);
+        for only in [0, 1, 62, 63] {
+            for last in [0, 1, 62, 63] {
+                assert_eq!(next_ready(1 << only, last), Some(only));
+            }
+        }
+        let ready = 1 | 1 << 7 | 1 << 63;
+        assert_eq!(next_ready(ready, 0), Some(7));
+        assert_eq!(next_ready(ready, 7), Some(63));
+        assert_eq!(next_ready(ready, 63), Some(0));
+    }
 }

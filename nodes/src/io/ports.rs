@@ -6,7 +6,9 @@ use super::counters::IoCounters;
 use super::mmsg;
 use super::send_batch::{Message, SendBatch};
 use super::socket::PortSocket;
-use super::{BYTES_PER_TURN, ETHERNET_HEADER_BYTES, LinkKind, UDP_MAX_PAYLOAD_BYTES};
+use super::{
+    BYTES_PER_TURN, ETHERNET_HEADER_BYTES, LinkKind, MIN_FRAME_LIMIT_BYTES, UDP_MAX_PAYLOAD_BYTES,
+};
 
 use nix::errno::Errno;
 
@@ -166,6 +168,16 @@ impl Turn {
         }
     }
 
+    /// Counts a frame of so many bytes, or a message without any: neither is work for nothing.
+    pub const fn charge(&mut self, bytes: usize) {
+        let cost = if bytes < MIN_FRAME_LIMIT_BYTES {
+            MIN_FRAME_LIMIT_BYTES
+        } else {
+            bytes
+        };
+        self.bytes_left = self.bytes_left.saturating_sub(cost);
+    }
+
     /// Whether no more may be handed up.
     pub const fn is_over(&self) -> bool {
         self.bytes_left == 0
@@ -192,9 +204,13 @@ pub(super) fn deliver(
 ) -> bool {
     let Some(bytes) = socket.accept(train.bytes) else {
         counters.rx_dropped_foreign += 1;
+        turn.charge(0);
         return true;
     };
     counters.messages_received += u64::from(train.done == 0);
+    if bytes.is_empty() {
+        turn.charge(0);
+    }
     let mut left = bytes.chunks(train.segment).skip(train.done);
     while !turn.is_over()
         && let Some(frame) = left.next()
@@ -204,7 +220,7 @@ pub(super) fn deliver(
         sink(socket.port(), frame);
         train.done += 1;
         turn.frames += 1;
-        turn.bytes_left = turn.bytes_left.saturating_sub(frame.len());
+        turn.charge(frame.len());
     }
     left.len() == 0
 }

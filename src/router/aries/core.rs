@@ -2,7 +2,8 @@
 //!
 //! Every effect that one stage has on another goes over a wire of several cycles
 //! ([`Pipe`](crate::switch::Pipe)), so no stage sees another's write of the same cycle. Within a cycle
-//! the stages run from the output to the input, which is the order in which a pipe expects its sides.
+//! the stages run from the output to the input, which is the order in which a pipe expects its sides. For trains
+//! ([`Core::set_trains`]) the wires take no time, and that order alone keeps what is written in a cycle from being seen in it.
 //!
 //! Work is proportional to flits that move: each stage has a bit mask of the places where something can, and
 //! whatever is blocked leaves the mask until the flit, free place or link event arrives that unblocks it; the
@@ -261,9 +262,10 @@ impl Core {
     /// A flit each will arrive in the input queues of `ports` (a bit mask) and virtual channel `vc` in
     /// `cycle`, which must not have run yet and be at most [`MAX_ANNOUNCED_CYCLES`] after the next to run. For drivers
     /// that know arrivals beforehand: nothing need be called when they happen. Two flits of one NIC port in one cycle are
-    /// announced one by one.
+    /// announced one by one. Not for [trains](Self::set_trains), which are there at once.
     #[inline]
     pub fn announce(&mut self, cycle: u64, vc: usize, mut ports: PortMask) {
+        debug_assert!(!self.trains, "what is announced may not be there yet");
         debug_assert!(cycle >= self.cycle && cycle - self.cycle <= MAX_ANNOUNCED_CYCLES);
         while ports != 0 {
             let port = ports.trailing_zeros() as usize;
@@ -336,7 +338,8 @@ impl Core {
     }
 
     /// The cycle by the clock of the wires between the stages. For trains so much time passes from one cycle to the next
-    /// that nothing is on a wire any more.
+    /// that nothing is on a wire any more (and this clock comes round after 2^29 cycles, not 2^32; see
+    /// [`Pipe`](crate::switch::Pipe)).
     #[inline]
     pub(super) fn wire_clock(&self) -> u32 {
         if self.trains {

@@ -90,7 +90,7 @@ pub(super) type ColumnPipe =
 /// What the calendar holds: which side of which buffer has something to do again.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Wake {
-    /// A flit has come into a row buffer, or one is at its front that has not asked for an output.
+    /// A flit has come into a row buffer in which the subswitch had nothing more to read.
     RowReader(RowBufferId),
     /// A row buffer's free place is known at its input tile.
     RowWriter(RowBufferId),

@@ -429,6 +429,7 @@ impl Backend for UringBackend {
                 }
                 _ => {
                     counters.rx_dropped_truncated += 1;
+                    turn.charge(0);
                     true
                 }
             };

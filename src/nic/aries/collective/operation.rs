@@ -125,7 +125,10 @@ pub enum Collective {
 #[error(
     "no collective operation {0:?}: barrier, sum, min, max with -i32, -i64, -f32, -f64, and, or, xor with -i32, -i64"
 )]
-pub struct UnknownCollective(pub String);
+pub struct UnknownCollective(
+    /// What was asked for.
+    pub String,
+);
 
 /// Code of the barrier; reductions follow.
 const BARRIER: u8 = 0;

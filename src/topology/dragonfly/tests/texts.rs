@@ -80,6 +80,7 @@ fn the_family_decides_the_reader() {
         assert_eq!(read.node_names(), ["r1-0", "nic0", "nic1"]);
     }
     let unknown = Network::read("t.toml", "family = \"t4e\"\n").expect_err("no such family");
+    assert_eq!(unknown.mistakes().len(), 1, "{}", unknown.lines());
     assert!(
         unknown.lines().contains("t.toml:1:10"),
         "{}",
