@@ -18,8 +18,9 @@
 . "$(dirname -- "${BASH_SOURCE[0]}")/../netns-scripts/lib.sh"
 exec </dev/null
 cd "$PHW_ROOT"
-# Line tables of test binaries take a minute to make; panics name their line without them.
-export CARGO_TERM_COLOR=never CARGO_INCREMENTAL=${CARGO_INCREMENTAL:-0} CARGO_PROFILE_DEV_DEBUG=${CARGO_PROFILE_DEV_DEBUG:-false}
+# Line tables take a minute to make; panics name their line without them.
+export CARGO_TERM_COLOR=never CARGO_INCREMENTAL=${CARGO_INCREMENTAL:-0}
+export CARGO_PROFILE_DEV_DEBUG=${CARGO_PROFILE_DEV_DEBUG:-false} CARGO_PROFILE_RELEASE_DEBUG=${CARGO_PROFILE_RELEASE_DEBUG:-false}
 
 parts=()
 while (( $# )); do
