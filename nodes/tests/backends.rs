@@ -255,22 +255,20 @@ fn a_queueing_discipline_put_on_and_taken_off_is_noticed() {
     });
 }
 
+/// Two UDP ports of one node between four addresses, seen from `end` 0 or 1.
+fn two_ports(addresses: &[SocketAddrV4], end: usize) -> [PortConfig; 2] {
+    [0, 1].map(|i| {
+        let [local, peer] = [addresses[2 * i + end], addresses[2 * i + 1 - end]];
+        udp_port(i as u8, local, peer, None)
+    })
+}
+
 #[test]
 fn a_port_that_may_not_segment_sends_frame_by_frame() {
     for engine in [IoEngine::Plain, IoEngine::Uring] {
         let addresses = free_addresses(4);
-        let ports = |end: usize| {
-            [0, 1].map(|i| {
-                udp_port(
-                    i as u8,
-                    addresses[2 * i + end],
-                    addresses[2 * i + 1 - end],
-                    None,
-                )
-            })
-        };
-        let mut near = io::open(engine, &ports(0), None).unwrap();
-        let mut far = io::open(engine, &ports(1), None).unwrap();
+        let mut near = io::open(engine, &two_ports(&addresses, 0), None).unwrap();
+        let mut far = io::open(engine, &two_ports(&addresses, 1), None).unwrap();
         near.set_segmentation(1 << 1);
         for port in [0, 1] {
             for _ in 0..10 {
@@ -300,18 +298,8 @@ fn a_burst_is_handed_up_in_several_turns() {
     const FRAMES: u32 = 60;
     for engine in [IoEngine::Plain, IoEngine::Uring] {
         let addresses = free_addresses(4);
-        let ports = |end: usize| {
-            [0, 1].map(|i| {
-                udp_port(
-                    i as u8,
-                    addresses[2 * i + end],
-                    addresses[2 * i + 1 - end],
-                    None,
-                )
-            })
-        };
-        let mut near = io::open(engine, &ports(0), None).unwrap();
-        let mut far = io::open(engine, &ports(1), None).unwrap();
+        let mut near = io::open(engine, &two_ports(&addresses, 0), None).unwrap();
+        let mut far = io::open(engine, &two_ports(&addresses, 1), None).unwrap();
         for number in 0..FRAMES {
             for port in [0, 1] {
                 near.frame_buffer(port)[..1000].fill(0);
@@ -349,8 +337,7 @@ fn a_burst_is_handed_up_in_several_turns() {
 fn a_flood_of_nothing_does_not_hold_up_a_turn() {
     for engine in [IoEngine::Plain, IoEngine::Uring] {
         let addresses = free_addresses(4);
-        let ports = [0, 1].map(|i| udp_port(i as u8, addresses[2 * i], addresses[2 * i + 1], None));
-        let mut far = io::open(engine, &ports, None).unwrap();
+        let mut far = io::open(engine, &two_ports(&addresses, 0), None).unwrap();
         let peers = [0, 1].map(|i| {
             let peer = std::net::UdpSocket::bind(addresses[2 * i + 1]).unwrap();
             peer.connect(addresses[2 * i]).unwrap();
