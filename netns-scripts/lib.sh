@@ -443,15 +443,17 @@ phw_end_members() {
 phw_remove_lab() {
     local lab=$1 dir half netns status=0 have=0
     dir=$(phw_lab_dir "$lab")
-    if ! phw_is_root && [[ -n $(phw_lab_netns "$lab") ]]; then
-        phw_note "lab '$lab' has network namespaces, which only root removes: call it as who brought the lab up did"
-        return 1
-    fi
     phw_has_run_dir && have=1
     phw_end_members "$lab" || status=1
-    while read -r netns; do
-        ip netns del "$netns" || status=1
-    done < <(phw_lab_netns "$lab")
+    if phw_is_root; then
+        while read -r netns; do
+            ip netns del "$netns" || status=1
+        done < <(phw_lab_netns "$lab")
+    elif [[ -n $(phw_lab_netns "$lab") ]]; then
+        # Perhaps another user's lab of the same name; what is ours goes all the same.
+        phw_note "lab '$lab' has network namespaces, which only root removes: call it as who brought the lab up did"
+        status=1
+    fi
     (( have )) || return "$status"
     phw_end_members "$lab" || status=1
     while read -r half; do
