@@ -9,10 +9,12 @@
 //! then again at [`next_deadline`](Impairment::next_deadline).
 
 mod lane_noise;
+mod late_copies;
 mod netem;
 mod normal;
 
 pub use lane_noise::LaneNoise;
+pub use late_copies::{LateCopies, LateCopyCounters, Lateness, MAX_HELD_COPIES};
 pub use netem::{Chance, Delay, Distribution, Loss, Netem, NetemError, Probability, Rate};
 
 use std::collections::{BTreeMap, VecDeque};

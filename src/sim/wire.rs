@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::trace::TraceHash;
-use crate::link::impair::{ImpairCounters, Impairment, LaneNoise};
+use crate::link::impair::{ImpairCounters, Impairment, LaneNoise, LateCopies};
 use crate::time::{Duration, Time};
 
 /// What happened on a wire, in frames.
@@ -17,18 +17,22 @@ pub struct WireCounters {
     pub delivered: u64,
     /// Frames lost because the wire was cut, on the way or when they were sent.
     pub lost_in_cut: u64,
+    /// Copies delivered [late](LateCopies), beside the frames themselves.
+    pub late_copies: u64,
     /// What impairments that have been replaced since did.
     pub impaired: ImpairCounters,
 }
 
 /// Frames travelling one way: lane noise at the transmitter, then impairment, then the latency.
 ///
-/// The latency is the same for all, so that the order is that in which frames leave the impairment.
+/// The latency is the same for all, so that the order is that in which frames leave the impairment. What
+/// arrives may be [copied](LateCopies) to arrive once more.
 #[derive(Clone, Debug)]
 pub struct Wire {
     latency: Duration,
     noise: Option<LaneNoise>,
     impairment: Option<Impairment>,
+    late: Option<LateCopies>,
     cut: bool,
     /// Frames come from another fabric, later than they were sent.
     from_abroad: bool,
@@ -52,6 +56,7 @@ impl Wire {
             latency,
             noise: None,
             impairment: None,
+            late: None,
             cut: false,
             from_abroad: false,
             flight: VecDeque::new(),
@@ -99,7 +104,7 @@ impl Wire {
         self.trace
     }
 
-    /// Frames on the way, those held by the impairment included.
+    /// Frames on the way, those held by the impairment included, late copies not.
     pub fn in_flight(&self) -> usize {
         self.flight.len() + self.impairment.as_ref().map_or(0, Impairment::held)
     }
@@ -112,6 +117,28 @@ impl Wire {
             add(&mut self.counters.impaired, old.counters());
         }
         self.impairment = impairment;
+    }
+
+    /// From now on some frames come again, much later. Copies held by what was set before are lost.
+    ///
+    /// # Panics
+    /// On a wire [from abroad](Self::from_abroad), which does not look at its own clock.
+    pub fn set_late_copies(&mut self, late: LateCopies) {
+        assert!(!self.from_abroad, "late copies need the wire's own clock");
+        self.late = Some(late);
+    }
+
+    /// No further frame is copied. Copies taken before still come: not even a cut holds them up, for they
+    /// need not come through this cable.
+    pub fn stop_late_copies(&mut self) {
+        if let Some(late) = &mut self.late {
+            late.stop();
+        }
+    }
+
+    /// Late copies that are still to come.
+    pub fn late_copies_held(&self) -> usize {
+        self.late.as_ref().map_or(0, LateCopies::held)
     }
 
     /// Sets or removes the noise on a lane.
@@ -173,10 +200,8 @@ impl Wire {
         let arrival = self.flight.front().map(|(at, _)| *at);
         let impairment = self.impairment.as_ref().filter(|_| !self.from_abroad);
         let departure = impairment.and_then(Impairment::next_deadline);
-        match (arrival, departure) {
-            (Some(a), Some(d)) => Some(a.min(d)),
-            (a, d) => a.or(d),
-        }
+        let copy = self.late.as_ref().and_then(LateCopies::next_deadline);
+        [arrival, departure, copy].into_iter().flatten().min()
     }
 
     /// The next frame that has arrived by `now`. Give it back by [`recycle`](Self::recycle).
@@ -184,14 +209,30 @@ impl Wire {
         if !self.from_abroad {
             self.depart(now);
         }
-        if self.flight.front()?.0 > now {
+        let arrival = self.flight.front().map(|(at, _)| *at);
+        if let Some(late) = &mut self.late
+            && let Some(due) = late.next_deadline()
+            && arrival.is_none_or(|at| due < at)
+        {
+            let (at, frame) = late.poll(now)?;
+            self.counters.late_copies += 1;
+            return Some(self.delivered(at, frame));
+        }
+        if arrival? > now {
             return None;
         }
         let (at, frame) = self.flight.pop_front()?;
+        self.counters.delivered += 1;
+        if let Some(late) = &mut self.late {
+            late.see(at, &frame);
+        }
+        Some(self.delivered(at, frame))
+    }
+
+    fn delivered(&mut self, at: Time, frame: Vec<u8>) -> Vec<u8> {
         self.trace.add(at.as_ps());
         self.trace.add_bytes(&frame);
-        self.counters.delivered += 1;
-        Some(frame)
+        frame
     }
 
     /// Gives a received buffer back for reuse.
@@ -239,6 +280,7 @@ impl core::ops::Add for WireCounters {
         self.sent_bytes += more.sent_bytes;
         self.delivered += more.delivered;
         self.lost_in_cut += more.lost_in_cut;
+        self.late_copies += more.late_copies;
         add(&mut self.impaired, &more.impaired);
         self
     }

@@ -1,7 +1,7 @@
 //! What happens to the wires of a fabric: impairments, noise, cuts.
 
 use super::{Direction, Fabric, LinkId, NodeId};
-use crate::link::impair::{Impairment, LaneNoise, Netem, Probability};
+use crate::link::impair::{Impairment, LaneNoise, LateCopies, Lateness, Netem, Probability};
 use crate::node::{Node, PortId};
 use crate::rng::Rng;
 use crate::sim::wire::Wire;
@@ -67,6 +67,35 @@ impl<N: Node> Fabric<N> {
                 self.impair(LinkId(link), direction, netem);
             }
         }
+    }
+
+    /// From now on `share` of the frames of one direction of a link come again, unchanged and as late as
+    /// `lateness` says.
+    ///
+    /// # Panics
+    /// If there is no such link, or its wire is from abroad.
+    pub fn copy_late(
+        &mut self,
+        link: LinkId,
+        direction: Direction,
+        share: Probability,
+        lateness: Lateness,
+    ) {
+        let late = LateCopies::new(share, lateness, self.next_stream());
+        let index = self.joint_index(link, direction);
+        self.joints[index].wire.set_late_copies(late);
+        self.reschedule(index);
+    }
+
+    /// No frame is copied any more on any link. Returns how many copies are still to come.
+    pub fn stop_late_copies(&mut self) -> usize {
+        let wires = self.joints.iter_mut().map(|joint| &mut joint.wire);
+        wires
+            .map(|wire| {
+                wire.stop_late_copies();
+                wire.late_copies_held()
+            })
+            .sum()
     }
 
     /// Puts noise on a lane at the transmitting end of one direction, or removes it.

@@ -3,7 +3,7 @@
 use super::Failure;
 use super::words;
 use crate::link::Lcb;
-use crate::link::impair::Probability;
+use crate::link::impair::{Lateness, Probability};
 use crate::sim::fabric::{Direction, LinkId, NodeId};
 use crate::sim::network::{Network, NetworkError};
 use crate::time::Duration;
@@ -39,6 +39,15 @@ pub enum Harm {
         link: u32,
         /// In netem's words.
         words: String,
+    },
+    /// Some frames of both directions come again, unchanged and late, until after the last harm.
+    LateCopies {
+        /// The link.
+        link: u32,
+        /// Of a hundred frames, how many.
+        percent: u32,
+        /// How late.
+        lateness: Lateness,
     },
     /// The next packet in a send buffer is damaged.
     SoftError {
@@ -111,6 +120,17 @@ impl Harm {
                     network
                         .fabric
                         .impair(chosen(link), direction, Some(words(text)));
+                }
+            }
+            Self::LateCopies {
+                link,
+                percent,
+                lateness,
+            } => {
+                let share = Probability::from_ratio((*percent).into(), 100);
+                for direction in Direction::BOTH {
+                    let fabric = &mut network.fabric;
+                    fabric.copy_late(chosen(link), direction, share, *lateness);
                 }
             }
             Self::SoftError { link } => on_first_end(network, chosen(link), |lcb, _, _| {

@@ -1,8 +1,8 @@
 //! Random networks, traffic and harm, from a seed each, and what must hold all the same.
 //!
 //! A [`Case`] follows from its seed alone: a topology, links, impairments in netem's words, a traffic run, and
-//! a schedule of [`Harm`]: cut links, lane noise, forced retries, soft errors, links taken down, routers and
-//! network interfaces restarted. [`Case::run`] brings the network up, lets it suffer, takes all harm away,
+//! a schedule of [`Harm`]: cut links, lane noise, forced retries, soft errors, links taken down, frames that
+//! come again up to ten seconds late, routers and network interfaces restarted. [`Case::run`] brings the network up, lets it suffer, takes all harm away,
 //! and demands in the liveness phase that everything comes to rest and all
 //! [checkers](super::check) pass, that all links come up again, and that a second run is clean.
 //!
@@ -148,11 +148,17 @@ impl Case {
         network.start_traffic(&self.traffic)?;
         self.suffer(&mut network, trace)?;
         let report = self.come_to_rest(&mut network)?;
+        let late_copies = network.fabric.stop_late_copies();
         // Whatever happened: everything after flows again, and nothing of it is lost.
         if !network.bring_up(LIVENESS) {
             return Err(links_down(&network, "after all harm was taken away"));
         }
-        let again = self.run_again(&mut network)?;
+        let mut again = self.run_again(&mut network)?;
+        if late_copies > 0 {
+            // The last copies come to a network at rest, and must leave it so.
+            network.fabric.run_for(random::LATEST);
+            again = finish(&mut network, RUNS[1], self.allowance_again())?;
+        }
         // The checkers demand nothing of a link that is down, so none may have gone down since.
         if !network.bring_up(LIVENESS) {
             return Err(links_down(&network, "at the end"));
@@ -218,18 +224,28 @@ impl Case {
         Err(account(RUNS[0], what, report))
     }
 
-    fn run_again(&self, network: &mut Network) -> Result<TrafficReport, Failure> {
-        // Only soft errors that have not found a packet yet may still strike.
+    /// Soft errors that may not have found a packet in the first run.
+    fn armed(&self) -> u64 {
         let is_soft = |(_, harm): &&(_, Harm)| matches!(harm, Harm::SoftError { .. });
-        let armed = self.harms.iter().filter(is_soft).count() as u64;
+        self.harms.iter().filter(is_soft).count() as u64
+    }
+
+    /// In the second run only soft errors may still strike.
+    fn allowance_again(&self) -> Allowance {
+        Allowance {
+            losses: self.armed() > 0,
+        }
+    }
+
+    fn run_again(&self, network: &mut Network) -> Result<TrafficReport, Failure> {
+        let armed = self.armed();
         let again = TrafficSpec {
             run: RUNS[1],
             count: 20,
             ..self.traffic.clone()
         };
         network.start_traffic(&again)?;
-        let allow = Allowance { losses: armed > 0 };
-        let report = finish(network, RUNS[1], allow)?;
+        let report = finish(network, RUNS[1], self.allowance_again())?;
         if report.timed_out > armed {
             let what = "more messages timed out than soft errors were left to strike";
             return Err(account(RUNS[1], what, report));

@@ -1,6 +1,7 @@
 //! How a case follows from its seed.
 
 use super::{Case, Harm};
+use crate::link::impair::Lateness;
 use crate::nic::{Operation, Pattern, TrafficSpec};
 use crate::rng::Rng;
 use crate::sim::fabric::LinkSpec;
@@ -11,6 +12,15 @@ use crate::topology::{
 
 /// Stream of the random numbers that a case is made from; those of its run are others.
 const STREAM: u64 = 0x50a4;
+/// Stream of the random numbers that late copies are made from.
+const LATE_STREAM: u64 = 0x1a7e;
+/// One case in so many has late copies.
+const LATE_CASES: u64 = 12;
+/// Messages of each source of such a case: with their responses three times as many packets pass a link in
+/// either direction as 16 bits can number, while copies of the first ones come.
+const LATE_MESSAGES: u64 = 100_000;
+/// No copy is later.
+pub(super) const LATEST: Duration = Duration::from_ms(10_000);
 
 pub(super) fn pick<T: Clone>(rng: &mut Rng, from: &[T]) -> T {
     from[rng.below(from.len() as u64) as usize].clone()
@@ -107,6 +117,28 @@ fn harm(rng: &mut Rng, unit_us: u64) -> Harm {
     }
 }
 
+/// The numbers of a case with late copies, if that of `seed` is one: a link, a share of its frames in
+/// percent, and how late they come at least, in `unit`s of some hundred packets' time.
+pub(super) fn late_copies(seed: u64, stream: u64, unit: Duration) -> Option<(u32, u32, Lateness)> {
+    let mut rng = Rng::new(seed, stream);
+    rng.chance(1, LATE_CASES).then(|| {
+        let lateness = Lateness {
+            least: unit.times(1 << rng.below(4)),
+            most: LATEST,
+        };
+        let percent = 1 + rng.below(20) as u32;
+        (rng.next_u64() as u32, percent, lateness)
+    })
+}
+
+/// Two sources that keep a link busy for long, and no other.
+pub(super) fn long_run(traffic: &mut TrafficSpec) {
+    traffic.processors.truncate(2);
+    traffic.pattern = Pattern::Neighbour;
+    traffic.window = traffic.window.max(100);
+    traffic.count = LATE_MESSAGES;
+}
+
 fn traffic(rng: &mut Rng, topology: &Topology, seed: u64) -> TrafficSpec {
     let patterns = [
         Pattern::Uniform,
@@ -150,7 +182,7 @@ impl Case {
             mtu: pick(&mut rng, &[180, 512, 1472, 9000]),
         };
         let mut traffic = traffic(&mut rng, &topology, seed);
-        let harms: Vec<(Duration, Harm)> = (0..rng.below(8))
+        let mut harms: Vec<(Duration, Harm)> = (0..rng.below(8))
             .map(|_| (up_to(&mut rng, 60 * unit_us), harm(&mut rng, unit_us)))
             .collect();
         if harms.iter().any(|(_, harm)| harm.destroys()) {
@@ -162,6 +194,16 @@ impl Case {
         } else {
             String::new()
         };
+        let late_unit = Duration::from_us(if is_paced { 500 } else { 10_000 });
+        if let Some((link, percent, lateness)) = late_copies(seed, LATE_STREAM, late_unit) {
+            let copies = Harm::LateCopies {
+                link,
+                percent,
+                lateness,
+            };
+            harms.insert(0, (Duration::from_us(1), copies));
+            long_run(&mut traffic);
+        }
         Self {
             seed,
             spec,

@@ -1,7 +1,7 @@
 //! What is done to a dragonfly while traffic flows.
 
 use super::{AriesFailure, words};
-use crate::link::impair::Probability;
+use crate::link::impair::{Lateness, Probability};
 use crate::link::{AriesInput, AriesLcb};
 use crate::sim::dragonfly::AriesNetwork;
 use crate::sim::fabric::{Direction, LinkId, NodeId};
@@ -55,6 +55,15 @@ pub enum AriesHarm {
         link: u32,
         /// In netem's words.
         words: String,
+    },
+    /// Some frames of both directions come again, unchanged and late, until after the last harm.
+    LateCopies {
+        /// The link.
+        link: u32,
+        /// Of a hundred frames, how many.
+        percent: u32,
+        /// How late.
+        lateness: Lateness,
     },
     /// The next packet in a send buffer is damaged.
     SoftError {
@@ -125,6 +134,17 @@ impl AriesHarm {
                 for direction in Direction::BOTH {
                     let netem = Some(words(text));
                     network.fabric.impair(chosen(link), direction, netem);
+                }
+            }
+            Self::LateCopies {
+                link,
+                percent,
+                lateness,
+            } => {
+                let share = Probability::from_ratio((*percent).into(), 100);
+                for direction in Direction::BOTH {
+                    let fabric = &mut network.fabric;
+                    fabric.copy_late(chosen(link), direction, share, *lateness);
                 }
             }
             Self::SoftError { link } => {

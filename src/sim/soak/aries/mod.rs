@@ -12,6 +12,7 @@ use thiserror::Error;
 
 pub use harm::AriesHarm;
 
+use super::random::LATEST;
 use super::{AFTERMATH, Keep, Outcome, RUNS, TRAINING, shrink, words};
 use crate::nic::aries::{CollectiveReport, CollectiveSpec, CollectiveSpecError};
 use crate::nic::{SpecError, TrafficReport, TrafficSpec};
@@ -119,11 +120,19 @@ impl AriesCase {
             destroyed: self.harms.iter().any(|(_, harm)| harm.destroys()),
         };
         let report = finish(&mut network, RUNS[0], self.collectives.as_ref(), allow)?;
+        let late_copies = network.fabric.stop_late_copies();
         // Whatever happened: everything after flows again, and nothing of it is lost.
         if !network.bring_up(LIVENESS) {
             return Err(links_down(&network, "after all harm was taken away"));
         }
-        let again = self.run_again(&mut network)?;
+        let mut again = self.run_again(&mut network)?;
+        if late_copies > 0 {
+            // The last copies come to a network at rest, and must leave it so.
+            network.fabric.run_for(LATEST);
+            let collectives = self.collectives_again();
+            let allow = self.allowance_again();
+            again = finish(&mut network, RUNS[1], collectives.as_ref(), allow)?;
+        }
         // The checkers demand nothing of a link that is down, so none may have gone down since.
         if !network.bring_up(LIVENESS) {
             return Err(links_down(&network, "at the end"));
@@ -195,23 +204,30 @@ impl AriesCase {
             count: 20,
             ..self.traffic.clone()
         };
-        let collectives = self.collectives.as_ref().map(|spec| CollectiveSpec {
-            run: RUNS[1],
-            count: 5,
-            ..spec.clone()
-        });
         let again = Self {
             traffic,
-            collectives,
+            collectives: self.collectives_again(),
             ..self.clone()
         };
         again.start(network)?;
-        // Only soft errors that have not found a packet yet may still strike.
-        let allow = AriesAllowance {
+        let allow = self.allowance_again();
+        finish(network, RUNS[1], again.collectives.as_ref(), allow)
+    }
+
+    fn collectives_again(&self) -> Option<CollectiveSpec> {
+        self.collectives.as_ref().map(|spec| CollectiveSpec {
+            run: RUNS[1],
+            count: 5,
+            ..spec.clone()
+        })
+    }
+
+    /// Only soft errors that have not found a packet in the first run may strike in the second.
+    fn allowance_again(&self) -> AriesAllowance {
+        AriesAllowance {
             soft_errors: self.soft_errors(),
             destroyed: false,
-        };
-        finish(network, RUNS[1], again.collectives.as_ref(), allow)
+        }
     }
 
     /// The case with no more than `keep` names. Harms that it does not have are not kept.

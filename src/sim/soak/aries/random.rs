@@ -7,7 +7,7 @@ use crate::nic::{Operation, Pattern, TrafficSpec, Ways};
 use crate::rng::Rng;
 use crate::sim::fabric::LinkSpec;
 use crate::sim::soak::RUNS;
-use crate::sim::soak::random::{netem, pick, up_to};
+use crate::sim::soak::random::{late_copies, long_run, netem, pick, up_to};
 use crate::time::Duration;
 use crate::topology::dragonfly::{
     Arrangement, DragonflySettings, DragonflySpec, Shape, check as check_topology,
@@ -15,6 +15,8 @@ use crate::topology::dragonfly::{
 
 /// Stream of the random numbers that a case is made from; those of its run are others.
 const STREAM: u64 = 0xa41e6;
+/// Stream of the random numbers that late copies are made from.
+const LATE_STREAM: u64 = 0x1a7e6;
 /// Times scale with the round trip of links between processes.
 const UNIT_US: u64 = 20;
 /// Nodes of a case at most.
@@ -170,7 +172,7 @@ impl AriesCase {
             latency: up_to(&mut rng, 20),
             mtu: pick(&mut rng, &[MIN_SET_FRAME_BYTES, 512, 1472, 9000]),
         };
-        let harms: Vec<(Duration, AriesHarm)> = (0..rng.below(8))
+        let mut harms: Vec<(Duration, AriesHarm)> = (0..rng.below(8))
             .map(|_| (up_to(&mut rng, 60 * UNIT_US), harm(&mut rng)))
             .collect();
         let is_lossy =
@@ -182,12 +184,24 @@ impl AriesCase {
             String::new()
         };
         let nics = spec.shape.all_nics();
+        let mut traffic = traffic(&mut rng, nics, destroyed, seed);
+        let collectives = collectives(&mut rng, nics);
+        let late_unit = Duration::from_ms(10);
+        if let Some((link, percent, lateness)) = late_copies(seed, LATE_STREAM, late_unit) {
+            let copies = AriesHarm::LateCopies {
+                link,
+                percent,
+                lateness,
+            };
+            harms.insert(0, (Duration::from_us(1), copies));
+            long_run(&mut traffic);
+        }
         Self {
             seed,
             link,
             impairment,
-            traffic: traffic(&mut rng, nics, destroyed, seed),
-            collectives: collectives(&mut rng, nics),
+            traffic,
+            collectives,
             harms,
             spec,
         }

@@ -1,0 +1,198 @@
+//! Frames that come again long after: what a duplicating switch with a deep queue, a second path, or
+//! netem's reordering under a long delay do, and whoever plays back a capture.
+
+use std::collections::BTreeMap;
+
+use super::netem::Probability;
+use crate::rng::Rng;
+use crate::time::{Duration, Time};
+
+/// Copies held at most by one [`LateCopies`]; a frame beyond gets none, and is counted.
+pub const MAX_HELD_COPIES: usize = 100_000;
+
+/// What [`LateCopies`] did, in frames.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LateCopyCounters {
+    /// Copies taken.
+    pub taken: u64,
+    /// Frames that would have been copied, had not [`MAX_HELD_COPIES`] been held.
+    pub over_limit: u64,
+    /// Copies handed out.
+    pub delivered: u64,
+}
+
+/// How late copies are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lateness {
+    /// At least so late.
+    pub least: Duration,
+    /// At most so late.
+    pub most: Duration,
+}
+
+impl Lateness {
+    /// A random time in between, each order of magnitude as likely as any other: of copies 10 ms to
+    /// 10 s late as many come within 100 ms as after a second.
+    fn pick(self, rng: &mut Rng) -> Duration {
+        let (least, most) = (self.least.as_ps().max(1), self.most.as_ps());
+        let mut octaves = 1;
+        while least << octaves < most {
+            octaves += 1;
+        }
+        let from = least << rng.below(octaves);
+        Duration::from_ps((from + rng.below(from)).min(most))
+    }
+}
+
+/// Copies a share of the frames of one direction of a link and hands the copies out, unchanged, much
+/// later than the frames themselves. Seeded, as all impairments are.
+///
+/// Call order: [`see`](Self::see) for each frame that passes, [`poll`](Self::poll) until `None`, then
+/// again at [`next_deadline`](Self::next_deadline).
+#[derive(Clone, Debug)]
+pub struct LateCopies {
+    share: Probability,
+    lateness: Lateness,
+    rng: Rng,
+    /// By the time at which they are due; the serial number keeps equal times apart.
+    held: BTreeMap<(Time, u64), Vec<u8>>,
+    counters: LateCopyCounters,
+}
+
+impl LateCopies {
+    /// Copies of `share` of all frames.
+    ///
+    /// # Panics
+    /// If the least time is longer than the most.
+    pub fn new(share: Probability, lateness: Lateness, rng: Rng) -> Self {
+        assert!(
+            lateness.least <= lateness.most,
+            "the least is not more than the most"
+        );
+        Self {
+            share,
+            lateness,
+            rng,
+            held: BTreeMap::new(),
+            counters: LateCopyCounters::default(),
+        }
+    }
+
+    /// Takes no more copies; those held are still handed out.
+    pub fn stop(&mut self) {
+        self.share = Probability::ZERO;
+    }
+
+    /// A frame arrives at `at`.
+    pub fn see(&mut self, at: Time, bytes: &[u8]) {
+        let point = (self.rng.next_u64() >> 32) as u32;
+        if self.share == Probability::ZERO || point > self.share.parts() {
+            return;
+        }
+        if self.held.len() == MAX_HELD_COPIES {
+            self.counters.over_limit += 1;
+            return;
+        }
+        let due = at + self.lateness.pick(&mut self.rng);
+        self.counters.taken += 1;
+        self.held
+            .insert((due, self.counters.taken), bytes.to_owned());
+    }
+
+    /// The next copy due by `now`.
+    pub fn poll(&mut self, now: Time) -> Option<(Time, Vec<u8>)> {
+        let first = self.held.first_entry()?;
+        let at = first.key().0;
+        if at > now {
+            return None;
+        }
+        self.counters.delivered += 1;
+        Some((at, first.remove()))
+    }
+
+    /// When the next copy is due, if any is held.
+    pub fn next_deadline(&self) -> Option<Time> {
+        self.held.first_key_value().map(|((at, _), _)| *at)
+    }
+
+    /// Copies held now.
+    pub fn held(&self) -> usize {
+        self.held.len()
+    }
+
+    /// What it has done.
+    pub const fn counters(&self) -> &LateCopyCounters {
+        &self.counters
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_ms(1);
+
+    fn late(percent: u64) -> LateCopies {
+        let lateness = Lateness {
+            least: MS.times(10),
+            most: MS.times(10_000),
+        };
+        LateCopies::new(
+            Probability::from_ratio(percent, 100),
+            lateness,
+            Rng::new(7, 0),
+        )
+    }
+
+    #[test]
+    fn copies_are_unchanged_as_late_as_told_and_of_every_order_of_magnitude() {
+        let mut late = late(100);
+        for number in 0..3_000_u32 {
+            late.see(Time::ZERO, &number.to_be_bytes());
+        }
+        let mut came = Vec::new();
+        let mut last = Time::ZERO;
+        let mut decades = [0_u32; 3];
+        while let Some(next) = late.next_deadline() {
+            assert_eq!(
+                late.poll(Time::from_ps(next.as_ps() - 1)),
+                None,
+                "not before"
+            );
+            let (at, bytes) = late.poll(next).expect("it is due");
+            assert!(at >= last && at == next);
+            last = at;
+            let ms = at.since(Time::ZERO).as_ns() / 1_000_000;
+            assert!((10..=10_000).contains(&ms), "{ms} ms");
+            decades[ms.ilog10().min(3) as usize - 1] += 1;
+            came.push(u32::from_be_bytes(bytes.try_into().expect("four bytes")));
+        }
+        came.sort_unstable();
+        assert_eq!(came, (0..3_000).collect::<Vec<_>>());
+        assert!(decades.iter().all(|copies| *copies > 600), "{decades:?}");
+        assert_eq!(late.counters().delivered, 3_000);
+    }
+
+    #[test]
+    fn a_share_is_copied_and_none_once_stopped() {
+        let mut late = late(5);
+        for _ in 0..10_000 {
+            late.see(Time::ZERO, &[1]);
+        }
+        let held = late.held();
+        assert!((400..600).contains(&held), "{held}");
+        late.stop();
+        late.see(Time::ZERO, &[2]);
+        assert_eq!(late.held(), held);
+    }
+
+    #[test]
+    fn what_is_held_is_bounded() {
+        let mut late = late(100);
+        for _ in 0..MAX_HELD_COPIES + 10 {
+            late.see(Time::ZERO, &[]);
+        }
+        assert_eq!(late.held(), MAX_HELD_COPIES);
+        assert_eq!(late.counters().over_limit, 10);
+    }
+}
