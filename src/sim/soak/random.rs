@@ -56,9 +56,9 @@ pub(super) fn netem(rng: &mut Rng, unit_us: u64) -> String {
 }
 
 /// The chip's own depths and its 1.25 ns cycle, or those of processes on real wires.
-fn settings(paced: bool) -> Settings {
+fn settings(paced: bool, lane_retry_threshold: u32) -> Settings {
     let mut settings = Settings {
-        lane_retry_threshold: 20,
+        lane_retry_threshold,
         ..Settings::default()
     };
     if paced {
@@ -68,7 +68,7 @@ fn settings(paced: bool) -> Settings {
     settings
 }
 
-fn spec(rng: &mut Rng) -> (BlackwidowSpec, Topology) {
+fn spec(rng: &mut Rng, lane_retry_threshold: u32) -> (BlackwidowSpec, Topology) {
     loop {
         let subtree = 1 + rng.below(6) as u32;
         let processors = 2 + rng.below(15) as u32;
@@ -83,7 +83,7 @@ fn spec(rng: &mut Rng) -> (BlackwidowSpec, Topology) {
             taper: [fraction.unwrap_or(Taper::FULL); 3],
             virtual_radix: pick(rng, &[8, 16, 32]),
             group: rng.chance(1, 2).then_some(2),
-            settings: settings(paced),
+            settings: settings(paced, lane_retry_threshold),
             ..BlackwidowSpec::default()
         };
         // Not every combination is a network.
@@ -117,18 +117,29 @@ fn harm(rng: &mut Rng, unit_us: u64) -> Harm {
     }
 }
 
-/// The numbers of a case with late copies, if that of `seed` is one: a link, a share of its frames in
-/// percent, and how late they come at least, in `unit`s of some hundred packets' time.
-pub(super) fn late_copies(seed: u64, stream: u64, unit: Duration) -> Option<(u32, u32, Lateness)> {
-    let mut rng = Rng::new(seed, stream);
-    rng.chance(1, LATE_CASES).then(|| {
-        let lateness = Lateness {
-            least: unit.times(1 << rng.below(4)),
-            most: LATEST,
-        };
-        let percent = 1 + rng.below(20) as u32;
-        (rng.next_u64() as u32, percent, lateness)
-    })
+/// Late copies of a case: a link, a share of its frames in percent, and how late they come in `unit`s, the
+/// time in which a busy link numbers some ten thousand packets.
+pub(super) fn late_copies(rng: &mut Rng, unit: Duration) -> (u32, u32, Lateness) {
+    let least = unit.times(1 << rng.below(3));
+    // Half of the cases near the length of the run, half over all orders of magnitude.
+    let most = if rng.chance(1, 2) {
+        least.times(8)
+    } else {
+        LATEST
+    };
+    let percent = 1 + rng.below(20) as u32;
+    (rng.next_u64() as u32, percent, Lateness { least, most })
+}
+
+/// Whether the case of these random numbers, which are its own, has late copies. Its lanes then put up with
+/// any number of retries: a run so long charges them with as many as there is corruption.
+pub(super) fn has_late_copies(rng: &mut Rng) -> bool {
+    rng.chance(1, LATE_CASES)
+}
+
+/// Lane charges at which a case gives a lane up.
+pub(super) const fn lane_threshold(late: bool) -> u32 {
+    if late { 0 } else { 20 }
 }
 
 /// Two sources that keep a link busy for long, and no other.
@@ -169,7 +180,9 @@ impl Case {
     /// The case of `seed`.
     pub fn random(seed: u64) -> Self {
         let mut rng = Rng::new(seed, STREAM);
-        let (spec, topology) = spec(&mut rng);
+        let mut late_rng = Rng::new(seed, LATE_STREAM);
+        let late = has_late_copies(&mut late_rng);
+        let (spec, topology) = spec(&mut rng, lane_threshold(late));
         // Times scale with the round trip: 25 ns of cable, or microseconds between processes.
         let is_paced = spec.settings.profile == Profile::Paper;
         let (unit_us, latency) = if is_paced {
@@ -194,8 +207,9 @@ impl Case {
         } else {
             String::new()
         };
-        let late_unit = Duration::from_us(if is_paced { 500 } else { 10_000 });
-        if let Some((link, percent, lateness)) = late_copies(seed, LATE_STREAM, late_unit) {
+        if late {
+            let unit = Duration::from_us(if is_paced { 500 } else { 10_000 });
+            let (link, percent, lateness) = late_copies(&mut late_rng, unit);
             let copies = Harm::LateCopies {
                 link,
                 percent,

@@ -31,7 +31,7 @@ fn every_kind_of_harm_and_network_comes_up() {
         let text = format!("{harm:?}");
         kinds.insert(text.split([' ', '{']).next().map(str::to_owned));
     }
-    assert_eq!(kinds.len(), 8, "{kinds:?}");
+    assert_eq!(kinds.len(), 9, "{kinds:?}");
     let any = |wanted: fn(&Case) -> bool| cases.iter().any(wanted);
     assert!(any(|case| case.spec.slices > 1) && any(|case| case.topology.chips.len() > 4));
     assert!(any(|case| case.impairment.contains("gemodel")));

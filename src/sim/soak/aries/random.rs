@@ -7,7 +7,9 @@ use crate::nic::{Operation, Pattern, TrafficSpec, Ways};
 use crate::rng::Rng;
 use crate::sim::fabric::LinkSpec;
 use crate::sim::soak::RUNS;
-use crate::sim::soak::random::{late_copies, long_run, netem, pick, up_to};
+use crate::sim::soak::random::{
+    has_late_copies, lane_threshold, late_copies, long_run, netem, pick, up_to,
+};
 use crate::time::Duration;
 use crate::topology::dragonfly::{
     Arrangement, DragonflySettings, DragonflySpec, Shape, check as check_topology,
@@ -22,7 +24,7 @@ const UNIT_US: u64 = 20;
 /// Nodes of a case at most.
 const MOST_ROUTERS: usize = 9;
 
-fn spec(rng: &mut Rng) -> DragonflySpec {
+fn spec(rng: &mut Rng, lane_retry_threshold: u32) -> DragonflySpec {
     loop {
         let shape = Shape {
             groups: 1 + rng.below(3) as u16,
@@ -36,7 +38,7 @@ fn spec(rng: &mut Rng) -> DragonflySpec {
             global_links: (shape.groups > 1).then(|| 1 + rng.below(3) as u16),
             arrangement: pick(rng, &Arrangement::ALL).1,
             settings: DragonflySettings {
-                lane_retry_threshold: 20,
+                lane_retry_threshold,
                 ..DragonflySettings::default()
             },
             ..DragonflySpec::default()
@@ -167,7 +169,9 @@ impl AriesCase {
     /// The case of `seed`.
     pub fn random(seed: u64) -> Self {
         let mut rng = Rng::new(seed, STREAM);
-        let spec = spec(&mut rng);
+        let mut late_rng = Rng::new(seed, LATE_STREAM);
+        let late = has_late_copies(&mut late_rng);
+        let spec = spec(&mut rng, lane_threshold(late));
         let link = LinkSpec {
             latency: up_to(&mut rng, 20),
             mtu: pick(&mut rng, &[MIN_SET_FRAME_BYTES, 512, 1472, 9000]),
@@ -186,8 +190,9 @@ impl AriesCase {
         let nics = spec.shape.all_nics();
         let mut traffic = traffic(&mut rng, nics, destroyed, seed);
         let collectives = collectives(&mut rng, nics);
-        let late_unit = Duration::from_ms(10);
-        if let Some((link, percent, lateness)) = late_copies(seed, LATE_STREAM, late_unit) {
+        if late {
+            let unit = Duration::from_ms(10);
+            let (link, percent, lateness) = late_copies(&mut late_rng, unit);
             let copies = AriesHarm::LateCopies {
                 link,
                 percent,

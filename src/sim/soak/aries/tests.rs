@@ -22,7 +22,7 @@ fn every_kind_of_harm_network_and_message_comes_up() {
             words(text);
         }
     }
-    assert_eq!(kinds.len(), 10, "{kinds:?}");
+    assert_eq!(kinds.len(), 11, "{kinds:?}");
     let any = |wanted: fn(&AriesCase) -> bool| cases.iter().any(wanted);
     assert!(any(
         |case| case.spec.shape.groups == 3 && case.spec.shape.chassis == 2
