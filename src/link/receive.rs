@@ -22,6 +22,8 @@ const REJECTS_UNTIL_DOUBT: u32 = 8;
 /// What the two ends agreed on for a session, as far as the receiver needs it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReceiveTerms {
+    /// Number of the session's first packet.
+    pub first: u64,
     pub max_packet: u32,
     pub window: u16,
     pub offered: u32,
@@ -29,6 +31,16 @@ pub(super) struct ReceiveTerms {
     pub debt: [u32; 2],
     pub lanes: u8,
     pub lane_threshold: u32,
+}
+
+/// What the numbers of a frame say of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// It starts there.
+    At(Position),
+    /// It starts more than a window behind: the peer sent the packet before the expected one later, and so there is
+    /// nothing in it that is not here, and nothing that it says is still so.
+    Stale,
 }
 
 /// Receives the stream of packets (paper, section 4.3): hands phits up speculatively, judges each
@@ -74,18 +86,12 @@ impl Receiver {
     pub fn new(terms: ReceiveTerms, profile: &LinkProfile, now: Time) -> Self {
         let quick = Duration::from_ps(profile.min_retry_timeout.as_ps() / 4);
         Self {
-            here: Position::default(),
+            here: Position::head_of(terms.first),
             crc: PacketCrc::new(),
             copy: [Phit::IDLE; MAX_PACKET_PHITS],
             max_packet: terms.max_packet,
             window: terms.window.into(),
-            acks: Acks::new(
-                terms.offered,
-                terms.debt,
-                terms.window,
-                terms.max_packet,
-                profile.ack_delay,
-            ),
+            acks: Acks::new(&terms, profile.ack_delay),
             lanes: LaneWatch::new(terms.lanes, terms.lane_threshold),
             lanes_charged: false,
             recovering: false,
@@ -126,21 +132,20 @@ impl Receiver {
     /// # Errors
     /// No frame of a correct peer can start there.
     #[inline]
-    pub fn place(&self, word: &ControlWord) -> Result<Position, Impossible> {
-        let ahead = i64::from(word.seq.wrapping_sub(self.here.packet as u16) as i16);
+    pub fn place(&self, word: &ControlWord) -> Result<Place, Impossible> {
+        let ahead = word.seq.distance_from(self.here.packet);
         let offset = u32::from(word.offset);
         if ahead > self.window || offset >= self.max_packet {
             return Err(Impossible);
         }
-        let packet = self
-            .here
-            .packet
-            .checked_add_signed(ahead)
-            .ok_or(Impossible)?;
-        Ok(Position { packet, offset })
+        match self.here.packet.checked_add_signed(ahead) {
+            Some(_) if ahead < -self.window => Ok(Place::Stale),
+            Some(packet) => Ok(Place::At(Position { packet, offset })),
+            None => Err(Impossible),
+        }
     }
 
-    /// Takes in the phits of a frame that starts at `at`, as given by [`Self::place`].
+    /// Takes in the phits of a frame that starts at `at`, where [`Self::place`] put it.
     pub fn data(
         &mut self,
         now: Time,
@@ -157,7 +162,7 @@ impl Receiver {
             self.sighted(at, end, now, counters);
             if end > at && self.here == before && !self.recovering {
                 // All of it was here before: the peer does not know, so an acknowledgement was lost.
-                self.acks.urge();
+                self.acks.remind();
             }
             self.drain(now, input, counters);
         }
