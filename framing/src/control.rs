@@ -10,8 +10,8 @@
 //! the word over the whole frame, so that a receiver has a second chance where noise hits the first.
 //! All numbers are cumulative: a lost frame loses no credit and no acknowledgement.
 //!
-//! `seq` and `ack` are the lower 16 bits of 48-bit numbers. The upper 32 bits of both stand in the frame's header (see
-//! [`HighNumbers`]): only with them is a frame of any age told from a new one.
+//! `seq` and `ack` are the lower 16 bits of 48-bit numbers. The upper 32 bits of both stand in the frame's header with the
+//! number of the pass (see [`WordRest`]): only with them is a frame of any age told from a new one.
 
 use crate::number::PacketNumber;
 use crate::phit24::{PHIT_BITS, SIDEBAND_SHIFT};
@@ -269,38 +269,44 @@ impl WordView {
     }
 }
 
-/// The upper 32 bits of the two packet numbers of a control word, which a data frame carries in its header.
+/// What belongs to a control word and has no place in the sideband: a data frame carries it in its header.
 ///
 /// ```text
-/// byte 0 .. 3   of seq
-///      4 .. 7   of ack
+/// byte 0 .. 3   upper 32 bits of seq
+///      4 .. 7   upper 32 bits of ack
+///      8, 9     pass
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct HighNumbers {
-    /// Of [`ControlWord::seq`].
+pub struct WordRest {
+    /// Upper 32 bits of [`ControlWord::seq`].
     pub seq: u32,
-    /// Of [`ControlWord::ack`].
+    /// Upper 32 bits of [`ControlWord::ack`].
     pub ack: u32,
+    /// [`ControlWord::pass`].
+    pub pass: u16,
 }
 
-/// Bytes of the upper bits of the numbers.
-pub const HIGH_BYTES: usize = 8;
+/// Bytes of the rest of a control word.
+pub const REST_BYTES: usize = 10;
 
-impl HighNumbers {
-    /// The meaning of 8 bytes: any are right.
+impl WordRest {
+    /// The meaning of 10 bytes: any are right.
     #[inline]
-    pub const fn parse(bytes: &[u8; HIGH_BYTES]) -> Self {
-        let both = u64::from_be_bytes(*bytes);
+    pub const fn parse(bytes: &[u8; REST_BYTES]) -> Self {
+        let [a, b, c, d, e, f, g, h, i, j] = *bytes;
         Self {
-            seq: (both >> 32) as u32,
-            ack: both as u32,
+            seq: u32::from_be_bytes([a, b, c, d]),
+            ack: u32::from_be_bytes([e, f, g, h]),
+            pass: u16::from_be_bytes([i, j]),
         }
     }
 
-    /// The 8 bytes.
+    /// The 10 bytes.
     #[inline]
-    pub const fn emit(self) -> [u8; HIGH_BYTES] {
-        ((self.seq as u64) << 32 | self.ack as u64).to_be_bytes()
+    pub const fn emit(self) -> [u8; REST_BYTES] {
+        let ([a, b, c, d], [e, f, g, h]) = (self.seq.to_be_bytes(), self.ack.to_be_bytes());
+        let [i, j] = self.pass.to_be_bytes();
+        [a, b, c, d, e, f, g, h, i, j]
     }
 }
 
@@ -319,6 +325,9 @@ pub struct ControlWord {
     pub ack: PacketNumber,
     /// Phits freed per virtual channel since the link came up, modulo 2^20.
     pub vc_ack: [u32; 2],
+    /// How often the sending end has gone back in its stream, modulo 2^16: a frame sent before a retransmission, and only
+    /// late, is told by it from the retransmission.
+    pub pass: u16,
 }
 
 impl ControlWord {
@@ -327,11 +336,11 @@ impl ControlWord {
         WORD_BYTES
     }
 
-    /// The meaning of 12 bytes taken out of the sideband of a frame whose header has `high`.
+    /// The meaning of 12 bytes taken out of the sideband of a frame whose header has `rest`.
     ///
     /// # Errors
     /// [`SidebandError::Check`] before [`SidebandError::StatusReserved`].
-    pub fn parse(bytes: &[u8; WORD_BYTES], high: HighNumbers) -> Result<Self, SidebandError> {
+    pub fn parse(bytes: &[u8; WORD_BYTES], rest: WordRest) -> Result<Self, SidebandError> {
         if check(bytes) != u16::from_be_bytes([bytes[10], bytes[11]]) {
             return Err(SidebandError::Check);
         }
@@ -343,24 +352,26 @@ impl ControlWord {
             _ => return Err(SidebandError::StatusReserved),
         };
         Ok(Self {
-            seq: PacketNumber::from_parts(high.seq, view.seq()),
+            seq: PacketNumber::from_parts(rest.seq, view.seq()),
             offset: view.offset(),
             status,
-            ack: PacketNumber::from_parts(high.ack, view.ack()),
+            ack: PacketNumber::from_parts(rest.ack, view.ack()),
             vc_ack: [view.get(VC_ACK[0]), view.get(VC_ACK[1])],
+            pass: rest.pass,
         })
     }
 
-    /// What the frame's header has of the numbers.
+    /// What the frame's header has of the word.
     #[inline]
-    pub const fn high(&self) -> HighNumbers {
-        HighNumbers {
+    pub const fn rest(&self) -> WordRest {
+        WordRest {
             seq: self.seq.high(),
             ack: self.ack.high(),
+            pass: self.pass,
         }
     }
 
-    /// The 12 bytes of the word, without the upper bits of the numbers; `offset` is cut to 5 bits, the
+    /// The 12 bytes of the word that are in the sideband; `offset` is cut to 5 bits, the
     /// counts to 20.
     pub fn emit(&self) -> [u8; WORD_BYTES] {
         let put =

@@ -6,9 +6,9 @@
 //! ```text
 //! byte 0    1         2  3    4 ... 7   8 ... 11  12 ... 15  16 17     18 19
 //!      0x59 |ver|kind|end| link | fabric | tx epoch | rx epoch | 0 |lanes| phits |
-//! byte 20 .. 27  upper 32 bits of seq and of ack, whose lower 16 are in the sideband
+//! byte 20 .. 29  rest of the control word: upper 32 bits of seq and of ack, pass
 //!      kind map: 2 bits per phit, four phits per byte, first phit in bits 7:6
-//!      check: CRC-32C over header, numbers and kind map
+//!      check: CRC-32C over header, rest of the word and kind map
 //!      phit area: 3 bytes per phit, big endian, sideband in bits 23:22
 //! ```
 //!
@@ -35,7 +35,7 @@ pub use error::{EmitError, FrameError};
 pub use header::{FrameHeader, HeaderView};
 pub use sets::{MAX_FRAME_SETS, SETS_AT, SetFrame, SetFrameWriter, max_sets, set_frame_len};
 
-use crate::control::{HIGH_BYTES, WORD_BYTES, WORD_PHITS};
+use crate::control::{REST_BYTES, WORD_BYTES, WORD_PHITS};
 use crate::training::{self, Training};
 use core::ops::Range;
 use crc::{CRC_32_ISCSI, Crc, Table};
@@ -67,10 +67,10 @@ pub const LANES_AT: Range<usize> = 16..18;
 pub const PHITS_AT: Range<usize> = 18..20;
 /// Bytes of the header that all kinds of frames have.
 pub const HEADER_BYTES: usize = 20;
-/// Bytes of a data frame with the upper bits of its numbers.
-pub const HIGH_AT: Range<usize> = HEADER_BYTES..HEADER_BYTES + HIGH_BYTES;
+/// Bytes of a data frame with the rest of its control word.
+pub const REST_AT: Range<usize> = HEADER_BYTES..HEADER_BYTES + REST_BYTES;
 /// First byte of the kind map of a data frame.
-pub const MAP_AT: usize = HIGH_AT.end;
+pub const MAP_AT: usize = REST_AT.end;
 /// Bytes of the check.
 pub const CHECK_BYTES: usize = 4;
 /// Phits whose kinds share a byte and which are encoded together.
@@ -92,7 +92,7 @@ const _: () = assert!(
 // An Ethernet payload of less than 46 bytes would arrive with padding that no frame expects.
 const _: () = assert!(frame_len(0) >= 46);
 
-/// CRC-32C: Hamming distance 6 up to 5,243 bits of header, numbers and kind map, 4 far beyond.
+/// CRC-32C: Hamming distance 6 up to 5,243 bits of header, rest of the word and kind map, 4 far beyond.
 static CHECK: Crc<u32, Table<16>> = Crc::<u32, Table<16>>::new(&CRC_32_ISCSI);
 
 pub(crate) fn checksum(bytes: &[u8]) -> u32 {

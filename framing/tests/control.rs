@@ -2,9 +2,9 @@
 
 mod common;
 
-use common::{HIGH, WORD};
+use common::{REST, WORD};
 use phitwire_framing::control::{
-    ControlWord, HighNumbers, LinkStatus, SidebandError, WORD_BYTES, WordView,
+    ControlWord, LinkStatus, SidebandError, WORD_BYTES, WordRest, WordView,
 };
 use phitwire_framing::number::PacketNumber;
 use phitwire_framing::packet24::Vc;
@@ -15,6 +15,7 @@ const MEANING: ControlWord = ControlWord {
     status: LinkStatus::RetryRequest,
     ack: PacketNumber::new(0x89ab_cdef_bee0),
     vc_ack: [0xf_ffff, 0x1_2345],
+    pass: 0xc0de,
 };
 
 #[test]
@@ -48,7 +49,7 @@ fn construct() {
 #[test]
 fn parse() {
     assert_eq!(
-        ControlWord::parse(&WORD, HighNumbers::parse(&HIGH)),
+        ControlWord::parse(&WORD, WordRest::parse(&REST)),
         Ok(MEANING)
     );
 }
@@ -56,7 +57,7 @@ fn parse() {
 #[test]
 fn emit() {
     assert_eq!(MEANING.emit(), WORD);
-    assert_eq!(MEANING.high().emit(), HIGH);
+    assert_eq!(MEANING.rest().emit(), REST);
     assert_eq!(MEANING.buffer_len(), WORD.len());
 }
 
@@ -75,11 +76,11 @@ fn reserved_status_codes_are_rejected() {
     for code in 0..8 {
         let mut view = WordView::new(WORD);
         view.set_status_code(code);
-        let high = MEANING.high();
-        let parsed = ControlWord::parse(&view.into_inner(), high);
+        let rest = MEANING.rest();
+        let parsed = ControlWord::parse(&view.into_inner(), rest);
         assert_eq!(parsed.is_ok(), code == 1);
         view.fill_check();
-        let parsed = ControlWord::parse(&view.into_inner(), high);
+        let parsed = ControlWord::parse(&view.into_inner(), rest);
         match code {
             0..=2 => assert!(parsed.is_ok()),
             _ => assert_eq!(parsed, Err(SidebandError::StatusReserved)),
@@ -99,7 +100,7 @@ fn up_to_two_flipped_bits_are_found_one_by_one() {
                 1 << (second % 8)
             };
             assert_eq!(
-                ControlWord::parse(&word, MEANING.high()),
+                ControlWord::parse(&word, MEANING.rest()),
                 Err(SidebandError::Check)
             );
         }
@@ -109,11 +110,11 @@ fn up_to_two_flipped_bits_are_found_one_by_one() {
 #[test]
 fn a_silent_sideband_is_no_word() {
     assert_eq!(
-        ControlWord::parse(&[0; WORD_BYTES], HighNumbers::default()),
+        ControlWord::parse(&[0; WORD_BYTES], WordRest::default()),
         Err(SidebandError::Check)
     );
     assert_eq!(
-        ControlWord::parse(&[0xff; WORD_BYTES], HighNumbers::default()),
+        ControlWord::parse(&[0xff; WORD_BYTES], WordRest::default()),
         Err(SidebandError::Check)
     );
 }

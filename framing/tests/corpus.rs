@@ -80,7 +80,7 @@ fn generated() -> BTreeMap<String, Vec<u8>> {
         .iter_mut()
         .step_by(17)
         .for_each(|byte| *byte ^= 0x24);
-    let data = |change: &dyn Fn(&mut Vec<u8>)| changed(&DATA_FRAME, 40, change);
+    let data = |change: &dyn Fn(&mut Vec<u8>)| changed(&DATA_FRAME, 42, change);
     let training = |change: &dyn Fn(&mut Vec<u8>)| changed(&TRAINING_FRAME, 100, change);
     [
         ("empty", vec![]),
@@ -95,11 +95,11 @@ fn generated() -> BTreeMap<String, Vec<u8>> {
         ("magic", data(&|b| b[0] = 0)),
         ("version", data(&|b| b[1] = 0x11)),
         ("kind", data(&|b| b[1] |= 0x08)),
-        ("length", data(&|b| b.truncate(187))),
-        ("header-check", changed(&DATA_FRAME, 1000, |b| b[40] ^= 1)),
-        ("map-check", changed(&DATA_FRAME, 1000, |b| b[33] ^= 0x40)),
-        ("number-check", changed(&DATA_FRAME, 1000, |b| b[24] ^= 1)),
-        ("numbers", data(&|b| b[20..28].fill(0xff))),
+        ("length", data(&|b| b.truncate(189))),
+        ("header-check", changed(&DATA_FRAME, 1000, |b| b[42] ^= 1)),
+        ("map-check", changed(&DATA_FRAME, 1000, |b| b[35] ^= 0x40)),
+        ("rest-check", changed(&DATA_FRAME, 1000, |b| b[24] ^= 1)),
+        ("rest", data(&|b| b[20..30].fill(0xff))),
         ("reserved-header", data(&|b| b[16] = 0x80)),
         ("no-lanes", data(&|b| b[17] = 0)),
         ("phit-count", data(&|b| b[19] = 46)),

@@ -1,6 +1,6 @@
 //! Properties that hold for all values: round trips, detection, and no panic on any bytes.
 
-use phitwire_framing::control::{ControlWord, HighNumbers, LinkStatus};
+use phitwire_framing::control::{ControlWord, LinkStatus, WordRest};
 use phitwire_framing::frame::{
     Frame, FrameHeader, FrameKind, LinkEnd, emit_data, frame_len, padded_phits, parse, phit_area,
 };
@@ -26,12 +26,12 @@ prop_compose! {
 }
 
 prop_compose! {
-    fn word()(seq: u64, offset in 0..32_u8, status in 0..3, ack: u64, a in 0..1_u32 << 20, b in 0..1_u32 << 20)
+    fn word()(seq: u64, offset in 0..32_u8, status in 0..3, ack: u64, pass: u16, a in 0..1_u32 << 20, b in 0..1_u32 << 20)
         -> ControlWord
     {
         let status = [LinkStatus::Normal, LinkStatus::RetryRequest, LinkStatus::Probe][status as usize];
         let (seq, ack) = (PacketNumber::new(seq), PacketNumber::new(ack));
-        ControlWord { seq, offset, status, ack, vc_ack: [a, b] }
+        ControlWord { seq, offset, status, ack, vc_ack: [a, b], pass }
     }
 }
 
@@ -229,8 +229,8 @@ proptest! {
 
     #[test]
     fn control_words_round_trip(word in word()) {
-        let high = HighNumbers::parse(&word.high().emit());
-        prop_assert_eq!(ControlWord::parse(&word.emit(), high), Ok(word));
+        let rest = WordRest::parse(&word.rest().emit());
+        prop_assert_eq!(ControlWord::parse(&word.emit(), rest), Ok(word));
     }
 
     #[test]
@@ -239,7 +239,7 @@ proptest! {
     ) {
         let mut bytes = word.emit();
         bits.iter().for_each(|bit| bytes[bit / 8] ^= 1 << (bit % 8));
-        prop_assert!(ControlWord::parse(&bytes, word.high()).is_err());
+        prop_assert!(ControlWord::parse(&bytes, word.rest()).is_err());
     }
 
     #[test]

@@ -315,11 +315,6 @@ impl LinkConfig {
         self.epoch
     }
 
-    /// Number of the first packet of each session.
-    pub fn first_packet(&self) -> u64 {
-        self.first_packet
-    }
-
     /// Number of the link within its fabric.
     pub fn link(&self) -> u16 {
         self.link
@@ -453,12 +448,7 @@ impl LinkConfigBuilder {
         }
         let max = u64::from(config.max_packet_phits);
         in_range("max_packet_phits", max, 4, MAX_PACKET_PHITS as u64)?;
-        in_range(
-            "first_packet",
-            config.first_packet,
-            0,
-            (1 << PacketNumber::BITS) - 1,
-        )?;
+        in_range("first_packet", config.first_packet, 0, PacketNumber::MAX)?;
         check_profile(&config.profile, max)?;
         Ok(config)
     }

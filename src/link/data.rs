@@ -59,8 +59,13 @@ impl Lcb {
             scratch.resize(data.phits(), Phit::IDLE);
         }
         let count = data.decode(&mut scratch);
-        self.rx
-            .data(now, at, &scratch[..count], input, &mut self.common.counters);
+        self.rx.data(
+            now,
+            (at, word.pass),
+            &scratch[..count],
+            input,
+            &mut self.common.counters,
+        );
         self.scratch = scratch;
         if self.rx.doubts_lanes() {
             self.common.handshake.answer(false);

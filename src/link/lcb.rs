@@ -201,6 +201,7 @@ impl Lcb {
             status,
             ack: PacketNumber::new(expected),
             vc_ack: self.rx.acks.tell(expected, self.common.now),
+            pass: self.tx.pass(),
         }
     }
 

@@ -177,6 +177,14 @@ impl ReorderHold {
         self.set(with_margin(extent).max(hold - hold / 64));
     }
 
+    /// A gap was declared a loss, but the missing frame came `extent` after the gap had shown and before a copy of it
+    /// could: so it is less than the hold and a round trip, and certain. The next one may be later still, and to be wrong
+    /// costs a window of packets: twice as long at once.
+    pub fn late(&mut self, extent: Duration) {
+        let hold = self.hold.as_ps();
+        self.set(extent.as_ps().saturating_mul(2).max(hold));
+    }
+
     /// A gap was declared a loss, but the missing frame came `extent` after the gap had shown. At most
     /// quadruples the hold, so that a duplicated retransmission, which looks the same, does little.
     pub fn too_short(&mut self, extent: Duration) {
@@ -313,6 +321,10 @@ mod tests {
         );
         hold.filled(Duration::from_ms(2));
         assert_eq!(hold.get(), Duration::from_us(2_500));
+        hold.late(Duration::from_ms(1));
+        assert_eq!(hold.get(), Duration::from_us(2_500), "knows better");
+        hold.late(Duration::from_ms(2));
+        assert_eq!(hold.get(), Duration::from_ms(4), "at once");
         hold.filled(Duration::from_ms(900));
         assert_eq!(hold.get(), Duration::from_ms(100), "bounded");
         for _ in 0..100 {

@@ -53,6 +53,8 @@ pub(super) struct RetryBuffer {
     sent_twice: u64,
     /// Number of a session's first packet.
     first: u64,
+    /// How often it went back.
+    pass: u16,
     open: bool,
 }
 
@@ -72,6 +74,7 @@ impl RetryBuffer {
             sent_once: first,
             sent_twice: first,
             first,
+            pass: 0,
             open: false,
         }
     }
@@ -184,6 +187,12 @@ impl RetryBuffer {
         (self.sending, sent as u8)
     }
 
+    /// How often the cursor went back, modulo 2^16.
+    #[inline]
+    pub fn pass(&self) -> u16 {
+        self.pass
+    }
+
     /// Number of the oldest unacknowledged packet.
     #[inline]
     pub fn acked(&self) -> u64 {
@@ -261,6 +270,7 @@ impl RetryBuffer {
         self.cursor = self.head;
         self.sending = self.acked;
         self.sent_twice = self.sent_once;
+        self.pass = self.pass.wrapping_add(1);
         true
     }
 
@@ -272,6 +282,7 @@ impl RetryBuffer {
         let first = self.first;
         (self.acked, self.sending, self.next) = (first, first, first);
         (self.sent_once, self.sent_twice) = (first, first);
+        self.pass = 0;
         self.open = false;
         self.sent(first).start = 0;
         discarded
@@ -316,6 +327,7 @@ mod tests {
         assert!(buffer.rewind());
         assert_eq!(buffer.position(), (0, 0));
         assert!(!buffer.rewind(), "already there");
+        assert_eq!(buffer.pass(), 1);
         assert_eq!(
             send(&mut buffer, 9, 20),
             (2, 1),

@@ -356,6 +356,12 @@ impl Transmitter {
         self.buffer.position()
     }
 
+    /// How often the cursor went back.
+    #[inline]
+    pub fn pass(&self) -> u16 {
+        self.buffer.pass()
+    }
+
     /// `count` phits left in a frame at `now`.
     pub fn sent(&mut self, count: usize, now: Time, counters: &mut LinkCounters) {
         let sendable = self.sendable();

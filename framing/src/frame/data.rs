@@ -1,10 +1,10 @@
 //! Data frames: phits on their way into and out of bytes, four at a time.
 
 use super::{
-    CHECK_BYTES, EmitError, FrameError, FrameHeader, FrameKind, GROUP_BYTES, GROUP_PHITS, HIGH_AT,
-    MAP_AT, MAX_FRAME_PHITS, MIN_FRAME_PHITS, checksum, frame_len, padded_phits,
+    CHECK_BYTES, EmitError, FrameError, FrameHeader, FrameKind, GROUP_BYTES, GROUP_PHITS, MAP_AT,
+    MAX_FRAME_PHITS, MIN_FRAME_PHITS, REST_AT, checksum, frame_len, padded_phits,
 };
-use crate::control::{ControlWord, HIGH_BYTES, HighNumbers, SidebandError, WORD_BYTES};
+use crate::control::{ControlWord, REST_BYTES, SidebandError, WORD_BYTES, WordRest};
 use crate::lanes::{Permutation, unswizzle};
 use crate::phit24::{CONTENT_MASK, Phit, WIRE_MASK};
 
@@ -118,7 +118,7 @@ impl Groups<'_> {
     }
 }
 
-/// Writes a data frame: header, upper bits of the numbers, kind map, check, and `phits[0]` followed by
+/// Writes a data frame: header, rest of the word, kind map, check, and `phits[0]` followed by
 /// `phits[1]` with `word` repeated in the sideband. Pads with idle phits. Returns the bytes written.
 ///
 /// `header.kind` and `header.phits` are not looked at; sideband bits of the phits are ignored.
@@ -143,7 +143,7 @@ pub fn emit_data(
         ..*header
     }
     .emit(buf)?;
-    buf[HIGH_AT].copy_from_slice(&word.high().emit());
+    buf[REST_AT].copy_from_slice(&word.rest().emit());
     let (checked, rest) = buf.split_at_mut(MAP_AT + count / GROUP_PHITS);
     let (check, area) = rest.split_at_mut(CHECK_BYTES);
     let mut groups = Groups {
@@ -186,12 +186,12 @@ pub(super) fn parse_data(header: FrameHeader, bytes: &[u8]) -> Result<DataFrame<
     if header.lanes == 0 {
         return Err(FrameError::NoLanes);
     }
-    let mut high = [0; HIGH_BYTES];
-    high.copy_from_slice(&checked[HIGH_AT]);
+    let mut word_rest = [0; REST_BYTES];
+    word_rest.copy_from_slice(&checked[REST_AT]);
     let (map, area) = (&checked[MAP_AT..], area.as_chunks().0);
     Ok(DataFrame {
         header,
-        high: HighNumbers::parse(&high),
+        word_rest: WordRest::parse(&word_rest),
         map,
         area,
         cable: Permutation::IDENTITY,
@@ -202,7 +202,7 @@ pub(super) fn parse_data(header: FrameHeader, bytes: &[u8]) -> Result<DataFrame<
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DataFrame<'a> {
     header: FrameHeader,
-    high: HighNumbers,
+    word_rest: WordRest,
     map: &'a [u8],
     area: &'a [[u8; GROUP_BYTES]],
     cable: Permutation,
@@ -247,8 +247,7 @@ impl<'a> DataFrame<'a> {
         })
     }
 
-    /// The first whole control word of the frame whose check is right, with the upper bits of its
-    /// numbers from the header.
+    /// The first whole control word of the frame whose check is right, with its rest from the header.
     ///
     /// # Errors
     /// See [`SidebandError`].
@@ -260,7 +259,7 @@ impl<'a> DataFrame<'a> {
                 *byte =
                     ((w[0] >> 22) << 6 | (w[1] >> 22) << 4 | (w[2] >> 22) << 2 | w[3] >> 22) as u8;
             }
-            match ControlWord::parse(&word, self.high) {
+            match ControlWord::parse(&word, self.word_rest) {
                 Err(SidebandError::Check) => {}
                 found => return found,
             }

@@ -314,6 +314,75 @@ fn jitter_and_reordering_do_not_collapse_throughput() {
     assert!(again * 3 < sent * 2, "{again} of {sent} again");
 }
 
+/// What of the first 40,000 packets of a link goes again before it knows how late frames get, in thousandths.
+fn resent_at_the_start(seed: u64, change: impl Fn(&mut super::harness::Wire)) -> u64 {
+    let mut pair = Pair::new(seed);
+    pair.wire(change);
+    pair.wait_up();
+    pair.load(A, 40_000);
+    pair.finish(SECOND.times(30));
+    pair.count(A, |c| c.tx_retransmitted_packets) / 40
+}
+
+#[test]
+fn a_link_that_begins_to_reorder_learns_it_at_once() {
+    // Delay, jitter, frames ahead of their turn out of 1,000.
+    let wires = [
+        (1_000, 500, 250),
+        (1_000, 500, 0),
+        (1_000, 0, 100),
+        (200, 100, 250),
+        (5_000, 2_000, 500),
+    ];
+    for (delay, jitter, reorder) in wires {
+        let resent: Vec<_> = (0..24)
+            .map(|seed| {
+                resent_at_the_start(seed, |wire| {
+                    wire.delay = Duration::from_us(delay);
+                    wire.jitter = Duration::from_us(jitter);
+                    wire.reorder = reorder;
+                })
+            })
+            .collect();
+        let mean = resent.iter().sum::<u64>() / 24;
+        println!("{delay} us, {jitter} us, {reorder}: mean {mean}, {resent:?}");
+    }
+}
+
+/// How long packets of a link with losses take: the price of waiting for what does not come.
+#[test]
+fn losses_are_found_as_fast_as_ever() {
+    for (loss, delay) in [(10, 50), (10, 1_000), (50, 1_000), (100, 50)] {
+        let mut sum = Duration::ZERO;
+        for seed in 0..8 {
+            let (time, _) = transfer_time(seed, |wire| {
+                wire.loss = loss;
+                wire.delay = Duration::from_us(delay);
+            });
+            sum = sum + time;
+        }
+        println!(
+            "{loss} of 1,000 lost, {delay} us: {} us",
+            sum.as_ns() / 8_000
+        );
+    }
+    for (loss, copies) in [(10, 50), (10, 200)] {
+        let mut sum = Duration::ZERO;
+        for seed in 0..8 {
+            let (time, _) = transfer_time(seed, |wire| {
+                wire.loss = loss;
+                wire.duplicate = copies;
+                wire.jitter = Duration::from_us(100);
+            });
+            sum = sum + time;
+        }
+        println!(
+            "{loss} of 1,000 lost, {copies} double: {} us",
+            sum.as_ns() / 8_000
+        );
+    }
+}
+
 #[test]
 fn duplicates_are_harmless() {
     let mut pair = Pair::up(11);

@@ -274,6 +274,7 @@ fn mutated(pair: &mut Pair, buf: &mut [u8]) -> Vec<u8> {
         } else {
             [rng.next_u64() as u32 & 0xf_ffff; 2]
         },
+        pass: rng.below(3) as u16,
     };
     let (tx_epoch, rx_epoch) = pair.ends[A].lcb.epochs();
     let header = FrameHeader {

@@ -140,7 +140,7 @@ fn unchanged_copies_of_any_age_change_nothing() {
         stale = pair.count(B, |c| c.rx_stale_frames);
     }
     pair.finish(SECOND);
-    assert!(stale > 10_000, "{stale}");
+    assert!(stale > 2_000, "{stale}");
     assert!(pair.count(B, |c| c.rx_packets) > 1 << 17);
     assert_undisturbed(&pair);
 }
