@@ -14,13 +14,15 @@ pub struct PacketNumber(u64);
 impl PacketNumber {
     /// Bits on the wire.
     pub const BITS: u32 = 48;
+    /// The last before they come round.
+    pub const MAX: u64 = (1 << Self::BITS) - 1;
     /// Bits that travel in the sideband; the others are in the frame's header.
     pub const LOW_BITS: u32 = 16;
 
     /// The number of the packet that is `count`-th since numbers began with 0.
     #[inline]
     pub const fn new(count: u64) -> Self {
-        Self(count & ((1 << Self::BITS) - 1))
+        Self(count & Self::MAX)
     }
 
     /// The number with these upper 32 and lower 16 bits.

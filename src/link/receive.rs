@@ -470,7 +470,13 @@ impl Receiver {
         let gap = !self.held.is_empty() || self.hint.is_some();
         let was = self.gap_since != Time::NEVER;
         if was && (!gap || self.here > before) {
-            self.hold.filled(now.since(self.gap_since));
+            let extent = now.since(self.gap_since);
+            if gap {
+                // The next gap shows: reordering is not over.
+                self.hold.at_least(extent);
+            } else {
+                self.hold.filled(extent);
+            }
             self.gap_since = Time::NEVER;
         }
         if gap && self.gap_since == Time::NEVER {

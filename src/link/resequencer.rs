@@ -171,7 +171,13 @@ impl ReorderHold {
         self.hold = Duration::from_ps(ps).max(self.least).min(self.most);
     }
 
-    /// A gap filled by itself after `extent`.
+    /// A gap filled by itself after `extent`, and another one is open.
+    pub fn at_least(&mut self, extent: Duration) {
+        let hold = self.hold.as_ps();
+        self.set(with_margin(extent).max(hold));
+    }
+
+    /// A gap filled by itself after `extent`, and nothing is missing any more.
     pub fn filled(&mut self, extent: Duration) {
         let hold = self.hold.as_ps();
         self.set(with_margin(extent).max(hold - hold / 64));
@@ -319,7 +325,9 @@ mod tests {
             Duration::from_us(1_250),
             "grows to what was seen"
         );
-        hold.filled(Duration::from_ms(2));
+        hold.at_least(Duration::from_us(10));
+        assert_eq!(hold.get(), Duration::from_us(1_250), "is kept");
+        hold.at_least(Duration::from_ms(2));
         assert_eq!(hold.get(), Duration::from_us(2_500));
         hold.late(Duration::from_ms(1));
         assert_eq!(hold.get(), Duration::from_us(2_500), "knows better");
