@@ -9,6 +9,7 @@ use phitwire_framing::frame::{
 use phitwire_framing::memory24::{
     Request, Response, Status, decode_request, decode_response, encode_request, encode_response,
 };
+use phitwire_framing::number::PacketNumber;
 use phitwire_framing::packet24::{PacketBuf, check_packet};
 use phitwire_framing::phit24::{Phit, PhitKind};
 use std::hint::black_box;
@@ -36,7 +37,7 @@ fn phits(count: usize) -> Vec<Phit> {
 fn frames(c: &mut Criterion) {
     let mut group = c.benchmark_group("frame");
     let word = ControlWord {
-        seq: 5,
+        seq: PacketNumber::new(5),
         ..Default::default()
     };
     for bytes in FRAME_BYTES {

@@ -9,7 +9,11 @@
 //! 96 bits lie over 48 consecutive phits, two per phit, most significant first. The sender repeats
 //! the word over the whole frame, so that a receiver has a second chance where noise hits the first.
 //! All numbers are cumulative: a lost frame loses no credit and no acknowledgement.
+//!
+//! `seq` and `ack` are the lower 16 bits of 48-bit numbers. The upper 32 bits of both stand in the frame's header with the
+//! number of the pass (see [`WordRest`]): only with them is a frame of any age told from a new one.
 
+use crate::number::PacketNumber;
 use crate::phit24::{PHIT_BITS, SIDEBAND_SHIFT};
 
 /// Bits of a control word.
@@ -192,7 +196,7 @@ impl WordView {
         (self.word() >> field.shift) as u32 & ((1 << field.width) - 1)
     }
 
-    /// Sequence number of the packet of the frame's first packet phit.
+    /// Number of the packet of the frame's first packet phit, its lower 16 bits.
     pub fn seq(&self) -> u16 {
         self.get(SEQ) as u16
     }
@@ -207,7 +211,7 @@ impl WordView {
         self.get(STATUS) as u8
     }
 
-    /// Next packet expected by the sending end.
+    /// Next packet expected by the sending end, the lower 16 bits of its number.
     pub fn ack(&self) -> u16 {
         self.get(ACK) as u16
     }
@@ -233,7 +237,7 @@ impl WordView {
         self.0.copy_from_slice(&word.to_be_bytes()[4..]);
     }
 
-    /// Sets the sequence number.
+    /// Sets the lower 16 bits of the sequence number.
     pub fn set_seq(&mut self, seq: u16) {
         self.set(SEQ, u32::from(seq));
     }
@@ -248,7 +252,7 @@ impl WordView {
         self.set(STATUS, u32::from(code));
     }
 
-    /// Sets the acknowledgement.
+    /// Sets the lower 16 bits of the acknowledgement.
     pub fn set_ack(&mut self, ack: u16) {
         self.set(ACK, u32::from(ack));
     }
@@ -265,21 +269,65 @@ impl WordView {
     }
 }
 
+/// What belongs to a control word and has no place in the sideband: a data frame carries it in its header.
+///
+/// ```text
+/// byte 0 .. 3   upper 32 bits of seq
+///      4 .. 7   upper 32 bits of ack
+///      8, 9     pass
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct WordRest {
+    /// Upper 32 bits of [`ControlWord::seq`].
+    pub seq: u32,
+    /// Upper 32 bits of [`ControlWord::ack`].
+    pub ack: u32,
+    /// [`ControlWord::pass`].
+    pub pass: u16,
+}
+
+/// Bytes of the rest of a control word.
+pub const REST_BYTES: usize = 10;
+
+impl WordRest {
+    /// The meaning of 10 bytes: any are right.
+    #[inline]
+    pub const fn parse(bytes: &[u8; REST_BYTES]) -> Self {
+        let [a, b, c, d, e, f, g, h, i, j] = *bytes;
+        Self {
+            seq: u32::from_be_bytes([a, b, c, d]),
+            ack: u32::from_be_bytes([e, f, g, h]),
+            pass: u16::from_be_bytes([i, j]),
+        }
+    }
+
+    /// The 10 bytes.
+    #[inline]
+    pub const fn emit(self) -> [u8; REST_BYTES] {
+        let ([a, b, c, d], [e, f, g, h]) = (self.seq.to_be_bytes(), self.ack.to_be_bytes());
+        let [i, j] = self.pass.to_be_bytes();
+        [a, b, c, d, e, f, g, h, i, j]
+    }
+}
+
 /// The meaning of a control word.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ControlWord {
-    /// Sequence number of the packet that the frame's first packet phit belongs to; in a frame of
-    /// idle phits the number of the next packet to be sent.
-    pub seq: u16,
+    /// Number of the packet that the frame's first packet phit belongs to; in a frame of idle phits
+    /// that of the next packet to be sent.
+    pub seq: PacketNumber,
     /// Phits of that packet sent before this frame; 0 when the frame starts with its head. At most
     /// [`MAX_OFFSET`].
     pub offset: u8,
     /// What the sending end asks.
     pub status: LinkStatus,
     /// Next packet expected by the sending end: all before it have arrived (cumulative).
-    pub ack: u16,
+    pub ack: PacketNumber,
     /// Phits freed per virtual channel since the link came up, modulo 2^20.
     pub vc_ack: [u32; 2],
+    /// How often the sending end has gone back in its stream, modulo 2^16: a frame sent before a retransmission, and only
+    /// late, is told by it from the retransmission.
+    pub pass: u16,
 }
 
 impl ControlWord {
@@ -288,11 +336,11 @@ impl ControlWord {
         WORD_BYTES
     }
 
-    /// The meaning of 12 bytes taken out of a sideband.
+    /// The meaning of 12 bytes taken out of the sideband of a frame whose header has `rest`.
     ///
     /// # Errors
     /// [`SidebandError::Check`] before [`SidebandError::StatusReserved`].
-    pub fn parse(bytes: &[u8; WORD_BYTES]) -> Result<Self, SidebandError> {
+    pub fn parse(bytes: &[u8; WORD_BYTES], rest: WordRest) -> Result<Self, SidebandError> {
         if check(bytes) != u16::from_be_bytes([bytes[10], bytes[11]]) {
             return Err(SidebandError::Check);
         }
@@ -304,22 +352,34 @@ impl ControlWord {
             _ => return Err(SidebandError::StatusReserved),
         };
         Ok(Self {
-            seq: view.seq(),
+            seq: PacketNumber::from_parts(rest.seq, view.seq()),
             offset: view.offset(),
             status,
-            ack: view.ack(),
+            ack: PacketNumber::from_parts(rest.ack, view.ack()),
             vc_ack: [view.get(VC_ACK[0]), view.get(VC_ACK[1])],
+            pass: rest.pass,
         })
     }
 
-    /// The 12 bytes of the word; `offset` is cut to 5 bits, the counts to 20.
+    /// What the frame's header has of the word.
+    #[inline]
+    pub const fn rest(&self) -> WordRest {
+        WordRest {
+            seq: self.seq.high(),
+            ack: self.ack.high(),
+            pass: self.pass,
+        }
+    }
+
+    /// The 12 bytes of the word that are in the sideband; `offset` is cut to 5 bits, the
+    /// counts to 20.
     pub fn emit(&self) -> [u8; WORD_BYTES] {
         let put =
             |field: Field, value: u32| u128::from(value & ((1 << field.width) - 1)) << field.shift;
-        let word = put(SEQ, u32::from(self.seq))
+        let word = put(SEQ, u32::from(self.seq.low()))
             | put(OFFSET, u32::from(self.offset))
             | put(STATUS, self.status as u32)
-            | put(ACK, u32::from(self.ack))
+            | put(ACK, u32::from(self.ack.low()))
             | put(VC_ACK[0], self.vc_ack[0])
             | put(VC_ACK[1], self.vc_ack[1]);
         let mut bytes = [0; WORD_BYTES];

@@ -6,8 +6,9 @@
 //! ```text
 //! byte 0    1         2  3    4 ... 7   8 ... 11  12 ... 15  16 17     18 19
 //!      0x59 |ver|kind|end| link | fabric | tx epoch | rx epoch | 0 |lanes| phits |
+//! byte 20 .. 29  rest of the control word: upper 32 bits of seq and of ack, pass
 //!      kind map: 2 bits per phit, four phits per byte, first phit in bits 7:6
-//!      check: CRC-32C over header and kind map
+//!      check: CRC-32C over header, rest of the word and kind map
 //!      phit area: 3 bytes per phit, big endian, sideband in bits 23:22
 //! ```
 //!
@@ -34,7 +35,7 @@ pub use error::{EmitError, FrameError};
 pub use header::{FrameHeader, HeaderView};
 pub use sets::{MAX_FRAME_SETS, SETS_AT, SetFrame, SetFrameWriter, max_sets, set_frame_len};
 
-use crate::control::{WORD_BYTES, WORD_PHITS};
+use crate::control::{REST_BYTES, WORD_BYTES, WORD_PHITS};
 use crate::training::{self, Training};
 use core::ops::Range;
 use crc::{CRC_32_ISCSI, Crc, Table};
@@ -45,8 +46,8 @@ pub const ETHERTYPE: u16 = 0x88b5;
 pub const UDP_PORT: u16 = 5470;
 /// First byte of a link frame.
 pub const MAGIC: u8 = 0x59;
-/// Version of the format.
-pub const VERSION: u8 = 1;
+/// Version of the format. Version 1 had packet numbers of 16 bits and no others.
+pub const VERSION: u8 = 2;
 
 /// Byte of the magic.
 pub const MAGIC_AT: usize = 0;
@@ -64,8 +65,12 @@ pub const RX_EPOCH_AT: Range<usize> = 12..16;
 pub const LANES_AT: Range<usize> = 16..18;
 /// Bytes of the number of phits.
 pub const PHITS_AT: Range<usize> = 18..20;
-/// Bytes of the header before the kind map.
+/// Bytes of the header that all kinds of frames have.
 pub const HEADER_BYTES: usize = 20;
+/// Bytes of a data frame with the rest of its control word.
+pub const REST_AT: Range<usize> = HEADER_BYTES..HEADER_BYTES + REST_BYTES;
+/// First byte of the kind map of a data frame.
+pub const MAP_AT: usize = REST_AT.end;
 /// Bytes of the check.
 pub const CHECK_BYTES: usize = 4;
 /// Phits whose kinds share a byte and which are encoded together.
@@ -87,7 +92,7 @@ const _: () = assert!(
 // An Ethernet payload of less than 46 bytes would arrive with padding that no frame expects.
 const _: () = assert!(frame_len(0) >= 46);
 
-/// CRC-32C: Hamming distance 6 up to 5,243 bits of header and kind map, 4 far beyond.
+/// CRC-32C: Hamming distance 6 up to 5,243 bits of header, rest of the word and kind map, 4 far beyond.
 static CHECK: Crc<u32, Table<16>> = Crc::<u32, Table<16>>::new(&CRC_32_ISCSI);
 
 pub(crate) fn checksum(bytes: &[u8]) -> u32 {
@@ -138,12 +143,12 @@ pub const fn padded_phits(phits: usize) -> usize {
 
 /// Bytes of a data frame with `phits` packet phits.
 pub const fn frame_len(phits: usize) -> usize {
-    HEADER_BYTES + CHECK_BYTES + padded_phits(phits) / GROUP_PHITS * (1 + GROUP_BYTES)
+    MAP_AT + CHECK_BYTES + padded_phits(phits) / GROUP_PHITS * (1 + GROUP_BYTES)
 }
 
 /// Most phits of a data frame in `frame_bytes` bytes; 0 when not even the smallest fits.
 pub const fn max_phits(frame_bytes: usize) -> usize {
-    let groups = frame_bytes.saturating_sub(HEADER_BYTES + CHECK_BYTES) / (1 + GROUP_BYTES);
+    let groups = frame_bytes.saturating_sub(MAP_AT + CHECK_BYTES) / (1 + GROUP_BYTES);
     let phits = groups * GROUP_PHITS;
     if phits < MIN_FRAME_PHITS {
         0
@@ -201,7 +206,7 @@ pub fn phit_area(bytes: &[u8]) -> Option<Range<usize>> {
     let range = match header.kind {
         FrameKind::Data => {
             let groups = usize::from(header.phits) / GROUP_PHITS;
-            let start = HEADER_BYTES + groups + CHECK_BYTES;
+            let start = MAP_AT + groups + CHECK_BYTES;
             start..start + groups * GROUP_BYTES
         }
         FrameKind::Training => training::PATTERN_AT,

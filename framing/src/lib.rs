@@ -13,6 +13,7 @@
 //! - [`crc16`]: the check of a packet, one phit at a time.
 //! - [`memory24`]: memory requests and responses as packets.
 //! - [`control`]: the 96-bit control word in the two sideband bits of every phit.
+//! - [`number`]: the 48-bit number of a packet on a link.
 //! - [`maintenance24`]: source-routed packets that read and write configuration registers.
 //! - [`frame`]: the link frame on Ethernet or UDP that stands for the line code.
 //! - [`training`]: the frames of channel initialisation.
@@ -41,6 +42,7 @@ pub mod frame;
 pub mod lanes;
 pub mod maintenance24;
 pub mod memory24;
+pub mod number;
 pub mod packet24;
 pub mod packet48;
 pub mod phit24;

@@ -2,16 +2,20 @@
 
 mod common;
 
-use common::WORD;
-use phitwire_framing::control::{ControlWord, LinkStatus, SidebandError, WORD_BYTES, WordView};
+use common::{REST, WORD};
+use phitwire_framing::control::{
+    ControlWord, LinkStatus, SidebandError, WORD_BYTES, WordRest, WordView,
+};
+use phitwire_framing::number::PacketNumber;
 use phitwire_framing::packet24::Vc;
 
 const MEANING: ControlWord = ControlWord {
-    seq: 0xbeef,
+    seq: PacketNumber::new(0x0123_4567_beef),
     offset: 18,
     status: LinkStatus::RetryRequest,
-    ack: 0xbee0,
+    ack: PacketNumber::new(0x89ab_cdef_bee0),
     vc_ack: [0xf_ffff, 0x1_2345],
+    pass: 0xc0de,
 };
 
 #[test]
@@ -44,12 +48,16 @@ fn construct() {
 
 #[test]
 fn parse() {
-    assert_eq!(ControlWord::parse(&WORD), Ok(MEANING));
+    assert_eq!(
+        ControlWord::parse(&WORD, WordRest::parse(&REST)),
+        Ok(MEANING)
+    );
 }
 
 #[test]
 fn emit() {
     assert_eq!(MEANING.emit(), WORD);
+    assert_eq!(MEANING.rest().emit(), REST);
     assert_eq!(MEANING.buffer_len(), WORD.len());
 }
 
@@ -68,9 +76,11 @@ fn reserved_status_codes_are_rejected() {
     for code in 0..8 {
         let mut view = WordView::new(WORD);
         view.set_status_code(code);
-        assert_eq!(ControlWord::parse(&view.into_inner()).is_ok(), code == 1);
+        let rest = MEANING.rest();
+        let parsed = ControlWord::parse(&view.into_inner(), rest);
+        assert_eq!(parsed.is_ok(), code == 1);
         view.fill_check();
-        let parsed = ControlWord::parse(&view.into_inner());
+        let parsed = ControlWord::parse(&view.into_inner(), rest);
         match code {
             0..=2 => assert!(parsed.is_ok()),
             _ => assert_eq!(parsed, Err(SidebandError::StatusReserved)),
@@ -89,7 +99,10 @@ fn up_to_two_flipped_bits_are_found_one_by_one() {
             } else {
                 1 << (second % 8)
             };
-            assert_eq!(ControlWord::parse(&word), Err(SidebandError::Check));
+            assert_eq!(
+                ControlWord::parse(&word, MEANING.rest()),
+                Err(SidebandError::Check)
+            );
         }
     }
 }
@@ -97,11 +110,11 @@ fn up_to_two_flipped_bits_are_found_one_by_one() {
 #[test]
 fn a_silent_sideband_is_no_word() {
     assert_eq!(
-        ControlWord::parse(&[0; WORD_BYTES]),
+        ControlWord::parse(&[0; WORD_BYTES], WordRest::default()),
         Err(SidebandError::Check)
     );
     assert_eq!(
-        ControlWord::parse(&[0xff; WORD_BYTES]),
+        ControlWord::parse(&[0xff; WORD_BYTES], WordRest::default()),
         Err(SidebandError::Check)
     );
 }

@@ -18,6 +18,7 @@ use phitwire_framing::control::ControlWord;
 use phitwire_framing::frame::{
     FrameError, FrameHeader, FrameKind, LinkEnd, emit_data, frame_len, phit_area,
 };
+use phitwire_framing::number::PacketNumber;
 use phitwire_framing::phit24::Phit;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -26,7 +27,7 @@ fn directory() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus/frame")
 }
 
-fn frame_of(phits: &[Phit], seq: u16, offset: u8) -> Vec<u8> {
+fn frame_of(phits: &[Phit], seq: u64, offset: u8) -> Vec<u8> {
     let header = FrameHeader {
         kind: FrameKind::Data,
         end: LinkEnd::A,
@@ -38,7 +39,7 @@ fn frame_of(phits: &[Phit], seq: u16, offset: u8) -> Vec<u8> {
         phits: 0,
     };
     let word = ControlWord {
-        seq,
+        seq: PacketNumber::new(seq),
         offset,
         ..Default::default()
     };
@@ -79,7 +80,7 @@ fn generated() -> BTreeMap<String, Vec<u8>> {
         .iter_mut()
         .step_by(17)
         .for_each(|byte| *byte ^= 0x24);
-    let data = |change: &dyn Fn(&mut Vec<u8>)| changed(&DATA_FRAME, 32, change);
+    let data = |change: &dyn Fn(&mut Vec<u8>)| changed(&DATA_FRAME, 42, change);
     let training = |change: &dyn Fn(&mut Vec<u8>)| changed(&TRAINING_FRAME, 100, change);
     [
         ("empty", vec![]),
@@ -92,11 +93,13 @@ fn generated() -> BTreeMap<String, Vec<u8>> {
         ("noise", noisy),
         ("short", DATA_FRAME[..20].to_vec()),
         ("magic", data(&|b| b[0] = 0)),
-        ("version", data(&|b| b[1] |= 0x20)),
+        ("version", data(&|b| b[1] = 0x11)),
         ("kind", data(&|b| b[1] |= 0x08)),
-        ("length", data(&|b| b.truncate(179))),
-        ("header-check", changed(&DATA_FRAME, 1000, |b| b[32] ^= 1)),
-        ("map-check", changed(&DATA_FRAME, 1000, |b| b[25] ^= 0x40)),
+        ("length", data(&|b| b.truncate(189))),
+        ("header-check", changed(&DATA_FRAME, 1000, |b| b[42] ^= 1)),
+        ("map-check", changed(&DATA_FRAME, 1000, |b| b[35] ^= 0x40)),
+        ("rest-check", changed(&DATA_FRAME, 1000, |b| b[24] ^= 1)),
+        ("rest", data(&|b| b[20..30].fill(0xff))),
         ("reserved-header", data(&|b| b[16] = 0x80)),
         ("no-lanes", data(&|b| b[17] = 0)),
         ("phit-count", data(&|b| b[19] = 46)),

@@ -115,7 +115,7 @@ fn frames() -> Inputs {
         ("set-contradiction", frame_of(&[contradiction])),
         ("short", SET_FRAME[..23].to_vec()),
         ("magic", changed(|b| b[0] = 0)),
-        ("version", changed(|b| b[1] |= 0x20)),
+        ("version", changed(|b| b[1] = 0x15)),
         ("kind", changed(|b| b[1] |= 2)),
         ("length", changed(|b| b.truncate(143))),
         ("set-count", changed(|b| b[18] = 0xff)),

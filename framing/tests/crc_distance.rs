@@ -5,6 +5,7 @@
 //! statements below hold for every packet content, not for samples.
 
 use phitwire_framing::crc16::{self, PacketCrc};
+use phitwire_framing::number::PacketNumber;
 use phitwire_framing::packet24::{Eop, EopStatus};
 use phitwire_framing::phit24::{Phit, PhitKind};
 use phitwire_framing::{control, packet24::MAX_PACKET_PHITS};
@@ -174,8 +175,8 @@ fn control_word_check_is_the_documented_crc() {
     let reference = crc::Crc::<u16>::new(algorithm);
     for seq in [0, 1, 0x8000, 0xffff] {
         let word = control::ControlWord {
-            seq,
-            ack: !seq,
+            seq: PacketNumber::new(seq),
+            ack: PacketNumber::new(!seq),
             ..Default::default()
         }
         .emit();

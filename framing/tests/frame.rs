@@ -2,12 +2,12 @@
 
 mod common;
 
-use common::{DATA_FRAME, TRAINING_FRAME, WORD, WRITE_32, WRITE_DONE, phits};
-use phitwire_framing::control::{ControlWord, SidebandError};
+use common::{DATA_FRAME, REST, TRAINING_FRAME, WORD, WRITE_32, WRITE_DONE, phits};
+use phitwire_framing::control::{ControlWord, SidebandError, WordRest};
 use phitwire_framing::frame::{
     DataFrame, EmitError, Frame, FrameError, FrameHeader, FrameKind, HEADER_BYTES, HeaderView,
-    LinkEnd, MAX_FRAME_PHITS, MIN_FRAME_PHITS, emit_data, frame_len, max_phits, padded_phits,
-    parse, phit_area,
+    LinkEnd, MAP_AT, MAX_FRAME_PHITS, MIN_FRAME_PHITS, REST_AT, emit_data, frame_len, max_phits,
+    padded_phits, parse, phit_area,
 };
 use phitwire_framing::lanes::{Permutation, flip, swizzle_area};
 use phitwire_framing::phit24::{Phit, PhitKind};
@@ -28,7 +28,7 @@ fn burst() -> Vec<Phit> {
 }
 
 fn word() -> ControlWord {
-    ControlWord::parse(&WORD).expect("the golden word is right")
+    ControlWord::parse(&WORD, WordRest::parse(&REST)).expect("the golden word is right")
 }
 
 fn data(bytes: &[u8]) -> DataFrame<'_> {
@@ -48,8 +48,8 @@ fn crc32c(bytes: &[u8]) -> [u8; 4] {
 fn changed(change: impl Fn(&mut [u8])) -> Vec<u8> {
     let mut bytes = DATA_FRAME.to_vec();
     change(&mut bytes);
-    let check = crc32c(&bytes[..32]);
-    bytes[32..36].copy_from_slice(&check);
+    let check = crc32c(&bytes[..42]);
+    bytes[42..46].copy_from_slice(&check);
     bytes
 }
 
@@ -58,7 +58,7 @@ fn deconstruct() {
     let view = HeaderView::new_checked(&DATA_FRAME[..]).unwrap();
     assert_eq!(
         (view.magic(), view.version(), view.kind_code()),
-        (0x59, 1, 0)
+        (0x59, 2, 0)
     );
     assert_eq!(
         (view.end(), view.link(), view.fabric()),
@@ -67,7 +67,8 @@ fn deconstruct() {
     assert_eq!((view.tx_epoch(), view.rx_epoch()), (7, 9));
     assert_eq!((view.lane_word(), view.phits()), (7, 48));
     // Kinds: body body EOP head, body body EOP idle, idle ...
-    assert_eq!(DATA_FRAME[20..23], [0b10_10_11_01, 0b10_10_11_00, 0]);
+    assert_eq!(DATA_FRAME[REST_AT], REST);
+    assert_eq!(DATA_FRAME[MAP_AT..33], [0b10_10_11_01, 0b10_10_11_00, 0]);
 }
 
 #[test]
@@ -107,7 +108,7 @@ fn parse_golden() {
         Some(Phit::from_wire(PhitKind::Idle, 0xc00000))
     );
     assert_eq!(frame.raw(48), None);
-    assert_eq!(phit_area(&DATA_FRAME), Some(36..180));
+    assert_eq!(phit_area(&DATA_FRAME), Some(46..190));
 }
 
 #[test]
@@ -116,9 +117,9 @@ fn emit_golden() {
     for cut in 0..=burst.len() {
         let mut buf = [0xa5; 200];
         let (a, b) = burst.split_at(cut);
-        assert_eq!(emit_data(&HEADER, &word(), &[a, b], &mut buf), Ok(180));
-        assert_eq!(buf[..180], DATA_FRAME, "cut at {cut}");
-        assert_eq!(buf[180..], [0xa5; 20]);
+        assert_eq!(emit_data(&HEADER, &word(), &[a, b], &mut buf), Ok(190));
+        assert_eq!(buf[..190], DATA_FRAME, "cut at {cut}");
+        assert_eq!(buf[190..], [0xa5; 10]);
     }
     let mut buf = [0xa5; HEADER_BYTES];
     assert_eq!(HEADER.emit(&mut buf), Ok(()));
@@ -127,11 +128,11 @@ fn emit_golden() {
 
 #[test]
 fn what_has_no_room_is_not_written() {
-    let mut buf = [0xa5; 179];
+    let mut buf = [0xa5; 189];
     let burst = burst();
     let result = emit_data(&HEADER, &word(), &[&burst, &[]], &mut buf);
     assert_eq!(result, Err(EmitError::BufferTooSmall));
-    assert_eq!(buf, [0xa5; 179]);
+    assert_eq!(buf, [0xa5; 189]);
     assert_eq!(HEADER.emit(&mut buf[..19]), Err(EmitError::BufferTooSmall));
     let many = vec![Phit::IDLE; MAX_FRAME_PHITS + 1];
     let mut buf = vec![0; 300_000];
@@ -149,9 +150,10 @@ fn frames_wrong_in_a_field_are_rejected_by_its_name() {
         (DATA_FRAME[..23].to_vec(), FrameError::TooShort),
         (vec![], FrameError::TooShort),
         (changed(|b| b[0] = 0x58), FrameError::BadMagic),
-        (changed(|b| b[1] = 0x21), FrameError::BadVersion),
-        (changed(|b| b[1] = 0x16), FrameError::BadKind),
-        (changed(|b| b[1] = 0x1f), FrameError::BadKind),
+        (changed(|b| b[1] = 0x11), FrameError::BadVersion),
+        (changed(|b| b[1] = 0x31), FrameError::BadVersion),
+        (changed(|b| b[1] = 0x26), FrameError::BadKind),
+        (changed(|b| b[1] = 0x2f), FrameError::BadKind),
         (changed(|b| b[1] |= 2), FrameError::BadLength),
         (changed(|b| b[16] = 1), FrameError::ReservedHeader),
         (changed(|b| b[17] |= 8), FrameError::ReservedHeader),
@@ -160,7 +162,7 @@ fn frames_wrong_in_a_field_are_rejected_by_its_name() {
         (changed(|b| b[19] = 50), FrameError::BadPhitCount),
         (changed(|b| b[19] = 0), FrameError::BadPhitCount),
         (changed(|b| b[19] = 52), FrameError::BadLength),
-        (DATA_FRAME[..179].to_vec(), FrameError::BadLength),
+        (DATA_FRAME[..189].to_vec(), FrameError::BadLength),
         ([&DATA_FRAME[..], &[0]].concat(), FrameError::BadLength),
     ];
     for (bytes, error) in cases {
@@ -174,12 +176,12 @@ fn frames_wrong_in_a_field_are_rejected_by_its_name() {
 
 #[test]
 fn every_flipped_bit_of_header_map_and_check_is_found() {
-    for bit in 0..36 * 8 {
+    for bit in 0..46 * 8 {
         let mut bytes = DATA_FRAME;
         bytes[bit / 8] ^= 1 << (bit % 8);
         assert!(parse(&bytes).is_err(), "bit {bit}");
     }
-    for bit in 36 * 8..DATA_FRAME.len() * 8 {
+    for bit in 46 * 8..DATA_FRAME.len() * 8 {
         let mut bytes = DATA_FRAME;
         bytes[bit / 8] ^= 1 << (bit % 8);
         assert!(parse(&bytes).is_ok(), "bit {bit} is the lanes' own");
@@ -204,18 +206,18 @@ fn lengths() {
     );
     assert_eq!(
         (frame_len(0), frame_len(48), frame_len(49)),
-        (180, 180, 193)
+        (190, 190, 203)
     );
     assert_eq!(
-        (max_phits(0), max_phits(179), max_phits(180)),
+        (max_phits(0), max_phits(189), max_phits(190)),
         (0, 0, MIN_FRAME_PHITS)
     );
     assert_eq!(
         (max_phits(1472), max_phits(1500), max_phits(9000)),
-        (444, 452, 2760)
+        (440, 448, 2756)
     );
     assert_eq!(max_phits(usize::MAX), MAX_FRAME_PHITS);
-    for bytes in 180..2000 {
+    for bytes in 190..2000 {
         let phits = max_phits(bytes);
         assert!(frame_len(phits) <= bytes && frame_len(phits + 1) > bytes);
     }
@@ -272,7 +274,7 @@ fn a_frame_is_read_behind_a_cable() {
     let cable = Permutation::new([2, 0, 1], [false, true, true]).unwrap();
     for lanes in 1..8_u8 {
         let header = FrameHeader { lanes, ..HEADER };
-        let mut buf = [0; 180];
+        let mut buf = [0; 190];
         emit_data(&header, &word(), &[&burst(), &[]], &mut buf).unwrap();
         let straight = buf;
         let area = phit_area(&buf).unwrap();

@@ -1,6 +1,6 @@
 //! Properties that hold for all values: round trips, detection, and no panic on any bytes.
 
-use phitwire_framing::control::{ControlWord, LinkStatus};
+use phitwire_framing::control::{ControlWord, LinkStatus, WordRest};
 use phitwire_framing::frame::{
     Frame, FrameHeader, FrameKind, LinkEnd, emit_data, frame_len, padded_phits, parse, phit_area,
 };
@@ -10,6 +10,7 @@ use phitwire_framing::memory24::{
     Request, RequestPacket, Response, Status, decode_request, decode_response, encode_request,
     encode_response,
 };
+use phitwire_framing::number::PacketNumber;
 use phitwire_framing::packet24::{Eop, EopStatus, Head, PacketBuf, check_packet};
 use phitwire_framing::phit24::{Phit, PhitKind};
 use phitwire_framing::training::{PATTERN, Training, find_cable, name_bytes};
@@ -25,11 +26,12 @@ prop_compose! {
 }
 
 prop_compose! {
-    fn word()(seq: u16, offset in 0..32_u8, status in 0..3, ack: u16, a in 0..1_u32 << 20, b in 0..1_u32 << 20)
+    fn word()(seq: u64, offset in 0..32_u8, status in 0..3, ack: u64, pass: u16, a in 0..1_u32 << 20, b in 0..1_u32 << 20)
         -> ControlWord
     {
         let status = [LinkStatus::Normal, LinkStatus::RetryRequest, LinkStatus::Probe][status as usize];
-        ControlWord { seq, offset, status, ack, vc_ack: [a, b] }
+        let (seq, ack) = (PacketNumber::new(seq), PacketNumber::new(ack));
+        ControlWord { seq, offset, status, ack, vc_ack: [a, b], pass }
     }
 }
 
@@ -227,7 +229,8 @@ proptest! {
 
     #[test]
     fn control_words_round_trip(word in word()) {
-        prop_assert_eq!(ControlWord::parse(&word.emit()), Ok(word));
+        let rest = WordRest::parse(&word.rest().emit());
+        prop_assert_eq!(ControlWord::parse(&word.emit(), rest), Ok(word));
     }
 
     #[test]
@@ -236,7 +239,7 @@ proptest! {
     ) {
         let mut bytes = word.emit();
         bits.iter().for_each(|bit| bytes[bit / 8] ^= 1 << (bit % 8));
-        prop_assert!(ControlWord::parse(&bytes).is_err());
+        prop_assert!(ControlWord::parse(&bytes, word.rest()).is_err());
     }
 
     #[test]

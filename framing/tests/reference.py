@@ -82,7 +82,7 @@ def maintenance(op, v, hop, ports, tag, register, back=None, value=None, status=
 
 def header(kind, end, link, fabric, tx_epoch, rx_epoch, lanes, phits):
     fields = [(link, 2), (fabric, 4), (tx_epoch, 4), (rx_epoch, 4), (lanes, 2), (phits, 2)]
-    data = bytes([0x59, 1 << 4 | kind << 1 | end])
+    data = bytes([0x59, 2 << 4 | kind << 1 | end])
     return data + b"".join(value.to_bytes(size, "big") for value, size in fields)
 
 
@@ -93,10 +93,17 @@ def word():
     return data + crc16(data, 0x4825).to_bytes(2, "big")
 
 
+def rest():
+    return b"".join(
+        value.to_bytes(size, "big") for value, size in [(0x01234567, 4), (0x89ABCDEF, 4), (0xC0DE, 2)]
+    )
+
+
 def data_frame(tail, whole, sideband):
     kinds = ["10", "10", "11", "01", "10", "10", "11"] + ["00"] * 41
     contents = tail + whole + [0] * 41
     data = header(0, 1, 0x0102, 0xFAB00FAB, 7, 9, 7, 48)
+    data += rest()
     data += int("".join(kinds), 2).to_bytes(12, "big")
     data += crc32c(data).to_bytes(4, "big")
     side = bits(int.from_bytes(sideband, "big"), 96)
@@ -145,6 +152,7 @@ def main():
     for name, phits in packets.items():
         print(name, ", ".join(f"{phit:#08x}" for phit in phits))
     print("WORD", word().hex(" "))
+    print("REST", rest().hex(" "))
     print("DATA_FRAME", data_frame(write_32[16:], done, word()).hex(" "))
     print("TRAINING_FRAME", training_frame().hex(" "))
 

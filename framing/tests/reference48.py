@@ -104,7 +104,7 @@ def control_set(probe, nack, following, ack, vc_acks, clock, pulse, load):
 
 
 def frame(sets):
-    data = bytes([0x59, 1 << 4 | 2 << 1 | 1]) + bytes.fromhex("0102fab00fab0000000700000009")
+    data = bytes([0x59, 2 << 4 | 2 << 1 | 1]) + bytes.fromhex("0102fab00fab0000000700000009")
     data += (7).to_bytes(2, "big") + len(sets).to_bytes(2, "big")
     return data + crc32c(data).to_bytes(4, "big") + b"".join(sets)
 

@@ -246,7 +246,7 @@ fn deconstruct_frame() {
     let view = HeaderView::new_checked(&SET_FRAME[..]).unwrap();
     assert_eq!(
         (view.magic(), view.version(), view.kind_code()),
-        (0x59, 1, 2)
+        (0x59, 2, 2)
     );
     assert_eq!((view.end(), view.link()), (LinkEnd::B, 0x0102));
     assert_eq!((view.lane_word(), view.phits()), (7, 2));

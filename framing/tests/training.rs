@@ -62,7 +62,7 @@ fn deconstruct() {
     assert_eq!(name_str(&view.node()), Some("yarc-0"));
     assert_eq!(name_str(&view.expect_node()), Some("nœud"));
     assert!(view.check_is_right());
-    assert_eq!(view.check(), 0xdf68_2045);
+    assert_eq!(view.check(), 0x0e0f_b73d);
     assert_eq!(view.pattern(), PATTERN);
 }
 

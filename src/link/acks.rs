@@ -3,6 +3,7 @@
 use phitwire_framing::packet24::Vc;
 
 use super::credits::FreedCount;
+use super::receive::ReceiveTerms;
 use crate::time::{Duration, Time};
 
 /// Acknowledgements and VC acknowledgements that the peer has not been told of.
@@ -15,6 +16,7 @@ pub(super) struct Acks {
     freed: [FreedCount; 2],
     /// The next expected packet as last told.
     told: u64,
+    told_at: Time,
     due: Time,
     now: bool,
     delay: Duration,
@@ -23,23 +25,17 @@ pub(super) struct Acks {
 }
 
 impl Acks {
-    /// A session that offered `offered` phits per virtual channel, `debt` of which are still in use.
-    /// The credits are announced at once.
-    pub fn new(
-        offered: u32,
-        debt: [u32; 2],
-        window: u16,
-        max_packet: u32,
-        delay: Duration,
-    ) -> Self {
+    /// A session on `terms`. The credits are announced at once.
+    pub fn new(terms: &ReceiveTerms, delay: Duration) -> Self {
         Self {
-            freed: debt.map(|debt| FreedCount::new(offered, debt)),
-            told: 0,
+            freed: terms.debt.map(|debt| FreedCount::new(terms.offered, debt)),
+            told: terms.first,
+            told_at: Time::ZERO,
             due: Time::NEVER,
             now: true,
             delay,
-            window: window.into(),
-            max_packet,
+            window: terms.window.into(),
+            max_packet: terms.max_packet,
         }
     }
 
@@ -72,6 +68,13 @@ impl Acks {
         self.now = true;
     }
 
+    /// The peer sends what it should know to be here, or asks: it is told again, at once if it was not told for a delay.
+    /// Copies of its frames, however many and however fast they come, cost an answer per delay at most.
+    #[inline]
+    pub fn remind(&mut self) {
+        self.due = self.due.min(self.told_at + self.delay);
+    }
+
     /// Whether a frame must go out for the acknowledgements alone.
     #[inline]
     pub fn is_due(&self, now: Time) -> bool {
@@ -86,8 +89,9 @@ impl Acks {
 
     /// The VC acknowledgements for a frame that leaves now, with `expected` as its acknowledgement.
     #[inline]
-    pub fn tell(&mut self, expected: u64) -> [u32; 2] {
+    pub fn tell(&mut self, expected: u64, now: Time) -> [u32; 2] {
         self.told = expected;
+        self.told_at = now;
         self.due = Time::NEVER;
         self.now = false;
         [self.freed[0].tell(), self.freed[1].tell()]
@@ -99,9 +103,18 @@ mod tests {
     use super::*;
 
     fn acks() -> Acks {
-        let mut acks = Acks::new(1_000, [0, 0], 64, 19, Duration::from_us(40));
+        let terms = ReceiveTerms {
+            first: 0,
+            max_packet: 19,
+            window: 64,
+            offered: 1_000,
+            debt: [0, 0],
+            lanes: 7,
+            lane_threshold: 0,
+        };
+        let mut acks = Acks::new(&terms, Duration::from_us(40));
         assert!(acks.is_due(Time::ZERO), "credits are announced at once");
-        acks.tell(0);
+        acks.tell(0, Time::ZERO);
         acks
     }
 
@@ -114,7 +127,7 @@ mod tests {
         assert!(!acks.is_due(Time::from_ns(20)));
         assert_eq!(acks.due(), Time::from_ns(40_001), "from the first");
         assert!(acks.is_due(Time::from_ns(40_001)));
-        acks.tell(9);
+        acks.tell(9, Time::from_ns(40_001));
         assert!(!acks.is_due(Time::from_ns(100_000)));
         assert_eq!(acks.due(), Time::NEVER);
     }
@@ -128,6 +141,18 @@ mod tests {
         assert!(!acks.is_due(Time::ZERO));
         acks.accepted(Vc::Request, 4, 16, Time::ZERO);
         assert!(acks.is_due(Time::ZERO));
+    }
+
+    #[test]
+    fn a_reminder_is_heeded_once_per_delay() {
+        let mut acks = acks();
+        acks.remind();
+        assert!(!acks.is_due(Time::from_ns(39_999)), "it was told just now");
+        assert!(acks.is_due(Time::from_ns(40_000)));
+        acks.tell(0, Time::from_ns(40_000));
+        assert!(!acks.is_due(Time::from_ns(99_000)));
+        acks.remind();
+        assert!(acks.is_due(Time::from_ns(99_000)), "long ago");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use phitwire_framing::frame::LinkEnd;
 use phitwire_framing::lanes::Permutation;
+use phitwire_framing::number::PacketNumber;
 use phitwire_framing::packet24::MAX_PACKET_PHITS;
 use thiserror::Error;
 
@@ -11,7 +12,7 @@ use crate::time::Duration;
 pub const MAX_NODE_NAME_BYTES: usize = 32;
 /// Credits that cumulative 20-bit counts can tell apart.
 pub(super) const MAX_CREDIT_PHITS: u32 = 1 << 18;
-/// Packets in flight that 16-bit sequence numbers can tell apart.
+/// Packets in flight at most. Frames older than a window are told from repeated ones by their age.
 const MAX_WINDOW_PACKETS: u16 = 1 << 14;
 
 /// One end of a cable as the topology names it: a node and a physical port of it.
@@ -286,6 +287,7 @@ pub struct LinkConfig {
     pub(super) lane_retry_threshold: u32,
     pub(super) max_packet_phits: u8,
     pub(super) epoch: u32,
+    pub(super) first_packet: u64,
 }
 
 impl LinkConfig {
@@ -304,6 +306,7 @@ impl LinkConfig {
             lane_retry_threshold: 0,
             max_packet_phits: MAX_PACKET_PHITS as u8,
             epoch: 1,
+            first_packet: 0,
         })
     }
 
@@ -421,6 +424,14 @@ impl LinkConfigBuilder {
         self
     }
 
+    /// Number of the first packet of each session, less than 2^48. Both ends must be given the same. Default 0; another
+    /// shows within seconds what happens where the numbers come round.
+    #[must_use]
+    pub fn first_packet(mut self, number: u64) -> Self {
+        self.0.first_packet = number;
+        self
+    }
+
     /// Checks the values.
     ///
     /// # Errors
@@ -437,6 +448,7 @@ impl LinkConfigBuilder {
         }
         let max = u64::from(config.max_packet_phits);
         in_range("max_packet_phits", max, 4, MAX_PACKET_PHITS as u64)?;
+        in_range("first_packet", config.first_packet, 0, PacketNumber::MAX)?;
         check_profile(&config.profile, max)?;
         Ok(config)
     }

@@ -90,6 +90,8 @@ link_counters! {
     rx_lanes_decommissioned,
     /// Phits skipped because they had been received before.
     rx_duplicate_phits,
+    /// Data frames that came more than a window late, and were passed over unread.
+    rx_stale_frames,
     /// Frames that arrived ahead of their turn and were held.
     rx_held_frames,
     /// Held frames used later, in order.

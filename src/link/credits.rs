@@ -4,13 +4,20 @@
 //! the output port. Here they are cumulative counts modulo 2^20 and not increments, so that a lost
 //! frame leaks no credit.
 //!
+//! Twenty bits do not tell how old a count is; the acknowledgement in the same frame, which has 48, does. Whoever
+//! acknowledges less was sent before and is not asked. Between frames that acknowledge the same, counts differ by no
+//! more than the buffer holds: what is freed was received, and all but what the buffer holds was freed. A frame that
+//! acknowledges more was sent later and frees no less, and no more than is in use.
+//!
 //! A session starts with no credits: the receiver's first count announces them. It is negative by as
 //! many phits as its input queue still holds from an earlier session.
 
 use phitwire_framing::control::VC_ACK_MASK;
 
-/// Counts further apart than this are older, not newer.
-const HALF: u32 = (VC_ACK_MASK >> 1) + 1;
+use super::config::MAX_CREDIT_PHITS;
+
+// A buffer more, and a buffer less, are different counts.
+const _: () = assert!(2 * MAX_CREDIT_PHITS < VC_ACK_MASK);
 
 /// An acknowledgement of more than was ever sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,23 +72,24 @@ impl SendCredits {
 
     /// What [`Self::release`] would do with `wire`, without doing it.
     #[inline]
-    pub fn check(&self, wire: u32) -> Result<u32, Impossible> {
-        let now = (self.freed.wrapping_sub(u64::from(self.offered))) as u32;
-        let step = wire.wrapping_sub(now) & VC_ACK_MASK;
-        if step >= HALF {
+    pub fn check(&self, wire: u32, newer: bool) -> Result<u32, Impossible> {
+        let known = (self.freed.wrapping_sub(u64::from(self.offered))) as u32;
+        let step = wire.wrapping_sub(known) & VC_ACK_MASK;
+        if u64::from(step) <= self.taken - self.freed {
+            return Ok(step);
+        }
+        let before = known.wrapping_sub(wire) & VC_ACK_MASK;
+        if !newer && before <= self.offered {
             return Ok(0); // Overtaken by a newer count.
         }
-        if u64::from(step) > self.taken - self.freed {
-            Err(Impossible)
-        } else {
-            Ok(step)
-        }
+        Err(Impossible)
     }
 
-    /// Takes in the peer's cumulative count; returns the phits it newly frees, or why it cannot be.
+    /// Takes in the peer's cumulative count from a frame that acknowledges as much as any accepted before or, if it is
+    /// `newer`, more. Returns the phits it newly frees, or why it cannot be.
     #[inline]
-    pub fn release(&mut self, wire: u32) -> Result<u32, Impossible> {
-        let step = self.check(wire)?;
+    pub fn release(&mut self, wire: u32, newer: bool) -> Result<u32, Impossible> {
+        let step = self.check(wire, newer)?;
         self.freed += u64::from(step);
         Ok(step)
     }
@@ -159,10 +167,10 @@ mod tests {
         let mut send = SendCredits::new(100);
         let mut freed = FreedCount::new(100, 30);
         assert_eq!(send.available(), 0);
-        assert_eq!(send.release(freed.tell()), Ok(70));
+        assert_eq!(send.release(freed.tell(), false), Ok(70));
         assert_eq!(send.available(), 70);
         freed.free(30);
-        assert_eq!(send.release(freed.tell()), Ok(30));
+        assert_eq!(send.release(freed.tell(), false), Ok(30));
         assert_eq!(send.available(), 100);
     }
 
@@ -170,7 +178,7 @@ mod tests {
     fn counts_go_round_and_old_ones_change_nothing() {
         let mut send = SendCredits::new(1_000);
         let mut freed = FreedCount::new(1_000, 0);
-        assert_eq!(send.release(freed.tell()), Ok(1_000));
+        assert_eq!(send.release(freed.tell(), false), Ok(1_000));
         let mut old = 0;
         for round in 0..3_000_u32 {
             for _ in 0..700 {
@@ -180,9 +188,14 @@ mod tests {
             freed.received(700);
             freed.free(700);
             let wire = freed.tell();
-            assert_eq!(send.release(wire), Ok(700), "round {round}");
-            assert_eq!(send.release(old), Ok(0));
-            assert_eq!(send.release(wire), Ok(0));
+            assert_eq!(send.release(wire, false), Ok(700), "round {round}");
+            assert_eq!(send.release(old, false), Ok(0));
+            assert_eq!(
+                send.release(old, true),
+                Err(Impossible),
+                "who acknowledges more has freed no less"
+            );
+            assert_eq!(send.release(wire, true), Ok(0));
             old = wire;
         }
     }
@@ -190,11 +203,24 @@ mod tests {
     #[test]
     fn acknowledging_more_than_was_sent_is_impossible() {
         let mut send = SendCredits::new(100);
-        assert_eq!(send.release(0), Ok(100));
+        assert_eq!(send.release(0, false), Ok(100));
         send.take();
-        assert_eq!(send.release(2), Err(Impossible));
+        assert_eq!(send.release(2, false), Err(Impossible));
         assert_eq!(send.available(), 99);
-        assert_eq!(send.release(1), Ok(1));
+        assert_eq!(send.release(1, false), Ok(1));
+    }
+
+    #[test]
+    fn a_count_older_than_a_buffer_ago_is_impossible() {
+        let mut send = SendCredits::new(100);
+        assert_eq!(send.release(0, false), Ok(100));
+        for count in 1..=1_000 {
+            send.take();
+            assert_eq!(send.release(count, true), Ok(1));
+        }
+        assert_eq!(send.release(900, false), Ok(0));
+        assert_eq!(send.release(899, false), Err(Impossible));
+        assert_eq!(send.available(), 100);
     }
 
     #[test]

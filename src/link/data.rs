@@ -4,8 +4,10 @@ use phitwire_framing::control::LinkStatus;
 use phitwire_framing::frame::DataFrame;
 use phitwire_framing::phit24::Phit;
 
+use super::credits::Impossible;
 use super::input_queue::InputQueue;
 use super::lcb::{BAD_WORDS_UNTIL_DOUBT, Lcb};
+use super::receive::Place;
 use super::session::Session;
 use super::transmit::BadWord;
 use crate::time::Time;
@@ -35,9 +37,10 @@ impl Lcb {
             return;
         };
         self.common.bad_words = 0;
-        let Ok(at) = self.rx.place(&word) else {
-            self.common.counters.drop_impossible_position += 1;
-            return;
+        let at = match self.rx.place(&word) {
+            Ok(Place::At(at)) => at,
+            Ok(Place::Stale) => return self.common.counters.rx_stale_frames += 1,
+            Err(Impossible) => return self.common.counters.drop_impossible_position += 1,
         };
         match self.tx.check(&word) {
             Ok(()) => {}
@@ -49,15 +52,20 @@ impl Lcb {
             .word(&word, now, &mut self.common.counters)
             .expect("the word was checked");
         if word.status == LinkStatus::Probe {
-            self.rx.acks.urge();
+            self.rx.acks.remind();
         }
         let mut scratch = core::mem::take(&mut self.scratch);
         if scratch.len() < data.phits() {
             scratch.resize(data.phits(), Phit::IDLE);
         }
         let count = data.decode(&mut scratch);
-        self.rx
-            .data(now, at, &scratch[..count], input, &mut self.common.counters);
+        self.rx.data(
+            now,
+            (at, word.pass),
+            &scratch[..count],
+            input,
+            &mut self.common.counters,
+        );
         self.scratch = scratch;
         if self.rx.doubts_lanes() {
             self.common.handshake.answer(false);

@@ -2,6 +2,7 @@
 
 use phitwire_framing::control::{ControlWord, LinkStatus};
 use phitwire_framing::frame::{self, Frame, FrameError, FrameKind, MIN_FRAME_PHITS};
+use phitwire_framing::number::PacketNumber;
 use phitwire_framing::packet24::Vc;
 use phitwire_framing::phit24::Phit;
 use phitwire_framing::training::Training;
@@ -192,14 +193,15 @@ impl Lcb {
         } else {
             LinkStatus::Normal
         };
-        let (seq, offset) = self.tx.position();
+        let (packet, offset) = self.tx.position();
         let expected = self.rx.expected();
         ControlWord {
-            seq,
+            seq: PacketNumber::new(packet),
             offset,
             status,
-            ack: expected as u16,
-            vc_ack: self.rx.acks.tell(expected),
+            ack: PacketNumber::new(expected),
+            vc_ack: self.rx.acks.tell(expected, self.common.now),
+            pass: self.tx.pass(),
         }
     }
 
@@ -349,6 +351,7 @@ impl Lcb {
 /// What a receiver without a session goes by.
 fn idle_terms(config: &LinkConfig) -> ReceiveTerms {
     ReceiveTerms {
+        first: config.first_packet,
         max_packet: config.max_packet_phits.into(),
         window: config.profile.window_packets,
         offered: config.profile.input_phits_per_vc,

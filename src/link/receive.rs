@@ -12,7 +12,7 @@ use super::counters::LinkCounters;
 use super::credits::Impossible;
 use super::input_queue::{InputQueue, Verdict};
 use super::lanes::LaneWatch;
-use super::resequencer::{DeclaredGap, Held, Position, ReorderHold, Resequencer};
+use super::resequencer::{Held, Position, ReorderHold, Resequencer};
 use super::round_trip::RoundTrip;
 use crate::time::{Duration, Time};
 
@@ -22,6 +22,8 @@ const REJECTS_UNTIL_DOUBT: u32 = 8;
 /// What the two ends agreed on for a session, as far as the receiver needs it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReceiveTerms {
+    /// Number of the session's first packet.
+    pub first: u64,
     pub max_packet: u32,
     pub window: u16,
     pub offered: u32,
@@ -29,6 +31,31 @@ pub(super) struct ReceiveTerms {
     pub debt: [u32; 2],
     pub lanes: u8,
     pub lane_threshold: u32,
+}
+
+/// What the numbers of a frame say of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// It starts there.
+    At(Position),
+    /// It starts more than a window behind: the peer sent the packet before the expected one later, and so there is
+    /// nothing in it that is not here, and nothing that it says is still so.
+    Stale,
+}
+
+/// A gap that was declared a loss, watched for the frame that was only late.
+#[derive(Clone, Copy, Debug)]
+struct DeclaredLoss {
+    at: Position,
+    since: Time,
+    /// The newest pass seen until then: who fills the gap and is of no newer one was sent before and is late.
+    pass: u16,
+}
+
+/// Whether `pass` comes after `other`.
+#[inline]
+fn is_newer(pass: u16, other: u16) -> bool {
+    pass.wrapping_sub(other) as i16 > 0
 }
 
 /// Receives the stream of packets (paper, section 4.3): hands phits up speculatively, judges each
@@ -67,25 +94,23 @@ pub(super) struct Receiver {
     /// The furthest place that an idle frame named as sent up to.
     hint: Option<Position>,
     gap_since: Time,
-    declared: Option<DeclaredGap<Position>>,
+    declared: Option<DeclaredLoss>,
+    /// The newest pass of the peer that was seen.
+    pass: u16,
+    /// Until when the answer to a request, frames of a newer pass, may be on its way; zero once it came.
+    answer_due: Time,
 }
 
 impl Receiver {
     pub fn new(terms: ReceiveTerms, profile: &LinkProfile, now: Time) -> Self {
         let quick = Duration::from_ps(profile.min_retry_timeout.as_ps() / 4);
         Self {
-            here: Position::default(),
+            here: Position::head_of(terms.first),
             crc: PacketCrc::new(),
             copy: [Phit::IDLE; MAX_PACKET_PHITS],
             max_packet: terms.max_packet,
             window: terms.window.into(),
-            acks: Acks::new(
-                terms.offered,
-                terms.debt,
-                terms.window,
-                terms.max_packet,
-                profile.ack_delay,
-            ),
+            acks: Acks::new(&terms, profile.ack_delay),
             lanes: LaneWatch::new(terms.lanes, terms.lane_threshold),
             lanes_charged: false,
             recovering: false,
@@ -102,6 +127,8 @@ impl Receiver {
             hint: None,
             gap_since: Time::NEVER,
             declared: None,
+            pass: 0,
+            answer_due: Time::ZERO,
         }
     }
 
@@ -126,38 +153,41 @@ impl Receiver {
     /// # Errors
     /// No frame of a correct peer can start there.
     #[inline]
-    pub fn place(&self, word: &ControlWord) -> Result<Position, Impossible> {
-        let ahead = i64::from(word.seq.wrapping_sub(self.here.packet as u16) as i16);
+    pub fn place(&self, word: &ControlWord) -> Result<Place, Impossible> {
+        let ahead = word.seq.distance_from(self.here.packet);
         let offset = u32::from(word.offset);
         if ahead > self.window || offset >= self.max_packet {
             return Err(Impossible);
         }
-        let packet = self
-            .here
-            .packet
-            .checked_add_signed(ahead)
-            .ok_or(Impossible)?;
-        Ok(Position { packet, offset })
+        match self.here.packet.checked_add_signed(ahead) {
+            Some(_) if ahead < -self.window => Ok(Place::Stale),
+            Some(packet) => Ok(Place::At(Position { packet, offset })),
+            None => Err(Impossible),
+        }
     }
 
-    /// Takes in the phits of a frame that starts at `at`, as given by [`Self::place`].
+    /// Takes in the phits of a frame of `pass` that starts at `at`, where [`Self::place`] put it.
     pub fn data(
         &mut self,
         now: Time,
-        at: Position,
+        (at, pass): (Position, u16),
         phits: &[Phit],
         input: &mut InputQueue,
         counters: &mut LinkCounters,
     ) {
         let before = self.here;
+        if is_newer(pass, self.pass) {
+            self.pass = pass;
+            self.answer_due = Time::ZERO;
+        }
         if at > before {
-            self.ahead(now, at, phits, counters);
+            self.ahead(now, (at, pass), phits, counters);
         } else {
             let end = self.run(now, at, phits, input, counters);
-            self.sighted(at, end, now, counters);
+            self.sighted(at, end, pass, now, counters);
             if end > at && self.here == before && !self.recovering {
                 // All of it was here before: the peer does not know, so an acknowledgement was lost.
-                self.acks.urge();
+                self.acks.remind();
             }
             self.drain(now, input, counters);
         }
@@ -165,7 +195,13 @@ impl Receiver {
     }
 
     /// A frame that starts behind our position.
-    fn ahead(&mut self, now: Time, at: Position, phits: &[Phit], counters: &mut LinkCounters) {
+    fn ahead(
+        &mut self,
+        now: Time,
+        (at, pass): (Position, u16),
+        phits: &[Phit],
+        counters: &mut LinkCounters,
+    ) {
         let end = phits
             .iter()
             .fold(at, |position, phit| position.after(*phit));
@@ -173,7 +209,7 @@ impl Receiver {
             self.hint = self.hint.max(Some(at));
             return;
         }
-        self.sighted(at, end, now, counters);
+        self.sighted(at, end, pass, now, counters);
         match self.held.hold(at, phits) {
             Held::Stored => counters.rx_held_frames += 1,
             Held::Full => counters.rx_hold_overflows += 1,
@@ -192,12 +228,31 @@ impl Receiver {
         }
     }
 
-    fn sighted(&mut self, start: Position, end: Position, now: Time, counters: &mut LinkCounters) {
-        if let Some(declared) = &mut self.declared
-            && let Some(extent) = declared.sighted(start, end, now)
+    /// What lies from `start` up to `end` arrived: was it only late?
+    ///
+    /// A copy says by its pass that it is one (as TCP's timestamps do in RFC 3522). A frame that came before its copy, or
+    /// any other of the same pass, shows that waiting would have been quicker than asking, and teaches at once; one that
+    /// came later still is no reason to wait so long.
+    fn sighted(
+        &mut self,
+        start: Position,
+        end: Position,
+        pass: u16,
+        now: Time,
+        counters: &mut LinkCounters,
+    ) {
+        if let Some(declared) = self.declared
+            && start <= declared.at
+            && declared.at < end
+            && !is_newer(pass, declared.pass)
         {
             counters.rx_spurious_gaps += 1;
-            self.hold.too_short(extent);
+            let extent = now.since(declared.since);
+            if self.pass == declared.pass {
+                self.hold.late(extent);
+            } else {
+                self.hold.too_short(extent);
+            }
             self.declared = None;
         }
     }
@@ -379,6 +434,7 @@ impl Receiver {
         self.wants_retry = true;
         self.last_request = now;
         self.retry_due = now + self.recovery_time.timeout();
+        self.answer_due = self.retry_due;
     }
 
     /// The packet that error recovery waits for has begun to arrive.
@@ -386,7 +442,8 @@ impl Receiver {
         self.recovering = false;
         self.wants_retry = false;
         self.retry_due = Time::NEVER;
-        if self.single_request {
+        // What was only late measures nothing.
+        if self.single_request && self.answer_due == Time::ZERO {
             self.recovery_time.sample(now.since(self.last_request));
         }
     }
@@ -413,12 +470,25 @@ impl Receiver {
         let gap = !self.held.is_empty() || self.hint.is_some();
         let was = self.gap_since != Time::NEVER;
         if was && (!gap || self.here > before) {
-            self.hold.filled(now.since(self.gap_since));
+            let extent = now.since(self.gap_since);
+            if gap {
+                // The next gap shows: reordering is not over.
+                self.hold.at_least(extent);
+            } else {
+                self.hold.filled(extent);
+            }
             self.gap_since = Time::NEVER;
         }
         if gap && self.gap_since == Time::NEVER {
             self.gap_since = now;
         }
+    }
+
+    /// When a gap counts as a loss. Not while a request is being answered: the peer goes back once, and fills all gaps
+    /// of the pass before.
+    #[inline]
+    fn gap_deadline(&self) -> Time {
+        (self.gap_since + self.hold.get()).max(self.answer_due)
     }
 
     /// The earliest deadline.
@@ -427,7 +497,7 @@ impl Receiver {
         if self.recovering {
             return self.retry_due;
         }
-        let gap = self.gap_since + self.hold.get();
+        let gap = self.gap_deadline();
         if self.here.offset == 0 {
             gap
         } else {
@@ -450,13 +520,14 @@ impl Receiver {
             self.recovery_time.back_off();
             self.single_request = false;
             self.request(now, counters);
-        } else if self.gap_since + self.hold.get() <= now {
+        } else if self.gap_deadline() <= now {
             counters.rx_gaps_in_packet += in_packet;
-            if self
-                .declared
-                .replace(DeclaredGap::new(self.here, self.gap_since))
-                .is_some()
-            {
+            let declared = DeclaredLoss {
+                at: self.here,
+                since: self.gap_since,
+                pass: self.pass,
+            };
+            if self.declared.replace(declared).is_some() {
                 self.hold.lost();
             }
             self.fault(now, input, counters);

@@ -171,10 +171,24 @@ impl ReorderHold {
         self.hold = Duration::from_ps(ps).max(self.least).min(self.most);
     }
 
-    /// A gap filled by itself after `extent`.
+    /// A gap filled by itself after `extent`, and another one is open.
+    pub fn at_least(&mut self, extent: Duration) {
+        let hold = self.hold.as_ps();
+        self.set(with_margin(extent).max(hold));
+    }
+
+    /// A gap filled by itself after `extent`, and nothing is missing any more.
     pub fn filled(&mut self, extent: Duration) {
         let hold = self.hold.as_ps();
         self.set(with_margin(extent).max(hold - hold / 64));
+    }
+
+    /// A gap was declared a loss, but the missing frame came `extent` after the gap had shown and before a copy of it
+    /// could: so it is less than the hold and a round trip, and certain. The next one may be later still, and to be wrong
+    /// costs a window of packets: twice as long at once.
+    pub fn late(&mut self, extent: Duration) {
+        let hold = self.hold.as_ps();
+        self.set(extent.as_ps().saturating_mul(2).max(hold));
     }
 
     /// A gap was declared a loss, but the missing frame came `extent` after the gap had shown. At most
@@ -311,8 +325,14 @@ mod tests {
             Duration::from_us(1_250),
             "grows to what was seen"
         );
-        hold.filled(Duration::from_ms(2));
+        hold.at_least(Duration::from_us(10));
+        assert_eq!(hold.get(), Duration::from_us(1_250), "is kept");
+        hold.at_least(Duration::from_ms(2));
         assert_eq!(hold.get(), Duration::from_us(2_500));
+        hold.late(Duration::from_ms(1));
+        assert_eq!(hold.get(), Duration::from_us(2_500), "knows better");
+        hold.late(Duration::from_ms(2));
+        assert_eq!(hold.get(), Duration::from_ms(4), "at once");
         hold.filled(Duration::from_ms(900));
         assert_eq!(hold.get(), Duration::from_ms(100), "bounded");
         for _ in 0..100 {

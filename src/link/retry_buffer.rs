@@ -1,5 +1,6 @@
 //! The send buffer of a link: phits kept until their packet is acknowledged.
 
+use phitwire_framing::number::PacketNumber;
 use phitwire_framing::phit24::Phit;
 
 use super::credits::Impossible;
@@ -28,7 +29,7 @@ pub(super) struct Acknowledged {
 /// A ring of phits with three cursors, and the packets in it (paper, section 4.3: sliding-window
 /// go-back-N, send buffer and retry at packet granularity).
 ///
-/// Positions and packet numbers count up for ever; the wire sees the low 16 bits of a packet number.
+/// Positions and packet numbers count up for ever; the wire sees a [`PacketNumber`].
 /// `head <= cursor <= tail`: acknowledged up to `head`, sent up to `cursor`, filled up to `tail`.
 /// Going back moves `cursor` to `head`. A packet may be sent before its end is there (cut-through).
 #[derive(Debug)]
@@ -50,12 +51,16 @@ pub(super) struct RetryBuffer {
     sent_once: u64,
     /// Packets below this number may have been sent more than once.
     sent_twice: u64,
+    /// Number of a session's first packet.
+    first: u64,
+    /// How often it went back.
+    pass: u16,
     open: bool,
 }
 
 impl RetryBuffer {
-    /// An empty buffer for `phits` phits and `packets` packets.
-    pub fn new(phits: u32, packets: u16) -> Self {
+    /// An empty buffer for `phits` phits and `packets` packets, the first of which is number `first`.
+    pub fn new(phits: u32, packets: u16, first: u64) -> Self {
         Self {
             phits: Ring::new(phits),
             capacity: phits.into(),
@@ -63,11 +68,13 @@ impl RetryBuffer {
             head: 0,
             cursor: 0,
             tail: 0,
-            acked: 0,
-            sending: 0,
-            next: 0,
-            sent_once: 0,
-            sent_twice: 0,
+            acked: first,
+            sending: first,
+            next: first,
+            sent_once: first,
+            sent_twice: first,
+            first,
+            pass: 0,
             open: false,
         }
     }
@@ -169,21 +176,27 @@ impl RetryBuffer {
         self.next - self.acked
     }
 
-    /// Sequence number of the packet at the cursor, and how many of its phits were sent.
+    /// Number of the packet at the cursor, and how many of its phits were sent.
     #[inline]
-    pub fn position(&self) -> (u16, u8) {
+    pub fn position(&self) -> (u64, u8) {
         let sent = if self.sending == self.next && !self.open {
             0
         } else {
             self.cursor - self.start(self.sending)
         };
-        (self.sending as u16, sent as u8)
+        (self.sending, sent as u8)
     }
 
-    /// Sequence number of the oldest unacknowledged packet.
+    /// How often the cursor went back, modulo 2^16.
     #[inline]
-    pub fn acked(&self) -> u16 {
-        self.acked as u16
+    pub fn pass(&self) -> u16 {
+        self.pass
+    }
+
+    /// Number of the oldest unacknowledged packet.
+    #[inline]
+    pub fn acked(&self) -> u64 {
+        self.acked
     }
 
     /// The next `count` phits from the cursor, in at most two pieces.
@@ -212,30 +225,25 @@ impl RetryBuffer {
         (self.sending - first, again)
     }
 
-    /// How many packets an acknowledgement of all before `wire` newly acknowledges.
+    /// How many packets an acknowledgement of all before `wire` newly acknowledges; negative if it was overtaken by one
+    /// of so many more.
     #[inline]
-    pub fn check(&self, wire: u16) -> Result<u64, Impossible> {
-        let step = wire.wrapping_sub(self.acked as u16) as i16;
-        if step <= 0 {
-            return Ok(0); // Overtaken by a newer one.
-        }
-        let step = step as u64;
-        if self.acked + step > self.sent_once {
-            Err(Impossible)
-        } else {
-            Ok(step)
+    pub fn check(&self, wire: PacketNumber) -> Result<i64, Impossible> {
+        match wire.near(self.acked) {
+            Some(packet) if packet <= self.sent_once => Ok(packet.wrapping_sub(self.acked) as i64),
+            _ => Err(Impossible),
         }
     }
 
-    /// Takes in the peer's next expected packet. The cursor moves on when it had gone back behind.
+    /// Takes in that the peer has `packets` more packets, as [`Self::check`] said. The cursor moves on when it had gone
+    /// back behind.
     #[inline]
-    pub fn acknowledge(&mut self, wire: u16, now: Time) -> Result<Acknowledged, Impossible> {
-        let packets = self.check(wire)?;
+    pub fn acknowledge(&mut self, packets: u64, now: Time) -> Acknowledged {
         if packets == 0 {
-            return Ok(Acknowledged {
+            return Acknowledged {
                 packets,
                 round_trip: None,
-            });
+            };
         }
         let newest = self.acked + packets - 1;
         let round_trip =
@@ -248,10 +256,10 @@ impl RetryBuffer {
             self.cursor = self.head;
         }
         debug_assert!(self.head <= self.cursor && self.cursor <= self.tail);
-        Ok(Acknowledged {
+        Acknowledged {
             packets,
             round_trip,
-        })
+        }
     }
 
     /// Goes back to the oldest unacknowledged packet. False when nothing of it was sent.
@@ -262,18 +270,21 @@ impl RetryBuffer {
         self.cursor = self.head;
         self.sending = self.acked;
         self.sent_twice = self.sent_once;
+        self.pass = self.pass.wrapping_add(1);
         true
     }
 
-    /// Forgets everything and starts at sequence number 0; returns the number of packets discarded,
+    /// Forgets everything and starts again with the first number; returns the number of packets discarded,
     /// an open one included.
     pub fn discard(&mut self) -> u64 {
         let discarded = self.next - self.acked + u64::from(self.open);
         (self.head, self.cursor, self.tail) = (0, 0, 0);
-        (self.acked, self.sending, self.next) = (0, 0, 0);
-        (self.sent_once, self.sent_twice) = (0, 0);
+        let first = self.first;
+        (self.acked, self.sending, self.next) = (first, first, first);
+        (self.sent_once, self.sent_twice) = (first, first);
+        self.pass = 0;
         self.open = false;
-        self.sent(0).start = 0;
+        self.sent(first).start = 0;
         discarded
     }
 }
@@ -291,13 +302,23 @@ mod tests {
         buffer.push(Phit::new(PhitKind::Eop, tag));
     }
 
+    /// Takes in an acknowledgement as it comes from the wire.
+    fn acknowledge(
+        buffer: &mut RetryBuffer,
+        wire: u64,
+        ns: u64,
+    ) -> Result<Acknowledged, Impossible> {
+        let packets = buffer.check(PacketNumber::new(wire))?;
+        Ok(buffer.acknowledge(packets.max(0) as u64, Time::from_ns(ns)))
+    }
+
     fn send(buffer: &mut RetryBuffer, count: usize, ns: u64) -> (u64, u64) {
         buffer.advance(count, Time::from_ns(ns))
     }
 
     #[test]
     fn cursors_go_forward_and_back() {
-        let mut buffer = RetryBuffer::new(64, 8);
+        let mut buffer = RetryBuffer::new(64, 8, 0);
         packet(&mut buffer, 5, 1);
         packet(&mut buffer, 4, 2);
         assert_eq!(buffer.position(), (0, 0));
@@ -306,13 +327,14 @@ mod tests {
         assert!(buffer.rewind());
         assert_eq!(buffer.position(), (0, 0));
         assert!(!buffer.rewind(), "already there");
+        assert_eq!(buffer.pass(), 1);
         assert_eq!(
             send(&mut buffer, 9, 20),
             (2, 1),
             "one of the two for the second time"
         );
         assert_eq!(buffer.position(), (2, 0));
-        let done = buffer.acknowledge(2, Time::from_ns(50)).unwrap();
+        let done = acknowledge(&mut buffer, 2, 50).unwrap();
         assert_eq!(done.packets, 2);
         assert_eq!(
             done.round_trip,
@@ -331,50 +353,55 @@ mod tests {
 
     #[test]
     fn copies_of_a_packet_give_no_round_trip() {
-        let mut buffer = RetryBuffer::new(64, 8);
+        let mut buffer = RetryBuffer::new(64, 8, 0);
         packet(&mut buffer, 4, 1);
         send(&mut buffer, 4, 0);
         buffer.rewind();
         send(&mut buffer, 4, 100);
-        assert_eq!(
-            buffer
-                .acknowledge(1, Time::from_ns(101))
-                .unwrap()
-                .round_trip,
-            None
-        );
+        assert_eq!(acknowledge(&mut buffer, 1, 101).unwrap().round_trip, None);
     }
 
     #[test]
     fn acknowledgement_overtakes_a_cursor_that_went_back() {
-        let mut buffer = RetryBuffer::new(64, 8);
+        let mut buffer = RetryBuffer::new(64, 8, 0);
         for tag in 0..4 {
             packet(&mut buffer, 4, tag);
         }
         send(&mut buffer, 16, 0);
         buffer.rewind();
         send(&mut buffer, 2, 1);
-        buffer.acknowledge(3, Time::from_ns(2)).unwrap();
+        acknowledge(&mut buffer, 3, 2).unwrap();
         assert_eq!(buffer.position(), (3, 0));
         assert_eq!(buffer.pending(), 4);
     }
 
     #[test]
     fn acknowledging_the_unsent_is_impossible_and_the_old_is_nothing() {
-        let mut buffer = RetryBuffer::new(64, 8);
+        let mut buffer = RetryBuffer::new(64, 8, 0);
         packet(&mut buffer, 4, 1);
         packet(&mut buffer, 4, 2);
         send(&mut buffer, 7, 0);
-        assert_eq!(buffer.acknowledge(2, Time::ZERO), Err(Impossible));
-        assert_eq!(buffer.acknowledge(1, Time::ZERO).unwrap().packets, 1);
-        assert_eq!(buffer.acknowledge(0, Time::ZERO).unwrap().packets, 0);
-        assert_eq!(buffer.acknowledge(0x8001, Time::ZERO).unwrap().packets, 0);
-        assert_eq!(buffer.acknowledge(0x7fff, Time::ZERO), Err(Impossible));
+        assert_eq!(acknowledge(&mut buffer, 2, 0), Err(Impossible));
+        assert_eq!(acknowledge(&mut buffer, 1, 0).unwrap().packets, 1);
+        assert_eq!(acknowledge(&mut buffer, 0, 0).unwrap().packets, 0);
+        for never in [
+            1 << 15,
+            1 << 16,
+            (1 << 32) + 1,
+            (1 << 47) + 1,
+            (1 << 48) - 1,
+        ] {
+            assert_eq!(
+                acknowledge(&mut buffer, never, 0),
+                Err(Impossible),
+                "{never}"
+            );
+        }
     }
 
     #[test]
     fn room_is_bounded_in_phits_and_in_packets() {
-        let mut buffer = RetryBuffer::new(24, 3);
+        let mut buffer = RetryBuffer::new(24, 3, 0);
         assert!(buffer.has_room(19, 3));
         packet(&mut buffer, 4, 0);
         assert!(buffer.has_room(19, 3));
@@ -387,7 +414,7 @@ mod tests {
 
     #[test]
     fn ring_goes_round_many_times() {
-        let mut buffer = RetryBuffer::new(40, 5);
+        let mut buffer = RetryBuffer::new(40, 5, 0);
         let mut got = Vec::new();
         for tag in 0..1_000 {
             packet(&mut buffer, 4 + tag % 7, tag);
@@ -400,16 +427,35 @@ mod tests {
                     .map(|p| p.content()),
             );
             send(&mut buffer, count, tag.into());
-            buffer
-                .acknowledge(tag as u16 + 1, Time::from_ns(tag.into()))
-                .unwrap();
+            acknowledge(&mut buffer, u64::from(tag) + 1, tag.into()).unwrap();
         }
         assert_eq!(got, (0..1_000).collect::<Vec<_>>());
     }
 
     #[test]
+    fn numbers_go_on_where_those_of_the_wire_come_round() {
+        for first in [(1 << 16) - 3, (1 << 32) - 3, (1 << 48) - 3] {
+            let mut buffer = RetryBuffer::new(40, 5, first);
+            for tag in 0..6 {
+                packet(&mut buffer, 4, tag);
+                assert_eq!(buffer.position(), (first + u64::from(tag), 0));
+                send(&mut buffer, 4, 0);
+                let next = first + u64::from(tag) + 1;
+                assert_eq!(acknowledge(&mut buffer, next + 1, 0), Err(Impossible));
+                assert_eq!(acknowledge(&mut buffer, next, 0).unwrap().packets, 1);
+                assert_eq!(
+                    buffer.check(PacketNumber::new(first)),
+                    Ok(-1 - i64::from(tag))
+                );
+            }
+            buffer.discard();
+            assert_eq!(buffer.position(), (first, 0));
+        }
+    }
+
+    #[test]
     fn discarding_counts_the_open_packet() {
-        let mut buffer = RetryBuffer::new(40, 5);
+        let mut buffer = RetryBuffer::new(40, 5, 0);
         packet(&mut buffer, 4, 1);
         buffer.push(Phit::new(PhitKind::Head, 2));
         send(&mut buffer, 5, 0);

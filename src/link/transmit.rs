@@ -58,7 +58,7 @@ pub(super) struct Transmitter {
     /// After a time-out only a few packets go out until something is acknowledged.
     probation: bool,
     /// The oldest packet when the cursor last went back because the peer asked, and when.
-    answered: Option<(u16, Time)>,
+    answered: Option<(u64, Time)>,
     /// The next frame out asks for an acknowledgement at once.
     pub wants_probe: bool,
     /// Since when the peer has acknowledged nothing of what it was sent, for
@@ -70,7 +70,11 @@ impl Transmitter {
     /// A transmitter without a session: it takes nothing.
     pub fn new(config: &LinkConfig, profile: &LinkProfile, now: Time) -> Self {
         Self {
-            buffer: RetryBuffer::new(profile.retry_phits, profile.window_packets),
+            buffer: RetryBuffer::new(
+                profile.retry_phits,
+                profile.window_packets,
+                config.first_packet,
+            ),
             credits: Default::default(),
             window: 0,
             max_packet: config.max_packet_phits.into(),
@@ -97,7 +101,7 @@ impl Transmitter {
         }
     }
 
-    /// Starts a session: empty, at sequence number 0, without credits until the peer announces them.
+    /// Starts a session: empty, at the first number, without credits until the peer announces them.
     pub fn start(&mut self, terms: TransmitTerms, now: Time) {
         debug_assert_eq!(self.buffer.unacknowledged(), 0, "ended before");
         self.credits = terms.credits.map(SendCredits::new);
@@ -216,14 +220,17 @@ impl Transmitter {
     /// Whether `word` can come from a correct peer.
     #[inline]
     pub fn check(&self, word: &ControlWord) -> Result<(), BadWord> {
-        self.buffer.check(word.ack).map_err(|_| BadWord::Ack)?;
-        for (credits, wire) in self.credits.iter().zip(word.vc_ack) {
-            credits.check(wire).map_err(|_| BadWord::VcAck)?;
+        let step = self.buffer.check(word.ack).map_err(|_| BadWord::Ack)?;
+        if step >= 0 {
+            for (credits, wire) in self.credits.iter().zip(word.vc_ack) {
+                credits.check(wire, step > 0).map_err(|_| BadWord::VcAck)?;
+            }
         }
         Ok(())
     }
 
-    /// Takes in the peer's acknowledgements and requests, checked before.
+    /// Takes in the peer's acknowledgements and requests, checked before. A word that acknowledges less than another
+    /// did was sent before that one: nothing that it says is still so.
     ///
     /// # Errors
     /// As [`Self::check`].
@@ -233,13 +240,15 @@ impl Transmitter {
         now: Time,
         counters: &mut LinkCounters,
     ) -> Result<(), BadWord> {
-        let done = self
-            .buffer
-            .acknowledge(word.ack, now)
-            .map_err(|_| BadWord::Ack)?;
+        let step = self.buffer.check(word.ack).map_err(|_| BadWord::Ack)?;
+        let Ok(packets) = u64::try_from(step) else {
+            return Ok(());
+        };
+        let done = self.buffer.acknowledge(packets, now);
         let mut freed = 0;
         for (credits, wire) in self.credits.iter_mut().zip(word.vc_ack) {
-            freed += credits.release(wire).map_err(|_| BadWord::VcAck)?;
+            let newer = packets > 0;
+            freed += credits.release(wire, newer).map_err(|_| BadWord::VcAck)?;
         }
         if done.packets > 0 {
             counters.tx_acked_packets += done.packets;
@@ -259,7 +268,7 @@ impl Transmitter {
             self.credit_tries = 0;
             self.wants_probe = false;
         }
-        if word.status == LinkStatus::RetryRequest && word.ack == self.buffer.acked() {
+        if word.status == LinkStatus::RetryRequest {
             self.retry_requested(now, counters);
         }
         Ok(())
@@ -341,10 +350,16 @@ impl Transmitter {
         self.buffer.slices(count)
     }
 
-    /// Sequence number and offset of the next phit to be sent.
+    /// Packet and offset of the next phit to be sent.
     #[inline]
-    pub fn position(&self) -> (u16, u8) {
+    pub fn position(&self) -> (u64, u8) {
         self.buffer.position()
+    }
+
+    /// How often the cursor went back.
+    #[inline]
+    pub fn pass(&self) -> u16 {
+        self.buffer.pass()
     }
 
     /// `count` phits left in a frame at `now`.

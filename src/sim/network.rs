@@ -50,8 +50,22 @@ impl Network {
     /// # Errors
     /// See [`NetworkError`]; a topology that passes its own check has none.
     pub fn new(topology: Topology, seed: u64, spec: LinkSpec) -> Result<Self, NetworkError> {
+        Self::numbered(topology, seed, spec, 0)
+    }
+
+    /// The same, with sessions of links whose first packet is number `first_packet`.
+    ///
+    /// # Errors
+    /// See [`NetworkError`]; `first_packet` must be less than 2^48.
+    pub fn numbered(
+        topology: Topology,
+        seed: u64,
+        spec: LinkSpec,
+        first_packet: u64,
+    ) -> Result<Self, NetworkError> {
         let mut runtime = Runtime::new(&topology.name, 1);
         runtime.seed = seed;
+        runtime.first_packet = first_packet;
         let nodes = topology.processors.len() + topology.chips.len();
         let mut network = Self {
             fabric: Fabric::new(seed),

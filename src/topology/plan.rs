@@ -36,6 +36,8 @@ pub struct Runtime {
     pub real_wires: bool,
     /// Seed of everything random in the node.
     pub seed: u64,
+    /// Number of the first packet of each session of a BlackWidow link, the same in all processes of a lab.
+    pub first_packet: u64,
 }
 
 impl Runtime {
@@ -52,6 +54,7 @@ impl Runtime {
             profile: None,
             real_wires: false,
             seed: u64::from(fabric),
+            first_packet: 0,
         }
     }
 }
@@ -297,6 +300,7 @@ impl Topology {
             .lane_retry_threshold(self.settings.lane_retry_threshold)
             .max_packet_phits(self.settings.max_packet_phits)
             .epoch(runtime.epoch)
+            .first_packet(runtime.first_packet)
             .build()
             .map_err(|error| PlanError::Link { link: id, error })
     }

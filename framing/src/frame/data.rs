@@ -1,10 +1,10 @@
 //! Data frames: phits on their way into and out of bytes, four at a time.
 
 use super::{
-    CHECK_BYTES, EmitError, FrameError, FrameHeader, FrameKind, GROUP_BYTES, GROUP_PHITS,
-    HEADER_BYTES, MAX_FRAME_PHITS, MIN_FRAME_PHITS, checksum, frame_len, padded_phits,
+    CHECK_BYTES, EmitError, FrameError, FrameHeader, FrameKind, GROUP_BYTES, GROUP_PHITS, MAP_AT,
+    MAX_FRAME_PHITS, MIN_FRAME_PHITS, REST_AT, checksum, frame_len, padded_phits,
 };
-use crate::control::{ControlWord, SidebandError, WORD_BYTES};
+use crate::control::{ControlWord, REST_BYTES, SidebandError, WORD_BYTES, WordRest};
 use crate::lanes::{Permutation, unswizzle};
 use crate::phit24::{CONTENT_MASK, Phit, WIRE_MASK};
 
@@ -118,8 +118,8 @@ impl Groups<'_> {
     }
 }
 
-/// Writes a data frame: header, kind map, check, and `phits[0]` followed by `phits[1]` with `word`
-/// repeated in the sideband. Pads with idle phits. Returns the bytes written.
+/// Writes a data frame: header, rest of the word, kind map, check, and `phits[0]` followed by
+/// `phits[1]` with `word` repeated in the sideband. Pads with idle phits. Returns the bytes written.
 ///
 /// `header.kind` and `header.phits` are not looked at; sideband bits of the phits are ignored.
 ///
@@ -143,10 +143,11 @@ pub fn emit_data(
         ..*header
     }
     .emit(buf)?;
-    let (checked, rest) = buf.split_at_mut(HEADER_BYTES + count / GROUP_PHITS);
+    buf[REST_AT].copy_from_slice(&word.rest().emit());
+    let (checked, rest) = buf.split_at_mut(MAP_AT + count / GROUP_PHITS);
     let (check, area) = rest.split_at_mut(CHECK_BYTES);
     let mut groups = Groups {
-        map: &mut checked[HEADER_BYTES..],
+        map: &mut checked[MAP_AT..],
         area: area.as_chunks_mut().0,
         word: sidebands(word.emit()),
     };
@@ -177,7 +178,7 @@ pub(super) fn parse_data(header: FrameHeader, bytes: &[u8]) -> Result<DataFrame<
     if bytes.len() != frame_len(phits) {
         return Err(FrameError::BadLength);
     }
-    let (checked, rest) = bytes.split_at(HEADER_BYTES + phits / GROUP_PHITS);
+    let (checked, rest) = bytes.split_at(MAP_AT + phits / GROUP_PHITS);
     let (check, area) = rest.split_at(CHECK_BYTES);
     if checksum(checked).to_be_bytes() != check {
         return Err(FrameError::BadHeaderCheck);
@@ -185,9 +186,12 @@ pub(super) fn parse_data(header: FrameHeader, bytes: &[u8]) -> Result<DataFrame<
     if header.lanes == 0 {
         return Err(FrameError::NoLanes);
     }
-    let (map, area) = (&checked[HEADER_BYTES..], area.as_chunks().0);
+    let mut word_rest = [0; REST_BYTES];
+    word_rest.copy_from_slice(&checked[REST_AT]);
+    let (map, area) = (&checked[MAP_AT..], area.as_chunks().0);
     Ok(DataFrame {
         header,
+        word_rest: WordRest::parse(&word_rest),
         map,
         area,
         cable: Permutation::IDENTITY,
@@ -198,6 +202,7 @@ pub(super) fn parse_data(header: FrameHeader, bytes: &[u8]) -> Result<DataFrame<
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DataFrame<'a> {
     header: FrameHeader,
+    word_rest: WordRest,
     map: &'a [u8],
     area: &'a [[u8; GROUP_BYTES]],
     cable: Permutation,
@@ -242,7 +247,7 @@ impl<'a> DataFrame<'a> {
         })
     }
 
-    /// The first whole control word of the frame whose check is right.
+    /// The first whole control word of the frame whose check is right, with its rest from the header.
     ///
     /// # Errors
     /// See [`SidebandError`].
@@ -254,7 +259,7 @@ impl<'a> DataFrame<'a> {
                 *byte =
                     ((w[0] >> 22) << 6 | (w[1] >> 22) << 4 | (w[2] >> 22) << 2 | w[3] >> 22) as u8;
             }
-            match ControlWord::parse(&word) {
+            match ControlWord::parse(&word, self.word_rest) {
                 Err(SidebandError::Check) => {}
                 found => return found,
             }

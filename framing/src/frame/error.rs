@@ -14,7 +14,7 @@ pub enum FrameError {
     BadKind,
     /// The number of bytes does not agree with the header.
     BadLength,
-    /// The CRC-32C over header and kind map (or training body) is wrong.
+    /// The CRC-32C over header, rest of the word and kind map (or training body) is wrong.
     BadHeaderCheck,
     /// The 13 reserved bits beside the lane mask are not zero.
     ReservedHeader,

@@ -1,7 +1,9 @@
 //! Every decoder that bytes from a wire reach; used by the fuzz target and by the replay of its
 //! corpus. Nothing here may panic, except where a decoder contradicts itself or its encoder.
 
-use phitwire_framing::frame::{Frame, FrameError, HEADER_BYTES, emit_data, parse, phit_area};
+use phitwire_framing::frame::{
+    Frame, FrameError, MAP_AT, VERSION, emit_data, frame_len, parse, phit_area,
+};
 use phitwire_framing::lanes::Permutation;
 use phitwire_framing::maintenance24::Maintenance;
 use phitwire_framing::memory24::{
@@ -112,19 +114,15 @@ pub fn decode_with_checks_made_right(bytes: &[u8]) -> Outcome {
     let len = if kind & 1 == 1 {
         152
     } else {
-        180 + bytes.len().min(3000) / 13 * 13
+        frame_len(0) + bytes.len().min(3000) / 13 * 13
     };
     for (to, from) in frame[..len].iter_mut().zip(bytes) {
         *to = *from;
     }
-    let groups = (len - 24) / 13;
-    let checked = if kind & 1 == 1 {
-        100
-    } else {
-        HEADER_BYTES + groups
-    };
+    let groups = (len - MAP_AT - 4) / 13;
+    let checked = if kind & 1 == 1 { 100 } else { MAP_AT + groups };
     frame[0] = 0x59;
-    frame[1] = 0x10 | (kind & 1) << 1;
+    frame[1] = VERSION << 4 | (kind & 1) << 1;
     frame[16] = 0;
     frame[17] &= 7;
     let phits = if kind & 1 == 1 { 0 } else { groups as u16 * 4 };

@@ -169,8 +169,8 @@ pub fn make_right(set: &mut SetBytes) {
 const GOOD_HEADER: &[u8] = &{
     let mut frame = [0; SETS_AT + SET_BYTES];
     let head = [
-        0x59, 0x14, 0, 3, 0x12, 0x34, 0x56, 0x78, 0, 0, 0, 1, 0, 0, 0, 2, 0, 7, 0, 1, 0xb5, 0xcf,
-        0x20, 0x32,
+        0x59, 0x24, 0, 3, 0x12, 0x34, 0x56, 0x78, 0, 0, 0, 1, 0, 0, 0, 2, 0, 7, 0, 1, 0x67, 0x07,
+        0x71, 0xfe,
     ];
     let mut i = 0;
     while i < head.len() {

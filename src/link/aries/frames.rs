@@ -23,6 +23,8 @@ struct Brought {
     news: bool,
     /// Data sets that were here before.
     repeated: bool,
+    /// It came more than a window late.
+    stale: bool,
     /// Something could be read.
     readable: bool,
     /// Sets that could not.
@@ -51,6 +53,10 @@ impl AriesLcb {
             if self.on_set(now, &bytes, &mut brought, input).is_err() {
                 break;
             }
+        }
+        if brought.stale {
+            self.common.counters.rx_stale_frames += 1;
+            return;
         }
         if brought.readable {
             self.heard = now;
@@ -164,6 +170,10 @@ impl AriesLcb {
             counters.drop_impossible_position += 1;
             return Err(());
         };
+        if self.rx.is_stale(next) {
+            brought.stale = true;
+            return Err(());
+        }
         match self.tx.control(set, now, counters, &mut self.sets) {
             Ok(()) => {}
             Err(BadAck::Ack) => {

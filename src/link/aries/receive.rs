@@ -129,6 +129,13 @@ impl Receiver {
         self.expected.checked_add_signed(ahead).ok_or(Impossible)
     }
 
+    /// Whether a control set that names `next` is more than a window late: the peer sent the set before the expected one
+    /// later, and so there is nothing behind it that is not here, and nothing that it says is still so.
+    #[inline]
+    pub fn is_stale(&self, next: u64) -> bool {
+        self.expected.saturating_sub(next) > self.window as u64
+    }
+
     /// The set that seven bits name, where nothing names it in full.
     ///
     /// # Errors

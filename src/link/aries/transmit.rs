@@ -146,7 +146,8 @@ impl Transmitter {
         discarded
     }
 
-    /// Takes in a control set: acknowledgements, VC acks and requests in full width.
+    /// Takes in a control set: acknowledgements, VC acks and requests in full width. One that acknowledges less than
+    /// another did was sent before that one: nothing that it says is still so.
     ///
     /// # Errors
     /// Why it cannot be the peer's; nothing of it is then used.
@@ -158,7 +159,10 @@ impl Transmitter {
         sets: &mut SetCounters,
     ) -> Result<(), BadAck> {
         let step = set.ack.wrapping_sub(self.buffer.acked() as u32) as i32;
-        let acked = self.buffer.acked() + u64::from(step.max(0) as u32);
+        let Ok(newly) = u64::try_from(step) else {
+            return Ok(());
+        };
+        let acked = self.buffer.acked() + newly;
         if !self.buffer.could_acknowledge(acked) {
             return Err(BadAck::Ack);
         }
@@ -167,13 +171,11 @@ impl Transmitter {
             .map_err(|_| BadAck::VcAck)?;
         let freed = self.credits.release_all(&set.vc_acks);
         self.acknowledged(acked, freed, now, counters, sets);
-        if step >= 0 {
-            if set.nack {
-                let from = acked + u64::from(set.missing_from);
-                self.nacked(from, set.missing.into(), now, sets);
-            } else if step == 0 {
-                self.repeated(now, sets);
-            }
+        if set.nack {
+            let from = acked + u64::from(set.missing_from);
+            self.nacked(from, set.missing.into(), now, sets);
+        } else if newly == 0 {
+            self.repeated(now, sets);
         }
         Ok(())
     }

@@ -314,6 +314,68 @@ fn jitter_and_reordering_do_not_collapse_throughput() {
     assert!(again * 3 < sent * 2, "{again} of {sent} again");
 }
 
+/// What of the first 40,000 packets of a link goes again before it knows how late frames get, in thousandths.
+fn resent_at_the_start(seed: u64, change: impl Fn(&mut super::harness::Wire)) -> u64 {
+    let mut pair = Pair::new(seed);
+    pair.wire(change);
+    pair.wait_up();
+    pair.load(A, 40_000);
+    pair.finish(SECOND.times(30));
+    pair.count(A, |c| c.tx_retransmitted_packets) / 40
+}
+
+#[test]
+fn a_link_that_begins_to_reorder_learns_it_at_once() {
+    // Delay, jitter, frames ahead of their turn out of 1,000, and packets out of 1,000 that may go again.
+    let wires = [
+        (1_000, 500, 250, 300),
+        (1_000, 500, 0, 300),
+        (1_000, 0, 100, 300),
+        (200, 100, 250, 250),
+        (5_000, 2_000, 500, 500),
+    ];
+    for (delay, jitter, reorder, most) in wires {
+        let resent = (0..8).map(|seed| {
+            resent_at_the_start(seed, |wire| {
+                wire.delay = Duration::from_us(delay);
+                wire.jitter = Duration::from_us(jitter);
+                wire.reorder = reorder;
+            })
+        });
+        let resent: Vec<_> = resent.collect();
+        let mean = resent.iter().sum::<u64>() / 8;
+        println!("{delay} us, {jitter} us, {reorder}: {mean} of {resent:?}");
+        assert!(mean <= most, "{delay} us, {jitter} us, {reorder}: {mean}");
+    }
+}
+
+/// What a link that looks out for late frames pays when nothing is late.
+#[test]
+fn losses_are_found_as_fast_as_ever() {
+    // Lost and doubled frames out of 1,000, delay, and what 20,000 packets may take on average, in microseconds.
+    let wires = [
+        (10, 0, 50, 2_000),
+        (10, 0, 1_000, 33_000),
+        (50, 0, 1_000, 46_000),
+        (100, 0, 50, 10_000),
+        (10, 50, 50, 3_000),
+        (10, 200, 50, 3_000),
+    ];
+    for (loss, duplicate, delay, most) in wires {
+        let times = (0..8).map(|seed| {
+            let (time, _) = transfer_time(seed, |wire| {
+                wire.loss = loss;
+                wire.duplicate = duplicate;
+                wire.delay = Duration::from_us(delay);
+            });
+            time.as_ns() / 1_000
+        });
+        let mean = times.sum::<u64>() / 8;
+        println!("{loss} lost, {duplicate} double, {delay} us: {mean} us");
+        assert!(mean <= most, "{loss} lost, {duplicate} double: {mean} us");
+    }
+}
+
 #[test]
 fn duplicates_are_harmless() {
     let mut pair = Pair::up(11);

@@ -95,6 +95,8 @@ pub struct Pair {
     sequence: u64,
     pub rng: Rng,
     pub frames: [u64; 2],
+    /// Every frame as it was sent, with the end that it was for.
+    pub tape: Option<Vec<(usize, Vec<u8>)>>,
 }
 
 pub fn name(node: &str, port: u8) -> EndName {
@@ -286,6 +288,7 @@ impl Pair {
             sequence: 0,
             rng: Rng::new(seed, 0),
             frames: [0; 2],
+            tape: None,
         }
     }
 
@@ -310,6 +313,9 @@ impl Pair {
 
     /// Puts a frame on the wire towards `to`.
     pub fn launch(&mut self, to: usize, mut bytes: Vec<u8>) {
+        if let Some(tape) = &mut self.tape {
+            tape.push((to, bytes.clone()));
+        }
         let wire = self.wires[to].clone();
         if wire.cut || self.rng.chance(wire.loss, 1_000) {
             return;
@@ -367,6 +373,12 @@ impl Pair {
                 }
             }
         }
+    }
+
+    /// Hands a frame to an end at once, past the wire.
+    pub fn deliver(&mut self, to: usize, bytes: &[u8]) {
+        let end = &mut self.ends[to];
+        end.lcb.handle_frame(self.now, bytes, &mut end.input);
     }
 
     /// Lets both ends do what they can at this moment.

@@ -2,6 +2,7 @@
 
 use phitwire_framing::control::{ControlWord, LinkStatus};
 use phitwire_framing::frame::{FrameHeader, FrameKind, LinkEnd, emit_data};
+use phitwire_framing::number::PacketNumber;
 use phitwire_framing::packet24::Vc;
 use phitwire_framing::phit24::{Phit, PhitKind};
 
@@ -41,10 +42,16 @@ fn impossible_numbers_drop_the_frame_by_reason() {
     let good = packet(Vc::Request, 0, 6);
     type Read = fn(&LinkCounters) -> u64;
     let cases: [(ControlWord, Read); 6] = [
-        (ControlWord { ack: 1, ..word }, |c| c.drop_impossible_ack),
         (
             ControlWord {
-                ack: 0x7fff,
+                ack: PacketNumber::new(1),
+                ..word
+            },
+            |c| c.drop_impossible_ack,
+        ),
+        (
+            ControlWord {
+                ack: PacketNumber::new(0x7fff),
                 ..word
             },
             |c| c.drop_impossible_ack,
@@ -63,9 +70,13 @@ fn impossible_numbers_drop_the_frame_by_reason() {
             },
             |c| c.drop_impossible_vc_ack,
         ),
-        (ControlWord { seq: 8_193, ..word }, |c| {
-            c.drop_impossible_position
-        }),
+        (
+            ControlWord {
+                seq: PacketNumber::new(8_192),
+                ..word
+            },
+            |c| c.drop_impossible_position,
+        ),
         (ControlWord { offset: 19, ..word }, |c| {
             c.drop_impossible_position
         }),
@@ -78,7 +89,7 @@ fn impossible_numbers_drop_the_frame_by_reason() {
         assert_eq!(pair.count(B, |c| c.rx_phits), 0, "nothing of it is used");
     }
     let before_session = ControlWord {
-        seq: 0xffff,
+        seq: PacketNumber::new(u64::MAX),
         ..word
     };
     let frame = forge(&pair, before_session, &good);
@@ -156,11 +167,11 @@ fn more_phits_than_credits_are_excised() {
     pair.ends[B].drain = super::harness::Drain::Blocked;
     // Nobody took credits for these 20,000 phits; there is room for 16,384.
     for seq in 0..2_000 {
-        let phits = packet(Vc::Request, u32::from(seq), 10);
+        let phits = packet(Vc::Request, seq, 10);
         let frame = forge(
             &pair,
             ControlWord {
-                seq,
+                seq: PacketNumber::new(seq.into()),
                 ..Default::default()
             },
             &phits,
@@ -235,18 +246,18 @@ fn mutated(pair: &mut Pair, buf: &mut [u8]) -> Vec<u8> {
         let at = rng.below(phits.len() as u64) as usize;
         phits[at] = Phit::from_bits(rng.next_u64() as u32);
     }
-    let expected = pair.ends[B].lcb.rx.expected() as u16;
+    let expected = pair.ends[B].lcb.rx.expected();
     let near = |rng: &mut crate::rng::Rng, value: u64, spread: u64| {
         value
             .wrapping_add(rng.below(spread))
             .wrapping_sub(spread / 2)
     };
     let word = ControlWord {
-        seq: if rng.chance(1, 2) {
+        seq: PacketNumber::new(if rng.chance(1, 2) {
             expected
         } else {
-            near(rng, expected.into(), 20) as u16
-        },
+            near(rng, expected, 20)
+        }),
         offset: if rng.chance(2, 3) {
             0
         } else {
@@ -257,16 +268,13 @@ fn mutated(pair: &mut Pair, buf: &mut [u8]) -> Vec<u8> {
             LinkStatus::RetryRequest,
             LinkStatus::Probe,
         ][rng.below(3) as usize],
-        ack: if rng.chance(9, 10) {
-            0
-        } else {
-            rng.next_u64() as u16
-        },
+        ack: PacketNumber::new(if rng.chance(9, 10) { 0 } else { rng.next_u64() }),
         vc_ack: if rng.chance(9, 10) {
             [0; 2]
         } else {
             [rng.next_u64() as u32 & 0xf_ffff; 2]
         },
+        pass: rng.below(3) as u16,
     };
     let (tx_epoch, rx_epoch) = pair.ends[A].lcb.epochs();
     let header = FrameHeader {

@@ -6,4 +6,5 @@ mod faults;
 mod harness;
 mod hostile;
 mod lane_faults;
+mod late;
 mod sessions;

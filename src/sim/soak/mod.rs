@@ -140,7 +140,8 @@ impl Case {
     /// # Errors
     /// See [`Failure`].
     pub fn run(&self, trace: &mut dyn FnMut(Time, &str)) -> Result<Outcome, Failure> {
-        let mut network = Network::new(self.topology.clone(), self.seed, self.link)?;
+        let first = random::first_packet(self.seed);
+        let mut network = Network::numbered(self.topology.clone(), self.seed, self.link, first)?;
         if !network.bring_up(TRAINING) {
             return Err(links_down(&network, "at the start"));
         }

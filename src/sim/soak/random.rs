@@ -95,6 +95,16 @@ fn spec(rng: &mut Rng, lane_retry_threshold: u32) -> (BlackwidowSpec, Topology) 
     }
 }
 
+/// Number of the first packet on every link: often so that 16, 32 or all 48 bits come round in the run.
+pub(super) fn first_packet(seed: u64) -> u64 {
+    // A stream of its own: what else a seed means stays.
+    let mut rng = Rng::new(seed, STREAM + 1);
+    match rng.below(4) {
+        0 => 0,
+        width => (1 << (16 * width)) - 1 - rng.below(200),
+    }
+}
+
 fn harm(rng: &mut Rng, unit_us: u64) -> Harm {
     let link = rng.next_u64() as u32;
     let span = up_to(rng, 300 * unit_us);

@@ -11,7 +11,7 @@ use crate::rng::Rng;
 use crate::time::Duration;
 
 /// A well-formed frame from end A of the pair's session.
-fn forge(pair: &Pair, sets: &[Set]) -> Vec<u8> {
+pub fn forge(pair: &Pair, sets: &[Set]) -> Vec<u8> {
     let bytes = sets.iter().map(|set| {
         let mut bytes = [0; 60];
         set.emit(&mut bytes);
@@ -50,13 +50,13 @@ fn forge_bytes(
     buf
 }
 
-fn deliver(pair: &mut Pair, bytes: &[u8]) {
+pub fn deliver(pair: &mut Pair, bytes: &[u8]) {
     let now = pair.now;
     let end = &mut pair.ends[B];
     end.lcb.handle_frame(now, bytes, &mut end.input);
 }
 
-fn data(number: u64, flits: &[Flit]) -> Set {
+pub fn data(number: u64, flits: &[Flit]) -> Set {
     let mut all = [Flit::IDLE; DATA_FLITS];
     all[..flits.len()].copy_from_slice(flits);
     let tail = Tail {

@@ -5,6 +5,7 @@ mod faults;
 mod harness;
 mod hostile;
 mod lane_faults;
+mod late;
 mod pace;
 mod sessions;
 mod whole_packets;
