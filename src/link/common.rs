@@ -8,6 +8,7 @@ use phitwire_framing::lanes::swizzle_area;
 use super::config::{LinkConfig, LinkProfile};
 use super::counters::LinkCounters;
 use super::event::{LinkEvent, LinkState};
+use super::liveness::Liveness;
 use super::training::{Handshake, Terms};
 use crate::time::Time;
 
@@ -27,6 +28,7 @@ pub(super) struct Common {
     /// Frames, or sets of such frames, in a row of which nothing could be read.
     pub bad_words: u32,
     pub counters: LinkCounters,
+    pub liveness: Liveness,
     pub now: Time,
     events: VecDeque<LinkEvent>,
 }
@@ -41,6 +43,7 @@ impl Common {
             asks_for_lanes: false,
             bad_words: 0,
             counters: LinkCounters::default(),
+            liveness: Liveness::new(&profile, now),
             events: VecDeque::new(),
             now,
             config,

@@ -265,6 +265,16 @@ impl Lcb {
         &self.common.config
     }
 
+    /// When a data frame of the peer was last accepted, in any session; `None` before the first.
+    pub fn last_accepted(&self) -> Option<Time> {
+        self.common.liveness.last_accepted()
+    }
+
+    /// Whether [`LinkEvent::Silent`] was reported and nothing has been heard since.
+    pub fn is_silent(&self) -> bool {
+        self.common.liveness.is_silent()
+    }
+
     /// Smoothed round trip of the link, once one was measured.
     pub fn round_trip(&self) -> Option<Duration> {
         self.tx.round_trip().smoothed()
