@@ -35,6 +35,8 @@ pub(super) struct LaneWatch {
     threshold: u32,
     retries: [u32; LANES],
     lost: [u8; LANES],
+    /// Lanes that were wrong in the pattern last looked at.
+    wrong: u8,
     /// The oldest first.
     rejected: Vec<Rejected>,
 }
@@ -47,6 +49,7 @@ impl LaneWatch {
             threshold,
             retries: [0; LANES],
             lost: [0; LANES],
+            wrong: 0,
             rejected: Vec::new(),
         }
     }
@@ -137,7 +140,21 @@ impl LaneWatch {
                 self.lost[index].saturating_add(1)
             };
         }
+        self.wrong = charged;
         charged
+    }
+
+    /// Nothing at all can be read any longer: a lane that the pattern shows to be noisy is as good as over the
+    /// threshold, whatever that is. False when there is none, or lanes are never given up.
+    pub fn condemn(&mut self) -> bool {
+        let noisy = self.wrong & self.active;
+        if self.threshold == 0 || noisy == 0 {
+            return false;
+        }
+        for lane in (0..LANES).filter(|lane| noisy & (1 << lane) != 0) {
+            self.retries[lane] = self.retries[lane].max(self.threshold.saturating_add(1));
+        }
+        true
     }
 
     /// Whether a frame on `lanes` may be the peer's. Which lanes go is the receiver's decision alone, so a

@@ -6,6 +6,9 @@ use crate::time::{Duration, Time};
 /// Parts of a patience: when the peer is asked first, and how often then.
 const FIRST_QUESTION: u64 = 4;
 const NEXT_QUESTION: u64 = 16;
+/// Times `heal` for which the same packet or set may be missing while the peer can be heard. Wires that lose
+/// nine frames of ten deliver one of so many copies.
+const STALL: u64 = 60;
 
 /// What has to be done now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +45,8 @@ pub(super) struct Liveness {
     /// The first and the last question since then.
     asked: Option<(Time, Time)>,
     unusable: Option<Unusable>,
+    /// The number that has been missing since the time, however often it was asked for.
+    stalled: Option<(u64, Time)>,
     silent: bool,
     /// Smoothed round trip: nobody answers earlier.
     round_trip: Duration,
@@ -61,6 +66,7 @@ impl Liveness {
             heard: now,
             asked: None,
             unusable: None,
+            stalled: None,
             silent: false,
             round_trip: Duration::ZERO,
         }
@@ -79,6 +85,7 @@ impl Liveness {
         self.heard = now;
         self.asked = None;
         self.unusable = None;
+        self.stalled = None;
         self.silent = false;
         self.round_trip = Duration::ZERO;
     }
@@ -95,6 +102,18 @@ impl Liveness {
             return Some(now.since(before));
         }
         None
+    }
+
+    /// After a frame was accepted: `number` was asked for again and has not come, if any. A peer that takes it
+    /// for acknowledged never sends it.
+    #[inline]
+    pub fn missing(&mut self, number: Option<u64>, now: Time) {
+        match (number, self.stalled) {
+            (None, None) => {}
+            (None, Some(_)) => self.stalled = None,
+            (Some(number), Some((stalled, _))) if number == stalled => {}
+            (Some(number), _) => self.stalled = Some((number, now)),
+        }
     }
 
     /// A frame came that may be the peer's, and cannot be used. `round_trip` is what is known of it.
@@ -170,12 +189,20 @@ impl Liveness {
         }
     }
 
+    fn stall_is_over(&self) -> Time {
+        match (self.stalled, self.heal) {
+            (Some((_, since)), Some(heal)) => since + self.patience(heal).times(STALL),
+            _ => Time::NEVER,
+        }
+    }
+
     /// The next deadline of an active link.
     #[inline]
     pub fn deadline(&self) -> Time {
         self.question()
             .min(self.silence_is_due())
             .min(self.heal_is_due())
+            .min(self.stall_is_over())
     }
 
     /// What is due at `now` on an active link. To be called until there is nothing.
@@ -186,6 +213,14 @@ impl Liveness {
         {
             self.unusable = None;
             if now.since(row.last) <= part(self.patience(heal), FIRST_QUESTION) {
+                return Some(Due::Heal);
+            }
+        }
+        if let Some(heal) = self.heal
+            && self.stall_is_over() <= now
+        {
+            self.stalled = None;
+            if now.since(self.heard) <= self.patience(heal) {
                 return Some(Due::Heal);
             }
         }

@@ -24,6 +24,7 @@ mod lanes;
 mod lcb;
 mod liveness;
 mod pacing;
+mod profile;
 mod receive;
 mod resequencer;
 mod retry_buffer;

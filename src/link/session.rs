@@ -96,10 +96,11 @@ pub(super) trait Session {
         }
     }
 
-    /// A frame of data was accepted.
+    /// A frame of data was accepted; `missing` was asked for again and has not come.
     #[inline]
-    fn accepted(&mut self, now: Time) {
+    fn accepted(&mut self, missing: Option<u64>, now: Time) {
         let link = self.common();
+        link.liveness.missing(missing, now);
         if let Some(after) = link.liveness.accepted(now) {
             link.report(LinkEvent::Heard { after });
         }
@@ -128,6 +129,9 @@ pub(super) trait Session {
                 Due::Silence => {
                     link.counters.silences += 1;
                     link.report(LinkEvent::Silent);
+                }
+                Due::Heal if link.bad_words > 0 && self.rx_lanes().condemn() => {
+                    self.judge_lanes(now, input);
                 }
                 Due::Heal => {
                     link.counters.unusable_sessions += 1;

@@ -60,7 +60,7 @@ impl AriesLcb {
             if self.common.asks_for_lanes {
                 self.common.lanes_are_right();
             }
-            self.accepted(now);
+            self.accepted(self.rx.waits_for(), now);
             self.tx.heard();
             self.common.counters.rx_data_frames += 1;
         } else {

@@ -3,7 +3,11 @@
 mod chaos;
 mod excision;
 mod faults;
+mod forged;
 mod harness;
 mod hostile;
 mod lane_faults;
+mod liveness;
 mod sessions;
+mod stranger;
+mod ways_out;
