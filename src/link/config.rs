@@ -170,6 +170,12 @@ pub struct LinkProfile {
     pub burst_phits: u32,
     /// Deassert `link_active` when nothing was acknowledged for this long; `None`: try for ever.
     pub give_up: Option<Duration>,
+    /// Report [`LinkEvent::Silent`](super::LinkEvent::Silent) when nothing was accepted for this long although
+    /// the peer was asked; `None`: an idle link says nothing, and its peer is not asked.
+    pub silence: Option<Duration>,
+    /// Begin a new session when frames came for this long and none could be used, although the peer was asked
+    /// for one; four round trips where these are longer. `None`: never.
+    pub heal: Option<Duration>,
 }
 
 impl LinkProfile {
@@ -195,6 +201,10 @@ impl LinkProfile {
             max_training_interval: Duration::from_us(100),
             burst_phits: 4,
             give_up: None,
+            // What is idle sleeps.
+            silence: None,
+            // As in `live`: ten of the longest interval between training frames.
+            heal: Some(Duration::from_ms(1)),
         }
     }
 
@@ -221,6 +231,9 @@ impl LinkProfile {
             max_training_interval: Duration::from_ms(100),
             burst_phits: 48,
             give_up: None,
+            silence: Some(Duration::from_ms(2_000)),
+            // Ten tries to agree on lanes, and a dozen questions to the peer, fit in.
+            heal: Some(Duration::from_ms(1_000)),
         }
     }
 }
@@ -543,6 +556,15 @@ fn check_profile(profile: &LinkProfile, max_packet: u64) -> Result<(), LinkConfi
             return Err(LinkConfigError::TimesInverted { field });
         }
     }
+    for (field, time) in [
+        ("give_up", profile.give_up),
+        ("silence", profile.silence),
+        ("heal", profile.heal),
+    ] {
+        if time == Some(Duration::ZERO) {
+            return Err(LinkConfigError::TimesInverted { field });
+        }
+    }
     if profile.min_retry_timeout == Duration::ZERO
         || profile.min_training_interval == Duration::ZERO
     {
@@ -551,50 +573,4 @@ fn check_profile(profile: &LinkProfile, max_packet: u64) -> Result<(), LinkConfi
         });
     }
     Ok(())
-}
-
-impl LinkProfile {
-    /// The profile for links between processes: its depths, and times of the driver of which none is shorter than
-    /// [`Self::live`] has it.
-    ///
-    /// The paper's times belong to round trips of 100 ns. Two ends that expect an answer within microseconds over a wire
-    /// that takes a hundred of them ask again long before it can be there, and what they send over and over keeps
-    /// everybody from what was sent once.
-    #[must_use]
-    pub fn over_real_wires(&self, clock: LinkClock) -> Self {
-        let live = Self::live();
-        let own = self.dilated(clock.dilation());
-        Self {
-            emulated_time: false,
-            ack_delay: own.ack_delay.max(live.ack_delay),
-            min_retry_timeout: own.min_retry_timeout.max(live.min_retry_timeout),
-            max_retry_timeout: own.max_retry_timeout.max(live.max_retry_timeout),
-            min_reorder_hold: own.min_reorder_hold.max(live.min_reorder_hold),
-            max_reorder_hold: own.max_reorder_hold.max(live.max_reorder_hold),
-            packet_silence: own.packet_silence.max(live.packet_silence),
-            min_training_interval: own.min_training_interval.max(live.min_training_interval),
-            max_training_interval: own.max_training_interval.max(live.max_training_interval),
-            ..own
-        }
-    }
-
-    /// The profile with its times as the driver's clock sees them: emulated time multiplied by `factor`.
-    #[must_use]
-    pub(super) fn dilated(&self, factor: u64) -> Self {
-        if !self.emulated_time {
-            return self.clone();
-        }
-        Self {
-            ack_delay: self.ack_delay.times(factor),
-            min_retry_timeout: self.min_retry_timeout.times(factor),
-            max_retry_timeout: self.max_retry_timeout.times(factor),
-            min_reorder_hold: self.min_reorder_hold.times(factor),
-            max_reorder_hold: self.max_reorder_hold.times(factor),
-            packet_silence: self.packet_silence.times(factor),
-            min_training_interval: self.min_training_interval.times(factor),
-            max_training_interval: self.max_training_interval.times(factor),
-            give_up: self.give_up.map(|time| time.times(factor)),
-            ..self.clone()
-        }
-    }
 }

@@ -138,6 +138,12 @@ impl Receiver {
         self.here.packet
     }
 
+    /// The packet that was asked for again and has not begun to arrive.
+    #[inline]
+    pub fn waits_for(&self) -> Option<u64> {
+        self.recovering.then_some(self.here.packet)
+    }
+
     /// How long a gap may now be a late frame.
     pub fn reorder_hold(&self) -> Duration {
         self.hold.get()

@@ -50,6 +50,12 @@ pub struct Settings {
     /// After how many milliseconds without a phit leaving an output virtual channel is taken for
     /// dead (section 7.7); emulated time, which a paced clock multiplies by its dilation.
     pub forward_progress_ms: u64,
+    /// After how many milliseconds of silence a link between processes is taken down, and what was on it is
+    /// discarded; 0 = never.
+    pub give_up_ms: u64,
+    /// After how many milliseconds in which nothing is accepted from a peer between processes, although it was
+    /// asked, it is reported as silent; 0 = never.
+    pub silence_ms: u64,
     /// Requests that one processor may have outstanding.
     pub outstanding: u32,
 }
@@ -70,6 +76,10 @@ impl Default for Settings {
             // processor does, so that the cause is reported before its effect.
             request_timeout_ms: 20_000,
             forward_progress_ms: 15_000,
+            // A cable that is out goes on where it stopped when it is back (section 4.3 retries for ever).
+            give_up_ms: 0,
+            // Eight of the longest retry time-outs: loss alone does not take that long.
+            silence_ms: 2_000,
             // "Each processor can support thousands of outstanding global memory references"
             // (section 2.1).
             outstanding: 1 << 14,

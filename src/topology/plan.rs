@@ -291,6 +291,8 @@ impl Topology {
         if runtime.real_wires {
             profile = profile.over_real_wires(clock);
         }
+        let (give_up_ms, silence_ms) = (self.settings.give_up_ms, self.settings.silence_ms);
+        profile = profile.patient(runtime.real_wires, give_up_ms, silence_ms);
         LinkConfig::builder(number, side, name(end), name(other))
             .fabric(runtime.fabric)
             .profile(profile)

@@ -111,6 +111,12 @@ impl Receiver {
         self.expected
     }
 
+    /// The set that was asked for again and has not come.
+    #[inline]
+    pub fn waits_for(&self) -> Option<u64> {
+        (self.retry_due != Time::NEVER).then_some(self.expected)
+    }
+
     /// How long a gap may now be a late frame.
     pub fn reorder_hold(&self) -> Duration {
         self.hold.get()

@@ -2,13 +2,16 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use phitwire_framing::control::ControlWord;
 use phitwire_framing::crc16::PacketCrc;
-use phitwire_framing::frame::{self, LinkEnd, frame_len};
+use phitwire_framing::frame::{self, FrameHeader, FrameKind, LinkEnd, emit_data, frame_len};
 use phitwire_framing::lanes::bits_of_lane;
 use phitwire_framing::packet24::{EopStatus, Head, Vc};
 use phitwire_framing::phit24::{Phit, PhitKind};
 
-use crate::link::{EndName, InputQueue, Lcb, LinkConfig, LinkConfigBuilder, LinkEvent};
+use crate::link::{
+    EndName, InputQueue, Lcb, LinkConfig, LinkConfigBuilder, LinkEvent, LinkProfile,
+};
 use crate::rng::Rng;
 use crate::time::{Duration, Time};
 
@@ -94,9 +97,10 @@ pub struct Pair {
     flying: BTreeMap<(Time, u64), (usize, Vec<u8>)>,
     sequence: u64,
     pub rng: Rng,
+    /// What was sent, and to which end, while `taping`.
+    pub tape: Vec<(usize, Vec<u8>)>,
+    pub taping: bool,
     pub frames: [u64; 2],
-    /// Every frame as it was sent, with the end that it was for.
-    pub tape: Option<Vec<(usize, Vec<u8>)>>,
 }
 
 pub fn name(node: &str, port: u8) -> EndName {
@@ -114,6 +118,46 @@ pub fn config(end: usize) -> LinkConfigBuilder {
         LinkConfig::builder(7, LinkEnd::B, peer, local)
     };
     builder.fabric(0xfab).epoch(1_000 + 1_000 * end as u32)
+}
+
+/// End `end` named `epoch`, with the times of `profile`.
+pub fn made(end: usize, epoch: u32, profile: LinkProfile) -> LinkConfig {
+    config(end).epoch(epoch).profile(profile).build().unwrap()
+}
+
+/// A frame on `lanes` that claims to be from the other end of `to` and says nothing new, but acknowledges
+/// `more` packets beyond what the other end has.
+pub fn forge(pair: &Pair, to: usize, lanes: u8, more: u64, phits: &[Phit]) -> Vec<u8> {
+    let from = &pair.ends[1 - to].lcb;
+    let (tx_epoch, rx_epoch) = from.epochs();
+    let header = FrameHeader {
+        kind: FrameKind::Data,
+        end: from.config().end(),
+        link: 7,
+        fabric: 0xfab,
+        tx_epoch,
+        rx_epoch,
+        lanes,
+        phits: 0,
+    };
+    let word = ControlWord {
+        seq: pair.ends[to].lcb.rx.expected() as _,
+        ack: (from.rx.expected() + more) as _,
+        ..ControlWord::default()
+    };
+    let mut buf = vec![0; 1_472];
+    let length = emit_data(&header, &word, &[phits, &[]], &mut buf).unwrap();
+    buf.truncate(length);
+    buf
+}
+
+/// Data for `to` in the name of the other end, which knows nothing of them.
+pub fn plant(pair: &mut Pair, to: usize) {
+    let from = &mut pair.ends[1 - to];
+    from.send(Vc::Request, 6);
+    let (_, phits) = from.backlog.pop_back().unwrap();
+    let frame = forge(pair, to, 7, 0, &phits);
+    pair.inject(to, &frame);
 }
 
 /// A healthy packet of `phits` phits whose second and third phits carry `id`.
@@ -287,8 +331,9 @@ impl Pair {
             flying: BTreeMap::new(),
             sequence: 0,
             rng: Rng::new(seed, 0),
+            tape: Vec::new(),
+            taping: false,
             frames: [0; 2],
-            tape: None,
         }
     }
 
@@ -307,14 +352,44 @@ impl Pair {
         });
     }
 
+    /// A frame that comes at this moment, whoever sent it.
+    pub fn inject(&mut self, to: usize, bytes: &[u8]) {
+        let now = self.now;
+        let end = &mut self.ends[to];
+        end.lcb.handle_frame(now, bytes, &mut end.input);
+    }
+
+    /// A new process at `end`, which names itself `epoch`.
+    pub fn replace(&mut self, end: usize, epoch: u32) {
+        let number = self.ends[end].number + 1;
+        let profile = self.ends[end].lcb.config().profile().clone();
+        let frame_bytes = self.ends[end].frame_bytes;
+        let config = made(end, epoch, profile);
+        self.ends[end] = End::new(config, self.now, frame_bytes).incarnation(number);
+        self.ends[1 - end].gaps_allowed = true;
+    }
+
+    /// Records what is sent from now on, and nothing from before.
+    pub fn tape_anew(&mut self) {
+        self.tape.clear();
+        self.taping = true;
+    }
+
+    /// The last frame on tape towards `to` that is as `wanted` says.
+    pub fn last_taped(&self, to: usize, wanted: impl Fn(&[u8]) -> bool) -> Vec<u8> {
+        let mut tape = self.tape.iter().rev();
+        let found = tape.find(|(end, bytes)| *end == to && wanted(bytes));
+        found.expect("such a frame was sent").1.clone()
+    }
+
     pub fn wire(&mut self, change: impl Fn(&mut Wire)) {
         self.wires.iter_mut().for_each(change);
     }
 
     /// Puts a frame on the wire towards `to`.
     pub fn launch(&mut self, to: usize, mut bytes: Vec<u8>) {
-        if let Some(tape) = &mut self.tape {
-            tape.push((to, bytes.clone()));
+        if self.taping {
+            self.tape.push((to, bytes.clone()));
         }
         let wire = self.wires[to].clone();
         if wire.cut || self.rng.chance(wire.loss, 1_000) {

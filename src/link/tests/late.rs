@@ -90,8 +90,7 @@ fn aged(pair: &mut Pair, bytes: &[u8], packets: u64, acked: u64) -> Vec<u8> {
 
 /// Data frames of the tape for `to`, with their numbers.
 fn tape(pair: &Pair, to: usize) -> Vec<(u64, Vec<u8>)> {
-    let tape = pair.tape.as_ref().expect("the pair was recorded");
-    let frames = tape.iter().filter(|(end, _)| *end == to);
+    let frames = pair.tape.iter().filter(|(end, _)| *end == to);
     frames
         .filter_map(|(_, bytes)| Some((word(bytes)?.seq.get(), bytes.clone())))
         .collect()
@@ -120,7 +119,7 @@ fn assert_undisturbed(pair: &Pair) {
 #[test]
 fn unchanged_copies_of_any_age_change_nothing() {
     let mut pair = Pair::up(1);
-    pair.tape = Some(Vec::new());
+    pair.tape_anew();
     let mut stale = 0;
     for round in 0..70_u64 {
         for _ in 0..2_000 {
@@ -152,7 +151,7 @@ fn frames_of_every_age_are_told_from_new_ones() {
         for acked in [0, 1, age] {
             let mut pair = pair(age, FIRST, &LinkProfile::live());
             pair.wait_up();
-            pair.tape = Some(Vec::new());
+            pair.tape_anew();
             pair.load(A, 9_000);
             pair.load(B, 9_000);
             pair.finish(SECOND);
@@ -198,7 +197,7 @@ fn numbers_come_round_under_loss_copies_and_reordering() {
 #[test]
 fn what_was_never_sent_is_impossible_and_not_stale() {
     let mut pair = Pair::up(2);
-    pair.tape = Some(Vec::new());
+    pair.tape_anew();
     pair.load(A, 100);
     pair.finish(SECOND);
     let (_, frame) = tape(&pair, B).remove(0);
@@ -228,7 +227,7 @@ fn what_was_never_sent_is_impossible_and_not_stale() {
 #[test]
 fn an_old_frame_gives_no_credits_and_takes_none_back() {
     let mut pair = Pair::up(3);
-    pair.tape = Some(Vec::new());
+    pair.tape_anew();
     pair.load(B, 50);
     pair.load(A, 50);
     pair.finish(SECOND);
@@ -258,7 +257,7 @@ fn an_old_frame_gives_no_credits_and_takes_none_back() {
 #[test]
 fn stale_frames_teach_nothing_and_are_not_answered() {
     let mut pair = Pair::up(4);
-    pair.tape = Some(Vec::new());
+    pair.tape_anew();
     for _ in 0..20_000 {
         pair.ends[A].send(Vc::Request, 5);
     }
@@ -300,7 +299,7 @@ fn stale_frames_teach_nothing_and_are_not_answered() {
 #[test]
 fn a_storm_of_young_copies_is_answered_now_and_then() {
     let mut pair = Pair::up(5);
-    pair.tape = Some(Vec::new());
+    pair.tape_anew();
     pair.load(A, 2_000);
     pair.finish(SECOND);
     pair.run_for(Duration::from_ms(10));
@@ -385,8 +384,7 @@ fn apply(pair: &mut Pair, operation: Operation) {
             packets,
             acked,
         } => {
-            let tape = pair.tape.as_ref().unwrap();
-            let frames: Vec<_> = tape.iter().filter(|(end, _)| *end == to).collect();
+            let frames: Vec<_> = pair.tape.iter().filter(|(end, _)| *end == to).collect();
             if frames.is_empty() {
                 return;
             }
@@ -418,7 +416,7 @@ proptest! {
     ) {
         let mut pair = pair(seed, first, &LinkProfile::live());
         pair.wait_up();
-        pair.tape = Some(Vec::new());
+        pair.tape_anew();
         for operation in operations {
             apply(&mut pair, operation);
         }

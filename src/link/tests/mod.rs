@@ -3,8 +3,12 @@
 mod chaos;
 mod excision;
 mod faults;
+mod forged;
 mod harness;
 mod hostile;
 mod lane_faults;
 mod late;
+mod liveness;
 mod sessions;
+mod stranger;
+mod ways_out;

@@ -129,6 +129,8 @@ fn settings(fields: &mut Fields, mut section: Section<'_, '_>) -> Settings {
         1..=DAY_MS,
         &mut settings.forward_progress_ms,
     );
+    number("give_up_ms", 0..=DAY_MS, &mut settings.give_up_ms);
+    number("silence_ms", 0..=DAY_MS, &mut settings.silence_ms);
     let mut outstanding = u64::from(settings.outstanding);
     number(
         "outstanding",

@@ -89,6 +89,13 @@ fn settings(out: &mut String, settings: &Settings) -> std::fmt::Result {
         "forward_progress_ms = {}",
         settings.forward_progress_ms
     )?;
+    let usual = Settings::default();
+    if settings.give_up_ms != usual.give_up_ms {
+        writeln!(out, "give_up_ms = {}", settings.give_up_ms)?;
+    }
+    if settings.silence_ms != usual.silence_ms {
+        writeln!(out, "silence_ms = {}", settings.silence_ms)?;
+    }
     writeln!(out, "outstanding = {}", settings.outstanding)
 }
 

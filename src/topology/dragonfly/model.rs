@@ -211,6 +211,9 @@ pub struct DragonflySettings {
     pub forward_progress_ms: u64,
     /// After how many milliseconds of silence a link between processes is taken down; 0 = never.
     pub give_up_ms: u64,
+    /// After how many milliseconds in which nothing is accepted from a peer between processes, although it was
+    /// asked, it is reported as silent; 0 = never.
+    pub silence_ms: u64,
     /// Packets that one network interface may have outstanding, 1 to 1,024.
     pub outstanding: u32,
 }
@@ -238,6 +241,7 @@ impl Default for DragonflySettings {
             // Eight of the longest retry time-outs: loss alone does not take that long, and well
             // below the time-out of requests, which can then be sent again another way.
             give_up_ms: 2_000,
+            silence_ms: 2_000,
             outstanding: Self::MAX_OUTSTANDING,
         }
     }

@@ -134,10 +134,8 @@ impl Dragonfly {
             profile = profile.over_real_wires(clock);
             // Six bits are too few where frames overtake each other.
             sets.full_numbers = true;
-            // Of the wire, which no dilation stretches. In virtual time nothing is silent but by command.
-            let patience = Duration::from_ms(settings.give_up_ms);
-            profile.give_up = (settings.give_up_ms > 0).then_some(patience);
         }
+        profile = profile.patient(runtime.real_wires, settings.give_up_ms, settings.silence_ms);
         let rate = match self.kind(link) {
             Some(PortKind::Blue) => settings.global_lane_rate,
             _ => settings.lane_rate,

@@ -282,6 +282,7 @@ fn settings(fields: &mut Fields, mut section: Section<'_, '_>) -> DragonflySetti
         settings.forward_progress_ms,
     );
     settings.give_up_ms = number("give_up_ms", 0..=DAY_MS, settings.give_up_ms);
+    settings.silence_ms = number("silence_ms", 0..=DAY_MS, settings.silence_ms);
     let most = u64::from(DragonflySettings::MAX_OUTSTANDING);
     settings.outstanding = number("outstanding", 1..=most, u64::from(settings.outstanding)) as u32;
     fields.finish(section);

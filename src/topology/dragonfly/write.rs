@@ -135,6 +135,9 @@ fn settings(out: &mut String, settings: &DragonflySettings) -> std::fmt::Result 
         settings.forward_progress_ms
     )?;
     writeln!(out, "give_up_ms = {}", settings.give_up_ms)?;
+    if settings.silence_ms != DragonflySettings::default().silence_ms {
+        writeln!(out, "silence_ms = {}", settings.silence_ms)?;
+    }
     writeln!(out, "outstanding = {}", settings.outstanding)
 }
 

@@ -138,7 +138,11 @@ fn settings_reach_the_nodes_and_the_run_may_override_them() {
         panic!("a chip is no network interface");
     };
     assert_eq!(router.clock, RouterClock::FreeRunning);
-    assert_eq!(*router.ports[0].1.profile(), LinkProfile::live());
+    let asleep = LinkProfile {
+        silence: None,
+        ..LinkProfile::live()
+    };
+    assert_eq!(*router.ports[0].1.profile(), asleep, "in virtual time");
     assert_eq!(
         topology.plan("nobody", &live).err(),
         Some(PlanError::NoSuchNode("nobody".into()))

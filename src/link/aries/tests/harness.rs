@@ -3,9 +3,11 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use phitwire_framing::flit48::{Flit, Head, MAX_PACKET_FLITS, NodeId, Routing, VCS};
-use phitwire_framing::frame::{self, LinkEnd};
+use phitwire_framing::frame::{self, FrameHeader, FrameKind, LinkEnd, SetFrameWriter};
 use phitwire_framing::lanes::{bits_of_lane, flip};
+use phitwire_framing::set48::{ControlSet, DATA_FLITS, DataSet, Set, Tail};
 
+use crate::link::aries::scrambler::Scrambler;
 use crate::link::aries::{AriesInput, AriesLcb, AriesLinkConfig, LcbRegisters, SetProfile};
 use crate::link::{
     EndName, LaneRate, LinkConfig, LinkConfigBuilder, LinkCounters, LinkEvent, LinkProfile,
@@ -102,6 +104,9 @@ pub struct Pair {
     last_arrival: [Time; 2],
     sequence: u64,
     pub rng: Rng,
+    /// What was sent, and to which end, while `taping`.
+    pub tape: Vec<(usize, Vec<u8>)>,
+    pub taping: bool,
     pub frames: [u64; 2],
     pub bytes: [u64; 2],
 }
@@ -144,6 +149,66 @@ pub fn with(config: AriesLinkConfig, change: impl Fn(&mut LcbRegisters)) -> Arie
     let mut registers = *config.registers();
     change(&mut registers);
     config.with_registers(registers).unwrap()
+}
+
+/// End `end` named `epoch`, with the times of `profile`.
+pub fn made(end: usize, epoch: u32, profile: LinkProfile) -> AriesLinkConfig {
+    aries(
+        config(end).epoch(epoch).profile(profile),
+        SetProfile::live(),
+    )
+}
+
+/// A frame on `lanes` that claims to be from the other end of `to` and says nothing new, but acknowledges
+/// `more` sets beyond what the other end has.
+pub fn forge(pair: &Pair, to: usize, lanes: u8, more: u64, flits: &[Flit]) -> Vec<u8> {
+    let from = &pair.ends[1 - to].lcb;
+    let next = pair.ends[to].lcb.rx.expected();
+    let control = ControlSet {
+        next: next as u32,
+        ack: (from.rx.expected() + more) as u32,
+        ..ControlSet::default()
+    };
+    let tail = Tail {
+        number: (next & 0x7f) as u8,
+        ..Tail::default()
+    };
+    let mut all = [Flit::IDLE; DATA_FLITS];
+    all[..flits.len()].copy_from_slice(flits);
+    let data = Set::Data(DataSet { flits: all, tail });
+    let (tx_epoch, rx_epoch) = from.epochs();
+    let header = FrameHeader {
+        kind: FrameKind::Sets,
+        end: from.config().end(),
+        link: 7,
+        fabric: 0xfab,
+        tx_epoch,
+        rx_epoch,
+        lanes,
+        phits: 0,
+    };
+    let seeds = from.aries_config().registers().scrambler_seeds;
+    let scrambler = Scrambler::new(seeds, lanes);
+    let mut buf = vec![0; 1_472];
+    let mut writer = SetFrameWriter::new(&header, &mut buf).unwrap();
+    let sets = [Set::Control(control), data];
+    for set in &sets[..1 + usize::from(!flits.is_empty())] {
+        let slot = writer.slot().unwrap();
+        set.emit(slot);
+        scrambler.apply(slot);
+    }
+    let length = writer.finish().unwrap();
+    buf.truncate(length);
+    buf
+}
+
+/// Data for `to` in the name of the other end, which knows nothing of them.
+pub fn plant(pair: &mut Pair, to: usize) {
+    let from = &mut pair.ends[1 - to];
+    from.send(0, 6);
+    let (_, flits) = from.backlog.pop_back().unwrap();
+    let frame = forge(pair, to, 7, 0, &flits);
+    pair.inject(to, &frame);
 }
 
 /// A packet that carries `id` (30 bits) in its head and something made of it in the others.
@@ -310,6 +375,8 @@ impl Pair {
             last_arrival: [Time::ZERO; 2],
             sequence: 0,
             rng: Rng::new(seed, 0),
+            tape: Vec::new(),
+            taping: false,
             frames: [0; 2],
             bytes: [0; 2],
         }
@@ -330,12 +397,39 @@ impl Pair {
         });
     }
 
+    /// A frame that comes at this moment, whoever sent it.
+    pub fn inject(&mut self, to: usize, bytes: &[u8]) {
+        let now = self.now;
+        let end = &mut self.ends[to];
+        end.lcb.handle_frame(now, bytes, &mut end.input);
+    }
+
+    /// A new process at `end`, which names itself `epoch`.
+    pub fn replace(&mut self, end: usize, epoch: u32) {
+        let number = self.ends[end].number + 1;
+        let profile = self.ends[end].lcb.config().profile().clone();
+        let frame_bytes = self.ends[end].frame_bytes;
+        let config = made(end, epoch, profile);
+        self.ends[end] = End::new(config, self.now, frame_bytes).incarnation(number);
+        self.ends[1 - end].gaps_allowed = true;
+    }
+
+    /// The last frame on tape towards `to` that is as `wanted` says.
+    pub fn last_taped(&self, to: usize, wanted: impl Fn(&[u8]) -> bool) -> Vec<u8> {
+        let mut tape = self.tape.iter().rev();
+        let found = tape.find(|(end, bytes)| *end == to && wanted(bytes));
+        found.expect("such a frame was sent").1.clone()
+    }
+
     pub fn wire(&mut self, change: impl Fn(&mut Wire)) {
         self.wires.iter_mut().for_each(change);
     }
 
     /// Puts a frame on the wire towards `to`.
     pub fn launch(&mut self, to: usize, mut bytes: Vec<u8>) {
+        if self.taping {
+            self.tape.push((to, bytes.clone()));
+        }
         let wire = self.wires[to].clone();
         if wire.cut || self.rng.chance(wire.loss, 1_000) {
             return;

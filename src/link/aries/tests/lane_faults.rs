@@ -2,7 +2,7 @@
 
 use super::harness::{A, B, End, Pair, aries, config, live, with};
 use crate::link::aries::SetProfile;
-use crate::link::{DownReason, LinkEvent, LinkState};
+use crate::link::{DownReason, LinkEvent, LinkProfile, LinkState};
 use crate::time::Duration;
 
 const SECOND: Duration = Duration::from_ms(1_000);
@@ -182,7 +182,16 @@ fn a_restarted_peer_gets_all_lanes_again() {
 
 #[test]
 fn a_link_at_rest_stays_at_rest_when_a_lane_has_gone() {
-    let mut pair = pair_with_threshold(3);
+    let end = |end| {
+        let profile = LinkProfile {
+            silence: None,
+            ..LinkProfile::live()
+        };
+        let builder = config(end).profile(profile).lane_retry_threshold(3);
+        aries(builder, SetProfile::live())
+    };
+    let mut pair = Pair::with(1, end(A), end(B), 1_472);
+    pair.wait_up();
     pair.wires[B].noisy_lanes = 0b010;
     pair.wires[B].noise_of = 500;
     // The charge that tips the balance comes with the last packet there is.

@@ -9,3 +9,13 @@ mod late;
 mod pace;
 mod sessions;
 mod whole_packets;
+
+// The handshake is the same for both kinds of links, and so is what is asked of it.
+#[path = "../../tests/forged.rs"]
+mod forged;
+#[path = "../../tests/liveness.rs"]
+mod liveness;
+#[path = "../../tests/stranger.rs"]
+mod stranger;
+#[path = "../../tests/ways_out.rs"]
+mod ways_out;

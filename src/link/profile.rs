@@ -1,0 +1,66 @@
+//! A link profile as it is where it is used: between processes, or behind a clock that dilates time.
+
+use super::config::{LinkClock, LinkProfile};
+use crate::time::Duration;
+
+impl LinkProfile {
+    /// The profile for links between processes: its depths, and times of the driver of which none is shorter than
+    /// [`Self::live`] has it.
+    ///
+    /// The paper's times belong to round trips of 100 ns. Two ends that expect an answer within microseconds over a wire
+    /// that takes a hundred of them ask again long before it can be there, and what they send over and over keeps
+    /// everybody from what was sent once.
+    #[must_use]
+    pub fn over_real_wires(&self, clock: LinkClock) -> Self {
+        let live = Self::live();
+        let own = self.dilated(clock.dilation());
+        Self {
+            emulated_time: false,
+            ack_delay: own.ack_delay.max(live.ack_delay),
+            min_retry_timeout: own.min_retry_timeout.max(live.min_retry_timeout),
+            max_retry_timeout: own.max_retry_timeout.max(live.max_retry_timeout),
+            min_reorder_hold: own.min_reorder_hold.max(live.min_reorder_hold),
+            max_reorder_hold: own.max_reorder_hold.max(live.max_reorder_hold),
+            packet_silence: own.packet_silence.max(live.packet_silence),
+            min_training_interval: own.min_training_interval.max(live.min_training_interval),
+            max_training_interval: own.max_training_interval.max(live.max_training_interval),
+            heal: own.heal.max(live.heal),
+            ..own
+        }
+    }
+
+    /// The profile with the patience that a topology names, in ms and 0 for never, with peers behind real wires.
+    /// These are the wire's times, which no dilation stretches. In virtual time nothing is silent but by
+    /// command, and what is idle sleeps.
+    #[must_use]
+    pub(crate) fn patient(self, real_wires: bool, give_up_ms: u64, silence_ms: u64) -> Self {
+        let time = |ms: u64| (real_wires && ms > 0).then_some(Duration::from_ms(ms));
+        Self {
+            give_up: time(give_up_ms),
+            silence: time(silence_ms),
+            ..self
+        }
+    }
+
+    /// The profile with its times as the driver's clock sees them: emulated time multiplied by `factor`.
+    #[must_use]
+    pub(super) fn dilated(&self, factor: u64) -> Self {
+        if !self.emulated_time {
+            return self.clone();
+        }
+        Self {
+            ack_delay: self.ack_delay.times(factor),
+            min_retry_timeout: self.min_retry_timeout.times(factor),
+            max_retry_timeout: self.max_retry_timeout.times(factor),
+            min_reorder_hold: self.min_reorder_hold.times(factor),
+            max_reorder_hold: self.max_reorder_hold.times(factor),
+            packet_silence: self.packet_silence.times(factor),
+            min_training_interval: self.min_training_interval.times(factor),
+            max_training_interval: self.max_training_interval.times(factor),
+            give_up: self.give_up.map(|time| time.times(factor)),
+            silence: self.silence.map(|time| time.times(factor)),
+            heal: self.heal.map(|time| time.times(factor)),
+            ..self.clone()
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! Sessions that no longer fit heal, and silence is told. For both kinds of links.
+
+use super::harness::{A, B, Pair, forge, made, plant};
+use crate::link::{DownReason, LinkEvent, LinkProfile};
+use crate::time::Duration;
+
+const SECOND: Duration = Duration::from_ms(1_000);
+
+fn pair_with(change: impl Fn(&mut LinkProfile)) -> Pair {
+    let end = |end, epoch| {
+        let mut profile = LinkProfile::live();
+        change(&mut profile);
+        made(end, epoch, profile)
+    };
+    let mut pair = Pair::with(1, end(A, 1_000), end(B, 2_000), 1_472);
+    pair.wait_up();
+    pair
+}
+
+fn downs(pair: &Pair, end: usize) -> Vec<DownReason> {
+    let down = |event: &LinkEvent| match event {
+        LinkEvent::Down { why, .. } => Some(*why),
+        _ => None,
+    };
+    pair.ends[end].events.iter().filter_map(down).collect()
+}
+
+fn traffic_flows(pair: &mut Pair) {
+    pair.load(A, 300);
+    pair.load(B, 300);
+    pair.finish(SECOND.times(5));
+}
+
+/// End B has data that end A never sent, and acknowledges it in every frame: A can use none of them.
+fn wedge(pair: &mut Pair) {
+    traffic_flows(pair);
+    pair.ends.iter_mut().for_each(|end| end.gaps_allowed = true);
+    plant(pair, B);
+}
+
+#[test]
+fn a_session_in_which_nothing_can_be_used_begins_anew_within_its_time() {
+    let mut pair = pair_with(|_| {});
+    wedge(&mut pair);
+    pair.load(A, 20);
+    pair.load(B, 20);
+    pair.run_for(Duration::from_ms(900));
+    assert!(pair.ends[A].lcb.is_active(), "not before its time");
+    assert!(pair.count(A, |c| c.drop_impossible_ack) > 3);
+    pair.run_until(Duration::from_ms(500), |pair| {
+        pair.ends.iter().all(|end| end.lcb.is_active())
+            && pair.ends[A].lcb.epochs() == (1_001, 2_001)
+    });
+    assert_eq!(downs(&pair, A), [DownReason::Unusable]);
+    assert_eq!(downs(&pair, B), [DownReason::PeerRestarted]);
+    assert_eq!(pair.count(A, |c| c.unusable_sessions), 1);
+    for end in [A, B] {
+        let reported = pair.ends[end].events.iter().map(|event| match event {
+            LinkEvent::Down {
+                discarded_packets, ..
+            } => *discarded_packets,
+            _ => 0,
+        });
+        let counted = pair.count(end, |c| c.tx_discarded_packets);
+        assert_eq!(
+            reported.sum::<u64>(),
+            counted,
+            "what is discarded is reported"
+        );
+    }
+    assert!(pair.count(A, |c| c.tx_discarded_packets) > 0);
+    traffic_flows(&mut pair);
+}
+
+/// What the links were before: the canary of the test above.
+#[test]
+fn a_link_that_may_not_heal_stays_as_it_is() {
+    let mut pair = pair_with(|profile| profile.heal = None);
+    wedge(&mut pair);
+    pair.load(B, 20);
+    pair.run_for(SECOND.times(60));
+    assert!(downs(&pair, A).is_empty());
+    assert!(
+        pair.ends[B].lcb.unacknowledged_packets() > 0,
+        "and nothing flows"
+    );
+}
+
+#[test]
+fn a_stranger_s_frames_do_not_end_a_session_whose_peer_answers() {
+    for busy in [false, true] {
+        let mut pair = pair_with(|_| {});
+        traffic_flows(&mut pair);
+        let before = pair.count(A, |c| c.drop_impossible_ack);
+        for _ in 0..10_000 {
+            let frame = forge(&pair, A, 7, 0x3000, &[]);
+            pair.inject(A, &frame);
+            if busy {
+                pair.load(A, 1);
+                pair.load(B, 1);
+            }
+            pair.run_for(Duration::from_ms(1));
+        }
+        assert_eq!(pair.count(A, |c| c.drop_impossible_ack), before + 10_000);
+        assert!(downs(&pair, A).is_empty() && downs(&pair, B).is_empty());
+        traffic_flows(&mut pair);
+    }
+}
+
+#[test]
+fn the_same_frames_end_a_session_whose_peer_does_not_answer() {
+    let mut pair = pair_with(|_| {});
+    traffic_flows(&mut pair);
+    pair.wires[A].cut = true;
+    let frame = forge(&pair, A, 7, 0x3000, &[]);
+    let begin = pair.now;
+    while downs(&pair, A).is_empty() {
+        pair.inject(A, &frame);
+        pair.run_for(Duration::from_ms(1));
+        assert!(pair.now.since(begin) < SECOND.times(2));
+    }
+    assert!(
+        pair.now.since(begin) >= SECOND,
+        "{:?}",
+        pair.now.since(begin)
+    );
+    assert_eq!(downs(&pair, A), [DownReason::Unusable]);
+}
+
+#[test]
+fn one_bad_frame_before_a_cut_ends_nothing() {
+    let mut pair = pair_with(|_| {});
+    traffic_flows(&mut pair);
+    let frame = forge(&pair, A, 7, 0x3000, &[]);
+    pair.inject(A, &frame);
+    pair.wire(|wire| wire.cut = true);
+    pair.run_for(SECOND.times(10));
+    pair.wire(|wire| wire.cut = false);
+    traffic_flows(&mut pair);
+    assert!(downs(&pair, A).is_empty() && downs(&pair, B).is_empty());
+}
+
+#[test]
+fn answers_that_take_longer_than_a_session_may_be_unusable_are_waited_for() {
+    let mut pair = pair_with(|profile| profile.max_retry_timeout = SECOND);
+    pair.wire(|wire| wire.delay = Duration::from_ms(600));
+    pair.load(A, 50);
+    pair.load(B, 50);
+    pair.finish(SECOND.times(30));
+    assert!(pair.ends[A].lcb.round_trip() >= Some(SECOND));
+    for _ in 0..10_000 {
+        let frame = forge(&pair, A, 7, 0x3000, &[]);
+        pair.inject(A, &frame);
+        pair.run_for(Duration::from_ms(1));
+    }
+    assert!(downs(&pair, A).is_empty(), "{}", pair.state());
+}
+
+#[test]
+fn what_the_peer_takes_for_acknowledged_is_not_waited_for_for_ever() {
+    let mut pair = pair_with(|_| {});
+    traffic_flows(&mut pair);
+    pair.ends.iter_mut().for_each(|end| end.gaps_allowed = true);
+    // A's data is lost on the way, and somebody acknowledges it in the name of B.
+    pair.wires[B].cut = true;
+    pair.load(A, 1);
+    pair.run_for(Duration::from_us(50));
+    let frame = forge(&pair, A, 7, 1, &[]);
+    pair.inject(A, &frame);
+    pair.wires[B].cut = false;
+    pair.run_for(SECOND.times(10));
+    assert!(downs(&pair, B).is_empty(), "frames may be lost for so long");
+    pair.run_until(SECOND.times(60), |pair| {
+        downs(pair, B) == [DownReason::Unusable]
+    });
+    pair.wait_up();
+    traffic_flows(&mut pair);
+}
+
+#[test]
+fn silence_is_told_and_untold_and_nothing_else_happens() {
+    let mut pair = pair_with(|_| {});
+    traffic_flows(&mut pair);
+    let asleep = pair.now;
+    pair.run_for(SECOND.times(20));
+    for end in &pair.ends {
+        assert_eq!(
+            end.events.len(),
+            1,
+            "an idle peer answers: {:?}",
+            end.events
+        );
+        let last = end.lcb.last_accepted().unwrap();
+        assert!(last > asleep && pair.now.since(last) < SECOND);
+    }
+    pair.wire(|wire| wire.cut = true);
+    pair.run_for(Duration::from_ms(1_200));
+    assert!(!pair.ends[A].lcb.is_silent());
+    pair.run_for(Duration::from_ms(900));
+    for end in &pair.ends {
+        assert_eq!(end.events[1..], [LinkEvent::Silent]);
+        assert!(end.lcb.is_silent() && end.lcb.is_active());
+        assert_eq!(end.lcb.counters().silences, 1);
+    }
+    let frames = pair.frames[A];
+    pair.run_for(SECOND.times(60));
+    assert!(pair.frames[A] - frames < 200, "asked now and then");
+    assert_eq!(pair.ends[A].events.len(), 2, "told once");
+    pair.wire(|wire| wire.cut = false);
+    pair.run_until(SECOND, |pair| {
+        pair.ends.iter().all(|end| !end.lcb.is_silent())
+    });
+    for end in &pair.ends {
+        let LinkEvent::Heard { after } = end.events[2] else {
+            panic!("{:?}", end.events);
+        };
+        assert!(
+            after > SECOND.times(61) && after < SECOND.times(64),
+            "{after:?}"
+        );
+    }
+    traffic_flows(&mut pair);
+    assert!(downs(&pair, A).is_empty() && downs(&pair, B).is_empty());
+}
+
+#[test]
+fn a_process_that_stood_still_does_not_call_its_peer_silent() {
+    let mut pair = pair_with(|_| {});
+    traffic_flows(&mut pair);
+    // Answers lie unread in the socket for half a minute; the first thing to run are the timers.
+    pair.now += SECOND.times(30);
+    pair.settle();
+    pair.run_for(SECOND);
+    for end in &pair.ends {
+        assert_eq!(end.events.len(), 1, "{:?}", end.events);
+    }
+}
+
+#[test]
+fn nobody_is_asked_where_silence_is_not_told() {
+    let mut pair = pair_with(|profile| profile.silence = None);
+    traffic_flows(&mut pair);
+    pair.run_for(SECOND);
+    assert!(pair.ends.iter().all(|end| end.lcb.next_wakeup().is_none()));
+    assert_eq!(LinkProfile::paper().silence, None);
+}
+
+#[test]
+fn giving_up_ends_an_idle_session_too() {
+    let mut pair = pair_with(|profile| profile.give_up = Some(SECOND.times(2)));
+    traffic_flows(&mut pair);
+    pair.run_for(SECOND.times(20));
+    assert!(downs(&pair, A).is_empty(), "an idle peer answers");
+    pair.wire(|wire| wire.cut = true);
+    pair.run_for(Duration::from_ms(3_000));
+    for end in [A, B] {
+        assert_eq!(downs(&pair, end), [DownReason::Silence]);
+        assert!(
+            !pair.ends[end].lcb.is_silent(),
+            "there is no session to be silent in"
+        );
+    }
+    pair.wire(|wire| wire.cut = false);
+    pair.ends.iter_mut().for_each(|end| end.gaps_allowed = true);
+    pair.wait_up();
+    traffic_flows(&mut pair);
+}
