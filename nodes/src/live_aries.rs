@@ -32,6 +32,14 @@ impl LiveLink for AriesLcb {
         true
     }
 
+    fn last_accepted(&self) -> Option<Time> {
+        None
+    }
+
+    fn is_silent(&self) -> bool {
+        false
+    }
+
     fn report(&self, port: PortId) -> LinkReport {
         let config = AriesLcb::config(self);
         LinkReport {
@@ -43,7 +51,9 @@ impl LiveLink for AriesLcb {
             peer: format!("{}:{}", config.peer().node, config.peer().port),
             rx_lanes: self.rx_lanes().count_ones(),
             tx_lanes: self.tx_lanes().count_ones(),
+            resent: self.set_counters().tx_replayed_sets,
             lane_retries: self.counters().lane_retries,
+            heard_ms: None,
             rtt_ns: self.round_trip().map(|span| span.as_ns()),
             credits: self.credits().to_vec(),
             unacknowledged_packets: self.unacknowledged_packets(),

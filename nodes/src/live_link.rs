@@ -18,7 +18,11 @@ pub trait LiveLink {
     fn has_sets(&self) -> bool {
         false
     }
-    /// Everything but why it is not up.
+    /// When a data frame of the peer was last accepted.
+    fn last_accepted(&self) -> Option<Time>;
+    /// Whether nothing is accepted although the peer was asked.
+    fn is_silent(&self) -> bool;
+    /// Everything but why it is not up and since when.
     fn report(&self, port: PortId) -> LinkReport;
 }
 
@@ -98,6 +102,14 @@ impl LiveLink for Lcb {
         self.counters().into()
     }
 
+    fn last_accepted(&self) -> Option<Time> {
+        None
+    }
+
+    fn is_silent(&self) -> bool {
+        false
+    }
+
     fn report(&self, port: PortId) -> LinkReport {
         let config = Lcb::config(self);
         LinkReport {
@@ -109,7 +121,9 @@ impl LiveLink for Lcb {
             peer: format!("{}:{}", config.peer().node, config.peer().port),
             rx_lanes: self.rx_lanes().count_ones(),
             tx_lanes: self.tx_lanes().count_ones(),
+            resent: self.counters().tx_retransmitted_packets,
             lane_retries: self.counters().lane_retries,
+            heard_ms: None,
             rtt_ns: self.round_trip().map(|span| span.as_ns()),
             credits: phitwire_framing::packet24::Vc::ALL
                 .map(|vc| self.credits(vc))

@@ -237,9 +237,11 @@ pub struct LinkReport {
     pub link: u16,
     /// Who is to be at the other end: `NODE:PORT`.
     pub peer: String,
-    /// `active`, `training`, `refused`, `disabled`, `dead`.
+    /// `active`, `training`, `refused`, `disabled`, `dead`. Or why none of these matters: `silent` (nothing is accepted from the
+    /// peer although it was asked); and of the wire `interface-down`, `no-carrier`, `no-interface`, `no-address`, `short-mtu`,
+    /// `not-bound`.
     pub state: String,
-    /// Whether packets flow.
+    /// Whether packets flow, as far as is known.
     pub up: bool,
     /// Why not, if not.
     pub why: Option<String>,
@@ -247,7 +249,14 @@ pub struct LinkReport {
     pub rx_lanes: u32,
     /// Lanes sent on.
     pub tx_lanes: u32,
-    /// Retries charged to each lane received on.
+    /// Milliseconds since a data frame of the peer was last accepted. An idle link has nothing to send: then it grows, and
+    /// nothing is wrong.
+    #[serde(default)]
+    pub heard_ms: Option<u64>,
+    /// Packets (YARC) or sets (Aries) sent again.
+    #[serde(default)]
+    pub resent: u64,
+    /// Packets or sets of which bad copies came, charged to each lane received on that had wrong bits in them.
     pub lane_retries: [u64; 3],
     /// Smoothed round-trip time, in nanoseconds, once measured.
     pub rtt_ns: Option<u64>,
