@@ -230,6 +230,7 @@ fn down(reason: DownReason) -> &'static str {
         DownReason::NoLanes => "no lane is left: each had too many retries",
         DownReason::PeerRestarted => "the other end was restarted; initialisation has begun again",
         DownReason::Silence => "the other end has fallen silent",
+        DownReason::Unusable => "no frame that came could be used; initialisation has begun again",
     }
 }
 

@@ -8,6 +8,7 @@ use phitwire_framing::lanes::swizzle_area;
 use super::config::{LinkConfig, LinkProfile};
 use super::counters::LinkCounters;
 use super::event::{LinkEvent, LinkState};
+use super::liveness::Liveness;
 use super::training::{Handshake, Terms};
 use crate::time::Time;
 
@@ -24,9 +25,18 @@ pub(super) struct Common {
     pub handshake: Handshake,
     /// Until a frame on the right lanes comes, training frames ask for it.
     pub asks_for_lanes: bool,
+    /// The peer's pattern was asked for to see whether a lane has gone. Patterns that nobody asked for
+    /// tell nothing: they may have been kept since a lane was noisy.
+    pub doubts_lanes: bool,
+    /// The lanes that this session began to transmit on.
+    pub session_lanes: u8,
+    /// The last change of the lanes transmitted on: when, and the number of acknowledged packets above
+    /// which the peer is known to receive on them.
+    conceded: Option<(Time, u64)>,
     /// Frames, or sets of such frames, in a row of which nothing could be read.
     pub bad_words: u32,
     pub counters: LinkCounters,
+    pub liveness: Liveness,
     pub now: Time,
     events: VecDeque<LinkEvent>,
 }
@@ -39,8 +49,12 @@ impl Common {
             handshake: Handshake::new(config.epoch, terms, &profile, now),
             state: LinkState::Training,
             asks_for_lanes: false,
+            doubts_lanes: false,
+            session_lanes: 0,
+            conceded: None,
             bad_words: 0,
             counters: LinkCounters::default(),
+            liveness: Liveness::new(&profile, now),
             events: VecDeque::new(),
             now,
             config,
@@ -100,6 +114,37 @@ impl Common {
             return true;
         }
         false
+    }
+
+    /// A session begins in which this end transmits on `lanes`.
+    pub fn begin_session(&mut self, lanes: u8, now: Time) {
+        self.asks_for_lanes = false;
+        self.doubts_lanes = false;
+        self.bad_words = 0;
+        self.session_lanes = lanes;
+        self.conceded = None;
+        self.liveness.restart(now);
+    }
+
+    /// Asks for the peer's pattern, in which every lane is looked at.
+    pub fn doubt_lanes(&mut self) {
+        self.doubts_lanes = true;
+        self.handshake.answer(false);
+    }
+
+    /// The lanes transmitted on change while `open` packets are unacknowledged.
+    pub fn concede_lanes(&mut self, open: u64, now: Time) {
+        // One more may be open to its end on the way.
+        self.conceded = Some((now, self.counters.tx_acked_packets + open + 1));
+    }
+
+    /// Whether a request for more lanes than are transmitted on may be right: when some were given up, and
+    /// nothing that left since then was acknowledged. Not often, for it may be old all the same.
+    pub fn may_regain_lanes(&self, now: Time) -> bool {
+        self.conceded.is_some_and(|(at, proved)| {
+            self.counters.tx_acked_packets <= proved
+                && at + self.profile.max_training_interval <= now
+        })
     }
 
     pub fn ask_for_lanes(&mut self, now: Time) {

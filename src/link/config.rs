@@ -169,6 +169,12 @@ pub struct LinkProfile {
     pub burst_phits: u32,
     /// Deassert `link_active` when nothing was acknowledged for this long; `None`: try for ever.
     pub give_up: Option<Duration>,
+    /// Report [`LinkEvent::Silent`](super::LinkEvent::Silent) when nothing was accepted for this long although
+    /// the peer was asked; `None`: an idle link says nothing, and its peer is not asked.
+    pub silence: Option<Duration>,
+    /// Begin a new session when frames came for this long and none could be used, although the peer was asked
+    /// for one; four round trips where these are longer. `None`: never.
+    pub heal: Option<Duration>,
 }
 
 impl LinkProfile {
@@ -194,6 +200,10 @@ impl LinkProfile {
             max_training_interval: Duration::from_us(100),
             burst_phits: 4,
             give_up: None,
+            // What is idle sleeps.
+            silence: None,
+            // As in `live`: ten of the longest interval between training frames.
+            heal: Some(Duration::from_ms(1)),
         }
     }
 
@@ -220,6 +230,9 @@ impl LinkProfile {
             max_training_interval: Duration::from_ms(100),
             burst_phits: 48,
             give_up: None,
+            silence: Some(Duration::from_ms(2_000)),
+            // Ten tries to agree on lanes, and a dozen questions to the peer, fit in.
+            heal: Some(Duration::from_ms(1_000)),
         }
     }
 }
@@ -531,6 +544,15 @@ fn check_profile(profile: &LinkProfile, max_packet: u64) -> Result<(), LinkConfi
             return Err(LinkConfigError::TimesInverted { field });
         }
     }
+    for (field, time) in [
+        ("give_up", profile.give_up),
+        ("silence", profile.silence),
+        ("heal", profile.heal),
+    ] {
+        if time == Some(Duration::ZERO) {
+            return Err(LinkConfigError::TimesInverted { field });
+        }
+    }
     if profile.min_retry_timeout == Duration::ZERO
         || profile.min_training_interval == Duration::ZERO
     {
@@ -562,6 +584,7 @@ impl LinkProfile {
             packet_silence: own.packet_silence.max(live.packet_silence),
             min_training_interval: own.min_training_interval.max(live.min_training_interval),
             max_training_interval: own.max_training_interval.max(live.max_training_interval),
+            heal: own.heal.max(live.heal),
             ..own
         }
     }
@@ -582,6 +605,8 @@ impl LinkProfile {
             min_training_interval: self.min_training_interval.times(factor),
             max_training_interval: self.max_training_interval.times(factor),
             give_up: self.give_up.map(|time| time.times(factor)),
+            silence: self.silence.map(|time| time.times(factor)),
+            heal: self.heal.map(|time| time.times(factor)),
             ..self.clone()
         }
     }

@@ -144,6 +144,10 @@ link_counters! {
     drop_not_active,
     /// Training frames dropped: the peer is not the one that the topology names.
     drop_wrong_peer,
+    /// Times the peer was silent for longer than the profile's `silence` although it was asked.
+    silences,
+    /// Sessions ended by this end because frames came and none could be used.
+    unusable_sessions,
     /// Events lost because nobody fetched them.
     events_lost,
 }

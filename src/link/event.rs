@@ -3,6 +3,7 @@
 use phitwire_framing::packet24::Vc;
 
 use super::config::EndName;
+use crate::time::Duration;
 
 /// Where a link end stands. [`LinkState::Active`] is the paper's `link_active` (section 7.7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -45,6 +46,9 @@ pub enum DownReason {
     PeerRestarted,
     /// Nothing was acknowledged for as long as the profile's `give_up` allows.
     Silence,
+    /// For as long as the profile's `heal` allows, frames came and none could be used, although the peer was
+    /// asked for one; the link comes up again by itself, as a new session.
+    Unusable,
 }
 
 /// What a link end reports, oldest first by [`Lcb::poll_event`](super::Lcb::poll_event).
@@ -70,6 +74,14 @@ pub enum LinkEvent {
     PeerRestarted {
         /// Packets of ours that the old incarnation had not acknowledged, discarded here.
         discarded_packets: u64,
+    },
+    /// Nothing was accepted from the peer for as long as the profile's `silence` allows, although it was
+    /// asked. Nothing is discarded, and `link_active` stays.
+    Silent,
+    /// A frame of a peer that had been [`Self::Silent`] was accepted in the same session.
+    Heard {
+        /// Driver's time between the last frame accepted before the silence and this one.
+        after: Duration,
     },
     /// Too many retries on a lane: this end stopped receiving on it.
     LaneDegraded {

@@ -29,6 +29,8 @@ struct Rejected {
 #[derive(Debug)]
 pub(super) struct LaneWatch {
     active: u8,
+    /// A frame on these lanes was accepted: from now on only this end takes one away.
+    settled: bool,
     /// 0: never.
     threshold: u32,
     retries: [u32; LANES],
@@ -41,6 +43,7 @@ impl LaneWatch {
     pub fn new(active: u8, threshold: u32) -> Self {
         Self {
             active,
+            settled: false,
             threshold,
             retries: [0; LANES],
             lost: [0; LANES],
@@ -137,15 +140,22 @@ impl LaneWatch {
         charged
     }
 
-    /// The peer sends on `lanes`. Lanes only ever leave a session, so if these are some of those received
-    /// on, the others have left; false when they are not.
-    pub fn follow(&mut self, lanes: u8) -> bool {
-        let fewer = lanes != 0 && lanes & !self.active == 0;
-        if fewer {
+    /// Whether a frame on `lanes` may be the peer's. Which lanes go is the receiver's decision alone, so a
+    /// frame on others was sent before the peer heard of it, or never by the peer. Only at the beginning
+    /// of a session may the ends differ: on what this end told before it lost sight of the peer once more.
+    #[inline]
+    pub fn may_come_on(&self, lanes: u8) -> bool {
+        lanes == self.active || !self.settled && lanes & !self.active == 0
+    }
+
+    /// A frame on `lanes` was accepted.
+    #[inline]
+    pub fn settle(&mut self, lanes: u8) {
+        self.settled = true;
+        if lanes != self.active {
             self.active = lanes;
             self.rejected.clear();
         }
-        fewer
     }
 
     /// Gives up the worst of the lanes above the threshold, if any; returns it.
@@ -245,12 +255,15 @@ mod tests {
     }
 
     #[test]
-    fn fewer_lanes_are_followed_and_others_are_not() {
+    fn fewer_lanes_are_believed_until_a_frame_was_accepted_and_others_are_not() {
         let mut lanes = LaneWatch::new(0b110, 0);
-        assert!(!lanes.follow(0) && !lanes.follow(0b111) && !lanes.follow(0b001));
-        assert_eq!(lanes.active(), 0b110);
-        assert!(lanes.follow(0b100));
+        assert!(!lanes.may_come_on(0b111) && !lanes.may_come_on(0b001));
+        assert!(lanes.may_come_on(0b110) && lanes.may_come_on(0b100));
+        lanes.settle(0b100);
         assert_eq!(lanes.active(), 0b100);
+        let mut lanes = LaneWatch::new(0b111, 0);
+        lanes.settle(0b111);
+        assert!(!lanes.may_come_on(0b011) && lanes.may_come_on(0b111));
     }
 
     #[test]

@@ -36,8 +36,13 @@ pub const MIN_FRAME_BYTES: usize = frame::frame_len(MIN_FRAME_PHITS);
 /// When the peer turns out to be another incarnation, every packet in the retry buffer is discarded and
 /// counted: it may have been delivered inside the old one, so that sending it again could deliver it twice.
 /// End points learn of it by their time-outs. When the peer is merely silent (a cut cable), nothing is
-/// discarded: this end tries again at growing intervals for ever, unless the profile's `give_up` says
-/// otherwise.
+/// discarded: this end says so after the profile's `silence` and tries again at growing intervals for ever,
+/// unless `give_up` says otherwise.
+///
+/// # Frames that cannot be used
+/// Two ends whose sessions do not fit cannot go on, whatever made it so. When frames come for the profile's
+/// `heal`, none can be used, and a question brings none that can, this end begins a new session, as if it
+/// had been restarted.
 #[derive(Debug)]
 pub struct Lcb {
     pub(super) common: Common,
@@ -103,7 +108,10 @@ impl Lcb {
             self.leave_active(LinkState::Training, DownReason::Silence, now, input);
             return;
         }
-        self.tx.handle_timers(now, &mut self.common.counters);
+        self.watch_peer(now, input);
+        if self.is_active() {
+            self.tx.handle_timers(now, &mut self.common.counters);
+        }
     }
 
     /// When [`Self::handle_timers`] should be called, or [`Self::poll_frame`] will have something to
@@ -114,7 +122,8 @@ impl Lcb {
             at = at
                 .min(self.rx.deadline())
                 .min(self.rx.acks.due())
-                .min(self.tx.deadline());
+                .min(self.tx.deadline())
+                .min(self.common.liveness.deadline());
             if let Some(patience) = self.common.profile.give_up {
                 at = at.min(self.tx.owed_since + patience);
             }
@@ -265,6 +274,16 @@ impl Lcb {
         &self.common.config
     }
 
+    /// When a data frame of the peer was last accepted, in any session; `None` before the first.
+    pub fn last_accepted(&self) -> Option<Time> {
+        self.common.liveness.last_accepted()
+    }
+
+    /// Whether [`LinkEvent::Silent`] was reported and nothing has been heard since.
+    pub fn is_silent(&self) -> bool {
+        self.common.liveness.is_silent()
+    }
+
     /// Smoothed round trip of the link, once one was measured.
     pub fn round_trip(&self) -> Option<Duration> {
         self.tx.round_trip().smoothed()
@@ -377,6 +396,18 @@ impl Session for Lcb {
 
     fn rx_lanes(&mut self) -> &mut LaneWatch {
         &mut self.rx.lanes
+    }
+
+    fn call(&mut self, now: Time) {
+        self.tx.call(now);
+    }
+
+    fn smoothed_round_trip(&self) -> Option<Duration> {
+        self.round_trip()
+    }
+
+    fn unacknowledged(&self) -> u64 {
+        self.unacknowledged_packets()
     }
 
     fn inspect_lanes(&mut self, training: &Training, frames: u32) {

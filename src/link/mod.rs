@@ -22,6 +22,7 @@ pub mod impair;
 mod input_queue;
 mod lanes;
 mod lcb;
+mod liveness;
 mod pacing;
 mod receive;
 mod resequencer;

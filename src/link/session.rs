@@ -7,8 +7,9 @@ use phitwire_framing::training::Training;
 use super::common::Common;
 use super::event::{DownReason, LinkEvent, LinkState};
 use super::lanes::LaneWatch;
+use super::liveness::Due;
 use super::training::{Offer, Refusal, judge};
-use crate::time::Time;
+use crate::time::{Duration, Time};
 
 /// The session of a link end, whatever the link carries: each kind of link control block says what its halves
 /// do when a session begins and ends and when lanes change, and gets the rest.
@@ -30,6 +31,12 @@ pub(super) trait Session {
     fn lanes_changed(&mut self, input: &mut Self::Input);
     /// Starts a session on the terms that both ends offered.
     fn begin(&mut self, offer: &Offer, now: Time, input: &mut Self::Input);
+    /// Asks the peer for a sign of life.
+    fn call(&mut self, now: Time);
+    /// Smoothed round trip, once one was measured.
+    fn smoothed_round_trip(&self) -> Option<Duration>;
+    /// Packets that the peer has not acknowledged.
+    fn unacknowledged(&self) -> u64;
     /// Ends the session: what is open is closed, what is not acknowledged is discarded. Returns the number of
     /// packets discarded.
     fn end(&mut self, input: &mut Self::Input) -> u64;
@@ -49,10 +56,15 @@ pub(super) trait Session {
             LinkState::Active => {
                 link.counters.drop_wrong_epoch += 1;
                 let next = link.handshake.next_epoch();
-                if header.tx_epoch != theirs && (header.rx_epoch == ours || header.rx_epoch == next)
-                {
+                if header.tx_epoch == theirs {
+                    // The peer speaks to another of us: let it find out.
+                    link.handshake.answer(true);
+                } else if header.rx_epoch == ours || header.rx_epoch == next {
                     link.handshake.challenge(header.tx_epoch);
+                } else {
+                    return false; // Not of this session in any way.
                 }
+                self.unusable(now);
                 false
             }
             LinkState::Training if same && link.handshake.agreed() => {
@@ -64,12 +76,63 @@ pub(super) trait Session {
                 link.counters.drop_not_active += 1;
                 false
             }
-            LinkState::Disabled | LinkState::Dead => {
+            LinkState::Disabled => {
                 link.counters.drop_not_active += 1;
-                if same {
-                    link.handshake.answer(false);
+                // Whoever believes in a session with an end that is down has to hear of it.
+                link.handshake.answer_to(header.tx_epoch, false);
+                false
+            }
+            LinkState::Dead => {
+                link.counters.drop_not_active += 1;
+                let next = link.handshake.next_epoch();
+                let means_us = header.rx_epoch == ours || header.rx_epoch == next;
+                if header.tx_epoch != theirs && means_us {
+                    self.revive(now);
+                } else {
+                    link.handshake.answer_to(header.tx_epoch, false);
                 }
                 false
+            }
+        }
+    }
+
+    /// A frame of data was accepted.
+    #[inline]
+    fn accepted(&mut self, now: Time) {
+        let link = self.common();
+        if let Some(after) = link.liveness.accepted(now) {
+            link.report(LinkEvent::Heard { after });
+        }
+    }
+
+    /// A frame that may be the peer's cannot be used.
+    fn unusable(&mut self, now: Time) {
+        let round_trip = self.smoothed_round_trip();
+        self.common().liveness.unusable(now, round_trip);
+    }
+
+    /// Asks a silent peer for a sign of life, tells that it gives none, and gives up a session of which no
+    /// frame can be used.
+    fn watch_peer(&mut self, now: Time, input: &mut Self::Input) {
+        while self.common().state == LinkState::Active
+            && let Some(due) = self.common().liveness.expire(now)
+        {
+            let link = self.common();
+            match due {
+                Due::Question => {
+                    if link.bad_words > 0 {
+                        link.doubt_lanes(); // Nothing can be read: perhaps a lane has gone.
+                    }
+                    self.call(now);
+                }
+                Due::Silence => {
+                    link.counters.silences += 1;
+                    link.report(LinkEvent::Silent);
+                }
+                Due::Heal => {
+                    link.counters.unusable_sessions += 1;
+                    self.leave_active(LinkState::Training, DownReason::Unusable, now, input);
+                }
             }
         }
     }
@@ -91,7 +154,7 @@ pub(super) trait Session {
         match link.state {
             LinkState::Disabled => {
                 if LinkState::from_code(training.state) != LinkState::Disabled {
-                    link.handshake.answer(false);
+                    link.handshake.answer_to(header.tx_epoch, false);
                 }
             }
             LinkState::Dead => self.train_while_dead(now, training),
@@ -151,9 +214,13 @@ pub(super) trait Session {
         if header.tx_epoch != link.handshake.peer_epoch {
             if header.rx_epoch == link.handshake.next_epoch() {
                 // It answered our challenge, so it is alive and the old incarnation is not.
-                self.leave_active(LinkState::Training, DownReason::PeerRestarted, now, input);
+                let why = match peer_state {
+                    LinkState::Disabled => DownReason::PeerDown,
+                    _ => DownReason::PeerRestarted,
+                };
+                self.leave_active(LinkState::Training, why, now, input);
                 self.train(now, training, input);
-            } else if peer_state != LinkState::Disabled {
+            } else {
                 link.handshake.challenge(header.tx_epoch);
             }
             return;
@@ -170,8 +237,10 @@ pub(super) trait Session {
             LinkState::Dead => self.die(now, input),
             _ => {
                 let frames = core::mem::take(&mut link.bad_words).max(1);
-                self.inspect_lanes(training, frames);
-                self.obey_lanes(training.rx_lanes, peer_state, now, input);
+                if core::mem::take(&mut link.doubts_lanes) {
+                    self.inspect_lanes(training, frames);
+                }
+                self.obey_lanes(training.rx_lanes, peer_state, now);
                 let wants_answer = !training.heard || peer_state != LinkState::Active;
                 if wants_answer && self.common().state == LinkState::Active {
                     self.common().handshake.answer(true);
@@ -182,38 +251,59 @@ pub(super) trait Session {
 
     /// The peer of a session that lost its last lane.
     fn train_while_dead(&mut self, now: Time, training: &Training) {
-        let peer_state = LinkState::from_code(training.state);
+        let header = &training.header;
         let link = self.common();
-        if training.header.tx_epoch == link.handshake.peer_epoch {
-            if peer_state == LinkState::Active {
-                link.handshake.answer(false);
+        let same_peer = header.tx_epoch == link.handshake.peer_epoch;
+        match LinkState::from_code(training.state) {
+            LinkState::Active if same_peer || header.rx_epoch == 0 => {
+                link.handshake.answer_to(header.tx_epoch, false);
             }
-        } else if peer_state == LinkState::Training {
-            // Another incarnation trains all lanes anew.
-            link.state.go(LinkState::Training);
-            link.handshake.restart(now);
+            // Another incarnation trains all lanes anew, or believes that it has.
+            LinkState::Training | LinkState::Refused | LinkState::Active if !same_peer => {
+                self.revive(now);
+            }
+            _ => {}
         }
     }
 
-    /// The peer receives on `wanted` only. Lanes only ever leave a session, so that an old frame
-    /// cannot bring one back.
-    fn obey_lanes(
-        &mut self,
-        wanted: u8,
-        peer_state: LinkState,
-        now: Time,
-        input: &mut Self::Input,
-    ) {
-        let left = self.tx_lanes() & wanted;
-        if left == self.tx_lanes() || peer_state != LinkState::Active {
+    /// An end without lanes trains all of them anew.
+    fn revive(&mut self, now: Time) {
+        let link = self.common();
+        link.state.go(LinkState::Training);
+        link.handshake.restart(now);
+    }
+
+    /// The peer receives on `wanted` only. Which lanes go is the receiver's decision alone, and as it only ever
+    /// gives them up, an old frame asks for no fewer than a new one. Whoever asks for more than we
+    /// send on is an old frame, too - or we believed a frame that was not the peer's.
+    fn obey_lanes(&mut self, wanted: u8, peer_state: LinkState, now: Time) {
+        if peer_state != LinkState::Active {
             return;
         }
-        if left == 0 {
-            self.die(now, input);
+        let ours = self.tx_lanes();
+        let wanted = wanted & self.common().session_lanes;
+        if wanted == 0 {
+            // An end that receives on no lane of ours is dead, and says so.
+            self.common().counters.drop_wrong_lanes += 1;
             return;
         }
-        self.send_on(left, now);
-        self.common().report(LinkEvent::PeerDegraded { left });
+        let left = ours & wanted;
+        if wanted == ours {
+            return;
+        }
+        let lanes = if left == 0 || left == ours {
+            if !self.common().may_regain_lanes(now) {
+                return;
+            }
+            wanted
+        } else {
+            left
+        };
+        let open = self.unacknowledged();
+        self.common().concede_lanes(open, now);
+        self.send_on(lanes, now);
+        self.common()
+            .report(LinkEvent::PeerDegraded { left: lanes });
     }
 
     /// Retries were charged: does a lane have to go (paper, section 7.7)?
@@ -255,8 +345,7 @@ pub(super) trait Session {
             link.state.go(LinkState::Training);
         }
         link.state.go(LinkState::Active);
-        link.asks_for_lanes = false;
-        link.bad_words = 0;
+        link.begin_session(offer.lanes, now);
         self.begin(&offer, now, input);
         let link = self.common();
         link.handshake.rest();
@@ -272,6 +361,7 @@ pub(super) trait Session {
         let discarded_packets = self.end(input);
         let link = self.common();
         link.state.go(to);
+        link.liveness.restart(now);
         if to == LinkState::Training {
             link.handshake.restart(now);
         }

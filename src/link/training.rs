@@ -154,9 +154,13 @@ impl Handshake {
 
     /// Sends a training frame to the peer of this session; `heard` false asks for one in return.
     pub fn answer(&mut self, heard: bool) {
-        let (tx_epoch, rx_epoch) = (self.epoch, self.peer_epoch);
+        self.answer_to(self.peer_epoch, heard);
+    }
+
+    /// Sends a training frame to the peer's incarnation `rx_epoch`, whoever that is.
+    pub fn answer_to(&mut self, rx_epoch: u32, heard: bool) {
         self.answer = Some(Answer {
-            tx_epoch,
+            tx_epoch: self.epoch,
             rx_epoch,
             heard,
             challenge: false,

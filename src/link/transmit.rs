@@ -61,8 +61,8 @@ pub(super) struct Transmitter {
     answered: Option<(u16, Time)>,
     /// The next frame out asks for an acknowledgement at once.
     pub wants_probe: bool,
-    /// Since when the peer has acknowledged nothing of what it was sent, for
-    /// [`LinkProfile::give_up`]; never while nothing is sent.
+    /// Since when the peer has acknowledged nothing of what it was sent or not answered a question, for
+    /// [`LinkProfile::give_up`]; never while it owes nothing.
     pub owed_since: Time,
 }
 
@@ -360,6 +360,20 @@ impl Transmitter {
         }
         if self.owed_since == Time::NEVER {
             self.owed_since = now;
+        }
+    }
+
+    /// Asks a peer that has been silent whether it is there; from now on it owes an answer.
+    pub fn call(&mut self, now: Time) {
+        self.wants_probe = true;
+        self.owed_since = self.owed_since.min(now);
+    }
+
+    /// The peer is there: it owes nothing but what it was sent.
+    #[inline]
+    pub fn heard(&mut self) {
+        if self.buffer.in_flight() == 0 {
+            self.owed_since = Time::NEVER;
         }
     }
 

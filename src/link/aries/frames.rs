@@ -19,6 +19,8 @@ const PULSE_NS: u64 = 1_000;
 struct Brought {
     /// Number of the next data set, where a control set said so.
     at: Option<u64>,
+    /// Something that can be the peer's: a control set, or a data set with a number.
+    accepted: bool,
     /// Something that was not here before, a control set included.
     news: bool,
     /// Data sets that were here before.
@@ -36,13 +38,11 @@ impl AriesLcb {
         if !self.common.is_ours(header) || !self.is_of_session(now, header, input) {
             return;
         }
-        if header.lanes != self.rx.lanes.active() && !self.rx.lanes.follow(header.lanes) {
+        if !self.rx.lanes.may_come_on(header.lanes) {
             self.common.counters.drop_wrong_lanes += 1;
             self.common.ask_for_lanes(now);
+            self.unusable(now);
             return;
-        }
-        if self.common.asks_for_lanes {
-            self.common.lanes_are_right();
         }
         self.scrambler[IN].set_lanes(header.lanes);
         let mut brought = Brought::default();
@@ -53,16 +53,25 @@ impl AriesLcb {
             }
         }
         if brought.readable {
-            self.heard = now;
-            self.tx.heard();
             self.common.bad_words = 0;
+        }
+        if brought.accepted {
+            self.rx.lanes.settle(header.lanes);
+            if self.common.asks_for_lanes {
+                self.common.lanes_are_right();
+            }
+            self.accepted(now);
+            self.tx.heard();
             self.common.counters.rx_data_frames += 1;
         } else {
+            self.unusable(now);
+        }
+        if !brought.readable {
             // Its sets stand for a frame each: how long frames are is the sender's choice.
             self.common.bad_words += brought.bad;
             self.common.counters.drop_bad_sideband += 1;
             if self.common.bad_words >= BAD_WORDS_UNTIL_DOUBT {
-                self.common.handshake.answer(false);
+                self.common.doubt_lanes();
             }
         }
         if brought.repeated && !brought.news {
@@ -86,7 +95,6 @@ impl AriesLcb {
             Ok(Set::Data(set)) => {
                 brought.readable = true;
                 self.rx.bad_run = 0;
-                self.peer_load = set.tail.load;
                 self.on_data_set(now, bytes, set, brought, input)
             }
             Ok(Set::Control(set)) => {
@@ -137,6 +145,8 @@ impl AriesLcb {
             }
             number
         };
+        brought.accepted = true;
+        self.peer_load = set.tail.load;
         self.rx.good(number, bytes, &mut self.common.counters);
         let new = self.rx.data(now, number, &set.flits, input, &mut self.sets);
         brought.news |= new;
@@ -175,6 +185,7 @@ impl AriesLcb {
                 return Err(());
             }
         }
+        brought.accepted = true;
         self.peer_load = set.load;
         self.peer_clock = Some((set.clock, now));
         self.rx.hint(next);

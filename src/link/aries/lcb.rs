@@ -37,7 +37,8 @@ const _: () = assert!(set_frame_len(2) <= MIN_SET_FRAME_BYTES);
 /// # Peer restarts
 /// As for [`Lcb`](crate::link::Lcb): when the peer turns out to be another incarnation, every packet in the
 /// replay buffer is discarded and counted; when it is merely silent, nothing is, and this end tries again at
-/// growing intervals for ever, unless the profile's `give_up` says otherwise.
+/// growing intervals for ever, unless the profile's `give_up` says otherwise. The same holds of frames that
+/// cannot be used.
 #[derive(Debug)]
 pub struct AriesLcb {
     pub(super) common: Common,
@@ -56,10 +57,6 @@ pub struct AriesLcb {
     pub(super) pulse: u64,
     /// The receive clock is lost until then.
     deaf_until: Option<Time>,
-    /// When sets were last heard from the peer.
-    pub(super) heard: Time,
-    /// When the silent peer was last asked whether it is there.
-    called: Time,
 }
 
 /// Index of the scrambler of what is sent.
@@ -96,8 +93,6 @@ impl AriesLcb {
             peer_clock: None,
             pulse: 0,
             deaf_until: None,
-            heard: now,
-            called: Time::ZERO,
             common,
             config,
         }
@@ -150,23 +145,9 @@ impl AriesLcb {
             self.leave_active(LinkState::Training, DownReason::Silence, now, input);
             return;
         }
-        if self.next_call() <= now {
-            self.called = now;
-            self.tx.call(now);
-        }
-        self.tx.handle_timers(now, &mut self.sets);
-    }
-
-    /// When to ask a peer that says nothing whether it is there. Lanes of the machine are never silent, so that its
-    /// receivers notice at once when their clock is lost; here an idle link sends nothing, and who would give up asks
-    /// after a quarter of their patience, and then again and again.
-    fn next_call(&self) -> Time {
-        match self.common.profile.give_up {
-            Some(patience) => {
-                let share = |of: u64| Duration::from_ps(patience.as_ps() / of);
-                (self.heard + share(4)).max(self.called + share(16))
-            }
-            None => Time::NEVER,
+        self.watch_peer(now, input);
+        if self.is_active() {
+            self.tx.handle_timers(now, &mut self.sets);
         }
     }
 
@@ -178,9 +159,10 @@ impl AriesLcb {
             at = at
                 .min(self.rx.deadline())
                 .min(self.rx.acks.due())
-                .min(self.tx.deadline());
+                .min(self.tx.deadline())
+                .min(self.common.liveness.deadline());
             if let Some(patience) = self.common.profile.give_up {
-                at = at.min(self.tx.owed_since + patience).min(self.next_call());
+                at = at.min(self.tx.owed_since + patience);
             }
         }
         (at != Time::NEVER).then_some(at)
@@ -335,6 +317,16 @@ impl AriesLcb {
         self.tx.buffer().packets()
     }
 
+    /// When a data frame of the peer was last accepted, in any session; `None` before the first.
+    pub fn last_accepted(&self) -> Option<Time> {
+        self.common.liveness.last_accepted()
+    }
+
+    /// Whether [`LinkEvent::Silent`] was reported and nothing has been heard since.
+    pub fn is_silent(&self) -> bool {
+        self.common.liveness.is_silent()
+    }
+
     /// Smoothed round trip of the link, once one was measured.
     pub fn round_trip(&self) -> Option<Duration> {
         self.tx.round_trip().smoothed()
@@ -426,7 +418,7 @@ impl AriesLcb {
 
     /// Asks the peer for its training pattern, in which every lane is looked at.
     pub(super) fn reinitialise(&mut self) {
-        self.common.handshake.answer(false);
+        self.common.doubt_lanes();
         self.common.report(LinkEvent::Reinitialised);
     }
 }
@@ -450,6 +442,18 @@ impl Session for AriesLcb {
 
     fn rx_lanes(&mut self) -> &mut LaneWatch {
         &mut self.rx.lanes
+    }
+
+    fn call(&mut self, now: Time) {
+        self.tx.call(now);
+    }
+
+    fn smoothed_round_trip(&self) -> Option<Duration> {
+        self.round_trip()
+    }
+
+    fn unacknowledged(&self) -> u64 {
+        self.unacknowledged_packets()
     }
 
     fn max_degrades(&self) -> u32 {
@@ -480,7 +484,6 @@ impl Session for AriesLcb {
             common: all.saturating_sub(private.saturating_mul(VCS as u32)),
             lanes: offer.lanes,
         };
-        self.heard = now;
         self.tx.start(terms, now);
         let terms = ReceiveTerms {
             window,

@@ -49,7 +49,7 @@ fn nine_of_ten_flits_of_the_lane_rate_are_data() {
 fn fewer_lanes_are_slower() {
     for (lanes, expected) in [(0b110, 525), (0b010, 262)] {
         let mut pair = pair(LaneRate::G14_0);
-        pair.ends[B].lcb.rx.lanes.follow(lanes);
+        pair.ends[B].lcb.rx.lanes.settle(lanes);
         let (now, end) = (pair.now, &mut pair.ends[A]);
         crate::link::session::Session::send_on(&mut end.lcb, lanes, now);
         let flits = rate_of(&mut pair);

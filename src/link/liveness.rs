@@ -1,0 +1,210 @@
+//! When the peer was last heard, and what follows when it is not, or when nothing of it can be used.
+
+use super::config::LinkProfile;
+use crate::time::{Duration, Time};
+
+/// Parts of a patience: when the peer is asked first, and how often then.
+const FIRST_QUESTION: u64 = 4;
+const NEXT_QUESTION: u64 = 16;
+
+/// What has to be done now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Due {
+    /// Ask the peer for a sign of life.
+    Question,
+    /// Report that it is silent.
+    Silence,
+    /// End the session: frames come, and none can be used.
+    Heal,
+}
+
+/// Frames in a row of which none could be used.
+#[derive(Clone, Copy, Debug)]
+struct Unusable {
+    since: Time,
+    last: Time,
+}
+
+/// Watches over the peer of an active link.
+///
+/// A link at rest sends nothing, so that silence alone means nothing: the peer is asked before it counts.
+/// The same holds for frames that cannot be used. A stranger may send them, and an honest peer answers a
+/// question with a frame that can; only who asked and got nothing but such frames in return no longer has
+/// a session.
+#[derive(Debug)]
+pub(super) struct Liveness {
+    silence: Option<Duration>,
+    give_up: Option<Duration>,
+    heal: Option<Duration>,
+    last_accepted: Option<Time>,
+    /// When a frame of this session was last accepted, or it began.
+    heard: Time,
+    /// The first and the last question since then.
+    asked: Option<(Time, Time)>,
+    unusable: Option<Unusable>,
+    silent: bool,
+    /// Smoothed round trip: nobody answers earlier.
+    round_trip: Duration,
+}
+
+fn part(of: Duration, parts: u64) -> Duration {
+    Duration::from_ps(of.as_ps() / parts)
+}
+
+impl Liveness {
+    pub fn new(profile: &LinkProfile, now: Time) -> Self {
+        Self {
+            silence: profile.silence,
+            give_up: profile.give_up,
+            heal: profile.heal,
+            last_accepted: None,
+            heard: now,
+            asked: None,
+            unusable: None,
+            silent: false,
+            round_trip: Duration::ZERO,
+        }
+    }
+
+    pub fn last_accepted(&self) -> Option<Time> {
+        self.last_accepted
+    }
+
+    pub fn is_silent(&self) -> bool {
+        self.silent
+    }
+
+    /// A session begins or ends.
+    pub fn restart(&mut self, now: Time) {
+        self.heard = now;
+        self.asked = None;
+        self.unusable = None;
+        self.silent = false;
+        self.round_trip = Duration::ZERO;
+    }
+
+    /// A frame of this session was accepted. Returns for how long there was none if that was reported as
+    /// silence.
+    #[inline]
+    pub fn accepted(&mut self, now: Time) -> Option<Duration> {
+        let before = core::mem::replace(&mut self.heard, now);
+        self.last_accepted = Some(now);
+        self.asked = None;
+        self.unusable = None;
+        if core::mem::take(&mut self.silent) {
+            return Some(now.since(before));
+        }
+        None
+    }
+
+    /// A frame came that may be the peer's, and cannot be used. `round_trip` is what is known of it.
+    pub fn unusable(&mut self, now: Time, round_trip: Option<Duration>) {
+        let Some(heal) = self.heal else { return };
+        self.round_trip = round_trip.unwrap_or_default();
+        let pause = part(self.patience(heal), FIRST_QUESTION);
+        self.unusable = Some(match self.unusable {
+            Some(row) if row.last + pause >= now => Unusable { last: now, ..row },
+            // Between single frames, however many, there was nothing: that is silence.
+            _ => Unusable {
+                since: now,
+                last: now,
+            },
+        });
+    }
+
+    /// A question asked over a long way cannot be answered earlier than it takes.
+    fn patience(&self, configured: Duration) -> Duration {
+        configured.max(self.round_trip.times(4))
+    }
+
+    /// For how long the peer may say nothing, whatever follows.
+    fn least_patience(&self) -> Option<Duration> {
+        match (self.silence, self.give_up) {
+            (Some(silence), Some(give_up)) => Some(silence.min(give_up)),
+            (silence, give_up) => silence.or(give_up),
+        }
+    }
+
+    /// When to ask next: after a quarter of what is waited for, and then every sixteenth.
+    fn question(&self) -> Time {
+        let next = |begin: Time, patience: Duration, pace: u64| {
+            let first = begin + part(patience, FIRST_QUESTION);
+            match self.asked {
+                Some((_, last)) => first.max(last + part(patience, pace)),
+                None => first,
+            }
+        };
+        let pace = if self.silent {
+            FIRST_QUESTION // It has been told; no need to hurry.
+        } else {
+            NEXT_QUESTION
+        };
+        let silence = self.least_patience();
+        let silence = silence.map(|patience| next(self.heard, patience, pace));
+        let row = self.unusable.zip(self.heal);
+        let heal = row.map(|(row, heal)| next(row.since, self.patience(heal), NEXT_QUESTION));
+        let never = Time::NEVER;
+        silence.unwrap_or(never).min(heal.unwrap_or(never))
+    }
+
+    /// When so much time has passed since `begin`, and at least half of it since the peer was first asked:
+    /// who was not there to ask, because his process stood still, may not say that nobody answered.
+    fn end_of(&self, begin: Time, patience: Duration) -> Time {
+        match self.asked {
+            Some((first, _)) => (begin + patience).max(first + part(patience, 2)),
+            None => Time::NEVER,
+        }
+    }
+
+    fn silence_is_due(&self) -> Time {
+        match self.silence {
+            Some(patience) if !self.silent => self.end_of(self.heard, patience),
+            _ => Time::NEVER,
+        }
+    }
+
+    fn heal_is_due(&self) -> Time {
+        match (self.unusable, self.heal) {
+            (Some(row), Some(heal)) => self.end_of(row.since, self.patience(heal)),
+            _ => Time::NEVER,
+        }
+    }
+
+    /// The next deadline of an active link.
+    #[inline]
+    pub fn deadline(&self) -> Time {
+        self.question()
+            .min(self.silence_is_due())
+            .min(self.heal_is_due())
+    }
+
+    /// What is due at `now` on an active link. To be called until there is nothing.
+    pub fn expire(&mut self, now: Time) -> Option<Due> {
+        if let Some(heal) = self.heal
+            && let Some(row) = self.unusable
+            && self.heal_is_due() <= now
+        {
+            self.unusable = None;
+            if now.since(row.last) <= part(self.patience(heal), FIRST_QUESTION) {
+                return Some(Due::Heal);
+            }
+        }
+        if let Some(silence) = self.silence
+            && let Some((_, last)) = self.asked
+            && self.silence_is_due() <= now
+        {
+            if last + part(silence, FIRST_QUESTION) >= now {
+                self.silent = true;
+                return Some(Due::Silence);
+            }
+            // Whoever asked no more stood still himself, and what was answered may wait to be read.
+            self.asked = None;
+        }
+        if self.question() <= now {
+            let first = self.asked.map_or(now, |(first, _)| first);
+            self.asked = Some((first, now));
+            return Some(Due::Question);
+        }
+        None
+    }
+}
