@@ -33,11 +33,11 @@ impl LiveLink for AriesLcb {
     }
 
     fn last_accepted(&self) -> Option<Time> {
-        None
+        AriesLcb::last_accepted(self)
     }
 
     fn is_silent(&self) -> bool {
-        false
+        AriesLcb::is_silent(self)
     }
 
     fn report(&self, port: PortId) -> LinkReport {
@@ -46,6 +46,7 @@ impl LiveLink for AriesLcb {
             port,
             link: config.link(),
             state: AriesLcb::state(self).name().to_owned(),
+            lcb: AriesLcb::state(self).name().to_owned(),
             up: self.is_active(),
             why: None,
             peer: format!("{}:{}", config.peer().node, config.peer().port),

@@ -103,11 +103,11 @@ impl LiveLink for Lcb {
     }
 
     fn last_accepted(&self) -> Option<Time> {
-        None
+        Lcb::last_accepted(self)
     }
 
     fn is_silent(&self) -> bool {
-        false
+        Lcb::is_silent(self)
     }
 
     fn report(&self, port: PortId) -> LinkReport {
@@ -116,6 +116,7 @@ impl LiveLink for Lcb {
             port,
             link: config.link(),
             state: Lcb::state(self).name().to_owned(),
+            lcb: Lcb::state(self).name().to_owned(),
             up: self.is_active(),
             why: None,
             peer: format!("{}:{}", config.peer().node, config.peer().port),

@@ -237,10 +237,13 @@ pub struct LinkReport {
     pub link: u16,
     /// Who is to be at the other end: `NODE:PORT`.
     pub peer: String,
-    /// `active`, `training`, `refused`, `disabled`, `dead`. Or why none of these matters: `silent` (nothing is accepted from the
-    /// peer although it was asked); and of the wire `interface-down`, `no-carrier`, `no-interface`, `no-address`, `short-mtu`,
-    /// `not-bound`.
+    /// As `lcb`, or what matters more: `silent` (nothing is accepted from the peer although it was asked), or of the
+    /// wire `interface-down`, `no-carrier`, `no-interface`, `no-address`, `short-mtu`, `not-bound`.
     pub state: String,
+    /// The state of the link control block: `active`, `training`, `refused`, `disabled`, `dead`. It keeps an active link over a
+    /// dead wire until it gives it up.
+    #[serde(default)]
+    pub lcb: String,
     /// Whether packets flow, as far as is known.
     pub up: bool,
     /// Why not, if not.
