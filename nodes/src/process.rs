@@ -19,9 +19,7 @@ use crate::control::Request;
 use crate::control::server::Server;
 use crate::driver::Driver;
 use crate::event_log::EventLog;
-use crate::io::{
-    self as ports_io, Attachment, IoEngine, LinkKind, OpenError, PortConfig,
-};
+use crate::io::{self as ports_io, Attachment, IoEngine, LinkKind, OpenError, PortConfig};
 use crate::live_node::LiveNode;
 use crate::output;
 use crate::run_dir::{LabDir, RunDirError};

@@ -237,7 +237,10 @@ fn down(reason: DownReason) -> &'static str {
 fn silent(report: &LinkReport) -> String {
     let peer = &report.peer;
     let since = match report.heard_ms {
-        Some(ms) => format!("nothing has been accepted from {peer} for {:.1} s", ms as f64 / 1e3),
+        Some(ms) => format!(
+            "nothing has been accepted from {peer} for {:.1} s",
+            ms as f64 / 1e3
+        ),
         None => format!("nothing has been accepted from {peer}"),
     };
     match report.unacknowledged_packets {

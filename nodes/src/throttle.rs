@@ -95,4 +95,3 @@ impl<K: Eq + Hash, E> Default for Throttle<K, E> {
         Self::new()
     }
 }
-

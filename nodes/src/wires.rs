@@ -130,8 +130,11 @@ impl Wires {
         let Some(watch) = &self.watch else {
             return 0;
         };
-        let impaired =
-            |of: &&PortWire| watch.find(&of.wire.interface).is_some_and(|found| found.impaired);
+        let impaired = |of: &&PortWire| {
+            watch
+                .find(&of.wire.interface)
+                .is_some_and(|found| found.impaired)
+        };
         self.wires
             .iter()
             .filter(impaired)
@@ -155,24 +158,24 @@ impl Wires {
                 note(&mut self.log, now, 0, Notice::SocketFull { messages });
             }
         }
-        self.log.flush(now, |(port, notice), count| write(*port, notice, count));
+        self.log
+            .flush(now, |(port, notice), count| write(*port, notice, count));
         due && self.is_unbound()
     }
 
     /// How long until [`look`](Self::look) has something to do although no frame comes or goes.
     pub fn next_look(&self, backend: &dyn Backend) -> Option<Duration> {
-        let now = Instant::now();
-        let flush = self.log.next_flush();
-        let flush = flush.map(|at| at.saturating_duration_since(now));
         let ask = backend.troubled() != 0 || self.is_unbound();
-        let ask = ask.then(|| (self.looked + LOOK).saturating_duration_since(now));
-        [flush, ask].into_iter().flatten().min()
+        let ask = ask.then(|| self.looked + LOOK);
+        let at = [self.log.next_flush(), ask].into_iter().flatten().min()?;
+        Some(at.saturating_duration_since(Instant::now()))
     }
 
     /// Writes all that waits.
     pub fn flush_all(&mut self) {
-        self.log
-            .flush_all(Instant::now(), |(port, notice), count| write(*port, notice, count));
+        self.log.flush_all(Instant::now(), |(port, notice), count| {
+            write(*port, notice, count)
+        });
     }
 
     fn is_unbound(&self) -> bool {

@@ -366,10 +366,7 @@ fn attribute(body: &[u8], skip: usize, wanted: u16) -> Option<&[u8]> {
 
 /// A text up to its zero.
 fn text(value: &[u8]) -> &[u8] {
-    value
-        .split(|&byte| byte == 0)
-        .next()
-        .unwrap_or_default()
+    value.split(|&byte| byte == 0).next().unwrap_or_default()
 }
 
 fn u32_at(bytes: &[u8], at: usize) -> u32 {
@@ -383,8 +380,7 @@ mod tests {
     use super::*;
 
     fn watch() -> InterfaceWatch {
-        let mut watch =
-            InterfaceWatch::new(["px".to_owned()]).expect("netlink is everywhere");
+        let mut watch = InterfaceWatch::new(["px".to_owned()]).expect("netlink is everywhere");
         watch.known.insert(
             "px".to_owned(),
             Some(Found {
@@ -453,7 +449,10 @@ mod tests {
     #[test]
     fn changes_of_others_are_no_reason_to_ask() {
         let mut watch = watch();
-        watch.hear(RTM_NEWLINK, &body(8, IFINFOMSG, &[(IFLA_IFNAME, b"eth0\0")]));
+        watch.hear(
+            RTM_NEWLINK,
+            &body(8, IFINFOMSG, &[(IFLA_IFNAME, b"eth0\0")]),
+        );
         watch.hear(RTM_NEWADDR, &body(8, IFADDRMSG, &[]));
         assert!(!watch.stale);
         watch.hear(RTM_NEWQDISC, &body(7, TCMSG, &[]));

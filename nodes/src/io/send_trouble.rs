@@ -47,7 +47,9 @@ impl From<Errno> for SendFailure {
 impl fmt::Display for SendFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::QueueFull => "the queue in front of the interface is full, or a queueing discipline drops them",
+            Self::QueueFull => {
+                "the queue in front of the interface is full, or a queueing discipline drops them"
+            }
             Self::LinkDown => "the interface or the way to the other end is gone",
             Self::Refused => "nobody listens at the other end",
             Self::TooLong => "they are longer than the interface takes",
@@ -162,6 +164,10 @@ mod tests {
         };
         assert_eq!(trouble.poll(at(1500), 11), Some(over));
         let mut other = Trouble::after(Some(trouble), at(600), Errno::EPERM, 1, 11);
-        assert_eq!(other.poll(at(600), 11), failing(Errno::EPERM), "another kind");
+        assert_eq!(
+            other.poll(at(600), 11),
+            failing(Errno::EPERM),
+            "another kind"
+        );
     }
 }

@@ -113,7 +113,9 @@ impl WireState {
                     Some(Departure::Renamed) => "has been renamed",
                     None => "is not there",
                 };
-                format!("interface {interface} {what}; one of that name is used as soon as it is here")
+                format!(
+                    "interface {interface} {what}; one of that name is used as soon as it is here"
+                )
             }
             Self::Down => format!("interface {interface} is down: `ip link set {interface} up`"),
             Self::NoCarrier => format!(

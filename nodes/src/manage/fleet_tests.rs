@@ -33,7 +33,9 @@ struct Lab {
 fn answer(request: Request) -> Result<Value, String> {
     match request {
         Request::Links => Ok(json!([])),
-        Request::Routing => serde_json::to_value(RoutingReport::default()).map_err(|e| e.to_string()),
+        Request::Routing => {
+            serde_json::to_value(RoutingReport::default()).map_err(|e| e.to_string())
+        }
         other => Err(format!("no {other:?}")),
     }
 }
@@ -42,7 +44,10 @@ impl Lab {
     fn new() -> Self {
         let scratch = tempfile::tempdir().expect("a directory");
         let run = scratch.path().join("run");
-        DirBuilder::new().mode(0o700).create(&run).expect("a directory");
+        DirBuilder::new()
+            .mode(0o700)
+            .create(&run)
+            .expect("a directory");
         let dir = LabDir::below(&run, "lab").expect("a good name");
         if !dir.path().exists() {
             create_dir(dir.path()).expect("a directory");
@@ -56,7 +61,10 @@ impl Lab {
                 (router, Server::bind(&path, &[]).expect("a socket"))
             })
             .collect();
-        let (stopped, end) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+        let (stopped, end) = (
+            Arc::new(AtomicBool::new(false)),
+            Arc::new(AtomicBool::new(false)),
+        );
         let (stands, over) = (stopped.clone(), end.clone());
         let thread = thread::spawn(move || {
             while !over.load(Ordering::SeqCst) {
@@ -121,7 +129,10 @@ fn routers_that_stand_still_are_waited_for_together_and_once() {
         lab.stopped.store(false, Ordering::SeqCst);
         let start = Instant::now();
         while !survey(&lab, &mut fleet).0.is_empty() {
-            assert!(start.elapsed() < Duration::from_secs(5), "not taken in again");
+            assert!(
+                start.elapsed() < Duration::from_secs(5),
+                "not taken in again"
+            );
             thread::sleep(Duration::from_millis(1));
         }
     }
