@@ -2,7 +2,12 @@
 # status.sh [--lab NAME] [--json]      what is up: labs, processes, links and their impairments
 #
 # Without --lab, all labs. A lab that is not whole enough to be looked at is reported as left behind, with the
-# command that removes it. Status 1 when a process has ended or a link is not up, or there is no such lab.
+# command that removes it. Status 1 when a process has ended or stands still, when a link is not up (its wire may be dead:
+# interface-down, no-carrier, no-interface, no-address, short-mtu; or its other end silent), or there is no such lab.
+#
+# HEARD is how long ago a data frame was last accepted, at the end where that is longer; an idle link has nothing to send.
+# RESENT counts packets (YARC) or sets (Aries) sent again, CHARGED what came damaged and was charged to a lane; both ends
+# together.
 # shellcheck source=lib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 
@@ -76,12 +81,15 @@ node_table='
     (.nodes[] | [.name, .kind, .pid // "-", .state,
         if .rss_kib then "\(.rss_kib / 102.4 | round / 10) MiB" else "-" end] | join("\t"))'
 link_table='
-    def retries: [.a.status, .b.status] | map(.lane_retries? // [] | add // 0) | add;
+    def resent: [.a.status, .b.status] | map(.resent? // 0) | add;
+    def charged: [.a.status, .b.status] | map(.lane_retries? // [] | add // 0) | add;
+    def heard: [.a.status, .b.status] | map(.heard_ms?) | map(values)
+        | if . == [] then "-" else max | if . < 10000 then "\(.) ms" else "\(. / 1000 | floor) s" end end;
     def rtt: [.a.status.rtt_ns?, .b.status.rtt_ns?] | map(values) | if . == [] then "-" else "\(max / 100 | round / 10) us" end;
     def state: if .up then "up" else "\(.a.status.state // "?")/\(.b.status.state // "?")" end;
     def lanes: "\(.a.status.tx_lanes // "?")/\(.b.status.tx_lanes // "?")";
-    "LINK\tFROM\tTO\tSTATE\tLANES\tROUND TRIP\tRETRIES\tIMPAIRED",
-    (.links[] | [.id, "\(.a.node):\(.a.interface)", "\(.b.node):\(.b.interface)", state, lanes, rtt, retries,
+    "LINK\tFROM\tTO\tSTATE\tHEARD\tLANES\tROUND TRIP\tRESENT\tCHARGED\tIMPAIRED",
+    (.links[] | [.id, "\(.a.node):\(.a.interface)", "\(.b.node):\(.b.interface)", state, heard, lanes, rtt, resent, charged,
         (.impairment // {} | to_entries | .[0].value // "-")] | join("\t"))'
 reasons='
     .links[] | (.a, .b) | select(.status.why? != null) | "  \(.node):\(.interface): \(.status.why)"'

@@ -1,19 +1,14 @@
-//! Events in the log: the first of a kind and port at once, then one line per second at most.
-//!
-//! Without that, a node that is sent one bad packet after another would write a line for each.
+//! Events of a node in the log, as many lines of a kind and port as [`Throttle`] lets through.
 
-use std::collections::HashMap;
 use std::fmt::Debug;
 use std::mem::{Discriminant, discriminant};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use phitwire::link::LinkEvent;
 use phitwire::node::PortId;
 
 use crate::live_node::LiveNode;
-
-/// Between two lines about the same.
-const INTERVAL: Duration = Duration::from_secs(1);
+use crate::throttle::Throttle;
 
 type Kind<E> = (
     Discriminant<E>,
@@ -21,21 +16,11 @@ type Kind<E> = (
     Option<PortId>,
 );
 
-/// What happened of one kind since it was last written.
-#[derive(Debug)]
-struct Since<E> {
-    written: Instant,
-    more: u64,
-    last: Option<E>,
-}
-
 /// Events of a node on their way to the log. There are as many kinds as the node's events have
 /// variants, for each port: that bounds what is kept here.
 #[derive(Debug)]
 pub struct EventLog<N: LiveNode> {
-    kinds: HashMap<Kind<N::Event>, Since<N::Event>>,
-    /// No line is due before this.
-    next: Option<Instant>,
+    throttle: Throttle<Kind<N::Event>, N::Event>,
 }
 
 impl<N: LiveNode> EventLog<N>
@@ -45,65 +30,30 @@ where
     /// Nothing has happened.
     pub fn new() -> Self {
         Self {
-            kinds: HashMap::new(),
-            next: None,
+            throttle: Throttle::new(),
         }
     }
 
-    /// Hands `event` to `write` if it is the first of its kind within a second, and remembers it
-    /// otherwise.
+    /// See [`Throttle::note`].
     pub fn note(&mut self, now: Instant, event: N::Event, write: impl FnOnce(&N::Event, u64)) {
         let link = N::link_event(&event).map(|(_, event)| discriminant(event));
         let kind = (discriminant(&event), link, N::event_port(&event));
-        let next = self.next.get_or_insert(now + INTERVAL);
-        *next = (*next).min(now + INTERVAL);
-        if let Some(since) = self.kinds.get_mut(&kind) {
-            since.more += 1;
-            since.last = Some(event);
-            return;
-        }
-        write(&event, 1);
-        let since = Since {
-            written: now,
-            more: 0,
-            last: None,
-        };
-        self.kinds.insert(kind, since);
+        self.throttle.note(now, kind, event, write);
     }
 
-    /// Hands to `write` what has waited for a second: the last event of a kind, and how many there
-    /// were of it.
+    /// See [`Throttle::flush`].
     pub fn flush(&mut self, now: Instant, write: impl FnMut(&N::Event, u64)) {
-        if self.next.is_some_and(|next| now >= next) {
-            self.write_older(now, INTERVAL, write);
-        }
+        self.throttle.flush(now, write);
     }
 
-    /// Hands all that waits to `write`: there will be no later.
+    /// See [`Throttle::flush_all`].
     pub fn flush_all(&mut self, now: Instant, write: impl FnMut(&N::Event, u64)) {
-        self.write_older(now, Duration::ZERO, write);
+        self.throttle.flush_all(now, write);
     }
 
-    /// When [`flush`](Self::flush) has something to do, if ever.
+    /// See [`Throttle::next_flush`].
     pub fn next_flush(&self) -> Option<Instant> {
-        self.next
-    }
-
-    fn write_older(&mut self, now: Instant, than: Duration, mut write: impl FnMut(&N::Event, u64)) {
-        self.kinds.retain(|_, since| {
-            if now.saturating_duration_since(since.written) < than {
-                return true;
-            }
-            let Some(last) = since.last.take() else {
-                // Quiet for a second: the next one is a first one again.
-                return false;
-            };
-            write(&last, since.more);
-            since.more = 0;
-            since.written = now;
-            true
-        });
-        self.next = self.kinds.values().map(|s| s.written + INTERVAL).min();
+        self.throttle.next_flush()
     }
 }
 
@@ -118,6 +68,8 @@ where
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use phitwire::router::yarc::{RouterEvent, Yarc};
 

@@ -7,9 +7,10 @@
 //!   system calls, as UDP datagrams or as raw Ethernet frames;
 //! - [`driver`] is the event loop: receive, work, send, sleep until a frame or a deadline;
 //! - [`station`] is a node with what a process adds: noise on its cables, why its links are down;
+//! - [`wires`] says how the interfaces below stand, and what the kernel refuses and drops;
 //! - [`control`] serves a Unix socket with counters, link states, registers, faults and traffic runs;
 //! - [`process`] puts these together; [`run_dir`] says where labs keep their sockets; [`event_log`]
-//!   keeps the log short, [`output`] bears readers who leave;
+//!   and [`throttle`] keep the log short, [`output`] bears readers who leave;
 //! - [`manage`] routes around what fails in a running dragonfly;
 //! - [`sim`] runs whole networks in virtual time, on any number of threads;
 //! - [`cli`] is the `phitwire` command.
@@ -35,3 +36,5 @@ pub mod run_dir;
 pub mod sim;
 pub mod station;
 pub mod stop;
+pub mod throttle;
+pub mod wires;

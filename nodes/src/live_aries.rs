@@ -32,18 +32,29 @@ impl LiveLink for AriesLcb {
         true
     }
 
+    fn last_accepted(&self) -> Option<Time> {
+        AriesLcb::last_accepted(self)
+    }
+
+    fn is_silent(&self) -> bool {
+        AriesLcb::is_silent(self)
+    }
+
     fn report(&self, port: PortId) -> LinkReport {
         let config = AriesLcb::config(self);
         LinkReport {
             port,
             link: config.link(),
             state: AriesLcb::state(self).name().to_owned(),
+            lcb: AriesLcb::state(self).name().to_owned(),
             up: self.is_active(),
             why: None,
             peer: format!("{}:{}", config.peer().node, config.peer().port),
             rx_lanes: self.rx_lanes().count_ones(),
             tx_lanes: self.tx_lanes().count_ones(),
+            resent: self.set_counters().tx_replayed_sets,
             lane_retries: self.counters().lane_retries,
+            heard_ms: None,
             rtt_ns: self.round_trip().map(|span| span.as_ns()),
             credits: self.credits().to_vec(),
             unacknowledged_packets: self.unacknowledged_packets(),

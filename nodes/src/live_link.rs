@@ -18,7 +18,11 @@ pub trait LiveLink {
     fn has_sets(&self) -> bool {
         false
     }
-    /// Everything but why it is not up.
+    /// When a data frame of the peer was last accepted.
+    fn last_accepted(&self) -> Option<Time>;
+    /// Whether nothing is accepted although the peer was asked.
+    fn is_silent(&self) -> bool;
+    /// Everything but why it is not up and since when.
     fn report(&self, port: PortId) -> LinkReport;
 }
 
@@ -98,18 +102,29 @@ impl LiveLink for Lcb {
         self.counters().into()
     }
 
+    fn last_accepted(&self) -> Option<Time> {
+        Lcb::last_accepted(self)
+    }
+
+    fn is_silent(&self) -> bool {
+        Lcb::is_silent(self)
+    }
+
     fn report(&self, port: PortId) -> LinkReport {
         let config = Lcb::config(self);
         LinkReport {
             port,
             link: config.link(),
             state: Lcb::state(self).name().to_owned(),
+            lcb: Lcb::state(self).name().to_owned(),
             up: self.is_active(),
             why: None,
             peer: format!("{}:{}", config.peer().node, config.peer().port),
             rx_lanes: self.rx_lanes().count_ones(),
             tx_lanes: self.tx_lanes().count_ones(),
+            resent: self.counters().tx_retransmitted_packets,
             lane_retries: self.counters().lane_retries,
+            heard_ms: None,
             rtt_ns: self.round_trip().map(|span| span.as_ns()),
             credits: phitwire_framing::packet24::Vc::ALL
                 .map(|vc| self.credits(vc))

@@ -19,14 +19,13 @@ use crate::control::Request;
 use crate::control::server::Server;
 use crate::driver::Driver;
 use crate::event_log::EventLog;
-use crate::io::{
-    self as ports_io, Attachment, IoEngine, LinkKind, OpenError, PortConfig, QdiscWatch,
-};
+use crate::io::{self as ports_io, Attachment, IoEngine, LinkKind, OpenError, PortConfig};
 use crate::live_node::LiveNode;
 use crate::output;
 use crate::run_dir::{LabDir, RunDirError};
 use crate::station::Station;
 use crate::stop::Stop;
+use crate::wires::Wires;
 
 /// How long a process that was told to end goes on to get rid of what it holds.
 const DRAIN: Duration = Duration::from_secs(1);
@@ -180,19 +179,15 @@ where
             ports.push(attach(config, port, link.config())?);
         }
     }
-    let qdiscs = QdiscWatch::new(udp_interfaces(&ports))
-        .inspect_err(|error| tracing::warn!(%error, "queueing disciplines are not watched"))
-        .ok();
-    let watched: Vec<_> = [stop.wake_fd()]
-        .into_iter()
-        .chain(qdiscs.iter().map(QdiscWatch::fd))
-        .collect();
+    let mut wires = Wires::new(&ports);
+    let watched: Vec<_> = [stop.wake_fd()].into_iter().chain(wires.fd()).collect();
     let server =
         Server::bind(claim.socket(), &watched).map_err(|source| ProcessError::ControlSocket {
             path: claim.socket().to_owned(),
             source,
         })?;
     let backend = ports_io::open(config.io, &ports, Some(server.raw_fd()))?;
+    wires.opened(&ports, &*backend);
     tracing::info!(
         node = config.node,
         kind = N::KIND,
@@ -206,42 +201,31 @@ where
         driver,
         server,
         stop,
-        qdiscs,
+        wires,
         offload: config.offload,
         started: Instant::now(),
         events: EventLog::new(),
     };
-    process.set_segmentation()?;
+    process.update_wires();
     let drained = process.run()?;
     process.events.flush_all(Instant::now(), log::<N>);
+    process.wires.flush_all();
     if let Err(error) = output::print(&process.summary(drained)) {
         tracing::warn!(%error, "the summary cannot be printed");
     }
     Ok(())
 }
 
-/// The interfaces that carry UDP links, by port and index.
-fn udp_interfaces(ports: &[PortConfig]) -> Vec<(PortId, u32)> {
-    let interface = |port: &PortConfig| match &port.attachment {
-        Attachment::Udp {
-            interface: Some(name),
-            ..
-        } => Some((port.port, ports_io::find_interface(name).ok()?.index)),
-        _ => None,
-    };
-    ports.iter().filter_map(interface).collect()
-}
-
 /// What [`Server::serve`] reports as readable: the descriptors in the order in which they were given.
 const STOP_READABLE: u32 = 1 << 0;
-const QDISCS_READABLE: u32 = 1 << 1;
+const WIRES_READABLE: u32 = 1 << 1;
 
 struct Process<'a, N: LiveNode> {
     config: &'a ProcessConfig,
     driver: Driver<Station<N>>,
     server: Server,
     stop: Stop,
-    qdiscs: Option<QdiscWatch>,
+    wires: Wires,
     /// Whether segmentation offload is wanted at all.
     offload: bool,
     started: Instant,
@@ -267,6 +251,9 @@ where
             }
             if side || look.elapsed() >= CONTROL_INTERVAL {
                 self.serve_control()?;
+                if self.wires.look(&mut *self.driver.backend) {
+                    self.update_wires();
+                }
                 look = Instant::now();
             }
             match (self.stop.requests(), drain_until) {
@@ -292,7 +279,8 @@ where
         let flush = self.events.next_flush();
         let flush = flush.map(|at| at.saturating_duration_since(Instant::now()));
         let drain = draining.then_some(DRAIN_LOOK);
-        [flush, drain, self.server.pause()]
+        let look = self.wires.next_look(&*self.driver.backend);
+        [flush, drain, look, self.server.pause()]
             .into_iter()
             .flatten()
             .min()
@@ -331,19 +319,28 @@ where
         if served.readable & STOP_READABLE != 0 {
             stop.acknowledge();
         }
-        if served.readable & QDISCS_READABLE != 0 || self.offload != wanted {
-            self.set_segmentation()?;
+        if served.readable & WIRES_READABLE != 0 {
+            self.update_wires();
+        } else if self.offload != wanted {
+            self.set_segmentation();
         }
         Ok(())
     }
 
+    /// Takes in what became of the interfaces.
+    fn update_wires(&mut self) {
+        let Driver { node, backend, .. } = &mut self.driver;
+        self.wires
+            .update(&mut **backend, |port, wrong| node.set_wire(port, wrong));
+        self.set_segmentation();
+    }
+
     /// Several frames go out in one call where that is wanted and no queueing discipline is to see
     /// single frames.
-    fn set_segmentation(&mut self) -> io::Result<()> {
-        let impaired = self.qdiscs.as_mut().map_or(Ok(0), QdiscWatch::update)?;
+    fn set_segmentation(&mut self) {
+        let impaired = self.wires.impaired();
         let allowed = if self.offload { !impaired } else { 0 };
         self.driver.backend.set_segmentation(allowed);
-        Ok(())
     }
 
     fn summary(&self, drained: bool) -> String {

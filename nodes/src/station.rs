@@ -18,6 +18,8 @@ pub struct Station<N> {
     noise: Noise,
     /// By port, why its link is not up, as far as events told.
     why: Vec<Option<String>>,
+    /// By port, what is wrong with its wire: the state's name, and the reason.
+    wires: Vec<Option<(&'static str, String)>>,
     /// When a quiesced router goes on by itself.
     held_until: Option<Time>,
 }
@@ -28,11 +30,12 @@ const LONGEST_HOLD_MS: u64 = 60_000;
 impl<N: LiveNode> Station<N> {
     /// `node` on clean cables; noise, if asked for, will be drawn from `seed`.
     pub fn new(node: N, seed: u64) -> Self {
-        let why = vec![None; node.ports()];
+        let (why, wires) = (vec![None; node.ports()], vec![None; node.ports()]);
         Self {
             node,
             noise: Noise::new(seed),
             why,
+            wires,
             held_until: None,
         }
     }
@@ -42,18 +45,38 @@ impl<N: LiveNode> Station<N> {
         (0..self.node.ports() as PortId).filter(|&port| self.node.link(port).is_some())
     }
 
+    /// What is wrong with the wire of a port, if anything is: the state's name, and the reason.
+    pub fn set_wire(&mut self, port: PortId, wrong: Option<(&'static str, String)>) {
+        if let Some(wire) = self.wires.get_mut(usize::from(port)) {
+            *wire = wrong;
+        }
+    }
+
     /// How the links stand, by port.
-    pub fn links(&self) -> Vec<LinkReport> {
+    pub fn links(&self, now: Time) -> Vec<LinkReport> {
         self.linked_ports()
-            .filter_map(|port| Some(self.report(port, self.node.link(port)?)))
+            .filter_map(|port| Some(self.report(now, port, self.node.link(port)?)))
             .collect()
     }
 
-    fn report(&self, port: PortId, link: &dyn LiveLink) -> LinkReport {
+    fn report(&self, now: Time, port: PortId, link: &dyn LiveLink) -> LinkReport {
         let mut report = link.report(port);
-        let told = self.why[usize::from(port)].clone();
-        report.why = (!report.up)
-            .then(|| told.unwrap_or_else(|| guess(link.state(), link.misfits(), &report.peer)));
+        let heard = link.last_accepted();
+        report.heard_ms = heard.map(|at| now.since(at).as_ns() / 1_000_000);
+        if !report.up {
+            let told = self.why[usize::from(port)].clone();
+            report.why =
+                Some(told.unwrap_or_else(|| guess(link.state(), link.misfits(), &report.peer)));
+        } else if link.is_silent() {
+            report.state = "silent".to_owned();
+            report.why = Some(silent(&report));
+        }
+        // A link may not have noticed yet, and where it has, this is the cause.
+        if let Some((name, why)) = &self.wires[usize::from(port)] {
+            report.state = (*name).to_owned();
+            report.why = Some(why.clone());
+        }
+        report.up &= report.why.is_none();
         report
     }
 
@@ -119,7 +142,7 @@ impl<N: LiveNode> Station<N> {
     /// What the node says; and the requests that are the process's own business.
     pub fn answer(&mut self, now: Time, request: Request) -> Result<Value, String> {
         match request {
-            Request::Links => serde_json::to_value(self.links()).map_err(|e| e.to_string()),
+            Request::Links => serde_json::to_value(self.links(now)).map_err(|e| e.to_string()),
             Request::Get { register } => {
                 let value = self.node.register(&register)?;
                 Ok(register_value(&register, value))
@@ -208,6 +231,21 @@ fn down(reason: DownReason) -> &'static str {
         DownReason::PeerRestarted => "the other end was restarted; initialisation has begun again",
         DownReason::Silence => "the other end has fallen silent",
         DownReason::Unusable => "no frame that came could be used; initialisation has begun again",
+    }
+}
+
+fn silent(report: &LinkReport) -> String {
+    let peer = &report.peer;
+    let since = match report.heard_ms {
+        Some(ms) => format!(
+            "nothing has been accepted from {peer} for {:.1} s",
+            ms as f64 / 1e3
+        ),
+        None => format!("nothing has been accepted from {peer}"),
+    };
+    match report.unacknowledged_packets {
+        0 => format!("{since}, although it was asked"),
+        packets => format!("{since}, and {packets} packets are unacknowledged"),
     }
 }
 

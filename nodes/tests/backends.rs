@@ -37,7 +37,7 @@ fn loopback(engine: IoEngine, links: usize, frames: u64) -> &'static str {
     });
     let (driver, name) = run_toy(Toy::new(links, frames, true), engine, &near, |_, _| {});
     peer.join().unwrap();
-    let counters = *driver.backend.counters();
+    let counters = driver.backend.counters();
     assert!(counters.frames_received >= frames * links as u64);
     assert!(
         counters.messages_sent < counters.frames_sent / 2,
@@ -223,14 +223,18 @@ fn a_queueing_discipline_put_on_and_taken_off_is_noticed() {
         ip("link add p0 type veth peer name p1");
         ip("link set p0 up");
         ip("link set p1 up");
-        let index = |name| io::find_interface(name).unwrap().index;
-        let mut watch = io::QdiscWatch::new([(5, index("p0")), (6, index("p1"))]).unwrap();
-        let mut wait_for = |wanted: u64| {
+        let names = ["p0", "p1"];
+        let mut watch = io::InterfaceWatch::new(names.map(str::to_owned)).unwrap();
+        let mut wait_for = |wanted: [bool; 2]| {
             let start = std::time::Instant::now();
-            while watch.update().unwrap() != wanted {
+            let mut impaired = || {
+                watch.update().unwrap();
+                names.map(|name| watch.find(name).is_some_and(|found| found.impaired))
+            };
+            while impaired() != wanted {
                 assert!(
                     start.elapsed() < Duration::from_secs(5),
-                    "{wanted:b} does not come"
+                    "{wanted:?} does not come"
                 );
                 thread::sleep(Duration::from_millis(5));
             }
@@ -242,16 +246,16 @@ fn a_queueing_discipline_put_on_and_taken_off_is_noticed() {
                 .unwrap();
             assert!(status.success(), "tc {arguments}");
         };
-        wait_for(0);
+        wait_for([false, false]);
         tc("qdisc add dev p1 root tbf rate 1gbit burst 100k limit 1m");
-        wait_for(1 << 6);
+        wait_for([false, true]);
         tc("qdisc add dev p0 root pfifo");
         tc("qdisc add dev p0 clsact");
-        wait_for(1 << 5 | 1 << 6);
+        wait_for([true, true]);
         tc("qdisc del dev p1 root");
-        wait_for(1 << 5);
+        wait_for([true, false]);
         tc("qdisc del dev p0 clsact");
-        wait_for(0);
+        wait_for([false, false]);
     });
 }
 

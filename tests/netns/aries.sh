@@ -23,13 +23,14 @@ bundle() {
         'index($2, a) == 1 && index($4, b) == 1 || index($2, b) == 1 && index($4, a) == 1 { print $1 }'
 }
 
-# link_is ID true|false: whether both ends say that it is up.
+# link_is ID true|false: whether the link control blocks of both ends hold it for up. They find out by themselves that it is
+# not, some time after it is known that the wire is dead.
 link_is() {
     local a port_a b port_b
     IFS=$'\t' read -r _ a port_a b port_b _ < <(phw_find_links "$LAB" "$1")
     [[ $(end_up "$a" "$port_a") == "$2" && $(end_up "$b" "$port_b") == "$2" ]]
 }
-end_up() { t_ctl "$1" links --json 2>/dev/null | jq --argjson port "$2" '.[] | select(.port == $port) | .up'; }
+end_up() { t_ctl "$1" links --json 2>/dev/null | jq --argjson port "$2" '.[] | select(.port == $port) | .lcb == "active"'; }
 
 # Packets that some router had no way for.
 discards() { counter_sum '^(no_live_port|unroutable|dead_port)_packets$'; }
@@ -232,7 +233,9 @@ check "the watcher takes them in again" phw_until 15 told '.failed_links == [] a
 # A router that stands still answers nobody; it is dead to the network, and comes back as it was.
 pid=$(phw_node_pid "$LAB" g2-c1s1)
 kill -STOP "$pid"
-check "a router that stands still is routed around" phw_until 20 told '.failed_routers[0].name == "g2-c1s1" and .status == "done"'
+# Noticed within a second; the others have to be quiesced and given their tables then.
+check "a router that stands still is routed around within two seconds" \
+    phw_until 2 told '.failed_routers[0].name == "g2-c1s1" and .status == "done"'
 kill -CONT "$pid"
 check "and taken in again" phw_until 20 told '.failed_routers == [] and .failed_links == [] and .disconnected_pairs == 0'
 

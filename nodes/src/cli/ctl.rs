@@ -38,7 +38,8 @@ enum Command {
         #[arg(long)]
         zero: bool,
     },
-    /// Print how the links stand
+    /// Print how the links stand: state, how long ago a data frame of the peer was last accepted, what was sent again
+    /// (packets on YARC links, sets on Aries links), what is wrong
     Links,
     /// Print what runs there
     Info,
@@ -303,9 +304,11 @@ fn links_table(links: &[LinkReport]) -> String {
         "peer",
         "state",
         "lanes",
-        "retries by lane",
+        "heard",
+        "resent",
+        "charged to lanes",
         "rtt",
-        "why not up",
+        "what is wrong",
     ]);
     for link in links {
         table.row(vec![
@@ -314,6 +317,8 @@ fn links_table(links: &[LinkReport]) -> String {
             link.peer.clone(),
             link.state.clone(),
             format!("rx {} tx {}", link.rx_lanes, link.tx_lanes),
+            link.heard_ms.map_or("-".to_owned(), age),
+            link.resent.to_string(),
             link.lane_retries.map(|n| n.to_string()).join(" "),
             link.rtt_ns
                 .map_or("-".to_owned(), |ns| format!("{:.1} us", ns as f64 / 1e3)),
@@ -321,6 +326,14 @@ fn links_table(links: &[LinkReport]) -> String {
         ]);
     }
     table.render()
+}
+
+/// How long ago something was.
+fn age(ms: u64) -> String {
+    match ms {
+        0..10_000 => format!("{ms} ms"),
+        _ => format!("{} s", ms / 1000),
+    }
 }
 
 pub fn run(args: CtlArgs) -> miette::Result<ExitCode> {

@@ -44,7 +44,8 @@ struct RerouteArgs {
     /// Say what would be done, and do nothing
     #[arg(long)]
     dry_run: bool,
-    /// With --watch: look at the lab this often
+    /// With --watch: look at the lab this often. Interfaces that go down are seen at the next look, a router that is killed
+    /// too; one that stands still is waited for 750 ms
     #[arg(long, value_name = "MS", default_value_t = 200, requires = "watch")]
     interval: u64,
     /// Print JSON: one object, or with --watch one per line

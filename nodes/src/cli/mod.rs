@@ -40,7 +40,8 @@ enum Command {
     Ctl(ctl::CtlArgs),
     /// Route a running dragonfly around what has failed
     Manage(manage::ManageArgs),
-    /// Wait until all links of a lab are up, or say which are not and why
+    /// Wait until all links of a lab are up, or say which are not and why. A link whose wire is dead, or whose other end is
+    /// silent, is not up
     Wait(wait::WaitArgs),
     /// Run random networks under random harm in virtual time, a seed each
     Soak(soak::SoakArgs),

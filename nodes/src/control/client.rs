@@ -5,7 +5,9 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
+use serde::Serialize;
 use serde_json::Value;
+use socket2::{Domain, SockAddr, Socket, Type};
 
 use super::protocol::{MAX_LINE_BYTES, Reply, Request};
 use crate::run_dir::{LabDir, RunDirError};
@@ -32,7 +34,7 @@ pub enum ClientError {
         hint: String,
     },
     /// The process is there and says nothing: it stands still, or the machine is too busy.
-    #[error("it has not answered for {} s", TIMEOUT.as_secs())]
+    #[error("it does not answer in time: it stands still (stopped?), or the machine is too busy")]
     Silent,
     /// The connection broke.
     #[error("the control connection failed: {0}")]
@@ -58,6 +60,8 @@ impl From<io::Error> for ClientError {
 #[derive(Debug)]
 pub struct Client {
     stream: BufReader<UnixStream>,
+    /// The beginning of an answer.
+    partial: Vec<u8>,
 }
 
 impl Client {
@@ -87,11 +91,22 @@ impl Client {
     /// # Errors
     /// When nobody listens there.
     pub fn connect_to(path: &Path) -> io::Result<Self> {
-        let stream = UnixStream::connect(path)?;
-        stream.set_read_timeout(Some(TIMEOUT))?;
-        stream.set_write_timeout(Some(TIMEOUT))?;
+        Self::connect_within(path, TIMEOUT)
+    }
+
+    /// Connects to the control socket at `path`, and waits at most so long for that and for each answer. A process
+    /// that stands still takes nobody in: once its queue is full, a connection would be waited for without end.
+    ///
+    /// # Errors
+    /// When nobody listens there, nobody is taken in, or the time is zero.
+    pub fn connect_within(path: &Path, timeout: Duration) -> io::Result<Self> {
+        let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+        socket.set_read_timeout(Some(timeout))?;
+        socket.set_write_timeout(Some(timeout))?;
+        socket.connect(&SockAddr::unix(path)?)?;
         Ok(Self {
-            stream: BufReader::new(stream),
+            stream: BufReader::new(socket.into()),
+            partial: Vec::new(),
         })
     }
 
@@ -109,13 +124,43 @@ impl Client {
     /// # Errors
     /// When the connection fails or the process refuses.
     pub fn request(&mut self, request: Value) -> Result<Value, ClientError> {
-        let mut line = serde_json::to_vec(&request)?;
+        self.send(&request)?;
+        self.answer()
+    }
+
+    /// Sends a request, and does not wait for the answer.
+    ///
+    /// # Errors
+    /// When the connection fails, or the process takes nothing in.
+    pub fn send(&mut self, request: &impl Serialize) -> Result<(), ClientError> {
+        let mut line = serde_json::to_vec(request)?;
         line.push(b'\n');
-        self.stream.get_mut().write_all(&line)?;
-        let mut reply = Vec::new();
+        Ok(self.stream.get_mut().write_all(&line)?)
+    }
+
+    /// Waits at most so long for the answer to what was sent; not at all if the time is zero. After
+    /// [`ClientError::Silent`] it can be waited for again.
+    ///
+    /// # Errors
+    /// When the connection fails or the process refuses.
+    pub fn answer_within(&mut self, timeout: Duration) -> Result<Value, ClientError> {
+        let stream = self.stream.get_ref();
+        stream.set_nonblocking(timeout.is_zero())?;
+        if !timeout.is_zero() {
+            stream.set_read_timeout(Some(timeout))?;
+        }
+        let answer = self.answer();
+        self.stream.get_ref().set_nonblocking(false)?;
+        answer
+    }
+
+    fn answer(&mut self) -> Result<Value, ClientError> {
+        let room = (MAX_LINE_BYTES + 1).saturating_sub(self.partial.len());
+        // What has come before a time-out stays in `partial`.
         (&mut self.stream)
-            .take(MAX_LINE_BYTES as u64 + 1)
-            .read_until(b'\n', &mut reply)?;
+            .take(room as u64)
+            .read_until(b'\n', &mut self.partial)?;
+        let reply = std::mem::take(&mut self.partial);
         if reply.last() != Some(&b'\n') {
             return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
         }

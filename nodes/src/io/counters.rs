@@ -2,6 +2,8 @@
 
 use nix::errno::Errno;
 
+use super::send_trouble::SendFailure;
+
 /// Frames and system-call level messages moved and dropped, by reason, since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IoCounters {
@@ -25,8 +27,15 @@ pub struct IoCounters {
     pub tx_dropped_refused: u64,
     /// Frames not sent: longer than the interface takes (its MTU was lowered).
     pub tx_dropped_too_long: u64,
+    /// Frames not sent: a filter of the kernel forbids them (`EPERM`).
+    pub tx_dropped_forbidden: u64,
     /// Frames not sent for another reason.
     pub tx_dropped_other: u64,
+    /// Messages that came while a socket's receive buffer was full, as the kernel counts them: a
+    /// train of frames that came in one piece is one message.
+    pub rx_dropped_socket_full: u64,
+    /// Frames that interfaces dropped before a socket saw them.
+    pub rx_dropped_interface: u64,
     /// Messages received that were longer than any frame of ours can be.
     pub rx_dropped_truncated: u64,
     /// Ethernet frames received that are shorter than a header or of another EtherType.
@@ -52,7 +61,10 @@ impl IoCounters {
         each("tx_dropped_link_down", self.tx_dropped_link_down);
         each("tx_dropped_refused", self.tx_dropped_refused);
         each("tx_dropped_too_long", self.tx_dropped_too_long);
+        each("tx_dropped_forbidden", self.tx_dropped_forbidden);
         each("tx_dropped_other", self.tx_dropped_other);
+        each("rx_dropped_socket_full", self.rx_dropped_socket_full);
+        each("rx_dropped_interface", self.rx_dropped_interface);
         each("rx_dropped_truncated", self.rx_dropped_truncated);
         each("rx_dropped_foreign", self.rx_dropped_foreign);
         each("rx_errors", self.rx_errors);
@@ -60,13 +72,17 @@ impl IoCounters {
         each("system_calls", self.system_calls);
     }
 
-    /// Frames that the kernel did not take, for whatever reason.
+    /// Frames that the kernel did not take or did not hand up, for whatever reason. What came in
+    /// one piece and was not handed up counts as one.
     pub fn frames_dropped(&self) -> u64 {
         self.tx_dropped_queue_full
             + self.tx_dropped_link_down
             + self.tx_dropped_refused
             + self.tx_dropped_too_long
+            + self.tx_dropped_forbidden
             + self.tx_dropped_other
+            + self.rx_dropped_socket_full
+            + self.rx_dropped_interface
     }
 
     /// Counts a message of `frames` frames and `bytes` bytes that was sent.
@@ -78,17 +94,13 @@ impl IoCounters {
 
     /// Counts `frames` frames that were not sent because of `errno`.
     pub(crate) fn not_sent(&mut self, frames: u64, errno: Errno) {
-        let counter = match errno {
-            Errno::EAGAIN | Errno::ENOBUFS | Errno::ENOMEM => &mut self.tx_dropped_queue_full,
-            Errno::ENETDOWN
-            | Errno::ENETUNREACH
-            | Errno::EHOSTUNREACH
-            | Errno::EHOSTDOWN
-            | Errno::ENXIO
-            | Errno::ENODEV => &mut self.tx_dropped_link_down,
-            Errno::ECONNREFUSED => &mut self.tx_dropped_refused,
-            Errno::EMSGSIZE => &mut self.tx_dropped_too_long,
-            _ => &mut self.tx_dropped_other,
+        let counter = match SendFailure::from(errno) {
+            SendFailure::QueueFull => &mut self.tx_dropped_queue_full,
+            SendFailure::LinkDown => &mut self.tx_dropped_link_down,
+            SendFailure::Refused => &mut self.tx_dropped_refused,
+            SendFailure::TooLong => &mut self.tx_dropped_too_long,
+            SendFailure::Forbidden => &mut self.tx_dropped_forbidden,
+            SendFailure::Other => &mut self.tx_dropped_other,
         };
         *counter += frames;
     }

@@ -10,27 +10,33 @@
 
 mod counters;
 mod interface;
+mod interface_watch;
+mod kernel_drops;
 mod mmsg;
 
 pub mod plain;
 mod ports;
-mod qdisc_watch;
 mod send_batch;
+mod send_trouble;
 mod socket;
 pub mod uring;
+mod wire;
 
 use std::io;
 use std::os::fd::RawFd;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
 use phitwire::node::PortId;
+use pnet::util::MacAddr;
 use serde::{Deserialize, Serialize};
 
 pub use counters::IoCounters;
 pub use interface::{Interface, find_interface};
-pub use qdisc_watch::QdiscWatch;
+pub use interface_watch::{Departure, Found, InterfaceWatch};
+pub use send_trouble::{SendFailure, SendNotice};
 pub use socket::{Attachment, OpenError, PortConfig, PortSocket, open_port};
+pub use wire::{Wire, WireState};
 
 /// Length of the Ethernet header in front of a link frame, in bytes.
 pub const ETHERNET_HEADER_BYTES: usize = 14;
@@ -115,8 +121,21 @@ pub trait Backend {
     /// forbids it on all others. Forbid it where a queueing discipline must lose single frames.
     fn set_segmentation(&mut self, ports: u64);
 
-    /// What was moved and what was dropped.
-    fn counters(&self) -> &IoCounters;
+    /// What was moved and what was dropped. Asks the kernel what it has dropped of what came in: a system
+    /// call per port.
+    fn counters(&self) -> IoCounters;
+
+    /// The interface of `port` is well (again), and has this index and address: binds the port to it if it is a new one.
+    ///
+    /// # Errors
+    /// What the kernel says to that.
+    fn attach_again(&mut self, port: PortId, index: u32, mac: MacAddr) -> io::Result<()>;
+
+    /// Ports some of whose frames the kernel does not take at present, as a bit mask.
+    fn troubled(&self) -> u64;
+
+    /// The next that there is to tell of these ports: when it begins, and when it is over.
+    fn poll_trouble(&mut self, now: Instant) -> Option<(PortId, SendNotice)>;
 }
 
 /// Opens all `ports` and puts the chosen engine over them. `side` is a descriptor that

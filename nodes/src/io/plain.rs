@@ -2,16 +2,18 @@
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use phitwire::node::PortId;
+use pnet::util::MacAddr;
 
 use super::Backend;
 use super::counters::IoCounters;
 use super::mmsg::{self, BATCH, ReceiveBatch};
 use super::ports::{Ports, Train, Turn, deliver};
+use super::send_trouble::SendNotice;
 use super::socket::PortSocket;
 
 /// Nodes of up to so many ports are asked port by port while they are busy: one `recvmmsg` then
@@ -254,8 +256,20 @@ impl Backend for PlainBackend {
         self.ports.segmentation = ports;
     }
 
-    fn counters(&self) -> &IoCounters {
-        &self.ports.counters
+    fn counters(&self) -> IoCounters {
+        self.ports.counters()
+    }
+
+    fn attach_again(&mut self, port: PortId, index: u32, mac: MacAddr) -> io::Result<()> {
+        self.ports.attach_again(port, index, mac)
+    }
+
+    fn troubled(&self) -> u64 {
+        self.ports.troubled()
+    }
+
+    fn poll_trouble(&mut self, now: Instant) -> Option<(PortId, SendNotice)> {
+        self.ports.poll_trouble(now)
     }
 }
 

@@ -1,10 +1,16 @@
 //! What both engines share: the sockets by port, the send batch, frames out of messages.
 
+use std::io;
+use std::time::Instant;
+
 use phitwire::node::PortId;
+use pnet::util::MacAddr;
 
 use super::counters::IoCounters;
+use super::kernel_drops::InterfaceDrops;
 use super::mmsg;
 use super::send_batch::{Message, SendBatch};
+use super::send_trouble::{SendNotice, Trouble};
 use super::socket::PortSocket;
 use super::{
     BYTES_PER_TURN, ETHERNET_HEADER_BYTES, LinkKind, MIN_FRAME_LIMIT_BYTES, UDP_MAX_PAYLOAD_BYTES,
@@ -27,6 +33,9 @@ pub(super) struct Ports {
     /// Ports that may send several frames in one call.
     pub segmentation: u64,
     pub counters: IoCounters,
+    /// Ports some of whose frames the kernel does not take at present.
+    troubled: u64,
+    interface_drops: InterfaceDrops,
 }
 
 impl Ports {
@@ -45,12 +54,71 @@ impl Ports {
             .max()
             .unwrap_or(0);
         let batch = SendBatch::new((256 << 10).max(2 * (longest + ETHERNET_HEADER_BYTES)));
+        let names = sockets.iter().filter_map(PortSocket::interface);
+        let interface_drops = InterfaceDrops::new(names.map(str::to_owned));
         Self {
             sockets,
             index_of,
             batch,
             segmentation: !0,
             counters: IoCounters::default(),
+            troubled: 0,
+            interface_drops,
+        }
+    }
+
+    /// What was counted here and what the kernel has counted.
+    pub fn counters(&self) -> IoCounters {
+        IoCounters {
+            rx_dropped_socket_full: self.sockets.iter().map(PortSocket::dropped_when_full).sum(),
+            rx_dropped_interface: self.interface_drops.read(),
+            ..self.counters
+        }
+    }
+
+    /// The interface of a port is well (again).
+    pub fn attach_again(&mut self, port: PortId, index: u32, mac: MacAddr) -> io::Result<()> {
+        match self.index(port) {
+            Some(at) => self.sockets[at].attach_again(index, mac),
+            None => Ok(()),
+        }
+    }
+
+    pub const fn troubled(&self) -> u64 {
+        self.troubled
+    }
+
+    /// The next that there is to tell of frames that the kernel does not take.
+    pub fn poll_trouble(&mut self, now: Instant) -> Option<(PortId, SendNotice)> {
+        let mut left = self.troubled;
+        while left != 0 {
+            let port = left.trailing_zeros() as PortId;
+            left &= left - 1;
+            let Some(index) = self.index(port) else {
+                continue;
+            };
+            let socket = &mut self.sockets[index];
+            let sent = socket.sent;
+            let notice = socket.trouble.as_mut().and_then(|t| t.poll(now, sent));
+            if let Some(notice) = notice {
+                if matches!(notice, SendNotice::Recovered { .. }) {
+                    socket.trouble = None;
+                    self.troubled &= !(1 << port);
+                }
+                return Some((port, notice));
+            }
+        }
+        None
+    }
+
+    /// Counts frames that the kernel did not take.
+    fn fail(&mut self, port: PortId, frames: u64, errno: Errno) {
+        self.counters.not_sent(frames, errno);
+        if let Some(index) = self.index(port) {
+            let socket = &mut self.sockets[index];
+            let (before, sent) = (socket.trouble.take(), socket.sent);
+            socket.trouble = Some(Trouble::after(before, Instant::now(), errno, frames, sent));
+            self.troubled |= 1 << port;
         }
     }
 
@@ -106,47 +174,61 @@ impl Ports {
 
     /// Counts a message as sent.
     pub fn sent(&mut self, message: Message) {
-        let headers = self
-            .socket(message.port)
-            .map_or(0, |socket| socket.header().len());
+        let Some(index) = self.index(message.port) else {
+            return;
+        };
+        let socket = &mut self.sockets[index];
+        socket.sent += 1;
+        let headers = socket.header().len();
         self.counters
             .sent(message.frames as u64, (message.bytes - headers) as u64);
     }
 
-    /// Deals with a message that the kernel did not take: where segmentation was the trouble, its
+    /// Deals with a message that the kernel did not take: where segmentation may be the trouble, its
     /// frames go out one by one; else they are counted as dropped.
     pub fn not_sent(&mut self, message: Message, errno: Errno) {
         let segmented = message.frames > 1;
         if segmented && matches!(errno, Errno::EIO | Errno::EINVAL | Errno::EOPNOTSUPP) {
-            if let Some(index) = self.index(message.port) {
-                let socket = &mut self.sockets[index];
+            // The same errors come where an address is gone. Then single frames do not pass either.
+            if self.send_singly(message)
+                && let Some(index) = self.index(message.port)
+            {
                 tracing::info!(port = message.port, %errno, "no segmentation offload here");
-                socket.forbid_segmentation();
+                self.sockets[index].forbid_segmentation();
             }
-            self.send_singly(message);
         } else if errno == Errno::ECONNREFUSED {
             // The error of an earlier datagram, told once in the place of this send, which did
             // not happen. (Nobody listened at the other end then; perhaps now.)
             self.send_singly(message);
         } else {
-            self.counters.not_sent(message.frames as u64, errno);
+            self.fail(message.port, message.frames as u64, errno);
         }
     }
 
-    fn send_singly(&mut self, message: Message) {
-        let Some(socket) = self.socket(message.port) else {
-            return;
+    /// Sends the frames of a message one by one; whether any was taken.
+    fn send_singly(&mut self, message: Message) -> bool {
+        let Some(index) = self.index(message.port) else {
+            return false;
         };
-        let (fd, header) = (socket.raw_fd(), socket.header().len());
+        let (fd, header) = {
+            let socket = &self.sockets[index];
+            (socket.raw_fd(), socket.header().len())
+        };
+        let mut any = false;
         for start in (0..message.bytes).step_by(message.segment) {
             let end = (start + message.segment).min(message.bytes);
             self.counters.system_calls += 1;
             let frame = &self.batch.bytes(&message)[start..end];
             match mmsg::send_one(fd, frame) {
-                Ok(()) => self.counters.sent(1, (end - start - header) as u64),
-                Err(errno) => self.counters.not_sent(1, errno),
+                Ok(()) => {
+                    any = true;
+                    self.sockets[index].sent += 1;
+                    self.counters.sent(1, (end - start - header) as u64);
+                }
+                Err(errno) => self.fail(message.port, 1, errno),
             }
         }
+        any
     }
 }
 

@@ -10,9 +10,11 @@ use phitwire::node::PortId;
 use phitwire_framing::frame::ETHERTYPE;
 use pnet::packet::ethernet::{EtherType, EthernetPacket, MutableEthernetPacket};
 use pnet::util::MacAddr;
-use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, Type};
 
 use super::interface::{Interface, find_interface};
+use super::kernel_drops::SocketDrops;
+use super::send_trouble::Trouble;
 use super::{
     ETHERNET_HEADER_BYTES, LinkKind, MIN_FRAME_LIMIT_BYTES, UDP_HEADERS_BYTES,
     UDP_MAX_PAYLOAD_BYTES,
@@ -151,8 +153,15 @@ pub struct PortSocket {
     kind: LinkKind,
     frame_limit: usize,
     header: [u8; ETHERNET_HEADER_BYTES],
-    /// Cleared for good when the kernel refuses to segment on this port.
+    /// The interface that the socket is bound to, if it is: its index, and its name.
+    bound_to: Option<(u32, String)>,
+    /// Cleared when the kernel refuses to segment on this port, until it is bound anew.
     segmentation_works: bool,
+    /// Messages sent.
+    pub(super) sent: u64,
+    /// Frames are not taken at present.
+    pub(super) trouble: Option<Trouble>,
+    drops: SocketDrops,
 }
 
 impl PortSocket {
@@ -187,6 +196,41 @@ impl PortSocket {
     /// Whether several frames may go out in one send.
     pub(super) fn may_segment(&self) -> bool {
         self.kind == LinkKind::Udp && self.segmentation_works
+    }
+
+    /// The name of the interface that the socket is bound to.
+    pub(super) fn interface(&self) -> Option<&str> {
+        self.bound_to.as_ref().map(|(_, name)| name.as_str())
+    }
+
+    /// Messages that came while the receive buffer was full.
+    pub(super) fn dropped_when_full(&self) -> u64 {
+        self.drops.read(self.raw_fd())
+    }
+
+    /// The interface is well (again): a new one of its name, with index `index`, is bound to.
+    /// The socket stays the same one, so that whoever waits for it goes on waiting.
+    ///
+    /// # Errors
+    /// What the kernel says to that.
+    pub(super) fn attach_again(&mut self, index: u32, mac: MacAddr) -> io::Result<()> {
+        self.segmentation_works = self.kind == LinkKind::Udp;
+        let Some((bound, name)) = &mut self.bound_to else {
+            return Ok(());
+        };
+        if *bound == index {
+            return Ok(());
+        }
+        let socket = SockRef::from(&self.fd);
+        match self.kind {
+            LinkKind::Udp => socket.bind_device(Some(name.as_bytes()))?,
+            LinkKind::Ethernet => {
+                bind_packet(&socket, index)?;
+                self.header = ethernet_header(mac);
+            }
+        }
+        *bound = index;
+        Ok(())
     }
 
     /// The kernel or the device cannot segment here: not again on this port.
@@ -240,8 +284,9 @@ fn open_udp(
 ) -> Result<PortSocket, OpenError> {
     let port = config.port;
     let system = |call| move |source| OpenError::System { port, call, source };
-    let mtu = match interface {
-        Some(name) => mtu_of_port(config, &look_up(port, name)?)?,
+    let found = interface.map(|name| look_up(port, name)).transpose()?;
+    let mtu = match &found {
+        Some(found) => mtu_of_port(config, found)?,
         None => config.mtu.unwrap_or(LOOPBACK_MTU),
     };
     let limit = mtu
@@ -284,7 +329,11 @@ fn open_udp(
         kind: LinkKind::Udp,
         frame_limit,
         header,
+        bound_to: found.map(|found| (found.index, found.name)),
         segmentation_works: true,
+        sent: 0,
+        trouble: None,
+        drops: SocketDrops::default(),
     })
 }
 
@@ -316,12 +365,7 @@ fn open_ethernet(
             .map_err(system("setting PACKET_QDISC_BYPASS"))?;
     }
     bind_packet(&socket, interface.index).map_err(system("binding to the interface"))?;
-    let mut header = [0; ETHERNET_HEADER_BYTES];
-    let mut packet =
-        MutableEthernetPacket::new(&mut header).expect("the array is as long as the header");
-    packet.set_destination(MacAddr::broadcast());
-    packet.set_source(interface.mac);
-    packet.set_ethertype(EtherType::new(ETHERTYPE));
+    let header = ethernet_header(interface.mac);
     let fd = OwnedFd::from(socket);
     let kind = LinkKind::Ethernet;
     Ok(PortSocket {
@@ -330,8 +374,23 @@ fn open_ethernet(
         kind,
         frame_limit,
         header,
+        bound_to: Some((interface.index, interface.name)),
         segmentation_works: false,
+        sent: 0,
+        trouble: None,
+        drops: SocketDrops::default(),
     })
+}
+
+/// The header of frames to whoever is there, from the interface with this address.
+fn ethernet_header(source: MacAddr) -> [u8; ETHERNET_HEADER_BYTES] {
+    let mut header = [0; ETHERNET_HEADER_BYTES];
+    let mut packet =
+        MutableEthernetPacket::new(&mut header).expect("the array is as long as the header");
+    packet.set_destination(MacAddr::broadcast());
+    packet.set_source(source);
+    packet.set_ethertype(EtherType::new(ETHERTYPE));
+    header
 }
 
 fn look_up(port: PortId, name: &str) -> Result<Interface, OpenError> {

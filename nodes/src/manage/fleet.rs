@@ -1,7 +1,7 @@
 //! The routers of a lab, as their control sockets answer.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use phitwire::topology::NodeRef;
 use phitwire::topology::dragonfly::Dragonfly;
@@ -12,8 +12,9 @@ use crate::control::{Client, ClientError, Request};
 use crate::run_dir::LabDir;
 
 /// How long a router may take to answer. It answers between two turns of its event loop; a process that a busy
-/// machine lets wait longer than this is as good as dead for the network too.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// machine lets wait longer than this is as good as dead for the network too. With the interval of a watcher, a router that
+/// stands still is noticed within a second.
+pub const PATIENCE: Duration = Duration::from_millis(750);
 
 /// Whoever can ask routers something.
 pub trait Routers {
@@ -22,6 +23,14 @@ pub trait Routers {
     /// # Errors
     /// When it does not answer, or refuses.
     fn ask(&mut self, router: u32, request: &Request) -> Result<Value, ClientError>;
+
+    /// Asks many routers the same, in the order given. Those that do not answer are waited for together.
+    fn ask_all(&mut self, routers: &[u32], request: &Request) -> Vec<Result<Value, ClientError>> {
+        routers
+            .iter()
+            .map(|&router| self.ask(router, request))
+            .collect()
+    }
 }
 
 /// Asks, and reads the answer.
@@ -36,12 +45,36 @@ pub fn ask<T: DeserializeOwned>(
     Ok(serde_json::from_value(routers.ask(router, request)?)?)
 }
 
+/// Asks many, and reads the answers.
+pub fn ask_all<T: DeserializeOwned>(
+    routers: &mut impl Routers,
+    of: &[u32],
+    request: &Request,
+) -> Vec<Result<T, ClientError>> {
+    let answers = routers.ask_all(of, request).into_iter();
+    answers
+        .map(|answer| Ok(serde_json::from_value(answer?)?))
+        .collect()
+}
+
 /// The routers of a lab. Connections are kept, and made anew after any trouble.
+///
+/// A router that has not answered in time keeps its connection and owes the answer. Until that has come it is not waited for
+/// again, and not asked: a process that stands still takes nobody in, and with connection after connection its queue
+/// would be full, where a connection is waited for without end.
 #[derive(Debug)]
 pub struct Fleet {
     lab: LabDir,
     names: BTreeMap<u32, String>,
-    clients: BTreeMap<u32, Client>,
+    lines: BTreeMap<u32, Line>,
+}
+
+/// A connection to a router.
+#[derive(Debug)]
+struct Line {
+    client: Client,
+    /// It has been asked, and has not answered.
+    owes: bool,
 }
 
 impl Fleet {
@@ -51,11 +84,11 @@ impl Fleet {
         Self {
             lab,
             names: network.routers().map(name).collect(),
-            clients: BTreeMap::new(),
+            lines: BTreeMap::new(),
         }
     }
 
-    fn connect(&self, router: u32) -> Result<Client, ClientError> {
+    fn connect(&self, router: u32) -> Result<Line, ClientError> {
         let name = self.names.get(&router).map_or("?", String::as_str);
         let unreachable = |source| ClientError::Unreachable {
             lab: self.lab.lab().to_owned(),
@@ -63,23 +96,70 @@ impl Fleet {
             source,
             hint: String::new(),
         };
-        let mut client = Client::connect_to(&self.lab.socket(name)?).map_err(unreachable)?;
-        client.set_timeout(PATIENCE)?;
-        Ok(client)
+        let path = self.lab.socket(name)?;
+        let client = Client::connect_within(&path, PATIENCE).map_err(unreachable)?;
+        Ok(Line {
+            client,
+            owes: false,
+        })
+    }
+
+    /// Sends a request to a router that owes nothing.
+    fn begin(&mut self, router: u32, request: &Request) -> Result<(), ClientError> {
+        let mut line = match self.lines.remove(&router) {
+            Some(line) => line,
+            None => self.connect(router)?,
+        };
+        if line.owes {
+            // Only what is there already: it was waited for when it was asked.
+            match line.client.answer_within(Duration::ZERO) {
+                Err(ClientError::Silent) => {
+                    self.lines.insert(router, line);
+                    return Err(ClientError::Silent);
+                }
+                Ok(_) | Err(ClientError::Refused(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        line.client.send(request)?;
+        line.owes = true;
+        self.lines.insert(router, line);
+        Ok(())
+    }
+
+    /// Waits until `deadline` for the answer to what was begun.
+    fn finish(&mut self, router: u32, deadline: Instant) -> Result<Value, ClientError> {
+        let Some(mut line) = self.lines.remove(&router) else {
+            return Err(ClientError::Silent);
+        };
+        let left = deadline.saturating_duration_since(Instant::now());
+        let answer = line.client.answer_within(left);
+        line.owes = matches!(answer, Err(ClientError::Silent));
+        if matches!(
+            answer,
+            Ok(_) | Err(ClientError::Refused(_) | ClientError::Silent)
+        ) {
+            self.lines.insert(router, line);
+        }
+        answer
     }
 }
 
 impl Routers for Fleet {
     fn ask(&mut self, router: u32, request: &Request) -> Result<Value, ClientError> {
-        let mut client = match self.clients.remove(&router) {
-            Some(client) => client,
-            None => self.connect(router)?,
+        self.begin(router, request)?;
+        self.finish(router, Instant::now() + PATIENCE)
+    }
+
+    fn ask_all(&mut self, routers: &[u32], request: &Request) -> Vec<Result<Value, ClientError>> {
+        let begun: Vec<_> = routers
+            .iter()
+            .map(|&router| self.begin(router, request))
+            .collect();
+        let deadline = Instant::now() + PATIENCE;
+        let finish = |(&router, begun): (&u32, Result<(), ClientError>)| {
+            begun.and_then(|()| self.finish(router, deadline))
         };
-        let answer = client.ask(request);
-        // After a time-out the answer may still come, and would be taken for that to the next question.
-        if matches!(answer, Ok(_) | Err(ClientError::Refused(_))) {
-            self.clients.insert(router, client);
-        }
-        answer
+        routers.iter().zip(begun).map(finish).collect()
     }
 }

@@ -21,6 +21,8 @@ pub mod report;
 pub mod survey;
 
 #[cfg(test)]
+mod fleet_tests;
+#[cfg(test)]
 mod tests;
 
 pub use manager::{ManageError, Manager, Watch};

@@ -6,7 +6,7 @@ use phitwire::router::aries::registers::PortKind;
 use phitwire::topology::dragonfly::{Dragonfly, Faults};
 use phitwire::topology::{End, NodeRef};
 
-use super::fleet::{Routers, ask};
+use super::fleet::{Routers, ask_all};
 use crate::control::{LinkReport, Request, RoutingReport};
 
 /// How the routers of a lab stand at one moment.
@@ -29,9 +29,10 @@ impl Survey {
     pub fn take(network: &Dragonfly, routers: &mut impl Routers) -> Self {
         let mut survey = Self::default();
         let mut ports = BTreeMap::new();
-        for router in network.routers() {
-            let links = ask::<Vec<LinkReport>>(routers, router, &Request::Links);
-            let routing = ask::<RoutingReport>(routers, router, &Request::Routing);
+        let all: Vec<u32> = network.routers().collect();
+        let links = ask_all::<Vec<LinkReport>>(routers, &all, &Request::Links);
+        let routing = ask_all::<RoutingReport>(routers, &all, &Request::Routing);
+        for ((router, links), routing) in all.into_iter().zip(links).zip(routing) {
             match (links, routing) {
                 (Ok(links), Ok(routing)) => {
                     survey.digests.insert(router, routing.digest);

@@ -25,7 +25,7 @@ struct Obedient {
     asked: Vec<(u32, &'static str)>,
 }
 
-fn network() -> Dragonfly {
+pub(super) fn network() -> Dragonfly {
     let spec = DragonflySpec {
         shape: Shape {
             groups: 3,

@@ -9,18 +9,20 @@ mod buffers;
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::RawFd;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use io_uring::types::{CancelBuilder, Fd, RecvMsgOut, SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, opcode, squeue};
 use nix::errno::Errno;
 use phitwire::node::PortId;
+use pnet::util::MacAddr;
 
 use super::Backend;
 use super::counters::IoCounters;
 use super::mmsg::{Control, gro_segment};
 use super::ports::{Ports, Train, Turn, deliver};
 use super::send_batch::MAX_MESSAGES;
+use super::send_trouble::SendNotice;
 use super::socket::PortSocket;
 use buffers::Buffers;
 
@@ -466,8 +468,20 @@ impl Backend for UringBackend {
         self.ports.segmentation = ports;
     }
 
-    fn counters(&self) -> &IoCounters {
-        &self.ports.counters
+    fn counters(&self) -> IoCounters {
+        self.ports.counters()
+    }
+
+    fn attach_again(&mut self, port: PortId, index: u32, mac: MacAddr) -> io::Result<()> {
+        self.ports.attach_again(port, index, mac)
+    }
+
+    fn troubled(&self) -> u64 {
+        self.ports.troubled()
+    }
+
+    fn poll_trouble(&mut self, now: Instant) -> Option<(PortId, SendNotice)> {
+        self.ports.poll_trouble(now)
     }
 }
 

@@ -1,0 +1,498 @@
+//! Watches the interfaces of a node: whether they are there, up and long enough, and what queues on them.
+//!
+//! A cable that is cut says nothing on the link, and neither does an interface that was deleted. The kernel
+//! does, over a netlink socket; one serves all ports of a process. Every change of an interface of ours has the whole
+//! state of these asked for anew: messages may be lost when many come at once, the answer to a question is not.
+//!
+//! Queueing disciplines are watched for another reason. A train of frames sent by one segmentation-offload
+//! call passes a discipline in one piece: `netem` would lose, delay or reorder the whole train, which no wire does. So
+//! while anything but the kernel's own default disciplines is on an interface, its port sends frames one by one.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::Ipv4Addr;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use nix::errno::Errno;
+use nix::sys::socket::{
+    AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, bind, recv, send,
+    socket,
+};
+use pnet::util::MacAddr;
+
+/// Disciplines that only queue: what the kernel puts on interfaces by itself.
+const HARMLESS: [&[u8]; 8] = [
+    b"noqueue",
+    b"pfifo_fast",
+    b"pfifo",
+    b"bfifo",
+    b"mq",
+    b"fq",
+    b"fq_codel",
+    b"fq_pie",
+];
+
+/// Multicast groups: `RTMGRP_LINK`, `RTMGRP_TC`, `RTMGRP_IPV4_IFADDR`.
+const GROUPS: u32 = 0x1 | 0x8 | 0x10;
+const RTM_NEWLINK: u16 = 16;
+const RTM_DELLINK: u16 = 17;
+const RTM_NEWADDR: u16 = 20;
+const RTM_NEWQDISC: u16 = 36;
+const NLMSG_ERROR: u16 = 2;
+const NLMSG_DONE: u16 = 3;
+const NLM_F_REQUEST_DUMP: u16 = 0x1 | 0x300;
+/// Bytes of a `nlmsghdr`. The body begins with a structure of the message's own, which has the index of the
+/// interface in bytes 4 to 7 in all messages read here; attributes follow.
+const HEADER: usize = 16;
+
+const IFLA_ADDRESS: u16 = 1;
+const IFLA_IFNAME: u16 = 3;
+const IFLA_MTU: u16 = 4;
+/// In the last words about an interface here: it goes on in another namespace.
+const IFLA_NEW_NETNSID: u16 = 45;
+const IFA_LOCAL: u16 = 2;
+const TCA_KIND: u16 = 1;
+
+/// The questions that make a survey, in their order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Question {
+    Links,
+    Addresses,
+    Disciplines,
+}
+
+impl Question {
+    /// The request's type, and the length of the structure behind its header.
+    const fn request(self) -> (u16, usize) {
+        match self {
+            Self::Links => (18, IFINFOMSG),
+            Self::Addresses => (22, IFADDRMSG),
+            Self::Disciplines => (38, TCMSG),
+        }
+    }
+
+    const fn next(self) -> Option<Self> {
+        match self {
+            Self::Links => Some(Self::Addresses),
+            Self::Addresses => Some(Self::Disciplines),
+            Self::Disciplines => None,
+        }
+    }
+}
+
+/// Bytes of an `ifinfomsg`, an `ifaddrmsg`, a `tcmsg`.
+const IFINFOMSG: usize = 16;
+const IFADDRMSG: usize = 8;
+const TCMSG: usize = 20;
+
+/// An interface as the kernel describes it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    /// The kernel's index of it.
+    pub index: u32,
+    /// Its hardware address.
+    pub mac: MacAddr,
+    /// The longest payload of a frame on it, in bytes.
+    pub mtu: usize,
+    /// It is set up.
+    pub is_up: bool,
+    /// Its cable is connected to something that is up.
+    pub has_carrier: bool,
+    /// Its IPv4 addresses.
+    pub addresses: Vec<Ipv4Addr>,
+    /// A queueing discipline on it should see single frames.
+    pub impaired: bool,
+}
+
+/// What became of an interface that was here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Departure {
+    /// It was deleted, or its pair was.
+    Deleted,
+    /// It is in another network namespace.
+    Moved,
+    /// It has another name.
+    Renamed,
+}
+
+/// Watches interfaces of certain names in the network namespace in which it was made.
+#[derive(Debug)]
+pub struct InterfaceWatch {
+    socket: OwnedFd,
+    known: BTreeMap<String, Option<Found>>,
+    departed: BTreeMap<String, Departure>,
+    /// What the survey that is under way has found.
+    found: BTreeMap<String, Found>,
+    /// Number of the question that is being answered, if one is, and which it is.
+    asked: Option<(u32, Question)>,
+    /// Something changed since the survey began.
+    stale: bool,
+    sequence: u32,
+}
+
+impl InterfaceWatch {
+    /// Watches interfaces of these names, and asks how they stand.
+    ///
+    /// # Errors
+    /// When the kernel gives no netlink socket.
+    pub fn new(names: impl IntoIterator<Item = String>) -> io::Result<Self> {
+        let socket = socket(
+            AddressFamily::Netlink,
+            SockType::Raw,
+            SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK,
+            SockProtocol::NetlinkRoute,
+        )?;
+        bind(socket.as_raw_fd(), &NetlinkAddr::new(0, GROUPS))?;
+        let mut this = Self {
+            socket,
+            known: names.into_iter().map(|name| (name, None)).collect(),
+            departed: BTreeMap::new(),
+            found: BTreeMap::new(),
+            asked: None,
+            stale: true,
+            sequence: 0,
+        };
+        this.update()?;
+        Ok(this)
+    }
+
+    /// Readable when [`update`](Self::update) has something to do.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    /// The interface of this name, as it was at the last update.
+    pub fn find(&self, name: &str) -> Option<&Found> {
+        self.known.get(name)?.as_ref()
+    }
+
+    /// What became of the interface of this name that was there, if that was seen.
+    pub fn departure(&self, name: &str) -> Option<Departure> {
+        self.departed.get(name).copied()
+    }
+
+    /// Takes in what the kernel tells, and asks for what changed.
+    ///
+    /// # Errors
+    /// When the socket fails.
+    pub fn update(&mut self) -> io::Result<()> {
+        let mut buffer = [0; 32 << 10];
+        loop {
+            if self.stale && self.asked.is_none() {
+                self.stale = false;
+                self.found.clear();
+                self.ask(Question::Links)?;
+            }
+            match recv(self.socket.as_raw_fd(), &mut buffer, MsgFlags::MSG_DONTWAIT) {
+                Ok(bytes) => self.take(&buffer[..bytes])?,
+                Err(Errno::EAGAIN) => return Ok(()),
+                Err(Errno::EINTR) => {}
+                // The kernel had more to tell than the socket holds: ask for the whole state. An
+                // answer that was under way may be lost too.
+                Err(Errno::ENOBUFS) => (self.stale, self.asked) = (true, None),
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+    }
+
+    fn ask(&mut self, question: Question) -> io::Result<()> {
+        let (kind, body) = question.request();
+        self.sequence += 1;
+        let mut request = [0; HEADER + TCMSG];
+        let length = HEADER + body;
+        request[0..4].copy_from_slice(&(length as u32).to_ne_bytes());
+        request[4..6].copy_from_slice(&kind.to_ne_bytes());
+        request[6..8].copy_from_slice(&NLM_F_REQUEST_DUMP.to_ne_bytes());
+        request[8..12].copy_from_slice(&self.sequence.to_ne_bytes());
+        match send(
+            self.socket.as_raw_fd(),
+            &request[..length],
+            MsgFlags::MSG_DONTWAIT,
+        ) {
+            Ok(_) => self.asked = Some((self.sequence, question)),
+            // An answer that nobody waits for any more has not been read to its end.
+            Err(Errno::EBUSY | Errno::EAGAIN) => self.stale = true,
+            Err(errno) => return Err(errno.into()),
+        }
+        Ok(())
+    }
+
+    /// Reads the netlink messages of one datagram.
+    fn take(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        while let Some(header) = bytes.first_chunk::<HEADER>() {
+            let length = u32_at(header, 0) as usize;
+            let Some(body) = bytes.get(HEADER..length) else {
+                return Ok(());
+            };
+            let kind = u16::from_ne_bytes([header[4], header[5]]);
+            match self.asked {
+                Some((number, question)) if number == u32_at(header, 8) => match kind {
+                    NLMSG_DONE | NLMSG_ERROR => self.answered(question)?,
+                    _ => self.note(kind, body),
+                },
+                _ => self.hear(kind, body),
+            }
+            bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
+        }
+        Ok(())
+    }
+
+    fn answered(&mut self, question: Question) -> io::Result<()> {
+        self.asked = None;
+        match question.next() {
+            // What changed meanwhile may not fit what was found: from the beginning.
+            _ if self.stale => {}
+            Some(next) => self.ask(next)?,
+            None => {
+                for (name, known) in &mut self.known {
+                    *known = self.found.remove(name);
+                    if known.is_some() {
+                        self.departed.remove(name);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A part of an answer.
+    fn note(&mut self, kind: u16, body: &[u8]) {
+        let Some(index) = index_of(body) else {
+            return;
+        };
+        if kind == RTM_NEWLINK {
+            if let Some((name, found)) = described(index, body)
+                && self.known.contains_key(name)
+            {
+                self.found.insert(name.to_owned(), found);
+            }
+            return;
+        }
+        let Some(found) = self.found.values_mut().find(|found| found.index == index) else {
+            return;
+        };
+        match kind {
+            RTM_NEWADDR => {
+                let local = attribute(body, IFADDRMSG, IFA_LOCAL);
+                if let Some(address) = local.and_then(|value| value.first_chunk::<4>()) {
+                    found.addresses.push(Ipv4Addr::from(*address));
+                }
+            }
+            RTM_NEWQDISC => {
+                let discipline = attribute(body, TCMSG, TCA_KIND).map(text);
+                found.impaired |= discipline.is_some_and(|name| !HARMLESS.contains(&name));
+            }
+            _ => {}
+        }
+    }
+
+    /// Somebody changed something. How it stands then, the next survey tells; only what became of an interface has to be
+    /// taken from here.
+    fn hear(&mut self, kind: u16, body: &[u8]) {
+        let Some(index) = index_of(body) else {
+            return;
+        };
+        let is_ours = |found: &Found| found.index == index;
+        let known = self
+            .known
+            .iter()
+            .find(|(_, known)| known.as_ref().is_some_and(is_ours))
+            .map(|(name, _)| name.clone());
+        let new_name = match kind {
+            RTM_NEWLINK => described(index, body).map(|(name, _)| name),
+            _ => None,
+        };
+        self.stale |= known.is_some() || new_name.is_some_and(|name| self.known.contains_key(name));
+        // Before the first survey is done nothing is known, and everything may be ours.
+        self.stale |= self.asked.is_some();
+        let Some(name) = known else {
+            return;
+        };
+        // A bridge says `DELLINK` of what leaves it, in its own family.
+        let departure = match kind {
+            RTM_DELLINK if body[0] != 0 => None,
+            RTM_DELLINK if attribute(body, IFINFOMSG, IFLA_NEW_NETNSID).is_some() => {
+                Some(Departure::Moved)
+            }
+            RTM_DELLINK => Some(Departure::Deleted),
+            _ if new_name.is_some_and(|new| new != name) => Some(Departure::Renamed),
+            _ => None,
+        };
+        if let Some(departure) = departure {
+            self.departed.insert(name, departure);
+        }
+    }
+}
+
+/// What an `ifinfomsg` and its attributes say of an interface, and its name.
+fn described(index: u32, body: &[u8]) -> Option<(&str, Found)> {
+    let name = std::str::from_utf8(text(attribute(body, IFINFOMSG, IFLA_IFNAME)?)).ok()?;
+    let flags = u32_at(body.get(8..12)?, 0);
+    let mtu = attribute(body, IFINFOMSG, IFLA_MTU).filter(|value| value.len() == 4);
+    let mac = attribute(body, IFINFOMSG, IFLA_ADDRESS).and_then(|value| value.first_chunk::<6>());
+    let found = Found {
+        index,
+        mac: mac.map_or_else(MacAddr::zero, |&[a, b, c, d, e, f]| {
+            MacAddr::new(a, b, c, d, e, f)
+        }),
+        mtu: mtu.map_or(0, |value| u32_at(value, 0) as usize),
+        is_up: flags & libc::IFF_UP as u32 != 0,
+        has_carrier: flags & libc::IFF_LOWER_UP as u32 != 0,
+        ..Found::default()
+    };
+    Some((name, found))
+}
+
+fn index_of(body: &[u8]) -> Option<u32> {
+    body.get(4..8).map(|index| u32_at(index, 0))
+}
+
+/// The value of the first attribute of this type behind a structure of `skip` bytes.
+fn attribute(body: &[u8], skip: usize, wanted: u16) -> Option<&[u8]> {
+    let mut attributes = body.get(skip..)?;
+    while attributes.len() >= 4 {
+        let length = usize::from(u16::from_ne_bytes([attributes[0], attributes[1]]));
+        let kind = u16::from_ne_bytes([attributes[2], attributes[3]]);
+        let value = attributes.get(4..length)?;
+        if kind == wanted {
+            return Some(value);
+        }
+        attributes = attributes
+            .get(length.next_multiple_of(4)..)
+            .unwrap_or_default();
+    }
+    None
+}
+
+/// A text up to its zero.
+fn text(value: &[u8]) -> &[u8] {
+    value.split(|&byte| byte == 0).next().unwrap_or_default()
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    let mut value = [0; 4];
+    value.copy_from_slice(&bytes[at..at + 4]);
+    u32::from_ne_bytes(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn watch() -> InterfaceWatch {
+        let mut watch = InterfaceWatch::new(["px".to_owned()]).expect("netlink is everywhere");
+        watch.known.insert(
+            "px".to_owned(),
+            Some(Found {
+                index: 7,
+                ..Found::default()
+            }),
+        );
+        watch.stale = false;
+        watch
+    }
+
+    /// A body: an index, `skip` bytes in all, and attributes.
+    fn body(index: u32, skip: usize, attributes: &[(u16, &[u8])]) -> Vec<u8> {
+        let mut body = vec![0; skip];
+        body[4..8].copy_from_slice(&index.to_ne_bytes());
+        for (kind, value) in attributes {
+            body.extend(((value.len() + 4) as u16).to_ne_bytes());
+            body.extend(kind.to_ne_bytes());
+            body.extend(*value);
+            body.resize(body.len().next_multiple_of(4), 0);
+        }
+        body
+    }
+
+    #[test]
+    fn loopback_is_described() {
+        let mut watch = InterfaceWatch::new(["lo".to_owned(), "no-such-if".to_owned()])
+            .expect("netlink is everywhere");
+        watch.update().expect("netlink is everywhere");
+        let lo = watch.find("lo").expect("every namespace has lo");
+        assert!(lo.mtu >= 1500 && lo.index > 0);
+        assert_eq!(watch.find("no-such-if"), None);
+        assert_eq!(watch.departure("no-such-if"), None);
+    }
+
+    #[test]
+    fn what_became_of_an_interface_is_told_apart() {
+        let last_words = |attributes: &[(u16, &[u8])]| body(7, IFINFOMSG, attributes);
+        let name: (u16, &[u8]) = (IFLA_IFNAME, b"px\0");
+        for (kind, message, wanted) in [
+            (RTM_DELLINK, last_words(&[name]), Some(Departure::Deleted)),
+            (
+                RTM_DELLINK,
+                last_words(&[name, (IFLA_NEW_NETNSID, &[0; 4])]),
+                Some(Departure::Moved),
+            ),
+            (
+                RTM_NEWLINK,
+                last_words(&[(IFLA_IFNAME, b"py\0")]),
+                Some(Departure::Renamed),
+            ),
+            (RTM_NEWLINK, last_words(&[name]), None),
+            (RTM_DELLINK, body(8, IFINFOMSG, &[name]), None),
+        ] {
+            let mut watch = watch();
+            watch.hear(kind, &message);
+            assert_eq!(watch.departure("px"), wanted, "{message:?}");
+        }
+        let mut watch = watch();
+        let mut of_a_bridge = last_words(&[name]);
+        of_a_bridge[0] = 7;
+        watch.hear(RTM_DELLINK, &of_a_bridge);
+        assert_eq!(watch.departure("px"), None, "it only left a bridge");
+    }
+
+    #[test]
+    fn changes_of_others_are_no_reason_to_ask() {
+        let mut watch = watch();
+        watch.hear(
+            RTM_NEWLINK,
+            &body(8, IFINFOMSG, &[(IFLA_IFNAME, b"eth0\0")]),
+        );
+        watch.hear(RTM_NEWADDR, &body(8, IFADDRMSG, &[]));
+        assert!(!watch.stale);
+        watch.hear(RTM_NEWQDISC, &body(7, TCMSG, &[]));
+        assert!(watch.stale);
+        watch.stale = false;
+        watch.hear(RTM_NEWLINK, &body(9, IFINFOMSG, &[(IFLA_IFNAME, b"px\0")]));
+        assert!(watch.stale, "one of the name has come");
+    }
+
+    #[test]
+    fn malformed_netlink_messages_are_passed_over() {
+        let impaired = |body: &[u8]| {
+            let mut watch = watch();
+            let found = Found {
+                index: 7,
+                ..Found::default()
+            };
+            watch.found.insert("px".to_owned(), found);
+            watch.note(RTM_NEWQDISC, body);
+            watch.found["px"].impaired
+        };
+        let netem = body(7, TCMSG, &[(TCA_KIND, b"netem\0")]);
+        assert!(impaired(&netem));
+        for cut in 0..TCMSG + 10 {
+            assert!(!impaired(&netem[..cut]), "cut at {cut}");
+        }
+        assert!(
+            !impaired(&body(8, TCMSG, &[(TCA_KIND, b"netem\0")])),
+            "another interface"
+        );
+        let mut watch = watch();
+        let link = body(7, IFINFOMSG, &[(IFLA_IFNAME, b"px\0"), (IFLA_MTU, &[1])]);
+        for cut in 0..link.len() {
+            watch.note(RTM_NEWLINK, &link[..cut]);
+            watch.hear(RTM_NEWLINK, &link[..cut]);
+        }
+        for length in [0u32, 3, 15, 16, 17, 40, u32::MAX] {
+            let mut bytes = [0xff; 40];
+            bytes[..4].copy_from_slice(&length.to_ne_bytes());
+            watch.take(&bytes).expect("nothing is asked");
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! Ports whose frames the kernel does not take: told once when that begins and once when it is over.
+
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+
+/// A trouble is over when messages went out and none failed for so long.
+const CALM: Duration = Duration::from_secs(1);
+
+/// Why the kernel does not take a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SendFailure {
+    /// The socket's or the device's queue is full.
+    QueueFull,
+    /// The interface is down, unreachable or gone.
+    LinkDown,
+    /// Nobody listens at the other end.
+    Refused,
+    /// Longer than the interface takes.
+    TooLong,
+    /// A filter, such as a rule of nftables, forbids it.
+    Forbidden,
+    /// Anything else.
+    Other,
+}
+
+impl From<Errno> for SendFailure {
+    fn from(errno: Errno) -> Self {
+        match errno {
+            Errno::EAGAIN | Errno::ENOBUFS | Errno::ENOMEM => Self::QueueFull,
+            Errno::ENETDOWN
+            | Errno::ENETUNREACH
+            | Errno::EHOSTUNREACH
+            | Errno::EHOSTDOWN
+            | Errno::EADDRNOTAVAIL
+            | Errno::ENXIO
+            | Errno::ENODEV => Self::LinkDown,
+            Errno::ECONNREFUSED => Self::Refused,
+            Errno::EMSGSIZE => Self::TooLong,
+            Errno::EPERM | Errno::EACCES => Self::Forbidden,
+            _ => Self::Other,
+        }
+    }
+}
+
+impl fmt::Display for SendFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::QueueFull => {
+                "the queue in front of the interface is full, or a queueing discipline drops them"
+            }
+            Self::LinkDown => "the interface or the way to the other end is gone",
+            Self::Refused => "nobody listens at the other end",
+            Self::TooLong => "they are longer than the interface takes",
+            Self::Forbidden => "a filter forbids them (`nft list ruleset`)",
+            Self::Other => "the kernel refuses them",
+        })
+    }
+}
+
+/// A time in which frames of a port were not taken.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Trouble {
+    failure: SendFailure,
+    errno: Errno,
+    since: Instant,
+    last: Instant,
+    /// Frames not sent.
+    frames: u64,
+    /// Messages of the port that had gone out when the last one failed.
+    sent: u64,
+    told: bool,
+}
+
+/// What there is to tell of a port's trouble.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SendNotice {
+    /// It has begun.
+    Failing {
+        /// Its kind.
+        failure: SendFailure,
+        /// What the kernel said.
+        errno: Errno,
+    },
+    /// It is over.
+    Recovered {
+        /// What it was.
+        failure: SendFailure,
+        /// How long it lasted.
+        after: Duration,
+        /// Frames that were not sent.
+        frames: u64,
+    },
+}
+
+impl Trouble {
+    /// `frames` frames were not sent, after `sent` messages of the port that were. Goes on with `before`, if it is the same.
+    pub fn after(before: Option<Self>, now: Instant, errno: Errno, frames: u64, sent: u64) -> Self {
+        let failure = errno.into();
+        let new = Self {
+            failure,
+            errno,
+            since: now,
+            last: now,
+            frames,
+            sent,
+            told: false,
+        };
+        match before {
+            Some(before) if before.failure == failure => Self {
+                frames: before.frames + frames,
+                since: before.since,
+                told: before.told,
+                ..new
+            },
+            _ => new,
+        }
+    }
+
+    /// What there is to tell, given how many messages the port has sent by now; when it is over, there is no more after
+    /// that.
+    pub fn poll(&mut self, now: Instant, sent: u64) -> Option<SendNotice> {
+        let Self { failure, errno, .. } = *self;
+        if !self.told {
+            self.told = true;
+            return Some(SendNotice::Failing { failure, errno });
+        }
+        let calm = now.saturating_duration_since(self.last) >= CALM;
+        (calm && sent > self.sent).then(|| SendNotice::Recovered {
+            failure,
+            after: self.last.saturating_duration_since(self.since),
+            frames: self.frames,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trouble_is_told_when_it_begins_and_when_it_is_over() {
+        let start = Instant::now();
+        let at = |ms| start + Duration::from_millis(ms);
+        let failing = |errno: Errno| {
+            Some(SendNotice::Failing {
+                failure: errno.into(),
+                errno,
+            })
+        };
+        let mut trouble = Trouble::after(None, at(0), Errno::ENETDOWN, 3, 10);
+        assert_eq!(trouble.poll(at(0), 10), failing(Errno::ENETDOWN));
+        for ms in 1..500 {
+            trouble = Trouble::after(Some(trouble), at(ms), Errno::ENXIO, 1, 10);
+            assert_eq!(trouble.poll(at(ms), 10), None, "once");
+        }
+        assert_eq!(trouble.poll(at(9000), 10), None, "nothing has gone out");
+        assert_eq!(trouble.poll(at(1400), 11), None, "not long ago");
+        let over = SendNotice::Recovered {
+            failure: SendFailure::LinkDown,
+            after: Duration::from_millis(499),
+            frames: 502,
+        };
+        assert_eq!(trouble.poll(at(1500), 11), Some(over));
+        let mut other = Trouble::after(Some(trouble), at(600), Errno::EPERM, 1, 11);
+        assert_eq!(
+            other.poll(at(600), 11),
+            failing(Errno::EPERM),
+            "another kind"
+        );
+    }
+}

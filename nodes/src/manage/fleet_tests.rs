@@ -1,0 +1,139 @@
+//! Routers that stand still, behind real sockets.
+
+use std::fs::{DirBuilder, create_dir};
+use std::os::unix::fs::DirBuilderExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use phitwire::topology::NodeRef;
+use phitwire::topology::dragonfly::Dragonfly;
+use serde_json::{Value, json};
+
+use super::fleet::{Fleet, PATIENCE};
+use super::survey::Survey;
+use super::tests::network;
+use crate::control::server::Server;
+use crate::control::{Request, RoutingReport};
+use crate::run_dir::LabDir;
+
+/// Three routers of a network, one of each group, are served only while `stopped` is not set.
+const STILL: [u32; 3] = [1, 5, 9];
+
+struct Lab {
+    network: Dragonfly,
+    dir: LabDir,
+    stopped: Arc<AtomicBool>,
+    end: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+    _scratch: tempfile::TempDir,
+}
+
+fn answer(request: Request) -> Result<Value, String> {
+    match request {
+        Request::Links => Ok(json!([])),
+        Request::Routing => {
+            serde_json::to_value(RoutingReport::default()).map_err(|e| e.to_string())
+        }
+        other => Err(format!("no {other:?}")),
+    }
+}
+
+impl Lab {
+    fn new() -> Self {
+        let scratch = tempfile::tempdir().expect("a directory");
+        let run = scratch.path().join("run");
+        DirBuilder::new()
+            .mode(0o700)
+            .create(&run)
+            .expect("a directory");
+        let dir = LabDir::below(&run, "lab").expect("a good name");
+        if !dir.path().exists() {
+            create_dir(dir.path()).expect("a directory");
+        }
+        let network = network();
+        let mut servers: Vec<_> = network
+            .routers()
+            .map(|router| {
+                let name = network.node_name(NodeRef::Chip(router));
+                let path = dir.socket(&name).expect("a good name");
+                (router, Server::bind(&path, &[]).expect("a socket"))
+            })
+            .collect();
+        let (stopped, end) = (
+            Arc::new(AtomicBool::new(false)),
+            Arc::new(AtomicBool::new(false)),
+        );
+        let (stands, over) = (stopped.clone(), end.clone());
+        let thread = thread::spawn(move || {
+            while !over.load(Ordering::SeqCst) {
+                for (router, server) in &mut servers {
+                    if !(stands.load(Ordering::SeqCst) && STILL.contains(router)) {
+                        server.serve(answer).expect("it serves");
+                    }
+                }
+                thread::sleep(Duration::from_micros(200));
+            }
+        });
+        Self {
+            network,
+            dir,
+            stopped,
+            end,
+            thread: Some(thread),
+            _scratch: scratch,
+        }
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        self.end.store(true, Ordering::SeqCst);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// A survey: who is silent, and how long it took.
+fn survey(lab: &Lab, fleet: &mut Fleet) -> (Vec<u32>, Duration) {
+    let start = Instant::now();
+    let survey = Survey::take(&lab.network, fleet);
+    (survey.silent.keys().copied().collect(), start.elapsed())
+}
+
+#[test]
+fn routers_that_stand_still_are_waited_for_together_and_once() {
+    let lab = Lab::new();
+    for asked_before in [true, false] {
+        let mut fleet = Fleet::new(lab.dir.clone(), &lab.network);
+        lab.stopped.store(false, Ordering::SeqCst);
+        if asked_before {
+            assert_eq!(survey(&lab, &mut fleet).0, [0; 0]);
+        }
+        lab.stopped.store(true, Ordering::SeqCst);
+        let (silent, took) = survey(&lab, &mut fleet);
+        assert_eq!(silent, STILL);
+        assert!(
+            took >= PATIENCE && took < PATIENCE + Duration::from_millis(250),
+            "within a second, with the interval: {took:?}"
+        );
+        // A process that stands still takes nobody in: hundreds of connections would fill its queue.
+        let start = Instant::now();
+        for _ in 0..300 {
+            assert_eq!(survey(&lab, &mut fleet).0, STILL);
+        }
+        let took = start.elapsed();
+        assert!(took < Duration::from_secs(10), "waited again: {took:?}");
+        lab.stopped.store(false, Ordering::SeqCst);
+        let start = Instant::now();
+        while !survey(&lab, &mut fleet).0.is_empty() {
+            assert!(
+                start.elapsed() < Duration::from_secs(5),
+                "not taken in again"
+            );
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+}

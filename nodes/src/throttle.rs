@@ -1,0 +1,97 @@
+//! Events on their way to the log: the first of a kind at once, then one line per second at most.
+//!
+//! Without that, a node that is sent one bad packet after another, or an interface that goes up and down, would
+//! write a line for each.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::time::{Duration, Instant};
+
+/// Between two lines about the same.
+pub const INTERVAL: Duration = Duration::from_secs(1);
+
+/// What happened of one kind since it was last written.
+#[derive(Debug)]
+struct Since<E> {
+    written: Instant,
+    more: u64,
+    last: Option<E>,
+}
+
+/// Events of type `E` by kind `K`. Whoever chooses the kinds bounds what is kept here.
+#[derive(Debug)]
+pub struct Throttle<K, E> {
+    kinds: HashMap<K, Since<E>>,
+    /// No line is due before this.
+    next: Option<Instant>,
+}
+
+impl<K: Eq + Hash, E> Throttle<K, E> {
+    /// Nothing has happened.
+    pub fn new() -> Self {
+        Self {
+            kinds: HashMap::new(),
+            next: None,
+        }
+    }
+
+    /// Hands `event` to `write` if it is the first of its kind within a second, and remembers it
+    /// otherwise.
+    pub fn note(&mut self, now: Instant, kind: K, event: E, write: impl FnOnce(&E, u64)) {
+        let next = self.next.get_or_insert(now + INTERVAL);
+        *next = (*next).min(now + INTERVAL);
+        if let Some(since) = self.kinds.get_mut(&kind) {
+            since.more += 1;
+            since.last = Some(event);
+            return;
+        }
+        write(&event, 1);
+        let since = Since {
+            written: now,
+            more: 0,
+            last: None,
+        };
+        self.kinds.insert(kind, since);
+    }
+
+    /// Hands to `write` what has waited for a second: the last event of a kind, and how many there
+    /// were of it.
+    pub fn flush(&mut self, now: Instant, write: impl FnMut(&E, u64)) {
+        if self.next.is_some_and(|next| now >= next) {
+            self.write_older(now, INTERVAL, write);
+        }
+    }
+
+    /// Hands all that waits to `write`: there will be no later.
+    pub fn flush_all(&mut self, now: Instant, write: impl FnMut(&E, u64)) {
+        self.write_older(now, Duration::ZERO, write);
+    }
+
+    /// When [`flush`](Self::flush) has something to do, if ever.
+    pub fn next_flush(&self) -> Option<Instant> {
+        self.next
+    }
+
+    fn write_older(&mut self, now: Instant, than: Duration, mut write: impl FnMut(&E, u64)) {
+        self.kinds.retain(|_, since| {
+            if now.saturating_duration_since(since.written) < than {
+                return true;
+            }
+            let Some(last) = since.last.take() else {
+                // Quiet for a second: the next one is a first one again.
+                return false;
+            };
+            write(&last, since.more);
+            since.more = 0;
+            since.written = now;
+            true
+        });
+        self.next = self.kinds.values().map(|s| s.written + INTERVAL).min();
+    }
+}
+
+impl<K: Eq + Hash, E> Default for Throttle<K, E> {
+    fn default() -> Self {
+        Self::new()
+    }
+}

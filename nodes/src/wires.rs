@@ -1,0 +1,253 @@
+//! The wires of a process: how their interfaces stand, what the kernel refuses and drops, and who is told.
+
+use std::io;
+use std::mem::{Discriminant, discriminant};
+use std::os::fd::BorrowedFd;
+use std::time::{Duration, Instant};
+
+use phitwire::node::PortId;
+
+use crate::io::{Backend, InterfaceWatch, PortConfig, SendFailure, SendNotice, Wire, WireState};
+use crate::throttle::Throttle;
+
+/// What only asking tells is asked for this often.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// What is told of wires in the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Notice {
+    /// The state of a wire has changed.
+    Wire { interface: String, state: WireState },
+    /// The kernel does not take frames, or does again.
+    Send(SendNotice),
+    /// Messages came while receive buffers were full.
+    SocketFull { messages: u64 },
+}
+
+type Kind = (
+    Discriminant<Notice>,
+    Option<Discriminant<SendNotice>>,
+    Option<SendFailure>,
+    PortId,
+);
+
+/// The wire of a port.
+#[derive(Debug)]
+struct PortWire {
+    port: PortId,
+    wire: Wire,
+    state: WireState,
+    /// Index of the interface that the port was attached to last.
+    index: Option<u32>,
+}
+
+/// See the module's text.
+#[derive(Debug)]
+pub struct Wires {
+    watch: Option<InterfaceWatch>,
+    wires: Vec<PortWire>,
+    log: Throttle<Kind, (PortId, Notice)>,
+    looked: Instant,
+    /// Messages dropped because sockets were full, as they were told.
+    dropped: u64,
+}
+
+impl Wires {
+    /// Watches the interfaces of these ports. Nothing is known of them before [`update`](Self::update).
+    pub fn new(ports: &[PortConfig]) -> Self {
+        // What their frames need is known when the ports are open.
+        let wires: Vec<_> = ports
+            .iter()
+            .map(|config| PortWire {
+                port: config.port,
+                wire: Wire::new(config, 0),
+                state: WireState::Whole,
+                index: None,
+            })
+            .collect();
+        let names = wires.iter().map(|of| of.wire.interface.clone());
+        Self {
+            watch: InterfaceWatch::new(names)
+                .inspect_err(|error| tracing::warn!(%error, "interfaces are not watched"))
+                .ok(),
+            wires,
+            log: Throttle::new(),
+            looked: Instant::now(),
+            dropped: 0,
+        }
+    }
+
+    /// The ports are open: their frames have their lengths.
+    pub fn opened(&mut self, ports: &[PortConfig], backend: &dyn Backend) {
+        for (of, config) in self.wires.iter_mut().zip(ports) {
+            of.wire = Wire::new(config, backend.frame_limit(of.port));
+        }
+    }
+
+    /// Readable when [`update`](Self::update) has something to do.
+    pub fn fd(&self) -> Option<BorrowedFd<'_>> {
+        self.watch.as_ref().map(InterfaceWatch::fd)
+    }
+
+    /// Takes in what became of the interfaces, binds ports to new ones, and hands to `changed` what is wrong with a wire
+    /// now: the state's name, and the reason.
+    pub fn update(
+        &mut self,
+        backend: &mut dyn Backend,
+        mut changed: impl FnMut(PortId, Option<(&'static str, String)>),
+    ) {
+        let Some(watch) = &mut self.watch else {
+            return;
+        };
+        if let Err(error) = watch.update() {
+            // It would stay readable. Links go on, and fall silent where a wire is dead.
+            tracing::warn!(%error, "interfaces are not watched any longer");
+            self.watch = None;
+            return;
+        }
+        let now = Instant::now();
+        for of in &mut self.wires {
+            let mut state = of.wire.judge(watch);
+            if let Err(error) = of.attach(backend, watch, &state) {
+                state = WireState::Unbound(error.to_string());
+            }
+            if state == of.state {
+                continue;
+            }
+            let why = state.why(&of.wire.interface);
+            changed(of.port, why.map(|why| (state.name(), why)));
+            let notice = Notice::Wire {
+                interface: of.wire.interface.clone(),
+                state: state.clone(),
+            };
+            of.state = state;
+            note(&mut self.log, now, of.port, notice);
+        }
+    }
+
+    /// The ports, as a bit mask, on whose interfaces a queueing discipline should see single frames.
+    pub fn impaired(&self) -> u64 {
+        let Some(watch) = &self.watch else {
+            return 0;
+        };
+        let impaired = |of: &&PortWire| {
+            watch
+                .find(&of.wire.interface)
+                .is_some_and(|found| found.impaired)
+        };
+        self.wires
+            .iter()
+            .filter(impaired)
+            .fold(0, |mask, of| mask | 1 << of.port)
+    }
+
+    /// Tells of frames that the kernel does not take, now and then asks what it has dropped, and writes what waits. Whether
+    /// [`update`](Self::update) should be called although nothing is readable.
+    pub fn look(&mut self, backend: &mut dyn Backend) -> bool {
+        let now = Instant::now();
+        while let Some((port, notice)) = backend.poll_trouble(now) {
+            note(&mut self.log, now, port, Notice::Send(notice));
+        }
+        let due = now.saturating_duration_since(self.looked) >= LOOK;
+        if due {
+            self.looked = now;
+            let dropped = backend.counters().rx_dropped_socket_full;
+            let messages = dropped - self.dropped;
+            if messages > 0 {
+                self.dropped = dropped;
+                note(&mut self.log, now, 0, Notice::SocketFull { messages });
+            }
+        }
+        self.log
+            .flush(now, |(port, notice), count| write(*port, notice, count));
+        due && self.is_unbound()
+    }
+
+    /// How long until [`look`](Self::look) has something to do although no frame comes or goes.
+    pub fn next_look(&self, backend: &dyn Backend) -> Option<Duration> {
+        let ask = backend.troubled() != 0 || self.is_unbound();
+        let ask = ask.then(|| self.looked + LOOK);
+        let at = [self.log.next_flush(), ask].into_iter().flatten().min()?;
+        Some(at.saturating_duration_since(Instant::now()))
+    }
+
+    /// Writes all that waits.
+    pub fn flush_all(&mut self) {
+        self.log.flush_all(Instant::now(), |(port, notice), count| {
+            write(*port, notice, count)
+        });
+    }
+
+    fn is_unbound(&self) -> bool {
+        let unbound = |of: &PortWire| matches!(of.state, WireState::Unbound(_));
+        self.wires.iter().any(unbound)
+    }
+}
+
+impl PortWire {
+    /// Binds the port to its interface where that is another one than before: as soon as it is there, for frames may come
+    /// as soon as it is up. And where it is well again, lets the port try again what did not work before.
+    fn attach(
+        &mut self,
+        backend: &mut dyn Backend,
+        watch: &InterfaceWatch,
+        state: &WireState,
+    ) -> io::Result<()> {
+        let Some(found) = watch.find(&self.wire.interface) else {
+            return Ok(());
+        };
+        let is_another = self.index != Some(found.index);
+        let is_well_again = *state == WireState::Whole && self.state != WireState::Whole;
+        if is_another || is_well_again {
+            self.index = None;
+            backend.attach_again(self.port, found.index, found.mac)?;
+            self.index = Some(found.index);
+        }
+        Ok(())
+    }
+}
+
+fn note(log: &mut Throttle<Kind, (PortId, Notice)>, now: Instant, port: PortId, notice: Notice) {
+    let send = match &notice {
+        Notice::Send(send) => Some(*send),
+        _ => None,
+    };
+    let failure = send.map(|send| match send {
+        SendNotice::Failing { failure, .. } | SendNotice::Recovered { failure, .. } => failure,
+    });
+    let send = send.as_ref().map(discriminant);
+    let kind = (discriminant(&notice), send, failure, port);
+    log.note(now, kind, (port, notice), |(port, notice), count| {
+        write(*port, notice, count);
+    });
+}
+
+/// One line about the last of `count` notices of a kind.
+fn write(port: PortId, notice: &Notice, count: u64) {
+    match notice {
+        Notice::Wire { interface, state } => match state.why(interface) {
+            Some(why) => tracing::warn!(port, state = state.name(), count, "wire: {why}"),
+            None => tracing::info!(port, interface, count, "wire: whole again"),
+        },
+        Notice::Send(SendNotice::Failing { failure, errno }) => match failure {
+            // What is started later than its peers meets that.
+            SendFailure::Refused => tracing::info!(port, %errno, "frames are not sent: {failure}"),
+            _ => tracing::warn!(port, %errno, count, "frames are not sent: {failure}"),
+        },
+        Notice::Send(SendNotice::Recovered {
+            failure,
+            after,
+            frames,
+        }) => tracing::info!(
+            port,
+            frames,
+            after_ms = after.as_millis() as u64,
+            count,
+            "frames are sent again; those not sent: {failure}"
+        ),
+        Notice::SocketFull { messages } => tracing::warn!(
+            messages,
+            "the kernel dropped what came while receive buffers were full: the process has no time, or stood still"
+        ),
+    }
+}

@@ -1,0 +1,337 @@
+//! Wires that die under open ports, and what full sockets drop.
+
+mod common;
+
+use std::time::{Duration, Instant};
+
+use common::{ethernet_port, free_addresses, has_io_uring, in_namespace, ip, udp_port};
+use phitwire::node::PortId;
+use phitwire_nodes::io::{self, Backend, IoEngine, PortConfig};
+use phitwire_nodes::wires::Wires;
+
+const ENGINES: [IoEngine; 2] = [IoEngine::Plain, IoEngine::Uring];
+
+fn open(engine: IoEngine, port: &PortConfig) -> Box<dyn Backend> {
+    io::open(engine, std::slice::from_ref(port), None).expect("the port opens")
+}
+
+/// Sends `count` frames of 1,000 bytes.
+fn flood(backend: &mut dyn Backend, count: u32) {
+    for number in 0..count {
+        backend.frame_buffer(0)[..1000].fill(number as u8);
+        backend.queue(0, 1000);
+    }
+    backend.flush();
+    backend.wait(Some(Duration::ZERO)).expect("it waits");
+}
+
+/// Takes in all that there is; the number of frames.
+fn drain(backend: &mut dyn Backend) -> u64 {
+    let (mut frames, mut in_vain) = (0, 0);
+    // A wait may end for the engine's own sake.
+    while in_vain < 5 {
+        backend
+            .wait(Some(Duration::from_millis(20)))
+            .expect("it waits");
+        let some = backend.receive(&mut |_, _| frames += 1) > 0;
+        in_vain = if some { 0 } else { in_vain + 1 };
+    }
+    frames
+}
+
+/// More is sent than the far socket holds while nobody reads it. Every frame is received or counted.
+fn overflow(engine: IoEngine, ports: [PortConfig; 2], trains: bool) {
+    const FRAMES: u32 = 40_000;
+    let [near, far] = ports;
+    let (mut near, mut far) = (open(engine, &near), open(engine, &far));
+    near.set_segmentation(if trains { !0 } else { 0 });
+    // An interface that has just been set up swallows what is sent for some milliseconds.
+    let start = Instant::now();
+    let (mut tried, mut before) = (0, 0);
+    while before == 0 {
+        assert!(
+            start.elapsed() < Duration::from_secs(5),
+            "{engine:?}: nothing passes"
+        );
+        flood(&mut *near, 1);
+        tried += 1;
+        before = drain(&mut *far);
+    }
+    let swallowed = tried - before;
+    flood(&mut *near, FRAMES);
+    let mut sent = near.counters();
+    sent.frames_sent -= swallowed;
+    sent.messages_sent -= swallowed;
+    assert_eq!(
+        sent.frames_sent,
+        u64::from(FRAMES) + before,
+        "{engine:?}: {sent:?}"
+    );
+    let received = before + drain(&mut *far);
+    let counters = far.counters();
+    let dropped = counters.rx_dropped_socket_full;
+    assert!(dropped > 0, "{engine:?}: nothing overflowed: {counters:?}");
+    assert_eq!(counters.frames_received, received);
+    if trains {
+        assert!(sent.messages_sent < sent.frames_sent, "{sent:?}");
+        assert_eq!(
+            sent.messages_sent,
+            counters.messages_received + dropped,
+            "{engine:?}: a train is one message: {counters:?}"
+        );
+    } else {
+        assert_eq!(
+            sent.frames_sent,
+            received + counters.frames_dropped(),
+            "{engine:?}: {counters:?}"
+        );
+    }
+}
+
+#[test]
+fn what_a_full_udp_socket_drops_is_counted() {
+    for engine in ENGINES {
+        for trains in [false, true] {
+            if engine == IoEngine::Uring && !has_io_uring() {
+                continue;
+            }
+            let addresses = free_addresses(2);
+            let near = udp_port(0, addresses[0], addresses[1], None);
+            let far = udp_port(0, addresses[1], addresses[0], None);
+            overflow(engine, [near, far], trains);
+        }
+    }
+}
+
+#[test]
+fn what_a_full_packet_socket_drops_is_counted() {
+    for engine in ENGINES {
+        in_namespace(move || {
+            joined();
+            overflow(
+                engine,
+                ["p0", "p1"].map(|name| ethernet_port(0, name)),
+                false,
+            );
+        });
+    }
+}
+
+/// `p0` and `p1` in the calling thread's namespace, up.
+fn joined() {
+    ip("link add p0 type veth peer name p1");
+    ip("link set p0 up");
+    ip("link set p1 up");
+}
+
+/// A port on `p0`, with what its process knows of the wire, and one on `p1`.
+struct Pair {
+    wires: Wires,
+    near: Box<dyn Backend>,
+    far: Box<dyn Backend>,
+    far_wires: Wires,
+    /// What is wrong with the near wire.
+    wrong: Option<(&'static str, String)>,
+    told: u32,
+}
+
+impl Pair {
+    fn new(engine: IoEngine) -> Self {
+        let [near, far] = ["p0", "p1"].map(|name| ethernet_port(0, name));
+        let (mut wires, mut far_wires) = (
+            Wires::new(std::slice::from_ref(&near)),
+            Wires::new(std::slice::from_ref(&far)),
+        );
+        let (near_end, far_end) = (open(engine, &near), open(engine, &far));
+        wires.opened(&[near], &*near_end);
+        far_wires.opened(&[far], &*far_end);
+        Self {
+            wires,
+            near: near_end,
+            far: far_end,
+            far_wires,
+            wrong: None,
+            told: 0,
+        }
+    }
+
+    fn update(&mut self) {
+        let (wrong, told) = (&mut self.wrong, &mut self.told);
+        self.wires.update(&mut *self.near, |port: PortId, what| {
+            assert_eq!(port, 0);
+            *wrong = what;
+            *told += 1;
+        });
+        self.far_wires.update(&mut *self.far, |_, _| {});
+    }
+
+    /// Waits until the near wire is called so, and its reason says `word`.
+    fn is(&mut self, wanted: &str, word: &str) {
+        let start = Instant::now();
+        loop {
+            self.update();
+            let is = self.wrong.as_ref().map_or("whole", |(name, _)| *name);
+            let why = self.wrong.as_ref().map_or("", |(_, why)| why.as_str());
+            if is == wanted && why.contains(word) {
+                return;
+            }
+            assert!(
+                start.elapsed() < Duration::from_secs(1),
+                "it is {is} ({why}), not {wanted} ({word})"
+            );
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    /// Whether frames come through in both directions.
+    fn passes(&mut self) -> bool {
+        let Self { near, far, .. } = self;
+        (0..20).any(|_| {
+            flood(&mut **near, 1);
+            drain(&mut **far) > 0
+        }) && (0..20).any(|_| {
+            flood(&mut **far, 1);
+            drain(&mut **near) > 0
+        })
+    }
+}
+
+fn every_death(engine: IoEngine) {
+    joined();
+    let mut pair = Pair::new(engine);
+    pair.update();
+    pair.is("whole", "");
+    assert!(pair.passes());
+
+    for (break_it, name, word, mend_it) in [
+        (
+            "link set p0 down",
+            "interface-down",
+            "ip link set p0 up",
+            "link set p0 up",
+        ),
+        (
+            "link set p1 down",
+            "no-carrier",
+            "its other end",
+            "link set p1 up",
+        ),
+        (
+            "link set p0 mtu 700",
+            "short-mtu",
+            "frames need 1500",
+            "link set p0 mtu 1500",
+        ),
+    ] {
+        ip(break_it);
+        pair.is(name, word);
+        flood(&mut *pair.near, 3);
+        ip(mend_it);
+        pair.is("whole", "");
+        assert!(
+            pair.passes(),
+            "{engine:?}: after `{break_it}` and `{mend_it}`"
+        );
+    }
+    let counters = pair.near.counters();
+    assert!(counters.tx_dropped_link_down >= 3, "{counters:?}");
+    assert!(counters.tx_dropped_too_long >= 3, "{counters:?}");
+
+    ip("link del p0");
+    pair.is("no-interface", "was deleted");
+    flood(&mut *pair.near, 3);
+    assert_eq!(drain(&mut *pair.near), 0);
+    ip("link add p0 type veth peer name p1");
+    pair.is("interface-down", "");
+    ip("link set p0 up");
+    ip("link set p1 up");
+    pair.is("whole", "");
+    assert!(
+        pair.passes(),
+        "{engine:?}: over a new interface of the name"
+    );
+
+    // It may be gone and there again before anybody looks.
+    ip("link del p0");
+    joined();
+    pair.is("whole", "");
+    assert!(pair.passes(), "{engine:?}: over another new one");
+
+    ip("link set p0 name q0");
+    pair.is("no-interface", "renamed");
+    ip("link set q0 name p0");
+    ip("link set p0 up");
+    pair.is("whole", "");
+    assert!(pair.passes(), "{engine:?}: under its old name");
+}
+
+#[test]
+fn every_death_of_a_wire_is_told_and_outlived() {
+    for engine in ENGINES {
+        in_namespace(move || every_death(engine));
+    }
+}
+
+#[test]
+fn a_wire_that_is_moved_away_is_told_so_and_comes_back() {
+    in_namespace(|| {
+        joined();
+        let mut pair = Pair::new(IoEngine::Plain);
+        pair.is("whole", "");
+        let mut other = std::process::Command::new("unshare")
+            .args(["-n", "sleep", "60"])
+            .spawn()
+            .expect("unshare starts");
+        let pid = other.id();
+        let own = std::fs::read_link("/proc/thread-self/ns/net").expect("a namespace");
+        let start = Instant::now();
+        while std::fs::read_link(format!("/proc/{pid}/ns/net"))
+            .ok()
+            .as_ref()
+            == Some(&own)
+        {
+            assert!(
+                start.elapsed() < Duration::from_secs(5),
+                "no other namespace"
+            );
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        ip(&format!("link set p0 netns {pid}"));
+        pair.is("no-interface", "moved to another network namespace");
+        // The veth of a namespace that ends is deleted, and its other end with it.
+        other.kill().expect("it is ours");
+        other.wait().expect("it is ours");
+        let start = Instant::now();
+        while io::find_interface("p1").is_ok() {
+            assert!(
+                start.elapsed() < Duration::from_secs(5),
+                "p1 is still there"
+            );
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        joined();
+        pair.is("whole", "");
+        assert!(pair.passes());
+    });
+}
+
+#[test]
+fn an_interface_that_flaps_is_told_as_it_is_and_not_for_what_did_not_change() {
+    in_namespace(|| {
+        joined();
+        let mut pair = Pair::new(IoEngine::Plain);
+        pair.is("whole", "");
+        for _ in 0..50 {
+            ip("link set p0 down");
+            ip("link set p0 up");
+        }
+        pair.is("whole", "");
+        let told = pair.told;
+        ip("link add other type veth peer name another");
+        ip("link set other up");
+        for _ in 0..20 {
+            pair.update();
+        }
+        assert_eq!(pair.told, told, "another interface is nobody's business");
+    });
+}

@@ -1,0 +1,127 @@
+#!/usr/bin/env bash
+# A wire that dies is told, by both machines, over both kinds of links: its interface is set down, deleted, moved away, its
+# MTU is too short for the frames, or nothing comes through any more. Processes outlive it, and use it when it is well again.
+# shellcheck source=testlib.sh
+. "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
+t_need_namespaces
+
+# state_is NODE PORT STATE: what a node calls its link.
+state_is() { [[ $(t_ctl "$1" links --json | jq -r --argjson port "${2#p}" '.[] | select(.port == $port) | .state') == "$3" ]]; }
+says() { t_ctl "$1" links | grep -q -- "$2" || { t_ctl "$1" links; return 1; }; }
+status() { "$PHW_SCRIPTS/status.sh" --lab "$LAB"; }
+wait_up() { "$PHITWIRE_BIN_DIR/phitwire" wait --lab "$LAB" --timeout "$1"; }
+stat_of() { t_ctl "$1" stats --json | jq --arg name "$2" '.[$name]'; }
+grows_beyond() { (( $(stat_of "$1" "$2") > $3 )); }
+log_of() { cat -- "$(phw_lab_dir "$LAB")/$1.log"; }
+ticks_of() { awk '{ sub(/^.*\) /, ""); print $12 + $13 }' "/proc/$1/stat"; }
+
+# told CASE NODE STATE WORD: within a second, NODE, `status.sh` and `phitwire wait` say it.
+told() {
+    check "$1: $2 says $3 within a second" phw_until 1 state_is "$2" p0 "$3"
+    check "$1: and why" says "$2" "$4"
+    check_fails "$1: status.sh says so, and fails" "$4" status
+    check_fails "$1: so does phitwire wait" "$3: .*$4" wait_up 0
+}
+well_again() {
+    check "$1: all links are up within a second" wait_up 1
+    check "$1: status.sh is content" status
+}
+
+# connect: a new cable in the place of that between the NIC and the router, as up.sh makes it.
+connect() {
+    ip -n "$near" link add "$near_if" type veth peer name "$far_if" netns "$far"
+    local end
+    for end in "$near $near_if $near_address" "$far $far_if $far_address"; do
+        # shellcheck disable=SC2086  # three words
+        set -- $end
+        ip -n "$1" addr add "$3/31" dev "$2"
+        ip -n "$1" link set "$2" up
+    done
+}
+
+deaths() {
+    local what=$1
+    ip -n "$near" link set "$near_if" down
+    told "$what, interface down" nic0 interface-down "ip link set p0 up"
+    check "$what, interface down: the other end has no carrier" state_is "$router" "$far_if" no-carrier
+    ip -n "$near" link set "$near_if" up
+    well_again "$what, interface up again"
+
+    ip -n "$near" link set "$near_if" mtu 600
+    told "$what, short MTU" nic0 short-mtu "mtu of 600, frames need 1500"
+    ip -n "$near" link set "$near_if" mtu 1500
+    well_again "$what, MTU as before"
+
+    ip -n "$near" link del "$near_if"
+    told "$what, interface deleted" nic0 no-interface "was deleted"
+    check "$what, interface deleted: the other end says the same of its own" state_is "$router" "$far_if" no-interface
+    local pid before
+    pid=$(phw_node_pid "$LAB" nic0) before=$(ticks_of "$(phw_node_pid "$LAB" nic0)")
+    sleep 1
+    check "$what, interface deleted: the process does not spin (spent $(( $(ticks_of "$pid") - before )) ticks in 1 s)" \
+        test $(( $(ticks_of "$pid") - before )) -le 20
+    connect
+    well_again "$what, interface made again"
+
+    ip netns add "$(phw_netns "$LAB" away)"
+    ip -n "$near" link set "$near_if" netns "$(phw_netns "$LAB" away)"
+    told "$what, interface moved" nic0 no-interface "was moved to another network namespace"
+    ip -n "$(phw_netns "$LAB" away)" link set "$near_if" netns "$near"
+    ip -n "$near" addr add "$near_address/31" dev "$near_if"
+    ip -n "$near" link set "$near_if" up
+    well_again "$what, interface back"
+    ip netns del "$(phw_netns "$LAB" away)"
+}
+
+# Nothing comes through, and no interface knows. Traffic must be under way.
+silence() {
+    local what=$1 id=$2
+    t_has_nft || { skip "$what, silence" "nftables cannot cut a link here"; return 0; }
+    t_impair --nft "$id" loss 100%
+    # A folded Clos keeps the link and says that it is silent; a dragonfly takes it down and trains it anew.
+    silent() { state_is nic0 p0 silent || says nic0 "fallen silent" >/dev/null; }
+    check "$what, silence: told within four seconds" phw_until 4 silent
+    check "$what, silence: since when" says nic0 "silent"
+    check_fails "$what, silence: status.sh fails" "NOT WHOLLY UP" status
+    t_impair "$id" clear
+    check "$what, silence: all links are up again" wait_up 5
+}
+
+# Frames that a filter forbids are counted, and told once.
+forbidden() {
+    local what=$1
+    nsenter "--net=/run/netns/$near" nft 'add table inet t; add chain inet t c { type filter hook output priority 0; }
+        add rule inet t c udp dport != 0 drop' 2>/dev/null || { skip "$what, filter" "nftables cannot drop here"; return 0; }
+    check "$what, filter: what it forbids is counted" phw_until 2 grows_beyond nic0 io.tx_dropped_forbidden 0
+    nsenter "--net=/run/netns/$near" nft 'delete table inet t'
+    check "$what, filter: the log says when it is over" phw_until 5 bash -c "grep -q 'frames are sent again' '$(phw_lab_dir "$LAB")/nic0.log'"
+    check "$what, filter: told once" test "$(log_of nic0 | grep -c 'frames are not sent: a filter')" = 1
+}
+
+for machine in pair aries-pair; do
+    for kind in udp ethernet; do
+        what="$machine, $kind"
+        t_up "dead_$kind" "$machine" --link "$kind"
+        IFS=$'\t' read -r id router far_if near_address far_address < <(phw_find_links "$LAB" nic0 | awk -F '\t' -v OFS='\t' '
+            $2 == "nic0" { print $1, $4, $7, $8, $9 }
+            $4 == "nic0" { print $1, $2, $6, $9, $8 }')
+        near=$(phw_netns "$LAB" nic0) far=$(phw_netns "$LAB" "$router") near_if=p0
+        pids=$(phw_node_pid "$LAB" nic0; phw_node_pid "$LAB" "$router")
+        t_rate "$T_SCRATCH/all.json" --seconds 60 --window 16 &
+        runner=$!
+        under_way nic0
+        deaths "$what"
+        [[ $kind == ethernet ]] || forbidden "$what"
+        silence "$what" "$id"
+        check "$what: messages flow in the end" under_way nic0
+        check "$what: what was sent again is shown" test "$(t_ctl nic0 links --json | jq '.[0].resent')" -gt 0
+        check "$what: and since when nothing was heard" test "$(t_ctl nic0 links --json | jq '.[0].heard_ms')" -lt 5000
+        kill -INT "$runner"
+        settled "$runner"
+        check "$what: nothing was doubled, damaged or out of order" honest "$T_SCRATCH/all.json"
+        check "$what: the processes are the same as before" test "$pids" = "$(phw_node_pid "$LAB" nic0; phw_node_pid "$LAB" "$router")"
+        check "$what: their logs are short ($(log_of nic0 | wc -l) lines)" test "$(log_of nic0 | wc -l)" -lt 80
+        "$PHW_SCRIPTS/down.sh" --lab "$LAB"
+        check "$what: nothing is left" nothing_left "$LAB"
+    done
+done
