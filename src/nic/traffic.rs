@@ -11,8 +11,11 @@ use super::turns::{Turn, Turns};
 use crate::rng::Rng;
 use crate::time::{Duration, Time};
 
-/// Times that a run is announced to a target that does not answer.
-const ATTEMPTS: u8 = 3;
+/// Times that a run is announced to a target within the time-out of the first, evenly spread: so a lost one does
+/// no harm, and a target that none reaches is known when one request has timed out.
+const ATTEMPTS: u32 = 3;
+/// Times that an announcement which was damaged on its way is said again at once.
+const REPEATS: u8 = 3;
 
 /// A request of a run, for the network interface to make a packet of.
 #[derive(Clone, Copy, Debug)]
@@ -58,6 +61,8 @@ pub(crate) enum Errand {
 pub(crate) enum Answered<'a> {
     /// Nobody knows whether it was carried out.
     Unknown,
+    /// It was damaged on its way and not carried out.
+    Damaged,
     /// It was not.
     Refused,
     Written,
@@ -88,11 +93,14 @@ pub(crate) struct Source {
     /// Differs from every other incarnation's.
     pub nonce: u32,
     pub abilities: Abilities,
+    /// After which its requests are given up.
+    pub timeout: Duration,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    Unknown { attempts: u8 },
+    /// Announcements are on their way, or to be; so many were damaged.
+    Unknown { damaged: u8 },
     Open,
     Unreachable,
 }
@@ -137,9 +145,18 @@ pub(crate) struct Driver {
     /// Index of the target to use next, where they are used in turn.
     turn: usize,
     to_announce: VecDeque<u32>,
+    /// When the run is announced once more to those that have not answered, how often still, and the time between.
+    again: Time,
+    repeats: u32,
+    interval: Duration,
     phase: Phase,
     started: Time,
     ends: Option<Time>,
+    /// When the last message was issued.
+    last_offer: Time,
+    /// When nothing more was issued.
+    ended: Option<Time>,
+    last_acknowledgement: Time,
     last_answer: Time,
     outstanding: u32,
     sent: u64,
@@ -181,7 +198,7 @@ impl Driver {
             Ok(Target {
                 processor,
                 stamp: Stamp::of_run(spec.run, source.nonce, itself, identity(processor)?),
-                state: State::Unknown { attempts: 0 },
+                state: State::Unknown { damaged: 0 },
                 turn: 0,
                 sequences: vec![0; addresses].into_boxed_slice(),
                 fetched: Turns::new(fetched),
@@ -193,6 +210,7 @@ impl Driver {
             .into_iter()
             .map(target)
             .collect::<Result<_, _>>()?;
+        let interval = Duration::from_ns(source.timeout.as_ns() / u64::from(ATTEMPTS));
         Ok(Self {
             usable: 0,
             layout,
@@ -202,9 +220,15 @@ impl Driver {
             choice,
             rng: Rng::new(spec.seed, u64::from(own)),
             turn: 0,
+            again: now + interval,
+            repeats: ATTEMPTS - 1,
+            interval,
             phase: Phase::Opening,
             started: now,
             ends: None,
+            last_offer: now,
+            ended: None,
+            last_acknowledgement: now,
             last_answer: now,
             outstanding: 0,
             sent: 0,
@@ -219,7 +243,7 @@ impl Driver {
         &self.spec
     }
 
-    pub(crate) fn run(&self) -> u32 {
+    pub(crate) fn run(&self) -> u64 {
         self.spec.run
     }
 
@@ -227,12 +251,12 @@ impl Driver {
         self.phase == Phase::Done
     }
 
-    /// When the run stops issuing by itself.
+    /// When the run announces itself again, or stops issuing, by itself.
     pub(crate) fn deadline(&self) -> Option<Time> {
-        if self.phase == Phase::Running {
-            self.ends
-        } else {
-            None
+        match self.phase {
+            Phase::Opening => (self.repeats > 0).then_some(self.again),
+            Phase::Running => self.ends,
+            Phase::Draining | Phase::Done => None,
         }
     }
 
@@ -245,12 +269,19 @@ impl Driver {
 
     /// Counts of the source.
     pub(crate) fn report(&self) -> TrafficReport {
+        // That nothing could be issued because nothing was answered belongs to the offer.
+        let offered = self.ended.unwrap_or(self.last_offer);
+        let active = offered.max(self.last_acknowledgement);
+        let drained = self.ended.map_or(Duration::ZERO, |ended| {
+            self.last_answer.max(ended).since(ended)
+        });
         TrafficReport {
             run: self.spec.run,
             phase: self.phase,
             gets: self.spec.op == Operation::Get,
             size: self.spec.size,
-            elapsed_ns: self.last_answer.since(self.started).as_ns(),
+            elapsed_ns: active.since(self.started).as_ns(),
+            drain_ns: drained.as_ns(),
             sent: self.sent,
             outstanding: u64::from(self.outstanding),
             latency: self.latency.counts(),
@@ -266,14 +297,40 @@ impl Driver {
         if self.phase == Phase::Running {
             self.send(now, nic);
         }
-        if self.phase == Phase::Draining && self.outstanding == 0 {
-            self.phase = Phase::Done;
-            return true;
+        if self.phase == Phase::Draining {
+            self.end_offer(now);
+            if self.outstanding == 0 {
+                self.phase = Phase::Done;
+                return true;
+            }
         }
         false
     }
 
+    /// Remembers when the offer ended: at its own end, although this node may have stood still beyond it.
+    fn end_offer(&mut self, now: Time) {
+        if self.ended.is_none() {
+            let planned = self.ends.map_or(now, |end| end.min(now));
+            self.ended = Some(planned.max(self.last_offer));
+        }
+    }
+
+    /// Lets those that have not answered hear of the run once more.
+    fn announce_again(&mut self, now: Time) {
+        while self.repeats > 0 && self.again <= now {
+            self.repeats -= 1;
+            self.again = self.again + self.interval;
+            // Otherwise not even the first have gone.
+            if self.to_announce.is_empty() {
+                let targets = (0..).zip(&self.targets);
+                let silent = targets.filter(|(_, t)| matches!(t.state, State::Unknown { .. }));
+                self.to_announce.extend(silent.map(|(index, _)| index));
+            }
+        }
+    }
+
     fn announce(&mut self, now: Time, nic: &mut impl Issuer) {
+        self.announce_again(now);
         let data = self.announcement.emit();
         while self.outstanding < self.spec.window {
             let Some(&index) = self.to_announce.front() else {
@@ -290,7 +347,8 @@ impl Driver {
             self.to_announce.pop_front();
             self.outstanding += 1;
         }
-        if self.outstanding == 0 && self.to_announce.is_empty() {
+        let undecided = |target: &Target| matches!(target.state, State::Unknown { .. });
+        if !self.targets.iter().any(undecided) {
             self.open(now);
         }
     }
@@ -303,11 +361,16 @@ impl Driver {
                 .filter(|t| t.state == State::Open)
                 .count();
         }
-        let all = self.targets.len();
+        self.to_announce.clear();
+        let unreached = self.targets.iter().filter(|t| t.state != State::Open);
+        for target in unreached {
+            self.counts.not_reached(target.processor);
+        }
         self.targets.retain(|target| target.state == State::Open);
-        self.counts.unreachable = (all - self.targets.len()) as u64;
         self.usable = self.targets.iter().map(|target| target.busy.len()).sum();
         self.started = now;
+        self.last_offer = now;
+        self.last_acknowledgement = now;
         self.last_answer = now;
         if self.spec.duration_ns != 0 {
             self.ends = Some(now + Duration::from_ns(self.spec.duration_ns));
@@ -363,6 +426,7 @@ impl Driver {
             self.turn = index + 1;
             self.outstanding += 1;
             self.sent += 1;
+            self.last_offer = now;
             if self.sent == self.spec.count {
                 self.phase = Phase::Draining;
                 break;
@@ -436,6 +500,7 @@ impl Driver {
                 self.counts.timed_out += 1;
                 return;
             }
+            Answered::Damaged => unreachable!("this is said of announcements"),
             Answered::Refused => {
                 self.counts.refused += 1;
                 return;
@@ -450,6 +515,7 @@ impl Driver {
             Answered::Added(found) => self.fetched(index, address, found),
         }
         self.counts.acknowledged += 1;
+        self.last_acknowledgement = now;
         self.latency.record(now.since(posted).as_ns());
     }
 
@@ -486,18 +552,23 @@ impl Driver {
         }
     }
 
-    /// Accounts for the answer to the announcement to target `index`.
+    /// Accounts for the answer to an announcement to target `index`.
     pub(crate) fn announcement_answered(&mut self, index: u32, answered: Answered<'_>) {
         self.outstanding -= 1;
+        if self.phase != Phase::Opening {
+            // A repetition: what is to be done about this target has been decided, or nothing is any more.
+            return;
+        }
         let target = &mut self.targets[index as usize];
-        target.state = match (answered, target.state) {
-            (Answered::Written, _) => State::Open,
-            (Answered::Unknown, State::Unknown { attempts }) if attempts + 1 < ATTEMPTS => {
+        target.state = match (target.state, answered) {
+            (State::Open, _) | (_, Answered::Written) => State::Open,
+            (State::Unknown { damaged }, Answered::Damaged) if damaged < REPEATS => {
                 self.to_announce.push_back(index);
                 State::Unknown {
-                    attempts: attempts + 1,
+                    damaged: damaged + 1,
                 }
             }
+            // The time-out of the first.
             _ => State::Unreachable,
         };
     }

@@ -65,7 +65,7 @@ pub enum RunError {
         /// Its run.
         found: u32,
         /// This run.
-        run: u32,
+        run: u64,
     },
     /// A process does not take its part.
     #[error(
@@ -152,7 +152,7 @@ impl Clock for RealClock {
 pub fn measure(
     plan: &Plan,
     size: u32,
-    run: u32,
+    run: u64,
     lab: &mut dyn Lab,
     clock: &dyn Clock,
     mut watch: impl FnMut(Progress),
@@ -196,12 +196,12 @@ struct Participant<'a> {
 /// A run and all who take part in it: those that only receive first.
 struct Course<'a> {
     plan: &'a Plan,
-    run: u32,
+    run: u64,
     participants: Vec<Participant<'a>>,
 }
 
 impl<'a> Course<'a> {
-    fn new(plan: &'a Plan, run: u32) -> Self {
+    fn new(plan: &'a Plan, run: u64) -> Self {
         let participant = |is_source| {
             move |nic| Participant {
                 nic,
@@ -360,7 +360,7 @@ impl<'a> Course<'a> {
 impl Participant<'_> {
     /// Takes its report. One that has died, or has been started again and knows nothing of the run,
     /// keeps the last it gave and sends nothing more.
-    fn look(&mut self, run: u32, lab: &mut dyn Lab) -> Result<(), RunError> {
+    fn look(&mut self, run: u64, lab: &mut dyn Lab) -> Result<(), RunError> {
         if self.gone {
             return Ok(());
         }

@@ -44,7 +44,7 @@ pub enum Request {
     TrafficStatus {
         /// Which run; the latest if not given.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        run: Option<u32>,
+        run: Option<u64>,
     },
     /// Ends the issuing of messages; outstanding ones are waited for.
     TrafficStop,

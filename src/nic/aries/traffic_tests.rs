@@ -189,7 +189,7 @@ fn one_run_after_the_other_starts_from_nothing() {
     let mut pair = bench();
     for run_number in 1..=20 {
         for op in [Operation::Amo, Operation::Put, Operation::Get] {
-            let number = run_number * 3 + op as u32;
+            let number = run_number * 3 + op as u64;
             let spec = TrafficSpec {
                 run: number,
                 ..spec(op, 8, 300)
