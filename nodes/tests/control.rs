@@ -40,7 +40,7 @@ impl Fixture {
             let mut requests = 0;
             while !stopped.load(Ordering::SeqCst) {
                 requests += server
-                    .serve(answer)
+                    .serve(|_, request| answer(request))
                     .expect("clients cannot break the server")
                     .requests;
                 thread::sleep(Duration::from_micros(200));

@@ -411,13 +411,7 @@ pub(crate) fn holds(memory: &Memory, address: u64, size: u32, mut lines: Lines) 
 
 /// How many lines of the block are whole lines of another run's messages; `None` if any is neither those nor its
 /// own.
-fn wrong_lines(
-    memory: &Memory,
-    address: u64,
-    size: u32,
-    stamp: Stamp,
-    number: u32,
-) -> Option<u64> {
+fn wrong_lines(memory: &Memory, address: u64, size: u32, stamp: Stamp, number: u32) -> Option<u64> {
     let (mut found, mut wrong) = ([0; LINE], 0);
     let (size, mut lines) = (u64::from(size), stamp.lines(address, number));
     for at in (0..size).step_by(LINE) {

@@ -238,18 +238,27 @@ mod tests {
             for run in 0..200_u64 {
                 let other = Stamp::of_run(run << 20 | 7, 2, 3, 4);
                 let late = filled(other, 0x1240, 900_000_000, len);
-                assert!(STAMP.is_of_another_run(0x1240, &late), "{len} bytes, run {run}");
+                assert!(
+                    STAMP.is_of_another_run(0x1240, &late),
+                    "{len} bytes, run {run}"
+                );
                 for bit in [0, 13, 29, 45, 46, 63, len * 8 - 1] {
                     let mut bad = late.clone();
                     bad[bit / 8] ^= 1 << (bit % 8);
-                    assert!(!STAMP.is_of_another_run(0x1240, &bad), "{len} bytes, bit {bit}");
+                    assert!(
+                        !STAMP.is_of_another_run(0x1240, &bad),
+                        "{len} bytes, bit {bit}"
+                    );
                 }
                 assert!(!STAMP.is_of_another_run(0x1280, &late), "another address");
             }
             let own = filled(STAMP, 0x1240, 5, len);
             assert!(!STAMP.is_of_another_run(0x1240, &own));
             let stranger = filled(Stamp::of_run(9, 2, 5, 4), 0x1240, 5, len);
-            assert!(!STAMP.is_of_another_run(0x1240, &stranger), "another source");
+            assert!(
+                !STAMP.is_of_another_run(0x1240, &stranger),
+                "another source"
+            );
         }
         assert!(!STAMP.is_of_another_run(0x1240, &filled(STAMP, 0x1240, 5, 7)));
     }

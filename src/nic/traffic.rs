@@ -100,7 +100,9 @@ pub(crate) struct Source {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     /// Announcements are on their way, or to be; so many were damaged.
-    Unknown { damaged: u8 },
+    Unknown {
+        damaged: u8,
+    },
     Open,
     Unreachable,
 }

@@ -176,7 +176,12 @@ fn the_wait_for_time_outs_is_no_part_of_the_rate() {
             let Errand::Message(index) = errand else {
                 panic!("the run is open");
             };
-            driver.message_answered(Time::ZERO + second, Time::ZERO, (index, address), Answered::Written);
+            driver.message_answered(
+                Time::ZERO + second,
+                Time::ZERO,
+                (index, address),
+                Answered::Written,
+            );
         }
         driver.issue(Time::ZERO + second, &mut taken);
         driver.issue(Time::ZERO + second.times(2), &mut taken);

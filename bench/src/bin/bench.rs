@@ -35,7 +35,7 @@ fn stop() -> Result<Stop> {
 }
 
 /// Numbers that no other measurement of the lab has.
-fn numbers() -> impl FnMut() -> u32 {
+fn numbers() -> impl FnMut() -> u64 {
     let mut index = 0;
     move || {
         index += 1;
@@ -81,7 +81,10 @@ fn collective(benchmark: &Benchmark) -> Result<Ending> {
     }
     let mut rows = Vec::new();
     let clock = RealClock::new(stop);
-    let ending = suite.run(&mut lab, &clock, numbers(), |row| {
+    let mut numbers = numbers();
+    // Collective runs have numbers of 32 bits, which come round after more than an hour.
+    let numbers = || (numbers() as u32).max(1);
+    let ending = suite.run(&mut lab, &clock, numbers, |row| {
         if !common.json {
             let _ = say(&collective_row(row));
         }

@@ -1,12 +1,16 @@
 //! The processes of a lab, as the measurement needs them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
+use std::time::Duration;
 
-use phitwire_nodes::control::{Client, ClientError};
+use phitwire_nodes::control::{Client, ClientError, Code, Refusal};
 use phitwire_nodes::run_dir::{LabDir, RunDirError};
 use serde_json::{Value, json};
 use thiserror::Error;
+
+/// How long a process may take to answer. It does so between two turns of its event loop.
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// What a process is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +22,21 @@ pub enum Role {
         /// The processor.
         processor: u16,
     },
+    /// Not known: it does not answer.
+    Silent,
+}
+
+/// How a process stands, as far as the kernel tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProcessState {
+    /// It runs or sleeps.
+    Alive,
+    /// It stands still (SIGSTOP, or a debugger), with this process id.
+    Stopped(u32),
+    /// It has ended.
+    Gone,
+    /// Nobody can say.
+    Unknown,
 }
 
 /// A process of the lab.
@@ -73,14 +92,38 @@ impl LabError {
     pub fn tells_of_death(&self) -> bool {
         match self {
             Self::Client { source, .. } => match source {
-                ClientError::Unreachable { .. } | ClientError::Refused(_) => true,
+                ClientError::Unreachable { .. } => true,
+                ClientError::Coded(refusal) => refusal.code == Some(Code::UnknownRun),
                 ClientError::Io(error) => matches!(
                     error.kind(),
                     ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe
                 ),
-                ClientError::Name(_) | ClientError::Malformed(_) | ClientError::Silent => false,
+                ClientError::Name(_)
+                | ClientError::Malformed(_)
+                | ClientError::Refused(_)
+                | ClientError::Silent => false,
             },
             _ => false,
+        }
+    }
+
+    /// Whether the process is there and does not answer.
+    pub fn is_silent(&self) -> bool {
+        let source = match self {
+            Self::Client { source, .. } => source,
+            _ => return false,
+        };
+        matches!(source, ClientError::Silent)
+    }
+
+    /// The refusal, if that is what it is and programs are to act upon it.
+    pub fn refusal(&self) -> Option<&Refusal> {
+        match self {
+            Self::Client {
+                source: ClientError::Coded(refusal),
+                ..
+            } => Some(refusal),
+            _ => None,
         }
     }
 }
@@ -98,6 +141,12 @@ pub trait Lab {
     /// # Errors
     /// When it does not answer or refuses.
     fn ask(&mut self, node: &str, request: Value) -> Result<Value, LabError>;
+
+    /// How the process stands that was asked last under this name, without asking it.
+    fn state(&mut self, node: &str) -> ProcessState {
+        let _ = node;
+        ProcessState::Unknown
+    }
 }
 
 /// A lab of processes with control sockets.
@@ -105,6 +154,8 @@ pub trait Lab {
 pub struct ControlLab {
     name: String,
     clients: BTreeMap<String, Client>,
+    /// What has been said about nodes that are left out.
+    said: BTreeSet<String>,
 }
 
 impl ControlLab {
@@ -113,6 +164,15 @@ impl ControlLab {
         Self {
             name: name.to_owned(),
             clients: BTreeMap::new(),
+            said: BTreeSet::new(),
+        }
+    }
+
+    /// Says once that `nodes` are left out.
+    fn say_left_out(&mut self, nodes: &[String], why: &str) {
+        let text = format!("left out, {why}: {}", nodes.join(", "));
+        if !nodes.is_empty() && self.said.insert(text.clone()) {
+            eprintln!("{text}");
         }
     }
 }
@@ -124,6 +184,7 @@ impl Lab for ControlLab {
             return Err(LabError::NotRunning(self.name.clone()));
         }
         let mut members = Vec::new();
+        let (mut dead, mut silent) = (Vec::new(), Vec::new());
         for name in nodes {
             match self.ask(&name, json!({ "cmd": "info" })) {
                 Ok(info) => members.push(Member {
@@ -131,8 +192,13 @@ impl Lab for ControlLab {
                     name,
                 }),
                 // A network is measured around its failures too.
-                Err(error) if error.is_of_dead_process() => {
-                    eprintln!("{name} is left out: its process is dead, only its socket is there");
+                Err(error) if error.is_of_dead_process() => dead.push(name),
+                Err(error) if error.is_silent() => {
+                    silent.push(name.clone());
+                    members.push(Member {
+                        role: Role::Silent,
+                        name,
+                    });
                 }
                 Err(error) => return Err(error),
             }
@@ -140,6 +206,11 @@ impl Lab for ControlLab {
         if members.is_empty() {
             return Err(LabError::NotRunning(self.name.clone()));
         }
+        self.say_left_out(
+            &dead,
+            "their processes are dead, only their sockets are there",
+        );
+        self.say_left_out(&silent, "their processes do not answer (are they stopped?)");
         Ok(members)
     }
 
@@ -157,9 +228,46 @@ impl Lab for ControlLab {
             }
         }
         let mut client = Client::connect(&self.name, node).map_err(wrap)?;
-        let answer = client.request(request).map_err(wrap)?;
-        self.clients.insert(node.to_owned(), client);
-        Ok(answer)
+        client
+            .set_timeout(PATIENCE)
+            .map_err(|error| wrap(error.into()))?;
+        let answer = client.request(request);
+        // One that is silent is listened to further, by the same connection: one that stands still accepts no others.
+        if !matches!(answer, Err(ClientError::Io(_))) {
+            self.clients.insert(node.to_owned(), client);
+        }
+        answer.map_err(wrap)
+    }
+
+    fn state(&mut self, node: &str) -> ProcessState {
+        let Some(pid) = self.clients.get(node).and_then(Client::process) else {
+            return ProcessState::Unknown;
+        };
+        match std::fs::read_to_string(format!("/proc/{pid}/stat")) {
+            Ok(stat) => state_of(pid, &stat),
+            Err(error) if error.kind() == ErrorKind::NotFound && is_own_seen() => {
+                ProcessState::Gone
+            }
+            Err(_) => ProcessState::Unknown,
+        }
+    }
+}
+
+/// Whether processes can be looked up at all.
+fn is_own_seen() -> bool {
+    std::fs::exists("/proc/self/stat").unwrap_or(false)
+}
+
+/// What `/proc/PID/stat` says: the state is the letter after the name, which stands in parentheses.
+fn state_of(pid: u32, stat: &str) -> ProcessState {
+    let letter = stat
+        .rsplit_once(") ")
+        .and_then(|(_, rest)| rest.chars().next());
+    match letter {
+        Some('T' | 't') => ProcessState::Stopped(pid),
+        Some('Z' | 'X' | 'x') => ProcessState::Gone,
+        Some(_) => ProcessState::Alive,
+        None => ProcessState::Unknown,
     }
 }
 
@@ -201,6 +309,16 @@ mod tests {
         ] {
             assert!(of(wrong.clone()).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn the_kernel_says_who_stands_still() {
+        let of = |stat: &str| state_of(7, stat);
+        assert_eq!(of("7 (phitwire) S 1 7 7"), ProcessState::Alive);
+        assert_eq!(of("7 (a) T (b) T 1 7"), ProcessState::Stopped(7));
+        assert_eq!(of("7 (a) S 1) R 1 7"), ProcessState::Alive);
+        assert_eq!(of("7 (phitwire) Z 1 7"), ProcessState::Gone);
+        assert_eq!(of("nonsense"), ProcessState::Unknown);
     }
 
     #[test]

@@ -5,9 +5,10 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
+use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use serde_json::Value;
 
-use super::protocol::{MAX_LINE_BYTES, Reply, Request};
+use super::protocol::{MAX_LINE_BYTES, Refusal, Reply, Request};
 use crate::run_dir::{LabDir, RunDirError};
 
 /// How long a process may take to answer: it does so between two turns of its event loop.
@@ -43,6 +44,9 @@ pub enum ClientError {
     /// The process refused.
     #[error("{0}")]
     Refused(String),
+    /// The process refused for a reason that programs act upon.
+    #[error("{0}")]
+    Coded(Box<Refusal>),
 }
 
 impl From<io::Error> for ClientError {
@@ -58,6 +62,10 @@ impl From<io::Error> for ClientError {
 #[derive(Debug)]
 pub struct Client {
     stream: BufReader<UnixStream>,
+    /// What has come of the next reply.
+    line: Vec<u8>,
+    /// Replies to come that nobody waits for any more: their time was over.
+    owed: usize,
 }
 
 impl Client {
@@ -92,6 +100,8 @@ impl Client {
         stream.set_write_timeout(Some(TIMEOUT))?;
         Ok(Self {
             stream: BufReader::new(stream),
+            line: Vec::new(),
+            owed: 0,
         })
     }
 
@@ -104,28 +114,55 @@ impl Client {
         self.stream.get_ref().set_write_timeout(Some(timeout))
     }
 
-    /// Sends a request, as JSON, and waits for the answer's data.
+    /// The process at the other end, if the kernel tells.
+    pub fn process(&self) -> Option<u32> {
+        let credentials = getsockopt(self.stream.get_ref(), PeerCredentials).ok()?;
+        u32::try_from(credentials.pid()).ok().filter(|&pid| pid > 0)
+    }
+
+    /// Sends a request, as JSON, and waits for the answer's data. After [`ClientError::Silent`] another can be tried on
+    /// the same connection: it is sent when the process has answered what it was asked before.
     ///
     /// # Errors
     /// When the connection fails or the process refuses.
     pub fn request(&mut self, request: Value) -> Result<Value, ClientError> {
+        while self.owed > 0 {
+            self.reply()?;
+            self.owed -= 1;
+        }
         let mut line = serde_json::to_vec(&request)?;
         line.push(b'\n');
         self.stream.get_mut().write_all(&line)?;
-        let mut reply = Vec::new();
+        let reply = match self.reply() {
+            Err(ClientError::Silent) => {
+                self.owed += 1;
+                return Err(ClientError::Silent);
+            }
+            reply => reply?,
+        };
+        match reply {
+            Reply { ok: true, data, .. } => Ok(data.unwrap_or(Value::Null)),
+            Reply {
+                refusal: Some(refusal),
+                ..
+            } => Err(ClientError::Coded(refusal.into())),
+            Reply { error, .. } => Err(ClientError::Refused(
+                error.unwrap_or_else(|| "refused".to_owned()),
+            )),
+        }
+    }
+
+    /// The next reply. What has come of it when the time is over is kept.
+    fn reply(&mut self) -> Result<Reply, ClientError> {
+        let room = (MAX_LINE_BYTES + 1).saturating_sub(self.line.len());
         (&mut self.stream)
-            .take(MAX_LINE_BYTES as u64 + 1)
-            .read_until(b'\n', &mut reply)?;
-        if reply.last() != Some(&b'\n') {
+            .take(room as u64)
+            .read_until(b'\n', &mut self.line)?;
+        let line = std::mem::take(&mut self.line);
+        if line.last() != Some(&b'\n') {
             return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
         }
-        let reply: Reply = serde_json::from_slice(&reply)?;
-        if reply.ok {
-            return Ok(reply.data.unwrap_or(Value::Null));
-        }
-        Err(ClientError::Refused(
-            reply.error.unwrap_or_else(|| "refused".to_owned()),
-        ))
+        Ok(serde_json::from_slice(&line)?)
     }
 
     /// As [`request`](Self::request), for a request of our own making.
