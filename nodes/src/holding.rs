@@ -134,3 +134,110 @@ impl Holding {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::Request;
+    use crate::station::Station;
+    use phitwire::link::{EndName, LinkConfig};
+    use phitwire::nic::{BlackwidowNic, NicConfig};
+    use phitwire::node::Node;
+    use phitwire_framing::frame::LinkEnd;
+
+    const NOW: Time = Time::ZERO;
+
+    /// A network interface whose link nobody answers.
+    fn station() -> Station<BlackwidowNic> {
+        let end = |node: &str| EndName {
+            node: node.to_owned(),
+            port: 0,
+        };
+        let link = LinkConfig::builder(0, LinkEnd::A, end("nic0"), end("nic1")).build();
+        let nic = NicConfig::builder("nic0", 0, vec![link.expect("a legal link")]);
+        let nic = nic.memory_bytes(1 << 20).build().expect("a legal one");
+        Station::new(BlackwidowNic::new(nic, NOW), 1)
+    }
+
+    fn claim(station: &mut Station<BlackwidowNic>, client: ClientId) -> Result<Value, Refusal> {
+        let holder = Holder {
+            tool: "tool".to_owned(),
+            pid: client as u32,
+        };
+        station.answer(NOW, client, Request::Claim(holder))
+    }
+
+    fn start(
+        station: &mut Station<BlackwidowNic>,
+        client: ClientId,
+        run: u64,
+    ) -> Result<Value, Refusal> {
+        let spec = json!({ "run": run, "pattern": { "list": { "destinations": [1] } } });
+        let answer = station.answer(NOW, client, Request::TrafficStart { spec });
+        station.advance(NOW);
+        answer
+    }
+
+    fn phase(station: &mut Station<BlackwidowNic>, run: Option<u64>) -> Value {
+        let report = station.answer(NOW, 99, Request::TrafficStatus { run });
+        report.expect("there is a run")["phase"].clone()
+    }
+
+    #[test]
+    fn who_claims_keeps_it_until_the_connection_ends() {
+        let mut station = station();
+        assert_eq!(claim(&mut station, 1), Ok(json!({ "latest_run": 0 })));
+        assert_eq!(claim(&mut station, 1), Ok(json!({ "latest_run": 0 })));
+        for refused in [claim(&mut station, 2), start(&mut station, 2, 5)] {
+            let refusal = refused.expect_err("it is taken");
+            assert_eq!(refusal.code, Some(Code::Taken));
+            assert_eq!(refusal.text, "tool (process 1) measures here");
+        }
+        start(&mut station, 1, 5).expect("nobody else does");
+        // Whoever else goes changes nothing.
+        station.client_gone(NOW, 2);
+        station.advance(NOW);
+        assert_eq!(phase(&mut station, None), "opening");
+        assert!(claim(&mut station, 2).is_err());
+
+        station.client_gone(NOW, 1);
+        station.advance(NOW);
+        assert_eq!(
+            phase(&mut station, Some(5)),
+            "draining",
+            "it ends by itself"
+        );
+        let refusal = claim(&mut station, 2).expect_err("its last answers are out");
+        assert_eq!(refusal.code, Some(Code::Ending));
+        assert_eq!(refusal.run, Some((RunKind::Traffic, 5)));
+        assert!(
+            refusal.text.contains("tool (process 1) has gone"),
+            "{refusal}"
+        );
+    }
+
+    #[test]
+    fn a_run_that_nobody_keeps_is_in_the_way() {
+        let mut station = station();
+        start(&mut station, 1, 5).expect("nobody keeps it");
+        station.client_gone(NOW, 1);
+        station.advance(NOW);
+        assert_eq!(
+            phase(&mut station, None),
+            "opening",
+            "begun by hand, it goes on"
+        );
+        let refusal = claim(&mut station, 2).expect_err("it is in the way");
+        assert_eq!(refusal.code, Some(Code::Busy));
+        assert_eq!(refusal.run, Some((RunKind::Traffic, 5)));
+    }
+
+    #[test]
+    fn what_is_not_known_is_said_by_a_code() {
+        let mut station = station();
+        let unknown = station.answer(NOW, 1, Request::TrafficStatus { run: Some(7) });
+        assert_eq!(unknown.expect_err("no run").code, Some(Code::UnknownRun));
+        let other = station.answer(NOW, 1, Request::Quiesce { hold_ms: 0 });
+        assert_eq!(other.expect_err("no router").code, None);
+    }
+}

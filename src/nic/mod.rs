@@ -33,6 +33,8 @@ mod responder;
 mod runs;
 mod stamp;
 mod traffic;
+mod traffic_issuer;
+mod traffic_layout;
 mod traffic_report;
 mod traffic_spec;
 mod turns;

@@ -2,9 +2,11 @@
 
 use std::collections::VecDeque;
 
-use super::checker::{ANNOUNCEMENT_BYTES, Announcement, MOST_ADDITIONS, STRIDE, stride_of};
+use super::checker::{Announcement, MOST_ADDITIONS};
 use super::latency::LatencyRecorder;
 use super::stamp::Stamp;
+pub(crate) use super::traffic_issuer::{Answered, Block, Errand, Issuer, Message};
+use super::traffic_layout::Layout;
 use super::traffic_report::{Phase, TrafficReport};
 use super::traffic_spec::{Abilities, Choice, MAX_SIZE, Operation, SpecError, TrafficSpec};
 use super::turns::{Turn, Turns};
@@ -16,72 +18,6 @@ use crate::time::{Duration, Time};
 const ATTEMPTS: u32 = 3;
 /// Times that an announcement which was damaged on its way is said again at once.
 const REPEATS: u8 = 3;
-
-/// A request of a run, for the network interface to make a packet of.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Message<'a> {
-    /// Tells a target of the run.
-    Announce(&'a [u8; ANNOUNCEMENT_BYTES]),
-    /// Writes.
-    Put { address: u64, data: &'a [u8] },
-    /// Reads.
-    Get { address: u64, len: u8 },
-    /// Writes or reads a block: see [`Block`].
-    Block(Block),
-    /// Adds one to the word there, and answers what it was.
-    Add { address: u64 },
-}
-
-/// A message that is a block transfer.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Block {
-    /// Whether it reads.
-    pub is_get: bool,
-    /// At the target.
-    pub address: u64,
-    /// The same as a number: which of the announced addresses it is.
-    pub place: u32,
-    /// In the source's own memory.
-    pub local: u64,
-    pub len: u32,
-    /// What a block that is written carries.
-    pub stamp: Stamp,
-    pub sequence: u32,
-}
-
-/// Which request of a run has ended, by the index of its target.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Errand {
-    Announcement(u32),
-    Message(u32),
-}
-
-/// How a message ended.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Answered<'a> {
-    /// Nobody knows whether it was carried out.
-    Unknown,
-    /// It was damaged on its way and not carried out.
-    Damaged,
-    /// It was not.
-    Refused,
-    Written,
-    Read(&'a [u8]),
-    /// A block was read; whether its bytes were the right ones.
-    ReadBlock(bool),
-    /// What the word was before.
-    Added(u64),
-}
-
-/// The network interface, as a run at its source needs it.
-pub(crate) trait Issuer {
-    /// Whether a request to `address` can go now.
-    fn can_go(&self, address: u64) -> bool;
-    /// Whether a request to another address may go although one cannot.
-    fn has_other_ways(&self) -> bool;
-    /// Sends a request to `processor`; false if it cannot go now.
-    fn issue(&mut self, processor: u16, errand: Errand, message: &Message<'_>) -> bool;
-}
 
 /// Who and where the source is.
 #[derive(Clone, Copy, Debug)]
@@ -321,7 +257,7 @@ impl Driver {
     fn announce_again(&mut self, now: Time) {
         while self.repeats > 0 && self.again <= now {
             self.repeats -= 1;
-            self.again = self.again + self.interval;
+            self.again += self.interval;
             // Otherwise not even the first have gone.
             if self.to_announce.is_empty() {
                 let targets = (0..).zip(&self.targets);
@@ -576,49 +512,7 @@ impl Driver {
     }
 }
 
-/// Where in the memories the addresses of a run are.
-///
-/// Gets use the upper half of the target's memory, the others the lower. Where there are more sources than room,
-/// regions of different sources overlap: the checker keeps sources apart, and gets only read what is the same for
-/// all. Blocks are checked when they are in the memory, so that theirs must not overlap; at their source they use
-/// the uppermost quarter.
-#[derive(Clone, Copy, Debug)]
-struct Layout {
-    addresses: u16,
-    stride: u64,
-    /// First address at a target.
-    base: u64,
-    /// First address of the blocks at the source.
-    local: u64,
-}
-
 impl Layout {
-    fn new(spec: &TrafficSpec, own: u16, targets: usize, memory: u64) -> Result<Self, SpecError> {
-        let stride = stride_of(spec.size);
-        let unit = memory / 4 / STRIDE * STRIDE;
-        let (start, room) = match (spec.op, spec.is_block()) {
-            (Operation::Get, true) => (2 * unit, unit),
-            (Operation::Get, false) => (2 * unit, 2 * unit),
-            (Operation::Put | Operation::Amo, _) => (0, 2 * unit),
-        };
-        let mut addresses = u64::from(spec.addresses);
-        if spec.is_block() {
-            let sources = u64::from(spec.highest_processor().max(own)) + 1;
-            let local = unit / stride / (targets as u64).max(1);
-            addresses = addresses.min(8).min(room / stride / sources).min(local);
-        }
-        let region = addresses * stride;
-        if region == 0 || region > room {
-            return Err(SpecError::Memory(memory));
-        }
-        Ok(Self {
-            addresses: addresses as u16,
-            stride,
-            base: start + u64::from(own) % (room / region) * region,
-            local: 3 * unit,
-        })
-    }
-
     /// The next block to address number `turn` of `target`, which is the `index`th.
     fn block(&self, index: usize, turn: u16, target: &Target, spec: &TrafficSpec) -> Block {
         let slot = index as u64 * u64::from(self.addresses) + u64::from(turn);

@@ -14,6 +14,7 @@ use phitwire_nodes::stop::Stop;
 use serde::Serialize;
 
 fn main() -> ExitCode {
+    output::keep_lines_whole();
     let options = Options::parse();
     let done = match &options.benchmark {
         Benchmark::Allreduce(_) | Benchmark::Barrier(_) => collective(&options.benchmark),
@@ -63,13 +64,13 @@ fn point(benchmark: &Benchmark) -> Result<Ending> {
         }
         rows.push(row.clone());
     });
-    let ending = ending.into_diagnostic()?;
+    // What has been measured before an error is not lost.
     if common.json {
         say_json(&rows)?;
-    } else {
+    } else if !rows.is_empty() {
         say(&verdict(&rows))?;
     }
-    Ok(ending)
+    ending.into_diagnostic()
 }
 
 fn collective(benchmark: &Benchmark) -> Result<Ending> {
@@ -90,11 +91,10 @@ fn collective(benchmark: &Benchmark) -> Result<Ending> {
         }
         rows.push(row.clone());
     });
-    let ending = ending.into_diagnostic()?;
     if common.json {
         say_json(&rows)?;
     }
-    Ok(ending)
+    ending.into_diagnostic()
 }
 
 fn say_json<T: Serialize>(rows: &[T]) -> Result<()> {

@@ -8,12 +8,14 @@ use phitwire_nodes::control::{Code, Holder, Refusal, Request, RunKind};
 use serde_json::json;
 use thiserror::Error;
 
-use super::lab::{Lab, LabError, ProcessState};
+use super::lab::{Lab, LabError, ProcessState, process_state};
 use super::run::Clock;
 
 /// How long to wait for the last answers of a run whose tool has gone.
 const ENDING_LIMIT: Duration = Duration::from_secs(30);
-const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// How long a network interface may take to notice that the tool has gone whose socket the kernel has closed.
+const NOTICE_LIMIT: Duration = Duration::from_secs(2);
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// Why network interfaces cannot be had.
 #[derive(Debug, Error)]
@@ -51,7 +53,7 @@ pub fn claim<'a>(
     clock: &dyn Clock,
 ) -> Result<u64, ClaimError> {
     let request = json!(Request::Claim(holder()));
-    let deadline = clock.now() + ENDING_LIMIT;
+    let begin = clock.now();
     let mut told = false;
     loop {
         let (mut latest, mut refusals, mut silent) = (0, Vec::new(), Vec::new());
@@ -68,12 +70,13 @@ pub fn claim<'a>(
         if !silent.is_empty() {
             return Err(ClaimError::Silent(who_is_silent(&silent, lab)));
         }
-        let is_ending = |(_, refusal): &(_, Refusal)| refusal.code == Some(Code::Ending);
-        let waits = refusals.iter().all(is_ending) && clock.now() < deadline && clock.stops() == 0;
+        let waited = clock.now() - begin;
+        let passes = |(_, refusal): &(_, Refusal)| waited < limit_of(refusal);
+        let waits = refusals.iter().all(passes) && clock.stops() == 0;
         match refusals.as_slice() {
             [] => return Ok(latest),
             [(_, refusal), ..] if waits => {
-                if !told {
+                if !told && waited >= NOTICE_LIMIT {
                     eprintln!("waiting: {refusal}");
                     told = true;
                 }
@@ -81,6 +84,18 @@ pub fn claim<'a>(
             }
             _ => return Err(ClaimError::InTheWay(in_the_way(name, &refusals))),
         }
+    }
+}
+
+/// How long a refusal is worth waiting for its end.
+fn limit_of(refusal: &Refusal) -> Duration {
+    match (refusal.code, &refusal.holder) {
+        (Some(Code::Ending), _) => ENDING_LIMIT,
+        (Some(Code::Taken), Some(holder)) => match process_state(holder.pid) {
+            ProcessState::Gone => NOTICE_LIMIT,
+            _ => Duration::ZERO,
+        },
+        _ => Duration::ZERO,
     }
 }
 

@@ -250,9 +250,9 @@ impl Participant<'_> {
             Err(error) => return Err(error.into()),
         };
         let report: TrafficReport =
-            serde_json::from_value(answer).map_err(|source| RunError::Report {
+            serde_json::from_value(answer).map_err(|error| RunError::Report {
                 node: node.clone(),
-                source,
+                error,
             })?;
         if report.run != run {
             return Err(RunError::OtherRun {

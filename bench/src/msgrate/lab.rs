@@ -58,12 +58,12 @@ pub enum LabError {
     #[error("lab `{0}` is not running (start one with netns-scripts/up.sh TOPOLOGY --lab {0})")]
     NotRunning(String),
     /// A process did not answer, or refused.
-    #[error("{node}: {source}")]
+    #[error("{node}: {error}")]
     Client {
         /// The node.
         node: String,
-        /// What went wrong.
-        source: ClientError,
+        /// What went wrong. Not the error's source, which would be told once more.
+        error: ClientError,
     },
     /// A reply lacks something.
     #[error("{node}: the answer to `{request}` is malformed: {what}")]
@@ -82,7 +82,7 @@ impl LabError {
     fn is_of_dead_process(&self) -> bool {
         matches!(
             self,
-            Self::Client { source: ClientError::Unreachable { source, .. }, .. }
+            Self::Client { error: ClientError::Unreachable { source, .. }, .. }
                 if source.kind() == ErrorKind::ConnectionRefused
         )
     }
@@ -91,7 +91,7 @@ impl LabError {
     /// closed the connection, or it was started again and knows nothing of what it was told.
     pub fn tells_of_death(&self) -> bool {
         match self {
-            Self::Client { source, .. } => match source {
+            Self::Client { error, .. } => match error {
                 ClientError::Unreachable { .. } => true,
                 ClientError::Coded(refusal) => refusal.code == Some(Code::UnknownRun),
                 ClientError::Io(error) => matches!(
@@ -109,18 +109,20 @@ impl LabError {
 
     /// Whether the process is there and does not answer.
     pub fn is_silent(&self) -> bool {
-        let source = match self {
-            Self::Client { source, .. } => source,
-            _ => return false,
-        };
-        matches!(source, ClientError::Silent)
+        matches!(
+            self,
+            Self::Client {
+                error: ClientError::Silent,
+                ..
+            }
+        )
     }
 
     /// The refusal, if that is what it is and programs are to act upon it.
     pub fn refusal(&self) -> Option<&Refusal> {
         match self {
             Self::Client {
-                source: ClientError::Coded(refusal),
+                error: ClientError::Coded(refusal),
                 ..
             } => Some(refusal),
             _ => None,
@@ -215,9 +217,9 @@ impl Lab for ControlLab {
     }
 
     fn ask(&mut self, node: &str, request: Value) -> Result<Value, LabError> {
-        let wrap = |source| LabError::Client {
+        let wrap = |error| LabError::Client {
             node: node.to_owned(),
-            source,
+            error,
         };
         // A connection kept from before may lead to a process that has since died and been started
         // again: that one is worth a second connection. A fresh connection that breaks is not.
@@ -243,19 +245,23 @@ impl Lab for ControlLab {
         let Some(pid) = self.clients.get(node).and_then(Client::process) else {
             return ProcessState::Unknown;
         };
-        match std::fs::read_to_string(format!("/proc/{pid}/stat")) {
-            Ok(stat) => state_of(pid, &stat),
-            Err(error) if error.kind() == ErrorKind::NotFound && is_own_seen() => {
-                ProcessState::Gone
-            }
-            Err(_) => ProcessState::Unknown,
-        }
+        process_state(pid)
     }
 }
 
-/// Whether processes can be looked up at all.
-fn is_own_seen() -> bool {
-    std::fs::exists("/proc/self/stat").unwrap_or(false)
+/// How a process of this machine stands.
+pub(super) fn process_state(pid: u32) -> ProcessState {
+    match std::fs::read_to_string(format!("/proc/{pid}/stat")) {
+        Ok(stat) => state_of(pid, &stat),
+        // Where processes can be looked up at all.
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            match std::fs::exists("/proc/self/stat") {
+                Ok(true) => ProcessState::Gone,
+                _ => ProcessState::Unknown,
+            }
+        }
+        Err(_) => ProcessState::Unknown,
+    }
 }
 
 /// What `/proc/PID/stat` says: the state is the letter after the name, which stands in parentheses.

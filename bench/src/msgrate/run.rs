@@ -44,12 +44,12 @@ pub enum RunError {
     #[error("lab `{0}` has fewer than two network interfaces: nobody to send to")]
     Alone(String),
     /// A report cannot be read.
-    #[error("{node}: the traffic report is malformed: {source}")]
+    #[error("{node}: the traffic report is malformed: {error}")]
     Report {
         /// The node.
         node: String,
         /// What is wrong.
-        source: serde_json::Error,
+        error: serde_json::Error,
     },
     /// A report is of another run than asked for.
     #[error("{node} reports on run {found} instead of {run}")]

@@ -46,12 +46,12 @@ pub enum CollectiveError {
     )]
     Alone(String, usize),
     /// A report cannot be read.
-    #[error("{node}: the report is malformed: {source}")]
+    #[error("{node}: the report is malformed: {error}")]
     Report {
         /// The node.
         node: String,
         /// What is wrong.
-        source: serde_json::Error,
+        error: serde_json::Error,
     },
     /// A report is of another run.
     #[error("{0} reports on another run: is someone else measuring this lab?")]
@@ -277,9 +277,9 @@ impl CollectiveSuite {
                     Err(error) => return Err(error.into()),
                 };
                 let report: CollectiveReport =
-                    serde_json::from_value(answer).map_err(|source| CollectiveError::Report {
+                    serde_json::from_value(answer).map_err(|error| CollectiveError::Report {
                         node: name.clone(),
-                        source,
+                        error,
                     })?;
                 if report.run != spec.run {
                     return Err(CollectiveError::OtherRun(name.clone()));

@@ -131,9 +131,9 @@ impl Lab for Puppets {
 
     fn ask(&mut self, node: &str, request: Value) -> Result<Value, LabError> {
         self.asked.push((node.to_owned(), request.clone()));
-        let wrap = |source| LabError::Client {
+        let wrap = |error| LabError::Client {
             node: node.to_owned(),
-            source,
+            error,
         };
         if self.stands_still(node) {
             return Err(wrap(ClientError::Silent));
