@@ -137,11 +137,11 @@ impl<N: LiveNode> Station<N> {
             Request::TrafficStatus { run } => self
                 .node
                 .traffic_status(run)
-                .map_err(|text| Holding::unknown_run::<N>(text)),
+                .map_err(Holding::unknown_run::<N>),
             Request::CollectiveStatus => self
                 .node
                 .collective_status()
-                .map_err(|text| Holding::unknown_run::<N>(text)),
+                .map_err(Holding::unknown_run::<N>),
             request => self.answer_itself(now, request).map_err(Refusal::from),
         }
     }

@@ -219,7 +219,8 @@ fn options(words: &str) -> Options {
 
 fn run_in(lab: &mut Puppets, words: &str) -> Result<Outcome, RunError> {
     let plan = Plan::new(&options(words), lab)?;
-    measure(&plan, 8, 77, lab, &clock_of(lab), |_| {})
+    let clock = clock_of(lab);
+    measure(&plan, 8, 77, lab, &clock, |_| {})
 }
 
 fn clock_of(lab: &Puppets) -> Sleeper {
