@@ -110,6 +110,37 @@ router_restarts() {
     check "it is named" named "$file" r1-1 processes_died
 }
 
+# by_hand RUN NS: nic0 begins a run to nic1. run_over: it is done.
+by_hand() {
+    t_ctl nic0 traffic start "{\"run\":$1,\"pattern\":{\"list\":{\"destinations\":[1]}},\"window\":256,\"duration_ns\":$2}"
+}
+run_over() { [[ $(t_ctl nic0 traffic status --json | jq -r .phase) == done ]]; }
+of_run() { t_ctl nic1 traffic status "$1" --json; }
+
+# The router of one slice stands still in two runs, whose messages come in the third. The announcements take the other
+# slice. Of the first run's messages 209 were called corrupted.
+late_messages() {
+    "$PHITWIRE_BIN_DIR/phitwire" topology generate blackwidow --processors 2 --subtree 2 --slices 2 >"$T_SCRATCH/slices.all"
+    sed 's/^request_timeout_ms = .*/request_timeout_ms = 1000/' "$T_SCRATCH/slices.all" >"$T_SCRATCH/slices.toml"
+    t_up faults_slices "$T_SCRATCH/slices.toml"
+    local pid
+    pid=$(node_pid s0-r1-0)
+    check "a run begins" by_hand 1 2000000000
+    under_way nic0
+    kill -STOP "$pid"
+    check "and stalls" phw_until 20 run_over
+    check "so does a second" by_hand 2 500000000
+    check "to its end" phw_until 20 run_over
+    check "a third begins" by_hand 3 2000000000
+    kill -CONT "$pid"
+    check "and is done" phw_until 20 run_over
+    check "messages of both come late, and are called that" \
+        bash -c '(( $(jq .stale <<<"$1") > 256 ))' bash "$(of_run 3)"
+    check "and nothing is corrupt" \
+        jq -e '.corrupted == 0 and .duplicated == 0 and .misordered == 0 and .missing == 0 and .delivered > 1000' <<<"$(of_run 3)"
+}
+
+late_messages
 out_of_reach pair
 nic_stops nic1 target
 nic_stops nic0 source
