@@ -114,7 +114,7 @@ router_restarts() {
 by_hand() {
     t_ctl nic0 traffic start "{\"run\":$1,\"pattern\":{\"list\":{\"destinations\":[1]}},\"window\":256,\"duration_ns\":$2}"
 }
-run_over() { [[ $(t_ctl nic0 traffic status --json | jq -r .phase) == done ]]; }
+run_over() { [[ $(t_ctl nic0 traffic status --json | jq -r .phase) == "done" ]]; }
 of_run() { t_ctl nic1 traffic status "$1" --json; }
 
 # The router of one slice stands still in two runs, whose messages come in the third. The announcements take the other
