@@ -19,7 +19,7 @@ struct Pair {
     target: BlackwidowNic,
     now: Time,
     buf: Vec<u8>,
-    run: u32,
+    run: u64,
 }
 
 fn nic(processor: u16, end: LinkEnd) -> BlackwidowNic {

@@ -24,6 +24,7 @@ pub mod clock;
 pub mod control;
 pub mod driver;
 pub mod event_log;
+mod holding;
 pub mod io;
 pub mod live_aries;
 pub mod live_link;

@@ -313,7 +313,7 @@ impl LiveNode for AriesNic {
             .map_err(|error| error.to_string())
     }
 
-    fn traffic_status(&self, run: Option<u32>) -> Result<Value, String> {
+    fn traffic_status(&self, run: Option<u64>) -> Result<Value, String> {
         traffic_status(self.traffic_report(run))
     }
 

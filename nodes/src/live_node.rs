@@ -112,7 +112,7 @@ pub trait LiveNode: Node {
     ///
     /// # Errors
     /// When this is no network interface, or knows nothing.
-    fn traffic_status(&self, run: Option<u32>) -> Result<Value, String> {
+    fn traffic_status(&self, run: Option<u64>) -> Result<Value, String> {
         let _ = run;
         Err(format!("a {} makes no traffic", Self::KIND))
     }
@@ -289,7 +289,7 @@ impl LiveNode for BlackwidowNic {
             .map_err(|error| error.to_string())
     }
 
-    fn traffic_status(&self, run: Option<u32>) -> Result<Value, String> {
+    fn traffic_status(&self, run: Option<u64>) -> Result<Value, String> {
         traffic_status(self.traffic_report(run))
     }
 

@@ -297,7 +297,7 @@ where
             ..
         } = self;
         let wanted = *offload;
-        let served = server.serve(|request| match request {
+        let served = server.serve(|client, request| match request {
             Request::Stats => Ok(Value::Object(stats(driver))),
             Request::Info => Ok(info(config, driver, *started)),
             Request::Offload { enabled } => {
@@ -310,10 +310,14 @@ where
             }
             request => {
                 let now = driver.now();
-                driver.node.answer(now, request)
+                driver.node.answer(now, client, request)
             }
         })?;
-        if served.requests > 0 {
+        for &client in &served.gone {
+            let now = driver.now();
+            driver.node.client_gone(now, client);
+        }
+        if served.requests > 0 || !served.gone.is_empty() {
             driver.wake();
         }
         if served.readable & STOP_READABLE != 0 {

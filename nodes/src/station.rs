@@ -5,7 +5,9 @@ use phitwire::node::{Node, PortId, WakeReason, Wakeup};
 use phitwire::time::{Duration, Time};
 use serde_json::{Value, json};
 
-use crate::control::{Fault, LinkReport, Register, Request};
+use crate::control::server::ClientId;
+use crate::control::{Fault, LinkReport, Refusal, Register, Request};
+use crate::holding::Holding;
 use crate::live_link::{LinkFault, LiveLink, Misfits};
 use crate::live_node::LiveNode;
 use crate::noise::{Noise, parse_rate};
@@ -22,6 +24,8 @@ pub struct Station<N> {
     wires: Vec<Option<(&'static str, String)>>,
     /// When a quiesced router goes on by itself.
     held_until: Option<Time>,
+    /// Who keeps it for runs.
+    holding: Holding,
 }
 
 /// The longest time that a router can be quiesced for by one command, in milliseconds.
@@ -37,6 +41,7 @@ impl<N: LiveNode> Station<N> {
             why,
             wires,
             held_until: None,
+            holding: Holding::default(),
         }
     }
 
@@ -140,7 +145,36 @@ impl<N: LiveNode> Station<N> {
     ///
     /// # Errors
     /// What the node says; and the requests that are the process's own business.
-    pub fn answer(&mut self, now: Time, request: Request) -> Result<Value, String> {
+    pub fn answer(
+        &mut self,
+        now: Time,
+        client: ClientId,
+        request: Request,
+    ) -> Result<Value, Refusal> {
+        match request {
+            Request::Claim(holder) => self.holding.claim(&self.node, client, holder),
+            Request::TrafficStart { .. } | Request::CollectiveStart { .. } => {
+                self.holding.may_start(client)?;
+                self.answer_itself(now, request).map_err(Refusal::from)
+            }
+            Request::TrafficStatus { run } => self
+                .node
+                .traffic_status(run)
+                .map_err(Holding::unknown_run::<N>),
+            Request::CollectiveStatus => self
+                .node
+                .collective_status()
+                .map_err(Holding::unknown_run::<N>),
+            request => self.answer_itself(now, request).map_err(Refusal::from),
+        }
+    }
+
+    /// A client of the control socket has gone. If it kept this node, its runs end.
+    pub fn client_gone(&mut self, now: Time, client: ClientId) {
+        self.holding.client_gone(&mut self.node, now, client);
+    }
+
+    fn answer_itself(&mut self, now: Time, request: Request) -> Result<Value, String> {
         match request {
             Request::Links => serde_json::to_value(self.links(now)).map_err(|e| e.to_string()),
             Request::Get { register } => {
@@ -172,9 +206,11 @@ impl<N: LiveNode> Station<N> {
             }
             Request::Tables => serde_json::to_value(self.node.tables()?).map_err(|e| e.to_string()),
             Request::Install { tables } => self.node.install(*tables).map(|()| json!({})),
-            Request::Stats | Request::Info | Request::Offload { .. } | Request::Shutdown => {
-                Err("not the node's business".to_owned())
-            }
+            Request::Stats
+            | Request::Info
+            | Request::Offload { .. }
+            | Request::Claim(_)
+            | Request::Shutdown => Err("not the node's business".to_owned()),
         }
     }
 

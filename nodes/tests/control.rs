@@ -40,7 +40,7 @@ impl Fixture {
             let mut requests = 0;
             while !stopped.load(Ordering::SeqCst) {
                 requests += server
-                    .serve(answer)
+                    .serve(|_, request| answer(request))
                     .expect("clients cannot break the server")
                     .requests;
                 thread::sleep(Duration::from_micros(200));
@@ -231,4 +231,46 @@ fn refusals_and_answers_too_long_are_told_as_errors() {
         json!("a.b")
     );
     fixture.end();
+}
+
+/// A process that stood still longer than the client waits: its late answer is not taken for that to the next question.
+#[test]
+fn a_late_answer_is_not_taken_for_another() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("n.sock");
+    let mut server = Server::bind(&path, &[]).unwrap();
+    let mut client = Client::connect_to(&path).unwrap();
+    assert_eq!(client.process(), Some(std::process::id()));
+    client.set_timeout(Duration::from_millis(20)).unwrap();
+    for register in [1, 2] {
+        let silent = client.request(json!({"cmd": "get", "register": register}));
+        assert!(matches!(silent, Err(ClientError::Silent)), "{silent:?}");
+    }
+    // The second has not even been sent, so that nothing piles up.
+    let mut served = Vec::new();
+    for _ in 0..3 {
+        let answer = |_, request| {
+            served.push(request);
+            Ok::<_, String>(json!("late"))
+        };
+        server.serve(answer).unwrap();
+    }
+    assert_eq!(served.len(), 1);
+    let answers = thread::spawn(move || {
+        let mut gone = Vec::new();
+        while gone.is_empty() {
+            gone = server.serve(|_, request| answer(request)).unwrap().gone;
+            thread::sleep(Duration::from_micros(200));
+        }
+        gone
+    });
+    client.set_timeout(Duration::from_secs(5)).unwrap();
+    assert_eq!(
+        client
+            .request(json!({"cmd": "get", "register": 3}))
+            .unwrap(),
+        json!(3)
+    );
+    drop(client);
+    assert_eq!(answers.join().unwrap(), [1], "who has gone is told");
 }

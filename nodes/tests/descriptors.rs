@@ -22,7 +22,10 @@ fn a_client_that_there_is_no_descriptor_for_is_served_later() {
         let mut fds = [PollFd::new(epoll, PollFlags::POLLIN)];
         poll(&mut fds, PollTimeout::ZERO).unwrap() == 1
     };
-    let serve = |server: &mut Server| server.serve(|_| Ok(json!("here"))).expect("it goes on");
+    let serve = |server: &mut Server| {
+        let answer = |_, _| Ok::<_, String>(json!("here"));
+        server.serve(answer).expect("it goes on")
+    };
     let mut client = UnixStream::connect(&path).unwrap();
     client.write_all(b"{\"cmd\":\"stats\"}\n").unwrap();
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();

@@ -318,7 +318,7 @@ fn what_cannot_run_says_what_to_do() {
 }
 
 /// Sends `count` puts from the first network interface to the second and returns what both report.
-fn puts(lab: &Lab, run: u32, count: u64) -> (Value, Value) {
+fn puts(lab: &Lab, run: u64, count: u64) -> (Value, Value) {
     let nodes = lab.nodes();
     let spec = format!(
         r#"{{"run":{run},"pattern":{{"list":{{"destinations":[1]}}}},"window":256,"count":{count}}}"#

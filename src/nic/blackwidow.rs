@@ -40,7 +40,7 @@ pub enum NicEvent {
     /// Every message of a traffic run has been answered or has timed out.
     TrafficDone {
         /// The run.
-        run: u32,
+        run: u64,
     },
     /// The reply to a maintenance packet.
     Register {
@@ -230,6 +230,7 @@ impl BlackwidowNic {
             memory_bytes: config.memory_bytes,
             nonce: nonce as u32,
             abilities: Abilities::BLACKWIDOW,
+            timeout: config.request_timeout,
         };
         self.runs
             .start(now, spec, source, |processor| Some(processor.into()))
@@ -242,7 +243,7 @@ impl BlackwidowNic {
 
     /// What is known here of `run`, as its source and as a target; `None` (no run given): of the
     /// run started here last, else of the one announced here last. `None` when nothing is known.
-    pub fn traffic_report(&self, run: Option<u32>) -> Option<TrafficReport> {
+    pub fn traffic_report(&self, run: Option<u64>) -> Option<TrafficReport> {
         let no_atomics = |_| unreachable!("no atomic run is announced to this interface");
         let checker = &self.responder.checker;
         self.runs.report(run, checker, no_atomics)

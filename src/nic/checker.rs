@@ -7,13 +7,21 @@
 //! remembered, so that a second delivery (duplicate) and a delivery after a later one are told apart; the
 //! latter is a misorder, or no fault where the run's packets choose their ways one by one.
 //!
+//! What comes late from another run of that source, however many runs ago, says so itself (see
+//! [`stamp`](super::stamp)) and is counted as stale, never as corrupted; of messages too short for that the last
+//! runs are remembered. Numbers of runs grow, so that a late announcement does not take the place of a newer one.
+//!
 //! The messages of an atomic run add one to the words at the announced addresses, which are set to
 //! known values before: how many were carried out is what the words say.
+
+use std::collections::VecDeque;
 
 use super::memory::Memory;
 use super::stamp::{LINE, Lines, Stamp};
 use super::traffic_report::TrafficReport;
-use super::traffic_spec::{MAX_ADDRESSES, MAX_BLOCK_SIZE, MAX_SIZE, MAX_WINDOW, Operation};
+use super::traffic_spec::{
+    MAX_ADDRESSES, MAX_BLOCK_SIZE, MAX_SIZE, MAX_WINDOW, NUMBERED_BYTES, Operation,
+};
 use super::turns::{Turn, Turns};
 
 /// Bytes of an announcement.
@@ -39,6 +47,8 @@ pub(crate) const MOST_ADDITIONS: u64 = 1 << 44;
 const MAGIC: u32 = 0x5048_5452;
 /// Runs whose counts a target keeps; the oldest goes.
 const KEPT_RUNS: usize = 16;
+/// Runs of one source with messages below [`NUMBERED_BYTES`] that are remembered when they are over.
+const KEPT_SHORT_RUNS: usize = 4;
 /// Sources that can be told apart: node ids have 18 bits.
 const SOURCES: u32 = 1 << 18;
 /// Addresses checked per target over all sources: 16 MiB of counters.
@@ -47,7 +57,7 @@ const MAX_CHECKED: usize = 4 << 20;
 /// What a source tells a target before a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Announcement {
-    pub run: u32,
+    pub run: u64,
     pub nonce: u32,
     pub op: Operation,
     /// Whether messages to one address arrive in their order.
@@ -62,12 +72,13 @@ impl Announcement {
     pub(crate) fn emit(&self) -> [u8; ANNOUNCEMENT_BYTES] {
         let mut out = [0; ANNOUNCEMENT_BYTES];
         out[0..4].copy_from_slice(&MAGIC.to_le_bytes());
-        out[4..8].copy_from_slice(&self.run.to_le_bytes());
+        out[4..8].copy_from_slice(&(self.run as u32).to_le_bytes());
         out[8..12].copy_from_slice(&self.nonce.to_le_bytes());
         out[12] = self.op as u8 | if self.ordered { 0 } else { ANY_ORDER };
         out[14..16].copy_from_slice(&self.addresses.to_le_bytes());
         out[16..24].copy_from_slice(&self.base.to_le_bytes());
         out[24..28].copy_from_slice(&self.size.to_le_bytes());
+        out[28..32].copy_from_slice(&((self.run >> 32) as u32).to_le_bytes());
         out
     }
 
@@ -77,7 +88,7 @@ impl Announcement {
         let word =
             |at: usize| u32::from_le_bytes([data[at], data[at + 1], data[at + 2], data[at + 3]]);
         let announcement = Self {
-            run: word(4),
+            run: u64::from(word(28)) << 32 | u64::from(word(4)),
             nonce: word(8),
             op: Operation::from_code(data[12] & !ANY_ORDER)?,
             ordered: data[12] & ANY_ORDER == 0,
@@ -90,8 +101,7 @@ impl Announcement {
             && (1..=MAX_BLOCK_SIZE).contains(&announcement.size)
             && data[13] == 0
             && (1..=MAX_ADDRESSES).contains(&announcement.addresses)
-            && announcement.base.is_multiple_of(STRIDE)
-            && data[28..] == [0; 4];
+            && announcement.base.is_multiple_of(STRIDE);
         sound.then_some(announcement)
     }
 
@@ -121,6 +131,8 @@ pub(crate) enum Announced {
     OutOfRange,
     /// The target checks as many addresses as it can.
     Full,
+    /// A later run of the same source has been announced: this one comes late.
+    Outdated,
 }
 
 /// One source's run.
@@ -128,22 +140,72 @@ pub(crate) enum Announced {
 struct Flow {
     announcement: Announcement,
     stamp: Stamp,
-    /// The run before it: its stragglers are late, not corrupt.
-    previous: Option<Stamp>,
     /// Of puts: the numbers that have come, by address.
     turns: Turns,
     counts: usize,
+    /// The latest runs before it whose messages cannot say whose they are, newest first.
+    short: VecDeque<ShortRun>,
+}
+
+/// What is remembered of a run whose messages are shorter than a stamp.
+#[derive(Clone, Debug)]
+struct ShortRun {
+    announcement: Announcement,
+    stamp: Stamp,
+    turns: Turns,
+}
+
+impl Flow {
+    /// The short runs that its successor is to remember.
+    fn into_short(self) -> VecDeque<ShortRun> {
+        let Self {
+            announcement,
+            stamp,
+            turns,
+            mut short,
+            ..
+        } = self;
+        if announcement.op == Operation::Put && announcement.size < NUMBERED_BYTES {
+            short.truncate(KEPT_SHORT_RUNS - 1);
+            short.push_front(ShortRun {
+                announcement,
+                stamp,
+                turns,
+            });
+        }
+        short
+    }
+
+    /// Whether `data`, which is no message of this run, is a whole one of a run before.
+    #[cold]
+    fn is_stale(&self, address: u64, data: &[u8]) -> bool {
+        self.stamp.is_of_another_run(address, data)
+            || self.short.iter().any(|old| old.has_sent(address, data))
+    }
+}
+
+impl ShortRun {
+    fn has_sent(&self, address: u64, data: &[u8]) -> bool {
+        let place = address.wrapping_sub(self.announcement.base) / STRIDE;
+        let next = self.turns.next(place);
+        let number = |next| number_of(self.stamp, self.announcement.size, address, next, data);
+        next.is_some_and(|next| {
+            data.len() == self.announcement.size as usize && self.stamp.matches(address, next, data)
+                || number(next).is_some()
+        })
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct RunCounts {
-    run: u32,
+    run: u64,
     delivered: u64,
     corrupted: u64,
     duplicated: u64,
     misordered: u64,
     overtaken: u64,
     missing: u64,
+    stale: u64,
 }
 
 /// All runs that a network interface is a target of.
@@ -157,13 +219,13 @@ pub(crate) struct Checker {
 }
 
 impl Checker {
-    /// Messages of a run that its source had already replaced by the next.
+    /// Messages and announcements of a run that its source had already replaced by another.
     pub(crate) fn stragglers(&self) -> u64 {
         self.stragglers
     }
 
     /// The run announced last.
-    pub(crate) fn latest_run(&self) -> Option<u32> {
+    pub(crate) fn latest_run(&self) -> Option<u64> {
         self.runs.last().map(|counts| counts.run)
     }
 
@@ -171,7 +233,7 @@ impl Checker {
     /// 64-bit word at an address of the memory.
     pub(crate) fn report(
         &self,
-        run: u32,
+        run: u64,
         report: &mut TrafficReport,
         mut read: impl FnMut(u64) -> u64,
     ) -> bool {
@@ -190,6 +252,7 @@ impl Checker {
         report.misordered += counts.misordered;
         report.overtaken += counts.overtaken;
         report.missing += counts.missing;
+        report.stale += counts.stale;
         true
     }
 
@@ -214,6 +277,10 @@ impl Checker {
         if old.is_some_and(|flow| flow.announcement == announcement) {
             return Announced::Accepted;
         }
+        if old.is_some_and(|flow| announcement.run < flow.announcement.run) {
+            self.stragglers += 1;
+            return Announced::Outdated;
+        }
         let checked = match announcement.op {
             Operation::Put => usize::from(announcement.addresses),
             Operation::Get | Operation::Amo => 0,
@@ -225,7 +292,6 @@ impl Checker {
         if let Some(flow) = old.filter(|flow| flow.announcement.op == Operation::Amo) {
             self.runs[flow.counts].add_atomics(flow, |at| word_at(memory, at));
         }
-        let previous = old.map(|flow| flow.stamp);
         self.checked = self.checked - freed + checked;
         let stamp = Stamp::of_run(announcement.run, announcement.nonce, source, target);
         match announcement.op {
@@ -234,19 +300,21 @@ impl Checker {
             Operation::Amo => set_words(memory, &announcement, stamp),
         }
         let counts = self.counts_of(announcement.run);
+        // Making room for the counts may have given the old flow up.
+        let old = self.flows[index].take();
         self.flows[index] = Some(Box::new(Flow {
             announcement,
             stamp,
-            previous,
             turns: Turns::new(checked),
             counts,
+            short: old.map_or_else(VecDeque::new, |flow| flow.into_short()),
         }));
         Announced::Accepted
     }
 
     /// The index of the counts of `run`, new if need be. When there are too many runs, the counts
     /// of the oldest are given up, and so are its flows.
-    fn counts_of(&mut self, run: u32) -> usize {
+    fn counts_of(&mut self, run: u64) -> usize {
         if let Some(index) = self.runs.iter().position(|counts| counts.run == run) {
             return index;
         }
@@ -291,16 +359,14 @@ impl Checker {
             counts.delivered += 1;
             return;
         }
-        match number_of(flow, address, next, data) {
+        match number_of(flow.stamp, flow.announcement.size, address, next, data) {
             Some(number) => {
                 let turn = flow.turns.take(place, number);
                 counts.judge(turn, flow.announcement.ordered);
             }
-            None if flow
-                .previous
-                .is_some_and(|stamp| belongs(stamp, address, data)) =>
-            {
+            None if flow.is_stale(address, data) => {
                 self.stragglers += 1;
+                counts.stale += 1;
             }
             None => counts.corrupted += 1,
         }
@@ -320,12 +386,15 @@ impl Checker {
         let size = flow.announcement.size;
         let address = flow.announcement.base + place * stride_of(size);
         let counts = &mut self.runs[flow.counts];
-        if holds(memory, address, size, flow.stamp.lines(address, number)) {
-            let turn = flow.turns.take(place, number);
-            counts.judge(turn, flow.announcement.ordered);
-        } else {
+        let Some(stale) = wrong_lines(memory, address, size, flow.stamp, number) else {
             counts.corrupted += 1;
-        }
+            return;
+        };
+        // What another run wrote over it since is not the fault of this block, which did arrive.
+        self.stragglers += stale;
+        counts.stale += stale;
+        let turn = flow.turns.take(place, number);
+        counts.judge(turn, flow.announcement.ordered);
     }
 }
 
@@ -340,14 +409,33 @@ pub(crate) fn holds(memory: &Memory, address: u64, size: u32, mut lines: Lines) 
     })
 }
 
-/// The sequence number of a message that is not the one expected, if it is a whole message.
+/// How many lines of the block are whole lines of another run's messages; `None` if any is neither those nor its
+/// own.
+fn wrong_lines(memory: &Memory, address: u64, size: u32, stamp: Stamp, number: u32) -> Option<u64> {
+    let (mut found, mut wrong) = ([0; LINE], 0);
+    let (size, mut lines) = (u64::from(size), stamp.lines(address, number));
+    for at in (0..size).step_by(LINE) {
+        let expected = lines.next();
+        let found = &mut found[..(size - at).min(LINE as u64) as usize];
+        memory.read(address + at, found).ok()?;
+        if *found != expected[..found.len()] {
+            if !stamp.is_of_another_run(address + at, found) {
+                return None;
+            }
+            wrong += 1;
+        }
+    }
+    Some(wrong)
+}
+
+/// The sequence number of a message that is not the one expected, if it is a whole message of `size` bytes.
 #[cold]
-fn number_of(flow: &Flow, address: u64, next: u32, data: &[u8]) -> Option<u32> {
-    if data.len() != flow.announcement.size as usize {
+fn number_of(stamp: Stamp, size: u32, address: u64, next: u32, data: &[u8]) -> Option<u32> {
+    if data.len() != size as usize {
         return None;
     }
-    if let Some(number) = claimed_number(data) {
-        return flow.stamp.matches(address, number, data).then_some(number);
+    if let Some(number) = Stamp::claimed_number(next, data) {
+        return stamp.matches(address, number, data).then_some(number);
     }
     // A folded stamp does not tell its number: try those around the expected one, nearest first. As many
     // messages may be missing as a source has outstanding, but the shortest stamps are the same too
@@ -355,17 +443,7 @@ fn number_of(flow: &Flow, address: u64, next: u32, data: &[u8]) -> Option<u32> {
     let reach = if data.len() < 4 { 32 } else { MAX_WINDOW };
     (1..=reach)
         .flat_map(|n| [next.wrapping_add(n), next.wrapping_sub(n)])
-        .find(|&number| flow.stamp.matches(address, number, data))
-}
-
-fn belongs(stamp: Stamp, address: u64, data: &[u8]) -> bool {
-    claimed_number(data).is_some_and(|number| stamp.matches(address, number, data))
-}
-
-/// The number that an unfolded stamp claims to have.
-fn claimed_number(data: &[u8]) -> Option<u32> {
-    let word = data.first_chunk::<8>()?;
-    Some(u64::from_le_bytes(*word) as u32)
+        .find(|&number| stamp.matches(address, number, data))
 }
 
 impl RunCounts {

@@ -52,9 +52,11 @@ nic_counters! {
     refused_unsupported,
     /// Requests of other processors refused: no room for another traffic run.
     refused_busy,
+    /// Requests of other processors refused: the announcement of a traffic run older than their latest.
+    refused_outdated,
     /// Times that requests were left in the input queue because responses could not leave.
     response_stalls,
-    /// Messages of a traffic run that the source had already replaced by another.
+    /// Messages and announcements of a traffic run that the source had already replaced by another.
     run_stragglers,
     /// Packets discarded: marked `soft_error` (paper, section 4.3).
     discard_soft_error,

@@ -33,6 +33,8 @@ mod responder;
 mod runs;
 mod stamp;
 mod traffic;
+mod traffic_issuer;
+mod traffic_layout;
 mod traffic_report;
 mod traffic_spec;
 mod turns;
@@ -46,7 +48,7 @@ pub use memory::{MAX_MEMORY_BYTES, Memory, OutOfRange};
 pub use outstanding::{MAX_OUTSTANDING, Tid};
 pub use phitwire_framing::memory24::{Request, Status};
 pub use requester::{Completion, Outcome, PostError, slice_of};
-pub use traffic_report::{Phase, TrafficReport};
+pub use traffic_report::{MAX_NAMED, Phase, TrafficReport};
 pub(crate) use traffic_spec::Mapping;
 pub use traffic_spec::{
     Abilities, MAX_ADDRESSES, MAX_BLOCK_SIZE, MAX_SIZE, MAX_WINDOW, Operation, Pattern, SpecError,

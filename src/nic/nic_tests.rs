@@ -221,7 +221,7 @@ fn a_soft_error_is_discarded_at_the_destination_and_times_out() {
     assert_eq!(stored, [0; 8]);
 }
 
-fn put_run(run: u32, size: u32, count: u64) -> TrafficSpec {
+fn put_run(run: u64, size: u32, count: u64) -> TrafficSpec {
     TrafficSpec {
         run,
         pattern: Pattern::List {
@@ -233,7 +233,7 @@ fn put_run(run: u32, size: u32, count: u64) -> TrafficSpec {
     }
 }
 
-fn merged(pair: &Pair, run: u32) -> TrafficReport {
+fn merged(pair: &Pair, run: u64) -> TrafficReport {
     let mut report = pair.a.traffic_report(Some(run)).unwrap();
     if let Some(other) = pair.b.traffic_report(Some(run)) {
         report.merge(&other);
@@ -245,7 +245,7 @@ fn merged(pair: &Pair, run: u32) -> TrafficReport {
 fn a_run_of_puts_is_verified_at_every_size() {
     let mut pair = Pair::new(1);
     for size in 1..=32 {
-        let run = size;
+        let run = size.into();
         pair.a
             .start_traffic(pair.now, put_run(run, size, 2_000))
             .unwrap();
@@ -269,7 +269,7 @@ fn a_run_of_puts_is_verified_at_every_size() {
 fn a_run_of_gets_is_verified_and_finds_damage() {
     let mut pair = Pair::new(1);
     for size in [1, 3, 8, 17, 32] {
-        let run = size;
+        let run = size.into();
         let gets = TrafficSpec {
             op: Operation::Get,
             ..put_run(run, size, 1_000)

@@ -149,6 +149,13 @@ impl Responder {
                     status: Status::OutOfRange,
                 }
             }
+            Announced::Outdated => {
+                counters.refused_outdated += 1;
+                Response::Refused {
+                    tid,
+                    status: Status::Busy,
+                }
+            }
             Announced::Full => {
                 counters.refused_busy += 1;
                 Response::Refused {

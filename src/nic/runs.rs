@@ -33,6 +33,13 @@ impl Runs {
         if let Some(driver) = self.driver.as_ref().filter(|driver| !driver.is_done()) {
             return Err(SpecError::Busy(driver.run()));
         }
+        let latest = self.driver.as_ref().map_or(0, Driver::run);
+        if (1..latest).contains(&spec.run) {
+            return Err(SpecError::Outdated {
+                run: spec.run,
+                latest,
+            });
+        }
         let driver = Driver::new(spec, source, identity, now)?;
         if let Some(old) = self.driver.replace(driver) {
             if self.finished.len() == KEPT_RUNS {
@@ -55,7 +62,7 @@ impl Runs {
     /// `read` answers the 64-bit word at an address of the memory.
     pub(crate) fn report(
         &self,
-        run: Option<u32>,
+        run: Option<u64>,
         checker: &Checker,
         read: impl FnMut(u64) -> u64,
     ) -> Option<TrafficReport> {
@@ -85,7 +92,7 @@ impl Runs {
 
     /// Issues what the run that is going on has to issue, and answers its number when it is done now.
     #[inline]
-    pub(crate) fn issue(&mut self, now: Time, nic: &mut impl Issuer) -> Option<u32> {
+    pub(crate) fn issue(&mut self, now: Time, nic: &mut impl Issuer) -> Option<u64> {
         let driver = self.driver.as_mut()?;
         driver.issue(now, nic).then(|| driver.run())
     }

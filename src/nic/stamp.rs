@@ -1,12 +1,19 @@
 //! Payload stamps: what a traffic run writes, so that its target can tell what arrived.
 //!
-//! The first eight bytes of a message are one little-endian word: its sequence number among the
-//! messages of this run from this source to this address (low 32 bits), and a check over run,
-//! source, target, address and sequence number (high 32 bits). Bytes 8 to 63 are drawn from that
-//! word, so that all of them are verified. A message shorter than eight bytes carries the word
-//! folded down to its length by multiplication: its target, who knows which number must come next,
-//! computes the same and compares. With one byte, one wrong message in 256 goes unseen, and below four
-//! bytes the messages that come after a loss may be taken for another kind of damage than they are.
+//! The first eight bytes of a message are one little-endian word that says by itself what it is: from the
+//! lowest bit on its sequence number among the messages of this run from this source to this address (28 bits),
+//! the tag of its run (18 bits: a hash of run and incarnation of the source) and a check over tag, source, target,
+//! address and sequence number (18 bits). Bytes 8 to 63 are drawn from that word, so that all of them are
+//! verified. So a whole message of *any* other run, however long ago, is told from a damaged one without that
+//! anybody remembers that run; one damaged word in 2^18 is mistaken for such a one.
+//!
+//! 2^28 numbers to one address, 64 addresses to a target: 17 thousand million messages pass before a number
+//! comes again, half an hour at ten million messages per second.
+//!
+//! A message shorter than eight bytes carries the word folded down to its length by multiplication: its target,
+//! who knows which number must come next, computes the same and compares. With one byte, one wrong message in
+//! 256 goes unseen, and below four bytes the messages that come after a loss, or late from an earlier run, may be
+//! taken for another kind of damage than they are.
 
 use super::traffic_spec::MAX_SIZE;
 
@@ -21,36 +28,60 @@ const fn mix(x: u64) -> u64 {
 const ADDRESS_FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 const SEQUENCE_FACTOR: u64 = 0xd6e8_feb8_6659_fd93;
 
+/// Of a word: the bits of the sequence number, and those of the tag above them.
+const SEQUENCE_BITS: u32 = 28;
+const TAG_BITS: u32 = 18;
+const SEQUENCE_MASK: u64 = (1 << SEQUENCE_BITS) - 1;
+const TAG_MASK: u64 = ((1 << TAG_BITS) - 1) << SEQUENCE_BITS;
+const CHECK_MASK: u64 = !(SEQUENCE_MASK | TAG_MASK);
+/// What the bytes after the word are drawn with.
+const TAIL: u64 = 0x6a09_e667_f3bc_c909;
+
 /// Makes and checks the stamps of one run between one source and one target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stamp(u64);
+pub(crate) struct Stamp {
+    /// Of source and target.
+    pair: u64,
+    /// Where it stands in a word.
+    tag: u64,
+    /// Of both.
+    base: u64,
+}
 
 impl Stamp {
     /// The stamps of a run; `nonce` keeps incarnations of the source apart.
-    pub(crate) const fn of_run(run: u32, nonce: u32, source: u32, target: u32) -> Self {
-        let run = (run as u64) << 32 | nonce as u64;
-        Self(mix(mix(run) ^ ((source as u64) << 32 | target as u64)))
+    pub(crate) const fn of_run(run: u64, nonce: u32, source: u32, target: u32) -> Self {
+        let pair = mix((source as u64) << 32 | target as u64);
+        let hash = mix(mix(run) ^ nonce as u64);
+        Self::tagged(pair, hash >> (u64::BITS - TAG_BITS) << SEQUENCE_BITS)
+    }
+
+    const fn tagged(pair: u64, tag: u64) -> Self {
+        let base = mix(pair ^ tag);
+        Self { pair, tag, base }
     }
 
     /// The pattern that memory is filled with to be read: the same for every run and source, so
     /// that runs over the same memory agree.
     pub(crate) const fn of_memory() -> Self {
-        Self(mix(0x5041_5454_4552_4e00))
+        Self::tagged(mix(0x5041_5454_4552_4e00), 0)
     }
 
     /// The word of message number `sequence` to `address`.
     #[inline]
     pub(crate) const fn word(self, address: u64, sequence: u32) -> u64 {
+        let sequence = sequence as u64 & SEQUENCE_MASK;
         let at = address.wrapping_mul(ADDRESS_FACTOR);
-        let number = (sequence as u64 + 1).wrapping_mul(SEQUENCE_FACTOR);
-        mix(self.0 ^ at ^ number.rotate_left(32)) & !0xffff_ffff | sequence as u64
+        let number = (sequence + 1).wrapping_mul(SEQUENCE_FACTOR);
+        mix(self.base ^ at ^ number.rotate_left(32)) & CHECK_MASK | self.tag | sequence
     }
 
     /// What the word at `address` counts from in an atomic run: its low half is zero, its high half says
     /// whose it is.
     #[inline]
     pub(crate) const fn first_count(self, address: u64) -> u64 {
-        self.word(address, 0)
+        let at = address.wrapping_mul(ADDRESS_FACTOR);
+        mix(self.base ^ at) & !0xffff_ffff
     }
 
     /// Fills the first `len` of `out` with what message `sequence` to `address` carries.
@@ -71,16 +102,38 @@ impl Stamp {
         out[..8].copy_from_slice(&word.to_le_bytes());
         let mut more = word;
         for chunk in out[8..len.next_multiple_of(8)].as_chunks_mut::<8>().0 {
-            more = mix(more.wrapping_add(self.0));
+            more = mix(more.wrapping_add(TAIL));
             *chunk = more.to_le_bytes();
         }
+    }
+
+    /// The sequence number that an unfolded stamp claims to have: of all with those bits, the one nearest to
+    /// `next`.
+    pub(crate) fn claimed_number(next: u32, data: &[u8]) -> Option<u32> {
+        let word = u64::from_le_bytes(*data.first_chunk()?);
+        let unused = u32::BITS - SEQUENCE_BITS;
+        let ahead = (word as u32).wrapping_sub(next) << unused;
+        Some(next.wrapping_add_signed(ahead.cast_signed() >> unused))
+    }
+
+    /// Whether `data` is a whole message to `address`, from this source to this target, but of another run.
+    /// Of data shorter than a word nobody can say.
+    #[cold]
+    pub(crate) fn is_of_another_run(self, address: u64, data: &[u8]) -> bool {
+        let Some(word) = data.first_chunk() else {
+            return false;
+        };
+        let word = u64::from_le_bytes(*word);
+        let other = Self::tagged(self.pair, word & TAG_MASK);
+        other.tag != self.tag && other.matches(address, word as u32, data)
     }
 
     /// What block `sequence` to `address` carries, line by line.
     pub(crate) fn lines(self, address: u64, sequence: u32) -> Lines {
         Lines {
             stamp: self,
-            word: self.word(address, sequence),
+            address,
+            sequence,
         }
     }
 
@@ -97,12 +150,13 @@ impl Stamp {
     }
 }
 
-/// The bytes of a block, 64 at a time.
+/// The bytes of a block, 64 at a time: each line is what a message to its address would carry.
 #[derive(Clone, Debug)]
 pub(crate) struct Lines {
     stamp: Stamp,
-    /// The next eight bytes.
-    word: u64,
+    /// Of the next line.
+    address: u64,
+    sequence: u32,
 }
 
 /// Bytes of a line.
@@ -113,10 +167,9 @@ impl Lines {
     #[inline]
     pub(crate) fn next(&mut self) -> [u8; LINE] {
         let mut line = [0; LINE];
-        for chunk in line.as_chunks_mut::<8>().0 {
-            *chunk = self.word.to_le_bytes();
-            self.word = mix(self.word.wrapping_add(self.stamp.0));
-        }
+        self.stamp
+            .fill(self.address, self.sequence, &mut line, LINE);
+        self.address = self.address.wrapping_add(LINE as u64);
         line
     }
 }
@@ -158,6 +211,7 @@ mod tests {
         let good = filled(STAMP, 64, 5, 8);
         for other in [
             Stamp::of_run(2, 2, 3, 4),
+            Stamp::of_run(1 << 32 | 1, 2, 3, 4),
             Stamp::of_run(1, 3, 3, 4),
             Stamp::of_run(1, 2, 4, 4),
             Stamp::of_run(1, 2, 3, 5),
@@ -176,5 +230,49 @@ mod tests {
             let missed = (1..60_000).filter(|&n| STAMP.matches(64, n, &good)).count();
             assert!(missed <= allowed, "{len} bytes: {missed}");
         }
+    }
+
+    #[test]
+    fn a_message_of_any_other_run_is_told_from_a_damaged_one() {
+        for len in [8, 9, 15, 16, 33, 64] {
+            for run in 0..200_u64 {
+                let other = Stamp::of_run(run << 20 | 7, 2, 3, 4);
+                let late = filled(other, 0x1240, 900_000_000, len);
+                assert!(
+                    STAMP.is_of_another_run(0x1240, &late),
+                    "{len} bytes, run {run}"
+                );
+                for bit in [0, 13, 29, 45, 46, 63, len * 8 - 1] {
+                    let mut bad = late.clone();
+                    bad[bit / 8] ^= 1 << (bit % 8);
+                    assert!(
+                        !STAMP.is_of_another_run(0x1240, &bad),
+                        "{len} bytes, bit {bit}"
+                    );
+                }
+                assert!(!STAMP.is_of_another_run(0x1280, &late), "another address");
+            }
+            let own = filled(STAMP, 0x1240, 5, len);
+            assert!(!STAMP.is_of_another_run(0x1240, &own));
+            let stranger = filled(Stamp::of_run(9, 2, 5, 4), 0x1240, 5, len);
+            assert!(
+                !STAMP.is_of_another_run(0x1240, &stranger),
+                "another source"
+            );
+        }
+        assert!(!STAMP.is_of_another_run(0x1240, &filled(STAMP, 0x1240, 5, 7)));
+    }
+
+    #[test]
+    fn numbers_come_round_to_the_nearest() {
+        for number in [0, 5, (1 << 28) - 1, 1 << 28, u32::MAX] {
+            let data = filled(STAMP, 64, number, 8);
+            for off in [0, 1, 77, (1 << 27) - 1] {
+                for next in [number.wrapping_add(off), number.wrapping_sub(off)] {
+                    assert_eq!(Stamp::claimed_number(next, &data), Some(number), "{next}");
+                }
+            }
+        }
+        assert_eq!(Stamp::claimed_number(0, &[0; 7]), None);
     }
 }

@@ -2,81 +2,22 @@
 
 use std::collections::VecDeque;
 
-use super::checker::{ANNOUNCEMENT_BYTES, Announcement, MOST_ADDITIONS, STRIDE, stride_of};
+use super::checker::{Announcement, MOST_ADDITIONS};
 use super::latency::LatencyRecorder;
 use super::stamp::Stamp;
+pub(crate) use super::traffic_issuer::{Answered, Block, Errand, Issuer, Message};
+use super::traffic_layout::Layout;
 use super::traffic_report::{Phase, TrafficReport};
 use super::traffic_spec::{Abilities, Choice, MAX_SIZE, Operation, SpecError, TrafficSpec};
 use super::turns::{Turn, Turns};
 use crate::rng::Rng;
 use crate::time::{Duration, Time};
 
-/// Times that a run is announced to a target that does not answer.
-const ATTEMPTS: u8 = 3;
-
-/// A request of a run, for the network interface to make a packet of.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Message<'a> {
-    /// Tells a target of the run.
-    Announce(&'a [u8; ANNOUNCEMENT_BYTES]),
-    /// Writes.
-    Put { address: u64, data: &'a [u8] },
-    /// Reads.
-    Get { address: u64, len: u8 },
-    /// Writes or reads a block: see [`Block`].
-    Block(Block),
-    /// Adds one to the word there, and answers what it was.
-    Add { address: u64 },
-}
-
-/// A message that is a block transfer.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Block {
-    /// Whether it reads.
-    pub is_get: bool,
-    /// At the target.
-    pub address: u64,
-    /// The same as a number: which of the announced addresses it is.
-    pub place: u32,
-    /// In the source's own memory.
-    pub local: u64,
-    pub len: u32,
-    /// What a block that is written carries.
-    pub stamp: Stamp,
-    pub sequence: u32,
-}
-
-/// Which request of a run has ended, by the index of its target.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Errand {
-    Announcement(u32),
-    Message(u32),
-}
-
-/// How a message ended.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Answered<'a> {
-    /// Nobody knows whether it was carried out.
-    Unknown,
-    /// It was not.
-    Refused,
-    Written,
-    Read(&'a [u8]),
-    /// A block was read; whether its bytes were the right ones.
-    ReadBlock(bool),
-    /// What the word was before.
-    Added(u64),
-}
-
-/// The network interface, as a run at its source needs it.
-pub(crate) trait Issuer {
-    /// Whether a request to `address` can go now.
-    fn can_go(&self, address: u64) -> bool;
-    /// Whether a request to another address may go although one cannot.
-    fn has_other_ways(&self) -> bool;
-    /// Sends a request to `processor`; false if it cannot go now.
-    fn issue(&mut self, processor: u16, errand: Errand, message: &Message<'_>) -> bool;
-}
+/// Times that a run is announced to a target within the time-out of the first, evenly spread: so a lost one does
+/// no harm, and a target that none reaches is known when one request has timed out.
+const ATTEMPTS: u32 = 3;
+/// Times that an announcement which was damaged on its way is said again at once.
+const REPEATS: u8 = 3;
 
 /// Who and where the source is.
 #[derive(Clone, Copy, Debug)]
@@ -88,11 +29,16 @@ pub(crate) struct Source {
     /// Differs from every other incarnation's.
     pub nonce: u32,
     pub abilities: Abilities,
+    /// After which its requests are given up.
+    pub timeout: Duration,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    Unknown { attempts: u8 },
+    /// Announcements are on their way, or to be; so many were damaged.
+    Unknown {
+        damaged: u8,
+    },
     Open,
     Unreachable,
 }
@@ -137,9 +83,18 @@ pub(crate) struct Driver {
     /// Index of the target to use next, where they are used in turn.
     turn: usize,
     to_announce: VecDeque<u32>,
+    /// When the run is announced once more to those that have not answered, how often still, and the time between.
+    again: Time,
+    repeats: u32,
+    interval: Duration,
     phase: Phase,
     started: Time,
     ends: Option<Time>,
+    /// When the last message was issued.
+    last_offer: Time,
+    /// When nothing more was issued.
+    ended: Option<Time>,
+    last_acknowledgement: Time,
     last_answer: Time,
     outstanding: u32,
     sent: u64,
@@ -181,7 +136,7 @@ impl Driver {
             Ok(Target {
                 processor,
                 stamp: Stamp::of_run(spec.run, source.nonce, itself, identity(processor)?),
-                state: State::Unknown { attempts: 0 },
+                state: State::Unknown { damaged: 0 },
                 turn: 0,
                 sequences: vec![0; addresses].into_boxed_slice(),
                 fetched: Turns::new(fetched),
@@ -193,6 +148,7 @@ impl Driver {
             .into_iter()
             .map(target)
             .collect::<Result<_, _>>()?;
+        let interval = Duration::from_ns(source.timeout.as_ns() / u64::from(ATTEMPTS));
         Ok(Self {
             usable: 0,
             layout,
@@ -202,9 +158,15 @@ impl Driver {
             choice,
             rng: Rng::new(spec.seed, u64::from(own)),
             turn: 0,
+            again: now + interval,
+            repeats: ATTEMPTS - 1,
+            interval,
             phase: Phase::Opening,
             started: now,
             ends: None,
+            last_offer: now,
+            ended: None,
+            last_acknowledgement: now,
             last_answer: now,
             outstanding: 0,
             sent: 0,
@@ -219,7 +181,7 @@ impl Driver {
         &self.spec
     }
 
-    pub(crate) fn run(&self) -> u32 {
+    pub(crate) fn run(&self) -> u64 {
         self.spec.run
     }
 
@@ -227,12 +189,12 @@ impl Driver {
         self.phase == Phase::Done
     }
 
-    /// When the run stops issuing by itself.
+    /// When the run announces itself again, or stops issuing, by itself.
     pub(crate) fn deadline(&self) -> Option<Time> {
-        if self.phase == Phase::Running {
-            self.ends
-        } else {
-            None
+        match self.phase {
+            Phase::Opening => (self.repeats > 0).then_some(self.again),
+            Phase::Running => self.ends,
+            Phase::Draining | Phase::Done => None,
         }
     }
 
@@ -245,12 +207,19 @@ impl Driver {
 
     /// Counts of the source.
     pub(crate) fn report(&self) -> TrafficReport {
+        // That nothing could be issued because nothing was answered belongs to the offer.
+        let offered = self.ended.unwrap_or(self.last_offer);
+        let active = offered.max(self.last_acknowledgement);
+        let drained = self.ended.map_or(Duration::ZERO, |ended| {
+            self.last_answer.max(ended).since(ended)
+        });
         TrafficReport {
             run: self.spec.run,
             phase: self.phase,
             gets: self.spec.op == Operation::Get,
             size: self.spec.size,
-            elapsed_ns: self.last_answer.since(self.started).as_ns(),
+            elapsed_ns: active.since(self.started).as_ns(),
+            drain_ns: drained.as_ns(),
             sent: self.sent,
             outstanding: u64::from(self.outstanding),
             latency: self.latency.counts(),
@@ -266,14 +235,40 @@ impl Driver {
         if self.phase == Phase::Running {
             self.send(now, nic);
         }
-        if self.phase == Phase::Draining && self.outstanding == 0 {
-            self.phase = Phase::Done;
-            return true;
+        if self.phase == Phase::Draining {
+            self.end_offer(now);
+            if self.outstanding == 0 {
+                self.phase = Phase::Done;
+                return true;
+            }
         }
         false
     }
 
+    /// Remembers when the offer ended: at its own end, although this node may have stood still beyond it.
+    fn end_offer(&mut self, now: Time) {
+        if self.ended.is_none() {
+            let planned = self.ends.map_or(now, |end| end.min(now));
+            self.ended = Some(planned.max(self.last_offer));
+        }
+    }
+
+    /// Lets those that have not answered hear of the run once more.
+    fn announce_again(&mut self, now: Time) {
+        while self.repeats > 0 && self.again <= now {
+            self.repeats -= 1;
+            self.again += self.interval;
+            // Otherwise not even the first have gone.
+            if self.to_announce.is_empty() {
+                let targets = (0..).zip(&self.targets);
+                let silent = targets.filter(|(_, t)| matches!(t.state, State::Unknown { .. }));
+                self.to_announce.extend(silent.map(|(index, _)| index));
+            }
+        }
+    }
+
     fn announce(&mut self, now: Time, nic: &mut impl Issuer) {
+        self.announce_again(now);
         let data = self.announcement.emit();
         while self.outstanding < self.spec.window {
             let Some(&index) = self.to_announce.front() else {
@@ -290,7 +285,8 @@ impl Driver {
             self.to_announce.pop_front();
             self.outstanding += 1;
         }
-        if self.outstanding == 0 && self.to_announce.is_empty() {
+        let undecided = |target: &Target| matches!(target.state, State::Unknown { .. });
+        if !self.targets.iter().any(undecided) {
             self.open(now);
         }
     }
@@ -303,11 +299,16 @@ impl Driver {
                 .filter(|t| t.state == State::Open)
                 .count();
         }
-        let all = self.targets.len();
+        self.to_announce.clear();
+        let unreached = self.targets.iter().filter(|t| t.state != State::Open);
+        for target in unreached {
+            self.counts.not_reached(target.processor);
+        }
         self.targets.retain(|target| target.state == State::Open);
-        self.counts.unreachable = (all - self.targets.len()) as u64;
         self.usable = self.targets.iter().map(|target| target.busy.len()).sum();
         self.started = now;
+        self.last_offer = now;
+        self.last_acknowledgement = now;
         self.last_answer = now;
         if self.spec.duration_ns != 0 {
             self.ends = Some(now + Duration::from_ns(self.spec.duration_ns));
@@ -363,6 +364,7 @@ impl Driver {
             self.turn = index + 1;
             self.outstanding += 1;
             self.sent += 1;
+            self.last_offer = now;
             if self.sent == self.spec.count {
                 self.phase = Phase::Draining;
                 break;
@@ -436,6 +438,7 @@ impl Driver {
                 self.counts.timed_out += 1;
                 return;
             }
+            Answered::Damaged => unreachable!("this is said of announcements"),
             Answered::Refused => {
                 self.counts.refused += 1;
                 return;
@@ -450,6 +453,7 @@ impl Driver {
             Answered::Added(found) => self.fetched(index, address, found),
         }
         self.counts.acknowledged += 1;
+        self.last_acknowledgement = now;
         self.latency.record(now.since(posted).as_ns());
     }
 
@@ -486,66 +490,29 @@ impl Driver {
         }
     }
 
-    /// Accounts for the answer to the announcement to target `index`.
+    /// Accounts for the answer to an announcement to target `index`.
     pub(crate) fn announcement_answered(&mut self, index: u32, answered: Answered<'_>) {
         self.outstanding -= 1;
+        if self.phase != Phase::Opening {
+            // A repetition: what is to be done about this target has been decided, or nothing is any more.
+            return;
+        }
         let target = &mut self.targets[index as usize];
-        target.state = match (answered, target.state) {
-            (Answered::Written, _) => State::Open,
-            (Answered::Unknown, State::Unknown { attempts }) if attempts + 1 < ATTEMPTS => {
+        target.state = match (target.state, answered) {
+            (State::Open, _) | (_, Answered::Written) => State::Open,
+            (State::Unknown { damaged }, Answered::Damaged) if damaged < REPEATS => {
                 self.to_announce.push_back(index);
                 State::Unknown {
-                    attempts: attempts + 1,
+                    damaged: damaged + 1,
                 }
             }
+            // The time-out of the first.
             _ => State::Unreachable,
         };
     }
 }
 
-/// Where in the memories the addresses of a run are.
-///
-/// Gets use the upper half of the target's memory, the others the lower. Where there are more sources than room,
-/// regions of different sources overlap: the checker keeps sources apart, and gets only read what is the same for
-/// all. Blocks are checked when they are in the memory, so that theirs must not overlap; at their source they use
-/// the uppermost quarter.
-#[derive(Clone, Copy, Debug)]
-struct Layout {
-    addresses: u16,
-    stride: u64,
-    /// First address at a target.
-    base: u64,
-    /// First address of the blocks at the source.
-    local: u64,
-}
-
 impl Layout {
-    fn new(spec: &TrafficSpec, own: u16, targets: usize, memory: u64) -> Result<Self, SpecError> {
-        let stride = stride_of(spec.size);
-        let unit = memory / 4 / STRIDE * STRIDE;
-        let (start, room) = match (spec.op, spec.is_block()) {
-            (Operation::Get, true) => (2 * unit, unit),
-            (Operation::Get, false) => (2 * unit, 2 * unit),
-            (Operation::Put | Operation::Amo, _) => (0, 2 * unit),
-        };
-        let mut addresses = u64::from(spec.addresses);
-        if spec.is_block() {
-            let sources = u64::from(spec.highest_processor().max(own)) + 1;
-            let local = unit / stride / (targets as u64).max(1);
-            addresses = addresses.min(8).min(room / stride / sources).min(local);
-        }
-        let region = addresses * stride;
-        if region == 0 || region > room {
-            return Err(SpecError::Memory(memory));
-        }
-        Ok(Self {
-            addresses: addresses as u16,
-            stride,
-            base: start + u64::from(own) % (room / region) * region,
-            local: 3 * unit,
-        })
-    }
-
     /// The next block to address number `turn` of `target`, which is the `index`th.
     fn block(&self, index: usize, turn: u16, target: &Target, spec: &TrafficSpec) -> Block {
         let slot = index as u64 * u64::from(self.addresses) + u64::from(turn);

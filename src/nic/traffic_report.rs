@@ -24,15 +24,21 @@ pub enum Phase {
 #[serde(deny_unknown_fields)]
 pub struct TrafficReport {
     /// The run.
-    pub run: u32,
+    pub run: u64,
     /// How far the run has come here; merged: the earliest phase of all.
     pub phase: Phase,
     /// Whether the messages are gets.
     pub gets: bool,
     /// Payload bytes per message.
     pub size: u32,
-    /// Nanoseconds from the first message until the last was answered (so far); merged: the longest.
+    /// Nanoseconds from the first message until messages were neither offered nor acknowledged any more (so far):
+    /// until the duration was over, the count was reached or the run was stopped, or until the last
+    /// acknowledgement if that came later. Waiting for time-outs after that does not count. Merged: the longest.
     pub elapsed_ns: u64,
+    /// Nanoseconds from the end of the offer until the last message was answered or had timed out (so far); merged:
+    /// the longest.
+    #[serde(default)]
+    pub drain_ns: u64,
     /// Source: messages handed to the network.
     pub sent: u64,
     /// Source: messages answered as they should be (gets: with the right bytes or wrong ones).
@@ -45,6 +51,9 @@ pub struct TrafficReport {
     pub outstanding: u64,
     /// Source: targets that never accepted the announcement of the run.
     pub unreachable: u64,
+    /// Source: these targets, in ascending order, [`MAX_NAMED`] at most.
+    #[serde(default)]
+    pub unreached: Vec<u16>,
     /// Target: distinct puts delivered with the right bytes, or additions carried out.
     pub delivered: u64,
     /// Messages delivered, or gets answered, with wrong bytes.
@@ -58,29 +67,51 @@ pub struct TrafficReport {
     pub overtaken: u64,
     /// Target of puts: messages skipped over and not delivered since.
     pub missing: u64,
+    /// Target of puts: late messages of other runs that came among those of this one. No fault of this run.
+    #[serde(default)]
+    pub stale: u64,
     /// Time from issue to answer of the acknowledged messages.
     pub latency: LatencyCounts,
 }
 
+/// Unreachable targets that a report names.
+pub const MAX_NAMED: usize = 64;
+
 impl TrafficReport {
+    /// Counts a target that did not accept the announcement of the run.
+    pub(crate) fn not_reached(&mut self, processor: u16) {
+        self.unreachable += 1;
+        self.name_unreached(&[processor]);
+    }
+
+    fn name_unreached(&mut self, processors: &[u16]) {
+        self.unreached.extend_from_slice(processors);
+        self.unreached.sort_unstable();
+        self.unreached.dedup();
+        self.unreached.truncate(MAX_NAMED);
+    }
+
     /// Adds the counts that another network interface took of the same run.
     pub fn merge(&mut self, other: &Self) {
         self.phase = self.phase.max(other.phase);
         self.gets |= other.gets;
         self.size = self.size.max(other.size);
         self.elapsed_ns = self.elapsed_ns.max(other.elapsed_ns);
+        self.drain_ns = self.drain_ns.max(other.drain_ns);
         self.sent += other.sent;
         self.acknowledged += other.acknowledged;
         self.timed_out += other.timed_out;
         self.refused += other.refused;
         self.outstanding += other.outstanding;
         self.unreachable += other.unreachable;
+        self.name_unreached(&other.unreached);
         self.delivered += other.delivered;
         self.corrupted += other.corrupted;
         self.duplicated += other.duplicated;
         self.misordered += other.misordered;
         self.overtaken += other.overtaken;
         self.missing += other.missing;
+        self.stale += other.stale;
         self.latency.merge(&other.latency);
     }
 

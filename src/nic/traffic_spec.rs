@@ -157,8 +157,10 @@ pub enum Pattern {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrafficSpec {
-    /// Names the run; targets count deliveries under it. Differs between runs, zero is refused.
-    pub run: u32,
+    /// Names the run; targets count deliveries under it. Zero is refused. Of a source, numbers grow from run to
+    /// run: what comes late from a run before is known by that. `phitwire-msgrate` takes the time of day, in
+    /// microseconds.
+    pub run: u64,
     /// Who sends to whom.
     #[serde(default)]
     pub pattern: Pattern,
@@ -290,7 +292,15 @@ pub enum SpecError {
     Memory(u64),
     /// A run is going on already.
     #[error("run {0} is still going on")]
-    Busy(u32),
+    Busy(u64),
+    /// A run of a higher number has been.
+    #[error("run {run} would come after run {latest}: numbers of runs grow")]
+    Outdated {
+        /// The number asked for.
+        run: u64,
+        /// That of the latest run.
+        latest: u64,
+    },
 }
 
 /// How the next destination is chosen, as an index into a list of destinations.

@@ -206,7 +206,7 @@ impl Network {
     }
 
     /// Runs until `run` is over at all its sources, or `limit` has passed; says which.
-    pub fn finish_traffic(&mut self, run: u32, limit: Duration) -> bool {
+    pub fn finish_traffic(&mut self, run: u64, limit: Duration) -> bool {
         let processors: Vec<NodeId> = self.processors().collect();
         self.fabric.run_until_done(limit, LOOK_EVERY, |fabric| {
             processors.iter().all(|node| {
@@ -220,7 +220,7 @@ impl Network {
     }
 
     /// The merged report of a run over all processors.
-    pub fn report(&self, run: u32) -> TrafficReport {
+    pub fn report(&self, run: u64) -> TrafficReport {
         let mut merged = TrafficReport {
             run,
             ..TrafficReport::default()
@@ -303,7 +303,7 @@ impl Network {
 
     /// The liveness phase: runs until nothing is amiss at rest, or `limit` has passed, and returns
     /// what is amiss then, the messages of `run` included.
-    pub fn drain(&mut self, run: u32, allow: Allowance, limit: Duration) -> Vec<Violation> {
+    pub fn drain(&mut self, run: u64, allow: Allowance, limit: Duration) -> Vec<Violation> {
         let mut found = self.amiss(run, allow);
         let end = self.fabric.now() + limit;
         while !found.is_empty() && self.fabric.now() < end {
@@ -317,7 +317,7 @@ impl Network {
         found
     }
 
-    fn amiss(&self, run: u32, allow: Allowance) -> Vec<Violation> {
+    fn amiss(&self, run: u64, allow: Allowance) -> Vec<Violation> {
         let mut found = self.violations();
         found.extend(check_messages(&self.report(run), allow).err());
         found

@@ -43,6 +43,18 @@ for what in gups barrier; do
 done
 bench_case "all(.[]; $clean)" latency --size 8
 
+# One tool at a time; what it has begun ends with it, however it ends.
+going_on() { t_ctl nic0 collective status --json | jq -e '.phase == "running" and .iterations > 0'; }
+bench barrier --lab "$LAB" --seconds 60 >/dev/null 2>&1 &
+runner=$!
+check "barriers go on" phw_until 10 going_on
+check_fails "meanwhile others are refused" 'phitwire-bench \(process [0-9]+\) measures here; wait for it' bench latency --lab "$LAB" --size 8
+tool=$(t_ctl nic0 traffic start '{"run":1}' 2>&1 | grep -o 'process [0-9]*') || true
+kill -KILL "${tool#process }"
+settled "$runner"
+bench_case 'all(.[]; .clean)' barrier
+bench_case "all(.[]; $clean)" latency --size 8
+
 # Errors made on purpose, by the registers of a link: each is counted, and nothing is lost.
 ctl_fault() { t_ctl nic0 fault "$@"; }
 check "the injection registers are set" ctl_fault inject 0 2000 --lane-mask 3 --bit-mask 3 --max-per-64-sets 32 --seed 7

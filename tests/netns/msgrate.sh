@@ -51,7 +51,7 @@ check "so does SIGTERM" test "$SETTLED" = 130
 t_rate "$T_SCRATCH/first.json" --seconds 4 &
 runner=$!
 under_way nic0
-check_fails "a second measurement of the same interfaces is refused" 'traffic stop' \
+check_fails "a second measurement of the same interfaces is refused" 'measures here' \
     "$PHITWIRE_BIN_DIR/phitwire-msgrate" --lab "$LAB" --seconds 1
 settled "$runner"
 check "and does not disturb the first" test "$SETTLED" = 0

@@ -38,7 +38,7 @@ fn impatient(mut spec: BlackwidowSpec) -> BlackwidowSpec {
 }
 
 /// 32-byte puts from processor 0 to processor 1: what limits them is processor 0's link.
-fn one_way(run: u32, count: u64) -> TrafficSpec {
+fn one_way(run: u64, count: u64) -> TrafficSpec {
     TrafficSpec {
         run,
         pattern: Pattern::List {

@@ -13,7 +13,7 @@ use phitwire::topology::BlackwidowSpec;
 use crate::harness::{impair_all, live, paced, run, uniform, up};
 
 /// Every counter that is not zero, summed over all nodes and links, with the report and the trace hash.
-fn counters(network: &Network, run_id: u32) -> String {
+fn counters(network: &Network, run_id: u64) -> String {
     let mut sums: BTreeMap<String, u64> = BTreeMap::new();
     let mut add = |kind: &str, name: &str, value: u64| {
         *sums.entry(format!("{kind}.{name}")).or_default() += value;

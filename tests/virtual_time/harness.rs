@@ -60,7 +60,7 @@ pub fn netem(words: &str) -> Netem {
 }
 
 /// Uniform traffic among all processors, `count` messages from each.
-pub fn uniform(network: &Network, run: u32, count: u64) -> TrafficSpec {
+pub fn uniform(network: &Network, run: u64, count: u64) -> TrafficSpec {
     TrafficSpec {
         run,
         processors: network.processor_numbers(),
@@ -87,7 +87,7 @@ pub fn run_with(
 }
 
 /// Waits for the end of a run and demands that all checkers pass.
-pub fn finish(network: &mut Network, run: u32, limit: Duration, allow: Allowance) -> TrafficReport {
+pub fn finish(network: &mut Network, run: u64, limit: Duration, allow: Allowance) -> TrafficReport {
     let done = network.finish_traffic(run, limit);
     let report = network.report(run);
     let links = || network.link_states();

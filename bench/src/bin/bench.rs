@@ -14,6 +14,7 @@ use phitwire_nodes::stop::Stop;
 use serde::Serialize;
 
 fn main() -> ExitCode {
+    output::keep_lines_whole();
     let options = Options::parse();
     let done = match &options.benchmark {
         Benchmark::Allreduce(_) | Benchmark::Barrier(_) => collective(&options.benchmark),
@@ -35,7 +36,7 @@ fn stop() -> Result<Stop> {
 }
 
 /// Numbers that no other measurement of the lab has.
-fn numbers() -> impl FnMut() -> u32 {
+fn numbers() -> impl FnMut() -> u64 {
     let mut index = 0;
     move || {
         index += 1;
@@ -63,13 +64,13 @@ fn point(benchmark: &Benchmark) -> Result<Ending> {
         }
         rows.push(row.clone());
     });
-    let ending = ending.into_diagnostic()?;
+    // What has been measured before an error is not lost.
     if common.json {
         say_json(&rows)?;
-    } else {
+    } else if !rows.is_empty() {
         say(&verdict(&rows))?;
     }
-    Ok(ending)
+    ending.into_diagnostic()
 }
 
 fn collective(benchmark: &Benchmark) -> Result<Ending> {
@@ -81,17 +82,19 @@ fn collective(benchmark: &Benchmark) -> Result<Ending> {
     }
     let mut rows = Vec::new();
     let clock = RealClock::new(stop);
-    let ending = suite.run(&mut lab, &clock, numbers(), |row| {
+    let mut numbers = numbers();
+    // Collective runs have numbers of 32 bits, which come round after more than an hour.
+    let numbers = || (numbers() as u32).max(1);
+    let ending = suite.run(&mut lab, &clock, numbers, |row| {
         if !common.json {
             let _ = say(&collective_row(row));
         }
         rows.push(row.clone());
     });
-    let ending = ending.into_diagnostic()?;
     if common.json {
         say_json(&rows)?;
     }
-    Ok(ending)
+    ending.into_diagnostic()
 }
 
 fn say_json<T: Serialize>(rows: &[T]) -> Result<()> {

@@ -15,6 +15,7 @@ use phitwire_nodes::output;
 use phitwire_nodes::stop::Stop;
 
 fn main() -> ExitCode {
+    output::keep_lines_whole();
     let options = Options::parse();
     match run(&options) {
         Ok(verdict) => ExitCode::from(verdict as u8),
@@ -60,7 +61,17 @@ fn run(options: &Options) -> Result<Verdict> {
         bar.finish_and_clear();
         let outcome = outcome
             .into_diagnostic()
-            .wrap_err_with(|| format!("the measurement with {size} bytes failed"))?;
+            .wrap_err_with(|| format!("the measurement with {size} bytes failed"));
+        let outcome = match outcome {
+            Ok(outcome) => outcome,
+            Err(report) => {
+                // What has been measured before is not lost.
+                if !outcomes.is_empty() {
+                    conclude(options, &outcomes, &mut out)?;
+                }
+                return Err(report);
+            }
+        };
         if !options.json {
             writeln!(out, "{}", row(&outcome)).into_diagnostic()?;
         }
@@ -69,20 +80,7 @@ fn run(options: &Options) -> Result<Verdict> {
             break;
         }
     }
-    if options.json {
-        let text = match outcomes.as_slice() {
-            [one] => serde_json::to_string_pretty(one),
-            several => serde_json::to_string_pretty(several),
-        };
-        writeln!(out, "{}", text.into_diagnostic()?).into_diagnostic()?;
-    } else {
-        for outcome in &outcomes {
-            if outcomes.len() > 1 {
-                writeln!(out, "# {} bytes", outcome.size).into_diagnostic()?;
-            }
-            writeln!(out, "{}", verdict(outcome)).into_diagnostic()?;
-        }
-    }
+    conclude(options, &outcomes, &mut out)?;
     Ok(if !outcomes.iter().all(Outcome::is_clean) {
         Verdict::Damaged
     } else if stop.requests() > 0 {
@@ -90,6 +88,25 @@ fn run(options: &Options) -> Result<Verdict> {
     } else {
         Verdict::Clean
     })
+}
+
+/// All outcomes as JSON, or what became of the messages.
+fn conclude(options: &Options, outcomes: &[Outcome], out: &mut impl Write) -> Result<()> {
+    if options.json {
+        let text = match outcomes {
+            [one] => serde_json::to_string_pretty(one),
+            several => serde_json::to_string_pretty(several),
+        };
+        writeln!(out, "{}", text.into_diagnostic()?).into_diagnostic()?;
+    } else {
+        for outcome in outcomes {
+            if outcomes.len() > 1 {
+                writeln!(out, "# {} bytes", outcome.size).into_diagnostic()?;
+            }
+            writeln!(out, "{}", verdict(outcome)).into_diagnostic()?;
+        }
+    }
+    Ok(())
 }
 
 /// A line on standard error; hidden when that is no terminal.

@@ -1,12 +1,16 @@
 //! The processes of a lab, as the measurement needs them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
+use std::time::Duration;
 
-use phitwire_nodes::control::{Client, ClientError};
+use phitwire_nodes::control::{Client, ClientError, Code, Refusal};
 use phitwire_nodes::run_dir::{LabDir, RunDirError};
 use serde_json::{Value, json};
 use thiserror::Error;
+
+/// How long a process may take to answer. It does so between two turns of its event loop.
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// What a process is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +22,21 @@ pub enum Role {
         /// The processor.
         processor: u16,
     },
+    /// Not known: it does not answer.
+    Silent,
+}
+
+/// How a process stands, as far as the kernel tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProcessState {
+    /// It runs or sleeps.
+    Alive,
+    /// It stands still (SIGSTOP, or a debugger), with this process id.
+    Stopped(u32),
+    /// It has ended.
+    Gone,
+    /// Nobody can say.
+    Unknown,
 }
 
 /// A process of the lab.
@@ -39,12 +58,12 @@ pub enum LabError {
     #[error("lab `{0}` is not running (start one with netns-scripts/up.sh TOPOLOGY --lab {0})")]
     NotRunning(String),
     /// A process did not answer, or refused.
-    #[error("{node}: {source}")]
+    #[error("{node}: {error}")]
     Client {
         /// The node.
         node: String,
-        /// What went wrong.
-        source: ClientError,
+        /// What went wrong. Not the error's source, which would be told once more.
+        error: ClientError,
     },
     /// A reply lacks something.
     #[error("{node}: the answer to `{request}` is malformed: {what}")]
@@ -63,7 +82,7 @@ impl LabError {
     fn is_of_dead_process(&self) -> bool {
         matches!(
             self,
-            Self::Client { source: ClientError::Unreachable { source, .. }, .. }
+            Self::Client { error: ClientError::Unreachable { source, .. }, .. }
                 if source.kind() == ErrorKind::ConnectionRefused
         )
     }
@@ -72,15 +91,41 @@ impl LabError {
     /// closed the connection, or it was started again and knows nothing of what it was told.
     pub fn tells_of_death(&self) -> bool {
         match self {
-            Self::Client { source, .. } => match source {
-                ClientError::Unreachable { .. } | ClientError::Refused(_) => true,
+            Self::Client { error, .. } => match error {
+                ClientError::Unreachable { .. } => true,
+                ClientError::Coded(refusal) => refusal.code == Some(Code::UnknownRun),
                 ClientError::Io(error) => matches!(
                     error.kind(),
                     ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe
                 ),
-                ClientError::Name(_) | ClientError::Malformed(_) | ClientError::Silent => false,
+                ClientError::Name(_)
+                | ClientError::Malformed(_)
+                | ClientError::Refused(_)
+                | ClientError::Silent => false,
             },
             _ => false,
+        }
+    }
+
+    /// Whether the process is there and does not answer.
+    pub fn is_silent(&self) -> bool {
+        matches!(
+            self,
+            Self::Client {
+                error: ClientError::Silent,
+                ..
+            }
+        )
+    }
+
+    /// The refusal, if that is what it is and programs are to act upon it.
+    pub fn refusal(&self) -> Option<&Refusal> {
+        match self {
+            Self::Client {
+                error: ClientError::Coded(refusal),
+                ..
+            } => Some(refusal),
+            _ => None,
         }
     }
 }
@@ -98,6 +143,12 @@ pub trait Lab {
     /// # Errors
     /// When it does not answer or refuses.
     fn ask(&mut self, node: &str, request: Value) -> Result<Value, LabError>;
+
+    /// How the process stands that was asked last under this name, without asking it.
+    fn state(&mut self, node: &str) -> ProcessState {
+        let _ = node;
+        ProcessState::Unknown
+    }
 }
 
 /// A lab of processes with control sockets.
@@ -105,6 +156,8 @@ pub trait Lab {
 pub struct ControlLab {
     name: String,
     clients: BTreeMap<String, Client>,
+    /// What has been said about nodes that are left out.
+    said: BTreeSet<String>,
 }
 
 impl ControlLab {
@@ -113,6 +166,15 @@ impl ControlLab {
         Self {
             name: name.to_owned(),
             clients: BTreeMap::new(),
+            said: BTreeSet::new(),
+        }
+    }
+
+    /// Says once that `nodes` are left out.
+    fn say_left_out(&mut self, nodes: &[String], why: &str) {
+        let text = format!("left out, {why}: {}", nodes.join(", "));
+        if !nodes.is_empty() && self.said.insert(text.clone()) {
+            eprintln!("{text}");
         }
     }
 }
@@ -124,6 +186,7 @@ impl Lab for ControlLab {
             return Err(LabError::NotRunning(self.name.clone()));
         }
         let mut members = Vec::new();
+        let (mut dead, mut silent) = (Vec::new(), Vec::new());
         for name in nodes {
             match self.ask(&name, json!({ "cmd": "info" })) {
                 Ok(info) => members.push(Member {
@@ -131,8 +194,13 @@ impl Lab for ControlLab {
                     name,
                 }),
                 // A network is measured around its failures too.
-                Err(error) if error.is_of_dead_process() => {
-                    eprintln!("{name} is left out: its process is dead, only its socket is there");
+                Err(error) if error.is_of_dead_process() => dead.push(name),
+                Err(error) if error.is_silent() => {
+                    silent.push(name.clone());
+                    members.push(Member {
+                        role: Role::Silent,
+                        name,
+                    });
                 }
                 Err(error) => return Err(error),
             }
@@ -140,13 +208,18 @@ impl Lab for ControlLab {
         if members.is_empty() {
             return Err(LabError::NotRunning(self.name.clone()));
         }
+        self.say_left_out(
+            &dead,
+            "their processes are dead, only their sockets are there",
+        );
+        self.say_left_out(&silent, "their processes do not answer (are they stopped?)");
         Ok(members)
     }
 
     fn ask(&mut self, node: &str, request: Value) -> Result<Value, LabError> {
-        let wrap = |source| LabError::Client {
+        let wrap = |error| LabError::Client {
             node: node.to_owned(),
-            source,
+            error,
         };
         // A connection kept from before may lead to a process that has since died and been started
         // again: that one is worth a second connection. A fresh connection that breaks is not.
@@ -157,9 +230,50 @@ impl Lab for ControlLab {
             }
         }
         let mut client = Client::connect(&self.name, node).map_err(wrap)?;
-        let answer = client.request(request).map_err(wrap)?;
-        self.clients.insert(node.to_owned(), client);
-        Ok(answer)
+        client
+            .set_timeout(PATIENCE)
+            .map_err(|error| wrap(error.into()))?;
+        let answer = client.request(request);
+        // One that is silent is listened to further, by the same connection: one that stands still accepts no others.
+        if !matches!(answer, Err(ClientError::Io(_))) {
+            self.clients.insert(node.to_owned(), client);
+        }
+        answer.map_err(wrap)
+    }
+
+    fn state(&mut self, node: &str) -> ProcessState {
+        let Some(pid) = self.clients.get(node).and_then(Client::process) else {
+            return ProcessState::Unknown;
+        };
+        process_state(pid)
+    }
+}
+
+/// How a process of this machine stands.
+pub(super) fn process_state(pid: u32) -> ProcessState {
+    match std::fs::read_to_string(format!("/proc/{pid}/stat")) {
+        Ok(stat) => state_of(pid, &stat),
+        // Where processes can be looked up at all.
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            match std::fs::exists("/proc/self/stat") {
+                Ok(true) => ProcessState::Gone,
+                _ => ProcessState::Unknown,
+            }
+        }
+        Err(_) => ProcessState::Unknown,
+    }
+}
+
+/// What `/proc/PID/stat` says: the state is the letter after the name, which stands in parentheses.
+fn state_of(pid: u32, stat: &str) -> ProcessState {
+    let letter = stat
+        .rsplit_once(") ")
+        .and_then(|(_, rest)| rest.chars().next());
+    match letter {
+        Some('T' | 't') => ProcessState::Stopped(pid),
+        Some('Z' | 'X' | 'x') => ProcessState::Gone,
+        Some(_) => ProcessState::Alive,
+        None => ProcessState::Unknown,
     }
 }
 
@@ -201,6 +315,16 @@ mod tests {
         ] {
             assert!(of(wrong.clone()).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn the_kernel_says_who_stands_still() {
+        let of = |stat: &str| state_of(7, stat);
+        assert_eq!(of("7 (phitwire) S 1 7 7"), ProcessState::Alive);
+        assert_eq!(of("7 (a) T (b) T 1 7"), ProcessState::Stopped(7));
+        assert_eq!(of("7 (a) S 1) R 1 7"), ProcessState::Alive);
+        assert_eq!(of("7 (phitwire) Z 1 7"), ProcessState::Gone);
+        assert_eq!(of("nonsense"), ProcessState::Unknown);
     }
 
     #[test]

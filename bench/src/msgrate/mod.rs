@@ -6,16 +6,21 @@
 //! checks: lost, duplicated, corrupted and misordered messages all show. Link counters of every
 //! process, taken before and after, tell what the links had to do for it.
 
+mod claim;
+mod course;
 mod lab;
 mod options;
 mod outcome;
 mod plan;
+mod processes;
 mod run;
 mod table;
 
-pub use lab::{ControlLab, Lab, LabError, Member, Role};
+pub use claim::{ClaimError, claim};
+pub use lab::{ControlLab, Lab, LabError, Member, ProcessState, Role};
 pub use options::{Op, Options, PatternName, RoutingName};
-pub use outcome::{LatencyUs, LinkWork, Outcome};
+pub use outcome::{Ends, LatencyUs, LinkWork, Outcome};
 pub use plan::Plan;
+pub use processes::Fates;
 pub use run::{Clock, Progress, RealClock, RunError, measure, run_number};
 pub use table::{head, row, verdict};

@@ -6,8 +6,19 @@ use phitwire::nic::Ways;
 /// Measure the message rate of a running lab, verifying every message.
 ///
 /// A put is an acknowledged remote write, an atomic operation a fetching addition of one. Without --from, all network interfaces of the lab take
-/// part in --pattern. The exit status is 1 when anything was lost, duplicated, corrupted or
-/// misordered, and 2 when the measurement could not be made. SIGINT and SIGTERM end the sending early:
+/// part in --pattern.
+///
+/// The rate is the number of acknowledged messages over the time in which messages were offered or acknowledged: from
+/// the first message until the sources had offered all that they were to (--seconds, --count), or until the last
+/// acknowledgement if that came later. The wait for time-outs after a fault is told separately.
+///
+/// Network interfaces are measured by one tool at a time; runs over others may go on beside. What a run has
+/// begun ends with the tool, also when that is killed. Processes that died, were started again or stood still
+/// meanwhile are named, routers too.
+///
+/// The exit status is 1 when anything was lost, duplicated, corrupted or
+/// misordered, a target was out of reach or a network interface did not live to see the end, and 2 when the measurement
+/// could not be made, no target could be reached, or somebody else measures there. SIGINT and SIGTERM end the sending early:
 /// what was sent is still accounted for, and the exit status is 130 if that is clean; a second signal
 /// ends at once.
 #[derive(Clone, Debug, Parser)]

@@ -4,6 +4,8 @@ use phitwire::nic::TrafficReport;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::processes::Fates;
+
 /// Latencies in microseconds, of acknowledged messages from issue to answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct LatencyUs {
@@ -36,9 +38,10 @@ pub struct LinkWork {
 }
 
 impl LinkWork {
-    /// Adds the counters of one process: a flat map from name to value, in which
+    /// The counters of one process: a flat map from name to value, in which
     /// `phitwire::link::LinkCounters` stand with `portN.` in front.
-    pub fn add(&mut self, stats: &Value) {
+    pub fn of(stats: &Value) -> Self {
+        let mut work = Self::default();
         for (name, value) in stats.as_object().into_iter().flatten() {
             let Some((port, counter)) = name.split_once('.') else {
                 continue;
@@ -48,29 +51,45 @@ impl LinkWork {
             }
             let value = value.as_u64().unwrap_or(0);
             match counter {
-                "tx_retransmitted_packets" => self.retransmitted_packets += value,
-                "tx_replayed_sets" => self.replayed_sets += value,
-                "tx_frames" => self.frames_sent += value,
-                "rx_data_frames" | "rx_training_frames" => self.frames_taken += value,
+                "tx_retransmitted_packets" => work.retransmitted_packets += value,
+                "tx_replayed_sets" => work.replayed_sets += value,
+                "tx_frames" => work.frames_sent += value,
+                "rx_data_frames" | "rx_training_frames" => work.frames_taken += value,
                 _ => {}
             }
         }
+        work
     }
 
-    /// What was done since `before`. A process restarted in between counts from zero.
+    /// What one process did since `before`: its counters only grow.
     #[must_use]
     pub fn since(&self, before: &Self) -> Self {
-        let frames_sent = self.frames_sent.saturating_sub(before.frames_sent);
-        let frames_taken = self.frames_taken.saturating_sub(before.frames_taken);
         Self {
             retransmitted_packets: self
                 .retransmitted_packets
                 .saturating_sub(before.retransmitted_packets),
             replayed_sets: self.replayed_sets.saturating_sub(before.replayed_sets),
-            frames_sent,
+            frames_sent: self.frames_sent.saturating_sub(before.frames_sent),
+            frames_dropped: 0,
+            frames_taken: self.frames_taken.saturating_sub(before.frames_taken),
+        }
+    }
+
+    /// Adds what another process did.
+    pub fn add(&mut self, other: &Self) {
+        self.retransmitted_packets += other.retransmitted_packets;
+        self.replayed_sets += other.replayed_sets;
+        self.frames_sent += other.frames_sent;
+        self.frames_taken += other.frames_taken;
+    }
+
+    /// The sum over all processes, with what was dropped between them.
+    #[must_use]
+    pub fn finished(self) -> Self {
+        Self {
             // Duplicates made on the wire are taken too and may hide as many losses.
-            frames_dropped: frames_sent.saturating_sub(frames_taken),
-            frames_taken,
+            frames_dropped: self.frames_sent.saturating_sub(self.frames_taken),
+            ..self
         }
     }
 }
@@ -80,14 +99,18 @@ impl LinkWork {
 pub struct Outcome {
     /// Payload bytes per message.
     pub size: u32,
-    /// Acknowledged messages per second, over all sources.
+    /// Acknowledged messages per second of [`seconds`](Self::seconds), over all sources.
     pub messages_per_second: f64,
     /// Their payload.
     pub payload_bytes_per_second: f64,
     /// Latencies.
     pub latency_us: LatencyUs,
-    /// Seconds from the first message to the last answer.
+    /// Seconds in which messages were offered or acknowledged: from the first message until the sources had
+    /// offered all that they were to, or until the last acknowledgement, whichever was later. The wait for time-outs is
+    /// not in it.
     pub seconds: f64,
+    /// Seconds from the end of the offer until the last message was answered or had timed out.
+    pub drain_seconds: f64,
     /// Messages sent.
     pub sent: u64,
     /// Messages answered as they should be.
@@ -98,6 +121,8 @@ pub struct Outcome {
     pub duplicated: u64,
     /// Messages with wrong bytes.
     pub corrupted: u64,
+    /// Late messages of earlier runs that came among those of this one. No fault of this run.
+    pub stale: u64,
     /// Messages that arrived after a later one to the same address.
     pub misordered: u64,
     /// Messages that arrived after a later one to the same address where that is no fault.
@@ -108,18 +133,33 @@ pub struct Outcome {
     pub refused: u64,
     /// Targets that could not be reached at all.
     pub unreachable: u64,
-    /// Network interfaces that were killed or restarted meanwhile. Their own counts end with their
+    /// Their names; of very many not all.
+    pub unreached: Vec<String>,
+    /// Network interfaces of the run that were killed or restarted meanwhile. Their own counts end with their
     /// last report; what is not known to have arrived counts as lost.
     pub restarted: Vec<String>,
+    /// Network interfaces of the run that had not come to its end, or not said so, when it was given up: their counts
+    /// are those of their last report.
+    pub unfinished: Vec<String>,
+    /// What became of the processes of the lab.
+    #[serde(flatten)]
+    pub fates: Fates,
     /// What the links did.
     #[serde(flatten)]
     pub links: LinkWork,
 }
 
 impl Outcome {
-    /// The outcome of a run from the merged report of all its sources and targets.
-    /// `restarted` are those of them that died meanwhile, whose reports are older.
-    pub fn new(report: &TrafficReport, size: u32, links: LinkWork, restarted: Vec<String>) -> Self {
+    /// The outcome of a run of messages of `size` bytes from the merged report of all its sources and targets.
+    pub fn new(report: &TrafficReport, size: u32, ends: Ends) -> Self {
+        let Ends {
+            restarted,
+            unfinished,
+            unreached,
+            links,
+            fates,
+        } = ends;
+        let partial = !restarted.is_empty() || !unfinished.is_empty();
         let us = |per_mille| report.latency.quantile(per_mille) as f64 / 1e3;
         let seconds = report.elapsed_ns as f64 / 1e9;
         let rate = if seconds > 0.0 {
@@ -139,17 +179,22 @@ impl Outcome {
                 max: us(1000),
             },
             seconds,
+            drain_seconds: report.drain_ns as f64 / 1e9,
             sent: report.sent,
             acknowledged: report.acknowledged,
-            lost: lost(report, !restarted.is_empty()),
-            duplicated: report.duplicated + surplus(report, !restarted.is_empty()),
+            lost: lost(report, partial),
+            duplicated: report.duplicated + surplus(report, partial),
             corrupted: report.corrupted,
+            stale: report.stale,
             misordered: report.misordered,
             overtaken: report.overtaken,
             timed_out: report.timed_out,
             refused: report.refused,
             unreachable: report.unreachable,
+            unreached,
             restarted,
+            unfinished,
+            fates,
             links,
         }
     }
@@ -165,7 +210,23 @@ impl Outcome {
             && self.refused == 0
             && self.unreachable == 0
             && self.restarted.is_empty()
+            && self.unfinished.is_empty()
     }
+}
+
+/// What is known of a run's end besides its report; see the fields of [`Outcome`].
+#[derive(Clone, Debug, Default)]
+pub struct Ends {
+    /// Participants that died.
+    pub restarted: Vec<String>,
+    /// Participants that did not come to an end.
+    pub unfinished: Vec<String>,
+    /// Targets that could not be reached.
+    pub unreached: Vec<String>,
+    /// What the links did.
+    pub links: LinkWork,
+    /// What became of the processes.
+    pub fates: Fates,
 }
 
 /// Messages that were carried out more often than sent. A source that died has sent more than its last report says.
@@ -208,7 +269,7 @@ mod tests {
 
     #[test]
     fn rates_and_latencies_follow_from_the_report() {
-        let outcome = Outcome::new(&report(), 8, LinkWork::default(), Vec::new());
+        let outcome = Outcome::new(&report(), 8, Ends::default());
         assert_eq!(outcome.messages_per_second, 2000.0);
         assert_eq!(outcome.payload_bytes_per_second, 16_000.0);
         let latency = LatencyUs {
@@ -220,12 +281,7 @@ mod tests {
         };
         assert_eq!(outcome.latency_us, latency);
         assert!(outcome.is_clean());
-        let nothing = Outcome::new(
-            &TrafficReport::default(),
-            8,
-            LinkWork::default(),
-            Vec::new(),
-        );
+        let nothing = Outcome::new(&TrafficReport::default(), 8, Ends::default());
         assert_eq!(nothing.messages_per_second, 0.0, "no time, no rate");
     }
 
@@ -245,14 +301,14 @@ mod tests {
             let mut report = report();
             spoil(&mut report);
             assert!(
-                !Outcome::new(&report, 8, LinkWork::default(), Vec::new()).is_clean(),
+                !Outcome::new(&report, 8, Ends::default()).is_clean(),
                 "fault {index}"
             );
         }
         let mut late = report();
         (late.timed_out, late.acknowledged) = (1, 999);
         assert!(
-            Outcome::new(&late, 8, LinkWork::default(), Vec::new()).is_clean(),
+            Outcome::new(&late, 8, Ends::default()).is_clean(),
             "late is not lost"
         );
     }
@@ -261,24 +317,27 @@ mod tests {
     fn what_a_dead_target_has_acknowledged_is_not_lost() {
         let mut stale = report();
         (stale.delivered, stale.acknowledged, stale.timed_out) = (400, 990, 10);
-        let outcome = Outcome::new(&stale, 8, LinkWork::default(), vec!["n1".into()]);
+        let died = || Ends {
+            restarted: vec!["n1".into()],
+            ..Ends::default()
+        };
+        let outcome = Outcome::new(&stale, 8, died());
         assert_eq!(outcome.lost, 10);
         assert!(!outcome.is_clean());
-        let all_alive = Outcome::new(&stale, 8, LinkWork::default(), Vec::new());
+        let all_alive = Outcome::new(&stale, 8, Ends::default());
         assert_eq!(
             all_alive.lost, 600,
             "acknowledged and not delivered is a fault"
         );
         (stale.delivered, stale.acknowledged, stale.timed_out) = (1000, 1000, 0);
-        let unlucky = Outcome::new(&stale, 8, LinkWork::default(), vec!["n1".into()]);
+        let unlucky = Outcome::new(&stale, 8, died());
         assert!(!unlucky.is_clean(), "nobody can vouch for it");
     }
 
     #[test]
     fn json_has_the_promised_keys() {
-        let json =
-            serde_json::to_value(Outcome::new(&report(), 8, LinkWork::default(), Vec::new()))
-                .expect("plain numbers");
+        let json = serde_json::to_value(Outcome::new(&report(), 8, Ends::default()))
+            .expect("plain numbers");
         for key in [
             "messages_per_second",
             "payload_bytes_per_second",
@@ -312,14 +371,12 @@ mod tests {
                 "io.tx_frames": 1_000_000, "tx_frames": 1_000_000,
             })
         };
-        let mut before = LinkWork::default();
-        before.add(&stats(90, 97, 4));
-        before.add(&json!({"port12.tx_frames": 75}));
-        assert_eq!((before.frames_sent, before.retransmitted_packets), (175, 4));
-        let mut after = LinkWork::default();
-        after.add(&stats(290, 280, 9));
-        after.add(&json!({"port12.tx_frames": 75}));
-        let work = after.since(&before);
+        let before = LinkWork::of(&stats(90, 97, 4));
+        assert_eq!((before.frames_sent, before.retransmitted_packets), (100, 4));
+        let after = LinkWork::of(&stats(290, 280, 9));
+        let mut work = after.since(&before);
+        work.add(&LinkWork::of(&json!({"port12.tx_frames": 0})));
+        let work = work.finished();
         assert_eq!(work.frames_sent, 200);
         assert_eq!(work.retransmitted_packets, 5);
         assert_eq!(work.frames_dropped, 200 - 183);

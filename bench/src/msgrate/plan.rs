@@ -104,6 +104,20 @@ impl Plan {
         })
     }
 
+    /// All who take part: those that only receive first.
+    pub(super) fn participants(&self) -> impl Iterator<Item = &Nic> + Clone {
+        self.targets.iter().chain(&self.sources)
+    }
+
+    /// The names of processors that take part.
+    pub(super) fn names_of(&self, processors: &[u16]) -> Vec<String> {
+        let named = |processor: &u16| {
+            let nic = self.participants().find(|nic| nic.processor == *processor);
+            nic.map_or_else(|| format!("processor {processor}"), |nic| nic.name.clone())
+        };
+        processors.iter().map(named).collect()
+    }
+
     /// What the messages do.
     pub fn operation(&self) -> Operation {
         self.spec.op
@@ -151,7 +165,7 @@ fn as_nic(member: &Member) -> Option<Nic> {
             name: member.name.clone(),
             processor,
         }),
-        Role::Router => None,
+        Role::Router | Role::Silent => None,
     }
 }
 
@@ -159,8 +173,11 @@ fn find_nic(lab: &str, name: &str, members: &[Member], nics: &[Nic]) -> Result<N
     if let Some(nic) = nics.iter().find(|nic| nic.name == name) {
         return Ok(nic.clone());
     }
-    if members.iter().any(|member| member.name == name) {
-        return Err(RunError::IsRouter(name.to_owned()));
+    if let Some(member) = members.iter().find(|member| member.name == name) {
+        return Err(match member.role {
+            Role::Silent => RunError::Silent(name.to_owned()),
+            _ => RunError::IsRouter(name.to_owned()),
+        });
     }
     let names: Vec<&str> = nics.iter().map(|nic| nic.name.as_str()).collect();
     Err(RunError::NoSuchNode {

@@ -70,19 +70,60 @@ pub fn verdict(outcome: &Outcome) -> String {
             outcome.overtaken
         ));
     }
-    for (count, what) in [
-        (outcome.refused, "messages were refused by their target"),
-        (outcome.unreachable, "targets could not be reached"),
-    ] {
-        if count > 0 {
-            text.push_str(&format!("\n{count} {what}"));
-        }
-    }
-    if !outcome.restarted.is_empty() {
+    if outcome.stale > 0 {
         text.push_str(&format!(
-            "\nkilled or restarted meanwhile: {}; what is not known to have arrived there counts as lost",
-            outcome.restarted.join(", "),
+            "\n{} late messages of earlier runs came meanwhile, and are not counted above",
+            outcome.stale
         ));
+    }
+    if outcome.refused > 0 {
+        let refused = outcome.refused;
+        text.push_str(&format!(
+            "\n{refused} messages were refused by their target"
+        ));
+    }
+    if outcome.unreachable > 0 {
+        let more = match outcome.unreached.len() < outcome.unreachable as usize {
+            true => " (a target is counted by each source that did not reach it)",
+            false => "",
+        };
+        text.push_str(&format!(
+            "\n{} targets could not be reached{more}: {}",
+            outcome.unreachable,
+            outcome.unreached.join(", ")
+        ));
+    }
+    // A wait that is no more than the last answers' is not worth a line.
+    if outcome.drain_seconds >= 1.0 {
+        text.push_str(&format!(
+            "\n{:.1} s were spent on waiting for the last answers and time-outs; the rate is without them",
+            outcome.drain_seconds
+        ));
+    }
+    let fates = &outcome.fates;
+    for (names, what) in [
+        (&fates.processes_died, "died meanwhile"),
+        (
+            &fates.processes_restarted,
+            "died and were started again meanwhile",
+        ),
+        (&fates.processes_stopped, "stood still meanwhile"),
+        (
+            &fates.uncounted,
+            "frames and packets sent again are counted without",
+        ),
+        (
+            &outcome.restarted,
+            "what is not known to have arrived counts as lost, at",
+        ),
+        (
+            &outcome.unfinished,
+            "did not come to an end, so that these counts are older",
+        ),
+    ] {
+        if !names.is_empty() {
+            text.push_str(&format!("\n{what}: {}", names.join(", ")));
+        }
     }
     text
 }
@@ -90,6 +131,7 @@ pub fn verdict(outcome: &Outcome) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::msgrate::Fates;
 
     #[test]
     fn the_columns_line_up_and_the_verdict_is_greppable() {
@@ -110,5 +152,35 @@ mod tests {
             ..outcome
         };
         assert!(verdict(&refused).ends_with("3 messages were refused by their target"));
+        let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+        let much = Outcome {
+            stale: 7,
+            unreachable: 1,
+            unreached: names(&["nic4"]),
+            drain_seconds: 8.04,
+            restarted: names(&["nic5"]),
+            unfinished: names(&["nic6"]),
+            fates: Fates {
+                processes_died: names(&["r1-0"]),
+                processes_restarted: names(&["nic5"]),
+                processes_stopped: names(&["nic6"]),
+                uncounted: names(&["nic5", "nic6", "r1-0"]),
+            },
+            ..refused
+        };
+        let text = verdict(&much);
+        for line in [
+            "7 late messages of earlier runs came meanwhile, and are not counted above",
+            "1 targets could not be reached: nic4",
+            "8.0 s were spent on waiting for the last answers and time-outs; the rate is without them",
+            "died meanwhile: r1-0",
+            "died and were started again meanwhile: nic5",
+            "stood still meanwhile: nic6",
+            "frames and packets sent again are counted without: nic5, nic6, r1-0",
+            "what is not known to have arrived counts as lost, at: nic5",
+            "did not come to an end, so that these counts are older: nic6",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+        }
     }
 }

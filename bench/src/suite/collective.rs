@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use super::Ending;
 use super::options::{Benchmark, CollectiveOptions};
-use crate::msgrate::{Clock, Lab, LabError, LatencyUs, Role};
+use crate::msgrate::{ClaimError, Clock, Lab, LabError, LatencyUs, Role, claim};
 
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// That participants have with each other: no lab needs as long for an operation.
@@ -37,28 +37,21 @@ pub enum CollectiveError {
     /// A participant is named twice.
     #[error("`{0}` is named twice")]
     Twice(String),
-    /// A participant does not take its part.
-    #[error(
-        "{source} (if a measurement that has died left it going: phitwire ctl --lab {lab} all collective stop, twice)"
-    )]
-    Start {
-        /// The lab.
-        lab: String,
-        /// What it said.
-        source: Box<LabError>,
-    },
+    /// Others use the network interfaces, or those do not answer.
+    #[error(transparent)]
+    Claim(#[from] ClaimError),
     /// Fewer than two participants.
     #[error(
         "a collective operation needs two network interfaces of Aries: {1} of lab `{0}` would take part"
     )]
     Alone(String, usize),
     /// A report cannot be read.
-    #[error("{node}: the report is malformed: {source}")]
+    #[error("{node}: the report is malformed: {error}")]
     Report {
         /// The node.
         node: String,
         /// What is wrong.
-        source: serde_json::Error,
+        error: serde_json::Error,
     },
     /// A report is of another run.
     #[error("{0} reports on another run: is someone else measuring this lab?")]
@@ -100,6 +93,30 @@ pub struct CollectiveRow {
     pub failure: Option<String>,
     /// Whether all participants had the right result as often as all others.
     pub clean: bool,
+}
+
+/// Participants to which something happened during a run.
+#[derive(Clone, Debug, Default)]
+struct Fallen {
+    died: Vec<String>,
+    stopped: Vec<String>,
+}
+
+impl Fallen {
+    /// Why the run failed, if it did.
+    fn tell(&self, failure: Option<&str>) -> Option<String> {
+        if !self.died.is_empty() {
+            return Some(format!(
+                "killed or restarted meanwhile: {}",
+                self.died.join(", ")
+            ));
+        }
+        let failure = failure?;
+        Some(match self.stopped.as_slice() {
+            [] => failure.to_owned(),
+            names => format!("{failure} (stood still meanwhile: {})", names.join(", ")),
+        })
+    }
 }
 
 /// What to measure, row by row.
@@ -163,6 +180,8 @@ impl CollectiveSuite {
         mut run_number: impl FnMut() -> u32,
         mut show: impl FnMut(&CollectiveRow),
     ) -> Result<Ending, CollectiveError> {
+        let names = self.nics.iter().map(|(name, _)| name.as_str());
+        claim(&self.lab, names, lab, clock)?;
         let mut ending = Ending::Clean;
         for &op in &self.operations {
             let spec = CollectiveSpec {
@@ -178,8 +197,8 @@ impl CollectiveSuite {
                 // Those that this run has not begun at work for somebody else.
                 self.abort(lab, started);
             }
-            let (report, died) = measured?;
-            let row = self.row(op, &report, &died);
+            let (report, fallen) = measured?;
+            let row = self.row(op, &report, &fallen);
             if !row.clean {
                 ending = Ending::Damaged;
             }
@@ -202,11 +221,7 @@ impl CollectiveSuite {
     ) -> Result<(), CollectiveError> {
         for (name, _) in &self.nics {
             let request = json!({ "cmd": "collective-start", "spec": spec });
-            lab.ask(name, request)
-                .map_err(|source| CollectiveError::Start {
-                    lab: self.lab.clone(),
-                    source: Box::new(source),
-                })?;
+            lab.ask(name, request)?;
             *started += 1;
         }
         Ok(())
@@ -232,31 +247,39 @@ impl CollectiveSuite {
         spec: &CollectiveSpec,
         lab: &mut dyn Lab,
         clock: &dyn Clock,
-    ) -> Result<(CollectiveReport, Vec<String>), CollectiveError> {
-        let mut died: Vec<String> = Vec::new();
+    ) -> Result<(CollectiveReport, Fallen), CollectiveError> {
+        let mut fallen = Fallen::default();
         let limit = Duration::from_nanos(spec.duration_ns + spec.patience_ns) + END_LIMIT;
         let (begin, mut stopped) = (clock.now(), false);
         loop {
             let mut merged = CollectiveReport::default();
             let mut slow = Vec::new();
             for (name, _) in &self.nics {
-                if died.contains(name) {
+                if fallen.died.contains(name) {
                     continue;
                 }
                 let answer = match lab.ask(name, json!({ "cmd": "collective-status" })) {
                     Ok(answer) => answer,
                     Err(error) if error.tells_of_death() => {
                         // Without it nothing more can come of this.
-                        died.push(name.clone());
+                        fallen.died.push(name.clone());
                         self.abort(lab, self.nics.len());
+                        continue;
+                    }
+                    Err(error) if error.is_silent() => {
+                        // It may go on, within the patience that the others have with it.
+                        if !fallen.stopped.contains(name) {
+                            fallen.stopped.push(name.clone());
+                        }
+                        slow.push(name.as_str());
                         continue;
                     }
                     Err(error) => return Err(error.into()),
                 };
                 let report: CollectiveReport =
-                    serde_json::from_value(answer).map_err(|source| CollectiveError::Report {
+                    serde_json::from_value(answer).map_err(|error| CollectiveError::Report {
                         node: name.clone(),
-                        source,
+                        error,
                     })?;
                 if report.run != spec.run {
                     return Err(CollectiveError::OtherRun(name.clone()));
@@ -267,7 +290,7 @@ impl CollectiveSuite {
                 merged.merge(&report);
             }
             if slow.is_empty() {
-                return Ok((merged, died));
+                return Ok((merged, fallen));
             }
             match clock.stops() {
                 0 => {}
@@ -286,7 +309,7 @@ impl CollectiveSuite {
         }
     }
 
-    fn row(&self, op: Collective, report: &CollectiveReport, died: &[String]) -> CollectiveRow {
+    fn row(&self, op: Collective, report: &CollectiveReport, fallen: &Fallen) -> CollectiveRow {
         let us = |per_mille| report.latency.quantile(per_mille) as f64 / 1e3;
         CollectiveRow {
             benchmark: self.name,
@@ -309,14 +332,8 @@ impl CollectiveSuite {
             wrong: report.wrong,
             failed: report.failed,
             timed_out: report.timed_out,
-            failure: match died {
-                [] => report.failure.clone(),
-                names => Some(format!(
-                    "killed or restarted meanwhile: {}",
-                    names.join(", ")
-                )),
-            },
-            clean: died.is_empty() && report.is_clean() && report.iterations > 0,
+            failure: fallen.tell(report.failure.as_deref()),
+            clean: fallen.died.is_empty() && report.is_clean() && report.iterations > 0,
         }
     }
 }

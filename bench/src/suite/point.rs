@@ -65,7 +65,7 @@ impl PointSuite {
     pub fn new(benchmark: &Benchmark, lab: &mut dyn Lab) -> Result<Self, RunError> {
         let number = |member: &Member| match member.role {
             Role::Nic { processor } => Some(processor),
-            Role::Router => None,
+            Role::Router | Role::Silent => None,
         };
         let mut members = lab.members()?;
         members.retain(|member| number(member).is_some());
@@ -147,7 +147,7 @@ impl PointSuite {
         &self,
         lab: &mut dyn Lab,
         stop: &Stop,
-        mut run_number: impl FnMut() -> u32,
+        mut run_number: impl FnMut() -> u64,
         mut show: impl FnMut(&PointRow),
     ) -> Result<Ending, RunError> {
         let mut ending = Ending::Clean;

@@ -147,7 +147,7 @@ enum TrafficCommand {
     /// Print what is known of a run
     Status {
         /// Which; the latest if not given
-        run: Option<u32>,
+        run: Option<u64>,
     },
     /// Send no further messages
     Stop,

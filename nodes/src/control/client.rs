@@ -5,11 +5,12 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
+use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use serde::Serialize;
 use serde_json::Value;
 use socket2::{Domain, SockAddr, Socket, Type};
 
-use super::protocol::{MAX_LINE_BYTES, Reply, Request};
+use super::protocol::{MAX_LINE_BYTES, Refusal, Reply, Request};
 use crate::run_dir::{LabDir, RunDirError};
 
 /// How long a process may take to answer: it does so between two turns of its event loop.
@@ -45,6 +46,9 @@ pub enum ClientError {
     /// The process refused.
     #[error("{0}")]
     Refused(String),
+    /// The process refused for a reason that programs act upon.
+    #[error("{0}")]
+    Coded(Box<Refusal>),
 }
 
 impl From<io::Error> for ClientError {
@@ -60,8 +64,10 @@ impl From<io::Error> for ClientError {
 #[derive(Debug)]
 pub struct Client {
     stream: BufReader<UnixStream>,
-    /// The beginning of an answer.
-    partial: Vec<u8>,
+    /// What has come of the next reply.
+    line: Vec<u8>,
+    /// Replies to come that nobody waits for any more: their time was over.
+    owed: usize,
 }
 
 impl Client {
@@ -106,7 +112,8 @@ impl Client {
         socket.connect(&SockAddr::unix(path)?)?;
         Ok(Self {
             stream: BufReader::new(socket.into()),
-            partial: Vec::new(),
+            line: Vec::new(),
+            owed: 0,
         })
     }
 
@@ -119,16 +126,29 @@ impl Client {
         self.stream.get_ref().set_write_timeout(Some(timeout))
     }
 
-    /// Sends a request, as JSON, and waits for the answer's data.
+    /// The process at the other end, if the kernel tells.
+    pub fn process(&self) -> Option<u32> {
+        let credentials = getsockopt(self.stream.get_ref(), PeerCredentials).ok()?;
+        u32::try_from(credentials.pid()).ok().filter(|&pid| pid > 0)
+    }
+
+    /// Sends a request, as JSON, and waits for the answer's data. After [`ClientError::Silent`] another can be tried on
+    /// the same connection: it is sent when the process has answered what it was asked before.
     ///
     /// # Errors
     /// When the connection fails or the process refuses.
     pub fn request(&mut self, request: Value) -> Result<Value, ClientError> {
+        while self.owed > 0 {
+            self.reply()?;
+            self.owed -= 1;
+        }
         self.send(&request)?;
-        self.answer()
+        let answer = self.answer();
+        self.owed += usize::from(matches!(answer, Err(ClientError::Silent)));
+        answer
     }
 
-    /// Sends a request, and does not wait for the answer.
+    /// Sends a request, and does not wait for the answer: [`answer_within`](Self::answer_within) does.
     ///
     /// # Errors
     /// When the connection fails, or the process takes nothing in.
@@ -155,22 +175,29 @@ impl Client {
     }
 
     fn answer(&mut self) -> Result<Value, ClientError> {
-        let room = (MAX_LINE_BYTES + 1).saturating_sub(self.partial.len());
-        // What has come before a time-out stays in `partial`.
+        match self.reply()? {
+            Reply { ok: true, data, .. } => Ok(data.unwrap_or(Value::Null)),
+            Reply {
+                refusal: Some(refusal),
+                ..
+            } => Err(ClientError::Coded(refusal.into())),
+            Reply { error, .. } => Err(ClientError::Refused(
+                error.unwrap_or_else(|| "refused".to_owned()),
+            )),
+        }
+    }
+
+    /// The next reply. What has come of it when the time is over is kept.
+    fn reply(&mut self) -> Result<Reply, ClientError> {
+        let room = (MAX_LINE_BYTES + 1).saturating_sub(self.line.len());
         (&mut self.stream)
             .take(room as u64)
-            .read_until(b'\n', &mut self.partial)?;
-        let reply = std::mem::take(&mut self.partial);
-        if reply.last() != Some(&b'\n') {
+            .read_until(b'\n', &mut self.line)?;
+        let line = std::mem::take(&mut self.line);
+        if line.last() != Some(&b'\n') {
             return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
         }
-        let reply: Reply = serde_json::from_slice(&reply)?;
-        if reply.ok {
-            return Ok(reply.data.unwrap_or(Value::Null));
-        }
-        Err(ClientError::Refused(
-            reply.error.unwrap_or_else(|| "refused".to_owned()),
-        ))
+        Ok(serde_json::from_slice(&line)?)
     }
 
     /// As [`request`](Self::request), for a request of our own making.

@@ -1,8 +1,8 @@
 //! The control socket of a process: one JSON object per line, both ways, over a Unix socket.
 //!
 //! A request is `{"cmd": ...}` with the fields of that command ([`Request`]); the reply is
-//! `{"ok": true, "data": ...}` or `{"ok": false, "error": "..."}`. Replies come in the order of
-//! the requests. The socket is served by the process's event loop between two turns.
+//! `{"ok": true, "data": ...}` or `{"ok": false, "error": "..."}`, with a `refusal` where programs are to act upon
+//! the reason ([`Refusal`]). Replies come in the order of the requests. The socket is served by the process's event loop between two turns.
 
 pub mod client;
 mod protocol;
@@ -10,5 +10,6 @@ pub mod server;
 
 pub use client::{Client, ClientError};
 pub use protocol::{
-    Fault, LinkReport, MAX_LINE_BYTES, Register, Reply, Request, RoutingReport, TableSet,
+    Code, Fault, Holder, LinkReport, MAX_LINE_BYTES, Refusal, Register, Reply, Request,
+    RoutingReport, RunKind, TableSet,
 };

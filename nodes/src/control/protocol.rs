@@ -35,6 +35,11 @@ pub enum Request {
     },
     /// Breaks something on purpose.
     Fault(Fault),
+    /// Keeps a network interface for runs of whoever asks, until this connection is closed, however it comes to be:
+    /// nobody else can start a run there meanwhile, and what has been started ends with the connection. Asking
+    /// again changes nothing. The answer is `{"latest_run": N}`, the number of the latest traffic run known here, 0
+    /// if none.
+    Claim(Holder),
     /// Starts a traffic run at a network interface.
     TrafficStart {
         /// The run, as `phitwire::nic::TrafficSpec` reads it.
@@ -44,7 +49,7 @@ pub enum Request {
     TrafficStatus {
         /// Which run; the latest if not given.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        run: Option<u32>,
+        run: Option<u64>,
     },
     /// Ends the issuing of messages; outstanding ones are waited for.
     TrafficStop,
@@ -85,6 +90,87 @@ pub enum Request {
     },
     /// Ends the process as SIGTERM does.
     Shutdown,
+}
+
+/// Who keeps a network interface for its runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Holder {
+    /// The command's name.
+    pub tool: String,
+    /// Its process.
+    pub pid: u32,
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (process {})", self.tool, self.pid)
+    }
+}
+
+/// Why a request was refused, for programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Code {
+    /// Somebody else keeps the network interface: [`Refusal::holder`].
+    Taken,
+    /// A run that nobody keeps is going on: [`Refusal::run`].
+    Busy,
+    /// As [`Busy`](Self::Busy), but the run is only waiting for its last answers.
+    Ending,
+    /// Nothing is known of the run: this process was not there when it began.
+    UnknownRun,
+}
+
+/// A refusal, for people and programs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{text}")]
+pub struct Refusal {
+    /// In words.
+    pub text: String,
+    /// Why, where programs act upon it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<Code>,
+    /// Who is, or was, in the way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holder: Option<Holder>,
+    /// Which run is in the way, and of which kind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<(RunKind, u64)>,
+}
+
+/// Kinds of runs; the names are those of the commands that end them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RunKind {
+    /// Messages.
+    Traffic,
+    /// Collective operations.
+    Collective,
+}
+
+impl fmt::Display for RunKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Traffic => "traffic",
+            Self::Collective => "collective",
+        })
+    }
+}
+
+impl From<String> for Refusal {
+    fn from(text: String) -> Self {
+        Self {
+            text,
+            ..Self::default()
+        }
+    }
+}
+
+impl From<&str> for Refusal {
+    fn from(text: &str) -> Self {
+        text.to_owned().into()
+    }
 }
 
 /// The route tables for packets that came in by one kind of port: sets of ports, as bit masks.
@@ -280,20 +366,25 @@ pub struct Reply {
     /// Why it was not done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// The same for programs, if it has a code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refusal: Option<Refusal>,
 }
 
-impl From<Result<Value, String>> for Reply {
-    fn from(result: Result<Value, String>) -> Self {
+impl From<Result<Value, Refusal>> for Reply {
+    fn from(result: Result<Value, Refusal>) -> Self {
         match result {
             Ok(data) => Self {
                 ok: true,
                 data: Some(data),
                 error: None,
+                refusal: None,
             },
-            Err(error) => Self {
+            Err(refusal) => Self {
                 ok: false,
                 data: None,
-                error: Some(error),
+                error: Some(refusal.text.clone()),
+                refusal: refusal.code.is_some().then_some(refusal),
             },
         }
     }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use bytes::{Buf, BytesMut};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 
-use super::protocol::{MAX_LINE_BYTES, Reply, Request};
+use super::protocol::{MAX_LINE_BYTES, Refusal, Reply, Request};
 
 /// Clients served at once; further ones wait to be accepted.
 const MAX_CLIENTS: usize = 32;
@@ -38,10 +38,16 @@ pub struct Server {
     /// Until when nobody is accepted for want of descriptors.
     paused: Option<Instant>,
     clients: [Option<Client>; MAX_CLIENTS],
+    /// Clients accepted so far.
+    accepted: u64,
 }
+
+/// Names a client: no other has had or will have the number.
+pub type ClientId = u64;
 
 #[derive(Debug)]
 struct Client {
+    id: ClientId,
     stream: UnixStream,
     input: BytesMut,
     output: BytesMut,
@@ -56,12 +62,14 @@ struct Client {
 }
 
 /// What [`Server::serve`] found besides requests.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Served {
     /// Requests answered.
     pub requests: usize,
     /// Which of the watched descriptors are readable, as a bit mask in their order.
     pub readable: u32,
+    /// Clients that have gone, or died.
+    pub gone: Vec<ClientId>,
 }
 
 impl Server {
@@ -84,6 +92,7 @@ impl Server {
             listening: true,
             paused: None,
             clients: Default::default(),
+            accepted: 0,
         })
     }
 
@@ -97,10 +106,11 @@ impl Server {
     ///
     /// # Errors
     /// Only what is wrong with the server itself; a client's trouble ends that client.
-    pub fn serve(
+    pub fn serve<E: Into<Refusal>>(
         &mut self,
-        mut answer: impl FnMut(Request) -> Result<serde_json::Value, String>,
+        mut answer: impl FnMut(ClientId, Request) -> Result<serde_json::Value, E>,
     ) -> io::Result<Served> {
+        let mut answer = |client, request| answer(client, request).map_err(Into::into);
         if self.paused.is_some_and(|until| Instant::now() >= until) {
             self.paused = None;
             self.listen(true)?;
@@ -115,7 +125,7 @@ impl Server {
             match event.data() {
                 LISTENER => self.accept_all()?,
                 data @ WATCHED.. => served.readable |= 1 << (data - WATCHED),
-                slot => served.requests += self.serve_client(slot as usize, &mut answer)?,
+                slot => self.serve_client(slot as usize, &mut answer, &mut served)?,
             }
         }
         Ok(served)
@@ -152,12 +162,13 @@ impl Server {
     }
 
     /// The next client; dropped if it cannot be served without waiting for it.
-    fn accept(&self, slot: usize) -> io::Result<Client> {
+    fn accept(&mut self, slot: usize) -> io::Result<Client> {
         let (stream, _) = self.listener.accept()?;
         stream.set_nonblocking(true)?;
         let event = EpollEvent::new(EpollFlags::EPOLLIN, slot as u64);
         self.epoll.add(&stream, event)?;
-        Ok(Client::new(stream))
+        self.accepted += 1;
+        Ok(Client::new(self.accepted, stream))
     }
 
     fn listen(&mut self, on: bool) -> io::Result<()> {
@@ -175,13 +186,17 @@ impl Server {
     fn serve_client(
         &mut self,
         slot: usize,
-        answer: &mut impl FnMut(Request) -> Result<serde_json::Value, String>,
-    ) -> io::Result<usize> {
+        answer: &mut impl FnMut(ClientId, Request) -> Result<serde_json::Value, Refusal>,
+        served: &mut Served,
+    ) -> io::Result<()> {
         let Some(client) = self.clients.get_mut(slot).and_then(Option::as_mut) else {
-            return Ok(0);
+            return Ok(());
         };
+        let id = client.id;
         let (requests, alive) = client.serve(answer);
+        served.requests += requests;
         if !alive {
+            served.gone.push(id);
             self.clients[slot] = None;
             if !self.listening {
                 self.paused = None;
@@ -196,17 +211,19 @@ impl Server {
             };
             let mut event = EpollEvent::new(flags, slot as u64);
             if self.epoll.modify(&client.stream, &mut event).is_err() {
+                served.gone.push(id);
                 self.clients[slot] = None;
             }
         }
-        Ok(requests)
+        Ok(())
     }
 }
 
 impl Client {
-    fn new(stream: UnixStream) -> Self {
+    fn new(id: ClientId, stream: UnixStream) -> Self {
         let (input, output) = (BytesMut::new(), BytesMut::new());
         Self {
+            id,
             stream,
             input,
             output,
@@ -219,7 +236,7 @@ impl Client {
     /// Reads, answers and writes; how many requests were answered, and whether the client stays.
     fn serve(
         &mut self,
-        answer: &mut impl FnMut(Request) -> Result<serde_json::Value, String>,
+        answer: &mut impl FnMut(ClientId, Request) -> Result<serde_json::Value, Refusal>,
     ) -> (usize, bool) {
         if !self.unfinished && !self.read() {
             return (0, false);
@@ -242,11 +259,11 @@ impl Client {
             requests += 1;
             let result = match line {
                 Ok(line) => serde_json::from_slice::<Request>(&line)
-                    .map_err(|error| format!("not understood: {error}"))
-                    .and_then(&mut *answer),
+                    .map_err(|error| format!("not understood: {error}").into())
+                    .and_then(|request| answer(self.id, request)),
                 Err(error) => {
                     self.closing = true;
-                    Err(error)
+                    Err(error.into())
                 }
             };
             self.reply(result);
@@ -283,13 +300,13 @@ impl Client {
         }
     }
 
-    fn reply(&mut self, result: Result<serde_json::Value, String>) {
+    fn reply(&mut self, result: Result<serde_json::Value, Refusal>) {
         let text = |reply: &Reply| {
             serde_json::to_vec(reply).unwrap_or_else(|_| br#"{"ok":false}"#.to_vec())
         };
         let mut line = text(&Reply::from(result));
         if line.len() >= MAX_LINE_BYTES {
-            line = text(&Reply::from(Err("the answer is too long".to_owned())));
+            line = text(&Reply::from(Err("the answer is too long".into())));
         }
         self.output.extend_from_slice(&line);
         self.output.extend_from_slice(b"\n");

@@ -50,7 +50,7 @@ pub(crate) struct Interface {
     pub collective: CollectiveUnit,
     pub runs: Runs,
     /// The run that has just been done, for whoever fetches it.
-    pub run_done: Option<u32>,
+    pub run_done: Option<u64>,
     pub virtual_nodes: VirtualNodes,
     pub counters: AriesNicCounters,
     completions: VecDeque<Completion>,
@@ -280,13 +280,14 @@ impl Interface {
             memory_bytes: self.memory_bytes(),
             nonce,
             abilities: Abilities::ARIES,
+            timeout: self.requester.timeout(),
         };
         let identity = |number: u16| nodes.get(number.into()).map(NodeId::bits);
         self.runs.start(now, spec, source, identity)
     }
 
     /// See [`Runs::report`].
-    pub(crate) fn traffic_report(&self, run: Option<u32>) -> Option<TrafficReport> {
+    pub(crate) fn traffic_report(&self, run: Option<u64>) -> Option<TrafficReport> {
         let memory = &self.responder.memory;
         let read = |address| memory.peek_64(address);
         self.runs.report(run, &self.responder.checker, read)

@@ -46,7 +46,7 @@ pub enum AriesNicEvent {
     /// A traffic run has issued its last message, and every answer has come or timed out.
     TrafficDone {
         /// The run.
-        run: u32,
+        run: u64,
     },
 }
 
@@ -204,7 +204,7 @@ impl AriesNic {
 
     /// What is known here of `run`, as its source and as a target; `None` (no run given): of the
     /// run started here last, else of the one announced here last. `None` when nothing is known.
-    pub fn traffic_report(&self, run: Option<u32>) -> Option<TrafficReport> {
+    pub fn traffic_report(&self, run: Option<u64>) -> Option<TrafficReport> {
         self.interface.traffic_report(run)
     }
 

@@ -61,6 +61,11 @@ impl Requester {
         }
     }
 
+    /// After which requests are given up.
+    pub(crate) fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
     /// Whether another request may begin; `reserved` for one that may use the reserve.
     #[inline]
     pub(crate) fn has_room(&self, reserved: bool) -> bool {

@@ -216,7 +216,7 @@ pub(crate) fn answered(runs: &mut Runs, now: Time, errand: Errand, answer: &Answ
     let answered = match (failure, pending.command) {
         // What was damaged on its way is said again.
         (Some(Failure::Refused(Status::BadCrc | Status::Poisoned)), Command::Control { .. }) => {
-            Answered::Unknown
+            Answered::Damaged
         }
         (Some(Failure::Refused(_)), _) => Answered::Refused,
         (Some(_), _) => Answered::Unknown,
@@ -232,7 +232,7 @@ impl From<Announced> for Status {
         match announced {
             Announced::Accepted => Self::Done,
             Announced::OutOfRange => Self::OutOfBounds,
-            Announced::Full => Self::Busy,
+            Announced::Full | Announced::Outdated => Self::Busy,
         }
     }
 }

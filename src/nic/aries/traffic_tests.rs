@@ -189,7 +189,7 @@ fn one_run_after_the_other_starts_from_nothing() {
     let mut pair = bench();
     for run_number in 1..=20 {
         for op in [Operation::Amo, Operation::Put, Operation::Get] {
-            let number = run_number * 3 + op as u32;
+            let number = run_number * 3 + (op as u64 + 1) % 3;
             let spec = TrafficSpec {
                 run: number,
                 ..spec(op, 8, 300)
@@ -348,6 +348,7 @@ fn a_target_without_the_domain_or_with_another_key_is_out_of_reach() {
     let before = pair.now;
     let report = run(&mut pair, &spec(Operation::Put, 8, 10));
     assert_eq!((report.unreachable, report.sent), (2, 0));
-    assert!(pair.now.since(before) >= TIMEOUT.times(3), "three attempts");
+    let took = pair.now.since(before);
+    assert!((TIMEOUT..TIMEOUT.times(2)).contains(&took), "{took:?}");
     assert_ne!(NODES[0], NODES[1]);
 }

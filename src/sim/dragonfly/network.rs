@@ -167,7 +167,7 @@ impl AriesNetwork {
     }
 
     /// Runs until traffic run `run` and the last collective run are over everywhere, or `limit` has passed; says which.
-    pub fn finish(&mut self, run: u32, limit: Duration) -> bool {
+    pub fn finish(&mut self, run: u64, limit: Duration) -> bool {
         let nics: Vec<NodeId> = self.nics().collect();
         self.fabric.run_until_done(limit, LOOK_EVERY, |fabric| {
             nics.iter().all(|node| {
@@ -181,7 +181,7 @@ impl AriesNetwork {
     }
 
     /// The merged report of a run over all network interfaces.
-    pub fn report(&self, run: u32) -> TrafficReport {
+    pub fn report(&self, run: u64) -> TrafficReport {
         let mut merged = TrafficReport {
             run,
             ..TrafficReport::default()
@@ -285,7 +285,7 @@ impl AriesNetwork {
     /// the messages of `run` and the operations of `collectives`, the last collective run, included.
     pub fn drain(
         &mut self,
-        run: u32,
+        run: u64,
         collectives: Option<&CollectiveSpec>,
         allow: AriesAllowance,
         limit: Duration,
@@ -305,7 +305,7 @@ impl AriesNetwork {
 
     fn amiss(
         &self,
-        run: u32,
+        run: u64,
         collectives: Option<&CollectiveSpec>,
         allow: AriesAllowance,
     ) -> Vec<AriesViolation> {

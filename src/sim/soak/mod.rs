@@ -34,7 +34,7 @@ use crate::time::{Duration, Time};
 use crate::topology::{BlackwidowSpec, Topology};
 
 /// The run that suffers, and the run after it.
-const RUNS: [u32; 2] = [1, 2];
+const RUNS: [u64; 2] = [1, 2];
 /// Time in which everything must have come to its end once all harm is taken away. Far above every
 /// time-out of the links and requests, so that reaching it is a failure and no slowness.
 const LIVENESS: Duration = Duration::from_ms(120_000);
@@ -99,7 +99,7 @@ pub enum Failure {
     #[error("run {run} has not ended {} ms after the last harm: {report:#?}\n{links}", LIVENESS.as_ns() / 1_000_000)]
     Endless {
         /// The run.
-        run: u32,
+        run: u64,
         /// What it had come to.
         report: Box<TrafficReport>,
         /// The link ends.
@@ -109,7 +109,7 @@ pub enum Failure {
     #[error("run {run}: {}\n{report:#?}\n{links}", lines(violations))]
     Violations {
         /// The run.
-        run: u32,
+        run: u64,
         /// What was found.
         violations: Vec<Violation>,
         /// What the run came to.
@@ -121,7 +121,7 @@ pub enum Failure {
     #[error("run {run}: {what}: {report:#?}")]
     Account {
         /// The run.
-        run: u32,
+        run: u64,
         /// What is wrong.
         what: &'static str,
         /// The account.
@@ -255,7 +255,7 @@ impl Case {
     }
 }
 
-fn account(run: u32, what: &'static str, report: TrafficReport) -> Failure {
+fn account(run: u64, what: &'static str, report: TrafficReport) -> Failure {
     let report = Box::new(report);
     Failure::Account { run, what, report }
 }
@@ -271,7 +271,7 @@ fn words(text: &str) -> Netem {
 }
 
 /// Waits for the end of a run.
-fn end_of(network: &mut Network, run: u32) -> Result<(), Failure> {
+fn end_of(network: &mut Network, run: u64) -> Result<(), Failure> {
     if network.finish_traffic(run, LIVENESS) {
         return Ok(());
     }
@@ -283,7 +283,7 @@ fn end_of(network: &mut Network, run: u32) -> Result<(), Failure> {
 }
 
 /// Waits for the end of a run, lets the network come to rest and asks all checkers.
-fn finish(network: &mut Network, run: u32, allow: Allowance) -> Result<TrafficReport, Failure> {
+fn finish(network: &mut Network, run: u64, allow: Allowance) -> Result<TrafficReport, Failure> {
     end_of(network, run)?;
     let violations = network.drain(run, allow, LIVENESS);
     let report = network.report(run);

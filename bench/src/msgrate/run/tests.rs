@@ -1,12 +1,14 @@
-use super::super::lab::{Member, Role};
+use super::super::course::LOOK_EVERY;
+use super::super::lab::{LabError, Member, ProcessState, Role};
 use super::super::options::Options;
 use super::*;
 use clap::Parser;
-use phitwire::nic::LatencyCounts;
-use phitwire_nodes::control::ClientError;
-use serde_json::Value;
+use phitwire::nic::{LatencyCounts, Pattern, TrafficReport, TrafficSpec};
+use phitwire_nodes::control::{ClientError, Code, Holder, Refusal, RunKind};
+use serde_json::{Value, json};
 use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 /// A lab that answers by script. Sources finish on the second look.
 #[derive(Default)]
@@ -17,7 +19,13 @@ struct Puppets {
     looks: u32,
     /// Changes what a node reports.
     spoil: Option<fn(&str, &mut TrafficReport)>,
-    busy: Option<&'static str>,
+    /// Who refuses to be claimed, why, and until when if not for ever.
+    busy: Option<(&'static str, Refusal, Option<Duration>)>,
+    /// Who stands still, from when to when.
+    still: Option<(&'static str, Duration, Duration)>,
+    clock: Rc<Cell<Duration>>,
+    /// The number of the latest run.
+    latest: u64,
     stuck: bool,
     /// Sources end when they are told to, and not before.
     endless: bool,
@@ -26,6 +34,18 @@ struct Puppets {
 }
 
 impl Puppets {
+    fn stands_still(&self, node: &str) -> bool {
+        let now = self.clock.get();
+        self.still
+            .is_some_and(|(who, from, to)| who == node && (from..to).contains(&now))
+    }
+
+    /// Of the process that has the name now.
+    fn pid(&self, node: &str) -> u64 {
+        let again = |(who, when): (&str, u32)| who == node && self.looks > when;
+        1 + u64::from(self.dies.is_some_and(again))
+    }
+
     /// Who was told to stop.
     fn stopped(&self) -> Vec<&str> {
         let told = self.asked.iter();
@@ -111,16 +131,32 @@ impl Lab for Puppets {
 
     fn ask(&mut self, node: &str, request: Value) -> Result<Value, LabError> {
         self.asked.push((node.to_owned(), request.clone()));
+        let wrap = |error| LabError::Client {
+            node: node.to_owned(),
+            error,
+        };
+        if self.stands_still(node) {
+            return Err(wrap(ClientError::Silent));
+        }
         match request["cmd"]
             .as_str()
             .expect("every request has a command")
         {
-            "stats" => Ok(json!({ "port0.tx_frames": self.asked.len() })),
-            "traffic-start" if self.busy == Some(node) => Err(LabError::Malformed {
-                node: node.to_owned(),
-                request: "traffic-start",
-                what: "run 9 is still going on".to_owned(),
-            }),
+            // A process that was started again counts from nothing.
+            "stats" if self.pid(node) > 1 => Ok(json!({ "port0.tx_frames": 7 })),
+            "stats" => Ok(json!({ "port0.tx_frames": 1_000 + self.asked.len() })),
+            "info" => Ok(json!({ "pid": self.pid(node) })),
+            "claim" => {
+                let now = self.clock.get();
+                let busy = self.busy.as_ref();
+                match busy.filter(|(who, _, until)| *who == node && until.is_none_or(|at| now < at))
+                {
+                    Some((_, refusal, _)) => {
+                        Err(wrap(ClientError::Coded(Box::new(refusal.clone()))))
+                    }
+                    None => Ok(json!({ "latest_run": self.latest })),
+                }
+            }
             "traffic-start" => {
                 let spec = serde_json::from_value(request["spec"].clone()).expect("a spec");
                 self.started.insert(node.to_owned(), spec);
@@ -132,11 +168,11 @@ impl Lab for Puppets {
                     .dies
                     .is_some_and(|(who, when)| who == node && self.looks > when)
                 {
-                    let knows_nothing = "nothing is known of a traffic run".to_owned();
-                    return Err(LabError::Client {
-                        node: node.to_owned(),
-                        source: ClientError::Refused(knows_nothing),
-                    });
+                    let knows_nothing = Refusal {
+                        code: Some(Code::UnknownRun),
+                        ..Refusal::default()
+                    };
+                    return Err(wrap(ClientError::Coded(Box::new(knows_nothing))));
                 }
                 Ok(serde_json::to_value(self.report(node)).expect("a report"))
             }
@@ -144,12 +180,19 @@ impl Lab for Puppets {
             other => panic!("{other} is not asked for"),
         }
     }
+
+    fn state(&mut self, node: &str) -> ProcessState {
+        match self.stands_still(node) {
+            true => ProcessState::Stopped(4711),
+            false => ProcessState::Alive,
+        }
+    }
 }
 
 /// A clock that only moves when someone sleeps.
 #[derive(Default)]
 struct Sleeper {
-    now: Cell<Duration>,
+    now: Rc<Cell<Duration>>,
     /// Times at which the user asks for an end.
     interrupts: Vec<Duration>,
 }
@@ -176,7 +219,15 @@ fn options(words: &str) -> Options {
 
 fn run_in(lab: &mut Puppets, words: &str) -> Result<Outcome, RunError> {
     let plan = Plan::new(&options(words), lab)?;
-    measure(&plan, 8, 77, lab, &Sleeper::default(), |_| {})
+    let clock = clock_of(lab);
+    measure(&plan, 8, 77, lab, &clock, |_| {})
+}
+
+fn clock_of(lab: &Puppets) -> Sleeper {
+    Sleeper {
+        now: lab.clock.clone(),
+        ..Sleeper::default()
+    }
 }
 
 #[test]
@@ -356,25 +407,11 @@ fn a_run_of_somebody_else_is_noticed() {
 #[test]
 fn sources_are_stopped_when_something_goes_wrong() {
     let mut lab = Puppets::new();
-    lab.busy = Some("n1");
-    let error = run_in(&mut lab, "").expect_err("n1 is busy").to_string();
-    assert!(error.contains("run 9 is still going on"), "{error}");
-    assert!(
-        error.contains("phitwire ctl --lab demo n1 traffic stop"),
-        "{error}"
-    );
-    assert_eq!(
-        lab.stopped(),
-        ["n0"],
-        "what works for somebody else goes on"
-    );
-
-    let mut lab = Puppets::new();
     lab.stuck = true;
-    let error = run_in(&mut lab, "--seconds 1")
-        .expect_err("never ends")
-        .to_string();
-    assert!(error.contains("n0, n1, n2"), "{error}");
+    let outcome = run_in(&mut lab, "--seconds 1").expect("what is known is told");
+    assert_eq!(outcome.unfinished, ["n0", "n1", "n2"]);
+    assert_eq!(outcome.acknowledged, 180);
+    assert!(!outcome.is_clean());
     assert_eq!(lab.stopped().len(), 3);
 
     let mut lab = Puppets::new();
@@ -387,12 +424,12 @@ fn an_interrupted_run_is_accounted_for() {
     let run = |lab: &mut Puppets, interrupts: &[u64]| {
         let plan = Plan::new(&options("--seconds 100"), lab).expect("a plan");
         let sleeper = Sleeper {
+            now: lab.clock.clone(),
             interrupts: interrupts
                 .iter()
                 .copied()
                 .map(Duration::from_secs)
                 .collect(),
-            ..Sleeper::default()
         };
         let outcome = measure(&plan, 8, 77, lab, &sleeper, |_| {});
         (outcome, sleeper.now())
@@ -425,6 +462,8 @@ fn a_network_interface_that_dies_is_named_and_ends_nothing() {
         lab.dies = Some((who, 2));
         let outcome = run_in(&mut lab, words).expect("the others go on");
         assert_eq!(outcome.restarted, [who], "{words}");
+        assert_eq!(outcome.fates.processes_restarted, [who], "{words}");
+        assert_eq!(outcome.fates.uncounted, [who], "{words}");
         assert!(!outcome.is_clean(), "{words}");
         assert_eq!(lab.stopped().len(), 0, "the others came to their end");
     }
@@ -444,4 +483,126 @@ fn progress_is_shown_until_the_end() {
     assert_eq!(phases, [Phase::Running, Phase::Running, Phase::Done]);
     assert_eq!(seen[2].elapsed, 2 * LOOK_EVERY);
     assert_eq!(plan.describe(), "3 sources, uniform, 1 s");
+}
+
+#[test]
+fn a_router_that_was_started_again_is_named_and_counted_by_itself() {
+    // The sum of all counters is lower than before, so that nothing seemed to have been sent.
+    let mut lab = Puppets::new();
+    lab.dies = Some(("r0", 2));
+    let outcome = run_in(&mut lab, "").expect("nobody missed it");
+    assert_eq!(outcome.fates.processes_restarted, ["r0"]);
+    assert_eq!(outcome.fates.uncounted, ["r0"]);
+    assert!(outcome.restarted.is_empty() && outcome.is_clean());
+    let mut whole = Puppets::new();
+    let of_all = run_in(&mut whole, "").expect("all goes well").links;
+    let share = of_all.frames_sent / 4;
+    assert!(outcome.links.frames_sent > 3 * share - 12, "{outcome:?}");
+}
+
+#[test]
+fn a_run_whose_network_interface_stands_still_keeps_its_numbers() {
+    let seconds = Duration::from_secs;
+    for (who, words) in [
+        ("n0", "--from n0 --to n1"),
+        ("n1", "--from n0 --to n1"),
+        ("n2", ""),
+    ] {
+        let mut lab = Puppets::new();
+        let from = Duration::from_millis(100);
+        lab.still = Some((who, from, seconds(25)));
+        let outcome = run_in(&mut lab, &format!("{words} --seconds 1")).expect("it goes on");
+        assert!(outcome.is_clean(), "{who}: {outcome:?}");
+        assert_eq!(outcome.fates.processes_stopped, [who]);
+        assert!(outcome.unfinished.is_empty());
+        assert!(lab.clock.get() < seconds(30), "{:?}", lab.clock);
+
+        // Or does not go on.
+        let mut lab = Puppets::new();
+        lab.still = Some((who, from, seconds(1_000)));
+        let outcome = run_in(&mut lab, &format!("{words} --seconds 1")).expect("the others go on");
+        assert_eq!(outcome.unfinished, [who]);
+        assert_eq!(outcome.fates.processes_stopped, [who]);
+        assert_eq!(outcome.fates.uncounted, [who]);
+        assert!(
+            outcome.sent > 0 && outcome.latency_us.p50 > 0.0,
+            "{outcome:?}"
+        );
+        assert!(!outcome.is_clean());
+        assert!(lab.clock.get() < seconds(70), "{:?}", lab.clock);
+    }
+}
+
+#[test]
+fn targets_out_of_reach_are_called_that() {
+    let mut lab = Puppets::new();
+    lab.spoil = Some(|node, report| {
+        if node == "n0" {
+            (report.sent, report.acknowledged) = (0, 0);
+            (report.unreachable, report.unreached) = (1, vec![1]);
+        }
+        report.delivered = 0;
+    });
+    let error = run_in(&mut lab, "--from n0 --to n1").expect_err("nobody is there");
+    let text = error.to_string();
+    assert!(matches!(error, RunError::Unreachable(..)), "{text}");
+    assert!(text.contains("n1 could not be reached"), "{text}");
+    let mut lab = Puppets::new();
+    lab.spoil = Some(|node, report| {
+        if node == "n0" {
+            (report.unreachable, report.unreached) = (1, vec![2]);
+        }
+    });
+    let outcome = run_in(&mut lab, "--from n0 --to n1,n2").expect("one is there");
+    assert_eq!(outcome.unreached, ["n2"]);
+    assert!(!outcome.is_clean());
+}
+
+#[test]
+fn who_uses_the_network_interfaces_is_told_and_nothing_is_disturbed() {
+    let taken = Refusal {
+        text: "phitwire-bench (process 12) measures here".to_owned(),
+        code: Some(Code::Taken),
+        holder: Some(Holder {
+            tool: "phitwire-bench".to_owned(),
+            pid: 12,
+        }),
+        run: None,
+    };
+    let mut lab = Puppets::new();
+    lab.busy = Some(("n1", taken, None));
+    let error = run_in(&mut lab, "").expect_err("n1 is taken").to_string();
+    assert!(
+        error.starts_with("n1: phitwire-bench (process 12) measures here"),
+        "{error}"
+    );
+    assert!(error.contains("kill 12"), "{error}");
+    assert!(lab.started.is_empty() && lab.stopped().is_empty());
+
+    // The last answers of a run whose tool has gone are waited for.
+    let ending = Refusal {
+        text: "traffic run 9 still waits for its last answers".to_owned(),
+        code: Some(Code::Ending),
+        run: Some((RunKind::Traffic, 9)),
+        ..Refusal::default()
+    };
+    for (until, waited) in [(Some(5), true), (None, false)] {
+        let mut lab = Puppets::new();
+        lab.busy = Some(("n1", ending.clone(), until.map(Duration::from_secs)));
+        let outcome = run_in(&mut lab, "");
+        assert_eq!(outcome.is_ok(), waited);
+        assert!(
+            (5..=31).contains(&lab.clock.get().as_secs()),
+            "{:?}",
+            lab.clock
+        );
+    }
+}
+
+#[test]
+fn numbers_of_runs_grow_even_if_the_clock_was_set_back() {
+    let mut lab = Puppets::new();
+    lab.latest = 1 << 50;
+    run_in(&mut lab, "").expect("all goes well");
+    assert_eq!(lab.started["n0"].run, (1 << 50) + 1);
 }

@@ -24,7 +24,7 @@ use crate::time::{Duration, Time};
 use crate::topology::dragonfly::{Dragonfly, DragonflySpec};
 
 /// Time in which everything must have come to its end once all harm is taken away. Far above every time-out of links,
-/// requests (20 s, and a run is announced three times) and collectives, so that reaching it is a failure and no slowness.
+/// requests (20 s, within which a run is announced three times) and collectives, so that reaching it is a failure and no slowness.
 const LIVENESS: Duration = Duration::from_ms(900_000);
 
 /// One random dragonfly under harm. What it prints is all there is to it.
@@ -73,7 +73,7 @@ pub enum AriesFailure {
     #[error("run {run} has not ended {} s after the last harm: {report:#?}\n{collectives:#?}\n{links}", LIVENESS.as_ns() / 1_000_000_000)]
     Endless {
         /// The run.
-        run: u32,
+        run: u64,
         /// What it had come to.
         report: Box<TrafficReport>,
         /// What the collective operations had come to.
@@ -88,7 +88,7 @@ pub enum AriesFailure {
     )]
     Violations {
         /// The run.
-        run: u32,
+        run: u64,
         /// What was found.
         violations: Vec<AriesViolation>,
         /// What the run came to.
@@ -216,7 +216,7 @@ impl AriesCase {
 
     fn collectives_again(&self) -> Option<CollectiveSpec> {
         self.collectives.as_ref().map(|spec| CollectiveSpec {
-            run: RUNS[1],
+            run: RUNS[1] as u32,
             count: 5,
             ..spec.clone()
         })
@@ -269,7 +269,7 @@ fn links_down(network: &AriesNetwork, when: &'static str) -> AriesFailure {
 /// Waits for the end of a run, lets the network come to rest and asks all checkers.
 fn finish(
     network: &mut AriesNetwork,
-    run: u32,
+    run: u64,
     collectives: Option<&CollectiveSpec>,
     allow: AriesAllowance,
 ) -> Result<TrafficReport, AriesFailure> {

@@ -151,7 +151,7 @@ fn traffic(rng: &mut Rng, nics: usize, destroyed: bool, seed: u64) -> TrafficSpe
 fn collectives(rng: &mut Rng, nics: usize) -> Option<CollectiveSpec> {
     let ops: Vec<Collective> = Collective::all().collect();
     let spec = CollectiveSpec {
-        run: RUNS[0],
+        run: RUNS[0] as u32,
         nics: (0..nics as u32).rev().collect(),
         branching: 1 + rng.below(4) as u32,
         root: rng.below(nics as u64) as u32,

@@ -1,0 +1,208 @@
+//! Network interfaces are measured by one tool at a time: claiming them, and who is in the way.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use phitwire_nodes::control::{Code, Holder, Refusal, Request, RunKind};
+use serde_json::json;
+use thiserror::Error;
+
+use super::lab::{Lab, LabError, ProcessState, process_state};
+use super::run::Clock;
+
+/// How long to wait for the last answers of a run whose tool has gone.
+const ENDING_LIMIT: Duration = Duration::from_secs(30);
+/// How long a network interface may take to notice that the tool has gone whose socket the kernel has closed.
+const NOTICE_LIMIT: Duration = Duration::from_secs(2);
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// Why network interfaces cannot be had.
+#[derive(Debug, Error)]
+pub enum ClaimError {
+    /// Others use them; each reason once, with all its nodes and a remedy.
+    #[error("{0}")]
+    InTheWay(String),
+    /// They do not answer.
+    #[error("{0}")]
+    Silent(String),
+    /// Something else.
+    #[error(transparent)]
+    Lab(#[from] LabError),
+}
+
+/// Who we are.
+fn holder() -> Holder {
+    let path = std::env::current_exe().unwrap_or_default();
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    Holder {
+        tool: name.into_owned(),
+        pid: std::process::id(),
+    }
+}
+
+/// Claims `nodes` of lab `name` for as long as this process keeps its connections, and answers the highest number that
+/// a traffic run there has had. Waits for what only waits for its last answers.
+///
+/// # Errors
+/// See [`ClaimError`].
+pub fn claim<'a>(
+    name: &str,
+    nodes: impl Iterator<Item = &'a str> + Clone,
+    lab: &mut dyn Lab,
+    clock: &dyn Clock,
+) -> Result<u64, ClaimError> {
+    let request = json!(Request::Claim(holder()));
+    let begin = clock.now();
+    let mut told = false;
+    loop {
+        let (mut latest, mut refusals, mut silent) = (0, Vec::new(), Vec::new());
+        for node in nodes.clone() {
+            match lab.ask(node, request.clone()) {
+                Ok(answer) => latest = latest.max(answer["latest_run"].as_u64().unwrap_or(0)),
+                Err(error) if error.is_silent() => silent.push(node),
+                Err(error) => match error.refusal() {
+                    Some(refusal) => refusals.push((node, refusal.clone())),
+                    None => return Err(error.into()),
+                },
+            }
+        }
+        if !silent.is_empty() {
+            return Err(ClaimError::Silent(who_is_silent(&silent, lab)));
+        }
+        let waited = clock.now() - begin;
+        let passes = |(_, refusal): &(_, Refusal)| waited < limit_of(refusal);
+        let waits = refusals.iter().all(passes) && clock.stops() == 0;
+        match refusals.as_slice() {
+            [] => return Ok(latest),
+            [(_, refusal), ..] if waits => {
+                if !told && waited >= NOTICE_LIMIT {
+                    eprintln!("waiting: {refusal}");
+                    told = true;
+                }
+                clock.sleep(LOOK_EVERY);
+            }
+            _ => return Err(ClaimError::InTheWay(in_the_way(name, &refusals))),
+        }
+    }
+}
+
+/// How long a refusal is worth waiting for its end.
+fn limit_of(refusal: &Refusal) -> Duration {
+    match (refusal.code, &refusal.holder) {
+        (Some(Code::Ending), _) => ENDING_LIMIT,
+        (Some(Code::Taken), Some(holder)) => match process_state(holder.pid) {
+            ProcessState::Gone => NOTICE_LIMIT,
+            _ => Duration::ZERO,
+        },
+        _ => Duration::ZERO,
+    }
+}
+
+/// The silent ones, and how they can be made to speak.
+pub(super) fn who_is_silent(nodes: &[&str], lab: &mut dyn Lab) -> String {
+    let mut text = format!("no answer from {}", nodes.join(", "));
+    let stopped = nodes.iter().filter_map(|node| match lab.state(node) {
+        ProcessState::Stopped(pid) => Some(pid.to_string()),
+        _ => None,
+    });
+    let stopped: Vec<String> = stopped.collect();
+    if !stopped.is_empty() {
+        let _ = write!(
+            text,
+            ": stopped, not dead; `kill -CONT {}` lets them go on",
+            stopped.join(" ")
+        );
+    }
+    text
+}
+
+/// Each reason once, with its nodes and what to do.
+fn in_the_way(lab: &str, refusals: &[(&str, Refusal)]) -> String {
+    let mut reasons: BTreeMap<String, (&Refusal, Vec<&str>)> = BTreeMap::new();
+    for (node, refusal) in refusals {
+        let reason = reasons.entry(refusal.text.clone());
+        reason.or_insert((refusal, Vec::new())).1.push(node);
+    }
+    let mut text = String::new();
+    for (refusal, nodes) in reasons.values() {
+        let separator = if text.is_empty() { "" } else { "\n" };
+        let _ = write!(text, "{separator}{}: {refusal}; ", nodes.join(", "));
+        match (refusal.code, &refusal.holder, refusal.run) {
+            (Some(Code::Taken), Some(holder), _) => {
+                let pid = holder.pid;
+                let _ = write!(
+                    text,
+                    "wait for it, end it (kill {pid}), or measure others meanwhile (--from, --to)"
+                );
+            }
+            (Some(Code::Ending), ..) => {
+                text.push_str("that ends by itself when they have timed out");
+            }
+            (_, _, run) => {
+                let kind = run.map_or(RunKind::Traffic, |(kind, _)| kind);
+                let stop = format!("phitwire ctl --lab {lab} $n {kind} stop");
+                let again = match kind {
+                    RunKind::Traffic => String::new(),
+                    RunKind::Collective => format!("; {stop}"),
+                };
+                let nodes = nodes.join(" ");
+                let _ = write!(text, "to end it: for n in {nodes}; do {stop}{again}; done");
+            }
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(code: Code, text: &str, run: Option<(RunKind, u64)>) -> Refusal {
+        let holder = Holder {
+            tool: "phitwire-msgrate".to_owned(),
+            pid: 4711,
+        };
+        Refusal {
+            text: text.to_owned(),
+            code: Some(code),
+            holder: (code == Code::Taken).then_some(holder),
+            run,
+        }
+    }
+
+    #[test]
+    fn each_reason_is_told_once_with_all_its_nodes_and_a_remedy() {
+        let taken = refusal(
+            Code::Taken,
+            "phitwire-msgrate (process 4711) measures here",
+            None,
+        );
+        let run = Some((RunKind::Traffic, 9));
+        let busy = refusal(
+            Code::Busy,
+            "traffic run 9, which nobody keeps, is still going on",
+            run,
+        );
+        let refusals = [
+            ("nic0", taken.clone()),
+            ("nic1", busy.clone()),
+            ("nic2", taken),
+            ("nic3", busy),
+        ];
+        assert_eq!(
+            in_the_way("demo", &refusals),
+            "nic0, nic2: phitwire-msgrate (process 4711) measures here; wait for it, end it (kill 4711), \
+             or measure others meanwhile (--from, --to)\n\
+             nic1, nic3: traffic run 9, which nobody keeps, is still going on; to end it: for n in nic1 nic3; \
+             do phitwire ctl --lab demo $n traffic stop; done"
+        );
+        let run = Some((RunKind::Collective, 9));
+        let text = in_the_way("demo", &[("nic0", refusal(Code::Busy, "x", run))]);
+        let stop = "phitwire ctl --lab demo $n collective stop";
+        assert!(
+            text.ends_with(&format!("for n in nic0; do {stop}; {stop}; done")),
+            "{text}"
+        );
+    }
+}

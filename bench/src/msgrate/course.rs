@@ -1,0 +1,267 @@
+//! The course of a run: everybody is told, looked at until all is over, and asked for the last counts.
+
+use std::time::Duration;
+
+use phitwire::nic::{Pattern, Phase, TrafficReport, TrafficSpec};
+use serde_json::json;
+
+use super::lab::{Lab, ProcessState};
+use super::plan::{Nic, Plan};
+use super::processes::Processes;
+use super::run::{Clock, Progress, RunError};
+
+/// Time between two looks at the sources.
+pub(super) const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// Time that the last answers, or their time-outs, may take. A request times out after seconds to
+/// minutes, by topology.
+const DRAIN_LIMIT: Duration = Duration::from_secs(120);
+/// Time that messages whose sources have given them up may take to arrive all the same.
+const STRAGGLER_LIMIT: Duration = Duration::from_secs(3);
+/// Time that participants who stand still are waited for when all others have come to their end.
+const SILENT_LIMIT: Duration = Duration::from_secs(30);
+
+/// A network interface during a run.
+struct Participant<'a> {
+    nic: &'a Nic,
+    is_source: bool,
+    started: bool,
+    /// Died since: nothing more is known than it reported last.
+    gone: bool,
+    /// Did not answer when it was looked at last.
+    silent: bool,
+    last: TrafficReport,
+}
+
+/// A run and all who take part in it: those that only receive first.
+pub(super) struct Course<'a> {
+    plan: &'a Plan,
+    run: u64,
+    participants: Vec<Participant<'a>>,
+    processes: &'a mut Processes,
+}
+
+impl<'a> Course<'a> {
+    pub(super) fn new(plan: &'a Plan, run: u64, processes: &'a mut Processes) -> Self {
+        let participant = |is_source| {
+            move |nic| Participant {
+                nic,
+                is_source,
+                started: false,
+                gone: false,
+                silent: false,
+                last: TrafficReport {
+                    run,
+                    ..TrafficReport::default()
+                },
+            }
+        };
+        let targets = plan.targets.iter().map(participant(false));
+        let participants = targets
+            .chain(plan.sources.iter().map(participant(true)))
+            .collect();
+        Self {
+            plan,
+            run,
+            participants,
+            processes,
+        }
+    }
+
+    /// Names of those that died meanwhile.
+    pub(super) fn gone(&self) -> Vec<String> {
+        self.names(|one| one.gone)
+    }
+
+    /// Names of those of whose end nothing is known.
+    pub(super) fn unfinished(&self) -> Vec<String> {
+        self.names(|one| !one.gone && (one.silent || one.last.phase != Phase::Done))
+    }
+
+    fn names(&self, which: impl Fn(&Participant<'_>) -> bool) -> Vec<String> {
+        let those = self.participants.iter().filter(|one| which(one));
+        those.map(|one| one.nic.name.clone()).collect()
+    }
+
+    pub(super) fn start(&mut self, size: u32, lab: &mut dyn Lab) -> Result<(), RunError> {
+        let spec = TrafficSpec {
+            run: self.run,
+            size,
+            ..self.plan.spec.clone()
+        };
+        // A network interface that only receives is told as well, with nobody to send to: what it
+        // reports is then of this run and of no other.
+        let silent = TrafficSpec {
+            pattern: Pattern::List {
+                destinations: Vec::new(),
+            },
+            ..spec.clone()
+        };
+        for participant in &mut self.participants {
+            let spec = if participant.is_source {
+                &spec
+            } else {
+                &silent
+            };
+            let request = json!({ "cmd": "traffic-start", "spec": spec });
+            lab.ask(&participant.nic.name, request)?;
+            participant.started = true;
+        }
+        Ok(())
+    }
+
+    /// Nobody sends any more. Whoever was never started works for somebody else and is left alone; who does not answer
+    /// ends when this tool does.
+    pub(super) fn stop(&self, lab: &mut dyn Lab) {
+        for sender in &self.participants {
+            if sender.is_source && sender.started && !sender.gone && !sender.silent {
+                // One that does not listen any more does not send either.
+                let _ = lab.ask(&sender.nic.name, json!({ "cmd": "traffic-stop" }));
+            }
+        }
+    }
+
+    /// Waits until all that the sources have sent is answered or given up; no longer than sensible for those
+    /// that stand still or do not come to an end.
+    pub(super) fn drain(
+        &mut self,
+        lab: &mut dyn Lab,
+        clock: &dyn Clock,
+        watch: &mut impl FnMut(Progress),
+    ) -> Result<(), RunError> {
+        let begin = clock.now();
+        let duration = self.plan.duration();
+        let planned = begin + duration.unwrap_or_default();
+        // A run that only a count limits takes what it takes, as long as something is acknowledged.
+        let mut deadline = planned + DRAIN_LIMIT;
+        let (mut seen, mut stopped, mut alone_since) = (0, false, None);
+        loop {
+            let merged = self.look(lab, clock, |one| one.is_source)?;
+            let now = clock.now();
+            watch(Progress {
+                elapsed: now - begin,
+                sent: merged.sent,
+                acknowledged: merged.acknowledged,
+                phase: merged.phase,
+            });
+            let mut open = self
+                .participants
+                .iter()
+                .filter(|one| one.is_source && one.last.phase != Phase::Done);
+            if merged.phase == Phase::Done {
+                return Ok(());
+            }
+            alone_since = match open.all(|one| one.silent) {
+                true => alone_since.or(Some(now)),
+                false => None,
+            };
+            match clock.stops() {
+                0 => {}
+                1 if stopped => {}
+                1 => {
+                    self.stop(lab);
+                    stopped = true;
+                    deadline = now + DRAIN_LIMIT;
+                }
+                _ => return Err(RunError::Interrupted),
+            }
+            if duration.is_none() && merged.acknowledged > seen {
+                deadline = now + DRAIN_LIMIT;
+            }
+            seen = merged.acknowledged;
+            let given_up = alone_since.is_some_and(|since| {
+                let since = if stopped { since } else { since.max(planned) };
+                now >= since + SILENT_LIMIT
+            });
+            if given_up || now >= deadline {
+                return Ok(());
+            }
+            clock.sleep(LOOK_EVERY);
+        }
+    }
+
+    /// The merged report of all participants, once nothing more is on its way.
+    pub(super) fn settle(
+        &mut self,
+        lab: &mut dyn Lab,
+        clock: &dyn Clock,
+    ) -> Result<TrafficReport, RunError> {
+        // Sources that were given up have been waited for already.
+        let given_up = self.names(|one| one.is_source && one.silent);
+        let begin = clock.now();
+        loop {
+            let merged = self.look(lab, clock, |_| true)?;
+            let waits = self
+                .participants
+                .iter()
+                .any(|one| one.silent && !given_up.contains(&one.nic.name));
+            let limit = if waits { SILENT_LIMIT } else { STRAGGLER_LIMIT };
+            let late = clock.now() - begin >= limit;
+            let complete = merged.lost() == 0 && !waits;
+            if complete || late || clock.stops() > 1 {
+                return Ok(merged);
+            }
+            clock.sleep(LOOK_EVERY);
+        }
+    }
+
+    /// Takes the reports of some, and watches over all processes.
+    fn look(
+        &mut self,
+        lab: &mut dyn Lab,
+        clock: &dyn Clock,
+        which: impl Fn(&Participant<'_>) -> bool,
+    ) -> Result<TrafficReport, RunError> {
+        let mut merged = TrafficReport::default();
+        for participant in self.participants.iter_mut().filter(|one| which(one)) {
+            participant.look(self.run, lab)?;
+            if participant.silent {
+                self.processes.silent(&participant.nic.name);
+            }
+            merged.merge(&participant.last);
+        }
+        self.processes.watch(clock.now(), lab);
+        Ok(merged)
+    }
+}
+
+impl Participant<'_> {
+    /// Takes its report. One that has died, or has been started again and knows nothing of the run,
+    /// keeps the last it gave and sends nothing more. One that stands still keeps it too, and may go on.
+    fn look(&mut self, run: u64, lab: &mut dyn Lab) -> Result<(), RunError> {
+        if self.gone {
+            return Ok(());
+        }
+        let node = &self.nic.name;
+        self.silent = matches!(lab.state(node), ProcessState::Stopped(_));
+        if self.silent {
+            return Ok(());
+        }
+        let answer = match lab.ask(node, json!({ "cmd": "traffic-status", "run": run })) {
+            Ok(answer) => answer,
+            Err(error) if error.is_silent() => {
+                self.silent = true;
+                return Ok(());
+            }
+            Err(error) if error.tells_of_death() => {
+                self.gone = true;
+                self.last.phase = Phase::Done;
+                return Ok(());
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let report: TrafficReport =
+            serde_json::from_value(answer).map_err(|error| RunError::Report {
+                node: node.clone(),
+                error,
+            })?;
+        if report.run != run {
+            return Err(RunError::OtherRun {
+                node: node.clone(),
+                found: report.run,
+                run,
+            });
+        }
+        self.last = report;
+        Ok(())
+    }
+}

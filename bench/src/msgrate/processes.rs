@@ -1,0 +1,150 @@
+//! What became of the processes of a lab during a run, and what their links did.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::lab::{Lab, LabError, ProcessState};
+use super::outcome::LinkWork;
+
+/// As many are looked at each time; of more, all of them once a second.
+const OFTEN: usize = 64;
+const SELDOM: Duration = Duration::from_secs(1);
+
+/// Processes to which something happened, routers as well as network interfaces. The names are those of the JSON output.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Fates {
+    /// Processes that ended, and were not there when the run was over.
+    pub processes_died: Vec<String>,
+    /// Processes that ended and were started again.
+    pub processes_restarted: Vec<String>,
+    /// Processes that were stopped (SIGSTOP) for some time, or silent.
+    pub processes_stopped: Vec<String>,
+    /// Processes whose share of the link counters is not, or not fully, known.
+    pub uncounted: Vec<String>,
+}
+
+#[derive(Debug)]
+struct Process {
+    name: String,
+    /// Its id and counters when the run began.
+    before: Option<(u64, LinkWork)>,
+    stopped: bool,
+    gone: bool,
+}
+
+/// All processes of a lab, watched.
+#[derive(Debug)]
+pub(super) struct Processes {
+    all: Vec<Process>,
+    looked: Option<Duration>,
+}
+
+impl Processes {
+    /// Takes their counters.
+    pub(super) fn new(names: &[String], lab: &mut dyn Lab) -> Self {
+        let process = |name: &String| {
+            let mut stopped = is_stopped(name, lab);
+            let before = if stopped {
+                None
+            } else {
+                counted(name, lab).ok()
+            };
+            stopped |= before.is_none();
+            Process {
+                name: name.clone(),
+                before,
+                stopped,
+                gone: false,
+            }
+        };
+        Self {
+            all: names.iter().map(process).collect(),
+            looked: None,
+        }
+    }
+
+    /// Notes who stands still or has ended, without asking anybody.
+    pub(super) fn watch(&mut self, now: Duration, lab: &mut dyn Lab) {
+        let recently = self.looked.is_some_and(|at| now < at + SELDOM);
+        if self.all.len() > OFTEN && recently {
+            return;
+        }
+        self.looked = Some(now);
+        for process in &mut self.all {
+            match lab.state(&process.name) {
+                ProcessState::Stopped(_) => process.stopped = true,
+                ProcessState::Gone => process.gone = true,
+                ProcessState::Alive | ProcessState::Unknown => {}
+            }
+        }
+    }
+
+    /// One of them did not answer.
+    pub(super) fn silent(&mut self, name: &str) {
+        let mut known = self.all.iter_mut();
+        if let Some(process) = known.find(|process| process.name == name) {
+            process.stopped = true;
+        }
+    }
+
+    /// What the links did meanwhile, process by process, and what became of whom.
+    pub(super) fn end(mut self, lab: &mut dyn Lab) -> (LinkWork, Fates) {
+        let mut fates = Fates::default();
+        let mut work = LinkWork::default();
+        for process in &mut self.all {
+            let name = || process.name.clone();
+            let after = if is_stopped(&process.name, lab) {
+                process.stopped = true;
+                None
+            } else {
+                match counted(&process.name, lab) {
+                    Ok(after) => Some(after),
+                    Err(error) => {
+                        process.stopped |= error.is_silent();
+                        process.gone |= !error.is_silent();
+                        None
+                    }
+                }
+            };
+            let mut complete = false;
+            match (&process.before, after) {
+                (Some((old, before)), Some((new, after))) if *old == new => {
+                    work.add(&after.since(before));
+                    process.gone = false;
+                    complete = true;
+                }
+                // What the one before it did since the run began nobody knows.
+                (_, Some((_, after))) => {
+                    if process.before.is_some() {
+                        work.add(&after);
+                        fates.processes_restarted.push(name());
+                    }
+                    process.gone = false;
+                }
+                (_, None) => {}
+            }
+            if process.gone {
+                fates.processes_died.push(name());
+            } else if process.stopped {
+                fates.processes_stopped.push(name());
+            }
+            if !complete {
+                fates.uncounted.push(name());
+            }
+        }
+        (work.finished(), fates)
+    }
+}
+
+fn is_stopped(name: &str, lab: &mut dyn Lab) -> bool {
+    matches!(lab.state(name), ProcessState::Stopped(_))
+}
+
+/// The process that has the name now, and its counters.
+fn counted(name: &str, lab: &mut dyn Lab) -> Result<(u64, LinkWork), LabError> {
+    let info = lab.ask(name, json!({ "cmd": "info" }))?;
+    let stats: Value = lab.ask(name, json!({ "cmd": "stats" }))?;
+    Ok((info["pid"].as_u64().unwrap_or(0), LinkWork::of(&stats)))
+}

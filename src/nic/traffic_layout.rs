@@ -1,0 +1,53 @@
+//! Where the messages of a run go.
+
+use super::checker::{STRIDE, stride_of};
+use super::traffic_spec::{Operation, SpecError, TrafficSpec};
+
+/// Where in the memories the addresses of a run are.
+///
+/// Gets use the upper half of the target's memory, the others the lower. Where there are more sources than room,
+/// regions of different sources overlap: the checker keeps sources apart, and gets only read what is the same for
+/// all. Blocks are checked when they are in the memory, so that theirs must not overlap; at their source they use
+/// the uppermost quarter.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Layout {
+    pub addresses: u16,
+    pub stride: u64,
+    /// First address at a target.
+    pub base: u64,
+    /// First address of the blocks at the source.
+    pub local: u64,
+}
+
+impl Layout {
+    pub fn new(
+        spec: &TrafficSpec,
+        own: u16,
+        targets: usize,
+        memory: u64,
+    ) -> Result<Self, SpecError> {
+        let stride = stride_of(spec.size);
+        let unit = memory / 4 / STRIDE * STRIDE;
+        let (start, room) = match (spec.op, spec.is_block()) {
+            (Operation::Get, true) => (2 * unit, unit),
+            (Operation::Get, false) => (2 * unit, 2 * unit),
+            (Operation::Put | Operation::Amo, _) => (0, 2 * unit),
+        };
+        let mut addresses = u64::from(spec.addresses);
+        if spec.is_block() {
+            let sources = u64::from(spec.highest_processor().max(own)) + 1;
+            let local = unit / stride / (targets as u64).max(1);
+            addresses = addresses.min(8).min(room / stride / sources).min(local);
+        }
+        let region = addresses * stride;
+        if region == 0 || region > room {
+            return Err(SpecError::Memory(memory));
+        }
+        Ok(Self {
+            addresses: addresses as u16,
+            stride,
+            base: start + u64::from(own) % (room / region) * region,
+            local: 3 * unit,
+        })
+    }
+}

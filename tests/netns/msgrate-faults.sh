@@ -1,0 +1,153 @@
+#!/usr/bin/env bash
+# What the message-rate tool says when the lab is not well: a target out of reach, processes stopped, killed and
+# started again, routers too, a tool that is killed, and somebody else who measures there.
+# shellcheck source=testlib.sh
+. "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
+t_need_namespaces
+
+# Reports are told on whole lines, so that they can be searched.
+rate() { timeout --foreground -k 5 120 "$PHITWIRE_BIN_DIR/phitwire-msgrate" --lab "$LAB" "$@"; }
+node_pid() { t_ctl "$1" info --json | jq .pid; }
+named() { jq -e --arg who "$2" --arg key "$3" '.[$key] == [$who]' "$1"; }
+
+# SIGSTOP for two seconds shows the same as for half a minute, unless the latter is asked for.
+STOPPED_FOR=2
+(( ${PHITWIRE_LONG:-0} == 0 )) || STOPPED_FOR=30
+
+# out_of_reach TOPOLOGY: the target's link is down. The time-out is 3 s, and three of them were waited for.
+out_of_reach() {
+    t_topology "$T_SCRATCH/$1.toml" "$1" request_timeout_ms=3000
+    t_up "faults_$1" "$T_SCRATCH/$1.toml"
+    check "$1: the target's link goes down" t_ctl nic1 fault link-down 0
+    local begin=$EPOCHREALTIME
+    check_fails "$1: a target out of reach is called that" 'nic1 could not be reached' rate --from nic0 --to nic1 --seconds 1
+    check "$1: within its time-out" awk -v a="$begin" -v b="$EPOCHREALTIME" 'BEGIN { exit !(b - a < 5) }'
+    check "$1: the link comes back" t_ctl nic1 fault link-up 0
+    check "$1: all links come up again" "$PHITWIRE_BIN_DIR/phitwire" wait --lab "$LAB" --timeout 15
+    rate_case "$1: the next run is clean" 1000 --from nic0 --to nic1 --seconds 0.5
+}
+
+# nic_stops NODE WHAT: it stands still under traffic; the run keeps its numbers and names it.
+nic_stops() {
+    local file=$T_SCRATCH/still.json pid
+    pid=$(node_pid "$1")
+    t_rate "$file" --from nic0 --to nic1 --seconds $(( STOPPED_FOR + 2 )) &
+    local runner=$!
+    under_way nic0
+    kill -STOP "$pid"
+    sleep "$STOPPED_FOR"
+    kill -CONT "$pid"
+    settled "$runner"
+    check "$LAB: a run whose $2 stood still keeps its numbers" \
+        jq -e '.acknowledged > 1000 and .latency_us.p50 > 0 and .duplicated == 0 and .corrupted == 0 and .misordered == 0
+            and .unfinished == [] and .frames_sent > 0' "$file"
+    check "$LAB: and names it" named "$file" "$1" processes_stopped
+    rate_case "$LAB: the next run is clean" 1000 --from nic0 --to nic1 --seconds 0.5
+}
+
+# others PID: who measures is told, and not disturbed.
+others() {
+    t_rate "$T_SCRATCH/first.json" --from nic0 --to nic1 --seconds 4 &
+    local runner=$!
+    under_way nic0
+    local words
+    for words in "--from nic2 --to nic1" "--from nic0 --to nic2" "--from nic1 --to nic0"; do
+        # shellcheck disable=SC2086  # words
+        check_fails "a second run is refused ($words)" 'phitwire-msgrate \(process [0-9]+\) measures here; wait for it, end it \(kill [0-9]+\)' \
+            rate $words --seconds 1
+    done
+    check_fails "so is one begun by hand" 'measures here' \
+        t_ctl nic1 traffic start '{"run":9000000000000000,"pattern":{"list":{"destinations":[2]}},"count":1}'
+    check "one of others goes beside it" rate --from nic2 --to nic3 --seconds 0.5
+    settled "$runner"
+    check "the first is not disturbed" test "$SETTLED" = 0
+    check "and counts all" exactly_once "$T_SCRATCH/first.json" 1000
+}
+
+# The tool is killed: its run ends by itself.
+killed_tool() {
+    "$PHITWIRE_BIN_DIR/phitwire-msgrate" --lab "$LAB" --seconds 60 >/dev/null 2>&1 &
+    local tool=$!
+    under_way nic0
+    kill -KILL "$tool"
+    settled "$tool"
+    rate_case "after SIGKILL of the tool the next run starts at once, and is clean" 1000 --seconds 0.5
+    check "a run begun by hand" t_ctl nic0 traffic start \
+        '{"run":9000000000000001,"pattern":{"list":{"destinations":[1]}},"window":8}'
+    check "and another" t_ctl nic2 traffic start \
+        '{"run":9000000000000001,"pattern":{"list":{"destinations":[1]}},"window":8}'
+    local said
+    said=$(rate --seconds 1 2>&1) && not_ok "is in the way" "it was not"
+    said=$(tr -s ' \n│' ' ' <<<"$said")
+    check "is told once, for all of its nodes" test "$(grep -o 'traffic run 9000000000000001' <<<"$said" | wc -l)" = 1
+    local remedy
+    remedy=$(grep -o 'for n in .*; done' <<<"$said")
+    check "with a remedy ($remedy)" env PATH="$PHITWIRE_BIN_DIR:$PATH" bash -c "$remedy"
+    rate_case "that works as printed" 1000 --seconds 0.5
+}
+
+# A router is killed and started again, without a network interface noticing more than silence.
+router_restarts() {
+    local file=$T_SCRATCH/router.json
+    rate --seconds 1 >/dev/null
+    t_rate "$file" --seconds 4 &
+    local runner=$!
+    under_way nic0
+    check "a router is killed" "$PHW_SCRIPTS/node.sh" --lab "$LAB" kill r1-1
+    sleep 0.5
+    check "and started again" "$PHW_SCRIPTS/node.sh" --lab "$LAB" start r1-1
+    settled "$runner"
+    check "it is named" named "$file" r1-1 processes_restarted
+    check "its counters do not hide those of others" jq -e '.frames_sent > 1000 and .uncounted == ["r1-1"]' "$file"
+    check "the wait for time-outs is told, and not in the rate" \
+        jq -e '.timed_out > 0 and .drain_seconds > 1 and .seconds < 5 and .messages_per_second * .seconds - .acknowledged < 1' "$file"
+    check "all links come up again" "$PHITWIRE_BIN_DIR/phitwire" wait --lab "$LAB" --timeout 15
+    t_rate "$file" --seconds 2 --from nic0 --to nic1 &
+    runner=$!
+    under_way nic0
+    check "a router is killed for good" "$PHW_SCRIPTS/node.sh" --lab "$LAB" kill r1-1
+    settled "$runner"
+    check "it is named" named "$file" r1-1 processes_died
+}
+
+# by_hand RUN NS: nic0 begins a run to nic1. run_over: it is done.
+by_hand() {
+    t_ctl nic0 traffic start "{\"run\":$1,\"pattern\":{\"list\":{\"destinations\":[1]}},\"window\":256,\"duration_ns\":$2}"
+}
+run_over() { [[ $(t_ctl nic0 traffic status --json | jq -r .phase) == "done" ]]; }
+of_run() { t_ctl nic1 traffic status "$1" --json; }
+
+# The router of one slice stands still in two runs, whose messages come in the third. The announcements take the other
+# slice. Of the first run's messages 209 were called corrupted.
+late_messages() {
+    "$PHITWIRE_BIN_DIR/phitwire" topology generate blackwidow --processors 2 --subtree 2 --slices 2 >"$T_SCRATCH/slices.all"
+    sed 's/^request_timeout_ms = .*/request_timeout_ms = 1000/' "$T_SCRATCH/slices.all" >"$T_SCRATCH/slices.toml"
+    t_up faults_slices "$T_SCRATCH/slices.toml"
+    local pid
+    pid=$(node_pid s0-r1-0)
+    check "a run begins" by_hand 1 2000000000
+    under_way nic0
+    kill -STOP "$pid"
+    check "and stalls" phw_until 20 run_over
+    check "so does a second" by_hand 2 500000000
+    check "to its end" phw_until 20 run_over
+    check "a third begins" by_hand 3 2000000000
+    kill -CONT "$pid"
+    check "and is done" phw_until 20 run_over
+    check "messages of both come late, and are called that" \
+        bash -c '(( $(jq .stale <<<"$1") > 256 ))' bash "$(of_run 3)"
+    check "and nothing is corrupt" \
+        jq -e '.corrupted == 0 and .duplicated == 0 and .misordered == 0 and .missing == 0 and .delivered > 1000' <<<"$(of_run 3)"
+}
+
+late_messages
+out_of_reach pair
+nic_stops nic1 target
+nic_stops nic0 source
+out_of_reach aries-pair
+nic_stops nic1 target
+t_topology "$T_SCRATCH/impatient.toml" quickstart request_timeout_ms=4000
+t_up faults "$T_SCRATCH/impatient.toml"
+others
+killed_tool
+router_restarts
