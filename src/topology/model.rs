@@ -3,6 +3,7 @@
 use phitwire_framing::lanes::Permutation;
 
 use super::ports::PortSet;
+use super::shown::Shown;
 use crate::link::LaneRate;
 use crate::router::yarc::registers::{PORTS, PortKind, RouteEntry, Subtree, TABLE_ENTRIES};
 
@@ -131,7 +132,11 @@ pub fn parse_rate(text: &str) -> Result<LaneRate, String> {
     let found = RATES.iter().find(|(known, _)| plain(known) == wanted);
     found.map(|(_, rate)| *rate).ok_or_else(|| {
         let all: Vec<&str> = RATES.iter().map(|(text, _)| *text).collect();
-        format!("{text} Gb/s is no lane rate: {}", all.join(", "))
+        format!(
+            "{} Gb/s is no lane rate: {}",
+            Shown(text),
+            all.join(", ")
+        )
     })
 }
 

@@ -38,6 +38,8 @@ pub use inventory::{Bisection, Inventory};
 pub use model::{Classes, Dragonfly, DragonflyLink, DragonflySettings, Shape};
 pub use plan::{LAB_DOMAIN, lab_key};
 pub use read::read;
+pub(in crate::topology) use check::within as check_within;
+pub(in crate::topology) use read::read_parsed;
 pub use tables::{Faults, RouteReport, Routed};
 pub use wiring::{DragonflyWiring, Far};
 pub use write::write;
