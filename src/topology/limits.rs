@@ -11,6 +11,9 @@ pub const MAX_MISTAKES: usize = 50;
 /// end there too.
 pub const MAX_CHIPS: usize = 1 << 16;
 
+/// Real nanoseconds per emulated one at most, of a paced clock.
+pub const MAX_DILATION: u32 = 1_000_000_000;
+
 /// Bytes up to which all mistakes of the syntax are collected; of a longer text, the first.
 pub(super) const MAX_RECOVERED_BYTES: usize = 1 << 18;
 

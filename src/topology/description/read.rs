@@ -15,7 +15,7 @@ use crate::nic::{MAX_MEMORY_BYTES, MAX_OUTSTANDING};
 use crate::router::yarc::registers::{PORTS, Subtree};
 use crate::topology::computed::ENTIRE_NETWORK;
 use crate::topology::generate::blank_registers;
-use crate::topology::limits::MAX_CHIPS;
+use crate::topology::limits::{MAX_CHIPS, MAX_DILATION};
 use crate::topology::mistake::{Mistake, MistakeKind, Place};
 use crate::topology::model::{
     Chip, Clock, End, Link, MAX_NAME_BYTES, MAX_PROCESSORS, MAX_SLICES, NodeRef, Processor, Profile, Settings, Topology,
@@ -224,7 +224,9 @@ pub(in crate::topology) fn clock(
     let dilation = section.take("dilation");
     match (paced, dilation) {
         (true, Some(value)) => {
-            let dilation = fields.integer(value, 1..=1_000_000_000).unwrap_or(1) as u32;
+            let dilation = fields
+                .integer(value, 1..=u64::from(MAX_DILATION))
+                .unwrap_or(1) as u32;
             settings.clock = Clock::Paced { dilation };
         }
         (true, None) => settings.clock = Clock::Paced { dilation: 1 },
