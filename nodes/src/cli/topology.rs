@@ -17,6 +17,8 @@ use crate::description::{bytes_of, open};
 
 /// What a description may have as dilation.
 const MAX_DILATION: i64 = phitwire::topology::MAX_DILATION as i64;
+/// What it may have as length of a cable.
+const MAX_METRES: i64 = phitwire::topology::MAX_METRES as i64;
 
 /// Generate, check, show and plan descriptions of networks.
 #[derive(Args, Debug)]
@@ -117,6 +119,12 @@ struct Blackwidow {
     /// Gb/s of a lane between routers [default: that of --rate]
     #[arg(long, value_parser = parse_rate)]
     router_rate: Option<LaneRate>,
+    /// Metres of cable, at 5 ns each in virtual time, 1 to 200 [default: not said]
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=MAX_METRES))]
+    metres: Option<u16>,
+    /// Metres of cable between routers [default: those of --metres]
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=MAX_METRES))]
+    router_metres: Option<u16>,
     /// Depths of buffers and windows: for processes, or the chip's own.
     #[arg(long, value_enum, default_value_t = ProfileName::Live)]
     profile: ProfileName,
@@ -276,6 +284,7 @@ impl Blackwidow {
             profile: profile(self.profile),
             clock: clock(self.paced),
             rate: self.rate,
+            metres: self.metres,
             lane_retry_threshold: self.lane_retry_threshold,
             ..Settings::default()
         };
@@ -291,6 +300,7 @@ impl Blackwidow {
             group: self.group,
             parallel: self.parallel,
             router_rate: self.router_rate,
+            router_metres: self.router_metres,
             settings,
         }
     }

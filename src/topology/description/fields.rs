@@ -183,15 +183,16 @@ impl Fields {
         value: Value<'_, '_>,
         range: RangeInclusive<u64>,
     ) -> Option<u64> {
-        self.integer_as(value, range, MistakeKind::BadValue)
+        self.integer_told(value, range.clone(), range)
     }
 
-    /// The same, with a kind of mistake for others.
-    pub(in crate::topology) fn integer_as(
+    /// A whole number of which more is taken here than is right: what is within the first range and outside of the
+    /// second is refused later, by who knows why.
+    pub(in crate::topology) fn integer_told(
         &mut self,
         value: Value<'_, '_>,
         range: RangeInclusive<u64>,
-        kind: MistakeKind,
+        right: RangeInclusive<u64>,
     ) -> Option<u64> {
         let Some(integer) = value.get_ref().as_integer() else {
             self.wrong_type(value, "a whole number");
@@ -204,15 +205,13 @@ impl Fields {
         {
             Some(number) => Some(number),
             None => {
-                let (least, most) = range.into_inner();
+                let (least, most) = right.into_inner();
                 let remedy = match least == most {
                     true => format!("only {least} is possible here"),
                     false => format!("write a number from {least} to {most}"),
                 };
                 let message = format!("{} is out of range", Shown(integer.as_str()));
-                let place = Place::Text(value.span());
-                self.mistakes
-                    .push(Mistake::new(kind, place, message).help(remedy));
+                self.bad(value.span(), message, remedy);
                 None
             }
         }

@@ -18,7 +18,7 @@ use crate::topology::generate::blank_registers;
 use crate::topology::limits::{MAX_CHIPS, MAX_DILATION};
 use crate::topology::mistake::{Mistake, MistakeKind, Place};
 use crate::topology::model::{
-    Chip, Clock, End, Link, MAX_NAME_BYTES, MAX_PROCESSORS, MAX_SLICES, NodeRef, Processor, Profile, Settings, Topology,
+    Chip, Clock, End, Link, MAX_METRES, MAX_NAME_BYTES, MAX_PROCESSORS, MAX_SLICES, NodeRef, Processor, Profile, Settings, Topology,
     VirtualRouter, is_aligned, parse_rate, subtree_of_range,
 };
 use crate::topology::ports::PortSet;
@@ -170,6 +170,7 @@ fn settings(fields: &mut Fields, mut section: Section<'_, '_>) -> Settings {
     if let Some(value) = section.take("lane_rate") {
         settings.rate = rate(fields, value).unwrap_or(settings.rate);
     }
+    settings.metres = metres(fields, &mut section);
     let mut number = |key, range, into: &mut u64| {
         if let Some(value) = section.take(key) {
             *into = fields.integer(value, range).unwrap_or(*into);
@@ -250,6 +251,13 @@ fn rate(fields: &mut Fields, value: Value<'_, '_>) -> Option<LaneRate> {
     }
 }
 
+/// Metres of cable.
+fn metres(fields: &mut Fields, section: &mut Section<'_, '_>) -> Option<u16> {
+    let value = section.take("metres")?;
+    let metres = fields.integer(value, 1..=u64::from(MAX_METRES));
+    metres.map(|metres| metres as u16)
+}
+
 fn processors(fields: &mut Fields, value: Value<'_, '_>, into: &mut Described) {
     let Some(table) = value.get_ref().as_table() else {
         fields.bad(
@@ -265,9 +273,8 @@ fn processors(fields: &mut Fields, value: Value<'_, '_>, into: &mut Described) {
     for (key, value) in entries {
         let text: &str = key.get_ref();
         name_in_range(fields, text, key.span());
-        let numbers = 0..=u64::from(MAX_PROCESSORS - 1);
-        let kind = MistakeKind::NumberOutOfRange;
-        let Some(number) = fields.integer_as(value, numbers, kind) else {
+        let right = 0..=u64::from(MAX_PROCESSORS - 1);
+        let Some(number) = fields.integer_told(value, 0..=u64::from(u16::MAX), right) else {
             continue;
         };
         into.topology.processors.push(Processor {
@@ -365,10 +372,11 @@ fn router(
             1
         }
     };
-    let most = u64::from(into.topology.slices.saturating_sub(1));
+    let last = u64::from(into.topology.slices.saturating_sub(1));
+    let slices = 0..=u64::from(MAX_SLICES - 1);
     let slice = section
         .take("slice")
-        .and_then(|value| fields.integer(value, 0..=most));
+        .and_then(|value| fields.integer_told(value, slices, 0..=last));
     let ports = section.take("ports").and_then(|value| ports(fields, value));
     let subtree = match section.take("processors") {
         Some(value) => subtree(fields, value),
@@ -482,8 +490,7 @@ fn wiring(fields: &mut Fields, value: Value<'_, '_>, into: &mut Described) {
                     continue;
                 };
                 let span = section.span();
-                let default = into.topology.settings.rate;
-                if let Some(link) = link(fields, section, &nodes, default) {
+                if let Some(link) = link(fields, section, &nodes, &into.topology.settings) {
                     into.topology.links.push(link);
                     into.spans.links.push(span);
                 }
@@ -509,7 +516,7 @@ fn link(
     fields: &mut Fields,
     mut section: Section<'_, '_>,
     nodes: &BTreeMap<String, NodeRef>,
-    default: LaneRate,
+    settings: &Settings,
 ) -> Option<Link> {
     let mut end = |key, example: &str| match section.take(key) {
         Some(value) => end(fields, value, nodes),
@@ -522,13 +529,15 @@ fn link(
     let rate = section
         .take("rate")
         .and_then(|value| rate(fields, value))
-        .unwrap_or(default);
+        .unwrap_or(settings.rate);
+    let metres = metres(fields, &mut section).or(settings.metres);
     let cable = cable(fields, &mut section);
     fields.finish(section);
     Some(Link {
         a: a?,
         b: b?,
         rate,
+        metres,
         cable,
     })
 }

@@ -185,7 +185,7 @@ fn dragonfly(fields: &mut Fields, mut section: Section<'_, '_>, network: &mut Dr
         ..DragonflySpec::default()
     };
     let mut spans = [0..0, 0..0, 0..0];
-    let mut number = |key, least, most, span: &mut Range<usize>| -> Option<u64> {
+    let mut number = |key, range, right, span: &mut Range<usize>| -> Option<u64> {
         let value = section.take(key)?;
         *span = value.span();
         if !generate {
@@ -195,18 +195,22 @@ fn dragonfly(fields: &mut Fields, mut section: Section<'_, '_>, network: &mut Dr
                 "remove this key, or `generate = \"nothing\"`",
             );
         }
-        fields.integer(value, least..=most)
+        fields.integer_told(value, range, right)
     };
-    // Where there is nobody to be linked to, the numbers mean nothing.
-    let most = Generator::most_black_links(&shape);
-    spec.black_links = number("black_links", 1, most.into(), &mut spans[0]).map(|n| n as u8);
-    let (least, most) = match Generator::most_global_links(&shape) {
-        Some(most) => (1, most),
-        None => (0, u32::from(u16::MAX)),
+    // What the shape does not allow, the generator says.
+    let bytes = 0..=u64::from(u8::MAX);
+    let right = 1..=u64::from(Generator::most_black_links(&shape));
+    let black = number("black_links", bytes.clone(), right, &mut spans[0]);
+    spec.black_links = black.map(|n| n as u8);
+    let words = 0..=u64::from(u16::MAX);
+    let right = match Generator::most_global_links(&shape) {
+        Some(most) => 1..=u64::from(most),
+        None => words.clone(),
     };
-    spec.global_links =
-        number("global_links", least, most.into(), &mut spans[1]).map(|n| n as u16);
-    spec.set_links = number("set_links", 1, 4, &mut spans[2]).map(|n| n as u8);
+    let global = number("global_links", words, right, &mut spans[1]);
+    spec.global_links = global.map(|n| n as u16);
+    let sets = number("set_links", bytes, 1..=4, &mut spans[2]);
+    spec.set_links = sets.map(|n| n as u8);
     if let Some(value) = section.take("arrangement") {
         let words = super::arrangement::Arrangement::ALL;
         spec.arrangement = fields.word(value, &words).unwrap_or_default();
