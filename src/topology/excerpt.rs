@@ -223,7 +223,10 @@ impl Excerpt {
 /// A piece of a line around an offset.
 fn around(text: &str, line: &Range<usize>, offset: usize) -> Range<usize> {
     let before = text[line.start..offset].char_indices().rev();
-    let start = before.take(BEFORE).last().map_or(offset, |(at, _)| line.start + at);
+    let start = before
+        .take(BEFORE)
+        .last()
+        .map_or(offset, |(at, _)| line.start + at);
     let after = text[offset..line.end].char_indices();
     let end = after
         .take(AFTER)
@@ -271,8 +274,16 @@ impl SourceCode for Excerpt {
         for _ in 0..after {
             last += usize::from(last + 1 < self.rows.len() && joined(first, last + 1));
         }
-        let end = self.rows.get(last + 1).map_or(self.text.len(), |row| row.start);
+        let end = self
+            .rows
+            .get(last + 1)
+            .map_or(self.text.len(), |row| row.start);
         let bytes = self.rows[first].start..end;
-        Ok(contents(bytes, self.rows[first].number, 0, last - first + 1))
+        Ok(contents(
+            bytes,
+            self.rows[first].number,
+            0,
+            last - first + 1,
+        ))
     }
 }

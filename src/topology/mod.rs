@@ -48,8 +48,8 @@ pub use generate::{BlackwidowSpec, Rank, SpecError, Taper};
 pub use limits::{Effort, MAX_CHIPS, MAX_DESCRIPTION_BYTES, MAX_DILATION, MAX_MISTAKES, MAX_STEPS};
 pub use mistake::{Mistake, MistakeKind, Place, Problems};
 pub use model::{
-    Chip, Clock, End, Link, MAX_METRES, NodeRef, Processor, Profile, RouterRegisters, Settings, Topology,
-    VirtualRouter, parse_rate, rate_text,
+    Chip, Clock, End, Link, MAX_METRES, NodeRef, Processor, Profile, RouterRegisters, Settings,
+    Topology, VirtualRouter, parse_rate, rate_text,
 };
 pub use network::{Network, Read};
 pub use plan::{LinkAddresses, NodePlan, PlanError, Runtime};

@@ -64,8 +64,7 @@ pub(super) fn text<'t>(file: &str, bytes: &'t [u8]) -> Result<&'t str, Problems>
 }
 
 fn too_large(file: &str) -> Problems {
-    let message =
-        format!("a description of more than {MAX_DESCRIPTION_BYTES} bytes is not read");
+    let message = format!("a description of more than {MAX_DESCRIPTION_BYTES} bytes is not read");
     let mistake = Mistake::new(MistakeKind::TooLarge, Place::Text(0..0), message).help(
         "the largest network of one slice takes 5.5 million; slices are separate networks, and one of several alike \
          stands for all",

@@ -20,6 +20,7 @@ use miette::{IntoDiagnostic, WrapErr};
 use phitwire::topology::harmless;
 use tracing_subscriber::EnvFilter;
 
+use crate::description::open as read_network;
 use crate::output;
 
 /// Cray YARC and Aries routers and their network interfaces on real network links.

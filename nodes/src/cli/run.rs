@@ -12,7 +12,7 @@ use phitwire::router::aries::Aries;
 use phitwire::router::yarc::Yarc;
 use phitwire::topology::{self, NodePlan, Runtime};
 
-use crate::description;
+use super::read_network;
 use crate::clock::{self, Clock};
 use crate::io::{IoEngine, LinkKind};
 use crate::process::{self, ProcessConfig};
@@ -69,7 +69,7 @@ fn parse_clock(text: &str) -> Result<topology::Clock, String> {
 
 pub fn run(args: RunArgs) -> miette::Result<ExitCode> {
     let file = args.topology.display().to_string();
-    let network = description::open(&args.topology)?;
+    let network = read_network(&args.topology)?;
     let mut runtime = Runtime::new(&args.lab, clock::incarnation());
     runtime.clock = args.clock;
     runtime.real_wires = true;

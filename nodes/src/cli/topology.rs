@@ -192,7 +192,11 @@ pub fn run(args: TopologyArgs) -> miette::Result<ExitCode> {
     match args.command {
         Command::Generate { family } => generate(&family),
         Command::Check { file, lines, exact } => {
-            let effort = if exact { Effort::Exact } else { Effort::Bounded };
+            let effort = if exact {
+                Effort::Exact
+            } else {
+                Effort::Bounded
+            };
             check_file(&file, lines, effort)
         }
         Command::Show {

@@ -18,8 +18,9 @@ use crate::topology::generate::blank_registers;
 use crate::topology::limits::{MAX_CHIPS, MAX_DILATION};
 use crate::topology::mistake::{Mistake, MistakeKind, Place};
 use crate::topology::model::{
-    Chip, Clock, End, Link, MAX_METRES, MAX_NAME_BYTES, MAX_PROCESSORS, MAX_SLICES, NodeRef, Processor, Profile, Settings, Topology,
-    VirtualRouter, is_aligned, parse_rate, subtree_of_range,
+    Chip, Clock, End, Link, MAX_METRES, MAX_NAME_BYTES, MAX_PROCESSORS, MAX_SLICES, NodeRef,
+    Processor, Profile, Settings, Topology, VirtualRouter, is_aligned, parse_rate,
+    subtree_of_range,
 };
 use crate::topology::ports::PortSet;
 use crate::topology::shown::Shown;
@@ -339,10 +340,7 @@ fn chip(
 }
 
 /// The sections of a chip's routers: no more than it has ports for.
-fn routers_of_a_chip<'r, 't>(
-    fields: &mut Fields,
-    value: Value<'r, 't>,
-) -> Vec<Section<'r, 't>> {
+fn routers_of_a_chip<'r, 't>(fields: &mut Fields, value: Value<'r, 't>) -> Vec<Section<'r, 't>> {
     let count = fields.items(value).len();
     if count > PORTS {
         fields.mistakes.push(

@@ -201,7 +201,10 @@ fn write_link(out: &mut String, topology: &Topology, link: &Link) -> std::fmt::R
     if link.rate != topology.settings.rate {
         write!(out, ", rate = {}", rate_text(link.rate))?;
     }
-    if let Some(metres) = link.metres.filter(|_| link.metres != topology.settings.metres) {
+    if let Some(metres) = link
+        .metres
+        .filter(|_| link.metres != topology.settings.metres)
+    {
         write!(out, ", metres = {metres}")?;
     }
     if link.cable.order() != [0, 1, 2] {

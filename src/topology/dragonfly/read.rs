@@ -1,8 +1,8 @@
 //! From TOML to a dragonfly.
 
 use core::ops::Range;
-use std::collections::btree_map::{BTreeMap, Entry};
 use std::collections::HashMap;
+use std::collections::btree_map::{BTreeMap, Entry};
 
 use toml::Spanned;
 use toml::de::DeTable;
@@ -74,9 +74,7 @@ pub(in crate::topology) fn read_parsed(
     Err(Problems::new(file, text, mistakes, |place| spans.of(place)))
 }
 
-fn read_unchecked(
-    Parsed { table, errors }: &Parsed<'_>,
-) -> (Dragonfly, Spans, Mistakes) {
+fn read_unchecked(Parsed { table, errors }: &Parsed<'_>) -> (Dragonfly, Spans, Mistakes) {
     let mut fields = Fields::default();
     for error in errors {
         fields.syntax(error);
@@ -271,14 +269,10 @@ fn absent(fields: &mut Fields, value: Value<'_, '_>, shape: Shape) -> Vec<u32> {
 /// A list names a thing again.
 fn named_twice(fields: &mut Fields, item: Value<'_, '_>, first: &Range<usize>, message: String) {
     fields.mistakes.push(
-        Mistake::new(
-            MistakeKind::NamedTwice,
-            Place::Text(item.span()),
-            message,
-        )
-        .label("again")
-        .other(Place::Text(first.clone()), "first")
-        .help("name it once"),
+        Mistake::new(MistakeKind::NamedTwice, Place::Text(item.span()), message)
+            .label("again")
+            .other(Place::Text(first.clone()), "first")
+            .help("name it once"),
     );
 }
 

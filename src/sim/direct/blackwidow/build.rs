@@ -179,7 +179,10 @@ pub(super) fn direct(
         let link = link.map(|link| &topology.links[link as usize]);
         let cycles = link.map_or(window, |link| length::cycles(link, config));
         let slot = slot_for(&mut exchanges, place.partition, there, cycles);
-        (slot, link.map_or(Pace::default(), |link| Pace::of(link.rate)))
+        (
+            slot,
+            link.map_or(Pace::default(), |link| Pace::of(link.rate)),
+        )
     });
     let (sites, chips) = sites(topology, wiring, places, config, &mut exchanges)?;
     let parts = exchanges.into_iter().zip(sites).zip(chips).zip(terminals);

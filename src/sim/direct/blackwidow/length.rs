@@ -25,7 +25,10 @@ pub(super) fn window_and_longest(topology: &Topology, config: &Config) -> (u32, 
 
 /// The most cycles from phit to phit of any link, rounded up.
 pub(super) fn slowest(topology: &Topology) -> u32 {
-    let quarters = topology.links.iter().map(|link| Pace::of(link.rate).quarters);
+    let quarters = topology
+        .links
+        .iter()
+        .map(|link| Pace::of(link.rate).quarters);
     u32::from(quarters.max().unwrap_or(0)).div_ceil(4).max(1)
 }
 

@@ -44,7 +44,14 @@ impl Slow {
     }
 
     /// Gives a slow link a phit; the cycle in which it leaves, if that is before `end`.
-    pub(super) fn push(&mut self, port: usize, phit: u32, vc: u8, now: u64, end: u64) -> Option<u64> {
+    pub(super) fn push(
+        &mut self,
+        port: usize,
+        phit: u32,
+        vc: u8,
+        now: u64,
+        end: u64,
+    ) -> Option<u64> {
         self.busy |= 1 << port;
         let leaves = self.paces[port].send(now);
         if leaves < end {
