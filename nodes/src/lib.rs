@@ -22,6 +22,7 @@
 pub mod cli;
 pub mod clock;
 pub mod control;
+pub mod description;
 pub mod driver;
 pub mod event_log;
 mod holding;

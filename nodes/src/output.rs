@@ -2,6 +2,9 @@
 
 use std::io::{self, ErrorKind, Write};
 
+use miette::{GraphicalReportHandler, GraphicalTheme, Report};
+use phitwire::topology::harmless;
+
 /// Lets error reports be printed without line breaks of their own: commands in them can be copied and run.
 pub fn keep_lines_whole() {
     let whole = |_: &dyn miette::Diagnostic| -> Box<dyn miette::ReportHandler> {
@@ -23,6 +26,19 @@ pub fn print(text: &str) -> io::Result<()> {
 /// Prints a line to standard error, as far as that can be done: there is nobody to tell otherwise.
 pub fn complain(line: &str) {
     let _ = forgive(io::stderr().lock(), &format!("{line}\n"));
+}
+
+/// A report as `miette` draws it. Without colours, and with everything written out that a terminal would obey, if there
+/// is such a thing in it.
+pub fn report(report: &Report) -> String {
+    let mut plain = String::new();
+    let drawn = GraphicalReportHandler::new_themed(GraphicalTheme::unicode_nocolor())
+        .render_report(&mut plain, report.as_ref());
+    let shown = harmless(&plain);
+    match drawn {
+        Ok(()) if shown == plain => format!("{report:?}"),
+        _ => shown.trim_end().to_owned(),
+    }
 }
 
 fn forgive(mut to: impl Write, text: &str) -> io::Result<()> {

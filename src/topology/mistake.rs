@@ -3,13 +3,21 @@
 use core::fmt;
 use core::ops::Range;
 
-use miette::{Diagnostic, LabeledSpan, NamedSource, Severity, SourceCode};
+use miette::{Diagnostic, LabeledSpan, Severity, SourceCode};
 use thiserror::Error;
+
+use super::excerpt::{Excerpt, Lines};
+use super::limits::MAX_MISTAKES;
+use super::shown;
 
 /// The kinds of mistakes. Each has a code of its own, by which tests and scripts can tell them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum MistakeKind {
+    /// The description is more than can be read, or describes more than a network can have.
+    TooLarge,
+    /// The bytes are no text.
+    NotText,
     /// The text is no TOML.
     Syntax,
     /// A key that the description does not have.
@@ -20,6 +28,8 @@ pub enum MistakeKind {
     BadValue,
     /// Two nodes or two virtual routers of one name.
     DuplicateName,
+    /// The same thing named twice in one list.
+    NamedTwice,
     /// Two processors of one number.
     DuplicateNumber,
     /// A processor number beyond 15 bits.
@@ -63,11 +73,14 @@ impl MistakeKind {
     /// A short code, such as `topology::unknown-key`.
     pub const fn code(self) -> &'static str {
         match self {
+            Self::TooLarge => "topology::too-large",
+            Self::NotText => "topology::not-text",
             Self::Syntax => "topology::syntax",
             Self::UnknownKey => "topology::unknown-key",
             Self::MissingKey => "topology::missing-key",
             Self::BadValue => "topology::bad-value",
             Self::DuplicateName => "topology::duplicate-name",
+            Self::NamedTwice => "topology::named-twice",
             Self::DuplicateNumber => "topology::duplicate-number",
             Self::NumberOutOfRange => "topology::number-out-of-range",
             Self::UnknownNode => "topology::unknown-node",
@@ -130,7 +143,7 @@ impl Mistake {
     pub(super) fn new(kind: MistakeKind, place: Place, message: impl Into<String>) -> Self {
         Self {
             kind,
-            message: message.into(),
+            message: shown::message(message.into()),
             place,
             label: String::from("here"),
             other: None,
@@ -140,19 +153,19 @@ impl Mistake {
 
     #[must_use]
     pub(super) fn label(mut self, label: impl Into<String>) -> Self {
-        self.label = label.into();
+        self.label = shown::message(label.into());
         self
     }
 
     #[must_use]
     pub(super) fn other(mut self, place: Place, label: impl Into<String>) -> Self {
-        self.other = Some((place, label.into()));
+        self.other = Some((place, shown::message(label.into())));
         self
     }
 
     #[must_use]
     pub(super) fn help(mut self, help: impl Into<String>) -> Self {
-        self.help = help.into();
+        self.help = shown::message(help.into());
         self
     }
 }
@@ -170,11 +183,67 @@ impl fmt::Display for Mistake {
 
 impl std::error::Error for Mistake {}
 
+/// Mistakes that are found: the first are kept, all are counted.
+#[derive(Debug, Default)]
+pub(super) struct Mistakes {
+    kept: Vec<Mistake>,
+    more: usize,
+}
+
+impl Mistakes {
+    pub(super) fn push(&mut self, mistake: Mistake) {
+        self.add(|| mistake);
+    }
+
+    /// The same for a mistake that takes time to describe.
+    pub(super) fn add(&mut self, describe: impl FnOnce() -> Mistake) {
+        if self.is_full() {
+            self.more += 1;
+        } else {
+            self.kept.push(describe());
+        }
+    }
+
+    /// Whether others are counted only.
+    pub(super) const fn is_full(&self) -> bool {
+        self.kept.len() >= MAX_MISTAKES
+    }
+
+    pub(super) const fn is_empty(&self) -> bool {
+        self.kept.is_empty()
+    }
+
+    /// All of them, those not kept included.
+    pub(super) const fn len(&self) -> usize {
+        self.kept.len() + self.more
+    }
+
+    /// Those that are kept.
+    pub(super) fn into_vec(self) -> Vec<Mistake> {
+        self.kept
+    }
+
+    /// Adds those that another search has found.
+    pub(super) fn append(&mut self, other: Self) {
+        self.extend(other.kept);
+        self.more += other.more;
+    }
+}
+
+impl Extend<Mistake> for Mistakes {
+    fn extend<T: IntoIterator<Item = Mistake>>(&mut self, mistakes: T) {
+        mistakes.into_iter().for_each(|mistake| self.push(mistake));
+    }
+}
+
 /// A mistake with its bytes in the description.
 #[derive(Debug, Error)]
 #[error("{}", mistake.message)]
 struct Located {
     mistake: Mistake,
+    /// Line and column, both from 1.
+    at: (usize, usize),
+    excerpt: Excerpt,
     labels: Vec<LabeledSpan>,
 }
 
@@ -192,67 +261,98 @@ impl Diagnostic for Located {
             .then(|| Box::new(&self.mistake.help) as Box<dyn fmt::Display>)
     }
 
+    fn source_code(&self) -> Option<&dyn SourceCode> {
+        Some(&self.excerpt)
+    }
+
     fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
         Some(Box::new(self.labels.iter().cloned()))
     }
 }
 
-/// Everything that is wrong with a description, with its text: one diagnostic per mistake for
-/// `miette`, or one line each by [`lines`](Problems::lines).
+/// Mistakes that are counted only.
+#[derive(Debug, Error)]
+#[error("and {0} more")]
+struct More(usize);
+
+impl Diagnostic for More {
+    fn severity(&self) -> Option<Severity> {
+        Some(Severity::Advice)
+    }
+}
+
+/// What is wrong with a description, at most [`MAX_MISTAKES`] mistakes with the parts of the text that they are about:
+/// one diagnostic per mistake for `miette`, or one line each by [`lines`](Problems::lines).
 #[derive(Debug)]
 pub struct Problems {
-    source: NamedSource<String>,
+    file: String,
     located: Vec<Located>,
+    more: Option<More>,
 }
 
 impl Problems {
     pub(super) fn new(
         file: &str,
         text: &str,
-        mistakes: Vec<Mistake>,
+        mistakes: Mistakes,
         span_of: impl Fn(&Place) -> Range<usize>,
     ) -> Self {
-        let labelled = |place: &Place, label: &str| {
-            let span = span_of(place);
-            let start = span.start.min(text.len());
-            LabeledSpan::new_with_span(
-                Some(label.to_owned()),
-                (start, span.end.clamp(start, text.len()) - start),
-            )
-        };
-        let located = mistakes
-            .into_iter()
+        let file = shown::message(file.to_owned());
+        let Mistakes { mut kept, more } = mistakes;
+        kept.sort_by_key(|mistake| span_of(&mistake.place).start);
+        let spans: Vec<Vec<Range<usize>>> = kept
+            .iter()
             .map(|mistake| {
-                let mut labels = vec![labelled(&mistake.place, &mistake.label)];
-                labels.extend(
-                    mistake
-                        .other
-                        .as_ref()
-                        .map(|(place, label)| labelled(place, label)),
-                );
-                Located { mistake, labels }
+                let other = mistake.other.as_ref().map(|(place, _)| span_of(place));
+                let spans = [Some(span_of(&mistake.place)), other];
+                spans.into_iter().flatten().collect()
+            })
+            .collect();
+        let lines = Lines::new(text, spans.iter().flatten().map(|span| span.start));
+        let located = kept
+            .into_iter()
+            .zip(spans)
+            .map(|(mistake, spans)| {
+                let excerpt = lines.excerpt(&file, &spans);
+                let other = mistake.other.as_ref().map(|(_, label)| label);
+                let labels = [Some(&mistake.label), other].into_iter().flatten();
+                let labels = labels.enumerate().map(|(index, label)| {
+                    let mark = excerpt.mark(index);
+                    LabeledSpan::new_with_span(Some(label.clone()), (mark.start, mark.len()))
+                });
+                Located {
+                    at: lines.place(spans[0].start),
+                    labels: labels.collect(),
+                    excerpt,
+                    mistake,
+                }
             })
             .collect();
         Self {
-            source: NamedSource::new(file, text.to_owned()),
+            file,
             located,
+            more: (more > 0).then_some(More(more)),
         }
     }
 
-    /// The mistakes, in the order of the text.
+    /// The mistakes that are told, in the order of the text.
     pub fn mistakes(&self) -> impl ExactSizeIterator<Item = &Mistake> {
         self.located.iter().map(|located| &located.mistake)
     }
 
-    /// One line `FILE:LINE:COLUMN: MESSAGE [CODE]; HELP` per mistake.
+    /// How many mistakes there are besides.
+    pub fn more(&self) -> usize {
+        self.more.as_ref().map_or(0, |more| more.0)
+    }
+
+    /// One line `FILE:LINE:COLUMN: MESSAGE [CODE]; HELP` per mistake, and one that counts the others.
     pub fn lines(&self) -> String {
         let mut lines = String::new();
-        for (i, mistake) in self.mistakes().enumerate() {
-            let (line, column) = self.line_and_column(i);
-            lines.push_str(&format!(
-                "{}:{line}:{column}: {mistake}\n",
-                self.source.name()
-            ));
+        for Located { mistake, at, .. } in &self.located {
+            lines.push_str(&format!("{}:{}:{}: {mistake}\n", self.file, at.0, at.1));
+        }
+        if let Some(more) = &self.more {
+            lines.push_str(&format!("{}: {more}\n", self.file));
         }
         lines
     }
@@ -262,27 +362,15 @@ impl Problems {
     /// # Panics
     /// If there is no mistake of that index.
     pub fn line_and_column(&self, index: usize) -> (usize, usize) {
-        let text = self.source.inner();
-        let mut offset = self.located[index].labels[0].offset().min(text.len());
-        while !text.is_char_boundary(offset) {
-            offset -= 1;
-        }
-        let before = &text[..offset];
-        let line = before.bytes().filter(|&b| b == b'\n').count() + 1;
-        let column = before.rsplit('\n').next().map_or(0, |l| l.chars().count()) + 1;
-        (line, column)
+        self.located[index].at
     }
 }
 
 impl fmt::Display for Problems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let s = if self.located.len() == 1 { "" } else { "s" };
-        write!(
-            f,
-            "{}: {} mistake{s}",
-            self.source.name(),
-            self.located.len()
-        )
+        let count = self.located.len() + self.more();
+        let s = if count == 1 { "" } else { "s" };
+        write!(f, "{}: {count} mistake{s}", self.file)
     }
 }
 
@@ -290,11 +378,9 @@ impl std::error::Error for Problems {}
 
 /// What `miette` prints above the mistakes.
 impl Diagnostic for Problems {
-    fn source_code(&self) -> Option<&dyn SourceCode> {
-        Some(&self.source)
-    }
-
     fn related<'a>(&'a self) -> Option<Box<dyn Iterator<Item = &'a dyn Diagnostic> + 'a>> {
-        Some(Box::new(self.located.iter().map(|l| l as &dyn Diagnostic)))
+        let located = self.located.iter().map(|l| l as &dyn Diagnostic);
+        let more = self.more.iter().map(|more| more as &dyn Diagnostic);
+        Some(Box::new(located.chain(more)))
     }
 }

@@ -27,29 +27,35 @@ mod check;
 mod computed;
 mod description;
 pub mod dragonfly;
+mod excerpt;
 mod generate;
+mod limits;
 mod mistake;
 mod model;
 mod network;
+mod parsed;
 mod plan;
 mod ports;
 mod route;
 pub mod show;
+mod shown;
 mod wiring;
 
 pub use check::check;
 pub use computed::{NO_PORT, computed_registers};
 pub use description::{Described, read, write};
 pub use generate::{BlackwidowSpec, Rank, SpecError, Taper};
+pub use limits::{Effort, MAX_CHIPS, MAX_DESCRIPTION_BYTES, MAX_DILATION, MAX_MISTAKES, MAX_STEPS};
 pub use mistake::{Mistake, MistakeKind, Place, Problems};
 pub use model::{
-    Chip, Clock, End, Link, NodeRef, Processor, Profile, RouterRegisters, Settings, Topology,
-    VirtualRouter, parse_rate, rate_text,
+    Chip, Clock, End, Link, MAX_METRES, NodeRef, Processor, Profile, RouterRegisters, Settings,
+    Topology, VirtualRouter, parse_rate, rate_text,
 };
-pub use network::Network;
+pub use network::{Network, Read};
 pub use plan::{LinkAddresses, NodePlan, PlanError, Runtime};
 pub use ports::{PortSet, PortSetError};
 pub use route::{Hop, RouteFailure};
+pub use shown::{Shown, harmless};
 pub use wiring::{Neighbour, Wiring};
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use phitwire_framing::lanes::Permutation;
 
 use super::ports::PortSet;
+use super::shown::Shown;
 use crate::link::LaneRate;
 use crate::router::yarc::registers::{PORTS, PortKind, RouteEntry, Subtree, TABLE_ENTRIES};
 
@@ -10,6 +11,8 @@ use crate::router::yarc::registers::{PORTS, PortKind, RouteEntry, Subtree, TABLE
 pub const MAX_PROCESSORS: u32 = 1 << 15;
 /// Slices at most: a processor has four injection ports (paper, section 2.2).
 pub const MAX_SLICES: u8 = 4;
+/// Metres of a cable at most.
+pub const MAX_METRES: u16 = 200;
 /// Bytes of a node's name at most: its field in a training frame.
 pub const MAX_NAME_BYTES: usize = 32;
 
@@ -39,6 +42,8 @@ pub struct Settings {
     pub clock: Clock,
     /// Lane rate of links that name no other.
     pub rate: LaneRate,
+    /// Metres of cable of links that name no other; `None` = whoever simulates says.
+    pub metres: Option<u16>,
     /// Retries charged to one lane after which it is decommissioned (section 7.7); 0 = never.
     pub lane_retry_threshold: u32,
     /// Longest packet that an LCB accepts, in phits (section 4.3).
@@ -66,6 +71,7 @@ impl Default for Settings {
             profile: Profile::Live,
             clock: Clock::FreeRunning,
             rate: LaneRate::G6_25,
+            metres: None,
             // Corruption on the wire is a lab's everyday noise: by default no lane is given up.
             lane_retry_threshold: 0,
             // A 32-byte write (section 4.3).
@@ -141,7 +147,7 @@ pub fn parse_rate(text: &str) -> Result<LaneRate, String> {
     let found = RATES.iter().find(|(known, _)| plain(known) == wanted);
     found.map(|(_, rate)| *rate).ok_or_else(|| {
         let all: Vec<&str> = RATES.iter().map(|(text, _)| *text).collect();
-        format!("{text} Gb/s is no lane rate: {}", all.join(", "))
+        format!("{} Gb/s is no lane rate: {}", Shown(text), all.join(", "))
     })
 }
 
@@ -252,6 +258,8 @@ pub struct Link {
     pub b: End,
     /// Rate of each lane.
     pub rate: LaneRate,
+    /// Metres of cable, as far as they are known: what a phit's way takes in virtual time.
+    pub metres: Option<u16>,
     /// Lane order and polarity, the same in both directions, which channel initialisation has to
     /// find (section 4.4).
     pub cable: Permutation,

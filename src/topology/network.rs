@@ -1,12 +1,13 @@
 //! A network of either family, for what treats both alike.
 
-use toml::de::DeTable;
-
+use super::check;
 use super::description;
 use super::description::fields::Fields;
 use super::dragonfly::{self, Dragonfly};
-use super::mistake::{Mistake, Place, Problems};
+use super::limits::Effort;
+use super::mistake::{Mistake, Problems};
 use super::model::{NodeRef, Topology};
+use super::parsed;
 use super::plan::{NodePlan, PlanError, Runtime};
 use super::show::{self, TooLarge};
 
@@ -19,32 +20,55 @@ pub enum Network {
     Aries(Dragonfly),
 }
 
+/// What became of a description without mistakes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Read {
+    /// The network.
+    pub network: Network,
+    /// Whether all packets were followed to their ends: see [`Effort`].
+    pub followed: bool,
+}
+
 impl Network {
     /// Reads and checks a description of either family. `file` is what diagnostics call it.
     ///
     /// # Errors
     /// All mistakes that could be found, in the order of the text.
     pub fn read(file: &str, text: &str) -> Result<Self, Problems> {
+        Self::read_with(file, text.as_bytes(), Effort::Bounded).map(|read| read.network)
+    }
+
+    /// The same for the bytes of a file, whatever they are, and with so much effort.
+    ///
+    /// # Errors
+    /// The mistakes that could be found, in the order of the text; the first
+    /// [`MAX_MISTAKES`](super::MAX_MISTAKES) of them are told. Text and messages in them hold nothing that a terminal obeys.
+    pub fn read_with(file: &str, bytes: &[u8], effort: Effort) -> Result<Read, Problems> {
+        let text = parsed::text(file, bytes)?;
+        let parsed = parsed::parse(file, text)?;
         // Mistakes of the text are the readers' to tell; but which of them, nobody knows who has no family.
-        let (table, _) = DeTable::parse_recoverable(text);
         let mut fields = Fields::default();
-        let is_aries = match table.get_ref().get("family") {
+        let is_aries = match parsed.table.get_ref().get("family") {
             Some(value) => fields.word(value, &[("blackwidow", false), ("aries", true)]),
             None => Some(false),
         };
         match is_aries {
-            Some(true) => dragonfly::read(file, text).map(Self::Aries),
+            Some(true) => {
+                let (network, followed) = dragonfly::read_parsed(file, text, &parsed, effort)?;
+                let network = Self::Aries(network);
+                Ok(Read { network, followed })
+            }
             Some(false) => {
-                description::read(file, text).map(|described| Self::Blackwidow(described.topology))
+                let described = description::read_parsed(file, text, &parsed, effort)?;
+                let followed = described.followed;
+                let network = Self::Blackwidow(described.topology);
+                Ok(Read { network, followed })
             }
             None => Err(Problems::new(
                 file,
                 text,
                 fields.mistakes,
-                |place| match place {
-                    Place::Text(span) => span.clone(),
-                    _ => 0..0,
-                },
+                parsed::span_in_text,
             )),
         }
     }
@@ -59,10 +83,16 @@ impl Network {
 
     /// Everything that is wrong with it.
     pub fn check(&self) -> Vec<Mistake> {
-        match self {
-            Self::Blackwidow(topology) => super::check(topology),
-            Self::Aries(network) => dragonfly::check(network),
-        }
+        self.check_with(Effort::Exact)
+    }
+
+    /// What is wrong with it, as far as so much effort shows.
+    pub fn check_with(&self, effort: Effort) -> Vec<Mistake> {
+        let (mistakes, _) = match self {
+            Self::Blackwidow(topology) => check::within(topology, effort),
+            Self::Aries(network) => dragonfly::check_within(network, effort),
+        };
+        mistakes.into_vec()
     }
 
     /// Its name.

@@ -4,6 +4,7 @@ use core::fmt;
 
 use thiserror::Error;
 
+use super::shown::Shown;
 use crate::router::yarc::registers::PORTS;
 
 /// A set of physical ports of one chip.
@@ -14,7 +15,7 @@ pub struct PortSet(u64);
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PortSetError {
     /// A part is neither a number nor a range.
-    #[error("`{0}` is neither a port number nor a range like `0-3`")]
+    #[error("`{}` is neither a port number nor a range like `0-3`", Shown(.0))]
     NotANumber(String),
     /// A port that no chip has.
     #[error("port {0} does not exist: a chip has ports 0 to 63")]

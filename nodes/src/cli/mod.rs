@@ -12,16 +12,15 @@ mod table;
 mod topology;
 mod wait;
 
-use std::fs;
 use std::io::IsTerminal;
-use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use miette::{IntoDiagnostic, WrapErr};
-use phitwire::topology::Network;
+use phitwire::topology::harmless;
 use tracing_subscriber::EnvFilter;
 
+use crate::description::open as read_network;
 use crate::output;
 
 /// Cray YARC and Aries routers and their network interfaces on real network links.
@@ -55,7 +54,10 @@ enum Command {
 
 /// The whole command: reads the arguments, does it, says how it went.
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return refuse(&error),
+    };
     let filter = EnvFilter::try_from_env("PHITWIRE_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
     tracing_subscriber::fmt()
         .with_env_filter(filter)
@@ -75,19 +77,22 @@ pub fn main() -> ExitCode {
     match result {
         Ok(code) => code,
         Err(report) => {
-            output::complain(&format!("{report:?}"));
+            output::complain(&output::report(&report));
             ExitCode::FAILURE
         }
     }
 }
 
-/// Reads and checks the description in `path`, of either family.
-fn read_network(path: &Path) -> miette::Result<Network> {
-    let file = path.display().to_string();
-    let text = fs::read_to_string(path)
-        .into_diagnostic()
-        .wrap_err_with(|| format!("reading the topology {file}"))?;
-    Ok(Network::read(&file, &text)?)
+/// Says what is wrong with the arguments, or what was asked for, as clap does; but what would make a terminal do
+/// something is written out.
+fn refuse(error: &clap::Error) -> ExitCode {
+    let plain = error.render().to_string();
+    let shown = harmless(&plain);
+    if shown == plain || !error.use_stderr() {
+        error.exit();
+    }
+    output::complain(shown.trim_end());
+    ExitCode::from(error.exit_code() as u8)
 }
 
 /// Prints an answer to standard output.

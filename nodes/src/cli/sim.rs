@@ -64,7 +64,8 @@ pub struct SimArgs {
     #[arg(long, value_name = "N", default_value_t = Config::default().drain_cycles,
           value_parser = clap::value_parser!(u64).range(0..=MOST_CYCLES))]
     drain: u64,
-    /// Cycles that a phit travels on a link [default: 20; Aries' links: see --metres]
+    /// Cycles that a phit travels on a link whose length the description does not say [default: 20; Aries' links: see
+    /// --metres]
     #[arg(long, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=MAX_LINK_CYCLES as i64))]
     link_cycles: Option<u32>,

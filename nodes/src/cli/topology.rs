@@ -1,18 +1,24 @@
 //! `phitwire topology`: generate, check, show and plan descriptions of networks.
 
-use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand, ValueEnum};
-use miette::{Context, IntoDiagnostic, Report, miette};
+use miette::{IntoDiagnostic, Report, miette};
 use phitwire::link::LaneRate;
 use phitwire::topology::dragonfly::{self, Arrangement, DragonflySettings, DragonflySpec, Shape};
 use phitwire::topology::{
-    BlackwidowSpec, Clock, Network, Profile, Rank, Settings, Taper, parse_rate,
+    BlackwidowSpec, Clock, Effort, MAX_DESCRIPTION_BYTES, Network, Profile, Rank, Settings, Taper,
+    parse_rate,
 };
 
 use super::print;
+use crate::description::{bytes_of, open};
+
+/// What a description may have as dilation.
+const MAX_DILATION: i64 = phitwire::topology::MAX_DILATION as i64;
+/// What it may have as length of a cable.
+const MAX_METRES: i64 = phitwire::topology::MAX_METRES as i64;
 
 /// Generate, check, show and plan descriptions of networks.
 #[derive(Args, Debug)]
@@ -35,6 +41,9 @@ enum Command {
         /// Print one line FILE:LINE:COLUMN: MESSAGE per mistake instead of excerpts.
         #[arg(long)]
         lines: bool,
+        /// Follow every packet to its end, also in networks where that takes minutes.
+        #[arg(long)]
+        exact: bool,
     },
     /// Show a network.
     Show {
@@ -110,11 +119,17 @@ struct Blackwidow {
     /// Gb/s of a lane between routers [default: that of --rate]
     #[arg(long, value_parser = parse_rate)]
     router_rate: Option<LaneRate>,
+    /// Metres of cable, at 5 ns each in virtual time, 1 to 200 [default: not said]
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=MAX_METRES))]
+    metres: Option<u16>,
+    /// Metres of cable between routers [default: those of --metres]
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=MAX_METRES))]
+    router_metres: Option<u16>,
     /// Depths of buffers and windows: for processes, or the chip's own.
     #[arg(long, value_enum, default_value_t = ProfileName::Live)]
     profile: ProfileName,
     /// Pace the clock: one emulated nanosecond takes so many real ones [default: free-running]
-    #[arg(long, value_name = "DILATION", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "DILATION", value_parser = clap::value_parser!(u32).range(1..=MAX_DILATION))]
     paced: Option<u32>,
     /// Retries of a lane after which it is given up; 0 is never.
     #[arg(long, default_value_t = Settings::default().lane_retry_threshold)]
@@ -156,7 +171,7 @@ struct DragonflyArgs {
     #[arg(long, value_enum, default_value_t = ProfileName::Live)]
     profile: ProfileName,
     /// Pace the clock: one emulated nanosecond takes so many real ones [default: free-running]
-    #[arg(long, value_name = "DILATION", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "DILATION", value_parser = clap::value_parser!(u32).range(1..=MAX_DILATION))]
     paced: Option<u32>,
     /// Name of the network [default: made from the shape]
     #[arg(long, default_value = "")]
@@ -176,7 +191,14 @@ enum ProfileName {
 pub fn run(args: TopologyArgs) -> miette::Result<ExitCode> {
     match args.command {
         Command::Generate { family } => generate(&family),
-        Command::Check { file, lines } => check_file(&file, lines),
+        Command::Check { file, lines, exact } => {
+            let effort = if exact {
+                Effort::Exact
+            } else {
+                Effort::Bounded
+            };
+            check_file(&file, lines, effort)
+        }
         Command::Show {
             file,
             format,
@@ -196,15 +218,6 @@ pub fn run(args: TopologyArgs) -> miette::Result<ExitCode> {
     }
 }
 
-/// Reads and checks a description; the mistakes of a bad one are the report.
-///
-/// # Errors
-/// A file that cannot be read, or a description with mistakes.
-fn open(file: &Path) -> miette::Result<Network> {
-    let (name, text) = text_of(file)?;
-    Network::read(&name, &text).map_err(Report::new)
-}
-
 fn inventory_of(network: &Network) -> miette::Result<String> {
     match network {
         Network::Aries(network) => Ok(dragonfly::show::inventory(network)),
@@ -212,22 +225,17 @@ fn inventory_of(network: &Network) -> miette::Result<String> {
     }
 }
 
-fn text_of(file: &Path) -> miette::Result<(String, String)> {
-    let name = file.display().to_string();
-    let text = match name.as_str() {
-        "-" => io::read_to_string(io::stdin()),
-        _ => std::fs::read_to_string(file),
-    };
-    let text = text
-        .into_diagnostic()
-        .wrap_err_with(|| format!("cannot read {name}"))?;
-    Ok((name, text))
-}
-
-fn check_file(file: &Path, lines: bool) -> miette::Result<ExitCode> {
-    let (name, text) = text_of(file)?;
-    match Network::read(&name, &text) {
-        Ok(network) => print(&format!("{name}: ok, {}\n", network.summary())),
+fn check_file(file: &Path, lines: bool, effort: Effort) -> miette::Result<ExitCode> {
+    let (name, bytes) = bytes_of(file)?;
+    match Network::read_with(&name, &bytes, effort) {
+        Ok(read) => {
+            let summary = read.network.summary();
+            let rest = match read.followed {
+                true => "",
+                false => "; not every way was followed, which --exact does",
+            };
+            print(&format!("{name}: ok, {summary}{rest}\n"))
+        }
         Err(problems) if lines => {
             print(&problems.lines())?;
             Ok(ExitCode::FAILURE)
@@ -280,6 +288,7 @@ impl Blackwidow {
             profile: profile(self.profile),
             clock: clock(self.paced),
             rate: self.rate,
+            metres: self.metres,
             lane_retry_threshold: self.lane_retry_threshold,
             ..Settings::default()
         };
@@ -295,6 +304,7 @@ impl Blackwidow {
             group: self.group,
             parallel: self.parallel,
             router_rate: self.router_rate,
+            router_metres: self.router_metres,
             settings,
         }
     }
@@ -308,11 +318,20 @@ fn generate(family: &Family) -> miette::Result<ExitCode> {
         Family::Dragonfly(options) => Network::Aries(options.spec().generate().into_diagnostic()?),
     };
     // Options that contradict each other, such as rates within one octant, show only in the whole.
-    if let Some(mistake) = network.check().into_iter().next() {
+    let mistakes = network.check_with(Effort::Bounded);
+    if let Some(mistake) = mistakes.into_iter().next() {
         return Err(miette!(help = mistake.help.clone(), "{}", mistake.message)
             .wrap_err("these options do not make a network"));
     }
-    print(&described(&network))
+    let text = described(&network);
+    if text.len() > MAX_DESCRIPTION_BYTES {
+        return Err(miette!(
+            help = "take fewer slices: they are separate networks, and one of several alike stands for all",
+            "the description would have {} bytes, and no more than {MAX_DESCRIPTION_BYTES} can be read",
+            text.len()
+        ));
+    }
+    print(&text)
 }
 
 fn described(network: &Network) -> String {
@@ -431,7 +450,7 @@ mod tests {
             format!("{report:?}").contains("did you mean `name`?"),
             "{report:?}"
         );
-        let status = check_file(file.path(), true).expect("it can be read");
+        let status = check_file(file.path(), true, Effort::Bounded).expect("it can be read");
         assert_eq!(status, ExitCode::FAILURE);
     }
 }

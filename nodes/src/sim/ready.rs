@@ -4,7 +4,9 @@ use std::path::Path;
 
 use miette::{IntoDiagnostic, Report, WrapErr, miette};
 use phitwire::topology::dragonfly::{DragonflySpec, Shape};
-use phitwire::topology::{BlackwidowSpec, Network, Rank};
+use phitwire::topology::{BlackwidowSpec, Network, Rank, Shown};
+
+use crate::description;
 
 /// Descriptions that come with the command, by name.
 const READY: [(&str, &str); 9] = [
@@ -53,11 +55,8 @@ const READY: [(&str, &str); 9] = [
 /// # Errors
 /// Neither a file nor a name, or a description with mistakes.
 pub fn find(name: &str) -> miette::Result<Network> {
-    if Path::new(name).exists() {
-        let text = std::fs::read_to_string(name)
-            .into_diagnostic()
-            .wrap_err_with(|| format!("cannot read {name}"))?;
-        return Network::read(name, &text).map_err(Report::new);
+    if name == "-" || Path::new(name).exists() {
+        return description::open(Path::new(name));
     }
     if let Some((_, text)) = READY.iter().find(|(ready, _)| *ready == name) {
         return Network::read(name, text).map_err(Report::new);
@@ -66,13 +65,13 @@ pub fn find(name: &str) -> miette::Result<Network> {
         let topology = spec.generate().into_diagnostic();
         return topology
             .map(Network::Blackwidow)
-            .wrap_err_with(|| name.to_owned());
+            .wrap_err_with(|| Shown(name).to_string());
     }
     if let Some(spec) = dragonfly(name) {
         let network = spec.generate().into_diagnostic();
         return network
             .map(Network::Aries)
-            .wrap_err_with(|| name.to_owned());
+            .wrap_err_with(|| Shown(name).to_string());
     }
     let names: Vec<&str> = READY.iter().map(|(name, _)| *name).collect();
     Err(miette!(
@@ -81,7 +80,8 @@ pub fn find(name: &str) -> miette::Result<Network> {
              r3.5-32768; or aries-GROUPSxCHASSISxBLADESxNICS[:LINKS], such as aries-9x4x2x4",
             names.join(", ")
         ),
-        "`{name}` is neither a file nor the name of a topology"
+        "`{}` is neither a file nor the name of a topology",
+        Shown(name)
     ))
 }
 

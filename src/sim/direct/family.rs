@@ -82,6 +82,8 @@ pub struct Network<F: Parts> {
     pub(crate) stride: u32,
     /// The longest time that a phit travels.
     pub(crate) longest: u32,
+    /// Cycles from phit to phit on the slowest link.
+    pub(crate) slowest: u32,
 }
 
 /// Where a link is within its packets.

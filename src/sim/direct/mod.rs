@@ -28,6 +28,8 @@
 mod aries;
 mod blackwidow;
 #[cfg(test)]
+mod cables;
+#[cfg(test)]
 mod canaries;
 mod check;
 mod coming;

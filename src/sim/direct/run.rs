@@ -90,6 +90,8 @@ pub struct Simulation<F: Family = BlackWidow> {
     stride: u64,
     /// Cycles that the longest link takes.
     longest: u64,
+    /// Cycles from phit to phit on the slowest link.
+    slowest: u64,
     /// Links are encoded.
     encoded: bool,
     cycle: u64,
@@ -185,6 +187,7 @@ impl<F: Family> Simulation<F> {
             senders: network.senders,
             stride: network.stride.into(),
             longest: network.longest.into(),
+            slowest: network.slowest.into(),
             encoded: false,
             cycle: 0,
             began: 0,
@@ -358,7 +361,7 @@ impl<F: Family> Simulation<F> {
             * (tally.replies_made - tally.replies_sent)
             * F::message_phits(&self.config.traffic) as u64;
         let link = self.longest;
-        let mut limit = 2 * inside + replies + 100 * (link + 30) + 1_000;
+        let mut limit = self.slowest * (2 * inside + replies) + 100 * (link + 30) + 1_000;
         if self.encoded {
             limit += ENCODED_REST_CYCLES;
         }

@@ -6,14 +6,12 @@ mod reach;
 pub(super) mod structure;
 mod tables;
 
-use super::mistake::Mistake;
+use super::limits::Effort;
+use super::mistake::{Mistake, Mistakes};
 use super::model::Topology;
 use super::wiring::Wiring;
 
-/// Mistakes reported at most: a thousand consequences of one slip help nobody.
-const MOST_MISTAKES: usize = 64;
-
-/// Everything that is wrong with a topology, up to 64 mistakes; empty if nothing is.
+/// Everything that is wrong with a topology, up to [`MAX_MISTAKES`](super::MAX_MISTAKES); empty if nothing is.
 ///
 /// Names, numbers, ports, links and subtrees are judged first, then rates per octant and the
 /// entries of tables. Only if all of that is right, every way through the registers is walked: from
@@ -24,24 +22,29 @@ const MOST_MISTAKES: usize = 64;
 /// The walk is exact, not sampled. Processors between which no register of any router tells a
 /// difference are walked to once, so that 32,768 processors take seconds.
 pub fn check(topology: &Topology) -> Vec<Mistake> {
+    within(topology, Effort::Exact).0.into_vec()
+}
+
+/// The same with so much effort, and whether all packets were followed to their ends.
+pub(super) fn within(topology: &Topology, effort: Effort) -> (Mistakes, bool) {
     let wiring = Wiring::new(topology);
     let mut mistakes = structure::check(topology, &wiring);
-    mistakes.extend(rates::check(topology));
-    mistakes.extend(tables::check(topology, &wiring));
+    rates::check(topology, &mut mistakes);
+    tables::check(topology, &wiring, &mut mistakes);
+    let mut followed = false;
     if mistakes.is_empty() {
-        let walk = reach::walk(topology, &wiring);
-        mistakes = walk.mistakes;
+        let walk = reach::walk(topology, &wiring, effort.steps());
+        followed = walk.followed;
+        mistakes.extend(walk.mistakes);
         mistakes.extend(cycles::check(topology, &wiring, &walk.waits_for));
     }
-    mistakes.truncate(MOST_MISTAKES);
-    mistakes
+    (mistakes, followed)
 }
 
 /// What is wrong with the structure of a topology of which some parts are missing because they
 /// could not be read.
-pub(super) fn structure_of_a_part(topology: &Topology) -> Vec<Mistake> {
+pub(super) fn structure_of_a_part(topology: &Topology) -> Mistakes {
     let mut mistakes = structure::of_a_part(topology);
-    mistakes.extend(rates::check(topology));
-    mistakes.truncate(MOST_MISTAKES);
+    rates::check(topology, &mut mistakes);
     mistakes
 }

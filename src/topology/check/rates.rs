@@ -2,15 +2,14 @@
 
 use crate::link::LaneRate;
 use crate::router::yarc::registers::PORTS;
-use crate::topology::mistake::{Mistake, MistakeKind, Place};
+use crate::topology::mistake::{Mistake, MistakeKind, Mistakes, Place};
 use crate::topology::model::{NodeRef, Topology, rate_text};
 
 /// Tiles that share three SerDes macros: 24 lanes. Which tiles they are is shown by a figure only;
 /// here they are ports 8k to 8k+7.
 pub(in crate::topology) const OCTANT: usize = 8;
 
-pub(super) fn check(topology: &Topology) -> Vec<Mistake> {
-    let mut mistakes = Vec::new();
+pub(super) fn check(topology: &Topology, mistakes: &mut Mistakes) {
     let octants = PORTS / OCTANT;
     let mut first: Vec<Option<(u32, LaneRate)>> = vec![None; topology.chips.len() * octants];
     for (l, link) in topology.links.iter().enumerate() {
@@ -50,5 +49,4 @@ pub(super) fn check(topology: &Topology) -> Vec<Mistake> {
             }
         }
     }
-    mistakes
 }

@@ -14,6 +14,8 @@ use crate::topology::wiring::{Neighbour, Wiring};
 /// What the walk found.
 pub(super) struct Walk {
     pub(super) mistakes: Vec<Mistake>,
+    /// Whether every packet was followed to its end.
+    pub(super) followed: bool,
     /// For every virtual router and input port: the output ports that packets from there take.
     pub(super) waits_for: Vec<[u64; PORTS]>,
 }
@@ -24,13 +26,18 @@ pub(super) struct Walk {
 /// Per destination class and slice it is one breadth-first search from all rank-1 routers at once:
 /// where a packet goes depends on router and destination only, not on the way it came. That every
 /// way *ends* follows from the absence of failures together with that of circles, which
-/// [`cycles`](super::cycles) looks for.
-pub(super) fn walk(topology: &Topology, wiring: &Wiring) -> Walk {
+/// [`cycles`](super::cycles) looks for. No more classes are begun after so many `steps`.
+pub(super) fn walk(topology: &Topology, wiring: &Wiring, steps: u64) -> Walk {
     let mut search = Search::new(topology, wiring);
+    let mut followed = true;
     let classes = classes(topology, wiring);
     for slice in 0..topology.slices {
         let seeds = search.seeds(slice);
         for class in &classes {
+            if search.steps > steps {
+                followed = false;
+                break;
+            }
             search.run(&seeds, class);
         }
     }
@@ -41,6 +48,7 @@ pub(super) fn walk(topology: &Topology, wiring: &Wiring) -> Walk {
         .collect();
     Walk {
         mistakes,
+        followed,
         waits_for: search.waits_for,
     }
 }
@@ -144,6 +152,8 @@ struct Search<'t> {
     parent: Vec<Option<(u32, u8)>>,
     waits_for: Vec<[u64; PORTS]>,
     failures: BTreeMap<FailureKey, Failure>,
+    /// Looks at a packet in a router, and ports that it may go on by.
+    steps: u64,
 }
 
 impl<'t> Search<'t> {
@@ -160,6 +170,7 @@ impl<'t> Search<'t> {
             parent: vec![None; count],
             waits_for: vec![[0; PORTS]; count],
             failures: BTreeMap::new(),
+            steps: 0,
         }
     }
 
@@ -198,6 +209,7 @@ impl<'t> Search<'t> {
                 }
             };
             queue[next] = (router, out.bits(), down);
+            self.steps += 1 + u64::from(out.len());
             for port in out.iter() {
                 self.follow(router, port, destination, down, &mut queue);
             }

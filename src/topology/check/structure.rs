@@ -2,23 +2,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::MOST_MISTAKES;
 use crate::router::yarc::registers::{PORTS, Subtree};
-use crate::topology::mistake::{Mistake, MistakeKind, Place};
+use crate::topology::mistake::{Mistake, MistakeKind, Mistakes, Place};
 use crate::topology::model::{
     End, Link, MAX_NAME_BYTES, MAX_PROCESSORS, MAX_SLICES, NodeRef, Topology, is_aligned,
     range_of_subtree,
 };
 use crate::topology::ports::PortSet;
+use crate::topology::shown::Shown;
 use crate::topology::wiring::Wiring;
 
-pub(super) fn check(topology: &Topology, wiring: &Wiring) -> Vec<Mistake> {
+pub(super) fn check(topology: &Topology, wiring: &Wiring) -> Mistakes {
     let mut mistakes = of_a_part(topology);
     routers(topology, &mut mistakes);
     for (l, link) in topology.links.iter().enumerate() {
-        if mistakes.len() > MOST_MISTAKES {
-            break;
-        }
         let before = mistakes.len();
         for end in [link.a, link.b] {
             mistakes.extend(without_router(topology, l as u32, end));
@@ -32,16 +29,12 @@ pub(super) fn check(topology: &Topology, wiring: &Wiring) -> Vec<Mistake> {
 }
 
 /// What is wrong whatever could not be read.
-pub(super) fn of_a_part(topology: &Topology) -> Vec<Mistake> {
-    let mut mistakes = Vec::new();
+pub(super) fn of_a_part(topology: &Topology) -> Mistakes {
+    let mut mistakes = Mistakes::default();
     names(topology, &mut mistakes);
     numbers(topology, &mut mistakes);
     let mut used = BTreeMap::new();
     for (l, link) in topology.links.iter().enumerate() {
-        if mistakes.len() > MOST_MISTAKES {
-            // A remedy costs a look at every link, and nobody reads that many.
-            break;
-        }
         for end in [link.a, link.b] {
             port(topology, l as u32, end, &mut used, &mut mistakes);
         }
@@ -49,7 +42,7 @@ pub(super) fn of_a_part(topology: &Topology) -> Vec<Mistake> {
     mistakes
 }
 
-fn names(topology: &Topology, mistakes: &mut Vec<Mistake>) {
+fn names(topology: &Topology, mistakes: &mut Mistakes) {
     let mut judge = |name: &str, place: Place| {
         let node = matches!(place, Place::Processor(_) | Place::Chip(_));
         if let Some(why) = name_problem(name).or_else(|| node_name_problem(name).filter(|_| node)) {
@@ -57,7 +50,7 @@ fn names(topology: &Topology, mistakes: &mut Vec<Mistake>) {
                 Mistake::new(
                     MistakeKind::BadValue,
                     place,
-                    format!("\"{name}\" cannot be a name: {why}"),
+                    format!("\"{}\" cannot be a name: {why}", Shown(name)),
                 )
                 .help(format!(
                     "write 1 to {MAX_NAME_BYTES} letters, digits, `-`, `_` and `.`, and begin with \
@@ -99,12 +92,12 @@ fn names(topology: &Topology, mistakes: &mut Vec<Mistake>) {
 fn duplicates<'t>(
     names: impl Iterator<Item = (&'t str, Place)>,
     what: &str,
-    mistakes: &mut Vec<Mistake>,
+    mistakes: &mut Mistakes,
 ) {
     let mut known: BTreeMap<&str, Place> = BTreeMap::new();
     for (name, place) in names {
         if let Some(first) = known.get(name) {
-            let message = format!("there are two {what}s of the name {name}");
+            let message = format!("there are two {what}s of the name {}", Shown(name));
             mistakes.push(
                 Mistake::new(MistakeKind::DuplicateName, place, message)
                     .label("again")
@@ -140,7 +133,7 @@ fn node_name_problem(text: &str) -> Option<&'static str> {
     }
 }
 
-fn numbers(topology: &Topology, mistakes: &mut Vec<Mistake>) {
+fn numbers(topology: &Topology, mistakes: &mut Mistakes) {
     let mut known: BTreeMap<u16, u32> = BTreeMap::new();
     for (i, processor) in topology.processors.iter().enumerate() {
         let (name, number, place) = (
@@ -172,7 +165,7 @@ fn numbers(topology: &Topology, mistakes: &mut Vec<Mistake>) {
     }
 }
 
-fn routers(topology: &Topology, mistakes: &mut Vec<Mistake>) {
+fn routers(topology: &Topology, mistakes: &mut Mistakes) {
     if !(1..=MAX_SLICES).contains(&topology.slices) {
         let message = format!("there cannot be {} slices", topology.slices);
         mistakes.push(
@@ -230,7 +223,7 @@ fn port(
     link: u32,
     end: End,
     used: &mut BTreeMap<(bool, u32, u8), u32>,
-    mistakes: &mut Vec<Mistake>,
+    mistakes: &mut Mistakes,
 ) {
     let place = Place::Link(link);
     let name = topology.node_name(end.node);
@@ -256,7 +249,8 @@ fn port(
         let message = format!("{name} has no port {}", end.port);
         mistakes.push(Mistake::new(MistakeKind::PortOutOfRange, place, message).help(help));
     } else if let Some(&first) = used.get(&(is_chip, index, end.port)) {
-        mistakes.push(
+        // The remedy costs a look at every link.
+        mistakes.add(|| {
             Mistake::new(
                 MistakeKind::PortUsedTwice,
                 place,
@@ -264,8 +258,8 @@ fn port(
             )
             .label("again")
             .other(Place::Link(first), "first")
-            .help(free_port(topology, end)),
-        );
+            .help(free_port(topology, end))
+        });
     } else {
         used.insert((is_chip, index, end.port), link);
     }
@@ -444,7 +438,7 @@ fn between_routers(
     None
 }
 
-fn injections(topology: &Topology, wiring: &Wiring, mistakes: &mut Vec<Mistake>) {
+fn injections(topology: &Topology, wiring: &Wiring, mistakes: &mut Mistakes) {
     if topology.processors.is_empty() {
         mistakes.push(
             Mistake::new(

@@ -3,13 +3,12 @@
 use crate::route::modulo::{is_supported_count, supported_at_most};
 use crate::router::yarc::registers::{PORTS, PortKind, TABLE_ENTRIES};
 use crate::topology::computed::{NO_PORT, peers};
-use crate::topology::mistake::{Mistake, MistakeKind, Place};
+use crate::topology::mistake::{Mistake, MistakeKind, Mistakes, Place};
 use crate::topology::model::{Topology, VirtualRouter};
 use crate::topology::ports::PortSet;
 use crate::topology::wiring::Wiring;
 
-pub(super) fn check(topology: &Topology, wiring: &Wiring) -> Vec<Mistake> {
-    let mut mistakes = Vec::new();
+pub(super) fn check(topology: &Topology, wiring: &Wiring, mistakes: &mut Mistakes) {
     for number in 0..wiring.router_count() as u32 {
         let router = wiring.router(topology, number);
         let place = wiring.place_of(number);
@@ -20,12 +19,11 @@ pub(super) fn check(topology: &Topology, wiring: &Wiring) -> Vec<Mistake> {
             router,
             place,
         };
-        context.peers(&mut mistakes);
-        context.masks(&mut mistakes);
-        context.entries(&mut mistakes);
-        context.port_map(&mut mistakes);
+        context.peers(mistakes);
+        context.masks(mistakes);
+        context.entries(mistakes);
+        context.port_map(mistakes);
     }
-    mistakes
 }
 
 struct Context<'t> {
@@ -45,7 +43,7 @@ impl Context<'_> {
         self.wiring.kind(self.place.0, port)
     }
 
-    fn peers(&self, mistakes: &mut Vec<Mistake>) {
+    fn peers(&self, mistakes: &mut Mistakes) {
         let up = self
             .wiring
             .ports_of_kind(self.topology, self.number, PortKind::Up);
@@ -63,7 +61,7 @@ impl Context<'_> {
         }
     }
 
-    fn masks(&self, mistakes: &mut Vec<Mistake>) {
+    fn masks(&self, mistakes: &mut Mistakes) {
         let exit = self.router.registers.exit_mask;
         let leak = PortSet::from_bits(exit.bits() & !self.router.ports.bits());
         if !leak.is_empty() {
@@ -81,7 +79,7 @@ impl Context<'_> {
         }
     }
 
-    fn entries(&self, mistakes: &mut Vec<Mistake>) {
+    fn entries(&self, mistakes: &mut Mistakes) {
         let name = &self.router.name;
         for (index, entry) in self.router.registers.table.iter().enumerate() {
             let ports = PortSet::from_bits(entry.ports);
@@ -140,7 +138,7 @@ impl Context<'_> {
         }
     }
 
-    fn port_map(&self, mistakes: &mut Vec<Mistake>) {
+    fn port_map(&self, mistakes: &mut Mistakes) {
         let name = &self.router.name;
         let last = usize::from(self.router.registers.down_mask).min(PORTS - 1);
         let map = &self.router.registers.port_map[..=last];

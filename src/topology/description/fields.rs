@@ -5,12 +5,13 @@ use core::ops::{Range, RangeInclusive};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::topology::mistake::{Mistake, MistakeKind, Place};
+use crate::topology::mistake::{Mistake, MistakeKind, Mistakes, Place};
+use crate::topology::shown::Shown;
 
 /// Collects what is wrong while fields are read.
 #[derive(Debug, Default)]
 pub(in crate::topology) struct Fields {
-    pub(in crate::topology) mistakes: Vec<Mistake>,
+    pub(in crate::topology) mistakes: Mistakes,
 }
 
 /// A value with its place in the text.
@@ -99,23 +100,22 @@ impl Fields {
             if section.known.contains(&name) {
                 continue;
             }
-            let near = section
-                .known
-                .iter()
-                .min_by_key(|known| distance(known, name));
-            let help = match near.filter(|known| distance(known, name) <= 2) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("{} has the keys {}", section.what, section.known.join(", ")),
-            };
-            self.mistakes.push(
+            self.mistakes.add(|| {
+                // No key has so many letters that a longer one could be near.
+                let comparable = section.known.iter().filter(|_| name.len() <= MOST_COMPARED);
+                let near = comparable.min_by_key(|known| distance(known, name));
+                let help = match near.filter(|known| distance(known, name) <= 2) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => format!("{} has the keys {}", section.what, section.known.join(", ")),
+                };
                 Mistake::new(
                     MistakeKind::UnknownKey,
                     Place::Text(key.span()),
-                    format!("{} has no key `{name}`", section.what),
+                    format!("{} has no key `{}`", section.what, Shown(name)),
                 )
                 .label("unknown key")
-                .help(help),
-            );
+                .help(help)
+            });
         }
     }
 
@@ -170,7 +170,7 @@ impl Fields {
                 .collect();
             self.bad(
                 value.span(),
-                format!("\"{text}\" is not known here"),
+                format!("\"{}\" is not known here", Shown(text)),
                 format!("write {}", all.join(" or ")),
             );
         }
@@ -183,6 +183,17 @@ impl Fields {
         value: Value<'_, '_>,
         range: RangeInclusive<u64>,
     ) -> Option<u64> {
+        self.integer_told(value, range.clone(), range)
+    }
+
+    /// A whole number of which more is taken here than is right: what is within the first range and outside of the
+    /// second is refused later, by who knows why.
+    pub(in crate::topology) fn integer_told(
+        &mut self,
+        value: Value<'_, '_>,
+        range: RangeInclusive<u64>,
+        right: RangeInclusive<u64>,
+    ) -> Option<u64> {
         let Some(integer) = value.get_ref().as_integer() else {
             self.wrong_type(value, "a whole number");
             return None;
@@ -194,12 +205,13 @@ impl Fields {
         {
             Some(number) => Some(number),
             None => {
-                let (least, most) = range.into_inner();
-                self.bad(
-                    value.span(),
-                    format!("{} is out of range", integer.as_str()),
-                    format!("write a number from {least} to {most}"),
-                );
+                let (least, most) = right.into_inner();
+                let remedy = match least == most {
+                    true => format!("only {least} is possible here"),
+                    false => format!("write a number from {least} to {most}"),
+                };
+                let message = format!("{} is out of range", Shown(integer.as_str()));
+                self.bad(value.span(), message, remedy);
                 None
             }
         }
@@ -258,6 +270,9 @@ impl Fields {
             .collect()
     }
 }
+
+/// Bytes of a key that is compared with those there are.
+const MOST_COMPARED: usize = 40;
 
 /// Letters to insert, remove or replace to turn one word into the other.
 fn distance(a: &str, b: &str) -> usize {

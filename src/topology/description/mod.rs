@@ -43,8 +43,10 @@ use core::ops::Range;
 
 use super::check;
 use super::generate::fill_registers;
+use super::limits::Effort;
 use super::mistake::{Place, Problems};
 use super::model::Topology;
+use super::parsed::{self, Parsed};
 use fields::Fields;
 
 /// A topology that was read, with the places of its parts in the text.
@@ -52,6 +54,8 @@ use fields::Fields;
 pub struct Described {
     /// The topology.
     pub topology: Topology,
+    /// Whether all packets were followed to their ends: see [`Effort`].
+    pub followed: bool,
     spans: Spans,
 }
 
@@ -100,35 +104,46 @@ impl Described {
 /// text or structure is not checked for what would follow from them, such as processors that
 /// cannot be reached.
 pub fn read(file: &str, text: &str) -> Result<Described, Problems> {
-    let (table, errors) = toml::de::DeTable::parse_recoverable(text);
+    read_parsed(file, text, &parsed::parse(file, text)?, Effort::Bounded)
+}
+
+/// The same for a text that has been parsed.
+pub(super) fn read_parsed(
+    file: &str,
+    text: &str,
+    Parsed { table, errors }: &Parsed<'_>,
+    effort: Effort,
+) -> Result<Described, Problems> {
     let mut fields = Fields::default();
-    for error in &errors {
+    for error in errors {
         fields.syntax(error);
     }
     let mut described = Described {
         topology: read::empty(),
+        followed: false,
         spans: Spans {
             network: 0..0,
             ..Spans::default()
         },
     };
     if errors.is_empty() {
-        let overrides = read::topology(&mut fields, &table, &mut described);
-        fill_registers(&mut described.topology);
-        overrides.apply(&mut described.topology);
+        let overrides = read::topology(&mut fields, table, &mut described);
+        if fields.mistakes.is_empty() {
+            fill_registers(&mut described.topology);
+            overrides.apply(&mut described.topology);
+        }
     }
     let mut mistakes = fields.mistakes;
     if errors.is_empty() {
         if mistakes.is_empty() {
-            mistakes = check::check(&described.topology);
+            (mistakes, described.followed) = check::within(&described.topology, effort);
         } else {
-            mistakes.extend(check::structure_of_a_part(&described.topology));
+            mistakes.append(check::structure_of_a_part(&described.topology));
         }
     }
     if mistakes.is_empty() {
         return Ok(described);
     }
-    mistakes.sort_by_key(|mistake| described.span(&mistake.place).start);
     Err(Problems::new(file, text, mistakes, |place| {
         described.span(place)
     }))
@@ -143,6 +158,7 @@ pub(super) fn read_unchecked(text: &str) -> Option<Topology> {
     let mut fields = Fields::default();
     let mut described = Described {
         topology: read::empty(),
+        followed: false,
         spans: Spans::default(),
     };
     let overrides = read::topology(&mut fields, &table, &mut described);

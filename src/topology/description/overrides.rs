@@ -10,6 +10,7 @@ use crate::router::yarc::registers::{PORTS, RouteEntry, Subtree, TABLE_ENTRIES};
 use crate::topology::computed::NO_PORT;
 use crate::topology::model::{RouterRegisters, Topology};
 use crate::topology::ports::PortSet;
+use crate::topology::shown::Shown;
 
 /// Registers that the description names, to be put in the place of computed ones.
 #[derive(Debug, Default)]
@@ -116,7 +117,7 @@ fn port_map_entry(
         .ok()
         .filter(|&l| usize::from(l) < PORTS);
     if logical.is_none() {
-        let message = format!("`{}` is no logical port", key.get_ref());
+        let message = format!("`{}` is no logical port", Shown(key.get_ref()));
         fields.bad(key.span(), message, "write a number from 0 to 63");
     }
     let physical = if value.get_ref().as_str() == Some("none") {

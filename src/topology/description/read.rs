@@ -12,15 +12,18 @@ use super::fields::{Fields, Section, Value};
 use super::overrides::{Overrides, named_registers};
 use crate::link::LaneRate;
 use crate::nic::{MAX_MEMORY_BYTES, MAX_OUTSTANDING};
-use crate::router::yarc::registers::Subtree;
+use crate::router::yarc::registers::{PORTS, Subtree};
 use crate::topology::computed::ENTIRE_NETWORK;
 use crate::topology::generate::blank_registers;
+use crate::topology::limits::{MAX_CHIPS, MAX_DILATION};
 use crate::topology::mistake::{Mistake, MistakeKind, Place};
 use crate::topology::model::{
-    Chip, Clock, End, Link, MAX_SLICES, NodeRef, Processor, Profile, Settings, Topology,
-    VirtualRouter, is_aligned, parse_rate, subtree_of_range,
+    Chip, Clock, End, Link, MAX_METRES, MAX_NAME_BYTES, MAX_PROCESSORS, MAX_SLICES, NodeRef,
+    Processor, Profile, Settings, Topology, VirtualRouter, is_aligned, parse_rate,
+    subtree_of_range,
 };
 use crate::topology::ports::PortSet;
+use crate::topology::shown::Shown;
 
 /// A topology of nothing, to be filled.
 pub(super) fn empty() -> Topology {
@@ -66,15 +69,21 @@ pub(super) fn topology(
     {
         into.topology.settings = settings(fields, section);
     }
-    match root.take("processors") {
+    let mut overrides = Overrides::default();
+    let (nodes, chips) = (root.take("processors"), root.take("chip"));
+    if is_too_large(fields, nodes, chips) {
+        return overrides;
+    }
+    match nodes {
         Some(value) => processors(fields, value, into),
         None => fields.missing(&root, "processors", "{ nic0 = 0, nic1 = 1 }"),
     }
-    let mut overrides = Overrides::default();
-    match root.take("chip") {
+    match chips {
         Some(value) => {
-            for section in fields.tables(value, "a chip") {
-                chip(fields, section, into, &mut overrides);
+            for item in fields.items(value) {
+                if let Some(section) = fields.table(item, "a chip") {
+                    chip(fields, section, into, &mut overrides);
+                }
             }
         }
         None => fields.missing(&root, "chip", "[{ name = \"r1-0\", rank = 1, ... }]"),
@@ -87,9 +96,69 @@ pub(super) fn topology(
     overrides
 }
 
-/// A name; [`check`](crate::topology::check) judges it.
+/// Whether there are more processors or chips than any network has: then nothing else is worth reading.
+fn is_too_large(
+    fields: &mut Fields,
+    processors: Option<Value<'_, '_>>,
+    chips: Option<Value<'_, '_>>,
+) -> bool {
+    let processors = processors.and_then(|value| Some((value, value.get_ref().as_table()?.len())));
+    let chips = chips.and_then(|value| Some((value, value.get_ref().as_array()?.len())));
+    let counts = [
+        (
+            processors,
+            MAX_PROCESSORS as usize,
+            "processors",
+            "packets are addressed by numbers of 15 bits (paper, section 5.1)",
+        ),
+        (
+            chips,
+            MAX_CHIPS,
+            "chips",
+            "each has a link, and their ids end at 65535",
+        ),
+    ];
+    for (count, most, what, help) in counts {
+        if let Some((value, count)) = count.filter(|(_, count)| *count > most) {
+            fields.mistakes.push(
+                Mistake::new(
+                    MistakeKind::TooLarge,
+                    Place::Text(value.span()),
+                    format!("there are {count} {what}, and a network has at most {most}"),
+                )
+                .help(help),
+            );
+            return true;
+        }
+    }
+    false
+}
+
+/// A name; [`check`](crate::topology::check) judges what is in it.
 fn name(fields: &mut Fields, value: Value<'_, '_>) -> Option<String> {
-    fields.text(value).map(str::to_owned)
+    let text = fields.text(value)?;
+    name_in_range(fields, text, value.span());
+    Some(stem(text).to_owned())
+}
+
+/// Tells of a name that is too long. Nothing else quotes more of it than its [`stem`].
+fn name_in_range(fields: &mut Fields, text: &str, span: Range<usize>) {
+    if text.len() > MAX_NAME_BYTES {
+        fields.bad(
+            span,
+            format!("\"{}\" cannot be a name: it is too long", Shown(text)),
+            format!("write 1 to {MAX_NAME_BYTES} letters, digits, `-`, `_` and `.`"),
+        );
+    }
+}
+
+/// As much of a text as may be a name.
+fn stem(text: &str) -> &str {
+    let mut end = text.len().min(MAX_NAME_BYTES);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
 }
 
 fn settings(fields: &mut Fields, mut section: Section<'_, '_>) -> Settings {
@@ -102,6 +171,7 @@ fn settings(fields: &mut Fields, mut section: Section<'_, '_>) -> Settings {
     if let Some(value) = section.take("lane_rate") {
         settings.rate = rate(fields, value).unwrap_or(settings.rate);
     }
+    settings.metres = metres(fields, &mut section);
     let mut number = |key, range, into: &mut u64| {
         if let Some(value) = section.take(key) {
             *into = fields.integer(value, range).unwrap_or(*into);
@@ -158,7 +228,9 @@ pub(in crate::topology) fn clock(
     let dilation = section.take("dilation");
     match (paced, dilation) {
         (true, Some(value)) => {
-            let dilation = fields.integer(value, 1..=1_000_000_000).unwrap_or(1) as u32;
+            let dilation = fields
+                .integer(value, 1..=u64::from(MAX_DILATION))
+                .unwrap_or(1) as u32;
             settings.clock = Clock::Paced { dilation };
         }
         (true, None) => settings.clock = Clock::Paced { dilation: 1 },
@@ -182,6 +254,13 @@ fn rate(fields: &mut Fields, value: Value<'_, '_>) -> Option<LaneRate> {
     }
 }
 
+/// Metres of cable.
+fn metres(fields: &mut Fields, section: &mut Section<'_, '_>) -> Option<u16> {
+    let value = section.take("metres")?;
+    let metres = fields.integer(value, 1..=u64::from(MAX_METRES));
+    metres.map(|metres| metres as u16)
+}
+
 fn processors(fields: &mut Fields, value: Value<'_, '_>, into: &mut Described) {
     let Some(table) = value.get_ref().as_table() else {
         fields.bad(
@@ -196,11 +275,13 @@ fn processors(fields: &mut Fields, value: Value<'_, '_>, into: &mut Described) {
     entries.sort_by_key(|(key, _)| key.span().start);
     for (key, value) in entries {
         let text: &str = key.get_ref();
-        let Some(number) = fields.integer(value, 0..=u64::from(u16::MAX)) else {
+        name_in_range(fields, text, key.span());
+        let right = 0..=u64::from(MAX_PROCESSORS - 1);
+        let Some(number) = fields.integer_told(value, 0..=u64::from(u16::MAX), right) else {
             continue;
         };
         into.topology.processors.push(Processor {
-            name: text.to_owned(),
+            name: stem(text).to_owned(),
             number: number as u16,
         });
         into.spans
@@ -233,7 +314,7 @@ fn chip(
     if section.has("router") {
         let routers = section
             .take("router")
-            .map(|value| fields.tables(value, "a router"));
+            .map(|value| routers_of_a_chip(fields, value));
         for mut section in routers.unwrap_or_default() {
             let named = section.take("name");
             let (name, span) = match named {
@@ -260,6 +341,23 @@ fn chip(
     fields.finish(section);
 }
 
+/// The sections of a chip's routers: no more than it has ports for.
+fn routers_of_a_chip<'r, 't>(fields: &mut Fields, value: Value<'r, 't>) -> Vec<Section<'r, 't>> {
+    let count = fields.items(value).len();
+    if count > PORTS {
+        fields.mistakes.push(
+            Mistake::new(
+                MistakeKind::TooLarge,
+                Place::Text(value.span()),
+                format!("there are {count} routers on this chip, and it has {PORTS} ports"),
+            )
+            .help("a chip has at most as many virtual routers as ports (paper, section 7.4)"),
+        );
+        return Vec::new();
+    }
+    fields.tables(value, "a router")
+}
+
 fn router(
     fields: &mut Fields,
     section: &mut Section<'_, '_>,
@@ -274,10 +372,11 @@ fn router(
             1
         }
     };
-    let most = u64::from(MAX_SLICES - 1);
+    let last = u64::from(into.topology.slices.saturating_sub(1));
+    let slices = 0..=u64::from(MAX_SLICES - 1);
     let slice = section
         .take("slice")
-        .and_then(|value| fields.integer(value, 0..=most));
+        .and_then(|value| fields.integer_told(value, slices, 0..=last));
     let ports = section.take("ports").and_then(|value| ports(fields, value));
     let subtree = match section.take("processors") {
         Some(value) => subtree(fields, value),
@@ -357,7 +456,7 @@ pub(super) fn subtree(fields: &mut Fields, value: Value<'_, '_>) -> Option<Subtr
         let help = "write a range of numbers below 32768 like \"4-7\", or \"all\"";
         fields.bad(
             value.span(),
-            format!("\"{text}\" is no range of processors"),
+            format!("\"{}\" is no range of processors", Shown(text)),
             help,
         );
         return None;
@@ -386,10 +485,12 @@ fn wiring(fields: &mut Fields, value: Value<'_, '_>, into: &mut Described) {
     match section.take("links") {
         Some(value) => {
             let nodes = node_names(&into.topology);
-            for section in fields.tables(value, "a link") {
+            for item in fields.items(value) {
+                let Some(section) = fields.table(item, "a link") else {
+                    continue;
+                };
                 let span = section.span();
-                let default = into.topology.settings.rate;
-                if let Some(link) = link(fields, section, &nodes, default) {
+                if let Some(link) = link(fields, section, &nodes, &into.topology.settings) {
                     into.topology.links.push(link);
                     into.spans.links.push(span);
                 }
@@ -415,7 +516,7 @@ fn link(
     fields: &mut Fields,
     mut section: Section<'_, '_>,
     nodes: &BTreeMap<String, NodeRef>,
-    default: LaneRate,
+    settings: &Settings,
 ) -> Option<Link> {
     let mut end = |key, example: &str| match section.take(key) {
         Some(value) => end(fields, value, nodes),
@@ -428,13 +529,15 @@ fn link(
     let rate = section
         .take("rate")
         .and_then(|value| rate(fields, value))
-        .unwrap_or(default);
+        .unwrap_or(settings.rate);
+    let metres = metres(fields, &mut section).or(settings.metres);
     let cable = cable(fields, &mut section);
     fields.finish(section);
     Some(Link {
         a: a?,
         b: b?,
         rate,
+        metres,
         cable,
     })
 }
@@ -494,25 +597,25 @@ fn end(
     let Some((name, port)) = split else {
         fields.bad(
             value.span(),
-            format!("\"{text}\" names no port"),
+            format!("\"{}\" names no port", Shown(text)),
             "write NODE:PORT, like \"r1-0:32\"",
         );
         return None;
     };
-    let Some(&node) = nodes.get(name) else {
-        let help = match nodes.keys().find(|known| known.eq_ignore_ascii_case(name)) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => String::from("name a processor or a chip of this description"),
-        };
-        fields.mistakes.push(
+    let Some(&node) = nodes.get(stem(name)) else {
+        fields.mistakes.add(|| {
+            let help = match nodes.keys().find(|known| known.eq_ignore_ascii_case(name)) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => String::from("name a processor or a chip of this description"),
+            };
             Mistake::new(
                 MistakeKind::UnknownNode,
                 Place::Text(value.span()),
-                format!("there is no node `{name}`"),
+                format!("there is no node `{}`", Shown(name)),
             )
             .label("unknown node")
-            .help(help),
-        );
+            .help(help)
+        });
         return None;
     };
     // What cannot be stored is far out of range for every node; `check` says so of 64 to 255.
@@ -521,7 +624,7 @@ fn end(
             Mistake::new(
                 MistakeKind::PortOutOfRange,
                 Place::Text(value.span()),
-                format!("`{name}` has no port {port}"),
+                format!("`{}` has no port {port}", Shown(name)),
             )
             .help("a chip has ports 0 to 63, a processor one port per slice"),
         );

@@ -74,6 +74,9 @@ fn settings(out: &mut String, settings: &Settings) -> std::fmt::Result {
         }
     }
     writeln!(out, "lane_rate = {}", rate_text(settings.rate))?;
+    if let Some(metres) = settings.metres {
+        writeln!(out, "metres = {metres}")?;
+    }
     writeln!(
         out,
         "lane_retry_threshold = {}",
@@ -204,6 +207,12 @@ fn write_link(out: &mut String, topology: &Topology, link: &Link) -> std::fmt::R
     write!(out, "  {{ a = \"{a}\", b = \"{b}\"")?;
     if link.rate != topology.settings.rate {
         write!(out, ", rate = {}", rate_text(link.rate))?;
+    }
+    if let Some(metres) = link
+        .metres
+        .filter(|_| link.metres != topology.settings.metres)
+    {
+        write!(out, ", metres = {metres}")?;
     }
     if link.cable.order() != [0, 1, 2] {
         write!(out, ", swizzle = {:?}", link.cable.order())?;

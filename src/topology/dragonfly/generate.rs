@@ -235,13 +235,29 @@ impl Generator {
         }
     }
 
+    /// Links from a router to its peer in each other chassis at most.
+    pub(super) const fn most_black_links(shape: &Shape) -> u8 {
+        match shape.chassis {
+            0 | 1 => BLACK_PORTS,
+            chassis => BLACK_PORTS / (chassis - 1),
+        }
+    }
+
+    /// Links between each pair of groups at most; `None` of a single group.
+    pub(super) const fn most_global_links(shape: &Shape) -> Option<u32> {
+        match shape.groups {
+            0 | 1 => None,
+            groups => Some(shape.global_ports() / (groups as u32 - 1)),
+        }
+    }
+
     /// Whether the ports of a shape suffice.
     ///
     /// # Errors
     /// See [`DragonflySpecError`].
     pub fn check(&self, shape: &Shape) -> Result<(), DragonflySpecError> {
         let peers = shape.chassis - 1;
-        let most = BLACK_PORTS / peers.max(1);
+        let most = Self::most_black_links(shape);
         if peers > 0 && !(1..=most).contains(&self.black_links) {
             return Err(DragonflySpecError::BlackLinks {
                 given: self.black_links,
@@ -250,13 +266,13 @@ impl Generator {
             });
         }
         let groups = shape.groups;
-        let ports = shape.global_ports();
-        let most = ports / u32::from((groups - 1).max(1));
-        if groups > 1 && !(1..=most).contains(&u32::from(self.global_links)) {
+        if let Some(most) = Self::most_global_links(shape)
+            && !(1..=most).contains(&u32::from(self.global_links))
+        {
             return Err(DragonflySpecError::GlobalLinks {
                 given: self.global_links,
                 groups,
-                ports,
+                ports: shape.global_ports(),
                 most,
             });
         }

@@ -32,12 +32,14 @@ mod wiring;
 mod write;
 
 pub use arrangement::Arrangement;
+pub(in crate::topology) use check::within as check_within;
 pub use check::{Flaw, Walk, check, check_routes, endangered, is_deadlock_free, walk};
 pub use generate::{DragonflySpec, DragonflySpecError, Generator};
 pub use inventory::{Bisection, Inventory};
 pub use model::{Classes, Dragonfly, DragonflyLink, DragonflySettings, Shape};
 pub use plan::{LAB_DOMAIN, lab_key};
 pub use read::read;
+pub(in crate::topology) use read::read_parsed;
 pub use tables::{Faults, RouteReport, Routed};
 pub use wiring::{DragonflyWiring, Far};
 pub use write::write;

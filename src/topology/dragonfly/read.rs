@@ -1,20 +1,25 @@
 //! From TOML to a dragonfly.
 
 use core::ops::Range;
+use std::collections::HashMap;
+use std::collections::btree_map::{BTreeMap, Entry};
 
 use toml::Spanned;
 use toml::de::DeTable;
 
 use super::check;
-use super::generate::{DragonflySpec, DragonflySpecError};
+use super::generate::{DragonflySpec, DragonflySpecError, Generator};
 use super::model::{Classes, Dragonfly, DragonflyLink, DragonflySettings, Shape, gbps};
 use crate::link::LaneRate;
 use crate::nic::MAX_MEMORY_BYTES;
 use crate::router::aries::registers::{AriesRegisters, Bias, ModeBias};
 use crate::topology::description::fields::{Fields, Section, Value};
 use crate::topology::description::read::{cable, clock};
-use crate::topology::mistake::{Mistake, MistakeKind, Place, Problems};
+use crate::topology::limits::Effort;
+use crate::topology::mistake::{Mistake, MistakeKind, Mistakes, Place, Problems};
 use crate::topology::model::{End, NodeRef, Profile, Settings};
+use crate::topology::parsed::{self, Parsed};
+use crate::topology::shown::Shown;
 
 /// Where the parts of a network stand in its text.
 #[derive(Debug, Default)]
@@ -47,26 +52,36 @@ impl Spans {
 /// # Errors
 /// All mistakes that could be found, in the order of the text.
 pub fn read(file: &str, text: &str) -> Result<Dragonfly, Problems> {
-    let (network, spans, mut mistakes) = read_unchecked(text);
+    let parsed = parsed::parse(file, text)?;
+    read_parsed(file, text, &parsed, Effort::Bounded).map(|(network, _)| network)
+}
+
+/// The same for a text that has been parsed, and with so much effort; and whether all packets were followed to their ends.
+pub(in crate::topology) fn read_parsed(
+    file: &str,
+    text: &str,
+    parsed: &Parsed<'_>,
+    effort: Effort,
+) -> Result<(Dragonfly, bool), Problems> {
+    let (network, spans, mut mistakes) = read_unchecked(parsed);
+    let mut followed = false;
     if mistakes.is_empty() {
-        mistakes = check::check(&network);
+        (mistakes, followed) = check::within(&network, effort);
     }
     if mistakes.is_empty() {
-        return Ok(network);
+        return Ok((network, followed));
     }
-    mistakes.sort_by_key(|mistake| spans.of(&mistake.place).start);
     Err(Problems::new(file, text, mistakes, |place| spans.of(place)))
 }
 
-fn read_unchecked(text: &str) -> (Dragonfly, Spans, Vec<Mistake>) {
-    let (table, errors) = toml::de::DeTable::parse_recoverable(text);
+fn read_unchecked(Parsed { table, errors }: &Parsed<'_>) -> (Dragonfly, Spans, Mistakes) {
     let mut fields = Fields::default();
-    for error in &errors {
+    for error in errors {
         fields.syntax(error);
     }
     let mut spans = Spans::default();
     let network = if errors.is_empty() {
-        network(&mut fields, &table, &mut spans)
+        network(&mut fields, table, &mut spans)
     } else {
         empty()
     };
@@ -168,7 +183,7 @@ fn dragonfly(fields: &mut Fields, mut section: Section<'_, '_>, network: &mut Dr
         ..DragonflySpec::default()
     };
     let mut spans = [0..0, 0..0, 0..0];
-    let mut number = |key, least, most, span: &mut Range<usize>| -> Option<u64> {
+    let mut number = |key, range, right, span: &mut Range<usize>| -> Option<u64> {
         let value = section.take(key)?;
         *span = value.span();
         if !generate {
@@ -178,11 +193,22 @@ fn dragonfly(fields: &mut Fields, mut section: Section<'_, '_>, network: &mut Dr
                 "remove this key, or `generate = \"nothing\"`",
             );
         }
-        fields.integer(value, least..=most)
+        fields.integer_told(value, range, right)
     };
-    spec.black_links = number("black_links", 1, 15, &mut spans[0]).map(|n| n as u8);
-    spec.global_links = number("global_links", 0, 960, &mut spans[1]).map(|n| n as u16);
-    spec.set_links = number("set_links", 1, 4, &mut spans[2]).map(|n| n as u8);
+    // What the shape does not allow, the generator says.
+    let bytes = 0..=u64::from(u8::MAX);
+    let right = 1..=u64::from(Generator::most_black_links(&shape));
+    let black = number("black_links", bytes.clone(), right, &mut spans[0]);
+    spec.black_links = black.map(|n| n as u8);
+    let words = 0..=u64::from(u16::MAX);
+    let right = match Generator::most_global_links(&shape) {
+        Some(most) => 1..=u64::from(most),
+        None => words.clone(),
+    };
+    let global = number("global_links", words, right, &mut spans[1]);
+    spec.global_links = global.map(|n| n as u16);
+    let sets = number("set_links", bytes, 1..=4, &mut spans[2]);
+    spec.set_links = sets.map(|n| n as u8);
     if let Some(value) = section.take("arrangement") {
         let words = super::arrangement::Arrangement::ALL;
         spec.arrangement = fields.word(value, &words).unwrap_or_default();
@@ -215,23 +241,39 @@ fn dragonfly(fields: &mut Fields, mut section: Section<'_, '_>, network: &mut Dr
 
 /// Names of blades that are not there, sorted by number.
 fn absent(fields: &mut Fields, value: Value<'_, '_>, shape: Shape) -> Vec<u32> {
-    let mut absent = Vec::new();
+    let mut absent = BTreeMap::new();
     for item in fields.items(value) {
         let Some(name) = fields.text(item) else {
             continue;
         };
         match shape.find(name) {
-            Some(NodeRef::Chip(router)) => absent.push(router),
+            Some(NodeRef::Chip(router)) => match absent.entry(router) {
+                Entry::Vacant(slot) => {
+                    slot.insert(item.span());
+                }
+                Entry::Occupied(first) => {
+                    let message = format!("{name} is absent twice");
+                    named_twice(fields, item, first.get(), message);
+                }
+            },
             _ => fields.bad(
                 item.span(),
-                format!("there is no router `{name}`"),
+                format!("there is no router `{}`", Shown(name)),
                 "name one of this shape, like \"g0-c0s1\": group 0, chassis 0, slot 1",
             ),
         }
     }
-    absent.sort_unstable();
-    absent.dedup();
-    absent
+    absent.into_keys().collect()
+}
+
+/// A list names a thing again.
+fn named_twice(fields: &mut Fields, item: Value<'_, '_>, first: &Range<usize>, message: String) {
+    fields.mistakes.push(
+        Mistake::new(MistakeKind::NamedTwice, Place::Text(item.span()), message)
+            .label("again")
+            .other(Place::Text(first.clone()), "first")
+            .help("name it once"),
+    );
 }
 
 fn settings(fields: &mut Fields, mut section: Section<'_, '_>) -> DragonflySettings {
@@ -299,7 +341,7 @@ fn lane_rate(fields: &mut Fields, value: Value<'_, '_>) -> Option<LaneRate> {
     if found.is_none() {
         fields.bad(
             value.span(),
-            format!("{text} Gb/s is no rate of a lane"),
+            format!("{} Gb/s is no rate of a lane", Shown(text)),
             "write 14 (copper) or 12.5 (optical cables)",
         );
     }
@@ -402,35 +444,11 @@ fn wiring(
     spans: &mut Spans,
 ) {
     if let Some(value) = section.take("remove") {
-        let mut removed = std::collections::BTreeSet::new();
-        for item in fields.items(value) {
-            let Some(wanted) = end(fields, item, network) else {
-                continue;
-            };
-            let links = network.links.iter();
-            match links
-                .clone()
-                .position(|link| link.a == wanted || link.b == wanted)
-            {
-                Some(link) => {
-                    removed.insert(link);
-                }
-                // Without a generator that could make links, its mistake is the one to tell.
-                None if fields.mistakes.is_empty() => fields.bad(
-                    item.span(),
-                    format!(
-                        "no generated link has an end at {}",
-                        network.end_name(wanted)
-                    ),
-                    "name either end of a link; `phitwire topology show` lists them",
-                ),
-                None => {}
-            }
-        }
+        let removed = removed(fields, value, network);
         let mut index = 0;
         network.links.retain(|_| {
             index += 1;
-            !removed.contains(&(index - 1))
+            !removed.contains_key(&(index - 1))
         });
     }
     spans.generated = network.links.len();
@@ -444,6 +462,46 @@ fn wiring(
         }
     }
     fields.finish(section);
+}
+
+/// Indices of the generated links that are not there, with the places where they are named.
+fn removed(
+    fields: &mut Fields,
+    value: Value<'_, '_>,
+    network: &Dragonfly,
+) -> BTreeMap<usize, Range<usize>> {
+    let links = network.links.iter().enumerate();
+    let by_end: HashMap<End, usize> = links
+        .flat_map(|(index, link)| [(link.a, index), (link.b, index)])
+        .collect();
+    let mut removed = BTreeMap::new();
+    for item in fields.items(value) {
+        let Some(wanted) = end(fields, item, network) else {
+            continue;
+        };
+        match by_end.get(&wanted).map(|&link| removed.entry(link)) {
+            Some(Entry::Vacant(slot)) => {
+                slot.insert(item.span());
+            }
+            Some(Entry::Occupied(first)) => {
+                let link = &network.links[*first.key()];
+                let (a, b) = (network.end_name(link.a), network.end_name(link.b));
+                let message = format!("the link {a} - {b} is removed twice");
+                named_twice(fields, item, first.get(), message);
+            }
+            // Without a generator that could make links, its mistake is the one to tell.
+            None if fields.mistakes.is_empty() || !network.links.is_empty() => fields.bad(
+                item.span(),
+                format!(
+                    "no generated link has an end at {}",
+                    network.end_name(wanted)
+                ),
+                "name either end of a link; `phitwire topology show` lists them",
+            ),
+            None => {}
+        }
+    }
+    removed
 }
 
 fn link(
@@ -475,7 +533,7 @@ fn end(fields: &mut Fields, value: Value<'_, '_>, network: &Dragonfly) -> Option
     let Some((name, port)) = split.and_then(|(n, p)| Some((n, p.parse::<u32>().ok()?))) else {
         fields.bad(
             value.span(),
-            format!("\"{text}\" names no port"),
+            format!("\"{}\" names no port", Shown(text)),
             "write NODE:PORT, like \"g0-c0s0:30\"",
         );
         return None;
@@ -485,7 +543,7 @@ fn end(fields: &mut Fields, value: Value<'_, '_>, network: &Dragonfly) -> Option
             Mistake::new(
                 MistakeKind::UnknownNode,
                 Place::Text(value.span()),
-                format!("there is no node `{name}`"),
+                format!("there is no node `{}`", Shown(name)),
             )
             .label("unknown node")
             .help("routers are named like g0-c1s3 (group, chassis, slot), network interfaces like nic7"),
@@ -500,7 +558,7 @@ fn end(fields: &mut Fields, value: Value<'_, '_>, network: &Dragonfly) -> Option
                 Mistake::new(
                     MistakeKind::PortOutOfRange,
                     Place::Text(value.span()),
-                    format!("`{name}` has no port {port}"),
+                    format!("`{}` has no port {port}", Shown(name)),
                 )
                 .help("a router has ports 0 to 39 for routers and 40 to 43 for NICs, a NIC has port 0"),
             );

@@ -96,7 +96,7 @@ impl Builder<'_> {
                 node: NodeRef::Processor(index),
                 port: slice,
             };
-            self.link(nic, down, rate);
+            self.link(nic, down, rate, self.spec.settings.metres);
         }
         if plan.rank == Rank::ALL[1] {
             self.sidelinks(&r1, plan.up1);
@@ -274,18 +274,18 @@ impl Builder<'_> {
     }
 
     fn router_link(&mut self, a: End, b: End) {
-        self.link(
-            a,
-            b,
-            self.spec.router_rate.unwrap_or(self.spec.settings.rate),
-        );
+        let settings = &self.spec.settings;
+        let rate = self.spec.router_rate.unwrap_or(settings.rate);
+        let metres = self.spec.router_metres.or(settings.metres);
+        self.link(a, b, rate, metres);
     }
 
-    fn link(&mut self, a: End, b: End, rate: LaneRate) {
+    fn link(&mut self, a: End, b: End, rate: LaneRate, metres: Option<u16>) {
         self.topology.links.push(Link {
             a,
             b,
             rate,
+            metres,
             cable: Permutation::IDENTITY,
         });
     }

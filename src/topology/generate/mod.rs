@@ -162,6 +162,8 @@ pub struct BlackwidowSpec {
     pub parallel: u32,
     /// Rate of the links between routers; `None` = that of the settings.
     pub router_rate: Option<LaneRate>,
+    /// Metres of the links between routers; `None` = those of the settings.
+    pub router_metres: Option<u16>,
     /// Settings of the network.
     pub settings: Settings,
 }
@@ -180,6 +182,7 @@ impl Default for BlackwidowSpec {
             group: None,
             parallel: 1,
             router_rate: None,
+            router_metres: None,
             settings: Settings::default(),
         }
     }

@@ -5,3 +5,4 @@ mod plans;
 mod ready;
 mod routers;
 mod sizes;
+mod strangers;

@@ -126,6 +126,8 @@ pub(super) fn direct(
         senders,
         stride: window * round,
         longest: options.longest(),
+        // Nine flits in ten cycles.
+        slowest: 1,
     })
 }
 

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use super::encoded::{CYCLE, Endpoint, Port, Region, SharedTraffic, Traffic};
+use super::length::{self, Pace};
 use super::packet::Seal;
 use super::site::Site;
 use super::terminal::Terminal;
@@ -131,7 +132,7 @@ impl Prepared {
         &self,
         seed: u64,
         begin: u64,
-        peer: impl Fn(&TerminalPlace) -> u32,
+        mut peer: impl FnMut(&TerminalPlace) -> (u32, Pace),
     ) -> Vec<Vec<Terminal>> {
         let mut terminals: Vec<Vec<Terminal>> = (0..self.partitions).map(|_| Vec::new()).collect();
         for (number, place) in (0u64..).zip(&self.places.terminals) {
@@ -141,7 +142,8 @@ impl Prepared {
             source.reschedule(0, begin);
             let processor =
                 self.shared.format.numbers[number as usize % self.shared.format.numbers.len()];
-            let terminal = Terminal::new(number, processor, peer(place), source);
+            let (peer, pace) = peer(place);
+            let terminal = Terminal::new(number, processor, peer, source).with_pace(pace);
             terminals[place.partition as usize].push(terminal);
         }
         terminals
@@ -162,23 +164,32 @@ pub(super) fn direct(
         partitions,
         ..
     } = &prepared;
+    let (window, longest) = length::window_and_longest(topology, config);
     let mut exchanges: Vec<Exchange> = (0..*partitions as u32)
         .map(|partition| {
             let chips = places.chips.iter().filter(|c| c.0 == partition).count();
             let terminals = places.terminals.iter().flatten();
             let terminals = terminals.filter(|t| t.partition == partition).count();
-            Exchange::new(partition, config.link_cycles as usize, chips, terminals)
+            Exchange::new(partition, window as usize, chips, terminals)
         })
         .collect();
     let terminals = prepared.terminals(config.seed, 0, |place| {
-        places.chip_slot(place.chip, place.port).1
+        let there = places.chip_slot(place.chip, place.port);
+        let link = wiring.link(place.chip, place.port);
+        let link = link.map(|link| &topology.links[link as usize]);
+        let cycles = link.map_or(window, |link| length::cycles(link, config));
+        let slot = slot_for(&mut exchanges, place.partition, there, cycles);
+        (
+            slot,
+            link.map_or(Pace::default(), |link| Pace::of(link.rate)),
+        )
     });
     let (sites, chips) = sites(topology, wiring, places, config, &mut exchanges)?;
     let parts = exchanges.into_iter().zip(sites).zip(chips).zip(terminals);
     let partitions = (0..)
         .zip(parts)
         .map(|(number, (((mut exchange, sites), chips), terminals))| {
-            exchange.finish(config.link_cycles);
+            exchange.finish(longest);
             let shared = shared.clone();
             Partition::new(
                 number,
@@ -195,9 +206,20 @@ pub(super) fn direct(
         partitions,
         kinds: kinds(topology, wiring),
         senders: prepared.senders,
-        stride: config.link_cycles,
-        longest: config.link_cycles,
+        stride: window,
+        longest,
+        slowest: length::slowest(topology),
     })
+}
+
+/// The slot in partition `here` that what goes to slot `there` over a link of so many cycles is written to.
+fn slot_for(exchanges: &mut [Exchange], here: u32, there: (u32, u32), cycles: u32) -> u32 {
+    let exchange = &mut exchanges[here as usize];
+    if there.0 == here && cycles as usize == exchange.window {
+        there.1
+    } else {
+        exchange.add_ghost(there, cycles)
+    }
 }
 
 /// The same network as nodes behind encoded links.
@@ -209,7 +231,7 @@ pub(in crate::sim::direct) fn encoded(
 ) -> Result<Network<BlackWidow>, ConfigError> {
     let mut prepared = Prepared::new(topology, config, partitions)?;
     prepared.shared.format.seal = Seal::Crc;
-    let terminals = prepared.terminals(config.seed, HELD_BACK, |_| NO_SLOT);
+    let terminals = prepared.terminals(config.seed, HELD_BACK, |_| (NO_SLOT, Pace::default()));
     let Prepared {
         wiring,
         places,
@@ -222,8 +244,9 @@ pub(in crate::sim::direct) fn encoded(
         .map(|terminals| Part::new(config, &shared, terminals))
         .collect();
     let nodes = add_nodes(topology, &places, config.seed, &mut parts)?;
-    let latency = CYCLE.times(config.link_cycles.into());
+    let (shortest, longest) = length::window_and_longest(topology, config);
     for (number, link) in (0u32..).zip(&topology.links) {
+        let latency = CYCLE.times(length::cycles(link, config).into());
         let [(part_a, a), (part_b, b)] = [link.a, link.b].map(|end| nodes.of(end));
         if part_a == part_b {
             parts[part_a].region.connect(number, [a, b], latency, netem);
@@ -234,7 +257,7 @@ pub(in crate::sim::direct) fn encoded(
             half.connect_abroad((number, true), b, part_a, latency, netem);
         }
     }
-    let window = config.link_cycles as usize;
+    let window = shortest as usize;
     let partitions = (0..)
         .zip(parts)
         .map(|(number, mut part)| {
@@ -260,8 +283,9 @@ pub(in crate::sim::direct) fn encoded(
         partitions,
         kinds: kinds(topology, &wiring),
         senders,
-        stride: config.link_cycles,
-        longest: config.link_cycles,
+        stride: shortest,
+        longest,
+        slowest: length::slowest(topology),
     })
 }
 
@@ -451,12 +475,11 @@ fn sites(
                 }
                 Neighbour::Router(router, far) => places.chip_slot(wiring.chip_of(router), far),
             };
-            let slot = if there == partition {
-                slot
-            } else {
-                exchanges[partition as usize].add_ghost((there, slot), config.link_cycles)
-            };
-            site.connect(usize::from(port), slot);
+            let link = wiring.link(chip, port).ok_or(ConfigError::Topology)?;
+            let link = &topology.links[link as usize];
+            let cycles = length::cycles(link, config);
+            let slot = slot_for(exchanges, partition, (there, slot), cycles);
+            site.connect(usize::from(port), slot, Pace::of(link.rate));
         }
         sites[partition as usize][number as usize] = Some(site);
         chips[partition as usize][number as usize] = chip;

@@ -2,8 +2,10 @@
 
 mod build;
 pub(super) mod encoded;
+mod length;
 mod packet;
 mod site;
+mod slow;
 mod terminal;
 
 pub use encoded::Endpoint;

@@ -4,6 +4,8 @@ use phitwire_framing::packet24::{MAX_PACKET_PHITS, head_vc};
 use phitwire_framing::phit24::Phit;
 
 use super::BlackWidow;
+use super::length::Pace;
+use super::slow::Slow;
 use crate::router::yarc::registers::{ChipRegisters, PORTS};
 use crate::router::yarc::{Core, Ports};
 use crate::sim::direct::exchange::{Exchange, Set};
@@ -38,6 +40,8 @@ struct Lanes {
     sent: Box<[u64; PORTS]>,
     /// Phits that came for a queue that was full.
     overflows: u64,
+    /// Links that do not take a phit in every cycle, if there are any.
+    slow: Option<Box<Slow>>,
 }
 
 /// A chip with its links.
@@ -97,6 +101,10 @@ impl Ports for Window<'_> {
     #[inline]
     fn can_begin(&self, port: usize, vc: usize) -> bool {
         self.lanes.credits[port * 2 + vc] >= PACKET_CREDITS
+            && match &self.lanes.slow {
+                None => true,
+                Some(slow) => slow.can_begin(port, self.base + u64::from(self.now)),
+            }
     }
     #[inline]
     fn is_active(&self, port: usize) -> bool {
@@ -109,10 +117,49 @@ impl Ports for Window<'_> {
             let vc = head_vc(phit.content()).index() as u64;
             lanes.vc_out = lanes.vc_out & !(1 << port) | vc << port;
         }
-        lanes.credits[port * 2 + (lanes.vc_out >> port & 1) as usize] -= 1;
-        lanes.out[port].phits |= 1 << self.now;
-        self.phits[lanes.peers[port] as usize * self.size + self.now as usize] = phit.to_bits();
+        let vc = lanes.vc_out >> port & 1;
+        lanes.credits[port * 2 + vc as usize] -= 1;
+        let mut leaves = self.now as usize;
+        if let Some(slow) = lanes.slow.as_mut().filter(|slow| slow.is_slow(port)) {
+            let (now, end) = (self.base + leaves as u64, self.base + self.size as u64);
+            match slow.push(port, phit.to_bits(), vc as u8, now, end) {
+                Some(cycle) => leaves = (cycle - self.base) as usize,
+                None => return,
+            }
+        }
+        lanes.out[port].phits |= 1 << leaves;
+        self.phits[lanes.peers[port] as usize * self.size + leaves] = phit.to_bits();
     }
+}
+
+impl Window<'_> {
+    /// Puts phits that waited for slow links on them, as far as they leave in this window; at which ports.
+    fn take_waiting(&mut self) -> u64 {
+        let lanes = &mut *self.lanes;
+        let Some(slow) = &mut lanes.slow else {
+            return 0;
+        };
+        let (end, ports) = (self.base + self.size as u64, slow.ports());
+        for port in bits(ports) {
+            while let Some((leaves, phit)) = slow.pop(port, end) {
+                let cycle = (leaves - self.base) as usize;
+                lanes.out[port].phits |= 1 << cycle;
+                self.phits[lanes.peers[port] as usize * self.size + cycle] = phit;
+            }
+        }
+        ports
+    }
+}
+
+/// The members of a mask.
+fn bits(mut mask: u64) -> impl Iterator<Item = usize> {
+    core::iter::from_fn(move || {
+        (mask != 0).then(|| {
+            let bit = mask.trailing_zeros() as usize;
+            mask &= mask - 1;
+            bit
+        })
+    })
 }
 
 impl Lanes {
@@ -129,6 +176,7 @@ impl Lanes {
             out: Box::new([Arrivals::default(); PORTS]),
             sent: Box::new([0; PORTS]),
             overflows: 0,
+            slow: None,
         }
     }
 
@@ -170,8 +218,12 @@ impl Site {
     }
 
     /// Joins `port` to the link end of that slot.
-    pub(crate) fn connect(&mut self, port: usize, slot: u32) {
+    pub(super) fn connect(&mut self, port: usize, slot: u32, pace: Pace) {
         self.lanes.peers[port] = slot;
+        if pace.is_slow() {
+            let slow = self.lanes.slow.get_or_insert_with(Slow::new);
+            slow.connect(port, pace);
+        }
     }
 
     fn run_window(&mut self, chip: usize, base: u64, exchange: &mut Exchange<BlackWidow>) -> bool {
@@ -185,11 +237,22 @@ impl Site {
             base,
             now: 0,
         };
+        let mut waited = 0;
         let mut wakes = core::mem::take(&mut self.wake_cycles);
+        if window.lanes.slow.is_some() {
+            waited = window.take_waiting();
+            // Links become free in cycles that nobody knows before.
+            wakes = u64::MAX >> (64 - size);
+        }
         while wakes != 0 {
             let cycle = wakes.trailing_zeros() as usize;
             wakes &= wakes - 1;
             self.core.run_until(base + cycle as u64, &mut window);
+            if let Some(slow) = &mut window.lanes.slow {
+                for port in bits(slow.freed(base + cycle as u64)) {
+                    self.core.output_changed(port);
+                }
+            }
             for vc in 0..2 {
                 let mut ports = core::mem::take(&mut self.wakes[cycle][vc]);
                 while ports != 0 {
@@ -204,8 +267,9 @@ impl Site {
             }
         }
         self.core.run_until(base + size as u64, &mut window);
-        self.send(exchange);
-        self.core.next_cycle().is_some()
+        self.send(exchange, waited);
+        let is_busy = self.lanes.slow.as_ref().is_some_and(|slow| slow.is_busy());
+        self.core.next_cycle().is_some() || is_busy
     }
 
     /// Puts the window's phits into their queues and tells the core when each will be there.
@@ -267,8 +331,8 @@ impl Site {
         }
     }
 
-    /// Hands what the core did in this window to the links.
-    fn send(&mut self, exchange: &mut Exchange<BlackWidow>) {
+    /// Hands what the core did in this window to the links, with what waited at ports.
+    fn send(&mut self, exchange: &mut Exchange<BlackWidow>, waited: u64) {
         let mut came = core::mem::take(&mut self.came);
         while came != 0 {
             let port = came.trailing_zeros() as usize;
@@ -276,7 +340,7 @@ impl Site {
             self.lanes.coming[port * 2] = 0;
             self.lanes.coming[port * 2 + 1] = 0;
         }
-        let mut moved = self.core.take_moved();
+        let mut moved = self.core.take_moved() | waited;
         while moved != 0 {
             let port = moved.trailing_zeros() as usize;
             moved &= moved - 1;
@@ -291,6 +355,12 @@ impl Site {
     /// Phits in the input queues.
     fn in_queues(&self) -> u64 {
         self.lanes.lens.iter().map(|&len| u64::from(len)).sum()
+    }
+
+    /// Phits that wait for a slow link at a port, per virtual channel.
+    fn waiting(&self, port: usize) -> [u32; 2] {
+        let slow = self.lanes.slow.as_ref();
+        slow.map_or([0; 2], |slow| slow.waiting(port))
     }
 }
 
@@ -312,7 +382,9 @@ impl family::Site<BlackWidow> for Site {
             ..PortAccount::default()
         };
         for vc in 0..2 {
-            account.credits[vc] = self.lanes.credits[port * 2 + vc].into();
+            // What waits for its link is as if it were not sent.
+            let credits: u32 = self.lanes.credits[port * 2 + vc].into();
+            account.credits[vc] = credits + self.waiting(port)[vc];
             account.queued[vc] = self.lanes.lens[port * 2 + vc].into();
         }
         account
@@ -323,7 +395,8 @@ impl family::Site<BlackWidow> for Site {
     }
 
     fn phits_inside(&self) -> u64 {
-        self.core.phits_inside() + self.in_queues()
+        let waiting = (0..PORTS).map(|port| self.waiting(port).iter().sum::<u32>());
+        self.core.phits_inside() + self.in_queues() + u64::from(waiting.sum::<u32>())
     }
 
     fn view(&self) -> ChipView {

@@ -6,6 +6,7 @@ use phitwire_framing::packet24::{MAX_PACKET_PHITS, Vc};
 use phitwire_framing::phit24::Phit;
 
 use super::BlackWidow;
+use super::length::Pace;
 use super::packet::{Assembly, Delivery, Name, Packet};
 use super::site::INPUT_PHITS;
 use crate::sim::direct::exchange::{Arrivals, Exchange};
@@ -36,6 +37,8 @@ pub struct Terminal {
     /// Below zero within a window in which credits that come later in it are used.
     credits: [i32; 2],
     assembly: Assembly,
+    /// Of the link towards the router.
+    pace: Pace,
     /// Last request seen by a few keys of source and hash bits: key and number.
     last_seen: Box<[(u32, u32); LAST_SEEN]>,
 }
@@ -51,8 +54,14 @@ impl Terminal {
             turn: RoundRobin::new(),
             credits: [INPUT_PHITS.into(); 2],
             assembly: Assembly::new(),
+            pace: Pace::default(),
             last_seen: Box::new([(u32::MAX, 0); LAST_SEEN]),
         }
+    }
+
+    /// The same behind a link that may be slow.
+    pub(super) fn with_pace(self, pace: Pace) -> Self {
+        Self { pace, ..self }
     }
 
     fn run_window(
@@ -165,6 +174,12 @@ impl Terminal {
         let mut sent = 0u64;
         let mut cycle = 0;
         while cycle < size {
+            if self.pace.is_slow() {
+                cycle = cycle.max(self.pace.next().saturating_sub(base) as usize);
+                if cycle >= size {
+                    break;
+                }
+            }
             if self.packet.is_none() {
                 match self.begin(base, cycle, size, credits, shared) {
                     Some(at) => cycle = at,
@@ -175,11 +190,16 @@ impl Terminal {
                 break;
             };
             let left = &packet.phits()[usize::from(*done)..];
-            let count = left.len().min(size - cycle);
+            let mut count = left.len().min(size - cycle);
+            if self.pace.is_slow() {
+                self.pace.send(base + cycle as u64);
+                count = 1;
+            }
             phits[cycle..cycle + count].copy_from_slice(&left[..count]);
             sent |= (u64::MAX >> (64 - count)) << cycle;
             cycle += count;
-            if count == left.len() {
+            let is_last = count == left.len();
+            if is_last {
                 self.packet = None;
                 shared.tally.sent_packets += 1;
             } else {

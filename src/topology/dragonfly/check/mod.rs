@@ -8,15 +8,13 @@ mod walk;
 use super::model::Dragonfly;
 use super::tables::{Faults, Routed};
 use super::wiring::DragonflyWiring;
-use crate::topology::mistake::{Mistake, MistakeKind, Place};
+use crate::topology::limits::Effort;
+use crate::topology::mistake::{Mistake, MistakeKind, Mistakes, Place};
 
 pub use risk::endangered;
 pub use walk::{Flaw, Walk, walk};
 
-/// Mistakes reported at most.
-const MOST_MISTAKES: usize = 64;
-
-/// Everything that is wrong with a network, up to 64 mistakes; empty if nothing is.
+/// Everything that is wrong with a network, up to [`MAX_MISTAKES`](crate::topology::MAX_MISTAKES); empty if nothing is.
 ///
 /// Shape, names, ports and links are judged first. If they are right, the route tables are made and every
 /// way of every packet is walked: from every router to every router, by every port and onto every
@@ -25,14 +23,28 @@ const MOST_MISTAKES: usize = 64;
 /// The walk is exact, also of the largest machine: outside of its destination's group a packet is treated by that
 /// group alone, so that 241 walks over all routers and one inside each group per router suffice.
 pub fn check(network: &Dragonfly) -> Vec<Mistake> {
+    within(network, Effort::Exact).0.into_vec()
+}
+
+/// The same with so much effort, and whether all packets were followed to their ends.
+pub(in crate::topology) fn within(network: &Dragonfly, effort: Effort) -> (Mistakes, bool) {
     let mut mistakes = structure::check(network);
-    if mistakes.is_empty() {
-        let wiring = DragonflyWiring::new(network);
-        let routed = network.route_with(&wiring, &Faults::default());
-        mistakes = check_routes(network, &wiring, &Faults::default(), &routed);
+    if !mistakes.is_empty() {
+        return (mistakes, false);
     }
-    mistakes.truncate(MOST_MISTAKES);
-    mistakes
+    let wiring = DragonflyWiring::new(network);
+    let routed = network.route_with(&wiring, &Faults::default());
+    mistakes.extend(unreached(network, &routed));
+    let walk = walk::walk_within(
+        network,
+        &wiring,
+        &Faults::default(),
+        &routed,
+        effort.steps(),
+    );
+    mistakes.extend(flaws(network, &walk));
+    mistakes.extend(cycles::check(network, &wiring, &walk));
+    (mistakes, walk.followed)
 }
 
 /// What is wrong with the route tables of a network of which `faults` are dead: pairs that they do not join, ways
@@ -45,16 +57,20 @@ pub fn check_routes(
 ) -> Vec<Mistake> {
     let mut mistakes: Vec<Mistake> = unreached(network, routed).into_iter().collect();
     let walk = walk(network, wiring, faults, routed);
-    mistakes.extend(walk.flaws.iter().map(|flaw| {
+    mistakes.extend(flaws(network, &walk));
+    mistakes.extend(cycles::check(network, wiring, &walk));
+    mistakes
+}
+
+fn flaws<'a>(network: &'a Dragonfly, walk: &'a Walk) -> impl Iterator<Item = Mistake> + 'a {
+    walk.flaws.iter().map(|flaw| {
         Mistake::new(
             MistakeKind::Unreachable,
             Place::Network,
             flaw.describe(network),
         )
         .help("a port of a route table leads where no way goes on")
-    }));
-    mistakes.extend(cycles::check(network, wiring, &walk));
-    mistakes
+    })
 }
 
 /// Pairs that cannot communicate: one mistake for all of them.

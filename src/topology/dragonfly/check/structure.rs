@@ -2,26 +2,32 @@
 
 use std::collections::HashMap;
 
-use super::MOST_MISTAKES;
 use crate::router::aries::registers::PortKind;
 use crate::topology::check::structure::name_problem;
 use crate::topology::dragonfly::model::{Dragonfly, DragonflyLink};
-use crate::topology::mistake::{Mistake, MistakeKind, Place};
-use crate::topology::model::{End, NodeRef};
+use crate::topology::mistake::{Mistake, MistakeKind, Mistakes, Place};
+use crate::topology::model::{End, MAX_NAME_BYTES, NodeRef};
+use crate::topology::shown::Shown;
 
-pub(super) fn check(network: &Dragonfly) -> Vec<Mistake> {
-    let mut mistakes = Vec::new();
+pub(super) fn check(network: &Dragonfly) -> Mistakes {
+    let mut mistakes = Mistakes::default();
     if let Some(why) = name_problem(&network.name) {
-        let message = format!("\"{}\" cannot be a name: {why}", network.name);
-        mistakes.push(Mistake::new(MistakeKind::BadValue, Place::Network, message));
+        let message = format!("\"{}\" cannot be a name: {why}", Shown(&network.name));
+        mistakes.push(
+            Mistake::new(MistakeKind::BadValue, Place::Network, message).help(format!(
+                "write 1 to {MAX_NAME_BYTES} letters, digits, `-`, `_` and `.`"
+            )),
+        );
     }
     if let Err(error) = network.shape.check() {
         // Nothing else can be judged without nodes.
-        return vec![Mistake::new(
+        let mut alone = Mistakes::default();
+        alone.push(Mistake::new(
             MistakeKind::BadValue,
             Place::Network,
             error.to_string(),
-        )];
+        ));
+        return alone;
     }
     if network.routers().next().is_none() {
         mistakes.push(
@@ -37,12 +43,9 @@ pub(super) fn check(network: &Dragonfly) -> Vec<Mistake> {
     mistakes
 }
 
-fn links(network: &Dragonfly, mistakes: &mut Vec<Mistake>) {
+fn links(network: &Dragonfly, mistakes: &mut Mistakes) {
     let mut used: HashMap<(NodeRef, u8), u32> = HashMap::with_capacity(2 * network.links.len());
     for (l, link) in network.links.iter().enumerate() {
-        if mistakes.len() > MOST_MISTAKES {
-            return;
-        }
         let before = mistakes.len();
         for end in [link.a, link.b] {
             mistakes.extend(end_problem(network, l as u32, end));
@@ -64,9 +67,6 @@ fn links(network: &Dragonfly, mistakes: &mut Vec<Mistake>) {
         mistakes.extend(kind_problem(network, l as u32, link));
     }
     for nic in network.nics() {
-        if mistakes.len() > MOST_MISTAKES {
-            return;
-        }
         let (own, router) = network.nic_ends(nic);
         if !used.contains_key(&(own.node, own.port)) {
             let (own, router) = (network.end_name(own), network.end_name(router));

@@ -62,6 +62,8 @@ pub struct Walk {
     pub unroutable: u64,
     /// States of packets looked at.
     pub states: u64,
+    /// Whether every packet was followed to its end.
+    pub followed: bool,
 }
 
 impl Walk {
@@ -169,6 +171,8 @@ struct Walker<'a> {
     round: u32,
     todo: Vec<State>,
     walk: Walk,
+    /// Looks at a packet in a router, and ports that it may go on by.
+    steps: u64,
 }
 
 /// Walks all ways between all routers of a network of which `faults` are dead. A way that uses a dead link or
@@ -178,6 +182,17 @@ pub fn walk(
     wiring: &DragonflyWiring,
     faults: &Faults,
     routed: &Routed,
+) -> Walk {
+    walk_within(network, wiring, faults, routed, u64::MAX)
+}
+
+/// The same, but ways to no other group are begun after so many `steps`.
+pub(super) fn walk_within(
+    network: &Dragonfly,
+    wiring: &DragonflyWiring,
+    faults: &Faults,
+    routed: &Routed,
+    steps: u64,
 ) -> Walk {
     let routers = network.shape.routers();
     let mut walker = Walker {
@@ -193,13 +208,19 @@ pub fn walk(
             flaws: Vec::new(),
             unroutable: 0,
             states: 0,
+            followed: true,
         },
+        steps: 0,
     };
     let living: Vec<u32> = network
         .routers()
         .filter(|r| !faults.routers.contains(r))
         .collect();
     for group in 0..network.shape.groups {
+        if walker.steps > steps {
+            walker.walk.followed = false;
+            break;
+        }
         walker.walk_to(&living, group);
     }
     walker.walk
@@ -284,6 +305,7 @@ impl Walker<'_> {
             }
             let ways = self.routes[state.router as usize].ways(state.kind, state.on(head));
             for set in ways.sets() {
+                self.steps += 1 + u64::from(set.ports.count_ones());
                 for port in ports_of(set.ports) {
                     let peer = match usize::from(port) < NETWORK_PORTS {
                         true => {

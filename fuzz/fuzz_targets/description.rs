@@ -1,0 +1,13 @@
+//! Bytes of a file through the reader of descriptions, both families.
+//!
+//!     cargo +nightly fuzz run description
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+#[path = "../../tests/descriptions/answer.rs"]
+mod answer;
+
+fuzz_target!(|bytes: &[u8]| {
+    answer::answer(bytes);
+});

@@ -1,0 +1,484 @@
+//! Descriptions from strangers: whatever the file is, there is an answer at once, of bounded length, and with nothing
+//! in it that a terminal obeys.
+
+use std::fs::{self, File};
+use std::io::{Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+/// Time until there is an answer: two seconds, and more where the code is not optimised.
+const BOUND: Duration = Duration::from_secs(if cfg!(debug_assertions) { 20 } else { 2 });
+/// Bytes of an answer: fifty mistakes with their excerpts.
+const MOST_BYTES: usize = 100_000;
+
+fn phitwire(words: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_phitwire"));
+    command
+        .args(words)
+        .env_remove("NO_COLOR")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+/// The output of a command that has to end within the bound.
+fn answer(command: &mut Command) -> Output {
+    let began = Instant::now();
+    let mut child = command.spawn().expect("the command runs");
+    let [stdout, stderr] = drains(&mut child);
+    let status = loop {
+        if let Some(status) = child.try_wait().expect("it can be waited for") {
+            break status;
+        }
+        if began.elapsed() > BOUND {
+            child.kill().expect("it is our child");
+            child.wait().expect("it was killed");
+            panic!("no answer within {BOUND:?}: {command:?}");
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    };
+    let read = |drain: std::thread::JoinHandle<Vec<u8>>| drain.join().expect("a reader");
+    let output = Output {
+        status,
+        stdout: read(stdout),
+        stderr: read(stderr),
+    };
+    let bytes = output.stdout.len() + output.stderr.len();
+    assert!(bytes <= MOST_BYTES, "{bytes} bytes of output: {command:?}");
+    let shown = text_of(&output);
+    let unseen = |letter: char| letter.is_control() && letter != '\n';
+    assert_eq!(shown.find(unseen), None, "{shown:?}");
+    assert!(!shown.contains("panicked"), "{shown}");
+    output
+}
+
+fn drains(child: &mut Child) -> [std::thread::JoinHandle<Vec<u8>>; 2] {
+    let mut stdout = child.stdout.take().expect("a pipe");
+    let mut stderr = child.stderr.take().expect("a pipe");
+    let all = |pipe: &mut dyn std::io::Read| {
+        let mut bytes = Vec::new();
+        // What is left of the pipe after a kill is of no interest.
+        let _ = pipe.take(1 << 30).read_to_end(&mut bytes);
+        bytes
+    };
+    [
+        std::thread::spawn(move || all(&mut stdout)),
+        std::thread::spawn(move || all(&mut stderr)),
+    ]
+}
+
+fn text_of(output: &Output) -> String {
+    let bytes = [&output.stdout[..], &output.stderr[..]].concat();
+    String::from_utf8(bytes).expect("answers are UTF-8")
+}
+
+struct Scratch(TempDir);
+
+impl Scratch {
+    fn new() -> Self {
+        Self(TempDir::new().expect("a scratch directory"))
+    }
+
+    fn file(&self, bytes: &[u8]) -> PathBuf {
+        let path = self.0.path().join("strange.toml");
+        fs::write(&path, bytes).expect("it can be written");
+        path
+    }
+
+    /// What both forms of `check` say of a file; they agree that it is bad.
+    fn refused(&self, bytes: &[u8]) -> String {
+        let file = self.file(bytes);
+        let lines = check(&file, &["--lines"]);
+        assert_eq!(lines.status.code(), Some(1), "{}", text_of(&lines));
+        let drawn = check(&file, &[]);
+        assert_eq!(drawn.status.code(), Some(1), "{}", text_of(&drawn));
+        text_of(&lines) + &text_of(&drawn)
+    }
+}
+
+fn check(file: &Path, more: &[&str]) -> Output {
+    let file = file.to_str().expect("a plain name");
+    answer(&mut phitwire(
+        &[&["topology", "check", file], more].concat(),
+    ))
+}
+
+#[test]
+fn more_processors_than_numbers_are_counted_and_refused() {
+    let scratch = Scratch::new();
+    let mut text = String::from("name = \"large\"\n[processors]\n");
+    for number in 0..132_000 {
+        text.push_str(&format!("nic{number} = {number}\n"));
+    }
+    text.push_str("[[chip]]\nname = \"r\"\nrank = 1\nprocessors = \"all\"\n[wiring]\nlinks = [\n");
+    for number in 0..132_000 {
+        text.push_str(&format!(
+            "  {{ a = \"nic{number}:0\", b = \"r:{}\" }},\n",
+            number % 64
+        ));
+    }
+    text.push_str("]\n");
+    let told = scratch.refused(text.as_bytes());
+    let wanted = "there are 132000 processors, and a network has at most 32768";
+    assert!(told.contains(wanted), "{told}");
+    assert!(told.len() < 2_000, "one mistake: {told}");
+}
+
+#[test]
+fn one_line_of_a_hundred_megabytes_is_refused_by_its_size() {
+    let scratch = Scratch::new();
+    let mut text = b"name = \"".to_vec();
+    text.resize(100_000_000, b'x');
+    let told = scratch.refused(&text);
+    assert!(told.contains("more than 8388608 bytes"), "{told}");
+}
+
+#[test]
+fn a_description_may_have_so_many_bytes_and_not_one_more() {
+    let scratch = Scratch::new();
+    let mut text = String::from(include_str!("../../netns-scripts/topologies/pair.toml"));
+    text.push('#');
+    text.push_str(&"x".repeat(8_388_608 - text.len()));
+    let exact = check(&scratch.file(text.as_bytes()), &[]);
+    assert!(exact.status.success(), "{}", text_of(&exact));
+    text.push('x');
+    let told = scratch.refused(text.as_bytes());
+    assert!(told.contains("more than 8388608 bytes"), "{told}");
+}
+
+#[test]
+fn what_is_no_file_is_not_read() {
+    let scratch = Scratch::new();
+    let pipe = scratch.0.path().join("pipe");
+    let made = Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.expect("mkfifo runs").success());
+    let pipe = pipe.to_str().expect("a plain name").to_owned();
+    let directory = scratch.0.path().to_str().expect("a plain name").to_owned();
+    for (file, what) in [
+        ("/dev/zero", "a device"),
+        ("/dev/urandom", "a device"),
+        (&pipe[..], "a named pipe"),
+        (&directory[..], "a directory"),
+    ] {
+        for words in [
+            &["topology", "check", file][..],
+            &["topology", "show", file],
+            &["topology", "plan", file],
+            &["sim", file],
+            &[
+                "run",
+                "--topology",
+                file,
+                "--node",
+                "nic0",
+                "--lab",
+                "describe-x",
+            ],
+        ] {
+            let output = answer(&mut phitwire(words));
+            let told = text_of(&output).replace("\n  │ ", " ");
+            assert_eq!(output.status.code(), Some(1), "{words:?} {told}");
+            assert!(told.contains(what), "{words:?} {told}");
+            assert!(told.contains("8388608 bytes"), "{words:?} {told}");
+        }
+    }
+}
+
+#[test]
+fn standard_input_is_read_as_far_as_a_description_goes() {
+    let zeros = File::open("/dev/zero").expect("there is /dev/zero");
+    let output = answer(phitwire(&["topology", "check", "-"]).stdin(zeros));
+    assert!(text_of(&output).contains("more than 8388608 bytes"));
+    let pair = File::open("../netns-scripts/topologies/pair.toml").expect("a ready one");
+    let output = answer(phitwire(&["topology", "check", "/dev/stdin"]).stdin(pair));
+    assert!(output.status.success(), "{}", text_of(&output));
+}
+
+#[test]
+fn nothing_of_a_value_is_obeyed_by_a_terminal() {
+    let scratch = Scratch::new();
+    let evil = "\\u001b]0;owned\\u0007\\u001b[2J\\u202etxt\\u0000\\u009b31m";
+    for text in [
+        format!("name = \"{evil}\"\n"),
+        format!("family = \"{evil}\"\n"),
+        format!("name = \"x\"\n\"{evil}\" = 1\n[processors]\n\"{evil}\" = 0\n"),
+        format!("name = \"x\"\n[[chip]]\nname = \"{evil}\"\nports = \"{evil}\"\n"),
+        format!("[wiring]\nlinks = [{{ a = \"{evil}:0\", b = \"{evil}\" }}]\n"),
+        format!("family = \"aries\"\nname = \"{evil}\"\n[dragonfly]\nabsent = [\"{evil}\"]\n"),
+        // Raw, in comments and values, where TOML forbids some of it and allows the rest.
+        String::from("name = \"\u{1b}[31m\u{202e}\u{9b}2J\" # \u{1b}[2J\u{200f}\n"),
+        String::from("# \u{202e}\u{2066}\nx = \"\u{202e}\u{feff}\"\n"),
+    ] {
+        let told = scratch.refused(text.as_bytes());
+        let unseen = ['\u{202e}', '\u{2066}', '\u{200f}', '\u{feff}', '\u{1b}'];
+        assert!(!told.contains(unseen), "{told:?}");
+    }
+    // Names of files, nodes and topologies, and what clap quotes.
+    let file = scratch.0.path().join("\u{1b}[31m\u{7}.toml");
+    fs::write(&file, "=").expect("it can be written");
+    let file = file.to_str().expect("UTF-8");
+    for words in [
+        &["topology", "check", file][..],
+        &["topology", "check", "--lines", file],
+        &["topology", "check", "/nowhere/\u{1b}[31m"],
+        &["sim", "\u{1b}[31m\u{9b}"],
+        &["sim", "pair", "--netem", "loss \u{1b}[31m"],
+        &["sim", "pair", "--traffic", "\u{1b}[31m"],
+        &["sim", "pair", "--load", "\u{1b}[31m"],
+        &["\u{1b}[31m\u{7}"],
+        &[
+            "topology",
+            "generate",
+            "blackwidow",
+            "--processors",
+            "8",
+            "--name",
+            "\u{1b}[31m",
+        ],
+    ] {
+        let output = answer(&mut phitwire(words));
+        assert!(!output.status.success(), "{words:?}");
+    }
+}
+
+#[test]
+fn bytes_that_are_no_text_are_placed() {
+    let scratch = Scratch::new();
+    let told = scratch.refused(b"name = \"pair\"\nx = \"\xff\xfe\"\n");
+    assert!(told.contains(":2:6: the byte 0xff is no text"), "{told}");
+}
+
+#[test]
+fn fifty_mistakes_are_told_and_the_others_counted() {
+    let scratch = Scratch::new();
+    for (count, more) in [(50, None), (51, Some(1)), (200_000, Some(199_950))] {
+        // The name is right, and the three sections that are missing are mistakes of their own.
+        let mut text = String::from("name = \"x\"\n");
+        for key in 0..count - 3 {
+            text.push_str(&format!("wrong{key} = 1\n"));
+        }
+        let file = scratch.file(text.as_bytes());
+        let lines = text_of(&check(&file, &["--lines"]));
+        let rest = more.map_or(String::new(), |more| format!("and {more} more\n"));
+        assert_eq!(lines.lines().count(), 50 + usize::from(more.is_some()));
+        assert!(lines.ends_with(&rest), "{rest} {lines}");
+        let drawn = text_of(&check(&file, &[]));
+        assert!(drawn.contains(&format!(": {count} mistakes")), "{drawn}");
+        assert!(drawn.contains(rest.trim()), "{drawn}");
+    }
+}
+
+/// Texts of some megabytes that are hard on a reader.
+fn hard_texts() -> Vec<(&'static str, String)> {
+    const N: usize = 8_000_000;
+    let repeated = |part: &str| part.repeat(N / part.len());
+    let numbered = |part: &dyn Fn(usize) -> String| {
+        let mut text = String::new();
+        (0..)
+            .take_while(|&i| {
+                text.push_str(&part(i));
+                text.len() < N - 100
+            })
+            .for_each(drop);
+        text
+    };
+    let pair = "name = \"p\"\n[processors]\nnic0 = 0\nnic1 = 1\n[[chip]]\nname = \"r\"\nrank = 1\nprocessors = \"0-1\"\n";
+    vec![
+        ("numbers", format!("a = [{}]\n", repeated("1,"))),
+        ("keys", numbered(&|i| format!("k{i}=1\n"))),
+        ("chips", repeated("[[chip]]\n")),
+        ("tables", numbered(&|i| format!("[a{i}.b.c.d]\n"))),
+        ("empty tables", format!("a = [{}]\n", repeated("{},"))),
+        ("open arrays", format!("a = {}\n", repeated("["))),
+        ("open tables", format!("a = {}\n", repeated("{a="))),
+        ("open headers", repeated("[")),
+        ("no keys", repeated("=\n")),
+        ("open quotes", repeated("\"\n")),
+        ("the same key", repeated("a=1\n")),
+        ("a dotted key", format!("a{}=1\n", repeated(".a"))),
+        ("a long name", format!("name = \"{}\"\n", repeated("x"))),
+        ("a long key", format!("{} = 1\n", repeated("x"))),
+        ("a long number", format!("slices = {}\n", repeated("9"))),
+        ("empty lines", repeated("\n")),
+        ("a comment", format!("#{}\n", repeated("x"))),
+        (
+            "letters of two bytes",
+            format!("name = \"{}\"\n", repeated("é")),
+        ),
+        (
+            "unseen letters",
+            format!("name = \"{}\"\n", repeated("\u{202e}")),
+        ),
+        ("ports", format!("{pair}ports = \"{}\"\n", repeated("1,"))),
+        (
+            "routers of a chip",
+            format!(
+                "name = \"x\"\n[[chip]]\nname = \"r\"\n{}",
+                repeated("[[chip.router]]\nports = \"\"\n")
+            ),
+        ),
+        (
+            "table entries",
+            format!("{pair}{}", repeated("[[chip.table]]\nentry = 1\n")),
+        ),
+        (
+            "links to nobody",
+            format!(
+                "{pair}[wiring]\nlinks = [{}]\n",
+                repeated("{a=\"X:0\",b=\"Y:0\"},")
+            ),
+        ),
+        (
+            "one link often",
+            format!(
+                "{pair}[wiring]\nlinks = [{}]\n",
+                repeated("{a=\"nic0:0\",b=\"r:0\"},")
+            ),
+        ),
+        (
+            "absent",
+            format!(
+                "family = \"aries\"\nname = \"x\"\n[dragonfly]\ngroups = 9\nchassis = 6\nblades = 16\nabsent = [{}]\n",
+                repeated("\"g0-c0s0\",")
+            ),
+        ),
+        (
+            "remove",
+            format!(
+                "family = \"aries\"\nname = \"x\"\n[dragonfly]\ngroups = 241\nchassis = 6\nblades = 16\n[wiring]\nremove = [{}]\n",
+                repeated("\"g240-c5s15:39\",")
+            ),
+        ),
+        (
+            "everything removed by name",
+            format!(
+                "family = \"aries\"\nname = \"x\"\n[dragonfly]\ngroups = 241\nchassis = 6\nblades = 16\n[wiring]\nremove = [{}]\n",
+                numbered(&|i| format!(
+                    "\"g{}-c{}s{}:{}\",",
+                    i / 3840 % 241,
+                    i / 640 % 6,
+                    i / 40 % 16,
+                    i % 40
+                ))
+            ),
+        ),
+    ]
+}
+
+#[test]
+fn eight_megabytes_of_anything_are_answered_at_once() {
+    let scratch = Scratch::new();
+    for (what, text) in hard_texts() {
+        let began = Instant::now();
+        let file = scratch.file(text.as_bytes());
+        for form in [&["--lines"][..], &[]] {
+            let output = check(&file, form);
+            assert_eq!(
+                output.status.code(),
+                Some(1),
+                "{what}: {}",
+                text_of(&output)
+            );
+        }
+        eprintln!("{what}: {:?} for both", began.elapsed());
+    }
+}
+
+#[test]
+fn the_largest_networks_are_answered_at_once() {
+    let scratch = Scratch::new();
+    let largest = "family = \"aries\"\nname = \"m\"\n[dragonfly]\ngroups = 241\nchassis = 6\nblades = 16\nnics = 4\n";
+    let output = check(&scratch.file(largest.as_bytes()), &[]);
+    let told = text_of(&output);
+    assert!(output.status.success(), "{told}");
+    assert!(told.contains("not every way was followed"), "{told}");
+    let mut generate = phitwire(&[
+        "topology",
+        "generate",
+        "blackwidow",
+        "--processors",
+        "32768",
+    ]);
+    let text = generate.output().expect("the command runs").stdout;
+    assert!(text.len() > 5_000_000);
+    let output = check(&scratch.file(&text), &[]);
+    let told = text_of(&output);
+    assert!(output.status.success(), "{told}");
+    assert!(
+        !told.contains("not every way"),
+        "followed to the end: {told}"
+    );
+}
+
+#[test]
+fn numbers_of_arguments_are_refused_by_their_limits() {
+    for (words, wanted) in [
+        (
+            "topology generate blackwidow --processors 132000",
+            "1 to 32768",
+        ),
+        (
+            "topology generate blackwidow --processors 4294967295",
+            "1 to 32768",
+        ),
+        (
+            "topology generate blackwidow --processors 32 --uplinks 4294967295",
+            "ports",
+        ),
+        (
+            "topology generate blackwidow --processors 64 --uplinks 4294967295",
+            "ports",
+        ),
+        (
+            "topology generate blackwidow --processors 4096 --group 4294967295",
+            "",
+        ),
+        (
+            "topology generate blackwidow --processors 8 --paced 1000000001",
+            "1..=1000000000",
+        ),
+        (
+            "topology generate blackwidow --processors 8 --metres 201",
+            "1..=200",
+        ),
+        (
+            "topology generate dragonfly --groups 242 --chassis 1 --blades 1",
+            "1 to 241",
+        ),
+        (
+            "topology generate dragonfly --groups 9 --chassis 6 --blades 16 --global-links 65535",
+            "1 to 120",
+        ),
+        ("sim r3-99999999", "1 to 32768"),
+        ("sim aries-99999x9x9x9", "neither a file nor the name"),
+        ("sim aries-242x1x1x1", "1 to 241"),
+        ("sim aries-9x0x2x2", "1 to 6"),
+    ] {
+        let words: Vec<&str> = words.split(' ').collect();
+        let output = answer(&mut phitwire(&words));
+        let told = text_of(&output).replace("\n  │ ", " ");
+        assert!(!output.status.success(), "{words:?} {told}");
+        assert!(told.contains(wanted), "{words:?} {told}");
+    }
+}
+
+#[test]
+fn a_reader_who_feeds_us_slowly_is_waited_for() {
+    let mut child = phitwire(&["topology", "check", "-"])
+        .stdin(Stdio::piped())
+        .spawn()
+        .expect("the command runs");
+    let mut stdin = child.stdin.take().expect("a pipe");
+    let text = include_bytes!("../../netns-scripts/topologies/pair.toml");
+    for part in text.chunks(64) {
+        stdin.write_all(part).expect("it reads");
+        stdin.flush().expect("it reads");
+    }
+    drop(stdin);
+    let output = child.wait_with_output().expect("it ends");
+    assert!(output.status.success(), "{}", text_of(&output));
+}

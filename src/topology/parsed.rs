@@ -1,0 +1,88 @@
+//! From bytes to TOML, within the limits of a description.
+
+use core::ops::Range;
+
+use toml::Spanned;
+use toml::de::{DeTable, Error};
+
+use super::limits::{MAX_DESCRIPTION_BYTES, MAX_RECOVERED_BYTES};
+use super::mistake::{Mistake, MistakeKind, Mistakes, Place, Problems};
+
+/// A description as TOML, and what is wrong with its syntax.
+pub(super) struct Parsed<'t> {
+    pub(super) table: Spanned<DeTable<'t>>,
+    pub(super) errors: Vec<Error>,
+}
+
+/// Reads `text`. All errors of the syntax are found in texts of usual size, the first of others: every line of a
+/// megabyte may be one.
+///
+/// # Errors
+/// A text that is too large.
+pub(super) fn parse<'t>(file: &str, text: &'t str) -> Result<Parsed<'t>, Problems> {
+    if text.len() > MAX_DESCRIPTION_BYTES {
+        return Err(too_large(file));
+    }
+    if text.len() <= MAX_RECOVERED_BYTES {
+        let (table, errors) = DeTable::parse_recoverable(text);
+        return Ok(Parsed { table, errors });
+    }
+    Ok(match DeTable::parse(text) {
+        Ok(table) => Parsed {
+            table,
+            errors: Vec::new(),
+        },
+        Err(error) => Parsed {
+            table: Spanned::new(0..0, DeTable::new()),
+            errors: vec![error],
+        },
+    })
+}
+
+/// The text of a description.
+///
+/// # Errors
+/// More bytes than a description may have, or bytes that are no UTF-8; at the first of these.
+pub(super) fn text<'t>(file: &str, bytes: &'t [u8]) -> Result<&'t str, Problems> {
+    if bytes.len() > MAX_DESCRIPTION_BYTES {
+        return Err(too_large(file));
+    }
+    core::str::from_utf8(bytes).map_err(|error| {
+        let at = error.valid_up_to();
+        let shown = String::from_utf8_lossy(bytes);
+        let mistake = Mistake::new(
+            MistakeKind::NotText,
+            Place::Text(at..at + 1),
+            format!("the byte {:#04x} is no text", bytes[at]),
+        );
+        problem(
+            file,
+            &shown,
+            mistake.help("a description is TOML, written in UTF-8"),
+        )
+    })
+}
+
+fn too_large(file: &str) -> Problems {
+    let message = format!("a description of more than {MAX_DESCRIPTION_BYTES} bytes is not read");
+    let mistake = Mistake::new(MistakeKind::TooLarge, Place::Text(0..0), message).help(
+        "the largest network of one slice takes 5.5 million; slices are separate networks, and one of several alike \
+         stands for all",
+    );
+    problem(file, "", mistake)
+}
+
+/// The only mistake of a description, at bytes of its text.
+fn problem(file: &str, text: &str, mistake: Mistake) -> Problems {
+    let mut mistakes = Mistakes::default();
+    mistakes.push(mistake);
+    Problems::new(file, text, mistakes, span_in_text)
+}
+
+/// The bytes of a mistake before anything but the text is known.
+pub(super) fn span_in_text(place: &Place) -> Range<usize> {
+    match place {
+        Place::Text(span) => span.clone(),
+        _ => 0..0,
+    }
+}
