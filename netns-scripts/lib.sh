@@ -348,22 +348,28 @@ phw_find_links() {
 
 # ---- Processes ----------------------------------------------------------------------------------
 
-# Start time of a process in clock ticks; fails when there is no such process. The command name, field 2 of
-# /proc/PID/stat, may hold blanks and parentheses, so everything up to the last ')' goes first.
-phw_start_time() {
+# What /proc/PID/stat says from its third field on, to PHW_STAT; fails when there is no such process. The second field, the
+# command's name, may hold blanks and parentheses, so everything up to the last ')' goes first. Without a fork: it is asked
+# often, as are those below.
+PHW_STAT=()
+phw_stat() {
     local stat
     { read -r stat <"/proc/$1/stat"; } 2>/dev/null || return 1
-    local -a fields
-    read -ra fields <<<"${stat##*) }"
-    [[ ${fields[0]} != Z ]] || return 1
-    printf '%s\n' "${fields[19]}"
+    read -ra PHW_STAT <<<"${stat##*) }"
 }
+
+# Start time of a process in clock ticks; fails when there is no such process.
+phw_start_time() { phw_runs "$1" && printf '%s\n' "${PHW_STAT[19]}"; }
+
+# phw_runs PID [START]: whether process PID, which began at START, still runs.
+phw_runs() { phw_stat "$1" && [[ ${PHW_STAT[0]} != Z && ( $# == 1 || ${PHW_STAT[19]} == "$2" ) ]]; }
 
 # phw_recorded FILE: the first "PID START" of FILE whose very process still runs.
 phw_recorded() {
     local pid start
     while read -r pid start; do
-        [[ $pid =~ ^[0-9]+$ && $(phw_start_time "$pid") == "$start" ]] || continue
+        [[ $pid =~ ^[0-9]+$ ]] || continue
+        phw_runs "$pid" "$start" || continue
         printf '%s\n' "$pid"
         return
     done 2>/dev/null <"$1"
@@ -412,19 +418,15 @@ phw_started() {
     PHW_STARTER=''
 }
 
-# phw_ended LAB NODE...: those of the nodes whose process has ended, to PHW_ENDED. Without a fork, since it is asked often.
+# phw_ended LAB NODE...: those of the nodes whose process has ended, to PHW_ENDED.
 PHW_ENDED=()
 phw_ended() {
-    local dir node pid start stat
-    local -a fields
+    local dir node pid start
     dir=$(phw_lab_dir "$1")
     shift
     PHW_ENDED=()
     for node; do
-        stat=''
-        { read -r pid start <"$dir/$node.process" && read -r stat <"/proc/$pid/stat"; } 2>/dev/null || true
-        read -ra fields <<<"${stat##*) }"
-        [[ -n $stat && ${fields[0]} != Z && ${fields[19]} == "$start" ]] || PHW_ENDED+=("$node")
+        { read -r pid start <"$dir/$node.process"; } 2>/dev/null && phw_runs "$pid" "$start" || PHW_ENDED+=("$node")
     done
 }
 
@@ -471,7 +473,7 @@ phw_stop() {
 phw_all_gone() {
     local pid
     for pid; do
-        phw_start_time "$pid" >/dev/null && return 1
+        ! phw_runs "$pid" || return 1
     done
     return 0
 }
@@ -491,24 +493,28 @@ phw_with_us() { setpriv --pdeathsig KILL -- "$@"; }
 
 phw_ms() { printf '%s\n' "$(( ${EPOCHREALTIME/[^0-9]/} / 1000 ))"; }
 
-# Is this process, or one of its ancestors, PID?
-phw_is_ancestor() {
+# This process and its ancestors, between blanks.
+phw_ancestors() {
     local pid=$$
     while (( pid > 1 )); do
-        (( pid == $1 )) && return 0
-        pid=$(awk '/^PPid:/ { print $2 }' "/proc/$pid/status" 2>/dev/null) || return 1
-        [[ -n $pid ]] || return 1
+        printf ' %s ' "$pid"
+        phw_stat "$pid" || break
+        pid=${PHW_STAT[1]}
     done
-    return 1
 }
+
+# Is this process, or one of its ancestors, PID?
+phw_is_ancestor() { [[ $(phw_ancestors) == *" $1 "* ]]; }
 
 # ---- Taking a lab down --------------------------------------------------------------------------
 
 # phw_members LAB: processes of a lab, one id per line: those that it recorded, those of a starter's session, which
 # keep it when the starter is gone, and whatever is in its namespaces. Never this process or what called it.
 phw_members() {
-    local dir netns file pid session
+    local dir file pid session ours
+    local -a command
     dir=$(phw_lab_dir "$1")
+    ours=$(phw_ancestors)
     {
         for file in "$dir"/*.process; do
             [[ ! -e $file ]] || phw_recorded "$file" || true
@@ -516,15 +522,24 @@ phw_members() {
         [[ ! -e $dir/.starter ]] || while read -r session _; do
             # Only what names this lab: when all of a session has ended, its number may be given again.
             for pid in $(pgrep -s "$session"); do
-                [[ "$(tr '\0' ' ' 2>/dev/null <"/proc/$pid/cmdline")" != *" $dir"[/\ ]* ]] || echo "$pid"
+                { mapfile -d '' -t command <"/proc/$pid/cmdline"; } 2>/dev/null || continue
+                [[ "${command[*]} " != *" $dir"[/\ ]* ]] || echo "$pid"
             done
         done <"$dir/.starter"
-        while read -r netns; do
-            ip netns pids "$netns" 2>/dev/null || true
-        done < <(phw_lab_netns "$1")
+        phw_in_netns "$1"
     } | sort -un | while read -r pid; do
-        ! phw_start_time "$pid" >/dev/null || phw_is_ancestor "$pid" || echo "$pid"
+        [[ $ours == *" $pid "* ]] || ! phw_runs "$pid" || echo "$pid"
     done
+}
+
+# Processes in the namespaces of a lab, whatever they are. All of /proc is read once, not once per namespace as by
+# `ip netns pids`.
+phw_in_netns() {
+    local spaces
+    mapfile -t spaces < <(phw_lab_netns "$1" | sed 's|^|/run/netns/|')
+    (( ${#spaces[@]} )) || return 0
+    { stat -L -c '%d:%i space' -- "${spaces[@]}"; stat -L -c '%d:%i %n' /proc/[0-9]*/ns/net; } 2>/dev/null \
+        | awk '$2 == "space" { ours[$1] = 1; next } $1 in ours { split($2, part, "/"); print part[3] }' || true
 }
 
 # Ends the processes of a lab. A list holds only for its moment: it is made again until it is empty.
@@ -546,14 +561,12 @@ phw_end_members() {
 # Ends everything of a lab; may be called in any state of it, and again. What a lab owns: its processes, its
 # namespaces (interfaces and qdiscs go with them), and its directory.
 phw_remove_lab() {
-    local lab=$1 dir half netns status=0 have=0
+    local lab=$1 dir half status=0 have=0
     dir=$(phw_lab_dir "$lab")
     phw_has_run_dir && have=1
     phw_end_members "$lab" || status=1
     if phw_is_root; then
-        while read -r netns; do
-            ip netns del "$netns" || status=1
-        done < <(phw_lab_netns "$lab")
+        phw_lab_netns "$lab" | sed 's/^/netns del /' | ip -force -batch - || status=1
     elif [[ -n $(phw_lab_netns "$lab") ]]; then
         # Perhaps another user's lab of the same name; what is ours goes all the same.
         phw_note "lab '$lab' has network namespaces, which only root removes: call it as who brought the lab up did"
