@@ -107,6 +107,8 @@ free_ports() {
 describe() {
     local error
     error=$(cp -- "$topology" "$dir/topology.toml" 2>&1) || phw_die "$error"
+    # What is no file, such as <(phitwire topology generate ...), can be read once.
+    [[ -f $topology ]] || topology=$dir/topology.toml
     phw topology plan "$topology" >"$dir/plan.tsv" || {
         error=$(phw_why_not "$dir") && phw_die "cannot write to $error"
         phw_die "$topology: not a usable topology"
