@@ -48,7 +48,7 @@ if ! command -v linux.uml >/dev/null; then
     skip "rootless.sh with-netem.sh COMMAND" "user-mode Linux is not installed: sudo apt-get install user-mode-linux"
 else
     status=0
-    timeout 120 "${as[@]}" "$PHW_SCRIPTS/rootless.sh" "$PHW_SCRIPTS/with-netem.sh" --timeout 100 bash -c '
+    timeout 120 "${as[@]}" "$PHW_SCRIPTS/rootless.sh" "$PHW_SCRIPTS/with-netem.sh" --timeout 50 bash -c '
         ip netns add scratch && tc -n scratch qdisc add dev lo root netem loss 5% && tc -n scratch qdisc show dev lo
         exit 42' >"$output" 2>&1 </dev/null || status=$?
     check "rootless.sh with-netem.sh COMMAND gives its status" test "$status" = 42
