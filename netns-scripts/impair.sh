@@ -12,6 +12,8 @@
 # Loss acts on single frames. A burst that a process hands over in one piece (UDP segmentation offload) would pass
 # a qdisc in one piece, and netem would lose all of it: processes notice netem on their interfaces and send frames
 # one by one. Of nftables they know nothing: there the sending interface's offload is turned off, and on by clear.
+#
+# An interface that somebody has deleted is named and left out; status 1 when none is left.
 # shellcheck source=lib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 
@@ -39,13 +41,29 @@ declare -A ends=()
 # Which namespaces have nftables' impairments: clear need not ask all of them.
 nft_mark() { printf '%s/nft-%s\n' "$(phw_lab_dir "$lab")" "$1"; }
 
+# Interfaces that are not there any more, as NODE:INTERFACE.
+declare -A gone=()
+
 find_ends() {
-    local prefix a b if_a if_b
-    prefix=$(phw_netns "$lab" '')
+    local a b if_a if_b
+    local -A there=()
     while IFS=$'\t' read -r _ a _ b _ if_a if_b _; do
-        ends[$prefix$a]+=" $if_a"
-        ends[$prefix$b]+=" $if_b"
+        find_end "$a" "$if_a"
+        find_end "$b" "$if_b"
     done <<<"$links"
+}
+
+find_end() {
+    local netns
+    netns=phw-$lab-$1
+    if [[ -z ${there[$netns]:-} ]]; then
+        there[$netns]=" $(ip -n "$netns" -o link show 2>/dev/null | sed 's/^[0-9]*: \([^:@]*\).*/\1/' | tr '\n' ' ')"
+    fi
+    if [[ ${there[$netns]} == *" $2 "* ]]; then
+        ends[$netns]+=" $2"
+    else
+        gone[$1:$2]=1
+    fi
 }
 
 # each_end COMMANDS: runs tc in each namespace, with COMMANDS for every interface: its name stands for DEV.
@@ -127,6 +145,8 @@ show_links() {
     done < <(states)
     netns=$(phw_netns "$lab" '')
     while IFS=$'\t' read -r id a _ b _ if_a if_b _; do
+        [[ -z ${gone[$a:$if_a]:-} ]] || state[$netns$a/$if_a]="gone: the interface has been deleted"
+        [[ -z ${gone[$b:$if_b]:-} ]] || state[$netns$b/$if_b]="gone: the interface has been deleted"
         printf '%s\t%s:%s\t%s\n' "$id" "$a" "$if_a" "${state[$netns$a/$if_a]:-clear}" \
             "$id" "$b" "$if_b" "${state[$netns$b/$if_b]:-clear}"
     done <<<"$links"
@@ -157,6 +177,14 @@ case $1 in
     show)
         show_links | column -t -s $'\t'
         exit 0 ;;
+esac
+
+if (( ${#gone[@]} )); then
+    (( ${#ends[@]} )) || phw_die "deleted: ${!gone[*]}; nothing of '$which' is left"
+    phw_note "left out, for it has been deleted: ${!gone[*]}"
+fi
+
+case $1 in
     clear)
         (( $# == 1 )) || phw_bad_call "clear takes nothing after it"
         clear_ends

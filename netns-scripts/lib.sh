@@ -8,11 +8,11 @@
 #   topology.toml  the description the processes read
 #   NODE.process   "PID START": a process id and its start time, so that a reused id is never taken for ours
 #   .up, .starter  the same of an up.sh at work, and of the sessions that have started nodes
-#   .phitwire-lab  marks a directory that may be removed
+#   .phitwire-lab  marks a directory that may be removed; .phitwire-run, in RUN, that up.sh made it
 #   NODE.log       what the process wrote
 #   NODE.sock      its control socket, and NODE.pid, its lock: both made by the process itself
 # RUN is $PHITWIRE_RUN_DIR, else /run/phitwire for root, else ${XDG_RUNTIME_DIR:-/tmp}/phitwire-UID: the same
-# rule as the binaries. It is its user's alone: in /tmp, anybody could have made it first. up.sh makes a lab as
+# rule as the binaries. It is its user's alone, whatever the umask: in /tmp, anybody could have made it first. up.sh makes a lab as
 # RUN/.new-LAB.PID and moves it into place with its mark in it, so that a lab without a mark is never there.
 #
 # Exit statuses: 0 well, 1 failed, 2 called wrongly, 4 cannot be done here (a skip, with its reason on stderr).
@@ -189,20 +189,77 @@ phw_run_dir() {
     fi
 }
 
-# Whether the run directory is there. One that is somebody else's, or that others may write to, is never read from.
+# Whether the run directory is there. One that is somebody else's, or that others may write to, is never read from: it is
+# refused in the same words as by the binaries.
 phw_has_run_dir() {
-    local run
+    local run why mode remedy='set PHITWIRE_RUN_DIR to one of yours'
     run=$(phw_run_dir)
     [[ -e $run || -L $run ]] || return 1
-    [[ -d $run && -O $run && ! -L $run && -z $(find "$run" -maxdepth 0 -perm /022) ]] \
-        || phw_die "$run is not a directory that only you can write to: set PHITWIRE_RUN_DIR to one of yours"
+    if [[ -L $run ]]; then
+        why='it is a symbolic link'
+    elif [[ ! -d $run ]]; then
+        why='it is a file'
+    elif [[ ! -O $run ]]; then
+        why="it belongs to user $(stat -c %u -- "$run")"
+    else
+        mode=$(stat -c %a -- "$run")
+        (( 8#$mode & 8#022 )) || return 0
+        why="its mode is $mode"
+        # Where everybody has files, others must go on to write.
+        if (( 8#$mode & 8#1000 )); then remedy+=", such as $run/phitwire"; else remedy="chmod go-w $run"; fi
+    fi
+    phw_die "$run is not a directory that only you can write to: $why; $remedy"
 }
 
+# Makes the run directory, and marks it as made here: down.sh removes no other.
 phw_make_run_dir() {
+    local run error
+    run=$(phw_run_dir)
+    [[ -d ${run%/*}/ ]] || error=$(umask 077; mkdir -p -- "${run%/*}" 2>&1) || phw_die "$error"
+    if error=$(mkdir -m 700 -- "$run" 2>&1); then
+        phw_write "$run/.phitwire-run" ''
+    else
+        phw_has_run_dir || phw_die "$error"
+    fi
+}
+
+# Removes the run directory if it was made here and is empty.
+phw_drop_run_dir() {
     local run
     run=$(phw_run_dir)
-    mkdir -p -- "$(dirname -- "$run")"
-    mkdir -m 700 -- "$run" 2>/dev/null || phw_has_run_dir || phw_die "cannot make $run"
+    [[ -O $run/.phitwire-run ]] || return 0
+    rm -f -- "$run/.phitwire-run"
+    rmdir -- "$run" 2>/dev/null || [[ ! -d $run ]] || : >"$run/.phitwire-run"
+}
+
+# phw_write FILE TEXT: fails with the kernel's reason, such as a full disk.
+phw_write() {
+    local error
+    error=$( { printf %s "$2" >"$1"; } 2>&1) || phw_die "cannot write $1: ${error##*: }"
+}
+
+# phw_why_not DIRECTORY: why nothing can be written there; fails if something can.
+phw_why_not() {
+    local error probe=$1/.probe.$$
+    if error=$( { head -c 4096 /dev/zero >"$probe"; } 2>&1); then
+        rm -f -- "$probe"
+        return 1
+    fi
+    rm -f -- "$probe"
+    printf '%s\n' "$1: ${error##*: }"
+}
+
+# phw_need_room NODES: whether the run directory's file system has room for a lab: for each node its log, its socket and
+# three small files. Where a file system does not say how large it is, nothing is said.
+phw_need_room() {
+    local run free files kib=$(( 64 + $1 * 16 )) names=$(( 16 + $1 * 5 )) blocks inodes
+    run=$(phw_run_dir)
+    read -r blocks free inodes files < <(stat -f -c '%b %a %c %d' -- "$run") || return 0
+    free=$(( free * $(stat -f -c %S -- "$run") / 1024 ))
+    (( blocks == 0 || free >= kib )) \
+        || phw_die "$run is full: $free KiB are free there, and this lab needs $kib at least; make room, or set PHITWIRE_RUN_DIR to another directory"
+    (( inodes == 0 || files >= names )) \
+        || phw_die "$run is full: $files files can be made there, and this lab needs $names at least; make room, or set PHITWIRE_RUN_DIR to another directory"
 }
 
 phw_lab_dir() { printf '%s/%s\n' "$(phw_run_dir)" "$1"; }
@@ -248,13 +305,14 @@ phw_lab_exists() {
 
 # How a lab was brought up: phw_write_env LAB NAME VALUE...
 phw_write_env() {
-    local lab=$1
+    local lab=$1 text=''
     shift
     while (( $# )); do
         [[ $2 != *$'\n'* ]] || phw_die "a line end in a file name cannot be written down: $2"
-        printf '%s=%s\n' "$1" "$2"
+        text+="$1=$2"$'\n'
         shift 2
-    done >"$(phw_lab_dir "$lab")/lab.env"
+    done
+    phw_write "$(phw_lab_dir "$lab")/lab.env" "$text"
 }
 
 # Reads a lab's lab.env into PHW_LAB_*; fails with a message when the lab is not up.
@@ -290,22 +348,28 @@ phw_find_links() {
 
 # ---- Processes ----------------------------------------------------------------------------------
 
-# Start time of a process in clock ticks; fails when there is no such process. The command name, field 2 of
-# /proc/PID/stat, may hold blanks and parentheses, so everything up to the last ')' goes first.
-phw_start_time() {
+# What /proc/PID/stat says from its third field on, to PHW_STAT; fails when there is no such process. The second field, the
+# command's name, may hold blanks and parentheses, so everything up to the last ')' goes first. Without a fork: it is asked
+# often, as are those below.
+PHW_STAT=()
+phw_stat() {
     local stat
     { read -r stat <"/proc/$1/stat"; } 2>/dev/null || return 1
-    local -a fields
-    read -ra fields <<<"${stat##*) }"
-    [[ ${fields[0]} != Z ]] || return 1
-    printf '%s\n' "${fields[19]}"
+    read -ra PHW_STAT <<<"${stat##*) }"
 }
+
+# Start time of a process in clock ticks; fails when there is no such process.
+phw_start_time() { phw_runs "$1" && printf '%s\n' "${PHW_STAT[19]}"; }
+
+# phw_runs PID [START]: whether process PID, which began at START, still runs.
+phw_runs() { phw_stat "$1" && [[ ${PHW_STAT[0]} != Z && ( $# == 1 || ${PHW_STAT[19]} == "$2" ) ]]; }
 
 # phw_recorded FILE: the first "PID START" of FILE whose very process still runs.
 phw_recorded() {
     local pid start
     while read -r pid start; do
-        [[ $pid =~ ^[0-9]+$ && $(phw_start_time "$pid") == "$start" ]] || continue
+        [[ $pid =~ ^[0-9]+$ ]] || continue
+        phw_runs "$pid" "$start" || continue
         printf '%s\n' "$pid"
         return
     done 2>/dev/null <"$1"
@@ -344,7 +408,7 @@ phw_start_nodes() {
             id $! >"$dir/$node.process" || { kill -KILL $!; exit 1; }
         done' bash "$dir" "$netns" "$lab" "$*" "$PHITWIRE_BIN_DIR/phitwire" run "${arguments[@]}" </dev/null >/dev/null 2>&1 &
     PHW_STARTER=$!
-    phw_started || phw_die "could not start the processes of lab '$lab'"
+    phw_started || phw_die "could not start the processes of lab '$lab'$(phw_why_not "$dir" | sed 's/^/: cannot write to /')"
 }
 
 PHW_STARTER=''
@@ -352,6 +416,49 @@ phw_started() {
     [[ -n $PHW_STARTER ]] || return 0
     wait "$PHW_STARTER" || return 1
     PHW_STARTER=''
+}
+
+# phw_ended LAB NODE...: those of the nodes whose process has ended, to PHW_ENDED.
+PHW_ENDED=()
+phw_ended() {
+    local dir node pid start
+    dir=$(phw_lab_dir "$1")
+    shift
+    PHW_ENDED=()
+    for node; do
+        { read -r pid start <"$dir/$node.process"; } 2>/dev/null && phw_runs "$pid" "$start" || PHW_ENDED+=("$node")
+    done
+}
+
+# phw_last_words LAB NODE...: says that the processes of these nodes have ended, and what they said last: the same words,
+# but for names, numbers and times, once.
+phw_last_words() {
+    local lab=$1 dir node words key shown=0
+    local -A who=() said=()
+    local -a keys=() names
+    dir=$(phw_lab_dir "$lab")
+    shift
+    for node; do
+        words=$(grep -v '^[[:space:]]*$' "$dir/$node.log" 2>/dev/null | tail -n 6 | sed 's/^/    /') || true
+        key=.$(sed "s/${node//./\\.}/NODE/g; s/[0-9][0-9]*/0/g" <<<"$words" | tr -d ' \n')
+        [[ -n ${who[$key]:-} ]] || { keys+=("$key"); said[$key]=$words; }
+        who[$key]+=" $node"
+    done
+    for key in "${keys[@]}"; do
+        (( ++shown <= 5 )) || { phw_note "more processes have ended, with other words: $dir/*.log"; break; }
+        read -ra names <<<"${who[$key]}"
+        words=${said[$key]:+; the last words of ${names[0]}:}
+        if (( ${#names[@]} == 1 )); then
+            phw_note "process ${names[0]} has ended${said[$key]:+; its last words:}"
+        elif (( ${#names[@]} <= 3 )); then
+            phw_note "processes ${names[*]} have ended$words"
+        else
+            phw_note "${#names[@]} processes have ended, ${names[*]:0:3} and others$words"
+        fi
+        [[ -z ${said[$key]} ]] || printf '%s\n' "${said[$key]}" >&2
+    done
+    words=$(phw_why_not "$dir") && phw_note "cannot write to $words"
+    return 0
 }
 
 # phw_stop PID...: TERM, a bounded wait, then KILL.
@@ -366,7 +473,7 @@ phw_stop() {
 phw_all_gone() {
     local pid
     for pid; do
-        phw_start_time "$pid" >/dev/null && return 1
+        ! phw_runs "$pid" || return 1
     done
     return 0
 }
@@ -386,24 +493,28 @@ phw_with_us() { setpriv --pdeathsig KILL -- "$@"; }
 
 phw_ms() { printf '%s\n' "$(( ${EPOCHREALTIME/[^0-9]/} / 1000 ))"; }
 
-# Is this process, or one of its ancestors, PID?
-phw_is_ancestor() {
+# This process and its ancestors, between blanks.
+phw_ancestors() {
     local pid=$$
     while (( pid > 1 )); do
-        (( pid == $1 )) && return 0
-        pid=$(awk '/^PPid:/ { print $2 }' "/proc/$pid/status" 2>/dev/null) || return 1
-        [[ -n $pid ]] || return 1
+        printf ' %s ' "$pid"
+        phw_stat "$pid" || break
+        pid=${PHW_STAT[1]}
     done
-    return 1
 }
+
+# Is this process, or one of its ancestors, PID?
+phw_is_ancestor() { [[ $(phw_ancestors) == *" $1 "* ]]; }
 
 # ---- Taking a lab down --------------------------------------------------------------------------
 
 # phw_members LAB: processes of a lab, one id per line: those that it recorded, those of a starter's session, which
 # keep it when the starter is gone, and whatever is in its namespaces. Never this process or what called it.
 phw_members() {
-    local dir netns file pid session
+    local dir file pid session ours
+    local -a command
     dir=$(phw_lab_dir "$1")
+    ours=$(phw_ancestors)
     {
         for file in "$dir"/*.process; do
             [[ ! -e $file ]] || phw_recorded "$file" || true
@@ -411,15 +522,24 @@ phw_members() {
         [[ ! -e $dir/.starter ]] || while read -r session _; do
             # Only what names this lab: when all of a session has ended, its number may be given again.
             for pid in $(pgrep -s "$session"); do
-                [[ "$(tr '\0' ' ' 2>/dev/null <"/proc/$pid/cmdline")" != *" $dir"[/\ ]* ]] || echo "$pid"
+                { mapfile -d '' -t command <"/proc/$pid/cmdline"; } 2>/dev/null || continue
+                [[ "${command[*]} " != *" $dir"[/\ ]* ]] || echo "$pid"
             done
         done <"$dir/.starter"
-        while read -r netns; do
-            ip netns pids "$netns" 2>/dev/null || true
-        done < <(phw_lab_netns "$1")
+        phw_in_netns "$1"
     } | sort -un | while read -r pid; do
-        ! phw_start_time "$pid" >/dev/null || phw_is_ancestor "$pid" || echo "$pid"
+        [[ $ours == *" $pid "* ]] || ! phw_runs "$pid" || echo "$pid"
     done
+}
+
+# Processes in the namespaces of a lab, whatever they are. All of /proc is read once, not once per namespace as by
+# `ip netns pids`.
+phw_in_netns() {
+    local spaces
+    mapfile -t spaces < <(phw_lab_netns "$1" | sed 's|^|/run/netns/|')
+    (( ${#spaces[@]} )) || return 0
+    { stat -L -c '%d:%i space' -- "${spaces[@]}"; stat -L -c '%d:%i %n' /proc/[0-9]*/ns/net; } 2>/dev/null \
+        | awk '$2 == "space" { ours[$1] = 1; next } $1 in ours { split($2, part, "/"); print part[3] }' || true
 }
 
 # Ends the processes of a lab. A list holds only for its moment: it is made again until it is empty.
@@ -441,14 +561,12 @@ phw_end_members() {
 # Ends everything of a lab; may be called in any state of it, and again. What a lab owns: its processes, its
 # namespaces (interfaces and qdiscs go with them), and its directory.
 phw_remove_lab() {
-    local lab=$1 dir half netns status=0 have=0
+    local lab=$1 dir half status=0 have=0
     dir=$(phw_lab_dir "$lab")
     phw_has_run_dir && have=1
     phw_end_members "$lab" || status=1
     if phw_is_root; then
-        while read -r netns; do
-            ip netns del "$netns" || status=1
-        done < <(phw_lab_netns "$lab")
+        phw_lab_netns "$lab" | sed 's/^/netns del /' | ip -force -batch - || status=1
     elif [[ -n $(phw_lab_netns "$lab") ]]; then
         # Perhaps another user's lab of the same name; what is ours goes all the same.
         phw_note "lab '$lab' has network namespaces, which only root removes: call it as who brought the lab up did"
@@ -467,7 +585,7 @@ phw_remove_lab() {
         phw_note "$dir has no mark of up.sh and is not empty: look what it is, and remove it by hand"
         status=1
     fi
-    rmdir -- "$(phw_run_dir)" 2>/dev/null || true
+    phw_drop_run_dir
     return "$status"
 }
 

@@ -38,12 +38,12 @@ end_node() {
 start_node() {
     ! phw_node_pid "$lab" "$node" >/dev/null || phw_die "$node runs already"
     phw_binaries
+    umask 077
     rm -f -- "$(phw_lab_dir "$lab")/$node.process"
     phw_start_nodes "$lab" "$node"
     phw_until 15 answers_or_ended || phw_die "$node runs, but does not answer"
     phw_node_pid "$lab" "$node" >/dev/null && return 0
-    phw_note "process $node has ended; its last words:"
-    tail -n 5 -- "$(phw_lab_dir "$lab")/$node.log" | sed "s/^/    /" >&2
+    phw_last_words "$lab" "$node"
     return 1
 }
 

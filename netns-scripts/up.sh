@@ -15,7 +15,7 @@
 #   --timeout S           how long the links may take to come up (30)
 #   --keep                leave the lab as it is when they do not, instead of taking it down
 #
-# Status 1 when a link does not come up; which, and why, is on stderr.
+# Status 1 when a link does not come up; which, and why, is on stderr. When processes end it does not wait for links.
 # shellcheck source=lib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 
@@ -43,6 +43,7 @@ parse() {
     [[ $mode == netns || $link == udp ]] || phw_bad_call "--loopback has UDP links only"
     [[ $mtu =~ ^[0-9]+$ ]] || phw_bad_call "--mtu is a number of bytes, not '$mtu'"
     (( mtu >= 576 && mtu <= 65535 )) || phw_bad_call "--mtu is 576 to 65535, not '$mtu'"
+    [[ $io =~ ^(auto|uring|plain)$ ]] || phw_bad_call "--io is auto, uring or plain, not '$io'"
     [[ $spin =~ ^[0-9]{1,9}$ ]] || phw_bad_call "--spin is whole microseconds, not '$spin'"
     [[ $timeout =~ ^[0-9]+$ ]] || phw_bad_call "--timeout is whole seconds, not '$timeout'"
     [[ -e $topology || ! -e $PHW_SCRIPTS/topologies/$topology.toml ]] \
@@ -59,10 +60,14 @@ claim() {
     trap 'exit 143' TERM HUP
     [[ -z $(phw_lab_netns "$lab") ]] || phw_die "$owned"
     phw_make_run_dir
+    # An empty one would be moved upon, but somebody has made it.
+    [[ ! -e $dir && ! -L $dir && ! -e $half ]] || phw_die "$owned"
+    phw_need_room 1
     # Another lab's down.sh may take an empty run directory away.
-    mkdir -- "$half" 2>/dev/null || { phw_make_run_dir && mkdir -- "$half"; }
-    echo "$self" >"$half/.up"
-    touch -- "$half/.phitwire-lab"
+    mkdir -m 700 -- "$half" 2>/dev/null || { phw_make_run_dir && error=$(mkdir -m 700 -- "$half" 2>&1); } || phw_die "$error"
+    made=1
+    phw_write "$half/.up" "$self"$'\n'
+    phw_write "$half/.phitwire-lab" ''
     error=$(mv -T -- "$half" "$dir" 2>&1) && return
     [[ ! -e $dir ]] || phw_die "$owned"
     phw_die "$error"
@@ -73,7 +78,7 @@ finish() {
     trap '' INT TERM HUP
     trap - EXIT
     [[ -z $waiter ]] || kill "$waiter" 2>/dev/null || true
-    rm -rf -- "$half"
+    (( ! made )) || rm -rf -- "$half"
     [[ -e $dir/.up && $(<"$dir/.up") == "$self" ]] || exit "$status"
     rm -f -- "$dir/.up"
     phw_started || true
@@ -100,11 +105,18 @@ free_ports() {
 }
 
 describe() {
-    cp -- "$topology" "$dir/topology.toml"
-    phw topology plan "$topology" >"$dir/plan.tsv" || phw_die "$topology: not a usable topology"
+    local error
+    error=$(cp -- "$topology" "$dir/topology.toml" 2>&1) || phw_die "$error"
+    # What is no file, such as <(phitwire topology generate ...), can be read once.
+    [[ -f $topology ]] || topology=$dir/topology.toml
+    phw topology plan "$topology" >"$dir/plan.tsv" || {
+        error=$(phw_why_not "$dir") && phw_die "cannot write to $error"
+        phw_die "$topology: not a usable topology"
+    }
     nodes=$(phw_plan_nodes "$lab")
     links=$(phw_plan_links "$lab")
     [[ -n $nodes && -n $links ]] || phw_die "$topology: no nodes or no links in it"
+    phw_need_room "$(wc -l <<<"$nodes")"
     local run
     if [[ $mode == loopback ]]; then
         run="--loopback $(free_ports "$(( 2 * $(wc -l <<<"$links") ))")"
@@ -117,10 +129,15 @@ describe() {
 }
 
 make_namespaces() {
-    local node
+    local node prefix create=''
+    prefix=$(phw_netns "$lab" '')
     for node in $nodes; do
-        printf 'netns add %s\n' "$(phw_netns "$lab" "$node")"
-    done | phw_with_us ip -batch -
+        create+="netns add $prefix$node"$'\n'
+    done
+    # The directory of all namespaces is for everybody to look at.
+    umask 022
+    in_batches <<<"${create%$'\n'}"
+    umask 077
     # No neighbour discovery, no router solicitation: only frames of ours on the wire.
     [[ -e /proc/net/if_inet6 ]] || return 0
     for node in $nodes; do
@@ -146,9 +163,21 @@ make_links() {
         setup[$ns_a]+=$(end_commands "$if_a" "${addr_a%/*}" "${addr_b%/*}" "$mac_b")$'\n'
         setup[$ns_b]+=$(end_commands "$if_b" "${addr_b%/*}" "${addr_a%/*}" "$mac_a")$'\n'
     done <<<"$links"
-    phw_with_us ip -batch - <<<"$create"
+    in_batches <<<"${create%$'\n'}"
     for ns_a in "${!setup[@]}"; do
         phw_with_us ip -n "$ns_a" -batch - <<<"link set lo up"$'\n'"${setup[$ns_a]}"
+    done
+}
+
+# Commands for `ip`, so many at a time that their descriptors suffice: it keeps one for each namespace that a command
+# names, and a link has two.
+in_batches() {
+    local most lines
+    most=$(ulimit -Sn)
+    [[ $most != unlimited ]] && (( most < 1024 )) || most=1024
+    most=$(( most > 64 ? (most - 32) / 2 : 16 ))
+    while mapfile -n "$most" lines && (( ${#lines[@]} )); do
+        printf %s "${lines[@]}" | phw_with_us ip -batch -
     done
 }
 
@@ -157,35 +186,47 @@ end_commands() {
         "$2" "$1" "$1" "$3" "$4" "$1"
 }
 
-# In the background, so that a signal to this script is answered at once.
+# In the background, so that a signal to this script is answered at once, and so is the end of a process: no link of it
+# will come up.
 wait_for_links() {
-    local status=0
+    local status=0 ended=0
     phw_with_us "$PHITWIRE_BIN_DIR/phitwire" wait --lab "$lab" --timeout "$timeout" &
     waiter=$!
+    while kill -0 "$waiter" 2>/dev/null; do
+        # shellcheck disable=SC2086  # a list
+        phw_ended "$lab" $nodes
+        # What ends others is likely to end more: they are told together.
+        (( ${#PHW_ENDED[@]} == 0 || ${#PHW_ENDED[@]} > ended )) || kill "$waiter" 2>/dev/null || true
+        ended=${#PHW_ENDED[@]}
+        sleep 0.1
+    done
     wait "$waiter" || status=$?
     waiter=''
     (( status == 0 )) && return 0
-    phw_note "lab '$lab' did not come up within $timeout s"
-    local node
-    for node in $nodes; do
-        phw_node_pid "$lab" "$node" >/dev/null && continue
-        phw_note "process $node has ended; its last words:"
-        tail -n 5 -- "$dir/$node.log" 2>/dev/null | sed "s/^/    /" >&2 || true
-    done
+    # shellcheck disable=SC2086  # a list
+    phw_ended "$lab" $nodes
+    if (( ${#PHW_ENDED[@]} )); then
+        phw_last_words "$lab" "${PHW_ENDED[@]}"
+        phw_note "lab '$lab' did not come up"
+    else
+        phw_note "lab '$lab' did not come up within $timeout s"
+    fi
     return 1
 }
 
 main() {
     parse "$@"
     if [[ $mode == netns ]]; then
-        phw_need_root
+        phw_is_root || phw_die "needs root for namespaces: sudo, or a shell of '$PHW_SCRIPTS/rootless.sh bash', where labs work as for" \
+            "root until it ends; or --loopback, which needs neither"
         phw_need_lab_tools
     else
         phw_need setsid:util-linux setpriv:util-linux jq:jq pgrep:procps column:bsdextrautils
     fi
     phw_binaries
+    umask 077
     dir=$(phw_lab_dir "$lab") half=$(phw_run_dir)/.new-$lab.$$ self="$$ $(phw_start_time $$)"
-    waiter='' nodes='' links=''
+    waiter='' nodes='' links='' made=0
     claim
     describe
     if [[ $mode == netns ]]; then

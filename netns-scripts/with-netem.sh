@@ -9,8 +9,10 @@
 #   --timeout S   ends COMMAND after S seconds (1800); the status is then 124
 #   --here, --uml do not probe: use this kernel, or user-mode Linux
 #
-# Status: COMMAND's; 4 when there is no netem to be had; 125 when user-mode Linux itself failed.
-# PHITWIRE_UML_MEMORY sets its memory (2G).
+# Status: COMMAND's; 4 when there is no netem to be had, or user-mode Linux does not run here (one line says why); 125
+# when it failed after it had begun COMMAND. PHITWIRE_UML_MEMORY sets its memory (2G), PHITWIRE_UML_BOOT_SECONDS how long
+# it may take to come up (120). On processors with AMX it needs uml-xstate.c, which is compiled and preloaded there;
+# PHITWIRE_UML_XSTATE=1 or 0 says otherwise.
 # shellcheck source=lib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 
@@ -41,6 +43,11 @@ if ! command -v linux.uml >/dev/null && ! { phw_is_machine_root && phw_is_debian
     phw_skip "this kernel has no netem, and user-mode Linux is not installed: sudo apt-get install user-mode-linux kmod"
 fi
 phw_need linux.uml:user-mode-linux modprobe:kmod setpriv:util-linux
+boot_seconds=${PHITWIRE_UML_BOOT_SECONDS:-120}
+[[ $boot_seconds =~ ^[0-9]+$ ]] || phw_bad_call "PHITWIRE_UML_BOOT_SECONDS is whole seconds, not '$boot_seconds'"
+xstate=${PHITWIRE_UML_XSTATE:-}
+[[ -n $xstate ]] || { grep -qw amx_tile /proc/cpuinfo && xstate=1; } || xstate=0
+[[ $xstate == [01] ]] || phw_bad_call "PHITWIRE_UML_XSTATE is 0 or 1, not '$xstate'"
 [[ $PWD/ != /run/* ]] || phw_die "the working directory is under /run, which is not visible in user-mode Linux"
 
 # Its files are on the machine's disk, where both sides see them; /run is not such a place.
@@ -85,9 +92,13 @@ write_session() {
         printf '#!/bin/bash\nsession=%q\ndirectory=%q\none_stream=%q\n' "$session" "$PWD" "$one_stream"
         cat <<'GUEST'
 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
-mount -t proc proc /proc
-mount -t sysfs sysfs /sys
-mount -t devtmpfs devtmpfs /dev
+needed() { "$@" || { echo "user-mode Linux cannot $*"; exit 125; }; }
+# Files have the owners that the host shows, and in a user namespace the host's root is shown as nobody: its set-uid
+# programs, `mount` among them, would make a nobody of the root in here. Everything here is root's: the bits go.
+needed setpriv --no-new-privs mount -t proc proc /proc
+needed setpriv --no-new-privs mount -o remount,bind,nosuid hostfs /
+needed mount -t sysfs sysfs /sys
+mountpoint -q /dev || needed mount -t devtmpfs devtmpfs /dev
 ln -s /proc/self/fd /dev/fd
 ln -s fd/0 /dev/stdin
 ln -s fd/1 /dev/stdout
@@ -95,7 +106,7 @@ ln -s fd/2 /dev/stderr
 mkdir -p /dev/pts /dev/shm
 mount -t devpts devpts /dev/pts
 mount -t tmpfs tmpfs /dev/shm
-mount -t tmpfs -o mode=755 tmpfs /run
+needed mount -t tmpfs -o mode=755 tmpfs /run
 mkdir -p -m 1777 /run/tmp
 # Modules are taken from the package's own place, by the kernel itself too (nft asks it for some).
 mkdir -p /run/lib
@@ -113,6 +124,7 @@ cat /run/out >/dev/ttyS0 & copiers=$!
 cat /run/err >/dev/ttyS1 & copiers="$copiers $!"
 exec 3>/run/out 4>/run/err
 (( one_stream == 0 )) || exec 4>&3
+: >"$session/booted"
 (
     . "$session/environment"
     export TMPDIR=/run/tmp HOME=${HOME:-/root} PHITWIRE_NETEM=uml PHITWIRE_NO_INSTALL=1
@@ -133,31 +145,56 @@ GUEST
     chmod 755 "$session/init"
 }
 
+# The object that makes up for what kernels before 6.13 cannot say of AMX, compiled for this session.
+xstate_object() {
+    command -v cc >/dev/null || (phw_need cc:gcc+libc6-dev) 2>/dev/null \
+        || phw_skip "user-mode Linux needs uml-xstate.c on this processor, and there is no compiler: sudo apt-get install gcc libc6-dev"
+    cc -O2 -shared -fPIC -o "$session/uml-xstate.so" "$PHW_SCRIPTS/uml-xstate.c" -ldl >"$session/log" 2>&1 \
+        || phw_skip "user-mode Linux needs uml-xstate.c on this processor, and it does not compile: $(tail -n 1 -- "$session/log")"
+}
+
 boot() {
+    local preload=()
+    if (( xstate )); then
+        xstate_object
+        preload=(env "LD_PRELOAD=$session/uml-xstate.so${LD_PRELOAD:+:$LD_PRELOAD}")
+    fi
     # The kernel sets its descriptors non-blocking; pipes of our own keep that from the caller's.
     mkfifo "$session/out" "$session/err"
     cat <"$session/out" & copiers+=($!)
     cat <"$session/err" >&2 & copiers+=($!)
     # A session of its own keeps Ctrl-C from it, so that the end is ours; it dies with this script in any case.
-    setsid setpriv --pdeathsig KILL linux.uml "mem=${PHITWIRE_UML_MEMORY:-2G}" rootfstype=hostfs rootflags=/ rw \
+    setsid setpriv --pdeathsig KILL "${preload[@]}" linux.uml "mem=${PHITWIRE_UML_MEMORY:-2G}" rootfstype=hostfs rootflags=/ rw \
         "init=$session/init" quiet con=null con0=null,fd:2 \
         ssl=null ssl0=null,fd:3 ssl1=null,fd:4 \
         </dev/null 3>"$session/out" 4>"$session/err" >"$session/log" 2>&1 &
     uml=$!
 }
 
+# What it said of its end: that of its init, its panic, or else its last line.
+why_not() {
+    local said
+    said=$(sed -n 's/^user-mode Linux cannot /it cannot /p; s/^.*Kernel panic - not syncing: /panic: /p' "$session/log" | head -n 1)
+    [[ -n $said ]] || said=$(grep -v '^[[:space:]]*$' "$session/log" | tail -n 1)
+    printf '%s\n' "${said:-it said nothing within $SECONDS s}"
+}
+
 write_session "$@"
 boot
 phw_note "no netem in this kernel: running in user-mode Linux"
-# Ends the kernel when the time is over, and also when this script is gone without a word (SIGKILL).
+# Ends the kernel when it does not come up, when the time is over, when it does not go down after COMMAND, and when this
+# script is gone without a word (SIGKILL).
+# shellcheck disable=SC2016  # expanded by the inner shell
 setsid bash -c '
-    if timeout --foreground "$1" tail --pid="$2" -f /dev/null; then
-        kill -KILL -- "-$3"
-        rm -rf -- "$4"
-    else
-        : >"$4/late"
-        kill -KILL -- "-$3"
-    fi' bash "$timeout" "$$" "$uml" "$session" >/dev/null 2>&1 &
+    ends=0
+    while kill -0 "$2"; do
+        (( SECONDS < $1 )) || { : >"$4/late"; break; }
+        [[ -e $4/booted ]] || (( SECONDS < $5 )) || break
+        [[ ! -e $4/status ]] || (( ++ends < 40 )) || break
+        sleep 0.25
+    done
+    kill -KILL -- "-$3"
+    kill -0 "$2" || rm -rf -- "$4"' bash "$timeout" "$$" "$uml" "$session" "$boot_seconds" >/dev/null 2>&1 &
 watch=$!
 disown "$watch"
 wait "$uml" 2>/dev/null || true
@@ -169,7 +206,9 @@ if [[ -e $session/late ]]; then
     phw_note "stopped after $timeout s"
     exit 124
 fi
-if [[ ! -s $session/status ]]; then
+if [[ ! -e $session/booted ]]; then
+    phw_skip "no netem in this kernel, and user-mode Linux does not run here: $(why_not)"
+elif [[ ! -s $session/status ]]; then
     phw_note "user-mode Linux failed:"
     tail -n 20 -- "$session/log" >&2
     exit 125

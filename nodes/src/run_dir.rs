@@ -1,7 +1,8 @@
 //! Where labs keep their sockets: `RUN/LAB/NODE.sock`, and `NODE.pid` beside it.
 //!
 //! `RUN` is `$PHITWIRE_RUN_DIR`; else `/run/phitwire` for root, and for others
-//! `$XDG_RUNTIME_DIR/phitwire-UID` or `/tmp/phitwire-UID`.
+//! `$XDG_RUNTIME_DIR/phitwire-UID` or `/tmp/phitwire-UID`. What is made here is its user's alone, whatever
+//! the umask.
 
 use std::env;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -13,6 +14,10 @@ use nix::unistd::Uid;
 
 /// Mode bits of a directory into which others than its owner may put files.
 const OTHERS_MAY_WRITE: u32 = 0o022;
+/// Mode bit of a directory in which only its owner removes a file.
+const STICKY: u32 = 0o1000;
+/// Mode bits that `chmod` sets.
+const ALL_MODE_BITS: u32 = 0o7777;
 
 /// Longest path of a Unix socket, in bytes.
 const MAX_SOCKET_PATH: usize = 107;
@@ -46,10 +51,13 @@ pub enum RunDirError {
         pid: String,
     },
     /// A directory in which others could leave us something to read.
-    #[error(
-        "{0} is not a directory that only you can write to; set PHITWIRE_RUN_DIR to one of yours"
-    )]
-    NotOurs(PathBuf),
+    #[error("{path} is not a directory that only you can write to: {why}")]
+    NotOurs {
+        /// Which directory.
+        path: PathBuf,
+        /// Why not, and what to do.
+        why: NotOurs,
+    },
     /// Anything else.
     #[error("{path}: {source}")]
     Io {
@@ -58,6 +66,57 @@ pub enum RunDirError {
         /// What the kernel said.
         source: io::Error,
     },
+}
+
+/// Why others could have put something into a directory.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotOurs {
+    /// Who made it decides where it leads.
+    #[error("it is a symbolic link; set PHITWIRE_RUN_DIR to one of yours")]
+    Link,
+    /// No directory at all.
+    #[error("it is a file; set PHITWIRE_RUN_DIR to one of yours")]
+    File,
+    /// Somebody else's.
+    #[error("it belongs to user {0}; set PHITWIRE_RUN_DIR to one of yours")]
+    Owner(u32),
+    /// Everybody has files there, as in `/tmp`.
+    #[error("its mode is {mode:o}; set PHITWIRE_RUN_DIR to one of yours, such as {path}/phitwire")]
+    Shared {
+        /// The directory.
+        path: PathBuf,
+        /// Its mode.
+        mode: u32,
+    },
+    /// Its group or everybody may write to it.
+    #[error("its mode is {mode:o}; chmod go-w {path}")]
+    Writable {
+        /// The directory.
+        path: PathBuf,
+        /// Its mode.
+        mode: u32,
+    },
+}
+
+impl NotOurs {
+    /// What keeps the directory of that description from being ours alone, if anything does.
+    fn of(path: &Path, found: &fs::Metadata) -> Option<Self> {
+        let mode = found.mode() & ALL_MODE_BITS;
+        let path = path.to_owned();
+        if found.is_symlink() {
+            Some(Self::Link)
+        } else if !found.is_dir() {
+            Some(Self::File)
+        } else if found.uid() != Uid::effective().as_raw() {
+            Some(Self::Owner(found.uid()))
+        } else if mode & OTHERS_MAY_WRITE == 0 {
+            None
+        } else if mode & STICKY != 0 {
+            Some(Self::Shared { path, mode })
+        } else {
+            Some(Self::Writable { path, mode })
+        }
+    }
 }
 
 fn at(path: &Path) -> impl FnOnce(io::Error) -> RunDirError {
@@ -97,13 +156,12 @@ fn check_ours(directory: &Path) -> Result<(), RunDirError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         found => found.map_err(at(directory))?,
     };
-    let ours = found.is_dir()
-        && found.uid() == Uid::effective().as_raw()
-        && found.mode() & OTHERS_MAY_WRITE == 0;
-    if ours {
-        Ok(())
-    } else {
-        Err(RunDirError::NotOurs(directory.to_owned()))
+    match NotOurs::of(directory, &found) {
+        None => Ok(()),
+        Some(why) => Err(RunDirError::NotOurs {
+            path: directory.to_owned(),
+            why,
+        }),
     }
 }
 
@@ -224,6 +282,7 @@ impl LabDir {
     }
 }
 
+/// Makes a directory, and what is missing above it, for nobody but us. A umask can but take bits from the mode.
 fn make(directory: &Path) -> io::Result<()> {
     fs::DirBuilder::new()
         .recursive(true)
@@ -302,7 +361,7 @@ mod tests {
         let (socket, pid_path) = (claim.socket.clone(), claim.pid_path.clone());
         drop(claim);
         assert!(!socket.exists() && !pid_path.exists());
-        fs::create_dir_all(lab.path()).unwrap();
+        make(lab.path()).unwrap();
         fs::write(&socket, "").unwrap();
         fs::write(&pid_path, "1\n").unwrap();
         let claim = lab.claim("r0").expect("the stale socket is replaced");
@@ -316,31 +375,37 @@ mod tests {
         use std::os::unix::fs::{PermissionsExt, symlink};
         let place = tempfile::tempdir().unwrap();
         let run = place.path().join("run");
-        let refused = |run: &Path| {
-            matches!(
-                LabDir::below(run, "lab"),
-                Err(RunDirError::NotOurs(path)) if path == run
-            )
+        let why = |run: &Path| match LabDir::below(run, "lab") {
+            Err(RunDirError::NotOurs { path, why }) if path == run => Some(why),
+            _ => None,
         };
         let early = LabDir::below(&run, "lab").expect("what is not there will be made");
         fs::create_dir(&run).unwrap();
-        for (mode, refuse) in [
-            (0o700, false),
-            (0o755, false),
-            (0o770, true),
-            (0o1777, true),
-        ] {
+        let modes = [
+            (0o700, None),
+            (0o755, None),
+            (0o770, Some("its mode is 770; chmod go-w ")),
+            (
+                0o1777,
+                Some("its mode is 1777; set PHITWIRE_RUN_DIR to one of yours, such as "),
+            ),
+        ];
+        for (mode, refusal) in modes {
             fs::set_permissions(&run, fs::Permissions::from_mode(mode)).unwrap();
-            assert_eq!(refused(&run), refuse, "{mode:o}");
+            let why = why(&run).map(|why| why.to_string());
+            match refusal {
+                None => assert_eq!(why, None, "{mode:o}"),
+                Some(text) => assert!(why.is_some_and(|why| why.starts_with(text)), "{mode:o}"),
+            }
         }
         let claim = early.claim("r0");
-        assert!(matches!(claim, Err(RunDirError::NotOurs(path)) if path == run));
+        assert!(matches!(claim, Err(RunDirError::NotOurs { path, .. }) if path == run));
         assert!(!early.path().join("r0.pid").exists());
         let link = place.path().join("link");
         symlink(place.path(), &link).unwrap();
-        assert!(refused(&link), "a symbolic link");
+        assert_eq!(why(&link), Some(NotOurs::Link));
         fs::write(place.path().join("file"), "").unwrap();
-        assert!(refused(&place.path().join("file")), "no directory");
+        assert_eq!(why(&place.path().join("file")), Some(NotOurs::File));
     }
 
     #[test]

@@ -77,23 +77,31 @@ foreign=$T_SCRATCH/foreign
 mkdir "$foreign"
 cp -r "$run/$whole" "$foreign/"
 chmod 777 "$foreign"
-refused() { check_fails "$1 refuses a run directory $2" "PHITWIRE_RUN_DIR" env "PHITWIRE_RUN_DIR=$foreign" "${@:3}"; }
+# The reason and its one remedy are the same from scripts and binaries; these break their messages into lines.
+in_one_line() { "$@" 2>&1 | sed 's/^ *[×│] *//' | paste -sd ' '; return "${PIPESTATUS[0]}"; }
+refused() {
+    check_fails "$1 refuses a run directory: $2" "only you can write to: $2; $remedy" \
+        in_one_line env "PHITWIRE_RUN_DIR=$foreign" "${@:3}"
+}
 everybody_refuses() {
+    local remedy=${2:-set PHITWIRE_RUN_DIR to one of yours}
     refused up.sh "$1" "$up" quickstart --lab "x_$$"
     refused status.sh "$1" "$status"
     refused down.sh "$1" "$down" --lab "$whole"
     refused impair.sh "$1" "$PHW_SCRIPTS/impair.sh" --lab "$whole" all show
     refused "phitwire ctl" "$1" "$PHITWIRE_BIN_DIR/phitwire" ctl --lab "$whole" all links
 }
-everybody_refuses "that others may write to"
+everybody_refuses "its mode is 777" "chmod go-w $foreign"
+chmod 1777 "$foreign"
+everybody_refuses "its mode is 1777" "set PHITWIRE_RUN_DIR to one of yours, such as $foreign/phitwire"
 chmod 700 "$foreign"
 if chown -R 1 "$foreign" 2>/dev/null; then
-    everybody_refuses "of another user"
+    everybody_refuses "it belongs to user 1"
     chown -R 0 "$foreign"
 else
     skip "a run directory of another user is refused" "there is no other user in this namespace"
 fi
 mv "$foreign" "$foreign.aside"
 ln -s "$foreign.aside" "$foreign"
-everybody_refuses "behind a symbolic link"
+everybody_refuses "it is a symbolic link"
 check "the lab goes down" "$down" --lab "$whole"

@@ -15,6 +15,11 @@ check "nothing lost, duplicated, corrupted or misordered" grep -E "lost 0 +dupli
 check "it says that nothing is left behind" grep -F "no namespace, process or file is left behind" "$output"
 check "and nothing is" test "$before" = "$(ours)"
 
+# The default of Ubuntu's users: what it makes is private all the same.
+# shellcheck disable=SC2016  # expanded by the inner shell
+check "quickstart.sh succeeds with umask 002" bash -c 'umask 002; PHITWIRE_RUN_DIR=$1 "$2" --seconds 1' bash "$T_SCRATCH/run" "$PHW_SCRIPTS/quickstart.sh"
+check "and leaves no directory" test ! -e "$T_SCRATCH/run"
+
 # Loss that was asked for is had, or the status tells.
 check_fails "a share that is none is refused" "is like 1%" "$PHW_SCRIPTS/quickstart.sh" --loss 1
 status=0

@@ -42,3 +42,16 @@ check "a lab runs in a user namespace${as[0]:+, as an ordinary user}" test "$sta
 check "its messages arrive exactly once" grep -E '"lost":0,"duplicated":0,"corrupted":0,"misordered":0,"timed_out":0' "$output"
 check "all links were up" grep -E "lab $LAB: up" "$output"
 check "the machine's own namespaces are untouched" nothing_left "$LAB"
+
+# Real netem without root: user-mode Linux in a user namespace, where the machine's root is shown as nobody.
+if ! command -v linux.uml >/dev/null; then
+    skip "rootless.sh with-netem.sh COMMAND" "user-mode Linux is not installed: sudo apt-get install user-mode-linux"
+else
+    status=0
+    timeout 120 "${as[@]}" "$PHW_SCRIPTS/rootless.sh" "$PHW_SCRIPTS/with-netem.sh" --timeout 50 bash -c '
+        ip netns add scratch && tc -n scratch qdisc add dev lo root netem loss 5% && tc -n scratch qdisc show dev lo
+        exit 42' >"$output" 2>&1 </dev/null || status=$?
+    check "rootless.sh with-netem.sh COMMAND gives its status" test "$status" = 42
+    (( status == 42 )) || detail <"$output"
+    check "and it had netem" grep -E "qdisc netem .*loss 5%" "$output"
+fi

@@ -39,6 +39,28 @@ for name in "$id" "$a:$port_a" "$a:p$port_a" "$a-$b" "$b-$a" "$a" all; do
         bash "$impair" "$first" "$name" "$id"
 done
 
+# An interface that somebody deletes takes its peer with it; the others are impaired and cleared all the same.
+t_up deleted quickstart
+read -r id a _ b _ if_a if_b _ < <(phw_plan_links "$LAB")
+read -r other _ < <(phw_plan_links "$LAB" | tail -n 1)
+ip -n "$(phw_netns "$LAB" "$a")" link del "$if_a"
+for what in "clear" "show"; do
+    check "impair.sh all $what goes on past a deleted interface" "$impair" --lab "$LAB" all "$what"
+done
+check "clear names both its ends" bash -c '"$1" --lab "$2" all clear 2>&1 | grep -F "$3" | grep -F "$4"' \
+    bash "$impair" "$LAB" "$a:$if_a" "$b:$if_b"
+check "show calls it gone" bash -c '"$1" --lab "$2" "$3" show | grep -E "gone: .*deleted"' bash "$impair" "$LAB" "$id"
+if t_has_nft; then
+    check "the others lose frames by nftables" "$impair" --lab "$LAB" --nft all loss 2%
+    check "and lose no more when cleared" bash -c '"$1" --lab "$2" all clear && "$1" --lab "$2" "$3" show | grep -qw clear' \
+        bash "$impair" "$LAB" "$other"
+else
+    skip "the others lose frames by nftables" "no nftables, or without random loss"
+fi
+check_fails "where nothing is left, it fails" "deleted: " "$impair" --lab "$LAB" "$id" clear
+check "status.sh --json still speaks of the lab" bash -c '"$1" --lab "$2" --json | jq -e ".[0].links | length > 0"' bash "$status" "$LAB"
+check "down.sh is well with it" "$down" --lab "$LAB"
+
 node=$(phw_plan_nodes "$first" | head -n 1)
 check "a node can be restarted, and answers then" bash -c '"$1/node.sh" --lab "$2" restart "$3" && "$4" ctl --lab "$2" "$3" info' \
     bash "$PHW_SCRIPTS" "$first" "$node" "$PHITWIRE_BIN_DIR/phitwire"

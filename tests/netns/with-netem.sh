@@ -55,3 +55,22 @@ for signal in INT KILL; do
     wait "$pid" 2>/dev/null || true
     check "SIG$signal leaves no kernel and no file" phw_until 15 none_of_mine "$length"
 done
+
+# Where user-mode Linux cannot run: a line, its reason and a skip, at once.
+# skipped NAME REASON ENVIRONMENT...: with-netem.sh under that environment.
+skipped() {
+    local name=$1 reason=$2 status=0
+    shift 2
+    timeout 30 env "$@" "$with" --uml true >"$T_SCRATCH/out" 2>"$T_SCRATCH/err" </dev/null || status=$?
+    check "$name is a skip" test "$status" = "$PHW_SKIP"
+    check "and says why" grep -E "skipped: .*user-mode Linux does not run here: $reason" "$T_SCRATCH/err"
+    check "in one line" test "$(grep -vc 'running in user-mode Linux$' "$T_SCRATCH/err")" = 1
+}
+mkdir "$T_SCRATCH/bin"
+skipped "too little memory" "Too few physical memory" PHITWIRE_UML_MEMORY=4M
+printf '#!/bin/sh\necho "Checking that ptrace can change system call numbers...check_ptrace : ptrace failed, errno = 1"\nexit 1\n' \
+    >"$T_SCRATCH/bin/linux.uml"
+chmod -R a+rx "$T_SCRATCH/bin"
+skipped "a host that forbids ptrace" ".*ptrace failed" "PATH=$T_SCRATCH/bin:$PATH"
+printf '#!/bin/sh\nexec sleep 600\n' >"$T_SCRATCH/bin/linux.uml"
+skipped "a kernel that does not come up" "it said nothing within" "PATH=$T_SCRATCH/bin:$PATH" PHITWIRE_UML_BOOT_SECONDS=2
