@@ -195,7 +195,7 @@ verdict() {
 build() {
     [[ -z ${PHITWIRE_BIN_DIR:-} ]] || return 0
     if (( build_failed )) \
-        || ! step "cargo build --release" phw_cargo build --release --workspace --bins --locked; then
+        || ! step "cargo build --release" phw_cargo build --release --workspace --bins --example stranger --locked; then
         build_failed=1
         return 1
     fi

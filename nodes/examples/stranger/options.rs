@@ -57,12 +57,15 @@ pub struct Options {
     /// Frames per second out of each end; 0: as fast as it goes. Copies have the rate of what they copy.
     #[arg(long, default_value_t = 0)]
     pub rate: u64,
-    /// Copies: how late. Replay: how old the record is when it is played first.
-    #[arg(long, default_value_t = 0)]
-    pub delay_ms: u64,
+    /// Copies: how late, each by one of these. Replay: how old the record is when it is played first, by the first.
+    #[arg(long, value_delimiter = ',', default_value = "0")]
+    pub delay_ms: Vec<u64>,
     /// Copies: of 100 frames, how many are copied.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=100))]
     pub share: u64,
+    /// Copies: how often each is sent.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    pub times: u64,
     /// Replay: how long to record.
     #[arg(long, default_value_t = 200)]
     pub record_ms: u64,

@@ -13,6 +13,8 @@ pub struct End {
     pub link: u16,
     /// The node whose end it is.
     pub node: String,
+    /// Its port.
+    pub port: u16,
     /// Its network interface.
     pub interface: String,
     /// The node that is attacked.
@@ -44,22 +46,20 @@ pub fn ends(lab: &str, links: &[u16]) -> Result<Vec<End>, Box<dyn Error>> {
         let Some([_, _, a, port_a, b, port_b, if_a, if_b, ..]) = fields.as_deref() else {
             return Err(format!("lab {lab} has no link {wanted}").into());
         };
-        let end = |node: &str,
-                   interface: &str,
-                   peer: &str,
-                   peer_port: &str|
-         -> Result<End, Box<dyn Error>> {
-            Ok(End {
+        let number = |port: &str| port.parse::<u16>();
+        let end =
+            |(node, port, interface): (&str, u16, &str), (peer, peer_port): (&str, u16)| End {
                 link: *wanted,
                 node: node.to_owned(),
+                port,
                 interface: interface.to_owned(),
                 peer: peer.to_owned(),
-                peer_port: peer_port.parse()?,
+                peer_port,
                 netns: PathBuf::from(format!("/run/netns/phw-{lab}-{node}")),
-            })
-        };
-        ends.push(end(a, if_a, b, port_b)?);
-        ends.push(end(b, if_b, a, port_a)?);
+            };
+        let (port_a, port_b) = (number(port_a)?, number(port_b)?);
+        ends.push(end((a, port_a, if_a), (b, port_b)));
+        ends.push(end((b, port_b, if_b), (a, port_a)));
     }
     Ok(ends)
 }

@@ -55,7 +55,8 @@ impl Report {
             .iter()
             .map(|(end, sent)| {
                 json!({
-                    "link": end.link, "from": end.node, "to": end.peer, "port": end.peer_port,
+                    "link": end.link,
+                    "from": end.node, "from_port": end.port, "to": end.peer, "to_port": end.peer_port,
                     "heard": sent.heard, "sent": sent.frames, "refused": sent.refused, "by": sent.by,
                 })
             })
@@ -177,23 +178,36 @@ impl<'a> Attack<'a> {
 
     /// Own frames once more, each when its time has come.
     fn copies(&mut self) -> Result<(), Box<dyn Error>> {
-        let delay = Duration::from_millis(self.options.delay_ms);
-        let mut waiting: VecDeque<(Instant, Vec<u8>)> = VecDeque::new();
+        // One queue for each delay, so that each is in the order of its times.
+        let delays = self
+            .options
+            .delay_ms
+            .iter()
+            .copied()
+            .map(Duration::from_millis);
+        let mut queues: Vec<(Duration, VecDeque<(Instant, Vec<u8>)>)> =
+            delays.map(|delay| (delay, VecDeque::new())).collect();
+        let mut left = self.options.count.div_ceil(self.options.times);
         while !self.is_over() {
             let now = Instant::now();
-            while waiting.front().is_some_and(|(due, _)| *due <= now) && !self.is_over() {
-                if let Some((_, frame)) = waiting.pop_front() {
-                    self.send(&frame)?;
+            for (_, waiting) in &mut queues {
+                while let Some((_, frame)) = waiting.pop_front_if(|(due, _)| *due <= now) {
+                    for _ in 0..self.options.times {
+                        self.send(&frame)?;
+                    }
                 }
             }
             let (rng, heard, share) = (&mut self.rng, &mut self.sent.heard, self.options.share);
-            let enough = self.sent.frames + waiting.len() as u64 >= self.options.count;
             self.wire.listen(|sender, frame| {
-                if sender == Sender::Own {
-                    *heard += 1;
-                    if !enough && rng.chance(share, 100) {
-                        waiting.push_back((now + delay, frame.to_vec()));
-                    }
+                if sender != Sender::Own {
+                    return;
+                }
+                *heard += 1;
+                if left > 0 && rng.chance(share, 100) {
+                    let which = rng.below(queues.len() as u64) as usize;
+                    let (delay, waiting) = &mut queues[which];
+                    waiting.push_back((now + *delay, frame.to_vec()));
+                    left -= 1;
                 }
             })?;
         }
@@ -223,7 +237,8 @@ impl<'a> Attack<'a> {
         if record.is_empty() {
             return Ok(());
         }
-        thread::sleep(Duration::from_millis(self.options.delay_ms));
+        let age = self.options.delay_ms.first().copied().unwrap_or(0);
+        thread::sleep(Duration::from_millis(age));
         self.begin = Instant::now();
         let mut frames = record.iter().cycle();
         while !self.is_over() {

@@ -1,0 +1,197 @@
+#!/usr/bin/env bash
+# A stranger on the wires. Both machines under the same list of attacks, on one link of every kind they have and from
+# both of its ends, 100,000 frames each on every link, while the lab runs at full rate: late copies, replays, frames of
+# other epochs, links, fabrics and ends, with fewer lanes, cut off, too long, with flipped bits, and random. Nothing is
+# lost, duplicated, corrupted or out of order; each frame that must not count is counted as dropped; afterwards every link is
+# up with all its lanes, every process is the one it was and no larger than it may be, and a clean run is clean.
+#
+#   attacks.sh [MACHINE-LINK...]     default: blackwidow-ethernet aries-udp; with PHITWIRE_LONG=1 both machines on both
+# shellcheck source=testlib.sh
+. "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
+t_need_namespaces
+t_stranger
+
+# From each of a link's two ends.
+PER_END=${ATTACKS_PER_END:-50000}
+# Frames per second from each end: what leaves the lab its share of two cores. Replays go as fast as they can.
+RATE=${ATTACKS_RATE:-20000}
+# Most that a process may have at the end, in KiB: what the largest has after any run at full rate, and room for none of
+# the 100,000s of frames to stay.
+MOST_KIB=49152
+
+# ---- The labs -----------------------------------------------------------------------------------
+# The smallest networks that have all kinds of links; KINDS has one link of each.
+
+# Processor link, uplink, sidelink.
+blackwidow() {
+    KINDS=(nic0-r1-0 r1-0-r2-0 r2-0-r2-1)
+    "$PHITWIRE_BIN_DIR/phitwire" topology generate blackwidow --processors 4 --subtree 1 --rank 2.5 --virtual-radix 4 >"$1"
+}
+
+# Processor, green, black and blue link.
+aries() {
+    KINDS=(nic0-g0-c0s0 g0-c0s0-g0-c0s1 g0-c0s0-g0-c1s0 g0-c0s0-g1-c0s0)
+    printf '%s\n' 'family = "aries"' 'name = "aries-kinds"' '[dragonfly]' 'groups = 2' 'chassis = 2' 'blades = 2' 'nics = 1' \
+        'black_links = 1' 'global_links = 1' 'absent = ["g0-c1s1", "g1-c0s1", "g1-c1s0", "g1-c1s1"]' >"$1"
+}
+
+# ---- Counting -----------------------------------------------------------------------------------
+
+# snapshot FILE: the counters of all nodes, and how many messages the kernel dropped because a socket of theirs was full.
+snapshot() {
+    local node
+    {
+        t_ctl all stats --json
+        for node in $(phw_plan_nodes "$LAB"); do
+            nsenter "--net=/run/netns/$(phw_netns "$LAB" "$node")" ss -H -a -n -m -u -0 \
+                | sed -n 's/.*skmem:(.*,d\([0-9]*\)).*/\1/p' \
+                | jq -s --arg node "$node" '{($node): (add // 0)}'
+        done | jq -s add
+    } | jq -s '{stats: .[0], kernel: .[1]}' >"$1"
+}
+
+# grown REPORT BEFORE AFTER FILTER: how much FILTER, which is applied to the counters of the nodes that were attacked and
+# knows the report as $report, has grown.
+grown() {
+    jq -n --slurpfile report "$1" --slurpfile before "$2" --slurpfile after "$3" '
+        def ends: [$report[].ends[]];
+        def overrun($at):
+            [ends[].to] | unique | map(. as $node
+                | $at.stats[$node]["io.rx_dropped_truncated"] + $at.stats[$node]["io.rx_dropped_foreign"]
+                    + $at.kernel[$node]) | add // 0;
+        # Drops are counted by port, by node for what is not even a link frame, and by the kernel.
+        def dropped($at):
+            ([ends[] | {to, to_port}] | unique
+                | map(. as $end | $at.stats[$end.to] | to_entries[]
+                    | select(.key | startswith("port\($end.to_port).drop_")) | .value) | add // 0)
+            + overrun($at);
+        # What came, less what the peer of the link sent.
+        def strange($at):
+            ([ends[] | {from, from_port, to, to_port}] | unique
+                | map($at.stats[.to]["port\(.to_port).rx_frames"] - $at.stats[.from]["port\(.from_port).tx_frames"]) | add)
+            + ([ends[].from] | unique | map($at.stats[.]["io.frames_dropped"]) | add) + overrun($at);
+        ('"$4"'($after[0])) - ('"$4"'($before[0]))'
+}
+
+sent() { jq -s 'map(.sent) | add // 0' "$@"; }
+
+# ---- Attacking ----------------------------------------------------------------------------------
+
+# attack NAME OPTIONS...: one attack, its report added to $REPORTS.
+attack() {
+    local name=$1 report=$T_SCRATCH/attack.json
+    shift
+    if "$STRANGER" --lab "$LAB" --links "$LINKS" --count "$PER_END" --seed "$RANDOM" "$@" >"$report" 2>"$report.err"; then
+        ok "$WHERE: $name ($(jq -r '"\(.sent) frames in \(.seconds * 10 | floor / 10) s"' "$report"))"
+    else
+        not_ok "$WHERE: $name" "not all of it was sent"
+        cat "$report" "$report.err" | tail -n 5 | cut -c 1-600 | detail
+    fi
+    cat "$report" >>"$REPORTS"
+}
+
+# refused NAME OPTIONS...: an attack of which every single frame must be dropped, and counted.
+refused() {
+    local name=$1
+    snapshot "$T_SCRATCH/then.json"
+    attack "$@"
+    check "$WHERE: $name: each frame is counted as dropped" phw_until 5 all_dropped
+}
+all_dropped() {
+    snapshot "$T_SCRATCH/now.json"
+    (( $(grown "$T_SCRATCH/attack.json" "$T_SCRATCH/then.json" "$T_SCRATCH/now.json" dropped) >= $(sent "$T_SCRATCH/attack.json") ))
+}
+
+# Whether all that was sent since $T_SCRATCH/before.json came to the nodes, or was seen to be dropped before them.
+all_came() {
+    snapshot "$T_SCRATCH/after.json"
+    local came sent
+    came=$(grown "$REPORTS" "$T_SCRATCH/before.json" "$T_SCRATCH/after.json" strange)
+    sent=$(sent "$REPORTS")
+    (( came >= sent )) || { echo "$came of $sent frames came"; return 1; }
+}
+
+# under_attack NAME COMMAND...: COMMAND attacks while all network interfaces write to each other; then the account.
+under_attack() {
+    local name=$1 runner file=$T_SCRATCH/run.json
+    shift
+    REPORTS=$T_SCRATCH/reports.json
+    : >"$REPORTS"
+    snapshot "$T_SCRATCH/before.json"
+    timeout --foreground -k 5 300 "$PHITWIRE_BIN_DIR/phitwire-msgrate" --lab "$LAB" --json --seconds 240 >"$file" 2>"$file.err" &
+    runner=$!
+    under_way nic0
+    "$@"
+    kill -TERM "$runner" 2>/dev/null || true
+    settled "$runner"
+    if exactly_once "$file" >/dev/null; then
+        ok "$WHERE: $name: exactly once ($(jq -r '"\(.acknowledged) messages, slowest \(.latency_us.max / 1000 | floor) ms"' "$file"))"
+    else
+        not_ok "$WHERE: $name: exactly once" "status $SETTLED of the run underneath"
+        { exactly_once "$file" || true; } 2>&1 | tail -n 20 | detail
+    fi
+    # The canary: would the stranger reach nobody, everything above would pass.
+    check "$WHERE: $name: every frame of the stranger's came" phw_until 5 all_came
+    check "$WHERE: $name: no link is wedged" phw_until 10 wholly_up
+}
+
+late() {
+    attack "copies late by 10 ms, 50 ms, 0.3 s and 1 s" \
+        --form copies --delay-ms 10,50,300,1000 --share 20 --times 10 --count $(( 4 * PER_END ))
+    attack "a record of 0.2 s, played 2 s later at full speed over and over" --form replay --record-ms 200 --delay-ms 2000
+}
+
+wrong() {
+    refused "frames of other epochs, links, fabrics and ends" --form foreign --rate "$RATE"
+    refused "frames cut off anywhere" --form truncated --rate "$RATE"
+    refused "frames that are too long" --form oversize --rate "$RATE"
+    refused "random frames" --form random --rate "$RATE"
+}
+
+forged() {
+    attack "frames with flipped bits" --form flipped --rate "$RATE"
+    attack "frames with fewer lanes in a right header" --form lanes --rate "$RATE"
+    attack "training frames of incarnations that never were" --form restarted --rate "$RATE"
+}
+
+# ---- Before and after ---------------------------------------------------------------------------
+
+status_json() { "$PHW_SCRIPTS/status.sh" --lab "$LAB" --json; }
+processes() { status_json | jq -c '[.[0].nodes[] | {name, pid, state}]'; }
+wholly_up() {
+    status_json | jq -e 'all(.[0].links[]; .up and all(.a, .b; .status.tx_lanes == 3 and .status.rx_lanes == 3))' >/dev/null \
+        || { status_json | jq -c '.[0].links[] | {id, up, lanes: [(.a, .b).status | .tx_lanes, .rx_lanes]}'; return 1; }
+}
+link_ids() {
+    local which
+    for which; do phw_find_links "$LAB" "$which" | head -n 1 | cut -f 1; done | paste -sd ,
+}
+
+# lab MACHINE LINK-KIND
+lab() {
+    local machine=$1 kind=$2 topology=$T_SCRATCH/$1.toml before biggest begin
+    begin=$(phw_ms)
+    WHERE="$machine, $kind"
+    "$machine" "$T_SCRATCH/generated.toml"
+    t_settings "$T_SCRATCH/generated.toml" "$topology" request_timeout_ms=5000 forward_progress_ms=4000
+    t_up "attacks_${machine:0:1}${kind:0:1}" "$topology" --link "$kind"
+    LINKS=$(link_ids "${KINDS[@]}")
+    before=$(processes)
+    under_attack "late frames" late
+    under_attack "frames that are no frames" wrong
+    under_attack "forged frames" forged
+    rate_case "$WHERE: then a clean run" 1000 --seconds 1
+    check "$WHERE: every link is up with all its lanes" wholly_up
+    check "$WHERE: no process has died or been replaced" test "$(processes)" = "$before"
+    biggest=$(status_json | jq '[.[0].nodes[].rss_kib] | max')
+    check "$WHERE: no process is larger than $MOST_KIB KiB ($biggest KiB)" test "$biggest" -le "$MOST_KIB"
+    "$PHW_SCRIPTS/down.sh" --lab "$LAB"
+    printf '# %s took %s ms\n' "$WHERE" $(( $(phw_ms) - begin ))
+}
+
+labs=("$@")
+(( ${#labs[@]} )) || labs=(blackwidow-ethernet aries-udp)
+[[ ${PHITWIRE_LONG:-0} == 0 || $# != 0 ]] || labs+=(blackwidow-udp aries-ethernet)
+for which in "${labs[@]}"; do
+    lab "${which%-*}" "${which#*-}"
+done
