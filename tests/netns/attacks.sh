@@ -62,8 +62,8 @@ grown() {
         # Drops are counted by port, by node for what is not even a link frame, and by the kernel.
         def dropped($at):
             ([ends[] | {to, to_port}] | unique
-                | map(. as $end | $at.stats[$end.to] | to_entries[]
-                    | select(.key | startswith("port\($end.to_port).drop_")) | .value) | add // 0)
+                | map(. as $victim | $at.stats[$victim.to] | to_entries[]
+                    | select(.key | startswith("port\($victim.to_port).drop_")) | .value) | add // 0)
             + overrun($at);
         # What came, less what the peer of the link sent.
         def strange($at):
@@ -81,7 +81,7 @@ sent() { jq -s 'map(.sent) | add // 0' "$@"; }
 attack() {
     local name=$1 report=$T_SCRATCH/attack.json
     shift
-    if "$STRANGER" --lab "$LAB" --links "$LINKS" --count "$PER_END" --seed "$RANDOM" "$@" >"$report" 2>"$report.err"; then
+    if "$STRANGER" --lab "$LAB" --links "$LINKS" --seed "$RANDOM" "$@" >"$report" 2>"$report.err"; then
         ok "$WHERE: $name ($(jq -r '"\(.sent) frames in \(.seconds * 10 | floor / 10) s"' "$report"))"
     else
         not_ok "$WHERE: $name" "not all of it was sent"
@@ -111,47 +111,71 @@ all_came() {
     (( came >= sent )) || { echo "$came of $sent frames came"; return 1; }
 }
 
-# under_attack NAME COMMAND...: COMMAND attacks while all network interfaces write to each other; then the account.
+# under_attack NAME VERDICT COMMAND...: COMMAND attacks while all network interfaces write to each other; then the account,
+# of which VERDICT is exactly_once or honest.
 under_attack() {
-    local name=$1 runner file=$T_SCRATCH/run.json
-    shift
+    local name=$1 verdict=$2 runner file=$T_SCRATCH/run.json
+    shift 2
     REPORTS=$T_SCRATCH/reports.json
     : >"$REPORTS"
     snapshot "$T_SCRATCH/before.json"
     timeout --foreground -k 5 300 "$PHITWIRE_BIN_DIR/phitwire-msgrate" --lab "$LAB" --json --seconds 240 >"$file" 2>"$file.err" &
     runner=$!
-    under_way nic0
+    check "$WHERE: $name: the run underneath is under way" phw_until 20 frames_flow
     "$@"
     kill -TERM "$runner" 2>/dev/null || true
     settled "$runner"
-    if exactly_once "$file" >/dev/null; then
-        ok "$WHERE: $name: exactly once ($(jq -r '"\(.acknowledged) messages, slowest \(.latency_us.max / 1000 | floor) ms"' "$file"))"
+    if "$verdict" "$file" >/dev/null; then
+        ok "$WHERE: $name: ${verdict//_/ } ($(jq -r '"\(.acknowledged) messages, \(.timed_out) timed out, slowest \(.latency_us.max / 1000 | floor) ms"' "$file"))"
     else
-        not_ok "$WHERE: $name: exactly once" "status $SETTLED of the run underneath"
-        { exactly_once "$file" || true; } 2>&1 | tail -n 20 | detail
+        not_ok "$WHERE: $name: ${verdict//_/ }" "status $SETTLED of the run underneath"
+        { "$verdict" "$file" || true; } 2>&1 | tail -n 20 | cut -c 1-600 | detail
     fi
     # The canary: would the stranger reach nobody, everything above would pass.
     check "$WHERE: $name: every frame of the stranger's came" phw_until 5 all_came
-    check "$WHERE: $name: no link is wedged" phw_until 10 wholly_up
+}
+frames_flow() {
+    snapshot "$T_SCRATCH/flow.json"
+    jq -e --slurpfile before "$T_SCRATCH/before.json" \
+        '.stats.nic0["io.frames_received"] > $before[0].stats.nic0["io.frames_received"] + 1000' "$T_SCRATCH/flow.json" >/dev/null
 }
 
 late() {
     attack "copies late by 10 ms, 50 ms, 0.3 s and 1 s" \
         --form copies --delay-ms 10,50,300,1000 --share 20 --times 10 --count $(( 4 * PER_END ))
-    attack "a record of 0.2 s, played 2 s later at full speed over and over" --form replay --record-ms 200 --delay-ms 2000
+    attack "a record of 0.2 s, played 2 s later at full speed over and over" \
+        --form replay --count "$PER_END" --record-ms 200 --delay-ms 2000
 }
 
 wrong() {
-    refused "frames of other epochs, links, fabrics and ends" --form foreign --rate "$RATE"
-    refused "frames cut off anywhere" --form truncated --rate "$RATE"
-    refused "frames that are too long" --form oversize --rate "$RATE"
-    refused "random frames" --form random --rate "$RATE"
+    refused "frames of other epochs, links, fabrics and ends" --form foreign --count "$PER_END" --rate "$RATE"
+    refused "frames cut off anywhere" --form truncated --count "$PER_END" --rate "$RATE"
+    refused "frames that are too long" --form oversize --count "$PER_END" --rate "$RATE"
+    refused "random frames" --form random --count "$PER_END" --rate "$RATE"
 }
 
 forged() {
-    attack "frames with flipped bits" --form flipped --rate "$RATE"
-    attack "frames with fewer lanes in a right header" --form lanes --rate "$RATE"
-    attack "training frames of incarnations that never were" --form restarted --rate "$RATE"
+    attack "frames with flipped bits" --form flipped --count "$PER_END" --rate "$RATE"
+    attack "frames with fewer lanes in a right header" --form lanes --count "$PER_END" --rate "$RATE"
+    attack "training frames of incarnations that never were" --form restarted --count "$PER_END" --rate "$RATE"
+}
+
+# Who can say what the peer alone may say, in frames of this very session, can end it. So they may, but nothing is lost
+# without a word, and the link comes back: by itself, or, where it was told that the other end has no lane left, on command.
+enders() {
+    attack "training frames that ask for fewer lanes" --form asks --count 2000 --rate 1000
+    check "$WHERE: all lanes come back" phw_until 20 wholly_up
+    attack "training frames of an end that is disabled" --form disabled --count 2000 --rate 1000
+    check "$WHERE: all links come back" phw_until 20 wholly_up
+    attack "training frames of an end without lanes" --form dead --count 100 --rate 1000
+}
+# Takes up every attacked link from both of its ends.
+revive() {
+    local which a port_a b port_b
+    for which in "${KINDS[@]}"; do
+        IFS=$'\t' read -r _ a port_a b port_b _ < <(phw_find_links "$LAB" "$which")
+        t_ctl "$a" fault link-up "$port_a" && t_ctl "$b" fault link-up "$port_b" || return 1
+    done
 }
 
 # ---- Before and after ---------------------------------------------------------------------------
@@ -177,11 +201,17 @@ lab() {
     t_up "attacks_${machine:0:1}${kind:0:1}" "$topology" --link "$kind"
     LINKS=$(link_ids "${KINDS[@]}")
     before=$(processes)
-    under_attack "late frames" late
-    under_attack "frames that are no frames" wrong
-    under_attack "forged frames" forged
+    under_attack "late frames" exactly_once late
+    check "$WHERE: no link is wedged" phw_until 10 wholly_up
+    under_attack "frames that are no frames" exactly_once wrong
+    under_attack "forged frames" exactly_once forged
+    check "$WHERE: every link is up with all its lanes" phw_until 10 wholly_up
+    rate_case "$WHERE: a clean run" 1000 --seconds 1
+    under_attack "frames that end a session" honest enders
+    check_fails "$WHERE: a link without lanes is told" "NOT WHOLLY UP" "$PHW_SCRIPTS/status.sh" --lab "$LAB"
+    check "$WHERE: links without lanes are brought up again" revive
+    check "$WHERE: then every link is up with all its lanes" phw_until 20 wholly_up
     rate_case "$WHERE: then a clean run" 1000 --seconds 1
-    check "$WHERE: every link is up with all its lanes" wholly_up
     check "$WHERE: no process has died or been replaced" test "$(processes)" = "$before"
     biggest=$(status_json | jq '[.[0].nodes[].rss_kib] | max')
     check "$WHERE: no process is larger than $MOST_KIB KiB ($biggest KiB)" test "$biggest" -le "$MOST_KIB"
