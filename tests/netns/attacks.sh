@@ -15,9 +15,9 @@ t_stranger
 PER_END=${ATTACKS_PER_END:-50000}
 # Frames per second from each end: what leaves the lab its share of two cores. Replays go as fast as they can.
 RATE=${ATTACKS_RATE:-20000}
-# Most that a process may have at the end, in KiB: what the largest has after any run at full rate, and room for none of
-# the 100,000s of frames to stay.
-MOST_KIB=49152
+# Most that a process may have at the end, in KiB: that of any run (aries.sh), which has no room for frames that stay. A third
+# of it is usual.
+MOST_KIB=32768
 
 # ---- The labs -----------------------------------------------------------------------------------
 # The smallest networks that have all kinds of links; KINDS has one link of each, SETTINGS what else is set.
@@ -86,7 +86,7 @@ sent() { jq -s 'map(.sent) | add // 0' "$@"; }
 attack() {
     local name=$1 report=$T_SCRATCH/attack.json
     shift
-    if "$STRANGER" --lab "$LAB" --links "$LINKS" --seed "$RANDOM" "$@" >"$report" 2>"$report.err"; then
+    if "$STRANGER" --lab "$LAB" --links "$LINKS" --seed "$RANDOM" --seconds 120 "$@" >"$report" 2>"$report.err"; then
         ok "$WHERE: $name ($(jq -r '"\(.sent) frames in \(.seconds * 10 | floor / 10) s"' "$report"))"
     else
         not_ok "$WHERE: $name" "not all of it was sent"
