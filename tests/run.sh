@@ -11,8 +11,8 @@
 #   netem       tests/netns/netem*.sh under real tc netem, in user-mode Linux where this kernel has none
 # A file of tests/netns may be named instead of a part: tests/run.sh tests/netns/cut.sh
 #
-# --long makes the loss test 60 s per link kind, and runs dragonflies under all that netem has and on both kinds of links
-# (as does PHITWIRE_LONG=1).
+# --long makes the loss test 60 s per link kind, runs dragonflies under all that netem has and on both kinds of links, and
+# attacks both machines on both kinds of links (as does PHITWIRE_LONG=1).
 # Each case prints a TAP line, each part its time. Status 0 only when nothing failed and every skip has its reason.
 # shellcheck source=../netns-scripts/lib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/../netns-scripts/lib.sh"
@@ -195,7 +195,7 @@ verdict() {
 build() {
     [[ -z ${PHITWIRE_BIN_DIR:-} ]] || return 0
     if (( build_failed )) \
-        || ! step "cargo build --release" phw_cargo build --release --workspace --bins --locked; then
+        || ! step "cargo build --release" phw_cargo build --release --workspace --bins --example stranger --locked; then
         build_failed=1
         return 1
     fi

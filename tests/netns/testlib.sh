@@ -53,8 +53,11 @@ t_lab() {
 }
 
 # t_topology FILE TOPOLOGY KEY=VALUE...: a ready topology with keys of its [network] section set, to FILE.
-t_topology() {
-    local file=$1 from=$PHW_SCRIPTS/topologies/$2.toml
+t_topology() { t_settings "$PHW_SCRIPTS/topologies/$2.toml" "$1" "${@:3}"; }
+
+# t_settings FROM FILE KEY=VALUE...: the topology FROM with keys of its [network] section set, to FILE.
+t_settings() {
+    local from=$1 file=$2
     shift 2
     awk -v settings="$(printf '%s\n' "$@")" '
         BEGIN {
@@ -79,6 +82,12 @@ t_up() {
         printf '%s\n' "$output" | tail -n 40 | detail
         exit 1
     fi
+}
+
+# The stranger on the wires (nodes/examples/stranger), $STRANGER: $PHITWIRE_STRANGER, or beside the binaries.
+t_stranger() {
+    STRANGER=${PHITWIRE_STRANGER:-$PHITWIRE_BIN_DIR/examples/stranger}
+    [[ -x $STRANGER ]] || skip_all "no $STRANGER (cargo build --release --workspace --bins --example stranger)"
 }
 
 t_impair() { "$PHW_SCRIPTS/impair.sh" --lab "$LAB" "$@"; }

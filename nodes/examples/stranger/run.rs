@@ -1,0 +1,290 @@
+//! The attack itself: a thread for each end, and what they report.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::error::Error;
+use std::io;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use phitwire::rng::Rng;
+use serde_json::{Value, json};
+
+use crate::forge::Forge;
+use crate::options::{Form, Options};
+use crate::plan::{End, ends};
+use crate::wire::{Sender, Wire};
+
+/// Most bytes of a recording.
+const MOST_RECORDED_BYTES: usize = 64 << 20;
+/// Bytes that wait for a listener who must not miss much, and for one who wants only what is new.
+const DEEP_BACKLOG: usize = 32 << 20;
+const SHALLOW_BACKLOG: usize = 256 << 10;
+/// Between two provocations.
+const PROVOCATION_INTERVAL: Duration = Duration::from_millis(10);
+
+/// What was sent out of one end.
+#[derive(Debug, Default)]
+struct Sent {
+    heard: u64,
+    frames: u64,
+    /// Frames that the kernel did not take.
+    refused: u64,
+    by: BTreeMap<&'static str, u64>,
+}
+
+/// What was sent.
+#[derive(Debug)]
+pub struct Report {
+    ends: Vec<(End, Sent)>,
+    took: Duration,
+}
+
+impl Report {
+    /// Whether every end sent what it was to send.
+    pub fn is_whole(&self, options: &Options) -> bool {
+        self.ends
+            .iter()
+            .all(|(_, sent)| sent.frames >= options.count)
+    }
+
+    /// One JSON object.
+    pub fn json(&self, options: &Options) -> Value {
+        let total = |of: fn(&Sent) -> u64| self.ends.iter().map(|(_, sent)| of(sent)).sum::<u64>();
+        let ends: Vec<Value> = self
+            .ends
+            .iter()
+            .map(|(end, sent)| {
+                json!({
+                    "link": end.link,
+                    "from": end.node, "from_port": end.port, "to": end.peer, "to_port": end.peer_port,
+                    "heard": sent.heard, "sent": sent.frames, "refused": sent.refused, "by": sent.by,
+                })
+            })
+            .collect();
+        json!({
+            "form": options.form.name(), "delay_ms": options.delay_ms,
+            "sent": total(|sent| sent.frames), "refused": total(|sent| sent.refused),
+            "seconds": self.took.as_secs_f64(), "ends": ends,
+        })
+    }
+}
+
+/// Attacks all ends at once.
+///
+/// # Errors
+/// When the lab or one of its interfaces is not there, or a packet socket may not be opened.
+pub fn run(options: &Options) -> Result<Report, Box<dyn Error>> {
+    let ends = ends(&options.lab, &options.links)?;
+    let begin = Instant::now();
+    let sent = thread::scope(|scope| {
+        let threads: Vec<_> = ends
+            .iter()
+            .enumerate()
+            .map(|(stream, end)| {
+                let rng = Rng::new(options.seed, stream as u64);
+                scope.spawn(move || {
+                    Attack::open(end, options, rng)
+                        .and_then(Attack::run)
+                        .map_err(|error| error.to_string())
+                })
+            })
+            .collect();
+        threads
+            .into_iter()
+            .map(|thread| {
+                thread
+                    .join()
+                    .unwrap_or_else(|_| Err("a thread panicked".to_owned()))
+            })
+            .collect::<Result<Vec<_>, _>>()
+    })?;
+    Ok(Report {
+        ends: ends.into_iter().zip(sent).collect(),
+        took: begin.elapsed(),
+    })
+}
+
+/// The attack out of one end.
+struct Attack<'a> {
+    options: &'a Options,
+    wire: Wire,
+    rng: Rng,
+    sent: Sent,
+    begin: Instant,
+    deadline: Instant,
+}
+
+impl<'a> Attack<'a> {
+    fn open(end: &End, options: &'a Options, rng: Rng) -> Result<Self, Box<dyn Error>> {
+        let records = matches!(options.form, Form::Copies | Form::Replay);
+        let (patience, backlog) = if records {
+            (Duration::from_millis(1), DEEP_BACKLOG)
+        } else {
+            (Duration::ZERO, SHALLOW_BACKLOG)
+        };
+        let begin = Instant::now();
+        Ok(Self {
+            options,
+            wire: Wire::open(end, patience, backlog)?,
+            rng,
+            sent: Sent::default(),
+            begin,
+            deadline: begin + Duration::from_secs(options.seconds),
+        })
+    }
+
+    fn run(mut self) -> Result<Sent, Box<dyn Error>> {
+        match self.options.form {
+            Form::Copies => self.copies()?,
+            Form::Replay => self.replay()?,
+            _ => self.forge()?,
+        }
+        Ok(self.sent)
+    }
+
+    fn is_over(&self) -> bool {
+        self.sent.frames >= self.options.count || Instant::now() >= self.deadline
+    }
+
+    fn send(&mut self, frame: &[u8]) -> io::Result<()> {
+        match self.wire.send(frame) {
+            Ok(()) => self.sent.frames += 1,
+            // The interface's queue is full: one frame less, not the end.
+            Err(error) if matches!(error.raw_os_error(), Some(libc::ENOBUFS | libc::EAGAIN)) => {
+                self.sent.refused += 1
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// How many frames may be sent now, by the rate; 0 after a nap.
+    fn due(&self) -> u64 {
+        const BURST: u64 = 64;
+        let left = self.options.count - self.sent.frames.min(self.options.count);
+        if self.options.rate == 0 {
+            return left.min(BURST);
+        }
+        let by_now = (self.begin.elapsed().as_secs_f64() * self.options.rate as f64) as u64;
+        let due = by_now
+            .saturating_sub(self.sent.frames + self.sent.refused)
+            .min(left)
+            .min(BURST);
+        if due == 0 {
+            thread::sleep(Duration::from_micros(500));
+        }
+        due
+    }
+
+    /// Own frames once more, each when its time has come.
+    fn copies(&mut self) -> Result<(), Box<dyn Error>> {
+        // One queue for each delay, so that each is in the order of its times.
+        let delays = self
+            .options
+            .delay_ms
+            .iter()
+            .copied()
+            .map(Duration::from_millis);
+        let mut queues: Vec<(Duration, VecDeque<(Instant, Vec<u8>)>)> =
+            delays.map(|delay| (delay, VecDeque::new())).collect();
+        let mut left = self.options.count.div_ceil(self.options.times);
+        while !self.is_over() {
+            let now = Instant::now();
+            for (_, waiting) in &mut queues {
+                while let Some((_, frame)) = waiting.pop_front_if(|(due, _)| *due <= now) {
+                    for _ in 0..self.options.times {
+                        self.send(&frame)?;
+                    }
+                }
+            }
+            let (rng, heard, share) = (&mut self.rng, &mut self.sent.heard, self.options.share);
+            self.wire.listen(|sender, frame| {
+                if sender != Sender::Own {
+                    return;
+                }
+                *heard += 1;
+                if left > 0 && rng.chance(share, 100) {
+                    let which = rng.below(queues.len() as u64) as usize;
+                    let (delay, waiting) = &mut queues[which];
+                    waiting.push_back((now + *delay, frame.to_vec()));
+                    left -= 1;
+                }
+            })?;
+        }
+        Ok(())
+    }
+
+    /// A recording, over and over.
+    fn replay(&mut self) -> Result<(), Box<dyn Error>> {
+        let mut record: Vec<Vec<u8>> = Vec::new();
+        let mut bytes = 0;
+        let mut end = None;
+        while end.is_none_or(|end| Instant::now() < end) && Instant::now() < self.deadline {
+            let heard = &mut self.sent.heard;
+            self.wire.listen(|sender, frame| {
+                if sender == Sender::Own {
+                    *heard += 1;
+                    if bytes < MOST_RECORDED_BYTES {
+                        bytes += frame.len();
+                        record.push(frame.to_vec());
+                    }
+                }
+            })?;
+            if end.is_none() && !record.is_empty() {
+                end = Some(Instant::now() + Duration::from_millis(self.options.record_ms));
+            }
+        }
+        if record.is_empty() {
+            return Ok(());
+        }
+        let age = self.options.delay_ms.first().copied().unwrap_or(0);
+        thread::sleep(Duration::from_millis(age));
+        self.begin = Instant::now();
+        let mut frames = record.iter().cycle();
+        while !self.is_over() {
+            for _ in 0..self.due() {
+                if let Some(frame) = frames.next() {
+                    self.send(frame)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Frames made of those that pass.
+    fn forge(&mut self) -> Result<(), Box<dyn Error>> {
+        let mut forge = Forge::new(self.options.form, self.rng.clone());
+        let mut provoked = None;
+        while !self.is_over() {
+            let known = self.wire.is_known();
+            let due = if known { self.due() } else { 0 };
+            // As many as are sent, and one more for whoever knows nothing yet.
+            for _ in 0..=due {
+                let heard = &mut self.sent.heard;
+                let more = self.wire.listen(|sender, frame| {
+                    *heard += u64::from(sender == Sender::Own);
+                    forge.heard(sender, frame);
+                })?;
+                if !more {
+                    break;
+                }
+            }
+            if !known {
+                thread::sleep(Duration::from_micros(200));
+                continue;
+            }
+            forge.set_udp(self.wire.is_udp());
+            for _ in 0..due {
+                let Some(frame) = forge.next() else { break };
+                self.send(frame)?;
+            }
+            let rested = provoked.is_none_or(|at: Instant| at.elapsed() >= PROVOCATION_INTERVAL);
+            if rested && let Some(frame) = forge.provocation() {
+                self.wire.send(frame)?;
+                provoked = Some(Instant::now());
+            }
+        }
+        self.sent.by = forge.made;
+        Ok(())
+    }
+}

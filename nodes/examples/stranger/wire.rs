@@ -1,0 +1,220 @@
+//! One end of a link as a stranger has it: every frame that passes is seen, any frame can be sent.
+
+use std::error::Error;
+use std::fs::File;
+use std::io;
+use std::os::fd::IntoRawFd;
+use std::time::Duration;
+
+use nix::sched::{CloneFlags, setns};
+use nix::sys::socket::{setsockopt, sockopt};
+use phitwire_framing::frame::{
+    ETHERTYPE, FrameHeader, FrameKind, UDP_PORT, frame_len, set_frame_len,
+};
+use phitwire_framing::training::TRAINING_BYTES;
+use pnet::datalink::{self, Channel, Config, DataLinkReceiver, DataLinkSender};
+use pnet::packet::Packet;
+use pnet::packet::ethernet::{EtherTypes, EthernetPacket};
+use pnet::packet::ip::IpNextHeaderProtocols;
+use pnet::packet::ipv4::{self, Ipv4Flags, Ipv4Packet, MutableIpv4Packet};
+use pnet::packet::udp::{self, MutableUdpPacket, UdpPacket};
+use pnet::util::MacAddr;
+use socket2::{Domain, Socket, Type};
+
+use crate::plan::End;
+
+const ETHERNET_BYTES: usize = 14;
+const IP_BYTES: usize = 20;
+const UDP_BYTES: usize = 8;
+/// Bytes of an IP packet on a wire of ours.
+const MTU: usize = 1_500;
+/// A message of several frames, as the kernel hands it to a listener before it cuts it.
+const MAX_MESSAGE_BYTES: usize = 1 << 17;
+
+/// Who sent what was heard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sender {
+    /// The node at this end.
+    Own,
+    /// The node that is attacked.
+    Peer,
+}
+
+/// An end of a link.
+pub struct Wire {
+    tx: Box<dyn DataLinkSender>,
+    rx: Box<dyn DataLinkReceiver>,
+    mac: MacAddr,
+    /// Ethernet header, on UDP links followed by those of IP and UDP, of the node's own frames.
+    envelope: Vec<u8>,
+    message: Vec<u8>,
+    datagrams: u16,
+}
+
+impl Wire {
+    /// Moves this thread to the namespace of `end` and opens its interface. `patience` is how long
+    /// [`listen`](Self::listen) waits, `backlog` how many bytes wait for it.
+    pub fn open(end: &End, patience: Duration, backlog: usize) -> Result<Self, Box<dyn Error>> {
+        let at =
+            |error: &dyn std::fmt::Display| format!("{}, {}: {error}", end.node, end.interface);
+        let netns = File::open(&end.netns).map_err(|error| at(&error))?;
+        setns(netns, CloneFlags::CLONE_NEWNET).map_err(|error| at(&error))?;
+        let interface = datalink::interfaces()
+            .into_iter()
+            .find(|found| found.name == end.interface)
+            .ok_or_else(|| at(&"no such interface"))?;
+        let socket = Socket::new(Domain::PACKET, Type::RAW, None)?;
+        setsockopt(&socket, sockopt::RcvBufForce, &backlog)
+            .or_else(|_| setsockopt(&socket, sockopt::RcvBuf, &backlog))?;
+        let config = Config {
+            read_buffer_size: MAX_MESSAGE_BYTES,
+            read_timeout: Some(patience),
+            promiscuous: false,
+            socket_fd: Some(socket.into_raw_fd()),
+            ..Config::default()
+        };
+        let Channel::Ethernet(tx, rx) =
+            datalink::channel(&interface, config).map_err(|error| at(&error))?
+        else {
+            return Err(at(&"no Ethernet channel").into());
+        };
+        Ok(Self {
+            tx,
+            rx,
+            mac: interface.mac.unwrap_or_default(),
+            envelope: Vec::new(),
+            message: Vec::new(),
+            datagrams: 0,
+        })
+    }
+
+    /// Hands the link frames of the next message that passes to `each`. False when none came in time.
+    pub fn listen(&mut self, mut each: impl FnMut(Sender, &[u8])) -> io::Result<bool> {
+        let message = match self.rx.next() {
+            Ok(message) => message,
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::TimedOut
+                        | io::ErrorKind::Interrupted
+                        | io::ErrorKind::WouldBlock
+                ) =>
+            {
+                return Ok(false);
+            }
+            Err(error) => return Err(error),
+        };
+        let Some((header_bytes, mut frames)) = link_frames(message) else {
+            return Ok(true);
+        };
+        let own =
+            EthernetPacket::new(message).is_some_and(|packet| packet.get_source() == self.mac);
+        let sender = if own { Sender::Own } else { Sender::Peer };
+        if own && self.envelope.is_empty() {
+            self.envelope.extend_from_slice(&message[..header_bytes]);
+        }
+        while let Some(length) = frame_bytes(frames).filter(|length| *length <= frames.len()) {
+            let (frame, rest) = frames.split_at(length);
+            each(sender, frame);
+            frames = rest;
+        }
+        Ok(true)
+    }
+
+    /// Whether a frame of the node's own has been heard: before, nobody knows how to address one.
+    pub fn is_known(&self) -> bool {
+        !self.envelope.is_empty()
+    }
+
+    /// Whether the link's frames travel in UDP datagrams.
+    pub fn is_udp(&self) -> bool {
+        self.envelope.len() > ETHERNET_BYTES
+    }
+
+    /// Sends `frame` as if the node at this end had.
+    pub fn send(&mut self, frame: &[u8]) -> io::Result<()> {
+        if self.is_udp() {
+            return self.send_datagram(frame);
+        }
+        self.message.clear();
+        self.message.extend_from_slice(&self.envelope);
+        self.message.extend_from_slice(frame);
+        self.put()
+    }
+
+    fn put(&mut self) -> io::Result<()> {
+        self.tx
+            .send_to(&self.message, None)
+            .unwrap_or_else(|| Err(io::Error::other("nothing can be sent on this interface")))
+    }
+
+    /// A datagram with right checksums, in as many fragments as it takes.
+    fn send_datagram(&mut self, frame: &[u8]) -> io::Result<()> {
+        let (ip_header, udp_header) = self.envelope[ETHERNET_BYTES..].split_at(IP_BYTES);
+        let broken = || io::Error::other("the headers of a UDP link are not whole");
+        let ip = Ipv4Packet::new(ip_header).ok_or_else(broken)?;
+        let (from, to) = (ip.get_source(), ip.get_destination());
+        let mut datagram = [udp_header, frame].concat();
+        let length = u16::try_from(datagram.len()).map_err(io::Error::other)?;
+        let mut packet = MutableUdpPacket::new(&mut datagram).ok_or_else(broken)?;
+        packet.set_length(length);
+        packet.set_checksum(0);
+        let checksum = udp::ipv4_checksum(&packet.to_immutable(), &from, &to);
+        packet.set_checksum(if checksum == 0 { u16::MAX } else { checksum });
+        self.datagrams = self.datagrams.wrapping_add(1);
+        let most = (MTU - IP_BYTES) / 8 * 8;
+        let last = datagram.len().div_ceil(most).max(1) - 1;
+        for (index, piece) in datagram.chunks(most).enumerate() {
+            self.message.clear();
+            self.message
+                .extend_from_slice(&self.envelope[..ETHERNET_BYTES + IP_BYTES]);
+            let mut packet =
+                MutableIpv4Packet::new(&mut self.message[ETHERNET_BYTES..]).ok_or_else(broken)?;
+            packet.set_total_length((IP_BYTES + piece.len()) as u16);
+            packet.set_identification(self.datagrams);
+            packet.set_flags(if index < last {
+                Ipv4Flags::MoreFragments
+            } else {
+                0
+            });
+            packet.set_fragment_offset((index * most / 8) as u16);
+            packet.set_checksum(0);
+            let checksum = ipv4::checksum(&packet.to_immutable());
+            packet.set_checksum(checksum);
+            self.message.extend_from_slice(piece);
+            self.put()?;
+        }
+        Ok(())
+    }
+}
+
+/// Length of the headers around the link frames of a message, and the frames.
+fn link_frames(message: &[u8]) -> Option<(usize, &[u8])> {
+    let packet = EthernetPacket::new(message)?;
+    let ethertype = packet.get_ethertype();
+    if ethertype.0 == ETHERTYPE {
+        return Some((ETHERNET_BYTES, &message[ETHERNET_BYTES..]));
+    }
+    if ethertype != EtherTypes::Ipv4 {
+        return None;
+    }
+    let ip = Ipv4Packet::new(packet.payload())?;
+    if ip.get_next_level_protocol() != IpNextHeaderProtocols::Udp || ip.get_fragment_offset() != 0 {
+        return None;
+    }
+    let udp = UdpPacket::new(ip.payload())?;
+    let headers = ETHERNET_BYTES + IP_BYTES + UDP_BYTES;
+    // A message that the kernel has not yet cut into datagrams has the length of all of them.
+    (udp.get_destination() == UDP_PORT && message.len() > headers)
+        .then(|| (headers, &message[headers..]))
+}
+
+/// Bytes of the frame at the beginning of `bytes`, as its header says.
+fn frame_bytes(bytes: &[u8]) -> Option<usize> {
+    let header = FrameHeader::parse(bytes).ok()?;
+    Some(match header.kind {
+        FrameKind::Data => frame_len(usize::from(header.phits)),
+        FrameKind::Training => TRAINING_BYTES,
+        FrameKind::Sets => set_frame_len(usize::from(header.phits)),
+    })
+}

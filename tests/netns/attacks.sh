@@ -1,0 +1,234 @@
+#!/usr/bin/env bash
+# A stranger on the wires. Both machines under the same list of attacks, on one link of every kind they have and from
+# both of its ends, 100,000 frames each on every link, while the lab runs at full rate: late copies, replays, frames of
+# other epochs, links, fabrics and ends, with fewer lanes, cut off, too long, with flipped bits, and random. Nothing is
+# lost, duplicated, corrupted or out of order; each frame that must not count is counted as dropped; afterwards every link is
+# up with all its lanes, every process is the one it was and no larger than it may be, and a clean run is clean.
+#
+#   attacks.sh [MACHINE-LINK...]     default: blackwidow-ethernet aries-udp; with PHITWIRE_LONG=1 both machines on both
+# shellcheck source=testlib.sh
+. "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
+t_need_namespaces
+t_stranger
+
+# From each of a link's two ends.
+PER_END=${ATTACKS_PER_END:-50000}
+# Frames per second from each end: what leaves the lab its share of two cores. Replays go as fast as they can.
+RATE=${ATTACKS_RATE:-20000}
+# Most that a process may have at the end, in KiB: that of any run (aries.sh), which has no room for frames that stay. A third
+# of it is usual.
+MOST_KIB=32768
+
+# ---- The labs -----------------------------------------------------------------------------------
+# The smallest networks that have all kinds of links; KINDS has one link of each, SETTINGS what else is set.
+
+# Processor link, uplink, sidelink.
+blackwidow() {
+    KINDS=(nic0-r1-0 r1-0-r2-0 r2-0-r2-1) SETTINGS=()
+    "$PHITWIRE_BIN_DIR/phitwire" topology generate blackwidow --processors 4 --subtree 1 --rank 2.5 --virtual-radix 4 >"$1"
+}
+
+# Processor, green, black and blue link.
+aries() {
+    KINDS=(nic0-g0-c0s0 g0-c0s0-g0-c0s1 g0-c0s0-g0-c1s0 g0-c0s0-g1-c0s0)
+    # A flood at full speed may keep a process of a busy machine from its frames for longer than the usual two seconds.
+    SETTINGS=(give_up_ms=8000)
+    printf '%s\n' 'family = "aries"' 'name = "aries-kinds"' '[dragonfly]' 'groups = 2' 'chassis = 2' 'blades = 2' 'nics = 1' \
+        'black_links = 1' 'global_links = 1' 'absent = ["g0-c1s1", "g1-c0s1", "g1-c1s0", "g1-c1s1"]' >"$1"
+}
+
+# ---- Counting -----------------------------------------------------------------------------------
+
+# snapshot FILE: the counters of all nodes, and how many messages the kernel dropped on their way to them: because a queue
+# of frames that came in was full, or that of a socket.
+snapshot() {
+    local node netns
+    {
+        t_ctl all stats --json
+        for node in $(phw_plan_nodes "$LAB"); do
+            netns=$(phw_netns "$LAB" "$node")
+            {
+                nsenter "--net=/run/netns/$netns" ss -H -a -n -m -u -0 | sed -n 's/.*skmem:(.*,d\([0-9]*\)).*/\1/p'
+                ip -n "$netns" -j -s link show | jq '.[].stats64.rx.dropped'
+            } | jq -s --arg node "$node" '{($node): (add // 0)}'
+        done | jq -s add
+    } | jq -s '{stats: .[0], kernel: .[1]}' >"$1"
+}
+
+# grown REPORT BEFORE AFTER FILTER: how much FILTER, which is applied to the counters of the nodes that were attacked and
+# knows the report as $report, has grown.
+grown() {
+    jq -n --slurpfile report "$1" --slurpfile before "$2" --slurpfile after "$3" '
+        def ends: [$report[].ends[]];
+        def overrun($at):
+            [ends[].to] | unique | map(. as $node
+                | $at.stats[$node]["io.rx_dropped_truncated"] + $at.stats[$node]["io.rx_dropped_foreign"]
+                    + $at.kernel[$node]) | add // 0;
+        # Drops are counted by port, by node for what is not even a link frame, and by the kernel.
+        def dropped($at):
+            ([ends[] | {to, to_port}] | unique
+                | map(. as $victim | $at.stats[$victim.to] | to_entries[]
+                    | select(.key | startswith("port\($victim.to_port).drop_")) | .value) | add // 0)
+            + overrun($at);
+        # What the whole lab received, less what its nodes sent: in messages, of which a train of frames is one, also where
+        # the kernel drops it.
+        def strange($at):
+            ([$at.stats[] | .["io.messages_received"] + .["io.rx_dropped_truncated"] + .["io.rx_dropped_foreign"]
+                - .["io.messages_sent"]] | add) + ([$at.kernel[]] | add);
+        ('"$4"'($after[0])) - ('"$4"'($before[0]))'
+}
+
+sent() { jq -s 'map(.sent) | add // 0' "$@"; }
+
+# ---- Attacking ----------------------------------------------------------------------------------
+
+# attack NAME OPTIONS...: one attack, its report added to $REPORTS.
+attack() {
+    local name=$1 report=$T_SCRATCH/attack.json
+    shift
+    if "$STRANGER" --lab "$LAB" --links "$LINKS" --seed "$RANDOM" --seconds 120 "$@" >"$report" 2>"$report.err"; then
+        ok "$WHERE: $name ($(jq -r '"\(.sent) frames in \(.seconds * 10 | floor / 10) s"' "$report"))"
+    else
+        not_ok "$WHERE: $name" "not all of it was sent"
+        cat "$report" "$report.err" | tail -n 5 | cut -c 1-600 | detail
+    fi
+    cat "$report" >>"$REPORTS"
+}
+
+# refused NAME OPTIONS...: an attack of which every single frame must be dropped, and counted.
+refused() {
+    local name=$1
+    snapshot "$T_SCRATCH/then.json"
+    attack "$@"
+    check "$WHERE: $name: each frame is counted as dropped" phw_until 5 all_dropped
+}
+all_dropped() {
+    snapshot "$T_SCRATCH/now.json"
+    (( $(grown "$T_SCRATCH/attack.json" "$T_SCRATCH/then.json" "$T_SCRATCH/now.json" dropped) >= $(sent "$T_SCRATCH/attack.json") ))
+}
+
+# Whether all that was sent since $T_SCRATCH/before.json came to the nodes, or was seen to be dropped before them.
+all_came() {
+    snapshot "$T_SCRATCH/after.json"
+    local came sent
+    came=$(grown "$REPORTS" "$T_SCRATCH/before.json" "$T_SCRATCH/after.json" strange)
+    sent=$(sent "$REPORTS")
+    (( came >= sent )) || { echo "$came of $sent frames came"; return 1; }
+}
+
+# under_attack NAME VERDICT COMMAND...: COMMAND attacks while all network interfaces write to each other; then the account,
+# of which VERDICT is exactly_once or honest.
+under_attack() {
+    local name=$1 verdict=$2 runner file=$T_SCRATCH/run.json
+    shift 2
+    REPORTS=$T_SCRATCH/reports.json
+    : >"$REPORTS"
+    snapshot "$T_SCRATCH/before.json"
+    # Told to end, it waits for what is on its way, or for the time-outs of what is not: let it.
+    timeout --foreground -k 60 400 "$PHITWIRE_BIN_DIR/phitwire-msgrate" --lab "$LAB" --json --seconds 300 >"$file" 2>"$file.err" &
+    runner=$!
+    check "$WHERE: $name: the run underneath is under way" phw_until 20 frames_flow
+    "$@"
+    kill -TERM "$runner" 2>/dev/null || true
+    settled "$runner"
+    if "$verdict" "$file" >/dev/null; then
+        ok "$WHERE: $name: ${verdict//_/ } ($(jq -r '"\(.acknowledged) messages, \(.timed_out) timed out, slowest \(.latency_us.max / 1000 | floor) ms"' "$file"))"
+    else
+        not_ok "$WHERE: $name: ${verdict//_/ }" "status $SETTLED of the run underneath"
+        { "$verdict" "$file" || true; } 2>&1 | tail -n 20 | cut -c 1-600 | detail
+    fi
+    # The canary: would the stranger reach nobody, everything above would pass.
+    check "$WHERE: $name: every frame of the stranger's came" phw_until 5 all_came
+}
+frames_flow() {
+    snapshot "$T_SCRATCH/flow.json"
+    jq -e --slurpfile before "$T_SCRATCH/before.json" \
+        '.stats.nic0["io.frames_received"] > $before[0].stats.nic0["io.frames_received"] + 1000' "$T_SCRATCH/flow.json" >/dev/null
+}
+
+late() {
+    attack "copies late by 10 ms, 50 ms, 0.3 s and 1 s" \
+        --form copies --delay-ms 10,50,300,1000 --share 50 --times 20 --count $(( 4 * PER_END ))
+    attack "a record of 0.2 s, played 2 s later at full speed over and over" \
+        --form replay --count "$PER_END" --record-ms 200 --delay-ms 2000
+}
+
+wrong() {
+    refused "frames of other epochs, links, fabrics and ends" --form foreign --count "$PER_END" --rate "$RATE"
+    refused "frames cut off anywhere" --form truncated --count "$PER_END" --rate "$RATE"
+    refused "frames that are too long" --form oversize --count "$PER_END" --rate "$RATE"
+    refused "random frames" --form random --count "$PER_END" --rate "$RATE"
+}
+
+forged() {
+    attack "frames with flipped bits" --form flipped --count "$PER_END" --rate "$RATE"
+    attack "frames with fewer lanes in a right header" --form lanes --count "$PER_END" --rate "$RATE"
+    attack "training frames of incarnations that never were" --form restarted --count "$PER_END" --rate "$RATE"
+}
+
+# Who can say what the peer alone may say, in frames of this very session, can end it. So they may, but nothing is lost
+# without a word, and the link comes back: by itself, or, where it was told that the other end has no lane left, on command.
+enders() {
+    attack "training frames that ask for fewer lanes" --form asks --count 2000 --rate 1000
+    check "$WHERE: all lanes come back" phw_until 20 wholly_up
+    attack "training frames of an end that is disabled" --form disabled --count 2000 --rate 1000
+    check "$WHERE: all links come back" phw_until 20 wholly_up
+    attack "training frames of an end without lanes" --form dead --count 100 --rate 1000
+}
+# Takes up every attacked link from both of its ends.
+revive() {
+    local which a port_a b port_b
+    for which in "${KINDS[@]}"; do
+        IFS=$'\t' read -r _ a port_a b port_b _ < <(phw_find_links "$LAB" "$which")
+        t_ctl "$a" fault link-up "$port_a" && t_ctl "$b" fault link-up "$port_b" || return 1
+    done
+}
+
+# ---- Before and after ---------------------------------------------------------------------------
+
+status_json() { "$PHW_SCRIPTS/status.sh" --lab "$LAB" --json; }
+processes() { status_json | jq -c '[.[0].nodes[] | {name, pid, state}]'; }
+wholly_up() {
+    status_json | jq -e 'all(.[0].links[]; .up and all(.a, .b; .status.tx_lanes == 3 and .status.rx_lanes == 3))' >/dev/null \
+        || { status_json | jq -c '.[0].links[] | {id, up, lanes: [(.a, .b).status | .tx_lanes, .rx_lanes]}'; return 1; }
+}
+link_ids() {
+    local which
+    for which; do phw_find_links "$LAB" "$which" | head -n 1 | cut -f 1; done | paste -sd ,
+}
+
+# lab MACHINE LINK-KIND
+lab() {
+    local machine=$1 kind=$2 topology=$T_SCRATCH/$1.toml before biggest begin
+    begin=$(phw_ms)
+    WHERE="$machine, $kind"
+    "$machine" "$T_SCRATCH/generated.toml"
+    t_settings "$T_SCRATCH/generated.toml" "$topology" request_timeout_ms=10000 forward_progress_ms=8000 "${SETTINGS[@]}"
+    t_up "attacks_${machine:0:1}${kind:0:1}" "$topology" --link "$kind"
+    LINKS=$(link_ids "${KINDS[@]}")
+    before=$(processes)
+    # A link that is wedged says that it is up, but nothing gets through it.
+    under_attack "late frames" exactly_once late
+    rate_case "$WHERE: then a clean run" 1000 --seconds 1
+    under_attack "frames that are no frames" exactly_once wrong
+    under_attack "forged frames" exactly_once forged
+    rate_case "$WHERE: then a clean run" 1000 --seconds 1
+    check "$WHERE: every link is up with all its lanes" phw_until 10 wholly_up
+    under_attack "frames that end a session" honest enders
+    check_fails "$WHERE: a link without lanes is told" "NOT WHOLLY UP" "$PHW_SCRIPTS/status.sh" --lab "$LAB"
+    check "$WHERE: links without lanes are brought up again" revive
+    check "$WHERE: then every link is up with all its lanes" phw_until 20 wholly_up
+    rate_case "$WHERE: then a clean run" 1000 --seconds 1
+    check "$WHERE: no process has died or been replaced" test "$(processes)" = "$before"
+    biggest=$(status_json | jq '[.[0].nodes[].rss_kib] | max')
+    check "$WHERE: no process is larger than $MOST_KIB KiB ($biggest KiB)" test "$biggest" -le "$MOST_KIB"
+    "$PHW_SCRIPTS/down.sh" --lab "$LAB"
+    printf '# %s took %s ms\n' "$WHERE" $(( $(phw_ms) - begin ))
+}
+
+labs=("$@")
+(( ${#labs[@]} )) || labs=(blackwidow-ethernet aries-udp)
+[[ ${PHITWIRE_LONG:-0} == 0 || $# != 0 ]] || labs+=(blackwidow-udp aries-ethernet)
+for which in "${labs[@]}"; do
+    lab "${which%-*}" "${which#*-}"
+done
