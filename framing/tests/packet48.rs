@@ -5,13 +5,12 @@ mod golden;
 
 use golden::{
     ADD_32, COMPARE_SWAP, CONTROL, DONE, GET_64, MESSAGE, OLD_64, PUT_8, PUT_64, READ_4, READ_60,
-    READ_64,
-    REFUSED, flits,
+    READ_64, REFUSED, flits,
 };
 use phitwire_framing::flit48::{Flit, Head, MAX_PACKET_FLITS, NodeId, Routing};
 use phitwire_framing::packet48::{
-    AmoOp, Command, ECHO_BITS, EmitError, MAX_DATA, Operands, PacketError, Request, RequestView, Response,
-    Status, Width, packet_check,
+    AmoOp, Command, ECHO_BITS, EmitError, MAX_DATA, Operands, PacketError, Request, RequestView,
+    Response, Status, Width, packet_check,
 };
 
 const FAR: NodeId = NodeId::new(240, 95, 3);

@@ -403,7 +403,10 @@ mod tests {
                     now += Duration::from_ns(1 << [12, 24, 30][rng.below(3) as usize]);
                     table.advance(now);
                     while rng.chance(1, 3) && table.expire(now).is_some() {}
-                    let Some(tid) = table.begin(Pending { posted: now, ..at(1) }) else {
+                    let Some(tid) = table.begin(Pending {
+                        posted: now,
+                        ..at(1)
+                    }) else {
                         continue;
                     };
                     if rng.chance(1, 4) {

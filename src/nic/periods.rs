@@ -57,12 +57,7 @@ pub(crate) struct Periods {
 impl Periods {
     /// Those of a network interface that begins at `now` and whose requests time out after `timeout`; `longer` times as
     /// long as they need be.
-    pub(crate) fn new(
-        incarnation: Incarnation,
-        now: Time,
-        timeout: Duration,
-        longer: u64,
-    ) -> Self {
+    pub(crate) fn new(incarnation: Incarnation, now: Time, timeout: Duration, longer: u64) -> Self {
         let length_ns = (timeout.as_ns() / PER_TIMEOUT)
             .max(SHORTEST.as_ns())
             .saturating_mul(longer);

@@ -17,7 +17,7 @@ use super::request::{Operation, Post, PostError, word_of};
 use super::requester::{Answer, Ask, Requester};
 use super::responder::{EVENT_CODE, Responder};
 use super::traffic::{self, PacketIssuer, RUN_DOMAIN};
-use super::transaction::{high_ssid, Progress, RemoteEvent, Ssid, Transactions};
+use super::transaction::{Progress, RemoteEvent, Ssid, Transactions, high_ssid};
 use super::virtual_node::{Target, VirtualNodes};
 use crate::nic::periods::Periods;
 use crate::nic::runs::Runs;

@@ -427,7 +427,10 @@ mod tests {
     /// One that begins at `now`, in periods of a second.
     fn successor(capacity: u32, now: Time) -> Outstanding {
         let timeout = Duration::from_ms(2_000);
-        Outstanding::new(capacity, Periods::new(Incarnation::default(), now, timeout, 1))
+        Outstanding::new(
+            capacity,
+            Periods::new(Incarnation::default(), now, timeout, 1),
+        )
     }
 
     fn at(ns: u64) -> Pending {
@@ -487,7 +490,9 @@ mod tests {
         let again = table.begin(at(1 << 21));
         assert_eq!(again.0, first.0);
         assert_ne!(again.1, first.1);
-        assert!(table.answered_by(first.0, first.1).is_none() && !table.is_recent(first.0, first.1));
+        assert!(
+            table.answered_by(first.0, first.1).is_none() && !table.is_recent(first.0, first.1)
+        );
     }
 
     #[test]
@@ -519,7 +524,10 @@ mod tests {
                     if !table.has_room(false) {
                         continue;
                     }
-                    let (id, echo) = table.begin(Pending { posted: now, ..at(1) });
+                    let (id, echo) = table.begin(Pending {
+                        posted: now,
+                        ..at(1)
+                    });
                     // A name that was answered may come again.
                     if rng.chance(1, 4) {
                         table.finish(id);

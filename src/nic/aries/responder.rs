@@ -319,7 +319,10 @@ impl Responder {
     /// The event of a transaction all of whose requests have been carried out.
     fn tell(&mut self, request: &Request, data: &[u8], counters: &mut AriesNicCounters) -> Status {
         let (ssid, address) = whole_ssid(request.ssid, request.address);
-        let domain = Request { address, ..*request };
+        let domain = Request {
+            address,
+            ..*request
+        };
         if let Err(status) = self.locate(&domain, 0, Access::Put, counters) {
             return status;
         }

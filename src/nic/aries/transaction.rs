@@ -15,6 +15,8 @@ use crate::time::Time;
 
 /// SSIDs of a network interface; 0 means none.
 const SSIDS: u16 = 1 << 9;
+/// Those that transactions may have.
+const USABLE: u64 = SSIDS as u64 - 1;
 /// Where the bits of an SSID that the field in the packet has no room for stand in the address of messages and events,
 /// which have room: they have no address above 2^32.
 const HIGH_SHIFT: u32 = ADDRESS_BITS - SSIDS.trailing_zeros() + SSID_BITS;
@@ -125,9 +127,8 @@ impl Transactions {
         };
         Self {
             table: vec![idle; usize::from(SSIDS)],
-            free: (begin..)
-                .take(usize::from(SSIDS) - 1)
-                .map(|number| 1 + (number % (u64::from(SSIDS) - 1)) as u16)
+            free: (0..USABLE)
+                .map(|number| 1 + ((begin % USABLE + number) % USABLE) as u16)
                 .collect(),
             telling: VecDeque::with_capacity(usize::from(SSIDS)),
         }
