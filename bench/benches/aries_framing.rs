@@ -103,6 +103,7 @@ fn packets(c: &mut Criterion) {
         packet_id: 7,
         command: Command::Put { event: false },
         mdh: 1,
+        echo: 0,
         ssid: 2,
         address: 0x1238,
         key: 3,
@@ -111,6 +112,7 @@ fn packets(c: &mut Criterion) {
         destination: NodeId::new(3, 2, 1),
         routing: Routing::Adaptive0,
         packet_id: 7,
+        echo: 0,
         status: Status::Done,
     };
     let mut packet = [Flit::IDLE; MAX_PACKET_FLITS];

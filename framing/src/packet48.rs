@@ -5,8 +5,8 @@
 //!
 //! ```text
 //! flit 0  the head, see flit48                                             request and response
-//!         47       46        29 28     17 16   8 7             0
-//! flit 1 |command 6|  source   |   MDH   | SSID |address 39:32|            request
+//!         47       46        29 28     17 16            8 7             0
+//! flit 1 |command 6|  source   |   MDH   | echo and SSID | address 39:32 |  request
 //!         47                          16 15                   0
 //! flit 2 |      address 31:0            |   protection key    |            request
 //! data   | bytes in order ... zero bytes ...   |   CRC-16     |            if there are data
@@ -16,6 +16,9 @@
 //! 16 bits of the packet and covers everything before it except what routers change on the way (virtual
 //! channel, non-minimal, poison). So whoever has the flits can judge them without knowing the command.
 //! Packets without a data area have no packet CRC: the paper's flit counts leave no room for one.
+//!
+//! A response repeats the request's packet id and its echo, which together name the request for longer than the
+//! twelve bits of the id alone could: across restarts of whoever asked.
 
 mod area;
 mod command;
@@ -28,7 +31,7 @@ pub use area::{MAX_DATA, area_flits};
 pub use command::{AmoOp, Command, Operands, Width};
 pub use crc::{INITIAL, POLYNOMIAL, PacketCheck, packet_check};
 pub use error::{EmitError, PacketError};
-pub use request::{ADDRESS_BITS, MDH_BITS, Request, RequestView, SSID_BITS};
+pub use request::{ADDRESS_BITS, ECHO_BITS, MDH_BITS, Request, RequestView, SSID_BITS};
 pub use response::{Response, Status};
 
 /// Header flits of a request.

@@ -12,7 +12,7 @@ mod golden;
 use decode::{Outcome, decode, decode_as_packet, decode_with_checks_made_right, sets_of};
 use golden::{
     ADD_32, COMPARE_SWAP, CONTROL, CONTROL_SET, DATA_SET, DONE, GET_64, MESSAGE, OLD_64, PUT_8,
-    PUT_64, READ_4, READ_64, REFUSED, SET_FRAME, flits,
+    PUT_64, READ_4, READ_60, READ_64, REFUSED, SET_FRAME, flits,
 };
 use phitwire_framing::flit48::{Flit, Head};
 use phitwire_framing::frame::{
@@ -75,7 +75,7 @@ fn changed_set(set: &SetBytes, change: impl Fn(&mut SetBytes)) -> SetBytes {
     set
 }
 
-const PACKETS: [(&str, &[u64]); 12] = [
+const PACKETS: [(&str, &[u64]); 13] = [
     ("put-64", &PUT_64),
     ("put-8", &PUT_8),
     ("get-64", &GET_64),
@@ -86,6 +86,7 @@ const PACKETS: [(&str, &[u64]); 12] = [
     ("done", &DONE),
     ("read-64", &READ_64),
     ("read-4", &READ_4),
+    ("read-60", &READ_60),
     ("old-64", &OLD_64),
     ("refused", &REFUSED),
 ];
@@ -231,7 +232,7 @@ fn corpus_of_frames_is_complete_and_holds() {
         );
     }
     let packets = outcomes.iter().find(|outcome| outcome.good[2] == 7);
-    assert_eq!(packets.map(|outcome| outcome.good[3]), Some(5));
+    assert_eq!(packets.map(|outcome| outcome.good[3]), Some(6));
     assert!(outcomes.iter().any(|outcome| outcome.good[0] > 0));
 }
 

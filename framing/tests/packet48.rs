@@ -4,13 +4,13 @@
 mod golden;
 
 use golden::{
-    ADD_32, COMPARE_SWAP, CONTROL, DONE, GET_64, MESSAGE, OLD_64, PUT_8, PUT_64, READ_4, READ_64,
-    REFUSED, flits,
+    ADD_32, COMPARE_SWAP, CONTROL, DONE, GET_64, MESSAGE, OLD_64, PUT_8, PUT_64, READ_4, READ_60,
+    READ_64, REFUSED, flits,
 };
 use phitwire_framing::flit48::{Flit, Head, MAX_PACKET_FLITS, NodeId, Routing};
 use phitwire_framing::packet48::{
-    AmoOp, Command, EmitError, MAX_DATA, Operands, PacketError, Request, RequestView, Response,
-    Status, Width, packet_check,
+    AmoOp, Command, ECHO_BITS, EmitError, MAX_DATA, Operands, PacketError, Request, RequestView,
+    Response, Status, Width, packet_check,
 };
 
 const FAR: NodeId = NodeId::new(240, 95, 3);
@@ -32,7 +32,8 @@ const fn put_64() -> Request {
         packet_id: 0xabc,
         command: Command::Put { event: true },
         mdh: 0x123,
-        ssid: 0x155,
+        echo: 0x15,
+        ssid: 5,
         address: 0xfe_dcba_9876,
         key: 0xbeef,
     }
@@ -51,7 +52,8 @@ fn requests() -> Vec<(Request, Vec<u8>, &'static [u64])> {
         packet_id: 1,
         command: Command::Put { event: false },
         mdh: 0xfff,
-        ssid: 0x1ff,
+        echo: 0x1f,
+        ssid: 0xf,
         address: 8,
         key: 1,
         ..to_near
@@ -61,6 +63,7 @@ fn requests() -> Vec<(Request, Vec<u8>, &'static [u64])> {
         packet_id: 0xfff,
         command: Command::Get { words: 16 },
         mdh: 0x800,
+        echo: 0,
         ssid: 0,
         address: 0xff_ffff_ffc0,
         key: 0xffff,
@@ -76,6 +79,7 @@ fn requests() -> Vec<(Request, Vec<u8>, &'static [u64])> {
             fetch: true,
         },
         mdh: 1,
+        echo: 0,
         ssid: 2,
         address: 0x1000,
         key: 0x8001,
@@ -91,6 +95,7 @@ fn requests() -> Vec<(Request, Vec<u8>, &'static [u64])> {
             fetch: false,
         },
         mdh: 1,
+        echo: 0,
         ssid: 2,
         address: 0x1004,
         key: 0x8001,
@@ -105,6 +110,7 @@ fn requests() -> Vec<(Request, Vec<u8>, &'static [u64])> {
         packet_id: 4,
         command: Command::Message { last: true },
         mdh: 7,
+        echo: 0,
         ssid: 8,
         address: 0x40,
         key: 9,
@@ -114,6 +120,7 @@ fn requests() -> Vec<(Request, Vec<u8>, &'static [u64])> {
         packet_id: 5,
         command: Command::Control { code: 12 },
         mdh: 10,
+        echo: 0,
         ssid: 11,
         address: 12,
         key: 13,
@@ -136,27 +143,33 @@ fn requests() -> Vec<(Request, Vec<u8>, &'static [u64])> {
 
 /// The golden responses.
 fn responses() -> Vec<(Response, Vec<u8>, &'static [u64])> {
-    let response = |routing, packet_id, status| Response {
+    let response = |routing, packet_id, echo, status| Response {
         destination: NEAR,
         routing,
         packet_id,
+        echo,
         status,
     };
     let done = Status::Done;
     let refused = Response {
         destination: FAR,
-        ..response(Routing::Adaptive0, 1, Status::OutOfBounds)
+        ..response(Routing::Adaptive0, 1, 0x1a, Status::OutOfBounds)
     };
     let old = OPERANDS.first.to_be_bytes().to_vec();
     vec![
-        (response(Routing::Adaptive1, 0xabc, done), vec![], &DONE),
-        (response(Routing::Valiant, 0xfff, done), line(), &READ_64),
+        (response(Routing::Adaptive1, 0xabc, 0, done), vec![], &DONE),
+        (response(Routing::Valiant, 0xfff, 0, done), line(), &READ_64),
         (
-            response(Routing::Adaptive3, 6, done),
+            response(Routing::Adaptive3, 6, 0x1f, done),
             line()[..4].to_vec(),
             &READ_4,
         ),
-        (response(Routing::Ordered, 2, done), old, &OLD_64),
+        (response(Routing::Ordered, 2, 1, done), old, &OLD_64),
+        (
+            response(Routing::Minimal, 7, 0xa, done),
+            line()[..60].to_vec(),
+            &READ_60,
+        ),
         (refused, vec![], &REFUSED),
     ]
 }
@@ -166,7 +179,8 @@ fn deconstruct() {
     let packet = flits(&PUT_64);
     let view = RequestView::new([packet[0], packet[1], packet[2]]);
     assert_eq!((view.command(), view.source()), (6, NEAR));
-    assert_eq!((view.mdh(), view.ssid()), (0x123, 0x155));
+    assert_eq!(view.echo(), 0x15);
+    assert_eq!((view.mdh(), view.ssid()), (0x123, 5));
     assert_eq!((view.address(), view.key()), (0xfe_dcba_9876, 0xbeef));
     let head = Head::parse(packet[0]).unwrap();
     assert_eq!(
@@ -193,6 +207,7 @@ fn construct() {
         view.set_key(wanted.key());
         view.set_address(wanted.address());
         view.set_ssid(wanted.ssid());
+        view.set_echo(wanted.echo());
         view.set_mdh(wanted.mdh());
         view.set_source(wanted.source());
         view.set_command_high(wanted.command() >> 6 != 0);
@@ -257,6 +272,7 @@ fn flit_counts_are_the_papers() {
     // "Each 64-byte write (put) requires 14 request flits and 1 response flit. A 64-byte read (get) requires
     // three request flits and 12 response flits."
     assert_eq!((PUT_64.len(), DONE.len()), (14, 1));
+    assert_eq!(REFUSED.len(), 2);
     assert_eq!((GET_64.len(), READ_64.len()), (3, 12));
     assert_eq!(MAX_PACKET_FLITS, PUT_64.len());
     assert_eq!(put_64().buffer_len(8), 5);
@@ -284,11 +300,29 @@ fn every_length_of_a_put_and_of_a_response_comes_back() {
     for bytes in 0..=MAX_DATA {
         let response = responses()[0].0;
         let mut packet = [Flit::IDLE; MAX_PACKET_FLITS];
+        if bytes % 4 != 0 {
+            let refused = response.emit(&line[..bytes], &mut packet);
+            assert_eq!(refused, Err(EmitError::BadDataLength));
+            continue;
+        }
         let count = response.emit(&line[..bytes], &mut packet).unwrap();
         let mut out = [0; MAX_DATA];
         let found = Response::parse(&packet[..count], &mut out);
         assert_eq!(found, Ok((response, bytes)));
         assert_eq!(out[..bytes], line[..bytes]);
+    }
+}
+
+#[test]
+fn a_response_repeats_any_echo_whatever_it_says() {
+    for echo in 0..1 << ECHO_BITS {
+        for (response, data, golden) in responses() {
+            let response = Response { echo, ..response };
+            let mut packet = [Flit::IDLE; MAX_PACKET_FLITS];
+            assert_eq!(response.emit(&data, &mut packet), Ok(golden.len()));
+            let found = Response::parse(&packet[..golden.len()], &mut [0; MAX_DATA]);
+            assert_eq!(found, Ok((response, data.len())));
+        }
     }
 }
 
@@ -437,19 +471,19 @@ fn rejected_requests_are_named() {
 fn rejected_responses_are_named() {
     assert_eq!(response_error(&flits(&GET_64)), PacketError::Direction);
     assert_eq!(response_error(&flits(&READ_64)[1..]), PacketError::NoHead);
-    for code in [6, 7, 17, 63] {
-        let reserved = changed(&DONE, false, xor(0, code));
-        assert_eq!(response_error(&reserved), PacketError::ReservedStatus);
+    let short_of_nothing = changed(&DONE, false, xor(0, 0x20));
+    let expected = PacketError::ReservedStatus;
+    assert_eq!(response_error(&short_of_nothing), expected);
+    for status in [0, 1, 7, 17, 10 | 1 << 31] {
+        let reserved = changed(&REFUSED, true, xor(1, (10 ^ status) << 16));
+        assert_eq!(response_error(&reserved), expected, "{status}");
     }
-    let refusal_with_data = changed(&READ_4, true, xor(0, 9));
-    assert_eq!(response_error(&refusal_with_data), PacketError::Shape);
-    let nothing = changed(&READ_4, true, xor(0, 4));
-    assert_eq!(response_error(&nothing), PacketError::Shape);
-    let unused_without_area = changed(&DONE, false, xor(0, 1));
-    assert_eq!(response_error(&unused_without_area), PacketError::Shape);
+    // Eight bytes that are said to be four: those have a shorter form.
+    let long = changed(&OLD_64, true, xor(0, 0x20));
+    assert_eq!(response_error(&long), PacketError::Shape);
     let damaged = changed(&READ_64, false, xor(7, 1 << 40));
     assert_eq!(response_error(&damaged), PacketError::Crc);
-    let padding = changed(&READ_4, true, xor(0, 1));
+    let padding = changed(&READ_60, true, xor(11, 1 << 16));
     assert_eq!(response_error(&padding), PacketError::Padding);
     let names: std::collections::BTreeSet<_> = PacketError::ALL.map(PacketError::name).into();
     assert_eq!(names.len(), PacketError::ALL.len());

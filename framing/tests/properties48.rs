@@ -33,7 +33,7 @@ fn command() -> impl Strategy<Value = Command> {
 prop_compose! {
     /// A request and data that go with its command.
     fn request()(destination in node(), source in node(), routing: u8, packet_id in 0..1_u16 << 12,
-        command in command(), mdh in 0..1_u16 << 12, ssid in 0..1_u16 << 9, address in 0..1_u64 << 40,
+        command in command(), mdh in 0..1_u16 << 12, echo in 0..32_u8, ssid in 0..1_u16 << 4, address in 0..1_u64 << 40,
         key: u16, mut data in prop::collection::vec(any::<u8>(), 0..=MAX_DATA), rest in any::<[u8; 16]>())
         -> (Request, Vec<u8>)
     {
@@ -48,19 +48,20 @@ prop_compose! {
             }
         }
         let routing = Routing::from_code(routing);
-        (Request { destination, source, routing, packet_id, command, mdh, ssid, address, key }, data)
+        (Request { destination, source, routing, packet_id, command, mdh, echo, ssid, address, key }, data)
     }
 }
 
 prop_compose! {
-    fn response()(destination in node(), routing: u8, packet_id in 0..1_u16 << 12, status in 0..10_usize,
+    fn response()(destination in node(), routing: u8, packet_id in 0..1_u16 << 12, echo in 0..32_u8, status in 0..10_usize,
         mut data in prop::collection::vec(any::<u8>(), 0..=MAX_DATA)) -> (Response, Vec<u8>)
     {
         let status = Status::ALL[status];
         if status != Status::Done {
             data.clear();
         }
-        (Response { destination, routing: Routing::from_code(routing), packet_id, status }, data)
+        data.truncate(data.len() / 4 * 4);
+        (Response { destination, routing: Routing::from_code(routing), packet_id, echo, status }, data)
     }
 }
 

@@ -62,8 +62,9 @@ def close(first, rest):
     return flits(first + rest + crc(seen + rest, 0x6087, 16))
 
 
-def request(to, source, routing, packet_id, command, mdh, ssid, address, key, data=None):
-    body = bits(command >> 6, 1) + source + bits(mdh, 12) + bits(ssid, 9) + bits(address, 40)
+def request(to, source, routing, packet_id, command, mdh, mark, address, key, data=None):
+    # The mark is an echo of five bits and an SSID of four.
+    body = bits(command >> 6, 1) + source + bits(mdh, 12) + bits(mark, 9) + bits(address, 40)
     body += bits(key, 16)
     if data is not None:
         body += area(data)
@@ -128,11 +129,13 @@ def main():
         # The last part of a message, of one byte: three of four are unused, and 6 for the last.
         "MESSAGE": request(near, far, 2, 4, 6 << 4 | 9, 7, 8, 0x40, 9, b"\x5a"),
         "CONTROL": request(near, far, 4, 5, 7 << 4 | 12, 10, 11, 12, 13, line[:16]),
+        # The code of a response is the echo, and 32 where the area has a word less than it could.
         "DONE": response(near, 1, 0xABC, 0),
         "READ_64": response(near, 7, 0xFFF, 0, line),
-        "READ_4": response(near, 3, 6, 0, line[:4]),
-        "OLD_64": response(near, 4, 2, 2, operands[:8]),
-        "REFUSED": response(far, 0, 1, 10),
+        "READ_4": response(near, 3, 6, 0x1F, line[:4]),
+        "OLD_64": response(near, 4, 2, 1, operands[:8]),
+        "READ_60": response(near, 6, 7, 32 | 0x0A, line[:60]),
+        "REFUSED": response(far, 0, 1, 32 | 0x1A, bytes([0, 0, 0, 10])),
     }
     for name, packet in packets.items():
         print(name, ", ".join(f"{flit:#014x}" for flit in packet))

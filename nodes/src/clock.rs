@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use nix::time::{ClockId, clock_gettime};
 use phitwire::time::Time;
 
 /// Monotonic time since the process began, as the core counts it.
@@ -49,6 +50,15 @@ pub fn incarnation() -> u32 {
         .wrapping_mul(31)
         .wrapping_add(std::process::id())
         .max(1)
+}
+
+/// Nanoseconds since the machine was started, time asleep included: a clock that all processes share, and that never
+/// goes back. Zero where the kernel has none.
+pub fn since_boot_ns() -> u64 {
+    let since = clock_gettime(ClockId::CLOCK_BOOTTIME).map(Duration::from);
+    since.map_or(0, |since| {
+        u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+    })
 }
 
 #[cfg(test)]

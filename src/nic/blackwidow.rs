@@ -11,7 +11,8 @@ use super::checker::ANNOUNCE_ADDRESS;
 use super::config::NicConfig;
 use super::counters::NicCounters;
 use super::memory::Memory;
-use super::outstanding::{Asker, Tid};
+use super::outstanding::{Asker, Tid, longer_periods};
+use super::periods::Periods;
 use super::port::Port;
 use super::requester::{Answer, Completion, Outcome, PostError, Requester, slice_of};
 use super::responder::Responder;
@@ -76,9 +77,11 @@ impl BlackwidowNic {
             .iter()
             .map(|link| Port::new(link.clone(), now))
             .collect();
-        let timeout = config.request_timeout;
+        let (timeout, slots) = (config.request_timeout, config.max_outstanding);
+        let longer = longer_periods(slots);
+        let periods = Periods::new(config.incarnation, now, timeout, longer);
         Self {
-            requester: Requester::new(config.processor, config.max_outstanding, timeout),
+            requester: Requester::new(config.processor, slots, periods, timeout),
             responder: Responder::new(config.processor, config.memory_bytes),
             ports,
             runs: Runs::default(),
@@ -386,6 +389,7 @@ impl Node for BlackwidowNic {
 
     fn advance(&mut self, now: Time) {
         self.now = now;
+        self.requester.outstanding.advance(now);
         for index in 0..self.ports.len() {
             let Self {
                 ports,

@@ -4,6 +4,7 @@ use thiserror::Error;
 
 use super::memory::MAX_MEMORY_BYTES;
 use super::outstanding::MAX_OUTSTANDING;
+use super::periods::Incarnation;
 use crate::link::LinkConfig;
 use crate::time::Duration;
 
@@ -15,7 +16,7 @@ pub const MAX_PROCESSOR: u16 = 0x7fff;
 /// Memory when nothing else is said: it is sparse, so its size costs next to nothing.
 const DEFAULT_MEMORY_BYTES: u64 = 1 << 30;
 /// At 100 us of round trip, a million requests per second need 100 outstanding; the largest value
-/// that still leaves six bits of generation in a transaction id.
+/// that still leaves six bits of a period in a transaction id.
 const DEFAULT_MAX_OUTSTANDING: u32 = 1 << 14;
 /// Longer than any link takes to recover from a lost frame, shorter than a person's patience.
 const DEFAULT_REQUEST_TIMEOUT: Duration = Duration::from_ms(2_000);
@@ -50,6 +51,7 @@ pub struct NicConfig {
     pub(super) max_outstanding: u32,
     pub(super) request_timeout: Duration,
     pub(super) seed: u64,
+    pub(super) incarnation: Incarnation,
 }
 
 impl NicConfig {
@@ -64,6 +66,7 @@ impl NicConfig {
             max_outstanding: DEFAULT_MAX_OUTSTANDING,
             request_timeout: DEFAULT_REQUEST_TIMEOUT,
             seed: 0,
+            incarnation: Incarnation::default(),
         })
     }
 
@@ -128,6 +131,13 @@ impl NicConfigBuilder {
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.0.seed = seed;
+        self
+    }
+
+    /// What is known of predecessors. Default: see [`Incarnation`].
+    #[must_use]
+    pub fn incarnation(mut self, incarnation: Incarnation) -> Self {
+        self.0.incarnation = incarnation;
         self
     }
 

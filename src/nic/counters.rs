@@ -38,6 +38,8 @@ nic_counters! {
     late_responses,
     /// Responses to requests that do not exist (any more).
     unknown_responses,
+    /// Responses to requests of another period: they have come very late, or are a predecessor's.
+    stale_responses,
     /// Responses of the wrong kind or length for their request.
     mismatched_responses,
     /// Writes of other processors carried out in this memory.

@@ -1,21 +1,23 @@
 //! Requests that wait for their response: a slab of transactions with time-outs.
 //!
-//! A transaction id has 20 bits: the slab index below, a generation above. A response to a request
-//! that has timed out finds either another generation or no request at all, and is recognised as
-//! late; it never completes another request. Generations are few bits and could come round while a
-//! response is stuck behind a cut link, so the slot of a timed-out request is moreover put into
-//! quarantine: it is used again only when its late response has come, or when no other is left.
+//! A transaction id has 20 bits: the slab index below, and above it the [period](super::periods) in which the
+//! request was posted, modulo as many as the bits above can tell. A response to a request that has timed out, or
+//! that was a predecessor's, finds either another period or no request at all, and is recognised as late; it never
+//! completes another request. So that periods suffice, the slot of a timed-out request is put into
+//! quarantine: it is used again only when its late response has come, or in another period when no other
+//! slot is left.
 //!
 //! All requests have the same time-out, so posting order is deadline order: the requests form one
 //! doubly linked list through the slab, and expiry looks only at its front. Posting, completing
 //! and expiring are O(1) and allocate nothing.
 
+use super::periods::Periods;
 use super::traffic::Errand;
 use crate::time::Time;
 
 /// Bits of a transaction id in a packet.
 pub const TID_BITS: u32 = 20;
-/// Most requests a network interface may have outstanding: four bits remain for the generation.
+/// Most requests a network interface may have outstanding: four bits remain for the period.
 pub const MAX_OUTSTANDING: u32 = 1 << 16;
 
 const NONE: u32 = u32::MAX;
@@ -69,7 +71,8 @@ struct Slot {
     pending: Pending,
     previous: u32,
     next: u32,
-    generation: u32,
+    /// When it was posted.
+    period: u64,
     state: State,
 }
 
@@ -115,24 +118,36 @@ impl List {
     }
 }
 
+/// Bits that name a slot among `capacity`.
+const fn index_bits(capacity: u32) -> u32 {
+    capacity.next_power_of_two().ilog2()
+}
+
+/// Times by which periods must be longer than those of a slab of 16,384 slots, so that the fewer bits that more slots
+/// leave for periods tell them apart for as long.
+pub(crate) const fn longer_periods(capacity: u32) -> u64 {
+    1 << index_bits(capacity).saturating_sub(14)
+}
+
 /// The slab of outstanding requests.
 #[derive(Clone, Debug)]
 pub(crate) struct Outstanding {
     slots: Vec<Slot>,
     waiting: List,
-    /// Taken from the front, given back at the back: a slot rests as long as possible, so that
-    /// generations stay apart.
+    /// Taken from the front, given back at the back: a slot rests as long as possible.
     free: List,
+    /// The longest there first.
     quarantine: List,
     index_bits: u32,
+    periods: Periods,
 }
 
 impl Outstanding {
-    /// Room for `capacity` requests at once.
+    /// Room for `capacity` requests at once, from the present one of `periods` on.
     ///
     /// # Panics
     /// If `capacity` is zero or above [`MAX_OUTSTANDING`]; the configuration checks it before.
-    pub(crate) fn new(capacity: u32) -> Self {
+    pub(crate) fn new(capacity: u32, periods: Periods) -> Self {
         assert!(
             (1..=MAX_OUTSTANDING).contains(&capacity),
             "the configuration bounds it"
@@ -149,19 +164,19 @@ impl Outstanding {
             pending: idle,
             previous: NONE,
             next: NONE,
-            generation: 0,
+            period: 0,
             state: State::Free,
         };
         let mut slots = vec![slot; capacity as usize];
         let mut free = List::EMPTY;
         (0..capacity).for_each(|i| free.push_back(&mut slots, i));
-        let index_bits = capacity.next_power_of_two().ilog2();
         Self {
             slots,
             waiting: List::EMPTY,
             free,
             quarantine: List::EMPTY,
-            index_bits,
+            index_bits: index_bits(capacity),
+            periods,
         }
     }
 
@@ -178,27 +193,59 @@ impl Outstanding {
 
     #[inline]
     fn tid(&self, index: u32) -> Tid {
-        Tid::from_bits(self.slots[index as usize].generation << self.index_bits | index)
+        Tid::from_bits((self.slots[index as usize].period << self.index_bits) as u32 | index)
     }
 
-    /// Begins a request, or answers `None` when all slots wait.
+    /// Lets time pass: what is begun from now on is of another period.
+    #[inline]
+    pub(crate) fn advance(&mut self, now: Time) {
+        self.periods.advance(now);
+    }
+
+    /// Whether a slot is left in the present period.
+    #[inline]
+    fn has_slot(&self) -> bool {
+        self.periods.is_open() && (self.free.len > 0 || self.rested().is_some())
+    }
+
+    /// When there are slots again, if none is left now.
+    pub(crate) fn opens(&self) -> Option<Time> {
+        (!self.has_slot()).then(|| self.periods.ends())
+    }
+
+    /// The slot that has been in quarantine for longest, if it was not used in the present period.
+    #[inline]
+    fn rested(&self) -> Option<u32> {
+        let index = self.quarantine.front;
+        let slot = self.slots.get(index as usize)?;
+        (slot.period != self.periods.number()).then_some(index)
+    }
+
+    /// Whether a response with `tid`, which nobody waits for, is of the period in which its slot served last.
+    pub(crate) fn is_recent(&self, tid: Tid) -> bool {
+        let index = tid.bits() & ((1 << self.index_bits) - 1);
+        (index as usize) < self.slots.len() && self.tid(index) == tid
+    }
+
+    /// Begins a request, or answers `None` when no slot is left in the present period.
     ///
     /// `pending.posted` must not be earlier than that of any request begun before.
     #[inline]
     pub(crate) fn begin(&mut self, pending: Pending) -> Option<Tid> {
+        if !self.periods.is_open() {
+            return None;
+        }
         let index = if self.free.front != NONE {
             let index = self.free.front;
             self.free.remove(&mut self.slots, index);
             index
-        } else if self.quarantine.front != NONE {
-            let index = self.quarantine.front;
+        } else {
+            let index = self.rested()?;
             self.quarantine.remove(&mut self.slots, index);
             index
-        } else {
-            return None;
         };
         let slot = &mut self.slots[index as usize];
-        slot.generation = slot.generation.wrapping_add(1);
+        slot.period = self.periods.number();
         slot.pending = pending;
         slot.state = State::Waiting;
         self.waiting.push_back(&mut self.slots, index);
@@ -272,8 +319,22 @@ impl Outstanding {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::nic::periods::Incarnation;
     use crate::rng::Rng;
+    use crate::time::Duration;
     use std::collections::HashSet;
+
+    fn fresh(capacity: u32) -> Outstanding {
+        successor(capacity, Time::ZERO)
+    }
+
+    /// One that begins at `now`, in periods of a second.
+    fn successor(capacity: u32, now: Time) -> Outstanding {
+        let timeout = Duration::from_ms(2_000);
+        let longer = longer_periods(capacity);
+        let periods = Periods::new(Incarnation::default(), now, timeout, longer);
+        Outstanding::new(capacity, periods)
+    }
 
     fn at(ns: u64) -> Pending {
         Pending {
@@ -288,7 +349,7 @@ mod tests {
 
     #[test]
     fn requests_expire_in_posting_order_and_only_when_due() {
-        let mut table = Outstanding::new(4);
+        let mut table = fresh(4);
         let tids: Vec<Tid> = (1..=4).map(|ns| table.begin(at(ns)).unwrap()).collect();
         assert!(table.begin(at(5)).is_none());
         table.finish(tids[1]);
@@ -301,10 +362,9 @@ mod tests {
 
     #[test]
     fn a_late_response_never_completes_another_request() {
-        let mut table = Outstanding::new(2);
+        let mut table = fresh(2);
         let old = table.begin(at(1)).unwrap();
         table.expire(Time::from_ns(1)).unwrap();
-        // The one free slot is used over and over, more often than there are generations.
         for ns in 2..10_000_000 {
             let tid = table.begin(at(ns)).unwrap();
             assert_ne!(tid, old);
@@ -316,19 +376,57 @@ mod tests {
     }
 
     #[test]
-    fn a_quarantined_slot_serves_again_when_no_other_is_left() {
-        let mut table = Outstanding::new(1);
+    fn a_quarantined_slot_serves_again_in_the_next_period_when_no_other_is_left() {
+        let mut table = fresh(1);
         let old = table.begin(at(1)).unwrap();
         table.expire(Time::from_ns(1)).unwrap();
+        assert!(table.begin(at(2)).is_none());
+        let second = Time::ZERO + Duration::from_ms(1_000);
+        assert_eq!(table.opens(), Some(second));
+        table.advance(second);
         let new = table.begin(at(2)).unwrap();
         assert_ne!(old, new);
-        assert!(table.get(old).is_none() && !table.late(old));
+        assert!(table.get(old).is_none() && !table.late(old) && !table.is_recent(old));
         assert_eq!(table.get(new).unwrap().address, 2);
+    }
+
+    /// As for Aries: lives cut short with requests outstanding, whose responses come at any later time.
+    #[test]
+    fn no_id_comes_again_within_a_minute_whatever_was_killed() {
+        for (seed, capacity) in (0..1_000).flat_map(|seed| [(seed, 3), (seed, 40_000)]) {
+            let mut rng = Rng::new(seed, 9);
+            let mut now = Time::from_ns(rng.below(1 << 32));
+            let mut asked: Vec<(Time, Tid)> = Vec::new();
+            for _life in 0..[5, 2][usize::from(capacity > 3)] {
+                let mut table = successor(capacity, now);
+                for _ in 0..rng.below(100) {
+                    now += Duration::from_ns(1 << [12, 24, 30][rng.below(3) as usize]);
+                    table.advance(now);
+                    while rng.chance(1, 3) && table.expire(now).is_some() {}
+                    let Some(tid) = table.begin(Pending {
+                        posted: now,
+                        ..at(1)
+                    }) else {
+                        continue;
+                    };
+                    if rng.chance(1, 4) {
+                        table.finish(tid);
+                        continue;
+                    }
+                    if let Some((before, _)) = asked.iter().rev().find(|(_, t)| *t == tid) {
+                        let apart = now.since(*before);
+                        assert!(apart > Duration::from_ms(60_000), "{seed}: {apart:?}");
+                    }
+                    asked.push((now, tid));
+                }
+                now += Duration::from_ns(1 << [20, 28, 34][rng.below(3) as usize]);
+            }
+        }
     }
 
     #[test]
     fn a_finished_request_is_not_known_any_more() {
-        let mut table = Outstanding::new(3);
+        let mut table = fresh(3);
         let tid = table.begin(at(1)).unwrap();
         table.finish(tid);
         assert!(table.get(tid).is_none() && !table.late(tid));
@@ -338,7 +436,7 @@ mod tests {
 
     #[test]
     fn every_slot_is_in_exactly_one_list() {
-        let mut table = Outstanding::new(37);
+        let mut table = fresh(37);
         let (mut rng, mut live, mut dead) = (Rng::new(5, 0), Vec::new(), Vec::new());
         for ns in 1..200_000 {
             match rng.below(4) {

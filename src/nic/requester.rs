@@ -10,13 +10,15 @@ use phitwire_framing::phit24::Phit;
 
 use super::counters::NicCounters;
 use super::outstanding::{Asker, Outstanding, Pending, Tid};
+use super::periods::Periods;
 use super::port::Port;
 use crate::time::{Duration, Time};
 
 /// Why a request was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PostError {
-    /// As many requests as may be are outstanding, or as many completions wait to be fetched.
+    /// As many requests as may be are outstanding, or as many completions wait to be fetched, or the ids of this
+    /// period are used up, or belong to a predecessor: in a second at most there are others.
     #[error("too many requests are outstanding")]
     TooMany,
     /// The queue in front of the request's slice is full.
@@ -104,11 +106,16 @@ pub(crate) struct Requester {
 }
 
 impl Requester {
-    pub(crate) fn new(processor: u16, max_outstanding: u32, timeout: Duration) -> Self {
+    pub(crate) fn new(
+        processor: u16,
+        max_outstanding: u32,
+        periods: Periods,
+        timeout: Duration,
+    ) -> Self {
         Self {
             processor,
             timeout,
-            outstanding: Outstanding::new(max_outstanding),
+            outstanding: Outstanding::new(max_outstanding, periods),
             completions: VecDeque::new(),
             user_open: 0,
             max_user_open: max_outstanding as usize,
@@ -146,6 +153,7 @@ impl Requester {
             is_read,
             asker,
         };
+        self.outstanding.advance(now);
         let tid = self.outstanding.begin(pending).ok_or(PostError::TooMany)?;
         let mut packet = PacketBuf::new();
         if let Err(error) = encode_request(dest, self.processor, tid.bits(), request, &mut packet) {
@@ -178,7 +186,9 @@ impl Requester {
         | Response::Refused { tid, .. }) = response;
         let tid = Tid::from_bits(tid);
         let Some(&pending) = self.outstanding.get(tid) else {
-            if self.outstanding.late(tid) {
+            if !self.outstanding.is_recent(tid) {
+                counters.stale_responses += 1;
+            } else if self.outstanding.late(tid) {
                 counters.late_responses += 1;
             } else {
                 counters.unknown_responses += 1;
@@ -231,9 +241,14 @@ impl Requester {
         })
     }
 
-    /// When the next request times out.
+    /// When the next request times out, or requests are possible again.
     pub(crate) fn next_deadline(&self) -> Option<Time> {
-        Some(self.outstanding.oldest()? + self.timeout)
+        let timeout = self.outstanding.oldest().map(|at| at + self.timeout);
+        let opens = self.outstanding.opens();
+        match (timeout, opens) {
+            (Some(timeout), Some(opens)) => Some(timeout.min(opens)),
+            (timeout, opens) => timeout.or(opens),
+        }
     }
 
     /// Keeps the end of a user's request until it is fetched.

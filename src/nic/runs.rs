@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::checker::Checker;
 use super::traffic::{Answered, Driver, Errand, Issuer, Source};
-use super::traffic_report::TrafficReport;
+use super::traffic_report::{Phase, TrafficReport};
 use super::traffic_spec::{SpecError, TrafficSpec};
 use crate::time::Time;
 
@@ -50,11 +50,15 @@ impl Runs {
         Ok(())
     }
 
-    /// Ends the issuing of the run that is going on, if any; outstanding messages are waited for.
-    pub(crate) fn stop(&mut self) {
-        if let Some(driver) = &mut self.driver {
-            driver.stop();
-        }
+    /// Ends the issuing of the run that is going on, if any; outstanding messages are waited for. True when it
+    /// issued no more before: whoever asks again does not want to wait.
+    pub(crate) fn stop(&mut self) -> bool {
+        let Some(driver) = self.driver.as_mut().filter(|driver| !driver.is_done()) else {
+            return false;
+        };
+        let was_draining = driver.report().phase == Phase::Draining;
+        driver.stop();
+        was_draining
     }
 
     /// What is known here of `run`, as its source and as a target; `None` (no run given): of the

@@ -70,6 +70,7 @@ fn transaction(kind: Kind, i: usize) -> Vec<Flit> {
         packet_id,
         command,
         mdh: 1,
+        echo: 0,
         ssid: 2,
         address: (i * MAX_DATA) as u64,
         key: 3,
@@ -78,6 +79,7 @@ fn transaction(kind: Kind, i: usize) -> Vec<Flit> {
         destination: near,
         routing,
         packet_id,
+        echo: 0,
         status: Status::Done,
     };
     let data = data(i);

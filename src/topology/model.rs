@@ -53,7 +53,7 @@ pub struct Settings {
     /// After how many milliseconds an unanswered request is given up.
     pub request_timeout_ms: u64,
     /// After how many milliseconds without a phit leaving an output virtual channel is taken for
-    /// dead (section 7.7); emulated time, which a paced clock multiplies by its dilation.
+    /// dead (section 7.7); as a register in emulated time, of which a paced clock has less.
     pub forward_progress_ms: u64,
     /// After how many milliseconds of silence a link between processes is taken down, and what was on it is
     /// discarded; 0 = never.
@@ -113,6 +113,19 @@ pub enum Clock {
         /// Real time per emulated time, at least 1.
         dilation: u32,
     },
+}
+
+impl Clock {
+    /// The emulated nanoseconds of `ms` milliseconds, of which a paced clock makes fewer: one at least. Every time-out
+    /// of a topology is in milliseconds of the wires and of whoever waits, so that no clock turns their order round;
+    /// registers of chips are in emulated time.
+    pub fn emulated_ns(self, ms: u64) -> u64 {
+        let ns = ms.saturating_mul(1_000_000);
+        match self {
+            Self::FreeRunning => ns,
+            Self::Paced { dilation } => (ns / u64::from(dilation.max(1))).max(1),
+        }
+    }
 }
 
 /// The rates of the SerDes (paper, section 4.4) as descriptions write them, in Gb/s.

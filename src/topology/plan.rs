@@ -9,7 +9,7 @@ use thiserror::Error;
 use super::model::{Chip, Clock, End, NodeRef, Processor, Profile, Topology};
 use crate::link::{EndName, LinkClock, LinkConfig, LinkConfigError, LinkProfile};
 use crate::nic::aries::{AriesNicConfig, AriesNicConfigError};
-use crate::nic::{NicConfig, NicConfigError};
+use crate::nic::{Incarnation, NicConfig, NicConfigError};
 use crate::router::aries::AriesConfig;
 use crate::router::yarc::registers::{ChipRegisters, PORTS, TileRegisters};
 use crate::router::yarc::{RouterClock, YarcConfig};
@@ -27,6 +27,8 @@ pub struct Runtime {
     pub fabric: u32,
     /// Incarnation of the process, unlike any before of the same node.
     pub epoch: u32,
+    /// What the node's network interface knows of those before it.
+    pub incarnation: Incarnation,
     /// Clock instead of the topology's.
     pub clock: Option<Clock>,
     /// Profile instead of the topology's.
@@ -50,6 +52,7 @@ impl Runtime {
         Self {
             fabric,
             epoch,
+            incarnation: Incarnation::default(),
             clock: None,
             profile: None,
             real_wires: false,
@@ -157,10 +160,12 @@ impl Topology {
             ports.push((end.port, self.link_config(id, end, other, runtime)?));
         }
         ports.sort_by_key(|(port, _)| *port);
-        let registers = self
+        let mut registers = self
             .chip_registers(chip)
             .ok_or_else(|| PlanError::NoSuchNode(name.clone()))?;
-        let clock = match runtime.clock.unwrap_or(self.settings.clock) {
+        let clock = runtime.clock.unwrap_or(self.settings.clock);
+        registers.forward_progress_ns = clock.emulated_ns(self.settings.forward_progress_ms);
+        let clock = match clock {
             Clock::FreeRunning => RouterClock::FreeRunning,
             Clock::Paced { dilation } => RouterClock::Paced { dilation },
         };
@@ -191,6 +196,7 @@ impl Topology {
             .memory_bytes(self.settings.memory_bytes)
             .max_outstanding(self.settings.outstanding)
             .request_timeout(Duration::from_ms(self.settings.request_timeout_ms))
+            .incarnation(runtime.incarnation)
             .seed(runtime.seed ^ u64::from(*number))
             .build()
             .map_err(|error| PlanError::Nic {

@@ -8,7 +8,7 @@ t_need_namespaces
 # The link between the two routers is the bottleneck: all traffic goes over it in one direction.
 # Deep buffers: with those of the chip, how soon a busy machine wakes the processes would set the rate, not the lanes.
 # One emulated millisecond without progress is four real seconds.
-t_topology "$T_SCRATCH/paced.toml" paced 'profile="live"' request_timeout_ms=5000 forward_progress_ms=1
+t_topology "$T_SCRATCH/paced.toml" paced 'profile="live"' request_timeout_ms=5000 forward_progress_ms=4000
 t_up lanes "$T_SCRATCH/paced.toml"
 router=r1-0 peer=r1-1 port=32
 traffic() {

@@ -8,7 +8,7 @@ use crate::set48::FLIT_BYTES;
 /// Most bytes of data in a packet: a cache line (white paper, "Aries Performance").
 pub const MAX_DATA: usize = 64;
 /// Bytes of the check.
-const CHECK_BYTES: usize = 2;
+pub(super) const CHECK_BYTES: usize = 2;
 /// The check in the last flit.
 const CHECK_MASK: u64 = (1 << (8 * CHECK_BYTES)) - 1;
 /// Most bytes of an area, check included.

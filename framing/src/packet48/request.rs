@@ -7,6 +7,7 @@ use crate::flit48::{FLIT_BITS, Flit, Head, NodeId, Routing};
 const COMMAND_HIGH_SHIFT: u32 = 47;
 const SOURCE_SHIFT: u32 = 29;
 const MDH_SHIFT: u32 = 17;
+const ECHO_SHIFT: u32 = 12;
 const SSID_SHIFT: u32 = 8;
 const ADDRESS_SHIFT: u32 = 16;
 /// Bits of the command in the head.
@@ -14,14 +15,17 @@ const CODE_BITS: u32 = 6;
 
 /// Bits of a memory domain handle.
 pub const MDH_BITS: u32 = 12;
-/// Bits of a synchronisation sequence id.
-pub const SSID_BITS: u32 = 9;
+/// Bits that a request has for its response to repeat, beside the packet id.
+pub const ECHO_BITS: u32 = 5;
+/// Bits of a synchronisation sequence id in a packet.
+pub const SSID_BITS: u32 = 4;
 /// Bits of an address.
 pub const ADDRESS_BITS: u32 = 40;
 
 const _: () = assert!(COMMAND_HIGH_SHIFT + 1 == FLIT_BITS);
 const _: () = assert!(SOURCE_SHIFT + NodeId::BITS == COMMAND_HIGH_SHIFT);
-const _: () = assert!(MDH_SHIFT + MDH_BITS == SOURCE_SHIFT && SSID_SHIFT + SSID_BITS == MDH_SHIFT);
+const _: () = assert!(MDH_SHIFT + MDH_BITS == SOURCE_SHIFT && ECHO_SHIFT + ECHO_BITS == MDH_SHIFT);
+const _: () = assert!(SSID_SHIFT + SSID_BITS == ECHO_SHIFT);
 const _: () = assert!(SSID_SHIFT + 32 == ADDRESS_BITS && ADDRESS_SHIFT + 32 == FLIT_BITS);
 
 /// The three header flits of a request as they stand there: getters and setters without judgement.
@@ -71,7 +75,13 @@ impl RequestView {
         self.get(1, MDH_SHIFT, MDH_BITS) as u16
     }
 
-    /// The synchronisation sequence id, 9 bits.
+    /// What the response repeats, 5 bits.
+    #[inline]
+    pub const fn echo(&self) -> u8 {
+        self.get(1, ECHO_SHIFT, ECHO_BITS) as u8
+    }
+
+    /// The synchronisation sequence id, 4 bits.
     #[inline]
     pub const fn ssid(&self) -> u16 {
         self.get(1, SSID_SHIFT, SSID_BITS) as u16
@@ -113,7 +123,13 @@ impl RequestView {
         self.set(1, MDH_SHIFT, MDH_BITS, mdh as u64);
     }
 
-    /// Sets the synchronisation sequence id, cut to 9 bits.
+    /// Sets what the response repeats, cut to 5 bits.
+    #[inline]
+    pub const fn set_echo(&mut self, echo: u8) {
+        self.set(1, ECHO_SHIFT, ECHO_BITS, echo as u64);
+    }
+
+    /// Sets the synchronisation sequence id, cut to 4 bits.
     #[inline]
     pub const fn set_ssid(&mut self, ssid: u16) {
         self.set(1, SSID_SHIFT, SSID_BITS, ssid as u64);
@@ -148,7 +164,9 @@ pub struct Request {
     pub command: Command,
     /// Memory domain handle, 12 bits.
     pub mdh: u16,
-    /// Synchronisation sequence id: which transaction of the source the packet belongs to, 9 bits.
+    /// What the response repeats beside the packet id, 5 bits: the source's own affair.
+    pub echo: u8,
+    /// Synchronisation sequence id: the low 4 bits of the number of the source's transaction.
     pub ssid: u16,
     /// Byte address within the memory domain, 40 bits.
     pub address: u64,
@@ -191,6 +209,7 @@ impl Request {
         view.set_command_high(code >> CODE_BITS != 0);
         view.set_source(self.source);
         view.set_mdh(self.mdh);
+        view.set_echo(self.echo);
         view.set_ssid(self.ssid);
         view.set_address(self.address);
         view.set_key(self.key);
@@ -229,6 +248,7 @@ impl Request {
             packet_id: head.packet_id(),
             command,
             mdh: view.mdh(),
+            echo: view.echo(),
             ssid: view.ssid(),
             address: view.address(),
             key: view.key(),

@@ -1,13 +1,18 @@
 //! Responses: one header flit and, where something was read, a data area.
 
-use super::area::{self, MAX_DATA};
-use super::{EmitError, PacketError, RESPONSE_HEADER_FLITS};
+use super::area::{self, CHECK_BYTES, MAX_DATA};
+use super::{ECHO_BITS, EmitError, PacketError, RESPONSE_HEADER_FLITS};
 use crate::flit48::{Flit, Head, NodeId, Routing};
 
-/// Code of the first error. Those below are successes: the number of unused bytes in the data area.
+/// Code of the first error.
 const FIRST_ERROR: u8 = 8;
-/// Most unused bytes of a data area.
-const MAX_UNUSED: u8 = 5;
+/// In the code of a response: the last word of the data area is no data. The bits below are the echo.
+const SHORT: u8 = 1 << ECHO_BITS;
+const ECHO_MASK: u8 = SHORT - 1;
+/// Data of responses come in words.
+const WORD_BYTES: usize = 4;
+
+const _: () = assert!(ECHO_BITS + 1 == 6, "the code of a head has six bits");
 
 /// How a request went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -82,40 +87,39 @@ pub struct Response {
     pub routing: Routing,
     /// The number of the request.
     pub packet_id: u16,
+    /// The echo of the request, 5 bits.
+    pub echo: u8,
     /// How the request went. Only [`Status::Done`] may come with data.
     pub status: Status,
 }
 
 impl Response {
-    /// Flits of the response with `bytes` bytes of data.
+    /// Flits of the response with `bytes` bytes of data. A refusal has an area of one flit, for its status.
     #[inline]
     pub const fn buffer_len(&self, bytes: usize) -> usize {
         RESPONSE_HEADER_FLITS
-            + if bytes == 0 {
-                0
-            } else {
-                area::area_flits(bytes)
+            + match (bytes, self.status) {
+                (0, Status::Done) => 0,
+                (0, _) => area::area_flits(WORD_BYTES),
+                (bytes, _) => area::area_flits(bytes),
             }
     }
 
-    /// Writes the response with `data` to the start of `out` and returns its flits. Fields are cut
-    /// to their widths.
+    /// Writes the response with `data`, whole words of 4 bytes, to the start of `out` and returns its
+    /// flits. Fields are cut to their widths.
     ///
     /// # Errors
     /// [`EmitError::BadDataLength`], [`EmitError::BufferTooSmall`]; `out` is then unchanged.
     #[inline]
     pub fn emit(&self, data: &[u8], out: &mut [Flit]) -> Result<usize, EmitError> {
         let refused = self.status != Status::Done;
-        if data.len() > MAX_DATA || refused && !data.is_empty() {
+        if data.len() > MAX_DATA || data.len() % WORD_BYTES != 0 || refused && !data.is_empty() {
             return Err(EmitError::BadDataLength);
         }
-        let code = if data.is_empty() {
-            self.status as u8
-        } else {
-            area::unused(data.len())
-        };
         let flits = self.buffer_len(data.len());
         let packet = area::room(out, flits)?;
+        let is_short = !data.is_empty() && usize::from(area::unused(data.len())) >= WORD_BYTES;
+        let code = self.echo & ECHO_MASK | if is_short || refused { SHORT } else { 0 };
         let head = Head::new(
             true,
             flits as u8,
@@ -125,7 +129,10 @@ impl Response {
             code,
         );
         packet[0] = head.flit();
-        if flits > RESPONSE_HEADER_FLITS {
+        if refused {
+            let status = u32::from(self.status as u8).to_be_bytes();
+            area::write(packet, RESPONSE_HEADER_FLITS, &status);
+        } else if !data.is_empty() {
             area::write(packet, RESPONSE_HEADER_FLITS, data);
         }
         Ok(flits)
@@ -146,31 +153,25 @@ impl Response {
         if !head.is_response() {
             return Err(PacketError::Direction);
         }
-        let flits = packet.len() - RESPONSE_HEADER_FLITS;
-        let (status, bytes) = match head.code() {
-            0 if flits == 0 => (Status::Done, 0),
-            unused @ 0..=MAX_UNUSED => {
-                // No area is there for no bytes.
-                match area::capacity(flits).checked_sub(usize::from(unused)) {
-                    Some(bytes @ 1..=MAX_DATA) => (Status::Done, bytes),
-                    _ => return Err(PacketError::Shape),
-                }
-            }
-            code => {
-                let status = code
-                    .checked_sub(FIRST_ERROR)
-                    .and_then(|error| Status::ALL.get(usize::from(error) + 1))
-                    .ok_or(PacketError::ReservedStatus)?;
-                if flits > 0 {
-                    return Err(PacketError::Shape);
-                }
-                (*status, 0)
-            }
+        let area = &packet[RESPONSE_HEADER_FLITS..];
+        // In whole words: what an area has beyond them is never data.
+        let room = area::capacity(area.len()) / WORD_BYTES * WORD_BYTES;
+        let (status, bytes) = match (head.code() & SHORT != 0, room) {
+            (false, 0..=MAX_DATA) => (Status::Done, room),
+            (true, 0) => return Err(PacketError::ReservedStatus),
+            (true, WORD_BYTES) => (refusal(area[0])?, 0),
+            (true, _) if room - WORD_BYTES <= MAX_DATA => (Status::Done, room - WORD_BYTES),
+            _ => return Err(PacketError::Shape),
         };
+        // Each number of words has one form.
+        if bytes > 0 && area::area_flits(bytes) != area.len() {
+            return Err(PacketError::Shape);
+        }
         let response = Self {
             destination: head.destination(),
             routing: head.routing(),
             packet_id: head.packet_id(),
+            echo: head.code() & ECHO_MASK,
             status,
         };
         Ok((response, bytes))
@@ -185,7 +186,20 @@ impl Response {
         let head = area::head_of(packet)?;
         let (response, bytes) = Self::behind_head(head, packet)?;
         area::judge(packet, head, RESPONSE_HEADER_FLITS)?;
-        area::read(&packet[RESPONSE_HEADER_FLITS..], bytes, data)?;
+        if response.status == Status::Done {
+            area::read(&packet[RESPONSE_HEADER_FLITS..], bytes, data)?;
+        }
         Ok((response, bytes))
     }
+}
+
+/// The status in the area of a refusal: a word, big-endian.
+#[inline]
+fn refusal(area: Flit) -> Result<Status, PacketError> {
+    let word = area.bits() >> (8 * CHECK_BYTES);
+    let error = word.checked_sub(FIRST_ERROR.into());
+    error
+        .and_then(|error| Status::ALL.get(1 + usize::try_from(error).ok()?))
+        .copied()
+        .ok_or(PacketError::ReservedStatus)
 }

@@ -95,14 +95,30 @@ pub const READ_64: [u64; 12] = [
     0xfcfd_feff_85bf,
 ];
 
-/// Four bytes: data and check fill one flit.
-pub const READ_4: [u64; 2] = [0x8200_8258_0300, 0xc0c1_c2c3_e780];
+/// Four bytes: data and check fill one flit. Echo 31.
+pub const READ_4: [u64; 2] = [0x8200_8258_031f, 0xc0c1_c2c3_4174];
+
+/// 15 words: they need as many flits as 16 would. Echo 10.
+pub const READ_60: [u64; 12] = [
+    0x8c00_8270_03aa,
+    0xc0c1_c2c3_c4c5,
+    0xc6c7_c8c9_cacb,
+    0xcccd_cecf_d0d1,
+    0xd2d3_d4d5_d6d7,
+    0xd8d9_dadb_dcdd,
+    0xdedf_e0e1_e2e3,
+    0xe4e5_e6e7_e8e9,
+    0xeaeb_eced_eeef,
+    0xf0f1_f2f3_f4f5,
+    0xf6f7_f8f9_fafb,
+    0x0000_0000_f63f,
+];
 
 /// Answer to `COMPARE_SWAP`: the word was what it was compared with.
-pub const OLD_64: [u64; 3] = [0x8300_8260_0102, 0x0123_4567_89ab, 0xcdef_0000_3561];
+pub const OLD_64: [u64; 3] = [0x8300_8260_0101, 0x0123_4567_89ab, 0xcdef_0000_549f];
 
-/// Answer to `PUT_8`: out of bounds.
-pub const REFUSED: [u64; 1] = [0x8178_5fc0_008a];
+/// Answer to `PUT_8`: out of bounds. Echo 26.
+pub const REFUSED: [u64; 2] = [0x8278_5fc0_00ba, 0x0000_000a_fadd];
 
 /// `PUT_8`, `DONE`, idle flits; number 0x5b, ack 0x2a, load 9, a clock pulse, VC ack 0xc3.
 #[rustfmt::skip]

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use clap::Args;
 use miette::miette;
-use phitwire::nic::BlackwidowNic;
 use phitwire::nic::aries::AriesNic;
+use phitwire::nic::{BlackwidowNic, Incarnation};
 use phitwire::router::aries::Aries;
 use phitwire::router::yarc::Yarc;
 use phitwire::topology::{self, NodePlan, Runtime};
@@ -73,6 +73,11 @@ pub fn run(args: RunArgs) -> miette::Result<ExitCode> {
     let mut runtime = Runtime::new(&args.lab, clock::incarnation());
     runtime.clock = args.clock;
     runtime.real_wires = true;
+    runtime.incarnation = Incarnation {
+        clock_ns: clock::since_boot_ns(),
+        // Nobody knows whether there was another, and what it has asked.
+        first: false,
+    };
     let seed = runtime.seed;
     let plan = network
         .plan(&args.node, &runtime)

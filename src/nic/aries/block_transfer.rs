@@ -10,6 +10,7 @@ use super::outstanding::{Landing, Pending};
 use super::receive::{ANNOUNCE, HANDLE_BYTES};
 use super::responder::{EVENT_BYTES, EVENT_CODE};
 use super::traffic::RUN_BLOCK_CODE;
+use super::transaction::high_ssid;
 use super::virtual_node::Target;
 use crate::time::{Duration, Time};
 
@@ -294,6 +295,14 @@ impl Active {
 }
 
 impl Piece {
+    /// The upper bits of the SSID, for the address of a packet that has room for them.
+    pub(super) fn ssid_bits(&self, ssid: u16) -> u64 {
+        match self.command {
+            Command::Message { .. } | Command::Control { code: EVENT_CODE } => high_ssid(ssid),
+            _ => 0,
+        }
+    }
+
     pub(super) fn of_data(
         command: Command,
         handle: u16,

@@ -158,6 +158,38 @@ impl BlockTransferEngine {
         self.ended.pop_front()
     }
 
+    /// Ends all transfers of `owner`: those that wait at once, those under way when their outstanding packets have
+    /// been answered or have timed out. No memory of theirs is touched after that.
+    pub(crate) fn give_up(&mut self, owner: TransferOwner, transactions: &mut Transactions) {
+        let failure = Failure::Aborted;
+        for index in 0..CHANNELS {
+            let channel = &mut self.channels[index];
+            let ended = &mut self.ended;
+            let before = channel.queue.len();
+            channel.queue.retain(|queued| {
+                if queued.owner == owner {
+                    ended.push_back(TransferEnded {
+                        owner,
+                        transfer: queued.transfer,
+                        channel: index as u8,
+                        queued: queued.queued,
+                        bytes: 0,
+                        failure: Some(failure),
+                    });
+                }
+                queued.owner != owner
+            });
+            self.open -= before - channel.queue.len();
+            let active = channel.active.as_mut();
+            if let Some(active) = active.filter(|active| active.what.owner == owner)
+                && active.stage == Stage::Streaming
+            {
+                active.failure.get_or_insert(failure);
+                self.proceed(index, transactions);
+            }
+        }
+    }
+
     /// When a send tries again.
     pub(crate) fn next_deadline(&self) -> Option<Time> {
         if self.open == 0 {
@@ -274,7 +306,7 @@ impl BlockTransferEngine {
             handle: piece.handle,
             key: piece.key,
             ssid: active.ssid,
-            address: piece.address,
+            address: piece.address | piece.ssid_bits(active.ssid),
             routing: active.what.transfer.routing,
             data: &data[..sent],
             answer_bytes: piece.answer_bytes,

@@ -103,7 +103,7 @@ pub enum TargetEvent {
     Put {
         /// Who put.
         source: NodeId,
-        /// SSID of its transaction, 0 if none.
+        /// The lower four bits of its transaction's SSID, 0 if it is of none.
         ssid: u16,
         /// The memory domain handle, translated.
         handle: u16,

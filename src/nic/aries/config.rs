@@ -9,6 +9,7 @@ use super::outstanding::MAX_OUTSTANDING;
 use super::virtual_node::VirtualNodes;
 use crate::link::AriesLinkConfig;
 use crate::nic::memory::MAX_MEMORY_BYTES;
+use crate::nic::periods::Incarnation;
 use crate::time::Duration;
 
 /// Memory comes in cache lines.
@@ -61,6 +62,7 @@ pub struct AriesNicConfig {
     pub(super) send_retry: Duration,
     pub(super) send_attempts: u32,
     pub(super) seed: u64,
+    pub(super) incarnation: Incarnation,
 }
 
 impl AriesNicConfig {
@@ -81,6 +83,7 @@ impl AriesNicConfig {
             send_retry: DEFAULT_SEND_RETRY,
             send_attempts: DEFAULT_SEND_ATTEMPTS,
             seed: 0,
+            incarnation: Incarnation::default(),
         })
     }
 
@@ -199,6 +202,13 @@ impl AriesNicConfigBuilder {
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.0.seed = seed;
+        self
+    }
+
+    /// What is known of predecessors. Default: see [`Incarnation`].
+    #[must_use]
+    pub fn incarnation(mut self, incarnation: Incarnation) -> Self {
+        self.0.incarnation = incarnation;
         self
     }
 

@@ -42,6 +42,8 @@ counters! {
     late_responses,
     /// Responses to requests that do not exist (any more).
     unknown_responses,
+    /// Responses to requests of another period: they have come very late, or are a predecessor's.
+    stale_responses,
     /// Responses with the wrong amount of data for their request.
     mismatched_responses,
     /// Responses poisoned or with a wrong packet CRC.

@@ -17,8 +17,9 @@ use super::request::{Operation, Post, PostError, word_of};
 use super::requester::{Answer, Ask, Requester};
 use super::responder::{EVENT_CODE, Responder};
 use super::traffic::{self, PacketIssuer, RUN_DOMAIN};
-use super::transaction::{Progress, RemoteEvent, Ssid, Transactions};
+use super::transaction::{Progress, RemoteEvent, Ssid, Transactions, high_ssid};
 use super::virtual_node::{Target, VirtualNodes};
+use crate::nic::periods::Periods;
 use crate::nic::runs::Runs;
 use crate::nic::traffic::Source;
 use crate::nic::traffic_report::TrafficReport;
@@ -60,15 +61,18 @@ pub(crate) struct Interface {
 }
 
 impl Interface {
-    pub(crate) fn new(config: &AriesNicConfig) -> Self {
+    pub(crate) fn new(config: &AriesNicConfig, now: Time) -> Self {
         let outstanding = config.max_outstanding;
+        let timeout = config.request_timeout;
+        let periods = Periods::new(config.incarnation, now, timeout, 1);
+        // Where numbers that others see begin: no predecessor's late packet should fit.
         let epoch = config.link.link().epoch();
-        let first_id = Rng::new(config.seed, epoch.into()).next_u64() as u16;
+        let begin = Rng::new(config.seed, epoch.into()).next_u64();
         let (wait, attempts) = (config.send_retry, config.send_attempts);
         Self {
-            requester: Requester::new(config.node, outstanding, first_id, config.request_timeout),
-            responder: Responder::new(config),
-            transactions: Transactions::new(),
+            requester: Requester::new(config.node, outstanding, periods, timeout),
+            responder: Responder::new(config, begin),
+            transactions: Transactions::new(begin),
             transfers: BlockTransferEngine::new(outstanding, wait, attempts),
             collective: CollectiveUnit::new(config.node),
             runs: Runs::default(),
@@ -100,6 +104,7 @@ impl Interface {
         owner: Owner,
         post: &Post<'_>,
     ) -> Result<(), PostError> {
+        self.requester.outstanding.advance(now);
         if !self.requester.has_room(false) {
             return Err(PostError::TooMany);
         }
@@ -286,6 +291,15 @@ impl Interface {
         self.runs.start(now, spec, source, identity)
     }
 
+    /// Stops the run that is going on; the second time, or while it drains, it gives up the blocks that are not out.
+    pub(crate) fn stop_traffic(&mut self, now: Time) {
+        if self.runs.stop() {
+            self.transfers
+                .give_up(TransferOwner::Run, &mut self.transactions);
+            self.collect_transfers(now);
+        }
+    }
+
     /// See [`Runs::report`].
     pub(crate) fn traffic_report(&self, run: Option<u64>) -> Option<TrafficReport> {
         let memory = &self.responder.memory;
@@ -324,6 +338,7 @@ impl Interface {
 
     /// Lets time-outs pass and everybody with something to ask issue requests.
     pub(crate) fn advance(&mut self, now: Time) {
+        self.requester.outstanding.advance(now);
         while let Some(answer) = self.requester.expire(now, &mut self.counters) {
             self.settle(now, &answer, &[0; MAX_DATA]);
         }
@@ -396,7 +411,7 @@ impl Interface {
                 handle: event.handle,
                 key: event.key,
                 ssid,
-                address: 0,
+                address: high_ssid(ssid),
                 routing: Routing::default(),
                 data: &event.data.to_be_bytes(),
                 answer_bytes: 0,

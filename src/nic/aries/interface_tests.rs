@@ -574,6 +574,7 @@ fn packets_for_others_and_nonsense_are_discarded() {
         packet_id: 1,
         command: Command::Put { event: false },
         mdh: ALL,
+        echo: 0,
         ssid: 0,
         address: 0,
         key: KEY,

@@ -81,6 +81,8 @@ mod collective_link_tests;
 #[cfg(test)]
 mod interface_tests;
 #[cfg(test)]
+mod restart_tests;
+#[cfg(test)]
 mod robustness_tests;
 #[cfg(test)]
 mod test_bench;

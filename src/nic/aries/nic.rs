@@ -77,7 +77,7 @@ impl AriesNic {
         Self {
             lcb: AriesLcb::new(config.link.clone(), now),
             input: AriesInput::new(&config.link),
-            interface: Interface::new(&config),
+            interface: Interface::new(&config, now),
             arrived: PacketBuf::new(),
             responses: PacketQueue::default(),
             turn: 0,
@@ -197,9 +197,11 @@ impl AriesNic {
         self.interface.start_traffic(now, nonce as u32, spec)
     }
 
-    /// Ends the issuing of the run that is going on, if any; outstanding messages are waited for.
+    /// Ends the issuing of the run that is going on, if any; outstanding messages are waited for. Of a run that
+    /// issues no more, what has not gone out yet is given up: it is done when its outstanding packets have been
+    /// answered or have timed out, however long its blocks are.
     pub fn stop_traffic(&mut self) {
-        self.interface.runs.stop();
+        self.interface.stop_traffic(self.now);
     }
 
     /// What is known here of `run`, as its source and as a target; `None` (no run given): of the

@@ -1,23 +1,30 @@
 //! Requests that wait for their response: packet ids, time-outs, quarantine.
 //!
 //! A packet id has 12 bits and a NIC has up to 1,024 packets outstanding (white paper, "Aries
-//! Performance"), so that three ids of four rest. Every id is a slot of its own. Free ids are taken in
-//! the order in which they were given back, so each rests as long as it can. The id of a request that
-//! timed out is quarantined: its response may still come, and must never complete another request. A
-//! quarantined id serves again when its late response has come, when it is known that the request was
-//! never sent, or when no other id is left: the oldest one then, several time-outs after its own.
+//! Performance"), so that three ids of four rest. Every id is a slot of its own. What a response must name is the id
+//! and the [period](crate::nic::periods) in which the request was posted: 64 of them are told apart, by the echo of five
+//! bits and by the upper bit of the id, since even periods have the lower half of the ids and odd ones the upper.
+//!
+//! Free ids are taken in the order in which they were given back, so each rests as long as it can. The id of a
+//! request that timed out is quarantined: its response may still come, and must never complete another request. A
+//! quarantined id serves again when its late response has come, when it is known that the request was never sent, or
+//! in a later period when no other id is left. Until then nothing can be asked: better late than wrong.
 //!
 //! All requests have the same time-out, so the order of posting is that of the deadlines: the waiting
 //! form one doubly linked list, and expiry looks only at its front. Nothing allocates.
 
 use phitwire_framing::flit48::NodeId;
-use phitwire_framing::packet48::Command;
+use phitwire_framing::packet48::{Command, ECHO_BITS};
 
+use crate::nic::periods::Periods;
 use crate::nic::traffic::Errand;
 use crate::time::Time;
 
 /// Ids that a packet can carry.
 const IDS: u16 = 1 << 12;
+/// Ids of a period.
+const HALF: u16 = IDS / 2;
+const _: () = assert!((MAX_OUTSTANDING + RESERVED) as u16 <= HALF);
 /// Most packets that may be outstanding (white paper, "Aries Performance").
 pub const MAX_OUTSTANDING: u32 = 1024;
 /// Packets that the collective engine and the events of transactions may have outstanding beyond the
@@ -135,6 +142,8 @@ enum State {
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     pending: Pending,
+    /// When it was posted.
+    period: u64,
     previous: u16,
     next: u16,
     state: State,
@@ -200,38 +209,51 @@ impl List {
 pub(crate) struct Outstanding {
     slots: Vec<Slot>,
     waiting: List,
-    free: List,
-    quarantine: List,
+    /// By half.
+    free: [List; 2],
+    /// By half; the longest there first.
+    quarantine: [List; 2],
+    periods: Periods,
     capacity: u32,
 }
 
+/// The echo of a period.
+const fn echo_of(period: u64) -> u8 {
+    (period >> 1) as u8 & ((1 << ECHO_BITS) - 1)
+}
+
+const fn half_of(index: u16) -> usize {
+    (index / HALF) as usize
+}
+
 impl Outstanding {
-    /// Room for `capacity` requests at once, and for [`RESERVED`] more. The ids begin with `first`, which had better
-    /// differ from that of an earlier incarnation: its responses may still be on their way.
+    /// Room for `capacity` requests at once, and for [`RESERVED`] more, from the present one of `periods` on.
     ///
     /// # Panics
     /// If `capacity` is zero or above [`MAX_OUTSTANDING`]; the configuration checks it before.
-    pub(crate) fn new(capacity: u32, first: u16) -> Self {
+    pub(crate) fn new(capacity: u32, periods: Periods) -> Self {
         assert!(
             (1..=MAX_OUTSTANDING).contains(&capacity),
             "the configuration bounds it"
         );
         let slot = Slot {
             pending: Pending::NONE,
+            period: 0,
             previous: NONE,
             next: NONE,
             state: State::Free,
         };
         let mut slots = vec![slot; usize::from(IDS)];
-        let mut free = List::EMPTY;
+        let mut free = [List::EMPTY; 2];
         for index in 0..IDS {
-            free.push_back(&mut slots, (index + first % IDS) % IDS);
+            free[half_of(index)].push_back(&mut slots, index);
         }
         Self {
             slots,
             waiting: List::EMPTY,
             free,
-            quarantine: List::EMPTY,
+            quarantine: [List::EMPTY; 2],
+            periods,
             capacity,
         }
     }
@@ -245,38 +267,83 @@ impl Outstanding {
     /// Given-up requests whose response has not been seen.
     #[cfg(test)]
     pub(crate) fn quarantined(&self) -> u32 {
-        self.quarantine.len
+        self.quarantine.iter().map(|list| list.len).sum()
+    }
+
+    /// Lets time pass: what is begun from now on is of another period.
+    #[inline]
+    pub(crate) fn advance(&mut self, now: Time) {
+        self.periods.advance(now);
     }
 
     /// Whether another request may begin; `reserved` for one that may use the reserve.
     #[inline]
     pub(crate) fn has_room(&self, reserved: bool) -> bool {
-        self.waiting.len < self.capacity + if reserved { RESERVED } else { 0 }
+        self.waiting.len < self.capacity + if reserved { RESERVED } else { 0 } && self.has_id()
     }
 
-    /// Begins a request.
+    /// Whether an id of the present period is left.
+    #[inline]
+    fn has_id(&self) -> bool {
+        self.periods.is_open() && (self.free[self.half()].len > 0 || self.rested().is_some())
+    }
+
+    /// When there are ids again, if none is left now.
+    pub(crate) fn opens(&self) -> Option<Time> {
+        (!self.has_id()).then(|| self.periods.ends())
+    }
+
+    #[inline]
+    fn half(&self) -> usize {
+        (self.periods.number() & 1) as usize
+    }
+
+    /// The id that has been in quarantine for longest, if it was not used in the present period.
+    #[inline]
+    fn rested(&self) -> Option<u16> {
+        let index = self.quarantine[self.half()].front;
+        let slot = self.slots.get(usize::from(index))?;
+        (slot.period != self.periods.number()).then_some(index)
+    }
+
+    /// Whether a response with this id and echo, which nobody waits for, is of the period in which the id served last.
+    pub(crate) fn is_recent(&self, id: PacketId, echo: u8) -> bool {
+        echo_of(self.slots[id.index()].period) == echo
+    }
+
+    /// Begins a request and answers its id and what its response will echo.
     ///
     /// `pending.posted` must not be earlier than that of any request begun before.
     ///
     /// # Panics
     /// If there is no room even in the reserve; [`has_room`](Self::has_room) has been asked before.
     #[inline]
-    pub(crate) fn begin(&mut self, pending: Pending) -> PacketId {
+    pub(crate) fn begin(&mut self, pending: Pending) -> (PacketId, u8) {
         assert!(self.has_room(true), "room was asked for");
-        let index = self
-            .free
+        let half = self.half();
+        let index = self.free[half]
             .pop_front(&mut self.slots)
-            .or_else(|| self.quarantine.pop_front(&mut self.slots))
-            .expect("there are more ids than requests may wait");
+            .or_else(|| self.quarantine[half].pop_front(&mut self.slots))
+            .expect("room was asked for");
+        let period = self.periods.number();
         let slot = &mut self.slots[usize::from(index)];
         slot.pending = pending;
+        slot.period = period;
         slot.state = State::Waiting;
         self.waiting.push_back(&mut self.slots, index);
-        PacketId(index)
+        (PacketId(index), echo_of(period))
+    }
+
+    /// The request that a response with `id` and `echo` answers, if one waits for it.
+    #[inline]
+    pub(crate) fn answered_by(&self, id: PacketId, echo: u8) -> Option<&Pending> {
+        let slot = &self.slots[id.index()];
+        let waits = slot.state == State::Waiting && echo_of(slot.period) == echo;
+        waits.then_some(&slot.pending)
     }
 
     /// The request that `id` names, if it waits.
-    #[inline]
+    #[cfg(test)]
     pub(crate) fn get(&self, id: PacketId) -> Option<&Pending> {
         let slot = &self.slots[id.index()];
         (slot.state == State::Waiting).then_some(&slot.pending)
@@ -285,7 +352,7 @@ impl Outstanding {
     /// Ends a request whose response has come.
     ///
     /// # Panics
-    /// If `id` does not wait; [`get`](Self::get) has been asked before.
+    /// If `id` does not wait; [`answered_by`](Self::answered_by) has been asked before.
     #[inline]
     pub(crate) fn finish(&mut self, id: PacketId) {
         self.leave(id, State::Free);
@@ -294,7 +361,7 @@ impl Outstanding {
     /// Ends a request whose response may still come.
     ///
     /// # Panics
-    /// If `id` does not wait; [`get`](Self::get) has been asked before.
+    /// If `id` does not wait; [`answered_by`](Self::answered_by) has been asked before.
     pub(crate) fn give_up(&mut self, id: PacketId) {
         self.leave(id, State::Quarantine);
     }
@@ -306,8 +373,8 @@ impl Outstanding {
         slot.state = state;
         self.waiting.remove(&mut self.slots, id.0);
         let list = match state {
-            State::Quarantine => &mut self.quarantine,
-            _ => &mut self.free,
+            State::Quarantine => &mut self.quarantine[half_of(id.0)],
+            _ => &mut self.free[half_of(id.0)],
         };
         list.push_back(&mut self.slots, id.0);
     }
@@ -317,9 +384,10 @@ impl Outstanding {
     pub(crate) fn release(&mut self, id: PacketId) -> bool {
         let known = self.slots[id.index()].state == State::Quarantine;
         if known {
-            self.quarantine.remove(&mut self.slots, id.0);
+            let half = half_of(id.0);
+            self.quarantine[half].remove(&mut self.slots, id.0);
             self.slots[id.index()].state = State::Free;
-            self.free.push_back(&mut self.slots, id.0);
+            self.free[half].push_back(&mut self.slots, id.0);
         }
         known
     }
@@ -347,8 +415,23 @@ impl Outstanding {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::nic::periods::Incarnation;
     use crate::rng::Rng;
+    use crate::time::Duration;
     use std::collections::HashSet;
+
+    fn fresh(capacity: u32) -> Outstanding {
+        successor(capacity, Time::ZERO)
+    }
+
+    /// One that begins at `now`, in periods of a second.
+    fn successor(capacity: u32, now: Time) -> Outstanding {
+        let timeout = Duration::from_ms(2_000);
+        Outstanding::new(
+            capacity,
+            Periods::new(Incarnation::default(), now, timeout, 1),
+        )
+    }
 
     fn at(ns: u64) -> Pending {
         Pending {
@@ -360,8 +443,8 @@ mod tests {
 
     #[test]
     fn requests_expire_in_posting_order_and_only_when_due() {
-        let mut table = Outstanding::new(4, 0);
-        let ids: Vec<PacketId> = (1..=4).map(|ns| table.begin(at(ns))).collect();
+        let mut table = fresh(4);
+        let ids: Vec<PacketId> = (1..=4).map(|ns| table.begin(at(ns)).0).collect();
         assert!(!table.has_room(false) && table.has_room(true));
         table.finish(ids[1]);
         assert_eq!(table.oldest(), Some(Time::from_ns(1)));
@@ -373,11 +456,11 @@ mod tests {
 
     #[test]
     fn a_late_response_never_completes_another_request() {
-        let mut table = Outstanding::new(MAX_OUTSTANDING, 0);
-        let old = table.begin(at(1));
+        let mut table = fresh(MAX_OUTSTANDING);
+        let (old, _) = table.begin(at(1));
         table.expire(Time::from_ns(1)).unwrap();
         for ns in 2..1_000_000 {
-            let id = table.begin(at(ns));
+            let (id, _) = table.begin(at(ns));
             assert_ne!(id, old);
             table.finish(id);
         }
@@ -386,37 +469,89 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_quarantined_id_serves_again_when_no_other_is_left() {
-        let mut table = Outstanding::new(MAX_OUTSTANDING, 0);
+    fn nothing_can_be_asked_when_all_ids_of_a_period_are_in_quarantine() {
+        let mut table = fresh(MAX_OUTSTANDING);
         let first = table.begin(at(1));
         table.expire(Time::NEVER).unwrap();
-        for ns in 1..u64::from(IDS) {
+        for ns in 1..u64::from(HALF) {
+            assert!(table.has_room(false) && table.opens().is_none());
             table.begin(at(ns));
             table.expire(Time::NEVER).unwrap();
         }
-        assert_eq!(table.quarantined(), u32::from(IDS));
-        assert_eq!(table.begin(at(1 << 20)), first);
+        assert_eq!(table.quarantined(), u32::from(HALF));
+        assert!(!table.has_room(true));
+        // The next period has ids of its own, the one after these again, the longest rested first.
+        let second = Time::ZERO + Duration::from_ms(1_000);
+        assert_eq!(table.opens(), Some(second));
+        table.advance(second);
+        let (id, _) = table.begin(at(1 << 20));
+        assert!(half_of(id.bits()) == 1 && table.get(id).is_some());
+        table.advance(second + Duration::from_ms(1_000));
+        let again = table.begin(at(1 << 21));
+        assert_eq!(again.0, first.0);
+        assert_ne!(again.1, first.1);
+        assert!(
+            table.answered_by(first.0, first.1).is_none() && !table.is_recent(first.0, first.1)
+        );
     }
 
     #[test]
-    fn an_id_rests_while_all_others_serve() {
-        let mut table = Outstanding::new(1, 0);
+    fn an_id_rests_while_all_others_of_its_period_serve() {
+        let mut table = fresh(1);
         let mut seen = HashSet::new();
-        for ns in 0..u64::from(IDS) {
-            let id = table.begin(at(ns));
+        for ns in 0..u64::from(HALF) {
+            let (id, _) = table.begin(at(ns));
             assert!(seen.insert(id));
             table.finish(id);
         }
-        assert!(!seen.insert(table.begin(at(1 << 20))));
+        assert!(!seen.insert(table.begin(at(1 << 20)).0));
+    }
+
+    /// Thousands of lives of one network interface, each cut short with requests outstanding whose responses come at
+    /// any later time up to 60 s.
+    #[test]
+    fn no_name_comes_again_within_a_minute_whatever_was_killed() {
+        for seed in 0..2_000 {
+            let mut rng = Rng::new(seed, 9);
+            let mut now = Time::from_ns(rng.below(1 << 32));
+            let mut asked: Vec<(Time, PacketId, u8)> = Vec::new();
+            for _life in 0..5 {
+                let mut table = successor(MAX_OUTSTANDING, now);
+                for _ in 0..rng.below(200) {
+                    now += Duration::from_ns(1 << [12, 24, 30][rng.below(3) as usize]);
+                    table.advance(now);
+                    while rng.chance(1, 3) && table.expire(now).is_some() {}
+                    if !table.has_room(false) {
+                        continue;
+                    }
+                    let (id, echo) = table.begin(Pending {
+                        posted: now,
+                        ..at(1)
+                    });
+                    // A name that was answered may come again.
+                    if rng.chance(1, 4) {
+                        table.finish(id);
+                        continue;
+                    }
+                    let same = |&&(_, i, e): &&(Time, PacketId, u8)| (i, e) == (id, echo);
+                    if let Some((before, ..)) = asked.iter().rev().find(same) {
+                        let apart = now.since(*before);
+                        assert!(apart > Duration::from_ms(62_000), "{seed}: {apart:?}");
+                    }
+                    asked.push((now, id, echo));
+                }
+                now += Duration::from_ns(1 << [20, 28, 34][rng.below(3) as usize]);
+            }
+        }
     }
 
     #[test]
     fn every_slot_is_in_exactly_one_list() {
-        let mut table = Outstanding::new(37, 0);
+        let mut table = fresh(37);
         let (mut rng, mut live, mut dead) = (Rng::new(5, 0), Vec::new(), Vec::new());
         for ns in 1..200_000 {
             match rng.below(4) {
-                0 | 1 if table.has_room(false) => live.push(table.begin(at(ns))),
+                0 | 1 if table.has_room(false) => live.push(table.begin(at(ns)).0),
                 2 if !live.is_empty() => {
                     table.finish(live.swap_remove(rng.below(live.len() as u64) as usize));
                 }
@@ -433,7 +568,8 @@ mod tests {
                 }
             }
             assert_eq!(table.len() as usize, live.len());
-            let lists = table.waiting.len + table.free.len + table.quarantine.len;
+            let free = table.free.iter().map(|list| list.len).sum::<u32>();
+            let lists = table.waiting.len + free + table.quarantined();
             assert_eq!(lists, u32::from(IDS));
         }
         assert!(live.iter().all(|&id| table.get(id).is_some()));

@@ -100,11 +100,13 @@ pub(crate) struct Receives {
 }
 
 impl Receives {
-    pub(crate) fn new(patience: Duration) -> Self {
+    /// No receives. A message is given up when nothing of it has come for `patience`; `begin` is as good as random, so
+    /// that handles are not those that a predecessor has given.
+    pub(crate) fn new(patience: Duration, begin: u64) -> Self {
         Self {
             posted: VecDeque::new(),
             arriving: [None; MAX_ARRIVING],
-            generations: [0; MAX_ARRIVING],
+            generations: [(begin % u64::from(GENERATIONS)) as u16; MAX_ARRIVING],
             patience,
             look_at: None,
         }

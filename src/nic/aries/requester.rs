@@ -2,13 +2,14 @@
 
 use phitwire_framing::flit48::{Flit, Head, NodeId, Routing};
 use phitwire_framing::packet48::{
-    Command, EmitError, MAX_DATA, PacketError, Request, Response, Status,
+    Command, EmitError, MAX_DATA, PacketError, Request, RequestView, Response, Status,
 };
 
 use super::completion::Failure;
 use super::counters::AriesNicCounters;
 use super::outstanding::{Asker, Landing, Outstanding, PacketId, Pending, RESERVED};
 use super::packet_buf::{PacketBuf, PacketQueue};
+use crate::nic::periods::Periods;
 use crate::time::{Duration, Time};
 
 /// A request, ready to become a packet.
@@ -49,13 +50,13 @@ impl Requester {
     pub(crate) fn new(
         node: NodeId,
         max_outstanding: u32,
-        first_id: u16,
+        periods: Periods,
         timeout: Duration,
     ) -> Self {
         Self {
             node,
             timeout,
-            outstanding: Outstanding::new(max_outstanding, first_id),
+            outstanding: Outstanding::new(max_outstanding, periods),
             queue: PacketQueue::default(),
             queue_limit: (max_outstanding + RESERVED) as usize,
         }
@@ -93,7 +94,7 @@ impl Requester {
         asker: Asker,
         counters: &mut AriesNicCounters,
     ) -> Result<PacketId, EmitError> {
-        let id = self.outstanding.begin(Pending {
+        let (id, echo) = self.outstanding.begin(Pending {
             posted: now,
             asker,
             node: ask.node,
@@ -110,6 +111,7 @@ impl Requester {
             packet_id: id.bits(),
             command: ask.command,
             mdh: ask.handle,
+            echo,
             ssid: ask.ssid,
             address: ask.address,
             key: ask.key,
@@ -128,11 +130,13 @@ impl Requester {
     /// and counted; no response to them can come.
     #[inline]
     pub(crate) fn next_packet(&mut self, counters: &mut AriesNicCounters) -> Option<&PacketBuf> {
-        while let Some(id) = self.queue.front().and_then(id_of)
-            && self.outstanding.get(id).is_none()
+        while let Some((id, echo)) = self.queue.front().and_then(name_of)
+            && self.outstanding.answered_by(id, echo).is_none()
         {
             self.queue.pop_front();
-            self.outstanding.release(id);
+            if self.outstanding.is_recent(id, echo) {
+                self.outstanding.release(id);
+            }
             counters.requests_unsent += 1;
         }
         self.queue.front()
@@ -159,7 +163,7 @@ impl Requester {
         };
         let id = PacketId::from_bits(response.packet_id);
         let mut answer = Answer {
-            pending: *self.waiting(response.destination, id, counters)?,
+            pending: *self.waiting(&response, id, counters)?,
             failure: None,
         };
         match response.status {
@@ -179,26 +183,35 @@ impl Requester {
         Some(answer)
     }
 
-    /// The request that a response to `destination` with `id` answers.
+    /// The request that `response`, with `id`, answers.
     #[inline]
     fn waiting(
         &mut self,
-        destination: NodeId,
+        response: &Response,
         id: PacketId,
         counters: &mut AriesNicCounters,
     ) -> Option<&Pending> {
-        if destination != self.node {
+        if response.destination != self.node {
             counters.discard_misrouted += 1;
             return None;
         }
-        if self.outstanding.get(id).is_none() {
-            if self.outstanding.release(id) {
-                counters.late_responses += 1;
-            } else {
-                counters.unknown_responses += 1;
-            }
+        let echo = response.echo;
+        if self.outstanding.answered_by(id, echo).is_none() {
+            self.unexpected(id, echo, counters);
         }
-        self.outstanding.get(id)
+        self.outstanding.answered_by(id, echo)
+    }
+
+    /// Counts a response that answers nothing.
+    #[cold]
+    fn unexpected(&mut self, id: PacketId, echo: u8, counters: &mut AriesNicCounters) {
+        if !self.outstanding.is_recent(id, echo) {
+            counters.stale_responses += 1;
+        } else if self.outstanding.release(id) {
+            counters.late_responses += 1;
+        } else {
+            counters.unknown_responses += 1;
+        }
     }
 
     /// A response that cannot be used. If only its inside is damaged, whoever asked is told: whether
@@ -220,7 +233,7 @@ impl Requester {
         };
         counters.damaged_responses += 1;
         let id = PacketId::from_bits(header.packet_id);
-        let pending = *self.waiting(header.destination, id, counters)?;
+        let pending = *self.waiting(&header, id, counters)?;
         self.outstanding.give_up(id);
         let failure = Some(Failure::DamagedResponse);
         Some(Answer { pending, failure })
@@ -239,15 +252,21 @@ impl Requester {
         Some(Answer { pending, failure })
     }
 
-    /// When the next request times out.
+    /// When the next request times out, or requests are possible again.
     pub(crate) fn next_deadline(&self) -> Option<Time> {
-        Some(self.outstanding.oldest()? + self.timeout)
+        let timeout = self.outstanding.oldest().map(|at| at + self.timeout);
+        let opens = self.outstanding.opens();
+        match (timeout, opens) {
+            (Some(timeout), Some(opens)) => Some(timeout.min(opens)),
+            (timeout, opens) => timeout.or(opens),
+        }
     }
 }
 
-/// The id of a packet.
+/// The id of a request packet, and its echo.
 #[inline]
-fn id_of(packet: &PacketBuf) -> Option<PacketId> {
-    let head = Head::parse(*packet.as_slice().first()?)?;
-    Some(PacketId::from_bits(head.packet_id()))
+fn name_of(packet: &PacketBuf) -> Option<(PacketId, u8)> {
+    let header = packet.as_slice().first_chunk()?;
+    let id = Head::parse(header[0])?.packet_id();
+    Some((PacketId::from_bits(id), RequestView::new(*header).echo()))
 }

@@ -15,6 +15,7 @@ use super::domain::{Access, Denied, Domains};
 use super::packet_buf::PacketBuf;
 use super::receive::{HANDLE_BYTES, Piece, Receives};
 use super::traffic::{RUN_BLOCK_CODE, RUN_CODE, RUN_DOMAIN};
+use super::transaction::whole_ssid;
 use super::virtual_handle::VirtualHandleCam;
 use crate::nic::checker::{ANNOUNCEMENT_BYTES, Announcement, Checker};
 use crate::time::Time;
@@ -51,7 +52,8 @@ impl From<Denied> for Status {
 }
 
 impl Responder {
-    pub(crate) fn new(config: &AriesNicConfig) -> Self {
+    /// The answering side of a network interface; `begin` is as good as random.
+    pub(crate) fn new(config: &AriesNicConfig, begin: u64) -> Self {
         let mut domains = Domains::default();
         for &(handle, domain) in &config.domains {
             domains
@@ -63,7 +65,7 @@ impl Responder {
             memory: CachedMemory::new(config.memory_bytes, config.amo_update),
             domains,
             handles: VirtualHandleCam::default(),
-            receives: Receives::new(config.request_timeout.times(PATIENCE)),
+            receives: Receives::new(config.request_timeout.times(PATIENCE), begin),
             events: EventQueue::new(config.target_queue),
             checker: Checker::default(),
         }
@@ -111,6 +113,7 @@ impl Responder {
             destination: request.source,
             routing: answer_routing(request.routing),
             packet_id: request.packet_id,
+            echo: request.echo,
             status,
         };
         let emitted = out.fill(|flits| response.emit(&answer[..bytes], flits));
@@ -290,12 +293,13 @@ impl Responder {
         answer: &mut [u8; MAX_DATA],
         counters: &mut AriesNicCounters,
     ) -> Result<usize, Status> {
+        let (ssid, address) = whole_ssid(request.ssid, request.address);
         let piece = Piece {
             source: request.source,
-            ssid: request.ssid,
+            ssid,
             handle: request.mdh,
             key: request.key,
-            address: request.address,
+            address,
             last: request.command == Command::Message { last: true },
             data,
         };
@@ -314,7 +318,12 @@ impl Responder {
 
     /// The event of a transaction all of whose requests have been carried out.
     fn tell(&mut self, request: &Request, data: &[u8], counters: &mut AriesNicCounters) -> Status {
-        if let Err(status) = self.locate(request, 0, Access::Put, counters) {
+        let (ssid, address) = whole_ssid(request.ssid, request.address);
+        let domain = Request {
+            address,
+            ..*request
+        };
+        if let Err(status) = self.locate(&domain, 0, Access::Put, counters) {
             return status;
         }
         let Some(word) = data.first_chunk::<EVENT_BYTES>() else {
@@ -322,7 +331,7 @@ impl Responder {
         };
         let event = TargetEvent::Transaction {
             source: request.source,
-            ssid: request.ssid,
+            ssid,
             data: u64::from_be_bytes(*word),
         };
         self.event(event, counters);

@@ -42,6 +42,7 @@ fn request(rng: &mut Rng) -> Vec<Flit> {
         packet_id: rng.next_u64() as u16,
         command,
         mdh: handles[rng.below(4) as usize],
+        echo: rng.below(32) as u8,
         ssid: rng.below(8) as u16,
         address: rng.next_u64() >> (24 + rng.below(40)),
         key: [KEY, rng.next_u64() as u16][usize::from(rng.chance(1, 8))],
@@ -54,7 +55,7 @@ fn request(rng: &mut Rng) -> Vec<Flit> {
 fn response(rng: &mut Rng) -> Vec<Flit> {
     let status = Status::ALL[rng.below(10) as usize];
     let len = if status == Status::Done {
-        rng.below(65)
+        4 * rng.below(17)
     } else {
         0
     };
@@ -62,6 +63,7 @@ fn response(rng: &mut Rng) -> Vec<Flit> {
         destination: NODES[0],
         routing: Routing::Adaptive0,
         packet_id: rng.below(1 << 12) as u16,
+        echo: rng.below(32) as u8 * rng.below(2) as u8,
         status,
     };
     let mut flits = [Flit::IDLE; 14];

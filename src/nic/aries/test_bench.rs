@@ -86,7 +86,7 @@ pub(super) struct Pair {
 
 impl Pair {
     pub(super) fn with(a: AriesNicConfigBuilder, b: AriesNicConfigBuilder) -> Self {
-        let nics = [a, b].map(|config| Interface::new(&config.build().unwrap()));
+        let nics = [a, b].map(|config| Interface::new(&config.build().unwrap(), Time::ZERO));
         Self {
             nics,
             now: Time::from_ns(1),
@@ -154,6 +154,7 @@ impl Pair {
             destination: request.source,
             routing: Routing::Adaptive0,
             packet_id: request.packet_id,
+            echo: request.echo,
             status: Status::Done,
         };
         let mut out = PacketBuf::new();

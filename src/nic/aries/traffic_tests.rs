@@ -1,5 +1,6 @@
 //! Traffic runs between two network interfaces whose network overtakes, loses, repeats and damages packets.
 
+use super::domain::Domain;
 use super::test_bench::{Harm, KEY, MEMORY, NODES, Pair, TIMEOUT, config, whole_memory};
 use super::traffic::RUN_DOMAIN;
 use super::virtual_node::VirtualNodes;
@@ -102,6 +103,72 @@ fn blocks_that_may_be_on_their_way_are_not_overwritten() {
         report.sent < 800,
         "all addresses have been given up: {report:?}"
     );
+}
+
+/// 16 MiB take 262,144 packets each; none of them is to be waited for.
+#[test]
+fn a_run_of_large_blocks_is_over_soon_after_it_was_told_twice() {
+    for (op, lost) in [
+        (Operation::Put, 0),
+        (Operation::Get, 0),
+        (Operation::Get, 300),
+    ] {
+        let large = |index| {
+            config(index).memory_bytes(1 << 28).domain(
+                RUN_DOMAIN,
+                Domain {
+                    length: 1 << 28,
+                    ..whole_memory()
+                },
+            )
+        };
+        let mut pair = Pair::with(large(0), large(1));
+        pair.harm.lost = lost;
+        let blocks = TrafficSpec {
+            processors: vec![1],
+            addresses: 2,
+            ..spec(op, 1 << 24, 0)
+        };
+        let nic = &mut pair.nics[0];
+        nic.start_traffic(pair.now, 3, blocks.clone()).unwrap();
+        (0..300).for_each(|_| pair.step());
+        assert!(pair.nics[0].transfers.open() > 1);
+        pair.nics[0].stop_traffic(pair.now);
+        (0..100).for_each(|_| pair.step());
+        let phase = |pair: &Pair| pair.nics[0].traffic_report(None).unwrap().phase;
+        assert_eq!(phase(&pair), Phase::Draining, "once: it is waited for");
+        let told = pair.now;
+        pair.nics[0].stop_traffic(pair.now);
+        while phase(&pair) != Phase::Done {
+            pair.step();
+            assert!(pair.now < told + TIMEOUT + Duration::from_ms(1), "{op:?}");
+        }
+        // Nothing of it is left, and the next run has everything to itself.
+        assert_eq!(
+            (
+                pair.nics[0].transfers.open(),
+                pair.nics[0].requester.outstanding.len()
+            ),
+            (0, 0)
+        );
+        pair.harm.lost = 0;
+        let next = TrafficSpec {
+            run: 8,
+            processors: vec![1],
+            ..spec(op, 1_000, 20)
+        };
+        pair.nics[0].start_traffic(pair.now, 4, next).unwrap();
+        while phase(&pair) != Phase::Done {
+            pair.step();
+            assert!(pair.now < told + TIMEOUT.times(4), "{op:?}");
+        }
+        let report = pair.nics[0].traffic_report(Some(8)).unwrap();
+        assert_eq!(
+            (report.acknowledged, report.corrupted),
+            (20, 0),
+            "{report:?}"
+        );
+    }
 }
 
 #[test]

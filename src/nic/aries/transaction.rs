@@ -7,19 +7,41 @@
 
 use std::collections::VecDeque;
 
+use phitwire_framing::packet48::{ADDRESS_BITS, SSID_BITS};
+
 use super::completion::Failure;
 use super::virtual_node::Target;
 use crate::time::Time;
 
-/// SSIDs that a packet can carry; 0 means none.
+/// SSIDs of a network interface; 0 means none.
 const SSIDS: u16 = 1 << 9;
+/// Those that transactions may have.
+const USABLE: u64 = SSIDS as u64 - 1;
+/// Where the bits of an SSID that the field in the packet has no room for stand in the address of messages and events,
+/// which have room: they have no address above 2^32.
+const HIGH_SHIFT: u32 = ADDRESS_BITS - SSIDS.trailing_zeros() + SSID_BITS;
+
+const _: () = assert!(HIGH_SHIFT > 32, "messages may have 2^32 bytes");
+
+/// The upper bits of an SSID, in the address of a message or an event.
+#[inline]
+pub(crate) const fn high_ssid(ssid: u16) -> u64 {
+    (ssid as u64 >> SSID_BITS) << HIGH_SHIFT
+}
+
+/// The whole SSID of a message or an event with the field `low`, and its address without it.
+#[inline]
+pub(crate) const fn whole_ssid(low: u16, address: u64) -> (u16, u64) {
+    let high = (address >> HIGH_SHIFT) as u16;
+    (high << SSID_BITS | low, address & ((1 << HIGH_SHIFT) - 1))
+}
 
 /// Names an open transaction of one network interface: 1 to 511.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Ssid(u16);
 
 impl Ssid {
-    /// The 9 bits that packets carry.
+    /// The 9 bits. Puts carry the lower four.
     pub const fn bits(self) -> u16 {
         self.0
     }
@@ -91,7 +113,8 @@ pub(crate) struct Transactions {
 }
 
 impl Transactions {
-    pub(crate) fn new() -> Self {
+    /// All free. The first to be used is one of chance, as `begin` is.
+    pub(crate) fn new(begin: u64) -> Self {
         let idle = Transaction {
             stage: Stage::Free,
             user: 0,
@@ -104,7 +127,9 @@ impl Transactions {
         };
         Self {
             table: vec![idle; usize::from(SSIDS)],
-            free: (1..SSIDS).collect(),
+            free: (0..USABLE)
+                .map(|number| 1 + ((begin % USABLE + number) % USABLE) as u16)
+                .collect(),
             telling: VecDeque::with_capacity(usize::from(SSIDS)),
         }
     }
@@ -226,7 +251,7 @@ mod tests {
 
     #[test]
     fn a_transaction_ends_when_it_is_closed_and_all_requests_have_ended() {
-        let mut all = Transactions::new();
+        let mut all = Transactions::new(7);
         let ssid = all.open(Time::from_ns(5), 42).unwrap();
         for _ in 0..3 {
             all.began(ssid.bits());
@@ -250,7 +275,7 @@ mod tests {
 
     #[test]
     fn the_event_goes_out_only_after_success() {
-        let mut all = Transactions::new();
+        let mut all = Transactions::new(7);
         let event = RemoteEvent {
             target: Target::Virtual(3),
             handle: 0,
@@ -279,7 +304,7 @@ mod tests {
 
     #[test]
     fn there_are_511_and_each_rests() {
-        let mut all = Transactions::new();
+        let mut all = Transactions::new(7);
         let first = all.open(Time::ZERO, 0).unwrap();
         for _ in 1..511 {
             all.open(Time::ZERO, 0).unwrap();

@@ -207,7 +207,7 @@ pub struct DragonflySettings {
     /// After how many milliseconds an unanswered request is given up.
     pub request_timeout_ms: u64,
     /// After how many milliseconds an output virtual channel that moves nothing is taken for dead;
-    /// emulated time, which a paced clock multiplies by its dilation.
+    /// as a register in emulated time, of which a paced clock has less.
     pub forward_progress_ms: u64,
     /// After how many milliseconds of silence a link between processes is taken down; 0 = never.
     pub give_up_ms: u64,

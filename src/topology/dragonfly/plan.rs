@@ -54,8 +54,10 @@ impl Dragonfly {
         ports.sort_by_key(|(port, _)| *port);
         let mut routed = self.route(&Faults::default());
         // `find` has found the router, so that it has registers.
-        let registers = routed.registers.swap_remove(router as usize);
-        let clock = match runtime.clock.unwrap_or(self.settings.clock) {
+        let mut registers = routed.registers.swap_remove(router as usize);
+        let clock = runtime.clock.unwrap_or(self.settings.clock);
+        registers.forward_progress_ns = clock.emulated_ns(self.settings.forward_progress_ms);
+        let clock = match clock {
             Clock::FreeRunning => RouterClock::FreeRunning,
             Clock::Paced { dilation } => RouterClock::Paced { dilation },
         };
@@ -91,6 +93,7 @@ impl Dragonfly {
             .memory_bytes(self.settings.memory_bytes)
             .max_outstanding(self.settings.outstanding)
             .request_timeout(Duration::from_ms(self.settings.request_timeout_ms))
+            .incarnation(runtime.incarnation)
             .seed(runtime.seed ^ u64::from(nic))
             .build()
             .map_err(|error| PlanError::AriesNic { node: name, error })

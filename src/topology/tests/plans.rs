@@ -102,6 +102,11 @@ fn settings_reach_the_nodes_and_the_run_may_override_them() {
         (5, 77, 4_096)
     );
     assert_eq!(nic.request_timeout(), Duration::from_ms(3_000));
+    let Ok(NodePlan::Router(router)) = topology.plan(&topology.chips[0].name, &runtime) else {
+        panic!("a chip is a router");
+    };
+    // Real time too: 30 ms emulated are 15 s.
+    assert_eq!(router.registers.forward_progress_ns, 15_000_000_000 / 500);
     assert_eq!(nic.ports()[1].clock(), LinkClock::Paced { dilation: 500 });
     assert_eq!(*nic.ports()[1].profile(), LinkProfile::paper());
     // The same over wires that the clock does not stretch: the times are theirs, the depths are not.

@@ -234,6 +234,7 @@ fn tell(net: &mut Net, to: usize, from: usize, key: u16, epoch: u32, message: &M
             code: message.kind as u8,
         },
         mdh: 0,
+        echo: 0,
         ssid: 0,
         address: message.address(),
         key,

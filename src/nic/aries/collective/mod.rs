@@ -258,7 +258,7 @@ impl CollectiveUnit {
         if self.due >= MAX_COMPLETIONS && joiner != Joiner::Driver {
             return Err(JoinError::CompletionQueueFull);
         }
-        let operand = operand_of(join, memory)?;
+        let operand = operand_of(join, joiner, memory)?;
         counters.collectives_joined += 1;
         self.due += usize::from(joiner != Joiner::Driver);
         let joined = Joined {
@@ -469,7 +469,11 @@ impl CollectiveUnit {
 }
 
 /// What `join` contributes.
-fn operand_of(join: &Join, memory: &mut CachedMemory) -> Result<Operand, JoinError> {
+fn operand_of(
+    join: &Join,
+    joiner: Joiner,
+    memory: &mut CachedMemory,
+) -> Result<Operand, JoinError> {
     let collective = join.collective;
     let len = collective.memory_bytes();
     if let Some(into) = join.into {
@@ -479,6 +483,10 @@ fn operand_of(join: &Join, memory: &mut CachedMemory) -> Result<Operand, JoinErr
         }
     }
     let operand = match join.contribution {
+        // Only runs have a use for a barrier's word.
+        Contribution::Word(_) if collective == Collective::Barrier && joiner != Joiner::Driver => {
+            Operand::default()
+        }
         Contribution::Word(operand) => operand,
         Contribution::Memory(address) => {
             let mut bytes = [0; 16];

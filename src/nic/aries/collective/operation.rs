@@ -174,9 +174,14 @@ impl Collective {
     }
 
     /// The operand with what does not count set to zero, and with the one NaN.
+    ///
+    /// A barrier's word is what runs prove with that all have come: see [`combine`](Self::combine).
     pub(super) fn normal(self, operand: Operand) -> Operand {
         let Self::Reduce(reduce, number) = self else {
-            return Operand::default();
+            return Operand {
+                location: 0,
+                ..operand
+            };
         };
         let bits = match number {
             Number::Int32 => operand.bits & 0xffff_ffff,
@@ -192,10 +197,12 @@ impl Collective {
         Operand { bits, location }
     }
 
-    /// One operand out of two normal ones; which comes first matters to sums of floating point numbers.
+    /// One operand out of two normal ones; which comes first matters to sums of floating point numbers. A
+    /// barrier adds, so that what it returns could not be known before the last had come.
     pub(super) fn combine(self, first: Operand, second: Operand) -> Operand {
         let Self::Reduce(reduce, number) = self else {
-            return Operand::default();
+            let bits = first.bits.wrapping_add(second.bits);
+            return Operand { bits, location: 0 };
         };
         let bits = match reduce {
             Reduce::And => first.bits & second.bits,

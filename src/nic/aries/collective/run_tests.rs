@@ -94,6 +94,32 @@ fn runs_end_everywhere_after_the_same_iteration() {
     );
 }
 
+/// The root, and a node on the way to it, that do not wait for the last of their children.
+#[test]
+fn canary_a_barrier_that_lets_somebody_go_early_shows() {
+    for hasty in [None, Some(4), Some(5)] {
+        let mut net = Net::new(14, 8);
+        let spec = CollectiveSpec {
+            nics: (0..14).collect(),
+            ..spec(14, "barrier")
+        };
+        for rank in 0..14 {
+            net.nics[rank]
+                .begin_collectives(net.now, spec.clone())
+                .unwrap();
+            if hasty == Some(rank) {
+                let engine = net.nics[rank].collective.engines[2].as_mut().unwrap();
+                assert!(engine.tree.children() > 0, "{rank} waits for nobody");
+                engine.hasty = 1;
+            }
+            net.collect(rank);
+        }
+        net.settle(net.now + Duration::from_ms(40));
+        let report = report(&net);
+        assert_eq!(report.wrong == 0, hasty.is_none(), "{hasty:?}: {report:?}");
+    }
+}
+
 #[test]
 fn canary_a_run_sees_a_wrong_word() {
     let mut net = Net::new(4, 3);
@@ -122,6 +148,7 @@ fn canary_a_run_sees_a_wrong_word() {
         packet_id: 0,
         command: Command::Control { code: 0 },
         mdh: 2,
+        echo: 0,
         ssid: 0,
         address: forged.address(),
         key: driver::RUN_KEY,

@@ -17,7 +17,8 @@ const EXACT: u64 = 1 << 24;
 /// One run of collective operations. The same specification goes to every participant.
 ///
 /// Every operand follows from run, rank and iteration, and every result can be computed by everybody, exactly: sums
-/// of floating point numbers are sums of small integers. A barrier has no result that could be wrong.
+/// of floating point numbers are sums of small integers. A barrier carries a word of each participant too, and returns
+/// their sum: whoever left with the right one left after the last had entered.
 ///
 /// The run ends at all participants after the same iteration: one that has done `count` iterations, for which
 /// `duration_ns` has passed, or which is told to stop says so with its next contribution.
@@ -151,10 +152,10 @@ impl CollectiveSpec {
 
     /// What `rank` contributes to `iteration`.
     pub fn operand(&self, rank: u32, iteration: u64) -> Operand {
-        let Collective::Reduce(reduce, number) = self.op else {
-            return Operand::default();
-        };
         let hash = mixed(mixed(u64::from(self.run) << 32 | u64::from(rank)) ^ iteration);
+        let Collective::Reduce(reduce, number) = self.op else {
+            return Operand::i64(hash as i64);
+        };
         // One bit per rank shows who is missing; of few values many are equal, so that locations decide.
         let bit = 1 << (hash % (8 * number.bytes() as u64));
         let integer = match reduce {

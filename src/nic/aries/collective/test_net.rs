@@ -61,7 +61,7 @@ impl Net {
                 .max_outstanding(4)
                 .request_timeout(TIMEOUT)
                 .virtual_nodes(table.clone());
-            Interface::new(&config.build().unwrap())
+            Interface::new(&config.build().unwrap(), Time::ZERO)
         };
         Self {
             nics: (0..ranks).map(nic).collect(),

@@ -1,0 +1,153 @@
+//! Periods: by when a request was posted it is told from those that had its id before.
+//!
+//! A response may come late: links repeat for as long as they have to, a router stands still, a wire has a long delay.
+//! By then its request may have timed out, or whoever posted it may have been killed and started again, and the id may
+//! be in use for another one. So a packet says beside the id in which period of time it was posted, modulo as many as
+//! its bits can tell, and the response repeats it. (TCP's PAWS, RFC 7323 section 5, is the same idea.) A response is
+//! taken only for a request of its id *and* period, and
+//!
+//! - within a period an id whose response has not come serves once: after a time-out it rests until the next;
+//! - a network interface that has had a predecessor begins with the first period that begins after itself, since it
+//!   does not know what that one has asked in the present one.
+//!
+//! So two requests of one name are at least (number of periods - 1) periods apart, whatever was killed, stopped or
+//! delayed between them. Periods are a second long, and at least a sixteenth of a request's time-out.
+
+use crate::time::{Duration, Time};
+
+/// Least length of a period: the most that a restarted network interface waits, unless time-outs are long.
+const SHORTEST: Duration = Duration::from_ms(1_000);
+/// Periods in a request's time-out, at most: long time-outs say that responses may be old.
+const PER_TIMEOUT: u64 = 16;
+const NS_PER_PS: u64 = 1_000;
+
+/// What a network interface knows of those that had its place, and its requests, before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Incarnation {
+    /// What a clock that all incarnations share said when this one's own time was zero, in nanoseconds. It may not go
+    /// backwards from one incarnation to the next.
+    pub clock_ns: u64,
+    /// Whether none was before it whose requests or responses may still be under way.
+    pub first: bool,
+}
+
+impl Default for Incarnation {
+    /// One of those that share one clock from its beginning, as in virtual time: the first at time zero, and later a
+    /// successor.
+    fn default() -> Self {
+        Self {
+            clock_ns: 0,
+            first: true,
+        }
+    }
+}
+
+/// The present period.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Periods {
+    clock_ns: u64,
+    length_ns: u64,
+    number: u64,
+    /// When the present one ends.
+    ends: Time,
+    /// The first in which requests may be posted.
+    opens: u64,
+}
+
+impl Periods {
+    /// Those of a network interface that begins at `now` and whose requests time out after `timeout`; `longer` times as
+    /// long as they need be.
+    pub(crate) fn new(incarnation: Incarnation, now: Time, timeout: Duration, longer: u64) -> Self {
+        let length_ns = (timeout.as_ns() / PER_TIMEOUT)
+            .max(SHORTEST.as_ns())
+            .saturating_mul(longer);
+        let mut periods = Self {
+            clock_ns: incarnation.clock_ns,
+            length_ns,
+            number: 0,
+            ends: now,
+            opens: 0,
+        };
+        periods.advance(now);
+        // At time zero of virtual time nobody can have been before.
+        let first = incarnation.first && now == Time::ZERO;
+        periods.opens = periods.number + u64::from(!first);
+        periods
+    }
+
+    /// Lets time pass.
+    #[inline]
+    pub(crate) fn advance(&mut self, now: Time) {
+        if now >= self.ends {
+            self.next(now);
+        }
+    }
+
+    #[cold]
+    fn next(&mut self, now: Time) {
+        let clock_ns = self.clock_ns.saturating_add(now.as_ns());
+        self.number = clock_ns / self.length_ns;
+        let left_ns = self.length_ns - clock_ns % self.length_ns;
+        // From the beginning of the nanosecond that it is.
+        let began = Time::from_ps(now.as_ps() / NS_PER_PS * NS_PER_PS);
+        self.ends = began + Duration::from_ns(left_ns);
+    }
+
+    /// The number of the present period.
+    #[inline]
+    pub(crate) const fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Whether requests may be posted.
+    #[inline]
+    pub(crate) const fn is_open(&self) -> bool {
+        self.number >= self.opens
+    }
+
+    /// When the next period begins.
+    pub(crate) const fn ends(&self) -> Time {
+        self.ends
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TIMEOUT: Duration = Duration::from_ms(2_000);
+
+    fn at_ms(ms: u64) -> Time {
+        Time::ZERO + Duration::from_ms(ms)
+    }
+
+    #[test]
+    fn a_successor_waits_for_the_next_period_and_the_first_does_not() {
+        let first = Periods::new(Incarnation::default(), Time::ZERO, TIMEOUT, 1);
+        assert!(first.is_open());
+        let mut next = Periods::new(Incarnation::default(), at_ms(2_700), TIMEOUT, 1);
+        assert!(!next.is_open());
+        assert_eq!((next.number(), next.ends()), (2, at_ms(3_000)));
+        next.advance(at_ms(3_000) + Duration::from_ps(1));
+        assert!(next.is_open());
+        assert_eq!((next.number(), next.ends()), (3, at_ms(4_000)));
+    }
+
+    #[test]
+    fn processes_count_on_a_common_clock() {
+        let of = |clock_ns, first| Incarnation { clock_ns, first };
+        let mut next = Periods::new(of(9_999_999_999, false), Time::ZERO, TIMEOUT, 1);
+        assert_eq!(next.number(), 9);
+        assert!(!next.is_open());
+        next.advance(Time::from_ns(1));
+        assert!(next.is_open() && next.number() == 10);
+        assert!(Periods::new(of(9_999_999_999, true), Time::ZERO, TIMEOUT, 1).is_open());
+    }
+
+    #[test]
+    fn long_time_outs_make_long_periods() {
+        let minutes = Duration::from_ms(320_000);
+        let periods = Periods::new(Incarnation::default(), Time::ZERO, minutes, 4);
+        assert_eq!(periods.ends(), at_ms(80_000));
+    }
+}
