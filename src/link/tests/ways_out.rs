@@ -2,7 +2,7 @@
 
 use phitwire_framing::frame::{self, Frame};
 
-use super::harness::{A, B, End, Pair, config, made};
+use super::harness::{A, B, End, Pair, made};
 use crate::link::session::Session;
 use crate::link::{DownReason, LinkEvent, LinkProfile, LinkState};
 use crate::time::Duration;
@@ -68,10 +68,7 @@ fn an_end_that_hears_too_late_that_its_peer_died_comes_back() {
     );
     pair.wires[A].cut = true; // Nor does it hear the answer.
     pair.run_for(Duration::from_us(50));
-    assert_eq!(
-        pair.ends[A].lcb.epochs(),
-        (1_001, 2_001).min((1_000, 2_000))
-    );
+    assert_eq!(pair.ends[A].lcb.epochs(), (1_000, 2_000), "nor now");
     pair.inject(A, &obituary);
     assert_eq!(pair.ends[A].lcb.state(), LinkState::Dead);
     pair.wires[A].cut = false;
@@ -233,5 +230,4 @@ fn frames_of_a_session_kept_for_forty_seconds_end_none() {
     comes_up(&mut pair);
     let now = [A, B].map(|end| pair.ends[end].events.iter().filter(|e| ended(e)).count());
     assert_eq!(ends, now, "no session ended");
-    let _ = config(A);
 }
