@@ -118,23 +118,24 @@ pub(super) trait Session {
         while self.common().state == LinkState::Active
             && let Some(due) = self.common().liveness.expire(now)
         {
-            let link = self.common();
+            let unreadable = self.common().bad_words > 0;
             match due {
                 Due::Question => {
-                    if link.bad_words > 0 {
-                        link.doubt_lanes(); // Nothing can be read: perhaps a lane has gone.
+                    if unreadable {
+                        self.common().doubt_lanes(); // Perhaps a lane has gone.
                     }
                     self.call(now);
                 }
                 Due::Silence => {
+                    let link = self.common();
                     link.counters.silences += 1;
                     link.report(LinkEvent::Silent);
                 }
-                Due::Heal if link.bad_words > 0 && self.rx_lanes().condemn() => {
+                Due::Heal if unreadable && self.rx_lanes().condemn() => {
                     self.judge_lanes(now, input);
                 }
                 Due::Heal => {
-                    link.counters.unusable_sessions += 1;
+                    self.common().counters.unusable_sessions += 1;
                     self.leave_active(LinkState::Training, DownReason::Unusable, now, input);
                 }
             }

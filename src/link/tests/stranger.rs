@@ -136,7 +136,7 @@ fn storm(seed: u64, history: Vec<Past>, last: Option<Past>, per_ms: u64, spans_m
                 pair.ends[end].events
             );
         }
-        if cfg_counts_packets(&pair) {
+        if receivers_count_packets(&pair) {
             let got = pair.count(1 - end, |c| c.rx_packets) - got;
             assert!(
                 got <= sent && got + lost >= sent,
@@ -147,7 +147,7 @@ fn storm(seed: u64, history: Vec<Past>, last: Option<Past>, per_ms: u64, spans_m
 }
 
 /// Only YARC's receivers count packets; what Aries' hand up the harness has checked already.
-fn cfg_counts_packets(pair: &Pair) -> bool {
+fn receivers_count_packets(pair: &Pair) -> bool {
     pair.count(A, |c| c.rx_packets) > 0
 }
 
