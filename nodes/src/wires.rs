@@ -37,8 +37,8 @@ struct PortWire {
     port: PortId,
     wire: Wire,
     state: WireState,
-    /// Index of the interface that the port was attached to last.
-    index: Option<u32>,
+    /// Index and life of the interface that the port was attached to last.
+    attached: Option<(u32, u32)>,
 }
 
 /// See the module's text.
@@ -62,7 +62,7 @@ impl Wires {
                 port: config.port,
                 wire: Wire::new(config, 0),
                 state: WireState::Whole,
-                index: None,
+                attached: None,
             })
             .collect();
         let names = wires.iter().map(|of| of.wire.interface.clone());
@@ -196,12 +196,12 @@ impl PortWire {
         let Some(found) = watch.find(&self.wire.interface) else {
             return Ok(());
         };
-        let is_another = self.index != Some(found.index);
+        let is_another = self.attached != Some((found.index, found.life));
         let is_well_again = *state == WireState::Whole && self.state != WireState::Whole;
         if is_another || is_well_again {
-            self.index = None;
+            self.attached = None;
             backend.attach_again(self.port, found.index, found.mac)?;
-            self.index = Some(found.index);
+            self.attached = Some((found.index, found.life));
         }
         Ok(())
     }

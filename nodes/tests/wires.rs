@@ -274,45 +274,80 @@ fn every_death_of_a_wire_is_told_and_outlived() {
 
 #[test]
 fn a_wire_that_is_moved_away_is_told_so_and_comes_back() {
-    in_namespace(|| {
-        joined();
-        let mut pair = Pair::new(IoEngine::Plain);
-        pair.is("whole", "");
-        let mut other = std::process::Command::new("unshare")
-            .args(["-n", "sleep", "60"])
-            .spawn()
-            .expect("unshare starts");
-        let pid = other.id();
-        let own = std::fs::read_link("/proc/thread-self/ns/net").expect("a namespace");
-        let start = Instant::now();
-        while std::fs::read_link(format!("/proc/{pid}/ns/net"))
-            .ok()
-            .as_ref()
-            == Some(&own)
-        {
-            assert!(
-                start.elapsed() < Duration::from_secs(5),
-                "no other namespace"
-            );
-            std::thread::sleep(Duration::from_millis(2));
-        }
-        ip(&format!("link set p0 netns {pid}"));
-        pair.is("no-interface", "moved to another network namespace");
-        // The veth of a namespace that ends is deleted, and its other end with it.
-        other.kill().expect("it is ours");
-        other.wait().expect("it is ours");
-        let start = Instant::now();
-        while io::find_interface("p1").is_ok() {
-            assert!(
-                start.elapsed() < Duration::from_secs(5),
-                "p1 is still there"
-            );
-            std::thread::sleep(Duration::from_millis(2));
-        }
-        joined();
-        pair.is("whole", "");
-        assert!(pair.passes());
-    });
+    for engine in ENGINES {
+        in_namespace(move || moved(engine));
+    }
+}
+
+fn moved(engine: IoEngine) {
+    joined();
+    let mut pair = Pair::new(engine);
+    pair.is("whole", "");
+    let mut other = std::process::Command::new("unshare")
+        .args(["-n", "sleep", "60"])
+        .spawn()
+        .expect("unshare starts");
+    let pid = other.id();
+    let own = std::fs::read_link("/proc/thread-self/ns/net").expect("a namespace");
+    let start = Instant::now();
+    while std::fs::read_link(format!("/proc/{pid}/ns/net"))
+        .ok()
+        .as_ref()
+        == Some(&own)
+    {
+        assert!(
+            start.elapsed() < Duration::from_secs(5),
+            "no other namespace"
+        );
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    let index = || io::find_interface("p0").expect("it is here").index;
+    let before = index();
+    ip(&format!("link set p0 netns {pid}"));
+    pair.is("no-interface", "moved to another network namespace");
+    let back = |name: &str| {
+        let pid = pid.to_string();
+        let own = std::process::id().to_string();
+        let thread = nix::unistd::gettid().to_string();
+        let target = format!("/proc/{own}/task/{thread}/ns/net");
+        let status = std::process::Command::new("nsenter")
+            .args([
+                "-t", &pid, "-n", "ip", "link", "set", name, "netns", &target,
+            ])
+            .status()
+            .expect("nsenter starts");
+        assert!(status.success());
+    };
+    back("p0");
+    assert_eq!(index(), before, "the case is one of the same index");
+    ip("link set p0 up");
+    pair.is("whole", "");
+    assert!(
+        pair.passes(),
+        "it has its old index, and sockets were unbound"
+    );
+    // Away and back before anybody looks.
+    ip(&format!("link set p0 netns {pid}"));
+    back("p0");
+    ip("link set p0 up");
+    pair.is("whole", "");
+    assert!(pair.passes());
+    ip(&format!("link set p0 netns {pid}"));
+    pair.is("no-interface", "moved to another network namespace");
+    // The veth of a namespace that ends is deleted, and its other end with it.
+    other.kill().expect("it is ours");
+    other.wait().expect("it is ours");
+    let start = Instant::now();
+    while io::find_interface("p1").is_ok() {
+        assert!(
+            start.elapsed() < Duration::from_secs(5),
+            "p1 is still there"
+        );
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    joined();
+    pair.is("whole", "");
+    assert!(pair.passes());
 }
 
 #[test]

@@ -234,8 +234,8 @@ check "the watcher takes them in again" phw_until 15 told '.failed_links == [] a
 pid=$(phw_node_pid "$LAB" g2-c1s1)
 kill -STOP "$pid"
 # Noticed within a second; the others have to be quiesced and given their tables then.
-check "a router that stands still is routed around within two seconds" \
-    phw_until 2 told '.failed_routers[0].name == "g2-c1s1" and .status == "done"'
+check "a router that stands still is routed around within three seconds" \
+    phw_until 3 told '.failed_routers[0].name == "g2-c1s1" and .status == "done"'
 kill -CONT "$pid"
 check "and taken in again" phw_until 20 told '.failed_routers == [] and .failed_links == [] and .disconnected_pairs == 0'
 

@@ -13,6 +13,12 @@ wait_up() { "$PHITWIRE_BIN_DIR/phitwire" wait --lab "$LAB" --timeout "$1"; }
 stat_of() { t_ctl "$1" stats --json | jq --arg name "$2" '.[$name]'; }
 grows_beyond() { (( $(stat_of "$1" "$2") > $3 )); }
 log_of() { cat -- "$(phw_lab_dir "$LAB")/$1.log"; }
+# flows NODE: a thousand more frames come in.
+flows() {
+    local before
+    before=$(stat_of "$1" io.frames_received)
+    phw_until 10 grows_beyond "$1" io.frames_received $(( before + 1000 ))
+}
 ticks_of() { awk '{ sub(/^.*\) /, ""); print $12 + $13 }' "/proc/$1/stat"; }
 
 # told CASE NODE STATE WORD: within a second, NODE, `status.sh` and `phitwire wait` say it.
@@ -109,11 +115,11 @@ for machine in pair aries-pair; do
         pids=$(phw_node_pid "$LAB" nic0; phw_node_pid "$LAB" "$router")
         t_rate "$T_SCRATCH/all.json" --seconds 60 --window 16 &
         runner=$!
-        under_way nic0
+        check "$what: messages flow" flows nic0
         deaths "$what"
         [[ $kind == ethernet ]] || forbidden "$what"
         silence "$what" "$id"
-        check "$what: messages flow in the end" under_way nic0
+        check "$what: messages flow in the end" flows nic0
         check "$what: what was sent again is shown" test "$(t_ctl nic0 links --json | jq '.[0].resent')" -gt 0
         check "$what: and since when nothing was heard" test "$(t_ctl nic0 links --json | jq '.[0].heard_ms')" -lt 5000
         kill -INT "$runner"

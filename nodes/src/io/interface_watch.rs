@@ -90,6 +90,9 @@ const TCMSG: usize = 20;
 pub struct Found {
     /// The kernel's index of it.
     pub index: u32,
+    /// How often one of its name has gone. One that comes back may have its old index, and sockets were unbound from it all
+    /// the same.
+    pub life: u32,
     /// Its hardware address.
     pub mac: MacAddr,
     /// The longest payload of a frame on it, in bytes.
@@ -121,6 +124,8 @@ pub struct InterfaceWatch {
     socket: OwnedFd,
     known: BTreeMap<String, Option<Found>>,
     departed: BTreeMap<String, Departure>,
+    /// How often each has gone, or may have.
+    lives: BTreeMap<String, u32>,
     /// What the survey that is under way has found.
     found: BTreeMap<String, Found>,
     /// Number of the question that is being answered, if one is, and which it is.
@@ -147,6 +152,7 @@ impl InterfaceWatch {
             socket,
             known: names.into_iter().map(|name| (name, None)).collect(),
             departed: BTreeMap::new(),
+            lives: BTreeMap::new(),
             found: BTreeMap::new(),
             asked: None,
             stale: true,
@@ -189,7 +195,12 @@ impl InterfaceWatch {
                 Err(Errno::EINTR) => {}
                 // The kernel had more to tell than the socket holds: ask for the whole state. An
                 // answer that was under way may be lost too.
-                Err(Errno::ENOBUFS) => (self.stale, self.asked) = (true, None),
+                Err(Errno::ENOBUFS) => {
+                    (self.stale, self.asked) = (true, None);
+                    for name in self.known.keys() {
+                        *self.lives.entry(name.clone()).or_default() += 1;
+                    }
+                }
                 Err(errno) => return Err(errno.into()),
             }
         }
@@ -246,7 +257,8 @@ impl InterfaceWatch {
             None => {
                 for (name, known) in &mut self.known {
                     *known = self.found.remove(name);
-                    if known.is_some() {
+                    if let Some(known) = known {
+                        known.life = self.lives.get(name).copied().unwrap_or_default();
                         self.departed.remove(name);
                     }
                 }
@@ -319,6 +331,7 @@ impl InterfaceWatch {
             _ => None,
         };
         if let Some(departure) = departure {
+            *self.lives.entry(name.clone()).or_default() += 1;
             self.departed.insert(name, departure);
         }
     }

@@ -218,9 +218,6 @@ impl PortSocket {
         let Some((bound, name)) = &mut self.bound_to else {
             return Ok(());
         };
-        if *bound == index {
-            return Ok(());
-        }
         let socket = SockRef::from(&self.fd);
         match self.kind {
             LinkKind::Udp => socket.bind_device(Some(name.as_bytes()))?,
