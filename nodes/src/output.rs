@@ -7,12 +7,13 @@ use phitwire::topology::harmless;
 
 /// Lets error reports be printed without line breaks of their own: commands in them can be copied and run.
 pub fn keep_lines_whole() {
-    let whole = |_: &dyn miette::Diagnostic| -> Box<dyn miette::ReportHandler> {
-        let options = miette::MietteHandlerOpts::new().width(10_000);
-        Box::new(options.wrap_lines(false).build())
-    };
     // Only the first in a process counts.
-    let _ = miette::set_hook(Box::new(whole));
+    let _ = miette::set_hook(Box::new(whole_lines));
+}
+
+fn whole_lines(_: &(dyn miette::Diagnostic + 'static)) -> Box<dyn miette::ReportHandler> {
+    let options = miette::MietteHandlerOpts::new().width(10_000);
+    Box::new(options.wrap_lines(false).build())
 }
 
 /// Prints to standard output. A reader who has gone away is no error.

@@ -33,7 +33,7 @@ fn virtual_routers_of_an_r2() {
         {
             let traffic = TrafficSpec {
                 pattern,
-                ..uniform(&network, 1 + index as u32, 60)
+                ..uniform(&network, 1 + index as u64, 60)
             };
             let report = run(&mut network, &traffic, Duration::from_ms(2_000));
             assert_eq!(report.delivered, 32 * 60);
