@@ -160,22 +160,24 @@ fn limits_are_those_that_are_named() {
 #[test]
 fn the_largest_number_of_a_processor_is_the_one_that_is_named() {
     let text = with(PAIR, "LINK", "");
-    for (number, named) in [
-        (32_767, false),
-        (32_768, true),
-        (65_536, true),
-        (u64::MAX / 2, true),
+    for (number, is_right) in [
+        (32_767, true),
+        (32_768, false),
+        (65_536, false),
+        (u64::MAX / 2, false),
     ] {
         let told = told(&text.replace("nic1 = 1", &format!("nic1 = {number}")));
-        let is_named = told.contains("32767") && told.contains(&number.to_string());
-        // The largest is right, and not below this router.
-        assert_eq!(is_named && !told.contains("hangs on"), named, "{told}");
+        let is_refused =
+            told.contains("out of range") || told.contains("does not fit into 15 bits");
+        // The largest number is none of this router, but may be one.
+        assert_eq!(is_refused, !is_right, "{told}");
+        assert!(is_right || told.contains("32767"), "{told}");
     }
 }
 
 #[test]
 fn names_have_as_many_letters_as_is_told() {
-    for (length, is_right) in [(32, true), (33, false), (5_000_000, false)] {
+    for (length, is_right) in [(32, true), (33, false), (3_000_000, false)] {
         let name = "n".repeat(length);
         let text = with(PAIR, "LINK", "").replace("nic1", &name);
         let told = told(&text);
@@ -239,10 +241,7 @@ fn long_lines_are_cut_around_what_is_wrong() {
         "name = \"x\"\na = [{}] # \u{1b}]0;owned\n",
         "\"some\", ".repeat(20_000)
     );
-    let key_at_the_end = format!(
-        "t = {{ {} wrong = 1 }}\n",
-        "b = 1,".repeat(1) + &" ".repeat(50_000)
-    );
+    let key_at_the_end = format!("t = {{ b = 1,{} wrong = 1 }}\n", " ".repeat(50_000));
     for text in [long, key_at_the_end] {
         let problems = Network::read("long.toml", &text).expect_err("unknown keys");
         let mut drawn = String::new();
@@ -255,7 +254,6 @@ fn long_lines_are_cut_around_what_is_wrong() {
 
 #[test]
 fn every_packet_is_followed_unless_that_takes_too_long() {
-    // Registers with holes in their masks tell every processor apart.
     let described = description::read("pair.toml", &with(PAIR, "LINK", "")).expect("right");
     assert!(described.followed);
     let large =

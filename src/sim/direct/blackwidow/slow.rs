@@ -17,6 +17,8 @@ pub(super) struct Slow {
     paces: [Pace; PORTS],
     /// Phits that leave in later windows than they came.
     waiting: [VecDeque<Waiting>; PORTS],
+    /// Ports where any wait.
+    held: u64,
     /// Ports of which the router has to be told when they are free.
     busy: u64,
 }
@@ -26,6 +28,7 @@ impl Slow {
         Box::new(Self {
             paces: [Pace::default(); PORTS],
             waiting: [const { VecDeque::new() }; PORTS],
+            held: 0,
             busy: 0,
         })
     }
@@ -57,6 +60,7 @@ impl Slow {
         if leaves < end {
             return Some(leaves);
         }
+        self.held |= 1 << port;
         self.waiting[port].push_back((leaves, phit, vc));
         None
     }
@@ -65,6 +69,9 @@ impl Slow {
     pub(super) fn pop(&mut self, port: usize, end: u64) -> Option<(u64, u32)> {
         let &(leaves, phit, _) = self.waiting[port].front().filter(|first| first.0 < end)?;
         self.waiting[port].pop_front();
+        if self.waiting[port].is_empty() {
+            self.held &= !(1 << port);
+        }
         Some((leaves, phit))
     }
 
@@ -82,13 +89,12 @@ impl Slow {
 
     /// Whether something happens without new input.
     pub(super) const fn is_busy(&self) -> bool {
-        self.busy != 0
+        (self.busy | self.held) != 0
     }
 
     /// Ports where phits wait.
-    pub(super) fn ports(&self) -> u64 {
-        let ports = (0..PORTS).filter(|&port| !self.waiting[port].is_empty());
-        ports.fold(0, |ports, port| ports | 1 << port)
+    pub(super) const fn ports(&self) -> u64 {
+        self.held
     }
 
     /// Phits that wait at a port, per virtual channel.
