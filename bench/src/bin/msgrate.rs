@@ -1,6 +1,5 @@
 //! `phitwire-msgrate`: message rate of a running lab, with every message verified.
 
-use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -39,10 +38,9 @@ fn run(options: &Options) -> Result<Verdict> {
     stop.on_signals().into_diagnostic()?;
     let mut lab = ControlLab::new(&options.lab);
     let plan = Plan::new(options, &mut lab).into_diagnostic()?;
-    let mut out = io::stdout().lock();
     let mut outcomes = Vec::new();
     if !options.json {
-        writeln!(out, "{}", head(&plan)).into_diagnostic()?;
+        say(&format!("{}\n", head(&plan)))?;
     }
     for (index, &size) in options.size.iter().enumerate() {
         let bar = progress_bar(&plan);
@@ -62,7 +60,7 @@ fn run(options: &Options) -> Result<Verdict> {
             .into_diagnostic()
             .wrap_err_with(|| format!("the measurement with {size} bytes failed"))?;
         if !options.json {
-            writeln!(out, "{}", row(&outcome)).into_diagnostic()?;
+            say(&format!("{}\n", row(&outcome)))?;
         }
         outcomes.push(outcome);
         if stop.requests() > 0 {
@@ -74,13 +72,13 @@ fn run(options: &Options) -> Result<Verdict> {
             [one] => serde_json::to_string_pretty(one),
             several => serde_json::to_string_pretty(several),
         };
-        writeln!(out, "{}", text.into_diagnostic()?).into_diagnostic()?;
+        say(&format!("{}\n", text.into_diagnostic()?))?;
     } else {
         for outcome in &outcomes {
             if outcomes.len() > 1 {
-                writeln!(out, "# {} bytes", outcome.size).into_diagnostic()?;
+                say(&format!("# {} bytes\n", outcome.size))?;
             }
-            writeln!(out, "{}", verdict(outcome)).into_diagnostic()?;
+            say(&format!("{}\n", verdict(outcome)))?;
         }
     }
     Ok(if !outcomes.iter().all(Outcome::is_clean) {
@@ -93,6 +91,12 @@ fn run(options: &Options) -> Result<Verdict> {
 }
 
 /// A line on standard error; hidden when that is no terminal.
+
+/// Prints to standard output. A reader who has gone away is no error: the verdict is the exit status.
+fn say(text: &str) -> Result<()> {
+    output::print(text).into_diagnostic()
+}
+
 fn progress_bar(plan: &Plan) -> ProgressBar {
     let style = |template| ProgressStyle::with_template(template).ok();
     let (bar, style) = match plan.duration() {

@@ -132,7 +132,9 @@ impl Lab for ControlLab {
                 }),
                 // A network is measured around its failures too.
                 Err(error) if error.is_of_dead_process() => {
-                    eprintln!("{name} is left out: its process is dead, only its socket is there");
+                    phitwire_nodes::output::complain(&format!(
+                        "{name} is left out: its process is dead, only its socket is there"
+                    ));
                 }
                 Err(error) => return Err(error),
             }
