@@ -1,9 +1,16 @@
 //! Standard output and error, whose readers may go away at any time: `head`, `less`, a closed terminal.
 
 use std::io::{self, ErrorKind, Write};
+use std::os::fd::AsFd;
 
 use miette::{GraphicalReportHandler, GraphicalTheme, Report};
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use phitwire::topology::harmless;
+
+/// Exit status of a command that has ended before its work was done because nobody reads what it finds: what a
+/// shell says of one that SIGPIPE ends. A command whose work was done has its own status, read or not.
+pub const NOT_READ: u8 = 141;
 
 /// Lets error reports be printed without line breaks of their own: commands in them can be copied and run.
 pub fn keep_lines_whole() {
@@ -21,7 +28,38 @@ fn whole_lines(_: &(dyn miette::Diagnostic + 'static)) -> Box<dyn miette::Report
 /// # Errors
 /// Any other trouble with it, such as a full disk.
 pub fn print(text: &str) -> io::Result<()> {
+    print_if_read(text).map(|_| ())
+}
+
+/// Prints to standard output; whether somebody still reads it.
+///
+/// # Errors
+/// Any other trouble with it, such as a full disk.
+pub fn print_if_read(text: &str) -> io::Result<bool> {
     forgive(io::stdout().lock(), text)
+}
+
+/// From now on this process ends, quietly and with [`NOT_READ`], as soon as nobody reads its standard output any more.
+/// For commands that compute for long and leave nothing but what they print.
+///
+/// # Errors
+/// When there can be no thread for it.
+pub fn end_with_reader() -> io::Result<()> {
+    let watch = || {
+        let out = io::stdout();
+        loop {
+            // The ends of a reader are reported unasked, and nothing is for other kinds of files.
+            let mut descriptors = [PollFd::new(out.as_fd(), PollFlags::empty())];
+            match poll(&mut descriptors, PollTimeout::NONE) {
+                Ok(1..) => break,
+                Ok(_) | Err(Errno::EINTR | Errno::EAGAIN) => {}
+                Err(_) => return,
+            }
+        }
+        std::process::exit(NOT_READ.into());
+    };
+    let thread = std::thread::Builder::new().name("reader".to_owned());
+    thread.spawn(watch).map(|_| ())
 }
 
 /// Prints a line to standard error, as far as that can be done: there is nobody to tell otherwise.
@@ -42,10 +80,11 @@ pub fn report(report: &Report) -> String {
     }
 }
 
-fn forgive(mut to: impl Write, text: &str) -> io::Result<()> {
+fn forgive(mut to: impl Write, text: &str) -> io::Result<bool> {
     match to.write_all(text.as_bytes()).and_then(|()| to.flush()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error),
-        _ => Ok(()),
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(error),
     }
 }
 
@@ -67,7 +106,9 @@ mod tests {
 
     #[test]
     fn a_reader_who_has_gone_is_no_error_and_a_full_disk_is_one() {
-        assert!(forgive(Failing(ErrorKind::BrokenPipe), "text").is_ok());
+        assert_eq!(forgive(Vec::new(), "text").ok(), Some(true));
+        let gone = forgive(Failing(ErrorKind::BrokenPipe), "text");
+        assert_eq!(gone.ok(), Some(false));
         assert!(forgive(Failing(ErrorKind::StorageFull), "text").is_err());
     }
 }

@@ -344,9 +344,18 @@ impl Drop for Claim {
 mod tests {
     use super::*;
 
+    /// A run directory, whatever the umask of whoever tests.
+    fn private_directory() -> tempfile::TempDir {
+        use std::os::unix::fs::PermissionsExt;
+        tempfile::Builder::new()
+            .permissions(fs::Permissions::from_mode(0o700))
+            .tempdir()
+            .unwrap()
+    }
+
     #[test]
     fn a_live_process_keeps_its_place_and_a_dead_ones_leavings_are_replaced() {
-        let run = tempfile::tempdir().unwrap();
+        let run = private_directory();
         let lab = LabDir::below(run.path(), "lab").unwrap();
         let claim = lab.claim("r0").unwrap();
         fs::write(claim.socket(), "").unwrap();
@@ -410,7 +419,7 @@ mod tests {
 
     #[test]
     fn names_that_leave_the_directory_and_paths_too_long_are_refused() {
-        let run = tempfile::tempdir().unwrap();
+        let run = private_directory();
         for name in ["", "..", "a/b", "-x", "é", ".hidden"] {
             assert!(LabDir::below(run.path(), name).is_err(), "{name}");
         }

@@ -1,6 +1,10 @@
 //! `phitwire sim` as its users call it.
 
-use std::process::{Command, Output};
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Command, Output, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -119,4 +123,62 @@ fn what_cannot_be_done_is_said() {
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(said.contains(reason), "{words}: {said}");
     }
+}
+
+/// A run that nobody will see the end of.
+fn endless() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_phitwire"));
+    let words = "sim r1-32 --load 0.1..1.0:0.1 --measure 1000000000 --threads 1";
+    command.args(words.split_whitespace());
+    command.stdin(Stdio::null()).stderr(Stdio::piped());
+    command
+}
+
+/// The first line of a stream, within a minute.
+fn first_line(stream: impl Read + Send + 'static) -> Option<String> {
+    let (tell, told) = mpsc::channel();
+    thread::spawn(move || {
+        let mut line = String::new();
+        let read = BufReader::new(stream).read_line(&mut line);
+        // Nobody may be waiting any more.
+        let _ = tell.send(read.map(|_| line));
+    });
+    told.recv_timeout(Duration::from_secs(60)).ok()?.ok()
+}
+
+#[test]
+fn a_reader_who_leaves_ends_it_quietly_and_at_once() {
+    let mut child = endless().stdout(Stdio::piped()).spawn().expect("it runs");
+    let heading = first_line(child.stdout.take().expect("a pipe"));
+    assert!(heading.is_some_and(|line| line.contains("offered")));
+    let until = Instant::now() + Duration::from_secs(60);
+    let status = loop {
+        if let Some(status) = child.try_wait().expect("a child") {
+            break status.code();
+        }
+        if Instant::now() > until {
+            child.kill().expect("a child");
+            panic!("it computes for nobody");
+        }
+        thread::sleep(Duration::from_millis(20));
+    };
+    assert_eq!(status, Some(141));
+    let mut said = String::new();
+    let mut stderr = child.stderr.take().expect("a pipe");
+    stderr.read_to_string(&mut said).expect("text");
+    assert_eq!(said, "");
+}
+
+#[test]
+fn what_takes_long_says_how_far_it_is_where_there_is_no_terminal() {
+    let mut child = endless().stdout(Stdio::null()).spawn().expect("it runs");
+    let line = first_line(child.stderr.take().expect("a pipe"));
+    child.kill().expect("a child");
+    child.wait().expect("a child");
+    let line = line.expect("a line within a minute");
+    let place = "s, 1/10 load 0.1 ";
+    assert!(
+        line.starts_with("phitwire sim: ") && line.contains(place) && line.contains(" cycles"),
+        "{line}"
+    );
 }

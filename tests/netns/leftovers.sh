@@ -77,11 +77,12 @@ foreign=$T_SCRATCH/foreign
 mkdir "$foreign"
 cp -r "$run/$whole" "$foreign/"
 chmod 777 "$foreign"
-# The reason and its one remedy are the same from scripts and binaries; these break their messages into lines.
-in_one_line() { "$@" 2>&1 | sed 's/^ *[×│] *//' | paste -sd ' '; return "${PIPESTATUS[0]}"; }
+# The reason and its one remedy are the same from scripts and binaries; these break their messages into lines, so that
+# neither blanks nor line ends count.
+without_blanks() { "$@" 2>&1 | sed 's/^ *[×│]//' | tr -d ' \n'; return "${PIPESTATUS[0]}"; }
 refused() {
-    check_fails "$1 refuses a run directory: $2" "only you can write to: $2; $remedy" \
-        in_one_line env "PHITWIRE_RUN_DIR=$foreign" "${@:3}"
+    local says="only you can write to: $2; $remedy"
+    check_fails "$1 refuses a run directory: $2" "${says// /}" without_blanks env "PHITWIRE_RUN_DIR=$foreign" "${@:3}"
 }
 everybody_refuses() {
     local remedy=${2:-set PHITWIRE_RUN_DIR to one of yours}

@@ -79,6 +79,6 @@ quietly() {
 }
 quietly "phitwire sim" phitwire sim r3-16384 --load 0.1..1.0:0.01 --measure 100000000
 quietly "phitwire topology generate" phitwire topology generate blackwidow --processors 4096
-quietly "phitwire topology show" phitwire topology show quickstart.toml
+quietly "phitwire topology show" phitwire topology show topologies/quickstart.toml
 quietly "phitwire reproduce" phitwire reproduce aries-table1
 quietly "phitwire --help" phitwire --help

@@ -1,6 +1,5 @@
 //! `phitwire-bench`: OSU-style benchmarks of a running lab, with every byte and every result verified.
 
-use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -102,8 +101,5 @@ fn say_json<T: Serialize>(rows: &[T]) -> Result<()> {
 }
 
 fn say(text: &str) -> Result<()> {
-    let mut out = io::stdout().lock();
-    writeln!(out, "{text}")
-        .and_then(|()| out.flush())
-        .into_diagnostic()
+    output::print(&format!("{text}\n")).into_diagnostic()
 }

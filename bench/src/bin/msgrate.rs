@@ -1,6 +1,5 @@
 //! `phitwire-msgrate`: message rate of a running lab, with every message verified.
 
-use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -40,10 +39,9 @@ fn run(options: &Options) -> Result<Verdict> {
     stop.on_signals().into_diagnostic()?;
     let mut lab = ControlLab::new(&options.lab);
     let plan = Plan::new(options, &mut lab).into_diagnostic()?;
-    let mut out = io::stdout().lock();
     let mut outcomes = Vec::new();
     if !options.json {
-        writeln!(out, "{}", head(&plan)).into_diagnostic()?;
+        say(&format!("{}\n", head(&plan)))?;
     }
     for (index, &size) in options.size.iter().enumerate() {
         let bar = progress_bar(&plan);
@@ -67,20 +65,20 @@ fn run(options: &Options) -> Result<Verdict> {
             Err(report) => {
                 // What has been measured before is not lost.
                 if !outcomes.is_empty() {
-                    conclude(options, &outcomes, &mut out)?;
+                    conclude(options, &outcomes)?;
                 }
                 return Err(report);
             }
         };
         if !options.json {
-            writeln!(out, "{}", row(&outcome)).into_diagnostic()?;
+            say(&format!("{}\n", row(&outcome)))?;
         }
         outcomes.push(outcome);
         if stop.requests() > 0 {
             break;
         }
     }
-    conclude(options, &outcomes, &mut out)?;
+    conclude(options, &outcomes)?;
     Ok(if !outcomes.iter().all(Outcome::is_clean) {
         Verdict::Damaged
     } else if stop.requests() > 0 {
@@ -91,22 +89,26 @@ fn run(options: &Options) -> Result<Verdict> {
 }
 
 /// All outcomes as JSON, or what became of the messages.
-fn conclude(options: &Options, outcomes: &[Outcome], out: &mut impl Write) -> Result<()> {
+fn conclude(options: &Options, outcomes: &[Outcome]) -> Result<()> {
     if options.json {
         let text = match outcomes {
             [one] => serde_json::to_string_pretty(one),
             several => serde_json::to_string_pretty(several),
         };
-        writeln!(out, "{}", text.into_diagnostic()?).into_diagnostic()?;
-    } else {
-        for outcome in outcomes {
-            if outcomes.len() > 1 {
-                writeln!(out, "# {} bytes", outcome.size).into_diagnostic()?;
-            }
-            writeln!(out, "{}", verdict(outcome)).into_diagnostic()?;
+        return say(&format!("{}\n", text.into_diagnostic()?));
+    }
+    for outcome in outcomes {
+        if outcomes.len() > 1 {
+            say(&format!("# {} bytes\n", outcome.size))?;
         }
+        say(&format!("{}\n", verdict(outcome)))?;
     }
     Ok(())
+}
+
+/// Prints to standard output. A reader who has gone away is no error: the verdict is the exit status.
+fn say(text: &str) -> Result<()> {
+    output::print(text).into_diagnostic()
 }
 
 /// A line on standard error; hidden when that is no terminal.

@@ -1,9 +1,11 @@
 //! The `phitwire` command.
 //!
-//! Exit status: 0 done; 1 not done, or not all links up in time; 2 arguments not understood.
+//! Exit status: 0 done; 1 not done, or not all links up in time; 2 arguments not understood; 141 ended before it was
+//! done because nobody reads what it prints (`sim` and `soak`).
 
 mod ctl;
 mod manage;
+mod progress;
 mod reproduce;
 mod run;
 mod sim;
@@ -63,6 +65,8 @@ pub fn main() -> ExitCode {
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
+        // Of a standard error that nobody reads, there is nobody to tell.
+        .log_internal_errors(false)
         .init();
     let result = match cli.command {
         Command::Run(args) => run::run(args),

@@ -1,11 +1,9 @@
 //! `phitwire sim`: a network in virtual time.
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
-use indicatif::{ProgressBar, ProgressStyle};
 use miette::{IntoDiagnostic, WrapErr, miette};
 use phitwire::link::impair::Netem;
 use phitwire::sim::direct::{
@@ -16,6 +14,8 @@ use phitwire::topology::Network;
 use phitwire_framing::flit48::Routing;
 use serde_json::{Map, Value, json};
 
+use super::progress::Shown;
+use crate::output::{NOT_READ, complain, end_with_reader, print_if_read};
 use crate::sim::{Links, Measured, measure, output, plot, ready};
 
 /// Points of a sweep at most.
@@ -337,47 +337,16 @@ pub fn run(args: &SimArgs) -> miette::Result<ExitCode> {
     let threads = args
         .threads
         .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, std::num::NonZero::get));
-    let people = !args.json;
-    if people {
-        say(format_args!("{}\n", output::HEADING))?;
+    if args.csv.is_none() && args.plot.is_none() {
+        end_with_reader().into_diagnostic()?;
     }
-    let mut all: Vec<Measured> = Vec::new();
-    let mut values = Vec::new();
-    let points = modes.len() * args.load.all.len();
-    for mode in modes {
-        let about = args.about(&network, mode);
-        for &load in &args.load.all {
-            let bar = Bar::new(all.len(), points);
-            let config = args.config(&network, mode, load);
-            let show = |seed, progress| bar.show(load, seed, progress);
-            let mut measured =
-                measure(&network, &config, links, threads, args.seeds, show).into_diagnostic()?;
-            measured.routing = mode.map(RoutingName::name);
-            bar.0.finish_and_clear();
-            if people {
-                say(format_args!("{}\n", output::line(&measured)))?;
-            } else {
-                values.push(output::json(&about, &measured));
-            }
-            all.push(measured);
-        }
-    }
-    if people && !args.load.is_sweep {
-        for measured in &all {
-            say(format_args!("\n{}", output::details(measured)))?;
-        }
-    }
-    if args.json {
-        let value = match values.first() {
-            Some(first) if points == 1 && !args.load.is_sweep => first.clone(),
-            _ => Value::Array(values),
-        };
-        say(format_args!("{value:#}\n"))?;
-    }
+    let Some(all) = points(args, &network, &modes, links, threads)? else {
+        return Ok(ExitCode::from(NOT_READ));
+    };
     write_files(args, &network, &all)?;
     let mut failed = false;
     for violation in all.iter().flat_map(|m| &m.report.violations) {
-        eprintln!("violation: {violation}");
+        complain(&format!("violation: {violation}"));
         failed = true;
     }
     Ok(if failed {
@@ -387,15 +356,65 @@ pub fn run(args: &SimArgs) -> miette::Result<ExitCode> {
     })
 }
 
-/// Prints to standard output; a reader who has gone away, such as `head`, is no error.
-fn say(text: std::fmt::Arguments<'_>) -> miette::Result<()> {
-    let mut out = std::io::stdout().lock();
-    match out.write_fmt(text).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error)
-            .into_diagnostic()
-            .wrap_err("cannot write to standard output"),
-        _ => Ok(()),
+/// Measures and prints all points; `None` when nobody reads them and no file is wanted.
+fn points(
+    args: &SimArgs,
+    network: &Network,
+    modes: &[Option<RoutingName>],
+    links: Links,
+    threads: usize,
+) -> miette::Result<Option<Vec<Measured>>> {
+    let people = !args.json;
+    let wanted = |read: bool| read || args.csv.is_some() || args.plot.is_some();
+    if people && !wanted(say(&format!("{}\n", output::HEADING))?) {
+        return Ok(None);
     }
+    let mut all: Vec<Measured> = Vec::new();
+    let mut values = Vec::new();
+    let number = modes.len() * args.load.all.len();
+    let shown = Shown::new("phitwire sim", "{msg:40} {wide_bar} {pos}/{len} {elapsed}");
+    for &mode in modes {
+        let about = args.about(network, mode);
+        for &load in &args.load.all {
+            let config = args.config(network, mode, load);
+            let point = Point::new(&shown, (all.len() + 1, number), mode, load);
+            point.building();
+            let show = |seed, progress| point.show(seed, progress);
+            let mut measured =
+                measure(network, &config, links, threads, args.seeds, show).into_diagnostic()?;
+            measured.routing = mode.map(RoutingName::name);
+            if !people {
+                values.push(output::json(&about, &measured));
+            } else if !wanted(shown.aside(|| say(&format!("{}\n", output::line(&measured))))?) {
+                return Ok(None);
+            }
+            all.push(measured);
+        }
+    }
+    drop(shown);
+    let mut rest = String::new();
+    if people && !args.load.is_sweep {
+        for measured in &all {
+            rest.push_str(&format!("\n{}", output::details(measured)));
+        }
+    }
+    if args.json {
+        let value = match values.first() {
+            Some(first) if number == 1 && !args.load.is_sweep => first.clone(),
+            _ => Value::Array(values),
+        };
+        rest.push_str(&format!("{value:#}\n"));
+    }
+    // All is done by now, whether it is read or not.
+    say(&rest)?;
+    Ok(Some(all))
+}
+
+/// Prints to standard output; whether somebody, such as `head`, still reads it.
+fn say(text: &str) -> miette::Result<bool> {
+    print_if_read(text)
+        .into_diagnostic()
+        .wrap_err("cannot write to standard output")
 }
 
 fn cannot_write(file: &Path, error: std::io::Error) -> miette::Report {
@@ -416,22 +435,38 @@ fn write_files(args: &SimArgs, network: &Network, all: &[Measured]) -> miette::R
     Ok(())
 }
 
-/// How far a run is, on standard error if somebody looks.
-struct Bar(ProgressBar);
+/// One point of a run, whose progress is shown.
+struct Point<'a> {
+    shown: &'a Shown,
+    name: String,
+}
 
-impl Bar {
-    fn new(number: usize, of: usize) -> Self {
-        let bar = ProgressBar::new(0);
-        let style =
-            ProgressStyle::with_template("{prefix} {msg:24} {wide_bar} {pos}/{len} {elapsed}");
-        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-        if of > 1 {
-            bar.set_prefix(format!("{}/{of}", number + 1));
+impl<'a> Point<'a> {
+    /// The point of that number, from one on, out of so many.
+    fn new(
+        shown: &'a Shown,
+        (number, of): (usize, usize),
+        mode: Option<RoutingName>,
+        load: Load,
+    ) -> Self {
+        let mut name = if of > 1 {
+            format!("{number}/{of} ")
+        } else {
+            String::new()
+        };
+        name.push_str(&format!("load {}", load.fraction()));
+        if let Some(mode) = mode {
+            name.push_str(&format!(" {}", mode.name()));
         }
-        Self(bar)
+        Self { shown, name }
     }
 
-    fn show(&self, load: Load, seed: u64, progress: Progress) {
+    fn building(&self) {
+        let doing = format!("{} building the network", self.name);
+        self.shown.show(&doing, 0, 0, "");
+    }
+
+    fn show(&self, seed: u64, progress: Progress) {
         let phase = match progress.phase {
             Phase::Warmup => "warming up",
             Phase::Measure => "measuring",
@@ -443,10 +478,9 @@ impl Bar {
         } else {
             format!(" seed +{seed}")
         };
-        self.0
-            .set_message(format!("load {}{seed} {phase}", load.fraction()));
-        self.0.set_length(progress.limit);
-        self.0.set_position(progress.cycles);
+        let doing = format!("{}{seed} {phase}", self.name);
+        self.shown
+            .show(&doing, progress.cycles, progress.limit, "cycles");
     }
 }
 

@@ -1,7 +1,6 @@
 //! `phitwire soak`: random networks under random harm, a seed each.
 
 use std::fmt::Write as _;
-use std::io::IsTerminal;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -14,6 +13,8 @@ use phitwire::sim::soak::{AriesCase, Case, DragonflyCase, Keep, Outcome};
 use serde_json::json;
 
 use super::print;
+use super::progress::Shown;
+use crate::output::end_with_reader;
 use crate::stop::Stop;
 
 /// Failures after which no further seed is begun.
@@ -242,6 +243,7 @@ pub fn run(args: SoakArgs) -> Result<ExitCode> {
     // Between seeds only: a replay ends as any command does.
     let stop = Stop::new().into_diagnostic()?;
     stop.on_signals().into_diagnostic()?;
+    end_with_reader().into_diagnostic()?;
     let begin = Instant::now();
     let tally = soak(&args, &stop, begin);
     print(&report(&args, &tally, begin.elapsed())?)?;
@@ -321,7 +323,12 @@ fn soak(args: &SoakArgs, stop: &Stop, begin: Instant) -> Tally {
     let next = AtomicU64::new(args.seeds.first);
     let enough = AtomicBool::new(false);
     let tally = Mutex::new(Tally::default());
-    let bar = progress(args);
+    let seeds = args.seeds.last - args.seeds.first + 1;
+    let done = AtomicU64::new(0);
+    let shown = Shown::new(
+        "phitwire soak",
+        "[{bar:30}] {pos} of {len} seeds, {eta} left",
+    );
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
@@ -338,12 +345,13 @@ fn soak(args: &SoakArgs, stop: &Stop, begin: Instant) -> Tally {
                             enough.store(true, Ordering::Relaxed);
                         }
                     }
-                    bar.inc(1);
+                    let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+                    shown.show("soaking", done, seeds, "seeds");
                 }
             });
         }
     });
-    bar.finish_and_clear();
+    drop(shown);
     let mut tally = tally
         .into_inner()
         .unwrap_or_else(|broken| broken.into_inner());
@@ -459,19 +467,6 @@ fn report(args: &SoakArgs, tally: &Tally, took: Duration) -> Result<String> {
         tally.done.timed_out
     );
     Ok(text)
-}
-
-/// A line on standard error; hidden when that is no terminal.
-fn progress(args: &SoakArgs) -> indicatif::ProgressBar {
-    let count = args.seeds.last - args.seeds.first + 1;
-    if args.json || !std::io::stderr().is_terminal() {
-        return indicatif::ProgressBar::hidden();
-    }
-    let bar = indicatif::ProgressBar::new(count);
-    match indicatif::ProgressStyle::with_template("[{bar:30}] {pos} of {len} seeds, {eta} left") {
-        Ok(style) => bar.with_style(style),
-        Err(_) => bar,
-    }
 }
 
 #[cfg(test)]

@@ -56,6 +56,7 @@ impl AriesLcb {
         }
         if brought.stale {
             self.common.counters.rx_stale_frames += 1;
+            self.unusable(now);
             return;
         }
         if brought.readable {

@@ -6,6 +6,7 @@ use phitwire_framing::control::ControlWord;
 use phitwire_framing::crc16::PacketCrc;
 use phitwire_framing::frame::{self, FrameHeader, FrameKind, LinkEnd, emit_data, frame_len};
 use phitwire_framing::lanes::bits_of_lane;
+use phitwire_framing::number::PacketNumber;
 use phitwire_framing::packet24::{EopStatus, Head, Vc};
 use phitwire_framing::phit24::{Phit, PhitKind};
 
@@ -141,8 +142,8 @@ pub fn forge(pair: &Pair, to: usize, lanes: u8, more: u64, phits: &[Phit]) -> Ve
         phits: 0,
     };
     let word = ControlWord {
-        seq: pair.ends[to].lcb.rx.expected() as _,
-        ack: (from.rx.expected() + more) as _,
+        seq: PacketNumber::new(pair.ends[to].lcb.rx.expected()),
+        ack: PacketNumber::new(from.rx.expected() + more),
         ..ControlWord::default()
     };
     let mut buf = vec![0; 1_472];
