@@ -191,7 +191,9 @@ impl<'a> Attack<'a> {
         while !self.is_over() {
             let now = Instant::now();
             for (_, waiting) in &mut queues {
-                while let Some((_, frame)) = waiting.pop_front_if(|(due, _)| *due <= now) {
+                while waiting.front().is_some_and(|(due, _)| *due <= now)
+                    && let Some((_, frame)) = waiting.pop_front()
+                {
                     for _ in 0..self.options.times {
                         self.send(&frame)?;
                     }
@@ -275,7 +277,7 @@ impl<'a> Attack<'a> {
             }
             forge.set_udp(self.wire.is_udp());
             for _ in 0..due {
-                let Some(frame) = forge.next() else { break };
+                let Some(frame) = forge.make() else { break };
                 self.send(frame)?;
             }
             let rested = provoked.is_none_or(|at: Instant| at.elapsed() >= PROVOCATION_INTERVAL);
