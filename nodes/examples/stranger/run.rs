@@ -22,6 +22,9 @@ const SHALLOW_BACKLOG: usize = 256 << 10;
 /// Between two provocations.
 const PROVOCATION_INTERVAL: Duration = Duration::from_millis(10);
 
+/// Frames to be sent again, each with its time.
+type Waiting = VecDeque<(Instant, Vec<u8>)>;
+
 /// What was sent out of one end.
 #[derive(Debug, Default)]
 struct Sent {
@@ -185,7 +188,7 @@ impl<'a> Attack<'a> {
             .iter()
             .copied()
             .map(Duration::from_millis);
-        let mut queues: Vec<(Duration, VecDeque<(Instant, Vec<u8>)>)> =
+        let mut queues: Vec<(Duration, Waiting)> =
             delays.map(|delay| (delay, VecDeque::new())).collect();
         let mut left = self.options.count.div_ceil(self.options.times);
         while !self.is_over() {
