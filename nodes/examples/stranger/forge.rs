@@ -119,7 +119,7 @@ impl Forge {
     }
 
     /// The next frame; `None` as long as what it is made of has not passed.
-    pub fn next(&mut self) -> Option<&[u8]> {
+    pub fn make(&mut self) -> Option<&[u8]> {
         if self.recent.is_empty() || self.needs_training() && self.training.is_none() {
             return None;
         }
@@ -194,7 +194,7 @@ impl Forge {
             heard: true,
             rx_lanes: ALL_LANES,
             pattern: PATTERN,
-            ..training.clone()
+            ..*training
         };
         let (state, what) = match self.form {
             Form::Asks => {

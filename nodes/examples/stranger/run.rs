@@ -22,6 +22,9 @@ const SHALLOW_BACKLOG: usize = 256 << 10;
 /// Between two provocations.
 const PROVOCATION_INTERVAL: Duration = Duration::from_millis(10);
 
+/// Frames to be sent again, each with its time.
+type Waiting = VecDeque<(Instant, Vec<u8>)>;
+
 /// What was sent out of one end.
 #[derive(Debug, Default)]
 struct Sent {
@@ -185,13 +188,15 @@ impl<'a> Attack<'a> {
             .iter()
             .copied()
             .map(Duration::from_millis);
-        let mut queues: Vec<(Duration, VecDeque<(Instant, Vec<u8>)>)> =
+        let mut queues: Vec<(Duration, Waiting)> =
             delays.map(|delay| (delay, VecDeque::new())).collect();
         let mut left = self.options.count.div_ceil(self.options.times);
         while !self.is_over() {
             let now = Instant::now();
             for (_, waiting) in &mut queues {
-                while let Some((_, frame)) = waiting.pop_front_if(|(due, _)| *due <= now) {
+                while waiting.front().is_some_and(|(due, _)| *due <= now)
+                    && let Some((_, frame)) = waiting.pop_front()
+                {
                     for _ in 0..self.options.times {
                         self.send(&frame)?;
                     }
@@ -275,7 +280,7 @@ impl<'a> Attack<'a> {
             }
             forge.set_udp(self.wire.is_udp());
             for _ in 0..due {
-                let Some(frame) = forge.next() else { break };
+                let Some(frame) = forge.make() else { break };
                 self.send(frame)?;
             }
             let rested = provoked.is_none_or(|at: Instant| at.elapsed() >= PROVOCATION_INTERVAL);
