@@ -2,7 +2,8 @@
 
 use phitwire_framing::flit48::{Flit, Head, NodeId, Routing};
 use phitwire_framing::packet48::{
-    Command, EmitError, MAX_DATA, PacketError, Request, RequestView, Response, Status,
+    Command, EmitError, MAX_DATA, PacketError, REQUEST_HEADER_FLITS, Request, RequestView,
+    Response, Status,
 };
 
 use super::completion::Failure;
@@ -266,7 +267,7 @@ impl Requester {
 /// The id of a request packet, and its echo.
 #[inline]
 fn name_of(packet: &PacketBuf) -> Option<(PacketId, u8)> {
-    let header = packet.as_slice().first_chunk()?;
+    let header = packet.as_slice().first_chunk::<REQUEST_HEADER_FLITS>()?;
     let id = Head::parse(header[0])?.packet_id();
     Some((PacketId::from_bits(id), RequestView::new(*header).echo()))
 }
