@@ -217,7 +217,7 @@ fn poisoned_packets_are_dropped_hops_later_and_come_again() {
     // is checked; a corrupt tail then poisons what is on its way already.
     let spec = LinkSpec {
         latency: Duration::from_us(1),
-        mtu: 180,
+        mtu: phitwire::link::MIN_FRAME_BYTES,
     };
     let mut network = bring_up(generate(&live(8, 4)), 4, spec);
     impair_all(&mut network, "corrupt 10%");

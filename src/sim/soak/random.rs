@@ -1,6 +1,7 @@
 //! How a case follows from its seed.
 
 use super::{Case, Harm};
+use crate::link::MIN_FRAME_BYTES;
 use crate::link::impair::Lateness;
 use crate::nic::{Operation, Pattern, TrafficSpec};
 use crate::rng::Rng;
@@ -202,7 +203,7 @@ impl Case {
         };
         let link = LinkSpec {
             latency,
-            mtu: pick(&mut rng, &[180, 512, 1472, 9000]),
+            mtu: pick(&mut rng, &[MIN_FRAME_BYTES, 512, 1472, 9000]),
         };
         let mut traffic = traffic(&mut rng, &topology, seed);
         let mut harms: Vec<(Duration, Harm)> = (0..rng.below(8))
