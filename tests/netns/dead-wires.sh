@@ -116,7 +116,9 @@ for machine in pair aries-pair; do
             $4 == "nic0" { print $1, $2, $6, $9, $8 }')
         near=$(phw_netns "$LAB" nic0) far=$(phw_netns "$LAB" "$router") near_if=p0
         pids=$(phw_node_pid "$LAB" nic0; phw_node_pid "$LAB" "$router")
-        t_rate "$T_SCRATCH/all.json" --seconds 60 --window 16 &
+        # A background job of a shell ignores SIGINT unless told otherwise.
+        env --default-signal=INT "$PHITWIRE_BIN_DIR/phitwire-msgrate" --lab "$LAB" --json --seconds 90 --window 16 \
+            >"$T_SCRATCH/all.json" 2>"$T_SCRATCH/all.json.err" &
         runner=$!
         check "$what: messages flow" flows nic0
         deaths "$what"
