@@ -17,7 +17,7 @@ STOPPED_FOR=2
 # out_of_reach TOPOLOGY: the target's link is down. The time-out is 3 s, and three of them were waited for.
 out_of_reach() {
     t_topology "$T_SCRATCH/$1.toml" "$1" request_timeout_ms=3000
-    t_up "faults_$1" "$T_SCRATCH/$1.toml"
+    t_up "reach_${1//-/_}" "$T_SCRATCH/$1.toml"
     check "$1: the target's link goes down" t_ctl nic1 fault link-down 0
     local begin=$EPOCHREALTIME
     check_fails "$1: a target out of reach is called that" 'nic1 could not be reached' rate --from nic0 --to nic1 --seconds 1
