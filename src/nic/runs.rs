@@ -15,6 +15,8 @@ const KEPT_RUNS: usize = 16;
 #[derive(Debug, Default)]
 pub(crate) struct Runs {
     driver: Option<Driver>,
+    /// Runs begun so far.
+    begun: u32,
     finished: VecDeque<TrafficReport>,
 }
 
@@ -41,6 +43,8 @@ impl Runs {
             });
         }
         let driver = Driver::new(spec, source, identity, now)?;
+        self.begun = self.begun.wrapping_add(1);
+        let driver = driver.with_serial(self.begun);
         if let Some(old) = self.driver.replace(driver) {
             if self.finished.len() == KEPT_RUNS {
                 self.finished.pop_front();
@@ -117,7 +121,12 @@ impl Runs {
             Errand::Message(index) => {
                 driver.message_answered(now, posted, (index, address), answered);
             }
-            Errand::Announcement(index) => driver.announcement_answered(index, answered),
+            Errand::Announcement(index) => driver.announcement_answered(index, false, answered),
+            Errand::Repetition(repetition) => {
+                if let Some(index) = repetition.of(driver.serial()) {
+                    driver.announcement_answered(index, true, answered);
+                }
+            }
         }
     }
 

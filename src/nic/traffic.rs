@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use super::checker::{Announcement, MOST_ADDITIONS};
 use super::latency::LatencyRecorder;
 use super::stamp::Stamp;
-pub(crate) use super::traffic_issuer::{Answered, Block, Errand, Issuer, Message};
+pub(crate) use super::traffic_issuer::{Answered, Block, Errand, Issuer, Message, Repetition};
 use super::traffic_layout::Layout;
 use super::traffic_report::{Phase, TrafficReport};
 use super::traffic_spec::{Abilities, Choice, MAX_SIZE, Operation, SpecError, TrafficSpec};
@@ -82,7 +82,10 @@ pub(crate) struct Driver {
     rng: Rng,
     /// Index of the target to use next, where they are used in turn.
     turn: usize,
-    to_announce: VecDeque<u32>,
+    /// Targets that the run is to be announced to, and whether it has been before.
+    to_announce: VecDeque<(u32, bool)>,
+    /// Tells the runs of this network interface apart.
+    serial: u32,
     /// When the run is announced once more to those that have not answered, how often still, and the time between.
     again: Time,
     repeats: u32,
@@ -153,7 +156,8 @@ impl Driver {
             usable: 0,
             layout,
             announcement,
-            to_announce: (0..targets.len() as u32).collect(),
+            to_announce: (0..targets.len() as u32).map(|n| (n, false)).collect(),
+            serial: 0,
             targets,
             choice,
             rng: Rng::new(spec.seed, u64::from(own)),
@@ -174,6 +178,15 @@ impl Driver {
             latency: LatencyRecorder::new(),
             spec,
         })
+    }
+
+    /// Lets this be run number `serial` of its network interface.
+    pub(crate) fn with_serial(self, serial: u32) -> Self {
+        Self { serial, ..self }
+    }
+
+    pub(crate) fn serial(&self) -> u32 {
+        self.serial
     }
 
     /// What the run was told.
@@ -262,7 +275,8 @@ impl Driver {
             if self.to_announce.is_empty() {
                 let targets = (0..).zip(&self.targets);
                 let silent = targets.filter(|(_, t)| matches!(t.state, State::Unknown { .. }));
-                self.to_announce.extend(silent.map(|(index, _)| index));
+                self.to_announce
+                    .extend(silent.map(|(index, _)| (index, true)));
             }
         }
     }
@@ -271,19 +285,19 @@ impl Driver {
         self.announce_again(now);
         let data = self.announcement.emit();
         while self.outstanding < self.spec.window {
-            let Some(&index) = self.to_announce.front() else {
+            let Some(&(index, again)) = self.to_announce.front() else {
                 break;
             };
             let processor = self.targets[index as usize].processor;
-            if !nic.issue(
-                processor,
-                Errand::Announcement(index),
-                &Message::Announce(&data),
-            ) {
+            let errand = match again {
+                true => Errand::Repetition(Repetition::new(self.serial, index)),
+                false => Errand::Announcement(index),
+            };
+            if !nic.issue(processor, errand, &Message::Announce(&data)) {
                 break;
             }
             self.to_announce.pop_front();
-            self.outstanding += 1;
+            self.outstanding += u32::from(!again);
         }
         let undecided = |target: &Target| matches!(target.state, State::Unknown { .. });
         if !self.targets.iter().any(undecided) {
@@ -490,23 +504,29 @@ impl Driver {
         }
     }
 
-    /// Accounts for the answer to an announcement to target `index`.
-    pub(crate) fn announcement_answered(&mut self, index: u32, answered: Answered<'_>) {
-        self.outstanding -= 1;
+    /// Accounts for the answer to an announcement to target `index`; `again`: to one that was repeated.
+    pub(crate) fn announcement_answered(
+        &mut self,
+        index: u32,
+        again: bool,
+        answered: Answered<'_>,
+    ) {
+        self.outstanding -= u32::from(!again);
         if self.phase != Phase::Opening {
-            // A repetition: what is to be done about this target has been decided, or nothing is any more.
+            // What is to be done about this target has been decided, or nothing is any more.
             return;
         }
         let target = &mut self.targets[index as usize];
         target.state = match (target.state, answered) {
             (State::Open, _) | (_, Answered::Written) => State::Open,
             (State::Unknown { damaged }, Answered::Damaged) if damaged < REPEATS => {
-                self.to_announce.push_back(index);
+                self.to_announce.push_back((index, again));
                 State::Unknown {
                     damaged: damaged + 1,
                 }
             }
-            // The time-out of the first.
+            // It is the time-out of the first that counts.
+            (state, Answered::Unknown) if again => state,
             _ => State::Unreachable,
         };
     }

@@ -49,8 +49,9 @@ fn a_target_all_of_whose_addresses_are_given_up_does_not_hold_up_the_others() {
             while let Some((processor, errand, address)) = taken.0.pop_front() {
                 match errand {
                     Errand::Announcement(index) => {
-                        driver.announcement_answered(index, Answered::Written);
+                        driver.announcement_answered(index, false, Answered::Written);
                     }
+                    Errand::Repetition(_) => panic!("no time has passed"),
                     Errand::Message(index) => {
                         let answered = if processor == 1 {
                             Answered::Unknown
@@ -100,12 +101,13 @@ fn a_target_that_no_announcement_reaches_is_known_after_one_time_out() {
         assert!(driver.deadline().is_none_or(|at| at >= now));
         driver.issue(now, &mut taken);
         while let Some((processor, errand, _)) = taken.0.pop_front() {
-            assert!(matches!(errand, Errand::Announcement(_)), "{errand:?}");
+            let is_first = matches!(errand, Errand::Announcement(_));
+            assert_eq!(is_first, ms == 0, "{errand:?}");
             if processor == 7 {
                 announced.push(ms);
             } else if !answered {
                 // The second of the first target's is lost as well.
-                driver.announcement_answered(1, Answered::Written);
+                driver.announcement_answered(1, false, Answered::Written);
                 answered = true;
             }
         }
@@ -113,14 +115,13 @@ fn a_target_that_no_announcement_reaches_is_known_after_one_time_out() {
     assert_eq!(announced, [0, 30, 60]);
     assert_eq!(driver.report().phase, Phase::Opening);
     let now = Time::ZERO + TIMEOUT;
-    driver.announcement_answered(0, Answered::Unknown);
+    driver.announcement_answered(0, false, Answered::Unknown);
     driver.issue(now, &mut taken);
     let report = driver.report();
     assert_eq!((report.unreachable, report.unreached), (1, vec![7]));
     assert_eq!((report.phase, report.sent), (Phase::Draining, 4));
-    // What comes of the repetitions later changes nothing.
-    driver.announcement_answered(0, Answered::Unknown);
-    driver.announcement_answered(0, Answered::Written);
+    // What comes of the repetitions later changes nothing, and is not waited for.
+    driver.announcement_answered(0, true, Answered::Unknown);
     while let Some((processor, errand, address)) = taken.0.pop_front() {
         let Errand::Message(index) = errand else {
             panic!("nothing else is sent");
@@ -130,6 +131,37 @@ fn a_target_that_no_announcement_reaches_is_known_after_one_time_out() {
     }
     driver.issue(now, &mut taken);
     assert_eq!(driver.report().phase, Phase::Done);
+    driver.announcement_answered(0, true, Answered::Written);
+    assert_eq!(driver.report().outstanding, 0);
+}
+
+#[test]
+fn what_was_repeated_is_known_by_its_run() {
+    for (serial, index) in [(0, 0), (1, 32_767), (0x1_ffff, 5), (77, 4_096)] {
+        let repetition = Repetition::new(serial, index);
+        assert_eq!(repetition.of(serial), Some(index));
+        assert_eq!(repetition.of(serial + 1), None);
+    }
+}
+
+/// A repetition that gets through where the first was lost is as good; its time-out says nothing.
+#[test]
+fn a_repetition_may_reach_who_the_first_did_not() {
+    let spec = TrafficSpec {
+        pattern: Pattern::List {
+            destinations: vec![7],
+        },
+        count: 1,
+        ..TrafficSpec::default()
+    };
+    let (mut driver, mut taken) = (driver(spec, Time::ZERO), Taken::default());
+    driver.issue(Time::ZERO, &mut taken);
+    driver.issue(Time::ZERO + Duration::from_ms(60), &mut taken);
+    driver.announcement_answered(0, true, Answered::Unknown);
+    assert_eq!(driver.report().phase, Phase::Opening);
+    driver.announcement_answered(0, true, Answered::Written);
+    driver.issue(Time::ZERO + Duration::from_ms(61), &mut taken);
+    assert_eq!(driver.report().sent, 1);
 }
 
 #[test]
@@ -145,7 +177,7 @@ fn an_announcement_that_is_damaged_is_said_again_at_once_but_not_for_ever() {
         driver.issue(Time::ZERO, &mut taken);
         assert_eq!(taken.0.len(), 1);
         taken.0.clear();
-        driver.announcement_answered(0, Answered::Damaged);
+        driver.announcement_answered(0, false, Answered::Damaged);
     }
     driver.issue(Time::ZERO, &mut taken);
     assert_eq!(driver.report().phase, Phase::Done);
@@ -169,7 +201,7 @@ fn the_wait_for_time_outs_is_no_part_of_the_rate() {
         let (mut driver, mut taken) = (driver(spec, Time::ZERO), Taken::default());
         driver.issue(Time::ZERO, &mut taken);
         taken.0.clear();
-        driver.announcement_answered(0, Answered::Written);
+        driver.announcement_answered(0, false, Answered::Written);
         driver.issue(Time::ZERO, &mut taken);
         // A second later a hundred are answered; those that follow never are.
         for (_, errand, address) in core::mem::take(&mut taken.0) {

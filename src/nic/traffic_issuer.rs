@@ -39,7 +39,29 @@ pub(crate) struct Block {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Errand {
     Announcement(u32),
+    /// An announcement to somebody who has been sent one before. A run does not wait for its end.
+    Repetition(Repetition),
     Message(u32),
+}
+
+/// The target of an announcement that is repeated, and which run of its network interface it is of: it may end
+/// during the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Repetition(u32);
+
+impl Repetition {
+    /// Bits of an index: there are fewer processors.
+    const INDEX_BITS: u32 = 15;
+
+    pub(crate) const fn new(serial: u32, index: u32) -> Self {
+        Self(serial << Self::INDEX_BITS | index)
+    }
+
+    /// The index of the target, if this is of run `serial`.
+    pub(crate) fn of(self, serial: u32) -> Option<u32> {
+        let index = self.0 & ((1 << Self::INDEX_BITS) - 1);
+        (self == Self::new(serial, index)).then_some(index)
+    }
 }
 
 /// How a message ended.

@@ -17,7 +17,7 @@ STOPPED_FOR=2
 # out_of_reach TOPOLOGY: the target's link is down. The time-out is 3 s, and three of them were waited for.
 out_of_reach() {
     t_topology "$T_SCRATCH/$1.toml" "$1" request_timeout_ms=3000
-    t_up "faults_$1" "$T_SCRATCH/$1.toml"
+    t_up "reach_${1//-/_}" "$T_SCRATCH/$1.toml"
     check "$1: the target's link goes down" t_ctl nic1 fault link-down 0
     local begin=$EPOCHREALTIME
     check_fails "$1: a target out of reach is called that" 'nic1 could not be reached' rate --from nic0 --to nic1 --seconds 1
@@ -90,7 +90,7 @@ killed_tool() {
 router_restarts() {
     local file=$T_SCRATCH/router.json
     rate --seconds 1 >/dev/null
-    t_rate "$file" --seconds 4 &
+    t_rate "$file" --seconds 2 &
     local runner=$!
     under_way nic0
     check "a router is killed" "$PHW_SCRIPTS/node.sh" --lab "$LAB" kill r1-1
@@ -100,7 +100,7 @@ router_restarts() {
     check "it is named" named "$file" r1-1 processes_restarted
     check "its counters do not hide those of others" jq -e '.frames_sent > 1000 and .uncounted == ["r1-1"]' "$file"
     check "the wait for time-outs is told, and not in the rate" \
-        jq -e '.timed_out > 0 and .drain_seconds > 1 and .seconds < 5 and .messages_per_second * .seconds - .acknowledged < 1' "$file"
+        jq -e '.timed_out > 0 and .drain_seconds > 1 and .seconds < 3 and .messages_per_second * .seconds - .acknowledged < 1' "$file"
     check "all links come up again" "$PHITWIRE_BIN_DIR/phitwire" wait --lab "$LAB" --timeout 15
     t_rate "$file" --seconds 2 --from nic0 --to nic1 &
     runner=$!
