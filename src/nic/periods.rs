@@ -11,14 +11,14 @@
 //!   does not know what that one has asked in the present one.
 //!
 //! So two requests of one name are at least (number of periods - 1) periods apart, whatever was killed, stopped or
-//! delayed between them. Periods are a second long, and at least a sixteenth of a request's time-out.
+//! delayed between them. Periods are two seconds long, and at least a tenth of a request's time-out.
 
 use crate::time::{Duration, Time};
 
 /// Least length of a period: the most that a restarted network interface waits, unless time-outs are long.
-const SHORTEST: Duration = Duration::from_ms(1_000);
+const SHORTEST: Duration = Duration::from_ms(2_000);
 /// Periods in a request's time-out, at most: long time-outs say that responses may be old.
-const PER_TIMEOUT: u64 = 16;
+const PER_TIMEOUT: u64 = 10;
 const NS_PER_PS: u64 = 1_000;
 
 /// What a network interface knows of those that had its place, and its requests, before it.
@@ -32,8 +32,7 @@ pub struct Incarnation {
 }
 
 impl Default for Incarnation {
-    /// One of those that share one clock from its beginning, as in virtual time: the first at time zero, and later a
-    /// successor.
+    /// The first, on a clock of its own.
     fn default() -> Self {
         Self {
             clock_ns: 0,
@@ -69,9 +68,7 @@ impl Periods {
             opens: 0,
         };
         periods.advance(now);
-        // At time zero of virtual time nobody can have been before.
-        let first = incarnation.first && now == Time::ZERO;
-        periods.opens = periods.number + u64::from(!first);
+        periods.opens = periods.number + u64::from(!incarnation.first);
         periods
     }
 
@@ -123,30 +120,30 @@ mod tests {
 
     #[test]
     fn a_successor_waits_for_the_next_period_and_the_first_does_not() {
-        let first = Periods::new(Incarnation::default(), Time::ZERO, TIMEOUT, 1);
-        assert!(first.is_open());
-        let mut next = Periods::new(Incarnation::default(), at_ms(2_700), TIMEOUT, 1);
+        let of = |first| Incarnation { clock_ns: 0, first };
+        assert!(Periods::new(of(true), at_ms(5_700), TIMEOUT, 1).is_open());
+        let mut next = Periods::new(of(false), at_ms(5_700), TIMEOUT, 1);
         assert!(!next.is_open());
-        assert_eq!((next.number(), next.ends()), (2, at_ms(3_000)));
-        next.advance(at_ms(3_000) + Duration::from_ps(1));
+        assert_eq!((next.number(), next.ends()), (2, at_ms(6_000)));
+        next.advance(at_ms(6_000) + Duration::from_ps(1));
         assert!(next.is_open());
-        assert_eq!((next.number(), next.ends()), (3, at_ms(4_000)));
+        assert_eq!((next.number(), next.ends()), (3, at_ms(8_000)));
     }
 
     #[test]
     fn processes_count_on_a_common_clock() {
         let of = |clock_ns, first| Incarnation { clock_ns, first };
         let mut next = Periods::new(of(9_999_999_999, false), Time::ZERO, TIMEOUT, 1);
-        assert_eq!(next.number(), 9);
+        assert_eq!(next.number(), 4);
         assert!(!next.is_open());
         next.advance(Time::from_ns(1));
-        assert!(next.is_open() && next.number() == 10);
+        assert!(next.is_open() && next.number() == 5);
         assert!(Periods::new(of(9_999_999_999, true), Time::ZERO, TIMEOUT, 1).is_open());
     }
 
     #[test]
     fn long_time_outs_make_long_periods() {
-        let minutes = Duration::from_ms(320_000);
+        let minutes = Duration::from_ms(200_000);
         let periods = Periods::new(Incarnation::default(), Time::ZERO, minutes, 4);
         assert_eq!(periods.ends(), at_ms(80_000));
     }

@@ -332,6 +332,10 @@ impl Network {
         };
         let runtime = Runtime {
             epoch: self.epochs[index],
+            incarnation: crate::nic::Incarnation {
+                clock_ns: 0,
+                first: self.epochs[index] == 1,
+            },
             ..self.runtime.clone()
         };
         let now = self.fabric.now();

@@ -2,13 +2,12 @@
 //!
 //! A packet id has 12 bits and a NIC has up to 1,024 packets outstanding (white paper, "Aries
 //! Performance"), so that three ids of four rest. Every id is a slot of its own. What a response must name is the id
-//! and the [period](crate::nic::periods) in which the request was posted: 64 of them are told apart, by the echo of five
-//! bits and by the upper bit of the id, since even periods have the lower half of the ids and odd ones the upper.
+//! and the [period](crate::nic::periods) in which the request was posted: the echo, of five bits, tells 32 of them apart.
 //!
 //! Free ids are taken in the order in which they were given back, so each rests as long as it can. The id of a
 //! request that timed out is quarantined: its response may still come, and must never complete another request. A
 //! quarantined id serves again when its late response has come, when it is known that the request was never sent, or
-//! in a later period when no other id is left. Until then nothing can be asked: better late than wrong.
+//! in a later period when no other id is left, the one that has rested longest. Until then nothing can be asked: better late than wrong.
 //!
 //! All requests have the same time-out, so the order of posting is that of the deadlines: the waiting
 //! form one doubly linked list, and expiry looks only at its front. Nothing allocates.
@@ -22,9 +21,6 @@ use crate::time::Time;
 
 /// Ids that a packet can carry.
 const IDS: u16 = 1 << 12;
-/// Ids of a period.
-const HALF: u16 = IDS / 2;
-const _: () = assert!((MAX_OUTSTANDING + RESERVED) as u16 <= HALF);
 /// Most packets that may be outstanding (white paper, "Aries Performance").
 pub const MAX_OUTSTANDING: u32 = 1024;
 /// Packets that the collective engine and the events of transactions may have outstanding beyond the
@@ -209,21 +205,16 @@ impl List {
 pub(crate) struct Outstanding {
     slots: Vec<Slot>,
     waiting: List,
-    /// By half.
-    free: [List; 2],
-    /// By half; the longest there first.
-    quarantine: [List; 2],
+    free: List,
+    /// The longest there first.
+    quarantine: List,
     periods: Periods,
     capacity: u32,
 }
 
 /// The echo of a period.
 const fn echo_of(period: u64) -> u8 {
-    (period >> 1) as u8 & ((1 << ECHO_BITS) - 1)
-}
-
-const fn half_of(index: u16) -> usize {
-    (index / HALF) as usize
+    period as u8 & ((1 << ECHO_BITS) - 1)
 }
 
 impl Outstanding {
@@ -244,15 +235,15 @@ impl Outstanding {
             state: State::Free,
         };
         let mut slots = vec![slot; usize::from(IDS)];
-        let mut free = [List::EMPTY; 2];
+        let mut free = List::EMPTY;
         for index in 0..IDS {
-            free[half_of(index)].push_back(&mut slots, index);
+            free.push_back(&mut slots, index);
         }
         Self {
             slots,
             waiting: List::EMPTY,
             free,
-            quarantine: [List::EMPTY; 2],
+            quarantine: List::EMPTY,
             periods,
             capacity,
         }
@@ -267,7 +258,7 @@ impl Outstanding {
     /// Given-up requests whose response has not been seen.
     #[cfg(test)]
     pub(crate) fn quarantined(&self) -> u32 {
-        self.quarantine.iter().map(|list| list.len).sum()
+        self.quarantine.len
     }
 
     /// Lets time pass: what is begun from now on is of another period.
@@ -285,7 +276,7 @@ impl Outstanding {
     /// Whether an id of the present period is left.
     #[inline]
     fn has_id(&self) -> bool {
-        self.periods.is_open() && (self.free[self.half()].len > 0 || self.rested().is_some())
+        self.periods.is_open() && (self.free.len > 0 || self.rested().is_some())
     }
 
     /// When there are ids again, if none is left now.
@@ -293,15 +284,10 @@ impl Outstanding {
         (!self.has_id()).then(|| self.periods.ends())
     }
 
-    #[inline]
-    fn half(&self) -> usize {
-        (self.periods.number() & 1) as usize
-    }
-
     /// The id that has been in quarantine for longest, if it was not used in the present period.
     #[inline]
     fn rested(&self) -> Option<u16> {
-        let index = self.quarantine[self.half()].front;
+        let index = self.quarantine.front;
         let slot = self.slots.get(usize::from(index))?;
         (slot.period != self.periods.number()).then_some(index)
     }
@@ -320,10 +306,10 @@ impl Outstanding {
     #[inline]
     pub(crate) fn begin(&mut self, pending: Pending) -> (PacketId, u8) {
         assert!(self.has_room(true), "room was asked for");
-        let half = self.half();
-        let index = self.free[half]
+        let index = self
+            .free
             .pop_front(&mut self.slots)
-            .or_else(|| self.quarantine[half].pop_front(&mut self.slots))
+            .or_else(|| self.quarantine.pop_front(&mut self.slots))
             .expect("room was asked for");
         let period = self.periods.number();
         let slot = &mut self.slots[usize::from(index)];
@@ -373,8 +359,8 @@ impl Outstanding {
         slot.state = state;
         self.waiting.remove(&mut self.slots, id.0);
         let list = match state {
-            State::Quarantine => &mut self.quarantine[half_of(id.0)],
-            _ => &mut self.free[half_of(id.0)],
+            State::Quarantine => &mut self.quarantine,
+            _ => &mut self.free,
         };
         list.push_back(&mut self.slots, id.0);
     }
@@ -384,10 +370,9 @@ impl Outstanding {
     pub(crate) fn release(&mut self, id: PacketId) -> bool {
         let known = self.slots[id.index()].state == State::Quarantine;
         if known {
-            let half = half_of(id.0);
-            self.quarantine[half].remove(&mut self.slots, id.0);
+            self.quarantine.remove(&mut self.slots, id.0);
             self.slots[id.index()].state = State::Free;
-            self.free[half].push_back(&mut self.slots, id.0);
+            self.free.push_back(&mut self.slots, id.0);
         }
         known
     }
@@ -424,13 +409,14 @@ mod tests {
         successor(capacity, Time::ZERO)
     }
 
-    /// One that begins at `now`, in periods of a second.
+    /// One that begins at `now`, in periods of two seconds.
     fn successor(capacity: u32, now: Time) -> Outstanding {
         let timeout = Duration::from_ms(2_000);
-        Outstanding::new(
-            capacity,
-            Periods::new(Incarnation::default(), now, timeout, 1),
-        )
+        let after = Incarnation {
+            clock_ns: 0,
+            first: now == Time::ZERO,
+        };
+        Outstanding::new(capacity, Periods::new(after, now, timeout, 1))
     }
 
     fn at(ns: u64) -> Pending {
@@ -473,20 +459,17 @@ mod tests {
         let mut table = fresh(MAX_OUTSTANDING);
         let first = table.begin(at(1));
         table.expire(Time::NEVER).unwrap();
-        for ns in 1..u64::from(HALF) {
+        for ns in 1..u64::from(IDS) {
             assert!(table.has_room(false) && table.opens().is_none());
             table.begin(at(ns));
             table.expire(Time::NEVER).unwrap();
         }
-        assert_eq!(table.quarantined(), u32::from(HALF));
+        assert_eq!(table.quarantined(), u32::from(IDS));
         assert!(!table.has_room(true));
-        // The next period has ids of its own, the one after these again, the longest rested first.
-        let second = Time::ZERO + Duration::from_ms(1_000);
+        // The longest rested serves first.
+        let second = Time::ZERO + Duration::from_ms(2_000);
         assert_eq!(table.opens(), Some(second));
         table.advance(second);
-        let (id, _) = table.begin(at(1 << 20));
-        assert!(half_of(id.bits()) == 1 && table.get(id).is_some());
-        table.advance(second + Duration::from_ms(1_000));
         let again = table.begin(at(1 << 21));
         assert_eq!(again.0, first.0);
         assert_ne!(again.1, first.1);
@@ -496,10 +479,10 @@ mod tests {
     }
 
     #[test]
-    fn an_id_rests_while_all_others_of_its_period_serve() {
+    fn an_id_rests_while_all_others_serve() {
         let mut table = fresh(1);
         let mut seen = HashSet::new();
-        for ns in 0..u64::from(HALF) {
+        for ns in 0..u64::from(IDS) {
             let (id, _) = table.begin(at(ns));
             assert!(seen.insert(id));
             table.finish(id);
@@ -568,8 +551,7 @@ mod tests {
                 }
             }
             assert_eq!(table.len() as usize, live.len());
-            let free = table.free.iter().map(|list| list.len).sum::<u32>();
-            let lists = table.waiting.len + free + table.quarantined();
+            let lists = table.waiting.len + table.free.len + table.quarantine.len;
             assert_eq!(lists, u32::from(IDS));
         }
         assert!(live.iter().all(|&id| table.get(id).is_some()));

@@ -70,7 +70,7 @@ pub struct Post<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum PostError {
     /// As many packets as may be are outstanding; or the ids of this period are used up, or belong to a predecessor: in
-    /// a second at most there are others.
+    /// a few seconds there are others.
     #[error("too many packets are outstanding")]
     TooMany,
     /// The completion queue could not hold the completion.

@@ -125,7 +125,6 @@ fn a_run_of_large_blocks_is_over_soon_after_it_was_told_twice() {
         let mut pair = Pair::with(large(0), large(1));
         pair.harm.lost = lost;
         let blocks = TrafficSpec {
-            processors: vec![1],
             addresses: 2,
             ..spec(op, 1 << 24, 0)
         };
@@ -154,7 +153,6 @@ fn a_run_of_large_blocks_is_over_soon_after_it_was_told_twice() {
         pair.harm.lost = 0;
         let next = TrafficSpec {
             run: 8,
-            processors: vec![1],
             ..spec(op, 1_000, 20)
         };
         pair.nics[0].start_traffic(pair.now, 4, next).unwrap();

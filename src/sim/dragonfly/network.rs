@@ -323,6 +323,10 @@ impl AriesNetwork {
         let name = self.topology.node_name(self.nodes[index]);
         let runtime = Runtime {
             epoch: self.epochs[index],
+            incarnation: crate::nic::Incarnation {
+                clock_ns: 0,
+                first: self.epochs[index] == 1,
+            },
             ..self.runtime.clone()
         };
         let now = self.fabric.now();
