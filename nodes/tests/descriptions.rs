@@ -427,11 +427,11 @@ fn numbers_of_arguments_are_refused_by_their_limits() {
         ),
         (
             "topology generate blackwidow --processors 32 --uplinks 4294967295",
-            "ports",
+            "1 to 64",
         ),
         (
             "topology generate blackwidow --processors 64 --uplinks 4294967295",
-            "ports",
+            "1 to 64",
         ),
         (
             "topology generate blackwidow --processors 4096 --group 4294967295",
