@@ -50,6 +50,9 @@ pub(super) struct Liveness {
     silent: bool,
     /// Smoothed round trip: nobody answers earlier.
     round_trip: Duration,
+    /// How long the last question waited for something to come: all that is known of a way so long that
+    /// everything is sent again before it can be acknowledged.
+    answered: Duration,
 }
 
 fn part(of: Duration, parts: u64) -> Duration {
@@ -69,6 +72,7 @@ impl Liveness {
             stalled: None,
             silent: false,
             round_trip: Duration::ZERO,
+            answered: Duration::ZERO,
         }
     }
 
@@ -88,6 +92,7 @@ impl Liveness {
         self.stalled = None;
         self.silent = false;
         self.round_trip = Duration::ZERO;
+        self.answered = Duration::ZERO;
     }
 
     /// A frame of this session was accepted. Returns for how long there was none if that was reported as
@@ -96,7 +101,9 @@ impl Liveness {
     pub fn accepted(&mut self, now: Time) -> Option<Duration> {
         let before = core::mem::replace(&mut self.heard, now);
         self.last_accepted = Some(now);
-        self.asked = None;
+        if let Some((first, _)) = self.asked.take() {
+            self.answered = now.since(first);
+        }
         self.unusable = None;
         if core::mem::take(&mut self.silent) {
             return Some(now.since(before));
@@ -133,7 +140,11 @@ impl Liveness {
 
     /// A question asked over a long way cannot be answered earlier than it takes.
     fn patience(&self, configured: Duration) -> Duration {
-        configured.max(self.round_trip.times(4))
+        // A cut cable answers late, too, and says nothing of how long the way is.
+        let answered = self.answered.min(configured.times(8));
+        configured
+            .max(self.round_trip.times(4))
+            .max(answered.times(2))
     }
 
     /// For how long the peer may say nothing, whatever follows.
