@@ -70,7 +70,9 @@ impl Lab {
             while !over.load(Ordering::SeqCst) {
                 for (router, server) in &mut servers {
                     if !(stands.load(Ordering::SeqCst) && STILL.contains(router)) {
-                        server.serve(answer).expect("it serves");
+                        server
+                            .serve(|_, request| answer(request))
+                            .expect("it serves");
                     }
                 }
                 thread::sleep(Duration::from_micros(200));
