@@ -20,7 +20,8 @@ pub(super) const MAX_RECOVERED_BYTES: usize = 1 << 18;
 /// How far packets are followed through the registers of a network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Effort {
-    /// As far as [`MAX_STEPS`] steps take, which is the whole way in every network but a few of the largest.
+    /// As far as [`MAX_STEPS`] steps take, and not at all in dragonflies of more than [`MAX_LOOKS`]: the whole way but in
+    /// the largest networks.
     #[default]
     Bounded,
     /// To the end, however long that takes: half a minute for a dragonfly of 241 groups.
@@ -30,7 +31,19 @@ pub enum Effort {
 /// Steps of a bounded check: looks at a packet in a router, and ports that it may go on by.
 pub const MAX_STEPS: u64 = 150_000_000;
 
+/// Routers of a dragonfly, times its groups and the routers of a group, up to which a bounded check makes route tables
+/// and follows packets: some microseconds each.
+pub const MAX_LOOKS: u64 = 300_000;
+
 impl Effort {
+    /// How many [`MAX_LOOKS`] there may be.
+    pub(super) const fn looks(self) -> u64 {
+        match self {
+            Self::Bounded => MAX_LOOKS,
+            Self::Exact => u64::MAX,
+        }
+    }
+
     /// Steps that may be taken.
     pub(super) const fn steps(self) -> u64 {
         match self {

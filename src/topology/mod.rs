@@ -45,7 +45,9 @@ pub use check::check;
 pub use computed::{NO_PORT, computed_registers};
 pub use description::{Described, read, write};
 pub use generate::{BlackwidowSpec, Rank, SpecError, Taper};
-pub use limits::{Effort, MAX_CHIPS, MAX_DESCRIPTION_BYTES, MAX_DILATION, MAX_MISTAKES, MAX_STEPS};
+pub use limits::{
+    Effort, MAX_CHIPS, MAX_DESCRIPTION_BYTES, MAX_DILATION, MAX_LOOKS, MAX_MISTAKES, MAX_STEPS,
+};
 pub use mistake::{Mistake, MistakeKind, Place, Problems};
 pub use model::{
     Chip, Clock, End, Link, MAX_METRES, NodeRef, Processor, Profile, RouterRegisters, Settings,

@@ -32,6 +32,11 @@ pub(in crate::topology) fn within(network: &Dragonfly, effort: Effort) -> (Mista
     if !mistakes.is_empty() {
         return (mistakes, false);
     }
+    let shape = &network.shape;
+    let looks = shape.routers() as u64 * (u64::from(shape.groups) + shape.group_routers() as u64);
+    if looks > effort.looks() {
+        return (mistakes, false);
+    }
     let wiring = DragonflyWiring::new(network);
     let routed = network.route_with(&wiring, &Faults::default());
     mistakes.extend(unreached(network, &routed));
