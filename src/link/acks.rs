@@ -87,6 +87,12 @@ impl Acks {
         self.due
     }
 
+    /// The VC acknowledgements as they stand, without telling them.
+    #[cfg(test)]
+    pub fn counts(&self) -> [u32; 2] {
+        [self.freed[0].count(), self.freed[1].count()]
+    }
+
     /// The VC acknowledgements for a frame that leaves now, with `expected` as its acknowledgement.
     #[inline]
     pub fn tell(&mut self, expected: u64, now: Time) -> [u32; 2] {

@@ -141,6 +141,12 @@ impl FreedCount {
     #[inline]
     pub fn tell(&mut self) -> u32 {
         self.told = self.freed;
+        self.count()
+    }
+
+    /// The count as the wire has it.
+    #[inline]
+    pub fn count(&self) -> u32 {
         (self.freed.wrapping_sub(u64::from(self.debt))) as u32 & VC_ACK_MASK
     }
 

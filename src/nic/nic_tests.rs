@@ -531,9 +531,14 @@ fn a_response_that_does_not_fit_its_request_completes_nothing() {
         []
     );
     let counters = peer.nic.counters();
+    // One names a request of another period.
     assert_eq!(
-        (counters.mismatched_responses, counters.unknown_responses),
-        (1, 3)
+        (
+            counters.mismatched_responses,
+            counters.unknown_responses,
+            counters.stale_responses
+        ),
+        (1, 2, 1)
     );
 }
 

@@ -144,6 +144,7 @@ pub fn forge(pair: &Pair, to: usize, lanes: u8, more: u64, phits: &[Phit]) -> Ve
     let word = ControlWord {
         seq: PacketNumber::new(pair.ends[to].lcb.rx.expected()),
         ack: PacketNumber::new(from.rx.expected() + more),
+        vc_ack: from.rx.acks.counts(),
         ..ControlWord::default()
     };
     let mut buf = vec![0; 1_472];

@@ -49,6 +49,7 @@ fn a_session_in_which_nothing_can_be_used_begins_anew_within_its_time() {
     pair.run_until(Duration::from_ms(500), |pair| {
         pair.ends.iter().all(|end| end.lcb.is_active())
             && pair.ends[A].lcb.epochs() == (1_001, 2_001)
+            && pair.ends[B].lcb.epochs() == (2_001, 1_001)
     });
     assert_eq!(downs(&pair, A), [DownReason::Unusable]);
     assert_eq!(downs(&pair, B), [DownReason::PeerRestarted]);

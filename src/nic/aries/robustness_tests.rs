@@ -64,7 +64,7 @@ fn response(rng: &mut Rng) -> Vec<Flit> {
         routing: Routing::Adaptive0,
         packet_id: rng.below(1 << 12) as u16,
         // That of the first period, or mostly another.
-        echo: if rng.chance(1, 4) {
+        echo: if rng.chance(1, 2) {
             rng.below(32) as u8
         } else {
             0
