@@ -387,7 +387,7 @@ phw_start_nodes() {
     dir=$(phw_lab_dir "$lab")
     shift
     [[ $PHW_LAB_MODE == netns ]] && netns=$(phw_netns "$lab" '')
-    read -ra arguments <<<"$PHW_LAB_RUN_ARGUMENTS"
+    read -ra arguments <<<"$PHW_LAB_RUN_ARGUMENTS ${PHW_FIRST:-}"
     # shellcheck disable=SC2016  # expanded by the inner shell
     setsid bash -c '
         dir=$1 netns=$2 lab=$3 nodes=$4 told=0

@@ -47,6 +47,10 @@ pub struct RunArgs {
     /// Never send several frames by one segmentation-offload call
     #[arg(long)]
     no_offload: bool,
+    /// No process was this node of this lab before, on these wires: its network interface need not wait until
+    /// what an earlier one has asked can no longer be mistaken for its own
+    #[arg(long)]
+    first: bool,
     /// Look for frames this long before going to sleep
     #[arg(long, value_name = "MICROSECONDS", default_value_t = 0)]
     spin: u64,
@@ -75,8 +79,7 @@ pub fn run(args: RunArgs) -> miette::Result<ExitCode> {
     runtime.real_wires = true;
     runtime.incarnation = Incarnation {
         clock_ns: clock::since_boot_ns(),
-        // Nobody knows whether there was another, and what it has asked.
-        first: false,
+        first: args.first,
     };
     let seed = runtime.seed;
     let plan = network

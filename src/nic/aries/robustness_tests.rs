@@ -63,8 +63,8 @@ fn response(rng: &mut Rng) -> Vec<Flit> {
         destination: NODES[0],
         routing: Routing::Adaptive0,
         packet_id: rng.below(1 << 12) as u16,
-        // That of the first period, or mostly another.
-        echo: if rng.chance(1, 2) {
+        // That of the first period, or seldom any.
+        echo: if rng.chance(1, 16) {
             rng.below(32) as u8
         } else {
             0
