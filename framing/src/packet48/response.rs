@@ -113,7 +113,10 @@ impl Response {
     #[inline]
     pub fn emit(&self, data: &[u8], out: &mut [Flit]) -> Result<usize, EmitError> {
         let refused = self.status != Status::Done;
-        if data.len() > MAX_DATA || data.len() % WORD_BYTES != 0 || refused && !data.is_empty() {
+        if data.len() > MAX_DATA
+            || !data.len().is_multiple_of(WORD_BYTES)
+            || refused && !data.is_empty()
+        {
             return Err(EmitError::BadDataLength);
         }
         let flits = self.buffer_len(data.len());
