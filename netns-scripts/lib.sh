@@ -238,10 +238,11 @@ phw_write() {
     error=$( { printf %s "$2" >"$1"; } 2>&1) || phw_die "cannot write $1: ${error##*: }"
 }
 
-# phw_why_not DIRECTORY: why nothing can be written there; fails if something can.
+# phw_why_not DIRECTORY: why nothing can be written there; fails if something can. Somewhat more than a page, which whoever
+# failed for want of it may have given back when it ended.
 phw_why_not() {
     local error probe=$1/.probe.$$
-    if error=$( { head -c 4096 /dev/zero >"$probe"; } 2>&1); then
+    if error=$( { head -c 65536 /dev/zero >"$probe"; } 2>&1); then
         rm -f -- "$probe"
         return 1
     fi

@@ -205,15 +205,19 @@ build() {
 # Its tests wait more than they compute, so that those of netem run beside them, if they are wanted at all.
 part_netns() {
     build || return 0
-    local file
+    local file lab
     [[ " ${parts[*]} " != *" netem "* ]] || start_netem
     for file in tests/netns/*.sh; do
         case ${file##*/} in
             testlib.sh|netem.sh|netem-dragonfly.sh) ;;
+            # A lab each, so that each has its ten minutes.
+            attacks.sh) for lab in "${attacked[@]}"; do netns_test "$file" "$lab"; done ;;
             *) netns_test "$file" ;;
         esac
     done
 }
+attacked=(blackwidow-ethernet aries-udp)
+[[ ${PHITWIRE_LONG:-0} == 0 ]] || attacked+=(blackwidow-udp aries-ethernet)
 
 # All at once: user-mode Linux has one CPU, this machine likely more. The dragonfly, which is the largest, on both kinds
 # of links only with --long.

@@ -39,6 +39,8 @@ struct PortWire {
     state: WireState,
     /// Index and life of the interface that the port was attached to last.
     attached: Option<(u32, u32)>,
+    /// It was bound when it was opened, and nobody has looked since.
+    opened: bool,
 }
 
 /// See the module's text.
@@ -63,6 +65,7 @@ impl Wires {
                 wire: Wire::new(config, 0),
                 state: WireState::Whole,
                 attached: None,
+                opened: true,
             })
             .collect();
         let names = wires.iter().map(|of| of.wire.interface.clone());
@@ -196,6 +199,11 @@ impl PortWire {
         let Some(found) = watch.find(&self.wire.interface) else {
             return Ok(());
         };
+        if std::mem::take(&mut self.opened) {
+            // Bound to it a moment ago; a second time takes rights that an ordinary process lacks.
+            self.attached = Some((found.index, found.life));
+            return Ok(());
+        }
         let is_another = self.attached != Some((found.index, found.life));
         let is_well_again = *state == WireState::Whole && self.state != WireState::Whole;
         if is_another || is_well_again {

@@ -4,7 +4,6 @@ use phitwire_framing::control::{ControlWord, LinkStatus};
 use phitwire_framing::frame::DataFrame;
 use phitwire_framing::phit24::Phit;
 
-use super::credits::Impossible;
 use super::input_queue::InputQueue;
 use super::lcb::{BAD_WORDS_UNTIL_DOUBT, Lcb};
 use super::receive::Place;
@@ -12,6 +11,9 @@ use super::resequencer::Position;
 use super::session::Session;
 use super::transmit::BadWord;
 use crate::time::Time;
+
+/// No correct peer can have sent it, or nothing can be read.
+struct Unusable;
 
 impl Lcb {
     /// A data frame whose header is well formed.
@@ -23,7 +25,6 @@ impl Lcb {
         let lanes = header.lanes;
         let data = data.behind(self.common.handshake.cable);
         let Some((word, at)) = self.believe(now, &data) else {
-            self.unusable(now);
             return;
         };
         self.rx.lanes.settle(lanes);
@@ -57,13 +58,29 @@ impl Lcb {
         }
     }
 
-    /// The control word of a frame, and where the frame starts, if all that it says can be the peer's.
+    /// The control word of a frame, and where the frame starts, if all that it says can be the peer's now. What
+    /// cannot is counted, and noted against the session.
     #[inline]
     fn believe(&mut self, now: Time, data: &DataFrame<'_>) -> Option<(ControlWord, Position)> {
+        let judged = self.judge_word(now, data);
+        match judged {
+            Ok((word, Place::At(at))) => return Some((word, at)),
+            Ok((_, Place::Stale)) => self.stale(now),
+            Err(Unusable) => self.unusable(now),
+        }
+        None
+    }
+
+    #[inline]
+    fn judge_word(
+        &mut self,
+        now: Time,
+        data: &DataFrame<'_>,
+    ) -> Result<(ControlWord, Place), Unusable> {
         if !self.rx.lanes.may_come_on(data.header().lanes) {
             self.common.counters.drop_wrong_lanes += 1;
             self.common.ask_for_lanes(now);
-            return None;
+            return Err(Unusable);
         }
         let Ok(word) = data.control_word() else {
             self.common.counters.drop_bad_sideband += 1;
@@ -71,25 +88,26 @@ impl Lcb {
             if self.common.bad_words >= BAD_WORDS_UNTIL_DOUBT {
                 self.common.doubt_lanes();
             }
-            return None;
+            return Err(Unusable);
         };
         self.common.bad_words = 0;
-        let at = match self.rx.place(&word) {
-            Ok(Place::At(at)) => at,
-            Ok(Place::Stale) => {
-                self.common.counters.rx_stale_frames += 1;
-                return None;
-            }
-            Err(Impossible) => {
-                self.common.counters.drop_impossible_position += 1;
-                return None;
-            }
+        let Ok(place) = self.rx.place(&word) else {
+            self.common.counters.drop_impossible_position += 1;
+            return Err(Unusable);
         };
-        match self.tx.check(&word) {
-            Ok(()) => return Some((word, at)),
-            Err(BadWord::Ack) => self.common.counters.drop_impossible_ack += 1,
-            Err(BadWord::VcAck) => self.common.counters.drop_impossible_vc_ack += 1,
+        if let Place::At(_) = place {
+            match self.tx.check(&word) {
+                Ok(()) => {}
+                Err(BadWord::Ack) => {
+                    self.common.counters.drop_impossible_ack += 1;
+                    return Err(Unusable);
+                }
+                Err(BadWord::VcAck) => {
+                    self.common.counters.drop_impossible_vc_ack += 1;
+                    return Err(Unusable);
+                }
+            }
         }
-        None
+        Ok((word, place))
     }
 }

@@ -45,6 +45,8 @@ pub(super) struct Liveness {
     /// The first and the last question since then.
     asked: Option<(Time, Time)>,
     unusable: Option<Unusable>,
+    /// Frames that are more than a window old.
+    stale: Option<Unusable>,
     /// The number that has been missing since the time, however often it was asked for.
     stalled: Option<(u64, Time)>,
     silent: bool,
@@ -69,6 +71,7 @@ impl Liveness {
             heard: now,
             asked: None,
             unusable: None,
+            stale: None,
             stalled: None,
             silent: false,
             round_trip: Duration::ZERO,
@@ -89,6 +92,7 @@ impl Liveness {
         self.heard = now;
         self.asked = None;
         self.unusable = None;
+        self.stale = None;
         self.stalled = None;
         self.silent = false;
         self.round_trip = Duration::ZERO;
@@ -105,6 +109,7 @@ impl Liveness {
             self.answered = now.since(first);
         }
         self.unusable = None;
+        self.stale = None;
         if core::mem::take(&mut self.silent) {
             return Some(now.since(before));
         }
@@ -127,15 +132,29 @@ impl Liveness {
     pub fn unusable(&mut self, now: Time, round_trip: Option<Duration>) {
         let Some(heal) = self.heal else { return };
         self.round_trip = round_trip.unwrap_or_default();
+        self.unusable = Some(self.row(self.unusable, heal, now));
+    }
+
+    /// A frame came that the peer sent long ago, or counts as such. Copies come late from an honest peer, too, also
+    /// while its process stands still: they alone say nothing for as long as a packet may be missing. An end
+    /// whose own position ran ahead takes all that its peer sends for old, and needs a way out.
+    pub fn stale(&mut self, now: Time, round_trip: Option<Duration>) {
+        let Some(heal) = self.heal else { return };
+        self.round_trip = round_trip.unwrap_or_default();
+        self.stale = Some(self.row(self.stale, heal, now));
+    }
+
+    /// A row of frames that goes on, or begins. Between single frames, however many, there was nothing: that is
+    /// silence.
+    fn row(&self, row: Option<Unusable>, heal: Duration, now: Time) -> Unusable {
         let pause = part(self.patience(heal), FIRST_QUESTION);
-        self.unusable = Some(match self.unusable {
+        match row {
             Some(row) if row.last + pause >= now => Unusable { last: now, ..row },
-            // Between single frames, however many, there was nothing: that is silence.
             _ => Unusable {
                 since: now,
                 last: now,
             },
-        });
+        }
     }
 
     /// A question asked over a long way cannot be answered earlier than it takes.
@@ -173,8 +192,10 @@ impl Liveness {
         let silence = silence.map(|patience| next(self.heard, patience, pace));
         let row = self.unusable.zip(self.heal);
         let heal = row.map(|(row, heal)| next(row.since, self.patience(heal), NEXT_QUESTION));
-        let never = Time::NEVER;
-        silence.unwrap_or(never).min(heal.unwrap_or(never))
+        let row = self.stale.zip(self.heal);
+        let stale = row.map(|(row, heal)| next(row.since, self.patience(heal).times(STALL), STALL));
+        let due = [silence, heal, stale].into_iter().flatten();
+        due.min().unwrap_or(Time::NEVER)
     }
 
     /// When so much time has passed since `begin`, and at least half of it since the peer was first asked:
@@ -200,6 +221,13 @@ impl Liveness {
         }
     }
 
+    fn staleness_is_over(&self) -> Time {
+        match (self.stale, self.heal) {
+            (Some(row), Some(heal)) => self.end_of(row.since, self.patience(heal).times(STALL)),
+            _ => Time::NEVER,
+        }
+    }
+
     fn stall_is_over(&self) -> Time {
         match (self.stalled, self.heal) {
             (Some((_, since)), Some(heal)) => since + self.patience(heal).times(STALL),
@@ -213,6 +241,7 @@ impl Liveness {
         self.question()
             .min(self.silence_is_due())
             .min(self.heal_is_due())
+            .min(self.staleness_is_over())
             .min(self.stall_is_over())
     }
 
@@ -223,6 +252,15 @@ impl Liveness {
             && self.heal_is_due() <= now
         {
             self.unusable = None;
+            if now.since(row.last) <= part(self.patience(heal), FIRST_QUESTION) {
+                return Some(Due::Heal);
+            }
+        }
+        if let Some(heal) = self.heal
+            && let Some(row) = self.stale
+            && self.staleness_is_over() <= now
+        {
+            self.stale = None;
             if now.since(row.last) <= part(self.patience(heal), FIRST_QUESTION) {
                 return Some(Due::Heal);
             }

@@ -112,6 +112,14 @@ pub(super) trait Session {
         self.common().liveness.unusable(now, round_trip);
     }
 
+    /// A frame from long before came, or what counts as one.
+    fn stale(&mut self, now: Time) {
+        let round_trip = self.smoothed_round_trip();
+        let link = self.common();
+        link.counters.rx_stale_frames += 1;
+        link.liveness.stale(now, round_trip);
+    }
+
     /// Asks a silent peer for a sign of life, tells that it gives none, and gives up a session of which no
     /// frame can be used.
     fn watch_peer(&mut self, now: Time, input: &mut Self::Input) {

@@ -20,7 +20,7 @@ use super::memory::Memory;
 use super::stamp::{LINE, Lines, Stamp};
 use super::traffic_report::TrafficReport;
 use super::traffic_spec::{
-    MAX_ADDRESSES, MAX_BLOCK_SIZE, MAX_SIZE, MAX_WINDOW, NUMBERED_BYTES, Operation,
+    MAX_ADDRESSES, MAX_BLOCK_SIZE, MAX_RUN, MAX_SIZE, MAX_WINDOW, NUMBERED_BYTES, Operation,
 };
 use super::turns::{Turn, Turns};
 
@@ -97,7 +97,7 @@ impl Announcement {
             base: u64::from(word(20)) << 32 | u64::from(word(16)),
         };
         let sound = word(0) == MAGIC
-            && announcement.run != 0
+            && (1..=MAX_RUN).contains(&announcement.run)
             && (1..=MAX_BLOCK_SIZE).contains(&announcement.size)
             && data[13] == 0
             && (1..=MAX_ADDRESSES).contains(&announcement.addresses)

@@ -7,6 +7,8 @@ use phitwire_framing::flit48::Routing;
 use super::MAX_PROCESSOR;
 use crate::rng::Rng;
 
+/// Greatest number of a run: what JSON's numbers hold exactly, and centuries of microseconds.
+pub const MAX_RUN: u64 = (1 << 53) - 1;
 /// Largest number of messages a run may have outstanding per network interface.
 pub const MAX_WINDOW: u32 = 1 << 16;
 /// Largest number of addresses a run uses per pair of processors.
@@ -233,6 +235,11 @@ pub enum SpecError {
     /// `run` is zero.
     #[error("a run's number must not be zero")]
     ZeroRun,
+    /// Numbers of runs grow, so that a greater one than this would be the last for good.
+    #[error(
+        "number of run {0} is above {MAX_RUN}: use the time of day in microseconds, as phitwire-msgrate does"
+    )]
+    Run(u64),
     /// A message has another size.
     #[error("a message of {size} bytes: 1 to {most} are possible")]
     Size {
@@ -322,6 +329,9 @@ impl TrafficSpec {
     pub fn validate(&self, abilities: Abilities) -> Result<(), SpecError> {
         if self.run == 0 {
             return Err(SpecError::ZeroRun);
+        }
+        if self.run > MAX_RUN {
+            return Err(SpecError::Run(self.run));
         }
         self.validate_message(abilities)?;
         if !(1..=MAX_WINDOW).contains(&self.window) {

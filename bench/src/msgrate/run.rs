@@ -151,7 +151,7 @@ pub fn measure(
     let names = plan.participants().map(|nic| nic.name.as_str());
     let latest = claim(&plan.lab, names, lab, clock)?;
     let mut processes = Processes::new(&plan.everybody, lab);
-    let mut course = Course::new(plan, run.max(latest + 1), &mut processes);
+    let mut course = Course::new(plan, run.max(latest.saturating_add(1)), &mut processes);
     let report = course
         .start(size, lab)
         .and_then(|()| course.drain(lab, clock, &mut watch))

@@ -55,8 +55,7 @@ impl AriesLcb {
             }
         }
         if brought.stale {
-            self.common.counters.rx_stale_frames += 1;
-            self.unusable(now);
+            self.stale(now);
             return;
         }
         if brought.readable {

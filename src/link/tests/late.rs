@@ -430,3 +430,55 @@ proptest! {
         }
     }
 }
+
+/// While the peer stands still nobody answers, and old copies are all that comes: that ends no session, and nothing is
+/// lost when he goes on.
+#[test]
+fn old_copies_do_not_end_the_session_of_a_peer_who_stands_still() {
+    let mut pair = Pair::up(6);
+    pair.tape_anew();
+    for _ in 0..12_000 {
+        pair.ends[B].send(Vc::Request, 5);
+    }
+    pair.finish(SECOND);
+    let (_, old) = tape(&pair, A).remove(0);
+    pair.wire(|wire| wire.cut = true);
+    pair.load(A, 100);
+    for _ in 0..100 {
+        pair.deliver(A, &old);
+        pair.run_for(Duration::from_ms(100));
+    }
+    assert_eq!(pair.count(A, |c| c.rx_stale_frames), 100);
+    pair.wire(|wire| wire.cut = false);
+    pair.finish(SECOND.times(2));
+    for end in &pair.ends {
+        assert_eq!(end.lcb.counters().unusable_sessions, 0);
+        assert_eq!(end.lcb.counters().tx_discarded_packets, 0);
+    }
+}
+
+/// A peer all of whose frames count as old has no session with this end, which finds out in its time.
+#[test]
+fn an_end_that_takes_everything_for_old_begins_anew() {
+    let mut pair = Pair::up(7);
+    pair.tape_anew();
+    for _ in 0..12_000 {
+        pair.ends[B].send(Vc::Request, 5);
+    }
+    pair.finish(SECOND);
+    let (_, old) = tape(&pair, A).remove(0);
+    pair.wire(|wire| wire.cut = true);
+    let begin = pair.now;
+    while pair.count(A, |c| c.unusable_sessions) == 0 {
+        assert!(
+            pair.now.since(begin) < SECOND.times(100),
+            "{}",
+            pair.state()
+        );
+        pair.deliver(A, &old);
+        pair.run_for(Duration::from_ms(100));
+    }
+    assert!(pair.now.since(begin) > SECOND.times(50));
+    pair.wire(|wire| wire.cut = false);
+    pair.wait_up();
+}

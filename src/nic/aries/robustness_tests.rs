@@ -152,7 +152,7 @@ fn no_packet_breaks_a_network_interface() {
     assert!(target.refused_poisoned + target.discard_shape > 1_000);
     assert!(target.messages_served > 100 && target.receives_done > 100);
     assert!(source.unknown_responses > 1_000);
-    assert!(source.mismatched_responses > 100, "{source:?}");
+    assert!(source.mismatched_responses > 50, "{source:?}");
     // And it still works.
     pair.harm.lost = 0;
     pair.completions();
