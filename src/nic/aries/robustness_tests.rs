@@ -105,7 +105,7 @@ fn no_packet_breaks_a_network_interface() {
     let mut pair = Pair::with(config(0), config(1).amo_update(AmoUpdate::Lazy));
     pair.harm.lost = 50;
     let mut out = PacketBuf::new();
-    for round in 0..100_000_u64 {
+    for round in 0..150_000_u64 {
         let now = pair.now;
         let packet = match rng.below(4) {
             0..3 => request(&mut rng),
@@ -152,7 +152,7 @@ fn no_packet_breaks_a_network_interface() {
     assert!(target.refused_poisoned + target.discard_shape > 1_000);
     assert!(target.messages_served > 100 && target.receives_done > 100);
     assert!(source.unknown_responses > 1_000);
-    assert!(source.mismatched_responses > 50, "{source:?}");
+    assert!(source.mismatched_responses > 100, "{source:?}");
     // And it still works.
     pair.harm.lost = 0;
     pair.completions();
