@@ -31,7 +31,6 @@ impl Lcb {
         if self.common.asks_for_lanes {
             self.common.lanes_are_right();
         }
-        self.accepted(self.rx.waits_for(), now);
         self.tx.heard();
         self.common.counters.rx_data_frames += 1;
         self.tx
@@ -53,6 +52,7 @@ impl Lcb {
             &mut self.common.counters,
         );
         self.scratch = scratch;
+        self.accepted(self.rx.waits_for(), now);
         if self.rx.doubts_lanes() {
             self.common.doubt_lanes();
         }

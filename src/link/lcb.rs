@@ -14,6 +14,7 @@ use super::event::{DownReason, LinkEvent, LinkState};
 use super::input_queue::InputQueue;
 use super::lanes::LaneWatch;
 use super::receive::{ReceiveTerms, Receiver};
+use super::round_trip::Seen;
 use super::session::Session;
 use super::training::{Offer, Terms};
 use super::transmit::{TransmitTerms, Transmitter};
@@ -139,7 +140,7 @@ impl Lcb {
     pub fn wants_to_send(&self, now: Time) -> bool {
         self.common.handshake.is_due(now)
             || self.common.state == LinkState::Active
-                && (self.tx.has_data(now) || self.rx.wants_retry || self.wants_idle_frame(now))
+                && (self.tx.has_data(now) || self.wants_idle_frame(now))
     }
 
     #[inline]
@@ -405,8 +406,8 @@ impl Session for Lcb {
         self.tx.call(now);
     }
 
-    fn smoothed_round_trip(&self) -> Option<Duration> {
-        self.round_trip()
+    fn round_trip_seen(&self) -> Seen {
+        self.tx.round_trip().seen()
     }
 
     fn unacknowledged(&self) -> u64 {

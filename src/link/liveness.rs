@@ -1,6 +1,7 @@
 //! When the peer was last heard, and what follows when it is not, or when nothing of it can be used.
 
 use super::config::LinkProfile;
+use super::round_trip::Seen;
 use crate::time::{Duration, Time};
 
 /// Parts of a patience: when the peer is asked first, and how often then.
@@ -50,10 +51,10 @@ pub(super) struct Liveness {
     /// The number that has been missing since the time, however often it was asked for.
     stalled: Option<(u64, Time)>,
     silent: bool,
-    /// Smoothed round trip: nobody answers earlier.
-    round_trip: Duration,
-    /// How long the last question waited for something to come: all that is known of a way so long that
-    /// everything is sent again before it can be acknowledged.
+    /// The round trip of acknowledged packets: nobody answers earlier.
+    round_trip: Seen,
+    /// How long questions waited for something to come: all that is known of a way so long that everything is
+    /// sent again before it can be acknowledged.
     answered: Duration,
 }
 
@@ -74,7 +75,7 @@ impl Liveness {
             stale: None,
             stalled: None,
             silent: false,
-            round_trip: Duration::ZERO,
+            round_trip: Seen::default(),
             answered: Duration::ZERO,
         }
     }
@@ -95,7 +96,7 @@ impl Liveness {
         self.stale = None;
         self.stalled = None;
         self.silent = false;
-        self.round_trip = Duration::ZERO;
+        self.round_trip = Seen::default();
         self.answered = Duration::ZERO;
     }
 
@@ -106,7 +107,9 @@ impl Liveness {
         let before = core::mem::replace(&mut self.heard, now);
         self.last_accepted = Some(now);
         if let Some((first, _)) = self.asked.take() {
-            self.answered = now.since(first);
+            // An answer to an earlier question comes sooner than one to this.
+            let before = Duration::from_ps(self.answered.as_ps() / 4 * 3);
+            self.answered = now.since(first).max(before);
         }
         self.unusable = None;
         self.stale = None;
@@ -128,19 +131,28 @@ impl Liveness {
         }
     }
 
-    /// A frame came that may be the peer's, and cannot be used. `round_trip` is what is known of it.
-    pub fn unusable(&mut self, now: Time, round_trip: Option<Duration>) {
+    /// What is known of the round trip. A packet that was acknowledged since the last question was answered
+    /// tells more than that answer, which may have waited for a cable.
+    pub fn measured(&mut self, round_trip: Seen) {
+        if round_trip.samples != self.round_trip.samples {
+            self.answered = Duration::ZERO;
+        }
+        self.round_trip = round_trip;
+    }
+
+    /// A frame came that may be the peer's, and cannot be used.
+    pub fn unusable(&mut self, now: Time, round_trip: Seen) {
         let Some(heal) = self.heal else { return };
-        self.round_trip = round_trip.unwrap_or_default();
+        self.measured(round_trip);
         self.unusable = Some(self.row(self.unusable, heal, now));
     }
 
     /// A frame came that the peer sent long ago, or counts as such. Copies come late from an honest peer, too, also
     /// while its process stands still: they alone say nothing for as long as a packet may be missing. An end
     /// whose own position ran ahead takes all that its peer sends for old, and needs a way out.
-    pub fn stale(&mut self, now: Time, round_trip: Option<Duration>) {
+    pub fn stale(&mut self, now: Time, round_trip: Seen) {
         let Some(heal) = self.heal else { return };
-        self.round_trip = round_trip.unwrap_or_default();
+        self.measured(round_trip);
         self.stale = Some(self.row(self.stale, heal, now));
     }
 
@@ -162,11 +174,11 @@ impl Liveness {
         // A cut cable answers late, too, and says nothing of how long the way is.
         let answered = self.answered.min(configured.times(8));
         configured
-            .max(self.round_trip.times(4))
+            .max(self.round_trip.smoothed.times(4))
             .max(answered.times(2))
     }
 
-    /// For how long the peer may say nothing, whatever follows.
+    /// For how long the peer may say nothing, whatever follows; it is asked in this time however long the way is.
     fn least_patience(&self) -> Option<Duration> {
         match (self.silence, self.give_up) {
             (Some(silence), Some(give_up)) => Some(silence.min(give_up)),
@@ -209,7 +221,7 @@ impl Liveness {
 
     fn silence_is_due(&self) -> Time {
         match self.silence {
-            Some(patience) if !self.silent => self.end_of(self.heard, patience),
+            Some(silence) if !self.silent => self.end_of(self.heard, self.patience(silence)),
             _ => Time::NEVER,
         }
     }

@@ -209,40 +209,6 @@ fn with_margin(extent: Duration) -> u64 {
     extent.as_ps().saturating_add(extent.as_ps() / 4)
 }
 
-/// A gap that was declared a loss, watched for the frame that was only late. `P` is a place in what the link
-/// carries.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct DeclaredGap<P> {
-    /// `None` once it was counted.
-    at: Option<P>,
-    since: Time,
-    first_fill: Option<Duration>,
-}
-
-impl<P: Copy + Ord> DeclaredGap<P> {
-    pub fn new(at: P, since: Time) -> Self {
-        Self {
-            at: Some(at),
-            since,
-            first_fill: None,
-        }
-    }
-
-    /// What lies from `start` up to `end` arrived. Returns how long after the gap had shown its frame came,
-    /// when it has now come twice: once late and once again.
-    pub fn sighted(&mut self, start: P, end: P, now: Time) -> Option<Duration> {
-        let at = self.at?;
-        if start > at || end <= at {
-            return None;
-        }
-        let first = self.first_fill.replace(now.since(self.since));
-        if first.is_some() {
-            self.at = None;
-        }
-        first
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -339,21 +305,5 @@ mod tests {
             hold.lost();
         }
         assert_eq!(hold.get(), Duration::from_us(50));
-    }
-
-    #[test]
-    fn a_frame_that_comes_twice_after_its_gap_was_declared_was_only_late() {
-        let mut gap = DeclaredGap::new(at(4, 3), Time::from_ns(100));
-        assert_eq!(gap.sighted(at(5, 0), at(6, 0), Time::from_ns(110)), None);
-        assert_eq!(gap.sighted(at(4, 3), at(5, 1), Time::from_ns(150)), None);
-        assert_eq!(
-            gap.sighted(at(4, 0), at(6, 0), Time::from_ns(300)),
-            Some(Duration::from_ns(50))
-        );
-        assert_eq!(
-            gap.sighted(at(4, 0), at(6, 0), Time::from_ns(400)),
-            None,
-            "once only"
-        );
     }
 }

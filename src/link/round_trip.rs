@@ -2,6 +2,15 @@
 
 use crate::time::Duration;
 
+/// What was measured of a round trip.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Seen {
+    /// The smoothed round trip; zero before the first measurement.
+    pub smoothed: Duration,
+    /// Measurements so far.
+    pub samples: u64,
+}
+
 /// Round-trip estimate after Jacobson ("Congestion Avoidance and Control", 1988), with the time-outs
 /// derived from it. The paper gives no time-outs: its links are a cable long, ours may pass through
 /// anything.
@@ -10,6 +19,7 @@ pub(super) struct RoundTrip {
     smoothed_ps: u64,
     deviation_ps: u64,
     shortest_ps: u64,
+    samples: u64,
     doublings: u32,
     least: Duration,
     most: Duration,
@@ -22,6 +32,7 @@ impl RoundTrip {
             smoothed_ps: 0,
             deviation_ps: 0,
             shortest_ps: 0,
+            samples: 0,
             doublings: 0,
             least,
             most,
@@ -32,6 +43,7 @@ impl RoundTrip {
     pub fn sample(&mut self, round_trip: Duration) {
         let sample = round_trip.as_ps().max(1);
         self.doublings = 0;
+        self.samples += 1;
         if self.smoothed_ps == 0 {
             self.smoothed_ps = sample;
             self.deviation_ps = sample / 2;
@@ -49,6 +61,14 @@ impl RoundTrip {
     /// The smoothed round trip, once measured.
     pub fn smoothed(&self) -> Option<Duration> {
         (self.smoothed_ps != 0).then(|| Duration::from_ps(self.smoothed_ps))
+    }
+
+    /// What was measured so far.
+    pub fn seen(&self) -> Seen {
+        Seen {
+            smoothed: Duration::from_ps(self.smoothed_ps),
+            samples: self.samples,
+        }
     }
 
     /// Mean plus four deviations, once measured, without the shortest time-out as a bound.

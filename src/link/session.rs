@@ -8,6 +8,7 @@ use super::common::Common;
 use super::event::{DownReason, LinkEvent, LinkState};
 use super::lanes::LaneWatch;
 use super::liveness::Due;
+use super::round_trip::Seen;
 use super::training::{Offer, Refusal, judge};
 use crate::time::{Duration, Time};
 
@@ -33,8 +34,8 @@ pub(super) trait Session {
     fn begin(&mut self, offer: &Offer, now: Time, input: &mut Self::Input);
     /// Asks the peer for a sign of life.
     fn call(&mut self, now: Time);
-    /// Smoothed round trip, once one was measured.
-    fn smoothed_round_trip(&self) -> Option<Duration>;
+    /// What was measured of the round trip.
+    fn round_trip_seen(&self) -> Seen;
     /// Packets that the peer has not acknowledged.
     fn unacknowledged(&self) -> u64;
     /// Ends the session: what is open is closed, what is not acknowledged is discarded. Returns the number of
@@ -108,13 +109,13 @@ pub(super) trait Session {
 
     /// A frame that may be the peer's cannot be used.
     fn unusable(&mut self, now: Time) {
-        let round_trip = self.smoothed_round_trip();
+        let round_trip = self.round_trip_seen();
         self.common().liveness.unusable(now, round_trip);
     }
 
     /// A frame from long before came, or what counts as one.
     fn stale(&mut self, now: Time) {
-        let round_trip = self.smoothed_round_trip();
+        let round_trip = self.round_trip_seen();
         let link = self.common();
         link.counters.rx_stale_frames += 1;
         link.liveness.stale(now, round_trip);
@@ -129,6 +130,8 @@ pub(super) trait Session {
             let unreadable = self.common().bad_words > 0;
             match due {
                 Due::Question => {
+                    let round_trip = self.round_trip_seen();
+                    self.common().liveness.measured(round_trip);
                     if unreadable {
                         self.common().doubt_lanes(); // Perhaps a lane has gone.
                     }

@@ -89,6 +89,8 @@ pub(super) struct Handshake {
     shortest: Duration,
     longest: Duration,
     due: Time,
+    /// No training frame goes out unasked before, however often one was asked for and rested again.
+    not_before: Time,
     answer: Option<Answer>,
     answers_left: u8,
     refilled: Time,
@@ -109,6 +111,7 @@ impl Handshake {
             shortest: profile.min_training_interval,
             longest: profile.max_training_interval,
             due: now,
+            not_before: now,
             answer: None,
             answers_left: ANSWER_BURST,
             refilled: now,
@@ -148,7 +151,7 @@ impl Handshake {
     pub fn ask(&mut self, now: Time) {
         if self.due == Time::NEVER {
             self.interval = self.shortest;
-            self.due = now;
+            self.due = now.max(self.not_before);
         }
     }
 
@@ -252,6 +255,7 @@ impl Handshake {
             return None;
         }
         self.due = now + self.interval;
+        self.not_before = now + self.shortest;
         self.interval = self.interval.times(2).min(self.longest);
         // While training, what goes out unasked does not rely on what was heard: an old frame of the
         // peer may have misled us, and the peer would drop what names an epoch it does not know.

@@ -16,6 +16,7 @@ use crate::link::config::LinkConfig;
 use crate::link::counters::LinkCounters;
 use crate::link::event::{DownReason, LinkEvent, LinkState};
 use crate::link::lanes::LaneWatch;
+use crate::link::round_trip::Seen;
 use crate::link::session::Session;
 use crate::link::training::{Offer, Terms};
 use crate::time::{Duration, Time};
@@ -448,8 +449,8 @@ impl Session for AriesLcb {
         self.tx.call(now);
     }
 
-    fn smoothed_round_trip(&self) -> Option<Duration> {
-        self.round_trip()
+    fn round_trip_seen(&self) -> Seen {
+        self.tx.round_trip().seen()
     }
 
     fn unacknowledged(&self) -> u64 {

@@ -16,6 +16,7 @@ mod config;
 mod copy;
 mod counters;
 mod credits;
+mod declared_gap;
 mod frames;
 mod held;
 mod injection;

@@ -14,7 +14,7 @@ use crate::link::config::LinkProfile;
 use crate::link::counters::LinkCounters;
 use crate::link::credits::Impossible;
 use crate::link::lanes::LaneWatch;
-use crate::link::resequencer::{DeclaredGap, ReorderHold};
+use crate::link::resequencer::ReorderHold;
 use crate::link::round_trip::RoundTrip;
 use crate::time::{Duration, Time};
 
@@ -67,7 +67,7 @@ pub(super) struct Receiver {
     recovery_time: RoundTrip,
     hold: ReorderHold,
     /// A gap declared a loss, watched until the time.
-    late: Option<(Time, DeclaredGap<u64>)>,
+    late: Option<(Time, DeclaredGap)>,
     /// Sets with a bad CRC in a row.
     pub bad_run: u8,
 }

@@ -266,3 +266,84 @@ fn giving_up_ends_an_idle_session_too() {
     pair.wait_up();
     traffic_flows(&mut pair);
 }
+
+#[test]
+fn a_peer_that_is_far_away_is_called_silent_once_and_then_waited_for() {
+    let mut pair = pair_with(|_| {});
+    traffic_flows(&mut pair);
+    pair.wire(|wire| wire.delay = Duration::from_ms(900));
+    pair.run_for(SECOND.times(60));
+    for end in &pair.ends {
+        assert!(!end.lcb.is_silent());
+        assert_eq!(end.lcb.counters().silences, 1, "{:?}", end.events);
+    }
+    assert!(downs(&pair, A).is_empty() && downs(&pair, B).is_empty());
+}
+
+/// How long it takes until both ends tell that a cut link is silent.
+fn told_after(pair: &mut Pair) -> Duration {
+    let begin = pair.now;
+    pair.wire(|wire| wire.cut = true);
+    pair.run_until(SECOND.times(100), |pair| {
+        pair.ends.iter().all(|end| end.lcb.is_silent())
+    });
+    pair.now.since(begin)
+}
+
+#[test]
+fn a_cable_that_was_out_does_not_make_its_ends_more_patient() {
+    for busy in [true, false] {
+        let mut pair = pair_with(|_| {});
+        traffic_flows(&mut pair);
+        told_after(&mut pair);
+        pair.run_for(SECOND.times(30));
+        pair.wire(|wire| wire.cut = false);
+        if busy {
+            traffic_flows(&mut pair);
+            traffic_flows(&mut pair);
+        } else {
+            pair.run_for(SECOND.times(10));
+        }
+        let after = told_after(&mut pair);
+        assert!(after <= Duration::from_ms(2_100), "busy {busy}: {after:?}");
+    }
+}
+
+#[test]
+fn a_session_heals_as_soon_after_a_cable_was_out_as_before() {
+    let mut pair = pair_with(|_| {});
+    traffic_flows(&mut pair);
+    pair.wire(|wire| wire.cut = true);
+    pair.run_for(SECOND.times(30));
+    pair.wire(|wire| wire.cut = false);
+    traffic_flows(&mut pair);
+    traffic_flows(&mut pair);
+    pair.wires[A].cut = true;
+    let frame = forge(&pair, A, 7, 0x3000, &[]);
+    let begin = pair.now;
+    while downs(&pair, A).is_empty() {
+        pair.inject(A, &frame);
+        pair.run_for(Duration::from_ms(1));
+        assert!(pair.now.since(begin) < SECOND.times(2));
+    }
+    assert_eq!(downs(&pair, A), [DownReason::Unusable]);
+}
+
+#[test]
+fn frames_on_wrong_lanes_draw_training_frames_at_their_own_pace() {
+    let mut pair = pair_with(|_| {});
+    traffic_flows(&mut pair);
+    let sent = pair.count(A, |c| c.tx_training_frames);
+    let frame = forge(&pair, A, 0b011, 0, &[]);
+    let begin = pair.now;
+    while pair.now.since(begin) < SECOND {
+        pair.inject(A, &frame);
+        pair.load(B, 1);
+        pair.run_for(Duration::from_us(100));
+    }
+    pair.finish(SECOND);
+    assert!(pair.count(A, |c| c.drop_wrong_lanes) >= 9_000);
+    let drawn = pair.count(A, |c| c.tx_training_frames) - sent;
+    let most = SECOND.as_ps() / LinkProfile::live().min_training_interval.as_ps();
+    assert!((1..=most + 1).contains(&drawn), "{drawn} of {most}");
+}
