@@ -40,6 +40,10 @@ impl LiveLink for AriesLcb {
         AriesLcb::is_silent(self)
     }
 
+    fn is_stalled(&self) -> bool {
+        AriesLcb::is_stalled(self)
+    }
+
     fn report(&self, port: PortId) -> LinkReport {
         let config = AriesLcb::config(self);
         LinkReport {

@@ -22,6 +22,8 @@ pub trait LiveLink {
     fn last_accepted(&self) -> Option<Time>;
     /// Whether nothing is accepted although the peer was asked.
     fn is_silent(&self) -> bool;
+    /// Whether the peer is heard and acknowledges nothing.
+    fn is_stalled(&self) -> bool;
     /// Everything but why it is not up and since when.
     fn report(&self, port: PortId) -> LinkReport;
 }
@@ -108,6 +110,10 @@ impl LiveLink for Lcb {
 
     fn is_silent(&self) -> bool {
         Lcb::is_silent(self)
+    }
+
+    fn is_stalled(&self) -> bool {
+        Lcb::is_stalled(self)
     }
 
     fn report(&self, port: PortId) -> LinkReport {

@@ -75,6 +75,9 @@ impl<N: LiveNode> Station<N> {
         } else if link.is_silent() {
             report.state = "silent".to_owned();
             report.why = Some(silent(&report));
+        } else if link.is_stalled() {
+            report.state = "stalled".to_owned();
+            report.why = Some(stalled(&report.peer));
         }
         // A link may not have noticed yet, and where it has, this is the cause.
         if let Some((name, why)) = &self.wires[usize::from(port)] {
@@ -266,6 +269,9 @@ fn down(reason: DownReason) -> &'static str {
         DownReason::NoLanes => "no lane is left: each had too many retries",
         DownReason::PeerRestarted => "the other end was restarted; initialisation has begun again",
         DownReason::Silence => "the other end has fallen silent",
+        DownReason::Stalled => {
+            "the other end is heard, but acknowledges nothing; initialisation has begun again"
+        }
         DownReason::Unusable => "no frame that came could be used; initialisation has begun again",
     }
 }
@@ -283,6 +289,13 @@ fn silent(report: &LinkReport) -> String {
         0 => format!("{since}, although it was asked"),
         packets => format!("{since}, and {packets} packets are unacknowledged"),
     }
+}
+
+fn stalled(peer: &str) -> String {
+    format!(
+        "{peer} is heard, but acknowledges nothing that it is sent: do frames as long as this link's MTU pass in that \
+         direction?"
+    )
 }
 
 /// Why a link is not up, from what it has counted.

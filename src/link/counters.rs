@@ -148,6 +148,8 @@ link_counters! {
     drop_wrong_peer,
     /// Times the peer was silent for longer than the profile's `silence` although it was asked.
     silences,
+    /// Times the peer was heard, but acknowledged nothing for longer than the profile's `silence`.
+    stalls,
     /// Sessions ended by this end because frames came and none could be used.
     unusable_sessions,
     /// Events lost because nobody fetched them.

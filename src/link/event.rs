@@ -44,8 +44,11 @@ pub enum DownReason {
     NoLanes,
     /// The peer is another incarnation; the link comes up again by itself.
     PeerRestarted,
-    /// Nothing was acknowledged for as long as the profile's `give_up` allows.
+    /// Nothing was heard for as long as the profile's `give_up` allows.
     Silence,
+    /// The peer was heard, but for as long as the profile's `give_up` allows it acknowledged nothing of what it was
+    /// sent; the link comes up again by itself, as a new session.
+    Stalled,
     /// For as long as the profile's `heal` allows, frames came and none could be used, although the peer was
     /// asked for one; the link comes up again by itself, as a new session.
     Unusable,
@@ -83,6 +86,11 @@ pub enum LinkEvent {
         /// Driver's time between the last frame accepted before the silence and this one.
         after: Duration,
     },
+    /// The peer can be heard, but for as long as the profile's `silence` allows it has acknowledged nothing of what it
+    /// was sent: frames that are not short may be swallowed on the way. Nothing is discarded.
+    Stalled,
+    /// A peer acknowledges again after [`Self::Stalled`].
+    Moves,
     /// Too many retries on a lane: this end stopped receiving on it.
     LaneDegraded {
         /// The decommissioned lane, 0 to 2.

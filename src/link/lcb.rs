@@ -10,7 +10,7 @@ use phitwire_framing::training::Training;
 use super::common::Common;
 use super::config::LinkConfig;
 use super::counters::LinkCounters;
-use super::event::{DownReason, LinkEvent, LinkState};
+use super::event::{LinkEvent, LinkState};
 use super::input_queue::InputQueue;
 use super::lanes::LaneWatch;
 use super::receive::{ReceiveTerms, Receiver};
@@ -107,9 +107,10 @@ impl Lcb {
         if let Some(patience) = self.common.profile.give_up
             && self.tx.owed_since + patience <= now
         {
-            self.leave_active(LinkState::Training, DownReason::Silence, now, input);
+            self.give_up(self.tx.owed_since, patience, now, input);
             return;
         }
+        self.watch_progress(self.tx.owed_since, now);
         self.watch_peer(now, input);
         if self.is_active() {
             self.tx.handle_timers(now, &mut self.common.counters);
@@ -125,7 +126,8 @@ impl Lcb {
                 .min(self.rx.deadline())
                 .min(self.rx.acks.due())
                 .min(self.tx.deadline())
-                .min(self.common.liveness.deadline());
+                .min(self.common.liveness.deadline())
+                .min(self.common.liveness.stall_deadline(self.tx.owed_since));
             if let Some(patience) = self.common.profile.give_up {
                 at = at.min(self.tx.owed_since + patience);
             }
@@ -285,6 +287,12 @@ impl Lcb {
     /// Whether [`LinkEvent::Silent`] was reported and nothing has been heard since.
     pub fn is_silent(&self) -> bool {
         self.common.liveness.is_silent()
+    }
+
+    /// Whether [`LinkEvent::Stalled`] was reported, or a session ended for that within the last minute, and nothing has
+    /// been acknowledged since.
+    pub fn is_stalled(&self) -> bool {
+        self.common.liveness.is_stalled()
     }
 
     /// Smoothed round trip of the link, once one was measured.

@@ -51,6 +51,10 @@ pub(super) struct Liveness {
     /// The number that has been missing since the time, however often it was asked for.
     stalled: Option<(u64, Time)>,
     silent: bool,
+    /// Since when something has been unacknowledged, and when that was first found to be long.
+    unacknowledged: Option<(Time, Time)>,
+    /// That the peer acknowledges nothing has been told, the last time then. It is not forgotten when a session ends for it.
+    moveless: Option<Time>,
     /// The round trip of acknowledged packets: nobody answers earlier.
     round_trip: Seen,
     /// How long questions waited for something to come: all that is known of a way so long that everything is
@@ -75,6 +79,8 @@ impl Liveness {
             stale: None,
             stalled: None,
             silent: false,
+            unacknowledged: None,
+            moveless: None,
             round_trip: Seen::default(),
             answered: Duration::ZERO,
         }
@@ -88,6 +94,11 @@ impl Liveness {
         self.silent
     }
 
+    /// Whether what is sent has been told to be unacknowledged although the peer is heard.
+    pub fn is_stalled(&self) -> bool {
+        self.moveless.is_some()
+    }
+
     /// A session begins or ends.
     pub fn restart(&mut self, now: Time) {
         self.heard = now;
@@ -96,6 +107,7 @@ impl Liveness {
         self.stale = None;
         self.stalled = None;
         self.silent = false;
+        self.unacknowledged = None;
         self.round_trip = Seen::default();
         self.answered = Duration::ZERO;
     }
@@ -117,6 +129,69 @@ impl Liveness {
             return Some(now.since(before));
         }
         None
+    }
+
+    /// Whether the peer was heard well after `since`, so that what it has owed since then is not for its silence.
+    fn was_heard_after(&self, since: Time, patience: Duration) -> bool {
+        self.heard >= since + part(patience, 2)
+    }
+
+    /// A session ends because the peer has acknowledged nothing since `since`. Returns whether it was heard all the same.
+    pub fn gave_up(&mut self, since: Time, patience: Duration, now: Time) -> bool {
+        let heard = self.was_heard_after(since, patience);
+        if heard {
+            self.moveless = Some(now);
+        }
+        heard
+    }
+
+    /// Something was acknowledged. True when it had been told that nothing is.
+    #[inline]
+    pub fn acknowledged(&mut self) -> bool {
+        self.moveless.take().is_some()
+    }
+
+    /// When to look at what has been unacknowledged since `since`: after half of the patience, and after as much again,
+    /// since an end that stood still has not read yet what the peer says.
+    #[inline]
+    pub fn stall_deadline(&self, since: Time) -> Time {
+        let Some(silence) = self.silence else {
+            return Time::NEVER;
+        };
+        let half = part(self.patience(silence), 2);
+        match self.unacknowledged {
+            Some((known, noticed)) if known == since => noticed + half,
+            _ if since == Time::NEVER => self.forgets_at(half),
+            _ => since + half,
+        }
+    }
+
+    /// A stall that ended a session is remembered for a while, for it will show itself again as soon as there is
+    /// something to send.
+    fn forgets_at(&self, half: Duration) -> Time {
+        self.moveless
+            .map_or(Time::NEVER, |at| at + half.times(STALL))
+    }
+
+    /// Looks at what has been unacknowledged since `since`. True when it has to be told now.
+    pub fn look_for_stall(&mut self, since: Time, now: Time) -> bool {
+        if self.stall_deadline(since) > now {
+            return false;
+        }
+        let Some(silence) = self.silence else {
+            return false;
+        };
+        let patience = self.patience(silence);
+        if since == Time::NEVER {
+            self.moveless = None;
+            return false;
+        }
+        let noticed = self.unacknowledged.replace((since, now));
+        let again = noticed.is_some_and(|(known, _)| known == since);
+        if !again || !self.was_heard_after(since, patience) {
+            return false;
+        }
+        self.moveless.replace(now).is_none()
     }
 
     /// After a frame was accepted: `number` was asked for again and has not come, if any. A peer that takes it

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use phitwire_framing::phit24::{Phit, PhitKind};
 
-use crate::time::{Duration, Time};
+use crate::time::Duration;
 
 /// A place in the stream of packets on one link: packet number, and phits of it before the place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]

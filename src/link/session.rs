@@ -153,6 +153,41 @@ pub(super) trait Session {
         }
     }
 
+    /// Tells that the peer acknowledges nothing of what it has been sent since `owed_since`, although it is heard.
+    fn watch_progress(&mut self, owed_since: Time, now: Time) {
+        let link = self.common();
+        if link.liveness.look_for_stall(owed_since, now) {
+            link.counters.stalls += 1;
+            link.report(LinkEvent::Stalled);
+        }
+    }
+
+    /// Something was acknowledged.
+    #[inline]
+    fn moves(&mut self) {
+        let link = self.common();
+        if link.liveness.acknowledged() {
+            link.report(LinkEvent::Moves);
+        }
+    }
+
+    /// Nothing has been acknowledged since `owed_since`, and that is too long.
+    fn give_up(
+        &mut self,
+        owed_since: Time,
+        patience: Duration,
+        now: Time,
+        input: &mut Self::Input,
+    ) {
+        let heard = self.common().liveness.gave_up(owed_since, patience, now);
+        let why = if heard {
+            DownReason::Stalled
+        } else {
+            DownReason::Silence
+        };
+        self.leave_active(LinkState::Training, why, now, input);
+    }
+
     /// A training frame whose form is right.
     fn on_training(&mut self, now: Time, training: &Training, input: &mut Self::Input) {
         let link = self.common();

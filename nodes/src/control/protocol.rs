@@ -323,7 +323,8 @@ pub struct LinkReport {
     pub link: u16,
     /// Who is to be at the other end: `NODE:PORT`.
     pub peer: String,
-    /// As `lcb`, or what matters more: `silent` (nothing is accepted from the peer although it was asked), or of the
+    /// As `lcb`, or what matters more: `silent` (nothing is accepted from the peer although it was asked), `stalled` (it is heard, but
+    /// acknowledges nothing), or of the
     /// wire `interface-down`, `no-carrier`, `no-interface`, `no-address`, `short-mtu`, `not-bound`.
     pub state: String,
     /// The state of the link control block: `active`, `training`, `refused`, `disabled`, `dead`. It keeps an active link over a

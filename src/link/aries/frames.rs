@@ -48,11 +48,15 @@ impl AriesLcb {
         }
         self.scrambler[IN].set_lanes(header.lanes);
         let mut brought = Brought::default();
+        let owed_since = self.tx.owed_since;
         for mut bytes in frame.behind(self.common.handshake.cable).iter() {
             self.scrambler[IN].apply(&mut bytes);
             if self.on_set(now, &bytes, &mut brought, input).is_err() {
                 break;
             }
+        }
+        if self.tx.owed_since != owed_since {
+            self.moves();
         }
         if brought.stale {
             self.stale(now);

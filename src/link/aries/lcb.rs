@@ -14,7 +14,7 @@ use super::transmit::{TransmitTerms, Transmitter};
 use crate::link::common::Common;
 use crate::link::config::LinkConfig;
 use crate::link::counters::LinkCounters;
-use crate::link::event::{DownReason, LinkEvent, LinkState};
+use crate::link::event::{LinkEvent, LinkState};
 use crate::link::lanes::LaneWatch;
 use crate::link::round_trip::Seen;
 use crate::link::session::Session;
@@ -143,9 +143,10 @@ impl AriesLcb {
         if let Some(patience) = self.common.profile.give_up
             && self.tx.owed_since + patience <= now
         {
-            self.leave_active(LinkState::Training, DownReason::Silence, now, input);
+            self.give_up(self.tx.owed_since, patience, now, input);
             return;
         }
+        self.watch_progress(self.tx.owed_since, now);
         self.watch_peer(now, input);
         if self.is_active() {
             self.tx.handle_timers(now, &mut self.sets);
@@ -161,7 +162,8 @@ impl AriesLcb {
                 .min(self.rx.deadline())
                 .min(self.rx.acks.due())
                 .min(self.tx.deadline())
-                .min(self.common.liveness.deadline());
+                .min(self.common.liveness.deadline())
+                .min(self.common.liveness.stall_deadline(self.tx.owed_since));
             if let Some(patience) = self.common.profile.give_up {
                 at = at.min(self.tx.owed_since + patience);
             }
@@ -326,6 +328,12 @@ impl AriesLcb {
     /// Whether [`LinkEvent::Silent`] was reported and nothing has been heard since.
     pub fn is_silent(&self) -> bool {
         self.common.liveness.is_silent()
+    }
+
+    /// Whether [`LinkEvent::Stalled`] was reported, or a session ended for that within the last minute, and nothing has
+    /// been acknowledged since.
+    pub fn is_stalled(&self) -> bool {
+        self.common.liveness.is_stalled()
     }
 
     /// Smoothed round trip of the link, once one was measured.

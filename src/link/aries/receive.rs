@@ -8,6 +8,7 @@ use phitwire_framing::training::Pattern;
 use super::acks::{AckTerms, Acks};
 use super::config::AriesLinkConfig;
 use super::counters::SetCounters;
+use super::declared_gap::DeclaredGap;
 use super::held::HeldSets;
 use super::input::AriesInput;
 use crate::link::config::LinkProfile;

@@ -1,6 +1,6 @@
 //! Sessions that no longer fit heal, and silence is told. For both kinds of links.
 
-use super::harness::{A, B, Pair, forge, made, plant};
+use super::harness::{A, B, IDLE_FRAME_BYTES, Pair, forge, made, plant};
 use crate::link::{DownReason, LinkEvent, LinkProfile};
 use crate::time::Duration;
 
@@ -271,7 +271,7 @@ fn giving_up_ends_an_idle_session_too() {
 fn a_peer_that_is_far_away_is_called_silent_once_and_then_waited_for() {
     let mut pair = pair_with(|_| {});
     traffic_flows(&mut pair);
-    pair.wire(|wire| wire.delay = Duration::from_ms(900));
+    pair.wire(|wire| wire.delay = Duration::from_ms(3_000));
     pair.run_for(SECOND.times(60));
     for end in &pair.ends {
         assert!(!end.lcb.is_silent());
@@ -346,4 +346,68 @@ fn frames_on_wrong_lanes_draw_training_frames_at_their_own_pace() {
     let drawn = pair.count(A, |c| c.tx_training_frames) - sent;
     let most = SECOND.as_ps() / LinkProfile::live().min_training_interval.as_ps();
     assert!((1..=most + 1).contains(&drawn), "{drawn} of {most}");
+}
+
+fn stalls(pair: &Pair, end: usize) -> Vec<LinkEvent> {
+    let tells = |event: &&LinkEvent| matches!(event, LinkEvent::Stalled | LinkEvent::Moves);
+    let events = pair.ends[end].events.iter();
+    events.filter(tells).cloned().collect()
+}
+
+#[test]
+fn a_way_that_swallows_long_frames_is_told_although_short_ones_pass() {
+    let mut pair = pair_with(|_| {});
+    traffic_flows(&mut pair);
+    pair.wires[B].most_bytes = IDLE_FRAME_BYTES;
+    pair.load(A, 300);
+    pair.run_for(Duration::from_ms(900));
+    assert!(!pair.ends[A].lcb.is_stalled(), "not before its time");
+    pair.run_for(Duration::from_ms(2_500));
+    assert!(pair.ends[A].lcb.is_stalled(), "{}", pair.state());
+    pair.run_for(SECOND.times(40));
+    assert_eq!(stalls(&pair, A), [LinkEvent::Stalled], "told once");
+    assert_eq!(pair.count(A, |c| c.stalls), 1);
+    assert!(pair.ends[A].lcb.is_active() && !pair.ends[A].lcb.is_silent());
+    assert!(stalls(&pair, B).is_empty(), "the other direction is whole");
+    pair.wires[B].most_bytes = usize::MAX;
+    pair.finish(SECOND.times(10));
+    assert_eq!(stalls(&pair, A), [LinkEvent::Stalled, LinkEvent::Moves]);
+    assert!(!pair.ends[A].lcb.is_stalled());
+}
+
+#[test]
+fn a_session_given_up_over_a_way_that_swallows_long_frames_says_so_and_the_next_one_knows() {
+    let mut pair = pair_with(|profile| profile.give_up = Some(SECOND.times(2)));
+    traffic_flows(&mut pair);
+    pair.ends.iter_mut().for_each(|end| end.gaps_allowed = true);
+    pair.wires[B].most_bytes = IDLE_FRAME_BYTES;
+    pair.load(A, 300);
+    pair.run_until(SECOND.times(3), |pair| !downs(pair, A).is_empty());
+    assert_eq!(downs(&pair, A), [DownReason::Stalled]);
+    // Training frames are longer than that.
+    pair.wires[B].most_bytes = usize::MAX;
+    pair.wait_up();
+    assert!(pair.ends[A].lcb.is_stalled(), "nothing has shown otherwise");
+    pair.run_for(SECOND.times(70));
+    assert!(
+        !pair.ends[A].lcb.is_stalled(),
+        "nothing has shown it either"
+    );
+    traffic_flows(&mut pair);
+}
+
+#[test]
+fn a_silent_peer_and_an_end_that_stood_still_are_not_called_stalled() {
+    let mut pair = pair_with(|_| {});
+    traffic_flows(&mut pair);
+    pair.wire(|wire| wire.cut = true);
+    pair.load(A, 300);
+    pair.load(B, 300);
+    pair.run_for(SECOND.times(30));
+    pair.wire(|wire| wire.cut = false);
+    pair.finish(SECOND.times(10));
+    pair.load(A, 300);
+    pair.now += SECOND.times(30);
+    pair.finish(SECOND.times(10));
+    assert!(stalls(&pair, A).is_empty() && stalls(&pair, B).is_empty());
 }

@@ -18,6 +18,8 @@ use crate::time::{Duration, Time};
 
 pub const A: usize = 0;
 pub const B: usize = 1;
+/// Length of a frame that says something but carries nothing.
+pub const IDLE_FRAME_BYTES: usize = frame::set_frame_len(1);
 
 /// What happens to frames on the way from one end to the other.
 #[derive(Clone, Debug)]
@@ -40,6 +42,8 @@ pub struct Wire {
     pub noise_of: u64,
     /// Sender's lanes that carry nothing.
     pub silent_lanes: u8,
+    /// Longer frames are swallowed.
+    pub most_bytes: usize,
 }
 
 impl Wire {
@@ -57,6 +61,7 @@ impl Wire {
             noisy_lanes: 0,
             noise_of: 1,
             silent_lanes: 0,
+            most_bytes: usize::MAX,
         }
     }
 }
@@ -431,7 +436,7 @@ impl Pair {
             self.tape.push((to, bytes.clone()));
         }
         let wire = self.wires[to].clone();
-        if wire.cut || self.rng.chance(wire.loss, 1_000) {
+        if wire.cut || bytes.len() > wire.most_bytes || self.rng.chance(wire.loss, 1_000) {
             return;
         }
         if wire.noisy_lanes | wire.silent_lanes != 0 {
