@@ -5,6 +5,7 @@
 #     bench/sim.sh [--large]      --large: also the network of 32,768 processors, half a minute
 set -euo pipefail
 shopt -s inherit_errexit
+unset CDPATH
 cd "$(dirname -- "${BASH_SOURCE[0]}")/.."
 cargo build --release --workspace --bins --quiet
 phitwire=${CARGO_TARGET_DIR:-target}/release/phitwire

@@ -5,7 +5,7 @@
 # called again, after a crash, and while up.sh is still at work. Status 0 also when there was nothing to do; 1 when
 # something is left, after having tried every lab.
 # shellcheck source=lib.sh
-. "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
+. "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/lib.sh"
 
 lab=$(phw_default_lab) all=0
 while (( $# )); do

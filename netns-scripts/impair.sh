@@ -15,7 +15,7 @@
 #
 # An interface that somebody has deleted is named and left out; status 1 when none is left.
 # shellcheck source=lib.sh
-. "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
+. "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/lib.sh"
 
 lab=$(phw_default_lab) nft=0
 while (( $# )); do
@@ -57,7 +57,8 @@ find_end() {
     local netns
     netns=phw-$lab-$1
     if [[ -z ${there[$netns]:-} ]]; then
-        there[$netns]=" $(ip -n "$netns" -o link show 2>/dev/null | sed 's/^[0-9]*: \([^:@]*\).*/\1/' | tr '\n' ' ')"
+        # A namespace that has been deleted has no interfaces.
+        there[$netns]=" $({ ip -n "$netns" -o link show 2>/dev/null || true; } | sed 's/^[0-9]*: \([^:@]*\).*/\1/' | tr '\n' ' ')"
     fi
     if [[ ${there[$netns]} == *" $2 "* ]]; then
         ends[$netns]+=" $2"

@@ -5,7 +5,7 @@
 # Namespace, links and impairments stay; a process that is started again joins as a new incarnation. start returns
 # when the process answers; status 1, with its last words, when it ends instead.
 # shellcheck source=lib.sh
-. "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
+. "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/lib.sh"
 
 lab=$(phw_default_lab)
 while (( $# )); do

@@ -8,7 +8,7 @@
 # As root it uses network namespaces; as an ordinary user the same in a user namespace; where those are
 # forbidden, UDP ports on loopback, without loss. Status 4 where loss was asked for and cannot be had.
 # shellcheck source=lib.sh
-. "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
+. "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/lib.sh"
 
 seconds=5 loss='' link=udp arguments=("$@")
 while (( $# )); do

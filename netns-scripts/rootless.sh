@@ -5,7 +5,7 @@
 # work there as for root, and everything ends with COMMAND. Start a shell in it to keep a lab:
 # rootless.sh bash. Status 4 where user namespaces are forbidden.
 # shellcheck source=lib.sh
-. "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
+. "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/lib.sh"
 
 case ${1:-} in
     ''|-h|--help) phw_usage; exit $(( $# == 0 ? 2 : 0 )) ;;

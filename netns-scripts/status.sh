@@ -9,7 +9,7 @@
 # RESENT counts packets (YARC) or sets (Aries) sent again, CHARGED what came damaged and was charged to a lane; both ends
 # together.
 # shellcheck source=lib.sh
-. "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
+. "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/lib.sh"
 
 labs='' json=0
 while (( $# )); do

@@ -17,7 +17,7 @@
 #
 # Status 1 when a link does not come up; which, and why, is on stderr. When processes end it does not wait for links.
 # shellcheck source=lib.sh
-. "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
+. "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/lib.sh"
 
 lab=$(phw_default_lab) topology='' link=udp mtu=1500 io=auto spin=0 mode=netns timeout=30 keep=0
 
@@ -41,11 +41,10 @@ parse() {
     phw_check_lab "$lab"
     [[ $link == udp || $link == ethernet ]] || phw_bad_call "--link is udp or ethernet, not '$link'"
     [[ $mode == netns || $link == udp ]] || phw_bad_call "--loopback has UDP links only"
-    [[ $mtu =~ ^[0-9]+$ ]] || phw_bad_call "--mtu is a number of bytes, not '$mtu'"
-    (( mtu >= 576 && mtu <= 65535 )) || phw_bad_call "--mtu is 576 to 65535, not '$mtu'"
+    [[ $mtu =~ ^[1-9][0-9]{2,4}$ && $mtu -ge 576 && $mtu -le 65535 ]] || phw_bad_call "--mtu is 576 to 65535, not '$mtu'"
     [[ $io =~ ^(auto|uring|plain)$ ]] || phw_bad_call "--io is auto, uring or plain, not '$io'"
     [[ $spin =~ ^[0-9]{1,9}$ ]] || phw_bad_call "--spin is whole microseconds, not '$spin'"
-    [[ $timeout =~ ^[0-9]+$ ]] || phw_bad_call "--timeout is whole seconds, not '$timeout'"
+    [[ $timeout =~ ^(0|[1-9][0-9]{0,5})$ ]] || phw_bad_call "--timeout is whole seconds, 999999 at most, not '$timeout'"
     [[ -e $topology || ! -e $PHW_SCRIPTS/topologies/$topology.toml ]] \
         || topology=$PHW_SCRIPTS/topologies/$topology.toml
     [[ -r $topology ]] || phw_die "no such topology: $topology"
@@ -105,14 +104,19 @@ free_ports() {
 }
 
 describe() {
-    local error
-    error=$(cp -- "$topology" "$dir/topology.toml" 2>&1) || phw_die "$error"
-    # What is no file, such as <(phitwire topology generate ...), can be read once.
-    [[ -f $topology ]] || topology=$dir/topology.toml
+    local error given=$topology
+    # What a shell hands over, as <(phitwire topology generate ...) does, can be read once; the limit is that of the
+    # binaries. Anything else they look at first: it may be a device, or longer than there is room.
+    case $given in
+        /dev/fd/*|/dev/stdin|/proc/self/fd/*)
+            topology=$dir/topology.toml
+            error=$(head -c 8388609 -- "$given" 2>&1 >"$topology") || phw_die "cannot read or write: $error" ;;
+    esac
     phw topology plan "$topology" >"$dir/plan.tsv" || {
         error=$(phw_why_not "$dir") && phw_die "cannot write to $error"
-        phw_die "$topology: not a usable topology"
+        phw_die "$given: not a usable topology"
     }
+    [[ $given == "$topology" ]] && { error=$(cp -- "$given" "$dir/topology.toml" 2>&1) || phw_die "$error"; }
     nodes=$(phw_plan_nodes "$lab")
     links=$(phw_plan_links "$lab")
     [[ -n $nodes && -n $links ]] || phw_die "$topology: no nodes or no links in it"

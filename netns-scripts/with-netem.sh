@@ -14,7 +14,7 @@
 # it may take to come up (120). On processors with AMX it needs uml-xstate.c, which is compiled and preloaded there;
 # PHITWIRE_UML_XSTATE=1 or 0 says otherwise.
 # shellcheck source=lib.sh
-. "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
+. "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/lib.sh"
 
 timeout=1800 where=probe
 while (( $# )); do

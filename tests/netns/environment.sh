@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# Odd surroundings: what a user's shell hands down, how scripts are called, and topologies that are no files.
+# shellcheck source=testlib.sh
+. "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
+t_need_namespaces
+
+up=$PHW_SCRIPTS/up.sh status=$PHW_SCRIPTS/status.sh
+checkout=$(dirname -- "$PHW_SCRIPTS")
+
+# called_from HOW...: status.sh, called in that way, finds its library and says what there is to say.
+called() { check_fails "status.sh $1" "status.sh: lab 'none_$$' is not up" "${@:2}"; }
+cd "$checkout"
+called "under CDPATH" env CDPATH=. bash netns-scripts/status.sh --lab "none_$$"
+called "without HOME" env -u HOME bash netns-scripts/status.sh --lab "none_$$"
+ln -s "$status" "$T_SCRATCH/status.sh"
+called "through a symbolic link" "$T_SCRATCH/status.sh" --lab "none_$$"
+ln -s "$checkout" "$T_SCRATCH/-checkout"
+cd "$T_SCRATCH"
+called "by a path that begins with a dash" bash -- -checkout/netns-scripts/status.sh --lab "none_$$"
+check "and it shows its manual" bash -c 'bash -- -checkout/netns-scripts/status.sh --help | grep -q "^status.sh "'
+called "where files are not to be overwritten" bash -o noclobber "$status" --lab "none_$$"
+check "a lab comes up there" env SHELLOPTS=noclobber "$up" pair --lab "clobber_$$"
+check "and goes down" env SHELLOPTS=noclobber "$PHW_SCRIPTS/down.sh" --lab "clobber_$$"
+check "which leaves nothing" nothing_left "clobber_$$"
+check_fails "binaries that are not there are missed by name" "PHITWIRE_BIN_DIR: there is no phitwire in /nowhere" \
+    env PHITWIRE_BIN_DIR=/nowhere "$up" pair --lab "none_$$"
+
+for value in 08 0576 575 65536 99999999999999999999; do
+    check_fails "--mtu $value is refused" "--mtu is 576 to 65535, not '$value'" "$up" pair --lab "none_$$" --mtu "$value"
+done
+check_fails "a time-out that the shell cannot count is refused" "999999 at most" \
+    "$up" pair --lab "none_$$" --timeout 99999999999999999999
+
+# Nothing is copied before it was looked at: the run directory is everybody's.
+mkfifo "$T_SCRATCH/pipe"
+truncate -s 3G "$T_SCRATCH/sparse"
+for what in /dev/zero /proc/kmsg "$T_SCRATCH/pipe" "$T_SCRATCH/sparse" "$T_SCRATCH"; do
+    check_fails "$what is no topology" "not a usable topology" timeout 10 "$up" "$what" --lab "none_$$"
+done
+check_fails "nor is a stream without end" "not a usable topology" timeout 10 "$up" <(yes) --lab "none_$$"
+check "and nothing of them is left" nothing_left "none_$$"
