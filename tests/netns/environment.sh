@@ -39,3 +39,12 @@ for what in /dev/zero /proc/kmsg "$T_SCRATCH/pipe" "$T_SCRATCH/sparse" "$T_SCRAT
 done
 check_fails "nor is a stream without end" "not a usable topology" timeout 10 "$up" <(yes) --lab "none_$$"
 check "and nothing of them is left" nothing_left "none_$$"
+
+# A path MTU that the kernel was told of, by any ICMP message for instance, is not the link's.
+t_up narrow pair
+read -r _ a _ b _ if_a _ _ addr_b < <(phw_plan_links "$LAB")
+ip -n "$(phw_netns "$LAB" "$a")" route replace "${addr_b%/*}/32" dev "$if_a" mtu 600
+check "$a has a narrow path to $b" bash -c 'ip -n "$1" route get "$2" | grep "mtu 600"' \
+    bash "$(phw_netns "$LAB" "$a")" "${addr_b%/*}"
+rate_case "full frames leave all the same" 10000 --seconds 1
+"$PHW_SCRIPTS/down.sh" --lab "$LAB"

@@ -92,3 +92,25 @@ for node in nic0 "$router"; do
     settled "$runner"
     check "nothing is twice, wrong or out of order" sane "$T_SCRATCH/during.json"
 done
+
+# Processes that stand still are waited for together.
+t_up stopped quickstart
+pids=()
+for node in $(phw_plan_nodes "$LAB" | head -n 4); do pids+=("$(phw_node_pid "$LAB" "$node")"); done
+kill -STOP "${pids[@]}"
+# within MILLISECONDS STATUS COMMAND...
+within() {
+    local most=$1 wanted=$2 begin status=0
+    shift 2
+    begin=$(phw_ms)
+    "$@" >"$T_SCRATCH/said" 2>&1 || status=$?
+    begin=$(( $(phw_ms) - begin ))
+    printf '# %s: status %s after %s ms\n' "$1" "$status" "$begin"
+    (( status == wanted && begin <= most ))
+}
+check "ctl all asks all processes although four stand still" within 9000 1 "$PHITWIRE_BIN_DIR/phitwire" ctl --lab "$LAB" all links
+check "and names these" test "$(grep -c "stands still" "$T_SCRATCH/said")" = 4
+check "wait keeps to its time-out" within 5000 1 "$PHITWIRE_BIN_DIR/phitwire" wait --lab "$LAB" --timeout 1
+kill -CONT "${pids[@]}"
+check "they go on" "$PHITWIRE_BIN_DIR/phitwire" wait --lab "$LAB" --timeout 15
+"$PHW_SCRIPTS/down.sh" --lab "$LAB"

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::print;
 use super::table::Table;
-use crate::control::{Client, Fault, LinkReport, Register, Request};
+use crate::control::{self, Client, ClientError, Fault, LinkReport, Register, Request};
 use crate::output;
 use crate::run_dir::LabDir;
 
@@ -338,15 +338,13 @@ fn age(ms: u64) -> String {
 
 pub fn run(args: CtlArgs) -> miette::Result<ExitCode> {
     let request = args.command.request();
-    let ask = |node: &str| -> Result<Value, String> {
-        let mut client = Client::connect(&args.lab, node).map_err(|error| error.to_string())?;
+    if args.node != "all" {
+        let mut client =
+            Client::connect(&args.lab, &args.node).map_err(|error| miette!("{error}"))?;
         let data = client
             .ask(&request)
-            .map_err(|error| format!("{node}: {error}"))?;
-        Ok(args.command.narrow(data))
-    };
-    if args.node != "all" {
-        let data = ask(&args.node).map_err(|error| miette!("{error}"))?;
+            .map_err(|error| miette!("{}: {error}", args.node))?;
+        let data = args.command.narrow(data);
         let text = if args.json {
             pretty(&data)
         } else {
@@ -365,8 +363,9 @@ pub fn run(args: CtlArgs) -> miette::Result<ExitCode> {
     }
     let mut failed = false;
     let mut all = Map::new();
-    for node in nodes {
-        match ask(&node) {
+    let answers = control::ask_all(&args.lab, &nodes, &request, control::TIMEOUT);
+    for (node, answer) in nodes.into_iter().zip(answers) {
+        match answer.map(|data| args.command.narrow(data)) {
             Ok(data) if args.json => {
                 all.insert(node, data);
             }
@@ -375,6 +374,11 @@ pub fn run(args: CtlArgs) -> miette::Result<ExitCode> {
             }
             Err(error) => {
                 failed = true;
+                // Who cannot be reached is named in the error itself.
+                let error = match error {
+                    ClientError::Name(_) | ClientError::Unreachable { .. } => error.to_string(),
+                    _ => format!("{node}: {error}"),
+                };
                 output::complain(&error);
                 all.insert(node, json!({ "error": error }));
             }

@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use miette::miette;
+use serde_json::Value;
 
 use super::read_network;
-use crate::control::{Client, LinkReport, Request};
+use crate::control::{self, ClientError, LinkReport, Request};
 use crate::output;
 use crate::run_dir::LabDir;
 
@@ -48,10 +49,14 @@ pub fn run(args: WaitArgs) -> miette::Result<ExitCode> {
         nodes.extend(expected.iter().cloned());
         let mut missing = Vec::new();
         let asked_all = settled.is_empty();
-        for node in nodes.difference(&settled.clone()) {
-            match not_up(&args.lab, node) {
+        let asked: Vec<String> = nodes.difference(&settled).cloned().collect();
+        let left = give_up.saturating_duration_since(Instant::now());
+        let patience = left.min(control::TIMEOUT);
+        let answers = control::ask_all(&args.lab, &asked, &Request::Links, patience);
+        for (node, answer) in asked.into_iter().zip(answers) {
+            match not_up(&node, answer) {
                 Ok(links) if links.is_empty() => {
-                    settled.insert(node.clone());
+                    settled.insert(node);
                 }
                 Ok(links) => missing.extend(links),
                 Err(error) => missing.push(format!("{node}: {error}")),
@@ -86,12 +91,9 @@ fn expected_nodes(args: &WaitArgs) -> miette::Result<BTreeSet<String>> {
     Ok(read_network(path)?.node_names().into_iter().collect())
 }
 
-/// A line for each link of `node` that is not up.
-fn not_up(lab: &str, node: &str) -> Result<Vec<String>, String> {
-    let mut client = Client::connect(lab, node).map_err(|error| error.to_string())?;
-    let links = client
-        .ask(&Request::Links)
-        .map_err(|error| error.to_string())?;
+/// A line for each link of `node` that is not up, after its answer.
+fn not_up(node: &str, answer: Result<Value, ClientError>) -> Result<Vec<String>, String> {
+    let links = answer.map_err(|error| error.to_string())?;
     let links: Vec<LinkReport> =
         serde_json::from_value(links).map_err(|error| error.to_string())?;
     Ok(links

@@ -14,7 +14,7 @@ use super::protocol::{MAX_LINE_BYTES, Refusal, Reply, Request};
 use crate::run_dir::{LabDir, RunDirError};
 
 /// How long a process may take to answer: it does so between two turns of its event loop.
-const TIMEOUT: Duration = Duration::from_secs(5);
+pub const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Why a request was not answered.
 #[derive(Debug, thiserror::Error)]
@@ -76,9 +76,17 @@ impl Client {
     /// # Errors
     /// When there is no such process.
     pub fn connect(lab: &str, node: &str) -> Result<Self, ClientError> {
+        Self::connect_for(lab, node, TIMEOUT)
+    }
+
+    /// Connects to `node` of `lab`, and waits at most so long for that and for each answer.
+    ///
+    /// # Errors
+    /// When there is no such process, or it takes nobody in.
+    pub fn connect_for(lab: &str, node: &str, timeout: Duration) -> Result<Self, ClientError> {
         let dir = LabDir::new(lab)?;
         let path = dir.socket(node)?;
-        Self::connect_to(&path).map_err(|source| {
+        Self::connect_within(&path, timeout).map_err(|source| {
             let hint = match dir.nodes().unwrap_or_default() {
                 nodes if nodes.is_empty() => "; the lab is not running".to_owned(),
                 nodes => format!("; nodes of this lab: {}", nodes.join(", ")),

@@ -7,9 +7,11 @@
 pub mod client;
 mod protocol;
 pub mod server;
+mod several;
 
-pub use client::{Client, ClientError};
+pub use client::{Client, ClientError, TIMEOUT};
 pub use protocol::{
     Code, Fault, Holder, LinkReport, MAX_LINE_BYTES, Refusal, Register, Reply, Request,
     RoutingReport, RunKind, TableSet,
 };
+pub use several::ask_all;

@@ -273,6 +273,27 @@ pub fn open_port(config: &PortConfig) -> Result<PortSocket, OpenError> {
     }
 }
 
+/// A link has the MTU of its interface and no other. The kernel would believe any ICMP message that names a smaller one,
+/// and take no full frame for ten minutes; what is really narrower on the way may cut datagrams into fragments.
+fn keep_to_interface_mtu(socket: &Socket) -> io::Result<()> {
+    let how: libc::c_int = libc::IP_PMTUDISC_INTERFACE;
+    // SAFETY: the pointer is to a c_int that lives through the call, and the length is its.
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::IPPROTO_IP,
+            libc::IP_MTU_DISCOVER,
+            (&raw const how).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        )
+    };
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
 fn open_udp(
     config: &PortConfig,
     local: SocketAddrV4,
@@ -314,6 +335,7 @@ fn open_udp(
         .connect(&SockAddr::from(peer))
         .map_err(system("connecting the UDP socket"))?;
     enlarge_buffers(port, &socket);
+    keep_to_interface_mtu(&socket).map_err(system("setting IP_MTU_DISCOVER"))?;
     // Without receive offload the kernel hands up the segments one by one: slower, not wrong.
     if let Err(error) = setsockopt(&socket, sockopt::UdpGroSegment, &true) {
         tracing::info!(port, %error, "no receive offload on this port");
