@@ -8,7 +8,7 @@ use super::block_transfer::{BlockOperation, BlockTransfer};
 use super::bte::{BlockTransferEngine, TransferEnded, TransferOwner};
 use super::completion::Failure;
 use super::counters::AriesNicCounters;
-use super::outstanding::{Asker, Landing};
+use super::outstanding::{Asker, Landing, Share};
 use super::request::word_of;
 use super::requester::{Answer, Ask, Requester};
 use super::virtual_node::{Target, VirtualNodes};
@@ -42,7 +42,7 @@ pub(crate) struct PacketIssuer<'a> {
 impl Issuer for PacketIssuer<'_> {
     #[inline]
     fn can_go(&self, _address: u64) -> bool {
-        self.requester.has_room(false) && self.transfers.has_room()
+        self.requester.has_room(Share::Bulk) && self.transfers.has_room()
     }
 
     fn has_other_ways(&self) -> bool {
@@ -56,7 +56,7 @@ impl Issuer for PacketIssuer<'_> {
                 "starting the run has looked the node up, and virtual nodes never become fewer"
             );
         };
-        if !self.requester.has_room(false) {
+        if !self.requester.has_room(Share::Bulk) {
             return false;
         }
         let operands;
