@@ -49,7 +49,7 @@ nic_stops() {
 # was called corrupted.
 emptied() {
     local file=$T_SCRATCH/emptied.json
-    t_rate "$file" --from nic0 --to nic1 --seconds 8 "$@" &
+    t_rate "$file" --from nic0 --to nic1 --seconds 5 "$@" &
     local runner=$!
     under_way nic0
     check "$LAB: the target is killed ($*)" "$PHW_SCRIPTS/node.sh" --lab "$LAB" kill nic1
