@@ -59,7 +59,7 @@ emptied() {
     check "what was found in its new memory is not called corrupted" \
         jq -e '.corrupted == 0 and .unwritten > 0 and .duplicated == 0 and .restarted == ["nic1"]' "$file"
     check "all links come up again" "$PHITWIRE_BIN_DIR/phitwire" wait --lab "$LAB" --timeout 15
-    rate_case "the next run is clean" 1000 --from nic0 --to nic1 --seconds 0.5 "$@"
+    rate_case "the next run is clean" 100 --from nic0 --to nic1 --seconds 0.5 "$@"
 }
 
 # older_number: a target remembers runs of a source that does not any more. It was called out of reach.
