@@ -1,7 +1,7 @@
 //! The control socket's protocol: bad input, bounds, many clients at once.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -273,4 +273,67 @@ fn a_late_answer_is_not_taken_for_another() {
     );
     drop(client);
     assert_eq!(answers.join().unwrap(), [1], "who has gone is told");
+}
+
+/// A process that stands still takes in what fits into its socket's buffer. What was asked next was read as the rest of
+/// the line.
+#[test]
+fn a_connection_with_half_a_request_is_of_no_more_use() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("n.sock");
+    let listener = UnixListener::bind(&path).unwrap();
+    let timeout = Duration::from_millis(200);
+    let mut client = Client::connect_within(&path, timeout).unwrap();
+    let (mut other, _) = listener.accept().unwrap();
+    let large = json!({ "cmd": "x".repeat(8 << 20) });
+    let error = client.request(large).expect_err("nobody reads");
+    assert!(matches!(error, ClientError::HalfSent), "{error}");
+    assert!(error.to_string().contains("connect again"), "{error}");
+
+    // It goes on, and finds no other request behind the half one.
+    other.set_read_timeout(Some(timeout)).unwrap();
+    let mut came = vec![0; 1 << 20];
+    let drained = |other: &mut UnixStream, came: &mut [u8]| {
+        let mut all = 0;
+        while let Ok(some) = other.read(came) {
+            assert!(!came[..some].contains(&b'\n'), "no line ends");
+            all += some;
+        }
+        all
+    };
+    assert!(drained(&mut other, &mut came) > 0);
+    for _ in 0..2 {
+        let error = client.ask(&Request::Info).expect_err("of no use");
+        assert!(matches!(error, ClientError::HalfSent), "{error}");
+    }
+    assert_eq!(drained(&mut other, &mut came), 0, "nothing more was sent");
+}
+
+/// As long as nothing of a request has gone, the connection is as good as before.
+#[test]
+fn a_connection_that_takes_nothing_in_can_be_tried_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("n.sock");
+    let listener = UnixListener::bind(&path).unwrap();
+    let mut client = Client::connect_within(&path, Duration::from_millis(100)).unwrap();
+    let (other, _) = listener.accept().unwrap();
+    // Each goes whole or not at all.
+    let some = json!({ "cmd": "x".repeat(100) });
+    let mut sent = 0;
+    let error = loop {
+        match client.send(&some) {
+            Ok(()) => sent += 1,
+            Err(error) => break error,
+        }
+        assert!(sent < 1_000_000, "there is an end to the buffer");
+    };
+    assert!(matches!(error, ClientError::Silent), "{error}");
+    // The process goes on: it reads those, and the next.
+    let mut lines = BufReader::new(other).lines();
+    for _ in 0..sent {
+        let line: Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
+        assert_eq!(line, some);
+    }
+    client.send(&json!({ "cmd": "last" })).expect("it has room");
+    assert_eq!(lines.next().unwrap().unwrap(), r#"{"cmd":"last"}"#);
 }

@@ -13,11 +13,15 @@
 //!
 //! The messages of an atomic run add one to the words at the announced addresses, which are set to
 //! known values before: how many were carried out is what the words say.
+//!
+//! A target that is started again has an empty memory and knows of no run. So that its zeros are not called damage, and
+//! those of a target that has lived all the time are, a source whose gets or additions found zeros
+//! [asks](Checker::knows) at the end whether the run is still known.
 
 use std::collections::VecDeque;
 
 use super::memory::Memory;
-use super::stamp::{LINE, Lines, Stamp};
+use super::stamp::{Found, LINE, Stamp, read_line};
 use super::traffic_report::TrafficReport;
 use super::traffic_spec::{
     MAX_ADDRESSES, MAX_BLOCK_SIZE, MAX_RUN, MAX_SIZE, MAX_WINDOW, NUMBERED_BYTES, Operation,
@@ -45,6 +49,8 @@ const ANY_ORDER: u8 = 0x80;
 /// Additions to one word that a run is not expected to live to see: what is more is another number.
 pub(crate) const MOST_ADDITIONS: u64 = 1 << 44;
 const MAGIC: u32 = 0x5048_5452;
+/// Where an announcement says what it is for.
+const PURPOSE_AT: usize = 13;
 /// Runs whose counts a target keeps; the oldest goes.
 const KEPT_RUNS: usize = 16;
 /// Runs of one source with messages below [`NUMBERED_BYTES`] that are remembered when they are over.
@@ -53,6 +59,16 @@ const KEPT_SHORT_RUNS: usize = 4;
 const SOURCES: u32 = 1 << 18;
 /// Addresses checked per target over all sources: 16 MiB of counters.
 const MAX_CHECKED: usize = 4 << 20;
+
+/// What an announcement is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Purpose {
+    /// The run begins.
+    Begin = 0,
+    /// To hear whether the target knows of the run; nothing begins.
+    Ask = 1,
+}
 
 /// What a source tells a target before a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,12 +85,13 @@ pub(crate) struct Announcement {
 }
 
 impl Announcement {
-    pub(crate) fn emit(&self) -> [u8; ANNOUNCEMENT_BYTES] {
+    pub(crate) fn emit(&self, purpose: Purpose) -> [u8; ANNOUNCEMENT_BYTES] {
         let mut out = [0; ANNOUNCEMENT_BYTES];
         out[0..4].copy_from_slice(&MAGIC.to_le_bytes());
         out[4..8].copy_from_slice(&(self.run as u32).to_le_bytes());
         out[8..12].copy_from_slice(&self.nonce.to_le_bytes());
         out[12] = self.op as u8 | if self.ordered { 0 } else { ANY_ORDER };
+        out[PURPOSE_AT] = purpose as u8;
         out[14..16].copy_from_slice(&self.addresses.to_le_bytes());
         out[16..24].copy_from_slice(&self.base.to_le_bytes());
         out[24..28].copy_from_slice(&self.size.to_le_bytes());
@@ -82,8 +99,8 @@ impl Announcement {
         out
     }
 
-    /// The announcement in `data`, or `None` when any field of it is not one that a source sends.
-    pub(crate) fn parse(data: &[u8]) -> Option<Self> {
+    /// The announcement in `data` and what it is for, or `None` when any field of it is not one that a source sends.
+    pub(crate) fn parse(data: &[u8]) -> Option<(Purpose, Self)> {
         let data: &[u8; ANNOUNCEMENT_BYTES] = data.try_into().ok()?;
         let word =
             |at: usize| u32::from_le_bytes([data[at], data[at + 1], data[at + 2], data[at + 3]]);
@@ -99,10 +116,11 @@ impl Announcement {
         let sound = word(0) == MAGIC
             && (1..=MAX_RUN).contains(&announcement.run)
             && (1..=MAX_BLOCK_SIZE).contains(&announcement.size)
-            && data[13] == 0
             && (1..=MAX_ADDRESSES).contains(&announcement.addresses)
             && announcement.base.is_multiple_of(STRIDE);
-        sound.then_some(announcement)
+        let purposes = [Purpose::Begin, Purpose::Ask];
+        let purpose = purposes.get(usize::from(data[PURPOSE_AT]))?;
+        sound.then_some((*purpose, announcement))
     }
 
     /// The announced addresses.
@@ -133,6 +151,8 @@ pub(crate) enum Announced {
     Full,
     /// A later run of the same source has been announced: this one comes late.
     Outdated,
+    /// To whoever asks: there is no such run here, or no more.
+    Unknown,
 }
 
 /// One source's run.
@@ -216,6 +236,8 @@ pub(crate) struct Checker {
     runs: Vec<RunCounts>,
     checked: usize,
     stragglers: u64,
+    /// The run that was refused last because its source had announced a later one, and that one.
+    outdated: Option<(u64, u64)>,
 }
 
 impl Checker {
@@ -237,8 +259,10 @@ impl Checker {
         report: &mut TrafficReport,
         mut read: impl FnMut(u64) -> u64,
     ) -> bool {
+        let outdated = self.outdated.filter(|(refused, _)| *refused == run);
+        report.outdated_by = outdated.map_or(0, |(_, latest)| latest);
         let Some(index) = self.runs.iter().position(|counts| counts.run == run) else {
-            return false;
+            return outdated.is_some();
         };
         let mut counts = self.runs[index];
         for flow in self.flows.iter().flatten() {
@@ -277,8 +301,9 @@ impl Checker {
         if old.is_some_and(|flow| flow.announcement == announcement) {
             return Announced::Accepted;
         }
-        if old.is_some_and(|flow| announcement.run < flow.announcement.run) {
+        if let Some(flow) = old.filter(|flow| announcement.run < flow.announcement.run) {
             self.stragglers += 1;
+            self.outdated = Some((announcement.run, flow.announcement.run));
             return Announced::Outdated;
         }
         let checked = match announcement.op {
@@ -310,6 +335,16 @@ impl Checker {
             short: old.map_or_else(VecDeque::new, |flow| flow.into_short()),
         }));
         Announced::Accepted
+    }
+
+    /// Answers `source`, who asks whether the run that it announced is known: if so, it has been since, and the
+    /// memory is the one that was written then.
+    pub(crate) fn knows(&self, source: u32, announcement: &Announcement) -> Announced {
+        let flow = self.flows.get(source as usize);
+        match flow.and_then(Option::as_deref) {
+            Some(flow) if flow.announcement == *announcement => Announced::Accepted,
+            _ => Announced::Unknown,
+        }
     }
 
     /// The index of the counts of `run`, new if need be. When there are too many runs, the counts
@@ -398,15 +433,19 @@ impl Checker {
     }
 }
 
-/// Whether the `size` bytes at `address` are those of `lines`.
-pub(crate) fn holds(memory: &Memory, address: u64, size: u32, mut lines: Lines) -> bool {
-    let mut found = [0; LINE];
+/// What the `size` bytes at `local`, which have been read at `address` of somebody's memory, are.
+pub(crate) fn block_found(memory: &Memory, local: u64, address: u64, size: u32) -> Found {
+    let mut line = [0; LINE];
     let size = u64::from(size);
-    (0..size).step_by(LINE).all(|at| {
-        let expected = lines.next();
-        let len = (size - at).min(LINE as u64) as usize;
-        memory.read(address + at, &mut found[..len]).is_ok() && found[..len] == expected[..len]
-    })
+    let of_line = |at: u64| {
+        let line = &mut line[..(size - at).min(LINE as u64) as usize];
+        match memory.read(local + at, line) {
+            Ok(()) => Found::of(address + at, line),
+            Err(_) => Found::Wrong,
+        }
+    };
+    let lines = (0..size).step_by(LINE).map(of_line);
+    lines.max().unwrap_or(Found::Whole)
 }
 
 /// How many lines of the block are whole lines of another run's messages; `None` if any is neither those nor its
@@ -500,10 +539,9 @@ fn set_words(memory: &mut Memory, announcement: &Announcement, stamp: Stamp) {
 /// Fills the announced addresses with the pattern that gets expect, whole lines of it.
 fn fill(memory: &mut Memory, announcement: &Announcement) {
     for address in announcement.all_addresses() {
-        let mut lines = Stamp::of_memory().lines(address, 0);
         for at in (0..stride_of(announcement.size)).step_by(LINE) {
             memory
-                .write(address + at, &lines.next())
+                .write(address + at, &read_line(address + at))
                 .expect("the range has been checked");
         }
     }

@@ -212,14 +212,17 @@ fn the_same_announcement_again_changes_nothing() {
 #[test]
 fn announcements_are_taken_apart_with_care() {
     let good = announcement(1, 8);
-    let bytes = good.emit();
-    assert_eq!(Announcement::parse(&bytes), Some(good));
+    let bytes = good.emit(Purpose::Begin);
+    assert_eq!(Announcement::parse(&bytes), Some((Purpose::Begin, good)));
+    let question = good.emit(Purpose::Ask);
+    assert_eq!(Announcement::parse(&question), Some((Purpose::Ask, good)));
     assert_eq!(Announcement::parse(&bytes[..31]), None);
     for (at, value) in [
         (0, 0),
         (12, 3),
         (12, 0x40),
         (24, 0),
+        (13, 2),
         (13, 8),
         (27, 2),
         (15, 0x7f),
@@ -271,10 +274,49 @@ fn a_get_run_finds_its_memory_filled() {
         ..announcement(3, 8)
     };
     checker.announce(SOURCE, TARGET, gets, &mut memory);
-    let (mut line, mut expected) = ([0; 64], [0; 64]);
+    let mut line = [0; 64];
     memory.read(BASE + 3 * 64, &mut line).unwrap();
-    Stamp::of_memory().fill(BASE + 3 * 64, 0, &mut expected, 64);
-    assert_eq!(line, expected);
+    assert_eq!(line, read_line(BASE + 3 * 64));
+}
+
+#[test]
+fn a_target_knows_of_the_run_that_was_announced_last_and_of_no_other() {
+    let mut bench = Bench::new(8);
+    let known = |bench: &Bench, run| bench.checker.knows(SOURCE, &announcement(run, 8));
+    assert_eq!(known(&bench, 1), Announced::Accepted);
+    assert_eq!(known(&bench, 2), Announced::Unknown);
+    let of_another = bench.checker.knows(SOURCE + 1, &announcement(1, 8));
+    assert_eq!(of_another, Announced::Unknown);
+    bench.announce(2, 8);
+    assert_eq!(known(&bench, 1), Announced::Unknown);
+    // One that was started again.
+    let fresh = Checker::default();
+    assert_eq!(fresh.knows(SOURCE, &announcement(2, 8)), Announced::Unknown);
+}
+
+#[test]
+fn the_refused_run_is_told_which_later_one_stands_in_its_way() {
+    let mut bench = Bench::new(8);
+    bench.announce(9, 8);
+    assert_eq!(bench.announce(3, 8), Announced::Outdated);
+    assert_eq!(bench.report(3).outdated_by, 9);
+    assert_eq!(bench.report(9).outdated_by, 0);
+}
+
+#[test]
+fn a_block_is_as_bad_as_its_worst_line() {
+    let mut memory = Memory::new(1 << 16);
+    let found = |memory: &Memory, size| block_found(memory, 0x1000, 0x8000, size);
+    assert_eq!(found(&memory, 1_000), Found::Blank);
+    for at in (0..1_024).step_by(64) {
+        memory.write(0x1000 + at, &read_line(0x8000 + at)).unwrap();
+    }
+    assert_eq!(found(&memory, 1_000), Found::Whole);
+    memory.write(0x1000 + 960, &[0; 40]).unwrap();
+    assert_eq!(found(&memory, 1_000), Found::Blank, "the last line");
+    assert_eq!(found(&memory, 1_001), Found::Wrong, "a part of a line");
+    memory.write(0x1000 + 130, &[0]).unwrap();
+    assert_eq!(found(&memory, 1_000), Found::Wrong, "a byte of another");
 }
 
 /// Seed 8118 of the soak: more than 32 messages lost in a row were taken for corrupted ones.

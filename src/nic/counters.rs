@@ -56,6 +56,8 @@ nic_counters! {
     refused_busy,
     /// Requests of other processors refused: the announcement of a traffic run older than their latest.
     refused_outdated,
+    /// Requests of other processors refused: a question about a traffic run that is not known here, or no more.
+    refused_unknown_run,
     /// Times that requests were left in the input queue because responses could not leave.
     response_stalls,
     /// Messages and announcements of a traffic run that the source had already replaced by another.

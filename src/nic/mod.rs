@@ -38,6 +38,7 @@ mod traffic_issuer;
 mod traffic_layout;
 mod traffic_report;
 mod traffic_spec;
+mod traffic_target;
 mod turns;
 
 pub use blackwidow::{BlackwidowNic, NicEvent};

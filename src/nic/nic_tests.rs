@@ -305,6 +305,82 @@ fn a_run_of_gets_is_verified_and_finds_damage() {
     assert!(!report.is_clean());
 }
 
+/// Zeros passed for the bytes that gets of up to five expected.
+#[test]
+fn canary_zeros_in_a_memory_that_has_lived_all_the_time_are_wrong_at_every_size() {
+    for size in [1, 2, 5, 8, 32] {
+        let mut pair = Pair::new(1);
+        let gets = TrafficSpec {
+            op: Operation::Get,
+            ..put_run(50, size, 0)
+        };
+        pair.a.start_traffic(pair.now, gets).unwrap();
+        pair.run(Duration::from_ms(1));
+        let address = (1 << 19) + u64::from(A) * 64 * 64 + 64 * 7;
+        pair.b.memory_mut().write(address, &[0; 64]).unwrap();
+        pair.run(Duration::from_ms(1));
+        pair.a.stop_traffic();
+        pair.until_traffic_is_done(SECOND);
+        let report = merged(&pair, 50);
+        assert!(
+            report.corrupted > 0 && report.corrupted < report.acknowledged,
+            "{size}: {report:?}"
+        );
+        assert!(!report.is_clean());
+    }
+}
+
+/// Everything that gets found in the new memory was called corrupted.
+#[test]
+fn gets_from_a_target_that_was_started_again_are_not_called_corrupted() {
+    for size in [1, 3, 8, 32] {
+        let mut pair = Pair::new(1);
+        let gets = TrafficSpec {
+            op: Operation::Get,
+            window: 16,
+            ..put_run(1, size, 0)
+        };
+        pair.a.start_traffic(pair.now, gets).unwrap();
+        pair.run(Duration::from_ms(2));
+        pair.b = BlackwidowNic::new(config(LinkEnd::B, 1, 2).build().unwrap(), pair.now);
+        pair.run(Duration::from_ms(200));
+        pair.a.stop_traffic();
+        pair.until_traffic_is_done(SECOND);
+        let report = merged(&pair, 1);
+        assert_eq!(report.corrupted, 0, "{size}: {report:?}");
+        assert!(
+            report.unwritten > 100 && report.unwritten < report.acknowledged,
+            "{report:?}"
+        );
+        assert!(!report.is_clean());
+        assert_eq!(pair.b.counters().refused_unknown_run, 1);
+    }
+}
+
+/// A target that met the predecessor of a source which was started again: it was called out of reach.
+#[test]
+fn a_run_of_an_older_number_is_refused_and_called_that() {
+    let mut pair = Pair::new(1);
+    pair.a.start_traffic(pair.now, put_run(9, 8, 10)).unwrap();
+    pair.until_traffic_is_done(SECOND);
+    pair.a = BlackwidowNic::new(config(LinkEnd::A, 1, 2).build().unwrap(), pair.now);
+    pair.wait_for_links();
+    pair.a.start_traffic(pair.now, put_run(3, 8, 10)).unwrap();
+    pair.until_traffic_is_done(SECOND);
+    let report = merged(&pair, 3);
+    assert_eq!((report.unreachable, report.sent), (0, 0), "{report:?}");
+    assert_eq!(
+        (report.unwilling, report.refusers.as_slice()),
+        (1, &[B][..])
+    );
+    assert_eq!(report.outdated_by, 9);
+    assert!(!report.is_clean());
+    // One above it goes.
+    pair.a.start_traffic(pair.now, put_run(10, 8, 10)).unwrap();
+    pair.until_traffic_is_done(SECOND);
+    assert!(merged(&pair, 10).is_clean());
+}
+
 #[test]
 fn both_directions_under_loss_are_exact() {
     let mut pair = Pair::new(4);

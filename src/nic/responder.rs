@@ -6,7 +6,7 @@ use phitwire_framing::memory24::{
 use phitwire_framing::packet24::PacketBuf;
 use phitwire_framing::phit24::Phit;
 
-use super::checker::{ANNOUNCE_ADDRESS, Announced, Announcement, Checker};
+use super::checker::{ANNOUNCE_ADDRESS, Announced, Announcement, Checker, Purpose};
 use super::counters::NicCounters;
 use super::memory::Memory;
 use super::traffic_spec::Operation;
@@ -122,8 +122,8 @@ impl Responder {
     ) -> Response {
         let parsed = Announcement::parse(data);
         // Other families have runs that this one has no operations for.
-        let ours = parsed.filter(|told| told.op != Operation::Amo && told.size <= 32);
-        let Some(announcement) = ours else {
+        let ours = parsed.filter(|(_, told)| told.op != Operation::Amo && told.size <= 32);
+        let Some((purpose, announcement)) = ours else {
             counters.refused_unsupported += 1;
             return Response::Refused {
                 tid,
@@ -131,38 +131,25 @@ impl Responder {
             };
         };
         let (processor, memory) = (self.processor, &mut self.memory);
-        match self
-            .checker
-            .announce(source.into(), processor.into(), announcement, memory)
-        {
+        let checker = &mut self.checker;
+        let announced = match purpose {
+            Purpose::Begin => {
+                checker.announce(source.into(), processor.into(), announcement, memory)
+            }
+            Purpose::Ask => checker.knows(source.into(), &announcement),
+        };
+        let (counter, status) = match announced {
             Announced::Accepted => {
-                counters.runs_announced += 1;
-                Response::WriteDone {
-                    tid,
-                    status: Status::Done,
-                }
+                counters.runs_announced += u64::from(purpose == Purpose::Begin);
+                let status = Status::Done;
+                return Response::WriteDone { tid, status };
             }
-            Announced::OutOfRange => {
-                counters.refused_out_of_range += 1;
-                Response::Refused {
-                    tid,
-                    status: Status::OutOfRange,
-                }
-            }
-            Announced::Outdated => {
-                counters.refused_outdated += 1;
-                Response::Refused {
-                    tid,
-                    status: Status::Busy,
-                }
-            }
-            Announced::Full => {
-                counters.refused_busy += 1;
-                Response::Refused {
-                    tid,
-                    status: Status::Busy,
-                }
-            }
-        }
+            Announced::OutOfRange => (&mut counters.refused_out_of_range, Status::OutOfRange),
+            Announced::Outdated => (&mut counters.refused_outdated, Status::Busy),
+            Announced::Full => (&mut counters.refused_busy, Status::Busy),
+            Announced::Unknown => (&mut counters.refused_unknown_run, Status::Unsupported),
+        };
+        *counter += 1;
+        Response::Refused { tid, status }
     }
 }

@@ -121,6 +121,7 @@ impl Runs {
             Errand::Message(index) => {
                 driver.message_answered(now, posted, (index, address), answered);
             }
+            Errand::Question(index) => driver.question_answered(index, answered),
             Errand::Announcement(index) => driver.announcement_answered(index, false, answered),
             Errand::Repetition(repetition) => {
                 if let Some(index) = repetition.of(driver.serial()) {

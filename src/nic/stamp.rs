@@ -14,6 +14,10 @@
 //! who knows which number must come next, computes the same and compares. With one byte, one wrong message in
 //! 256 goes unseen, and below four bytes the messages that come after a loss, or late from an earlier run, may be
 //! taken for another kind of damage than they are.
+//!
+//! Gets read a [pattern](read_words) that depends on the address alone, the same for every run and source, so that
+//! runs over the same memory agree. No byte of it is zero: memory that nobody has written is told from it, however
+//! short the get.
 
 use super::traffic_spec::MAX_SIZE;
 
@@ -36,6 +40,60 @@ const TAG_MASK: u64 = ((1 << TAG_BITS) - 1) << SEQUENCE_BITS;
 const CHECK_MASK: u64 = !(SEQUENCE_MASK | TAG_MASK);
 /// What the bytes after the word are drawn with.
 const TAIL: u64 = 0x6a09_e667_f3bc_c909;
+/// What the pattern of memory that is read is drawn with.
+const PATTERN: u64 = mix(0x5041_5454_4552_4e00);
+/// One bit of every byte.
+const ODD: u64 = 0x0101_0101_0101_0101;
+
+/// Fills the first `len` of `out` with what memory at `address`, a multiple of 64, holds to be read.
+#[inline]
+pub(crate) fn read_words(address: u64, out: &mut [u8; LINE], len: usize) {
+    let mut word = PATTERN ^ address.wrapping_mul(ADDRESS_FACTOR);
+    for chunk in out[..len.next_multiple_of(8)].as_chunks_mut::<8>().0 {
+        word = mix(word.wrapping_add(TAIL));
+        *chunk = (word | ODD).to_le_bytes();
+    }
+}
+
+/// What memory at `address`, a multiple of 64, holds to be read.
+#[inline]
+pub(crate) fn read_line(address: u64) -> [u8; LINE] {
+    let mut line = [0; LINE];
+    read_words(address, &mut line, LINE);
+    line
+}
+
+/// What a get has found, the worst last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Found {
+    /// What it was to find.
+    Whole,
+    /// Zeros, wholly or in whole lines: memory as it is before anybody has written.
+    Blank,
+    /// Anything else.
+    Wrong,
+}
+
+impl Found {
+    /// What `data`, read at `address`, a multiple of 64, are; no more than a line of them.
+    #[inline]
+    pub(crate) fn of(address: u64, data: &[u8]) -> Self {
+        let mut expected = [0; LINE];
+        read_words(address, &mut expected, data.len());
+        if *data == expected[..data.len()] {
+            return Self::Whole;
+        }
+        Self::of_others(data)
+    }
+
+    #[cold]
+    fn of_others(data: &[u8]) -> Self {
+        match data.iter().all(|&byte| byte == 0) {
+            true => Self::Blank,
+            false => Self::Wrong,
+        }
+    }
+}
 
 /// Makes and checks the stamps of one run between one source and one target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,12 +119,6 @@ impl Stamp {
         Self { pair, tag, base }
     }
 
-    /// The pattern that memory is filled with to be read: the same for every run and source, so
-    /// that runs over the same memory agree.
-    pub(crate) const fn of_memory() -> Self {
-        Self::tagged(mix(0x5041_5454_4552_4e00), 0)
-    }
-
     /// The word of message number `sequence` to `address`.
     #[inline]
     pub(crate) const fn word(self, address: u64, sequence: u32) -> u64 {
@@ -77,11 +129,11 @@ impl Stamp {
     }
 
     /// What the word at `address` counts from in an atomic run: its low half is zero, its high half says
-    /// whose it is.
+    /// whose it is. Its highest bit is set, so that no count from it passes for one from zero.
     #[inline]
     pub(crate) const fn first_count(self, address: u64) -> u64 {
         let at = address.wrapping_mul(ADDRESS_FACTOR);
-        mix(self.base ^ at) & !0xffff_ffff
+        mix(self.base ^ at) & !0xffff_ffff | 1 << 63
     }
 
     /// Fills the first `len` of `out` with what message `sequence` to `address` carries.
@@ -215,12 +267,33 @@ mod tests {
             Stamp::of_run(1, 3, 3, 4),
             Stamp::of_run(1, 2, 4, 4),
             Stamp::of_run(1, 2, 3, 5),
-            Stamp::of_memory(),
         ] {
             assert!(!other.matches(64, 5, &good));
         }
         assert!(!STAMP.matches(128, 5, &good));
         assert!(!STAMP.matches(64, 6, &good));
+    }
+
+    /// The first 46 bits were zeros: gets of up to five bytes found nothing wrong anywhere.
+    #[test]
+    fn what_is_read_is_told_from_zeros_and_from_other_addresses_at_every_size() {
+        for len in 1..=LINE {
+            let wrong = (1..2_000_u64).filter(|n| {
+                let line = read_line(0x1240 + 64 * n);
+                Found::of(0x1240, &line[..len]) != Found::Wrong
+            });
+            // Seven bits of a byte are drawn.
+            let allowed = [40, 2][usize::from(len > 1)];
+            assert!(wrong.count() <= allowed, "{len} bytes");
+            for address in (0..1 << 16).step_by(64) {
+                let line = read_line(address);
+                assert_eq!(Found::of(address, &line[..len]), Found::Whole);
+                assert_eq!(Found::of(address, &[0; LINE][..len]), Found::Blank);
+                let mut bad = line;
+                bad[len - 1] ^= 0x20;
+                assert_eq!(Found::of(address, &bad[..len]), Found::Wrong);
+            }
+        }
     }
 
     #[test]

@@ -2,20 +2,21 @@
 
 use std::collections::VecDeque;
 
-use super::checker::{Announcement, MOST_ADDITIONS};
+use super::checker::{Announcement, MOST_ADDITIONS, Purpose};
 use super::latency::LatencyRecorder;
-use super::stamp::Stamp;
+use super::stamp::{Found, Stamp};
 pub(crate) use super::traffic_issuer::{Answered, Block, Errand, Issuer, Message, Repetition};
 use super::traffic_layout::Layout;
 use super::traffic_report::{Phase, TrafficReport};
 use super::traffic_spec::{Abilities, Choice, MAX_SIZE, Operation, SpecError, TrafficSpec};
+use super::traffic_target::{State, Target, sendable};
 use super::turns::{Turn, Turns};
 use crate::rng::Rng;
 use crate::time::{Duration, Time};
 
-/// Times that a run is announced to a target within the time-out of the first, evenly spread: so a lost one does
-/// no harm, and a target that none reaches is known when one request has timed out.
-const ATTEMPTS: u32 = 3;
+/// Times that a run is announced to a target within the time-out of the first, evenly spread from when that has gone
+/// out: so a lost one does no harm, and a target that none reaches is known when one request has timed out.
+const ATTEMPTS: u8 = 3;
 /// Times that an announcement which was damaged on its way is said again at once.
 const REPEATS: u8 = 3;
 
@@ -33,42 +34,6 @@ pub(crate) struct Source {
     pub timeout: Duration,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    /// Announcements are on their way, or to be; so many were damaged.
-    Unknown {
-        damaged: u8,
-    },
-    Open,
-    Unreachable,
-}
-
-/// One target of the run.
-#[derive(Clone, Debug)]
-struct Target {
-    processor: u16,
-    stamp: Stamp,
-    state: State,
-    /// The address to use next, as an index.
-    turn: u16,
-    /// The number of the next message, per address.
-    sequences: Box<[u32]>,
-    /// Of additions: what they have fetched, by address.
-    fetched: Turns,
-    /// Of blocks: addresses that one is on its way to, or may be for ever.
-    busy: Box<[bool]>,
-    /// Of these, addresses that none goes to any more.
-    given_up: usize,
-}
-
-impl Target {
-    /// Whether messages can still go to it, now or later.
-    #[inline]
-    fn is_usable(&self) -> bool {
-        self.busy.is_empty() || self.given_up < self.busy.len()
-    }
-}
-
 /// A run at its source.
 #[derive(Debug)]
 pub(crate) struct Driver {
@@ -82,14 +47,17 @@ pub(crate) struct Driver {
     rng: Rng,
     /// Index of the target to use next, where they are used in turn.
     turn: usize,
-    /// Targets that the run is to be announced to, and whether it has been before.
-    to_announce: VecDeque<(u32, bool)>,
+    /// Targets that the run is to be announced to.
+    to_announce: VecDeque<u32>,
+    /// Targets that it has been announced to, and is to be once more: now, and when.
+    to_repeat: VecDeque<u32>,
+    repeats: VecDeque<(Time, u32)>,
+    /// The time between.
+    interval: Duration,
+    /// Targets to be asked whether they still know of the run.
+    to_ask: VecDeque<u32>,
     /// Tells the runs of this network interface apart.
     serial: u32,
-    /// When the run is announced once more to those that have not answered, how often still, and the time between.
-    again: Time,
-    repeats: u32,
-    interval: Duration,
     phase: Phase,
     started: Time,
     ends: Option<Time>,
@@ -140,11 +108,14 @@ impl Driver {
                 processor,
                 stamp: Stamp::of_run(spec.run, source.nonce, itself, identity(processor)?),
                 state: State::Unknown { damaged: 0 },
+                repeats: ATTEMPTS - 1,
                 turn: 0,
                 sequences: vec![0; addresses].into_boxed_slice(),
                 fetched: Turns::new(fetched),
                 busy: vec![false; busy].into_boxed_slice(),
                 given_up: 0,
+                blank: 0,
+                damaged_questions: 0,
             })
         };
         let targets: Vec<Target> = destinations
@@ -156,15 +127,16 @@ impl Driver {
             usable: 0,
             layout,
             announcement,
-            to_announce: (0..targets.len() as u32).map(|n| (n, false)).collect(),
+            to_announce: (0..targets.len() as u32).collect(),
+            to_repeat: VecDeque::new(),
+            repeats: VecDeque::new(),
+            interval,
+            to_ask: VecDeque::new(),
             serial: 0,
             targets,
             choice,
             rng: Rng::new(spec.seed, u64::from(own)),
             turn: 0,
-            again: now + interval,
-            repeats: ATTEMPTS - 1,
-            interval,
             phase: Phase::Opening,
             started: now,
             ends: None,
@@ -205,7 +177,7 @@ impl Driver {
     /// When the run announces itself again, or stops issuing, by itself.
     pub(crate) fn deadline(&self) -> Option<Time> {
         match self.phase {
-            Phase::Opening => (self.repeats > 0).then_some(self.again),
+            Phase::Opening => self.repeats.front().map(|&(at, _)| at),
             Phase::Running => self.ends,
             Phase::Draining | Phase::Done => None,
         }
@@ -236,6 +208,8 @@ impl Driver {
             sent: self.sent,
             outstanding: u64::from(self.outstanding),
             latency: self.latency.counts(),
+            // As long as nobody has been asked.
+            unwritten: self.counts.unwritten + self.targets.iter().map(|t| t.blank).sum::<u64>(),
             ..self.counts.clone()
         }
     }
@@ -250,7 +224,8 @@ impl Driver {
         }
         if self.phase == Phase::Draining {
             self.end_offer(now);
-            if self.outstanding == 0 {
+            self.ask(nic);
+            if self.outstanding == 0 && self.to_ask.is_empty() {
                 self.phase = Phase::Done;
                 return true;
             }
@@ -266,42 +241,52 @@ impl Driver {
         }
     }
 
-    /// Lets those that have not answered hear of the run once more.
-    fn announce_again(&mut self, now: Time) {
-        while self.repeats > 0 && self.again <= now {
-            self.repeats -= 1;
-            self.again += self.interval;
-            // Otherwise not even the first have gone.
-            if self.to_announce.is_empty() {
-                let targets = (0..).zip(&self.targets);
-                let silent = targets.filter(|(_, t)| matches!(t.state, State::Unknown { .. }));
-                self.to_announce
-                    .extend(silent.map(|(index, _)| (index, true)));
-            }
-        }
-    }
-
     fn announce(&mut self, now: Time, nic: &mut impl Issuer) {
-        self.announce_again(now);
-        let data = self.announcement.emit();
-        while self.outstanding < self.spec.window {
-            let Some(&(index, again)) = self.to_announce.front() else {
-                break;
-            };
+        while let Some(&(at, index)) = self.repeats.front()
+            && at <= now
+        {
+            self.repeats.pop_front();
+            self.to_repeat.push_back(index);
+        }
+        let data = self.announcement.emit(Purpose::Begin);
+        // These are not waited for, so that the window does not hold them up.
+        while let Some(&index) = self.to_repeat.front() {
+            let errand = Errand::Repetition(Repetition::new(self.serial, index));
+            let Target {
+                processor, state, ..
+            } = self.targets[index as usize];
+            if matches!(state, State::Unknown { .. }) {
+                if !nic.issue(processor, errand, &Message::Announce(&data)) {
+                    break;
+                }
+                self.announced(now, index);
+            }
+            self.to_repeat.pop_front();
+        }
+        while self.outstanding < self.spec.window
+            && let Some(&index) = self.to_announce.front()
+        {
             let processor = self.targets[index as usize].processor;
-            let errand = match again {
-                true => Errand::Repetition(Repetition::new(self.serial, index)),
-                false => Errand::Announcement(index),
-            };
+            let errand = Errand::Announcement(index);
             if !nic.issue(processor, errand, &Message::Announce(&data)) {
                 break;
             }
             self.to_announce.pop_front();
-            self.outstanding += u32::from(!again);
+            self.outstanding += 1;
+            self.announced(now, index);
         }
         let undecided = |target: &Target| matches!(target.state, State::Unknown { .. });
         if !self.targets.iter().any(undecided) {
             self.open(now);
+        }
+    }
+
+    /// The run has been announced to target `index`, and will be again if it may.
+    fn announced(&mut self, now: Time, index: u32) {
+        let repeats = &mut self.targets[index as usize].repeats;
+        if *repeats > 0 {
+            *repeats -= 1;
+            self.repeats.push_back((now + self.interval, index));
         }
     }
 
@@ -314,9 +299,16 @@ impl Driver {
                 .count();
         }
         self.to_announce.clear();
-        let unreached = self.targets.iter().filter(|t| t.state != State::Open);
-        for target in unreached {
-            self.counts.not_reached(target.processor);
+        self.to_repeat.clear();
+        self.repeats.clear();
+        for target in &self.targets {
+            match target.state {
+                State::Open => {}
+                State::Refused => self.counts.refused_by(target.processor),
+                State::Unknown { .. } | State::Unreachable => {
+                    self.counts.not_reached(target.processor);
+                }
+            }
         }
         self.targets.retain(|target| target.state == State::Open);
         self.usable = self.targets.iter().map(|target| target.busy.len()).sum();
@@ -458,12 +450,8 @@ impl Driver {
                 return;
             }
             Answered::Written => {}
-            Answered::Read(data) => {
-                let mut expected = [0; MAX_SIZE as usize];
-                Stamp::of_memory().fill(address, 0, &mut expected, MAX_SIZE as usize);
-                self.counts.corrupted += u64::from(*data != expected[..data.len()]);
-            }
-            Answered::ReadBlock(good) => self.counts.corrupted += u64::from(!good),
+            Answered::Read(data) => self.found(index, Found::of(address, data)),
+            Answered::ReadBlock(found) => self.found(index, found),
             Answered::Added(found) => self.fetched(index, address, found),
         }
         self.counts.acknowledged += 1;
@@ -488,19 +476,74 @@ impl Driver {
         self.targets[index as usize].busy[place as usize] = false;
     }
 
+    /// Accounts for what a get found.
+    #[inline]
+    fn found(&mut self, index: u32, found: Found) {
+        match found {
+            Found::Whole => {}
+            Found::Blank => self.targets[index as usize].blank += 1,
+            Found::Wrong => self.counts.corrupted += 1,
+        }
+    }
+
     /// Accounts for what an addition found: each value that the word has had is found once.
     fn fetched(&mut self, index: u32, address: u64, found: u64) {
         let target = &mut self.targets[index as usize];
         let place = (address - self.announcement.base) / self.layout.stride;
         let first = target.stamp.first_count(address);
         let issued = target.sequences[place as usize];
-        let count = found.wrapping_sub(first) as u32;
         // Half of all numbers are ahead of any other, so that the number of those issued may wrap.
-        let is_possible = issued.wrapping_sub(count).wrapping_sub(1) < 1 << 31;
-        if found.wrapping_sub(first) > MOST_ADDITIONS || !is_possible {
+        let is_possible = |count: u64| {
+            let left = issued.wrapping_sub(count as u32).wrapping_sub(1);
+            count <= MOST_ADDITIONS && left < 1 << 31
+        };
+        let count = found.wrapping_sub(first);
+        if is_possible(count) {
+            let turn = target.fetched.take(place, count as u32);
+            self.counts.duplicated += u64::from(turn == Turn::Again);
+        } else if is_possible(found) {
+            // The word has been counted up from zero.
+            target.blank += 1;
+        } else {
             self.counts.corrupted += 1;
-        } else if target.fetched.take(place, count) == Turn::Again {
-            self.counts.duplicated += 1;
+        }
+    }
+
+    /// When all else is over: asks those whose answers were zeros whether they still know of the run.
+    fn ask(&mut self, nic: &mut impl Issuer) {
+        if self.outstanding == 0 && self.to_ask.is_empty() {
+            let targets = (0..).zip(&self.targets);
+            let blank = targets.filter(|(_, target)| target.blank > 0);
+            self.to_ask.extend(blank.map(|(index, _)| index));
+        }
+        let data = self.announcement.emit(Purpose::Ask);
+        while self.outstanding < self.spec.window
+            && let Some(&index) = self.to_ask.front()
+        {
+            let processor = self.targets[index as usize].processor;
+            let errand = Errand::Question(index);
+            if !nic.issue(processor, errand, &Message::Announce(&data)) {
+                break;
+            }
+            self.to_ask.pop_front();
+            self.outstanding += 1;
+        }
+    }
+
+    /// Accounts for the answer of target `index`, whose answers before were zeros. Who still knows of the run has had its
+    /// memory all the time: the zeros are wrong. Who does not was started again; who does not answer cannot be blamed.
+    pub(crate) fn question_answered(&mut self, index: u32, answered: Answered<'_>) {
+        self.outstanding -= 1;
+        let target = &mut self.targets[index as usize];
+        if matches!(answered, Answered::Damaged) && target.damaged_questions < REPEATS {
+            target.damaged_questions += 1;
+            self.to_ask.push_back(index);
+            return;
+        }
+        let blank = core::mem::take(&mut target.blank);
+        match answered {
+            Answered::Written => self.counts.corrupted += blank,
+            _ => self.counts.unwritten += blank,
         }
     }
 
@@ -520,56 +563,21 @@ impl Driver {
         target.state = match (target.state, answered) {
             (State::Open, _) | (_, Answered::Written) => State::Open,
             (State::Unknown { damaged }, Answered::Damaged) if damaged < REPEATS => {
-                self.to_announce.push_back((index, again));
+                match again {
+                    true => self.to_repeat.push_back(index),
+                    false => self.to_announce.push_back(index),
+                }
                 State::Unknown {
                     damaged: damaged + 1,
                 }
             }
+            (_, Answered::Refused) => State::Refused,
             // It is the time-out of the first that counts.
             (state, Answered::Unknown) if again => state,
+            (State::Refused, _) => State::Refused,
             _ => State::Unreachable,
         };
     }
-}
-
-impl Layout {
-    /// The next block to address number `turn` of `target`, which is the `index`th.
-    fn block(&self, index: usize, turn: u16, target: &Target, spec: &TrafficSpec) -> Block {
-        let slot = index as u64 * u64::from(self.addresses) + u64::from(turn);
-        Block {
-            is_get: spec.op == Operation::Get,
-            address: self.base + u64::from(turn) * self.stride,
-            place: turn.into(),
-            local: self.local + slot * self.stride,
-            len: spec.size,
-            stamp: target.stamp,
-            sequence: target.sequences[usize::from(turn)],
-        }
-    }
-}
-
-/// The target's next address, from its turn on, whose slice can take a request: a slow or dead slice
-/// does not hold up the others.
-#[inline]
-fn sendable(
-    target: &Target,
-    announcement: &Announcement,
-    layout: &Layout,
-    nic: &impl Issuer,
-) -> Option<u16> {
-    let is_free = |turn: u16| target.busy.get(usize::from(turn)) != Some(&true);
-    let can_go =
-        |turn: u16| is_free(turn) && nic.can_go(layout.base + u64::from(turn) * layout.stride);
-    if can_go(target.turn) {
-        return Some(target.turn);
-    }
-    if target.busy.is_empty() && !nic.has_other_ways() {
-        return None;
-    }
-    let all = announcement.addresses;
-    (1..all)
-        .map(|n| (target.turn + n) % all)
-        .find(|&turn| can_go(turn))
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 use super::*;
 use crate::nic::traffic_spec::Pattern;
 
-/// Takes everything at once, and remembers what.
+/// Takes everything at once, and remembers what; nothing while it is closed.
 #[derive(Default)]
-struct Taken(VecDeque<(u16, Errand, u64)>);
+struct Taken(VecDeque<(u16, Errand, u64)>, bool);
 
 impl Issuer for Taken {
     fn can_go(&self, _address: u64) -> bool {
@@ -15,9 +15,15 @@ impl Issuer for Taken {
     }
 
     fn issue(&mut self, processor: u16, errand: Errand, message: &Message<'_>) -> bool {
-        let address = match message {
-            Message::Block(block) => block.address,
-            _ => 0,
+        if self.1 {
+            return false;
+        }
+        let address = match *message {
+            Message::Block(Block { address, .. })
+            | Message::Put { address, .. }
+            | Message::Get { address, .. }
+            | Message::Add { address } => address,
+            Message::Announce(_) => 0,
         };
         self.0.push_back((processor, errand, address));
         true
@@ -51,7 +57,7 @@ fn a_target_all_of_whose_addresses_are_given_up_does_not_hold_up_the_others() {
                     Errand::Announcement(index) => {
                         driver.announcement_answered(index, false, Answered::Written);
                     }
-                    Errand::Repetition(_) => panic!("no time has passed"),
+                    Errand::Repetition(_) | Errand::Question(_) => panic!("of nobody"),
                     Errand::Message(index) => {
                         let answered = if processor == 1 {
                             Answered::Unknown
@@ -137,10 +143,13 @@ fn a_target_that_no_announcement_reaches_is_known_after_one_time_out() {
 
 #[test]
 fn what_was_repeated_is_known_by_its_run() {
-    for (serial, index) in [(0, 0), (1, 32_767), (0x1_ffff, 5), (77, 4_096)] {
-        let repetition = Repetition::new(serial, index);
-        assert_eq!(repetition.of(serial), Some(index));
-        assert_eq!(repetition.of(serial + 1), None);
+    // Index 32,768 and more of an odd run were those of others.
+    for serial in [0, 1, 77, 0x1_ffff] {
+        for index in [0, 5, 4_096, 32_767, 32_768, 65_534] {
+            let repetition = Repetition::new(serial, index);
+            assert_eq!(repetition.of(serial), Some(index), "{serial} {index}");
+            assert_eq!(repetition.of(serial + 1), None);
+        }
     }
 }
 
@@ -233,5 +242,181 @@ fn the_wait_for_time_outs_is_no_part_of_the_rate() {
         };
         assert_eq!(report.messages_per_second(), rate, "ended by {ends_by}");
         assert_eq!(report.drain_ns, second.times(drain).as_ns());
+    }
+}
+
+/// Announcements that `driver` makes from `from` to `to` ms, with nobody answering: to whom, when, and whether it is a
+/// repetition.
+fn announced(
+    driver: &mut Driver,
+    taken: &mut Taken,
+    ms: core::ops::Range<u64>,
+) -> Vec<(u16, u64, bool)> {
+    let mut all = Vec::new();
+    for ms in ms {
+        let now = Time::ZERO + Duration::from_ms(ms);
+        driver.issue(now, taken);
+        while let Some((processor, errand, _)) = taken.0.pop_front() {
+            let again = matches!(errand, Errand::Repetition(_));
+            all.push((processor, ms, again));
+        }
+    }
+    all
+}
+
+/// A network interface that was just started again cannot send at once. The repetitions were counted from the beginning
+/// of the run, and those that could not go were gone.
+#[test]
+fn repetitions_are_counted_from_the_first_that_has_gone() {
+    let spec = TrafficSpec {
+        pattern: Pattern::List {
+            destinations: vec![7],
+        },
+        ..TrafficSpec::default()
+    };
+    for opens in [0, 29, 30, 31, 59, 60, 61, 2_000] {
+        let (mut driver, mut taken) = (driver(spec.clone(), Time::ZERO), Taken::default());
+        taken.1 = true;
+        assert_eq!(announced(&mut driver, &mut taken, 0..opens), []);
+        assert_eq!(driver.deadline(), None, "the network interface has its own");
+        taken.1 = false;
+        let all = announced(&mut driver, &mut taken, opens..opens + 500);
+        let at = |after, again| (7, opens + after, again);
+        assert_eq!(all, [at(0, false), at(30, true), at(60, true)]);
+    }
+    // Closed in between: what is due then goes as soon as it can, the next after another interval.
+    let (mut driver, mut taken) = (driver(spec, Time::ZERO), Taken::default());
+    announced(&mut driver, &mut taken, 0..1);
+    taken.1 = true;
+    announced(&mut driver, &mut taken, 1..45);
+    taken.1 = false;
+    let all = announced(&mut driver, &mut taken, 45..500);
+    assert_eq!(all, [(7, 45, true), (7, 75, true)]);
+}
+
+/// The window was full of the announcements themselves: with one of one message there was no repetition.
+#[test]
+fn repetitions_do_not_wait_for_the_window() {
+    let spec = TrafficSpec {
+        pattern: Pattern::List {
+            destinations: vec![7, 8],
+        },
+        window: 1,
+        ..TrafficSpec::default()
+    };
+    let (mut driver, mut taken) = (driver(spec, Time::ZERO), Taken::default());
+    let all = announced(&mut driver, &mut taken, 0..90);
+    assert_eq!(all, [(7, 0, false), (7, 30, true), (7, 60, true)]);
+    driver.announcement_answered(0, false, Answered::Unknown);
+    let all = announced(&mut driver, &mut taken, 90..500);
+    assert_eq!(all, [(8, 90, false), (8, 120, true), (8, 150, true)]);
+    driver.announcement_answered(1, true, Answered::Written);
+    driver.announcement_answered(1, false, Answered::Unknown);
+    driver.issue(Time::ZERO + Duration::from_ms(500), &mut taken);
+    let report = driver.report();
+    assert_eq!((report.phase, report.unreached), (Phase::Running, vec![7]));
+}
+
+/// It was called out of reach.
+#[test]
+fn a_target_that_refuses_the_run_is_told_from_one_that_does_not_answer() {
+    let spec = TrafficSpec {
+        pattern: Pattern::List {
+            destinations: vec![7, 8, 9],
+        },
+        count: 1,
+        ..TrafficSpec::default()
+    };
+    let (mut driver, mut taken) = (driver(spec, Time::ZERO), Taken::default());
+    driver.issue(Time::ZERO, &mut taken);
+    driver.announcement_answered(0, false, Answered::Refused);
+    driver.announcement_answered(1, false, Answered::Unknown);
+    driver.announcement_answered(2, false, Answered::Written);
+    // What else comes of the first does not make it unreachable.
+    driver.announcement_answered(0, true, Answered::Unknown);
+    driver.issue(Time::ZERO, &mut taken);
+    let report = driver.report();
+    assert_eq!(
+        (report.unwilling, report.refusers.as_slice()),
+        (1, &[7][..])
+    );
+    assert_eq!(
+        (report.unreachable, report.unreached.as_slice()),
+        (1, &[8][..])
+    );
+    assert_eq!((report.sent, report.refused), (1, 0));
+    assert!(!report.is_clean());
+}
+
+/// What the target says when it is asked whether it knows of the run.
+const KNOWS: Answered<'_> = Answered::Written;
+const DOES_NOT: Answered<'_> = Answered::Refused;
+
+/// A run of two gets or additions of `size` to each of two targets, of which the first finds zeros; it says `says` at
+/// the end. Counts of corrupted and unwritten ones, before that and after.
+fn zeros_found(op: Operation, size: u32, says: Answered<'_>) -> [(u64, u64); 2] {
+    let spec = TrafficSpec {
+        pattern: Pattern::List {
+            destinations: vec![1, 2],
+        },
+        op,
+        size,
+        count: 4,
+        ..TrafficSpec::default()
+    };
+    let mut driver = driver(spec, Time::ZERO);
+    let now = Time::ZERO;
+    let mut taken = Taken::default();
+    driver.issue(now, &mut taken);
+    taken.0.clear();
+    (0..2).for_each(|index| driver.announcement_answered(index, false, Answered::Written));
+    driver.issue(now, &mut taken);
+    let sent: Vec<_> = taken.0.drain(..).collect();
+    assert_eq!(sent.len(), 4);
+    for (processor, errand, address) in sent {
+        let Errand::Message(index) = errand else {
+            panic!("{errand:?}");
+        };
+        let is_zero = processor == 1;
+        let line = [crate::nic::stamp::read_line(address), [0; 64]][usize::from(is_zero)];
+        let whole = [Found::Whole, Found::Blank][usize::from(is_zero)];
+        let first = driver.targets[index as usize].stamp.first_count(address);
+        let answered = match op {
+            Operation::Amo => Answered::Added(if is_zero { 0 } else { first }),
+            _ if size > MAX_SIZE => Answered::ReadBlock(whole),
+            _ => Answered::Read(&line[..size as usize]),
+        };
+        driver.message_answered(now, now, (index, address), answered);
+    }
+    let counts = |driver: &Driver| (driver.report().corrupted, driver.report().unwritten);
+    assert!(!driver.issue(now, &mut taken), "one is to be asked");
+    let before = counts(&driver);
+    for _ in 0..3 {
+        let question = (1, Errand::Question(0), 0);
+        assert_eq!(taken.0.pop_front(), Some(question), "{op:?} {size}");
+        assert!(taken.0.is_empty(), "the other is not asked");
+        driver.question_answered(0, Answered::Damaged);
+        assert!(!driver.issue(now, &mut taken));
+    }
+    driver.question_answered(0, says);
+    assert!(driver.issue(now, &mut taken), "it is done");
+    let report = driver.report();
+    assert_eq!((report.phase, report.acknowledged), (Phase::Done, 4));
+    assert!(!report.is_clean() && report.duplicated == 0);
+    [before, counts(&driver)]
+}
+
+/// All of them were called corrupted.
+#[test]
+fn zeros_are_corrupt_only_where_the_run_is_known() {
+    let gets = [1, 2, 3, 4, 5, 8, 31, 64, 65, 4_096].map(|size| (Operation::Get, size));
+    for (op, size) in gets.into_iter().chain([(Operation::Amo, 8)]) {
+        if op == Operation::Get && size <= MAX_SIZE && size % 4 != 0 {
+            continue;
+        }
+        assert_eq!(zeros_found(op, size, DOES_NOT), [(0, 2), (0, 2)], "{size}");
+        assert_eq!(zeros_found(op, size, Answered::Unknown), [(0, 2), (0, 2)]);
+        // The canary.
+        assert_eq!(zeros_found(op, size, KNOWS), [(0, 2), (2, 0)], "{size}");
     }
 }

@@ -1,12 +1,12 @@
 //! What a traffic run asks of its network interface, and what it is told.
 
 use super::checker::ANNOUNCEMENT_BYTES;
-use super::stamp::Stamp;
+use super::stamp::{Found, Stamp};
 
 /// A request of a run, for the network interface to make a packet of.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Message<'a> {
-    /// Tells a target of the run.
+    /// Tells a target of the run, or asks it about that.
     Announce(&'a [u8; ANNOUNCEMENT_BYTES]),
     /// Writes.
     Put { address: u64, data: &'a [u8] },
@@ -41,26 +41,27 @@ pub(crate) enum Errand {
     Announcement(u32),
     /// An announcement to somebody who has been sent one before. A run does not wait for its end.
     Repetition(Repetition),
+    /// The question whether a target still knows of the run.
+    Question(u32),
     Message(u32),
 }
 
 /// The target of an announcement that is repeated, and which run of its network interface it is of: it may end
 /// during the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Repetition(u32);
+pub(crate) struct Repetition {
+    serial: u32,
+    index: u32,
+}
 
 impl Repetition {
-    /// Bits of an index: there are fewer processors.
-    const INDEX_BITS: u32 = 15;
-
     pub(crate) const fn new(serial: u32, index: u32) -> Self {
-        Self(serial << Self::INDEX_BITS | index)
+        Self { serial, index }
     }
 
     /// The index of the target, if this is of run `serial`.
     pub(crate) fn of(self, serial: u32) -> Option<u32> {
-        let index = self.0 & ((1 << Self::INDEX_BITS) - 1);
-        (self == Self::new(serial, index)).then_some(index)
+        (self.serial == serial).then_some(self.index)
     }
 }
 
@@ -75,8 +76,8 @@ pub(crate) enum Answered<'a> {
     Refused,
     Written,
     Read(&'a [u8]),
-    /// A block was read; whether its bytes were the right ones.
-    ReadBlock(bool),
+    /// A block was read, and this found.
+    ReadBlock(Found),
     /// What the word was before.
     Added(u64),
 }

@@ -41,7 +41,7 @@ pub struct TrafficReport {
     pub drain_ns: u64,
     /// Source: messages handed to the network.
     pub sent: u64,
-    /// Source: messages answered as they should be (gets: with the right bytes or wrong ones).
+    /// Source: messages that were answered and not refused (gets and additions: whatever they found).
     pub acknowledged: u64,
     /// Source: messages whose time-out passed unanswered.
     pub timed_out: u64,
@@ -49,15 +49,30 @@ pub struct TrafficReport {
     pub refused: u64,
     /// Source: messages outstanding now.
     pub outstanding: u64,
-    /// Source: targets that never accepted the announcement of the run.
+    /// Source: targets that never answered the announcement of the run.
     pub unreachable: u64,
     /// Source: these targets, in ascending order, [`MAX_NAMED`] at most.
     #[serde(default)]
     pub unreached: Vec<u16>,
+    /// Source: targets that answered the announcement of the run and do not take part.
+    #[serde(default)]
+    pub unwilling: u64,
+    /// Source: these targets, in ascending order, [`MAX_NAMED`] at most.
+    #[serde(default)]
+    pub refusers: Vec<u16>,
+    /// Target: the later run for whose sake the announcement of this one was refused (numbers of runs grow); zero:
+    /// none was. Merged: the latest.
+    #[serde(default)]
+    pub outdated_by: u64,
     /// Target: distinct puts delivered with the right bytes, or additions carried out.
     pub delivered: u64,
-    /// Messages delivered, or gets answered, with wrong bytes.
+    /// Messages delivered, or gets and additions answered, with wrong bytes.
     pub corrupted: u64,
+    /// Source: gets and additions that found memory which nobody has written, at targets that do not know of the run any
+    /// more, since they were started again meanwhile, or cannot be asked. Targets that still know of it have corrupted
+    /// such memory; which it is, is known when the run is done.
+    #[serde(default)]
+    pub unwritten: u64,
     /// Target: puts delivered a second time. Source: additions that fetched what another had fetched.
     pub duplicated: u64,
     /// Target of puts: messages delivered after a later one to the same address.
@@ -74,21 +89,20 @@ pub struct TrafficReport {
     pub latency: LatencyCounts,
 }
 
-/// Unreachable targets that a report names.
+/// Targets of a kind that a report names.
 pub const MAX_NAMED: usize = 64;
 
 impl TrafficReport {
-    /// Counts a target that did not accept the announcement of the run.
+    /// Counts a target that did not answer the announcement of the run.
     pub(crate) fn not_reached(&mut self, processor: u16) {
         self.unreachable += 1;
-        self.name_unreached(&[processor]);
+        name(&mut self.unreached, &[processor]);
     }
 
-    fn name_unreached(&mut self, processors: &[u16]) {
-        self.unreached.extend_from_slice(processors);
-        self.unreached.sort_unstable();
-        self.unreached.dedup();
-        self.unreached.truncate(MAX_NAMED);
+    /// Counts a target that refused the announcement of the run.
+    pub(crate) fn refused_by(&mut self, processor: u16) {
+        self.unwilling += 1;
+        name(&mut self.refusers, &[processor]);
     }
 
     /// Adds the counts that another network interface took of the same run.
@@ -104,9 +118,13 @@ impl TrafficReport {
         self.refused += other.refused;
         self.outstanding += other.outstanding;
         self.unreachable += other.unreachable;
-        self.name_unreached(&other.unreached);
+        name(&mut self.unreached, &other.unreached);
+        self.unwilling += other.unwilling;
+        name(&mut self.refusers, &other.refusers);
+        self.outdated_by = self.outdated_by.max(other.outdated_by);
         self.delivered += other.delivered;
         self.corrupted += other.corrupted;
+        self.unwritten += other.unwritten;
         self.duplicated += other.duplicated;
         self.misordered += other.misordered;
         self.overtaken += other.overtaken;
@@ -122,7 +140,7 @@ impl TrafficReport {
         let arrived = if self.gets {
             self.acknowledged + self.refused
         } else {
-            self.delivered + self.corrupted + self.refused
+            self.delivered + self.corrupted + self.unwritten + self.refused
         };
         self.sent.saturating_sub(arrived)
     }
@@ -133,16 +151,18 @@ impl TrafficReport {
         self.delivered.saturating_sub(self.sent)
     }
 
-    /// Whether nothing was lost, duplicated, corrupted or misordered, and every target was reached.
+    /// Whether nothing was lost, duplicated, corrupted, misordered or read from unwritten memory, and every target was
+    /// reached and took part.
     pub fn is_clean(&self) -> bool {
         self.lost()
             + self.surplus()
             + self.duplicated
             + self.corrupted
+            + self.unwritten
             + self.misordered
             + self.missing
             == 0
-            && self.refused + self.unreachable == 0
+            && self.refused + self.unreachable + self.unwilling == 0
     }
 
     /// Acknowledged messages per second over [`elapsed_ns`](Self::elapsed_ns).
@@ -150,6 +170,14 @@ impl TrafficReport {
         let per_second = u128::from(self.acknowledged) * 1_000_000_000;
         (per_second / u128::from(self.elapsed_ns.max(1))) as u64
     }
+}
+
+/// Adds `processors` to `names`.
+fn name(names: &mut Vec<u16>, processors: &[u16]) {
+    names.extend_from_slice(processors);
+    names.sort_unstable();
+    names.dedup();
+    names.truncate(MAX_NAMED);
 }
 
 #[cfg(test)]
@@ -205,6 +233,8 @@ mod tests {
             |r: &mut TrafficReport| r.misordered = 1,
             |r: &mut TrafficReport| r.missing = 1,
             |r: &mut TrafficReport| r.unreachable = 1,
+            |r: &mut TrafficReport| r.unwilling = 1,
+            |r: &mut TrafficReport| r.unwritten = 1,
             |r: &mut TrafficReport| r.delivered = 6,
             |r: &mut TrafficReport| r.delivered = 4,
             |r: &mut TrafficReport| (r.corrupted, r.delivered) = (1, 4),

@@ -171,6 +171,7 @@ pub fn check_messages(report: &TrafficReport, allow: Allowance) -> Result<(), Vi
     for (count, what) in [
         (report.duplicated, "duplicated"),
         (report.corrupted, "corrupted"),
+        (report.unwritten, "that found unwritten memory"),
         (report.misordered, "misordered"),
         (report.outstanding, "neither answered nor timed out"),
         (report.refused, "refused"),
@@ -193,6 +194,7 @@ pub fn check_messages(report: &TrafficReport, allow: Allowance) -> Result<(), Vi
             (report.missing, "missing"),
             (report.timed_out, "timed out"),
             (report.unreachable, "targets unreachable"),
+            (report.unwilling, "targets unwilling"),
         ] {
             if count > 0 {
                 return Err(wrong(what, count));
@@ -282,13 +284,15 @@ mod tests {
     #[test]
     fn every_fault_of_a_run_is_found() {
         assert_eq!(check_messages(&report(), Allowance::default()), Ok(()));
-        let spoilt: [fn(&mut TrafficReport); 10] = [
+        let spoilt: [fn(&mut TrafficReport); 12] = [
             |r| r.duplicated = 1,
             |r| r.corrupted = 1,
+            |r| r.unwritten = 1,
             |r| r.misordered = 1,
             |r| r.missing = 1,
             |r| r.refused = 1,
             |r| r.unreachable = 1,
+            |r| r.unwilling = 1,
             |r| r.delivered = 8,
             |r| (r.acknowledged, r.timed_out) = (8, 1),
             |r| (r.acknowledged, r.outstanding) = (8, 1),

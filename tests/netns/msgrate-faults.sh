@@ -45,6 +45,39 @@ nic_stops() {
     rate_case "$LAB: the next run is clean" 1000 --from nic0 --to nic1 --seconds 0.5
 }
 
+# emptied OPTIONS...: the target of gets or additions is killed and started again. All that was found in its new, empty memory
+# was called corrupted.
+emptied() {
+    local file=$T_SCRATCH/emptied.json
+    t_rate "$file" --from nic0 --to nic1 --seconds 5 "$@" &
+    local runner=$!
+    under_way nic0
+    check "$LAB: the target is killed ($*)" "$PHW_SCRIPTS/node.sh" --lab "$LAB" kill nic1
+    check "and started again" "$PHW_SCRIPTS/node.sh" --lab "$LAB" start nic1
+    settled "$runner"
+    check "the run ends with status 1" test "$SETTLED" = 1
+    check "what was found in its new memory is not called corrupted" \
+        jq -e '.corrupted == 0 and .unwritten > 0 and .duplicated == 0 and .restarted == ["nic1"]' "$file"
+    check "all links come up again" "$PHITWIRE_BIN_DIR/phitwire" wait --lab "$LAB" --timeout 15
+    rate_case "the next run is clean" 100 --from nic0 --to nic1 --seconds 0.5 "$@"
+}
+
+# older_number: a target remembers runs of a source that does not any more. It was called out of reach.
+older_number() {
+    check "$LAB: a run begins" by_hand 9000000000000002 500000000
+    check "and is done" phw_until 20 run_over
+    check "its source is started again" "$PHW_SCRIPTS/node.sh" --lab "$LAB" restart nic0
+    check "all links come up again" "$PHITWIRE_BIN_DIR/phitwire" wait --lab "$LAB" --timeout 15
+    check "a run of a lower number begins" by_hand 9000000000000001 500000000
+    check "and is over" phw_until 20 run_over
+    check "since its target refuses it" jq -e '.unwilling == 1 and .refusers == [1] and .unreachable == 0 and .sent == 0' \
+        <<<"$(t_ctl nic0 traffic status --json)"
+    check "and says for which" jq -e '.outdated_by == 9000000000000002' <<<"$(of_run 9000000000000001)"
+    check "one above it begins" by_hand 9000000000000003 500000000
+    check "and is done" phw_until 20 run_over
+    check "with messages" jq -e '.delivered > 1000 and .corrupted == 0' <<<"$(of_run 9000000000000003)"
+}
+
 # others PID: who measures is told, and not disturbed.
 others() {
     t_rate "$T_SCRATCH/first.json" --from nic0 --to nic1 --seconds 4 &
@@ -144,8 +177,15 @@ late_messages
 out_of_reach pair
 nic_stops nic1 target
 nic_stops nic0 source
+emptied --op get --size 8
+emptied --op get --size 1
+older_number
 out_of_reach aries-pair
 nic_stops nic1 target
+emptied --op get --size 64
+emptied --op get --size 4096
+emptied --op amo
+older_number
 t_topology "$T_SCRATCH/impatient.toml" quickstart request_timeout_ms=4000
 t_up faults "$T_SCRATCH/impatient.toml"
 others

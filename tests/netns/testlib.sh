@@ -102,7 +102,7 @@ t_rate() {
 field() { jq -r --arg key "$2" '.[$key] // error("no field \($key)")' "$1"; }
 
 # puts_done NODE: messages of NODE that were answered since it began.
-puts_done() { t_ctl "$1" stats --json | jq '.writes_done // .requests_done // 0'; }
+puts_done() { t_ctl "$1" stats --json | jq '[.writes_done, .reads_done, .requests_done] | map(. // 0) | add'; }
 
 # under_way NODE [COUNT]: waits until NODE has had COUNT more messages answered. A run that was started beside this script
 # has then begun, however busy the machine is; a nap would tell nothing.

@@ -101,6 +101,7 @@ impl LabError {
                 ClientError::Name(_)
                 | ClientError::Malformed(_)
                 | ClientError::Refused(_)
+                | ClientError::HalfSent
                 | ClientError::Silent => false,
             },
             _ => false,
@@ -112,7 +113,7 @@ impl LabError {
         matches!(
             self,
             Self::Client {
-                error: ClientError::Silent,
+                error: ClientError::Silent | ClientError::HalfSent,
                 ..
             }
         )
@@ -226,6 +227,10 @@ impl Lab for ControlLab {
         if let Some(client) = self.clients.get_mut(node) {
             match client.request(request.clone()) {
                 Err(ClientError::Io(_)) => drop(self.clients.remove(node)),
+                Err(error @ ClientError::HalfSent) => {
+                    self.clients.remove(node);
+                    return Err(wrap(error));
+                }
                 answered => return answered.map_err(wrap),
             }
         }
@@ -235,7 +240,7 @@ impl Lab for ControlLab {
             .map_err(|error| wrap(error.into()))?;
         let answer = client.request(request);
         // One that is silent is listened to further, by the same connection: one that stands still accepts no others.
-        if !matches!(answer, Err(ClientError::Io(_))) {
+        if !matches!(answer, Err(ClientError::Io(_) | ClientError::HalfSent)) {
             self.clients.insert(node.to_owned(), client);
         }
         answer.map_err(wrap)

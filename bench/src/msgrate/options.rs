@@ -16,9 +16,10 @@ use phitwire::nic::Ways;
 /// begun ends with the tool, also when that is killed. Processes that died, were started again or stood still
 /// meanwhile are named, routers too.
 ///
-/// The exit status is 1 when anything was lost, duplicated, corrupted or
-/// misordered, a target was out of reach or a network interface did not live to see the end, and 2 when the measurement
-/// could not be made, no target could be reached, or somebody else measures there. SIGINT and SIGTERM end the sending early:
+/// The exit status is 1 when anything was lost, duplicated, corrupted, misordered, refused or read from memory that nobody
+/// had written (that of a target which was started again meanwhile), a target was out of reach or refused the run, or a
+/// network interface did not live to see the end, and 2 when the measurement could not be made, no target could be reached
+/// or took part, or somebody else measures there. SIGINT and SIGTERM end the sending early:
 /// what was sent is still accounted for, and the exit status is 130 if that is clean; a second signal
 /// ends at once.
 #[derive(Clone, Debug, Parser)]

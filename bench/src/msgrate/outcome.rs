@@ -113,7 +113,7 @@ pub struct Outcome {
     pub drain_seconds: f64,
     /// Messages sent.
     pub sent: u64,
-    /// Messages answered as they should be.
+    /// Messages that were answered and not refused; gets and additions, whatever they found.
     pub acknowledged: u64,
     /// Messages that did not arrive.
     pub lost: u64,
@@ -121,6 +121,9 @@ pub struct Outcome {
     pub duplicated: u64,
     /// Messages with wrong bytes.
     pub corrupted: u64,
+    /// Gets and additions that found memory which nobody has written: that of targets which were started again during
+    /// the run, or cannot be asked whether they were.
+    pub unwritten: u64,
     /// Late messages of earlier runs that came among those of this one. No fault of this run.
     pub stale: u64,
     /// Messages that arrived after a later one to the same address.
@@ -135,6 +138,12 @@ pub struct Outcome {
     pub unreachable: u64,
     /// Their names; of very many not all.
     pub unreached: Vec<String>,
+    /// Targets that refused to take part.
+    pub unwilling: u64,
+    /// Their names; of very many not all.
+    pub refusers: Vec<String>,
+    /// If that was because a later run of the same source had been there: the latest of those; else 0.
+    pub outdated_by: u64,
     /// Network interfaces of the run that were killed or restarted meanwhile. Their own counts end with their
     /// last report; what is not known to have arrived counts as lost.
     pub restarted: Vec<String>,
@@ -156,6 +165,7 @@ impl Outcome {
             restarted,
             unfinished,
             unreached,
+            refusers,
             links,
             fates,
         } = ends;
@@ -185,6 +195,7 @@ impl Outcome {
             lost: lost(report, partial),
             duplicated: report.duplicated + surplus(report, partial),
             corrupted: report.corrupted,
+            unwritten: report.unwritten,
             stale: report.stale,
             misordered: report.misordered,
             overtaken: report.overtaken,
@@ -192,6 +203,9 @@ impl Outcome {
             refused: report.refused,
             unreachable: report.unreachable,
             unreached,
+            unwilling: report.unwilling,
+            refusers,
+            outdated_by: report.outdated_by,
             restarted,
             unfinished,
             fates,
@@ -206,9 +220,11 @@ impl Outcome {
         self.lost == 0
             && self.duplicated == 0
             && self.corrupted == 0
+            && self.unwritten == 0
             && self.misordered == 0
             && self.refused == 0
             && self.unreachable == 0
+            && self.unwilling == 0
             && self.restarted.is_empty()
             && self.unfinished.is_empty()
     }
@@ -223,10 +239,25 @@ pub struct Ends {
     pub unfinished: Vec<String>,
     /// Targets that could not be reached.
     pub unreached: Vec<String>,
+    /// Targets that refused to take part.
+    pub refusers: Vec<String>,
     /// What the links did.
     pub links: LinkWork,
     /// What became of the processes.
     pub fates: Fates,
+}
+
+/// Why targets refuse to take part in a run, and what helps; `outdated_by` as in [`Outcome`].
+pub(super) fn why_refused(outdated_by: u64) -> String {
+    match outdated_by {
+        0 => "there is no room for its addresses, or nobody may write there \
+              (phitwire ctl NODE stats tells by refused_...)"
+            .to_owned(),
+        latest => format!(
+            "run {latest} of the same source was there before, and numbers of runs grow: \
+             use one above {latest}, or restart the target (netns-scripts/node.sh restart NODE)"
+        ),
+    }
 }
 
 /// Messages that were carried out more often than sent. A source that died has sent more than its last report says.
@@ -287,7 +318,7 @@ mod tests {
 
     #[test]
     fn each_fault_makes_the_outcome_unclean() {
-        let spoilt: [fn(&mut TrafficReport); 8] = [
+        let spoilt: [fn(&mut TrafficReport); 10] = [
             |r| r.delivered -= 1,
             |r| r.missing = 1,
             |r| r.duplicated = 1,
@@ -295,6 +326,8 @@ mod tests {
             |r| r.misordered = 1,
             |r| (r.refused, r.delivered) = (1, r.delivered - 1),
             |r| r.unreachable = 1,
+            |r| r.unwilling = 1,
+            |r| (r.unwritten, r.gets) = (1, true),
             |r| r.sent += 1,
         ];
         for (index, spoil) in spoilt.into_iter().enumerate() {
@@ -346,6 +379,9 @@ mod tests {
             "lost",
             "duplicated",
             "corrupted",
+            "unwritten",
+            "unwilling",
+            "outdated_by",
             "misordered",
             "timed_out",
             "retransmitted_packets",

@@ -9,7 +9,7 @@ use thiserror::Error;
 use super::claim::{ClaimError, claim};
 use super::course::Course;
 use super::lab::{Lab, LabError};
-use super::outcome::{Ends, Outcome};
+use super::outcome::{Ends, Outcome, why_refused};
 use super::plan::Plan;
 use super::processes::Processes;
 
@@ -67,7 +67,10 @@ pub enum RunError {
     /// A network interface was named that does not answer.
     #[error("`{0}` is there and does not answer: is its process stopped?")]
     Silent(String),
-    /// No target has accepted the announcement of the run.
+    /// No target takes part, though some answer: their names, and why.
+    #[error("nothing was sent: {0} refused the run: {1}")]
+    Refused(String, String),
+    /// No target has answered the announcement of the run.
     #[error(
         "nothing was sent: {0} could not be reached within the time-out of a request \
          (netns-scripts/status.sh --lab {1} tells which links are down)"
@@ -162,10 +165,15 @@ pub fn measure(
     let report = report?;
     let (restarted, unfinished) = (course.gone(), course.unfinished());
     let unreached = plan.names_of(&report.unreached);
+    let refusers = plan.names_of(&report.refusers);
     if report.sent == 0 && restarted.is_empty() && unfinished.is_empty() && clock.stops() == 0 {
-        return Err(match unreached.as_slice() {
-            [] => RunError::NothingSent(plan.pattern.clone()),
-            names => RunError::Unreachable(names.join(", "), plan.lab.clone()),
+        return Err(match (refusers.as_slice(), unreached.as_slice()) {
+            ([], []) => RunError::NothingSent(plan.pattern.clone()),
+            ([], names) => RunError::Unreachable(names.join(", "), plan.lab.clone()),
+            (names, _) => {
+                let why = why_refused(report.outdated_by);
+                RunError::Refused(names.join(", "), why)
+            }
         });
     }
     let (links, fates) = processes.end(lab);
@@ -173,6 +181,7 @@ pub fn measure(
         restarted,
         unfinished,
         unreached,
+        refusers,
         links,
         fates,
     };

@@ -2,7 +2,7 @@
 
 use phitwire::nic::Operation;
 
-use super::outcome::Outcome;
+use super::outcome::{Outcome, why_refused};
 use super::plan::Plan;
 
 /// The lines above the figures.
@@ -88,16 +88,29 @@ pub fn verdict(outcome: &Outcome) -> String {
             false => "",
         };
         text.push_str(&format!(
-            "\n{} targets could not be reached{more}: {}",
-            outcome.unreachable,
+            "\n{} could not be reached{more}: {}",
+            targets(outcome.unreachable),
             outcome.unreached.join(", ")
         ));
     }
+    text.push_str(&refusals(outcome));
     // A wait that is no more than the last answers' is not worth a line.
     if outcome.drain_seconds >= 1.0 {
         text.push_str(&format!(
             "\n{:.1} s were spent on waiting for the last answers and time-outs; the rate is without them",
             outcome.drain_seconds
+        ));
+    }
+    if outcome.unwritten > 0 {
+        let why = match outcome.restarted.as_slice() {
+            [] => {
+                "at targets that could not be asked whether they had been started again".to_owned()
+            }
+            names => format!("since {} began anew with an empty one", names.join(", ")),
+        };
+        let unwritten = outcome.unwritten;
+        text.push_str(&format!(
+            "\n{unwritten} messages found memory that nobody had written, {why}"
         ));
     }
     let fates = &outcome.fates;
@@ -110,7 +123,7 @@ pub fn verdict(outcome: &Outcome) -> String {
         (&fates.processes_stopped, "stood still meanwhile"),
         (
             &fates.uncounted,
-            "frames and packets sent again are counted without",
+            "frames and packets sent again are counted without (what came to them counts as dropped)",
         ),
         (
             &outcome.restarted,
@@ -126,6 +139,27 @@ pub fn verdict(outcome: &Outcome) -> String {
         }
     }
     text
+}
+
+/// Who refused to take part, and why.
+fn refusals(outcome: &Outcome) -> String {
+    if outcome.unwilling == 0 {
+        return String::new();
+    }
+    let why = why_refused(outcome.outdated_by);
+    let names = outcome.refusers.join(", ");
+    format!(
+        "\n{} refused the run ({why}): {names}",
+        targets(outcome.unwilling)
+    )
+}
+
+/// So many targets.
+fn targets(count: u64) -> String {
+    match count {
+        1 => "1 target".to_owned(),
+        _ => format!("{count} targets"),
+    }
 }
 
 #[cfg(test)]
@@ -157,6 +191,10 @@ mod tests {
             stale: 7,
             unreachable: 1,
             unreached: names(&["nic4"]),
+            unwilling: 2,
+            refusers: names(&["nic7", "nic8"]),
+            outdated_by: 9,
+            unwritten: 5,
             drain_seconds: 8.04,
             restarted: names(&["nic5"]),
             unfinished: names(&["nic6"]),
@@ -171,12 +209,16 @@ mod tests {
         let text = verdict(&much);
         for line in [
             "7 late messages of earlier runs came meanwhile, and are not counted above",
-            "1 targets could not be reached: nic4",
+            "1 target could not be reached: nic4",
+            "2 targets refused the run (run 9 of the same source was there before, and numbers of runs grow: \
+             use one above 9, or restart the target (netns-scripts/node.sh restart NODE)): nic7, nic8",
+            "5 messages found memory that nobody had written, since nic5 began anew with an empty one",
             "8.0 s were spent on waiting for the last answers and time-outs; the rate is without them",
             "died meanwhile: r1-0",
             "died and were started again meanwhile: nic5",
             "stood still meanwhile: nic6",
-            "frames and packets sent again are counted without: nic5, nic6, r1-0",
+            "frames and packets sent again are counted without (what came to them counts as dropped): \
+             nic5, nic6, r1-0",
             "what is not known to have arrived counts as lost, at: nic5",
             "did not come to an end, so that these counts are older: nic6",
         ] {

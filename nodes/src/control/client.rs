@@ -37,6 +37,12 @@ pub enum ClientError {
     /// The process is there and says nothing: it stands still, or the machine is too busy.
     #[error("it does not answer in time: it stands still (stopped?), or the machine is too busy")]
     Silent,
+    /// The process is there and took a part of a request only, now or before: whatever followed on this connection would
+    /// be read as the rest of it.
+    #[error(
+        "it stopped taking in a request half-way (is it stopped?), so that this connection is of no more use: connect again"
+    )]
+    HalfSent,
     /// The connection broke.
     #[error("the control connection failed: {0}")]
     Io(io::Error),
@@ -68,6 +74,8 @@ pub struct Client {
     line: Vec<u8>,
     /// Replies to come that nobody waits for any more: their time was over.
     owed: usize,
+    /// The last request went out in part.
+    half_sent: bool,
 }
 
 impl Client {
@@ -122,6 +130,7 @@ impl Client {
             stream: BufReader::new(socket.into()),
             line: Vec::new(),
             owed: 0,
+            half_sent: false,
         })
     }
 
@@ -141,7 +150,8 @@ impl Client {
     }
 
     /// Sends a request, as JSON, and waits for the answer's data. After [`ClientError::Silent`] another can be tried on
-    /// the same connection: it is sent when the process has answered what it was asked before.
+    /// the same connection: it is sent when the process has answered what it was asked before. After
+    /// [`ClientError::HalfSent`] none can.
     ///
     /// # Errors
     /// When the connection fails or the process refuses.
@@ -159,11 +169,35 @@ impl Client {
     /// Sends a request, and does not wait for the answer: [`answer_within`](Self::answer_within) does.
     ///
     /// # Errors
-    /// When the connection fails, or the process takes nothing in.
+    /// [`ClientError::Silent`] when the process takes nothing in: nothing was asked then.
+    /// [`ClientError::HalfSent`] when it took in a part. When the connection fails.
     pub fn send(&mut self, request: &impl Serialize) -> Result<(), ClientError> {
+        if self.half_sent {
+            return Err(ClientError::HalfSent);
+        }
         let mut line = serde_json::to_vec(request)?;
         line.push(b'\n');
-        Ok(self.stream.get_mut().write_all(&line)?)
+        let mut left = line.as_slice();
+        while !left.is_empty() {
+            let error = match self.stream.get_mut().write(left) {
+                Ok(0) => io::Error::from(io::ErrorKind::WriteZero).into(),
+                Ok(written) => {
+                    left = &left[written..];
+                    continue;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => ClientError::from(error),
+            };
+            if left.len() == line.len() {
+                return Err(error);
+            }
+            self.half_sent = true;
+            return Err(match error {
+                ClientError::Silent => ClientError::HalfSent,
+                broken => broken,
+            });
+        }
+        Ok(())
     }
 
     /// Waits at most so long for the answer to what was sent; not at all if the time is zero. After

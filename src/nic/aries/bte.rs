@@ -17,7 +17,7 @@ use super::block_transfer::{
 use super::completion::Failure;
 use super::counters::AriesNicCounters;
 use super::domain::MAX_DOMAIN_BYTES;
-use super::outstanding::{Asker, Pending, TransferStep};
+use super::outstanding::{Asker, Pending, Share, TransferStep};
 use super::receive::ANNOUNCE;
 use super::requester::{Ask, Requester};
 use super::transaction::Transactions;
@@ -216,7 +216,7 @@ impl BlockTransferEngine {
         }
         let mut idle = 0;
         while idle < CHANNELS {
-            let room = requester.has_room(false) && requester.queued() < QUEUE_AHEAD;
+            let room = requester.has_room(Share::Bulk) && requester.queued() < QUEUE_AHEAD;
             if !room || self.in_flight >= self.window {
                 break;
             }

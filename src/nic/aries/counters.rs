@@ -28,7 +28,7 @@ counters! {
     atomics_posted,
     /// Pieces of messages sent by this node.
     messages_posted,
-    /// Control requests of this node: collectives and events of transactions.
+    /// Control requests of this node: collectives, events of transactions, and what traffic runs announce and ask.
     controls_posted,
     /// Requests that the target carried out.
     requests_done,
@@ -78,6 +78,8 @@ counters! {
     refused_not_ready,
     /// Requests of other nodes refused: no room for them now.
     refused_busy,
+    /// Of these, announcements of traffic runs older than the latest of their source.
+    runs_outdated,
     /// Requests whose handle was virtual and was translated.
     handles_translated,
     /// Atomic operations on a word in the AMO cache.

@@ -11,7 +11,7 @@ use super::collective::CollectiveUnit;
 use super::completion::{Completion, Ended, Failure, Outcome};
 use super::config::AriesNicConfig;
 use super::counters::AriesNicCounters;
-use super::outstanding::{Asker, Landing, Pending};
+use super::outstanding::{Asker, Landing, Pending, Share};
 use super::packet_buf::PacketBuf;
 use super::request::{Operation, Post, PostError, word_of};
 use super::requester::{Answer, Ask, Requester};
@@ -105,7 +105,7 @@ impl Interface {
         post: &Post<'_>,
     ) -> Result<(), PostError> {
         self.requester.outstanding.advance(now);
-        if !self.requester.has_room(false) {
+        if !self.requester.has_room(Share::User) {
             return Err(PostError::TooMany);
         }
         let (asker, ssid) = match owner {
@@ -398,7 +398,7 @@ impl Interface {
     /// Sends the events of transactions that have succeeded.
     fn tell(&mut self, now: Time) {
         while let Some((ssid, event)) = self.transactions.next_event() {
-            if !self.requester.has_room(true) {
+            if !self.requester.has_room(Share::Reserve) {
                 return;
             }
             self.transactions.event_sent();

@@ -26,6 +26,20 @@ pub const MAX_OUTSTANDING: u32 = 1024;
 /// Packets that the collective engine and the events of transactions may have outstanding beyond the
 /// limit of all others, so that a NIC busy with puts still makes progress with them.
 pub(crate) const RESERVED: u32 = 64;
+/// Of these, packets that may be requests of users: a traffic run or block transfer that uses all others does not hold
+/// them up.
+pub(crate) const RESERVED_FOR_USERS: u32 = 16;
+
+/// On whose behalf a request is to begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Share {
+    /// A traffic run or a block transfer: what the limit allows.
+    Bulk,
+    /// A user: some beyond it, as long as users have few.
+    User,
+    /// The collective engine, or the event of a transaction: the whole reserve.
+    Reserve,
+}
 
 const NONE: u16 = u16::MAX;
 
@@ -112,6 +126,12 @@ pub(crate) struct Pending {
     /// Bytes of data that the response brings when all is well.
     pub answer_bytes: u8,
     pub landing: Landing,
+}
+
+impl Asker {
+    const fn is_user(self) -> bool {
+        matches!(self, Self::User(_) | Self::Transaction(_))
+    }
 }
 
 impl Pending {
@@ -210,6 +230,8 @@ pub(crate) struct Outstanding {
     quarantine: List,
     periods: Periods,
     capacity: u32,
+    /// Waiting requests of users.
+    users: u32,
 }
 
 /// The echo of a period.
@@ -246,6 +268,7 @@ impl Outstanding {
             quarantine: List::EMPTY,
             periods,
             capacity,
+            users: 0,
         }
     }
 
@@ -267,10 +290,15 @@ impl Outstanding {
         self.periods.advance(now);
     }
 
-    /// Whether another request may begin; `reserved` for one that may use the reserve.
+    /// Whether another request may begin.
     #[inline]
-    pub(crate) fn has_room(&self, reserved: bool) -> bool {
-        self.waiting.len < self.capacity + if reserved { RESERVED } else { 0 } && self.has_id()
+    pub(crate) fn has_room(&self, share: Share) -> bool {
+        let reserve = match share {
+            Share::Reserve => RESERVED,
+            Share::User if self.users < RESERVED_FOR_USERS.min(self.capacity) => RESERVED,
+            Share::User | Share::Bulk => 0,
+        };
+        self.waiting.len < self.capacity + reserve && self.has_id()
     }
 
     /// Whether an id of the present period is left.
@@ -305,7 +333,7 @@ impl Outstanding {
     /// If there is no room even in the reserve; [`has_room`](Self::has_room) has been asked before.
     #[inline]
     pub(crate) fn begin(&mut self, pending: Pending) -> (PacketId, u8) {
-        assert!(self.has_room(true), "room was asked for");
+        assert!(self.has_room(Share::Reserve), "room was asked for");
         let index = self
             .free
             .pop_front(&mut self.slots)
@@ -316,6 +344,7 @@ impl Outstanding {
         slot.pending = pending;
         slot.period = period;
         slot.state = State::Waiting;
+        self.users += u32::from(pending.asker.is_user());
         self.waiting.push_back(&mut self.slots, index);
         (PacketId(index), echo_of(period))
     }
@@ -357,6 +386,7 @@ impl Outstanding {
         let slot = &mut self.slots[id.index()];
         assert!(slot.state == State::Waiting, "a waiting request is ended");
         slot.state = state;
+        self.users -= u32::from(slot.pending.asker.is_user());
         self.waiting.remove(&mut self.slots, id.0);
         let list = match state {
             State::Quarantine => &mut self.quarantine,
@@ -431,13 +461,46 @@ mod tests {
     fn requests_expire_in_posting_order_and_only_when_due() {
         let mut table = fresh(4);
         let ids: Vec<PacketId> = (1..=4).map(|ns| table.begin(at(ns)).0).collect();
-        assert!(!table.has_room(false) && table.has_room(true));
+        assert!(!table.has_room(Share::Bulk) && table.has_room(Share::Reserve));
         table.finish(ids[1]);
         assert_eq!(table.oldest(), Some(Time::from_ns(1)));
         assert_eq!(table.expire(Time::from_ns(3)).unwrap().0, ids[0]);
         assert_eq!(table.expire(Time::from_ns(3)).unwrap().1.offset, 3);
         assert!(table.expire(Time::from_ns(3)).is_none());
         assert_eq!((table.len(), table.quarantined()), (1, 2));
+    }
+
+    /// They waited for the end of the run.
+    #[test]
+    fn users_have_room_beside_those_who_use_all_there_is_and_no_more_than_that_without_them() {
+        let of_run = |ns| Pending {
+            asker: Asker::Transfer(0, TransferStep::Chunk),
+            ..at(ns)
+        };
+        for capacity in [1, 4, 40, MAX_OUTSTANDING] {
+            let few = RESERVED_FOR_USERS.min(capacity);
+            let mut table = fresh(capacity);
+            for _ in 0..capacity {
+                table.begin(of_run(1));
+            }
+            assert!(!table.has_room(Share::Bulk));
+            let mut ids = Vec::new();
+            while table.has_room(Share::User) {
+                ids.push(table.begin(at(2)).0);
+            }
+            assert_eq!(ids.len(), few as usize, "{capacity}");
+            assert!(table.has_room(Share::Reserve));
+            // One that has ended makes room for another user, and not for the run.
+            table.finish(ids[0]);
+            assert!(table.has_room(Share::User) && !table.has_room(Share::Bulk));
+            table.expire(Time::from_ns(1)).unwrap();
+
+            let mut alone = fresh(capacity);
+            while alone.has_room(Share::User) {
+                alone.begin(at(2));
+            }
+            assert_eq!(alone.len(), capacity);
+        }
     }
 
     #[test]
@@ -460,12 +523,12 @@ mod tests {
         let first = table.begin(at(1));
         table.expire(Time::NEVER).unwrap();
         for ns in 1..u64::from(IDS) {
-            assert!(table.has_room(false) && table.opens().is_none());
+            assert!(table.has_room(Share::Bulk) && table.opens().is_none());
             table.begin(at(ns));
             table.expire(Time::NEVER).unwrap();
         }
         assert_eq!(table.quarantined(), u32::from(IDS));
-        assert!(!table.has_room(true));
+        assert!(!table.has_room(Share::Reserve));
         // The longest rested serves first.
         let second = Time::ZERO + Duration::from_ms(2_000);
         assert_eq!(table.opens(), Some(second));
@@ -504,7 +567,7 @@ mod tests {
                     now += Duration::from_ns(1 << [12, 24, 30][rng.below(3) as usize]);
                     table.advance(now);
                     while rng.chance(1, 3) && table.expire(now).is_some() {}
-                    if !table.has_room(false) {
+                    if !table.has_room(Share::Bulk) {
                         continue;
                     }
                     let (id, echo) = table.begin(Pending {
@@ -534,7 +597,7 @@ mod tests {
         let (mut rng, mut live, mut dead) = (Rng::new(5, 0), Vec::new(), Vec::new());
         for ns in 1..200_000 {
             match rng.below(4) {
-                0 | 1 if table.has_room(false) => live.push(table.begin(at(ns)).0),
+                0 | 1 if table.has_room(Share::Bulk) => live.push(table.begin(at(ns)).0),
                 2 if !live.is_empty() => {
                     table.finish(live.swap_remove(rng.below(live.len() as u64) as usize));
                 }

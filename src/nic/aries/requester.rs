@@ -8,7 +8,7 @@ use phitwire_framing::packet48::{
 
 use super::completion::Failure;
 use super::counters::AriesNicCounters;
-use super::outstanding::{Asker, Landing, Outstanding, PacketId, Pending, RESERVED};
+use super::outstanding::{Asker, Landing, Outstanding, PacketId, Pending, RESERVED, Share};
 use super::packet_buf::{PacketBuf, PacketQueue};
 use crate::nic::periods::Periods;
 use crate::time::{Duration, Time};
@@ -68,10 +68,10 @@ impl Requester {
         self.timeout
     }
 
-    /// Whether another request may begin; `reserved` for one that may use the reserve.
+    /// Whether another request may begin.
     #[inline]
-    pub(crate) fn has_room(&self, reserved: bool) -> bool {
-        self.outstanding.has_room(reserved) && self.queue.len() < self.queue_limit
+    pub(crate) fn has_room(&self, share: Share) -> bool {
+        self.outstanding.has_room(share) && self.queue.len() < self.queue_limit
     }
 
     /// Requests that wait for the link.

@@ -17,7 +17,7 @@ use super::receive::{HANDLE_BYTES, Piece, Receives};
 use super::traffic::{RUN_BLOCK_CODE, RUN_CODE, RUN_DOMAIN};
 use super::transaction::whole_ssid;
 use super::virtual_handle::VirtualHandleCam;
-use crate::nic::checker::{ANNOUNCEMENT_BYTES, Announcement, Checker};
+use crate::nic::checker::{ANNOUNCEMENT_BYTES, Announced, Announcement, Checker, Purpose};
 use crate::time::Time;
 
 /// Code of the control request that puts the event of a transaction into the target's queue. 12 and 13 are
@@ -338,7 +338,7 @@ impl Responder {
         Status::Done
     }
 
-    /// The announcement of a traffic run: whoever may put to its addresses may run there.
+    /// The announcement of a traffic run, or a question about it: whoever may put to its addresses may run there.
     #[cold]
     fn announced(
         &mut self,
@@ -348,9 +348,14 @@ impl Responder {
     ) -> Status {
         let whole = data.split_at_checked(ANNOUNCEMENT_BYTES);
         let told = whole.filter(|(_, filling)| filling.iter().all(|&byte| byte == 0));
-        let Some(announcement) = told.and_then(|(told, _)| Announcement::parse(told)) else {
+        let Some((purpose, announcement)) = told.and_then(|(told, _)| Announcement::parse(told))
+        else {
             return Status::Unsupported;
         };
+        let (source, own) = (request.source.bits(), self.node.bits());
+        if purpose == Purpose::Ask {
+            return self.checker.knows(source, &announcement).into();
+        }
         let range = Request {
             mdh: RUN_DOMAIN,
             address: announcement.base,
@@ -359,9 +364,9 @@ impl Responder {
         let bytes = announcement.bytes() as usize;
         match self.locate(&range, bytes, Access::Put, counters) {
             Ok(at) if at == announcement.base => {
-                let (source, own) = (request.source.bits(), self.node.bits());
                 let memory = self.memory.memory_mut();
                 let announced = self.checker.announce(source, own, announcement, memory);
+                counters.runs_outdated += u64::from(announced == Announced::Outdated);
                 announced.into()
             }
             Ok(_) => Status::OutOfBounds,

@@ -8,13 +8,13 @@ use super::block_transfer::{BlockOperation, BlockTransfer};
 use super::bte::{BlockTransferEngine, TransferEnded, TransferOwner};
 use super::completion::Failure;
 use super::counters::AriesNicCounters;
-use super::outstanding::{Asker, Landing};
+use super::outstanding::{Asker, Landing, Share};
 use super::request::word_of;
 use super::requester::{Answer, Ask, Requester};
 use super::virtual_node::{Target, VirtualNodes};
-use crate::nic::checker::{Announced, holds};
+use crate::nic::checker::{Announced, block_found};
 use crate::nic::runs::Runs;
-use crate::nic::stamp::{LINE, Stamp};
+use crate::nic::stamp::{LINE, read_line};
 use crate::nic::traffic::{Answered, Block, Errand, Issuer, Message};
 use crate::time::Time;
 
@@ -42,7 +42,7 @@ pub(crate) struct PacketIssuer<'a> {
 impl Issuer for PacketIssuer<'_> {
     #[inline]
     fn can_go(&self, _address: u64) -> bool {
-        self.requester.has_room(false) && self.transfers.has_room()
+        self.requester.has_room(Share::Bulk) && self.transfers.has_room()
     }
 
     fn has_other_ways(&self) -> bool {
@@ -56,7 +56,7 @@ impl Issuer for PacketIssuer<'_> {
                 "starting the run has looked the node up, and virtual nodes never become fewer"
             );
         };
-        if !self.requester.has_room(false) {
+        if !self.requester.has_room(Share::Bulk) {
             return false;
         }
         let operands;
@@ -158,17 +158,13 @@ impl PacketIssuer<'_> {
 /// Writes what a block carries to where it will be read from; or, where one is to be written, what is wrong in
 /// every byte, so that nothing of an earlier one passes for it.
 fn write_block(memory: &mut CachedMemory, block: &Block) {
-    let mut lines = if block.is_get {
-        Stamp::of_memory().lines(block.address, 0)
-    } else {
-        block.stamp.lines(block.address, block.sequence)
-    };
+    let mut lines = block.stamp.lines(block.address, block.sequence);
     for at in (0..u64::from(block.len)).step_by(LINE) {
         let len = (u64::from(block.len) - at).min(LINE as u64) as usize;
-        let mut line = lines.next();
-        if block.is_get {
-            line = line.map(|byte| !byte);
-        }
+        let line = match block.is_get {
+            true => read_line(block.address + at).map(|byte| !byte),
+            false => lines.next(),
+        };
         let written = memory.write(block.local + at, &line[..len]);
         debug_assert!(
             written.is_ok(),
@@ -200,8 +196,8 @@ pub(crate) fn block_ended(
         Some(Failure::Refused(_)) => Answered::Refused,
         Some(_) => Answered::Unknown,
         None if is_get => {
-            let lines = Stamp::of_memory().lines(address, 0);
-            Answered::ReadBlock(holds(memory.memory(), local, length as u32, lines))
+            let found = block_found(memory.memory(), local, address, length as u32);
+            Answered::ReadBlock(found)
         }
         None => Answered::Written,
     };
@@ -233,6 +229,7 @@ impl From<Announced> for Status {
             Announced::Accepted => Self::Done,
             Announced::OutOfRange => Self::OutOfBounds,
             Announced::Full | Announced::Outdated => Self::Busy,
+            Announced::Unknown => Self::Unsupported,
         }
     }
 }

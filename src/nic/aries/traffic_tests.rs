@@ -1,10 +1,14 @@
 //! Traffic runs between two network interfaces whose network overtakes, loses, repeats and damages packets.
 
 use super::domain::Domain;
-use super::test_bench::{Harm, KEY, MEMORY, NODES, Pair, TIMEOUT, config, whole_memory};
+use super::interface::{Interface, Owner};
+use super::outstanding::MAX_OUTSTANDING;
+use super::test_bench::{
+    Harm, KEY, MEMORY, NODES, Pair, TIMEOUT, at, config, get, post, whole_memory,
+};
 use super::traffic::RUN_DOMAIN;
 use super::virtual_node::VirtualNodes;
-use crate::nic::stamp::Stamp;
+use crate::nic::stamp::read_line;
 use crate::nic::traffic_report::{Phase, TrafficReport};
 use crate::nic::traffic_spec::{Operation, Pattern, SpecError, TrafficSpec, Ways};
 use crate::time::Duration;
@@ -206,8 +210,7 @@ fn nothing_of_an_earlier_block_passes_for_a_later_one() {
     // Before it is written again, the end of a block that is being got is wrong.
     let seen = (0..2_000).any(|_| {
         pair.step();
-        let expected = Stamp::of_memory().lines(MEMORY / 2, 0).next();
-        pair.read(0, local, 1)[0] == !expected[0]
+        pair.read(0, local, 1)[0] == !read_line(MEMORY / 2)[0]
     });
     assert!(seen, "the place of a block is spoilt before it is got");
     pair.nics[0].runs.stop();
@@ -394,7 +397,7 @@ fn what_cannot_be_run_is_refused() {
 }
 
 #[test]
-fn a_target_without_the_domain_or_with_another_key_is_out_of_reach() {
+fn a_target_without_the_domain_or_with_another_key_refuses_the_run() {
     for build in [
         |index| config(index),
         |index: usize| {
@@ -405,9 +408,13 @@ fn a_target_without_the_domain_or_with_another_key_is_out_of_reach() {
     ] {
         let mut pair = Pair::with(build(0), build(1));
         let report = run(&mut pair, &spec(Operation::Put, 8, 10));
-        assert_eq!((report.unreachable, report.sent), (2, 0));
+        assert_eq!((report.unwilling, report.refusers), (2, vec![0, 1]));
+        assert_eq!((report.unreachable, report.sent), (0, 0));
     }
-    // Nobody answers.
+}
+
+#[test]
+fn a_target_that_does_not_answer_is_out_of_reach() {
     let mut pair = bench();
     pair.harm.lost = 1_000;
     let before = pair.now;
@@ -416,4 +423,102 @@ fn a_target_without_the_domain_or_with_another_key_is_out_of_reach() {
     let took = pair.now.since(before);
     assert!((TIMEOUT..TIMEOUT.times(2)).contains(&took), "{took:?}");
     assert_ne!(NODES[0], NODES[1]);
+}
+
+/// Gets, blocks and additions, of which some meet a memory that `spoil` has made of the target's.
+fn spoilt_under_way(op: Operation, size: u32, spoil: fn(&mut Pair)) -> TrafficReport {
+    let mut pair = bench();
+    let spec = TrafficSpec {
+        duration_ns: 30_000_000,
+        window: 64,
+        ..spec(op, size, 0)
+    };
+    pair.nics[0].start_traffic(pair.now, 5, spec).unwrap();
+    pair.run(Duration::from_ms(10));
+    spoil(&mut pair);
+    pair.run(Duration::from_ms(40));
+    let report = pair.nics[0].traffic_report(None).unwrap();
+    assert_eq!(report.phase, Phase::Done, "{report:?}");
+    assert!(!report.is_clean(), "{op:?} {size}: {report:?}");
+    report
+}
+
+const READING: [(Operation, u32); 6] = [
+    (Operation::Get, 4),
+    (Operation::Get, 8),
+    (Operation::Get, 64),
+    (Operation::Get, 100),
+    (Operation::Get, 4_096),
+    (Operation::Amo, 8),
+];
+
+/// Everything that was found in the new memory was called corrupted.
+#[test]
+fn what_is_found_at_a_target_that_was_started_again_is_not_called_corrupted() {
+    for (op, size) in READING {
+        let report = spoilt_under_way(op, size, |pair| {
+            let again = config(1).domain(RUN_DOMAIN, whole_memory());
+            pair.nics[1] = Interface::new(&again.build().unwrap(), pair.now);
+        });
+        assert_eq!(report.corrupted, 0, "{op:?} {size}: {report:?}");
+        assert!(report.unwritten > 0, "{op:?} {size}: {report:?}");
+        assert_eq!(report.duplicated, 0);
+    }
+}
+
+#[test]
+fn canary_zeros_in_a_memory_that_has_lived_all_the_time_are_corrupt() {
+    for (op, size) in READING {
+        let report = spoilt_under_way(op, size, |pair| {
+            pair.write(1, 0, &vec![0; MEMORY as usize]);
+        });
+        assert!(report.corrupted > 0, "{op:?} {size}: {report:?}");
+        assert_eq!(report.unwritten, 0, "{op:?} {size}: {report:?}");
+    }
+}
+
+/// A target that met the predecessor of a source which was started again: it was called out of reach.
+#[test]
+fn a_run_of_an_older_number_is_refused_and_called_that() {
+    let mut pair = bench();
+    let of_run = |run| TrafficSpec {
+        run,
+        ..spec(Operation::Put, 8, 10)
+    };
+    assert!(run(&mut pair, &of_run(9)).is_clean());
+    let again = config(0).domain(RUN_DOMAIN, whole_memory());
+    pair.nics[0] = Interface::new(&again.build().unwrap(), pair.now);
+    pair.nics[0].start_traffic(pair.now, 6, of_run(3)).unwrap();
+    pair.run(Duration::from_ms(1));
+    let mut report = pair.nics[0].traffic_report(Some(3)).unwrap();
+    report.merge(&pair.nics[1].traffic_report(Some(3)).unwrap());
+    assert_eq!((report.unreachable, report.sent), (0, 0), "{report:?}");
+    assert_eq!(
+        (report.unwilling, report.refusers.as_slice()),
+        (1, &[1][..])
+    );
+    assert_eq!(report.outdated_by, 9);
+    assert_eq!(pair.nics[1].counters().runs_outdated, 1);
+}
+
+/// Whoever posted was told `TooMany` until the run was over.
+#[test]
+fn a_user_has_room_beside_a_run_that_uses_all_outstanding_packets() {
+    let mut pair = bench();
+    pair.spread = 2_000;
+    let spec = TrafficSpec {
+        window: 4_096,
+        ..spec(Operation::Put, 8, 0)
+    };
+    pair.nics[0].start_traffic(pair.now, 5, spec).unwrap();
+    pair.run(Duration::from_ms(4));
+    for user in 0..20 {
+        let outstanding = pair.nics[0].requester.outstanding.len();
+        assert!(outstanding >= MAX_OUTSTANDING, "{outstanding}");
+        let posted = pair.nics[0].post(pair.now, Owner::User(user), &post(get(8), at(64)));
+        assert_eq!(posted, Ok(()), "{user}");
+        // Longer than any packet and its response take.
+        (0..4_100).for_each(|_| pair.step());
+        assert_eq!(pair.completions().len(), 1);
+    }
 }

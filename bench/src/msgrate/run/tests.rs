@@ -558,6 +558,36 @@ fn targets_out_of_reach_are_called_that() {
     assert!(!outcome.is_clean());
 }
 
+/// They were called out of reach.
+#[test]
+fn targets_that_refuse_the_run_are_called_that_with_a_remedy() {
+    let mut lab = Puppets::new();
+    lab.spoil = Some(|node, report| {
+        if node == "n0" {
+            (report.sent, report.acknowledged) = (0, 0);
+            (report.unwilling, report.refusers) = (1, vec![1]);
+        } else {
+            report.outdated_by = 90;
+        }
+        report.delivered = 0;
+    });
+    let error = run_in(&mut lab, "--from n0 --to n1").expect_err("nobody takes part");
+    let text = error.to_string();
+    assert!(matches!(error, RunError::Refused(..)), "{text}");
+    assert!(text.contains("n1 refused the run: run 90 of"), "{text}");
+    assert!(text.contains("use one above 90"), "{text}");
+    let mut lab = Puppets::new();
+    lab.spoil = Some(|node, report| {
+        if node == "n0" {
+            (report.unwilling, report.refusers) = (1, vec![2]);
+        }
+    });
+    let outcome = run_in(&mut lab, "--from n0 --to n1,n2").expect("one takes part");
+    assert_eq!(outcome.refusers, ["n2"]);
+    assert_eq!(outcome.unreachable, 0);
+    assert!(!outcome.is_clean());
+}
+
 #[test]
 fn who_uses_the_network_interfaces_is_told_and_nothing_is_disturbed() {
     let taken = Refusal {

@@ -39,7 +39,7 @@ pub use tree::{CollectiveTree, DEFAULT_PATIENCE, ENGINES, MAX_BRANCHING, TreeErr
 use super::amo_cache::CachedMemory;
 use super::completion::Failure;
 use super::counters::AriesNicCounters;
-use super::outstanding::{Asker, Landing};
+use super::outstanding::{Asker, Landing, Share};
 use super::requester::{Ask, Requester};
 use super::virtual_node::Target;
 use crate::time::Time;
@@ -429,7 +429,7 @@ impl CollectiveUnit {
         for (index, engine) in engines.iter_mut().enumerate() {
             let Some(engine) = engine else { continue };
             while let Some((neighbour, message)) = engine.next_message(now) {
-                if !requester.has_room(true) {
+                if !requester.has_room(Share::Reserve) {
                     *stalled = true;
                     return;
                 }

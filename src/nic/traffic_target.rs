@@ -1,0 +1,92 @@
+//! One target of a traffic run, as its source sees it.
+
+use super::checker::Announcement;
+use super::stamp::Stamp;
+use super::traffic_issuer::{Block, Issuer};
+use super::traffic_layout::Layout;
+use super::traffic_spec::{Operation, TrafficSpec};
+use super::turns::Turns;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// Announcements are on their way, or to be; so many were damaged.
+    Unknown {
+        damaged: u8,
+    },
+    Open,
+    /// It has answered, and does not take part.
+    Refused,
+    Unreachable,
+}
+
+/// One target of the run.
+#[derive(Clone, Debug)]
+pub(super) struct Target {
+    pub processor: u16,
+    pub stamp: Stamp,
+    pub state: State,
+    /// How often the run may still be announced to it.
+    pub repeats: u8,
+    /// The address to use next, as an index.
+    pub turn: u16,
+    /// The number of the next message, per address.
+    pub sequences: Box<[u32]>,
+    /// Of additions: what they have fetched, by address.
+    pub fetched: Turns,
+    /// Of blocks: addresses that one is on its way to, or may be for ever.
+    pub busy: Box<[bool]>,
+    /// Of these, addresses that none goes to any more.
+    pub given_up: usize,
+    /// Its answers that were zeros, until it is known whose fault that is.
+    pub blank: u64,
+    /// How often the question about that was damaged.
+    pub damaged_questions: u8,
+}
+
+impl Target {
+    /// Whether messages can still go to it, now or later.
+    #[inline]
+    pub fn is_usable(&self) -> bool {
+        self.busy.is_empty() || self.given_up < self.busy.len()
+    }
+}
+
+impl Layout {
+    /// The next block to address number `turn` of `target`, which is the `index`th.
+    pub fn block(&self, index: usize, turn: u16, target: &Target, spec: &TrafficSpec) -> Block {
+        let slot = index as u64 * u64::from(self.addresses) + u64::from(turn);
+        Block {
+            is_get: spec.op == Operation::Get,
+            address: self.base + u64::from(turn) * self.stride,
+            place: turn.into(),
+            local: self.local + slot * self.stride,
+            len: spec.size,
+            stamp: target.stamp,
+            sequence: target.sequences[usize::from(turn)],
+        }
+    }
+}
+
+/// The target's next address, from its turn on, whose slice can take a request: a slow or dead slice
+/// does not hold up the others.
+#[inline]
+pub(super) fn sendable(
+    target: &Target,
+    announcement: &Announcement,
+    layout: &Layout,
+    nic: &impl Issuer,
+) -> Option<u16> {
+    let is_free = |turn: u16| target.busy.get(usize::from(turn)) != Some(&true);
+    let can_go =
+        |turn: u16| is_free(turn) && nic.can_go(layout.base + u64::from(turn) * layout.stride);
+    if can_go(target.turn) {
+        return Some(target.turn);
+    }
+    if target.busy.is_empty() && !nic.has_other_ways() {
+        return None;
+    }
+    let all = announcement.addresses;
+    (1..all)
+        .map(|n| (target.turn + n) % all)
+        .find(|&turn| can_go(turn))
+}
