@@ -317,16 +317,17 @@ impl Checker {
         if let Some(flow) = old.filter(|flow| flow.announcement.op == Operation::Amo) {
             self.runs[flow.counts].add_atomics(flow, |at| word_at(memory, at));
         }
-        self.checked = self.checked - freed + checked;
+        let old = self.flows[index].take();
+        self.checked -= freed;
         let stamp = Stamp::of_run(announcement.run, announcement.nonce, source, target);
         match announcement.op {
             Operation::Put => {}
             Operation::Get => fill(memory, &announcement),
             Operation::Amo => set_words(memory, &announcement, stamp),
         }
+        // May give up flows of the oldest run; the source's own is no longer among them.
         let counts = self.counts_of(announcement.run);
-        // Making room for the counts may have given the old flow up.
-        let old = self.flows[index].take();
+        self.checked += checked;
         self.flows[index] = Some(Box::new(Flow {
             announcement,
             stamp,
@@ -334,7 +335,14 @@ impl Checker {
             counts,
             short: old.map_or_else(VecDeque::new, |flow| flow.into_short()),
         }));
+        debug_assert_eq!(self.checked, self.addresses_checked());
         Announced::Accepted
+    }
+
+    /// The addresses of all flows.
+    fn addresses_checked(&self) -> usize {
+        let flows = self.flows.iter().flatten();
+        flows.map(|flow| flow.turns.len()).sum()
     }
 
     /// Answers `source`, who asks whether the run that it announced is known: if so, it has been since, and the

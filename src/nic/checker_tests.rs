@@ -210,6 +210,25 @@ fn the_same_announcement_again_changes_nothing() {
 }
 
 #[test]
+fn runs_of_many_sources_leave_no_address_counted_that_nobody_writes_to() {
+    let mut bench = Bench::new(8);
+    let (mut checker, memory) = (Checker::default(), &mut bench.memory);
+    let mut run = 0;
+    let mut announce = |source| {
+        run += 1;
+        checker.announce(source, TARGET, announcement(run, 8), memory)
+    };
+    // A source that comes back when exactly as many other runs are known as are kept.
+    for _ in 0..200 {
+        for source in core::iter::once(1).chain([2; KEPT_RUNS - 1]) {
+            assert_eq!(announce(source), Announced::Accepted);
+        }
+    }
+    assert_eq!(checker.checked, checker.addresses_checked());
+    assert_eq!(checker.checked, 8);
+}
+
+#[test]
 fn announcements_are_taken_apart_with_care() {
     let good = announcement(1, 8);
     let bytes = good.emit(Purpose::Begin);

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use phitwire::nic::MAX_RUN;
 use phitwire_nodes::control::{Code, Holder, Refusal, Request, RunKind};
+use phitwire_nodes::output;
 use serde_json::json;
 use thiserror::Error;
 
@@ -26,6 +28,15 @@ pub enum ClaimError {
     /// They do not answer.
     #[error("{0}")]
     Silent(String),
+    /// One has seen the highest number of a run that there is.
+    #[error(
+        "{node} was given {MAX_RUN} as the number of a run, and there is no higher one: restart every network interface \
+         that took part in it (netns-scripts/node.sh restart {node})"
+    )]
+    NumbersUsedUp {
+        /// The node.
+        node: String,
+    },
     /// Something else.
     #[error(transparent)]
     Lab(#[from] LabError),
@@ -59,7 +70,13 @@ pub fn claim<'a>(
         let (mut latest, mut refusals, mut silent) = (0, Vec::new(), Vec::new());
         for node in nodes.clone() {
             match lab.ask(node, request.clone()) {
-                Ok(answer) => latest = latest.max(answer["latest_run"].as_u64().unwrap_or(0)),
+                Ok(answer) => {
+                    latest = latest.max(answer["latest_run"].as_u64().unwrap_or(0));
+                    if latest >= MAX_RUN {
+                        let node = node.to_owned();
+                        return Err(ClaimError::NumbersUsedUp { node });
+                    }
+                }
                 Err(error) if error.is_silent() => silent.push(node),
                 Err(error) => match error.refusal() {
                     Some(refusal) => refusals.push((node, refusal.clone())),
@@ -77,7 +94,7 @@ pub fn claim<'a>(
             [] => return Ok(latest),
             [(_, refusal), ..] if waits => {
                 if !told && waited >= NOTICE_LIMIT {
-                    eprintln!("waiting: {refusal}");
+                    output::complain(&format!("waiting: {refusal}"));
                     told = true;
                 }
                 clock.sleep(LOOK_EVERY);

@@ -5,6 +5,7 @@ use std::io::ErrorKind;
 use std::time::Duration;
 
 use phitwire_nodes::control::{Client, ClientError, Code, Refusal};
+use phitwire_nodes::output;
 use phitwire_nodes::run_dir::{LabDir, RunDirError};
 use serde_json::{Value, json};
 use thiserror::Error;
@@ -175,7 +176,7 @@ impl ControlLab {
     fn say_left_out(&mut self, nodes: &[String], why: &str) {
         let text = format!("left out, {why}: {}", nodes.join(", "));
         if !nodes.is_empty() && self.said.insert(text.clone()) {
-            eprintln!("{text}");
+            output::complain(&text);
         }
     }
 }
