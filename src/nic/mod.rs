@@ -54,8 +54,8 @@ pub use requester::{Completion, Outcome, PostError, slice_of};
 pub use traffic_report::{MAX_NAMED, Phase, TrafficReport};
 pub(crate) use traffic_spec::Mapping;
 pub use traffic_spec::{
-    Abilities, MAX_ADDRESSES, MAX_BLOCK_SIZE, MAX_SIZE, MAX_WINDOW, Operation, Pattern, SpecError,
-    TrafficSpec, Ways,
+    Abilities, MAX_ADDRESSES, MAX_BLOCK_SIZE, MAX_RUN, MAX_SIZE, MAX_WINDOW, Operation, Pattern,
+    SpecError, TrafficSpec, Ways,
 };
 
 #[cfg(test)]
