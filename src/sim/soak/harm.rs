@@ -71,6 +71,20 @@ pub enum Harm {
         /// Which.
         nic: u32,
     },
+    /// The process at an end of a link stands still for a while, and then finds what came meanwhile.
+    Stop {
+        /// The link.
+        link: u32,
+        /// Which of its ends.
+        first: bool,
+        /// How long.
+        span: Duration,
+    },
+    /// The router at an end of a link dies with all that is in it, and starts again.
+    RestartEnd {
+        /// The link.
+        link: u32,
+    },
     /// A link is taken down by command and never brought up again: what the liveness phase must find.
     #[cfg(test)]
     LeaveDown {
@@ -92,6 +106,7 @@ impl Harm {
                 | Self::DownAndUp { .. }
                 | Self::RestartRouter { .. }
                 | Self::RestartNic { .. }
+                | Self::RestartEnd { .. }
         )
     }
 
@@ -154,6 +169,18 @@ impl Harm {
             Self::RestartNic { nic } => {
                 let nodes: Vec<NodeId> = network.processors().collect();
                 restart(network, &nodes, *nic)?;
+            }
+            Self::Stop { link, first, span } => {
+                let (node, _) = network.fabric.ends(chosen(link))[usize::from(!first)];
+                network.fabric.stop(node);
+                network.fabric.run_for(*span);
+                network.fabric.go_on(node);
+            }
+            Self::RestartEnd { link } => {
+                let ends = network.fabric.ends(chosen(link)).map(|(node, _)| node);
+                // Every link has a router at one end.
+                let router = network.routers().find(|node| ends.contains(node));
+                restart(network, router.as_slice(), 0)?;
             }
         }
         Ok(())

@@ -82,6 +82,20 @@ pub enum AriesHarm {
         /// Which.
         router: u32,
     },
+    /// The process at an end of a link stands still for a while, and then finds what came meanwhile.
+    Stop {
+        /// The link.
+        link: u32,
+        /// Which of its ends.
+        first: bool,
+        /// How long.
+        span: Duration,
+    },
+    /// The router at an end of a link dies with all that is in it, and starts again.
+    RestartEnd {
+        /// The link.
+        link: u32,
+    },
     /// A link is taken down by command and never brought up again: what the liveness phase must find.
     #[cfg(test)]
     LeaveDown {
@@ -97,7 +111,10 @@ impl AriesHarm {
         if matches!(self, Self::LeaveDown { .. }) {
             return true;
         }
-        matches!(self, Self::DownAndUp { .. } | Self::RestartRouter { .. })
+        matches!(
+            self,
+            Self::DownAndUp { .. } | Self::RestartRouter { .. } | Self::RestartEnd { .. }
+        )
     }
 
     /// Does it, at the present time of `network`, which goes on while a link is cut or down.
@@ -165,6 +182,20 @@ impl AriesHarm {
                 let nodes: Vec<NodeId> = network.routers().collect();
                 let restarted = network.restart(nodes[*router as usize % nodes.len()]);
                 restarted.map_err(NetworkError::from)?;
+            }
+            Self::Stop { link, first, span } => {
+                let (node, _) = network.fabric.ends(chosen(link))[usize::from(!first)];
+                network.fabric.stop(node);
+                network.fabric.run_for(*span);
+                network.fabric.go_on(node);
+            }
+            Self::RestartEnd { link } => {
+                let ends = network.fabric.ends(chosen(link)).map(|(node, _)| node);
+                // Every link has a router at one end.
+                let router = network.routers().find(|node| ends.contains(node));
+                if let Some(router) = router {
+                    network.restart(router).map_err(NetworkError::from)?;
+                }
             }
         }
         Ok(())
