@@ -22,7 +22,7 @@ const LATE_CASES: u64 = 12;
 const LATE_MESSAGES: u64 = 100_000;
 /// Of the cases that all have late copies, one in so many is as long as that; the others are so many times shorter, and
 /// their copies as much earlier. What they meet beside the copies matters more.
-const LATE_LONG: u64 = 5;
+const LATE_LONG: u64 = 20;
 /// No copy is later.
 pub(super) const LATEST: Duration = Duration::from_ms(10_000);
 
@@ -214,14 +214,15 @@ impl Beside {
     }
 }
 
-/// What is done to a link while copies of its frames are under way: in this order.
+/// What is done to busy links while copies of their frames are under way: in this order, each after a time from the one
+/// before, and each to one of the busy links.
 pub(super) struct Hardship {
-    /// When noise begins on its lane 0, and whether in the direction named first.
-    pub noise: Option<(Duration, bool)>,
-    /// When one of its ends stands still, which, and for how long.
-    pub stop: Option<(Duration, bool, Duration)>,
-    /// When its router starts again.
-    pub restart: Option<Duration>,
+    /// Noise on lane 0, and whether in the direction named first.
+    pub noise: Option<(Duration, u32, bool)>,
+    /// One of the ends stands still, which, and for how long.
+    pub stop: Option<(Duration, u32, bool, Duration)>,
+    /// The router starts again.
+    pub restart: Option<(Duration, u32)>,
 }
 
 impl Hardship {
@@ -231,19 +232,20 @@ impl Hardship {
             Duration::from_ps(of.as_ps() / 1_000 * (1 + rng.below(1_000)))
         };
         let unit = Duration::from_ps(unit.as_ps() / beside.shorter);
+        let busy = |rng: &mut Rng| rng.next_u64() as u32;
         Self {
-            noise: beside.lanes.then(|| (part(rng, unit), rng.chance(1, 2))),
+            noise: beside
+                .lanes
+                .then(|| (part(rng, unit), busy(rng), rng.chance(1, 2))),
             stop: rng.chance(1, 2).then(|| {
-                (
-                    part(rng, unit.times(2)),
-                    rng.chance(1, 2),
-                    part(rng, longest),
-                )
+                let after = part(rng, unit.times(2));
+                (after, busy(rng), rng.chance(1, 2), part(rng, longest))
             }),
-            restart: rng.chance(1, 4).then(|| part(rng, unit)),
+            restart: rng.chance(1, 4).then(|| (part(rng, unit), busy(rng))),
         }
     }
 }
+
 fn traffic(rng: &mut Rng, topology: &Topology, seed: u64) -> TrafficSpec {
     let patterns = [
         Pattern::Uniform,
@@ -319,16 +321,20 @@ impl Case {
                 (Duration::from_ms(10), Duration::from_ms(3_000))
             };
             let (link, percent, lateness) = beside.copies(&mut late_rng, unit);
-            let copies = Harm::LateCopies {
-                link,
-                percent,
-                lateness,
+            let copies = match how {
+                Late::Seldom => Harm::LateCopies {
+                    link,
+                    percent,
+                    lateness,
+                },
+                // A link chosen at random may be one that two sources do not use.
+                Late::Always => Harm::LateCopiesEverywhere { percent, lateness },
             };
             harms.insert(0, (Duration::from_us(1), copies));
             beside.run_long(&mut traffic);
             if how == Late::Always {
                 let hardship = Hardship::random(beside, &mut late_rng, unit, longest);
-                suffer_late(&mut harms, link, beside, &hardship);
+                suffer_late(&mut harms, beside, &hardship);
                 traffic.size = traffic.size.max(4);
             }
             impairment = beside.words(impairment);
@@ -347,8 +353,8 @@ impl Case {
     }
 }
 
-/// What is done to the link whose frames come again, and what the rest must not do then.
-fn suffer_late(harms: &mut Vec<(Duration, Harm)>, link: u32, beside: Beside, hardship: &Hardship) {
+/// What is done to links whose frames come again, and what the rest must not do then.
+fn suffer_late(harms: &mut Vec<(Duration, Harm)>, beside: Beside, hardship: &Hardship) {
     for (_, harm) in harms.iter_mut().filter(|_| beside.lanes) {
         match harm {
             Harm::Impair { words, .. } => *words = beside.words(core::mem::take(words)),
@@ -357,14 +363,13 @@ fn suffer_late(harms: &mut Vec<(Duration, Harm)>, link: u32, beside: Beside, har
             _ => {}
         }
     }
-    if let Some((after, a_to_b)) = hardship.noise {
-        let lane = 0;
-        harms.push((after, Harm::LaneNoise { link, lane, a_to_b }));
+    if let Some((after, busy, a_to_b)) = hardship.noise {
+        harms.push((after, Harm::LoseLane { busy, a_to_b }));
     }
-    if let Some((after, first, span)) = hardship.stop {
-        harms.push((after, Harm::Stop { link, first, span }));
+    if let Some((after, busy, first, span)) = hardship.stop {
+        harms.push((after, Harm::Stop { busy, first, span }));
     }
-    if let Some(after) = hardship.restart {
-        harms.push((after, Harm::RestartEnd { link }));
+    if let Some((after, busy)) = hardship.restart {
+        harms.push((after, Harm::RestartEnd { busy }));
     }
 }

@@ -69,7 +69,10 @@ fn a_seed_with_late_copies_has_what_it_is_for() {
     let cases: Vec<Case> = (0..200).map(Case::with_late_copies).collect();
     for case in &cases {
         let first = &case.harms[0].1;
-        assert!(matches!(first, Harm::LateCopies { .. }), "{case:?}");
+        assert!(
+            matches!(first, Harm::LateCopiesEverywhere { .. }),
+            "{case:?}"
+        );
         words(&case.impairment);
         // Corruption charges all lanes of a link, until it has none.
         let is_corrupt = |text: &str| text.contains("corrupt");
@@ -94,7 +97,7 @@ fn a_seed_with_late_copies_has_what_it_is_for() {
         cases.iter().filter(in_case).count()
     };
     assert!(count(|case| case.spec.settings.lane_retry_threshold > 0) > 60);
-    assert!(count(|case| case.traffic.count >= 100_000) > 20);
+    assert!(count(|case| case.traffic.count >= 100_000) > 4);
     assert!(has(|harm| matches!(harm, Harm::Stop { .. })) > 60);
     assert!(has(|harm| matches!(harm, Harm::RestartEnd { .. })) > 30);
 }
@@ -124,7 +127,8 @@ fn what_late_copies_do_to_short_numbers_is_found() {
         .filter(is_short)
         .find_map(|case| {
             let forgery = Some(canary::with_short_numbers as fn(&[u8], Vec<u8>) -> Vec<u8>);
-            let case = Case { forgery, ..case };
+            let mut case = Case { forgery, ..case };
+            case.traffic.count = 20_000;
             case.run(&mut |_, _| {}).err()
         });
     assert!(found.is_some(), "every case passed");

@@ -6,6 +6,7 @@ use crate::link::{AriesInput, AriesLcb};
 use crate::sim::dragonfly::AriesNetwork;
 use crate::sim::fabric::{Direction, LinkId, NodeId};
 use crate::sim::network::NetworkError;
+use crate::sim::soak::harm::{busy_link, copy_late_everywhere};
 use crate::time::{Duration, Time};
 
 /// Something done to the network while traffic flows. Links and routers are numbers modulo how many there are.
@@ -82,19 +83,33 @@ pub enum AriesHarm {
         /// Which.
         router: u32,
     },
-    /// The process at an end of a link stands still for a while, and then finds what came meanwhile.
+    /// Some frames of every link come again, unchanged and late, until after the last harm.
+    LateCopiesEverywhere {
+        /// Of a hundred frames, how many.
+        percent: u32,
+        /// How late.
+        lateness: Lateness,
+    },
+    /// Lane 0 of a busy link is so noisy that it is given up.
+    LoseLane {
+        /// Which of the busy ones.
+        busy: u32,
+        /// The direction.
+        a_to_b: bool,
+    },
+    /// The process at an end of a busy link stands still for a while, and then finds what came meanwhile.
     Stop {
-        /// The link.
-        link: u32,
+        /// Which of the busy ones.
+        busy: u32,
         /// Which of its ends.
         first: bool,
         /// How long.
         span: Duration,
     },
-    /// The router at an end of a link dies with all that is in it, and starts again.
+    /// The router at an end of a busy link dies with all that is in it, and starts again.
     RestartEnd {
-        /// The link.
-        link: u32,
+        /// Which of the busy ones.
+        busy: u32,
     },
     /// A link is taken down by command and never brought up again: what the liveness phase must find.
     #[cfg(test)]
@@ -183,17 +198,27 @@ impl AriesHarm {
                 let restarted = network.restart(nodes[*router as usize % nodes.len()]);
                 restarted.map_err(NetworkError::from)?;
             }
-            Self::Stop { link, first, span } => {
-                let (node, _) = network.fabric.ends(chosen(link))[usize::from(!first)];
+            Self::LateCopiesEverywhere { percent, lateness } => {
+                copy_late_everywhere(&mut network.fabric, *percent, *lateness);
+            }
+            Self::LoseLane { busy, a_to_b } => {
+                let direction = Direction::BOTH[usize::from(!a_to_b)];
+                let noise = Some((0, Probability::from_ratio(1, 100)));
+                let link = busy_link(&network.fabric, *busy);
+                network.fabric.lane_noise(link, direction, noise);
+            }
+            Self::Stop { busy, first, span } => {
+                let link = busy_link(&network.fabric, *busy);
+                let (node, _) = network.fabric.ends(link)[usize::from(!first)];
                 network.fabric.stop(node);
                 network.fabric.run_for(*span);
                 network.fabric.go_on(node);
             }
-            Self::RestartEnd { link } => {
-                let ends = network.fabric.ends(chosen(link)).map(|(node, _)| node);
+            Self::RestartEnd { busy } => {
+                let link = busy_link(&network.fabric, *busy);
+                let ends = network.fabric.ends(link).map(|(node, _)| node);
                 // Every link has a router at one end.
-                let router = network.routers().find(|node| ends.contains(node));
-                if let Some(router) = router {
+                if let Some(router) = network.routers().find(|node| ends.contains(node)) {
                     network.restart(router).map_err(NetworkError::from)?;
                 }
             }

@@ -203,16 +203,20 @@ impl AriesCase {
         let collectives = collectives(&mut rng, nics);
         if beside.late {
             let (link, percent, lateness) = beside.copies(&mut late_rng, unit);
-            let copies = AriesHarm::LateCopies {
-                link,
-                percent,
-                lateness,
+            let copies = match how {
+                Late::Seldom => AriesHarm::LateCopies {
+                    link,
+                    percent,
+                    lateness,
+                },
+                // A link chosen at random may be one that two sources do not use.
+                Late::Always => AriesHarm::LateCopiesEverywhere { percent, lateness },
             };
             harms.insert(0, (Duration::from_us(1), copies));
             beside.run_long(&mut traffic);
             if how == Late::Always {
                 let hardship = Hardship::random(beside, &mut late_rng, unit, LONGEST_STOP);
-                suffer_late(&mut harms, link, beside, &hardship);
+                suffer_late(&mut harms, beside, &hardship);
             }
             impairment = beside.words(impairment);
         }
@@ -230,26 +234,20 @@ impl AriesCase {
     }
 }
 
-/// What is done to the link whose frames come again, and what the rest must not do then.
-fn suffer_late(
-    harms: &mut Vec<(Duration, AriesHarm)>,
-    link: u32,
-    beside: Beside,
-    hardship: &Hardship,
-) {
+/// What is done to links whose frames come again, and what the rest must not do then.
+fn suffer_late(harms: &mut Vec<(Duration, AriesHarm)>, beside: Beside, hardship: &Hardship) {
     for (_, harm) in harms.iter_mut().filter(|_| beside.lanes) {
         if let AriesHarm::Impair { words, .. } = harm {
             *words = beside.words(core::mem::take(words));
         }
     }
-    if let Some((after, a_to_b)) = hardship.noise {
-        let lane = 0;
-        harms.push((after, AriesHarm::LaneNoise { link, lane, a_to_b }));
+    if let Some((after, busy, a_to_b)) = hardship.noise {
+        harms.push((after, AriesHarm::LoseLane { busy, a_to_b }));
     }
-    if let Some((after, first, span)) = hardship.stop {
-        harms.push((after, AriesHarm::Stop { link, first, span }));
+    if let Some((after, busy, first, span)) = hardship.stop {
+        harms.push((after, AriesHarm::Stop { busy, first, span }));
     }
-    if let Some(after) = hardship.restart {
-        harms.push((after, AriesHarm::RestartEnd { link }));
+    if let Some((after, busy)) = hardship.restart {
+        harms.push((after, AriesHarm::RestartEnd { busy }));
     }
 }
