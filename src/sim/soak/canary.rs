@@ -5,18 +5,15 @@ use phitwire_framing::number::PacketNumber;
 use phitwire_framing::phit24::Phit;
 use phitwire_framing::set48::Set;
 
-/// Bits that are left of the numbers: enough for the windows of both machines, and few enough to come round in a run.
-const BITS: u32 = 14;
-
-/// The number nearest to `last` that agrees with `number` in the bits that are left.
-fn nearest(last: u64, number: u64) -> u64 {
-    const UNUSED: u32 = u64::BITS - BITS;
-    let ahead = (number.wrapping_sub(last) << UNUSED) as i64 >> UNUSED;
+/// The number nearest to `last` that agrees with `number` in so many bits.
+fn nearest<const BITS: u32>(last: u64, number: u64) -> u64 {
+    let unused = u64::BITS - BITS;
+    let ahead = (number.wrapping_sub(last) << unused) as i64 >> unused;
     last.wrapping_add_signed(ahead)
 }
 
-/// The late `copy` as if numbers had few bits, read at a link where `last` came last: of another session, it is what it was.
-pub(super) fn with_short_numbers(last: &[u8], copy: Vec<u8>) -> Vec<u8> {
+/// The late `copy` as if numbers had so many bits (enough for the window, and few enough to come round in a run), read at a link where `last` came last: of another session, it is what it was.
+pub(super) fn with_short_numbers<const BITS: u32>(last: &[u8], copy: Vec<u8>) -> Vec<u8> {
     let forged = match (parse(last), parse(&copy)) {
         (Ok(Frame::Data(last)), Ok(Frame::Data(old)))
             if last.header().tx_epoch == old.header().tx_epoch =>
@@ -24,8 +21,8 @@ pub(super) fn with_short_numbers(last: &[u8], copy: Vec<u8>) -> Vec<u8> {
             let (Ok(now), Ok(mut word)) = (last.control_word(), old.control_word()) else {
                 return copy;
             };
-            word.seq = PacketNumber::new(nearest(now.seq.get(), word.seq.get()));
-            word.ack = PacketNumber::new(nearest(now.ack.get(), word.ack.get()));
+            word.seq = PacketNumber::new(nearest::<BITS>(now.seq.get(), word.seq.get()));
+            word.ack = PacketNumber::new(nearest::<BITS>(now.ack.get(), word.ack.get()));
             word.pass = now.pass;
             let mut phits = vec![Phit::IDLE; old.phits()];
             old.decode(&mut phits);
@@ -37,14 +34,14 @@ pub(super) fn with_short_numbers(last: &[u8], copy: Vec<u8>) -> Vec<u8> {
         (Ok(Frame::Sets(last)), Ok(Frame::Sets(old)))
             if last.header().tx_epoch == old.header().tx_epoch =>
         {
-            sets_with_short_numbers(&last, &old, copy.len())
+            sets_with_short_numbers::<BITS>(&last, &old, copy.len())
         }
         _ => None,
     };
     forged.unwrap_or(copy)
 }
 
-fn sets_with_short_numbers(
+fn sets_with_short_numbers<const BITS: u32>(
     last: &SetFrame<'_>,
     old: &SetFrame<'_>,
     length: usize,
@@ -59,8 +56,8 @@ fn sets_with_short_numbers(
         let slot = writer.slot()?;
         match Set::parse(&set) {
             Ok(Set::Control(mut set)) => {
-                set.next = nearest(now.next.into(), set.next.into()) as u32;
-                set.ack = nearest(now.ack.into(), set.ack.into()) as u32;
+                set.next = nearest::<BITS>(now.next.into(), set.next.into()) as u32;
+                set.ack = nearest::<BITS>(now.ack.into(), set.ack.into()) as u32;
                 set.vc_acks = now.vc_acks;
                 set.emit(slot);
             }
