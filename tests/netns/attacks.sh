@@ -119,32 +119,33 @@ all_dropped() {
 # at_rest: the lab at rest, where all drops are the stranger's: as many as it has sent, not one less. Frames with one thing
 # wrong in a header that is right otherwise meet the check for that very thing.
 at_rest() {
-    local what
+    local what cause
     REPORTS=$T_SCRATCH/reports.json
-    for what in "foreign: frames of other links, fabrics and ends" "truncated: frames cut off anywhere" \
-        "oversize: frames that are too long" "random: random frames"; do
+    for what in "truncated: frames cut off anywhere" "oversize: frames that are too long" "random: random frames"; do
         snapshot "$T_SCRATCH/then.json"
         attack "at rest, ${what#*: }" --form "${what%%:*}" --count "$AT_REST" --rate 2000
         check "$WHERE: at rest, ${what#*: }: all were dropped, each once" phw_until 5 all_dropped -eq
-        [[ $what != foreign* ]] || for_cause
     done
+    snapshot "$T_SCRATCH/then.json"
+    attack "at rest, frames of other epochs, links, fabrics and ends" --form foreign --count "$AT_REST" --rate 2000
+    check "$WHERE: at rest, frames of other epochs, links, fabrics and ends: all were dropped" phw_until 5 all_dropped -ge
+    for cause in link fabric end; do
+        check "$WHERE: at rest, frames of another $cause are dropped as such, each once" all_dropped_as "$cause" -eq
+    done
+    # Who hears of an epoch that it does not know asks its peer, who may answer with a word too many.
+    check "$WHERE: at rest, frames of another epoch are dropped as such" all_dropped_as epoch -ge
     # The canary: a frame that is let in is no drop.
     snapshot "$T_SCRATCH/then.json"
     attack "at rest, a copy of a frame" --form copies --share 100 --count 1
     snapshot "$T_SCRATCH/now.json"
     check_fails "$WHERE: at rest, a copy of a frame: one that is let in is seen" "^0 of [1-9][0-9]* frames were dropped" all_dropped -eq
 }
-for_cause() {
-    local cause
-    for cause in epoch link fabric end; do
-        check "$WHERE: at rest, frames of another $cause are dropped as such" all_dropped_as "$cause"
-    done
-}
+# all_dropped_as CAUSE -eq|-ge
 all_dropped_as() {
     local dropped sent
     dropped=$(grown "$T_SCRATCH/attack.json" "$T_SCRATCH/then.json" "$T_SCRATCH/now.json" "dropped_as(\$at; \"drop_wrong_$1\")")
     sent=$(jq --arg cause "$1" '[.ends[].by[$cause] // 0] | add' "$T_SCRATCH/attack.json")
-    (( sent > 0 && dropped == sent )) || { echo "$dropped of $sent"; return 1; }
+    (( sent > 0 )) && test "$dropped" "$2" "$sent" || { echo "$dropped of $sent"; return 1; }
 }
 
 # Whether all that was sent since $T_SCRATCH/before.json came to the nodes, or was seen to be dropped before them.
@@ -188,7 +189,7 @@ frames_flow() {
 
 late() {
     attack "copies late by 10 ms, 50 ms, 0.3 s and 1 s" \
-        --form copies --delay-ms 10,50,300,1000 --share 100 --times 20 --count $(( 4 * PER_END ))
+        --form copies --delay-ms 10,50,300,1000 --share 50 --times 20 --count $(( 4 * PER_END ))
     attack "a record of 0.2 s, played 2 s later at full speed over and over" \
         --form replay --count "$PER_END" --record-ms 200 --delay-ms 2000
 }
