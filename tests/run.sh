@@ -3,13 +3,14 @@
 #
 # Parts, all of them in this order if none is named:
 #   format      cargo fmt --check
-#   shell       shellcheck over all scripts
 #   clippy      cargo clippy, warnings are errors
 #   docs        cargo doc, warnings are errors
+#   shell       shellcheck over all scripts
 #   cargo       cargo test: unit, property, golden, fuzz-corpus and documentation tests
-#   netns       tests/netns: real processes in real namespaces on this kernel
+#   netns       tests/netns: real processes in real namespaces on this kernel, two files at a time
 #   netem       tests/netns/netem*.sh under real tc netem, in user-mode Linux where this kernel has none
 # A file of tests/netns may be named instead of a part: tests/run.sh tests/netns/cut.sh
+# Scripts are checked beside what is built, netem runs beside netns; each part tells its cases in its turn.
 #
 # --long makes the loss test 60 s per link kind, runs dragonflies under all that netem has and on both kinds of links, and
 # attacks both machines on both kinds of links (as does PHITWIRE_LONG=1).
@@ -33,9 +34,10 @@ while (( $# )); do
     esac
     shift
 done
-(( ${#parts[@]} )) || parts=(format shell clippy docs cargo netns netem)
+(( ${#parts[@]} )) || parts=(format clippy docs shell cargo netns netem)
 
 scratch=$(mktemp -d)
+has_part() { [[ " ${parts[*]} " == *" $1 "* ]]; }
 # shellcheck disable=SC2317  # called by the trap
 finish() {
     local status=$?
@@ -110,12 +112,27 @@ seconds_since() {
 
 part_format() { step "cargo fmt --check" phw_cargo fmt --all -- --check --color never; }
 
+# It takes half a minute of one processor and reads only: begun first, told in its turn.
+shell_pid=
+start_shell() {
+    command -v shellcheck >/dev/null || (phw_need shellcheck:shellcheck) 2>/dev/null || return 0
+    shellcheck netns-scripts/*.sh tests/*.sh tests/netns/*.sh .ci/run >"$scratch/shell.log" 2>&1 &
+    shell_pid=$!
+}
+
 part_shell() {
-    if ! command -v shellcheck >/dev/null && ! (phw_need shellcheck:shellcheck) 2>/dev/null; then
+    if [[ -z $shell_pid ]]; then
         case_line "ok - shellcheck # SKIP not installed (sudo apt-get install shellcheck)"
         return
     fi
-    step "shellcheck" shellcheck netns-scripts/*.sh tests/*.sh tests/netns/*.sh .ci/run
+    step "shellcheck" end_of "$shell_pid" "$scratch/shell.log"
+}
+# end_of PID LOG: what a job of this shell came to.
+end_of() {
+    local status=0
+    wait "$1" || status=$?
+    cat -- "$2"
+    return "$status"
 }
 
 part_clippy() {
@@ -129,22 +146,27 @@ part_docs() {
 }
 
 # The tests of the nodes make network namespaces. Where cargo does not run as root, each of their binaries runs in
-# rootless.sh; where that is forbidden, those tests say that they are skipped, and why.
+# rootless.sh; where that is forbidden, those tests say that they are skipped, and why. All packages are built as one:
+# some at a time would have other features of the same libraries, and build these again.
 cargo_tests() {
-    local status=0 host
-    phw_cargo test --workspace --exclude phitwire-nodes --locked --no-fail-fast || status=$?
+    local host
     if { ! phw_is_root || phw_cargo_user >/dev/null; } && phw_as_cargo_user env PHITWIRE_BIN_DIR=none "$PHW_SCRIPTS/rootless.sh" true; then
         host=$(phw_cargo -vV | sed -n 's/^host: //p' | tr 'a-z-' 'A-Z_')
-        export "CARGO_TARGET_${host}_RUNNER=env PHITWIRE_BIN_DIR=none $PHW_SCRIPTS/rootless.sh"
+        export "CARGO_TARGET_${host}_RUNNER=$PHW_ROOT/tests/runner.sh"
     fi
-    phw_cargo test -p phitwire-nodes --locked --no-fail-fast || status=$?
-    return "$status"
+    phw_cargo test --workspace --locked --no-fail-fast "$@"
 }
 
 # Cargo's own lines become case lines. A test that passed because it could not be tried has said so on stderr.
 part_cargo() {
     local status=0 before=$failed
-    (cargo_tests) >"$scratch/cargo.out" 2>"$scratch/cargo.err" || status=$?
+    (cargo_tests --no-run) >/dev/null 2>"$scratch/cargo.err" || status=$?
+    if (( status == 0 )); then
+        if has_part netns || has_part netem; then start_build; fi
+        (cargo_tests) >"$scratch/cargo.out" 2>"$scratch/cargo.err" || status=$?
+    else
+        : >"$scratch/cargo.out"
+    fi
     cases < <(awk '
         /^SKIPPED / && reading == "err" { name = $2; sub(/:$/, "", name); sub(/^SKIPPED [^ ]* /, ""); skipped[name] = $0 }
         reading == "err" || /^test result:/ { next }
@@ -164,57 +186,119 @@ part_cargo() {
     fi
 }
 
-# netns_test FILE ARGUMENTS...: one test file, in a user namespace when we are not root. At most 10 minutes.
+# ---- Namespace tests, several at a time ----------------------------------------------------------
+
+# netns_test OUT FILE ARGUMENTS...: one test file, in a user namespace when we are not root. At most 10 minutes. What it
+# prints goes to OUT, how it ended to OUT.status.
 netns_test() {
-    local file=$1 begin status=0 how=()
-    shift
+    local out=$1 file=$2 begin pid status=0 how=()
+    shift 2
     begin=$(phw_ms)
-    printf '# %s %s\n' "$file" "$*"
     phw_is_root || [[ ${file##*/} == rootless.sh || ${file##*/} == loopback.sh ]] || how=("$PHW_SCRIPTS/rootless.sh")
-    # Emptied here: the reader below may be there before the test, and would take the last test's lines for its.
-    : >"$scratch/netns.out"
-    timeout --foreground -k 20 600 "${how[@]}" "$file" "$@" >>"$scratch/netns.out" 2>&1 &
-    local pid=$!
-    cases < <(tail -n +1 -s 0.1 --pid="$pid" -f "$scratch/netns.out")
+    trap 'kill -TERM "$pid" 2>/dev/null; wait "$pid"; exit 143' TERM
+    timeout --foreground -k 20 600 "${how[@]}" "$file" "$@" >>"$out" 2>&1 &
+    pid=$!
     wait "$pid" || status=$?
-    verdict "$file" "$status"
-    printf '# %s took %s s\n' "$file" "$(seconds_since "$begin")"
+    printf '# %s took %s s\n' "$file${*:+ $*}" "$(seconds_since "$begin")" >>"$out"
+    printf '%s\n' "$status" >"$out.status"
+}
+
+# told FILE OUT SCHEDULER: the cases of a test that all_of runs, or will run, as they come; then its verdict.
+told() {
+    local file=$1 out=$2 status
+    printf '# %s\n' "$file"
+    until [[ -s $out.pid ]] || ! kill -0 "$3" 2>/dev/null; do sleep 0.1; done
+    [[ ! -s $out.pid ]] || cases < <(tail -n +1 -s 0.1 --pid="$(<"$out.pid")" -f "$out")
+    # Who was killed has left none.
+    status=$(cat -- "$out.status" 2>/dev/null) || status=unknown
+    verdict "$file" "$status" "$out"
 }
 
 # A test that could not be tried has said so; one that ended otherwise than by its cases fails here.
 verdict() {
     case $2 in
         0|1) ;;
-        "$PHW_SKIP") grep -q '# SKIP' "$scratch/netns.out" || case_line "ok - $1 # SKIP $(tail -n 1 "$scratch/netns.out")" ;;
+        "$PHW_SKIP") grep -q '# SKIP' "$3" || case_line "ok - $1 # SKIP $(grep -v '^# ' "$3" | tail -n 1)" ;;
         124) case_line "not ok - $1: took longer than 10 minutes" ;;
         *) case_line "not ok - $1: ended with status $2" ;;
     esac
 }
 
-# Binaries are built once, as a case of their own. Without them the parts that run them are left out.
+# all_of WIDTH TEST...: runs tests, each the words of a file and its arguments, WIDTH at a time. A job of its own.
+all_of() {
+    local width=$1 test out
+    shift
+    trap 'kill -TERM $(jobs -p) 2>/dev/null; wait; exit 143' TERM
+    for test; do
+        out=$(out_of "$test")
+        while (( $(jobs -rp | wc -l) >= width )); do wait -n || true; done
+        # shellcheck disable=SC2086  # words
+        netns_test "$out" $test &
+        printf '%s\n' "$!" >"$out.pid"
+    done
+    wait
+}
+out_of() { printf '%s/%s\n' "$scratch" "${1//[ \/]/.}"; }
+
+# run_tests WIDTH TEST...: the same, and tells the cases of each in this order.
+run_tests() {
+    local test scheduler
+    for test in "${@:2}"; do : >"$(out_of "$test")"; done
+    all_of "$@" &
+    scheduler=$!
+    for test in "${@:2}"; do told "$test" "$(out_of "$test")" "$scheduler"; done
+    wait "$scheduler"
+}
+
+# Binaries are built once, as a case of their own: beside the tests of cargo, some of which wait, and leave a processor
+# idle at their ends. Without them the parts that run them are left out.
+build_pid=
+start_build() {
+    [[ -z ${PHITWIRE_BIN_DIR:-} && -z $build_pid ]] || return 0
+    build_release >"$scratch/build.log" 2>&1 &
+    build_pid=$!
+}
+# The tests beside it come first.
+build_release() {
+    local pid status=0
+    renice -n 10 -p "$BASHPID" >/dev/null
+    phw_cargo build --release --workspace --bins --example stranger --locked &
+    pid=$!
+    trap 'pkill -TERM -P "$pid"; kill -TERM "$pid" 2>/dev/null; wait "$pid"; exit 143' TERM
+    wait "$pid" || status=$?
+    return "$status"
+}
 build() {
     [[ -z ${PHITWIRE_BIN_DIR:-} ]] || return 0
-    if (( build_failed )) \
-        || ! step "cargo build --release" phw_cargo build --release --workspace --bins --example stranger --locked; then
+    start_build
+    if (( build_failed )) || ! step "cargo build --release" end_of "$build_pid" "$scratch/build.log"; then
         build_failed=1
         return 1
     fi
     phw_binaries
 }
 
-# Its tests wait more than they compute, so that those of netem run beside them, if they are wanted at all.
+# They wait more than they compute, so that two run at a time, and those of netem, if they are wanted at all, in the place
+# of one. The longest come first. What measures, or has a second to be told in, comes last and alone.
 part_netns() {
     build || return 0
-    local file lab
-    [[ " ${parts[*]} " != *" netem "* ]] || start_netem
+    local file lab first=(tests/netns/aries.sh) rest=() alone=()
+    for file in dead-wires lanes processes large loopback; do alone+=("tests/netns/$file.sh"); done
+    # A lab each, so that each has its ten minutes.
+    for lab in "${attacked[@]}"; do first+=("tests/netns/attacks.sh $lab"); done
     for file in tests/netns/*.sh; do
-        case ${file##*/} in
-            testlib.sh|netem.sh|netem-dragonfly.sh) ;;
-            # A lab each, so that each has its ten minutes.
-            attacks.sh) for lab in "${attacked[@]}"; do netns_test "$file" "$lab"; done ;;
-            *) netns_test "$file" ;;
+        case " ${first[*]} ${alone[*]} tests/netns/testlib.sh tests/netns/netem.sh tests/netns/netem-dragonfly.sh " in
+            *" $file "*) ;;
+            *) rest+=("$file") ;;
         esac
     done
+    if has_part netem; then
+        start_netem
+        run_tests 1 "${first[0]}"
+        first=("${first[@]:1}")
+    fi
+    run_tests 2 "${first[@]}" "${rest[@]}"
+    run_tests 1 "${alone[@]}"
 }
 attacked=(blackwidow-ethernet aries-udp)
 [[ ${PHITWIRE_LONG:-0} == 0 ]] || attacked+=(blackwidow-udp aries-ethernet)
@@ -246,8 +330,7 @@ part_netem() {
         cases < <(tail -n +1 -s 0.1 --pid="${netem_pids[0]}" -f "$scratch/${run// /.}")
         wait "${netem_pids[0]}" || status=$?
         netem_pids=("${netem_pids[@]:1}")
-        cp "$scratch/${run// /.}" "$scratch/netns.out"
-        verdict "tests/netns/$run" "$status"
+        verdict "tests/netns/$run" "$status" "$scratch/${run// /.}"
     done
     printf '# netem took %s s\n' "$(seconds_since "$begin")"
 }
@@ -257,12 +340,13 @@ part_netem() {
 phw_need cc:gcc+libc6-dev
 phw_need_cargo
 started=$(phw_ms)
+! has_part shell || start_shell
 for part in "${parts[@]}"; do
     begin=$(phw_ms)
     printf '# ---- %s\n' "$part"
     case $part in
         *.sh)
-            if [[ ${part##*/} == netem*.sh ]]; then part_netem; elif build; then netns_test "$part"; fi ;;
+            if [[ ${part##*/} == netem*.sh ]]; then part_netem; elif build; then run_tests 1 "$part"; fi ;;
         *) "part_$part" || true ;;
     esac
     printf '# ---- %s: %s s\n' "$part" "$(seconds_since "$begin")"

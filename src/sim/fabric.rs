@@ -71,6 +71,8 @@ struct Slot<N> {
     /// Index of the outgoing wire of each port; [`EXIT`] more than the index of an exit; or [`NO_WIRE`].
     wires: Vec<u32>,
     alarm: Alarm,
+    /// What came while it stands still: see [`Fabric::stop`].
+    waiting: Option<Vec<(PortId, Vec<u8>)>>,
     /// How often it ran at the instant `spun_at`.
     spins: u32,
     spun_at: Time,
@@ -117,6 +119,8 @@ const NO_WIRE: u32 = u32::MAX;
 const EXIT: u32 = 1 << 31;
 /// Events kept for [`Fabric::poll_event`]; older ones are dropped and counted.
 const MAX_EVENTS: usize = 1 << 16;
+/// Frames that wait for a node that stands still, at most: what the queues of its sockets hold.
+const MAX_WAITING: usize = 4_096;
 /// Runs of one node at one instant that are more than any progress explains.
 const MAX_SPINS: u32 = 100_000;
 
@@ -201,6 +205,7 @@ impl<N: Node> Fabric<N> {
             node,
             wires,
             alarm: Alarm::NONE,
+            waiting: None,
             spins: 0,
             spun_at: Time::NEVER,
         });
@@ -249,8 +254,30 @@ impl<N: Node> Fabric<N> {
             "an incarnation has the ports of the last one"
         );
         let old = core::mem::replace(&mut slot.node, node);
+        slot.waiting = None;
         self.wake(id, self.now);
         old
+    }
+
+    /// A node stands still, as a process does that is stopped or gets no processor: it neither runs nor takes in
+    /// frames, of which so many wait as its sockets may hold.
+    ///
+    /// # Panics
+    /// If there is no such node.
+    pub fn stop(&mut self, id: NodeId) {
+        self.slots[id.0 as usize].waiting.get_or_insert_default();
+    }
+
+    /// A node that stood still goes on, and finds at this one instant all that came meanwhile.
+    ///
+    /// # Panics
+    /// If there is no such node.
+    pub fn go_on(&mut self, id: NodeId) {
+        let slot = &mut self.slots[id.0 as usize];
+        for (port, frame) in slot.waiting.take().into_iter().flatten() {
+            slot.node.handle_frame(self.now, port, &frame);
+        }
+        self.wake(id, self.now);
     }
 
     /// The oldest event that nobody has fetched.
@@ -386,12 +413,18 @@ impl<N: Node> Fabric<N> {
 
     fn deliver(&mut self, index: usize) {
         let joint = &mut self.joints[index];
-        let node = &mut self.slots[joint.to.0 as usize].node;
+        let slot = &mut self.slots[joint.to.0 as usize];
         let mut any = false;
         while let Some(frame) = joint.wire.receive(self.now) {
-            node.handle_frame(self.now, joint.port, &frame);
-            joint.wire.recycle(frame);
-            any = true;
+            match &mut slot.waiting {
+                None => {
+                    slot.node.handle_frame(self.now, joint.port, &frame);
+                    joint.wire.recycle(frame);
+                    any = true;
+                }
+                Some(waiting) if waiting.len() < MAX_WAITING => waiting.push((joint.port, frame)),
+                Some(_) => joint.wire.overrun(frame),
+            }
         }
         if any {
             self.concerned.push(joint.to.0);
@@ -401,9 +434,12 @@ impl<N: Node> Fabric<N> {
     }
 
     fn run_node(&mut self, id: NodeId) {
-        self.runs += 1;
         let now = self.now;
         let slot = &mut self.slots[id.0 as usize];
+        if slot.waiting.is_some() {
+            return;
+        }
+        self.runs += 1;
         slot.spins = if slot.spun_at == now {
             slot.spins + 1
         } else {

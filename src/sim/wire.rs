@@ -19,6 +19,8 @@ pub struct WireCounters {
     pub lost_in_cut: u64,
     /// Copies delivered [late](LateCopies), beside the frames themselves.
     pub late_copies: u64,
+    /// Of those delivered, frames and copies for which a node that stood still had no room.
+    pub overrun: u64,
     /// What impairments that have been replaced since did.
     pub impaired: ImpairCounters,
 }
@@ -33,6 +35,9 @@ pub struct Wire {
     noise: Option<LaneNoise>,
     impairment: Option<Impairment>,
     late: Option<LateCopies>,
+    /// Makes late copies harmful: see `forge_late_copies`.
+    #[cfg(test)]
+    forgery: Option<(Forgery, Vec<u8>)>,
     cut: bool,
     /// Frames come from another fabric, later than they were sent.
     from_abroad: bool,
@@ -41,6 +46,10 @@ pub struct Wire {
     trace: TraceHash,
     counters: WireCounters,
 }
+
+/// What becomes of a late copy: of the frame that came last, and the copy.
+#[cfg(test)]
+pub type Forgery = fn(&[u8], Vec<u8>) -> Vec<u8>;
 
 /// Buffers kept for reuse by one wire.
 const SPARE_BUFFERS: usize = 64;
@@ -57,6 +66,8 @@ impl Wire {
             noise: None,
             impairment: None,
             late: None,
+            #[cfg(test)]
+            forgery: None,
             cut: false,
             from_abroad: false,
             flight: VecDeque::new(),
@@ -126,6 +137,12 @@ impl Wire {
     pub fn set_late_copies(&mut self, late: LateCopies) {
         assert!(!self.from_abroad, "late copies need the wire's own clock");
         self.late = Some(late);
+    }
+
+    /// From now on late copies come as `forgery` makes them: the canary of what looks for their harm.
+    #[cfg(test)]
+    pub fn forge_late_copies(&mut self, forgery: Forgery) {
+        self.forgery = Some((forgery, Vec::new()));
     }
 
     /// No further frame is copied. Copies taken before still come: not even a cut holds them up, for they
@@ -216,6 +233,11 @@ impl Wire {
         {
             let (at, frame) = late.poll(now)?;
             self.counters.late_copies += 1;
+            #[cfg(test)]
+            let frame = match &self.forgery {
+                Some((forgery, last)) => forgery(last, frame),
+                None => frame,
+            };
             return Some(self.delivered(at, frame));
         }
         if arrival? > now {
@@ -226,6 +248,10 @@ impl Wire {
         if let Some(late) = &mut self.late {
             late.see(at, &frame);
         }
+        #[cfg(test)]
+        if let Some((_, last)) = &mut self.forgery {
+            last.clone_from(&frame);
+        }
         Some(self.delivered(at, frame))
     }
 
@@ -233,6 +259,12 @@ impl Wire {
         self.trace.add(at.as_ps());
         self.trace.add_bytes(&frame);
         frame
+    }
+
+    /// Gives a received buffer back that nobody had room for.
+    pub fn overrun(&mut self, buffer: Vec<u8>) {
+        self.counters.overrun += 1;
+        self.recycle(buffer);
     }
 
     /// Gives a received buffer back for reuse.
@@ -281,6 +313,7 @@ impl core::ops::Add for WireCounters {
         self.delivered += more.delivered;
         self.lost_in_cut += more.lost_in_cut;
         self.late_copies += more.late_copies;
+        self.overrun += more.overrun;
         add(&mut self.impaired, &more.impaired);
         self
     }

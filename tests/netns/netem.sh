@@ -10,7 +10,7 @@ t_up "netem_$kind" quickstart --link "$kind" --timeout 60
 t_impair all loss 1% 2>/dev/null || { (( $? != PHW_SKIP )) || skip_all "no netem in this kernel"; }
 t_impair all clear
 
-seconds=${PHITWIRE_NETEM_SECONDS:-2}
+seconds=${PHITWIRE_NETEM_SECONDS:-1}
 export T_RATE_TIMEOUT=$(( seconds + 90 ))
 
 # impaired NAME MIN NETEM-ARGUMENTS...

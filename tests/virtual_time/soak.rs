@@ -68,6 +68,32 @@ fn soak_of_the_second_dragonflies_over_links() {
     soak_of_dragonflies_over_links(1);
 }
 
+#[test]
+fn soak_with_late_copies() {
+    for seed in 1..=40 {
+        let case = Case::with_late_copies(seed);
+        if case.traffic.count < 100_000
+            && let Err(failure) = case.run(&mut |_, _| {})
+        {
+            panic!("phitwire soak --late-copies --seeds {seed} --trace\n{case:#?}\n{failure}");
+        }
+    }
+}
+
+#[test]
+fn soak_of_dragonflies_with_late_copies() {
+    for seed in 1..=40 {
+        let case = AriesCase::with_late_copies(seed);
+        if case.traffic.count < 100_000
+            && let Err(failure) = case.run(&mut |_, _| {})
+        {
+            panic!(
+                "phitwire soak --late-copies --seeds {seed} --family aries-links --trace\n{case:#?}\n{failure}"
+            );
+        }
+    }
+}
+
 /// Seeds that once failed, each with what was wrong. What a seed means may change with the kinds of harm that
 /// there are; the cause of each has a test of its own as well.
 #[test]

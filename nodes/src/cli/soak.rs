@@ -29,6 +29,10 @@ pub struct SoakArgs {
     /// mode with missing links
     #[arg(long, value_enum, default_value_t)]
     family: Families,
+    /// In every case frames come again up to ten seconds late, beside lanes that are given up, ends that stand still and
+    /// routers that start again; without it, in one of twelve. Direct mode has no frames, and is left out
+    #[arg(long)]
+    late_copies: bool,
     /// Begin no further seed after so many minutes
     #[arg(long, value_name = "M", value_parser = clap::value_parser!(u64).range(1..=100_000))]
     minutes: Option<u64>,
@@ -123,6 +127,11 @@ enum Family {
 }
 
 impl Family {
+    /// Whether its links carry frames.
+    const fn has_frames(self) -> bool {
+        !matches!(self, Self::AriesDirect)
+    }
+
     const fn name(self) -> &'static str {
         match self {
             Self::Blackwidow => "blackwidow",
@@ -147,6 +156,8 @@ struct Done {
     flit_hops: u64,
     acknowledged: u64,
     timed_out: u64,
+    late_copies: u64,
+    lanes_given_up: u64,
 }
 
 impl From<Outcome> for Done {
@@ -155,15 +166,22 @@ impl From<Outcome> for Done {
             frames: outcome.frames,
             acknowledged: outcome.acknowledged,
             timed_out: outcome.timed_out,
+            late_copies: outcome.late_copies,
+            lanes_given_up: outcome.lanes_given_up,
             ..Self::default()
         }
     }
 }
 
 impl Subject {
-    fn random(family: Family, seed: u64) -> Self {
+    fn of(args: &SoakArgs, family: Family, seed: u64) -> Self {
+        let late = args.late_copies;
         match family {
+            Family::Blackwidow if late => Self::Blackwidow(Box::new(Case::with_late_copies(seed))),
             Family::Blackwidow => Self::Blackwidow(Box::new(Case::random(seed))),
+            Family::AriesLinks if late => {
+                Self::AriesLinks(Box::new(AriesCase::with_late_copies(seed)))
+            }
             Family::AriesLinks => Self::AriesLinks(Box::new(AriesCase::random(seed))),
             Family::AriesDirect => Self::AriesDirect(Box::new(DragonflyCase::random(seed))),
         }
@@ -230,7 +248,21 @@ struct Tally {
     failed: Vec<Failed>,
 }
 
+impl SoakArgs {
+    /// The families that are soaked.
+    fn families(&self) -> impl Iterator<Item = Family> + '_ {
+        let all = self.family.each().iter().copied();
+        all.filter(|family| !self.late_copies || family.has_frames())
+    }
+}
+
 pub fn run(args: SoakArgs) -> Result<ExitCode> {
+    if args.families().next().is_none() {
+        return Err(miette!(
+            help = "name another --family: blackwidow or aries-links",
+            "--late-copies: in direct mode there are no frames that could come again"
+        ));
+    }
     if args.trace && args.seeds.first != args.seeds.last {
         return Err(miette!(
             "--trace tells of one seed, and --seeds names {} of them",
@@ -266,8 +298,8 @@ fn reduction(args: &SoakArgs) -> Keep {
 /// One seed, told as it goes.
 fn replay(args: &SoakArgs) -> Result<ExitCode> {
     let mut status = ExitCode::SUCCESS;
-    for &family in args.family.each() {
-        let subject = Subject::random(family, args.seeds.first).reduced(&reduction(args));
+    for family in args.families() {
+        let subject = Subject::of(args, family, args.seeds.first).reduced(&reduction(args));
         if replay_one(&subject)? != ExitCode::SUCCESS {
             status = ExitCode::FAILURE;
         }
@@ -339,7 +371,7 @@ fn soak(args: &SoakArgs, stop: &Stop, begin: Instant) -> Tally {
                     else {
                         break;
                     };
-                    for &family in args.family.each() {
+                    for family in args.families() {
                         let failed = soak_one(args, family, seed, &tally);
                         if failed >= ENOUGH {
                             enough.store(true, Ordering::Relaxed);
@@ -363,7 +395,7 @@ fn soak(args: &SoakArgs, stop: &Stop, begin: Instant) -> Tally {
 
 /// Runs what a seed makes of a family; how many have failed so far.
 fn soak_one(args: &SoakArgs, family: Family, seed: u64, tally: &Mutex<Tally>) -> usize {
-    let subject = Subject::random(family, seed).reduced(&reduction(args));
+    let subject = Subject::of(args, family, seed).reduced(&reduction(args));
     let outcome = attempt(&subject, &mut |_, _| {});
     let failed = outcome.as_ref().err().map(|why| Failed {
         seed,
@@ -378,6 +410,8 @@ fn soak_one(args: &SoakArgs, family: Family, seed: u64, tally: &Mutex<Tally>) ->
         tally.done.flit_hops += done.flit_hops;
         tally.done.acknowledged += done.acknowledged;
         tally.done.timed_out += done.timed_out;
+        tally.done.late_copies += done.late_copies;
+        tally.done.lanes_given_up += done.lanes_given_up;
     }
     tally.failed.extend(failed);
     tally.failed.len()
@@ -405,9 +439,12 @@ fn shrunk(args: &SoakArgs, case: &Subject) -> Keep {
 }
 
 /// The command that replays a failure.
-fn command(seed: u64, family: Family, keep: &Keep) -> String {
+fn command(seed: u64, family: Family, late_copies: bool, keep: &Keep) -> String {
     let family = family.name();
     let mut text = format!("phitwire soak --seeds {seed} --family {family} --trace");
+    if late_copies {
+        text.push_str(" --late-copies");
+    }
     if let Some(harms) = &keep.harms {
         let list: Vec<String> = harms.iter().map(ToString::to_string).collect();
         let _ = write!(text, " --keep-harms '{}'", list.join(","));
@@ -424,7 +461,7 @@ fn command(seed: u64, family: Family, keep: &Keep) -> String {
 fn report(args: &SoakArgs, tally: &Tally, took: Duration) -> Result<String> {
     if args.json {
         let failed = tally.failed.iter().map(|failed| {
-            let replay = command(failed.seed, failed.family, &failed.keep);
+            let replay = command(failed.seed, failed.family, args.late_copies, &failed.keep);
             json!({ "seed": failed.seed, "family": failed.family.name(), "why": failed.why, "replay": replay })
         });
         let all = json!({
@@ -434,6 +471,8 @@ fn report(args: &SoakArgs, tally: &Tally, took: Duration) -> Result<String> {
             "flit_hops": tally.done.flit_hops,
             "acknowledged": tally.done.acknowledged,
             "timed_out": tally.done.timed_out,
+            "late_copies": tally.done.late_copies,
+            "lanes_given_up": tally.done.lanes_given_up,
             "wall_seconds": took.as_secs_f64(),
         });
         let text = serde_json::to_string_pretty(&all).into_diagnostic()?;
@@ -451,26 +490,30 @@ fn report(args: &SoakArgs, tally: &Tally, took: Duration) -> Result<String> {
         let _ = writeln!(
             text,
             "replay: {}\n",
-            command(failed.seed, failed.family, &failed.keep)
+            command(failed.seed, failed.family, args.late_copies, &failed.keep)
         );
     }
     let _ = writeln!(
         text,
         "{} cases passed, {} failed in {:.1} s: {} frames, {} flit-hops, {} messages acknowledged, {} timed out \
-         where harm may lose them",
+         where harm may lose them, {} late copies, {} lanes given up",
         tally.passed,
         tally.failed.len(),
         took.as_secs_f64(),
         tally.done.frames,
         tally.done.flit_hops,
         tally.done.acknowledged,
-        tally.done.timed_out
+        tally.done.timed_out,
+        tally.done.late_copies,
+        tally.done.lanes_given_up
     );
     Ok(text)
 }
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
 
     #[test]
@@ -492,11 +535,42 @@ mod tests {
             messages: Some(5),
         };
         assert_eq!(
-            command(17, Family::Blackwidow, &keep),
+            command(17, Family::Blackwidow, false, &keep),
             "phitwire soak --seeds 17 --family blackwidow --trace --keep-harms '0,3' --clear --messages 5"
+        );
+        assert_eq!(
+            command(17, Family::AriesLinks, true, &Keep::default()),
+            "phitwire soak --seeds 17 --family aries-links --trace --late-copies"
         );
         assert_eq!(indices("0,3"), Ok(Indices(vec![0, 3])));
         assert_eq!(indices(""), Ok(Indices(vec![])));
         assert!(indices("zero").is_err());
+    }
+
+    #[derive(Parser)]
+    struct Cli {
+        #[command(flatten)]
+        soak: SoakArgs,
+    }
+
+    fn args(line: &str) -> SoakArgs {
+        let words = ["soak"].into_iter().chain(line.split_whitespace());
+        Cli::try_parse_from(words).expect("good options").soak
+    }
+
+    #[test]
+    fn late_copies_are_in_every_case_that_has_frames() {
+        let late = args("--late-copies");
+        let families: Vec<Family> = late.families().collect();
+        assert_eq!(families, [Family::Blackwidow, Family::AriesLinks]);
+        assert_eq!(args("").families().count(), 3);
+        for seed in 1..20 {
+            for family in late.families() {
+                let text = format!("{:?}", Subject::of(&late, family, seed));
+                assert!(text.contains("LateCopies"), "{text}");
+            }
+        }
+        let error = run(args("--late-copies --family aries-direct")).expect_err("nothing to copy");
+        assert!(error.to_string().contains("no frames"), "{error}");
     }
 }

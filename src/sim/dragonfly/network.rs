@@ -205,6 +205,15 @@ impl AriesNetwork {
         merged
     }
 
+    /// Lanes that link ends have given up for noise.
+    pub fn lanes_given_up(&self) -> u64 {
+        let links = (0..self.fabric.links() as u32).map(LinkId);
+        let lcbs = links.flat_map(|link| self.fabric.ends(link));
+        lcbs.filter_map(|(node, port)| self.fabric.node(node).lcb(port))
+            .map(|lcb| lcb.counters().rx_lanes_decommissioned)
+            .sum()
+    }
+
     /// A line per link end: its node, its state, every counter that is not zero.
     pub fn link_states(&self) -> String {
         let mut text = String::new();

@@ -226,6 +226,40 @@ fn a_new_incarnation_receives_what_was_sent_to_the_old_one() {
 }
 
 #[test]
+fn a_node_that_stands_still_finds_later_what_came_meanwhile() {
+    let (mut fabric, link) = pair(1, 5_000);
+    fabric.run_until(Time::from_ns(1_500));
+    let b = NodeId(1);
+    fabric.stop(b);
+    fabric.stop(b);
+    // Its own work rests as well, commands included.
+    fabric.command(b, |node, now| {
+        node.left = 1;
+        node.next = now;
+    });
+    fabric.run_until(Time::from_ns(3_500));
+    assert_eq!(fabric.node(b).log.len(), 2);
+    assert_eq!(fabric.node(b).sent, 0);
+    fabric.go_on(b);
+    let now = Time::from_ns(3_500);
+    assert_eq!(fabric.node(b).log[2..], [(now, 0, 2), (now, 0, 3)]);
+    fabric.run_for(US);
+    assert_eq!((fabric.node(b).log.len(), fabric.node(b).sent), (5, 1));
+    // What waits has a limit.
+    fabric.stop(b);
+    fabric.run_for(Duration::from_ms(10));
+    fabric.go_on(b);
+    assert_eq!(fabric.node(b).log.len(), 5 + MAX_WAITING);
+    let lost = fabric.wire(link, Direction::AToB).counters().overrun;
+    assert_eq!(lost as usize, 5_000 - 5 - MAX_WAITING);
+    // A new incarnation finds nothing of what waited for the old one.
+    fabric.stop(b);
+    fabric.replace(b, Metronome::new(1, US, 1));
+    fabric.run_for(US);
+    assert_eq!(fabric.node(b).sent, 1);
+}
+
+#[test]
 fn a_command_lets_the_node_run_at_once() {
     let (mut fabric, _) = pair(1, 0);
     fabric.run_until(Time::from_ns(5_000));

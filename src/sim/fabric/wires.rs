@@ -87,6 +87,14 @@ impl<N: Node> Fabric<N> {
         self.reschedule(index);
     }
 
+    /// From now on late copies come as `forgery` makes them.
+    #[cfg(test)]
+    pub fn forge_late_copies(&mut self, forgery: crate::sim::wire::Forgery) {
+        for joint in &mut self.joints {
+            joint.wire.forge_late_copies(forgery);
+        }
+    }
+
     /// No frame is copied any more on any link. Returns how many copies are still to come.
     pub fn stop_late_copies(&mut self) -> usize {
         let wires = self.joints.iter_mut().map(|joint| &mut joint.wire);

@@ -4,7 +4,8 @@ use super::Failure;
 use super::words;
 use crate::link::Lcb;
 use crate::link::impair::{Lateness, Probability};
-use crate::sim::fabric::{Direction, LinkId, NodeId};
+use crate::node::Node;
+use crate::sim::fabric::{Direction, Fabric, LinkId, NodeId};
 use crate::sim::network::{Network, NetworkError};
 use crate::time::Duration;
 
@@ -71,6 +72,34 @@ pub enum Harm {
         /// Which.
         nic: u32,
     },
+    /// Some frames of every link come again, unchanged and late, until after the last harm.
+    LateCopiesEverywhere {
+        /// Of a hundred frames, how many.
+        percent: u32,
+        /// How late.
+        lateness: Lateness,
+    },
+    /// Lane 0 of a busy link is so noisy that it is given up.
+    LoseLane {
+        /// Which of the busy ones.
+        busy: u32,
+        /// The direction.
+        a_to_b: bool,
+    },
+    /// The process at an end of a busy link stands still for a while, and then finds what came meanwhile.
+    Stop {
+        /// Which of the busy ones.
+        busy: u32,
+        /// Which of its ends.
+        first: bool,
+        /// How long.
+        span: Duration,
+    },
+    /// The router at an end of a busy link dies with all that is in it, and starts again.
+    RestartEnd {
+        /// Which of the busy ones.
+        busy: u32,
+    },
     /// A link is taken down by command and never brought up again: what the liveness phase must find.
     #[cfg(test)]
     LeaveDown {
@@ -92,6 +121,7 @@ impl Harm {
                 | Self::DownAndUp { .. }
                 | Self::RestartRouter { .. }
                 | Self::RestartNic { .. }
+                | Self::RestartEnd { .. }
         )
     }
 
@@ -155,9 +185,59 @@ impl Harm {
                 let nodes: Vec<NodeId> = network.processors().collect();
                 restart(network, &nodes, *nic)?;
             }
+            Self::LateCopiesEverywhere { percent, lateness } => {
+                copy_late_everywhere(&mut network.fabric, *percent, *lateness);
+            }
+            Self::LoseLane { busy, a_to_b } => {
+                let direction = Direction::BOTH[usize::from(!a_to_b)];
+                let noise = Some((0, Probability::from_ratio(1, 100)));
+                let link = busy_link(&network.fabric, *busy);
+                network.fabric.lane_noise(link, direction, noise);
+            }
+            Self::Stop { busy, first, span } => {
+                let link = busy_link(&network.fabric, *busy);
+                let (node, _) = network.fabric.ends(link)[usize::from(!first)];
+                network.fabric.stop(node);
+                network.fabric.run_for(*span);
+                network.fabric.go_on(node);
+            }
+            Self::RestartEnd { busy } => {
+                let link = busy_link(&network.fabric, *busy);
+                let ends = network.fabric.ends(link).map(|(node, _)| node);
+                // Every link has a router at one end.
+                if let Some(router) = network.routers().find(|node| ends.contains(node)) {
+                    network.restart(router).map_err(NetworkError::from)?;
+                }
+            }
         }
         Ok(())
     }
+}
+
+/// Late copies on all links of a fabric.
+pub(super) fn copy_late_everywhere<N: Node>(
+    fabric: &mut Fabric<N>,
+    percent: u32,
+    lateness: Lateness,
+) {
+    let share = Probability::from_ratio(percent.into(), 100);
+    for link in (0..fabric.links() as u32).map(LinkId) {
+        for direction in Direction::BOTH {
+            fabric.copy_late(link, direction, share, lateness);
+        }
+    }
+}
+
+/// One of the links that have carried at least half as many frames as any.
+pub(super) fn busy_link<N: Node>(fabric: &Fabric<N>, number: u32) -> LinkId {
+    let sent = |link: LinkId| -> u64 {
+        let sent = Direction::BOTH.map(|direction| fabric.wire(link, direction).counters().sent);
+        sent.iter().sum()
+    };
+    let links = || (0..fabric.links() as u32).map(LinkId);
+    let most = links().map(sent).max().unwrap_or(0);
+    let busy: Vec<LinkId> = links().filter(|link| 2 * sent(*link) >= most).collect();
+    busy[number as usize % busy.len()]
 }
 
 fn restart(network: &mut Network, nodes: &[NodeId], number: u32) -> Result<(), NetworkError> {

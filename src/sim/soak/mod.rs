@@ -2,9 +2,13 @@
 //!
 //! A [`Case`] follows from its seed alone: a topology, links, impairments in netem's words, a traffic run, and
 //! a schedule of [`Harm`]: cut links, lane noise, forced retries, soft errors, links taken down, frames that
-//! come again up to ten seconds late, routers and network interfaces restarted. [`Case::run`] brings the network up, lets it suffer, takes all harm away,
-//! and demands in the liveness phase that everything comes to rest and all
+//! come again up to ten seconds late, routers and network interfaces restarted. [`Case::run`] brings the network
+//! up, lets it suffer, takes all harm away, and demands in the liveness phase that everything comes to rest and all
 //! [checkers](super::check) pass, that all links come up again, and that a second run is clean.
+//!
+//! One case in twelve has late copies. A case [with late copies](Case::with_late_copies) has them whatever its seed, and
+//! beside them what a link must keep apart from them: lanes that are given up, ends that stand still while copies come,
+//! a router that starts again.
 //!
 //! A case that fails can be [shrunk](Case::shrink): harms, impairments and messages that the failure does
 //! not need are left out.
@@ -13,6 +17,8 @@
 //! instead of harm.
 
 mod aries;
+#[cfg(test)]
+mod canary;
 mod dragonfly;
 mod harm;
 mod random;
@@ -59,6 +65,8 @@ pub struct Case {
     /// What is done to the network, each after a time from the one before.
     pub harms: Vec<(Duration, Harm)>,
     topology: Topology,
+    #[cfg(test)]
+    forgery: Option<super::wire::Forgery>,
 }
 
 /// What a case that passed has done.
@@ -76,6 +84,10 @@ pub struct Outcome {
     pub acknowledged: u64,
     /// Messages given up in the first run.
     pub timed_out: u64,
+    /// Frames that came again, late.
+    pub late_copies: u64,
+    /// Lanes given up, by nodes that were not restarted since.
+    pub lanes_given_up: u64,
 }
 
 /// What did not hold.
@@ -146,6 +158,10 @@ impl Case {
             return Err(links_down(&network, "at the start"));
         }
         network.fabric.impair_all(Some(words(&self.impairment)));
+        #[cfg(test)]
+        if let Some(forgery) = self.forgery {
+            network.fabric.forge_late_copies(forgery);
+        }
         network.start_traffic(&self.traffic)?;
         self.suffer(&mut network, trace)?;
         let report = self.come_to_rest(&mut network)?;
@@ -172,6 +188,8 @@ impl Case {
             frames: network.fabric.wire_counters().sent,
             acknowledged: report.acknowledged + again.acknowledged,
             timed_out: report.timed_out,
+            late_copies: network.fabric.wire_counters().late_copies,
+            lanes_given_up: network.lanes_given_up(),
         })
     }
 

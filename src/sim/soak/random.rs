@@ -20,6 +20,9 @@ const LATE_CASES: u64 = 12;
 /// Messages of each source of such a case: with their responses three times as many packets pass a link in
 /// either direction as 16 bits can number, while copies of the first ones come.
 const LATE_MESSAGES: u64 = 100_000;
+/// Of the cases that all have late copies, one in so many is as long as that; the others are so many times shorter, and
+/// their copies as much earlier. What they meet beside the copies matters more.
+const LATE_LONG: u64 = 20;
 /// No copy is later.
 pub(super) const LATEST: Duration = Duration::from_ms(10_000);
 
@@ -128,37 +131,119 @@ fn harm(rng: &mut Rng, unit_us: u64) -> Harm {
     }
 }
 
-/// Late copies of a case: a link, a share of its frames in percent, and how late they come in `unit`s, the
-/// time in which a busy link numbers some ten thousand packets.
-pub(super) fn late_copies(rng: &mut Rng, unit: Duration) -> (u32, u32, Lateness) {
-    let least = unit.times(1 << rng.below(3));
-    // Half of the cases near the length of the run, half over all orders of magnitude.
-    let most = if rng.chance(1, 2) {
-        least.times(8)
-    } else {
-        LATEST
-    };
-    let percent = 1 + rng.below(20) as u32;
-    (rng.next_u64() as u32, percent, Lateness { least, most })
+/// How a case comes to late copies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Late {
+    /// By chance, one in [`LATE_CASES`]. Nothing else in it is so long, and lanes put up with any number of retries.
+    Seldom,
+    /// In any case, beside lanes that are given up, ends that stand still and routers that start again.
+    Always,
 }
 
-/// Whether the case of these random numbers, which are its own, has late copies. Its lanes then put up with
-/// any number of retries: a run so long charges them with as many as there is corruption.
-pub(super) fn has_late_copies(rng: &mut Rng) -> bool {
-    rng.chance(1, LATE_CASES)
+/// What late copies come together with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Beside {
+    /// There are late copies.
+    pub late: bool,
+    /// So many times shorter than the longest such case.
+    pub shorter: u64,
+    /// Lanes are given up, for noise: the case has no corruption, which charges them all.
+    pub lanes: bool,
 }
 
-/// Lane charges at which a case gives a lane up.
-pub(super) const fn lane_threshold(late: bool) -> u32 {
-    if late { 0 } else { 20 }
+impl Beside {
+    /// Of these random numbers, which are its own.
+    pub fn random(how: Late, rng: &mut Rng) -> Self {
+        let by_chance = rng.chance(1, LATE_CASES);
+        match how {
+            Late::Seldom => Self {
+                late: by_chance,
+                shorter: 1,
+                lanes: false,
+            },
+            Late::Always => Self {
+                late: true,
+                shorter: if rng.chance(1, LATE_LONG) {
+                    1
+                } else {
+                    LATE_LONG
+                },
+                lanes: rng.chance(1, 2),
+            },
+        }
+    }
+
+    /// Lane charges at which the case gives a lane up. A long run charges all lanes of a link with as many as there is
+    /// corruption; that would be the end of the link.
+    pub const fn lane_threshold(self) -> u32 {
+        if self.late && !self.lanes { 0 } else { 20 }
+    }
+
+    /// The words of netem that the case may have.
+    pub fn words(self, words: String) -> String {
+        match words.split_once("corrupt ") {
+            Some((before, after)) if self.lanes => {
+                let (_, after) = after.split_once(' ').unwrap_or_default();
+                format!("{before}{after}")
+            }
+            _ => words,
+        }
+    }
+
+    /// Two sources that keep a link busy for long, and no other.
+    pub fn run_long(self, traffic: &mut TrafficSpec) {
+        traffic.processors.truncate(2);
+        traffic.pattern = Pattern::Neighbour;
+        traffic.window = traffic.window.max(100);
+        traffic.count = LATE_MESSAGES / self.shorter;
+    }
+
+    /// Late copies: a link, a share of its frames in percent, and how late they come. `unit` is the time in which a busy
+    /// link numbers some ten thousand packets.
+    pub fn copies(self, rng: &mut Rng, unit: Duration) -> (u32, u32, Lateness) {
+        let unit = Duration::from_ps(unit.as_ps() / self.shorter);
+        let least = unit.times(1 << rng.below(3));
+        // Half of the cases near the length of the run, half over all orders of magnitude.
+        let most = if rng.chance(1, 2) {
+            least.times(8)
+        } else {
+            LATEST
+        };
+        let percent = 1 + rng.below(20) as u32;
+        (rng.next_u64() as u32, percent, Lateness { least, most })
+    }
 }
 
-/// Two sources that keep a link busy for long, and no other.
-pub(super) fn long_run(traffic: &mut TrafficSpec) {
-    traffic.processors.truncate(2);
-    traffic.pattern = Pattern::Neighbour;
-    traffic.window = traffic.window.max(100);
-    traffic.count = LATE_MESSAGES;
+/// What is done to busy links while copies of their frames are under way: in this order, each after a time from the one
+/// before, and each to one of the busy links.
+pub(super) struct Hardship {
+    /// Noise on lane 0, and whether in the direction named first.
+    pub noise: Option<(Duration, u32, bool)>,
+    /// One of the ends stands still, which, and for how long.
+    pub stop: Option<(Duration, u32, bool, Duration)>,
+    /// The router starts again.
+    pub restart: Option<(Duration, u32)>,
+}
+
+impl Hardship {
+    /// Stops of the ends last up to `longest`.
+    pub fn random(beside: Beside, rng: &mut Rng, unit: Duration, longest: Duration) -> Self {
+        let part = |rng: &mut Rng, of: Duration| {
+            Duration::from_ps(of.as_ps() / 1_000 * (1 + rng.below(1_000)))
+        };
+        let unit = Duration::from_ps(unit.as_ps() / beside.shorter);
+        let busy = |rng: &mut Rng| rng.next_u64() as u32;
+        Self {
+            noise: beside
+                .lanes
+                .then(|| (part(rng, unit), busy(rng), rng.chance(1, 2))),
+            stop: rng.chance(1, 2).then(|| {
+                let after = part(rng, unit.times(2));
+                (after, busy(rng), rng.chance(1, 2), part(rng, longest))
+            }),
+            restart: rng.chance(1, 4).then(|| (part(rng, unit), busy(rng))),
+        }
+    }
 }
 
 fn traffic(rng: &mut Rng, topology: &Topology, seed: u64) -> TrafficSpec {
@@ -190,10 +275,20 @@ fn traffic(rng: &mut Rng, topology: &Topology, seed: u64) -> TrafficSpec {
 impl Case {
     /// The case of `seed`.
     pub fn random(seed: u64) -> Self {
+        Self::made(seed, Late::Seldom)
+    }
+
+    /// The case of `seed` with late copies, beside lanes that are given up, ends that stand still and routers that start
+    /// again.
+    pub fn with_late_copies(seed: u64) -> Self {
+        Self::made(seed, Late::Always)
+    }
+
+    fn made(seed: u64, how: Late) -> Self {
         let mut rng = Rng::new(seed, STREAM);
         let mut late_rng = Rng::new(seed, LATE_STREAM);
-        let late = has_late_copies(&mut late_rng);
-        let (spec, topology) = spec(&mut rng, lane_threshold(late));
+        let beside = Beside::random(how, &mut late_rng);
+        let (spec, topology) = spec(&mut rng, beside.lane_threshold());
         // Times scale with the round trip: 25 ns of cable, or microseconds between processes.
         let is_paced = spec.settings.profile == Profile::Paper;
         let (unit_us, latency) = if is_paced {
@@ -213,21 +308,36 @@ impl Case {
             // Stamps of fewer bytes cannot tell a loss from other damage.
             traffic.size = traffic.size.max(4);
         }
-        let impairment = if rng.chance(2, 3) {
+        let mut impairment = if rng.chance(2, 3) {
             netem(&mut rng, unit_us)
         } else {
             String::new()
         };
-        if late {
-            let unit = Duration::from_us(if is_paced { 500 } else { 10_000 });
-            let (link, percent, lateness) = late_copies(&mut late_rng, unit);
-            let copies = Harm::LateCopies {
-                link,
-                percent,
-                lateness,
+        if beside.late {
+            // Frames that cannot be used end a session after a millisecond in the one profile, and a second in the other.
+            let (unit, longest) = if is_paced {
+                (Duration::from_us(500), Duration::from_ms(3))
+            } else {
+                (Duration::from_ms(10), Duration::from_ms(3_000))
+            };
+            let (link, percent, lateness) = beside.copies(&mut late_rng, unit);
+            let copies = match how {
+                Late::Seldom => Harm::LateCopies {
+                    link,
+                    percent,
+                    lateness,
+                },
+                // A link chosen at random may be one that two sources do not use.
+                Late::Always => Harm::LateCopiesEverywhere { percent, lateness },
             };
             harms.insert(0, (Duration::from_us(1), copies));
-            long_run(&mut traffic);
+            beside.run_long(&mut traffic);
+            if how == Late::Always {
+                let hardship = Hardship::random(beside, &mut late_rng, unit, longest);
+                suffer_late(&mut harms, beside, &hardship);
+                traffic.size = traffic.size.max(4);
+            }
+            impairment = beside.words(impairment);
         }
         Self {
             seed,
@@ -237,6 +347,29 @@ impl Case {
             traffic,
             harms,
             topology,
+            #[cfg(test)]
+            forgery: None,
         }
+    }
+}
+
+/// What is done to links whose frames come again, and what the rest must not do then.
+fn suffer_late(harms: &mut Vec<(Duration, Harm)>, beside: Beside, hardship: &Hardship) {
+    for (_, harm) in harms.iter_mut().filter(|_| beside.lanes) {
+        match harm {
+            Harm::Impair { words, .. } => *words = beside.words(core::mem::take(words)),
+            // One lane of each link, so that no link loses all.
+            Harm::LaneNoise { lane, .. } => *lane = 0,
+            _ => {}
+        }
+    }
+    if let Some((after, busy, a_to_b)) = hardship.noise {
+        harms.push((after, Harm::LoseLane { busy, a_to_b }));
+    }
+    if let Some((after, busy, first, span)) = hardship.stop {
+        harms.push((after, Harm::Stop { busy, first, span }));
+    }
+    if let Some((after, busy)) = hardship.restart {
+        harms.push((after, Harm::RestartEnd { busy }));
     }
 }

@@ -65,6 +65,80 @@ fn a_failure_is_found_and_shrunk() {
 }
 
 #[test]
+fn a_seed_with_late_copies_has_what_it_is_for() {
+    let cases: Vec<Case> = (0..200).map(Case::with_late_copies).collect();
+    for case in &cases {
+        let first = &case.harms[0].1;
+        assert!(
+            matches!(first, Harm::LateCopiesEverywhere { .. }),
+            "{case:?}"
+        );
+        words(&case.impairment);
+        // Corruption charges all lanes of a link, until it has none.
+        let is_corrupt = |text: &str| text.contains("corrupt");
+        if case.spec.settings.lane_retry_threshold > 0 {
+            assert!(!is_corrupt(&case.impairment), "{case:?}");
+            for (_, harm) in &case.harms {
+                let bad = match harm {
+                    Harm::Impair { words: text, .. } => {
+                        words(text);
+                        is_corrupt(text)
+                    }
+                    Harm::LaneNoise { lane, .. } => *lane != 0,
+                    _ => false,
+                };
+                assert!(!bad, "{case:?}");
+            }
+        }
+    }
+    let count = |wanted: fn(&Case) -> bool| cases.iter().filter(|case| wanted(case)).count();
+    let has = |wanted: fn(&Harm) -> bool| {
+        let in_case = |case: &&Case| case.harms.iter().any(|(_, harm)| wanted(harm));
+        cases.iter().filter(in_case).count()
+    };
+    assert!(count(|case| case.spec.settings.lane_retry_threshold > 0) > 60);
+    assert!(count(|case| case.traffic.count >= 100_000) > 4);
+    assert!(has(|harm| matches!(harm, Harm::Stop { .. })) > 60);
+    assert!(has(|harm| matches!(harm, Harm::RestartEnd { .. })) > 30);
+}
+
+#[test]
+fn lanes_are_given_up_and_ends_stand_still_while_copies_come() {
+    // Nothing in them is destroyed: all that was sent has to arrive.
+    let is_whole = |case: &Case| {
+        let any = |wanted: fn(&Harm) -> bool| case.harms.iter().any(|(_, harm)| wanted(harm));
+        any(|harm| matches!(harm, Harm::Stop { .. }))
+            && any(|harm| matches!(harm, Harm::LoseLane { .. }))
+            && !any(Harm::destroys)
+            && case.traffic.count < 100_000
+    };
+    let cases = (1..).map(Case::with_late_copies).filter(is_whole);
+    let outcomes: Vec<_> = cases
+        .take(4)
+        .map(|case| case.run(&mut |_, _| {}).expect("it passes"))
+        .collect();
+    let sum = |of: fn(&Outcome) -> u64| outcomes.iter().map(of).sum::<u64>();
+    assert!(sum(|o| o.late_copies) > 400, "{outcomes:?}");
+    assert!(sum(|o| o.lanes_given_up) > 0, "{outcomes:?}");
+}
+
+/// The canary: with numbers that come round during a run, late copies do their harm, and it is found.
+#[test]
+fn what_late_copies_do_to_short_numbers_is_found() {
+    let is_short = |case: &Case| case.traffic.count < 100_000;
+    let found = (1..20)
+        .map(Case::with_late_copies)
+        .filter(is_short)
+        .find_map(|case| {
+            let forgery = Some(canary::with_short_numbers::<14> as fn(&[u8], Vec<u8>) -> Vec<u8>);
+            let mut case = Case { forgery, ..case };
+            case.traffic.count = 20_000;
+            case.run(&mut |_, _| {}).err()
+        });
+    assert!(found.is_some(), "every case passed");
+}
+
+#[test]
 fn what_is_on_its_way_is_not_at_rest() {
     // The canaries of what only a network's own checks look at.
     // At the chip's own pace: without one, phits pass a router in no time.

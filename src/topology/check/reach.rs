@@ -144,6 +144,10 @@ struct Search<'t> {
     wiring: &'t Wiring,
     /// Ports by kind, per router.
     up: Vec<u64>,
+    /// Registers, per router: a hundred million looks are worth an index of their own.
+    registers: Vec<&'t RouterRegisters>,
+    /// What each port of each router leads to.
+    neighbours: Vec<[Option<Neighbour>; PORTS]>,
     /// Per router: in which round it was seen last, by which ports packets came, and which of the
     /// routers was the first to send one.
     round: u32,
@@ -151,6 +155,8 @@ struct Search<'t> {
     arrived: Vec<u64>,
     parent: Vec<Option<(u32, u8)>>,
     waits_for: Vec<[u64; PORTS]>,
+    /// Per router: input and output ports that `waits_for` has taken in last. Most destinations have the same.
+    taken_in: Vec<(u64, u64)>,
     failures: BTreeMap<FailureKey, Failure>,
     /// Looks at a packet in a router, and ports that it may go on by.
     steps: u64,
@@ -159,16 +165,25 @@ struct Search<'t> {
 impl<'t> Search<'t> {
     fn new(topology: &'t Topology, wiring: &'t Wiring) -> Self {
         let count = wiring.router_count();
+        let routers = 0..count as u32;
         let up = |router| wiring.ports_of_kind(topology, router, PortKind::Up).bits();
+        let registers = |router| &wiring.router(topology, router).registers;
+        let neighbours = |router| {
+            let chip = wiring.chip_of(router);
+            core::array::from_fn(|port| wiring.neighbour(chip, port as u8))
+        };
         Self {
             topology,
             wiring,
-            up: (0..count as u32).map(up).collect(),
+            up: routers.clone().map(up).collect(),
+            registers: routers.clone().map(registers).collect(),
+            neighbours: routers.map(neighbours).collect(),
             round: 0,
             seen: vec![0; count],
             arrived: vec![0; count],
             parent: vec![None; count],
             waits_for: vec![[0; PORTS]; count],
+            taken_in: vec![(0, 0); count],
             failures: BTreeMap::new(),
             steps: 0,
         }
@@ -198,8 +213,7 @@ impl<'t> Search<'t> {
         let mut next = 0;
         while next < queue.len() {
             let router = queue[next].0;
-            let registers = &self.wiring.router(self.topology, router).registers;
-            let decision = step(registers, destination);
+            let decision = step(self.registers[router as usize], destination);
             let (out, down) = match decision {
                 Step::Down(_) => (self.down_ports(router, class), true),
                 Step::Up(_, ports) => (ports, false),
@@ -210,7 +224,11 @@ impl<'t> Search<'t> {
             };
             queue[next] = (router, out.bits(), down);
             self.steps += 1 + u64::from(out.len());
-            for port in out.iter() {
+            let allowed = self.registers[router as usize].exit_mask.bits();
+            for port in PortSet::from_bits(out.bits() & !allowed).iter() {
+                self.fail(router, RouteFailure::Exit(router, port), destination);
+            }
+            for port in PortSet::from_bits(out.bits() & allowed).iter() {
                 self.follow(router, port, destination, down, &mut queue);
             }
             next += 1;
@@ -219,6 +237,11 @@ impl<'t> Search<'t> {
             let inputs = self.arrived[router as usize];
             if !down && inputs & self.up[router as usize] != 0 {
                 self.fail(router, RouteFailure::NotDown(router), destination);
+            }
+            if core::mem::replace(&mut self.taken_in[router as usize], (inputs, out))
+                == (inputs, out)
+            {
+                continue;
             }
             for input in PortSet::from_bits(inputs).iter() {
                 self.waits_for[router as usize][usize::from(input)] |= out;
@@ -234,16 +257,7 @@ impl<'t> Search<'t> {
         down: bool,
         queue: &mut Vec<(u32, u64, bool)>,
     ) {
-        let exit = self
-            .wiring
-            .router(self.topology, router)
-            .registers
-            .exit_mask;
-        if !exit.contains(port) {
-            self.fail(router, RouteFailure::Exit(router, port), destination);
-            return;
-        }
-        match self.wiring.neighbour(self.wiring.chip_of(router), port) {
+        match self.neighbours[router as usize][usize::from(port)] {
             None => self.fail(router, RouteFailure::NoLink(router, port), destination),
             // `down_ports` has looked at these already.
             Some(Neighbour::Processor(_)) if down => {}
@@ -269,8 +283,7 @@ impl<'t> Search<'t> {
 
     /// The down ports of all processors of a class, each of which must be right if it is the last.
     fn down_ports(&mut self, router: u32, class: &[u32]) -> PortSet {
-        let registers = &self.wiring.router(self.topology, router).registers;
-        let chip = self.wiring.chip_of(router);
+        let registers = self.registers[router as usize];
         let mut ports = PortSet::EMPTY;
         for &processor in class {
             let number = self.topology.processors[processor as usize].number;
@@ -278,7 +291,7 @@ impl<'t> Search<'t> {
                 self.fail(router, RouteFailure::NoDownPort(router), number);
                 continue;
             };
-            match self.wiring.neighbour(chip, port) {
+            match self.neighbours[router as usize][usize::from(port)] {
                 Some(Neighbour::Processor(p)) if p != processor => {
                     self.fail(
                         router,

@@ -33,7 +33,7 @@ pub(super) fn of_a_part(topology: &Topology) -> Mistakes {
     let mut mistakes = Mistakes::default();
     names(topology, &mut mistakes);
     numbers(topology, &mut mistakes);
-    let mut used = BTreeMap::new();
+    let mut used = Used::new(topology);
     for (l, link) in topology.links.iter().enumerate() {
         for end in [link.a, link.b] {
             port(topology, l as u32, end, &mut used, &mut mistakes);
@@ -218,18 +218,12 @@ fn routers(topology: &Topology, mistakes: &mut Mistakes) {
     }
 }
 
-fn port(
-    topology: &Topology,
-    link: u32,
-    end: End,
-    used: &mut BTreeMap<(bool, u32, u8), u32>,
-    mistakes: &mut Mistakes,
-) {
+fn port(topology: &Topology, link: u32, end: End, used: &mut Used, mistakes: &mut Mistakes) {
     let place = Place::Link(link);
     let name = topology.node_name(end.node);
-    let (index, count, is_chip) = match end.node {
-        NodeRef::Processor(p) => (p, usize::from(topology.slices), false),
-        NodeRef::Chip(c) => (c, PORTS, true),
+    let count = match end.node {
+        NodeRef::Processor(_) => usize::from(topology.slices),
+        NodeRef::Chip(_) => PORTS,
     };
     let exists = match end.node {
         NodeRef::Processor(p) => (p as usize) < topology.processors.len(),
@@ -248,7 +242,7 @@ fn port(
         };
         let message = format!("{name} has no port {}", end.port);
         mistakes.push(Mistake::new(MistakeKind::PortOutOfRange, place, message).help(help));
-    } else if let Some(&first) = used.get(&(is_chip, index, end.port)) {
+    } else if let Some(first) = used.claim(end, link) {
         // The remedy costs a look at every link.
         mistakes.add(|| {
             Mistake::new(
@@ -260,8 +254,38 @@ fn port(
             .other(Place::Link(first), "first")
             .help(free_port(topology, end))
         });
-    } else {
-        used.insert((is_chip, index, end.port), link);
+    }
+}
+
+/// The first link at each port, of ports that there are.
+struct Used {
+    processors: Vec<[u32; MAX_SLICES as usize]>,
+    chips: Vec<[u32; PORTS]>,
+}
+
+impl Used {
+    const NONE: u32 = u32::MAX;
+
+    fn new(topology: &Topology) -> Self {
+        Self {
+            processors: vec![[Self::NONE; MAX_SLICES as usize]; topology.processors.len()],
+            chips: vec![[Self::NONE; PORTS]; topology.chips.len()],
+        }
+    }
+
+    /// Gives the port at `end` to `link`, unless another link has it, which is returned.
+    fn claim(&mut self, end: End, link: u32) -> Option<u32> {
+        let port = usize::from(end.port);
+        let slot = match end.node {
+            // More slices than there can be are a mistake of their own.
+            NodeRef::Processor(p) => self.processors[p as usize].get_mut(port)?,
+            NodeRef::Chip(c) => &mut self.chips[c as usize][port],
+        };
+        if *slot == Self::NONE {
+            *slot = link;
+            return None;
+        }
+        Some(*slot)
     }
 }
 

@@ -6,6 +6,7 @@ use crate::link::{AriesInput, AriesLcb};
 use crate::sim::dragonfly::AriesNetwork;
 use crate::sim::fabric::{Direction, LinkId, NodeId};
 use crate::sim::network::NetworkError;
+use crate::sim::soak::harm::{busy_link, copy_late_everywhere};
 use crate::time::{Duration, Time};
 
 /// Something done to the network while traffic flows. Links and routers are numbers modulo how many there are.
@@ -82,6 +83,34 @@ pub enum AriesHarm {
         /// Which.
         router: u32,
     },
+    /// Some frames of every link come again, unchanged and late, until after the last harm.
+    LateCopiesEverywhere {
+        /// Of a hundred frames, how many.
+        percent: u32,
+        /// How late.
+        lateness: Lateness,
+    },
+    /// Lane 0 of a busy link is so noisy that it is given up.
+    LoseLane {
+        /// Which of the busy ones.
+        busy: u32,
+        /// The direction.
+        a_to_b: bool,
+    },
+    /// The process at an end of a busy link stands still for a while, and then finds what came meanwhile.
+    Stop {
+        /// Which of the busy ones.
+        busy: u32,
+        /// Which of its ends.
+        first: bool,
+        /// How long.
+        span: Duration,
+    },
+    /// The router at an end of a busy link dies with all that is in it, and starts again.
+    RestartEnd {
+        /// Which of the busy ones.
+        busy: u32,
+    },
     /// A link is taken down by command and never brought up again: what the liveness phase must find.
     #[cfg(test)]
     LeaveDown {
@@ -97,7 +126,10 @@ impl AriesHarm {
         if matches!(self, Self::LeaveDown { .. }) {
             return true;
         }
-        matches!(self, Self::DownAndUp { .. } | Self::RestartRouter { .. })
+        matches!(
+            self,
+            Self::DownAndUp { .. } | Self::RestartRouter { .. } | Self::RestartEnd { .. }
+        )
     }
 
     /// Does it, at the present time of `network`, which goes on while a link is cut or down.
@@ -165,6 +197,30 @@ impl AriesHarm {
                 let nodes: Vec<NodeId> = network.routers().collect();
                 let restarted = network.restart(nodes[*router as usize % nodes.len()]);
                 restarted.map_err(NetworkError::from)?;
+            }
+            Self::LateCopiesEverywhere { percent, lateness } => {
+                copy_late_everywhere(&mut network.fabric, *percent, *lateness);
+            }
+            Self::LoseLane { busy, a_to_b } => {
+                let direction = Direction::BOTH[usize::from(!a_to_b)];
+                let noise = Some((0, Probability::from_ratio(1, 100)));
+                let link = busy_link(&network.fabric, *busy);
+                network.fabric.lane_noise(link, direction, noise);
+            }
+            Self::Stop { busy, first, span } => {
+                let link = busy_link(&network.fabric, *busy);
+                let (node, _) = network.fabric.ends(link)[usize::from(!first)];
+                network.fabric.stop(node);
+                network.fabric.run_for(*span);
+                network.fabric.go_on(node);
+            }
+            Self::RestartEnd { busy } => {
+                let link = busy_link(&network.fabric, *busy);
+                let ends = network.fabric.ends(link).map(|(node, _)| node);
+                // Every link has a router at one end.
+                if let Some(router) = network.routers().find(|node| ends.contains(node)) {
+                    network.restart(router).map_err(NetworkError::from)?;
+                }
             }
         }
         Ok(())

@@ -7,9 +7,7 @@ use crate::nic::{Operation, Pattern, TrafficSpec, Ways};
 use crate::rng::Rng;
 use crate::sim::fabric::LinkSpec;
 use crate::sim::soak::RUNS;
-use crate::sim::soak::random::{
-    has_late_copies, lane_threshold, late_copies, long_run, netem, pick, up_to,
-};
+use crate::sim::soak::random::{Beside, Hardship, Late, netem, pick, up_to};
 use crate::time::Duration;
 use crate::topology::dragonfly::{
     Arrangement, DragonflySettings, DragonflySpec, Shape, check as check_topology,
@@ -21,6 +19,8 @@ const STREAM: u64 = 0xa41e6;
 const LATE_STREAM: u64 = 0x1a7e6;
 /// Times scale with the round trip of links between processes.
 const UNIT_US: u64 = 20;
+/// Ends stand still for less than the two seconds after which a link between processes is given up.
+const LONGEST_STOP: Duration = Duration::from_ms(1_500);
 /// Nodes of a case at most.
 const MOST_ROUTERS: usize = 9;
 
@@ -168,10 +168,20 @@ fn collectives(rng: &mut Rng, nics: usize) -> Option<CollectiveSpec> {
 impl AriesCase {
     /// The case of `seed`.
     pub fn random(seed: u64) -> Self {
+        Self::made(seed, Late::Seldom)
+    }
+
+    /// The case of `seed` with late copies, beside lanes that are given up, ends that stand still and routers that start
+    /// again.
+    pub fn with_late_copies(seed: u64) -> Self {
+        Self::made(seed, Late::Always)
+    }
+
+    fn made(seed: u64, how: Late) -> Self {
         let mut rng = Rng::new(seed, STREAM);
         let mut late_rng = Rng::new(seed, LATE_STREAM);
-        let late = has_late_copies(&mut late_rng);
-        let spec = spec(&mut rng, lane_threshold(late));
+        let beside = Beside::random(how, &mut late_rng);
+        let spec = spec(&mut rng, beside.lane_threshold());
         let link = LinkSpec {
             latency: up_to(&mut rng, 20),
             mtu: pick(&mut rng, &[MIN_SET_FRAME_BYTES, 512, 1472, 9000]),
@@ -179,27 +189,36 @@ impl AriesCase {
         let mut harms: Vec<(Duration, AriesHarm)> = (0..rng.below(8))
             .map(|_| (up_to(&mut rng, 60 * UNIT_US), harm(&mut rng)))
             .collect();
-        let is_lossy =
-            |harm: &AriesHarm| matches!(harm, AriesHarm::SoftError { .. }) || harm.destroys();
-        let destroyed = harms.iter().any(|(_, harm)| is_lossy(harm));
-        let impairment = if rng.chance(2, 3) {
+        let mut impairment = if rng.chance(2, 3) {
             netem(&mut rng, UNIT_US)
         } else {
             String::new()
         };
+        let unit = Duration::from_ms(10);
         let nics = spec.shape.all_nics();
+        let is_lossy =
+            |harm: &AriesHarm| matches!(harm, AriesHarm::SoftError { .. }) || harm.destroys();
+        let destroyed = how == Late::Always || harms.iter().any(|(_, harm)| is_lossy(harm));
         let mut traffic = traffic(&mut rng, nics, destroyed, seed);
         let collectives = collectives(&mut rng, nics);
-        if late {
-            let unit = Duration::from_ms(10);
-            let (link, percent, lateness) = late_copies(&mut late_rng, unit);
-            let copies = AriesHarm::LateCopies {
-                link,
-                percent,
-                lateness,
+        if beside.late {
+            let (link, percent, lateness) = beside.copies(&mut late_rng, unit);
+            let copies = match how {
+                Late::Seldom => AriesHarm::LateCopies {
+                    link,
+                    percent,
+                    lateness,
+                },
+                // A link chosen at random may be one that two sources do not use.
+                Late::Always => AriesHarm::LateCopiesEverywhere { percent, lateness },
             };
             harms.insert(0, (Duration::from_us(1), copies));
-            long_run(&mut traffic);
+            beside.run_long(&mut traffic);
+            if how == Late::Always {
+                let hardship = Hardship::random(beside, &mut late_rng, unit, LONGEST_STOP);
+                suffer_late(&mut harms, beside, &hardship);
+            }
+            impairment = beside.words(impairment);
         }
         Self {
             seed,
@@ -209,6 +228,26 @@ impl AriesCase {
             collectives,
             harms,
             spec,
+            #[cfg(test)]
+            forgery: None,
         }
+    }
+}
+
+/// What is done to links whose frames come again, and what the rest must not do then.
+fn suffer_late(harms: &mut Vec<(Duration, AriesHarm)>, beside: Beside, hardship: &Hardship) {
+    for (_, harm) in harms.iter_mut().filter(|_| beside.lanes) {
+        if let AriesHarm::Impair { words, .. } = harm {
+            *words = beside.words(core::mem::take(words));
+        }
+    }
+    if let Some((after, busy, a_to_b)) = hardship.noise {
+        harms.push((after, AriesHarm::LoseLane { busy, a_to_b }));
+    }
+    if let Some((after, busy, first, span)) = hardship.stop {
+        harms.push((after, AriesHarm::Stop { busy, first, span }));
+    }
+    if let Some((after, busy)) = hardship.restart {
+        harms.push((after, AriesHarm::RestartEnd { busy }));
     }
 }

@@ -1,5 +1,6 @@
 use super::*;
 use crate::nic::Operation;
+use crate::sim::soak::canary;
 
 #[test]
 fn a_seed_is_one_case_and_one_run() {
@@ -60,6 +61,71 @@ fn a_failure_is_found_and_shrunk() {
     let least = case.reduced(&keep);
     assert_eq!(least.harms.len(), 1);
     assert!(run(&least).is_err());
+}
+
+#[test]
+fn a_seed_with_late_copies_has_what_it_is_for() {
+    let cases: Vec<AriesCase> = (0..200).map(AriesCase::with_late_copies).collect();
+    for case in &cases {
+        let first = &case.harms[0].1;
+        assert!(
+            matches!(first, AriesHarm::LateCopiesEverywhere { .. }),
+            "{case:?}"
+        );
+        words(&case.impairment);
+        if case.spec.settings.lane_retry_threshold > 0 {
+            assert!(!case.impairment.contains("corrupt"), "{case:?}");
+            for (_, harm) in &case.harms {
+                if let AriesHarm::Impair { words: text, .. } = harm {
+                    words(text);
+                    assert!(!text.contains("corrupt"), "{case:?}");
+                }
+            }
+        }
+    }
+    let has = |wanted: fn(&AriesHarm) -> bool| {
+        let in_case = |case: &&AriesCase| case.harms.iter().any(|(_, harm)| wanted(harm));
+        cases.iter().filter(in_case).count()
+    };
+    assert!(has(|harm| matches!(harm, AriesHarm::LoseLane { .. })) > 60);
+    assert!(has(|harm| matches!(harm, AriesHarm::Stop { .. })) > 60);
+    assert!(has(|harm| matches!(harm, AriesHarm::RestartEnd { .. })) > 30);
+}
+
+#[test]
+fn lanes_are_given_up_and_ends_stand_still_while_copies_come() {
+    // Nothing in them is destroyed: all that was sent has to arrive.
+    let is_whole = |case: &AriesCase| {
+        let any = |wanted: fn(&AriesHarm) -> bool| case.harms.iter().any(|(_, harm)| wanted(harm));
+        any(|harm| matches!(harm, AriesHarm::Stop { .. }))
+            && any(|harm| matches!(harm, AriesHarm::LoseLane { .. }))
+            && !any(AriesHarm::destroys)
+            && case.traffic.count < 100_000
+    };
+    let cases = (1..).map(AriesCase::with_late_copies).filter(is_whole);
+    let outcomes: Vec<_> = cases
+        .take(4)
+        .map(|case| case.run(&mut |_, _| {}).expect("it passes"))
+        .collect();
+    let sum = |of: fn(&Outcome) -> u64| outcomes.iter().map(of).sum::<u64>();
+    assert!(sum(|o| o.late_copies) > 400, "{outcomes:?}");
+    assert!(sum(|o| o.lanes_given_up) > 0, "{outcomes:?}");
+}
+
+/// The canary: with numbers that come round during a run, late copies do their harm, and it is found.
+#[test]
+fn what_late_copies_do_to_short_numbers_is_found() {
+    let is_short = |case: &AriesCase| case.traffic.count < 100_000;
+    let found = (1..20)
+        .map(AriesCase::with_late_copies)
+        .filter(is_short)
+        .find_map(|case| {
+            let forgery = Some(canary::with_short_numbers::<12> as fn(&[u8], Vec<u8>) -> Vec<u8>);
+            let mut case = AriesCase { forgery, ..case };
+            case.traffic.count = 20_000;
+            case.run(&mut |_, _| {}).err()
+        });
+    assert!(found.is_some(), "every case passed");
 }
 
 #[test]
