@@ -25,14 +25,14 @@ pub fn ask_all(
     let mut answers = Vec::with_capacity(nodes.len());
     for nodes in nodes.chunks(MOST) {
         let deadline = Instant::now() + patience;
-        let begin = |node| {
+        let begin = |node: &String| -> Result<Client, ClientError> {
             let mut client = Client::connect_for(lab, node, CONNECT.min(patience))?;
             client.send(request)?;
             Ok(client)
         };
         let begun: Vec<_> = nodes.iter().map(begin).collect();
         answers.extend(begun.into_iter().map(|begun| {
-            let mut client: Client = begun?;
+            let mut client = begun?;
             client.answer_within(deadline.saturating_duration_since(Instant::now()))
         }));
     }
