@@ -86,11 +86,15 @@ sent() { jq -s 'map(.sent) | add // 0' "$@"; }
 
 # ---- Attacking ----------------------------------------------------------------------------------
 
+# The stranger goes first where it may: it needs little, and beside processes at full rate would wait most of its time.
+before_all=()
+[[ $(nice -n -10 nice 2>/dev/null) != -10 ]] || before_all=(nice -n -10)
+
 # attack NAME OPTIONS...: one attack, its report added to $REPORTS.
 attack() {
     local name=$1 report=$T_SCRATCH/attack.json
     shift
-    if "$STRANGER" --lab "$LAB" --links "$LINKS" --seed "$RANDOM" --seconds 120 "$@" >"$report" 2>"$report.err"; then
+    if "${before_all[@]}" "$STRANGER" --lab "$LAB" --links "$LINKS" --seed "$RANDOM" --seconds 120 "$@" >"$report" 2>"$report.err"; then
         ok "$WHERE: $name ($(jq -r '"\(.sent) frames in \(.seconds * 10 | floor / 10) s"' "$report"))"
     else
         not_ok "$WHERE: $name" "not all of it was sent"

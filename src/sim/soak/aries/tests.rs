@@ -120,7 +120,7 @@ fn what_late_copies_do_to_short_numbers_is_found() {
         .map(AriesCase::with_late_copies)
         .filter(is_short)
         .find_map(|case| {
-            let forgery = Some(canary::with_short_numbers::<12> as fn(&[u8], Vec<u8>) -> Vec<u8>);
+            let forgery = Some(canary::with_short_numbers::<7> as fn(&[u8], Vec<u8>) -> Vec<u8>);
             let mut case = AriesCase { forgery, ..case };
             case.traffic.count = 20_000;
             case.run(&mut |_, _| {}).err()
