@@ -9,7 +9,7 @@ t_need_namespaces
 SWITCH=$(phw_netns "bridge_$$" switch)
 # shellcheck disable=SC2317  # called by the trap
 end_switch() { ip netns del "$SWITCH" 2>/dev/null || true; }
-trap 'end_switch; t_finish' EXIT
+trap 'status=$?; set +e; end_switch; (exit "$status"); t_finish' EXIT
 
 in_switch() { ip -n "$SWITCH" "$@"; }
 
