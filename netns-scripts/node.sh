@@ -35,12 +35,19 @@ end_node() {
     fi
 }
 
+# One start at a time: the loser of two would write down its own process, which ends, in place of the one that runs. The
+# lock is on the node's log, and not for the process: with descriptor 9 it would hold it as long as it runs.
+lock_node() {
+    umask 077
+    exec 9>>"$(phw_lab_dir "$lab")/$node.log"
+    flock -w 30 9 || phw_die "$node is being started by somebody else, who does not get on"
+}
+
 start_node() {
     ! phw_node_pid "$lab" "$node" >/dev/null || phw_die "$node runs already"
     phw_binaries
-    umask 077
     rm -f -- "$(phw_lab_dir "$lab")/$node.process"
-    phw_start_nodes "$lab" "$node"
+    phw_start_nodes "$lab" "$node" 9>&-
     phw_until 15 answers_or_ended || phw_die "$node runs, but does not answer"
     phw_node_pid "$lab" "$node" >/dev/null && return 0
     phw_last_words "$lab" "$node"
@@ -52,9 +59,9 @@ answers_or_ended() {
 }
 
 case $action in
-    start) start_node ;;
+    start) lock_node; start_node ;;
     stop) end_node TERM ;;
     kill) end_node KILL ;;
-    restart) end_node TERM; start_node ;;
+    restart) lock_node; end_node TERM; start_node ;;
     *) phw_bad_call "start, stop, kill or restart, not '$action'" ;;
 esac

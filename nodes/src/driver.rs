@@ -7,10 +7,43 @@ use phitwire::node::{Node, PortId, WakeReason, Wakeup};
 use phitwire::time::Time;
 
 use crate::clock::{self, Clock};
-use crate::io::Backend;
+use crate::io::{Backend, FrameSink};
+use crate::live_node::LiveNode;
+use crate::station::Station;
 
 /// Frames sent on one port in one turn, so that a flooded port cannot keep the others waiting.
 const FRAMES_PER_PORT: usize = 32;
+
+/// How long a link may accept nothing before its port sends to whoever is there.
+const FORGET: Duration = Duration::from_millis(250);
+
+/// A node that says what its links have accepted.
+pub trait Driven: Node {
+    /// Frames of data that the link of `port` has accepted so far.
+    fn accepted(&self, port: PortId) -> u64;
+}
+
+impl<N: LiveNode> Driven for Station<N> {
+    fn accepted(&self, port: PortId) -> u64 {
+        self.node.link(port).map_or(0, |link| link.accepted())
+    }
+}
+
+/// Received frames on their way to the node.
+struct Intake<'a, N> {
+    node: &'a mut N,
+    now: Time,
+}
+
+impl<N: Driven> FrameSink for Intake<'_, N> {
+    fn frame(&mut self, port: PortId, bytes: &[u8]) {
+        self.node.handle_frame(self.now, port, bytes);
+    }
+
+    fn accepted(&self, port: PortId) -> u64 {
+        self.node.accepted(port)
+    }
+}
 
 /// Turns, sleeps and spins since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -66,7 +99,7 @@ enum Next {
 ///
 /// Call [`turn`](Self::turn) for ever. Each turn sleeps if the one before left nothing to do, takes
 /// in a batch of frames, lets the node work, and sends what it has to send.
-pub struct Driver<N: Node> {
+pub struct Driver<N: Driven> {
     /// The node. Commands may be given to it between turns.
     pub node: N,
     /// Its ports.
@@ -76,10 +109,12 @@ pub struct Driver<N: Node> {
     /// Whether the last turn sent anything.
     sent: bool,
     spin: Spin,
+    /// When silent links were last looked for.
+    looked: Time,
     counters: LoopCounters,
 }
 
-impl<N: Node> Driver<N> {
+impl<N: Driven> Driver<N> {
     /// Drives `node` over `backend` by `clock`. Before sleeping, the driver may look for frames
     /// for up to `spin_limit` (zero: never).
     pub fn new(node: N, backend: Box<dyn Backend>, clock: Clock, spin_limit: Duration) -> Self {
@@ -92,6 +127,7 @@ impl<N: Node> Driver<N> {
             next: Next::Busy,
             sent: false,
             spin,
+            looked: Time::ZERO,
             counters,
         }
     }
@@ -125,7 +161,11 @@ impl<N: Node> Driver<N> {
         self.counters.turns += 1;
         let now = self.clock.now();
         let Self { node, backend, .. } = self;
-        let received = backend.receive(&mut |port, bytes| node.handle_frame(now, port, bytes));
+        let received = backend.receive(&mut Intake { node, now });
+        if clock::until(self.looked, now) >= FORGET {
+            self.looked = now;
+            backend.forget_silent(&|port| node.accepted(port));
+        }
         node.advance(now);
         let more_to_send = self.send(now);
         while let Some(what) = self.node.poll_event() {

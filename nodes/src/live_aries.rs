@@ -32,6 +32,10 @@ impl LiveLink for AriesLcb {
         true
     }
 
+    fn accepted(&self) -> u64 {
+        self.counters().rx_data_frames
+    }
+
     fn last_accepted(&self) -> Option<Time> {
         AriesLcb::last_accepted(self)
     }

@@ -18,6 +18,8 @@ pub trait LiveLink {
     fn has_sets(&self) -> bool {
         false
     }
+    /// Data frames of the peer that were accepted.
+    fn accepted(&self) -> u64;
     /// When a data frame of the peer was last accepted.
     fn last_accepted(&self) -> Option<Time>;
     /// Whether nothing is accepted although the peer was asked.
@@ -102,6 +104,10 @@ impl LiveLink for Lcb {
 
     fn misfits(&self) -> Misfits {
         self.counters().into()
+    }
+
+    fn accepted(&self) -> u64 {
+        self.counters().rx_data_frames
     }
 
     fn last_accepted(&self) -> Option<Time> {

@@ -244,6 +244,17 @@ impl LabDir {
         Ok(nodes)
     }
 
+    /// Tells this lab from those that have its name after it.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn this(&self) -> Result<ThisLab, RunDirError> {
+        Ok(ThisLab {
+            path: self.path.clone(),
+            directory: File::open(&self.path).map_err(at(&self.path))?,
+        })
+    }
+
     /// Takes the place of `node` in the lab for this process: creates the directory, locks the
     /// pid file, and removes the socket that a killed process has left.
     ///
@@ -276,7 +287,7 @@ impl LabDir {
                 socket,
                 pid_path,
                 lab_path: self.path.clone(),
-                _lock: pid_file,
+                file: pid_file,
             }),
         }
     }
@@ -307,24 +318,51 @@ fn lock(directory: &Path, path: &Path) -> Result<File, TryLockError> {
             Err(error) => return Err(TryLockError::Error(error)),
         };
         file.try_lock()?;
-        let ours = file.metadata().map_err(TryLockError::Error)?.ino();
-        if fs::metadata(path).is_ok_and(|named| named.ino() == ours) {
+        if is_named(&file, path) {
             return Ok(file);
         }
     }
 }
 
+/// Whether `path` leads to `file`. As long as it is open, nothing else can have its number.
+fn is_named(file: &File, path: &Path) -> bool {
+    match (file.metadata(), fs::metadata(path)) {
+        (Ok(ours), Ok(named)) => (ours.dev(), ours.ino()) == (named.dev(), named.ino()),
+        _ => false,
+    }
+}
+
+/// A lab as it is now: another one of its name is not this one.
+#[derive(Debug)]
+pub struct ThisLab {
+    path: PathBuf,
+    directory: File,
+}
+
+impl ThisLab {
+    /// Whether it is still there.
+    pub fn is_there(&self) -> bool {
+        is_named(&self.directory, &self.path)
+    }
+}
+
 /// A node's place in a lab, held by this process until dropped; then socket and pid file go, and
-/// the lab's directory with them if nothing else is in it.
+/// the lab's directory with them if nothing else is in it. What is there of another lab of that name stays.
 #[derive(Debug)]
 pub struct Claim {
     socket: PathBuf,
     pid_path: PathBuf,
     lab_path: PathBuf,
-    _lock: File,
+    file: File,
 }
 
 impl Claim {
+    /// Whether this is still the place: the lab may have been taken down meanwhile, and another one of its name be there,
+    /// where somebody else has it.
+    pub fn is_held(&self) -> bool {
+        is_named(&self.file, &self.pid_path)
+    }
+
     /// Where the control socket is to be.
     pub fn socket(&self) -> &Path {
         &self.socket
@@ -333,6 +371,9 @@ impl Claim {
 
 impl Drop for Claim {
     fn drop(&mut self) {
+        if !self.is_held() {
+            return;
+        }
         // Nothing can be done about what does not go, and nobody depends on it.
         let _ = fs::remove_file(&self.socket);
         let _ = fs::remove_file(&self.pid_path);
@@ -377,6 +418,21 @@ mod tests {
         assert!(!socket.exists());
         drop(claim);
         assert!(!lab.path().exists(), "nothing is left behind");
+    }
+
+    #[test]
+    fn another_lab_of_the_name_is_not_this_one_and_keeps_what_it_has() {
+        let run = private_directory();
+        let lab = LabDir::below(run.path(), "lab").unwrap();
+        let (claim, this) = (lab.claim("manage").unwrap(), lab.this().unwrap());
+        assert!(claim.is_held() && this.is_there());
+        fs::rename(lab.path(), run.path().join("moved")).unwrap();
+        assert!(!claim.is_held() && !this.is_there(), "it is gone");
+        let other = lab.claim("manage").expect("nobody manages the new one");
+        assert!(other.is_held() && !claim.is_held() && !this.is_there());
+        drop(claim);
+        assert!(other.is_held(), "the old one takes nothing away");
+        lab.claim("manage").expect_err("and its place is taken");
     }
 
     #[test]

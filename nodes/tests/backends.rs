@@ -8,8 +8,8 @@ use std::thread;
 use std::time::Duration;
 
 use common::{
-    Toy, ethernet_port, free_addresses, has_io_uring, in_namespace, ip, own_namespace, run_toy,
-    udp_port,
+    Take, Toy, ethernet_port, free_addresses, has_io_uring, in_namespace, ip, own_namespace,
+    run_toy, udp_port,
 };
 use nix::unistd::gettid;
 use phitwire_nodes::io::{self, IoEngine, OpenError, PortConfig};
@@ -287,10 +287,10 @@ fn a_port_that_may_not_segment_sends_frame_by_frame() {
         let mut received = [0; 2];
         while received != [10, 10] {
             far.wait(Some(Duration::from_secs(5))).unwrap();
-            let frames = far.receive(&mut |port, bytes| {
+            let frames = far.receive(&mut Take::new(|port, bytes| {
                 assert!(bytes.len() == 1000 && bytes.iter().all(|&b| b == port));
                 received[usize::from(port)] += 1;
-            });
+            }));
             assert!(frames > 0, "{engine:?}: {received:?}");
         }
     }
@@ -317,11 +317,11 @@ fn a_burst_is_handed_up_in_several_turns() {
         let mut turns = 0;
         while next != [FRAMES; 2] {
             far.wait(Some(Duration::from_secs(5))).unwrap();
-            let frames = far.receive(&mut |port, bytes| {
+            let frames = far.receive(&mut Take::new(|port, bytes| {
                 let number = u32::from_le_bytes(bytes[..4].try_into().unwrap());
                 assert_eq!(number, next[usize::from(port)], "{engine:?}: port {port}");
                 next[usize::from(port)] += 1;
-            });
+            }));
             assert!(frames <= 16, "{engine:?}: {frames} frames");
             turns += u32::from(frames > 0);
         }
@@ -354,9 +354,9 @@ fn a_flood_of_nothing_does_not_hold_up_a_turn() {
         let (mut frames, mut messages, mut turns) = (0, 0, 0);
         while frames == 0 || messages < 201 {
             far.wait(Some(Duration::from_secs(5))).unwrap();
-            frames += far.receive(&mut |port, bytes| {
+            frames += far.receive(&mut Take::new(|port, bytes| {
                 assert_eq!((port, bytes), (0, &[7; 300][..]), "{engine:?}");
-            });
+            }));
             let before = std::mem::replace(&mut messages, far.counters().messages_received);
             assert!(
                 messages - before <= 63,

@@ -25,6 +25,7 @@ fn answer(request: Request) -> Result<Value, String> {
         Request::Get { register } => Ok(json!(register)),
         Request::Info => Ok(json!("x".repeat(MAX_LINE_BYTES))),
         Request::Stats => Ok(json!("y".repeat(MAX_LINE_BYTES / 2))),
+        Request::Claim(_) => Ok(json!({})),
         other => Err(format!("no {other:?}")),
     }
 }
@@ -183,6 +184,31 @@ fn parallel_clients_more_than_are_served_at_once_all_get_their_answers() {
         client.join().unwrap();
     }
     assert_eq!(fixture.end(), 60 * 20);
+}
+
+/// More connections than are served at once, none of which says anything: the oldest is left for whoever asks, but neither the
+/// one that keeps the node nor one whose question only was not read yet.
+#[test]
+fn forgotten_connections_make_room_for_those_who_ask() {
+    let fixture = Fixture::new();
+    let mut keeper = Client::connect_to(&fixture.path).unwrap();
+    let holder = json!({"cmd": "claim", "tool": "test", "pid": 1});
+    keeper.request(holder).unwrap();
+    let mut oldest = connect(&fixture.path);
+    oldest.write_all(b"{\"cmd\":").unwrap();
+    let forgotten: Vec<_> = (0..40).map(|_| connect(&fixture.path)).collect();
+    let mut client = Client::connect_to(&fixture.path).unwrap();
+    client.set_timeout(Duration::from_secs(3)).unwrap();
+    for register in [1, 2] {
+        let answer = client.request(json!({"cmd": "get", "register": register}));
+        assert_eq!(answer.unwrap(), json!(register));
+    }
+    let mut rest = String::new();
+    assert_eq!(oldest.read_to_string(&mut rest).unwrap(), 0, "it was left");
+    let answer = keeper.request(json!({"cmd": "get", "register": 3}));
+    assert_eq!(answer.unwrap(), json!(3), "who keeps the node stays");
+    drop(forgotten);
+    fixture.end();
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{aside, free_addresses, skip, udp_port};
+use common::{Take, aside, free_addresses, skip, udp_port};
 use phitwire_nodes::io::{self, IoEngine};
 
 /// Makes `io_uring_setup` answer EPERM in the calling thread, as container run-times do. False,
@@ -76,7 +76,9 @@ fn a_forbidden_io_uring_is_replaced_by_plain_calls() {
             near.flush();
             far.wait(Some(std::time::Duration::from_secs(5))).unwrap();
             let mut frames = Vec::new();
-            far.receive(&mut |port, bytes| frames.push((port, bytes.to_vec())));
+            far.receive(&mut Take::new(|port, bytes| {
+                frames.push((port, bytes.to_vec()))
+            }));
             assert_eq!(frames, [(9, b"hello".to_vec())]);
         }
     });

@@ -4,7 +4,7 @@ mod common;
 
 use std::time::{Duration, Instant};
 
-use common::{ethernet_port, free_addresses, has_io_uring, in_namespace, ip, udp_port};
+use common::{Take, ethernet_port, free_addresses, has_io_uring, in_namespace, ip, udp_port};
 use phitwire::node::PortId;
 use phitwire_nodes::io::{self, Backend, IoEngine, PortConfig};
 use phitwire_nodes::wires::Wires;
@@ -33,7 +33,7 @@ fn drain(backend: &mut dyn Backend) -> u64 {
         backend
             .wait(Some(Duration::from_millis(20)))
             .expect("it waits");
-        let some = backend.receive(&mut |_, _| frames += 1) > 0;
+        let some = backend.receive(&mut Take::new(|_, _| frames += 1)) > 0;
         in_vain = if some { 0 } else { in_vain + 1 };
     }
     frames

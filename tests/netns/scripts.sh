@@ -71,6 +71,25 @@ check_fails "node.sh start fails with the last words of a process that ends at o
 mv "$T_SCRATCH/topology.toml" "$(phw_lab_dir "$first")/"
 check "and starts it when it can" "$PHW_SCRIPTS/node.sh" --lab "$first" start "$node"
 check "a node can be killed" "$PHW_SCRIPTS/node.sh" --lab "$first" kill "$node"
+# Two terminals, or a watchdog and its master: one of them starts it, and what is written down is that process.
+starters=()
+for _ in {1..8}; do
+    "$PHW_SCRIPTS/node.sh" --lab "$first" start "$node" 2>>"$T_SCRATCH/starts.err" &
+    starters+=($!)
+done
+started=0
+for pid in "${starters[@]}"; do
+    settled "$pid"
+    (( SETTLED != 0 )) || (( ++started ))
+done
+check "of eight starts at once, one starts it" test "$started" = 1
+check "and the others say so" test "$(grep -c "$node runs already" "$T_SCRATCH/starts.err")" = 7
+# shellcheck disable=SC2016  # expanded by the inner shell
+check "its process is the one that answers" bash -c 'test "$("$1" ctl --lab "$2" "$3" info --json | jq .pid)" = "$4"' \
+    bash "$PHITWIRE_BIN_DIR/phitwire" "$first" "$node" "$(phw_node_pid "$first" "$node" || echo none)"
+check_fails "which keeps the lock from nobody" "$node runs already" \
+    timeout 10 "$PHW_SCRIPTS/node.sh" --lab "$first" start "$node"
+check "and node.sh can kill it" "$PHW_SCRIPTS/node.sh" --lab "$first" kill "$node"
 check_fails "status.sh tells of an ended process" "$node .*ended" "$status" --lab "$first"
 check "a crashed lab goes down" "$down" --lab "$first"
 check "and leaves nothing" nothing_left "$first"

@@ -8,11 +8,16 @@ use std::time::{Duration, Instant};
 
 use bytes::{Buf, BytesMut};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use nix::sys::socket::{MsgFlags, recv};
 
 use super::protocol::{MAX_LINE_BYTES, Refusal, Reply, Request};
 
-/// Clients served at once; further ones wait to be accepted.
+/// Clients served at once. Further ones wait to be accepted until one has gone, or was idle for long enough to be left.
 const MAX_CLIENTS: usize = 32;
+/// A client may be left for another one when nothing has come from it for so long.
+const IDLE: Duration = Duration::from_millis(200);
+/// And when it has read nothing of what it asked for, for so long: nobody waits longer for an answer.
+const DEAF: Duration = Duration::from_secs(10);
 /// Requests are shorter than replies: a traffic run with a few thousand participants.
 const MAX_REQUEST_BYTES: usize = 256 << 10;
 /// Bytes read from a client at once.
@@ -25,7 +30,7 @@ const REQUESTS: usize = 16;
 const LISTENER: u64 = u64::MAX;
 /// `epoll` data of the first other descriptor; the others follow.
 const WATCHED: u64 = 1 << 32;
-/// Nobody is accepted for so long after descriptors were found to be short.
+/// Nobody is accepted for so long after descriptors were found to be short, or all clients to be busy.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// The listening socket, its clients, and a descriptor that becomes readable when one of them, or
@@ -35,7 +40,7 @@ pub struct Server {
     epoll: Epoll,
     listener: UnixListener,
     listening: bool,
-    /// Until when nobody is accepted for want of descriptors.
+    /// Until when nobody is accepted for want of descriptors or room.
     paused: Option<Instant>,
     clients: [Option<Client>; MAX_CLIENTS],
     /// Clients accepted so far.
@@ -59,6 +64,10 @@ struct Client {
     unfinished: bool,
     /// What `epoll` is told of that.
     waits_to_write: bool,
+    /// When something last came from it, or went to it.
+    active: Instant,
+    /// It keeps the node as long as it stays connected.
+    keeps: bool,
 }
 
 /// What [`Server::serve`] found besides requests.
@@ -68,7 +77,7 @@ pub struct Served {
     pub requests: usize,
     /// Which of the watched descriptors are readable, as a bit mask in their order.
     pub readable: u32,
-    /// Clients that have gone, or died.
+    /// Clients that have gone, died, or were left.
     pub gone: Vec<ClientId>,
 }
 
@@ -123,7 +132,7 @@ impl Server {
         let mut served = Served::default();
         for event in &events[..count] {
             match event.data() {
-                LISTENER => self.accept_all()?,
+                LISTENER => self.accept_all(&mut served)?,
                 data @ WATCHED.. => served.readable |= 1 << (data - WATCHED),
                 slot => self.serve_client(slot as usize, &mut answer, &mut served)?,
             }
@@ -131,7 +140,7 @@ impl Server {
         Ok(served)
     }
 
-    /// While new clients are not taken in for want of descriptors: how long until [`serve`] should
+    /// While new clients are not taken in for want of descriptors or room: how long until [`serve`] should
     /// be called although nothing is readable.
     ///
     /// [`serve`]: Self::serve
@@ -140,7 +149,11 @@ impl Server {
         Some(until.saturating_duration_since(Instant::now()))
     }
 
-    fn accept_all(&mut self) -> io::Result<()> {
+    /// Somebody waits to be taken in.
+    fn accept_all(&mut self, served: &mut Served) -> io::Result<()> {
+        if self.clients.iter().all(Option::is_some) && !self.make_room(served) {
+            return self.rest();
+        }
         while let Some(slot) = self.clients.iter().position(Option::is_none) {
             match self.accept(slot) {
                 Ok(client) => self.clients[slot] = Some(client),
@@ -152,13 +165,38 @@ impl Server {
                     // and again if it were watched.
                     _ => {
                         tracing::debug!(%error, "accepting a control client");
-                        self.paused = Some(Instant::now() + PAUSE);
-                        return self.listen(false);
+                        return self.rest();
                     }
                 },
             }
         }
+        // Who else waits makes it readable again.
+        Ok(())
+    }
+
+    /// Looks again a little later who waits.
+    fn rest(&mut self) -> io::Result<()> {
+        self.paused = Some(Instant::now() + PAUSE);
         self.listen(false)
+    }
+
+    /// Leaves the client that has been idle for longest, if one may be left: connections that were forgotten shall not make a
+    /// process look as if it stood still.
+    fn make_room(&mut self, served: &mut Served) -> bool {
+        let now = Instant::now();
+        let clients = self.clients.iter().enumerate();
+        let idle = clients.filter_map(|(slot, client)| Some((client.as_ref()?.idle(now)?, slot)));
+        let Some((span, slot)) = idle.max() else {
+            return false;
+        };
+        if let Some(client) = self.clients[slot].take() {
+            tracing::info!(
+                idle_ms = span.as_millis() as u64,
+                "left a control client for another: {MAX_CLIENTS} are served at once"
+            );
+            served.gone.push(client.id);
+        }
+        true
     }
 
     /// The next client; dropped if it cannot be served without waiting for it.
@@ -230,7 +268,23 @@ impl Client {
             closing: false,
             unfinished: false,
             waits_to_write: false,
+            active: Instant::now(),
+            keeps: false,
         }
+    }
+
+    /// For how long it has been idle, if it may be left for that.
+    fn idle(&self, now: Instant) -> Option<Duration> {
+        let idle = now.saturating_duration_since(self.active);
+        let patience = if self.unfinished { DEAF } else { IDLE };
+        (!self.keeps && idle >= patience && !self.has_sent()).then_some(idle)
+    }
+
+    /// Whether something has come that was not read yet: this process may have stood still, not the client.
+    fn has_sent(&self) -> bool {
+        let flags = MsgFlags::MSG_PEEK | MsgFlags::MSG_DONTWAIT;
+        let peeked = recv(self.stream.as_raw_fd(), &mut [0], flags);
+        !self.unfinished && peeked.is_ok_and(|bytes| bytes > 0)
     }
 
     /// Reads, answers and writes; how many requests were answered, and whether the client stays.
@@ -260,7 +314,12 @@ impl Client {
             let result = match line {
                 Ok(line) => serde_json::from_slice::<Request>(&line)
                     .map_err(|error| format!("not understood: {error}").into())
-                    .and_then(|request| answer(self.id, request)),
+                    .and_then(|request| {
+                        let claims = matches!(request, Request::Claim(_));
+                        let result = answer(self.id, request);
+                        self.keeps |= claims && result.is_ok();
+                        result
+                    }),
                 Err(error) => {
                     self.closing = true;
                     Err(error.into())
@@ -276,6 +335,9 @@ impl Client {
         self.input.resize(old + READ_BYTES, 0);
         let result = self.stream.read(&mut self.input[old..]);
         self.input.truncate(old + result.as_ref().map_or(0, |&n| n));
+        if result.is_ok() {
+            self.active = Instant::now();
+        }
         match result {
             Ok(bytes) => bytes > 0,
             Err(error) => matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted),
@@ -317,7 +379,10 @@ impl Client {
         while !self.output.is_empty() {
             match self.stream.write(&self.output) {
                 Ok(0) => return false,
-                Ok(bytes) => self.output.advance(bytes),
+                Ok(bytes) => {
+                    self.output.advance(bytes);
+                    self.active = Instant::now();
+                }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return true,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(_) => return false,

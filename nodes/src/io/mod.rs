@@ -84,6 +84,16 @@ pub enum IoEngine {
     Plain,
 }
 
+/// Who takes received frames, and knows which of them were its peer's.
+pub trait FrameSink {
+    /// A frame came in on `port`.
+    fn frame(&mut self, port: PortId, bytes: &[u8]);
+
+    /// How many frames of data the link of `port` has accepted so far. What tells that a frame was accepted is that it has
+    /// grown: where frames come from is believed of no others.
+    fn accepted(&self, port: PortId) -> u64;
+}
+
 /// Moves batches of frames between ports and the kernel.
 ///
 /// Call order in each turn: [`wait`](Self::wait), [`receive`](Self::receive), any number of
@@ -104,7 +114,11 @@ pub trait Backend {
 
     /// Hands up to one bounded batch of received frames to `sink`; their number. There may be more: as long as some are
     /// left here, [`wait`](Self::wait) returns at once.
-    fn receive(&mut self, sink: &mut dyn FnMut(PortId, &[u8])) -> usize;
+    fn receive(&mut self, sink: &mut dyn FrameSink) -> usize;
+
+    /// Ports whose link has accepted nothing since the last call send to whoever is there again. `accepted` is
+    /// [`FrameSink::accepted`].
+    fn forget_silent(&mut self, accepted: &dyn Fn(PortId) -> u64);
 
     /// Room for the next frame to send on `port`, exactly [`frame_limit`](Self::frame_limit)
     /// bytes; sends what is queued when there is no room left.

@@ -9,12 +9,12 @@ use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use phitwire::node::PortId;
 use pnet::util::MacAddr;
 
-use super::Backend;
 use super::counters::IoCounters;
 use super::mmsg::{self, BATCH, ReceiveBatch};
 use super::ports::{Ports, Train, Turn, deliver};
 use super::send_trouble::SendNotice;
 use super::socket::PortSocket;
+use super::{Backend, FrameSink};
 
 /// Nodes of up to so many ports are asked port by port while they are busy: one `recvmmsg` then
 /// costs no more than the `epoll_wait` that would say whether to make it.
@@ -134,7 +134,7 @@ impl PlainBackend {
     }
 
     /// Hands frames of the messages received already to `sink` until there are no more or the turn is over.
-    fn hand_up(&mut self, turn: &mut Turn, sink: &mut dyn FnMut(PortId, &[u8])) {
+    fn hand_up(&mut self, turn: &mut Turn, sink: &mut dyn FrameSink) {
         let Ports {
             sockets, counters, ..
         } = &mut self.ports;
@@ -204,7 +204,11 @@ impl Backend for PlainBackend {
         Ok(side)
     }
 
-    fn receive(&mut self, sink: &mut dyn FnMut(PortId, &[u8])) -> usize {
+    fn forget_silent(&mut self, accepted: &dyn Fn(PortId) -> u64) {
+        self.ports.forget_silent(accepted);
+    }
+
+    fn receive(&mut self, sink: &mut dyn FrameSink) -> usize {
         let mut turn = Turn::new(self.ports.sockets.len());
         loop {
             self.hand_up(&mut turn, sink);

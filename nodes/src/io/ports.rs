@@ -11,9 +11,10 @@ use super::kernel_drops::InterfaceDrops;
 use super::mmsg;
 use super::send_batch::{Message, SendBatch};
 use super::send_trouble::{SendNotice, Trouble};
-use super::socket::PortSocket;
+use super::socket::{HardwareAddress, PortSocket};
 use super::{
-    BYTES_PER_TURN, ETHERNET_HEADER_BYTES, LinkKind, MIN_FRAME_LIMIT_BYTES, UDP_MAX_PAYLOAD_BYTES,
+    BYTES_PER_TURN, ETHERNET_HEADER_BYTES, FrameSink, LinkKind, MIN_FRAME_LIMIT_BYTES,
+    UDP_MAX_PAYLOAD_BYTES,
 };
 
 use nix::errno::Errno;
@@ -81,6 +82,15 @@ impl Ports {
         match self.index(port) {
             Some(at) => self.sockets[at].attach_again(index, mac),
             None => Ok(()),
+        }
+    }
+
+    /// Ports whose link has accepted nothing since the last call send to whoever is there.
+    pub fn forget_silent(&mut self, accepted: &dyn Fn(PortId) -> u64) {
+        for socket in &mut self.sockets {
+            if socket.kind() == LinkKind::Ethernet {
+                socket.forget_if_silent(accepted(socket.port()));
+            }
         }
     }
 
@@ -282,7 +292,7 @@ pub(super) fn deliver(
     counters: &mut IoCounters,
     train: &mut Train<'_>,
     turn: &mut Turn,
-    sink: &mut dyn FnMut(PortId, &[u8]),
+    sink: &mut dyn FrameSink,
 ) -> bool {
     let Some(bytes) = socket.accept(train.bytes) else {
         counters.rx_dropped_foreign += 1;
@@ -299,10 +309,29 @@ pub(super) fn deliver(
     {
         counters.frames_received += 1;
         counters.bytes_received += frame.len() as u64;
-        sink(socket.port(), frame);
+        match socket.newcomer(train.bytes) {
+            None => sink.frame(socket.port(), frame),
+            Some(from) => introduce(socket, from, frame, sink),
+        }
         train.done += 1;
         turn.frames += 1;
         turn.charge(frame.len());
     }
     left.len() == 0
+}
+
+/// Hands up a frame from elsewhere than this port sends to. If the link accepts it, the port hears of that address.
+#[cold]
+fn introduce(
+    socket: &mut PortSocket,
+    from: HardwareAddress,
+    frame: &[u8],
+    sink: &mut dyn FrameSink,
+) {
+    let port = socket.port();
+    let before = sink.accepted(port);
+    sink.frame(port, frame);
+    if sink.accepted(port) != before {
+        socket.heard_from(from);
+    }
 }

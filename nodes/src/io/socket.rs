@@ -145,6 +145,12 @@ pub enum OpenError {
     Engine(#[from] io::Error),
 }
 
+/// What a station on an Ethernet goes by.
+pub(super) type HardwareAddress = [u8; 6];
+
+/// All stations.
+const BROADCAST: HardwareAddress = [0xff; 6];
+
 /// The open socket of a port.
 #[derive(Debug)]
 pub struct PortSocket {
@@ -153,6 +159,8 @@ pub struct PortSocket {
     kind: LinkKind,
     frame_limit: usize,
     header: [u8; ETHERNET_HEADER_BYTES],
+    /// Frames that the link had accepted when that was last told.
+    accepted: u64,
     /// The interface that the socket is bound to, if it is: its index, and its name.
     bound_to: Option<(u32, String)>,
     /// Cleared when the kernel refuses to segment on this port, until it is bound anew.
@@ -235,10 +243,8 @@ impl PortSocket {
         self.segmentation_works = false;
     }
 
-    /// The link frame in a received message, or `None` if it is not one of ours. The sender's
-    /// hardware address becomes the destination of what this port sends: until the first frame
-    /// comes in, that is the broadcast address.
-    pub(super) fn accept<'a>(&mut self, message: &'a [u8]) -> Option<&'a [u8]> {
+    /// The link frame in a received message, or `None` if it is not one of ours.
+    pub(super) fn accept<'a>(&self, message: &'a [u8]) -> Option<&'a [u8]> {
         if self.kind == LinkKind::Udp {
             return Some(message);
         }
@@ -246,12 +252,39 @@ impl PortSocket {
         if packet.get_ethertype() != EtherType::new(ETHERTYPE) {
             return None;
         }
-        // Only a station's own address may be answered to: the lowest bit of the first byte
-        // marks groups, and corruption on the way may have set it.
-        if message[6..12] != self.header[..6] && message[6] & 1 == 0 {
-            self.header[..6].copy_from_slice(&message[6..12]);
-        }
         Some(&message[ETHERNET_HEADER_BYTES..])
+    }
+
+    /// Where a message that was [accepted](Self::accept) comes from, if that is elsewhere than where this port sends to and a
+    /// station's own address: the lowest bit of the first byte marks groups, and corruption on the way may have set it.
+    #[inline]
+    pub(super) fn newcomer(&self, message: &[u8]) -> Option<HardwareAddress> {
+        if self.kind == LinkKind::Udp {
+            return None;
+        }
+        let from = *message.get(6..)?.first_chunk()?;
+        (from != self.destination() && from[0] & 1 == 0).then_some(from)
+    }
+
+    /// The link has accepted a frame from a [newcomer](Self::newcomer). To it goes from now on what went to whoever is there.
+    /// While another address is known, that one is forgotten first: the address may have been damaged on the way, the frame
+    /// a copy that a stranger sends. The next frame that is accepted tells.
+    pub(super) fn heard_from(&mut self, from: HardwareAddress) {
+        let known = self.destination() != BROADCAST;
+        self.header[..6].copy_from_slice(if known { &BROADCAST } else { &from });
+    }
+
+    /// The link has accepted so many frames by now. If these are no more than at the last call, nothing says that what goes
+    /// to the address known arrives: it goes to whoever is there again.
+    pub(super) fn forget_if_silent(&mut self, accepted: u64) {
+        if std::mem::replace(&mut self.accepted, accepted) == accepted {
+            self.header[..6].copy_from_slice(&BROADCAST);
+        }
+    }
+
+    fn destination(&self) -> HardwareAddress {
+        let [a, b, c, d, e, f, ..] = self.header;
+        [a, b, c, d, e, f]
     }
 }
 
@@ -348,6 +381,7 @@ fn open_udp(
         kind: LinkKind::Udp,
         frame_limit,
         header,
+        accepted: 0,
         bound_to: found.map(|found| (found.index, found.name)),
         segmentation_works: true,
         sent: 0,
@@ -393,6 +427,7 @@ fn open_ethernet(
         kind,
         frame_limit,
         header,
+        accepted: 0,
         bound_to: Some((interface.index, interface.name)),
         segmentation_works: false,
         sent: 0,

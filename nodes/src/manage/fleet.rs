@@ -1,6 +1,7 @@
 //! The routers of a lab, as their control sockets answer.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::time::{Duration, Instant};
 
 use phitwire::topology::NodeRef;
@@ -9,7 +10,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::control::{Client, ClientError, Request};
-use crate::run_dir::LabDir;
+use crate::run_dir::{LabDir, RunDirError, ThisLab};
 
 /// How long a router may take to answer. It answers between two turns of its event loop; a process that a busy
 /// machine lets wait longer than this is as good as dead for the network too. With the interval of a watcher, a router that
@@ -65,6 +66,7 @@ pub fn ask_all<T: DeserializeOwned>(
 #[derive(Debug)]
 pub struct Fleet {
     lab: LabDir,
+    this: ThisLab,
     names: BTreeMap<u32, String>,
     lines: BTreeMap<u32, Line>,
 }
@@ -78,14 +80,18 @@ struct Line {
 }
 
 impl Fleet {
-    /// The routers of `network` that run as `lab`.
-    pub fn new(lab: LabDir, network: &Dragonfly) -> Self {
+    /// The routers of `network` that run as `lab` now. Those of a later lab of its name are not asked.
+    ///
+    /// # Errors
+    /// When there is no such lab.
+    pub fn new(lab: LabDir, network: &Dragonfly) -> Result<Self, RunDirError> {
         let name = |router| (router, network.node_name(NodeRef::Chip(router)));
-        Self {
+        Ok(Self {
+            this: lab.this()?,
             lab,
             names: network.routers().map(name).collect(),
             lines: BTreeMap::new(),
-        }
+        })
     }
 
     fn connect(&self, router: u32) -> Result<Line, ClientError> {
@@ -98,6 +104,10 @@ impl Fleet {
         };
         let path = self.lab.socket(name)?;
         let client = Client::connect_within(&path, PATIENCE).map_err(unreachable)?;
+        // Asked afterwards: whoever was met under its name until now was met in it.
+        if !self.this.is_there() {
+            return Err(unreachable(io::ErrorKind::NotFound.into()));
+        }
         Ok(Line {
             client,
             owes: false,
@@ -106,7 +116,9 @@ impl Fleet {
 
     /// Sends a request to a router that owes nothing.
     fn begin(&mut self, router: u32, request: &Request) -> Result<(), ClientError> {
-        let mut line = match self.lines.remove(&router) {
+        let kept = self.lines.remove(&router);
+        let is_kept = kept.is_some();
+        let mut line = match kept {
             Some(line) => line,
             None => self.connect(router)?,
         };
@@ -121,7 +133,14 @@ impl Fleet {
                 Err(error) => return Err(error),
             }
         }
-        line.client.send(request)?;
+        if let Err(error) = line.client.send(request) {
+            if !is_kept || !is_closed(&error) {
+                return Err(error);
+            }
+            // Started anew since, or it has left who was quiet when others wanted to be heard.
+            line = self.connect(router)?;
+            line.client.send(request)?;
+        }
         line.owes = true;
         self.lines.insert(router, line);
         Ok(())
@@ -143,6 +162,12 @@ impl Fleet {
         }
         answer
     }
+}
+
+/// Whether the other end has closed the connection.
+fn is_closed(error: &ClientError) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionReset};
+    matches!(error, ClientError::Io(error) if matches!(error.kind(), BrokenPipe | ConnectionReset))
 }
 
 impl Routers for Fleet {

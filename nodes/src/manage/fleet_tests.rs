@@ -1,6 +1,6 @@
 //! Routers that stand still, behind real sockets.
 
-use std::fs::{DirBuilder, create_dir};
+use std::fs::{DirBuilder, create_dir, hard_link, read_dir, rename};
 use std::os::unix::fs::DirBuilderExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +15,7 @@ use super::fleet::{Fleet, PATIENCE};
 use super::survey::Survey;
 use super::tests::network;
 use crate::control::server::Server;
-use crate::control::{Request, RoutingReport};
+use crate::control::{Client, Request, RoutingReport};
 use crate::run_dir::LabDir;
 
 /// Three routers of a network, one of each group, are served only while `stopped` is not set.
@@ -109,7 +109,7 @@ fn survey(lab: &Lab, fleet: &mut Fleet) -> (Vec<u32>, Duration) {
 fn routers_that_stand_still_are_waited_for_together_and_once() {
     let lab = Lab::new();
     for asked_before in [true, false] {
-        let mut fleet = Fleet::new(lab.dir.clone(), &lab.network);
+        let mut fleet = Fleet::new(lab.dir.clone(), &lab.network).expect("there is one");
         lab.stopped.store(false, Ordering::SeqCst);
         if asked_before {
             assert_eq!(survey(&lab, &mut fleet).0, [0; 0]);
@@ -138,4 +138,42 @@ fn routers_that_stand_still_are_waited_for_together_and_once() {
             thread::sleep(Duration::from_millis(1));
         }
     }
+}
+
+/// The lab is taken down, and another one brought up under its name: its routers have other tables.
+#[test]
+fn routers_of_the_next_lab_of_that_name_are_not_asked() {
+    let lab = Lab::new();
+    let asked_before = |fleet: &mut Fleet| assert_eq!(survey(&lab, fleet).0, [0; 0]);
+    let mut fleet = Fleet::new(lab.dir.clone(), &lab.network).expect("there is one");
+    asked_before(&mut fleet);
+    let mut fresh = Fleet::new(lab.dir.clone(), &lab.network).expect("there is one");
+    let old = lab.dir.path().with_extension("old");
+    rename(lab.dir.path(), &old).expect("nobody minds");
+    create_dir(lab.dir.path()).expect("the name is free");
+    for entry in read_dir(&old).expect("it is there") {
+        let socket = entry.expect("a socket").path();
+        let name = socket.file_name().expect("it has one");
+        hard_link(&socket, lab.dir.path().join(name)).expect("the same file system");
+    }
+    let everybody: Vec<u32> = lab.network.routers().collect();
+    assert_eq!(survey(&lab, &mut fresh).0, everybody);
+    let mut next = Fleet::new(lab.dir.clone(), &lab.network).expect("there is one");
+    asked_before(&mut next);
+}
+
+/// A router that has left a quiet connection for others is not taken for dead.
+#[test]
+fn a_connection_that_was_left_is_made_anew() {
+    let lab = Lab::new();
+    let mut fleet = Fleet::new(lab.dir.clone(), &lab.network).expect("there is one");
+    assert_eq!(survey(&lab, &mut fleet).0, [0; 0]);
+    let router = lab.network.node_name(NodeRef::Chip(0));
+    let path = lab.dir.socket(&router).expect("a good name");
+    let connect = || Client::connect_to(&path).expect("somebody listens");
+    let forgotten: Vec<Client> = (0..31).map(|_| connect()).collect();
+    // For the one more there is room when the longest idle is left.
+    connect().ask(&Request::Links).expect("it is taken in");
+    assert_eq!(survey(&lab, &mut fleet).0, [0; 0]);
+    drop(forgotten);
 }

@@ -58,7 +58,7 @@ pub enum ManageError {
         why: String,
     },
     /// The lab was taken down meanwhile.
-    #[error("lab `{0}` is gone: nothing is left to watch")]
+    #[error("lab `{0}` is gone: nothing is left to watch, or another lab has its name")]
     Gone(String),
 }
 
@@ -68,7 +68,7 @@ pub struct Manager {
     lab: LabDir,
     fleet: Fleet,
     tables: Tables,
-    _place: Claim,
+    place: Claim,
 }
 
 /// How a [`watch`](Manager::watch) is done.
@@ -89,10 +89,10 @@ impl Manager {
             error => error.into(),
         })?;
         Ok(Self {
-            fleet: Fleet::new(lab.clone(), &network),
+            fleet: Fleet::new(lab.clone(), &network)?,
             lab,
             tables: Tables::new(network),
-            _place: place,
+            place,
         })
     }
 
@@ -130,7 +130,10 @@ impl Manager {
     ) -> Result<(), ManageError> {
         let mut told: Option<Survey> = None;
         while !told_to_stop() {
-            if !self.lab.path().join("topology.toml").exists() && self.lab.nodes()?.is_empty() {
+            // Another lab of the name is another network: its routers know nothing of these tables.
+            let is_deserted =
+                !self.lab.path().join("topology.toml").exists() && self.lab.nodes()?.is_empty();
+            if is_deserted || !self.place.is_held() {
                 return Err(ManageError::Gone(self.lab.lab().to_owned()));
             }
             let survey = self.survey();

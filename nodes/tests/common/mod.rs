@@ -11,8 +11,8 @@ use nix::sched::{CloneFlags, unshare};
 use phitwire::node::{Node, PortId, WakeReason, Wakeup};
 use phitwire::time::{Duration as Span, Time};
 use phitwire_nodes::clock::Clock;
-use phitwire_nodes::driver::Driver;
-use phitwire_nodes::io::{self, Attachment, IoEngine, PortConfig};
+use phitwire_nodes::driver::{Driven, Driver};
+use phitwire_nodes::io::{self, Attachment, FrameSink, IoEngine, PortConfig};
 
 /// Frames unacknowledged at most: bounded, so that no socket buffer overflows.
 const WINDOW: u64 = 256;
@@ -169,6 +169,31 @@ impl Node for Toy {
         self.ports
             .iter_mut()
             .find_map(|port| port.complaints.pop_front())
+    }
+}
+
+impl Driven for Toy {
+    fn accepted(&self, port: PortId) -> u64 {
+        self.ports[usize::from(port)].expected
+    }
+}
+
+/// Takes frames as they come, and accepts none.
+pub struct Take<F>(F);
+
+impl<F: FnMut(PortId, &[u8])> Take<F> {
+    pub fn new(take: F) -> Self {
+        Self(take)
+    }
+}
+
+impl<F: FnMut(PortId, &[u8])> FrameSink for Take<F> {
+    fn frame(&mut self, port: PortId, bytes: &[u8]) {
+        (self.0)(port, bytes);
+    }
+
+    fn accepted(&self, _port: PortId) -> u64 {
+        0
     }
 }
 

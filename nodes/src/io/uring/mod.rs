@@ -17,13 +17,13 @@ use nix::errno::Errno;
 use phitwire::node::PortId;
 use pnet::util::MacAddr;
 
-use super::Backend;
 use super::counters::IoCounters;
 use super::mmsg::{Control, gro_segment};
 use super::ports::{Ports, Train, Turn, deliver};
 use super::send_batch::MAX_MESSAGES;
 use super::send_trouble::SendNotice;
 use super::socket::PortSocket;
+use super::{Backend, FrameSink};
 use buffers::Buffers;
 
 /// Submission entries: a full batch of sends, a receive for each of 64 ports, the side poll.
@@ -399,7 +399,11 @@ impl Backend for UringBackend {
         Ok(std::mem::take(&mut self.side_ready))
     }
 
-    fn receive(&mut self, sink: &mut dyn FnMut(PortId, &[u8])) -> usize {
+    fn forget_silent(&mut self, accepted: &dyn Fn(PortId) -> u64) {
+        self.ports.forget_silent(accepted);
+    }
+
+    fn receive(&mut self, sink: &mut dyn FrameSink) -> usize {
         let Some(shared) = &mut self.shared else {
             return 0;
         };
