@@ -228,8 +228,6 @@ impl AriesCase {
             collectives,
             harms,
             spec,
-            #[cfg(test)]
-            forgery: None,
         }
     }
 }
