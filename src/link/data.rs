@@ -23,6 +23,10 @@ impl Lcb {
             return;
         }
         let lanes = header.lanes;
+        if !self.rx.lanes.may_come_on(lanes) {
+            self.on_wrong_lanes(lanes, now);
+            return;
+        }
         let data = data.behind(self.common.handshake.cable);
         let Some((word, at)) = self.believe(now, &data) else {
             return;
@@ -66,7 +70,7 @@ impl Lcb {
     /// cannot is counted, and noted against the session.
     #[inline]
     fn believe(&mut self, now: Time, data: &DataFrame<'_>) -> Option<(ControlWord, Position)> {
-        let judged = self.judge_word(now, data);
+        let judged = self.judge_word(data);
         match judged {
             Ok((word, Place::At(at))) => return Some((word, at)),
             Ok((_, Place::Stale)) => self.stale(now),
@@ -76,16 +80,7 @@ impl Lcb {
     }
 
     #[inline]
-    fn judge_word(
-        &mut self,
-        now: Time,
-        data: &DataFrame<'_>,
-    ) -> Result<(ControlWord, Place), Unusable> {
-        if !self.rx.lanes.may_come_on(data.header().lanes) {
-            self.common.counters.drop_wrong_lanes += 1;
-            self.common.ask_for_lanes(now);
-            return Err(Unusable);
-        }
+    fn judge_word(&mut self, data: &DataFrame<'_>) -> Result<(ControlWord, Place), Unusable> {
         let Ok(word) = data.control_word() else {
             self.common.counters.drop_bad_sideband += 1;
             self.common.bad_words += 1;

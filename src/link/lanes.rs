@@ -29,6 +29,8 @@ struct Rejected {
 #[derive(Debug)]
 pub(super) struct LaneWatch {
     active: u8,
+    /// Those that the session began with.
+    first: u8,
     /// A frame on these lanes was accepted: from now on only this end takes one away.
     settled: bool,
     /// 0: never.
@@ -45,6 +47,7 @@ impl LaneWatch {
     pub fn new(active: u8, threshold: u32) -> Self {
         Self {
             active,
+            first: active,
             settled: false,
             threshold,
             retries: [0; LANES],
@@ -163,6 +166,12 @@ impl LaneWatch {
     #[inline]
     pub fn may_come_on(&self, lanes: u8) -> bool {
         lanes == self.active || !self.settled && lanes & !self.active == 0
+    }
+
+    /// Whether a frame on `lanes`, which may not come on them now, may be one that the peer of this session sent before
+    /// a lane was given up, and that was late.
+    pub fn may_be_old(&self, lanes: u8) -> bool {
+        lanes & !self.first == 0 && lanes & self.active == self.active
     }
 
     /// A frame on `lanes` was accepted.

@@ -121,6 +121,20 @@ pub(super) trait Session {
         link.liveness.stale(now, round_trip);
     }
 
+    /// A frame came on other lanes than this end receives on.
+    fn on_wrong_lanes(&mut self, lanes: u8, now: Time) {
+        let round_trip = self.round_trip_seen();
+        let is_old = self.rx_lanes().may_be_old(lanes);
+        let link = self.common();
+        link.counters.drop_wrong_lanes += 1;
+        link.ask_for_lanes(now);
+        if is_old {
+            link.liveness.stale(now, round_trip);
+        } else {
+            link.liveness.unusable(now, round_trip);
+        }
+    }
+
     /// Asks a silent peer for a sign of life, tells that it gives none, and gives up a session of which no
     /// frame can be used.
     fn watch_peer(&mut self, now: Time, input: &mut Self::Input) {

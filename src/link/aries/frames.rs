@@ -41,9 +41,7 @@ impl AriesLcb {
             return;
         }
         if !self.rx.lanes.may_come_on(header.lanes) {
-            self.common.counters.drop_wrong_lanes += 1;
-            self.common.ask_for_lanes(now);
-            self.unusable(now);
+            self.on_wrong_lanes(header.lanes, now);
             return;
         }
         self.scrambler[IN].set_lanes(header.lanes);

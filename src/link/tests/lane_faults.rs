@@ -2,7 +2,7 @@
 
 use phitwire_framing::packet24::Vc;
 
-use super::harness::{A, B, End, Pair, config};
+use super::harness::{A, B, End, Pair, config, forge};
 use crate::link::{DownReason, LinkClock, LinkEvent, LinkProfile, LinkState};
 use crate::time::Duration;
 
@@ -57,6 +57,34 @@ fn a_noisy_lane_is_charged_and_given_up_at_the_threshold() {
         errors,
         "the noisy lane is not used any more"
     );
+}
+
+#[test]
+fn frames_from_before_a_lane_left_end_no_session_while_the_peer_stands_still() {
+    let mut pair = pair_with_threshold(20);
+    pair.wires[B].noisy_lanes = 0b010;
+    pair.wires[B].noise_of = 2_000;
+    pair.run_until(SECOND.times(20), |pair| {
+        if pair.ends[A].backlog.is_empty() {
+            pair.load(A, 500);
+        }
+        pair.ends[A].lcb.tx_lanes() == 0b101
+    });
+    pair.finish(SECOND.times(5));
+    // Nothing of the peer comes but what has been on its way since then.
+    pair.load(B, 50);
+    pair.wire(|wire| wire.cut = true);
+    let old = forge(&pair, B, 7, 0, &[]);
+    for _ in 0..1_500 {
+        pair.inject(B, &old);
+        pair.run_for(Duration::from_ms(2));
+    }
+    assert!(pair.count(B, |c| c.drop_wrong_lanes) >= 1_500);
+    pair.wire(|wire| wire.cut = false);
+    pair.finish(SECOND.times(5));
+    let counts = pair.ends.each_ref().map(|end| end.lcb.counters());
+    assert_eq!(counts.map(|c| c.tx_discarded_packets), [0, 0]);
+    assert_eq!(counts.map(|c| c.unusable_sessions), [0, 0]);
 }
 
 #[test]
