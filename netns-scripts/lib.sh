@@ -355,7 +355,8 @@ phw_find_links() {
 
 # ---- Processes ----------------------------------------------------------------------------------
 
-# shellcheck source=processes.sh
+# Checked by itself.
+# shellcheck source=/dev/null
 . "$PHW_SCRIPTS/processes.sh"
 
 # ---- Taking a lab down --------------------------------------------------------------------------

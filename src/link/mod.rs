@@ -35,6 +35,8 @@ mod state;
 mod training;
 mod transmit;
 
+#[cfg(test)]
+pub(crate) use aries::Scrambler;
 pub use aries::{
     AriesInput, AriesLcb, AriesLinkConfig, ErrorInjection, LcbRegisters, MIN_SET_FRAME_BYTES,
     SetCounters, SetProfile,

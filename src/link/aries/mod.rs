@@ -35,3 +35,5 @@ pub use config::{AriesLinkConfig, ErrorInjection, LcbRegisters, SetProfile};
 pub use counters::SetCounters;
 pub use input::AriesInput;
 pub use lcb::{AriesLcb, MIN_SET_FRAME_BYTES};
+#[cfg(test)]
+pub(crate) use scrambler::Scrambler;

@@ -8,7 +8,7 @@ use phitwire_framing::set48::{SET_BYTES, SetBytes};
 /// Every lane has a 15-bit generator x^15 + x^14 + 1 with a seed of its own, which starts anew with every set:
 /// a frame can be lost, so that a running generator would lose step (ours).
 #[derive(Clone, Debug)]
-pub(super) struct Scrambler {
+pub(crate) struct Scrambler {
     seeds: [u16; LANES],
     lanes: u8,
     pattern: SetBytes,

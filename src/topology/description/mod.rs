@@ -37,6 +37,7 @@
 pub(super) mod fields;
 mod overrides;
 pub(super) mod read;
+pub(super) mod wiring;
 mod write;
 
 use core::ops::Range;

@@ -44,6 +44,8 @@ pub struct AriesCase {
     pub collectives: Option<CollectiveSpec>,
     /// What is done to the network, each after a time from the one before.
     pub harms: Vec<(Duration, AriesHarm)>,
+    #[cfg(test)]
+    forgery: Option<crate::sim::wire::Forgery>,
 }
 
 /// What did not hold.
@@ -113,6 +115,10 @@ impl AriesCase {
     pub fn run(&self, trace: &mut dyn FnMut(Time, &str)) -> Result<Outcome, AriesFailure> {
         let mut network = self.bring_up()?;
         network.fabric.impair_all(Some(words(&self.impairment)));
+        #[cfg(test)]
+        if let Some(forgery) = self.forgery {
+            network.fabric.forge_late_copies(forgery);
+        }
         self.start(&mut network)?;
         self.suffer(&mut network, trace)?;
         let allow = AriesAllowance {

@@ -228,6 +228,8 @@ impl AriesCase {
             collectives,
             harms,
             spec,
+            #[cfg(test)]
+            forgery: None,
         }
     }
 }

@@ -1,5 +1,6 @@
 use super::*;
 use crate::nic::Operation;
+use crate::sim::soak::canary;
 
 #[test]
 fn a_seed_is_one_case_and_one_run() {
@@ -109,6 +110,22 @@ fn lanes_are_given_up_and_ends_stand_still_while_copies_come() {
     let sum = |of: fn(&Outcome) -> u64| outcomes.iter().map(of).sum::<u64>();
     assert!(sum(|o| o.late_copies) > 400, "{outcomes:?}");
     assert!(sum(|o| o.lanes_given_up) > 0, "{outcomes:?}");
+}
+
+/// The canary: with numbers that come round during a run, late copies do their harm, and it is found.
+#[test]
+fn what_late_copies_do_to_short_numbers_is_found() {
+    let is_short = |case: &AriesCase| case.traffic.count < 100_000;
+    let found = (1..20)
+        .map(AriesCase::with_late_copies)
+        .filter(is_short)
+        .find_map(|case| {
+            let forgery = Some(canary::with_short_numbers::<7> as fn(&[u8], Vec<u8>) -> Vec<u8>);
+            let mut case = AriesCase { forgery, ..case };
+            case.traffic.count = 20_000;
+            case.run(&mut |_, _| {}).err()
+        });
+    assert!(found.is_some(), "every case passed");
 }
 
 #[test]
