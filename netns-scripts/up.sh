@@ -238,6 +238,7 @@ main() {
         make_links
     fi
     # New wires carry nothing that an earlier lab of this name has sent; ports on loopback are anybody's.
+    # shellcheck disable=SC2034  # read by phw_start_nodes
     [[ $mode == loopback ]] || PHW_FIRST=--first
     # shellcheck disable=SC2086  # a list
     phw_start_nodes "$lab" $nodes
