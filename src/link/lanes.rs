@@ -31,6 +31,8 @@ pub(super) struct LaneWatch {
     active: u8,
     /// Those that the session began with.
     first: u8,
+    /// What the peer was told before the session began: bit n for the lanes n.
+    told: u8,
     /// A frame on these lanes was accepted: from now on only this end takes one away.
     settled: bool,
     /// 0: never.
@@ -48,6 +50,7 @@ impl LaneWatch {
         Self {
             active,
             first: active,
+            told: 0,
             settled: false,
             threshold,
             retries: [0; LANES],
@@ -55,6 +58,11 @@ impl LaneWatch {
             wrong: 0,
             rejected: Vec::new(),
         }
+    }
+
+    /// While the session was agreed on, the peer was told these lanes, one bit each.
+    pub fn told(&mut self, told: u8) {
+        self.told = told;
     }
 
     /// The lanes received on, by the sender's numbers.
@@ -162,10 +170,12 @@ impl LaneWatch {
 
     /// Whether a frame on `lanes` may be the peer's. Which lanes go is the receiver's decision alone, so a
     /// frame on others was sent before the peer heard of it, or never by the peer. Only at the beginning
-    /// of a session may the ends differ: on what this end told before it lost sight of the peer once more.
+    /// of a session may the ends differ: on what this end told before it lost sight of the peer once more, and
+    /// on nothing else.
     #[inline]
     pub fn may_come_on(&self, lanes: u8) -> bool {
-        lanes == self.active || !self.settled && lanes & !self.active == 0
+        let was_told = !self.settled && self.told & 1 << (lanes & 7) != 0;
+        lanes == self.active || was_told && lanes & !self.active == 0
     }
 
     /// Whether a frame on `lanes`, which may not come on them now, may be one that the peer of this session sent before
@@ -284,6 +294,8 @@ mod tests {
     fn fewer_lanes_are_believed_until_a_frame_was_accepted_and_others_are_not() {
         let mut lanes = LaneWatch::new(0b110, 0);
         assert!(!lanes.may_come_on(0b111) && !lanes.may_come_on(0b001));
+        assert!(!lanes.may_come_on(0b100), "nobody told the peer");
+        lanes.told(1 << 0b110 | 1 << 0b100);
         assert!(lanes.may_come_on(0b110) && lanes.may_come_on(0b100));
         lanes.settle(0b100);
         assert_eq!(lanes.active(), 0b100);

@@ -451,6 +451,7 @@ impl Session for Lcb {
             ..idle_terms(config)
         };
         self.rx = Receiver::new(terms, &self.common.profile, now);
+        self.rx.lanes.told(self.common.handshake.told);
     }
 
     fn end(&mut self, input: &mut InputQueue) -> u64 {

@@ -82,6 +82,8 @@ pub(super) struct Handshake {
     pub cable: Permutation,
     /// Lanes found, by the sender's numbers.
     pub lanes: u8,
+    /// What the peer has been told of them since this end began to train: bit n for the lanes n.
+    pub told: u8,
     frames_heard: u8,
     /// The last complaint, so that it is reported once.
     pub complaint: Option<String>,
@@ -105,6 +107,7 @@ impl Handshake {
             offer: None,
             cable: Permutation::IDENTITY,
             lanes: 0,
+            told: 0,
             frames_heard: 0,
             complaint: None,
             interval: profile.min_training_interval,
@@ -134,6 +137,7 @@ impl Handshake {
         self.peer_epoch = 0;
         self.offer = None;
         self.lanes = 0;
+        self.told = 0;
         self.frames_heard = 0;
         self.complaint = None;
         self.interval = self.shortest;
@@ -289,6 +293,9 @@ impl Handshake {
         } else {
             (state, rx_lanes)
         };
+        if !challenge {
+            self.told |= 1 << (rx_lanes & 7);
+        }
         let name =
             |end: &EndName| name_bytes(&end.node).expect("names were checked by the builder");
         Some(Training {

@@ -500,6 +500,7 @@ impl Session for AriesLcb {
             lanes: self.common.handshake.lanes,
         };
         self.rx = Receiver::new(&self.config, terms, &self.common.profile);
+        self.rx.lanes.told(self.common.handshake.told);
         self.peer_load = 0;
         self.told_load = 0;
         self.peer_clock = None;
