@@ -279,25 +279,27 @@ build() {
 }
 
 # They wait more than they compute, so that two run at a time, and those of netem, if they are wanted at all, in the place
-# of one. The longest come first. What measures, or has a second to be told in, comes last and alone.
+# of one. The longest comes first. What measures, has a second to be told in, or keeps all processors busy, comes last and
+# alone.
 part_netns() {
     build || return 0
-    local file lab first=(tests/netns/aries.sh) rest=() alone=()
-    for file in dead-wires lanes processes large loopback; do alone+=("tests/netns/$file.sh"); done
+    local file lab first=tests/netns/aries.sh rest=() alone=()
     # A lab each, so that each has its ten minutes.
-    for lab in "${attacked[@]}"; do first+=("tests/netns/attacks.sh $lab"); done
+    for lab in "${attacked[@]}"; do alone+=("tests/netns/attacks.sh $lab"); done
+    for file in dead-wires lanes processes large loopback; do alone+=("tests/netns/$file.sh"); done
     for file in tests/netns/*.sh; do
-        case " ${first[*]} ${alone[*]} tests/netns/testlib.sh tests/netns/netem.sh tests/netns/netem-dragonfly.sh " in
+        case " $first ${alone[*]} tests/netns/testlib.sh tests/netns/netem.sh tests/netns/netem-dragonfly.sh " in
             *" $file "*) ;;
             *) rest+=("$file") ;;
         esac
     done
     if has_part netem; then
         start_netem
-        run_tests 1 "${first[0]}"
-        first=("${first[@]:1}")
+        run_tests 1 "$first"
+    else
+        rest=("$first" "${rest[@]}")
     fi
-    run_tests 2 "${first[@]}" "${rest[@]}"
+    run_tests 2 "${rest[@]}"
     run_tests 1 "${alone[@]}"
 }
 attacked=(blackwidow-ethernet aries-udp)

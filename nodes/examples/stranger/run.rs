@@ -12,13 +12,24 @@ use serde_json::{Value, json};
 use crate::forge::Forge;
 use crate::options::{Form, Options};
 use crate::plan::{End, ends};
-use crate::wire::{Sender, Wire};
+use crate::wire::{Hearing, MAX_MESSAGE_BYTES, Sender, Wire};
 
 /// Most bytes of a recording.
 const MOST_RECORDED_BYTES: usize = 64 << 20;
-/// Bytes that wait for a listener who must not miss much, and for one who wants only what is new.
-const DEEP_BACKLOG: usize = 32 << 20;
-const SHALLOW_BACKLOG: usize = 256 << 10;
+/// Who must not miss much hears messages whole.
+const ALL: Hearing = Hearing {
+    patience: Duration::from_millis(1),
+    backlog: 32 << 20,
+    message: MAX_MESSAGE_BYTES,
+};
+/// Who wants only what is new hears the first frames of each.
+const NEW: Hearing = Hearing {
+    patience: Duration::ZERO,
+    backlog: 256 << 10,
+    message: 4 << 10,
+};
+/// Of a sender with nothing due.
+const NAP: Duration = Duration::from_micros(500);
 /// Between two provocations.
 const PROVOCATION_INTERVAL: Duration = Duration::from_millis(10);
 
@@ -120,15 +131,10 @@ struct Attack<'a> {
 impl<'a> Attack<'a> {
     fn open(end: &End, options: &'a Options, rng: Rng) -> Result<Self, Box<dyn Error>> {
         let records = matches!(options.form, Form::Copies | Form::Replay);
-        let (patience, backlog) = if records {
-            (Duration::from_millis(1), DEEP_BACKLOG)
-        } else {
-            (Duration::ZERO, SHALLOW_BACKLOG)
-        };
         let begin = Instant::now();
         Ok(Self {
             options,
-            wire: Wire::open(end, patience, backlog)?,
+            wire: Wire::open(end, if records { &ALL } else { &NEW })?,
             rng,
             sent: Sent::default(),
             begin,
@@ -161,9 +167,9 @@ impl<'a> Attack<'a> {
         Ok(())
     }
 
-    /// How many frames may be sent now, by the rate; 0 after a nap.
+    /// How many frames may be sent now, by the rate; 0 after a nap, which beside a busy lab lasts some 20 ms.
     fn due(&self) -> u64 {
-        const BURST: u64 = 64;
+        const BURST: u64 = 512;
         let left = self.options.count - self.sent.frames.min(self.options.count);
         if self.options.rate == 0 {
             return left.min(BURST);
@@ -174,7 +180,7 @@ impl<'a> Attack<'a> {
             .min(left)
             .min(BURST);
         if due == 0 {
-            thread::sleep(Duration::from_micros(500));
+            thread::sleep(NAP);
         }
         due
     }
@@ -201,6 +207,10 @@ impl<'a> Attack<'a> {
                         self.send(&frame)?;
                     }
                 }
+            }
+            if left == 0 {
+                thread::sleep(NAP);
+                continue;
             }
             let (rng, heard, share) = (&mut self.rng, &mut self.sent.heard, self.options.share);
             self.wire.listen(|sender, frame| {

@@ -19,7 +19,7 @@ use pnet::packet::ip::IpNextHeaderProtocols;
 use pnet::packet::ipv4::{self, Ipv4Flags, Ipv4Packet, MutableIpv4Packet};
 use pnet::packet::udp::{self, MutableUdpPacket, UdpPacket};
 use pnet::util::MacAddr;
-use socket2::{Domain, Socket, Type};
+use socket2::{Domain, SockFilter, Socket, Type};
 
 use crate::plan::End;
 
@@ -29,7 +29,19 @@ const UDP_BYTES: usize = 8;
 /// Bytes of an IP packet on a wire of ours.
 const MTU: usize = 1_500;
 /// A message of several frames, as the kernel hands it to a listener before it cuts it.
-const MAX_MESSAGE_BYTES: usize = 1 << 17;
+pub const MAX_MESSAGE_BYTES: usize = 1 << 17;
+/// Bytes sent that the kernel has not yet delivered, before a sender waits.
+const SEND_BUFFER_BYTES: usize = 4 << 20;
+
+/// How well a stranger hears.
+pub struct Hearing {
+    /// How long [`Wire::listen`] waits.
+    pub patience: Duration,
+    /// Bytes that wait to be heard.
+    pub backlog: usize,
+    /// Bytes of each message.
+    pub message: usize,
+}
 
 /// Who sent what was heard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,9 +64,8 @@ pub struct Wire {
 }
 
 impl Wire {
-    /// Moves this thread to the namespace of `end` and opens its interface. `patience` is how long
-    /// [`listen`](Self::listen) waits, `backlog` how many bytes wait for it.
-    pub fn open(end: &End, patience: Duration, backlog: usize) -> Result<Self, Box<dyn Error>> {
+    /// Moves this thread to the namespace of `end` and opens its interface.
+    pub fn open(end: &End, hearing: &Hearing) -> Result<Self, Box<dyn Error>> {
         let at =
             |error: &dyn std::fmt::Display| format!("{}, {}: {error}", end.node, end.interface);
         let netns = File::open(&end.netns).map_err(|error| at(&error))?;
@@ -64,11 +75,20 @@ impl Wire {
             .find(|found| found.name == end.interface)
             .ok_or_else(|| at(&"no such interface"))?;
         let socket = Socket::new(Domain::PACKET, Type::RAW, None)?;
-        setsockopt(&socket, sockopt::RcvBufForce, &backlog)
-            .or_else(|_| setsockopt(&socket, sockopt::RcvBuf, &backlog))?;
+        setsockopt(&socket, sockopt::RcvBufForce, &hearing.backlog)
+            .or_else(|_| setsockopt(&socket, sockopt::RcvBuf, &hearing.backlog))?;
+        setsockopt(&socket, sockopt::SndBufForce, &SEND_BUFFER_BYTES)
+            .or_else(|_| setsockopt(&socket, sockopt::SndBuf, &SEND_BUFFER_BYTES))?;
+        // A filter says how much of a message is handed over.
+        socket.attach_filter(&[SockFilter::new(
+            (libc::BPF_RET | libc::BPF_K) as u16,
+            0,
+            0,
+            hearing.message as u32,
+        )])?;
         let config = Config {
             read_buffer_size: MAX_MESSAGE_BYTES,
-            read_timeout: Some(patience),
+            read_timeout: Some(hearing.patience),
             promiscuous: false,
             socket_fd: Some(socket.into_raw_fd()),
             ..Config::default()
