@@ -272,6 +272,9 @@ fn down(reason: DownReason) -> &'static str {
         DownReason::Stalled => {
             "the other end is heard, but acknowledges nothing; initialisation has begun again"
         }
+        DownReason::Missing => {
+            "a packet that was asked for has not come for a minute; initialisation has begun again"
+        }
         DownReason::Unusable => "no frame that came could be used; initialisation has begun again",
     }
 }

@@ -150,7 +150,7 @@ link_counters! {
     silences,
     /// Times the peer was heard, but acknowledged nothing for longer than the profile's `silence`.
     stalls,
-    /// Sessions ended by this end because frames came and none could be used.
+    /// Sessions ended by this end because frames came and none could be used, or never the one that was missing.
     unusable_sessions,
     /// Events lost because nobody fetched them.
     events_lost,

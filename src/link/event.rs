@@ -52,6 +52,9 @@ pub enum DownReason {
     /// For as long as the profile's `heal` allows, frames came and none could be used, although the peer was
     /// asked for one; the link comes up again by itself, as a new session.
     Unusable,
+    /// For 60 times the profile's `heal` the same packet or set was asked for and did not come, although others came; the
+    /// link comes up again by itself, as a new session.
+    Missing,
 }
 
 /// What a link end reports, oldest first by [`Lcb::poll_event`](super::Lcb::poll_event).
@@ -87,9 +90,12 @@ pub enum LinkEvent {
         after: Duration,
     },
     /// The peer can be heard, but for as long as the profile's `silence` allows it has acknowledged nothing of what it
-    /// was sent: frames that are not short may be swallowed on the way. Nothing is discarded.
+    /// was sent: frames that are not short may be swallowed on the way. This end discards nothing; the other, which misses the
+    /// same packet all the while, begins a new session after 60 times its `heal` ([`DownReason::Missing`]). Reported
+    /// also before a session is given up for it.
     Stalled,
-    /// A peer acknowledges again after [`Self::Stalled`].
+    /// A peer acknowledges again after [`Self::Stalled`]. Where nothing more is sent, a stall is forgotten
+    /// without an event, after 30 times the profile's `silence`.
     Moves,
     /// Too many retries on a lane: this end stopped receiving on it.
     LaneDegraded {

@@ -174,8 +174,10 @@ impl LaneWatch {
     /// on nothing else.
     #[inline]
     pub fn may_come_on(&self, lanes: u8) -> bool {
-        let was_told = !self.settled && self.told & 1 << (lanes & 7) != 0;
-        lanes == self.active || was_told && lanes & !self.active == 0
+        // The peer leaves lanes, one after another told: what is left may be less than any set that was told.
+        let is_left = |told: &u8| self.told & 1 << told != 0 && told & self.active == lanes;
+        lanes == self.active
+            || !self.settled && lanes != 0 && (1..=ALL_LANES).any(|told| is_left(&told))
     }
 
     /// Whether a frame on `lanes`, which may not come on them now, may be one that the peer of this session sent before
@@ -299,6 +301,11 @@ mod tests {
         assert!(lanes.may_come_on(0b110) && lanes.may_come_on(0b100));
         lanes.settle(0b100);
         assert_eq!(lanes.active(), 0b100);
+        // The peer was told one after another, and is left with what is in both.
+        let mut lanes = LaneWatch::new(0b101, 0);
+        lanes.told(1 << 0b011 | 1 << 0b101);
+        assert!(lanes.may_come_on(0b001) && !lanes.may_come_on(0b100));
+        assert!(!lanes.may_come_on(0) && !lanes.may_come_on(0b011));
         let mut lanes = LaneWatch::new(0b111, 0);
         lanes.settle(0b111);
         assert!(!lanes.may_come_on(0b011) && lanes.may_come_on(0b111));

@@ -20,6 +20,8 @@ pub(super) enum Due {
     Silence,
     /// End the session: frames come, and none can be used.
     Heal,
+    /// End the session: frames come, but never the one that is missing.
+    Missing,
 }
 
 /// Frames in a row of which none could be used.
@@ -357,7 +359,7 @@ impl Liveness {
         {
             self.stalled = None;
             if now.since(self.heard) <= self.patience(heal) {
-                return Some(Due::Heal);
+                return Some(Due::Missing);
             }
         }
         if let Some(silence) = self.silence

@@ -164,6 +164,13 @@ impl RetryBuffer {
         end - self.cursor
     }
 
+    /// Whether anything that was sent, also before the cursor went back, is not acknowledged. Of an open
+    /// packet only what was sent since counts.
+    #[inline]
+    pub fn awaits(&self) -> bool {
+        self.sent_once > self.acked || self.cursor > self.head
+    }
+
     /// Whether a whole packet was sent, since the last going back, that is not acknowledged.
     #[inline]
     pub fn outstanding(&self) -> bool {

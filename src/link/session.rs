@@ -163,6 +163,10 @@ pub(super) trait Session {
                     self.common().counters.unusable_sessions += 1;
                     self.leave_active(LinkState::Training, DownReason::Unusable, now, input);
                 }
+                Due::Missing => {
+                    self.common().counters.unusable_sessions += 1;
+                    self.leave_active(LinkState::Training, DownReason::Missing, now, input);
+                }
             }
         }
     }
@@ -193,7 +197,13 @@ pub(super) trait Session {
         now: Time,
         input: &mut Self::Input,
     ) {
-        let heard = self.common().liveness.gave_up(owed_since, patience, now);
+        let link = self.common();
+        let told = link.liveness.is_stalled();
+        let heard = link.liveness.gave_up(owed_since, patience, now);
+        if heard && !told {
+            link.counters.stalls += 1;
+            link.report(LinkEvent::Stalled);
+        }
         let why = if heard {
             DownReason::Stalled
         } else {
@@ -259,6 +269,11 @@ pub(super) trait Session {
         }
         let header = &training.header;
         let link = self.common();
+        // Whoever has heard us receives on some lane.
+        if training.heard && training.rx_lanes & ALL_LANES == 0 {
+            link.counters.drop_wrong_lanes += 1;
+            return;
+        }
         link.handshake.accept(training);
         if link.state == LinkState::Refused {
             link.state.go(LinkState::Training);

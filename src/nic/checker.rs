@@ -303,7 +303,10 @@ impl Checker {
         }
         if let Some(flow) = old.filter(|flow| announcement.run < flow.announcement.run) {
             self.stragglers += 1;
-            self.outdated = Some((announcement.run, flow.announcement.run));
+            let latest = flow.announcement.run;
+            let before = self.outdated.filter(|(run, _)| *run == announcement.run);
+            let latest = before.map_or(latest, |(_, before)| before.max(latest));
+            self.outdated = Some((announcement.run, latest));
             return Announced::Outdated;
         }
         let checked = match announcement.op {

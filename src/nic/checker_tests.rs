@@ -320,6 +320,17 @@ fn the_refused_run_is_told_which_later_one_stands_in_its_way() {
     assert_eq!(bench.announce(3, 8), Announced::Outdated);
     assert_eq!(bench.report(3).outdated_by, 9);
     assert_eq!(bench.report(9).outdated_by, 0);
+    let of_another = |bench: &mut Bench, run| {
+        let (checker, memory) = (&mut bench.checker, &mut bench.memory);
+        checker.announce(SOURCE + 1, TARGET, announcement(run, 8), memory)
+    };
+    assert_eq!(of_another(&mut bench, 5), Announced::Accepted);
+    assert_eq!(of_another(&mut bench, 3), Announced::Outdated);
+    assert_eq!(
+        bench.report(3).outdated_by,
+        9,
+        "below that no run is left alone"
+    );
 }
 
 #[test]

@@ -291,6 +291,12 @@ impl ReplayBuffer {
         self.cursor - self.acked
     }
 
+    /// Whether anything that was sent, also before the cursor went back, is not acknowledged.
+    #[inline]
+    pub fn awaits(&self) -> bool {
+        self.next > self.acked
+    }
+
     /// Packets taken whole of which the peer has not acknowledged every flit.
     #[inline]
     pub fn packets(&self) -> u64 {

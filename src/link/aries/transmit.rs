@@ -237,7 +237,7 @@ impl Transmitter {
         }
         if done > 0 || freed > 0 {
             self.timer_from = now;
-            self.owed_since = if self.buffer.in_flight() > 0 {
+            self.owed_since = if self.buffer.awaits() {
                 now
             } else {
                 Time::NEVER
@@ -483,7 +483,7 @@ impl Transmitter {
     /// The peer is there: it owes nothing but what it was sent.
     #[inline]
     pub fn heard(&mut self) {
-        if self.buffer.in_flight() == 0 {
+        if !self.buffer.awaits() {
             self.owed_since = Time::NEVER;
         }
     }

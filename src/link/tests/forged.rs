@@ -57,7 +57,7 @@ fn request(pair: &Pair, to: usize, lanes: u8) -> Vec<u8> {
     let Ok(Frame::Training(training)) = frame::parse(&taped) else {
         panic!("it was looked for");
     };
-    let (tx_epoch, rx_epoch) = pair.ends[1 - to].lcb.epochs();
+    let [tx_epoch, rx_epoch] = [1 - to, to].map(|end| pair.ends[end].lcb.epochs().0);
     let mut forged = Training {
         rx_lanes: lanes,
         state: 3,
@@ -109,6 +109,25 @@ fn a_request_for_no_lane_kills_nobody() {
     pair.load(A, 100);
     pair.finish(SECOND);
     assert!(no_session_ended(&pair) && all_lanes(&pair));
+}
+
+#[test]
+fn a_new_process_begins_no_session_without_lanes() {
+    let mut pair = taped_pair(5);
+    pair.replace(A, 5_000);
+    pair.wire(|wire| wire.cut = true);
+    let frame = request(&pair, A, 0);
+    for _ in 0..100 {
+        pair.inject(A, &frame);
+    }
+    assert!(!pair.ends[A].lcb.is_active(), "{}", pair.state());
+    assert_eq!(pair.count(A, |c| c.drop_wrong_lanes), 100);
+    pair.wire(|wire| wire.cut = false);
+    pair.wait_up();
+    pair.load(A, 100);
+    pair.load(B, 100);
+    pair.finish(SECOND);
+    assert!(all_lanes(&pair));
 }
 
 #[test]

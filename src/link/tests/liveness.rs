@@ -172,7 +172,7 @@ fn what_the_peer_takes_for_acknowledged_is_not_waited_for_for_ever() {
     pair.run_for(SECOND.times(10));
     assert!(downs(&pair, B).is_empty(), "frames may be lost for so long");
     pair.run_until(SECOND.times(60), |pair| {
-        downs(pair, B) == [DownReason::Unusable]
+        downs(pair, B) == [DownReason::Missing]
     });
     pair.wait_up();
     traffic_flows(&mut pair);
@@ -376,6 +376,43 @@ fn a_way_that_swallows_long_frames_is_told_although_short_ones_pass() {
 }
 
 #[test]
+fn who_misses_a_packet_for_a_minute_begins_a_new_session_and_says_why() {
+    let mut pair = pair_with(|_| {});
+    traffic_flows(&mut pair);
+    pair.ends.iter_mut().for_each(|end| end.gaps_allowed = true);
+    pair.wires[B].most_bytes = IDLE_FRAME_BYTES;
+    pair.load(A, 300);
+    pair.run_for(SECOND.times(55));
+    assert!(downs(&pair, A).is_empty() && downs(&pair, B).is_empty());
+    pair.run_for(SECOND.times(15));
+    assert_eq!(downs(&pair, B), [DownReason::Missing]);
+}
+
+/// Frames of the peer's that are handed in together ask for a packet, and show that the peer is there, before the packet
+/// is sent again.
+#[test]
+fn a_way_that_swallows_long_frames_is_told_also_while_the_peer_sends() {
+    let mut pair = pair_with(|_| {});
+    traffic_flows(&mut pair);
+    pair.wires[B].most_bytes = IDLE_FRAME_BYTES;
+    pair.wires[A].cut = true;
+    pair.taping = true;
+    pair.load(A, 300);
+    for _ in 0..700 {
+        for _ in 0..10 {
+            pair.load(B, 2);
+            pair.run_for(Duration::from_us(500));
+        }
+        for (to, frame) in core::mem::take(&mut pair.tape) {
+            if to == A {
+                pair.inject(A, &frame);
+            }
+        }
+    }
+    assert!(pair.ends[A].lcb.is_stalled(), "{}", pair.state());
+}
+
+#[test]
 fn a_session_given_up_over_a_way_that_swallows_long_frames_says_so_and_the_next_one_knows() {
     let mut pair = pair_with(|profile| profile.give_up = Some(SECOND.times(2)));
     traffic_flows(&mut pair);
@@ -384,6 +421,8 @@ fn a_session_given_up_over_a_way_that_swallows_long_frames_says_so_and_the_next_
     pair.load(A, 300);
     pair.run_until(SECOND.times(3), |pair| !downs(pair, A).is_empty());
     assert_eq!(downs(&pair, A), [DownReason::Stalled]);
+    assert_eq!(stalls(&pair, A), [LinkEvent::Stalled]);
+    assert_eq!(pair.count(A, |c| c.stalls), 1);
     // Training frames are longer than that.
     pair.wires[B].most_bytes = usize::MAX;
     pair.wait_up();
