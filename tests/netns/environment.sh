@@ -78,6 +78,8 @@ for signal in INT TERM KILL; do
     check "it runs" phw_until 20 test -s "$T_SCRATCH/first"
     check "its output and status are its own" grep -qx 7 "$T_SCRATCH/said"
     kill "-$signal" "$pid"
+    first=$(<"$T_SCRATCH/first")
+    check "SIG$signal to its test ends it" phw_until 10 phw_all_gone "$first"
+    kill -KILL "$first" 2>/dev/null || true
     settled "$pid"
-    check "SIG$signal to its test ends it" phw_until 5 phw_all_gone "$(<"$T_SCRATCH/first")"
 done
