@@ -41,7 +41,12 @@ phw_start_nodes() {
     dir=$(phw_lab_dir "$lab")
     shift
     # What it says of a directory that it cannot write to: there may be room again when somebody looks.
-    file=$(mktemp) && exec {said}<>"$file" && rm -f -- "$file"
+    if file=$(mktemp 2>/dev/null); then
+        exec {said}<>"$file"
+        rm -f -- "$file"
+    else
+        exec {said}<>/dev/null
+    fi
     [[ $PHW_LAB_MODE == netns ]] && netns=$(phw_netns "$lab" '')
     read -ra arguments <<<"$PHW_LAB_RUN_ARGUMENTS ${PHW_FIRST:-}"
     # shellcheck disable=SC2016  # expanded by the inner shell
@@ -62,7 +67,7 @@ phw_start_nodes() {
             "${enter[@]}" "${@:5}" --topology "$dir/topology.toml" --node "$node" --lab "$lab" \
                 </dev/null >>"$dir/$node.log" 2>&1 &
             id $! >"$dir/$node.process" || { kill -KILL $!; exit 1; }
-        done' bash "$dir" "$netns" "$lab" "$*" "$PHITWIRE_BIN_DIR/phitwire" run "${arguments[@]}" </dev/null >/dev/null 2>&"$said" &
+        done' bash "$dir" "$netns" "$lab" "$*" "$PHITWIRE_BIN_DIR/phitwire" run "${arguments[@]}" </dev/null >/dev/null 2>&"$said" {said}>&- &
     PHW_STARTER=$!
     phw_started || phw_die "could not start the processes of lab '$lab'$(sed -n "s|.*: |: cannot write to $dir: |p;q" "/proc/self/fd/$said")"
     exec {said}>&-

@@ -3,7 +3,8 @@
 #
 # Without --lab, all labs. A lab that is not whole enough to be looked at is reported as left behind, with the
 # command that removes it. Status 1 when a process has ended or stands still, when a link is not up (its wire may be dead:
-# interface-down, no-carrier, no-interface, no-address, short-mtu; or its other end silent), or there is no such lab.
+# interface-down, no-carrier, no-interface, no-address, short-mtu, not-bound; its other end silent, or stalled: heard, but it
+# acknowledges nothing), or there is no such lab.
 #
 # HEARD is how long ago a data frame was last accepted, at the end where that is longer; an idle link has nothing to send.
 # RESENT counts packets (YARC) or sets (Aries) sent again, CHARGED what came damaged and was charged to a lane; both ends

@@ -146,11 +146,18 @@ part_docs() {
 }
 
 # The tests of the nodes make network namespaces. Where cargo does not run as root, each of their binaries runs in
-# rootless.sh; where that is forbidden, those tests say that they are skipped, and why. All packages are built as one:
-# some at a time would have other features of the same libraries, and build these again.
+# rootless.sh; where that is forbidden, those tests say that they are skipped, and why. That it fails otherwise is a failure
+# here, lest they be skipped for that. All packages are built as one: some at a time would have other features of the same
+# libraries, and build these again.
 cargo_tests() {
-    local host
-    if { ! phw_is_root || phw_cargo_user >/dev/null; } && phw_as_cargo_user env PHITWIRE_BIN_DIR=none "$PHW_SCRIPTS/rootless.sh" true; then
+    local host status=0
+    if ! phw_is_root || phw_cargo_user >/dev/null; then
+        phw_as_cargo_user env PHITWIRE_BIN_DIR=none "$PHW_SCRIPTS/rootless.sh" true || status=$?
+        (( status == 0 || status == PHW_SKIP )) || return "$status"
+    else
+        status=$PHW_SKIP
+    fi
+    if (( status == 0 )); then
         host=$(phw_cargo -vV | sed -n 's/^host: //p' | tr 'a-z-' 'A-Z_')
         export "CARGO_TARGET_${host}_RUNNER=$PHW_ROOT/tests/runner.sh"
     fi

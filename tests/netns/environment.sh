@@ -22,6 +22,22 @@ called "where files are not to be overwritten" bash -o noclobber "$status" --lab
 check "a lab comes up there" env SHELLOPTS=noclobber "$up" pair --lab "clobber_$$"
 check "and goes down" env SHELLOPTS=noclobber "$PHW_SCRIPTS/down.sh" --lab "clobber_$$"
 check "which leaves nothing" nothing_left "clobber_$$"
+check "a lab comes up without a place for temporary files" env TMPDIR=/nonexistent "$up" pair --lab "tmp_$$"
+T_LABS+=("tmp_$$")
+check "its processes are restarted there, too" env TMPDIR=/nonexistent "$PHW_SCRIPTS/node.sh" --lab "tmp_$$" restart nic0
+T_LABS+=("files_$$")
+check "another comes up" "$up" pair --lab "files_$$"
+# no_deleted LAB: no process of it has a file open that nobody can see any more.
+no_deleted() {
+    local pid pids
+    pids=$(phw_members "$1")
+    [[ -n $pids ]] || { echo "no processes"; return 1; }
+    for pid in $pids; do
+        ! find "/proc/$pid/fd" -lname '*(deleted)' -printf "$pid: %f is %l\n" | grep . || return 1
+    done
+}
+check "no process of it has a deleted file open" no_deleted "files_$$"
+for lab in "tmp_$$" "files_$$"; do "$PHW_SCRIPTS/down.sh" --lab "$lab"; done
 check_fails "binaries that are not there are missed by name" "PHITWIRE_BIN_DIR: there is no phitwire in /nowhere" \
     env PHITWIRE_BIN_DIR=/nowhere "$up" pair --lab "none_$$"
 
@@ -34,7 +50,7 @@ check_fails "a time-out that the shell cannot count is refused" "999999 at most"
 # Nothing is copied before it was looked at: the run directory is everybody's.
 mkfifo "$T_SCRATCH/pipe"
 truncate -s 3G "$T_SCRATCH/sparse"
-for what in /dev/zero /proc/kmsg "$T_SCRATCH/pipe" "$T_SCRATCH/sparse" "$T_SCRATCH"; do
+for what in /dev/zero /proc/self/mem "$T_SCRATCH/pipe" "$T_SCRATCH/sparse" "$T_SCRATCH"; do
     check_fails "$what is no topology" "not a usable topology" timeout 10 "$up" "$what" --lab "none_$$"
 done
 check_fails "nor is a stream without end" "not a usable topology" timeout 10 "$up" <(yes) --lab "none_$$"
@@ -48,3 +64,22 @@ check "$a has a narrow path to $b" bash -c 'ip -n "$1" route get "$2" | grep "mt
     bash "$(phw_netns "$LAB" "$a")" "${addr_b%/*}"
 rate_case "full frames leave all the same" 10000 --seconds 1
 "$PHW_SCRIPTS/down.sh" --lab "$LAB"
+
+# What has a session of its own, as the stranger has, ends with its test all the same.
+cat >"$T_SCRATCH/first.sh" <<END
+. "$checkout/tests/netns/testlib.sh"
+t_first bash -c 'echo \$\$; exit 7' >"$T_SCRATCH/said" || echo "\$?" >>"$T_SCRATCH/said"
+t_first bash -c 'echo \$\$; exec sleep 600' >"$T_SCRATCH/first"
+END
+for signal in INT TERM KILL; do
+    : >"$T_SCRATCH/first"
+    env --default-signal=INT TMPDIR="$T_SCRATCH" bash "$T_SCRATCH/first.sh" >/dev/null 2>&1 &
+    pid=$!
+    check "it runs" phw_until 20 test -s "$T_SCRATCH/first"
+    check "its output and status are its own" grep -qx 7 "$T_SCRATCH/said"
+    kill "-$signal" "$pid"
+    first=$(<"$T_SCRATCH/first")
+    check "SIG$signal to its test ends it" phw_until 10 phw_all_gone "$first"
+    kill -KILL "$first" 2>/dev/null || true
+    settled "$pid"
+done

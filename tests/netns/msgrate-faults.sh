@@ -46,14 +46,17 @@ nic_stops() {
 }
 
 # emptied OPTIONS...: the target of gets or additions is killed and started again. All that was found in its new, empty memory
-# was called corrupted.
+# was called corrupted. The run ends once messages have met the new memory, however long that takes.
 emptied() {
     local file=$T_SCRATCH/emptied.json
-    t_rate "$file" --from nic0 --to nic1 --seconds 5 "$@" &
+    timeout --foreground -k 5 120 "$PHITWIRE_BIN_DIR/phitwire-msgrate" --lab "$LAB" --json --from nic0 --to nic1 --seconds 90 "$@" \
+        >"$file" 2>"$file.err" &
     local runner=$!
     under_way nic0
     check "$LAB: the target is killed ($*)" "$PHW_SCRIPTS/node.sh" --lab "$LAB" kill nic1
     check "and started again" "$PHW_SCRIPTS/node.sh" --lab "$LAB" start nic1
+    check "messages meet its new memory" phw_until 60 met_new_memory
+    kill -TERM "$runner" 2>/dev/null || true
     settled "$runner"
     check "the run ends with status 1" test "$SETTLED" = 1
     check "what was found in its new memory is not called corrupted" \
@@ -61,6 +64,7 @@ emptied() {
     check "all links come up again" "$PHITWIRE_BIN_DIR/phitwire" wait --lab "$LAB" --timeout 15
     rate_case "the next run is clean" 100 --from nic0 --to nic1 --seconds 0.5 "$@"
 }
+met_new_memory() { (( $(t_ctl nic0 traffic status --json | jq .unwritten) > 0 )); }
 
 # older_number: a target remembers runs of a source that does not any more. It was called out of reach.
 older_number() {

@@ -21,13 +21,26 @@ for command in "sleep 600" "bash -c 'trap : TERM; sleep 600; true'"; do
     check "with the status of an interrupted command (was $SETTLED)" test "$SETTLED" = 130
 done
 
-t_lab rootless
 # As an ordinary user, where there is one to be: root's way into a user namespace proves less.
 as=()
 if phw_is_machine_root && id nobody >/dev/null 2>&1 \
     && runuser -u nobody -- test -r "$PHW_SCRIPTS/up.sh" -a -x "$PHITWIRE_BIN_DIR/phitwire"; then
     as=(runuser -u nobody -- env HOME=/tmp)
 fi
+
+# Tests of cargo need no binaries, and are run while there may be none: all were skipped for that, and it was not said.
+for how in "" "${as[*]}"; do
+    # shellcheck disable=SC2086  # words
+    check "a command needs no binaries${how:+, as an ordinary user}" env $how PHITWIRE_BIN_DIR=none "$PHW_SCRIPTS/rootless.sh" true
+    # shellcheck disable=SC2086  # words
+    check "nor do tests of cargo${how:+, as an ordinary user}" \
+        env -C "$PHW_ROOT/nodes" $how ../tests/runner.sh ip link add p0 type veth peer name p1
+    [[ -n ${as[0]:-} ]] || break
+done
+check_fails "a lab without binaries misses them by name" "PHITWIRE_BIN_DIR: there is no phitwire in /nowhere" \
+    env PHITWIRE_BIN_DIR=/nowhere "$PHW_SCRIPTS/rootless.sh" "$PHW_SCRIPTS/up.sh" pair --lab "none_$$"
+
+t_lab rootless
 output=$T_SCRATCH/output
 "${as[@]}" "$PHW_SCRIPTS/rootless.sh" bash -c '
     set -e

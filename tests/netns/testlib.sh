@@ -86,10 +86,16 @@ t_up() {
 
 # t_first COMMAND...: runs it before what keeps all processors busy, where that is allowed. Among sessions the kernel shares
 # processors out first (sched(7), autogroup), so that a mere nice value is none against a lab, each of whose nodes has a
-# session of its own.
+# session of its own. In a session of its own Ctrl-C does not reach it: it ends with this test, however that ends.
+T_FIRST=''
 t_first() {
+    local status=0
     # shellcheck disable=SC2016  # expanded there
-    setsid --wait bash -c '{ echo -10 >/proc/self/autogroup; renice -n -10 -p "$$"; } >/dev/null 2>&1 || true; exec "$@"' first "$@"
+    setpriv --pdeathsig KILL -- setsid bash -c '{ echo -10 >/proc/self/autogroup; renice -n -10 -p "$$"; } >/dev/null 2>&1 || true; exec "$@"' first "$@" &
+    T_FIRST=$!
+    wait "$T_FIRST" || status=$?
+    T_FIRST=''
+    return "$status"
 }
 
 # The stranger on the wires (nodes/examples/stranger), $STRANGER: $PHITWIRE_STRANGER, or beside the binaries.
@@ -213,6 +219,7 @@ t_finish() {
     if (( status != 0 && T_FAILED == 0 && T_DONE == 0 )); then
         not_ok "${0##*/}" "ended early with status $status"
     fi
+    [[ -z $T_FIRST ]] || phw_stop "$T_FIRST" || true
     for lab in "${T_LABS[@]}"; do
         (( T_FAILED == 0 )) || [[ ! -d $(phw_lab_dir "$lab") ]] || t_last_words "$lab" | detail
         "$PHW_SCRIPTS/down.sh" --lab "$lab" 2>/dev/null || not_ok "lab $lab goes down" "down.sh failed"

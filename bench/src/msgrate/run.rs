@@ -76,6 +76,12 @@ pub enum RunError {
          (netns-scripts/status.sh --lab {1} tells which links are down)"
     )]
     Unreachable(String, String),
+    /// Both: who refused, and why; whom the announcement did not reach; the lab.
+    #[error(
+        "nothing was sent: {0} refused the run: {1}; {2} could not be reached within the time-out \
+         of a request (netns-scripts/status.sh --lab {3} tells which links are down)"
+    )]
+    RefusedOrUnreachable(String, String, String, String),
     /// The user asked twice for an end.
     #[error("interrupted before all messages were answered: nothing was measured")]
     Interrupted,
@@ -170,9 +176,14 @@ pub fn measure(
         return Err(match (refusers.as_slice(), unreached.as_slice()) {
             ([], []) => RunError::NothingSent(plan.pattern.clone()),
             ([], names) => RunError::Unreachable(names.join(", "), plan.lab.clone()),
-            (names, _) => {
-                let why = why_refused(report.outdated_by);
-                RunError::Refused(names.join(", "), why)
+            (names, others) => {
+                let (names, why) = (names.join(", "), why_refused(report.outdated_by));
+                if others.is_empty() {
+                    RunError::Refused(names, why)
+                } else {
+                    let (others, lab) = (others.join(", "), plan.lab.clone());
+                    RunError::RefusedOrUnreachable(names, why, others, lab)
+                }
             }
         });
     }

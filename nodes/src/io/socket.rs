@@ -151,6 +151,10 @@ pub(super) type HardwareAddress = [u8; 6];
 /// All stations.
 const BROADCAST: HardwareAddress = [0xff; 6];
 
+/// For so many looks for silence two addresses are at odds after both were heard. That is 2 s; an end that hears nothing asks
+/// its peer after 0.5 s, so that a stranger who plays frames does not easily outlast a peer that has little to send.
+const DISPUTE_LOOKS: u32 = 8;
+
 /// The open socket of a port.
 #[derive(Debug)]
 pub struct PortSocket {
@@ -159,6 +163,10 @@ pub struct PortSocket {
     kind: LinkKind,
     frame_limit: usize,
     header: [u8; ETHERNET_HEADER_BYTES],
+    /// Looks for silence until the address is no longer disputed; while it is, frames go to everybody.
+    disputed: u32,
+    /// While the address is disputed, whence the link last accepted a frame.
+    last_heard: HardwareAddress,
     /// Frames that the link had accepted when that was last told.
     accepted: u64,
     /// The interface that the socket is bound to, if it is: its index, and its name.
@@ -267,16 +275,27 @@ impl PortSocket {
     }
 
     /// The link has accepted a frame from a [newcomer](Self::newcomer). To it goes from now on what went to whoever is there.
-    /// While another address is known, that one is forgotten first: the address may have been damaged on the way, the frame
-    /// a copy that a stranger sends. The next frame that is accepted tells.
+    /// While another address is known, nobody can tell which of the two is the peer's: this one may have been damaged on the
+    /// way, the frame a copy that a stranger plays, again and again. Frames go to everybody until one address alone has been
+    /// heard for [long enough](DISPUTE_LOOKS).
     pub(super) fn heard_from(&mut self, from: HardwareAddress) {
-        let known = self.destination() != BROADCAST;
-        self.header[..6].copy_from_slice(if known { &BROADCAST } else { &from });
+        let is_other = if self.disputed > 0 {
+            from != self.last_heard
+        } else {
+            self.destination() != BROADCAST
+        };
+        if is_other {
+            self.disputed = DISPUTE_LOOKS;
+        }
+        self.last_heard = from;
+        let to = if self.disputed > 0 { BROADCAST } else { from };
+        self.header[..6].copy_from_slice(&to);
     }
 
     /// The link has accepted so many frames by now. If these are no more than at the last call, nothing says that what goes
     /// to the address known arrives: it goes to whoever is there again.
     pub(super) fn forget_if_silent(&mut self, accepted: u64) {
+        self.disputed = self.disputed.saturating_sub(1);
         if std::mem::replace(&mut self.accepted, accepted) == accepted {
             self.header[..6].copy_from_slice(&BROADCAST);
         }
@@ -381,6 +400,8 @@ fn open_udp(
         kind: LinkKind::Udp,
         frame_limit,
         header,
+        disputed: 0,
+        last_heard: BROADCAST,
         accepted: 0,
         bound_to: found.map(|found| (found.index, found.name)),
         segmentation_works: true,
@@ -427,6 +448,8 @@ fn open_ethernet(
         kind,
         frame_limit,
         header,
+        disputed: 0,
+        last_heard: BROADCAST,
         accepted: 0,
         bound_to: Some((interface.index, interface.name)),
         segmentation_works: false,

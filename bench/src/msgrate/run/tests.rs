@@ -588,6 +588,28 @@ fn targets_that_refuse_the_run_are_called_that_with_a_remedy() {
     assert!(!outcome.is_clean());
 }
 
+/// The one out of reach was passed over.
+#[test]
+fn one_target_that_refuses_and_one_out_of_reach_are_both_named() {
+    let mut lab = Puppets::new();
+    lab.spoil = Some(|node, report| {
+        if node == "n0" {
+            (report.sent, report.acknowledged) = (0, 0);
+            (report.unwilling, report.refusers) = (1, vec![1]);
+            (report.unreachable, report.unreached) = (1, vec![2]);
+        }
+        report.delivered = 0;
+    });
+    let error = run_in(&mut lab, "--from n0 --to n1,n2").expect_err("nobody takes part");
+    let text = error.to_string();
+    assert!(
+        matches!(error, RunError::RefusedOrUnreachable(..)),
+        "{text}"
+    );
+    assert!(text.contains("n1 refused the run: "), "{text}");
+    assert!(text.contains("; n2 could not be reached"), "{text}");
+}
+
 #[test]
 fn who_uses_the_network_interfaces_is_told_and_nothing_is_disturbed() {
     let taken = Refusal {
