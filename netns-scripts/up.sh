@@ -62,9 +62,9 @@ claim() {
     # An empty one would be moved upon, but somebody has made it.
     [[ ! -e $dir && ! -L $dir && ! -e $half ]] || phw_die "$owned"
     phw_need_room 1
-    # Another lab's down.sh may take an empty run directory away.
-    mkdir -m 700 -- "$half" 2>/dev/null || { phw_make_run_dir && error=$(mkdir -m 700 -- "$half" 2>&1); } || phw_die "$error"
+    # A signal may come as soon as it is there. Another lab's down.sh may take an empty run directory away.
     made=1
+    mkdir -m 700 -- "$half" 2>/dev/null || { phw_make_run_dir && error=$(mkdir -m 700 -- "$half" 2>&1); } || phw_die "$error"
     phw_write "$half/.up" "$self"$'\n'
     phw_write "$half/.phitwire-lab" ''
     error=$(mv -T -- "$half" "$dir" 2>&1) && return

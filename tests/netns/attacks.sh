@@ -191,7 +191,7 @@ frames_flow() {
 
 late() {
     attack "copies late by 10 ms, 50 ms, 0.3 s and 1 s" \
-        --form copies --delay-ms 10,50,300,1000 --share 50 --times 20 --count $(( 4 * PER_END ))
+        --form copies --delay-ms 10,50,300,1000 --share 50 --times 40 --count $(( 4 * PER_END ))
     attack "a record of 0.2 s, played 2 s later at full speed over and over" \
         --form replay --count "$PER_END" --record-ms 200 --delay-ms 2000
 }

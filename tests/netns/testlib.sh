@@ -84,14 +84,14 @@ t_up() {
     fi
 }
 
-# t_first COMMAND...: runs it before what keeps all processors busy, where that is allowed. Among sessions the kernel shares
-# processors out first (sched(7), autogroup), so that a mere nice value is none against a lab, each of whose nodes has a
-# session of its own. In a session of its own Ctrl-C does not reach it: it ends with this test, however that ends.
+# t_first COMMAND...: gives it two shares of processors that are kept busy, where that is allowed. Among sessions the kernel
+# shares processors out first (sched(7), autogroup), so that a mere nice value is none against a lab, each of whose nodes has
+# a session of its own. With many more shares a stranger would leave the lab none, and be its only end. In a session of its own Ctrl-C does not reach it: it ends with this test, however that ends.
 T_FIRST=''
 t_first() {
     local status=0
     # shellcheck disable=SC2016  # expanded there
-    setpriv --pdeathsig KILL -- setsid bash -c '{ echo -10 >/proc/self/autogroup; renice -n -10 -p "$$"; } >/dev/null 2>&1 || true; exec "$@"' first "$@" &
+    setpriv --pdeathsig KILL -- setsid bash -c '{ echo -3 >/proc/self/autogroup; renice -n -3 -p "$$"; } >/dev/null 2>&1 || true; exec "$@"' first "$@" &
     T_FIRST=$!
     wait "$T_FIRST" || status=$?
     T_FIRST=''
