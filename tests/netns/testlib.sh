@@ -86,7 +86,8 @@ t_up() {
 
 # t_first COMMAND...: gives it two shares of processors that are kept busy, where that is allowed. Among sessions the kernel
 # shares processors out first (sched(7), autogroup), so that a mere nice value is none against a lab, each of whose nodes has
-# a session of its own. With many more shares a stranger would leave the lab none, and be its only end. In a session of its own Ctrl-C does not reach it: it ends with this test, however that ends.
+# a session of its own. With many more shares a stranger would leave the lab none, and be its only end. In a session of
+# its own Ctrl-C does not reach it: it ends with this test, however that ends.
 T_FIRST=''
 t_first() {
     local status=0
