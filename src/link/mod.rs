@@ -38,8 +38,8 @@ mod transmit;
 #[cfg(test)]
 pub(crate) use aries::Scrambler;
 pub use aries::{
-    AriesInput, AriesLcb, AriesLinkConfig, ErrorInjection, LcbRegisters, MIN_SET_FRAME_BYTES,
-    SetCounters, SetProfile,
+    AriesInput, AriesLcb, AriesLinkConfig, ErrorInjection, IdealEnd, LcbRegisters,
+    MIN_SET_FRAME_BYTES, SetCounters, SetProfile,
 };
 pub use config::{
     EndName, LaneRate, LinkClock, LinkConfig, LinkConfigBuilder, LinkConfigError, LinkProfile,

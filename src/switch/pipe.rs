@@ -47,6 +47,8 @@ pub struct Pipe<const DEPTH: u8, const FORWARD: u32, const BACK: u32> {
     starved: bool,
     /// For the owner.
     pub tag: u8,
+    /// Places that items take which take several.
+    places: u8,
     stamp: u32,
 }
 
@@ -90,6 +92,7 @@ impl<const DEPTH: u8, const FORWARD: u32, const BACK: u32> Pipe<DEPTH, FORWARD, 
             reads: 0,
             starved: false,
             tag,
+            places: 0,
             stamp: 0,
         }
     }
@@ -127,14 +130,44 @@ impl<const DEPTH: u8, const FORWARD: u32, const BACK: u32> Pipe<DEPTH, FORWARD, 
     /// [`Room::Starved`] the next read tells to wake the writer.
     #[inline]
     pub fn room(&mut self, now: u32, after: u32) -> Room {
+        self.room_beside(self.len(), now, after)
+    }
+
+    /// The same for items of several places: whether there is one at least. Such an item's last places are taken
+    /// when its first ones are free again. Of what was read only one place is on its way back.
+    #[inline]
+    pub fn room_for_some(&mut self, now: u32, after: u32) -> Room {
+        self.room_beside(self.places, now, after)
+    }
+
+    /// An item of that many places is about to be written.
+    #[inline]
+    pub fn take_places(&mut self, places: u8) {
+        self.places += places;
+    }
+
+    /// An item of that many places is about to be read.
+    #[inline]
+    pub fn free_places(&mut self, places: u8) {
+        self.places -= places;
+    }
+
+    /// Places taken by items of several places.
+    #[inline]
+    pub const fn places(&self) -> u8 {
+        self.places
+    }
+
+    #[inline]
+    fn room_beside(&mut self, taken: u8, now: u32, after: u32) -> Room {
         debug_assert!(after <= 1);
         // Even if every read of the last cycles were still on its way back.
-        if u32::from(self.len()) + (BACK - after) < u32::from(DEPTH) {
+        if u32::from(taken) + (BACK - after) < u32::from(DEPTH) {
             return Room::Open;
         }
         self.age(now);
         let returning = self.reads & low(BACK - after);
-        if self.len() + count(returning) < DEPTH {
+        if taken + count(returning) < DEPTH {
             Room::Open
         } else if returning != 0 {
             Room::Ahead(BACK - highest(returning))

@@ -10,7 +10,7 @@ use super::model::{Chip, Clock, End, NodeRef, Processor, Profile, Topology};
 use crate::link::{EndName, LinkClock, LinkConfig, LinkConfigError, LinkProfile};
 use crate::nic::aries::{AriesNicConfig, AriesNicConfigError};
 use crate::nic::{Incarnation, NicConfig, NicConfigError};
-use crate::router::aries::AriesConfig;
+use crate::router::aries::{AriesConfig, Grain};
 use crate::router::yarc::registers::{ChipRegisters, PORTS, TileRegisters};
 use crate::router::yarc::{RouterClock, YarcConfig};
 use crate::time::Duration;
@@ -29,6 +29,9 @@ pub struct Runtime {
     pub epoch: u32,
     /// What the node's network interface knows of those before it.
     pub incarnation: Incarnation,
+    /// What moves through a router's stages at once, where it can be chosen. If nothing is said, packets under a
+    /// free-running clock and flits under any other.
+    pub grain: Option<Grain>,
     /// Clock instead of the topology's.
     pub clock: Option<Clock>,
     /// Profile instead of the topology's.
@@ -53,6 +56,7 @@ impl Runtime {
             fabric,
             epoch,
             incarnation: Incarnation::default(),
+            grain: None,
             clock: None,
             profile: None,
             real_wires: false,

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 use miette::{IntoDiagnostic, WrapErr, miette};
 use phitwire::link::impair::Netem;
+use phitwire::router::aries::Grain;
 use phitwire::sim::direct::{
     AriesOptions, Config, Load, MAX_ARIES_MESSAGE_BYTES, MAX_LINK_CYCLES, Pattern, Phase, Process,
     Progress, Traffic, Warmup,
@@ -73,6 +74,10 @@ pub struct SimArgs {
     /// ordered-non-minimal [default: adaptive0]
     #[arg(long, value_name = "MODE,...", value_delimiter = ',', value_enum)]
     routing: Vec<RoutingName>,
+    /// Aries: what moves through the routers at once: flits, as on the chip, or whole packets, as processes have it by
+    /// default [default: flit]
+    #[arg(long, value_enum)]
+    grain: Option<GrainName>,
     /// Aries: metres of cable of green, black and blue links, at 5 ns each [default: 1,3,20]
     #[arg(long, value_name = "G,B,O", value_delimiter = ',',
           value_parser = clap::value_parser!(u32).range(1..=200))]
@@ -109,6 +114,25 @@ pub struct SimArgs {
 enum LinksName {
     Direct,
     Encoded,
+}
+
+/// Grains by their names.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum GrainName {
+    /// Flit by flit.
+    #[default]
+    Flit,
+    /// Whole packets.
+    Packet,
+}
+
+impl From<GrainName> for Grain {
+    fn from(name: GrainName) -> Self {
+        match name {
+            GrainName::Flit => Self::Flit,
+            GrainName::Packet => Self::Packet,
+        }
+    }
 }
 
 /// Aries' routing modes by their names.
@@ -233,6 +257,9 @@ impl SimArgs {
         match network {
             Network::Blackwidow(_) if !self.routing.is_empty() => other("--routing", "Aries"),
             Network::Blackwidow(_) if !self.metres.is_empty() => other("--metres", "Aries"),
+            Network::Blackwidow(_) if self.grain == Some(GrainName::Packet) => Err(miette!(
+                "--grain packet is for Aries networks: a YARC sends phits on before their packet is whole"
+            )),
             Network::Blackwidow(_) => Ok(vec![None]),
             Network::Aries(_) if self.link_cycles.is_some() => Err(miette!(
                 help = "--metres says how long cables are",
@@ -286,7 +313,10 @@ impl SimArgs {
             warmup: self.warmup.map_or(defaults.warmup, Warmup::Cycles),
             measure_cycles: self.measure,
             drain_cycles: self.drain,
-            aries: AriesOptions::with_metres(routing, metres),
+            aries: AriesOptions {
+                grain: self.grain.unwrap_or_default().into(),
+                ..AriesOptions::with_metres(routing, metres)
+            },
         }
     }
 
@@ -309,6 +339,11 @@ impl SimArgs {
             None => add("link_cycles", config.link_cycles.into()),
             Some(mode) => {
                 add("routing", mode.name().into());
+                let grain = match config.aries.grain {
+                    Grain::Flit => "flit",
+                    Grain::Packet => "packet",
+                };
+                add("grain", grain.into());
                 let [nic, green, black, blue] = config.aries.link_cycles;
                 let cycles = json!({ "nic": nic, "green": green, "black": black, "blue": blue });
                 add("link_cycles", cycles)

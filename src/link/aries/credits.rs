@@ -41,10 +41,11 @@ impl SharedCredits {
         self.sent[vc].wrapping_sub(self.freed[vc])
     }
 
-    /// Flits of the peer's buffer in use.
+    /// Far-end load: flits that lie in the peer's buffer as far as this end knows, when `unacknowledged` of those taken have
+    /// not been acknowledged, and `early` credits have not come although they are counted here.
     #[inline]
-    pub fn used_in_all(&self) -> u32 {
-        self.used_in_all
+    pub fn far_flits(&self, early: u32, unacknowledged: u32) -> u32 {
+        (self.used_in_all + early).saturating_sub(unacknowledged)
     }
 
     /// Flits that may be sent on `vc` now.
@@ -124,6 +125,20 @@ impl SharedCredits {
         freed
     }
 
+    /// Takes in that one more flit of `vc` was freed: for links on which credits come one by one. One too many is not taken
+    /// in.
+    #[inline]
+    pub fn give(&mut self, vc: usize) {
+        // What nobody owes is the checkers' business.
+        let _ = self.release(vc, self.freed[vc].wrapping_add(1));
+    }
+
+    /// Whether any channel can have `flits` flits more than what is known, whatever its private part.
+    #[inline]
+    pub fn is_ample(&self, flits: u32) -> bool {
+        self.common_used + flits <= self.common
+    }
+
     /// The count of `vc` as known.
     #[inline]
     pub fn freed(&self, vc: usize) -> u32 {
@@ -151,6 +166,14 @@ impl SharedCredits {
         self.freed[vc] = count;
         self.used_in_all -= step;
         Ok(step)
+    }
+}
+
+#[cfg(test)]
+impl SharedCredits {
+    /// Says that `vc` uses `used` flits, whatever was sent.
+    pub fn spoil(&mut self, vc: usize, used: u32) {
+        self.sent[vc] = self.freed[vc].wrapping_add(used);
     }
 }
 
@@ -192,7 +215,7 @@ mod tests {
         assert_eq!(credits.release(3, 50), Ok(50));
         assert_eq!((credits.available(4), credits.available(3)), (50, 50));
         assert_eq!(credits.release(3, 116), Ok(66));
-        assert_eq!((credits.available(3), credits.used_in_all()), (116, 16));
+        assert_eq!((credits.available(3), credits.used_in_all), (116, 16));
     }
 
     #[test]
@@ -246,14 +269,14 @@ mod tests {
                 sent[vc] += flits;
             }
             let used: u32 = (0..VCS).map(|vc| sent[vc] - freed[vc]).sum();
-            assert_eq!(used, credits.used_in_all());
+            assert_eq!(used, credits.used_in_all);
             assert!(used <= 8 * 20 + 60);
             let vc = rng.below(8) as usize;
             freed[vc] += rng.below(u64::from(sent[vc] - freed[vc]) + 1) as u32;
             credits.release(vc, freed[vc]).unwrap();
         }
         credits.release_all(&sent);
-        assert_eq!((credits.common_used, credits.used_in_all()), (0, 0));
+        assert_eq!((credits.common_used, credits.used_in_all), (0, 0));
         assert_eq!(credits.available(7), 80);
     }
 }

@@ -153,6 +153,19 @@ impl AriesInput {
         arrived
     }
 
+    /// Writes the next flit that arrived. Its virtual channel, or `None` where no room was left for it or it should have
+    /// been a head.
+    #[inline]
+    pub(super) fn write_one(&mut self, flit: Flit) -> Option<usize> {
+        (self.write(&[flit]).written == 1).then_some(self.open.vc.into())
+    }
+
+    /// Virtual channel of the packet being written, and the flits that it lacks; 0: none is.
+    #[inline]
+    pub(super) const fn open(&self) -> (u8, u8) {
+        (self.open.vc, self.open.left)
+    }
+
     /// Opens the packet that begins with `first`. False when none can.
     #[inline]
     fn begin(&mut self, first: Flit) -> bool {

@@ -274,8 +274,8 @@ impl AriesLcb {
     /// have not come. What is only on its way is no load, however long the cable.
     #[inline]
     pub fn far_flits(&self) -> u32 {
-        let used = self.tx.credits().used_in_all();
-        used.saturating_sub(self.tx.buffer().unacknowledged())
+        let unacknowledged = self.tx.buffer().unacknowledged();
+        self.tx.credits().far_flits(0, unacknowledged)
     }
 
     /// The same of one virtual channel.

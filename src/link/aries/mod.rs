@@ -19,6 +19,7 @@ mod credits;
 mod declared_gap;
 mod frames;
 mod held;
+mod ideal;
 mod injection;
 mod input;
 mod lcb;
@@ -27,12 +28,14 @@ mod receive;
 mod replay_buffer;
 mod scrambler;
 mod transmit;
+mod unacknowledged;
 
 #[cfg(test)]
 mod tests;
 
 pub use config::{AriesLinkConfig, ErrorInjection, LcbRegisters, SetProfile};
 pub use counters::SetCounters;
+pub use ideal::IdealEnd;
 pub use input::AriesInput;
 pub use lcb::{AriesLcb, MIN_SET_FRAME_BYTES};
 #[cfg(test)]

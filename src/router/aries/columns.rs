@@ -9,14 +9,15 @@
 
 use phitwire_framing::flit48::Head;
 
-use super::core::{Core, OUTPUT_ARRIVALS, Ports, boxed};
 use super::event::AriesEvent;
+use super::grain::Items;
 use super::pipeline::{
-    BUFFERS, COLUMN_CREDIT_CYCLES, ColumnBufferId, ColumnPipe, FIRST_PROCESSOR_TILE, LOAD_CYCLES,
-    NETLINK_CYCLES, NETWORK, ROWS, TILES, Wake,
+    BUFFERS, COLUMN_CREDIT_CYCLES, ColumnBufferId, ColumnPipe, FIRST_PROCESSOR_TILE, NETWORK, ROWS,
+    TILES, Wake,
 };
 use super::pool::{Fifo, Item, Pool, Slot};
 use super::registers::{FIRST_NIC_PORT, VCS};
+use super::tiles::{Ports, Tiles, boxed};
 use crate::switch::{MatrixArbiter, Next};
 
 /// The packet that an output multiplexer is busy with.
@@ -58,6 +59,8 @@ struct Output {
 pub(super) struct Columns {
     /// Output tiles that may have something to send.
     pub(super) active: u64,
+    /// Output tiles by which a packet leaves.
+    pub(super) busy: u64,
     /// Output tiles for which flits wait.
     waiting: u64,
     /// Output tiles, per virtual channel, that a packet began to leave by since the last forward-progress check.
@@ -81,6 +84,7 @@ impl Columns {
     pub(super) fn new() -> Self {
         Self {
             active: 0,
+            busy: 0,
             waiting: 0,
             moved: [0; VCS],
             discarding: [0; VCS],
@@ -96,16 +100,22 @@ impl Columns {
         }
     }
 
-    /// Puts a flit on a column bus. True when the output is to be woken when it arrives.
+    /// Output tiles that can send something now.
     #[inline]
-    pub(super) fn write(
+    pub(super) fn pending(&self) -> u64 {
+        self.active & !self.busy
+    }
+
+    /// Puts an item on a column bus. True when the output is to be woken when it arrives.
+    #[inline]
+    pub(super) fn write<I: Items>(
         &mut self,
         cycle: u32,
         id: ColumnBufferId,
         item: Item,
         pool: &mut Pool,
     ) -> bool {
-        let (_, wakes) = self.pipes[id.index()].write(cycle);
+        let wakes = I::write(&mut self.pipes[id.index()], cycle, item.flits());
         pool.push(&mut self.fifos[id.index()], item);
         wakes
     }
@@ -120,8 +130,11 @@ impl Columns {
     }
 
     /// Flits in column buffers and on the way to them.
-    pub(super) fn flits(&self) -> u64 {
-        self.pipes.iter().map(|pipe| u64::from(pipe.len())).sum()
+    pub(super) fn flits<I: Items>(&self) -> u64 {
+        self.pipes
+            .iter()
+            .map(|pipe| u64::from(I::flits(pipe)))
+            .sum()
     }
 
     /// Lets outputs look again at what waits for them.
@@ -155,12 +168,12 @@ impl Columns {
     }
 }
 
-impl Core {
+impl<I: Items> Tiles<I> {
     /// Lets every output that can send one flit. In the last of ten cycles the links send the tenth flit of
     /// their sets.
     pub(super) fn output_stage<P: Ports>(&mut self, io: &mut P) {
-        let mut pending = self.columns.active;
-        if !self.trains && self.cycle % LOAD_CYCLES == LOAD_CYCLES - 1 {
+        let mut pending = self.columns.pending();
+        if self.is_tenth_cycle() {
             pending &= !NETWORK;
         }
         while pending != 0 {
@@ -180,7 +193,7 @@ impl Core {
         let Some(item) = self.pool.pop(&mut columns.fifos[id.index()]) else {
             unreachable!("a column buffer that asks has a flit");
         };
-        let (next, wakes_subswitch) = columns.pipes[id.index()].read(now);
+        let (next, wakes_subswitch) = I::read(&mut columns.pipes[id.index()], now, item.flits());
         if next != Next::Ready {
             let requests = &mut columns.outputs[output].requests;
             *requests &= !(1 << (vc * 8 + source_row));
@@ -223,6 +236,7 @@ impl Core {
         if slot.is_last() {
             self.columns.outputs[output].current = Current::NONE;
         }
+        self.is_leaving(output, flits);
         if current.drains() != 0 {
             self.pool.unload(item, |_| ());
             return self.discard(current, flits, slot.is_last());
@@ -232,17 +246,11 @@ impl Core {
         } else {
             let tile = output - FIRST_PROCESSOR_TILE;
             self.netlink.push(tile, item, &mut self.pool);
-            if self.trains {
-                self.netlink.output_arrived(tile, flits.into());
-            } else {
-                let due = self.cycle + NETLINK_CYCLES;
-                self.delay
-                    .enter(due, (OUTPUT_ARRIVALS + tile) as u16, flits.into());
-            }
+            self.on_way_to_nics(tile, flits);
         }
     }
 
-    /// Hands a flit or a train to the link of `port`.
+    /// Hands an item to the link of `port`.
     #[inline]
     pub(super) fn push_to<P: Ports>(&mut self, port: usize, item: Item, io: &mut P) {
         let slot = item.slot;
@@ -253,12 +261,7 @@ impl Core {
             let poisoned = Head::parse(slot.flit()).is_some_and(Head::poisoned);
             self.counters.poisoned_packets_forwarded += u64::from(poisoned);
         }
-        if self.trains {
-            self.pool
-                .unload(item, |packet| io.push_packet(port, packet));
-        } else {
-            io.push(port, slot.flit());
-        }
+        self.hand_over(port, item, io);
     }
 
     /// Gives an idle output to a packet: which, from where, and whether it is to be discarded.

@@ -6,13 +6,14 @@
 
 use phitwire_framing::flit48::{Flit, Head, Routing};
 
-use super::core::{Core, Ports, boxed};
 use super::event::AriesEvent;
+use super::grain::Items;
 use super::pipeline::{
-    COLUMNS, FIRST_PROCESSOR_TILE, PAIR_TILES, ROW_CYCLES, RowBufferId, TILE_VCS, TILES, Wake,
+    COLUMNS, FIRST_PROCESSOR_TILE, PAIR_TILES, RowBufferId, TILE_VCS, TILES, Wake,
 };
 use super::pool::{Item, Slot};
 use super::registers::{AriesRegisters, FIRST_NIC_PORT, PortKind, VCS};
+use super::tiles::{Ports, Tiles, boxed};
 use crate::route::dragonfly::{Arrival, Choice, Decision, Refusal};
 use crate::switch::{MatrixArbiter, Room};
 
@@ -39,6 +40,8 @@ struct InputVc {
 pub(super) struct Inputs {
     /// Tiles that can send a flit.
     pub(super) active: u64,
+    /// Tiles whose row bus has a packet on it.
+    pub(super) busy: u64,
     /// Ports read from since the owner last asked.
     pub(super) popped: u64,
     /// Virtual channels of each tile that can send a flit.
@@ -52,6 +55,7 @@ impl Inputs {
     pub(super) fn new() -> Self {
         Self {
             active: 0,
+            busy: 0,
             popped: 0,
             ready: [0; TILES],
             vcs: boxed(InputVc {
@@ -88,6 +92,12 @@ impl Inputs {
         self.kinds[tile % TILES]
     }
 
+    /// Tiles that can send something now.
+    #[inline]
+    pub(super) fn pending(&self) -> u64 {
+        self.active & !self.busy
+    }
+
     #[inline]
     fn make_ready(&mut self, tile: usize, vc: usize) {
         self.ready[tile] |= 1 << vc;
@@ -113,7 +123,7 @@ impl Inputs {
     }
 }
 
-impl Core {
+impl<I: Items> Tiles<I> {
     /// A free place of a row buffer has become known at its input tile.
     #[inline]
     pub(super) fn row_place_freed(&mut self, id: RowBufferId) {
@@ -130,7 +140,7 @@ impl Core {
     #[inline]
     fn has_room(&mut self, id: RowBufferId, after: u32) -> bool {
         let now = self.wire_clock();
-        match self.rows.pipes[id.index()].room(now, after) {
+        match I::room(&mut self.rows.pipes[id.index()], now, after) {
             Room::Open => true,
             Room::Ahead(cycles) => {
                 self.wake_ahead(cycles.into(), Wake::RowWriter(id));
@@ -150,7 +160,7 @@ impl Core {
 
     /// Lets every tile that can send one flit over its row bus.
     pub(super) fn input_stage<P: Ports>(&mut self, io: &mut P) {
-        let mut pending = self.inputs.active;
+        let mut pending = self.inputs.pending();
         while pending != 0 {
             let tile = pending.trailing_zeros() as usize % TILES;
             pending &= pending - 1;
@@ -219,13 +229,8 @@ impl Core {
     #[inline]
     fn send_to_row(&mut self, id: RowBufferId, item: Item) {
         let now = self.wire_clock();
-        if self.rows.write(now, id, item, &mut self.pool) {
-            if self.trains {
-                self.request_output(id);
-            } else {
-                self.wake_ahead(ROW_CYCLES, Wake::RowReader(id));
-            }
-        }
+        let wakes = self.rows.write::<I>(now, id, item, &mut self.pool);
+        self.on_row_bus(id, item.flits(), wakes);
     }
 
     /// Bookkeeping after so many flits were taken from the queue.
@@ -256,7 +261,7 @@ impl Core {
         let Some(head) = Head::parse(flit) else {
             return self.drop_headless(tile, vc, io);
         };
-        if self.trains && self.inputs.vcs[tile * VCS + vc].visible < head.length().into() {
+        if !I::can_begin(self.inputs.vcs[tile * VCS + vc].visible, head) {
             // The rest of the packet wakes the channel.
             return self.inputs.sleep(tile, vc);
         }
@@ -284,7 +289,7 @@ impl Core {
         }
         let vc_out = head.vc() & 4 | way.class & 3;
         let sent = head.with_vc(vc_out).with_non_minimal(way.non_minimal);
-        let alone = self.trains || head.length() == 1;
+        let alone = I::is_item(head);
         let slot = Slot::head(sent, output / COLUMNS, vc_out.into(), alone);
         let Some(item) = self.take(tile, vc, slot, io) else {
             return self.ran_dry(tile, vc);
@@ -296,7 +301,7 @@ impl Core {
         self.after_pop(tile, vc, item.flits(), left, column);
     }
 
-    /// Takes a head, or a train, out of a tile's input queue; `slot` is what becomes of the head.
+    /// Takes a head, or a packet, out of a tile's input queue; `slot` is what becomes of the head.
     #[inline]
     fn take<P: Ports>(&mut self, tile: usize, vc: usize, slot: Slot, io: &mut P) -> Option<Item> {
         if tile >= FIRST_PROCESSOR_TILE {
@@ -304,11 +309,7 @@ impl Core {
             return Some(item.with_slot(slot));
         }
         self.inputs.popped |= 1 << tile;
-        if self.trains {
-            return Some(self.pool.train(slot, |flits| io.pop_into(tile, vc, flits)));
-        }
-        io.pop(tile, vc)?;
-        Some(Item::flit(slot))
+        self.take_from(tile, vc, slot, io)
     }
 
     /// The processor tile by which a packet goes to its NIC: of the NIC's pair the one for which the least is waiting;

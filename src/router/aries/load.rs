@@ -1,31 +1,64 @@
 //! The load of ports: three metrics, one here and two of the other end (white paper, "Aries Router").
 //!
 //! * *near end*: flits that have been decided to leave by a port and have not been sent;
-//! * *far end*, estimated: flits sent for which the credit has not come back, less those that are on their way at any
-//!   time on a healthy link (credit round trips of Kim et al., *Technology-Driven, Highly-Scalable Dragonfly Topology*, the
-//!   white paper's reference 1): what lies in the other end's input queue. With those on their way counted, a blue link
-//!   would look the more loaded the longer its cable is, and packets would go round on an idle machine;
+//! * *far end*, estimated: flits that the other end has acknowledged and for which no credit has come back (credit round
+//!   trips of Kim et al., *Technology-Driven, Highly-Scalable Dragonfly Topology*, the white paper's reference 1): what
+//!   lies in the other end's input queue. With those on their way counted, a blue link would look the more loaded
+//!   the longer its cable is, and packets would go round on an idle machine;
 //! * *downstream*: what the neighbour said of itself in the last tenth flit.
 //!
 //! How they are quantised and combined is not published. Each is brought to 4 bits, the size of the chip's
 //! congestion values, and they are added.
 
-use super::core::{Core, Ports};
+use super::grain::Items;
 use super::pipeline::{LOAD_CYCLES, NETWORK, TILES};
 use super::registers::{FIRST_NIC_PORT, NETWORK_PORTS, NICS, PortKind};
+use super::tiles::{Ports, Tiles};
+use crate::link::SetProfile;
 
-/// Flits of a step of the near-end load: a block of the input buffer.
-const NEAR_FLITS: u32 = 8;
-/// Flits of a step of the far-end load: a packet more than a passing one.
-const FAR_FLITS: u32 = 16;
-/// Flits of a step of the load that neighbours are told: a single packet passing is none.
-const TOLD_FLITS: u32 = 16;
 /// The largest of each metric.
 const MAX: u32 = 15;
+
+/// Flits of a step of each metric, so that a load is graded over what can queue up there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LoadSteps {
+    /// Near end.
+    pub near: u32,
+    /// Far end.
+    pub far: u32,
+    /// The load that neighbours are told.
+    pub told: u32,
+}
+
+impl LoadSteps {
+    /// Those of the chip: a block of the input buffer; a packet more than a passing one; and a step such that a single
+    /// packet passing is none.
+    pub const PAPER: Self = Self {
+        near: 8,
+        far: 16,
+        told: 16,
+    };
+
+    /// Those of links with the depths of `sets`: the chip's, as many times as its depths go into these. What can queue up
+    /// near a port is what lies in the tiles, which are the chip's, and what waits in the link; far from it is the
+    /// other end's input buffer.
+    pub fn of(sets: &SetProfile) -> Self {
+        let paper = SetProfile::paper();
+        let (near, far) = (Self::PAPER.near * MAX, paper.input_flits());
+        let waiting = sets.backlog_flits.saturating_sub(paper.backlog_flits);
+        let scaled = |flits: u32, by: u32, of: u32| (flits * by).div_ceil(of).max(1);
+        Self {
+            near: scaled(Self::PAPER.near, near + waiting, near),
+            far: scaled(Self::PAPER.far, sets.input_flits(), far),
+            told: scaled(Self::PAPER.told, near + waiting, near),
+        }
+    }
+}
 
 /// What is known of the loads here.
 #[derive(Debug)]
 pub(super) struct Loads {
+    steps: LoadSteps,
     /// Flits in row and column buffers, and still to come of the packets in them, by the output tile that
     /// they will leave by.
     committed: [u16; TILES],
@@ -40,6 +73,7 @@ pub(super) struct Loads {
 impl Loads {
     pub(super) const fn new() -> Self {
         Self {
+            steps: LoadSteps::PAPER,
             committed: [0; TILES],
             used: 0,
             told: [0; 4],
@@ -70,11 +104,6 @@ impl Loads {
         self.committed[tile]
     }
 
-    /// Flits that have been decided for and have not left.
-    pub(super) fn flits(&self) -> u64 {
-        self.committed.iter().map(|&flits| u64::from(flits)).sum()
-    }
-
     /// A link came or went, or tables changed.
     #[inline]
     pub(super) fn ways_changed(&mut self) {
@@ -102,13 +131,19 @@ impl Loads {
     #[inline]
     pub(super) fn of<P: Ports>(&self, port: u8, io: &P) -> u32 {
         let port = usize::from(port) % TILES;
-        let near = (self.near(port, io) / NEAR_FLITS).min(MAX);
-        let far = (io.far_flits(port) / FAR_FLITS).min(MAX);
+        let near = (self.near(port, io) / self.steps.near).min(MAX);
+        let far = (io.far_flits(port) / self.steps.far).min(MAX);
         near + far + u32::from(io.peer_load(port)).min(MAX)
     }
 }
 
-impl Core {
+impl<I: Items> Tiles<I> {
+    /// Counts loads in these steps from now on.
+    pub fn set_load_steps(&mut self, steps: LoadSteps) {
+        self.loads.steps = steps;
+        self.loads.ways_changed();
+    }
+
     /// Computes the load of this router as its neighbours see it, and hands it to the links where it changed.
     ///
     /// A neighbour is told the largest near-end load of the ports by which its packets may go on in
@@ -122,7 +157,7 @@ impl Core {
         while used != 0 {
             let port = used.trailing_zeros() as usize;
             used &= used - 1;
-            let load = (self.loads.near(port, io) / TOLD_FLITS).min(MAX);
+            let load = (self.loads.near(port, io) / self.loads.steps.told).min(MAX);
             let kind = self.inputs.kind(port) as usize;
             most[kind] = most[kind].max(load);
         }

@@ -15,6 +15,7 @@ mod core;
 mod counters;
 mod delay;
 mod event;
+pub mod grain;
 #[cfg(test)]
 mod harness;
 mod input;
@@ -27,8 +28,11 @@ mod progress;
 pub mod register_map;
 pub mod registers;
 mod rows;
+mod tiles;
 
-pub use self::core::{Core, MAX_ANNOUNCED_CYCLES, Ports};
+pub use self::core::{Core, Grain};
 pub use counters::AriesCounters;
 pub use event::AriesEvent;
+pub use load::LoadSteps;
 pub use node::{Aries, AriesConfig};
+pub use tiles::{MAX_ANNOUNCED_CYCLES, Ports, Tiles};

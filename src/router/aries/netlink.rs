@@ -9,16 +9,17 @@
 
 use phitwire_framing::flit48::{Flit, Head, Routing};
 
-use super::core::{Core, Ports};
+use super::grain::Items;
 use super::pipeline::{
-    FIRST_PROCESSOR_TILE, INPUT_CYCLES, NETLINK_INPUT_FLITS, NETLINK_OUTPUT_FLITS,
-    NIC_FLITS_PER_CYCLE, PAIR_TILES,
+    FIRST_PROCESSOR_TILE, NETLINK_INPUT_FLITS, NETLINK_OUTPUT_FLITS, NIC_FLITS_PER_CYCLE,
+    PAIR_TILES,
 };
 use super::pool::{Fifo, Item, Pool, Slot};
 use super::registers::{FIRST_NIC_PORT, NICS, VCS};
+use super::tiles::{NIC_ARRIVALS, Ports, Tiles};
 
 /// Processor tiles.
-const TILES: usize = NICS / 2 * PAIR_TILES;
+const PROCESSOR_TILES: usize = NICS / 2 * PAIR_TILES;
 /// No NIC, no tile, no channel.
 const NONE: u8 = 0xff;
 /// Flits of the longest packet.
@@ -69,8 +70,8 @@ struct TileOutput {
 pub(super) struct Netlink {
     pub(super) quiesced: bool,
     nics: [NicInput; NICS],
-    inputs: [TileInput; TILES],
-    outputs: [TileOutput; TILES],
+    inputs: [TileInput; PROCESSOR_TILES],
+    outputs: [TileOutput; PROCESSOR_TILES],
     /// The tile (0 to 7) whose packet each NIC is taking, and how many flits of it are to come.
     serving: [(u8, u8); NICS],
     /// Flits of packets towards each NIC that its link has still to take.
@@ -79,6 +80,8 @@ pub(super) struct Netlink {
     inputs_active: u8,
     /// NICs that may have something to take.
     outputs_active: u8,
+    /// NICs from which a packet comes, and NICs to which one goes.
+    pub(super) busy: [u8; 2],
     /// Processor tiles (0 to 7) whose output queue has something to take.
     outputs_filled: u8,
     turn: u8,
@@ -101,17 +104,18 @@ impl Netlink {
                 flits: [0; 2],
                 taken: [0; 2],
                 writer: [NONE; 2],
-            }; TILES],
+            }; PROCESSOR_TILES],
             outputs: [TileOutput {
                 fifo: Fifo::EMPTY,
                 visible: 0,
                 flits: 0,
                 taken: 0,
-            }; TILES],
+            }; PROCESSOR_TILES],
             serving: [(NONE, 0); NICS],
             reserved: [0; NICS],
             inputs_active: 0,
             outputs_active: 0,
+            busy: [0; 2],
             outputs_filled: 0,
             turn: 0,
         }
@@ -120,7 +124,8 @@ impl Netlink {
     /// Whether a flit may move in the next cycle.
     #[inline]
     pub(super) fn is_active(&self) -> bool {
-        self.inputs_active | self.outputs_active != 0
+        let [from, to] = self.busy;
+        self.inputs_active & !from | self.outputs_active & !to != 0
     }
 
     /// A number that goes round, for ties.
@@ -168,13 +173,13 @@ impl Netlink {
 
     #[inline]
     pub(super) fn front(&self, tile: usize, vc: usize, pool: &Pool) -> Option<Flit> {
-        let input = &self.inputs[(tile - FIRST_PROCESSOR_TILE) % TILES];
+        let input = &self.inputs[(tile - FIRST_PROCESSOR_TILE) % PROCESSOR_TILES];
         pool.front(&input.fifos[vc / 4 % 2]).map(Slot::flit)
     }
 
     #[inline]
     pub(super) fn pop(&mut self, tile: usize, vc: usize, pool: &mut Pool) -> Option<Item> {
-        let tile = (tile - FIRST_PROCESSOR_TILE) % TILES;
+        let tile = (tile - FIRST_PROCESSOR_TILE) % PROCESSOR_TILES;
         let (input, half) = (&mut self.inputs[tile], vc / 4 % 2);
         let item = pool.pop(&mut input.fifos[half])?;
         input.flits[half] -= u16::from(item.flits());
@@ -216,7 +221,7 @@ impl Netlink {
         let mut least = u16::MAX;
         for i in 0..PAIR_TILES {
             let tile = first + (turn + i) % PAIR_TILES;
-            let input = &self.inputs[tile % TILES];
+            let input = &self.inputs[tile % PROCESSOR_TILES];
             if input.load() < least && can(input) {
                 (best, least) = (Some(tile), input.load());
             }
@@ -230,20 +235,20 @@ impl Netlink {
     /// for a packet of so many flits.
     #[inline]
     pub(super) fn output_room(&self, output: usize, nic: usize, flits: usize) -> (usize, bool) {
-        let taken = self.outputs[(output - FIRST_PROCESSOR_TILE) % TILES].taken;
+        let taken = self.outputs[(output - FIRST_PROCESSOR_TILE) % PROCESSOR_TILES].taken;
         let room = usize::from(taken) + flits <= usize::from(NETLINK_OUTPUT_FLITS);
         (self.reserved[nic % NICS].into(), room)
     }
 
     pub(super) fn reserve_output(&mut self, output: usize, nic: usize, flits: u8) {
-        self.outputs[(output - FIRST_PROCESSOR_TILE) % TILES].taken += u16::from(flits);
+        self.outputs[(output - FIRST_PROCESSOR_TILE) % PROCESSOR_TILES].taken += u16::from(flits);
         self.reserved[nic % NICS] += u16::from(flits);
     }
 
-    /// A flit or a train leaves processor tile number `tile` (0 to 7).
+    /// An item leaves processor tile number `tile` (0 to 7).
     #[inline]
     pub(super) fn push(&mut self, tile: usize, item: Item, pool: &mut Pool) {
-        let output = &mut self.outputs[tile % TILES];
+        let output = &mut self.outputs[tile % PROCESSOR_TILES];
         pool.push(&mut output.fifo, item);
         output.flits += u16::from(item.flits());
     }
@@ -251,8 +256,8 @@ impl Netlink {
     /// Flits that left a processor tile are at the NICs' side.
     #[inline]
     pub(super) fn output_arrived(&mut self, tile: usize, flits: u32) {
-        self.outputs[tile % TILES].visible += flits as u16;
-        self.outputs_filled |= 1 << (tile % TILES);
+        self.outputs[tile % PROCESSOR_TILES].visible += flits as u16;
+        self.outputs_filled |= 1 << (tile % PROCESSOR_TILES);
         self.wake_outputs(tile);
     }
 
@@ -326,10 +331,10 @@ impl TileInput {
     }
 }
 
-impl Core {
+impl<I: Items> Tiles<I> {
     /// Lets every NIC move up to two flits to processor tiles.
     pub(super) fn netlink_input_stage<P: Ports>(&mut self, io: &mut P) {
-        let mut pending = self.netlink.inputs_active;
+        let mut pending = self.netlink.inputs_active & !self.netlink.busy[0];
         while pending != 0 {
             let nic = pending.trailing_zeros() as usize % NICS;
             pending &= pending - 1;
@@ -344,26 +349,27 @@ impl Core {
                 let NicInput { current, left, .. } = self.netlink.nics[nic];
                 let turn = u32::from(current) + u32::from(left[usize::from(current)] == 0);
                 let vc = ((ready.rotate_right(turn).trailing_zeros() + turn) % 8) as usize;
-                moved += usize::from(self.move_from_nic(nic, vc, io));
+                moved += self.move_from_nic(nic, vc, io);
             }
         }
     }
 
-    /// Moves a flit from a NIC to a processor tile, or takes the channel out of those that are ready.
+    /// Moves an item from a NIC to a processor tile, or takes the channel out of those that are ready. The flits
+    /// for which the way from the NIC is in use in this cycle.
     #[inline]
-    fn move_from_nic<P: Ports>(&mut self, nic: usize, vc: usize, io: &mut P) -> bool {
+    fn move_from_nic<P: Ports>(&mut self, nic: usize, vc: usize, io: &mut P) -> usize {
         let port = FIRST_NIC_PORT + nic;
         let state = &mut self.netlink.nics[nic];
         if state.visible[vc] == 0 {
             state.ready &= !(1 << vc);
-            return false;
+            return 0;
         }
         let mut head = None;
         if state.left[vc] == 0 {
             head = self.begin_from_nic(nic, vc, io);
             if head.is_none() {
                 self.netlink.nics[nic].ready &= !(1 << vc);
-                return false;
+                return 0;
             }
         }
         self.inputs.popped |= 1 << port;
@@ -372,33 +378,27 @@ impl Core {
             let state = &mut self.netlink.nics[nic];
             state.visible[vc] = 0;
             state.ready &= !(1 << vc);
-            return false;
+            return 0;
         };
         let state = &mut self.netlink.nics[nic];
         let flits = item.flits();
         state.visible[vc] -= u32::from(flits);
         state.left[vc] -= flits;
         state.current = vc as u8;
-        let (last, tile) = (left == flits, usize::from(state.tile[vc]) % TILES);
+        let (last, tile) = (left == flits, usize::from(state.tile[vc]) % PROCESSOR_TILES);
         let half = vc / 4;
         let input = &mut self.netlink.inputs[tile];
         self.pool.push(&mut input.fifos[half], item);
         input.flits[half] += u16::from(flits);
-        let channel = (FIRST_PROCESSOR_TILE + tile) * VCS + half * 4;
-        if self.trains {
-            self.inputs.arrived(channel, flits.into());
-        } else {
-            let due = self.cycle + INPUT_CYCLES;
-            self.delay.enter(due, channel as u16, flits.into());
-        }
         if last {
             input.writer[half] = NONE;
             self.netlink.wake_stalled(tile);
         }
-        true
+        self.into_tile((FIRST_PROCESSOR_TILE + tile) * VCS + half * 4, flits);
+        self.passes_nic(0, nic, flits)
     }
 
-    /// Takes a flit, or a train, out of a NIC's queue. `left` flits of its packet are to come; `head` is its head, if that
+    /// Takes a flit, or a packet, out of a NIC's queue. `left` flits of its packet are to come; `head` is its head, if that
     /// is next.
     #[inline]
     fn take_from_nic<P: Ports>(
@@ -409,9 +409,8 @@ impl Core {
         head: Option<Head>,
         io: &mut P,
     ) -> Option<Item> {
-        if let Some(head) = head.filter(|_| self.trains) {
-            let slot = Slot::head(head, 0, 0, true);
-            return Some(self.pool.train(slot, |flits| io.pop_into(port, vc, flits)));
+        if let Some(head) = head.filter(|_| I::PACKETS) {
+            return self.take_from(port, vc, Slot::head(head, 0, 0, true), io);
         }
         let flit = io.pop(port, vc)?;
         Some(Item::flit(Slot::body(flit, left == 1)))
@@ -431,7 +430,7 @@ impl Core {
             self.drop_headless_of_nic(nic, vc, io);
             return None;
         };
-        if self.trains && self.netlink.nics[nic].visible[vc] < head.length().into() {
+        if !I::can_begin(self.netlink.nics[nic].visible[vc], head) {
             // The rest of the packet wakes the channel.
             return None;
         }
@@ -468,41 +467,46 @@ impl Core {
         *visible -= 1;
         if *visible > 0 {
             *visible -= 1;
-            let channel = super::core::NIC_ARRIVALS + nic * VCS + vc;
+            let channel = NIC_ARRIVALS + nic * VCS + vc;
             self.delay.enter(self.cycle + 1, channel as u16, 1);
         }
     }
 
     /// Lets every NIC take up to two flits from the processor tiles of its pair.
     pub(super) fn netlink_output_stage<P: Ports>(&mut self, io: &mut P) {
-        let mut pending = self.netlink.outputs_active;
+        let mut pending = self.netlink.outputs_active & !self.netlink.busy[1];
         while pending != 0 {
             let nic = pending.trailing_zeros() as usize % NICS;
             pending &= pending - 1;
-            for _ in 0..NIC_FLITS_PER_CYCLE {
-                if !self.move_to_nic(nic, io) {
-                    self.netlink.outputs_active &= !(1 << nic);
-                    break;
+            let mut moved = 0;
+            while moved < NIC_FLITS_PER_CYCLE {
+                match self.move_to_nic(nic, io) {
+                    0 => {
+                        self.netlink.outputs_active &= !(1 << nic);
+                        break;
+                    }
+                    flits => moved += flits,
                 }
             }
         }
     }
 
-    /// Hands a flit to a NIC's link. False: there is none now.
+    /// Hands an item to a NIC's link. The flits for which the way to the NIC is in use in this cycle; 0: there is
+    /// nothing now.
     #[inline]
-    fn move_to_nic<P: Ports>(&mut self, nic: usize, io: &mut P) -> bool {
+    fn move_to_nic<P: Ports>(&mut self, nic: usize, io: &mut P) -> usize {
         let netlink = &mut self.netlink;
         if netlink.serving[nic].0 == NONE {
             let Some((tile, length)) = netlink.output_tile(nic, &self.pool, io) else {
-                return false;
+                return 0;
             };
             netlink.serving[nic] = (tile as u8, length);
         }
         let (tile, left) = netlink.serving[nic];
-        let number = usize::from(tile) % TILES;
+        let number = usize::from(tile) % PROCESSOR_TILES;
         let output = &mut netlink.outputs[number];
         if output.visible == 0 {
-            return false;
+            return 0;
         }
         let Some(item) = self.pool.pop(&mut output.fifo) else {
             unreachable!("what is visible is in the queue");
@@ -530,7 +534,7 @@ impl Core {
             self.columns.wake(1 << (FIRST_PROCESSOR_TILE + number));
         }
         self.push_to(FIRST_NIC_PORT + nic, item, io);
-        true
+        self.passes_nic(1, nic, flits)
     }
 }
 

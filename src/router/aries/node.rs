@@ -4,11 +4,13 @@ use std::collections::VecDeque;
 
 use phitwire_framing::flit48::Flit;
 
-use super::core::{Core, Ports};
+use super::core::{Core, Grain};
 use super::counters::AriesCounters;
 use super::event::AriesEvent;
+use super::load::LoadSteps;
 use super::pipeline::CYCLE_PS;
 use super::registers::{AriesRegisters, PORTS, VCS};
+use super::tiles::Ports;
 use crate::link::{AriesInput, AriesLcb, AriesLinkConfig, LinkEvent};
 use crate::node::{Node, PortId, WakeReason, Wakeup};
 use crate::router::yarc::RouterClock;
@@ -25,6 +27,8 @@ pub struct AriesConfig {
     /// Ports with a link. A port above 43 or given twice is ignored; one without a kind in the registers forwards
     /// nothing.
     pub ports: Vec<(PortId, AriesLinkConfig)>,
+    /// What moves through the stages at once.
+    pub grain: Grain,
     /// Which clock drives the pipeline: a cycle of the paced one is 1.143 ns (875 MHz).
     pub clock: RouterClock,
 }
@@ -142,6 +146,7 @@ impl Aries {
     pub fn new(config: AriesConfig, now: Time) -> Self {
         let mut links = Links((0..PORTS).map(|_| None).collect());
         let mut in_use = 0;
+        let depths = config.ports.first().map(|(_, link)| link.sets().clone());
         for (port, link) in config.ports {
             if let Some(slot @ None) = links.0.get_mut(usize::from(port)) {
                 let input = AriesInput::new(&link);
@@ -152,10 +157,9 @@ impl Aries {
                 in_use |= 1 << port;
             }
         }
-        let mut core = Core::new(config.registers);
-        match config.clock {
-            RouterClock::Paced { dilation } => core.set_dilation(dilation),
-            RouterClock::FreeRunning => core.set_trains(true),
+        let mut core = Core::new(config.registers, config.grain, config.clock);
+        if let Some(sets) = depths {
+            core.set_load_steps(LoadSteps::of(&sets));
         }
         let mut aries = Self {
             name: config.name,
@@ -185,7 +189,7 @@ impl Aries {
         &self.core
     }
 
-    /// Draws the lots of the routing decisions from `seed` from now on.
+    /// Makes the random choices of the routing decisions from `seed` from now on.
     pub fn seed(&mut self, seed: u64) {
         self.core.seed(seed);
     }

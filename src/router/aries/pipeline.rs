@@ -111,6 +111,11 @@ impl RowBufferId {
     pub(super) const fn new(tile: usize, vc: usize, column: usize) -> Self {
         Self(((tile * VCS + vc) * 8 + column) as u16)
     }
+    /// The row buffer of that [`index`](Self::index).
+    #[inline]
+    pub(super) const fn at(index: usize) -> Self {
+        Self(index as u16)
+    }
     #[inline]
     pub(super) const fn index(self) -> usize {
         self.0 as usize % BUFFERS

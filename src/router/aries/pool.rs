@@ -1,8 +1,8 @@
 //! Where the flits inside a chip lie: one store for all its buffers, so that a machine of twenty thousand idle chips is
 //! small.
 //!
-//! What moves through the stages is an [`Item`]: a flit, or, when nobody asks how long a cycle is, a whole
-//! packet as if it were one flit (a *train*: its head with the others behind it).
+//! What moves through the stages is an [`Item`]: a flit, or, where the [grain](super::grain) is the packet, a whole one
+//! as if it were a flit.
 
 use phitwire_framing::flit48::{FLIT_MASK, Flit, Head, MAX_PACKET_FLITS};
 
@@ -72,7 +72,7 @@ const NOTHING: u32 = u32::MAX;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Item {
     pub(super) slot: Slot,
-    /// Where the flits of a train lie.
+    /// Where the flits of a packet lie.
     body: u32,
 }
 
@@ -129,9 +129,9 @@ struct Place {
 pub(super) struct Pool {
     places: Vec<Place>,
     free: u32,
-    /// The flits of trains of more than one. What stands for the head is replaced when the train is unloaded.
-    trains: Vec<[Flit; MAX_PACKET_FLITS]>,
-    free_trains: Vec<u32>,
+    /// The flits of packets of more than one. What stands for the head is replaced when the packet is unloaded.
+    packets: Vec<[Flit; MAX_PACKET_FLITS]>,
+    free_packets: Vec<u32>,
 }
 
 impl Pool {
@@ -139,8 +139,8 @@ impl Pool {
         Self {
             places: Vec::new(),
             free: NOTHING,
-            trains: Vec::new(),
-            free_trains: Vec::new(),
+            packets: Vec::new(),
+            free_packets: Vec::new(),
         }
     }
 
@@ -172,7 +172,7 @@ impl Pool {
         fifo.last = at;
     }
 
-    /// The flit at the front, or the head of the train there.
+    /// The flit at the front, or the head of the packet there.
     #[inline]
     pub(super) fn front(&self, fifo: &Fifo) -> Option<Slot> {
         Some(self.places.get(fifo.first as usize)?.slot)
@@ -191,38 +191,38 @@ impl Pool {
         })
     }
 
-    /// A train of the packet that begins with `head`. `fill` writes all of it and says how many flits there were; who
+    /// The packet that begins with `head` as one item. `fill` writes all of it and says how many flits there were; who
     /// promised a flit and has none gives a packet that is damaged but whole.
     #[inline]
-    pub(super) fn train(&mut self, head: Slot, fill: impl FnOnce(&mut [Flit]) -> usize) -> Item {
+    pub(super) fn packet(&mut self, head: Slot, fill: impl FnOnce(&mut [Flit]) -> usize) -> Item {
         let flits = usize::from(head.length());
         if flits <= 1 {
             fill(&mut [head.flit()]);
             return Item::flit(head);
         }
-        let body = self.free_trains.pop().unwrap_or_else(|| {
-            self.trains.push([Flit::IDLE; MAX_PACKET_FLITS]);
-            self.trains.len() as u32 - 1
+        let body = self.free_packets.pop().unwrap_or_else(|| {
+            self.packets.push([Flit::IDLE; MAX_PACKET_FLITS]);
+            self.packets.len() as u32 - 1
         });
-        let train = &mut self.trains[body as usize][..flits];
-        let filled = fill(train);
+        let packet = &mut self.packets[body as usize][..flits];
+        let filled = fill(packet);
         if filled < flits {
-            train[filled..].fill(Flit::new(FLIT_MASK));
+            packet[filled..].fill(Flit::new(FLIT_MASK));
         }
         Item { slot: head, body }
     }
 
-    /// Takes the flits of a train out of the pool: `take` is given all of it.
+    /// Takes the flits of an item out of the pool: `take` is given all of them.
     #[inline]
     pub(super) fn unload(&mut self, item: Item, take: impl FnOnce(&[Flit])) {
         let head = item.slot.flit();
         if item.body == NOTHING {
             return take(&[head]);
         }
-        let train = &mut self.trains[item.body as usize][..usize::from(item.slot.length())];
-        train[0] = head;
-        take(train);
-        self.free_trains.push(item.body);
+        let packet = &mut self.packets[item.body as usize][..usize::from(item.slot.length())];
+        packet[0] = head;
+        take(packet);
+        self.free_packets.push(item.body);
     }
 }
 
@@ -251,7 +251,7 @@ mod tests {
                     n as u16,
                     0,
                 );
-                let train = pool.train(Slot::head(head, 0, 0, true), |flits| {
+                let packet = pool.packet(Slot::head(head, 0, 0, true), |flits| {
                     assert_eq!(flits.len(), usize::from(length));
                     for (i, flit) in flits.iter_mut().enumerate() {
                         *flit = Flit::new(n + i as u64);
@@ -259,8 +259,8 @@ mod tests {
                     // Every seventh source lacks its last flits.
                     flits.len() - usize::from(n % 7 == 0)
                 });
-                assert_eq!(train.flits(), length);
-                pool.push(&mut fifos[i], train);
+                assert_eq!(packet.flits(), length);
+                pool.push(&mut fifos[i], packet);
                 model[i].push_back((n, head));
             } else {
                 let first = model[i].pop_front();
@@ -268,7 +268,7 @@ mod tests {
                 assert_eq!(front, first.map(|(_, head)| head.flit()));
                 if let (Some(item), Some((n, head))) = (pool.pop(&mut fifos[i]), first) {
                     let mut flits = Vec::new();
-                    pool.unload(item, |train| flits.extend_from_slice(train));
+                    pool.unload(item, |packet| flits.extend_from_slice(packet));
                     let length = u64::from(head.length());
                     let mut expected: Vec<_> = (n..n + length).map(Flit::new).collect();
                     if n % 7 == 0 {
@@ -281,6 +281,6 @@ mod tests {
         }
         let most = pool.places.len();
         assert!(most < 6_000, "{most} places");
-        assert!(pool.trains.len() < 6_000, "{} trains", pool.trains.len());
+        assert!(pool.packets.len() < 6_000, "{} packets", pool.packets.len());
     }
 }

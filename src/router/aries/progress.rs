@@ -1,8 +1,8 @@
 //! Forward-progress timers of the output virtual channels (the chip has one of 36 bits each).
 
-use super::core::boxed;
 use super::pipeline::{TILE_VCS, TILES};
 use super::registers::VCS;
+use super::tiles::boxed;
 use crate::time::{Duration, Time};
 
 /// The countdown of every output tile and virtual channel.

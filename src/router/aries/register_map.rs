@@ -28,9 +28,10 @@
 
 use std::sync::Arc;
 
-use super::core::Core;
 use super::counters::AriesCounters;
+use super::grain::Items;
 use super::registers::{AriesRegisters, PORTS, PortKind, PortMask, RouteTables, VCS};
+use super::tiles::Tiles;
 use crate::router::yarc::register_map::RegisterError;
 use RegisterError::BadValue;
 
@@ -187,7 +188,7 @@ fn at_most(value: u64, most: u8, takes: &'static str) -> Result<u8, RegisterErro
         .ok_or(BadValue { takes })
 }
 
-impl Core {
+impl<I: Items> Tiles<I> {
     /// The register called `name`.
     pub fn get(&self, name: &str) -> Option<u64> {
         let registers = self.registers();
@@ -343,12 +344,13 @@ impl Core {
 
 #[cfg(test)]
 mod tests {
+    use super::super::grain::Flits;
     use super::*;
     use crate::route::dragonfly_harness::Machine;
 
     #[test]
     fn registers_read_as_they_were_written() {
-        let mut core = Core::new(Machine::SMALL.registers((1, 4)));
+        let mut core = Tiles::<Flits>::new(Machine::SMALL.registers((1, 4)));
         for (name, old, new) in [
             ("chip.forward_progress_ns", 1_000_000, 77),
             ("chip.black_links", 2, 3),
@@ -380,7 +382,7 @@ mod tests {
 
     #[test]
     fn what_is_no_register_or_value_is_refused() {
-        let mut core = Core::new(Machine::SMALL.registers((0, 0)));
+        let mut core = Tiles::<Flits>::new(Machine::SMALL.registers((0, 0)));
         for name in [
             "",
             "chip",

@@ -6,17 +6,19 @@
 //! cycle another arbitration decides which virtual channel uses the output. A flit moves when the column
 //! buffer has a free place, so column buffers are allocated as the packet is switched.
 
-use super::core::{Core, boxed};
+use super::grain::Items;
 use super::pipeline::{
-    BUFFERS, COLUMN_CYCLES, ColumnBufferId, ROW_CREDIT_CYCLES, ROWS, RowBufferId, RowPipe, TILES,
-    Wake,
+    BUFFERS, ColumnBufferId, ROW_CREDIT_CYCLES, ROWS, RowBufferId, RowPipe, TILES, Wake,
 };
 use super::pool::{Fifo, Item, Pool, Slot};
 use super::registers::VCS;
+use super::tiles::{Tiles, boxed};
 use crate::switch::{MatrixArbiter, Next, Room};
 
 /// Tag of a row buffer: the packet at the front has not asked for an output; else its target.
 const UNDECIDED: u8 = 0xff;
+/// Tag of a row buffer: a packet is still being read out of it.
+const READING: u8 = 0xfe;
 /// Nobody holds an output's virtual channel.
 const FREE: u8 = 0xff;
 
@@ -33,6 +35,8 @@ struct Subswitch {
     open: [u8; ROWS],
     /// Virtual channels that can move a flit, a byte per output.
     grantable: u64,
+    /// Outputs through which a packet passes: all bits of their bytes.
+    busy: u64,
     vc_turn: [MatrixArbiter; ROWS],
 }
 
@@ -44,6 +48,7 @@ impl Subswitch {
             last: [[0; VCS]; ROWS],
             open: [0xff; ROWS],
             grantable: 0,
+            busy: 0,
             vc_turn: [MatrixArbiter::new(); ROWS],
         }
     }
@@ -98,31 +103,61 @@ impl Rows {
 
     /// Puts a flit on a row bus. True when the subswitch is to be woken when it arrives.
     #[inline]
-    pub(super) fn write(
+    pub(super) fn write<I: Items>(
         &mut self,
         cycle: u32,
         id: RowBufferId,
         item: Item,
         pool: &mut Pool,
     ) -> bool {
-        let (_, wakes) = self.pipes[id.index()].write(cycle);
+        let wakes = I::write(&mut self.pipes[id.index()], cycle, item.flits());
         pool.push(&mut self.fifos[id.index()], item);
         wakes
     }
 
+    /// A packet begins to pass by an output of a subswitch.
+    pub(super) fn take_output(&mut self, number: usize, row: usize) {
+        self.subswitches[number].busy |= 0xff << (8 * row);
+    }
+
+    /// It has passed.
+    pub(super) fn free_output(&mut self, number: usize, row: usize) {
+        let switch = &mut self.subswitches[number];
+        switch.busy &= !(0xff << (8 * row));
+        self.active |= u64::from(switch.grantable & !switch.busy != 0) << number;
+    }
+
+    /// A packet begins to be read out of a row buffer: until its end no other one asks for an output.
+    pub(super) fn begin_reading(&mut self, id: RowBufferId) {
+        self.pipes[id.index()].tag = READING;
+    }
+
+    /// It has been read. Whether another one has come.
+    pub(super) fn end_reading(&mut self, id: RowBufferId, now: u32) -> bool {
+        let pipe = &mut self.pipes[id.index()];
+        pipe.tag = UNDECIDED;
+        pipe.is_ready(now)
+    }
+
     /// Flits in row buffers and on the way to them.
-    pub(super) fn flits(&self) -> u64 {
-        self.pipes.iter().map(|pipe| u64::from(pipe.len())).sum()
+    pub(super) fn flits<I: Items>(&self) -> u64 {
+        self.pipes
+            .iter()
+            .map(|pipe| u64::from(I::flits(pipe)))
+            .sum()
     }
 }
 
-impl Core {
+impl<I: Items> Tiles<I> {
     /// A flit has come into a row buffer whose subswitch had nothing more to read there, or a head is at its front:
     /// asks for an output on its behalf.
     #[inline]
     pub(super) fn request_output(&mut self, id: RowBufferId) {
         let rows = &mut self.rows;
         let pipe = &mut rows.pipes[id.index()];
+        if I::PACKETS && pipe.tag == READING {
+            return;
+        }
         if pipe.tag == UNDECIDED {
             let front = self.pool.front(&rows.fifos[id.index()]);
             debug_assert!(
@@ -152,7 +187,7 @@ impl Core {
         let switch = &mut self.rows.subswitches[number % TILES];
         switch.open[row] |= 1 << vc;
         switch.refresh(row, vc);
-        self.rows.active |= u64::from(switch.grantable != 0) << number;
+        self.rows.active |= u64::from(switch.grantable & !switch.busy != 0) << number;
     }
 
     /// Whether a flit can be written into a column buffer in this cycle (`after` 0) or the next (1).
@@ -160,7 +195,7 @@ impl Core {
     #[inline]
     fn column_has_room(&mut self, id: ColumnBufferId, after: u32) -> bool {
         let now = self.wire_clock();
-        match self.columns.pipes[id.index()].room(now, after) {
+        match I::room(&mut self.columns.pipes[id.index()], now, after) {
             Room::Open => true,
             Room::Ahead(cycles) => {
                 self.wake_ahead(cycles.into(), Wake::ColumnWriter(id));
@@ -176,7 +211,8 @@ impl Core {
         while pending != 0 {
             let number = pending.trailing_zeros() as usize % TILES;
             pending &= pending - 1;
-            let mut grantable = self.rows.subswitches[number].grantable;
+            let switch = &self.rows.subswitches[number];
+            let mut grantable = switch.grantable & !switch.busy;
             if grantable == 0 {
                 self.rows.active &= !(1 << number);
             }
@@ -215,7 +251,7 @@ impl Core {
         };
         let slot = item.slot;
         let pipe = &mut rows.pipes[from.index()];
-        let (next, wakes_input) = pipe.read(cycle);
+        let (next, wakes_input) = I::read(pipe, cycle, item.flits());
         let switch = &mut rows.subswitches[number];
         if slot.is_head() {
             switch.holder[row][vc] = requester as u8;
@@ -231,18 +267,16 @@ impl Core {
         if wakes_input {
             self.wake_ahead(ROW_CREDIT_CYCLES, Wake::RowWriter(from));
         }
-        if self.columns.write(cycle, to, item, &mut self.pool) {
-            if self.trains {
-                self.columns.arrived(to);
-            } else {
-                self.wake_ahead(COLUMN_CYCLES, Wake::ColumnReader(to));
-            }
-        }
+        let wakes = self.columns.write::<I>(cycle, to, item, &mut self.pool);
+        self.on_column_bus(to, wakes);
         let full = !self.column_has_room(to, 1);
         self.stalls[1] += u64::from(full);
         let switch = &mut self.rows.subswitches[number];
         switch.open[row] &= !(u8::from(full) << vc);
         switch.refresh(row, vc);
+        if self.passes_switch(from, to, item.flits(), next) {
+            return false;
+        }
         if let Next::Ahead(cycles) = next {
             self.wake_ahead(cycles.into(), Wake::RowReader(from));
         }

@@ -10,8 +10,8 @@ use crate::link::{
     AriesLinkConfig, EndName, LcbRegisters, LinkClock, LinkConfig, LinkProfile, SetProfile,
 };
 use crate::nic::aries::{AriesNicConfig, Domain, Permissions, RUN_DOMAIN, VirtualNodes};
-use crate::router::aries::AriesConfig;
 use crate::router::aries::registers::PortKind;
+use crate::router::aries::{AriesConfig, Grain};
 use crate::router::yarc::RouterClock;
 use crate::time::Duration;
 use crate::topology::model::{Clock, End, NodeRef, Profile};
@@ -61,9 +61,15 @@ impl Dragonfly {
             Clock::FreeRunning => RouterClock::FreeRunning,
             Clock::Paced { dilation } => RouterClock::Paced { dilation },
         };
+        // Packets, where cycles mean nothing.
+        let grain = runtime.grain.unwrap_or(match clock {
+            RouterClock::FreeRunning => Grain::Packet,
+            RouterClock::Paced { .. } => Grain::Flit,
+        });
         Ok(AriesConfig {
             name,
             registers,
+            grain,
             ports,
             clock,
         })

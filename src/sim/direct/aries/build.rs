@@ -232,7 +232,7 @@ fn sites(topology: &Dragonfly, links: &mut Links<'_>) -> Sites {
     let mut kinds = vec![None; registers.len() * PORTS];
     for (router, registers) in (0u32..).zip(registers) {
         let (partition, _) = links.places.chips[router as usize];
-        let mut site = Site::new(registers, links.config.seed);
+        let mut site = Site::new(registers, links.config.seed, links.config.aries.grain);
         for port in 0..PORTS as u8 {
             let (Some(far), Some(kind)) = (wiring.far(router, port), wiring.kind(router, port))
             else {

@@ -1,16 +1,9 @@
-//! Credits of links whose input buffers eight virtual channels share, and the loads that travel with them.
+//! Credits and loads on their way back over a link.
 
-use phitwire_framing::flit48::VCS;
-
-use super::INPUT_FLITS;
 use crate::router::aries::pipeline::LOAD_CYCLES;
 use crate::sim::direct::exchange::delay_cycles;
 use crate::sim::direct::family::MAX_VCS;
 
-/// Flits of an input buffer that belong to each virtual channel alone: two blocks, the least that hold a longest packet.
-const PRIVATE: u16 = 16;
-/// Flits that all virtual channels share.
-const COMMON: u16 = INPUT_FLITS as u16 - PRIVATE * VCS as u16;
 /// Bits of a load with a mark that there is one.
 const LOAD_BITS: usize = 5;
 const LOAD_MARK: u64 = 1 << 4;
@@ -102,81 +95,6 @@ impl Returned {
     }
 }
 
-/// What a sender knows of the input buffer at the other end: flits sent for which no credit has come back.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Room {
-    used: [u16; VCS],
-    /// Those beyond the private parts.
-    common: u16,
-    all: u16,
-}
-
-impl Room {
-    /// Whether so many more flits of a virtual channel have room.
-    #[inline]
-    pub(super) const fn fits(&self, vc: usize, flits: usize) -> bool {
-        flits <= (PRIVATE.saturating_sub(self.used[vc]) + (COMMON - self.common)) as usize
-    }
-
-    /// Whether any virtual channel can have so many more flits, for certain.
-    #[inline]
-    pub(super) const fn is_ample(&self, flits: usize) -> bool {
-        self.common as usize + flits <= COMMON as usize
-    }
-
-    #[inline]
-    pub(super) fn take(&mut self, vc: usize) {
-        self.used[vc] += 1;
-        self.all += 1;
-        self.common += u16::from(self.used[vc] > PRIVATE);
-    }
-
-    #[inline]
-    pub(super) fn give(&mut self, vc: usize) {
-        // A credit too many is the checkers' business.
-        let common = u16::from(self.used[vc] > PRIVATE);
-        self.common = self.common.saturating_sub(common);
-        self.used[vc] = self.used[vc].saturating_sub(1);
-        self.all = self.all.saturating_sub(1);
-    }
-
-    /// All credits of a lane in a window.
-    #[inline]
-    pub(super) fn give_all(&mut self, returned: &Returned) {
-        let mut cycles = returned.cycles;
-        while cycles != 0 {
-            let cycle = cycles.trailing_zeros();
-            cycles &= cycles - 1;
-            self.give(returned.vc(cycle));
-        }
-    }
-
-    /// Flits on the way or in the input buffer of the other end, as far as known.
-    #[inline]
-    pub(super) const fn all(&self) -> u32 {
-        self.all as u32
-    }
-
-    /// Places that are not known to be taken, for each virtual channel.
-    pub(super) fn left(&self) -> [u32; MAX_VCS] {
-        self.used.map(|used| INPUT_FLITS - u32::from(used))
-    }
-
-    #[cfg(test)]
-    pub(super) const fn full() -> Self {
-        Self {
-            used: [INPUT_FLITS as u16; VCS],
-            common: COMMON,
-            all: INPUT_FLITS as u16,
-        }
-    }
-
-    #[cfg(test)]
-    pub(super) fn spoil(&mut self, vc: usize, used: u16) {
-        self.used[vc] = used;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -209,26 +127,5 @@ mod tests {
         both.add(&now);
         assert_eq!(both.counts(), sent.counts());
         assert_eq!((both.load(0), both.load(25)), (Some(4), Some(15)));
-    }
-
-    #[test]
-    fn one_virtual_channel_can_have_the_whole_common_part_and_no_more() {
-        let mut room = Room::default();
-        let mut taken = 0;
-        while room.fits(3, 1) {
-            room.take(3);
-            taken += 1;
-        }
-        assert_eq!(taken, PRIVATE + COMMON);
-        assert!(!room.is_ample(1));
-        assert!(
-            room.fits(4, 16) && !room.fits(4, 17),
-            "a packet of everybody else fits"
-        );
-        for _ in 0..taken {
-            room.give(3);
-        }
-        assert_eq!((room.all(), room.common), (0, 0));
-        assert!(room.is_ample(usize::from(COMMON)));
     }
 }

@@ -15,10 +15,8 @@
 
 mod build;
 mod credits;
-mod flight;
 mod options;
 mod packet;
-mod queues;
 mod site;
 mod terminal;
 #[cfg(test)]

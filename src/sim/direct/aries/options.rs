@@ -2,6 +2,7 @@
 
 use phitwire_framing::flit48::Routing;
 
+use crate::router::aries::Grain;
 use crate::router::aries::pipeline::{LOAD_CYCLES, SHORT_LINK_CYCLES};
 use crate::router::aries::registers::PortKind;
 use crate::sim::direct::config::{ConfigError, MAX_LINK_CYCLES};
@@ -20,6 +21,8 @@ const SHORT_METRES: u32 = 1;
 pub struct AriesOptions {
     /// How the ways of requests and replies are chosen.
     pub routing: Routing,
+    /// What moves through the routers at once.
+    pub grain: Grain,
     /// Cycles from an output port over a link of each kind (see [`PortKind`]) into the next input queue: multiples of ten.
     pub link_cycles: [u32; 4],
 }
@@ -44,6 +47,7 @@ impl AriesOptions {
     pub const fn with_metres(routing: Routing, [green, black, blue]: [u32; 3]) -> Self {
         Self {
             routing,
+            grain: Grain::Flit,
             link_cycles: [
                 Self::cycles_of(SHORT_METRES),
                 Self::cycles_of(green),

@@ -99,7 +99,6 @@ fn pattern(key: u64, index: usize) -> u64 {
 pub(super) struct Packet {
     flits: [u64; MAX_PACKET_FLITS],
     len: u8,
-    vc: u8,
 }
 
 impl Packet {
@@ -116,11 +115,9 @@ impl Packet {
         for (index, flit) in flits.iter_mut().enumerate().take(len).skip(HEADER_FLITS) {
             *flit = pattern(key, index);
         }
-        let vc = head.vc();
         Self {
             flits,
             len: len as u8,
-            vc,
         }
     }
 
@@ -134,13 +131,7 @@ impl Packet {
         Self {
             flits,
             len: REPLY_FLITS as u8,
-            vc: head.vc(),
         }
-    }
-
-    /// Virtual channel towards the router.
-    pub(super) fn vc(&self) -> usize {
-        self.vc.into()
     }
 
     /// The flits, as bits.

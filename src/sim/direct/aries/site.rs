@@ -1,22 +1,23 @@
-//! A router with its links: a core, the input buffers in front of it and the credits behind it.
+//! A router with its links: tiles, and the link end of each port.
 
 use core::cell::Cell;
 
-use phitwire_framing::flit48::Flit;
+use phitwire_framing::flit48::{Flit, MAX_PACKET_FLITS};
 
-use super::credits::{Returned, Room};
-use super::flight::Flight;
-use super::queues::Queues;
-use super::{Aries, NIC_LANES};
+use super::credits::Returned;
+use super::{Aries, INPUT_FLITS, NIC_LANES};
+use crate::link::{IdealEnd, SetProfile};
+use crate::router::aries::grain::{Flits, Items, Packets};
+use crate::router::aries::pipeline::{INPUT_CYCLES, LOAD_CYCLES};
 use crate::router::aries::registers::{AriesRegisters, FIRST_NIC_PORT, PORTS, VCS};
-use crate::router::aries::{Core, Ports};
+use crate::router::aries::{Grain, Ports, Tiles};
 use crate::sim::direct::exchange::{Arrivals, Exchange};
 use crate::sim::direct::family::{self, ChipView, NO_SLOT, Parts, PortAccount, Stream};
 
 /// Lanes of all ports.
 const LANES: usize = Aries::CHIP_LANES;
 /// Flits that can leave by a port in a window, and those that Netlink may then ask for at once, at most.
-const AMPLE: usize = NIC_LANES * 64 + 160;
+const AMPLE: u32 = NIC_LANES as u32 * 64 + 160;
 
 /// Cycles of a window, one bit each, up to and including `now`.
 #[inline]
@@ -24,15 +25,53 @@ const fn up_to(now: u32) -> u64 {
     u64::MAX >> (63 - now)
 }
 
+/// What is left of a packet that was handed to a link whole: its flits go out in the cycles in which they would have been
+/// handed over one by one.
+#[derive(Clone, Copy, Debug)]
+struct Leaving {
+    flits: [u64; MAX_PACKET_FLITS],
+    from: u8,
+    to: u8,
+    /// Cycle and lane of the next flit.
+    cycle: u64,
+    lane: u8,
+}
+
+impl Leaving {
+    const NOTHING: Self = Self {
+        flits: [0; MAX_PACKET_FLITS],
+        from: 0,
+        to: 0,
+        cycle: 0,
+        lane: 0,
+    };
+
+    const fn flits(&self) -> u32 {
+        (self.to - self.from) as u32
+    }
+}
+
+/// Places that a packet which was taken whole frees one after the other, as if its flits were taken one by one.
+#[derive(Clone, Copy, Debug, Default)]
+struct Freeing {
+    vc: u8,
+    left: u8,
+    /// Cycle and lane of the next credit.
+    cycle: u64,
+    lane: u8,
+}
+
 /// The links of a router.
 #[derive(Debug)]
 struct Lanes {
-    queues: Queues,
-    /// Packet that comes in and packet that goes out at each port.
-    coming: [Stream; PORTS],
-    going: [Stream; PORTS],
-    rooms: [Room; PORTS],
-    flights: [Flight; PORTS],
+    ends: Box<[IdealEnd; PORTS]>,
+    /// Packets that were handed over whole, by port; empty where flits are handed over.
+    leaving: Vec<Leaving>,
+    /// Ports with something left of one.
+    leaving_ports: u64,
+    /// The same of packets that were taken whole.
+    freeing: Vec<Freeing>,
+    freeing_ports: u64,
     /// Where each port's link ends: the first of its lanes there.
     peers: [u32; PORTS],
     /// What goes out on each lane in this window.
@@ -49,10 +88,28 @@ struct Lanes {
     sent: Box<[u64; PORTS]>,
 }
 
+/// A router of either grain with its links.
+#[derive(Debug)]
+pub enum Site {
+    /// Of flits.
+    Flits(Box<Router<Flits>>),
+    /// Of packets.
+    Packets(Box<Router<Packets>>),
+}
+
+macro_rules! each {
+    ($site:expr, $router:ident => $call:expr) => {
+        match $site {
+            Site::Flits($router) => $call,
+            Site::Packets($router) => $call,
+        }
+    };
+}
+
 /// A router with its links.
 #[derive(Debug)]
-pub struct Site {
-    core: Core,
+pub struct Router<I> {
+    tiles: Tiles<I>,
     lanes: Lanes,
     received: u64,
     forwarded: u64,
@@ -73,6 +130,81 @@ struct Window<'a> {
     blocked: Cell<u64>,
 }
 
+impl Window<'_> {
+    const fn cycle(&self) -> u64 {
+        self.base + self.now as u64
+    }
+
+    /// Puts a flit on a lane of a port's link in a cycle of this window.
+    #[inline]
+    fn put(&mut self, port: usize, lane: usize, now: u32, flit: u64) {
+        let lanes = &mut *self.lanes;
+        let (first, _) = Aries::lanes(port);
+        lanes.out[first + lane].phits |= 1 << now;
+        let slot = lanes.peers[port] as usize + lane;
+        self.flits[slot * self.size + now as usize] = flit;
+    }
+
+    /// Returns the credits of this window for packets that were taken whole.
+    fn free(&mut self, mut ports: u64) {
+        while ports != 0 {
+            let port = ports.trailing_zeros() as usize;
+            ports &= ports - 1;
+            let mut freeing = self.lanes.freeing[port];
+            let (first, count) = Aries::lanes(port);
+            let end = self.base + self.size as u64;
+            while freeing.left > 0 && freeing.cycle < end {
+                let out = &mut self.lanes.out[first + usize::from(freeing.lane)];
+                let now = (freeing.cycle - self.base) as u32;
+                out.credits.credit(now, freeing.vc.into());
+                freeing.left -= 1;
+                freeing.lane += 1;
+                if usize::from(freeing.lane) == count {
+                    (freeing.lane, freeing.cycle) = (0, freeing.cycle + 1);
+                }
+            }
+            let left = u64::from(freeing.left > 0);
+            let all = &mut self.lanes.freeing_ports;
+            *all = *all & !(1 << port) | left << port;
+            self.lanes.freeing[port] = freeing;
+        }
+    }
+
+    /// Sends what this window has of packets that were handed over whole.
+    fn send_leaving(&mut self, mut ports: u64) {
+        while ports != 0 {
+            let port = ports.trailing_zeros() as usize;
+            ports &= ports - 1;
+            let mut leaving = self.lanes.leaving[port];
+            let end = self.base + self.size as u64;
+            while leaving.from < leaving.to && leaving.cycle < end {
+                let flit = leaving.flits[usize::from(leaving.from)];
+                self.lanes.ends[port].push(Flit::new(flit), leaving.cycle);
+                let now = (leaving.cycle - self.base) as u32;
+                self.put(port, leaving.lane.into(), now, flit);
+                leaving.from += 1;
+                if port >= FIRST_NIC_PORT && leaving.lane == 0 {
+                    leaving.lane = 1;
+                    continue;
+                }
+                (leaving.lane, leaving.cycle) = (0, leaving.cycle + 1);
+                if port < FIRST_NIC_PORT && leaving.cycle % LOAD_CYCLES == LOAD_CYCLES - 1 {
+                    leaving.cycle += 1;
+                }
+            }
+            let left = u64::from(leaving.flits() > 0);
+            let all = &mut self.lanes.leaving_ports;
+            *all = *all & !(1 << port) | left << port;
+            self.lanes.leaving[port] = leaving;
+        }
+    }
+}
+
+/// Cycles before `cycle` in which a network port can send data.
+const fn data_cycles(cycle: u64) -> u64 {
+    cycle - cycle / LOAD_CYCLES
+}
+
 impl Ports for Window<'_> {
     #[inline]
     fn begin_cycle(&mut self, cycle: u64) {
@@ -81,23 +213,38 @@ impl Ports for Window<'_> {
 
     #[inline]
     fn front(&self, port: usize, vc: usize) -> Option<Flit> {
-        self.lanes.queues.front(port, vc).map(Flit::new)
+        self.lanes.ends[port].front(vc)
     }
 
     #[inline]
     fn pop(&mut self, port: usize, vc: usize) -> Option<Flit> {
-        let flit = self.lanes.queues.pop(port, vc)?;
+        let flit = self.lanes.ends[port].pop(vc)?;
         let (lane, _) = Aries::lanes(port);
         let used = self.lanes.out[lane].credits.cycles >> self.now & 1;
         debug_assert!(used == 0 || port >= FIRST_NIC_PORT);
         let credits = &mut self.lanes.out[lane + used as usize].credits;
         credits.credit(self.now, vc);
-        Some(Flit::new(flit))
+        Some(flit)
+    }
+
+    fn pop_into(&mut self, port: usize, vc: usize, into: &mut [Flit]) -> usize {
+        let taken = self.lanes.ends[port].pop_into(vc, into);
+        let (first, _) = Aries::lanes(port);
+        debug_assert_eq!(self.lanes.freeing[port].left, 0);
+        self.lanes.freeing[port] = Freeing {
+            vc: vc as u8,
+            left: taken as u8,
+            cycle: self.cycle(),
+            // Behind a packet of a single flit in the same cycle.
+            lane: (self.lanes.out[first].credits.cycles >> self.now & 1) as u8,
+        };
+        self.free(1 << port);
+        taken
     }
 
     #[inline]
     fn can_begin(&self, port: usize, vc: usize, flits: usize) -> bool {
-        let fits = self.lanes.rooms[port].fits(vc, flits);
+        let fits = self.lanes.ends[port].has_credits(vc, flits);
         if !fits {
             self.blocked.set(self.blocked.get() | 1 << port);
         }
@@ -111,34 +258,52 @@ impl Ports for Window<'_> {
 
     #[inline]
     fn push(&mut self, port: usize, flit: Flit) {
-        let lanes = &mut *self.lanes;
-        let vc = Aries::follow(&mut lanes.going[port], flit.bits());
-        lanes.rooms[port].take(vc);
-        lanes.flights[port].sent(self.base + u64::from(self.now));
+        let now = self.cycle();
+        self.lanes.ends[port].push(flit, now);
         let (first, _) = Aries::lanes(port);
-        let lane = (lanes.out[first].phits >> self.now & 1) as usize;
+        let lane = (self.lanes.out[first].phits >> self.now & 1) as usize;
         debug_assert!(lane == 0 || port >= FIRST_NIC_PORT);
-        lanes.out[first + lane].phits |= 1 << self.now;
-        let slot = lanes.peers[port] as usize + lane;
-        self.flits[slot * self.size + self.now as usize] = flit.bits();
+        self.put(port, lane, self.now, flit.bits());
+    }
+
+    fn push_packet(&mut self, port: usize, packet: &[Flit]) {
+        let (first, _) = Aries::lanes(port);
+        let mut leaving = Leaving {
+            to: packet.len() as u8,
+            cycle: self.cycle(),
+            // Behind a packet of a single flit in the same cycle.
+            lane: (self.lanes.out[first].phits >> self.now & 1) as u8,
+            ..Leaving::NOTHING
+        };
+        for (place, flit) in leaving.flits.iter_mut().zip(packet) {
+            *place = flit.bits();
+        }
+        debug_assert_eq!(self.lanes.leaving[port].flits(), 0);
+        self.lanes.leaving[port] = leaving;
+        self.send_leaving(1 << port);
+    }
+
+    #[inline]
+    fn backlog_flits(&self, port: usize) -> u32 {
+        let Some(leaving) = self.lanes.leaving.get(port) else {
+            return 0;
+        };
+        // Those of this window are in it already.
+        let next = data_cycles(self.cycle() + 1);
+        leaving.flits() + data_cycles(leaving.cycle).saturating_sub(next) as u32
     }
 
     #[inline]
     fn far_flits(&self, port: usize) -> u32 {
-        let flits = self.lanes.rooms[port].all();
-        let flying = self.lanes.flights[port].flits(self.base + u64::from(self.now));
+        let end = &self.lanes.ends[port];
         if self.lanes.early >> port & 1 == 0 {
-            return flits.saturating_sub(flying);
+            return end.far_flits(self.cycle(), 0);
         }
         // Credits that have been given and come only later in this window.
         let later = !up_to(self.now);
-        let lanes = &self.lanes.returned[port];
-        let flits = flits
-            + lanes
-                .iter()
-                .map(|lane| (lane.cycles & later).count_ones())
-                .sum::<u32>();
-        flits.saturating_sub(flying)
+        let lanes = self.lanes.returned[port].iter();
+        let early = lanes.map(|lane| (lane.cycles & later).count_ones()).sum();
+        end.far_flits(self.cycle(), early)
     }
 
     #[inline]
@@ -161,13 +326,15 @@ impl Ports for Window<'_> {
 }
 
 impl Lanes {
-    fn new() -> Self {
+    fn new(packets: bool) -> Self {
+        let end = IdealEnd::new(&SetProfile::paper(), 0);
+        let ends = vec![end; PORTS].into_boxed_slice();
         Self {
-            queues: Queues::new(),
-            coming: [Stream::default(); PORTS],
-            going: [Stream::default(); PORTS],
-            rooms: [Room::default(); PORTS],
-            flights: [Flight::default(); PORTS],
+            ends: ends.try_into().expect("an end for every port"),
+            leaving: vec![Leaving::NOTHING; if packets { PORTS } else { 0 }],
+            leaving_ports: 0,
+            freeing: vec![Freeing::default(); if packets { PORTS } else { 0 }],
+            freeing_ports: 0,
             peers: [NO_SLOT; PORTS],
             out: Box::new([Arrivals::default(); LANES]),
             told: 0,
@@ -178,26 +345,53 @@ impl Lanes {
             sent: Box::new([0; PORTS]),
         }
     }
+
+    /// Flits in input buffers.
+    fn queued(&self) -> u64 {
+        self.ends.iter().map(|end| u64::from(end.flits())).sum()
+    }
+
+    /// Flits that were handed to links and are not on them.
+    fn leaving(&self) -> u64 {
+        let flits = self.leaving.iter().map(Leaving::flits);
+        flits.map(u64::from).sum()
+    }
 }
 
 impl Site {
-    pub(super) fn new(registers: AriesRegisters, seed: u64) -> Self {
-        let mut core = Core::new(registers);
-        core.seed(seed);
+    pub(super) fn new(registers: AriesRegisters, seed: u64, grain: Grain) -> Self {
+        match grain {
+            Grain::Flit => Self::Flits(Box::new(Router::new(registers, seed))),
+            Grain::Packet => Self::Packets(Box::new(Router::new(registers, seed))),
+        }
+    }
+
+    fn lanes(&self) -> &Lanes {
+        each!(self, router => &router.lanes)
+    }
+
+    /// Joins `port` to the link end of that slot, and the next for its second lane; the link takes so many cycles.
+    pub(super) fn connect(&mut self, port: usize, slot: u32, cycles: u32) {
+        let lanes = each!(self, router => &mut router.lanes);
+        lanes.peers[port] = slot;
+        // There, through the other end's input stages, and back.
+        let round = 2 * cycles as u16 + INPUT_CYCLES as u16;
+        lanes.ends[port] = IdealEnd::new(&SetProfile::paper(), round);
+    }
+}
+
+impl<I: Items> Router<I> {
+    fn new(registers: AriesRegisters, seed: u64) -> Self {
+        let mut tiles = Tiles::new(registers);
+        tiles.seed(seed);
         Self {
-            core,
-            lanes: Lanes::new(),
+            tiles,
+            lanes: Lanes::new(I::PACKETS),
             received: 0,
             forwarded: 0,
             wake_cycles: 0,
             wakes: Box::new([0; 64]),
         }
-    }
-
-    /// Joins `port` to the link end of that slot, and the next for its second lane; the link takes so many cycles.
-    pub(super) fn connect(&mut self, port: usize, slot: u32, cycles: u32) {
-        self.lanes.peers[port] = slot;
-        self.lanes.flights[port] = Flight::over(cycles);
     }
 
     /// Puts the window's flits into their queues and tells the core when each will be there.
@@ -244,10 +438,10 @@ impl Site {
                 if cycles[lane] >> cycle & 1 == 0 {
                     continue;
                 }
-                let flit = flits[lane * size + cycle];
-                let vc = Aries::follow(&mut self.lanes.coming[port], flit);
-                self.lanes.queues.push(port, vc, flit);
-                self.core.announce(base + cycle as u64, vc, 1 << port);
+                let flit = Flit::new(flits[lane * size + cycle]);
+                if let Some(vc) = self.lanes.ends[port].receive(flit) {
+                    self.tiles.announce(base + cycle as u64, vc, 1 << port);
+                }
                 self.received += 1;
             }
         }
@@ -261,10 +455,16 @@ impl Site {
         }
         self.lanes.returning |= 1 << port;
         self.lanes.returned[port] = returned;
-        let room = &mut self.lanes.rooms[port];
-        if room.is_ample(AMPLE) {
+        let end = &mut self.lanes.ends[port];
+        if end.is_ample(AMPLE) {
             self.lanes.early |= 1 << port;
-            returned.iter().for_each(|lane| room.give_all(lane));
+            for lane in returned {
+                let mut cycles = lane.cycles;
+                while cycles != 0 {
+                    end.give(lane.vc(cycles.trailing_zeros()));
+                    cycles &= cycles - 1;
+                }
+            }
             return;
         }
         self.wake_cycles |= cycles;
@@ -276,24 +476,24 @@ impl Site {
     }
 
     /// Gives the credits of `cycle` of the window and wakes who waited for them.
-    fn give(core: &mut Core, window: &mut Window<'_>, cycle: usize, mut ports: u64) {
+    fn give(tiles: &mut Tiles<I>, window: &mut Window<'_>, cycle: usize, mut ports: u64) {
         while ports != 0 {
             let port = ports.trailing_zeros() as usize;
             ports &= ports - 1;
             for lane in window.lanes.returned[port] {
                 if lane.cycles >> cycle & 1 != 0 {
-                    window.lanes.rooms[port].give(lane.vc(cycle as u32));
+                    window.lanes.ends[port].give(lane.vc(cycle as u32));
                 }
             }
             if window.blocked.get() >> port & 1 != 0 {
                 window.blocked.set(window.blocked.get() & !(1 << port));
-                core.output_changed(port);
+                tiles.output_changed(port);
             }
         }
     }
 
     /// Hands what the core did in this window to the links.
-    fn send(&mut self, exchange: &mut Exchange<Aries>) {
+    fn send(&mut self, moved: u64, exchange: &mut Exchange<Aries>) {
         let lanes = &mut self.lanes;
         let mut returning = core::mem::take(&mut lanes.returning);
         while returning != 0 {
@@ -304,7 +504,7 @@ impl Site {
             }
         }
         lanes.early = 0;
-        let mut moved = self.core.take_moved() | core::mem::take(&mut lanes.told);
+        let mut moved = moved | self.tiles.take_moved() | core::mem::take(&mut lanes.told);
         while moved != 0 {
             let port = moved.trailing_zeros() as usize;
             moved &= moved - 1;
@@ -321,12 +521,10 @@ impl Site {
             }
         }
     }
-}
 
-impl family::Site<Aries> for Site {
     fn run(&mut self, chip: usize, base: u64, exchange: &mut Exchange<Aries>) -> bool {
         let size = exchange.window;
-        self.core.run_until(base, &mut NoPorts);
+        self.tiles.run_until(base, &mut NoPorts);
         self.take_arrivals(chip, base, exchange);
         let mut window = Window {
             lanes: &mut self.lanes,
@@ -337,52 +535,42 @@ impl family::Site<Aries> for Site {
             // Who waited before this window waits in it as well, as far as credits come.
             blocked: Cell::new(u64::MAX),
         };
+        let (leaving, freeing) = (window.lanes.leaving_ports, window.lanes.freeing_ports);
+        window.send_leaving(leaving);
+        window.free(freeing);
         let mut wakes = core::mem::take(&mut self.wake_cycles);
         while wakes != 0 {
             let cycle = wakes.trailing_zeros() as usize;
             wakes &= wakes - 1;
-            self.core.run_until(base + cycle as u64, &mut window);
+            self.tiles.run_until(base + cycle as u64, &mut window);
             let ports = core::mem::take(&mut self.wakes[cycle]);
-            Self::give(&mut self.core, &mut window, cycle, ports);
+            Self::give(&mut self.tiles, &mut window, cycle, ports);
         }
-        self.core.run_until(base + size as u64, &mut window);
-        self.send(exchange);
-        self.core.next_cycle().is_some()
-    }
-
-    fn peer(&self, port: usize) -> Option<u32> {
-        Some(self.lanes.peers[port]).filter(|&slot| slot != NO_SLOT)
-    }
-
-    fn account(&self, port: usize) -> PortAccount {
-        PortAccount {
-            credits: self.lanes.rooms[port].left(),
-            queued: core::array::from_fn(|vc| self.lanes.queues.len(port, vc % VCS)),
-            coming: self.lanes.coming[port],
-        }
-    }
-
-    fn sent(&self) -> &[u64] {
-        &self.lanes.sent[..]
+        self.tiles.run_until(base + size as u64, &mut window);
+        self.send(leaving | freeing, exchange);
+        let rest = self.lanes.leaving_ports | self.lanes.freeing_ports;
+        self.tiles.next_cycle().is_some() || rest != 0
     }
 
     fn phits_inside(&self) -> u64 {
-        self.core.flits_inside() + self.lanes.queues.all()
+        self.tiles.flits_inside() + self.lanes.queued() + self.lanes.leaving()
     }
 
     fn view(&self) -> ChipView {
-        let counters = self.core.counters();
+        let counters = self.tiles.counters();
         let phits_by_stage = if self.received == self.forwarded {
             [0; 3]
         } else {
-            let [rows, columns] = self.core.flits_by_stage();
+            let [rows, columns] = self.tiles.flits_by_stage();
+            let columns = columns + self.lanes.leaving();
             [self.phits_inside() - rows - columns, rows, columns]
         };
+        let overflows = self.lanes.ends.iter().map(|end| u64::from(end.refused()));
         ChipView {
             phits_by_stage,
-            stalls: self.core.stalls(),
+            stalls: self.tiles.stalls(),
             phit_hops: self.forwarded,
-            overflows: self.lanes.queues.overflows(),
+            overflows: overflows.sum(),
             rule_violations: 0,
             refused: counters.unroutable_packets
                 + counters.no_live_port_packets
@@ -394,16 +582,54 @@ impl family::Site<Aries> for Site {
     }
 }
 
+impl family::Site<Aries> for Site {
+    fn run(&mut self, chip: usize, base: u64, exchange: &mut Exchange<Aries>) -> bool {
+        each!(self, router => router.run(chip, base, exchange))
+    }
+
+    fn peer(&self, port: usize) -> Option<u32> {
+        Some(self.lanes().peers[port]).filter(|&slot| slot != NO_SLOT)
+    }
+
+    fn account(&self, port: usize) -> PortAccount {
+        let lanes = self.lanes();
+        let end = &lanes.ends[port];
+        let (vc, left) = end.coming();
+        let mut queued = core::array::from_fn(|vc| end.len(vc % VCS));
+        if let Some(freeing) = lanes.freeing.get(port) {
+            // Their places are not free yet.
+            queued[usize::from(freeing.vc)] += u32::from(freeing.left);
+        }
+        PortAccount {
+            credits: end.used().map(|used| INPUT_FLITS.wrapping_sub(used)),
+            queued,
+            coming: Stream { vc, left },
+        }
+    }
+
+    fn sent(&self) -> &[u64] {
+        &self.lanes().sent[..]
+    }
+
+    fn phits_inside(&self) -> u64 {
+        each!(self, router => router.phits_inside())
+    }
+
+    fn view(&self) -> ChipView {
+        each!(self, router => router.view())
+    }
+}
+
 #[cfg(test)]
 impl Site {
-    /// Takes credits of a port's virtual channel away behind everybody's back, or gives some.
-    pub(super) fn spoil_credits(&mut self, port: usize, vc: usize, used: u16) {
-        self.lanes.rooms[port].spoil(vc, used);
+    /// Says that a port's virtual channel uses so many credits, behind everybody's back.
+    pub(super) fn spoil_credits(&mut self, port: usize, vc: usize, used: u32) {
+        each!(self, router => router.lanes.ends[port].spoil(vc, used));
     }
 
     /// Takes all credits of a port away.
     pub(super) fn fill(&mut self, port: usize) {
-        self.lanes.rooms[port] = Room::full();
+        each!(self, router => router.lanes.ends[port].fill());
     }
 }
 

@@ -2,9 +2,12 @@
 
 use std::collections::VecDeque;
 
-use super::credits::{Returned, Room};
+use phitwire_framing::flit48::Flit;
+
+use super::credits::Returned;
 use super::packet::{Assembly, Delivery, Name, Outstanding, Packet, Reply};
-use super::{Aries, NIC_LANES};
+use super::{Aries, INPUT_FLITS, NIC_LANES};
+use crate::link::{IdealEnd, SetProfile};
 use crate::sim::direct::exchange::{Arrivals, Exchange};
 use crate::sim::direct::family::{self, PortAccount, Stream};
 use crate::sim::direct::shared::{Common, Shared};
@@ -27,7 +30,8 @@ pub struct Terminal {
     replies: VecDeque<(u64, Reply)>,
     packet: Option<(Packet, u8)>,
     turn: RoundRobin,
-    room: Room,
+    /// The link's end, whose buffer nothing stays in.
+    end: IdealEnd,
     assembly: Assembly,
     outstanding: Outstanding,
     /// Last request seen of a few sources, where ways keep order: source and number.
@@ -43,13 +47,13 @@ struct Coming<'a> {
 
 impl Coming<'_> {
     /// Takes the credits up to and including `cycle` into account.
-    fn up_to(&mut self, cycle: usize, room: &mut Room) {
+    fn up_to(&mut self, cycle: usize, end: &mut IdealEnd) {
         let new = (u64::MAX >> (63 - cycle)) & !self.done;
         self.done |= new;
         for lane in self.lanes {
             let mut cycles = lane.cycles & new;
             while cycles != 0 {
-                room.give(lane.vc(cycles.trailing_zeros()));
+                end.give(lane.vc(cycles.trailing_zeros()));
                 cycles &= cycles - 1;
             }
         }
@@ -71,7 +75,7 @@ impl Terminal {
             replies: VecDeque::new(),
             packet: None,
             turn: RoundRobin::new(),
-            room: Room::default(),
+            end: IdealEnd::new(&SetProfile::paper(), 0),
             assembly: Assembly::new(),
             outstanding: Outstanding::default(),
             last_seen: ordered.then(|| Box::new([NOBODY; LAST_SEEN])),
@@ -184,9 +188,10 @@ impl Terminal {
                 break;
             };
             let (cycle, lane) = (half / NIC_LANES, half % NIC_LANES);
-            flits[lane * size + cycle] = packet.flits()[usize::from(*done)];
+            let flit = packet.flits()[usize::from(*done)];
+            flits[lane * size + cycle] = flit;
             sent[lane] |= 1 << cycle;
-            self.room.take(packet.vc());
+            self.end.push(Flit::new(flit), base + cycle as u64);
             *done += 1;
             half += 1;
             if usize::from(*done) == packet.flits().len() {
@@ -194,7 +199,7 @@ impl Terminal {
                 shared.tally.sent_packets += 1;
             }
         }
-        coming.up_to(size - 1, &mut self.room);
+        coming.up_to(size - 1, &mut self.end);
         sent
     }
 
@@ -227,9 +232,9 @@ impl Terminal {
             if cycle >= size {
                 return None;
             }
-            coming.up_to(cycle, &mut self.room);
+            coming.up_to(cycle, &mut self.end);
             let now = base + cycle as u64;
-            let may = [0, 1].map(|i| ready[i] <= now && self.room.fits(4 * i, lengths[i]));
+            let may = [0, 1].map(|i| ready[i] <= now && self.end.has_credits(4 * i, lengths[i]));
             if may != [false, false] {
                 let packet = if self.turn.arbitrate(0, may[0], may[1]) == 0 {
                     self.next_request(shared)
@@ -326,7 +331,7 @@ impl family::Terminal<Aries> for Terminal {
     fn account(&self) -> PortAccount {
         let (left, vc) = self.assembly.open();
         PortAccount {
-            credits: self.room.left(),
+            credits: self.end.used().map(|used| INPUT_FLITS.wrapping_sub(used)),
             coming: Stream { vc, left },
             ..PortAccount::default()
         }

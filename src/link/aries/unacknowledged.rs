@@ -1,11 +1,9 @@
-//! What is on its way over a link and back: flits whose credits cannot have come yet, however idle the other end is.
-
-use crate::router::aries::pipeline::INPUT_CYCLES;
+//! What an ideal link has not acknowledged.
 
 /// Flits sent within the last round trip of a link, about: those of this period and a share of the period before. A
-/// period is a round trip long: there, through the other end's input queue, and back.
+/// period is a round trip long.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Flight {
+pub(super) struct Unacknowledged {
     /// Cycles of a period; 0 where there is no link.
     round: u16,
     this: u16,
@@ -14,11 +12,11 @@ pub(super) struct Flight {
     period: u32,
 }
 
-impl Flight {
-    /// Over a link of so many cycles each way.
-    pub(super) fn over(cycles: u32) -> Self {
+impl Unacknowledged {
+    /// Of a link on which an acknowledgement comes that many cycles after its flit was sent.
+    pub(super) fn over(round: u16) -> Self {
         Self {
-            round: (2 * cycles + INPUT_CYCLES as u32) as u16,
+            round,
             ..Self::default()
         }
     }
@@ -61,8 +59,8 @@ mod tests {
 
     #[test]
     fn a_steady_stream_has_a_round_trip_on_its_way() {
-        let mut flight = Flight::over(120);
-        let round = 2 * 120 + INPUT_CYCLES;
+        let round = 270;
+        let mut flight = Unacknowledged::over(270);
         for cycle in 0..10 * round {
             if cycle % 10 != 9 {
                 flight.sent(cycle);
@@ -74,6 +72,10 @@ mod tests {
         let half = u64::from(flight.flits(10 * round + round / 2));
         assert!(half.abs_diff(round * 9 / 20) <= 2, "{half}");
         assert_eq!(flight.flits(11 * round), 0);
-        assert_eq!(Flight::default().flits(5), 0, "a port without a link");
+        assert_eq!(
+            Unacknowledged::default().flits(5),
+            0,
+            "a port without a link"
+        );
     }
 }
