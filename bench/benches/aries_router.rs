@@ -13,7 +13,8 @@ use phitwire::rng::Rng;
 use phitwire::router::aries::registers::{
     AriesRegisters, FIRST_NIC_PORT, PORTS, PortKind, RouteTables, VCS,
 };
-use phitwire::router::aries::{Core, Ports};
+use phitwire::router::aries::{Core, Grain, Ports};
+use phitwire::router::yarc::RouterClock;
 use phitwire_framing::flit48::{Flit, Head, NodeId, Routing};
 
 /// Packets of a frame.
@@ -108,12 +109,16 @@ fn head(response: bool, length: u8, to: NodeId, id: u16) -> Head {
     Head::new(response, length, to, Routing::Adaptive0, id, 0)
 }
 
+/// A core as processes run it by default.
+fn live_core() -> Core {
+    Core::new(registers(), Grain::Packet, RouterClock::FreeRunning)
+}
+
 fn live_puts(c: &mut Criterion) {
     let mut group = c.benchmark_group("aries router");
     group.throughput(Throughput::Elements(BURST as u64));
     group.bench_function("live puts", |b| {
-        let (mut core, mut links) = (Core::new(registers()), Links::new());
-        core.set_trains(true);
+        let (mut core, mut links) = (live_core(), Links::new());
         b.iter(|| {
             for i in 0..BURST {
                 links.put(
@@ -133,8 +138,7 @@ fn live_puts(c: &mut Criterion) {
         assert_eq!(core.counters().swallowed_flits, 0);
     });
     group.bench_function("live puts by links", |b| {
-        let (mut core, mut links) = (Core::new(registers()), Links::new());
-        core.set_trains(true);
+        let (mut core, mut links) = (live_core(), Links::new());
         b.iter(|| {
             for i in 0..BURST {
                 links.put(
@@ -154,7 +158,9 @@ fn live_puts(c: &mut Criterion) {
 
 fn uniform(c: &mut Criterion) {
     let mut group = c.benchmark_group("aries router");
-    let (mut core, mut links) = (Core::new(registers()), Links::new());
+    let clock = RouterClock::Paced { dilation: 1 };
+    let core = Core::new(registers(), Grain::Flit, clock);
+    let (mut core, mut links) = (core, Links::new());
     let mut rng = Rng::new(1, 1);
     let mut run = |cycles: u64| {
         let before = links.flits;

@@ -4,11 +4,28 @@ use std::collections::VecDeque;
 
 use phitwire_framing::flit48::{Flit, Head, NodeId, Routing};
 
-use super::core::{Core, Ports};
+use super::core::{Core, Grain};
 use super::pipeline::NIC_FLITS_PER_CYCLE;
 use super::registers::{AriesRegisters, FIRST_NIC_PORT, NETWORK_PORTS, PORTS, VCS};
+use super::tiles::Ports;
+use crate::link::{IdealEnd, SetProfile};
 use crate::rng::Rng;
 use crate::route::dragonfly_harness::{At, Machine};
+use crate::router::yarc::RouterClock;
+
+/// A clock by which cycles take their time.
+pub(super) const PACED: RouterClock = RouterClock::Paced { dilation: 1 };
+/// Every way in which a core can move.
+pub(super) const GRAINS: [(Grain, RouterClock); 3] = [
+    (Grain::Flit, PACED),
+    (Grain::Packet, PACED),
+    (Grain::Packet, RouterClock::FreeRunning),
+];
+
+/// A core that moves flits.
+pub(super) fn core_of(registers: AriesRegisters) -> Core {
+    Core::new(registers, Grain::Flit, PACED)
+}
 
 /// A packet of a head and numbered flits.
 pub(super) fn packet(head: Head) -> Vec<Flit> {
@@ -42,8 +59,8 @@ pub(super) struct Bench {
     pub told: Vec<(u64, usize, u8)>,
     /// The most flits that a packet could ask room for.
     pub room: Option<usize>,
-    /// Whether the core moves trains.
-    pub trains: bool,
+    /// Whether the core moves packets.
+    pub packets_whole: bool,
 }
 
 impl Default for Bench {
@@ -59,7 +76,7 @@ impl Default for Bench {
             far: [0; PORTS],
             told: Vec::new(),
             room: None,
-            trains: false,
+            packets_whole: false,
         }
     }
 }
@@ -91,7 +108,7 @@ impl Ports for Bench {
         };
         let now = self.sent[port].iter().rev();
         let now = now.take_while(|&&(cycle, _)| cycle == self.now).count();
-        if !self.trains {
+        if !self.packets_whole {
             assert!(now < per_cycle, "no more than the port's width");
             let tenth = self.now % 10 == 9;
             assert!(port >= NETWORK_PORTS || !tenth, "the tenth flit");
@@ -158,17 +175,14 @@ impl Bench {
     }
 }
 
-/// One direction of a link with the input queue at its end.
-#[derive(Clone)]
+/// What is on its way to an end of a link.
+#[derive(Clone, Default)]
 struct Wire {
-    queues: [VecDeque<Flit>; VCS],
-    credits: [usize; VCS],
-    /// What is on the way: cycle of arrival, flit and virtual channel.
-    coming: VecDeque<(u64, Flit, usize)>,
+    /// Cycle of arrival and flit.
+    coming: VecDeque<(u64, Flit)>,
+    /// Cycle of arrival and virtual channel of a credit.
     returning: VecDeque<(u64, usize)>,
-    /// Virtual channel and flits still to come of the packet being sent.
-    open: (usize, u8),
-    up: bool,
+    down: bool,
     sent: u64,
 }
 
@@ -180,49 +194,66 @@ pub(super) struct Nic {
     open: VecDeque<Flit>,
     /// Heads that have come, in their order, with the virtual channel.
     pub got: Vec<Head>,
-    assembling: Vec<Flit>,
     /// Responses that it may owe before it takes no more requests.
     owed: usize,
     next: usize,
 }
 
-/// A machine of cores.
+/// A machine of cores, joined by ideal links. The ends of links are numbered: router times [`PORTS`] plus port, and behind all of
+/// them the NICs.
 pub(super) struct Fabric {
     pub machine: Machine,
     pub cores: Vec<Core>,
-    /// Wires by their receiving end: router times [`PORTS`] plus port; NIC `n`'s receiving end is that of
-    /// its router's port behind all of them.
+    ends: Vec<IdealEnd>,
     wires: Vec<Wire>,
     pub nics: Vec<Nic>,
     pub cycle: u64,
     latency: u64,
-    depth: usize,
     responds: bool,
     pub moved_at: u64,
 }
 
-const NIC_BUFFER: usize = 64;
+const NIC_BUFFER: u32 = 64;
+
+/// A link that takes `latency` cycles into a buffer of `depth` flits for each virtual channel.
+fn end(depth: u32, latency: u64) -> IdealEnd {
+    let depths = SetProfile {
+        private_flits: depth,
+        common_flits: 0,
+        ..SetProfile::paper()
+    };
+    IdealEnd::new(&depths, 2 * latency as u16)
+}
 
 struct Side<'a> {
+    ends: &'a mut [IdealEnd],
     wires: &'a mut [Wire],
     machine: Machine,
     router: usize,
-    routers: usize,
     now: u64,
     latency: u64,
     moved: &'a mut u64,
 }
 
+/// The end that an end is joined to.
+fn other_end(machine: Machine, end: usize) -> Option<usize> {
+    let routers = machine.all().count();
+    if end >= routers * PORTS {
+        let nic = end - routers * PORTS;
+        return Some(nic / 4 * PORTS + FIRST_NIC_PORT + nic % 4);
+    }
+    let (router, port) = (end / PORTS, end % PORTS);
+    if port >= FIRST_NIC_PORT {
+        return Some(routers * PORTS + router * 4 + port - FIRST_NIC_PORT);
+    }
+    let at = (router / machine.routers(), router % machine.routers());
+    let (to, back) = machine.peer(at, port)?;
+    Some(machine.index(to) * PORTS + back)
+}
+
 impl Side<'_> {
-    /// The wire that `port` sends on.
-    fn out(&self, port: usize) -> Option<usize> {
-        let per_group = self.machine.routers();
-        let at = (self.router / per_group, self.router % per_group);
-        if port >= FIRST_NIC_PORT {
-            return Some(self.routers * PORTS + self.router * 4 + port - FIRST_NIC_PORT);
-        }
-        let (to, back) = self.machine.peer(at, port)?;
-        Some(self.machine.index(to) * PORTS + back)
+    const fn end(&self, port: usize) -> usize {
+        self.router * PORTS + port
     }
 }
 
@@ -231,86 +262,40 @@ impl Ports for Side<'_> {
         self.now = cycle;
     }
     fn front(&self, port: usize, vc: usize) -> Option<Flit> {
-        self.wires[self.router * PORTS + port].queues[vc]
-            .front()
-            .copied()
+        self.ends[self.end(port)].front(vc)
     }
     fn pop(&mut self, port: usize, vc: usize) -> Option<Flit> {
-        let wire = &mut self.wires[self.router * PORTS + port];
-        let flit = wire.queues[vc].pop_front()?;
-        wire.returning.push_back((self.now + self.latency, vc));
+        let end = self.end(port);
+        let flit = self.ends[end].pop(vc)?;
+        let back = other_end(self.machine, end).expect("what came has a sender");
+        let at = self.now + self.latency;
+        self.wires[back].returning.push_back((at, vc));
         *self.moved = self.now;
         Some(flit)
     }
     fn can_begin(&self, port: usize, vc: usize, flits: usize) -> bool {
-        self.out(port)
-            .is_some_and(|out| self.wires[out].up && self.wires[out].credits[vc] >= flits)
+        self.is_active(port) && self.ends[self.end(port)].has_credits(vc, flits)
     }
     fn is_active(&self, port: usize) -> bool {
-        self.out(port).is_some_and(|out| self.wires[out].up)
+        let to = other_end(self.machine, self.end(port));
+        to.is_some_and(|to| !self.wires[to].down)
     }
     fn push(&mut self, port: usize, flit: Flit) {
-        let out = self.out(port).expect("only links are pushed to");
-        let (now, latency) = (self.now, self.latency);
-        self.wires[out].send(now + latency, flit);
-        *self.moved = now;
+        let end = self.end(port);
+        let to = other_end(self.machine, end).expect("only links are pushed to");
+        self.ends[end].push(flit, self.now);
+        self.wires[to].send(self.now + self.latency, flit);
+        *self.moved = self.now;
     }
     fn far_flits(&self, port: usize) -> u32 {
-        self.out(port).map_or(0, |out| {
-            let used = self.wires[out].used();
-            used as u32
-        })
+        self.ends[self.end(port)].far_flits(self.now, 0)
     }
 }
 
 impl Wire {
-    fn new(depth: usize) -> Self {
-        Self {
-            queues: Default::default(),
-            credits: [depth; VCS],
-            coming: VecDeque::new(),
-            returning: VecDeque::new(),
-            open: (0, 0),
-            up: true,
-            sent: 0,
-        }
-    }
-
     fn send(&mut self, at: u64, flit: Flit) {
-        if self.open.1 == 0 {
-            let head = Head::parse(flit).expect("a packet begins with its head");
-            self.open = (head.vc().into(), head.length());
-            assert!(self.credits[self.open.0] >= usize::from(head.length()));
-        }
-        self.open.1 -= 1;
-        self.credits[self.open.0] -= 1;
         self.sent += 1;
-        self.coming.push_back((at, flit, self.open.0));
-    }
-
-    fn used(&self) -> usize {
-        let queued: usize = self.queues.iter().map(VecDeque::len).sum();
-        queued + self.coming.len() + self.returning.len()
-    }
-
-    /// Flits and credits that have arrived by `now`.
-    fn deliver(&mut self, now: u64) -> ([u32; VCS], bool) {
-        let (mut flits, mut credits) = ([0; VCS], false);
-        while let Some(&(at, flit, vc)) = self.coming.front()
-            && at <= now
-        {
-            self.coming.pop_front();
-            self.queues[vc].push_back(flit);
-            flits[vc] += 1;
-        }
-        while let Some(&(at, vc)) = self.returning.front()
-            && at <= now
-        {
-            self.returning.pop_front();
-            self.credits[vc] += 1;
-            credits = true;
-        }
-        (flits, credits)
+        self.coming.push_back((at, flit));
     }
 }
 
@@ -318,7 +303,7 @@ impl Fabric {
     /// A machine whose links take `latency` cycles and whose input queues have `depth` flits per virtual channel.
     pub(super) fn new(
         machine: Machine,
-        depth: usize,
+        depth: u32,
         latency: u64,
         change: impl Fn(&mut AriesRegisters),
     ) -> Self {
@@ -327,20 +312,28 @@ impl Fabric {
             .map(|at| {
                 let mut registers = machine.registers(at);
                 change(&mut registers);
-                Core::new(registers)
+                core_of(registers)
             })
             .collect();
         let routers = cores.len();
-        let mut wires = vec![Wire::new(depth); routers * PORTS];
-        wires.resize(routers * (PORTS + 4), Wire::new(NIC_BUFFER));
+        // The buffers of NICs are not deeper than these.
+        let depth_of = |port| {
+            if port < NETWORK_PORTS {
+                depth
+            } else {
+                NIC_BUFFER
+            }
+        };
+        let ends = (0..routers * PORTS).map(|i| end(depth_of(i % PORTS), latency));
+        let nics = (0..routers * 4).map(|_| end(NIC_BUFFER, latency));
         Self {
             machine,
             cores,
-            wires,
+            ends: ends.chain(nics).collect(),
+            wires: vec![Wire::default(); routers * (PORTS + 4)],
             nics: (0..routers * 4).map(|_| Nic::default()).collect(),
             cycle: 0,
             latency,
-            depth,
             responds: false,
             moved_at: 0,
         }
@@ -352,11 +345,11 @@ impl Fabric {
         self
     }
 
-    /// Lets all cores move trains.
-    pub(super) fn with_trains(mut self, trains: bool) -> Self {
-        self.cores
-            .iter_mut()
-            .for_each(|core| core.set_trains(trains));
+    /// Lets all cores move in this way.
+    pub(super) fn with_grain(mut self, (grain, clock): (Grain, RouterClock)) -> Self {
+        for core in &mut self.cores {
+            *core = Core::new(core.registers().clone(), grain, clock);
+        }
         self
     }
 
@@ -365,7 +358,7 @@ impl Fabric {
         let (to, back) = self.machine.peer(at, port).expect("a link");
         for (at, port) in [(at, port), (to, back)] {
             let router = self.machine.index(at);
-            self.wires[router * PORTS + port].up = up;
+            self.wires[router * PORTS + port].down = !up;
             self.cores[router].output_changed(port);
         }
     }
@@ -375,24 +368,40 @@ impl Fabric {
         self.nics[from].to_send[usize::from(head.is_response())].push_back(packet(head));
     }
 
+    /// Brings flits and credits that have arrived by `now` to an end. How many flits there were on each virtual
+    /// channel, and whether credits came.
+    fn deliver(&mut self, end: usize, now: u64) -> ([u32; VCS], bool) {
+        let (wire, end) = (&mut self.wires[end], &mut self.ends[end]);
+        let (mut flits, mut credits) = ([0; VCS], false);
+        while let Some(&(at, flit)) = wire.coming.front()
+            && at <= now
+        {
+            wire.coming.pop_front();
+            flits[end
+                .receive(flit)
+                .expect("there is room for what has credits")] += 1;
+        }
+        while let Some(&(at, vc)) = wire.returning.front()
+            && at <= now
+        {
+            wire.returning.pop_front();
+            end.give(vc);
+            credits = true;
+        }
+        (flits, credits)
+    }
+
     pub(super) fn step(&mut self) {
         let now = self.cycle;
         let routers = self.cores.len();
-        for router in 0..routers {
-            for port in 0..PORTS {
-                let (flits, credits) = self.wires[router * PORTS + port].deliver(now);
-                for (vc, &flits) in flits.iter().enumerate().filter(|(_, flits)| **flits > 0) {
-                    self.cores[router].arrived(port, vc, flits);
-                }
-                if credits && port < NETWORK_PORTS {
-                    let at = (
-                        router / self.machine.routers(),
-                        router % self.machine.routers(),
-                    );
-                    let (from, back) = self.machine.peer(at, port).expect("a link");
-                    let from = self.machine.index(from);
-                    self.cores[from].output_changed(back);
-                }
+        for end in 0..routers * PORTS {
+            let (router, port) = (end / PORTS, end % PORTS);
+            let (flits, credits) = self.deliver(end, now);
+            for (vc, &flits) in flits.iter().enumerate().filter(|(_, flits)| **flits > 0) {
+                self.cores[router].arrived(port, vc, flits);
+            }
+            if credits {
+                self.cores[router].output_changed(port);
             }
         }
         for nic in 0..self.nics.len() {
@@ -400,10 +409,10 @@ impl Fabric {
         }
         for (router, core) in self.cores.iter_mut().enumerate() {
             let mut side = Side {
+                ends: &mut self.ends,
                 wires: &mut self.wires,
                 machine: self.machine,
                 router,
-                routers,
                 now,
                 latency: self.latency,
                 moved: &mut self.moved_at,
@@ -416,34 +425,24 @@ impl Fabric {
     fn run_nic(&mut self, number: usize, now: u64) {
         let routers = self.cores.len();
         let (router, port) = (number / 4, FIRST_NIC_PORT + number % 4);
-        let wire = &mut self.wires[routers * PORTS + number];
-        let (_, credits) = wire.deliver(now);
-        let nic = &mut self.nics[number];
-        if credits {
-            self.cores[router].output_changed(port);
-        }
+        let own = routers * PORTS + number;
+        self.deliver(own, now);
+        let (end, nic) = (&mut self.ends[own], &mut self.nics[number]);
+        let to_router = &mut self.wires[router * PORTS + port];
         // It takes what has come, responses always, requests while it does not owe too much.
         for vc in (0..VCS).rev() {
-            while !wire.queues[vc].is_empty()
-                && (vc >= 4 || nic.owed < 4 || !nic.assembling.is_empty())
+            while let Some(first) = end.front(vc)
+                && (vc >= 4 || nic.owed < 4)
             {
-                let whole = wire.queues[vc]
-                    .front()
-                    .and_then(|&flit| Head::parse(flit))
-                    .expect("a head");
-                if wire.queues[vc].len() < usize::from(whole.length()) {
+                let whole = Head::parse(first).expect("a head");
+                let length = whole.length();
+                if end.len(vc) < length.into() {
                     break;
                 }
-                nic.assembling
-                    .extend(wire.queues[vc].drain(..usize::from(whole.length())));
-                let credits = (0..whole.length()).map(|_| (now + 1, vc));
-                wire.returning.extend(credits);
-                assert_eq!(
-                    nic.assembling[1..],
-                    packet(whole)[1..],
-                    "what was sent arrives"
-                );
-                nic.assembling.clear();
+                let flits: Vec<Flit> = (0..length).filter_map(|_| end.pop(vc)).collect();
+                let credits = (0..length).map(|_| (now + 1, vc));
+                to_router.returning.extend(credits);
+                assert_eq!(flits[1..], packet(whole)[1..], "what was sent arrives");
                 nic.got.push(whole);
                 self.moved_at = now;
                 if self.responds && !whole.is_response() {
@@ -465,10 +464,8 @@ impl Fabric {
             if nic.open.is_empty() {
                 nic.next ^= 1;
                 for half in [nic.next, nic.next ^ 1] {
-                    let wire = &self.wires[router * PORTS + port];
-                    let fits = nic.to_send[half]
-                        .front()
-                        .is_some_and(|packet| wire.credits[half * 4] >= packet.len());
+                    let next = nic.to_send[half].front();
+                    let fits = next.is_some_and(|packet| end.has_credits(half * 4, packet.len()));
                     if fits && let Some(packet) = nic.to_send[half].pop_front() {
                         nic.owed = nic.owed.saturating_sub(half);
                         nic.open.extend(packet);
@@ -477,7 +474,8 @@ impl Fabric {
                 }
             }
             if let Some(flit) = nic.open.pop_front() {
-                self.wires[router * PORTS + port].send(now + self.latency, flit);
+                end.push(flit, now);
+                to_router.send(now + self.latency, flit);
             }
         }
     }
@@ -497,28 +495,29 @@ impl Fabric {
         self.nics
             .iter()
             .all(|nic| nic.open.is_empty() && nic.to_send.iter().all(VecDeque::is_empty))
-            && self.wires.iter().all(|wire| wire.used() == 0)
+            && (self.wires.iter()).all(|wire| wire.coming.is_empty() && wire.returning.is_empty())
+            && self.ends.iter().all(IdealEnd::is_empty)
             && self.cores.iter().all(|core| core.flits_inside() == 0)
     }
 
     /// Every credit is back where it was.
     pub(super) fn check_credits(&self) {
-        for (index, wire) in self.wires.iter().enumerate() {
-            let depth = if index < self.cores.len() * PORTS {
-                self.depth
-            } else {
-                NIC_BUFFER
-            };
-            assert_eq!(wire.credits, [depth; VCS], "wire {index}");
+        for (index, end) in self.ends.iter().enumerate() {
+            assert_eq!(end.used(), [0; VCS], "end {index}");
         }
     }
 
     /// Flits that went over the wires.
     pub(super) fn flit_hops(&self) -> u64 {
-        self.wires.iter().map(|wire| wire.sent).sum()
+        self.flits_by_end().iter().sum()
     }
 
-    /// Every NIC has `count` requests for others, to `to(from, turn)` of lengths by lot.
+    /// Flits that went over each wire.
+    pub(super) fn flits_by_end(&self) -> Vec<u64> {
+        self.wires.iter().map(|wire| wire.sent).collect()
+    }
+
+    /// Every NIC has `count` requests for others, to `to(from, turn)` of random lengths.
     pub(super) fn fill(
         &mut self,
         count: usize,

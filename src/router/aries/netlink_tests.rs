@@ -1,16 +1,13 @@
 use phitwire_framing::flit48::Routing;
 
 use super::super::core::Core;
-use super::super::harness::{Bench, packet, request};
+use super::super::harness::{Bench, core_of, packet, request};
 use super::super::registers::FIRST_NIC_PORT;
 use crate::route::dragonfly_harness::Machine;
 
 /// A router without blue links whose NICs are all there.
 fn router() -> (Core, Bench) {
-    (
-        Core::new(Machine::SMALL.registers((0, 0))),
-        Bench::default(),
-    )
+    (core_of(Machine::SMALL.registers((0, 0))), Bench::default())
 }
 
 /// Cycles from the first to the last flit at a port.

@@ -127,6 +127,10 @@ impl Net {
                 .iter()
                 .map(|&port| (port, link(port, LinkEnd::A, paced)))
                 .collect(),
+            grain: match clock {
+                RouterClock::FreeRunning => Grain::Packet,
+                RouterClock::Paced { .. } => Grain::Flit,
+            },
             clock,
         };
         Self {
@@ -250,7 +254,7 @@ fn packets_cross_the_chip_exactly_once_whatever_is_lost() {
 fn a_paced_router_takes_its_time() {
     let clock = RouterClock::Paced { dilation: 1 };
     let mut net = Net::new(&[NIC, 0], clock, Duration::from_ns(20)).bring_up();
-    assert!(!net.aries.core.trains);
+    assert_eq!(net.aries.core.grain(), Grain::Flit);
     net.ends[1].queue.push_back(to_nic(0, 14, 1));
     let start = net.now;
     net.run_until("arrival at the router", |net| net.aries.queued(0) > 0);

@@ -1,10 +1,12 @@
 use phitwire_framing::flit48::{Flit, Head, Routing};
 
-use super::super::harness::{Bench, Fabric, packet, request};
+use super::super::core::{Core, Grain};
+use super::super::harness::{Bench, Fabric, GRAINS, core_of, packet, request};
 use super::super::pipeline::{LOAD_CYCLES, ZERO_LOAD_CYCLES};
 use super::super::registers::{NETWORK_PORTS, PortKind};
 use super::*;
 use crate::route::dragonfly_harness::Machine;
+use crate::router::yarc::RouterClock;
 
 const GREEN: usize = 0;
 const BLACK: usize = 15;
@@ -12,10 +14,7 @@ const BLUE: usize = 30;
 
 /// Router 0 of group 0 of the small machine.
 fn router() -> (Core, Bench) {
-    (
-        Core::new(Machine::SMALL.registers((0, 0))),
-        Bench::default(),
-    )
+    (core_of(Machine::SMALL.registers((0, 0))), Bench::default())
 }
 
 /// Other ports leave the choice; a bench with all of these down has one.
@@ -67,11 +66,14 @@ fn announced_flits_move_when_they_have_arrived() {
         bench.inactive = only(&[BLACK]);
         let flits = packet(request((0, 3), 1, Routing::Minimal, 5, 7));
         if announce {
+            let Core::Flits(tiles) = &mut core else {
+                unreachable!("it moves flits");
+            };
             for i in 0..5 {
-                core.announce(40 + i, 0, 1 << GREEN);
+                tiles.announce(40 + i, 0, 1 << GREEN);
             }
             // They are in the queue a little before they may be seen; nobody looks.
-            let mut other = Core::new(Machine::SMALL.registers((0, 0)));
+            let mut other = core_of(Machine::SMALL.registers((0, 0)));
             bench.inject(&mut other, GREEN, &flits);
         } else {
             core.run_until(40, &mut bench);
@@ -485,12 +487,15 @@ fn registers_can_be_replaced_while_it_runs() {
 /// Everything that is sent arrives, whatever the mode, and every credit comes back.
 #[test]
 fn all_to_all_with_tiny_buffers_does_not_deadlock() {
-    for (seed, depth, trains) in [(1, 14, false), (2, 14, true), (3, 20, false), (4, 20, true)] {
+    let cases = [14, 20]
+        .into_iter()
+        .flat_map(|depth| GRAINS.map(|grain| (depth, grain)));
+    for (seed, (depth, grain)) in (1..).zip(cases) {
         let machine = Machine::SMALL;
         let mut rng = Rng::new(seed, 0);
         let mut fabric = Fabric::new(machine, depth, 4, |_| {})
             .with_responses()
-            .with_trains(trains);
+            .with_grain(grain);
         let nics = fabric.nics.len();
         let sent = fabric.fill(24, &Routing::ALL, &mut rng, |from, turn, _| {
             (from + turn * 7 + 1) % nics
@@ -558,13 +563,12 @@ fn broken_class_tables_deadlock() {
 /// Ordered packets of one pair and mode arrive in the order in which they were sent, under load.
 #[test]
 fn ordered_packets_stay_in_order_under_load() {
-    ordered_under_load(false);
-    ordered_under_load(true);
+    GRAINS.into_iter().for_each(ordered_under_load);
 }
 
-fn ordered_under_load(trains: bool) {
+fn ordered_under_load(grain: (Grain, RouterClock)) {
     let machine = Machine::SMALL;
-    let mut fabric = Fabric::new(machine, 32, 4, |_| {}).with_trains(trains);
+    let mut fabric = Fabric::new(machine, 32, 4, |_| {}).with_grain(grain);
     let nics = fabric.nics.len();
     let mut rng = Rng::new(5, 0);
     for id in 0..40u16 {
@@ -609,14 +613,13 @@ fn ordered_under_load(trains: bool) {
 /// A blue link dies in the middle of the traffic: what is lost is counted, the rest finds other ways.
 #[test]
 fn a_dying_link_loses_only_what_is_counted() {
-    a_link_dies(false);
-    a_link_dies(true);
+    GRAINS.into_iter().for_each(a_link_dies);
 }
 
-fn a_link_dies(trains: bool) {
+fn a_link_dies(grain: (Grain, RouterClock)) {
     let machine = Machine::SMALL;
     let mut rng = Rng::new(9, 0);
-    let mut fabric = Fabric::new(machine, 32, 4, |_| {}).with_trains(trains);
+    let mut fabric = Fabric::new(machine, 32, 4, |_| {}).with_grain(grain);
     let nics = fabric.nics.len();
     let sent = fabric.fill(30, &[Routing::Adaptive0], &mut rng, |_, _, rng| {
         rng.below(nics as u64) as usize
@@ -640,12 +643,57 @@ fn a_link_dies(trains: bool) {
     fabric.check_credits();
 }
 
-/// A train is its packet, and waits for all of it.
+/// What is to be decided does not depend on the grain: packets that meet nobody take the same ways.
 #[test]
-fn trains_carry_whole_packets() {
-    let (mut core, mut bench) = router();
-    core.set_trains(true);
-    (bench.trains, bench.inactive) = (true, only(&[BLACK]));
+fn every_grain_takes_the_same_ways() {
+    let ways = |grain| {
+        let machine = Machine::SMALL;
+        let mut fabric = Fabric::new(machine, 32, 4, |_| {}).with_grain(grain);
+        let (nics, mut rng) = (fabric.nics.len(), Rng::new(11, 0));
+        for turn in 0..400 {
+            let (from, to) = (
+                rng.below(nics as u64) as usize,
+                rng.below(nics as u64) as usize,
+            );
+            let at = (to / 4 / machine.routers(), to / 4 % machine.routers());
+            let (routing, length) = (Routing::ALL[turn % 8], 1 + rng.below(14) as u8);
+            fabric.send(from, request(at, (to % 4) as u8, routing, length, 0));
+            assert!(fabric.drain(2_000), "turn {turn}");
+        }
+        let decisions = fabric.cores.iter().map(|core| {
+            let counters = core.counters();
+            let minimal = [counters.minimal_decisions, counters.non_minimal_decisions];
+            (minimal, counters.root_decisions, counters.flits_forwarded)
+        });
+        let got: Vec<_> = fabric.nics.iter().map(|nic| nic.got.clone()).collect();
+        (decisions.collect::<Vec<_>>(), got, fabric.flits_by_end())
+    };
+    let flits = ways(GRAINS[0]);
+    let non_minimal: u64 = flits.0.iter().map(|router| router.0[1]).sum();
+    assert!(
+        non_minimal > 50,
+        "there are all kinds of ways: {non_minimal}"
+    );
+    for grain in &GRAINS[1..] {
+        assert!(ways(*grain) == flits, "{grain:?}");
+    }
+}
+
+/// A packet as an item is whole, and waits for all of it.
+#[test]
+fn items_are_whole_packets() {
+    for (grain, clock) in GRAINS
+        .into_iter()
+        .filter(|(grain, _)| *grain == Grain::Packet)
+    {
+        let core = Core::new(Machine::SMALL.registers((0, 0)), grain, clock);
+        whole_packets(core);
+    }
+}
+
+fn whole_packets(mut core: Core) {
+    let mut bench = Bench::default();
+    (bench.packets_whole, bench.inactive) = (true, only(&[BLACK]));
     let packets: Vec<Vec<Flit>> = (1..=14)
         .map(|length| packet(request((0, 3), 1, Routing::Minimal, length, length.into())))
         .collect();

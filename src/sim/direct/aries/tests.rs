@@ -1,6 +1,7 @@
 //! Whole runs of dragonflies.
 
 use super::super::*;
+use crate::router::aries::Grain;
 use crate::topology::dragonfly::{Dragonfly, DragonflySpec, Shape};
 use phitwire_framing::flit48::Routing;
 
@@ -119,12 +120,15 @@ fn every_mode_keeps_the_rules() {
 #[test]
 fn partitions_change_nothing() {
     // Cut between groups; between chassis; between routers.
-    for topology in [
-        dragonfly(3, 2, 2, 2, 4),
-        dragonfly(1, 3, 2, 2, 0),
-        dragonfly(1, 1, 5, 2, 0),
+    for (topology, grain) in [
+        (dragonfly(3, 2, 2, 2, 4), Grain::Flit),
+        (dragonfly(3, 2, 2, 2, 4), Grain::Packet),
+        (dragonfly(1, 3, 2, 2, 0), Grain::Flit),
+        (dragonfly(1, 1, 5, 2, 0), Grain::Packet),
+        (dragonfly(1, 1, 5, 2, 0), Grain::Flit),
     ] {
         let mut config = config(300_000, Routing::Adaptive1);
+        config.aries.grain = grain;
         config.traffic.request_reply = true;
         config.measure_cycles = 1_000;
         config.warmup = Warmup::Cycles(500);
@@ -195,6 +199,68 @@ fn long_cables_send_nobody_round() {
     for metres in [[1, 3, 20], [1, 3, 35]] {
         let share = share(metres);
         assert!(share < 0.05, "{share} at {metres:?}");
+    }
+}
+
+/// What it takes to be the same packets by the same ways: see the test in the router, where packets meet nobody.
+#[test]
+fn where_nobody_waits_a_packet_grain_costs_the_flits_behind_the_head() {
+    let topology = dragonfly(3, 2, 2, 2, 4);
+    let run = |grain| {
+        let mut config = config(10_000, Routing::Adaptive0);
+        config.measure_cycles = 60_000;
+        config.aries.grain = grain;
+        run(&topology, &config, 2)
+    };
+    let [flits, packets] = [Grain::Flit, Grain::Packet].map(run);
+    assert_eq!(flits.packets, packets.packets);
+    assert_eq!(
+        (flits.non_minimal, packets.non_minimal),
+        (Some(0.0), Some(0.0))
+    );
+    assert!((flits.hops_mean - packets.hops_mean).abs() < 0.02);
+    let behind = 13.0 * packets.hops_mean;
+    let more = packets.latency_cycles.mean - flits.latency_cycles.mean;
+    // Behind the head come its 13 flits once per router, in the tenth cycles too; out to the NIC they keep up with it.
+    assert!(
+        (0.95 * behind..1.25 * behind).contains(&more),
+        "{more} of {behind}"
+    );
+}
+
+#[test]
+fn both_grains_saturate_within_a_tenth_of_each_other() {
+    let topology = dragonfly(5, 1, 4, 1, 2);
+    for routing in [Routing::Minimal, Routing::Valiant, Routing::Adaptive0] {
+        for pattern in ["uniform", "group-adversarial"] {
+            let accepted = [Grain::Flit, Grain::Packet].map(|grain| {
+                let mut config = with(pattern, 1_000_000, routing);
+                config.measure_cycles = 8_000;
+                config.aries.grain = grain;
+                run(&topology, &config, 2).accepted_load
+            });
+            let ratio = accepted[1] / accepted[0];
+            assert!(
+                (0.9..1.1).contains(&ratio),
+                "{routing:?} {pattern} {accepted:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn packets_are_conserved_in_the_middle_of_them() {
+    for topology in [dragonfly(3, 2, 2, 2, 4), dragonfly(1, 1, 2, 4, 0)] {
+        let mut config = config(700_000, Routing::Adaptive0);
+        config.traffic.request_reply = true;
+        config.aries.grain = Grain::Packet;
+        let mut simulation = Simulation::<Aries>::of(&topology, &config, 2).unwrap();
+        for _ in 0..60 {
+            simulation.run_windows(1);
+            let mut violations = Vec::new();
+            simulation.check_now(&mut violations);
+            assert_eq!(violations, []);
+        }
     }
 }
 
