@@ -4,6 +4,7 @@ use phitwire_framing::packet24::{EopStatus, Vc, eop_status, head_vc};
 use phitwire_framing::phit24::Phit;
 
 use super::config::LinkConfig;
+use super::port::{Change, ReceiveBuffer};
 use super::ring::Ring;
 
 /// What the link control block found out about a packet when its end came.
@@ -27,7 +28,14 @@ struct VcRing {
     withheld: u32,
     /// Phits at the front that belong to a rejected packet and are covered by no credit.
     silent: u32,
+    /// The tail as the reader was last told of it.
+    told: u32,
+    /// What the reader saw at the front, when some of it has been taken back since.
+    seen: Option<Front>,
 }
+
+/// What the route of the packet at the front depends on: the next phit and the one behind it.
+type Front = [Option<Phit>; 2];
 
 impl VcRing {
     fn new(capacity: u32) -> Self {
@@ -38,12 +46,45 @@ impl VcRing {
             acks: 0,
             withheld: 0,
             silent: 0,
+            told: 0,
+            seen: None,
         }
     }
 
     #[inline]
     fn len(&self) -> u32 {
         self.tail.wrapping_sub(self.head)
+    }
+
+    /// The first two phits before position `end`.
+    #[inline]
+    fn front(&self, end: u32) -> Front {
+        let len = end.wrapping_sub(self.head) as i32;
+        let phit = |at: u32| self.phits.get(self.head.wrapping_add(at).into());
+        [0, 1].map(|at| (len > at as i32).then(|| phit(at)))
+    }
+
+    /// Removes the packet that starts at `start` and has not begun to flow.
+    fn take_back(&mut self, start: u32) {
+        let left = start.wrapping_sub(self.head);
+        let reader_knows_of_it = (self.told.wrapping_sub(start) as i32) > 0;
+        if left < 2 && reader_knows_of_it && self.seen.is_none() {
+            self.seen = Some(self.front(self.told));
+        }
+        self.tail = start;
+    }
+
+    /// What has changed since the last call.
+    #[inline]
+    fn take_change(&mut self) -> Option<Change> {
+        let new = self.tail.wrapping_sub(self.told) as i32;
+        let seen = self.seen.take();
+        self.told = self.tail;
+        if new > 0 {
+            return Some(Change::Arrived(new as u32));
+        }
+        let is_other = seen.is_some_and(|seen| seen != self.front(self.tail));
+        is_other.then_some(Change::Front)
     }
 
     #[inline]
@@ -88,7 +129,7 @@ enum Open {
 /// covers, and there is at most one such rest, because only the packet at the front can have begun.
 ///
 /// The write side belongs to the [`Lcb`](super::Lcb), the read side to the router core or the network
-/// interface, which passes what [`take_acks`](Self::take_acks) gives to
+/// interface. A [`LinkPort`](super::LinkPort) passes what [`take_acks`](Self::take_acks) gives to
 /// [`Lcb::vc_freed`](super::Lcb::vc_freed).
 #[derive(Clone, Debug)]
 pub struct InputQueue {
@@ -179,7 +220,7 @@ impl InputQueue {
         let ring = &mut self.rings[vc.index()];
         if !begun && eop_status(eop.content()) == Some(EopStatus::TransmitError) {
             ring.acks += ring.tail.wrapping_sub(start);
-            ring.tail = start;
+            ring.take_back(start);
         } else {
             ring.acks += ring.withheld;
             ring.withheld = 0;
@@ -199,7 +240,7 @@ impl InputQueue {
             ring.silent = ring.len();
             ring.withheld = 0;
         } else {
-            ring.tail = start;
+            ring.take_back(start);
         }
     }
 
@@ -214,7 +255,7 @@ impl InputQueue {
         }
         // A packet that has begun to flow is alone in the ring, which holds more than one.
         assert!(!ring.begun(start), "a packet at the front always fits");
-        ring.tail = start;
+        ring.take_back(start);
         false
     }
 
@@ -305,5 +346,30 @@ impl InputQueue {
     #[inline]
     pub fn take_acks(&mut self, vc: Vc) -> u32 {
         core::mem::take(&mut self.rings[vc.index()].acks)
+    }
+}
+
+impl ReceiveBuffer for InputQueue {
+    #[inline]
+    fn take_changes(&mut self, mut tell: impl FnMut(usize, Change)) {
+        for (vc, ring) in self.rings.iter_mut().enumerate() {
+            if let Some(change) = ring.take_change() {
+                tell(vc, change);
+            }
+        }
+    }
+
+    #[inline]
+    fn take_freed(&mut self, mut tell: impl FnMut(usize, u32)) {
+        for vc in Vc::ALL {
+            let acks = self.take_acks(vc);
+            if acks > 0 {
+                tell(vc.index(), acks);
+            }
+        }
+    }
+
+    fn queued(&self) -> u64 {
+        self.rings.iter().map(|ring| u64::from(ring.len())).sum()
     }
 }

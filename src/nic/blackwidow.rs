@@ -203,13 +203,12 @@ impl BlackwidowNic {
 
     /// The link control block of a port.
     pub fn lcb(&self, port: PortId) -> Option<&Lcb> {
-        Some(&self.ports.get(usize::from(port))?.lcb)
+        Some(self.ports.get(usize::from(port))?.link.end())
     }
 
     /// The link control block of a port and its input queue, for fault commands.
     pub fn lcb_mut(&mut self, port: PortId) -> Option<(&mut Lcb, &mut InputQueue)> {
-        let Port { lcb, input, .. } = self.ports.get_mut(usize::from(port))?;
-        Some((lcb, input))
+        Some(self.ports.get_mut(usize::from(port))?.link.parts_mut())
     }
 
     /// Counters, the links' not included.
@@ -323,10 +322,10 @@ impl BlackwidowNic {
                 port.send_response(&out);
             }
         }
-        if !port.response_has_room() && port.input.ready(Vc::Request) {
+        if !port.response_has_room() && port.link.input().ready(Vc::Request) {
             counters.response_stalls += 1;
         }
-        port.give_back();
+        port.link.give_back();
     }
 }
 
@@ -382,8 +381,8 @@ impl Node for BlackwidowNic {
     }
 
     fn handle_frame(&mut self, now: Time, port: PortId, bytes: &[u8]) {
-        if let Some(Port { lcb, input, .. }) = self.ports.get_mut(usize::from(port)) {
-            lcb.handle_frame(now, bytes, input);
+        if let Some(port) = self.ports.get_mut(usize::from(port)) {
+            port.link.handle_frame(now, bytes);
         }
     }
 
@@ -398,10 +397,10 @@ impl Node for BlackwidowNic {
                 ..
             } = self;
             let port = &mut ports[index];
-            port.lcb.handle_timers(now, &mut port.input);
+            port.link.handle_timers(now);
             port.flush(|tid| requester.outstanding.get(tid).is_some(), counters);
             self.receive(now, index);
-            while let Some(event) = self.ports[index].lcb.poll_event() {
+            while let Some(event) = self.ports[index].link.poll_event() {
                 self.event(NicEvent::Link {
                     port: index as PortId,
                     event,
@@ -431,24 +430,20 @@ impl Node for BlackwidowNic {
 
     fn ready_ports(&self) -> u64 {
         let ready =
-            |(index, port): (usize, &Port)| u64::from(port.lcb.wants_to_send(self.now)) << index;
+            |(index, port): (usize, &Port)| u64::from(port.link.wants_to_send(self.now)) << index;
         self.ports.iter().enumerate().map(ready).sum()
     }
 
     fn poll_frame(&mut self, now: Time, port: PortId, buf: &mut [u8]) -> Option<usize> {
         self.ports
             .get_mut(usize::from(port))?
-            .lcb
+            .link
             .poll_frame(now, buf)
     }
 
     fn next_wakeup(&self) -> Option<Wakeup> {
-        let links = self
-            .ports
-            .iter()
-            .filter_map(|port| port.lcb.next_wakeup())
-            .min();
-        let link = links.map(|at| Wakeup {
+        let links = self.ports.iter().map(|port| port.link.next_wakeup()).min();
+        let link = links.filter(|at| *at != Time::NEVER).map(|at| Wakeup {
             at,
             reason: WakeReason::Link,
         });

@@ -16,8 +16,7 @@ use super::request::{Post, PostError};
 use super::transaction::{RemoteEvent, Ssid};
 use super::virtual_handle::{VirtualHandleError, VirtualHandles};
 use super::virtual_node::VirtualNodes;
-use crate::link::LinkEvent;
-use crate::link::{AriesInput, AriesLcb};
+use crate::link::{AriesInput, AriesLcb, LinkEvent, LinkPort};
 use crate::nic::memory::Memory;
 use crate::nic::traffic_report::TrafficReport;
 use crate::nic::traffic_spec::{SpecError, TrafficSpec};
@@ -58,8 +57,7 @@ pub enum AriesNicEvent {
 #[derive(Debug)]
 pub struct AriesNic {
     config: AriesNicConfig,
-    lcb: AriesLcb,
-    input: AriesInput,
+    link: LinkPort<AriesLcb>,
     pub(super) interface: Interface,
     /// The packet that was taken out of the input buffer last.
     arrived: PacketBuf,
@@ -75,8 +73,7 @@ impl AriesNic {
     /// A network interface whose link begins its initialisation at `now`.
     pub fn new(config: AriesNicConfig, now: Time) -> Self {
         Self {
-            lcb: AriesLcb::new(config.link.clone(), now),
-            input: AriesInput::new(&config.link),
+            link: LinkPort::new(config.link.clone(), now),
             interface: Interface::new(&config, now),
             arrived: PacketBuf::new(),
             responses: PacketQueue::default(),
@@ -287,12 +284,12 @@ impl AriesNic {
 
     /// The link control block.
     pub fn lcb(&self) -> &AriesLcb {
-        &self.lcb
+        self.link.end()
     }
 
     /// The link control block and its input buffer, for fault commands.
     pub fn lcb_mut(&mut self) -> (&mut AriesLcb, &mut AriesInput) {
-        (&mut self.lcb, &mut self.input)
+        self.link.parts_mut()
     }
 
     /// Counters, the link's not included.
@@ -312,11 +309,12 @@ impl AriesNic {
     /// from others nor one of our own stops the other.
     pub(super) fn flush(&mut self) {
         let Self {
-            lcb,
+            link,
             interface,
             responses,
             ..
         } = self;
+        let lcb = link.end_mut();
         let Interface {
             requester,
             counters,
@@ -345,7 +343,7 @@ impl AriesNic {
         let mut left = vcs & !REQUEST_VCS;
         while left != 0 {
             let vc = left.trailing_zeros() as usize;
-            match self.arrived.take(&mut self.input, vc) {
+            match self.arrived.take(self.link.input_mut(), vc) {
                 Arrival::Packet => {
                     let packet = self.arrived.as_slice();
                     self.interface.handle_response(now, packet);
@@ -373,7 +371,7 @@ impl AriesNic {
             }
             let behind = left >> self.turn << self.turn;
             let vc = if behind == 0 { left } else { behind }.trailing_zeros() as usize;
-            match self.arrived.take(&mut self.input, vc) {
+            match self.arrived.take(self.link.input_mut(), vc) {
                 Arrival::Packet => {
                     let out = self.responses.vacant();
                     if self.interface.serve(now, self.arrived.as_slice(), out) {
@@ -387,19 +385,6 @@ impl AriesNic {
                 }
             }
             self.turn = (vc + 1) % RESPONSE_VC;
-        }
-    }
-
-    /// Gives the space of what was received on `vcs` back to the peer.
-    fn give_back(&mut self, vcs: u8) {
-        let mut left = vcs;
-        while left != 0 {
-            let vc = left.trailing_zeros() as usize;
-            left &= left - 1;
-            let flits = self.input.take_acks(vc);
-            if flits != 0 {
-                self.lcb.vc_freed(vc, flits);
-            }
         }
     }
 }
@@ -424,17 +409,17 @@ impl Node for AriesNic {
 
     fn handle_frame(&mut self, now: Time, port: PortId, bytes: &[u8]) {
         if port == 0 {
-            self.lcb.handle_frame(now, bytes, &mut self.input);
+            self.link.handle_frame(now, bytes);
         }
     }
 
     fn advance(&mut self, now: Time) {
         self.now = now;
-        self.lcb.handle_timers(now, &mut self.input);
-        while let Some(event) = self.lcb.poll_event() {
+        self.link.handle_timers(now);
+        while let Some(event) = self.link.poll_event() {
             self.event(AriesNicEvent::Link { event });
         }
-        let vcs = self.input.pending_vcs();
+        let vcs = self.link.input().pending_vcs();
         self.receive_responses(now, vcs);
         self.receive_requests(now, vcs);
         self.interface.advance(now);
@@ -442,23 +427,24 @@ impl Node for AriesNic {
             self.event(AriesNicEvent::TrafficDone { run });
         }
         self.flush();
-        self.give_back(vcs);
+        self.link.give_back();
     }
 
     fn ready_ports(&self) -> u64 {
-        u64::from(self.lcb.wants_to_send(self.now))
+        u64::from(self.link.wants_to_send(self.now))
     }
 
     fn poll_frame(&mut self, now: Time, port: PortId, buf: &mut [u8]) -> Option<usize> {
         if port != 0 {
             return None;
         }
-        self.lcb.poll_frame(now, buf)
+        self.link.poll_frame(now, buf)
     }
 
     fn next_wakeup(&self) -> Option<Wakeup> {
-        let link = self.lcb.next_wakeup().map(|at| Wakeup {
-            at,
+        let link = self.link.next_wakeup();
+        let link = (link != Time::NEVER).then_some(Wakeup {
+            at: link,
             reason: WakeReason::Link,
         });
         let request = self.interface.next_deadline().map(|at| Wakeup {

@@ -9,7 +9,9 @@ use super::counters::AriesCounters;
 use super::event::AriesEvent;
 use super::pipeline::CYCLE_PS;
 use super::registers::{AriesRegisters, PORTS, VCS};
-use crate::link::{AriesInput, AriesLcb, AriesLinkConfig, LinkEvent};
+use crate::link::{
+    AriesInput, AriesLcb, AriesLinkConfig, Change, LinkEvent, LinkPort, ReceiveBuffer,
+};
 use crate::node::{Node, PortId, WakeReason, Wakeup};
 use crate::router::yarc::RouterClock;
 use crate::router::yarc::register_map::RegisterError;
@@ -29,24 +31,17 @@ pub struct AriesConfig {
     pub clock: RouterClock,
 }
 
-/// A port in use.
-#[derive(Debug)]
-struct Port {
-    lcb: AriesLcb,
-    input: AriesInput,
-}
-
 /// The links of a chip, as the core sees them.
 #[derive(Debug)]
-struct Links(Vec<Option<Box<Port>>>);
+struct Links(Vec<Option<Box<LinkPort<AriesLcb>>>>);
 
 impl Links {
     #[inline]
-    fn get(&self, port: usize) -> Option<&Port> {
+    fn get(&self, port: usize) -> Option<&LinkPort<AriesLcb>> {
         self.0.get(port)?.as_deref()
     }
     #[inline]
-    fn get_mut(&mut self, port: usize) -> Option<&mut Port> {
+    fn get_mut(&mut self, port: usize) -> Option<&mut LinkPort<AriesLcb>> {
         self.0.get_mut(port)?.as_deref_mut()
     }
 }
@@ -54,60 +49,60 @@ impl Links {
 impl Ports for Links {
     #[inline]
     fn front(&self, port: usize, vc: usize) -> Option<Flit> {
-        self.get(port)?.input.front(vc)
+        self.get(port)?.input().front(vc)
     }
     #[inline]
     fn pop(&mut self, port: usize, vc: usize) -> Option<Flit> {
-        self.get_mut(port)?.input.pop(vc)
+        self.get_mut(port)?.input_mut().pop(vc)
     }
     #[inline]
     fn can_begin(&self, port: usize, vc: usize, flits: usize) -> bool {
         self.get(port)
-            .is_some_and(|port| port.lcb.can_begin(vc, flits))
+            .is_some_and(|port| port.end().can_begin(vc, flits))
     }
     #[inline]
     fn can_promise(&self, port: usize, vc: usize, flits: usize) -> bool {
         self.get(port).is_some_and(|port| {
-            port.lcb.is_active() && port.lcb.credits()[vc % VCS] as usize >= flits
+            port.end().is_active() && port.end().credits()[vc % VCS] as usize >= flits
         })
     }
     #[inline]
     fn is_active(&self, port: usize) -> bool {
-        self.get(port).is_some_and(|port| port.lcb.is_active())
+        self.get(port).is_some_and(|port| port.end().is_active())
     }
     #[inline]
     fn push(&mut self, port: usize, flit: Flit) {
         if let Some(port) = self.get_mut(port) {
-            port.lcb.push(flit);
+            port.end_mut().push(flit);
         }
     }
     #[inline]
     fn pop_into(&mut self, port: usize, vc: usize, into: &mut [Flit]) -> usize {
         self.get_mut(port)
-            .map_or(0, |port| port.input.pop_into(vc, into))
+            .map_or(0, |port| port.input_mut().pop_into(vc, into))
     }
     #[inline]
     fn push_packet(&mut self, port: usize, packet: &[Flit]) {
         if let Some(port) = self.get_mut(port) {
-            port.lcb.push_packet(packet);
+            port.end_mut().push_packet(packet);
         }
     }
     #[inline]
     fn backlog_flits(&self, port: usize) -> u32 {
-        self.get(port).map_or(0, |port| port.lcb.backlog_flits())
+        self.get(port).map_or(0, |port| port.end().backlog_flits())
     }
     #[inline]
     fn far_flits(&self, port: usize) -> u32 {
-        self.get(port).map_or(0, |port| port.lcb.far_flits())
+        self.get(port).map_or(0, |port| port.end().far_flits())
     }
     #[inline]
     fn peer_load(&self, port: usize) -> u8 {
-        self.get(port).map_or(0, |port| port.lcb.peer_load())
+        self.get(port).map_or(0, |port| port.end().peer_load())
     }
     #[inline]
     fn set_load(&mut self, port: usize, load: u8) {
         if let Some(port) = self.get_mut(port) {
-            port.lcb.set_load(load);
+            port.end_mut().set_load(load);
         }
     }
 }
@@ -144,11 +139,7 @@ impl Aries {
         let mut in_use = 0;
         for (port, link) in config.ports {
             if let Some(slot @ None) = links.0.get_mut(usize::from(port)) {
-                let input = AriesInput::new(&link);
-                *slot = Some(Box::new(Port {
-                    lcb: AriesLcb::new(link, now),
-                    input,
-                }));
+                *slot = Some(Box::new(LinkPort::new(link, now)));
                 in_use |= 1 << port;
             }
         }
@@ -192,14 +183,13 @@ impl Aries {
 
     /// The link control block of `port`, if it has a link.
     pub fn lcb(&self, port: PortId) -> Option<&AriesLcb> {
-        self.links.get(usize::from(port)).map(|port| &port.lcb)
+        self.links.get(usize::from(port)).map(LinkPort::end)
     }
 
     /// Flits in the input buffer of `port`.
     pub fn queued(&self, port: PortId) -> u64 {
-        self.links.get(usize::from(port)).map_or(0, |port| {
-            (0..VCS).map(|vc| u64::from(port.input.len(vc))).sum()
-        })
+        let port = self.links.get(usize::from(port));
+        port.map_or(0, |port| port.input().queued())
     }
 
     /// Lets `command` act on the link control block and input buffer of `port` (faults, thresholds), and takes
@@ -210,7 +200,10 @@ impl Aries {
         port: PortId,
         command: impl FnOnce(&mut AriesLcb, &mut AriesInput) -> R,
     ) -> Option<R> {
-        let answer = self.on_link(now, usize::from(port), command)?;
+        let answer = self.on_link(now, usize::from(port), |link| {
+            let (lcb, input) = link.parts_mut();
+            command(lcb, input)
+        })?;
         self.settle(now);
         Some(answer)
     }
@@ -235,10 +228,10 @@ impl Aries {
     /// ports, and none sent by them that the other end has not acknowledged. With all routers of a machine quiesced
     /// and drained, nothing is on its way in the network.
     pub fn is_drained(&self) -> bool {
-        let at_rest = |number: usize, port: &Port| {
-            (number >= super::registers::FIRST_NIC_PORT || port.input.is_empty())
-                && (!port.lcb.is_active()
-                    || port.lcb.backlog_flits() == 0 && port.lcb.unacknowledged_sets() == 0)
+        let at_rest = |number: usize, port: &LinkPort<AriesLcb>| {
+            (number >= super::registers::FIRST_NIC_PORT || port.input().is_empty())
+                && (!port.end().is_active()
+                    || port.end().backlog_flits() == 0 && port.end().unacknowledged_sets() == 0)
         };
         self.core.flits_inside() == 0
             && (self.links.0.iter().enumerate())
@@ -271,8 +264,8 @@ impl Aries {
                 let _ = write!(name, "port{number}.{counter}");
                 visit(&name, value);
             };
-            port.lcb.counters().for_each(&mut visit);
-            port.lcb.set_counters().for_each(&mut visit);
+            port.end().counters().for_each(&mut visit);
+            port.end().set_counters().for_each(&mut visit);
         }
     }
 
@@ -310,21 +303,17 @@ impl Aries {
         &mut self,
         now: Time,
         port: usize,
-        act: impl FnOnce(&mut AriesLcb, &mut AriesInput) -> R,
+        act: impl FnOnce(&mut LinkPort<AriesLcb>) -> R,
     ) -> Option<R> {
         self.catch_up(now);
         let link = self.links.get_mut(port)?;
-        let before: [u32; VCS] = core::array::from_fn(|vc| link.input.len(vc));
-        let answer = act(&mut link.lcb, &mut link.input);
-        let mut pending = link.input.pending_vcs();
-        while pending != 0 {
-            let vc = pending.trailing_zeros() as usize;
-            pending &= pending - 1;
-            let new = link.input.len(vc).saturating_sub(before[vc]);
-            if new > 0 {
-                self.core.arrived(port, vc, new);
+        let answer = act(link);
+        link.take_changes(|vc, change| {
+            // What an Aries link hands up is never taken back.
+            if let Change::Arrived(flits) = change {
+                self.core.arrived(port, vc, flits);
             }
-        }
+        });
         self.touched |= 1 << port;
         Some(answer)
     }
@@ -347,16 +336,11 @@ impl Aries {
 
     /// Passes on credits and events of a link, and notes what it wants to do when.
     fn look_after(&mut self, now: Time, port: usize) {
-        let Some(Port { lcb, input }) = self.links.get_mut(port) else {
+        let Some(link) = self.links.get_mut(port) else {
             return;
         };
-        for vc in 0..VCS {
-            let acks = input.take_acks(vc);
-            if acks > 0 {
-                lcb.vc_freed(vc, acks);
-            }
-        }
-        while let Some(event) = lcb.poll_event() {
+        link.give_back();
+        while let Some(event) = link.poll_event() {
             self.core.link_changed(port);
             if self.link_events.len() < MAX_LINK_EVENTS {
                 self.link_events.push_back((port as PortId, event));
@@ -364,9 +348,9 @@ impl Aries {
                 self.link_events_lost += 1;
             }
         }
-        self.timers[port] = lcb.next_wakeup().unwrap_or(Time::NEVER);
+        self.timers[port] = link.next_wakeup();
         self.next_timer = self.next_timer.min(self.timers[port]);
-        if lcb.wants_to_send(now) {
+        if link.wants_to_send(now) {
             self.ready |= 1 << port;
         } else {
             self.ready &= !(1 << port);
@@ -379,7 +363,7 @@ impl Aries {
         }
         for port in 0..PORTS {
             if self.timers[port] <= now {
-                self.on_link(now, port, |lcb, input| lcb.handle_timers(now, input));
+                self.on_link(now, port, |link| link.handle_timers(now));
             }
         }
         // A timer that sending a frame has put off is still the earliest one here.
@@ -406,9 +390,7 @@ impl Node for Aries {
     }
 
     fn handle_frame(&mut self, now: Time, port: PortId, bytes: &[u8]) {
-        self.on_link(now, usize::from(port), |lcb, input| {
-            lcb.handle_frame(now, bytes, input);
-        });
+        self.on_link(now, usize::from(port), |link| link.handle_frame(now, bytes));
     }
 
     fn advance(&mut self, now: Time) {
@@ -433,7 +415,7 @@ impl Node for Aries {
 
     fn poll_frame(&mut self, now: Time, port: PortId, buf: &mut [u8]) -> Option<usize> {
         let link = self.links.get_mut(usize::from(port))?;
-        let length = link.lcb.poll_frame(now, buf);
+        let length = link.poll_frame(now, buf);
         if length.is_none() {
             self.look_after(now, usize::from(port));
             // What was sent made room for packets that wait for the link.

@@ -11,7 +11,7 @@ use super::event::RouterEvent;
 use super::pipeline::CYCLE_PS;
 use super::register_map::{RegisterError, register_address};
 use super::registers::{ChipRegisters, PORTS};
-use crate::link::{InputQueue, Lcb, LinkConfig, LinkEvent};
+use crate::link::{Change, InputQueue, Lcb, LinkConfig, LinkEvent, LinkPort, ReceiveBuffer};
 use crate::node::{Node, PortId, WakeReason, Wakeup};
 use crate::time::Time;
 
@@ -42,24 +42,17 @@ pub struct YarcConfig {
     pub clock: RouterClock,
 }
 
-/// A port in use.
-#[derive(Debug)]
-struct Port {
-    lcb: Lcb,
-    input: InputQueue,
-}
-
 /// The links of a chip, as the core sees them.
 #[derive(Debug)]
-struct Links(Vec<Option<Box<Port>>>);
+struct Links(Vec<Option<Box<LinkPort<Lcb>>>>);
 
 impl Links {
     #[inline]
-    fn get(&self, port: usize) -> Option<&Port> {
+    fn get(&self, port: usize) -> Option<&LinkPort<Lcb>> {
         self.0.get(port)?.as_deref()
     }
     #[inline]
-    fn get_mut(&mut self, port: usize) -> Option<&mut Port> {
+    fn get_mut(&mut self, port: usize) -> Option<&mut LinkPort<Lcb>> {
         self.0.get_mut(port)?.as_deref_mut()
     }
 }
@@ -67,30 +60,30 @@ impl Links {
 impl Ports for Links {
     #[inline]
     fn front(&self, port: usize, vc: usize) -> Option<Phit> {
-        self.get(port)?.input.front(Vc::from_index(vc))
+        self.get(port)?.input().front(Vc::from_index(vc))
     }
     #[inline]
     fn second(&self, port: usize, vc: usize) -> Option<Phit> {
-        self.get(port)?.input.second(Vc::from_index(vc))
+        self.get(port)?.input().second(Vc::from_index(vc))
     }
     #[inline]
     fn pop(&mut self, port: usize, vc: usize) -> Option<Phit> {
-        let (input, vc) = (&mut self.get_mut(port)?.input, Vc::from_index(vc));
+        let (input, vc) = (self.get_mut(port)?.input_mut(), Vc::from_index(vc));
         input.ready(vc).then(|| input.pop(vc))
     }
     #[inline]
     fn can_begin(&self, port: usize, vc: usize) -> bool {
         self.get(port)
-            .is_some_and(|port| port.lcb.can_begin(Vc::from_index(vc)))
+            .is_some_and(|port| port.end().can_begin(Vc::from_index(vc)))
     }
     #[inline]
     fn is_active(&self, port: usize) -> bool {
-        self.get(port).is_some_and(|port| port.lcb.is_active())
+        self.get(port).is_some_and(|port| port.end().is_active())
     }
     #[inline]
     fn push(&mut self, port: usize, phit: Phit) {
         if let Some(port) = self.get_mut(port) {
-            port.lcb.push(phit);
+            port.end_mut().push(phit);
         }
     }
 }
@@ -126,11 +119,7 @@ impl Yarc {
         let mut in_use = 0;
         for (port, link) in config.ports {
             if let Some(slot @ None) = links.0.get_mut(usize::from(port)) {
-                let input = InputQueue::new(&link);
-                *slot = Some(Box::new(Port {
-                    lcb: Lcb::new(link, now),
-                    input,
-                }));
+                *slot = Some(Box::new(LinkPort::new(link, now)));
                 in_use |= 1 << port;
             }
         }
@@ -168,14 +157,13 @@ impl Yarc {
 
     /// The link control block of `port`, if it has a link.
     pub fn lcb(&self, port: PortId) -> Option<&Lcb> {
-        self.links.get(usize::from(port)).map(|port| &port.lcb)
+        self.links.get(usize::from(port)).map(LinkPort::end)
     }
 
     /// Phits in the input queue of `port`.
     pub fn queued(&self, port: PortId) -> u64 {
-        self.links.get(usize::from(port)).map_or(0, |port| {
-            Vc::ALL.map(|vc| u64::from(port.input.len(vc))).iter().sum()
-        })
+        let port = self.links.get(usize::from(port));
+        port.map_or(0, |port| port.input().queued())
     }
 
     /// Lets `command` act on the link control block and input queue of `port` (faults, thresholds), and takes
@@ -186,7 +174,10 @@ impl Yarc {
         port: PortId,
         command: impl FnOnce(&mut Lcb, &mut InputQueue) -> R,
     ) -> Option<R> {
-        let answer = self.on_link(now, usize::from(port), command)?;
+        let answer = self.on_link(now, usize::from(port), |link| {
+            let (lcb, input) = link.parts_mut();
+            command(lcb, input)
+        })?;
         self.settle(now);
         Some(answer)
     }
@@ -206,7 +197,7 @@ impl Yarc {
         let mut name = String::new();
         for (number, port) in self.links.0.iter().enumerate() {
             let Some(port) = port else { continue };
-            port.lcb.counters().for_each(|counter, value| {
+            port.end().counters().for_each(|counter, value| {
                 use core::fmt::Write as _;
                 name.clear();
                 // Writing to a String cannot fail.
@@ -257,23 +248,15 @@ impl Yarc {
         &mut self,
         now: Time,
         port: usize,
-        act: impl FnOnce(&mut Lcb, &mut InputQueue) -> R,
+        act: impl FnOnce(&mut LinkPort<Lcb>) -> R,
     ) -> Option<R> {
         self.catch_up(now);
         let link = self.links.get_mut(port)?;
-        let before = Vc::ALL.map(|vc| (link.input.len(vc), decided_on(&link.input, vc)));
-        let answer = act(&mut link.lcb, &mut link.input);
-        for vc in Vc::ALL {
-            // The link may also have taken rejected phits back; the core then sees too many, never
-            // too few, and finds out.
-            let (length, front) = before[vc.index()];
-            let new = link.input.len(vc).saturating_sub(length);
-            if new > 0 {
-                self.core.arrived(port, vc.index(), new);
-            } else if front != decided_on(&link.input, vc) {
-                self.core.front_changed(port, vc.index());
-            }
-        }
+        let answer = act(link);
+        link.take_changes(|vc, change| match change {
+            Change::Arrived(phits) => self.core.arrived(port, vc, phits),
+            Change::Front => self.core.front_changed(port, vc),
+        });
         self.touched |= 1 << port;
         Some(answer)
     }
@@ -296,25 +279,20 @@ impl Yarc {
 
     /// Passes on credits and events of a link, and notes what it wants to do when.
     fn look_after(&mut self, now: Time, port: usize) {
-        let Some(Port { lcb, input }) = self.links.get_mut(port) else {
+        let Some(link) = self.links.get_mut(port) else {
             return;
         };
-        for vc in Vc::ALL {
-            let acks = input.take_acks(vc);
-            if acks > 0 {
-                lcb.vc_freed(vc, acks);
-            }
-        }
-        while let Some(event) = lcb.poll_event() {
+        link.give_back();
+        while let Some(event) = link.poll_event() {
             if self.link_events.len() < MAX_LINK_EVENTS {
                 self.link_events.push_back((port as PortId, event));
             } else {
                 self.link_events_lost += 1;
             }
         }
-        self.timers[port] = lcb.next_wakeup().unwrap_or(Time::NEVER);
+        self.timers[port] = link.next_wakeup();
         self.next_timer = self.next_timer.min(self.timers[port]);
-        if lcb.wants_to_send(now) {
+        if link.wants_to_send(now) {
             self.ready |= 1 << port;
         } else {
             self.ready &= !(1 << port);
@@ -327,7 +305,7 @@ impl Yarc {
         }
         for port in 0..PORTS {
             if self.timers[port] <= now {
-                self.on_link(now, port, |lcb, input| lcb.handle_timers(now, input));
+                self.on_link(now, port, |link| link.handle_timers(now));
             }
         }
         // A timer that sending a frame has put off is still the earliest one here.
@@ -343,12 +321,6 @@ impl Yarc {
     }
 }
 
-/// What the route of the packet at the front of a queue depends on.
-#[inline]
-fn decided_on(input: &InputQueue, vc: Vc) -> (Option<Phit>, Option<Phit>) {
-    (input.front(vc), input.second(vc))
-}
-
 /// Link events that wait to be fetched; further ones are lost and counted.
 const MAX_LINK_EVENTS: usize = 1_024;
 
@@ -360,9 +332,7 @@ impl Node for Yarc {
     }
 
     fn handle_frame(&mut self, now: Time, port: PortId, bytes: &[u8]) {
-        self.on_link(now, usize::from(port), |lcb, input| {
-            lcb.handle_frame(now, bytes, input)
-        });
+        self.on_link(now, usize::from(port), |link| link.handle_frame(now, bytes));
     }
 
     fn advance(&mut self, now: Time) {
@@ -387,7 +357,7 @@ impl Node for Yarc {
 
     fn poll_frame(&mut self, now: Time, port: PortId, buf: &mut [u8]) -> Option<usize> {
         let link = self.links.get_mut(usize::from(port))?;
-        let length = link.lcb.poll_frame(now, buf);
+        let length = link.poll_frame(now, buf);
         if length.is_none() {
             self.look_after(now, usize::from(port));
         }
