@@ -73,6 +73,7 @@
 //! Bit layouts (phits, packets, checks, frames) are `phitwire-framing`'s.
 #![forbid(unsafe_code)]
 
+pub mod kit;
 pub mod link;
 pub mod manage;
 pub mod nic;

@@ -1,0 +1,5 @@
+//! What chips, links and network interfaces are made of. Nothing here knows a machine.
+
+pub mod deadlines;
+
+pub use deadlines::Deadlines;
