@@ -31,7 +31,7 @@ use std::sync::Arc;
 use super::core::Core;
 use super::counters::AriesCounters;
 use super::registers::{AriesRegisters, PORTS, PortKind, PortMask, RouteTables, VCS};
-use crate::router::yarc::register_map::RegisterError;
+use crate::chip::RegisterError;
 use RegisterError::BadValue;
 
 /// What `chip.id` reads as.

@@ -23,6 +23,7 @@ pub mod registers;
 mod rows;
 
 pub use self::core::{Core, MAX_ANNOUNCED_CYCLES, Ports};
+pub use crate::chip::RouterClock;
 pub use counters::RouterCounters;
 pub use event::RouterEvent;
-pub use node::{RouterClock, Yarc, YarcConfig};
+pub use node::{Yarc, YarcConfig};
