@@ -25,10 +25,10 @@ pub mod pipeline;
 mod pool;
 mod progress;
 pub mod register_map;
-pub mod registers;
 mod rows;
 
 pub use self::core::{Core, MAX_ANNOUNCED_CYCLES, Ports};
+pub use crate::route::dragonfly_registers as registers;
 pub use counters::AriesCounters;
 pub use event::AriesEvent;
 pub use node::{Aries, AriesConfig};
