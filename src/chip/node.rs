@@ -277,12 +277,9 @@ impl<C: ChipCore> Node for Chip<C> {
             },
             reason: WakeReason::Pipeline,
         });
-        let at = self.timers.earliest();
-        let reason = WakeReason::Link;
-        let link = (at != Time::NEVER).then_some(Wakeup { at, reason });
-        let reason = WakeReason::ForwardProgress;
+        let link = Wakeup::at(self.timers.earliest(), WakeReason::Link);
         let check = self.core.next_progress_check();
-        let progress = check.map(|at| Wakeup { at, reason });
+        let progress = check.and_then(|at| Wakeup::at(at, WakeReason::ForwardProgress));
         Wakeup::earlier(Wakeup::earlier(pipeline, link), progress)
     }
 

@@ -1,7 +1,5 @@
 //! The network interface as a node: ports, memory, requests and traffic put together.
 
-use std::collections::VecDeque;
-
 use phitwire_framing::maintenance24::{Maintenance, Operation as RegisterOperation};
 use phitwire_framing::memory24::Request;
 use phitwire_framing::packet24::{EopStatus, PacketBuf, Vc, eop_status, head_source_routed};
@@ -20,6 +18,7 @@ use super::runs::Runs;
 use super::traffic::{Answered, Errand, Issuer, Message, Source};
 use super::traffic_report::TrafficReport;
 use super::traffic_spec::{Abilities, SpecError, TrafficSpec};
+use crate::kit::Events;
 use crate::link::{InputQueue, Lcb, LinkEvent};
 use crate::node::{Node, PortId, WakeReason, Wakeup};
 use crate::rng::Rng;
@@ -65,7 +64,7 @@ pub struct BlackwidowNic {
     responder: Responder,
     runs: Runs,
     counters: NicCounters,
-    events: VecDeque<NicEvent>,
+    events: Events<NicEvent>,
     now: Time,
 }
 
@@ -86,7 +85,7 @@ impl BlackwidowNic {
             ports,
             runs: Runs::default(),
             counters: NicCounters::default(),
-            events: VecDeque::new(),
+            events: Events::new(MAX_EVENTS),
             now,
             config,
         }
@@ -252,11 +251,7 @@ impl BlackwidowNic {
     }
 
     fn event(&mut self, event: NicEvent) {
-        if self.events.len() == MAX_EVENTS {
-            self.events.pop_front();
-            self.counters.events_lost += 1;
-        }
-        self.events.push_back(event);
+        self.counters.events_lost += self.events.push(event);
     }
 
     /// Hands the end of a request to whoever asked.
@@ -442,24 +437,18 @@ impl Node for BlackwidowNic {
     }
 
     fn next_wakeup(&self) -> Option<Wakeup> {
-        let links = self.ports.iter().map(|port| port.link.next_wakeup()).min();
-        let link = links.filter(|at| *at != Time::NEVER).map(|at| Wakeup {
-            at,
-            reason: WakeReason::Link,
-        });
+        let links = self.ports.iter().map(|port| port.link.next_wakeup());
+        let link = links.min().and_then(|at| Wakeup::at(at, WakeReason::Link));
         let deadlines = [self.requester.next_deadline(), self.runs.deadline()];
         let request = deadlines.into_iter().flatten().min();
         Wakeup::earlier(
             link,
-            request.map(|at| Wakeup {
-                at,
-                reason: WakeReason::Request,
-            }),
+            request.and_then(|at| Wakeup::at(at, WakeReason::Request)),
         )
     }
 
     fn poll_event(&mut self) -> Option<NicEvent> {
-        self.events.pop_front()
+        self.events.pop()
     }
 }
 

@@ -11,7 +11,7 @@ use super::input::AriesInput;
 use super::receive::{ReceiveTerms, Receiver};
 use super::scrambler::Scrambler;
 use super::transmit::{TransmitTerms, Transmitter};
-use crate::link::common::Common;
+use crate::link::common::{Common, calls_of_every_end};
 use crate::link::config::LinkConfig;
 use crate::link::counters::LinkCounters;
 use crate::link::event::{LinkEvent, LinkState};
@@ -153,24 +153,6 @@ impl AriesLcb {
         }
     }
 
-    /// When [`Self::handle_timers`] should be called, or [`Self::poll_frame`] will have something to
-    /// say, if nothing happens before. May lie in the past.
-    pub fn next_wakeup(&self) -> Option<Time> {
-        let mut at = self.common.handshake.deadline();
-        if self.is_active() {
-            at = at
-                .min(self.rx.deadline())
-                .min(self.rx.acks.due())
-                .min(self.tx.deadline())
-                .min(self.common.liveness.deadline())
-                .min(self.common.liveness.stall_deadline(self.tx.owed_since));
-            if let Some(patience) = self.common.profile.give_up {
-                at = at.min(self.tx.owed_since + patience);
-            }
-        }
-        (at != Time::NEVER).then_some(at)
-    }
-
     // The core's side.
 
     /// Whether a packet of `flits` flits on `vc` may begin: the link is active, no packet is open, and
@@ -226,37 +208,15 @@ impl AriesLcb {
         }
     }
 
+    // Getters and commands that every link control block has.
+
+    calls_of_every_end!(AriesInput);
+
     // Getters.
-
-    /// Whether data flows.
-    #[inline]
-    pub fn is_active(&self) -> bool {
-        self.common.state == LinkState::Active
-    }
-
-    /// Where this end stands.
-    pub fn state(&self) -> LinkState {
-        self.common.state
-    }
-
-    /// The next event, oldest first.
-    pub fn poll_event(&mut self) -> Option<LinkEvent> {
-        self.common.poll_event()
-    }
-
-    /// Frames, packets and sessions so far. What counts phits stays zero.
-    pub fn counters(&self) -> &LinkCounters {
-        &self.common.counters
-    }
 
     /// Sets and flits so far.
     pub fn set_counters(&self) -> &SetCounters {
         &self.sets
-    }
-
-    /// Names, times, clock, rate, cable.
-    pub fn config(&self) -> &LinkConfig {
-        self.config.link()
     }
 
     /// The whole configuration.
@@ -320,62 +280,6 @@ impl AriesLcb {
         self.tx.buffer().packets()
     }
 
-    /// When a data frame of the peer was last accepted, in any session; `None` before the first.
-    pub fn last_accepted(&self) -> Option<Time> {
-        self.common.liveness.last_accepted()
-    }
-
-    /// Whether [`LinkEvent::Silent`] was reported and nothing has been heard since.
-    pub fn is_silent(&self) -> bool {
-        self.common.liveness.is_silent()
-    }
-
-    /// Whether [`LinkEvent::Stalled`] was reported, or a session ended for that within the last minute, and nothing has
-    /// been acknowledged since.
-    pub fn is_stalled(&self) -> bool {
-        self.common.liveness.is_stalled()
-    }
-
-    /// Smoothed round trip of the link, once one was measured.
-    pub fn round_trip(&self) -> Option<Duration> {
-        self.tx.round_trip().smoothed()
-    }
-
-    /// The retry time-out as it stands.
-    pub fn retry_timeout(&self) -> Duration {
-        self.tx.round_trip().timeout()
-    }
-
-    /// How long a missing frame may now be late before it counts as lost.
-    pub fn reorder_hold(&self) -> Duration {
-        self.rx.reorder_hold()
-    }
-
-    /// Lanes transmitted on, one bit per lane; 0 until the link was active.
-    pub fn tx_lanes(&self) -> u8 {
-        self.tx.lanes()
-    }
-
-    /// Lanes received on, one bit per lane by the sender's numbers; 0 until the link was active.
-    pub fn rx_lanes(&self) -> u8 {
-        self.rx.lanes.active()
-    }
-
-    pub(super) fn wanted_lanes(&self) -> u8 {
-        match self.common.state {
-            LinkState::Active | LinkState::Dead => self.rx.lanes.active(),
-            _ => self.common.handshake.lanes,
-        }
-    }
-
-    /// Epochs of this end and of the peer, 0 while unknown.
-    pub fn epochs(&self) -> (u32, u32) {
-        (
-            self.common.handshake.epoch,
-            self.common.handshake.peer_epoch,
-        )
-    }
-
     // Commands.
 
     /// Replays everything unacknowledged.
@@ -412,17 +316,6 @@ impl AriesLcb {
     /// Marks the next packet as damaged inside this router: a soft error.
     pub fn soft_error_next(&mut self) {
         self.tx.poison_next();
-    }
-
-    /// Takes the link down until [`Self::link_up`]; the peer is told.
-    pub fn link_down(&mut self, now: Time, input: &mut AriesInput) {
-        self.take_down(now, input);
-    }
-
-    /// Brings a link up again that was taken down by command or lost its last lane: channel
-    /// initialisation with all lanes, under a new epoch.
-    pub fn link_up(&mut self, now: Time) {
-        self.bring_up(now);
     }
 
     /// Asks the peer for its training pattern, in which every lane is looked at.

@@ -1,7 +1,5 @@
 //! The network interface as a node: link, memory, requests and transfers put together.
 
-use std::collections::VecDeque;
-
 use phitwire_framing::flit48::{FIRST_RESPONSE_VC, NodeId};
 
 use super::block_transfer::{BlockError, BlockTransfer};
@@ -16,6 +14,7 @@ use super::request::{Post, PostError};
 use super::transaction::{RemoteEvent, Ssid};
 use super::virtual_handle::{VirtualHandleError, VirtualHandles};
 use super::virtual_node::VirtualNodes;
+use crate::kit::Events;
 use crate::link::{AriesInput, AriesLcb, LinkEvent, LinkPort};
 use crate::nic::memory::Memory;
 use crate::nic::traffic_report::TrafficReport;
@@ -65,7 +64,7 @@ pub struct AriesNic {
     responses: PacketQueue,
     /// The virtual channel whose requests are looked at first.
     turn: usize,
-    events: VecDeque<AriesNicEvent>,
+    events: Events<AriesNicEvent>,
     now: Time,
 }
 
@@ -78,7 +77,7 @@ impl AriesNic {
             arrived: PacketBuf::new(),
             responses: PacketQueue::default(),
             turn: 0,
-            events: VecDeque::new(),
+            events: Events::new(MAX_EVENTS),
             now,
             config,
         }
@@ -298,11 +297,7 @@ impl AriesNic {
     }
 
     fn event(&mut self, event: AriesNicEvent) {
-        if self.events.len() == MAX_EVENTS {
-            self.events.pop_front();
-            self.interface.counters.events_lost += 1;
-        }
-        self.events.push_back(event);
+        self.interface.counters.events_lost += self.events.push(event);
     }
 
     /// Moves packets onto the link, responses and requests in turn, so that neither a flood of requests
@@ -442,19 +437,15 @@ impl Node for AriesNic {
     }
 
     fn next_wakeup(&self) -> Option<Wakeup> {
-        let link = self.link.next_wakeup();
-        let link = (link != Time::NEVER).then_some(Wakeup {
-            at: link,
-            reason: WakeReason::Link,
-        });
-        let request = self.interface.next_deadline().map(|at| Wakeup {
-            at,
-            reason: WakeReason::Request,
-        });
-        Wakeup::earlier(link, request)
+        let link = Wakeup::at(self.link.next_wakeup(), WakeReason::Link);
+        let request = self.interface.next_deadline();
+        Wakeup::earlier(
+            link,
+            request.and_then(|at| Wakeup::at(at, WakeReason::Request)),
+        )
     }
 
     fn poll_event(&mut self) -> Option<AriesNicEvent> {
-        self.events.pop_front()
+        self.events.pop()
     }
 }

@@ -132,10 +132,7 @@ impl Node for Endpoint {
     fn next_wakeup(&self) -> Option<Wakeup> {
         let Port { link, terminal, .. } = &self.port;
         let lcb = link.end();
-        let link = lcb.next_wakeup().map(|at| Wakeup {
-            at,
-            reason: WakeReason::Link,
-        });
+        let link = Wakeup::at(link.next_wakeup(), WakeReason::Link);
         // A packet that is due and has no room waits for credits, which come in a frame.
         let has_room = Vc::ALL.map(|vc| lcb.is_active() && lcb.can_begin(vc));
         let due = locked(&self.traffic).terminals[*terminal].due();
