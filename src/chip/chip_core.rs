@@ -14,8 +14,8 @@ use crate::time::Time;
 /// Call order: [`changed`](Self::changed), [`output_changed`](Self::output_changed) and
 /// [`link_changed`](Self::link_changed) as things happen on the links, then [`run`](Self::run) or
 /// [`run_until`](Self::run_until), [`take_moved`](Self::take_moved),
-/// [`check_forward_progress`](Self::check_forward_progress), and [`poll_event`](Self::poll_event) until
-/// `None`. Ports and virtual channels are numbered from 0.
+/// [`check_forward_progress`](Self::check_forward_progress), and [`poll_event`](Self::poll_event)
+/// until `None`. Ports and virtual channels are numbered from 0.
 pub trait ChipCore: Debug + Sized {
     /// The control block at the chip's end of every link.
     type End: LinkControlBlock;

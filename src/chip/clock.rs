@@ -5,8 +5,8 @@
 pub enum RouterClock {
     /// The pipeline runs until nothing can move; cycles are counted but take no time.
     FreeRunning,
-    /// A cycle takes the chip's own time, times `dilation`, of the driver's. `dilation` 1 is virtual
-    /// time, or real speed.
+    /// A cycle takes as long as on the chip, times `dilation`, in the driver's time. With 1 that is
+    /// virtual time, or real speed.
     Paced {
         /// Nanoseconds of the driver per emulated nanosecond; 0 counts as 1.
         dilation: u32,

@@ -22,8 +22,8 @@ pub struct ChipConfig<R, L> {
     pub name: String,
     /// Configuration registers.
     pub registers: R,
-    /// Ports with a link. A port that the chip does not have, or given twice, is ignored; one that the
-    /// registers do not know forwards nothing.
+    /// Ports with a link. A port that the chip does not have, or given twice, is ignored; one that
+    /// the registers do not know forwards nothing.
     pub ports: Vec<(PortId, L)>,
     /// Which clock drives the pipeline.
     pub clock: RouterClock,
@@ -158,8 +158,9 @@ impl<C: ChipCore> Chip<C> {
         self.core.set(name, value)
     }
 
-    /// Runs the cycles of a paced clock that began before `now`, so that what happens now is entered
-    /// at its own cycle and not at the one of the last advance. A jump when the core is idle.
+    /// Runs the cycles of a paced clock that began before `now`, so that what happens now is
+    /// entered at its own cycle and not at the one of the last advance. A jump when the core is
+    /// idle.
     #[inline]
     fn catch_up(&mut self, now: Time) {
         if let Some(ps) = self.cycle_ps {

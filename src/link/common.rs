@@ -1,4 +1,5 @@
-//! What every link end has, whatever it sends: its names, its state, the handshake, what it reports.
+//! What every link end has, whatever it sends: its names, its state, the handshake, what it
+//! reports.
 
 use phitwire_framing::frame::{self, FrameHeader, FrameKind};
 use phitwire_framing::lanes::swizzle_area;
@@ -24,13 +25,13 @@ pub(super) struct Common {
     pub handshake: Handshake,
     /// Until a frame on the right lanes comes, training frames ask for it.
     pub asks_for_lanes: bool,
-    /// The peer's pattern was asked for to see whether a lane has gone. Patterns that nobody asked for
-    /// tell nothing: they may have been kept since a lane was noisy.
+    /// The peer's pattern was asked for to see whether a lane has gone. Patterns that nobody asked
+    /// for tell nothing: they may have been kept since a lane was noisy.
     pub doubts_lanes: bool,
     /// The lanes that this session began to transmit on.
     pub session_lanes: u8,
-    /// The last change of the lanes transmitted on: when, and the number of acknowledged packets above
-    /// which the peer is known to receive on them.
+    /// The last change of the lanes transmitted on: when, and the number of acknowledged packets
+    /// above which the peer is known to receive on them.
     conceded: Option<(Time, u64)>,
     /// Frames, or sets of such frames, in a row of which nothing could be read.
     pub bad_words: u32,
@@ -133,8 +134,9 @@ impl Common {
         self.conceded = Some((now, self.counters.tx_acked_packets + open + 1));
     }
 
-    /// Whether a request for more lanes than are transmitted on may be right: when some were given up, and
-    /// nothing that left since then was acknowledged. Not often, for it may be old all the same.
+    /// Whether a request for more lanes than are transmitted on may be right: when some were given
+    /// up, and nothing that left since then was acknowledged. Not often, for it may be old all the
+    /// same.
     pub fn may_regain_lanes(&self, now: Time) -> bool {
         self.conceded.is_some_and(|(at, proved)| {
             self.counters.tx_acked_packets <= proved
@@ -177,12 +179,12 @@ impl Common {
     }
 }
 
-/// What both kinds of link control block answer and do alike, in their `impl`; `$input` is the receive
-/// buffer.
+/// What both kinds of link control block answer and do alike, in their `impl`; `$input` is the
+/// receive buffer.
 macro_rules! calls_of_every_end {
     ($input:ty) => {
-        /// When [`Self::handle_timers`] should be called, or [`Self::poll_frame`] will have something to
-        /// say, if nothing happens before. May lie in the past.
+        /// When [`Self::handle_timers`] should be called, or [`Self::poll_frame`] will have
+        /// something to say, if nothing happens before. May lie in the past.
         pub fn next_wakeup(&self) -> Option<Time> {
             let mut at = self.common.handshake.deadline();
             if self.is_active() {
@@ -225,7 +227,8 @@ macro_rules! calls_of_every_end {
             &self.common.config
         }
 
-        /// When a data frame of the peer was last accepted, in any session; `None` before the first.
+        /// When a data frame of the peer was last accepted, in any session; `None` before the
+        /// first.
         pub fn last_accepted(&self) -> Option<Time> {
             self.common.liveness.last_accepted()
         }
@@ -235,8 +238,8 @@ macro_rules! calls_of_every_end {
             self.common.liveness.is_silent()
         }
 
-        /// Whether [`LinkEvent::Stalled`] was reported, or a session ended for that within the last minute,
-        /// and nothing has been acknowledged since.
+        /// Whether [`LinkEvent::Stalled`] was reported, or a session ended for that within the last
+        /// minute, and nothing has been acknowledged since.
         pub fn is_stalled(&self) -> bool {
             self.common.liveness.is_stalled()
         }
@@ -261,7 +264,8 @@ macro_rules! calls_of_every_end {
             self.tx.lanes()
         }
 
-        /// Lanes received on, one bit per lane by the sender's numbers; 0 until the link was active.
+        /// Lanes received on, one bit per lane by the sender's numbers; 0 until the link was
+        /// active.
         pub fn rx_lanes(&self) -> u8 {
             self.rx.lanes.active()
         }

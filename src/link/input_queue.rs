@@ -1,4 +1,5 @@
-//! The input queue of a port: where the link control block hands phits up before it knows their CRC.
+//! The input queue of a port: where the link control block hands phits up before it knows their
+//! CRC.
 
 use phitwire_framing::packet24::{EopStatus, Vc, eop_status, head_vc};
 use phitwire_framing::phit24::Phit;
@@ -10,7 +11,8 @@ use super::ring::Ring;
 /// What the link control block found out about a packet when its end came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Verdict {
-    /// Received well on this link. Its sender took credits for it, which go back when it has flowed out.
+    /// Received well on this link. Its sender took credits for it, which go back when it has flowed
+    /// out.
     Accepted,
     /// Not received as far as this link is concerned: it will come again under the same credits.
     Rejected,
@@ -118,19 +120,19 @@ enum Open {
 
 /// One port's input queue: a ring of phits per virtual channel, written speculatively.
 ///
-/// Paper, section 4.3: phits arrive before the packet's CRC is known. A packet that turns out bad is
-/// removed by setting the tail back to the end of the packet before it. If it has begun to flow
-/// out, it is let go, and the virtual-channel acknowledgements still to be sent are decremented by its
-/// size, because its retransmission will use the same credits. A packet that does not fit is excised
-/// and discarded up to its EOP.
+/// Paper, section 4.3: phits arrive before the packet's CRC is known. A packet that turns out bad
+/// is removed by setting the tail back to the end of the packet before it. If it has begun to flow
+/// out, it is let go, and the virtual-channel acknowledgements still to be sent are decremented by
+/// its size, because its retransmission will use the same credits. A packet that does not fit is
+/// excised and discarded up to its EOP.
 ///
 /// Capacity per virtual channel is the credits offered to the peer plus one packet of the maximum
 /// length: the rest of a rejected packet that has begun to flow holds space that nobody's credit
 /// covers, and there is at most one such rest, because only the packet at the front can have begun.
 ///
-/// The write side belongs to the [`Lcb`](super::Lcb), the read side to the router core or the network
-/// interface. A [`LinkPort`](super::LinkPort) passes what [`take_acks`](Self::take_acks) gives to
-/// [`Lcb::vc_freed`](super::Lcb::vc_freed).
+/// The write side belongs to the [`Lcb`](super::Lcb), the read side to the router core or the
+/// network interface. A [`LinkPort`](super::LinkPort) passes what [`take_acks`](Self::take_acks)
+/// gives to [`Lcb::vc_freed`](super::Lcb::vc_freed).
 #[derive(Clone, Debug)]
 pub struct InputQueue {
     rings: [VcRing; 2],
@@ -193,11 +195,11 @@ impl InputQueue {
         }
     }
 
-    /// Closes the open packet with `eop`. False when a packet judged [`Verdict::Accepted`] did not fit:
-    /// it must then be treated as not received.
+    /// Closes the open packet with `eop`. False when a packet judged [`Verdict::Accepted`] did not
+    /// fit: it must then be treated as not received.
     ///
-    /// A packet that an earlier link marked `transmit_error` is removed if it has not begun to flow;
-    /// its credits on this link go back, since its sender will not send it again.
+    /// A packet that an earlier link marked `transmit_error` is removed if it has not begun to
+    /// flow; its credits on this link go back, since its sender will not send it again.
     ///
     /// # Panics
     /// If no packet is open.
@@ -259,8 +261,8 @@ impl InputQueue {
         false
     }
 
-    /// Prepares for a new session with the peer: phits still queued count against the credits that it
-    /// will be given. Returns their number per virtual channel, without what no credit covers.
+    /// Prepares for a new session with the peer: phits still queued count against the credits that
+    /// it will be given. Returns their number per virtual channel, without what no credit covers.
     ///
     /// # Panics
     /// If a packet is open.

@@ -30,9 +30,9 @@ pub const MIN_FRAME_BYTES: usize = frame::frame_len(MIN_FRAME_PHITS);
 ///
 /// Call order: any number of [`handle_frame`](Self::handle_frame), [`push`](Self::push) and
 /// [`vc_freed`](Self::vc_freed), and [`handle_timers`](Self::handle_timers) when
-/// [`next_wakeup`](Self::next_wakeup) has come; then [`poll_frame`](Self::poll_frame) until it answers
-/// `None`, and [`poll_event`](Self::poll_event) until `None`. The same [`InputQueue`] is handed in every
-/// time.
+/// [`next_wakeup`](Self::next_wakeup) has come; then [`poll_frame`](Self::poll_frame) until it
+/// answers `None`, and [`poll_event`](Self::poll_event) until `None`. The same [`InputQueue`] is
+/// handed in every time.
 ///
 /// # Peer restarts
 /// When the peer turns out to be another incarnation, every packet in the retry buffer is discarded and
@@ -132,7 +132,8 @@ impl Lcb {
         self.rx.wants_retry || self.tx.wants_probe || self.rx.acks.is_due(now)
     }
 
-    /// Writes the next frame into `buf`, whose length is the limit of the link, and returns its length.
+    /// Writes the next frame into `buf`, whose length is the limit of the link, and returns its
+    /// length.
     ///
     /// A buffer of fewer than [`MIN_FRAME_BYTES`] gets nothing.
     ///
@@ -201,15 +202,17 @@ impl Lcb {
 
     // The core's side.
 
-    /// Whether a packet on `vc` may begin: the link is active, no packet is open, and credits, window
-    /// and retry buffer have room for the longest packet (virtual cut-through, paper, section 4.2).
+    /// Whether a packet on `vc` may begin: the link is active, no packet is open, and credits,
+    /// window and retry buffer have room for the longest packet (virtual cut-through, paper,
+    /// section 4.2).
     #[inline]
     pub fn can_begin(&self, vc: Vc) -> bool {
         self.common.state == LinkState::Active && self.tx.can_begin(vc)
     }
 
     /// Takes the next phit of a packet; a head opens it, an EOP closes it. Once begun, a packet is
-    /// taken without further questions. While the link is not active, packets are swallowed and counted.
+    /// taken without further questions. While the link is not active, packets are swallowed and
+    /// counted.
     ///
     /// # Panics
     /// If a head comes inside a packet or, on an active link, without [`Self::can_begin`], or another phit

@@ -68,8 +68,9 @@ pub trait LinkControlBlock: Debug + Sized {
 /// Call order: [`handle_frame`](Self::handle_frame), [`handle_timers`](Self::handle_timers) and
 /// commands to both [`parts`](Self::parts_mut) as things happen, after each of which
 /// [`take_changes`](Self::take_changes) says what came in; after reading from
-/// [`input_mut`](Self::input_mut), [`give_back`](Self::give_back) lets the peer have the space; then
-/// [`poll_frame`](Self::poll_frame) and [`poll_event`](Self::poll_event) until each answers `None`.
+/// [`input_mut`](Self::input_mut), [`give_back`](Self::give_back) lets the peer have the space;
+/// then [`poll_frame`](Self::poll_frame) and [`poll_event`](Self::poll_event) until each answers
+/// `None`.
 #[derive(Debug)]
 pub struct LinkPort<E: LinkControlBlock> {
     end: E,

@@ -77,19 +77,19 @@ pub(super) struct Arrived {
     pub malformed: u32,
 }
 
-/// One port's input buffer, dynamically shared among eight virtual channels (white paper, "Aries Router";
-/// 128 blocks of 8 flits on the chip, with a private and a common part).
+/// One port's input buffer, dynamically shared among eight virtual channels (white paper, "Aries
+/// Router"; 128 blocks of 8 flits on the chip, with a private and a common part).
 ///
-/// What is in it passed its CRC. A packet's flits become visible as their sets arrive, so that a head may
-/// be seen before its tail is there; the number of flits that follow is in the head.
+/// What is in it passed its CRC. A packet's flits become visible as their sets arrive, so that a
+/// head may be seen before its tail is there; the number of flits that follow is in the head.
 ///
-/// Private and common parts are the *sender's* business, who counts credits; here all channels draw on the
-/// same blocks. Two blocks per channel more than the credits need make up for blocks that are only partly
-/// filled.
+/// Private and common parts are the *sender's* business, who counts credits; here all channels draw
+/// on the same blocks. Two blocks per channel more than the credits need make up for blocks that
+/// are only partly filled.
 ///
-/// The write side belongs to the [`AriesLcb`](super::AriesLcb), the read side to the router core or network
-/// interface. A [`LinkPort`](crate::link::LinkPort) passes what [`take_acks`](Self::take_acks) gives to
-/// [`AriesLcb::vc_freed`](super::AriesLcb::vc_freed).
+/// The write side belongs to the [`AriesLcb`](super::AriesLcb), the read side to the router core or
+/// network interface. A [`LinkPort`](crate::link::LinkPort) passes what
+/// [`take_acks`](Self::take_acks) gives to [`AriesLcb::vc_freed`](super::AriesLcb::vc_freed).
 #[derive(Clone, Debug)]
 pub struct AriesInput {
     /// The blocks that were ever used: as many as the worst backlog so far has asked for.
@@ -235,11 +235,11 @@ impl AriesInput {
         chain.written = 0;
     }
 
-    /// The session ended inside a packet: its rest is filled with ones, and when its head is still here it
-    /// is marked as poisoned. True when there was such a packet.
+    /// The session ended inside a packet: its rest is filled with ones, and when its head is still
+    /// here it is marked as poisoned. True when there was such a packet.
     ///
-    /// No source, memory domain or command consists of ones, so that a destination refuses even a request
-    /// that has no data and hence no packet CRC.
+    /// No source, memory domain or command consists of ones, so that a destination refuses even a
+    /// request that has no data and hence no packet CRC.
     pub(super) fn cut(&mut self) -> bool {
         let Open {
             vc,
@@ -266,8 +266,8 @@ impl AriesInput {
         Some(&mut self.blocks[usize::from(block)][place % BLOCK])
     }
 
-    /// Prepares for a new session with the peer: flits still queued count against the credits that it will
-    /// be given. Returns their number per virtual channel.
+    /// Prepares for a new session with the peer: flits still queued count against the credits that
+    /// it will be given. Returns their number per virtual channel.
     ///
     /// # Panics
     /// If a packet is open.
@@ -316,7 +316,8 @@ impl AriesInput {
         Some(flit)
     }
 
-    /// Takes the next flits of `vc`, as many as there are places in `into` if there are so many; their number.
+    /// Takes the next flits of `vc`, as many as are there and have a place in `into`. Returns their
+    /// number.
     #[inline]
     pub fn pop_into(&mut self, vc: usize, into: &mut [Flit]) -> usize {
         let taken = into.len().min(self.chains[vc].len as usize);

@@ -21,8 +21,8 @@ use crate::link::session::Session;
 use crate::link::training::{Offer, Terms};
 use crate::time::{Duration, Time};
 
-/// Fewest bytes that the buffer of [`AriesLcb::poll_frame`] may have: a training frame, or a control set and
-/// a data set.
+/// Fewest bytes that the buffer of [`AriesLcb::poll_frame`] may have: a training frame, or a
+/// control set and a data set.
 pub const MIN_SET_FRAME_BYTES: usize = TRAINING_BYTES;
 
 const _: () = assert!(set_frame_len(2) <= MIN_SET_FRAME_BYTES);
@@ -31,9 +31,9 @@ const _: () = assert!(set_frame_len(2) <= MIN_SET_FRAME_BYTES);
 ///
 /// Call order: any number of [`handle_frame`](Self::handle_frame), [`push`](Self::push) and
 /// [`vc_freed`](Self::vc_freed), and [`handle_timers`](Self::handle_timers) when
-/// [`next_wakeup`](Self::next_wakeup) has come; then [`poll_frame`](Self::poll_frame) until it answers
-/// `None`, and [`poll_event`](Self::poll_event) until `None`. The same [`AriesInput`] is handed in every
-/// time.
+/// [`next_wakeup`](Self::next_wakeup) has come; then [`poll_frame`](Self::poll_frame) until it
+/// answers `None`, and [`poll_event`](Self::poll_event) until `None`. The same [`AriesInput`] is
+/// handed in every time.
 ///
 /// # Peer restarts
 /// As for [`Lcb`](crate::link::Lcb): when the peer turns out to be another incarnation, every packet in the
@@ -101,8 +101,9 @@ impl AriesLcb {
 
     // Receiving.
 
-    /// Takes in the bytes of one link frame, whatever they are. Flits of packets go up into `input` once
-    /// the CRC of their set is known to be good; what cannot be used is dropped and counted by reason.
+    /// Takes in the bytes of one link frame, whatever they are. Flits of packets go up into `input`
+    /// once the CRC of their set is known to be good; what cannot be used is dropped and counted by
+    /// reason.
     ///
     /// # Panics
     /// If `now` is earlier than in an earlier call.
@@ -155,8 +156,8 @@ impl AriesLcb {
 
     // The core's side.
 
-    /// Whether a packet of `flits` flits on `vc` may begin: the link is active, no packet is open, and
-    /// credits and replay buffer have room for all of it (virtual cut-through).
+    /// Whether a packet of `flits` flits on `vc` may begin: the link is active, no packet is open,
+    /// and credits and replay buffer have room for all of it (virtual cut-through).
     ///
     /// # Panics
     /// If there is no such virtual channel.
@@ -165,9 +166,9 @@ impl AriesLcb {
         self.is_active() && self.tx.can_begin(vc, flits)
     }
 
-    /// Takes the next flit of a packet; its head says how many follow, one packet after the other. Once begun, a
-    /// packet is taken without further questions. While the link is not active, packets are swallowed and
-    /// counted.
+    /// Takes the next flit of a packet; its head says how many follow, one packet after the other.
+    /// Once begun, a packet is taken without further questions. While the link is not active,
+    /// packets are swallowed and counted.
     ///
     /// # Panics
     /// If a packet begins with something that is no head or, on an active link, without [`Self::can_begin`].
@@ -180,7 +181,7 @@ impl AriesLcb {
         }
     }
 
-    /// Takes a whole packet, its head first: as so many calls of [`Self::push`].
+    /// Takes a whole packet, its head first: as [`Self::push`] for each of its flits.
     ///
     /// # Panics
     /// As [`Self::push`].
@@ -230,8 +231,9 @@ impl AriesLcb {
         self.tx.buffer().backlog()
     }
 
-    /// Far-end estimate: flits that lie in the peer's input buffer as far as this end knows: acknowledged, and their credits
-    /// have not come. What is only on its way is no load, however long the cable.
+    /// Far-end estimate: flits that lie in the peer's input buffer as far as this end knows:
+    /// acknowledged, and their credits have not come. What is only on its way is no load, however
+    /// long the cable.
     #[inline]
     pub fn far_flits(&self) -> u32 {
         let used = self.tx.credits().used_in_all();
@@ -250,8 +252,8 @@ impl AriesLcb {
         self.peer_load
     }
 
-    /// Sets the 4 bits of load that every set tells the peer. A change goes out with the next frame, or with
-    /// one of its own a little later.
+    /// Sets the 4 bits of load that every set tells the peer. A change goes out with the next
+    /// frame, or with one of its own a little later.
     #[inline]
     pub fn set_load(&mut self, load: u8) {
         self.load = load & 0xf;

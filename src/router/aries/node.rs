@@ -1,4 +1,5 @@
-//! An Aries chip's router as a node: the core with a link control block and an input buffer per port.
+//! An Aries chip's router as a node: the core with a link control block and an input buffer per
+//! port.
 
 use phitwire_framing::flit48::Flit;
 
@@ -14,8 +15,8 @@ use crate::link::{AriesLcb, AriesLinkConfig, Change, LinkEvent, LinkPort};
 use crate::node::PortId;
 use crate::time::Time;
 
-/// The router of an Aries chip: 48 tiles and Netlink, with 40 network ports and 4 NIC ports, of which
-/// those with a link are in use. The NICs are nodes of their own.
+/// The router of an Aries chip: 48 tiles and Netlink, with 40 network ports and 4 NIC ports, of
+/// which those with a link are in use. The NICs are nodes of their own.
 pub type Aries = Chip<Core>;
 
 /// What an Aries router is made from. A cycle of its paced clock is 1.143 ns (875 MHz).
@@ -171,8 +172,8 @@ impl Aries {
         self.core_mut().seed(seed);
     }
 
-    /// Replaces the registers: what a reroute does between [`quiesce`](Self::quiesce) and [`release`](Self::release)
-    /// (white paper, "Network Reliability").
+    /// Replaces the registers: what a reroute does between [`quiesce`](Self::quiesce) and
+    /// [`release`](Self::release) (white paper, "Network Reliability").
     pub fn install(&mut self, registers: AriesRegisters) {
         self.core_mut().install(registers);
     }
@@ -187,9 +188,9 @@ impl Aries {
         self.core_mut().release();
     }
 
-    /// Whether no packet is on its way through this router: none in its tiles, none in the input buffers of its network
-    /// ports, and none sent by them that the other end has not acknowledged. With all routers of a machine quiesced
-    /// and drained, nothing is on its way in the network.
+    /// Whether no packet is on its way through this router: none in its tiles, none in the input
+    /// buffers of its network ports, and none sent by them that the other end has not acknowledged.
+    /// With all routers of a machine quiesced and drained, nothing is on its way in the network.
     pub fn is_drained(&self) -> bool {
         is_drained(self.core(), self.links())
     }
