@@ -60,7 +60,9 @@
 //! | module | what lives there |
 //! |---|---|
 //! | [`link`] | the link control block: go-back-N, credits, lanes, initialisation; the impairment decorator |
+//! | [`kit`] | what chips and links are made of, whichever they are: deadlines, events |
 //! | [`switch`] | what tiles are made of: arbiters and delay-line buffers |
+//! | [`chip`] | the shell of a router chip: its ports, timers, clock, counters and fault commands |
 //! | [`route`] | the routing decision |
 //! | [`router`] | tiles wired into a chip: YARC and Aries, their registers, YARC's maintenance packets |
 //! | [`nic`] | the network interfaces of BlackWidow and Aries, their memory, and the verified traffic that tests them |
@@ -73,6 +75,8 @@
 //! Bit layouts (phits, packets, checks, frames) are `phitwire-framing`'s.
 #![forbid(unsafe_code)]
 
+pub mod chip;
+pub mod kit;
 pub mod link;
 pub mod manage;
 pub mod nic;

@@ -28,6 +28,11 @@ pub struct Wakeup {
 }
 
 impl Wakeup {
+    /// A wake-up at `at` for `reason`; none if that is [`Time::NEVER`].
+    pub fn at(at: Time, reason: WakeReason) -> Option<Self> {
+        (at != Time::NEVER).then_some(Self { at, reason })
+    }
+
     /// The earlier of two optional wake-ups.
     pub fn earlier(a: Option<Self>, b: Option<Self>) -> Option<Self> {
         match (a, b) {

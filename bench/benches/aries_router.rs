@@ -9,12 +9,12 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use phitwire::chip::{Grain, RouterClock};
 use phitwire::rng::Rng;
 use phitwire::router::aries::registers::{
     AriesRegisters, FIRST_NIC_PORT, PORTS, PortKind, RouteTables, VCS,
 };
-use phitwire::router::aries::{Core, Grain, Ports};
-use phitwire::router::yarc::RouterClock;
+use phitwire::router::aries::{Core, Ports};
 use phitwire_framing::flit48::{Flit, Head, NodeId, Routing};
 
 /// Packets of a frame.

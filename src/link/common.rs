@@ -1,6 +1,5 @@
-//! What every link end has, whatever it sends: its names, its state, the handshake, what it reports.
-
-use std::collections::VecDeque;
+//! What every link end has, whatever it sends: its names, its state, the handshake, what it
+//! reports.
 
 use phitwire_framing::frame::{self, FrameHeader, FrameKind};
 use phitwire_framing::lanes::swizzle_area;
@@ -10,6 +9,7 @@ use super::counters::LinkCounters;
 use super::event::{LinkEvent, LinkState};
 use super::liveness::Liveness;
 use super::training::{Handshake, Terms};
+use crate::kit::Events;
 use crate::time::Time;
 
 /// Events kept until somebody fetches them.
@@ -25,20 +25,20 @@ pub(super) struct Common {
     pub handshake: Handshake,
     /// Until a frame on the right lanes comes, training frames ask for it.
     pub asks_for_lanes: bool,
-    /// The peer's pattern was asked for to see whether a lane has gone. Patterns that nobody asked for
-    /// tell nothing: they may have been kept since a lane was noisy.
+    /// The peer's pattern was asked for to see whether a lane has gone. Patterns that nobody asked
+    /// for tell nothing: they may have been kept since a lane was noisy.
     pub doubts_lanes: bool,
     /// The lanes that this session began to transmit on.
     pub session_lanes: u8,
-    /// The last change of the lanes transmitted on: when, and the number of acknowledged packets above
-    /// which the peer is known to receive on them.
+    /// The last change of the lanes transmitted on: when, and the number of acknowledged packets
+    /// above which the peer is known to receive on them.
     conceded: Option<(Time, u64)>,
     /// Frames, or sets of such frames, in a row of which nothing could be read.
     pub bad_words: u32,
     pub counters: LinkCounters,
     pub liveness: Liveness,
     pub now: Time,
-    events: VecDeque<LinkEvent>,
+    events: Events<LinkEvent>,
 }
 
 impl Common {
@@ -55,7 +55,7 @@ impl Common {
             bad_words: 0,
             counters: LinkCounters::default(),
             liveness: Liveness::new(&profile, now),
-            events: VecDeque::new(),
+            events: Events::new(MAX_EVENTS),
             now,
             config,
             profile,
@@ -73,16 +73,12 @@ impl Common {
     }
 
     pub fn report(&mut self, event: LinkEvent) {
-        if self.events.len() == MAX_EVENTS {
-            self.events.pop_front();
-            self.counters.events_lost += 1;
-        }
-        self.events.push_back(event);
+        self.counters.events_lost += self.events.push(event);
     }
 
     /// The next event, oldest first.
     pub fn poll_event(&mut self) -> Option<LinkEvent> {
-        self.events.pop_front()
+        self.events.pop()
     }
 
     /// The header of a frame of `kind` in this session, on `lanes`.
@@ -138,8 +134,9 @@ impl Common {
         self.conceded = Some((now, self.counters.tx_acked_packets + open + 1));
     }
 
-    /// Whether a request for more lanes than are transmitted on may be right: when some were given up, and
-    /// nothing that left since then was acknowledged. Not often, for it may be old all the same.
+    /// Whether a request for more lanes than are transmitted on may be right: when some were given
+    /// up, and nothing that left since then was acknowledged. Not often, for it may be old all the
+    /// same.
     pub fn may_regain_lanes(&self, now: Time) -> bool {
         self.conceded.is_some_and(|(at, proved)| {
             self.counters.tx_acked_packets <= proved
@@ -181,3 +178,121 @@ impl Common {
         }
     }
 }
+
+/// What both kinds of link control block answer and do alike, in their `impl`; `$input` is the
+/// receive buffer.
+macro_rules! calls_of_every_end {
+    ($input:ty) => {
+        /// When [`Self::handle_timers`] should be called, or [`Self::poll_frame`] will have
+        /// something to say, if nothing happens before. May lie in the past.
+        pub fn next_wakeup(&self) -> Option<Time> {
+            let mut at = self.common.handshake.deadline();
+            if self.is_active() {
+                at = at
+                    .min(self.rx.deadline())
+                    .min(self.rx.acks.due())
+                    .min(self.tx.deadline())
+                    .min(self.common.liveness.deadline())
+                    .min(self.common.liveness.stall_deadline(self.tx.owed_since));
+                if let Some(patience) = self.common.profile.give_up {
+                    at = at.min(self.tx.owed_since + patience);
+                }
+            }
+            (at != Time::NEVER).then_some(at)
+        }
+
+        /// Whether data flows: the paper's `link_active` (section 7.7).
+        #[inline]
+        pub fn is_active(&self) -> bool {
+            self.common.state == LinkState::Active
+        }
+
+        /// Where this end stands.
+        pub fn state(&self) -> LinkState {
+            self.common.state
+        }
+
+        /// The next event, oldest first.
+        pub fn poll_event(&mut self) -> Option<LinkEvent> {
+            self.common.poll_event()
+        }
+
+        /// What happened so far. What this kind of link does not have stays zero.
+        pub fn counters(&self) -> &LinkCounters {
+            &self.common.counters
+        }
+
+        /// Names, times, clock, rate, cable.
+        pub fn config(&self) -> &LinkConfig {
+            &self.common.config
+        }
+
+        /// When a data frame of the peer was last accepted, in any session; `None` before the
+        /// first.
+        pub fn last_accepted(&self) -> Option<Time> {
+            self.common.liveness.last_accepted()
+        }
+
+        /// Whether [`LinkEvent::Silent`] was reported and nothing has been heard since.
+        pub fn is_silent(&self) -> bool {
+            self.common.liveness.is_silent()
+        }
+
+        /// Whether [`LinkEvent::Stalled`] was reported, or a session ended for that within the last
+        /// minute, and nothing has been acknowledged since.
+        pub fn is_stalled(&self) -> bool {
+            self.common.liveness.is_stalled()
+        }
+
+        /// Smoothed round trip of the link, once one was measured.
+        pub fn round_trip(&self) -> Option<Duration> {
+            self.tx.round_trip().smoothed()
+        }
+
+        /// The retry time-out as it stands.
+        pub fn retry_timeout(&self) -> Duration {
+            self.tx.round_trip().timeout()
+        }
+
+        /// How long a missing frame may now be late before it counts as lost.
+        pub fn reorder_hold(&self) -> Duration {
+            self.rx.reorder_hold()
+        }
+
+        /// Lanes transmitted on, one bit per lane; 0 until the link was active.
+        pub fn tx_lanes(&self) -> u8 {
+            self.tx.lanes()
+        }
+
+        /// Lanes received on, one bit per lane by the sender's numbers; 0 until the link was
+        /// active.
+        pub fn rx_lanes(&self) -> u8 {
+            self.rx.lanes.active()
+        }
+
+        pub(in crate::link) fn wanted_lanes(&self) -> u8 {
+            match self.common.state {
+                LinkState::Active | LinkState::Dead => self.rx.lanes.active(),
+                _ => self.common.handshake.lanes,
+            }
+        }
+
+        /// Epochs of this end and of the peer, 0 while unknown.
+        pub fn epochs(&self) -> (u32, u32) {
+            let handshake = &self.common.handshake;
+            (handshake.epoch, handshake.peer_epoch)
+        }
+
+        /// Takes the link down until [`Self::link_up`]; the peer is told.
+        pub fn link_down(&mut self, now: Time, input: &mut $input) {
+            self.take_down(now, input);
+        }
+
+        /// Brings a link up again that was taken down by command or lost its last lane: channel
+        /// initialisation with all lanes, under a new epoch.
+        pub fn link_up(&mut self, now: Time) {
+            self.bring_up(now);
+        }
+    };
+}
+pub(super) use calls_of_every_end;

@@ -1,15 +1,18 @@
-//! The input queue of a port: where the link control block hands phits up before it knows their CRC.
+//! The input queue of a port: where the link control block hands phits up before it knows their
+//! CRC.
 
 use phitwire_framing::packet24::{EopStatus, Vc, eop_status, head_vc};
 use phitwire_framing::phit24::Phit;
 
 use super::config::LinkConfig;
+use super::port::{Change, ReceiveBuffer};
 use super::ring::Ring;
 
 /// What the link control block found out about a packet when its end came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Verdict {
-    /// Received well on this link. Its sender took credits for it, which go back when it has flowed out.
+    /// Received well on this link. Its sender took credits for it, which go back when it has flowed
+    /// out.
     Accepted,
     /// Not received as far as this link is concerned: it will come again under the same credits.
     Rejected,
@@ -27,7 +30,14 @@ struct VcRing {
     withheld: u32,
     /// Phits at the front that belong to a rejected packet and are covered by no credit.
     silent: u32,
+    /// The tail as the reader was last told of it.
+    told: u32,
+    /// What the reader saw at the front, when some of it has been taken back since.
+    seen: Option<Front>,
 }
+
+/// What the route of the packet at the front depends on: the next phit and the one behind it.
+type Front = [Option<Phit>; 2];
 
 impl VcRing {
     fn new(capacity: u32) -> Self {
@@ -38,12 +48,45 @@ impl VcRing {
             acks: 0,
             withheld: 0,
             silent: 0,
+            told: 0,
+            seen: None,
         }
     }
 
     #[inline]
     fn len(&self) -> u32 {
         self.tail.wrapping_sub(self.head)
+    }
+
+    /// The first two phits before position `end`.
+    #[inline]
+    fn front(&self, end: u32) -> Front {
+        let len = end.wrapping_sub(self.head) as i32;
+        let phit = |at: u32| self.phits.get(self.head.wrapping_add(at).into());
+        [0, 1].map(|at| (len > at as i32).then(|| phit(at)))
+    }
+
+    /// Removes the packet that starts at `start` and has not begun to flow.
+    fn take_back(&mut self, start: u32) {
+        let left = start.wrapping_sub(self.head);
+        let reader_knows_of_it = (self.told.wrapping_sub(start) as i32) > 0;
+        if left < 2 && reader_knows_of_it && self.seen.is_none() {
+            self.seen = Some(self.front(self.told));
+        }
+        self.tail = start;
+    }
+
+    /// What has changed since the last call.
+    #[inline]
+    fn take_change(&mut self) -> Option<Change> {
+        let new = self.tail.wrapping_sub(self.told) as i32;
+        let seen = self.seen.take();
+        self.told = self.tail;
+        if new > 0 {
+            return Some(Change::Arrived(new as u32));
+        }
+        let is_other = seen.is_some_and(|seen| seen != self.front(self.tail));
+        is_other.then_some(Change::Front)
     }
 
     #[inline]
@@ -77,19 +120,19 @@ enum Open {
 
 /// One port's input queue: a ring of phits per virtual channel, written speculatively.
 ///
-/// Paper, section 4.3: phits arrive before the packet's CRC is known. A packet that turns out bad is
-/// removed by setting the tail back to the end of the packet before it. If it has begun to flow
-/// out, it is let go, and the virtual-channel acknowledgements still to be sent are decremented by its
-/// size, because its retransmission will use the same credits. A packet that does not fit is excised
-/// and discarded up to its EOP.
+/// Paper, section 4.3: phits arrive before the packet's CRC is known. A packet that turns out bad
+/// is removed by setting the tail back to the end of the packet before it. If it has begun to flow
+/// out, it is let go, and the virtual-channel acknowledgements still to be sent are decremented by
+/// its size, because its retransmission will use the same credits. A packet that does not fit is
+/// excised and discarded up to its EOP.
 ///
 /// Capacity per virtual channel is the credits offered to the peer plus one packet of the maximum
 /// length: the rest of a rejected packet that has begun to flow holds space that nobody's credit
 /// covers, and there is at most one such rest, because only the packet at the front can have begun.
 ///
-/// The write side belongs to the [`Lcb`](super::Lcb), the read side to the router core or the network
-/// interface, which passes what [`take_acks`](Self::take_acks) gives to
-/// [`Lcb::vc_freed`](super::Lcb::vc_freed).
+/// The write side belongs to the [`Lcb`](super::Lcb), the read side to the router core or the
+/// network interface. A [`LinkPort`](super::LinkPort) passes what [`take_acks`](Self::take_acks)
+/// gives to [`Lcb::vc_freed`](super::Lcb::vc_freed).
 #[derive(Clone, Debug)]
 pub struct InputQueue {
     rings: [VcRing; 2],
@@ -152,11 +195,11 @@ impl InputQueue {
         }
     }
 
-    /// Closes the open packet with `eop`. False when a packet judged [`Verdict::Accepted`] did not fit:
-    /// it must then be treated as not received.
+    /// Closes the open packet with `eop`. False when a packet judged [`Verdict::Accepted`] did not
+    /// fit: it must then be treated as not received.
     ///
-    /// A packet that an earlier link marked `transmit_error` is removed if it has not begun to flow;
-    /// its credits on this link go back, since its sender will not send it again.
+    /// A packet that an earlier link marked `transmit_error` is removed if it has not begun to
+    /// flow; its credits on this link go back, since its sender will not send it again.
     ///
     /// # Panics
     /// If no packet is open.
@@ -179,7 +222,7 @@ impl InputQueue {
         let ring = &mut self.rings[vc.index()];
         if !begun && eop_status(eop.content()) == Some(EopStatus::TransmitError) {
             ring.acks += ring.tail.wrapping_sub(start);
-            ring.tail = start;
+            ring.take_back(start);
         } else {
             ring.acks += ring.withheld;
             ring.withheld = 0;
@@ -199,7 +242,7 @@ impl InputQueue {
             ring.silent = ring.len();
             ring.withheld = 0;
         } else {
-            ring.tail = start;
+            ring.take_back(start);
         }
     }
 
@@ -214,12 +257,12 @@ impl InputQueue {
         }
         // A packet that has begun to flow is alone in the ring, which holds more than one.
         assert!(!ring.begun(start), "a packet at the front always fits");
-        ring.tail = start;
+        ring.take_back(start);
         false
     }
 
-    /// Prepares for a new session with the peer: phits still queued count against the credits that it
-    /// will be given. Returns their number per virtual channel, without what no credit covers.
+    /// Prepares for a new session with the peer: phits still queued count against the credits that
+    /// it will be given. Returns their number per virtual channel, without what no credit covers.
     ///
     /// # Panics
     /// If a packet is open.
@@ -305,5 +348,30 @@ impl InputQueue {
     #[inline]
     pub fn take_acks(&mut self, vc: Vc) -> u32 {
         core::mem::take(&mut self.rings[vc.index()].acks)
+    }
+}
+
+impl ReceiveBuffer for InputQueue {
+    #[inline]
+    fn take_changes(&mut self, mut tell: impl FnMut(usize, Change)) {
+        for (vc, ring) in self.rings.iter_mut().enumerate() {
+            if let Some(change) = ring.take_change() {
+                tell(vc, change);
+            }
+        }
+    }
+
+    #[inline]
+    fn take_freed(&mut self, mut tell: impl FnMut(usize, u32)) {
+        for vc in Vc::ALL {
+            let acks = self.take_acks(vc);
+            if acks > 0 {
+                tell(vc.index(), acks);
+            }
+        }
+    }
+
+    fn queued(&self) -> u64 {
+        self.rings.iter().map(|ring| u64::from(ring.len())).sum()
     }
 }

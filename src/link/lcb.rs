@@ -7,7 +7,7 @@ use phitwire_framing::packet24::Vc;
 use phitwire_framing::phit24::Phit;
 use phitwire_framing::training::Training;
 
-use super::common::Common;
+use super::common::{Common, calls_of_every_end};
 use super::config::LinkConfig;
 use super::counters::LinkCounters;
 use super::event::{LinkEvent, LinkState};
@@ -30,9 +30,9 @@ pub const MIN_FRAME_BYTES: usize = frame::frame_len(MIN_FRAME_PHITS);
 ///
 /// Call order: any number of [`handle_frame`](Self::handle_frame), [`push`](Self::push) and
 /// [`vc_freed`](Self::vc_freed), and [`handle_timers`](Self::handle_timers) when
-/// [`next_wakeup`](Self::next_wakeup) has come; then [`poll_frame`](Self::poll_frame) until it answers
-/// `None`, and [`poll_event`](Self::poll_event) until `None`. The same [`InputQueue`] is handed in every
-/// time.
+/// [`next_wakeup`](Self::next_wakeup) has come; then [`poll_frame`](Self::poll_frame) until it
+/// answers `None`, and [`poll_event`](Self::poll_event) until `None`. The same [`InputQueue`] is
+/// handed in every time.
 ///
 /// # Peer restarts
 /// When the peer turns out to be another incarnation, every packet in the retry buffer is discarded and
@@ -117,24 +117,6 @@ impl Lcb {
         }
     }
 
-    /// When [`Self::handle_timers`] should be called, or [`Self::poll_frame`] will have something to
-    /// say, if nothing happens before. May lie in the past.
-    pub fn next_wakeup(&self) -> Option<Time> {
-        let mut at = self.common.handshake.deadline();
-        if self.common.state == LinkState::Active {
-            at = at
-                .min(self.rx.deadline())
-                .min(self.rx.acks.due())
-                .min(self.tx.deadline())
-                .min(self.common.liveness.deadline())
-                .min(self.common.liveness.stall_deadline(self.tx.owed_since));
-            if let Some(patience) = self.common.profile.give_up {
-                at = at.min(self.tx.owed_since + patience);
-            }
-        }
-        (at != Time::NEVER).then_some(at)
-    }
-
     // Sending.
 
     /// Whether [`Self::poll_frame`] has something to send.
@@ -150,7 +132,8 @@ impl Lcb {
         self.rx.wants_retry || self.tx.wants_probe || self.rx.acks.is_due(now)
     }
 
-    /// Writes the next frame into `buf`, whose length is the limit of the link, and returns its length.
+    /// Writes the next frame into `buf`, whose length is the limit of the link, and returns its
+    /// length.
     ///
     /// A buffer of fewer than [`MIN_FRAME_BYTES`] gets nothing.
     ///
@@ -219,15 +202,17 @@ impl Lcb {
 
     // The core's side.
 
-    /// Whether a packet on `vc` may begin: the link is active, no packet is open, and credits, window
-    /// and retry buffer have room for the longest packet (virtual cut-through, paper, section 4.2).
+    /// Whether a packet on `vc` may begin: the link is active, no packet is open, and credits,
+    /// window and retry buffer have room for the longest packet (virtual cut-through, paper,
+    /// section 4.2).
     #[inline]
     pub fn can_begin(&self, vc: Vc) -> bool {
         self.common.state == LinkState::Active && self.tx.can_begin(vc)
     }
 
     /// Takes the next phit of a packet; a head opens it, an EOP closes it. Once begun, a packet is
-    /// taken without further questions. While the link is not active, packets are swallowed and counted.
+    /// taken without further questions. While the link is not active, packets are swallowed and
+    /// counted.
     ///
     /// # Panics
     /// If a head comes inside a packet or, on an active link, without [`Self::can_begin`], or another phit
@@ -251,81 +236,11 @@ impl Lcb {
         }
     }
 
+    // Getters and commands that every link control block has.
+
+    calls_of_every_end!(InputQueue);
+
     // Getters.
-
-    /// The paper's `link_active` (section 7.7).
-    #[inline]
-    pub fn is_active(&self) -> bool {
-        self.common.state == LinkState::Active
-    }
-
-    /// Where this end stands.
-    pub fn state(&self) -> LinkState {
-        self.common.state
-    }
-
-    /// The next event, oldest first.
-    pub fn poll_event(&mut self) -> Option<LinkEvent> {
-        self.common.poll_event()
-    }
-
-    /// What happened so far.
-    pub fn counters(&self) -> &LinkCounters {
-        &self.common.counters
-    }
-
-    /// The configuration.
-    pub fn config(&self) -> &LinkConfig {
-        &self.common.config
-    }
-
-    /// When a data frame of the peer was last accepted, in any session; `None` before the first.
-    pub fn last_accepted(&self) -> Option<Time> {
-        self.common.liveness.last_accepted()
-    }
-
-    /// Whether [`LinkEvent::Silent`] was reported and nothing has been heard since.
-    pub fn is_silent(&self) -> bool {
-        self.common.liveness.is_silent()
-    }
-
-    /// Whether [`LinkEvent::Stalled`] was reported, or a session ended for that within the last minute, and nothing has
-    /// been acknowledged since.
-    pub fn is_stalled(&self) -> bool {
-        self.common.liveness.is_stalled()
-    }
-
-    /// Smoothed round trip of the link, once one was measured.
-    pub fn round_trip(&self) -> Option<Duration> {
-        self.tx.round_trip().smoothed()
-    }
-
-    /// The retry time-out as it stands.
-    pub fn retry_timeout(&self) -> Duration {
-        self.tx.round_trip().timeout()
-    }
-
-    /// How long a missing frame may now be late before it counts as lost.
-    pub fn reorder_hold(&self) -> Duration {
-        self.rx.reorder_hold()
-    }
-
-    /// Lanes transmitted on, one bit per lane; 0 until the link was active.
-    pub fn tx_lanes(&self) -> u8 {
-        self.tx.lanes()
-    }
-
-    /// Lanes received on, one bit per lane by the sender's numbers; 0 until the link was active.
-    pub fn rx_lanes(&self) -> u8 {
-        self.rx.lanes.active()
-    }
-
-    pub(super) fn wanted_lanes(&self) -> u8 {
-        match self.common.state {
-            LinkState::Active | LinkState::Dead => self.rx.lanes.active(),
-            _ => self.common.handshake.lanes,
-        }
-    }
 
     /// Credits left towards the peer, in phits.
     pub fn credits(&self, vc: Vc) -> u32 {
@@ -342,14 +257,6 @@ impl Lcb {
         self.tx.max_packet()
     }
 
-    /// Epochs of this end and of the peer, 0 while unknown.
-    pub fn epochs(&self) -> (u32, u32) {
-        (
-            self.common.handshake.epoch,
-            self.common.handshake.peer_epoch,
-        )
-    }
-
     // Commands.
 
     /// Sends everything unacknowledged again.
@@ -362,17 +269,6 @@ impl Lcb {
     /// (paper, section 4.3).
     pub fn soft_error_next(&mut self) {
         self.tx.damage_next();
-    }
-
-    /// Takes the link down until [`Self::link_up`]; the peer is told.
-    pub fn link_down(&mut self, now: Time, input: &mut InputQueue) {
-        self.take_down(now, input);
-    }
-
-    /// Brings a link up again that was taken down by command or lost its last lane: channel
-    /// initialisation with all lanes, under a new epoch.
-    pub fn link_up(&mut self, now: Time) {
-        self.bring_up(now);
     }
 }
 

@@ -8,7 +8,7 @@
 //! [`Lcb`] is one end of a link and knows nothing of sockets or clocks: bytes of link frames go in by
 //! [`Lcb::handle_frame`] and come out by [`Lcb::poll_frame`]; time is an argument. What it receives it
 //! hands up *speculatively*, phit by phit, before a packet's CRC is known, into the [`InputQueue`] of the
-//! port, whose write side undoes what turns out bad.
+//! port, whose write side undoes what turns out bad. A [`LinkPort`] owns both, whatever the link carries.
 
 mod acks;
 mod aries;
@@ -24,6 +24,7 @@ mod lanes;
 mod lcb;
 mod liveness;
 mod pacing;
+mod port;
 mod profile;
 mod receive;
 mod resequencer;
@@ -48,6 +49,7 @@ pub use counters::LinkCounters;
 pub use event::{DownReason, LinkEvent, LinkState};
 pub use input_queue::{InputQueue, Verdict};
 pub use lcb::{Lcb, MIN_FRAME_BYTES};
+pub use port::{Change, LinkControlBlock, LinkPort, ReceiveBuffer};
 
 #[cfg(test)]
 mod tests;

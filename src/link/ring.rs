@@ -55,7 +55,7 @@ impl<T: Copy + Default> Ring<T> {
     /// Puts `elements` at the positions from `from` on.
     ///
     /// # Panics
-    /// If there are not so many slots.
+    /// If there are fewer slots.
     #[inline]
     pub fn put(&mut self, from: u64, elements: &[T]) {
         debug_assert!(elements.len() <= self.slots.len(), "more than there is");
@@ -72,7 +72,7 @@ impl<T: Copy + Default> Ring<T> {
     /// The `count` elements from position `from` on, in at most two pieces.
     ///
     /// # Panics
-    /// If there are not so many slots.
+    /// If there are fewer slots.
     #[inline]
     pub fn slices(&self, from: u64, count: usize) -> [&[T]; 2] {
         let from = self.index(from);

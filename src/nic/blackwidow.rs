@@ -1,7 +1,5 @@
 //! The network interface as a node: ports, memory, requests and traffic put together.
 
-use std::collections::VecDeque;
-
 use phitwire_framing::maintenance24::{Maintenance, Operation as RegisterOperation};
 use phitwire_framing::memory24::Request;
 use phitwire_framing::packet24::{EopStatus, PacketBuf, Vc, eop_status, head_source_routed};
@@ -20,6 +18,7 @@ use super::runs::Runs;
 use super::traffic::{Answered, Errand, Issuer, Message, Source};
 use super::traffic_report::TrafficReport;
 use super::traffic_spec::{Abilities, SpecError, TrafficSpec};
+use crate::kit::Events;
 use crate::link::{InputQueue, Lcb, LinkEvent};
 use crate::node::{Node, PortId, WakeReason, Wakeup};
 use crate::rng::Rng;
@@ -65,7 +64,7 @@ pub struct BlackwidowNic {
     responder: Responder,
     runs: Runs,
     counters: NicCounters,
-    events: VecDeque<NicEvent>,
+    events: Events<NicEvent>,
     now: Time,
 }
 
@@ -86,7 +85,7 @@ impl BlackwidowNic {
             ports,
             runs: Runs::default(),
             counters: NicCounters::default(),
-            events: VecDeque::new(),
+            events: Events::new(MAX_EVENTS),
             now,
             config,
         }
@@ -203,13 +202,12 @@ impl BlackwidowNic {
 
     /// The link control block of a port.
     pub fn lcb(&self, port: PortId) -> Option<&Lcb> {
-        Some(&self.ports.get(usize::from(port))?.lcb)
+        Some(self.ports.get(usize::from(port))?.link.end())
     }
 
     /// The link control block of a port and its input queue, for fault commands.
     pub fn lcb_mut(&mut self, port: PortId) -> Option<(&mut Lcb, &mut InputQueue)> {
-        let Port { lcb, input, .. } = self.ports.get_mut(usize::from(port))?;
-        Some((lcb, input))
+        Some(self.ports.get_mut(usize::from(port))?.link.parts_mut())
     }
 
     /// Counters, the links' not included.
@@ -253,11 +251,7 @@ impl BlackwidowNic {
     }
 
     fn event(&mut self, event: NicEvent) {
-        if self.events.len() == MAX_EVENTS {
-            self.events.pop_front();
-            self.counters.events_lost += 1;
-        }
-        self.events.push_back(event);
+        self.counters.events_lost += self.events.push(event);
     }
 
     /// Hands the end of a request to whoever asked.
@@ -323,10 +317,10 @@ impl BlackwidowNic {
                 port.send_response(&out);
             }
         }
-        if !port.response_has_room() && port.input.ready(Vc::Request) {
+        if !port.response_has_room() && port.link.input().ready(Vc::Request) {
             counters.response_stalls += 1;
         }
-        port.give_back();
+        port.link.give_back();
     }
 }
 
@@ -382,8 +376,8 @@ impl Node for BlackwidowNic {
     }
 
     fn handle_frame(&mut self, now: Time, port: PortId, bytes: &[u8]) {
-        if let Some(Port { lcb, input, .. }) = self.ports.get_mut(usize::from(port)) {
-            lcb.handle_frame(now, bytes, input);
+        if let Some(port) = self.ports.get_mut(usize::from(port)) {
+            port.link.handle_frame(now, bytes);
         }
     }
 
@@ -398,10 +392,10 @@ impl Node for BlackwidowNic {
                 ..
             } = self;
             let port = &mut ports[index];
-            port.lcb.handle_timers(now, &mut port.input);
+            port.link.handle_timers(now);
             port.flush(|tid| requester.outstanding.get(tid).is_some(), counters);
             self.receive(now, index);
-            while let Some(event) = self.ports[index].lcb.poll_event() {
+            while let Some(event) = self.ports[index].link.poll_event() {
                 self.event(NicEvent::Link {
                     port: index as PortId,
                     event,
@@ -431,40 +425,30 @@ impl Node for BlackwidowNic {
 
     fn ready_ports(&self) -> u64 {
         let ready =
-            |(index, port): (usize, &Port)| u64::from(port.lcb.wants_to_send(self.now)) << index;
+            |(index, port): (usize, &Port)| u64::from(port.link.wants_to_send(self.now)) << index;
         self.ports.iter().enumerate().map(ready).sum()
     }
 
     fn poll_frame(&mut self, now: Time, port: PortId, buf: &mut [u8]) -> Option<usize> {
         self.ports
             .get_mut(usize::from(port))?
-            .lcb
+            .link
             .poll_frame(now, buf)
     }
 
     fn next_wakeup(&self) -> Option<Wakeup> {
-        let links = self
-            .ports
-            .iter()
-            .filter_map(|port| port.lcb.next_wakeup())
-            .min();
-        let link = links.map(|at| Wakeup {
-            at,
-            reason: WakeReason::Link,
-        });
+        let links = self.ports.iter().map(|port| port.link.next_wakeup());
+        let link = links.min().and_then(|at| Wakeup::at(at, WakeReason::Link));
         let deadlines = [self.requester.next_deadline(), self.runs.deadline()];
         let request = deadlines.into_iter().flatten().min();
         Wakeup::earlier(
             link,
-            request.map(|at| Wakeup {
-                at,
-                reason: WakeReason::Request,
-            }),
+            request.and_then(|at| Wakeup::at(at, WakeReason::Request)),
         )
     }
 
     fn poll_event(&mut self) -> Option<NicEvent> {
-        self.events.pop_front()
+        self.events.pop()
     }
 }
 

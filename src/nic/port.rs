@@ -7,7 +7,7 @@ use phitwire_framing::phit24::Phit;
 
 use super::counters::NicCounters;
 use super::outstanding::Tid;
-use crate::link::{InputQueue, Lcb, LinkConfig};
+use crate::link::{Lcb, LinkConfig, LinkPort};
 use crate::time::Time;
 
 /// Requests that wait for the link, over what is in its retry buffer already.
@@ -26,8 +26,7 @@ struct Assembly {
 /// A link and the packets that wait to get onto it.
 #[derive(Debug)]
 pub(crate) struct Port {
-    pub lcb: Lcb,
-    pub input: InputQueue,
+    pub link: LinkPort<Lcb>,
     requests: VecDeque<(Option<Tid>, PacketBuf)>,
     responses: VecDeque<PacketBuf>,
     assemblies: [Assembly; 2],
@@ -36,8 +35,7 @@ pub(crate) struct Port {
 impl Port {
     pub(crate) fn new(config: LinkConfig, now: Time) -> Self {
         Self {
-            input: InputQueue::new(&config),
-            lcb: Lcb::new(config, now),
+            link: LinkPort::new(config, now),
             requests: VecDeque::with_capacity(REQUEST_QUEUE),
             responses: VecDeque::with_capacity(RESPONSE_QUEUE),
             assemblies: Default::default(),
@@ -47,7 +45,7 @@ impl Port {
     /// Whether a request would go straight into the link.
     #[inline]
     pub(crate) fn request_can_go(&self) -> bool {
-        self.requests.is_empty() && self.lcb.can_begin(Vc::Request)
+        self.requests.is_empty() && self.link.end().can_begin(Vc::Request)
     }
 
     /// Whether a request can be sent or at least queued.
@@ -64,8 +62,9 @@ impl Port {
 
     #[inline]
     fn push(&mut self, packet: &PacketBuf) {
+        let lcb = self.link.end_mut();
         for &phit in packet.as_slice() {
-            self.lcb.push(phit);
+            lcb.push(phit);
         }
     }
 
@@ -89,7 +88,7 @@ impl Port {
     /// If there is no room; [`response_has_room`](Self::response_has_room) has been asked before.
     #[inline]
     pub(crate) fn send_response(&mut self, packet: &PacketBuf) {
-        if self.responses.is_empty() && self.lcb.can_begin(Vc::Response) {
+        if self.responses.is_empty() && self.link.end().can_begin(Vc::Response) {
             self.push(packet);
         } else {
             assert!(self.responses.len() < RESPONSE_QUEUE, "room was asked for");
@@ -100,14 +99,14 @@ impl Port {
     /// Moves queued packets onto the link. Requests that `waits` says nobody waits for any more
     /// are dropped and counted.
     pub(crate) fn flush(&mut self, waits: impl Fn(Tid) -> bool, counters: &mut NicCounters) {
-        while !self.responses.is_empty() && self.lcb.can_begin(Vc::Response) {
+        while !self.responses.is_empty() && self.link.end().can_begin(Vc::Response) {
             let packet = self.responses.pop_front().expect("it is not empty");
             self.push(&packet);
         }
         while let Some(&(tid, packet)) = self.requests.front() {
             if tid.is_some_and(|tid| !waits(tid)) {
                 counters.requests_unsent += 1;
-            } else if self.lcb.can_begin(Vc::Request) {
+            } else if self.link.end().can_begin(Vc::Request) {
                 self.push(&packet);
             } else {
                 break;
@@ -125,8 +124,9 @@ impl Port {
         if packet.as_slice().last().is_some_and(|phit| phit.is_eop()) {
             packet.clear();
         }
-        while self.input.ready(vc) {
-            let phit = self.input.pop(vc);
+        let input = self.link.input_mut();
+        while input.ready(vc) {
+            let phit = input.pop(vc);
             if phit.is_head() {
                 counters.discard_cut += u64::from(!packet.is_empty() || *skipping);
                 packet.clear();
@@ -154,16 +154,5 @@ impl Port {
     #[inline]
     pub(crate) fn packet(&self, vc: Vc) -> &[Phit] {
         self.assemblies[vc.index()].packet.as_slice()
-    }
-
-    /// Gives the space of what was received back to the peer.
-    #[inline]
-    pub(crate) fn give_back(&mut self) {
-        for vc in Vc::ALL {
-            let phits = self.input.take_acks(vc);
-            if phits != 0 {
-                self.lcb.vc_freed(vc, phits);
-            }
-        }
     }
 }

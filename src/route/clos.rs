@@ -1,9 +1,9 @@
 //! The route decision at the head of an input queue (paper, sections 5.1, 5.2, 7.4, 7.7, 7.8.2).
 
-use crate::route::modulo::{modulo, supported_at_most};
-use crate::router::yarc::registers::{
+use super::clos_registers::{
     ChipRegisters, PORTS, PortKind, RouteEntry, Subtree, TABLE_ENTRIES, TileRegisters,
 };
+use super::modulo::{modulo, supported_at_most};
 
 /// Why a packet cannot be routed: it is swallowed up to its end and counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -14,10 +14,10 @@ use phitwire_framing::flit48::{Head, Routing};
 
 pub use super::dragonfly_ways::{Arrival, Choice, Decision, Refusal, Way, WaySet, Ways};
 
-use crate::rng::Rng;
-use crate::router::aries::registers::{
+use super::dragonfly_registers::{
     AriesRegisters, Bias, FIRST_NIC_PORT, PORTS, PortKind, PortMask, RouteTables,
 };
+use crate::rng::Rng;
 
 /// What the tiles of a router have in common for their decisions.
 #[derive(Clone, Debug)]

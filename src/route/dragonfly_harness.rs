@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::router::aries::registers::{
+use super::dragonfly_registers::{
     AriesRegisters, FIRST_NIC_PORT, PORTS, PortKind, PortMask, RouteTables,
 };
 

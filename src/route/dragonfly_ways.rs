@@ -2,7 +2,7 @@
 
 use phitwire_framing::flit48::Head;
 
-use crate::router::aries::registers::{PORTS, PortKind, PortMask};
+use super::dragonfly_registers::{PORTS, PortKind, PortMask};
 
 /// Where a packet goes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

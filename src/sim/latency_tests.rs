@@ -176,6 +176,7 @@ fn idle_chip(from: PortId, to: PortId) -> (Fabric<Either>, [NodeId; 2]) {
         name: "chip".into(),
         registers: registers(),
         ports: [from, to].map(|port| (port, link(port, LinkEnd::A))).into(),
+        grain: crate::chip::Grain::Flit,
         clock: RouterClock::Paced { dilation: 1 },
     };
     let chip = fabric.add(Either::Chip(Box::new(Yarc::new(chip, Time::ZERO))));

@@ -7,10 +7,11 @@ use phitwire_framing::frame::LinkEnd;
 use thiserror::Error;
 
 use super::model::{Chip, Clock, End, NodeRef, Processor, Profile, Topology};
+use crate::chip::Grain;
 use crate::link::{EndName, LinkClock, LinkConfig, LinkConfigError, LinkProfile};
 use crate::nic::aries::{AriesNicConfig, AriesNicConfigError};
 use crate::nic::{Incarnation, NicConfig, NicConfigError};
-use crate::router::aries::{AriesConfig, Grain};
+use crate::router::aries::AriesConfig;
 use crate::router::yarc::registers::{ChipRegisters, PORTS, TileRegisters};
 use crate::router::yarc::{RouterClock, YarcConfig};
 use crate::time::Duration;
@@ -72,6 +73,11 @@ pub enum PlanError {
     /// No node has that name.
     #[error("the topology has no node `{0}`")]
     NoSuchNode(String),
+    /// A router cannot wait for whole packets.
+    #[error(
+        "`{0}` moves phits: a YARC sends them on before their packet is whole, so that packets cannot be its grain"
+    )]
+    PhitsOnly(String),
     /// The id of a link does not fit into a frame.
     #[error("link {0} cannot run between processes: their ids end at 65535")]
     TooManyLinks(usize),
@@ -159,6 +165,9 @@ impl Topology {
 
     fn plan_router(&self, chip: u32, runtime: &Runtime) -> Result<YarcConfig, PlanError> {
         let Chip { name, .. } = &self.chips[chip as usize];
+        if runtime.grain == Some(Grain::Packet) {
+            return Err(PlanError::PhitsOnly(name.clone()));
+        }
         let mut ports = Vec::new();
         for (id, end, other) in self.ends_of(NodeRef::Chip(chip)) {
             ports.push((end.port, self.link_config(id, end, other, runtime)?));
@@ -177,6 +186,7 @@ impl Topology {
             name: name.clone(),
             registers,
             ports,
+            grain: Grain::Flit,
             clock,
         })
     }

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use miette::{IntoDiagnostic, WrapErr, miette};
+use phitwire::chip::Grain;
 use phitwire::link::impair::Netem;
-use phitwire::router::aries::Grain;
 use phitwire::sim::direct::{
     AriesOptions, Config, Load, MAX_ARIES_MESSAGE_BYTES, MAX_LINK_CYCLES, Pattern, Phase, Process,
     Progress, Traffic, Warmup,

@@ -89,7 +89,7 @@ impl Acks {
     /// `flits` of `vc` left the buffer.
     ///
     /// # Panics
-    /// If there were not so many.
+    /// If there were fewer.
     #[inline]
     pub fn free(&mut self, vc: usize, flits: u32, now: Time) {
         assert!(self.held >= flits, "more VC acks than flits");

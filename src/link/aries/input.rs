@@ -4,6 +4,7 @@ use phitwire_framing::flit48::{Flit, Head, MAX_PACKET_FLITS, VCS};
 
 use super::config::AriesLinkConfig;
 use super::copy::copy_few;
+use crate::link::port::{Change, ReceiveBuffer};
 
 /// Flits of a block (the chip's input buffer is 128 of them).
 const BLOCK: usize = 8;
@@ -23,6 +24,8 @@ struct Chain {
     written: u8,
     len: u32,
     acks: u32,
+    /// Flits written since the reader was last told.
+    new: u32,
 }
 
 impl Chain {
@@ -33,6 +36,7 @@ impl Chain {
         written: BLOCK as u8,
         len: 0,
         acks: 0,
+        new: 0,
     };
 
     /// Whether nothing is left in the first block.
@@ -73,19 +77,19 @@ pub(super) struct Arrived {
     pub malformed: u32,
 }
 
-/// One port's input buffer, dynamically shared among eight virtual channels (white paper, "Aries Router";
-/// 128 blocks of 8 flits on the chip, with a private and a common part).
+/// One port's input buffer, dynamically shared among eight virtual channels (white paper, "Aries
+/// Router"; 128 blocks of 8 flits on the chip, with a private and a common part).
 ///
-/// What is in it passed its CRC. A packet's flits become visible as their sets arrive, so that a head may
-/// be seen before its tail is there; the number of flits that follow is in the head.
+/// What is in it passed its CRC. A packet's flits become visible as their sets arrive, so that a
+/// head may be seen before its tail is there; the number of flits that follow is in the head.
 ///
-/// Private and common parts are the *sender's* business, who counts credits; here all channels draw on the
-/// same blocks. Two blocks per channel more than the credits need make up for blocks that are only partly
-/// filled.
+/// Private and common parts are the *sender's* business, who counts credits; here all channels draw
+/// on the same blocks. Two blocks per channel more than the credits need make up for blocks that
+/// are only partly filled.
 ///
-/// The write side belongs to the [`AriesLcb`](super::AriesLcb), the read side to the router core or network
-/// interface, which passes what [`take_acks`](Self::take_acks) gives to
-/// [`AriesLcb::vc_freed`](super::AriesLcb::vc_freed).
+/// The write side belongs to the [`AriesLcb`](super::AriesLcb), the read side to the router core or
+/// network interface. A [`LinkPort`](crate::link::LinkPort) passes what
+/// [`take_acks`](Self::take_acks) gives to [`AriesLcb::vc_freed`](super::AriesLcb::vc_freed).
 #[derive(Clone, Debug)]
 pub struct AriesInput {
     /// The blocks that were ever used: as many as the worst backlog so far has asked for.
@@ -97,6 +101,10 @@ pub struct AriesInput {
     free_blocks: u32,
     chains: [Chain; VCS],
     pending: u8,
+    /// Virtual channels that were written to since the reader was last told, one bit each.
+    changed: u8,
+    /// Virtual channels that may have acknowledgements to take, one bit each.
+    freed: u8,
     open: Open,
 }
 
@@ -121,6 +129,8 @@ impl AriesInput {
             free_blocks: blocks as u32,
             chains: [Chain::EMPTY; VCS],
             pending: 0,
+            changed: 0,
+            freed: 0,
             open: Open::NONE,
         }
     }
@@ -195,8 +205,11 @@ impl AriesInput {
     #[inline]
     fn append(&mut self, vc: u8, mut flits: &[Flit]) {
         let vc = usize::from(vc) % VCS;
-        self.chains[vc].len += flits.len() as u32;
+        let chain = &mut self.chains[vc];
+        chain.len += flits.len() as u32;
+        chain.new = chain.new.saturating_add(flits.len() as u32);
         self.pending |= 1 << vc;
+        self.changed |= 1 << vc;
         while !flits.is_empty() {
             if usize::from(self.chains[vc].written) == BLOCK {
                 self.extend(vc);
@@ -235,11 +248,11 @@ impl AriesInput {
         chain.written = 0;
     }
 
-    /// The session ended inside a packet: its rest is filled with ones, and when its head is still here it
-    /// is marked as poisoned. True when there was such a packet.
+    /// The session ended inside a packet: its rest is filled with ones, and when its head is still
+    /// here it is marked as poisoned. True when there was such a packet.
     ///
-    /// No source, memory domain or command consists of ones, so that a destination refuses even a request
-    /// that has no data and hence no packet CRC.
+    /// No source, memory domain or command consists of ones, so that a destination refuses even a
+    /// request that has no data and hence no packet CRC.
     pub(super) fn cut(&mut self) -> bool {
         let Open {
             vc,
@@ -266,8 +279,8 @@ impl AriesInput {
         Some(&mut self.blocks[usize::from(block)][place % BLOCK])
     }
 
-    /// Prepares for a new session with the peer: flits still queued count against the credits that it will
-    /// be given. Returns their number per virtual channel.
+    /// Prepares for a new session with the peer: flits still queued count against the credits that
+    /// it will be given. Returns their number per virtual channel.
     ///
     /// # Panics
     /// If a packet is open.
@@ -309,17 +322,20 @@ impl AriesInput {
         chain.out += 1;
         chain.len -= 1;
         chain.acks += 1;
+        self.freed |= 1 << vc;
         if chain.is_block_out() {
             self.free_first(vc);
         }
         Some(flit)
     }
 
-    /// Takes the next flits of `vc`, as many as there are places in `into` if there are so many; their number.
+    /// Takes the next flits of `vc`, as many as are there and have a place in `into`. Returns their
+    /// number.
     #[inline]
     pub fn pop_into(&mut self, vc: usize, into: &mut [Flit]) -> usize {
         let taken = into.len().min(self.chains[vc].len as usize);
         self.chains[vc].acks += taken as u32;
+        self.freed |= u8::from(taken != 0) << vc;
         let mut left = &mut into[..taken];
         while !left.is_empty() {
             let chain = &mut self.chains[vc];
@@ -369,6 +385,39 @@ impl AriesInput {
     #[inline]
     pub fn take_acks(&mut self, vc: usize) -> u32 {
         core::mem::take(&mut self.chains[vc].acks)
+    }
+}
+
+/// Calls `act` with the number of every bit that is set.
+#[inline]
+fn each_bit(mut bits: u8, mut act: impl FnMut(usize)) {
+    while bits != 0 {
+        act(bits.trailing_zeros() as usize);
+        bits &= bits - 1;
+    }
+}
+
+impl ReceiveBuffer for AriesInput {
+    #[inline]
+    fn take_changes(&mut self, mut tell: impl FnMut(usize, Change)) {
+        each_bit(core::mem::take(&mut self.changed), |vc| {
+            let new = core::mem::take(&mut self.chains[vc].new);
+            tell(vc, Change::Arrived(new));
+        });
+    }
+
+    #[inline]
+    fn take_freed(&mut self, mut tell: impl FnMut(usize, u32)) {
+        each_bit(core::mem::take(&mut self.freed), |vc| {
+            let acks = self.take_acks(vc);
+            if acks > 0 {
+                tell(vc, acks);
+            }
+        });
+    }
+
+    fn queued(&self) -> u64 {
+        self.chains.iter().map(|chain| u64::from(chain.len)).sum()
     }
 }
 
@@ -504,6 +553,35 @@ mod tests {
         }
         let enough = refused > 100 && cut > 10 && taken > 10_000;
         assert!(enough, "{refused} refused, {cut} cut, {taken} taken");
+    }
+
+    #[test]
+    fn it_tells_what_was_written_and_read_since_it_was_asked() {
+        let mut rng = Rng::new(6, 0);
+        let mut input = AriesInput::with_depth(200);
+        let (mut freed, mut popped) = ([0; VCS], [0; VCS]);
+        for tag in 0..20_000 {
+            let before: [u32; VCS] = core::array::from_fn(|vc| input.len(vc));
+            for _ in 0..rng.below(3) {
+                input.write(&packet(rng.below(8) as u8, 1 + rng.below(14) as u8, tag));
+            }
+            let mut told = [0; VCS];
+            input.take_changes(|vc, change| match change {
+                Change::Arrived(flits) => told[vc] = flits,
+                Change::Front => panic!("nothing is ever taken back"),
+            });
+            for vc in 0..VCS {
+                assert_eq!(input.len(vc), before[vc] + told[vc]);
+                let mut into = vec![Flit::IDLE; rng.below(12) as usize];
+                popped[vc] += input.pop_into(vc, &mut into) as u32;
+                popped[vc] += u32::from(input.pop(vc).is_some());
+            }
+            if rng.chance(1, 3) {
+                input.take_freed(|vc, flits| freed[vc] += flits);
+                assert_eq!(freed, popped);
+            }
+        }
+        assert!(popped.iter().all(|flits| *flits > 1_000), "{popped:?}");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use super::input::AriesInput;
 use super::receive::{ReceiveTerms, Receiver};
 use super::scrambler::Scrambler;
 use super::transmit::{TransmitTerms, Transmitter};
-use crate::link::common::Common;
+use crate::link::common::{Common, calls_of_every_end};
 use crate::link::config::LinkConfig;
 use crate::link::counters::LinkCounters;
 use crate::link::event::{LinkEvent, LinkState};
@@ -21,8 +21,8 @@ use crate::link::session::Session;
 use crate::link::training::{Offer, Terms};
 use crate::time::{Duration, Time};
 
-/// Fewest bytes that the buffer of [`AriesLcb::poll_frame`] may have: a training frame, or a control set and
-/// a data set.
+/// Fewest bytes that the buffer of [`AriesLcb::poll_frame`] may have: a training frame, or a
+/// control set and a data set.
 pub const MIN_SET_FRAME_BYTES: usize = TRAINING_BYTES;
 
 const _: () = assert!(set_frame_len(2) <= MIN_SET_FRAME_BYTES);
@@ -31,9 +31,9 @@ const _: () = assert!(set_frame_len(2) <= MIN_SET_FRAME_BYTES);
 ///
 /// Call order: any number of [`handle_frame`](Self::handle_frame), [`push`](Self::push) and
 /// [`vc_freed`](Self::vc_freed), and [`handle_timers`](Self::handle_timers) when
-/// [`next_wakeup`](Self::next_wakeup) has come; then [`poll_frame`](Self::poll_frame) until it answers
-/// `None`, and [`poll_event`](Self::poll_event) until `None`. The same [`AriesInput`] is handed in every
-/// time.
+/// [`next_wakeup`](Self::next_wakeup) has come; then [`poll_frame`](Self::poll_frame) until it
+/// answers `None`, and [`poll_event`](Self::poll_event) until `None`. The same [`AriesInput`] is
+/// handed in every time.
 ///
 /// # Peer restarts
 /// As for [`Lcb`](crate::link::Lcb): when the peer turns out to be another incarnation, every packet in the
@@ -101,8 +101,9 @@ impl AriesLcb {
 
     // Receiving.
 
-    /// Takes in the bytes of one link frame, whatever they are. Flits of packets go up into `input` once
-    /// the CRC of their set is known to be good; what cannot be used is dropped and counted by reason.
+    /// Takes in the bytes of one link frame, whatever they are. Flits of packets go up into `input`
+    /// once the CRC of their set is known to be good; what cannot be used is dropped and counted by
+    /// reason.
     ///
     /// # Panics
     /// If `now` is earlier than in an earlier call.
@@ -153,28 +154,10 @@ impl AriesLcb {
         }
     }
 
-    /// When [`Self::handle_timers`] should be called, or [`Self::poll_frame`] will have something to
-    /// say, if nothing happens before. May lie in the past.
-    pub fn next_wakeup(&self) -> Option<Time> {
-        let mut at = self.common.handshake.deadline();
-        if self.is_active() {
-            at = at
-                .min(self.rx.deadline())
-                .min(self.rx.acks.due())
-                .min(self.tx.deadline())
-                .min(self.common.liveness.deadline())
-                .min(self.common.liveness.stall_deadline(self.tx.owed_since));
-            if let Some(patience) = self.common.profile.give_up {
-                at = at.min(self.tx.owed_since + patience);
-            }
-        }
-        (at != Time::NEVER).then_some(at)
-    }
-
     // The core's side.
 
-    /// Whether a packet of `flits` flits on `vc` may begin: the link is active, no packet is open, and
-    /// credits and replay buffer have room for all of it (virtual cut-through).
+    /// Whether a packet of `flits` flits on `vc` may begin: the link is active, no packet is open,
+    /// and credits and replay buffer have room for all of it (virtual cut-through).
     ///
     /// # Panics
     /// If there is no such virtual channel.
@@ -183,9 +166,9 @@ impl AriesLcb {
         self.is_active() && self.tx.can_begin(vc, flits)
     }
 
-    /// Takes the next flit of a packet; its head says how many follow, one packet after the other. Once begun, a
-    /// packet is taken without further questions. While the link is not active, packets are swallowed and
-    /// counted.
+    /// Takes the next flit of a packet; its head says how many follow, one packet after the other.
+    /// Once begun, a packet is taken without further questions. While the link is not active,
+    /// packets are swallowed and counted.
     ///
     /// # Panics
     /// If a packet begins with something that is no head or, on an active link, without [`Self::can_begin`].
@@ -198,7 +181,7 @@ impl AriesLcb {
         }
     }
 
-    /// Takes a whole packet, its head first: as so many calls of [`Self::push`].
+    /// Takes a whole packet, its head first: as [`Self::push`] for each of its flits.
     ///
     /// # Panics
     /// As [`Self::push`].
@@ -226,37 +209,15 @@ impl AriesLcb {
         }
     }
 
+    // Getters and commands that every link control block has.
+
+    calls_of_every_end!(AriesInput);
+
     // Getters.
-
-    /// Whether data flows.
-    #[inline]
-    pub fn is_active(&self) -> bool {
-        self.common.state == LinkState::Active
-    }
-
-    /// Where this end stands.
-    pub fn state(&self) -> LinkState {
-        self.common.state
-    }
-
-    /// The next event, oldest first.
-    pub fn poll_event(&mut self) -> Option<LinkEvent> {
-        self.common.poll_event()
-    }
-
-    /// Frames, packets and sessions so far. What counts phits stays zero.
-    pub fn counters(&self) -> &LinkCounters {
-        &self.common.counters
-    }
 
     /// Sets and flits so far.
     pub fn set_counters(&self) -> &SetCounters {
         &self.sets
-    }
-
-    /// Names, times, clock, rate, cable.
-    pub fn config(&self) -> &LinkConfig {
-        self.config.link()
     }
 
     /// The whole configuration.
@@ -270,8 +231,9 @@ impl AriesLcb {
         self.tx.buffer().backlog()
     }
 
-    /// Far-end estimate: flits that lie in the peer's input buffer as far as this end knows: acknowledged, and their credits
-    /// have not come. What is only on its way is no load, however long the cable.
+    /// Far-end estimate: flits that lie in the peer's input buffer as far as this end knows:
+    /// acknowledged, and their credits have not come. What is only on its way is no load, however
+    /// long the cable.
     #[inline]
     pub fn far_flits(&self) -> u32 {
         let unacknowledged = self.tx.buffer().unacknowledged();
@@ -290,8 +252,8 @@ impl AriesLcb {
         self.peer_load
     }
 
-    /// Sets the 4 bits of load that every set tells the peer. A change goes out with the next frame, or with
-    /// one of its own a little later.
+    /// Sets the 4 bits of load that every set tells the peer. A change goes out with the next
+    /// frame, or with one of its own a little later.
     #[inline]
     pub fn set_load(&mut self, load: u8) {
         self.load = load & 0xf;
@@ -318,62 +280,6 @@ impl AriesLcb {
     /// Packets taken whole of which the peer has not acknowledged every flit.
     pub fn unacknowledged_packets(&self) -> u64 {
         self.tx.buffer().packets()
-    }
-
-    /// When a data frame of the peer was last accepted, in any session; `None` before the first.
-    pub fn last_accepted(&self) -> Option<Time> {
-        self.common.liveness.last_accepted()
-    }
-
-    /// Whether [`LinkEvent::Silent`] was reported and nothing has been heard since.
-    pub fn is_silent(&self) -> bool {
-        self.common.liveness.is_silent()
-    }
-
-    /// Whether [`LinkEvent::Stalled`] was reported, or a session ended for that within the last minute, and nothing has
-    /// been acknowledged since.
-    pub fn is_stalled(&self) -> bool {
-        self.common.liveness.is_stalled()
-    }
-
-    /// Smoothed round trip of the link, once one was measured.
-    pub fn round_trip(&self) -> Option<Duration> {
-        self.tx.round_trip().smoothed()
-    }
-
-    /// The retry time-out as it stands.
-    pub fn retry_timeout(&self) -> Duration {
-        self.tx.round_trip().timeout()
-    }
-
-    /// How long a missing frame may now be late before it counts as lost.
-    pub fn reorder_hold(&self) -> Duration {
-        self.rx.reorder_hold()
-    }
-
-    /// Lanes transmitted on, one bit per lane; 0 until the link was active.
-    pub fn tx_lanes(&self) -> u8 {
-        self.tx.lanes()
-    }
-
-    /// Lanes received on, one bit per lane by the sender's numbers; 0 until the link was active.
-    pub fn rx_lanes(&self) -> u8 {
-        self.rx.lanes.active()
-    }
-
-    pub(super) fn wanted_lanes(&self) -> u8 {
-        match self.common.state {
-            LinkState::Active | LinkState::Dead => self.rx.lanes.active(),
-            _ => self.common.handshake.lanes,
-        }
-    }
-
-    /// Epochs of this end and of the peer, 0 while unknown.
-    pub fn epochs(&self) -> (u32, u32) {
-        (
-            self.common.handshake.epoch,
-            self.common.handshake.peer_epoch,
-        )
     }
 
     // Commands.
@@ -412,17 +318,6 @@ impl AriesLcb {
     /// Marks the next packet as damaged inside this router: a soft error.
     pub fn soft_error_next(&mut self) {
         self.tx.poison_next();
-    }
-
-    /// Takes the link down until [`Self::link_up`]; the peer is told.
-    pub fn link_down(&mut self, now: Time, input: &mut AriesInput) {
-        self.take_down(now, input);
-    }
-
-    /// Brings a link up again that was taken down by command or lost its last lane: channel
-    /// initialisation with all lanes, under a new epoch.
-    pub fn link_up(&mut self, now: Time) {
-        self.bring_up(now);
     }
 
     /// Asks the peer for its training pattern, in which every lane is looked at.

@@ -55,7 +55,7 @@ pub(super) struct Transmitter {
     credits: SharedCredits,
     window: u64,
     full_numbers: bool,
-    /// Above so many flits not sent, no packet may begin.
+    /// While more flits than these are not sent, no packet may begin.
     backlog_limit: u32,
     lanes: u8,
     /// Flits of a packet still to be dropped.

@@ -1,7 +1,5 @@
 //! The network interface as a node: link, memory, requests and transfers put together.
 
-use std::collections::VecDeque;
-
 use phitwire_framing::flit48::{FIRST_RESPONSE_VC, NodeId};
 
 use super::block_transfer::{BlockError, BlockTransfer};
@@ -16,8 +14,8 @@ use super::request::{Post, PostError};
 use super::transaction::{RemoteEvent, Ssid};
 use super::virtual_handle::{VirtualHandleError, VirtualHandles};
 use super::virtual_node::VirtualNodes;
-use crate::link::LinkEvent;
-use crate::link::{AriesInput, AriesLcb};
+use crate::kit::Events;
+use crate::link::{AriesInput, AriesLcb, LinkEvent, LinkPort};
 use crate::nic::memory::Memory;
 use crate::nic::traffic_report::TrafficReport;
 use crate::nic::traffic_spec::{SpecError, TrafficSpec};
@@ -58,8 +56,7 @@ pub enum AriesNicEvent {
 #[derive(Debug)]
 pub struct AriesNic {
     config: AriesNicConfig,
-    lcb: AriesLcb,
-    input: AriesInput,
+    link: LinkPort<AriesLcb>,
     pub(super) interface: Interface,
     /// The packet that was taken out of the input buffer last.
     arrived: PacketBuf,
@@ -67,7 +64,7 @@ pub struct AriesNic {
     responses: PacketQueue,
     /// The virtual channel whose requests are looked at first.
     turn: usize,
-    events: VecDeque<AriesNicEvent>,
+    events: Events<AriesNicEvent>,
     now: Time,
 }
 
@@ -75,13 +72,12 @@ impl AriesNic {
     /// A network interface whose link begins its initialisation at `now`.
     pub fn new(config: AriesNicConfig, now: Time) -> Self {
         Self {
-            lcb: AriesLcb::new(config.link.clone(), now),
-            input: AriesInput::new(&config.link),
+            link: LinkPort::new(config.link.clone(), now),
             interface: Interface::new(&config, now),
             arrived: PacketBuf::new(),
             responses: PacketQueue::default(),
             turn: 0,
-            events: VecDeque::new(),
+            events: Events::new(MAX_EVENTS),
             now,
             config,
         }
@@ -287,12 +283,12 @@ impl AriesNic {
 
     /// The link control block.
     pub fn lcb(&self) -> &AriesLcb {
-        &self.lcb
+        self.link.end()
     }
 
     /// The link control block and its input buffer, for fault commands.
     pub fn lcb_mut(&mut self) -> (&mut AriesLcb, &mut AriesInput) {
-        (&mut self.lcb, &mut self.input)
+        self.link.parts_mut()
     }
 
     /// Counters, the link's not included.
@@ -301,22 +297,19 @@ impl AriesNic {
     }
 
     fn event(&mut self, event: AriesNicEvent) {
-        if self.events.len() == MAX_EVENTS {
-            self.events.pop_front();
-            self.interface.counters.events_lost += 1;
-        }
-        self.events.push_back(event);
+        self.interface.counters.events_lost += self.events.push(event);
     }
 
     /// Moves packets onto the link, responses and requests in turn, so that neither a flood of requests
     /// from others nor one of our own stops the other.
     pub(super) fn flush(&mut self) {
         let Self {
-            lcb,
+            link,
             interface,
             responses,
             ..
         } = self;
+        let lcb = link.end_mut();
         let Interface {
             requester,
             counters,
@@ -345,7 +338,7 @@ impl AriesNic {
         let mut left = vcs & !REQUEST_VCS;
         while left != 0 {
             let vc = left.trailing_zeros() as usize;
-            match self.arrived.take(&mut self.input, vc) {
+            match self.arrived.take(self.link.input_mut(), vc) {
                 Arrival::Packet => {
                     let packet = self.arrived.as_slice();
                     self.interface.handle_response(now, packet);
@@ -373,7 +366,7 @@ impl AriesNic {
             }
             let behind = left >> self.turn << self.turn;
             let vc = if behind == 0 { left } else { behind }.trailing_zeros() as usize;
-            match self.arrived.take(&mut self.input, vc) {
+            match self.arrived.take(self.link.input_mut(), vc) {
                 Arrival::Packet => {
                     let out = self.responses.vacant();
                     if self.interface.serve(now, self.arrived.as_slice(), out) {
@@ -387,19 +380,6 @@ impl AriesNic {
                 }
             }
             self.turn = (vc + 1) % RESPONSE_VC;
-        }
-    }
-
-    /// Gives the space of what was received on `vcs` back to the peer.
-    fn give_back(&mut self, vcs: u8) {
-        let mut left = vcs;
-        while left != 0 {
-            let vc = left.trailing_zeros() as usize;
-            left &= left - 1;
-            let flits = self.input.take_acks(vc);
-            if flits != 0 {
-                self.lcb.vc_freed(vc, flits);
-            }
         }
     }
 }
@@ -424,17 +404,17 @@ impl Node for AriesNic {
 
     fn handle_frame(&mut self, now: Time, port: PortId, bytes: &[u8]) {
         if port == 0 {
-            self.lcb.handle_frame(now, bytes, &mut self.input);
+            self.link.handle_frame(now, bytes);
         }
     }
 
     fn advance(&mut self, now: Time) {
         self.now = now;
-        self.lcb.handle_timers(now, &mut self.input);
-        while let Some(event) = self.lcb.poll_event() {
+        self.link.handle_timers(now);
+        while let Some(event) = self.link.poll_event() {
             self.event(AriesNicEvent::Link { event });
         }
-        let vcs = self.input.pending_vcs();
+        let vcs = self.link.input().pending_vcs();
         self.receive_responses(now, vcs);
         self.receive_requests(now, vcs);
         self.interface.advance(now);
@@ -442,33 +422,30 @@ impl Node for AriesNic {
             self.event(AriesNicEvent::TrafficDone { run });
         }
         self.flush();
-        self.give_back(vcs);
+        self.link.give_back();
     }
 
     fn ready_ports(&self) -> u64 {
-        u64::from(self.lcb.wants_to_send(self.now))
+        u64::from(self.link.wants_to_send(self.now))
     }
 
     fn poll_frame(&mut self, now: Time, port: PortId, buf: &mut [u8]) -> Option<usize> {
         if port != 0 {
             return None;
         }
-        self.lcb.poll_frame(now, buf)
+        self.link.poll_frame(now, buf)
     }
 
     fn next_wakeup(&self) -> Option<Wakeup> {
-        let link = self.lcb.next_wakeup().map(|at| Wakeup {
-            at,
-            reason: WakeReason::Link,
-        });
-        let request = self.interface.next_deadline().map(|at| Wakeup {
-            at,
-            reason: WakeReason::Request,
-        });
-        Wakeup::earlier(link, request)
+        let link = Wakeup::at(self.link.next_wakeup(), WakeReason::Link);
+        let request = self.interface.next_deadline();
+        Wakeup::earlier(
+            link,
+            request.and_then(|at| Wakeup::at(at, WakeReason::Request)),
+        )
     }
 
     fn poll_event(&mut self) -> Option<AriesNicEvent> {
-        self.events.pop_front()
+        self.events.pop()
     }
 }

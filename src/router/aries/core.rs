@@ -6,21 +6,11 @@ use super::grain::{Flits, FreePackets, Packets};
 use super::load::LoadSteps;
 use super::registers::{AriesRegisters, PortKind, VCS};
 use super::tiles::{Ports, Tiles};
-use crate::router::yarc::RouterClock;
-use crate::router::yarc::register_map::RegisterError;
+use crate::chip::{Grain, RegisterError, RouterClock};
 use crate::time::Time;
 
-/// What moves through the stages at once; see [`grain`](super::grain).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Grain {
-    /// Flits, as on the chip.
-    #[default]
-    Flit,
-    /// Whole packets.
-    Packet,
-}
-
-/// The 48 tiles of an Aries and its Netlink, the links excluded: [`Tiles`] of a grain, which is asked for once per call.
+/// The 48 tiles of an Aries and its Netlink, the links excluded: [`Tiles`] of a [grain](super::grain), which is asked for
+/// once per call.
 #[derive(Debug)]
 pub enum Core {
     /// Of flits.

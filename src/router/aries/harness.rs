@@ -4,10 +4,11 @@ use std::collections::VecDeque;
 
 use phitwire_framing::flit48::{Flit, Head, NodeId, Routing};
 
-use super::core::{Core, Grain};
+use super::core::Core;
 use super::pipeline::NIC_FLITS_PER_CYCLE;
 use super::registers::{AriesRegisters, FIRST_NIC_PORT, NETWORK_PORTS, PORTS, VCS};
 use super::tiles::Ports;
+use crate::chip::Grain;
 use crate::link::{IdealEnd, SetProfile};
 use crate::rng::Rng;
 use crate::route::dragonfly_harness::{At, Machine};

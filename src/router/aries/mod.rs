@@ -26,11 +26,11 @@ pub mod pipeline;
 mod pool;
 mod progress;
 pub mod register_map;
-pub mod registers;
 mod rows;
 mod tiles;
 
-pub use self::core::{Core, Grain};
+pub use self::core::Core;
+pub use crate::route::dragonfly_registers as registers;
 pub use counters::AriesCounters;
 pub use event::AriesEvent;
 pub use load::LoadSteps;

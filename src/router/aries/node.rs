@@ -1,476 +1,198 @@
-//! An Aries chip's router as a node: the core with a link control block and an input buffer per port.
-
-use std::collections::VecDeque;
+//! An Aries chip's router as a node: the core with a link control block and an input buffer per
+//! port.
 
 use phitwire_framing::flit48::Flit;
 
-use super::core::{Core, Grain};
+use super::core::Core;
 use super::counters::AriesCounters;
 use super::event::AriesEvent;
 use super::load::LoadSteps;
 use super::pipeline::CYCLE_PS;
-use super::registers::{AriesRegisters, PORTS, VCS};
+use super::registers::{AriesRegisters, FIRST_NIC_PORT, PORTS, VCS};
 use super::tiles::Ports;
-use crate::link::{AriesInput, AriesLcb, AriesLinkConfig, LinkEvent};
-use crate::node::{Node, PortId, WakeReason, Wakeup};
-use crate::router::yarc::RouterClock;
-use crate::router::yarc::register_map::RegisterError;
-use crate::time::{Duration, Time};
+use crate::chip::{Chip, ChipConfig, ChipCore, Links, RegisterError, calls_of_the_core};
+use crate::link::{AriesLcb, AriesLinkConfig, Change, LinkEvent, LinkPort};
+use crate::node::PortId;
+use crate::time::Time;
 
-/// What an Aries router is made from.
-#[derive(Clone, Debug)]
-pub struct AriesConfig {
-    /// Name of the node.
-    pub name: String,
-    /// Configuration registers.
-    pub registers: AriesRegisters,
-    /// Ports with a link. A port above 43 or given twice is ignored; one without a kind in the registers forwards
-    /// nothing.
-    pub ports: Vec<(PortId, AriesLinkConfig)>,
-    /// What moves through the stages at once.
-    pub grain: Grain,
-    /// Which clock drives the pipeline: a cycle of the paced one is 1.143 ns (875 MHz).
-    pub clock: RouterClock,
-}
+/// The router of an Aries chip: 48 tiles and Netlink, with 40 network ports and 4 NIC ports, of
+/// which those with a link are in use. The NICs are nodes of their own.
+pub type Aries = Chip<Core>;
 
-/// A port in use.
-#[derive(Debug)]
-struct Port {
-    lcb: AriesLcb,
-    input: AriesInput,
-}
+/// What an Aries router is made from. A cycle of its paced clock is 1.143 ns (875 MHz).
+pub type AriesConfig = ChipConfig<AriesRegisters, AriesLinkConfig>;
 
-/// The links of a chip, as the core sees them.
-#[derive(Debug)]
-struct Links(Vec<Option<Box<Port>>>);
-
-impl Links {
-    #[inline]
-    fn get(&self, port: usize) -> Option<&Port> {
-        self.0.get(port)?.as_deref()
-    }
-    #[inline]
-    fn get_mut(&mut self, port: usize) -> Option<&mut Port> {
-        self.0.get_mut(port)?.as_deref_mut()
-    }
-}
-
-impl Ports for Links {
+impl Ports for Links<AriesLcb> {
     #[inline]
     fn front(&self, port: usize, vc: usize) -> Option<Flit> {
-        self.get(port)?.input.front(vc)
+        self.input(port)?.front(vc)
     }
     #[inline]
     fn pop(&mut self, port: usize, vc: usize) -> Option<Flit> {
-        self.get_mut(port)?.input.pop(vc)
+        self.input_mut(port)?.pop(vc)
     }
     #[inline]
     fn can_begin(&self, port: usize, vc: usize, flits: usize) -> bool {
-        self.get(port)
-            .is_some_and(|port| port.lcb.can_begin(vc, flits))
+        self.end(port).is_some_and(|lcb| lcb.can_begin(vc, flits))
     }
     #[inline]
     fn can_promise(&self, port: usize, vc: usize, flits: usize) -> bool {
-        self.get(port).is_some_and(|port| {
-            port.lcb.is_active() && port.lcb.credits()[vc % VCS] as usize >= flits
-        })
+        self.end(port)
+            .is_some_and(|lcb| lcb.is_active() && lcb.credits()[vc % VCS] as usize >= flits)
     }
     #[inline]
     fn is_active(&self, port: usize) -> bool {
-        self.get(port).is_some_and(|port| port.lcb.is_active())
+        self.end(port).is_some_and(AriesLcb::is_active)
     }
     #[inline]
     fn push(&mut self, port: usize, flit: Flit) {
-        if let Some(port) = self.get_mut(port) {
-            port.lcb.push(flit);
+        if let Some(lcb) = self.end_mut(port) {
+            lcb.push(flit);
         }
     }
     #[inline]
     fn pop_into(&mut self, port: usize, vc: usize, into: &mut [Flit]) -> usize {
-        self.get_mut(port)
-            .map_or(0, |port| port.input.pop_into(vc, into))
+        self.input_mut(port)
+            .map_or(0, |input| input.pop_into(vc, into))
     }
     #[inline]
     fn push_packet(&mut self, port: usize, packet: &[Flit]) {
-        if let Some(port) = self.get_mut(port) {
-            port.lcb.push_packet(packet);
+        if let Some(lcb) = self.end_mut(port) {
+            lcb.push_packet(packet);
         }
     }
     #[inline]
     fn backlog_flits(&self, port: usize) -> u32 {
-        self.get(port).map_or(0, |port| port.lcb.backlog_flits())
+        self.end(port).map_or(0, AriesLcb::backlog_flits)
     }
     #[inline]
     fn far_flits(&self, port: usize) -> u32 {
-        self.get(port).map_or(0, |port| port.lcb.far_flits())
+        self.end(port).map_or(0, AriesLcb::far_flits)
     }
     #[inline]
     fn peer_load(&self, port: usize) -> u8 {
-        self.get(port).map_or(0, |port| port.lcb.peer_load())
+        self.end(port).map_or(0, AriesLcb::peer_load)
     }
     #[inline]
     fn set_load(&mut self, port: usize, load: u8) {
-        if let Some(port) = self.get_mut(port) {
-            port.lcb.set_load(load);
+        if let Some(lcb) = self.end_mut(port) {
+            lcb.set_load(load);
         }
     }
 }
 
-/// The router of an Aries chip: 48 tiles and Netlink, with 40 network ports and 4 NIC ports, of which those with a link
-/// are in use. The NICs are nodes of their own.
-///
-/// Drive it as [`Node`] describes. Fault commands go to the link control block of a port through
-/// [`with_lcb`](Self::with_lcb).
-#[derive(Debug)]
-pub struct Aries {
-    name: String,
-    core: Core,
-    links: Links,
-    clock: RouterClock,
-    start: Time,
-    /// Ports with a link.
-    in_use: u64,
-    /// Ports whose link state may have changed since it was last looked at.
-    touched: u64,
-    /// Ports that may have a frame to send.
-    ready: u64,
-    /// When each port's link wants its timers handled.
-    timers: Box<[Time; PORTS]>,
-    next_timer: Time,
-    link_events: VecDeque<(PortId, LinkEvent)>,
-    link_events_lost: u64,
+impl ChipCore for Core {
+    type End = AriesLcb;
+    type Registers = AriesRegisters;
+    type Event = AriesEvent;
+    type Counters = AriesCounters;
+
+    const PORTS: usize = PORTS;
+    const CYCLE_PS: u64 = CYCLE_PS;
+
+    calls_of_the_core!();
+
+    fn new(config: &AriesConfig) -> Self {
+        let mut core = Self::new(config.registers.clone(), config.grain, config.clock);
+        // All links of a router are alike.
+        if let Some((_, link)) = config.ports.first() {
+            core.set_load_steps(LoadSteps::of(link.sets()));
+        }
+        core
+    }
+
+    #[inline]
+    fn changed(&mut self, port: usize, vc: usize, change: Change) {
+        // What an Aries link hands up is never taken back, so no other packet comes to the front.
+        if let Change::Arrived(flits) = change {
+            self.arrived(port, vc, flits);
+        }
+    }
+
+    #[inline]
+    fn link_changed(&mut self, port: usize) {
+        self.link_changed(port);
+    }
+
+    #[inline]
+    fn sent(&mut self, port: usize) {
+        // What was sent made room for packets that wait for the link.
+        self.output_changed(port);
+    }
+
+    fn link_event(port: PortId, event: LinkEvent) -> AriesEvent {
+        AriesEvent::Link { port, event }
+    }
+
+    fn counters(&self, events_lost: u64) -> AriesCounters {
+        let mut counters = self.counters();
+        counters.events_lost += events_lost;
+        counters
+    }
+
+    fn for_each_counter(&self, events_lost: u64, visit: &mut dyn FnMut(&str, u64)) {
+        ChipCore::counters(self, events_lost).for_each(&mut *visit);
+        visit("cycles", self.cycle());
+        let stalls = ["stalls.input", "stalls.row", "stalls.column"];
+        for (name, value) in stalls.into_iter().zip(self.stalls()) {
+            visit(name, value);
+        }
+    }
+
+    fn get(&self, links: &Links<AriesLcb>, name: &str) -> Option<u64> {
+        match name {
+            "chip.drained" => Some(is_drained(self, links).into()),
+            "chip.ports_in_use" => Some(links.in_use()),
+            _ => self.get(name),
+        }
+    }
+
+    fn set(&mut self, name: &str, value: u64) -> Result<(), RegisterError> {
+        match name {
+            "chip.drained" | "chip.ports_in_use" => Err(RegisterError::ReadOnly),
+            _ => self.set(name, value),
+        }
+    }
 }
 
+/// See [`Aries::is_drained`].
+fn is_drained(core: &Core, links: &Links<AriesLcb>) -> bool {
+    let at_rest = |(number, link): (usize, &LinkPort<AriesLcb>)| {
+        let lcb = link.end();
+        (number >= FIRST_NIC_PORT || link.input().is_empty())
+            && (!lcb.is_active() || lcb.backlog_flits() == 0 && lcb.unacknowledged_sets() == 0)
+    };
+    core.flits_inside() == 0 && links.iter().all(at_rest)
+}
+
+/// What a reroute does, and what virtual time needs.
 impl Aries {
-    /// A chip whose links begin to train at `now`.
-    pub fn new(config: AriesConfig, now: Time) -> Self {
-        let mut links = Links((0..PORTS).map(|_| None).collect());
-        let mut in_use = 0;
-        let depths = config.ports.first().map(|(_, link)| link.sets().clone());
-        for (port, link) in config.ports {
-            if let Some(slot @ None) = links.0.get_mut(usize::from(port)) {
-                let input = AriesInput::new(&link);
-                *slot = Some(Box::new(Port {
-                    lcb: AriesLcb::new(link, now),
-                    input,
-                }));
-                in_use |= 1 << port;
-            }
-        }
-        let mut core = Core::new(config.registers, config.grain, config.clock);
-        if let Some(sets) = depths {
-            core.set_load_steps(LoadSteps::of(&sets));
-        }
-        let mut aries = Self {
-            name: config.name,
-            core,
-            links,
-            clock: config.clock,
-            start: now,
-            in_use,
-            touched: in_use,
-            ready: 0,
-            timers: Box::new([Time::NEVER; PORTS]),
-            next_timer: Time::NEVER,
-            link_events: VecDeque::new(),
-            link_events_lost: 0,
-        };
-        aries.settle(now);
-        aries
-    }
-
-    /// Name of the node.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// The tiles.
-    pub fn core(&self) -> &Core {
-        &self.core
-    }
-
     /// Makes the random choices of the routing decisions from `seed` from now on.
     pub fn seed(&mut self, seed: u64) {
-        self.core.seed(seed);
+        self.core_mut().seed(seed);
     }
 
-    /// The link control block of `port`, if it has a link.
-    pub fn lcb(&self, port: PortId) -> Option<&AriesLcb> {
-        self.links.get(usize::from(port)).map(|port| &port.lcb)
-    }
-
-    /// Flits in the input buffer of `port`.
-    pub fn queued(&self, port: PortId) -> u64 {
-        self.links.get(usize::from(port)).map_or(0, |port| {
-            (0..VCS).map(|vc| u64::from(port.input.len(vc))).sum()
-        })
-    }
-
-    /// Lets `command` act on the link control block and input buffer of `port` (faults, thresholds), and takes
-    /// note of what follows. `None` when the port has no link.
-    pub fn with_lcb<R>(
-        &mut self,
-        now: Time,
-        port: PortId,
-        command: impl FnOnce(&mut AriesLcb, &mut AriesInput) -> R,
-    ) -> Option<R> {
-        let answer = self.on_link(now, usize::from(port), command)?;
-        self.settle(now);
-        Some(answer)
-    }
-
-    /// Replaces the registers: what a reroute does between [`quiesce`](Self::quiesce) and [`release`](Self::release)
-    /// (white paper, "Network Reliability").
+    /// Replaces the registers: what a reroute does between [`quiesce`](Self::quiesce) and
+    /// [`release`](Self::release) (white paper, "Network Reliability").
     pub fn install(&mut self, registers: AriesRegisters) {
-        self.core.install(registers);
+        self.core_mut().install(registers);
     }
 
     /// Takes no more packets from the NICs until [`release`](Self::release).
     pub fn quiesce(&mut self) {
-        self.core.quiesce();
+        self.core_mut().quiesce();
     }
 
-    /// Takes packets from the NICs again. [`advance`](Node::advance) lets them go.
+    /// Takes packets from the NICs again. [`advance`](crate::node::Node::advance) lets them go.
     pub fn release(&mut self) {
-        self.core.release();
+        self.core_mut().release();
     }
 
-    /// Whether no packet is on its way through this router: none in its tiles, none in the input buffers of its network
-    /// ports, and none sent by them that the other end has not acknowledged. With all routers of a machine quiesced
-    /// and drained, nothing is on its way in the network.
+    /// Whether no packet is on its way through this router: none in its tiles, none in the input
+    /// buffers of its network ports, and none sent by them that the other end has not acknowledged.
+    /// With all routers of a machine quiesced and drained, nothing is on its way in the network.
     pub fn is_drained(&self) -> bool {
-        let at_rest = |number: usize, port: &Port| {
-            (number >= super::registers::FIRST_NIC_PORT || port.input.is_empty())
-                && (!port.lcb.is_active()
-                    || port.lcb.backlog_flits() == 0 && port.lcb.unacknowledged_sets() == 0)
-        };
-        self.core.flits_inside() == 0
-            && (self.links.0.iter().enumerate())
-                .all(|(number, port)| port.as_ref().is_none_or(|port| at_rest(number, port)))
-    }
-
-    /// What the tiles have counted.
-    pub fn counters(&self) -> AriesCounters {
-        let mut counters = self.core.counters();
-        counters.events_lost += self.link_events_lost;
-        counters
-    }
-
-    /// Calls `visit` with every counter: those of the tiles by their names, those of links with
-    /// `portN.` in front.
-    pub fn for_each_counter(&self, mut visit: impl FnMut(&str, u64)) {
-        self.counters().for_each(&mut visit);
-        visit("cycles", self.core.cycle());
-        let stalls = ["stalls.input", "stalls.row", "stalls.column"];
-        for (name, value) in stalls.into_iter().zip(self.core.stalls()) {
-            visit(name, value);
-        }
-        let mut name = String::new();
-        for (number, port) in self.links.0.iter().enumerate() {
-            let Some(port) = port else { continue };
-            let mut visit = |counter: &'static str, value| {
-                use core::fmt::Write as _;
-                name.clear();
-                // Writing to a String cannot fail.
-                let _ = write!(name, "port{number}.{counter}");
-                visit(&name, value);
-            };
-            port.lcb.counters().for_each(&mut visit);
-            port.lcb.set_counters().for_each(&mut visit);
-        }
-    }
-
-    /// The register called `name`; see [`register_map`](super::register_map).
-    pub fn get(&self, name: &str) -> Option<u64> {
-        match name {
-            "chip.drained" => Some(self.is_drained().into()),
-            "chip.ports_in_use" => Some(self.in_use),
-            _ => self.core.get(name),
-        }
-    }
-
-    /// Writes the register called `name`.
-    ///
-    /// # Errors
-    /// See [`RegisterError`].
-    pub fn set(&mut self, name: &str, value: u64) -> Result<(), RegisterError> {
-        match name {
-            "chip.drained" | "chip.ports_in_use" => Err(RegisterError::ReadOnly),
-            _ => self.core.set(name, value),
-        }
-    }
-
-    /// Runs the cycles of a paced clock that began before `now`, so that what happens now is entered
-    /// at its own cycle and not at the one of the last advance. A jump when the core is idle.
-    fn catch_up(&mut self, now: Time) {
-        if let Some(ps) = self.cycle_ps() {
-            let cycle = now.since(self.start).as_ps().div_ceil(ps);
-            self.core.run_until(cycle, &mut self.links);
-        }
-    }
-
-    /// Lets something happen to a link and tells the core what came of it.
-    fn on_link<R>(
-        &mut self,
-        now: Time,
-        port: usize,
-        act: impl FnOnce(&mut AriesLcb, &mut AriesInput) -> R,
-    ) -> Option<R> {
-        self.catch_up(now);
-        let link = self.links.get_mut(port)?;
-        let before: [u32; VCS] = core::array::from_fn(|vc| link.input.len(vc));
-        let answer = act(&mut link.lcb, &mut link.input);
-        let mut pending = link.input.pending_vcs();
-        while pending != 0 {
-            let vc = pending.trailing_zeros() as usize;
-            pending &= pending - 1;
-            let new = link.input.len(vc).saturating_sub(before[vc]);
-            if new > 0 {
-                self.core.arrived(port, vc, new);
-            }
-        }
-        self.touched |= 1 << port;
-        Some(answer)
-    }
-
-    /// Looks after every link that something happened to, and lets the core look at its output.
-    fn settle(&mut self, now: Time) {
-        self.touched |= self.core.take_moved() & self.in_use;
-        let mut touched = core::mem::take(&mut self.touched);
-        if touched == 0 {
-            return;
-        }
-        while touched != 0 {
-            let port = touched.trailing_zeros() as usize;
-            touched &= touched - 1;
-            self.look_after(now, port);
-            self.core.output_changed(port);
-        }
-        self.next_timer = self.timers.iter().copied().min().unwrap_or(Time::NEVER);
-    }
-
-    /// Passes on credits and events of a link, and notes what it wants to do when.
-    fn look_after(&mut self, now: Time, port: usize) {
-        let Some(Port { lcb, input }) = self.links.get_mut(port) else {
-            return;
-        };
-        for vc in 0..VCS {
-            let acks = input.take_acks(vc);
-            if acks > 0 {
-                lcb.vc_freed(vc, acks);
-            }
-        }
-        while let Some(event) = lcb.poll_event() {
-            self.core.link_changed(port);
-            if self.link_events.len() < MAX_LINK_EVENTS {
-                self.link_events.push_back((port as PortId, event));
-            } else {
-                self.link_events_lost += 1;
-            }
-        }
-        self.timers[port] = lcb.next_wakeup().unwrap_or(Time::NEVER);
-        self.next_timer = self.next_timer.min(self.timers[port]);
-        if lcb.wants_to_send(now) {
-            self.ready |= 1 << port;
-        } else {
-            self.ready &= !(1 << port);
-        }
-    }
-
-    fn expire_timers(&mut self, now: Time) {
-        if now < self.next_timer {
-            return;
-        }
-        for port in 0..PORTS {
-            if self.timers[port] <= now {
-                self.on_link(now, port, |lcb, input| lcb.handle_timers(now, input));
-            }
-        }
-        // A timer that sending a frame has put off is still the earliest one here.
-        self.next_timer = self.timers.iter().copied().min().unwrap_or(Time::NEVER);
-    }
-
-    /// Picoseconds of a cycle; `None` when free-running.
-    fn cycle_ps(&self) -> Option<u64> {
-        match self.clock {
-            RouterClock::FreeRunning => None,
-            RouterClock::Paced { dilation } => Some(CYCLE_PS * u64::from(dilation.max(1))),
-        }
-    }
-}
-
-/// Link events that wait to be fetched; further ones are lost and counted.
-const MAX_LINK_EVENTS: usize = 1_024;
-
-impl Node for Aries {
-    type Event = AriesEvent;
-
-    fn ports(&self) -> usize {
-        PORTS
-    }
-
-    fn handle_frame(&mut self, now: Time, port: PortId, bytes: &[u8]) {
-        self.on_link(now, usize::from(port), |lcb, input| {
-            lcb.handle_frame(now, bytes, input);
-        });
-    }
-
-    fn advance(&mut self, now: Time) {
-        self.expire_timers(now);
-        // Events and credits of the links come before the cycles that depend on them.
-        self.settle(now);
-        match self.cycle_ps() {
-            None => self.core.run(&mut self.links),
-            Some(ps) => {
-                // Cycle n is the clock's edge n periods after the start.
-                let cycle = now.since(self.start).as_ps() / ps;
-                self.core.run_until(cycle + 1, &mut self.links);
-            }
-        }
-        self.settle(now);
-        self.core.check_forward_progress(now);
-    }
-
-    fn ready_ports(&self) -> u64 {
-        self.ready
-    }
-
-    fn poll_frame(&mut self, now: Time, port: PortId, buf: &mut [u8]) -> Option<usize> {
-        let link = self.links.get_mut(usize::from(port))?;
-        let length = link.lcb.poll_frame(now, buf);
-        if length.is_none() {
-            self.look_after(now, usize::from(port));
-            // What was sent made room for packets that wait for the link.
-            self.core.output_changed(usize::from(port));
-        }
-        length
-    }
-
-    fn next_wakeup(&self) -> Option<Wakeup> {
-        let pipeline = self.core.next_cycle().map(|cycle| Wakeup {
-            at: match self.cycle_ps() {
-                // Something of the last frames is left for the next advance.
-                None => self.start,
-                Some(ps) => self.start + Duration::from_ps(ps).times(cycle),
-            },
-            reason: WakeReason::Pipeline,
-        });
-        let link = (self.next_timer != Time::NEVER).then_some(Wakeup {
-            at: self.next_timer,
-            reason: WakeReason::Link,
-        });
-        let progress = self.core.next_progress_check().map(|at| Wakeup {
-            at,
-            reason: WakeReason::ForwardProgress,
-        });
-        Wakeup::earlier(Wakeup::earlier(pipeline, link), progress)
-    }
-
-    fn poll_event(&mut self) -> Option<AriesEvent> {
-        if let Some((port, event)) = self.link_events.pop_front() {
-            return Some(AriesEvent::Link { port, event });
-        }
-        self.core.poll_event()
+        is_drained(self.core(), self.links())
     }
 }
 

@@ -1,3 +1,5 @@
+use std::collections::VecDeque;
+
 use phitwire_framing::flit48::{Head, NodeId, Routing};
 use phitwire_framing::frame::LinkEnd;
 
@@ -5,9 +7,13 @@ use super::super::harness::{packet, request};
 use super::super::pipeline::{NETLINK_CYCLES, ZERO_LOAD_CYCLES};
 use super::super::registers::FIRST_NIC_PORT;
 use super::*;
+use crate::chip::{Grain, RouterClock};
+use crate::link::AriesInput;
 use crate::link::{EndName, LaneRate, LinkClock, LinkConfig, LinkProfile, SetProfile};
+use crate::node::{Node, WakeReason};
 use crate::rng::Rng;
 use crate::route::dragonfly_harness::Machine;
+use crate::time::Duration;
 
 const FRAME: usize = 1_200;
 
@@ -254,7 +260,7 @@ fn packets_cross_the_chip_exactly_once_whatever_is_lost() {
 fn a_paced_router_takes_its_time() {
     let clock = RouterClock::Paced { dilation: 1 };
     let mut net = Net::new(&[NIC, 0], clock, Duration::from_ns(20)).bring_up();
-    assert_eq!(net.aries.core.grain(), Grain::Flit);
+    assert_eq!(net.aries.core().grain(), Grain::Flit);
     net.ends[1].queue.push_back(to_nic(0, 14, 1));
     let start = net.now;
     net.run_until("arrival at the router", |net| net.aries.queued(0) > 0);
@@ -274,11 +280,14 @@ fn an_idle_router_sleeps_and_does_not_scan() {
             .next_wakeup()
             .is_none_or(|w| w.reason == WakeReason::Link)
     });
-    let (cycle, steps) = (net.aries.core.cycle(), net.aries.counters().executed_cycles);
+    let (cycle, steps) = (
+        net.aries.core().cycle(),
+        net.aries.counters().executed_cycles,
+    );
     for _ in 0..1_000 {
         net.step();
     }
-    assert_eq!(net.aries.core.cycle(), cycle);
+    assert_eq!(net.aries.core().cycle(), cycle);
     assert_eq!(net.aries.counters().executed_cycles, steps);
 }
 

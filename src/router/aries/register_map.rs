@@ -32,7 +32,7 @@ use super::counters::AriesCounters;
 use super::grain::Items;
 use super::registers::{AriesRegisters, PORTS, PortKind, PortMask, RouteTables, VCS};
 use super::tiles::Tiles;
-use crate::router::yarc::register_map::RegisterError;
+use crate::chip::RegisterError;
 use RegisterError::BadValue;
 
 /// What `chip.id` reads as.

@@ -1,10 +1,11 @@
 use phitwire_framing::flit48::{Flit, Head, Routing};
 
-use super::super::core::{Core, Grain};
+use super::super::core::Core;
 use super::super::harness::{Bench, Fabric, GRAINS, core_of, packet, request};
 use super::super::pipeline::{LOAD_CYCLES, ZERO_LOAD_CYCLES};
 use super::super::registers::{NETWORK_PORTS, PortKind};
 use super::*;
+use crate::chip::Grain;
 use crate::route::dragonfly_harness::Machine;
 use crate::router::yarc::RouterClock;
 

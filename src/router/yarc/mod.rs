@@ -19,10 +19,11 @@ mod maintenance;
 mod node;
 pub mod pipeline;
 pub mod register_map;
-pub mod registers;
 mod rows;
 
 pub use self::core::{Core, MAX_ANNOUNCED_CYCLES, Ports};
+pub use crate::chip::RouterClock;
+pub use crate::route::clos_registers as registers;
 pub use counters::RouterCounters;
 pub use event::RouterEvent;
-pub use node::{RouterClock, Yarc, YarcConfig};
+pub use node::{Yarc, YarcConfig};

@@ -1,9 +1,12 @@
+use std::collections::VecDeque;
+
 use phitwire_framing::frame::LinkEnd;
 use phitwire_framing::packet24::{EopStatus, check_packet, eop_status};
 
 use super::super::harness::{cut, flat_chip, head, packet};
 use super::*;
-use crate::link::{DownReason, EndName, LinkClock, LinkProfile};
+use crate::link::{DownReason, EndName, InputQueue, LinkClock, LinkProfile};
+use crate::node::{Node, WakeReason};
 use crate::rng::Rng;
 use crate::time::Duration;
 
@@ -118,6 +121,7 @@ impl Net {
                 .iter()
                 .map(|&p| (p, link(p, LinkEnd::A, paced, 1)))
                 .collect(),
+            grain: crate::chip::Grain::Flit,
             clock,
         };
         Self {

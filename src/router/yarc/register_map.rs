@@ -21,34 +21,16 @@
 //! | r = `0x10 + i` | `table.I.ports` | entry i: bit mask of ports; 0 = not in use |
 //! | r = `0x18 + i` | `port_map.I` | physical ports of logical ports 8i to 8i+7, one byte each, lowest first; `0xff` = none |
 
-use phitwire_framing::maintenance24::RegisterStatus;
-use thiserror::Error;
-
 use super::core::Core;
 use super::counters::RouterCounters;
 use super::registers::{NO_PORT, PORTS, PortKind, Subtree, TABLE_ENTRIES, TileRegisters};
+pub use crate::chip::RegisterError;
 use crate::route::is_supported_count;
 use RegisterError::BadValue;
+use phitwire_framing::maintenance24::RegisterStatus;
 
 /// What `chip.id` reads as.
 pub const CHIP_ID: u64 = 0x5941_5243;
-
-/// Why a register was not written, or has no such name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum RegisterError {
-    /// There is no such register, or its tile is not in use.
-    #[error("there is no such register")]
-    Unknown,
-    /// The register can only be read.
-    #[error("the register can only be read")]
-    ReadOnly,
-    /// The register does not take the value.
-    #[error("the register does not take this value: it takes {takes}")]
-    BadValue {
-        /// The values that it takes, in words.
-        takes: &'static str,
-    },
-}
 
 impl From<RegisterError> for RegisterStatus {
     fn from(error: RegisterError) -> Self {

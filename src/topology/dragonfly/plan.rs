@@ -6,12 +6,13 @@ use phitwire_framing::frame::LinkEnd;
 
 use super::model::Dragonfly;
 use super::tables::Faults;
+use crate::chip::Grain;
 use crate::link::{
     AriesLinkConfig, EndName, LcbRegisters, LinkClock, LinkConfig, LinkProfile, SetProfile,
 };
 use crate::nic::aries::{AriesNicConfig, Domain, Permissions, RUN_DOMAIN, VirtualNodes};
+use crate::router::aries::AriesConfig;
 use crate::router::aries::registers::PortKind;
-use crate::router::aries::{AriesConfig, Grain};
 use crate::router::yarc::RouterClock;
 use crate::time::Duration;
 use crate::topology::model::{Clock, End, NodeRef, Profile};

@@ -2,7 +2,7 @@
 
 use phitwire_framing::flit48::Routing;
 
-use crate::router::aries::Grain;
+use crate::chip::Grain;
 use crate::router::aries::pipeline::{LOAD_CYCLES, SHORT_LINK_CYCLES};
 use crate::router::aries::registers::PortKind;
 use crate::sim::direct::config::{ConfigError, MAX_LINK_CYCLES};

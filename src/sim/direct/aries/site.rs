@@ -6,11 +6,12 @@ use phitwire_framing::flit48::{Flit, MAX_PACKET_FLITS};
 
 use super::credits::Returned;
 use super::{Aries, INPUT_FLITS, NIC_LANES};
+use crate::chip::Grain;
 use crate::link::{IdealEnd, SetProfile};
 use crate::router::aries::grain::{Flits, Items, Packets};
 use crate::router::aries::pipeline::{INPUT_CYCLES, LOAD_CYCLES};
 use crate::router::aries::registers::{AriesRegisters, FIRST_NIC_PORT, PORTS, VCS};
-use crate::router::aries::{Grain, Ports, Tiles};
+use crate::router::aries::{Ports, Tiles};
 use crate::sim::direct::exchange::{Arrivals, Exchange};
 use crate::sim::direct::family::{self, ChipView, NO_SLOT, Parts, PortAccount, Stream};
 

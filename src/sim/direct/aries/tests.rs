@@ -1,7 +1,7 @@
 //! Whole runs of dragonflies.
 
 use super::super::*;
-use crate::router::aries::Grain;
+use crate::chip::Grain;
 use crate::topology::dragonfly::{Dragonfly, DragonflySpec, Shape};
 use phitwire_framing::flit48::Routing;
 

@@ -4,7 +4,7 @@ use phitwire_framing::packet24::{EopStatus, Vc, eop_status};
 use phitwire_framing::phit24::Phit;
 
 use super::{CYCLE, SharedTraffic, Traffic, locked};
-use crate::link::{InputQueue, Lcb, LinkConfig};
+use crate::link::{Lcb, LinkConfig, LinkPort};
 use crate::node::{Node, PortId, WakeReason, Wakeup};
 use crate::sim::direct::blackwidow::packet::Assembly;
 use crate::sim::direct::source::NEVER;
@@ -12,8 +12,7 @@ use crate::time::Time;
 
 /// One link of a processor: the link control block and the terminal behind it.
 pub(in crate::sim::direct::blackwidow) struct Port {
-    lcb: Lcb,
-    input: InputQueue,
+    link: LinkPort<Lcb>,
     assemblies: [Assembly; 2],
     /// Number of the terminal in its partition.
     terminal: usize,
@@ -22,8 +21,7 @@ pub(in crate::sim::direct::blackwidow) struct Port {
 impl Port {
     pub(in crate::sim::direct::blackwidow) fn new(config: LinkConfig, terminal: usize) -> Self {
         Self {
-            input: InputQueue::new(&config),
-            lcb: Lcb::new(config, Time::ZERO),
+            link: LinkPort::new(config, Time::ZERO),
             assemblies: [Assembly::new(), Assembly::new()],
             terminal,
         }
@@ -34,8 +32,9 @@ impl Port {
         let Traffic { shared, terminals } = traffic;
         for vc in Vc::ALL {
             let assembly = &mut self.assemblies[vc.index()];
-            while self.input.ready(vc) {
-                let phit = self.input.pop(vc);
+            let input = self.link.input_mut();
+            while input.ready(vc) {
+                let phit = input.pop(vc);
                 let delivery = assembly.take(phit, shared.format.seal);
                 let Some(delivery) = delivery else { continue };
                 if eop_status(phit.content()) == Some(EopStatus::Healthy) {
@@ -44,20 +43,18 @@ impl Port {
                 }
                 // What ended as `transmit_error` comes again.
             }
-            let freed = self.input.take_acks(vc);
-            if freed > 0 {
-                self.lcb.vc_freed(vc, freed);
-            }
         }
+        self.link.give_back();
     }
 
     /// Hands over the packets that are due and have room in the link.
     fn transmit(&mut self, cycle: u64, traffic: &mut Traffic) {
         let Traffic { shared, terminals } = traffic;
         let terminal = &mut terminals[self.terminal];
+        let lcb = self.link.end_mut();
         loop {
             let [request, reply] = terminal.due().map(|due| due <= cycle);
-            let open = |vc| self.lcb.is_active() && self.lcb.can_begin(vc);
+            let open = |vc| lcb.is_active() && lcb.can_begin(vc);
             let may = [request && open(Vc::Request), reply && open(Vc::Response)];
             if may == [false, false] {
                 return;
@@ -70,7 +67,7 @@ impl Port {
             shared.tally.sent_phits += phits;
             shared.tally.sent_packets += 1;
             for &bits in packet.phits() {
-                self.lcb.push(Phit::from_bits(bits));
+                lcb.push(Phit::from_bits(bits));
             }
         }
     }
@@ -94,7 +91,7 @@ impl Endpoint {
 
     /// The link control block of a port.
     pub fn lcb(&self, port: PortId) -> Option<&Lcb> {
-        (port == 0).then_some(&self.port.lcb)
+        (port == 0).then(|| self.port.link.end())
     }
 }
 
@@ -110,18 +107,18 @@ impl Node for Endpoint {
     }
 
     fn handle_frame(&mut self, now: Time, _: PortId, bytes: &[u8]) {
-        self.port.lcb.handle_frame(now, bytes, &mut self.port.input);
+        self.port.link.handle_frame(now, bytes);
     }
 
     fn advance(&mut self, now: Time) {
         let cycle = cycle_of(now);
         let mut traffic = locked(&self.traffic);
         let port = &mut self.port;
-        port.lcb.handle_timers(now, &mut port.input);
+        port.link.handle_timers(now);
         port.receive(cycle, &mut traffic);
         port.transmit(cycle, &mut traffic);
-        while port.lcb.poll_event().is_some() {}
-        self.ready = port.lcb.wants_to_send(now);
+        while port.link.poll_event().is_some() {}
+        self.ready = port.link.wants_to_send(now);
     }
 
     fn ready_ports(&self) -> u64 {
@@ -129,15 +126,13 @@ impl Node for Endpoint {
     }
 
     fn poll_frame(&mut self, now: Time, _: PortId, buf: &mut [u8]) -> Option<usize> {
-        self.port.lcb.poll_frame(now, buf)
+        self.port.link.poll_frame(now, buf)
     }
 
     fn next_wakeup(&self) -> Option<Wakeup> {
-        let Port { lcb, terminal, .. } = &self.port;
-        let link = lcb.next_wakeup().map(|at| Wakeup {
-            at,
-            reason: WakeReason::Link,
-        });
+        let Port { link, terminal, .. } = &self.port;
+        let lcb = link.end();
+        let link = Wakeup::at(link.next_wakeup(), WakeReason::Link);
         // A packet that is due and has no room waits for credits, which come in a frame.
         let has_room = Vc::ALL.map(|vc| lcb.is_active() && lcb.can_begin(vc));
         let due = locked(&self.traffic).terminals[*terminal].due();

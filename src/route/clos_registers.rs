@@ -21,12 +21,14 @@ pub enum PortKind {
     Side,
 }
 
-/// A subtree of the machine: destinations equal to `location` in every bit that `mask` does not cover.
+/// A subtree of the machine: destinations equal to `location` in every bit that `mask` does not
+/// cover.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Subtree {
     /// 15-bit location.
     pub location: u16,
-    /// 15-bit mask; set bits are *not* compared (location 0x0060, mask 0x001f = destinations 96-127).
+    /// 15-bit mask; set bits are *not* compared (location 0x0060, mask 0x001f = destinations
+    /// 96-127).
     pub mask: u16,
 }
 
@@ -63,7 +65,8 @@ pub struct TileRegisters {
     /// Logical to physical port, or [`NO_PORT`].
     #[serde(with = "serde_ports")]
     pub port_map: [u8; PORTS],
-    /// First of the 8 hash bits that the deterministic hash looks at (rank 1: 0, rank 2: 5, rank 3: 10).
+    /// First of the 8 hash bits that the deterministic hash looks at (rank 1: 0, rank 2: 5, rank 3:
+    /// 10).
     pub hash_shift: u8,
     /// Ports that packets from this tile may leave by: the ports of its virtual router.
     pub exit_mask: u64,
@@ -74,7 +77,8 @@ pub struct TileRegisters {
 pub struct ChipRegisters {
     /// One set of registers per physical port.
     pub tiles: Vec<Option<TileRegisters>>,
-    /// Forward-progress time-out of every output virtual channel, in emulated nanoseconds (section 7.7).
+    /// Forward-progress time-out of every output virtual channel, in emulated nanoseconds (section
+    /// 7.7).
     pub forward_progress_ns: u64,
 }
 

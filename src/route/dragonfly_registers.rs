@@ -1,14 +1,14 @@
 //! The configuration registers of an Aries chip: what its tiles know of the dragonfly.
 //!
-//! The white paper names four route tables per tile, biases and VC switching ("Aries Router", "Cray XC
-//! Routing"); their layout here is ours.
+//! The white paper names four route tables per tile, biases and VC switching ("Aries Router", "Cray
+//! XC Routing"); their layout here is ours.
 
 use std::sync::Arc;
 
 /// Network ports: the 40 network tiles, one link each.
 pub const NETWORK_PORTS: usize = 40;
-/// NICs of a chip; NIC n hangs on port [`FIRST_NIC_PORT`] + n, behind which Netlink spreads its packets
-/// over the processor tiles of its pair.
+/// NICs of a chip; NIC n hangs on port [`FIRST_NIC_PORT`] + n, behind which Netlink spreads its
+/// packets over the processor tiles of its pair.
 pub const NICS: usize = 4;
 /// The port of NIC 0.
 pub const FIRST_NIC_PORT: usize = NETWORK_PORTS;
@@ -20,8 +20,8 @@ pub const VCS: usize = phitwire_framing::flit48::VCS;
 /// Ports as a bit mask: bit n = port n.
 pub type PortMask = u64;
 
-/// Where the link of a port leads (white paper, "Dragonfly Implementation"). Packets inside a group go
-/// green before black.
+/// Where the link of a port leads (white paper, "Dragonfly Implementation"). Packets inside a group
+/// go green before black.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum PortKind {
@@ -41,19 +41,20 @@ impl PortKind {
 }
 
 /// The four route tables of a tile. A table has one entry per destination: per router of the group
-/// (local) or per group (global). An entry is the set of ports that may be used, of which the tile draws
-/// two at random; an empty one means that no such way exists from here.
+/// (local) or per group (global). An entry is the set of ports that may be used, of which the tile
+/// draws two at random; an empty one means that no such way exists from here.
 ///
 /// The tables differ by the kind of the port by which a packet came in ("each tile has four sets of
-/// route tables"): that is what keeps green before black. Minimal entries lead to the destination. Non-minimal
-/// entries lead one hop on the way "up" to a random intermediate router, the *root*; a root is reached where the
-/// entry is empty or where `stay` is drawn.
+/// route tables"): that is what keeps green before black. Minimal entries lead to the destination.
+/// Non-minimal entries lead one hop on the way "up" to a random intermediate router, the *root*; a
+/// root is reached where the entry is empty or where `stay` is drawn.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RouteTables {
-    /// By router of this group: ports of minimal ways. The own router's entry is empty: the NIC follows
-    /// from the destination.
+    /// By router of this group: ports of minimal ways. The own router's entry is empty: the NIC
+    /// follows from the destination.
     pub local_minimal: Vec<PortMask>,
-    /// By router of this group: ports on the way up to a root from which that router can be reached.
+    /// By router of this group: ports on the way up to a root from which that router can be
+    /// reached.
     pub local_non_minimal: Vec<PortMask>,
     /// By group: ports of minimal ways to that group. The own group's entry is empty.
     pub global_minimal: Vec<PortMask>,
@@ -61,7 +62,8 @@ pub struct RouteTables {
     pub global_non_minimal: Vec<PortMask>,
 }
 
-/// The bias of one adaptive routing mode: a load becomes `(load << shift) + add`, and the smallest wins.
+/// The bias of one adaptive routing mode: a load becomes `(load << shift) + add`, and the smallest
+/// wins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bias {
     /// 0 to 3.
@@ -70,7 +72,8 @@ pub struct Bias {
     pub add: u8,
 }
 
-/// The biases of one adaptive routing mode (white paper, "Cray XC Routing": "a programmable bias mechanism").
+/// The biases of one adaptive routing mode (white paper, "Cray XC Routing": "a programmable bias
+/// mechanism").
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ModeBias {
     /// For minimal candidates.
@@ -90,13 +93,14 @@ pub struct AriesRegisters {
     pub ports: Vec<Option<PortKind>>,
     /// The route tables for packets that came in by a port of each [`PortKind`].
     pub tables: [Arc<RouteTables>; 4],
-    /// Parallel links to each router of the black dimension (three on a full machine): how often "stay"
-    /// is in the lot when a step in that dimension is drawn.
+    /// Parallel links to each router of the black dimension (three on a full machine): how often
+    /// "stay" is among the choices when a step in that dimension is drawn.
     pub black_links: u8,
     /// Biases of the adaptive modes 0 to 3.
     pub bias: [ModeBias; 4],
-    /// Class of the virtual channel (0 to 3) that a packet takes after it came in on each class by a blue
-    /// link, when this group is its destination's (first) and when it is an intermediate one (second).
+    /// Class of the virtual channel (0 to 3) that a packet takes after it came in on each class by
+    /// a blue link, when this group is its destination's (first) and when it is an intermediate one
+    /// (second).
     pub blue_classes: [[u8; 4]; 2],
     /// Class that a packet takes at its Valiant root, by the class it came on.
     pub root_classes: [u8; 4],
@@ -120,15 +124,17 @@ impl AriesRegisters {
         entries.fold(0, |all, ports| all | ports)
     }
 
-    /// [`blue_classes`](Self::blue_classes) of a machine that is free of deadlock: source group 0, towards the
-    /// root 1, from the root 2, target group 3 (white paper, "Cray XC Routing"; classes inferred).
+    /// [`blue_classes`](Self::blue_classes) of a machine that is free of deadlock: source group 0,
+    /// towards the root 1, from the root 2, target group 3 (white paper, "Cray XC Routing"; classes
+    /// inferred).
     pub const BLUE_CLASSES: [[u8; 4]; 2] = [[3, 3, 3, 3], [1, 1, 2, 3]];
     /// [`root_classes`](Self::root_classes) of such a machine.
     pub const ROOT_CLASSES: [u8; 4] = [2, 2, 2, 3];
     /// [`local_up_class`](Self::local_up_class) of such a machine.
     pub const LOCAL_UP_CLASS: u8 = 1;
-    /// [`bias`](Self::bias) of the four modes, growing towards minimal; chosen by curves (`docs/results.md`). Mode 0 has the
-    /// least that keeps a single packet on the minimal way from sending the next one round.
+    /// [`bias`](Self::bias) of the four modes, growing towards minimal; chosen by curves
+    /// (`docs/results.md`). Mode 0 has the least that keeps a single packet on the minimal way from
+    /// sending the next one round.
     pub const BIAS: [ModeBias; 4] = [mode(0, 2), mode(0, 4), mode(0, 8), mode(2, 16)];
 }
 

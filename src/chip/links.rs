@@ -1,0 +1,83 @@
+//! The links of a chip.
+
+use crate::link::{LinkControlBlock, LinkPort};
+use crate::node::PortId;
+use crate::time::Time;
+
+/// The links of a chip by port, as its core sees them.
+#[derive(Debug)]
+pub struct Links<E: LinkControlBlock> {
+    ports: Vec<Option<Box<LinkPort<E>>>>,
+    in_use: u64,
+}
+
+impl<E: LinkControlBlock> Links<E> {
+    /// The links of a chip with ports below `ports`, at most 64, which begin to train at `now`.
+    /// What is configured for a port that there is not, or a second time, is ignored.
+    pub(super) fn new(
+        ports: usize,
+        configured: impl IntoIterator<Item = (PortId, E::Config)>,
+        now: Time,
+    ) -> Self {
+        assert!(ports <= 64, "ports have a bit each");
+        let mut links = Self {
+            ports: (0..ports).map(|_| None).collect(),
+            in_use: 0,
+        };
+        for (port, config) in configured {
+            if let Some(slot @ None) = links.ports.get_mut(usize::from(port)) {
+                *slot = Some(Box::new(LinkPort::new(config, now)));
+                links.in_use |= 1 << port;
+            }
+        }
+        links
+    }
+
+    /// The link of `port`, if it has one.
+    #[inline]
+    pub fn get(&self, port: usize) -> Option<&LinkPort<E>> {
+        self.ports.get(port)?.as_deref()
+    }
+
+    /// The link of `port`, if it has one.
+    #[inline]
+    pub fn get_mut(&mut self, port: usize) -> Option<&mut LinkPort<E>> {
+        self.ports.get_mut(port)?.as_deref_mut()
+    }
+
+    /// The link control block of `port`, if it has a link.
+    #[inline]
+    pub fn end(&self, port: usize) -> Option<&E> {
+        self.get(port).map(LinkPort::end)
+    }
+
+    /// The link control block of `port`, if it has a link, for the sending side.
+    #[inline]
+    pub fn end_mut(&mut self, port: usize) -> Option<&mut E> {
+        self.get_mut(port).map(LinkPort::end_mut)
+    }
+
+    /// The receive buffer of `port`, if it has a link.
+    #[inline]
+    pub fn input(&self, port: usize) -> Option<&E::Input> {
+        self.get(port).map(LinkPort::input)
+    }
+
+    /// The receive buffer of `port`, if it has a link, to be read from.
+    #[inline]
+    pub fn input_mut(&mut self, port: usize) -> Option<&mut E::Input> {
+        self.get_mut(port).map(LinkPort::input_mut)
+    }
+
+    /// Ports with a link, one bit each.
+    #[inline]
+    pub fn in_use(&self) -> u64 {
+        self.in_use
+    }
+
+    /// The links and their ports.
+    pub fn iter(&self) -> impl Iterator<Item = (usize, &LinkPort<E>)> {
+        let ports = self.ports.iter().enumerate();
+        ports.filter_map(|(number, port)| Some((number, port.as_deref()?)))
+    }
+}

@@ -1,0 +1,296 @@
+//! A router chip as a node: a core with a link at each port in use.
+
+use core::fmt::Write as _;
+use std::collections::VecDeque;
+
+use super::chip_core::ChipCore;
+use super::clock::{Grain, RouterClock};
+use super::links::Links;
+use super::register_error::RegisterError;
+use crate::kit::Deadlines;
+use crate::link::{LinkControlBlock, LinkEvent, LinkPort, ReceiveBuffer};
+use crate::node::{Node, PortId, WakeReason, Wakeup};
+use crate::time::{Duration, Time};
+
+/// Link events that wait to be fetched; further ones are lost and counted.
+const MAX_LINK_EVENTS: usize = 1_024;
+
+/// What a chip is made from: `R` are the registers of its core, `L` configures a link.
+#[derive(Clone, Debug)]
+pub struct ChipConfig<R, L> {
+    /// Name of the node.
+    pub name: String,
+    /// Configuration registers.
+    pub registers: R,
+    /// Ports with a link. A port that the chip does not have, or given twice, is ignored; one that
+    /// the registers do not know forwards nothing.
+    pub ports: Vec<(PortId, L)>,
+    /// What moves through the pipeline at once.
+    pub grain: Grain,
+    /// Which clock drives the pipeline.
+    pub clock: RouterClock,
+}
+
+/// The configuration of a link of the chip with core `C`.
+type LinkConfigOf<C> = <<C as ChipCore>::End as LinkControlBlock>::Config;
+/// The receive buffer of a link of the chip with core `C`.
+type InputOf<C> = <<C as ChipCore>::End as LinkControlBlock>::Input;
+
+/// A router chip: a core, and a link at each port in use.
+///
+/// Drive it as [`Node`] describes. Fault commands go to the link control block of a port through
+/// [`with_lcb`](Self::with_lcb).
+#[derive(Debug)]
+pub struct Chip<C: ChipCore> {
+    name: String,
+    core: C,
+    links: Links<C::End>,
+    /// Picoseconds of a cycle in the driver's time; `None` when free-running.
+    cycle_ps: Option<u64>,
+    start: Time,
+    /// Ports whose link state may have changed since it was last looked at.
+    touched: u64,
+    /// Ports that may have a frame to send.
+    ready: u64,
+    /// When each port's link wants its timers handled.
+    timers: Deadlines,
+    link_events: VecDeque<(PortId, LinkEvent)>,
+    link_events_lost: u64,
+}
+
+impl<C: ChipCore> Chip<C> {
+    /// A chip whose links begin to train at `now`.
+    pub fn new(config: ChipConfig<C::Registers, LinkConfigOf<C>>, now: Time) -> Self {
+        let core = C::new(&config);
+        let links = Links::new(C::PORTS, config.ports, now);
+        let mut chip = Self {
+            name: config.name,
+            core,
+            cycle_ps: config.clock.cycle_ps(C::CYCLE_PS),
+            start: now,
+            touched: links.in_use(),
+            links,
+            ready: 0,
+            timers: Deadlines::default(),
+            link_events: VecDeque::new(),
+            link_events_lost: 0,
+        };
+        chip.settle(now);
+        chip
+    }
+
+    /// Name of the node.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The core.
+    pub fn core(&self) -> &C {
+        &self.core
+    }
+
+    /// The core, for commands that only its family knows. What they change shows with the next
+    /// [`advance`](Node::advance).
+    pub(crate) fn core_mut(&mut self) -> &mut C {
+        &mut self.core
+    }
+
+    /// The links.
+    pub(crate) fn links(&self) -> &Links<C::End> {
+        &self.links
+    }
+
+    /// The link control block of `port`, if it has a link.
+    pub fn lcb(&self, port: PortId) -> Option<&C::End> {
+        self.links.end(usize::from(port))
+    }
+
+    /// Phits or flits in the receive buffer of `port`.
+    pub fn queued(&self, port: PortId) -> u64 {
+        let input = self.links.input(usize::from(port));
+        input.map_or(0, ReceiveBuffer::queued)
+    }
+
+    /// Lets `command` act on the link control block and receive buffer of `port` (faults,
+    /// thresholds), and takes note of what follows. `None` when the port has no link.
+    pub fn with_lcb<R>(
+        &mut self,
+        now: Time,
+        port: PortId,
+        command: impl FnOnce(&mut C::End, &mut InputOf<C>) -> R,
+    ) -> Option<R> {
+        let answer = self.on_link(now, usize::from(port), |link| {
+            let (lcb, input) = link.parts_mut();
+            command(lcb, input)
+        })?;
+        self.settle(now);
+        Some(answer)
+    }
+
+    /// What the core has counted.
+    pub fn counters(&self) -> C::Counters {
+        self.core.counters(self.link_events_lost)
+    }
+
+    /// Calls `visit` with every counter: those of the core by their names, those of links with
+    /// `portN.` in front.
+    pub fn for_each_counter(&self, mut visit: impl FnMut(&str, u64)) {
+        self.core
+            .for_each_counter(self.link_events_lost, &mut visit);
+        let mut name = String::new();
+        for (number, link) in self.links.iter() {
+            link.end().for_each_counter(&mut |counter, value| {
+                name.clear();
+                // Writing to a String cannot fail.
+                let _ = write!(name, "port{number}.{counter}");
+                visit(&name, value);
+            });
+        }
+    }
+
+    /// The register called `name`.
+    pub fn get(&self, name: &str) -> Option<u64> {
+        self.core.get(&self.links, name)
+    }
+
+    /// Writes the register called `name`.
+    ///
+    /// # Errors
+    /// See [`RegisterError`].
+    pub fn set(&mut self, name: &str, value: u64) -> Result<(), RegisterError> {
+        self.core.set(name, value)
+    }
+
+    /// Runs the cycles of a paced clock that began before `now`, so that what happens now is
+    /// entered at its own cycle and not at the one of the last advance. A jump when the core is
+    /// idle.
+    #[inline]
+    fn catch_up(&mut self, now: Time) {
+        if let Some(ps) = self.cycle_ps {
+            let cycle = now.since(self.start).as_ps().div_ceil(ps);
+            self.core.run_until(cycle, &mut self.links);
+        }
+    }
+
+    /// Lets something happen to a link and tells the core what came of it.
+    #[inline]
+    fn on_link<R>(
+        &mut self,
+        now: Time,
+        port: usize,
+        act: impl FnOnce(&mut LinkPort<C::End>) -> R,
+    ) -> Option<R> {
+        self.catch_up(now);
+        let link = self.links.get_mut(port)?;
+        let answer = act(link);
+        link.take_changes(|vc, change| self.core.changed(port, vc, change));
+        self.touched |= 1 << port;
+        Some(answer)
+    }
+
+    /// Looks after every link that something happened to, and lets the core look at its output.
+    fn settle(&mut self, now: Time) {
+        self.touched |= self.core.take_moved() & self.links.in_use();
+        while self.touched != 0 {
+            let port = self.touched.trailing_zeros() as usize;
+            self.touched &= self.touched - 1;
+            self.look_after(now, port);
+            self.core.output_changed(port);
+        }
+    }
+
+    /// Passes on credits and events of a link, and notes what it wants to do when.
+    fn look_after(&mut self, now: Time, port: usize) {
+        let Some(link) = self.links.get_mut(port) else {
+            return;
+        };
+        link.give_back();
+        while let Some(event) = link.poll_event() {
+            self.core.link_changed(port);
+            if self.link_events.len() < MAX_LINK_EVENTS {
+                self.link_events.push_back((port as PortId, event));
+            } else {
+                self.link_events_lost += 1;
+            }
+        }
+        self.timers.set(port, link.next_wakeup());
+        if link.wants_to_send(now) {
+            self.ready |= 1 << port;
+        } else {
+            self.ready &= !(1 << port);
+        }
+    }
+
+    fn expire_timers(&mut self, now: Time) {
+        let mut due = self.timers.due(now);
+        while due != 0 {
+            let port = due.trailing_zeros() as usize;
+            due &= due - 1;
+            self.on_link(now, port, |link| link.handle_timers(now));
+        }
+    }
+}
+
+impl<C: ChipCore> Node for Chip<C> {
+    type Event = C::Event;
+
+    fn ports(&self) -> usize {
+        C::PORTS
+    }
+
+    fn handle_frame(&mut self, now: Time, port: PortId, bytes: &[u8]) {
+        self.on_link(now, port.into(), |link| link.handle_frame(now, bytes));
+    }
+
+    fn advance(&mut self, now: Time) {
+        self.expire_timers(now);
+        // Events and credits of the links come before the cycles that depend on them.
+        self.settle(now);
+        match self.cycle_ps {
+            None => self.core.run(&mut self.links),
+            Some(ps) => {
+                // Cycle n is the clock's edge n periods after the start.
+                let cycle = now.since(self.start).as_ps() / ps;
+                self.core.run_until(cycle + 1, &mut self.links);
+            }
+        }
+        self.settle(now);
+        self.core.check_forward_progress(now);
+    }
+
+    fn ready_ports(&self) -> u64 {
+        self.ready
+    }
+
+    fn poll_frame(&mut self, now: Time, port: PortId, buf: &mut [u8]) -> Option<usize> {
+        let port = usize::from(port);
+        let length = self.links.get_mut(port)?.poll_frame(now, buf);
+        if length.is_none() {
+            self.look_after(now, port);
+            self.core.sent(port);
+        }
+        length
+    }
+
+    fn next_wakeup(&self) -> Option<Wakeup> {
+        let pipeline = self.core.next_cycle().map(|cycle| Wakeup {
+            at: match self.cycle_ps {
+                // Something of the last frames is left for the next advance.
+                None => self.start,
+                Some(ps) => self.start + Duration::from_ps(ps).times(cycle),
+            },
+            reason: WakeReason::Pipeline,
+        });
+        let link = Wakeup::at(self.timers.earliest(), WakeReason::Link);
+        let check = self.core.next_progress_check();
+        let progress = check.and_then(|at| Wakeup::at(at, WakeReason::ForwardProgress));
+        Wakeup::earlier(Wakeup::earlier(pipeline, link), progress)
+    }
+
+    fn poll_event(&mut self) -> Option<C::Event> {
+        if let Some((port, event)) = self.link_events.pop_front() {
+            return Some(C::link_event(port, event));
+        }
+        self.core.poll_event()
+    }
+}

@@ -1,0 +1,142 @@
+//! The deadlines of a chip's ports: the earliest one is known at all times.
+
+use crate::time::Time;
+
+/// Deadlines that are kept.
+const PLACES: usize = 64;
+
+/// Up to 64 deadlines by number, as a tournament: each inner node has the earlier of the two below
+/// it, so that the earliest of all is at the root.
+///
+/// One that is set costs a comparison for each of at most six levels; nothing ever looks at all of
+/// them.
+#[derive(Clone, Debug)]
+pub struct Deadlines {
+    /// The root is at 1, what is below `n` at `2 n` and `2 n + 1`, and the deadlines at the end.
+    nodes: Box<[Time; 2 * PLACES]>,
+}
+
+impl Default for Deadlines {
+    /// Deadlines of which none is set.
+    fn default() -> Self {
+        Self {
+            nodes: Box::new([Time::NEVER; 2 * PLACES]),
+        }
+    }
+}
+
+impl Deadlines {
+    /// Sets deadline `number`; [`Time::NEVER`] takes it away.
+    ///
+    /// # Panics
+    /// If `number` is 64 or more.
+    #[inline]
+    pub fn set(&mut self, number: usize, at: Time) {
+        assert!(number < PLACES, "there are {PLACES} deadlines");
+        let mut node = PLACES + number;
+        self.nodes[node] = at;
+        while node > 1 {
+            let earlier = self.nodes[node].min(self.nodes[node ^ 1]);
+            node /= 2;
+            if self.nodes[node] == earlier {
+                return;
+            }
+            self.nodes[node] = earlier;
+        }
+    }
+
+    /// The earliest deadline; [`Time::NEVER`] if none is set.
+    #[inline]
+    pub fn earliest(&self) -> Time {
+        self.nodes[1]
+    }
+
+    /// The deadlines at or before `now`, one bit for each number.
+    #[inline]
+    pub fn due(&self, now: Time) -> u64 {
+        let mut due = u64::from(self.earliest() <= now);
+        let mut width = 2;
+        while due != 0 && width <= PLACES {
+            due = self.due_below(now, due, width);
+            width *= 2;
+        }
+        due
+    }
+
+    /// Which of the `width` nodes of a level are due, given those of the level above.
+    fn due_below(&self, now: Time, mut above: u64, width: usize) -> u64 {
+        let mut due = 0;
+        while above != 0 {
+            let left = 2 * above.trailing_zeros() as usize;
+            above &= above - 1;
+            for place in [left, left + 1] {
+                due |= u64::from(self.nodes[width + place] <= now) << place;
+            }
+        }
+        due
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Rng;
+
+    /// What is due, by looking at every deadline.
+    fn due(model: &[Time; PLACES], now: Time) -> u64 {
+        (model.iter().enumerate())
+            .fold(0, |due, (number, at)| due | u64::from(*at <= now) << number)
+    }
+
+    #[test]
+    fn it_is_what_looking_at_every_deadline_is() {
+        let mut rng = Rng::new(17, 0);
+        let mut deadlines = Deadlines::default();
+        let mut model = [Time::NEVER; PLACES];
+        let mut several = 0;
+        for _ in 0..100_000 {
+            let number = rng.below(PLACES as u64) as usize;
+            let at = match rng.below(5) {
+                0 => Time::NEVER,
+                1 => Time::from_ps(rng.below(20)),
+                _ => Time::from_ps(rng.below(10_000)),
+            };
+            deadlines.set(number, at);
+            model[number] = at;
+            let earliest = model.iter().copied().min().expect("there are 64");
+            assert_eq!(deadlines.earliest(), earliest);
+            let now = Time::from_ps(rng.below(300));
+            assert_eq!(deadlines.due(now), due(&model, now));
+            several += u32::from(deadlines.due(now).count_ones() > 1);
+        }
+        assert!(several > 10_000, "several were due {several} times");
+    }
+
+    #[test]
+    fn every_number_can_be_the_only_one() {
+        let mut deadlines = Deadlines::default();
+        assert_eq!(deadlines.earliest(), Time::NEVER);
+        assert_eq!(deadlines.due(Time::from_ns(1_000_000)), 0);
+        for number in 0..PLACES {
+            let at = Time::from_ns(7);
+            deadlines.set(number, at);
+            assert_eq!((deadlines.earliest(), deadlines.due(at)), (at, 1 << number));
+            assert_eq!(deadlines.due(Time::from_ns(6)), 0);
+            deadlines.set(number, Time::NEVER);
+            assert_eq!(deadlines.due(at), 0);
+        }
+    }
+
+    #[test]
+    fn all_can_be_due_at_once() {
+        let mut deadlines = Deadlines::default();
+        (0..PLACES).for_each(|number| deadlines.set(number, Time::ZERO));
+        assert_eq!(deadlines.due(Time::ZERO), u64::MAX);
+    }
+
+    #[test]
+    #[should_panic(expected = "there are 64 deadlines")]
+    fn there_is_no_65th() {
+        Deadlines::default().set(64, Time::ZERO);
+    }
+}

@@ -1,0 +1,7 @@
+//! What chips, links and network interfaces are made of. Nothing here knows a machine.
+
+pub mod deadlines;
+pub mod events;
+
+pub use deadlines::Deadlines;
+pub use events::Events;

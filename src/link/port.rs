@@ -1,0 +1,312 @@
+//! A port's link end together with its receive buffer: what routers and network interfaces own.
+
+use core::fmt::Debug;
+
+use super::aries::{AriesInput, AriesLcb, AriesLinkConfig};
+use super::config::LinkConfig;
+use super::event::LinkEvent;
+use super::input_queue::InputQueue;
+use super::lcb::Lcb;
+use crate::time::Time;
+use phitwire_framing::packet24::Vc;
+
+/// What a link did to a virtual channel of its receive buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// That many phits or flits were added, perhaps after others had been taken back.
+    Arrived(u32),
+    /// Nothing was added, but what was seen at the front was taken back or replaced.
+    Front,
+}
+
+/// A port's receive buffer, whatever the link carries: written by the link control block, read by
+/// whoever owns the port. Virtual channels are numbered from 0.
+pub trait ReceiveBuffer: Debug {
+    /// Calls `tell` with what became of each virtual channel since the last call. Whoever does not
+    /// want to know need not ask.
+    fn take_changes(&mut self, tell: impl FnMut(usize, Change));
+
+    /// Calls `tell` with the number of phits or flits that were read out of each virtual channel
+    /// and whose space the peer may be told of, and has not been told of before.
+    fn take_freed(&mut self, tell: impl FnMut(usize, u32));
+
+    /// Phits or flits in the buffer, of all virtual channels.
+    fn queued(&self) -> u64;
+}
+
+/// A link control block, whatever the link carries: what the owner of a port needs of it beyond
+/// sending. [`Lcb`] and [`AriesLcb`] describe their calls and the order of them.
+pub trait LinkControlBlock: Debug + Sized {
+    /// What an end is made from.
+    type Config;
+    /// Where received packets go.
+    type Input: ReceiveBuffer;
+
+    /// One end in training and its empty receive buffer.
+    fn new(config: Self::Config, now: Time) -> (Self, Self::Input);
+    /// Takes in the bytes of one link frame, whatever they are.
+    fn handle_frame(&mut self, now: Time, bytes: &[u8], input: &mut Self::Input);
+    /// Expires deadlines.
+    fn handle_timers(&mut self, now: Time, input: &mut Self::Input);
+    /// When [`handle_timers`](Self::handle_timers) or [`poll_frame`](Self::poll_frame) should be
+    /// called if nothing happens before; [`Time::NEVER`] if that is not needed.
+    fn next_wakeup(&self) -> Time;
+    /// Whether [`poll_frame`](Self::poll_frame) has something to send.
+    fn wants_to_send(&self, now: Time) -> bool;
+    /// Writes the next frame into `buf` and returns its length.
+    fn poll_frame(&mut self, now: Time, buf: &mut [u8]) -> Option<usize>;
+    /// The next event, oldest first.
+    fn poll_event(&mut self) -> Option<LinkEvent>;
+    /// `freed` phits or flits of `vc` have left the receive buffer.
+    fn vc_freed(&mut self, vc: usize, freed: u32);
+    /// Calls `visit` with every counter.
+    fn for_each_counter(&self, visit: &mut dyn FnMut(&'static str, u64));
+}
+
+/// A link end and its receive buffer.
+///
+/// Call order: [`handle_frame`](Self::handle_frame), [`handle_timers`](Self::handle_timers) and
+/// commands to both [`parts`](Self::parts_mut) as things happen, after each of which
+/// [`take_changes`](Self::take_changes) says what came in; after reading from
+/// [`input_mut`](Self::input_mut), [`give_back`](Self::give_back) lets the peer have the space;
+/// then [`poll_frame`](Self::poll_frame) and [`poll_event`](Self::poll_event) until each answers
+/// `None`.
+#[derive(Debug)]
+pub struct LinkPort<E: LinkControlBlock> {
+    end: E,
+    input: E::Input,
+}
+
+impl<E: LinkControlBlock> LinkPort<E> {
+    /// A link end in training, with an empty receive buffer.
+    pub fn new(config: E::Config, now: Time) -> Self {
+        let (end, input) = E::new(config, now);
+        Self { end, input }
+    }
+
+    /// The link control block.
+    #[inline]
+    pub fn end(&self) -> &E {
+        &self.end
+    }
+
+    /// The link control block, for the sending side.
+    #[inline]
+    pub fn end_mut(&mut self) -> &mut E {
+        &mut self.end
+    }
+
+    /// The receive buffer.
+    #[inline]
+    pub fn input(&self) -> &E::Input {
+        &self.input
+    }
+
+    /// The receive buffer, to be read from.
+    #[inline]
+    pub fn input_mut(&mut self) -> &mut E::Input {
+        &mut self.input
+    }
+
+    /// Takes in the bytes of one link frame, whatever they are.
+    #[inline]
+    pub fn handle_frame(&mut self, now: Time, bytes: &[u8]) {
+        self.end.handle_frame(now, bytes, &mut self.input);
+    }
+
+    /// Expires the deadlines of the link.
+    #[inline]
+    pub fn handle_timers(&mut self, now: Time) {
+        self.end.handle_timers(now, &mut self.input);
+    }
+
+    /// The link control block and the receive buffer, for what acts on both: faults, for instance.
+    #[inline]
+    pub fn parts_mut(&mut self) -> (&mut E, &mut E::Input) {
+        (&mut self.end, &mut self.input)
+    }
+
+    /// Calls `tell` with what the link has done to each virtual channel of the receive buffer since
+    /// the last call. Whoever looks at the buffer itself need not ask.
+    #[inline]
+    pub fn take_changes(&mut self, tell: impl FnMut(usize, Change)) {
+        self.input.take_changes(tell);
+    }
+
+    /// Gives the space of what was read from the receive buffer back to the peer.
+    #[inline]
+    pub fn give_back(&mut self) {
+        let Self { end, input } = self;
+        input.take_freed(|vc, freed| end.vc_freed(vc, freed));
+    }
+
+    /// When the link wants [`handle_timers`](Self::handle_timers) called; [`Time::NEVER`] if not.
+    #[inline]
+    pub fn next_wakeup(&self) -> Time {
+        self.end.next_wakeup()
+    }
+
+    /// Whether [`poll_frame`](Self::poll_frame) has something to send.
+    #[inline]
+    pub fn wants_to_send(&self, now: Time) -> bool {
+        self.end.wants_to_send(now)
+    }
+
+    /// Writes the next frame into `buf`, whose length is the limit of the link, and returns its
+    /// length.
+    #[inline]
+    pub fn poll_frame(&mut self, now: Time, buf: &mut [u8]) -> Option<usize> {
+        self.end.poll_frame(now, buf)
+    }
+
+    /// The next event of the link, oldest first.
+    #[inline]
+    pub fn poll_event(&mut self) -> Option<LinkEvent> {
+        self.end.poll_event()
+    }
+}
+
+/// The calls that a link control block has under the same name.
+macro_rules! same_calls {
+    () => {
+        #[inline]
+        fn handle_frame(&mut self, now: Time, bytes: &[u8], input: &mut Self::Input) {
+            self.handle_frame(now, bytes, input);
+        }
+        #[inline]
+        fn handle_timers(&mut self, now: Time, input: &mut Self::Input) {
+            self.handle_timers(now, input);
+        }
+        #[inline]
+        fn next_wakeup(&self) -> Time {
+            self.next_wakeup().unwrap_or(Time::NEVER)
+        }
+        #[inline]
+        fn wants_to_send(&self, now: Time) -> bool {
+            self.wants_to_send(now)
+        }
+        #[inline]
+        fn poll_frame(&mut self, now: Time, buf: &mut [u8]) -> Option<usize> {
+            self.poll_frame(now, buf)
+        }
+        #[inline]
+        fn poll_event(&mut self) -> Option<LinkEvent> {
+            self.poll_event()
+        }
+    };
+}
+
+impl LinkControlBlock for Lcb {
+    type Config = LinkConfig;
+    type Input = InputQueue;
+
+    same_calls!();
+
+    fn new(config: LinkConfig, now: Time) -> (Self, InputQueue) {
+        let input = InputQueue::new(&config);
+        (Self::new(config, now), input)
+    }
+    #[inline]
+    fn vc_freed(&mut self, vc: usize, freed: u32) {
+        self.vc_freed(Vc::from_index(vc), freed);
+    }
+    fn for_each_counter(&self, visit: &mut dyn FnMut(&'static str, u64)) {
+        self.counters().for_each(visit);
+    }
+}
+
+impl LinkControlBlock for AriesLcb {
+    type Config = AriesLinkConfig;
+    type Input = AriesInput;
+
+    same_calls!();
+
+    fn new(config: AriesLinkConfig, now: Time) -> (Self, AriesInput) {
+        let input = AriesInput::new(&config);
+        (Self::new(config, now), input)
+    }
+    #[inline]
+    fn vc_freed(&mut self, vc: usize, freed: u32) {
+        self.vc_freed(vc, freed);
+    }
+    fn for_each_counter(&self, visit: &mut dyn FnMut(&'static str, u64)) {
+        self.counters().for_each(&mut *visit);
+        self.set_counters().for_each(visit);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::link::input_queue::Verdict;
+    use crate::rng::Rng;
+    use phitwire_framing::crc16::PacketCrc;
+    use phitwire_framing::packet24::EopStatus;
+    use phitwire_framing::phit24::{Phit, PhitKind};
+
+    /// Writes a few phits of packets that may be judged badly; few values, so that one packet often
+    /// looks like another. `open` is the number of phits of the packet being written.
+    fn write_phits(rng: &mut Rng, queue: &mut InputQueue, open: &mut u64) {
+        for _ in 0..rng.below(8) {
+            if *open == 0 {
+                let head = rng.below(2) << 15 | rng.below(2);
+                queue.phit(Phit::new(PhitKind::Head, head as u32));
+                *open = 1;
+            } else if *open < 18 && rng.chance(3, 4) {
+                queue.phit(Phit::new(PhitKind::Body, rng.below(2) as u32));
+                *open += 1;
+            } else {
+                let status = match rng.below(3) {
+                    0 => EopStatus::TransmitError,
+                    _ => EopStatus::Healthy,
+                };
+                let verdict = match rng.below(3) {
+                    0 => Verdict::Rejected,
+                    _ => Verdict::Accepted,
+                };
+                let eop = PacketCrc::new().eop(status);
+                queue.end(Phit::new(PhitKind::Eop, eop), verdict);
+                *open = 0;
+            }
+        }
+    }
+
+    /// What a reader that measures the queue before and after finds.
+    fn measured(queue: &InputQueue) -> [(u32, [Option<Phit>; 2]); 2] {
+        Vc::ALL.map(|vc| (queue.len(vc), [queue.front(vc), queue.second(vc)]))
+    }
+
+    #[test]
+    fn a_queue_tells_what_measuring_it_would() {
+        let mut rng = Rng::new(5, 0);
+        let mut queue = InputQueue::with_depth(40, 19);
+        let (mut open, mut fronts, mut arrivals) = (0, 0, 0);
+        for _ in 0..200_000 {
+            let before = measured(&queue);
+            write_phits(&mut rng, &mut queue, &mut open);
+            let after = measured(&queue);
+            let mut told = [None; 2];
+            queue.take_changes(|vc, change| told[vc] = Some(change));
+            for vc in 0..2 {
+                let new = after[vc].0.saturating_sub(before[vc].0);
+                let expected = match new {
+                    0 if before[vc].1 == after[vc].1 => None,
+                    0 => Some(Change::Front),
+                    new => Some(Change::Arrived(new)),
+                };
+                assert_eq!(told[vc], expected);
+                fronts += u32::from(told[vc] == Some(Change::Front));
+                arrivals += u32::from(new > 0);
+            }
+            for vc in Vc::ALL {
+                let most = rng.below(8);
+                for _ in 0..most {
+                    if queue.ready(vc) {
+                        queue.pop(vc);
+                    }
+                }
+            }
+        }
+        assert!(fronts > 1_000 && arrivals > 10_000, "{fronts}, {arrivals}");
+    }
+}
