@@ -133,9 +133,11 @@ impl AriesRegisters {
     /// [`local_up_class`](Self::local_up_class) of such a machine.
     pub const LOCAL_UP_CLASS: u8 = 1;
     /// [`bias`](Self::bias) of the four modes, growing towards minimal; chosen by curves
-    /// (`docs/results.md`). Mode 0 has the least that keeps a single packet on the minimal way from
-    /// sending the next one round.
-    pub const BIAS: [ModeBias; 4] = [mode(0, 2), mode(0, 4), mode(0, 8), mode(2, 16)];
+    /// (`docs/results.md`). A non-minimal way is about twice as long as a minimal one, so that it
+    /// takes twice as much of the network: with its load taken once, packets of a network that is
+    /// full go round until nothing else fits. Mode 0 adds the least that keeps a single packet on the
+    /// minimal way from sending the next one round.
+    pub const BIAS: [ModeBias; 4] = [mode(1, 1), mode(1, 4), mode(1, 8), mode(2, 16)];
 }
 
 const fn mode(shift: u8, add: u8) -> ModeBias {

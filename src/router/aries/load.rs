@@ -31,12 +31,13 @@ pub struct LoadSteps {
 }
 
 impl LoadSteps {
-    /// Those of the chip: a block of the input buffer; a packet more than a passing one; and a step such that a single
-    /// packet passing is none.
+    /// Those of the chip. The far end is graded over the whole of its input buffer of 1,024 flits; a packet of 14 flits
+    /// that leaves is one step at the near end and none of what neighbours are told. `docs/results.md` has the other
+    /// combinations that were tried.
     pub const PAPER: Self = Self {
-        near: 8,
-        far: 16,
-        told: 16,
+        near: 12,
+        far: 64,
+        told: 32,
     };
 
     /// Those of links with the depths of `sets`: the chip's, as many times as its depths go into these. What can queue up

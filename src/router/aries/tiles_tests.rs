@@ -2,6 +2,7 @@ use phitwire_framing::flit48::{Flit, Head, Routing};
 
 use super::super::core::Core;
 use super::super::harness::{Bench, Fabric, GRAINS, core_of, packet, request};
+use super::super::load::LoadSteps;
 use super::super::pipeline::{LOAD_CYCLES, ZERO_LOAD_CYCLES};
 use super::super::registers::{NETWORK_PORTS, PortKind};
 use super::*;
@@ -384,17 +385,17 @@ fn neighbours_are_told_the_load_of_the_ways_on() {
     bench.blocked = [1 << BLUE; VCS];
     // The other group behind the blue link.
     let to = (Machine::SMALL.peer((0, 0), BLUE).expect("a link").0.0, 0);
-    for id in 0..6 {
+    for (id, port) in (0..12).zip([GREEN, BLACK].into_iter().cycle()) {
         bench.inject(
             &mut core,
-            GREEN,
+            port,
             &packet(request(to, 1, Routing::Minimal, 14, id)),
         );
     }
     core.run(&mut bench);
     let waiting = core.committed_flits(BLUE);
-    assert!(waiting >= 28, "{waiting}");
-    let load = (waiting / 16) as u8;
+    let load = (waiting / LoadSteps::PAPER.told) as u8;
+    assert!(load >= 1, "{waiting}");
     assert_eq!(core.told_load(PortKind::Green), load);
     assert_eq!(core.told_load(PortKind::Black), load);
     assert_eq!(core.told_load(PortKind::Blue), 0);
@@ -444,7 +445,7 @@ fn every_load_metric_moves_packets() {
     bench.peer_loads[BLACK] = 1;
     assert_eq!(share(&mut bench, &mut core), 0, "downstream");
     let (mut core, mut bench) = router();
-    bench.far[BLACK] = 16;
+    bench.far[BLACK] = LoadSteps::PAPER.far;
     assert_eq!(share(&mut bench, &mut core), 0, "far end");
     let (mut core, mut bench) = router();
     bench.blocked[4] = 1 << BLACK;
