@@ -14,6 +14,9 @@ pub struct Links<E: LinkControlBlock> {
 impl<E: LinkControlBlock> Links<E> {
     /// The links of a chip with ports below `ports`, at most 64, which begin to train at `now`.
     /// What is configured for a port that there is not, or a second time, is ignored.
+    ///
+    /// # Panics
+    /// If there are more than 64 ports.
     pub(super) fn new(
         ports: usize,
         configured: impl IntoIterator<Item = (PortId, E::Config)>,
