@@ -60,6 +60,7 @@
 //! | module | what lives there |
 //! |---|---|
 //! | [`link`] | the link control block: go-back-N, credits, lanes, initialisation; the impairment decorator |
+//! | [`kit`] | what chips, links and network interfaces are made of, of no machine in particular |
 //! | [`switch`] | what tiles are made of: arbiters and delay-line buffers |
 //! | [`route`] | the routing decision |
 //! | [`router`] | tiles wired into a chip: YARC and Aries, their registers, YARC's maintenance packets |
@@ -73,6 +74,7 @@
 //! Bit layouts (phits, packets, checks, frames) are `phitwire-framing`'s.
 #![forbid(unsafe_code)]
 
+pub mod kit;
 pub mod link;
 pub mod manage;
 pub mod nic;
