@@ -32,6 +32,7 @@ mod port;
 mod requester;
 mod responder;
 mod runs;
+mod slab;
 mod stamp;
 mod traffic;
 mod traffic_issuer;
