@@ -62,4 +62,6 @@ pub use traffic_spec::{
 #[cfg(test)]
 mod nic_tests;
 #[cfg(test)]
+mod run_tests;
+#[cfg(test)]
 mod test_bench;
