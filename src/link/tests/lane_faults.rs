@@ -110,13 +110,7 @@ pub fn lanes_go_one_by_one_and_with_the_last_the_link<L: Link>() {
             "link_active is deasserted"
         );
         assert!(!L::can_begin(&pair.ends[end].lcb, 0, 1));
-        assert!(pair.ends[end].events.iter().any(|event| matches!(
-            event,
-            LinkEvent::Down {
-                why: DownReason::NoLanes,
-                ..
-            }
-        )));
+        assert!(pair.downs(end).contains(&DownReason::NoLanes));
     }
     // A new cable.
     pair.wires[B].noisy_lanes = 0;

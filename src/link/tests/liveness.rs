@@ -15,14 +15,6 @@ fn pair_with<L: Link>(change: impl Fn(&mut LinkProfile)) -> Pair<L> {
     pair
 }
 
-fn downs<L: Link>(pair: &Pair<L>, end: usize) -> Vec<DownReason> {
-    let down = |event: &LinkEvent| match event {
-        LinkEvent::Down { why, .. } => Some(*why),
-        _ => None,
-    };
-    pair.ends[end].events.iter().filter_map(down).collect()
-}
-
 fn traffic_flows<L: Link>(pair: &mut Pair<L>) {
     pair.exchange(300, SECOND.times(5));
 }
@@ -43,23 +35,17 @@ pub fn a_session_in_which_nothing_can_be_used_begins_anew_within_its_time<L: Lin
     assert!(pair.ends[A].lcb.is_active(), "not before its time");
     assert!(pair.count(A, |c| c.drop_impossible_ack) > 3);
     pair.run_until(Duration::from_ms(500), |pair| {
-        pair.ends.iter().all(|end| end.lcb.is_active())
+        pair.is_active()
             && pair.ends[A].lcb.epochs() == (1_001, 2_001)
             && pair.ends[B].lcb.epochs() == (2_001, 1_001)
     });
-    assert_eq!(downs(&pair, A), [DownReason::Unusable]);
-    assert_eq!(downs(&pair, B), [DownReason::PeerRestarted]);
+    assert_eq!(pair.downs(A), [DownReason::Unusable]);
+    assert_eq!(pair.downs(B), [DownReason::PeerRestarted]);
     assert_eq!(pair.count(A, |c| c.unusable_sessions), 1);
     for end in [A, B] {
-        let reported = pair.ends[end].events.iter().map(|event| match event {
-            LinkEvent::Down {
-                discarded_packets, ..
-            } => *discarded_packets,
-            _ => 0,
-        });
         let counted = pair.count(end, |c| c.tx_discarded_packets);
         assert_eq!(
-            reported.sum::<u64>(),
+            pair.discarded(end),
             counted,
             "what is discarded is reported"
         );
@@ -74,7 +60,7 @@ pub fn a_link_that_may_not_heal_stays_as_it_is<L: Link>() {
     wedge(&mut pair);
     pair.load(B, 20);
     pair.run_for(SECOND.times(60));
-    assert!(downs(&pair, A).is_empty());
+    assert!(pair.downs(A).is_empty());
     assert!(
         pair.ends[B].lcb.unacknowledged_packets() > 0,
         "and nothing flows"
@@ -96,7 +82,7 @@ pub fn a_stranger_s_frames_do_not_end_a_session_whose_peer_answers<L: Link>() {
             pair.run_for(Duration::from_ms(1));
         }
         assert_eq!(pair.count(A, |c| c.drop_impossible_ack), before + 10_000);
-        assert!(downs(&pair, A).is_empty() && downs(&pair, B).is_empty());
+        assert!(pair.downs(A).is_empty() && pair.downs(B).is_empty());
         traffic_flows(&mut pair);
     }
 }
@@ -107,7 +93,7 @@ pub fn the_same_frames_end_a_session_whose_peer_does_not_answer<L: Link>() {
     pair.wires[A].cut = true;
     let frame = L::forge(&pair, A, 7, 0x3000, &[]);
     let begin = pair.now;
-    while downs(&pair, A).is_empty() {
+    while pair.downs(A).is_empty() {
         pair.inject(A, &frame);
         pair.run_for(Duration::from_ms(1));
         assert!(pair.now.since(begin) < SECOND.times(2));
@@ -117,7 +103,7 @@ pub fn the_same_frames_end_a_session_whose_peer_does_not_answer<L: Link>() {
         "{:?}",
         pair.now.since(begin)
     );
-    assert_eq!(downs(&pair, A), [DownReason::Unusable]);
+    assert_eq!(pair.downs(A), [DownReason::Unusable]);
 }
 
 pub fn one_bad_frame_before_a_cut_ends_nothing<L: Link>() {
@@ -129,7 +115,7 @@ pub fn one_bad_frame_before_a_cut_ends_nothing<L: Link>() {
     pair.run_for(SECOND.times(10));
     pair.wire(|wire| wire.cut = false);
     traffic_flows(&mut pair);
-    assert!(downs(&pair, A).is_empty() && downs(&pair, B).is_empty());
+    assert!(pair.downs(A).is_empty() && pair.downs(B).is_empty());
 }
 
 pub fn answers_that_take_longer_than_a_session_may_be_unusable_are_waited_for<L: Link>() {
@@ -144,7 +130,7 @@ pub fn answers_that_take_longer_than_a_session_may_be_unusable_are_waited_for<L:
         pair.inject(A, &frame);
         pair.run_for(Duration::from_ms(1));
     }
-    assert!(downs(&pair, A).is_empty(), "{}", pair.state());
+    assert!(pair.downs(A).is_empty(), "{}", pair.state());
 }
 
 pub fn what_the_peer_takes_for_acknowledged_is_not_waited_for_for_ever<L: Link>() {
@@ -159,9 +145,9 @@ pub fn what_the_peer_takes_for_acknowledged_is_not_waited_for_for_ever<L: Link>(
     pair.inject(A, &frame);
     pair.wires[B].cut = false;
     pair.run_for(SECOND.times(10));
-    assert!(downs(&pair, B).is_empty(), "frames may be lost for so long");
+    assert!(pair.downs(B).is_empty(), "frames may be lost for so long");
     pair.run_until(SECOND.times(60), |pair| {
-        downs(pair, B) == [DownReason::Missing]
+        pair.downs(B) == [DownReason::Missing]
     });
     pair.wait_up();
     traffic_flows(&mut pair);
@@ -209,7 +195,7 @@ pub fn silence_is_told_and_untold_and_nothing_else_happens<L: Link>() {
         );
     }
     traffic_flows(&mut pair);
-    assert!(downs(&pair, A).is_empty() && downs(&pair, B).is_empty());
+    assert!(pair.downs(A).is_empty() && pair.downs(B).is_empty());
 }
 
 pub fn a_process_that_stood_still_does_not_call_its_peer_silent<L: Link>() {
@@ -236,11 +222,11 @@ pub fn giving_up_ends_an_idle_session_too<L: Link>() {
     let mut pair = pair_with::<L>(|profile| profile.give_up = Some(SECOND.times(2)));
     traffic_flows(&mut pair);
     pair.run_for(SECOND.times(20));
-    assert!(downs(&pair, A).is_empty(), "an idle peer answers");
+    assert!(pair.downs(A).is_empty(), "an idle peer answers");
     pair.wire(|wire| wire.cut = true);
     pair.run_for(Duration::from_ms(3_000));
     for end in [A, B] {
-        assert_eq!(downs(&pair, end), [DownReason::Silence]);
+        assert_eq!(pair.downs(end), [DownReason::Silence]);
         assert!(
             !pair.ends[end].lcb.is_silent(),
             "there is no session to be silent in"
@@ -261,7 +247,7 @@ pub fn a_peer_that_is_far_away_is_called_silent_once_and_then_waited_for<L: Link
         assert!(!end.lcb.is_silent());
         assert_eq!(end.lcb.counters().silences, 1, "{:?}", end.events);
     }
-    assert!(downs(&pair, A).is_empty() && downs(&pair, B).is_empty());
+    assert!(pair.downs(A).is_empty() && pair.downs(B).is_empty());
 }
 
 /// How long it takes until both ends tell that a cut link is silent.
@@ -303,12 +289,12 @@ pub fn a_session_heals_as_soon_after_a_cable_was_out_as_before<L: Link>() {
     pair.wires[A].cut = true;
     let frame = L::forge(&pair, A, 7, 0x3000, &[]);
     let begin = pair.now;
-    while downs(&pair, A).is_empty() {
+    while pair.downs(A).is_empty() {
         pair.inject(A, &frame);
         pair.run_for(Duration::from_ms(1));
         assert!(pair.now.since(begin) < SECOND.times(2));
     }
-    assert_eq!(downs(&pair, A), [DownReason::Unusable]);
+    assert_eq!(pair.downs(A), [DownReason::Unusable]);
 }
 
 pub fn frames_on_wrong_lanes_draw_training_frames_at_their_own_pace<L: Link>() {
@@ -362,9 +348,9 @@ pub fn who_misses_a_packet_for_a_minute_begins_a_new_session_and_says_why<L: Lin
     pair.wires[B].most_bytes = L::IDLE_FRAME_BYTES;
     pair.load(A, 300);
     pair.run_for(SECOND.times(55));
-    assert!(downs(&pair, A).is_empty() && downs(&pair, B).is_empty());
+    assert!(pair.downs(A).is_empty() && pair.downs(B).is_empty());
     pair.run_for(SECOND.times(15));
-    assert_eq!(downs(&pair, B), [DownReason::Missing]);
+    assert_eq!(pair.downs(B), [DownReason::Missing]);
 }
 
 /// Frames of the peer's that are handed in together ask for a packet, and show that the peer is
@@ -398,8 +384,8 @@ pub fn a_session_given_up_over_a_way_that_swallows_long_frames_says_so_and_the_n
     pair.allow_gaps();
     pair.wires[B].most_bytes = L::IDLE_FRAME_BYTES;
     pair.load(A, 300);
-    pair.run_until(SECOND.times(3), |pair| !downs(pair, A).is_empty());
-    assert_eq!(downs(&pair, A), [DownReason::Stalled]);
+    pair.run_until(SECOND.times(3), |pair| !pair.downs(A).is_empty());
+    assert_eq!(pair.downs(A), [DownReason::Stalled]);
     assert_eq!(stalls(&pair, A), [LinkEvent::Stalled]);
     assert_eq!(pair.count(A, |c| c.stalls), 1);
     // Training frames are longer than that.

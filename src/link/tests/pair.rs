@@ -6,7 +6,7 @@ use phitwire_framing::frame;
 use phitwire_framing::lanes::{bits_of_lane, flip};
 
 use super::rig::{A, B, Drain, End, FRAME_BYTES, Lcb, Link, live, made};
-use crate::link::LinkCounters;
+use crate::link::{DownReason, LinkCounters, LinkEvent};
 use crate::rng::Rng;
 use crate::time::{Duration, Time};
 
@@ -117,10 +117,34 @@ impl<L: Link> Pair<L> {
         });
     }
 
+    pub fn is_active(&self) -> bool {
+        self.ends.iter().all(|end| end.lcb.is_active())
+    }
+
     /// Whether both ends are in one session.
     pub fn both_are_up(&self) -> bool {
         let [a, b] = [A, B].map(|end| self.ends[end].lcb.epochs());
-        self.ends.iter().all(|end| end.lcb.is_active()) && a == (b.1, b.0)
+        self.is_active() && a == (b.1, b.0)
+    }
+
+    /// Why sessions of `end` ended.
+    pub fn downs(&self, end: usize) -> Vec<DownReason> {
+        let down = |event: &LinkEvent| match event {
+            LinkEvent::Down { why, .. } => Some(*why),
+            _ => None,
+        };
+        self.ends[end].events.iter().filter_map(down).collect()
+    }
+
+    /// Packets that sessions of `end` took with them, as it reported.
+    pub fn discarded(&self, end: usize) -> u64 {
+        let of = |event: &LinkEvent| match event {
+            LinkEvent::Down {
+                discarded_packets, ..
+            } => *discarded_packets,
+            _ => 0,
+        };
+        self.ends[end].events.iter().map(of).sum()
     }
 
     /// A frame that comes at this moment, whoever sent it.

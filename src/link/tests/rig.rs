@@ -84,7 +84,9 @@ pub trait Link: Sized + 'static {
         0
     }
 
-    fn is_empty(input: &Self::Input) -> bool;
+    fn is_empty(input: &Self::Input) -> bool {
+        (0..Self::VCS).all(|vc| Self::len(input, vc) == 0)
+    }
     fn len(input: &Self::Input, vc: usize) -> u32;
     fn pop(input: &mut Self::Input, vc: usize) -> Self::Word;
     fn take_acks(input: &mut Self::Input, vc: usize) -> u32;
@@ -106,7 +108,9 @@ pub trait Link: Sized + 'static {
     /// says nothing new but that it acknowledges `more` than the other end has.
     fn forge(pair: &Pair<Self>, to: usize, lanes: u8, more: u64, words: &[Self::Word]) -> Vec<u8>;
 
-    fn commands() -> Vec<BoxedStrategy<Self::Command>>;
+    fn commands() -> Vec<BoxedStrategy<Self::Command>> {
+        Vec::new()
+    }
     fn command(lcb: &mut Self::Lcb, command: Self::Command, now: Time);
     /// Lengths of frames from small to large.
     fn frame_bytes() -> BoxedStrategy<usize>;

@@ -7,10 +7,6 @@ use super::rig::{A, B, End, FRAME_BYTES, Lcb, Link, Pair, SECOND, config, live, 
 use crate::link::{DownReason, LinkConfig, LinkConfigBuilder, LinkEvent, LinkProfile, LinkState};
 use crate::time::Duration;
 
-fn is_up(event: &LinkEvent) -> bool {
-    matches!(event, LinkEvent::Up { .. })
-}
-
 pub fn initialisation_takes_few_round_trips_and_says_who_is_there<L: Link>() {
     let mut pair = Pair::<L>::new(1);
     let start = pair.now;
@@ -47,9 +43,7 @@ pub fn initialisation_survives_a_bad_wire<L: Link>() {
             wire.delay = Duration::from_ms(5);
             wire.jitter = Duration::from_ms(20);
         });
-        pair.run_until(SECOND.times(10), |pair| {
-            pair.ends.iter().all(|e| e.lcb.is_active())
-        });
+        pair.run_until(SECOND.times(10), |pair| pair.is_active());
         pair.exchange(200, SECOND.times(60));
     }
 }
@@ -134,13 +128,6 @@ pub fn the_right_peer_is_taken_after_a_wrong_one<L: Link>() {
     pair.wait_up();
 }
 
-/// A new process at `end`, which names itself `epoch`.
-fn restart<L: Link>(pair: &mut Pair<L>, end: usize, epoch: u32) {
-    let config = L::built(config::<L>(end).epoch(epoch));
-    pair.ends[end] = End::new(config, pair.now, FRAME_BYTES).incarnation(1);
-    pair.ends[1 - end].gaps_allowed = true;
-}
-
 pub fn a_restarted_peer_is_noticed_and_traffic_goes_on<L: Link>() {
     for seed in 0..40 {
         let mut pair = Pair::<L>::up(seed);
@@ -150,7 +137,7 @@ pub fn a_restarted_peer_is_noticed_and_traffic_goes_on<L: Link>() {
         let span = pair.rng.below(60_000);
         pair.run_for(Duration::from_ns(30_000 + span));
         pair.ends[A].backlog.clear();
-        restart(&mut pair, B, 77);
+        pair.replace(B, 77);
         let start = pair.now;
         pair.run_until(SECOND, |pair| {
             pair.ends
@@ -174,7 +161,7 @@ pub fn a_peer_restarted_behind_a_cut_is_noticed_when_the_cut_ends<L: Link>() {
     let mut pair = Pair::<L>::up(6);
     pair.exchange(100, SECOND);
     pair.wire(|wire| wire.cut = true);
-    restart(&mut pair, B, 5);
+    pair.replace(B, 5);
     pair.run_for(SECOND.times(3));
     assert!(
         pair.ends[A].lcb.is_active(),
@@ -194,7 +181,7 @@ pub fn both_ends_restart_at_once<L: Link>() {
     pair.run_for(Duration::from_us(20));
     for end in [A, B] {
         pair.ends[end].backlog.clear();
-        restart(&mut pair, end, 50 + end as u32);
+        pair.replace(end, 50 + end as u32);
     }
     pair.wait_up();
     pair.exchange(100, SECOND);
@@ -212,29 +199,22 @@ pub fn old_frames_of_a_dead_incarnation_change_nothing<L: Link>() {
         old.push(buf[..length].to_vec());
     }
     pair.run_for(Duration::from_ms(100));
-    restart(&mut pair, B, 99);
+    pair.replace(B, 99);
     pair.run_until(SECOND, |pair| {
         pair.ends[A].lcb.epochs().1 == 99 && pair.ends[A].lcb.is_active()
     });
-    let ups = pair.ends[A]
-        .events
-        .iter()
-        .filter(|event| is_up(event))
-        .count();
+    let ups = |pair: &Pair<L>| {
+        let events = pair.ends[A].events.iter();
+        events.filter(|e| matches!(e, LinkEvent::Up { .. })).count()
+    };
+    let before = ups(&pair);
     for _ in 0..5 {
         for frame in &old {
             pair.launch(A, frame.clone());
         }
         pair.exchange(10, SECOND);
     }
-    assert_eq!(
-        pair.ends[A]
-            .events
-            .iter()
-            .filter(|event| is_up(event))
-            .count(),
-        ups
-    );
+    assert_eq!(ups(&pair), before);
     assert!(pair.count(A, |c| c.drop_wrong_epoch) > 0);
 }
 
@@ -248,14 +228,8 @@ pub fn a_link_taken_down_by_command_is_down_at_both_ends_until_it_is_taken_up<L:
     pair.run_for(Duration::from_ms(5));
     assert_eq!(pair.ends[A].lcb.state(), LinkState::Disabled);
     assert_eq!(pair.ends[B].lcb.state(), LinkState::Training);
-    let why = |end: &End<L>| {
-        end.events.iter().find_map(|event| match event {
-            LinkEvent::Down { why, .. } => Some(*why),
-            _ => None,
-        })
-    };
-    assert_eq!(why(&pair.ends[A]), Some(DownReason::Command));
-    assert_eq!(why(&pair.ends[B]), Some(DownReason::PeerDown));
+    assert_eq!(pair.downs(A), [DownReason::Command]);
+    assert_eq!(pair.downs(B), [DownReason::PeerDown]);
     pair.run_for(SECOND.times(3));
     assert!(!pair.ends[B].lcb.is_active());
     pair.allow_gaps();

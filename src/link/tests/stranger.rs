@@ -3,7 +3,6 @@
 use proptest::prelude::*;
 
 use super::rig::{A, B, Lcb, Link, Pair, SECOND};
-use crate::link::LinkEvent;
 use crate::time::Duration;
 
 /// What happens while the stranger listens.
@@ -50,16 +49,6 @@ fn happen<L: Link>(pair: &mut Pair<L>, past: Past) {
             pair.wires[end].cut = false;
         }
     }
-}
-
-fn discarded<L: Link>(pair: &Pair<L>, end: usize) -> u64 {
-    let of = |event: &LinkEvent| match event {
-        LinkEvent::Down {
-            discarded_packets, ..
-        } => *discarded_packets,
-        _ => 0,
-    };
-    pair.ends[end].events.iter().map(of).sum()
 }
 
 fn storm<L: Link>(seed: u64, history: Vec<Past>, last: Option<Past>, per_ms: u64, spans_ms: u64) {
@@ -113,7 +102,7 @@ fn storm<L: Link>(seed: u64, history: Vec<Past>, last: Option<Past>, per_ms: u64
         let (sent, got, lost) = before[end];
         let sent = pair.count(end, |c| c.tx_packets) - sent;
         let lost = pair.count(end, |c| c.tx_discarded_packets) - lost;
-        assert_eq!(discarded(&pair, end), lost, "what is discarded is reported");
+        assert_eq!(pair.discarded(end), lost, "what is discarded is reported");
         if last.is_none() {
             assert_eq!(
                 lost, 0,

@@ -3,7 +3,7 @@
 use phitwire_framing::frame::{self, Frame};
 
 use super::rig::{A, B, End, FRAME_BYTES, Lcb, Link, Pair, SECOND, made};
-use crate::link::{DownReason, LinkEvent, LinkProfile, LinkState};
+use crate::link::{DownReason, LinkProfile, LinkState};
 use crate::time::Duration;
 
 fn taped_pair<L: Link>(seed: u64) -> Pair<L> {
@@ -70,18 +70,9 @@ pub fn an_end_whose_peer_is_down_under_another_name_hears_of_it<L: Link>() {
     pair.run_until(SECOND.times(2), |pair| {
         pair.ends[A].lcb.state() == LinkState::Training
     });
-    let down = |event: &LinkEvent| {
-        matches!(
-            event,
-            LinkEvent::Down {
-                why: DownReason::PeerDown,
-                ..
-            }
-        )
-    };
     pair.run_for(SECOND);
     assert!(
-        pair.ends[A].events.iter().any(down),
+        pair.downs(A).contains(&DownReason::PeerDown),
         "{:?}",
         pair.ends[A].events
     );
@@ -196,13 +187,12 @@ pub fn frames_of_a_session_kept_for_forty_seconds_end_none<L: Link>() {
     let capture = core::mem::take(&mut pair.tape);
     pair.taping = false;
     pair.run_for(SECOND.times(40));
-    let ended = |event: &LinkEvent| matches!(event, LinkEvent::Down { .. });
-    let ends = [A, B].map(|end| pair.ends[end].events.iter().filter(|e| ended(e)).count());
+    let ends = [A, B].map(|end| pair.downs(end).len());
     for (to, bytes) in &capture {
         pair.inject(*to, bytes);
         pair.run_for(Duration::from_us(1));
     }
     comes_up(&mut pair);
-    let now = [A, B].map(|end| pair.ends[end].events.iter().filter(|e| ended(e)).count());
+    let now = [A, B].map(|end| pair.downs(end).len());
     assert_eq!(ends, now, "no session ended");
 }

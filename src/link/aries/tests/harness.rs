@@ -234,10 +234,6 @@ impl Link for Aries {
         lcb.far_flits()
     }
 
-    fn is_empty(input: &AriesInput) -> bool {
-        input.is_empty()
-    }
-
     fn len(input: &AriesInput, vc: usize) -> u32 {
         input.len(vc)
     }

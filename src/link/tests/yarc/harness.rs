@@ -175,10 +175,6 @@ impl Link for Yarc {
         lcb.vc_freed(Vc::from_index(vc), phits);
     }
 
-    fn is_empty(input: &InputQueue) -> bool {
-        input.is_empty()
-    }
-
     fn len(input: &InputQueue, vc: usize) -> u32 {
         input.len(Vc::from_index(vc))
     }
@@ -254,10 +250,6 @@ impl Link for Yarc {
             ..ControlWord::default()
         };
         frame_changed(pair, to, &word, phits, |header| header.lanes = lanes)
-    }
-
-    fn commands() -> Vec<BoxedStrategy<Infallible>> {
-        Vec::new()
     }
 
     fn command(_: &mut Lcb, command: Infallible, _: Time) {

@@ -76,8 +76,8 @@ fn with_word(bytes: &[u8], change: impl FnOnce(&mut ControlWord)) -> Vec<u8> {
     buf
 }
 
-/// The frame that was like `bytes` so many packets and acknowledgements ago. What credits were told
-/// then, nobody knows.
+/// The frame that was like `bytes`, but `packets` packets and `acked` acknowledgements ago. What
+/// credits were told then, nobody knows.
 fn aged(pair: &mut Pair, bytes: &[u8], packets: u64, acked: u64) -> Vec<u8> {
     let vc_ack = [0; 2].map(|_: u32| pair.rng.next_u64() as u32 & 0xf_ffff);
     with_word(bytes, |word| {
@@ -327,7 +327,7 @@ enum Operation {
     Run {
         us: u64,
     },
-    /// A frame of the tape comes again, as old as it is or older, so many packets and
+    /// A frame of the tape comes again, as old as it is or older by some packets and
     /// acknowledgements.
     Copy {
         to: usize,
