@@ -60,7 +60,7 @@
 //! | module | what lives there |
 //! |---|---|
 //! | [`link`] | the link control block: go-back-N, credits, lanes, initialisation; the impairment decorator |
-//! | [`kit`] | what chips and links are made of, whichever they are: deadlines, events |
+//! | [`kit`] | what chips, links and network interfaces are made of, of no machine in particular |
 //! | [`switch`] | what tiles are made of: arbiters and delay-line buffers |
 //! | [`chip`] | the shell of a router chip: its ports, timers, clock, counters and fault commands |
 //! | [`route`] | the routing decision |

@@ -1,17 +1,20 @@
-//! How fast two Aries network interfaces exchange acknowledged messages when the wire costs nothing: frames
-//! are copied from one to the other in memory, on one core, with every check of link and packets on.
+//! How fast two Aries network interfaces exchange acknowledged messages when the wire costs
+//! nothing: frames are copied from one to the other in memory, on one core, with every check of
+//! link and packets on.
 
 use std::time::{Duration as RealTime, Instant};
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use phitwire::link::{AriesLinkConfig, EndName, LaneRate, LinkConfig, SetProfile};
+use joined::{Joined, links};
+use phitwire::link::{AriesLinkConfig, LaneRate, SetProfile};
 use phitwire::nic::aries::{
     AmoOp, AriesNic, AriesNicConfig, BlockOperation, BlockTransfer, Domain, NodeId, Operands,
     Operation, Outcome, Permissions, Post, PostError, RemoteAddress, Routing, Target, Width,
 };
 use phitwire::node::Node;
 use phitwire::time::{Duration, Time};
-use phitwire_framing::frame::LinkEnd;
+
+mod joined;
 
 const SOURCE: NodeId = NodeId::new(0, 0, 0);
 const TARGET: NodeId = NodeId::new(0, 0, 1);
@@ -21,67 +24,41 @@ const KEY: u16 = 7;
 const ROUND: Duration = Duration::from_us(100);
 const FRAME: usize = 1_472;
 
-struct Pair {
-    source: AriesNic,
-    target: AriesNic,
-    now: Time,
-    buf: Vec<u8>,
-}
+struct Pair(Joined<AriesNic>);
 
-fn nic(node: NodeId, end: LinkEnd) -> AriesNic {
-    let name = |node: &str| EndName {
-        node: node.to_owned(),
-        port: 0,
-    };
-    let (local, peer) = match end {
-        LinkEnd::A => (name("source"), name("target")),
-        LinkEnd::B => (name("target"), name("source")),
-    };
-    let name = local.node.clone();
-    let link = LinkConfig::builder(0, end, local, peer)
-        .rate(LaneRate::ARIES[0])
-        .build()
-        .expect("a sound link");
-    let link = AriesLinkConfig::new(link, SetProfile::live()).expect("a sound link");
-    let domain = Domain {
-        base: 0,
-        length: MEMORY,
-        key: KEY,
-        permissions: Permissions::ALL,
-    };
-    let config = AriesNicConfig::builder(&name, node, link)
-        .memory_bytes(MEMORY)
-        .domain(0, domain)
-        .build()
-        .expect("a sound config");
-    AriesNic::new(config, Time::ZERO)
-}
-
-fn carry(from: &mut AriesNic, to: &mut AriesNic, now: Time, buf: &mut [u8]) {
-    from.advance(now);
-    while let Some(len) = from.poll_frame(now, 0, buf) {
-        to.handle_frame(now, 0, &buf[..len]);
+impl joined::End for AriesNic {
+    fn is_up(&self) -> bool {
+        self.lcb().is_active()
+    }
+    fn advance(&mut self, now: Time) {
+        Node::advance(self, now);
+    }
+    fn poll_frame(&mut self, now: Time, buf: &mut [u8]) -> Option<usize> {
+        Node::poll_frame(self, now, 0, buf)
+    }
+    fn handle_frame(&mut self, now: Time, bytes: &[u8]) {
+        Node::handle_frame(self, now, 0, bytes);
     }
 }
 
 impl Pair {
     fn new() -> Self {
-        let mut pair = Self {
-            source: nic(SOURCE, LinkEnd::A),
-            target: nic(TARGET, LinkEnd::B),
-            now: Time::ZERO,
-            buf: vec![0; FRAME],
+        let domain = Domain {
+            base: 0,
+            length: MEMORY,
+            key: KEY,
+            permissions: Permissions::ALL,
         };
-        while !(pair.source.lcb().is_active() && pair.target.lcb().is_active()) {
-            pair.round();
-        }
-        pair
-    }
-
-    fn round(&mut self) {
-        self.now += ROUND;
-        carry(&mut self.source, &mut self.target, self.now, &mut self.buf);
-        carry(&mut self.target, &mut self.source, self.now, &mut self.buf);
+        let mut nodes = [SOURCE, TARGET].into_iter();
+        let nics = links(LaneRate::ARIES[0]).map(|link| {
+            let name = link.local().node.clone();
+            let link = AriesLinkConfig::new(link, SetProfile::live()).expect("a sound link");
+            let node = nodes.next().expect("two of them");
+            let config = AriesNicConfig::builder(&name, node, link).memory_bytes(MEMORY);
+            let config = config.domain(0, domain).build().expect("a sound config");
+            AriesNic::new(config, Time::ZERO)
+        });
+        Self(Joined::up(nics, FRAME))
     }
 
     /// Posts `count` requests and fetches their completions.
@@ -100,14 +77,14 @@ impl Pair {
                     operation,
                     routing: Routing::Adaptive0,
                 };
-                match self.source.post(self.now, posted, &post) {
+                match self.0.ends[0].post(self.0.now, posted, &post) {
                     Ok(()) => posted += 1,
                     Err(PostError::TooMany | PostError::CompletionQueueFull) => break,
                     Err(error) => panic!("{error}"),
                 }
             }
-            self.round();
-            while let Some(completion) = self.source.poll_completion() {
+            self.0.round(ROUND);
+            while let Some(completion) = self.0.ends[0].poll_completion() {
                 assert!(!matches!(completion.outcome, Outcome::Failed(_)));
                 ended += 1;
             }
@@ -134,11 +111,11 @@ impl Pair {
         let begin = Instant::now();
         let (mut queued, mut ended) = (0, 0);
         while ended < count {
-            while queued < count && self.source.transfer(self.now, 0, transfer).is_ok() {
+            while queued < count && self.0.ends[0].transfer(self.0.now, 0, transfer).is_ok() {
                 queued += 1;
             }
-            self.round();
-            while let Some(completion) = self.source.poll_completion() {
+            self.0.round(ROUND);
+            while let Some(completion) = self.0.ends[0].poll_completion() {
                 assert_eq!(completion.outcome, Outcome::Done);
                 ended += 1;
             }

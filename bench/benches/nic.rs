@@ -1,77 +1,57 @@
-//! How fast two network interfaces exchange verified messages when the wire costs nothing: frames are
-//! copied from one to the other in memory, on one core, with every check on.
+//! How fast two network interfaces exchange verified messages when the wire costs nothing: frames
+//! are copied from one to the other in memory, on one core, with every check on.
 
 use std::time::{Duration as RealTime, Instant};
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use phitwire::link::{EndName, LinkConfig};
+use joined::{Joined, links};
+use phitwire::link::LaneRate;
 use phitwire::nic::{BlackwidowNic, NicConfig, NicEvent, Operation, Pattern, TrafficSpec};
 use phitwire::node::Node;
 use phitwire::time::{Duration, Time};
-use phitwire_framing::frame::LinkEnd;
+
+mod joined;
 
 const TARGET: u16 = 1;
 /// Time that passes per round of both: some 1,000 puts.
 const ROUND: Duration = Duration::from_us(500);
 
 struct Pair {
-    source: BlackwidowNic,
-    target: BlackwidowNic,
-    now: Time,
-    buf: Vec<u8>,
+    nics: Joined<BlackwidowNic>,
     run: u64,
 }
 
-fn nic(processor: u16, end: LinkEnd) -> BlackwidowNic {
-    let name = |node: &str| EndName {
-        node: node.to_owned(),
-        port: 0,
-    };
-    let (local, peer) = match end {
-        LinkEnd::A => (name("source"), name("target")),
-        LinkEnd::B => (name("target"), name("source")),
-    };
-    let node = local.node.clone();
-    let link = LinkConfig::builder(0, end, local, peer)
-        .build()
-        .expect("a sound link");
-    let config = NicConfig::builder(&node, processor, vec![link])
-        .build()
-        .expect("a sound config");
-    BlackwidowNic::new(config, Time::ZERO)
-}
-
-fn carry(from: &mut BlackwidowNic, to: &mut BlackwidowNic, now: Time, buf: &mut [u8]) {
-    from.advance(now);
-    while let Some(len) = from.poll_frame(now, 0, buf) {
-        to.handle_frame(now, 0, &buf[..len]);
+impl joined::End for BlackwidowNic {
+    fn is_up(&self) -> bool {
+        self.lcb(0).is_some_and(|lcb| lcb.is_active())
+    }
+    fn advance(&mut self, now: Time) {
+        Node::advance(self, now);
+    }
+    fn poll_frame(&mut self, now: Time, buf: &mut [u8]) -> Option<usize> {
+        Node::poll_frame(self, now, 0, buf)
+    }
+    fn handle_frame(&mut self, now: Time, bytes: &[u8]) {
+        Node::handle_frame(self, now, 0, bytes);
     }
 }
 
 impl Pair {
     fn new(frame: usize) -> Self {
-        let mut pair = Self {
-            source: nic(0, LinkEnd::A),
-            target: nic(TARGET, LinkEnd::B),
-            now: Time::ZERO,
-            buf: vec![0; frame],
-            run: 0,
-        };
-        while !pair.source.lcb(0).is_some_and(|lcb| lcb.is_active()) {
-            pair.round();
-        }
-        pair
-    }
-
-    fn round(&mut self) {
-        self.now += ROUND;
-        carry(&mut self.source, &mut self.target, self.now, &mut self.buf);
-        carry(&mut self.target, &mut self.source, self.now, &mut self.buf);
+        let mut processors = 0..=TARGET;
+        let nics = links(LaneRate::G6_25).map(|link| {
+            let name = link.local().node.clone();
+            let processor = processors.next().expect("two of them");
+            let config = NicConfig::builder(&name, processor, vec![link]).build();
+            BlackwidowNic::new(config.expect("a sound config"), Time::ZERO)
+        });
+        let nics = Joined::up(nics, frame);
+        Self { nics, run: 0 }
     }
 
     fn is_done(&mut self) -> bool {
         let run = self.run;
-        while let Some(event) = self.source.poll_event() {
+        while let Some(event) = self.nics.ends[0].poll_event() {
             if event == (NicEvent::TrafficDone { run }) {
                 return true;
             }
@@ -94,15 +74,17 @@ impl Pair {
             ..TrafficSpec::default()
         };
         let begin = Instant::now();
-        self.source
-            .start_traffic(self.now, spec)
+        self.nics.ends[0]
+            .start_traffic(self.nics.now, spec)
             .expect("no run is going on");
         while !self.is_done() {
-            self.round();
+            self.nics.round(ROUND);
         }
         let took = begin.elapsed();
-        let mut report = self.source.traffic_report(None).expect("the run just made");
-        if let Some(other) = self.target.traffic_report(Some(self.run)) {
+        let mut report = self.nics.ends[0]
+            .traffic_report(None)
+            .expect("the run just made");
+        if let Some(other) = self.nics.ends[1].traffic_report(Some(self.run)) {
             report.merge(&other);
         }
         assert!(

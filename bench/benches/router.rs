@@ -2,7 +2,8 @@
 //!
 //! Uniform random traffic at a given load (fraction of a port's phit rate, counting every phit of a
 //! packet), packets of 4 to 19 phits. One benchmark iteration is [`CYCLES`] router cycles; the
-//! throughput that criterion prints is phit-hops (one phit through one router) per second of CPU time.
+//! throughput that criterion prints is phit-hops (one phit through one router) per second of CPU
+//! time.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -258,8 +259,8 @@ fn uniform(c: &mut Criterion) {
     group.finish();
 }
 
-/// Two ports, bursts of writes of 10 phits one way and acknowledgements of 4 phits the other, each burst run
-/// until nothing moves: what a free-running router process does.
+/// Two ports, bursts of writes of 10 phits one way and acknowledgements of 4 phits the other, each
+/// burst run until nothing moves: what a free-running router process does.
 fn bursts(c: &mut Criterion) {
     const PACKETS: usize = 40;
     let mut group = c.benchmark_group("yarc_two_ports");

@@ -32,6 +32,7 @@ mod port;
 mod requester;
 mod responder;
 mod runs;
+mod slab;
 mod stamp;
 mod traffic;
 mod traffic_issuer;
@@ -60,5 +61,7 @@ pub use traffic_spec::{
 
 #[cfg(test)]
 mod nic_tests;
+#[cfg(test)]
+mod run_tests;
 #[cfg(test)]
 mod test_bench;

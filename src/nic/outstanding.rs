@@ -1,17 +1,13 @@
-//! Requests that wait for their response: a slab of transactions with time-outs.
+//! Requests that wait for their response, by transaction id.
 //!
-//! A transaction id has 20 bits: the slab index below, and above it the [period](super::periods) in which the
-//! request was posted, modulo as many as the bits above can tell. A response to a request that has timed out, or
-//! that was a predecessor's, finds either another period or no request at all, and is recognised as late; it never
-//! completes another request. So that periods suffice, the slot of a timed-out request is put into
-//! quarantine: it is used again only when its late response has come, or in another period when no other
-//! slot is left.
-//!
-//! All requests have the same time-out, so posting order is deadline order: the requests form one
-//! doubly linked list through the slab, and expiry looks only at its front. Posting, completing
-//! and expiring are O(1) and allocate nothing.
+//! A transaction id has 20 bits: the [slot](super::slab) below, and above it the
+//! [period](super::periods) in which the request was posted, modulo as many as the bits above can
+//! tell. A response to a request that has timed out, or that was a predecessor's, finds either
+//! another period or no request at all, and is recognised as late; it never completes another
+//! request.
 
 use super::periods::Periods;
+use super::slab::{Entry, Slab};
 use super::traffic::Errand;
 use crate::time::Time;
 
@@ -19,8 +15,6 @@ use crate::time::Time;
 pub const TID_BITS: u32 = 20;
 /// Most requests a network interface may have outstanding: four bits remain for the period.
 pub const MAX_OUTSTANDING: u32 = 1 << 16;
-
-const NONE: u32 = u32::MAX;
 
 /// A transaction id: names one outstanding request of one network interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -58,63 +52,10 @@ pub(crate) struct Pending {
     pub asker: Asker,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    Free,
-    Waiting,
-    /// Timed out; its response may still come.
-    Quarantine,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Slot {
-    pending: Pending,
-    previous: u32,
-    next: u32,
-    /// When it was posted.
-    period: u64,
-    state: State,
-}
-
-/// A doubly linked list through the slab.
-#[derive(Clone, Copy, Debug)]
-struct List {
-    front: u32,
-    back: u32,
-    len: u32,
-}
-
-impl List {
-    const EMPTY: Self = Self {
-        front: NONE,
-        back: NONE,
-        len: 0,
-    };
-
+impl Entry for Pending {
     #[inline]
-    fn push_back(&mut self, slots: &mut [Slot], index: u32) {
-        slots[index as usize].previous = self.back;
-        slots[index as usize].next = NONE;
-        match self.back {
-            NONE => self.front = index,
-            back => slots[back as usize].next = index,
-        }
-        self.back = index;
-        self.len += 1;
-    }
-
-    #[inline]
-    fn remove(&mut self, slots: &mut [Slot], index: u32) {
-        let Slot { previous, next, .. } = slots[index as usize];
-        match previous {
-            NONE => self.front = next,
-            previous => slots[previous as usize].next = next,
-        }
-        match next {
-            NONE => self.back = previous,
-            next => slots[next as usize].previous = previous,
-        }
-        self.len -= 1;
+    fn posted(&self) -> Time {
+        self.posted
     }
 }
 
@@ -123,23 +64,17 @@ const fn index_bits(capacity: u32) -> u32 {
     capacity.next_power_of_two().ilog2()
 }
 
-/// Times by which periods must be longer than those of a slab of 16,384 slots, so that the fewer bits that more slots
-/// leave for periods tell them apart for as long.
+/// Times by which periods must be longer than those of a slab of 16,384 slots, so that the fewer
+/// bits that more slots leave for periods tell them apart for as long.
 pub(crate) const fn longer_periods(capacity: u32) -> u64 {
     1 << index_bits(capacity).saturating_sub(14)
 }
 
-/// The slab of outstanding requests.
+/// The outstanding requests of one network interface.
 #[derive(Clone, Debug)]
 pub(crate) struct Outstanding {
-    slots: Vec<Slot>,
-    waiting: List,
-    /// Taken from the front, given back at the back: a slot rests as long as possible.
-    free: List,
-    /// The longest there first.
-    quarantine: List,
+    slab: Slab<Pending>,
     index_bits: u32,
-    periods: Periods,
 }
 
 impl Outstanding {
@@ -160,71 +95,51 @@ impl Outstanding {
             is_read: false,
             asker: Asker::User,
         };
-        let slot = Slot {
-            pending: idle,
-            previous: NONE,
-            next: NONE,
-            period: 0,
-            state: State::Free,
-        };
-        let mut slots = vec![slot; capacity as usize];
-        let mut free = List::EMPTY;
-        (0..capacity).for_each(|i| free.push_back(&mut slots, i));
         Self {
-            slots,
-            waiting: List::EMPTY,
-            free,
-            quarantine: List::EMPTY,
+            slab: Slab::new(capacity, idle, periods),
             index_bits: index_bits(capacity),
-            periods,
         }
     }
 
     /// Requests waiting for their response.
     pub(crate) fn len(&self) -> u32 {
-        self.waiting.len
+        self.slab.len()
     }
 
     /// Timed-out requests whose response has not been seen.
     #[cfg(test)]
     pub(crate) fn quarantined(&self) -> u32 {
-        self.quarantine.len
+        self.slab.quarantined()
     }
 
     #[inline]
-    fn tid(&self, index: u32) -> Tid {
-        Tid::from_bits((self.slots[index as usize].period << self.index_bits) as u32 | index)
+    fn tid(&self, index: u32, period: u32) -> Tid {
+        Tid::from_bits(period << self.index_bits | index)
+    }
+
+    /// The slot that `tid` names.
+    #[inline]
+    const fn index(&self, tid: Tid) -> u32 {
+        tid.bits() & ((1 << self.index_bits) - 1)
     }
 
     /// Lets time pass: what is begun from now on is of another period.
     #[inline]
     pub(crate) fn advance(&mut self, now: Time) {
-        self.periods.advance(now);
-    }
-
-    /// Whether a slot is left in the present period.
-    #[inline]
-    fn has_slot(&self) -> bool {
-        self.periods.is_open() && (self.free.len > 0 || self.rested().is_some())
+        self.slab.advance(now);
     }
 
     /// When there are slots again, if none is left now.
     pub(crate) fn opens(&self) -> Option<Time> {
-        (!self.has_slot()).then(|| self.periods.ends())
+        self.slab.opens()
     }
 
-    /// The slot that has been in quarantine for longest, if it was not used in the present period.
+    /// Whether `tid` is of the period in which its slot served last.
     #[inline]
-    fn rested(&self) -> Option<u32> {
-        let index = self.quarantine.front;
-        let slot = self.slots.get(index as usize)?;
-        (slot.period != self.periods.number()).then_some(index)
-    }
-
-    /// Whether a response with `tid`, which nobody waits for, is of the period in which its slot served last.
     pub(crate) fn is_recent(&self, tid: Tid) -> bool {
-        let index = tid.bits() & ((1 << self.index_bits) - 1);
-        (index as usize) < self.slots.len() && self.tid(index) == tid
+        let index = self.index(tid);
+        let period = self.slab.period(index);
+        period.is_some_and(|period| self.tid(index, period) == tid)
     }
 
     /// Begins a request, or answers `None` when no slot is left in the present period.
@@ -232,32 +147,15 @@ impl Outstanding {
     /// `pending.posted` must not be earlier than that of any request begun before.
     #[inline]
     pub(crate) fn begin(&mut self, pending: Pending) -> Option<Tid> {
-        if !self.periods.is_open() {
-            return None;
-        }
-        let index = if self.free.front != NONE {
-            let index = self.free.front;
-            self.free.remove(&mut self.slots, index);
-            index
-        } else {
-            let index = self.rested()?;
-            self.quarantine.remove(&mut self.slots, index);
-            index
-        };
-        let slot = &mut self.slots[index as usize];
-        slot.period = self.periods.number();
-        slot.pending = pending;
-        slot.state = State::Waiting;
-        self.waiting.push_back(&mut self.slots, index);
-        Some(self.tid(index))
+        let (index, period) = self.slab.begin(pending)?;
+        Some(self.tid(index, period))
     }
 
     /// The request that `tid` names, if it waits.
     #[inline]
     pub(crate) fn get(&self, tid: Tid) -> Option<&Pending> {
-        let index = tid.bits() & ((1 << self.index_bits) - 1);
-        let slot = self.slots.get(index as usize)?;
-        (slot.state == State::Waiting && self.tid(index) == tid).then_some(&slot.pending)
+        let pending = self.slab.get(self.index(tid));
+        pending.filter(|_| self.is_recent(tid))
     }
 
     /// Ends the request that `tid` names, since its response has come.
@@ -266,53 +164,27 @@ impl Outstanding {
     /// If `tid` does not wait; [`get`](Self::get) has been asked before.
     #[inline]
     pub(crate) fn finish(&mut self, tid: Tid) {
-        let index = tid.bits() & ((1 << self.index_bits) - 1);
-        assert!(
-            self.slots[index as usize].state == State::Waiting,
-            "a waiting request is ended"
-        );
-        self.waiting.remove(&mut self.slots, index);
-        self.slots[index as usize].state = State::Free;
-        self.free.push_back(&mut self.slots, index);
+        self.slab.finish(self.index(tid));
     }
 
     /// Notes a response to a request that does not wait. True when it is the late response of a
     /// request that timed out; its slot leaves quarantine.
     pub(crate) fn late(&mut self, tid: Tid) -> bool {
-        let index = tid.bits() & ((1 << self.index_bits) - 1);
-        let known = self
-            .slots
-            .get(index as usize)
-            .is_some_and(|s| s.state == State::Quarantine)
-            && self.tid(index) == tid;
-        if known {
-            self.quarantine.remove(&mut self.slots, index);
-            self.slots[index as usize].state = State::Free;
-            self.free.push_back(&mut self.slots, index);
-        }
-        known
+        self.is_recent(tid) && self.slab.release(self.index(tid))
     }
 
     /// When the longest-waiting request was posted.
     #[inline]
     pub(crate) fn oldest(&self) -> Option<Time> {
-        self.slots
-            .get(self.waiting.front as usize)
-            .map(|slot| slot.pending.posted)
+        self.slab.oldest()
     }
 
     /// Times out the longest-waiting request if it was posted at `limit` or before.
     #[inline]
     pub(crate) fn expire(&mut self, limit: Time) -> Option<(Tid, Pending)> {
-        let index = self.waiting.front;
-        let pending = self.slots.get(index as usize)?.pending;
-        if pending.posted > limit {
-            return None;
-        }
-        self.waiting.remove(&mut self.slots, index);
-        self.slots[index as usize].state = State::Quarantine;
-        self.quarantine.push_back(&mut self.slots, index);
-        Some((self.tid(index), pending))
+        let (index, pending) = self.slab.expire(limit)?;
+        let period = self.slab.period(index).expect("it waited there");
+        Some((self.tid(index, period), pending))
     }
 }
 
@@ -394,7 +266,8 @@ mod tests {
         assert_eq!(table.get(new).unwrap().address, 2);
     }
 
-    /// As for Aries: lives cut short with requests outstanding, whose responses come at any later time.
+    /// As for Aries: lives cut short with requests outstanding, whose responses come at any later
+    /// time.
     #[test]
     fn no_id_comes_again_within_a_minute_whatever_was_killed() {
         for (seed, capacity) in (0..1_000).flat_map(|seed| [(seed, 3), (seed, 40_000)]) {
@@ -462,10 +335,7 @@ mod tests {
                 }
             }
             assert_eq!(table.len() as usize, live.len());
-            assert_eq!(
-                table.waiting.len + table.free.len + table.quarantine.len,
-                37
-            );
+            assert_eq!(table.slab.listed(), 37);
         }
         assert_eq!(live.iter().collect::<HashSet<_>>().len(), live.len());
         assert!(live.iter().all(|&tid| table.get(tid).is_some()));

@@ -48,7 +48,7 @@ pub(super) struct Pair {
     pub now: Time,
     /// Frames are dropped as long as this is set.
     pub cut: bool,
-    /// Every so many-th frame is dropped; zero: none.
+    /// One frame in this many is dropped; zero: none.
     pub drop_every: u64,
     frames: u64,
 }

@@ -134,11 +134,11 @@ impl End {
         true
     }
 
-    /// Takes at most so many flits of a channel; the number of packets that came whole.
+    /// Takes at most `most` flits of a channel; the number of packets that came whole.
     fn take(&mut self, vc: usize, most: u32, outcome: &Outcome) -> u64 {
         let mut whole = 0;
         for _ in 0..most.min(self.input.len(vc)) {
-            let flit = self.input.pop(vc).expect("it has so many");
+            let flit = self.input.pop(vc).expect("it has that many");
             self.partial[vc].push(flit);
             let Some(head) = Head::parse(self.partial[vc][0]) else {
                 panic!("a packet that begins with no head");
@@ -216,7 +216,7 @@ impl Pair {
         end.lcb.handle_frame(self.now, bytes, &mut end.input);
     }
 
-    /// Writes a frame of so many sets at most; false when there is nothing to send.
+    /// Writes a frame of at most `sets` sets; false when there is nothing to send.
     fn poll(&mut self, from: usize, sets: usize) -> bool {
         let mut buf = vec![0xa5; set_frame_len(sets).max(256)];
         let Some(length) = self.ends[from].lcb.poll_frame(self.now, &mut buf) else {

@@ -1,16 +1,13 @@
 //! Everything at once: lists of operations, checked for conservation at the end.
 
 use proptest::prelude::*;
+use proptest::strategy::Union;
 
-use phitwire_framing::frame::frame_len;
-use phitwire_framing::packet24::Vc;
-
-use super::harness::{A, B, Drain, End, Pair, TINY, config};
-use crate::link::{LinkClock, LinkProfile};
+use super::rig::{A, B, Drain, End, Lcb, Link, Pair, Wire, config, live};
 use crate::time::Duration;
 
 #[derive(Clone, Debug)]
-enum Operation {
+enum Operation<C> {
     Load { end: usize, packets: usize },
     Run { us: u64 },
     Loss(u64),
@@ -21,23 +18,24 @@ enum Operation {
     Delay { us: u64, jitter_us: u64 },
     Cut { direction: usize, cut: bool },
     Drain { end: usize, drain: Drain },
-    PushPhits { end: usize, phits: usize },
+    PushWords { end: usize, words: usize },
     ForceRetry(usize),
     SoftError(usize),
-    FrameBytes { end: usize, phits: usize },
+    FrameBytes { end: usize, bytes: usize },
+    Own { end: usize, command: C },
     Restart(usize),
     Down(usize),
     Up(usize),
 }
 
-fn operation() -> impl Strategy<Value = Operation> {
+fn operation<L: Link>() -> BoxedStrategy<Operation<L::Command>> {
     use Operation::*;
     let drain = prop_oneof![
-        Just(super::harness::Drain::Eager),
-        (1..40_u32).prop_map(super::harness::Drain::Slow),
-        Just(super::harness::Drain::Blocked),
+        Just(super::rig::Drain::Eager),
+        (1..40_u32).prop_map(super::rig::Drain::Slow),
+        Just(super::rig::Drain::Blocked),
     ];
-    prop_oneof![
+    let any_link = prop_oneof![
         4 => (0..2_usize, 1..60_usize).prop_map(|(end, packets)| Load { end, packets }),
         6 => (1..3_000_u64).prop_map(|us| Run { us }),
         1 => (0..400_u64).prop_map(Loss),
@@ -48,18 +46,23 @@ fn operation() -> impl Strategy<Value = Operation> {
         1 => (0..2_000_u64, 0..2_000_u64).prop_map(|(us, jitter_us)| Delay { us, jitter_us }),
         1 => (0..2_usize, any::<bool>()).prop_map(|(direction, cut)| Cut { direction, cut }),
         2 => (0..2_usize, drain).prop_map(|(end, drain)| Drain { end, drain }),
-        1 => (0..2_usize, 1..40_usize).prop_map(|(end, phits)| PushPhits { end, phits }),
+        1 => (0..2_usize, 1..40_usize).prop_map(|(end, words)| PushWords { end, words }),
         1 => (0..2_usize).prop_map(ForceRetry),
         1 => (0..2_usize).prop_map(SoftError),
-        1 => (0..2_usize, 48..600_usize).prop_map(|(end, phits)| FrameBytes { end, phits }),
-    ]
+        1 => (0..2_usize, L::frame_bytes()).prop_map(|(end, bytes)| FrameBytes { end, bytes }),
+    ];
+    let own = L::commands().into_iter().map(|command| {
+        let own = (0..2_usize, command).prop_map(|(end, command)| Own { end, command });
+        (1, own.boxed())
+    });
+    Union::new_weighted([(23, any_link.boxed())].into_iter().chain(own).collect()).boxed()
 }
 
 /// The same, and ends that are killed or taken down in between.
-fn operation_or_end() -> impl Strategy<Value = Operation> {
+fn operation_or_end<L: Link>() -> impl Strategy<Value = Operation<L::Command>> {
     prop_oneof![
-        12 => operation().prop_filter("a damaged packet has no number", |operation| {
-            !matches!(operation, Operation::SoftError(_))
+        12 => operation::<L>().prop_filter("a damaged packet has no number", |operation| {
+            L::NUMBERS_SOFT_ERRORS || !matches!(operation, Operation::SoftError(_))
         }),
         1 => (0..2_usize).prop_map(Operation::Restart),
         1 => (0..2_usize).prop_map(Operation::Down),
@@ -67,7 +70,7 @@ fn operation_or_end() -> impl Strategy<Value = Operation> {
     ]
 }
 
-fn apply(pair: &mut Pair, operation: Operation) {
+fn apply<L: Link>(pair: &mut Pair<L>, operation: Operation<L::Command>) {
     let now = pair.now;
     match operation {
         Operation::Load { end, packets } => pair.load(end, packets),
@@ -83,138 +86,107 @@ fn apply(pair: &mut Pair, operation: Operation) {
         }),
         Operation::Cut { direction, cut } => pair.wires[direction].cut = cut,
         Operation::Drain { end, drain } => pair.ends[end].drain = drain,
-        Operation::PushPhits { end, phits } => pair.ends[end].push_phits = phits,
+        Operation::PushWords { end, words } => pair.ends[end].push_words = words,
         Operation::ForceRetry(end) => pair.ends[end].lcb.force_retry(now),
         Operation::SoftError(end) => pair.ends[end].lcb.soft_error_next(),
-        Operation::FrameBytes { end, phits } => pair.ends[end].frame_bytes = frame_len(phits),
+        Operation::FrameBytes { end, bytes } => pair.ends[end].frame_bytes = bytes,
+        Operation::Own { end, command } => L::command(&mut pair.ends[end].lcb, command, now),
         Operation::Restart(end) => {
             let number = pair.ends[end].number + 1;
             if number < 16 {
-                let config = config(end)
-                    .epoch(0x8000_0000 + number * 1_000)
-                    .build()
-                    .unwrap();
-                pair.ends[end] = End::new(config, now, TINY).incarnation(number);
+                let config = config::<L>(end).epoch(0x8000_0000 + number * 1_000);
+                let end_anew = End::new(L::built(config), now, L::SMALL_FRAME_BYTES);
+                pair.ends[end] = end_anew.incarnation(number);
             }
         }
-        Operation::Down(end) => {
-            let end = &mut pair.ends[end];
-            end.lcb.link_down(now, &mut end.input);
-        }
-        Operation::Up(end) => pair.ends[end].lcb.link_up(now),
+        Operation::Down(end) => pair.link_down(end),
+        Operation::Up(end) => pair.link_up(end),
     }
 }
 
 /// Runs the operations, then lets everything drain over a clean wire.
-fn campaign(seed: u64, profile: LinkProfile, clock: LinkClock, operations: Vec<Operation>) {
-    let end = |end| {
-        // Lanes are not this test's concern.
-        let builder = config(end).profile(profile.clone()).clock(clock);
-        builder.lane_retry_threshold(1_000_000).build().unwrap()
-    };
-    let mut pair = Pair::with(seed, end(A), end(B), TINY);
+fn campaign<L: Link>(mut pair: Pair<L>, operations: Vec<Operation<L::Command>>) {
+    let clean = pair.wires[A].clone();
     pair.wait_up();
     for operation in operations {
         apply(&mut pair, operation);
     }
-    pair.wire(|wire| *wire = super::harness::Wire::clean());
+    pair.wire(|wire| *wire = clean.clone());
     for end in &mut pair.ends {
         end.drain = Drain::Eager;
-        end.push_phits = usize::MAX;
+        end.push_words = usize::MAX;
     }
     pair.finish(Duration::from_ms(30_000));
     for end in [A, B] {
-        let (sent, got) = (
-            pair.count(end, |c| c.tx_packets),
-            pair.count(1 - end, |c| c.rx_packets),
-        );
-        assert_eq!(sent, got, "each packet accepted once");
+        let sent = pair.count(end, |c| c.tx_packets);
         assert_eq!(pair.count(end, |c| c.tx_acked_packets), sent);
         let delivered: u32 = pair.ends[1 - end].got_id.iter().sum();
         assert_eq!(u64::from(delivered), sent);
-        assert_eq!(
-            u64::from(pair.ends[1 - end].soft_errors as u32),
-            pair.count(end, |c| c.tx_soft_errors)
-        );
+        L::assert_conserved(&pair, end);
     }
 }
 
-/// Buffers so small that everything is full all the time.
-fn cramped() -> LinkProfile {
-    LinkProfile {
-        input_phits_per_vc: 24,
-        retry_phits: 64,
-        window_packets: 4,
-        reorder_phits: 100,
-        ..LinkProfile::live()
+fn cases() -> ProptestConfig {
+    ProptestConfig {
+        failure_persistence: None,
+        ..Default::default()
     }
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
-
-    #[test]
-    fn every_packet_arrives_once_whatever_happens(
-        seed in any::<u64>(),
-        cramp in any::<bool>(),
-        operations in prop::collection::vec(operation(), 1..60),
-    ) {
-        let profile = if cramp { cramped() } else { LinkProfile::live() };
-        campaign(seed, profile, LinkClock::FreeRunning, operations);
-    }
-
-    #[test]
-    fn no_packet_arrives_twice_whoever_dies(
-        seed in any::<u64>(),
-        operations in prop::collection::vec(operation_or_end(), 1..60),
-    ) {
-        campaign_of_ends(seed, operations);
-    }
-
-    #[test]
-    fn every_packet_arrives_once_at_the_chip_s_own_depths(
-        seed in any::<u64>(),
-        operations in prop::collection::vec(operation(), 1..30),
-    ) {
-        campaign(seed, LinkProfile::paper(), LinkClock::Paced { dilation: 50 }, operations);
-    }
+pub fn every_packet_arrives_once_whatever_happens<L: Link>() {
+    let operations = prop::collection::vec(operation::<L>(), 1..60);
+    proptest!(cases(), |(seed in any::<u64>(), cramp in any::<bool>(), operations in operations)| {
+        // Lanes are not this test's concern.
+        let end = |end| {
+            let builder = config::<L>(end).lane_retry_threshold(1_000_000);
+            if cramp { L::cramped(builder) } else { L::built(builder) }
+        };
+        let pair = Pair::<L>::with(seed, end(A), end(B), L::SMALL_FRAME_BYTES);
+        campaign(pair, operations);
+    });
 }
 
-/// Ends die and are taken down: packets may be missing then, but none comes twice or out of order, and in
-/// the end everything flows again.
-fn campaign_of_ends(seed: u64, operations: Vec<Operation>) {
-    let mut pair = Pair::with(
-        seed,
-        config(A).build().unwrap(),
-        config(B).build().unwrap(),
-        TINY,
-    );
-    pair.ends.iter_mut().for_each(|end| end.gaps_allowed = true);
+pub fn no_packet_arrives_twice_whoever_dies<L: Link>() {
+    let operations = prop::collection::vec(operation_or_end::<L>(), 1..60);
+    proptest!(cases(), |(seed in any::<u64>(), operations in operations)| {
+        campaign_of_ends::<L>(seed, operations);
+    });
+}
+
+pub fn every_packet_arrives_once_at_the_chip_s_own_depths<L: Link>() {
+    let operations = prop::collection::vec(operation::<L>(), 1..30);
+    proptest!(cases(), |(seed in any::<u64>(), operations in operations)| {
+        campaign(L::paper(seed), operations);
+    });
+}
+
+/// Ends die and are taken down: packets may be missing then, but none comes twice or out of order,
+/// and in the end everything flows again.
+fn campaign_of_ends<L: Link>(seed: u64, operations: Vec<Operation<L::Command>>) {
+    let mut pair = Pair::<L>::with(seed, live::<L>(A), live::<L>(B), L::SMALL_FRAME_BYTES);
+    pair.allow_gaps();
     for operation in operations {
         apply(&mut pair, operation);
     }
-    pair.wire(|wire| *wire = super::harness::Wire::clean());
+    pair.wire(|wire| *wire = Wire::clean());
     let now = pair.now;
     for end in &mut pair.ends {
         end.drain = Drain::Eager;
-        end.push_phits = usize::MAX;
+        end.push_words = usize::MAX;
         end.lcb.link_up(now);
     }
     // Whoever still believes in a session with a dead peer finds out by what the peer says.
     pair.run_for(Duration::from_ms(2_000));
     pair.wait_up();
-    for end in [A, B] {
-        for vc in Vc::ALL {
-            pair.ends[end].send(vc, 10);
-        }
+    for end in &mut pair.ends {
+        (0..L::VCS).for_each(|vc| end.send(vc, 10));
     }
     pair.finish(Duration::from_ms(30_000));
 }
 
-#[test]
-fn all_of_netem_at_once() {
+pub fn all_of_netem_at_once<L: Link>() {
     for seed in 0..10 {
-        let mut pair = Pair::new(seed);
+        let mut pair = Pair::<L>::new(seed);
         pair.wire(|wire| {
             wire.loss = 100;
             wire.duplicate = 50;
@@ -225,16 +197,13 @@ fn all_of_netem_at_once() {
             wire.jitter = Duration::from_us(500);
         });
         pair.wait_up();
-        pair.load(A, 5_000);
-        pair.load(B, 5_000);
-        pair.finish(Duration::from_ms(60_000));
+        pair.exchange(5_000, Duration::from_ms(60_000));
     }
 }
 
-#[test]
-fn the_same_seed_gives_the_same_run() {
+pub fn the_same_seed_gives_the_same_run<L: Link>() {
     let run = || {
-        let mut pair = Pair::up(5);
+        let mut pair = Pair::<L>::up(5);
         pair.wire(|wire| {
             wire.loss = 200;
             wire.reorder = 200;
@@ -242,17 +211,17 @@ fn the_same_seed_gives_the_same_run() {
         });
         pair.load(A, 3_000);
         pair.finish(Duration::from_ms(60_000));
-        (pair.now, pair.frames, pair.ends[A].lcb.counters().clone())
+        // All counters of both ends are in it.
+        (pair.now, pair.frames, pair.state())
     };
     assert_eq!(run(), run());
 }
 
-#[test]
-fn the_checker_can_fail() {
+pub fn the_checker_can_fail<L: Link>() {
     let outcome = std::panic::catch_unwind(|| {
-        let mut pair = Pair::up(6);
-        pair.ends[B].got_id = [1, 0];
-        pair.ends[A].send(Vc::Request, 5);
+        let mut pair = Pair::<L>::up(6);
+        pair.ends[B].got_id[0] = 1;
+        pair.ends[A].send(0, 5);
         pair.finish(Duration::from_ms(100));
     });
     let message = *outcome.unwrap_err().downcast::<String>().unwrap();

@@ -1,36 +1,29 @@
-//! Lanes that somebody else than the peer asks for or sends on. For both kinds of links.
+//! Lanes that somebody else than the peer asks for or sends on.
 
 use phitwire_framing::frame::{self, Frame};
 use phitwire_framing::lanes::bits_of_lane;
 use phitwire_framing::training::Training;
 
-use super::harness::{A, B, Pair, forge};
-use crate::link::LinkEvent;
+use super::rig::{A, B, End, Lcb, Link, Pair, SECOND};
 use crate::time::Duration;
 
-const SECOND: Duration = Duration::from_ms(1_000);
-
-fn all_lanes(pair: &Pair) -> bool {
-    let all = |end: &super::harness::End| (end.lcb.tx_lanes(), end.lcb.rx_lanes()) == (7, 7);
+fn all_lanes<L: Link>(pair: &Pair<L>) -> bool {
+    let all = |end: &End<L>| (end.lcb.tx_lanes(), end.lcb.rx_lanes()) == (7, 7);
     pair.ends.iter().all(all)
 }
 
-fn no_session_ended(pair: &Pair) -> bool {
-    let ended = |event: &LinkEvent| matches!(event, LinkEvent::Down { .. });
-    !pair.ends.iter().any(|end| end.events.iter().any(ended))
+fn no_session_ended<L: Link>(pair: &Pair<L>) -> bool {
+    [A, B].iter().all(|end| pair.downs(*end).is_empty())
 }
 
-#[test]
-fn a_hundred_thousand_headers_with_fewer_lanes_take_none() {
-    let mut pair = Pair::up(1);
-    pair.load(A, 50);
-    pair.load(B, 50);
-    pair.finish(SECOND);
+pub fn a_hundred_thousand_headers_with_fewer_lanes_take_none<L: Link>() {
+    let mut pair = Pair::<L>::up(1);
+    pair.exchange(50, SECOND);
     let dropped = [A, B].map(|end| pair.count(end, |c| c.drop_wrong_lanes));
     for round in 0..50_000_u64 {
         let lanes = 1 + (round % 6) as u8;
         for to in [A, B] {
-            let frame = forge(&pair, to, lanes, 0, &[]);
+            let frame = L::forge(&pair, to, lanes, 0, &[]);
             pair.inject(to, &frame);
         }
         if round % 100 == 0 {
@@ -44,14 +37,12 @@ fn a_hundred_thousand_headers_with_fewer_lanes_take_none() {
         let dropped = pair.count(end, |c| c.drop_wrong_lanes) - dropped[end];
         assert_eq!(dropped, 50_000, "each is counted");
     }
-    pair.load(A, 500);
-    pair.load(B, 500);
-    pair.finish(SECOND);
+    pair.exchange(500, SECOND);
     assert!(no_session_ended(&pair) && all_lanes(&pair));
 }
 
 /// The last word of the other end of `to`, which receives on `lanes`.
-fn request(pair: &Pair, to: usize, lanes: u8) -> Vec<u8> {
+fn request<L: Link>(pair: &Pair<L>, to: usize, lanes: u8) -> Vec<u8> {
     let is_training = |bytes: &[u8]| matches!(frame::parse(bytes), Ok(Frame::Training(_)));
     let taped = pair.last_taped(to, is_training);
     let Ok(Frame::Training(training)) = frame::parse(&taped) else {
@@ -70,18 +61,17 @@ fn request(pair: &Pair, to: usize, lanes: u8) -> Vec<u8> {
     buf[..length].to_vec()
 }
 
-fn taped_pair(seed: u64) -> Pair {
-    let mut pair = Pair::new(seed);
+fn taped_pair<L: Link>(seed: u64) -> Pair<L> {
+    let mut pair = Pair::<L>::new(seed);
     pair.taping = true;
     pair.wait_up();
     pair.run_for(Duration::from_ms(100));
     pair
 }
 
-#[test]
-fn a_request_that_was_not_the_peer_s_is_taken_back() {
+pub fn a_request_that_was_not_the_peer_s_is_taken_back<L: Link>() {
     for busy in [false, true] {
-        let mut pair = taped_pair(2);
+        let mut pair = taped_pair::<L>(2);
         for lanes in [0b001, 0b110, 0b100] {
             if busy {
                 pair.load(A, 400);
@@ -97,9 +87,8 @@ fn a_request_that_was_not_the_peer_s_is_taken_back() {
     }
 }
 
-#[test]
-fn a_request_for_no_lane_kills_nobody() {
-    let mut pair = taped_pair(3);
+pub fn a_request_for_no_lane_kills_nobody<L: Link>() {
+    let mut pair = taped_pair::<L>(3);
     let before = pair.count(A, |c| c.drop_wrong_lanes);
     for _ in 0..100 {
         let frame = request(&pair, A, 0);
@@ -111,9 +100,8 @@ fn a_request_for_no_lane_kills_nobody() {
     assert!(no_session_ended(&pair) && all_lanes(&pair));
 }
 
-#[test]
-fn a_new_process_begins_no_session_without_lanes() {
-    let mut pair = taped_pair(5);
+pub fn a_new_process_begins_no_session_without_lanes<L: Link>() {
+    let mut pair = taped_pair::<L>(5);
     pair.replace(A, 5_000);
     pair.wire(|wire| wire.cut = true);
     let frame = request(&pair, A, 0);
@@ -124,15 +112,12 @@ fn a_new_process_begins_no_session_without_lanes() {
     assert_eq!(pair.count(A, |c| c.drop_wrong_lanes), 100);
     pair.wire(|wire| wire.cut = false);
     pair.wait_up();
-    pair.load(A, 100);
-    pair.load(B, 100);
-    pair.finish(SECOND);
+    pair.exchange(100, SECOND);
     assert!(all_lanes(&pair));
 }
 
-#[test]
-fn a_pattern_that_nobody_asked_for_takes_no_lane() {
-    let mut pair = taped_pair(4);
+pub fn a_pattern_that_nobody_asked_for_takes_no_lane<L: Link>() {
+    let mut pair = taped_pair::<L>(4);
     let mut frame = request(&pair, A, 7);
     // As it came when lane 2 was out for a moment.
     let area = frame::phit_area(&frame).unwrap();

@@ -1,69 +1,51 @@
-//! Sessions that no longer fit heal, and silence is told. For both kinds of links.
+//! Sessions that no longer fit heal, and silence is told.
 
-use super::harness::{A, B, IDLE_FRAME_BYTES, Pair, forge, made, plant};
+use super::rig::{A, B, FRAME_BYTES, Lcb, Link, Pair, SECOND, made, plant};
 use crate::link::{DownReason, LinkEvent, LinkProfile};
 use crate::time::Duration;
 
-const SECOND: Duration = Duration::from_ms(1_000);
-
-fn pair_with(change: impl Fn(&mut LinkProfile)) -> Pair {
+fn pair_with<L: Link>(change: impl Fn(&mut LinkProfile)) -> Pair<L> {
     let end = |end, epoch| {
         let mut profile = LinkProfile::live();
         change(&mut profile);
-        made(end, epoch, profile)
+        made::<L>(end, epoch, profile)
     };
-    let mut pair = Pair::with(1, end(A, 1_000), end(B, 2_000), 1_472);
+    let mut pair = Pair::<L>::with(1, end(A, 1_000), end(B, 2_000), FRAME_BYTES);
     pair.wait_up();
     pair
 }
 
-fn downs(pair: &Pair, end: usize) -> Vec<DownReason> {
-    let down = |event: &LinkEvent| match event {
-        LinkEvent::Down { why, .. } => Some(*why),
-        _ => None,
-    };
-    pair.ends[end].events.iter().filter_map(down).collect()
+fn traffic_flows<L: Link>(pair: &mut Pair<L>) {
+    pair.exchange(300, SECOND.times(5));
 }
 
-fn traffic_flows(pair: &mut Pair) {
-    pair.load(A, 300);
-    pair.load(B, 300);
-    pair.finish(SECOND.times(5));
-}
-
-/// End B has data that end A never sent, and acknowledges it in every frame: A can use none of them.
-fn wedge(pair: &mut Pair) {
+/// End B has data that end A never sent, and acknowledges it in every frame: A can use none of
+/// them.
+fn wedge<L: Link>(pair: &mut Pair<L>) {
     traffic_flows(pair);
-    pair.ends.iter_mut().for_each(|end| end.gaps_allowed = true);
+    pair.allow_gaps();
     plant(pair, B);
 }
 
-#[test]
-fn a_session_in_which_nothing_can_be_used_begins_anew_within_its_time() {
-    let mut pair = pair_with(|_| {});
+pub fn a_session_in_which_nothing_can_be_used_begins_anew_within_its_time<L: Link>() {
+    let mut pair = pair_with::<L>(|_| {});
     wedge(&mut pair);
     pair.load(B, 20);
     pair.run_for(Duration::from_ms(900));
     assert!(pair.ends[A].lcb.is_active(), "not before its time");
     assert!(pair.count(A, |c| c.drop_impossible_ack) > 3);
     pair.run_until(Duration::from_ms(500), |pair| {
-        pair.ends.iter().all(|end| end.lcb.is_active())
+        pair.is_active()
             && pair.ends[A].lcb.epochs() == (1_001, 2_001)
             && pair.ends[B].lcb.epochs() == (2_001, 1_001)
     });
-    assert_eq!(downs(&pair, A), [DownReason::Unusable]);
-    assert_eq!(downs(&pair, B), [DownReason::PeerRestarted]);
+    assert_eq!(pair.downs(A), [DownReason::Unusable]);
+    assert_eq!(pair.downs(B), [DownReason::PeerRestarted]);
     assert_eq!(pair.count(A, |c| c.unusable_sessions), 1);
     for end in [A, B] {
-        let reported = pair.ends[end].events.iter().map(|event| match event {
-            LinkEvent::Down {
-                discarded_packets, ..
-            } => *discarded_packets,
-            _ => 0,
-        });
         let counted = pair.count(end, |c| c.tx_discarded_packets);
         assert_eq!(
-            reported.sum::<u64>(),
+            pair.discarded(end),
             counted,
             "what is discarded is reported"
         );
@@ -73,27 +55,25 @@ fn a_session_in_which_nothing_can_be_used_begins_anew_within_its_time() {
 }
 
 /// What the links were before: the canary of the test above.
-#[test]
-fn a_link_that_may_not_heal_stays_as_it_is() {
-    let mut pair = pair_with(|profile| profile.heal = None);
+pub fn a_link_that_may_not_heal_stays_as_it_is<L: Link>() {
+    let mut pair = pair_with::<L>(|profile| profile.heal = None);
     wedge(&mut pair);
     pair.load(B, 20);
     pair.run_for(SECOND.times(60));
-    assert!(downs(&pair, A).is_empty());
+    assert!(pair.downs(A).is_empty());
     assert!(
         pair.ends[B].lcb.unacknowledged_packets() > 0,
         "and nothing flows"
     );
 }
 
-#[test]
-fn a_stranger_s_frames_do_not_end_a_session_whose_peer_answers() {
+pub fn a_stranger_s_frames_do_not_end_a_session_whose_peer_answers<L: Link>() {
     for busy in [false, true] {
-        let mut pair = pair_with(|_| {});
+        let mut pair = pair_with::<L>(|_| {});
         traffic_flows(&mut pair);
         let before = pair.count(A, |c| c.drop_impossible_ack);
         for _ in 0..10_000 {
-            let frame = forge(&pair, A, 7, 0x3000, &[]);
+            let frame = L::forge(&pair, A, 7, 0x3000, &[]);
             pair.inject(A, &frame);
             if busy {
                 pair.load(A, 1);
@@ -102,19 +82,18 @@ fn a_stranger_s_frames_do_not_end_a_session_whose_peer_answers() {
             pair.run_for(Duration::from_ms(1));
         }
         assert_eq!(pair.count(A, |c| c.drop_impossible_ack), before + 10_000);
-        assert!(downs(&pair, A).is_empty() && downs(&pair, B).is_empty());
+        assert!(pair.downs(A).is_empty() && pair.downs(B).is_empty());
         traffic_flows(&mut pair);
     }
 }
 
-#[test]
-fn the_same_frames_end_a_session_whose_peer_does_not_answer() {
-    let mut pair = pair_with(|_| {});
+pub fn the_same_frames_end_a_session_whose_peer_does_not_answer<L: Link>() {
+    let mut pair = pair_with::<L>(|_| {});
     traffic_flows(&mut pair);
     pair.wires[A].cut = true;
-    let frame = forge(&pair, A, 7, 0x3000, &[]);
+    let frame = L::forge(&pair, A, 7, 0x3000, &[]);
     let begin = pair.now;
-    while downs(&pair, A).is_empty() {
+    while pair.downs(A).is_empty() {
         pair.inject(A, &frame);
         pair.run_for(Duration::from_ms(1));
         assert!(pair.now.since(begin) < SECOND.times(2));
@@ -124,63 +103,58 @@ fn the_same_frames_end_a_session_whose_peer_does_not_answer() {
         "{:?}",
         pair.now.since(begin)
     );
-    assert_eq!(downs(&pair, A), [DownReason::Unusable]);
+    assert_eq!(pair.downs(A), [DownReason::Unusable]);
 }
 
-#[test]
-fn one_bad_frame_before_a_cut_ends_nothing() {
-    let mut pair = pair_with(|_| {});
+pub fn one_bad_frame_before_a_cut_ends_nothing<L: Link>() {
+    let mut pair = pair_with::<L>(|_| {});
     traffic_flows(&mut pair);
-    let frame = forge(&pair, A, 7, 0x3000, &[]);
+    let frame = L::forge(&pair, A, 7, 0x3000, &[]);
     pair.inject(A, &frame);
     pair.wire(|wire| wire.cut = true);
     pair.run_for(SECOND.times(10));
     pair.wire(|wire| wire.cut = false);
     traffic_flows(&mut pair);
-    assert!(downs(&pair, A).is_empty() && downs(&pair, B).is_empty());
+    assert!(pair.downs(A).is_empty() && pair.downs(B).is_empty());
 }
 
-#[test]
-fn answers_that_take_longer_than_a_session_may_be_unusable_are_waited_for() {
-    let mut pair = pair_with(|profile| profile.max_retry_timeout = SECOND);
+pub fn answers_that_take_longer_than_a_session_may_be_unusable_are_waited_for<L: Link>() {
+    let mut pair = pair_with::<L>(|profile| profile.max_retry_timeout = SECOND);
     pair.wire(|wire| wire.delay = Duration::from_ms(600));
-    pair.load(A, 50);
-    pair.load(B, 50);
-    pair.finish(SECOND.times(30));
-    // Nothing sent over such a way is acknowledged before it is sent again: only the answers are measured.
+    pair.exchange(50, SECOND.times(30));
+    // Nothing sent over such a way is acknowledged before it is sent again: only the answers are
+    // measured.
     pair.run_for(SECOND.times(10));
     for _ in 0..10_000 {
-        let frame = forge(&pair, A, 7, 0x3000, &[]);
+        let frame = L::forge(&pair, A, 7, 0x3000, &[]);
         pair.inject(A, &frame);
         pair.run_for(Duration::from_ms(1));
     }
-    assert!(downs(&pair, A).is_empty(), "{}", pair.state());
+    assert!(pair.downs(A).is_empty(), "{}", pair.state());
 }
 
-#[test]
-fn what_the_peer_takes_for_acknowledged_is_not_waited_for_for_ever() {
-    let mut pair = pair_with(|_| {});
+pub fn what_the_peer_takes_for_acknowledged_is_not_waited_for_for_ever<L: Link>() {
+    let mut pair = pair_with::<L>(|_| {});
     traffic_flows(&mut pair);
-    pair.ends.iter_mut().for_each(|end| end.gaps_allowed = true);
+    pair.allow_gaps();
     // A's data is lost on the way, and somebody acknowledges it in the name of B.
     pair.wires[B].cut = true;
     pair.load(A, 1);
     pair.run_for(Duration::from_us(50));
-    let frame = forge(&pair, A, 7, 1, &[]);
+    let frame = L::forge(&pair, A, 7, 1, &[]);
     pair.inject(A, &frame);
     pair.wires[B].cut = false;
     pair.run_for(SECOND.times(10));
-    assert!(downs(&pair, B).is_empty(), "frames may be lost for so long");
+    assert!(pair.downs(B).is_empty(), "frames may be lost for so long");
     pair.run_until(SECOND.times(60), |pair| {
-        downs(pair, B) == [DownReason::Missing]
+        pair.downs(B) == [DownReason::Missing]
     });
     pair.wait_up();
     traffic_flows(&mut pair);
 }
 
-#[test]
-fn silence_is_told_and_untold_and_nothing_else_happens() {
-    let mut pair = pair_with(|_| {});
+pub fn silence_is_told_and_untold_and_nothing_else_happens<L: Link>() {
+    let mut pair = pair_with::<L>(|_| {});
     traffic_flows(&mut pair);
     let asleep = pair.now;
     pair.run_for(SECOND.times(20));
@@ -221,12 +195,11 @@ fn silence_is_told_and_untold_and_nothing_else_happens() {
         );
     }
     traffic_flows(&mut pair);
-    assert!(downs(&pair, A).is_empty() && downs(&pair, B).is_empty());
+    assert!(pair.downs(A).is_empty() && pair.downs(B).is_empty());
 }
 
-#[test]
-fn a_process_that_stood_still_does_not_call_its_peer_silent() {
-    let mut pair = pair_with(|_| {});
+pub fn a_process_that_stood_still_does_not_call_its_peer_silent<L: Link>() {
+    let mut pair = pair_with::<L>(|_| {});
     traffic_flows(&mut pair);
     // Answers lie unread in the socket for half a minute; the first thing to run are the timers.
     pair.now += SECOND.times(30);
@@ -237,39 +210,36 @@ fn a_process_that_stood_still_does_not_call_its_peer_silent() {
     }
 }
 
-#[test]
-fn nobody_is_asked_where_silence_is_not_told() {
-    let mut pair = pair_with(|profile| profile.silence = None);
+pub fn nobody_is_asked_where_silence_is_not_told<L: Link>() {
+    let mut pair = pair_with::<L>(|profile| profile.silence = None);
     traffic_flows(&mut pair);
     pair.run_for(SECOND);
     assert!(pair.ends.iter().all(|end| end.lcb.next_wakeup().is_none()));
     assert_eq!(LinkProfile::paper().silence, None);
 }
 
-#[test]
-fn giving_up_ends_an_idle_session_too() {
-    let mut pair = pair_with(|profile| profile.give_up = Some(SECOND.times(2)));
+pub fn giving_up_ends_an_idle_session_too<L: Link>() {
+    let mut pair = pair_with::<L>(|profile| profile.give_up = Some(SECOND.times(2)));
     traffic_flows(&mut pair);
     pair.run_for(SECOND.times(20));
-    assert!(downs(&pair, A).is_empty(), "an idle peer answers");
+    assert!(pair.downs(A).is_empty(), "an idle peer answers");
     pair.wire(|wire| wire.cut = true);
     pair.run_for(Duration::from_ms(3_000));
     for end in [A, B] {
-        assert_eq!(downs(&pair, end), [DownReason::Silence]);
+        assert_eq!(pair.downs(end), [DownReason::Silence]);
         assert!(
             !pair.ends[end].lcb.is_silent(),
             "there is no session to be silent in"
         );
     }
     pair.wire(|wire| wire.cut = false);
-    pair.ends.iter_mut().for_each(|end| end.gaps_allowed = true);
+    pair.allow_gaps();
     pair.wait_up();
     traffic_flows(&mut pair);
 }
 
-#[test]
-fn a_peer_that_is_far_away_is_called_silent_once_and_then_waited_for() {
-    let mut pair = pair_with(|_| {});
+pub fn a_peer_that_is_far_away_is_called_silent_once_and_then_waited_for<L: Link>() {
+    let mut pair = pair_with::<L>(|_| {});
     traffic_flows(&mut pair);
     pair.wire(|wire| wire.delay = Duration::from_ms(3_000));
     pair.run_for(SECOND.times(60));
@@ -277,11 +247,11 @@ fn a_peer_that_is_far_away_is_called_silent_once_and_then_waited_for() {
         assert!(!end.lcb.is_silent());
         assert_eq!(end.lcb.counters().silences, 1, "{:?}", end.events);
     }
-    assert!(downs(&pair, A).is_empty() && downs(&pair, B).is_empty());
+    assert!(pair.downs(A).is_empty() && pair.downs(B).is_empty());
 }
 
 /// How long it takes until both ends tell that a cut link is silent.
-fn told_after(pair: &mut Pair) -> Duration {
+fn told_after<L: Link>(pair: &mut Pair<L>) -> Duration {
     let begin = pair.now;
     pair.wire(|wire| wire.cut = true);
     pair.run_until(SECOND.times(100), |pair| {
@@ -290,10 +260,9 @@ fn told_after(pair: &mut Pair) -> Duration {
     pair.now.since(begin)
 }
 
-#[test]
-fn a_cable_that_was_out_does_not_make_its_ends_more_patient() {
+pub fn a_cable_that_was_out_does_not_make_its_ends_more_patient<L: Link>() {
     for busy in [true, false] {
-        let mut pair = pair_with(|_| {});
+        let mut pair = pair_with::<L>(|_| {});
         traffic_flows(&mut pair);
         told_after(&mut pair);
         pair.run_for(SECOND.times(30));
@@ -309,9 +278,8 @@ fn a_cable_that_was_out_does_not_make_its_ends_more_patient() {
     }
 }
 
-#[test]
-fn a_session_heals_as_soon_after_a_cable_was_out_as_before() {
-    let mut pair = pair_with(|_| {});
+pub fn a_session_heals_as_soon_after_a_cable_was_out_as_before<L: Link>() {
+    let mut pair = pair_with::<L>(|_| {});
     traffic_flows(&mut pair);
     pair.wire(|wire| wire.cut = true);
     pair.run_for(SECOND.times(30));
@@ -319,22 +287,21 @@ fn a_session_heals_as_soon_after_a_cable_was_out_as_before() {
     traffic_flows(&mut pair);
     traffic_flows(&mut pair);
     pair.wires[A].cut = true;
-    let frame = forge(&pair, A, 7, 0x3000, &[]);
+    let frame = L::forge(&pair, A, 7, 0x3000, &[]);
     let begin = pair.now;
-    while downs(&pair, A).is_empty() {
+    while pair.downs(A).is_empty() {
         pair.inject(A, &frame);
         pair.run_for(Duration::from_ms(1));
         assert!(pair.now.since(begin) < SECOND.times(2));
     }
-    assert_eq!(downs(&pair, A), [DownReason::Unusable]);
+    assert_eq!(pair.downs(A), [DownReason::Unusable]);
 }
 
-#[test]
-fn frames_on_wrong_lanes_draw_training_frames_at_their_own_pace() {
-    let mut pair = pair_with(|_| {});
+pub fn frames_on_wrong_lanes_draw_training_frames_at_their_own_pace<L: Link>() {
+    let mut pair = pair_with::<L>(|_| {});
     traffic_flows(&mut pair);
     let sent = pair.count(A, |c| c.tx_training_frames);
-    let frame = forge(&pair, A, 0b011, 0, &[]);
+    let frame = L::forge(&pair, A, 0b011, 0, &[]);
     let begin = pair.now;
     while pair.now.since(begin) < SECOND {
         pair.inject(A, &frame);
@@ -348,17 +315,16 @@ fn frames_on_wrong_lanes_draw_training_frames_at_their_own_pace() {
     assert!((1..=most + 1).contains(&drawn), "{drawn} of {most}");
 }
 
-fn stalls(pair: &Pair, end: usize) -> Vec<LinkEvent> {
+fn stalls<L: Link>(pair: &Pair<L>, end: usize) -> Vec<LinkEvent> {
     let tells = |event: &&LinkEvent| matches!(event, LinkEvent::Stalled | LinkEvent::Moves);
     let events = pair.ends[end].events.iter();
     events.filter(tells).cloned().collect()
 }
 
-#[test]
-fn a_way_that_swallows_long_frames_is_told_although_short_ones_pass() {
-    let mut pair = pair_with(|_| {});
+pub fn a_way_that_swallows_long_frames_is_told_although_short_ones_pass<L: Link>() {
+    let mut pair = pair_with::<L>(|_| {});
     traffic_flows(&mut pair);
-    pair.wires[B].most_bytes = IDLE_FRAME_BYTES;
+    pair.wires[B].most_bytes = L::IDLE_FRAME_BYTES;
     pair.load(A, 300);
     pair.run_for(Duration::from_ms(900));
     assert!(!pair.ends[A].lcb.is_stalled(), "not before its time");
@@ -375,26 +341,24 @@ fn a_way_that_swallows_long_frames_is_told_although_short_ones_pass() {
     assert!(!pair.ends[A].lcb.is_stalled());
 }
 
-#[test]
-fn who_misses_a_packet_for_a_minute_begins_a_new_session_and_says_why() {
-    let mut pair = pair_with(|_| {});
+pub fn who_misses_a_packet_for_a_minute_begins_a_new_session_and_says_why<L: Link>() {
+    let mut pair = pair_with::<L>(|_| {});
     traffic_flows(&mut pair);
-    pair.ends.iter_mut().for_each(|end| end.gaps_allowed = true);
-    pair.wires[B].most_bytes = IDLE_FRAME_BYTES;
+    pair.allow_gaps();
+    pair.wires[B].most_bytes = L::IDLE_FRAME_BYTES;
     pair.load(A, 300);
     pair.run_for(SECOND.times(55));
-    assert!(downs(&pair, A).is_empty() && downs(&pair, B).is_empty());
+    assert!(pair.downs(A).is_empty() && pair.downs(B).is_empty());
     pair.run_for(SECOND.times(15));
-    assert_eq!(downs(&pair, B), [DownReason::Missing]);
+    assert_eq!(pair.downs(B), [DownReason::Missing]);
 }
 
-/// Frames of the peer's that are handed in together ask for a packet, and show that the peer is there, before the packet
-/// is sent again.
-#[test]
-fn a_way_that_swallows_long_frames_is_told_also_while_the_peer_sends() {
-    let mut pair = pair_with(|_| {});
+/// Frames of the peer's that are handed in together ask for a packet, and show that the peer is
+/// there, before the packet is sent again.
+pub fn a_way_that_swallows_long_frames_is_told_also_while_the_peer_sends<L: Link>() {
+    let mut pair = pair_with::<L>(|_| {});
     traffic_flows(&mut pair);
-    pair.wires[B].most_bytes = IDLE_FRAME_BYTES;
+    pair.wires[B].most_bytes = L::IDLE_FRAME_BYTES;
     pair.wires[A].cut = true;
     pair.taping = true;
     pair.load(A, 300);
@@ -412,15 +376,16 @@ fn a_way_that_swallows_long_frames_is_told_also_while_the_peer_sends() {
     assert!(pair.ends[A].lcb.is_stalled(), "{}", pair.state());
 }
 
-#[test]
-fn a_session_given_up_over_a_way_that_swallows_long_frames_says_so_and_the_next_one_knows() {
-    let mut pair = pair_with(|profile| profile.give_up = Some(SECOND.times(2)));
+pub fn a_session_given_up_over_a_way_that_swallows_long_frames_says_so_and_the_next_one_knows<
+    L: Link,
+>() {
+    let mut pair = pair_with::<L>(|profile| profile.give_up = Some(SECOND.times(2)));
     traffic_flows(&mut pair);
-    pair.ends.iter_mut().for_each(|end| end.gaps_allowed = true);
-    pair.wires[B].most_bytes = IDLE_FRAME_BYTES;
+    pair.allow_gaps();
+    pair.wires[B].most_bytes = L::IDLE_FRAME_BYTES;
     pair.load(A, 300);
-    pair.run_until(SECOND.times(3), |pair| !downs(pair, A).is_empty());
-    assert_eq!(downs(&pair, A), [DownReason::Stalled]);
+    pair.run_until(SECOND.times(3), |pair| !pair.downs(A).is_empty());
+    assert_eq!(pair.downs(A), [DownReason::Stalled]);
     assert_eq!(stalls(&pair, A), [LinkEvent::Stalled]);
     assert_eq!(pair.count(A, |c| c.stalls), 1);
     // Training frames are longer than that.
@@ -435,9 +400,8 @@ fn a_session_given_up_over_a_way_that_swallows_long_frames_says_so_and_the_next_
     traffic_flows(&mut pair);
 }
 
-#[test]
-fn a_silent_peer_and_an_end_that_stood_still_are_not_called_stalled() {
-    let mut pair = pair_with(|_| {});
+pub fn a_silent_peer_and_an_end_that_stood_still_are_not_called_stalled<L: Link>() {
+    let mut pair = pair_with::<L>(|_| {});
     traffic_flows(&mut pair);
     pair.wire(|wire| wire.cut = true);
     pair.load(A, 300);

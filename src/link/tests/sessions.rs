@@ -2,23 +2,13 @@
 
 use phitwire_framing::frame::LinkEnd;
 use phitwire_framing::lanes::Permutation;
-use phitwire_framing::packet24::Vc;
 
-use super::harness::{A, B, End, Pair, config, name};
-use crate::link::{
-    DownReason, LaneRate, LinkConfig, LinkConfigError, LinkEvent, LinkProfile, LinkState,
-};
+use super::rig::{A, B, End, FRAME_BYTES, Lcb, Link, Pair, SECOND, config, live, name};
+use crate::link::{DownReason, LinkConfig, LinkConfigBuilder, LinkEvent, LinkProfile, LinkState};
 use crate::time::Duration;
 
-const SECOND: Duration = Duration::from_ms(1_000);
-
-fn is_up(event: &LinkEvent) -> bool {
-    matches!(event, LinkEvent::Up { .. })
-}
-
-#[test]
-fn initialisation_takes_few_round_trips_and_says_who_is_there() {
-    let mut pair = Pair::new(1);
+pub fn initialisation_takes_few_round_trips_and_says_who_is_there<L: Link>() {
+    let mut pair = Pair::<L>::new(1);
     let start = pair.now;
     pair.wait_up();
     assert!(
@@ -42,10 +32,9 @@ fn initialisation_takes_few_round_trips_and_says_who_is_there() {
     );
 }
 
-#[test]
-fn initialisation_survives_a_bad_wire() {
+pub fn initialisation_survives_a_bad_wire<L: Link>() {
     for seed in 0..30 {
-        let mut pair = Pair::new(seed);
+        let mut pair = Pair::<L>::new(seed);
         pair.wire(|wire| {
             wire.loss = 400;
             wire.duplicate = 300;
@@ -54,17 +43,12 @@ fn initialisation_survives_a_bad_wire() {
             wire.delay = Duration::from_ms(5);
             wire.jitter = Duration::from_ms(20);
         });
-        pair.run_until(SECOND.times(10), |pair| {
-            pair.ends.iter().all(|e| e.lcb.is_active())
-        });
-        pair.load(A, 200);
-        pair.load(B, 200);
-        pair.finish(SECOND.times(60));
+        pair.run_until(SECOND.times(10), |pair| pair.is_active());
+        pair.exchange(200, SECOND.times(60));
     }
 }
 
-#[test]
-fn lane_order_and_polarity_are_found_for_every_cable() {
+pub fn lane_order_and_polarity_are_found_for_every_cable<L: Link>() {
     for order in [
         [0, 1, 2],
         [0, 2, 1],
@@ -76,25 +60,23 @@ fn lane_order_and_polarity_are_found_for_every_cable() {
         for bits in 0..8_u8 {
             let invert = [0, 1, 2].map(|lane| bits >> lane & 1 != 0);
             let cable = Permutation::new(order, invert).unwrap();
-            let a = config(A).cable(cable).build().unwrap();
-            let mut pair = Pair::with(2, a, config(B).build().unwrap(), 1_472);
+            let a = L::built(config::<L>(A).cable(cable));
+            let mut pair = Pair::<L>::with(2, a, live::<L>(B), FRAME_BYTES);
             pair.wait_up();
-            assert_eq!(pair.ends[B].lcb.common.handshake.cable, cable);
+            assert_eq!(pair.ends[B].lcb.common().handshake.cable, cable);
             assert_eq!(
-                pair.ends[A].lcb.common.handshake.cable,
+                pair.ends[A].lcb.common().handshake.cable,
                 Permutation::IDENTITY
             );
-            pair.load(A, 100);
-            pair.load(B, 100);
-            pair.finish(SECOND);
-            assert_eq!(pair.count(B, |c| c.rx_crc_errors + c.drop_bad_sideband), 0);
+            pair.exchange(100, SECOND);
+            assert_eq!(L::check_failures(&pair.ends[B].lcb), 0);
         }
     }
 }
 
-/// What end A reports when end B is configured by `change`.
-fn refusal(change: impl Fn() -> LinkConfig) -> String {
-    let mut pair = Pair::with(3, config(A).build().unwrap(), change(), 1_472);
+/// What end A reports when end B is configured so.
+fn refusal<L: Link>(b: LinkConfigBuilder) -> String {
+    let mut pair = Pair::<L>::with(3, live::<L>(A), L::built(b), FRAME_BYTES);
     pair.run_for(SECOND);
     assert!(pair.ends.iter().all(|end| !end.lcb.is_active()));
     assert_eq!(pair.ends[A].lcb.state(), LinkState::Refused);
@@ -105,113 +87,57 @@ fn refusal(change: impl Fn() -> LinkConfig) -> String {
     }
 }
 
-#[test]
-fn a_wrong_peer_is_refused_with_its_name() {
-    let builder = |link, local, peer| LinkConfig::builder(link, LinkEnd::B, local, peer).epoch(9);
-    let ours = || name("left", 3);
-    let theirs = || name("right", 5);
-    let message = refusal(|| {
-        builder(7, name("other", 5), ours())
-            .fabric(0xfab)
-            .build()
-            .unwrap()
-    });
+pub fn a_wrong_peer_is_refused_with_its_name<L: Link>() {
+    let builder = |link, end, local, peer| {
+        let builder = LinkConfig::builder(link, end, local, peer).epoch(9);
+        L::adapted(builder.fabric(0xfab))
+    };
+    let (ours, theirs) = (|| name("left", 3), || name("right", 5));
+    let end = |link, local, peer| builder(link, LinkEnd::B, local, peer);
+    let message = refusal::<L>(end(7, name("other", 5), ours()));
     assert_eq!(message, "link 7: expected right port 5, found other port 5");
-    let message = refusal(|| {
-        builder(7, name("right", 6), ours())
-            .fabric(0xfab)
-            .build()
-            .unwrap()
-    });
+    let message = refusal::<L>(end(7, name("right", 6), ours()));
     assert_eq!(message, "link 7: expected right port 5, found right port 6");
-    let message = refusal(|| {
-        builder(7, theirs(), name("far", 1))
-            .fabric(0xfab)
-            .build()
-            .unwrap()
-    });
+    let message = refusal::<L>(end(7, theirs(), name("far", 1)));
     assert_eq!(
         message,
         "link 7: right port 5 expects far port 1 at this end, which is left port 3"
     );
-    let message = refusal(|| builder(8, theirs(), ours()).fabric(0xfab).build().unwrap());
+    let message = refusal::<L>(end(8, theirs(), ours()));
     assert_eq!(
         message,
         "link 7: expected right port 5, found right port 5 of link 8"
     );
-    let message = refusal(|| builder(7, theirs(), ours()).fabric(0xbad).build().unwrap());
+    let message = refusal::<L>(end(7, theirs(), ours()).fabric(0xbad));
     assert!(
         message.contains("right port 5 belongs to another lab"),
         "{message}"
     );
-    let message = refusal(|| {
-        builder(7, theirs(), ours())
-            .fabric(0xfab)
-            .rate(LaneRate::G3_125)
-            .build()
-            .unwrap()
-    });
+    let message = refusal::<L>(end(7, theirs(), ours()).rate(L::OTHER_RATE));
     assert!(message.contains("lane rate"), "{message}");
-    let message = refusal(|| {
-        LinkConfig::builder(7, LinkEnd::A, theirs(), ours())
-            .fabric(0xfab)
-            .build()
-            .unwrap()
-    });
+    let message = refusal::<L>(builder(7, LinkEnd::A, theirs(), ours()));
     assert!(message.contains("calls itself end A"), "{message}");
 }
 
-#[test]
-fn the_right_peer_is_taken_after_a_wrong_one() {
-    let wrong = LinkConfig::builder(7, LinkEnd::B, name("other", 5), name("left", 3))
-        .fabric(0xfab)
-        .build()
-        .unwrap();
-    let mut pair = Pair::with(4, config(A).build().unwrap(), wrong, 1_472);
+pub fn the_right_peer_is_taken_after_a_wrong_one<L: Link>() {
+    let wrong = LinkConfig::builder(7, LinkEnd::B, name("other", 5), name("left", 3));
+    let wrong = L::built(L::adapted(wrong.fabric(0xfab)));
+    let mut pair = Pair::<L>::with(4, live::<L>(A), wrong, FRAME_BYTES);
     pair.run_for(SECOND);
-    pair.ends[B] = End::new(config(B).build().unwrap(), pair.now, 1_472);
+    pair.ends[B] = End::new(live::<L>(B), pair.now, FRAME_BYTES);
     pair.wait_up();
 }
 
-#[test]
-fn both_ends_agree_on_the_smaller_window_and_each_on_the_other_s_buffer() {
-    let small = LinkProfile {
-        window_packets: 8,
-        input_phits_per_vc: 40,
-        retry_phits: 200,
-        ..LinkProfile::live()
-    };
-    let a = config(A).profile(small).build().unwrap();
-    let mut pair = Pair::with(5, a, config(B).build().unwrap(), 1_472);
-    pair.wait_up();
-    assert_eq!(pair.ends[B].lcb.credits(Vc::Request), 40);
-    assert_eq!(pair.ends[A].lcb.credits(Vc::Request), 16_365);
-    pair.wire(|wire| wire.cut = true);
-    pair.load(A, 100);
-    pair.run_for(SECOND);
-    assert_eq!(pair.ends[A].lcb.unacknowledged_packets(), 8);
-    pair.wire(|wire| wire.cut = false);
-    pair.load(B, 500);
-    pair.finish(SECOND.times(5));
-}
-
-fn restart(pair: &mut Pair, end: usize, epoch: u32) {
-    let config = config(end).epoch(epoch).build().unwrap();
-    pair.ends[end] = End::new(config, pair.now, 1_472).incarnation(1);
-    pair.ends[1 - end].gaps_allowed = true;
-}
-
-#[test]
-fn a_restarted_peer_is_noticed_and_traffic_goes_on() {
+pub fn a_restarted_peer_is_noticed_and_traffic_goes_on<L: Link>() {
     for seed in 0..40 {
-        let mut pair = Pair::up(seed);
+        let mut pair = Pair::<L>::up(seed);
         pair.wire(|wire| wire.jitter = Duration::from_us(50));
         pair.load(A, 4_000);
         pair.load(B, 4_000);
         let span = pair.rng.below(60_000);
         pair.run_for(Duration::from_ns(30_000 + span));
         pair.ends[A].backlog.clear();
-        restart(&mut pair, B, 77);
+        pair.replace(B, 77);
         let start = pair.now;
         pair.run_until(SECOND, |pair| {
             pair.ends
@@ -227,20 +153,15 @@ fn a_restarted_peer_is_noticed_and_traffic_goes_on() {
         let discarded = restarts.expect("reported");
         assert_eq!(pair.count(A, |c| c.tx_discarded_packets), discarded);
         assert_eq!(pair.ends[A].lcb.unacknowledged_packets(), 0);
-        pair.load(A, 500);
-        pair.load(B, 500);
-        pair.finish(SECOND.times(5));
+        pair.exchange(500, SECOND.times(5));
     }
 }
 
-#[test]
-fn a_peer_restarted_behind_a_cut_is_noticed_when_the_cut_ends() {
-    let mut pair = Pair::up(6);
-    pair.load(A, 100);
-    pair.load(B, 100);
-    pair.finish(SECOND);
+pub fn a_peer_restarted_behind_a_cut_is_noticed_when_the_cut_ends<L: Link>() {
+    let mut pair = Pair::<L>::up(6);
+    pair.exchange(100, SECOND);
     pair.wire(|wire| wire.cut = true);
-    restart(&mut pair, B, 5);
+    pair.replace(B, 5);
     pair.run_for(SECOND.times(3));
     assert!(
         pair.ends[A].lcb.is_active(),
@@ -250,128 +171,77 @@ fn a_peer_restarted_behind_a_cut_is_noticed_when_the_cut_ends() {
     pair.run_until(SECOND, |pair| {
         pair.ends[A].lcb.epochs().1 == 5 && pair.ends[B].lcb.is_active()
     });
-    pair.load(A, 100);
-    pair.load(B, 100);
-    pair.finish(SECOND);
+    pair.exchange(100, SECOND);
 }
 
-#[test]
-fn both_ends_restart_at_once() {
-    let mut pair = Pair::up(7);
+pub fn both_ends_restart_at_once<L: Link>() {
+    let mut pair = Pair::<L>::up(7);
     pair.load(A, 1_000);
     pair.load(B, 1_000);
     pair.run_for(Duration::from_us(20));
     for end in [A, B] {
         pair.ends[end].backlog.clear();
-        restart(&mut pair, end, 50 + end as u32);
+        pair.replace(end, 50 + end as u32);
     }
     pair.wait_up();
-    pair.load(A, 100);
-    pair.load(B, 100);
-    pair.finish(SECOND);
+    pair.exchange(100, SECOND);
 }
 
-#[test]
-fn old_frames_of_a_dead_incarnation_change_nothing() {
-    let mut pair = Pair::up(8);
+pub fn old_frames_of_a_dead_incarnation_change_nothing<L: Link>() {
+    let mut pair = Pair::<L>::up(8);
     // Frames of end B's first incarnation, training ones among them, kept for later.
     pair.load(B, 10);
     let mut old = Vec::new();
-    let mut buf = vec![0; 1_472];
+    let mut buf = vec![0; FRAME_BYTES];
     let now = pair.now;
-    pair.ends[B].lcb.common.handshake.answer(true);
+    pair.ends[B].lcb.common().handshake.answer(true);
     while let Some(length) = pair.ends[B].lcb.poll_frame(now, &mut buf) {
         old.push(buf[..length].to_vec());
     }
     pair.run_for(Duration::from_ms(100));
-    restart(&mut pair, B, 99);
+    pair.replace(B, 99);
     pair.run_until(SECOND, |pair| {
         pair.ends[A].lcb.epochs().1 == 99 && pair.ends[A].lcb.is_active()
     });
-    let ups = pair.ends[A]
-        .events
-        .iter()
-        .filter(|event| is_up(event))
-        .count();
+    let ups = |pair: &Pair<L>| {
+        let events = pair.ends[A].events.iter();
+        events.filter(|e| matches!(e, LinkEvent::Up { .. })).count()
+    };
+    let before = ups(&pair);
     for _ in 0..5 {
         for frame in &old {
             pair.launch(A, frame.clone());
         }
-        pair.load(A, 10);
-        pair.load(B, 10);
-        pair.finish(SECOND);
+        pair.exchange(10, SECOND);
     }
-    assert_eq!(
-        pair.ends[A]
-            .events
-            .iter()
-            .filter(|event| is_up(event))
-            .count(),
-        ups
-    );
+    assert_eq!(ups(&pair), before);
     assert!(pair.count(A, |c| c.drop_wrong_epoch) > 0);
 }
 
-#[test]
-fn phits_of_an_old_session_in_the_input_queue_count_against_the_new_credits() {
-    let mut pair = Pair::up(9);
-    pair.ends[A].drain = super::harness::Drain::Blocked;
-    pair.load(B, 1_000);
-    pair.run_for(Duration::from_ms(2));
-    let queued = Vc::ALL.map(|vc| pair.ends[A].input.len(vc));
-    assert!(queued.iter().all(|phits| *phits > 1_000));
-    pair.load(A, 2);
-    restart(&mut pair, B, 5);
-    pair.run_until(SECOND, |pair| {
-        pair.ends[A].lcb.epochs().1 == 5 && pair.ends[B].lcb.is_active()
-    });
-    pair.run_for(Duration::from_ms(2));
-    for vc in Vc::ALL {
-        assert_eq!(pair.ends[B].lcb.credits(vc), 16_365 - queued[vc.index()]);
-    }
-    pair.ends[A].drain = super::harness::Drain::Eager;
-    pair.run_until(SECOND, |pair| pair.credits_are_back());
-}
-
-#[test]
-fn a_link_taken_down_by_command_is_down_at_both_ends_until_it_is_taken_up() {
-    let mut pair = Pair::up(10);
+pub fn a_link_taken_down_by_command_is_down_at_both_ends_until_it_is_taken_up<L: Link>() {
+    let mut pair = Pair::<L>::up(10);
     pair.load(A, 1_000);
     pair.load(B, 1_000);
     pair.run_for(Duration::from_us(15));
-    let now = pair.now;
-    let end = &mut pair.ends[A];
-    end.lcb.link_down(now, &mut end.input);
-    assert!(!end.lcb.can_begin(Vc::Request));
+    pair.link_down(A);
+    assert!(!L::can_begin(&pair.ends[A].lcb, 0, 1));
     pair.run_for(Duration::from_ms(5));
     assert_eq!(pair.ends[A].lcb.state(), LinkState::Disabled);
     assert_eq!(pair.ends[B].lcb.state(), LinkState::Training);
-    let why = |end: &End| {
-        end.events.iter().find_map(|event| match event {
-            LinkEvent::Down { why, .. } => Some(*why),
-            _ => None,
-        })
-    };
-    assert_eq!(why(&pair.ends[A]), Some(DownReason::Command));
-    assert_eq!(why(&pair.ends[B]), Some(DownReason::PeerDown));
+    assert_eq!(pair.downs(A), [DownReason::Command]);
+    assert_eq!(pair.downs(B), [DownReason::PeerDown]);
     pair.run_for(SECOND.times(3));
     assert!(!pair.ends[B].lcb.is_active());
-    let now = pair.now;
-    pair.ends.iter_mut().for_each(|end| end.gaps_allowed = true);
-    pair.ends[A].lcb.link_up(now);
+    pair.allow_gaps();
+    pair.link_up(A);
     pair.wait_up();
-    pair.load(A, 100);
-    pair.load(B, 100);
-    pair.finish(SECOND);
+    pair.exchange(100, SECOND);
 }
 
-#[test]
-fn the_news_of_a_command_may_be_lost() {
-    let mut pair = Pair::up(11);
+pub fn the_news_of_a_command_may_be_lost<L: Link>() {
+    let mut pair = Pair::<L>::up(11);
     pair.wires[B].cut = true;
-    let now = pair.now;
-    let end = &mut pair.ends[A];
-    end.lcb.link_down(now, &mut end.input);
+    pair.link_down(A);
     pair.run_for(Duration::from_ms(5));
     assert!(pair.ends[B].lcb.is_active());
     pair.wires[B].cut = false;
@@ -380,14 +250,13 @@ fn the_news_of_a_command_may_be_lost() {
     assert_eq!(pair.ends[B].lcb.state(), LinkState::Training);
 }
 
-#[test]
-fn giving_up_is_for_those_who_ask_for_it() {
+pub fn giving_up_is_for_those_who_ask_for_it<L: Link>() {
     let profile = LinkProfile {
         give_up: Some(SECOND),
         ..LinkProfile::live()
     };
-    let a = config(A).profile(profile).build().unwrap();
-    let mut pair = Pair::with(12, a, config(B).build().unwrap(), 1_472);
+    let a = L::built(config::<L>(A).profile(profile));
+    let mut pair = Pair::<L>::with(12, a, live::<L>(B), FRAME_BYTES);
     pair.wait_up();
     pair.run_for(SECOND.times(5));
     assert!(
@@ -403,68 +272,11 @@ fn giving_up_is_for_those_who_ask_for_it() {
     assert!(!pair.ends[A].lcb.is_active());
     assert!(pair.ends[B].lcb.is_active());
     pair.wire(|wire| wire.cut = false);
-    pair.ends.iter_mut().for_each(|end| end.gaps_allowed = true);
+    pair.allow_gaps();
     pair.run_until(SECOND, |pair| {
         pair.ends
             .iter()
             .all(|end| end.lcb.is_active() && end.lcb.unacknowledged_packets() == 0)
     });
-    pair.load(A, 10);
-    pair.load(B, 10);
-    pair.finish(SECOND);
-}
-
-#[test]
-fn configurations_that_cannot_work_are_not_built() {
-    let base = || config(A);
-    let profile = |change: fn(&mut LinkProfile)| {
-        let mut profile = LinkProfile::live();
-        change(&mut profile);
-        base().profile(profile).build().unwrap_err()
-    };
-    assert_eq!(
-        base().epoch(0).build().unwrap_err(),
-        LinkConfigError::ZeroEpoch
-    );
-    assert!(base().max_packet_phits(3).build().is_err());
-    assert!(base().max_packet_phits(20).build().is_err());
-    let paced = crate::link::LinkClock::Paced { dilation: 0 };
-    assert_eq!(
-        base().clock(paced).build().unwrap_err(),
-        LinkConfigError::ZeroDilation
-    );
-    let error = profile(|p| p.input_phits_per_vc = 18);
-    assert_eq!(
-        error.to_string(),
-        "input_phits_per_vc is 18, outside 19 to 262144"
-    );
-    assert!(
-        profile(|p| p.window_packets = 0)
-            .to_string()
-            .contains("window_packets")
-    );
-    assert!(
-        profile(|p| p.retry_phits = 5)
-            .to_string()
-            .contains("retry_phits")
-    );
-    assert!(
-        profile(|p| p.max_retry_timeout = Duration::ZERO)
-            .to_string()
-            .contains("retry")
-    );
-    let end = |local| {
-        LinkConfig::builder(1, LinkEnd::A, local, name("b", 0))
-            .build()
-            .unwrap_err()
-    };
-    assert_eq!(end(name("", 0)), LinkConfigError::NoName { which: "local" });
-    assert!(matches!(
-        end(name(&"x".repeat(33), 0)),
-        LinkConfigError::NameTooLong { .. }
-    ));
-    assert!(matches!(
-        end(name("a\0b", 0)),
-        LinkConfigError::NameWithZero { .. }
-    ));
+    pair.exchange(10, SECOND);
 }

@@ -2,150 +2,140 @@
 
 use phitwire_framing::packet48::{Command, PacketError, Status};
 
-macro_rules! counters {
-    ($($(#[$doc:meta])+ $name:ident,)+) => {
-        /// What happened at one Aries network interface since it was made. All counters only grow.
-        #[derive(Clone, Debug, Default, PartialEq, Eq)]
-        pub struct AriesNicCounters {
-            $($(#[$doc])+ pub $name: u64,)+
-        }
-
-        impl AriesNicCounters {
-            /// Calls `visit` with the name and value of every counter, in a fixed order.
-            pub fn for_each(&self, mut visit: impl FnMut(&'static str, u64)) {
-                $(visit(stringify!($name), self.$name);)+
-            }
-        }
-    };
-}
+use crate::kit::counters::counters;
 
 counters! {
-    /// Puts asked for by this node, block transfers included.
-    puts_posted,
-    /// Gets asked for by this node, block transfers included.
-    gets_posted,
-    /// Atomic operations asked for by this node.
-    atomics_posted,
-    /// Pieces of messages sent by this node.
-    messages_posted,
-    /// Control requests of this node: collectives, events of transactions, and what traffic runs announce and ask.
-    controls_posted,
-    /// Requests that the target carried out.
-    requests_done,
-    /// Requests that the target refused.
-    requests_refused,
-    /// Requests whose time-out passed unanswered.
-    requests_timed_out,
-    /// Requests that timed out before the link took them, and were never sent.
-    requests_unsent,
-    /// Responses to requests that had been given up.
-    late_responses,
-    /// Responses to requests that do not exist (any more).
-    unknown_responses,
-    /// Responses to requests of another period: they have come very late, or are a predecessor's.
-    stale_responses,
-    /// Responses with the wrong amount of data for their request.
-    mismatched_responses,
-    /// Responses poisoned or with a wrong packet CRC.
-    damaged_responses,
-    /// Flag words written with the data of a get.
-    flags_written,
-    /// Puts of other nodes carried out in this memory.
-    puts_served,
-    /// Gets of other nodes carried out in this memory.
-    gets_served,
-    /// Atomic operations of other nodes carried out in this memory.
-    atomics_served,
-    /// Pieces of messages taken into posted receives.
-    messages_served,
-    /// Control requests of other nodes taken.
-    controls_served,
-    /// Requests of other nodes refused: unknown memory domain handle, or message.
-    refused_bad_mdh,
-    /// Requests of other nodes refused: wrong protection key.
-    refused_bad_key,
-    /// Requests of other nodes refused: beyond the end of the domain, or of the receive.
-    refused_out_of_bounds,
-    /// Requests of other nodes refused: not aligned.
-    refused_misaligned,
-    /// Requests of other nodes refused: not permitted in the domain, or no such operation.
-    refused_unsupported,
-    /// Requests of other nodes refused: wrong packet CRC.
-    refused_bad_crc,
-    /// Requests of other nodes refused: poisoned.
-    refused_poisoned,
-    /// Messages refused: no receive posted.
-    refused_not_ready,
-    /// Requests of other nodes refused: no room for them now.
-    refused_busy,
-    /// Of these, announcements of traffic runs older than the latest of their source.
-    runs_outdated,
-    /// Requests whose handle was virtual and was translated.
-    handles_translated,
-    /// Atomic operations on a word in the AMO cache.
-    amo_cache_hits,
-    /// Atomic operations on a word that was not in the AMO cache.
-    amo_cache_misses,
-    /// Words written to memory by lazy updates.
-    amo_cache_writebacks,
-    /// Events put into the target's completion queue.
-    target_events,
-    /// Events that the target's completion queue had no room for.
-    target_event_overflows,
-    /// Transactions that ended with every request done.
-    transactions_done,
-    /// Transactions that ended with a failure.
-    transactions_failed,
-    /// Block transfers that ended with every byte acknowledged.
-    transfers_done,
-    /// Block transfers that failed.
-    transfers_failed,
-    /// Announcements of messages repeated because no receive was posted.
-    sends_retried,
-    /// Posted receives filled by a message.
-    receives_done,
-    /// Posted receives whose message did not arrive whole.
-    receives_failed,
-    /// Collective operations joined by this node.
-    collectives_joined,
-    /// Collective operations that ended here with a result.
-    collectives_done,
-    /// Collective operations that ended here without one.
-    collectives_failed,
-    /// Contributions of children taken.
-    collective_contributions,
-    /// Results of parents taken.
-    collective_results,
-    /// Contributions and results that had been taken before, or belong to a tree that is gone.
-    collective_duplicates,
-    /// Contributions and results of nodes that have no part in the tree, or with a wrong key.
-    collective_strangers,
-    /// Messages to neighbours in a reduction tree repeated.
-    collective_retries,
-    /// Reduction trees that failed.
-    collective_breaks,
-    /// Times that requests were left in the input buffer because responses could not leave.
-    response_stalls,
-    /// Packets discarded: for another node.
-    discard_misrouted,
-    /// Flits discarded: no head where a packet should begin.
-    discard_no_head,
-    /// Packets discarded: another number of flits than the head says.
-    discard_length,
-    /// Packets discarded: a response among requests, or the reverse.
-    discard_direction,
-    /// Packets discarded: the number of flits does not go with the command or status.
-    discard_shape,
-    /// Packets discarded: reserved command.
-    discard_command,
-    /// Packets discarded: reserved status.
-    discard_status,
-    /// Packets discarded: padding not zero under a right CRC.
-    discard_padding,
-    /// Requests discarded: poisoned, or wrong CRC, with a header that names nobody to answer.
-    discard_damaged,
-    /// Events lost because nobody fetched them.
-    events_lost,
+    /// What happened at one Aries network interface since it was made. All counters only grow.
+    pub struct AriesNicCounters {
+        /// Puts asked for by this node, block transfers included.
+        puts_posted,
+        /// Gets asked for by this node, block transfers included.
+        gets_posted,
+        /// Atomic operations asked for by this node.
+        atomics_posted,
+        /// Pieces of messages sent by this node.
+        messages_posted,
+        /// Control requests of this node: collectives, events of transactions, and what traffic
+        /// runs announce and ask.
+        controls_posted,
+        /// Requests that the target carried out.
+        requests_done,
+        /// Requests that the target refused.
+        requests_refused,
+        /// Requests whose time-out passed unanswered.
+        requests_timed_out,
+        /// Requests that timed out before the link took them, and were never sent.
+        requests_unsent,
+        /// Responses to requests that had been given up.
+        late_responses,
+        /// Responses to requests that do not exist (any more).
+        unknown_responses,
+        /// Responses to requests of another period: they have come very late, or are a
+        /// predecessor's.
+        stale_responses,
+        /// Responses with the wrong amount of data for their request.
+        mismatched_responses,
+        /// Responses poisoned or with a wrong packet CRC.
+        damaged_responses,
+        /// Flag words written with the data of a get.
+        flags_written,
+        /// Puts of other nodes carried out in this memory.
+        puts_served,
+        /// Gets of other nodes carried out in this memory.
+        gets_served,
+        /// Atomic operations of other nodes carried out in this memory.
+        atomics_served,
+        /// Pieces of messages taken into posted receives.
+        messages_served,
+        /// Control requests of other nodes taken.
+        controls_served,
+        /// Requests of other nodes refused: unknown memory domain handle, or message.
+        refused_bad_mdh,
+        /// Requests of other nodes refused: wrong protection key.
+        refused_bad_key,
+        /// Requests of other nodes refused: beyond the end of the domain, or of the receive.
+        refused_out_of_bounds,
+        /// Requests of other nodes refused: not aligned.
+        refused_misaligned,
+        /// Requests of other nodes refused: not permitted in the domain, or no such operation.
+        refused_unsupported,
+        /// Requests of other nodes refused: wrong packet CRC.
+        refused_bad_crc,
+        /// Requests of other nodes refused: poisoned.
+        refused_poisoned,
+        /// Messages refused: no receive posted.
+        refused_not_ready,
+        /// Requests of other nodes refused: no room for them now.
+        refused_busy,
+        /// Of these, announcements of traffic runs older than the latest of their source.
+        runs_outdated,
+        /// Requests whose handle was virtual and was translated.
+        handles_translated,
+        /// Atomic operations on a word in the AMO cache.
+        amo_cache_hits,
+        /// Atomic operations on a word that was not in the AMO cache.
+        amo_cache_misses,
+        /// Words written to memory by lazy updates.
+        amo_cache_writebacks,
+        /// Events put into the target's completion queue.
+        target_events,
+        /// Events that the target's completion queue had no room for.
+        target_event_overflows,
+        /// Transactions that ended with every request done.
+        transactions_done,
+        /// Transactions that ended with a failure.
+        transactions_failed,
+        /// Block transfers that ended with every byte acknowledged.
+        transfers_done,
+        /// Block transfers that failed.
+        transfers_failed,
+        /// Announcements of messages repeated because no receive was posted.
+        sends_retried,
+        /// Posted receives filled by a message.
+        receives_done,
+        /// Posted receives whose message did not arrive whole.
+        receives_failed,
+        /// Collective operations joined by this node.
+        collectives_joined,
+        /// Collective operations that ended here with a result.
+        collectives_done,
+        /// Collective operations that ended here without one.
+        collectives_failed,
+        /// Contributions of children taken.
+        collective_contributions,
+        /// Results of parents taken.
+        collective_results,
+        /// Contributions and results that had been taken before, or belong to a tree that is gone.
+        collective_duplicates,
+        /// Contributions and results of nodes that have no part in the tree, or with a wrong key.
+        collective_strangers,
+        /// Messages to neighbours in a reduction tree repeated.
+        collective_retries,
+        /// Reduction trees that failed.
+        collective_breaks,
+        /// Times that requests were left in the input buffer because responses could not leave.
+        response_stalls,
+        /// Packets discarded: for another node.
+        discard_misrouted,
+        /// Flits discarded: no head where a packet should begin.
+        discard_no_head,
+        /// Packets discarded: another number of flits than the head says.
+        discard_length,
+        /// Packets discarded: a response among requests, or the reverse.
+        discard_direction,
+        /// Packets discarded: the number of flits does not go with the command or status.
+        discard_shape,
+        /// Packets discarded: reserved command.
+        discard_command,
+        /// Packets discarded: reserved status.
+        discard_status,
+        /// Packets discarded: padding not zero under a right CRC.
+        discard_padding,
+        /// Requests discarded: poisoned, or wrong CRC, with a header that names nobody to answer.
+        discard_damaged,
+        /// Events lost because nobody fetched them.
+        events_lost,
+    }
 }
 
 impl AriesNicCounters {

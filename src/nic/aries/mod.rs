@@ -89,4 +89,6 @@ mod test_bench;
 #[cfg(test)]
 mod traffic_tests;
 #[cfg(test)]
+mod transaction_tests;
+#[cfg(test)]
 mod transfer_tests;

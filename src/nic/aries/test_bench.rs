@@ -295,3 +295,7 @@ pub(super) fn atomic(op: AmoOp, width: Width, first: u64, second: u64) -> Operat
         into: None,
     }
 }
+
+pub(super) fn refused(status: Status) -> Outcome {
+    Outcome::Failed(Failure::Refused(status))
+}

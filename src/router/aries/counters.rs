@@ -1,78 +1,54 @@
 //! Counters of a router core.
 
-macro_rules! router_counters {
-    ($($(#[$doc:meta])+ $name:ident,)+) => {
-        /// What happened in a router since it was made, its links apart. All counters only grow.
-        #[derive(Clone, Debug, Default, PartialEq, Eq)]
-        pub struct AriesCounters {
-            $($(#[$doc])+ pub $name: u64,)+
-        }
+use crate::kit::counters::counters;
 
-        impl AriesCounters {
-            /// Calls `visit` with the name and value of every counter, in a fixed order.
-            pub fn for_each(&self, mut visit: impl FnMut(&'static str, u64)) {
-                $(visit(stringify!($name), self.$name);)+
-            }
-
-            /// Number of counters.
-            pub const COUNT: usize = [$(stringify!($name)),+].len();
-
-            /// Name of counter number `index` in the order of [`for_each`](Self::for_each).
-            pub fn name(index: usize) -> Option<&'static str> {
-                [$(stringify!($name)),+].get(index).copied()
-            }
-
-            /// Counter number `index` in the order of [`for_each`](Self::for_each).
-            pub fn nth(&self, index: usize) -> Option<u64> {
-                [$(self.$name),+].get(index).copied()
-            }
-        }
-    };
-}
-
-router_counters! {
-    /// Cycles in which at least one stage had something to do.
-    executed_cycles,
-    /// Flits handed to output ports: flit-hops.
-    flits_forwarded,
-    /// Packets handed to output ports.
-    packets_forwarded,
-    /// Packets handed to output ports whose head is marked as damaged.
-    poisoned_packets_forwarded,
-    /// Packets of the NICs that began a minimal way.
-    minimal_decisions,
-    /// Packets of the NICs that began a non-minimal way.
-    non_minimal_decisions,
-    /// Packets for which this router was the root of their non-minimal way.
-    root_decisions,
-    /// Packets that had to take the other kind of way than they would have: no live port of their own kind.
-    fallback_decisions,
-    /// Packets to a NIC of this router.
-    eject_decisions,
-    /// Packets swallowed: no table names a port for them.
-    unroutable_packets,
-    /// Packets swallowed: no port that a table names for them has an active link.
-    no_live_port_packets,
-    /// Flits swallowed because they did not begin with a head.
-    headless_flits,
-    /// Flits of all swallowed packets.
-    swallowed_flits,
-    /// Packets discarded at an output whose link is not active.
-    dead_port_packets,
-    /// Flits discarded at an output whose link is not active.
-    dead_port_flits,
-    /// Packets discarded at an output virtual channel whose forward-progress timer had expired.
-    stalled_port_packets,
-    /// Flits discarded at an output virtual channel whose forward-progress timer had expired.
-    stalled_port_flits,
-    /// Forward-progress timers that expired.
-    forward_progress_timeouts,
-    /// Times that a NIC had a packet and no processor tile had room for it.
-    netlink_stalls,
-    /// Changes of the load that neighbours are told.
-    load_changes,
-    /// Times that registers were replaced.
-    installs,
-    /// Events lost because nobody fetched them.
-    events_lost,
+counters! {
+    /// What happened in a router since it was made, its links apart. All counters only grow.
+    pub struct AriesCounters {
+        /// Cycles in which at least one stage had something to do.
+        executed_cycles,
+        /// Flits handed to output ports: flit-hops.
+        flits_forwarded,
+        /// Packets handed to output ports.
+        packets_forwarded,
+        /// Packets handed to output ports whose head is marked as damaged.
+        poisoned_packets_forwarded,
+        /// Packets of the NICs that began a minimal way.
+        minimal_decisions,
+        /// Packets of the NICs that began a non-minimal way.
+        non_minimal_decisions,
+        /// Packets for which this router was the root of their non-minimal way.
+        root_decisions,
+        /// Packets that had to take the other kind of way than they would have: no live port of
+        /// their own kind.
+        fallback_decisions,
+        /// Packets to a NIC of this router.
+        eject_decisions,
+        /// Packets swallowed: no table names a port for them.
+        unroutable_packets,
+        /// Packets swallowed: no port that a table names for them has an active link.
+        no_live_port_packets,
+        /// Flits swallowed because they did not begin with a head.
+        headless_flits,
+        /// Flits of all swallowed packets.
+        swallowed_flits,
+        /// Packets discarded at an output whose link is not active.
+        dead_port_packets,
+        /// Flits discarded at an output whose link is not active.
+        dead_port_flits,
+        /// Packets discarded at an output virtual channel whose forward-progress timer had expired.
+        stalled_port_packets,
+        /// Flits discarded at an output virtual channel whose forward-progress timer had expired.
+        stalled_port_flits,
+        /// Forward-progress timers that expired.
+        forward_progress_timeouts,
+        /// Times that a NIC had a packet and no processor tile had room for it.
+        netlink_stalls,
+        /// Changes of the load that neighbours are told.
+        load_changes,
+        /// Times that registers were replaced.
+        installs,
+        /// Events lost because nobody fetched them.
+        events_lost,
+    }
 }

@@ -1,13 +1,14 @@
 //! What a wire does to frames, one thing at a time, on both profiles.
 
-use super::harness::{A, B, Drain, Pair, live, with};
-use crate::link::aries::SetProfile;
+use super::harness::{A, Aries, B, Drain, Pair, aries, config, live, with};
+use crate::link::aries::{ErrorInjection, SetProfile};
+use crate::link::tests::rig::Link;
 use crate::time::Duration;
 
 const LONG: Duration = Duration::from_ms(60_000);
 
 fn both(seed: u64, test: impl Fn(&mut Pair)) {
-    for mut pair in [Pair::new(seed), Pair::paper(seed)] {
+    for mut pair in [Pair::new(seed), Aries::paper(seed)] {
         pair.wait_up();
         test(&mut pair);
     }
@@ -16,9 +17,7 @@ fn both(seed: u64, test: impl Fn(&mut Pair)) {
 #[test]
 fn a_clean_wire_carries_everything_once_without_a_replay() {
     both(1, |pair| {
-        pair.load(A, 3_000);
-        pair.load(B, 3_000);
-        pair.finish(LONG);
+        pair.exchange(3_000, LONG);
         for end in [A, B] {
             assert_eq!(
                 pair.sets(end, |c| c.tx_replayed_sets),
@@ -54,9 +53,7 @@ fn losses_are_replayed() {
     for parts in [10, 100, 300] {
         both(parts, |pair| {
             pair.wire(|wire| wire.loss = parts);
-            pair.load(A, 2_000);
-            pair.load(B, 2_000);
-            pair.finish(LONG);
+            pair.exchange(2_000, LONG);
             assert!(pair.sets(A, |c| c.tx_replayed_sets) > 0);
         });
     }
@@ -93,9 +90,7 @@ fn mangled_bursts_and_duplicates_do_no_harm() {
             wire.mangle = 100;
             wire.duplicate = 300;
         });
-        pair.load(A, 2_000);
-        pair.load(B, 2_000);
-        pair.finish(LONG);
+        pair.exchange(2_000, LONG);
         assert!(pair.sets(B, |c| c.rx_duplicate_sets) > 0);
     });
 }
@@ -236,7 +231,6 @@ fn soft_errors_mark_the_packet_and_flow_on() {
 
 #[test]
 fn injected_errors_are_recovered_from() {
-    use crate::link::aries::ErrorInjection;
     both(13, |pair| {
         pair.ends[A].lcb.inject(ErrorInjection {
             lane_mask: 7,
@@ -321,11 +315,9 @@ fn cramped_buffers_still_pass_everything() {
         backlog_flits: 1,
         ..SetProfile::live()
     };
-    let config = |end| super::harness::aries(super::harness::config(end), cramped.clone());
+    let config = |end| aries(config(end), cramped.clone());
     let mut pair = Pair::with(17, config(A), config(B), 152);
     pair.wait_up();
     pair.wire(|wire| wire.loss = 50);
-    pair.load(A, 500);
-    pair.load(B, 500);
-    pair.finish(LONG);
+    pair.exchange(500, LONG);
 }

@@ -1,70 +1,16 @@
 //! Bytes that no correct peer sends.
 
+use phitwire_framing::control::ControlWord;
 use phitwire_framing::flit48::{Flit, VCS};
-use phitwire_framing::frame::{FrameHeader, FrameKind, LinkEnd, SetFrameWriter};
-use phitwire_framing::set48::{ControlSet, DATA_FLITS, DataSet, Set, SetBytes, Tail};
+use phitwire_framing::frame::{FrameHeader, FrameKind, LinkEnd, emit_data};
+use phitwire_framing::set48::{ControlSet, Set, Tail};
 
-use super::harness::{A, B, Drain, End, Pair, packet};
-use crate::link::aries::scrambler::Scrambler;
+use super::harness::{A, Aries, B, Drain, Pair, data, frame_changed, frame_with, packet};
+use crate::link::tests::hostile::never_panics;
+use crate::link::tests::rig::Link;
 use crate::link::{LinkCounters, SetCounters};
 use crate::rng::Rng;
 use crate::time::Duration;
-
-/// A well-formed frame from end A of the pair's session.
-pub fn forge(pair: &Pair, sets: &[Set]) -> Vec<u8> {
-    let bytes = sets.iter().map(|set| {
-        let mut bytes = [0; 60];
-        set.emit(&mut bytes);
-        bytes
-    });
-    forge_bytes(pair, bytes, |_| {})
-}
-
-fn forge_bytes(
-    pair: &Pair,
-    sets: impl Iterator<Item = SetBytes>,
-    change: impl FnOnce(&mut FrameHeader),
-) -> Vec<u8> {
-    let (tx_epoch, rx_epoch) = pair.ends[A].lcb.epochs();
-    let mut header = FrameHeader {
-        kind: FrameKind::Sets,
-        end: LinkEnd::A,
-        link: 7,
-        fabric: 0xfab,
-        tx_epoch,
-        rx_epoch,
-        lanes: 7,
-        phits: 0,
-    };
-    change(&mut header);
-    let seeds = pair.ends[A].lcb.aries_config().registers().scrambler_seeds;
-    let scrambler = Scrambler::new(seeds, header.lanes);
-    let mut buf = vec![0; 60_000];
-    let mut writer = SetFrameWriter::new(&header, &mut buf).unwrap();
-    for mut set in sets {
-        scrambler.apply(&mut set);
-        *writer.slot().unwrap() = set;
-    }
-    let length = writer.finish().unwrap();
-    buf.truncate(length);
-    buf
-}
-
-pub fn deliver(pair: &mut Pair, bytes: &[u8]) {
-    let now = pair.now;
-    let end = &mut pair.ends[B];
-    end.lcb.handle_frame(now, bytes, &mut end.input);
-}
-
-pub fn data(number: u64, flits: &[Flit]) -> Set {
-    let mut all = [Flit::IDLE; DATA_FLITS];
-    all[..flits.len()].copy_from_slice(flits);
-    let tail = Tail {
-        number: (number & 0x7f) as u8,
-        ..Tail::default()
-    };
-    Set::Data(DataSet { flits: all, tail })
-}
 
 #[test]
 fn impossible_numbers_drop_the_frame_by_reason() {
@@ -112,8 +58,8 @@ fn impossible_numbers_drop_the_frame_by_reason() {
     ];
     for (index, (word, counter)) in cases.into_iter().enumerate() {
         let before = pair.count(B, counter);
-        let frame = forge(&pair, &[Set::Control(word), good]);
-        deliver(&mut pair, &frame);
+        let frame = frame_with(&pair, B, 7, &[Set::Control(word), good]);
+        pair.inject(B, &frame);
         assert_eq!(pair.count(B, counter), before + 1, "case {index}");
         assert_eq!(pair.sets(B, |c| c.rx_flits), 0, "nothing of it is used");
     }
@@ -125,12 +71,12 @@ fn impossible_numbers_drop_the_frame_by_reason() {
 fn sets_that_nothing_places_or_that_contradict_are_dropped() {
     let mut pair = Pair::up(2);
     let good = packet(0, 0, 6);
-    let frame = forge(&pair, &[data(0, &good)]);
-    deliver(&mut pair, &frame);
+    let frame = frame_with(&pair, B, 7, &[data(0, &good)]);
+    pair.inject(B, &frame);
     assert_eq!(pair.sets(B, |c| c.rx_unplaced_sets), 1);
     let word = Set::Control(ControlSet::default());
-    let frame = forge(&pair, &[word, data(1, &good)]);
-    deliver(&mut pair, &frame);
+    let frame = frame_with(&pair, B, 7, &[word, data(1, &good)]);
+    pair.inject(B, &frame);
     assert_eq!(pair.sets(B, |c| c.rx_bad_sets), 1);
     // More sets than the window in one frame.
     let last = Set::Control(ControlSet {
@@ -138,8 +84,8 @@ fn sets_that_nothing_places_or_that_contradict_are_dropped() {
         ..Default::default()
     });
     let sets: Vec<_> = (2_046..2_052).map(|number| data(number, &good)).collect();
-    let frame = forge(&pair, &[&[last], &sets[..]].concat());
-    deliver(&mut pair, &frame);
+    let frame = frame_with(&pair, B, 7, &[&[last], &sets[..]].concat());
+    pair.inject(B, &frame);
     assert_eq!(pair.sets(B, |c| c.rx_bad_sets), 5);
     assert_eq!(pair.sets(B, |c| c.rx_held_sets), 2);
 }
@@ -153,17 +99,19 @@ fn flits_that_are_no_head_and_packets_without_credits_are_dropped() {
             ..Default::default()
         })
     };
-    let frame = forge(&pair, &[word(0), data(0, &[Flit::new(15 << 40)])]);
-    deliver(&mut pair, &frame);
+    let frame = frame_with(&pair, B, 7, &[word(0), data(0, &[Flit::new(15 << 40)])]);
+    pair.inject(B, &frame);
     assert_eq!(pair.sets(B, |c| c.rx_malformed_flits), 1);
     pair.ends[B].drain = Drain::Blocked;
     // Nobody took credits for these 18,000 flits of 16,384.
     for number in 1..=2_000 {
-        let frame = forge(
+        let frame = frame_with(
             &pair,
+            B,
+            7,
             &[word(number), data(number.into(), &packet(0, number, 9))],
         );
-        deliver(&mut pair, &frame);
+        pair.inject(B, &frame);
     }
     let refused = pair.sets(B, |c| c.rx_refused_flits);
     assert!((1_400..1_620).contains(&refused), "{refused}");
@@ -173,7 +121,7 @@ fn flits_that_are_no_head_and_packets_without_credits_are_dropped() {
 #[test]
 fn yarc_s_frames_are_another_machine_s() {
     let mut pair = Pair::up(4);
-    let word = phitwire_framing::control::ControlWord::default();
+    let word = ControlWord::default();
     let mut buf = vec![0; 1_000];
     let (tx_epoch, rx_epoch) = pair.ends[A].lcb.epochs();
     let header = FrameHeader {
@@ -186,35 +134,17 @@ fn yarc_s_frames_are_another_machine_s() {
         lanes: 7,
         phits: 0,
     };
-    let length = phitwire_framing::frame::emit_data(&header, &word, &[&[], &[]], &mut buf).unwrap();
-    deliver(&mut pair, &buf[..length]);
+    let length = emit_data(&header, &word, &[&[], &[]], &mut buf).unwrap();
+    pair.inject(B, &buf[..length]);
     assert_eq!(pair.count(B, |c| c.drop_bad_kind), 1);
 }
 
 #[test]
 fn random_bytes_and_mutated_frames_never_panic() {
     for full in [true, false] {
-        let mut pair = if full { Pair::new(5) } else { Pair::paper(5) };
+        let mut pair = if full { Pair::new(5) } else { Aries::paper(5) };
         pair.wait_up();
-        let mut buf = vec![0; 1_472];
-        for round in 0..40_000_u64 {
-            let bytes = if round % 4 == 0 {
-                let length = pair.rng.below(400) as usize;
-                (0..length).map(|_| pair.rng.next_u64() as u8).collect()
-            } else {
-                mutated(&mut pair)
-            };
-            let to = pair.rng.below(2) as usize;
-            pair.now += Duration::from_ns(pair.rng.below(300_000));
-            let now = pair.now;
-            let end = &mut pair.ends[to];
-            end.lcb.handle_frame(now, &bytes, &mut end.input);
-            end.lcb.handle_timers(now, &mut end.input);
-            drain_unchecked(end);
-            while end.lcb.poll_frame(now, &mut buf).is_some() {}
-            let wake = end.lcb.next_wakeup();
-            assert!(wake.is_none_or(|at| at >= now || end.lcb.wants_to_send(now)));
-        }
+        never_panics(&mut pair, 40_000, mutated);
         all_reached(&pair, full);
     }
 }
@@ -243,13 +173,6 @@ fn all_reached(pair: &Pair, full: bool) {
             "no {name} among the mutations, full numbers: {full}"
         );
     }
-}
-
-fn drain_unchecked(end: &mut End) {
-    for vc in 0..VCS {
-        while end.input.pop(vc).is_some() {}
-    }
-    end.give_back();
 }
 
 fn near(rng: &mut Rng, value: u64, spread: u64) -> u64 {
@@ -320,18 +243,10 @@ fn mutated(pair: &mut Pair) -> Vec<u8> {
     if sets.is_empty() {
         sets.push(data(next, &[]));
     }
-    let bytes: Vec<SetBytes> = sets
-        .iter()
-        .map(|set| {
-            let mut bytes = [0; 60];
-            set.emit(&mut bytes);
-            bytes
-        })
-        .collect();
     // Whoever follows to fewer lanes stays there.
     let (epoch, lanes) = (rng.chance(1, 100), rng.chance(1, 10_000));
     let other = rng.below(8) as u8;
-    let mut frame = forge_bytes(pair, bytes.into_iter(), |header| {
+    let mut frame = frame_changed(pair, B, &sets, |header| {
         if epoch {
             header.tx_epoch = other.into();
         }

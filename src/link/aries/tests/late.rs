@@ -3,14 +3,11 @@
 use phitwire_framing::flit48::VCS;
 use phitwire_framing::set48::{ControlSet, Set};
 
-use super::harness::{A, B, Drain, Pair, packet};
-use super::hostile::{data, deliver, forge};
+use super::harness::{A, B, Drain, Pair, SECOND, data, frame_with, packet};
 use crate::time::Duration;
 
-const SECOND: Duration = Duration::from_ms(1_000);
-
-/// At 10 million packets a second 32 bits of flits come round within a minute: a control set so old may say anything of
-/// credits. What it acknowledges tells that it is old.
+/// At 10 million packets a second 32 bits of flits come round within a minute: a control set so old
+/// may say anything of credits. What it acknowledges tells that it is old.
 #[test]
 fn an_old_control_set_gives_no_credits() {
     let mut pair = Pair::up(1);
@@ -39,8 +36,8 @@ fn an_old_control_set_gives_no_credits() {
                 nack: true,
                 ..Default::default()
             };
-            let frame = forge(&pair, &[Set::Control(old)]);
-            deliver(&mut pair, &frame);
+            let frame = frame_with(&pair, B, 7, &[Set::Control(old)]);
+            pair.inject(B, &frame);
             assert_eq!(pair.ends[B].lcb.credits(), credits, "{age} {step}");
         }
     }
@@ -69,12 +66,14 @@ fn frames_older_than_a_window_are_passed_over() {
             load: 9,
             ..Default::default()
         };
-        let frame = forge(
+        let frame = frame_with(
             &pair,
+            B,
+            7,
             &[Set::Control(old), data(expected - age, &packet(0, 0, 3))],
         );
         for _ in 0..100 {
-            deliver(&mut pair, &frame);
+            pair.inject(B, &frame);
             pair.run_for(Duration::from_us(50));
         }
     }

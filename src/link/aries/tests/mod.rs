@@ -1,25 +1,15 @@
-//! A pair of link ends under everything that can go wrong between them.
-#![allow(
-    clippy::duplicate_mod,
-    reason = "cases that hold for both kinds of links, each with its own harness"
-)]
+//! The links of Aries: what holds for all links, and what is their own.
 
-mod chaos;
 mod faults;
 mod harness;
 mod hostile;
 mod lane_faults;
 mod late;
+mod netem;
 mod pace;
 mod sessions;
 mod whole_packets;
 
-// The handshake is the same for both kinds of links, and so is what is asked of it: the same cases, over this harness.
-#[path = "../../tests/forged.rs"]
-mod forged;
-#[path = "../../tests/liveness.rs"]
-mod liveness;
-#[path = "../../tests/stranger.rs"]
-mod stranger;
-#[path = "../../tests/ways_out.rs"]
-mod ways_out;
+mod shared {
+    crate::link::tests::shared_cases!(crate::link::aries::tests::harness::Aries);
+}

@@ -14,11 +14,7 @@ fn pair(rate: LaneRate) -> Pair {
             .rate(rate);
         aries(builder, SetProfile::paper())
     };
-    let mut pair = Pair::with(1, end(A), end(B), 1_472);
-    pair.wire(|wire| {
-        wire.ordered = true;
-        wire.delay = Duration::from_ns(50);
-    });
+    let mut pair = Pair::cabled(1, end(A), end(B), Duration::from_ns(50));
     pair.wait_up();
     pair
 }
@@ -75,7 +71,7 @@ fn a_short_packet_leaves_at_once_and_takes_the_time_of_a_set() {
 #[test]
 fn flits_that_come_slowly_wait_for_each_other_and_none_is_idle_inside_a_packet() {
     let mut pair = pair(LaneRate::G14_0);
-    pair.ends[A].push_flits = 1;
+    pair.ends[A].push_words = 1;
     for _ in 0..50 {
         pair.ends[A].send(2, 14);
         pair.ends[A].send(6, 1);

@@ -20,7 +20,7 @@ fn trace(seed: u64, flit_by_flit: bool) -> String {
     let mut pair = Pair::up(seed);
     let mut rng = Rng::new(seed, 1);
     for end in &mut pair.ends {
-        end.flit_by_flit = flit_by_flit;
+        end.word_by_word = flit_by_flit;
         end.gaps_allowed = true;
     }
     pair.wire(|wire| wire.loss = 20);

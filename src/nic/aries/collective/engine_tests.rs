@@ -20,6 +20,10 @@ fn join_of(collective: Collective, operand: Operand) -> Join {
     }
 }
 
+fn barrier() -> Join {
+    join_of(Collective::Barrier, Operand::default())
+}
+
 /// What one engine does in a test.
 #[derive(Clone)]
 struct Job {
@@ -73,8 +77,8 @@ fn expected(n: usize, engine: usize, job: &Job, turn: usize) -> Operand {
     directly(collective, &words)
 }
 
-/// Every rank joins all operations of all jobs, one engine each, one after the other, after thinking for a while.
-/// Answers what each rank got, by engine and turn.
+/// Every rank joins all operations of all jobs, one engine each, one after the other, after
+/// thinking for a while. Answers what each rank got, by engine and turn.
 fn run(net: &mut Net, jobs: &[Job], think_ns: u64) -> Vec<Vec<Vec<CollectiveCompletion>>> {
     let ranks = net.nics.len();
     let mut results = vec![vec![Vec::new(); ranks]; jobs.len()];
@@ -262,30 +266,20 @@ fn strangers_are_refused_and_counted() {
     let contribution = message(Kind::Contribution);
     let result = message(Kind::Result);
     // Rank 1 has the children 3 and 4 and the parent 0.
-    assert_eq!(
-        tell(&mut net, 1, 5, KEY, 7, &contribution),
-        Status::Unsupported
-    );
-    assert_eq!(
-        tell(&mut net, 1, 0, KEY, 7, &contribution),
-        Status::Unsupported
-    );
-    assert_eq!(tell(&mut net, 1, 3, KEY, 7, &result), Status::Unsupported);
-    assert_eq!(tell(&mut net, 1, 0, KEY, 7, &result), Status::Unsupported);
-    assert_eq!(
-        tell(&mut net, 1, 3, KEY + 1, 7, &contribution),
-        Status::BadKey
-    );
+    let mut told = |from, key, message: &Message| tell(&mut net, 1, from, key, 7, message);
+    assert_eq!(told(5, KEY, &contribution), Status::Unsupported);
+    assert_eq!(told(0, KEY, &contribution), Status::Unsupported);
+    assert_eq!(told(3, KEY, &result), Status::Unsupported);
+    assert_eq!(told(0, KEY, &result), Status::Unsupported);
+    assert_eq!(told(3, KEY + 1, &contribution), Status::BadKey);
     let abort = Message {
         outcome: Err(CollectiveFailure::Mismatch),
         ..message(Kind::Abort)
     };
-    assert_eq!(tell(&mut net, 1, 5, KEY, 7, &abort), Status::Unsupported);
+    assert_eq!(told(5, KEY, &abort), Status::Unsupported);
     assert_eq!(net.counters().collective_strangers, 6);
-    assert_eq!(
-        tell(&mut net, 1, 3, KEY, 8, &contribution),
-        Status::NotReady
-    );
+    let early = tell(&mut net, 1, 3, KEY, 8, &contribution);
+    assert_eq!(early, Status::NotReady);
     let late = Message {
         sequence: 1,
         ..contribution
@@ -373,11 +367,7 @@ fn who_does_not_come_is_named_and_nobody_hangs() {
         }
         // The absent one hears of it when it comes; so does everybody who tries again.
         for rank in 0..13 {
-            let again = net.nics[rank].join(
-                net.now,
-                2,
-                &join_of(Collective::Barrier, Operand::default()),
-            );
+            let again = net.nics[rank].join(net.now, 2, &barrier());
             assert!(matches!(again, Err(JoinError::Broken(_))), "{rank}");
         }
         // After another setting up it works again.
@@ -401,7 +391,7 @@ fn the_failure_names_the_child_that_others_waited_for() {
     let mut net = Net::new(13, 3);
     net.set_up(2, 3, 0);
     // All but the leaf 12 and its parent 3 join late, so that 3 loses patience first.
-    net.join(3, 2, &join_of(Collective::Barrier, Operand::default()));
+    net.join(3, 2, &barrier());
     net.step_to(net.now + Duration::from_ms(10));
     join_all(&mut net, 2, &[3, 12], Collective::Barrier);
     net.settle(Time::NEVER);
@@ -433,22 +423,18 @@ fn who_cannot_be_reached_is_named_and_the_others_are_told() {
 fn a_result_that_cannot_be_delivered_breaks_the_tree() {
     let mut net = Net::new(3, 4);
     net.set_up(0, 1, 0);
-    net.join(2, 0, &join_of(Collective::Barrier, Operand::default()));
-    net.join(1, 0, &join_of(Collective::Barrier, Operand::default()));
+    net.join(2, 0, &barrier());
+    net.join(1, 0, &barrier());
     net.step_to(net.now + TIMEOUT.times(2));
     net.settle(net.now + TIMEOUT.times(4));
     net.cut = vec![2];
-    net.join(0, 0, &join_of(Collective::Barrier, Operand::default()));
+    net.join(0, 0, &barrier());
     net.settle(Time::NEVER);
     assert_eq!(outcome(&mut net, 0), Some(Ok(Operand::default())));
     assert_eq!(outcome(&mut net, 1), Some(Ok(Operand::default())));
     let lost = CollectiveFailure::NoResult(node(1));
     assert_eq!(outcome(&mut net, 2), Some(Err(lost)));
-    let again = net.nics[0].join(
-        net.now,
-        0,
-        &join_of(Collective::Barrier, Operand::default()),
-    );
+    let again = net.nics[0].join(net.now, 0, &barrier());
     let unreachable = CollectiveFailure::Unreachable(node(2));
     assert_eq!(again, Err(JoinError::Broken(unreachable)));
 }
@@ -596,7 +582,7 @@ fn the_fewest_messages_do() {
 fn what_cannot_be_set_up_or_joined_is_refused() {
     let mut net = Net::new(3, 1);
     let tree = net.tree(2, 0, 0);
-    let barrier = join_of(Collective::Barrier, Operand::default());
+    let barrier = barrier();
     let now = net.now;
     let nic = &mut net.nics[0];
     let mut refuse = |change: fn(&mut CollectiveTree), engine| {
@@ -605,53 +591,50 @@ fn what_cannot_be_set_up_or_joined_is_refused() {
         nic.set_up_collective(engine, &tree).unwrap_err()
     };
     assert_eq!(refuse(|_| (), 4), TreeError::Engine(4));
-    assert_eq!(
-        refuse(|t| t.patience = Duration::ZERO, 0),
-        TreeError::Patience
-    );
-    assert_eq!(
-        refuse(|t| t.children = vec![node(1).into(); 33], 0),
-        TreeError::Branching(33)
-    );
-    assert_eq!(
-        refuse(|t| t.children = vec![node(1).into(); 2], 0),
-        TreeError::Twice(node(1))
-    );
-    assert_eq!(
-        refuse(|t| t.parent = Some(node(0).into()), 0),
-        TreeError::Twice(node(0))
-    );
-    assert_eq!(
-        refuse(|t| t.parent = Some(Target::Virtual(3)), 0),
-        TreeError::VirtualNode(3)
-    );
+    let cases: [(fn(&mut CollectiveTree), _); 5] = [
+        (|t| t.patience = Duration::ZERO, TreeError::Patience),
+        (
+            |t| t.children = vec![node(1).into(); 33],
+            TreeError::Branching(33),
+        ),
+        (
+            |t| t.children = vec![node(1).into(); 2],
+            TreeError::Twice(node(1)),
+        ),
+        (
+            |t| t.parent = Some(node(0).into()),
+            TreeError::Twice(node(0)),
+        ),
+        (
+            |t| t.parent = Some(Target::Virtual(3)),
+            TreeError::VirtualNode(3),
+        ),
+    ];
+    for (change, error) in cases {
+        assert_eq!(refuse(change, 0), error);
+    }
     assert_eq!(nic.join(now, 0, &barrier), Err(JoinError::NoTree(0)));
     assert_eq!(nic.join(now, 9, &barrier), Err(JoinError::NoTree(9)));
     nic.set_up_collective(0, &tree).unwrap();
     let float_and = Collective::Reduce(Reduce::And, Number::Float32);
     let logic = join_of(float_and, Operand::default());
-    assert_eq!(
-        nic.join(now, 0, &logic),
-        Err(JoinError::Operation(float_and))
+    let refused = nic.join(now, 0, &logic);
+    assert_eq!(refused, Err(JoinError::Operation(float_and)));
+    let sum = join_of(op("sum-i64"), Operand::default());
+    let (last, far) = ((1 << 16) - 7, u64::MAX);
+    let into = Some(last);
+    let refused = nic.join(now, 0, &Join { into, ..sum });
+    assert_eq!(refused, Err(JoinError::LocalBounds(last)));
+    let contribution = Contribution::Memory(far);
+    let refused = nic.join(
+        now,
+        0,
+        &Join {
+            contribution,
+            ..sum
+        },
     );
-    let far = Join {
-        collective: op("sum-i64"),
-        into: Some((1 << 16) - 7),
-        ..barrier
-    };
-    assert_eq!(
-        nic.join(now, 0, &far),
-        Err(JoinError::LocalBounds((1 << 16) - 7))
-    );
-    let far = Join {
-        collective: op("sum-i64"),
-        contribution: Contribution::Memory(u64::MAX),
-        ..barrier
-    };
-    assert_eq!(
-        nic.join(now, 0, &far),
-        Err(JoinError::LocalBounds(u64::MAX))
-    );
+    assert_eq!(refused, Err(JoinError::LocalBounds(far)));
     assert_eq!(nic.join(now, 0, &barrier), Ok(0));
     assert_eq!(nic.join(now, 0, &barrier), Err(JoinError::Pending));
     assert_eq!(nic.set_up_collective(0, &tree), Err(TreeError::Busy));

@@ -1,8 +1,9 @@
 //! Frames that come late: unchanged copies of a link's own frames, of any age.
 //!
-//! netem, a switch that doubles frames, a second path, a replayed capture: each brings frames that were right once.
-//! Copies of what the pair sent are kept on its tape; ages that no test can wait for are made by writing older numbers
-//! into a copy, which is then the frame that the link would have sent so long ago.
+//! netem, a switch that doubles frames, a second path, a replayed capture: each brings frames that
+//! were right once. Copies of what the pair sent are kept on its tape; ages that no test can wait
+//! for are made by writing older numbers into a copy, which is then the frame that the link would
+//! have sent so long ago.
 
 use proptest::prelude::*;
 
@@ -12,13 +13,12 @@ use phitwire_framing::number::PacketNumber;
 use phitwire_framing::packet24::Vc;
 use phitwire_framing::phit24::Phit;
 
-use super::harness::{A, B, Drain, Pair, Wire, config};
+use super::harness::{A, B, Drain, Pair, REQUEST, RESPONSE, SECOND, Wire, config};
 use crate::link::{LinkCounters, LinkProfile};
 use crate::time::Duration;
 
-const SECOND: Duration = Duration::from_ms(1_000);
-
-/// Ages in packets: around what 15, 16, 17 and 32 bits tell apart, a window more and less, and far beyond.
+/// Ages in packets: around what 15, 16, 17 and 32 bits tell apart, a window more and less, and far
+/// beyond.
 const AGES: [u64; 18] = [
     1,
     100,
@@ -40,8 +40,8 @@ const AGES: [u64; 18] = [
     (1 << 46) + 77,
 ];
 
-/// Where the sessions of these tests begin, so that frames may be of any age; the numbers are soon half their space from 0,
-/// and 16 and 32 bits come round.
+/// Where the sessions of these tests begin, so that frames may be of any age; the numbers are soon
+/// half their space from 0, and 16 and 32 bits come round.
 const FIRST: u64 = (1 << 47) - 20_000;
 
 fn pair(seed: u64, first: u64, profile: &LinkProfile) -> Pair {
@@ -76,7 +76,8 @@ fn with_word(bytes: &[u8], change: impl FnOnce(&mut ControlWord)) -> Vec<u8> {
     buf
 }
 
-/// The frame that was like `bytes` so many packets and acknowledgements ago. What credits were told then, nobody knows.
+/// The frame that was like `bytes`, but `packets` packets and `acked` acknowledgements ago. What
+/// credits were told then, nobody knows.
 fn aged(pair: &mut Pair, bytes: &[u8], packets: u64, acked: u64) -> Vec<u8> {
     let vc_ack = [0; 2].map(|_: u32| pair.rng.next_u64() as u32 & 0xf_ffff);
     with_word(bytes, |word| {
@@ -114,8 +115,8 @@ fn assert_undisturbed(pair: &Pair) {
     }
 }
 
-/// The link sends more than 2^17 packets each way while every twentieth frame comes again, unchanged, at every age that
-/// there is.
+/// The link sends more than 2^17 packets each way while every twentieth frame comes again,
+/// unchanged, at every age that there is.
 #[test]
 fn unchanged_copies_of_any_age_change_nothing() {
     let mut pair = Pair::up(1);
@@ -123,17 +124,17 @@ fn unchanged_copies_of_any_age_change_nothing() {
     let mut stale = 0;
     for round in 0..70_u64 {
         for _ in 0..2_000 {
-            pair.ends[A].send(Vc::Request, 5);
-            pair.ends[B].send(Vc::Response, 4);
+            pair.ends[A].send(REQUEST, 5);
+            pair.ends[B].send(RESPONSE, 4);
         }
         pair.finish(SECOND);
         for to in [A, B] {
             let frames = tape(&pair, to);
             // Copies come while the link is quiet, and while more is under way.
-            pair.ends[1 - to].send(Vc::Request, 7);
+            pair.ends[1 - to].send(REQUEST, 7);
             pair.settle();
             for (_, copy) in frames.iter().skip(round as usize % 20).step_by(20) {
-                pair.deliver(to, copy);
+                pair.inject(to, copy);
             }
         }
         stale = pair.count(B, |c| c.rx_stale_frames);
@@ -152,16 +153,14 @@ fn frames_of_every_age_are_told_from_new_ones() {
             let mut pair = pair(age, FIRST, &LinkProfile::live());
             pair.wait_up();
             pair.tape_anew();
-            pair.load(A, 9_000);
-            pair.load(B, 9_000);
-            pair.finish(SECOND);
+            pair.exchange(9_000, SECOND);
             let frames = tape(&pair, B);
             pair.load(A, 300);
             pair.load(B, 300);
             pair.settle();
             for (_, bytes) in frames {
                 let old = aged(&mut pair, &bytes, age, acked);
-                pair.deliver(B, &old);
+                pair.inject(B, &old);
                 pair.settle();
             }
             pair.finish(SECOND);
@@ -182,9 +181,7 @@ fn numbers_come_round_under_loss_copies_and_reordering() {
                 wire.corrupt = 5;
                 wire.jitter = Duration::from_us(20);
             });
-            pair.load(A, 12_000);
-            pair.load(B, 12_000);
-            pair.finish(SECOND.times(20));
+            pair.exchange(12_000, SECOND.times(20));
             assert!(pair.ends[B].lcb.rx.expected() == (1 << bits) + 6_000);
             for end in [A, B] {
                 let counters = pair.ends[end].lcb.counters();
@@ -214,7 +211,7 @@ fn what_was_never_sent_is_impossible_and_not_stale() {
         let forged = with_word(&frame, |word| {
             (word.seq, word.ack) = (PacketNumber::new(seq), PacketNumber::new(ack));
         });
-        pair.deliver(B, &forged);
+        pair.inject(B, &forged);
         let after = dropped_as_impossible(pair.ends[B].lcb.counters());
         assert_eq!(after, before + 1, "seq {seq}, ack {ack}");
     }
@@ -223,7 +220,8 @@ fn what_was_never_sent_is_impossible_and_not_stale() {
     pair.finish(SECOND);
 }
 
-/// Credits that were told with an older acknowledgement are not the peer's last word, whatever twenty bits make of them.
+/// Credits that were told with an older acknowledgement are not the peer's last word, whatever
+/// twenty bits make of them.
 #[test]
 fn an_old_frame_gives_no_credits_and_takes_none_back() {
     let mut pair = Pair::up(3);
@@ -234,7 +232,7 @@ fn an_old_frame_gives_no_credits_and_takes_none_back() {
     let (_, frame) = tape(&pair, A).remove(0);
     pair.ends[B].drain = Drain::Blocked;
     for _ in 0..300 {
-        pair.ends[A].send(Vc::Request, 10);
+        pair.ends[A].send(REQUEST, 10);
     }
     pair.run_for(Duration::from_ms(5));
     let credits = pair.ends[A].lcb.credits(Vc::Request);
@@ -245,7 +243,7 @@ fn an_old_frame_gives_no_credits_and_takes_none_back() {
             word.vc_ack = [known + step, known + step].map(|count| count & 0xf_ffff);
             word.status = LinkStatus::RetryRequest;
         });
-        pair.deliver(A, &old);
+        pair.inject(A, &old);
         assert_eq!(pair.ends[A].lcb.credits(Vc::Request), credits, "{step}");
         assert_eq!(pair.count(A, |c| c.tx_rewinds_requested), 0);
     }
@@ -259,7 +257,7 @@ fn stale_frames_teach_nothing_and_are_not_answered() {
     let mut pair = Pair::up(4);
     pair.tape_anew();
     for _ in 0..20_000 {
-        pair.ends[A].send(Vc::Request, 5);
+        pair.ends[A].send(REQUEST, 5);
     }
     pair.finish(SECOND);
     pair.run_for(Duration::from_ms(10));
@@ -277,7 +275,7 @@ fn stale_frames_teach_nothing_and_are_not_answered() {
     let before = learnt(&pair);
     for _ in 0..50 {
         for (_, bytes) in &stale {
-            pair.deliver(B, bytes);
+            pair.inject(B, bytes);
             pair.settle();
         }
         pair.run_for(Duration::from_us(300));
@@ -294,8 +292,8 @@ fn stale_frames_teach_nothing_and_are_not_answered() {
     );
 }
 
-/// Copies within the window look like retransmissions, and of those an acknowledgement may have been lost: but one
-/// answer per delay says all that there is to say.
+/// Copies within the window look like retransmissions, and of those an acknowledgement may have
+/// been lost: but one answer per delay says all that there is to say.
 #[test]
 fn a_storm_of_young_copies_is_answered_now_and_then() {
     let mut pair = Pair::up(5);
@@ -306,9 +304,9 @@ fn a_storm_of_young_copies_is_answered_now_and_then() {
     let frames = tape(&pair, B);
     let (told, start) = (pair.frames[B], pair.now);
     for (_, bytes) in frames.iter().cycle().take(10_000) {
-        pair.deliver(B, bytes);
+        pair.inject(B, bytes);
         let probe = with_word(bytes, |word| word.status = LinkStatus::Probe);
-        pair.deliver(B, &probe);
+        pair.inject(B, &probe);
         pair.run_for(Duration::from_us(2));
     }
     let answers = pair.frames[B] - told;
@@ -329,7 +327,8 @@ enum Operation {
     Run {
         us: u64,
     },
-    /// A frame of the tape comes again, as old as it is or older, so many packets and acknowledgements.
+    /// A frame of the tape comes again, as old as it is or older by some packets and
+    /// acknowledgements.
     Copy {
         to: usize,
         which: prop::sample::Index,
@@ -356,9 +355,9 @@ fn age() -> impl Strategy<Value = u64> {
 fn operation() -> impl Strategy<Value = Operation> {
     use Operation::*;
     let drain = prop_oneof![
-        3 => Just(super::harness::Drain::Eager),
-        2 => (1..40_u32).prop_map(super::harness::Drain::Slow),
-        1 => Just(super::harness::Drain::Blocked),
+        3 => Just(crate::link::tests::rig::Drain::Eager),
+        2 => (1..40_u32).prop_map(crate::link::tests::rig::Drain::Slow),
+        1 => Just(crate::link::tests::rig::Drain::Blocked),
     ];
     prop_oneof![
         4 => (0..2_usize, 1..400_usize).prop_map(|(end, packets)| Load { end, packets }),
@@ -389,7 +388,8 @@ fn apply(pair: &mut Pair, operation: Operation) {
                 return;
             }
             let bytes = which.get(&frames).1.clone();
-            // Only what is there already may come under other numbers: its content is not that of theirs.
+            // Only what is there already may come under other numbers: its content is not that of
+            // theirs.
             let here = pair.ends[to].lcb.rx.expected();
             let behind = word(&bytes).is_some_and(|word| {
                 let phits = data(&bytes).map_or(0, |data| data.phits()) as i64;
@@ -400,7 +400,7 @@ fn apply(pair: &mut Pair, operation: Operation) {
             } else {
                 bytes
             };
-            pair.deliver(to, &copy);
+            pair.inject(to, &copy);
         }
     }
 }
@@ -431,21 +431,21 @@ proptest! {
     }
 }
 
-/// While the peer stands still nobody answers, and old copies are all that comes: that ends no session, and nothing is
-/// lost when he goes on.
+/// While the peer stands still nobody answers, and old copies are all that comes: that ends no
+/// session, and nothing is lost when he goes on.
 #[test]
 fn old_copies_do_not_end_the_session_of_a_peer_who_stands_still() {
     let mut pair = Pair::up(6);
     pair.tape_anew();
     for _ in 0..12_000 {
-        pair.ends[B].send(Vc::Request, 5);
+        pair.ends[B].send(REQUEST, 5);
     }
     pair.finish(SECOND);
     let (_, old) = tape(&pair, A).remove(0);
     pair.wire(|wire| wire.cut = true);
     pair.load(A, 100);
     for _ in 0..100 {
-        pair.deliver(A, &old);
+        pair.inject(A, &old);
         pair.run_for(Duration::from_ms(100));
     }
     assert_eq!(pair.count(A, |c| c.rx_stale_frames), 100);
@@ -457,13 +457,14 @@ fn old_copies_do_not_end_the_session_of_a_peer_who_stands_still() {
     }
 }
 
-/// A peer all of whose frames count as old has no session with this end, which finds out in its time.
+/// A peer all of whose frames count as old has no session with this end, which finds out in its
+/// time.
 #[test]
 fn an_end_that_takes_everything_for_old_begins_anew() {
     let mut pair = Pair::up(7);
     pair.tape_anew();
     for _ in 0..12_000 {
-        pair.ends[B].send(Vc::Request, 5);
+        pair.ends[B].send(REQUEST, 5);
     }
     pair.finish(SECOND);
     let (_, old) = tape(&pair, A).remove(0);
@@ -475,7 +476,7 @@ fn an_end_that_takes_everything_for_old_begins_anew() {
             "{}",
             pair.state()
         );
-        pair.deliver(A, &old);
+        pair.inject(A, &old);
         pair.run_for(Duration::from_ms(100));
     }
     assert!(pair.now.since(begin) > SECOND.times(50));

@@ -3,11 +3,11 @@
 use phitwire_framing::packet24::Vc;
 use phitwire_framing::phit24::{Phit, PhitKind};
 
-use super::harness::{A, B, Drain, Pair, TINY, config};
+use super::harness::{
+    A, B, Drain, Pair, REQUEST, RESPONSE, SECOND, TINY, Wire, config, live, packet,
+};
 use crate::link::{LinkEvent, LinkProfile};
 use crate::time::Duration;
-
-const SECOND: Duration = Duration::from_ms(1_000);
 
 #[test]
 fn packets_arrive_both_ways_and_credits_come_back() {
@@ -32,7 +32,7 @@ fn one_way_flow_costs_few_idle_frames_back() {
     let mut pair = Pair::up(2);
     pair.frames = [0; 2];
     for _ in 0..20_000 {
-        pair.ends[A].send(Vc::Request, 10);
+        pair.ends[A].send(REQUEST, 10);
     }
     pair.finish(SECOND);
     assert!(
@@ -46,17 +46,12 @@ fn one_way_flow_costs_few_idle_frames_back() {
 #[test]
 fn frames_of_48_phits_cut_packets_anywhere() {
     for seed in 0..8 {
-        let mut pair = Pair::with(
-            seed,
-            config(A).build().unwrap(),
-            config(B).build().unwrap(),
-            TINY,
-        );
+        let mut pair = Pair::with(seed, live(A), live(B), TINY);
         pair.wait_up();
         pair.wire(|wire| wire.loss = 100);
         pair.load(A, 1_000);
         pair.load(B, 1_000);
-        pair.ends[A].push_phits = 7;
+        pair.ends[A].push_words = 7;
         pair.ends[B].drain = Drain::Slow(5);
         pair.finish(Duration::from_ms(20_000));
         assert!(
@@ -88,7 +83,7 @@ fn sequence_numbers_and_counts_go_round() {
     });
     for _ in 0..7 {
         for _ in 0..30_000 {
-            pair.ends[A].send(Vc::Request, 5);
+            pair.ends[A].send(REQUEST, 5);
         }
         pair.finish(SECOND.times(20));
     }
@@ -103,7 +98,7 @@ fn a_lost_tail_is_found_without_waiting_for_the_time_out() {
     pair.finish(SECOND);
     let start = pair.now;
     pair.wires[B].cut = true;
-    pair.ends[A].send(Vc::Request, 10);
+    pair.ends[A].send(REQUEST, 10);
     pair.settle();
     pair.wires[B].cut = false;
     pair.finish(SECOND);
@@ -148,7 +143,7 @@ fn a_link_cut_for_ten_seconds_goes_on_with_nothing_lost() {
 fn corrupt_bits_are_crc_errors_and_poisoned_packets_only() {
     let mut pair = Pair::up(5);
     pair.wire(|wire| wire.corrupt = 10);
-    pair.ends[A].push_phits = 30;
+    pair.ends[A].push_words = 30;
     pair.load(A, 20_000);
     pair.finish(SECOND.times(10));
     assert!(pair.count(B, |c| c.rx_crc_errors) > 20, "{}", pair.state());
@@ -164,7 +159,7 @@ fn lost_acknowledgements_are_asked_for() {
     let mut pair = Pair::up(6);
     pair.wires[A].cut = true;
     for _ in 0..10 {
-        pair.ends[A].send(Vc::Request, 10);
+        pair.ends[A].send(REQUEST, 10);
     }
     pair.run_for(Duration::from_us(500));
     assert_eq!(pair.ends[B].got_id[0], 10);
@@ -185,7 +180,7 @@ fn a_sender_without_credits_recovers_from_lost_vc_acks() {
     pair.wait_up();
     pair.ends[B].drain = Drain::Blocked;
     for _ in 0..50 {
-        pair.ends[A].send(Vc::Request, 16);
+        pair.ends[A].send(REQUEST, 16);
     }
     pair.run_for(Duration::from_ms(1));
     assert_eq!(
@@ -220,15 +215,15 @@ fn a_channel_without_credits_does_not_block_the_other() {
     pair.wait_up();
     pair.ends[B].drain = Drain::Blocked;
     for _ in 0..50 {
-        pair.ends[A].send(Vc::Request, 10);
-        pair.ends[A].send(Vc::Response, 10);
+        pair.ends[A].send(REQUEST, 10);
+        pair.ends[A].send(RESPONSE, 10);
     }
     pair.run_for(Duration::from_ms(1));
     assert!(!pair.ends[A].lcb.can_begin(Vc::Request));
     assert!(!pair.ends[A].lcb.can_begin(Vc::Response));
     for _ in 0..30 {
         while pair.ends[B].input.ready(Vc::Response) {
-            pair.ends[B].pop(Vc::Response);
+            pair.ends[B].pop(RESPONSE);
         }
         pair.ends[B].give_back();
         pair.run_for(Duration::from_ms(1));
@@ -281,7 +276,7 @@ fn retry_timeout_adapts_to_the_round_trip_of_the_link() {
 }
 
 /// Time that 20,000 packets of 10 phits take.
-fn transfer_time(seed: u64, change: impl Fn(&mut super::harness::Wire)) -> (Duration, Pair) {
+fn transfer_time(seed: u64, change: impl Fn(&mut Wire)) -> (Duration, Pair) {
     let mut pair = Pair::new(seed);
     pair.wire(change);
     pair.wait_up();
@@ -290,7 +285,7 @@ fn transfer_time(seed: u64, change: impl Fn(&mut super::harness::Wire)) -> (Dura
     pair.finish(SECOND.times(30));
     let start = pair.now;
     for _ in 0..20_000 {
-        pair.ends[A].send(Vc::Request, 10);
+        pair.ends[A].send(REQUEST, 10);
     }
     pair.finish(SECOND.times(30));
     (pair.now.since(start), pair)
@@ -299,7 +294,8 @@ fn transfer_time(seed: u64, change: impl Fn(&mut super::harness::Wire)) -> (Dura
 #[test]
 fn jitter_and_reordering_do_not_collapse_throughput() {
     let (straight, _) = transfer_time(10, |wire| wire.delay = Duration::from_ms(1));
-    // How often the link goes back before it knows how late frames get is luck: a quarter of the packets, or three.
+    // How often the link goes back before it knows how late frames get is luck: a quarter of the
+    // packets, or three.
     let (mut sent, mut again) = (0, 0);
     for seed in 10..16 {
         let (jittery, pair) = transfer_time(seed, |wire| {
@@ -318,8 +314,9 @@ fn jitter_and_reordering_do_not_collapse_throughput() {
     assert!(again * 3 < sent * 2, "{again} of {sent} again");
 }
 
-/// What of the first 40,000 packets of a link goes again before it knows how late frames get, in thousandths.
-fn resent_at_the_start(seed: u64, change: impl Fn(&mut super::harness::Wire)) -> u64 {
+/// What of the first 40,000 packets of a link goes again before it knows how late frames get, in
+/// thousandths.
+fn resent_at_the_start(seed: u64, change: impl Fn(&mut Wire)) -> u64 {
     let mut pair = Pair::new(seed);
     pair.wire(change);
     pair.wait_up();
@@ -330,7 +327,8 @@ fn resent_at_the_start(seed: u64, change: impl Fn(&mut super::harness::Wire)) ->
 
 #[test]
 fn a_link_that_begins_to_reorder_learns_it_at_once() {
-    // Delay, jitter, frames ahead of their turn out of 1,000, and packets out of 1,000 that may go again.
+    // Delay, jitter, frames ahead of their turn out of 1,000, and packets out of 1,000 that may go
+    // again.
     let wires = [
         (1_000, 500, 250, 180),
         (1_000, 500, 0, 150),
@@ -356,7 +354,8 @@ fn a_link_that_begins_to_reorder_learns_it_at_once() {
 /// What a link that looks out for late frames pays when nothing is late.
 #[test]
 fn losses_are_found_as_fast_as_ever() {
-    // Lost and doubled frames out of 1,000, delay, and what 20,000 packets may take on average, in microseconds.
+    // Lost and doubled frames out of 1,000, delay, and what 20,000 packets may take on average, in
+    // microseconds.
     let wires = [
         (10, 0, 50, 2_000),
         (10, 0, 1_000, 33_000),
@@ -387,9 +386,7 @@ fn duplicates_are_harmless() {
         wire.duplicate = 500;
         wire.jitter = Duration::from_us(30);
     });
-    pair.load(A, 10_000);
-    pair.load(B, 10_000);
-    pair.finish(SECOND.times(5));
+    pair.exchange(10_000, SECOND.times(5));
     assert!(pair.count(A, |c| c.rx_duplicate_phits) > 0);
 }
 
@@ -418,12 +415,12 @@ fn a_soft_error_is_marked_before_sending_and_flows_on() {
 #[test]
 fn a_packet_too_long_for_the_peer_is_cut_before_sending() {
     let short = config(B).max_packet_phits(10).build().unwrap();
-    let mut pair = Pair::with(13, config(A).build().unwrap(), short, 1_472);
+    let mut pair = Pair::with(13, live(A), short, 1_472);
     pair.wait_up();
     assert_eq!(pair.ends[A].lcb.max_packet_phits(), 10);
-    pair.ends[A].send(Vc::Request, 10);
-    pair.ends[A].send(Vc::Request, 19);
-    pair.ends[A].send(Vc::Request, 4);
+    pair.ends[A].send(REQUEST, 10);
+    pair.ends[A].send(REQUEST, 19);
+    pair.ends[A].send(REQUEST, 4);
     pair.finish(SECOND);
     assert_eq!(pair.ends[B].soft_errors, 1);
     assert_eq!(pair.count(A, |c| c.tx_oversize_packets), 1);
@@ -446,7 +443,7 @@ fn a_forced_retry_sends_again_what_is_not_acknowledged() {
 #[test]
 fn a_packet_whose_rest_never_comes_is_given_up() {
     let mut pair = Pair::up(15);
-    let whole = super::harness::packet(Vc::Request, 0, 10);
+    let whole = packet(Vc::Request, 0, 10);
     for phit in &whole[..4] {
         pair.ends[A].lcb.push(*phit);
     }
@@ -474,7 +471,7 @@ fn a_body_outside_a_packet_is_our_bug() {
 fn a_packet_without_room_is_our_bug() {
     let mut pair = Pair::up(17);
     for _ in 0..20_000 {
-        for phit in super::harness::packet(Vc::Request, 0, 19) {
+        for phit in packet(Vc::Request, 0, 19) {
             pair.ends[A].lcb.push(phit);
         }
     }

@@ -1,0 +1,66 @@
+//! Two ends with nothing but memory between them: what one sends in a round the other has in the
+//! same.
+
+use phitwire::link::{EndName, LaneRate, LinkConfig};
+use phitwire::time::{Duration, Time};
+use phitwire_framing::frame::LinkEnd;
+
+/// A link control block or a node with one port.
+pub trait End {
+    fn is_up(&self) -> bool;
+    /// Does what is due, before frames are asked for.
+    fn advance(&mut self, _now: Time) {}
+    fn poll_frame(&mut self, now: Time, buf: &mut [u8]) -> Option<usize>;
+    fn handle_frame(&mut self, now: Time, bytes: &[u8]);
+    /// Takes what frames have brought.
+    fn take(&mut self) {}
+}
+
+/// Two ends whose frames are copied from one to the other.
+pub struct Joined<E> {
+    pub ends: [E; 2],
+    pub now: Time,
+    buf: Vec<u8>,
+}
+
+impl<E: End> Joined<E> {
+    /// Ends that have found each other, with frames of at most `frame_bytes`.
+    pub fn up(ends: [E; 2], frame_bytes: usize) -> Self {
+        let mut joined = Self {
+            ends,
+            now: Time::ZERO,
+            buf: vec![0; frame_bytes],
+        };
+        while !joined.ends.iter().all(E::is_up) {
+            joined.round(Duration::from_us(100));
+        }
+        joined
+    }
+
+    /// Lets `time` pass and both ends say all that they have to say.
+    pub fn round(&mut self, time: Duration) {
+        self.now += time;
+        let now = self.now;
+        for index in [0, 1] {
+            let [a, b] = &mut self.ends;
+            let (from, to) = if index == 0 { (a, b) } else { (b, a) };
+            from.advance(now);
+            while let Some(length) = from.poll_frame(now, &mut self.buf) {
+                to.handle_frame(now, &self.buf[..length]);
+            }
+            to.take();
+        }
+    }
+}
+
+/// The two ends of one link between the nodes `a` and `b`.
+pub fn links(rate: LaneRate) -> [LinkConfig; 2] {
+    let name = |node: &str| EndName {
+        node: node.to_owned(),
+        port: 0,
+    };
+    [(LinkEnd::A, "a", "b"), (LinkEnd::B, "b", "a")].map(|(end, local, peer)| {
+        let link = LinkConfig::builder(1, end, name(local), name(peer));
+        link.rate(rate).build().expect("the names are good")
+    })
+}

@@ -1,0 +1,81 @@
+//! Counters with names: what a part of a machine counts is declared once, and told everywhere in
+//! the same way.
+
+/// Declares a struct of counters that only grow, one `u64` per name, each with its doc comment.
+///
+/// The struct gets `for_each` (name and value of every counter, in the order declared), `COUNT`,
+/// and `name` and `nth` by position in that order. Counters of several like parts may follow a
+/// semicolon, as an array with a name for each part; they are told last and have no position.
+macro_rules! counters {
+    (
+        $(#[$about:meta])+
+        pub struct $Counters:ident {
+            $($(#[$doc:meta])+ $name:ident,)+
+            $(; $(#[$parts_doc:meta])+ $parts:ident: [$($part:literal),+],)?
+        }
+    ) => {
+        $(#[$about])+
+        #[derive(Clone, Debug, Default, PartialEq, Eq)]
+        pub struct $Counters {
+            $($(#[$doc])+ pub $name: u64,)+
+            $($(#[$parts_doc])+ pub $parts: [u64; [$($part),+].len()],)?
+        }
+
+        impl $Counters {
+            /// Number of counters that have a position.
+            pub const COUNT: usize = [$(stringify!($name)),+].len();
+
+            /// Calls `visit` with the name and value of every counter, in a fixed order.
+            pub fn for_each(&self, mut visit: impl FnMut(&'static str, u64)) {
+                $(visit(stringify!($name), self.$name);)+
+                $([$($part),+].into_iter().zip(self.$parts).for_each(|(part, n)| visit(part, n));)?
+            }
+
+            /// Name of counter number `index` in the order of [`for_each`](Self::for_each).
+            pub fn name(index: usize) -> Option<&'static str> {
+                [$(stringify!($name)),+].get(index).copied()
+            }
+
+            /// Counter number `index` in the order of [`for_each`](Self::for_each).
+            pub fn nth(&self, index: usize) -> Option<u64> {
+                [$(self.$name),+].get(index).copied()
+            }
+        }
+    };
+}
+
+pub(crate) use counters;
+
+#[cfg(test)]
+mod tests {
+    counters! {
+        /// Counters of a test.
+        pub struct Three {
+            /// The first.
+            one,
+            /// The second.
+            two,
+            ;
+            /// The third, of each side.
+            sides: ["left_side", "right_side"],
+        }
+    }
+
+    #[test]
+    fn names_values_and_positions_agree() {
+        let three = Three {
+            one: 1,
+            two: 2,
+            sides: [3, 4],
+        };
+        let mut told = Vec::new();
+        three.for_each(|name, value| told.push((name, value)));
+        let expected = [("one", 1), ("two", 2), ("left_side", 3), ("right_side", 4)];
+        assert_eq!(told, expected);
+        for (index, &(name, value)) in told.iter().enumerate() {
+            let has_position = index < Three::COUNT;
+            assert_eq!(Three::name(index), has_position.then_some(name));
+            assert_eq!(three.nth(index), has_position.then_some(value));
+        }
+    }
+}

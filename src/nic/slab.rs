@@ -1,0 +1,270 @@
+//! Requests that wait for their response: slots with time-outs, rest and quarantine.
+//!
+//! A slot serves one request at a time, and its number with the [period](super::periods) in which
+//! the request was posted is the request's name; how a packet carries the two is the machine's.
+//! Free slots are taken in the order in which they were given back, so each rests as long as it
+//! can. The slot of a request that timed out is quarantined: its response may still come, and must
+//! never complete another request. A quarantined slot serves again when its late response has come,
+//! when it is known that the request was never sent, or in a later period when no other slot is
+//! left, the one that has rested longest. Until then nothing can be asked: better late than wrong.
+//!
+//! All requests have the same time-out, so posting order is deadline order: the waiting form one
+//! doubly linked list through the slots, and expiry looks only at its front. Posting, completing
+//! and expiring are O(1) and allocate nothing.
+
+use super::periods::Periods;
+use crate::time::Time;
+
+const NONE: u32 = u32::MAX;
+
+/// What is remembered of a request until its response comes.
+pub(super) trait Entry: Copy {
+    /// When it was posted.
+    fn posted(&self) -> Time;
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Free,
+    Waiting,
+    /// Given up; its response may still come.
+    Quarantine,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Slot<E> {
+    entry: E,
+    previous: u32,
+    next: u32,
+    /// In which the slot served last; periods do not come round within 270 years.
+    period: u32,
+    state: State,
+}
+
+/// A doubly linked list through the slots.
+#[derive(Clone, Copy, Debug)]
+struct List {
+    front: u32,
+    back: u32,
+    len: u32,
+}
+
+impl List {
+    const EMPTY: Self = Self {
+        front: NONE,
+        back: NONE,
+        len: 0,
+    };
+
+    #[inline]
+    fn push_back<E>(&mut self, slots: &mut [Slot<E>], index: u32) {
+        let slot = &mut slots[index as usize];
+        (slot.previous, slot.next) = (self.back, NONE);
+        match self.back {
+            NONE => self.front = index,
+            back => slots[back as usize].next = index,
+        }
+        self.back = index;
+        self.len += 1;
+    }
+
+    #[inline]
+    fn remove<E>(&mut self, slots: &mut [Slot<E>], index: u32) {
+        let Slot { previous, next, .. } = slots[index as usize];
+        match previous {
+            NONE => self.front = next,
+            previous => slots[previous as usize].next = next,
+        }
+        match next {
+            NONE => self.back = previous,
+            next => slots[next as usize].previous = previous,
+        }
+        self.len -= 1;
+    }
+}
+
+/// The outstanding requests of one network interface, by slot.
+#[derive(Clone, Debug)]
+pub(super) struct Slab<E> {
+    slots: Vec<Slot<E>>,
+    waiting: List,
+    free: List,
+    /// The longest there first.
+    quarantine: List,
+    periods: Periods,
+}
+
+impl<E: Entry> Slab<E> {
+    /// As many as `slots` slots, all free and filled with `idle`, from the present one of `periods`
+    /// on.
+    pub(super) fn new(slots: u32, idle: E, periods: Periods) -> Self {
+        let slot = Slot {
+            entry: idle,
+            previous: NONE,
+            next: NONE,
+            period: 0,
+            state: State::Free,
+        };
+        let count = slots;
+        let mut slots = vec![slot; count as usize];
+        let mut free = List::EMPTY;
+        (0..count).for_each(|index| free.push_back(&mut slots, index));
+        Self {
+            slots,
+            waiting: List::EMPTY,
+            free,
+            quarantine: List::EMPTY,
+            periods,
+        }
+    }
+
+    /// Requests waiting for their response.
+    #[inline]
+    pub(super) fn len(&self) -> u32 {
+        self.waiting.len
+    }
+
+    /// Given-up requests whose response has not been seen.
+    #[cfg(test)]
+    pub(super) fn quarantined(&self) -> u32 {
+        self.quarantine.len
+    }
+
+    /// Slots in all lists.
+    #[cfg(test)]
+    pub(super) fn listed(&self) -> u32 {
+        self.waiting.len + self.free.len + self.quarantine.len
+    }
+
+    /// Lets time pass: what is begun from now on is of another period.
+    #[inline]
+    pub(super) fn advance(&mut self, now: Time) {
+        self.periods.advance(now);
+    }
+
+    /// Whether a slot is left in the present period.
+    #[inline]
+    pub(super) fn has_slot(&self) -> bool {
+        self.periods.is_open() && (self.free.len > 0 || self.rested().is_some())
+    }
+
+    /// The present period.
+    #[inline]
+    fn present(&self) -> u32 {
+        self.periods.number() as u32
+    }
+
+    /// When there are slots again, if none is left now.
+    pub(super) fn opens(&self) -> Option<Time> {
+        (!self.has_slot()).then(|| self.periods.ends())
+    }
+
+    /// The slot that has been in quarantine for longest, if it was not used in the present period.
+    #[inline]
+    fn rested(&self) -> Option<u32> {
+        let index = self.quarantine.front;
+        let slot = self.slots.get(index as usize)?;
+        (slot.period != self.present()).then_some(index)
+    }
+
+    /// The period in which slot `index` served last, if there is such a slot.
+    #[inline]
+    pub(super) fn period(&self, index: u32) -> Option<u32> {
+        self.slots.get(index as usize).map(|slot| slot.period)
+    }
+
+    /// Begins a request and answers its slot and period, or `None` when no slot is left in the
+    /// present period.
+    ///
+    /// `entry` must not have been posted earlier than any begun before.
+    #[inline]
+    pub(super) fn begin(&mut self, entry: E) -> Option<(u32, u32)> {
+        if !self.periods.is_open() {
+            return None;
+        }
+        let index = if self.free.front != NONE {
+            let index = self.free.front;
+            self.free.remove(&mut self.slots, index);
+            index
+        } else {
+            let index = self.rested()?;
+            self.quarantine.remove(&mut self.slots, index);
+            index
+        };
+        let period = self.present();
+        let slot = &mut self.slots[index as usize];
+        slot.period = period;
+        slot.entry = entry;
+        slot.state = State::Waiting;
+        self.waiting.push_back(&mut self.slots, index);
+        Some((index, period))
+    }
+
+    /// The request of slot `index`, if one waits there.
+    #[inline]
+    pub(super) fn get(&self, index: u32) -> Option<&E> {
+        let slot = self.slots.get(index as usize)?;
+        (slot.state == State::Waiting).then_some(&slot.entry)
+    }
+
+    /// Ends the request of slot `index`, since its response has come, and answers what was
+    /// remembered of it.
+    ///
+    /// # Panics
+    /// If none waits there.
+    #[inline]
+    pub(super) fn finish(&mut self, index: u32) -> E {
+        let entry = self.leave(index, State::Free);
+        self.free.push_back(&mut self.slots, index);
+        entry
+    }
+
+    /// Ends the request of slot `index`, whose response may still come, and answers what was
+    /// remembered of it.
+    ///
+    /// # Panics
+    /// If none waits there.
+    pub(super) fn give_up(&mut self, index: u32) -> E {
+        let entry = self.leave(index, State::Quarantine);
+        self.quarantine.push_back(&mut self.slots, index);
+        entry
+    }
+
+    #[inline]
+    fn leave(&mut self, index: u32, state: State) -> E {
+        let slot = &mut self.slots[index as usize];
+        assert!(slot.state == State::Waiting, "a waiting request is ended");
+        slot.state = state;
+        let entry = slot.entry;
+        self.waiting.remove(&mut self.slots, index);
+        entry
+    }
+
+    /// Notes that nothing more will come for slot `index`: its late response is here, or it was
+    /// never sent. True when it was in quarantine, which it leaves.
+    pub(super) fn release(&mut self, index: u32) -> bool {
+        let slot = self.slots.get_mut(index as usize);
+        let Some(slot) = slot.filter(|slot| slot.state == State::Quarantine) else {
+            return false;
+        };
+        slot.state = State::Free;
+        self.quarantine.remove(&mut self.slots, index);
+        self.free.push_back(&mut self.slots, index);
+        true
+    }
+
+    /// When the longest-waiting request was posted.
+    #[inline]
+    pub(super) fn oldest(&self) -> Option<Time> {
+        let slot = self.slots.get(self.waiting.front as usize)?;
+        Some(slot.entry.posted())
+    }
+
+    /// Times out the longest-waiting request if it was posted at `limit` or before.
+    #[inline]
+    pub(super) fn expire(&mut self, limit: Time) -> Option<(u32, E)> {
+        let index = self.waiting.front;
+        let is_due = self.oldest()? <= limit;
+        is_due.then(|| (index, self.give_up(index)))
+    }
+}
