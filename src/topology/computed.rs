@@ -1,8 +1,8 @@
 //! The registers that follow from the structure of a healthy network.
 
-use super::model::{RouterRegisters, Topology, VirtualRouter, is_aligned};
-use super::ports::PortSet;
-use super::wiring::{Neighbour, Wiring};
+use super::model::{FoldedClos, RouterRegisters, VirtualRouter, is_aligned};
+use super::wiring::{ClosWiring, Neighbour};
+use crate::net::PortSet;
 use crate::router::yarc::registers::{PORTS, PortKind, RouteEntry, Subtree, TABLE_ENTRIES};
 
 pub use crate::router::yarc::registers::NO_PORT;
@@ -23,7 +23,11 @@ pub(super) const ENTIRE_NETWORK: Subtree = Subtree {
 ///   links to one child share its destinations;
 /// - the hash looks at bits 0.., 5.. or 10.. by rank (section 7.8.2);
 /// - the exit mask is the router's ports (section 7.4).
-pub fn computed_registers(topology: &Topology, wiring: &Wiring, router: u32) -> RouterRegisters {
+pub fn computed_registers(
+    topology: &FoldedClos,
+    wiring: &ClosWiring,
+    router: u32,
+) -> RouterRegisters {
     let me = wiring.router(topology, router);
     let (down_shift, down_mask, port_map) = down_route(topology, wiring, router, me);
     RouterRegisters {
@@ -38,7 +42,11 @@ pub fn computed_registers(topology: &Topology, wiring: &Wiring, router: u32) -> 
 }
 
 /// Peer subtrees of a router with the sidelinks to each, by location.
-pub(super) fn peers(topology: &Topology, wiring: &Wiring, router: u32) -> Vec<(Subtree, PortSet)> {
+pub(super) fn peers(
+    topology: &FoldedClos,
+    wiring: &ClosWiring,
+    router: u32,
+) -> Vec<(Subtree, PortSet)> {
     let chip = wiring.chip_of(router);
     let mut peers: Vec<(Subtree, PortSet)> = Vec::new();
     for port in wiring
@@ -58,7 +66,11 @@ pub(super) fn peers(topology: &Topology, wiring: &Wiring, router: u32) -> Vec<(S
     peers
 }
 
-fn up_table(topology: &Topology, wiring: &Wiring, router: u32) -> [RouteEntry; TABLE_ENTRIES] {
+fn up_table(
+    topology: &FoldedClos,
+    wiring: &ClosWiring,
+    router: u32,
+) -> [RouteEntry; TABLE_ENTRIES] {
     let mut table = [RouteEntry::default(); TABLE_ENTRIES];
     let up = wiring.ports_of_kind(topology, router, PortKind::Up);
     let up = (!up.is_empty()).then_some((ENTIRE_NETWORK, up));
@@ -73,7 +85,7 @@ fn up_table(topology: &Topology, wiring: &Wiring, router: u32) -> [RouteEntry; T
 }
 
 /// The children of a router: the range of processor numbers below each, with the ports to it.
-fn children(topology: &Topology, wiring: &Wiring, router: u32) -> Vec<(Subtree, Vec<u8>)> {
+fn children(topology: &FoldedClos, wiring: &ClosWiring, router: u32) -> Vec<(Subtree, Vec<u8>)> {
     let chip = wiring.chip_of(router);
     let mut children: Vec<(Subtree, Vec<u8>)> = Vec::new();
     for port in wiring
@@ -98,8 +110,8 @@ fn children(topology: &Topology, wiring: &Wiring, router: u32) -> Vec<(Subtree, 
 }
 
 fn down_route(
-    topology: &Topology,
-    wiring: &Wiring,
+    topology: &FoldedClos,
+    wiring: &ClosWiring,
     router: u32,
     me: &VirtualRouter,
 ) -> (u8, u16, [u8; PORTS]) {

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use crate::net::PortSet;
+use crate::net::{Mistake, MistakeKind, Place};
 use crate::router::yarc::registers::{PORTS, PortKind};
-use crate::topology::mistake::{Mistake, MistakeKind, Place};
 use crate::topology::model::{
-    MAX_PROCESSORS, RouterRegisters, Topology, is_aligned, range_of_subtree,
+    FoldedClos, MAX_PROCESSORS, RouterRegisters, is_aligned, range_of_subtree,
 };
-use crate::topology::ports::PortSet;
 use crate::topology::route::{RouteFailure, Step, step};
-use crate::topology::wiring::{Neighbour, Wiring};
+use crate::topology::wiring::{ClosWiring, Neighbour};
 
 /// What the walk found.
 pub(super) struct Walk {
@@ -27,7 +27,7 @@ pub(super) struct Walk {
 /// where a packet goes depends on router and destination only, not on the way it came. That every
 /// way *ends* follows from the absence of failures together with that of circles, which
 /// [`cycles`](super::cycles) looks for. No more classes are begun after so many `steps`.
-pub(super) fn walk(topology: &Topology, wiring: &Wiring, steps: u64) -> Walk {
+pub(super) fn walk(topology: &FoldedClos, wiring: &ClosWiring, steps: u64) -> Walk {
     let mut search = Search::new(topology, wiring);
     let mut followed = true;
     let classes = classes(topology, wiring);
@@ -54,7 +54,7 @@ pub(super) fn walk(topology: &Topology, wiring: &Wiring, steps: u64) -> Walk {
 }
 
 /// Processors (by index) that no register of any router tells apart before the last hop.
-fn classes(topology: &Topology, wiring: &Wiring) -> Vec<Vec<u32>> {
+fn classes(topology: &FoldedClos, wiring: &ClosWiring) -> Vec<Vec<u32>> {
     let mut starts = vec![false; MAX_PROCESSORS as usize + 1];
     for number in 0..wiring.router_count() as u32 {
         if !mark_boundaries(topology, wiring, number, &mut starts) {
@@ -86,7 +86,12 @@ fn classes(topology: &Topology, wiring: &Wiring) -> Vec<Vec<u32>> {
 
 /// Marks where the decisions of a router change along the numbers; false if they do not change
 /// along ranges.
-fn mark_boundaries(topology: &Topology, wiring: &Wiring, number: u32, starts: &mut [bool]) -> bool {
+fn mark_boundaries(
+    topology: &FoldedClos,
+    wiring: &ClosWiring,
+    number: u32,
+    starts: &mut [bool],
+) -> bool {
     let registers: &RouterRegisters = &wiring.router(topology, number).registers;
     let entries = registers
         .table
@@ -140,8 +145,8 @@ struct Failure {
 }
 
 struct Search<'t> {
-    topology: &'t Topology,
-    wiring: &'t Wiring,
+    topology: &'t FoldedClos,
+    wiring: &'t ClosWiring,
     /// Ports by kind, per router.
     up: Vec<u64>,
     /// Registers, per router: a hundred million looks are worth an index of their own.
@@ -163,7 +168,7 @@ struct Search<'t> {
 }
 
 impl<'t> Search<'t> {
-    fn new(topology: &'t Topology, wiring: &'t Wiring) -> Self {
+    fn new(topology: &'t FoldedClos, wiring: &'t ClosWiring) -> Self {
         let count = wiring.router_count();
         let routers = 0..count as u32;
         let up = |router| wiring.ports_of_kind(topology, router, PortKind::Up).bits();

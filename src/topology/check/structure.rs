@@ -2,17 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::router::yarc::registers::{PORTS, Subtree};
-use crate::topology::mistake::{Mistake, MistakeKind, Mistakes, Place};
-use crate::topology::model::{
-    End, Link, MAX_NAME_BYTES, MAX_PROCESSORS, MAX_SLICES, NodeRef, Topology, is_aligned,
-    range_of_subtree,
+use crate::net::{
+    End, Joined, Link, MAX_NAME_BYTES, Mistake, MistakeKind, Mistakes, Network as _, NodeRef,
+    Place, PortIndex, PortSet, Shown, name_problem,
 };
-use crate::topology::ports::PortSet;
-use crate::topology::shown::Shown;
-use crate::topology::wiring::Wiring;
+use crate::router::yarc::registers::{PORTS, Subtree};
+use crate::topology::model::{
+    FoldedClos, MAX_PROCESSORS, MAX_SLICES, is_aligned, range_of_subtree,
+};
+use crate::topology::wiring::ClosWiring;
 
-pub(super) fn check(topology: &Topology, wiring: &Wiring) -> Mistakes {
+pub(super) fn check(topology: &FoldedClos, wiring: &ClosWiring) -> Mistakes {
     let mut mistakes = of_a_part(topology);
     routers(topology, &mut mistakes);
     for (l, link) in topology.links.iter().enumerate() {
@@ -29,20 +29,28 @@ pub(super) fn check(topology: &Topology, wiring: &Wiring) -> Mistakes {
 }
 
 /// What is wrong whatever could not be read.
-pub(super) fn of_a_part(topology: &Topology) -> Mistakes {
+pub(super) fn of_a_part(topology: &FoldedClos) -> Mistakes {
     let mut mistakes = Mistakes::default();
     names(topology, &mut mistakes);
     numbers(topology, &mut mistakes);
-    let mut used = Used::new(topology);
+    let (chips, processors) = (topology.chips.len(), topology.processors.len());
+    // More slices than there can be are a mistake of their own.
+    let mut used = PortIndex::new((chips, PORTS), (processors, usize::from(MAX_SLICES)));
     for (l, link) in topology.links.iter().enumerate() {
-        for end in [link.a, link.b] {
-            port(topology, l as u32, end, &mut used, &mut mistakes);
+        for (end, other) in link.ends() {
+            let link = l as u32;
+            let joined = Joined {
+                link,
+                other,
+                kind: (),
+            };
+            port(topology, end, joined, &mut used, &mut mistakes);
         }
     }
     mistakes
 }
 
-fn names(topology: &Topology, mistakes: &mut Mistakes) {
+fn names(topology: &FoldedClos, mistakes: &mut Mistakes) {
     let mut judge = |name: &str, place: Place| {
         let node = matches!(place, Place::Processor(_) | Place::Chip(_));
         if let Some(why) = name_problem(name).or_else(|| node_name_problem(name).filter(|_| node)) {
@@ -110,18 +118,6 @@ fn duplicates<'t>(
     }
 }
 
-/// Names become those of network namespaces, files and wire fields.
-pub(in crate::topology) fn name_problem(text: &str) -> Option<&'static str> {
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    match text.chars().next() {
-        None => Some("it is empty"),
-        Some(first) if !first.is_ascii_alphanumeric() => Some("of its first letter"),
-        _ if text.len() > MAX_NAME_BYTES => Some("it is too long"),
-        _ if !text.chars().all(plain) => Some("of a letter in it"),
-        _ => None,
-    }
-}
-
 /// Names of nodes stand where others words have a meaning already.
 fn node_name_problem(text: &str) -> Option<&'static str> {
     if text == "all" {
@@ -133,7 +129,7 @@ fn node_name_problem(text: &str) -> Option<&'static str> {
     }
 }
 
-fn numbers(topology: &Topology, mistakes: &mut Mistakes) {
+fn numbers(topology: &FoldedClos, mistakes: &mut Mistakes) {
     let mut known: BTreeMap<u16, u32> = BTreeMap::new();
     for (i, processor) in topology.processors.iter().enumerate() {
         let (name, number, place) = (
@@ -165,7 +161,7 @@ fn numbers(topology: &Topology, mistakes: &mut Mistakes) {
     }
 }
 
-fn routers(topology: &Topology, mistakes: &mut Mistakes) {
+fn routers(topology: &FoldedClos, mistakes: &mut Mistakes) {
     if !(1..=MAX_SLICES).contains(&topology.slices) {
         let message = format!("there cannot be {} slices", topology.slices);
         mistakes.push(
@@ -218,7 +214,14 @@ fn routers(topology: &Topology, mistakes: &mut Mistakes) {
     }
 }
 
-fn port(topology: &Topology, link: u32, end: End, used: &mut Used, mistakes: &mut Mistakes) {
+fn port(
+    topology: &FoldedClos,
+    end: End,
+    joined: Joined<()>,
+    used: &mut PortIndex<()>,
+    mistakes: &mut Mistakes,
+) {
+    let link = joined.link;
     let place = Place::Link(link);
     let name = topology.node_name(end.node);
     let count = match end.node {
@@ -242,7 +245,7 @@ fn port(topology: &Topology, link: u32, end: End, used: &mut Used, mistakes: &mu
         };
         let message = format!("{name} has no port {}", end.port);
         mistakes.push(Mistake::new(MistakeKind::PortOutOfRange, place, message).help(help));
-    } else if let Some(first) = used.claim(end, link) {
+    } else if let Some(first) = used.claim(end, joined) {
         // The remedy costs a look at every link.
         mistakes.add(|| {
             Mistake::new(
@@ -257,39 +260,7 @@ fn port(topology: &Topology, link: u32, end: End, used: &mut Used, mistakes: &mu
     }
 }
 
-/// The first link at each port, of ports that there are.
-struct Used {
-    processors: Vec<[u32; MAX_SLICES as usize]>,
-    chips: Vec<[u32; PORTS]>,
-}
-
-impl Used {
-    const NONE: u32 = u32::MAX;
-
-    fn new(topology: &Topology) -> Self {
-        Self {
-            processors: vec![[Self::NONE; MAX_SLICES as usize]; topology.processors.len()],
-            chips: vec![[Self::NONE; PORTS]; topology.chips.len()],
-        }
-    }
-
-    /// Gives the port at `end` to `link`, unless another link has it, which is returned.
-    fn claim(&mut self, end: End, link: u32) -> Option<u32> {
-        let port = usize::from(end.port);
-        let slot = match end.node {
-            // More slices than there can be are a mistake of their own.
-            NodeRef::Processor(p) => self.processors[p as usize].get_mut(port)?,
-            NodeRef::Chip(c) => &mut self.chips[c as usize][port],
-        };
-        if *slot == Self::NONE {
-            *slot = link;
-            return None;
-        }
-        Some(*slot)
-    }
-}
-
-fn without_router(topology: &Topology, link: u32, end: End) -> Option<Mistake> {
+fn without_router(topology: &FoldedClos, link: u32, end: End) -> Option<Mistake> {
     let NodeRef::Chip(chip) = end.node else {
         return None;
     };
@@ -309,7 +280,7 @@ fn without_router(topology: &Topology, link: u32, end: End) -> Option<Mistake> {
 }
 
 /// Where a second link could go instead.
-fn free_port(topology: &Topology, end: End) -> String {
+fn free_port(topology: &FoldedClos, end: End) -> String {
     let NodeRef::Chip(c) = end.node else {
         return String::from("a processor has one link per slice: remove one of the two");
     };
@@ -332,7 +303,12 @@ fn free_port(topology: &Topology, end: End) -> String {
 }
 
 /// Whether the two ends may be neighbours at all.
-fn neighbours(topology: &Topology, wiring: &Wiring, index: u32, link: &Link) -> Option<Mistake> {
+fn neighbours(
+    topology: &FoldedClos,
+    wiring: &ClosWiring,
+    index: u32,
+    link: &Link,
+) -> Option<Mistake> {
     let place = Place::Link(index);
     let (a, b) = (link.a, link.b);
     match (a.node, b.node) {
@@ -348,8 +324,8 @@ fn neighbours(topology: &Topology, wiring: &Wiring, index: u32, link: &Link) -> 
 }
 
 fn injection(
-    topology: &Topology,
-    wiring: &Wiring,
+    topology: &FoldedClos,
+    wiring: &ClosWiring,
     place: Place,
     processor: u32,
     nic: End,
@@ -393,8 +369,8 @@ fn injection(
 }
 
 fn between_routers(
-    topology: &Topology,
-    wiring: &Wiring,
+    topology: &FoldedClos,
+    wiring: &ClosWiring,
     place: Place,
     a: End,
     b: End,
@@ -462,7 +438,7 @@ fn between_routers(
     None
 }
 
-fn injections(topology: &Topology, wiring: &Wiring, mistakes: &mut Mistakes) {
+fn injections(topology: &FoldedClos, wiring: &ClosWiring, mistakes: &mut Mistakes) {
     if topology.processors.is_empty() {
         mistakes.push(
             Mistake::new(

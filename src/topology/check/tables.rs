@@ -1,14 +1,14 @@
 //! What can be said of a router's registers without following a packet.
 
+use crate::net::PortSet;
+use crate::net::{Mistake, MistakeKind, Mistakes, Place};
 use crate::route::modulo::{is_supported_count, supported_at_most};
 use crate::router::yarc::registers::{PORTS, PortKind, TABLE_ENTRIES};
 use crate::topology::computed::{NO_PORT, peers};
-use crate::topology::mistake::{Mistake, MistakeKind, Mistakes, Place};
-use crate::topology::model::{Topology, VirtualRouter};
-use crate::topology::ports::PortSet;
-use crate::topology::wiring::Wiring;
+use crate::topology::model::{FoldedClos, VirtualRouter};
+use crate::topology::wiring::ClosWiring;
 
-pub(super) fn check(topology: &Topology, wiring: &Wiring, mistakes: &mut Mistakes) {
+pub(super) fn check(topology: &FoldedClos, wiring: &ClosWiring, mistakes: &mut Mistakes) {
     for number in 0..wiring.router_count() as u32 {
         let router = wiring.router(topology, number);
         let place = wiring.place_of(number);
@@ -27,8 +27,8 @@ pub(super) fn check(topology: &Topology, wiring: &Wiring, mistakes: &mut Mistake
 }
 
 struct Context<'t> {
-    topology: &'t Topology,
-    wiring: &'t Wiring,
+    topology: &'t FoldedClos,
+    wiring: &'t ClosWiring,
     number: u32,
     router: &'t VirtualRouter,
     place: (u32, u32),

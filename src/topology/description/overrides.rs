@@ -4,13 +4,11 @@ use core::ops::Range;
 
 use toml::Spanned;
 
-use super::fields::{Fields, Section, Value};
 use super::read::{location_and_mask, ports, subtree};
+use crate::net::{Fields, PortSet, Section, Shown, Value};
 use crate::router::yarc::registers::{PORTS, RouteEntry, Subtree, TABLE_ENTRIES};
 use crate::topology::computed::NO_PORT;
-use crate::topology::model::{RouterRegisters, Topology};
-use crate::topology::ports::PortSet;
-use crate::topology::shown::Shown;
+use crate::topology::model::{FoldedClos, RouterRegisters};
 
 /// Registers that the description names, to be put in the place of computed ones.
 #[derive(Debug, Default)]
@@ -28,7 +26,7 @@ pub(super) struct Override {
 }
 
 impl Overrides {
-    pub(super) fn apply(self, topology: &mut Topology) {
+    pub(super) fn apply(self, topology: &mut FoldedClos) {
         for (chip, router, named) in self.0 {
             named.apply(&mut topology.chips[chip].routers[router].registers);
         }

@@ -4,8 +4,8 @@ use thiserror::Error;
 
 use super::arrangement::Arrangement;
 use super::model::{Classes, Dragonfly, DragonflyLink, DragonflySettings, Shape};
-use crate::router::aries::registers::AriesRegisters;
-use crate::topology::model::{End, NodeRef};
+use crate::net::{End, NodeRef};
+use crate::router::aries::registers::{AriesRegisters, FIRST_NIC_PORT};
 
 /// First port of the black links; green ones are below.
 pub(super) const FIRST_BLACK_PORT: u8 = 15;
@@ -119,6 +119,31 @@ pub enum DragonflySpecError {
 }
 
 impl DragonflySpec {
+    /// `aries-9x4x2x4:16`: groups, chassis, blades, NICs and, if given, links between each pair of groups, with all
+    /// 15 black ports in use, as far as they can be shared out evenly, and else the defaults; `None` for other names.
+    pub fn named(name: &str) -> Option<Self> {
+        let shape = name.strip_prefix("aries-")?;
+        let (shape, links) = match shape.split_once(':') {
+            Some((shape, links)) => (shape, Some(links.parse().ok()?)),
+            None => (shape, None),
+        };
+        let mut parts = shape.split('x');
+        let shape = Shape {
+            groups: parts.next()?.parse().ok()?,
+            chassis: parts.next()?.parse().ok()?,
+            blades: parts.next()?.parse().ok()?,
+            nics: parts.next()?.parse().ok()?,
+        };
+        parts.next().is_none().then(|| Self {
+            name: name.replace(':', "-"),
+            black_links: (shape.chassis > 1)
+                .then(|| BLACK_PORTS / (shape.chassis - 1).min(BLACK_PORTS)),
+            shape,
+            global_links: links,
+            ..Self::default()
+        })
+    }
+
     /// The network, with all blades and links.
     ///
     /// # Errors
@@ -293,12 +318,9 @@ impl Generator {
         let mut links = Vec::new();
         for nic in 0..shape.all_nics() as u32 {
             let nics = u32::from(shape.nics);
-            let port = crate::router::aries::registers::FIRST_NIC_PORT as u8 + (nic % nics) as u8;
-            let own = End {
-                node: NodeRef::Processor(nic),
-                port: 0,
-            };
-            links.push(DragonflyLink::straight(own, at(nic / nics, port)));
+            let port = FIRST_NIC_PORT as u8 + (nic % nics) as u8;
+            let (own, router) = (End::processor(nic, 0), End::chip(nic / nics, port));
+            links.push(DragonflyLink::straight(own, router));
         }
         for group in 0..shape.groups {
             self.links_inside(shape, group, &mut links);
@@ -327,8 +349,8 @@ impl Generator {
             for low in 0..shape.blades {
                 for high in low + 1..shape.blades {
                     links.push(DragonflyLink::straight(
-                        at(router(chassis, low), high - 1),
-                        at(router(chassis, high), low),
+                        End::chip(router(chassis, low), high - 1),
+                        End::chip(router(chassis, high), low),
                     ));
                 }
             }
@@ -339,8 +361,8 @@ impl Generator {
                 for high in low + 1..shape.chassis {
                     for link in 0..self.black_links {
                         links.push(DragonflyLink::straight(
-                            at(router(low, blade), port(high - 1, link)),
-                            at(router(high, blade), port(low, link)),
+                            End::chip(router(low, blade), port(high - 1, link)),
+                            End::chip(router(high, blade), port(low, link)),
                         ));
                     }
                 }
@@ -374,13 +396,6 @@ impl Generator {
         let each = set_links / routers;
         let local = seat * routers + lane / each;
         let port = u32::from(FIRST_BLUE_PORT) + index * each + lane % each;
-        at(shape.router(from, local as u8), port as u8)
-    }
-}
-
-fn at(router: u32, port: u8) -> End {
-    End {
-        node: NodeRef::Chip(router),
-        port,
+        End::chip(shape.router(from, local as u8), port as u8)
     }
 }

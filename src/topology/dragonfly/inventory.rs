@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::generate::CABLE_LINKS;
 use super::model::{Dragonfly, Shape};
 use crate::link::LaneRate;
+use crate::net::NodeRef;
 use crate::router::aries::registers::PortKind;
-use crate::topology::model::NodeRef;
 
 /// Links of a copper cable: nine lanes (white paper, table 1).
 const COPPER_LINKS: u64 = 3;
@@ -135,8 +135,8 @@ impl Dragonfly {
             bundle_cables: (cables(bundle_links.0), cables(bundle_links.1)),
             bundle_links,
             bisection: bisection(&between, cables),
-            link_gbytes: gbytes(self.settings.lane_rate),
-            global_link_gbytes: gbytes(self.settings.global_lane_rate),
+            link_gbytes: gbytes(self.settings.own.rate),
+            global_link_gbytes: gbytes(self.settings.own.global_rate),
             green_bisection: present.iter().map(|&g| across[g].0).min().unwrap_or(0),
             black_bisection: present.iter().map(|&g| across[g].1).min().unwrap_or(0),
         }

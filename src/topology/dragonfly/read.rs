@@ -1,51 +1,20 @@
 //! From TOML to a dragonfly.
 
+use core::fmt::{self, Write as _};
 use core::ops::Range;
 use std::collections::HashMap;
 use std::collections::btree_map::{BTreeMap, Entry};
 
-use toml::Spanned;
-use toml::de::DeTable;
-
+use super::arrangement::Arrangement;
 use super::check;
 use super::generate::{DragonflySpec, DragonflySpecError, Generator};
-use super::model::{Classes, Dragonfly, DragonflyLink, DragonflySettings, Shape, gbps};
+use super::model::{Classes, Dragonfly, DragonflyLanes, DragonflySettings, Shape, gbps};
 use crate::link::LaneRate;
-use crate::nic::MAX_MEMORY_BYTES;
+use crate::net::{
+    Describe, Effort, End, Ends, Fields, Mistake, MistakeKind, Mistakes, NodeRef, OwnSettings,
+    Place, Problems, Section, Shown, Spans, Value, describe, end, link,
+};
 use crate::router::aries::registers::{AriesRegisters, Bias, ModeBias};
-use crate::topology::description::fields::{Fields, Section, Value};
-use crate::topology::description::read::clock;
-use crate::topology::description::wiring::cable;
-use crate::topology::limits::Effort;
-use crate::topology::mistake::{Mistake, MistakeKind, Mistakes, Place, Problems};
-use crate::topology::model::{End, NodeRef, Profile, Settings};
-use crate::topology::parsed::{self, Parsed};
-use crate::topology::shown::Shown;
-
-/// Where the parts of a network stand in its text.
-#[derive(Debug, Default)]
-struct Spans {
-    network: Range<usize>,
-    shape: Range<usize>,
-    /// How many links are generated: they come first.
-    generated: usize,
-    listed: Vec<Range<usize>>,
-}
-
-impl Spans {
-    fn of(&self, place: &Place) -> Range<usize> {
-        match place {
-            Place::Text(span) => span.clone(),
-            Place::Link(l) => (*l as usize)
-                .checked_sub(self.generated)
-                .and_then(|listed| self.listed.get(listed))
-                .unwrap_or(&self.shape)
-                .clone(),
-            Place::Network => self.network.clone(),
-            _ => self.shape.clone(),
-        }
-    }
-}
 
 /// Reads and checks the description of a dragonfly, which has `family = "aries"`. `file` is what
 /// diagnostics call it.
@@ -53,107 +22,74 @@ impl Spans {
 /// # Errors
 /// All mistakes that could be found, in the order of the text.
 pub fn read(file: &str, text: &str) -> Result<Dragonfly, Problems> {
-    let parsed = parsed::parse(file, text)?;
-    read_parsed(file, text, &parsed, Effort::Bounded).map(|(network, _)| network)
+    describe(file, text).map(|described| described.topology)
 }
 
-/// The same for a text that has been parsed, and with so much effort; and whether all packets were followed to their ends.
-pub(in crate::topology) fn read_parsed(
-    file: &str,
-    text: &str,
-    parsed: &Parsed<'_>,
-    effort: Effort,
-) -> Result<(Dragonfly, bool), Problems> {
-    let (network, spans, mut mistakes) = read_unchecked(parsed);
-    let mut followed = false;
-    if mistakes.is_empty() {
-        (mistakes, followed) = check::within(&network, effort);
-    }
-    if mistakes.is_empty() {
-        return Ok((network, followed));
-    }
-    Err(Problems::new(file, text, mistakes, |place| spans.of(place)))
-}
+impl Describe for Dragonfly {
+    const FAMILY: &'static str = "aries";
+    const WHAT: &'static str = "the description of a dragonfly";
+    const NAMES: &'static str = "aries-GROUPSxCHASSISxBLADESxNICS[:LINKS], such as aries-9x4x2x4";
 
-fn read_unchecked(Parsed { table, errors }: &Parsed<'_>) -> (Dragonfly, Spans, Mistakes) {
-    let mut fields = Fields::default();
-    for error in errors {
-        fields.syntax(error);
-    }
-    let mut spans = Spans::default();
-    let network = if errors.is_empty() {
-        network(&mut fields, table, &mut spans)
-    } else {
-        empty()
-    };
-    (network, spans, fields.mistakes)
-}
-
-fn empty() -> Dragonfly {
-    Dragonfly {
-        name: String::from("unnamed"),
-        shape: DragonflySpec::default().shape,
-        generator: None,
-        settings: DragonflySettings::default(),
-        classes: Classes::default(),
-        bias: AriesRegisters::BIAS,
-        absent: Vec::new(),
-        links: Vec::new(),
-    }
-}
-
-fn network(fields: &mut Fields, table: &Spanned<DeTable<'_>>, spans: &mut Spans) -> Dragonfly {
-    let mut network = empty();
-    let mut root = Section::new(table.get_ref(), 0..0, "the description of a dragonfly");
-    if let Some(value) = root.take("family") {
-        let _ = fields.word(value, &[("aries", ())]);
-    }
-    match root.take("name") {
-        Some(value) => {
-            spans.network = value.span();
-            if let Some(name) = fields.text(value) {
-                name.clone_into(&mut network.name);
+    fn read(
+        name: String,
+        fields: &mut Fields,
+        root: &mut Section<'_, '_>,
+        spans: &mut Spans,
+    ) -> Self {
+        let mut network = Self {
+            name,
+            shape: DragonflySpec::default().shape,
+            generator: None,
+            settings: DragonflySettings::default(),
+            classes: Classes::default(),
+            bias: AriesRegisters::BIAS,
+            absent: Vec::new(),
+            links: Vec::new(),
+        };
+        match root.take("dragonfly") {
+            Some(value) => {
+                // A section's span is its contents; its first line is enough to point at.
+                let Range { start, end } = value.span();
+                spans.others = Some(start..end.min(start + "[dragonfly]".len()));
+                if let Some(section) = fields.table(value, "[dragonfly]") {
+                    dragonfly(fields, section, &mut network);
+                }
             }
+            None => fields.missing(
+                root,
+                "dragonfly",
+                "{ groups = 3, chassis = 2, blades = 2, nics = 1 }",
+            ),
         }
-        None => fields.missing(&root, "name", "\"my-lab\""),
-    }
-    match root.take("dragonfly") {
-        Some(value) => {
-            spans.shape = value.span();
-            // A section's span is its contents; its first line is enough to point at.
-            spans.shape.end = spans.shape.end.min(spans.shape.start + "[dragonfly]".len());
-            if let Some(section) = fields.table(value, "[dragonfly]") {
-                dragonfly(fields, section, &mut network);
-            }
+        let mut section = |fields: &mut Fields, key, what| {
+            let value = root.take(key)?;
+            fields.table(value, what)
+        };
+        if let Some(section) = section(fields, "network", "[network]") {
+            network.settings = DragonflySettings::read(fields, section);
         }
-        None => fields.missing(
-            &root,
-            "dragonfly",
-            "{ groups = 3, chassis = 2, blades = 2, nics = 1 }",
-        ),
+        if let Some(section) = section(fields, "routing", "[routing]") {
+            routing(fields, section, &mut network);
+        }
+        if fields.mistakes.is_empty()
+            && let Some(generator) = network.generator
+        {
+            network.links = generator.links(&network.shape, &network.absent);
+        }
+        if let Some(section) = section(fields, "wiring", "[wiring]") {
+            wiring(fields, section, &mut network, spans);
+        }
+        network
     }
-    if let Some(value) = root.take("network")
-        && let Some(section) = fields.table(value, "[network]")
-    {
-        network.settings = settings(fields, section);
+
+    fn generate(name: &str) -> Option<Result<Self, String>> {
+        let spec = DragonflySpec::named(name)?;
+        Some(spec.generate().map_err(|error| error.to_string()))
     }
-    if let Some(value) = root.take("routing")
-        && let Some(section) = fields.table(value, "[routing]")
-    {
-        routing(fields, section, &mut network);
+
+    fn judge(&self, effort: Effort) -> (Mistakes, bool) {
+        check::within(self, effort)
     }
-    if fields.mistakes.is_empty()
-        && let Some(generator) = network.generator
-    {
-        network.links = generator.links(&network.shape, &network.absent);
-    }
-    if let Some(value) = root.take("wiring")
-        && let Some(section) = fields.table(value, "[wiring]")
-    {
-        wiring(fields, section, &mut network, spans);
-    }
-    fields.finish(root);
-    network
 }
 
 fn dragonfly(fields: &mut Fields, mut section: Section<'_, '_>, network: &mut Dragonfly) {
@@ -211,7 +147,7 @@ fn dragonfly(fields: &mut Fields, mut section: Section<'_, '_>, network: &mut Dr
     let sets = number("set_links", bytes, 1..=4, &mut spans[2]);
     spec.set_links = sets.map(|n| n as u8);
     if let Some(value) = section.take("arrangement") {
-        let words = super::arrangement::Arrangement::ALL;
+        let words = Arrangement::ALL;
         spec.arrangement = fields.word(value, &words).unwrap_or_default();
     }
     if generate {
@@ -277,59 +213,35 @@ fn named_twice(fields: &mut Fields, item: Value<'_, '_>, first: &Range<usize>, m
     );
 }
 
-fn settings(fields: &mut Fields, mut section: Section<'_, '_>) -> DragonflySettings {
-    let mut settings = DragonflySettings::default();
-    if let Some(value) = section.take("profile") {
-        let words = [("live", Profile::Live), ("paper", Profile::Paper)];
-        settings.profile = fields.word(value, &words).unwrap_or(settings.profile);
-    }
-    let mut clocked = Settings::default();
-    clock(fields, &mut section, &mut clocked);
-    settings.clock = clocked.clock;
-    for (key, rate) in [
-        ("lane_rate", &mut settings.lane_rate),
-        ("global_lane_rate", &mut settings.global_lane_rate),
-    ] {
-        if let Some(value) = section.take(key) {
-            *rate = lane_rate(fields, value).unwrap_or(*rate);
+impl OwnSettings for DragonflyLanes {
+    // Eight of the longest retry time-outs: loss alone does not take that long, and well
+    // below the time-out of requests, which can then be sent again another way.
+    const GIVE_UP_MS: u64 = 2_000;
+    // "Each NIC supports up to 1,024 outstanding packets" (white paper, "Aries Performance").
+    const OUTSTANDING: u32 = Self::MAX_OUTSTANDING;
+    const MAX_OUTSTANDING: u32 = 1024;
+    const MEMORY_UNIT_BYTES: u64 = 64;
+
+    fn read(&mut self, fields: &mut Fields, section: &mut Section<'_, '_>) {
+        for (key, rate) in [
+            ("lane_rate", &mut self.rate),
+            ("global_lane_rate", &mut self.global_rate),
+        ] {
+            if let Some(value) = section.take(key) {
+                *rate = lane_rate(fields, value).unwrap_or(*rate);
+            }
+        }
+        if let Some(value) = section.take("degrades_allowed") {
+            let degrades = fields.integer(value, 0..=2);
+            self.degrades_allowed = degrades.map_or(self.degrades_allowed, |n| n as u8);
         }
     }
-    // A day in milliseconds keeps every sum of picoseconds far inside of 64 bits.
-    const DAY_MS: u64 = 86_400_000;
-    if let Some(value) = section.take("memory_bytes")
-        && let Some(bytes) = fields.integer(value, 64..=MAX_MEMORY_BYTES)
-    {
-        settings.memory_bytes = bytes;
-        if !bytes.is_multiple_of(64) {
-            let help = "memory comes in cache lines: write a multiple of 64";
-            fields.bad(value.span(), "this is no whole number of cache lines", help);
-        }
+
+    fn write(&self, out: &mut String) -> fmt::Result {
+        let (rate, global) = (gbps(self.rate), gbps(self.global_rate));
+        writeln!(out, "lane_rate = {rate}\nglobal_lane_rate = {global}")?;
+        writeln!(out, "degrades_allowed = {}", self.degrades_allowed)
     }
-    let mut number = |key, range, default: u64| match section.take(key) {
-        Some(value) => fields.integer(value, range).unwrap_or(default),
-        None => default,
-    };
-    let degrades = u64::from(settings.degrades_allowed);
-    settings.degrades_allowed = number("degrades_allowed", 0..=2, degrades) as u8;
-    let threshold = u64::from(settings.lane_retry_threshold);
-    settings.lane_retry_threshold =
-        number("lane_retry_threshold", 0..=u64::from(u32::MAX), threshold) as u32;
-    settings.request_timeout_ms = number(
-        "request_timeout_ms",
-        1..=DAY_MS,
-        settings.request_timeout_ms,
-    );
-    settings.forward_progress_ms = number(
-        "forward_progress_ms",
-        1..=DAY_MS,
-        settings.forward_progress_ms,
-    );
-    settings.give_up_ms = number("give_up_ms", 0..=DAY_MS, settings.give_up_ms);
-    settings.silence_ms = number("silence_ms", 0..=DAY_MS, settings.silence_ms);
-    let most = u64::from(DragonflySettings::MAX_OUTSTANDING);
-    settings.outstanding = number("outstanding", 1..=most, u64::from(settings.outstanding)) as u32;
-    fields.finish(section);
-    settings
 }
 
 /// One of the two rates, in Gb/s.
@@ -452,13 +364,13 @@ fn wiring(
             !removed.contains_key(&(index - 1))
         });
     }
-    spans.generated = network.links.len();
     if let Some(value) = section.take("links") {
         for section in fields.tables(value, "a link") {
             let span = section.span();
-            if let Some(link) = link(fields, section, network) {
+            let none = |_: &mut Fields, _: &mut Section<'_, '_>| ((), None);
+            if let Some(link) = link(fields, section, network, none) {
+                spans.add(Place::Link(network.links.len() as u32), span);
                 network.links.push(link);
-                spans.listed.push(span);
             }
         }
     }
@@ -505,65 +417,26 @@ fn removed(
     removed
 }
 
-fn link(
-    fields: &mut Fields,
-    mut section: Section<'_, '_>,
-    network: &Dragonfly,
-) -> Option<DragonflyLink> {
-    let mut at = |key, example| match section.take(key) {
-        Some(value) => end(fields, value, network),
-        None => {
-            fields.missing(&section, key, example);
-            None
-        }
-    };
-    let (a, b) = (at("a", "\"g0-c0s0:30\""), at("b", "\"g1-c0s0:30\""));
-    let cable = cable(fields, &mut section);
-    fields.finish(section);
-    Some(DragonflyLink {
-        a: a?,
-        b: b?,
-        cable,
-    })
-}
+impl Ends for Dragonfly {
+    const EXAMPLES: [&'static str; 2] = ["g0-c0s0:30", "g1-c0s0:30"];
+    const EXAMPLE: &'static str = "g0-c0s0:30";
+    const PORTS: &'static str = PORTS;
 
-/// `NODE:PORT`.
-fn end(fields: &mut Fields, value: Value<'_, '_>, network: &Dragonfly) -> Option<End> {
-    let text = fields.text(value)?;
-    let split = text.rsplit_once(':');
-    let Some((name, port)) = split.and_then(|(n, p)| Some((n, p.parse::<u32>().ok()?))) else {
-        fields.bad(
-            value.span(),
-            format!("\"{}\" names no port", Shown(text)),
-            "write NODE:PORT, like \"g0-c0s0:30\"",
-        );
-        return None;
-    };
-    let Some(node) = network.find(name) else {
-        fields.mistakes.push(
-            Mistake::new(
-                MistakeKind::UnknownNode,
-                Place::Text(value.span()),
-                format!("there is no node `{}`", Shown(name)),
-            )
-            .label("unknown node")
-            .help("routers are named like g0-c1s3 (group, chassis, slot), network interfaces like nic7"),
-        );
-        return None;
-    };
-    let ports = Dragonfly::ports_of(node);
-    match u8::try_from(port).ok().filter(|&port| port < ports) {
-        Some(port) => Some(End { node, port }),
-        None => {
-            fields.mistakes.push(
-                Mistake::new(
-                    MistakeKind::PortOutOfRange,
-                    Place::Text(value.span()),
-                    format!("`{}` has no port {port}", Shown(name)),
-                )
-                .help("a router has ports 0 to 39 for routers and 40 to 43 for NICs, a NIC has port 0"),
-            );
-            None
-        }
+    fn find(&self, name: &str) -> Option<NodeRef> {
+        self.find(name)
+    }
+
+    fn instead_of(&self, _: &str) -> String {
+        String::from(
+            "routers are named like g0-c1s3 (group, chassis, slot), network interfaces like nic7",
+        )
+    }
+
+    fn is_port(&self, node: NodeRef, port: u8) -> bool {
+        port < Self::ports_of(node)
     }
 }
+
+/// Which ports there are, for whoever has named another.
+pub(super) const PORTS: &str =
+    "a router has ports 0 to 39 for routers and 40 to 43 for NICs, a NIC has port 0";

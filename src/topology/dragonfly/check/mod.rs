@@ -8,11 +8,16 @@ mod walk;
 use super::model::Dragonfly;
 use super::tables::{Faults, Routed};
 use super::wiring::DragonflyWiring;
-use crate::topology::limits::Effort;
-use crate::topology::mistake::{Mistake, MistakeKind, Mistakes, Place};
+use crate::net::{Effort, Mistake, MistakeKind, Mistakes, Place, cycles::circle};
 
 pub use risk::endangered;
 pub use walk::{Flaw, Walk, walk};
+
+use cycles::Inputs;
+
+/// Routers of a dragonfly, times its groups and the routers of a group, up to which a bounded check makes route tables
+/// and follows packets: some microseconds each. Of more, nothing is followed.
+pub const MAX_LOOKS: u64 = 300_000;
 
 /// Everything that is wrong with a network, up to [`MAX_MISTAKES`](crate::topology::MAX_MISTAKES); empty if nothing is.
 ///
@@ -27,14 +32,14 @@ pub fn check(network: &Dragonfly) -> Vec<Mistake> {
 }
 
 /// The same with so much effort, and whether all packets were followed to their ends.
-pub(in crate::topology) fn within(network: &Dragonfly, effort: Effort) -> (Mistakes, bool) {
+pub(super) fn within(network: &Dragonfly, effort: Effort) -> (Mistakes, bool) {
     let mut mistakes = structure::check(network);
     if !mistakes.is_empty() {
         return (mistakes, false);
     }
     let shape = &network.shape;
     let looks = shape.routers() as u64 * (u64::from(shape.groups) + shape.group_routers() as u64);
-    if looks > effort.looks() {
+    if looks > MAX_LOOKS && effort == Effort::Bounded {
         return (mistakes, false);
     }
     let wiring = DragonflyWiring::new(network);
@@ -116,5 +121,5 @@ fn unreached(network: &Dragonfly, routed: &Routed) -> Option<Mistake> {
 
 /// Whether the channels that packets hold and wait for form no circle.
 pub fn is_deadlock_free(wiring: &DragonflyWiring, walk: &Walk) -> bool {
-    cycles::circle(wiring, walk).is_none()
+    circle(&Inputs { wiring, walk }).is_none()
 }

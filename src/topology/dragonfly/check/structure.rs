@@ -1,13 +1,12 @@
 //! Shape, names, ports and links.
 
-use std::collections::HashMap;
-
-use crate::router::aries::registers::PortKind;
-use crate::topology::check::structure::name_problem;
-use crate::topology::dragonfly::model::{Dragonfly, DragonflyLink};
-use crate::topology::mistake::{Mistake, MistakeKind, Mistakes, Place};
-use crate::topology::model::{End, MAX_NAME_BYTES, NodeRef};
-use crate::topology::shown::Shown;
+use crate::net::{
+    End, Joined, MAX_NAME_BYTES, Mistake, MistakeKind, Mistakes, Place, PortIndex, Shown,
+    name_problem,
+};
+use crate::router::aries::registers::{self, PortKind};
+use crate::topology::dragonfly::model::{Dragonfly, DragonflyLink, Shape};
+use crate::topology::dragonfly::read::PORTS;
 
 pub(super) fn check(network: &Dragonfly) -> Mistakes {
     let mut mistakes = Mistakes::default();
@@ -44,7 +43,12 @@ pub(super) fn check(network: &Dragonfly) -> Mistakes {
 }
 
 fn links(network: &Dragonfly, mistakes: &mut Mistakes) {
-    let mut used: HashMap<(NodeRef, u8), u32> = HashMap::with_capacity(2 * network.links.len());
+    let Shape { nics, .. } = network.shape;
+    let routers = network.shape.routers();
+    let mut used = PortIndex::new(
+        (routers, registers::PORTS),
+        (routers * usize::from(nics), 1),
+    );
     for (l, link) in network.links.iter().enumerate() {
         let before = mistakes.len();
         for end in [link.a, link.b] {
@@ -53,8 +57,13 @@ fn links(network: &Dragonfly, mistakes: &mut Mistakes) {
         if mistakes.len() > before {
             continue;
         }
-        for end in [link.a, link.b] {
-            if let Some(first) = used.insert((end.node, end.port), l as u32) {
+        for (end, other) in link.ends() {
+            let joined = Joined {
+                link: l as u32,
+                other,
+                kind: (),
+            };
+            if let Some(first) = used.claim(end, joined) {
                 let message = format!("{} has two links", network.end_name(end));
                 mistakes.push(
                     Mistake::new(MistakeKind::PortUsedTwice, Place::Link(l as u32), message)
@@ -68,7 +77,7 @@ fn links(network: &Dragonfly, mistakes: &mut Mistakes) {
     }
     for nic in network.nics() {
         let (own, router) = network.nic_ends(nic);
-        if !used.contains_key(&(own.node, own.port)) {
+        if used.at(own).is_none() {
             let (own, router) = (network.end_name(own), network.end_name(router));
             mistakes.push(
                 Mistake::new(
@@ -93,8 +102,7 @@ fn end_problem(network: &Dragonfly, link: u32, end: End) -> Option<Mistake> {
     }
     (end.port >= Dragonfly::ports_of(end.node)).then(|| {
         let message = format!("there is no port {}", network.end_name(end));
-        Mistake::new(MistakeKind::PortOutOfRange, Place::Link(link), message)
-            .help("a router has ports 0 to 39 for routers and 40 to 43 for NICs, a NIC has port 0")
+        Mistake::new(MistakeKind::PortOutOfRange, Place::Link(link), message).help(PORTS)
     })
 }
 

@@ -27,8 +27,8 @@ use std::sync::Arc;
 
 use super::model::{Dragonfly, Shape};
 use super::wiring::DragonflyWiring;
+use crate::net::NodeRef;
 use crate::router::aries::registers::{AriesRegisters, PortMask, RouteTables};
-use crate::topology::model::NodeRef;
 use global::Reaching;
 use local::LocalGroup;
 

@@ -5,7 +5,9 @@ use core::fmt;
 use thiserror::Error;
 
 use super::shown::Shown;
-use crate::router::yarc::registers::PORTS;
+
+/// Ports of a chip at most: bits of the mask.
+const PORTS: usize = 64;
 
 /// A set of physical ports of one chip.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

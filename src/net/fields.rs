@@ -5,20 +5,21 @@ use core::ops::{Range, RangeInclusive};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::topology::mistake::{Mistake, MistakeKind, Mistakes, Place};
-use crate::topology::shown::Shown;
+use super::mistake::{Mistake, MistakeKind, Mistakes, Place};
+use super::shown::Shown;
 
 /// Collects what is wrong while fields are read.
 #[derive(Debug, Default)]
-pub(in crate::topology) struct Fields {
-    pub(in crate::topology) mistakes: Mistakes,
+pub struct Fields {
+    /// What is wrong, so far.
+    pub mistakes: Mistakes,
 }
 
 /// A value with its place in the text.
-pub(in crate::topology) type Value<'r, 't> = &'r Spanned<DeValue<'t>>;
+pub type Value<'r, 't> = &'r Spanned<DeValue<'t>>;
 
 /// One table while its fields are read: who finishes it has named every key.
-pub(in crate::topology) struct Section<'r, 't> {
+pub struct Section<'r, 't> {
     table: &'r DeTable<'t>,
     span: Range<usize>,
     what: &'static str,
@@ -26,11 +27,8 @@ pub(in crate::topology) struct Section<'r, 't> {
 }
 
 impl<'r, 't> Section<'r, 't> {
-    pub(in crate::topology) fn new(
-        table: &'r DeTable<'t>,
-        span: Range<usize>,
-        what: &'static str,
-    ) -> Self {
+    /// A table that stands at `span`, of which none has been read; `what` it is called in messages.
+    pub fn new(table: &'r DeTable<'t>, span: Range<usize>, what: &'static str) -> Self {
         Self {
             table,
             span,
@@ -39,18 +37,19 @@ impl<'r, 't> Section<'r, 't> {
         }
     }
 
-    pub(in crate::topology) fn span(&self) -> Range<usize> {
+    /// Where it stands in the text.
+    pub fn span(&self) -> Range<usize> {
         self.span.clone()
     }
 
     /// The value of a key, if the table has it. The key is known from now on.
-    pub(in crate::topology) fn take(&mut self, key: &'static str) -> Option<Value<'r, 't>> {
+    pub fn take(&mut self, key: &'static str) -> Option<Value<'r, 't>> {
         self.known.push(key);
         self.table.get(key)
     }
 
     /// All keys and values, of a table whose keys are not words but numbers.
-    pub(in crate::topology) fn entries(
+    pub fn entries(
         &self,
     ) -> impl Iterator<Item = (&'r Spanned<std::borrow::Cow<'t, str>>, Value<'r, 't>)> + use<'r, 't>
     {
@@ -58,13 +57,14 @@ impl<'r, 't> Section<'r, 't> {
     }
 
     /// Whether the table has the key, without making it known.
-    pub(in crate::topology) fn has(&self, key: &str) -> bool {
+    pub fn has(&self, key: &str) -> bool {
         self.table.contains_key(key)
     }
 }
 
 impl Fields {
-    pub(in crate::topology) fn syntax(&mut self, error: &toml::de::Error) {
+    /// An error of the TOML.
+    pub fn syntax(&mut self, error: &toml::de::Error) {
         let message = error.message().lines().collect::<Vec<_>>().join(" ");
         let kind = if message.starts_with("duplicate key") {
             MistakeKind::DuplicateName
@@ -83,18 +83,14 @@ impl Fields {
         );
     }
 
-    pub(in crate::topology) fn bad(
-        &mut self,
-        span: Range<usize>,
-        message: impl Into<String>,
-        help: impl Into<String>,
-    ) {
+    /// A value that is wrong, and how to put it right.
+    pub fn bad(&mut self, span: Range<usize>, message: impl Into<String>, help: impl Into<String>) {
         self.mistakes
             .push(Mistake::new(MistakeKind::BadValue, Place::Text(span), message).help(help));
     }
 
     /// Reports the keys that nobody took.
-    pub(in crate::topology) fn finish(&mut self, section: Section<'_, '_>) {
+    pub fn finish(&mut self, section: Section<'_, '_>) {
         for key in section.table.keys() {
             let name: &str = key.get_ref();
             if section.known.contains(&name) {
@@ -119,12 +115,8 @@ impl Fields {
         }
     }
 
-    pub(in crate::topology) fn missing(
-        &mut self,
-        section: &Section<'_, '_>,
-        key: &str,
-        example: &str,
-    ) {
+    /// A key that is not there, and an example of its value.
+    pub fn missing(&mut self, section: &Section<'_, '_>, key: &str, example: &str) {
         // The first line of a section is enough to show which one it is.
         let span = section.span();
         self.mistakes.push(
@@ -147,7 +139,7 @@ impl Fields {
     }
 
     /// A text.
-    pub(in crate::topology) fn text<'r>(&mut self, value: Value<'r, '_>) -> Option<&'r str> {
+    pub fn text<'r>(&mut self, value: Value<'r, '_>) -> Option<&'r str> {
         let text = value.get_ref().as_str();
         if text.is_none() {
             self.wrong_type(value, "a text in quotation marks");
@@ -156,11 +148,7 @@ impl Fields {
     }
 
     /// One of several words.
-    pub(in crate::topology) fn word<T: Copy>(
-        &mut self,
-        value: Value<'_, '_>,
-        words: &[(&str, T)],
-    ) -> Option<T> {
+    pub fn word<T: Copy>(&mut self, value: Value<'_, '_>, words: &[(&str, T)]) -> Option<T> {
         let text = self.text(value)?;
         let found = words.iter().find(|(word, _)| *word == text);
         if found.is_none() {
@@ -178,17 +166,13 @@ impl Fields {
     }
 
     /// A whole number in a range.
-    pub(in crate::topology) fn integer(
-        &mut self,
-        value: Value<'_, '_>,
-        range: RangeInclusive<u64>,
-    ) -> Option<u64> {
+    pub fn integer(&mut self, value: Value<'_, '_>, range: RangeInclusive<u64>) -> Option<u64> {
         self.integer_told(value, range.clone(), range)
     }
 
     /// A whole number of which more is taken here than is right: what is within the first range and outside of the
     /// second is refused later, by who knows why.
-    pub(in crate::topology) fn integer_told(
+    pub fn integer_told(
         &mut self,
         value: Value<'_, '_>,
         range: RangeInclusive<u64>,
@@ -218,7 +202,7 @@ impl Fields {
     }
 
     /// The text of a number, whole or not.
-    pub(in crate::topology) fn number_text<'r>(&mut self, value: Value<'r, '_>) -> Option<&'r str> {
+    pub fn number_text<'r>(&mut self, value: Value<'r, '_>) -> Option<&'r str> {
         match value.get_ref() {
             DeValue::Float(float) => Some(float.as_str()),
             DeValue::Integer(integer) => Some(integer.as_str()),
@@ -230,10 +214,7 @@ impl Fields {
     }
 
     /// The items of an array.
-    pub(in crate::topology) fn items<'r, 't>(
-        &mut self,
-        value: Value<'r, 't>,
-    ) -> &'r [Spanned<DeValue<'t>>] {
+    pub fn items<'r, 't>(&mut self, value: Value<'r, 't>) -> &'r [Spanned<DeValue<'t>>] {
         match value.get_ref().as_array() {
             Some(array) => array,
             None => {
@@ -244,7 +225,7 @@ impl Fields {
     }
 
     /// A table.
-    pub(in crate::topology) fn table<'r, 't>(
+    pub fn table<'r, 't>(
         &mut self,
         value: Value<'r, 't>,
         what: &'static str,
@@ -259,7 +240,7 @@ impl Fields {
     }
 
     /// The tables of an array.
-    pub(in crate::topology) fn tables<'r, 't>(
+    pub fn tables<'r, 't>(
         &mut self,
         value: Value<'r, 't>,
         what: &'static str,

@@ -15,37 +15,24 @@ pub const MAX_CHIPS: usize = 1 << 16;
 pub const MAX_DILATION: u32 = 1_000_000_000;
 
 /// Bytes up to which all mistakes of the syntax are collected; of a longer text, the first.
-pub(super) const MAX_RECOVERED_BYTES: usize = 1 << 18;
+pub const MAX_RECOVERED_BYTES: usize = 1 << 18;
 
 /// How far packets are followed through the registers of a network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Effort {
-    /// As far as [`MAX_STEPS`] steps take, and not at all in dragonflies of more than [`MAX_LOOKS`]: the whole way but in
-    /// the largest networks.
+    /// As far as [`MAX_STEPS`] steps take: the whole way but in the largest networks.
     #[default]
     Bounded,
-    /// To the end, however long that takes: half a minute for a dragonfly of 241 groups.
+    /// To the end, however long that takes: half a minute in the largest network.
     Exact,
 }
 
 /// Steps of a bounded check: looks at a packet in a router, and ports that it may go on by.
 pub const MAX_STEPS: u64 = 150_000_000;
 
-/// Routers of a dragonfly, times its groups and the routers of a group, up to which a bounded check makes route tables
-/// and follows packets: some microseconds each.
-pub const MAX_LOOKS: u64 = 300_000;
-
 impl Effort {
-    /// How many [`MAX_LOOKS`] there may be.
-    pub(super) const fn looks(self) -> u64 {
-        match self {
-            Self::Bounded => MAX_LOOKS,
-            Self::Exact => u64::MAX,
-        }
-    }
-
     /// Steps that may be taken.
-    pub(super) const fn steps(self) -> u64 {
+    pub const fn steps(self) -> u64 {
         match self {
             Self::Bounded => MAX_STEPS,
             Self::Exact => u64::MAX,
