@@ -5,7 +5,7 @@ use core::ops::{Range, RangeInclusive};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::mistake::{Mistake, MistakeKind, Mistakes, Place};
+use super::mistake::{MistakeKind as K, Mistakes, Place};
 use super::shown::Shown;
 
 /// Collects what is wrong while fields are read.
@@ -67,26 +67,23 @@ impl Fields {
     pub fn syntax(&mut self, error: &toml::de::Error) {
         let message = error.message().lines().collect::<Vec<_>>().join(" ");
         let kind = if message.starts_with("duplicate key") {
-            MistakeKind::DuplicateName
+            K::DuplicateName
         } else {
-            MistakeKind::Syntax
+            K::Syntax
         };
         self.mistakes.push(
-            Mistake::new(kind, Place::Text(error.span().unwrap_or(0..0)), message).help(
-                match kind {
-                    MistakeKind::DuplicateName => {
-                        "a key stands once per table: rename or remove one"
-                    }
+            kind.at(Place::Text(error.span().unwrap_or(0..0)), message)
+                .help(match kind {
+                    K::DuplicateName => "a key stands once per table: rename or remove one",
                     _ => "the description is TOML; see https://toml.io",
-                },
-            ),
+                }),
         );
     }
 
     /// A value that is wrong, and how to put it right.
     pub fn bad(&mut self, span: Range<usize>, message: impl Into<String>, help: impl Into<String>) {
         self.mistakes
-            .push(Mistake::new(MistakeKind::BadValue, Place::Text(span), message).help(help));
+            .push(K::BadValue.at(Place::Text(span), message).help(help));
     }
 
     /// Reports the keys that nobody took.
@@ -104,13 +101,13 @@ impl Fields {
                     Some(near) => format!("did you mean `{near}`?"),
                     None => format!("{} has the keys {}", section.what, section.known.join(", ")),
                 };
-                Mistake::new(
-                    MistakeKind::UnknownKey,
-                    Place::Text(key.span()),
-                    format!("{} has no key `{}`", section.what, Shown(name)),
-                )
-                .label("unknown key")
-                .help(help)
+                K::UnknownKey
+                    .at(
+                        Place::Text(key.span()),
+                        format!("{} has no key `{}`", section.what, Shown(name)),
+                    )
+                    .label("unknown key")
+                    .help(help)
             });
         }
     }
@@ -120,13 +117,49 @@ impl Fields {
         // The first line of a section is enough to show which one it is.
         let span = section.span();
         self.mistakes.push(
-            Mistake::new(
-                MistakeKind::MissingKey,
-                Place::Text(span.start..span.end.min(span.start + 1)),
-                format!("{} lacks the key `{key}`", section.what),
-            )
-            .help(format!("write `{key} = {example}`")),
+            K::MissingKey
+                .at(
+                    Place::Text(span.start..span.end.min(span.start + 1)),
+                    format!("{} lacks the key `{key}`", section.what),
+                )
+                .help(format!("write `{key} = {example}`")),
         );
+    }
+
+    /// The value of a key that has to be there; if it is not, that is told with an example.
+    pub fn need<'r, 't>(
+        &mut self,
+        section: &mut Section<'r, 't>,
+        key: &'static str,
+        example: &str,
+    ) -> Option<Value<'r, 't>> {
+        let value = section.take(key);
+        if value.is_none() {
+            self.missing(section, key, example);
+        }
+        value
+    }
+
+    /// The table of a key, if there is one.
+    pub fn part<'r, 't>(
+        &mut self,
+        section: &mut Section<'r, 't>,
+        key: &'static str,
+        what: &'static str,
+    ) -> Option<Section<'r, 't>> {
+        let value = section.take(key)?;
+        self.table(value, what)
+    }
+
+    /// A whole number in a range, of a key that may be there.
+    pub fn number(
+        &mut self,
+        section: &mut Section<'_, '_>,
+        key: &'static str,
+        range: RangeInclusive<u64>,
+    ) -> Option<u64> {
+        let value = section.take(key)?;
+        self.integer(value, range)
     }
 
     fn wrong_type(&mut self, value: Value<'_, '_>, wanted: &str) {
@@ -222,6 +255,14 @@ impl Fields {
                 &[]
             }
         }
+    }
+
+    /// An array of so many small numbers; `None` if it is another, which is not told.
+    pub fn array<const N: usize>(&mut self, value: Value<'_, '_>, most: u8) -> Option<[u8; N]> {
+        let items = self.items(value).iter();
+        let numbers = items.filter_map(|item| self.integer(item, 0..=u64::from(most)));
+        let numbers: Vec<u8> = numbers.map(|number| number as u8).collect();
+        numbers.try_into().ok()
     }
 
     /// A table.

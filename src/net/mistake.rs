@@ -1,4 +1,4 @@
-//! What can be wrong with a topology, and how it is told.
+//! What can be wrong with a network, and how it is told.
 
 use core::fmt;
 use core::ops::Range;
@@ -105,6 +105,20 @@ pub enum Place {
     Link(u32),
 }
 
+impl MistakeKind {
+    /// A mistake of this kind at a place, in one sentence.
+    pub fn at(self, place: Place, message: impl Into<String>) -> Mistake {
+        Mistake {
+            kind: self,
+            message: shown::message(message.into()),
+            place,
+            label: String::from("here"),
+            other: None,
+            help: String::new(),
+        }
+    }
+}
+
 /// One mistake.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
@@ -123,25 +137,13 @@ pub struct Mistake {
 }
 
 impl Mistake {
-    /// A mistake at a place, in one sentence.
-    pub fn new(kind: MistakeKind, place: Place, message: impl Into<String>) -> Self {
-        Self {
-            kind,
-            message: shown::message(message.into()),
-            place,
-            label: String::from("here"),
-            other: None,
-            help: String::new(),
-        }
-    }
-
     /// Channels of these names wait for each other.
     pub fn circle(place: Place, names: &[String]) -> Self {
         let (all, first) = (names.join(", "), &names[0]);
         let message = format!(
             "packets can wait for each other in a circle through {all}, {first}: a deadlock"
         );
-        Self::new(MistakeKind::CyclicDependency, place, message)
+        MistakeKind::CyclicDependency.at(place, message)
     }
 
     /// With a word for the place.
@@ -156,6 +158,12 @@ impl Mistake {
     pub fn other(mut self, place: Place, label: impl Into<String>) -> Self {
         self.other = Some((place, shown::message(label.into())));
         self
+    }
+
+    /// For what is there a second time: with the place of the first.
+    #[must_use]
+    pub fn again(self, first: Place) -> Self {
+        self.label("again").other(first, "first")
     }
 
     /// With how to put it right.

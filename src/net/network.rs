@@ -5,7 +5,7 @@ use core::fmt;
 use std::borrow::Cow;
 
 use super::limits::Effort;
-use super::mistake::{Mistake, Problems};
+use super::mistake::{Mistake, Mistakes, Problems};
 use super::model::{End, NodeRef};
 use super::parsed::{self, Parsed};
 use super::plan::{self, Runtime};
@@ -39,8 +39,8 @@ pub trait Network: Any + fmt::Debug {
     /// The description, which [`read`] turns into the same network again.
     fn write(&self) -> String;
 
-    /// What is wrong with it, as far as so much effort shows.
-    fn check_with(&self, effort: Effort) -> Vec<Mistake>;
+    /// What is wrong with it, as far as so much effort shows, and whether all packets were followed to their ends.
+    fn judge(&self, effort: Effort) -> (Mistakes, bool);
 
     /// Tables of at most `rows` rows each.
     fn table(&self, rows: usize) -> String;
@@ -79,6 +79,11 @@ pub trait Network: Any + fmt::Debug {
         nodes
             .map(|node| self.node_name(node).into_owned())
             .collect()
+    }
+
+    /// What is wrong with it, as far as so much effort shows.
+    fn check_with(&self, effort: Effort) -> Vec<Mistake> {
+        self.judge(effort).0.into_vec()
     }
 
     /// Everything that is wrong with it.

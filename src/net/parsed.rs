@@ -6,7 +6,7 @@ use toml::Spanned;
 use toml::de::{DeTable, Error};
 
 use super::limits::{MAX_DESCRIPTION_BYTES, MAX_RECOVERED_BYTES};
-use super::mistake::{Mistake, MistakeKind, Mistakes, Place, Problems};
+use super::mistake::{Mistake, MistakeKind as K, Mistakes, Place, Problems};
 
 /// A description as TOML, and what is wrong with its syntax.
 pub struct Parsed<'t> {
@@ -50,8 +50,7 @@ pub fn text<'t>(file: &str, bytes: &'t [u8]) -> Result<&'t str, Problems> {
     core::str::from_utf8(bytes).map_err(|error| {
         let at = error.valid_up_to();
         let shown = String::from_utf8_lossy(bytes);
-        let mistake = Mistake::new(
-            MistakeKind::NotText,
+        let mistake = K::NotText.at(
             Place::Text(at..at + 1),
             format!("the byte {:#04x} is no text", bytes[at]),
         );
@@ -65,7 +64,7 @@ pub fn text<'t>(file: &str, bytes: &'t [u8]) -> Result<&'t str, Problems> {
 
 fn too_large(file: &str) -> Problems {
     let message = format!("a description of more than {MAX_DESCRIPTION_BYTES} bytes is not read");
-    let mistake = Mistake::new(MistakeKind::TooLarge, Place::Text(0..0), message).help(
+    let mistake = K::TooLarge.at(Place::Text(0..0), message).help(
         "the largest network of one slice takes 5.5 million; slices are separate networks, and one of several alike \
          stands for all",
     );

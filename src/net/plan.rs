@@ -35,7 +35,7 @@ pub struct Runtime {
     pub real_wires: bool,
     /// Seed of everything random in the node.
     pub seed: u64,
-    /// Number of the first packet of each session of a BlackWidow link, the same in all processes of a lab.
+    /// Number of the first packet of each session of a link that numbers them, the same in all processes of a lab.
     pub first_packet: u64,
 }
 

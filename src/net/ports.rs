@@ -126,6 +126,21 @@ impl PortSet {
     }
 }
 
+impl FromIterator<u8> for PortSet {
+    fn from_iter<T: IntoIterator<Item = u8>>(ports: T) -> Self {
+        ports.into_iter().fold(Self::EMPTY, Self::with)
+    }
+}
+
+/// The ports of the first set that are not in the second.
+impl core::ops::Sub for PortSet {
+    type Output = Self;
+
+    fn sub(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+}
+
 impl fmt::Display for PortSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut left = self.0;

@@ -7,7 +7,7 @@ use phitwire_framing::lanes::Permutation;
 
 use super::fields::{Fields, Section, Value};
 use super::limits::Effort;
-use super::mistake::{Mistake, MistakeKind, Mistakes, Place, Problems};
+use super::mistake::{MistakeKind as K, Mistakes, Place, Problems};
 use super::model::{End, Link, MAX_METRES, MAX_NAME_BYTES, NodeRef};
 use super::network::Network;
 use super::parsed::{self, Parsed};
@@ -29,9 +29,6 @@ pub trait Describe: Network + Sized {
         root: &mut Section<'_, '_>,
         spans: &mut Spans,
     ) -> Self;
-
-    /// What is wrong, as far as so much effort shows, and whether all packets were followed to their ends.
-    fn judge(&self, effort: Effort) -> (Mistakes, bool);
 
     /// The network of a name that says how it is made; `None` if it is no name of this machine's.
     ///
@@ -143,14 +140,12 @@ fn network<N: Describe>(
     if let Some(value) = root.take("family") {
         let _ = fields.word(value, &[(N::FAMILY, ())]);
     }
-    let mut called = None;
-    match root.take("name") {
-        Some(value) => {
+    let called = fields
+        .need(&mut root, "name", "\"my-lab\"")
+        .and_then(|value| {
             spans.network = value.span();
-            called = name(fields, value);
-        }
-        None => fields.missing(&root, "name", "\"my-lab\""),
-    }
+            name(fields, value)
+        });
     let called = called.unwrap_or_else(|| String::from("unnamed"));
     let network = N::read(called, fields, &mut root, spans);
     fields.finish(root);
@@ -207,8 +202,7 @@ pub fn name_problem(text: &str) -> Option<&'static str> {
 
 /// Metres of cable.
 pub fn metres(fields: &mut Fields, section: &mut Section<'_, '_>) -> Option<u16> {
-    let value = section.take("metres")?;
-    let metres = fields.integer(value, 1..=u64::from(MAX_METRES));
+    let metres = fields.number(section, "metres", 1..=u64::from(MAX_METRES));
     metres.map(|metres| metres as u16)
 }
 
@@ -257,12 +251,9 @@ fn ends<E: Ends>(
     names: &E,
 ) -> [Option<End>; 2] {
     let [a, b] = E::EXAMPLES;
-    [("a", a), ("b", b)].map(|(key, example)| match section.take(key) {
-        Some(value) => end(fields, value, names),
-        None => {
-            fields.missing(section, key, &format!("\"{example}\""));
-            None
-        }
+    [("a", a), ("b", b)].map(|(key, example)| {
+        let value = fields.need(section, key, &format!("\"{example}\""))?;
+        end(fields, value, names)
     })
 }
 
@@ -286,15 +277,8 @@ fn cable(fields: &mut Fields, section: &mut Section<'_, '_>) -> Permutation {
         }
     }
     if let Some(value) = swizzle {
-        let items = fields.items(value).iter();
-        let lanes: Vec<u8> = items
-            .filter_map(|item| fields.integer(item, 0..=2))
-            .map(|lane| lane as u8)
-            .collect();
-        match <[u8; 3]>::try_from(lanes)
-            .ok()
-            .filter(|lanes| Permutation::new(*lanes, invert).is_some())
-        {
+        let lanes = fields.array(value, 2);
+        match lanes.filter(|lanes| Permutation::new(*lanes, invert).is_some()) {
             Some(lanes) => order = lanes,
             None => fields.bad(
                 value.span(),
@@ -322,7 +306,8 @@ pub fn end<E: Ends>(fields: &mut Fields, value: Value<'_, '_>, names: &E) -> Opt
     let Some(node) = names.find(name) else {
         fields.mistakes.add(|| {
             let message = format!("there is no node `{}`", Shown(name));
-            Mistake::new(MistakeKind::UnknownNode, place, message)
+            K::UnknownNode
+                .at(place, message)
                 .label("unknown node")
                 .help(names.instead_of(name))
         });
@@ -333,7 +318,7 @@ pub fn end<E: Ends>(fields: &mut Fields, value: Value<'_, '_>, names: &E) -> Opt
         .filter(|&port| names.is_port(node, port));
     if found.is_none() {
         let message = format!("`{}` has no port {port}", Shown(name));
-        let mistake = Mistake::new(MistakeKind::PortOutOfRange, place, message);
+        let mistake = K::PortOutOfRange.at(place, message);
         fields.mistakes.push(mistake.help(E::PORTS));
     }
     found.map(|port| End { node, port })

@@ -1,6 +1,6 @@
 //! The registers that follow from the structure of a healthy network.
 
-use super::model::{FoldedClos, RouterRegisters, VirtualRouter, is_aligned};
+use super::model::{FoldedClos, RouterRegisters, VirtualRouter, is_aligned, range_of_subtree};
 use super::wiring::{ClosWiring, Neighbour};
 use crate::net::PortSet;
 use crate::router::yarc::registers::{PORTS, PortKind, RouteEntry, Subtree, TABLE_ENTRIES};
@@ -12,6 +12,17 @@ pub(super) const ENTIRE_NETWORK: Subtree = Subtree {
     location: 0,
     mask: 0x7fff,
 };
+
+/// `all`, `4-7` or `4`; `None` of a subtree that is no range.
+pub(super) fn range_text(subtree: Subtree) -> Option<String> {
+    let (first, last) = range_of_subtree(subtree);
+    match subtree {
+        ENTIRE_NETWORK => Some(String::from("all")),
+        _ if !is_aligned(subtree) => None,
+        _ if first == last => Some(first.to_string()),
+        _ => Some(format!("{first}-{last}")),
+    }
+}
 
 /// The registers that follow from where the links of `router` lead:
 ///

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::model::FoldedClos;
 use super::plan::{NodePlan, PlanError};
 use super::{check, description, show};
-use crate::net::{Effort, End, Mistake, Network, NodeRef, Runtime, TooLarge};
+use crate::net::{Effort, End, Mistakes, Network, NodeRef, Runtime, TooLarge};
 
 impl Network for FoldedClos {
     fn name(&self) -> &str {
@@ -42,8 +42,8 @@ impl Network for FoldedClos {
         description::write(self)
     }
 
-    fn check_with(&self, effort: Effort) -> Vec<Mistake> {
-        check::within(self, effort).0.into_vec()
+    fn judge(&self, effort: Effort) -> (Mistakes, bool) {
+        check::within(self, effort)
     }
 
     fn table(&self, rows: usize) -> String {

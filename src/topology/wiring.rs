@@ -143,6 +143,6 @@ impl ClosWiring {
             .ports
             .iter()
             .filter(|&port| self.kind(chip, port) == Some(kind))
-            .fold(PortSet::EMPTY, PortSet::with)
+            .collect()
     }
 }

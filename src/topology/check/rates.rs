@@ -1,7 +1,7 @@
 //! One rate per octant (paper, section 4.4).
 
 use crate::link::LaneRate;
-use crate::net::{Mistake, MistakeKind, Mistakes, Place};
+use crate::net::{MistakeKind as K, Mistakes, Place};
 use crate::net::{Network as _, NodeRef};
 use crate::router::yarc::registers::PORTS;
 use crate::topology::model::{FoldedClos, rate_text};
@@ -29,9 +29,7 @@ pub(super) fn check(topology: &FoldedClos, mistakes: &mut Mistakes) {
                     let name = topology.node_name(end.node);
                     let (from, to) = (octant * OCTANT, octant * OCTANT + OCTANT - 1);
                     mistakes.push(
-                        Mistake::new(
-                            MistakeKind::UnequalRates,
-                            Place::Link(l as u32),
+                        K::UnequalRates.at(Place::Link(l as u32),
                             format!(
                                 "ports {from}-{to} of {name} share their SerDes, but their links \
                                  run at {} and {} Gb/s per lane",

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::net::PortSet;
-use crate::net::{Mistake, MistakeKind, Place};
+use crate::net::{Mistake, MistakeKind as K, Place};
 use crate::router::yarc::registers::{PORTS, PortKind};
 use crate::topology::model::{
     FoldedClos, MAX_PROCESSORS, RouterRegisters, is_aligned, range_of_subtree,
@@ -355,28 +355,28 @@ impl<'t> Search<'t> {
         let destination = failure.destination;
         let (kind, why, help) = match failure.failure {
             RouteFailure::NoEntry(_) => (
-                MistakeKind::Unreachable,
+                K::Unreachable,
                 format!("{name} has neither root detect nor table entry for it"),
                 "add links to a router that has the processor below it, or a table entry",
             ),
             RouteFailure::NoDownPort(_) => (
-                MistakeKind::Unreachable,
+                K::Unreachable,
                 format!("{name} has it below, but no link down to it"),
                 "restore the link, or keep packets for this processor away from this router with \
                  a table entry of a higher index in the routers before it (paper, section 7.7)",
             ),
             RouteFailure::NoLink(_, port) => (
-                MistakeKind::Unreachable,
+                K::Unreachable,
                 format!("port {port} of {name} has no link"),
                 "connect the port or change the registers that send packets there",
             ),
             RouteFailure::Exit(_, port) => (
-                MistakeKind::Unreachable,
+                K::Unreachable,
                 format!("the exit mask of {name} forbids port {port}"),
                 "add the port to the exit mask",
             ),
             RouteFailure::WrongProcessor(_, port, other) => (
-                MistakeKind::Unreachable,
+                K::Unreachable,
                 format!(
                     "port {port} of {name} leads to {}",
                     self.topology.processors[other as usize].name
@@ -384,7 +384,7 @@ impl<'t> Search<'t> {
                 "correct the router's port map, down shift or down mask",
             ),
             _ => (
-                MistakeKind::UpDownViolation,
+                K::UpDownViolation,
                 format!("{name} would send it up or over again, though it came from above"),
                 "the router above sends it down to the wrong router: correct its port map, or this \
                  router's root detect (paper, section 7.7)",
@@ -401,7 +401,8 @@ impl<'t> Search<'t> {
         };
         let message =
             format!("a packet to processor {destination} does not arrive{way}: {why}{more}");
-        let mut mistake = Mistake::new(kind, Place::Router(chip, index), message)
+        let mut mistake = kind
+            .at(Place::Router(chip, index), message)
             .label("the packet gets here")
             .help(help);
         if let Some(entry) = &failure.entry {

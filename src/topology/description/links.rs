@@ -15,21 +15,15 @@ pub(super) fn wiring(
     let Some(mut section) = fields.table(value, "[wiring]") else {
         return;
     };
-    match section.take("links") {
-        Some(value) => {
-            let nodes = Names::new(into);
-            for item in fields.items(value) {
-                let Some(section) = fields.table(item, "a link") else {
-                    continue;
-                };
-                let span = section.span();
-                if let Some(link) = one(fields, section, &nodes, &into.settings) {
-                    spans.add(Place::Link(into.links.len() as u32), span);
-                    into.links.push(link);
-                }
-            }
+    let nodes = Names::new(into);
+    let example = "[ { a = \"nic0:0\", b = \"r1-0:0\" } ]";
+    let links = fields.need(&mut section, "links", example);
+    for section in links.map_or(Vec::new(), |value| fields.tables(value, "a link")) {
+        let span = section.span();
+        if let Some(link) = one(fields, section, &nodes, &into.settings) {
+            spans.add(Place::Link(into.links.len() as u32), span);
+            into.links.push(link);
         }
-        None => fields.missing(&section, "links", "[ { a = \"nic0:0\", b = \"r1-0:0\" } ]"),
     }
     fields.finish(section);
 }

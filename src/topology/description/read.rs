@@ -7,9 +7,10 @@ use super::links::wiring;
 use super::overrides::{Overrides, named_registers};
 use crate::link::LaneRate;
 use crate::net::{
-    Describe, Effort, Fields, MAX_CHIPS, Mistake, MistakeKind, Mistakes, OwnSettings, Place,
-    PortSet, Section, Shown, Spans, Value, metres, name, name_in_range, stem,
+    Describe, Fields, MAX_CHIPS, MistakeKind as K, Mistakes, OwnSettings, Place, PortSet, Section,
+    Shown, Spans, Value, metres, name, name_in_range, stem,
 };
+use crate::nic;
 use crate::router::yarc::registers::{PORTS, Subtree};
 use crate::topology::check;
 use crate::topology::computed::ENTIRE_NETWORK;
@@ -18,7 +19,6 @@ use crate::topology::model::{
     Chip, ClosLinks, ClosSettings, FoldedClos, MAX_PROCESSORS, MAX_SLICES, Processor,
     VirtualRouter, is_aligned, parse_rate, rate_text, subtree_of_range,
 };
-use crate::{net, nic};
 
 impl Describe for FoldedClos {
     const FAMILY: &'static str = "blackwidow";
@@ -54,10 +54,6 @@ impl Describe for FoldedClos {
         Some(spec.generate().map_err(|error| error.to_string()))
     }
 
-    fn judge(&self, effort: Effort) -> (Mistakes, bool) {
-        check::within(self, effort)
-    }
-
     fn judge_part(&self) -> Mistakes {
         check::structure_of_a_part(self)
     }
@@ -71,13 +67,9 @@ fn parts(
     spans: &mut Spans,
     overrides: &mut Overrides,
 ) {
-    if let Some(value) = root.take("slices") {
-        let slices = fields.integer(value, 1..=u64::from(MAX_SLICES));
-        into.slices = slices.map_or(1, |s| s as u8);
-    }
-    if let Some(value) = root.take("network")
-        && let Some(section) = fields.table(value, "[network]")
-    {
+    let slices = fields.number(root, "slices", 1..=u64::from(MAX_SLICES));
+    into.slices = slices.map_or(1, |slices| slices as u8);
+    if let Some(section) = fields.part(root, "network", "[network]") {
         into.settings = ClosSettings::read(fields, section);
     }
     let (nodes, chips, links) = (
@@ -120,10 +112,8 @@ impl OwnSettings for ClosLinks {
             self.rate = rate(fields, value).unwrap_or(self.rate);
         }
         self.metres = metres(fields, section);
-        if let Some(value) = section.take("max_packet_phits") {
-            let phits = fields.integer(value, 4..=19);
-            self.max_packet_phits = phits.map_or(self.max_packet_phits, |phits| phits as u8);
-        }
+        let phits = fields.number(section, "max_packet_phits", 4..=19);
+        self.max_packet_phits = phits.map_or(self.max_packet_phits, |phits| phits as u8);
     }
 
     fn write(&self, out: &mut String) -> fmt::Result {
@@ -163,12 +153,12 @@ fn is_too_large(
     for (count, most, what, help) in counts {
         if let Some((value, count)) = count.filter(|(_, count)| *count > most) {
             fields.mistakes.push(
-                Mistake::new(
-                    MistakeKind::TooLarge,
-                    Place::Text(value.span()),
-                    format!("there are {count} {what}, and a network has at most {most}"),
-                )
-                .help(help),
+                K::TooLarge
+                    .at(
+                        Place::Text(value.span()),
+                        format!("there are {count} {what}, and a network has at most {most}"),
+                    )
+                    .help(help),
             );
             return true;
         }
@@ -222,33 +212,18 @@ fn chip(
     spans: &mut Spans,
     overrides: &mut Overrides,
 ) {
-    let span = section.span();
-    let (name, name_span) = match section.take("name") {
-        Some(value) => (name(fields, value).unwrap_or_default(), value.span()),
-        None => {
-            fields.missing(&section, "name", "\"r1-0\"");
-            (format!("unnamed-{}", into.chips.len()), span)
-        }
-    };
     let chip = into.chips.len();
+    let (name, name_span) = called(fields, &mut section, "\"r1-0\"", chip);
     spans.add(Place::Chip(chip as u32), name_span.clone());
     into.chips.push(Chip {
         name: name.clone(),
         routers: Vec::new(),
     });
     if section.has("router") {
-        let routers = section
-            .take("router")
-            .map(|value| routers_of_a_chip(fields, value));
+        let routers = section.take("router");
+        let routers = routers.map(|value| routers_of_a_chip(fields, value));
         for mut section in routers.unwrap_or_default() {
-            let named = section.take("name");
-            let (name, span) = match named {
-                Some(value) => (net::name(fields, value).unwrap_or_default(), value.span()),
-                None => {
-                    fields.missing(&section, "name", "\"r2-0a\"");
-                    (format!("unnamed-{chip}"), section.span())
-                }
-            };
+            let (name, span) = called(fields, &mut section, "\"r2-0a\"", chip);
             let place = (chip, name, span);
             router(fields, &mut section, place, into, spans, overrides);
             fields.finish(section);
@@ -262,17 +237,30 @@ fn chip(
     fields.finish(section);
 }
 
+/// Name of a chip or of a router on it, and where it stands.
+fn called(
+    fields: &mut Fields,
+    section: &mut Section<'_, '_>,
+    example: &str,
+    chip: usize,
+) -> (String, Range<usize>) {
+    match fields.need(section, "name", example) {
+        Some(value) => (name(fields, value).unwrap_or_default(), value.span()),
+        None => (format!("unnamed-{chip}"), section.span()),
+    }
+}
+
 /// The sections of a chip's routers: no more than it has ports for.
 fn routers_of_a_chip<'r, 't>(fields: &mut Fields, value: Value<'r, 't>) -> Vec<Section<'r, 't>> {
     let count = fields.items(value).len();
     if count > PORTS {
         fields.mistakes.push(
-            Mistake::new(
-                MistakeKind::TooLarge,
-                Place::Text(value.span()),
-                format!("there are {count} routers on this chip, and it has {PORTS} ports"),
-            )
-            .help("a chip has at most as many virtual routers as ports (paper, section 7.4)"),
+            K::TooLarge
+                .at(
+                    Place::Text(value.span()),
+                    format!("there are {count} routers on this chip, and it has {PORTS} ports"),
+                )
+                .help("a chip has at most as many virtual routers as ports (paper, section 7.4)"),
         );
         return Vec::new();
     }
@@ -287,31 +275,21 @@ fn router(
     spans: &mut Spans,
     overrides: &mut Overrides,
 ) {
-    let rank = match section.take("rank") {
-        Some(value) => fields.integer(value, 1..=3).unwrap_or(1) as u8,
-        None => {
-            fields.missing(section, "rank", "1");
-            1
-        }
-    };
+    let rank = fields.need(section, "rank", "1");
+    let rank = rank.and_then(|value| fields.integer(value, 1..=3));
     let last = u64::from(into.slices.saturating_sub(1));
     let slices = 0..=u64::from(MAX_SLICES - 1);
     let slice = section
         .take("slice")
         .and_then(|value| fields.integer_told(value, slices, 0..=last));
     let ports = section.take("ports").and_then(|value| ports(fields, value));
-    let subtree = match section.take("processors") {
-        Some(value) => subtree(fields, value),
-        None => {
-            fields.missing(section, "processors", "\"0-3\"");
-            None
-        }
-    };
+    let below = fields.need(section, "processors", "\"0-3\"");
+    let subtree = below.and_then(|value| subtree(fields, value));
     let routers = &mut into.chips[chip].routers;
     let index = routers.len();
     routers.push(VirtualRouter {
         name,
-        rank,
+        rank: rank.unwrap_or(1) as u8,
         slice: slice.unwrap_or(0) as u8,
         ports: ports.unwrap_or(PortSet::ALL),
         subtree: subtree.unwrap_or_default(),
@@ -386,13 +364,13 @@ pub(super) fn subtree(fields: &mut Fields, value: Value<'_, '_>) -> Option<Subtr
     let (from, to) = (subtree.location, subtree.location | subtree.mask);
     if (from, to) != (first, last) || !is_aligned(subtree) {
         fields.mistakes.push(
-            Mistake::new(
-                MistakeKind::BadSubtree,
-                Place::Text(value.span()),
-                format!("{first}-{last} is no subtree: location and mask cannot name it"),
-            )
-            .label("no power of two, or not aligned to it")
-            .help(format!("write the range around it, \"{from}-{to}\"")),
+            K::BadSubtree
+                .at(
+                    Place::Text(value.span()),
+                    format!("{first}-{last} is no subtree: location and mask cannot name it"),
+                )
+                .label("no power of two, or not aligned to it")
+                .help(format!("write the range around it, \"{from}-{to}\"")),
         );
         return None;
     }

@@ -4,9 +4,9 @@ use core::fmt::Write as _;
 
 use crate::net::{PortSet, write_link};
 use crate::router::yarc::registers::Subtree;
-use crate::topology::computed::{ENTIRE_NETWORK, NO_PORT, computed_registers};
+use crate::topology::computed::{NO_PORT, computed_registers, range_text};
 use crate::topology::model::{
-    Chip, FoldedClos, RouterRegisters, VirtualRouter, is_aligned, range_of_subtree, rate_text,
+    Chip, FoldedClos, RouterRegisters, VirtualRouter, is_aligned, rate_text,
 };
 use crate::topology::wiring::ClosWiring;
 
@@ -99,18 +99,12 @@ fn router_keys(
 }
 
 fn subtree(subtree: Subtree) -> String {
-    let (first, last) = range_of_subtree(subtree);
-    if subtree == ENTIRE_NETWORK {
-        String::from("\"all\"")
-    } else if !is_aligned(subtree) {
-        format!(
+    match range_text(subtree) {
+        Some(range) => format!("\"{range}\""),
+        None => format!(
             "{{ location = {:#06x}, mask = {:#06x} }}",
             subtree.location, subtree.mask
-        )
-    } else if first == last {
-        format!("\"{first}\"")
-    } else {
-        format!("\"{first}-{last}\"")
+        ),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::{Dragonfly, check, show};
-use crate::net::{Effort, End, Mistake, Network, NodeRef, Runtime, TooLarge};
+use crate::net::{Effort, End, Mistakes, Network, NodeRef, Runtime, TooLarge};
 use crate::topology::plan::{NodePlan, PlanError};
 
 impl Network for Dragonfly {
@@ -36,8 +36,8 @@ impl Network for Dragonfly {
         super::write(self)
     }
 
-    fn check_with(&self, effort: Effort) -> Vec<Mistake> {
-        check::within(self, effort).0.into_vec()
+    fn judge(&self, effort: Effort) -> (Mistakes, bool) {
+        check::within(self, effort)
     }
 
     fn table(&self, rows: usize) -> String {

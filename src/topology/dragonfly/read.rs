@@ -6,13 +6,12 @@ use std::collections::HashMap;
 use std::collections::btree_map::{BTreeMap, Entry};
 
 use super::arrangement::Arrangement;
-use super::check;
 use super::generate::{DragonflySpec, DragonflySpecError, Generator};
 use super::model::{Classes, Dragonfly, DragonflyLanes, DragonflySettings, Shape, gbps};
 use crate::link::LaneRate;
 use crate::net::{
-    Describe, Effort, End, Ends, Fields, Mistake, MistakeKind, Mistakes, NodeRef, OwnSettings,
-    Place, Problems, Section, Shown, Spans, Value, describe, end, link,
+    Describe, End, Ends, Fields, MistakeKind as K, NodeRef, OwnSettings, Place, Problems, Section,
+    Shown, Spans, Value, describe, end, link,
 };
 use crate::router::aries::registers::{AriesRegisters, Bias, ModeBias};
 
@@ -46,29 +45,19 @@ impl Describe for Dragonfly {
             absent: Vec::new(),
             links: Vec::new(),
         };
-        match root.take("dragonfly") {
-            Some(value) => {
-                // A section's span is its contents; its first line is enough to point at.
-                let Range { start, end } = value.span();
-                spans.others = Some(start..end.min(start + "[dragonfly]".len()));
-                if let Some(section) = fields.table(value, "[dragonfly]") {
-                    dragonfly(fields, section, &mut network);
-                }
+        let example = "{ groups = 3, chassis = 2, blades = 2, nics = 1 }";
+        if let Some(value) = fields.need(root, "dragonfly", example) {
+            // A section's span is its contents; its first line is enough to point at.
+            let Range { start, end } = value.span();
+            spans.others = Some(start..end.min(start + "[dragonfly]".len()));
+            if let Some(section) = fields.table(value, "[dragonfly]") {
+                dragonfly(fields, section, &mut network);
             }
-            None => fields.missing(
-                root,
-                "dragonfly",
-                "{ groups = 3, chassis = 2, blades = 2, nics = 1 }",
-            ),
         }
-        let mut section = |fields: &mut Fields, key, what| {
-            let value = root.take(key)?;
-            fields.table(value, what)
-        };
-        if let Some(section) = section(fields, "network", "[network]") {
+        if let Some(section) = fields.part(root, "network", "[network]") {
             network.settings = DragonflySettings::read(fields, section);
         }
-        if let Some(section) = section(fields, "routing", "[routing]") {
+        if let Some(section) = fields.part(root, "routing", "[routing]") {
             routing(fields, section, &mut network);
         }
         if fields.mistakes.is_empty()
@@ -76,7 +65,7 @@ impl Describe for Dragonfly {
         {
             network.links = generator.links(&network.shape, &network.absent);
         }
-        if let Some(section) = section(fields, "wiring", "[wiring]") {
+        if let Some(section) = fields.part(root, "wiring", "[wiring]") {
             wiring(fields, section, &mut network, spans);
         }
         network
@@ -85,10 +74,6 @@ impl Describe for Dragonfly {
     fn generate(name: &str) -> Option<Result<Self, String>> {
         let spec = DragonflySpec::named(name)?;
         Some(spec.generate().map_err(|error| error.to_string()))
-    }
-
-    fn judge(&self, effort: Effort) -> (Mistakes, bool) {
-        check::within(self, effort)
     }
 }
 
@@ -206,7 +191,8 @@ fn absent(fields: &mut Fields, value: Value<'_, '_>, shape: Shape) -> Vec<u32> {
 /// A list names a thing again.
 fn named_twice(fields: &mut Fields, item: Value<'_, '_>, first: &Range<usize>, message: String) {
     fields.mistakes.push(
-        Mistake::new(MistakeKind::NamedTwice, Place::Text(item.span()), message)
+        K::NamedTwice
+            .at(Place::Text(item.span()), message)
             .label("again")
             .other(Place::Text(first.clone()), "first")
             .help("name it once"),
@@ -231,10 +217,8 @@ impl OwnSettings for DragonflyLanes {
                 *rate = lane_rate(fields, value).unwrap_or(*rate);
             }
         }
-        if let Some(value) = section.take("degrades_allowed") {
-            let degrades = fields.integer(value, 0..=2);
-            self.degrades_allowed = degrades.map_or(self.degrades_allowed, |n| n as u8);
-        }
+        let degrades = fields.number(section, "degrades_allowed", 0..=2);
+        self.degrades_allowed = degrades.map_or(self.degrades_allowed, |n| n as u8);
     }
 
     fn write(&self, out: &mut String) -> fmt::Result {
@@ -283,10 +267,8 @@ fn routing(fields: &mut Fields, mut section: Section<'_, '_>, network: &mut Drag
     {
         classes.root = row;
     }
-    if let Some(value) = section.take("local_up_class") {
-        let class = fields.integer(value, 0..=3);
-        classes.local_up = class.map_or(classes.local_up, |class| class as u8);
-    }
+    let class = fields.number(&mut section, "local_up_class", 0..=3);
+    classes.local_up = class.map_or(classes.local_up, |class| class as u8);
     if let Some(value) = section.take("bias") {
         let modes: Vec<ModeBias> = fields
             .tables(value, "the bias of a mode")
@@ -307,13 +289,7 @@ fn routing(fields: &mut Fields, mut section: Section<'_, '_>, network: &mut Drag
 
 /// Four classes, 0 to 3.
 fn four(fields: &mut Fields, value: Value<'_, '_>) -> Option<[u8; 4]> {
-    let classes: Vec<u8> = fields
-        .items(value)
-        .iter()
-        .filter_map(|item| fields.integer(item, 0..=3))
-        .map(|class| class as u8)
-        .collect();
-    let row = classes.try_into().ok();
+    let row = fields.array(value, 3);
     if row.is_none() {
         fields.bad(
             value.span(),

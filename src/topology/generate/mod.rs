@@ -29,31 +29,17 @@ pub struct Rank {
 impl Rank {
     /// Every class, smallest first.
     pub const ALL: [Self; 6] = [
-        Self {
-            level: 1,
-            side: false,
-        },
-        Self {
-            level: 1,
-            side: true,
-        },
-        Self {
-            level: 2,
-            side: false,
-        },
-        Self {
-            level: 2,
-            side: true,
-        },
-        Self {
-            level: 3,
-            side: false,
-        },
-        Self {
-            level: 3,
-            side: true,
-        },
+        Self::new(1, false),
+        Self::new(1, true),
+        Self::new(2, false),
+        Self::new(2, true),
+        Self::new(3, false),
+        Self::new(3, true),
     ];
+
+    const fn new(level: u8, side: bool) -> Self {
+        Self { level, side }
+    }
 
     /// The highest rank of routers, 1 to 3.
     pub const fn level(self) -> u8 {

@@ -4,8 +4,8 @@ use super::headline;
 use crate::net::PortSet;
 use crate::net::show::{Table, links, or_dash};
 use crate::router::yarc::registers::{PortKind, Subtree};
-use crate::topology::computed::ENTIRE_NETWORK;
-use crate::topology::model::{FoldedClos, VirtualRouter, is_aligned, range_of_subtree, rate_text};
+use crate::topology::computed::range_text;
+use crate::topology::model::{FoldedClos, VirtualRouter, rate_text};
 use crate::topology::wiring::ClosWiring;
 
 /// Routers and links as tables of at most `rows` rows each; what is left out is counted.
@@ -60,16 +60,8 @@ fn ranks(out: &mut String, topology: &FoldedClos, wiring: &ClosWiring) {
 }
 
 fn subtree_text(subtree: Subtree) -> String {
-    let (first, last) = range_of_subtree(subtree);
-    if subtree == ENTIRE_NETWORK {
-        String::from("all")
-    } else if !is_aligned(subtree) {
-        format!("{:#06x}/{:#06x}", subtree.location, subtree.mask)
-    } else if first == last {
-        first.to_string()
-    } else {
-        format!("{first}-{last}")
-    }
+    range_text(subtree)
+        .unwrap_or_else(|| format!("{:#06x}/{:#06x}", subtree.location, subtree.mask))
 }
 
 /// The table of a router: `all by 32-35; 4-7 by 33`.

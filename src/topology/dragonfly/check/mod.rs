@@ -8,7 +8,7 @@ mod walk;
 use super::model::Dragonfly;
 use super::tables::{Faults, Routed};
 use super::wiring::DragonflyWiring;
-use crate::net::{Effort, Mistake, MistakeKind, Mistakes, Place, cycles::circle};
+use crate::net::{Effort, Mistake, MistakeKind as K, Mistakes, Place, cycles::circle};
 
 pub use risk::endangered;
 pub use walk::{Flaw, Walk, walk};
@@ -76,12 +76,9 @@ pub fn check_routes(
 
 fn flaws<'a>(network: &'a Dragonfly, walk: &'a Walk) -> impl Iterator<Item = Mistake> + 'a {
     walk.flaws.iter().map(|flaw| {
-        Mistake::new(
-            MistakeKind::Unreachable,
-            Place::Network,
-            flaw.describe(network),
-        )
-        .help("a port of a route table leads where no way goes on")
+        K::Unreachable
+            .at(Place::Network, flaw.describe(network))
+            .help("a port of a route table leads where no way goes on")
     })
 }
 
@@ -92,9 +89,7 @@ fn unreached(network: &Dragonfly, routed: &Routed) -> Option<Mistake> {
     if let Some(&(from, to)) = report.lost.first() {
         let (from, to) = (name(from), name(to));
         return Some(
-            Mistake::new(
-                MistakeKind::Unreachable,
-                Place::Network,
+            K::Unreachable.at(Place::Network,
                 format!(
                     "{from} is connected with {to}, but by no way that keeps green before black ({} such pairs)",
                     report.lost_pairs
@@ -107,15 +102,15 @@ fn unreached(network: &Dragonfly, routed: &Routed) -> Option<Mistake> {
         );
     }
     (report.cut_pairs > 0).then(|| {
-        Mistake::new(
-            MistakeKind::Unreachable,
-            Place::Network,
-            format!(
-                "no links connect all routers: {} pairs are cut off",
-                report.cut_pairs
-            ),
-        )
-        .help("add links, or name routers that shall not be there in `absent`")
+        K::Unreachable
+            .at(
+                Place::Network,
+                format!(
+                    "no links connect all routers: {} pairs are cut off",
+                    report.cut_pairs
+                ),
+            )
+            .help("add links, or name routers that shall not be there in `absent`")
     })
 }
 
