@@ -52,27 +52,39 @@ pub fn computed_registers(
     }
 }
 
+/// The subtrees that links of a kind lead to, in the order of their first ports, with all ports to each.
+fn joined(
+    topology: &FoldedClos,
+    wiring: &ClosWiring,
+    router: u32,
+    kind: PortKind,
+) -> Vec<(Subtree, PortSet)> {
+    let chip = wiring.chip_of(router);
+    let mut joined: Vec<(Subtree, PortSet)> = Vec::new();
+    for port in wiring.ports_of_kind(topology, router, kind).iter() {
+        let subtree = match wiring.neighbour(chip, port) {
+            Some(Neighbour::Processor(p)) => Subtree {
+                location: topology.processors[p as usize].number,
+                mask: 0,
+            },
+            Some(Neighbour::Router(other, _)) => wiring.router(topology, other).subtree,
+            None => continue,
+        };
+        match joined.iter_mut().find(|(known, _)| *known == subtree) {
+            Some((_, ports)) => *ports = ports.with(port),
+            None => joined.push((subtree, PortSet::EMPTY.with(port))),
+        }
+    }
+    joined
+}
+
 /// Peer subtrees of a router with the sidelinks to each, by location.
 pub(super) fn peers(
     topology: &FoldedClos,
     wiring: &ClosWiring,
     router: u32,
 ) -> Vec<(Subtree, PortSet)> {
-    let chip = wiring.chip_of(router);
-    let mut peers: Vec<(Subtree, PortSet)> = Vec::new();
-    for port in wiring
-        .ports_of_kind(topology, router, PortKind::Side)
-        .iter()
-    {
-        let Some(Neighbour::Router(peer, _)) = wiring.neighbour(chip, port) else {
-            continue;
-        };
-        let subtree = wiring.router(topology, peer).subtree;
-        match peers.iter_mut().find(|(known, _)| *known == subtree) {
-            Some((_, ports)) => *ports = ports.with(port),
-            None => peers.push((subtree, PortSet::EMPTY.with(port))),
-        }
-    }
+    let mut peers = joined(topology, wiring, router, PortKind::Side);
     peers.sort_by_key(|(subtree, _)| (subtree.location, subtree.mask));
     peers
 }
@@ -95,31 +107,6 @@ fn up_table(
     table
 }
 
-/// The children of a router: the range of processor numbers below each, with the ports to it.
-fn children(topology: &FoldedClos, wiring: &ClosWiring, router: u32) -> Vec<(Subtree, Vec<u8>)> {
-    let chip = wiring.chip_of(router);
-    let mut children: Vec<(Subtree, Vec<u8>)> = Vec::new();
-    for port in wiring
-        .ports_of_kind(topology, router, PortKind::Down)
-        .iter()
-    {
-        let subtree = match wiring.neighbour(chip, port) {
-            Some(Neighbour::Processor(p)) => Subtree {
-                location: topology.processors[p as usize].number,
-                mask: 0,
-            },
-            Some(Neighbour::Router(child, _)) => wiring.router(topology, child).subtree,
-            None => continue,
-        };
-        match children.iter_mut().find(|(known, _)| *known == subtree) {
-            Some((_, ports)) => ports.push(port),
-            None => children.push((subtree, vec![port])),
-        }
-    }
-    children.retain(|(subtree, _)| is_aligned(*subtree));
-    children
-}
-
 fn down_route(
     topology: &FoldedClos,
     wiring: &ClosWiring,
@@ -127,7 +114,8 @@ fn down_route(
     me: &VirtualRouter,
 ) -> (u8, u16, [u8; PORTS]) {
     let mut map = [NO_PORT; PORTS];
-    let children = children(topology, wiring, router);
+    let mut children = joined(topology, wiring, router, PortKind::Down);
+    children.retain(|(subtree, _)| is_aligned(*subtree));
     if children.is_empty() || !is_aligned(me.subtree) {
         return (0, 0, map);
     }
@@ -145,11 +133,12 @@ fn down_route(
     for (subtree, ports) in &children {
         let first = subtree.location >> shift & mask;
         let slots = subtree.mask.checked_shr(shift).unwrap_or(0) + 1;
-        for (slot, logical) in (first..first + slots).enumerate() {
+        let ports: Vec<u8> = ports.iter().collect();
+        for (logical, &port) in (first..first + slots).zip(ports.iter().cycle()) {
             // A child outside the router's own subtree is a mistake that `check` reports; its
             // logical ports do not all exist.
             if let Some(entry) = map.get_mut(usize::from(logical)) {
-                *entry = ports[slot % ports.len()];
+                *entry = port;
             }
         }
     }

@@ -180,20 +180,15 @@ impl DragonflySpec {
     pub fn generator(&self) -> Result<Generator, DragonflySpecError> {
         let shape = &self.shape;
         shape.check()?;
-        let generator = Generator {
+        let default_links = || Generator::default_global_links(shape);
+        let mut generator = Generator {
             black_links: self.black_links.unwrap_or(3),
-            global_links: self
-                .global_links
-                .unwrap_or_else(|| Generator::default_global_links(shape)),
+            global_links: self.global_links.unwrap_or_else(default_links),
             arrangement: self.arrangement,
             set_links: 1,
         };
-        let generator = Generator {
-            set_links: self
-                .set_links
-                .unwrap_or_else(|| generator.default_set_links(shape)),
-            ..generator
-        };
+        let default_sets = || generator.default_set_links(shape);
+        generator.set_links = self.set_links.unwrap_or_else(default_sets);
         generator.check(shape)?;
         Ok(generator)
     }
@@ -205,24 +200,13 @@ impl Shape {
     /// # Errors
     /// [`DragonflySpecError::Shape`].
     pub fn check(&self) -> Result<(), DragonflySpecError> {
-        for (what, given, most) in [
-            (
-                "groups",
-                u32::from(self.groups),
-                u32::from(Self::MAX_GROUPS),
-            ),
-            (
-                "chassis",
-                u32::from(self.chassis),
-                u32::from(Self::MAX_CHASSIS),
-            ),
-            (
-                "blades",
-                u32::from(self.blades),
-                u32::from(Self::MAX_BLADES),
-            ),
-            ("NICs", u32::from(self.nics), u32::from(Self::MAX_NICS)),
-        ] {
+        let parts: [(_, u32, u32); 4] = [
+            ("groups", self.groups.into(), Self::MAX_GROUPS.into()),
+            ("chassis", self.chassis.into(), Self::MAX_CHASSIS.into()),
+            ("blades", self.blades.into(), Self::MAX_BLADES.into()),
+            ("NICs", self.nics.into(), Self::MAX_NICS.into()),
+        ];
+        for (what, given, most) in parts {
             if given == 0 || given > most {
                 return Err(DragonflySpecError::Shape { what, given, most });
             }

@@ -185,7 +185,7 @@ pub enum SpecError {
         /// The value.
         value: u32,
         /// What it may be.
-        range: &'static str,
+        range: String,
     },
     /// The rank does not hold so many subtrees.
     #[error(
