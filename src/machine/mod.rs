@@ -4,10 +4,12 @@ use crate::net::{self, Effort, Family, Network, Problems, Read};
 use crate::topology::FoldedClos;
 use crate::topology::dragonfly::Dragonfly;
 
-/// The machines whose networks can be described, the one that is meant where a description names none first.
+/// The machines whose networks can be described, the one that is meant where a description names
+/// none first.
 pub const FAMILIES: [Family; 2] = [Family::of::<FoldedClos>(), Family::of::<Dragonfly>()];
 
-/// Reads and checks the description of a network of any machine. `file` is what diagnostics call it.
+/// Reads and checks the description of a network of any machine. `file` is what diagnostics call
+/// it.
 ///
 /// # Errors
 /// All mistakes that could be found, in the order of the text.
@@ -15,7 +17,7 @@ pub fn read(file: &str, text: &str) -> Result<Box<dyn Network>, Problems> {
     read_with(file, text.as_bytes(), Effort::Bounded).map(|read| read.network)
 }
 
-/// The same for the bytes of a file, whatever they are, and with so much effort.
+/// The same for the bytes of a file, whatever they are, and with this effort.
 ///
 /// # Errors
 /// See [`net::read`].
@@ -23,7 +25,8 @@ pub fn read_with(file: &str, bytes: &[u8], effort: Effort) -> Result<Read, Probl
     net::read(&FAMILIES, file, bytes, effort)
 }
 
-/// The network of a name that says how it is made, such as `r2-1024`; `None` if it is no name of any machine's.
+/// The network of a name that says how it is made, such as `r2-1024`; `None` if it is no name of
+/// any machine's.
 ///
 /// # Errors
 /// Why there is no such network.

@@ -2,9 +2,10 @@
 
 use std::collections::VecDeque;
 
-/// The channel-dependency graph of a network (Dally and Seitz, *Deadlock-free message routing in multiprocessor
-/// interconnection networks*, 1987): channels by number, and those for which a packet that holds one may wait. It is
-/// asked for again and again instead of being kept, since a large network has a hundred million of these pairs.
+/// The channel-dependency graph of a network (Dally and Seitz, *Deadlock-free message routing in
+/// multiprocessor interconnection networks*, 1987): channels by number, and those for which a
+/// packet that holds one may wait. It is asked for again and again instead of being kept, since a
+/// large network has a hundred million of these pairs.
 pub trait Channels {
     /// How many channels there are.
     fn count(&self) -> usize;
@@ -15,8 +16,8 @@ pub trait Channels {
 
 const NONE: usize = usize::MAX;
 
-/// A circle of channels, in order; `None` if there is none. It is a shortest one through the lowest channel of all that
-/// are in circles with it.
+/// A circle of channels, in order; `None` if there is none. It is a shortest one through the lowest
+/// channel of all that are in circles with it.
 pub fn circle(channels: &impl Channels) -> Option<Vec<usize>> {
     let at = on_a_circle(channels)?;
     let mut ahead = vec![NONE; channels.count()];
@@ -39,7 +40,8 @@ fn on_a_circle(channels: &impl Channels) -> Option<usize> {
     for channel in 0..count {
         channels.for_each_next(channel, |next| waiting[next] += 1);
     }
-    // Channels that nobody waits for are taken away, until none is left or only circles and what follows them.
+    // Channels that nobody waits for are taken away, until none is left or only circles and what
+    // follows them.
     let mut free: Vec<usize> = (0..count)
         .filter(|&channel| waiting[channel] == 0)
         .collect();
@@ -65,8 +67,8 @@ fn on_a_circle(channels: &impl Channels) -> Option<usize> {
     Some(at)
 }
 
-/// A shortest way from `start` to a channel that waits for `goal`, both included, by channels that have nothing `before`
-/// them yet. What the search comes to is noted there.
+/// A shortest way from `start` to a channel that waits for `goal`, both included, by channels that
+/// have nothing `before` them yet. What the search comes to is noted there.
 fn way(
     channels: &impl Channels,
     start: usize,

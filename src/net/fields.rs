@@ -94,7 +94,7 @@ impl Fields {
                 continue;
             }
             self.mistakes.add(|| {
-                // No key has so many letters that a longer one could be near.
+                // Every key is far shorter: none could be near a longer one.
                 let comparable = section.known.iter().filter(|_| name.len() <= MOST_COMPARED);
                 let near = comparable.min_by_key(|known| distance(known, name));
                 let help = match near.filter(|known| distance(known, name) <= 2) {
@@ -203,8 +203,8 @@ impl Fields {
         self.integer_told(value, range.clone(), range)
     }
 
-    /// A whole number of which more is taken here than is right: what is within the first range and outside of the
-    /// second is refused later, by who knows why.
+    /// A whole number of which more is taken here than is right: what is within the first range and
+    /// outside of the second is refused later, by who knows why.
     pub fn integer_told(
         &mut self,
         value: Value<'_, '_>,
@@ -257,7 +257,8 @@ impl Fields {
         }
     }
 
-    /// An array of so many small numbers; `None` if it is another, which is not told.
+    /// An array of `N` numbers from 0 to `most`; `None`, which is not told, if its length is
+    /// another.
     pub fn array<const N: usize>(&mut self, value: Value<'_, '_>, most: u8) -> Option<[u8; N]> {
         let items = self.items(value).iter();
         let numbers = items.filter_map(|item| self.integer(item, 0..=u64::from(most)));

@@ -13,7 +13,8 @@ pub struct Joined<Kind> {
     pub kind: Kind,
 }
 
-/// Constant-time answers about the ports of all nodes. Where two links claim a port, the first counts.
+/// Constant-time answers about the ports of all nodes. Where two links claim a port, the first
+/// counts.
 #[derive(Clone, Debug)]
 pub struct PortIndex<Kind> {
     chip_ports: usize,
@@ -33,7 +34,8 @@ impl<Kind: Copy> PortIndex<Kind> {
         }
     }
 
-    /// Gives the port at `end` to a link, unless another has it, which is returned. Ports that no node has are left out.
+    /// Gives the port at `end` to a link, unless another has it, which is returned. Ports that no
+    /// node has are left out.
     pub fn claim(&mut self, end: End, joined: Joined<Kind>) -> Option<u32> {
         let (ports, slots, node) = match end.node {
             NodeRef::Processor(p) => (self.processor_ports, &mut self.processors, p),

@@ -1,14 +1,15 @@
 //! How much a description may be, so that whoever wrote it, there is an answer at once.
 
-/// Bytes of a description at most. The largest network of one slice, 32,768 processors and 113,664 links, takes
-/// 5.5 MB; as many bytes of the worst TOML are read in less than a second.
+/// Bytes of a description at most. The largest network of one slice, 32,768 processors and 113,664
+/// links, takes 5.5 MB; as many bytes of the worst TOML are read in less than a second.
 pub const MAX_DESCRIPTION_BYTES: usize = 8 << 20;
 
-/// Mistakes told of one description; the others are counted. A thousand consequences of one slip help nobody.
+/// Mistakes told of one description; the others are counted. A thousand consequences of one slip
+/// help nobody.
 pub const MAX_MISTAKES: usize = 50;
 
-/// Chips of a network at most. The generator makes no more than 40,000 of them, and every chip has a link, whose ids
-/// end there too.
+/// Chips of a network at most. The generator makes no more than 40,000 of them, and every chip has
+/// a link, whose ids end there too.
 pub const MAX_CHIPS: usize = 1 << 16;
 
 /// Real nanoseconds per emulated one at most, of a paced clock.

@@ -12,7 +12,8 @@ use super::shown;
 
 macro_rules! mistake_kinds {
     ($($(#[$doc:meta])+ $kind:ident = $code:literal,)+) => {
-        /// The kinds of mistakes. Each has a code of its own, by which tests and scripts can tell them.
+        /// The kinds of mistakes. Each has a code of its own, by which tests and scripts can tell
+        /// them.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[non_exhaustive]
         pub enum MistakeKind {
@@ -287,8 +288,9 @@ impl Diagnostic for More {
     }
 }
 
-/// What is wrong with a description, at most [`MAX_MISTAKES`] mistakes with the parts of the text that they are about:
-/// one diagnostic per mistake for `miette`, or one line each by [`lines`](Problems::lines).
+/// What is wrong with a description, at most [`MAX_MISTAKES`] mistakes with the parts of the text
+/// that they are about: one diagnostic per mistake for `miette`, or one line each by
+/// [`lines`](Problems::lines).
 #[derive(Debug)]
 pub struct Problems {
     file: String,
@@ -352,7 +354,8 @@ impl Problems {
         self.more.as_ref().map_or(0, |more| more.0)
     }
 
-    /// One line `FILE:LINE:COLUMN: MESSAGE [CODE]; HELP` per mistake, and one that counts the others.
+    /// One line `FILE:LINE:COLUMN: MESSAGE [CODE]; HELP` per mistake, and one that counts the
+    /// others.
     pub fn lines(&self) -> String {
         let mut lines = String::new();
         for Located { mistake, at, .. } in &self.located {

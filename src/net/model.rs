@@ -45,7 +45,8 @@ impl End {
     }
 }
 
-/// A cable between two ports. `Rate` is the rate of each lane, or nothing where it follows from what the link joins.
+/// A cable between two ports. `Rate` is the rate of each lane, or nothing where it follows from
+/// what the link joins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link<Rate = LaneRate> {
     /// End A: by convention the lower one.
@@ -56,7 +57,8 @@ pub struct Link<Rate = LaneRate> {
     pub rate: Rate,
     /// Metres of cable, as far as they are known: what a phit's way takes in virtual time.
     pub metres: Option<u16>,
-    /// Lane order and polarity, the same in both directions, which channel initialisation has to find.
+    /// Lane order and polarity, the same in both directions, which channel initialisation has to
+    /// find.
     pub cable: Permutation,
 }
 
@@ -90,8 +92,9 @@ pub fn ends_of<Rate>(
 /// Depths and times of every link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Profile {
-    /// The chip's own depths and times, for virtual time and the paced clock. Links between processes keep the depths
-    /// and take [their own times](crate::link::LinkProfile::over_real_wires).
+    /// The chip's own depths and times, for virtual time and the paced clock. Links between
+    /// processes keep the depths and take [their own
+    /// times](crate::link::LinkProfile::over_real_wires).
     Paper,
     /// Deeper, for round trips between processes.
     Live,
@@ -123,9 +126,9 @@ pub enum Clock {
 }
 
 impl Clock {
-    /// The emulated nanoseconds of `ms` milliseconds, of which a paced clock makes fewer: one at least. Every time-out
-    /// of a network is in milliseconds of the wires and of whoever waits, so that no clock turns their order round;
-    /// registers of chips are in emulated time.
+    /// The emulated nanoseconds of `ms` milliseconds, of which a paced clock makes fewer: one at
+    /// least. Every time-out of a network is in milliseconds of the wires and of whoever waits, so
+    /// that no clock turns their order round; registers of chips are in emulated time.
     pub fn emulated_ns(self, ms: u64) -> u64 {
         let ns = ms.saturating_mul(1_000_000);
         match self {

@@ -39,7 +39,8 @@ pub trait Network: Any + fmt::Debug {
     /// The description, which [`read`] turns into the same network again.
     fn write(&self) -> String;
 
-    /// What is wrong with it, as far as so much effort shows, and whether all packets were followed to their ends.
+    /// What is wrong with it, as far as this effort shows, and whether all packets were followed to
+    /// their ends.
     fn judge(&self, effort: Effort) -> (Mistakes, bool);
 
     /// Tables of at most `rows` rows each.
@@ -81,7 +82,7 @@ pub trait Network: Any + fmt::Debug {
             .collect()
     }
 
-    /// What is wrong with it, as far as so much effort shows.
+    /// What is wrong with it, as far as this effort shows.
     fn check_with(&self, effort: Effort) -> Vec<Mistake> {
         self.judge(effort).0.into_vec()
     }
@@ -156,7 +157,8 @@ impl Family {
     }
 }
 
-/// The network of a name that says how one of `families` makes it; `None` if it is no name of theirs.
+/// The network of a name that says how one of `families` makes it; `None` if it is no name of
+/// theirs.
 ///
 /// # Errors
 /// Why there is no such network.
@@ -164,12 +166,14 @@ pub fn generate(families: &[Family], name: &str) -> Option<Result<Box<dyn Networ
     families.iter().find_map(|family| (family.generate)(name))
 }
 
-/// Reads and checks the description of a network of one of `families`, the first where the description names none,
-/// from the bytes of a file, whatever they are, with so much effort. `file` is what diagnostics call it.
+/// Reads and checks the description of a network of one of `families`, the first where the
+/// description names none, from the bytes of a file, whatever they are, with this effort. `file` is
+/// what diagnostics call it.
 ///
 /// # Errors
-/// The mistakes that could be found, in the order of the text; the first [`MAX_MISTAKES`](super::MAX_MISTAKES) of them
-/// are told. Text and messages in them hold nothing that a terminal obeys.
+/// The mistakes that could be found, in the order of the text; the first
+/// [`MAX_MISTAKES`](super::MAX_MISTAKES) of them are told. Text and messages in them hold nothing
+/// that a terminal obeys.
 ///
 /// # Panics
 /// If there is no family.
@@ -181,7 +185,8 @@ pub fn read(
 ) -> Result<Read, Problems> {
     let text = parsed::text(file, bytes)?;
     let parsed = parsed::parse(file, text)?;
-    // Mistakes of the text are the readers' to tell; but which of them, nobody knows who has no family.
+    // Mistakes of the text are the readers' to tell; but which of them, nobody knows who has no
+    // family.
     let mut fields = super::fields::Fields::default();
     let found = match parsed.table.get_ref().get("family") {
         Some(value) => {

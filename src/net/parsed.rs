@@ -14,8 +14,8 @@ pub struct Parsed<'t> {
     pub errors: Vec<Error>,
 }
 
-/// Reads `text`. All errors of the syntax are found in texts of usual size, the first of others: every line of a
-/// megabyte may be one.
+/// Reads `text`. All errors of the syntax are found in texts of usual size, the first of others:
+/// every line of a megabyte may be one.
 ///
 /// # Errors
 /// A text that is too large.

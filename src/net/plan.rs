@@ -30,12 +30,14 @@ pub struct Runtime {
     pub clock: Option<Clock>,
     /// Profile instead of the network's.
     pub profile: Option<Profile>,
-    /// Whether frames travel over wires between processes, which have their own round trip, whatever the clock: then the
-    /// times of a profile are [those that such a wire needs](LinkProfile::over_real_wires) at least.
+    /// Whether frames travel over wires between processes, which have their own round trip,
+    /// whatever the clock: then the times of a profile are [those that such a wire
+    /// needs](LinkProfile::over_real_wires) at least.
     pub real_wires: bool,
     /// Seed of everything random in the node.
     pub seed: u64,
-    /// Number of the first packet of each session of a link that numbers them, the same in all processes of a lab.
+    /// Number of the first packet of each session of a link that numbers them, the same in all
+    /// processes of a lab.
     pub first_packet: u64,
 }
 
@@ -111,7 +113,8 @@ pub(super) fn lines<N: Network + ?Sized>(network: &N) -> Result<String, PlanErro
     Ok(lines)
 }
 
-/// The configuration of an end of a link as far as all machines have it, to be completed by one of them.
+/// The configuration of an end of a link as far as all machines have it, to be completed by one of
+/// them.
 ///
 /// # Errors
 /// [`PlanError::TooManyLinks`] if its id does not fit into a frame.

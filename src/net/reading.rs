@@ -53,8 +53,8 @@ pub struct Described<N> {
 }
 
 impl<N> Described<N> {
-    /// Bytes of the description that speak of `place`; those of the network's name, or of another part that stands for
-    /// it, for a part that has none of its own.
+    /// Bytes of the description that speak of `place`; those of the network's name, or of another
+    /// part that stands for it, for a part that has none of its own.
     pub fn span(&self, place: &Place) -> Range<usize> {
         self.spans.of(place)
     }
@@ -221,11 +221,13 @@ pub trait Ends {
     /// What to write instead of a name that no node has.
     fn instead_of(&self, name: &str) -> String;
 
-    /// Whether a port of a node is worth reading; of those that are, the checks of structure say which exist.
+    /// Whether a port of a node is worth reading; of those that are, the checks of structure say
+    /// which exist.
     fn is_port(&self, node: NodeRef, port: u8) -> bool;
 }
 
-/// The rest of a link: `a`, `b` and the cable. `own` reads what else the machine's links have, rate and metres.
+/// The rest of a link: `a`, `b` and the cable. `own` reads what else the machine's links have, rate
+/// and metres.
 pub fn link<Rate>(
     fields: &mut Fields,
     mut section: Section<'_, '_>,

@@ -27,11 +27,11 @@ pub struct Settings<Own> {
     /// After how many milliseconds without anything leaving an output virtual channel is taken for
     /// dead; as a register in emulated time, of which a paced clock has less.
     pub forward_progress_ms: u64,
-    /// After how many milliseconds of silence a link between processes is taken down, and what was on it is
-    /// discarded; 0 = never.
+    /// After how many milliseconds of silence a link between processes is taken down, and what was
+    /// on it is discarded; 0 = never.
     pub give_up_ms: u64,
-    /// After how many milliseconds in which nothing is accepted from a peer between processes, although it was
-    /// asked, it is reported as silent; 0 = never.
+    /// After how many milliseconds in which nothing is accepted from a peer between processes,
+    /// although it was asked, it is reported as silent; 0 = never.
     pub silence_ms: u64,
     /// Requests that one processor may have outstanding.
     pub outstanding: u32,
@@ -47,7 +47,7 @@ pub trait OwnSettings: Clone + fmt::Debug + Default + PartialEq {
     const OUTSTANDING: u32;
     /// The most requests that a processor can have outstanding.
     const MAX_OUTSTANDING: u32;
-    /// Memory comes in pieces of so many bytes.
+    /// Memory is a multiple of this number of bytes.
     const MEMORY_UNIT_BYTES: u64 = 1;
 
     /// Reads the keys that are its own.

@@ -1,4 +1,5 @@
-//! Text of strangers in messages: no longer than somebody reads, and nothing in it that a terminal obeys.
+//! Text of strangers in messages: no longer than somebody reads, and nothing in it that a terminal
+//! obeys.
 
 use core::fmt::{self, Write as _};
 
@@ -7,7 +8,8 @@ const MOST_QUOTED: usize = 64;
 /// Letters of a message that are shown.
 const MOST_MESSAGE: usize = 1_000;
 
-/// Whether a letter does something to a terminal, or to the order or look of its neighbours, instead of being seen.
+/// Whether a letter does something to a terminal, or to the order or look of its neighbours,
+/// instead of being seen.
 pub fn is_unseen(letter: char) -> bool {
     letter.is_control()
         || matches!(letter,
@@ -68,7 +70,8 @@ pub fn message(text: String) -> String {
     shown
 }
 
-/// A text of several lines, such as a report, with everything in it made harmless but the ends of its lines.
+/// A text of several lines, such as a report, with everything in it made harmless but the ends of
+/// its lines.
 pub fn harmless(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for letter in text.chars() {

@@ -52,7 +52,8 @@ pub fn computed_registers(
     }
 }
 
-/// The subtrees that links of a kind lead to, in the order of their first ports, with all ports to each.
+/// The subtrees that links of a kind lead to, in the order of their first ports, with all ports to
+/// each.
 fn joined(
     topology: &FoldedClos,
     wiring: &ClosWiring,

@@ -1,5 +1,5 @@
-//! The networks of the two machines: passive data that says which nodes, ports, links and registers there are. What
-//! both share is in [`net`](crate::net).
+//! The networks of the two machines: passive data that says which nodes, ports, links and registers
+//! there are. What both share is in [`net`](crate::net).
 //!
 //! Nothing in here moves a packet. A [`FoldedClos`] is made by a generator
 //! ([`BlackwidowSpec::generate`]) or read from a TOML description ([`read`]), judged by

@@ -69,7 +69,7 @@ pub fn rate_text(rate: LaneRate) -> &'static str {
         .map_or("?", |(text, _)| *text)
 }
 
-/// The lane rate of so many Gb/s; nothing is rounded.
+/// The lane rate of a number of Gb/s; nothing is rounded.
 ///
 /// # Errors
 /// A message that names the rates there are.

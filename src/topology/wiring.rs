@@ -11,7 +11,8 @@ const NONE: u32 = u32::MAX;
 pub enum Neighbour {
     /// The processor of this index.
     Processor(u32),
-    /// A virtual router, by its number in [`ClosWiring`], and the port of it where the link arrives.
+    /// A virtual router, by its number in [`ClosWiring`], and the port of it where the link
+    /// arrives.
     Router(u32, u8),
 }
 
@@ -50,7 +51,8 @@ impl ClosWiring {
         for (link, joined) in (0..).zip(&topology.links) {
             for (end, other) in joined.ends() {
                 let kind = topology.kind_of(end, other);
-                // A chip is no neighbour of what is not there; to a processor that is a mistake of its own.
+                // A chip is no neighbour of what is not there; to a processor that is a mistake of
+                // its own.
                 let leads = match other.node {
                     NodeRef::Processor(p) => (p as usize) < processors,
                     NodeRef::Chip(_) => wiring.router_at(other).is_some(),

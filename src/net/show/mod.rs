@@ -10,7 +10,7 @@ pub use dot::Dot;
 pub use svg::{FAINT, INK, Svg};
 pub use table::{Table, links, or_dash};
 
-/// A network that is too large to be drawn: it has so many of something, and may have so many.
+/// A network that is too large to be drawn: how many it has, of what, and how many it may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("{0} {1} are too many to draw ({2} at most); show it as a table")]
 pub struct TooLarge(pub usize, pub &'static str, pub usize);

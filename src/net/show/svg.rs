@@ -12,7 +12,8 @@ pub const FAINT: &str = "#6b7480";
 pub struct Svg(String);
 
 impl Svg {
-    /// A drawing of so many pixels; the title's first part, up to a colon, stands above the rest, from (x, y) on.
+    /// A drawing of that width and height in pixels; the title's first part, up to a colon, stands
+    /// above the rest, from (x, y) on.
     pub fn new((width, height): (f64, f64), title: &str, (x, y): (f64, f64)) -> Self {
         let mut svg = Self(String::new());
         svg.tag(format_args!(

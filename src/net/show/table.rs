@@ -66,7 +66,8 @@ pub fn or_dash(text: impl Display) -> String {
     }
 }
 
-/// The table of at most so many links; between ends and cable stands what the machine says of each, below `own`.
+/// The table of the first `most` links; between ends and cable stands what the machine says of
+/// each, below `own`.
 pub fn links<Rate, const N: usize>(
     out: &mut String,
     network: &impl Network,

@@ -6,8 +6,8 @@ use crate::router::yarc::registers::PORTS;
 use crate::topology::model::FoldedClos;
 use crate::topology::wiring::{ClosWiring, Neighbour};
 
-/// The channels into the ports of all routers, `PORTS` for each. Both virtual channels take the same ways and never wait
-/// for each other, so that one graph stands for both.
+/// The channels into the ports of all routers, `PORTS` for each. Both virtual channels take the
+/// same ways and never wait for each other, so that one graph stands for both.
 struct Inputs<'a> {
     wiring: &'a ClosWiring,
     waits_for: &'a [[u64; PORTS]],

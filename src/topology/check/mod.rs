@@ -11,7 +11,8 @@ use super::wiring::ClosWiring;
 use crate::net::Effort;
 use crate::net::{Mistake, Mistakes};
 
-/// Everything that is wrong with a topology, up to [`MAX_MISTAKES`](super::MAX_MISTAKES); empty if nothing is.
+/// Everything that is wrong with a topology, up to [`MAX_MISTAKES`](super::MAX_MISTAKES); empty if
+/// nothing is.
 ///
 /// Names, numbers, ports, links and subtrees are judged first, then rates per octant and the
 /// entries of tables. Only if all of that is right, every way through the registers is walked: from
@@ -25,7 +26,7 @@ pub fn check(topology: &FoldedClos) -> Vec<Mistake> {
     within(topology, Effort::Exact).0.into_vec()
 }
 
-/// The same with so much effort, and whether all packets were followed to their ends.
+/// The same with this effort, and whether all packets were followed to their ends.
 pub(super) fn within(topology: &FoldedClos, effort: Effort) -> (Mistakes, bool) {
     let wiring = ClosWiring::new(topology);
     let mut mistakes = structure::check(topology, &wiring);

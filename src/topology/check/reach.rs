@@ -26,7 +26,7 @@ pub(super) struct Walk {
 /// Per destination class and slice it is one breadth-first search from all rank-1 routers at once:
 /// where a packet goes depends on router and destination only, not on the way it came. That every
 /// way *ends* follows from the absence of failures together with that of circles, which
-/// [`cycles`](super::cycles) looks for. No more classes are begun after so many `steps`.
+/// [`cycles`](super::cycles) looks for. No more classes are begun after this number of `steps`.
 pub(super) fn walk(topology: &FoldedClos, wiring: &ClosWiring, steps: u64) -> Walk {
     let mut search = Search::new(topology, wiring);
     let mut followed = true;
@@ -160,7 +160,8 @@ struct Search<'t> {
     arrived: Vec<u64>,
     parent: Vec<Option<(u32, u8)>>,
     waits_for: Vec<[u64; PORTS]>,
-    /// Per router: input and output ports that `waits_for` has taken in last. Most destinations have the same.
+    /// Per router: input and output ports that `waits_for` has taken in last. Most destinations
+    /// have the same.
     taken_in: Vec<(u64, u64)>,
     failures: BTreeMap<FailureKey, Failure>,
     /// Looks at a packet in a router, and ports that it may go on by.

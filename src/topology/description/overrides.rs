@@ -13,7 +13,8 @@ use crate::topology::model::{FoldedClos, RouterRegisters};
 /// What a description does to a register of its own accord.
 type Change = Box<dyn FnOnce(&mut RouterRegisters)>;
 
-/// Registers that the description names, by chip and router, to be put in the place of computed ones.
+/// Registers that the description names, by chip and router, to be put in the place of computed
+/// ones.
 #[derive(Default)]
 pub(super) struct Overrides(pub(super) Vec<(usize, usize, Vec<Change>)>);
 

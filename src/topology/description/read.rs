@@ -128,7 +128,8 @@ impl OwnSettings for ClosLinks {
     }
 }
 
-/// Whether there are more processors or chips than any network has: then nothing else is worth reading.
+/// Whether there are more processors or chips than any network has: then nothing else is worth
+/// reading.
 fn is_too_large(
     fields: &mut Fields,
     processors: Option<Value<'_, '_>>,

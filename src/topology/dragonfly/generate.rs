@@ -27,8 +27,8 @@ pub struct Generator {
     pub global_links: u16,
     /// Which places of a group lead to which other groups.
     pub arrangement: Arrangement,
-    /// 4: links lie in sets of four that share a cable and a pair of blades, two links on each; 1: each link
-    /// has a place of its own.
+    /// 4: links lie in sets of four that share a cable and a pair of blades, two links on each; 1:
+    /// each link has a place of its own.
     pub set_links: u8,
 }
 
@@ -41,8 +41,8 @@ pub struct DragonflySpec {
     pub shape: Shape,
     /// Links from a router to its peer in each other chassis; by default three.
     pub black_links: Option<u8>,
-    /// Links between each pair of groups; by default as many as the ports allow, whole cables of four
-    /// in groups with full chassis.
+    /// Links between each pair of groups; by default as many as the ports allow, whole cables of
+    /// four in groups with full chassis.
     pub global_links: Option<u16>,
     /// Which places of a group lead to which other groups.
     pub arrangement: Arrangement,
@@ -119,8 +119,9 @@ pub enum DragonflySpecError {
 }
 
 impl DragonflySpec {
-    /// `aries-9x4x2x4:16`: groups, chassis, blades, NICs and, if given, links between each pair of groups, with all
-    /// 15 black ports in use, as far as they can be shared out evenly, and else the defaults; `None` for other names.
+    /// `aries-9x4x2x4:16`: groups, chassis, blades, NICs and, if given, links between each pair of
+    /// groups, with all 15 black ports in use, as far as they can be shared out evenly, and else
+    /// the defaults; `None` for other names.
     pub fn named(name: &str) -> Option<Self> {
         let shape = name.strip_prefix("aries-")?;
         let (shape, links) = match shape.split_once(':') {
@@ -296,8 +297,8 @@ impl Generator {
         }
     }
 
-    /// The links: those of network interfaces, then green, black and blue ones; without those of `absent`
-    /// routers (sorted).
+    /// The links: those of network interfaces, then green, black and blue ones; without those of
+    /// `absent` routers (sorted).
     pub fn links(&self, shape: &Shape, absent: &[u32]) -> Vec<DragonflyLink> {
         let mut links = Vec::new();
         for nic in 0..shape.all_nics() as u32 {
@@ -364,8 +365,9 @@ impl Generator {
         }
     }
 
-    /// Where link number `link` of the bundle to group `to` starts in group `from`. The arrangement is laid
-    /// out once per set of links, and the places are spread evenly over the routers, or pairs of routers.
+    /// Where link number `link` of the bundle to group `to` starts in group `from`. The arrangement
+    /// is laid out once per set of links, and the places are spread evenly over the routers, or
+    /// pairs of routers.
     fn global_end(&self, shape: &Shape, from: u16, to: u16, link: u16) -> End {
         let set_links = u32::from(self.set_links);
         let (copy, lane) = (u32::from(link) / set_links, u32::from(link) % set_links);

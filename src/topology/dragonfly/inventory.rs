@@ -142,8 +142,8 @@ impl Dragonfly {
         }
     }
 
-    /// What the white paper's configuration rules ("Cray XC Series Configuration") say of a network of full
-    /// chassis, in sentences; empty if it keeps to all of them.
+    /// What the white paper's configuration rules ("Cray XC Series Configuration") say of a network
+    /// of full chassis, in sentences; empty if it keeps to all of them.
     pub fn advice(&self) -> Vec<String> {
         let (shape, inventory) = (&self.shape, self.inventory());
         let mut advice = Vec::new();
@@ -225,8 +225,8 @@ fn bisection(between: &[Vec<u64>], cables: impl Fn(u64) -> u64) -> Bisection {
             .min_by_key(|&(links, cables)| (cables, links));
         return bisection(worst.unwrap_or((0, 0)), true);
     }
-    // Groups change sides in pairs as long as that leaves fewer links between the halves (Kernighan and Lin, 1970,
-    // its greedy step).
+    // Groups change sides in pairs as long as that leaves fewer links between the halves (Kernighan
+    // and Lin, 1970, its greedy step).
     let mut half = first_half;
     loop {
         let outside = |group: usize| -> i64 {

@@ -24,8 +24,8 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// Groups at most: 960 global links of a group in sets of four join it to 240 others (white paper,
-    /// "Dragonfly Implementation").
+    /// Groups at most: 960 global links of a group in sets of four join it to 240 others (white
+    /// paper, "Dragonfly Implementation").
     pub const MAX_GROUPS: u16 = 241;
     /// Chassis of a group at most: those of two cabinets.
     pub const MAX_CHASSIS: u8 = 6;
@@ -121,8 +121,8 @@ impl Shape {
 }
 
 /// A whole dragonfly: every node, link and setting. Nodes follow from the [`shape`](Self::shape); a
-/// [`NodeRef::Chip`] is a router by its number over the machine (group by group), a [`NodeRef::Processor`] a
-/// network interface by its number (router by router).
+/// [`NodeRef::Chip`] is a router by its number over the machine (group by group), a
+/// [`NodeRef::Processor`] a network interface by its number (router by router).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dragonfly {
     /// Name of the network.
@@ -143,7 +143,8 @@ pub struct Dragonfly {
     pub links: Vec<DragonflyLink>,
 }
 
-/// A link between two routers, or a router and its network interface; its rate follows from its kind.
+/// A link between two routers, or a router and its network interface; its rate follows from its
+/// kind.
 pub type DragonflyLink = Link<()>;
 
 impl DragonflyLink {
@@ -181,8 +182,8 @@ impl Default for Classes {
     }
 }
 
-/// What holds for all nodes and links of a dragonfly. Memory is a multiple of 64 bytes, and at most 1,024 packets of a
-/// network interface may be outstanding.
+/// What holds for all nodes and links of a dragonfly. Memory is a multiple of 64 bytes, and at most
+/// 1,024 packets of a network interface may be outstanding.
 pub type DragonflySettings = Settings<DragonflyLanes>;
 
 /// The settings that only a dragonfly has: of its links' lanes.
@@ -199,8 +200,8 @@ pub struct DragonflyLanes {
 impl Default for DragonflyLanes {
     fn default() -> Self {
         Self {
-            // "Up to 14 GHz" inside a group, 12.5 Gbps on active optical cables (white paper, "Dragonfly
-            // Implementation").
+            // "Up to 14 GHz" inside a group, 12.5 Gbps on active optical cables (white paper,
+            // "Dragonfly Implementation").
             rate: LaneRate::G14_0,
             global_rate: LaneRate::G12_5,
             degrades_allowed: 2,

@@ -13,8 +13,8 @@ pub enum Far {
     Router(u32, u8),
 }
 
-/// Constant-time answers about the ends of links. Where a network is inconsistent, the first claim to a port
-/// counts; links that cannot be are left out. `check` reports both.
+/// Constant-time answers about the ends of links. Where a network is inconsistent, the first claim
+/// to a port counts; links that cannot be are left out. `check` reports both.
 #[derive(Clone, Debug)]
 pub struct DragonflyWiring(PortIndex<PortKind>);
 

@@ -7,8 +7,9 @@ use super::model::{Classes, Dragonfly, DragonflyLink};
 use crate::net::{NodeRef, write_link};
 use crate::router::aries::registers::{AriesRegisters, Bias};
 
-/// The description of a network, which [`read`](super::read) turns into the same network again; only where
-/// generated links stand in another order than the generator's are all of them listed instead.
+/// The description of a network, which [`read`](super::read) turns into the same network again;
+/// only where generated links stand in another order than the generator's are all of them listed
+/// instead.
 pub fn write(network: &Dragonfly) -> String {
     let mut text = String::new();
     // Writing into a String never fails.

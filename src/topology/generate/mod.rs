@@ -187,7 +187,7 @@ pub enum SpecError {
         /// What it may be.
         range: String,
     },
-    /// The rank does not hold so many subtrees.
+    /// The rank does not hold that number of subtrees.
     #[error(
         "rank {rank} holds {least} to {most} {what}, not {wanted}; choose a {remedy} or leave \
          the rank out"
@@ -245,7 +245,8 @@ pub enum SpecError {
 }
 
 impl BlackwidowSpec {
-    /// `r1.5-288`: a rank and a number of processors, and else the defaults; `None` for other names.
+    /// `r1.5-288`: a rank and a number of processors, and else the defaults; `None` for other
+    /// names.
     pub fn named(name: &str) -> Option<Self> {
         let (rank, processors) = name.split_once('-')?;
         let rank: Rank = rank.strip_prefix('r')?.parse().ok()?;

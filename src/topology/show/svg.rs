@@ -25,7 +25,8 @@ const SLICES: [(&str, &str); 4] = [
 const SIDE: &str = "#d9730d";
 
 /// The network as an SVG document. Links between the same two nodes are one line; the ports stand
-/// in the routers, at the line's end. Processors of large networks are drawn as one box per subtree.
+/// in the routers, at the line's end. Processors of large networks are drawn as one box per
+/// subtree.
 ///
 /// # Errors
 /// [`TooLarge`] if a row would have more than 144 boxes.

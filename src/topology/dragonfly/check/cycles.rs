@@ -7,10 +7,10 @@ use crate::router::aries::registers::{NETWORK_PORTS, PortMask};
 use crate::topology::dragonfly::model::Dragonfly;
 use crate::topology::dragonfly::wiring::{DragonflyWiring, Far};
 
-/// The channels into network ports, by [`Walk::channel`]: a channel is one class of one direction of a link. Requests and
-/// responses have virtual channels of their own and take the same ways, so that one graph stands for both; a network
-/// interface always takes responses, and takes requests as long as it can send responses, so that requests never hold
-/// up responses for good.
+/// The channels into network ports, by [`Walk::channel`]: a channel is one class of one direction
+/// of a link. Requests and responses have virtual channels of their own and take the same ways, so
+/// that one graph stands for both; a network interface always takes responses, and takes requests
+/// as long as it can send responses, so that requests never hold up responses for good.
 pub(super) struct Inputs<'a> {
     pub(super) wiring: &'a DragonflyWiring,
     pub(super) walk: &'a Walk,

@@ -15,23 +15,25 @@ pub use walk::{Flaw, Walk, walk};
 
 use cycles::Inputs;
 
-/// Routers of a dragonfly, times its groups and the routers of a group, up to which a bounded check makes route tables
-/// and follows packets: some microseconds each. Of more, nothing is followed.
+/// Routers of a dragonfly, times its groups and the routers of a group, up to which a bounded check
+/// makes route tables and follows packets: some microseconds each. Of more, nothing is followed.
 pub const MAX_LOOKS: u64 = 300_000;
 
-/// Everything that is wrong with a network, up to [`MAX_MISTAKES`](crate::topology::MAX_MISTAKES); empty if nothing is.
+/// Everything that is wrong with a network, up to [`MAX_MISTAKES`](crate::topology::MAX_MISTAKES);
+/// empty if nothing is.
 ///
-/// Shape, names, ports and links are judged first. If they are right, the route tables are made and every
-/// way of every packet is walked: from every router to every router, by every port and onto every
-/// class that any routing mode, load or lot may choose. Each has to end at its destination. Then the
-/// channels, a link and a class each, that packets hold while they wait for others are searched for a circle.
-/// The walk is exact, also of the largest machine: outside of its destination's group a packet is treated by that
-/// group alone, so that 241 walks over all routers and one inside each group per router suffice.
+/// Shape, names, ports and links are judged first. If they are right, the route tables are made and
+/// every way of every packet is walked: from every router to every router, by every port and onto
+/// every class that any routing mode, load or random choice may take. Each has to end at its
+/// destination. Then the channels, a link and a class each, that packets hold while they wait for
+/// others are searched for a circle. The walk is exact, also of the largest machine: outside of its
+/// destination's group a packet is treated by that group alone, so that 241 walks over all routers
+/// and one inside each group per router suffice.
 pub fn check(network: &Dragonfly) -> Vec<Mistake> {
     within(network, Effort::Exact).0.into_vec()
 }
 
-/// The same with so much effort, and whether all packets were followed to their ends.
+/// The same with this effort, and whether all packets were followed to their ends.
 pub(super) fn within(network: &Dragonfly, effort: Effort) -> (Mistakes, bool) {
     let mut mistakes = structure::check(network);
     if !mistakes.is_empty() {
@@ -59,8 +61,8 @@ pub(super) fn within(network: &Dragonfly, effort: Effort) -> (Mistakes, bool) {
     (mistakes, walk.followed)
 }
 
-/// What is wrong with the route tables of a network of which `faults` are dead: pairs that they do not join, ways
-/// that end nowhere, circles of channels.
+/// What is wrong with the route tables of a network of which `faults` are dead: pairs that they do
+/// not join, ways that end nowhere, circles of channels.
 pub fn check_routes(
     network: &Dragonfly,
     wiring: &DragonflyWiring,

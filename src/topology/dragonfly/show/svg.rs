@@ -78,8 +78,8 @@ impl Layout {
     }
 }
 
-/// The network as an SVG document: a box per group, routers in it by chassis (row) and slot (column), and the
-/// links between two routers as one line.
+/// The network as an SVG document: a box per group, routers in it by chassis (row) and slot
+/// (column), and the links between two routers as one line.
 ///
 /// # Errors
 /// [`TooLarge`] for more than 48 groups.

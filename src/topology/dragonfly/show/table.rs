@@ -98,8 +98,8 @@ fn bundles(out: &mut String, network: &Dragonfly, most: usize) {
     table.write_of(out, bundles.len(), "bundle");
 }
 
-/// Devices, cables and bandwidths, per group, per node and in all (white paper, tables 1 to 3), and what the paper's
-/// configuration rules would have otherwise.
+/// Devices, cables and bandwidths, per group, per node and in all (white paper, tables 1 to 3), and
+/// what the paper's configuration rules would have otherwise.
 pub fn inventory(network: &Dragonfly) -> String {
     let counts = network.inventory();
     let mut out = String::new();
