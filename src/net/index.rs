@@ -66,3 +66,27 @@ impl<Kind: Copy> PortIndex<Kind> {
 fn slot(ports: usize, node: u32, port: u8) -> Option<usize> {
     (usize::from(port) < ports).then(|| node as usize * ports + usize::from(port))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_claim_to_a_port_counts_and_ports_of_nobody_are_left_out() {
+        let mut index = PortIndex::new((2, 4), (1, 1));
+        let (nic, port) = (End::processor(0, 0), End::chip(1, 3));
+        let to = |link, other| Joined {
+            link,
+            other,
+            kind: (),
+        };
+        assert_eq!(index.claim(port, to(7, nic)), None);
+        assert_eq!(index.claim(port, to(8, nic)), Some(7));
+        assert_eq!(index.at(port), Some(&to(7, nic)));
+        for end in [End::chip(0, 4), End::chip(2, 0), End::processor(0, 1)] {
+            assert_eq!(index.claim(end, to(9, port)), None);
+            assert_eq!(index.at(end), None);
+        }
+        assert_eq!(index.at(nic), None);
+    }
+}

@@ -126,6 +126,9 @@ impl<Own: OwnSettings> Settings<Own> {
     }
 
     /// Writes the section `[network]`: what goes without saying is left out.
+    ///
+    /// # Errors
+    /// Those of the text.
     pub fn write(&self, out: &mut String) -> fmt::Result {
         writeln!(out, "\n[network]\nprofile = \"{}\"", self.profile.name())?;
         match self.clock {
@@ -134,25 +137,17 @@ impl<Own: OwnSettings> Settings<Own> {
         }
         self.own.write(out)?;
         let usual = Self::default();
+        // That a link is never given up goes without saying where it never is.
+        let gives_up = usual.give_up_ms > 0 || self.give_up_ms > 0;
+        let is_silent = self.silence_ms != usual.silence_ms;
+        let threshold = u64::from(self.lane_retry_threshold);
         for (key, value, is_told) in [
-            (
-                "lane_retry_threshold",
-                self.lane_retry_threshold.into(),
-                true,
-            ),
+            ("lane_retry_threshold", threshold, true),
             ("memory_bytes", self.memory_bytes, true),
             ("request_timeout_ms", self.request_timeout_ms, true),
             ("forward_progress_ms", self.forward_progress_ms, true),
-            (
-                "give_up_ms",
-                self.give_up_ms,
-                usual.give_up_ms + self.give_up_ms > 0,
-            ),
-            (
-                "silence_ms",
-                self.silence_ms,
-                self.silence_ms != usual.silence_ms,
-            ),
+            ("give_up_ms", self.give_up_ms, gives_up),
+            ("silence_ms", self.silence_ms, is_silent),
             ("outstanding", self.outstanding.into(), true),
         ] {
             if is_told {
