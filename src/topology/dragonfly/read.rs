@@ -78,36 +78,49 @@ impl Describe for Dragonfly {
 }
 
 fn dragonfly(fields: &mut Fields, mut section: Section<'_, '_>, network: &mut Dragonfly) {
-    let mut part = |key, most: u64, default: Option<u64>| -> u64 {
-        match section.take(key) {
-            Some(value) => fields.integer(value, 1..=most).unwrap_or(1),
-            None => default.unwrap_or_else(|| {
-                fields.missing(&section, key, "2");
-                1
-            }),
-        }
+    network.shape = shape(fields, &mut section);
+    network.generator = generator(fields, &mut section, network.shape);
+    if let Some(value) = section.take("absent") {
+        network.absent = absent(fields, value, network.shape);
+    }
+    fields.finish(section);
+}
+
+fn shape(fields: &mut Fields, section: &mut Section<'_, '_>) -> Shape {
+    let mut needed = |key, most: u64| {
+        let value = fields.need(section, key, "2")?;
+        fields.integer(value, 1..=most)
     };
-    let shape = Shape {
-        groups: part("groups", u64::from(Shape::MAX_GROUPS), None) as u16,
-        chassis: part("chassis", u64::from(Shape::MAX_CHASSIS), None) as u8,
-        blades: part("blades", u64::from(Shape::MAX_BLADES), None) as u8,
-        nics: part("nics", u64::from(Shape::MAX_NICS), Some(1)) as u8,
-    };
-    network.shape = shape;
-    let generate = match section.take("generate") {
-        Some(value) => fields
-            .word(value, &[("all", true), ("nothing", false)])
-            .unwrap_or(true),
-        None => true,
-    };
+    let groups = needed("groups", u64::from(Shape::MAX_GROUPS));
+    let chassis = needed("chassis", u64::from(Shape::MAX_CHASSIS));
+    let blades = needed("blades", u64::from(Shape::MAX_BLADES));
+    let nics = fields.number(section, "nics", 1..=u64::from(Shape::MAX_NICS));
+    Shape {
+        groups: groups.unwrap_or(1) as u16,
+        chassis: chassis.unwrap_or(1) as u8,
+        blades: blades.unwrap_or(1) as u8,
+        nics: nics.unwrap_or(1) as u8,
+    }
+}
+
+/// How links are generated; `None` if none are, or not like that.
+fn generator(
+    fields: &mut Fields,
+    section: &mut Section<'_, '_>,
+    shape: Shape,
+) -> Option<Generator> {
+    let generate = section
+        .take("generate")
+        .and_then(|value| fields.word(value, &[("all", true), ("nothing", false)]));
+    let generate = generate.unwrap_or(true);
     let mut spec = DragonflySpec {
         shape,
         ..DragonflySpec::default()
     };
-    let mut spans = [0..0, 0..0, 0..0];
-    let mut number = |key, range, right, span: &mut Range<usize>| -> Option<u64> {
+    let mut spans = [None, None, None];
+    let mut number = |key, range, right, span: &mut Option<Range<usize>>| -> Option<u64> {
         let value = section.take(key)?;
-        *span = value.span();
+        *span = Some(value.span());
         if !generate {
             fields.bad(
                 value.span(),
@@ -132,33 +145,25 @@ fn dragonfly(fields: &mut Fields, mut section: Section<'_, '_>, network: &mut Dr
     let sets = number("set_links", bytes, 1..=4, &mut spans[2]);
     spec.set_links = sets.map(|n| n as u8);
     if let Some(value) = section.take("arrangement") {
-        let words = Arrangement::ALL;
-        spec.arrangement = fields.word(value, &words).unwrap_or_default();
+        spec.arrangement = fields.word(value, &Arrangement::ALL).unwrap_or_default();
     }
-    if generate {
-        match spec.generator() {
-            Ok(generator) => network.generator = Some(generator),
-            Err(error) => {
-                let span = match &error {
-                    DragonflySpecError::BlackLinks { .. } => &spans[0],
-                    DragonflySpecError::GlobalLinks { .. } => &spans[1],
-                    DragonflySpecError::Sets(_) => &spans[2],
-                    DragonflySpecError::Shape { .. } => &section.span(),
-                };
-                let known = span.end > 0;
-                let span = if known { span.clone() } else { section.span() };
-                fields.bad(
-                    span,
-                    error.to_string(),
-                    "change the number, or leave it out",
-                );
-            }
-        }
+    if !generate {
+        return None;
     }
-    if let Some(value) = section.take("absent") {
-        network.absent = absent(fields, value, shape);
-    }
-    fields.finish(section);
+    let [black, global, sets] = spans;
+    let error = match spec.generator() {
+        Ok(generator) => return Some(generator),
+        Err(error) => error,
+    };
+    let span = match &error {
+        DragonflySpecError::BlackLinks { .. } => black,
+        DragonflySpecError::GlobalLinks { .. } => global,
+        DragonflySpecError::Sets(_) => sets,
+        DragonflySpecError::Shape { .. } => None,
+    };
+    let help = "change the number, or leave it out";
+    fields.bad(span.unwrap_or(section.span()), error.to_string(), help);
+    None
 }
 
 /// Names of blades that are not there, sorted by number.
