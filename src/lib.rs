@@ -66,7 +66,9 @@
 //! | [`route`] | the routing decision |
 //! | [`router`] | tiles wired into a chip: YARC and Aries, their registers, YARC's maintenance packets |
 //! | [`nic`] | the network interfaces of BlackWidow and Aries, their memory, and the verified traffic that tests them |
-//! | [`topology`] | descriptions, generators, validation, the channel-dependency check |
+//! | [`net`] | what the networks of all machines share: descriptions and their mistakes, wiring, circles, drawings |
+//! | [`topology`] | the networks of the machines: generators, validation, routes |
+//! | [`machine`] | the list of machines |
 //! | [`manage`] | what the maintenance system decides: rerouting around faults |
 //! | [`sim`] | nodes in virtual time |
 //! | [`reproduce`] | tables and figures of both papers, from running models |
@@ -78,7 +80,9 @@
 pub mod chip;
 pub mod kit;
 pub mod link;
+pub mod machine;
 pub mod manage;
+pub mod net;
 pub mod nic;
 pub mod node;
 pub mod reproduce;

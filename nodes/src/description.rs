@@ -7,16 +7,17 @@ use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
 use miette::{IntoDiagnostic as _, Report, WrapErr as _, miette};
-use phitwire::topology::{Effort, MAX_DESCRIPTION_BYTES, Network, Read, harmless};
+use phitwire::machine;
+use phitwire::net::{Effort, MAX_DESCRIPTION_BYTES, Network, harmless};
 
 /// Reads and checks the description in a file; `-` is standard input.
 ///
 /// # Errors
 /// What is no file or cannot be read, and a description with mistakes.
-pub fn open(file: &Path) -> miette::Result<Network> {
+pub fn open(file: &Path) -> miette::Result<Box<dyn Network>> {
     let (name, bytes) = bytes_of(file)?;
-    let read = Network::read_with(&name, &bytes, Effort::Bounded);
-    read.map(|read: Read| read.network).map_err(Report::new)
+    let read = machine::read_with(&name, &bytes, Effort::Bounded);
+    read.map(|read| read.network).map_err(Report::new)
 }
 
 /// Name and bytes of a description: all of them, or one more than it may have.

@@ -1,8 +1,8 @@
 //! The registers that follow from the structure of a healthy network.
 
-use super::model::{RouterRegisters, Topology, VirtualRouter, is_aligned};
-use super::ports::PortSet;
-use super::wiring::{Neighbour, Wiring};
+use super::model::{FoldedClos, RouterRegisters, VirtualRouter, is_aligned, range_of_subtree};
+use super::wiring::{ClosWiring, Neighbour};
+use crate::net::PortSet;
 use crate::router::yarc::registers::{PORTS, PortKind, RouteEntry, Subtree, TABLE_ENTRIES};
 
 pub use crate::router::yarc::registers::NO_PORT;
@@ -12,6 +12,17 @@ pub(super) const ENTIRE_NETWORK: Subtree = Subtree {
     location: 0,
     mask: 0x7fff,
 };
+
+/// `all`, `4-7` or `4`; `None` of a subtree that is no range.
+pub(super) fn range_text(subtree: Subtree) -> Option<String> {
+    let (first, last) = range_of_subtree(subtree);
+    match subtree {
+        ENTIRE_NETWORK => Some(String::from("all")),
+        _ if !is_aligned(subtree) => None,
+        _ if first == last => Some(first.to_string()),
+        _ => Some(format!("{first}-{last}")),
+    }
+}
 
 /// The registers that follow from where the links of `router` lead:
 ///
@@ -23,7 +34,11 @@ pub(super) const ENTIRE_NETWORK: Subtree = Subtree {
 ///   links to one child share its destinations;
 /// - the hash looks at bits 0.., 5.. or 10.. by rank (section 7.8.2);
 /// - the exit mask is the router's ports (section 7.4).
-pub fn computed_registers(topology: &Topology, wiring: &Wiring, router: u32) -> RouterRegisters {
+pub fn computed_registers(
+    topology: &FoldedClos,
+    wiring: &ClosWiring,
+    router: u32,
+) -> RouterRegisters {
     let me = wiring.router(topology, router);
     let (down_shift, down_mask, port_map) = down_route(topology, wiring, router, me);
     RouterRegisters {
@@ -37,28 +52,49 @@ pub fn computed_registers(topology: &Topology, wiring: &Wiring, router: u32) -> 
     }
 }
 
-/// Peer subtrees of a router with the sidelinks to each, by location.
-pub(super) fn peers(topology: &Topology, wiring: &Wiring, router: u32) -> Vec<(Subtree, PortSet)> {
+/// The subtrees that links of a kind lead to, in the order of their first ports, with all ports to
+/// each.
+fn joined(
+    topology: &FoldedClos,
+    wiring: &ClosWiring,
+    router: u32,
+    kind: PortKind,
+) -> Vec<(Subtree, PortSet)> {
     let chip = wiring.chip_of(router);
-    let mut peers: Vec<(Subtree, PortSet)> = Vec::new();
-    for port in wiring
-        .ports_of_kind(topology, router, PortKind::Side)
-        .iter()
-    {
-        let Some(Neighbour::Router(peer, _)) = wiring.neighbour(chip, port) else {
-            continue;
+    let mut joined: Vec<(Subtree, PortSet)> = Vec::new();
+    for port in wiring.ports_of_kind(topology, router, kind).iter() {
+        let subtree = match wiring.neighbour(chip, port) {
+            Some(Neighbour::Processor(p)) => Subtree {
+                location: topology.processors[p as usize].number,
+                mask: 0,
+            },
+            Some(Neighbour::Router(other, _)) => wiring.router(topology, other).subtree,
+            None => continue,
         };
-        let subtree = wiring.router(topology, peer).subtree;
-        match peers.iter_mut().find(|(known, _)| *known == subtree) {
+        match joined.iter_mut().find(|(known, _)| *known == subtree) {
             Some((_, ports)) => *ports = ports.with(port),
-            None => peers.push((subtree, PortSet::EMPTY.with(port))),
+            None => joined.push((subtree, PortSet::EMPTY.with(port))),
         }
     }
+    joined
+}
+
+/// Peer subtrees of a router with the sidelinks to each, by location.
+pub(super) fn peers(
+    topology: &FoldedClos,
+    wiring: &ClosWiring,
+    router: u32,
+) -> Vec<(Subtree, PortSet)> {
+    let mut peers = joined(topology, wiring, router, PortKind::Side);
     peers.sort_by_key(|(subtree, _)| (subtree.location, subtree.mask));
     peers
 }
 
-fn up_table(topology: &Topology, wiring: &Wiring, router: u32) -> [RouteEntry; TABLE_ENTRIES] {
+fn up_table(
+    topology: &FoldedClos,
+    wiring: &ClosWiring,
+    router: u32,
+) -> [RouteEntry; TABLE_ENTRIES] {
     let mut table = [RouteEntry::default(); TABLE_ENTRIES];
     let up = wiring.ports_of_kind(topology, router, PortKind::Up);
     let up = (!up.is_empty()).then_some((ENTIRE_NETWORK, up));
@@ -72,39 +108,15 @@ fn up_table(topology: &Topology, wiring: &Wiring, router: u32) -> [RouteEntry; T
     table
 }
 
-/// The children of a router: the range of processor numbers below each, with the ports to it.
-fn children(topology: &Topology, wiring: &Wiring, router: u32) -> Vec<(Subtree, Vec<u8>)> {
-    let chip = wiring.chip_of(router);
-    let mut children: Vec<(Subtree, Vec<u8>)> = Vec::new();
-    for port in wiring
-        .ports_of_kind(topology, router, PortKind::Down)
-        .iter()
-    {
-        let subtree = match wiring.neighbour(chip, port) {
-            Some(Neighbour::Processor(p)) => Subtree {
-                location: topology.processors[p as usize].number,
-                mask: 0,
-            },
-            Some(Neighbour::Router(child, _)) => wiring.router(topology, child).subtree,
-            None => continue,
-        };
-        match children.iter_mut().find(|(known, _)| *known == subtree) {
-            Some((_, ports)) => ports.push(port),
-            None => children.push((subtree, vec![port])),
-        }
-    }
-    children.retain(|(subtree, _)| is_aligned(*subtree));
-    children
-}
-
 fn down_route(
-    topology: &Topology,
-    wiring: &Wiring,
+    topology: &FoldedClos,
+    wiring: &ClosWiring,
     router: u32,
     me: &VirtualRouter,
 ) -> (u8, u16, [u8; PORTS]) {
     let mut map = [NO_PORT; PORTS];
-    let children = children(topology, wiring, router);
+    let mut children = joined(topology, wiring, router, PortKind::Down);
+    children.retain(|(subtree, _)| is_aligned(*subtree));
     if children.is_empty() || !is_aligned(me.subtree) {
         return (0, 0, map);
     }
@@ -122,11 +134,12 @@ fn down_route(
     for (subtree, ports) in &children {
         let first = subtree.location >> shift & mask;
         let slots = subtree.mask.checked_shr(shift).unwrap_or(0) + 1;
-        for (slot, logical) in (first..first + slots).enumerate() {
+        let ports: Vec<u8> = ports.iter().collect();
+        for (logical, &port) in (first..first + slots).zip(ports.iter().cycle()) {
             // A child outside the router's own subtree is a mistake that `check` reports; its
             // logical ports do not all exist.
             if let Some(entry) = map.get_mut(usize::from(logical)) {
-                *entry = ports[slot % ports.len()];
+                *entry = port;
             }
         }
     }

@@ -1,9 +1,10 @@
-//! Topology: passive data that says which nodes, ports, links and registers a network has.
+//! The networks of the two machines: passive data that says which nodes, ports, links and registers
+//! there are. What both share is in [`net`](crate::net).
 //!
-//! Nothing in here moves a packet. A [`Topology`] is made by a generator
+//! Nothing in here moves a packet. A [`FoldedClos`] is made by a generator
 //! ([`BlackwidowSpec::generate`]) or read from a TOML description ([`read`]), judged by
 //! [`check`], drawn by [`show`], and turned into the configuration of each process by
-//! [`Topology::plan`]:
+//! [`FoldedClos::plan`]:
 //!
 //! ```
 //! use phitwire::topology::{BlackwidowSpec, check, read, write};
@@ -27,38 +28,33 @@ mod check;
 mod computed;
 mod description;
 pub mod dragonfly;
-mod excerpt;
 mod generate;
-mod limits;
-mod mistake;
 mod model;
 mod network;
-mod parsed;
 mod plan;
-mod ports;
 mod route;
 pub mod show;
-mod shown;
 mod wiring;
 
+pub use crate::net::{
+    Clock, Described, Effort, End, Link, LinkAddresses, MAX_CHIPS, MAX_DESCRIPTION_BYTES,
+    MAX_DILATION, MAX_METRES, MAX_MISTAKES, MAX_STEPS, Mistake, MistakeKind, Network, NodeRef,
+    Place, PortSet, PortSetError, Problems, Profile, Read, Runtime, Shown, harmless,
+};
 pub use check::check;
 pub use computed::{NO_PORT, computed_registers};
-pub use description::{Described, read, write};
+pub use description::{read, write};
 pub use generate::{BlackwidowSpec, Rank, SpecError, Taper};
-pub use limits::{
-    Effort, MAX_CHIPS, MAX_DESCRIPTION_BYTES, MAX_DILATION, MAX_LOOKS, MAX_MISTAKES, MAX_STEPS,
-};
-pub use mistake::{Mistake, MistakeKind, Place, Problems};
 pub use model::{
-    Chip, Clock, End, Link, MAX_METRES, NodeRef, Processor, Profile, RouterRegisters, Settings,
-    Topology, VirtualRouter, parse_rate, rate_text,
+    Chip, ClosLinks, ClosSettings, FoldedClos, Processor, RouterRegisters, VirtualRouter,
+    parse_rate, rate_text,
 };
-pub use network::{Network, Read};
-pub use plan::{LinkAddresses, NodePlan, PlanError, Runtime};
-pub use ports::{PortSet, PortSetError};
+pub use plan::{NodePlan, PlanError};
 pub use route::{Hop, RouteFailure};
-pub use shown::{Shown, harmless};
-pub use wiring::{Neighbour, Wiring};
+pub use wiring::{ClosWiring, Neighbour};
+
+/// What others call the network, its settings and its wiring until they name the machine.
+pub use self::{ClosSettings as Settings, ClosWiring as Wiring, FoldedClos as Topology};
 
 #[cfg(test)]
 mod tests;

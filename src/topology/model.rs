@@ -1,30 +1,23 @@
 //! What a network consists of.
 
-use phitwire_framing::lanes::Permutation;
-
-use super::ports::PortSet;
-use super::shown::Shown;
 use crate::link::LaneRate;
+use crate::net::{End, Link, NodeRef, PortSet, Settings, Shown};
 use crate::router::yarc::registers::{PORTS, PortKind, RouteEntry, Subtree, TABLE_ENTRIES};
 
 /// Destinations that the 15-bit field of a head phit can name (paper, section 5.1).
 pub const MAX_PROCESSORS: u32 = 1 << 15;
 /// Slices at most: a processor has four injection ports (paper, section 2.2).
 pub const MAX_SLICES: u8 = 4;
-/// Metres of a cable at most.
-pub const MAX_METRES: u16 = 200;
-/// Bytes of a node's name at most: its field in a training frame.
-pub const MAX_NAME_BYTES: usize = 32;
 
 /// A whole network: every slice, node, link and register.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Topology {
+pub struct FoldedClos {
     /// Name of the network.
     pub name: String,
     /// Slices, 1 to 4: port *s* of every processor leads into slice *s*.
     pub slices: u8,
     /// What holds for all nodes and links.
-    pub settings: Settings,
+    pub settings: ClosSettings,
     /// Processors, each with one network interface of [`slices`](Self::slices) ports.
     pub processors: Vec<Processor>,
     /// Router chips.
@@ -33,97 +26,27 @@ pub struct Topology {
     pub links: Vec<Link>,
 }
 
-/// What holds for all nodes and links of a network.
+/// What holds for all nodes and links of a folded Clos.
+pub type ClosSettings = Settings<ClosLinks>;
+
+/// The settings that only a folded Clos has: of its links.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settings {
-    /// Depths and times of links.
-    pub profile: Profile,
-    /// What drives the pipelines.
-    pub clock: Clock,
+pub struct ClosLinks {
     /// Lane rate of links that name no other.
     pub rate: LaneRate,
     /// Metres of cable of links that name no other; `None` = whoever simulates says.
     pub metres: Option<u16>,
-    /// Retries charged to one lane after which it is decommissioned (section 7.7); 0 = never.
-    pub lane_retry_threshold: u32,
     /// Longest packet that an LCB accepts, in phits (section 4.3).
     pub max_packet_phits: u8,
-    /// Memory of each processor, in bytes.
-    pub memory_bytes: u64,
-    /// After how many milliseconds an unanswered request is given up.
-    pub request_timeout_ms: u64,
-    /// After how many milliseconds without a phit leaving an output virtual channel is taken for
-    /// dead (section 7.7); as a register in emulated time, of which a paced clock has less.
-    pub forward_progress_ms: u64,
-    /// After how many milliseconds of silence a link between processes is taken down, and what was on it is
-    /// discarded; 0 = never.
-    pub give_up_ms: u64,
-    /// After how many milliseconds in which nothing is accepted from a peer between processes, although it was
-    /// asked, it is reported as silent; 0 = never.
-    pub silence_ms: u64,
-    /// Requests that one processor may have outstanding.
-    pub outstanding: u32,
 }
 
-impl Default for Settings {
+impl Default for ClosLinks {
     fn default() -> Self {
         Self {
-            profile: Profile::Live,
-            clock: Clock::FreeRunning,
             rate: LaneRate::G6_25,
             metres: None,
-            // Corruption on the wire is a lab's everyday noise: by default no lane is given up.
-            lane_retry_threshold: 0,
             // A 32-byte write (section 4.3).
             max_packet_phits: 19,
-            // Allocated where it is written to.
-            memory_bytes: 1 << 30,
-            // Both outlast a cable that is out for ten seconds; the router gives up before the
-            // processor does, so that the cause is reported before its effect.
-            request_timeout_ms: 20_000,
-            forward_progress_ms: 15_000,
-            // A cable that is out goes on where it stopped when it is back (section 4.3 retries for ever).
-            give_up_ms: 0,
-            // Eight of the longest retry time-outs: loss alone does not take that long.
-            silence_ms: 2_000,
-            // "Each processor can support thousands of outstanding global memory references"
-            // (section 2.1).
-            outstanding: 1 << 14,
-        }
-    }
-}
-
-/// Depths and times of every link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Profile {
-    /// The chip's own depths and times, for virtual time and the paced clock. Links between processes keep the depths
-    /// and take [their own times](crate::link::LinkProfile::over_real_wires).
-    Paper,
-    /// Deeper, for round trips between processes.
-    Live,
-}
-
-/// What drives the pipelines of live nodes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Clock {
-    /// The pipeline runs until nothing can move.
-    FreeRunning,
-    /// One emulated nanosecond takes `dilation` real ones.
-    Paced {
-        /// Real time per emulated time, at least 1.
-        dilation: u32,
-    },
-}
-
-impl Clock {
-    /// The emulated nanoseconds of `ms` milliseconds, of which a paced clock makes fewer: one at least. Every time-out
-    /// of a topology is in milliseconds of the wires and of whoever waits, so that no clock turns their order round;
-    /// registers of chips are in emulated time.
-    pub fn emulated_ns(self, ms: u64) -> u64 {
-        let ns = ms.saturating_mul(1_000_000);
-        match self {
-            Self::FreeRunning => ns,
-            Self::Paced { dilation } => (ns / u64::from(dilation.max(1))).max(1),
         }
     }
 }
@@ -146,7 +69,7 @@ pub fn rate_text(rate: LaneRate) -> &'static str {
         .map_or("?", |(text, _)| *text)
 }
 
-/// The lane rate of so many Gb/s; nothing is rounded.
+/// The lane rate of a number of Gb/s; nothing is rounded.
 ///
 /// # Errors
 /// A message that names the rates there are.
@@ -244,68 +167,7 @@ impl RouterRegisters {
     }
 }
 
-/// One end of a link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct End {
-    /// The node.
-    pub node: NodeRef,
-    /// Port of the node: the slice at a processor, the physical port at a chip.
-    pub port: u8,
-}
-
-/// A node, by its index.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum NodeRef {
-    /// Index in [`Topology::processors`].
-    Processor(u32),
-    /// Index in [`Topology::chips`].
-    Chip(u32),
-}
-
-/// A cable between two ports.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Link {
-    /// End A: by convention the lower one.
-    pub a: End,
-    /// End B.
-    pub b: End,
-    /// Rate of each lane.
-    pub rate: LaneRate,
-    /// Metres of cable, as far as they are known: what a phit's way takes in virtual time.
-    pub metres: Option<u16>,
-    /// Lane order and polarity, the same in both directions, which channel initialisation has to
-    /// find (section 4.4).
-    pub cable: Permutation,
-}
-
-impl Link {
-    /// The other end, seen from `end`; `None` if `end` is not of this link.
-    pub fn other(&self, end: End) -> Option<End> {
-        if end == self.a {
-            Some(self.b)
-        } else if end == self.b {
-            Some(self.a)
-        } else {
-            None
-        }
-    }
-}
-
-impl Topology {
-    /// The name of a node; an index that the topology does not have reads `?`.
-    pub fn node_name(&self, node: NodeRef) -> &str {
-        match node {
-            NodeRef::Processor(i) => self.processors.get(i as usize).map(|p| p.name.as_str()),
-            NodeRef::Chip(i) => self.chips.get(i as usize).map(|c| c.name.as_str()),
-        }
-        .unwrap_or("?")
-    }
-
-    /// `NODE:PORT`.
-    pub fn end_name(&self, end: End) -> String {
-        format!("{}:{}", self.node_name(end.node), end.port)
-    }
-
+impl FoldedClos {
     /// The node of a name.
     pub fn find(&self, name: &str) -> Option<NodeRef> {
         let chip = || self.chips.iter().position(|c| c.name == name);

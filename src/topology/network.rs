@@ -1,183 +1,68 @@
-//! A network of either family, for what treats both alike.
+//! The folded Clos as a network among those of all machines.
 
-use super::check;
-use super::description;
-use super::description::fields::Fields;
-use super::dragonfly::{self, Dragonfly};
-use super::limits::Effort;
-use super::mistake::{Mistake, Problems};
-use super::model::{NodeRef, Topology};
-use super::parsed;
-use super::plan::{NodePlan, PlanError, Runtime};
-use super::show::{self, TooLarge};
+use std::borrow::Cow;
 
-/// A network that was read or generated.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Network {
-    /// A folded Clos of YARC routers.
-    Blackwidow(Topology),
-    /// A dragonfly of Aries routers: `family = "aries"`.
-    Aries(Dragonfly),
-}
+use super::model::FoldedClos;
+use super::plan::{NodePlan, PlanError};
+use super::{check, description, show};
+use crate::net::{Effort, End, Mistakes, Network, NodeRef, Runtime, TooLarge};
 
-/// What became of a description without mistakes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Read {
-    /// The network.
-    pub network: Network,
-    /// Whether all packets were followed to their ends: see [`Effort`].
-    pub followed: bool,
-}
-
-impl Network {
-    /// Reads and checks a description of either family. `file` is what diagnostics call it.
-    ///
-    /// # Errors
-    /// All mistakes that could be found, in the order of the text.
-    pub fn read(file: &str, text: &str) -> Result<Self, Problems> {
-        Self::read_with(file, text.as_bytes(), Effort::Bounded).map(|read| read.network)
+impl Network for FoldedClos {
+    fn name(&self) -> &str {
+        &self.name
     }
 
-    /// The same for the bytes of a file, whatever they are, and with so much effort.
-    ///
-    /// # Errors
-    /// The mistakes that could be found, in the order of the text; the first
-    /// [`MAX_MISTAKES`](super::MAX_MISTAKES) of them are told. Text and messages in them hold nothing that a terminal obeys.
-    pub fn read_with(file: &str, bytes: &[u8], effort: Effort) -> Result<Read, Problems> {
-        let text = parsed::text(file, bytes)?;
-        let parsed = parsed::parse(file, text)?;
-        // Mistakes of the text are the readers' to tell; but which of them, nobody knows who has no family.
-        let mut fields = Fields::default();
-        let is_aries = match parsed.table.get_ref().get("family") {
-            Some(value) => fields.word(value, &[("blackwidow", false), ("aries", true)]),
-            None => Some(false),
+    fn summary(&self) -> String {
+        show::summary(self)
+    }
+
+    fn nodes(&self) -> Vec<NodeRef> {
+        let chips = (0..self.chips.len() as u32).map(NodeRef::Chip);
+        let processors = (0..self.processors.len() as u32).map(NodeRef::Processor);
+        chips.chain(processors).collect()
+    }
+
+    fn node_name(&self, node: NodeRef) -> Cow<'_, str> {
+        let name = match node {
+            NodeRef::Processor(i) => self.processors.get(i as usize).map(|p| &p.name),
+            NodeRef::Chip(i) => self.chips.get(i as usize).map(|c| &c.name),
         };
-        match is_aries {
-            Some(true) => {
-                let (network, followed) = dragonfly::read_parsed(file, text, &parsed, effort)?;
-                let network = Self::Aries(network);
-                Ok(Read { network, followed })
-            }
-            Some(false) => {
-                let described = description::read_parsed(file, text, &parsed, effort)?;
-                let followed = described.followed;
-                let network = Self::Blackwidow(described.topology);
-                Ok(Read { network, followed })
-            }
-            None => Err(Problems::new(
-                file,
-                text,
-                fields.mistakes,
-                parsed::span_in_text,
-            )),
-        }
+        Cow::Borrowed(name.map_or("?", String::as_str))
     }
 
-    /// The description, which [`read`](Self::read) turns into the same network again.
-    pub fn write(&self) -> String {
-        match self {
-            Self::Blackwidow(topology) => description::write(topology),
-            Self::Aries(network) => dragonfly::write(network),
-        }
+    fn link_count(&self) -> usize {
+        self.links.len()
     }
 
-    /// Everything that is wrong with it.
-    pub fn check(&self) -> Vec<Mistake> {
-        self.check_with(Effort::Exact)
+    fn ends(&self, link: usize) -> (End, End) {
+        self.links[link].ends()[0]
     }
 
-    /// What is wrong with it, as far as so much effort shows.
-    pub fn check_with(&self, effort: Effort) -> Vec<Mistake> {
-        let (mistakes, _) = match self {
-            Self::Blackwidow(topology) => check::within(topology, effort),
-            Self::Aries(network) => dragonfly::check_within(network, effort),
-        };
-        mistakes.into_vec()
+    fn write(&self) -> String {
+        description::write(self)
     }
 
-    /// Its name.
-    pub fn name(&self) -> &str {
-        match self {
-            Self::Blackwidow(topology) => &topology.name,
-            Self::Aries(network) => &network.name,
-        }
+    fn judge(&self, effort: Effort) -> (Mistakes, bool) {
+        check::within(self, effort)
     }
 
-    /// Name and measure in one line.
-    pub fn summary(&self) -> String {
-        match self {
-            Self::Blackwidow(topology) => show::summary(topology),
-            Self::Aries(network) => dragonfly::show::summary(network),
-        }
+    fn table(&self, rows: usize) -> String {
+        show::table(self, rows)
     }
 
-    /// Tables of at most `rows` rows each.
-    pub fn table(&self, rows: usize) -> String {
-        match self {
-            Self::Blackwidow(topology) => show::table(topology, rows),
-            Self::Aries(network) => dragonfly::show::table(network, rows),
-        }
+    fn dot(&self) -> String {
+        show::dot(self)
     }
 
-    /// In the language of Graphviz.
-    pub fn dot(&self) -> String {
-        match self {
-            Self::Blackwidow(topology) => show::dot(topology),
-            Self::Aries(network) => dragonfly::show::dot(network),
-        }
+    fn svg(&self) -> Result<String, TooLarge> {
+        show::svg(self)
     }
 
-    /// As a drawing.
-    ///
-    /// # Errors
-    /// [`TooLarge`] if nobody could read it.
-    pub fn svg(&self) -> Result<String, TooLarge> {
-        match self {
-            Self::Blackwidow(topology) => show::svg(topology),
-            Self::Aries(network) => dragonfly::show::svg(network),
-        }
+    fn plan(&self, node: &str, runtime: &Runtime) -> Result<NodePlan, PlanError> {
+        self.plan(node, runtime)
     }
 
-    /// The configuration of the node of that name.
-    ///
-    /// # Errors
-    /// See [`PlanError`].
-    pub fn plan(&self, node: &str, runtime: &Runtime) -> Result<NodePlan, PlanError> {
-        match self {
-            Self::Blackwidow(topology) => topology.plan(node, runtime),
-            Self::Aries(network) => network.plan(node, runtime),
-        }
-    }
-
-    /// Nodes and links for scripts: see [`Topology::plan_lines`].
-    ///
-    /// # Errors
-    /// [`PlanError::TooManyLinks`] if there are more links than ids and addresses.
-    pub fn plan_lines(&self) -> Result<String, PlanError> {
-        match self {
-            Self::Blackwidow(topology) => topology.plan_lines(),
-            Self::Aries(network) => network.plan_lines(),
-        }
-    }
-
-    /// Names of all nodes, routers first.
-    pub fn node_names(&self) -> Vec<String> {
-        match self {
-            Self::Blackwidow(topology) => {
-                let routers = topology.chips.iter().map(|chip| chip.name.clone());
-                routers
-                    .chain(topology.processors.iter().map(|p| p.name.clone()))
-                    .collect()
-            }
-            Self::Aries(network) => {
-                let routers = network
-                    .routers()
-                    .map(|r| network.node_name(NodeRef::Chip(r)));
-                let nics = network
-                    .nics()
-                    .map(|n| network.node_name(NodeRef::Processor(n)));
-                routers.chain(nics).collect()
-            }
-        }
+    fn is_same(&self, other: &dyn Network) -> bool {
+        other.of_machine() == Some(self)
     }
 }

@@ -1,71 +1,17 @@
 //! From the topology to the configuration of one process, and to what scripts need to wire it.
 
-use core::fmt::Write as _;
-use std::net::Ipv4Addr;
-
-use phitwire_framing::frame::LinkEnd;
 use thiserror::Error;
 
-use super::model::{Chip, Clock, End, NodeRef, Processor, Profile, Topology};
+use super::model::{Chip, FoldedClos, Processor};
 use crate::chip::Grain;
-use crate::link::{EndName, LinkClock, LinkConfig, LinkConfigError, LinkProfile};
+use crate::link::{LinkConfig, LinkConfigError};
+use crate::net::{Clock, End, NodeRef, Runtime, ends_of, link_config};
 use crate::nic::aries::{AriesNicConfig, AriesNicConfigError};
-use crate::nic::{Incarnation, NicConfig, NicConfigError};
+use crate::nic::{NicConfig, NicConfigError};
 use crate::router::aries::AriesConfig;
 use crate::router::yarc::registers::{ChipRegisters, PORTS, TileRegisters};
 use crate::router::yarc::{RouterClock, YarcConfig};
 use crate::time::Duration;
-
-/// Links that 16-bit ids and the addresses of 198.18.0.0/15 can name.
-pub(super) const MAX_LIVE_LINKS: usize = 1 << 16;
-/// The network for benchmarks of RFC 2544, which no real interface should have.
-const FIRST_ADDRESS: u32 = u32::from_be_bytes([198, 18, 0, 0]);
-
-/// What a topology does not know: facts of one run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Runtime {
-    /// Identifies the lab in every frame.
-    pub fabric: u32,
-    /// Incarnation of the process, unlike any before of the same node.
-    pub epoch: u32,
-    /// What the node's network interface knows of those before it.
-    pub incarnation: Incarnation,
-    /// What moves through a router's stages at once, where it can be chosen. If nothing is said, packets under a
-    /// free-running clock and flits under any other.
-    pub grain: Option<Grain>,
-    /// Clock instead of the topology's.
-    pub clock: Option<Clock>,
-    /// Profile instead of the topology's.
-    pub profile: Option<Profile>,
-    /// Whether frames travel over wires between processes, which have their own round trip, whatever the clock: then the
-    /// times of a profile are [those that such a wire needs](LinkProfile::over_real_wires) at least.
-    pub real_wires: bool,
-    /// Seed of everything random in the node.
-    pub seed: u64,
-    /// Number of the first packet of each session of a BlackWidow link, the same in all processes of a lab.
-    pub first_packet: u64,
-}
-
-impl Runtime {
-    /// A run of the lab of that name in virtual time, with the topology's own clock and profile.
-    pub fn new(lab: &str, epoch: u32) -> Self {
-        // FNV-1a: any hash will do that is the same in every process of a lab.
-        let fabric = lab.bytes().fold(0x811c_9dc5_u32, |hash, byte| {
-            (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
-        });
-        Self {
-            fabric,
-            epoch,
-            incarnation: Incarnation::default(),
-            grain: None,
-            clock: None,
-            profile: None,
-            real_wires: false,
-            seed: u64::from(fabric),
-            first_packet: 0,
-        }
-    }
-}
 
 /// Why a node cannot be configured.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -128,28 +74,7 @@ pub enum NodePlan {
     AriesNic(Box<AriesNicConfig>),
 }
 
-/// Addresses of the two ends of a link when it runs over UDP: a /31 each.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LinkAddresses {
-    /// End A: the even one.
-    pub a: Ipv4Addr,
-    /// End B.
-    pub b: Ipv4Addr,
-}
-
-impl LinkAddresses {
-    /// The addresses of the link of that id; `None` beyond 65,535.
-    pub fn of(link: usize) -> Option<Self> {
-        let link = u32::from(u16::try_from(link).ok()?);
-        let a = FIRST_ADDRESS + 2 * link;
-        Some(Self {
-            a: Ipv4Addr::from(a),
-            b: Ipv4Addr::from(a + 1),
-        })
-    }
-}
-
-impl Topology {
+impl FoldedClos {
     /// The configuration of the node of that name.
     ///
     /// # Errors
@@ -169,8 +94,8 @@ impl Topology {
             return Err(PlanError::PhitsOnly(name.clone()));
         }
         let mut ports = Vec::new();
-        for (id, end, other) in self.ends_of(NodeRef::Chip(chip)) {
-            ports.push((end.port, self.link_config(id, end, other, runtime)?));
+        for (id, end, _) in ends_of(&self.links, NodeRef::Chip(chip)) {
+            ports.push((end.port, self.link_config(id, end, runtime)?));
         }
         ports.sort_by_key(|(port, _)| *port);
         let mut registers = self
@@ -195,16 +120,13 @@ impl Topology {
         let Processor { name, number } = &self.processors[processor as usize];
         let mut ports = Vec::new();
         for slice in 0..self.slices {
-            let here = End {
-                node: NodeRef::Processor(processor),
-                port: slice,
-            };
-            let found = self.ends_of(here.node).find(|(_, end, _)| *end == here);
-            let (id, end, other) = found.ok_or_else(|| PlanError::NoInjection {
+            let here = End::processor(processor, slice);
+            let found = ends_of(&self.links, here.node).find(|(_, end, _)| *end == here);
+            let (id, end, _) = found.ok_or_else(|| PlanError::NoInjection {
                 node: name.clone(),
                 slice,
             })?;
-            ports.push(self.link_config(id, end, other, runtime)?);
+            ports.push(self.link_config(id, end, runtime)?);
         }
         NicConfig::builder(name, *number, ports)
             .memory_bytes(self.settings.memory_bytes)
@@ -223,7 +145,7 @@ impl Topology {
     pub fn chip_registers(&self, chip: u32) -> Option<ChipRegisters> {
         self.chips.get(chip as usize)?;
         let mut registers = self.without_tiles();
-        for (_, end, other) in self.ends_of(NodeRef::Chip(chip)) {
+        for (_, end, other) in ends_of(&self.links, NodeRef::Chip(chip)) {
             self.add_tile(&mut registers, end, other);
         }
         Some(registers)
@@ -233,7 +155,7 @@ impl Topology {
     pub fn all_chip_registers(&self) -> Vec<ChipRegisters> {
         let mut all = vec![self.without_tiles(); self.chips.len()];
         for link in &self.links {
-            for (end, other) in [(link.a, link.b), (link.b, link.a)] {
+            for (end, other) in link.ends() {
                 if let NodeRef::Chip(chip) = end.node
                     && let Some(registers) = all.get_mut(chip as usize)
                 {
@@ -274,88 +196,12 @@ impl Topology {
         }
     }
 
-    /// Links of a node: id, its own end, the other end.
-    fn ends_of(&self, node: NodeRef) -> impl Iterator<Item = (usize, End, End)> {
-        self.links.iter().enumerate().flat_map(move |(id, link)| {
-            let both = [(id, link.a, link.b), (id, link.b, link.a)];
-            both.into_iter().filter(move |(_, end, _)| end.node == node)
-        })
-    }
-
-    fn link_config(
-        &self,
-        id: usize,
-        end: End,
-        other: End,
-        runtime: &Runtime,
-    ) -> Result<LinkConfig, PlanError> {
-        let number = u16::try_from(id).map_err(|_| PlanError::TooManyLinks(id))?;
+    fn link_config(&self, id: usize, end: End, runtime: &Runtime) -> Result<LinkConfig, PlanError> {
         let link = &self.links[id];
-        let side = if end == link.a {
-            LinkEnd::A
-        } else {
-            LinkEnd::B
-        };
-        let name = |end: End| EndName {
-            node: self.node_name(end.node).to_owned(),
-            port: end.port,
-        };
-        let clock = match runtime.clock.unwrap_or(self.settings.clock) {
-            Clock::FreeRunning => LinkClock::FreeRunning,
-            Clock::Paced { dilation } => LinkClock::Paced { dilation },
-        };
-        let mut profile = match runtime.profile.unwrap_or(self.settings.profile) {
-            Profile::Paper => LinkProfile::paper(),
-            Profile::Live => LinkProfile::live(),
-        };
-        if runtime.real_wires {
-            profile = profile.over_real_wires(clock);
-        }
-        let (give_up_ms, silence_ms) = (self.settings.give_up_ms, self.settings.silence_ms);
-        profile = profile.patient(runtime.real_wires, give_up_ms, silence_ms);
-        LinkConfig::builder(number, side, name(end), name(other))
-            .fabric(runtime.fabric)
-            .profile(profile)
-            .clock(clock)
-            .rate(link.rate)
-            .cable(link.cable)
-            .lane_retry_threshold(self.settings.lane_retry_threshold)
-            .max_packet_phits(self.settings.max_packet_phits)
-            .epoch(runtime.epoch)
+        link_config(self, &self.settings, (id, link, end), link.rate, runtime)?
+            .max_packet_phits(self.settings.own.max_packet_phits)
             .first_packet(runtime.first_packet)
             .build()
             .map_err(|error| PlanError::Link { link: id, error })
-    }
-
-    /// Tab-separated lines for scripts: `node NAME router|nic` for every node, then
-    /// `link ID NODE_A PORT_A NODE_B PORT_B IF_A IF_B ADDR_A ADDR_B` for every link. An interface
-    /// is called `p` and the port; each link has a /31 of 198.18.0.0/15.
-    ///
-    /// # Errors
-    /// [`PlanError::TooManyLinks`] if there are more links than ids and addresses.
-    pub fn plan_lines(&self) -> Result<String, PlanError> {
-        if self.links.len() > MAX_LIVE_LINKS {
-            return Err(PlanError::TooManyLinks(self.links.len() - 1));
-        }
-        let mut lines = String::new();
-        // Writing into a String never fails.
-        for chip in &self.chips {
-            let _ = writeln!(lines, "node\t{}\trouter", chip.name);
-        }
-        for processor in &self.processors {
-            let _ = writeln!(lines, "node\t{}\tnic", processor.name);
-        }
-        for (id, link) in self.links.iter().enumerate() {
-            let Some(LinkAddresses { a, b }) = LinkAddresses::of(id) else {
-                continue;
-            };
-            let (node_a, node_b) = (self.node_name(link.a.node), self.node_name(link.b.node));
-            let (port_a, port_b) = (link.a.port, link.b.port);
-            let _ = writeln!(
-                lines,
-                "link\t{id}\t{node_a}\t{port_a}\t{node_b}\t{port_b}\tp{port_a}\tp{port_b}\t{a}\t{b}"
-            );
-        }
-        Ok(lines)
     }
 }

@@ -2,9 +2,9 @@
 
 use thiserror::Error;
 
-use super::model::{End, NodeRef, RouterRegisters, Topology};
-use super::ports::PortSet;
-use super::wiring::{Neighbour, Wiring};
+use super::model::{FoldedClos, RouterRegisters};
+use super::wiring::{ClosWiring, Neighbour};
+use crate::net::{End, Network as _, PortSet};
 use crate::router::yarc::registers::PortKind;
 
 /// Hops after which a packet is lost in a loop; the largest network needs six routers.
@@ -13,7 +13,7 @@ const MOST_HOPS: usize = 32;
 /// One router on a packet's way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hop {
-    /// Virtual router, by its number in [`Wiring`].
+    /// Virtual router, by its number in [`ClosWiring`].
     pub router: u32,
     /// Port by which the packet came.
     pub input: u8,
@@ -21,7 +21,7 @@ pub struct Hop {
     pub output: u8,
 }
 
-/// Why a packet does not arrive. Routers are named by their numbers in [`Wiring`].
+/// Why a packet does not arrive. Routers are named by their numbers in [`ClosWiring`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum RouteFailure {
     /// The source has no link in that slice.
@@ -72,7 +72,7 @@ pub(super) fn step(registers: &RouterRegisters, destination: u16) -> Step {
     }
 }
 
-impl Topology {
+impl FoldedClos {
     /// The routers that a packet from the processor of index `source` to processor *number*
     /// `destination` passes in a slice. `choose` picks one of several up or side ports, as the hash
     /// or the adaptive decision would.
@@ -81,7 +81,7 @@ impl Topology {
     /// The first [`RouteFailure`] on the way.
     pub fn route(
         &self,
-        wiring: &Wiring,
+        wiring: &ClosWiring,
         source: u32,
         destination: u16,
         slice: u8,
@@ -125,10 +125,7 @@ impl Topology {
     }
 
     /// The name of a router's port as links write it, `CHIP:PORT`.
-    pub(super) fn port_name(&self, wiring: &Wiring, router: u32, port: u8) -> String {
-        self.end_name(End {
-            node: NodeRef::Chip(wiring.chip_of(router)),
-            port,
-        })
+    pub(super) fn port_name(&self, wiring: &ClosWiring, router: u32, port: u8) -> String {
+        self.end_name(End::chip(wiring.chip_of(router), port))
     }
 }

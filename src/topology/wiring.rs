@@ -1,7 +1,7 @@
-//! Who is at the other end: an index over a topology's links and virtual routers.
+//! Who is at the other end: an index over the links and virtual routers of a folded Clos.
 
-use super::model::{End, MAX_SLICES, NodeRef, Topology, VirtualRouter};
-use super::ports::PortSet;
+use super::model::{FoldedClos, MAX_SLICES, VirtualRouter};
+use crate::net::{End, Joined, NodeRef, PortIndex, PortSet};
 use crate::router::yarc::registers::{PORTS, PortKind};
 
 const NONE: u32 = u32::MAX;
@@ -11,113 +11,63 @@ const NONE: u32 = u32::MAX;
 pub enum Neighbour {
     /// The processor of this index.
     Processor(u32),
-    /// A virtual router, by its number in [`Wiring`], and the port of it where the link arrives.
+    /// A virtual router, by its number in [`ClosWiring`], and the port of it where the link
+    /// arrives.
     Router(u32, u8),
 }
-
-#[derive(Clone, Copy, Debug)]
-struct PortEntry {
-    link: u32,
-    router: u32,
-    neighbour: Neighbour,
-    kind: PortKind,
-}
-
-const FREE: PortEntry = PortEntry {
-    link: NONE,
-    router: NONE,
-    neighbour: Neighbour::Processor(NONE),
-    kind: PortKind::Down,
-};
 
 /// Constant-time answers about the ends of links. Where a topology is inconsistent (a port used
 /// twice, a link to nowhere), the first claim counts; [`check`](super::check) reports the others.
 #[derive(Clone, Debug)]
-pub struct Wiring {
+pub struct ClosWiring {
     /// (chip, index in the chip) of each virtual router.
     routers: Vec<(u32, u32)>,
-    /// `PORTS` entries per chip.
-    ports: Vec<PortEntry>,
-    /// Link of each processor and slice.
-    injection: Vec<[u32; MAX_SLICES as usize]>,
+    /// The virtual router of each port: `PORTS` entries per chip.
+    owners: Vec<u32>,
+    ports: PortIndex<PortKind>,
 }
 
-impl Wiring {
+impl ClosWiring {
     /// The index of `topology`, in time linear in its size.
-    pub fn new(topology: &Topology) -> Self {
+    pub fn new(topology: &FoldedClos) -> Self {
+        let (chips, processors) = (topology.chips.len(), topology.processors.len());
         let mut wiring = Self {
             routers: Vec::new(),
-            ports: vec![FREE; topology.chips.len() * PORTS],
-            injection: vec![[NONE; MAX_SLICES as usize]; topology.processors.len()],
+            owners: vec![NONE; chips * PORTS],
+            ports: PortIndex::new((chips, PORTS), (processors, usize::from(MAX_SLICES))),
         };
         for (c, chip) in topology.chips.iter().enumerate() {
             for (r, router) in chip.routers.iter().enumerate() {
                 let number = wiring.routers.len() as u32;
                 wiring.routers.push((c as u32, r as u32));
                 for port in router.ports.iter() {
-                    let entry = &mut wiring.ports[c * PORTS + usize::from(port)];
-                    if entry.router == NONE {
-                        entry.router = number;
+                    let owner = &mut wiring.owners[c * PORTS + usize::from(port)];
+                    if *owner == NONE {
+                        *owner = number;
                     }
                 }
             }
         }
-        for (l, link) in topology.links.iter().enumerate() {
-            wiring.connect(topology, l as u32, link.a, link.b);
-            wiring.connect(topology, l as u32, link.b, link.a);
+        for (link, joined) in (0..).zip(&topology.links) {
+            for (end, other) in joined.ends() {
+                let kind = topology.kind_of(end, other);
+                // A chip is no neighbour of what is not there; to a processor that is a mistake of
+                // its own.
+                let leads = match other.node {
+                    NodeRef::Processor(p) => (p as usize) < processors,
+                    NodeRef::Chip(_) => wiring.router_at(other).is_some(),
+                };
+                if leads || matches!(end.node, NodeRef::Processor(_)) {
+                    let joined = Joined { link, other, kind };
+                    wiring.ports.claim(end, joined);
+                }
+            }
         }
         wiring
     }
 
-    fn connect(&mut self, topology: &Topology, link: u32, end: End, other: End) {
-        let neighbour = match other.node {
-            NodeRef::Processor(p) if (p as usize) < topology.processors.len() => {
-                Some(Neighbour::Processor(p))
-            }
-            NodeRef::Processor(_) => None,
-            NodeRef::Chip(_) => self
-                .router_at(other)
-                .map(|router| Neighbour::Router(router, other.port)),
-        };
-        match end.node {
-            NodeRef::Processor(p) => {
-                let slot = self
-                    .injection
-                    .get_mut(p as usize)
-                    .and_then(|slices| slices.get_mut(usize::from(end.port)));
-                if let Some(slot) = slot.filter(|slot| **slot == NONE) {
-                    *slot = link;
-                }
-            }
-            NodeRef::Chip(_) => {
-                let kind = topology.kind_of(end, other);
-                let Some(slot) = self.slot(end) else { return };
-                let entry = &mut self.ports[slot];
-                if let Some(neighbour) = neighbour.filter(|_| entry.link == NONE) {
-                    (entry.link, entry.neighbour, entry.kind) = (link, neighbour, kind);
-                }
-            }
-        }
-    }
-
-    fn slot(&self, end: End) -> Option<usize> {
-        let NodeRef::Chip(chip) = end.node else {
-            return None;
-        };
-        let slot = chip as usize * PORTS + usize::from(end.port);
-        (usize::from(end.port) < PORTS && slot < self.ports.len()).then_some(slot)
-    }
-
-    fn entry(&self, chip: u32, port: u8) -> Option<&PortEntry> {
-        let entry = &self.ports[self.slot(End {
-            node: NodeRef::Chip(chip),
-            port,
-        })?];
-        (entry.link != NONE).then_some(entry)
-    }
-
     /// Number of virtual routers; they are numbered from 0 in the order of
-    /// [`Topology::routers`].
+    /// [`FoldedClos::routers`].
     pub fn router_count(&self) -> usize {
         self.routers.len()
     }
@@ -134,7 +84,7 @@ impl Wiring {
     ///
     /// # Panics
     /// If there is no router of that number in `topology`.
-    pub fn router<'t>(&self, topology: &'t Topology, router: u32) -> &'t VirtualRouter {
+    pub fn router<'t>(&self, topology: &'t FoldedClos, router: u32) -> &'t VirtualRouter {
         let (chip, index) = self.routers[router as usize];
         &topology.chips[chip as usize].routers[index as usize]
     }
@@ -149,52 +99,52 @@ impl Wiring {
 
     /// The virtual router that owns the port at `end`.
     pub fn router_at(&self, end: End) -> Option<u32> {
-        let router = self.ports[self.slot(end)?].router;
-        (router != NONE).then_some(router)
+        let NodeRef::Chip(chip) = end.node else {
+            return None;
+        };
+        let owners = self.owners.get(chip as usize * PORTS..)?;
+        let owner = owners[..PORTS.min(owners.len())].get(usize::from(end.port));
+        owner.copied().filter(|&router| router != NONE)
     }
 
     /// What the link of a chip's port leads to, if it has one.
     pub fn neighbour(&self, chip: u32, port: u8) -> Option<Neighbour> {
-        self.entry(chip, port).map(|entry| entry.neighbour)
+        let other = self.ports.at(End::chip(chip, port))?.other;
+        match other.node {
+            NodeRef::Processor(p) => Some(Neighbour::Processor(p)),
+            NodeRef::Chip(_) => Some(Neighbour::Router(self.router_at(other)?, other.port)),
+        }
     }
 
     /// Kind of a chip's port, if it has a link.
     pub fn kind(&self, chip: u32, port: u8) -> Option<PortKind> {
-        self.entry(chip, port).map(|entry| entry.kind)
+        Some(self.ports.at(End::chip(chip, port))?.kind)
     }
 
     /// Link of a chip's port.
     pub fn link(&self, chip: u32, port: u8) -> Option<u32> {
-        self.entry(chip, port).map(|entry| entry.link)
+        Some(self.ports.at(End::chip(chip, port))?.link)
     }
 
     /// Link by which a processor is connected to a slice.
     pub fn injection_link(&self, processor: u32, slice: u8) -> Option<u32> {
-        let link = *self
-            .injection
-            .get(processor as usize)?
-            .get(usize::from(slice))?;
-        (link != NONE).then_some(link)
+        Some(self.ports.at(End::processor(processor, slice))?.link)
     }
 
     /// The router, and its port, on which a processor hangs in a slice.
-    pub fn injection(&self, topology: &Topology, processor: u32, slice: u8) -> Option<(u32, u8)> {
+    pub fn injection(&self, topology: &FoldedClos, processor: u32, slice: u8) -> Option<(u32, u8)> {
         let link = &topology.links[self.injection_link(processor, slice)? as usize];
-        let end = End {
-            node: NodeRef::Processor(processor),
-            port: slice,
-        };
-        let far = link.other(end)?;
+        let far = link.other(End::processor(processor, slice))?;
         Some((self.router_at(far)?, far.port))
     }
 
     /// Ports of a virtual router that have a link of this kind.
-    pub fn ports_of_kind(&self, topology: &Topology, router: u32, kind: PortKind) -> PortSet {
+    pub fn ports_of_kind(&self, topology: &FoldedClos, router: u32, kind: PortKind) -> PortSet {
         let chip = self.chip_of(router);
         self.router(topology, router)
             .ports
             .iter()
             .filter(|&port| self.kind(chip, port) == Some(kind))
-            .fold(PortSet::EMPTY, PortSet::with)
+            .collect()
     }
 }

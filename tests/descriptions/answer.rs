@@ -1,6 +1,7 @@
 //! Any bytes as a description, for the fuzz target and the replay of its corpus.
 
-use phitwire::topology::{Effort, MAX_MISTAKES, Network};
+use phitwire::machine;
+use phitwire::net::{Effort, MAX_MISTAKES};
 
 /// Letters of a line of an answer at most.
 const MOST_LETTERS: usize = 3_000;
@@ -8,11 +9,11 @@ const MOST_LETTERS: usize = 3_000;
 /// Reads `bytes` as a description and holds the answer to what is promised: few mistakes, shortly told, in letters that
 /// can be seen. What is right survives being written. The lines of the answer, none for what is right.
 pub fn answer(bytes: &[u8]) -> String {
-    match Network::read_with("any.toml", bytes, Effort::Bounded) {
+    match machine::read_with("any.toml", bytes, Effort::Bounded) {
         Ok(read) => {
             let text = read.network.write();
-            let again = Network::read("again.toml", &text).expect("what was written can be read");
-            assert_eq!(again, read.network);
+            let again = machine::read("again.toml", &text).expect("what was written can be read");
+            assert_eq!(*again, *read.network);
             String::new()
         }
         Err(problems) => {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use miette::{IntoDiagnostic, WrapErr, miette};
-use phitwire::topology::Network;
+use phitwire::topology::dragonfly::Dragonfly;
 
 use super::{print, read_network};
 use crate::manage::{Manager, Report, Watch, report::Status};
@@ -83,26 +83,24 @@ pub fn run(args: ManageArgs) -> miette::Result<ExitCode> {
             file.display()
         ));
     }
-    let network = match read_network(&file)? {
-        Network::Aries(network) => network,
-        Network::Blackwidow(_) => {
-            return Err(miette!(
-                help = format!(
-                    "its routers choose among their uplinks by themselves; `phitwire ctl --lab {} NODE set` writes \
-                     single registers",
-                    args.lab
-                ),
-                "lab `{}` is a folded Clos: only dragonflies (family = \"aries\") are rerouted",
+    let network = read_network(&file)?;
+    let Some(network) = network.of_machine::<Dragonfly>() else {
+        return Err(miette!(
+            help = format!(
+                "its routers choose among their uplinks by themselves; `phitwire ctl --lab {} NODE set` writes \
+                 single registers",
                 args.lab
-            ));
-        }
+            ),
+            "lab `{}` is a folded Clos: only dragonflies (family = \"aries\") are rerouted",
+            args.lab
+        ));
     };
     let stop = Stop::new().into_diagnostic()?;
     stop.on_signals()
         .into_diagnostic()
         .wrap_err("the signal handler")?;
     let told_to_stop = || stop.requests() > 0;
-    let mut manager = Manager::new(lab, network).map_err(|error| miette!("{error}"))?;
+    let mut manager = Manager::new(lab, network.clone()).map_err(|error| miette!("{error}"))?;
     if args.watch {
         let how = Watch {
             interval: Duration::from_millis(args.interval.max(10)),

@@ -7,11 +7,12 @@ use clap::{Args, ValueEnum};
 use miette::{IntoDiagnostic, WrapErr, miette};
 use phitwire::chip::Grain;
 use phitwire::link::impair::Netem;
+use phitwire::machine::Known;
+use phitwire::net::Network;
 use phitwire::sim::direct::{
     AriesOptions, Config, Load, MAX_ARIES_MESSAGE_BYTES, MAX_LINK_CYCLES, Pattern, Phase, Process,
     Progress, Traffic, Warmup,
 };
-use phitwire::topology::Network;
 use phitwire_framing::flit48::Routing;
 use serde_json::{Map, Value, json};
 
@@ -252,24 +253,24 @@ fn parse_loads(text: &str) -> Result<Loads, String> {
 
 impl SimArgs {
     /// Refuses options of the other family; the routing modes to run, `None` where there is no choice.
-    fn modes(&self, network: &Network) -> miette::Result<Vec<Option<RoutingName>>> {
+    fn modes(&self, network: &dyn Network) -> miette::Result<Vec<Option<RoutingName>>> {
         let other = |option, family| Err(miette!("{option} is for {family} networks only"));
-        match network {
-            Network::Blackwidow(_) if !self.routing.is_empty() => other("--routing", "Aries"),
-            Network::Blackwidow(_) if !self.metres.is_empty() => other("--metres", "Aries"),
-            Network::Blackwidow(_) if self.grain == Some(GrainName::Packet) => Err(miette!(
+        match Known::of(network) {
+            Known::Blackwidow(_) if !self.routing.is_empty() => other("--routing", "Aries"),
+            Known::Blackwidow(_) if !self.metres.is_empty() => other("--metres", "Aries"),
+            Known::Blackwidow(_) if self.grain == Some(GrainName::Packet) => Err(miette!(
                 "--grain packet is for Aries networks: a YARC sends phits on before their packet is whole"
             )),
-            Network::Blackwidow(_) => Ok(vec![None]),
-            Network::Aries(_) if self.link_cycles.is_some() => Err(miette!(
+            Known::Blackwidow(_) => Ok(vec![None]),
+            Known::Aries(_) if self.link_cycles.is_some() => Err(miette!(
                 help = "--metres says how long cables are",
                 "--link-cycles is for BlackWidow networks only"
             )),
-            Network::Aries(_) if ![0, 3].contains(&self.metres.len()) => Err(miette!(
+            Known::Aries(_) if ![0, 3].contains(&self.metres.len()) => Err(miette!(
                 "--metres takes three lengths: green, black and blue"
             )),
-            Network::Aries(_) if self.routing.is_empty() => Ok(vec![Some(RoutingName::Adaptive0)]),
-            Network::Aries(_) => Ok(self.routing.iter().copied().map(Some).collect()),
+            Known::Aries(_) if self.routing.is_empty() => Ok(vec![Some(RoutingName::Adaptive0)]),
+            Known::Aries(_) => Ok(self.routing.iter().copied().map(Some).collect()),
         }
     }
 
@@ -284,15 +285,15 @@ impl SimArgs {
         }
     }
 
-    fn message_bytes(&self, network: &Network) -> u8 {
-        let default = match network {
-            Network::Blackwidow(_) => Traffic::default().message_bytes,
-            Network::Aries(_) => MAX_ARIES_MESSAGE_BYTES,
+    fn message_bytes(&self, network: &dyn Network) -> u8 {
+        let default = match Known::of(network) {
+            Known::Blackwidow(_) => Traffic::default().message_bytes,
+            Known::Aries(_) => MAX_ARIES_MESSAGE_BYTES,
         };
         self.message_bytes.unwrap_or(default)
     }
 
-    fn config(&self, network: &Network, mode: Option<RoutingName>, load: Load) -> Config {
+    fn config(&self, network: &dyn Network, mode: Option<RoutingName>, load: Load) -> Config {
         let defaults = Config::default();
         let metres = <[u32; 3]>::try_from(&self.metres[..]).unwrap_or(AriesOptions::METRES);
         let routing = mode.map_or(Routing::default(), RoutingName::routing);
@@ -321,7 +322,7 @@ impl SimArgs {
     }
 
     /// What does not change over the loads.
-    fn about(&self, network: &Network, mode: Option<RoutingName>) -> Map<String, Value> {
+    fn about(&self, network: &dyn Network, mode: Option<RoutingName>) -> Map<String, Value> {
         let process = match self.process {
             ProcessName::Bernoulli => "bernoulli",
             ProcessName::OnOff => "on-off",
@@ -360,7 +361,8 @@ impl SimArgs {
 pub fn run(args: &SimArgs) -> miette::Result<ExitCode> {
     let links = args.links()?;
     let network = ready::find(&args.topology)?;
-    let modes = args.modes(&network)?;
+    let network = &*network;
+    let modes = args.modes(network)?;
     // A run of hours is not to end with the news that nobody may write here.
     for file in [&args.csv, &args.plot].into_iter().flatten() {
         let opened = std::fs::OpenOptions::new()
@@ -375,10 +377,10 @@ pub fn run(args: &SimArgs) -> miette::Result<ExitCode> {
     if args.csv.is_none() && args.plot.is_none() {
         end_with_reader().into_diagnostic()?;
     }
-    let Some(all) = points(args, &network, &modes, links, threads)? else {
+    let Some(all) = points(args, network, &modes, links, threads)? else {
         return Ok(ExitCode::from(NOT_READ));
     };
-    write_files(args, &network, &all)?;
+    write_files(args, network, &all)?;
     let mut failed = false;
     for violation in all.iter().flat_map(|m| &m.report.violations) {
         complain(&format!("violation: {violation}"));
@@ -394,7 +396,7 @@ pub fn run(args: &SimArgs) -> miette::Result<ExitCode> {
 /// Measures and prints all points; `None` when nobody reads them and no file is wanted.
 fn points(
     args: &SimArgs,
-    network: &Network,
+    network: &dyn Network,
     modes: &[Option<RoutingName>],
     links: Links,
     threads: usize,
@@ -456,7 +458,7 @@ fn cannot_write(file: &Path, error: std::io::Error) -> miette::Report {
     miette::Report::msg(error).wrap_err(format!("cannot write {}", file.display()))
 }
 
-fn write_files(args: &SimArgs, network: &Network, all: &[Measured]) -> miette::Result<()> {
+fn write_files(args: &SimArgs, network: &dyn Network, all: &[Measured]) -> miette::Result<()> {
     let write = |file: &Path, text: String| {
         std::fs::write(file, text).map_err(|error| cannot_write(file, error))
     };

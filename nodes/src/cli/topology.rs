@@ -6,19 +6,18 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand, ValueEnum};
 use miette::{IntoDiagnostic, Report, miette};
 use phitwire::link::LaneRate;
-use phitwire::topology::dragonfly::{self, Arrangement, DragonflySettings, DragonflySpec, Shape};
-use phitwire::topology::{
-    BlackwidowSpec, Clock, Effort, MAX_DESCRIPTION_BYTES, Network, Profile, Rank, Settings, Taper,
-    parse_rate,
-};
+use phitwire::machine;
+use phitwire::net::{self, Clock, Effort, MAX_DESCRIPTION_BYTES, Network, Profile};
+use phitwire::topology::dragonfly::{Arrangement, DragonflySettings, DragonflySpec, Shape};
+use phitwire::topology::{BlackwidowSpec, ClosLinks, ClosSettings, Rank, Taper, parse_rate};
 
 use super::print;
 use crate::description::{bytes_of, open};
 
 /// What a description may have as dilation.
-const MAX_DILATION: i64 = phitwire::topology::MAX_DILATION as i64;
+const MAX_DILATION: i64 = net::MAX_DILATION as i64;
 /// What it may have as length of a cable.
-const MAX_METRES: i64 = phitwire::topology::MAX_METRES as i64;
+const MAX_METRES: i64 = net::MAX_METRES as i64;
 
 /// Generate, check, show and plan descriptions of networks.
 #[derive(Args, Debug)]
@@ -132,7 +131,7 @@ struct Blackwidow {
     #[arg(long, value_name = "DILATION", value_parser = clap::value_parser!(u32).range(1..=MAX_DILATION))]
     paced: Option<u32>,
     /// Retries of a lane after which it is given up; 0 is never.
-    #[arg(long, default_value_t = Settings::default().lane_retry_threshold)]
+    #[arg(long, default_value_t = ClosSettings::default().lane_retry_threshold)]
     lane_retry_threshold: u32,
     /// Name of the network [default: made from rank and size]
     #[arg(long, default_value = "")]
@@ -207,7 +206,7 @@ pub fn run(args: TopologyArgs) -> miette::Result<ExitCode> {
         } => {
             let network = open(&file)?;
             let text = match format {
-                _ if inventory => inventory_of(&network)?,
+                _ if inventory => inventory_of(&*network)?,
                 Format::Table => network.table(rows),
                 Format::Dot => network.dot(),
                 Format::Svg => network.svg().into_diagnostic()?,
@@ -218,16 +217,14 @@ pub fn run(args: TopologyArgs) -> miette::Result<ExitCode> {
     }
 }
 
-fn inventory_of(network: &Network) -> miette::Result<String> {
-    match network {
-        Network::Aries(network) => Ok(dragonfly::show::inventory(network)),
-        Network::Blackwidow(_) => Err(miette!("an inventory is counted of dragonflies only")),
-    }
+fn inventory_of(network: &dyn Network) -> miette::Result<String> {
+    let counted = network.inventory();
+    counted.ok_or_else(|| miette!("an inventory is counted of dragonflies only"))
 }
 
 fn check_file(file: &Path, lines: bool, effort: Effort) -> miette::Result<ExitCode> {
     let (name, bytes) = bytes_of(file)?;
-    match Network::read_with(&name, &bytes, effort) {
+    match machine::read_with(&name, &bytes, effort) {
         Ok(read) => {
             let summary = read.network.summary();
             let rest = match read.followed {
@@ -284,13 +281,16 @@ impl Blackwidow {
         for (slot, wanted) in taper.iter_mut().zip(&self.taper) {
             *slot = *wanted;
         }
-        let settings = Settings {
+        let settings = ClosSettings {
             profile: profile(self.profile),
             clock: clock(self.paced),
-            rate: self.rate,
-            metres: self.metres,
             lane_retry_threshold: self.lane_retry_threshold,
-            ..Settings::default()
+            own: ClosLinks {
+                rate: self.rate,
+                metres: self.metres,
+                ..ClosLinks::default()
+            },
+            ..ClosSettings::default()
         };
         BlackwidowSpec {
             name: self.name.clone(),
@@ -311,11 +311,9 @@ impl Blackwidow {
 }
 
 fn generate(family: &Family) -> miette::Result<ExitCode> {
-    let network = match family {
-        Family::Blackwidow(options) => {
-            Network::Blackwidow(options.spec().generate().into_diagnostic()?)
-        }
-        Family::Dragonfly(options) => Network::Aries(options.spec().generate().into_diagnostic()?),
+    let network: Box<dyn Network> = match family {
+        Family::Blackwidow(options) => Box::new(options.spec().generate().into_diagnostic()?),
+        Family::Dragonfly(options) => Box::new(options.spec().generate().into_diagnostic()?),
     };
     // Options that contradict each other, such as rates within one octant, show only in the whole.
     let mistakes = network.check_with(Effort::Bounded);
@@ -323,7 +321,7 @@ fn generate(family: &Family) -> miette::Result<ExitCode> {
         return Err(miette!(help = mistake.help.clone(), "{}", mistake.message)
             .wrap_err("these options do not make a network"));
     }
-    let text = described(&network);
+    let text = described(&*network);
     if text.len() > MAX_DESCRIPTION_BYTES {
         return Err(miette!(
             help = "take fewer slices: they are separate networks, and one of several alike stands for all",
@@ -334,7 +332,7 @@ fn generate(family: &Family) -> miette::Result<ExitCode> {
     print(&text)
 }
 
-fn described(network: &Network) -> String {
+fn described(network: &dyn Network) -> String {
     let summary = network.summary();
     format!(
         "# {summary}\n# Written by `phitwire topology generate`; check changes with `phitwire \
@@ -373,7 +371,7 @@ mod tests {
             .expect("good options")
             .generate()
             .expect("a network");
-        let network = Network::Blackwidow(topology);
+        let network = topology;
         let summary = "r1.5-8: R1.5, 8 processors, 1 slice, 2 routers on 2 chips, 10 links";
         assert_eq!(network.summary(), summary);
         assert!(described(&network).starts_with(&format!("# {summary}\n")));
@@ -406,7 +404,7 @@ mod tests {
         let line =
             "--groups 3 --chassis 2 --blades 2 --nics 2 --global-links 4 --arrangement circulant";
         let spec = dragonfly_spec(line).expect("good options");
-        let network = Network::Aries(spec.generate().expect("a network"));
+        let network = spec.generate().expect("a network");
         let summary =
             "aries-3x2x2x2: dragonfly, 3 groups of 2 x 2 blades, 12 routers, 24 NICs, 60 links";
         assert_eq!(network.summary(), summary);
@@ -417,8 +415,8 @@ mod tests {
         );
         let text = described(&network);
         assert_eq!(
-            Network::read("-", &text).expect("what was written"),
-            network
+            &*machine::read("-", &text).expect("what was written"),
+            &network as &dyn Network
         );
         for bad in [
             "--groups 3 --chassis 2",

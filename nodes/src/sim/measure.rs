@@ -4,10 +4,11 @@ use std::time::Instant;
 
 use nix::sys::resource::{UsageWho, getrusage};
 use phitwire::link::impair::Netem;
+use phitwire::machine::Known;
+use phitwire::net::Network;
 use phitwire::sim::direct::{
     Aries, Config, ConfigError, Family, Load, Progress, Report, Simulation,
 };
-use phitwire::topology::Network;
 
 use super::threads::Threads;
 
@@ -110,7 +111,7 @@ fn run<F: Family>(
 /// # Errors
 /// See [`ConfigError`].
 pub fn measure(
-    network: &Network,
+    network: &dyn Network,
     config: &Config,
     links: Links,
     threads: usize,
@@ -126,18 +127,18 @@ pub fn measure(
         };
         let began = Instant::now();
         let show = |p| progress(number, p);
-        let (report, built) = match (network, links) {
-            (Network::Blackwidow(topology), Links::Direct) => {
+        let (report, built) = match (Known::of(network), links) {
+            (Known::Blackwidow(topology), Links::Direct) => {
                 run(Simulation::new(topology, &config, threads), show)
             }
-            (Network::Blackwidow(topology), Links::Encoded(netem)) => run(
+            (Known::Blackwidow(topology), Links::Encoded(netem)) => run(
                 Simulation::with_encoded_links(topology, &config, netem, threads, &mut Threads),
                 show,
             ),
-            (Network::Aries(dragonfly), Links::Direct) => {
+            (Known::Aries(dragonfly), Links::Direct) => {
                 run(Simulation::<Aries>::of(dragonfly, &config, threads), show)
             }
-            (Network::Aries(_), Links::Encoded(_)) => Err(ConfigError::NotEncoded),
+            (Known::Aries(_), Links::Encoded(_)) => Err(ConfigError::NotEncoded),
         }?;
         let wall_seconds = built.elapsed().as_secs_f64();
         if report.latency_cycles.count > 0 {

@@ -3,15 +3,16 @@
 mod cycles;
 mod rates;
 mod reach;
-pub(super) mod structure;
+mod structure;
 mod tables;
 
-use super::limits::Effort;
-use super::mistake::{Mistake, Mistakes};
-use super::model::Topology;
-use super::wiring::Wiring;
+use super::model::FoldedClos;
+use super::wiring::ClosWiring;
+use crate::net::Effort;
+use crate::net::{Mistake, Mistakes};
 
-/// Everything that is wrong with a topology, up to [`MAX_MISTAKES`](super::MAX_MISTAKES); empty if nothing is.
+/// Everything that is wrong with a topology, up to [`MAX_MISTAKES`](super::MAX_MISTAKES); empty if
+/// nothing is.
 ///
 /// Names, numbers, ports, links and subtrees are judged first, then rates per octant and the
 /// entries of tables. Only if all of that is right, every way through the registers is walked: from
@@ -21,13 +22,13 @@ use super::wiring::Wiring;
 ///
 /// The walk is exact, not sampled. Processors between which no register of any router tells a
 /// difference are walked to once, so that 32,768 processors take seconds.
-pub fn check(topology: &Topology) -> Vec<Mistake> {
+pub fn check(topology: &FoldedClos) -> Vec<Mistake> {
     within(topology, Effort::Exact).0.into_vec()
 }
 
-/// The same with so much effort, and whether all packets were followed to their ends.
-pub(super) fn within(topology: &Topology, effort: Effort) -> (Mistakes, bool) {
-    let wiring = Wiring::new(topology);
+/// The same with this effort, and whether all packets were followed to their ends.
+pub(super) fn within(topology: &FoldedClos, effort: Effort) -> (Mistakes, bool) {
+    let wiring = ClosWiring::new(topology);
     let mut mistakes = structure::check(topology, &wiring);
     rates::check(topology, &mut mistakes);
     tables::check(topology, &wiring, &mut mistakes);
@@ -43,7 +44,7 @@ pub(super) fn within(topology: &Topology, effort: Effort) -> (Mistakes, bool) {
 
 /// What is wrong with the structure of a topology of which some parts are missing because they
 /// could not be read.
-pub(super) fn structure_of_a_part(topology: &Topology) -> Mistakes {
+pub(super) fn structure_of_a_part(topology: &FoldedClos) -> Mistakes {
     let mut mistakes = structure::of_a_part(topology);
     rates::check(topology, &mut mistakes);
     mistakes

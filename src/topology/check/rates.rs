@@ -1,15 +1,16 @@
 //! One rate per octant (paper, section 4.4).
 
 use crate::link::LaneRate;
+use crate::net::{MistakeKind as K, Mistakes, Place};
+use crate::net::{Network as _, NodeRef};
 use crate::router::yarc::registers::PORTS;
-use crate::topology::mistake::{Mistake, MistakeKind, Mistakes, Place};
-use crate::topology::model::{NodeRef, Topology, rate_text};
+use crate::topology::model::{FoldedClos, rate_text};
 
 /// Tiles that share three SerDes macros: 24 lanes. Which tiles they are is shown by a figure only;
 /// here they are ports 8k to 8k+7.
 pub(in crate::topology) const OCTANT: usize = 8;
 
-pub(super) fn check(topology: &Topology, mistakes: &mut Mistakes) {
+pub(super) fn check(topology: &FoldedClos, mistakes: &mut Mistakes) {
     let octants = PORTS / OCTANT;
     let mut first: Vec<Option<(u32, LaneRate)>> = vec![None; topology.chips.len() * octants];
     for (l, link) in topology.links.iter().enumerate() {
@@ -28,9 +29,7 @@ pub(super) fn check(topology: &Topology, mistakes: &mut Mistakes) {
                     let name = topology.node_name(end.node);
                     let (from, to) = (octant * OCTANT, octant * OCTANT + OCTANT - 1);
                     mistakes.push(
-                        Mistake::new(
-                            MistakeKind::UnequalRates,
-                            Place::Link(l as u32),
+                        K::UnequalRates.at(Place::Link(l as u32),
                             format!(
                                 "ports {from}-{to} of {name} share their SerDes, but their links \
                                  run at {} and {} Gb/s per lane",

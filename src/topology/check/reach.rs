@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use crate::net::PortSet;
+use crate::net::{Mistake, MistakeKind as K, Place};
 use crate::router::yarc::registers::{PORTS, PortKind};
-use crate::topology::mistake::{Mistake, MistakeKind, Place};
 use crate::topology::model::{
-    MAX_PROCESSORS, RouterRegisters, Topology, is_aligned, range_of_subtree,
+    FoldedClos, MAX_PROCESSORS, RouterRegisters, is_aligned, range_of_subtree,
 };
-use crate::topology::ports::PortSet;
 use crate::topology::route::{RouteFailure, Step, step};
-use crate::topology::wiring::{Neighbour, Wiring};
+use crate::topology::wiring::{ClosWiring, Neighbour};
 
 /// What the walk found.
 pub(super) struct Walk {
@@ -26,8 +26,8 @@ pub(super) struct Walk {
 /// Per destination class and slice it is one breadth-first search from all rank-1 routers at once:
 /// where a packet goes depends on router and destination only, not on the way it came. That every
 /// way *ends* follows from the absence of failures together with that of circles, which
-/// [`cycles`](super::cycles) looks for. No more classes are begun after so many `steps`.
-pub(super) fn walk(topology: &Topology, wiring: &Wiring, steps: u64) -> Walk {
+/// [`cycles`](super::cycles) looks for. No more classes are begun after this number of `steps`.
+pub(super) fn walk(topology: &FoldedClos, wiring: &ClosWiring, steps: u64) -> Walk {
     let mut search = Search::new(topology, wiring);
     let mut followed = true;
     let classes = classes(topology, wiring);
@@ -54,7 +54,7 @@ pub(super) fn walk(topology: &Topology, wiring: &Wiring, steps: u64) -> Walk {
 }
 
 /// Processors (by index) that no register of any router tells apart before the last hop.
-fn classes(topology: &Topology, wiring: &Wiring) -> Vec<Vec<u32>> {
+fn classes(topology: &FoldedClos, wiring: &ClosWiring) -> Vec<Vec<u32>> {
     let mut starts = vec![false; MAX_PROCESSORS as usize + 1];
     for number in 0..wiring.router_count() as u32 {
         if !mark_boundaries(topology, wiring, number, &mut starts) {
@@ -86,7 +86,12 @@ fn classes(topology: &Topology, wiring: &Wiring) -> Vec<Vec<u32>> {
 
 /// Marks where the decisions of a router change along the numbers; false if they do not change
 /// along ranges.
-fn mark_boundaries(topology: &Topology, wiring: &Wiring, number: u32, starts: &mut [bool]) -> bool {
+fn mark_boundaries(
+    topology: &FoldedClos,
+    wiring: &ClosWiring,
+    number: u32,
+    starts: &mut [bool],
+) -> bool {
     let registers: &RouterRegisters = &wiring.router(topology, number).registers;
     let entries = registers
         .table
@@ -140,8 +145,8 @@ struct Failure {
 }
 
 struct Search<'t> {
-    topology: &'t Topology,
-    wiring: &'t Wiring,
+    topology: &'t FoldedClos,
+    wiring: &'t ClosWiring,
     /// Ports by kind, per router.
     up: Vec<u64>,
     /// Registers, per router: a hundred million looks are worth an index of their own.
@@ -155,7 +160,8 @@ struct Search<'t> {
     arrived: Vec<u64>,
     parent: Vec<Option<(u32, u8)>>,
     waits_for: Vec<[u64; PORTS]>,
-    /// Per router: input and output ports that `waits_for` has taken in last. Most destinations have the same.
+    /// Per router: input and output ports that `waits_for` has taken in last. Most destinations
+    /// have the same.
     taken_in: Vec<(u64, u64)>,
     failures: BTreeMap<FailureKey, Failure>,
     /// Looks at a packet in a router, and ports that it may go on by.
@@ -163,7 +169,7 @@ struct Search<'t> {
 }
 
 impl<'t> Search<'t> {
-    fn new(topology: &'t Topology, wiring: &'t Wiring) -> Self {
+    fn new(topology: &'t FoldedClos, wiring: &'t ClosWiring) -> Self {
         let count = wiring.router_count();
         let routers = 0..count as u32;
         let up = |router| wiring.ports_of_kind(topology, router, PortKind::Up).bits();
@@ -350,28 +356,28 @@ impl<'t> Search<'t> {
         let destination = failure.destination;
         let (kind, why, help) = match failure.failure {
             RouteFailure::NoEntry(_) => (
-                MistakeKind::Unreachable,
+                K::Unreachable,
                 format!("{name} has neither root detect nor table entry for it"),
                 "add links to a router that has the processor below it, or a table entry",
             ),
             RouteFailure::NoDownPort(_) => (
-                MistakeKind::Unreachable,
+                K::Unreachable,
                 format!("{name} has it below, but no link down to it"),
                 "restore the link, or keep packets for this processor away from this router with \
                  a table entry of a higher index in the routers before it (paper, section 7.7)",
             ),
             RouteFailure::NoLink(_, port) => (
-                MistakeKind::Unreachable,
+                K::Unreachable,
                 format!("port {port} of {name} has no link"),
                 "connect the port or change the registers that send packets there",
             ),
             RouteFailure::Exit(_, port) => (
-                MistakeKind::Unreachable,
+                K::Unreachable,
                 format!("the exit mask of {name} forbids port {port}"),
                 "add the port to the exit mask",
             ),
             RouteFailure::WrongProcessor(_, port, other) => (
-                MistakeKind::Unreachable,
+                K::Unreachable,
                 format!(
                     "port {port} of {name} leads to {}",
                     self.topology.processors[other as usize].name
@@ -379,7 +385,7 @@ impl<'t> Search<'t> {
                 "correct the router's port map, down shift or down mask",
             ),
             _ => (
-                MistakeKind::UpDownViolation,
+                K::UpDownViolation,
                 format!("{name} would send it up or over again, though it came from above"),
                 "the router above sends it down to the wrong router: correct its port map, or this \
                  router's root detect (paper, section 7.7)",
@@ -396,7 +402,8 @@ impl<'t> Search<'t> {
         };
         let message =
             format!("a packet to processor {destination} does not arrive{way}: {why}{more}");
-        let mut mistake = Mistake::new(kind, Place::Router(chip, index), message)
+        let mut mistake = kind
+            .at(Place::Router(chip, index), message)
             .label("the packet gets here")
             .help(help);
         if let Some(entry) = &failure.entry {

@@ -2,17 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::router::yarc::registers::{PORTS, Subtree};
-use crate::topology::mistake::{Mistake, MistakeKind, Mistakes, Place};
-use crate::topology::model::{
-    End, Link, MAX_NAME_BYTES, MAX_PROCESSORS, MAX_SLICES, NodeRef, Topology, is_aligned,
-    range_of_subtree,
+use crate::net::{
+    End, Joined, Link, MAX_NAME_BYTES, Mistake, MistakeKind as K, Mistakes, Network as _, NodeRef,
+    Place, PortIndex, PortSet, Shown, ends_of, name_problem,
 };
-use crate::topology::ports::PortSet;
-use crate::topology::shown::Shown;
-use crate::topology::wiring::Wiring;
+use crate::router::yarc::registers::{PORTS, Subtree};
+use crate::topology::model::{
+    FoldedClos, MAX_PROCESSORS, MAX_SLICES, VirtualRouter, is_aligned, range_of_subtree,
+};
+use crate::topology::wiring::ClosWiring;
 
-pub(super) fn check(topology: &Topology, wiring: &Wiring) -> Mistakes {
+pub(super) fn check(topology: &FoldedClos, wiring: &ClosWiring) -> Mistakes {
     let mut mistakes = of_a_part(topology);
     routers(topology, &mut mistakes);
     for (l, link) in topology.links.iter().enumerate() {
@@ -29,27 +29,33 @@ pub(super) fn check(topology: &Topology, wiring: &Wiring) -> Mistakes {
 }
 
 /// What is wrong whatever could not be read.
-pub(super) fn of_a_part(topology: &Topology) -> Mistakes {
+pub(super) fn of_a_part(topology: &FoldedClos) -> Mistakes {
     let mut mistakes = Mistakes::default();
     names(topology, &mut mistakes);
     numbers(topology, &mut mistakes);
-    let mut used = Used::new(topology);
+    let (chips, processors) = (topology.chips.len(), topology.processors.len());
+    // More slices than there can be are a mistake of their own.
+    let mut used = PortIndex::new((chips, PORTS), (processors, usize::from(MAX_SLICES)));
     for (l, link) in topology.links.iter().enumerate() {
-        for end in [link.a, link.b] {
-            port(topology, l as u32, end, &mut used, &mut mistakes);
+        for (end, other) in link.ends() {
+            let link = l as u32;
+            let joined = Joined {
+                link,
+                other,
+                kind: (),
+            };
+            port(topology, end, joined, &mut used, &mut mistakes);
         }
     }
     mistakes
 }
 
-fn names(topology: &Topology, mistakes: &mut Mistakes) {
+fn names(topology: &FoldedClos, mistakes: &mut Mistakes) {
     let mut judge = |name: &str, place: Place| {
         let node = matches!(place, Place::Processor(_) | Place::Chip(_));
         if let Some(why) = name_problem(name).or_else(|| node_name_problem(name).filter(|_| node)) {
             mistakes.push(
-                Mistake::new(
-                    MistakeKind::BadValue,
-                    place,
+                K::BadValue.at(place,
                     format!("\"{}\" cannot be a name: {why}", Shown(name)),
                 )
                 .help(format!(
@@ -99,26 +105,14 @@ fn duplicates<'t>(
         if let Some(first) = known.get(name) {
             let message = format!("there are two {what}s of the name {}", Shown(name));
             mistakes.push(
-                Mistake::new(MistakeKind::DuplicateName, place, message)
-                    .label("again")
-                    .other(first.clone(), "first")
+                K::DuplicateName
+                    .at(place, message)
+                    .again(first.clone())
                     .help(format!("give every {what} a name of its own")),
             );
         } else {
             known.insert(name, place);
         }
-    }
-}
-
-/// Names become those of network namespaces, files and wire fields.
-pub(in crate::topology) fn name_problem(text: &str) -> Option<&'static str> {
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    match text.chars().next() {
-        None => Some("it is empty"),
-        Some(first) if !first.is_ascii_alphanumeric() => Some("of its first letter"),
-        _ if text.len() > MAX_NAME_BYTES => Some("it is too long"),
-        _ if !text.chars().all(plain) => Some("of a letter in it"),
-        _ => None,
     }
 }
 
@@ -133,7 +127,7 @@ fn node_name_problem(text: &str) -> Option<&'static str> {
     }
 }
 
-fn numbers(topology: &Topology, mistakes: &mut Mistakes) {
+fn numbers(topology: &FoldedClos, mistakes: &mut Mistakes) {
     let mut known: BTreeMap<u16, u32> = BTreeMap::new();
     for (i, processor) in topology.processors.iter().enumerate() {
         let (name, number, place) = (
@@ -144,20 +138,20 @@ fn numbers(topology: &Topology, mistakes: &mut Mistakes) {
         if u32::from(number) >= MAX_PROCESSORS {
             let message = format!("the number {number} of {name} does not fit into 15 bits");
             mistakes.push(
-                Mistake::new(MistakeKind::NumberOutOfRange, place, message)
+                K::NumberOutOfRange
+                    .at(place, message)
                     .help("the destination field of a packet ends at 32767"),
             );
         } else if let Some(&first) = known.get(&number) {
             let other = &topology.processors[first as usize].name;
             mistakes.push(
-                Mistake::new(
-                    MistakeKind::DuplicateNumber,
-                    place,
-                    format!("{name} and {other} both have the number {number}"),
-                )
-                .label("again")
-                .other(Place::Processor(first), "first")
-                .help("packets are addressed by number: give each processor its own"),
+                K::DuplicateNumber
+                    .at(
+                        place,
+                        format!("{name} and {other} both have the number {number}"),
+                    )
+                    .again(Place::Processor(first))
+                    .help("packets are addressed by number: give each processor its own"),
             );
         } else {
             known.insert(number, i as u32);
@@ -165,11 +159,12 @@ fn numbers(topology: &Topology, mistakes: &mut Mistakes) {
     }
 }
 
-fn routers(topology: &Topology, mistakes: &mut Mistakes) {
+fn routers(topology: &FoldedClos, mistakes: &mut Mistakes) {
     if !(1..=MAX_SLICES).contains(&topology.slices) {
         let message = format!("there cannot be {} slices", topology.slices);
         mistakes.push(
-            Mistake::new(MistakeKind::BadValue, Place::Network, message)
+            K::BadValue
+                .at(Place::Network, message)
                 .help("a processor has one to four injection ports, one per slice"),
         );
     }
@@ -182,9 +177,11 @@ fn routers(topology: &Topology, mistakes: &mut Mistakes) {
                 let message = format!("{name} is in slice {}", router.slice);
                 let last = topology.slices.saturating_sub(1);
                 mistakes.push(
-                    Mistake::new(MistakeKind::SliceInconsistent, place.clone(), message).help(
-                        format!("slices are 0 to {last}; raise `slices` or change this one"),
-                    ),
+                    K::SliceInconsistent
+                        .at(place.clone(), message)
+                        .help(format!(
+                            "slices are 0 to {last}; raise `slices` or change this one"
+                        )),
                 );
             }
             if !is_aligned(router.subtree) {
@@ -194,7 +191,8 @@ fn routers(topology: &Topology, mistakes: &mut Mistakes) {
                      aligned range"
                 );
                 mistakes.push(
-                    Mistake::new(MistakeKind::BadSubtree, place.clone(), message)
+                    K::BadSubtree
+                        .at(place.clone(), message)
                         .help("write a range of a power of two of numbers, like \"4-7\""),
                 );
             }
@@ -203,13 +201,16 @@ fn routers(topology: &Topology, mistakes: &mut Mistakes) {
                 if !both.is_empty() {
                     let first = &chip.routers[*other as usize].name;
                     mistakes.push(
-                        Mistake::new(
-                            MistakeKind::PortLeak,
-                            place.clone(),
-                            format!("{name} and {first} both have port {both} of {}", chip.name),
-                        )
-                        .other(Place::Router(c as u32, *other), "the other router")
-                        .help("divide the 64 ports of the chip: a port belongs to one router"),
+                        K::PortLeak
+                            .at(
+                                place.clone(),
+                                format!(
+                                    "{name} and {first} both have port {both} of {}",
+                                    chip.name
+                                ),
+                            )
+                            .other(Place::Router(c as u32, *other), "the other router")
+                            .help("divide the 64 ports of the chip: a port belongs to one router"),
                     );
                 }
             }
@@ -218,7 +219,14 @@ fn routers(topology: &Topology, mistakes: &mut Mistakes) {
     }
 }
 
-fn port(topology: &Topology, link: u32, end: End, used: &mut Used, mistakes: &mut Mistakes) {
+fn port(
+    topology: &FoldedClos,
+    end: End,
+    joined: Joined<()>,
+    used: &mut PortIndex<()>,
+    mistakes: &mut Mistakes,
+) {
+    let link = joined.link;
     let place = Place::Link(link);
     let name = topology.node_name(end.node);
     let count = match end.node {
@@ -231,7 +239,7 @@ fn port(topology: &Topology, link: u32, end: End, used: &mut Used, mistakes: &mu
     };
     if !exists {
         let message = format!("link {link} ends at a node that does not exist");
-        mistakes.push(Mistake::new(MistakeKind::UnknownNode, place, message));
+        mistakes.push(K::UnknownNode.at(place, message));
     } else if usize::from(end.port) >= count {
         let help = match end.node {
             NodeRef::Processor(_) => {
@@ -241,75 +249,39 @@ fn port(topology: &Topology, link: u32, end: End, used: &mut Used, mistakes: &mu
             NodeRef::Chip(_) => "a chip has ports 0 to 63",
         };
         let message = format!("{name} has no port {}", end.port);
-        mistakes.push(Mistake::new(MistakeKind::PortOutOfRange, place, message).help(help));
-    } else if let Some(first) = used.claim(end, link) {
+        mistakes.push(K::PortOutOfRange.at(place, message).help(help));
+    } else if let Some(first) = used.claim(end, joined) {
         // The remedy costs a look at every link.
         mistakes.add(|| {
-            Mistake::new(
-                MistakeKind::PortUsedTwice,
-                place,
-                format!("port {} of {name} has two links", end.port),
-            )
-            .label("again")
-            .other(Place::Link(first), "first")
-            .help(free_port(topology, end))
+            K::PortUsedTwice
+                .at(place, format!("port {} of {name} has two links", end.port))
+                .again(Place::Link(first))
+                .help(free_port(topology, end))
         });
     }
 }
 
-/// The first link at each port, of ports that there are.
-struct Used {
-    processors: Vec<[u32; MAX_SLICES as usize]>,
-    chips: Vec<[u32; PORTS]>,
-}
-
-impl Used {
-    const NONE: u32 = u32::MAX;
-
-    fn new(topology: &Topology) -> Self {
-        Self {
-            processors: vec![[Self::NONE; MAX_SLICES as usize]; topology.processors.len()],
-            chips: vec![[Self::NONE; PORTS]; topology.chips.len()],
-        }
-    }
-
-    /// Gives the port at `end` to `link`, unless another link has it, which is returned.
-    fn claim(&mut self, end: End, link: u32) -> Option<u32> {
-        let port = usize::from(end.port);
-        let slot = match end.node {
-            // More slices than there can be are a mistake of their own.
-            NodeRef::Processor(p) => self.processors[p as usize].get_mut(port)?,
-            NodeRef::Chip(c) => &mut self.chips[c as usize][port],
-        };
-        if *slot == Self::NONE {
-            *slot = link;
-            return None;
-        }
-        Some(*slot)
-    }
-}
-
-fn without_router(topology: &Topology, link: u32, end: End) -> Option<Mistake> {
+fn without_router(topology: &FoldedClos, link: u32, end: End) -> Option<Mistake> {
     let NodeRef::Chip(chip) = end.node else {
         return None;
     };
     let chip = topology.chips.get(chip as usize)?;
     let orphan = usize::from(end.port) < PORTS && topology.rank_of(end) == 0;
     orphan.then(|| {
-        Mistake::new(
-            MistakeKind::PortWithoutRouter,
-            Place::Link(link),
-            format!(
-                "port {} of {} belongs to no virtual router",
-                end.port, chip.name
-            ),
-        )
-        .help("add the port to the `ports` of one of the chip's routers")
+        K::PortWithoutRouter
+            .at(
+                Place::Link(link),
+                format!(
+                    "port {} of {} belongs to no virtual router",
+                    end.port, chip.name
+                ),
+            )
+            .help("add the port to the `ports` of one of the chip's routers")
     })
 }
 
 /// Where a second link could go instead.
-fn free_port(topology: &Topology, end: End) -> String {
+fn free_port(topology: &FoldedClos, end: End) -> String {
     let NodeRef::Chip(c) = end.node else {
         return String::from("a processor has one link per slice: remove one of the two");
     };
@@ -318,28 +290,29 @@ fn free_port(topology: &Topology, end: End) -> String {
         Some(router) => router.ports,
         None => PortSet::ALL,
     };
-    let ends = topology
-        .links
-        .iter()
-        .flat_map(|l| [l.a, l.b])
-        .filter(|e| e.node == end.node);
-    let used = ends.fold(PortSet::EMPTY, |set, e| set.with(e.port));
-    let free = PortSet::from_bits(all.bits() & !used.bits()).iter().next();
-    match free {
+    let used: PortSet = ends_of(&topology.links, end.node)
+        .map(|(_, end, _)| end.port)
+        .collect();
+    match (all - used).iter().next() {
         Some(port) => format!("move one of them to a free port, such as {port}"),
         None => String::from("remove one of them: the router has no free port"),
     }
 }
 
 /// Whether the two ends may be neighbours at all.
-fn neighbours(topology: &Topology, wiring: &Wiring, index: u32, link: &Link) -> Option<Mistake> {
+fn neighbours(
+    topology: &FoldedClos,
+    wiring: &ClosWiring,
+    index: u32,
+    link: &Link,
+) -> Option<Mistake> {
     let place = Place::Link(index);
     let (a, b) = (link.a, link.b);
     match (a.node, b.node) {
         (NodeRef::Processor(_), NodeRef::Processor(_)) => {
             let help = "a processor's ports lead to rank-1 routers (paper, section 2.2)";
             let message = "two processors cannot be joined directly";
-            Some(Mistake::new(MistakeKind::BadLink, place, message).help(help))
+            Some(K::BadLink.at(place, message).help(help))
         }
         (NodeRef::Processor(p), NodeRef::Chip(_)) => injection(topology, wiring, place, p, a, b),
         (NodeRef::Chip(_), NodeRef::Processor(p)) => injection(topology, wiring, place, p, b, a),
@@ -348,8 +321,8 @@ fn neighbours(topology: &Topology, wiring: &Wiring, index: u32, link: &Link) -> 
 }
 
 fn injection(
-    topology: &Topology,
-    wiring: &Wiring,
+    topology: &FoldedClos,
+    wiring: &ClosWiring,
     place: Place,
     processor: u32,
     nic: End,
@@ -358,60 +331,54 @@ fn injection(
     let router = wiring.router(topology, wiring.router_at(end)?);
     let processor = &topology.processors[processor as usize];
     let (name, number) = (&processor.name, processor.number);
-    if router.rank != 1 {
+    let VirtualRouter {
+        name: at,
+        rank,
+        slice,
+        subtree,
+        ..
+    } = router;
+    let (port, (first, last)) = (nic.port, range_of_subtree(*subtree));
+    let (kind, message, help) = if *rank != 1 {
+        let message = format!("{name} hangs on {at}, a router of rank {rank}");
+        let help = "processors hang on rank-1 routers (paper, section 2.2)";
+        (K::BadLink, message, help)
+    } else if *slice != port {
+        let message = format!("port {port} of {name} leads into slice {slice}, that of {at}");
+        let help = "port s of a processor leads into slice s: slices are separate networks";
+        (K::SliceInconsistent, message, help)
+    } else if !subtree.contains(number) {
         let message = format!(
-            "{name} hangs on {}, a router of rank {}",
-            router.name, router.rank
+            "{name} has number {number}, but hangs on {at}, whose subtree is {first}-{last}"
         );
-        return Some(
-            Mistake::new(MistakeKind::BadLink, place, message)
-                .help("processors hang on rank-1 routers (paper, section 2.2)"),
-        );
-    }
-    if router.slice != nic.port {
-        let message = format!(
-            "port {} of {name} leads into slice {}, that of {}",
-            nic.port, router.slice, router.name
-        );
-        return Some(
-            Mistake::new(MistakeKind::SliceInconsistent, place, message)
-                .help("port s of a processor leads into slice s: slices are separate networks"),
-        );
-    }
-    if !router.subtree.contains(number) {
-        let (first, last) = range_of_subtree(router.subtree);
-        let message = format!(
-            "{name} has number {number}, but hangs on {}, whose subtree is {first}-{last}",
-            router.name
-        );
-        return Some(
-            Mistake::new(MistakeKind::BadSubtree, place, message)
-                .help("change the number, the subtree of the router, or the link"),
-        );
-    }
-    None
+        let help = "change the number, the subtree of the router, or the link";
+        (K::BadSubtree, message, help)
+    } else {
+        return None;
+    };
+    Some(kind.at(place, message).help(help))
 }
 
 fn between_routers(
-    topology: &Topology,
-    wiring: &Wiring,
+    topology: &FoldedClos,
+    wiring: &ClosWiring,
     place: Place,
     a: End,
     b: End,
 ) -> Option<Mistake> {
     let (ra, rb) = (wiring.router_at(a)?, wiring.router_at(b)?);
     let (x, y) = (wiring.router(topology, ra), wiring.router(topology, rb));
-    let mistake = |kind, message: String, help| Some(Mistake::new(kind, place, message).help(help));
+    let mistake = |kind: K, message: String, help| Some(kind.at(place, message).help(help));
     if ra == rb {
         return mistake(
-            MistakeKind::BadLink,
+            K::BadLink,
             format!("both ends are at {}", x.name),
             "a link joins two routers, or a processor and a router",
         );
     }
     if x.slice != y.slice {
         return mistake(
-            MistakeKind::SliceInconsistent,
+            K::SliceInconsistent,
             format!(
                 "{} is in slice {}, {} in slice {}",
                 x.name, x.slice, y.name, y.slice
@@ -421,7 +388,7 @@ fn between_routers(
     }
     if x.rank.abs_diff(y.rank) > 1 {
         return mistake(
-            MistakeKind::BadLink,
+            K::BadLink,
             format!("{} has rank {}, {} rank {}", x.name, x.rank, y.name, y.rank),
             "a link joins routers of one rank or of neighbouring ranks (paper, section 5)",
         );
@@ -436,22 +403,16 @@ fn between_routers(
     );
     if lower.rank == upper.rank {
         let overlap = covers(x.subtree, y.subtree) || covers(y.subtree, x.subtree);
-        return overlap
-            .then(|| {
-                mistake(
-                    MistakeKind::BadSubtree,
-                    format!(
-                        "{} and {} are peers, but their subtrees {f1}-{l1} and {f2}-{l2} overlap",
-                        lower.name, upper.name
-                    ),
-                    "sidelinks join peers with processors of their own",
-                )
-            })
-            .flatten();
+        let message = format!(
+            "{} and {} are peers, but their subtrees {f1}-{l1} and {f2}-{l2} overlap",
+            lower.name, upper.name
+        );
+        let help = "sidelinks join peers with processors of their own";
+        return mistake(K::BadSubtree, message, help).filter(|_| overlap);
     }
     if !covers(upper.subtree, lower.subtree) {
         return mistake(
-            MistakeKind::BadSubtree,
+            K::BadSubtree,
             format!(
                 "the subtree {f1}-{l1} of {} is not inside of the subtree {f2}-{l2} of {}",
                 lower.name, upper.name
@@ -462,15 +423,12 @@ fn between_routers(
     None
 }
 
-fn injections(topology: &Topology, wiring: &Wiring, mistakes: &mut Mistakes) {
+fn injections(topology: &FoldedClos, wiring: &ClosWiring, mistakes: &mut Mistakes) {
     if topology.processors.is_empty() {
         mistakes.push(
-            Mistake::new(
-                MistakeKind::BadValue,
-                Place::Network,
-                "there are no processors",
-            )
-            .help("write at least two below [processors]"),
+            K::BadValue
+                .at(Place::Network, "there are no processors")
+                .help("write at least two below [processors]"),
         );
     }
     for p in 0..topology.processors.len() as u32 {
@@ -478,14 +436,14 @@ fn injections(topology: &Topology, wiring: &Wiring, mistakes: &mut Mistakes) {
             if wiring.injection_link(p, slice).is_none() {
                 let name = &topology.processors[p as usize].name;
                 mistakes.push(
-                    Mistake::new(
-                        MistakeKind::SliceInconsistent,
-                        Place::Processor(p),
-                        format!("{name} has no link into slice {slice}"),
-                    )
-                    .help(format!(
-                        "add a link from \"{name}:{slice}\" to a rank-1 router"
-                    )),
+                    K::SliceInconsistent
+                        .at(
+                            Place::Processor(p),
+                            format!("{name} has no link into slice {slice}"),
+                        )
+                        .help(format!(
+                            "add a link from \"{name}:{slice}\" to a rank-1 router"
+                        )),
                 );
             }
         }

@@ -1,14 +1,14 @@
 //! What can be said of a router's registers without following a packet.
 
+use crate::net::PortSet;
+use crate::net::{Mistake, MistakeKind as K, Mistakes, Place};
 use crate::route::modulo::{is_supported_count, supported_at_most};
 use crate::router::yarc::registers::{PORTS, PortKind, TABLE_ENTRIES};
 use crate::topology::computed::{NO_PORT, peers};
-use crate::topology::mistake::{Mistake, MistakeKind, Mistakes, Place};
-use crate::topology::model::{Topology, VirtualRouter};
-use crate::topology::ports::PortSet;
-use crate::topology::wiring::Wiring;
+use crate::topology::model::{FoldedClos, VirtualRouter};
+use crate::topology::wiring::ClosWiring;
 
-pub(super) fn check(topology: &Topology, wiring: &Wiring, mistakes: &mut Mistakes) {
+pub(super) fn check(topology: &FoldedClos, wiring: &ClosWiring, mistakes: &mut Mistakes) {
     for number in 0..wiring.router_count() as u32 {
         let router = wiring.router(topology, number);
         let place = wiring.place_of(number);
@@ -27,16 +27,16 @@ pub(super) fn check(topology: &Topology, wiring: &Wiring, mistakes: &mut Mistake
 }
 
 struct Context<'t> {
-    topology: &'t Topology,
-    wiring: &'t Wiring,
+    topology: &'t FoldedClos,
+    wiring: &'t ClosWiring,
     number: u32,
     router: &'t VirtualRouter,
     place: (u32, u32),
 }
 
 impl Context<'_> {
-    fn at_router(&self, kind: MistakeKind, message: String) -> Mistake {
-        Mistake::new(kind, Place::Router(self.place.0, self.place.1), message)
+    fn at_router(&self, kind: K, message: String) -> Mistake {
+        kind.at(Place::Router(self.place.0, self.place.1), message)
     }
 
     fn kind(&self, port: u8) -> Option<PortKind> {
@@ -55,7 +55,7 @@ impl Context<'_> {
                 self.router.name
             );
             mistakes.push(
-                self.at_router(MistakeKind::TooManyPeers, message)
+                self.at_router(K::TooManyPeers, message)
                     .help("each peer subtree needs an entry of its own (paper, section 5.1)"),
             );
         }
@@ -63,12 +63,12 @@ impl Context<'_> {
 
     fn masks(&self, mistakes: &mut Mistakes) {
         let exit = self.router.registers.exit_mask;
-        let leak = PortSet::from_bits(exit.bits() & !self.router.ports.bits());
+        let leak = exit - self.router.ports;
         if !leak.is_empty() {
             let name = &self.router.name;
             mistakes.push(
                 self.at_router(
-                    MistakeKind::PortLeak,
+                    K::PortLeak,
                     format!("the exit mask of {name} lets packets out by port {leak}, not its own"),
                 )
                 .help(format!(
@@ -87,12 +87,12 @@ impl Context<'_> {
                 continue;
             }
             let place = Place::Entry(self.place.0, self.place.1, index as u8);
-            let mut found = |kind, message: String, help: String| {
-                mistakes.push(Mistake::new(kind, place.clone(), message).help(help));
+            let mut found = |kind: K, message: String, help: String| {
+                mistakes.push(kind.at(place.clone(), message).help(help));
             };
             if !is_supported_count(ports.len()) {
                 found(
-                    MistakeKind::UnsupportedPortCount,
+                    K::UnsupportedPortCount,
                     format!("entry {index} of {name} names {} ports", ports.len()),
                     format!(
                         "the hash has exact moduli of 1-8, 10, 12, 14, 16, 20, 24, 28 and 32 only \
@@ -101,33 +101,29 @@ impl Context<'_> {
                     ),
                 );
             }
-            let with = |test: &dyn Fn(u8) -> bool| {
-                ports
-                    .iter()
-                    .filter(|&p| test(p))
-                    .fold(PortSet::EMPTY, PortSet::with)
+            let foreign = ports - self.router.ports;
+            let of_kind = |kind| -> PortSet {
+                let own = (ports - foreign).iter();
+                own.filter(|&port| self.kind(port) == kind).collect()
             };
-            let foreign = with(&|p| !self.router.ports.contains(p));
-            let dead = with(&|p| self.router.ports.contains(p) && self.kind(p).is_none());
-            let down =
-                with(&|p| self.router.ports.contains(p) && self.kind(p) == Some(PortKind::Down));
+            let (dead, down) = (of_kind(None), of_kind(Some(PortKind::Down)));
             if !foreign.is_empty() {
                 found(
-                    MistakeKind::PortLeak,
+                    K::PortLeak,
                     format!("entry {index} of {name} names port {foreign} of another router"),
                     format!("the ports of {name} are {}", self.router.ports),
                 );
             }
             if !dead.is_empty() {
                 found(
-                    MistakeKind::DeadPort,
+                    K::DeadPort,
                     format!("entry {index} of {name} names port {dead}, which has no link"),
                     String::from("connect the port or take it out of the entry"),
                 );
             }
             if !down.is_empty() {
                 found(
-                    MistakeKind::UpDownViolation,
+                    K::UpDownViolation,
                     format!("entry {index} of {name} names port {down}, a downlink"),
                     String::from(
                         "the table is for the way up or over; a packet goes down only where root \
@@ -145,23 +141,21 @@ impl Context<'_> {
         for (logical, &port) in map.iter().enumerate().filter(|(_, p)| **p != NO_PORT) {
             let says = format!("logical port {logical} of {name} is port {port}");
             let (kind, what, help) = match self.kind(port) {
-                _ if usize::from(port) >= PORTS => (
-                    MistakeKind::PortOutOfRange,
-                    "which no chip has",
-                    "ports are 0 to 63",
-                ),
+                _ if usize::from(port) >= PORTS => {
+                    (K::PortOutOfRange, "which no chip has", "ports are 0 to 63")
+                }
                 _ if !self.router.ports.contains(port) => (
-                    MistakeKind::PortLeak,
+                    K::PortLeak,
                     "which belongs to another router",
                     "map it to one of the router's own ports",
                 ),
                 None => (
-                    MistakeKind::DeadPort,
+                    K::DeadPort,
                     "which has no link",
                     "connect the port, or map it to \"none\"",
                 ),
                 Some(PortKind::Up | PortKind::Side) => (
-                    MistakeKind::UpDownViolation,
+                    K::UpDownViolation,
                     "which does not lead down",
                     "map it to a downlink (paper, section 5.2 and 7.7)",
                 ),

@@ -4,59 +4,26 @@ use core::ops::Range;
 
 use toml::Spanned;
 
-use super::fields::{Fields, Section, Value};
 use super::read::{location_and_mask, ports, subtree};
-use crate::router::yarc::registers::{PORTS, RouteEntry, Subtree, TABLE_ENTRIES};
+use crate::net::{Fields, Section, Shown, Value};
+use crate::router::yarc::registers::{PORTS, RouteEntry, TABLE_ENTRIES};
 use crate::topology::computed::NO_PORT;
-use crate::topology::model::{RouterRegisters, Topology};
-use crate::topology::ports::PortSet;
-use crate::topology::shown::Shown;
+use crate::topology::model::{FoldedClos, RouterRegisters};
 
-/// Registers that the description names, to be put in the place of computed ones.
-#[derive(Debug, Default)]
-pub(super) struct Overrides(pub(super) Vec<(usize, usize, Override)>);
+/// What a description does to a register of its own accord.
+type Change = Box<dyn FnOnce(&mut RouterRegisters)>;
 
-#[derive(Debug, Default)]
-pub(super) struct Override {
-    root_detect: Option<Subtree>,
-    table: Vec<(u8, RouteEntry)>,
-    down_shift: Option<u8>,
-    down_mask: Option<u16>,
-    port_map: Vec<(u8, u8)>,
-    hash_shift: Option<u8>,
-    exit_mask: Option<PortSet>,
-}
+/// Registers that the description names, by chip and router, to be put in the place of computed
+/// ones.
+#[derive(Default)]
+pub(super) struct Overrides(pub(super) Vec<(usize, usize, Vec<Change>)>);
 
 impl Overrides {
-    pub(super) fn apply(self, topology: &mut Topology) {
-        for (chip, router, named) in self.0 {
-            named.apply(&mut topology.chips[chip].routers[router].registers);
+    pub(super) fn apply(self, topology: &mut FoldedClos) {
+        for (chip, router, changes) in self.0 {
+            let registers = &mut topology.chips[chip].routers[router].registers;
+            changes.into_iter().for_each(|change| change(registers));
         }
-    }
-}
-
-impl Override {
-    fn apply(self, registers: &mut RouterRegisters) {
-        let Self {
-            root_detect,
-            table,
-            down_shift,
-            down_mask,
-            port_map,
-            hash_shift,
-            exit_mask,
-        } = self;
-        registers.root_detect = root_detect.unwrap_or(registers.root_detect);
-        for (index, entry) in table {
-            registers.table[usize::from(index)] = entry;
-        }
-        registers.down_shift = down_shift.unwrap_or(registers.down_shift);
-        registers.down_mask = down_mask.unwrap_or(registers.down_mask);
-        for (logical, physical) in port_map {
-            registers.port_map[usize::from(logical)] = physical;
-        }
-        registers.hash_shift = hash_shift.unwrap_or(registers.hash_shift);
-        registers.exit_mask = exit_mask.unwrap_or(registers.exit_mask);
     }
 }
 
@@ -65,45 +32,53 @@ pub(super) fn named_registers(
     fields: &mut Fields,
     section: &mut Section<'_, '_>,
     spans: &mut Vec<(u8, Range<usize>)>,
-) -> Override {
-    let mut named = Override {
-        root_detect: section
-            .take("root_detect")
-            .and_then(|value| subtree(fields, value)),
-        ..Override::default()
-    };
-    let mut number = |key, most: u64| {
-        section
-            .take(key)
-            .and_then(|value| fields.integer(value, 0..=most))
-    };
-    named.down_shift = number("down_shift", 15).map(|n| n as u8);
-    named.down_mask = number("down_mask", 0x7fff).map(|n| n as u16);
-    named.hash_shift = number("hash_shift", 14).map(|n| n as u8);
-    named.exit_mask = section
-        .take("exit_mask")
-        .and_then(|value| ports(fields, value));
-    if let Some(value) = section.take("port_map")
-        && let Some(map) = fields.table(value, "a port map")
-    {
-        for (key, value) in map.entries() {
-            named.port_map.extend(port_map_entry(fields, key, value));
-        }
+) -> Vec<Change> {
+    let mut changes: Vec<Change> = Vec::new();
+    let root = section.take("root_detect");
+    if let Some(root) = root.and_then(|value| subtree(fields, value)) {
+        changes.push(Box::new(move |registers| registers.root_detect = root));
     }
-    if let Some(value) = section.take("table") {
-        for section in fields.tables(value, "a table entry") {
-            let span = section.span();
-            if let Some((index, entry)) = table_entry(fields, section) {
-                if named.table.iter().any(|(known, _)| *known == index) {
-                    let help = "number the entries 0 to 7; the highest that matches wins";
-                    fields.bad(span.clone(), format!("entry {index} stands twice"), help);
-                }
-                named.table.push((index, entry));
-                spans.push((index, span));
+    if let Some(shift) = fields.number(section, "down_shift", 0..=15) {
+        changes.push(Box::new(move |registers| {
+            registers.down_shift = shift as u8
+        }));
+    }
+    if let Some(mask) = fields.number(section, "down_mask", 0..=0x7fff) {
+        changes.push(Box::new(move |registers| registers.down_mask = mask as u16));
+    }
+    if let Some(shift) = fields.number(section, "hash_shift", 0..=14) {
+        changes.push(Box::new(move |registers| {
+            registers.hash_shift = shift as u8
+        }));
+    }
+    let exits = section.take("exit_mask");
+    if let Some(exits) = exits.and_then(|value| ports(fields, value)) {
+        changes.push(Box::new(move |registers| registers.exit_mask = exits));
+    }
+    if let Some(map) = fields.part(section, "port_map", "a port map") {
+        for (key, value) in map.entries() {
+            if let Some((logical, physical)) = port_map_entry(fields, key, value) {
+                changes.push(Box::new(move |registers| {
+                    registers.port_map[usize::from(logical)] = physical;
+                }));
             }
         }
     }
-    named
+    let table = section.take("table");
+    for section in table.map_or(Vec::new(), |value| fields.tables(value, "a table entry")) {
+        let span = section.span();
+        if let Some((index, entry)) = table_entry(fields, section) {
+            if spans.iter().any(|(known, _)| *known == index) {
+                let help = "number the entries 0 to 7; the highest that matches wins";
+                fields.bad(span.clone(), format!("entry {index} stands twice"), help);
+            }
+            spans.push((index, span));
+            changes.push(Box::new(move |registers| {
+                registers.table[usize::from(index)] = entry;
+            }));
+        }
+    }
+    changes
 }
 
 fn port_map_entry(
@@ -129,20 +104,10 @@ fn port_map_entry(
 }
 
 fn table_entry(fields: &mut Fields, mut section: Section<'_, '_>) -> Option<(u8, RouteEntry)> {
-    let index = match section.take("entry") {
-        Some(value) => fields.integer(value, 0..=TABLE_ENTRIES as u64 - 1),
-        None => {
-            fields.missing(&section, "entry", "1");
-            None
-        }
-    };
-    let ports = match section.take("ports") {
-        Some(value) => ports(fields, value),
-        None => {
-            fields.missing(&section, "ports", "\"32-35\"");
-            None
-        }
-    };
+    let index = fields.need(&mut section, "entry", "1");
+    let index = index.and_then(|value| fields.integer(value, 0..=TABLE_ENTRIES as u64 - 1));
+    let out = fields.need(&mut section, "ports", "\"32-35\"");
+    let ports = out.and_then(|value| ports(fields, value));
     let (location, mask) = (section.take("location"), section.take("mask"));
     let subtree = match (section.take("processors"), location, mask) {
         (Some(value), None, None) => subtree(fields, value),

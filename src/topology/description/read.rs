@@ -1,100 +1,135 @@
-//! From TOML tables to a topology.
+//! From TOML tables to a folded Clos.
 
+use core::fmt::{self, Write as _};
 use core::ops::Range;
 
-use toml::Spanned;
-use toml::de::DeTable;
-
-use super::Described;
-use super::fields::{Fields, Section, Value};
+use super::links::wiring;
 use super::overrides::{Overrides, named_registers};
-use super::wiring::wiring;
 use crate::link::LaneRate;
-use crate::nic::{MAX_MEMORY_BYTES, MAX_OUTSTANDING};
-use crate::router::yarc::registers::{PORTS, Subtree};
-use crate::topology::computed::ENTIRE_NETWORK;
-use crate::topology::generate::blank_registers;
-use crate::topology::limits::{MAX_CHIPS, MAX_DILATION};
-use crate::topology::mistake::{Mistake, MistakeKind, Place};
-use crate::topology::model::{
-    Chip, Clock, MAX_METRES, MAX_NAME_BYTES, MAX_PROCESSORS, MAX_SLICES, Processor, Profile,
-    Settings, Topology, VirtualRouter, is_aligned, parse_rate, subtree_of_range,
+use crate::net::{
+    Describe, Fields, MAX_CHIPS, MistakeKind as K, Mistakes, OwnSettings, Place, PortSet, Section,
+    Shown, Spans, Value, metres, name, name_in_range, stem,
 };
-use crate::topology::ports::PortSet;
-use crate::topology::shown::Shown;
+use crate::nic;
+use crate::router::yarc::registers::{PORTS, Subtree};
+use crate::topology::check;
+use crate::topology::computed::ENTIRE_NETWORK;
+use crate::topology::generate::{BlackwidowSpec, blank_registers, fill_registers};
+use crate::topology::model::{
+    Chip, ClosLinks, ClosSettings, FoldedClos, MAX_PROCESSORS, MAX_SLICES, Processor,
+    VirtualRouter, is_aligned, parse_rate, rate_text, subtree_of_range,
+};
 
-/// A topology of nothing, to be filled.
-pub(super) fn empty() -> Topology {
-    Topology {
-        name: String::new(),
-        slices: 1,
-        settings: Settings::default(),
-        processors: Vec::new(),
-        chips: Vec::new(),
-        links: Vec::new(),
+impl Describe for FoldedClos {
+    const FAMILY: &'static str = "blackwidow";
+    const WHAT: &'static str = "a description";
+    const NAMES: &'static str =
+        "RANK-PROCESSORS, such as r1-32, r1.5-288, r2-1024, r3-16384 and r3.5-32768";
+
+    fn read(
+        name: String,
+        fields: &mut Fields,
+        root: &mut Section<'_, '_>,
+        spans: &mut Spans,
+    ) -> Self {
+        let mut topology = Self {
+            name,
+            slices: 1,
+            settings: ClosSettings::default(),
+            processors: Vec::new(),
+            chips: Vec::new(),
+            links: Vec::new(),
+        };
+        let mut overrides = Overrides::default();
+        parts(fields, root, &mut topology, spans, &mut overrides);
+        if fields.mistakes.is_empty() {
+            fill_registers(&mut topology);
+            overrides.apply(&mut topology);
+        }
+        topology
+    }
+
+    fn generate(name: &str) -> Option<Result<Self, String>> {
+        let spec = BlackwidowSpec::named(name)?;
+        Some(spec.generate().map_err(|error| error.to_string()))
+    }
+
+    fn judge_part(&self) -> Mistakes {
+        check::structure_of_a_part(self)
     }
 }
 
 /// Reads everything but the registers that follow from the structure.
-pub(super) fn topology(
+fn parts(
     fields: &mut Fields,
-    table: &Spanned<DeTable<'_>>,
-    into: &mut Described,
-) -> Overrides {
-    let mut root = Section::new(table.get_ref(), 0..0, "a description");
-    if let Some(value) = root.take("family") {
-        // Descriptions of the other family have a reader of their own.
-        let _ = fields.word(value, &[("blackwidow", ()), ("aries", ())]);
+    root: &mut Section<'_, '_>,
+    into: &mut FoldedClos,
+    spans: &mut Spans,
+    overrides: &mut Overrides,
+) {
+    let slices = fields.number(root, "slices", 1..=u64::from(MAX_SLICES));
+    into.slices = slices.map_or(1, |slices| slices as u8);
+    if let Some(section) = fields.part(root, "network", "[network]") {
+        into.settings = ClosSettings::read(fields, section);
     }
-    match root.take("name") {
-        Some(value) => {
-            into.spans.network = value.span();
-            if let Some(name) = name(fields, value) {
-                into.topology.name = name;
-            }
-        }
-        None => {
-            fields.missing(&root, "name", "\"my-lab\"");
-            into.topology.name = String::from("unnamed");
-        }
-    }
-    if let Some(value) = root.take("slices") {
-        let slices = fields.integer(value, 1..=u64::from(MAX_SLICES));
-        into.topology.slices = slices.map_or(1, |s| s as u8);
-    }
-    if let Some(value) = root.take("network")
-        && let Some(section) = fields.table(value, "[network]")
-    {
-        into.topology.settings = settings(fields, section);
-    }
-    let mut overrides = Overrides::default();
-    let (nodes, chips) = (root.take("processors"), root.take("chip"));
+    let (nodes, chips, links) = (
+        root.take("processors"),
+        root.take("chip"),
+        root.take("wiring"),
+    );
     if is_too_large(fields, nodes, chips) {
-        return overrides;
+        return;
     }
     match nodes {
-        Some(value) => processors(fields, value, into),
-        None => fields.missing(&root, "processors", "{ nic0 = 0, nic1 = 1 }"),
+        Some(value) => processors(fields, value, into, spans),
+        None => fields.missing(root, "processors", "{ nic0 = 0, nic1 = 1 }"),
     }
     match chips {
         Some(value) => {
             for item in fields.items(value) {
                 if let Some(section) = fields.table(item, "a chip") {
-                    chip(fields, section, into, &mut overrides);
+                    chip(fields, section, into, spans, overrides);
                 }
             }
         }
-        None => fields.missing(&root, "chip", "[{ name = \"r1-0\", rank = 1, ... }]"),
+        None => fields.missing(root, "chip", "[{ name = \"r1-0\", rank = 1, ... }]"),
     }
-    match root.take("wiring") {
-        Some(value) => wiring(fields, value, into),
-        None => fields.missing(&root, "wiring", "{ links = [ ... ] }"),
+    match links {
+        Some(value) => wiring(fields, value, into, spans),
+        None => fields.missing(root, "wiring", "{ links = [ ... ] }"),
     }
-    fields.finish(root);
-    overrides
 }
 
-/// Whether there are more processors or chips than any network has: then nothing else is worth reading.
+impl OwnSettings for ClosLinks {
+    // A cable that is out goes on where it stopped when it is back (section 4.3 retries for ever).
+    const GIVE_UP_MS: u64 = 0;
+    // "Each processor can support thousands of outstanding global memory references" (section 2.1).
+    const OUTSTANDING: u32 = 1 << 14;
+    const MAX_OUTSTANDING: u32 = nic::MAX_OUTSTANDING;
+
+    fn read(&mut self, fields: &mut Fields, section: &mut Section<'_, '_>) {
+        if let Some(value) = section.take("lane_rate") {
+            self.rate = rate(fields, value).unwrap_or(self.rate);
+        }
+        self.metres = metres(fields, section);
+        let phits = fields.number(section, "max_packet_phits", 4..=19);
+        self.max_packet_phits = phits.map_or(self.max_packet_phits, |phits| phits as u8);
+    }
+
+    fn write(&self, out: &mut String) -> fmt::Result {
+        writeln!(out, "lane_rate = {}", rate_text(self.rate))?;
+        if let Some(metres) = self.metres {
+            writeln!(out, "metres = {metres}")?;
+        }
+        if self.max_packet_phits != Self::default().max_packet_phits {
+            writeln!(out, "max_packet_phits = {}", self.max_packet_phits)?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether there are more processors or chips than any network has: then nothing else is worth
+/// reading.
 fn is_too_large(
     fields: &mut Fields,
     processors: Option<Value<'_, '_>>,
@@ -119,126 +154,17 @@ fn is_too_large(
     for (count, most, what, help) in counts {
         if let Some((value, count)) = count.filter(|(_, count)| *count > most) {
             fields.mistakes.push(
-                Mistake::new(
-                    MistakeKind::TooLarge,
-                    Place::Text(value.span()),
-                    format!("there are {count} {what}, and a network has at most {most}"),
-                )
-                .help(help),
+                K::TooLarge
+                    .at(
+                        Place::Text(value.span()),
+                        format!("there are {count} {what}, and a network has at most {most}"),
+                    )
+                    .help(help),
             );
             return true;
         }
     }
     false
-}
-
-/// A name; [`check`](crate::topology::check) judges what is in it.
-fn name(fields: &mut Fields, value: Value<'_, '_>) -> Option<String> {
-    let text = fields.text(value)?;
-    name_in_range(fields, text, value.span());
-    Some(stem(text).to_owned())
-}
-
-/// Tells of a name that is too long. Nothing else quotes more of it than its [`stem`].
-fn name_in_range(fields: &mut Fields, text: &str, span: Range<usize>) {
-    if text.len() > MAX_NAME_BYTES {
-        fields.bad(
-            span,
-            format!("\"{}\" cannot be a name: it is too long", Shown(text)),
-            format!("write 1 to {MAX_NAME_BYTES} letters, digits, `-`, `_` and `.`"),
-        );
-    }
-}
-
-/// As much of a text as may be a name.
-pub(super) fn stem(text: &str) -> &str {
-    let mut end = text.len().min(MAX_NAME_BYTES);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    &text[..end]
-}
-
-fn settings(fields: &mut Fields, mut section: Section<'_, '_>) -> Settings {
-    let mut settings = Settings::default();
-    if let Some(value) = section.take("profile") {
-        let words = [("live", Profile::Live), ("paper", Profile::Paper)];
-        settings.profile = fields.word(value, &words).unwrap_or(settings.profile);
-    }
-    clock(fields, &mut section, &mut settings);
-    if let Some(value) = section.take("lane_rate") {
-        settings.rate = rate(fields, value).unwrap_or(settings.rate);
-    }
-    settings.metres = metres(fields, &mut section);
-    let mut number = |key, range, into: &mut u64| {
-        if let Some(value) = section.take(key) {
-            *into = fields.integer(value, range).unwrap_or(*into);
-        }
-    };
-    const U32: u64 = u32::MAX as u64;
-    // A day in milliseconds keeps every sum of picoseconds far inside of 64 bits.
-    const DAY_MS: u64 = 86_400_000;
-    let mut threshold = u64::from(settings.lane_retry_threshold);
-    number("lane_retry_threshold", 0..=U32, &mut threshold);
-    let mut max_packet = u64::from(settings.max_packet_phits);
-    number("max_packet_phits", 4..=19, &mut max_packet);
-    number(
-        "memory_bytes",
-        64..=MAX_MEMORY_BYTES,
-        &mut settings.memory_bytes,
-    );
-    number(
-        "request_timeout_ms",
-        1..=DAY_MS,
-        &mut settings.request_timeout_ms,
-    );
-    number(
-        "forward_progress_ms",
-        1..=DAY_MS,
-        &mut settings.forward_progress_ms,
-    );
-    number("give_up_ms", 0..=DAY_MS, &mut settings.give_up_ms);
-    number("silence_ms", 0..=DAY_MS, &mut settings.silence_ms);
-    let mut outstanding = u64::from(settings.outstanding);
-    number(
-        "outstanding",
-        1..=u64::from(MAX_OUTSTANDING),
-        &mut outstanding,
-    );
-    settings.lane_retry_threshold = threshold as u32;
-    settings.max_packet_phits = max_packet as u8;
-    settings.outstanding = outstanding as u32;
-    fields.finish(section);
-    settings
-}
-
-pub(in crate::topology) fn clock(
-    fields: &mut Fields,
-    section: &mut Section<'_, '_>,
-    settings: &mut Settings,
-) {
-    let paced = match section.take("clock") {
-        Some(value) => fields
-            .word(value, &[("free-running", false), ("paced", true)])
-            .unwrap_or(false),
-        None => false,
-    };
-    let dilation = section.take("dilation");
-    match (paced, dilation) {
-        (true, Some(value)) => {
-            let dilation = fields
-                .integer(value, 1..=u64::from(MAX_DILATION))
-                .unwrap_or(1) as u32;
-            settings.clock = Clock::Paced { dilation };
-        }
-        (true, None) => settings.clock = Clock::Paced { dilation: 1 },
-        (false, Some(value)) => fields.bad(
-            value.span(),
-            "only a paced clock has a dilation",
-            "write `clock = \"paced\"` or remove this key",
-        ),
-        (false, None) => {}
-    }
 }
 
 pub(super) fn rate(fields: &mut Fields, value: Value<'_, '_>) -> Option<LaneRate> {
@@ -252,14 +178,7 @@ pub(super) fn rate(fields: &mut Fields, value: Value<'_, '_>) -> Option<LaneRate
     }
 }
 
-/// Metres of cable.
-pub(super) fn metres(fields: &mut Fields, section: &mut Section<'_, '_>) -> Option<u16> {
-    let value = section.take("metres")?;
-    let metres = fields.integer(value, 1..=u64::from(MAX_METRES));
-    metres.map(|metres| metres as u16)
-}
-
-fn processors(fields: &mut Fields, value: Value<'_, '_>, into: &mut Described) {
+fn processors(fields: &mut Fields, value: Value<'_, '_>, into: &mut FoldedClos, spans: &mut Spans) {
     let Some(table) = value.get_ref().as_table() else {
         fields.bad(
             value.span(),
@@ -278,65 +197,58 @@ fn processors(fields: &mut Fields, value: Value<'_, '_>, into: &mut Described) {
         let Some(number) = fields.integer_told(value, 0..=u64::from(u16::MAX), right) else {
             continue;
         };
-        into.topology.processors.push(Processor {
+        let place = Place::Processor(into.processors.len() as u32);
+        spans.add(place, key.span().start..value.span().end);
+        into.processors.push(Processor {
             name: stem(text).to_owned(),
             number: number as u16,
         });
-        into.spans
-            .processors
-            .push(key.span().start..value.span().end);
     }
 }
 
 fn chip(
     fields: &mut Fields,
     mut section: Section<'_, '_>,
-    into: &mut Described,
+    into: &mut FoldedClos,
+    spans: &mut Spans,
     overrides: &mut Overrides,
 ) {
-    let span = section.span();
-    let (name, name_span) = match section.take("name") {
-        Some(value) => (name(fields, value).unwrap_or_default(), value.span()),
-        None => {
-            fields.missing(&section, "name", "\"r1-0\"");
-            (format!("unnamed-{}", into.topology.chips.len()), span)
-        }
-    };
-    let chip = into.topology.chips.len();
-    into.spans.chips.push(name_span.clone());
-    into.spans.routers.push(Vec::new());
-    into.topology.chips.push(Chip {
+    let chip = into.chips.len();
+    let (name, name_span) = called(fields, &mut section, "\"r1-0\"", chip);
+    spans.add(Place::Chip(chip as u32), name_span.clone());
+    into.chips.push(Chip {
         name: name.clone(),
         routers: Vec::new(),
     });
     if section.has("router") {
-        let routers = section
-            .take("router")
-            .map(|value| routers_of_a_chip(fields, value));
+        let routers = section.take("router");
+        let routers = routers.map(|value| routers_of_a_chip(fields, value));
         for mut section in routers.unwrap_or_default() {
-            let named = section.take("name");
-            let (name, span) = match named {
-                Some(value) => (self::name(fields, value).unwrap_or_default(), value.span()),
-                None => {
-                    fields.missing(&section, "name", "\"r2-0a\"");
-                    (format!("unnamed-{chip}"), section.span())
-                }
-            };
-            router(fields, &mut section, (chip, name, span), into, overrides);
+            let (name, span) = called(fields, &mut section, "\"r2-0a\"", chip);
+            let place = (chip, name, span);
+            router(fields, &mut section, place, into, spans, overrides);
             fields.finish(section);
         }
     } else {
         // A chip that is one router needs no section for it.
-        router(
-            fields,
-            &mut section,
-            (chip, name, name_span),
-            into,
-            overrides,
-        );
+        let place = (chip, name, name_span);
+        router(fields, &mut section, place, into, spans, overrides);
         section.take("router");
     }
     fields.finish(section);
+}
+
+/// Name of a chip or of a router on it, and where it stands.
+fn called(
+    fields: &mut Fields,
+    section: &mut Section<'_, '_>,
+    example: &str,
+    chip: usize,
+) -> (String, Range<usize>) {
+    match fields.need(section, "name", example) {
+        Some(value) => (name(fields, value).unwrap_or_default(), value.span()),
+        None => (format!("unnamed-{chip}"), section.span()),
+    }
 }
 
 /// The sections of a chip's routers: no more than it has ports for.
@@ -344,12 +256,12 @@ fn routers_of_a_chip<'r, 't>(fields: &mut Fields, value: Value<'r, 't>) -> Vec<S
     let count = fields.items(value).len();
     if count > PORTS {
         fields.mistakes.push(
-            Mistake::new(
-                MistakeKind::TooLarge,
-                Place::Text(value.span()),
-                format!("there are {count} routers on this chip, and it has {PORTS} ports"),
-            )
-            .help("a chip has at most as many virtual routers as ports (paper, section 7.4)"),
+            K::TooLarge
+                .at(
+                    Place::Text(value.span()),
+                    format!("there are {count} routers on this chip, and it has {PORTS} ports"),
+                )
+                .help("a chip has at most as many virtual routers as ports (paper, section 7.4)"),
         );
         return Vec::new();
     }
@@ -360,46 +272,36 @@ fn router(
     fields: &mut Fields,
     section: &mut Section<'_, '_>,
     (chip, name, span): (usize, String, Range<usize>),
-    into: &mut Described,
+    into: &mut FoldedClos,
+    spans: &mut Spans,
     overrides: &mut Overrides,
 ) {
-    let rank = match section.take("rank") {
-        Some(value) => fields.integer(value, 1..=3).unwrap_or(1) as u8,
-        None => {
-            fields.missing(section, "rank", "1");
-            1
-        }
-    };
-    let last = u64::from(into.topology.slices.saturating_sub(1));
+    let rank = fields.need(section, "rank", "1");
+    let rank = rank.and_then(|value| fields.integer(value, 1..=3));
+    let last = u64::from(into.slices.saturating_sub(1));
     let slices = 0..=u64::from(MAX_SLICES - 1);
     let slice = section
         .take("slice")
         .and_then(|value| fields.integer_told(value, slices, 0..=last));
     let ports = section.take("ports").and_then(|value| ports(fields, value));
-    let subtree = match section.take("processors") {
-        Some(value) => subtree(fields, value),
-        None => {
-            fields.missing(section, "processors", "\"0-3\"");
-            None
-        }
-    };
-    let routers = &mut into.topology.chips[chip].routers;
+    let below = fields.need(section, "processors", "\"0-3\"");
+    let subtree = below.and_then(|value| subtree(fields, value));
+    let routers = &mut into.chips[chip].routers;
     let index = routers.len();
     routers.push(VirtualRouter {
         name,
-        rank,
+        rank: rank.unwrap_or(1) as u8,
         slice: slice.unwrap_or(0) as u8,
         ports: ports.unwrap_or(PortSet::ALL),
         subtree: subtree.unwrap_or_default(),
         registers: blank_registers(),
     });
-    into.spans.routers[chip].push(span);
+    let (at, number) = (chip as u32, index as u32);
+    spans.add(Place::Router(at, number), span);
     let mut entries = Vec::new();
     let named = named_registers(fields, section, &mut entries);
     for (entry, span) in entries {
-        into.spans
-            .entries
-            .push(((chip as u32, index as u32, entry), span));
+        spans.add(Place::Entry(at, number, entry), span);
     }
     overrides.0.push((chip, index, named));
 }
@@ -463,13 +365,13 @@ pub(super) fn subtree(fields: &mut Fields, value: Value<'_, '_>) -> Option<Subtr
     let (from, to) = (subtree.location, subtree.location | subtree.mask);
     if (from, to) != (first, last) || !is_aligned(subtree) {
         fields.mistakes.push(
-            Mistake::new(
-                MistakeKind::BadSubtree,
-                Place::Text(value.span()),
-                format!("{first}-{last} is no subtree: location and mask cannot name it"),
-            )
-            .label("no power of two, or not aligned to it")
-            .help(format!("write the range around it, \"{from}-{to}\"")),
+            K::BadSubtree
+                .at(
+                    Place::Text(value.span()),
+                    format!("{first}-{last} is no subtree: location and mask cannot name it"),
+                )
+                .label("no power of two, or not aligned to it")
+                .help(format!("write the range around it, \"{from}-{to}\"")),
         );
         return None;
     }

@@ -2,28 +2,27 @@
 
 use core::fmt::Write as _;
 
+use crate::net::{PortSet, write_link};
 use crate::router::yarc::registers::Subtree;
-use crate::topology::computed::{ENTIRE_NETWORK, NO_PORT, computed_registers};
+use crate::topology::computed::{NO_PORT, computed_registers, range_text};
 use crate::topology::model::{
-    Chip, Clock, Link, Profile, RouterRegisters, Settings, Topology, VirtualRouter, is_aligned,
-    range_of_subtree, rate_text,
+    Chip, FoldedClos, RouterRegisters, VirtualRouter, is_aligned, rate_text,
 };
-use crate::topology::ports::PortSet;
-use crate::topology::wiring::Wiring;
+use crate::topology::wiring::ClosWiring;
 
 /// The description of a topology, which [`read`](super::read) turns into the same topology again.
 /// Registers that follow from the structure are left out.
-pub fn write(topology: &Topology) -> String {
+pub fn write(topology: &FoldedClos) -> String {
     let mut text = String::new();
     // Writing into a String never fails.
     let _ = write_all(&mut text, topology);
     text
 }
 
-fn write_all(out: &mut String, topology: &Topology) -> std::fmt::Result {
+fn write_all(out: &mut String, topology: &FoldedClos) -> std::fmt::Result {
     writeln!(out, "name = \"{}\"", topology.name)?;
     writeln!(out, "slices = {}", topology.slices)?;
-    settings(out, &topology.settings)?;
+    topology.settings.write(out)?;
     writeln!(
         out,
         "\n# Name = number by which packets are addressed.\n[processors]"
@@ -31,7 +30,7 @@ fn write_all(out: &mut String, topology: &Topology) -> std::fmt::Result {
     for processor in &topology.processors {
         writeln!(out, "{} = {}", key(&processor.name), processor.number)?;
     }
-    let wiring = Wiring::new(topology);
+    let wiring = ClosWiring::new(topology);
     let mut number = 0;
     for chip in &topology.chips {
         let computed: Vec<RouterRegisters> = (0..chip.routers.len() as u32)
@@ -44,8 +43,13 @@ fn write_all(out: &mut String, topology: &Topology) -> std::fmt::Result {
         out,
         "\n# The id of a link is its place in this list, from 0.\n[wiring]\nlinks = ["
     )?;
+    let usual = &topology.settings.own;
     for link in &topology.links {
-        write_link(out, topology, link)?;
+        let rate = (link.rate != usual.rate).then(|| format!(", rate = {}", rate_text(link.rate)));
+        let metres = link.metres.filter(|_| link.metres != usual.metres);
+        let metres = metres.map(|metres| format!(", metres = {metres}"));
+        let own = rate.unwrap_or_default() + &metres.unwrap_or_default();
+        write_link(out, topology, link, &own)?;
     }
     writeln!(out, "]")
 }
@@ -58,48 +62,6 @@ fn key(name: &str) -> String {
     } else {
         format!("\"{name}\"")
     }
-}
-
-fn settings(out: &mut String, settings: &Settings) -> std::fmt::Result {
-    writeln!(out, "\n[network]")?;
-    let profile = match settings.profile {
-        Profile::Live => "live",
-        Profile::Paper => "paper",
-    };
-    writeln!(out, "profile = \"{profile}\"")?;
-    match settings.clock {
-        Clock::FreeRunning => writeln!(out, "clock = \"free-running\"")?,
-        Clock::Paced { dilation } => {
-            writeln!(out, "clock = \"paced\"\ndilation = {dilation}")?;
-        }
-    }
-    writeln!(out, "lane_rate = {}", rate_text(settings.rate))?;
-    if let Some(metres) = settings.metres {
-        writeln!(out, "metres = {metres}")?;
-    }
-    writeln!(
-        out,
-        "lane_retry_threshold = {}",
-        settings.lane_retry_threshold
-    )?;
-    if settings.max_packet_phits != Settings::default().max_packet_phits {
-        writeln!(out, "max_packet_phits = {}", settings.max_packet_phits)?;
-    }
-    writeln!(out, "memory_bytes = {}", settings.memory_bytes)?;
-    writeln!(out, "request_timeout_ms = {}", settings.request_timeout_ms)?;
-    writeln!(
-        out,
-        "forward_progress_ms = {}",
-        settings.forward_progress_ms
-    )?;
-    let usual = Settings::default();
-    if settings.give_up_ms != usual.give_up_ms {
-        writeln!(out, "give_up_ms = {}", settings.give_up_ms)?;
-    }
-    if settings.silence_ms != usual.silence_ms {
-        writeln!(out, "silence_ms = {}", settings.silence_ms)?;
-    }
-    writeln!(out, "outstanding = {}", settings.outstanding)
 }
 
 fn write_chip(out: &mut String, chip: &Chip, computed: &[RouterRegisters]) -> std::fmt::Result {
@@ -137,18 +99,12 @@ fn router_keys(
 }
 
 fn subtree(subtree: Subtree) -> String {
-    let (first, last) = range_of_subtree(subtree);
-    if subtree == ENTIRE_NETWORK {
-        String::from("\"all\"")
-    } else if !is_aligned(subtree) {
-        format!(
+    match range_text(subtree) {
+        Some(range) => format!("\"{range}\""),
+        None => format!(
             "{{ location = {:#06x}, mask = {:#06x} }}",
             subtree.location, subtree.mask
-        )
-    } else if first == last {
-        format!("\"{first}\"")
-    } else {
-        format!("\"{first}-{last}\"")
+        ),
     }
 }
 
@@ -200,25 +156,4 @@ fn registers(
         }
     }
     Ok(())
-}
-
-fn write_link(out: &mut String, topology: &Topology, link: &Link) -> std::fmt::Result {
-    let (a, b) = (topology.end_name(link.a), topology.end_name(link.b));
-    write!(out, "  {{ a = \"{a}\", b = \"{b}\"")?;
-    if link.rate != topology.settings.rate {
-        write!(out, ", rate = {}", rate_text(link.rate))?;
-    }
-    if let Some(metres) = link
-        .metres
-        .filter(|_| link.metres != topology.settings.metres)
-    {
-        write!(out, ", metres = {metres}")?;
-    }
-    if link.cable.order() != [0, 1, 2] {
-        write!(out, ", swizzle = {:?}", link.cable.order())?;
-    }
-    if link.cable.invert() != [false; 3] {
-        write!(out, ", invert = {:?}", link.cable.invert())?;
-    }
-    writeln!(out, " }},")
 }

@@ -4,9 +4,9 @@ use core::fmt;
 use core::str::FromStr;
 
 /// The global link arrangements of the literature (Camarero, Vallejo and Beivide, *Topological
-/// Characterization of Hamming and Dragonfly Networks*, 2014; Hastings et al., *Comparing Global Link
-/// Arrangements for Dragonfly Networks*, 2015). A group has a row of places, one per other group; the
-/// arrangement says which group each place leads to.
+/// Characterization of Hamming and Dragonfly Networks*, 2014; Hastings et al., *Comparing Global
+/// Link Arrangements for Dragonfly Networks*, 2015). A group has a row of places, one per other
+/// group; the arrangement says which group each place leads to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Arrangement {
     /// Place k leads to group k, or k + 1 from the own group on ("consecutive").
@@ -35,7 +35,8 @@ impl Arrangement {
         }
     }
 
-    /// The place of group `from` that leads to group `to`, of `groups` in all; `from` and `to` differ.
+    /// The place of group `from` that leads to group `to`, of `groups` in all; `from` and `to`
+    /// differ.
     pub const fn place(self, groups: u16, from: u16, to: u16) -> u16 {
         let ahead = (to + groups - from) % groups;
         match self {

@@ -4,8 +4,8 @@ use thiserror::Error;
 
 use super::arrangement::Arrangement;
 use super::model::{Classes, Dragonfly, DragonflyLink, DragonflySettings, Shape};
-use crate::router::aries::registers::AriesRegisters;
-use crate::topology::model::{End, NodeRef};
+use crate::net::{End, NodeRef};
+use crate::router::aries::registers::{AriesRegisters, FIRST_NIC_PORT};
 
 /// First port of the black links; green ones are below.
 pub(super) const FIRST_BLACK_PORT: u8 = 15;
@@ -27,8 +27,8 @@ pub struct Generator {
     pub global_links: u16,
     /// Which places of a group lead to which other groups.
     pub arrangement: Arrangement,
-    /// 4: links lie in sets of four that share a cable and a pair of blades, two links on each; 1: each link
-    /// has a place of its own.
+    /// 4: links lie in sets of four that share a cable and a pair of blades, two links on each; 1:
+    /// each link has a place of its own.
     pub set_links: u8,
 }
 
@@ -41,8 +41,8 @@ pub struct DragonflySpec {
     pub shape: Shape,
     /// Links from a router to its peer in each other chassis; by default three.
     pub black_links: Option<u8>,
-    /// Links between each pair of groups; by default as many as the ports allow, whole cables of four
-    /// in groups with full chassis.
+    /// Links between each pair of groups; by default as many as the ports allow, whole cables of
+    /// four in groups with full chassis.
     pub global_links: Option<u16>,
     /// Which places of a group lead to which other groups.
     pub arrangement: Arrangement,
@@ -119,6 +119,32 @@ pub enum DragonflySpecError {
 }
 
 impl DragonflySpec {
+    /// `aries-9x4x2x4:16`: groups, chassis, blades, NICs and, if given, links between each pair of
+    /// groups, with all 15 black ports in use, as far as they can be shared out evenly, and else
+    /// the defaults; `None` for other names.
+    pub fn named(name: &str) -> Option<Self> {
+        let shape = name.strip_prefix("aries-")?;
+        let (shape, links) = match shape.split_once(':') {
+            Some((shape, links)) => (shape, Some(links.parse().ok()?)),
+            None => (shape, None),
+        };
+        let mut parts = shape.split('x');
+        let shape = Shape {
+            groups: parts.next()?.parse().ok()?,
+            chassis: parts.next()?.parse().ok()?,
+            blades: parts.next()?.parse().ok()?,
+            nics: parts.next()?.parse().ok()?,
+        };
+        parts.next().is_none().then(|| Self {
+            name: name.replace(':', "-"),
+            black_links: (shape.chassis > 1)
+                .then(|| BLACK_PORTS / (shape.chassis - 1).min(BLACK_PORTS)),
+            shape,
+            global_links: links,
+            ..Self::default()
+        })
+    }
+
     /// The network, with all blades and links.
     ///
     /// # Errors
@@ -155,20 +181,15 @@ impl DragonflySpec {
     pub fn generator(&self) -> Result<Generator, DragonflySpecError> {
         let shape = &self.shape;
         shape.check()?;
-        let generator = Generator {
+        let default_links = || Generator::default_global_links(shape);
+        let mut generator = Generator {
             black_links: self.black_links.unwrap_or(3),
-            global_links: self
-                .global_links
-                .unwrap_or_else(|| Generator::default_global_links(shape)),
+            global_links: self.global_links.unwrap_or_else(default_links),
             arrangement: self.arrangement,
             set_links: 1,
         };
-        let generator = Generator {
-            set_links: self
-                .set_links
-                .unwrap_or_else(|| generator.default_set_links(shape)),
-            ..generator
-        };
+        let default_sets = || generator.default_set_links(shape);
+        generator.set_links = self.set_links.unwrap_or_else(default_sets);
         generator.check(shape)?;
         Ok(generator)
     }
@@ -180,24 +201,13 @@ impl Shape {
     /// # Errors
     /// [`DragonflySpecError::Shape`].
     pub fn check(&self) -> Result<(), DragonflySpecError> {
-        for (what, given, most) in [
-            (
-                "groups",
-                u32::from(self.groups),
-                u32::from(Self::MAX_GROUPS),
-            ),
-            (
-                "chassis",
-                u32::from(self.chassis),
-                u32::from(Self::MAX_CHASSIS),
-            ),
-            (
-                "blades",
-                u32::from(self.blades),
-                u32::from(Self::MAX_BLADES),
-            ),
-            ("NICs", u32::from(self.nics), u32::from(Self::MAX_NICS)),
-        ] {
+        let parts: [(_, u32, u32); 4] = [
+            ("groups", self.groups.into(), Self::MAX_GROUPS.into()),
+            ("chassis", self.chassis.into(), Self::MAX_CHASSIS.into()),
+            ("blades", self.blades.into(), Self::MAX_BLADES.into()),
+            ("NICs", self.nics.into(), Self::MAX_NICS.into()),
+        ];
+        for (what, given, most) in parts {
             if given == 0 || given > most {
                 return Err(DragonflySpecError::Shape { what, given, most });
             }
@@ -287,18 +297,15 @@ impl Generator {
         }
     }
 
-    /// The links: those of network interfaces, then green, black and blue ones; without those of `absent`
-    /// routers (sorted).
+    /// The links: those of network interfaces, then green, black and blue ones; without those of
+    /// `absent` routers (sorted).
     pub fn links(&self, shape: &Shape, absent: &[u32]) -> Vec<DragonflyLink> {
         let mut links = Vec::new();
         for nic in 0..shape.all_nics() as u32 {
             let nics = u32::from(shape.nics);
-            let port = crate::router::aries::registers::FIRST_NIC_PORT as u8 + (nic % nics) as u8;
-            let own = End {
-                node: NodeRef::Processor(nic),
-                port: 0,
-            };
-            links.push(DragonflyLink::straight(own, at(nic / nics, port)));
+            let port = FIRST_NIC_PORT as u8 + (nic % nics) as u8;
+            let (own, router) = (End::processor(nic, 0), End::chip(nic / nics, port));
+            links.push(DragonflyLink::straight(own, router));
         }
         for group in 0..shape.groups {
             self.links_inside(shape, group, &mut links);
@@ -327,8 +334,8 @@ impl Generator {
             for low in 0..shape.blades {
                 for high in low + 1..shape.blades {
                     links.push(DragonflyLink::straight(
-                        at(router(chassis, low), high - 1),
-                        at(router(chassis, high), low),
+                        End::chip(router(chassis, low), high - 1),
+                        End::chip(router(chassis, high), low),
                     ));
                 }
             }
@@ -339,8 +346,8 @@ impl Generator {
                 for high in low + 1..shape.chassis {
                     for link in 0..self.black_links {
                         links.push(DragonflyLink::straight(
-                            at(router(low, blade), port(high - 1, link)),
-                            at(router(high, blade), port(low, link)),
+                            End::chip(router(low, blade), port(high - 1, link)),
+                            End::chip(router(high, blade), port(low, link)),
                         ));
                     }
                 }
@@ -358,8 +365,9 @@ impl Generator {
         }
     }
 
-    /// Where link number `link` of the bundle to group `to` starts in group `from`. The arrangement is laid
-    /// out once per set of links, and the places are spread evenly over the routers, or pairs of routers.
+    /// Where link number `link` of the bundle to group `to` starts in group `from`. The arrangement
+    /// is laid out once per set of links, and the places are spread evenly over the routers, or
+    /// pairs of routers.
     fn global_end(&self, shape: &Shape, from: u16, to: u16, link: u16) -> End {
         let set_links = u32::from(self.set_links);
         let (copy, lane) = (u32::from(link) / set_links, u32::from(link) % set_links);
@@ -374,13 +382,6 @@ impl Generator {
         let each = set_links / routers;
         let local = seat * routers + lane / each;
         let port = u32::from(FIRST_BLUE_PORT) + index * each + lane % each;
-        at(shape.router(from, local as u8), port as u8)
-    }
-}
-
-fn at(router: u32, port: u8) -> End {
-    End {
-        node: NodeRef::Chip(router),
-        port,
+        End::chip(shape.router(from, local as u8), port as u8)
     }
 }

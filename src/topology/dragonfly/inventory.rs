@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::generate::CABLE_LINKS;
 use super::model::{Dragonfly, Shape};
 use crate::link::LaneRate;
+use crate::net::NodeRef;
 use crate::router::aries::registers::PortKind;
-use crate::topology::model::NodeRef;
 
 /// Links of a copper cable: nine lanes (white paper, table 1).
 const COPPER_LINKS: u64 = 3;
@@ -135,15 +135,15 @@ impl Dragonfly {
             bundle_cables: (cables(bundle_links.0), cables(bundle_links.1)),
             bundle_links,
             bisection: bisection(&between, cables),
-            link_gbytes: gbytes(self.settings.lane_rate),
-            global_link_gbytes: gbytes(self.settings.global_lane_rate),
+            link_gbytes: gbytes(self.settings.own.rate),
+            global_link_gbytes: gbytes(self.settings.own.global_rate),
             green_bisection: present.iter().map(|&g| across[g].0).min().unwrap_or(0),
             black_bisection: present.iter().map(|&g| across[g].1).min().unwrap_or(0),
         }
     }
 
-    /// What the white paper's configuration rules ("Cray XC Series Configuration") say of a network of full
-    /// chassis, in sentences; empty if it keeps to all of them.
+    /// What the white paper's configuration rules ("Cray XC Series Configuration") say of a network
+    /// of full chassis, in sentences; empty if it keeps to all of them.
     pub fn advice(&self) -> Vec<String> {
         let (shape, inventory) = (&self.shape, self.inventory());
         let mut advice = Vec::new();
@@ -225,8 +225,8 @@ fn bisection(between: &[Vec<u64>], cables: impl Fn(u64) -> u64) -> Bisection {
             .min_by_key(|&(links, cables)| (cables, links));
         return bisection(worst.unwrap_or((0, 0)), true);
     }
-    // Groups change sides in pairs as long as that leaves fewer links between the halves (Kernighan and Lin, 1970,
-    // its greedy step).
+    // Groups change sides in pairs as long as that leaves fewer links between the halves (Kernighan
+    // and Lin, 1970, its greedy step).
     let mut half = first_half;
     loop {
         let outside = |group: usize| -> i64 {

@@ -1,8 +1,8 @@
 //! The dragonfly of the Cray XC: groups of Aries routers, joined by global links.
 //!
-//! A group is a two-dimensional array of routers: `chassis` rows of `blades` slots (white paper, "Dragonfly
-//! Implementation"). *Green* links join every two routers of a chassis, *black* ones the routers of one slot
-//! in every two chassis, *blue* ones the groups.
+//! A group is a two-dimensional array of routers: `chassis` rows of `blades` slots (white paper,
+//! "Dragonfly Implementation"). *Green* links join every two routers of a chassis, *black* ones the
+//! routers of one slot in every two chassis, *blue* ones the groups.
 //!
 //! ```
 //! use phitwire::topology::dragonfly::{DragonflySpec, Faults, Shape};
@@ -24,6 +24,7 @@ mod check;
 mod generate;
 mod inventory;
 mod model;
+mod network;
 mod plan;
 mod read;
 pub mod show;
@@ -32,14 +33,12 @@ mod wiring;
 mod write;
 
 pub use arrangement::Arrangement;
-pub(in crate::topology) use check::within as check_within;
-pub use check::{Flaw, Walk, check, check_routes, endangered, is_deadlock_free, walk};
+pub use check::{Flaw, MAX_LOOKS, Walk, check, check_routes, endangered, is_deadlock_free, walk};
 pub use generate::{DragonflySpec, DragonflySpecError, Generator};
 pub use inventory::{Bisection, Inventory};
-pub use model::{Classes, Dragonfly, DragonflyLink, DragonflySettings, Shape};
+pub use model::{Classes, Dragonfly, DragonflyLanes, DragonflyLink, DragonflySettings, Shape};
 pub use plan::{LAB_DOMAIN, lab_key};
 pub use read::read;
-pub(in crate::topology) use read::read_parsed;
 pub use tables::{Faults, RouteReport, Routed};
 pub use wiring::{DragonflyWiring, Far};
 pub use write::write;

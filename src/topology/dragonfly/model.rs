@@ -5,10 +5,10 @@ use phitwire_framing::lanes::Permutation;
 
 use super::generate::Generator;
 use crate::link::LaneRate;
+use crate::net::{End, Link, Network, NodeRef, Settings};
 use crate::router::aries::registers::{
     AriesRegisters, FIRST_NIC_PORT, ModeBias, NETWORK_PORTS, PORTS, PortKind,
 };
-use crate::topology::model::{Clock, End, NodeRef, Profile};
 
 /// Extent of a dragonfly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -24,8 +24,8 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// Groups at most: 960 global links of a group in sets of four join it to 240 others (white paper,
-    /// "Dragonfly Implementation").
+    /// Groups at most: 960 global links of a group in sets of four join it to 240 others (white
+    /// paper, "Dragonfly Implementation").
     pub const MAX_GROUPS: u16 = 241;
     /// Chassis of a group at most: those of two cabinets.
     pub const MAX_CHASSIS: u8 = 6;
@@ -121,8 +121,8 @@ impl Shape {
 }
 
 /// A whole dragonfly: every node, link and setting. Nodes follow from the [`shape`](Self::shape); a
-/// [`NodeRef::Chip`] is a router by its number over the machine (group by group), a [`NodeRef::Processor`] a
-/// network interface by its number (router by router).
+/// [`NodeRef::Chip`] is a router by its number over the machine (group by group), a
+/// [`NodeRef::Processor`] a network interface by its number (router by router).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dragonfly {
     /// Name of the network.
@@ -143,16 +143,9 @@ pub struct Dragonfly {
     pub links: Vec<DragonflyLink>,
 }
 
-/// A link between two routers, or a router and its network interface.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DragonflyLink {
-    /// End A: by convention the network interface or the lower router.
-    pub a: End,
-    /// End B.
-    pub b: End,
-    /// Lane order and polarity of the cable.
-    pub cable: Permutation,
-}
+/// A link between two routers, or a router and its network interface; its rate follows from its
+/// kind.
+pub type DragonflyLink = Link<()>;
 
 impl DragonflyLink {
     /// A link over a straight cable.
@@ -160,6 +153,8 @@ impl DragonflyLink {
         Self {
             a,
             b,
+            rate: (),
+            metres: None,
             cable: Permutation::default(),
         }
     }
@@ -187,62 +182,29 @@ impl Default for Classes {
     }
 }
 
-/// What holds for all nodes and links of a dragonfly.
+/// What holds for all nodes and links of a dragonfly. Memory is a multiple of 64 bytes, and at most
+/// 1,024 packets of a network interface may be outstanding.
+pub type DragonflySettings = Settings<DragonflyLanes>;
+
+/// The settings that only a dragonfly has: of its links' lanes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DragonflySettings {
-    /// Depths of buffers and windows.
-    pub profile: Profile,
-    /// What drives the pipelines.
-    pub clock: Clock,
+pub struct DragonflyLanes {
     /// Rate of a lane inside a group: one of [`LaneRate::ARIES`].
-    pub lane_rate: LaneRate,
+    pub rate: LaneRate,
     /// Rate of a lane between groups: one of [`LaneRate::ARIES`].
-    pub global_lane_rate: LaneRate,
+    pub global_rate: LaneRate,
     /// Lanes that a link may lose and go on (facts: "a programmable number of degrades"), 0 to 2.
     pub degrades_allowed: u8,
-    /// Retries charged to one lane after which it is given up; 0 = never.
-    pub lane_retry_threshold: u32,
-    /// Memory of each network interface's node, in bytes: a multiple of 64.
-    pub memory_bytes: u64,
-    /// After how many milliseconds an unanswered request is given up.
-    pub request_timeout_ms: u64,
-    /// After how many milliseconds an output virtual channel that moves nothing is taken for dead;
-    /// as a register in emulated time, of which a paced clock has less.
-    pub forward_progress_ms: u64,
-    /// After how many milliseconds of silence a link between processes is taken down; 0 = never.
-    pub give_up_ms: u64,
-    /// After how many milliseconds in which nothing is accepted from a peer between processes, although it was
-    /// asked, it is reported as silent; 0 = never.
-    pub silence_ms: u64,
-    /// Packets that one network interface may have outstanding, 1 to 1,024.
-    pub outstanding: u32,
 }
 
-impl DragonflySettings {
-    /// "Each NIC supports up to 1,024 outstanding packets" (white paper, "Aries Performance").
-    pub const MAX_OUTSTANDING: u32 = 1024;
-}
-
-impl Default for DragonflySettings {
+impl Default for DragonflyLanes {
     fn default() -> Self {
         Self {
-            profile: Profile::Live,
-            clock: Clock::FreeRunning,
-            // "Up to 14 GHz" inside a group, 12.5 Gbps on active optical cables (white paper, "Dragonfly
-            // Implementation").
-            lane_rate: LaneRate::G14_0,
-            global_lane_rate: LaneRate::G12_5,
+            // "Up to 14 GHz" inside a group, 12.5 Gbps on active optical cables (white paper,
+            // "Dragonfly Implementation").
+            rate: LaneRate::G14_0,
+            global_rate: LaneRate::G12_5,
             degrades_allowed: 2,
-            // The same reasons as those of `topology::Settings`.
-            lane_retry_threshold: 0,
-            memory_bytes: 1 << 30,
-            request_timeout_ms: 20_000,
-            forward_progress_ms: 15_000,
-            // Eight of the longest retry time-outs: loss alone does not take that long, and well
-            // below the time-out of requests, which can then be sent again another way.
-            give_up_ms: 2_000,
-            silence_ms: 2_000,
-            outstanding: Self::MAX_OUTSTANDING,
         }
     }
 }
@@ -264,7 +226,7 @@ impl Dragonfly {
 
     /// `NODE:PORT`.
     pub fn end_name(&self, end: End) -> String {
-        format!("{}:{}", self.node_name(end.node), end.port)
+        Network::end_name(self, end)
     }
 
     /// Whether a node is there: of the shape, and not on an absent blade.
@@ -309,15 +271,8 @@ impl Dragonfly {
     /// The two ends of the link of a network interface.
     pub fn nic_ends(&self, nic: u32) -> (End, End) {
         let nics = u32::from(self.shape.nics);
-        let own = End {
-            node: NodeRef::Processor(nic),
-            port: 0,
-        };
-        let router = End {
-            node: NodeRef::Chip(nic / nics),
-            port: FIRST_NIC_PORT as u8 + (nic % nics) as u8,
-        };
-        (own, router)
+        let port = FIRST_NIC_PORT as u8 + (nic % nics) as u8;
+        (End::processor(nic, 0), End::chip(nic / nics, port))
     }
 
     fn kind_between(&self, a: u32, b: u32) -> Option<PortKind> {

@@ -1,22 +1,16 @@
 //! From a dragonfly to the configuration of one process, and to what scripts need to wire it.
 
-use core::fmt::Write as _;
-
-use phitwire_framing::frame::LinkEnd;
-
 use super::model::Dragonfly;
 use super::tables::Faults;
 use crate::chip::Grain;
-use crate::link::{
-    AriesLinkConfig, EndName, LcbRegisters, LinkClock, LinkConfig, LinkProfile, SetProfile,
-};
+use crate::link::{AriesLinkConfig, LcbRegisters, SetProfile};
+use crate::net::{Clock, End, NodeRef, Profile, Runtime, ends_of, link_config};
 use crate::nic::aries::{AriesNicConfig, Domain, Permissions, RUN_DOMAIN, VirtualNodes};
 use crate::router::aries::AriesConfig;
 use crate::router::aries::registers::PortKind;
 use crate::router::yarc::RouterClock;
 use crate::time::Duration;
-use crate::topology::model::{Clock, End, NodeRef, Profile};
-use crate::topology::plan::{LinkAddresses, MAX_LIVE_LINKS, NodePlan, PlanError, Runtime};
+use crate::topology::plan::{NodePlan, PlanError};
 
 /// The memory domain that every node of a lab has from the start: all of its memory.
 pub const LAB_DOMAIN: u16 = RUN_DOMAIN;
@@ -49,8 +43,8 @@ impl Dragonfly {
     fn plan_router(&self, router: u32, runtime: &Runtime) -> Result<AriesConfig, PlanError> {
         let name = self.shape.router_name(router);
         let mut ports = Vec::new();
-        for (id, end, other) in self.ends_of(NodeRef::Chip(router)) {
-            ports.push((end.port, self.link_config(id, end, other, runtime)?));
+        for (id, end, _) in ends_of(&self.links, NodeRef::Chip(router)) {
+            ports.push((end.port, self.link_config(id, end, runtime)?));
         }
         ports.sort_by_key(|(port, _)| *port);
         let mut routed = self.route(&Faults::default());
@@ -79,14 +73,12 @@ impl Dragonfly {
     fn plan_nic(&self, nic: u32, runtime: &Runtime) -> Result<AriesNicConfig, PlanError> {
         let node = NodeRef::Processor(nic);
         let name = self.node_name(node);
-        let (id, end, other) = self
-            .ends_of(node)
-            .next()
-            .ok_or_else(|| PlanError::NoInjection {
-                node: name.clone(),
-                slice: 0,
-            })?;
-        let link = self.link_config(id, end, other, runtime)?;
+        let found = ends_of(&self.links, node).next();
+        let (id, end, _) = found.ok_or_else(|| PlanError::NoInjection {
+            node: name.clone(),
+            slice: 0,
+        })?;
+        let link = self.link_config(id, end, runtime)?;
         let domain = Domain {
             base: 0,
             length: self.settings.memory_bytes,
@@ -106,98 +98,30 @@ impl Dragonfly {
             .map_err(|error| PlanError::AriesNic { node: name, error })
     }
 
-    /// Links of a node: id, its own end, the other end.
-    fn ends_of(&self, node: NodeRef) -> impl Iterator<Item = (usize, End, End)> {
-        self.links.iter().enumerate().flat_map(move |(id, link)| {
-            let both = [(id, link.a, link.b), (id, link.b, link.a)];
-            both.into_iter().filter(move |(_, end, _)| end.node == node)
-        })
-    }
-
     fn link_config(
         &self,
         id: usize,
         end: End,
-        other: End,
         runtime: &Runtime,
     ) -> Result<AriesLinkConfig, PlanError> {
-        let number = u16::try_from(id).map_err(|_| PlanError::TooManyLinks(id))?;
         let (link, settings) = (&self.links[id], &self.settings);
-        let side = if end == link.a {
-            LinkEnd::A
-        } else {
-            LinkEnd::B
+        let mut sets = match runtime.profile.unwrap_or(settings.profile) {
+            Profile::Paper => SetProfile::paper(),
+            Profile::Live => SetProfile::live(),
         };
-        let name = |end: End| EndName {
-            node: self.node_name(end.node),
-            port: end.port,
-        };
-        let (mut profile, mut sets) = match runtime.profile.unwrap_or(settings.profile) {
-            Profile::Paper => (LinkProfile::paper(), SetProfile::paper()),
-            Profile::Live => (LinkProfile::live(), SetProfile::live()),
-        };
-        let clock = match runtime.clock.unwrap_or(settings.clock) {
-            Clock::FreeRunning => LinkClock::FreeRunning,
-            Clock::Paced { dilation } => LinkClock::Paced { dilation },
-        };
-        if runtime.real_wires {
-            profile = profile.over_real_wires(clock);
-            // Six bits are too few where frames overtake each other.
-            sets.full_numbers = true;
-        }
-        profile = profile.patient(runtime.real_wires, settings.give_up_ms, settings.silence_ms);
+        // Six bits are too few where frames overtake each other.
+        sets.full_numbers |= runtime.real_wires;
         let rate = match self.kind(link) {
-            Some(PortKind::Blue) => settings.global_lane_rate,
-            _ => settings.lane_rate,
+            Some(PortKind::Blue) => settings.own.global_rate,
+            _ => settings.own.rate,
         };
         let registers = LcbRegisters {
-            max_degrades: settings.degrades_allowed,
+            max_degrades: settings.own.degrades_allowed,
             ..LcbRegisters::default()
         };
-        LinkConfig::builder(number, side, name(end), name(other))
-            .fabric(runtime.fabric)
-            .profile(profile)
-            .clock(clock)
-            .rate(rate)
-            .cable(link.cable)
-            .lane_retry_threshold(settings.lane_retry_threshold)
-            .epoch(runtime.epoch)
+        link_config(self, settings, (id, link, end), rate, runtime)?
             .build()
             .and_then(|link| AriesLinkConfig::new(link, sets)?.with_registers(registers))
             .map_err(|error| PlanError::Link { link: id, error })
-    }
-
-    /// Tab-separated lines for scripts, in the format of [`Topology::plan_lines`](crate::topology::Topology::plan_lines).
-    ///
-    /// # Errors
-    /// [`PlanError::TooManyLinks`] if there are more links than ids and addresses.
-    pub fn plan_lines(&self) -> Result<String, PlanError> {
-        if self.links.len() > MAX_LIVE_LINKS {
-            return Err(PlanError::TooManyLinks(self.links.len() - 1));
-        }
-        let mut lines = String::new();
-        // Writing into a String never fails.
-        for router in self.routers() {
-            let _ = writeln!(lines, "node\t{}\trouter", self.shape.router_name(router));
-        }
-        for nic in self.nics() {
-            let _ = writeln!(
-                lines,
-                "node\t{}\tnic",
-                self.node_name(NodeRef::Processor(nic))
-            );
-        }
-        for (id, link) in self.links.iter().enumerate() {
-            let Some(LinkAddresses { a, b }) = LinkAddresses::of(id) else {
-                continue;
-            };
-            let (node_a, node_b) = (self.node_name(link.a.node), self.node_name(link.b.node));
-            let (port_a, port_b) = (link.a.port, link.b.port);
-            let _ = writeln!(
-                lines,
-                "link\t{id}\t{node_a}\t{port_a}\t{node_b}\t{port_b}\tp{port_a}\tp{port_b}\t{a}\t{b}"
-            );
-        }
-        Ok(lines)
     }
 }

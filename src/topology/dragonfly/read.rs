@@ -1,51 +1,19 @@
 //! From TOML to a dragonfly.
 
+use core::fmt::{self, Write as _};
 use core::ops::Range;
 use std::collections::HashMap;
 use std::collections::btree_map::{BTreeMap, Entry};
 
-use toml::Spanned;
-use toml::de::DeTable;
-
-use super::check;
+use super::arrangement::Arrangement;
 use super::generate::{DragonflySpec, DragonflySpecError, Generator};
-use super::model::{Classes, Dragonfly, DragonflyLink, DragonflySettings, Shape, gbps};
+use super::model::{Classes, Dragonfly, DragonflyLanes, DragonflySettings, Shape, gbps};
 use crate::link::LaneRate;
-use crate::nic::MAX_MEMORY_BYTES;
+use crate::net::{
+    Describe, End, Ends, Fields, MistakeKind as K, NodeRef, OwnSettings, Place, Problems, Section,
+    Shown, Spans, Value, describe, end, link,
+};
 use crate::router::aries::registers::{AriesRegisters, Bias, ModeBias};
-use crate::topology::description::fields::{Fields, Section, Value};
-use crate::topology::description::read::clock;
-use crate::topology::description::wiring::cable;
-use crate::topology::limits::Effort;
-use crate::topology::mistake::{Mistake, MistakeKind, Mistakes, Place, Problems};
-use crate::topology::model::{End, NodeRef, Profile, Settings};
-use crate::topology::parsed::{self, Parsed};
-use crate::topology::shown::Shown;
-
-/// Where the parts of a network stand in its text.
-#[derive(Debug, Default)]
-struct Spans {
-    network: Range<usize>,
-    shape: Range<usize>,
-    /// How many links are generated: they come first.
-    generated: usize,
-    listed: Vec<Range<usize>>,
-}
-
-impl Spans {
-    fn of(&self, place: &Place) -> Range<usize> {
-        match place {
-            Place::Text(span) => span.clone(),
-            Place::Link(l) => (*l as usize)
-                .checked_sub(self.generated)
-                .and_then(|listed| self.listed.get(listed))
-                .unwrap_or(&self.shape)
-                .clone(),
-            Place::Network => self.network.clone(),
-            _ => self.shape.clone(),
-        }
-    }
-}
 
 /// Reads and checks the description of a dragonfly, which has `family = "aries"`. `file` is what
 /// diagnostics call it.
@@ -53,140 +21,106 @@ impl Spans {
 /// # Errors
 /// All mistakes that could be found, in the order of the text.
 pub fn read(file: &str, text: &str) -> Result<Dragonfly, Problems> {
-    let parsed = parsed::parse(file, text)?;
-    read_parsed(file, text, &parsed, Effort::Bounded).map(|(network, _)| network)
+    describe(file, text).map(|described| described.topology)
 }
 
-/// The same for a text that has been parsed, and with so much effort; and whether all packets were followed to their ends.
-pub(in crate::topology) fn read_parsed(
-    file: &str,
-    text: &str,
-    parsed: &Parsed<'_>,
-    effort: Effort,
-) -> Result<(Dragonfly, bool), Problems> {
-    let (network, spans, mut mistakes) = read_unchecked(parsed);
-    let mut followed = false;
-    if mistakes.is_empty() {
-        (mistakes, followed) = check::within(&network, effort);
-    }
-    if mistakes.is_empty() {
-        return Ok((network, followed));
-    }
-    Err(Problems::new(file, text, mistakes, |place| spans.of(place)))
-}
+impl Describe for Dragonfly {
+    const FAMILY: &'static str = "aries";
+    const WHAT: &'static str = "the description of a dragonfly";
+    const NAMES: &'static str = "aries-GROUPSxCHASSISxBLADESxNICS[:LINKS], such as aries-9x4x2x4";
 
-fn read_unchecked(Parsed { table, errors }: &Parsed<'_>) -> (Dragonfly, Spans, Mistakes) {
-    let mut fields = Fields::default();
-    for error in errors {
-        fields.syntax(error);
-    }
-    let mut spans = Spans::default();
-    let network = if errors.is_empty() {
-        network(&mut fields, table, &mut spans)
-    } else {
-        empty()
-    };
-    (network, spans, fields.mistakes)
-}
-
-fn empty() -> Dragonfly {
-    Dragonfly {
-        name: String::from("unnamed"),
-        shape: DragonflySpec::default().shape,
-        generator: None,
-        settings: DragonflySettings::default(),
-        classes: Classes::default(),
-        bias: AriesRegisters::BIAS,
-        absent: Vec::new(),
-        links: Vec::new(),
-    }
-}
-
-fn network(fields: &mut Fields, table: &Spanned<DeTable<'_>>, spans: &mut Spans) -> Dragonfly {
-    let mut network = empty();
-    let mut root = Section::new(table.get_ref(), 0..0, "the description of a dragonfly");
-    if let Some(value) = root.take("family") {
-        let _ = fields.word(value, &[("aries", ())]);
-    }
-    match root.take("name") {
-        Some(value) => {
-            spans.network = value.span();
-            if let Some(name) = fields.text(value) {
-                name.clone_into(&mut network.name);
-            }
-        }
-        None => fields.missing(&root, "name", "\"my-lab\""),
-    }
-    match root.take("dragonfly") {
-        Some(value) => {
-            spans.shape = value.span();
+    fn read(
+        name: String,
+        fields: &mut Fields,
+        root: &mut Section<'_, '_>,
+        spans: &mut Spans,
+    ) -> Self {
+        let mut network = Self {
+            name,
+            shape: DragonflySpec::default().shape,
+            generator: None,
+            settings: DragonflySettings::default(),
+            classes: Classes::default(),
+            bias: AriesRegisters::BIAS,
+            absent: Vec::new(),
+            links: Vec::new(),
+        };
+        let example = "{ groups = 3, chassis = 2, blades = 2, nics = 1 }";
+        if let Some(value) = fields.need(root, "dragonfly", example) {
             // A section's span is its contents; its first line is enough to point at.
-            spans.shape.end = spans.shape.end.min(spans.shape.start + "[dragonfly]".len());
+            let Range { start, end } = value.span();
+            spans.others = Some(start..end.min(start + "[dragonfly]".len()));
             if let Some(section) = fields.table(value, "[dragonfly]") {
                 dragonfly(fields, section, &mut network);
             }
         }
-        None => fields.missing(
-            &root,
-            "dragonfly",
-            "{ groups = 3, chassis = 2, blades = 2, nics = 1 }",
-        ),
+        if let Some(section) = fields.part(root, "network", "[network]") {
+            network.settings = DragonflySettings::read(fields, section);
+        }
+        if let Some(section) = fields.part(root, "routing", "[routing]") {
+            routing(fields, section, &mut network);
+        }
+        if fields.mistakes.is_empty()
+            && let Some(generator) = network.generator
+        {
+            network.links = generator.links(&network.shape, &network.absent);
+        }
+        if let Some(section) = fields.part(root, "wiring", "[wiring]") {
+            wiring(fields, section, &mut network, spans);
+        }
+        network
     }
-    if let Some(value) = root.take("network")
-        && let Some(section) = fields.table(value, "[network]")
-    {
-        network.settings = settings(fields, section);
+
+    fn generate(name: &str) -> Option<Result<Self, String>> {
+        let spec = DragonflySpec::named(name)?;
+        Some(spec.generate().map_err(|error| error.to_string()))
     }
-    if let Some(value) = root.take("routing")
-        && let Some(section) = fields.table(value, "[routing]")
-    {
-        routing(fields, section, &mut network);
-    }
-    if fields.mistakes.is_empty()
-        && let Some(generator) = network.generator
-    {
-        network.links = generator.links(&network.shape, &network.absent);
-    }
-    if let Some(value) = root.take("wiring")
-        && let Some(section) = fields.table(value, "[wiring]")
-    {
-        wiring(fields, section, &mut network, spans);
-    }
-    fields.finish(root);
-    network
 }
 
 fn dragonfly(fields: &mut Fields, mut section: Section<'_, '_>, network: &mut Dragonfly) {
-    let mut part = |key, most: u64, default: Option<u64>| -> u64 {
-        match section.take(key) {
-            Some(value) => fields.integer(value, 1..=most).unwrap_or(1),
-            None => default.unwrap_or_else(|| {
-                fields.missing(&section, key, "2");
-                1
-            }),
-        }
+    network.shape = shape(fields, &mut section);
+    network.generator = generator(fields, &mut section, network.shape);
+    if let Some(value) = section.take("absent") {
+        network.absent = absent(fields, value, network.shape);
+    }
+    fields.finish(section);
+}
+
+fn shape(fields: &mut Fields, section: &mut Section<'_, '_>) -> Shape {
+    let mut needed = |key, most: u64| {
+        let value = fields.need(section, key, "2")?;
+        fields.integer(value, 1..=most)
     };
-    let shape = Shape {
-        groups: part("groups", u64::from(Shape::MAX_GROUPS), None) as u16,
-        chassis: part("chassis", u64::from(Shape::MAX_CHASSIS), None) as u8,
-        blades: part("blades", u64::from(Shape::MAX_BLADES), None) as u8,
-        nics: part("nics", u64::from(Shape::MAX_NICS), Some(1)) as u8,
-    };
-    network.shape = shape;
-    let generate = match section.take("generate") {
-        Some(value) => fields
-            .word(value, &[("all", true), ("nothing", false)])
-            .unwrap_or(true),
-        None => true,
-    };
+    let groups = needed("groups", u64::from(Shape::MAX_GROUPS));
+    let chassis = needed("chassis", u64::from(Shape::MAX_CHASSIS));
+    let blades = needed("blades", u64::from(Shape::MAX_BLADES));
+    let nics = fields.number(section, "nics", 1..=u64::from(Shape::MAX_NICS));
+    Shape {
+        groups: groups.unwrap_or(1) as u16,
+        chassis: chassis.unwrap_or(1) as u8,
+        blades: blades.unwrap_or(1) as u8,
+        nics: nics.unwrap_or(1) as u8,
+    }
+}
+
+/// How links are generated; `None` if none are, or not like that.
+fn generator(
+    fields: &mut Fields,
+    section: &mut Section<'_, '_>,
+    shape: Shape,
+) -> Option<Generator> {
+    let generate = section
+        .take("generate")
+        .and_then(|value| fields.word(value, &[("all", true), ("nothing", false)]));
+    let generate = generate.unwrap_or(true);
     let mut spec = DragonflySpec {
         shape,
         ..DragonflySpec::default()
     };
-    let mut spans = [0..0, 0..0, 0..0];
-    let mut number = |key, range, right, span: &mut Range<usize>| -> Option<u64> {
+    let mut spans = [None, None, None];
+    let mut number = |key, range, right, span: &mut Option<Range<usize>>| -> Option<u64> {
         let value = section.take(key)?;
-        *span = value.span();
+        *span = Some(value.span());
         if !generate {
             fields.bad(
                 value.span(),
@@ -211,33 +145,25 @@ fn dragonfly(fields: &mut Fields, mut section: Section<'_, '_>, network: &mut Dr
     let sets = number("set_links", bytes, 1..=4, &mut spans[2]);
     spec.set_links = sets.map(|n| n as u8);
     if let Some(value) = section.take("arrangement") {
-        let words = super::arrangement::Arrangement::ALL;
-        spec.arrangement = fields.word(value, &words).unwrap_or_default();
+        spec.arrangement = fields.word(value, &Arrangement::ALL).unwrap_or_default();
     }
-    if generate {
-        match spec.generator() {
-            Ok(generator) => network.generator = Some(generator),
-            Err(error) => {
-                let span = match &error {
-                    DragonflySpecError::BlackLinks { .. } => &spans[0],
-                    DragonflySpecError::GlobalLinks { .. } => &spans[1],
-                    DragonflySpecError::Sets(_) => &spans[2],
-                    DragonflySpecError::Shape { .. } => &section.span(),
-                };
-                let known = span.end > 0;
-                let span = if known { span.clone() } else { section.span() };
-                fields.bad(
-                    span,
-                    error.to_string(),
-                    "change the number, or leave it out",
-                );
-            }
-        }
+    if !generate {
+        return None;
     }
-    if let Some(value) = section.take("absent") {
-        network.absent = absent(fields, value, shape);
-    }
-    fields.finish(section);
+    let [black, global, sets] = spans;
+    let error = match spec.generator() {
+        Ok(generator) => return Some(generator),
+        Err(error) => error,
+    };
+    let span = match &error {
+        DragonflySpecError::BlackLinks { .. } => black,
+        DragonflySpecError::GlobalLinks { .. } => global,
+        DragonflySpecError::Sets(_) => sets,
+        DragonflySpecError::Shape { .. } => None,
+    };
+    let help = "change the number, or leave it out";
+    fields.bad(span.unwrap_or(section.span()), error.to_string(), help);
+    None
 }
 
 /// Names of blades that are not there, sorted by number.
@@ -270,66 +196,41 @@ fn absent(fields: &mut Fields, value: Value<'_, '_>, shape: Shape) -> Vec<u32> {
 /// A list names a thing again.
 fn named_twice(fields: &mut Fields, item: Value<'_, '_>, first: &Range<usize>, message: String) {
     fields.mistakes.push(
-        Mistake::new(MistakeKind::NamedTwice, Place::Text(item.span()), message)
+        K::NamedTwice
+            .at(Place::Text(item.span()), message)
             .label("again")
             .other(Place::Text(first.clone()), "first")
             .help("name it once"),
     );
 }
 
-fn settings(fields: &mut Fields, mut section: Section<'_, '_>) -> DragonflySettings {
-    let mut settings = DragonflySettings::default();
-    if let Some(value) = section.take("profile") {
-        let words = [("live", Profile::Live), ("paper", Profile::Paper)];
-        settings.profile = fields.word(value, &words).unwrap_or(settings.profile);
-    }
-    let mut clocked = Settings::default();
-    clock(fields, &mut section, &mut clocked);
-    settings.clock = clocked.clock;
-    for (key, rate) in [
-        ("lane_rate", &mut settings.lane_rate),
-        ("global_lane_rate", &mut settings.global_lane_rate),
-    ] {
-        if let Some(value) = section.take(key) {
-            *rate = lane_rate(fields, value).unwrap_or(*rate);
+impl OwnSettings for DragonflyLanes {
+    // Eight of the longest retry time-outs: loss alone does not take that long, and well
+    // below the time-out of requests, which can then be sent again another way.
+    const GIVE_UP_MS: u64 = 2_000;
+    // "Each NIC supports up to 1,024 outstanding packets" (white paper, "Aries Performance").
+    const OUTSTANDING: u32 = Self::MAX_OUTSTANDING;
+    const MAX_OUTSTANDING: u32 = 1024;
+    const MEMORY_UNIT_BYTES: u64 = 64;
+
+    fn read(&mut self, fields: &mut Fields, section: &mut Section<'_, '_>) {
+        for (key, rate) in [
+            ("lane_rate", &mut self.rate),
+            ("global_lane_rate", &mut self.global_rate),
+        ] {
+            if let Some(value) = section.take(key) {
+                *rate = lane_rate(fields, value).unwrap_or(*rate);
+            }
         }
+        let degrades = fields.number(section, "degrades_allowed", 0..=2);
+        self.degrades_allowed = degrades.map_or(self.degrades_allowed, |n| n as u8);
     }
-    // A day in milliseconds keeps every sum of picoseconds far inside of 64 bits.
-    const DAY_MS: u64 = 86_400_000;
-    if let Some(value) = section.take("memory_bytes")
-        && let Some(bytes) = fields.integer(value, 64..=MAX_MEMORY_BYTES)
-    {
-        settings.memory_bytes = bytes;
-        if !bytes.is_multiple_of(64) {
-            let help = "memory comes in cache lines: write a multiple of 64";
-            fields.bad(value.span(), "this is no whole number of cache lines", help);
-        }
+
+    fn write(&self, out: &mut String) -> fmt::Result {
+        let (rate, global) = (gbps(self.rate), gbps(self.global_rate));
+        writeln!(out, "lane_rate = {rate}\nglobal_lane_rate = {global}")?;
+        writeln!(out, "degrades_allowed = {}", self.degrades_allowed)
     }
-    let mut number = |key, range, default: u64| match section.take(key) {
-        Some(value) => fields.integer(value, range).unwrap_or(default),
-        None => default,
-    };
-    let degrades = u64::from(settings.degrades_allowed);
-    settings.degrades_allowed = number("degrades_allowed", 0..=2, degrades) as u8;
-    let threshold = u64::from(settings.lane_retry_threshold);
-    settings.lane_retry_threshold =
-        number("lane_retry_threshold", 0..=u64::from(u32::MAX), threshold) as u32;
-    settings.request_timeout_ms = number(
-        "request_timeout_ms",
-        1..=DAY_MS,
-        settings.request_timeout_ms,
-    );
-    settings.forward_progress_ms = number(
-        "forward_progress_ms",
-        1..=DAY_MS,
-        settings.forward_progress_ms,
-    );
-    settings.give_up_ms = number("give_up_ms", 0..=DAY_MS, settings.give_up_ms);
-    settings.silence_ms = number("silence_ms", 0..=DAY_MS, settings.silence_ms);
-    let most = u64::from(DragonflySettings::MAX_OUTSTANDING);
-    settings.outstanding = number("outstanding", 1..=most, u64::from(settings.outstanding)) as u32;
-    fields.finish(section);
-    settings
 }
 
 /// One of the two rates, in Gb/s.
@@ -371,10 +272,8 @@ fn routing(fields: &mut Fields, mut section: Section<'_, '_>, network: &mut Drag
     {
         classes.root = row;
     }
-    if let Some(value) = section.take("local_up_class") {
-        let class = fields.integer(value, 0..=3);
-        classes.local_up = class.map_or(classes.local_up, |class| class as u8);
-    }
+    let class = fields.number(&mut section, "local_up_class", 0..=3);
+    classes.local_up = class.map_or(classes.local_up, |class| class as u8);
     if let Some(value) = section.take("bias") {
         let modes: Vec<ModeBias> = fields
             .tables(value, "the bias of a mode")
@@ -395,13 +294,7 @@ fn routing(fields: &mut Fields, mut section: Section<'_, '_>, network: &mut Drag
 
 /// Four classes, 0 to 3.
 fn four(fields: &mut Fields, value: Value<'_, '_>) -> Option<[u8; 4]> {
-    let classes: Vec<u8> = fields
-        .items(value)
-        .iter()
-        .filter_map(|item| fields.integer(item, 0..=3))
-        .map(|class| class as u8)
-        .collect();
-    let row = classes.try_into().ok();
+    let row = fields.array(value, 3);
     if row.is_none() {
         fields.bad(
             value.span(),
@@ -452,13 +345,13 @@ fn wiring(
             !removed.contains_key(&(index - 1))
         });
     }
-    spans.generated = network.links.len();
     if let Some(value) = section.take("links") {
         for section in fields.tables(value, "a link") {
             let span = section.span();
-            if let Some(link) = link(fields, section, network) {
+            let none = |_: &mut Fields, _: &mut Section<'_, '_>| ((), None);
+            if let Some(link) = link(fields, section, network, none) {
+                spans.add(Place::Link(network.links.len() as u32), span);
                 network.links.push(link);
-                spans.listed.push(span);
             }
         }
     }
@@ -505,65 +398,26 @@ fn removed(
     removed
 }
 
-fn link(
-    fields: &mut Fields,
-    mut section: Section<'_, '_>,
-    network: &Dragonfly,
-) -> Option<DragonflyLink> {
-    let mut at = |key, example| match section.take(key) {
-        Some(value) => end(fields, value, network),
-        None => {
-            fields.missing(&section, key, example);
-            None
-        }
-    };
-    let (a, b) = (at("a", "\"g0-c0s0:30\""), at("b", "\"g1-c0s0:30\""));
-    let cable = cable(fields, &mut section);
-    fields.finish(section);
-    Some(DragonflyLink {
-        a: a?,
-        b: b?,
-        cable,
-    })
-}
+impl Ends for Dragonfly {
+    const EXAMPLES: [&'static str; 2] = ["g0-c0s0:30", "g1-c0s0:30"];
+    const EXAMPLE: &'static str = "g0-c0s0:30";
+    const PORTS: &'static str = PORTS;
 
-/// `NODE:PORT`.
-fn end(fields: &mut Fields, value: Value<'_, '_>, network: &Dragonfly) -> Option<End> {
-    let text = fields.text(value)?;
-    let split = text.rsplit_once(':');
-    let Some((name, port)) = split.and_then(|(n, p)| Some((n, p.parse::<u32>().ok()?))) else {
-        fields.bad(
-            value.span(),
-            format!("\"{}\" names no port", Shown(text)),
-            "write NODE:PORT, like \"g0-c0s0:30\"",
-        );
-        return None;
-    };
-    let Some(node) = network.find(name) else {
-        fields.mistakes.push(
-            Mistake::new(
-                MistakeKind::UnknownNode,
-                Place::Text(value.span()),
-                format!("there is no node `{}`", Shown(name)),
-            )
-            .label("unknown node")
-            .help("routers are named like g0-c1s3 (group, chassis, slot), network interfaces like nic7"),
-        );
-        return None;
-    };
-    let ports = Dragonfly::ports_of(node);
-    match u8::try_from(port).ok().filter(|&port| port < ports) {
-        Some(port) => Some(End { node, port }),
-        None => {
-            fields.mistakes.push(
-                Mistake::new(
-                    MistakeKind::PortOutOfRange,
-                    Place::Text(value.span()),
-                    format!("`{}` has no port {port}", Shown(name)),
-                )
-                .help("a router has ports 0 to 39 for routers and 40 to 43 for NICs, a NIC has port 0"),
-            );
-            None
-        }
+    fn find(&self, name: &str) -> Option<NodeRef> {
+        self.find(name)
+    }
+
+    fn instead_of(&self, _: &str) -> String {
+        String::from(
+            "routers are named like g0-c1s3 (group, chassis, slot), network interfaces like nic7",
+        )
+    }
+
+    fn is_port(&self, node: NodeRef, port: u8) -> bool {
+        port < Self::ports_of(node)
     }
 }
+
+/// Which ports there are, for whoever has named another.
+pub(super) const PORTS: &str =
+    "a router has ports 0 to 39 for routers and 40 to 43 for NICs, a NIC has port 0";

@@ -3,12 +3,13 @@
 use core::fmt::Write as _;
 
 use super::generate::Generator;
-use super::model::{Classes, Dragonfly, DragonflyLink, DragonflySettings, gbps};
+use super::model::{Classes, Dragonfly, DragonflyLink};
+use crate::net::{NodeRef, write_link};
 use crate::router::aries::registers::{AriesRegisters, Bias};
-use crate::topology::model::{Clock, NodeRef, Profile};
 
-/// The description of a network, which [`read`](super::read) turns into the same network again; only where
-/// generated links stand in another order than the generator's are all of them listed instead.
+/// The description of a network, which [`read`](super::read) turns into the same network again;
+/// only where generated links stand in another order than the generator's are all of them listed
+/// instead.
 pub fn write(network: &Dragonfly) -> String {
     let mut text = String::new();
     // Writing into a String never fails.
@@ -74,7 +75,7 @@ fn write_all(out: &mut String, network: &Dragonfly) -> std::fmt::Result {
             .collect();
         writeln!(out, "absent = [{}]", names.join(", "))?;
     }
-    settings(out, &network.settings)?;
+    network.settings.write(out)?;
     routing(out, network)?;
     let (removed, added) = match &found {
         Some((_, difference)) => (&difference.removed[..], difference.added),
@@ -97,48 +98,11 @@ fn write_all(out: &mut String, network: &Dragonfly) -> std::fmt::Result {
     if !added.is_empty() {
         writeln!(out, "links = [")?;
         for link in added {
-            write_link(out, network, link)?;
+            write_link(out, network, link, "")?;
         }
         writeln!(out, "]")?;
     }
     Ok(())
-}
-
-fn settings(out: &mut String, settings: &DragonflySettings) -> std::fmt::Result {
-    writeln!(out, "\n[network]")?;
-    let profile = match settings.profile {
-        Profile::Live => "live",
-        Profile::Paper => "paper",
-    };
-    writeln!(out, "profile = \"{profile}\"")?;
-    match settings.clock {
-        Clock::FreeRunning => writeln!(out, "clock = \"free-running\"")?,
-        Clock::Paced { dilation } => writeln!(out, "clock = \"paced\"\ndilation = {dilation}")?,
-    }
-    writeln!(
-        out,
-        "lane_rate = {}\nglobal_lane_rate = {}",
-        gbps(settings.lane_rate),
-        gbps(settings.global_lane_rate)
-    )?;
-    writeln!(out, "degrades_allowed = {}", settings.degrades_allowed)?;
-    writeln!(
-        out,
-        "lane_retry_threshold = {}",
-        settings.lane_retry_threshold
-    )?;
-    writeln!(out, "memory_bytes = {}", settings.memory_bytes)?;
-    writeln!(out, "request_timeout_ms = {}", settings.request_timeout_ms)?;
-    writeln!(
-        out,
-        "forward_progress_ms = {}",
-        settings.forward_progress_ms
-    )?;
-    writeln!(out, "give_up_ms = {}", settings.give_up_ms)?;
-    if settings.silence_ms != DragonflySettings::default().silence_ms {
-        writeln!(out, "silence_ms = {}", settings.silence_ms)?;
-    }
-    writeln!(out, "outstanding = {}", settings.outstanding)
 }
 
 fn routing(out: &mut String, network: &Dragonfly) -> std::fmt::Result {
@@ -165,16 +129,4 @@ fn routing(out: &mut String, network: &Dragonfly) -> std::fmt::Result {
         writeln!(out, "]")?;
     }
     Ok(())
-}
-
-fn write_link(out: &mut String, network: &Dragonfly, link: &DragonflyLink) -> std::fmt::Result {
-    let (a, b) = (network.end_name(link.a), network.end_name(link.b));
-    write!(out, "  {{ a = \"{a}\", b = \"{b}\"")?;
-    if link.cable.order() != [0, 1, 2] {
-        write!(out, ", swizzle = {:?}", link.cable.order())?;
-    }
-    if link.cable.invert() != [false; 3] {
-        write!(out, ", invert = {:?}", link.cable.invert())?;
-    }
-    writeln!(out, " }},")
 }

@@ -5,17 +5,17 @@ use phitwire_framing::lanes::Permutation;
 use super::sizing::Plan;
 use super::{BlackwidowSpec, Rank, SpecError, blank_registers};
 use crate::link::LaneRate;
+use crate::net::{End, Link, PortSet};
 use crate::router::yarc::registers::{PORTS, Subtree};
-use crate::topology::model::{Chip, End, Link, NodeRef, Processor, Topology, VirtualRouter};
-use crate::topology::ports::PortSet;
+use crate::topology::model::{Chip, FoldedClos, Processor, VirtualRouter};
 
 /// The network but for its registers.
 pub(super) fn build(
     spec: &BlackwidowSpec,
     plan: Plan,
     name: String,
-) -> Result<Topology, SpecError> {
-    let topology = Topology {
+) -> Result<FoldedClos, SpecError> {
+    let topology = FoldedClos {
         name,
         slices: spec.slices,
         settings: spec.settings.clone(),
@@ -38,7 +38,7 @@ pub(super) fn build(
 struct Builder<'s> {
     spec: &'s BlackwidowSpec,
     plan: Plan,
-    topology: Topology,
+    topology: FoldedClos,
 }
 
 /// A virtual router as the builder wires it.
@@ -51,17 +51,11 @@ struct Slot {
 
 impl Slot {
     fn down(self, n: u32) -> End {
-        End {
-            node: NodeRef::Chip(self.chip),
-            port: self.first_down + n as u8,
-        }
+        End::chip(self.chip, self.first_down + n as u8)
     }
 
     fn up(self, n: u32) -> End {
-        End {
-            node: NodeRef::Chip(self.chip),
-            port: self.first_up + n as u8,
-        }
+        End::chip(self.chip, self.first_up + n as u8)
     }
 }
 
@@ -89,14 +83,10 @@ impl Builder<'_> {
                 self.chip_of_routers(slice, 1, PORTS as u32, 1, range, plan.up1 * side1)[0]
             })
             .collect();
-        let rate = self.spec.settings.rate;
+        let (rate, metres) = (self.spec.settings.own.rate, self.spec.settings.own.metres);
         for index in 0..self.spec.processors {
             let down = r1[(index / subtree) as usize].down(index % subtree);
-            let nic = End {
-                node: NodeRef::Processor(index),
-                port: slice,
-            };
-            self.link(nic, down, rate, self.spec.settings.metres);
+            self.link(End::processor(index, slice), down, rate, metres);
         }
         if plan.rank == Rank::ALL[1] {
             self.sidelinks(&r1, plan.up1);
@@ -274,9 +264,9 @@ impl Builder<'_> {
     }
 
     fn router_link(&mut self, a: End, b: End) {
-        let settings = &self.spec.settings;
-        let rate = self.spec.router_rate.unwrap_or(settings.rate);
-        let metres = self.spec.router_metres.or(settings.metres);
+        let usual = &self.spec.settings.own;
+        let rate = self.spec.router_rate.unwrap_or(usual.rate);
+        let metres = self.spec.router_metres.or(usual.metres);
         self.link(a, b, rate, metres);
     }
 

@@ -9,10 +9,10 @@ use core::str::FromStr;
 use thiserror::Error;
 
 use super::computed::computed_registers;
-use super::model::{RouterRegisters, Settings, Topology};
-use super::ports::PortSet;
-use super::wiring::Wiring;
+use super::model::{ClosSettings, FoldedClos, RouterRegisters};
+use super::wiring::ClosWiring;
 use crate::link::LaneRate;
+use crate::net::PortSet;
 use crate::route::modulo::supported_at_most;
 use crate::router::yarc::registers::{PORTS, RouteEntry, Subtree, TABLE_ENTRIES};
 
@@ -29,31 +29,17 @@ pub struct Rank {
 impl Rank {
     /// Every class, smallest first.
     pub const ALL: [Self; 6] = [
-        Self {
-            level: 1,
-            side: false,
-        },
-        Self {
-            level: 1,
-            side: true,
-        },
-        Self {
-            level: 2,
-            side: false,
-        },
-        Self {
-            level: 2,
-            side: true,
-        },
-        Self {
-            level: 3,
-            side: false,
-        },
-        Self {
-            level: 3,
-            side: true,
-        },
+        Self::new(1, false),
+        Self::new(1, true),
+        Self::new(2, false),
+        Self::new(2, true),
+        Self::new(3, false),
+        Self::new(3, true),
     ];
+
+    const fn new(level: u8, side: bool) -> Self {
+        Self { level, side }
+    }
 
     /// The highest rank of routers, 1 to 3.
     pub const fn level(self) -> u8 {
@@ -165,7 +151,7 @@ pub struct BlackwidowSpec {
     /// Metres of the links between routers; `None` = those of the settings.
     pub router_metres: Option<u16>,
     /// Settings of the network.
-    pub settings: Settings,
+    pub settings: ClosSettings,
 }
 
 impl Default for BlackwidowSpec {
@@ -183,7 +169,7 @@ impl Default for BlackwidowSpec {
             parallel: 1,
             router_rate: None,
             router_metres: None,
-            settings: Settings::default(),
+            settings: ClosSettings::default(),
         }
     }
 }
@@ -199,9 +185,9 @@ pub enum SpecError {
         /// The value.
         value: u32,
         /// What it may be.
-        range: &'static str,
+        range: String,
     },
-    /// The rank does not hold so many subtrees.
+    /// The rank does not hold that number of subtrees.
     #[error(
         "rank {rank} holds {least} to {most} {what}, not {wanted}; choose a {remedy} or leave \
          the rank out"
@@ -259,6 +245,18 @@ pub enum SpecError {
 }
 
 impl BlackwidowSpec {
+    /// `r1.5-288`: a rank and a number of processors, and else the defaults; `None` for other
+    /// names.
+    pub fn named(name: &str) -> Option<Self> {
+        let (rank, processors) = name.split_once('-')?;
+        let rank: Rank = rank.strip_prefix('r')?.parse().ok()?;
+        Some(Self {
+            processors: processors.parse().ok()?,
+            rank: Some(rank),
+            ..Self::default()
+        })
+    }
+
     /// The network, in time linear in its size.
     ///
     /// Processors are numbered so that every subtree is an aligned range of a power of two: with
@@ -266,7 +264,7 @@ impl BlackwidowSpec {
     ///
     /// # Errors
     /// A [`SpecError`] that says which value does not go with the others.
-    pub fn generate(&self) -> Result<Topology, SpecError> {
+    pub fn generate(&self) -> Result<FoldedClos, SpecError> {
         let plan = self.plan()?;
         let name = match self.name.as_str() {
             "" => format!("r{}-{}", plan.rank, self.processors),
@@ -292,8 +290,8 @@ pub(super) fn blank_registers() -> RouterRegisters {
 }
 
 /// Gives every router the registers that follow from the structure.
-pub(super) fn fill_registers(topology: &mut Topology) {
-    let wiring = Wiring::new(topology);
+pub(super) fn fill_registers(topology: &mut FoldedClos) {
+    let wiring = ClosWiring::new(topology);
     let computed: Vec<RouterRegisters> = (0..wiring.router_count() as u32)
         .map(|router| computed_registers(topology, &wiring, router))
         .collect();

@@ -1,5 +1,7 @@
 //! How many subtrees, routers and links a network has.
 
+use core::ops::RangeInclusive;
+
 use super::{BlackwidowSpec, MAX_PEERS, Rank, SpecError};
 use crate::route::modulo::is_supported_count;
 use crate::router::yarc::registers::PORTS;
@@ -29,57 +31,35 @@ pub(super) struct Plan {
     pub(super) stride: u32,
 }
 
-fn within(what: &'static str, value: u32, ok: bool, range: &'static str) -> Result<(), SpecError> {
-    if ok {
-        Ok(())
-    } else {
-        Err(SpecError::OutOfRange { what, value, range })
+fn within(what: &'static str, value: u32, ok: bool, range: &str) -> Result<(), SpecError> {
+    let range = range.to_owned();
+    match ok {
+        true => Ok(()),
+        false => Err(SpecError::OutOfRange { what, value, range }),
     }
+}
+
+fn among(what: &'static str, value: u32, range: RangeInclusive<u32>) -> Result<(), SpecError> {
+    let told = format!("{} to {}", range.start(), range.end());
+    within(what, value, range.contains(&value), &told)
 }
 
 impl BlackwidowSpec {
     /// Whether each value is possible for itself.
     fn ranges(&self) -> Result<(), SpecError> {
-        let Self {
-            processors,
-            subtree,
-            virtual_radix: radix,
-            ..
-        } = *self;
-        within(
-            "the number of processors",
-            processors,
-            (1..=MAX_PROCESSORS).contains(&processors),
-            "1 to 32768",
-        )?;
-        within(
-            "processors per subtree",
-            subtree,
-            (1..=32).contains(&subtree),
-            "1 to 32",
-        )?;
         let slices = u32::from(self.slices);
-        within(
-            "the number of slices",
-            slices,
-            (1..=u32::from(MAX_SLICES)).contains(&slices),
-            "1 to 4",
+        let most = u32::from(MAX_SLICES);
+        among(
+            "the number of processors",
+            self.processors,
+            1..=MAX_PROCESSORS,
         )?;
-        within(
-            "the virtual radix",
-            radix,
-            (4..=PORTS as u32).contains(&radix),
-            "4 to 64",
-        )?;
-        let parallel = self.parallel;
-        let ok = parallel.is_power_of_two() && parallel <= 32;
-        within(
-            "the number of parallel links",
-            parallel,
-            ok,
-            "1, 2, 4, 8, 16 or 32",
-        )?;
-        Ok(())
+        among("processors per subtree", self.subtree, 1..=32)?;
+        among("the number of slices", slices, 1..=most)?;
+        among("the virtual radix", self.virtual_radix, 4..=PORTS as u32)?;
+        let (what, range) = ("the number of parallel links", "1, 2, 4, 8, 16 or 32");
+        let ok = self.parallel.is_power_of_two() && self.parallel <= 32;
+        within(what, self.parallel, ok, range)
     }
 
     pub(super) fn plan(&self) -> Result<Plan, SpecError> {
@@ -97,12 +77,8 @@ impl BlackwidowSpec {
             2 if !rank.side => r1,
             _ => self.group.unwrap_or(half),
         };
-        within(
-            "the number of subtrees per group",
-            group,
-            group >= 1,
-            "at least 1",
-        )?;
+        let what = "the number of subtrees per group";
+        within(what, group, group >= 1, "at least 1")?;
         let r2 = r1.div_ceil(group);
         let group3 = if rank.side && rank.level == 3 {
             radix / 2
@@ -197,44 +173,27 @@ impl BlackwidowSpec {
         let ports = PORTS as u32;
         let Rank { level, side } = plan.rank;
         let wanted = self.uplinks.unwrap_or(self.subtree);
-        within(
-            "the number of uplinks",
-            wanted,
-            (1..=ports).contains(&wanted),
-            "1 to 64",
-        )?;
+        let what = "the number of uplinks";
+        among(what, wanted, 1..=ports)?;
         let hashed = self.uplinks.is_none() || level == 1 || is_supported_count(wanted);
-        within(
-            "the number of uplinks",
-            wanted,
-            hashed,
-            "1 to 8, 10, 12, 14, 16, 20, 24, 28 or 32, as the hash is",
-        )?;
-        let room = |rank, down: u32, up: u32, kind, radix| {
-            let error = SpecError::TooManyPorts {
+        let range = "1 to 8, 10, 12, 14, 16, 20, 24, 28 or 32, as the hash is";
+        within(what, wanted, hashed, range)?;
+        let room = |rank, down: u32, up: u32, kind, radix| match down + up <= radix {
+            true => Ok(()),
+            false => Err(SpecError::TooManyPorts {
                 rank,
                 down,
                 up,
                 kind,
                 radix,
-            };
-            if down + up <= radix {
-                Ok(())
-            } else {
-                Err(error)
-            }
+            }),
         };
         match (level, side) {
             (1, false) => return Ok(()),
             (1, true) => {
                 plan.up1 = self.taper[0].apply(wanted / (plan.r1 - 1));
-                return room(
-                    1,
-                    self.subtree,
-                    plan.up1 * (plan.r1 - 1),
-                    "sidelinks",
-                    ports,
-                );
+                let side = plan.up1 * (plan.r1 - 1);
+                return room(1, self.subtree, side, "sidelinks", ports);
             }
             _ => {}
         }

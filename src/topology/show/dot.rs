@@ -1,49 +1,32 @@
 //! The Graphviz language.
 
-use core::fmt::Write as _;
-
 use super::{Shape, bundles, headline};
+use crate::net::show::Dot;
 use crate::router::yarc::registers::PortKind;
-use crate::topology::model::{Topology, range_of_subtree};
-use crate::topology::wiring::Wiring;
+use crate::topology::model::{FoldedClos, range_of_subtree};
+use crate::topology::wiring::ClosWiring;
+
+const LAYOUT: [&str; 3] = [
+    "rankdir=BT; ranksep=1.2; splines=false",
+    "node [fontname=\"sans-serif\", fontsize=11]",
+    "edge [fontname=\"sans-serif\", fontsize=9]",
+];
 
 /// The network for `dot`: one box per virtual router, one ellipse per processor, one line for all
 /// links between two of them, labelled with the ports where there are several.
-pub fn dot(topology: &Topology) -> String {
-    let wiring = Wiring::new(topology);
-    let mut out = String::new();
-    // Writing into a String never fails.
-    let _ = write_dot(&mut out, topology, &wiring);
-    out
-}
-
-/// A quoted string of the language.
-fn quoted(text: &str) -> String {
-    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
-}
-
-fn write_dot(out: &mut String, topology: &Topology, wiring: &Wiring) -> core::fmt::Result {
-    writeln!(out, "graph {} {{", quoted(&topology.name))?;
-    writeln!(out, "  label={};", quoted(&headline(topology, wiring)))?;
-    writeln!(out, "  rankdir=BT; ranksep=1.2; splines=false;")?;
-    writeln!(out, "  node [fontname=\"sans-serif\", fontsize=11];")?;
-    writeln!(out, "  edge [fontname=\"sans-serif\", fontsize=9];")?;
+pub fn dot(topology: &FoldedClos) -> String {
+    let wiring = &ClosWiring::new(topology);
+    let mut dot = Dot::new(&topology.name, &headline(topology, wiring), &LAYOUT);
     let name = |shape| match shape {
-        Shape::Router(r) => quoted(&format!("router {}", wiring.router(topology, r).name)),
-        Shape::Processor(p) => quoted(&topology.processors[p as usize].name),
-        Shape::Group(location) => quoted(&format!("processors from {location}")),
+        Shape::Router(r) => format!("router {}", wiring.router(topology, r).name),
+        Shape::Processor(p) => topology.processors[p as usize].name.clone(),
+        Shape::Group(location) => format!("processors from {location}"),
     };
-    writeln!(out, "  {{ rank=same; node [shape=ellipse];")?;
-    for (p, processor) in topology.processors.iter().enumerate() {
-        let label = quoted(&format!("{}\n#{}", processor.name, processor.number));
-        let label = label.replace('\n', "\\n");
-        writeln!(
-            out,
-            "    {} [label={label}];",
-            name(Shape::Processor(p as u32))
-        )?;
-    }
-    writeln!(out, "  }}")?;
+    let processors = topology.processors.iter();
+    dot.part(
+        "{ rank=same; node [shape=ellipse];",
+        processors.map(|p| (p.name.clone(), format!("{}\n#{}", p.name, p.number))),
+    );
     for rank in 1..=3 {
         let of_rank: Vec<u32> = (0..wiring.router_count() as u32)
             .filter(|&r| wiring.router(topology, r).rank == rank)
@@ -51,23 +34,21 @@ fn write_dot(out: &mut String, topology: &Topology, wiring: &Wiring) -> core::fm
         if of_rank.is_empty() {
             continue;
         }
-        writeln!(
-            out,
-            "  {{ rank=same; node [shape=box, style=\"rounded,filled\", fillcolor=white];"
-        )?;
-        for number in of_rank {
+        let routers = of_rank.into_iter().map(|number| {
             let router = wiring.router(topology, number);
             let (first, last) = range_of_subtree(router.subtree);
             let chip = &topology.chips[wiring.chip_of(number) as usize].name;
-            let on = if *chip == router.name {
-                String::new()
-            } else {
-                format!("\\non {chip}")
+            let on = match *chip == router.name {
+                true => String::new(),
+                false => format!("\non {chip}"),
             };
-            let label = format!("\"{}{on}\\n{first}-{last}\"", router.name);
-            writeln!(out, "    {} [label={label}];", name(Shape::Router(number)))?;
-        }
-        writeln!(out, "  }}")?;
+            let label = format!("{}{on}\n{first}-{last}", router.name);
+            (name(Shape::Router(number)), label)
+        });
+        dot.part(
+            "{ rank=same; node [shape=box, style=\"rounded,filled\", fillcolor=white];",
+            routers,
+        );
     }
     for bundle in bundles(topology, wiring, false) {
         let mut attributes = Vec::new();
@@ -78,16 +59,7 @@ fn write_dot(out: &mut String, topology: &Topology, wiring: &Wiring) -> core::fm
         if bundle.kind == PortKind::Side {
             attributes.push(String::from("color=darkorange, constraint=false"));
         }
-        let attributes = match attributes.is_empty() {
-            true => String::new(),
-            false => format!(" [{}]", attributes.join(", ")),
-        };
-        writeln!(
-            out,
-            "  {} -- {}{attributes};",
-            name(bundle.a),
-            name(bundle.b)
-        )?;
+        dot.edge(&name(bundle.a), &name(bundle.b), &attributes);
     }
-    writeln!(out, "}}")
+    dot.finish()
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::{Bundle, Shape, bundles};
 use crate::router::yarc::registers::PortKind;
-use crate::topology::model::Topology;
-use crate::topology::wiring::Wiring;
+use crate::topology::model::FoldedClos;
+use crate::topology::wiring::ClosWiring;
 
 /// Processors above which those of a subtree are drawn as one box.
 const MOST_PROCESSORS: usize = 36;
@@ -82,7 +82,7 @@ enum Edge {
 }
 
 /// The boxes in rows: processors lowest, then routers by rank.
-fn rows(topology: &Topology, wiring: &Wiring) -> Vec<Vec<Shape>> {
+fn rows(topology: &FoldedClos, wiring: &ClosWiring) -> Vec<Vec<Shape>> {
     let grouped = topology.processors.len() > MOST_PROCESSORS;
     let lowest: Vec<Shape> = if grouped {
         let mut groups: Vec<u16> = topology
@@ -136,8 +136,8 @@ fn arches(bundles: &[Bundle], rows: &[Vec<Shape>]) -> BTreeMap<(Shape, Shape), f
 }
 
 /// Boxes of the widest row.
-pub(super) fn widest(topology: &Topology) -> usize {
-    rows(topology, &Wiring::new(topology))
+pub(super) fn widest(topology: &FoldedClos) -> usize {
+    rows(topology, &ClosWiring::new(topology))
         .iter()
         .map(Vec::len)
         .max()
@@ -179,7 +179,7 @@ fn label_width(bundle: &Bundle, at_b: bool) -> f64 {
     label(bundle, at_b).len() as f64 * LETTER + LABEL_GAP
 }
 
-pub(super) fn layout(topology: &Topology, wiring: &Wiring) -> Layout {
+pub(super) fn layout(topology: &FoldedClos, wiring: &ClosWiring) -> Layout {
     let grouped = topology.processors.len() > MOST_PROCESSORS;
     let bundles = bundles(topology, wiring, grouped);
     let ends = ends(&bundles);
@@ -239,8 +239,8 @@ pub(super) fn layout(topology: &Topology, wiring: &Wiring) -> Layout {
 }
 
 fn frame(
-    topology: &Topology,
-    wiring: &Wiring,
+    topology: &FoldedClos,
+    wiring: &ClosWiring,
     bundles: &[Bundle],
     ends: &Ends,
     shape: Shape,

@@ -1,4 +1,4 @@
-//! A topology for the eye: tables, Graphviz, and a drawing of its own.
+//! A folded Clos for the eye: tables, Graphviz, and a drawing of its own.
 
 mod dot;
 mod layout;
@@ -10,15 +10,15 @@ use std::collections::BTreeMap;
 use crate::link::LaneRate;
 use crate::router::yarc::registers::PortKind;
 
-use super::model::{NodeRef, Topology};
-use super::ports::PortSet;
-use super::wiring::Wiring;
+use super::model::FoldedClos;
+use super::wiring::ClosWiring;
+use crate::net::show::counted;
+use crate::net::{NodeRef, PortSet};
 
+pub use crate::net::TooLarge;
 pub use dot::dot;
-pub(super) use svg::text as svg_text;
-pub use svg::{TooLarge, svg};
+pub use svg::svg;
 pub use table::table;
-pub(super) use table::{columns, left_out};
 
 /// What is drawn as one thing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,7 +27,7 @@ enum Shape {
     Processor(u32),
     /// All processors of rank-1 subtrees with this location: too many to draw each.
     Group(u16),
-    /// A virtual router, by its number in [`Wiring`].
+    /// A virtual router, by its number in [`ClosWiring`].
     Router(u32),
 }
 
@@ -47,7 +47,7 @@ struct Bundle {
 }
 
 /// The network's class, as far as its routers show it.
-fn class(topology: &Topology, wiring: &Wiring) -> String {
+fn class(topology: &FoldedClos, wiring: &ClosWiring) -> String {
     let top = topology.routers().map(|(_, r)| r.rank).max().unwrap_or(0);
     let side = (0..wiring.router_count() as u32)
         .any(|r| !wiring.ports_of_kind(topology, r, PortKind::Side).is_empty());
@@ -55,7 +55,7 @@ fn class(topology: &Topology, wiring: &Wiring) -> String {
 }
 
 /// All links as bundles, in the order of their shapes.
-fn bundles(topology: &Topology, wiring: &Wiring, grouped: bool) -> Vec<Bundle> {
+fn bundles(topology: &FoldedClos, wiring: &ClosWiring, grouped: bool) -> Vec<Bundle> {
     let mut bundles: BTreeMap<(Shape, Shape, u8), Bundle> = BTreeMap::new();
     for link in &topology.links {
         let (mut low, mut high) = (link.a, link.b);
@@ -93,18 +93,13 @@ fn bundles(topology: &Topology, wiring: &Wiring, grouped: bool) -> Vec<Bundle> {
     bundles.into_values().collect()
 }
 
-/// `3 links`, `1 link`.
-pub(super) fn counted(count: usize, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
-}
-
 /// The name and measure of a network, in one line.
-pub fn summary(topology: &Topology) -> String {
-    headline(topology, &Wiring::new(topology))
+pub fn summary(topology: &FoldedClos) -> String {
+    headline(topology, &ClosWiring::new(topology))
 }
 
 /// [`summary`] with the wiring at hand.
-fn headline(topology: &Topology, wiring: &Wiring) -> String {
+fn headline(topology: &FoldedClos, wiring: &ClosWiring) -> String {
     format!(
         "{}: {}, {}, {}, {} on {}, {}",
         topology.name,

@@ -1,7 +1,7 @@
 use super::{dot, svg, table};
 use crate::topology::BlackwidowSpec;
 
-fn quickstart() -> crate::topology::Topology {
+fn quickstart() -> crate::topology::FoldedClos {
     let spec = BlackwidowSpec {
         name: String::from("quickstart"),
         processors: 8,

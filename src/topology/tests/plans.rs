@@ -5,14 +5,16 @@ use std::net::Ipv4Addr;
 use phitwire_framing::frame::LinkEnd;
 
 use crate::link::{LinkClock, LinkProfile};
+use crate::net::Network as _;
 use crate::router::yarc::RouterClock;
 use crate::router::yarc::registers::PortKind;
 use crate::time::Duration;
 use crate::topology::{
-    BlackwidowSpec, Clock, LinkAddresses, NodePlan, PlanError, Profile, Runtime, Settings, Topology,
+    BlackwidowSpec, Clock, ClosSettings, FoldedClos, LinkAddresses, NodePlan, PlanError, Profile,
+    Runtime,
 };
 
-fn lab(settings: Settings) -> Topology {
+fn lab(settings: ClosSettings) -> FoldedClos {
     let spec = BlackwidowSpec {
         processors: 8,
         subtree: 4,
@@ -25,7 +27,7 @@ fn lab(settings: Settings) -> Topology {
 
 #[test]
 fn the_ends_of_every_link_agree() {
-    let topology = lab(Settings::default());
+    let topology = lab(ClosSettings::default());
     let runtime = Runtime::new("lab", 7);
     let mut ends = Vec::new();
     let names = topology.processors.iter().map(|p| &p.name);
@@ -59,7 +61,7 @@ fn the_ends_of_every_link_agree() {
 
 #[test]
 fn registers_say_where_each_port_leads() {
-    let topology = lab(Settings::default());
+    let topology = lab(ClosSettings::default());
     let registers = topology.chip_registers(0).expect("a chip");
     let kinds: Vec<Option<PortKind>> = registers
         .tiles
@@ -85,13 +87,13 @@ fn registers_say_where_each_port_leads() {
 
 #[test]
 fn settings_reach_the_nodes_and_the_run_may_override_them() {
-    let topology = lab(Settings {
+    let topology = lab(ClosSettings {
         profile: Profile::Paper,
         clock: Clock::Paced { dilation: 500 },
         request_timeout_ms: 3_000,
         outstanding: 77,
         memory_bytes: 4_096,
-        ..Settings::default()
+        ..ClosSettings::default()
     });
     let runtime = Runtime::new("lab", 1);
     let NodePlan::Nic(nic) = topology.plan("nic5", &runtime).expect("a node") else {
@@ -173,7 +175,9 @@ fn addresses_are_pairs_of_198_18() {
 
 #[test]
 fn lines_for_scripts_are_separated_by_tabs() {
-    let lines = lab(Settings::default()).plan_lines().expect("few links");
+    let lines = lab(ClosSettings::default())
+        .plan_lines()
+        .expect("few links");
     let lines: Vec<&str> = lines.lines().collect();
     assert_eq!(lines.len(), 4 + 8 + 16 + 8);
     assert_eq!(lines[0], "node\ts0-r1-0\trouter");

@@ -1,6 +1,6 @@
 //! The ready files of the labs are right, and none is forgotten here.
 
-use crate::topology::Network;
+use crate::machine;
 
 macro_rules! ready {
     ($($name:literal),* $(,)?) => {
@@ -31,13 +31,13 @@ const READY: [(&str, &str); 15] = ready![
 fn ready_topologies_are_right() {
     for (name, text) in READY {
         let network =
-            Network::read(name, text).unwrap_or_else(|problems| panic!("{}", problems.lines()));
+            machine::read(name, text).unwrap_or_else(|problems| panic!("{}", problems.lines()));
         assert_eq!(format!("{}.toml", network.name()), name);
         assert!(text.starts_with("# "), "{name} says what it is for");
         assert!(network.plan_lines().is_ok());
         let again =
-            Network::read(name, &network.write()).expect("what was read can be written and read");
-        assert_eq!(again, network, "{name}");
+            machine::read(name, &network.write()).expect("what was read can be written and read");
+        assert_eq!(*again, *network, "{name}");
         assert!(network.svg().is_ok());
     }
 }
@@ -69,7 +69,7 @@ fn the_quickstart_is_the_one_of_the_readme() {
         .into_iter()
         .find(|(name, _)| *name == "quickstart.toml")
         .expect("a ready topology");
-    let network = Network::read(name, text).expect("a right one");
+    let network = machine::read(name, text).expect("a right one");
     let summary = "quickstart: R1.5, 8 processors, 1 slice, 2 routers on 2 chips, 10 links";
     assert_eq!(network.summary(), summary);
 }

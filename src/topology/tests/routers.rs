@@ -5,12 +5,12 @@ use crate::rng::Rng;
 use crate::route::clos::{ChipPorts, RouteRequest};
 use crate::route::{Decision, TileRoutes};
 use crate::router::yarc::registers::ChipRegisters;
-use crate::topology::{BlackwidowSpec, Neighbour, Topology, Wiring};
+use crate::topology::{BlackwidowSpec, ClosWiring, FoldedClos, Neighbour};
 
 /// Follows a packet through the tiles' own decisions; returns the routers it passes.
 fn follow(
-    topology: &Topology,
-    wiring: &Wiring,
+    topology: &FoldedClos,
+    wiring: &ClosWiring,
     chips: &[ChipRegisters],
     (source, slice): (u32, u8),
     request: RouteRequest,
@@ -80,7 +80,7 @@ fn tiles_route_every_packet_to_its_processor() {
     let mut rng = Rng::new(64, 8);
     for spec in specs {
         let topology = spec.generate().expect("a possible network");
-        let wiring = Wiring::new(&topology);
+        let wiring = ClosWiring::new(&topology);
         let chips: Vec<ChipRegisters> = (0..topology.chips.len() as u32)
             .map(|c| topology.chip_registers(c).expect("a chip"))
             .collect();
@@ -115,7 +115,7 @@ fn the_hash_spreads_a_bulk_transfer_over_every_uplink_of_every_rank() {
         ..Default::default()
     };
     let topology = spec.generate().expect("a possible network");
-    let wiring = Wiring::new(&topology);
+    let wiring = ClosWiring::new(&topology);
     let chips: Vec<ChipRegisters> = (0..topology.chips.len() as u32)
         .map(|c| topology.chip_registers(c).expect("a chip"))
         .collect();

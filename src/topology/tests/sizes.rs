@@ -2,10 +2,12 @@
 
 use proptest::prelude::*;
 
+use crate::net::PortSet;
 use crate::rng::Rng;
 use crate::router::yarc::registers::PortKind;
-use crate::topology::ports::PortSet;
-use crate::topology::{BlackwidowSpec, NodeRef, Rank, Taper, Topology, Wiring, check, read, write};
+use crate::topology::{
+    BlackwidowSpec, ClosWiring, FoldedClos, NodeRef, Rank, Taper, check, read, write,
+};
 
 fn spec(processors: u32, subtree: u32, rank: &str) -> BlackwidowSpec {
     let rank = (!rank.is_empty()).then(|| rank.parse().expect("a rank"));
@@ -17,20 +19,20 @@ fn spec(processors: u32, subtree: u32, rank: &str) -> BlackwidowSpec {
     }
 }
 
-fn generated(processors: u32, subtree: u32, rank: &str) -> Topology {
+fn generated(processors: u32, subtree: u32, rank: &str) -> FoldedClos {
     let spec = spec(processors, subtree, rank);
     spec.generate().expect("a possible network")
 }
 
 /// Routers of each rank, and links in all.
-fn counts(topology: &Topology) -> ([usize; 3], usize) {
+fn counts(topology: &FoldedClos) -> ([usize; 3], usize) {
     let of = |rank| topology.routers().filter(|(_, r)| r.rank == rank).count();
     ([of(1), of(2), of(3)], topology.links.len())
 }
 
 /// The most routers on a way between sampled processors.
-fn longest_way(topology: &Topology, samples: u32) -> usize {
-    let wiring = Wiring::new(topology);
+fn longest_way(topology: &FoldedClos, samples: u32) -> usize {
+    let wiring = ClosWiring::new(topology);
     let mut rng = Rng::new(2006, 7);
     let count = topology.processors.len() as u64;
     let mut longest = 0;
@@ -165,7 +167,7 @@ fn slices_are_separate_networks() {
     };
     let topology = spec.generate().expect("a possible network");
     assert_eq!(check(&topology), []);
-    let wiring = Wiring::new(&topology);
+    let wiring = ClosWiring::new(&topology);
     for router in 0..wiring.router_count() as u32 {
         let slice = wiring.router(&topology, router).slice;
         let chip = wiring.chip_of(router);
@@ -374,7 +376,7 @@ proptest! {
         registers.port_map[logical] = physical;
         registers.exit_mask = PortSet::from_bits(ports);
         let text = write(&topology);
-        let again = crate::topology::description::read_unchecked(&text);
+        let again = crate::net::read_unchecked::<FoldedClos>(&text);
         prop_assert_eq!(again, Some(topology));
     }
 }
@@ -396,7 +398,7 @@ fn nodes_are_named_once() {
         assert_eq!(topology.find(&chip.name), Some(NodeRef::Chip(i as u32)));
     }
     // A downlink for every uplink.
-    let wiring = Wiring::new(&topology);
+    let wiring = ClosWiring::new(&topology);
     let ports = |kind| -> u32 {
         let all = 0..wiring.router_count() as u32;
         all.map(|r| wiring.ports_of_kind(&topology, r, kind).len())

@@ -3,8 +3,9 @@
 
 use proptest::prelude::*;
 
-use crate::topology::shown::is_unseen;
-use crate::topology::{Effort, MAX_MISTAKES, MistakeKind, Network, Problems, Runtime, description};
+use crate::machine;
+use crate::net::is_unseen;
+use crate::topology::{Effort, MAX_MISTAKES, MistakeKind, Problems, Runtime, read};
 
 const READY: [&str; 6] = [
     include_str!("../../../netns-scripts/topologies/pair.toml"),
@@ -20,7 +21,7 @@ const MOST_BYTES: usize = 200_000;
 
 /// Reads anything and holds the answer to what is promised.
 fn answered(bytes: &[u8]) -> Result<(), Problems> {
-    let result = Network::read_with("any\u{1b}.toml", bytes, Effort::Bounded);
+    let result = machine::read_with("any\u{1b}.toml", bytes, Effort::Bounded);
     if let Err(problems) = &result {
         assert!((1..=MAX_MISTAKES).contains(&problems.mistakes().len()));
         let mut drawn = String::new();
@@ -140,7 +141,7 @@ fn limits_are_those_that_are_named() {
                     "{key} = {value}: {told}"
                 );
                 if told.is_empty() {
-                    let network = Network::read("good.toml", &good).expect("it was good");
+                    let network = machine::read("good.toml", &good).expect("it was good");
                     let plan = network.plan(node, &Runtime::new("lab", 1));
                     assert!(plan.is_ok(), "{key} = {value}: {plan:?}");
                 }
@@ -194,7 +195,7 @@ fn names_have_as_many_letters_as_is_told() {
 
 /// Mistakes of that kind with the texts of both of their places.
 fn pairs(text: &str, kind: MistakeKind) -> Vec<(String, String)> {
-    let problems = Network::read("twice.toml", text).expect_err("twice");
+    let problems = machine::read("twice.toml", text).expect_err("twice");
     let span = |place: &crate::topology::Place| match place {
         crate::topology::Place::Text(span) => span.clone(),
         other => panic!("{other:?}"),
@@ -243,7 +244,7 @@ fn long_lines_are_cut_around_what_is_wrong() {
     );
     let key_at_the_end = format!("t = {{ b = 1,{} wrong = 1 }}\n", " ".repeat(50_000));
     for text in [long, key_at_the_end] {
-        let problems = Network::read("long.toml", &text).expect_err("unknown keys");
+        let problems = machine::read("long.toml", &text).expect_err("unknown keys");
         let mut drawn = String::new();
         miette::NarratableReportHandler::new()
             .render_report(&mut drawn, &problems)
@@ -254,10 +255,10 @@ fn long_lines_are_cut_around_what_is_wrong() {
 
 #[test]
 fn every_packet_is_followed_unless_that_takes_too_long() {
-    let described = description::read("pair.toml", &with(PAIR, "LINK", "")).expect("right");
+    let described = read("pair.toml", &with(PAIR, "LINK", "")).expect("right");
     assert!(described.followed);
     let large =
         "family = \"aries\"\nname = \"m\"\n[dragonfly]\ngroups = 9\nchassis = 2\nblades = 4\n";
-    let read = Network::read_with("m.toml", large.as_bytes(), Effort::Bounded);
+    let read = machine::read_with("m.toml", large.as_bytes(), Effort::Bounded);
     assert!(read.expect("right").followed);
 }

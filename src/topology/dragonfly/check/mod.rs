@@ -8,33 +8,40 @@ mod walk;
 use super::model::Dragonfly;
 use super::tables::{Faults, Routed};
 use super::wiring::DragonflyWiring;
-use crate::topology::limits::Effort;
-use crate::topology::mistake::{Mistake, MistakeKind, Mistakes, Place};
+use crate::net::{Effort, Mistake, MistakeKind as K, Mistakes, Place, cycles::circle};
 
 pub use risk::endangered;
 pub use walk::{Flaw, Walk, walk};
 
-/// Everything that is wrong with a network, up to [`MAX_MISTAKES`](crate::topology::MAX_MISTAKES); empty if nothing is.
+use cycles::Inputs;
+
+/// Routers of a dragonfly, times its groups and the routers of a group, up to which a bounded check
+/// makes route tables and follows packets: some microseconds each. Of more, nothing is followed.
+pub const MAX_LOOKS: u64 = 300_000;
+
+/// Everything that is wrong with a network, up to [`MAX_MISTAKES`](crate::topology::MAX_MISTAKES);
+/// empty if nothing is.
 ///
-/// Shape, names, ports and links are judged first. If they are right, the route tables are made and every
-/// way of every packet is walked: from every router to every router, by every port and onto every
-/// class that any routing mode, load or lot may choose. Each has to end at its destination. Then the
-/// channels, a link and a class each, that packets hold while they wait for others are searched for a circle.
-/// The walk is exact, also of the largest machine: outside of its destination's group a packet is treated by that
-/// group alone, so that 241 walks over all routers and one inside each group per router suffice.
+/// Shape, names, ports and links are judged first. If they are right, the route tables are made and
+/// every way of every packet is walked: from every router to every router, by every port and onto
+/// every class that any routing mode, load or random choice may take. Each has to end at its
+/// destination. Then the channels, a link and a class each, that packets hold while they wait for
+/// others are searched for a circle. The walk is exact, also of the largest machine: outside of its
+/// destination's group a packet is treated by that group alone, so that 241 walks over all routers
+/// and one inside each group per router suffice.
 pub fn check(network: &Dragonfly) -> Vec<Mistake> {
     within(network, Effort::Exact).0.into_vec()
 }
 
-/// The same with so much effort, and whether all packets were followed to their ends.
-pub(in crate::topology) fn within(network: &Dragonfly, effort: Effort) -> (Mistakes, bool) {
+/// The same with this effort, and whether all packets were followed to their ends.
+pub(super) fn within(network: &Dragonfly, effort: Effort) -> (Mistakes, bool) {
     let mut mistakes = structure::check(network);
     if !mistakes.is_empty() {
         return (mistakes, false);
     }
     let shape = &network.shape;
     let looks = shape.routers() as u64 * (u64::from(shape.groups) + shape.group_routers() as u64);
-    if looks > effort.looks() {
+    if looks > MAX_LOOKS && effort == Effort::Bounded {
         return (mistakes, false);
     }
     let wiring = DragonflyWiring::new(network);
@@ -54,8 +61,8 @@ pub(in crate::topology) fn within(network: &Dragonfly, effort: Effort) -> (Mista
     (mistakes, walk.followed)
 }
 
-/// What is wrong with the route tables of a network of which `faults` are dead: pairs that they do not join, ways
-/// that end nowhere, circles of channels.
+/// What is wrong with the route tables of a network of which `faults` are dead: pairs that they do
+/// not join, ways that end nowhere, circles of channels.
 pub fn check_routes(
     network: &Dragonfly,
     wiring: &DragonflyWiring,
@@ -71,12 +78,9 @@ pub fn check_routes(
 
 fn flaws<'a>(network: &'a Dragonfly, walk: &'a Walk) -> impl Iterator<Item = Mistake> + 'a {
     walk.flaws.iter().map(|flaw| {
-        Mistake::new(
-            MistakeKind::Unreachable,
-            Place::Network,
-            flaw.describe(network),
-        )
-        .help("a port of a route table leads where no way goes on")
+        K::Unreachable
+            .at(Place::Network, flaw.describe(network))
+            .help("a port of a route table leads where no way goes on")
     })
 }
 
@@ -87,9 +91,7 @@ fn unreached(network: &Dragonfly, routed: &Routed) -> Option<Mistake> {
     if let Some(&(from, to)) = report.lost.first() {
         let (from, to) = (name(from), name(to));
         return Some(
-            Mistake::new(
-                MistakeKind::Unreachable,
-                Place::Network,
+            K::Unreachable.at(Place::Network,
                 format!(
                     "{from} is connected with {to}, but by no way that keeps green before black ({} such pairs)",
                     report.lost_pairs
@@ -102,19 +104,19 @@ fn unreached(network: &Dragonfly, routed: &Routed) -> Option<Mistake> {
         );
     }
     (report.cut_pairs > 0).then(|| {
-        Mistake::new(
-            MistakeKind::Unreachable,
-            Place::Network,
-            format!(
-                "no links connect all routers: {} pairs are cut off",
-                report.cut_pairs
-            ),
-        )
-        .help("add links, or name routers that shall not be there in `absent`")
+        K::Unreachable
+            .at(
+                Place::Network,
+                format!(
+                    "no links connect all routers: {} pairs are cut off",
+                    report.cut_pairs
+                ),
+            )
+            .help("add links, or name routers that shall not be there in `absent`")
     })
 }
 
 /// Whether the channels that packets hold and wait for form no circle.
 pub fn is_deadlock_free(wiring: &DragonflyWiring, walk: &Walk) -> bool {
-    cycles::circle(wiring, walk).is_none()
+    circle(&Inputs { wiring, walk }).is_none()
 }

@@ -26,9 +26,9 @@ struct Risk<'a> {
     fates: Vec<Fate>,
 }
 
-/// Pairs of living routers, from and to, of which some packet may come to a router where no living port is left
-/// to it, with the tables of `routed` and `faults` dead: routers leave out dead ports by themselves. `None`
-/// for networks of more than 1,024 routers.
+/// Pairs of living routers, from and to, of which some packet may come to a router where no living
+/// port is left to it, with the tables of `routed` and `faults` dead: routers leave out dead ports
+/// by themselves. `None` for networks of more than 1,024 routers.
 pub fn endangered(
     network: &Dragonfly,
     wiring: &DragonflyWiring,

@@ -1,42 +1,32 @@
 //! Shape, names, ports and links.
 
-use std::collections::HashMap;
-
-use crate::router::aries::registers::PortKind;
-use crate::topology::check::structure::name_problem;
-use crate::topology::dragonfly::model::{Dragonfly, DragonflyLink};
-use crate::topology::mistake::{Mistake, MistakeKind, Mistakes, Place};
-use crate::topology::model::{End, MAX_NAME_BYTES, NodeRef};
-use crate::topology::shown::Shown;
+use crate::net::{
+    End, Joined, MAX_NAME_BYTES, Mistake, MistakeKind as K, Mistakes, Place, PortIndex, Shown,
+    name_problem,
+};
+use crate::router::aries::registers::{self, PortKind};
+use crate::topology::dragonfly::model::{Dragonfly, DragonflyLink, Shape};
+use crate::topology::dragonfly::read::PORTS;
 
 pub(super) fn check(network: &Dragonfly) -> Mistakes {
     let mut mistakes = Mistakes::default();
     if let Some(why) = name_problem(&network.name) {
         let message = format!("\"{}\" cannot be a name: {why}", Shown(&network.name));
-        mistakes.push(
-            Mistake::new(MistakeKind::BadValue, Place::Network, message).help(format!(
-                "write 1 to {MAX_NAME_BYTES} letters, digits, `-`, `_` and `.`"
-            )),
-        );
+        mistakes.push(K::BadValue.at(Place::Network, message).help(format!(
+            "write 1 to {MAX_NAME_BYTES} letters, digits, `-`, `_` and `.`"
+        )));
     }
     if let Err(error) = network.shape.check() {
         // Nothing else can be judged without nodes.
         let mut alone = Mistakes::default();
-        alone.push(Mistake::new(
-            MistakeKind::BadValue,
-            Place::Network,
-            error.to_string(),
-        ));
+        alone.push(K::BadValue.at(Place::Network, error.to_string()));
         return alone;
     }
     if network.routers().next().is_none() {
         mistakes.push(
-            Mistake::new(
-                MistakeKind::BadValue,
-                Place::Network,
-                "all routers are absent",
-            )
-            .help("shorten the list `absent`"),
+            K::BadValue
+                .at(Place::Network, "all routers are absent")
+                .help("shorten the list `absent`"),
         );
     }
     links(network, &mut mistakes);
@@ -44,7 +34,12 @@ pub(super) fn check(network: &Dragonfly) -> Mistakes {
 }
 
 fn links(network: &Dragonfly, mistakes: &mut Mistakes) {
-    let mut used: HashMap<(NodeRef, u8), u32> = HashMap::with_capacity(2 * network.links.len());
+    let Shape { nics, .. } = network.shape;
+    let routers = network.shape.routers();
+    let mut used = PortIndex::new(
+        (routers, registers::PORTS),
+        (routers * usize::from(nics), 1),
+    );
     for (l, link) in network.links.iter().enumerate() {
         let before = mistakes.len();
         for end in [link.a, link.b] {
@@ -53,13 +48,18 @@ fn links(network: &Dragonfly, mistakes: &mut Mistakes) {
         if mistakes.len() > before {
             continue;
         }
-        for end in [link.a, link.b] {
-            if let Some(first) = used.insert((end.node, end.port), l as u32) {
+        for (end, other) in link.ends() {
+            let joined = Joined {
+                link: l as u32,
+                other,
+                kind: (),
+            };
+            if let Some(first) = used.claim(end, joined) {
                 let message = format!("{} has two links", network.end_name(end));
                 mistakes.push(
-                    Mistake::new(MistakeKind::PortUsedTwice, Place::Link(l as u32), message)
-                        .label("again")
-                        .other(Place::Link(first), "first")
+                    K::PortUsedTwice
+                        .at(Place::Link(l as u32), message)
+                        .again(Place::Link(first))
                         .help("a port has one link; `remove` a generated one or take another port"),
                 );
             }
@@ -68,15 +68,12 @@ fn links(network: &Dragonfly, mistakes: &mut Mistakes) {
     }
     for nic in network.nics() {
         let (own, router) = network.nic_ends(nic);
-        if !used.contains_key(&(own.node, own.port)) {
+        if used.at(own).is_none() {
             let (own, router) = (network.end_name(own), network.end_name(router));
             mistakes.push(
-                Mistake::new(
-                    MistakeKind::MissingLink,
-                    Place::Network,
-                    format!("nic{nic} has no link"),
-                )
-                .help(format!("add {{ a = \"{own}\", b = \"{router}\" }}")),
+                K::MissingLink
+                    .at(Place::Network, format!("nic{nic} has no link"))
+                    .help(format!("add {{ a = \"{own}\", b = \"{router}\" }}")),
             );
         }
     }
@@ -85,16 +82,11 @@ fn links(network: &Dragonfly, mistakes: &mut Mistakes) {
 fn end_problem(network: &Dragonfly, link: u32, end: End) -> Option<Mistake> {
     if !network.has(end.node) {
         let message = format!("{} is not there", network.node_name(end.node));
-        return Some(Mistake::new(
-            MistakeKind::UnknownNode,
-            Place::Link(link),
-            message,
-        ));
+        return Some(K::UnknownNode.at(Place::Link(link), message));
     }
     (end.port >= Dragonfly::ports_of(end.node)).then(|| {
         let message = format!("there is no port {}", network.end_name(end));
-        Mistake::new(MistakeKind::PortOutOfRange, Place::Link(link), message)
-            .help("a router has ports 0 to 39 for routers and 40 to 43 for NICs, a NIC has port 0")
+        K::PortOutOfRange.at(Place::Link(link), message).help(PORTS)
     })
 }
 
@@ -103,7 +95,7 @@ fn kind_problem(network: &Dragonfly, l: u32, link: &DragonflyLink) -> Option<Mis
     let Some(kind) = network.kind(link) else {
         let (a, b) = ends();
         return Some(
-            Mistake::new(MistakeKind::BadLink, Place::Link(l), format!("{a} cannot be linked to {b}")).help(
+            K::BadLink.at(Place::Link(l), format!("{a} cannot be linked to {b}")).help(
                 "links join routers of one chassis, of one slot in two chassis of a group, or of two groups; NIC \
                  number n has port 40 + n mod nics of router n div nics",
             ),
@@ -115,7 +107,8 @@ fn kind_problem(network: &Dragonfly, l: u32, link: &DragonflyLink) -> Option<Mis
         .find(|end| kind != PortKind::Processor && !Dragonfly::is_network_port(end.port));
     on_nic_port.map(|end| {
         let message = format!("{} is a port for a NIC", network.end_name(end));
-        Mistake::new(MistakeKind::BadLink, Place::Link(l), message)
+        K::BadLink
+            .at(Place::Link(l), message)
             .help("links between routers take ports 0 to 39")
     })
 }

@@ -53,12 +53,13 @@ impl Flaw {
 /// What the ways of all packets are.
 #[derive(Clone, Debug)]
 pub struct Walk {
-    /// By [`channel`](Self::channel) of arrival: the ports for which a packet may wait that holds it, by their class.
+    /// By [`channel`](Self::channel) of arrival: the ports for which a packet may wait that holds
+    /// it, by their class.
     pub waits: Vec<[PortMask; CLASSES]>,
     /// Packets that have nowhere to go once they have left their source; at most 64 of them.
     pub flaws: Vec<Flaw>,
-    /// Pairs of routers, from and to, that the tables do not join: the source has no entry, or those for the
-    /// group do not cover that router.
+    /// Pairs of routers, from and to, that the tables do not join: the source has no entry, or
+    /// those for the group do not cover that router.
     pub unroutable: u64,
     /// States of packets looked at.
     pub states: u64,
@@ -164,7 +165,8 @@ struct Walker<'a> {
     shape: Shape,
     routed: &'a Routed,
     routes: Vec<Routes>,
-    /// By router and network port: the router at the other end of a living link, the port there and its kind.
+    /// By router and network port: the router at the other end of a living link, the port there and
+    /// its kind.
     peers: Vec<u32>,
     /// By state.
     seen: Vec<Seen>,
@@ -175,8 +177,8 @@ struct Walker<'a> {
     steps: u64,
 }
 
-/// Walks all ways between all routers of a network of which `faults` are dead. A way that uses a dead link or
-/// a port without link is a flaw.
+/// Walks all ways between all routers of a network of which `faults` are dead. A way that uses a
+/// dead link or a port without link is a flaw.
 pub fn walk(
     network: &Dragonfly,
     wiring: &DragonflyWiring,
@@ -186,7 +188,7 @@ pub fn walk(
     walk_within(network, wiring, faults, routed, u64::MAX)
 }
 
-/// The same, but ways to no other group are begun after so many `steps`.
+/// The same, but ways to no other group are begun after this number of `steps`.
 pub(super) fn walk_within(
     network: &Dragonfly,
     wiring: &DragonflyWiring,
@@ -294,8 +296,8 @@ impl Walker<'_> {
         seen.ports |= 1 << port;
     }
 
-    /// Follows all packets for `to` until they come to a router of `stop`; returns how they come there, each
-    /// state and port once.
+    /// Follows all packets for `to` until they come to a router of `stop`; returns how they come
+    /// there, each state and port once.
     fn follow(&mut self, to: u32, stop: Range<u32>) -> Vec<(State, u8)> {
         let mut arrived = BTreeMap::new();
         let head = State::source(to).head(&self.shape, to);
@@ -338,8 +340,9 @@ impl Walker<'_> {
             .collect()
     }
 
-    /// Notes what the packets of this walk wait for at some routers, once all ports by which they come are known; counts
-    /// the sources that have no way. Router by router, because all that belongs to one is close together.
+    /// Notes what the packets of this walk wait for at some routers, once all ports by which they
+    /// come are known; counts the sources that have no way. Router by router, because all that
+    /// belongs to one is close together.
     fn close(&mut self, to: u32, routers: Range<u32>) -> u64 {
         let mut without = 0;
         let head = State::source(to).head(&self.shape, to);

@@ -7,9 +7,9 @@ mod table;
 use std::collections::BTreeMap;
 
 use super::model::Dragonfly;
+use crate::net::NodeRef;
+use crate::net::show::counted;
 use crate::router::aries::registers::PortKind;
-use crate::topology::model::NodeRef;
-use crate::topology::show::counted;
 
 pub use dot::dot;
 pub use svg::svg;

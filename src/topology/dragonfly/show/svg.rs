@@ -1,20 +1,18 @@
 //! A drawing: groups on a circle, each a grid of chassis and blades.
 
 use core::f64::consts::PI;
-use core::fmt::Write as _;
 
 use super::table::nics_name;
 use super::{joined, summary};
+use crate::net::TooLarge;
+use crate::net::show::{FAINT, INK, Svg};
 use crate::router::aries::registers::PortKind;
 use crate::topology::dragonfly::model::Dragonfly;
-use crate::topology::show::{TooLarge, svg_text};
 
 /// Groups above which nobody could read the drawing.
 const MOST_GROUPS: usize = 48;
 /// Routers of a group up to which each has its name and its links inside the group.
 const MOST_NAMED: usize = 16;
-const INK: &str = "#22272e";
-const FAINT: &str = "#6b7480";
 const GREEN: &str = "#2f8a4c";
 const BLACK: &str = "#22272e";
 const BLUE: &str = "#2f6db5";
@@ -80,65 +78,34 @@ impl Layout {
     }
 }
 
-/// The network as an SVG document: a box per group, routers in it by chassis (row) and slot (column), and the
-/// links between two routers as one line.
+/// The network as an SVG document: a box per group, routers in it by chassis (row) and slot
+/// (column), and the links between two routers as one line.
 ///
 /// # Errors
 /// [`TooLarge`] for more than 48 groups.
 pub fn svg(network: &Dragonfly) -> Result<String, TooLarge> {
     let groups = usize::from(network.shape.groups);
     if groups > MOST_GROUPS {
-        return Err(TooLarge(groups));
+        return Err(TooLarge(groups, "groups", MOST_GROUPS));
     }
-    let mut out = String::new();
-    // Writing into a String never fails.
-    let _ = document(&mut out, network, &Layout::new(network));
-    Ok(out)
-}
-
-fn document(out: &mut String, network: &Dragonfly, layout: &Layout) -> core::fmt::Result {
+    let layout = Layout::new(network);
     let (width, height) = (layout.size.0.ceil(), layout.size.1.ceil() + 40.0);
-    writeln!(
-        out,
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
-         viewBox=\"0 0 {width} {height}\" font-family=\"Helvetica, Arial, sans-serif\">"
-    )?;
-    // Names are letters, digits and dashes: nothing in them needs an escape.
-    let title = summary(network);
-    writeln!(out, "<title>{title}</title>")?;
-    writeln!(
-        out,
-        "<rect width=\"{width}\" height=\"{height}\" fill=\"#ffffff\"/>"
-    )?;
-    let (name, rest) = title.split_once(": ").unwrap_or((&title, ""));
-    svg_text(out, 30.0, 34.0, "start", 19.0, INK, name)?;
-    svg_text(out, 30.0, 56.0, "start", 12.5, FAINT, rest)?;
-    for (group, (x, y)) in layout.corners.iter().enumerate() {
-        let (w, h) = layout.group;
-        writeln!(
-            out,
-            "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{w:.1}\" height=\"{h:.1}\" rx=\"12\" fill=\"#f5f7fa\" \
-             stroke=\"#c4ccd6\"/>"
-        )?;
-        svg_text(
-            out,
-            x + 14.0,
-            y + 19.0,
-            "start",
-            12.5,
-            FAINT,
-            &format!("group {group}"),
-        )?;
+    let mut out = Svg::new((width, height), &summary(network), (30.0, 34.0));
+    for (group, &(x, y)) in layout.corners.iter().enumerate() {
+        let style = "rx=\"12\" fill=\"#f5f7fa\" stroke=\"#c4ccd6\"";
+        out.frame((x, y), layout.group, style);
+        let name = format!("group {group}");
+        out.text(x + 14.0, y + 19.0, "start", 12.5, FAINT, &name);
     }
-    lines(out, network, layout)?;
+    lines(&mut out, network, &layout);
     for router in network.routers() {
-        router_box(out, network, layout, router)?;
+        router_box(&mut out, network, &layout, router);
     }
-    legend(out, network, layout, height - 18.0)?;
-    writeln!(out, "</svg>")
+    legend(&mut out, network, &layout, height - 18.0);
+    Ok(out.finish())
 }
 
-fn lines(out: &mut String, network: &Dragonfly, layout: &Layout) -> core::fmt::Result {
+fn lines(out: &mut Svg, network: &Dragonfly, layout: &Layout) {
     for ((a, b), (kind, links)) in joined(network) {
         let (from, to) = (layout.router(network, a), layout.router(network, b));
         let wide = if links > 1 { 2.4 } else { 1.4 };
@@ -150,12 +117,10 @@ fn lines(out: &mut String, network: &Dragonfly, layout: &Layout) -> core::fmt::R
                     x + (layout.middle.0 - x) * 0.45,
                     y + (layout.middle.1 - y) * 0.45,
                 );
-                writeln!(
-                    out,
-                    "<path d=\"M{:.1} {:.1} Q{:.1} {:.1} {:.1} {:.1}\" fill=\"none\" stroke=\"{BLUE}\" \
-                     stroke-width=\"{wide}\" stroke-opacity=\"0.75\"/>",
-                    from.0, from.1, bend.0, bend.1, to.0, to.1
-                )?;
+                let style = format!(
+                    "fill=\"none\" stroke=\"{BLUE}\" stroke-width=\"{wide}\" stroke-opacity=\"0.75\""
+                );
+                out.path(curve(from, bend, to), &style);
             }
             PortKind::Green | PortKind::Black if layout.named => {
                 let colour = if kind == PortKind::Green {
@@ -172,99 +137,61 @@ fn lines(out: &mut String, network: &Dragonfly, layout: &Layout) -> core::fmt::R
                 } else {
                     (2.2 * bow, 0.0)
                 };
-                writeln!(
-                    out,
-                    "<path d=\"M{:.1} {:.1} Q{:.1} {:.1} {:.1} {:.1}\" fill=\"none\" stroke=\"{colour}\" \
-                     stroke-width=\"{wide}\"/>",
-                    from.0,
-                    from.1,
-                    x + 2.0 * bow_x,
-                    y + 2.0 * bow_y,
-                    to.0,
-                    to.1
-                )?;
+                let style = format!("fill=\"none\" stroke=\"{colour}\" stroke-width=\"{wide}\"");
+                out.path(curve(from, (x + 2.0 * bow_x, y + 2.0 * bow_y), to), &style);
                 if links > 1 && !far {
-                    svg_text(
-                        out,
-                        x + 6.0,
-                        y + 4.0,
-                        "start",
-                        9.5,
-                        FAINT,
-                        &format!("x{links}"),
-                    )?;
+                    let words = format!("x{links}");
+                    out.text(x + 6.0, y + 4.0, "start", 9.5, FAINT, &words);
                 }
             }
             _ => {}
         }
     }
-    Ok(())
 }
 
-fn router_box(
-    out: &mut String,
-    network: &Dragonfly,
-    layout: &Layout,
-    router: u32,
-) -> core::fmt::Result {
+/// From one point to another, bent towards a third.
+fn curve((x1, y1): (f64, f64), (x, y): (f64, f64), (x2, y2): (f64, f64)) -> String {
+    format!("M{x1:.1} {y1:.1} Q{x:.1} {y:.1} {x2:.1} {y2:.1}")
+}
+
+fn router_box(out: &mut Svg, network: &Dragonfly, layout: &Layout, router: u32) {
     let (x, y) = layout.router(network, router);
     let (w, h) = if layout.named {
         (78.0, 34.0)
     } else {
         (12.0, 12.0)
     };
-    writeln!(
-        out,
+    let name = network.shape.router_name(router);
+    out.tag(format_args!(
         "<rect x=\"{:.1}\" y=\"{:.1}\" width=\"{w}\" height=\"{h}\" rx=\"4\" fill=\"#e3edfb\" \
-         stroke=\"{BLUE}\"><title>{}</title></rect>",
+         stroke=\"{BLUE}\"><title>{name}</title></rect>",
         x - w / 2.0,
         y - h / 2.0,
-        network.shape.router_name(router)
-    )?;
+    ));
     if layout.named {
-        let name = network.shape.router_name(router);
-        svg_text(out, x, y - 2.0, "middle", 11.5, INK, &name)?;
-        svg_text(
-            out,
-            x,
-            y + 11.0,
-            "middle",
-            9.5,
-            FAINT,
-            &nics_name(network, router),
-        )?;
+        let nics = nics_name(network, router);
+        out.text(x, y - 2.0, "middle", 11.5, INK, &name);
+        out.text(x, y + 11.0, "middle", 9.5, FAINT, &nics);
     }
-    Ok(())
 }
 
-fn legend(out: &mut String, network: &Dragonfly, layout: &Layout, y: f64) -> core::fmt::Result {
+fn legend(out: &mut Svg, network: &Dragonfly, layout: &Layout, y: f64) {
+    let shape = &network.shape;
     let mut x = 30.0;
     for (colour, words, drawn) in [
-        (
-            GREEN,
-            "green: chassis",
-            layout.named && network.shape.blades > 1,
-        ),
-        (
-            BLACK,
-            "black: slot",
-            layout.named && network.shape.chassis > 1,
-        ),
-        (BLUE, "blue: groups", network.shape.groups > 1),
+        (GREEN, "green: chassis", layout.named && shape.blades > 1),
+        (BLACK, "black: slot", layout.named && shape.chassis > 1),
+        (BLUE, "blue: groups", shape.groups > 1),
     ] {
-        if !drawn {
-            continue;
+        if drawn {
+            let style = format!("stroke=\"{colour}\" stroke-width=\"2.4\"");
+            out.path(format_args!("M{x:.1} {y:.1} h26"), &style);
+            out.text(x + 32.0, y + 4.0, "start", 11.5, FAINT, words);
+            x += 150.0;
         }
-        writeln!(
-            out,
-            "<path d=\"M{x:.1} {y:.1} h26\" stroke=\"{colour}\" stroke-width=\"2.4\"/>"
-        )?;
-        svg_text(out, x + 32.0, y + 4.0, "start", 11.5, FAINT, words)?;
-        x += 150.0;
     }
     if !layout.named {
         let words = "rows are chassis, columns are slots; links inside groups are not drawn";
-        svg_text(out, x, y + 4.0, "start", 11.5, FAINT, words)?;
+        out.text(x, y + 4.0, "start", 11.5, FAINT, words);
     }
-    Ok(())
 }

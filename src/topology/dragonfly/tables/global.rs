@@ -4,9 +4,10 @@ use super::Making;
 use super::local::{LocalGroup, ports_to};
 use crate::router::aries::registers::PortMask;
 
-/// The routers of group `to` that packets from other groups shall reach: all that can be reached from any
-/// place of arrival, if some place reaches them all; otherwise those of the place that reaches most. Since a
-/// global entry does not tell the routers of a group apart, every blue link in use has to reach the same ones.
+/// The routers of group `to` that packets from other groups shall reach: all that can be reached
+/// from any place of arrival, if some place reaches them all; otherwise those of the place that
+/// reaches most. Since a global entry does not tell the routers of a group apart, every blue link
+/// in use has to reach the same ones.
 pub(super) fn coverage(groups: &[LocalGroup], to: usize) -> u128 {
     let group = &groups[to];
     let arrivals = (0..group.routers()).filter(|&x| !group.blue[x].is_empty());
@@ -93,8 +94,8 @@ impl Reaching {
         }
     }
 
-    /// Blue ports of a group to intermediate groups. Where there are none, as between two groups, the links to
-    /// the destination's group itself serve: any router's, not only the nearest.
+    /// Blue ports of a group to intermediate groups. Where there are none, as between two groups,
+    /// the links to the destination's group itself serve: any router's, not only the nearest.
     fn find_away(&mut self, group: &LocalGroup, g: usize, to: usize) {
         let first = g * group.routers();
         let mut any = 0;
@@ -140,8 +141,9 @@ impl Reaching {
     }
 }
 
-/// Black ports for non-minimal packets after a green link. One entry serves both the source's group, where a
-/// blue link away has to follow, and an intermediate group, where the next router may become the root.
+/// Black ports for non-minimal packets after a green link. One entry serves both the source's
+/// group, where a blue link away has to follow, and an intermediate group, where the next router
+/// may become the root.
 #[derive(Clone, Copy, Debug)]
 struct BlackUp {
     ports: PortMask,
@@ -188,7 +190,8 @@ impl Ways<'_> {
         green | black
     }
 
-    /// Green and black ports where a packet arrives in an intermediate group, class 1: each leads to a root.
+    /// Green and black ports where a packet arrives in an intermediate group, class 1: each leads
+    /// to a root.
     fn up_at_arrival(&self, from: usize, black_up: &[BlackUp]) -> PortMask {
         let black = ports_to(self.group.black_peers(from), |peer| self.is_root(peer));
         let green = ports_to(self.group.green_peers(from), |peer| {

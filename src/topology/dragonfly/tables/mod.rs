@@ -2,10 +2,10 @@
 //!
 //! # Which ports stand in an entry
 //!
-//! A packet keeps to an order of channels that has no circle: in each class (source group 0, towards the root
-//! 1, from the root 2, target group 3) green before black before blue. Every port of every entry leads to
-//! a router from which the packet can go on *within that order*, so that nothing ever stands where it
-//! has no way. Two consequences:
+//! A packet keeps to an order of channels that has no circle: in each class (source group 0,
+//! towards the root 1, from the root 2, target group 3) green before black before blue. Every port
+//! of every entry leads to a router from which the packet can go on *within that order*, so that
+//! nothing ever stands where it has no way. Two consequences:
 //!
 //! - Inside a group a minimal way is one green link and then one black one. Where that green or that black
 //!   link is dead, the pair is reached over a root (classes 1 and 2).
@@ -14,9 +14,9 @@
 //!   routers out as places of arrival; a dead router the other routers of its chassis. If a bundle
 //!   has no link left that arrives well, the group is reached over a third one.
 //!
-//! With its own blue links to the destination's group a router uses those alone ("reducing the minimal path length
-//! to three", white paper, "Cray XC Routing"); without one, every port that leads to such a router
-//! in one or two steps.
+//! With its own blue links to the destination's group a router uses those alone ("reducing the
+//! minimal path length to three", white paper, "Cray XC Routing"); without one, every port that
+//! leads to such a router in one or two steps.
 
 mod global;
 mod local;
@@ -27,8 +27,8 @@ use std::sync::Arc;
 
 use super::model::{Dragonfly, Shape};
 use super::wiring::DragonflyWiring;
+use crate::net::NodeRef;
 use crate::router::aries::registers::{AriesRegisters, PortMask, RouteTables};
-use crate::topology::model::NodeRef;
 use global::Reaching;
 use local::LocalGroup;
 
@@ -44,7 +44,8 @@ pub struct Faults {
 }
 
 impl Faults {
-    /// Those of dead links: a router of which every link to other routers is dead is taken for dead itself.
+    /// Those of dead links: a router of which every link to other routers is dead is taken for dead
+    /// itself.
     pub fn of_links(network: &Dragonfly, links: BTreeSet<u32>) -> Self {
         let mut living = vec![0_u32; network.shape.routers()];
         let mut all = living.clone();
@@ -179,7 +180,8 @@ impl Dragonfly {
 }
 
 impl Routed {
-    /// Whether packets from other groups, as far as there are entries for their group, reach a router.
+    /// Whether packets from other groups, as far as there are entries for their group, reach a
+    /// router.
     pub(super) fn covers(&self, router: u32, shape: &Shape) -> bool {
         let covered = self.coverage.get(usize::from(shape.group_of(router)));
         covered.is_some_and(|covered| covered >> shape.local_of(router) & 1 != 0)
@@ -190,7 +192,8 @@ impl Routed {
         self.reached(from, shape.group_of(to)) >> shape.local_of(to) & 1 != 0
     }
 
-    /// The routers of `group` that packets from `router` reach, as a bit mask of their numbers within it.
+    /// The routers of `group` that packets from `router` reach, as a bit mask of their numbers
+    /// within it.
     pub fn reached(&self, router: u32, group: u16) -> u128 {
         let Some(registers) = self.registers.get(router as usize) else {
             return 0;

@@ -8,12 +8,12 @@ use crate::topology::dragonfly::wiring::{DragonflyWiring, Far};
 /// Pairs listed at most.
 const MOST_PAIRS: usize = 10_000;
 
-/// What route tables do for a network. Pairs are of routers, from and to, by number over the machine; their
-/// network interfaces share their fate.
+/// What route tables do for a network. Pairs are of routers, from and to, by number over the
+/// machine; their network interfaces share their fate.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RouteReport {
-    /// Pairs of living routers that are connected by living links, and that the tables do not join: at
-    /// most 10,000 of them.
+    /// Pairs of living routers that are connected by living links, and that the tables do not join:
+    /// at most 10,000 of them.
     pub lost: Vec<(u32, u32)>,
     /// How many such pairs there are.
     pub lost_pairs: u64,
@@ -21,7 +21,8 @@ pub struct RouteReport {
     pub cut_pairs: u64,
     /// Pairs of living routers that the tables join.
     pub reached_pairs: u64,
-    /// Pairs of groups, from and to, of which some router has no minimal way and goes over a third group.
+    /// Pairs of groups, from and to, of which some router has no minimal way and goes over a third
+    /// group.
     pub detours: Vec<(u16, u16)>,
 }
 
@@ -75,7 +76,8 @@ pub(super) fn report(
 ) -> RouteReport {
     let shape = &network.shape;
     let component = components(network, wiring, faults);
-    // By group: the components in it, with their routers. There is one, unless the network has fallen apart.
+    // By group: the components in it, with their routers. There is one, unless the network has
+    // fallen apart.
     let members: Vec<Vec<(u32, u128)>> = component
         .chunks(shape.group_routers())
         .map(|group| {

@@ -1,13 +1,12 @@
 //! Whatever breaks, the recomputed tables join all that is still connected, and no way ends nowhere.
 
 use super::{network, spec};
+use crate::net::{MistakeKind, NodeRef};
 use crate::router::aries::registers::PortKind;
 use crate::topology::dragonfly::{
     Arrangement, Dragonfly, DragonflySpec, DragonflyWiring, Faults, check, check_routes,
     is_deadlock_free, read, walk,
 };
-use crate::topology::mistake::MistakeKind;
-use crate::topology::model::NodeRef;
 
 /// Fails if the tables of a damaged network leave anybody out or lead anywhere wrong.
 fn assert_whole(network: &Dragonfly, wiring: &DragonflyWiring, faults: &Faults, what: &str) {

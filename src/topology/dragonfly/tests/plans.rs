@@ -4,14 +4,14 @@ use phitwire_framing::frame::LinkEnd;
 
 use super::{network, spec};
 use crate::link::LaneRate;
+use crate::net::{Clock, Network, Profile, Runtime};
 use crate::router::aries::registers::{AriesRegisters, PortKind};
 use crate::topology::dragonfly::{Faults, LAB_DOMAIN, lab_key};
-use crate::topology::model::{Clock, Profile};
-use crate::topology::{Network, NodePlan, PlanError, Runtime};
+use crate::topology::{NodePlan, PlanError};
 
 #[test]
 fn the_ends_of_every_link_agree() {
-    let network = Network::Aries(network(3, 2, 2, 2));
+    let network = network(3, 2, 2, 2);
     let runtime = Runtime::new("lab", 7);
     let mut ends = Vec::new();
     for name in network.node_names() {
@@ -49,7 +49,7 @@ fn the_ends_of_every_link_agree() {
 #[test]
 fn settings_and_registers_reach_the_nodes() {
     let mut network = network(3, 2, 2, 2);
-    network.settings.degrades_allowed = 1;
+    network.settings.own.degrades_allowed = 1;
     network.settings.outstanding = 17;
     network.settings.forward_progress_ms = 3;
     let runtime = Runtime {

@@ -1,10 +1,10 @@
 //! Generated dragonflies have the links that the white paper names.
 
+use crate::net::NodeRef;
 use crate::router::aries::registers::PortKind;
 use crate::topology::dragonfly::{
     Arrangement, Dragonfly, DragonflySpec, DragonflyWiring, Faults, Shape,
 };
-use crate::topology::model::NodeRef;
 
 fn network(groups: u16, chassis: u8, blades: u8, nics: u8) -> Dragonfly {
     spec(groups, chassis, blades, nics)

@@ -1,12 +1,13 @@
 //! Descriptions are read, written and judged with the place of every mistake.
 
 use super::{network, spec};
+use crate::machine;
+use crate::net::{Clock, End, Network, NodeRef, Profile};
 use crate::router::aries::registers::Bias;
-use crate::topology::Network;
+use crate::topology::FoldedClos;
 use crate::topology::dragonfly::{
     Arrangement, Dragonfly, DragonflyLink, DragonflySpec, read, show, write,
 };
-use crate::topology::model::{Clock, End, NodeRef, Profile};
 use phitwire_framing::lanes::Permutation;
 
 fn again(network: &Dragonfly) -> Dragonfly {
@@ -32,7 +33,7 @@ fn what_differs_from_the_generator_is_written_too() {
     let mut changed = network(3, 2, 2, 4);
     changed.settings.profile = Profile::Paper;
     changed.settings.clock = Clock::Paced { dilation: 7 };
-    changed.settings.global_lane_rate = crate::link::LaneRate::G14_0;
+    changed.settings.own.global_rate = crate::link::LaneRate::G14_0;
     changed.bias[2].minimal = Bias { shift: 1, add: 63 };
     changed.absent = vec![10];
     changed.links = changed
@@ -68,18 +69,18 @@ fn links_of_another_order_are_listed_all() {
 
 #[test]
 fn the_family_decides_the_reader() {
-    let aries = Network::Aries(network(3, 2, 2, 2));
+    let aries = network(3, 2, 2, 2);
     assert_eq!(
-        Network::read("a.toml", &aries.write()).expect("good"),
-        aries
+        &*machine::read("a.toml", &aries.write()).expect("good"),
+        &aries as &dyn Network
     );
     let pair = include_str!("../../../../netns-scripts/topologies/pair.toml");
     for text in [pair.to_owned(), format!("family = \"blackwidow\"\n{pair}")] {
-        let read = Network::read("pair.toml", &text).expect("good");
-        assert!(matches!(read, Network::Blackwidow(_)));
+        let read = machine::read("pair.toml", &text).expect("good");
+        assert!(read.of_machine::<FoldedClos>().is_some());
         assert_eq!(read.node_names(), ["r1-0", "nic0", "nic1"]);
     }
-    let unknown = Network::read("t.toml", "family = \"t4e\"\n").expect_err("no such family");
+    let unknown = machine::read("t.toml", "family = \"t4e\"\n").expect_err("no such family");
     assert_eq!(unknown.mistakes().len(), 1, "{}", unknown.lines());
     assert!(
         unknown.lines().contains("t.toml:1:10"),

@@ -1,5 +1,5 @@
-//! What is shown of a description around a mistake: few lines, cut where they are long, and nothing in them that a
-//! terminal obeys.
+//! What is shown of a description around a mistake: few lines, cut where they are long, and nothing
+//! in them that a terminal obeys.
 
 use core::ops::Range;
 
@@ -109,7 +109,8 @@ impl<'t> Lines<'t> {
         })
     }
 
-    /// The line of each span and its neighbours. What goes over several lines is marked in its first.
+    /// The line of each span and its neighbours. What goes over several lines is marked in its
+    /// first.
     pub(super) fn excerpt(&self, name: &str, spans: &[Range<usize>]) -> Excerpt {
         let mut wanted: Vec<Line> = Vec::new();
         for span in spans {

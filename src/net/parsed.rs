@@ -6,20 +6,20 @@ use toml::Spanned;
 use toml::de::{DeTable, Error};
 
 use super::limits::{MAX_DESCRIPTION_BYTES, MAX_RECOVERED_BYTES};
-use super::mistake::{Mistake, MistakeKind, Mistakes, Place, Problems};
+use super::mistake::{Mistake, MistakeKind as K, Mistakes, Place, Problems};
 
 /// A description as TOML, and what is wrong with its syntax.
-pub(super) struct Parsed<'t> {
-    pub(super) table: Spanned<DeTable<'t>>,
-    pub(super) errors: Vec<Error>,
+pub struct Parsed<'t> {
+    pub table: Spanned<DeTable<'t>>,
+    pub errors: Vec<Error>,
 }
 
-/// Reads `text`. All errors of the syntax are found in texts of usual size, the first of others: every line of a
-/// megabyte may be one.
+/// Reads `text`. All errors of the syntax are found in texts of usual size, the first of others:
+/// every line of a megabyte may be one.
 ///
 /// # Errors
 /// A text that is too large.
-pub(super) fn parse<'t>(file: &str, text: &'t str) -> Result<Parsed<'t>, Problems> {
+pub fn parse<'t>(file: &str, text: &'t str) -> Result<Parsed<'t>, Problems> {
     if text.len() > MAX_DESCRIPTION_BYTES {
         return Err(too_large(file));
     }
@@ -43,15 +43,14 @@ pub(super) fn parse<'t>(file: &str, text: &'t str) -> Result<Parsed<'t>, Problem
 ///
 /// # Errors
 /// More bytes than a description may have, or bytes that are no UTF-8; at the first of these.
-pub(super) fn text<'t>(file: &str, bytes: &'t [u8]) -> Result<&'t str, Problems> {
+pub fn text<'t>(file: &str, bytes: &'t [u8]) -> Result<&'t str, Problems> {
     if bytes.len() > MAX_DESCRIPTION_BYTES {
         return Err(too_large(file));
     }
     core::str::from_utf8(bytes).map_err(|error| {
         let at = error.valid_up_to();
         let shown = String::from_utf8_lossy(bytes);
-        let mistake = Mistake::new(
-            MistakeKind::NotText,
+        let mistake = K::NotText.at(
             Place::Text(at..at + 1),
             format!("the byte {:#04x} is no text", bytes[at]),
         );
@@ -65,7 +64,7 @@ pub(super) fn text<'t>(file: &str, bytes: &'t [u8]) -> Result<&'t str, Problems>
 
 fn too_large(file: &str) -> Problems {
     let message = format!("a description of more than {MAX_DESCRIPTION_BYTES} bytes is not read");
-    let mistake = Mistake::new(MistakeKind::TooLarge, Place::Text(0..0), message).help(
+    let mistake = K::TooLarge.at(Place::Text(0..0), message).help(
         "the largest network of one slice takes 5.5 million; slices are separate networks, and one of several alike \
          stands for all",
     );
@@ -80,7 +79,7 @@ fn problem(file: &str, text: &str, mistake: Mistake) -> Problems {
 }
 
 /// The bytes of a mistake before anything but the text is known.
-pub(super) fn span_in_text(place: &Place) -> Range<usize> {
+pub fn span_in_text(place: &Place) -> Range<usize> {
     match place {
         Place::Text(span) => span.clone(),
         _ => 0..0,

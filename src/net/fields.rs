@@ -5,20 +5,21 @@ use core::ops::{Range, RangeInclusive};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::topology::mistake::{Mistake, MistakeKind, Mistakes, Place};
-use crate::topology::shown::Shown;
+use super::mistake::{MistakeKind as K, Mistakes, Place};
+use super::shown::Shown;
 
 /// Collects what is wrong while fields are read.
 #[derive(Debug, Default)]
-pub(in crate::topology) struct Fields {
-    pub(in crate::topology) mistakes: Mistakes,
+pub struct Fields {
+    /// What is wrong, so far.
+    pub mistakes: Mistakes,
 }
 
 /// A value with its place in the text.
-pub(in crate::topology) type Value<'r, 't> = &'r Spanned<DeValue<'t>>;
+pub type Value<'r, 't> = &'r Spanned<DeValue<'t>>;
 
 /// One table while its fields are read: who finishes it has named every key.
-pub(in crate::topology) struct Section<'r, 't> {
+pub struct Section<'r, 't> {
     table: &'r DeTable<'t>,
     span: Range<usize>,
     what: &'static str,
@@ -26,11 +27,8 @@ pub(in crate::topology) struct Section<'r, 't> {
 }
 
 impl<'r, 't> Section<'r, 't> {
-    pub(in crate::topology) fn new(
-        table: &'r DeTable<'t>,
-        span: Range<usize>,
-        what: &'static str,
-    ) -> Self {
+    /// A table that stands at `span`, of which none has been read; `what` it is called in messages.
+    pub fn new(table: &'r DeTable<'t>, span: Range<usize>, what: &'static str) -> Self {
         Self {
             table,
             span,
@@ -39,18 +37,19 @@ impl<'r, 't> Section<'r, 't> {
         }
     }
 
-    pub(in crate::topology) fn span(&self) -> Range<usize> {
+    /// Where it stands in the text.
+    pub fn span(&self) -> Range<usize> {
         self.span.clone()
     }
 
     /// The value of a key, if the table has it. The key is known from now on.
-    pub(in crate::topology) fn take(&mut self, key: &'static str) -> Option<Value<'r, 't>> {
+    pub fn take(&mut self, key: &'static str) -> Option<Value<'r, 't>> {
         self.known.push(key);
         self.table.get(key)
     }
 
     /// All keys and values, of a table whose keys are not words but numbers.
-    pub(in crate::topology) fn entries(
+    pub fn entries(
         &self,
     ) -> impl Iterator<Item = (&'r Spanned<std::borrow::Cow<'t, str>>, Value<'r, 't>)> + use<'r, 't>
     {
@@ -58,83 +57,109 @@ impl<'r, 't> Section<'r, 't> {
     }
 
     /// Whether the table has the key, without making it known.
-    pub(in crate::topology) fn has(&self, key: &str) -> bool {
+    pub fn has(&self, key: &str) -> bool {
         self.table.contains_key(key)
     }
 }
 
 impl Fields {
-    pub(in crate::topology) fn syntax(&mut self, error: &toml::de::Error) {
+    /// An error of the TOML.
+    pub fn syntax(&mut self, error: &toml::de::Error) {
         let message = error.message().lines().collect::<Vec<_>>().join(" ");
         let kind = if message.starts_with("duplicate key") {
-            MistakeKind::DuplicateName
+            K::DuplicateName
         } else {
-            MistakeKind::Syntax
+            K::Syntax
         };
         self.mistakes.push(
-            Mistake::new(kind, Place::Text(error.span().unwrap_or(0..0)), message).help(
-                match kind {
-                    MistakeKind::DuplicateName => {
-                        "a key stands once per table: rename or remove one"
-                    }
+            kind.at(Place::Text(error.span().unwrap_or(0..0)), message)
+                .help(match kind {
+                    K::DuplicateName => "a key stands once per table: rename or remove one",
                     _ => "the description is TOML; see https://toml.io",
-                },
-            ),
+                }),
         );
     }
 
-    pub(in crate::topology) fn bad(
-        &mut self,
-        span: Range<usize>,
-        message: impl Into<String>,
-        help: impl Into<String>,
-    ) {
+    /// A value that is wrong, and how to put it right.
+    pub fn bad(&mut self, span: Range<usize>, message: impl Into<String>, help: impl Into<String>) {
         self.mistakes
-            .push(Mistake::new(MistakeKind::BadValue, Place::Text(span), message).help(help));
+            .push(K::BadValue.at(Place::Text(span), message).help(help));
     }
 
     /// Reports the keys that nobody took.
-    pub(in crate::topology) fn finish(&mut self, section: Section<'_, '_>) {
+    pub fn finish(&mut self, section: Section<'_, '_>) {
         for key in section.table.keys() {
             let name: &str = key.get_ref();
             if section.known.contains(&name) {
                 continue;
             }
             self.mistakes.add(|| {
-                // No key has so many letters that a longer one could be near.
+                // Every key is far shorter: none could be near a longer one.
                 let comparable = section.known.iter().filter(|_| name.len() <= MOST_COMPARED);
                 let near = comparable.min_by_key(|known| distance(known, name));
                 let help = match near.filter(|known| distance(known, name) <= 2) {
                     Some(near) => format!("did you mean `{near}`?"),
                     None => format!("{} has the keys {}", section.what, section.known.join(", ")),
                 };
-                Mistake::new(
-                    MistakeKind::UnknownKey,
-                    Place::Text(key.span()),
-                    format!("{} has no key `{}`", section.what, Shown(name)),
-                )
-                .label("unknown key")
-                .help(help)
+                K::UnknownKey
+                    .at(
+                        Place::Text(key.span()),
+                        format!("{} has no key `{}`", section.what, Shown(name)),
+                    )
+                    .label("unknown key")
+                    .help(help)
             });
         }
     }
 
-    pub(in crate::topology) fn missing(
-        &mut self,
-        section: &Section<'_, '_>,
-        key: &str,
-        example: &str,
-    ) {
+    /// A key that is not there, and an example of its value.
+    pub fn missing(&mut self, section: &Section<'_, '_>, key: &str, example: &str) {
         // The first line of a section is enough to show which one it is.
         let span = section.span();
         self.mistakes.push(
-            Mistake::new(
-                MistakeKind::MissingKey,
-                Place::Text(span.start..span.end.min(span.start + 1)),
-                format!("{} lacks the key `{key}`", section.what),
-            )
-            .help(format!("write `{key} = {example}`")),
+            K::MissingKey
+                .at(
+                    Place::Text(span.start..span.end.min(span.start + 1)),
+                    format!("{} lacks the key `{key}`", section.what),
+                )
+                .help(format!("write `{key} = {example}`")),
         );
+    }
+
+    /// The value of a key that has to be there; if it is not, that is told with an example.
+    pub fn need<'r, 't>(
+        &mut self,
+        section: &mut Section<'r, 't>,
+        key: &'static str,
+        example: &str,
+    ) -> Option<Value<'r, 't>> {
+        let value = section.take(key);
+        if value.is_none() {
+            self.missing(section, key, example);
+        }
+        value
+    }
+
+    /// The table of a key, if there is one.
+    pub fn part<'r, 't>(
+        &mut self,
+        section: &mut Section<'r, 't>,
+        key: &'static str,
+        what: &'static str,
+    ) -> Option<Section<'r, 't>> {
+        let value = section.take(key)?;
+        self.table(value, what)
+    }
+
+    /// A whole number in a range, of a key that may be there.
+    pub fn number(
+        &mut self,
+        section: &mut Section<'_, '_>,
+        key: &'static str,
+        range: RangeInclusive<u64>,
+    ) -> Option<u64> {
+        let value = section.take(key)?;
+        self.integer(value, range)
     }
 
     fn wrong_type(&mut self, value: Value<'_, '_>, wanted: &str) {
@@ -147,7 +172,7 @@ impl Fields {
     }
 
     /// A text.
-    pub(in crate::topology) fn text<'r>(&mut self, value: Value<'r, '_>) -> Option<&'r str> {
+    pub fn text<'r>(&mut self, value: Value<'r, '_>) -> Option<&'r str> {
         let text = value.get_ref().as_str();
         if text.is_none() {
             self.wrong_type(value, "a text in quotation marks");
@@ -156,11 +181,7 @@ impl Fields {
     }
 
     /// One of several words.
-    pub(in crate::topology) fn word<T: Copy>(
-        &mut self,
-        value: Value<'_, '_>,
-        words: &[(&str, T)],
-    ) -> Option<T> {
+    pub fn word<T: Copy>(&mut self, value: Value<'_, '_>, words: &[(&str, T)]) -> Option<T> {
         let text = self.text(value)?;
         let found = words.iter().find(|(word, _)| *word == text);
         if found.is_none() {
@@ -178,17 +199,13 @@ impl Fields {
     }
 
     /// A whole number in a range.
-    pub(in crate::topology) fn integer(
-        &mut self,
-        value: Value<'_, '_>,
-        range: RangeInclusive<u64>,
-    ) -> Option<u64> {
+    pub fn integer(&mut self, value: Value<'_, '_>, range: RangeInclusive<u64>) -> Option<u64> {
         self.integer_told(value, range.clone(), range)
     }
 
-    /// A whole number of which more is taken here than is right: what is within the first range and outside of the
-    /// second is refused later, by who knows why.
-    pub(in crate::topology) fn integer_told(
+    /// A whole number of which more is taken here than is right: what is within the first range and
+    /// outside of the second is refused later, by who knows why.
+    pub fn integer_told(
         &mut self,
         value: Value<'_, '_>,
         range: RangeInclusive<u64>,
@@ -218,7 +235,7 @@ impl Fields {
     }
 
     /// The text of a number, whole or not.
-    pub(in crate::topology) fn number_text<'r>(&mut self, value: Value<'r, '_>) -> Option<&'r str> {
+    pub fn number_text<'r>(&mut self, value: Value<'r, '_>) -> Option<&'r str> {
         match value.get_ref() {
             DeValue::Float(float) => Some(float.as_str()),
             DeValue::Integer(integer) => Some(integer.as_str()),
@@ -230,10 +247,7 @@ impl Fields {
     }
 
     /// The items of an array.
-    pub(in crate::topology) fn items<'r, 't>(
-        &mut self,
-        value: Value<'r, 't>,
-    ) -> &'r [Spanned<DeValue<'t>>] {
+    pub fn items<'r, 't>(&mut self, value: Value<'r, 't>) -> &'r [Spanned<DeValue<'t>>] {
         match value.get_ref().as_array() {
             Some(array) => array,
             None => {
@@ -243,8 +257,17 @@ impl Fields {
         }
     }
 
+    /// An array of `N` numbers from 0 to `most`; `None`, which is not told, if its length is
+    /// another.
+    pub fn array<const N: usize>(&mut self, value: Value<'_, '_>, most: u8) -> Option<[u8; N]> {
+        let items = self.items(value).iter();
+        let numbers = items.filter_map(|item| self.integer(item, 0..=u64::from(most)));
+        let numbers: Vec<u8> = numbers.map(|number| number as u8).collect();
+        numbers.try_into().ok()
+    }
+
     /// A table.
-    pub(in crate::topology) fn table<'r, 't>(
+    pub fn table<'r, 't>(
         &mut self,
         value: Value<'r, 't>,
         what: &'static str,
@@ -259,7 +282,7 @@ impl Fields {
     }
 
     /// The tables of an array.
-    pub(in crate::topology) fn tables<'r, 't>(
+    pub fn tables<'r, 't>(
         &mut self,
         value: Value<'r, 't>,
         what: &'static str,

@@ -5,7 +5,9 @@ use core::fmt;
 use thiserror::Error;
 
 use super::shown::Shown;
-use crate::router::yarc::registers::PORTS;
+
+/// Ports of a chip at most: bits of the mask.
+const PORTS: usize = 64;
 
 /// A set of physical ports of one chip.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -121,6 +123,21 @@ impl PortSet {
             }
         }
         Ok(set)
+    }
+}
+
+impl FromIterator<u8> for PortSet {
+    fn from_iter<T: IntoIterator<Item = u8>>(ports: T) -> Self {
+        ports.into_iter().fold(Self::EMPTY, Self::with)
+    }
+}
+
+/// The ports of the first set that are not in the second.
+impl core::ops::Sub for PortSet {
+    type Output = Self;
+
+    fn sub(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
     }
 }
 

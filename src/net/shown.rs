@@ -1,4 +1,5 @@
-//! Text of strangers in messages: no longer than somebody reads, and nothing in it that a terminal obeys.
+//! Text of strangers in messages: no longer than somebody reads, and nothing in it that a terminal
+//! obeys.
 
 use core::fmt::{self, Write as _};
 
@@ -7,8 +8,9 @@ const MOST_QUOTED: usize = 64;
 /// Letters of a message that are shown.
 const MOST_MESSAGE: usize = 1_000;
 
-/// Whether a letter does something to a terminal, or to the order or look of its neighbours, instead of being seen.
-pub(super) fn is_unseen(letter: char) -> bool {
+/// Whether a letter does something to a terminal, or to the order or look of its neighbours,
+/// instead of being seen.
+pub fn is_unseen(letter: char) -> bool {
     letter.is_control()
         || matches!(letter,
             '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
@@ -17,7 +19,7 @@ pub(super) fn is_unseen(letter: char) -> bool {
 }
 
 /// Adds a letter, or its number if it could not be seen.
-pub(super) fn push(into: &mut String, letter: char) {
+pub fn push(into: &mut String, letter: char) {
     match letter {
         '\t' => into.push_str("\\t"),
         '\n' => into.push_str("\\n"),
@@ -51,7 +53,7 @@ impl fmt::Display for Shown<'_> {
 }
 
 /// A whole message, in which nothing is quoted that was not shortened, made harmless.
-pub(super) fn message(text: String) -> String {
+pub fn message(text: String) -> String {
     let is_long = text.len() > MOST_MESSAGE && text.chars().nth(MOST_MESSAGE).is_some();
     if !is_long && !text.contains(is_unseen) {
         return text;
@@ -68,7 +70,8 @@ pub(super) fn message(text: String) -> String {
     shown
 }
 
-/// A text of several lines, such as a report, with everything in it made harmless but the ends of its lines.
+/// A text of several lines, such as a report, with everything in it made harmless but the ends of
+/// its lines.
 pub fn harmless(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for letter in text.chars() {

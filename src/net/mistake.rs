@@ -1,4 +1,4 @@
-//! What can be wrong with a topology, and how it is told.
+//! What can be wrong with a network, and how it is told.
 
 use core::fmt;
 use core::ops::Range;
@@ -10,97 +10,81 @@ use super::excerpt::{Excerpt, Lines};
 use super::limits::MAX_MISTAKES;
 use super::shown;
 
-/// The kinds of mistakes. Each has a code of its own, by which tests and scripts can tell them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[non_exhaustive]
-pub enum MistakeKind {
-    /// The description is more than can be read, or describes more than a network can have.
-    TooLarge,
-    /// The bytes are no text.
-    NotText,
-    /// The text is no TOML.
-    Syntax,
-    /// A key that the description does not have.
-    UnknownKey,
-    /// A key that the description needs.
-    MissingKey,
-    /// A value of the wrong type or outside of its range.
-    BadValue,
-    /// Two nodes or two virtual routers of one name.
-    DuplicateName,
-    /// The same thing named twice in one list.
-    NamedTwice,
-    /// Two processors of one number.
-    DuplicateNumber,
-    /// A processor number beyond 15 bits.
-    NumberOutOfRange,
-    /// A link names a node that does not exist.
-    UnknownNode,
-    /// A port that the node does not have.
-    PortOutOfRange,
-    /// A port with two links.
-    PortUsedTwice,
-    /// A chip's port that two virtual routers claim, or a register that lets packets pass from one
-    /// virtual router of a chip into another (section 7.4).
-    PortLeak,
-    /// A link on a port that belongs to no virtual router.
-    PortWithoutRouter,
-    /// A link between nodes that cannot be neighbours.
-    BadLink,
-    /// Slices that are not separate networks, or processors that are not in all of them.
-    SliceInconsistent,
-    /// A subtree that is no aligned range of processor numbers, or does not hold what hangs below.
-    BadSubtree,
-    /// Links of unequal rates in one octant (section 4.4).
-    UnequalRates,
-    /// A table entry with a number of ports that the hash cannot be mapped on (section 7.8.2).
-    UnsupportedPortCount,
-    /// More peer subtrees than table entries (section 5.1).
-    TooManyPeers,
-    /// A table entry that names a port without link.
-    DeadPort,
-    /// What came from above, or goes up or over, would be sent the wrong way (section 7.7).
-    UpDownViolation,
-    /// A processor that some other processor cannot reach.
-    Unreachable,
-    /// A network interface without link.
-    MissingLink,
-    /// Channels that can wait for each other in a circle.
-    CyclicDependency,
+macro_rules! mistake_kinds {
+    ($($(#[$doc:meta])+ $kind:ident = $code:literal,)+) => {
+        /// The kinds of mistakes. Each has a code of its own, by which tests and scripts can tell
+        /// them.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[non_exhaustive]
+        pub enum MistakeKind {
+            $($(#[$doc])+ $kind,)+
+        }
+
+        impl MistakeKind {
+            /// A short code, such as `topology::unknown-key`.
+            pub const fn code(self) -> &'static str {
+                match self {
+                    $(Self::$kind => concat!("topology::", $code),)+
+                }
+            }
+        }
+    };
 }
 
-impl MistakeKind {
-    /// A short code, such as `topology::unknown-key`.
-    pub const fn code(self) -> &'static str {
-        match self {
-            Self::TooLarge => "topology::too-large",
-            Self::NotText => "topology::not-text",
-            Self::Syntax => "topology::syntax",
-            Self::UnknownKey => "topology::unknown-key",
-            Self::MissingKey => "topology::missing-key",
-            Self::BadValue => "topology::bad-value",
-            Self::DuplicateName => "topology::duplicate-name",
-            Self::NamedTwice => "topology::named-twice",
-            Self::DuplicateNumber => "topology::duplicate-number",
-            Self::NumberOutOfRange => "topology::number-out-of-range",
-            Self::UnknownNode => "topology::unknown-node",
-            Self::PortOutOfRange => "topology::port-out-of-range",
-            Self::PortUsedTwice => "topology::port-used-twice",
-            Self::PortLeak => "topology::port-leak",
-            Self::PortWithoutRouter => "topology::port-without-router",
-            Self::BadLink => "topology::bad-link",
-            Self::SliceInconsistent => "topology::slice-inconsistent",
-            Self::BadSubtree => "topology::bad-subtree",
-            Self::UnequalRates => "topology::unequal-rates",
-            Self::UnsupportedPortCount => "topology::unsupported-port-count",
-            Self::TooManyPeers => "topology::too-many-peers",
-            Self::DeadPort => "topology::dead-port",
-            Self::UpDownViolation => "topology::up-down-violation",
-            Self::Unreachable => "topology::unreachable",
-            Self::MissingLink => "topology::missing-link",
-            Self::CyclicDependency => "topology::cyclic-dependency",
-        }
-    }
+mistake_kinds! {
+    /// The description is more than can be read, or describes more than a network can have.
+    TooLarge = "too-large",
+    /// The bytes are no text.
+    NotText = "not-text",
+    /// The text is no TOML.
+    Syntax = "syntax",
+    /// A key that the description does not have.
+    UnknownKey = "unknown-key",
+    /// A key that the description needs.
+    MissingKey = "missing-key",
+    /// A value of the wrong type or outside of its range.
+    BadValue = "bad-value",
+    /// Two nodes or two virtual routers of one name.
+    DuplicateName = "duplicate-name",
+    /// The same thing named twice in one list.
+    NamedTwice = "named-twice",
+    /// Two processors of one number.
+    DuplicateNumber = "duplicate-number",
+    /// A processor number beyond 15 bits.
+    NumberOutOfRange = "number-out-of-range",
+    /// A link names a node that does not exist.
+    UnknownNode = "unknown-node",
+    /// A port that the node does not have.
+    PortOutOfRange = "port-out-of-range",
+    /// A port with two links.
+    PortUsedTwice = "port-used-twice",
+    /// A chip's port that two virtual routers claim, or a register that lets packets pass from one
+    /// virtual router of a chip into another (section 7.4).
+    PortLeak = "port-leak",
+    /// A link on a port that belongs to no virtual router.
+    PortWithoutRouter = "port-without-router",
+    /// A link between nodes that cannot be neighbours.
+    BadLink = "bad-link",
+    /// Slices that are not separate networks, or processors that are not in all of them.
+    SliceInconsistent = "slice-inconsistent",
+    /// A subtree that is no aligned range of processor numbers, or does not hold what hangs below.
+    BadSubtree = "bad-subtree",
+    /// Links of unequal rates in one octant (section 4.4).
+    UnequalRates = "unequal-rates",
+    /// A table entry with a number of ports that the hash cannot be mapped on (section 7.8.2).
+    UnsupportedPortCount = "unsupported-port-count",
+    /// More peer subtrees than table entries (section 5.1).
+    TooManyPeers = "too-many-peers",
+    /// A table entry that names a port without link.
+    DeadPort = "dead-port",
+    /// What came from above, or goes up or over, would be sent the wrong way (section 7.7).
+    UpDownViolation = "up-down-violation",
+    /// A processor that some other processor cannot reach.
+    Unreachable = "unreachable",
+    /// A network interface without link.
+    MissingLink = "missing-link",
+    /// Channels that can wait for each other in a circle.
+    CyclicDependency = "cyclic-dependency",
 }
 
 /// What a mistake is about.
@@ -122,6 +106,20 @@ pub enum Place {
     Link(u32),
 }
 
+impl MistakeKind {
+    /// A mistake of this kind at a place, in one sentence.
+    pub fn at(self, place: Place, message: impl Into<String>) -> Mistake {
+        Mistake {
+            kind: self,
+            message: shown::message(message.into()),
+            place,
+            label: String::from("here"),
+            other: None,
+            help: String::new(),
+        }
+    }
+}
+
 /// One mistake.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
@@ -140,31 +138,38 @@ pub struct Mistake {
 }
 
 impl Mistake {
-    pub(super) fn new(kind: MistakeKind, place: Place, message: impl Into<String>) -> Self {
-        Self {
-            kind,
-            message: shown::message(message.into()),
-            place,
-            label: String::from("here"),
-            other: None,
-            help: String::new(),
-        }
+    /// Channels of these names wait for each other.
+    pub fn circle(place: Place, names: &[String]) -> Self {
+        let (all, first) = (names.join(", "), &names[0]);
+        let message = format!(
+            "packets can wait for each other in a circle through {all}, {first}: a deadlock"
+        );
+        MistakeKind::CyclicDependency.at(place, message)
     }
 
+    /// With a word for the place.
     #[must_use]
-    pub(super) fn label(mut self, label: impl Into<String>) -> Self {
+    pub fn label(mut self, label: impl Into<String>) -> Self {
         self.label = shown::message(label.into());
         self
     }
 
+    /// With another place that has to do with it, and a word for that.
     #[must_use]
-    pub(super) fn other(mut self, place: Place, label: impl Into<String>) -> Self {
+    pub fn other(mut self, place: Place, label: impl Into<String>) -> Self {
         self.other = Some((place, shown::message(label.into())));
         self
     }
 
+    /// For what is there a second time: with the place of the first.
     #[must_use]
-    pub(super) fn help(mut self, help: impl Into<String>) -> Self {
+    pub fn again(self, first: Place) -> Self {
+        self.label("again").other(first, "first")
+    }
+
+    /// With how to put it right.
+    #[must_use]
+    pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = shown::message(help.into());
         self
     }
@@ -185,18 +190,19 @@ impl std::error::Error for Mistake {}
 
 /// Mistakes that are found: the first are kept, all are counted.
 #[derive(Debug, Default)]
-pub(super) struct Mistakes {
+pub struct Mistakes {
     kept: Vec<Mistake>,
     more: usize,
 }
 
 impl Mistakes {
-    pub(super) fn push(&mut self, mistake: Mistake) {
+    /// Adds one.
+    pub fn push(&mut self, mistake: Mistake) {
         self.add(|| mistake);
     }
 
     /// The same for a mistake that takes time to describe.
-    pub(super) fn add(&mut self, describe: impl FnOnce() -> Mistake) {
+    pub fn add(&mut self, describe: impl FnOnce() -> Mistake) {
         if self.is_full() {
             self.more += 1;
         } else {
@@ -205,26 +211,27 @@ impl Mistakes {
     }
 
     /// Whether others are counted only.
-    pub(super) const fn is_full(&self) -> bool {
+    pub const fn is_full(&self) -> bool {
         self.kept.len() >= MAX_MISTAKES
     }
 
-    pub(super) const fn is_empty(&self) -> bool {
+    /// Whether nothing was wrong.
+    pub const fn is_empty(&self) -> bool {
         self.kept.is_empty()
     }
 
     /// All of them, those not kept included.
-    pub(super) const fn len(&self) -> usize {
+    pub const fn len(&self) -> usize {
         self.kept.len() + self.more
     }
 
     /// Those that are kept.
-    pub(super) fn into_vec(self) -> Vec<Mistake> {
+    pub fn into_vec(self) -> Vec<Mistake> {
         self.kept
     }
 
     /// Adds those that another search has found.
-    pub(super) fn append(&mut self, other: Self) {
+    pub fn append(&mut self, other: Self) {
         self.extend(other.kept);
         self.more += other.more;
     }
@@ -281,8 +288,9 @@ impl Diagnostic for More {
     }
 }
 
-/// What is wrong with a description, at most [`MAX_MISTAKES`] mistakes with the parts of the text that they are about:
-/// one diagnostic per mistake for `miette`, or one line each by [`lines`](Problems::lines).
+/// What is wrong with a description, at most [`MAX_MISTAKES`] mistakes with the parts of the text
+/// that they are about: one diagnostic per mistake for `miette`, or one line each by
+/// [`lines`](Problems::lines).
 #[derive(Debug)]
 pub struct Problems {
     file: String,
@@ -291,7 +299,8 @@ pub struct Problems {
 }
 
 impl Problems {
-    pub(super) fn new(
+    /// The mistakes of a text, in its order; `span_of` says where each place is.
+    pub fn new(
         file: &str,
         text: &str,
         mistakes: Mistakes,
@@ -345,7 +354,8 @@ impl Problems {
         self.more.as_ref().map_or(0, |more| more.0)
     }
 
-    /// One line `FILE:LINE:COLUMN: MESSAGE [CODE]; HELP` per mistake, and one that counts the others.
+    /// One line `FILE:LINE:COLUMN: MESSAGE [CODE]; HELP` per mistake, and one that counts the
+    /// others.
     pub fn lines(&self) -> String {
         let mut lines = String::new();
         for Located { mistake, at, .. } in &self.located {

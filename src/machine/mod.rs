@@ -1,0 +1,58 @@
+//! The machines, one line each: whoever adds one names it here.
+
+use crate::net::{self, Effort, Family, Network, Problems, Read};
+use crate::topology::FoldedClos;
+use crate::topology::dragonfly::Dragonfly;
+
+/// The machines whose networks can be described, the one that is meant where a description names
+/// none first.
+pub const FAMILIES: [Family; 2] = [Family::of::<FoldedClos>(), Family::of::<Dragonfly>()];
+
+/// Reads and checks the description of a network of any machine. `file` is what diagnostics call
+/// it.
+///
+/// # Errors
+/// All mistakes that could be found, in the order of the text.
+pub fn read(file: &str, text: &str) -> Result<Box<dyn Network>, Problems> {
+    read_with(file, text.as_bytes(), Effort::Bounded).map(|read| read.network)
+}
+
+/// The same for the bytes of a file, whatever they are, and with this effort.
+///
+/// # Errors
+/// See [`net::read`].
+pub fn read_with(file: &str, bytes: &[u8], effort: Effort) -> Result<Read, Problems> {
+    net::read(&FAMILIES, file, bytes, effort)
+}
+
+/// The network of a name that says how it is made, such as `r2-1024`; `None` if it is no name of
+/// any machine's.
+///
+/// # Errors
+/// Why there is no such network.
+pub fn generate(name: &str) -> Option<Result<Box<dyn Network>, String>> {
+    net::generate(&FAMILIES, name)
+}
+
+/// Which machine a network is of, for what still has to know it.
+#[derive(Clone, Copy, Debug)]
+pub enum Known<'n> {
+    /// A folded Clos.
+    Blackwidow(&'n FoldedClos),
+    /// A dragonfly.
+    Aries(&'n Dragonfly),
+}
+
+impl<'n> Known<'n> {
+    /// The machine of a network.
+    ///
+    /// # Panics
+    /// If it is of neither machine.
+    pub fn of(network: &'n dyn Network) -> Self {
+        match (network.of_machine(), network.of_machine()) {
+            (Some(topology), _) => Self::Blackwidow(topology),
+            (_, Some(network)) => Self::Aries(network),
+            _ => panic!("{} is of no known machine", network.name()),
+        }
+    }
+}

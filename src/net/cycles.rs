@@ -1,0 +1,126 @@
+//! Channels that wait for each other in a circle: deadlock.
+
+use std::collections::VecDeque;
+
+/// The channel-dependency graph of a network (Dally and Seitz, *Deadlock-free message routing in
+/// multiprocessor interconnection networks*, 1987): channels by number, and those for which a
+/// packet that holds one may wait. It is asked for again and again instead of being kept, since a
+/// large network has a hundred million of these pairs.
+pub trait Channels {
+    /// How many channels there are.
+    fn count(&self) -> usize;
+
+    /// Calls `each` for every channel that a packet in `channel` may wait for.
+    fn for_each_next(&self, channel: usize, each: impl FnMut(usize));
+}
+
+const NONE: usize = usize::MAX;
+
+/// A circle of channels, in order; `None` if there is none. It is a shortest one through the lowest
+/// channel of all that are in circles with it.
+pub fn circle(channels: &impl Channels) -> Option<Vec<usize>> {
+    let at = on_a_circle(channels)?;
+    let mut ahead = vec![NONE; channels.count()];
+    let _ = way(channels, at, NONE, &mut ahead);
+    // What does not lead back to that channel is looked at once.
+    let mut back = vec![NONE; channels.count()];
+    let leads_back = |&channel: &usize| {
+        ahead[channel] != NONE
+            && back[channel] == NONE
+            && way(channels, channel, at, &mut back).is_some()
+    };
+    let lowest = (0..channels.count()).find(leads_back)?;
+    way(channels, lowest, lowest, &mut vec![NONE; channels.count()])
+}
+
+/// Any channel that lies on a circle.
+fn on_a_circle(channels: &impl Channels) -> Option<usize> {
+    let count = channels.count();
+    let mut waiting = vec![0_u32; count];
+    for channel in 0..count {
+        channels.for_each_next(channel, |next| waiting[next] += 1);
+    }
+    // Channels that nobody waits for are taken away, until none is left or only circles and what
+    // follows them.
+    let mut free: Vec<usize> = (0..count)
+        .filter(|&channel| waiting[channel] == 0)
+        .collect();
+    let mut left = count;
+    while let Some(channel) = free.pop() {
+        left -= 1;
+        channels.for_each_next(channel, |next| {
+            waiting[next] -= 1;
+            if waiting[next] == 0 {
+                free.push(next);
+            }
+        });
+    }
+    // Backwards from any channel left there is always another one left: that leads into a circle.
+    let mut at = waiting.iter().position(|&n| n > 0)?;
+    let mut before = vec![NONE; count];
+    for channel in (0..count).filter(|&channel| waiting[channel] > 0) {
+        channels.for_each_next(channel, |next| before[next] = channel);
+    }
+    for _ in 0..left {
+        at = before[at];
+    }
+    Some(at)
+}
+
+/// A shortest way from `start` to a channel that waits for `goal`, both included, by channels that
+/// have nothing `before` them yet. What the search comes to is noted there.
+fn way(
+    channels: &impl Channels,
+    start: usize,
+    goal: usize,
+    before: &mut [usize],
+) -> Option<Vec<usize>> {
+    before[start] = start;
+    let mut queue = VecDeque::from([start]);
+    while let Some(channel) = queue.pop_front() {
+        let mut arrives = false;
+        channels.for_each_next(channel, |next| {
+            arrives |= next == goal;
+            if before[next] == NONE {
+                before[next] = channel;
+                queue.push_back(next);
+            }
+        });
+        if arrives {
+            let mut way = vec![channel];
+            while way.last() != Some(&start) {
+                way.push(before[way[way.len() - 1]]);
+            }
+            way.reverse();
+            return Some(way);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl Channels for Vec<Vec<usize>> {
+        fn count(&self) -> usize {
+            self.len()
+        }
+
+        fn for_each_next(&self, channel: usize, each: impl FnMut(usize)) {
+            self[channel].iter().copied().for_each(each);
+        }
+    }
+
+    #[test]
+    fn the_shortest_circle_through_the_lowest_channel_is_found() {
+        assert_eq!(circle(&vec![vec![1, 2], vec![2], vec![]]), None);
+        assert_eq!(circle(&vec![vec![0]]), Some(vec![0]));
+        // 0 leads into the knot of 1 to 4, which leads out to 5.
+        let knot = vec![vec![4], vec![2], vec![3, 1], vec![4], vec![1, 5], vec![]];
+        assert_eq!(circle(&knot), Some(vec![1, 2]));
+        // Channels that only lead to a circle, or that only a circle leads to, are not of it.
+        let circles = vec![vec![3], vec![], vec![4], vec![2], vec![2, 1]];
+        assert_eq!(circle(&circles), Some(vec![2, 4]));
+    }
+}

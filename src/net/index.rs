@@ -1,0 +1,92 @@
+//! Who is at the other end: an index over the ends of links.
+
+use super::model::{End, NodeRef};
+
+/// A port's link as an index knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Joined<Kind> {
+    /// The link, by its index.
+    pub link: u32,
+    /// Its other end.
+    pub other: End,
+    /// What the machine says of the port.
+    pub kind: Kind,
+}
+
+/// Constant-time answers about the ports of all nodes. Where two links claim a port, the first
+/// counts.
+#[derive(Clone, Debug)]
+pub struct PortIndex<Kind> {
+    chip_ports: usize,
+    chips: Vec<Option<Joined<Kind>>>,
+    processor_ports: usize,
+    processors: Vec<Option<Joined<Kind>>>,
+}
+
+impl<Kind: Copy> PortIndex<Kind> {
+    /// An index without links, of as many nodes of each sort with as many ports each.
+    pub fn new((chips, chip_ports): (usize, usize), (processors, ports): (usize, usize)) -> Self {
+        Self {
+            chip_ports,
+            chips: vec![None; chips * chip_ports],
+            processor_ports: ports,
+            processors: vec![None; processors * ports],
+        }
+    }
+
+    /// Gives the port at `end` to a link, unless another has it, which is returned. Ports that no
+    /// node has are left out.
+    pub fn claim(&mut self, end: End, joined: Joined<Kind>) -> Option<u32> {
+        let (ports, slots, node) = match end.node {
+            NodeRef::Processor(p) => (self.processor_ports, &mut self.processors, p),
+            NodeRef::Chip(c) => (self.chip_ports, &mut self.chips, c),
+        };
+        let slot = slot(ports, node, end.port).and_then(|slot| slots.get_mut(slot))?;
+        match slot {
+            Some(first) => Some(first.link),
+            None => {
+                *slot = Some(joined);
+                None
+            }
+        }
+    }
+
+    /// What the port at `end` leads to, if it has a link.
+    #[inline]
+    pub fn at(&self, end: End) -> Option<&Joined<Kind>> {
+        let (ports, slots, node) = match end.node {
+            NodeRef::Processor(p) => (self.processor_ports, &self.processors, p),
+            NodeRef::Chip(c) => (self.chip_ports, &self.chips, c),
+        };
+        slots.get(slot(ports, node, end.port)?)?.as_ref()
+    }
+}
+
+#[inline]
+fn slot(ports: usize, node: u32, port: u8) -> Option<usize> {
+    (usize::from(port) < ports).then(|| node as usize * ports + usize::from(port))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_claim_to_a_port_counts_and_ports_of_nobody_are_left_out() {
+        let mut index = PortIndex::new((2, 4), (1, 1));
+        let (nic, port) = (End::processor(0, 0), End::chip(1, 3));
+        let to = |link, other| Joined {
+            link,
+            other,
+            kind: (),
+        };
+        assert_eq!(index.claim(port, to(7, nic)), None);
+        assert_eq!(index.claim(port, to(8, nic)), Some(7));
+        assert_eq!(index.at(port), Some(&to(7, nic)));
+        for end in [End::chip(0, 4), End::chip(2, 0), End::processor(0, 1)] {
+            assert_eq!(index.claim(end, to(9, port)), None);
+            assert_eq!(index.at(end), None);
+        }
+        assert_eq!(index.at(nic), None);
+    }
+}

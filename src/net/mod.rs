@@ -1,0 +1,46 @@
+//! Networks as passive data, whatever machine they are of: nodes, ports and links, how they are
+//! described, judged, drawn and handed to processes.
+//!
+//! A machine has its own model of a network and implements [`Network`] for it; what is the same in
+//! all of them is here: [`Settings`], the TOML of descriptions with [mistakes](Mistake) and their
+//! places, the [index](PortIndex) of who is at the other end, the search for [circles](cycles) of
+//! waiting channels, tables and drawings, and what processes and scripts are told. Nothing in here
+//! knows a machine by name: a list of [families](Family) is handed in.
+
+pub mod cycles;
+mod excerpt;
+mod fields;
+mod index;
+mod limits;
+mod mistake;
+mod model;
+mod network;
+mod parsed;
+mod plan;
+mod ports;
+mod reading;
+mod settings;
+pub mod show;
+mod shown;
+mod writing;
+
+pub use fields::{Fields, Section, Value};
+pub use index::{Joined, PortIndex};
+pub use limits::{Effort, MAX_CHIPS, MAX_DESCRIPTION_BYTES, MAX_DILATION, MAX_MISTAKES, MAX_STEPS};
+pub use mistake::{Mistake, MistakeKind, Mistakes, Place, Problems};
+pub use model::{Clock, End, Link, MAX_METRES, MAX_NAME_BYTES, NodeRef, Profile, ends_of};
+pub use network::{Family, Network, Read, generate, read};
+pub use plan::{LinkAddresses, Runtime, link_config};
+pub use ports::{PortSet, PortSetError};
+#[cfg(test)]
+pub(crate) use reading::read_unchecked;
+pub use reading::{
+    Describe, Described, Ends, Spans, end, link, metres, name, name_in_range, name_problem,
+    read as describe, stem,
+};
+pub use settings::{OwnSettings, Settings};
+pub use show::TooLarge;
+#[cfg(test)]
+pub(crate) use shown::is_unseen;
+pub use shown::{Shown, harmless};
+pub use writing::write_link;

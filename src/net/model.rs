@@ -1,0 +1,148 @@
+//! Nodes, ports, links and what drives them.
+
+use phitwire_framing::lanes::Permutation;
+
+use crate::link::{LaneRate, LinkClock};
+
+/// Metres of a cable at most.
+pub const MAX_METRES: u16 = 200;
+/// Bytes of a node's name at most: its field in a training frame.
+pub const MAX_NAME_BYTES: usize = 32;
+
+/// A node, by its index among the network's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum NodeRef {
+    /// A processor with its network interface.
+    Processor(u32),
+    /// A router chip.
+    Chip(u32),
+}
+
+/// One end of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct End {
+    /// The node.
+    pub node: NodeRef,
+    /// Port of the node.
+    pub port: u8,
+}
+
+impl End {
+    /// The port of a router chip.
+    pub const fn chip(chip: u32, port: u8) -> Self {
+        Self {
+            node: NodeRef::Chip(chip),
+            port,
+        }
+    }
+
+    /// The port of a processor.
+    pub const fn processor(processor: u32, port: u8) -> Self {
+        Self {
+            node: NodeRef::Processor(processor),
+            port,
+        }
+    }
+}
+
+/// A cable between two ports. `Rate` is the rate of each lane, or nothing where it follows from
+/// what the link joins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Link<Rate = LaneRate> {
+    /// End A: by convention the lower one.
+    pub a: End,
+    /// End B.
+    pub b: End,
+    /// Rate of each lane.
+    pub rate: Rate,
+    /// Metres of cable, as far as they are known: what a phit's way takes in virtual time.
+    pub metres: Option<u16>,
+    /// Lane order and polarity, the same in both directions, which channel initialisation has to
+    /// find.
+    pub cable: Permutation,
+}
+
+impl<Rate> Link<Rate> {
+    /// The other end, seen from `end`; `None` if `end` is not of this link.
+    pub fn other(&self, end: End) -> Option<End> {
+        let found = self.ends().into_iter().find(|(own, _)| *own == end);
+        found.map(|(_, other)| other)
+    }
+
+    /// Each end with the other one.
+    pub const fn ends(&self) -> [(End, End); 2] {
+        [(self.a, self.b), (self.b, self.a)]
+    }
+}
+
+/// Links of a node: id, its own end, the other end.
+pub fn ends_of<Rate>(
+    links: &[Link<Rate>],
+    node: NodeRef,
+) -> impl Iterator<Item = (usize, End, End)> {
+    links.iter().enumerate().flat_map(move |(id, link)| {
+        let both = link
+            .ends()
+            .into_iter()
+            .map(move |(end, other)| (id, end, other));
+        both.filter(move |(_, end, _)| end.node == node)
+    })
+}
+
+/// Depths and times of every link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Profile {
+    /// The chip's own depths and times, for virtual time and the paced clock. Links between
+    /// processes keep the depths and take [their own
+    /// times](crate::link::LinkProfile::over_real_wires).
+    Paper,
+    /// Deeper, for round trips between processes.
+    Live,
+}
+
+impl Profile {
+    /// All of them, by the words of descriptions.
+    pub const ALL: [(&'static str, Self); 2] = [("live", Self::Live), ("paper", Self::Paper)];
+
+    /// Its word in descriptions.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Live => "live",
+            Self::Paper => "paper",
+        }
+    }
+}
+
+/// What drives the pipelines of live nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clock {
+    /// The pipeline runs until nothing can move.
+    FreeRunning,
+    /// One emulated nanosecond takes `dilation` real ones.
+    Paced {
+        /// Real time per emulated time, at least 1.
+        dilation: u32,
+    },
+}
+
+impl Clock {
+    /// The emulated nanoseconds of `ms` milliseconds, of which a paced clock makes fewer: one at
+    /// least. Every time-out of a network is in milliseconds of the wires and of whoever waits, so
+    /// that no clock turns their order round; registers of chips are in emulated time.
+    pub fn emulated_ns(self, ms: u64) -> u64 {
+        let ns = ms.saturating_mul(1_000_000);
+        match self {
+            Self::FreeRunning => ns,
+            Self::Paced { dilation } => (ns / u64::from(dilation.max(1))).max(1),
+        }
+    }
+}
+
+impl From<Clock> for LinkClock {
+    fn from(clock: Clock) -> Self {
+        match clock {
+            Clock::FreeRunning => Self::FreeRunning,
+            Clock::Paced { dilation } => Self::Paced { dilation },
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! From a network to what its processes and the scripts around them are told.
+
+use core::fmt::Write as _;
+use std::net::Ipv4Addr;
+
+use phitwire_framing::frame::LinkEnd;
+
+use super::model::{Clock, End, Link, NodeRef, Profile};
+use super::network::Network;
+use super::settings::Settings;
+use crate::chip::Grain;
+use crate::link::{EndName, LaneRate, LinkConfig, LinkConfigBuilder, LinkProfile};
+use crate::nic::Incarnation;
+use crate::topology::PlanError;
+
+/// Links that 16-bit ids and the addresses of 198.18.0.0/15 can name.
+const MAX_LIVE_LINKS: usize = 1 << 16;
+/// The network for benchmarks of RFC 2544, which no real interface should have.
+const FIRST_ADDRESS: u32 = u32::from_be_bytes([198, 18, 0, 0]);
+
+/// What a network does not know: facts of one run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Runtime {
+    /// Identifies the lab in every frame.
+    pub fabric: u32,
+    /// Incarnation of the process, unlike any before of the same node.
+    pub epoch: u32,
+    /// What the node's network interface knows of those before it.
+    pub incarnation: Incarnation,
+    /// Clock instead of the network's.
+    pub clock: Option<Clock>,
+    /// What moves through the stages of a router at once, where it can be chosen. If nothing is
+    /// said: packets under a free-running clock, flits under any other.
+    pub grain: Option<Grain>,
+    /// Profile instead of the network's.
+    pub profile: Option<Profile>,
+    /// Whether frames travel over wires between processes, which have their own round trip,
+    /// whatever the clock: then the times of a profile are [those that such a wire
+    /// needs](LinkProfile::over_real_wires) at least.
+    pub real_wires: bool,
+    /// Seed of everything random in the node.
+    pub seed: u64,
+    /// Number of the first packet of each session of a link that numbers them, the same in all
+    /// processes of a lab.
+    pub first_packet: u64,
+}
+
+impl Runtime {
+    /// A run of the lab of that name in virtual time, with the network's own clock and profile.
+    pub fn new(lab: &str, epoch: u32) -> Self {
+        // FNV-1a: any hash will do that is the same in every process of a lab.
+        let fabric = lab.bytes().fold(0x811c_9dc5_u32, |hash, byte| {
+            (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
+        });
+        Self {
+            fabric,
+            epoch,
+            incarnation: Incarnation::default(),
+            grain: None,
+            clock: None,
+            profile: None,
+            real_wires: false,
+            seed: u64::from(fabric),
+            first_packet: 0,
+        }
+    }
+}
+
+/// Addresses of the two ends of a link when it runs over UDP: a /31 each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkAddresses {
+    /// End A: the even one.
+    pub a: Ipv4Addr,
+    /// End B.
+    pub b: Ipv4Addr,
+}
+
+impl LinkAddresses {
+    /// The addresses of the link of that id; `None` beyond 65,535.
+    pub fn of(link: usize) -> Option<Self> {
+        let link = u32::from(u16::try_from(link).ok()?);
+        let a = FIRST_ADDRESS + 2 * link;
+        Some(Self {
+            a: Ipv4Addr::from(a),
+            b: Ipv4Addr::from(a + 1),
+        })
+    }
+}
+
+/// Nodes and links for scripts: see [`Network::plan_lines`].
+pub(super) fn lines<N: Network + ?Sized>(network: &N) -> Result<String, PlanError> {
+    let count = network.link_count();
+    if count > MAX_LIVE_LINKS {
+        return Err(PlanError::TooManyLinks(count - 1));
+    }
+    let mut lines = String::new();
+    // Writing into a String never fails.
+    for node in network.nodes() {
+        let kind = match node {
+            NodeRef::Chip(_) => "router",
+            NodeRef::Processor(_) => "nic",
+        };
+        let _ = writeln!(lines, "node\t{}\t{kind}", network.node_name(node));
+    }
+    for id in 0..count {
+        let (Some(LinkAddresses { a, b }), (one, other)) =
+            (LinkAddresses::of(id), network.ends(id))
+        else {
+            continue;
+        };
+        let (node_a, node_b) = (network.node_name(one.node), network.node_name(other.node));
+        let (port_a, port_b) = (one.port, other.port);
+        let _ = writeln!(
+            lines,
+            "link\t{id}\t{node_a}\t{port_a}\t{node_b}\t{port_b}\tp{port_a}\tp{port_b}\t{a}\t{b}"
+        );
+    }
+    Ok(lines)
+}
+
+/// The configuration of an end of a link as far as all machines have it, to be completed by one of
+/// them.
+///
+/// # Errors
+/// [`PlanError::TooManyLinks`] if its id does not fit into a frame.
+pub fn link_config<Own, Rate>(
+    network: &impl Network,
+    settings: &Settings<Own>,
+    (id, link, end): (usize, &Link<Rate>, End),
+    rate: LaneRate,
+    runtime: &Runtime,
+) -> Result<LinkConfigBuilder, PlanError> {
+    let number = u16::try_from(id).map_err(|_| PlanError::TooManyLinks(id))?;
+    let (side, other) = match end == link.a {
+        true => (LinkEnd::A, link.b),
+        false => (LinkEnd::B, link.a),
+    };
+    let name = |end: End| EndName {
+        node: network.node_name(end.node).into_owned(),
+        port: end.port,
+    };
+    let clock = runtime.clock.unwrap_or(settings.clock).into();
+    let mut profile = match runtime.profile.unwrap_or(settings.profile) {
+        Profile::Paper => LinkProfile::paper(),
+        Profile::Live => LinkProfile::live(),
+    };
+    if runtime.real_wires {
+        profile = profile.over_real_wires(clock);
+    }
+    profile = profile.patient(runtime.real_wires, settings.give_up_ms, settings.silence_ms);
+    Ok(LinkConfig::builder(number, side, name(end), name(other))
+        .fabric(runtime.fabric)
+        .profile(profile)
+        .clock(clock)
+        .rate(rate)
+        .cable(link.cable)
+        .lane_retry_threshold(settings.lane_retry_threshold)
+        .epoch(runtime.epoch))
+}

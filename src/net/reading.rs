@@ -1,0 +1,327 @@
+//! From TOML to a network: what is the same in the descriptions of all machines.
+
+use core::ops::Range;
+use std::collections::HashMap;
+
+use phitwire_framing::lanes::Permutation;
+
+use super::fields::{Fields, Section, Value};
+use super::limits::Effort;
+use super::mistake::{MistakeKind as K, Mistakes, Place, Problems};
+use super::model::{End, Link, MAX_METRES, MAX_NAME_BYTES, NodeRef};
+use super::network::Network;
+use super::parsed::{self, Parsed};
+use super::shown::Shown;
+
+/// A network that can be read from a description.
+pub trait Describe: Network + Sized {
+    /// The word for its machine: `family = "..."`.
+    const FAMILY: &'static str;
+    /// What its descriptions are called.
+    const WHAT: &'static str;
+    /// How the names of those that [`generate`](Self::generate) makes are formed, with examples.
+    const NAMES: &'static str;
+
+    /// Reads everything but family and name.
+    fn read(
+        name: String,
+        fields: &mut Fields,
+        root: &mut Section<'_, '_>,
+        spans: &mut Spans,
+    ) -> Self;
+
+    /// The network of a name that says how it is made; `None` if it is no name of this machine's.
+    ///
+    /// # Errors
+    /// Why there is no such network.
+    fn generate(name: &str) -> Option<Result<Self, String>>;
+
+    /// What is wrong whatever parts are missing because they could not be read.
+    fn judge_part(&self) -> Mistakes {
+        Mistakes::default()
+    }
+}
+
+/// A network that was read, with the places of its parts in the text.
+#[derive(Clone, Debug)]
+pub struct Described<N> {
+    /// The network.
+    pub topology: N,
+    /// Whether all packets were followed to their ends: see [`Effort`].
+    pub followed: bool,
+    spans: Spans,
+}
+
+impl<N> Described<N> {
+    /// Bytes of the description that speak of `place`; those of the network's name, or of another
+    /// part that stands for it, for a part that has none of its own.
+    pub fn span(&self, place: &Place) -> Range<usize> {
+        self.spans.of(place)
+    }
+}
+
+/// Where the parts of a network stand in its text.
+#[derive(Clone, Debug, Default)]
+pub struct Spans {
+    network: Range<usize>,
+    /// Where parts are looked for that stand nowhere themselves; `None` = at the network's name.
+    pub others: Option<Range<usize>>,
+    parts: HashMap<Place, Range<usize>>,
+}
+
+impl Spans {
+    /// Notes where a part stands.
+    pub fn add(&mut self, place: Place, span: Range<usize>) {
+        self.parts.entry(place).or_insert(span);
+    }
+
+    fn of(&self, place: &Place) -> Range<usize> {
+        let router = match place {
+            Place::Text(span) => return span.clone(),
+            Place::Network => return self.network.clone(),
+            Place::Entry(chip, router, _) => Some(Place::Router(*chip, *router)),
+            _ => None,
+        };
+        let found = self.parts.get(place).or_else(|| self.parts.get(&router?));
+        let others = self.others.as_ref().unwrap_or(&self.network);
+        found.unwrap_or(others).clone()
+    }
+}
+
+/// Reads and checks a description. `file` is what diagnostics call it.
+///
+/// # Errors
+/// All mistakes that could be found, in the order of the text. A description with mistakes in its
+/// text or structure is not checked for what would follow from them, such as processors that
+/// cannot be reached.
+pub fn read<N: Describe>(file: &str, text: &str) -> Result<Described<N>, Problems> {
+    read_parsed(file, text, &parsed::parse(file, text)?, Effort::Bounded)
+}
+
+/// The same for a text that has been parsed.
+pub(super) fn read_parsed<N: Describe>(
+    file: &str,
+    text: &str,
+    Parsed { table, errors }: &Parsed<'_>,
+    effort: Effort,
+) -> Result<Described<N>, Problems> {
+    let mut fields = Fields::default();
+    for error in errors {
+        fields.syntax(error);
+    }
+    let mut spans = Spans::default();
+    if errors.is_empty() {
+        let topology: N = network(&mut fields, table.get_ref(), &mut spans);
+        let mut followed = false;
+        if fields.mistakes.is_empty() {
+            (fields.mistakes, followed) = topology.judge(effort);
+        } else {
+            fields.mistakes.append(topology.judge_part());
+        }
+        if fields.mistakes.is_empty() {
+            return Ok(Described {
+                topology,
+                followed,
+                spans,
+            });
+        }
+    }
+    Err(Problems::new(file, text, fields.mistakes, |place| {
+        spans.of(place)
+    }))
+}
+
+fn network<N: Describe>(
+    fields: &mut Fields,
+    table: &toml::de::DeTable<'_>,
+    spans: &mut Spans,
+) -> N {
+    let mut root = Section::new(table, 0..0, N::WHAT);
+    if let Some(value) = root.take("family") {
+        let _ = fields.word(value, &[(N::FAMILY, ())]);
+    }
+    let called = fields
+        .need(&mut root, "name", "\"my-lab\"")
+        .and_then(|value| {
+            spans.network = value.span();
+            name(fields, value)
+        });
+    let called = called.unwrap_or_else(|| String::from("unnamed"));
+    let network = N::read(called, fields, &mut root, spans);
+    fields.finish(root);
+    network
+}
+
+/// The network of a description without mistakes in its text, right or wrong.
+#[cfg(test)]
+pub fn read_unchecked<N: Describe>(text: &str) -> Option<N> {
+    let table = toml::de::DeTable::parse(text).ok()?;
+    let mut fields = Fields::default();
+    let network = network(&mut fields, table.get_ref(), &mut Spans::default());
+    fields.mistakes.is_empty().then_some(network)
+}
+
+/// A name; the checks of structure judge what is in it.
+pub fn name(fields: &mut Fields, value: Value<'_, '_>) -> Option<String> {
+    let text = fields.text(value)?;
+    name_in_range(fields, text, value.span());
+    Some(stem(text).to_owned())
+}
+
+/// Tells of a name that is too long. Nothing else quotes more of it than its [`stem`].
+pub fn name_in_range(fields: &mut Fields, text: &str, span: Range<usize>) {
+    if text.len() > MAX_NAME_BYTES {
+        fields.bad(
+            span,
+            format!("\"{}\" cannot be a name: it is too long", Shown(text)),
+            format!("write 1 to {MAX_NAME_BYTES} letters, digits, `-`, `_` and `.`"),
+        );
+    }
+}
+
+/// As much of a text as may be a name.
+pub fn stem(text: &str) -> &str {
+    let mut end = text.len().min(MAX_NAME_BYTES);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+/// Names become those of network namespaces, files and wire fields: why a text cannot be one.
+pub fn name_problem(text: &str) -> Option<&'static str> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    match text.chars().next() {
+        None => Some("it is empty"),
+        Some(first) if !first.is_ascii_alphanumeric() => Some("of its first letter"),
+        _ if text.len() > MAX_NAME_BYTES => Some("it is too long"),
+        _ if !text.chars().all(plain) => Some("of a letter in it"),
+        _ => None,
+    }
+}
+
+/// Metres of cable.
+pub fn metres(fields: &mut Fields, section: &mut Section<'_, '_>) -> Option<u16> {
+    let metres = fields.number(section, "metres", 1..=u64::from(MAX_METRES));
+    metres.map(|metres| metres as u16)
+}
+
+/// How the descriptions of a machine name the ends of links.
+pub trait Ends {
+    /// Examples of both ends of a link.
+    const EXAMPLES: [&'static str; 2];
+    /// An example of an end at a router.
+    const EXAMPLE: &'static str;
+    /// Which ports there are.
+    const PORTS: &'static str;
+
+    /// The node of a name.
+    fn find(&self, name: &str) -> Option<NodeRef>;
+
+    /// What to write instead of a name that no node has.
+    fn instead_of(&self, name: &str) -> String;
+
+    /// Whether a port of a node is worth reading; of those that are, the checks of structure say
+    /// which exist.
+    fn is_port(&self, node: NodeRef, port: u8) -> bool;
+}
+
+/// The rest of a link: `a`, `b` and the cable. `own` reads what else the machine's links have, rate
+/// and metres.
+pub fn link<Rate>(
+    fields: &mut Fields,
+    mut section: Section<'_, '_>,
+    names: &impl Ends,
+    own: impl FnOnce(&mut Fields, &mut Section<'_, '_>) -> (Rate, Option<u16>),
+) -> Option<Link<Rate>> {
+    let [a, b] = ends(fields, &mut section, names);
+    let (rate, metres) = own(fields, &mut section);
+    let cable = cable(fields, &mut section);
+    fields.finish(section);
+    Some(Link {
+        a: a?,
+        b: b?,
+        rate,
+        metres,
+        cable,
+    })
+}
+
+fn ends<E: Ends>(
+    fields: &mut Fields,
+    section: &mut Section<'_, '_>,
+    names: &E,
+) -> [Option<End>; 2] {
+    let [a, b] = E::EXAMPLES;
+    [("a", a), ("b", b)].map(|(key, example)| {
+        let value = fields.need(section, key, &format!("\"{example}\""))?;
+        end(fields, value, names)
+    })
+}
+
+/// Lane order and polarity of a cable.
+fn cable(fields: &mut Fields, section: &mut Section<'_, '_>) -> Permutation {
+    let (mut order, mut invert) = ([0, 1, 2], [false; 3]);
+    let (swizzle, polarity) = (section.take("swizzle"), section.take("invert"));
+    if let Some(value) = polarity {
+        let flags: Vec<Option<bool>> = fields
+            .items(value)
+            .iter()
+            .map(|item| item.get_ref().as_bool())
+            .collect();
+        match flags[..] {
+            [Some(x), Some(y), Some(z)] => invert = [x, y, z],
+            _ => fields.bad(
+                value.span(),
+                "a link has three lanes, each inverted or not",
+                "write [true, false, false], say",
+            ),
+        }
+    }
+    if let Some(value) = swizzle {
+        let lanes = fields.array(value, 2);
+        match lanes.filter(|lanes| Permutation::new(*lanes, invert).is_some()) {
+            Some(lanes) => order = lanes,
+            None => fields.bad(
+                value.span(),
+                "this is no order of three lanes",
+                "name each of 0, 1 and 2 once, like [2, 0, 1]",
+            ),
+        }
+    }
+    Permutation::new(order, invert).unwrap_or_default()
+}
+
+/// `NODE:PORT`.
+pub fn end<E: Ends>(fields: &mut Fields, value: Value<'_, '_>, names: &E) -> Option<End> {
+    let text = fields.text(value)?;
+    let split = text.rsplit_once(':');
+    let Some((name, port)) = split.and_then(|(n, p)| Some((n, p.parse::<u32>().ok()?))) else {
+        fields.bad(
+            value.span(),
+            format!("\"{}\" names no port", Shown(text)),
+            format!("write NODE:PORT, like \"{}\"", E::EXAMPLE),
+        );
+        return None;
+    };
+    let place = Place::Text(value.span());
+    let Some(node) = names.find(name) else {
+        fields.mistakes.add(|| {
+            let message = format!("there is no node `{}`", Shown(name));
+            K::UnknownNode
+                .at(place, message)
+                .label("unknown node")
+                .help(names.instead_of(name))
+        });
+        return None;
+    };
+    let found = u8::try_from(port)
+        .ok()
+        .filter(|&port| names.is_port(node, port));
+    if found.is_none() {
+        let message = format!("`{}` has no port {port}", Shown(name));
+        let mistake = K::PortOutOfRange.at(place, message);
+        fields.mistakes.push(mistake.help(E::PORTS));
+    }
+    found.map(|port| End { node, port })
+}

@@ -1,0 +1,195 @@
+//! What holds for all nodes and links of a network: what every machine has, and the machine's own.
+
+use core::fmt::{self, Write as _};
+use core::ops::RangeInclusive;
+
+use super::fields::{Fields, Section};
+use super::limits::MAX_DILATION;
+use super::model::{Clock, Profile};
+use crate::nic::MAX_MEMORY_BYTES;
+
+/// A day in milliseconds keeps every sum of picoseconds far inside of 64 bits.
+const DAY_MS: u64 = 86_400_000;
+
+/// What holds for all nodes and links of a network.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings<Own> {
+    /// Depths and times of links.
+    pub profile: Profile,
+    /// What drives the pipelines.
+    pub clock: Clock,
+    /// Retries charged to one lane after which it is decommissioned; 0 = never.
+    pub lane_retry_threshold: u32,
+    /// Memory of each processor, in bytes.
+    pub memory_bytes: u64,
+    /// After how many milliseconds an unanswered request is given up.
+    pub request_timeout_ms: u64,
+    /// After how many milliseconds without anything leaving an output virtual channel is taken for
+    /// dead; as a register in emulated time, of which a paced clock has less.
+    pub forward_progress_ms: u64,
+    /// After how many milliseconds of silence a link between processes is taken down, and what was
+    /// on it is discarded; 0 = never.
+    pub give_up_ms: u64,
+    /// After how many milliseconds in which nothing is accepted from a peer between processes,
+    /// although it was asked, it is reported as silent; 0 = never.
+    pub silence_ms: u64,
+    /// Requests that one processor may have outstanding.
+    pub outstanding: u32,
+    /// What only this machine has.
+    pub own: Own,
+}
+
+/// The settings that only one machine has, and what is usual there of those that all have.
+pub trait OwnSettings: Clone + fmt::Debug + Default + PartialEq {
+    /// Usual [`Settings::give_up_ms`].
+    const GIVE_UP_MS: u64;
+    /// Usual [`Settings::outstanding`].
+    const OUTSTANDING: u32;
+    /// The most requests that a processor can have outstanding.
+    const MAX_OUTSTANDING: u32;
+    /// Memory is a multiple of this number of bytes.
+    const MEMORY_UNIT_BYTES: u64 = 1;
+
+    /// Reads the keys that are its own.
+    fn read(&mut self, fields: &mut Fields, section: &mut Section<'_, '_>);
+
+    /// Writes the keys that are its own, a line each.
+    ///
+    /// # Errors
+    /// Those of the text.
+    fn write(&self, out: &mut String) -> fmt::Result;
+}
+
+impl<Own: OwnSettings> Default for Settings<Own> {
+    fn default() -> Self {
+        Self {
+            profile: Profile::Live,
+            clock: Clock::FreeRunning,
+            // Corruption on the wire is a lab's everyday noise: by default no lane is given up.
+            lane_retry_threshold: 0,
+            // Allocated where it is written to.
+            memory_bytes: 1 << 30,
+            // Both outlast a cable that is out for ten seconds; the router gives up before the
+            // processor does, so that the cause is reported before its effect.
+            request_timeout_ms: 20_000,
+            forward_progress_ms: 15_000,
+            give_up_ms: Own::GIVE_UP_MS,
+            // Eight of the longest retry time-outs: loss alone does not take that long.
+            silence_ms: 2_000,
+            outstanding: Own::OUTSTANDING,
+            own: Own::default(),
+        }
+    }
+}
+
+impl<Own: OwnSettings> Settings<Own> {
+    /// Reads the section `[network]`.
+    pub fn read(fields: &mut Fields, mut section: Section<'_, '_>) -> Self {
+        let mut settings = Self::default();
+        if let Some(value) = section.take("profile") {
+            let profile = fields.word(value, &Profile::ALL);
+            settings.profile = profile.unwrap_or(settings.profile);
+        }
+        settings.clock = clock(fields, &mut section);
+        settings.own.read(fields, &mut section);
+        let mut number = |key, range: RangeInclusive<u64>, into: &mut u64| {
+            let value = section.take(key)?;
+            *into = fields.integer(value, range).unwrap_or(*into);
+            Some(value.span())
+        };
+        let mut threshold = u64::from(settings.lane_retry_threshold);
+        let any = 0..=u64::from(u32::MAX);
+        number("lane_retry_threshold", any, &mut threshold);
+        settings.lane_retry_threshold = threshold as u32;
+        let memory = 64..=MAX_MEMORY_BYTES;
+        let memory = number("memory_bytes", memory, &mut settings.memory_bytes);
+        for (key, least, into) in [
+            ("request_timeout_ms", 1, &mut settings.request_timeout_ms),
+            ("forward_progress_ms", 1, &mut settings.forward_progress_ms),
+            ("give_up_ms", 0, &mut settings.give_up_ms),
+            ("silence_ms", 0, &mut settings.silence_ms),
+        ] {
+            number(key, least..=DAY_MS, into);
+        }
+        let mut outstanding = u64::from(settings.outstanding);
+        let most = u64::from(Own::MAX_OUTSTANDING);
+        number("outstanding", 1..=most, &mut outstanding);
+        settings.outstanding = outstanding as u32;
+        let is_whole = settings.memory_bytes.is_multiple_of(Own::MEMORY_UNIT_BYTES);
+        if let Some(span) = memory.filter(|_| !is_whole) {
+            let unit = Own::MEMORY_UNIT_BYTES;
+            let help = format!("memory comes in cache lines: write a multiple of {unit}");
+            fields.bad(span, "this is no whole number of cache lines", help);
+        }
+        fields.finish(section);
+        settings
+    }
+
+    /// Writes the section `[network]`: what goes without saying is left out.
+    ///
+    /// # Errors
+    /// Those of the text.
+    pub fn write(&self, out: &mut String) -> fmt::Result {
+        writeln!(out, "\n[network]\nprofile = \"{}\"", self.profile.name())?;
+        match self.clock {
+            Clock::FreeRunning => writeln!(out, "clock = \"free-running\"")?,
+            Clock::Paced { dilation } => writeln!(out, "clock = \"paced\"\ndilation = {dilation}")?,
+        }
+        self.own.write(out)?;
+        let usual = Self::default();
+        // That a link is never given up goes without saying where it never is.
+        let gives_up = usual.give_up_ms > 0 || self.give_up_ms > 0;
+        let is_silent = self.silence_ms != usual.silence_ms;
+        let threshold = u64::from(self.lane_retry_threshold);
+        for (key, value, is_told) in [
+            ("lane_retry_threshold", threshold, true),
+            ("memory_bytes", self.memory_bytes, true),
+            ("request_timeout_ms", self.request_timeout_ms, true),
+            ("forward_progress_ms", self.forward_progress_ms, true),
+            ("give_up_ms", self.give_up_ms, gives_up),
+            ("silence_ms", self.silence_ms, is_silent),
+            ("outstanding", self.outstanding.into(), true),
+        ] {
+            if is_told {
+                writeln!(out, "{key} = {value}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<Own> Settings<Own> {
+    /// Profile and clock, as tables tell them.
+    pub fn headline(&self) -> String {
+        let clock = match self.clock {
+            Clock::FreeRunning => String::from("free-running clock"),
+            Clock::Paced { dilation } => format!("clock paced 1:{dilation}"),
+        };
+        format!("{} profile, {clock}", self.profile.name())
+    }
+}
+
+fn clock(fields: &mut Fields, section: &mut Section<'_, '_>) -> Clock {
+    let paced = section
+        .take("clock")
+        .and_then(|value| fields.word(value, &[("free-running", false), ("paced", true)]));
+    let dilation = section.take("dilation");
+    match (paced.unwrap_or(false), dilation) {
+        (true, Some(value)) => {
+            let dilation = fields.integer(value, 1..=u64::from(MAX_DILATION));
+            Clock::Paced {
+                dilation: dilation.unwrap_or(1) as u32,
+            }
+        }
+        (true, None) => Clock::Paced { dilation: 1 },
+        (false, Some(value)) => {
+            fields.bad(
+                value.span(),
+                "only a paced clock has a dilation",
+                "write `clock = \"paced\"` or remove this key",
+            );
+            Clock::FreeRunning
+        }
+        (false, None) => Clock::FreeRunning,
+    }
+}

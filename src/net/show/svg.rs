@@ -1,0 +1,89 @@
+//! Drawings.
+
+use core::fmt::{Display, Write as _};
+
+/// The colour of names and frames.
+pub const INK: &str = "#22272e";
+/// The colour of what is said besides.
+pub const FAINT: &str = "#6b7480";
+
+/// A drawing that is being made, or a part of one. Words are made harmless.
+#[derive(Default)]
+pub struct Svg(String);
+
+impl Svg {
+    /// A drawing of that width and height in pixels; the title's first part, up to a colon, stands
+    /// above the rest, from (x, y) on.
+    pub fn new((width, height): (f64, f64), title: &str, (x, y): (f64, f64)) -> Self {
+        let mut svg = Self(String::new());
+        svg.tag(format_args!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
+             viewBox=\"0 0 {width} {height}\" font-family=\"Helvetica, Arial, sans-serif\">"
+        ));
+        svg.tag(format_args!("<title>{}</title>", escaped(title)));
+        svg.tag(format_args!(
+            "<rect width=\"{width}\" height=\"{height}\" fill=\"#ffffff\"/>"
+        ));
+        let (name, rest) = title.split_once(": ").unwrap_or((title, ""));
+        svg.text(x, y, "start", 19.0, INK, name);
+        svg.text(x, y + 22.0, "start", 12.5, FAINT, rest);
+        svg
+    }
+
+    /// Adds a piece of the language.
+    pub fn tag(&mut self, tag: impl Display) {
+        // Writing into a String never fails.
+        let _ = writeln!(self.0, "{tag}");
+    }
+
+    /// Puts another drawing on top.
+    pub fn append(&mut self, other: Self) {
+        self.0.push_str(&other.0);
+    }
+
+    /// A box with its upper left corner at (x, y), and what else is to be said of it.
+    pub fn frame(&mut self, (x, y): (f64, f64), (width, height): (f64, f64), style: &str) {
+        self.tag(format_args!(
+            "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" {style}/>"
+        ));
+    }
+
+    /// A line along `path`, which may be bent.
+    pub fn path(&mut self, path: impl Display, style: &str) {
+        self.tag(format_args!("<path d=\"{path}\" {style}/>"));
+    }
+
+    /// A text; nothing if it is empty.
+    pub fn text(&mut self, x: f64, y: f64, anchor: &str, size: f64, colour: &str, words: &str) {
+        if !words.is_empty() {
+            self.tag(format_args!(
+                "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\" font-size=\"{size}\" \
+                 fill=\"{colour}\">{}</text>",
+                escaped(words)
+            ));
+        }
+    }
+
+    /// A text on top of lines.
+    pub fn haloed(&mut self, x: f64, y: f64, anchor: &str, colour: &str, words: &str) {
+        self.tag(format_args!(
+            "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\" font-size=\"10.5\" \
+             fill=\"{colour}\" stroke=\"#ffffff\" stroke-width=\"4\" stroke-linejoin=\"round\" \
+             paint-order=\"stroke\">{}</text>",
+            escaped(words)
+        ));
+    }
+
+    /// The document.
+    pub fn finish(mut self) -> String {
+        self.tag("</svg>");
+        self.0
+    }
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+}

@@ -1,0 +1,95 @@
+//! Tables for terminals.
+
+use core::fmt::{Display, Write as _};
+
+use super::counted;
+use crate::net::model::Link;
+use crate::net::network::Network;
+
+/// A table whose columns are as wide as their widest cells.
+pub struct Table<'h> {
+    head: Vec<&'h str>,
+    rows: Vec<Vec<String>>,
+}
+
+impl<'h> Table<'h> {
+    /// A table without rows.
+    pub fn new(head: impl IntoIterator<Item = &'h str>) -> Self {
+        Self {
+            head: head.into_iter().collect(),
+            rows: Vec::new(),
+        }
+    }
+
+    /// Adds a row.
+    pub fn row<const N: usize>(&mut self, cells: [&dyn Display; N]) {
+        self.rows.push(cells.map(ToString::to_string).to_vec());
+    }
+
+    /// Writes it.
+    pub fn write(&self, out: &mut String) {
+        let mut widths: Vec<usize> = self.head.iter().map(|cell| cell.len()).collect();
+        for row in &self.rows {
+            for (width, cell) in widths.iter_mut().zip(row) {
+                *width = (*width).max(cell.chars().count());
+            }
+        }
+        let head: Vec<String> = self.head.iter().map(|&cell| cell.to_owned()).collect();
+        for row in core::iter::once(&head).chain(&self.rows) {
+            let cells: Vec<String> = row
+                .iter()
+                .zip(&widths)
+                .map(|(cell, &width)| format!("{cell:width$}"))
+                .collect();
+            // Writing into a String never fails.
+            let _ = writeln!(out, "{}", cells.join("  ").trim_end());
+        }
+    }
+
+    /// Writes it, how many of `all` have no row, and an empty line.
+    pub fn write_of(&self, out: &mut String, all: usize, what: &str) {
+        self.write(out);
+        if all > self.rows.len() {
+            let more = counted(all - self.rows.len(), what);
+            let _ = writeln!(out, "... and {more} more");
+        }
+        let _ = writeln!(out);
+    }
+}
+
+/// A text, or `-` if there is none.
+pub fn or_dash(text: impl Display) -> String {
+    let text = text.to_string();
+    match text.is_empty() {
+        true => String::from("-"),
+        false => text,
+    }
+}
+
+/// The table of the first `most` links; between ends and cable stands what the machine says of
+/// each, below `own`.
+pub fn links<Rate, const N: usize>(
+    out: &mut String,
+    network: &impl Network,
+    links: &[Link<Rate>],
+    most: usize,
+    own: [&str; N],
+    tell: impl Fn(&Link<Rate>) -> [&'static str; N],
+) {
+    let mut table = Table::new(["LINK", "A", "B"].into_iter().chain(own).chain(["CABLE"]));
+    for (id, link) in links.iter().take(most).enumerate() {
+        let cable = match link.cable.is_identity() {
+            true => String::from("straight"),
+            false => {
+                let (order, invert) = (link.cable.order(), link.cable.invert());
+                format!("lanes {order:?}, inverted {invert:?}")
+            }
+        };
+        let (a, b) = (network.end_name(link.a), network.end_name(link.b));
+        let mut row = vec![id.to_string(), a, b];
+        row.extend(tell(link).map(str::to_owned));
+        row.push(cable);
+        table.rows.push(row);
+    }
+    table.write_of(out, links.len(), "link");
+}
