@@ -9,8 +9,9 @@ use super::test_bench::{
 use super::traffic::RUN_DOMAIN;
 use super::virtual_node::VirtualNodes;
 use crate::nic::stamp::read_line;
+use crate::nic::traffic_pattern::Pattern;
 use crate::nic::traffic_report::{Phase, TrafficReport};
-use crate::nic::traffic_spec::{Operation, Pattern, SpecError, TrafficSpec, Ways};
+use crate::nic::traffic_spec::{Operation, SpecError, TrafficSpec, Ways};
 use crate::time::Duration;
 use phitwire_framing::flit48::NodeId;
 
