@@ -17,7 +17,7 @@ fn plain() -> Table {
 #[derive(Debug)]
 pub struct TextTable {
     table: Table,
-    /// The columns from this one on hold figures, which end below each other; this many.
+    /// The columns of figures, which end below each other.
     figures: core::ops::Range<usize>,
 }
 

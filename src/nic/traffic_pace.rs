@@ -11,7 +11,8 @@ const PHASE_STREAM: u64 = 1 << 33;
 /// An open loop: messages of one source are due at even distances, whether or not those before them could be issued.
 ///
 /// Message *k* is due exactly *k* / rate after the first, rounded up to a picosecond, so that no error adds up. The
-/// first is due at a moment of the first interval that is drawn from the seed: sources do not fire in step.
+/// first is due at a moment of the first interval that is drawn from the seed: sources do not fire in step. Who drives
+/// the node late finds several due at once.
 ///
 /// A source that cannot issue what is due (its window is full, the queue in front of its link is) owes it, and issues
 /// it as soon as it can; but it owes a window of messages at most. What is due beyond that is dropped from the plan

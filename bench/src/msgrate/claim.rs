@@ -78,8 +78,8 @@ pub fn claim<'a>(
                 }
                 Err(error) if error.is_silent() => silent.push(node),
                 Err(error) => match error.refusal() {
-                    Some(refusal) => refusals.push((node, refusal.clone())),
-                    None => return Err(error.into()),
+                    Some(refusal) if tells_who(refusal) => refusals.push((node, refusal.clone())),
+                    _ => return Err(error.into()),
                 },
             }
         }
@@ -101,6 +101,11 @@ pub fn claim<'a>(
             _ => return Err(ClaimError::InTheWay(in_the_way(name, &refusals))),
         }
     }
+}
+
+/// Whether a refusal is about others who use the network interface.
+fn tells_who(refusal: &Refusal) -> bool {
+    matches!(refusal.code, Some(Code::Taken | Code::Busy | Code::Ending))
 }
 
 /// How long a refusal is worth waiting for its end.

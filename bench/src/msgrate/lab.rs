@@ -126,10 +126,10 @@ impl LabError {
         )
     }
 
-    /// The refusal, if that is what it is and programs are to act upon it.
+    /// The refusal, if that is what it is.
     pub fn refusal(&self) -> Option<&Refusal> {
         match self {
-            Self::Client { error, .. } => error.refusal().filter(|refusal| refusal.code.is_some()),
+            Self::Client { error, .. } => error.refusal(),
             _ => None,
         }
     }

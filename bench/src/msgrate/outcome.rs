@@ -163,7 +163,7 @@ impl Outcome {
         }
     }
 
-    /// Says how the rate was kept that each of so many sources was to offer; nothing if there was none.
+    /// Says how `rate` was kept, the messages per second that each of `sources` was to offer; nothing where it is 0.
     #[must_use]
     pub(super) fn with_pace(self, rate: u64, sources: usize, report: &TrafficReport) -> Self {
         let per_source = |messages: u64| match self.seconds > 0.0 {

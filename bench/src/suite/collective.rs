@@ -211,8 +211,10 @@ impl CollectiveSuite {
         lab: &mut dyn Lab,
         started: &mut usize,
     ) -> Result<(), CollectiveError> {
+        let spec = serde_json::to_value(spec).expect("a specification is plain data");
+        let request = Request::CollectiveStart { spec };
         for (name, _) in &self.nics {
-            lab.ask(name, &Request::collective_start(spec))?;
+            lab.ask(name, &request)?;
             *started += 1;
         }
         Ok(())

@@ -4,7 +4,6 @@ use std::fmt;
 use std::str::FromStr;
 
 use phitwire::nic::TrafficSpec;
-use phitwire::nic::aries::CollectiveSpec;
 use phitwire::node::PortId;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -101,15 +100,6 @@ impl Request {
     pub fn traffic_start(spec: &TrafficSpec) -> Self {
         let spec = serde_json::to_value(spec).expect("a specification is plain data");
         Self::TrafficStart { spec }
-    }
-
-    /// Starts `spec` at a network interface that has a collective engine.
-    ///
-    /// # Panics
-    /// Never: a specification is plain data.
-    pub fn collective_start(spec: &CollectiveSpec) -> Self {
-        let spec = serde_json::to_value(spec).expect("a specification is plain data");
-        Self::CollectiveStart { spec }
     }
 }
 

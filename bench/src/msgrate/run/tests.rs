@@ -713,6 +713,16 @@ fn who_uses_the_network_interfaces_is_told_and_nothing_is_disturbed() {
     }
 }
 
+/// A process of another age, say, which does not know what it is asked: nobody is in its way.
+#[test]
+fn another_refusal_is_told_as_it_is() {
+    let mut lab = Puppets::new();
+    let refusal = Refusal::new(Code::NotUnderstood, "not understood: `claim`");
+    lab.busy = Some(("n1", refusal, None));
+    let error = run_in(&mut lab, "").expect_err("it is refused").to_string();
+    assert_eq!(error, "n1: not understood: `claim`");
+}
+
 #[test]
 fn numbers_of_runs_grow_even_if_the_clock_was_set_back() {
     let mut lab = Puppets::new();
