@@ -72,6 +72,7 @@
 //! | [`manage`] | what the maintenance system decides: rerouting around faults |
 //! | [`sim`] | nodes in virtual time |
 //! | [`reproduce`] | tables and figures of both papers, from running models |
+//! | [`text_table`] | tables of text for people, the one way of printing them |
 //! | [`node`], [`time`], [`rng`] | the contract, integer time, seeded randomness |
 //!
 //! Bit layouts (phits, packets, checks, frames) are `phitwire-framing`'s.
@@ -91,5 +92,6 @@ pub mod route;
 pub mod router;
 pub mod sim;
 pub mod switch;
+pub mod text_table;
 pub mod time;
 pub mod topology;

@@ -9,7 +9,9 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use phitwire_nodes::control::server::Server;
-use phitwire_nodes::control::{Client, ClientError, MAX_LINE_BYTES, Request};
+use phitwire_nodes::control::{
+    Client, ClientError, Code, Holder, MAX_LINE_BYTES, Refusal, Request,
+};
 use serde_json::{Value, json};
 
 /// A server that answers `get` with the address doubled, and `info` with a very long text.
@@ -18,6 +20,14 @@ struct Fixture {
     path: PathBuf,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<usize>>,
+}
+
+/// Asks for a register, by number or name.
+fn get(register: impl ToString) -> Request {
+    let register = register.to_string().parse();
+    Request::Get {
+        register: register.expect("everything is a number or a name"),
+    }
 }
 
 fn answer(request: Request) -> Result<Value, String> {
@@ -107,6 +117,7 @@ fn malformed_requests_get_an_error_and_the_connection_goes_on() {
     for reply in &replies[..bad.len()] {
         assert_eq!(reply["ok"], false);
         assert!(reply["error"].as_str().unwrap().contains("not understood"));
+        assert_eq!(reply["refusal"]["code"], "not-understood");
     }
     assert_eq!(replies[bad.len()], json!({"ok": true, "data": 7}));
     fixture.end();
@@ -127,12 +138,7 @@ fn a_line_without_end_is_refused_and_its_client_left() {
     assert!(written < 64, "4 MiB without a line end were taken");
     // Other clients are served as before.
     let mut client = Client::connect_to(&fixture.path).unwrap();
-    assert_eq!(
-        client
-            .request(json!({"cmd": "get", "register": 1}))
-            .unwrap(),
-        json!(1)
-    );
+    assert_eq!(client.ask(&get(1)).unwrap(), json!(1));
     let mut text = String::new();
     let _ = stream.read_to_string(&mut text);
     if !text.is_empty() {
@@ -172,9 +178,7 @@ fn parallel_clients_more_than_are_served_at_once_all_get_their_answers() {
                 let mut client = Client::connect_to(&path).unwrap();
                 for i in 0..20 {
                     let register = c * 20 + i;
-                    let data = client
-                        .request(json!({"cmd": "get", "register": register}))
-                        .unwrap();
+                    let data = client.ask(&get(register)).unwrap();
                     assert_eq!(data, json!(register));
                 }
             })
@@ -192,22 +196,23 @@ fn parallel_clients_more_than_are_served_at_once_all_get_their_answers() {
 fn forgotten_connections_make_room_for_those_who_ask() {
     let fixture = Fixture::new();
     let mut keeper = Client::connect_to(&fixture.path).unwrap();
-    let holder = json!({"cmd": "claim", "tool": "test", "pid": 1});
-    keeper.request(holder).unwrap();
+    let holder = Holder {
+        tool: "test".to_owned(),
+        pid: 1,
+    };
+    keeper.ask(&Request::Claim(holder)).unwrap();
     let mut oldest = Client::connect_to(&fixture.path).unwrap();
-    oldest
-        .request(json!({"cmd": "get", "register": 0}))
-        .unwrap();
+    oldest.ask(&get(0)).unwrap();
     let forgotten: Vec<_> = (0..40).map(|_| connect(&fixture.path)).collect();
     let mut client = Client::connect_to(&fixture.path).unwrap();
     client.set_timeout(Duration::from_secs(3)).unwrap();
     for register in [1, 2] {
-        let answer = client.request(json!({"cmd": "get", "register": register}));
+        let answer = client.ask(&get(register));
         assert_eq!(answer.unwrap(), json!(register));
     }
-    let left = oldest.request(json!({"cmd": "get", "register": 0}));
+    let left = oldest.ask(&get(0));
     assert!(matches!(left, Err(ClientError::Io(_))), "{left:?}");
-    let answer = keeper.request(json!({"cmd": "get", "register": 3}));
+    let answer = keeper.ask(&get(3));
     assert_eq!(answer.unwrap(), json!(3), "who keeps the node stays");
     drop(forgotten);
     fixture.end();
@@ -221,19 +226,9 @@ fn a_client_that_does_not_read_is_not_read_from_and_hinders_nobody() {
     // Each answer is half a megabyte: socket buffers fill, and the server must not queue more.
     while deaf.write_all(b"{\"cmd\":\"stats\"}\n").is_ok() {}
     let mut client = Client::connect_to(&fixture.path).unwrap();
-    assert_eq!(
-        client
-            .request(json!({"cmd": "get", "register": 2}))
-            .unwrap(),
-        json!(2)
-    );
+    assert_eq!(client.ask(&get(2)).unwrap(), json!(2));
     drop(deaf);
-    assert_eq!(
-        client
-            .request(json!({"cmd": "get", "register": 3}))
-            .unwrap(),
-        json!(3)
-    );
+    assert_eq!(client.ask(&get(3)).unwrap(), json!(3));
     drop(client);
     assert!(
         fixture.end() < 20,
@@ -247,17 +242,13 @@ fn refusals_and_answers_too_long_are_told_as_errors() {
     let mut client = Client::connect_to(&fixture.path).unwrap();
     let refused = client.ask(&Request::Links).unwrap_err();
     assert!(
-        matches!(&refused, ClientError::Refused(text) if text == "no Links"),
+        refused.refusal() == Some(&Refusal::from("no Links")),
         "{refused}"
     );
-    let long = client.ask(&Request::Info).unwrap_err().to_string();
-    assert!(long.contains("too long"), "{long}");
-    assert_eq!(
-        client
-            .request(json!({"cmd": "get", "register": "a.b"}))
-            .unwrap(),
-        json!("a.b")
-    );
+    let long = client.ask(&Request::Info).unwrap_err();
+    let code = long.refusal().and_then(|refusal| refusal.code);
+    assert_eq!(code, Some(Code::TooLong), "{long}");
+    assert_eq!(client.ask(&get("a.b")).unwrap(), json!("a.b"));
     fixture.end();
 }
 
@@ -271,7 +262,7 @@ fn a_late_answer_is_not_taken_for_another() {
     assert_eq!(client.process(), Some(std::process::id()));
     client.set_timeout(Duration::from_millis(20)).unwrap();
     for register in [1, 2] {
-        let silent = client.request(json!({"cmd": "get", "register": register}));
+        let silent = client.ask(&get(register));
         assert!(matches!(silent, Err(ClientError::Silent)), "{silent:?}");
     }
     // The second has not even been sent, so that nothing piles up.
@@ -293,12 +284,7 @@ fn a_late_answer_is_not_taken_for_another() {
         gone
     });
     client.set_timeout(Duration::from_secs(5)).unwrap();
-    assert_eq!(
-        client
-            .request(json!({"cmd": "get", "register": 3}))
-            .unwrap(),
-        json!(3)
-    );
+    assert_eq!(client.ask(&get(3)).unwrap(), json!(3));
     drop(client);
     assert_eq!(answers.join().unwrap(), [1], "who has gone is told");
 }
@@ -313,8 +299,8 @@ fn a_connection_with_half_a_request_is_of_no_more_use() {
     let timeout = Duration::from_millis(200);
     let mut client = Client::connect_within(&path, timeout).unwrap();
     let (mut other, _) = listener.accept().unwrap();
-    let large = json!({ "cmd": "x".repeat(8 << 20) });
-    let error = client.request(large).expect_err("nobody reads");
+    let large = get(&"x".repeat(8 << 20));
+    let error = client.ask(&large).expect_err("nobody reads");
     assert!(matches!(error, ClientError::HalfSent), "{error}");
     assert!(error.to_string().contains("connect again"), "{error}");
 

@@ -37,6 +37,8 @@ mod stamp;
 mod traffic;
 mod traffic_issuer;
 mod traffic_layout;
+mod traffic_pace;
+mod traffic_pattern;
 mod traffic_report;
 mod traffic_spec;
 mod traffic_target;
@@ -52,10 +54,11 @@ pub use outstanding::{MAX_OUTSTANDING, Tid};
 pub use periods::Incarnation;
 pub use phitwire_framing::memory24::{Request, Status};
 pub use requester::{Completion, Outcome, PostError, slice_of};
+pub use traffic_pattern::Pattern;
+pub(crate) use traffic_pattern::{Groups, Mapping};
 pub use traffic_report::{MAX_NAMED, Phase, TrafficReport};
-pub(crate) use traffic_spec::Mapping;
 pub use traffic_spec::{
-    Abilities, MAX_ADDRESSES, MAX_BLOCK_SIZE, MAX_RUN, MAX_SIZE, MAX_WINDOW, Operation, Pattern,
+    Abilities, MAX_ADDRESSES, MAX_BLOCK_SIZE, MAX_RATE, MAX_RUN, MAX_SIZE, MAX_WINDOW, Operation,
     SpecError, TrafficSpec, Ways,
 };
 

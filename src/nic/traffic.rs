@@ -7,8 +7,10 @@ use super::latency::LatencyRecorder;
 use super::stamp::{Found, Stamp};
 pub(crate) use super::traffic_issuer::{Answered, Block, Errand, Issuer, Message, Repetition};
 use super::traffic_layout::Layout;
+use super::traffic_pace::Pace;
+use super::traffic_pattern::Choice;
 use super::traffic_report::{Phase, TrafficReport};
-use super::traffic_spec::{Abilities, Choice, MAX_SIZE, Operation, SpecError, TrafficSpec};
+use super::traffic_spec::{Abilities, MAX_SIZE, Operation, SpecError, TrafficSpec};
 use super::traffic_target::{State, Target, sendable};
 use super::turns::{Turn, Turns};
 use crate::rng::Rng;
@@ -47,6 +49,10 @@ pub(crate) struct Driver {
     rng: Rng,
     /// Index of the target to use next, where they are used in turn.
     turn: usize,
+    /// When messages are due, once they are, in a run with a rate.
+    pace: Option<Pace>,
+    /// This source's own number.
+    own: u16,
     /// Targets that the run is to be announced to.
     to_announce: VecDeque<u32>,
     /// Targets that it has been announced to, and is to be once more: now, and when.
@@ -137,6 +143,8 @@ impl Driver {
             choice,
             rng: Rng::new(spec.seed, u64::from(own)),
             turn: 0,
+            pace: None,
+            own,
             phase: Phase::Opening,
             started: now,
             ends: None,
@@ -174,11 +182,14 @@ impl Driver {
         self.phase == Phase::Done
     }
 
-    /// When the run announces itself again, or stops issuing, by itself.
+    /// When the run announces itself again, issues its next message, or stops issuing, by itself.
     pub(crate) fn deadline(&self) -> Option<Time> {
         match self.phase {
             Phase::Opening => self.repeats.front().map(|&(at, _)| at),
-            Phase::Running => self.ends,
+            Phase::Running => {
+                let next = self.pace.as_ref().and_then(Pace::next_issue);
+                [self.ends, next].into_iter().flatten().min()
+            }
             Phase::Draining | Phase::Done => None,
         }
     }
@@ -207,6 +218,7 @@ impl Driver {
             drain_ns: drained.as_ns(),
             sent: self.sent,
             outstanding: u64::from(self.outstanding),
+            not_offered: self.pace.as_ref().map_or(0, Pace::dropped),
             latency: self.latency.counts(),
             // As long as nobody has been asked.
             unwritten: self.counts.unwritten + self.targets.iter().map(|t| t.blank).sum::<u64>(),
@@ -238,6 +250,11 @@ impl Driver {
         if self.ended.is_none() {
             let planned = self.ends.map_or(now, |end| end.min(now));
             self.ended = Some(planned.max(self.last_offer));
+            // A source that has sent all that it was to owes nothing.
+            let is_short = self.spec.count == 0 || self.sent < self.spec.count;
+            if let Some(pace) = self.pace.as_mut().filter(|_| is_short) {
+                pace.end(planned);
+            }
         }
     }
 
@@ -316,6 +333,10 @@ impl Driver {
         self.last_offer = now;
         self.last_acknowledgement = now;
         self.last_answer = now;
+        if self.spec.rate != 0 {
+            let seed = (self.spec.seed, self.own);
+            self.pace = Some(Pace::new(self.spec.rate, self.spec.window, seed, now));
+        }
         if self.spec.duration_ns != 0 {
             self.ends = Some(now + Duration::from_ns(self.spec.duration_ns));
         }
@@ -332,7 +353,12 @@ impl Driver {
             return;
         }
         let mut buffer = [0; MAX_SIZE as usize];
-        while self.outstanding < self.spec.window {
+        let sent_before = self.sent;
+        let due = match &mut self.pace {
+            Some(pace) => pace.owed(now).saturating_add(sent_before),
+            None => u64::MAX,
+        };
+        while self.outstanding < self.spec.window && self.sent < due {
             let Some((index, turn)) = self.next(nic) else {
                 break;
             };
@@ -376,6 +402,9 @@ impl Driver {
                 break;
             }
         }
+        if let Some(pace) = &mut self.pace {
+            pace.issued(self.sent - sent_before);
+        }
     }
 
     /// The next target, by index, and which of its addresses, if one can be sent to now.
@@ -392,39 +421,15 @@ impl Driver {
     /// The index of the next target that messages can still go to.
     #[inline]
     fn choose(&mut self) -> usize {
-        let index = self.choose_any();
+        let all = self.targets.len();
+        let index = self.choice.draw(all, &mut self.turn, &mut self.rng);
         if self.targets[index].is_usable() {
             return index;
         }
         // The others take its share: nothing that is still to come would let the run go on with it.
-        let all = self.targets.len();
         let others = (1..all).map(|n| (index + n) % all);
         let mut usable = others.filter(|&other| self.targets[other].is_usable());
         usable.next().unwrap_or(index)
-    }
-
-    #[inline]
-    fn choose_any(&mut self) -> usize {
-        let all = self.targets.len();
-        match self.choice {
-            Choice::InTurn => {
-                if self.turn >= all {
-                    self.turn = 0;
-                }
-                self.turn
-            }
-            Choice::Uniform => self.rng.below(all as u64) as usize,
-            Choice::Hot { hot, percent } => {
-                let wants_hot = self.rng.chance(u64::from(percent), 100);
-                let (from, to) = match (wants_hot, hot) {
-                    (_, 0) => (0, all),
-                    (true, _) => (0, hot),
-                    (false, _) if hot == all => (0, all),
-                    (false, _) => (hot, all),
-                };
-                from + self.rng.below((to - from) as u64) as usize
-            }
-        }
     }
 
     /// Accounts for the answer to a message to target `index`, which was posted at `posted`.

@@ -1,5 +1,5 @@
 use super::*;
-use crate::nic::traffic_spec::Pattern;
+use crate::nic::traffic_pattern::Pattern;
 
 /// Takes everything at once, and remembers what; nothing while it is closed.
 #[derive(Default)]
@@ -419,4 +419,107 @@ fn zeros_are_corrupt_only_where_the_run_is_known() {
         // The canary.
         assert_eq!(zeros_found(op, size, KNOWS), [(0, 2), (2, 0)], "{size}");
     }
+}
+
+/// A run with a rate towards processor 1, opened at time zero.
+fn paced(rate: u64, window: u32, duration: Duration, count: u64) -> (Driver, Taken) {
+    let spec = TrafficSpec {
+        pattern: Pattern::List {
+            destinations: vec![1],
+        },
+        rate,
+        window,
+        duration_ns: duration.as_ns(),
+        count,
+        ..TrafficSpec::default()
+    };
+    let (mut driver, mut taken) = (driver(spec, Time::ZERO), Taken::default());
+    driver.issue(Time::ZERO, &mut taken);
+    taken.0.clear();
+    driver.announcement_answered(0, false, Answered::Written);
+    (driver, taken)
+}
+
+/// Answers all that is out.
+fn answer_all(driver: &mut Driver, taken: &mut Taken, now: Time) {
+    for (_, errand, address) in core::mem::take(&mut taken.0) {
+        let Errand::Message(index) = errand else {
+            panic!("the run is open");
+        };
+        driver.message_answered(now, now, (index, address), Answered::Written);
+    }
+}
+
+/// Driven by nothing but its own deadlines, a source issues one message each time, as many as its rate says.
+#[test]
+fn a_source_with_a_rate_is_woken_for_each_message() {
+    let second = Duration::from_ms(1_000);
+    let (mut driver, mut taken) = paced(997, 10, second, 0);
+    let (mut now, mut turns) = (Time::ZERO, 0_u64);
+    while !driver.issue(now, &mut taken) {
+        assert!(taken.0.len() <= 1);
+        answer_all(&mut driver, &mut taken, now);
+        if let Some(next) = driver.deadline() {
+            assert!(
+                next > now,
+                "a deadline that has passed would be looked at without end"
+            );
+            now = next;
+        }
+        turns += 1;
+    }
+    let report = driver.report();
+    assert_eq!((report.sent, report.not_offered), (997, 0));
+    assert!(turns <= 1_000, "{turns}");
+    assert_eq!(now, Time::ZERO + second);
+}
+
+/// The window is full, then the link takes nothing: a window of messages is made up for, the others are counted.
+#[test]
+fn a_source_that_is_held_up_catches_up_with_a_window_of_messages() {
+    let ms = |ms| Time::ZERO + Duration::from_ms(ms);
+    for link_is_closed in [false, true] {
+        let (mut driver, mut taken) = paced(1_000, 10, Duration::from_ms(1_000), 0);
+        taken.1 = link_is_closed;
+        for at in 0..=100 {
+            driver.issue(ms(at), &mut taken);
+        }
+        let window = if link_is_closed { 0 } else { 10 };
+        assert_eq!(driver.report().sent, window);
+        assert_eq!(driver.report().not_offered, 90 - window);
+        assert_eq!(
+            driver.deadline(),
+            Some(ms(1_000)),
+            "nothing of its own to wake up for"
+        );
+        taken.1 = false;
+        answer_all(&mut driver, &mut taken, ms(100));
+        driver.issue(ms(100), &mut taken);
+        assert_eq!(driver.report().sent, window + 10);
+        // Nothing is answered from now on, and the end comes late.
+        driver.issue(ms(2_500), &mut taken);
+        answer_all(&mut driver, &mut taken, ms(2_500));
+        assert!(driver.issue(ms(2_500), &mut taken));
+        let report = driver.report();
+        assert_eq!(
+            report.sent + report.not_offered,
+            1_000,
+            "all that was due in its second"
+        );
+    }
+}
+
+#[test]
+fn a_count_ends_a_run_with_a_rate_without_a_debt() {
+    let (mut driver, mut taken) = paced(1_000, 10, Duration::ZERO, 15);
+    for at in 0..=100 {
+        driver.issue(Time::ZERO + Duration::from_ms(at), &mut taken);
+        answer_all(&mut driver, &mut taken, Time::ZERO + Duration::from_ms(at));
+    }
+    let report = driver.report();
+    assert_eq!((report.sent, report.not_offered), (15, 0));
+    assert!(
+        (14_000_000..=16_000_000).contains(&report.elapsed_ns),
+        "{report:?}"
+    );
 }

@@ -41,6 +41,10 @@ pub struct TrafficReport {
     pub drain_ns: u64,
     /// Source: messages handed to the network.
     pub sent: u64,
+    /// Source of a run with a rate: messages that were due and not sent, because the window was full or the link took
+    /// nothing for too long. Those that are merely late are not among them until the run ends.
+    #[serde(default)]
+    pub not_offered: u64,
     /// Source: messages that were answered and not refused (gets and additions: whatever they found).
     pub acknowledged: u64,
     /// Source: messages whose time-out passed unanswered.
@@ -113,6 +117,7 @@ impl TrafficReport {
         self.elapsed_ns = self.elapsed_ns.max(other.elapsed_ns);
         self.drain_ns = self.drain_ns.max(other.drain_ns);
         self.sent += other.sent;
+        self.not_offered += other.not_offered;
         self.acknowledged += other.acknowledged;
         self.timed_out += other.timed_out;
         self.refused += other.refused;

@@ -5,12 +5,14 @@ use serde::{Deserialize, Serialize};
 use phitwire_framing::flit48::Routing;
 
 use super::MAX_PROCESSOR;
-use crate::rng::Rng;
+use super::traffic_pattern::{Choice, Groups, Pattern};
 
 /// Greatest number of a run: what JSON's numbers hold exactly, and centuries of microseconds.
 pub const MAX_RUN: u64 = (1 << 53) - 1;
 /// Largest number of messages a run may have outstanding per network interface.
 pub const MAX_WINDOW: u32 = 1 << 16;
+/// Greatest rate of a run, in messages per second and source.
+pub const MAX_RATE: u64 = 1_000_000_000;
 /// Largest number of addresses a run uses per pair of processors.
 pub const MAX_ADDRESSES: u16 = 4096;
 
@@ -114,44 +116,6 @@ impl Abilities {
     };
 }
 
-/// Who sends to whom. `i` is the sender's index among the `n` participants
-/// ([`TrafficSpec::processors`]). The names and definitions are BookSim's where it has the pattern.
-///
-/// A processor that a permutation maps to itself stays silent.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Pattern {
-    /// Each message to a participant drawn at random, never to the sender itself.
-    #[default]
-    Uniform,
-    /// To `i + 1` modulo `n`.
-    Neighbour,
-    /// To `n - 1 - i`: all index bits inverted when `n` is a power of two.
-    BitComplement,
-    /// To `i` with its index bits reversed; `n` must be a power of two.
-    BitReverse,
-    /// To `i` with its index bits rotated left by one; `n` must be a power of two.
-    Shuffle,
-    /// To `i` with the halves of its index bits exchanged; `n` must be a power of four.
-    Transpose,
-    /// To `i + ceil(n / 2) - 1` modulo `n`.
-    Tornado,
-    /// A permutation drawn from the run's seed: the same one at every participant.
-    Permutation,
-    /// To one of `targets` with probability `percent` / 100, otherwise uniform.
-    Hotspot {
-        /// Processors that are hot.
-        targets: Vec<u16>,
-        /// Share of messages that go to them, 1 to 100.
-        percent: u8,
-    },
-    /// In turn to each of `destinations`, whoever the sender is (never to the sender itself).
-    List {
-        /// Processors to send to.
-        destinations: Vec<u16>,
-    },
-}
-
 /// One traffic run, as every participant is told it.
 ///
 /// The same specification goes to every participant; a participant that only receives need not be
@@ -169,6 +133,10 @@ pub struct TrafficSpec {
     /// The participants, by processor number, in index order. May be empty for [`Pattern::List`].
     #[serde(default)]
     pub processors: Vec<u16>,
+    /// The group of each of [`processors`](Self::processors), for patterns from group to group
+    /// ([`Pattern::GroupAdversarial`]); otherwise empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<u16>,
     /// Put, get or atomic operation.
     #[serde(default)]
     pub op: Operation,
@@ -179,6 +147,13 @@ pub struct TrafficSpec {
     /// Messages this network interface keeps outstanding, 1 to [`MAX_WINDOW`].
     #[serde(default = "default_window")]
     pub window: u32,
+    /// Messages per second that this network interface issues, evenly, 1 to [`MAX_RATE`]: an open loop, in which a
+    /// message is issued when it is due and not when another was answered. What is due while the window is full, or the
+    /// link takes nothing, is issued as soon as may be, a window of messages at most; the others are never issued, and
+    /// counted ([`TrafficReport::not_offered`](super::TrafficReport::not_offered)). Zero means no rate: as many as the
+    /// window allows.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub rate: u64,
     /// Stop issuing after this many nanoseconds; zero means no limit.
     #[serde(default)]
     pub duration_ns: u64,
@@ -196,6 +171,11 @@ pub struct TrafficSpec {
     /// bytes, which have no room for their number, in order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ways: Option<Ways>,
+}
+
+/// For what is not written where it is not there.
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 const fn default_size() -> u32 {
@@ -217,9 +197,11 @@ impl Default for TrafficSpec {
             run: 1,
             pattern: Pattern::default(),
             processors: Vec::new(),
+            groups: Vec::new(),
             op: Operation::default(),
             size: default_size(),
             window: default_window(),
+            rate: 0,
             duration_ns: 0,
             count: 0,
             addresses: default_addresses(),
@@ -268,6 +250,9 @@ pub enum SpecError {
     /// `window` is zero or above [`MAX_WINDOW`].
     #[error("a window of {0} messages: 1 to {MAX_WINDOW} are possible")]
     Window(u32),
+    /// `rate` is above [`MAX_RATE`].
+    #[error("a rate of {0} messages per second: 1 to {MAX_RATE} are possible")]
+    Rate(u64),
     /// `addresses` is zero or above [`MAX_ADDRESSES`].
     #[error("{0} addresses per target: 1 to {MAX_ADDRESSES} are possible")]
     Addresses(u16),
@@ -291,6 +276,17 @@ pub enum SpecError {
         /// How many there are.
         have: usize,
     },
+    /// A pattern from group to group lacks the group of a participant, or all are in one.
+    #[error(
+        "this pattern needs participants of two groups at least, and the group of each: {groups} groups are told of \
+         {participants} participants"
+    )]
+    Groups {
+        /// How many participants have a group.
+        groups: usize,
+        /// How many participants there are.
+        participants: usize,
+    },
     /// A hot spot's `percent` is not 1 to 100, or it has no targets.
     #[error("a hot spot needs at least one target and 1 to 100 percent")]
     Hotspot,
@@ -310,17 +306,6 @@ pub enum SpecError {
     },
 }
 
-/// How the next destination is chosen, as an index into a list of destinations.
-#[derive(Clone, Debug)]
-pub(crate) enum Choice {
-    /// In turn (a single destination is the common case).
-    InTurn,
-    /// Uniform over all.
-    Uniform,
-    /// The first `hot` destinations with probability `percent` / 100, otherwise the others.
-    Hot { hot: usize, percent: u8 },
-}
-
 impl TrafficSpec {
     /// Checks everything that does not depend on who runs it.
     ///
@@ -334,8 +319,12 @@ impl TrafficSpec {
             return Err(SpecError::Run(self.run));
         }
         self.validate_message(abilities)?;
+        self.validate_groups()?;
         if !(1..=MAX_WINDOW).contains(&self.window) {
             return Err(SpecError::Window(self.window));
+        }
+        if self.rate > MAX_RATE {
+            return Err(SpecError::Rate(self.rate));
         }
         if !(1..=MAX_ADDRESSES).contains(&self.addresses) {
             return Err(SpecError::Addresses(self.addresses));
@@ -361,6 +350,19 @@ impl TrafficSpec {
             }
         }
         Ok(())
+    }
+
+    fn validate_groups(&self) -> Result<(), SpecError> {
+        let (groups, participants) = (self.groups.len(), self.processors.len());
+        let is_told =
+            groups == participants && Groups::new(self.groups.iter().copied()).count() > 1;
+        match self.pattern {
+            Pattern::GroupAdversarial if !is_told => Err(SpecError::Groups {
+                groups,
+                participants,
+            }),
+            _ => Ok(()),
+        }
     }
 
     fn validate_message(&self, abilities: Abilities) -> Result<(), SpecError> {
@@ -420,13 +422,10 @@ impl TrafficSpec {
         }
         let n = self.processors.len();
         let position = self.processors.iter().position(|&p| p == own);
+        let i = position.ok_or(SpecError::NotParticipant(own))?;
         match &self.pattern {
-            Pattern::Uniform => {
-                position.ok_or(SpecError::NotParticipant(own))?;
-                return Ok((others(&self.processors), Choice::Uniform));
-            }
+            Pattern::Uniform => return Ok((others(&self.processors), Choice::Uniform)),
             Pattern::Hotspot { targets, percent } => {
-                position.ok_or(SpecError::NotParticipant(own))?;
                 let mut all = others(targets);
                 let hot = all.len();
                 all.extend(
@@ -434,94 +433,21 @@ impl TrafficSpec {
                         .iter()
                         .filter(|p| **p != own && !targets.contains(p)),
                 );
-                return Ok((
-                    all,
-                    Choice::Hot {
-                        hot,
-                        percent: *percent,
-                    },
-                ));
+                let percent = *percent;
+                return Ok((all, Choice::Hot { hot, percent }));
+            }
+            Pattern::GroupAdversarial => {
+                let groups = Groups::new(self.groups.iter().copied());
+                let next = groups.next_of(i).iter();
+                let next = next.map(|&place| self.processors[place as usize]);
+                return Ok((next.collect(), Choice::Uniform));
             }
             _ => {}
         }
-        let i = position.ok_or(SpecError::NotParticipant(own))?;
         let mapping = self.pattern.mapping(n, self.seed)?;
         let to = mapping.map_or(i, |mapping| mapping.image(i));
         Ok((others(&[self.processors[to]]), Choice::InTurn))
     }
-}
-
-/// A pattern that gives every sender one destination, for a number of participants.
-#[derive(Clone, Debug)]
-pub(crate) struct Mapping {
-    kind: MappingKind,
-    n: usize,
-}
-
-#[derive(Clone, Debug)]
-enum MappingKind {
-    Neighbour,
-    BitComplement,
-    Tornado,
-    BitReverse,
-    Shuffle,
-    Transpose,
-    Table(Vec<usize>),
-}
-
-impl Mapping {
-    /// The index that the sender of index `i`, below the number of participants, sends to.
-    pub(crate) fn image(&self, i: usize) -> usize {
-        let n = self.n;
-        let bits = n.ilog2();
-        match &self.kind {
-            MappingKind::Neighbour => (i + 1) % n,
-            MappingKind::BitComplement => n - 1 - i,
-            MappingKind::Tornado => (i + n.div_ceil(2) - 1) % n,
-            MappingKind::BitReverse => {
-                (0..bits).fold(0, |to, b| to | (i >> b & 1) << (bits - 1 - b))
-            }
-            MappingKind::Shuffle => (i << 1 | i >> bits.saturating_sub(1)) & (n - 1),
-            MappingKind::Transpose => (i << (bits / 2) | i >> (bits / 2)) & (n - 1),
-            MappingKind::Table(to) => to[i],
-        }
-    }
-}
-
-impl Pattern {
-    /// The pattern over `n` participants, at least one; `None` where a sender has more than one destination.
-    pub(crate) fn mapping(&self, n: usize, seed: u64) -> Result<Option<Mapping>, SpecError> {
-        let wrong = |need| Err(SpecError::Participants { need, have: n });
-        let kind = match self {
-            Self::Uniform | Self::Hotspot { .. } | Self::List { .. } => return Ok(None),
-            Self::Neighbour => MappingKind::Neighbour,
-            Self::BitComplement => MappingKind::BitComplement,
-            Self::Tornado => MappingKind::Tornado,
-            Self::BitReverse | Self::Shuffle if !n.is_power_of_two() => {
-                return wrong("a power of two");
-            }
-            Self::BitReverse => MappingKind::BitReverse,
-            Self::Shuffle => MappingKind::Shuffle,
-            Self::Transpose if n.is_power_of_two() && n.ilog2().is_multiple_of(2) => {
-                MappingKind::Transpose
-            }
-            Self::Transpose => return wrong("a power of four"),
-            Self::Permutation => MappingKind::Table(random_permutation(n, seed)),
-        };
-        Ok(Some(Mapping { kind, n }))
-    }
-}
-
-/// Stream of the seed that draws the permutation, apart from each sender's own stream.
-const PERMUTATION_STREAM: u64 = 1 << 32;
-
-fn random_permutation(n: usize, seed: u64) -> Vec<usize> {
-    let mut rng = Rng::new(seed, PERMUTATION_STREAM);
-    let mut to: Vec<usize> = (0..n).collect();
-    for i in (1..n).rev() {
-        to.swap(i, rng.below(i as u64 + 1) as usize);
-    }
-    to
 }
 
 #[cfg(test)]

@@ -79,6 +79,48 @@ fn hot_spots_come_first_and_never_include_the_sender() {
 }
 
 #[test]
+fn the_adversary_of_groups_sends_to_all_of_the_next_group() {
+    let spec = TrafficSpec {
+        groups: vec![4, 4, 9, 9, 4],
+        ..spec(Pattern::GroupAdversarial, 5)
+    };
+    assert_eq!(spec.validate(Abilities::BLACKWIDOW), Ok(()));
+    let of = |i: u16| spec.destinations(100 + i).unwrap();
+    assert_eq!(of(0).0, [102, 103]);
+    assert_eq!(of(3).0, [100, 101, 104]);
+    assert!(matches!(of(3).1, Choice::Uniform));
+    for groups in [vec![], vec![4, 4, 9], vec![4; 5]] {
+        let refused = TrafficSpec {
+            groups,
+            ..spec.clone()
+        };
+        let refused = refused.validate(Abilities::ARIES);
+        assert!(
+            matches!(refused, Err(SpecError::Groups { .. })),
+            "{refused:?}"
+        );
+    }
+}
+
+/// Processes of another age do not know of what is not used.
+#[test]
+fn rates_and_groups_are_written_only_where_they_are() {
+    let short = toml::to_string(&spec(Pattern::Uniform, 2)).unwrap();
+    assert!(
+        !short.contains("rate") && !short.contains("groups"),
+        "{short}"
+    );
+    let long = TrafficSpec {
+        rate: 5,
+        groups: vec![0, 1],
+        ..spec(Pattern::GroupAdversarial, 2)
+    };
+    let text = toml::to_string(&long).unwrap();
+    assert!(text.contains("pattern = \"group-adversarial\""), "{text}");
+    assert_eq!(toml::from_str::<TrafficSpec>(&text).unwrap(), long);
+}
+
+#[test]
 fn what_is_left_out_has_a_default_and_what_is_unknown_is_refused() {
     let short: TrafficSpec = toml::from_str("run = 4\nprocessors = [1, 2]").unwrap();
     assert_eq!(
@@ -140,6 +182,14 @@ fn what_cannot_be_run_is_refused() {
         }
         .validate(Abilities::BLACKWIDOW),
         Err(SpecError::Window(0))
+    );
+    let fast = TrafficSpec {
+        rate: MAX_RATE + 1,
+        ..ok.clone()
+    };
+    assert_eq!(
+        fast.validate(Abilities::BLACKWIDOW),
+        Err(SpecError::Rate(MAX_RATE + 1))
     );
     let far = Pattern::List {
         destinations: vec![0x8000],

@@ -9,5 +9,6 @@ mod memory;
 mod netem;
 mod outage;
 mod plain;
+mod rate;
 mod shapes;
 mod soak;

@@ -5,12 +5,11 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use phitwire::nic::MAX_RUN;
-use phitwire_nodes::control::{Code, Holder, Refusal, Request, RunKind};
+use phitwire_nodes::control::{Claimed, Code, Holder, Refusal, Request, RunKind};
 use phitwire_nodes::output;
-use serde_json::json;
 use thiserror::Error;
 
-use super::lab::{Lab, LabError, ProcessState, process_state};
+use super::lab::{Lab, LabError, ProcessState, ask, process_state};
 use super::run::Clock;
 
 /// How long to wait for the last answers of a run whose tool has gone.
@@ -63,15 +62,15 @@ pub fn claim<'a>(
     lab: &mut dyn Lab,
     clock: &dyn Clock,
 ) -> Result<u64, ClaimError> {
-    let request = json!(Request::Claim(holder()));
+    let request = Request::Claim(holder());
     let begin = clock.now();
     let mut told = false;
     loop {
         let (mut latest, mut refusals, mut silent) = (0, Vec::new(), Vec::new());
         for node in nodes.clone() {
-            match lab.ask(node, request.clone()) {
-                Ok(answer) => {
-                    latest = latest.max(answer["latest_run"].as_u64().unwrap_or(0));
+            match ask::<Claimed>(lab, node, &request) {
+                Ok(claimed) => {
+                    latest = latest.max(claimed.latest_run);
                     if latest >= MAX_RUN {
                         let node = node.to_owned();
                         return Err(ClaimError::NumbersUsedUp { node });
@@ -79,8 +78,8 @@ pub fn claim<'a>(
                 }
                 Err(error) if error.is_silent() => silent.push(node),
                 Err(error) => match error.refusal() {
-                    Some(refusal) => refusals.push((node, refusal.clone())),
-                    None => return Err(error.into()),
+                    Some(refusal) if tells_who(refusal) => refusals.push((node, refusal.clone())),
+                    _ => return Err(error.into()),
                 },
             }
         }
@@ -102,6 +101,11 @@ pub fn claim<'a>(
             _ => return Err(ClaimError::InTheWay(in_the_way(name, &refusals))),
         }
     }
+}
+
+/// Whether a refusal is about others who use the network interface.
+fn tells_who(refusal: &Refusal) -> bool {
+    matches!(refusal.code, Some(Code::Taken | Code::Busy | Code::Ending))
 }
 
 /// How long a refusal is worth waiting for its end.

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use phitwire::nic::{Pattern, Phase, TrafficReport, TrafficSpec};
-use serde_json::json;
+use phitwire_nodes::control::Request;
 
-use super::lab::{Lab, ProcessState};
+use super::lab::{Lab, ProcessState, ask};
 use super::plan::{Nic, Plan};
 use super::processes::Processes;
 use super::run::{Clock, Progress, RunError};
@@ -102,8 +102,7 @@ impl<'a> Course<'a> {
             } else {
                 &silent
             };
-            let request = json!({ "cmd": "traffic-start", "spec": spec });
-            lab.ask(&participant.nic.name, request)?;
+            lab.ask(&participant.nic.name, &Request::traffic_start(spec))?;
             participant.started = true;
         }
         Ok(())
@@ -115,7 +114,7 @@ impl<'a> Course<'a> {
         for sender in &self.participants {
             if sender.is_source && sender.started && !sender.gone && !sender.silent {
                 // One that does not listen any more does not send either.
-                let _ = lab.ask(&sender.nic.name, json!({ "cmd": "traffic-stop" }));
+                let _ = lab.ask(&sender.nic.name, &Request::TrafficStop);
             }
         }
     }
@@ -236,8 +235,9 @@ impl Participant<'_> {
         if self.silent {
             return Ok(());
         }
-        let answer = match lab.ask(node, json!({ "cmd": "traffic-status", "run": run })) {
-            Ok(answer) => answer,
+        let status = Request::TrafficStatus { run: Some(run) };
+        let report: TrafficReport = match ask(lab, node, &status) {
+            Ok(report) => report,
             Err(error) if error.is_silent() => {
                 self.silent = true;
                 return Ok(());
@@ -249,11 +249,6 @@ impl Participant<'_> {
             }
             Err(error) => return Err(error.into()),
         };
-        let report: TrafficReport =
-            serde_json::from_value(answer).map_err(|error| RunError::Report {
-                node: node.clone(),
-                error,
-            })?;
         if report.run != run {
             return Err(RunError::OtherRun {
                 node: node.clone(),

@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 use std::time::Duration;
 
-use phitwire_nodes::control::{Client, ClientError, Code, Refusal};
+use phitwire_nodes::control::{Client, ClientError, Code, NodeInfo, NodeKind, Refusal, Request};
 use phitwire_nodes::output;
 use phitwire_nodes::run_dir::{LabDir, RunDirError};
-use serde_json::{Value, json};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 use thiserror::Error;
 
 /// How long a process may take to answer. It does so between two turns of its event loop.
@@ -22,6 +23,8 @@ pub enum Role {
     Nic {
         /// The processor.
         processor: u16,
+        /// The group that it is in, on machines that have groups.
+        group: Option<u16>,
     },
     /// Not known: it does not answer.
     Silent,
@@ -67,14 +70,18 @@ pub enum LabError {
         error: ClientError,
     },
     /// A reply lacks something.
-    #[error("{node}: the answer to `{request}` is malformed: {what}")]
+    #[error("{node}: the answer is malformed: {error}")]
     Malformed {
         /// The node.
         node: String,
-        /// What was asked.
-        request: &'static str,
         /// What is wrong with it.
-        what: String,
+        error: serde_json::Error,
+    },
+    /// A network interface has no processor, so that nobody can send to it.
+    #[error("{node} is a network interface without a processor's number")]
+    Nameless {
+        /// The node.
+        node: String,
     },
 }
 
@@ -94,14 +101,13 @@ impl LabError {
         match self {
             Self::Client { error, .. } => match error {
                 ClientError::Unreachable { .. } => true,
-                ClientError::Coded(refusal) => refusal.code == Some(Code::UnknownRun),
+                ClientError::Refused(refusal) => refusal.code == Some(Code::UnknownRun),
                 ClientError::Io(error) => matches!(
                     error.kind(),
                     ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe
                 ),
                 ClientError::Name(_)
                 | ClientError::Malformed(_)
-                | ClientError::Refused(_)
                 | ClientError::HalfSent
                 | ClientError::Silent => false,
             },
@@ -120,13 +126,10 @@ impl LabError {
         )
     }
 
-    /// The refusal, if that is what it is and programs are to act upon it.
+    /// The refusal, if that is what it is.
     pub fn refusal(&self) -> Option<&Refusal> {
         match self {
-            Self::Client {
-                error: ClientError::Coded(refusal),
-                ..
-            } => Some(refusal),
+            Self::Client { error, .. } => error.refusal(),
             _ => None,
         }
     }
@@ -144,13 +147,29 @@ pub trait Lab {
     ///
     /// # Errors
     /// When it does not answer or refuses.
-    fn ask(&mut self, node: &str, request: Value) -> Result<Value, LabError>;
+    fn ask(&mut self, node: &str, request: &Request) -> Result<Value, LabError>;
 
     /// How the process stands that was asked last under this name, without asking it.
     fn state(&mut self, node: &str) -> ProcessState {
         let _ = node;
         ProcessState::Unknown
     }
+}
+
+/// Asks a process and reads its answer.
+///
+/// # Errors
+/// When it does not answer or refuses, or the answer is another one.
+pub fn ask<T: DeserializeOwned>(
+    lab: &mut dyn Lab,
+    node: &str,
+    request: &Request,
+) -> Result<T, LabError> {
+    let answer = lab.ask(node, request)?;
+    serde_json::from_value(answer).map_err(|error| LabError::Malformed {
+        node: node.to_owned(),
+        error,
+    })
 }
 
 /// A lab of processes with control sockets.
@@ -190,7 +209,7 @@ impl Lab for ControlLab {
         let mut members = Vec::new();
         let (mut dead, mut silent) = (Vec::new(), Vec::new());
         for name in nodes {
-            match self.ask(&name, json!({ "cmd": "info" })) {
+            match ask::<NodeInfo>(self, &name, &Request::Info) {
                 Ok(info) => members.push(Member {
                     role: role(&name, &info)?,
                     name,
@@ -218,7 +237,7 @@ impl Lab for ControlLab {
         Ok(members)
     }
 
-    fn ask(&mut self, node: &str, request: Value) -> Result<Value, LabError> {
+    fn ask(&mut self, node: &str, request: &Request) -> Result<Value, LabError> {
         let wrap = |error| LabError::Client {
             node: node.to_owned(),
             error,
@@ -226,7 +245,7 @@ impl Lab for ControlLab {
         // A connection kept from before may lead to a process that has since died and been started
         // again: that one is worth a second connection. A fresh connection that breaks is not.
         if let Some(client) = self.clients.get_mut(node) {
-            match client.request(request.clone()) {
+            match client.ask(request) {
                 Err(ClientError::Io(_)) => drop(self.clients.remove(node)),
                 Err(error @ ClientError::HalfSent) => {
                     self.clients.remove(node);
@@ -239,7 +258,7 @@ impl Lab for ControlLab {
         client
             .set_timeout(PATIENCE)
             .map_err(|error| wrap(error.into()))?;
-        let answer = client.request(request);
+        let answer = client.ask(request);
         // One that is silent is listened to further, by the same connection: one that stands still accepts no others.
         if !matches!(answer, Err(ClientError::Io(_) | ClientError::HalfSent)) {
             self.clients.insert(node.to_owned(), client);
@@ -283,43 +302,47 @@ fn state_of(pid: u32, stat: &str) -> ProcessState {
     }
 }
 
-/// What `info` says a process is.
-fn role(node: &str, info: &Value) -> Result<Role, LabError> {
-    let malformed = |what: &str| LabError::Malformed {
-        node: node.to_owned(),
-        request: "info",
-        what: what.to_owned(),
-    };
-    match info.get("kind").and_then(Value::as_str) {
-        Some("router") => Ok(Role::Router),
-        Some("nic") => {
-            let processor = info.get("processor").and_then(Value::as_u64);
-            processor
-                .and_then(|processor| u16::try_from(processor).ok())
-                .map(|processor| Role::Nic { processor })
-                .ok_or_else(|| malformed("no processor number"))
+/// What a process says it is.
+fn role(node: &str, info: &NodeInfo) -> Result<Role, LabError> {
+    Ok(match (info.kind, info.processor) {
+        (NodeKind::Router, _) => Role::Router,
+        (NodeKind::Nic, Some(processor)) => Role::Nic {
+            processor,
+            group: info.group,
+        },
+        (NodeKind::Nic, None) => {
+            let node = node.to_owned();
+            return Err(LabError::Nameless { node });
         }
-        _ => Err(malformed("neither router nor nic")),
-    }
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn processes_say_what_they_are() {
-        let of = |info| role("x", &info);
-        assert_eq!(of(json!({"kind": "router"})).ok(), Some(Role::Router));
-        let nic = json!({"kind": "nic", "processor": 7});
-        assert_eq!(of(nic).ok(), Some(Role::Nic { processor: 7 }));
+        let of = |info| role("x", &serde_json::from_value(info).ok()?).ok();
+        let router = json!({"kind": "router", "pid": 7, "group": 3});
+        assert_eq!(of(router), Some(Role::Router));
+        let nic = |group| Role::Nic {
+            processor: 7,
+            group,
+        };
+        let plain = json!({"kind": "nic", "pid": 7, "processor": 7, "engine": "uring"});
+        assert_eq!(of(plain), Some(nic(None)));
+        let grouped = json!({"kind": "nic", "pid": 7, "processor": 7, "group": 2});
+        assert_eq!(of(grouped), Some(nic(Some(2))));
         for wrong in [
             json!({}),
-            json!({"kind": "toaster"}),
-            json!({"kind": "nic"}),
-            json!({"kind": "nic", "processor": 70_000}),
+            json!({"kind": "toaster", "pid": 7}),
+            json!({"kind": "nic", "pid": 7}),
+            json!({"kind": "nic", "pid": 7, "processor": null}),
+            json!({"kind": "nic", "pid": 7, "processor": 70_000}),
         ] {
-            assert!(of(wrong.clone()).is_err(), "{wrong}");
+            assert_eq!(of(wrong.clone()), None, "{wrong}");
         }
     }
 

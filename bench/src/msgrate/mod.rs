@@ -15,12 +15,14 @@ mod plan;
 mod processes;
 mod run;
 mod table;
+mod work;
 
 pub use claim::{ClaimError, claim};
-pub use lab::{ControlLab, Lab, LabError, Member, ProcessState, Role};
+pub use lab::{ControlLab, Lab, LabError, Member, ProcessState, Role, ask};
 pub use options::{Op, Options, PatternName, RoutingName};
-pub use outcome::{Ends, LatencyUs, LinkWork, Outcome};
+pub use outcome::{Ends, LatencyUs, Outcome, Pace};
 pub use plan::Plan;
 pub use processes::Fates;
 pub use run::{Clock, Progress, RealClock, RunError, measure, run_number};
 pub use table::{head, row, verdict};
+pub use work::{Decisions, LinkWork, Work};

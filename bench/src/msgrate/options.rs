@@ -12,6 +12,10 @@ use phitwire::nic::Ways;
 /// the first message until the sources had offered all that they were to (--seconds, --count), or until the last
 /// acknowledgement if that came later. The wait for time-outs after a fault is told separately.
 ///
+/// With --rate the lab is held at a load: each sender issues that many messages per second, and the verdict tells what
+/// was offered and accepted per sender, and how many messages were due and not sent. On machines whose routers choose
+/// between minimal and non-minimal ways it tells the share of the latter.
+///
 /// Network interfaces are measured by one tool at a time; runs over others may go on beside. What a run has
 /// begun ends with the tool, also when that is killed. Processes that died, were started again or stood still
 /// meanwhile are named, routers too.
@@ -64,6 +68,11 @@ pub struct Options {
     #[arg(long, value_name = "W", default_value_t = 2048,
           value_parser = clap::value_parser!(u32).range(1..=i64::from(phitwire::nic::MAX_WINDOW)))]
     pub window: u32,
+    /// Messages per second that each sender issues, evenly, whether or not those before were answered; a sender that
+    /// is held up catches up with --window messages at most [default: as fast as --window allows]
+    #[arg(long, value_name = "N",
+          value_parser = clap::value_parser!(u64).range(1..=phitwire::nic::MAX_RATE))]
+    pub rate: Option<u64>,
     /// Seconds to send for [default: 10, or no limit with --count]
     #[arg(long, value_name = "S", value_parser = seconds)]
     pub seconds: Option<f64>,
@@ -98,6 +107,8 @@ pub enum PatternName {
     Tornado,
     /// A random permutation
     Permutation,
+    /// Each to a random network interface of the next group (machines with groups)
+    GroupAdversarial,
     /// A share of all messages to --hot
     Hotspot,
 }
@@ -196,6 +207,10 @@ mod tests {
         assert_eq!((options.from.len(), options.to.len()), (1, 2));
         assert_eq!(options.op, Op::Get);
         assert_eq!(options.duration_ns(), 500_000_000);
+        let options =
+            parse("--lab demo --pattern group-adversarial --rate 250000").expect("a load");
+        assert_eq!(options.pattern, PatternName::GroupAdversarial);
+        assert_eq!(options.rate, Some(250_000));
         let options = parse("--lab demo --pattern bit-complement").expect("a pattern");
         assert_eq!(options.pattern, PatternName::BitComplement);
         assert_eq!(options.duration_ns(), 10_000_000_000);
@@ -218,6 +233,9 @@ mod tests {
             "--lab demo --size 16777217",
             "--lab demo --routing anyhow",
             "--lab demo --window 0",
+            "--lab demo --rate 0",
+            "--lab demo --rate 1000000001",
+            "--lab demo --rate 0.5",
             "--lab demo --seconds 0",
             "--lab demo --seconds soon",
             "--lab demo --count 0",

@@ -2,9 +2,9 @@
 
 use phitwire::nic::TrafficReport;
 use serde::Serialize;
-use serde_json::Value;
 
 use super::processes::Fates;
+use super::work::{Decisions, LinkWork, Work};
 
 /// Latencies in microseconds, of acknowledged messages from issue to answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -19,79 +19,6 @@ pub struct LatencyUs {
     pub p99_9: f64,
     /// The slowest.
     pub max: f64,
-}
-
-/// What the links of all processes did, from their counters.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct LinkWork {
-    /// Packets sent again (YARC).
-    pub retransmitted_packets: u64,
-    /// Sets of ten flits sent again (Aries).
-    pub replayed_sets: u64,
-    /// Link frames sent, of any kind.
-    pub frames_sent: u64,
-    /// Link frames that were sent and not taken at the other end: lost on the wire, or dropped by the
-    /// receiving link control block for any of its reasons.
-    pub frames_dropped: u64,
-    #[serde(skip)]
-    frames_taken: u64,
-}
-
-impl LinkWork {
-    /// The counters of one process: a flat map from name to value, in which
-    /// `phitwire::link::LinkCounters` stand with `portN.` in front.
-    pub fn of(stats: &Value) -> Self {
-        let mut work = Self::default();
-        for (name, value) in stats.as_object().into_iter().flatten() {
-            let Some((port, counter)) = name.split_once('.') else {
-                continue;
-            };
-            if !port.starts_with("port") {
-                continue;
-            }
-            let value = value.as_u64().unwrap_or(0);
-            match counter {
-                "tx_retransmitted_packets" => work.retransmitted_packets += value,
-                "tx_replayed_sets" => work.replayed_sets += value,
-                "tx_frames" => work.frames_sent += value,
-                "rx_data_frames" | "rx_training_frames" => work.frames_taken += value,
-                _ => {}
-            }
-        }
-        work
-    }
-
-    /// What one process did since `before`: its counters only grow.
-    #[must_use]
-    pub fn since(&self, before: &Self) -> Self {
-        Self {
-            retransmitted_packets: self
-                .retransmitted_packets
-                .saturating_sub(before.retransmitted_packets),
-            replayed_sets: self.replayed_sets.saturating_sub(before.replayed_sets),
-            frames_sent: self.frames_sent.saturating_sub(before.frames_sent),
-            frames_dropped: 0,
-            frames_taken: self.frames_taken.saturating_sub(before.frames_taken),
-        }
-    }
-
-    /// Adds what another process did.
-    pub fn add(&mut self, other: &Self) {
-        self.retransmitted_packets += other.retransmitted_packets;
-        self.replayed_sets += other.replayed_sets;
-        self.frames_sent += other.frames_sent;
-        self.frames_taken += other.frames_taken;
-    }
-
-    /// The sum over all processes, with what was dropped between them.
-    #[must_use]
-    pub fn finished(self) -> Self {
-        Self {
-            // Duplicates made on the wire are taken too and may hide as many losses.
-            frames_dropped: self.frames_sent.saturating_sub(self.frames_taken),
-            ..self
-        }
-    }
 }
 
 /// One measurement. The names are those of the JSON output.
@@ -156,6 +83,27 @@ pub struct Outcome {
     /// What the links did.
     #[serde(flatten)]
     pub links: LinkWork,
+    /// What the routers decided, on machines where they choose between kinds of ways.
+    #[serde(flatten)]
+    pub decisions: Option<Decisions>,
+    /// How the rate was kept, if there was one.
+    #[serde(flatten)]
+    pub pace: Option<Pace>,
+}
+
+/// How the rate of an open loop was kept: messages per second and source, on an average over all sources and
+/// [`Outcome::seconds`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Pace {
+    /// What each source was to offer.
+    pub rate: u64,
+    /// What it sent.
+    pub offered_per_source: f64,
+    /// What was acknowledged of it.
+    pub accepted_per_source: f64,
+    /// Messages that were due at some source and never sent: its window was full, or its link took nothing, for so
+    /// long that it had a window of others to make up for.
+    pub not_offered: u64,
 }
 
 impl Outcome {
@@ -166,7 +114,7 @@ impl Outcome {
             unfinished,
             unreached,
             refusers,
-            links,
+            work,
             fates,
         } = ends;
         let partial = !restarted.is_empty() || !unfinished.is_empty();
@@ -209,8 +157,26 @@ impl Outcome {
             restarted,
             unfinished,
             fates,
-            links,
+            links: work.links(),
+            decisions: work.decisions(),
+            pace: None,
         }
+    }
+
+    /// Says how `rate` was kept, the messages per second that each of `sources` was to offer; nothing where it is 0.
+    #[must_use]
+    pub(super) fn with_pace(self, rate: u64, sources: usize, report: &TrafficReport) -> Self {
+        let per_source = |messages: u64| match self.seconds > 0.0 {
+            true => messages as f64 / self.seconds / sources.max(1) as f64,
+            false => 0.0,
+        };
+        let pace = (rate > 0).then(|| Pace {
+            rate,
+            offered_per_source: per_source(self.sent),
+            accepted_per_source: per_source(self.acknowledged),
+            not_offered: report.not_offered,
+        });
+        Self { pace, ..self }
     }
 
     /// Whether every message arrived once, whole, in order, wherever it was sent to. A message
@@ -241,8 +207,8 @@ pub struct Ends {
     pub unreached: Vec<String>,
     /// Targets that refused to take part.
     pub refusers: Vec<String>,
-    /// What the links did.
-    pub links: LinkWork,
+    /// What links and routers did.
+    pub work: Work,
     /// What became of the processes.
     pub fates: Fates,
 }
@@ -281,7 +247,6 @@ fn lost(report: &TrafficReport, died: bool) -> u64 {
 mod tests {
     use super::*;
     use phitwire::nic::LatencyCounts;
-    use serde_json::json;
 
     fn report() -> TrafficReport {
         TrafficReport {
@@ -396,27 +361,27 @@ mod tests {
     }
 
     #[test]
-    fn link_work_is_summed_over_ports_and_processes() {
-        let stats = |sent: u64, taken: u64, again: u64| {
-            json!({
-                "cycles": 5,
-                "port0.tx_frames": sent, "port1.tx_frames": 10,
-                "port0.rx_data_frames": taken, "port1.rx_training_frames": 3,
-                "port0.tx_retransmitted_packets": again,
-                "port0.tx_data_frames": 1_000_000, "port0.rx_frames": 1_000_000,
-                "io.tx_frames": 1_000_000, "tx_frames": 1_000_000,
-            })
+    fn what_a_rate_came_to_is_told_per_source() {
+        let report = TrafficReport {
+            sent: 900,
+            acknowledged: 800,
+            not_offered: 100,
+            ..report()
         };
-        let before = LinkWork::of(&stats(90, 97, 4));
-        assert_eq!((before.frames_sent, before.retransmitted_packets), (100, 4));
-        let after = LinkWork::of(&stats(290, 280, 9));
-        let mut work = after.since(&before);
-        work.add(&LinkWork::of(&json!({"port12.tx_frames": 0})));
-        let work = work.finished();
-        assert_eq!(work.frames_sent, 200);
-        assert_eq!(work.retransmitted_packets, 5);
-        assert_eq!(work.frames_dropped, 200 - 183);
-        let restarted = before.since(&after);
-        assert_eq!(restarted.frames_sent, 0, "a restart does not wrap around");
+        let outcome = || Outcome::new(&report, 8, Ends::default());
+        assert_eq!(outcome().with_pace(0, 4, &report), outcome());
+        let paced = outcome().with_pace(500, 4, &report);
+        let pace = Pace {
+            rate: 500,
+            offered_per_source: 450.0,
+            accepted_per_source: 400.0,
+            not_offered: 100,
+        };
+        assert_eq!(paced.pace, Some(pace));
+        let json = serde_json::to_value(paced).expect("plain numbers");
+        assert_eq!(json["rate"], 500);
+        assert_eq!(json["accepted_per_source"], 400.0);
+        let json = serde_json::to_value(outcome()).expect("plain numbers");
+        assert!(json["rate"].is_null() && json["non_minimal_share"].is_null());
     }
 }

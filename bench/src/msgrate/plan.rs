@@ -14,6 +14,7 @@ use super::run::RunError;
 pub(super) struct Nic {
     pub(super) name: String,
     pub(super) processor: u16,
+    pub(super) group: Option<u16>,
 }
 
 /// What is to be measured, in terms of a lab.
@@ -72,9 +73,15 @@ impl Plan {
             };
             shown = format!("{} -> {}", options.from.join(","), options.to.join(","));
         }
+        let groups = match pattern {
+            Pattern::GroupAdversarial => groups_of(&options.lab, &shown, &sources)?,
+            _ => Vec::new(),
+        };
         let spec = TrafficSpec {
             pattern,
             processors: numbers(&sources),
+            groups,
+            rate: options.rate.unwrap_or(0),
             op: match options.op {
                 Op::Put => Operation::Put,
                 Op::Get => Operation::Get,
@@ -123,6 +130,11 @@ impl Plan {
         self.spec.op
     }
 
+    /// Messages per second that each source issues; 0: as many as the window allows.
+    pub fn rate(&self) -> u64 {
+        self.spec.rate
+    }
+
     /// Network interfaces that send.
     pub fn source_count(&self) -> usize {
         self.sources.len()
@@ -143,6 +155,9 @@ impl Plan {
     /// Who sends to whom and how much, for the head of the table.
     pub fn describe(&self) -> String {
         let mut text = format!("{} sources, {}", self.sources.len(), self.pattern);
+        if self.spec.rate > 0 {
+            text.push_str(&format!(", {} messages/s each", self.spec.rate));
+        }
         if let Some(duration) = self.duration() {
             text.push_str(&format!(", {} s", duration.as_secs_f64()));
         }
@@ -161,9 +176,10 @@ fn named_twice(names: &[String]) -> Option<&str> {
 
 fn as_nic(member: &Member) -> Option<Nic> {
     match member.role {
-        Role::Nic { processor } => Some(Nic {
+        Role::Nic { processor, group } => Some(Nic {
             name: member.name.clone(),
             processor,
+            group,
         }),
         Role::Router | Role::Silent => None,
     }
@@ -187,6 +203,21 @@ fn find_nic(lab: &str, name: &str, members: &[Member], nics: &[Nic]) -> Result<N
     })
 }
 
+/// The group of each of `nics`, for patterns from group to group.
+fn groups_of(lab: &str, pattern: &str, nics: &[Nic]) -> Result<Vec<u16>, RunError> {
+    let no_groups = |groups| RunError::NoGroups {
+        pattern: pattern.to_owned(),
+        lab: lab.to_owned(),
+        groups,
+    };
+    let groups: Option<Vec<u16>> = nics.iter().map(|nic| nic.group).collect();
+    let groups = groups.ok_or_else(|| no_groups("no groups"))?;
+    match groups.iter().collect::<BTreeSet<_>>().len() {
+        0 | 1 => Err(no_groups("one group")),
+        _ => Ok(groups),
+    }
+}
+
 fn named_pattern(options: &Options, hot: Vec<u16>) -> Pattern {
     match options.pattern {
         PatternName::Uniform => Pattern::Uniform,
@@ -197,6 +228,7 @@ fn named_pattern(options: &Options, hot: Vec<u16>) -> Pattern {
         PatternName::Transpose => Pattern::Transpose,
         PatternName::Tornado => Pattern::Tornado,
         PatternName::Permutation => Pattern::Permutation,
+        PatternName::GroupAdversarial => Pattern::GroupAdversarial,
         PatternName::Hotspot => Pattern::Hotspot {
             targets: hot,
             percent: options.hot_percent,

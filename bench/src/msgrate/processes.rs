@@ -1,12 +1,12 @@
-//! What became of the processes of a lab during a run, and what their links did.
+//! What became of the processes of a lab during a run, and what their links and routers did.
 
 use std::time::Duration;
 
+use phitwire_nodes::control::{NodeInfo, Request};
 use serde::Serialize;
-use serde_json::{Value, json};
 
-use super::lab::{Lab, LabError, ProcessState};
-use super::outcome::LinkWork;
+use super::lab::{Lab, LabError, ProcessState, ask};
+use super::work::Work;
 
 /// As many are looked at each time; of more, all of them once a second.
 const OFTEN: usize = 64;
@@ -29,7 +29,7 @@ pub struct Fates {
 struct Process {
     name: String,
     /// Its id and counters when the run began.
-    before: Option<(u64, LinkWork)>,
+    before: Option<(u32, Work)>,
     stopped: bool,
     gone: bool,
 }
@@ -89,10 +89,10 @@ impl Processes {
         }
     }
 
-    /// What the links did meanwhile, process by process, and what became of whom.
-    pub(super) fn end(mut self, lab: &mut dyn Lab) -> (LinkWork, Fates) {
+    /// What links and routers did meanwhile, process by process, and what became of whom.
+    pub(super) fn end(mut self, lab: &mut dyn Lab) -> (Work, Fates) {
         let mut fates = Fates::default();
-        let mut work = LinkWork::default();
+        let mut work = Work::default();
         for process in &mut self.all {
             let name = || process.name.clone();
             let after = if is_stopped(&process.name, lab) {
@@ -134,7 +134,7 @@ impl Processes {
                 fates.uncounted.push(name());
             }
         }
-        (work.finished(), fates)
+        (work, fates)
     }
 }
 
@@ -143,8 +143,8 @@ fn is_stopped(name: &str, lab: &mut dyn Lab) -> bool {
 }
 
 /// The process that has the name now, and its counters.
-fn counted(name: &str, lab: &mut dyn Lab) -> Result<(u64, LinkWork), LabError> {
-    let info = lab.ask(name, json!({ "cmd": "info" }))?;
-    let stats: Value = lab.ask(name, json!({ "cmd": "stats" }))?;
-    Ok((info["pid"].as_u64().unwrap_or(0), LinkWork::of(&stats)))
+fn counted(name: &str, lab: &mut dyn Lab) -> Result<(u32, Work), LabError> {
+    let info: NodeInfo = ask(lab, name, &Request::Info)?;
+    let stats = lab.ask(name, &Request::Stats)?;
+    Ok((info.pid, Work::of(&stats)))
 }

@@ -40,17 +40,22 @@ pub enum RunError {
         "nothing was sent: nobody sends to itself, and no source has another target (pattern {0})"
     )]
     NothingSent(String),
+    /// The pattern goes from group to group, and the machine has none, or only one.
+    #[error(
+        "pattern {pattern} goes from group to group, but the network interfaces of lab `{lab}` are in {groups}: it is for \
+         labs of machines with groups, two at least"
+    )]
+    NoGroups {
+        /// The pattern.
+        pattern: String,
+        /// The lab.
+        lab: String,
+        /// How many groups there are, in words.
+        groups: &'static str,
+    },
     /// Fewer than two participants.
     #[error("lab `{0}` has fewer than two network interfaces: nobody to send to")]
     Alone(String),
-    /// A report cannot be read.
-    #[error("{node}: the traffic report is malformed: {error}")]
-    Report {
-        /// The node.
-        node: String,
-        /// What is wrong.
-        error: serde_json::Error,
-    },
     /// A report is of another run than asked for.
     #[error("{node} reports on run {found} instead of {run}")]
     OtherRun {
@@ -187,16 +192,17 @@ pub fn measure(
             }
         });
     }
-    let (links, fates) = processes.end(lab);
+    let (work, fates) = processes.end(lab);
     let ends = Ends {
         restarted,
         unfinished,
         unreached,
         refusers,
-        links,
+        work,
         fates,
     };
-    Ok(Outcome::new(&report, size, ends))
+    let outcome = Outcome::new(&report, size, ends);
+    Ok(outcome.with_pace(plan.rate(), plan.source_count(), &report))
 }
 
 /// A number that no other measurement of the lab has, and higher than those before: the time of day in

@@ -1,9 +1,23 @@
 //! The table, in the manner of the OSU microbenchmarks.
 
 use phitwire::nic::Operation;
+use phitwire::text_table::TextColumns;
 
 use super::outcome::{Outcome, why_refused};
 use super::plan::Plan;
+
+const COLUMNS: TextColumns<'_> = TextColumns {
+    columns: &[
+        ("# Size", 8),
+        ("Messages/s", 14),
+        ("MB/s", 12),
+        ("p50 (us)", 11),
+        ("p90 (us)", 11),
+        ("p99 (us)", 11),
+        ("p99.9 (us)", 11),
+        ("max (us)", 11),
+    ],
+};
 
 /// The lines above the figures.
 pub fn head(plan: &Plan) -> String {
@@ -15,35 +29,31 @@ pub fn head(plan: &Plan) -> String {
     format!(
         "# phitwire {op} message rate: {what}, lab {}\n\
          # {}, window {}\n\
-         # {:<6}{:>14}{:>12}{:>11}{:>11}{:>11}{:>11}{:>11}",
+         {}",
         plan.lab,
         plan.describe(),
         plan.window,
-        "Size",
-        "Messages/s",
-        "MB/s",
-        "p50 (us)",
-        "p90 (us)",
-        "p99 (us)",
-        "p99.9 (us)",
-        "max (us)",
+        COLUMNS.head(),
     )
 }
 
 /// The figures of one size.
 pub fn row(outcome: &Outcome) -> String {
     let latency = &outcome.latency_us;
-    format!(
-        "{:<8}{:>14.0}{:>12.2}{:>11.1}{:>11.1}{:>11.1}{:>11.1}{:>11.1}",
-        outcome.size,
-        outcome.messages_per_second,
-        outcome.payload_bytes_per_second / 1e6,
+    let quantiles = [
         latency.p50,
         latency.p90,
         latency.p99,
         latency.p99_9,
         latency.max,
-    )
+    ];
+    let figures = [
+        outcome.size.to_string(),
+        format!("{:.0}", outcome.messages_per_second),
+        format!("{:.2}", outcome.payload_bytes_per_second / 1e6),
+    ];
+    let quantiles = quantiles.map(|us| format!("{us:.1}"));
+    COLUMNS.line(figures.into_iter().chain(quantiles))
 }
 
 /// What became of the messages, and what the links did for them.
@@ -64,6 +74,21 @@ pub fn verdict(outcome: &Outcome) -> String {
         outcome.links.frames_sent,
         outcome.links.frames_dropped,
     );
+    if let Some(pace) = &outcome.pace {
+        text.push_str(&format!(
+            "\nrate {} offered_per_source {:.1} accepted_per_source {:.1} not_offered {}",
+            pace.rate, pace.offered_per_source, pace.accepted_per_source, pace.not_offered
+        ));
+    }
+    if let Some(decisions) = &outcome.decisions {
+        let share = decisions
+            .non_minimal_share
+            .map_or_else(|| "-".to_owned(), |share| format!("{share:.4}"));
+        text.push_str(&format!(
+            "\nminimal_decisions {} non_minimal_decisions {} non_minimal_share {share}",
+            decisions.minimal_decisions, decisions.non_minimal_decisions
+        ));
+    }
     if outcome.overtaken > 0 {
         text.push_str(&format!(
             "\n{} messages came after a later one, as these ways allow",

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use phitwire::nic::Phase;
 use phitwire::nic::aries::{Collective, CollectiveReport, CollectiveSpec};
+use phitwire_nodes::control::{NodeInfo, Request};
 use serde::Serialize;
-use serde_json::json;
 use thiserror::Error;
 
 use super::Ending;
 use super::options::{Benchmark, CollectiveOptions};
-use crate::msgrate::{ClaimError, Clock, Lab, LabError, LatencyUs, Role, claim};
+use crate::msgrate::{ClaimError, Clock, Lab, LabError, LatencyUs, Role, ask, claim};
 
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// That participants have with each other: no lab needs as long for an operation.
@@ -45,14 +45,6 @@ pub enum CollectiveError {
         "a collective operation needs two network interfaces of Aries: {1} of lab `{0}` would take part"
     )]
     Alone(String, usize),
-    /// A report cannot be read.
-    #[error("{node}: the report is malformed: {error}")]
-    Report {
-        /// The node.
-        node: String,
-        /// What is wrong.
-        error: serde_json::Error,
-    },
     /// A report is of another run.
     #[error("{0} reports on another run: is someone else measuring this lab?")]
     OtherRun(String),
@@ -219,9 +211,10 @@ impl CollectiveSuite {
         lab: &mut dyn Lab,
         started: &mut usize,
     ) -> Result<(), CollectiveError> {
+        let spec = serde_json::to_value(spec).expect("a specification is plain data");
+        let request = Request::CollectiveStart { spec };
         for (name, _) in &self.nics {
-            let request = json!({ "cmd": "collective-start", "spec": spec });
-            lab.ask(name, request)?;
+            lab.ask(name, &request)?;
             *started += 1;
         }
         Ok(())
@@ -231,7 +224,7 @@ impl CollectiveSuite {
     fn tell(&self, lab: &mut dyn Lab, participants: usize) {
         for (name, _) in &self.nics[..participants] {
             // One that does not listen any more does nothing either.
-            let _ = lab.ask(name, json!({ "cmd": "collective-stop" }));
+            let _ = lab.ask(name, &Request::CollectiveStop);
         }
     }
 
@@ -258,8 +251,9 @@ impl CollectiveSuite {
                 if fallen.died.contains(name) {
                     continue;
                 }
-                let answer = match lab.ask(name, json!({ "cmd": "collective-status" })) {
-                    Ok(answer) => answer,
+                let status = ask(lab, name, &Request::CollectiveStatus);
+                let report: CollectiveReport = match status {
+                    Ok(report) => report,
                     Err(error) if error.tells_of_death() => {
                         // Without it nothing more can come of this.
                         fallen.died.push(name.clone());
@@ -276,11 +270,6 @@ impl CollectiveSuite {
                     }
                     Err(error) => return Err(error.into()),
                 };
-                let report: CollectiveReport =
-                    serde_json::from_value(answer).map_err(|error| CollectiveError::Report {
-                        node: name.clone(),
-                        error,
-                    })?;
                 if report.run != spec.run {
                     return Err(CollectiveError::OtherRun(name.clone()));
                 }
@@ -346,11 +335,11 @@ fn participants(
     let name = &options.common.lab;
     let mut nics = Vec::new();
     for member in lab.members()? {
-        let Role::Nic { processor } = member.role else {
+        let Role::Nic { processor, .. } = member.role else {
             continue;
         };
-        let info = lab.ask(&member.name, json!({ "cmd": "info" }))?;
-        if info["family"] == "aries" {
+        let info: NodeInfo = ask(lab, &member.name, &Request::Info)?;
+        if info.family.as_deref() == Some("aries") {
             nics.push((member.name, u32::from(processor)));
         }
     }

@@ -1,5 +1,6 @@
 //! The benchmarks made of messages.
 
+use phitwire_nodes::control::{NodeInfo, Request};
 use phitwire_nodes::stop::Stop;
 use serde::Serialize;
 
@@ -7,7 +8,7 @@ use super::Ending;
 use super::options::{AlltoallOptions, Benchmark, PairOptions, SetOptions};
 use crate::msgrate::{
     Lab, Member, Op, Options as RateOptions, Outcome, PatternName, Plan, RealClock, Role, RunError,
-    measure,
+    ask, measure,
 };
 
 /// Largest message of the default sizes: BlackWidow, Aries between two, Aries among all.
@@ -64,7 +65,7 @@ impl PointSuite {
     /// If `benchmark` is a collective operation.
     pub fn new(benchmark: &Benchmark, lab: &mut dyn Lab) -> Result<Self, RunError> {
         let number = |member: &Member| match member.role {
-            Role::Nic { processor } => Some(processor),
+            Role::Nic { processor, .. } => Some(processor),
             Role::Router | Role::Silent => None,
         };
         let mut members = lab.members()?;
@@ -117,6 +118,7 @@ impl PointSuite {
             size: Vec::new(),
             routing: wish.routing,
             window,
+            rate: None,
             seconds: Some(common.seconds),
             count: None,
             seed: 1,
@@ -246,6 +248,6 @@ impl<'a> Wish<'a> {
 
 /// Whether a network interface is one of Aries.
 fn is_aries(lab: &mut dyn Lab, nic: &str) -> Result<bool, RunError> {
-    let info = lab.ask(nic, serde_json::json!({ "cmd": "info" }))?;
-    Ok(info["family"] == "aries")
+    let info: NodeInfo = ask(lab, nic, &Request::Info)?;
+    Ok(info.family.as_deref() == Some("aries"))
 }

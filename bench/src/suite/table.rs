@@ -1,79 +1,95 @@
 //! The tables, in the manner of the OSU microbenchmarks.
 
+use phitwire::text_table::TextColumns;
+
 use super::collective::CollectiveRow;
 use super::options::Benchmark;
 use super::point::PointRow;
 use crate::msgrate;
 
-/// The lines above the figures; `who` says who takes part.
-pub fn head(benchmark: &Benchmark, who: &str) -> String {
-    let (what, columns) = match benchmark {
-        Benchmark::Latency(_) => (
+/// Six columns at most, of which the first has the size or the operation.
+const WIDTHS: [u16; 6] = [12, 13, 13, 13, 13, 13];
+
+/// What a benchmark measures, and the titles of its columns.
+fn titles(benchmark: &str) -> (&'static str, &'static [&'static str]) {
+    match benchmark {
+        "latency" => (
             "latency: time from issue to acknowledgement",
-            columns(&["Size", "Mean (us)", "p50 (us)", "p99 (us)", "max (us)"]),
+            &["# Size", "Mean (us)", "p50 (us)", "p99 (us)", "max (us)"],
         ),
-        Benchmark::Bandwidth(_) | Benchmark::Bibw(_) => (
+        "bandwidth" | "bibw" => (
             "bandwidth: payload acknowledged per second",
-            columns(&["Size", "MB/s", "Messages/s", "p50 (us)", "p99 (us)"]),
+            &["# Size", "MB/s", "Messages/s", "p50 (us)", "p99 (us)"],
         ),
-        Benchmark::Gups(_) => (
+        "gups" => (
             "random updates: fetching additions per second",
-            columns(&["Size", "GUPS", "Updates/s", "p50 (us)", "p99 (us)"]),
+            &["# Size", "GUPS", "Updates/s", "p50 (us)", "p99 (us)"],
         ),
-        Benchmark::Alltoall(_) => (
+        "alltoall" => (
             "all to all: time for a message from everybody to everybody else",
-            columns(&["Size", "Mean (us)", "MB/s", "p50 (us)", "p99 (us)"]),
+            &["# Size", "Mean (us)", "MB/s", "p50 (us)", "p99 (us)"],
         ),
-        Benchmark::Allreduce(_) | Benchmark::Barrier(_) => (
+        _ => (
             "collective operations: time per operation",
-            columns(&[
-                "Operation",
+            &[
+                "# Operation",
                 "Mean (us)",
                 "p50 (us)",
                 "p99 (us)",
                 "max (us)",
                 "Operations",
-            ]),
+            ],
         ),
-    };
-    let (name, lab) = (benchmark.name(), &benchmark.common().lab);
-    format!("# phitwire {name}, lab {lab}: {what}\n# {who}\n# {columns}")
+    }
 }
 
-fn columns(titles: &[&str]) -> String {
-    let mut line = format!("{:<10}", titles[0]);
-    for title in &titles[1..] {
-        line.push_str(&format!("{title:>13}"));
-    }
-    line
+/// A line of cells under the titles.
+fn line(cells: impl IntoIterator<Item = String>) -> String {
+    let columns = WIDTHS.map(|width| ("", width));
+    TextColumns { columns: &columns }.line(cells)
+}
+
+/// The lines above the figures; `who` says who takes part.
+pub fn head(benchmark: &Benchmark, who: &str) -> String {
+    let (name, lab) = (benchmark.name(), &benchmark.common().lab);
+    let (what, titles) = titles(name);
+    let titles = line(titles.iter().map(|&title| title.to_owned()));
+    format!("# phitwire {name}, lab {lab}: {what}\n# {who}\n{titles}")
 }
 
 /// The figures of a row.
 pub fn point_row(row: &PointRow) -> String {
     let outcome = &row.outcome;
+    let hundredths = |value: f64| format!("{value:.2}");
+    let (mean, megabytes) = (
+        hundredths(row.mean_us),
+        hundredths(outcome.payload_bytes_per_second / 1e6),
+    );
+    let rate = format!("{:.0}", outcome.messages_per_second);
     let latency = &outcome.latency_us;
-    let megabytes = outcome.payload_bytes_per_second / 1e6;
-    let rate = outcome.messages_per_second;
-    let size = outcome.size;
-    let (mean, p50, p99) = (row.mean_us, latency.p50, latency.p99);
-    match (row.benchmark, row.gups) {
-        ("latency", _) => {
-            let max = latency.max;
-            format!("{size:<12}{mean:>13.2}{p50:>13.2}{p99:>13.2}{max:>13.2}")
-        }
-        ("alltoall", _) => format!("{size:<12}{mean:>13.2}{megabytes:>13.2}{p50:>13.2}{p99:>13.2}"),
-        (_, Some(gups)) => format!("{size:<12}{gups:>13.6}{rate:>13.0}{p50:>13.2}{p99:>13.2}"),
-        _ => format!("{size:<12}{megabytes:>13.2}{rate:>13.0}{p50:>13.2}{p99:>13.2}"),
-    }
+    let [p50, p99, max] = [latency.p50, latency.p99, latency.max].map(hundredths);
+    let size = outcome.size.to_string();
+    line(match (row.benchmark, row.gups) {
+        ("latency", _) => [size, mean, p50, p99, max],
+        ("alltoall", _) => [size, mean, megabytes, p50, p99],
+        (_, Some(gups)) => [size, format!("{gups:.6}"), rate, p50, p99],
+        _ => [size, megabytes, rate, p50, p99],
+    })
 }
 
 /// The figures of a row.
 pub fn collective_row(row: &CollectiveRow) -> String {
     let latency = &row.latency_us;
-    let mut line = format!(
-        "{:<12}{:>13.2}{:>13.2}{:>13.2}{:>13.2}{:>13}",
-        row.op, row.mean_us, latency.p50, latency.p99, latency.max, row.iterations
-    );
+    let times = [row.mean_us, latency.p50, latency.p99, latency.max];
+    let [mean, p50, p99, max] = times.map(|us| format!("{us:.2}"));
+    let mut line = line([
+        row.op.clone(),
+        mean,
+        p50,
+        p99,
+        max,
+        row.iterations.to_string(),
+    ]);
     if !row.clean {
         line.push_str(&format!(
             "\nwrong {} failed {} timed_out {}{}",

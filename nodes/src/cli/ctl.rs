@@ -5,11 +5,11 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 use miette::miette;
 use phitwire::node::PortId;
+use phitwire::text_table::TextTable;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::print;
-use super::table::Table;
 use crate::control::{self, Client, ClientError, Fault, LinkReport, Register, Request};
 use crate::output;
 use crate::run_dir::LabDir;
@@ -167,16 +167,21 @@ enum CollectiveCommand {
     Stop,
 }
 
-fn parse_value(text: &str) -> Result<u64, String> {
+/// What is no value of a register.
+#[derive(Debug, thiserror::Error)]
+#[error("`{0}` is no number: write it in decimal, or in hexadecimal after 0x")]
+struct NoNumber(String);
+
+fn parse_value(text: &str) -> Result<u64, NoNumber> {
     match text.strip_prefix("0x") {
         Some(digits) => u64::from_str_radix(digits, 16),
         None => text.parse(),
     }
-    .map_err(|_| format!("`{text}` is no number: write it in decimal, or in hexadecimal after 0x"))
+    .map_err(|_| NoNumber(text.to_owned()))
 }
 
-fn parse_json(text: &str) -> Result<Value, String> {
-    serde_json::from_str(text).map_err(|error| error.to_string())
+fn parse_json(text: &str) -> serde_json::Result<Value> {
+    serde_json::from_str(text)
 }
 
 impl Command {
@@ -298,7 +303,7 @@ fn pretty(data: &Value) -> String {
 }
 
 fn links_table(links: &[LinkReport]) -> String {
-    let mut table = Table::new(&[
+    let mut table = TextTable::new(&[
         "port",
         "link",
         "peer",
@@ -311,7 +316,7 @@ fn links_table(links: &[LinkReport]) -> String {
         "what is wrong",
     ]);
     for link in links {
-        table.row(vec![
+        table.row([
             link.port.to_string(),
             link.link.to_string(),
             link.peer.clone(),

@@ -10,7 +10,6 @@ mod reproduce;
 mod run;
 mod sim;
 mod soak;
-mod table;
 mod topology;
 mod wait;
 

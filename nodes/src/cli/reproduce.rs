@@ -12,9 +12,10 @@ use phitwire::reproduce::throughput::{self, Measurement};
 use phitwire::reproduce::{
     self, Row, Table, Tolerance, aries_crc, aries_efficiency, latency, radix,
 };
+use phitwire::text_table::TextTable;
 use serde_json::{Value, json};
 
-use super::{print, table};
+use super::print;
 
 /// Width of the lines that assumptions are broken into.
 const WIDTH: usize = 100;
@@ -155,20 +156,20 @@ fn as_json(table: &Table, seed: u64) -> Value {
 }
 
 fn as_text(table: &Table) -> String {
-    let number = |value: f64| format!("{value:>7.*}", table.decimals);
-    let mut rows = table::Table::new(&["", "  paper", "   ours", "difference", "within"]);
+    let number = |value: f64| format!("{value:.*}", table.decimals);
+    let mut rows = TextTable::new(&["", "paper", "ours", "difference", "within"]).figures(1..4);
     for row in &table.rows {
         let (difference, tolerance) = match row.tolerance {
             Tolerance::Relative(most) => (
-                format!("{:>+7.1} %", 100.0 * row.relative_error()),
+                format!("{:+.1} %", 100.0 * row.relative_error()),
                 format!("{} %", 100.0 * most),
             ),
             Tolerance::Absolute(most) => (
-                format!("{:>+7.*}", table.decimals, row.difference()),
+                format!("{:+.*}", table.decimals, row.difference()),
                 format!("{most}"),
             ),
             Tolerance::AtLeast => (
-                format!("{:>7.1e} x", row.ours / row.paper),
+                format!("{:.1e} x", row.ours / row.paper),
                 "at least".to_owned(),
             ),
         };
@@ -176,7 +177,7 @@ fn as_text(table: &Table) -> String {
             true => tolerance,
             false => format!("NOT {tolerance}"),
         };
-        rows.row(vec![
+        rows.row([
             row.label.clone(),
             number(row.paper),
             number(row.ours),
@@ -190,10 +191,10 @@ fn as_text(table: &Table) -> String {
     };
     let mut text = format!("{}{unit}\n\n{}", table.title, rows.render());
     if !table.also.is_empty() {
-        let mut also = table::Table::new(&["besides", "  paper", "   ours"]);
+        let mut also = TextTable::new(&["besides", "paper", "ours"]).figures(1..3);
         for seen in &table.also {
-            let paper = seen.paper.map_or_else(|| "      -".to_owned(), number);
-            also.row(vec![seen.label.clone(), paper, number(seen.ours)]);
+            let paper = seen.paper.map_or_else(|| "-".to_owned(), number);
+            also.row([seen.label.clone(), paper, number(seen.ours)]);
         }
         text.push('\n');
         text.push_str(&also.render());

@@ -92,10 +92,8 @@ fn expected_nodes(args: &WaitArgs) -> miette::Result<BTreeSet<String>> {
 }
 
 /// A line for each link of `node` that is not up, after its answer.
-fn not_up(node: &str, answer: Result<Value, ClientError>) -> Result<Vec<String>, String> {
-    let links = answer.map_err(|error| error.to_string())?;
-    let links: Vec<LinkReport> =
-        serde_json::from_value(links).map_err(|error| error.to_string())?;
+fn not_up(node: &str, answer: Result<Value, ClientError>) -> Result<Vec<String>, ClientError> {
+    let links: Vec<LinkReport> = serde_json::from_value(answer?)?;
     Ok(links
         .into_iter()
         .filter(|link| !link.up)

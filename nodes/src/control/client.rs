@@ -10,7 +10,8 @@ use serde::Serialize;
 use serde_json::Value;
 use socket2::{Domain, SockAddr, Socket, Type};
 
-use super::protocol::{MAX_LINE_BYTES, Refusal, Reply, Request};
+use super::protocol::{MAX_LINE_BYTES, Request};
+use super::reply::{Refusal, Reply};
 use crate::run_dir::{LabDir, RunDirError};
 
 /// How long a process may take to answer: it does so between two turns of its event loop.
@@ -51,10 +52,17 @@ pub enum ClientError {
     Malformed(#[from] serde_json::Error),
     /// The process refused.
     #[error("{0}")]
-    Refused(String),
-    /// The process refused for a reason that programs act upon.
-    #[error("{0}")]
-    Coded(Box<Refusal>),
+    Refused(Box<Refusal>),
+}
+
+impl ClientError {
+    /// The refusal, if that is what it is.
+    pub fn refusal(&self) -> Option<&Refusal> {
+        match self {
+            Self::Refused(refusal) => Some(refusal),
+            _ => None,
+        }
+    }
 }
 
 impl From<io::Error> for ClientError {
@@ -149,18 +157,18 @@ impl Client {
         u32::try_from(credentials.pid()).ok().filter(|&pid| pid > 0)
     }
 
-    /// Sends a request, as JSON, and waits for the answer's data. After [`ClientError::Silent`] another can be tried on
-    /// the same connection: it is sent when the process has answered what it was asked before. After
-    /// [`ClientError::HalfSent`] none can.
+    /// Sends a request and waits for the answer's data. After [`ClientError::Silent`] another can be tried on the same
+    /// connection: it is sent when the process has answered what it was asked before. After [`ClientError::HalfSent`]
+    /// none can.
     ///
     /// # Errors
     /// When the connection fails or the process refuses.
-    pub fn request(&mut self, request: Value) -> Result<Value, ClientError> {
+    pub fn ask(&mut self, request: &Request) -> Result<Value, ClientError> {
         while self.owed > 0 {
             self.reply()?;
             self.owed -= 1;
         }
-        self.send(&request)?;
+        self.send(request)?;
         let answer = self.answer();
         self.owed += usize::from(matches!(answer, Err(ClientError::Silent)));
         answer
@@ -217,16 +225,8 @@ impl Client {
     }
 
     fn answer(&mut self) -> Result<Value, ClientError> {
-        match self.reply()? {
-            Reply { ok: true, data, .. } => Ok(data.unwrap_or(Value::Null)),
-            Reply {
-                refusal: Some(refusal),
-                ..
-            } => Err(ClientError::Coded(refusal.into())),
-            Reply { error, .. } => Err(ClientError::Refused(
-                error.unwrap_or_else(|| "refused".to_owned()),
-            )),
-        }
+        let result = self.reply()?.into_result();
+        result.map_err(|refusal| ClientError::Refused(refusal.into()))
     }
 
     /// The next reply. What has come of it when the time is over is kept.
@@ -240,13 +240,5 @@ impl Client {
             return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
         }
         Ok(serde_json::from_slice(&line)?)
-    }
-
-    /// As [`request`](Self::request), for a request of our own making.
-    ///
-    /// # Errors
-    /// When the connection fails or the process refuses.
-    pub fn ask(&mut self, request: &Request) -> Result<Value, ClientError> {
-        self.request(serde_json::to_value(request)?)
     }
 }

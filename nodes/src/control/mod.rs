@@ -6,12 +6,14 @@
 
 pub mod client;
 mod protocol;
+mod reply;
 pub mod server;
 mod several;
 
 pub use client::{Client, ClientError, TIMEOUT};
 pub use protocol::{
-    Code, Fault, Holder, LinkReport, MAX_LINE_BYTES, Refusal, Register, Reply, Request,
-    RoutingReport, RunKind, TableSet,
+    Claimed, Fault, Holder, LinkReport, MAX_LINE_BYTES, NodeInfo, NodeKind, Register, Request,
+    RoutingReport, TableSet,
 };
+pub use reply::{Code, Refusal, Reply, RunKind};
 pub use several::ask_all;

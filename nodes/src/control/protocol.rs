@@ -1,8 +1,9 @@
-//! Requests and replies.
+//! Requests, and what of their answers programs act upon.
 
 use std::fmt;
 use std::str::FromStr;
 
+use phitwire::nic::TrafficSpec;
 use phitwire::node::PortId;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -37,8 +38,7 @@ pub enum Request {
     Fault(Fault),
     /// Keeps a network interface for runs of whoever asks, until this connection is closed, however it comes to be:
     /// nobody else can start a run there meanwhile, and what has been started ends with the connection. Asking
-    /// again changes nothing. The answer is `{"latest_run": N}`, the number of the latest traffic run known here, 0
-    /// if none.
+    /// again changes nothing. The answer is [`Claimed`].
     Claim(Holder),
     /// Starts a traffic run at a network interface.
     TrafficStart {
@@ -92,6 +92,52 @@ pub enum Request {
     Shutdown,
 }
 
+impl Request {
+    /// Starts `spec` at a network interface.
+    ///
+    /// # Panics
+    /// Never: a specification is plain data.
+    pub fn traffic_start(spec: &TrafficSpec) -> Self {
+        let spec = serde_json::to_value(spec).expect("a specification is plain data");
+        Self::TrafficStart { spec }
+    }
+}
+
+/// What the answer to [`Request::Info`] says of a node's place in its lab; it says more, for people.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeInfo {
+    /// What it is.
+    pub kind: NodeKind,
+    /// Its process.
+    pub pid: u32,
+    /// The number of a network interface's processor, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processor: Option<u16>,
+    /// The group that it is in, on machines that have groups.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<u16>,
+    /// Its family, if that is not the first one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub family: Option<String>,
+}
+
+/// Kinds of nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NodeKind {
+    /// A router.
+    Router,
+    /// A network interface.
+    Nic,
+}
+
+/// The answer to [`Request::Claim`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Claimed {
+    /// The number of the latest traffic run known there, 0 if none.
+    pub latest_run: u64,
+}
+
 /// Who keeps a network interface for its runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -105,71 +151,6 @@ pub struct Holder {
 impl fmt::Display for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} (process {})", self.tool, self.pid)
-    }
-}
-
-/// Why a request was refused, for programs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Code {
-    /// Somebody else keeps the network interface: [`Refusal::holder`].
-    Taken,
-    /// A run that nobody keeps is going on: [`Refusal::run`].
-    Busy,
-    /// As [`Busy`](Self::Busy), but the run is only waiting for its last answers.
-    Ending,
-    /// Nothing is known of the run: this process was not there when it began.
-    UnknownRun,
-}
-
-/// A refusal, for people and programs.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
-#[error("{text}")]
-pub struct Refusal {
-    /// In words.
-    pub text: String,
-    /// Why, where programs act upon it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub code: Option<Code>,
-    /// Who is, or was, in the way.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub holder: Option<Holder>,
-    /// Which run is in the way, and of which kind.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub run: Option<(RunKind, u64)>,
-}
-
-/// Kinds of runs; the names are those of the commands that end them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum RunKind {
-    /// Messages.
-    Traffic,
-    /// Collective operations.
-    Collective,
-}
-
-impl fmt::Display for RunKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Traffic => "traffic",
-            Self::Collective => "collective",
-        })
-    }
-}
-
-impl From<String> for Refusal {
-    fn from(text: String) -> Self {
-        Self {
-            text,
-            ..Self::default()
-        }
-    }
-}
-
-impl From<&str> for Refusal {
-    fn from(text: &str) -> Self {
-        text.to_owned().into()
     }
 }
 
@@ -354,41 +335,6 @@ pub struct LinkReport {
     pub credits: Vec<u32>,
     /// Packets sent or waiting that the peer has not acknowledged.
     pub unacknowledged_packets: u64,
-}
-
-/// The answer to a request.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Reply {
-    /// Whether it was done.
-    pub ok: bool,
-    /// What was asked for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub data: Option<Value>,
-    /// Why it was not done.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub error: Option<String>,
-    /// The same for programs, if it has a code.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub refusal: Option<Refusal>,
-}
-
-impl From<Result<Value, Refusal>> for Reply {
-    fn from(result: Result<Value, Refusal>) -> Self {
-        match result {
-            Ok(data) => Self {
-                ok: true,
-                data: Some(data),
-                error: None,
-                refusal: None,
-            },
-            Err(refusal) => Self {
-                ok: false,
-                data: None,
-                error: Some(refusal.text.clone()),
-                refusal: refusal.code.is_some().then_some(refusal),
-            },
-        }
-    }
 }
 
 #[cfg(test)]

@@ -10,7 +10,8 @@ use bytes::{Buf, BytesMut};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::socket::{MsgFlags, recv};
 
-use super::protocol::{MAX_LINE_BYTES, Refusal, Reply, Request};
+use super::protocol::{MAX_LINE_BYTES, Request};
+use super::reply::{Code, Refusal, Reply};
 
 /// Clients served at once. Further ones wait to be accepted until one has gone, or was idle for long enough to be left.
 const MAX_CLIENTS: usize = 32;
@@ -313,7 +314,9 @@ impl Client {
             requests += 1;
             let result = match line {
                 Ok(line) => serde_json::from_slice::<Request>(&line)
-                    .map_err(|error| format!("not understood: {error}").into())
+                    .map_err(|error| {
+                        Refusal::new(Code::NotUnderstood, format!("not understood: {error}"))
+                    })
                     .and_then(|request| {
                         let claims = matches!(request, Request::Claim(_));
                         let result = answer(self.id, request);
@@ -322,7 +325,7 @@ impl Client {
                     }),
                 Err(error) => {
                     self.closing = true;
-                    Err(error.into())
+                    Err(error)
                 }
             };
             self.reply(result);
@@ -345,12 +348,13 @@ impl Client {
     }
 
     /// The next whole line, without its end. Empty lines are skipped.
-    fn next_line(&mut self) -> Option<Result<BytesMut, String>> {
+    fn next_line(&mut self) -> Option<Result<BytesMut, Refusal>> {
         loop {
             let Some(end) = self.input.iter().position(|&byte| byte == b'\n') else {
                 if self.input.len() > MAX_REQUEST_BYTES {
                     self.input.clear();
-                    return Some(Err(format!("a line longer than {MAX_REQUEST_BYTES} bytes")));
+                    let text = format!("a line longer than {MAX_REQUEST_BYTES} bytes");
+                    return Some(Err(Refusal::new(Code::TooLong, text)));
                 }
                 return None;
             };
@@ -368,7 +372,10 @@ impl Client {
         };
         let mut line = text(&Reply::from(result));
         if line.len() >= MAX_LINE_BYTES {
-            line = text(&Reply::from(Err("the answer is too long".into())));
+            line = text(&Reply::from(Err(Refusal::new(
+                Code::TooLong,
+                "the answer is too long",
+            ))));
         }
         self.output.extend_from_slice(&line);
         self.output.extend_from_slice(b"\n");

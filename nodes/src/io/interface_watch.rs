@@ -7,6 +7,10 @@
 //! Queueing disciplines are watched for another reason. A train of frames sent by one segmentation-offload
 //! call passes a discipline in one piece: `netem` would lose, delay or reorder the whole train, which no wire does. So
 //! while anything but the kernel's own default disciplines is on an interface, its port sends frames one by one.
+//!
+//! The six attributes that matter here are read by hand. A crate of netlink messages (`netlink-packet-route`) reads all
+//! attributes of all interfaces, and where it does not understand one, as on a kernel newer than itself, the whole message is
+//! lost: an interface that is there would be taken for a missing one.
 
 use std::collections::BTreeMap;
 use std::io;

@@ -136,7 +136,11 @@ impl Routers for Obedient {
                 self.quiesced.remove(&router);
                 json!({})
             }
-            _ => return Err(ClientError::Refused("not asked of routers".into())),
+            _ => {
+                return Err(ClientError::Refused(Box::new(
+                    "not asked of routers".into(),
+                )));
+            }
         })
     }
 }

@@ -9,8 +9,9 @@ use super::test_bench::{
 use super::traffic::RUN_DOMAIN;
 use super::virtual_node::VirtualNodes;
 use crate::nic::stamp::read_line;
+use crate::nic::traffic_pattern::Pattern;
 use crate::nic::traffic_report::{Phase, TrafficReport};
-use crate::nic::traffic_spec::{Operation, Pattern, SpecError, TrafficSpec, Ways};
+use crate::nic::traffic_spec::{Operation, SpecError, TrafficSpec, Ways};
 use crate::time::Duration;
 use phitwire_framing::flit48::NodeId;
 
@@ -520,5 +521,45 @@ fn a_user_has_room_beside_a_run_that_uses_all_outstanding_packets() {
         // Longer than any packet and its response take.
         (0..4_100).for_each(|_| pair.step());
         assert_eq!(pair.completions().len(), 1);
+    }
+}
+
+/// Small messages and blocks alike are issued when they are due, and the network interface says when that is.
+#[test]
+fn messages_of_a_run_with_a_rate_go_when_they_are_due() {
+    for (op, size, rate) in [
+        (Operation::Put, 8, 200_000),
+        (Operation::Get, 64, 50_000),
+        (Operation::Amo, 8, 50_000),
+        (Operation::Put, 1_000, 10_000),
+    ] {
+        let mut pair = bench();
+        let duration = Duration::from_ms(5);
+        let spec = TrafficSpec {
+            rate,
+            duration_ns: duration.as_ns(),
+            ..spec(op, size, 0)
+        };
+        for (number, nic) in pair.nics.iter_mut().enumerate() {
+            nic.start_traffic(pair.now, number as u32, spec.clone())
+                .unwrap();
+        }
+        let interval = Duration::from_ns(1_000_000_000 / rate);
+        let phase = |pair: &Pair| pair.nics[0].traffic_report(None).unwrap().phase;
+        while phase(&pair) != Phase::Done {
+            pair.step();
+            if phase(&pair) == Phase::Running {
+                let next = pair.nics[0].next_deadline().expect("a message will be due");
+                assert!(
+                    next > pair.now && next <= pair.now + interval,
+                    "{op:?} {size}"
+                );
+            }
+        }
+        let due = rate * duration.as_ns() / 1_000_000_000;
+        for nic in &pair.nics {
+            let report = nic.traffic_report(Some(spec.run)).unwrap();
+            assert_eq!((report.sent, report.not_offered), (due, 0), "{op:?} {size}");
+        }
     }
 }

@@ -4,7 +4,7 @@ use core::fmt;
 use core::str::FromStr;
 
 use super::config::{ConfigError, Traffic};
-use crate::nic::{self, Mapping};
+use crate::nic::{self, Groups, Mapping};
 use crate::rng::Rng;
 
 /// Share of messages to hot processors if nothing else is said, in percent.
@@ -24,8 +24,6 @@ pub enum Pattern {
     /// The adversary of the YARC: processors on row *r* of a router's tiles send to random processors
     /// on column *r* of the same router, so that all flows of a row go through one subswitch.
     RowAdversary,
-    /// The adversary of the dragonfly: processors of a group send to random processors of the next one.
-    GroupAdversarial,
 }
 
 impl Default for Pattern {
@@ -83,21 +81,17 @@ impl FromStr for Pattern {
     type Err = PatternError;
 
     fn from_str(text: &str) -> Result<Self, PatternError> {
-        use nic::Pattern as Common;
-        let common = match text {
-            "uniform" => Common::Uniform,
-            "bit-complement" => Common::BitComplement,
-            "transpose" => Common::Transpose,
-            "bit-reverse" => Common::BitReverse,
-            "shuffle" => Common::Shuffle,
-            "permutation" => Common::Permutation,
-            "tornado" => Common::Tornado,
-            "neighbour" | "neighbor" => Common::Neighbour,
+        match text {
+            "neighbor" => return Ok(Self::Common(nic::Pattern::Neighbour)),
             "diagonal" => return Ok(Self::Diagonal),
             "asymmetric" => return Ok(Self::Asymmetric),
             "row-adversary" => return Ok(Self::RowAdversary),
-            "group-adversarial" => return Ok(Self::GroupAdversarial),
-            _ => hotspot(text)?,
+            _ => {}
+        }
+        let mut plain = nic::Pattern::PLAIN.into_iter();
+        let common = match plain.find(|pattern| pattern.name() == text) {
+            Some(plain) => plain,
+            None => hotspot(text)?,
         };
         Ok(Self::Common(common))
     }
@@ -132,27 +126,15 @@ fn hotspot(text: &str) -> Result<nic::Pattern, PatternError> {
 
 impl fmt::Display for Pattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        use nic::Pattern as Common;
         f.write_str(match self {
             Self::Diagonal => "diagonal",
             Self::Asymmetric => "asymmetric",
             Self::RowAdversary => "row-adversary",
-            Self::GroupAdversarial => "group-adversarial",
-            Self::Common(common) => match common {
-                Common::Uniform => "uniform",
-                Common::BitComplement => "bit-complement",
-                Common::Transpose => "transpose",
-                Common::BitReverse => "bit-reverse",
-                Common::Shuffle => "shuffle",
-                Common::Permutation => "permutation",
-                Common::Tornado => "tornado",
-                Common::Neighbour => "neighbour",
-                Common::List { .. } => "list",
-                Common::Hotspot { targets, percent } => {
-                    let targets: Vec<String> = targets.iter().map(u16::to_string).collect();
-                    return write!(f, "hotspot:{}:{percent}", targets.join(","));
-                }
-            },
+            Self::Common(nic::Pattern::Hotspot { targets, percent }) => {
+                let targets: Vec<String> = targets.iter().map(u16::to_string).collect();
+                return write!(f, "hotspot:{}:{percent}", targets.join(","));
+            }
+            Self::Common(common) => common.name(),
         })
     }
 }
@@ -191,35 +173,15 @@ pub(crate) enum Rule {
         starts: Vec<u32>,
         list: Vec<u32>,
     },
-    /// To anybody in the next group: group of each processor, and the first processor of each group and behind the last.
-    NextGroup {
-        groups: Vec<u32>,
-        starts: Vec<u32>,
-    },
+    /// To anybody in the next group.
+    NextGroup(Groups),
 }
 
 impl Rule {
     /// From the groups that processors are in, in their order.
     pub(crate) fn next_group(of: impl Iterator<Item = u16>) -> Self {
-        let (mut groups, mut starts) = (Vec::new(), Vec::new());
-        let mut last = None;
-        for (processor, group) in (0u32..).zip(of) {
-            if last != Some(group) {
-                starts.push(processor);
-                last = Some(group);
-            }
-            groups.push(starts.len() as u32 - 1);
-        }
-        starts.push(groups.len() as u32);
-        Self::NextGroup { groups, starts }
+        Self::NextGroup(Groups::new(of))
     }
-}
-
-/// The processors of the group behind that of processor `i`.
-#[inline]
-fn next_of(groups: &[u32], starts: &[u32], i: u64) -> (u32, u32) {
-    let next = (groups[i as usize] as usize + 1) % (starts.len() - 1);
-    (starts[next], starts[next + 1])
 }
 
 impl Destinations {
@@ -243,8 +205,10 @@ impl Destinations {
         let rule = match pattern {
             Pattern::Diagonal => Rule::Diagonal,
             Pattern::Asymmetric => Rule::Asymmetric,
-            Pattern::RowAdversary | Pattern::GroupAdversarial => special(pattern, n as u32)
-                .ok_or_else(|| PatternError::Elsewhere(pattern.to_string()))?,
+            Pattern::RowAdversary | Pattern::Common(nic::Pattern::GroupAdversarial) => {
+                special(pattern, n as u32)
+                    .ok_or_else(|| PatternError::Elsewhere(pattern.to_string()))?
+            }
             Pattern::Common(nic::Pattern::Uniform) => Rule::Uniform,
             Pattern::Common(nic::Pattern::Hotspot { targets, percent }) => Rule::Hot {
                 targets: places(&population.numbers[..n], targets)?,
@@ -278,7 +242,7 @@ impl Destinations {
             Rule::Uniform | Rule::Hot { .. } => self.participants == 1,
             Rule::Map(mapping) => mapping.image(i as usize) as u64 == i,
             Rule::Diagonal | Rule::Asymmetric => false,
-            Rule::NextGroup { starts, .. } => starts.len() < 3,
+            Rule::NextGroup(groups) => groups.count() < 2,
             Rule::Lists { starts, .. } => {
                 starts[terminal as usize] == starts[terminal as usize + 1]
             }
@@ -314,9 +278,9 @@ impl Destinations {
                 let half = (n / 2).max(1);
                 ((i % half) + half * rng.below(n / half)) as u32
             }
-            Rule::NextGroup { groups, starts } => {
-                let (from, to) = next_of(groups, starts, i);
-                from + rng.below(u64::from(to - from)) as u32
+            Rule::NextGroup(groups) => {
+                let next = groups.next_of(i as usize);
+                next[rng.below(next.len() as u64) as usize]
             }
             Rule::Lists { starts, list } => {
                 let (from, to) = (starts[terminal as usize], starts[terminal as usize + 1]);
@@ -416,17 +380,6 @@ mod tests {
             let (_, to) = wiring.injection(&topology, to, 0).unwrap();
             assert_eq!(from / 8, to % 8);
         }
-    }
-
-    #[test]
-    fn the_adversary_of_groups_sends_to_the_next_one() {
-        let groups = [0u16, 0, 0, 2, 2, 7];
-        let of = Rule::next_group(groups.into_iter());
-        let Rule::NextGroup { groups, starts } = &of else {
-            panic!("another rule");
-        };
-        let next: Vec<_> = (0..6).map(|i| next_of(groups, starts, i)).collect();
-        assert_eq!(next, [(3, 5), (3, 5), (3, 5), (5, 6), (5, 6), (0, 3)]);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::super::options::Options;
 use super::*;
 use clap::Parser;
 use phitwire::nic::{LatencyCounts, Pattern, TrafficReport, TrafficSpec};
-use phitwire_nodes::control::{ClientError, Code, Holder, Refusal, RunKind};
+use phitwire_nodes::control::{ClientError, Code, Holder, Refusal, Request, RunKind};
 use serde_json::{Value, json};
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use std::rc::Rc;
 #[derive(Default)]
 struct Puppets {
     nodes: BTreeMap<&'static str, Role>,
-    asked: Vec<(String, Value)>,
+    asked: Vec<(String, Request)>,
     started: BTreeMap<String, TrafficSpec>,
     looks: u32,
     /// Changes what a node reports.
@@ -27,6 +27,8 @@ struct Puppets {
     /// The number of the latest run.
     latest: u64,
     stuck: bool,
+    /// Its routers choose between kinds of ways.
+    decides: bool,
     /// Sources end when they are told to, and not before.
     endless: bool,
     /// Dies, or is started again, after so many looks at anybody.
@@ -46,16 +48,32 @@ impl Puppets {
         1 + u64::from(self.dies.is_some_and(again))
     }
 
+    /// Counters, which grow from question to question; routers decide as many times as questions are asked.
+    fn stats(&self, node: &str) -> Value {
+        let asked = self.asked.len();
+        match self.nodes[node] {
+            Role::Router if self.decides => json!({
+                "port0.tx_frames": 1_000 + asked,
+                "minimal_decisions": 3 * asked,
+                "non_minimal_decisions": asked,
+            }),
+            _ => json!({ "port0.tx_frames": 1_000 + asked }),
+        }
+    }
+
     /// Who was told to stop.
     fn stopped(&self) -> Vec<&str> {
         let told = self.asked.iter();
-        told.filter(|(_, request)| request["cmd"] == "traffic-stop")
+        told.filter(|(_, request)| *request == Request::TrafficStop)
             .map(|(node, _)| node.as_str())
             .collect()
     }
 
     fn new() -> Self {
-        let nic = |processor| Role::Nic { processor };
+        let nic = |processor| Role::Nic {
+            processor,
+            group: None,
+        };
         let nodes = [
             ("n0", nic(0)),
             ("n1", nic(1)),
@@ -129,7 +147,7 @@ impl Lab for Puppets {
         Ok(self.nodes.iter().map(member).collect())
     }
 
-    fn ask(&mut self, node: &str, request: Value) -> Result<Value, LabError> {
+    fn ask(&mut self, node: &str, request: &Request) -> Result<Value, LabError> {
         self.asked.push((node.to_owned(), request.clone()));
         let wrap = |error| LabError::Client {
             node: node.to_owned(),
@@ -138,31 +156,28 @@ impl Lab for Puppets {
         if self.stands_still(node) {
             return Err(wrap(ClientError::Silent));
         }
-        match request["cmd"]
-            .as_str()
-            .expect("every request has a command")
-        {
+        match request {
             // A process that was started again counts from nothing.
-            "stats" if self.pid(node) > 1 => Ok(json!({ "port0.tx_frames": 7 })),
-            "stats" => Ok(json!({ "port0.tx_frames": 1_000 + self.asked.len() })),
-            "info" => Ok(json!({ "pid": self.pid(node) })),
-            "claim" => {
+            Request::Stats if self.pid(node) > 1 => Ok(json!({ "port0.tx_frames": 7 })),
+            Request::Stats => Ok(self.stats(node)),
+            Request::Info => Ok(json!({ "kind": "nic", "pid": self.pid(node) })),
+            Request::Claim(_) => {
                 let now = self.clock.get();
                 let busy = self.busy.as_ref();
                 match busy.filter(|(who, _, until)| *who == node && until.is_none_or(|at| now < at))
                 {
                     Some((_, refusal, _)) => {
-                        Err(wrap(ClientError::Coded(Box::new(refusal.clone()))))
+                        Err(wrap(ClientError::Refused(Box::new(refusal.clone()))))
                     }
                     None => Ok(json!({ "latest_run": self.latest })),
                 }
             }
-            "traffic-start" => {
-                let spec = serde_json::from_value(request["spec"].clone()).expect("a spec");
+            Request::TrafficStart { spec } => {
+                let spec = serde_json::from_value(spec.clone()).expect("a spec");
                 self.started.insert(node.to_owned(), spec);
                 Ok(json!({}))
             }
-            "traffic-status" => {
+            Request::TrafficStatus { .. } => {
                 self.looks += 1;
                 if self
                     .dies
@@ -172,12 +187,12 @@ impl Lab for Puppets {
                         code: Some(Code::UnknownRun),
                         ..Refusal::default()
                     };
-                    return Err(wrap(ClientError::Coded(Box::new(knows_nothing))));
+                    return Err(wrap(ClientError::Refused(Box::new(knows_nothing))));
                 }
                 Ok(serde_json::to_value(self.report(node)).expect("a report"))
             }
-            "traffic-stop" => Ok(json!({})),
-            other => panic!("{other} is not asked for"),
+            Request::TrafficStop => Ok(json!({})),
+            other => panic!("{other:?} is not asked for"),
         }
     }
 
@@ -281,7 +296,7 @@ fn all_network_interfaces_take_part_in_a_pattern() {
     let stats = lab
         .asked
         .iter()
-        .filter(|(_, request)| request["cmd"] == "stats");
+        .filter(|(_, request)| *request == Request::Stats);
     assert_eq!(
         stats.count(),
         8,
@@ -316,7 +331,7 @@ fn named_sources_send_to_named_targets_who_know_the_run() {
     let order: Vec<&str> = lab
         .asked
         .iter()
-        .filter(|(_, request)| request["cmd"] == "traffic-start")
+        .filter(|(_, request)| matches!(request, Request::TrafficStart { .. }))
         .map(|(node, _)| node.as_str())
         .collect();
     assert_eq!(
@@ -339,6 +354,53 @@ fn a_hot_spot_is_the_first_or_the_named() {
         pattern("--pattern hotspot --hot n1,n2 --hot-percent 7"),
         hotspot(vec![1, 2], 7)
     );
+}
+
+#[test]
+fn a_lab_is_held_at_a_rate_and_says_how_it_was_kept() {
+    let mut lab = Puppets::new();
+    lab.decides = true;
+    lab.spoil = Some(|_, report| report.not_offered = 5);
+    let outcome = run_in(&mut lab, "--rate 70000 --window 32").expect("all goes well");
+    assert_eq!(lab.started["n1"].rate, 70_000);
+    let pace = outcome.pace.expect("there is a rate");
+    assert_eq!((pace.rate, pace.not_offered), (70_000, 15));
+    assert_eq!(pace.offered_per_source, 60_000.0);
+    assert_eq!(pace.accepted_per_source, 60_000.0);
+    let decisions = outcome.decisions.expect("its router decides");
+    assert!(decisions.non_minimal_decisions > 0);
+    assert_eq!(decisions.non_minimal_share, Some(0.25));
+
+    let mut lab = Puppets::new();
+    let outcome = run_in(&mut lab, "").expect("all goes well");
+    assert_eq!(lab.started["n1"].rate, 0);
+    assert_eq!((outcome.pace, outcome.decisions), (None, None));
+}
+
+#[test]
+fn a_pattern_from_group_to_group_needs_groups() {
+    let run = |groups: [Option<u16>; 3]| {
+        let mut lab = Puppets::new();
+        for ((_, role), found) in lab.nodes.iter_mut().zip(groups) {
+            if let Role::Nic { group, .. } = role {
+                *group = found;
+            }
+        }
+        let ran = run_in(&mut lab, "--pattern group-adversarial");
+        ran.map(|_| lab.started["n0"].clone())
+    };
+    let spec = run([Some(4), Some(0), Some(4)]).expect("there are two groups");
+    assert_eq!(spec.pattern, Pattern::GroupAdversarial);
+    assert_eq!(spec.groups, [4, 0, 4]);
+    for (groups, words) in [
+        ([None; 3], "in no groups"),
+        ([Some(1), None, Some(2)], "in no groups"),
+        ([Some(1); 3], "in one group"),
+    ] {
+        let error = run(groups).expect_err("no two groups");
+        assert!(matches!(error, RunError::NoGroups { .. }), "{error}");
+        assert!(error.to_string().contains(words), "{error}");
+    }
 }
 
 #[test]
@@ -649,6 +711,16 @@ fn who_uses_the_network_interfaces_is_told_and_nothing_is_disturbed() {
             lab.clock
         );
     }
+}
+
+/// A process of another age, say, which does not know what it is asked: nobody is in its way.
+#[test]
+fn another_refusal_is_told_as_it_is() {
+    let mut lab = Puppets::new();
+    let refusal = Refusal::new(Code::NotUnderstood, "not understood: `claim`");
+    lab.busy = Some(("n1", refusal, None));
+    let error = run_in(&mut lab, "").expect_err("it is refused").to_string();
+    assert_eq!(error, "n1: not understood: `claim`");
 }
 
 #[test]

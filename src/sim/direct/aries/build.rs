@@ -5,6 +5,7 @@ use super::packet::request_flits;
 use super::site::Site;
 use super::terminal::Terminal;
 use super::{Aries, Format, NIC_LANES};
+use crate::nic;
 use crate::router::aries::registers::{PORTS, PortKind};
 use crate::sim::direct::config::{Config, ConfigError};
 use crate::sim::direct::family::{NO_SLOT, Network, Parts as _, PortUse};
@@ -161,7 +162,7 @@ fn destinations(topology: &Dragonfly, config: &Config) -> Result<Destinations, C
             let routers = numbers[..participants as usize]
                 .iter()
                 .map(|nic| nic / u32::from(topology.shape.nics));
-            (*pattern == Pattern::GroupAdversarial)
+            (*pattern == Pattern::Common(nic::Pattern::GroupAdversarial))
                 .then(|| Rule::next_group(routers.map(|r| topology.shape.group_of(r))))
         },
     )

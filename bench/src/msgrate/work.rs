@@ -1,0 +1,178 @@
+//! What links and routers did during a run, from the counters of all processes.
+
+use serde::Serialize;
+use serde_json::Value;
+
+/// What the links of all processes did, from their counters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct LinkWork {
+    /// Packets sent again (YARC).
+    pub retransmitted_packets: u64,
+    /// Sets of ten flits sent again (Aries).
+    pub replayed_sets: u64,
+    /// Link frames sent, of any kind.
+    pub frames_sent: u64,
+    /// Link frames that were sent and not taken at the other end: lost on the wire, or dropped by the
+    /// receiving link control block for any of its reasons.
+    pub frames_dropped: u64,
+}
+
+/// What kinds of ways the routers chose, where they choose. Every packet of a network interface counts, responses too,
+/// at the router where it entered the network.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Decisions {
+    /// Packets that began a minimal way.
+    pub minimal_decisions: u64,
+    /// Packets that began a non-minimal way.
+    pub non_minimal_decisions: u64,
+    /// Share of the latter in both, 0 to 1; none where nothing was decided.
+    pub non_minimal_share: Option<f64>,
+}
+
+/// A sum of counters.
+#[derive(Clone, Copy, Debug)]
+enum Sum {
+    RetransmittedPackets,
+    ReplayedSets,
+    FramesSent,
+    FramesTaken,
+    Minimal,
+    NonMinimal,
+}
+
+const SUMS: usize = Sum::NonMinimal as usize + 1;
+
+impl Sum {
+    /// The one that a counter belongs to; those of links have `portN.` in front.
+    fn of(name: &str) -> Option<Self> {
+        let link = name
+            .split_once('.')
+            .filter(|(port, _)| port.starts_with("port"));
+        Some(match (link, name) {
+            (Some((_, "tx_retransmitted_packets")), _) => Self::RetransmittedPackets,
+            (Some((_, "tx_replayed_sets")), _) => Self::ReplayedSets,
+            (Some((_, "tx_frames")), _) => Self::FramesSent,
+            (Some((_, "rx_data_frames" | "rx_training_frames")), _) => Self::FramesTaken,
+            (None, "minimal_decisions") => Self::Minimal,
+            (None, "non_minimal_decisions") => Self::NonMinimal,
+            _ => return None,
+        })
+    }
+}
+
+/// Counters of one process, or of several together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Work {
+    sums: [u64; SUMS],
+    /// One of them has routers that choose between kinds of ways.
+    decides: bool,
+}
+
+impl Work {
+    /// The counters of one process: a flat map from name to value.
+    pub fn of(stats: &Value) -> Self {
+        let mut work = Self::default();
+        for (name, value) in stats.as_object().into_iter().flatten() {
+            if let Some(sum) = Sum::of(name) {
+                work.sums[sum as usize] += value.as_u64().unwrap_or(0);
+                work.decides |= matches!(sum, Sum::Minimal | Sum::NonMinimal);
+            }
+        }
+        work
+    }
+
+    /// What one process did since `before`: its counters only grow.
+    #[must_use]
+    pub fn since(mut self, before: &Self) -> Self {
+        for (sum, before) in self.sums.iter_mut().zip(before.sums) {
+            *sum = sum.saturating_sub(before);
+        }
+        self
+    }
+
+    /// Adds what another process did.
+    pub fn add(&mut self, other: &Self) {
+        for (sum, other) in self.sums.iter_mut().zip(other.sums) {
+            *sum += other;
+        }
+        self.decides |= other.decides;
+    }
+
+    fn sum(&self, sum: Sum) -> u64 {
+        self.sums[sum as usize]
+    }
+
+    /// What the links did; of all processes, for what one sends another takes.
+    pub fn links(&self) -> LinkWork {
+        let frames_sent = self.sum(Sum::FramesSent);
+        LinkWork {
+            retransmitted_packets: self.sum(Sum::RetransmittedPackets),
+            replayed_sets: self.sum(Sum::ReplayedSets),
+            frames_sent,
+            // Duplicates made on the wire are taken too and may hide as many losses.
+            frames_dropped: frames_sent.saturating_sub(self.sum(Sum::FramesTaken)),
+        }
+    }
+
+    /// What the routers decided, if they do.
+    pub fn decisions(&self) -> Option<Decisions> {
+        let (minimal, other) = (self.sum(Sum::Minimal), self.sum(Sum::NonMinimal));
+        let all = minimal + other;
+        self.decides.then(|| Decisions {
+            minimal_decisions: minimal,
+            non_minimal_decisions: other,
+            non_minimal_share: (all > 0).then(|| other as f64 / all as f64),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn link_work_is_summed_over_ports_and_processes() {
+        let stats = |sent: u64, taken: u64, again: u64| {
+            json!({
+                "cycles": 5,
+                "port0.tx_frames": sent, "port1.tx_frames": 10,
+                "port0.rx_data_frames": taken, "port1.rx_training_frames": 3,
+                "port0.tx_retransmitted_packets": again,
+                "port0.tx_data_frames": 1_000_000, "port0.rx_frames": 1_000_000,
+                "io.tx_frames": 1_000_000, "tx_frames": 1_000_000,
+            })
+        };
+        let before = Work::of(&stats(90, 97, 4));
+        let links = before.links();
+        assert_eq!((links.frames_sent, links.retransmitted_packets), (100, 4));
+        let after = Work::of(&stats(290, 280, 9));
+        let mut work = after.since(&before);
+        work.add(&Work::of(&json!({"port12.tx_frames": 0})));
+        let links = work.links();
+        assert_eq!(links.frames_sent, 200);
+        assert_eq!(links.retransmitted_packets, 5);
+        assert_eq!(links.frames_dropped, 200 - 183);
+        assert_eq!(work.decisions(), None, "no router here decides");
+        let restarted = before.since(&after).links();
+        assert_eq!(restarted.frames_sent, 0, "a restart does not wrap around");
+    }
+
+    #[test]
+    fn decisions_are_those_of_the_run() {
+        let router = |minimal: u64, other: u64| {
+            Work::of(&json!({
+                "minimal_decisions": minimal, "non_minimal_decisions": other,
+                "eject_decisions": 1_000, "port3.minimal_decisions": 1_000,
+            }))
+        };
+        let mut work = router(100, 50).since(&router(70, 40));
+        work.add(&Work::of(&json!({ "port0.tx_frames": 9 })));
+        let decisions = work.decisions().expect("a router decides");
+        assert_eq!(decisions.minimal_decisions, 30);
+        assert_eq!(decisions.non_minimal_decisions, 10);
+        assert_eq!(decisions.non_minimal_share, Some(0.25));
+        let idle = router(70, 40).since(&router(70, 40));
+        assert_eq!(idle.decisions(), Some(Decisions::default()));
+    }
+}

@@ -1,0 +1,177 @@
+//! Replies: the data asked for, or why it is refused.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::protocol::Holder;
+
+/// The answer to a request.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Reply {
+    /// Whether it was done.
+    pub ok: bool,
+    /// What was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<Value>,
+    /// Why it was not done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// The same for programs, if it has a code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refusal: Option<Refusal>,
+}
+
+impl From<Result<Value, Refusal>> for Reply {
+    fn from(result: Result<Value, Refusal>) -> Self {
+        match result {
+            Ok(data) => Self {
+                ok: true,
+                data: Some(data),
+                error: None,
+                refusal: None,
+            },
+            Err(refusal) => Self {
+                ok: false,
+                data: None,
+                error: Some(refusal.text.clone()),
+                refusal: refusal.code.is_some().then_some(refusal),
+            },
+        }
+    }
+}
+
+impl Reply {
+    /// What was asked for, or why it was refused.
+    ///
+    /// # Errors
+    /// The refusal, in words at least: not every reason has a code.
+    pub fn into_result(self) -> Result<Value, Refusal> {
+        match self {
+            Self { ok: true, data, .. } => Ok(data.unwrap_or(Value::Null)),
+            Self { refusal, error, .. } => Err(refusal.unwrap_or_else(|| {
+                let text = error.unwrap_or_else(|| "refused".to_owned());
+                text.into()
+            })),
+        }
+    }
+}
+
+/// Why a request was refused, for programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Code {
+    /// Somebody else keeps the network interface: [`Refusal::holder`].
+    Taken,
+    /// A run that nobody keeps is going on: [`Refusal::run`].
+    Busy,
+    /// As [`Busy`](Self::Busy), but the run is only waiting for its last answers.
+    Ending,
+    /// Nothing is known of the run: this process was not there when it began.
+    UnknownRun,
+    /// The line is no request, or none that this process knows.
+    NotUnderstood,
+    /// The request's line is too long, or the answer's would be.
+    TooLong,
+    /// Another reason, of a process that knows more of them than whoever asks.
+    #[serde(other)]
+    Other,
+}
+
+/// A refusal, for people and programs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{text}")]
+pub struct Refusal {
+    /// In words.
+    pub text: String,
+    /// Why, where programs act upon it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<Code>,
+    /// Who is, or was, in the way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holder: Option<Holder>,
+    /// Which run is in the way, and of which kind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<(RunKind, u64)>,
+}
+
+/// Kinds of runs; the names are those of the commands that end them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RunKind {
+    /// Messages.
+    Traffic,
+    /// Collective operations.
+    Collective,
+}
+
+impl fmt::Display for RunKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Traffic => "traffic",
+            Self::Collective => "collective",
+        })
+    }
+}
+
+impl Refusal {
+    /// A refusal that programs act upon.
+    pub fn new(code: Code, text: impl Into<String>) -> Self {
+        Self {
+            code: Some(code),
+            ..Self::from(text.into())
+        }
+    }
+}
+
+impl From<String> for Refusal {
+    fn from(text: String) -> Self {
+        Self {
+            text,
+            ..Self::default()
+        }
+    }
+}
+
+impl From<&str> for Refusal {
+    fn from(text: &str) -> Self {
+        text.to_owned().into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_refusal_arrives_as_it_was_sent() {
+        let refusals = [
+            Refusal::from("no such port"),
+            Refusal::new(Code::NotUnderstood, "not understood"),
+            Refusal {
+                run: Some((RunKind::Traffic, 9)),
+                ..Refusal::new(Code::Busy, "traffic run 9 is still going on")
+            },
+        ];
+        for refusal in refusals {
+            let line = serde_json::to_string(&Reply::from(Err(refusal.clone()))).expect("a line");
+            let reply: Reply = serde_json::from_str(&line).expect("a reply");
+            assert_eq!(reply.error.as_ref(), Some(&refusal.text));
+            assert_eq!(reply.into_result(), Err(refusal));
+        }
+        let done = Reply::from(Ok(json!(7)));
+        assert_eq!(done.into_result(), Ok(json!(7)));
+    }
+
+    #[test]
+    fn reasons_of_another_age_are_refusals_all_the_same() {
+        let read = |text| serde_json::from_str::<Reply>(text).expect("a reply");
+        let newer = r#"{"ok":false,"error":"a","refusal":{"text":"a","code":"on-strike"}}"#;
+        let refusal = read(newer).into_result().expect_err("it is refused");
+        assert_eq!(refusal, Refusal::new(Code::Other, "a"));
+        let older = r#"{"ok":false,"error":"b"}"#;
+        assert_eq!(read(older).into_result(), Err("b".into()));
+    }
+}

@@ -1,0 +1,216 @@
+//! When the messages of a run with a rate are due.
+
+use crate::rng::Rng;
+use crate::time::Time;
+
+const PS_PER_SECOND: u128 = 1_000_000_000_000;
+
+/// Stream of the seed that draws when a source begins, apart from the one that draws its destinations.
+const PHASE_STREAM: u64 = 1 << 33;
+
+/// An open loop: messages of one source are due at even distances, whether or not those before them could be issued.
+///
+/// Message *k* is due exactly *k* / rate after the first, rounded up to a picosecond, so that no error adds up. The
+/// first is due at a moment of the first interval that is drawn from the seed: sources do not fire in step. Who drives
+/// the node late finds several due at once.
+///
+/// A source that cannot issue what is due (its window is full, the queue in front of its link is) owes it, and issues
+/// it as soon as it can; but it owes a window of messages at most. What is due beyond that is dropped from the plan
+/// and counted: otherwise a short stop of the network would be followed by a burst without bound, and a network that
+/// cannot carry the rate would be offered its whole backlog at the end of the run.
+#[derive(Clone, Debug)]
+pub(super) struct Pace {
+    /// Messages per second.
+    rate: u64,
+    /// Most messages that are owed.
+    most: u64,
+    /// When the first is due.
+    first: Time,
+    /// How many have been due so far.
+    due: u64,
+    /// When the next is.
+    next: Time,
+    /// Of those that have been due, those that are still to be issued.
+    owed: u64,
+    /// And those that never will be.
+    dropped: u64,
+}
+
+impl Pace {
+    /// A source with number `own` that issues `rate` messages per second, above zero, from `now` on and owes `most` at
+    /// most.
+    pub(super) fn new(rate: u64, most: u32, (seed, own): (u64, u16), now: Time) -> Self {
+        let interval = (PS_PER_SECOND as u64).div_ceil(rate);
+        let mut rng = Rng::new(seed, PHASE_STREAM | u64::from(own));
+        let first = Time::from_ps(now.as_ps().saturating_add(rng.below(interval)));
+        Self {
+            rate,
+            most: most.into(),
+            first,
+            due: 0,
+            next: first,
+            owed: 0,
+            dropped: 0,
+        }
+    }
+
+    /// Lets time pass until `now`, and answers how many messages may be issued.
+    #[inline]
+    pub(super) fn owed(&mut self, now: Time) -> u64 {
+        if now >= self.next {
+            self.fall_due(now);
+        }
+        self.owed
+    }
+
+    fn fall_due(&mut self, now: Time) {
+        let since = u128::from(now.since(self.first).as_ps());
+        // Below 2^64: the rate is below one message per nanosecond.
+        let due = (since * u128::from(self.rate) / PS_PER_SECOND) as u64 + 1;
+        self.owed += due - self.due;
+        self.due = due;
+        let after = (u128::from(due) * PS_PER_SECOND).div_ceil(self.rate.into());
+        let next = u128::from(self.first.as_ps()) + after;
+        self.next = Time::from_ps(u64::try_from(next).unwrap_or(u64::MAX));
+        let excess = self.owed.saturating_sub(self.most);
+        self.owed -= excess;
+        self.dropped += excess;
+    }
+
+    /// As many of those owed have been issued.
+    #[inline]
+    pub(super) fn issued(&mut self, messages: u64) {
+        debug_assert!(messages <= self.owed, "no more than are owed are issued");
+        self.owed -= messages;
+    }
+
+    /// When the next message is due, if the source waits for nothing else. Whatever held up those that are owed says
+    /// itself when it is over.
+    #[inline]
+    pub(super) fn next_issue(&self) -> Option<Time> {
+        (self.owed == 0).then_some(self.next)
+    }
+
+    /// The source issues nothing from `end` on: what it owes then it never issues.
+    pub(super) fn end(&mut self, end: Time) {
+        // What would be due at the very end is not part of the run.
+        if let Some(last) = end.as_ps().checked_sub(1) {
+            self.owed(Time::from_ps(last));
+        }
+        self.dropped += self.owed;
+        self.owed = 0;
+    }
+
+    /// Messages that were due and will not be issued.
+    pub(super) const fn dropped(&self) -> u64 {
+        self.dropped
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::Duration;
+
+    const SECOND: Time = Time::from_ps(1_000_000_000_000);
+
+    fn pace(rate: u64, most: u32, seed: u64) -> Pace {
+        Pace::new(rate, most, (seed, 3), Time::ZERO)
+    }
+
+    /// Issues what is due whenever it is, until `end`: when.
+    fn issues(pace: &mut Pace, end: Time) -> Vec<Time> {
+        let mut all = Vec::new();
+        while let Some(now) = pace.next_issue().filter(|&at| at < end) {
+            assert_eq!(pace.owed(now), 1, "one at a time, each at its own time");
+            pace.issued(1);
+            all.push(now);
+        }
+        all
+    }
+
+    #[test]
+    fn a_rate_is_kept_exactly_and_evenly() {
+        for rate in [1, 3, 7, 1_000, 333_333, 1_000_003] {
+            let mut pace = pace(rate, 1, 5);
+            let end = Time::from_ps(3 * SECOND.as_ps());
+            let all = issues(&mut pace, end);
+            assert_eq!(all.len() as u64, 3 * rate, "{rate} per second");
+            let interval = SECOND.as_ps() / rate;
+            let (first, last) = (all[0], all[all.len() - 1]);
+            let exact = (3 * rate - 1) as u128 * PS_PER_SECOND;
+            let exact = exact.div_ceil(u128::from(rate)) as u64;
+            assert_eq!(last.since(first), Duration::from_ps(exact), "no drift");
+            for two in all.windows(2) {
+                let gap = two[1].since(two[0]).as_ps();
+                assert!(
+                    (interval..=interval + 1).contains(&gap),
+                    "{gap} of {interval} ps"
+                );
+            }
+            pace.end(end);
+            assert_eq!(pace.dropped(), 0);
+        }
+    }
+
+    #[test]
+    fn sources_do_not_fire_in_step_and_a_seed_says_when() {
+        let first = |own, seed| Pace::new(10, 1, (seed, own), SECOND).first;
+        let all: Vec<Time> = (0..100).map(|own| first(own, 1)).collect();
+        let interval = SECOND.as_ps() / 10;
+        assert!(all.iter().all(|at| at.since(SECOND).as_ps() < interval));
+        for part in 0..4 {
+            let quarter = |at: &&Time| at.since(SECOND).as_ps() * 4 / interval == part;
+            let here = all.iter().filter(quarter).count();
+            assert!((10..=40).contains(&here), "{here} of 100 in quarter {part}");
+        }
+        assert_eq!(first(7, 1), first(7, 1));
+        assert_ne!(first(7, 1), first(7, 2));
+    }
+
+    #[test]
+    fn what_is_owed_is_bounded_and_the_rest_is_counted() {
+        let mut pace = pace(1_000, 50, 1);
+        let at = |ms| Time::ZERO + Duration::from_ms(ms);
+        // Nothing can be issued for a tenth of a second.
+        for ms in [10, 20, 100] {
+            assert_eq!(pace.owed(at(ms)), ms.min(50));
+            assert_eq!(
+                pace.next_issue(),
+                None,
+                "whatever is in the way says when it is over"
+            );
+        }
+        assert_eq!(pace.dropped(), 50);
+        pace.issued(50);
+        let next = pace.next_issue().expect("nothing is owed");
+        assert!(next > at(100) && next <= at(101));
+        assert_eq!(pace.owed(at(110)), 10);
+        pace.issued(4);
+        pace.end(at(120));
+        assert_eq!((pace.dropped(), pace.owed), (50 + 16, 0));
+        // All that was due is one or the other.
+        assert_eq!(pace.due, 54 + 66);
+    }
+
+    /// A stop of days is one step, not one per message, and does not overflow.
+    #[test]
+    fn a_long_stop_costs_no_more_than_a_short_one() {
+        let mut pace = pace(super::super::traffic_spec::MAX_RATE, 1 << 16, 1);
+        let late = Time::from_ps(u64::MAX - 1);
+        assert_eq!(pace.owed(late), 1 << 16);
+        assert!(pace.dropped() > 1 << 53);
+        pace.issued(1 << 16);
+        assert!(pace.next_issue().is_some_and(|at| at > late));
+    }
+
+    #[test]
+    fn a_run_that_is_over_before_its_first_message_owes_nothing() {
+        let mut pace = pace(1, 10, 1);
+        assert!(pace.first > Time::from_ns(2));
+        pace.end(Time::from_ns(1));
+        assert_eq!(pace.dropped(), 0);
+        pace.end(Time::ZERO);
+        assert_eq!(pace.dropped(), 0);
+    }
+}

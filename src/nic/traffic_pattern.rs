@@ -1,0 +1,265 @@
+//! Who sends to whom: the patterns that live traffic and virtual time have in common.
+
+use serde::{Deserialize, Serialize};
+
+use super::traffic_spec::SpecError;
+use crate::rng::Rng;
+
+/// Who sends to whom. `i` is the sender's index among the `n` participants
+/// ([`TrafficSpec::processors`](super::TrafficSpec::processors)). The names and definitions are BookSim's where it has the pattern.
+///
+/// A processor that a permutation maps to itself stays silent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Pattern {
+    /// Each message to a participant drawn at random, never to the sender itself.
+    #[default]
+    Uniform,
+    /// To `i + 1` modulo `n`.
+    Neighbour,
+    /// To `n - 1 - i`: all index bits inverted when `n` is a power of two.
+    BitComplement,
+    /// To `i` with its index bits reversed; `n` must be a power of two.
+    BitReverse,
+    /// To `i` with its index bits rotated left by one; `n` must be a power of two.
+    Shuffle,
+    /// To `i` with the halves of its index bits exchanged; `n` must be a power of four.
+    Transpose,
+    /// To `i + ceil(n / 2) - 1` modulo `n`.
+    Tornado,
+    /// A permutation drawn from the run's seed: the same one at every participant.
+    Permutation,
+    /// The adversary of the dragonfly: each message to a participant of the next group, drawn at random. Groups follow
+    /// each other by number, the first after the last ([`TrafficSpec::groups`](super::TrafficSpec::groups)). One channel between two groups, or
+    /// a few, would carry everything that a group sends if all of it went the shortest way.
+    GroupAdversarial,
+    /// To one of `targets` with probability `percent` / 100, otherwise uniform.
+    Hotspot {
+        /// Processors that are hot.
+        targets: Vec<u16>,
+        /// Share of messages that go to them, 1 to 100.
+        percent: u8,
+    },
+    /// In turn to each of `destinations`, whoever the sender is (never to the sender itself).
+    List {
+        /// Processors to send to.
+        destinations: Vec<u16>,
+    },
+}
+
+/// How the next destination is chosen, as an index into a list of destinations.
+#[derive(Clone, Debug)]
+pub(crate) enum Choice {
+    /// In turn (a single destination is the common case).
+    InTurn,
+    /// Uniform over all.
+    Uniform,
+    /// The first `hot` destinations with probability `percent` / 100, otherwise the others.
+    Hot { hot: usize, percent: u8 },
+}
+
+impl Choice {
+    /// The next of `all` destinations, at least one. `turn` is the one after the last.
+    #[inline]
+    pub(crate) fn draw(&self, all: usize, turn: &mut usize, rng: &mut Rng) -> usize {
+        match *self {
+            Self::InTurn => {
+                if *turn >= all {
+                    *turn = 0;
+                }
+                *turn
+            }
+            Self::Uniform => rng.below(all as u64) as usize,
+            Self::Hot { hot, percent } => {
+                let wants_hot = rng.chance(u64::from(percent), 100);
+                let (from, to) = match (wants_hot, hot) {
+                    (_, 0) => (0, all),
+                    (true, _) => (0, hot),
+                    (false, _) if hot == all => (0, all),
+                    (false, _) => (hot, all),
+                };
+                from + rng.below((to - from) as u64) as usize
+            }
+        }
+    }
+}
+
+/// A pattern that gives every sender one destination, for a number of participants.
+#[derive(Clone, Debug)]
+pub(crate) struct Mapping {
+    kind: MappingKind,
+    n: usize,
+}
+
+#[derive(Clone, Debug)]
+enum MappingKind {
+    Neighbour,
+    BitComplement,
+    Tornado,
+    BitReverse,
+    Shuffle,
+    Transpose,
+    Table(Vec<usize>),
+}
+
+impl Mapping {
+    /// The index that the sender of index `i`, below the number of participants, sends to.
+    pub(crate) fn image(&self, i: usize) -> usize {
+        let n = self.n;
+        let bits = n.ilog2();
+        match &self.kind {
+            MappingKind::Neighbour => (i + 1) % n,
+            MappingKind::BitComplement => n - 1 - i,
+            MappingKind::Tornado => (i + n.div_ceil(2) - 1) % n,
+            MappingKind::BitReverse => {
+                (0..bits).fold(0, |to, b| to | (i >> b & 1) << (bits - 1 - b))
+            }
+            MappingKind::Shuffle => (i << 1 | i >> bits.saturating_sub(1)) & (n - 1),
+            MappingKind::Transpose => (i << (bits / 2) | i >> (bits / 2)) & (n - 1),
+            MappingKind::Table(to) => to[i],
+        }
+    }
+}
+
+impl Pattern {
+    /// All that have no parameters, in the order in which they are told to users.
+    pub(crate) const PLAIN: [Self; 9] = [
+        Self::Uniform,
+        Self::BitComplement,
+        Self::Transpose,
+        Self::BitReverse,
+        Self::Shuffle,
+        Self::Permutation,
+        Self::Tornado,
+        Self::Neighbour,
+        Self::GroupAdversarial,
+    ];
+
+    /// The pattern's name, without its parameters.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Uniform => "uniform",
+            Self::Neighbour => "neighbour",
+            Self::BitComplement => "bit-complement",
+            Self::BitReverse => "bit-reverse",
+            Self::Shuffle => "shuffle",
+            Self::Transpose => "transpose",
+            Self::Tornado => "tornado",
+            Self::Permutation => "permutation",
+            Self::GroupAdversarial => "group-adversarial",
+            Self::Hotspot { .. } => "hotspot",
+            Self::List { .. } => "list",
+        }
+    }
+
+    /// The pattern over `n` participants, at least one; `None` where a sender has more than one destination.
+    pub(crate) fn mapping(&self, n: usize, seed: u64) -> Result<Option<Mapping>, SpecError> {
+        let wrong = |need| Err(SpecError::Participants { need, have: n });
+        let kind = match self {
+            Self::Uniform | Self::GroupAdversarial | Self::Hotspot { .. } | Self::List { .. } => {
+                return Ok(None);
+            }
+            Self::Neighbour => MappingKind::Neighbour,
+            Self::BitComplement => MappingKind::BitComplement,
+            Self::Tornado => MappingKind::Tornado,
+            Self::BitReverse | Self::Shuffle if !n.is_power_of_two() => {
+                return wrong("a power of two");
+            }
+            Self::BitReverse => MappingKind::BitReverse,
+            Self::Shuffle => MappingKind::Shuffle,
+            Self::Transpose if n.is_power_of_two() && n.ilog2().is_multiple_of(2) => {
+                MappingKind::Transpose
+            }
+            Self::Transpose => return wrong("a power of four"),
+            Self::Permutation => MappingKind::Table(random_permutation(n, seed)),
+        };
+        Ok(Some(Mapping { kind, n }))
+    }
+}
+
+/// Stream of the seed that draws the permutation, apart from each sender's own stream.
+const PERMUTATION_STREAM: u64 = 1 << 32;
+
+fn random_permutation(n: usize, seed: u64) -> Vec<usize> {
+    let mut rng = Rng::new(seed, PERMUTATION_STREAM);
+    let mut to: Vec<usize> = (0..n).collect();
+    for i in (1..n).rev() {
+        to.swap(i, rng.below(i as u64 + 1) as usize);
+    }
+    to
+}
+
+/// Places by the group that they are in, for patterns from group to group.
+#[derive(Clone, Debug)]
+pub(crate) struct Groups {
+    /// Of each place, the rank of its group among all groups that there are.
+    ranks: Vec<u32>,
+    /// All places, group by group.
+    places: Vec<u32>,
+    /// Where in `places` each group begins, and behind the last.
+    starts: Vec<u32>,
+}
+
+impl Groups {
+    /// From the group of each place. Groups follow each other by number, whichever there are.
+    pub(crate) fn new(of: impl IntoIterator<Item = u16>) -> Self {
+        let of: Vec<u16> = of.into_iter().collect();
+        let mut places: Vec<u32> = (0..of.len() as u32).collect();
+        places.sort_by_key(|&place| of[place as usize]);
+        let mut ranks = vec![0; of.len()];
+        let mut starts = Vec::new();
+        let mut last = None;
+        for (&place, begin) in places.iter().zip(0..) {
+            let group = of[place as usize];
+            if last != Some(group) {
+                starts.push(begin);
+                last = Some(group);
+            }
+            ranks[place as usize] = starts.len() as u32 - 1;
+        }
+        starts.push(of.len() as u32);
+        Self {
+            ranks,
+            places,
+            starts,
+        }
+    }
+
+    /// How many groups there are.
+    pub(crate) fn count(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    /// The places in the group behind that of `place`, in ascending order.
+    #[inline]
+    pub(crate) fn next_of(&self, place: usize) -> &[u32] {
+        let next = self.ranks[place] as usize + 1;
+        let next = if next == self.count() { 0 } else { next };
+        &self.places[self.starts[next] as usize..self.starts[next + 1] as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_follow_each_other_by_number() {
+        let next = |of: &[u16]| {
+            let groups = Groups::new(of.iter().copied());
+            let next = |place| groups.next_of(place).to_vec();
+            (groups.count(), (0..of.len()).map(next).collect::<Vec<_>>())
+        };
+        let (count, of) = next(&[0, 0, 0, 2, 2, 7]);
+        assert_eq!(count, 3);
+        assert_eq!(of[..3], [[3, 4], [3, 4], [3, 4]]);
+        assert_eq!(of[3..5], [[5], [5]]);
+        assert_eq!(of[5], [0, 1, 2]);
+        // Participants of a lab come in the order of their names.
+        let (count, of) = next(&[1, 0, 2, 1, 0]);
+        assert_eq!(count, 3);
+        assert_eq!(of, [vec![2], vec![0, 3], vec![1, 4], vec![2], vec![0, 3]]);
+        assert_eq!(next(&[5, 5]).0, 1);
+        assert_eq!(next(&[]).0, 0);
+    }
+}
