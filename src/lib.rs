@@ -68,11 +68,13 @@
 //! | [`manage`] | what the maintenance system decides: rerouting around faults |
 //! | [`sim`] | nodes in virtual time |
 //! | [`reproduce`] | tables and figures of both papers, from running models |
+//! | [`device`] | what processes and worlds need of a node of any machine |
 //! | [`node`], [`time`], [`rng`] | the contract, integer time, seeded randomness |
 //!
 //! Bit layouts (phits, packets, checks, frames) are `phitwire-framing`'s.
 #![forbid(unsafe_code)]
 
+pub mod device;
 pub mod link;
 pub mod manage;
 pub mod nic;

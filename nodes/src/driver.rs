@@ -8,8 +8,7 @@ use phitwire::time::Time;
 
 use crate::clock::{self, Clock};
 use crate::io::{Backend, FrameSink};
-use crate::live_node::LiveNode;
-use crate::station::Station;
+use crate::live_device::LiveDevice;
 
 /// Frames sent on one port in one turn, so that a flooded port cannot keep the others waiting.
 const FRAMES_PER_PORT: usize = 32;
@@ -23,9 +22,10 @@ pub trait Driven: Node {
     fn accepted(&self, port: PortId) -> u64;
 }
 
-impl<N: LiveNode> Driven for Station<N> {
+impl Driven for LiveDevice {
     fn accepted(&self, port: PortId) -> u64 {
-        self.node.link(port).map_or(0, |link| link.accepted())
+        let link = self.device.link(port);
+        link.map_or(0, |link| link.counters().rx_data_frames)
     }
 }
 

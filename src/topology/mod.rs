@@ -29,6 +29,7 @@ mod description;
 pub mod dragonfly;
 mod excerpt;
 mod generate;
+mod layout;
 mod limits;
 mod mistake;
 mod model;
@@ -45,6 +46,7 @@ pub use check::check;
 pub use computed::{NO_PORT, computed_registers};
 pub use description::{Described, read, write};
 pub use generate::{BlackwidowSpec, Rank, SpecError, Taper};
+pub use layout::Layout;
 pub use limits::{
     Effort, MAX_CHIPS, MAX_DESCRIPTION_BYTES, MAX_DILATION, MAX_LOOKS, MAX_MISTAKES, MAX_STEPS,
 };

@@ -4,12 +4,15 @@ use super::check;
 use super::description;
 use super::description::fields::Fields;
 use super::dragonfly::{self, Dragonfly};
+use super::layout::Layout;
 use super::limits::Effort;
 use super::mistake::{Mistake, Problems};
 use super::model::{NodeRef, Topology};
 use super::parsed;
 use super::plan::{NodePlan, PlanError, Runtime};
 use super::show::{self, TooLarge};
+use crate::device::Device;
+use crate::time::Time;
 
 /// A network that was read or generated.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,12 +98,17 @@ impl Network {
         mistakes.into_vec()
     }
 
+    /// Its nodes and links.
+    pub fn layout(&self) -> &dyn Layout {
+        match self {
+            Self::Blackwidow(topology) => topology,
+            Self::Aries(network) => network,
+        }
+    }
+
     /// Its name.
     pub fn name(&self) -> &str {
-        match self {
-            Self::Blackwidow(topology) => &topology.name,
-            Self::Aries(network) => &network.name,
-        }
+        self.layout().name()
     }
 
     /// Name and measure in one line.
@@ -143,10 +151,20 @@ impl Network {
     /// # Errors
     /// See [`PlanError`].
     pub fn plan(&self, node: &str, runtime: &Runtime) -> Result<NodePlan, PlanError> {
-        match self {
-            Self::Blackwidow(topology) => topology.plan(node, runtime),
-            Self::Aries(network) => network.plan(node, runtime),
-        }
+        self.layout().plan(node, runtime)
+    }
+
+    /// The node of that name, whose links begin to train at `now`.
+    ///
+    /// # Errors
+    /// See [`PlanError`].
+    pub fn device(
+        &self,
+        node: &str,
+        runtime: &Runtime,
+        now: Time,
+    ) -> Result<Box<dyn Device>, PlanError> {
+        self.layout().device(node, runtime, now)
     }
 
     /// Nodes and links for scripts: see [`Topology::plan_lines`].
@@ -162,22 +180,12 @@ impl Network {
 
     /// Names of all nodes, routers first.
     pub fn node_names(&self) -> Vec<String> {
-        match self {
-            Self::Blackwidow(topology) => {
-                let routers = topology.chips.iter().map(|chip| chip.name.clone());
-                routers
-                    .chain(topology.processors.iter().map(|p| p.name.clone()))
-                    .collect()
-            }
-            Self::Aries(network) => {
-                let routers = network
-                    .routers()
-                    .map(|r| network.node_name(NodeRef::Chip(r)));
-                let nics = network
-                    .nics()
-                    .map(|n| network.node_name(NodeRef::Processor(n)));
-                routers.chain(nics).collect()
-            }
-        }
+        let layout = self.layout();
+        let mut nodes = layout.nodes();
+        nodes.sort_by_key(|node| matches!(node, NodeRef::Processor(_)));
+        nodes
+            .into_iter()
+            .map(|node| layout.node_name(node))
+            .collect()
     }
 }

@@ -7,13 +7,14 @@ use phitwire_framing::frame::LinkEnd;
 use thiserror::Error;
 
 use super::model::{Chip, Clock, End, NodeRef, Processor, Profile, Topology};
+use crate::device::Device;
 use crate::link::{EndName, LinkClock, LinkConfig, LinkConfigError, LinkProfile};
-use crate::nic::aries::{AriesNicConfig, AriesNicConfigError};
-use crate::nic::{Incarnation, NicConfig, NicConfigError};
-use crate::router::aries::AriesConfig;
+use crate::nic::aries::{AriesNic, AriesNicConfig, AriesNicConfigError};
+use crate::nic::{BlackwidowNic, Incarnation, NicConfig, NicConfigError};
+use crate::router::aries::{Aries, AriesConfig};
 use crate::router::yarc::registers::{ChipRegisters, PORTS, TileRegisters};
-use crate::router::yarc::{RouterClock, YarcConfig};
-use crate::time::Duration;
+use crate::router::yarc::{RouterClock, Yarc, YarcConfig};
+use crate::time::{Duration, Time};
 
 /// Links that 16-bit ids and the addresses of 198.18.0.0/15 can name.
 pub(super) const MAX_LIVE_LINKS: usize = 1 << 16;
@@ -116,6 +117,18 @@ pub enum NodePlan {
     AriesRouter(AriesConfig),
     /// A network interface of an Aries.
     AriesNic(Box<AriesNicConfig>),
+}
+
+impl NodePlan {
+    /// The node, whose links begin to train at `now`.
+    pub fn device(self, now: Time) -> Box<dyn Device> {
+        match self {
+            Self::Router(config) => Box::new(Yarc::new(config, now)),
+            Self::Nic(config) => Box::new(BlackwidowNic::new(config, now)),
+            Self::AriesRouter(config) => Box::new(Aries::new(config, now)),
+            Self::AriesNic(config) => Box::new(AriesNic::new(*config, now)),
+        }
+    }
 }
 
 /// Addresses of the two ends of a link when it runs over UDP: a /31 each.

@@ -14,6 +14,7 @@ mod columns;
 mod core;
 mod counters;
 mod delay;
+mod device;
 mod event;
 #[cfg(test)]
 mod harness;
@@ -30,5 +31,7 @@ mod rows;
 
 pub use self::core::{Core, MAX_ANNOUNCED_CYCLES, Ports};
 pub use counters::AriesCounters;
+pub(crate) use device::break_link;
+pub use device::digest;
 pub use event::AriesEvent;
 pub use node::{Aries, AriesConfig};

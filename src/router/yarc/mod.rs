@@ -11,6 +11,7 @@
 mod columns;
 mod core;
 mod counters;
+mod device;
 mod event;
 #[cfg(test)]
 mod harness;
@@ -24,5 +25,6 @@ mod rows;
 
 pub use self::core::{Core, MAX_ANNOUNCED_CYCLES, Ports};
 pub use counters::RouterCounters;
+pub(crate) use device::break_link;
 pub use event::RouterEvent;
 pub use node::{RouterClock, Yarc, YarcConfig};
