@@ -38,6 +38,13 @@ pub trait LinkView {
     fn is_stalled(&self) -> bool;
 }
 
+impl EndAccount {
+    /// The account of a link end.
+    pub fn of(link: &dyn LinkView) -> Self {
+        link.account()
+    }
+}
+
 /// Those methods of [`LinkView`] that link ends have themselves, under the same names.
 macro_rules! link_view_by_own_methods {
     () => {

@@ -14,28 +14,25 @@
 //!
 //! For networks of thousands of routers [`direct`] joins the routers phit to phit, without frames.
 //!
-//! A [`Network`] is a fabric made from a [topology](crate::topology), with traffic and the checkers that
+//! A [`World`] is a fabric made from a [topology](crate::topology) of any machine, with traffic and the checkers that
 //! run in every simulation: credits and packets conserved on each link and virtual channel, nothing
 //! left inside a router, every message delivered once, whole and in order per address, and all of
-//! that within a bounded time after the last message was sent. An [`AriesNetwork`](dragonfly::AriesNetwork) is the same of a
-//! dragonfly.
+//! that within a bounded time after the last message was sent.
 
 pub mod check;
 pub mod direct;
-pub mod dragonfly;
 mod fabric;
 #[cfg(test)]
 mod latency_tests;
 mod machine;
-mod network;
 pub mod soak;
 mod trace;
 mod wire;
+mod world;
 
 pub use fabric::{
     ConnectError, Direction, Fabric, FabricEvent, LinkId, LinkSpec, NodeId, SentFrame,
 };
-pub use machine::{Machine, MachineEvent};
-pub use network::{Network, NetworkError};
 pub use trace::TraceHash;
 pub use wire::{Wire, WireCounters};
+pub use world::{World, WorldError};
