@@ -1,9 +1,10 @@
 //! Who keeps a network interface for runs: one measurement at a time.
 //!
-//! A tool claims each network interface that takes part before it starts anything, and keeps the connection open on
-//! which it did. While it does, nobody else starts a run there, neither as source nor as target. When the
-//! connection is closed, by the tool or because the kernel buried it, its runs end: nobody is left sending. A
-//! lease would do the same later, and would end the runs of a tool that only stands still.
+//! A tool claims each network interface that takes part before it starts anything, and keeps the
+//! connection open on which it did. While it does, nobody else starts a run there, neither as
+//! source nor as target. When the connection is closed, by the tool or because the kernel buried
+//! it, its runs end: nobody is left sending. A lease would do the same later, and would end the
+//! runs of a tool that only stands still.
 
 use phitwire::device::{Device, Kind};
 use phitwire::nic::Phase;

@@ -1,4 +1,5 @@
-//! A node with what a process adds to it: noise on its cables, why its links are down, and who keeps it for runs.
+//! A node with what a process adds to it: noise on its cables, why its links are down, and who
+//! keeps it for runs.
 
 use phitwire::device::{Device, DeviceError, DeviceEvent, LinkFault, LinkView, RegisterName};
 use phitwire::link::{DownReason, ErrorInjection, LinkCounters, LinkEvent, LinkState};

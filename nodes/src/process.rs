@@ -214,7 +214,8 @@ pub fn run(
     Ok(())
 }
 
-/// What [`Server::serve`] reports as readable: the descriptors in the order in which they were given.
+/// What [`Server::serve`] reports as readable: the descriptors in the order in which they were
+/// given.
 const STOP_READABLE: u32 = 1 << 0;
 const WIRES_READABLE: u32 = 1 << 1;
 

@@ -28,7 +28,8 @@ pub struct EndAccount {
     pub unsent: u64,
     /// Handed over by the core.
     pub taken: u64,
-    /// Of `taken`, how much at most was given up because the link went down; `None` if nobody knows.
+    /// Of `taken`, how much at most was given up because the link went down; `None` if nobody
+    /// knows.
     pub given_up: Option<u64>,
     /// Received and handed up to the core.
     pub accepted: u64,

@@ -1,9 +1,11 @@
-//! What a process or a simulated world needs of a router or network interface, whatever its machine.
+//! What a process or a simulated world needs of a router or network interface, whatever its
+//! machine.
 //!
-//! A [`Device`] is a [`Node`] that can be looked at and meddled with from outside: its links ([`LinkView`]), their
-//! faults ([`LinkFault`]), counters, what it holds, and what only some devices are able to do: [`Registers`],
-//! [`Rerouting`], [`TrafficRuns`], [`CollectiveRuns`]. Processes and worlds keep a `Box<dyn Device>`. The calls of
-//! [`Node`] are dynamic then, once per frame or advance; nothing below them is.
+//! A [`Device`] is a [`Node`] that can be looked at and meddled with from outside: its links
+//! ([`LinkView`]), their faults ([`LinkFault`]), counters, what it holds, and what only some
+//! devices are able to do: [`Registers`], [`Rerouting`], [`TrafficRuns`], [`CollectiveRuns`].
+//! Processes and worlds keep a `Box<dyn Device>`. The calls of [`Node`] are dynamic then, once per
+//! frame or advance; nothing below them is.
 
 mod abilities;
 mod account;
@@ -53,8 +55,8 @@ impl fmt::Display for Kind {
     }
 }
 
-/// The calls of [`Node`] as a trait object can have them, with events that all machines share. Every node has
-/// them whose events become [`DeviceEvent`]s.
+/// The calls of [`Node`] as a trait object can have them, with events that all machines share.
+/// Every node has them whose events become [`DeviceEvent`]s.
 pub trait DeviceNode: Any + Send {
     /// See [`Node::ports`].
     fn ports(&self) -> usize;
@@ -113,7 +115,8 @@ pub trait Device: DeviceNode {
     /// Breaks or mends something of the link of a port.
     ///
     /// # Errors
-    /// [`DeviceError::NoLink`]; [`DeviceError::NoSuchFault`] if links of this machine cannot suffer that.
+    /// [`DeviceError::NoLink`]; [`DeviceError::NoSuchFault`] if links of this machine cannot suffer
+    /// that.
     fn link_fault(&mut self, now: Time, port: PortId, fault: LinkFault) -> Result<(), DeviceError>;
 
     /// Calls `visit` with every counter; those of links have `portN.` in front.

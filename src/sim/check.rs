@@ -116,8 +116,9 @@ impl Violation {
     }
 }
 
-/// Checks one direction of a link at rest. `whole_history` says that the counters of both ends began
-/// together: then everything taken is conserved too, unless a link that went down gave some of it up.
+/// Checks one direction of a link at rest. `whole_history` says that the counters of both ends
+/// began together: then everything taken is conserved too, unless a link that went down gave some
+/// of it up.
 pub fn check_direction(
     link: LinkId,
     direction: Direction,
@@ -248,7 +249,8 @@ pub fn check_messages(report: &TrafficReport, allow: Allowance) -> Result<(), Vi
     ])
 }
 
-/// Checks the merged report of all participants of a finished collective run of that many iterations.
+/// Checks the merged report of all participants of a finished collective run of that many
+/// iterations.
 ///
 /// # Errors
 /// What is wrong with it.

@@ -31,8 +31,8 @@ pub enum WorldError {
     },
 }
 
-/// A network in virtual time, of whatever machine. Link number *i* of the fabric is link *i* of the topology, its
-/// end A named first; network interfaces come before routers among the nodes.
+/// A network in virtual time, of whatever machine. Link number *i* of the fabric is link *i* of the
+/// topology, its end A named first; network interfaces come before routers among the nodes.
 pub struct World<L> {
     /// The event loop, for everything not offered here.
     pub fabric: Fabric<Box<dyn Device>>,
@@ -59,7 +59,8 @@ impl<L: Layout> World<L> {
         Self::numbered(topology, seed, spec, 0)
     }
 
-    /// The same, with sessions of links whose first packet is number `first_packet`, where links number packets.
+    /// The same, with sessions of links whose first packet is number `first_packet`, where links
+    /// number packets.
     ///
     /// # Errors
     /// See [`WorldError`]; `first_packet` must be less than 2^48.
@@ -158,7 +159,8 @@ impl<L: Layout> World<L> {
         })
     }
 
-    /// Numbers by which network interfaces take part in runs: the participants of one that all take part in.
+    /// Numbers by which network interfaces take part in runs: the participants of one that all take
+    /// part in.
     pub fn traffic_numbers(&self) -> Vec<u16> {
         let numbers = self.nics().filter_map(|nic| self.number(nic));
         numbers.collect()
@@ -173,8 +175,8 @@ impl<L: Layout> World<L> {
         ends(&self.fabric, link)
     }
 
-    /// Runs until both ends of every link that is not cut are active in the same session, or `limit`
-    /// has passed; says which.
+    /// Runs until both ends of every link that is not cut are active in the same session, or
+    /// `limit` has passed; says which.
     pub fn bring_up(&mut self, limit: Duration) -> bool {
         self.fabric.run_until_done(limit, LOOK_EVERY, |fabric| {
             (0..fabric.links() as u32).map(LinkId).all(|link| {
@@ -224,8 +226,8 @@ impl<L: Layout> World<L> {
         Ok(())
     }
 
-    /// Runs until traffic run `run` and the last collective run are over everywhere, or `limit` has passed; says
-    /// which.
+    /// Runs until traffic run `run` and the last collective run are over everywhere, or `limit` has
+    /// passed; says which.
     pub fn finish(&mut self, run: u64, limit: Duration) -> bool {
         let nics: Vec<NodeId> = self.nics().collect();
         self.fabric.run_until_done(limit, LOOK_EVERY, |fabric| {
@@ -330,8 +332,8 @@ impl<L: Layout> World<L> {
     }
 
     /// The liveness phase: runs until nothing is amiss at rest, or `limit` has passed, and returns
-    /// what is amiss then, the messages of `run` and the operations of `collectives`, the last collective run,
-    /// included.
+    /// what is amiss then, the messages of `run` and the operations of `collectives`, the last
+    /// collective run, included.
     pub fn drain(
         &mut self,
         run: u64,

@@ -11,7 +11,8 @@ pub trait Layout {
     /// Its name.
     fn name(&self) -> &str;
 
-    /// The nodes that are there: network interfaces before routers, each in the order of the topology.
+    /// The nodes that are there: network interfaces before routers, each in the order of the
+    /// topology.
     fn nodes(&self) -> Vec<NodeRef>;
 
     /// The name of a node.

@@ -45,11 +45,13 @@ impl Network {
     ///
     /// # Errors
     /// The mistakes that could be found, in the order of the text; the first
-    /// [`MAX_MISTAKES`](super::MAX_MISTAKES) of them are told. Text and messages in them hold nothing that a terminal obeys.
+    /// [`MAX_MISTAKES`](super::MAX_MISTAKES) of them are told. Text and messages in them hold
+    /// nothing that a terminal obeys.
     pub fn read_with(file: &str, bytes: &[u8], effort: Effort) -> Result<Read, Problems> {
         let text = parsed::text(file, bytes)?;
         let parsed = parsed::parse(file, text)?;
-        // Mistakes of the text are the readers' to tell; but which of them, nobody knows who has no family.
+        // Mistakes of the text are the readers' to tell; but which of them, nobody knows who has no
+        // family.
         let mut fields = Fields::default();
         let is_aries = match parsed.table.get_ref().get("family") {
             Some(value) => fields.word(value, &[("blackwidow", false), ("aries", true)]),

@@ -34,12 +34,14 @@ pub struct Runtime {
     pub clock: Option<Clock>,
     /// Profile instead of the topology's.
     pub profile: Option<Profile>,
-    /// Whether frames travel over wires between processes, which have their own round trip, whatever the clock: then the
-    /// times of a profile are [those that such a wire needs](LinkProfile::over_real_wires) at least.
+    /// Whether frames travel over wires between processes, which have their own round trip,
+    /// whatever the clock: then the times of a profile are [those that such a wire
+    /// needs](LinkProfile::over_real_wires) at least.
     pub real_wires: bool,
     /// Seed of everything random in the node.
     pub seed: u64,
-    /// Number of the first packet of each session of a BlackWidow link, the same in all processes of a lab.
+    /// Number of the first packet of each session of a BlackWidow link, the same in all processes
+    /// of a lab.
     pub first_packet: u64,
 }
 

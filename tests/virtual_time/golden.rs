@@ -1,6 +1,7 @@
 //! Golden runs: topology, traffic and seed give these counters, byte for byte.
 //!
-//! A change that is meant regenerates them: `INSTA_UPDATE=always cargo test --test virtual_time golden`.
+//! A change that is meant regenerates them: `INSTA_UPDATE=always cargo test --test virtual_time
+//! golden`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,7 +13,8 @@ use phitwire::topology::BlackwidowSpec;
 
 use crate::harness::{Network, impair_all, live, paced, run, uniform, up};
 
-/// Every counter that is not zero, summed over all nodes and links, with the report and the trace hash.
+/// Every counter that is not zero, summed over all nodes and links, with the report and the trace
+/// hash.
 fn counters(network: &Network, run_id: u64) -> String {
     let mut sums: BTreeMap<String, u64> = BTreeMap::new();
     let mut add = |kind: &str, name: &str, value: u64| {

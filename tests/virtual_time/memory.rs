@@ -1,5 +1,5 @@
-//! What a write stored, a read returns: real memories against a model of them, through lossy networks.
-//! This does not rely on the stamps and checks of the traffic runs.
+//! What a write stored, a read returns: real memories against a model of them, through lossy
+//! networks. This does not rely on the stamps and checks of the traffic runs.
 
 use std::collections::BTreeMap;
 
@@ -15,8 +15,9 @@ use crate::harness::{Network, impair_all, live, paced, up};
 /// Blocks of 64 bytes, two lines of 32, that each source uses in each target's memory.
 const BLOCKS: u64 = 6;
 
-/// What every memory must hold. Requests of one source to one block take effect in the order of posting,
-/// and each source has blocks of its own, so the model knows at once what each read will return.
+/// What every memory must hold. Requests of one source to one block take effect in the order of
+/// posting, and each source has blocks of its own, so the model knows at once what each read will
+/// return.
 #[derive(Default)]
 struct Model {
     bytes: BTreeMap<(u16, u64), u8>,
@@ -151,7 +152,8 @@ fn a_wrong_byte_is_noticed() {
 fn registers_two_routers_away_are_read_and_written() {
     let mut network = up(&live(8, 4), 13);
     impair_all(&mut network, "loss 5%");
-    // Processor 0's router sends the packet over its first sidelink; the far router answers the same way.
+    // Processor 0's router sends the packet over its first sidelink; the far router answers the
+    // same way.
     let (near, far) = {
         let mut routers = network.routers();
         (

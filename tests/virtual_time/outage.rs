@@ -88,8 +88,8 @@ fn two_sidelinks() -> BlackwidowSpec {
     }
 }
 
-/// Takes a port out of every routing table entry of a router, as system software does for a link that
-/// stays dead (paper, section 7.7).
+/// Takes a port out of every routing table entry of a router, as system software does for a link
+/// that stays dead (paper, section 7.7).
 fn route_around(network: &mut Network, link: LinkId) {
     for (node, dead) in network.fabric.ends(link) {
         // Sidelinks end at routers.

@@ -1,4 +1,5 @@
-//! Random networks, traffic and harm, from a seed each. `phitwire soak --seeds N --trace` replays one.
+//! Random networks, traffic and harm, from a seed each. `phitwire soak --seeds N --trace` replays
+//! one.
 
 use phitwire::sim::soak::{AriesLinks, Blackwidow, Case, FAMILIES, Late, Soaked};
 
@@ -80,8 +81,8 @@ fn soak_of_dragonflies_with_late_copies() {
     soak_late::<AriesLinks>("aries-links");
 }
 
-/// Seeds that once failed, each with what was wrong. What a seed means may change with the kinds of harm that
-/// there are; the cause of each has a test of its own as well.
+/// Seeds that once failed, each with what was wrong. What a seed means may change with the kinds of
+/// harm that there are; the cause of each has a test of its own as well.
 #[test]
 fn seeds_that_once_failed() {
     for (seed, what) in [

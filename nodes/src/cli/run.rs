@@ -44,8 +44,8 @@ pub struct RunArgs {
     /// Never send several frames by one segmentation-offload call
     #[arg(long)]
     no_offload: bool,
-    /// No process was this node of this lab before, on these wires: its network interface need not wait until
-    /// what an earlier one has asked can no longer be mistaken for its own
+    /// No process was this node of this lab before, on these wires: its network interface need not
+    /// wait until what an earlier one has asked can no longer be mistaken for its own
     #[arg(long)]
     first: bool,
     /// Look for frames this long before going to sleep

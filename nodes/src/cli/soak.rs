@@ -26,14 +26,16 @@ pub struct SoakArgs {
     /// Seeds to run: one (17) or a range with both ends (1..1000)
     #[arg(long, value_name = "SEEDS", value_parser = Seeds::parse, default_value = "1..1000")]
     seeds: Seeds,
-    /// Which networks each seed makes: of which machine, over links under harm, or in direct mode with missing links
+    /// Which networks each seed makes: of which machine, over links under harm, or in direct mode
+    /// with missing links
     #[arg(long, value_parser = PossibleValuesParser::new(choices()), default_value = ALL)]
     family: String,
-    /// In every case frames come again up to ten seconds late, beside lanes that are given up, ends that stand still and
-    /// routers that start again; without it, in one of twelve. Direct mode has no frames, and is left out
+    /// In every case frames come again up to ten seconds late, beside lanes that are given up, ends
+    /// that stand still and routers that start again; without it, in one of twelve. Direct mode has
+    /// no frames, and is left out
     #[arg(long)]
     late_copies: bool,
-    /// Begin no further seed after so many minutes
+    /// Begin no further seed after this many minutes
     #[arg(long, value_name = "M", value_parser = clap::value_parser!(u64).range(1..=100_000))]
     minutes: Option<u64>,
     /// Threads, each with a seed of its own [default: as many as there are processors]

@@ -1,4 +1,5 @@
-//! An Aries router as processes and worlds see it, its links, and its route tables for whoever replaces them.
+//! An Aries router as processes and worlds see it, its links, and its route tables for whoever
+//! replaces them.
 
 use std::sync::Arc;
 
@@ -214,7 +215,8 @@ impl RouteTables {
 
 /// A digest of the route tables of a router, in hexadecimal: equal tables have equal ones.
 pub fn digest(tables: &[Arc<RouteTables>; 4]) -> String {
-    // FNV-1a over whole entries, with the lengths between: any hash will do that is the same in every process.
+    // FNV-1a over whole entries, with the lengths between: any hash will do that is the same in
+    // every process.
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     let mut add = |word: u64| hash = (hash ^ word).wrapping_mul(0x0100_0000_01b3).rotate_left(29);
     for (_, table) in tables.iter().flat_map(|of| of.by_name()) {

@@ -1,5 +1,6 @@
-//! Random dragonflies of Aries over encoded links: the network interfaces' own verified traffic (puts, gets and additions, of
-//! one packet or as block transfers), mostly beside a run of collective operations.
+//! Random dragonflies of Aries over encoded links: the network interfaces' own verified traffic
+//! (puts, gets and additions, of one packet or as block transfers), mostly beside a run of
+//! collective operations.
 
 use super::random::{Beside, netem, pick, up_to};
 use super::{Case, Harm, Late, OwnHarm, RUNS, Soaked};

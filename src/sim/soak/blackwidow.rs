@@ -161,7 +161,8 @@ impl Soaked for Blackwidow {
         } else {
             String::new()
         };
-        // Frames that cannot be used end a session after a millisecond in the one profile, and a second in the other.
+        // Frames that cannot be used end a session after a millisecond in the one profile, and a
+        // second in the other.
         let (unit, longest) = if is_paced {
             (Duration::from_us(500), Duration::from_ms(3))
         } else {

@@ -1,10 +1,11 @@
-//! Random dragonflies in direct mode, from a seed each: shapes, arrangements, routing modes, traffic, cables and links that are
-//! missing.
+//! Random dragonflies in direct mode, from a seed each: shapes, arrangements, routing modes,
+//! traffic, cables and links that are missing.
 //!
-//! The tables are made for what is left. They have to pass the topology's own check (each way ends at its destination,
-//! no circle of channels), and the run all [checkers](crate::sim::direct::Violation): every packet once and whole, in order where the
-//! mode keeps one, every credit back, the network empty in bounded time. Every fourth case is run again in several partitions
-//! and has to leave the same trace.
+//! The tables are made for what is left. They have to pass the topology's own check (each way ends
+//! at its destination, no circle of channels), and the run all
+//! [checkers](crate::sim::direct::Violation): every packet once and whole, in order where the mode
+//! keeps one, every credit back, the network empty in bounded time. Every fourth case is run again
+//! in several partitions and has to leave the same trace.
 
 use phitwire_framing::flit48::Routing;
 
@@ -210,8 +211,8 @@ impl SoakCase for DragonflyCase {
         })
     }
 
-    /// Its harms are the missing links, its impairment long cables, partitions and bursts, its messages the cycles of
-    /// the measurement.
+    /// Its harms are the missing links, its impairment long cables, partitions and bursts, its
+    /// messages the cycles of the measurement.
     fn reduced(&self, keep: &Keep) -> Box<dyn SoakCase> {
         let mut case = self.clone();
         if let Some(kept) = &keep.harms {
@@ -274,7 +275,8 @@ mod tests {
         assert!(any(|case| case.spec.shape.groups > 5));
     }
 
-    /// The canary: links without which NICs cannot reach each other are found, and no more than these are kept.
+    /// The canary: links without which NICs cannot reach each other are found, and no more than
+    /// these are kept.
     #[test]
     fn a_failure_is_found_and_shrunk() {
         let mut case = DragonflyCase::random(1);

@@ -24,8 +24,9 @@ pub trait SoakCase: Debug + Send + Sync {
 }
 
 impl dyn SoakCase + '_ {
-    /// The least that still fails: leaves out harms one by one, then the impairment, then halves the
-    /// messages, as long as `fails` says so of what is left. `fails` is asked a few dozen times at most.
+    /// The least that still fails: leaves out harms one by one, then the impairment, then halves
+    /// the messages, as long as `fails` says so of what is left. `fails` is asked a few dozen times
+    /// at most.
     pub fn shrink(&self, mut fails: impl FnMut(&dyn SoakCase) -> bool) -> Keep {
         shrink::least(self.whole(), |keep| fails(&*self.reduced(keep)))
     }

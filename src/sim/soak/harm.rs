@@ -13,7 +13,8 @@ use crate::topology::Layout;
 
 /// What only links of one machine can suffer. Nothing is lost by it.
 pub trait OwnHarm: Clone + Debug + PartialEq + Send + Sync {
-    /// The number of the link whose first end suffers, modulo how many there are, and what it suffers.
+    /// The number of the link whose first end suffers, modulo how many there are, and what it
+    /// suffers.
     fn fault(&self) -> (u32, LinkFault);
 }
 
@@ -101,7 +102,8 @@ pub enum Harm<Own> {
         /// The direction.
         a_to_b: bool,
     },
-    /// The process at an end of a busy link stands still for a while, and then finds what came meanwhile.
+    /// The process at an end of a busy link stands still for a while, and then finds what came
+    /// meanwhile.
     Stop {
         /// Which of the busy ones.
         busy: u32,
@@ -117,7 +119,8 @@ pub enum Harm<Own> {
     },
     /// Something that only links of this machine can suffer.
     Own(Own),
-    /// A link is taken down by command and never brought up again: what the liveness phase must find.
+    /// A link is taken down by command and never brought up again: what the liveness phase must
+    /// find.
     #[cfg(test)]
     LeaveDown {
         /// Which.

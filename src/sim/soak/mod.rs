@@ -1,21 +1,22 @@
 //! Random networks, traffic and harm, from a seed each, and what must hold all the same.
 //!
-//! A [`Case`] follows from its seed alone: a topology of its [machine](Soaked), links, impairments in netem's words, a
-//! traffic run, on some machines a run of collective operations beside it, and a schedule of [`Harm`]: cut links, lane
-//! noise, forced retries, soft errors, links taken down, frames that come again up to ten seconds late, routers and
-//! network interfaces restarted, and what only links of the machine can suffer. [`Case::run`] brings the network
-//! up, lets it suffer, takes all harm away, and demands in the liveness phase that everything comes to rest and all
+//! A [`Case`] follows from its seed alone: a topology of its [machine](Soaked), links, impairments
+//! in netem's words, a traffic run, on some machines a run of collective operations beside it, and
+//! a schedule of [`Harm`]: cut links, lane noise, forced retries, soft errors, links taken down,
+//! frames that come again up to ten seconds late, routers and network interfaces restarted, and
+//! what only links of the machine can suffer. [`Case::run`] brings the network up, lets it suffer,
+//! takes all harm away, and demands in the liveness phase that everything comes to rest and all
 //! [checkers](super::check) pass, that all links come up again, and that a second run is clean.
 //!
-//! One case in twelve has late copies. A case [with late copies](Late::Always) has them whatever its seed, and
-//! beside them what a link must keep apart from them: lanes that are given up, ends that stand still while copies come,
-//! a router that starts again.
+//! One case in twelve has late copies. A case [with late copies](Late::Always) has them whatever
+//! its seed, and beside them what a link must keep apart from them: lanes that are given up, ends
+//! that stand still while copies come, a router that starts again.
 //!
-//! A case that fails can be [shrunk](trait.SoakCase.html#method.shrink): harms, impairments and messages that the failure
+//! A case that fails can be [shrunk](SoakCase): harms, impairments and messages that the failure
 //! does not need are left out.
 //!
-//! A [`DragonflyCase`] is one in direct mode, with links that are missing instead of harm. [`FAMILIES`] lists all
-//! there is.
+//! A [`DragonflyCase`] is one in direct mode, with links that are missing instead of harm.
+//! [`FAMILIES`] lists all there is.
 
 mod aries;
 mod blackwidow;
@@ -63,8 +64,9 @@ pub trait Soaked: Clone + Debug + Send + Sync + Sized + 'static {
     /// What only its links can suffer.
     type Own: OwnHarm;
 
-    /// Time in which everything must have come to its end once all harm is taken away. Far above every
-    /// time-out of links, requests and collectives, so that reaching it is a failure and no slowness.
+    /// Time in which everything must have come to its end once all harm is taken away. Far above
+    /// every time-out of links, requests and collectives, so that reaching it is a failure and no
+    /// slowness.
     const LIVENESS: Duration;
     /// See [`Allowance::refusals`].
     const REFUSALS: bool;
@@ -109,7 +111,8 @@ pub struct Case<M: Soaked> {
 /// What a case that passed has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// Fingerprint of every frame delivered, or of every packet in direct mode: the same for the same seed.
+    /// Fingerprint of every frame delivered, or of every packet in direct mode: the same for the
+    /// same seed.
     pub trace_hash: u64,
     /// Virtual time at the end.
     pub time: Time,
@@ -135,8 +138,8 @@ impl<M: Soaked> Case<M> {
         M::case(seed, Late::Seldom)
     }
 
-    /// The case of `seed` with late copies, beside lanes that are given up, ends that stand still and routers that start
-    /// again.
+    /// The case of `seed` with late copies, beside lanes that are given up, ends that stand still
+    /// and routers that start again.
     pub fn with_late_copies(seed: u64) -> Self {
         M::case(seed, Late::Always)
     }
@@ -239,7 +242,8 @@ impl<M: Soaked> Case<M> {
         // The report of a dead network interface is gone, so that nothing can be added up.
         self.end_of(world, RUNS[0])?;
         let report = world.report(RUNS[0]);
-        // A new incarnation's memory is empty, and gets find it so; they are not called corrupted for that.
+        // A new incarnation's memory is empty, and gets find it so; they are not called corrupted
+        // for that.
         let wrong = [
             (report.duplicated, "came twice"),
             (report.misordered, "came out of order"),

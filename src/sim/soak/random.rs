@@ -8,11 +8,12 @@ use crate::time::Duration;
 
 /// One case in this many has late copies.
 const LATE_CASES: u64 = 12;
-/// Messages of each source of such a case: with their responses three times as many packets pass a link in
-/// either direction as 16 bits can number, while copies of the first ones come.
+/// Messages of each source of such a case: with their responses three times as many packets pass a
+/// link in either direction as 16 bits can number, while copies of the first ones come.
 const LATE_MESSAGES: u64 = 100_000;
-/// Of the cases that all have late copies, one in this many is as long as that; the others are this many times shorter, and
-/// their copies as much earlier. What they meet beside the copies matters more.
+/// Of the cases that all have late copies, one in this many is as long as that; the others are this
+/// many times shorter, and their copies as much earlier. What they meet beside the copies matters
+/// more.
 const LATE_LONG: u64 = 20;
 /// No copy is later.
 pub(super) const LATEST: Duration = Duration::from_ms(10_000);
@@ -53,9 +54,11 @@ pub(super) fn netem(rng: &mut Rng, unit_us: u64) -> String {
 /// How a case comes to late copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Late {
-    /// By chance, one in [`LATE_CASES`]. Nothing else in it is so long, and lanes put up with any number of retries.
+    /// By chance, one in twelve. Nothing else in it is so long, and lanes put up with any number of
+    /// retries.
     Seldom,
-    /// In any case, beside lanes that are given up, ends that stand still and routers that start again.
+    /// In any case, beside lanes that are given up, ends that stand still and routers that start
+    /// again.
     Always,
 }
 
@@ -92,8 +95,8 @@ impl Beside {
         }
     }
 
-    /// Lane charges at which the case gives a lane up. A long run charges all lanes of a link with as many as there is
-    /// corruption; that would be the end of the link.
+    /// Lane charges at which the case gives a lane up. A long run charges all lanes of a link with
+    /// as many as there is corruption; that would be the end of the link.
     pub const fn lane_threshold(self) -> u32 {
         if self.late && !self.lanes { 0 } else { 20 }
     }
@@ -127,8 +130,8 @@ impl Beside {
         traffic.count = LATE_MESSAGES / self.shorter;
     }
 
-    /// Late copies: a link, a share of its frames in percent, and how late they come. `unit` is the time in which a busy
-    /// link numbers some ten thousand packets.
+    /// Late copies: a link, a share of its frames in percent, and how late they come. `unit` is the
+    /// time in which a busy link numbers some ten thousand packets.
     pub fn copies(self, rng: &mut Rng, unit: Duration) -> (u32, u32, Lateness) {
         let unit = Duration::from_ps(unit.as_ps() / self.shorter);
         let least = unit.times(1 << rng.below(3));
@@ -143,9 +146,9 @@ impl Beside {
     }
 }
 
-/// What is done to busy links while copies of their frames are under way: in this order, each after a time from the one
-/// before, and each to one of the busy links. Lane 0 is noisy, an end stands still for at most `longest`, a router
-/// starts again.
+/// What is done to busy links while copies of their frames are under way: in this order, each after
+/// a time from the one before, and each to one of the busy links. Lane 0 is noisy, an end stands
+/// still for at most `longest`, a router starts again.
 fn hardship<Own>(
     beside: Beside,
     rng: &mut Rng,
@@ -175,8 +178,8 @@ fn hardship<Own>(
 }
 
 impl<M: Soaked> Case<M> {
-    /// The case with late copies, if it has any, and what comes with them. `unit` is the time in which a busy link
-    /// numbers some ten thousand packets; ends stand still for at most `longest`.
+    /// The case with late copies, if it has any, and what comes with them. `unit` is the time in
+    /// which a busy link numbers some ten thousand packets; ends stand still for at most `longest`.
     #[must_use]
     pub(super) fn with(
         mut self,

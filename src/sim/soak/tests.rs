@@ -1,4 +1,5 @@
-//! Tests and canaries of cases over encoded links: those of every machine, and what each has of its own.
+//! Tests and canaries of cases over encoded links: those of every machine, and what each has of its
+//! own.
 
 use std::collections::BTreeSet;
 
@@ -117,7 +118,8 @@ fn a_failure_is_found_and_shrunk() {
     found_and_shrunk::<AriesLinks>();
 }
 
-/// What 200 cases with late copies must have, of which those that give lanes up are told by `gives_up`.
+/// What 200 cases with late copies must have, of which those that give lanes up are told by
+/// `gives_up`.
 fn late_cases_have_theirs<M: Soaked>(gives_up: fn(&M::Spec) -> bool) -> Vec<Case<M>> {
     let cases: Vec<Case<M>> = (0..200).map(Case::with_late_copies).collect();
     for case in &cases {
@@ -201,14 +203,16 @@ fn short_numbers_are_found<M: Soaked>(forgery: Forgery) {
     assert!(run(&case).is_ok(), "not for the numbers' sake");
 }
 
-/// The canary: with numbers that come round during a run, late copies do their harm, and it is found.
+/// The canary: with numbers that come round during a run, late copies do their harm, and it is
+/// found.
 #[test]
 fn what_late_copies_do_to_short_numbers_is_found() {
     short_numbers_are_found::<Blackwidow>(canary::with_short_numbers::<14>);
     short_numbers_are_found::<AriesLinks>(canary::with_short_numbers::<7>);
 }
 
-/// What is found of a case's traffic while it flows, looked at that often with so much time between.
+/// What is found of a case's traffic while it flows, looked at that often with so much time
+/// between.
 fn found_on_the_way<M: Soaked>(case: &Case<M>, looks: u32, every: Duration) -> Vec<Violation> {
     let mut world = case.bring_up().expect("links come up");
     world.fabric.run_for(Duration::from_ms(1));
@@ -248,7 +252,8 @@ fn what_is_on_its_way_in_a_dragonfly_is_not_at_rest() {
     assert!(any(|v| matches!(v, Violation::Conservation { .. })));
 }
 
-/// The canary of flits inside: a router whose link to a network interface hears nothing keeps what it has for it.
+/// The canary of flits inside: a router whose link to a network interface hears nothing keeps what
+/// it has for it.
 #[test]
 fn a_router_that_keeps_flits_is_found() {
     let is_large = |case: &Case<AriesLinks>| case.spec.shape.all_nics() > 5;
@@ -283,7 +288,8 @@ fn a_router_that_keeps_flits_is_found() {
 }
 
 fn losses_are_found<M: Soaked>(wanted: fn(&Case<M>) -> bool) {
-    // A router that restarts loses what it holds. Told that nothing may be lost, the checkers complain.
+    // A router that restarts loses what it holds. Told that nothing may be lost, the checkers
+    // complain.
     let cases = (1..200).map(Case::<M>::random).filter(wanted);
     let lossy = cases.into_iter().find_map(|mut case| {
         case.collectives = None;
