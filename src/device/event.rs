@@ -136,3 +136,55 @@ impl fmt::Debug for DeviceEvent {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    enum Ring {
+        Turned { times: u32 },
+        Stopped,
+    }
+
+    #[derive(Debug, PartialEq)]
+    enum Bus {
+        Stopped,
+    }
+
+    #[test]
+    fn events_of_one_variant_at_one_port_are_of_one_kind() {
+        let turned = |port, times| DeviceEvent::own(Some(port), Ring::Turned { times });
+        assert_eq!(turned(1, 2).kind(), turned(1, 3).kind());
+        assert_ne!(turned(1, 2), turned(1, 3));
+        assert_eq!(turned(1, 2), turned(1, 2));
+        assert_ne!(turned(1, 2).kind(), turned(2, 2).kind());
+        let stopped = DeviceEvent::own(Some(1), Ring::Stopped);
+        assert_ne!(turned(1, 2).kind(), stopped.kind());
+        let other = DeviceEvent::own(Some(1), Bus::Stopped);
+        assert_ne!(other.kind(), stopped.kind());
+        assert_ne!(other, stopped);
+        let link = |event| DeviceEvent::Link { port: 1, event };
+        assert_ne!(
+            link(LinkEvent::Silent).kind(),
+            link(LinkEvent::Moves).kind()
+        );
+        assert_eq!(
+            link(LinkEvent::Silent).kind(),
+            link(LinkEvent::Silent).kind()
+        );
+    }
+
+    #[test]
+    fn what_one_machine_reports_comes_out_as_it_went_in() {
+        let event = DeviceEvent::own(Some(3), Ring::Turned { times: 7 });
+        assert_eq!(event.downcast_ref(), Some(&Ring::Turned { times: 7 }));
+        assert_eq!(event.downcast_ref::<Bus>(), None);
+        assert_eq!(format!("{event:?}"), "Turned { times: 7 }");
+        assert_eq!(event.link(), None);
+        let event = LinkEvent::Silent;
+        let event = DeviceEvent::Link { port: 3, event };
+        assert_eq!(event.link(), Some((3, &LinkEvent::Silent)));
+        assert_eq!(format!("{event:?}"), "Link { port: 3, event: Silent }");
+    }
+}

@@ -1,9 +1,11 @@
 //! What a world needs of a topology, whatever the machine.
 
+use core::fmt::Write as _;
+
 use super::dragonfly::Dragonfly;
 use super::model::{End, NodeRef, Topology};
-use super::plan::{NodePlan, PlanError, Runtime};
-use crate::device::Device;
+use super::plan::{LinkAddresses, MAX_LIVE_LINKS, NodePlan, PlanError, Runtime};
+use crate::device::{Device, Kind};
 use crate::time::Time;
 
 /// Nodes, the links between their ports, and how each node is configured.
@@ -38,6 +40,47 @@ pub trait Layout {
         now: Time,
     ) -> Result<Box<dyn Device>, PlanError> {
         Ok(self.plan(node, runtime)?.device(now))
+    }
+
+    /// The nodes that are there, routers before network interfaces, as people list them.
+    fn routers_first(&self) -> Vec<NodeRef> {
+        let mut nodes = self.nodes();
+        nodes.sort_by_key(|node| matches!(node, NodeRef::Processor(_)));
+        nodes
+    }
+
+    /// Tab-separated lines for scripts: `node NAME router|nic` for every node, then
+    /// `link ID NODE_A PORT_A NODE_B PORT_B IF_A IF_B ADDR_A ADDR_B` for every link. An interface
+    /// is called `p` and the port; each link has a /31 of 198.18.0.0/15.
+    ///
+    /// # Errors
+    /// [`PlanError::TooManyLinks`] if there are more links than ids and addresses.
+    fn plan_lines(&self) -> Result<String, PlanError> {
+        let links = self.links();
+        if links.len() > MAX_LIVE_LINKS {
+            return Err(PlanError::TooManyLinks(links.len() - 1));
+        }
+        let mut lines = String::new();
+        // Writing into a String never fails.
+        for node in self.routers_first() {
+            let kind = match node {
+                NodeRef::Chip(_) => Kind::Router,
+                NodeRef::Processor(_) => Kind::Nic,
+            };
+            let _ = writeln!(lines, "node\t{}\t{kind}", self.node_name(node));
+        }
+        for (id, [end_a, end_b]) in links.into_iter().enumerate() {
+            let Some(LinkAddresses { a, b }) = LinkAddresses::of(id) else {
+                continue;
+            };
+            let (node_a, node_b) = (self.node_name(end_a.node), self.node_name(end_b.node));
+            let (port_a, port_b) = (end_a.port, end_b.port);
+            let _ = writeln!(
+                lines,
+                "link\t{id}\t{node_a}\t{port_a}\t{node_b}\t{port_b}\tp{port_a}\tp{port_b}\t{a}\t{b}"
+            );
+        }
+        Ok(lines)
     }
 }
 

@@ -7,7 +7,7 @@ use super::dragonfly::{self, Dragonfly};
 use super::layout::Layout;
 use super::limits::Effort;
 use super::mistake::{Mistake, Problems};
-use super::model::{NodeRef, Topology};
+use super::model::Topology;
 use super::parsed;
 use super::plan::{NodePlan, PlanError, Runtime};
 use super::show::{self, TooLarge};
@@ -169,25 +169,18 @@ impl Network {
         self.layout().device(node, runtime, now)
     }
 
-    /// Nodes and links for scripts: see [`Topology::plan_lines`].
+    /// Nodes and links for scripts: see [`Layout::plan_lines`].
     ///
     /// # Errors
     /// [`PlanError::TooManyLinks`] if there are more links than ids and addresses.
     pub fn plan_lines(&self) -> Result<String, PlanError> {
-        match self {
-            Self::Blackwidow(topology) => topology.plan_lines(),
-            Self::Aries(network) => network.plan_lines(),
-        }
+        self.layout().plan_lines()
     }
 
     /// Names of all nodes, routers first.
     pub fn node_names(&self) -> Vec<String> {
         let layout = self.layout();
-        let mut nodes = layout.nodes();
-        nodes.sort_by_key(|node| matches!(node, NodeRef::Processor(_)));
-        nodes
-            .into_iter()
-            .map(|node| layout.node_name(node))
-            .collect()
+        let names = |node| layout.node_name(node);
+        layout.routers_first().into_iter().map(names).collect()
     }
 }

@@ -1,6 +1,5 @@
 //! From the topology to the configuration of one process, and to what scripts need to wire it.
 
-use core::fmt::Write as _;
 use std::net::Ipv4Addr;
 
 use phitwire_framing::frame::LinkEnd;
@@ -326,37 +325,5 @@ impl Topology {
             .first_packet(runtime.first_packet)
             .build()
             .map_err(|error| PlanError::Link { link: id, error })
-    }
-
-    /// Tab-separated lines for scripts: `node NAME router|nic` for every node, then
-    /// `link ID NODE_A PORT_A NODE_B PORT_B IF_A IF_B ADDR_A ADDR_B` for every link. An interface
-    /// is called `p` and the port; each link has a /31 of 198.18.0.0/15.
-    ///
-    /// # Errors
-    /// [`PlanError::TooManyLinks`] if there are more links than ids and addresses.
-    pub fn plan_lines(&self) -> Result<String, PlanError> {
-        if self.links.len() > MAX_LIVE_LINKS {
-            return Err(PlanError::TooManyLinks(self.links.len() - 1));
-        }
-        let mut lines = String::new();
-        // Writing into a String never fails.
-        for chip in &self.chips {
-            let _ = writeln!(lines, "node\t{}\trouter", chip.name);
-        }
-        for processor in &self.processors {
-            let _ = writeln!(lines, "node\t{}\tnic", processor.name);
-        }
-        for (id, link) in self.links.iter().enumerate() {
-            let Some(LinkAddresses { a, b }) = LinkAddresses::of(id) else {
-                continue;
-            };
-            let (node_a, node_b) = (self.node_name(link.a.node), self.node_name(link.b.node));
-            let (port_a, port_b) = (link.a.port, link.b.port);
-            let _ = writeln!(
-                lines,
-                "link\t{id}\t{node_a}\t{port_a}\t{node_b}\t{port_b}\tp{port_a}\tp{port_b}\t{a}\t{b}"
-            );
-        }
-        Ok(lines)
     }
 }

@@ -1,7 +1,5 @@
 //! From a dragonfly to the configuration of one process, and to what scripts need to wire it.
 
-use core::fmt::Write as _;
-
 use phitwire_framing::frame::LinkEnd;
 
 use super::model::Dragonfly;
@@ -15,7 +13,7 @@ use crate::router::aries::registers::PortKind;
 use crate::router::yarc::RouterClock;
 use crate::time::Duration;
 use crate::topology::model::{Clock, End, NodeRef, Profile};
-use crate::topology::plan::{LinkAddresses, MAX_LIVE_LINKS, NodePlan, PlanError, Runtime};
+use crate::topology::plan::{NodePlan, PlanError, Runtime};
 
 /// The memory domain that every node of a lab has from the start: all of its memory.
 pub const LAB_DOMAIN: u16 = RUN_DOMAIN;
@@ -159,40 +157,5 @@ impl Dragonfly {
             .build()
             .and_then(|link| AriesLinkConfig::new(link, sets)?.with_registers(registers))
             .map_err(|error| PlanError::Link { link: id, error })
-    }
-
-    /// Tab-separated lines for scripts, in the format of
-    /// [`Topology::plan_lines`](crate::topology::Topology::plan_lines).
-    ///
-    /// # Errors
-    /// [`PlanError::TooManyLinks`] if there are more links than ids and addresses.
-    pub fn plan_lines(&self) -> Result<String, PlanError> {
-        if self.links.len() > MAX_LIVE_LINKS {
-            return Err(PlanError::TooManyLinks(self.links.len() - 1));
-        }
-        let mut lines = String::new();
-        // Writing into a String never fails.
-        for router in self.routers() {
-            let _ = writeln!(lines, "node\t{}\trouter", self.shape.router_name(router));
-        }
-        for nic in self.nics() {
-            let _ = writeln!(
-                lines,
-                "node\t{}\tnic",
-                self.node_name(NodeRef::Processor(nic))
-            );
-        }
-        for (id, link) in self.links.iter().enumerate() {
-            let Some(LinkAddresses { a, b }) = LinkAddresses::of(id) else {
-                continue;
-            };
-            let (node_a, node_b) = (self.node_name(link.a.node), self.node_name(link.b.node));
-            let (port_a, port_b) = (link.a.port, link.b.port);
-            let _ = writeln!(
-                lines,
-                "link\t{id}\t{node_a}\t{port_a}\t{node_b}\t{port_b}\tp{port_a}\tp{port_b}\t{a}\t{b}"
-            );
-        }
-        Ok(lines)
     }
 }

@@ -9,7 +9,8 @@ use crate::router::yarc::RouterClock;
 use crate::router::yarc::registers::PortKind;
 use crate::time::Duration;
 use crate::topology::{
-    BlackwidowSpec, Clock, LinkAddresses, NodePlan, PlanError, Profile, Runtime, Settings, Topology,
+    BlackwidowSpec, Clock, Layout, LinkAddresses, NodePlan, PlanError, Profile, Runtime, Settings,
+    Topology,
 };
 
 fn lab(settings: Settings) -> Topology {

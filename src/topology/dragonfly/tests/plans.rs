@@ -7,7 +7,7 @@ use crate::link::LaneRate;
 use crate::router::aries::registers::{AriesRegisters, PortKind};
 use crate::topology::dragonfly::{Faults, LAB_DOMAIN, lab_key};
 use crate::topology::model::{Clock, Profile};
-use crate::topology::{Network, NodePlan, PlanError, Runtime};
+use crate::topology::{Layout, Network, NodePlan, PlanError, Runtime};
 
 #[test]
 fn the_ends_of_every_link_agree() {
