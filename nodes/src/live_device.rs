@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::control::server::ClientId;
-use crate::control::{Fault, LinkReport, Refusal, Register, Request, RoutingReport};
+use crate::control::{Fault, LinkReport, Refusal, Register, Request};
 use crate::holding::{self, Holding};
 use crate::noise::{Noise, parse_rate};
 
@@ -246,14 +246,7 @@ impl LiveDevice {
                 self.held_until = None;
                 device.need_rerouting()?.release();
             }
-            Request::Routing => {
-                let routing = device.need_rerouting()?.routing();
-                return written(&RoutingReport {
-                    quiesced: routing.quiesced,
-                    drained: routing.drained,
-                    digest: routing.digest,
-                });
-            }
+            Request::Routing => return written(&device.need_rerouting()?.routing()),
             Request::Tables => return Ok(device.need_rerouting()?.tables()),
             Request::Install { tables } => {
                 let tables = serde_json::to_value(*tables)?;

@@ -2,6 +2,7 @@
 
 use core::fmt;
 
+use serde::Serialize;
 use serde_json::Value;
 
 use super::DeviceError;
@@ -64,7 +65,7 @@ pub trait Registers {
 }
 
 /// How the routing of a router stands.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Routing {
     /// It takes no packets from its network interfaces.
     pub quiesced: bool,

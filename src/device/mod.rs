@@ -197,7 +197,7 @@ impl dyn Device {
     /// [`Device::registers`], wanted for `register`.
     ///
     /// # Errors
-    /// That such a device has none; the same holds for the others of these.
+    /// [`DeviceError::NoRegisters`].
     pub fn need_registers(
         &mut self,
         register: RegisterName<'_>,
@@ -212,7 +212,7 @@ impl dyn Device {
     /// [`Device::rerouting`].
     ///
     /// # Errors
-    /// See [`need_registers`](Self::need_registers).
+    /// [`DeviceError::NoTables`].
     pub fn need_rerouting(&mut self) -> Result<&mut dyn Rerouting, DeviceError> {
         let error = DeviceError::NoTables(self.kind());
         self.rerouting().ok_or(error)
@@ -221,7 +221,7 @@ impl dyn Device {
     /// [`Device::traffic`].
     ///
     /// # Errors
-    /// See [`need_registers`](Self::need_registers).
+    /// [`DeviceError::NoTraffic`].
     pub fn need_traffic(&self) -> Result<&dyn TrafficRuns, DeviceError> {
         self.traffic().ok_or(DeviceError::NoTraffic(self.kind()))
     }
@@ -229,7 +229,7 @@ impl dyn Device {
     /// [`Device::traffic_mut`].
     ///
     /// # Errors
-    /// See [`need_registers`](Self::need_registers).
+    /// [`DeviceError::NoTraffic`].
     pub fn need_traffic_mut(&mut self) -> Result<&mut dyn TrafficRuns, DeviceError> {
         let error = DeviceError::NoTraffic(self.kind());
         self.traffic_mut().ok_or(error)
@@ -238,7 +238,7 @@ impl dyn Device {
     /// [`Device::collectives`].
     ///
     /// # Errors
-    /// See [`need_registers`](Self::need_registers).
+    /// [`DeviceError::NoCollectives`].
     pub fn need_collectives(&self) -> Result<&dyn CollectiveRuns, DeviceError> {
         self.collectives()
             .ok_or(DeviceError::NoCollectives(self.kind()))
@@ -247,7 +247,7 @@ impl dyn Device {
     /// [`Device::collectives_mut`].
     ///
     /// # Errors
-    /// See [`need_registers`](Self::need_registers).
+    /// [`DeviceError::NoCollectives`].
     pub fn need_collectives_mut(&mut self) -> Result<&mut dyn CollectiveRuns, DeviceError> {
         let error = DeviceError::NoCollectives(self.kind());
         self.collectives_mut().ok_or(error)
