@@ -4,11 +4,11 @@ use core::fmt::Write as _;
 
 use super::dragonfly::Dragonfly;
 use super::model::{End, NodeRef, Topology};
-use super::plan::{LinkAddresses, MAX_LIVE_LINKS, NodePlan, PlanError, Runtime};
+use super::plan::{LinkAddresses, MAX_LIVE_LINKS, PlanError, Runtime};
 use crate::device::{Device, Kind};
 use crate::time::Time;
 
-/// Nodes, the links between their ports, and how each node is configured.
+/// Nodes, the links between their ports, and each node itself when it is wanted.
 pub trait Layout {
     /// Its name.
     fn name(&self) -> &str;
@@ -23,12 +23,6 @@ pub trait Layout {
     /// The ends A and B of each link, by number.
     fn links(&self) -> Vec<[End; 2]>;
 
-    /// The configuration of the node of that name.
-    ///
-    /// # Errors
-    /// See [`PlanError`].
-    fn plan(&self, node: &str, runtime: &Runtime) -> Result<NodePlan, PlanError>;
-
     /// The node of that name, whose links begin to train at `now`.
     ///
     /// # Errors
@@ -38,9 +32,7 @@ pub trait Layout {
         node: &str,
         runtime: &Runtime,
         now: Time,
-    ) -> Result<Box<dyn Device>, PlanError> {
-        Ok(self.plan(node, runtime)?.device(now))
-    }
+    ) -> Result<Box<dyn Device>, PlanError>;
 
     /// The nodes that are there, routers before network interfaces, as people list them.
     fn routers_first(&self) -> Vec<NodeRef> {
@@ -103,8 +95,13 @@ impl Layout for Topology {
         self.links.iter().map(|link| [link.a, link.b]).collect()
     }
 
-    fn plan(&self, node: &str, runtime: &Runtime) -> Result<NodePlan, PlanError> {
-        Self::plan(self, node, runtime)
+    fn device(
+        &self,
+        node: &str,
+        runtime: &Runtime,
+        now: Time,
+    ) -> Result<Box<dyn Device>, PlanError> {
+        Ok(self.plan(node, runtime)?.device(now))
     }
 }
 
@@ -126,7 +123,12 @@ impl Layout for Dragonfly {
         self.links.iter().map(|link| [link.a, link.b]).collect()
     }
 
-    fn plan(&self, node: &str, runtime: &Runtime) -> Result<NodePlan, PlanError> {
-        Self::plan(self, node, runtime)
+    fn device(
+        &self,
+        node: &str,
+        runtime: &Runtime,
+        now: Time,
+    ) -> Result<Box<dyn Device>, PlanError> {
+        Ok(self.plan(node, runtime)?.device(now))
     }
 }

@@ -153,7 +153,10 @@ impl Network {
     /// # Errors
     /// See [`PlanError`].
     pub fn plan(&self, node: &str, runtime: &Runtime) -> Result<NodePlan, PlanError> {
-        self.layout().plan(node, runtime)
+        match self {
+            Self::Blackwidow(topology) => topology.plan(node, runtime),
+            Self::Aries(network) => network.plan(node, runtime),
+        }
     }
 
     /// The node of that name, whose links begin to train at `now`.
