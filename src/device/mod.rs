@@ -291,3 +291,6 @@ impl Node for Box<dyn Device> {
         (**self).poll_event()
     }
 }
+
+#[cfg(test)]
+mod tests;
