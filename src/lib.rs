@@ -73,12 +73,14 @@
 //! | [`sim`] | nodes in virtual time |
 //! | [`reproduce`] | tables and figures of both papers, from running models |
 //! | [`text_table`] | tables of text for people, the one way of printing them |
+//! | [`device`] | what processes and worlds need of a node of any machine |
 //! | [`node`], [`time`], [`rng`] | the contract, integer time, seeded randomness |
 //!
 //! Bit layouts (phits, packets, checks, frames) are `phitwire-framing`'s.
 #![forbid(unsafe_code)]
 
 pub mod chip;
+pub mod device;
 pub mod kit;
 pub mod link;
 pub mod machine;

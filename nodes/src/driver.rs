@@ -8,8 +8,7 @@ use phitwire::time::Time;
 
 use crate::clock::{self, Clock};
 use crate::io::{Backend, FrameSink};
-use crate::live_node::LiveNode;
-use crate::station::Station;
+use crate::live_device::LiveDevice;
 
 /// Frames sent on one port in one turn, so that a flooded port cannot keep the others waiting.
 const FRAMES_PER_PORT: usize = 32;
@@ -23,9 +22,10 @@ pub trait Driven: Node {
     fn accepted(&self, port: PortId) -> u64;
 }
 
-impl<N: LiveNode> Driven for Station<N> {
+impl Driven for LiveDevice {
     fn accepted(&self, port: PortId) -> u64 {
-        self.node.link(port).map_or(0, |link| link.accepted())
+        let link = self.device.link(port);
+        link.map_or(0, |link| link.counters().rx_data_frames)
     }
 }
 
@@ -204,8 +204,9 @@ impl<N: Driven> Driver<N> {
         if self.spin.keeps_on(now) {
             self.counters.spins += 1;
             if !self.sent {
-                // Whoever else waits for this core may have the frame that is waited for. What the last turn sent goes
-                // out first: a backend may keep it until the wait. The call cannot fail on Linux.
+                // Whoever else waits for this core may have the frame that is waited for. What the
+                // last turn sent goes out first: a backend may keep it until the wait. The call
+                // cannot fail on Linux.
                 let _ = nix::sched::sched_yield();
             }
             self.sent = false;

@@ -1,32 +1,19 @@
 //! Events of a node in the log, as many lines of a kind and port as [`Throttle`] lets through.
 
-use std::fmt::Debug;
-use std::mem::{Discriminant, discriminant};
 use std::time::Instant;
 
-use phitwire::link::LinkEvent;
-use phitwire::node::PortId;
+use phitwire::device::{DeviceEvent, EventKind};
 
-use crate::live_node::LiveNode;
 use crate::throttle::Throttle;
-
-type Kind<E> = (
-    Discriminant<E>,
-    Option<Discriminant<LinkEvent>>,
-    Option<PortId>,
-);
 
 /// Events of a node on their way to the log. There are as many kinds as the node's events have
 /// variants, for each port: that bounds what is kept here.
 #[derive(Debug)]
-pub struct EventLog<N: LiveNode> {
-    throttle: Throttle<Kind<N::Event>, N::Event>,
+pub struct EventLog {
+    throttle: Throttle<EventKind, DeviceEvent>,
 }
 
-impl<N: LiveNode> EventLog<N>
-where
-    N::Event: Debug,
-{
+impl EventLog {
     /// Nothing has happened.
     pub fn new() -> Self {
         Self {
@@ -35,19 +22,22 @@ where
     }
 
     /// See [`Throttle::note`].
-    pub fn note(&mut self, now: Instant, event: N::Event, write: impl FnOnce(&N::Event, u64)) {
-        let link = N::link_event(&event).map(|(_, event)| discriminant(event));
-        let kind = (discriminant(&event), link, N::event_port(&event));
-        self.throttle.note(now, kind, event, write);
+    pub fn note(
+        &mut self,
+        now: Instant,
+        event: DeviceEvent,
+        write: impl FnOnce(&DeviceEvent, u64),
+    ) {
+        self.throttle.note(now, event.kind(), event, write);
     }
 
     /// See [`Throttle::flush`].
-    pub fn flush(&mut self, now: Instant, write: impl FnMut(&N::Event, u64)) {
+    pub fn flush(&mut self, now: Instant, write: impl FnMut(&DeviceEvent, u64)) {
         self.throttle.flush(now, write);
     }
 
     /// See [`Throttle::flush_all`].
-    pub fn flush_all(&mut self, now: Instant, write: impl FnMut(&N::Event, u64)) {
+    pub fn flush_all(&mut self, now: Instant, write: impl FnMut(&DeviceEvent, u64)) {
         self.throttle.flush_all(now, write);
     }
 
@@ -57,10 +47,7 @@ where
     }
 }
 
-impl<N: LiveNode> Default for EventLog<N>
-where
-    N::Event: Debug,
-{
+impl Default for EventLog {
     fn default() -> Self {
         Self::new()
     }
@@ -71,17 +58,18 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use phitwire::router::yarc::{RouterEvent, Yarc};
+    use phitwire::node::PortId;
+    use phitwire::router::yarc::RouterEvent;
 
-    fn bad(port: PortId, destination: u16) -> RouterEvent {
-        RouterEvent::Unroutable { port, destination }
+    fn bad(port: PortId, destination: u16) -> DeviceEvent {
+        RouterEvent::Unroutable { port, destination }.into()
     }
 
     #[test]
     fn a_storm_of_one_kind_is_a_line_per_second_and_each_port_has_its_own() {
         let start = Instant::now();
         let at = |ms: u64| start + Duration::from_millis(ms);
-        let mut log = EventLog::<Yarc>::new();
+        let mut log = EventLog::new();
         let mut lines = Vec::new();
         for ms in 0..2500 {
             log.flush(at(ms), |event, count| {
@@ -116,7 +104,7 @@ mod tests {
     #[test]
     fn after_a_quiet_second_the_next_one_is_written_at_once() {
         let start = Instant::now();
-        let mut log = EventLog::<Yarc>::new();
+        let mut log = EventLog::new();
         let mut lines = 0;
         for second in [0, 2, 4] {
             let now = start + Duration::from_secs(second);

@@ -6,7 +6,7 @@
 //! - [`io`] moves batches of link frames between ports and the kernel, by io_uring or by plain
 //!   system calls, as UDP datagrams or as raw Ethernet frames;
 //! - [`driver`] is the event loop: receive, work, send, sleep until a frame or a deadline;
-//! - [`station`] is a node with what a process adds: noise on its cables, why its links are down;
+//! - [`live_device`] is a node with what a process adds: noise on its cables, why its links are down;
 //! - [`wires`] says how the interfaces below stand, and what the kernel refuses and drops;
 //! - [`control`] serves a Unix socket with counters, link states, registers, faults and traffic runs;
 //! - [`process`] puts these together; [`run_dir`] says where labs keep their sockets; [`event_log`]
@@ -27,16 +27,13 @@ pub mod driver;
 pub mod event_log;
 mod holding;
 pub mod io;
-pub mod live_aries;
-pub mod live_link;
-pub mod live_node;
+pub mod live_device;
 pub mod manage;
 pub mod noise;
 pub mod output;
 pub mod process;
 pub mod run_dir;
 pub mod sim;
-pub mod station;
 pub mod stop;
 pub mod throttle;
 pub mod wires;

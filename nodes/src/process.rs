@@ -1,13 +1,13 @@
 //! One node as a process: opens its ports, drives it, serves its control socket, ends in order.
 
 use std::collections::BTreeMap;
-use std::fmt::Debug;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use nix::sys::prctl::set_timerslack;
+use phitwire::device::{Device, DeviceEvent};
 use phitwire::link::LinkConfig;
 use phitwire::node::PortId;
 use phitwire::topology::LinkAddresses;
@@ -20,10 +20,9 @@ use crate::control::server::Server;
 use crate::driver::Driver;
 use crate::event_log::EventLog;
 use crate::io::{self as ports_io, Attachment, IoEngine, LinkKind, OpenError, PortConfig};
-use crate::live_node::LiveNode;
+use crate::live_device::LiveDevice;
 use crate::output;
 use crate::run_dir::{LabDir, RunDirError};
-use crate::station::Station;
 use crate::stop::Stop;
 use crate::wires::Wires;
 
@@ -157,14 +156,15 @@ pub fn attach(
     })
 }
 
-/// Runs `node` until it is told to end. Prints a summary on standard output then.
+/// Runs `device` until it is told to end. Prints a summary on standard output then.
 ///
 /// # Errors
 /// When the process cannot come up, or its event loop cannot go on.
-pub fn run<N: LiveNode>(config: &ProcessConfig, node: N, clock: Clock) -> Result<(), ProcessError>
-where
-    N::Event: Debug,
-{
+pub fn run(
+    config: &ProcessConfig,
+    device: Box<dyn Device>,
+    clock: Clock,
+) -> Result<(), ProcessError> {
     // The kernel may otherwise let each sleep end 50 us late, more than the delays of a link.
     if let Err(error) = set_timerslack(TIMER_SLACK_NS) {
         tracing::debug!(%error, "the timer slack stays as it was");
@@ -173,11 +173,8 @@ where
     let stop = Stop::new().map_err(ProcessError::Wake)?;
     stop.on_signals()?;
     let mut ports: Vec<PortConfig> = Vec::new();
-    let station = Station::new(node, config.seed);
-    for port in station.linked_ports() {
-        if let Some(link) = station.node.link(port) {
-            ports.push(attach(config, port, link.config())?);
-        }
+    for (port, link) in device.links() {
+        ports.push(attach(config, port, link.config())?);
     }
     let mut wires = Wires::new(&ports);
     let watched: Vec<_> = [stop.wake_fd()].into_iter().chain(wires.fd()).collect();
@@ -190,12 +187,13 @@ where
     wires.opened(&ports, &*backend);
     tracing::info!(
         node = config.node,
-        kind = N::KIND,
+        kind = device.kind().name(),
         ports = ports.len(),
         engine = backend.engine(),
         "running"
     );
-    let driver = Driver::new(station, backend, clock, config.spin);
+    let device = LiveDevice::new(device, config.seed);
+    let driver = Driver::new(device, backend, clock, config.spin);
     let mut process = Process {
         config,
         driver,
@@ -208,7 +206,7 @@ where
     };
     process.update_wires();
     let drained = process.run()?;
-    process.events.flush_all(Instant::now(), log::<N>);
+    process.events.flush_all(Instant::now(), log);
     process.wires.flush_all();
     if let Err(error) = output::print(&process.summary(drained)) {
         tracing::warn!(%error, "the summary cannot be printed");
@@ -216,26 +214,24 @@ where
     Ok(())
 }
 
-/// What [`Server::serve`] reports as readable: the descriptors in the order in which they were given.
+/// What [`Server::serve`] reports as readable: the descriptors in the order in which they were
+/// given.
 const STOP_READABLE: u32 = 1 << 0;
 const WIRES_READABLE: u32 = 1 << 1;
 
-struct Process<'a, N: LiveNode> {
+struct Process<'a> {
     config: &'a ProcessConfig,
-    driver: Driver<Station<N>>,
+    driver: Driver<LiveDevice>,
     server: Server,
     stop: Stop,
     wires: Wires,
     /// Whether segmentation offload is wanted at all.
     offload: bool,
     started: Instant,
-    events: EventLog<N>,
+    events: EventLog,
 }
 
-impl<N: LiveNode> Process<'_, N>
-where
-    N::Event: Debug,
-{
+impl Process<'_> {
     /// The loop; whether everything held was got rid of before it ended.
     fn run(&mut self) -> io::Result<bool> {
         let mut look = Instant::now();
@@ -243,11 +239,11 @@ where
         loop {
             let longest = self.longest_sleep(drain_until.is_some());
             let events = &mut self.events;
-            let side = self.driver.turn(longest, |_, event| {
-                events.note(Instant::now(), event, log::<N>)
-            })?;
+            let side = self
+                .driver
+                .turn(longest, |_, event| events.note(Instant::now(), event, log))?;
             if events.next_flush().is_some() {
-                events.flush(Instant::now(), log::<N>);
+                events.flush(Instant::now(), log);
             }
             if side || look.elapsed() >= CONTROL_INTERVAL {
                 self.serve_control()?;
@@ -260,11 +256,11 @@ where
                 (0, _) => {}
                 (1, None) => {
                     let now = self.driver.now();
-                    self.driver.node.node.begin_drain(now);
+                    self.driver.node.device.begin_drain(now);
                     drain_until = Some(Instant::now() + DRAIN);
                 }
                 (1, Some(until)) => {
-                    let empty = self.driver.node.node.holds() == 0 && self.driver.is_idle();
+                    let empty = self.driver.node.device.holds() == 0 && self.driver.is_idle();
                     if empty || Instant::now() >= until {
                         return Ok(empty);
                     }
@@ -360,7 +356,7 @@ where
         let mut text = format!(
             "{} `{}` of lab `{}` ran {:.1} s and ended {}\n  frames sent {}, received {}, dropped \
              {}; engine {}\n",
-            N::KIND,
+            self.driver.node.device.kind(),
             self.config.node,
             self.config.lab,
             self.started.elapsed().as_secs_f64(),
@@ -382,11 +378,8 @@ where
 }
 
 /// One line about the last of `count` events of a kind.
-fn log<N: LiveNode>(event: &N::Event, count: u64)
-where
-    N::Event: Debug,
-{
-    match (N::link_event(event), count) {
+fn log(event: &DeviceEvent, count: u64) {
+    match (event.link(), count) {
         (Some((port, event)), 1) => tracing::info!(port, ?event, "link"),
         (Some((port, event)), _) => tracing::info!(port, ?event, count, "link"),
         (None, 1) => tracing::info!(?event, "event"),
@@ -396,7 +389,7 @@ where
 
 /// Every counter by name: the node's own, `portN.` for links, `io.` for the backend, `loop.` for
 /// the event loop.
-fn stats<N: LiveNode>(driver: &Driver<Station<N>>) -> Map<String, Value> {
+fn stats(driver: &Driver<LiveDevice>) -> Map<String, Value> {
     let mut all = Map::new();
     driver.node.for_each_counter(&mut |name, value| {
         all.insert(name.to_owned(), json!(value));
@@ -412,11 +405,7 @@ fn stats<N: LiveNode>(driver: &Driver<Station<N>>) -> Map<String, Value> {
     all
 }
 
-fn info<N: LiveNode>(
-    config: &ProcessConfig,
-    driver: &Driver<Station<N>>,
-    started: Instant,
-) -> Value {
+fn info(config: &ProcessConfig, driver: &Driver<LiveDevice>, started: Instant) -> Value {
     let mut info = Map::new();
     let ports: Vec<Value> = driver
         .node
@@ -426,7 +415,7 @@ fn info<N: LiveNode>(
     for (name, value) in [
         ("node", json!(config.node)),
         ("lab", json!(config.lab)),
-        ("kind", json!(N::KIND)),
+        ("kind", json!(driver.node.device.kind().name())),
         ("pid", json!(std::process::id())),
         ("version", json!(env!("CARGO_PKG_VERSION"))),
         (
@@ -443,6 +432,6 @@ fn info<N: LiveNode>(
     ] {
         info.insert(name.to_owned(), value);
     }
-    driver.node.node.describe(&mut info);
+    info.extend(driver.node.device.describe());
     Value::Object(info)
 }

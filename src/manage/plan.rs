@@ -173,7 +173,7 @@ mod tests {
         assert!(!plan.changed.is_empty());
         // Afterwards nothing is in danger, and a second plan changes nothing.
         let again = plan_reroute(&network, &plan.routed, &faults);
-        assert_eq!(again.changed, []);
+        assert_eq!(again.changed, [] as [u32; 0]);
         assert_eq!(again.report.restored, Some(Vec::new()));
     }
 

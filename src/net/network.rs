@@ -11,6 +11,8 @@ use super::parsed::{self, Parsed};
 use super::plan::{self, Runtime};
 use super::reading::{self, Describe};
 use super::show::TooLarge;
+use crate::device::Device;
+use crate::time::Time;
 use crate::topology::{NodePlan, PlanError};
 
 /// A network that was read or generated: passive data.
@@ -65,6 +67,19 @@ pub trait Network: Any + fmt::Debug {
     /// # Errors
     /// See [`PlanError`].
     fn plan(&self, node: &str, runtime: &Runtime) -> Result<NodePlan, PlanError>;
+
+    /// The node of that name, whose links begin to train at `now`.
+    ///
+    /// # Errors
+    /// See [`PlanError`].
+    fn device(
+        &self,
+        node: &str,
+        runtime: &Runtime,
+        now: Time,
+    ) -> Result<Box<dyn Device>, PlanError> {
+        Ok(self.plan(node, runtime)?.device(now))
+    }
 
     /// Whether the other is a network of the same machine and the same in everything.
     fn is_same(&self, other: &dyn Network) -> bool;

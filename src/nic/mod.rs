@@ -24,6 +24,7 @@ mod blackwidow;
 mod checker;
 mod config;
 mod counters;
+mod device;
 mod latency;
 mod memory;
 mod outstanding;
@@ -44,6 +45,7 @@ mod traffic_spec;
 mod traffic_target;
 mod turns;
 
+pub use aries::{CollectiveReport, CollectiveSpec, CollectiveSpecError};
 pub use blackwidow::{BlackwidowNic, NicEvent};
 pub use checker::ANNOUNCE_ADDRESS;
 pub use config::{MAX_PROCESSOR, MAX_SLICES, NicConfig, NicConfigBuilder, NicConfigError};

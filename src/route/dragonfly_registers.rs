@@ -5,6 +5,8 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 /// Network ports: the 40 network tiles, one link each.
 pub const NETWORK_PORTS: usize = 40;
 /// NICs of a chip; NIC n hangs on port [`FIRST_NIC_PORT`] + n, behind which Netlink spreads its
@@ -48,7 +50,8 @@ impl PortKind {
 /// route tables"): that is what keeps green before black. Minimal entries lead to the destination.
 /// Non-minimal entries lead one hop on the way "up" to a random intermediate router, the *root*; a
 /// root is reached where the entry is empty or where `stay` is drawn.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct RouteTables {
     /// By router of this group: ports of minimal ways. The own router's entry is empty: the NIC
     /// follows from the destination.

@@ -3,112 +3,122 @@
 //! They look at plain accounts that are taken from the nodes, so that a test can spoil an account
 //! and see that the checker notices.
 
-use phitwire_framing::packet24::Vc;
 use thiserror::Error;
 
 use super::fabric::{Direction, LinkId, NodeId};
-use crate::link::{Lcb, LinkState};
-use crate::nic::TrafficReport;
+pub use crate::device::EndAccount;
+use crate::device::NodeAccount;
+use crate::nic::{CollectiveReport, TrafficReport};
 
 /// Something that must not be.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Violation {
     /// Credits that are neither at the sender nor explained by anything in flight.
-    #[error("link {} {direction:?} vc {}: {left} of {offered} credits are left at rest", link.0, vc.index())]
+    #[error("link {} {direction:?} vc {vc}: {left} of {offered} {unit} of credit are left at rest", link.0)]
     Credits {
         /// The link.
         link: LinkId,
         /// The direction that the credits are for.
         direction: Direction,
         /// The virtual channel.
-        vc: Vc,
-        /// Phits of credit at the sender.
+        vc: usize,
+        /// Credit at the sender.
         left: u32,
-        /// Phits that the receiver offered.
+        /// What the receiver offers to one channel.
         offered: u32,
+        /// What is counted.
+        unit: &'static str,
     },
-    /// Packets that the sender holds for retransmission although nothing moves.
-    #[error("link {} {direction:?}: {packets} packets are unacknowledged at rest", link.0)]
+    /// What the sender holds for retransmission although nothing moves.
+    #[error("link {} {direction:?}: {amount} {unit} are unacknowledged at rest", link.0)]
     Unacknowledged {
         /// The link.
         link: LinkId,
         /// The direction.
         direction: Direction,
         /// How many.
-        packets: u64,
+        amount: u64,
+        /// What is counted.
+        unit: &'static str,
     },
-    /// Packets were lost or made on a link.
-    #[error("link {} {direction:?}: {taken} packets taken, {accepted} accepted, {discarded} discarded", link.0)]
-    Packets {
+    /// What the sender took from its core and has not sent although nothing moves.
+    #[error("link {} {direction:?}: {amount} {unit} are unsent at rest", link.0)]
+    Unsent {
         /// The link.
         link: LinkId,
         /// The direction.
         direction: Direction,
-        /// Packets that the sender's core handed over.
-        taken: u64,
-        /// Packets that the receiver accepted.
-        accepted: u64,
-        /// Packets that the sender gave up.
-        discarded: u64,
+        /// How many.
+        amount: u64,
+        /// What is counted.
+        unit: &'static str,
     },
-    /// Phits remain inside a router.
-    #[error("node {}: {phits} phits are inside at rest", node.0)]
-    PhitsInside {
+    /// Something was lost or made on a link.
+    #[error("link {} {direction:?}: {taken} {unit} taken, {accepted} accepted, {given_up} given up", link.0)]
+    Conservation {
+        /// The link.
+        link: LinkId,
+        /// The direction.
+        direction: Direction,
+        /// What the sender's core handed over.
+        taken: u64,
+        /// What the receiver accepted.
+        accepted: u64,
+        /// What the sender gave up.
+        given_up: u64,
+        /// What is counted.
+        unit: &'static str,
+    },
+    /// Something remains inside a router.
+    #[error("node {}: {amount} {unit} are inside at rest", node.0)]
+    Inside {
         /// The router.
         node: NodeId,
-        /// How many.
-        phits: u64,
+        /// How much.
+        amount: u64,
+        /// What is counted.
+        unit: &'static str,
     },
-    /// Requests of a network interface are without answer or time-out.
-    #[error("node {}: {requests} requests are outstanding at rest", node.0)]
+    /// Requests or block transfers of a network interface have not come to their end.
+    #[error("node {}: {requests} requests and {transfers} block transfers are outstanding at rest", node.0)]
     Outstanding {
         /// The network interface.
         node: NodeId,
-        /// How many.
+        /// Requests.
         requests: u32,
+        /// Block transfers.
+        transfers: usize,
     },
     /// Messages of a run did not arrive once, whole and in order.
     #[error("messages: {0}")]
     Messages(String),
+    /// Operations of a collective run were not right.
+    #[error("collectives: {0}")]
+    Collectives(&'static str),
 }
 
-/// What one end of a link says about the direction that it sends in, and about what it received.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct EndAccount {
-    /// Whether the link is active; otherwise nothing is demanded of it.
-    pub active: bool,
-    /// Phits of credit left, per virtual channel.
-    pub credits: [u32; 2],
-    /// Phits per virtual channel that this end offers to its peer.
-    pub offers: u32,
-    /// Packets sent and not acknowledged.
-    pub unacknowledged: u64,
-    /// Packets handed over by the core.
-    pub taken: u64,
-    /// Packets given up because the link went down.
-    pub discarded: u64,
-    /// Packets received.
-    pub accepted: u64,
-}
-
-impl EndAccount {
-    /// The account of a link control block.
-    pub fn of(lcb: &Lcb) -> Self {
-        let counters = lcb.counters();
-        Self {
-            active: lcb.state() == LinkState::Active,
-            credits: Vc::ALL.map(|vc| lcb.credits(vc)),
-            offers: lcb.config().profile().input_phits_per_vc,
-            unacknowledged: lcb.unacknowledged_packets(),
-            taken: counters.tx_packets,
-            discarded: counters.tx_discarded_packets,
-            accepted: counters.rx_packets,
-        }
+impl Violation {
+    /// What is wrong with a node at rest.
+    pub(super) fn of_node(node: NodeId, account: NodeAccount) -> impl Iterator<Item = Self> {
+        let NodeAccount {
+            inside: amount,
+            unit,
+            requests,
+            transfers,
+        } = account;
+        let inside = (amount != 0).then_some(Self::Inside { node, amount, unit });
+        let outstanding = (requests != 0 || transfers != 0).then_some(Self::Outstanding {
+            node,
+            requests,
+            transfers,
+        });
+        inside.into_iter().chain(outstanding)
     }
 }
 
-/// Checks one direction of a link at rest. `whole_history` says that the counters of both ends began
-/// together: then packets are conserved too, unless a link that went down discarded some.
+/// Checks one direction of a link at rest. `whole_history` says that the counters of both ends
+/// began together: then everything taken is conserved too, unless a link that went down gave some
+/// of it up.
 pub fn check_direction(
     link: LinkId,
     direction: Direction,
@@ -120,8 +130,9 @@ pub fn check_direction(
     if !sender.active || !receiver.active {
         return;
     }
-    for vc in Vc::ALL {
-        let (left, offered) = (sender.credits[vc.index()], receiver.offers);
+    let units = sender.units;
+    for (vc, &left) in sender.credits.iter().enumerate() {
+        let offered = receiver.offers;
         if left != offered {
             violations.push(Violation::Credits {
                 link,
@@ -129,30 +140,39 @@ pub fn check_direction(
                 vc,
                 left,
                 offered,
+                unit: units.credits,
             });
         }
     }
     if sender.unacknowledged != 0 {
-        let packets = sender.unacknowledged;
         violations.push(Violation::Unacknowledged {
             link,
             direction,
-            packets,
+            amount: sender.unacknowledged,
+            unit: units.unacknowledged,
         });
     }
-    let EndAccount {
-        taken, discarded, ..
-    } = *sender;
-    let accepted = receiver.accepted;
-    // What was discarded may or may not have arrived before.
-    let explained = accepted <= taken && taken - accepted <= discarded;
-    if whole_history && !explained {
-        violations.push(Violation::Packets {
+    if sender.unsent != 0 {
+        violations.push(Violation::Unsent {
+            link,
+            direction,
+            amount: sender.unsent,
+            unit: units.credits,
+        });
+    }
+    let (taken, accepted) = (sender.taken, receiver.accepted);
+    // What was given up may or may not have arrived before.
+    if whole_history
+        && let Some(given_up) = sender.given_up
+        && !(accepted <= taken && taken - accepted <= given_up)
+    {
+        violations.push(Violation::Conservation {
             link,
             direction,
             taken,
             accepted,
-            discarded,
+            given_up,
+            unit: units.conserved,
         });
     }
 }
@@ -160,46 +180,92 @@ pub fn check_direction(
 /// What may be wrong with a run without being a violation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Allowance {
-    /// Messages may time out and be lost: something that held some was destroyed, or a packet was
-    /// poisoned on purpose.
-    pub losses: bool,
+    /// Packets that may have been poisoned on purpose, each of which may cost a message.
+    pub soft_errors: u64,
+    /// Something that held packets was destroyed, so that any message may be lost.
+    pub destroyed: bool,
+    /// Targets refuse what came to them poisoned or cut in two, and say so, instead of dropping it.
+    pub refusals: bool,
+}
+
+impl Allowance {
+    /// Any message may be lost.
+    pub const DESTROYED: Self = Self {
+        soft_errors: 0,
+        destroyed: true,
+        refusals: false,
+    };
+
+    /// Messages that may fail.
+    const fn failures(self) -> u64 {
+        if self.destroyed {
+            u64::MAX
+        } else {
+            self.soft_errors
+        }
+    }
 }
 
 /// Checks the merged report of all sources and targets of a finished run.
+///
+/// # Errors
+/// What is wrong with it.
 pub fn check_messages(report: &TrafficReport, allow: Allowance) -> Result<(), Violation> {
-    let wrong = |what: &str, count: u64| Violation::Messages(format!("{count} {what}"));
-    for (count, what) in [
+    let check = |all: &[(u64, &str)]| {
+        let wrong = all.iter().find(|(count, _)| *count > 0);
+        wrong.map_or(Ok(()), |(count, what)| {
+            Err(Violation::Messages(format!("{count} {what}")))
+        })
+    };
+    let refusals = if allow.refusals { allow.failures() } else { 0 };
+    let failed = report.refused + report.timed_out;
+    let ended = report.acknowledged + failed;
+    check(&[
+        (report.surplus(), "carried out that nobody sent"),
         (report.duplicated, "duplicated"),
         (report.corrupted, "corrupted"),
         (report.unwritten, "that found unwritten memory"),
         (report.misordered, "misordered"),
         (report.outstanding, "neither answered nor timed out"),
-        (report.refused, "refused"),
+        (report.refused.saturating_sub(refusals), "refused"),
         (
-            report.acknowledged.saturating_sub(report.sent),
+            failed.saturating_sub(allow.failures()),
+            "more refused or timed out than were poisoned",
+        ),
+        (
+            (report.acknowledged + report.refused).saturating_sub(report.sent),
             "answers too many",
         ),
-    ] {
-        if count > 0 {
-            return Err(wrong(what, count));
-        }
+        (report.sent.abs_diff(ended), "without a fate"),
+    ])?;
+    if allow.failures() > 0 {
+        return Ok(());
     }
-    if report.sent != report.acknowledged + report.timed_out {
-        let sum = report.acknowledged + report.timed_out;
-        return Err(wrong("without a fate", report.sent.abs_diff(sum)));
+    check(&[
+        (report.lost(), "lost"),
+        (report.missing, "missing"),
+        (report.unreachable, "targets unreachable"),
+        (report.unwilling, "targets unwilling"),
+    ])
+}
+
+/// Checks the merged report of all participants of a finished collective run of that many
+/// iterations.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn check_collectives(
+    report: &CollectiveReport,
+    iterations: u64,
+    allow: Allowance,
+) -> Result<(), Violation> {
+    if report.wrong > 0 {
+        return Err(Violation::Collectives("a result was wrong"));
     }
-    if !allow.losses {
-        for (count, what) in [
-            (report.lost(), "lost"),
-            (report.missing, "missing"),
-            (report.timed_out, "timed out"),
-            (report.unreachable, "targets unreachable"),
-            (report.unwilling, "targets unwilling"),
-        ] {
-            if count > 0 {
-                return Err(wrong(what, count));
-            }
-        }
+    let whole = report.is_clean() && report.iterations == iterations;
+    if !whole && allow.failures() == 0 {
+        let what = "not everybody had every result";
+        return Err(Violation::Collectives(what));
     }
     Ok(())
 }
@@ -209,67 +275,100 @@ mod tests {
     use super::*;
 
     const LINK: LinkId = LinkId(3);
+    const LOSSES: Allowance = Allowance::DESTROYED;
+    const CUT_IN_TWO: Allowance = Allowance {
+        refusals: true,
+        ..LOSSES
+    };
+    const POISON: Allowance = Allowance {
+        soft_errors: 1,
+        destroyed: false,
+        refusals: true,
+    };
 
-    fn ends() -> [EndAccount; 2] {
+    /// Ends that know how much they gave up, with two virtual channels and with eight.
+    fn ends(vcs: usize) -> [EndAccount; 2] {
         let end = EndAccount {
             active: true,
-            credits: [128, 128],
+            credits: vec![128; vcs],
             offers: 128,
-            unacknowledged: 0,
             taken: 50,
-            discarded: 0,
+            given_up: Some(0),
             accepted: 50,
+            ..EndAccount::default()
         };
-        [end, end]
+        [end.clone(), end]
     }
 
-    fn violations(ends: [EndAccount; 2], whole_history: bool) -> Vec<Violation> {
+    fn violations([sender, receiver]: &[EndAccount; 2], whole_history: bool) -> Vec<Violation> {
         let mut found = Vec::new();
-        let [sender, receiver] = &ends;
-        check_direction(
-            LINK,
-            Direction::AToB,
-            sender,
-            receiver,
-            whole_history,
-            &mut found,
-        );
+        let way = Direction::AToB;
+        check_direction(LINK, way, sender, receiver, whole_history, &mut found);
         found
     }
 
     #[test]
     fn a_link_at_rest_passes() {
-        assert_eq!(violations(ends(), true), []);
+        assert_eq!(violations(&ends(2), true), []);
+        assert_eq!(violations(&ends(8), true), []);
     }
 
     #[test]
     fn every_leak_of_a_link_is_found() {
-        let spoilt: [fn(&mut [EndAccount; 2]); 6] = [
+        let spoilt: [fn(&mut [EndAccount; 2]); 8] = [
             |ends| ends[0].credits[0] -= 4,
             |ends| ends[0].credits[1] += 4,
+            |ends| *ends[0].credits.last_mut().unwrap() += 4,
             |ends| ends[0].unacknowledged = 1,
+            |ends| ends[0].unsent = 1,
             |ends| ends[1].accepted -= 1,
             |ends| ends[1].accepted += 1,
-            |ends| (ends[0].taken, ends[0].discarded) = (60, 9),
+            |ends| (ends[0].taken, ends[0].given_up) = (60, Some(9)),
         ];
-        for (index, spoil) in spoilt.into_iter().enumerate() {
-            let mut ends = ends();
-            spoil(&mut ends);
-            assert_eq!(violations(ends, true).len(), 1, "leak {index}");
+        for vcs in [2, 8] {
+            for (index, spoil) in spoilt.into_iter().enumerate() {
+                let mut ends = ends(vcs);
+                spoil(&mut ends);
+                assert_eq!(violations(&ends, true).len(), 1, "leak {index}");
+            }
         }
     }
 
     #[test]
     fn what_is_explained_is_no_leak() {
-        let mut discarded = ends();
-        (discarded[0].taken, discarded[0].discarded) = (60, 12);
-        assert_eq!(violations(discarded, true), []);
-        let mut restarted = ends();
+        for given_up in [Some(12), None] {
+            let mut discarded = ends(2);
+            (discarded[0].taken, discarded[0].given_up) = (60, given_up);
+            assert_eq!(violations(&discarded, true), []);
+        }
+        let mut restarted = ends(2);
         restarted[1].accepted = 3;
-        assert_eq!(violations(restarted, false), []);
-        let mut down = ends();
-        (down[1].active, down[0].credits) = (false, [0, 0]);
-        assert_eq!(violations(down, true), []);
+        assert_eq!(violations(&restarted, false), []);
+        let mut down = ends(2);
+        (down[1].active, down[0].credits) = (false, vec![0, 0]);
+        assert_eq!(violations(&down, true), []);
+    }
+
+    #[test]
+    fn what_a_node_keeps_is_found() {
+        let of = |account| Violation::of_node(NodeId(1), account).count();
+        let rest = NodeAccount::default();
+        assert_eq!(of(rest), 0);
+        assert_eq!(of(NodeAccount { inside: 1, ..rest }), 1);
+        assert_eq!(
+            of(NodeAccount {
+                requests: 1,
+                ..rest
+            }),
+            1
+        );
+        assert_eq!(
+            of(NodeAccount {
+                transfers: 1,
+                ..rest
+            }),
+            1
+        );
     }
 
     fn report() -> TrafficReport {
@@ -313,7 +412,7 @@ mod tests {
         let mut report = report();
         (report.acknowledged, report.timed_out, report.delivered) = (7, 2, 7);
         assert!(check_messages(&report, Allowance::default()).is_err());
-        let allow = Allowance { losses: true };
+        let allow = LOSSES;
         assert_eq!(check_messages(&report, allow), Ok(()));
         report.acknowledged = 6;
         assert!(
@@ -326,5 +425,47 @@ mod tests {
             check_messages(&report, allow).is_err(),
             "destruction does not duplicate"
         );
+    }
+
+    #[test]
+    fn additions_that_nobody_sent_are_found() {
+        let mut report = report();
+        report.delivered = 10;
+        assert!(check_messages(&report, LOSSES).is_err());
+        (report.delivered, report.acknowledged) = (9, 8);
+        assert!(check_messages(&report, LOSSES).is_err(), "one has no fate");
+    }
+
+    #[test]
+    fn no_more_fail_than_were_poisoned() {
+        let mut report = report();
+        (report.acknowledged, report.refused, report.delivered) = (8, 1, 8);
+        assert_eq!(check_messages(&report, POISON), Ok(()));
+        assert!(check_messages(&report, Allowance::default()).is_err());
+        assert_eq!(check_messages(&report, CUT_IN_TWO), Ok(()));
+        assert!(
+            check_messages(&report, LOSSES).is_err(),
+            "where targets refuse nothing, a refusal is no loss"
+        );
+        (report.refused, report.timed_out) = (0, 1);
+        assert_eq!(check_messages(&report, POISON), Ok(()));
+        (report.acknowledged, report.timed_out) = (7, 2);
+        assert!(check_messages(&report, POISON).is_err());
+        assert_eq!(check_messages(&report, LOSSES), Ok(()));
+    }
+
+    #[test]
+    fn collectives_may_fail_only_where_something_was_destroyed_and_be_wrong_never() {
+        let mut report = CollectiveReport {
+            iterations: 5,
+            ..CollectiveReport::default()
+        };
+        let check = check_collectives;
+        assert!(check(&report, 6, Allowance::default()).is_err());
+        report.failed = 1;
+        assert!(check(&report, 5, Allowance::default()).is_err());
+        assert_eq!(check(&report, 5, LOSSES), Ok(()));
+        report.wrong = 1;
+        assert!(check(&report, 5, LOSSES).is_err());
     }
 }

@@ -1,6 +1,7 @@
 //! The fingerprint of a run.
 
-/// A running 64-bit hash of a sequence of values; equal sequences have equal hashes on every machine.
+/// A running 64-bit hash of a sequence of values; equal sequences have equal hashes on every
+/// machine.
 ///
 /// It tells runs apart, it does not resist anyone: multiply and fold, eight bytes at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,14 +4,15 @@ use thiserror::Error;
 
 use super::model::{Chip, FoldedClos, Processor};
 use crate::chip::Grain;
+use crate::device::Device;
 use crate::link::{LinkConfig, LinkConfigError};
 use crate::net::{Clock, End, NodeRef, Runtime, ends_of, link_config};
-use crate::nic::aries::{AriesNicConfig, AriesNicConfigError};
-use crate::nic::{NicConfig, NicConfigError};
-use crate::router::aries::AriesConfig;
+use crate::nic::aries::{AriesNic, AriesNicConfig, AriesNicConfigError};
+use crate::nic::{BlackwidowNic, NicConfig, NicConfigError};
+use crate::router::aries::{Aries, AriesConfig};
 use crate::router::yarc::registers::{ChipRegisters, PORTS, TileRegisters};
-use crate::router::yarc::{RouterClock, YarcConfig};
-use crate::time::Duration;
+use crate::router::yarc::{RouterClock, Yarc, YarcConfig};
+use crate::time::{Duration, Time};
 
 /// Why a node cannot be configured.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -72,6 +73,18 @@ pub enum NodePlan {
     AriesRouter(AriesConfig),
     /// A network interface of an Aries.
     AriesNic(Box<AriesNicConfig>),
+}
+
+impl NodePlan {
+    /// The node, whose links begin to train at `now`.
+    pub fn device(self, now: Time) -> Box<dyn Device> {
+        match self {
+            Self::Router(config) => Box::new(Yarc::new(config, now)),
+            Self::Nic(config) => Box::new(BlackwidowNic::new(config, now)),
+            Self::AriesRouter(config) => Box::new(Aries::new(config, now)),
+            Self::AriesNic(config) => Box::new(AriesNic::new(*config, now)),
+        }
+    }
 }
 
 impl FoldedClos {

@@ -1,15 +1,18 @@
 //! Noise on lanes, soft errors, poisoned packets.
 
+use phitwire::device::LinkFault;
 use phitwire::link::LinkState;
 use phitwire::link::impair::Probability;
-use phitwire::nic::{Operation, Pattern, Phase, TrafficSpec};
+use phitwire::nic::{BlackwidowNic, Operation, Pattern, Phase, TrafficSpec};
+use phitwire::router::yarc::Yarc;
 use phitwire::sim::check::Allowance;
-use phitwire::sim::{Direction, LinkId, LinkSpec, Network};
+use phitwire::sim::{Direction, LinkId, LinkSpec};
 use phitwire::time::Duration;
 use phitwire::topology::{BlackwidowSpec, NodeRef, Settings};
 
 use crate::harness::{
-    bring_up, finish, generate, impair_all, link_counter, live, paced, run, run_with, uniform, up,
+    Network, bring_up, finish, generate, impair_all, link_counter, live, paced, run, run_with,
+    uniform, up,
 };
 
 /// Noise on a lane from processor 0 to its router, one bit in a thousand.
@@ -63,8 +66,8 @@ fn lanes_degrade_from_three_to_two_to_one_and_throughput_with_them() {
         network
             .fabric
             .node(network.id(NodeRef::Processor(0)))
-            .lcb(0)
-            .map(|lcb| lcb.tx_lanes())
+            .link(0)
+            .map(|link| link.tx_lanes())
     };
     assert_eq!(lanes(&network), Some(0b111));
 
@@ -94,7 +97,7 @@ fn lanes_degrade_from_three_to_two_to_one_and_throughput_with_them() {
     };
     network.start_traffic(&last).expect("the run is possible");
     assert!(
-        network.finish_traffic(6, Duration::from_ms(10_000)),
+        network.finish(6, Duration::from_ms(10_000)),
         "{:?}",
         network.report(6)
     );
@@ -102,7 +105,11 @@ fn lanes_degrade_from_three_to_two_to_one_and_throughput_with_them() {
     assert!(report.timed_out + report.unreachable > 0, "{report:?}");
     let link = network.link_at(NodeRef::Processor(0), 0).expect("a link");
     for (node, port) in network.fabric.ends(link) {
-        let state = network.fabric.node(node).lcb(port).map(|lcb| lcb.state());
+        let state = network
+            .fabric
+            .node(node)
+            .link(port)
+            .map(|link| link.state());
         assert_eq!(state, Some(LinkState::Dead));
     }
 }
@@ -121,12 +128,12 @@ fn a_threshold_of_zero_never_gives_a_lane_up() {
         0,
         "only the noisy lane is charged"
     );
-    let lcb = network
+    let link = network
         .fabric
         .node(network.id(NodeRef::Processor(0)))
-        .lcb(0)
+        .link(0)
         .expect("a link");
-    assert_eq!(lcb.tx_lanes(), 0b111);
+    assert_eq!(link.tx_lanes(), 0b111);
 }
 
 #[test]
@@ -147,10 +154,16 @@ fn a_soft_error_costs_one_message_wherever_it_strikes() {
         assert!(network.report(1).phase == Phase::Running, "hop {hop}");
         let ends = sending_ends(&network, 0, 4);
         let (node, port) = ends[hop];
-        network.fabric.command(node, |machine, now| {
-            machine.with_lcb(now, port, |lcb, _| lcb.soft_error_next())
-        });
-        let allow = Allowance { losses: true };
+        network
+            .fabric
+            .command(node, |device, now| {
+                device.link_fault(now, port, LinkFault::SoftError)
+            })
+            .expect("the port has a link");
+        let allow = Allowance {
+            soft_errors: 1,
+            ..Allowance::default()
+        };
         let report = finish(&mut network, 1, Duration::from_ms(5_000), allow);
         assert_eq!(
             (report.sent, report.timed_out, report.delivered),
@@ -165,7 +178,10 @@ fn a_soft_error_costs_one_message_wherever_it_strikes() {
         );
         let target = network.id(NodeRef::Processor(4));
         assert_eq!(
-            network.nic(target).counters().discard_soft_error,
+            network
+                .node::<BlackwidowNic>(target)
+                .counters()
+                .discard_soft_error,
             1,
             "hop {hop}"
         );
@@ -200,8 +216,8 @@ fn sending_ends(network: &Network, from: u32, to: u32) -> Vec<(phitwire::sim::No
             network
                 .fabric
                 .node(*node)
-                .lcb(*port)
-                .map(|lcb| lcb.counters().tx_packets)
+                .link(*port)
+                .map(|link| link.counters().tx_packets)
         })
         .expect("the routers are joined");
     vec![
@@ -229,7 +245,8 @@ fn poisoned_packets_are_dropped_hops_later_and_come_again() {
     assert_eq!((report.delivered, report.timed_out), (4_800, 0));
     let forwarded: u64 = network
         .routers()
-        .map(|router| network.router(router).counters().poisoned_packets_forwarded)
+        .map(|router| network.node::<Yarc>(router).counters())
+        .map(|counters| counters.poisoned_packets_forwarded)
         .sum();
     assert!(forwarded > 0, "a router has sent on what turned out bad");
     assert!(

@@ -1,18 +1,20 @@
 //! Golden runs: topology, traffic and seed give these counters, byte for byte.
 //!
-//! A change that is meant regenerates them: `INSTA_UPDATE=always cargo test --test virtual_time golden`.
+//! A change that is meant regenerates them: `INSTA_UPDATE=always cargo test --test virtual_time
+//! golden`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use phitwire::nic::{Operation, Pattern, TrafficSpec};
-use phitwire::sim::{LinkId, Network};
+use phitwire::nic::{BlackwidowNic, Operation, Pattern, TrafficSpec};
+use phitwire::router::yarc::Yarc;
 use phitwire::time::Duration;
 use phitwire::topology::BlackwidowSpec;
 
-use crate::harness::{impair_all, live, paced, run, uniform, up};
+use crate::harness::{Network, impair_all, live, paced, run, uniform, up};
 
-/// Every counter that is not zero, summed over all nodes and links, with the report and the trace hash.
+/// Every counter that is not zero, summed over all nodes and links, with the report and the trace
+/// hash.
 fn counters(network: &Network, run_id: u64) -> String {
     let mut sums: BTreeMap<String, u64> = BTreeMap::new();
     let mut add = |kind: &str, name: &str, value: u64| {
@@ -20,21 +22,20 @@ fn counters(network: &Network, run_id: u64) -> String {
     };
     for node in network.routers() {
         network
-            .router(node)
+            .node::<Yarc>(node)
             .counters()
             .for_each(|name, value| add("router", name, value));
     }
-    for node in network.processors() {
+    for node in network.nics() {
         network
-            .nic(node)
+            .node::<BlackwidowNic>(node)
             .counters()
             .for_each(|name, value| add("nic", name, value));
     }
-    for link in (0..network.fabric.links() as u32).map(LinkId) {
+    for link in network.links() {
         for (node, port) in network.fabric.ends(link) {
-            if let Some(lcb) = network.fabric.node(node).lcb(port) {
-                lcb.counters()
-                    .for_each(|name, value| add("link", name, value));
+            if let Some(link) = network.fabric.node(node).link(port) {
+                link.for_each_counter(&mut |name, value| add("link", name, value));
             }
         }
     }

@@ -3,9 +3,11 @@
 use phitwire::link::impair::Netem;
 use phitwire::nic::{Operation, TrafficReport, TrafficSpec};
 use phitwire::sim::check::Allowance;
-use phitwire::sim::{Direction, LinkId, LinkSpec, Network};
+use phitwire::sim::{Direction, LinkId, LinkSpec, World};
 use phitwire::time::Duration;
 use phitwire::topology::{BlackwidowSpec, Clock, Profile, Settings, Topology};
+
+pub type Network = World<Topology>;
 
 /// A network of `processors`, `subtree` to a rank-1 router, with the depths and clock of processes
 /// on real wires: free-running routers, deep buffers.
@@ -63,7 +65,7 @@ pub fn netem(words: &str) -> Netem {
 pub fn uniform(network: &Network, run: u64, count: u64) -> TrafficSpec {
     TrafficSpec {
         run,
-        processors: network.processor_numbers(),
+        processors: network.traffic_numbers(),
         count,
         window: 64,
         seed: network.fabric.seed(),
@@ -88,11 +90,11 @@ pub fn run_with(
 
 /// Waits for the end of a run and demands that all checkers pass.
 pub fn finish(network: &mut Network, run: u64, limit: Duration, allow: Allowance) -> TrafficReport {
-    let done = network.finish_traffic(run, limit);
+    let done = network.finish(run, limit);
     let report = network.report(run);
     let links = || network.link_states();
     assert!(done, "the run must end: {report:#?}\n{}", links());
-    let violations = network.drain(run, allow, Duration::from_ms(5_000));
+    let violations = network.drain(run, None, allow, Duration::from_ms(5_000));
     assert!(
         violations.is_empty(),
         "seed {}: {violations:#?}\n{:#?}\n{}",
@@ -108,8 +110,8 @@ pub fn link_counter(network: &Network, name: &str) -> u64 {
     let mut sum = 0;
     for link in (0..network.fabric.links() as u32).map(LinkId) {
         for (node, port) in network.fabric.ends(link) {
-            if let Some(lcb) = network.fabric.node(node).lcb(port) {
-                lcb.counters().for_each(|counter, value| {
+            if let Some(link) = network.fabric.node(node).link(port) {
+                link.for_each_counter(&mut |counter, value| {
                     if counter == name {
                         sum += value;
                     }

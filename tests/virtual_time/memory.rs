@@ -1,21 +1,23 @@
-//! What a write stored, a read returns: real memories against a model of them, through lossy networks.
-//! This does not rely on the stamps and checks of the traffic runs.
+//! What a write stored, a read returns: real memories against a model of them, through lossy
+//! networks. This does not rely on the stamps and checks of the traffic runs.
 
 use std::collections::BTreeMap;
 
-use phitwire::nic::Outcome;
+use phitwire::nic::{BlackwidowNic, NicEvent, Outcome};
 use phitwire::rng::Rng;
-use phitwire::sim::{Network, NodeId};
+use phitwire::router::yarc::Yarc;
+use phitwire::sim::NodeId;
 use phitwire::time::Duration;
 use phitwire_framing::maintenance24::{Maintenance, Operation, RegisterStatus, RouteVector};
 
-use crate::harness::{impair_all, live, paced, up};
+use crate::harness::{Network, impair_all, live, paced, up};
 
 /// Blocks of 64 bytes, two lines of 32, that each source uses in each target's memory.
 const BLOCKS: u64 = 6;
 
-/// What every memory must hold. Requests of one source to one block take effect in the order of posting,
-/// and each source has blocks of its own, so the model knows at once what each read will return.
+/// What every memory must hold. Requests of one source to one block take effect in the order of
+/// posting, and each source has blocks of its own, so the model knows at once what each read will
+/// return.
 #[derive(Default)]
 struct Model {
     bytes: BTreeMap<(u16, u64), u8>,
@@ -31,9 +33,9 @@ impl Model {
 
 /// Posts a random write or read from a random processor, as soon as it takes one.
 fn post(network: &mut Network, rng: &mut Rng, model: &mut Model) {
-    let processors: Vec<NodeId> = network.processors().collect();
+    let processors: Vec<NodeId> = network.nics().collect();
     let source = processors[rng.below(processors.len() as u64) as usize];
-    let numbers = network.processor_numbers();
+    let numbers = network.traffic_numbers();
     let dest = numbers[rng.below(numbers.len() as u64) as usize];
     let block = (u64::from(source.0) * BLOCKS + rng.below(BLOCKS)) * 64;
     let len = 1 + rng.below(32) as u8;
@@ -42,7 +44,9 @@ fn post(network: &mut Network, rng: &mut Rng, model: &mut Model) {
         let data: Vec<u8> = (0..len).map(|_| rng.next_u64() as u8).collect();
         let now = network.fabric.now();
         network
-            .with_nic(source, |nic| nic.write(now, dest, address, &data))
+            .command(source, |nic: &mut BlackwidowNic, _| {
+                nic.write(now, dest, address, &data)
+            })
             .expect("few requests are outstanding");
         for (i, byte) in data.iter().enumerate() {
             model.bytes.insert((dest, address + i as u64), *byte);
@@ -50,7 +54,9 @@ fn post(network: &mut Network, rng: &mut Rng, model: &mut Model) {
     } else {
         let now = network.fabric.now();
         let tid = network
-            .with_nic(source, |nic| nic.read(now, dest, address, len))
+            .command(source, |nic: &mut BlackwidowNic, _| {
+                nic.read(now, dest, address, len)
+            })
             .expect("few requests are outstanding");
         model
             .expected
@@ -61,8 +67,10 @@ fn post(network: &mut Network, rng: &mut Rng, model: &mut Model) {
 /// Checks the completions there are against the model; returns their number and the mistakes.
 fn check(network: &mut Network, model: &mut Model) -> (u64, Vec<String>) {
     let (mut done, mut mistakes) = (0, Vec::new());
-    for node in network.processors().collect::<Vec<_>>() {
-        while let Some(completion) = network.with_nic(node, |nic| nic.poll_completion()) {
+    for node in network.nics().collect::<Vec<_>>() {
+        while let Some(completion) =
+            network.command(node, |nic: &mut BlackwidowNic, _| nic.poll_completion())
+        {
             done += 1;
             match completion.outcome {
                 Outcome::Written => {}
@@ -129,7 +137,9 @@ fn a_wrong_byte_is_noticed() {
     let source = NodeId(((address - 0x4_0000) / 64 / BLOCKS) as u32);
     let now = network.fabric.now();
     let tid = network
-        .with_nic(source, |nic| nic.read(now, dest, address, 1))
+        .command(source, |nic: &mut BlackwidowNic, _| {
+            nic.read(now, dest, address, 1)
+        })
         .expect("one request");
     model
         .expected
@@ -142,7 +152,8 @@ fn a_wrong_byte_is_noticed() {
 fn registers_two_routers_away_are_read_and_written() {
     let mut network = up(&live(8, 4), 13);
     impair_all(&mut network, "loss 5%");
-    // Processor 0's router sends the packet over its first sidelink; the far router answers the same way.
+    // Processor 0's router sends the packet over its first sidelink; the far router answers the
+    // same way.
     let (near, far) = {
         let mut routers = network.routers();
         (
@@ -174,7 +185,7 @@ fn registers_two_routers_away_are_read_and_written() {
         tag,
         operation,
     };
-    let source = network.processors().next().expect("there are processors");
+    let source = network.nics().next().expect("there are processors");
     let packets = [
         ask(0x0000, 1, Operation::Read { back }),
         ask(
@@ -191,15 +202,13 @@ fn registers_two_routers_away_are_read_and_written() {
     let mut replies = Vec::new();
     for packet in packets {
         network
-            .with_nic(source, |nic| nic.post_maintenance(0, &packet))
+            .command(source, |nic: &mut BlackwidowNic, _| {
+                nic.post_maintenance(0, &packet)
+            })
             .expect("there is room");
         network.fabric.run_for(Duration::from_ms(500));
         while let Some(event) = network.fabric.poll_event() {
-            if let phitwire::sim::MachineEvent::Nic(phitwire::nic::NicEvent::Register {
-                reply,
-                ..
-            }) = event.event
-            {
+            if let Some(NicEvent::Register { reply, .. }) = event.event.downcast_ref() {
                 replies.push((reply.tag, reply.operation));
             }
         }
@@ -219,7 +228,7 @@ fn registers_two_routers_away_are_read_and_written() {
         ]
     );
     assert_eq!(
-        network.router(far).get("chip.forward_progress_ns"),
+        network.node::<Yarc>(far).get("chip.forward_progress_ns"),
         Some(123_456_789)
     );
 }

@@ -1,5 +1,5 @@
-//! The impairments on every link at once, both directions, over the quickstart network: two R1
-//! subtrees of four processors joined by sidelinks.
+//! The impairments on every link at once, both directions, over the quickstart network: two
+//! R1 subtrees of four processors joined by sidelinks.
 
 use phitwire::time::Duration;
 

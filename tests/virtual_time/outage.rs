@@ -1,16 +1,24 @@
 //! Links that are cut, routers that are restarted.
 
+use phitwire::device::{DeviceEvent, LinkFault};
 use phitwire::link::{LinkEvent, LinkState};
 use phitwire::nic::{Pattern, TrafficSpec};
-use phitwire::router::yarc::RouterEvent;
+use phitwire::router::yarc::Yarc;
 use phitwire::sim::check::Allowance;
-use phitwire::sim::{LinkId, MachineEvent, Network};
+use phitwire::sim::{LinkId, NodeId};
 use phitwire::time::Duration;
 use phitwire::topology::{BlackwidowSpec, NodeRef, Settings};
 
-use crate::harness::{finish, link_counter, live, run, uniform, up};
+use crate::harness::{Network, finish, link_counter, live, run, uniform, up};
 
-const LOSSES: Allowance = Allowance { losses: true };
+const LOSSES: Allowance = Allowance::DESTROYED;
+
+fn fault(network: &mut Network, (node, port): (NodeId, u8), fault: LinkFault) {
+    let done = network
+        .fabric
+        .command(node, |device, now| device.link_fault(now, port, fault));
+    done.expect("the port has a link");
+}
 
 /// The links between routers.
 fn sidelinks(network: &Network) -> Vec<LinkId> {
@@ -80,12 +88,12 @@ fn two_sidelinks() -> BlackwidowSpec {
     }
 }
 
-/// Takes a port out of every routing table entry of a router, as system software does for a link that
-/// stays dead (paper, section 7.7).
+/// Takes a port out of every routing table entry of a router, as system software does for a link
+/// that stays dead (paper, section 7.7).
 fn route_around(network: &mut Network, link: LinkId) {
     for (node, dead) in network.fabric.ends(link) {
-        network.fabric.command(node, |machine, _| {
-            let router = machine.router_mut().expect("sidelinks end at routers");
+        // Sidelinks end at routers.
+        network.command(node, |router: &mut Yarc, _| {
             let in_use = router.get("chip.ports_in_use").expect("a register");
             for tile in (0..64).filter(|tile| in_use >> tile & 1 == 1) {
                 for entry in 0..8 {
@@ -114,10 +122,8 @@ fn a_link_taken_down_for_good_leaves_the_rest_flowing() {
             .expect("the run is possible");
         network.fabric.run_for(Duration::from_us(500));
         if by_command {
-            let (node, port) = network.fabric.ends(links[0])[0];
-            network.fabric.command(node, |machine, now| {
-                machine.with_lcb(now, port, |lcb, input| lcb.link_down(now, input))
-            });
+            let end = network.fabric.ends(links[0])[0];
+            fault(&mut network, end, LinkFault::Down);
         } else {
             network.fabric.cut(links[0]);
         }
@@ -150,7 +156,7 @@ fn run_clean_on_what_is_left(network: &mut Network, before: &TrafficSpec) -> u64
     };
     network.start_traffic(&again).expect("the run is possible");
     assert!(
-        network.finish_traffic(2, Duration::from_ms(60_000)),
+        network.finish(2, Duration::from_ms(60_000)),
         "{:#?}",
         network.report(2)
     );
@@ -177,7 +183,7 @@ fn traffic_that_needs_no_dead_link_does_not_notice() {
     network
         .start_traffic(&traffic)
         .expect("the run is possible");
-    assert!(network.finish_traffic(1, Duration::from_ms(1_000)));
+    assert!(network.finish(1, Duration::from_ms(1_000)));
     let report = network.report(1);
     assert_eq!((report.delivered, report.timed_out), (2_000, 0));
 }
@@ -210,13 +216,10 @@ fn a_restarted_router_costs_what_it_held_and_no_more() {
     while let Some(event) = network.fabric.poll_event() {
         restarts_seen += u32::from(matches!(
             event.event,
-            MachineEvent::Router(RouterEvent::Link {
+            DeviceEvent::Link {
                 event: LinkEvent::PeerRestarted { .. },
                 ..
-            }) | MachineEvent::Nic(phitwire::nic::NicEvent::Link {
-                event: LinkEvent::PeerRestarted { .. },
-                ..
-            })
+            }
         ));
     }
     assert_eq!(
@@ -236,9 +239,9 @@ fn a_restarted_network_interface_is_served_again() {
         .start_traffic(&traffic)
         .expect("the run is possible");
     network.fabric.run_for(Duration::from_us(700));
-    let victim = network.processors().nth(3).expect("there are eight");
+    let victim = network.nics().nth(3).expect("there are eight");
     network.restart(victim).expect("a sound topology");
-    assert!(network.finish_traffic(1, Duration::from_ms(60_000)));
+    assert!(network.finish(1, Duration::from_ms(60_000)));
     let report = network.report(1);
     assert_eq!(
         (report.duplicated, report.misordered, report.corrupted),
@@ -261,15 +264,17 @@ fn a_link_taken_down_and_up_by_command_comes_back() {
         .start_traffic(&traffic)
         .expect("the run is possible");
     network.fabric.run_for(Duration::from_us(300));
-    network.fabric.command(node, |machine, now| {
-        machine.with_lcb(now, port, |lcb, input| lcb.link_down(now, input))
-    });
+    fault(&mut network, (node, port), LinkFault::Down);
     network.fabric.run_for(Duration::from_ms(50));
-    let state = |network: &Network| network.fabric.node(node).lcb(port).map(|lcb| lcb.state());
+    let state = |network: &Network| {
+        network
+            .fabric
+            .node(node)
+            .link(port)
+            .map(|link| link.state())
+    };
     assert_eq!(state(&network), Some(LinkState::Disabled));
-    network.fabric.command(node, |machine, now| {
-        machine.with_lcb(now, port, |lcb, _| lcb.link_up(now))
-    });
+    fault(&mut network, (node, port), LinkFault::Up);
     let report = finish(&mut network, 1, Duration::from_ms(60_000), LOSSES);
     assert_eq!(state(&network), Some(LinkState::Active));
     assert_eq!(report.sent, 16_000);
@@ -293,10 +298,8 @@ fn a_forced_retry_repeats_and_harms_nobody() {
     for round in 0..40 {
         network.fabric.run_for(Duration::from_us(50));
         let links = network.fabric.links() as u32;
-        for (node, port) in network.fabric.ends(LinkId(round % links)) {
-            network.fabric.command(node, |machine, now| {
-                machine.with_lcb(now, port, |lcb, _| lcb.force_retry(now))
-            });
+        for end in network.fabric.ends(LinkId(round % links)) {
+            fault(&mut network, end, LinkFault::ForceRetry);
         }
     }
     finish(

@@ -1,10 +1,9 @@
 //! Traffic at a rate: network interfaces that are woken by nothing but their own deadlines and what arrives.
 
-use phitwire::nic::{TrafficReport, TrafficSpec};
-use phitwire::sim::Network;
+use phitwire::nic::{BlackwidowNic, TrafficReport, TrafficSpec};
 use phitwire::time::Duration;
 
-use crate::harness::{live, run, uniform, up};
+use crate::harness::{Network, live, run, uniform, up};
 
 const RUN_MS: u64 = 20;
 
@@ -28,8 +27,8 @@ fn a_load_that_the_network_carries_is_offered_whole() {
         let (network, report) = at_rate(3, rate, 64);
         let due = rate * RUN_MS / 1_000;
         assert_eq!((report.sent, report.not_offered), (8 * due, 0));
-        for node in network.processors() {
-            let of_one = network.nic(node).traffic_report(Some(1));
+        for node in network.nics() {
+            let of_one = network.node::<BlackwidowNic>(node).traffic_report(Some(1));
             assert_eq!(of_one.expect("each has sent").sent, due);
         }
         // Nothing queues: an answer takes its way and no longer, whatever the rate.

@@ -1,6 +1,7 @@
 //! Networks of other shapes, and determinism.
 
 use phitwire::nic::{Pattern, TrafficSpec};
+use phitwire::router::yarc::Yarc;
 use phitwire::time::Duration;
 use phitwire::topology::{BlackwidowSpec, Rank, Taper};
 
@@ -39,7 +40,7 @@ fn virtual_routers_of_an_r2() {
             assert_eq!(report.delivered, 32 * 60);
         }
         for router in network.routers() {
-            let counters = network.router(router).counters();
+            let counters = network.node::<Yarc>(router).counters();
             assert_eq!(
                 (
                     counters.up_down_violations,

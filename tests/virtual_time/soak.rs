@@ -1,101 +1,88 @@
-//! Random networks, traffic and harm, from a seed each. `phitwire soak --seeds N --trace` replays one.
+//! Random networks, traffic and harm, from a seed each. `phitwire soak --seeds N --trace` replays
+//! one.
 
-use phitwire::sim::soak::{AriesCase, Case, DragonflyCase};
+use phitwire::sim::soak::{AriesLinks, Blackwidow, Case, FAMILIES, Late, Soaked};
 
 /// Seeds of the ordinary run.
 const SEEDS: std::ops::RangeInclusive<u64> = 1..=200;
 
-fn soak(part: u64, parts: u64) {
-    for seed in SEEDS.filter(|seed| seed % parts == part) {
-        let case = Case::random(seed);
+/// Tests take parts of the seeds, so that they run side by side.
+fn soak(name: &str, seeds: impl Iterator<Item = u64>) {
+    let family = FAMILIES.iter().find(|family| family.name == name);
+    let family = family.expect("there is such a family");
+    for seed in seeds {
+        let case = (family.case)(seed, Late::Seldom);
         if let Err(failure) = case.run(&mut |_, _| {}) {
-            panic!("phitwire soak --seeds {seed} --trace\n{case:#?}\n{failure}");
+            panic!("phitwire soak --seeds {seed} --family {name} --trace\n{case:#?}\n{failure}");
         }
     }
 }
 
-// Parts, so that they run side by side.
+fn soak_of_blackwidow(part: u64) {
+    soak("blackwidow", SEEDS.filter(|seed| seed % 4 == part));
+}
+
 #[test]
 fn soak_of_the_first_part() {
-    soak(0, 4);
+    soak_of_blackwidow(0);
 }
 
 #[test]
 fn soak_of_the_second_part() {
-    soak(1, 4);
+    soak_of_blackwidow(1);
 }
 
 #[test]
 fn soak_of_the_third_part() {
-    soak(2, 4);
+    soak_of_blackwidow(2);
 }
 
 #[test]
 fn soak_of_the_fourth_part() {
-    soak(3, 4);
+    soak_of_blackwidow(3);
 }
 
 #[test]
 fn soak_of_dragonflies() {
-    for seed in 1..=60 {
-        let case = DragonflyCase::random(seed);
-        if let Err(failure) = case.run() {
-            panic!(
-                "phitwire soak --seeds {seed} --family aries-direct --trace\n{case:#?}\n{failure}"
-            );
-        }
-    }
-}
-
-fn soak_of_dragonflies_over_links(part: u64) {
-    for seed in (1..=40).filter(|seed| seed % 2 == part) {
-        let case = AriesCase::random(seed);
-        if let Err(failure) = case.run(&mut |_, _| {}) {
-            panic!(
-                "phitwire soak --seeds {seed} --family aries-links --trace\n{case:#?}\n{failure}"
-            );
-        }
-    }
+    soak("aries-direct", 1..=60);
 }
 
 #[test]
 fn soak_of_the_first_dragonflies_over_links() {
-    soak_of_dragonflies_over_links(0);
+    soak("aries-links", (1..=40).filter(|seed| seed % 2 == 0));
 }
 
 #[test]
 fn soak_of_the_second_dragonflies_over_links() {
-    soak_of_dragonflies_over_links(1);
+    soak("aries-links", (1..=40).filter(|seed| seed % 2 == 1));
 }
 
-#[test]
-fn soak_with_late_copies() {
+/// Not the long ones.
+fn soak_late<M: Soaked>(name: &str) {
     for seed in 1..=40 {
-        let case = Case::with_late_copies(seed);
-        if case.traffic.count < 100_000
-            && let Err(failure) = case.run(&mut |_, _| {})
-        {
-            panic!("phitwire soak --late-copies --seeds {seed} --trace\n{case:#?}\n{failure}");
-        }
-    }
-}
-
-#[test]
-fn soak_of_dragonflies_with_late_copies() {
-    for seed in 1..=40 {
-        let case = AriesCase::with_late_copies(seed);
+        let case = Case::<M>::with_late_copies(seed);
         if case.traffic.count < 100_000
             && let Err(failure) = case.run(&mut |_, _| {})
         {
             panic!(
-                "phitwire soak --late-copies --seeds {seed} --family aries-links --trace\n{case:#?}\n{failure}"
+                "phitwire soak --late-copies --seeds {seed} --family {name} --trace\n{case:#?}\n{failure}"
             );
         }
     }
 }
 
-/// Seeds that once failed, each with what was wrong. What a seed means may change with the kinds of harm that
-/// there are; the cause of each has a test of its own as well.
+#[test]
+fn soak_with_late_copies() {
+    soak_late::<Blackwidow>("blackwidow");
+}
+
+#[test]
+fn soak_of_dragonflies_with_late_copies() {
+    soak_late::<AriesLinks>("aries-links");
+}
+
+/// Seeds that once failed, each with what was wrong. What a seed means may change with the kinds of
+/// harm that there are; the cause of each has a test of its own as well.
 #[test]
 fn seeds_that_once_failed() {
     for (seed, what) in [
@@ -109,7 +96,7 @@ fn seeds_that_once_failed() {
             "more than 32 lost messages of seven bytes were taken for corrupted ones",
         ),
     ] {
-        let outcome = Case::random(seed).run(&mut |_, _| {});
+        let outcome = Case::<Blackwidow>::random(seed).run(&mut |_, _| {});
         assert!(outcome.is_ok(), "seed {seed} ({what}): {outcome:?}");
     }
 }

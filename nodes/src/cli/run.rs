@@ -6,11 +6,8 @@ use std::time::Duration;
 
 use clap::Args;
 use miette::miette;
-use phitwire::nic::aries::AriesNic;
-use phitwire::nic::{BlackwidowNic, Incarnation};
-use phitwire::router::aries::Aries;
-use phitwire::router::yarc::Yarc;
-use phitwire::topology::{self, NodePlan, Runtime};
+use phitwire::nic::Incarnation;
+use phitwire::topology::{self, Runtime};
 
 use super::read_network;
 use crate::clock::{self, Clock};
@@ -47,8 +44,8 @@ pub struct RunArgs {
     /// Never send several frames by one segmentation-offload call
     #[arg(long)]
     no_offload: bool,
-    /// No process was this node of this lab before, on these wires: its network interface need not wait until
-    /// what an earlier one has asked can no longer be mistaken for its own
+    /// No process was this node of this lab before, on these wires: its network interface need not
+    /// wait until what an earlier one has asked can no longer be mistaken for its own
     #[arg(long)]
     first: bool,
     /// Look for frames this long before going to sleep
@@ -82,8 +79,9 @@ pub fn run(args: RunArgs) -> miette::Result<ExitCode> {
         first: args.first,
     };
     let seed = runtime.seed;
-    let plan = network
-        .plan(&args.node, &runtime)
+    let clock = Clock::new();
+    let device = network
+        .device(&args.node, &runtime, clock.now())
         .map_err(|error| miette!("{file}: {error}"))?;
     let config = ProcessConfig {
         node: args.node,
@@ -97,15 +95,7 @@ pub fn run(args: RunArgs) -> miette::Result<ExitCode> {
         spin: Duration::from_micros(args.spin),
         seed,
     };
-    let clock = Clock::new();
-    let now = clock.now();
-    match plan {
-        NodePlan::Router(plan) => process::run(&config, Yarc::new(plan, now), clock),
-        NodePlan::Nic(plan) => process::run(&config, BlackwidowNic::new(plan, now), clock),
-        NodePlan::AriesRouter(plan) => process::run(&config, Aries::new(plan, now), clock),
-        NodePlan::AriesNic(plan) => process::run(&config, AriesNic::new(*plan, now), clock),
-    }
-    .map_err(|error| miette!("{error}"))?;
+    process::run(&config, device, clock).map_err(|error| miette!("{error}"))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -7,9 +7,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::PossibleValuesParser;
 use miette::{IntoDiagnostic, Result, miette};
-use phitwire::sim::soak::{AriesCase, Case, DragonflyCase, Keep, Outcome};
+use phitwire::sim::soak::{FAMILIES, Family, Keep, Late, Outcome, SoakCase};
 use serde_json::json;
 
 use super::print;
@@ -25,15 +26,16 @@ pub struct SoakArgs {
     /// Seeds to run: one (17) or a range with both ends (1..1000)
     #[arg(long, value_name = "SEEDS", value_parser = Seeds::parse, default_value = "1..1000")]
     seeds: Seeds,
-    /// Which networks each seed makes: BlackWidow's under harm; Aries' dragonflies, over links under harm and in direct
-    /// mode with missing links
-    #[arg(long, value_enum, default_value_t)]
-    family: Families,
-    /// In every case frames come again up to ten seconds late, beside lanes that are given up, ends that stand still and
-    /// routers that start again; without it, in one of twelve. Direct mode has no frames, and is left out
+    /// Which networks each seed makes: of which machine, over links under harm, or in direct mode
+    /// with missing links
+    #[arg(long, value_parser = PossibleValuesParser::new(choices()), default_value = ALL)]
+    family: String,
+    /// In every case frames come again up to ten seconds late, beside lanes that are given up, ends
+    /// that stand still and routers that start again; without it, in one of twelve. Direct mode has
+    /// no frames, and is left out
     #[arg(long)]
     late_copies: bool,
-    /// Begin no further seed after so many minutes
+    /// Begin no further seed after this many minutes
     #[arg(long, value_name = "M", value_parser = clap::value_parser!(u64).range(1..=100_000))]
     minutes: Option<u64>,
     /// Threads, each with a seed of its own [default: as many as there are processors]
@@ -96,146 +98,25 @@ fn indices(text: &str) -> Result<Indices, String> {
     parts.map(number).collect::<Result<_, _>>().map(Indices)
 }
 
-/// Families of networks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum Families {
-    #[default]
-    Both,
-    Blackwidow,
-    Aries,
-    AriesLinks,
-    AriesDirect,
-}
+/// What chooses all families.
+const ALL: &str = "both";
 
-impl Families {
-    const fn each(self) -> &'static [Family] {
-        match self {
-            Self::Both => &[Family::Blackwidow, Family::AriesLinks, Family::AriesDirect],
-            Self::Blackwidow => &[Family::Blackwidow],
-            Self::Aries => &[Family::AriesLinks, Family::AriesDirect],
-            Self::AriesLinks => &[Family::AriesLinks],
-            Self::AriesDirect => &[Family::AriesDirect],
+/// What `--family` takes: everything, all of a machine, or one.
+fn choices() -> Vec<&'static str> {
+    let names = FAMILIES.iter().flat_map(|of| [of.machine, of.name]);
+    let mut choices = vec![ALL];
+    for name in names {
+        if !choices.contains(&name) {
+            choices.push(name);
         }
     }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Family {
-    Blackwidow,
-    AriesLinks,
-    AriesDirect,
-}
-
-impl Family {
-    /// Whether its links carry frames.
-    const fn has_frames(self) -> bool {
-        !matches!(self, Self::AriesDirect)
-    }
-
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Blackwidow => "blackwidow",
-            Self::AriesLinks => "aries-links",
-            Self::AriesDirect => "aries-direct",
-        }
-    }
-}
-
-/// What a seed makes of a family.
-#[derive(Debug)]
-enum Subject {
-    Blackwidow(Box<Case>),
-    AriesLinks(Box<AriesCase>),
-    AriesDirect(Box<DragonflyCase>),
-}
-
-/// What a subject that passed has done.
-#[derive(Clone, Copy, Debug, Default)]
-struct Done {
-    frames: u64,
-    flit_hops: u64,
-    acknowledged: u64,
-    timed_out: u64,
-    late_copies: u64,
-    lanes_given_up: u64,
-}
-
-impl From<Outcome> for Done {
-    fn from(outcome: Outcome) -> Self {
-        Self {
-            frames: outcome.frames,
-            acknowledged: outcome.acknowledged,
-            timed_out: outcome.timed_out,
-            late_copies: outcome.late_copies,
-            lanes_given_up: outcome.lanes_given_up,
-            ..Self::default()
-        }
-    }
-}
-
-impl Subject {
-    fn of(args: &SoakArgs, family: Family, seed: u64) -> Self {
-        let late = args.late_copies;
-        match family {
-            Family::Blackwidow if late => Self::Blackwidow(Box::new(Case::with_late_copies(seed))),
-            Family::Blackwidow => Self::Blackwidow(Box::new(Case::random(seed))),
-            Family::AriesLinks if late => {
-                Self::AriesLinks(Box::new(AriesCase::with_late_copies(seed)))
-            }
-            Family::AriesLinks => Self::AriesLinks(Box::new(AriesCase::random(seed))),
-            Family::AriesDirect => Self::AriesDirect(Box::new(DragonflyCase::random(seed))),
-        }
-    }
-
-    fn reduced(&self, keep: &Keep) -> Self {
-        match self {
-            Self::Blackwidow(case) => Self::Blackwidow(Box::new(case.reduced(keep))),
-            Self::AriesLinks(case) => Self::AriesLinks(Box::new(case.reduced(keep))),
-            Self::AriesDirect(case) => Self::AriesDirect(Box::new(case.reduced(keep))),
-        }
-    }
-
-    fn run(&self, trace: &mut dyn FnMut(phitwire::time::Time, &str)) -> Result<Done, String> {
-        match self {
-            Self::Blackwidow(case) => {
-                let outcome = case.run(trace).map_err(|failure| failure.to_string())?;
-                Ok(outcome.into())
-            }
-            Self::AriesLinks(case) => {
-                let outcome = case.run(trace).map_err(|failure| failure.to_string())?;
-                Ok(outcome.into())
-            }
-            Self::AriesDirect(case) => {
-                let outcome = case.run().map_err(|failure| failure.to_string())?;
-                Ok(Done {
-                    flit_hops: outcome.flit_hops,
-                    acknowledged: outcome.packets,
-                    ..Done::default()
-                })
-            }
-        }
-    }
-
-    fn shrink(&self) -> Keep {
-        let fails = |smaller: &Self| attempt(smaller, &mut |_, _| {}).is_err();
-        match self {
-            Self::Blackwidow(case) => {
-                case.shrink(|smaller| fails(&Self::Blackwidow(Box::new(smaller.clone()))))
-            }
-            Self::AriesLinks(case) => {
-                case.shrink(|smaller| fails(&Self::AriesLinks(Box::new(smaller.clone()))))
-            }
-            Self::AriesDirect(case) => {
-                case.shrink(|smaller| fails(&Self::AriesDirect(Box::new(smaller.clone()))))
-            }
-        }
-    }
+    choices
 }
 
 /// A seed that failed.
 struct Failed {
     seed: u64,
-    family: Family,
+    family: &'static Family,
     why: String,
     keep: Keep,
 }
@@ -244,15 +125,26 @@ struct Failed {
 #[derive(Default)]
 struct Tally {
     passed: u64,
-    done: Done,
+    done: Outcome,
     failed: Vec<Failed>,
 }
 
 impl SoakArgs {
     /// The families that are soaked.
-    fn families(&self) -> impl Iterator<Item = Family> + '_ {
-        let all = self.family.each().iter().copied();
-        all.filter(|family| !self.late_copies || family.has_frames())
+    fn families(&self) -> impl Iterator<Item = &'static Family> + '_ {
+        let chosen = |of: &&Family| [ALL, of.machine, of.name].contains(&self.family.as_str());
+        let all = FAMILIES.iter().filter(chosen);
+        all.filter(|family| !self.late_copies || family.has_frames)
+    }
+
+    /// What a seed makes of a family, as far as it is to be kept.
+    fn case(&self, family: &Family, seed: u64) -> Box<dyn SoakCase> {
+        let late = if self.late_copies {
+            Late::Always
+        } else {
+            Late::Seldom
+        };
+        (family.case)(seed, late).reduced(&reduction(self))
     }
 }
 
@@ -299,15 +191,15 @@ fn reduction(args: &SoakArgs) -> Keep {
 fn replay(args: &SoakArgs) -> Result<ExitCode> {
     let mut status = ExitCode::SUCCESS;
     for family in args.families() {
-        let subject = Subject::of(args, family, args.seeds.first).reduced(&reduction(args));
-        if replay_one(&subject)? != ExitCode::SUCCESS {
+        let case = args.case(family, args.seeds.first);
+        if replay_one(&*case)? != ExitCode::SUCCESS {
             status = ExitCode::FAILURE;
         }
     }
     Ok(status)
 }
 
-fn replay_one(case: &Subject) -> Result<ExitCode> {
+fn replay_one(case: &dyn SoakCase) -> Result<ExitCode> {
     print(&format!("{case:#?}\n"))?;
     let mut trouble = Ok(ExitCode::SUCCESS);
     let mut tell = |at: phitwire::time::Time, text: &str| {
@@ -328,11 +220,11 @@ fn replay_one(case: &Subject) -> Result<ExitCode> {
 
 /// Runs a case; a panic is a failure like any other.
 fn attempt(
-    case: &Subject,
+    case: &dyn SoakCase,
     trace: &mut dyn FnMut(phitwire::time::Time, &str),
-) -> Result<Done, String> {
+) -> Result<Outcome, String> {
     match catch_unwind(AssertUnwindSafe(|| case.run(trace))) {
-        Ok(outcome) => outcome,
+        Ok(outcome) => outcome.map_err(|failure| failure.to_string()),
         Err(panic) => {
             let text = panic
                 .downcast_ref::<String>()
@@ -387,21 +279,20 @@ fn soak(args: &SoakArgs, stop: &Stop, begin: Instant) -> Tally {
     let mut tally = tally
         .into_inner()
         .unwrap_or_else(|broken| broken.into_inner());
-    tally
-        .failed
-        .sort_by_key(|failed| (failed.seed, failed.family));
+    // Those of one seed are in the order of the families: one thread ran them.
+    tally.failed.sort_by_key(|failed| failed.seed);
     tally
 }
 
 /// Runs what a seed makes of a family; how many have failed so far.
-fn soak_one(args: &SoakArgs, family: Family, seed: u64, tally: &Mutex<Tally>) -> usize {
-    let subject = Subject::of(args, family, seed).reduced(&reduction(args));
-    let outcome = attempt(&subject, &mut |_, _| {});
+fn soak_one(args: &SoakArgs, family: &'static Family, seed: u64, tally: &Mutex<Tally>) -> usize {
+    let case = args.case(family, seed);
+    let outcome = attempt(&*case, &mut |_, _| {});
     let failed = outcome.as_ref().err().map(|why| Failed {
         seed,
         family,
         why: why.clone(),
-        keep: shrunk(args, &subject),
+        keep: shrunk(args, &*case),
     });
     let mut tally = tally.lock().unwrap_or_else(|broken| broken.into_inner());
     if let Ok(done) = outcome {
@@ -418,11 +309,11 @@ fn soak_one(args: &SoakArgs, family: Family, seed: u64, tally: &Mutex<Tally>) ->
 }
 
 /// The least of `case` that still fails.
-fn shrunk(args: &SoakArgs, case: &Subject) -> Keep {
+fn shrunk(args: &SoakArgs, case: &dyn SoakCase) -> Keep {
     if args.no_shrink {
         return reduction(args);
     }
-    let keep = case.shrink();
+    let keep = case.shrink(|smaller| attempt(smaller, &mut |_, _| {}).is_err());
     let chosen = args.keep_harms.as_ref().map(|list| list.0.as_slice());
     Keep {
         // Indices of the case as it was, not of what the arguments left of it.
@@ -439,8 +330,8 @@ fn shrunk(args: &SoakArgs, case: &Subject) -> Keep {
 }
 
 /// The command that replays a failure.
-fn command(seed: u64, family: Family, late_copies: bool, keep: &Keep) -> String {
-    let family = family.name();
+fn command(seed: u64, family: &Family, late_copies: bool, keep: &Keep) -> String {
+    let family = family.name;
     let mut text = format!("phitwire soak --seeds {seed} --family {family} --trace");
     if late_copies {
         text.push_str(" --late-copies");
@@ -462,7 +353,7 @@ fn report(args: &SoakArgs, tally: &Tally, took: Duration) -> Result<String> {
     if args.json {
         let failed = tally.failed.iter().map(|failed| {
             let replay = command(failed.seed, failed.family, args.late_copies, &failed.keep);
-            json!({ "seed": failed.seed, "family": failed.family.name(), "why": failed.why, "replay": replay })
+            json!({ "seed": failed.seed, "family": failed.family.name, "why": failed.why, "replay": replay })
         });
         let all = json!({
             "passed": tally.passed,
@@ -483,9 +374,7 @@ fn report(args: &SoakArgs, tally: &Tally, took: Duration) -> Result<String> {
         let _ = writeln!(
             text,
             "seed {} of {} FAILED: {}",
-            failed.seed,
-            failed.family.name(),
-            failed.why
+            failed.seed, failed.family.name, failed.why
         );
         let _ = writeln!(
             text,
@@ -527,6 +416,22 @@ mod tests {
         }
     }
 
+    fn names(args: &SoakArgs) -> Vec<&'static str> {
+        args.families().map(|family| family.name).collect()
+    }
+
+    #[test]
+    fn a_machine_is_all_its_families() {
+        let all = ["blackwidow", "aries-links", "aries-direct"];
+        assert_eq!(names(&args("")), all);
+        assert_eq!(names(&args("--family both")), all);
+        assert_eq!(names(&args("--family blackwidow")), all[..1]);
+        assert_eq!(names(&args("--family aries")), all[1..]);
+        assert_eq!(names(&args("--family aries-links")), all[1..2]);
+        let unknown = Cli::try_parse_from(["soak", "--family", "abacus"]);
+        assert!(unknown.is_err());
+    }
+
     #[test]
     fn the_command_replays_what_is_left() {
         let keep = Keep {
@@ -535,11 +440,11 @@ mod tests {
             messages: Some(5),
         };
         assert_eq!(
-            command(17, Family::Blackwidow, false, &keep),
+            command(17, &FAMILIES[0], false, &keep),
             "phitwire soak --seeds 17 --family blackwidow --trace --keep-harms '0,3' --clear --messages 5"
         );
         assert_eq!(
-            command(17, Family::AriesLinks, true, &Keep::default()),
+            command(17, &FAMILIES[1], true, &Keep::default()),
             "phitwire soak --seeds 17 --family aries-links --trace --late-copies"
         );
         assert_eq!(indices("0,3"), Ok(Indices(vec![0, 3])));
@@ -561,12 +466,10 @@ mod tests {
     #[test]
     fn late_copies_are_in_every_case_that_has_frames() {
         let late = args("--late-copies");
-        let families: Vec<Family> = late.families().collect();
-        assert_eq!(families, [Family::Blackwidow, Family::AriesLinks]);
-        assert_eq!(args("").families().count(), 3);
+        assert_eq!(names(&late), ["blackwidow", "aries-links"]);
         for seed in 1..20 {
             for family in late.families() {
-                let text = format!("{:?}", Subject::of(&late, family, seed));
+                let text = format!("{:?}", late.case(family, seed));
                 assert!(text.contains("LateCopies"), "{text}");
             }
         }

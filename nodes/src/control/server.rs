@@ -13,11 +13,13 @@ use nix::sys::socket::{MsgFlags, recv};
 use super::protocol::{MAX_LINE_BYTES, Request};
 use super::reply::{Code, Refusal, Reply};
 
-/// Clients served at once. Further ones wait to be accepted until one has gone, or was idle for long enough to be left.
+/// Clients served at once. Further ones wait to be accepted until one has gone, or was idle for
+/// long enough to be left.
 const MAX_CLIENTS: usize = 32;
 /// A client may be left for another one when nothing has come from it for so long.
 const IDLE: Duration = Duration::from_millis(200);
-/// And when it has read nothing of what it asked for, for so long: nobody waits longer for an answer.
+/// And when it has read nothing of what it asked for, for so long: nobody waits longer for an
+/// answer.
 const DEAF: Duration = Duration::from_secs(10);
 /// Requests are shorter than replies: a traffic run with a few thousand participants.
 const MAX_REQUEST_BYTES: usize = 256 << 10;
@@ -31,7 +33,8 @@ const REQUESTS: usize = 16;
 const LISTENER: u64 = u64::MAX;
 /// `epoll` data of the first other descriptor; the others follow.
 const WATCHED: u64 = 1 << 32;
-/// Nobody is accepted for so long after descriptors were found to be short, or all clients to be busy.
+/// Nobody is accepted for so long after descriptors were found to be short, or all clients to be
+/// busy.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// The listening socket, its clients, and a descriptor that becomes readable when one of them, or
@@ -141,8 +144,8 @@ impl Server {
         Ok(served)
     }
 
-    /// While new clients are not taken in for want of descriptors or room: how long until [`serve`] should
-    /// be called although nothing is readable.
+    /// While new clients are not taken in for want of descriptors or room: how long until [`serve`]
+    /// should be called although nothing is readable.
     ///
     /// [`serve`]: Self::serve
     pub fn pause(&self) -> Option<Duration> {
@@ -181,8 +184,8 @@ impl Server {
         self.listen(false)
     }
 
-    /// Leaves the client that has been idle for longest, if one may be left: connections that were forgotten shall not make a
-    /// process look as if it stood still.
+    /// Leaves the client that has been idle for longest, if one may be left: connections that were
+    /// forgotten shall not make a process look as if it stood still.
     fn make_room(&mut self, served: &mut Served) -> bool {
         let now = Instant::now();
         let clients = self.clients.iter().enumerate();
@@ -281,7 +284,8 @@ impl Client {
         (!self.keeps && idle >= patience && !self.has_sent()).then_some(idle)
     }
 
-    /// Whether something has come that was not read yet: this process may have stood still, not the client.
+    /// Whether something has come that was not read yet: this process may have stood still, not the
+    /// client.
     fn has_sent(&self) -> bool {
         let flags = MsgFlags::MSG_PEEK | MsgFlags::MSG_DONTWAIT;
         let peeked = recv(self.stream.as_raw_fd(), &mut [0], flags);

@@ -11,7 +11,7 @@ use phitwire::topology::NodeRef;
 use super::fleet::{Routers, ask};
 use crate::clock::{self, Clock};
 use crate::control::{ClientError, Request, RoutingReport};
-use crate::live_aries::table_sets;
+use crate::manage::tables::table_sets;
 
 /// For how long a router is quiesced at most, in milliseconds: longer than a whole reroute may take, short enough
 /// for packets that wait meanwhile not to time out (20 s by default).

@@ -4,6 +4,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use phitwire::manage::{Phase, plan_reroute};
+use phitwire::router::aries::digest;
 use phitwire::topology::NodeRef;
 use phitwire::topology::dragonfly::{Dragonfly, DragonflyWiring, Faults, Routed};
 
@@ -12,7 +13,7 @@ use super::fleet::{Fleet, Routers, ask};
 use super::report::{Report, Status};
 use super::survey::Survey;
 use crate::control::{Request, TableSet};
-use crate::live_aries::{digest, shared_tables};
+use crate::manage::tables::shared_tables;
 use crate::run_dir::{Claim, LabDir, RunDirError};
 
 /// How often tables are computed again because something failed or came back meanwhile, before that is left to the

@@ -19,6 +19,7 @@ pub mod fleet;
 pub mod manager;
 pub mod report;
 pub mod survey;
+mod tables;
 
 #[cfg(test)]
 mod fleet_tests;

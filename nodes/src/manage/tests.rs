@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
+use phitwire::router::aries::digest;
 use phitwire::topology::NodeRef;
 use phitwire::topology::dragonfly::{Dragonfly, DragonflySpec, Shape};
 use serde_json::{Value, json};
@@ -11,7 +12,7 @@ use super::fleet::Routers;
 use super::manager::{Tables, reroute};
 use super::report::Status;
 use crate::control::{ClientError, LinkReport, Request, RoutingReport, TableSet};
-use crate::live_aries::{digest, shared_tables, table_sets};
+use crate::manage::tables::{shared_tables, table_sets};
 
 /// Routers that do as they are told.
 struct Obedient {

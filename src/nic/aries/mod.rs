@@ -36,6 +36,7 @@ mod collective_api;
 mod completion;
 mod config;
 mod counters;
+mod device;
 mod domain;
 mod interface;
 mod nic;

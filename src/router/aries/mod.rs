@@ -14,6 +14,7 @@ mod columns;
 mod core;
 mod counters;
 mod delay;
+mod device;
 mod event;
 pub mod grain;
 #[cfg(test)]
@@ -32,6 +33,8 @@ mod tiles;
 pub use self::core::Core;
 pub use crate::route::dragonfly_registers as registers;
 pub use counters::AriesCounters;
+pub(crate) use device::break_link;
+pub use device::digest;
 pub use event::AriesEvent;
 pub use load::LoadSteps;
 pub use node::{Aries, AriesConfig};

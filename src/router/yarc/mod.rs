@@ -11,6 +11,7 @@
 mod columns;
 mod core;
 mod counters;
+mod device;
 mod event;
 #[cfg(test)]
 mod harness;
@@ -25,5 +26,6 @@ pub use self::core::{Core, MAX_ANNOUNCED_CYCLES, Ports};
 pub use crate::chip::RouterClock;
 pub use crate::route::clos_registers as registers;
 pub use counters::RouterCounters;
+pub(crate) use device::break_link;
 pub use event::RouterEvent;
 pub use node::{Yarc, YarcConfig};

@@ -204,7 +204,7 @@ pub trait Region<F: Parts>: Debug + Send {
 }
 
 /// What a link's end says about what it sends and what it received.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct LinkAccount {
     /// Number of the link, and whether it is its second end.
     pub(crate) end: (u32, bool),

@@ -7,14 +7,15 @@ use phitwire_framing::set48::{Set, SetBytes};
 
 use crate::link::{LcbRegisters, Scrambler};
 
-/// The number nearest to `last` that agrees with `number` in so many bits.
+/// The number nearest to `last` that agrees with `number` in its last `BITS` bits.
 fn nearest<const BITS: u32>(last: u64, number: u64) -> u64 {
     let unused = u64::BITS - BITS;
     let ahead = (number.wrapping_sub(last) << unused) as i64 >> unused;
     last.wrapping_add_signed(ahead)
 }
 
-/// The late `copy` as if numbers had so many bits (enough for the window, and few enough to come round in a run), read at a link where `last` came last: of another session, it is what it was.
+/// The late `copy` as if numbers had `BITS` bits (enough for the window, and few enough to come
+/// round in a run), read at a link where `last` came last: of another session, it is what it was.
 pub(super) fn with_short_numbers<const BITS: u32>(last: &[u8], copy: Vec<u8>) -> Vec<u8> {
     let forged = match (parse(last), parse(&copy)) {
         (Ok(Frame::Data(last)), Ok(Frame::Data(old)))

@@ -1,21 +1,23 @@
-//! Random dragonflies in direct mode, from a seed each: shapes, arrangements, routing modes, traffic, cables and links that are
-//! missing.
+//! Random dragonflies in direct mode, from a seed each: shapes, arrangements, routing modes,
+//! traffic, cables and links that are missing.
 //!
-//! The tables are made for what is left. They have to pass the topology's own check (each way ends at its destination,
-//! no circle of channels), and the run all [checkers](crate::sim::direct::Violation): every packet once and whole, in order where the
-//! mode keeps one, every credit back, the network empty in bounded time. Every fourth case is run again in several partitions
-//! and has to leave the same trace.
+//! The tables are made for what is left. They have to pass the topology's own check (each way ends
+//! at its destination, no circle of channels), and the run all
+//! [checkers](crate::sim::direct::Violation): every packet once and whole, in order where the mode
+//! keeps one, every credit back, the network empty in bounded time. Every fourth case is run again
+//! in several partitions and has to leave the same trace.
 
 use phitwire_framing::flit48::Routing;
-use thiserror::Error;
 
 use super::random::pick;
-use super::{Keep, shrink};
+use super::{Failure, Keep, Outcome, SoakCase};
 use crate::rng::Rng;
+use crate::router::aries::pipeline::CYCLE_PS;
 use crate::sim::direct::{
-    Aries, AriesOptions, Config, ConfigError, Load, Pattern, Process, Report, Serial, Simulation,
-    Traffic, Violation, Warmup,
+    Aries, AriesOptions, Config, Load, Pattern, Process, Report, Serial, Simulation, Traffic,
+    Warmup,
 };
+use crate::time::Time;
 use crate::topology::Mistake;
 use crate::topology::dragonfly::{
     Arrangement, Dragonfly, DragonflySpec, DragonflyWiring, Faults, Shape, check, check_routes,
@@ -39,51 +41,6 @@ pub struct DragonflyCase {
     pub config: Config,
     /// Partitions of the second run; 1 = there is none.
     pub partitions: usize,
-}
-
-/// What a dragonfly that passed has done.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct DragonflyOutcome {
-    /// Fingerprint of every delivery.
-    pub trace_hash: u64,
-    /// Cycles.
-    pub cycles: u64,
-    /// Flits through routers.
-    pub flit_hops: u64,
-    /// Packets that arrived.
-    pub packets: u64,
-}
-
-/// What did not hold.
-#[derive(Debug, Error)]
-pub enum DragonflyFailure {
-    /// The tables of what the cuts leave are wrong.
-    #[error("the route tables are wrong: {0}")]
-    Routes(String),
-    /// The run cannot begin.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
-    /// A checker found something.
-    #[error("{}\n{report:#?}", lines(&report.violations))]
-    Violations {
-        /// What the run came to.
-        report: Box<Report>,
-    },
-    /// Partitions made a difference.
-    #[error("{partitions} partitions leave the trace {theirs:016x} instead of {ours:016x}")]
-    Partitions {
-        /// So many.
-        partitions: usize,
-        /// Trace of one.
-        ours: u64,
-        /// Theirs.
-        theirs: u64,
-    },
-}
-
-fn lines(violations: &[Violation]) -> String {
-    let texts: Vec<String> = violations.iter().map(ToString::to_string).collect();
-    texts.join("\n")
 }
 
 fn spec(rng: &mut Rng) -> (DragonflySpec, Dragonfly) {
@@ -214,54 +171,49 @@ impl DragonflyCase {
         }
     }
 
-    /// Runs the case.
-    ///
-    /// # Errors
-    /// See [`DragonflyFailure`].
-    pub fn run(&self) -> Result<DragonflyOutcome, DragonflyFailure> {
-        let whole = self.spec.generate();
-        let whole = whole.map_err(|error| DragonflyFailure::Routes(error.to_string()))?;
-        let topology = without(&whole, &self.cut);
-        if let Some(mistake) = mistakes(&topology).first() {
-            return Err(DragonflyFailure::Routes(mistake.to_string()));
-        }
-        let report = self.simulate(&topology, 1)?;
-        if self.partitions > 1 {
-            let theirs = self.simulate(&topology, self.partitions)?.trace_hash;
-            if theirs != report.trace_hash {
-                return Err(DragonflyFailure::Partitions {
-                    partitions: self.partitions,
-                    ours: report.trace_hash,
-                    theirs,
-                });
-            }
-        }
-        Ok(DragonflyOutcome {
-            trace_hash: report.trace_hash,
-            cycles: report.cycles,
-            flit_hops: report.phit_hops,
-            packets: report.packets,
-        })
-    }
-
-    fn simulate(
-        &self,
-        topology: &Dragonfly,
-        partitions: usize,
-    ) -> Result<Report, DragonflyFailure> {
+    fn simulate(&self, topology: &Dragonfly, partitions: usize) -> Result<Report, Failure> {
         let mut simulation = Simulation::<Aries>::of(topology, &self.config, partitions)?;
         let report = simulation.run(&mut Serial, |_| {});
         if report.violations.is_empty() {
             return Ok(report);
         }
         let report = Box::new(report);
-        Err(DragonflyFailure::Violations { report })
+        Err(Failure::Direct { report })
+    }
+}
+
+impl SoakCase for DragonflyCase {
+    /// There is nothing to tell of on the way.
+    fn run(&self, _trace: &mut dyn FnMut(Time, &str)) -> Result<Outcome, Failure> {
+        let whole = self.spec.generate();
+        let whole = whole.map_err(|error| Failure::Topology(error.to_string()))?;
+        let topology = without(&whole, &self.cut);
+        if let Some(mistake) = mistakes(&topology).first() {
+            return Err(Failure::Routes(mistake.to_string()));
+        }
+        let report = self.simulate(&topology, 1)?;
+        if self.partitions > 1 {
+            let theirs = self.simulate(&topology, self.partitions)?.trace_hash;
+            if theirs != report.trace_hash {
+                return Err(Failure::Partitions {
+                    partitions: self.partitions,
+                    ours: report.trace_hash,
+                    theirs,
+                });
+            }
+        }
+        Ok(Outcome {
+            trace_hash: report.trace_hash,
+            time: Time::from_ps(CYCLE_PS * report.cycles),
+            flit_hops: report.phit_hops,
+            acknowledged: report.packets,
+            ..Outcome::default()
+        })
     }
 
-    /// The case with no more than `keep` names: its harms are the missing links, its impairment long cables, partitions and
-    /// bursts, its messages the cycles of the measurement.
-    #[must_use]
-    pub fn reduced(&self, keep: &Keep) -> Self {
+    /// Its harms are the missing links, its impairment long cables, partitions and bursts, its
+    /// messages the cycles of the measurement.
+    fn reduced(&self, keep: &Keep) -> Box<dyn SoakCase> {
         let mut case = self.clone();
         if let Some(kept) = &keep.harms {
             let links = (0..).zip(&self.cut);
@@ -277,25 +229,30 @@ impl DragonflyCase {
         if let Some(cycles) = keep.messages {
             case.config.measure_cycles = cycles.max(1);
         }
-        case
+        Box::new(case)
     }
 
-    /// The least that still fails: see [`Case::shrink`](super::Case::shrink).
-    pub fn shrink(&self, mut fails: impl FnMut(&Self) -> bool) -> Keep {
-        let cycles = self.config.measure_cycles;
-        shrink::least(self.cut.len(), true, cycles, |keep| {
-            fails(&self.reduced(keep))
-        })
+    fn whole(&self) -> Keep {
+        Keep {
+            harms: Some((0..self.cut.len()).collect()),
+            clear: false,
+            messages: Some(self.config.measure_cycles),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sim::direct::Violation;
+
+    fn run(case: &dyn SoakCase) -> Result<Outcome, Failure> {
+        case.run(&mut |_, _| {})
+    }
 
     #[test]
     fn a_seed_is_one_dragonfly_and_one_run() {
-        let hash = |seed| DragonflyCase::random(seed).run().unwrap().trace_hash;
+        let hash = |seed| run(&DragonflyCase::random(seed)).unwrap().trace_hash;
         assert_eq!(hash(3), hash(3));
         assert_ne!(hash(3), hash(4));
     }
@@ -318,7 +275,8 @@ mod tests {
         assert!(any(|case| case.spec.shape.groups > 5));
     }
 
-    /// The canary: links without which NICs cannot reach each other are found, and no more than these are kept.
+    /// The canary: links without which NICs cannot reach each other are found, and no more than
+    /// these are kept.
     #[test]
     fn a_failure_is_found_and_shrunk() {
         let mut case = DragonflyCase::random(1);
@@ -345,14 +303,14 @@ mod tests {
         let black = of(PortKind::Black);
         assert_eq!((blue.len(), black.len()), (2, 4));
         case.cut = vec![blue[0], black[0], blue[1]];
-        let failure = case.run().expect_err("two groups without a link");
-        assert!(matches!(failure, DragonflyFailure::Routes(_)), "{failure}");
-        let keep = case.shrink(|case| case.run().is_err());
+        let failure = run(&case).expect_err("two groups without a link");
+        assert!(matches!(failure, Failure::Routes(_)), "{failure}");
+        let keep = (&case as &dyn SoakCase).shrink(|case| run(case).is_err());
         assert_eq!(keep.harms, Some(vec![0, 2]));
         assert_eq!((keep.clear, keep.messages), (true, Some(1)));
-        assert!(case.reduced(&keep).run().is_err());
+        assert!(run(&*case.reduced(&keep)).is_err());
         case.cut.pop();
-        assert!(case.run().is_ok());
+        assert!(run(&case).is_ok());
     }
 
     /// The canary of the run's own checkers: a network whose blue links are gone refuses packets.
@@ -369,9 +327,17 @@ mod tests {
         let blue = blue.filter(|(_, link)| whole.kind(link) == kind);
         let blue: Vec<u32> = blue.map(|(number, _)| number).collect();
         assert!(case.simulate(&whole, 1).is_ok());
+        // Not through `run`, which refuses such tables before it comes to that.
         let failure = case.simulate(&without(&whole, &blue), 1);
-        let text = failure.expect_err("no way").to_string();
-        assert!(matches!(case.run(), Ok(outcome) if outcome.packets > 0));
-        assert!(text.contains("violations"), "{text}");
+        let Err(Failure::Direct { report }) = failure else {
+            panic!("there is no way: {failure:?}");
+        };
+        let refused = |v: &Violation| matches!(v, Violation::Refused(packets) if *packets > 0);
+        assert!(
+            report.violations.iter().any(refused),
+            "{:?}",
+            report.violations
+        );
+        assert!(matches!(run(&case), Ok(outcome) if outcome.acknowledged > 0));
     }
 }

@@ -1,26 +1,42 @@
 //! What is done to a network while traffic flows.
 
-use super::Failure;
-use super::words;
-use crate::link::Lcb;
+use core::fmt::Debug;
+
+use super::{Failure, words};
+use crate::device::{DeviceError, LinkFault};
 use crate::link::impair::{Lateness, Probability};
 use crate::node::Node;
 use crate::sim::fabric::{Direction, Fabric, LinkId, NodeId};
-use crate::sim::network::{Network, NetworkError};
+use crate::sim::world::World;
 use crate::time::Duration;
+use crate::topology::Network;
+
+/// What only links of one machine can suffer. Nothing is lost by it.
+pub trait OwnHarm: Clone + Debug + PartialEq + Send + Sync {
+    /// The number of the link whose first end suffers, modulo how many there are, and what it
+    /// suffers.
+    fn fault(&self) -> (u32, LinkFault);
+}
+
+/// A machine whose links suffer nothing that others do not.
+impl OwnHarm for core::convert::Infallible {
+    fn fault(&self) -> (u32, LinkFault) {
+        match *self {}
+    }
+}
 
 /// Something done to the network while traffic flows. Links and nodes are numbers modulo how many
 /// there are.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Harm {
-    /// A link is cut, and restored after a while.
+pub enum Harm<Own> {
+    /// A link is cut, and restored after a while: shorter than any time-out of a request.
     Cut {
         /// Which.
         link: u32,
         /// How long.
         span: Duration,
     },
-    /// One end goes back as if the other had asked for it.
+    /// One end sends again everything that is not acknowledged, as if the other had asked for it.
     ForceRetry {
         /// The link.
         link: u32,
@@ -86,7 +102,8 @@ pub enum Harm {
         /// The direction.
         a_to_b: bool,
     },
-    /// The process at an end of a busy link stands still for a while, and then finds what came meanwhile.
+    /// The process at an end of a busy link stands still for a while, and then finds what came
+    /// meanwhile.
     Stop {
         /// Which of the busy ones.
         busy: u32,
@@ -100,7 +117,10 @@ pub enum Harm {
         /// Which of the busy ones.
         busy: u32,
     },
-    /// A link is taken down by command and never brought up again: what the liveness phase must find.
+    /// Something that only links of this machine can suffer.
+    Own(Own),
+    /// A link is taken down by command and never brought up again: what the liveness phase must
+    /// find.
     #[cfg(test)]
     LeaveDown {
         /// Which.
@@ -108,8 +128,8 @@ pub enum Harm {
     },
 }
 
-impl Harm {
-    /// Whether messages may be lost by it.
+impl<Own: OwnHarm> Harm<Own> {
+    /// Whether any message may be lost by it: not only one, as by a soft error.
     pub const fn destroys(&self) -> bool {
         #[cfg(test)]
         if matches!(self, Self::LeaveDown { .. }) {
@@ -117,119 +137,106 @@ impl Harm {
         }
         matches!(
             self,
-            Self::SoftError { .. }
-                | Self::DownAndUp { .. }
+            Self::DownAndUp { .. }
                 | Self::RestartRouter { .. }
                 | Self::RestartNic { .. }
                 | Self::RestartEnd { .. }
         )
     }
 
-    /// Does it, at the present time of `network`, which goes on while a link is cut or down.
-    pub(super) fn inflict(&self, network: &mut Network) -> Result<(), Failure> {
-        let links = network.fabric.links() as u32;
+    /// Whether a message may be lost by it.
+    pub const fn may_lose(&self) -> bool {
+        matches!(self, Self::SoftError { .. }) || self.destroys()
+    }
+
+    /// Does it, at the present time of `world`, which goes on while a link is cut or down.
+    pub(super) fn inflict<L: Network>(&self, world: &mut World<L>) -> Result<(), Failure> {
+        let links = world.fabric.links() as u32;
         let chosen = |link: &u32| LinkId(link % links);
         match self {
             Self::Cut { link, span } => {
-                network.fabric.cut(chosen(link));
-                network.fabric.run_for(*span);
-                network.fabric.restore(chosen(link));
+                world.fabric.cut(chosen(link));
+                world.fabric.run_for(*span);
+                world.fabric.restore(chosen(link));
             }
-            Self::ForceRetry { link } => on_first_end(network, chosen(link), |lcb, now, _| {
-                lcb.force_retry(now);
-            }),
+            Self::ForceRetry { link } => on_first_end(world, chosen(link), LinkFault::ForceRetry)?,
             Self::LaneNoise { link, lane, a_to_b } => {
-                let direction = Direction::BOTH[usize::from(!a_to_b)];
-                let rate = Probability::from_ratio(1, 500);
-                network
-                    .fabric
-                    .lane_noise(chosen(link), direction, Some((*lane, rate)));
+                let noise = Some((*lane, Probability::from_ratio(1, 500)));
+                world.fabric.lane_noise(chosen(link), way(*a_to_b), noise);
             }
             Self::Impair { link, words: text } => {
                 for direction in Direction::BOTH {
-                    network
-                        .fabric
-                        .impair(chosen(link), direction, Some(words(text)));
+                    let netem = Some(words(text));
+                    world.fabric.impair(chosen(link), direction, netem);
                 }
             }
             Self::LateCopies {
                 link,
                 percent,
                 lateness,
-            } => {
-                let share = Probability::from_ratio((*percent).into(), 100);
-                for direction in Direction::BOTH {
-                    let fabric = &mut network.fabric;
-                    fabric.copy_late(chosen(link), direction, share, *lateness);
+            } => copy_late(&mut world.fabric, chosen(link), *percent, *lateness),
+            Self::LateCopiesEverywhere { percent, lateness } => {
+                for link in world.links() {
+                    copy_late(&mut world.fabric, link, *percent, *lateness);
                 }
             }
-            Self::SoftError { link } => on_first_end(network, chosen(link), |lcb, _, _| {
-                lcb.soft_error_next();
-            }),
+            Self::SoftError { link } => on_first_end(world, chosen(link), LinkFault::SoftError)?,
             Self::DownAndUp { link, span } => {
-                on_first_end(network, chosen(link), |lcb, now, input| {
-                    lcb.link_down(now, input);
-                });
-                network.fabric.run_for(*span);
-                on_first_end(network, chosen(link), |lcb, now, _| lcb.link_up(now));
+                on_first_end(world, chosen(link), LinkFault::Down)?;
+                world.fabric.run_for(*span);
+                on_first_end(world, chosen(link), LinkFault::Up)?;
             }
-            #[cfg(test)]
-            Self::LeaveDown { link } => on_first_end(network, chosen(link), |lcb, now, input| {
-                lcb.link_down(now, input);
-            }),
-            Self::RestartRouter { router } => {
-                let nodes: Vec<NodeId> = network.routers().collect();
-                restart(network, &nodes, *router)?;
-            }
-            Self::RestartNic { nic } => {
-                let nodes: Vec<NodeId> = network.processors().collect();
-                restart(network, &nodes, *nic)?;
-            }
-            Self::LateCopiesEverywhere { percent, lateness } => {
-                copy_late_everywhere(&mut network.fabric, *percent, *lateness);
-            }
+            Self::RestartRouter { router } => restart(world, world.routers(), *router)?,
+            Self::RestartNic { nic } => restart(world, world.nics(), *nic)?,
             Self::LoseLane { busy, a_to_b } => {
-                let direction = Direction::BOTH[usize::from(!a_to_b)];
                 let noise = Some((0, Probability::from_ratio(1, 100)));
-                let link = busy_link(&network.fabric, *busy);
-                network.fabric.lane_noise(link, direction, noise);
+                let link = busy_link(&world.fabric, *busy);
+                world.fabric.lane_noise(link, way(*a_to_b), noise);
             }
             Self::Stop { busy, first, span } => {
-                let link = busy_link(&network.fabric, *busy);
-                let (node, _) = network.fabric.ends(link)[usize::from(!first)];
-                network.fabric.stop(node);
-                network.fabric.run_for(*span);
-                network.fabric.go_on(node);
+                let link = busy_link(&world.fabric, *busy);
+                let (node, _) = world.fabric.ends(link)[usize::from(!first)];
+                world.fabric.stop(node);
+                world.fabric.run_for(*span);
+                world.fabric.go_on(node);
             }
             Self::RestartEnd { busy } => {
-                let link = busy_link(&network.fabric, *busy);
-                let ends = network.fabric.ends(link).map(|(node, _)| node);
+                let link = busy_link(&world.fabric, *busy);
+                let ends = world.fabric.ends(link).map(|(node, _)| node);
                 // Every link has a router at one end.
-                if let Some(router) = network.routers().find(|node| ends.contains(node)) {
-                    network.restart(router).map_err(NetworkError::from)?;
+                if let Some(router) = world.routers().find(|node| ends.contains(node)) {
+                    world.restart(router)?;
                 }
             }
+            Self::Own(own) => {
+                let (link, fault) = own.fault();
+                on_first_end(world, chosen(&link), fault)?;
+            }
+            #[cfg(test)]
+            Self::LeaveDown { link } => on_first_end(world, chosen(link), LinkFault::Down)?,
         }
         Ok(())
     }
 }
 
-/// Late copies on all links of a fabric.
-pub(super) fn copy_late_everywhere<N: Node>(
-    fabric: &mut Fabric<N>,
-    percent: u32,
-    lateness: Lateness,
-) {
+const fn way(a_to_b: bool) -> Direction {
+    if a_to_b {
+        Direction::AToB
+    } else {
+        Direction::BToA
+    }
+}
+
+/// Late copies in both directions of a link.
+fn copy_late<N: Node>(fabric: &mut Fabric<N>, link: LinkId, percent: u32, lateness: Lateness) {
     let share = Probability::from_ratio(percent.into(), 100);
-    for link in (0..fabric.links() as u32).map(LinkId) {
-        for direction in Direction::BOTH {
-            fabric.copy_late(link, direction, share, lateness);
-        }
+    for direction in Direction::BOTH {
+        fabric.copy_late(link, direction, share, lateness);
     }
 }
 
 /// One of the links that have carried at least half as many frames as any.
-pub(super) fn busy_link<N: Node>(fabric: &Fabric<N>, number: u32) -> LinkId {
+fn busy_link<N: Node>(fabric: &Fabric<N>, number: u32) -> LinkId {
     let sent = |link: LinkId| -> u64 {
         let sent = Direction::BOTH.map(|direction| fabric.wire(link, direction).counters().sent);
         sent.iter().sum()
@@ -240,17 +247,23 @@ pub(super) fn busy_link<N: Node>(fabric: &Fabric<N>, number: u32) -> LinkId {
     busy[number as usize % busy.len()]
 }
 
-fn restart(network: &mut Network, nodes: &[NodeId], number: u32) -> Result<(), NetworkError> {
-    Ok(network.restart(nodes[number as usize % nodes.len()])?)
+fn restart<L: Network>(
+    world: &mut World<L>,
+    nodes: impl Iterator<Item = NodeId>,
+    number: u32,
+) -> Result<(), Failure> {
+    let nodes: Vec<NodeId> = nodes.collect();
+    Ok(world.restart(nodes[number as usize % nodes.len()])?)
 }
 
-fn on_first_end(
-    network: &mut Network,
+fn on_first_end<L: Network>(
+    world: &mut World<L>,
     link: LinkId,
-    act: impl FnOnce(&mut Lcb, crate::time::Time, &mut crate::link::InputQueue),
-) {
-    let (node, port) = network.fabric.ends(link)[0];
-    network.fabric.command(node, |machine, now| {
-        machine.with_lcb(now, port, |lcb, input| act(lcb, now, input))
-    });
+    fault: LinkFault,
+) -> Result<(), DeviceError> {
+    let (node, port) = world.fabric.ends(link)[0];
+    let suffer = world
+        .fabric
+        .command(node, |device, now| device.link_fault(now, port, fault));
+    suffer
 }

@@ -1,59 +1,25 @@
 //! Leaving out of a failing case what its failure does not need.
 
-use super::Case;
-
 /// What is kept of a case; everything, to begin with.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Keep {
     /// Indices of the harms kept; `None`: all.
     pub harms: Option<Vec<usize>>,
-    /// Whether the impairment of all links is left out.
+    /// Whether the impairment of all links is left out, or there is none.
     pub clear: bool,
     /// Messages per source; `None`: as many as the case has.
     pub messages: Option<u64>,
 }
 
-impl Case {
-    /// The case with no more than `keep` names. Harms that it does not have are not kept.
-    #[must_use]
-    pub fn reduced(&self, keep: &Keep) -> Self {
-        let mut case = self.clone();
-        if let Some(kept) = &keep.harms {
-            let mut index = 0;
-            case.harms.retain(|_| {
-                index += 1;
-                kept.contains(&(index - 1))
-            });
-        }
-        if keep.clear {
-            case.impairment.clear();
-        }
-        if let Some(messages) = keep.messages {
-            case.traffic.count = messages;
-        }
-        case
-    }
-
-    /// The least that still fails: leaves out harms one by one, then the impairment, then halves the
-    /// messages, as long as `fails` says so of what is left. `fails` is asked a few dozen times at most.
-    pub fn shrink(&self, mut fails: impl FnMut(&Self) -> bool) -> Keep {
-        let impaired = !self.impairment.is_empty();
-        least(self.harms.len(), impaired, self.traffic.count, |keep| {
-            fails(&self.reduced(keep))
-        })
-    }
-}
-
-/// The least to keep of so many harms, of an impairment, if there is one, and of so many messages, that `fails` still.
-pub(super) fn least(
-    harms: usize,
-    impaired: bool,
-    messages: u64,
-    mut fails: impl FnMut(&Keep) -> bool,
-) -> Keep {
+/// The least to keep of a `whole` case that `fails` still.
+pub(super) fn least(whole: Keep, mut fails: impl FnMut(&Keep) -> bool) -> Keep {
+    let mut messages = whole.messages.unwrap_or(0);
+    let harms = whole.harms.as_ref().map_or(0, Vec::len);
+    let impaired = !whole.clear;
     let mut keep = Keep {
-        harms: Some((0..harms).collect()),
-        ..Keep::default()
+        clear: false,
+        messages: None,
+        ..whole
     };
     let mut accept = |keep: &mut Keep, candidate: Keep| {
         let still = fails(&candidate);
@@ -77,7 +43,6 @@ pub(super) fn least(
         };
         accept(&mut keep, candidate);
     }
-    let mut messages = messages;
     while messages > 1 {
         messages /= 2;
         let candidate = Keep {

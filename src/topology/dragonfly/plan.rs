@@ -15,18 +15,19 @@ use crate::topology::plan::{NodePlan, PlanError};
 /// The memory domain that every node of a lab has from the start: all of its memory.
 pub const LAB_DOMAIN: u16 = RUN_DOMAIN;
 
-/// The protection key of [`LAB_DOMAIN`]: the same at all nodes of a lab, and other than in most other labs.
+/// The protection key of [`LAB_DOMAIN`]: the same at all nodes of a lab, and other than in most
+/// other labs.
 pub const fn lab_key(runtime: &Runtime) -> u16 {
     (runtime.fabric ^ runtime.fabric >> 16) as u16
 }
 
 impl Dragonfly {
-    /// The configuration of the node of that name. Virtual nodes are all network interfaces that are there, in
-    /// their order.
+    /// The configuration of the node of that name. Virtual nodes are all network interfaces that
+    /// are there, in their order.
     ///
     /// # Errors
-    /// See [`PlanError`]; a network that [`check`](super::check) has passed has links for every node, but may
-    /// have too many of them for processes.
+    /// See [`PlanError`]; a network that [`check`](super::check) has passed has links for every
+    /// node, but may have too many of them for processes.
     pub fn plan(&self, node: &str, runtime: &Runtime) -> Result<NodePlan, PlanError> {
         match self.find(node) {
             Some(NodeRef::Chip(router)) => {

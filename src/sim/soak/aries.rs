@@ -1,16 +1,18 @@
-//! How a case follows from its seed.
+//! Random dragonflies of Aries over encoded links: the network interfaces' own verified traffic
+//! (puts, gets and additions, of one packet or as block transfers), mostly beside a run of
+//! collective operations.
 
-use super::{AriesCase, AriesHarm};
+use super::random::{Beside, netem, pick, up_to};
+use super::{Case, Harm, Late, OwnHarm, RUNS, Soaked};
+use crate::device::LinkFault;
 use crate::link::MIN_SET_FRAME_BYTES;
-use crate::nic::aries::{Collective, CollectiveSpec};
-use crate::nic::{Operation, Pattern, TrafficSpec, Ways};
+use crate::nic::aries::Collective;
+use crate::nic::{CollectiveSpec, Operation, Pattern, TrafficSpec, Ways};
 use crate::rng::Rng;
 use crate::sim::fabric::LinkSpec;
-use crate::sim::soak::RUNS;
-use crate::sim::soak::random::{Beside, Hardship, Late, netem, pick, up_to};
 use crate::time::Duration;
 use crate::topology::dragonfly::{
-    Arrangement, DragonflySettings, DragonflySpec, Shape, check as check_topology,
+    Arrangement, Dragonfly, DragonflySettings, DragonflySpec, Shape, check as check_topology,
 };
 
 /// Stream of the random numbers that a case is made from; those of its run are others.
@@ -23,6 +25,42 @@ const UNIT_US: u64 = 20;
 const LONGEST_STOP: Duration = Duration::from_ms(1_500);
 /// Nodes of a case at most.
 const MOST_ROUTERS: usize = 9;
+
+/// Dragonflies of Aries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AriesLinks;
+
+/// What only links that carry sets can suffer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SetHarm {
+    /// One end sends its next data set with a bad CRC.
+    BadCrc {
+        /// The link.
+        link: u32,
+    },
+    /// One end initialises its lanes again.
+    Reinitialise {
+        /// The link.
+        link: u32,
+    },
+    /// One end hears nothing for a while: its receive clock is lost.
+    LoseClock {
+        /// The link.
+        link: u32,
+        /// How long.
+        span: Duration,
+    },
+}
+
+impl OwnHarm for SetHarm {
+    fn fault(&self) -> (u32, LinkFault) {
+        match *self {
+            Self::BadCrc { link } => (link, LinkFault::BadCrc),
+            Self::Reinitialise { link } => (link, LinkFault::Reinit),
+            Self::LoseClock { link, span } => (link, LinkFault::LoseClock(span)),
+        }
+    }
+}
 
 fn spec(rng: &mut Rng, lane_retry_threshold: u32) -> DragonflySpec {
     loop {
@@ -54,28 +92,28 @@ fn spec(rng: &mut Rng, lane_retry_threshold: u32) -> DragonflySpec {
     }
 }
 
-fn harm(rng: &mut Rng) -> AriesHarm {
+fn harm(rng: &mut Rng) -> Harm<SetHarm> {
     let link = rng.next_u64() as u32;
     let span = up_to(rng, 300 * UNIT_US);
     match rng.below(16) {
-        0..3 => AriesHarm::Cut { link, span },
-        3..5 => AriesHarm::ForceRetry { link },
-        5 => AriesHarm::BadCrc { link },
-        6 => AriesHarm::Reinitialise { link },
-        7 => AriesHarm::LoseClock { link, span },
-        8..10 => AriesHarm::LaneNoise {
+        0..3 => Harm::Cut { link, span },
+        3..5 => Harm::ForceRetry { link },
+        5 => Harm::Own(SetHarm::BadCrc { link }),
+        6 => Harm::Own(SetHarm::Reinitialise { link }),
+        7 => Harm::Own(SetHarm::LoseClock { link, span }),
+        8..10 => Harm::LaneNoise {
             link,
             // A lane of each link, so that no link loses all.
             lane: 0,
             a_to_b: rng.chance(1, 2),
         },
-        10..12 => AriesHarm::Impair {
+        10..12 => Harm::Impair {
             link,
             words: netem(rng, UNIT_US),
         },
-        12..14 => AriesHarm::SoftError { link },
-        14 => AriesHarm::DownAndUp { link, span },
-        _ => AriesHarm::RestartRouter { router: link },
+        12..14 => Harm::SoftError { link },
+        14 => Harm::DownAndUp { link, span },
+        _ => Harm::RestartRouter { router: link },
     }
 }
 
@@ -165,19 +203,20 @@ fn collectives(rng: &mut Rng, nics: usize) -> Option<CollectiveSpec> {
     rng.chance(2, 3).then_some(spec)
 }
 
-impl AriesCase {
-    /// The case of `seed`.
-    pub fn random(seed: u64) -> Self {
-        Self::made(seed, Late::Seldom)
+impl Soaked for AriesLinks {
+    type Spec = DragonflySpec;
+    type Topology = Dragonfly;
+    type Own = SetHarm;
+
+    /// Requests time out after 20 s, within which a run is announced three times.
+    const LIVENESS: Duration = Duration::from_ms(900_000);
+    const REFUSALS: bool = true;
+
+    fn generate(spec: &DragonflySpec) -> Result<Dragonfly, String> {
+        spec.generate().map_err(|error| error.to_string())
     }
 
-    /// The case of `seed` with late copies, beside lanes that are given up, ends that stand still and routers that start
-    /// again.
-    pub fn with_late_copies(seed: u64) -> Self {
-        Self::made(seed, Late::Always)
-    }
-
-    fn made(seed: u64, how: Late) -> Self {
+    fn case(seed: u64, how: Late) -> Case<Self> {
         let mut rng = Rng::new(seed, STREAM);
         let mut late_rng = Rng::new(seed, LATE_STREAM);
         let beside = Beside::random(how, &mut late_rng);
@@ -186,68 +225,30 @@ impl AriesCase {
             latency: up_to(&mut rng, 20),
             mtu: pick(&mut rng, &[MIN_SET_FRAME_BYTES, 512, 1472, 9000]),
         };
-        let mut harms: Vec<(Duration, AriesHarm)> = (0..rng.below(8))
+        let harms: Vec<(Duration, Harm<SetHarm>)> = (0..rng.below(8))
             .map(|_| (up_to(&mut rng, 60 * UNIT_US), harm(&mut rng)))
             .collect();
-        let mut impairment = if rng.chance(2, 3) {
+        let impairment = if rng.chance(2, 3) {
             netem(&mut rng, UNIT_US)
         } else {
             String::new()
         };
-        let unit = Duration::from_ms(10);
         let nics = spec.shape.all_nics();
-        let is_lossy =
-            |harm: &AriesHarm| matches!(harm, AriesHarm::SoftError { .. }) || harm.destroys();
-        let destroyed = how == Late::Always || harms.iter().any(|(_, harm)| is_lossy(harm));
-        let mut traffic = traffic(&mut rng, nics, destroyed, seed);
+        let destroyed = how == Late::Always || harms.iter().any(|(_, harm)| harm.may_lose());
+        let traffic = traffic(&mut rng, nics, destroyed, seed);
         let collectives = collectives(&mut rng, nics);
-        if beside.late {
-            let (link, percent, lateness) = beside.copies(&mut late_rng, unit);
-            let copies = match how {
-                Late::Seldom => AriesHarm::LateCopies {
-                    link,
-                    percent,
-                    lateness,
-                },
-                // A link chosen at random may be one that two sources do not use.
-                Late::Always => AriesHarm::LateCopiesEverywhere { percent, lateness },
-            };
-            harms.insert(0, (Duration::from_us(1), copies));
-            beside.run_long(&mut traffic);
-            if how == Late::Always {
-                let hardship = Hardship::random(beside, &mut late_rng, unit, LONGEST_STOP);
-                suffer_late(&mut harms, beside, &hardship);
-            }
-            impairment = beside.words(impairment);
-        }
-        Self {
+        let case = Case {
             seed,
+            spec,
             link,
             impairment,
             traffic,
             collectives,
             harms,
-            spec,
             #[cfg(test)]
             forgery: None,
-        }
-    }
-}
-
-/// What is done to links whose frames come again, and what the rest must not do then.
-fn suffer_late(harms: &mut Vec<(Duration, AriesHarm)>, beside: Beside, hardship: &Hardship) {
-    for (_, harm) in harms.iter_mut().filter(|_| beside.lanes) {
-        if let AriesHarm::Impair { words, .. } = harm {
-            *words = beside.words(core::mem::take(words));
-        }
-    }
-    if let Some((after, busy, a_to_b)) = hardship.noise {
-        harms.push((after, AriesHarm::LoseLane { busy, a_to_b }));
-    }
-    if let Some((after, busy, first, span)) = hardship.stop {
-        harms.push((after, AriesHarm::Stop { busy, first, span }));
-    }
-    if let Some((after, busy)) = hardship.restart {
-        harms.push((after, AriesHarm::RestartEnd { busy }));
+        };
+        let unit = Duration::from_ms(10);
+        case.with((how, beside), &mut late_rng, unit, LONGEST_STOP)
     }
 }

@@ -1,22 +1,24 @@
-//! A node with what a process adds to it: noise on its cables, and why its links are down.
+//! A node with what a process adds to it: noise on its cables, why its links are down, and who
+//! keeps it for runs.
 
-use phitwire::link::{DownReason, ErrorInjection, LinkEvent, LinkState};
+use phitwire::device::{Device, DeviceError, DeviceEvent, LinkFault, LinkView, RegisterName};
+use phitwire::link::{DownReason, ErrorInjection, LinkCounters, LinkEvent, LinkState};
 use phitwire::node::{Node, PortId, WakeReason, Wakeup};
 use phitwire::time::{Duration, Time};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::control::server::ClientId;
 use crate::control::{Fault, LinkReport, Refusal, Register, Request};
-use crate::holding::Holding;
-use crate::live_link::{LinkFault, LiveLink, Misfits};
-use crate::live_node::LiveNode;
+use crate::holding::{self, Holding};
 use crate::noise::{Noise, parse_rate};
 
 /// See the module's text.
 #[derive(Debug)]
-pub struct Station<N> {
+pub struct LiveDevice {
     /// The node itself.
-    pub node: N,
+    pub device: Box<dyn Device>,
     noise: Noise,
     /// By port, why its link is not up, as far as events told.
     why: Vec<Option<String>>,
@@ -31,12 +33,57 @@ pub struct Station<N> {
 /// The longest time that a router can be quiesced for by one command, in milliseconds.
 const LONGEST_HOLD_MS: u64 = 60_000;
 
-impl<N: LiveNode> Station<N> {
-    /// `node` on clean cables; noise, if asked for, will be drawn from `seed`.
-    pub fn new(node: N, seed: u64) -> Self {
-        let (why, wires) = (vec![None; node.ports()], vec![None; node.ports()]);
+/// Why a request was not carried out.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    /// The device would not.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// The specification of a run is none.
+    #[error("the spec: {0}")]
+    Spec(serde_json::Error),
+    /// The answer cannot be written.
+    #[error(transparent)]
+    Answer(#[from] serde_json::Error),
+    /// No such run has been here.
+    #[error("nothing is known of a traffic run")]
+    UnknownRun,
+    /// No such run has been here.
+    #[error("no run of collective operations has been started here")]
+    NoCollectives,
+    /// The port has no link.
+    #[error("port {port} has no link; these have: {}", .linked.join(" "))]
+    NoLink {
+        /// The port.
+        port: PortId,
+        /// Those that have one.
+        linked: Vec<String>,
+    },
+    /// Noise cannot be that.
+    #[error("{0}")]
+    Noise(String),
+    /// A router is not held for so long.
+    #[error(
+        "a router is held for 1 to {LONGEST_HOLD_MS} ms, not {0}: ask again before they are over"
+    )]
+    Hold(u64),
+    /// The process answers such requests itself.
+    #[error("not the node's business")]
+    NotOurs,
+}
+
+impl From<Failure> for Refusal {
+    fn from(failure: Failure) -> Self {
+        failure.to_string().into()
+    }
+}
+
+impl LiveDevice {
+    /// `device` on clean cables; noise, if asked for, will be drawn from `seed`.
+    pub fn new(device: Box<dyn Device>, seed: u64) -> Self {
+        let (why, wires) = (vec![None; device.ports()], vec![None; device.ports()]);
         Self {
-            node,
+            device,
             noise: Noise::new(seed),
             why,
             wires,
@@ -47,7 +94,7 @@ impl<N: LiveNode> Station<N> {
 
     /// Ports that have a link.
     pub fn linked_ports(&self) -> impl Iterator<Item = PortId> {
-        (0..self.node.ports() as PortId).filter(|&port| self.node.link(port).is_some())
+        self.device.links().map(|(port, _)| port)
     }
 
     /// What is wrong with the wire of a port, if anything is: the state's name, and the reason.
@@ -59,19 +106,20 @@ impl<N: LiveNode> Station<N> {
 
     /// How the links stand, by port.
     pub fn links(&self, now: Time) -> Vec<LinkReport> {
-        self.linked_ports()
-            .filter_map(|port| Some(self.report(now, port, self.node.link(port)?)))
+        let links = self.device.links();
+        links
+            .map(|(port, link)| self.report(now, port, link))
             .collect()
     }
 
-    fn report(&self, now: Time, port: PortId, link: &dyn LiveLink) -> LinkReport {
-        let mut report = link.report(port);
+    fn report(&self, now: Time, port: PortId, link: &dyn LinkView) -> LinkReport {
+        let mut report = plain_report(port, link);
         let heard = link.last_accepted();
         report.heard_ms = heard.map(|at| now.since(at).as_ns() / 1_000_000);
         if !report.up {
             let told = self.why[usize::from(port)].clone();
             report.why =
-                Some(told.unwrap_or_else(|| guess(link.state(), link.misfits(), &report.peer)));
+                Some(told.unwrap_or_else(|| guess(link.state(), link.counters(), &report.peer)));
         } else if link.is_silent() {
             report.state = "silent".to_owned();
             report.why = Some(silent(&report));
@@ -90,38 +138,26 @@ impl<N: LiveNode> Station<N> {
 
     /// Calls `visit` with every counter of the node and of the noise.
     pub fn for_each_counter(&self, visit: &mut dyn FnMut(&str, u64)) {
-        self.node.for_each_counter(visit);
+        self.device.for_each_counter(visit);
         visit("noise.flipped_bits", self.noise.flipped_bits());
     }
 
     /// Breaks something on purpose.
-    ///
-    /// # Errors
-    /// When there is no such port or lane, or the rate is none.
-    pub fn fault(&mut self, now: Time, fault: &Fault) -> Result<(), String> {
+    fn fault(&mut self, now: Time, fault: &Fault) -> Result<(), Failure> {
         let port = fault.port();
-        let Some(link) = self.node.link(port) else {
-            let ports: Vec<_> = self.linked_ports().map(|port| port.to_string()).collect();
-            return Err(format!(
-                "port {port} has no link; these have: {}",
-                ports.join(" ")
-            ));
-        };
-        let has_sets = link.has_sets();
-        if let Fault::LaneNoise { lane, rate, .. } = fault {
-            return self.noise.set(port, *lane, parse_rate(rate)?);
+        if self.device.link(port).is_none() {
+            let linked = self.linked_ports().map(|port| port.to_string()).collect();
+            return Err(Failure::NoLink { port, linked });
         }
         let fault = match *fault {
-            Fault::LaneNoise { .. } => return Ok(()),
+            Fault::LaneNoise { lane, ref rate, .. } => {
+                let rate = parse_rate(rate).map_err(Failure::Noise)?;
+                return self.noise.set(port, lane, rate).map_err(Failure::Noise);
+            }
             Fault::SoftError { .. } => LinkFault::SoftError,
             Fault::LinkDown { .. } => LinkFault::Down,
             Fault::LinkUp { .. } => LinkFault::Up,
             Fault::ForceRetry { .. } => LinkFault::ForceRetry,
-            _ if !has_sets => {
-                return Err(format!(
-                    "port {port} has a YARC link, which has no such register"
-                ));
-            }
             Fault::BadCrc { .. } => LinkFault::BadCrc,
             Fault::Reinit { .. } => LinkFault::Reinit,
             Fault::LoseClock { ms, .. } => LinkFault::LoseClock(Duration::from_ms(ms.min(60_000))),
@@ -140,8 +176,7 @@ impl<N: LiveNode> Station<N> {
                 seed,
             }),
         };
-        self.node.link_fault(now, port, fault);
-        Ok(())
+        Ok(self.device.link_fault(now, port, fault)?)
     }
 
     /// Answers a request that only needs the node.
@@ -155,93 +190,100 @@ impl<N: LiveNode> Station<N> {
         request: Request,
     ) -> Result<Value, Refusal> {
         match request {
-            Request::Claim(holder) => self.holding.claim(&self.node, client, holder),
+            Request::Claim(holder) => self.holding.claim(&*self.device, client, holder),
             Request::TrafficStart { .. } | Request::CollectiveStart { .. } => {
                 self.holding.may_start(client)?;
-                self.answer_itself(now, request).map_err(Refusal::from)
+                Ok(self.answer_itself(now, request)?)
             }
-            Request::TrafficStatus { run } => self
-                .node
-                .traffic_status(run)
-                .map_err(Holding::unknown_run::<N>),
-            Request::CollectiveStatus => self
-                .node
-                .collective_status()
-                .map_err(Holding::unknown_run::<N>),
-            request => self.answer_itself(now, request).map_err(Refusal::from),
+            Request::TrafficStatus { .. } | Request::CollectiveStatus => {
+                let known = self.answer_itself(now, request);
+                known.map_err(|unknown| holding::unknown_run(self.device.kind(), unknown.into()))
+            }
+            request => Ok(self.answer_itself(now, request)?),
         }
     }
 
     /// A client of the control socket has gone. If it kept this node, its runs end.
     pub fn client_gone(&mut self, now: Time, client: ClientId) {
-        self.holding.client_gone(&mut self.node, now, client);
+        self.holding.client_gone(&mut *self.device, now, client);
     }
 
-    fn answer_itself(&mut self, now: Time, request: Request) -> Result<Value, String> {
+    fn answer_itself(&mut self, now: Time, request: Request) -> Result<Value, Failure> {
+        let device = &mut *self.device;
         match request {
-            Request::Links => serde_json::to_value(self.links(now)).map_err(|e| e.to_string()),
+            Request::Links => return written(&self.links(now)),
+            Request::Fault(fault) => self.fault(now, &fault)?,
             Request::Get { register } => {
-                let value = self.node.register(&register)?;
-                Ok(register_value(&register, value))
+                let name = register_name(&register);
+                let value = device.need_registers(name)?.read(name)?;
+                return Ok(register_value(&register, value));
             }
             Request::Set { register, value } => {
-                self.node.set_register(&register, value)?;
-                Ok(register_value(&register, value))
+                let name = register_name(&register);
+                device.need_registers(name)?.write(name, value)?;
+                return Ok(register_value(&register, value));
             }
-            Request::Fault(fault) => self.fault(now, &fault).map(|()| json!({})),
             Request::TrafficStart { spec } => {
-                self.node.traffic_start(now, spec).map(|()| json!({}))
+                let traffic = device.need_traffic_mut()?;
+                traffic.start(now, read(spec)?)?;
             }
-            Request::TrafficStatus { run } => self.node.traffic_status(run),
-            Request::TrafficStop => self.node.traffic_stop().map(|()| json!({})),
+            Request::TrafficStatus { run } => {
+                let report = device.need_traffic()?.report(run);
+                return written(&report.ok_or(Failure::UnknownRun)?);
+            }
+            Request::TrafficStop => device.need_traffic_mut()?.stop(),
             Request::CollectiveStart { spec } => {
-                self.node.collective_start(now, spec).map(|()| json!({}))
+                let collectives = device.need_collectives_mut()?;
+                collectives.start(now, read(spec)?)?;
             }
-            Request::CollectiveStatus => self.node.collective_status(),
-            Request::CollectiveStop => self.node.collective_stop(now).map(|()| json!({})),
-            Request::Quiesce { hold_ms } => self.quiesce(now, hold_ms),
+            Request::CollectiveStatus => {
+                let report = device.need_collectives()?.report();
+                return written(&report.ok_or(Failure::NoCollectives)?);
+            }
+            Request::CollectiveStop => device.need_collectives_mut()?.stop(now),
+            Request::Quiesce { hold_ms } => self.quiesce(now, hold_ms)?,
             Request::Release => {
                 self.held_until = None;
-                self.node.release().map(|()| json!({}))
+                device.need_rerouting()?.release();
             }
-            Request::Routing => {
-                serde_json::to_value(self.node.routing()?).map_err(|e| e.to_string())
+            Request::Routing => return written(&device.need_rerouting()?.routing()),
+            Request::Tables => return Ok(device.need_rerouting()?.tables()),
+            Request::Install { tables } => {
+                let tables = serde_json::to_value(*tables)?;
+                device.need_rerouting()?.install(tables)?;
             }
-            Request::Tables => serde_json::to_value(self.node.tables()?).map_err(|e| e.to_string()),
-            Request::Install { tables } => self.node.install(*tables).map(|()| json!({})),
             Request::Stats
             | Request::Info
             | Request::Offload { .. }
             | Request::Claim(_)
-            | Request::Shutdown => Err("not the node's business".to_owned()),
+            | Request::Shutdown => return Err(Failure::NotOurs),
         }
+        Ok(json!({}))
     }
 
-    fn quiesce(&mut self, now: Time, hold_ms: u64) -> Result<Value, String> {
+    fn quiesce(&mut self, now: Time, hold_ms: u64) -> Result<(), Failure> {
         if !(1..=LONGEST_HOLD_MS).contains(&hold_ms) {
-            return Err(format!(
-                "a router is held for 1 to {LONGEST_HOLD_MS} ms, not {hold_ms}: ask again before they are over"
-            ));
+            return Err(Failure::Hold(hold_ms));
         }
-        self.node.quiesce()?;
+        self.device.need_rerouting()?.quiesce();
         self.held_until = Some(now + Duration::from_ms(hold_ms));
-        Ok(json!({}))
+        Ok(())
     }
 
     /// Whoever had the router quiesced has not said another word in time.
     fn end_hold(&mut self, now: Time) {
         if self.held_until.is_some_and(|until| until <= now) {
             self.held_until = None;
-            match self.node.release() {
-                Ok(()) => tracing::warn!("released: whoever quiesced this router has not"),
-                Err(error) => tracing::error!(error, "not released"),
+            if let Some(router) = self.device.rerouting() {
+                router.release();
+                tracing::warn!("released: whoever quiesced this router has not");
             }
         }
     }
 
     /// Remembers what an event says of why a link is down.
-    fn note(&mut self, event: &N::Event) {
-        let Some((port, event)) = N::link_event(event) else {
+    fn note(&mut self, event: &DeviceEvent) {
+        let Some((port, event)) = event.link() else {
             return;
         };
         let Some(why) = self.why.get_mut(usize::from(port)) else {
@@ -253,6 +295,43 @@ impl<N: LiveNode> Station<N> {
             LinkEvent::Refused { message } => *why = Some(message.clone()),
             _ => {}
         }
+    }
+}
+
+fn read<T: DeserializeOwned>(spec: Value) -> Result<T, Failure> {
+    serde_json::from_value(spec).map_err(Failure::Spec)
+}
+
+fn written(answer: &impl Serialize) -> Result<Value, Failure> {
+    Ok(serde_json::to_value(answer)?)
+}
+
+fn register_name(register: &Register) -> RegisterName<'_> {
+    match register {
+        Register::Address(address) => RegisterName::Address(*address),
+        Register::Name(name) => RegisterName::Name(name),
+    }
+}
+
+/// Everything but why the link is not up and since when.
+fn plain_report(port: PortId, link: &dyn LinkView) -> LinkReport {
+    let (config, state) = (link.config(), link.state().name());
+    LinkReport {
+        port,
+        link: config.link(),
+        state: state.to_owned(),
+        lcb: state.to_owned(),
+        up: link.is_active(),
+        why: None,
+        peer: format!("{}:{}", config.peer().node, config.peer().port),
+        rx_lanes: link.rx_lanes().count_ones(),
+        tx_lanes: link.tx_lanes().count_ones(),
+        resent: link.resent(),
+        lane_retries: link.counters().lane_retries,
+        heard_ms: None,
+        rtt_ns: link.round_trip().map(|span| span.as_ns()),
+        credits: link.account().credits,
+        unacknowledged_packets: link.unacknowledged_packets(),
     }
 }
 
@@ -302,45 +381,53 @@ fn stalled(peer: &str) -> String {
 }
 
 /// Why a link is not up, from what it has counted.
-fn guess(state: LinkState, misfits: Misfits, peer: &str) -> String {
-    let foreign = misfits
-        .foreign
-        .iter()
-        .max_by_key(|(count, _)| count)
-        .filter(|(count, _)| *count > 0);
+fn guess(state: LinkState, counters: &LinkCounters, peer: &str) -> String {
+    let foreign = [
+        (counters.drop_wrong_fabric, "frames of another lab"),
+        (counters.drop_wrong_link, "frames of another link"),
+        (counters.drop_wrong_end, "its own frames reflected"),
+        (counters.drop_bad_version, "frames of another version"),
+        (counters.drop_bad_magic, "frames that are not phitwire's"),
+        (
+            counters.drop_wrong_peer,
+            "training frames of another node than the topology names",
+        ),
+    ];
+    let foreign = foreign.iter().max_by_key(|(count, _)| count);
+    let foreign = foreign.filter(|(count, _)| *count > 0);
     match (state, foreign) {
         (LinkState::Disabled, _) => down(DownReason::Command).to_owned(),
         (LinkState::Dead, _) => down(DownReason::NoLanes).to_owned(),
         (_, Some((count, what))) => format!("receives {what} ({count}) where {peer} should be"),
-        _ if misfits.frames == 0 => {
+        _ if counters.rx_frames == 0 => {
             format!("nothing received from {peer}: is its process running, its interface up?")
         }
         _ => format!("{peer} is heard, initialisation has not ended"),
     }
 }
 
-impl<N: LiveNode> Node for Station<N> {
-    type Event = N::Event;
+impl Node for LiveDevice {
+    type Event = DeviceEvent;
 
     fn ports(&self) -> usize {
-        self.node.ports()
+        self.device.ports()
     }
 
     fn handle_frame(&mut self, now: Time, port: PortId, bytes: &[u8]) {
-        self.node.handle_frame(now, port, bytes);
+        self.device.handle_frame(now, port, bytes);
     }
 
     fn advance(&mut self, now: Time) {
         self.end_hold(now);
-        self.node.advance(now);
+        self.device.advance(now);
     }
 
     fn ready_ports(&self) -> u64 {
-        self.node.ready_ports()
+        self.device.ready_ports()
     }
 
     fn poll_frame(&mut self, now: Time, port: PortId, buf: &mut [u8]) -> Option<usize> {
-        let bytes = self.node.poll_frame(now, port, buf)?;
+        let bytes = self.device.poll_frame(now, port, buf)?;
         self.noise.apply(port, &mut buf[..bytes]);
         Some(bytes)
     }
@@ -350,11 +437,11 @@ impl<N: LiveNode> Node for Station<N> {
             at,
             reason: WakeReason::Request,
         });
-        Wakeup::earlier(self.node.next_wakeup(), hold)
+        Wakeup::earlier(self.device.next_wakeup(), hold)
     }
 
-    fn poll_event(&mut self) -> Option<N::Event> {
-        let event = self.node.poll_event()?;
+    fn poll_event(&mut self) -> Option<DeviceEvent> {
+        let event = self.device.poll_event()?;
         self.note(&event);
         Some(event)
     }

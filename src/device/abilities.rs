@@ -1,0 +1,130 @@
+//! What can be done to devices, and what only some of them are able to do.
+
+use core::fmt;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::DeviceError;
+use crate::link::ErrorInjection;
+use crate::nic::{CollectiveReport, CollectiveSpec, TrafficReport, TrafficSpec};
+use crate::time::{Duration, Time};
+
+/// What can be broken or mended at a link. No machine's links can suffer all of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkFault {
+    /// Damages the next packet before its check.
+    SoftError,
+    /// Takes the link down until told otherwise.
+    Down,
+    /// Brings it back.
+    Up,
+    /// Sends everything unacknowledged again.
+    ForceRetry,
+    /// Sends the next unit that has a CRC with a bad one.
+    BadCrc,
+    /// Initialises the lanes again.
+    Reinit,
+    /// Loses the receive clock for that long.
+    LoseClock(Duration),
+    /// Makes bit errors from now on.
+    Inject(ErrorInjection),
+}
+
+/// What a register goes by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RegisterName<'a> {
+    /// Its address in the chip.
+    Address(u16),
+    /// Its name.
+    Name(&'a str),
+}
+
+impl fmt::Display for RegisterName<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address(address) => write!(f, "0x{address:04x}"),
+            Self::Name(name) => f.write_str(name),
+        }
+    }
+}
+
+/// Registers that can be read and written from outside.
+pub trait Registers {
+    /// Reads a register.
+    ///
+    /// # Errors
+    /// [`DeviceError::UnknownRegister`].
+    fn read(&self, register: RegisterName<'_>) -> Result<u64, DeviceError>;
+
+    /// Writes a register.
+    ///
+    /// # Errors
+    /// [`DeviceError::RegisterRefused`]: there is no such register, or it does not take the value.
+    fn write(&mut self, register: RegisterName<'_>, value: u64) -> Result<(), DeviceError>;
+}
+
+/// How the routing of a router stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Routing {
+    /// It takes no packets from its network interfaces.
+    pub quiesced: bool,
+    /// No packet is on its way through it.
+    pub drained: bool,
+    /// A digest of its route tables, in hexadecimal: equal tables have equal ones.
+    pub digest: String,
+}
+
+/// Route tables that can be replaced while a router runs.
+pub trait Rerouting {
+    /// Takes no more packets from network interfaces.
+    fn quiesce(&mut self);
+
+    /// Takes packets from network interfaces again.
+    fn release(&mut self);
+
+    /// Whether it is quiesced and drained, and the digest of its tables.
+    fn routing(&self) -> Routing;
+
+    /// The route tables, as the machine writes them.
+    fn tables(&self) -> Value;
+
+    /// Replaces the route tables.
+    ///
+    /// # Errors
+    /// [`DeviceError::Tables`] when they are not of its machine; then it keeps its own.
+    fn install(&mut self, tables: Value) -> Result<(), DeviceError>;
+}
+
+/// Verified traffic that a network interface makes and takes in.
+pub trait TrafficRuns {
+    /// By which number it takes part, if it has one.
+    fn number(&self) -> Option<u16>;
+
+    /// Starts a run.
+    ///
+    /// # Errors
+    /// [`DeviceError::Traffic`].
+    fn start(&mut self, now: Time, spec: TrafficSpec) -> Result<(), DeviceError>;
+
+    /// What is known here of a run (the latest if none is given).
+    fn report(&self, run: Option<u64>) -> Option<TrafficReport>;
+
+    /// Ends the issuing of messages.
+    fn stop(&mut self);
+}
+
+/// Collective operations that a network interface takes part in.
+pub trait CollectiveRuns {
+    /// Starts a run.
+    ///
+    /// # Errors
+    /// [`DeviceError::Collectives`].
+    fn start(&mut self, now: Time, spec: CollectiveSpec) -> Result<(), DeviceError>;
+
+    /// What is known here of the latest run.
+    fn report(&self) -> Option<CollectiveReport>;
+
+    /// Ends the run; asked again, at once.
+    fn stop(&mut self, now: Time);
+}

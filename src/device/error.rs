@@ -1,0 +1,67 @@
+//! What a device refuses, and why.
+
+use core::error::Error as StdError;
+
+use thiserror::Error;
+
+use super::Kind;
+use crate::nic::{CollectiveSpecError, SpecError};
+use crate::node::PortId;
+
+/// Why a device did not do what it was asked for.
+#[derive(Debug, Error)]
+pub enum DeviceError {
+    /// Such a device has no registers.
+    #[error("a {kind} has no register {register}")]
+    NoRegisters {
+        /// What it is.
+        kind: Kind,
+        /// What was asked for.
+        register: String,
+    },
+    /// Its route tables cannot be replaced.
+    #[error("this {0} has no route tables that could be replaced")]
+    NoTables(Kind),
+    /// Such a device makes no traffic.
+    #[error("a {0} makes no traffic")]
+    NoTraffic(Kind),
+    /// It has no engine for collective operations.
+    #[error("this {0} has no collective engine")]
+    NoCollectives(Kind),
+    /// The port has no link.
+    #[error("port {0} has no link")]
+    NoLink(PortId),
+    /// Links of this machine cannot suffer that.
+    #[error("port {port} has a {link} link, which has no such register")]
+    NoSuchFault {
+        /// The port.
+        port: PortId,
+        /// The machine's name.
+        link: &'static str,
+    },
+    /// There is no such register.
+    #[error("there is no register {register}{hint}")]
+    UnknownRegister {
+        /// What was asked for.
+        register: String,
+        /// What else there is to know.
+        hint: &'static str,
+    },
+    /// A register was not written.
+    #[error("{register}: {why}")]
+    RegisterRefused {
+        /// Which.
+        register: String,
+        /// Why not.
+        why: Box<dyn StdError + Send + Sync>,
+    },
+    /// Route tables are not of this machine.
+    #[error("{0}")]
+    Tables(Box<dyn StdError + Send + Sync>),
+    /// A traffic run is refused.
+    #[error(transparent)]
+    Traffic(#[from] SpecError),
+    /// A run of collective operations is refused.
+    #[error(transparent)]
+    Collectives(#[from] CollectiveSpecError),
+}

@@ -1,0 +1,296 @@
+//! What a process or a simulated world needs of a router or network interface, whatever its
+//! machine.
+//!
+//! A [`Device`] is a [`Node`] that can be looked at and meddled with from outside: its links
+//! ([`LinkView`]), their faults ([`LinkFault`]), counters, what it holds, and what only some
+//! devices are able to do: [`Registers`], [`Rerouting`], [`TrafficRuns`], [`CollectiveRuns`].
+//! Processes and worlds keep a `Box<dyn Device>`. The calls of [`Node`] are dynamic then, once per
+//! frame or advance; nothing below them is.
+
+mod abilities;
+mod account;
+mod error;
+mod event;
+mod link_view;
+
+use core::any::Any;
+use core::fmt;
+
+use serde_json::{Map, Value};
+
+pub use abilities::{
+    CollectiveRuns, LinkFault, RegisterName, Registers, Rerouting, Routing, TrafficRuns,
+};
+pub use account::{EndAccount, NodeAccount, Units};
+pub use error::DeviceError;
+pub use event::{DeviceEvent, EventKind, OwnEvent};
+pub use link_view::LinkView;
+pub(crate) use link_view::link_view_by_own_methods;
+
+use crate::node::{Node, PortId, Wakeup};
+use crate::time::Time;
+
+/// What a device is for, in any machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// It passes packets on.
+    Router,
+    /// It makes packets and takes them in.
+    Nic,
+}
+
+impl Kind {
+    /// `router` or `nic`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Router => "router",
+            Self::Nic => "nic",
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The calls of [`Node`] as a trait object can have them, with events that all machines share.
+/// Every node has them whose events become [`DeviceEvent`]s.
+pub trait DeviceNode: Any + Send {
+    /// See [`Node::ports`].
+    fn ports(&self) -> usize;
+    /// See [`Node::handle_frame`].
+    fn handle_frame(&mut self, now: Time, port: PortId, bytes: &[u8]);
+    /// See [`Node::advance`].
+    fn advance(&mut self, now: Time);
+    /// See [`Node::ready_ports`].
+    fn ready_ports(&self) -> u64;
+    /// See [`Node::poll_frame`].
+    fn poll_frame(&mut self, now: Time, port: PortId, buf: &mut [u8]) -> Option<usize>;
+    /// See [`Node::next_wakeup`].
+    fn next_wakeup(&self) -> Option<Wakeup>;
+    /// See [`Node::poll_event`].
+    fn poll_event(&mut self) -> Option<DeviceEvent>;
+}
+
+impl<N: Node<Event: Into<DeviceEvent>> + Any + Send> DeviceNode for N {
+    fn ports(&self) -> usize {
+        Node::ports(self)
+    }
+
+    fn handle_frame(&mut self, now: Time, port: PortId, bytes: &[u8]) {
+        Node::handle_frame(self, now, port, bytes);
+    }
+
+    fn advance(&mut self, now: Time) {
+        Node::advance(self, now);
+    }
+
+    fn ready_ports(&self) -> u64 {
+        Node::ready_ports(self)
+    }
+
+    fn poll_frame(&mut self, now: Time, port: PortId, buf: &mut [u8]) -> Option<usize> {
+        Node::poll_frame(self, now, port, buf)
+    }
+
+    fn next_wakeup(&self) -> Option<Wakeup> {
+        Node::next_wakeup(self)
+    }
+
+    fn poll_event(&mut self) -> Option<DeviceEvent> {
+        Node::poll_event(self).map(Into::into)
+    }
+}
+
+/// A router or a network interface of any machine: see the [module](self).
+pub trait Device: DeviceNode {
+    /// What it is for.
+    fn kind(&self) -> Kind;
+
+    /// The link of a port that has one.
+    fn link(&self, port: PortId) -> Option<&dyn LinkView>;
+
+    /// Breaks or mends something of the link of a port.
+    ///
+    /// # Errors
+    /// [`DeviceError::NoLink`]; [`DeviceError::NoSuchFault`] if links of this machine cannot suffer
+    /// that.
+    fn link_fault(&mut self, now: Time, port: PortId, fault: LinkFault) -> Result<(), DeviceError>;
+
+    /// Calls `visit` with every counter; those of links have `portN.` in front.
+    fn for_each_counter(&self, visit: &mut dyn FnMut(&str, u64));
+
+    /// What is inside it, its links aside; nothing at rest.
+    fn account(&self) -> NodeAccount;
+
+    /// What is particular to this kind of device, by name, for people and scripts.
+    fn describe(&self) -> Map<String, Value>;
+
+    /// Begins nothing new: the process is about to end.
+    fn begin_drain(&mut self, now: Time) {
+        let _ = now;
+    }
+
+    /// Makes its random choices from `seed` from now on, if it makes any.
+    fn seed(&mut self, seed: u64) {
+        let _ = seed;
+    }
+
+    /// Its registers, if they can be read and written from outside.
+    fn registers(&mut self) -> Option<&mut dyn Registers> {
+        None
+    }
+
+    /// Its route tables, if they can be replaced while it runs.
+    fn rerouting(&mut self) -> Option<&mut dyn Rerouting> {
+        None
+    }
+
+    /// Its traffic runs, if it makes traffic.
+    fn traffic(&self) -> Option<&dyn TrafficRuns> {
+        None
+    }
+
+    /// Its traffic runs, to command them.
+    fn traffic_mut(&mut self) -> Option<&mut dyn TrafficRuns> {
+        None
+    }
+
+    /// Its runs of collective operations, if it has an engine for them.
+    fn collectives(&self) -> Option<&dyn CollectiveRuns> {
+        None
+    }
+
+    /// Its runs of collective operations, to command them.
+    fn collectives_mut(&mut self) -> Option<&mut dyn CollectiveRuns> {
+        None
+    }
+}
+
+impl dyn Device {
+    /// The ports that have a link, with their links.
+    pub fn links(&self) -> impl Iterator<Item = (PortId, &dyn LinkView)> {
+        (0..self.ports() as PortId).filter_map(|port| Some((port, self.link(port)?)))
+    }
+
+    /// Packets or requests inside and in its links, that would be lost if it ended now.
+    pub fn holds(&self) -> u64 {
+        let in_links: u64 = self
+            .links()
+            .map(|(_, link)| link.unacknowledged_packets())
+            .sum();
+        in_links + self.account().total()
+    }
+
+    /// The machine's own type, to look at what others do not have.
+    pub fn downcast_ref<T: Any>(&self) -> Option<&T> {
+        (self as &dyn Any).downcast_ref()
+    }
+
+    /// The same, to command it.
+    pub fn downcast_mut<T: Any>(&mut self) -> Option<&mut T> {
+        (self as &mut dyn Any).downcast_mut()
+    }
+
+    /// [`Device::registers`], wanted for `register`.
+    ///
+    /// # Errors
+    /// [`DeviceError::NoRegisters`].
+    pub fn need_registers(
+        &mut self,
+        register: RegisterName<'_>,
+    ) -> Result<&mut dyn Registers, DeviceError> {
+        let error = DeviceError::NoRegisters {
+            kind: self.kind(),
+            register: register.to_string(),
+        };
+        self.registers().ok_or(error)
+    }
+
+    /// [`Device::rerouting`].
+    ///
+    /// # Errors
+    /// [`DeviceError::NoTables`].
+    pub fn need_rerouting(&mut self) -> Result<&mut dyn Rerouting, DeviceError> {
+        let error = DeviceError::NoTables(self.kind());
+        self.rerouting().ok_or(error)
+    }
+
+    /// [`Device::traffic`].
+    ///
+    /// # Errors
+    /// [`DeviceError::NoTraffic`].
+    pub fn need_traffic(&self) -> Result<&dyn TrafficRuns, DeviceError> {
+        self.traffic().ok_or(DeviceError::NoTraffic(self.kind()))
+    }
+
+    /// [`Device::traffic_mut`].
+    ///
+    /// # Errors
+    /// [`DeviceError::NoTraffic`].
+    pub fn need_traffic_mut(&mut self) -> Result<&mut dyn TrafficRuns, DeviceError> {
+        let error = DeviceError::NoTraffic(self.kind());
+        self.traffic_mut().ok_or(error)
+    }
+
+    /// [`Device::collectives`].
+    ///
+    /// # Errors
+    /// [`DeviceError::NoCollectives`].
+    pub fn need_collectives(&self) -> Result<&dyn CollectiveRuns, DeviceError> {
+        self.collectives()
+            .ok_or(DeviceError::NoCollectives(self.kind()))
+    }
+
+    /// [`Device::collectives_mut`].
+    ///
+    /// # Errors
+    /// [`DeviceError::NoCollectives`].
+    pub fn need_collectives_mut(&mut self) -> Result<&mut dyn CollectiveRuns, DeviceError> {
+        let error = DeviceError::NoCollectives(self.kind());
+        self.collectives_mut().ok_or(error)
+    }
+}
+
+impl fmt::Debug for dyn Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Device").field(&self.kind()).finish()
+    }
+}
+
+impl Node for Box<dyn Device> {
+    type Event = DeviceEvent;
+
+    fn ports(&self) -> usize {
+        (**self).ports()
+    }
+
+    fn handle_frame(&mut self, now: Time, port: PortId, bytes: &[u8]) {
+        (**self).handle_frame(now, port, bytes);
+    }
+
+    fn advance(&mut self, now: Time) {
+        (**self).advance(now);
+    }
+
+    fn ready_ports(&self) -> u64 {
+        (**self).ready_ports()
+    }
+
+    fn poll_frame(&mut self, now: Time, port: PortId, buf: &mut [u8]) -> Option<usize> {
+        (**self).poll_frame(now, port, buf)
+    }
+
+    fn next_wakeup(&self) -> Option<Wakeup> {
+        (**self).next_wakeup()
+    }
+
+    fn poll_event(&mut self) -> Option<DeviceEvent> {
+        (**self).poll_event()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,400 @@
+//! A whole network in virtual time: a topology's nodes and links in a fabric, traffic, and checks.
+
+use core::any::Any;
+use std::collections::BTreeMap;
+
+use thiserror::Error;
+
+use super::check::{Allowance, Violation, check_collectives, check_direction, check_messages};
+use super::fabric::{ConnectError, Direction, Fabric, LinkId, LinkSpec, NodeId};
+use crate::device::{Device, DeviceError, LinkView};
+use crate::nic::{
+    CollectiveReport, CollectiveSpec, Incarnation, Phase, TrafficReport, TrafficSpec,
+};
+use crate::node::PortId;
+use crate::time::{Duration, Time};
+use crate::topology::{End, Network, NodeRef, PlanError, Runtime};
+
+/// Why a topology did not become a world.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum WorldError {
+    /// A node cannot be configured.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// A link cannot be made.
+    #[error("link {link}: {error}")]
+    Connect {
+        /// Id of the link in the topology.
+        link: usize,
+        /// Why.
+        error: ConnectError,
+    },
+}
+
+/// A network in virtual time, of whatever machine. Link number *i* of the fabric is link *i* of the
+/// topology, its end A named first; network interfaces come before routers among the nodes.
+pub struct World<L> {
+    /// The event loop, for everything not offered here.
+    pub fabric: Fabric<Box<dyn Device>>,
+    topology: L,
+    runtime: Runtime,
+    /// Which node of the topology each node of the fabric is.
+    nodes: Vec<NodeRef>,
+    /// The epoch of each node's present incarnation.
+    epochs: Vec<u32>,
+}
+
+/// Epochs between two incarnations of a node.
+const EPOCH_STRIDE: u32 = 1 << 16;
+/// Time between two looks at whether something has come to its end.
+const LOOK_EVERY: Duration = Duration::from_us(10);
+
+impl<L: Network> World<L> {
+    /// The world of `topology`, all of whose links begin to train. `seed` decides all chance; every
+    /// link is as `spec` says.
+    ///
+    /// # Errors
+    /// See [`WorldError`]; a topology that passes its own check has none.
+    pub fn new(topology: L, seed: u64, spec: LinkSpec) -> Result<Self, WorldError> {
+        Self::numbered(topology, seed, spec, 0)
+    }
+
+    /// The same, with sessions of links whose first packet is number `first_packet`, where links
+    /// number packets.
+    ///
+    /// # Errors
+    /// See [`WorldError`]; `first_packet` must be less than 2^48.
+    pub fn numbered(
+        topology: L,
+        seed: u64,
+        spec: LinkSpec,
+        first_packet: u64,
+    ) -> Result<Self, WorldError> {
+        let mut runtime = Runtime::new(topology.name(), 1);
+        runtime.seed = seed;
+        runtime.first_packet = first_packet;
+        let mut nodes = topology.nodes();
+        nodes.sort_by_key(|node| matches!(node, NodeRef::Chip(_)));
+        let mut world = Self {
+            fabric: Fabric::new(seed),
+            topology,
+            runtime,
+            epochs: vec![1; nodes.len()],
+            nodes,
+        };
+        for node in 0..world.nodes.len() as u32 {
+            let device = world.incarnation(NodeId(node))?;
+            world.fabric.add(device);
+        }
+        let ids: BTreeMap<NodeRef, NodeId> = (world.nodes.iter().copied())
+            .zip((0..).map(NodeId))
+            .collect();
+        for link in 0..world.topology.link_count() {
+            let (a, b) = world.topology.ends(link);
+            let end = |end: End| match ids.get(&end.node) {
+                Some(id) => Ok((*id, end.port)),
+                None => {
+                    let name = world.topology.node_name(end.node);
+                    Err(PlanError::NoSuchNode(name.into_owned()))
+                }
+            };
+            let connected = world.fabric.connect(end(a)?, end(b)?, spec);
+            connected.map_err(|error| WorldError::Connect { link, error })?;
+        }
+        Ok(world)
+    }
+
+    /// What the world was made from.
+    pub fn topology(&self) -> &L {
+        &self.topology
+    }
+
+    /// The fabric's number of a node of the topology.
+    ///
+    /// # Panics
+    /// If the topology has no such node.
+    pub fn id(&self, node: NodeRef) -> NodeId {
+        let at = self.nodes.iter().position(|own| *own == node);
+        NodeId(at.expect("the topology has the node") as u32)
+    }
+
+    /// The link at a port of a node.
+    pub fn link_at(&self, node: NodeRef, port: PortId) -> Option<LinkId> {
+        let own = End { node, port };
+        let is_at = |&link: &usize| {
+            let (a, b) = self.topology.ends(link);
+            a == own || b == own
+        };
+        let at = (0..self.topology.link_count()).find(is_at)?;
+        Some(LinkId(at as u32))
+    }
+
+    /// Network interfaces' nodes, in the order of the topology.
+    pub fn nics(&self) -> impl Iterator<Item = NodeId> + use<L> {
+        let is_nic = |node: &&NodeRef| matches!(node, NodeRef::Processor(_));
+        (0..self.nodes.iter().filter(is_nic).count() as u32).map(NodeId)
+    }
+
+    /// Routers' nodes, in the order of the topology.
+    pub fn routers(&self) -> impl Iterator<Item = NodeId> + use<L> {
+        let first = self.nics().count() as u32;
+        (first..self.nodes.len() as u32).map(NodeId)
+    }
+
+    /// All links.
+    pub fn links(&self) -> impl Iterator<Item = LinkId> + use<L> {
+        (0..self.fabric.links() as u32).map(LinkId)
+    }
+
+    /// A node as its machine's own type.
+    ///
+    /// # Panics
+    /// If the node is something else.
+    pub fn node<D: Any>(&self, node: NodeId) -> &D {
+        let own = self.fabric.node(node).downcast_ref();
+        own.expect("the node is of that type")
+    }
+
+    /// Commands a node as its machine's own type, and lets it run.
+    ///
+    /// # Panics
+    /// If the node is something else.
+    pub fn command<D: Any, R>(&mut self, node: NodeId, act: impl FnOnce(&mut D, Time) -> R) -> R {
+        self.fabric.command(node, |device, now| {
+            let own = device.downcast_mut();
+            act(own.expect("the node is of that type"), now)
+        })
+    }
+
+    /// Numbers by which network interfaces take part in runs: the participants of one that all take
+    /// part in.
+    pub fn traffic_numbers(&self) -> Vec<u16> {
+        let numbers = self.nics().filter_map(|nic| self.number(nic));
+        numbers.collect()
+    }
+
+    fn number(&self, nic: NodeId) -> Option<u16> {
+        self.fabric.node(nic).traffic()?.number()
+    }
+
+    /// The two ends of a link that have one.
+    fn ends(&self, link: LinkId) -> [Option<&dyn LinkView>; 2] {
+        ends(&self.fabric, link)
+    }
+
+    /// Runs until both ends of every link that is not cut are active in the same session, or
+    /// `limit` has passed; says which.
+    pub fn bring_up(&mut self, limit: Duration) -> bool {
+        self.fabric.run_until_done(limit, LOOK_EVERY, |fabric| {
+            (0..fabric.links() as u32).map(LinkId).all(|link| {
+                if fabric.wire(link, Direction::AToB).is_cut() {
+                    return true;
+                }
+                match ends(fabric, link) {
+                    [Some(a), Some(b)] => {
+                        let (own, peer) = b.epochs();
+                        a.is_active() && b.is_active() && a.epochs() == (peer, own)
+                    }
+                    ends => ends.into_iter().flatten().all(LinkView::is_active),
+                }
+            })
+        })
+    }
+
+    /// Starts `spec` on every network interface that takes part in it by sending.
+    ///
+    /// # Errors
+    /// [`DeviceError::Traffic`].
+    pub fn start_traffic(&mut self, spec: &TrafficSpec) -> Result<(), DeviceError> {
+        for node in self.nics() {
+            let number = self.number(node);
+            if number.is_some_and(|number| spec.processors.contains(&number)) {
+                self.fabric.command(node, |device, now| {
+                    device.need_traffic_mut()?.start(now, spec.clone())
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Starts a run of collective operations on every participant.
+    ///
+    /// # Errors
+    /// [`DeviceError::Collectives`]; [`DeviceError::NoCollectives`] if the machine has none.
+    pub fn start_collectives(&mut self, spec: &CollectiveSpec) -> Result<(), DeviceError> {
+        for node in self.nics() {
+            let number = self.number(node);
+            if number.is_some_and(|number| spec.nics.contains(&number.into())) {
+                self.fabric.command(node, |device, now| {
+                    device.need_collectives_mut()?.start(now, spec.clone())
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs until traffic run `run` and the last collective run are over everywhere, or `limit` has
+    /// passed; says which.
+    pub fn finish(&mut self, run: u64, limit: Duration) -> bool {
+        let nics: Vec<NodeId> = self.nics().collect();
+        self.fabric.run_until_done(limit, LOOK_EVERY, |fabric| {
+            nics.iter().all(|nic| {
+                let nic = fabric.node(*nic);
+                let traffic = nic.traffic().and_then(|runs| runs.report(Some(run)));
+                let collectives = nic.collectives().and_then(|runs| runs.report());
+                traffic.is_none_or(|report| report.phase == Phase::Done)
+                    && collectives.is_none_or(|report| report.phase == Phase::Done)
+            })
+        })
+    }
+
+    /// The merged report of a run over all network interfaces.
+    pub fn report(&self, run: u64) -> TrafficReport {
+        let mut merged = TrafficReport {
+            run,
+            ..TrafficReport::default()
+        };
+        for nic in self.nics() {
+            let runs = self.fabric.node(nic).traffic();
+            if let Some(report) = runs.and_then(|runs| runs.report(Some(run))) {
+                merged.merge(&report);
+            }
+        }
+        merged
+    }
+
+    /// The merged report of the last collective run.
+    pub fn collective_report(&self) -> CollectiveReport {
+        let mut merged = CollectiveReport::default();
+        for nic in self.nics() {
+            let runs = self.fabric.node(nic).collectives();
+            if let Some(report) = runs.and_then(|runs| runs.report()) {
+                merged.merge(&report);
+            }
+        }
+        merged
+    }
+
+    /// Lanes that link ends have given up for noise.
+    pub fn lanes_given_up(&self) -> u64 {
+        let ends = self.links().flat_map(|link| self.ends(link));
+        ends.flatten()
+            .map(|end| end.counters().rx_lanes_decommissioned)
+            .sum()
+    }
+
+    /// A line per link end: its node, its state, every counter that is not zero.
+    pub fn link_states(&self) -> String {
+        let mut text = String::new();
+        for link in self.links() {
+            for ((node, port), end) in self.fabric.ends(link).into_iter().zip(self.ends(link)) {
+                let Some(end) = end else {
+                    continue;
+                };
+                let (link, node, state) = (link.0, node.0, end.state());
+                text.push_str(&format!("link {link} node {node} port {port}: {state:?}"));
+                end.for_each_counter(&mut |name, value| {
+                    if value != 0 {
+                        text.push_str(&format!(" {name}={value}"));
+                    }
+                });
+                text.push('\n');
+            }
+        }
+        text
+    }
+
+    /// Kills a node and starts it again: all that was inside it is gone.
+    ///
+    /// # Errors
+    /// None that building the world did not have.
+    pub fn restart(&mut self, node: NodeId) -> Result<(), PlanError> {
+        // A link end counts its epoch up by itself when it comes up again.
+        self.epochs[node.0 as usize] += EPOCH_STRIDE;
+        let device = self.incarnation(node)?;
+        self.fabric.replace(node, device);
+        Ok(())
+    }
+
+    /// Everything that is not as it must be once all has come to rest. Nothing is demanded of a
+    /// link that is cut.
+    pub fn violations(&self) -> Vec<Violation> {
+        let mut found = Vec::new();
+        for link in self.links() {
+            if self.fabric.wire(link, Direction::AToB).is_cut() {
+                continue;
+            }
+            let [Some(a), Some(b)] = self.ends(link).map(|end| end.map(LinkView::account)) else {
+                continue;
+            };
+            let first = |(node, _): &(NodeId, u8)| self.epochs[node.0 as usize] == 1;
+            let whole = self.fabric.ends(link).iter().all(first);
+            check_direction(link, Direction::AToB, &a, &b, whole, &mut found);
+            check_direction(link, Direction::BToA, &b, &a, whole, &mut found);
+        }
+        for node in (0..self.nodes.len() as u32).map(NodeId) {
+            found.extend(Violation::of_node(node, self.fabric.node(node).account()));
+        }
+        found
+    }
+
+    /// The liveness phase: runs until nothing is amiss at rest, or `limit` has passed, and returns
+    /// what is amiss then, the messages of `run` and the operations of `collectives`, the last
+    /// collective run, included.
+    pub fn drain(
+        &mut self,
+        run: u64,
+        collectives: Option<&CollectiveSpec>,
+        allow: Allowance,
+        limit: Duration,
+    ) -> Vec<Violation> {
+        let end = self.fabric.now() + limit;
+        let mut found = self.amiss(run, collectives, allow);
+        while !found.is_empty() && self.fabric.now() < end {
+            let rest = Duration::from_ps(end.as_ps() - self.fabric.now().as_ps());
+            let mut asked = false;
+            self.fabric.run_until_done(rest, LOOK_EVERY.times(10), |_| {
+                core::mem::replace(&mut asked, true)
+            });
+            found = self.amiss(run, collectives, allow);
+        }
+        found
+    }
+
+    fn amiss(
+        &self,
+        run: u64,
+        collectives: Option<&CollectiveSpec>,
+        allow: Allowance,
+    ) -> Vec<Violation> {
+        let mut found = self.violations();
+        found.extend(check_messages(&self.report(run), allow).err());
+        if let Some(spec) = collectives {
+            let report = self.collective_report();
+            found.extend(check_collectives(&report, spec.count, allow).err());
+        }
+        found
+    }
+
+    fn incarnation(&self, node: NodeId) -> Result<Box<dyn Device>, PlanError> {
+        let index = node.0 as usize;
+        let name = self.topology.node_name(self.nodes[index]);
+        let runtime = Runtime {
+            epoch: self.epochs[index],
+            incarnation: Incarnation {
+                clock_ns: 0,
+                first: self.epochs[index] == 1,
+            },
+            ..self.runtime.clone()
+        };
+        let mut device = self.topology.device(&name, &runtime, self.fabric.now())?;
+        device.seed(self.runtime.seed ^ u64::from(node.0) << 32);
+        Ok(device)
+    }
+}
+
+fn ends(fabric: &Fabric<Box<dyn Device>>, link: LinkId) -> [Option<&dyn LinkView>; 2] {
+    fabric
+        .ends(link)
+        .map(|(node, port)| fabric.node(node).link(port))
+}
