@@ -453,14 +453,14 @@ fn biases_shift_the_choice_between_the_kinds() {
             .count()
     };
     // Two greens lead up, the blacks are minimal ways as well; both candidates are green in about half the draws.
-    assert_eq!(up(Routing::Adaptive0, 11, 5), 0, "a tie is minimal");
-    assert!(up(Routing::Adaptive0, 12, 5) > 300);
-    assert_eq!(up(Routing::Adaptive1, 14, 5), 0);
-    assert!(up(Routing::Adaptive1, 15, 5) > 300);
-    assert_eq!(up(Routing::Adaptive2, 18, 5), 0);
-    assert!(up(Routing::Adaptive2, 19, 5) > 300);
-    assert_eq!(up(Routing::Adaptive3, 36, 5), 0);
-    assert!(up(Routing::Adaptive3, 37, 5) > 300);
+    assert_eq!(up(Routing::Adaptive0, 10, 2), 0, "a tie is minimal");
+    assert!(up(Routing::Adaptive0, 11, 2) > 300);
+    assert_eq!(up(Routing::Adaptive1, 12, 2), 0);
+    assert!(up(Routing::Adaptive1, 13, 2) > 300);
+    assert_eq!(up(Routing::Adaptive2, 16, 2), 0);
+    assert!(up(Routing::Adaptive2, 17, 2) > 300);
+    assert_eq!(up(Routing::Adaptive3, 24, 2), 0);
+    assert!(up(Routing::Adaptive3, 25, 2) > 300);
     assert_eq!(up(Routing::Minimal, 99, 0), 0);
     assert_eq!(up(Routing::Ordered, 99, 0), 0);
     assert_eq!(up(Routing::Valiant, 0, 99), 400);

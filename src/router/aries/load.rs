@@ -8,7 +8,9 @@
 //! * *downstream*: what the neighbour said of itself in the last tenth flit.
 //!
 //! How they are quantised and combined is not published. Each is brought to 4 bits, the size of the chip's
-//! congestion values, and they are added.
+//! congestion values, and the largest is the port's load: a way is as loaded as its narrowest place. (Added up, a link that is full at
+//! both ends would be worse than an idle one that leads to it, and where the network is thin, packets would go round by way
+//! of the idle ones to no avail.)
 
 use super::grain::Items;
 use super::pipeline::{LOAD_CYCLES, NETWORK, TILES};
@@ -32,12 +34,11 @@ pub struct LoadSteps {
 
 impl LoadSteps {
     /// Those of the chip. The far end is graded over the whole of its input buffer of 1,024 flits; a packet of 14 flits
-    /// that leaves is one step at the near end and none of what neighbours are told. `docs/results.md` has the other
-    /// combinations that were tried.
+    /// that leaves is one step at the near end. `docs/results.md` has the other combinations that were tried.
     pub const PAPER: Self = Self {
-        near: 12,
+        near: 10,
         far: 64,
-        told: 32,
+        told: 24,
     };
 
     /// Those of links with the depths of `sets`: the chip's, as many times as its depths go into these. What can queue up
@@ -128,13 +129,13 @@ impl Loads {
         u32::from(self.committed[port]) + io.backlog_flits(port)
     }
 
-    /// The load of a network port, 0 to 45.
+    /// The load of a network port, 0 to 15.
     #[inline]
     pub(super) fn of<P: Ports>(&self, port: u8, io: &P) -> u32 {
         let port = usize::from(port) % TILES;
         let near = (self.near(port, io) / self.steps.near).min(MAX);
         let far = (io.far_flits(port) / self.steps.far).min(MAX);
-        near + far + u32::from(io.peer_load(port)).min(MAX)
+        near.max(far).max(io.peer_load(port).into()).min(MAX)
     }
 }
 
@@ -147,28 +148,34 @@ impl<I: Items> Tiles<I> {
 
     /// Computes the load of this router as its neighbours see it, and hands it to the links where it changed.
     ///
-    /// A neighbour is told the largest near-end load of the ports by which its packets may go on in
-    /// the network: that is what it cannot know itself. After a green link come black and blue ones, after a black link
-    /// blue ones, after a blue link green and black ones. A dead port that tables still name counts as full, so that adaptive
-    /// packets leave a router that cannot take them on before anybody has computed new tables.
+    /// A neighbour is told the near-end load of the ports by which its packets may go on in the network: that is what it
+    /// cannot know itself. After a green link come black and blue ones, after a black link blue ones, after a blue link
+    /// green and black ones; of each kind it is the mean, rounded up, and the largest of the kinds. (The largest of all
+    /// ports would make every router look full that has one full link, whoever wants to go by it.) A dead port that tables
+    /// still name makes its kind full, so that adaptive packets leave a router that cannot take them on before anybody
+    /// has computed new tables.
     pub(super) fn update_loads<P: Ports>(&mut self, io: &mut P) {
         self.loads.stale = false;
-        let mut most = [0u32; 4];
+        let mut sums = [0u32; 4];
         let mut used = self.loads.used & NETWORK;
         while used != 0 {
             let port = used.trailing_zeros() as usize;
             used &= used - 1;
             let load = (self.loads.near(port, io) / self.loads.steps.told).min(MAX);
-            let kind = self.inputs.kind(port) as usize;
-            most[kind] = most[kind].max(load);
+            sums[self.inputs.kind(port) as usize] += load;
+        }
+        let mut means = [0u32; 4];
+        for kind in PortKind::ALL {
+            let ports = self.routes.ports_of(kind).count_ones().max(1);
+            means[kind as usize] = sums[kind as usize].div_ceil(ports);
         }
         let mut dead = self.routes.named_ports() & !self.live & NETWORK;
         while dead != 0 {
             let port = dead.trailing_zeros() as usize;
             dead &= dead - 1;
-            most[self.inputs.kind(port) as usize] = MAX;
+            means[self.inputs.kind(port) as usize] = MAX;
         }
-        let [_, green, black, blue] = most;
+        let [_, green, black, blue] = means;
         let mut told = [0; 4];
         told[PortKind::Processor as usize] = green.max(black).max(blue) as u8;
         told[PortKind::Green as usize] = black.max(blue) as u8;
