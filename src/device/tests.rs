@@ -6,15 +6,18 @@ use super::*;
 use crate::link::ErrorInjection;
 use crate::time::Duration;
 use crate::topology::dragonfly::{DragonflySpec, Shape};
-use crate::topology::{BlackwidowSpec, Network, Runtime};
+use crate::topology::{BlackwidowSpec, Network, NodeRef, Runtime};
 
 /// The first network interface and the last router of a network.
-fn both(layout: &dyn Network) -> [Box<dyn Device>; 2] {
-    let nodes = layout.nodes();
+fn both(network: &dyn Network) -> [Box<dyn Device>; 2] {
+    let nodes = network.nodes();
+    let is_nic = |node: &&NodeRef| matches!(node, NodeRef::Processor(_));
+    let nic = nodes.iter().find(is_nic).unwrap();
+    let router = nodes.iter().rfind(|node| !is_nic(node)).unwrap();
     let runtime = Runtime::new("lab", 1);
-    [nodes[0], nodes[nodes.len() - 1]].map(|node| {
-        let name = layout.node_name(node);
-        layout.device(&name, &runtime, Time::ZERO).unwrap()
+    [*nic, *router].map(|node| {
+        let name = network.node_name(node);
+        network.device(&name, &runtime, Time::ZERO).unwrap()
     })
 }
 

@@ -25,7 +25,6 @@ pub mod direct;
 mod fabric;
 #[cfg(test)]
 mod latency_tests;
-mod machine;
 pub mod soak;
 mod trace;
 mod wire;

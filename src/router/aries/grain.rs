@@ -257,14 +257,14 @@ impl<I: Items> Tiles<I> {
         self.free_later(cycles, OUTPUT_FREE + output);
     }
 
-    /// An item passes between a NIC and Netlink, `way` 0 in and 1 out. The flits for which that way is taken in this
-    /// cycle.
+    /// An item passes between a NIC and Netlink, `way` 0 in and 1 out, behind `before` flits of this cycle. The flits for
+    /// which that way is taken in this cycle.
     #[inline]
-    pub(super) fn passes_nic(&mut self, way: usize, nic: usize, flits: u8) -> usize {
+    pub(super) fn passes_nic(&mut self, way: usize, nic: usize, before: usize, flits: u8) -> usize {
         if !self.takes_cycles(flits) {
             return 1;
         }
-        let cycles = u64::from(flits).div_ceil(NIC_FLITS_PER_CYCLE as u64);
+        let cycles = (before as u64 + u64::from(flits)).div_ceil(NIC_FLITS_PER_CYCLE as u64);
         if cycles > 1 {
             self.netlink.busy[way] |= 1 << nic;
             self.free_later(cycles, NIC_FREE + way * 4 + nic);

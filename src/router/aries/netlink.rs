@@ -349,15 +349,21 @@ impl<I: Items> Tiles<I> {
                 let NicInput { current, left, .. } = self.netlink.nics[nic];
                 let turn = u32::from(current) + u32::from(left[usize::from(current)] == 0);
                 let vc = ((ready.rotate_right(turn).trailing_zeros() + turn) % 8) as usize;
-                moved += self.move_from_nic(nic, vc, io);
+                moved += self.move_from_nic(nic, vc, moved, io);
             }
         }
     }
 
-    /// Moves an item from a NIC to a processor tile, or takes the channel out of those that are ready. The flits
-    /// for which the way from the NIC is in use in this cycle.
+    /// Moves an item from a NIC to a processor tile, or takes the channel out of those that are ready; `moved` flits
+    /// have moved in this cycle. The flits for which the way from the NIC is in use in this cycle.
     #[inline]
-    fn move_from_nic<P: Ports>(&mut self, nic: usize, vc: usize, io: &mut P) -> usize {
+    fn move_from_nic<P: Ports>(
+        &mut self,
+        nic: usize,
+        vc: usize,
+        moved: usize,
+        io: &mut P,
+    ) -> usize {
         let port = FIRST_NIC_PORT + nic;
         let state = &mut self.netlink.nics[nic];
         if state.visible[vc] == 0 {
@@ -395,7 +401,7 @@ impl<I: Items> Tiles<I> {
             self.netlink.wake_stalled(tile);
         }
         self.into_tile((FIRST_PROCESSOR_TILE + tile) * VCS + half * 4, flits);
-        self.passes_nic(0, nic, flits)
+        self.passes_nic(0, nic, moved, flits)
     }
 
     /// Takes a flit, or a packet, out of a NIC's queue. `left` flits of its packet are to come; `head` is its head, if that
@@ -480,7 +486,7 @@ impl<I: Items> Tiles<I> {
             pending &= pending - 1;
             let mut moved = 0;
             while moved < NIC_FLITS_PER_CYCLE {
-                match self.move_to_nic(nic, io) {
+                match self.move_to_nic(nic, moved, io) {
                     0 => {
                         self.netlink.outputs_active &= !(1 << nic);
                         break;
@@ -491,10 +497,10 @@ impl<I: Items> Tiles<I> {
         }
     }
 
-    /// Hands an item to a NIC's link. The flits for which the way to the NIC is in use in this cycle; 0: there is
+    /// Hands an item to a NIC's link, behind `moved` flits of this cycle. The flits for which the way to the NIC is in use in this cycle; 0: there is
     /// nothing now.
     #[inline]
-    fn move_to_nic<P: Ports>(&mut self, nic: usize, io: &mut P) -> usize {
+    fn move_to_nic<P: Ports>(&mut self, nic: usize, moved: usize, io: &mut P) -> usize {
         let netlink = &mut self.netlink;
         if netlink.serving[nic].0 == NONE {
             let Some((tile, length)) = netlink.output_tile(nic, &self.pool, io) else {
@@ -534,7 +540,7 @@ impl<I: Items> Tiles<I> {
             self.columns.wake(1 << (FIRST_PROCESSOR_TILE + number));
         }
         self.push_to(FIRST_NIC_PORT + nic, item, io);
-        self.passes_nic(1, nic, flits)
+        self.passes_nic(1, nic, moved, flits)
     }
 }
 

@@ -360,7 +360,7 @@ mod tests {
             ("blue_class.middle.2", 2, 3),
             ("root_class.1", 2, 1),
             ("bias.1.non_minimal.add", 4, 63),
-            ("bias.3.non_minimal.shift", 2, 3),
+            ("bias.3.non_minimal.shift", 3, 2),
             ("bias.0.minimal.add", 0, 1),
             ("table.processor.local_minimal.3", 0, 0b101),
             ("discard.4", 0, 0),

@@ -174,9 +174,14 @@ fn encoded_links_are_as_long_as_direct_ones() {
     let run = |topology: &Topology, partitions| {
         let mut config = with("bit-complement", 10_000);
         config.measure_cycles = 2_000;
-        let mut simulation =
-            Simulation::with_encoded_links(topology, &config, None, partitions, &mut Serial)
-                .unwrap();
+        let mut simulation = Simulation::<BlackWidow>::with_encoded_links(
+            topology,
+            &config,
+            None,
+            partitions,
+            &mut Serial,
+        )
+        .unwrap();
         let report = simulation.run(&mut Serial, |_| {});
         assert_eq!(report.violations, []);
         report

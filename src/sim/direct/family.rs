@@ -5,9 +5,14 @@
 use core::fmt::Debug;
 
 use super::config::{Config, ConfigError, Traffic};
-use super::exchange::{Exchange, Mail};
+use super::exchange::Exchange;
 use super::partition::Partition;
 use super::shared::Shared;
+use crate::device::LinkView;
+use crate::link::LinkControlBlock;
+use crate::link::impair::Netem;
+use crate::node::{Node, PortId};
+use crate::time::Duration;
 
 /// Virtual channels of a link at most.
 pub const MAX_VCS: usize = 8;
@@ -31,8 +36,12 @@ pub trait Parts: Copy + Debug + Default + Eq + Send + Sync + 'static {
     type Site: Site<Self>;
     /// A source and sink.
     type Terminal: Terminal<Self>;
-    /// The nodes of a partition behind encoded links.
-    type Region: Region<Self>;
+    /// A router with encoded links.
+    type Router: Node + Send;
+    /// One end of an encoded link.
+    type End: LinkControlBlock + LinkView + Send;
+    /// What takes packets apart that come to a terminal over an encoded link.
+    type Assemblies: Debug + Default + Send;
 
     /// Ports of a chip, at most 64.
     const PORTS: usize;
@@ -44,6 +53,8 @@ pub trait Parts: Copy + Debug + Default + Eq + Send + Sync + 'static {
     const VCS: usize;
     /// Phits that one virtual channel of an idle link may send.
     const CREDITS: u32;
+    /// Time of a cycle.
+    const CYCLE: Duration;
     /// Names of the kinds of links between routers, as reports have them.
     const LINK_KINDS: &'static [&'static str];
 
@@ -68,6 +79,43 @@ pub trait Parts: Copy + Debug + Default + Eq + Send + Sync + 'static {
         config: &Config,
         partitions: usize,
     ) -> Result<Network<Self>, ConfigError>;
+
+    // Over encoded links.
+
+    /// The same network over encoded links, whose frames are impaired as `netem` says.
+    ///
+    /// # Errors
+    /// See [`ConfigError`].
+    fn build_encoded(
+        topology: &Self::Topology,
+        config: &Config,
+        netem: Option<Netem>,
+        partitions: usize,
+    ) -> Result<Network<Self>, ConfigError>;
+    /// The link end at a port of a router, if it has one.
+    fn end(router: &Self::Router, port: PortId) -> Option<&Self::End>;
+    /// What reports and checkers want to know of a router.
+    fn view(router: &Self::Router) -> ChipView;
+    /// Phits that a link end has sent, repetitions included.
+    fn sent(end: &Self::End) -> u64;
+    /// Takes what has come to a terminal by `cycle`.
+    fn receive(
+        input: &mut <Self::End as LinkControlBlock>::Input,
+        assemblies: &mut Self::Assemblies,
+        cycle: u64,
+        terminal: &mut Self::Terminal,
+        shared: &mut Shared<Self>,
+    );
+    /// Hands over the packets of a terminal that are due by `cycle` and have room in the link.
+    fn transmit(
+        end: &mut Self::End,
+        cycle: u64,
+        terminal: &mut Self::Terminal,
+        shared: &mut Shared<Self>,
+    );
+    /// The cycle in which a packet of the terminal is due for which the link has room;
+    /// [`NEVER`](super::source::NEVER) if there is none.
+    fn next_due(end: &Self::End, terminal: &Self::Terminal, shared: &Shared<Self>) -> u64;
 }
 
 /// A network cut into partitions.
@@ -174,33 +222,6 @@ pub trait Terminal<F: Parts>: Debug + Send {
     fn reserved(&self) -> u64;
     /// Whether nothing is left to send and nothing half received.
     fn is_at_rest(&self) -> bool;
-}
-
-/// The nodes of a partition behind encoded links.
-pub trait Region<F: Parts>: Debug + Send {
-    /// Runs the nodes up to, and without, the beginning of cycle `end`.
-    fn run_window(
-        &mut self,
-        end: u64,
-        shared: &mut Shared<F>,
-        terminals: &mut Vec<F::Terminal>,
-        outboxes: &mut [Mail<F>],
-    );
-    /// Takes the frames that another partition sent.
-    fn receive(&mut self, mail: &mut Mail<F>);
-    /// Lets every endpoint look again at what its terminals have to send.
-    fn wake_endpoints(&mut self);
-    /// What every link end says of its packets and credits.
-    fn accounts(&self, into: &mut Vec<LinkAccount>);
-    /// Looks at a chip, in the partition's order.
-    fn view(&self, index: usize) -> ChipView;
-    /// Phits that a chip has put on each of its links, repetitions included.
-    fn sent(&self, index: usize) -> Vec<u64>;
-    /// Packets sent again, frames sent, frames that an impairment lost.
-    fn work(&self) -> [u64; 3];
-    /// Healthy packets that routers here have accepted. Those that came damaged come again, but the damaged
-    /// ones may have gone on all the same, marked as such.
-    fn packets_taken(&self) -> u64;
 }
 
 /// What a link's end says about what it sends and what it received.

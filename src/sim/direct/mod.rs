@@ -34,6 +34,7 @@ mod canaries;
 mod check;
 mod coming;
 mod config;
+mod encoded;
 mod exchange;
 mod family;
 mod partition;
@@ -47,7 +48,7 @@ mod tally;
 mod tests;
 
 pub use aries::{Aries, AriesOptions, MAX_ARIES_MESSAGE_BYTES};
-pub use blackwidow::{BlackWidow, Endpoint, INPUT_PHITS};
+pub use blackwidow::{BlackWidow, INPUT_PHITS};
 pub use check::Violation;
 pub use config::{
     BURST_PACKETS, Config, ConfigError, Load, MAX_LINK_CYCLES, MAX_MESSAGE_BYTES, Process, Traffic,

@@ -2,8 +2,9 @@
 
 use super::blackwidow::BlackWidow;
 use super::coming::Coming;
+use super::encoded::Region;
 use super::exchange::{Exchange, Mail};
-use super::family::{ChipView, LinkAccount, MAX_VCS, Parts, PortAccount, Region, Site, Terminal};
+use super::family::{ChipView, LinkAccount, MAX_VCS, Parts, PortAccount, Site, Terminal};
 use super::shared::Shared;
 use super::source::NEVER;
 
@@ -35,7 +36,7 @@ pub struct Partition<F: Parts = BlackWidow> {
     /// Windows between two exchanges of mail.
     round: u64,
     /// Chips and terminals as nodes behind encoded links, instead of [`sites`](Self::sites).
-    encoded: Option<Box<F::Region>>,
+    encoded: Option<Box<Region<F>>>,
 }
 
 /// What one end of a link knows of credits and phits at the end of a window.
@@ -97,7 +98,7 @@ impl<F: Parts> Partition<F> {
         terminals: Vec<F::Terminal>,
         shared: Shared<F>,
         window: usize,
-        region: F::Region,
+        region: Region<F>,
         partitions: usize,
     ) -> Self {
         let mut exchange = Exchange::new(number, window, 0, 0);

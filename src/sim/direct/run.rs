@@ -2,10 +2,10 @@
 
 mod measure;
 
-use super::blackwidow::encoded::{all_up, check_links};
-use super::blackwidow::{self, BlackWidow};
+use super::blackwidow::BlackWidow;
 use super::check::{Violation, check_credits};
 use super::config::{Config, ConfigError, Warmup};
+use super::encoded::{all_up, check_links};
 use super::family::{ChipView, Family, LinkAccount, Network, PortUse, Terminal};
 use super::partition::Partition;
 use super::report::Report;
@@ -133,33 +133,6 @@ impl Simulation {
     ) -> Result<Self, ConfigError> {
         Self::of(topology, config, partitions)
     }
-
-    /// The same with encoded links, whose frames are impaired as `netem` says. All links have been
-    /// brought up; the sources begin then.
-    ///
-    /// # Errors
-    /// See [`ConfigError`].
-    pub fn with_encoded_links(
-        topology: &Topology,
-        config: &Config,
-        netem: Option<Netem>,
-        partitions: usize,
-        executor: &mut impl Executor,
-    ) -> Result<Self, ConfigError> {
-        let network = blackwidow::encoded::network(topology, config, netem, partitions)?;
-        let mut simulation = Self::run_by(network, config);
-        simulation.encoded = true;
-        let up = simulation.phase(executor, BRING_UP_CYCLES, |run, _| {
-            all_up(&mut run.link_accounts())
-        });
-        if !up {
-            return Err(ConfigError::LinksDown);
-        }
-        for partition in &mut simulation.partitions {
-            partition.begin_at(simulation.cycle);
-        }
-        Ok(simulation)
-    }
 }
 
 impl<F: Family> Simulation<F> {
@@ -177,6 +150,33 @@ impl<F: Family> Simulation<F> {
             F::build(topology, config, partitions)?,
             config,
         ))
+    }
+
+    /// The same with encoded links, whose frames are impaired as `netem` says. All links have been
+    /// brought up; the sources begin then.
+    ///
+    /// # Errors
+    /// See [`ConfigError`].
+    pub fn with_encoded_links(
+        topology: &F::Topology,
+        config: &Config,
+        netem: Option<Netem>,
+        partitions: usize,
+        executor: &mut impl Executor,
+    ) -> Result<Self, ConfigError> {
+        let network = F::build_encoded(topology, config, netem, partitions)?;
+        let mut simulation = Self::run_by(network, config);
+        simulation.encoded = true;
+        let up = simulation.phase(executor, BRING_UP_CYCLES, |run, _| {
+            all_up(&mut run.link_accounts())
+        });
+        if !up {
+            return Err(ConfigError::LinksDown);
+        }
+        for partition in &mut simulation.partitions {
+            partition.begin_at(simulation.cycle);
+        }
+        Ok(simulation)
     }
 
     fn run_by(network: Network<F>, config: &Config) -> Self {

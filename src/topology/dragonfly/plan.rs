@@ -7,7 +7,7 @@ use crate::link::{AriesLinkConfig, LcbRegisters, SetProfile};
 use crate::net::{Clock, End, NodeRef, Profile, Runtime, ends_of, link_config};
 use crate::nic::aries::{AriesNicConfig, Domain, Permissions, RUN_DOMAIN, VirtualNodes};
 use crate::router::aries::AriesConfig;
-use crate::router::aries::registers::PortKind;
+use crate::router::aries::registers::{AriesRegisters, PortKind};
 use crate::router::yarc::RouterClock;
 use crate::time::Duration;
 use crate::topology::plan::{NodePlan, PlanError};
@@ -31,7 +31,11 @@ impl Dragonfly {
     pub fn plan(&self, node: &str, runtime: &Runtime) -> Result<NodePlan, PlanError> {
         match self.find(node) {
             Some(NodeRef::Chip(router)) => {
-                self.plan_router(router, runtime).map(NodePlan::AriesRouter)
+                let mut routed = self.route(&Faults::default());
+                // `find` has found the router, so that it has registers.
+                let registers = routed.registers.swap_remove(router as usize);
+                let plan = self.plan_router(router, registers, runtime)?;
+                Ok(NodePlan::AriesRouter(plan))
             }
             Some(NodeRef::Processor(nic)) => {
                 let config = self.plan_nic(nic, runtime)?;
@@ -41,16 +45,19 @@ impl Dragonfly {
         }
     }
 
-    fn plan_router(&self, router: u32, runtime: &Runtime) -> Result<AriesConfig, PlanError> {
+    /// The configuration of a router with these registers, their time-outs aside.
+    pub(crate) fn plan_router(
+        &self,
+        router: u32,
+        mut registers: AriesRegisters,
+        runtime: &Runtime,
+    ) -> Result<AriesConfig, PlanError> {
         let name = self.shape.router_name(router);
         let mut ports = Vec::new();
         for (id, end, _) in ends_of(&self.links, NodeRef::Chip(router)) {
             ports.push((end.port, self.link_config(id, end, runtime)?));
         }
         ports.sort_by_key(|(port, _)| *port);
-        let mut routed = self.route(&Faults::default());
-        // `find` has found the router, so that it has registers.
-        let mut registers = routed.registers.swap_remove(router as usize);
         let clock = runtime.clock.unwrap_or(self.settings.clock);
         registers.forward_progress_ns = clock.emulated_ns(self.settings.forward_progress_ms);
         let clock = match clock {

@@ -5,13 +5,20 @@ use super::packet::request_flits;
 use super::site::Site;
 use super::terminal::Terminal;
 use super::{Aries, Format, NIC_LANES};
+use crate::link::impair::Netem;
+use crate::net::{Clock, End, NodeRef, Profile, Runtime};
 use crate::nic;
+use crate::router::aries as router;
+use crate::router::aries::pipeline::LOAD_CYCLES;
 use crate::router::aries::registers::{PORTS, PortKind};
 use crate::sim::direct::config::{Config, ConfigError};
+use crate::sim::direct::encoded::{Builder, Place};
 use crate::sim::direct::family::{NO_SLOT, Network, Parts as _, PortUse};
-use crate::sim::direct::partition::Partition;
+use crate::sim::direct::partition::{HELD_BACK, Partition};
 use crate::sim::direct::pattern::{Destinations, Pattern, Population, Rule};
 use crate::sim::direct::source::{Births, Source};
+use crate::time::Time;
+use crate::topology::NodePlan;
 use crate::topology::dragonfly::{Dragonfly, DragonflyWiring, Far, Faults};
 use phitwire_framing::flit48::Routing;
 
@@ -109,7 +116,8 @@ pub(super) fn direct(
         exchanges: &mut exchanges,
     };
     let terminals = terminals(topology, &mut links, &shared, &mut senders);
-    let (sites, chips, kinds) = sites(topology, &mut links);
+    let wiring = DragonflyWiring::new(topology);
+    let (sites, chips) = sites(topology, &wiring, &mut links);
     let parts = exchanges.into_iter().zip(sites).zip(chips).zip(terminals);
     let count = places.partitions;
     let partitions = (0..)
@@ -123,13 +131,98 @@ pub(super) fn direct(
         .collect();
     Ok(Network {
         partitions,
-        kinds,
+        kinds: kinds(topology, &wiring),
         senders,
         stride: window * round,
         longest: options.longest(),
         // Nine flits in ten cycles.
         slowest: 1,
     })
+}
+
+/// The same network as nodes behind encoded links. A NIC's link is one like any other there.
+pub(super) fn encoded(
+    topology: &Dragonfly,
+    config: &Config,
+    netem: Option<Netem>,
+    partitions: usize,
+) -> Result<Network<Aries>, ConfigError> {
+    config.validate_with(MAX_ARIES_MESSAGE_BYTES)?;
+    config.aries.validate()?;
+    let options = config.aries;
+    let places = Places::new(topology, partitions);
+    let shared = shared(topology, config, destinations(topology, config)?);
+    let mut senders = 0;
+    let mut terminals: Vec<Vec<Terminal>> = (0..places.partitions).map(|_| Vec::new()).collect();
+    for (number, nic) in (0u64..).zip(topology.nics()) {
+        let (partition, _) = places.terminals[nic as usize].ok_or(ConfigError::Topology)?;
+        let terminal = terminal(config, &shared, number, HELD_BACK, NO_SLOT, &mut senders);
+        terminals[partition as usize].push(terminal);
+    }
+    let mut builder = Builder::new(config.seed, shared, terminals);
+    let wiring = DragonflyWiring::new(topology);
+    let nodes = add_nodes(topology, &wiring, &places, config, &mut builder)?;
+    let place = |end: End| match end.node {
+        NodeRef::Chip(router) => (nodes[0][router as usize], end.port),
+        NodeRef::Processor(nic) => (nodes[1][nic as usize], 0),
+    };
+    for (number, link) in (0u32..).zip(&topology.links) {
+        let kind = topology.kind(link).ok_or(ConfigError::Topology)?;
+        // Gathering a set is the link control block's own time.
+        let cycles = options.cycles(kind) - LOAD_CYCLES as u32;
+        let latency = Aries::CYCLE.times(cycles.into());
+        builder.connect(number, [link.a, link.b].map(place), latency, netem);
+    }
+    // The window is what frames take at least.
+    let window = options.window() - LOAD_CYCLES as u32;
+    Ok(Network {
+        partitions: builder.finish(window as usize),
+        kinds: kinds(topology, &wiring),
+        senders,
+        stride: window,
+        longest: options.longest(),
+        slowest: 1,
+    })
+}
+
+/// Adds routers and NICs; where each went, by its number.
+fn add_nodes(
+    topology: &Dragonfly,
+    wiring: &DragonflyWiring,
+    places: &Places,
+    config: &Config,
+    builder: &mut Builder<Aries>,
+) -> Result<[Vec<Place>; 2], ConfigError> {
+    let runtime = Runtime {
+        // The chip's own depths and time: what is simulated is the machine, not a lab.
+        clock: Some(Clock::Paced { dilation: 1 }),
+        grain: Some(config.aries.grain),
+        profile: Some(Profile::Paper),
+        seed: config.seed,
+        ..Runtime::new(&topology.name, 1)
+    };
+    let mut routers = vec![Place::NOWHERE; places.chips.len()];
+    let registers = topology.route_with(wiring, &Faults::default()).registers;
+    for (router, registers) in (0u32..).zip(registers) {
+        if !topology.has(NodeRef::Chip(router)) {
+            continue;
+        }
+        let plan = topology.plan_router(router, registers, &runtime)?;
+        let (partition, _) = places.chips[router as usize];
+        let mut node = router::Aries::new(plan, Time::ZERO);
+        node.seed(config.seed);
+        routers[router as usize] = builder.add_router(partition, router, node);
+    }
+    let mut nics = vec![Place::NOWHERE; places.terminals.len()];
+    for nic in topology.nics() {
+        let name = topology.node_name(NodeRef::Processor(nic));
+        let NodePlan::AriesNic(plan) = topology.plan(&name, &runtime)? else {
+            return Err(ConfigError::Topology);
+        };
+        let (partition, number) = places.terminals[nic as usize].ok_or(ConfigError::Topology)?;
+        nics[nic as usize] = builder.add_terminal(partition, number, plan.link().clone());
+    }
+    Ok([routers, nics])
 }
 
 fn shared(topology: &Dragonfly, config: &Config, destinations: Destinations) -> Shared {
@@ -202,35 +295,58 @@ fn terminals(
     shared: &Shared,
     senders: &mut u64,
 ) -> Vec<Vec<Terminal>> {
-    let ordered = matches!(
-        links.config.aries.routing,
-        Routing::Ordered | Routing::OrderedNonMinimal
-    );
     let mut terminals: Vec<Vec<Terminal>> =
         (0..links.places.partitions).map(|_| Vec::new()).collect();
     for (number, nic) in (0u64..).zip(topology.nics()) {
         let (_, router) = topology.nic_ends(nic);
-        let silent = shared.destinations.is_silent(number);
-        *senders += u64::from(!silent);
-        let source = Source::new(links.config.seed, number, silent, &shared.births);
         let at = nic / u32::from(topology.shape.nics);
         let there = links.places.chip_slot(at, router.port);
         let peer = links.slot(there.0, there, PortKind::Processor);
-        let node = shared.format.nodes[number as usize];
-        terminals[there.0 as usize].push(Terminal::new(number, node, peer, source, ordered));
+        let terminal = terminal(links.config, shared, number, 0, peer, senders);
+        terminals[there.0 as usize].push(terminal);
     }
     terminals
 }
 
-type Sites = (Vec<Vec<Site>>, Vec<Vec<u32>>, Vec<Option<PortUse>>);
+/// A terminal whose source begins in cycle `begin` and whose link ends at slot `peer`. Counts it if it sends.
+fn terminal(
+    config: &Config,
+    shared: &Shared,
+    number: u64,
+    begin: u64,
+    peer: u32,
+    senders: &mut u64,
+) -> Terminal {
+    let ordered = matches!(
+        config.aries.routing,
+        Routing::Ordered | Routing::OrderedNonMinimal
+    );
+    let silent = shared.destinations.is_silent(number);
+    *senders += u64::from(!silent);
+    let mut source = Source::new(config.seed, number, silent, &shared.births);
+    source.reschedule(0, begin);
+    let node = shared.format.nodes[number as usize];
+    Terminal::new(number, node, peer, source, ordered)
+}
+
+/// Kinds of the links of all routers' ports.
+fn kinds(topology: &Dragonfly, wiring: &DragonflyWiring) -> Vec<Option<PortUse>> {
+    let routers = 0..topology.shape.routers() as u32;
+    let ports = routers.flat_map(|router| (0..PORTS as u8).map(move |port| (router, port)));
+    let kind = |(router, port)| match (wiring.far(router, port)?, wiring.kind(router, port)?) {
+        (Far::Nic(_), _) => Some(PortUse::Ejection),
+        (Far::Router(..), kind) => Some(PortUse::Link(kind as u8 - PortKind::Green as u8)),
+    };
+    ports.map(kind).collect()
+}
+
+type Sites = (Vec<Vec<Site>>, Vec<Vec<u32>>);
 
 /// The routers of every partition, joined by their links.
-fn sites(topology: &Dragonfly, links: &mut Links<'_>) -> Sites {
-    let wiring = DragonflyWiring::new(topology);
-    let registers = topology.route_with(&wiring, &Faults::default()).registers;
+fn sites(topology: &Dragonfly, wiring: &DragonflyWiring, links: &mut Links<'_>) -> Sites {
+    let registers = topology.route_with(wiring, &Faults::default()).registers;
     let mut sites: Vec<Vec<Site>> = (0..links.places.partitions).map(|_| Vec::new()).collect();
     let mut chips: Vec<Vec<u32>> = vec![Vec::new(); links.places.partitions];
-    let mut kinds = vec![None; registers.len() * PORTS];
     for (router, registers) in (0u32..).zip(registers) {
         let (partition, _) = links.places.chips[router as usize];
         let mut site = Site::new(registers, links.config.seed, links.config.aries.grain);
@@ -239,21 +355,17 @@ fn sites(topology: &Dragonfly, links: &mut Links<'_>) -> Sites {
             else {
                 continue;
             };
-            let (usage, there) = match far {
+            let there = match far {
                 Far::Nic(nic) => {
                     let Some((partition, number)) = links.places.terminals[nic as usize] else {
                         continue;
                     };
                     let exchange = &links.exchanges[partition as usize];
                     let slot = exchange.terminal_slot(number as usize);
-                    (PortUse::Ejection, (partition, slot))
+                    (partition, slot)
                 }
-                Far::Router(far, port) => {
-                    let kind = kind as u8 - PortKind::Green as u8;
-                    (PortUse::Link(kind), links.places.chip_slot(far, port))
-                }
+                Far::Router(far, port) => links.places.chip_slot(far, port),
             };
-            kinds[router as usize * PORTS + usize::from(port)] = Some(usage);
             let slot = links.slot(partition, there, kind);
             debug_assert_ne!(slot, NO_SLOT);
             site.connect(usize::from(port), slot, links.config.aries.cycles(kind));
@@ -261,5 +373,5 @@ fn sites(topology: &Dragonfly, links: &mut Links<'_>) -> Sites {
         sites[partition as usize].push(site);
         chips[partition as usize].push(router);
     }
-    (sites, chips, kinds)
+    (sites, chips)
 }

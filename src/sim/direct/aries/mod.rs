@@ -15,6 +15,7 @@
 
 mod build;
 mod credits;
+mod encoded;
 mod options;
 mod packet;
 mod site;
@@ -30,9 +31,17 @@ use phitwire_framing::flit48::{Flit, Head, Routing};
 
 use self::credits::Returned;
 use super::config::{Config, ConfigError, Traffic};
-use super::family::{Family, LinkAccount, MAX_VCS, Network, Parts, Stream};
+use super::family::{ChipView, Family, MAX_VCS, Network, Parts, Stream};
+use super::shared::Shared;
+use crate::link::impair::Netem;
+use crate::link::{AriesInput, AriesLcb};
+use crate::node::PortId;
+use crate::router::aries as router;
+use crate::router::aries::pipeline::CYCLE_PS;
 use crate::router::aries::registers::{FIRST_NIC_PORT, NICS, PORTS, VCS};
+use crate::time::Duration;
 use crate::topology::dragonfly::Dragonfly;
+use phitwire_framing::set48::DATA_FLITS;
 
 /// Lanes of a NIC's link, and flits per cycle that it carries: 10.2 GB/s against 5.25 GB/s of a processor tile
 /// (white paper, "Aries Performance").
@@ -64,13 +73,16 @@ impl Parts for Aries {
     type Format = Format;
     type Site = site::Site;
     type Terminal = terminal::Terminal;
-    type Region = NoRegion;
+    type Router = router::Aries;
+    type End = AriesLcb;
+    type Assemblies = [packet::Assembly; VCS];
 
     const PORTS: usize = PORTS;
     const CHIP_LANES: usize = FIRST_NIC_PORT + NIC_LANES * NICS;
     const TERMINAL_LANES: usize = NIC_LANES;
     const VCS: usize = VCS;
     const CREDITS: u32 = INPUT_FLITS;
+    const CYCLE: Duration = Duration::from_ps(CYCLE_PS);
     const LINK_KINDS: &'static [&'static str] = &["green", "black", "blue"];
 
     fn message_phits(traffic: &Traffic) -> usize {
@@ -121,41 +133,53 @@ impl Parts for Aries {
     ) -> Result<Network<Self>, ConfigError> {
         build::direct(topology, config, partitions)
     }
-}
 
-/// Encoded links do not exist here yet.
-#[derive(Debug)]
-pub enum NoRegion {}
+    fn build_encoded(
+        topology: &Dragonfly,
+        config: &Config,
+        netem: Option<Netem>,
+        partitions: usize,
+    ) -> Result<Network<Self>, ConfigError> {
+        build::encoded(topology, config, netem, partitions)
+    }
 
-impl super::family::Region<Aries> for NoRegion {
-    fn run_window(
-        &mut self,
-        _: u64,
-        _: &mut super::shared::Shared<Aries>,
-        _: &mut Vec<terminal::Terminal>,
-        _: &mut [super::Mail<Aries>],
+    fn end(router: &router::Aries, port: PortId) -> Option<&AriesLcb> {
+        router.lcb(port)
+    }
+
+    fn view(router: &router::Aries) -> ChipView {
+        let core = router.core();
+        let queued: u64 = (0..PORTS as PortId).map(|port| router.queued(port)).sum();
+        let [rows, columns] = core.flits_by_stage();
+        let inside = queued + core.flits_inside() - rows - columns;
+        site::view(core.counters(), core.stalls(), [inside, rows, columns])
+    }
+
+    fn sent(end: &AriesLcb) -> u64 {
+        let sets = end.set_counters();
+        sets.tx_flits + sets.tx_replayed_sets * DATA_FLITS as u64
+    }
+
+    fn receive(
+        input: &mut AriesInput,
+        assemblies: &mut Self::Assemblies,
+        cycle: u64,
+        terminal: &mut terminal::Terminal,
+        shared: &mut Shared<Self>,
     ) {
-        match *self {}
+        encoded::receive(input, assemblies, cycle, terminal, shared);
     }
-    fn receive(&mut self, _: &mut super::Mail<Aries>) {
-        match *self {}
+
+    fn transmit(
+        end: &mut AriesLcb,
+        cycle: u64,
+        terminal: &mut terminal::Terminal,
+        shared: &mut Shared<Self>,
+    ) {
+        encoded::transmit(end, cycle, terminal, shared);
     }
-    fn wake_endpoints(&mut self) {
-        match *self {}
-    }
-    fn accounts(&self, _: &mut Vec<LinkAccount>) {
-        match *self {}
-    }
-    fn view(&self, _: usize) -> super::family::ChipView {
-        match *self {}
-    }
-    fn sent(&self, _: usize) -> Vec<u64> {
-        match *self {}
-    }
-    fn work(&self) -> [u64; 3] {
-        match *self {}
-    }
-    fn packets_taken(&self) -> u64 {
-        match *self {}
+
+    fn next_due(end: &AriesLcb, terminal: &terminal::Terminal, shared: &Shared<Self>) -> u64 {
+        encoded::next_due(end, terminal, shared)
     }
 }

@@ -154,12 +154,18 @@ pub(super) enum Delivery {
 
 /// Takes packets apart that arrive flit by flit on one link.
 #[derive(Clone, Debug)]
-pub(super) struct Assembly {
+pub struct Assembly {
     flits: [u64; MAX_PACKET_FLITS],
     len: u8,
     /// Flits of the open packet, as its head says.
     of: u8,
     vc: u8,
+}
+
+impl Default for Assembly {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 impl Assembly {

@@ -11,7 +11,7 @@ use crate::link::{IdealEnd, SetProfile};
 use crate::router::aries::grain::{Flits, Items, Packets};
 use crate::router::aries::pipeline::{INPUT_CYCLES, LOAD_CYCLES};
 use crate::router::aries::registers::{AriesRegisters, FIRST_NIC_PORT, PORTS, VCS};
-use crate::router::aries::{Ports, Tiles};
+use crate::router::aries::{AriesCounters, Ports, Tiles};
 use crate::sim::direct::exchange::{Arrivals, Exchange};
 use crate::sim::direct::family::{self, ChipView, NO_SLOT, Parts, PortAccount, Stream};
 
@@ -568,18 +568,31 @@ impl<I: Items> Router<I> {
         };
         let overflows = self.lanes.ends.iter().map(|end| u64::from(end.refused()));
         ChipView {
-            phits_by_stage,
-            stalls: self.tiles.stalls(),
             phit_hops: self.forwarded,
             overflows: overflows.sum(),
-            rule_violations: 0,
-            refused: counters.unroutable_packets
-                + counters.no_live_port_packets
-                + counters.headless_flits
-                + counters.dead_port_packets
-                + counters.stalled_port_packets,
-            choices: [counters.minimal_decisions, counters.non_minimal_decisions],
+            ..view(counters, self.tiles.stalls(), phits_by_stage)
         }
+    }
+}
+
+/// What a router says of itself, whatever its links.
+pub(super) fn view(
+    counters: AriesCounters,
+    stalls: [u64; 3],
+    phits_by_stage: [u64; 3],
+) -> ChipView {
+    ChipView {
+        phits_by_stage,
+        stalls,
+        phit_hops: counters.flits_forwarded,
+        overflows: 0,
+        rule_violations: 0,
+        refused: counters.unroutable_packets
+            + counters.no_live_port_packets
+            + counters.headless_flits
+            + counters.dead_port_packets
+            + counters.stalled_port_packets,
+        choices: [counters.minimal_decisions, counters.non_minimal_decisions],
     }
 }
 

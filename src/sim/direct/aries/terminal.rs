@@ -113,7 +113,7 @@ impl Terminal {
     }
 
     /// A packet has arrived in cycle `now`.
-    fn arrived(&mut self, now: u64, delivery: Delivery, shared: &mut Shared<Aries>) {
+    pub(super) fn arrived(&mut self, now: u64, delivery: Delivery, shared: &mut Shared<Aries>) {
         let tally = &mut shared.tally;
         tally.arrived_packets += 1;
         let (key, dest) = match delivery {
@@ -213,15 +213,7 @@ impl Terminal {
         coming: &mut Coming<'_>,
         shared: &mut Shared<Aries>,
     ) -> Option<usize> {
-        let full = shared.request_reply && self.outstanding.len() >= shared.format.outstanding;
-        let ready = [
-            if full {
-                NEVER
-            } else {
-                self.common.source.head().birth
-            },
-            self.replies.front().map_or(NEVER, |&(ready, _)| ready),
-        ];
+        let ready = self.due(shared);
         let lengths = [shared.format.request_flits, super::packet::REPLY_FLITS];
         let mut half = from;
         loop {
@@ -236,18 +228,37 @@ impl Terminal {
             let now = base + cycle as u64;
             let may = [0, 1].map(|i| ready[i] <= now && self.end.has_credits(4 * i, lengths[i]));
             if may != [false, false] {
-                let packet = if self.turn.arbitrate(0, may[0], may[1]) == 0 {
-                    self.next_request(shared)
-                } else {
-                    self.next_reply(shared)?
-                };
-                self.packet = Some((packet, 0));
+                self.packet = Some((self.next_packet(may, shared)?, 0));
                 return Some(half);
             }
             // Nothing fits before credits come, or nothing else is ready before its cycle.
             let later = ready.into_iter().filter(|&ready| ready > now).min();
             let later = later.map_or(size, |ready| (ready - base).min(size as u64) as usize);
             half = NIC_LANES * coming.next().map_or(later, |next| next.min(later));
+        }
+    }
+
+    /// The cycles from which on the next request and the next reply may be sent.
+    pub(super) fn due(&self, shared: &Shared<Aries>) -> [u64; 2] {
+        let full = shared.request_reply && self.outstanding.len() >= shared.format.outstanding;
+        let request = match full {
+            true => NEVER,
+            false => self.common.source.head().birth,
+        };
+        let reply = self.replies.front().map_or(NEVER, |&(ready, _)| ready);
+        [request, reply]
+    }
+
+    /// The next packet of those that `may` be sent, requests and replies in turn.
+    pub(super) fn next_packet(
+        &mut self,
+        may: [bool; 2],
+        shared: &mut Shared<Aries>,
+    ) -> Option<Packet> {
+        match self.turn.arbitrate(0, may[0], may[1]) {
+            0 if may[0] => Some(self.next_request(shared)),
+            1 if may[1] => self.next_reply(shared),
+            _ => None,
         }
     }
 

@@ -1,8 +1,5 @@
 //! From a topology to partitions.
 
-use std::sync::{Arc, Mutex};
-
-use super::encoded::{CYCLE, Endpoint, Port, Region, SharedTraffic, Traffic};
 use super::length::{self, Pace};
 use super::packet::Seal;
 use super::site::Site;
@@ -12,11 +9,11 @@ use crate::link::impair::Netem;
 use crate::router::yarc::Yarc;
 use crate::router::yarc::registers::{PORTS, PortKind};
 use crate::sim::direct::config::{Config, ConfigError};
+use crate::sim::direct::encoded::{Builder, Place};
 use crate::sim::direct::family::{NO_SLOT, Network, Parts as _, PortUse};
 use crate::sim::direct::partition::{HELD_BACK, Partition};
 use crate::sim::direct::pattern::Destinations;
 use crate::sim::direct::source::{Births, Source};
-use crate::sim::fabric::NodeId;
 use crate::time::Time;
 use crate::topology::{
     Clock, End, Neighbour, NodePlan, NodeRef, Profile, Runtime, Topology, Wiring,
@@ -223,7 +220,7 @@ fn slot_for(exchanges: &mut [Exchange], here: u32, there: (u32, u32), cycles: u3
 }
 
 /// The same network as nodes behind encoded links.
-pub(in crate::sim::direct) fn encoded(
+pub(super) fn encoded(
     topology: &Topology,
     config: &Config,
     netem: Option<Netem>,
@@ -236,51 +233,19 @@ pub(in crate::sim::direct) fn encoded(
         wiring,
         places,
         shared,
-        partitions,
         senders,
+        ..
     } = prepared;
-    let mut parts: Vec<Part> = terminals
-        .into_iter()
-        .map(|terminals| Part::new(config, &shared, terminals))
-        .collect();
-    let nodes = add_nodes(topology, &places, config.seed, &mut parts)?;
+    let mut builder = Builder::new(config.seed, shared, terminals);
+    let nodes = add_nodes(topology, &places, config.seed, &mut builder)?;
     let (shortest, longest) = length::window_and_longest(topology, config);
     for (number, link) in (0u32..).zip(&topology.links) {
-        let latency = CYCLE.times(length::cycles(link, config).into());
-        let [(part_a, a), (part_b, b)] = [link.a, link.b].map(|end| nodes.of(end));
-        if part_a == part_b {
-            parts[part_a].region.connect(number, [a, b], latency, netem);
-        } else {
-            let half = &mut parts[part_a].region;
-            half.connect_abroad((number, false), a, part_b, latency, netem);
-            let half = &mut parts[part_b].region;
-            half.connect_abroad((number, true), b, part_a, latency, netem);
-        }
+        let latency = BlackWidow::CYCLE.times(length::cycles(link, config).into());
+        let ends = [link.a, link.b].map(|end| nodes.of(end));
+        builder.connect(number, ends, latency, netem);
     }
-    let window = shortest as usize;
-    let partitions = (0..)
-        .zip(parts)
-        .map(|(number, mut part)| {
-            part.region.finish();
-            let Part {
-                chips,
-                terminals,
-                region,
-                ..
-            } = part;
-            Partition::with_region(
-                number,
-                chips,
-                terminals,
-                shared.clone(),
-                window,
-                region,
-                partitions,
-            )
-        })
-        .collect();
     Ok(Network {
-        partitions,
+        partitions: builder.finish(shortest as usize),
         kinds: kinds(topology, &wiring),
         senders,
         stride: shortest,
@@ -289,48 +254,21 @@ pub(in crate::sim::direct) fn encoded(
     })
 }
 
-/// What becomes a partition with encoded links.
-struct Part {
-    chips: Vec<u32>,
-    terminals: Vec<Terminal>,
-    traffic: SharedTraffic,
-    region: Region,
-}
-
-impl Part {
-    fn new(config: &Config, shared: &Shared, terminals: Vec<Terminal>) -> Self {
-        let traffic = Arc::new(Mutex::new(Traffic {
-            shared: shared.clone(),
-            terminals: Vec::new(),
-        }));
-        Self {
-            chips: Vec::new(),
-            terminals,
-            region: Region::new(config.seed, Arc::clone(&traffic)),
-            traffic,
-        }
-    }
-}
-
-/// Partition and node of every chip and every terminal, the latter slice by slice.
+/// Where every chip and every terminal went, the latter slice by slice.
 struct Nodes {
-    chips: Vec<(usize, NodeId)>,
-    terminals: Vec<(usize, NodeId)>,
+    chips: Vec<Place>,
+    terminals: Vec<Place>,
     processors: usize,
 }
 
 impl Nodes {
-    /// Partition, node and port there of a link's end.
-    fn of(&self, end: End) -> (usize, (NodeId, u8)) {
+    /// Node and port there of a link's end.
+    fn of(&self, end: End) -> (Place, u8) {
         match end.node {
-            NodeRef::Chip(chip) => {
-                let (partition, node) = self.chips[chip as usize];
-                (partition, (node, end.port))
-            }
+            NodeRef::Chip(chip) => (self.chips[chip as usize], end.port),
             NodeRef::Processor(processor) => {
                 let terminal = usize::from(end.port) * self.processors + processor as usize;
-                let (partition, node) = self.terminals[terminal];
-                (partition, (node, 0))
+                (self.terminals[terminal], 0)
             }
         }
     }
@@ -340,7 +278,7 @@ fn add_nodes(
     topology: &Topology,
     places: &Places,
     seed: u64,
-    parts: &mut [Part],
+    builder: &mut Builder<BlackWidow>,
 ) -> Result<Nodes, ConfigError> {
     let runtime = Runtime {
         // The chip's own depths and time: what is simulated is the machine, not a lab.
@@ -351,20 +289,17 @@ fn add_nodes(
     };
     let mut order: Vec<usize> = (0..topology.chips.len()).collect();
     order.sort_by_key(|&chip| places.chips[chip]);
-    let mut chips = vec![(0, NodeId(0)); order.len()];
+    let mut chips = vec![Place::NOWHERE; order.len()];
     for chip in order {
         let NodePlan::Router(config) = topology.plan(&topology.chips[chip].name, &runtime)? else {
             return Err(ConfigError::Topology);
         };
-        let partition = places.chips[chip].0 as usize;
-        let node = parts[partition]
-            .region
-            .add_chip(Yarc::new(config, Time::ZERO));
-        parts[partition].chips.push(chip as u32);
-        chips[chip] = (partition, node);
+        let (partition, _) = places.chips[chip];
+        let router = Yarc::new(config, Time::ZERO);
+        chips[chip] = builder.add_router(partition, chip as u32, router);
     }
     let processors = topology.processors.len();
-    let mut terminals = vec![(0, NodeId(0)); places.terminals.len()];
+    let mut terminals = vec![Place::NOWHERE; places.terminals.len()];
     for (index, processor) in topology.processors.iter().enumerate() {
         let NodePlan::Nic(config) = topology.plan(&processor.name, &runtime)? else {
             return Err(ConfigError::Topology);
@@ -372,11 +307,8 @@ fn add_nodes(
         for (slice, link) in config.ports().iter().enumerate() {
             let number = slice * processors + index;
             let place = places.terminals[number].ok_or(ConfigError::Topology)?;
-            let part = &mut parts[place.partition as usize];
-            let port = Port::new(link.clone(), place.number as usize);
-            let endpoint = Endpoint::new(port, Arc::clone(&part.traffic));
-            let node = part.region.add_endpoint(endpoint);
-            terminals[number] = (place.partition as usize, node);
+            let (partition, own) = (place.partition, place.number);
+            terminals[number] = builder.add_terminal(partition, own, link.clone());
         }
     }
     Ok(Nodes {

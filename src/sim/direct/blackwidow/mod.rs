@@ -1,14 +1,15 @@
 //! BlackWidow networks: YARC routers, and processors that write 1 to 32 bytes.
 
 mod build;
-pub(super) mod encoded;
+mod encoded;
+#[cfg(test)]
+mod encoded_tests;
 mod length;
 mod packet;
 mod site;
 mod slow;
 mod terminal;
 
-pub use encoded::Endpoint;
 pub(super) use packet::BIRTH_BITS;
 pub use site::INPUT_PHITS;
 
@@ -18,8 +19,14 @@ use phitwire_framing::phit24::Phit;
 
 use super::config::{Config, ConfigError, Traffic};
 use super::exchange::delay_cycles;
-use super::family::{Family, MAX_VCS, Network, Parts, Stream};
+use super::family::{ChipView, Family, MAX_VCS, Network, Parts, Stream};
 use super::pattern::{Destinations, Pattern, Population, Rule};
+use super::shared::Shared;
+use crate::link::impair::Netem;
+use crate::link::{InputQueue, Lcb};
+use crate::node::PortId;
+use crate::router::yarc::Yarc;
+use crate::time::Duration;
 use crate::topology::{Topology, Wiring};
 use packet::{REPLY_PHITS, Seal};
 
@@ -48,13 +55,17 @@ impl Parts for BlackWidow {
     type Format = Format;
     type Site = site::Site;
     type Terminal = terminal::Terminal;
-    type Region = encoded::Region;
+    type Router = Yarc;
+    type End = Lcb;
+    type Assemblies = [packet::Assembly; 2];
 
     const PORTS: usize = crate::router::yarc::registers::PORTS;
     const CHIP_LANES: usize = Self::PORTS;
     const TERMINAL_LANES: usize = 1;
     const VCS: usize = 2;
     const CREDITS: u32 = INPUT_PHITS as u32;
+    // Paper, section 3: 800 MHz.
+    const CYCLE: Duration = Duration::from_ps(1_250);
     const LINK_KINDS: &'static [&'static str] = &["up", "side", "down"];
 
     fn message_phits(traffic: &Traffic) -> usize {
@@ -103,6 +114,52 @@ impl Parts for BlackWidow {
         partitions: usize,
     ) -> Result<Network<Self>, ConfigError> {
         build::direct(topology, config, partitions)
+    }
+
+    fn build_encoded(
+        topology: &Topology,
+        config: &Config,
+        netem: Option<Netem>,
+        partitions: usize,
+    ) -> Result<Network<Self>, ConfigError> {
+        build::encoded(topology, config, netem, partitions)
+    }
+
+    fn end(router: &Yarc, port: PortId) -> Option<&Lcb> {
+        router.lcb(port)
+    }
+
+    fn view(router: &Yarc) -> ChipView {
+        let queued = (0..Self::PORTS as PortId).map(|port| router.queued(port));
+        let [rows, columns] = router.core().phits_by_stage();
+        site::view(router.core(), [queued.sum(), rows, columns])
+    }
+
+    fn sent(end: &Lcb) -> u64 {
+        end.counters().tx_phits
+    }
+
+    fn receive(
+        input: &mut InputQueue,
+        assemblies: &mut Self::Assemblies,
+        cycle: u64,
+        terminal: &mut terminal::Terminal,
+        shared: &mut Shared<Self>,
+    ) {
+        encoded::receive(input, assemblies, cycle, terminal, shared);
+    }
+
+    fn transmit(
+        end: &mut Lcb,
+        cycle: u64,
+        terminal: &mut terminal::Terminal,
+        shared: &mut Shared<Self>,
+    ) {
+        encoded::transmit(end, cycle, terminal, shared);
+    }
+
+    fn next_due(end: &Lcb, terminal: &terminal::Terminal, _: &Shared<Self>) -> u64 {
+        encoded::next_due(end, terminal)
     }
 }
 

@@ -204,11 +204,17 @@ pub(crate) struct Delivery {
 
 /// Takes packets apart that arrive phit by phit on one link.
 #[derive(Clone, Debug)]
-pub(crate) struct Assembly {
+pub struct Assembly {
     phits: [u32; MAX_PACKET_PHITS],
     len: u8,
     /// More phits came than a packet may have.
     overlong: bool,
+}
+
+impl Default for Assembly {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 impl Assembly {

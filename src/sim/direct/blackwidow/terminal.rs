@@ -278,11 +278,6 @@ impl Terminal {
         Some(Packet::reply(name, shared.format.seal))
     }
 
-    /// Counts phits that are sent.
-    pub(crate) fn count_sent(&mut self, phits: u64) {
-        self.common.sent_phits += phits;
-    }
-
     /// Credits taken for phits of a packet that are not sent yet.
     fn reserved_of(&self, vc: usize) -> u32 {
         match &self.packet {

@@ -1,53 +1,45 @@
 //! The same traffic over encoded links: frames, impaired as on a wire, parsed and acknowledged.
 //!
-//! Routers are whole [`Yarc`](crate::router::yarc::Yarc)s and terminals have link control blocks of
-//! their own, all in the chip's own depths and time. A partition of the network is a
-//! [`Fabric`] whose links into other partitions lead abroad; the latency of a link is
-//! the window, and what an impairment adds only makes frames later. Everything above the links is that
-//! of direct mode: sources, sinks, phases, measurement.
+//! Routers are whole nodes, those that processes run, and terminals have link control blocks of their
+//! own, all in the chip's own depths and time. A partition of the network is a [`Fabric`] whose links
+//! into other partitions lead abroad; the latency of a link is the window, and what an impairment adds
+//! only makes frames later. Everything above the links is that of direct mode: sources, sinks, phases,
+//! measurement.
 
+mod build;
 mod endpoint;
-#[cfg(test)]
-mod tests;
+mod member;
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
-pub(in crate::sim::direct) use super::build::encoded as network;
-pub use endpoint::Endpoint;
-pub(super) use endpoint::Port;
+pub(super) use build::{Builder, Place};
+pub(super) use endpoint::Endpoint;
+use member::Member;
 
-use super::BlackWidow;
-use super::terminal::Terminal;
-use crate::link::Lcb;
+use super::exchange::Mail;
+use super::family::{ChipView, LinkAccount, Parts};
+use super::shared::Shared;
+use crate::device::LinkView as _;
 use crate::link::impair::Netem;
-use crate::router::yarc::Yarc;
-use crate::router::yarc::registers::PORTS;
-use crate::sim::check::{self, EndAccount};
-use crate::sim::direct::family::{self, ChipView, LinkAccount};
+use crate::sim::check;
 use crate::sim::fabric::{Direction, Fabric, LinkId, LinkSpec, NodeId};
-use crate::sim::machine::Machine;
 use crate::time::{Duration, Time};
 
-type Mail = crate::sim::direct::exchange::Mail<BlackWidow>;
-type Shared = crate::sim::direct::shared::Shared<BlackWidow>;
-
-/// Picoseconds of a cycle (paper, section 3: 800 MHz).
-pub(super) const CYCLE: Duration = Duration::from_ps(1_250);
-/// Longest frame: an Ethernet's. The chip's bursts are far shorter.
+/// Longest frame: an Ethernet's. The chips' bursts are far shorter.
 const MTU: usize = 1_500;
 
 /// Sources and sinks of a partition while its nodes run.
 #[derive(Debug)]
-pub(super) struct Traffic {
-    pub shared: Shared,
-    pub terminals: Vec<Terminal>,
+struct Traffic<F: Parts> {
+    shared: Shared<F>,
+    terminals: Vec<F::Terminal>,
 }
 
-/// Traffic that the nodes of one fabric share. Only one thread at a time runs a fabric, so nobody ever
-/// waits for the lock.
-pub(super) type SharedTraffic = Arc<Mutex<Traffic>>;
+/// Traffic that the nodes of one fabric share. Only one thread at a time runs a fabric, so nobody
+/// ever waits for the lock.
+type SharedTraffic<F> = Arc<Mutex<Traffic<F>>>;
 
-pub(super) fn locked(traffic: &SharedTraffic) -> MutexGuard<'_, Traffic> {
+fn locked<F: Parts>(traffic: &SharedTraffic<F>) -> MutexGuard<'_, Traffic<F>> {
     traffic.lock().unwrap_or_else(|broken| broken.into_inner())
 }
 
@@ -64,10 +56,10 @@ struct Abroad {
     partition: usize,
 }
 
-/// A part of a network with encoded links.
-pub struct Region {
-    fabric: Fabric<Machine>,
-    traffic: SharedTraffic,
+/// A part of a network with encoded links: the nodes of a partition.
+pub struct Region<F: Parts> {
+    fabric: Fabric<Member<F>>,
+    traffic: SharedTraffic<F>,
     /// Nodes of the chips, in the partition's order.
     chips: Vec<NodeId>,
     abroad: Vec<Abroad>,
@@ -75,7 +67,7 @@ pub struct Region {
     home: Vec<(u32, LinkId)>,
 }
 
-impl core::fmt::Debug for Region {
+impl<F: Parts> core::fmt::Debug for Region<F> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Region")
             .field("chips", &self.chips)
@@ -83,8 +75,8 @@ impl core::fmt::Debug for Region {
     }
 }
 
-impl Region {
-    pub(super) fn new(seed: u64, traffic: SharedTraffic) -> Self {
+impl<F: Parts> Region<F> {
+    fn new(seed: u64, traffic: SharedTraffic<F>) -> Self {
         Self {
             fabric: Fabric::new(seed),
             traffic,
@@ -94,18 +86,8 @@ impl Region {
         }
     }
 
-    pub(super) fn add_chip(&mut self, yarc: Yarc) -> NodeId {
-        let id = self.fabric.add(Machine::Router(Box::new(yarc)));
-        self.chips.push(id);
-        id
-    }
-
-    pub(super) fn add_endpoint(&mut self, endpoint: Endpoint) -> NodeId {
-        self.fabric.add(Machine::Endpoint(Box::new(endpoint)))
-    }
-
     /// Joins two ports of this partition.
-    pub(super) fn connect(
+    fn connect(
         &mut self,
         link: u32,
         ends: [(NodeId, u8); 2],
@@ -124,7 +106,7 @@ impl Region {
     }
 
     /// Joins a port to one of another partition; `is_b`: the port is the link's second end.
-    pub(super) fn connect_abroad(
+    fn connect_abroad(
         &mut self,
         (link, is_b): (u32, bool),
         end: (NodeId, u8),
@@ -154,85 +136,47 @@ impl Region {
     }
 
     /// The nodes look at what the partition holds between windows.
-    fn swap(&mut self, shared: &mut Shared, terminals: &mut Vec<Terminal>) {
+    fn swap(&mut self, shared: &mut Shared<F>, terminals: &mut Vec<F::Terminal>) {
         let mut traffic = locked(&self.traffic);
         core::mem::swap(&mut traffic.shared, shared);
         core::mem::swap(&mut traffic.terminals, terminals);
     }
 
-    /// To be called once all links are connected.
-    pub(super) fn finish(&mut self) {
-        self.abroad.sort_by_key(|abroad| (abroad.link, abroad.is_b));
-    }
-
-    fn each_end(&self, mut visit: impl FnMut(u32, bool, &Lcb)) {
-        let lcb = |(node, port): (NodeId, u8)| self.fabric.node(node).lcb(port);
+    fn each_end(&self, mut visit: impl FnMut(u32, bool, &F::End)) {
+        let end = |(node, port): (NodeId, u8)| self.fabric.node(node).end(port);
         for &(link, id) in &self.home {
-            for (end, is_b) in self.fabric.ends(id).into_iter().zip([false, true]) {
-                if let Some(lcb) = lcb(end) {
-                    visit(link, is_b, lcb);
+            for (at, is_b) in self.fabric.ends(id).into_iter().zip([false, true]) {
+                if let Some(end) = end(at) {
+                    visit(link, is_b, end);
                 }
             }
         }
         for abroad in &self.abroad {
-            if let Some(lcb) = lcb(self.fabric.end_of(abroad.entry, Direction::AToB)) {
-                visit(abroad.link, abroad.is_b, lcb);
+            if let Some(end) = end(self.fabric.end_of(abroad.entry, Direction::AToB)) {
+                visit(abroad.link, abroad.is_b, end);
             }
         }
     }
 
     /// The router of chip number `index` of the partition.
-    pub(super) fn chip(&self, index: usize) -> &Yarc {
-        self.fabric
-            .node(self.chips[index])
-            .router()
-            .expect("chips are routers")
+    fn chip(&self, index: usize) -> &F::Router {
+        let node = self.fabric.node(self.chips[index]);
+        node.router().expect("chips are routers")
     }
 
-    /// Phits in the input queues of a chip.
-    pub(super) fn queued(&self, index: usize) -> u64 {
-        let chip = self.chip(index);
-        (0..PORTS as u8).map(|port| chip.queued(port)).sum()
-    }
-
-    /// See [`packets_taken`](family::Region::packets_taken).
-    fn healthy_packets(&self) -> u64 {
-        let ports = (0..self.chips.len())
-            .flat_map(|index| (0..PORTS as u8).filter_map(move |port| self.chip(index).lcb(port)));
-        let healthy = |lcb: &Lcb| {
-            let counters = lcb.counters();
-            counters.rx_packets - counters.rx_poisoned_packets
-        };
-        ports.map(healthy).sum()
-    }
-
-    /// Packets that link ends here have sent again.
-    pub(super) fn retransmitted(&self) -> u64 {
-        let mut sum = 0;
-        self.each_end(|_, _, lcb| sum += lcb.counters().tx_retransmitted_packets);
-        sum
-    }
-
-    /// Frames that went over wires that end here, and those of them that an impairment lost.
-    pub(super) fn frames(&self) -> (u64, u64) {
-        let counters = self.fabric.wire_counters();
-        (counters.sent, counters.impaired.lost)
-    }
-}
-
-impl family::Region<BlackWidow> for Region {
-    fn run_window(
+    /// Runs the nodes up to, and without, the beginning of cycle `end`.
+    pub(super) fn run_window(
         &mut self,
         end: u64,
-        shared: &mut Shared,
-        terminals: &mut Vec<Terminal>,
-        outboxes: &mut [Mail],
+        shared: &mut Shared<F>,
+        terminals: &mut Vec<F::Terminal>,
+        outboxes: &mut [Mail<F>],
     ) {
         for abroad in &self.abroad {
             self.fabric.catch_up(abroad.entry);
         }
         self.swap(shared, terminals);
-        let end = Time::ZERO + CYCLE.times(end);
+        let end = Time::ZERO + F::CYCLE.times(end);
         self.fabric.run_until(Time::from_ps(end.as_ps() - 1));
         self.swap(shared, terminals);
         while self.fabric.poll_event().is_some() {}
@@ -240,14 +184,14 @@ impl family::Region<BlackWidow> for Region {
             let mut frames = Vec::new();
             self.fabric.take_out(abroad.exit, &mut frames);
             if !frames.is_empty() {
-                outboxes[abroad.partition]
-                    .frames
-                    .push((abroad.link, !abroad.is_b, frames));
+                let mail = (abroad.link, !abroad.is_b, frames);
+                outboxes[abroad.partition].frames.push(mail);
             }
         }
     }
 
-    fn receive(&mut self, mail: &mut Mail) {
+    /// Takes the frames that another partition sent.
+    pub(super) fn receive(&mut self, mail: &mut Mail<F>) {
         for (link, is_b, mut frames) in mail.frames.drain(..) {
             let here = self
                 .abroad
@@ -257,41 +201,55 @@ impl family::Region<BlackWidow> for Region {
         }
     }
 
-    fn wake_endpoints(&mut self) {
+    /// Lets every endpoint look again at what its terminals have to send.
+    pub(super) fn wake_endpoints(&mut self) {
         for id in (0..self.fabric.nodes() as u32).map(NodeId) {
             self.fabric.command(id, |_, _| ());
         }
     }
 
-    fn accounts(&self, into: &mut Vec<LinkAccount>) {
-        self.each_end(|link, is_b, lcb| {
+    /// What every link end says of its packets and credits.
+    pub(super) fn accounts(&self, into: &mut Vec<LinkAccount>) {
+        self.each_end(|link, is_b, end| {
             into.push(LinkAccount {
                 end: (link, is_b),
-                account: EndAccount::of(lcb),
-                epochs: lcb.epochs(),
+                account: end.account(),
+                epochs: end.epochs(),
             });
         });
     }
 
-    fn view(&self, index: usize) -> ChipView {
-        let core = self.chip(index).core();
-        let [rows, columns] = core.phits_by_stage();
-        super::site::view(core, [self.queued(index), rows, columns])
+    /// Looks at a chip, in the partition's order.
+    pub(super) fn view(&self, index: usize) -> ChipView {
+        F::view(self.chip(index))
     }
 
-    fn sent(&self, index: usize) -> Vec<u64> {
+    /// Phits that a chip has put on each of its links, repetitions included.
+    pub(super) fn sent(&self, index: usize) -> Vec<u64> {
         let chip = self.chip(index);
-        let phits = |port| chip.lcb(port).map_or(0, |lcb| lcb.counters().tx_phits);
-        (0..PORTS as u8).map(phits).collect()
+        let ends = (0..F::PORTS as u8).map(|port| F::end(chip, port));
+        ends.map(|end| end.map_or(0, F::sent)).collect()
     }
 
-    fn work(&self) -> [u64; 3] {
-        let (frames, lost) = self.frames();
-        [self.retransmitted(), frames, lost]
+    /// What link ends here have sent again (see [`Parts::Router`]'s links), frames sent, frames that an impairment
+    /// lost.
+    pub(super) fn work(&self) -> [u64; 3] {
+        let mut again = 0;
+        self.each_end(|_, _, end| again += end.resent());
+        let counters = self.fabric.wire_counters();
+        [again, counters.sent, counters.impaired.lost]
     }
 
-    fn packets_taken(&self) -> u64 {
-        self.healthy_packets()
+    /// Healthy packets that routers here have accepted. Those that came damaged come again, but the
+    /// damaged ones may have gone on all the same, marked as such.
+    pub(super) fn packets_taken(&self) -> u64 {
+        let ports =
+            |index| (0..F::PORTS as u8).filter_map(move |port| F::end(self.chip(index), port));
+        let healthy = |end: &F::End| {
+            let counters = end.counters();
+            counters.rx_packets - counters.rx_poisoned_packets
+        };
+        (0..self.chips.len()).flat_map(ports).map(healthy).sum()
     }
 }
 
@@ -302,7 +260,7 @@ fn stream(link: u32, towards_b: bool) -> u64 {
 }
 
 /// Whether both ends of every link are active in the same session.
-pub(in crate::sim::direct) fn all_up(accounts: &mut [LinkAccount]) -> bool {
+pub(super) fn all_up(accounts: &mut [LinkAccount]) -> bool {
     accounts.sort_by_key(|account| account.end);
     accounts.chunk_by(|x, y| x.end.0 == y.end.0).all(|pair| {
         let [a, b] = pair else { return false };
@@ -312,10 +270,7 @@ pub(in crate::sim::direct) fn all_up(accounts: &mut [LinkAccount]) -> bool {
 }
 
 /// What is wrong with links at rest: each direction by the accounts of its two ends.
-pub(in crate::sim::direct) fn check_links(
-    accounts: &mut [LinkAccount],
-    violations: &mut Vec<check::Violation>,
-) {
+pub(super) fn check_links(accounts: &mut [LinkAccount], violations: &mut Vec<check::Violation>) {
     accounts.sort_by_key(|account| account.end);
     for pair in accounts.chunk_by(|x, y| x.end.0 == y.end.0) {
         if let [a, b] = pair {

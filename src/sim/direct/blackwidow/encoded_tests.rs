@@ -29,8 +29,14 @@ fn config(millionths: u32) -> Config {
 
 fn run(topology: &Topology, config: &Config, words: &str, partitions: usize) -> Report {
     let netem: Option<Netem> = (!words.is_empty()).then(|| words.parse().unwrap());
-    let mut simulation =
-        Simulation::with_encoded_links(topology, config, netem, partitions, &mut Serial).unwrap();
+    let mut simulation = Simulation::<BlackWidow>::with_encoded_links(
+        topology,
+        config,
+        netem,
+        partitions,
+        &mut Serial,
+    )
+    .unwrap();
     let report = simulation.run(&mut Serial, |_| {});
     assert_eq!(report.violations, [], "{words}");
     report
@@ -116,8 +122,14 @@ fn what_is_sent_again_makes_no_way_longer() {
 fn traffic_that_flows_is_not_at_rest() {
     // The canary of what is demanded of encoded links once everything has come to rest.
     let topology = clos(8, 4, None, 1);
-    let mut simulation =
-        Simulation::with_encoded_links(&topology, &config(300_000), None, 2, &mut Serial).unwrap();
+    let mut simulation = Simulation::<BlackWidow>::with_encoded_links(
+        &topology,
+        &config(300_000),
+        None,
+        2,
+        &mut Serial,
+    )
+    .unwrap();
     simulation.run_windows(200);
     let mut violations = Vec::new();
     simulation.check_now(&mut violations);
@@ -149,7 +161,12 @@ fn replies_come_back() {
 fn links_that_lose_everything_do_not_come_up() {
     let topology = clos(2, 2, None, 1);
     let dead = "loss 100%".parse().unwrap();
-    let refused =
-        Simulation::with_encoded_links(&topology, &config(1_000), Some(dead), 1, &mut Serial);
+    let refused = Simulation::<BlackWidow>::with_encoded_links(
+        &topology,
+        &config(1_000),
+        Some(dead),
+        1,
+        &mut Serial,
+    );
     assert_eq!(refused.err(), Some(ConfigError::LinksDown));
 }

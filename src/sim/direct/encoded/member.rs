@@ -1,29 +1,28 @@
 //! The nodes of a partition whose routers have encoded links.
 
-use super::direct::Endpoint;
-use crate::link::Lcb;
+use super::Endpoint;
 use crate::node::{Node, PortId, Wakeup};
-use crate::router::yarc::Yarc;
+use crate::sim::direct::family::Parts;
 use crate::time::Time;
 
 /// A node of either kind.
-pub enum Machine {
+pub(super) enum Member<F: Parts> {
     /// A router chip.
-    Router(Box<Yarc>),
-    /// A processor's terminals behind encoded links.
-    Endpoint(Box<Endpoint>),
+    Router(Box<F::Router>),
+    /// A terminal behind a link.
+    Endpoint(Box<Endpoint<F>>),
 }
 
 macro_rules! each {
-    ($machine:expr, $node:ident => $call:expr) => {
-        match $machine {
-            Machine::Router($node) => $call,
-            Machine::Endpoint($node) => $call,
+    ($member:expr, $node:ident => $call:expr) => {
+        match $member {
+            Member::Router($node) => $call,
+            Member::Endpoint($node) => $call,
         }
     };
 }
 
-impl Node for Machine {
+impl<F: Parts> Node for Member<F> {
     /// What routers report is not asked for: the run's own checkers look at all of it.
     type Event = ();
 
@@ -59,17 +58,20 @@ impl Node for Machine {
     }
 }
 
-impl Machine {
+impl<F: Parts> Member<F> {
     /// The router, if it is one.
-    pub fn router(&self) -> Option<&Yarc> {
+    pub(super) fn router(&self) -> Option<&F::Router> {
         match self {
             Self::Router(router) => Some(router),
             Self::Endpoint(_) => None,
         }
     }
 
-    /// The link control block of a port, if it has one.
-    pub fn lcb(&self, port: PortId) -> Option<&Lcb> {
-        each!(self, node => node.lcb(port))
+    /// The link end of a port, if it has one.
+    pub(super) fn end(&self, port: PortId) -> Option<&F::End> {
+        match self {
+            Self::Router(router) => F::end(router, port),
+            Self::Endpoint(endpoint) => endpoint.end(port),
+        }
     }
 }
