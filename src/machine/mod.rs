@@ -1,6 +1,6 @@
 //! The machines, one line each: whoever adds one names it here.
 
-use crate::net::{self, Effort, Family, Network, Problems, Read};
+use crate::net::{self, Effort, Family, Generated, Network, Problems, Read};
 use crate::topology::FoldedClos;
 use crate::topology::dragonfly::Dragonfly;
 
@@ -30,7 +30,7 @@ pub fn read_with(file: &str, bytes: &[u8], effort: Effort) -> Result<Read, Probl
 ///
 /// # Errors
 /// Why there is no such network.
-pub fn generate(name: &str) -> Option<Result<Box<dyn Network>, String>> {
+pub fn generate(name: &str) -> Option<Generated> {
     net::generate(&FAMILIES, name)
 }
 

@@ -55,8 +55,9 @@ fn on_a_circle(channels: &impl Channels) -> Option<usize> {
             }
         });
     }
-    // Backwards from any channel left there is always another one left: that leads into a circle.
-    let mut at = waiting.iter().position(|&n| n > 0)?;
+    // Backwards from any channel left, such as the last, there is always another one left: that
+    // leads into a circle.
+    let mut at = waiting.iter().rposition(|&n| n > 0)?;
     let mut before = vec![NONE; count];
     for channel in (0..count).filter(|&channel| waiting[channel] > 0) {
         channels.for_each_next(channel, |next| before[next] = channel);

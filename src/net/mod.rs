@@ -29,7 +29,7 @@ pub use index::{Joined, PortIndex};
 pub use limits::{Effort, MAX_CHIPS, MAX_DESCRIPTION_BYTES, MAX_DILATION, MAX_MISTAKES, MAX_STEPS};
 pub use mistake::{Mistake, MistakeKind, Mistakes, Place, Problems};
 pub use model::{Clock, End, Link, MAX_METRES, MAX_NAME_BYTES, NodeRef, Profile, ends_of};
-pub use network::{Family, Network, Read, generate, read};
+pub use network::{Family, Generated, Network, Read, generate, read};
 pub use plan::{LinkAddresses, Runtime, link_config};
 pub use ports::{PortSet, PortSetError};
 #[cfg(test)]

@@ -140,6 +140,9 @@ pub struct Read {
     pub followed: bool,
 }
 
+/// A network that was generated, or why there is no such network.
+pub type Generated = Result<Box<dyn Network>, String>;
+
 /// A machine whose networks can be described.
 #[derive(Clone, Copy, Debug)]
 pub struct Family {
@@ -147,7 +150,7 @@ pub struct Family {
     pub word: &'static str,
     /// How the names of networks that can be generated are formed, with examples.
     pub names: &'static str,
-    generate: fn(&str) -> Option<Result<Box<dyn Network>, String>>,
+    generate: fn(&str) -> Option<Generated>,
     read: fn(&str, &str, &Parsed<'_>, Effort) -> Result<Read, Problems>,
 }
 
@@ -177,7 +180,7 @@ impl Family {
 ///
 /// # Errors
 /// Why there is no such network.
-pub fn generate(families: &[Family], name: &str) -> Option<Result<Box<dyn Network>, String>> {
+pub fn generate(families: &[Family], name: &str) -> Option<Generated> {
     families.iter().find_map(|family| (family.generate)(name))
 }
 
