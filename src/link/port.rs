@@ -21,7 +21,7 @@ pub enum Change {
 
 /// A port's receive buffer, whatever the link carries: written by the link control block, read by
 /// whoever owns the port. Virtual channels are numbered from 0.
-pub trait ReceiveBuffer: Debug {
+pub trait ReceiveBuffer: Debug + Send {
     /// Calls `tell` with what became of each virtual channel since the last call. Whoever does not
     /// want to know need not ask.
     fn take_changes(&mut self, tell: impl FnMut(usize, Change));

@@ -7,7 +7,7 @@ use phitwire::link::impair::Netem;
 use phitwire::machine::Known;
 use phitwire::net::Network;
 use phitwire::sim::direct::{
-    Aries, Config, ConfigError, Family, Load, Progress, Report, Simulation,
+    Aries, BlackWidow, Config, ConfigError, Family, Load, Progress, Report, Simulation,
 };
 
 use super::threads::Threads;
@@ -132,13 +132,28 @@ pub fn measure(
                 run(Simulation::new(topology, &config, threads), show)
             }
             (Known::Blackwidow(topology), Links::Encoded(netem)) => run(
-                Simulation::with_encoded_links(topology, &config, netem, threads, &mut Threads),
+                Simulation::<BlackWidow>::with_encoded_links(
+                    topology,
+                    &config,
+                    netem,
+                    threads,
+                    &mut Threads,
+                ),
                 show,
             ),
             (Known::Aries(dragonfly), Links::Direct) => {
                 run(Simulation::<Aries>::of(dragonfly, &config, threads), show)
             }
-            (Known::Aries(_), Links::Encoded(_)) => Err(ConfigError::NotEncoded),
+            (Known::Aries(network), Links::Encoded(netem)) => run(
+                Simulation::<Aries>::with_encoded_links(
+                    network,
+                    &config,
+                    netem,
+                    threads,
+                    &mut Threads,
+                ),
+                show,
+            ),
         }?;
         let wall_seconds = built.elapsed().as_secs_f64();
         if report.latency_cycles.count > 0 {

@@ -155,9 +155,6 @@ pub enum ConfigError {
     /// Encoded links did not come up within a second.
     #[error("not all links came up within a second of virtual time: impair them less")]
     LinksDown,
-    /// Aries networks have direct links only.
-    #[error("links of Aries networks cannot be encoded here")]
-    NotEncoded,
     /// A node cannot be configured for encoded links.
     #[error(transparent)]
     Plan(#[from] crate::topology::PlanError),
