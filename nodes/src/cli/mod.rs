@@ -4,6 +4,7 @@
 //! done because nobody reads what it prints (`sim` and `soak`).
 
 mod ctl;
+mod grain;
 mod manage;
 mod progress;
 mod reproduce;

@@ -6,12 +6,14 @@ use std::time::Duration;
 
 use clap::Args;
 use miette::miette;
+use phitwire::chip::Grain;
 use phitwire::nic::Incarnation;
 use phitwire::topology::{self, Runtime};
 
 use super::read_network;
 use crate::clock::{self, Clock};
 use crate::io::{IoEngine, LinkKind};
+use super::grain::GrainName;
 use crate::process::{self, ProcessConfig};
 
 #[derive(Debug, Args)]
@@ -54,6 +56,11 @@ pub struct RunArgs {
     /// Clock instead of the topology's: `free`, or `paced:N` (an emulated nanosecond takes N)
     #[arg(long, value_parser = parse_clock)]
     clock: Option<topology::Clock>,
+    /// What moves through a router's stages at once: flits, as on the chip, or whole packets, which
+    /// costs less [default: packet under a free-running clock and flit under a paced one; a YARC
+    /// moves phits under any]
+    #[arg(long, value_enum)]
+    grain: Option<GrainName>,
 }
 
 fn parse_clock(text: &str) -> Result<topology::Clock, String> {
@@ -73,6 +80,7 @@ pub fn run(args: RunArgs) -> miette::Result<ExitCode> {
     let network = read_network(&args.topology)?;
     let mut runtime = Runtime::new(&args.lab, clock::incarnation());
     runtime.clock = args.clock;
+    runtime.grain = args.grain.map(Grain::from);
     runtime.real_wires = true;
     runtime.incarnation = Incarnation {
         clock_ns: clock::since_boot_ns(),

@@ -16,6 +16,7 @@ use phitwire::sim::direct::{
 use phitwire_framing::flit48::Routing;
 use serde_json::{Map, Value, json};
 
+use super::grain::GrainName;
 use super::progress::Shown;
 use crate::output::{NOT_READ, complain, end_with_reader, print_if_read};
 use crate::sim::{Links, Measured, measure, output, plot, ready};
@@ -115,25 +116,6 @@ pub struct SimArgs {
 enum LinksName {
     Direct,
     Encoded,
-}
-
-/// Grains by their names.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum GrainName {
-    /// Flit by flit.
-    #[default]
-    Flit,
-    /// Whole packets.
-    Packet,
-}
-
-impl From<GrainName> for Grain {
-    fn from(name: GrainName) -> Self {
-        match name {
-            GrainName::Flit => Self::Flit,
-            GrainName::Packet => Self::Packet,
-        }
-    }
 }
 
 /// Aries' routing modes by their names.
