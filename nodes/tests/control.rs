@@ -299,7 +299,7 @@ fn a_connection_with_half_a_request_is_of_no_more_use() {
     let timeout = Duration::from_millis(200);
     let mut client = Client::connect_within(&path, timeout).unwrap();
     let (mut other, _) = listener.accept().unwrap();
-    let large = get(&"x".repeat(8 << 20));
+    let large = get("x".repeat(8 << 20));
     let error = client.ask(&large).expect_err("nobody reads");
     assert!(matches!(error, ClientError::HalfSent), "{error}");
     assert!(error.to_string().contains("connect again"), "{error}");

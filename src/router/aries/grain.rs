@@ -153,7 +153,7 @@ impl<I: Items> Tiles<I> {
 
     /// Flits that Netlink writes into the queue of a processor tile (`channel`: tile times 8 plus virtual channel).
     #[inline]
-    pub(super) fn into_tile(&mut self, channel: usize, flits: u8) {
+    pub(super) fn reaches_tile(&mut self, channel: usize, flits: u8) {
         if I::TIMED {
             let due = self.cycle + INPUT_CYCLES;
             self.delay.enter(due, channel as u16, flits.into());

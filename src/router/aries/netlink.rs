@@ -400,7 +400,7 @@ impl<I: Items> Tiles<I> {
             input.writer[half] = NONE;
             self.netlink.wake_stalled(tile);
         }
-        self.into_tile((FIRST_PROCESSOR_TILE + tile) * VCS + half * 4, flits);
+        self.reaches_tile((FIRST_PROCESSOR_TILE + tile) * VCS + half * 4, flits);
         self.passes_nic(0, nic, moved, flits)
     }
 

@@ -262,8 +262,7 @@ fn on_first_end<L: Network>(
     fault: LinkFault,
 ) -> Result<(), DeviceError> {
     let (node, port) = world.fabric.ends(link)[0];
-    let suffer = world
+    world
         .fabric
-        .command(node, |device, now| device.link_fault(now, port, fault));
-    suffer
+        .command(node, |device, now| device.link_fault(now, port, fault))
 }
