@@ -10,10 +10,10 @@ use phitwire::chip::Grain;
 use phitwire::nic::Incarnation;
 use phitwire::topology::{self, Runtime};
 
+use super::grain::GrainName;
 use super::read_network;
 use crate::clock::{self, Clock};
 use crate::io::{IoEngine, LinkKind};
-use super::grain::GrainName;
 use crate::process::{self, ProcessConfig};
 
 #[derive(Debug, Args)]
