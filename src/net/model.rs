@@ -19,7 +19,7 @@ pub enum NodeRef {
 }
 
 /// One end of a link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct End {
     /// The node.
     pub node: NodeRef,

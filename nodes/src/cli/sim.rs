@@ -10,8 +10,8 @@ use phitwire::link::impair::Netem;
 use phitwire::machine::Known;
 use phitwire::net::Network;
 use phitwire::sim::direct::{
-    AriesOptions, Config, Load, MAX_ARIES_MESSAGE_BYTES, MAX_LINK_CYCLES, Pattern, Phase, Process,
-    Progress, Traffic, Warmup,
+    AriesOptions, Config, Fault, Load, MAX_ARIES_MESSAGE_BYTES, MAX_LINK_CYCLES, Pattern, Phase,
+    Process, Progress, Traffic, Warmup,
 };
 use phitwire_framing::flit48::Routing;
 use serde_json::{Map, Value, json};
@@ -101,6 +101,10 @@ pub struct SimArgs {
     /// Impair every direction of every link with these words of tc netem, such as "loss 1% delay 10us"
     #[arg(long, value_name = "WORDS", value_parser = parse_netem)]
     netem: Option<Netem>,
+    /// Break something while it runs, and mend it: "link NUMBER down at TIME for TIME" or "router NAME down at TIME";
+    /// without `for` it stays broken, which over encoded links nothing may. Several times for several faults
+    #[arg(long, value_name = "FAULT")]
+    fault: Vec<Fault>,
     /// Print JSON: an object, or an array for several loads
     #[arg(long, conflicts_with = "csv")]
     json: bool,
@@ -296,6 +300,7 @@ impl SimArgs {
             warmup: self.warmup.map_or(defaults.warmup, Warmup::Cycles),
             measure_cycles: self.measure,
             drain_cycles: self.drain,
+            faults: self.fault.clone(),
             aries: AriesOptions {
                 grain: self.grain.unwrap_or_default().into(),
                 ..AriesOptions::with_metres(routing, metres)
@@ -318,6 +323,10 @@ impl SimArgs {
         add("message_bytes", config.traffic.message_bytes.into());
         add("request_reply", self.request_reply.into());
         add("process", process.into());
+        if !self.fault.is_empty() {
+            let faults = self.fault.iter().map(ToString::to_string);
+            add("faults", faults.collect::<Vec<_>>().into());
+        }
         match mode {
             None => add("link_cycles", config.link_cycles.into()),
             Some(mode) => {

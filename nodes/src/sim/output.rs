@@ -62,6 +62,7 @@ pub fn json(about: &Map<String, Value>, measured: &Measured) -> Value {
     });
     let encoded = json!({
         "retransmitted_packets": report.retransmitted_packets,
+        "discarded_packets": report.discarded_packets,
         "frames_sent": report.frames_sent,
         "frames_lost": report.frames_lost,
     });

@@ -1,6 +1,7 @@
 //! What a run in direct mode is asked to do.
 
 use super::aries::AriesOptions;
+use super::fault::Fault;
 use super::pattern::Pattern;
 
 /// Longest link latency in cycles: one bit per cycle of a window must fit into a word.
@@ -112,6 +113,8 @@ pub struct Config {
     /// Cycles after the measurement in which all measured packets have to arrive; what takes
     /// longer is saturated.
     pub drain_cycles: u64,
+    /// What breaks while it runs.
+    pub faults: Vec<Fault>,
     /// What holds for Aries networks only.
     pub aries: AriesOptions,
 }
@@ -126,6 +129,7 @@ impl Default for Config {
             warmup: Warmup::Converge { limit: 50_000 },
             measure_cycles: 10_000,
             drain_cycles: 50_000,
+            faults: Vec::new(),
             aries: AriesOptions::default(),
         }
     }
@@ -158,6 +162,14 @@ pub enum ConfigError {
     /// A node cannot be configured for encoded links.
     #[error(transparent)]
     Plan(#[from] crate::topology::PlanError),
+    /// A fault of something that is not there.
+    #[error("`{0}`: the topology has no such link or node")]
+    NoSuchPart(String),
+    /// A fault that lasts for good over encoded links.
+    #[error(
+        "`{0}` does not say for how long: over encoded links nobody tells a router that a link is cut, and packets wait for it"
+    )]
+    Endless(String),
     /// A chip of the topology has no registers, or a link leads nowhere.
     #[error("the topology is not consistent: `phitwire topology check` says where")]
     Topology,

@@ -11,6 +11,7 @@ use super::shared::Shared;
 use crate::device::LinkView;
 use crate::link::LinkControlBlock;
 use crate::link::impair::Netem;
+use crate::net::Network as Layout;
 use crate::node::{Node, PortId};
 use crate::time::Duration;
 
@@ -25,7 +26,7 @@ pub trait Family: Parts {}
 /// What a [`Family`] is made of.
 pub trait Parts: Copy + Debug + Default + Eq + Send + Sync + 'static {
     /// What describes a network.
-    type Topology;
+    type Topology: Layout;
     /// What a link carries in a cycle, as bits.
     type Phit: Copy + Debug + Default + Eq + Send;
     /// The credits that come back on a link in one window.
@@ -79,6 +80,9 @@ pub trait Parts: Copy + Debug + Default + Eq + Send + Sync + 'static {
         config: &Config,
         partitions: usize,
     ) -> Result<Network<Self>, ConfigError>;
+
+    /// The number of the terminal at a port of a network interface, if it is there.
+    fn terminal(topology: &Self::Topology, nic: u32, port: u8) -> Option<u64>;
 
     // Over encoded links.
 
@@ -178,6 +182,8 @@ pub struct ChipView {
     pub rule_violations: u64,
     /// Packets that were refused.
     pub refused: u64,
+    /// Packets that were thrown away for whatever reason, and their phits.
+    pub discarded: [u64; 2],
     /// Packets from its terminals that it sent on minimal and on non-minimal ways.
     pub choices: [u64; 2],
 }
@@ -197,6 +203,9 @@ pub trait Site<F: Parts>: Debug + Send {
     fn phits_inside(&self) -> u64;
     /// What reports and checkers want to know.
     fn view(&self) -> ChipView;
+    /// From `cycle` on, the beginning of a window, the link of a port takes packets or does not. One
+    /// that has begun to leave goes on.
+    fn set_link(&mut self, cycle: u64, port: usize, up: bool);
 }
 
 /// A source and sink behind one link.
@@ -220,8 +229,10 @@ pub trait Terminal<F: Parts>: Debug + Send {
     fn account(&self) -> PortAccount;
     /// Phits of a packet begun that are not sent yet.
     fn reserved(&self) -> u64;
-    /// Whether nothing is left to send and nothing half received.
+    /// Whether nothing is left to send that could be, and nothing half received.
     fn is_at_rest(&self) -> bool;
+    /// From the next window on its link takes packets or does not.
+    fn set_link(&mut self, up: bool);
 }
 
 /// What a link's end says about what it sends and what it received.

@@ -37,6 +37,7 @@ mod config;
 mod encoded;
 mod exchange;
 mod family;
+mod fault;
 mod partition;
 mod pattern;
 mod report;
@@ -56,6 +57,7 @@ pub use config::{
 };
 pub use exchange::Mail;
 pub use family::Family;
+pub use fault::{Broken, Fault, FaultError};
 pub use partition::Partition;
 pub use pattern::{Pattern, PatternError};
 pub use report::{Fairness, LatencySummary, LinkUse, Report, StageUse};

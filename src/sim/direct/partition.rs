@@ -244,6 +244,30 @@ impl<F: Parts> Partition<F> {
         }
     }
 
+    /// The place of a chip of the topology, if it is here.
+    pub(crate) fn place_of(&self, chip: u32) -> Option<usize> {
+        self.chips.iter().position(|&own| own == chip)
+    }
+
+    /// From now on the link at a port of a chip, by its place here, takes packets or does not.
+    pub(crate) fn set_chip_link(&mut self, place: usize, port: usize, up: bool) {
+        self.sites[place].set_link(self.cycle, port, up);
+        self.exchange.read.due_chips.set(place);
+    }
+
+    /// From now on the link of a terminal takes packets or does not.
+    pub(crate) fn set_terminal_link(&mut self, place: usize, up: bool) {
+        self.terminals[place].set_link(up);
+        self.exchange.read.due_terminals.set(place);
+    }
+
+    /// Cuts an encoded link that has an end here, or makes it whole.
+    pub(crate) fn set_encoded_link(&mut self, link: u32, up: bool) {
+        if let Some(region) = &mut self.encoded {
+            region.set_link(link, up);
+        }
+    }
+
     /// The accounts of all encoded link ends.
     pub(crate) fn link_accounts(&self, into: &mut Vec<LinkAccount>) {
         if let Some(region) = &self.encoded {

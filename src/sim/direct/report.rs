@@ -105,6 +105,8 @@ pub struct Report {
     pub non_minimal: Option<f64>,
     /// How evenly sources were served.
     pub fairness: Fairness,
+    /// Packets that routers have thrown away because of a fault.
+    pub discarded_packets: u64,
     /// Packets that encoded links sent again.
     pub retransmitted_packets: u64,
     /// Frames that went over encoded links.

@@ -2,15 +2,19 @@
 
 mod measure;
 
+use std::collections::{BTreeMap, VecDeque};
+
 use super::blackwidow::BlackWidow;
 use super::check::{Violation, check_credits};
 use super::config::{Config, ConfigError, Warmup};
 use super::encoded::{all_up, check_links};
 use super::family::{ChipView, Family, LinkAccount, Network, PortUse, Terminal};
+use super::fault::{Switch, schedule};
 use super::partition::Partition;
 use super::report::Report;
 use super::tally::Tally;
 use crate::link::impair::Netem;
+use crate::net::{End, NodeRef};
 use crate::topology::Topology;
 
 /// Cycles between two looks at how a phase goes.
@@ -97,6 +101,21 @@ pub struct Simulation<F: Family = BlackWidow> {
     cycle: u64,
     /// Cycle at which the present phase began.
     began: u64,
+    /// What will happen to links, the next first.
+    switches: VecDeque<Switch>,
+    /// Where the ends of those links are.
+    places: BTreeMap<End, Whereabouts>,
+    /// How often each of them is broken at present.
+    broken: BTreeMap<u32, u32>,
+    /// Something breaks, or has broken.
+    has_faults: bool,
+}
+
+/// Where the end of a link is: the partition, and the place of the chip or terminal there.
+#[derive(Clone, Copy, Debug)]
+struct Whereabouts {
+    partition: usize,
+    place: usize,
 }
 
 /// Sums of the stages' state, taken now and then.
@@ -146,10 +165,87 @@ impl<F: Family> Simulation<F> {
         config: &Config,
         partitions: usize,
     ) -> Result<Self, ConfigError> {
-        Ok(Self::run_by(
-            F::build(topology, config, partitions)?,
-            config,
-        ))
+        let network = F::build(topology, config, partitions)?;
+        let mut simulation = Self::run_by(network, config);
+        simulation.plan_faults(topology)?;
+        Ok(simulation)
+    }
+
+    /// Finds out what the faults of the run do when, from the present on.
+    fn plan_faults(&mut self, topology: &F::Topology) -> Result<(), ConfigError> {
+        let faults = core::mem::take(&mut self.config.faults);
+        if let Some(fault) = faults.iter().find(|f| self.encoded && f.lasts.is_none()) {
+            return Err(ConfigError::Endless(fault.to_string()));
+        }
+        for mut switch in schedule(&faults, topology, F::CYCLE)? {
+            for end in switch.ends {
+                if !self.encoded {
+                    let found = self.find(topology, end).ok_or(ConfigError::Topology)?;
+                    self.places.insert(end, found);
+                }
+            }
+            switch.cycle += self.cycle;
+            self.switches.push_back(switch);
+        }
+        self.has_faults = !faults.is_empty();
+        self.config.faults = faults;
+        Ok(())
+    }
+
+    fn find(&self, topology: &F::Topology, end: End) -> Option<Whereabouts> {
+        let mut partitions = self.partitions.iter().enumerate();
+        let (partition, place) = match end.node {
+            NodeRef::Chip(chip) => {
+                partitions.find_map(|(number, p)| Some((number, p.place_of(chip)?)))?
+            }
+            NodeRef::Processor(nic) => {
+                let wanted = F::terminal(topology, nic, end.port)?;
+                partitions.find_map(|(number, p)| {
+                    let mut all = p.terminals.iter();
+                    Some((number, all.position(|t| t.common().number == wanted)?))
+                })?
+            }
+        };
+        Some(Whereabouts { partition, place })
+    }
+
+    /// Lets what is due happen to links. The cycles until something happens again.
+    fn break_links(&mut self) -> u64 {
+        while let Some(switch) = self.switches.front().copied() {
+            if switch.cycle > self.cycle {
+                return switch.cycle - self.cycle;
+            }
+            self.switches.pop_front();
+            let broken = self.broken.entry(switch.link).or_default();
+            let was_up = *broken == 0;
+            *broken = if switch.down {
+                *broken + 1
+            } else {
+                *broken - 1
+            };
+            let up = *broken == 0;
+            if up != was_up {
+                self.set_link(switch, up);
+            }
+        }
+        u64::MAX
+    }
+
+    fn set_link(&mut self, switch: Switch, up: bool) {
+        if self.encoded {
+            for partition in &mut self.partitions {
+                partition.set_encoded_link(switch.link, up);
+            }
+            return;
+        }
+        for end in switch.ends {
+            let Whereabouts { partition, place } = self.places[&end];
+            let partition = &mut self.partitions[partition];
+            match end.node {
+                NodeRef::Chip(_) => partition.set_chip_link(place, end.port.into(), up),
+                NodeRef::Processor(_) => partition.set_terminal_link(place, up),
+            }
+        }
     }
 
     /// The same with encoded links, whose frames are impaired as `netem` says. All links have been
@@ -176,6 +272,7 @@ impl<F: Family> Simulation<F> {
         for partition in &mut simulation.partitions {
             partition.begin_at(simulation.cycle);
         }
+        simulation.plan_faults(topology)?;
         Ok(simulation)
     }
 
@@ -191,6 +288,10 @@ impl<F: Family> Simulation<F> {
             encoded: false,
             cycle: 0,
             began: 0,
+            switches: VecDeque::new(),
+            places: BTreeMap::new(),
+            broken: BTreeMap::new(),
+            has_faults: false,
         }
     }
 
@@ -266,7 +367,9 @@ impl<F: Family> Simulation<F> {
         self.began = self.cycle;
         while self.cycle - self.began < limit {
             let left = limit - (self.cycle - self.began);
-            let windows = left.min(self.rounded(BATCH_CYCLES)) / window;
+            let quiet = self.break_links();
+            let quiet = self.rounded(quiet);
+            let windows = left.min(self.rounded(BATCH_CYCLES)).min(quiet) / window;
             executor.run(&mut self.partitions, windows);
             self.cycle += windows * window;
             if look(self, self.cycle - self.began) {
@@ -334,7 +437,8 @@ impl<F: Family> Simulation<F> {
 
     fn is_drained(&self) -> bool {
         let tally = self.tally();
-        tally.measured_sent == tally.measured_arrived
+        // What a fault has destroyed does not arrive.
+        tally.measured_sent <= tally.measured_arrived + self.discarded()[0]
             && self.partitions.iter().all(|partition| {
                 let end = partition.shared.measured.end;
                 let mut sources = partition.terminals.iter().map(|t| t.common().source.head());
@@ -369,7 +473,8 @@ impl<F: Family> Simulation<F> {
         let empty = |run: &Self| {
             let tally = run.tally();
             let at_rest = |p: &Partition<F>| p.terminals.iter().all(|t| t.is_at_rest());
-            tally.sent_phits == tally.arrived_phits && run.partitions.iter().all(at_rest)
+            tally.sent_phits == tally.arrived_phits + run.discarded()[1]
+                && run.partitions.iter().all(at_rest)
         };
         let done = empty(self)
             || self.phase(executor, limit, |run, cycles| {
@@ -414,7 +519,8 @@ impl<F: Family> Simulation<F> {
         let inside: u64 = self.partitions.iter().map(Partition::phits_inside).sum();
         // Encoded links repeat phits, so that they can be counted only at rest.
         violations.extend(self.links_amiss().into_iter().map(Violation::Link));
-        if tally.sent_phits != tally.arrived_phits.wrapping_add(inside) {
+        let gone = self.discarded()[1];
+        if tally.sent_phits != tally.arrived_phits.wrapping_add(inside + gone) {
             violations.push(Violation::Phits {
                 sent: tally.sent_phits,
                 arrived: tally.arrived_phits,
@@ -431,6 +537,18 @@ impl<F: Family> Simulation<F> {
         if overflows > 0 {
             violations.push(Violation::Overflow(overflows));
         }
+    }
+
+    /// Packets and phits that routers have thrown away because of faults; what they refuse without is a violation.
+    pub(super) fn discarded(&self) -> [u64; 2] {
+        let mut sum = [0; 2];
+        if self.has_faults && !self.encoded {
+            self.each_chip(|chip| {
+                sum[0] += chip.discarded[0];
+                sum[1] += chip.discarded[1];
+            });
+        }
+        sum
     }
 
     /// What is wrong with encoded links at rest.
@@ -451,19 +569,21 @@ impl<F: Family> Simulation<F> {
     /// Checks what must hold once the network is empty.
     fn check_packets(&self, violations: &mut Vec<Violation>) {
         let tally = self.tally();
-        if tally.sent_packets != tally.arrived_packets || tally.sent_keys != tally.arrived_keys {
+        let gone = self.discarded()[0];
+        let is_same = gone > 0 || tally.sent_keys == tally.arrived_keys;
+        if tally.sent_packets != tally.arrived_packets + gone || !is_same {
             violations.push(Violation::Deliveries {
                 sent: tally.sent_packets,
                 arrived: tally.arrived_packets,
             });
-        } else if tally.sent_births != tally.arrived_births {
+        } else if gone == 0 && tally.sent_births != tally.arrived_births {
             violations.push(Violation::Misdated);
         }
         let mut up_down = 0;
         let mut refused = 0;
         self.each_chip(|chip| {
             up_down += chip.rule_violations;
-            refused += chip.refused;
+            refused += if self.has_faults { 0 } else { chip.refused };
         });
         for (count, violation) in [
             (tally.damaged, Violation::Damaged(tally.damaged)),

@@ -124,23 +124,39 @@ impl<N: Node> Fabric<N> {
     /// Cuts both directions of a link; what is on the way is lost.
     ///
     /// # Panics
-    /// If there is no such link.
+    /// If there is no such link, or it leads abroad.
     pub fn cut(&mut self, link: LinkId) {
         for direction in Direction::BOTH {
-            let index = self.joint_index(link, direction);
-            self.joints[index].wire.cut();
-            self.reschedule(index);
+            self.cut_one(link, direction);
         }
+    }
+
+    /// Cuts one direction of a link; what is on the way is lost.
+    ///
+    /// # Panics
+    /// If there is no such link.
+    pub fn cut_one(&mut self, link: LinkId, direction: Direction) {
+        let index = self.joint_index(link, direction);
+        self.joints[index].wire.cut();
+        self.reschedule(index);
     }
 
     /// Makes a cut link whole again.
     ///
     /// # Panics
-    /// If there is no such link.
+    /// If there is no such link, or it leads abroad.
     pub fn restore(&mut self, link: LinkId) {
         for direction in Direction::BOTH {
-            let index = self.joint_index(link, direction);
-            self.joints[index].wire.restore();
+            self.restore_one(link, direction);
         }
+    }
+
+    /// Makes one direction of a cut link whole again.
+    ///
+    /// # Panics
+    /// If there is no such link.
+    pub fn restore_one(&mut self, link: LinkId, direction: Direction) {
+        let index = self.joint_index(link, direction);
+        self.joints[index].wire.restore();
     }
 }

@@ -134,6 +134,11 @@ impl Parts for Aries {
         build::direct(topology, config, partitions)
     }
 
+    fn terminal(topology: &Dragonfly, nic: u32, _: u8) -> Option<u64> {
+        let at = topology.nics().position(|there| there == nic)?;
+        Some(at as u64)
+    }
+
     fn build_encoded(
         topology: &Dragonfly,
         config: &Config,

@@ -75,6 +75,8 @@ struct Lanes {
     freeing_ports: u64,
     /// Where each port's link ends: the first of its lanes there.
     peers: [u32; PORTS],
+    /// Ports whose link is down.
+    down: u64,
     /// What goes out on each lane in this window.
     out: Box<[Arrivals<Aries>; LANES]>,
     /// Ports that have told a load in this window.
@@ -245,6 +247,9 @@ impl Ports for Window<'_> {
 
     #[inline]
     fn can_begin(&self, port: usize, vc: usize, flits: usize) -> bool {
+        if self.lanes.down >> port & 1 != 0 {
+            return false;
+        }
         let fits = self.lanes.ends[port].has_credits(vc, flits);
         if !fits {
             self.blocked.set(self.blocked.get() | 1 << port);
@@ -254,7 +259,7 @@ impl Ports for Window<'_> {
 
     #[inline]
     fn is_active(&self, port: usize) -> bool {
-        self.lanes.peers[port] != NO_SLOT
+        self.lanes.peers[port] != NO_SLOT && self.lanes.down >> port & 1 == 0
     }
 
     #[inline]
@@ -337,6 +342,7 @@ impl Lanes {
             freeing: vec![Freeing::default(); if packets { PORTS } else { 0 }],
             freeing_ports: 0,
             peers: [NO_SLOT; PORTS],
+            down: 0,
             out: Box::new([Arrivals::default(); LANES]),
             told: 0,
             returning: 0,
@@ -592,6 +598,13 @@ pub(super) fn view(
             + counters.headless_flits
             + counters.dead_port_packets
             + counters.stalled_port_packets,
+        discarded: [
+            counters.unroutable_packets
+                + counters.no_live_port_packets
+                + counters.dead_port_packets
+                + counters.stalled_port_packets,
+            counters.swallowed_flits + counters.dead_port_flits + counters.stalled_port_flits,
+        ],
         choices: [counters.minimal_decisions, counters.non_minimal_decisions],
     }
 }
@@ -627,6 +640,16 @@ impl family::Site<Aries> for Site {
 
     fn phits_inside(&self) -> u64 {
         each!(self, router => router.phits_inside())
+    }
+
+    fn set_link(&mut self, cycle: u64, port: usize, up: bool) {
+        each!(self, router => {
+            // What happened before does not know of it.
+            router.tiles.run_until(cycle, &mut NoPorts);
+            let down = &mut router.lanes.down;
+            *down = *down & !(1 << port) | u64::from(!up) << port;
+            router.tiles.link_changed(port);
+        });
     }
 
     fn view(&self) -> ChipView {

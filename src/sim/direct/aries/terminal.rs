@@ -36,6 +36,8 @@ pub struct Terminal {
     outstanding: Outstanding,
     /// Last request seen of a few sources, where ways keep order: source and number.
     last_seen: Option<Box<[(u32, u32); LAST_SEEN]>>,
+    /// Whether the link takes packets.
+    is_up: bool,
 }
 
 /// Credits of a window that have not been taken into account yet.
@@ -79,6 +81,7 @@ impl Terminal {
             assembly: Assembly::new(),
             outstanding: Outstanding::default(),
             last_seen: ordered.then(|| Box::new([NOBODY; LAST_SEEN])),
+            is_up: true,
         }
     }
 
@@ -213,6 +216,9 @@ impl Terminal {
         coming: &mut Coming<'_>,
         shared: &mut Shared<Aries>,
     ) -> Option<usize> {
+        if !self.is_up {
+            return None;
+        }
         let ready = self.due(shared);
         let lengths = [shared.format.request_flits, super::packet::REPLY_FLITS];
         let mut half = from;
@@ -354,7 +360,12 @@ impl family::Terminal<Aries> for Terminal {
     }
 
     fn is_at_rest(&self) -> bool {
-        self.packet.is_none() && self.replies.is_empty() && !self.assembly.is_open()
+        let has_replies = self.is_up && !self.replies.is_empty();
+        self.packet.is_none() && !has_replies && !self.assembly.is_open()
+    }
+
+    fn set_link(&mut self, up: bool) {
+        self.is_up = up;
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::super::*;
 use crate::chip::Grain;
+use crate::router::aries::registers::PortKind;
 use crate::topology::dragonfly::{Dragonfly, DragonflySpec, Shape};
 use phitwire_framing::flit48::Routing;
 
@@ -262,6 +263,120 @@ fn packets_are_conserved_in_the_middle_of_them() {
             simulation.check_now(&mut violations);
             assert_eq!(violations, []);
         }
+    }
+}
+
+/// Numbers of the blue links.
+fn blue_links(topology: &Dragonfly) -> Vec<usize> {
+    let is_blue = |link: &usize| topology.kind(&topology.links[*link]) == Some(PortKind::Blue);
+    (0..topology.links.len()).filter(is_blue).collect()
+}
+
+/// A run of some 9 us in which these faults happen, with any number of partitions.
+fn broken(topology: &Dragonfly, faults: &[String], encoded: bool) -> Report {
+    let mut config = config(200_000, Routing::Adaptive0);
+    config.faults = faults.iter().map(|fault| fault.parse().unwrap()).collect();
+    let run = |partitions| {
+        let mut simulation = if encoded {
+            Simulation::<Aries>::with_encoded_links(
+                topology,
+                &config,
+                None,
+                partitions,
+                &mut Serial,
+            )
+        } else {
+            Simulation::<Aries>::of(topology, &config, partitions)
+        }
+        .unwrap();
+        let report = simulation.run(&mut Serial, |_| {});
+        assert_eq!(report.violations, [], "{faults:?}");
+        report
+    };
+    let report = run(1);
+    assert_eq!(run(3), report, "{faults:?}");
+    report
+}
+
+#[test]
+fn links_and_routers_break_and_come_back_while_it_runs() {
+    let topology = dragonfly(3, 2, 2, 2, 4);
+    let whole = broken(&topology, &[], false);
+    assert_eq!(whole.discarded_packets, 0);
+    let blue = blue_links(&topology);
+    let one = format!("link {} down at 3us for 2us", blue[0]);
+    let report = broken(&topology, core::slice::from_ref(&one), false);
+    assert_ne!(report.trace_hash, whole.trace_hash);
+    assert!(report.packets + report.discarded_packets > whole.packets * 9 / 10);
+    // Of all links between two groups nothing is left: adaptive packets go by way of the third.
+    let between: Vec<String> = blue[..4]
+        .iter()
+        .map(|link| format!("link {link} down at 2us"))
+        .collect();
+    let report = broken(&topology, &between, false);
+    assert!(report.non_minimal > whole.non_minimal, "{report:?}");
+    // Twice at once is broken until it has been mended twice.
+    let other = format!("link {} down at 4us for 2us", blue[0]);
+    broken(&topology, &[one, other], false);
+    let report = broken(
+        &topology,
+        &["router g1-c0s1 down at 2us for 4us".into()],
+        false,
+    );
+    assert!(report.discarded_packets > 0, "{report:?}");
+}
+
+#[test]
+fn over_encoded_links_a_cut_costs_time_and_no_packet() {
+    let topology = dragonfly(2, 1, 2, 1, 2);
+    let whole = broken(&topology, &[], true);
+    let blue = blue_links(&topology)[0];
+    let cut = broken(
+        &topology,
+        &[format!("link {blue} down at 3us for 2us")],
+        true,
+    );
+    assert_eq!(cut.discarded_packets, 0);
+    assert!(cut.retransmitted_packets > whole.retransmitted_packets);
+    let config = Config {
+        faults: vec!["link 0 down at 3us".parse().unwrap()],
+        ..config(100_000, Routing::Minimal)
+    };
+    let endless = Simulation::<Aries>::with_encoded_links(&topology, &config, None, 1, &mut Serial);
+    assert!(matches!(endless.err(), Some(ConfigError::Endless(_))));
+}
+
+#[test]
+fn encoded_links_carry_what_direct_ones_do() {
+    let topology = dragonfly(3, 2, 2, 1, 2);
+    for (grain, reply) in [(Grain::Flit, false), (Grain::Packet, true)] {
+        let mut config = config(150_000, Routing::Adaptive0);
+        config.aries.grain = grain;
+        config.traffic.request_reply = reply;
+        let direct = run(&topology, &config, 1);
+        let encoded = |words: &str, partitions| {
+            let netem = (!words.is_empty()).then(|| words.parse().unwrap());
+            let mut simulation = Simulation::<Aries>::with_encoded_links(
+                &topology,
+                &config,
+                netem,
+                partitions,
+                &mut Serial,
+            )
+            .unwrap();
+            let report = simulation.run(&mut Serial, |_| {});
+            assert_eq!(report.violations, [], "{words}");
+            report
+        };
+        let clean = encoded("", 1);
+        let ratio = clean.latency_cycles.mean / direct.latency_cycles.mean;
+        assert!((0.9..1.4).contains(&ratio), "{grain:?} {ratio}");
+        assert!((clean.accepted_load - direct.accepted_load).abs() < 0.01);
+        assert_eq!(encoded("", 3), clean);
+        let lossy = encoded("loss 2%", 1);
+        assert!(lossy.frames_lost > 0 && lossy.retransmitted_packets > 0);
+        assert!(lossy.latency_cycles.mean > clean.latency_cycles.mean);
+        assert_eq!(encoded("loss 2%", 2), lossy);
     }
 }
 

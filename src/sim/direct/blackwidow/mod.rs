@@ -116,6 +116,11 @@ impl Parts for BlackWidow {
         build::direct(topology, config, partitions)
     }
 
+    fn terminal(topology: &Topology, nic: u32, port: u8) -> Option<u64> {
+        let processors = topology.processors.len() as u64;
+        Some(u64::from(port) * processors + u64::from(nic))
+    }
+
     fn build_encoded(
         topology: &Topology,
         config: &Config,

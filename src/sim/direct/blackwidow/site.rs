@@ -34,6 +34,8 @@ struct Lanes {
     credits: Box<[u16; 2 * PORTS]>,
     /// Where each port's link ends.
     peers: Box<[u32; PORTS]>,
+    /// Ports whose link is down.
+    down: u64,
     /// What goes out at each port in this window.
     out: Box<[Arrivals; PORTS]>,
     /// Phits sent by each port.
@@ -101,6 +103,7 @@ impl Ports for Window<'_> {
     #[inline]
     fn can_begin(&self, port: usize, vc: usize) -> bool {
         self.lanes.credits[port * 2 + vc] >= PACKET_CREDITS
+            && self.lanes.down >> port & 1 == 0
             && match &self.lanes.slow {
                 None => true,
                 Some(slow) => slow.can_begin(port, self.base + u64::from(self.now)),
@@ -108,7 +111,7 @@ impl Ports for Window<'_> {
     }
     #[inline]
     fn is_active(&self, port: usize) -> bool {
-        self.lanes.peers[port] != NO_SLOT
+        self.lanes.peers[port] != NO_SLOT && self.lanes.down >> port & 1 == 0
     }
     #[inline]
     fn push(&mut self, port: usize, phit: Phit) {
@@ -173,6 +176,7 @@ impl Lanes {
             vc_out: 0,
             credits: Box::new([INPUT_PHITS; 2 * PORTS]),
             peers: Box::new([NO_SLOT; PORTS]),
+            down: 0,
             out: Box::new([Arrivals::default(); PORTS]),
             sent: Box::new([0; PORTS]),
             overflows: 0,
@@ -399,6 +403,14 @@ impl family::Site<BlackWidow> for Site {
         self.core.phits_inside() + self.in_queues() + u64::from(waiting.sum::<u32>())
     }
 
+    fn set_link(&mut self, cycle: u64, port: usize, up: bool) {
+        // What happened before does not know of it.
+        self.core.run_until(cycle, &mut NoPorts);
+        let down = &mut self.lanes.down;
+        *down = *down & !(1 << port) | u64::from(!up) << port;
+        self.core.output_changed(port);
+    }
+
     fn view(&self) -> ChipView {
         let phits_by_stage = if self.received == self.forwarded {
             [0; 3]
@@ -427,6 +439,14 @@ pub(super) fn view(core: &Core, phits_by_stage: [u64; 3]) -> ChipView {
             + counters.virtual_router_violations
             + counters.headless_packets
             + counters.dead_port_packets,
+        discarded: [
+            counters.unroutable_packets
+                + counters.virtual_router_violations
+                + counters.up_down_violations
+                + counters.dead_port_packets
+                + counters.stalled_port_packets,
+            counters.swallowed_phits + counters.dead_port_phits + counters.stalled_port_phits,
+        ],
         choices: [0; 2],
     }
 }

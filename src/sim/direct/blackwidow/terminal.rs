@@ -41,6 +41,8 @@ pub struct Terminal {
     pace: Pace,
     /// Last request seen by a few keys of source and hash bits: key and number.
     last_seen: Box<[(u32, u32); LAST_SEEN]>,
+    /// Whether the link takes packets.
+    is_up: bool,
 }
 
 impl Terminal {
@@ -56,6 +58,7 @@ impl Terminal {
             assembly: Assembly::new(),
             pace: Pace::default(),
             last_seen: Box::new([(u32::MAX, 0); LAST_SEEN]),
+            is_up: true,
         }
     }
 
@@ -219,10 +222,10 @@ impl Terminal {
         credits: [u64; 2],
         shared: &mut Shared,
     ) -> Option<usize> {
-        let ready = [
-            self.common.source.head().birth,
-            self.replies.front().map_or(NEVER, |&(ready, _)| ready),
-        ];
+        if !self.is_up {
+            return None;
+        }
+        let ready = self.due();
         let mut at = [size; 2];
         for vc in 0..2 {
             if ready[vc] < base + size as u64 {
@@ -331,7 +334,12 @@ impl family::Terminal<BlackWidow> for Terminal {
     }
 
     fn is_at_rest(&self) -> bool {
-        self.packet.is_none() && self.replies.is_empty() && !self.assembly.is_open()
+        let has_replies = self.is_up && !self.replies.is_empty();
+        self.packet.is_none() && !has_replies && !self.assembly.is_open()
+    }
+
+    fn set_link(&mut self, up: bool) {
+        self.is_up = up;
     }
 }
 

@@ -208,6 +208,20 @@ impl<F: Parts> Region<F> {
         }
     }
 
+    /// Cuts a link, so that what is on the way is lost, or makes it whole.
+    pub(super) fn set_link(&mut self, link: u32, up: bool) {
+        let home = self.home.iter().filter(|(number, _)| *number == link);
+        let both = home.flat_map(|&(_, id)| Direction::BOTH.map(|direction| (id, direction)));
+        let abroad = self.abroad.iter().filter(|abroad| abroad.link == link);
+        let towards = abroad.map(|abroad| (abroad.entry, Direction::AToB));
+        for (id, direction) in both.chain(towards) {
+            match up {
+                true => self.fabric.restore_one(id, direction),
+                false => self.fabric.cut_one(id, direction),
+            }
+        }
+    }
+
     /// What every link end says of its packets and credits.
     pub(super) fn accounts(&self, into: &mut Vec<LinkAccount>) {
         self.each_end(|link, is_b, end| {

@@ -115,6 +115,7 @@ impl<F: Family> Simulation<F> {
     /// What the whole run says.
     pub(super) fn finish(&self, report: &mut Report) {
         let tally = self.tally();
+        report.discarded_packets = self.discarded()[0];
         let mut latencies = Latencies::new();
         let mut traces = Vec::new();
         for partition in &self.partitions {
