@@ -38,6 +38,8 @@ pub struct Runtime {
     /// whatever the clock: then the times of a profile are [those that such a wire
     /// needs](LinkProfile::over_real_wires) at least.
     pub real_wires: bool,
+    /// Whether frames may overtake each other: then links number what they carry at full width.
+    pub frames_overtake: bool,
     /// Seed of everything random in the node.
     pub seed: u64,
     /// Number of the first packet of each session of a link that numbers them, the same in all
@@ -60,6 +62,7 @@ impl Runtime {
             clock: None,
             profile: None,
             real_wires: false,
+            frames_overtake: false,
             seed: u64::from(fabric),
             first_packet: 0,
         }

@@ -137,6 +137,14 @@ pub struct Netem {
     pub seed: Option<u64>,
 }
 
+impl Netem {
+    /// Whether a frame may arrive before one that was sent before it, or a second time.
+    pub fn may_overtake(&self) -> bool {
+        let none = Chance::default();
+        self.delay.jitter != Duration::ZERO || self.reorder != none || self.duplicate != none
+    }
+}
+
 impl Default for Netem {
     fn default() -> Self {
         Self {

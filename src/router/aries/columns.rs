@@ -255,6 +255,7 @@ impl<I: Items> Tiles<I> {
     pub(super) fn push_to<P: Ports>(&mut self, port: usize, item: Item, io: &mut P) {
         let slot = item.slot;
         self.columns.pushed |= 1 << port;
+        self.loads.hand_over(port);
         self.counters.flits_forwarded += u64::from(item.flits());
         self.counters.packets_forwarded += u64::from(slot.is_last());
         if slot.is_head() {

@@ -170,9 +170,15 @@ impl<I: Items> Tiles<I> {
         } else if wakes {
             self.request_output(id);
         }
+        self.takes_row_bus(id.tile(), flits);
+    }
+
+    /// Something is taken out of a tile's input queue: so long nothing else is.
+    #[inline]
+    pub(super) fn takes_row_bus(&mut self, tile: usize, flits: u8) {
         if self.takes_cycles(flits) {
-            self.inputs.busy |= 1 << id.tile();
-            self.free_later(flits.into(), ROW_BUS_FREE + id.tile());
+            self.inputs.busy |= 1 << tile;
+            self.free_later(flits.into(), ROW_BUS_FREE + tile);
         }
     }
 

@@ -362,6 +362,7 @@ impl<I: Items> Tiles<I> {
             return self.ran_dry(tile, vc);
         };
         self.pool.unload(item, |_| ());
+        self.takes_row_bus(tile, item.flits());
         let destination = head.destination();
         let number = tile as u8;
         self.events.push(match why {

@@ -66,6 +66,8 @@ pub(super) struct Loads {
     committed: [u16; TILES],
     /// Tiles for which there are any.
     used: u64,
+    /// Ports whose link may have flits that it has not sent.
+    waiting: u64,
     /// What neighbours behind ports of each kind were told.
     told: [u8; 4],
     /// Whether something may have changed since the last computation.
@@ -78,6 +80,7 @@ impl Loads {
             steps: LoadSteps::PAPER,
             committed: [0; TILES],
             used: 0,
+            waiting: 0,
             told: [0; 4],
             stale: false,
         }
@@ -99,6 +102,12 @@ impl Loads {
             self.used &= !(1 << tile);
         }
         self.stale = true;
+    }
+
+    /// Something was handed to the link of `port`.
+    #[inline]
+    pub(super) fn hand_over(&mut self, port: usize) {
+        self.waiting |= 1 << port;
     }
 
     #[inline]
@@ -157,10 +166,13 @@ impl<I: Items> Tiles<I> {
     pub(super) fn update_loads<P: Ports>(&mut self, io: &mut P) {
         self.loads.stale = false;
         let mut sums = [0u32; 4];
-        let mut used = self.loads.used & NETWORK;
+        let mut used = (self.loads.used | self.loads.waiting) & NETWORK;
         while used != 0 {
             let port = used.trailing_zeros() as usize;
             used &= used - 1;
+            if io.backlog_flits(port) == 0 {
+                self.loads.waiting &= !(1 << port);
+            }
             let load = (self.loads.near(port, io) / self.loads.steps.told).min(MAX);
             sums[self.inputs.kind(port) as usize] += load;
         }

@@ -11,6 +11,7 @@ use phitwire_framing::flit48::Routing;
 
 use super::random::pick;
 use super::{Failure, Keep, Outcome, SoakCase};
+use crate::chip::Grain;
 use crate::rng::Rng;
 use crate::router::aries::pipeline::CYCLE_PS;
 use crate::sim::direct::{
@@ -25,6 +26,8 @@ use crate::topology::dragonfly::{
 
 /// Stream of the random numbers that a case is made from.
 const STREAM: u64 = 0xa41e5;
+/// Random stream of the grain.
+const GRAIN_STREAM: u64 = 0x64a15;
 /// Routers of a case at most.
 const MOST_ROUTERS: usize = 40;
 
@@ -154,6 +157,10 @@ impl DragonflyCase {
             aries: AriesOptions::with_metres(routing, metres),
             ..Config::default()
         };
+        // By a draw of its own, so that the rest of a seed is what it was before there were grains.
+        if Rng::new(seed, GRAIN_STREAM).chance(1, 3) {
+            config.aries.grain = Grain::Packet;
+        }
         // A permutation of two or three may leave everybody to himself.
         if Simulation::<Aries>::of(&topology, &config, 1).is_err() {
             config.traffic.pattern = Pattern::default();

@@ -118,7 +118,7 @@ impl Dragonfly {
             Profile::Live => SetProfile::live(),
         };
         // Six bits are too few where frames overtake each other.
-        sets.full_numbers |= runtime.real_wires;
+        sets.full_numbers |= runtime.real_wires || runtime.frames_overtake;
         let rate = match self.kind(link) {
             Some(PortKind::Blue) => settings.own.global_rate,
             _ => settings.own.rate,

@@ -150,6 +150,11 @@ pub(super) fn encoded(
     config.validate_with(MAX_ARIES_MESSAGE_BYTES)?;
     config.aries.validate()?;
     let options = config.aries;
+    // The window is what frames take at least.
+    let window = options.window() - LOAD_CYCLES as u32;
+    if window == 0 {
+        return Err(ConfigError::AriesLinkCycles(options.window()));
+    }
     let places = Places::new(topology, partitions);
     let shared = shared(topology, config, destinations(topology, config)?);
     let mut senders = 0;
@@ -161,7 +166,8 @@ pub(super) fn encoded(
     }
     let mut builder = Builder::new(config.seed, shared, terminals);
     let wiring = DragonflyWiring::new(topology);
-    let nodes = add_nodes(topology, &wiring, &places, config, &mut builder)?;
+    let overtake = netem.is_some_and(|netem| netem.may_overtake());
+    let nodes = add_nodes(topology, &wiring, &places, (config, overtake), &mut builder)?;
     let place = |end: End| match end.node {
         NodeRef::Chip(router) => (nodes[0][router as usize], end.port),
         NodeRef::Processor(nic) => (nodes[1][nic as usize], 0),
@@ -173,8 +179,6 @@ pub(super) fn encoded(
         let latency = Aries::CYCLE.times(cycles.into());
         builder.connect(number, [link.a, link.b].map(place), latency, netem);
     }
-    // The window is what frames take at least.
-    let window = options.window() - LOAD_CYCLES as u32;
     Ok(Network {
         partitions: builder.finish(window as usize),
         kinds: kinds(topology, &wiring),
@@ -190,13 +194,14 @@ fn add_nodes(
     topology: &Dragonfly,
     wiring: &DragonflyWiring,
     places: &Places,
-    config: &Config,
+    (config, frames_overtake): (&Config, bool),
     builder: &mut Builder<Aries>,
 ) -> Result<[Vec<Place>; 2], ConfigError> {
     let runtime = Runtime {
         // The chip's own depths and time: what is simulated is the machine, not a lab.
         clock: Some(Clock::Paced { dilation: 1 }),
         grain: Some(config.aries.grain),
+        frames_overtake,
         profile: Some(Profile::Paper),
         seed: config.seed,
         ..Runtime::new(&topology.name, 1)

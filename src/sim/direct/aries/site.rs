@@ -182,7 +182,8 @@ impl Window<'_> {
             let end = self.base + self.size as u64;
             while leaving.from < leaving.to && leaving.cycle < end {
                 let flit = leaving.flits[usize::from(leaving.from)];
-                self.lanes.ends[port].push(Flit::new(flit), leaving.cycle);
+                let now = self.cycle();
+                self.lanes.ends[port].push(Flit::new(flit), now);
                 let now = (leaving.cycle - self.base) as u32;
                 self.put(port, leaving.lane.into(), now, flit);
                 leaving.from += 1;
@@ -241,6 +242,7 @@ impl Ports for Window<'_> {
             // Behind a packet of a single flit in the same cycle.
             lane: (self.lanes.out[first].credits.cycles >> self.now & 1) as u8,
         };
+        debug_assert!(usize::from(self.lanes.freeing[port].lane) < Aries::lanes(port).1);
         self.free(1 << port);
         taken
     }
@@ -285,6 +287,7 @@ impl Ports for Window<'_> {
             *place = flit.bits();
         }
         debug_assert_eq!(self.lanes.leaving[port].flits(), 0);
+        debug_assert!(usize::from(leaving.lane) < Aries::lanes(port).1);
         self.lanes.leaving[port] = leaving;
         self.send_leaving(1 << port);
     }
