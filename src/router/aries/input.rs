@@ -233,7 +233,7 @@ impl<I: Items> Tiles<I> {
         self.on_row_bus(id, item.flits(), wakes);
     }
 
-    /// Bookkeeping after so many flits were taken from the queue.
+    /// Bookkeeping after `taken` flits were taken from the queue.
     #[inline]
     fn after_pop(&mut self, tile: usize, vc: usize, taken: u8, left: u8, flow: u8) {
         let state = &mut self.inputs.vcs[tile * VCS + vc];

@@ -86,7 +86,7 @@ impl Loads {
         }
     }
 
-    /// A packet of so many flits will leave by `tile`.
+    /// A packet of `flits` flits will leave by `tile`.
     #[inline]
     pub(super) fn commit(&mut self, tile: usize, flits: u8) {
         self.committed[tile] += u16::from(flits);

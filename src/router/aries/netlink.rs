@@ -232,7 +232,7 @@ impl Netlink {
     // The queues towards the NICs.
 
     /// Flits that were promised to the link of `nic` already, and whether the queue of processor tile `output` has room
-    /// for a packet of so many flits.
+    /// for a packet of `flits` flits.
     #[inline]
     pub(super) fn output_room(&self, output: usize, nic: usize, flits: usize) -> (usize, bool) {
         let taken = self.outputs[(output - FIRST_PROCESSOR_TILE) % PROCESSOR_TILES].taken;

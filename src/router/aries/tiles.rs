@@ -54,7 +54,7 @@ pub trait Ports {
     /// The next flit of the packet that leaves by `port`; its virtual channel is in its head. A packet once begun is
     /// taken to its end, whatever becomes of the link meanwhile.
     fn push(&mut self, port: usize, flit: Flit);
-    /// Takes the next flits of a queue, as many as `into` has places for if there are so many; their number.
+    /// Takes the next flits of a queue until it is empty or `into` is full; returns how many.
     #[inline]
     fn pop_into(&mut self, port: usize, vc: usize, into: &mut [Flit]) -> usize {
         let mut taken = 0;
@@ -67,7 +67,7 @@ pub trait Ports {
         }
         taken
     }
-    /// Hands a whole packet to the link, as so many calls of [`push`](Self::push).
+    /// Hands a whole packet to the link by a call per flit of [`push`](Self::push).
     #[inline]
     fn push_packet(&mut self, port: usize, packet: &[Flit]) {
         for &flit in packet {

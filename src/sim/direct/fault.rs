@@ -122,7 +122,8 @@ pub(super) fn schedule(
     for fault in faults {
         let unknown = || ConfigError::NoSuchPart(fault.to_string());
         let links: Vec<u32> = match &fault.what {
-            Broken::Link(number) => vec![*number],
+            Broken::Link(number) if (*number as usize) < network.link_count() => vec![*number],
+            Broken::Link(_) => return Err(unknown()),
             Broken::Node(name) => {
                 let mut nodes = network.nodes().into_iter();
                 let is_it = |node: &NodeRef| network.node_name(*node) == name.as_str();
@@ -137,11 +138,7 @@ pub(super) fn schedule(
         };
         let cycle_at = |at: Duration| at.as_ps().div_ceil(cycle.as_ps());
         for link in links {
-            if link as usize >= network.link_count() {
-                return Err(unknown());
-            }
-            let (a, b) = network.ends(link as usize);
-            let ends = [a, b];
+            let ends = network.ends(link as usize).into();
             let mut add = |at, down| {
                 let cycle = cycle_at(at);
                 switches.push(Switch {

@@ -94,7 +94,7 @@ impl Places {
     }
 }
 
-/// Cuts `topology` into so many partitions, at least one.
+/// Cuts `topology` into the configured number of partitions, at least one.
 pub(super) fn direct(
     topology: &Dragonfly,
     config: &Config,

@@ -33,7 +33,7 @@ impl AriesOptions {
     /// Implementation", "Aries Router"): 20 m stand for what is laid in a machine room.
     pub const METRES: [u32; 3] = [1, 3, 20];
 
-    /// Cycles of a link with so many metres of cable, at 5 ns per metre, to the nearest set: gathering a set, checking
+    /// Cycles of a link with `metres` of cable, at 5 ns per metre, to the nearest set: gathering a set, checking
     /// its CRC, and two SerDes are [`SHORT_LINK_CYCLES`] with the first metre. At 875 MHz a
     /// metre is 4.375 cycles.
     pub const fn cycles_of(metres: u32) -> u32 {
@@ -42,7 +42,7 @@ impl AriesOptions {
         (cycles / SET_CYCLES as u64 * SET_CYCLES as u64) as u32
     }
 
-    /// Options with cables of so many metres: green, black and blue. A NIC's link has no cable, but the pipeline of the NIC
+    /// Options with cables of these lengths in metres: green, black and blue. A NIC's link has no cable, but the pipeline of the NIC
     /// instead, and counts like a green one of a metre.
     pub const fn with_metres(routing: Routing, [green, black, blue]: [u32; 3]) -> Self {
         Self {

@@ -17,7 +17,7 @@ const SEQUENCE_BITS: u32 = 30;
 /// Bits of a packet id.
 const ID_MASK: u32 = 0xfff;
 
-/// Flits of a put of so many bytes: three of header, then the data with a packet CRC of 16 bits.
+/// Flits of a put of `bytes` bytes: three of header, then the data with a packet CRC of 16 bits.
 pub(super) const fn request_flits(bytes: usize) -> usize {
     HEADER_FLITS + (8 * bytes + 16).div_ceil(48)
 }

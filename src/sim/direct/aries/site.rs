@@ -380,7 +380,7 @@ impl Site {
         each!(self, router => &router.lanes)
     }
 
-    /// Joins `port` to the link end of that slot, and the next for its second lane; the link takes so many cycles.
+    /// Joins `port` to the link end of that slot, and the next for its second lane; the link takes `cycles` cycles.
     pub(super) fn connect(&mut self, port: usize, slot: u32, cycles: u32) {
         let lanes = each!(self, router => &mut router.lanes);
         lanes.peers[port] = slot;
@@ -662,7 +662,7 @@ impl family::Site<Aries> for Site {
 
 #[cfg(test)]
 impl Site {
-    /// Says that a port's virtual channel uses so many credits, behind everybody's back.
+    /// Says that a port's virtual channel uses `used` credits, without any link knowing: a canary for the checker.
     pub(super) fn spoil_credits(&mut self, port: usize, vc: usize, used: u32) {
         each!(self, router => router.lanes.ends[port].spoil(vc, used));
     }
