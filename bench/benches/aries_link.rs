@@ -4,7 +4,8 @@ use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use joined::{Joined, links};
-use phitwire::link::{AriesInput, AriesLcb, AriesLinkConfig, LaneRate, SetProfile};
+use phitwire::link::LaneRate;
+use phitwire::machine::aries::link::{AriesInput, AriesLcb, AriesLinkConfig, SetProfile};
 use phitwire::time::{Duration, Time};
 use phitwire_framing::flit48::{Flit, Head, NodeId, Routing};
 

@@ -6,8 +6,9 @@ use std::time::{Duration as RealTime, Instant};
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use joined::{Joined, links};
-use phitwire::link::{AriesLinkConfig, LaneRate, SetProfile};
-use phitwire::nic::aries::{
+use phitwire::link::LaneRate;
+use phitwire::machine::aries::link::{AriesLinkConfig, SetProfile};
+use phitwire::machine::aries::nic::{
     AmoOp, AriesNic, AriesNicConfig, BlockOperation, BlockTransfer, Domain, NodeId, Operands,
     Operation, Outcome, Permissions, Post, PostError, RemoteAddress, Routing, Target, Width,
 };

@@ -4,7 +4,8 @@ use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use joined::{Joined, links};
-use phitwire::link::{InputQueue, LaneRate, Lcb};
+use phitwire::link::LaneRate;
+use phitwire::machine::blackwidow::link::{InputQueue, Lcb};
 use phitwire::time::{Duration, Time};
 use phitwire_framing::crc16::PacketCrc;
 use phitwire_framing::packet24::{EopStatus, Vc};

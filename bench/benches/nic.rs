@@ -6,7 +6,8 @@ use std::time::{Duration as RealTime, Instant};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use joined::{Joined, links};
 use phitwire::link::LaneRate;
-use phitwire::nic::{BlackwidowNic, NicConfig, NicEvent, Operation, Pattern, TrafficSpec};
+use phitwire::machine::blackwidow::nic::{BlackwidowNic, NicConfig, NicEvent};
+use phitwire::nic::{Operation, Pattern, TrafficSpec};
 use phitwire::node::Node;
 use phitwire::time::{Duration, Time};
 

@@ -9,11 +9,11 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use phitwire::rng::Rng;
-use phitwire::router::yarc::registers::{
+use phitwire::machine::blackwidow::route::registers::{
     ChipRegisters, PORTS, PortKind, RouteEntry, Subtree, TABLE_ENTRIES, TileRegisters,
 };
-use phitwire::router::yarc::{Core, Ports};
+use phitwire::machine::blackwidow::router::{Core, Ports};
+use phitwire::rng::Rng;
 use phitwire_framing::phit24::{Phit, PhitKind};
 
 const CYCLES: u64 = 2_000;

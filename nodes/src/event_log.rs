@@ -58,8 +58,8 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use phitwire::machine::blackwidow::router::RouterEvent;
     use phitwire::node::PortId;
-    use phitwire::router::yarc::RouterEvent;
 
     fn bad(port: PortId, destination: u16) -> DeviceEvent {
         RouterEvent::Unroutable { port, destination }.into()

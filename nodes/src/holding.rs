@@ -150,7 +150,7 @@ mod tests {
     use crate::control::Request;
     use crate::live_device::LiveDevice;
     use phitwire::link::{EndName, LinkConfig};
-    use phitwire::nic::{BlackwidowNic, NicConfig};
+    use phitwire::machine::blackwidow::nic::{BlackwidowNic, NicConfig};
     use phitwire::node::Node;
     use phitwire_framing::frame::LinkEnd;
 

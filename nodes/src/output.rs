@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use miette::{GraphicalReportHandler, GraphicalTheme, Report};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use phitwire::topology::harmless;
+use phitwire::net::harmless;
 
 /// Exit status of a command that has ended before its work was done because nobody reads what it finds: what a
 /// shell says of one that SIGPIPE ends. A command whose work was done has its own status, read or not.

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use nix::sys::prctl::set_timerslack;
 use phitwire::device::{Device, DeviceEvent};
 use phitwire::link::LinkConfig;
+use phitwire::net::LinkAddresses;
 use phitwire::node::PortId;
-use phitwire::topology::LinkAddresses;
 use phitwire_framing::frame::{LinkEnd, UDP_PORT};
 use serde_json::{Map, Value, json};
 

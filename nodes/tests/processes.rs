@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use phitwire::topology::{BlackwidowSpec, write};
+use phitwire::machine::blackwidow::topology::BlackwidowSpec;
+use phitwire::machine::blackwidow::topology::write;
 use serde_json::Value;
 
 /// A lab in a directory of its own; its processes are killed when it is dropped.
@@ -48,7 +49,7 @@ impl Lab {
 
     fn nodes(&self) -> Vec<String> {
         let text = fs::read_to_string(self.dir.path().join("lab.toml")).unwrap();
-        let topology = phitwire::topology::read("lab.toml", &text)
+        let topology = phitwire::machine::blackwidow::topology::read("lab.toml", &text)
             .unwrap()
             .topology;
         let chips = topology.chips.iter().map(|chip| chip.name.clone());

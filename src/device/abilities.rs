@@ -6,8 +6,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::DeviceError;
-use crate::link::ErrorInjection;
-use crate::nic::{CollectiveReport, CollectiveSpec, TrafficReport, TrafficSpec};
+use crate::machine::aries::link::ErrorInjection;
+use crate::machine::aries::nic::{CollectiveReport, CollectiveSpec};
+use crate::nic::{TrafficReport, TrafficSpec};
 use crate::time::{Duration, Time};
 
 /// What can be broken or mended at a link. No machine's links can suffer all of it.

@@ -291,6 +291,3 @@ impl Node for Box<dyn Device> {
         (**self).poll_event()
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,8 +1,15 @@
 //! What chips, links and network interfaces are made of. Nothing here knows a machine.
 
+pub mod arbiter;
+pub mod calendar;
 pub(crate) mod counters;
 pub mod deadlines;
 pub mod events;
+pub mod pipe;
+pub(crate) mod ring;
 
+pub use arbiter::{MatrixArbiter, RoundRobin};
+pub use calendar::Calendar;
 pub use deadlines::Deadlines;
 pub use events::Events;
+pub use pipe::{Next, Pipe, Room};

@@ -12,12 +12,15 @@ use super::training::{Handshake, Terms};
 use crate::kit::Events;
 use crate::time::Time;
 
+/// Frames in a row without a readable control word before the lanes are looked at.
+pub(crate) const BAD_WORDS_UNTIL_DOUBT: u32 = 4;
+
 /// Events kept until somebody fetches them.
 const MAX_EVENTS: usize = 64;
 
 /// The part of a link control block that is the same for every kind of link.
 #[derive(Debug)]
-pub(super) struct Common {
+pub(crate) struct Common {
     pub config: LinkConfig,
     /// The profile with its times as the driver's clock sees them.
     pub profile: LinkProfile,
@@ -270,7 +273,7 @@ macro_rules! calls_of_every_end {
             self.rx.lanes.active()
         }
 
-        pub(in crate::link) fn wanted_lanes(&self) -> u8 {
+        pub(crate) fn wanted_lanes(&self) -> u8 {
             match self.common.state {
                 LinkState::Active | LinkState::Dead => self.rx.lanes.active(),
                 _ => self.common.handshake.lanes,
@@ -295,4 +298,4 @@ macro_rules! calls_of_every_end {
         }
     };
 }
-pub(super) use calls_of_every_end;
+pub(crate) use calls_of_every_end;

@@ -11,7 +11,7 @@ use crate::time::Duration;
 /// Longest name of a node in bytes: what a training frame carries.
 pub const MAX_NODE_NAME_BYTES: usize = 32;
 /// Credits that cumulative 20-bit counts can tell apart.
-pub(super) const MAX_CREDIT_PHITS: u32 = 1 << 18;
+pub(crate) const MAX_CREDIT_PHITS: u32 = 1 << 18;
 /// Packets in flight at most. Frames older than a window are told from repeated ones by their age.
 const MAX_WINDOW_PACKETS: u16 = 1 << 14;
 
@@ -288,19 +288,19 @@ pub enum LinkConfigError {
 /// The checked configuration of one link end. Made by [`LinkConfig::builder`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkConfig {
-    pub(super) link: u16,
-    pub(super) end: LinkEnd,
-    pub(super) fabric: u32,
-    pub(super) local: EndName,
-    pub(super) peer: EndName,
-    pub(super) profile: LinkProfile,
-    pub(super) clock: LinkClock,
-    pub(super) rate: LaneRate,
-    pub(super) cable: Permutation,
-    pub(super) lane_retry_threshold: u32,
-    pub(super) max_packet_phits: u8,
-    pub(super) epoch: u32,
-    pub(super) first_packet: u64,
+    pub(crate) link: u16,
+    pub(crate) end: LinkEnd,
+    pub(crate) fabric: u32,
+    pub(crate) local: EndName,
+    pub(crate) peer: EndName,
+    pub(crate) profile: LinkProfile,
+    pub(crate) clock: LinkClock,
+    pub(crate) rate: LaneRate,
+    pub(crate) cable: Permutation,
+    pub(crate) lane_retry_threshold: u32,
+    pub(crate) max_packet_phits: u8,
+    pub(crate) epoch: u32,
+    pub(crate) first_packet: u64,
 }
 
 impl LinkConfig {
@@ -484,7 +484,7 @@ fn check_name(which: &'static str, end: &EndName) -> Result<(), LinkConfigError>
     Ok(())
 }
 
-pub(super) fn in_range(
+pub(crate) fn in_range(
     field: &'static str,
     value: u64,
     min: u64,

@@ -147,7 +147,7 @@ counters! {
 
 impl LinkCounters {
     /// Counts a frame that could not be parsed.
-    pub(super) fn dropped(&mut self, error: FrameError) {
+    pub(crate) fn dropped(&mut self, error: FrameError) {
         *match error {
             FrameError::TooShort => &mut self.drop_too_short,
             FrameError::BadMagic => &mut self.drop_bad_magic,

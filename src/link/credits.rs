@@ -21,11 +21,11 @@ const _: () = assert!(2 * MAX_CREDIT_PHITS < VC_ACK_MASK);
 
 /// An acknowledgement of more than was ever sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Impossible;
+pub(crate) struct Impossible;
 
 /// The sender's side: credits towards the peer's input queue.
 #[derive(Clone, Debug, Default)]
-pub(super) struct SendCredits {
+pub(crate) struct SendCredits {
     offered: u32,
     /// Phits ever sent for the first time, counted from `offered`.
     taken: u64,
@@ -97,7 +97,7 @@ impl SendCredits {
 
 /// The receiver's side: what of our input queue was used and freed.
 #[derive(Clone, Debug, Default)]
-pub(super) struct FreedCount {
+pub(crate) struct FreedCount {
     offered: u32,
     debt: u32,
     /// Phits of accepted packets, `debt` of an earlier session included.

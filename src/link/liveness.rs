@@ -13,7 +13,7 @@ const STALL: u64 = 60;
 
 /// What has to be done now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Due {
+pub(crate) enum Due {
     /// Ask the peer for a sign of life.
     Question,
     /// Report that it is silent.
@@ -38,7 +38,7 @@ struct Unusable {
 /// question with a frame that can; only who asked and got nothing but such frames in return no longer has
 /// a session.
 #[derive(Debug)]
-pub(super) struct Liveness {
+pub(crate) struct Liveness {
     silence: Option<Duration>,
     give_up: Option<Duration>,
     heal: Option<Duration>,

@@ -1,55 +1,34 @@
-//! One external link of a router or network interface: the link control block and the input queue.
+//! What the links of every machine share: sessions and their training, lanes, liveness, pacing,
+//! credits, profiles, and the impairment of wires.
 //!
-//! The link control block (LCB) implements the data-link layer of the paper's section 4.3: reliable
-//! packet delivery by a sliding-window go-back-N protocol whose sequence numbers, acknowledgements and
-//! virtual-channel acknowledgements travel in the two sideband bits of every phit; and of section 7.7:
-//! retries counted per lane, noisy lanes decommissioned, `link_active` deasserted when none is left.
-//!
-//! [`Lcb`] is one end of a link and knows nothing of sockets or clocks: bytes of link frames go in by
-//! [`Lcb::handle_frame`] and come out by [`Lcb::poll_frame`]; time is an argument. What it receives it
-//! hands up *speculatively*, phit by phit, before a packet's CRC is known, into the [`InputQueue`] of the
-//! port, whose write side undoes what turns out bad. A [`LinkPort`] owns both, whatever the link carries.
+//! A machine's link control block is one end of a link and knows nothing of sockets or clocks:
+//! bytes of link frames go in and come out ([`LinkControlBlock`]); time is an argument. A
+//! [`LinkPort`] owns such an end and the buffer that it fills, whatever the link carries.
 
-mod acks;
-mod aries;
-mod common;
-mod config;
+pub(crate) mod common;
+pub(crate) mod config;
 mod counters;
-mod credits;
-mod data;
+pub(crate) mod credits;
 mod event;
 pub mod impair;
-mod input_queue;
-mod lanes;
-mod lcb;
-mod liveness;
-mod pacing;
+pub(crate) mod lanes;
+pub(crate) mod liveness;
+pub(crate) mod pacing;
 mod port;
-mod profile;
-mod receive;
-mod resequencer;
-mod retry_buffer;
-mod ring;
-mod round_trip;
-mod session;
-mod state;
-mod training;
-mod transmit;
+pub(crate) mod profile;
+pub(crate) mod reorder_hold;
+pub(crate) mod round_trip;
+pub(crate) mod session;
+pub(crate) mod state;
+pub(crate) mod training;
 
-#[cfg(test)]
-pub(crate) use aries::Scrambler;
-pub use aries::{
-    AriesInput, AriesLcb, AriesLinkConfig, ErrorInjection, IdealEnd, LcbRegisters,
-    MIN_SET_FRAME_BYTES, SetCounters, SetProfile,
-};
 pub use config::{
     EndName, LaneRate, LinkClock, LinkConfig, LinkConfigBuilder, LinkConfigError, LinkProfile,
 };
 pub use counters::LinkCounters;
 pub use event::{DownReason, LinkEvent, LinkState};
-pub use input_queue::{InputQueue, Verdict};
-pub use lcb::{Lcb, MIN_FRAME_BYTES};
+pub(crate) use port::link_control_calls;
 pub use port::{Change, LinkControlBlock, LinkPort, ReceiveBuffer};
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

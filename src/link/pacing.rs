@@ -8,7 +8,7 @@ use crate::time::{Duration, Time};
 /// A phit may go into a frame when its last bit would have left the lanes. Idle phits that fill a frame
 /// up take no time: they stand for what the real link sends anyway.
 #[derive(Debug)]
-pub(super) struct LineClock {
+pub(crate) struct LineClock {
     /// Bits of what is counted here: a phit, or a set.
     bits: u64,
     rate: LaneRate,

@@ -44,7 +44,7 @@ impl LinkProfile {
 
     /// The profile with its times as the driver's clock sees them: emulated time multiplied by `factor`.
     #[must_use]
-    pub(super) fn dilated(&self, factor: u64) -> Self {
+    pub(crate) fn dilated(&self, factor: u64) -> Self {
         if !self.emulated_time {
             return self.clone();
         }

@@ -14,7 +14,7 @@ use crate::time::{Duration, Time};
 
 /// The session of a link end, whatever the link carries: each kind of link control block says what its halves
 /// do when a session begins and ends and when lanes change, and gets the rest.
-pub(super) trait Session {
+pub(crate) trait Session {
     /// Where received packets go.
     type Input;
 

@@ -25,7 +25,7 @@ impl LinkState {
     ///
     /// # Panics
     /// If the protocol has no such step: that is a bug of ours, never the peer's.
-    pub(super) fn go(&mut self, to: Self) {
+    pub(crate) fn go(&mut self, to: Self) {
         assert!(
             allowed(*self, to),
             "link state cannot go from {} to {}",
@@ -36,7 +36,7 @@ impl LinkState {
     }
 
     /// The code of the state in training frames.
-    pub(super) const fn code(self) -> u8 {
+    pub(crate) const fn code(self) -> u8 {
         match self {
             Self::Disabled => 0,
             Self::Training => 1,
@@ -47,7 +47,7 @@ impl LinkState {
     }
 
     /// The state of a code; what is unknown is a peer still in training.
-    pub(super) const fn from_code(code: u8) -> Self {
+    pub(crate) const fn from_code(code: u8) -> Self {
         match code {
             0 => Self::Disabled,
             2 => Self::Refused,

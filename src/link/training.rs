@@ -15,7 +15,7 @@ const PATIENCE_FOR_LANES: u8 = 8;
 
 /// What the peer offered in a training frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Offer {
+pub(crate) struct Offer {
     pub window: u16,
     pub credits: [u32; 2],
     pub max_packet: u8,
@@ -27,7 +27,7 @@ pub(super) struct Offer {
 
 /// What this end offers in its training frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Terms {
+pub(crate) struct Terms {
     /// Units that may be unacknowledged: packets, or sets of flits.
     pub window: u16,
     /// Input buffer: phits per virtual channel; for flits all of them, and the private part of each channel.
@@ -40,7 +40,7 @@ pub(super) struct Terms {
 
 /// Why a training frame cannot be the peer's.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Refusal {
+pub(crate) enum Refusal {
     End(String),
     Fabric(String),
     Link(String),
@@ -72,7 +72,7 @@ struct Answer {
 /// incarnation proves nothing, since it may be an old one that was delayed: it is answered under
 /// the *next* epoch, and only somebody who answers to that is alive. Then this end starts again, too.
 #[derive(Debug)]
-pub(super) struct Handshake {
+pub(crate) struct Handshake {
     pub epoch: u32,
     terms: Terms,
     /// Epoch of the peer, 0 while unknown.
@@ -360,7 +360,7 @@ fn peer_name(training: &Training) -> EndName {
 }
 
 /// Checks that a training frame comes from where the topology says, and offers what works.
-pub(super) fn judge(
+pub(crate) fn judge(
     config: &LinkConfig,
     terms: &Terms,
     training: &Training,

@@ -1,8 +1,11 @@
 //! The machines, one line each: whoever adds one names it here.
 
+pub mod aries;
+pub mod blackwidow;
+
+use crate::machine::aries::topology::Dragonfly;
+use crate::machine::blackwidow::topology::FoldedClos;
 use crate::net::{self, Effort, Family, Generated, Network, Problems, Read};
-use crate::topology::FoldedClos;
-use crate::topology::dragonfly::Dragonfly;
 
 /// The machines whose networks can be described, the one that is meant where a description names
 /// none first.
@@ -56,3 +59,6 @@ impl<'n> Known<'n> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,8 +7,6 @@
 //! traffic, install the tables, release it. Both are pure; the process that asks nodes and waits for their answers is
 //! `phitwire manage`.
 
-mod plan;
 mod sequence;
 
-pub use plan::{ReroutePlan, RerouteReport, plan_reroute};
 pub use sequence::{Answer, Command, Outcome, Phase, Reroute, RerouteTimes};

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::net::NodeRef;
 use crate::time::{Duration, Time};
-use crate::topology::NodeRef;
 
 /// What a reroute is about to do (white paper: "HSS can quiesce network traffic so that route table changes can be
 /// deployed safely. Applications pause briefly while this operation is in progress; traffic is released once

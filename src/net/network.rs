@@ -12,8 +12,8 @@ use super::plan::{self, Runtime};
 use super::reading::{self, Describe};
 use super::show::TooLarge;
 use crate::device::Device;
+use crate::machine::blackwidow::topology::{NodePlan, PlanError};
 use crate::time::Time;
-use crate::topology::{NodePlan, PlanError};
 
 /// A network that was read or generated: passive data.
 pub trait Network: Any + fmt::Debug {

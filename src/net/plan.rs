@@ -10,8 +10,8 @@ use super::network::Network;
 use super::settings::Settings;
 use crate::chip::Grain;
 use crate::link::{EndName, LaneRate, LinkConfig, LinkConfigBuilder, LinkProfile};
+use crate::machine::blackwidow::topology::PlanError;
 use crate::nic::Incarnation;
-use crate::topology::PlanError;
 
 /// Links that 16-bit ids and the addresses of 198.18.0.0/15 can name.
 const MAX_LIVE_LINKS: usize = 1 << 16;

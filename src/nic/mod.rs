@@ -1,61 +1,28 @@
-//! The network interface of a BlackWidow processor.
-//!
-//! A [`BlackwidowNic`] stands between a processor and its 1 to 4 links into the network, one per
-//! slice (paper, section 2.2). It turns writes and reads of other processors' memories into request
-//! packets and matches the responses ([`outstanding`](Tid)); it serves the requests of others from
-//! its own [`Memory`]; and it runs synthetic traffic that checks itself ([`TrafficSpec`]).
-//!
-//! - Requests travel on virtual channel 0, routed deterministically with address bits 20:6 as hash
-//!   bits, so that requests to one address stay in order; responses travel on virtual channel 1,
-//!   routed adaptively (paper, sections 4.2, 5 and 7.8.2).
-//! - The slice of a request is a hash of its address above the 64-byte block whose hash bits are
-//!   the same, so that order per address holds over slices too ([`slice_of`]). The response takes
-//!   the slice of its request.
-//! - Responses are always consumed. Requests are consumed only while the response to them can be
-//!   sent or queued: when responses are held up, requests back up into the network, and since
-//!   responses never wait for requests, there is no deadlock (paper, section 4.2).
-//! - A packet whose end says `soft_error` is discarded here, at its destination (paper, section
-//!   4.3); whoever asked gets a time-out.
-//!
-//! Nothing is allocated per message.
+//! What the network interfaces of every machine share: the verified traffic that tests them, their
+//! memory, the periods between restarts, and the slab of outstanding requests.
 
-pub mod aries;
-mod blackwidow;
-mod checker;
-mod config;
-mod counters;
-mod device;
-mod latency;
-mod memory;
-mod outstanding;
-mod periods;
-mod port;
-mod requester;
-mod responder;
-mod runs;
-mod slab;
-mod stamp;
-mod traffic;
-mod traffic_issuer;
-mod traffic_layout;
-mod traffic_pace;
-mod traffic_pattern;
-mod traffic_report;
-mod traffic_spec;
-mod traffic_target;
-mod turns;
+pub(crate) mod checker;
+pub(crate) mod latency;
+pub(crate) mod memory;
+pub(crate) mod periods;
+pub(crate) mod runs;
+pub(crate) mod slab;
+pub(crate) mod stamp;
+pub(crate) mod traffic;
+pub(crate) mod traffic_issuer;
+pub(crate) mod traffic_layout;
+pub(crate) mod traffic_pace;
+pub(crate) mod traffic_pattern;
+pub(crate) mod traffic_report;
+pub(crate) mod traffic_spec;
+pub(crate) mod traffic_target;
+pub(crate) mod turns;
 
-pub use aries::{CollectiveReport, CollectiveSpec, CollectiveSpecError};
-pub use blackwidow::{BlackwidowNic, NicEvent};
 pub use checker::ANNOUNCE_ADDRESS;
-pub use config::{MAX_PROCESSOR, MAX_SLICES, NicConfig, NicConfigBuilder, NicConfigError};
-pub use counters::NicCounters;
 pub use latency::LatencyCounts;
 pub use memory::{MAX_MEMORY_BYTES, Memory, OutOfRange};
-pub use outstanding::{MAX_OUTSTANDING, Tid};
 pub use periods::Incarnation;
-pub use phitwire_framing::memory24::{Request, Status};
-pub use requester::{Completion, Outcome, PostError, slice_of};
+pub(crate) use traffic_issuer::{Answered, Block, Errand, Issuer, Message};
 pub use traffic_pattern::Pattern;
 pub(crate) use traffic_pattern::{Groups, Mapping};
 pub use traffic_report::{MAX_NAMED, Phase, TrafficReport};
@@ -63,10 +30,3 @@ pub use traffic_spec::{
     Abilities, MAX_ADDRESSES, MAX_BLOCK_SIZE, MAX_RATE, MAX_RUN, MAX_SIZE, MAX_WINDOW, Operation,
     SpecError, TrafficSpec, Ways,
 };
-
-#[cfg(test)]
-mod nic_tests;
-#[cfg(test)]
-mod run_tests;
-#[cfg(test)]
-mod test_bench;

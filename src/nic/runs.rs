@@ -3,9 +3,10 @@
 use std::collections::VecDeque;
 
 use super::checker::Checker;
-use super::traffic::{Answered, Driver, Errand, Issuer, Source};
+use super::traffic::{Driver, Source};
 use super::traffic_report::{Phase, TrafficReport};
 use super::traffic_spec::{SpecError, TrafficSpec};
+use super::{Answered, Errand, Issuer};
 use crate::time::Time;
 
 /// Reports of earlier runs that are kept; the oldest goes.

@@ -18,7 +18,7 @@ use crate::time::Time;
 const NONE: u32 = u32::MAX;
 
 /// What is remembered of a request until its response comes.
-pub(super) trait Entry: Copy {
+pub(crate) trait Entry: Copy {
     /// When it was posted.
     fn posted(&self) -> Time;
 }
@@ -85,7 +85,7 @@ impl List {
 
 /// The outstanding requests of one network interface, by slot.
 #[derive(Clone, Debug)]
-pub(super) struct Slab<E> {
+pub(crate) struct Slab<E> {
     slots: Vec<Slot<E>>,
     waiting: List,
     free: List,
@@ -97,7 +97,7 @@ pub(super) struct Slab<E> {
 impl<E: Entry> Slab<E> {
     /// As many as `slots` slots, all free and filled with `idle`, from the present one of `periods`
     /// on.
-    pub(super) fn new(slots: u32, idle: E, periods: Periods) -> Self {
+    pub(crate) fn new(slots: u32, idle: E, periods: Periods) -> Self {
         let slot = Slot {
             entry: idle,
             previous: NONE,
@@ -120,31 +120,31 @@ impl<E: Entry> Slab<E> {
 
     /// Requests waiting for their response.
     #[inline]
-    pub(super) fn len(&self) -> u32 {
+    pub(crate) fn len(&self) -> u32 {
         self.waiting.len
     }
 
     /// Given-up requests whose response has not been seen.
     #[cfg(test)]
-    pub(super) fn quarantined(&self) -> u32 {
+    pub(crate) fn quarantined(&self) -> u32 {
         self.quarantine.len
     }
 
     /// Slots in all lists.
     #[cfg(test)]
-    pub(super) fn listed(&self) -> u32 {
+    pub(crate) fn listed(&self) -> u32 {
         self.waiting.len + self.free.len + self.quarantine.len
     }
 
     /// Lets time pass: what is begun from now on is of another period.
     #[inline]
-    pub(super) fn advance(&mut self, now: Time) {
+    pub(crate) fn advance(&mut self, now: Time) {
         self.periods.advance(now);
     }
 
     /// Whether a slot is left in the present period.
     #[inline]
-    pub(super) fn has_slot(&self) -> bool {
+    pub(crate) fn has_slot(&self) -> bool {
         self.periods.is_open() && (self.free.len > 0 || self.rested().is_some())
     }
 
@@ -155,7 +155,7 @@ impl<E: Entry> Slab<E> {
     }
 
     /// When there are slots again, if none is left now.
-    pub(super) fn opens(&self) -> Option<Time> {
+    pub(crate) fn opens(&self) -> Option<Time> {
         (!self.has_slot()).then(|| self.periods.ends())
     }
 
@@ -169,7 +169,7 @@ impl<E: Entry> Slab<E> {
 
     /// The period in which slot `index` served last, if there is such a slot.
     #[inline]
-    pub(super) fn period(&self, index: u32) -> Option<u32> {
+    pub(crate) fn period(&self, index: u32) -> Option<u32> {
         self.slots.get(index as usize).map(|slot| slot.period)
     }
 
@@ -178,7 +178,7 @@ impl<E: Entry> Slab<E> {
     ///
     /// `entry` must not have been posted earlier than any begun before.
     #[inline]
-    pub(super) fn begin(&mut self, entry: E) -> Option<(u32, u32)> {
+    pub(crate) fn begin(&mut self, entry: E) -> Option<(u32, u32)> {
         if !self.periods.is_open() {
             return None;
         }
@@ -202,7 +202,7 @@ impl<E: Entry> Slab<E> {
 
     /// The request of slot `index`, if one waits there.
     #[inline]
-    pub(super) fn get(&self, index: u32) -> Option<&E> {
+    pub(crate) fn get(&self, index: u32) -> Option<&E> {
         let slot = self.slots.get(index as usize)?;
         (slot.state == State::Waiting).then_some(&slot.entry)
     }
@@ -213,7 +213,7 @@ impl<E: Entry> Slab<E> {
     /// # Panics
     /// If none waits there.
     #[inline]
-    pub(super) fn finish(&mut self, index: u32) -> E {
+    pub(crate) fn finish(&mut self, index: u32) -> E {
         let entry = self.leave(index, State::Free);
         self.free.push_back(&mut self.slots, index);
         entry
@@ -224,7 +224,7 @@ impl<E: Entry> Slab<E> {
     ///
     /// # Panics
     /// If none waits there.
-    pub(super) fn give_up(&mut self, index: u32) -> E {
+    pub(crate) fn give_up(&mut self, index: u32) -> E {
         let entry = self.leave(index, State::Quarantine);
         self.quarantine.push_back(&mut self.slots, index);
         entry
@@ -242,7 +242,7 @@ impl<E: Entry> Slab<E> {
 
     /// Notes that nothing more will come for slot `index`: its late response is here, or it was
     /// never sent. True when it was in quarantine, which it leaves.
-    pub(super) fn release(&mut self, index: u32) -> bool {
+    pub(crate) fn release(&mut self, index: u32) -> bool {
         let slot = self.slots.get_mut(index as usize);
         let Some(slot) = slot.filter(|slot| slot.state == State::Quarantine) else {
             return false;
@@ -255,14 +255,14 @@ impl<E: Entry> Slab<E> {
 
     /// When the longest-waiting request was posted.
     #[inline]
-    pub(super) fn oldest(&self) -> Option<Time> {
+    pub(crate) fn oldest(&self) -> Option<Time> {
         let slot = self.slots.get(self.waiting.front as usize)?;
         Some(slot.entry.posted())
     }
 
     /// Times out the longest-waiting request if it was posted at `limit` or before.
     #[inline]
-    pub(super) fn expire(&mut self, limit: Time) -> Option<(u32, E)> {
+    pub(crate) fn expire(&mut self, limit: Time) -> Option<(u32, E)> {
         let index = self.waiting.front;
         let is_due = self.oldest()? <= limit;
         is_due.then(|| (index, self.give_up(index)))

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use super::checker::{Announcement, MOST_ADDITIONS, Purpose};
 use super::latency::LatencyRecorder;
 use super::stamp::{Found, Stamp};
-pub(crate) use super::traffic_issuer::{Answered, Block, Errand, Issuer, Message, Repetition};
+pub(crate) use super::traffic_issuer::{Answered, Errand, Issuer, Message, Repetition};
 use super::traffic_layout::Layout;
 use super::traffic_pace::Pace;
 use super::traffic_pattern::Choice;

@@ -1,4 +1,5 @@
 use super::*;
+use crate::nic::traffic_issuer::Block;
 use crate::nic::traffic_pattern::Pattern;
 
 /// Takes everything at once, and remembers what; nothing while it is closed.

@@ -10,7 +10,7 @@ use super::traffic_spec::{Operation, SpecError, TrafficSpec};
 /// all. Blocks are checked when they are in the memory, so that theirs must not overlap; at their source they use
 /// the uppermost quarter.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Layout {
+pub(crate) struct Layout {
     pub addresses: u16,
     pub stride: u64,
     /// First address at a target.

@@ -19,7 +19,7 @@ const PHASE_STREAM: u64 = 1 << 33;
 /// and counted: otherwise a short stop of the network would be followed by a burst without bound, and a network that
 /// cannot carry the rate would be offered its whole backlog at the end of the run.
 #[derive(Clone, Debug)]
-pub(super) struct Pace {
+pub(crate) struct Pace {
     /// Messages per second.
     rate: u64,
     /// Most messages that are owed.
@@ -39,7 +39,7 @@ pub(super) struct Pace {
 impl Pace {
     /// A source with number `own` that issues `rate` messages per second, above zero, from `now` on and owes `most` at
     /// most.
-    pub(super) fn new(rate: u64, most: u32, (seed, own): (u64, u16), now: Time) -> Self {
+    pub(crate) fn new(rate: u64, most: u32, (seed, own): (u64, u16), now: Time) -> Self {
         let interval = (PS_PER_SECOND as u64).div_ceil(rate);
         let mut rng = Rng::new(seed, PHASE_STREAM | u64::from(own));
         let first = Time::from_ps(now.as_ps().saturating_add(rng.below(interval)));
@@ -56,7 +56,7 @@ impl Pace {
 
     /// Lets time pass until `now`, and answers how many messages may be issued.
     #[inline]
-    pub(super) fn owed(&mut self, now: Time) -> u64 {
+    pub(crate) fn owed(&mut self, now: Time) -> u64 {
         if now >= self.next {
             self.fall_due(now);
         }
@@ -79,7 +79,7 @@ impl Pace {
 
     /// As many of those owed have been issued.
     #[inline]
-    pub(super) fn issued(&mut self, messages: u64) {
+    pub(crate) fn issued(&mut self, messages: u64) {
         debug_assert!(messages <= self.owed, "no more than are owed are issued");
         self.owed -= messages;
     }
@@ -87,12 +87,12 @@ impl Pace {
     /// When the next message is due, if the source waits for nothing else. Whatever held up those that are owed says
     /// itself when it is over.
     #[inline]
-    pub(super) fn next_issue(&self) -> Option<Time> {
+    pub(crate) fn next_issue(&self) -> Option<Time> {
         (self.owed == 0).then_some(self.next)
     }
 
     /// The source issues nothing from `end` on: what it owes then it never issues.
-    pub(super) fn end(&mut self, end: Time) {
+    pub(crate) fn end(&mut self, end: Time) {
         // What would be due at the very end is not part of the run.
         if let Some(last) = end.as_ps().checked_sub(1) {
             self.owed(Time::from_ps(last));
@@ -102,7 +102,7 @@ impl Pace {
     }
 
     /// Messages that were due and will not be issued.
-    pub(super) const fn dropped(&self) -> u64 {
+    pub(crate) const fn dropped(&self) -> u64 {
         self.dropped
     }
 }

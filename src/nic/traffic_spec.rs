@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use phitwire_framing::flit48::Routing;
 
-use super::MAX_PROCESSOR;
 use super::traffic_pattern::{Choice, Groups, Pattern};
+use crate::machine::blackwidow::nic::MAX_PROCESSOR;
 
 /// Greatest number of a run: what JSON's numbers hold exactly, and centuries of microseconds.
 pub const MAX_RUN: u64 = (1 << 53) - 1;

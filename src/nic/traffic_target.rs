@@ -8,7 +8,7 @@ use super::traffic_spec::{Operation, TrafficSpec};
 use super::turns::Turns;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(crate) enum State {
     /// Announcements are on their way, or to be; so many were damaged.
     Unknown {
         damaged: u8,
@@ -21,7 +21,7 @@ pub(super) enum State {
 
 /// One target of the run.
 #[derive(Clone, Debug)]
-pub(super) struct Target {
+pub(crate) struct Target {
     pub processor: u16,
     pub stamp: Stamp,
     pub state: State,
@@ -70,7 +70,7 @@ impl Layout {
 /// The target's next address, from its turn on, whose slice can take a request: a slow or dead slice
 /// does not hold up the others.
 #[inline]
-pub(super) fn sendable(
+pub(crate) fn sendable(
     target: &Target,
     announcement: &Announcement,
     layout: &Layout,

@@ -8,12 +8,12 @@ use thiserror::Error;
 use super::check::{Allowance, Violation, check_collectives, check_direction, check_messages};
 use super::fabric::{ConnectError, Direction, Fabric, LinkId, LinkSpec, NodeId};
 use crate::device::{Device, DeviceError, LinkView};
-use crate::nic::{
-    CollectiveReport, CollectiveSpec, Incarnation, Phase, TrafficReport, TrafficSpec,
-};
+use crate::machine::aries::nic::{CollectiveReport, CollectiveSpec};
+use crate::machine::blackwidow::topology::PlanError;
+use crate::net::{End, Network, NodeRef, Runtime};
+use crate::nic::{Incarnation, Phase, TrafficReport, TrafficSpec};
 use crate::node::PortId;
 use crate::time::{Duration, Time};
-use crate::topology::{End, Network, NodeRef, PlanError, Runtime};
 
 /// Why a topology did not become a world.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]

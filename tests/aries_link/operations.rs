@@ -6,9 +6,9 @@
 
 use std::collections::VecDeque;
 
-use phitwire::link::{
-    AriesInput, AriesLcb, AriesLinkConfig, EndName, LaneRate, LcbRegisters, LinkClock, LinkConfig,
-    LinkProfile, SetProfile,
+use phitwire::link::{EndName, LaneRate, LinkClock, LinkConfig, LinkProfile};
+use phitwire::machine::aries::link::{
+    AriesInput, AriesLcb, AriesLinkConfig, LcbRegisters, SetProfile,
 };
 use phitwire::time::{Duration, Time};
 use phitwire_framing::flit48::{Flit, Head, MAX_PACKET_FLITS, NodeId, Routing, VCS};

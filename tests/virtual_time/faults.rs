@@ -3,12 +3,14 @@
 use phitwire::device::LinkFault;
 use phitwire::link::LinkState;
 use phitwire::link::impair::Probability;
-use phitwire::nic::{BlackwidowNic, Operation, Pattern, Phase, TrafficSpec};
-use phitwire::router::yarc::Yarc;
+use phitwire::machine::blackwidow::nic::BlackwidowNic;
+use phitwire::machine::blackwidow::router::Yarc;
+use phitwire::machine::blackwidow::topology::{BlackwidowSpec, Settings};
+use phitwire::net::NodeRef;
+use phitwire::nic::{Operation, Pattern, Phase, TrafficSpec};
 use phitwire::sim::check::Allowance;
 use phitwire::sim::{Direction, LinkId, LinkSpec};
 use phitwire::time::Duration;
-use phitwire::topology::{BlackwidowSpec, NodeRef, Settings};
 
 use crate::harness::{
     Network, bring_up, finish, generate, impair_all, link_counter, live, paced, run, run_with,
@@ -233,7 +235,7 @@ fn poisoned_packets_are_dropped_hops_later_and_come_again() {
     // is checked; a corrupt tail then poisons what is on its way already.
     let spec = LinkSpec {
         latency: Duration::from_us(1),
-        mtu: phitwire::link::MIN_FRAME_BYTES,
+        mtu: phitwire::machine::blackwidow::link::MIN_FRAME_BYTES,
     };
     let mut network = bring_up(generate(&live(8, 4)), 4, spec);
     impair_all(&mut network, "corrupt 10%");

@@ -6,10 +6,11 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use phitwire::nic::{BlackwidowNic, Operation, Pattern, TrafficSpec};
-use phitwire::router::yarc::Yarc;
+use phitwire::machine::blackwidow::nic::BlackwidowNic;
+use phitwire::machine::blackwidow::router::Yarc;
+use phitwire::machine::blackwidow::topology::BlackwidowSpec;
+use phitwire::nic::{Operation, Pattern, TrafficSpec};
 use phitwire::time::Duration;
-use phitwire::topology::BlackwidowSpec;
 
 use crate::harness::{Network, impair_all, live, paced, run, uniform, up};
 

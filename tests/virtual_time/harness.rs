@@ -1,11 +1,12 @@
 //! What the tests of this directory share.
 
 use phitwire::link::impair::Netem;
+use phitwire::machine::blackwidow::topology::{BlackwidowSpec, Settings, Topology};
+use phitwire::net::{Clock, Profile};
 use phitwire::nic::{Operation, TrafficReport, TrafficSpec};
 use phitwire::sim::check::Allowance;
 use phitwire::sim::{Direction, LinkId, LinkSpec, World};
 use phitwire::time::Duration;
-use phitwire::topology::{BlackwidowSpec, Clock, Profile, Settings, Topology};
 
 pub type Network = World<Topology>;
 

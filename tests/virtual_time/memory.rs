@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use phitwire::nic::{BlackwidowNic, NicEvent, Outcome};
+use phitwire::machine::blackwidow::nic::{BlackwidowNic, NicEvent, Outcome};
+use phitwire::machine::blackwidow::router::Yarc;
 use phitwire::rng::Rng;
-use phitwire::router::yarc::Yarc;
 use phitwire::sim::NodeId;
 use phitwire::time::Duration;
 use phitwire_framing::maintenance24::{Maintenance, Operation, RegisterStatus, RouteVector};
@@ -167,7 +167,7 @@ fn registers_two_routers_away_are_read_and_written() {
         .expect("the routers are joined");
     let (out, home) = (side[0].1, side[1].1);
     let own = network
-        .link_at(phitwire::topology::NodeRef::Processor(0), 0)
+        .link_at(phitwire::net::NodeRef::Processor(0), 0)
         .map(|link| network.fabric.ends(link))
         .expect("every processor has a link");
     let to_processor = own

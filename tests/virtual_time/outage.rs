@@ -2,12 +2,13 @@
 
 use phitwire::device::{DeviceEvent, LinkFault};
 use phitwire::link::{LinkEvent, LinkState};
+use phitwire::machine::blackwidow::router::Yarc;
+use phitwire::machine::blackwidow::topology::{BlackwidowSpec, Settings};
+use phitwire::net::NodeRef;
 use phitwire::nic::{Pattern, TrafficSpec};
-use phitwire::router::yarc::Yarc;
 use phitwire::sim::check::Allowance;
 use phitwire::sim::{LinkId, NodeId};
 use phitwire::time::Duration;
-use phitwire::topology::{BlackwidowSpec, NodeRef, Settings};
 
 use crate::harness::{Network, finish, link_counter, live, run, uniform, up};
 

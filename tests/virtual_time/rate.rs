@@ -1,6 +1,7 @@
 //! Traffic at a rate: network interfaces that are woken by nothing but their own deadlines and what arrives.
 
-use phitwire::nic::{BlackwidowNic, TrafficReport, TrafficSpec};
+use phitwire::machine::blackwidow::nic::BlackwidowNic;
+use phitwire::nic::{TrafficReport, TrafficSpec};
 use phitwire::time::Duration;
 
 use crate::harness::{Network, live, run, uniform, up};

@@ -1,9 +1,9 @@
 //! Networks of other shapes, and determinism.
 
+use phitwire::machine::blackwidow::router::Yarc;
+use phitwire::machine::blackwidow::topology::{BlackwidowSpec, Rank, Taper};
 use phitwire::nic::{Pattern, TrafficSpec};
-use phitwire::router::yarc::Yarc;
 use phitwire::time::Duration;
-use phitwire::topology::{BlackwidowSpec, Rank, Taper};
 
 use crate::harness::{impair_all, live, paced, run, uniform, up};
 

@@ -1,7 +1,9 @@
 //! Random networks, traffic and harm, from a seed each. `phitwire soak --seeds N --trace` replays
 //! one.
 
-use phitwire::sim::soak::{AriesLinks, Blackwidow, Case, FAMILIES, Late, Soaked};
+use phitwire::machine::aries::soak::AriesLinks;
+use phitwire::machine::blackwidow::soak::Blackwidow;
+use phitwire::sim::soak::{Case, FAMILIES, Late, Soaked};
 
 /// Seeds of the ordinary run.
 const SEEDS: std::ops::RangeInclusive<u64> = 1..=200;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use miette::{IntoDiagnostic, WrapErr, miette};
-use phitwire::topology::dragonfly::Dragonfly;
+use phitwire::machine::aries::topology::Dragonfly;
 
 use super::{print, read_network};
 use crate::manage::{Manager, Report, Watch, report::Status};

@@ -19,7 +19,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use miette::{IntoDiagnostic, WrapErr};
-use phitwire::topology::harmless;
+use phitwire::net::harmless;
 use tracing_subscriber::EnvFilter;
 
 use crate::description::open as read_network;

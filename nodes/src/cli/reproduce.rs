@@ -6,12 +6,16 @@ use std::thread;
 
 use clap::{Args, ValueEnum};
 use miette::IntoDiagnostic;
-use phitwire::reproduce::aries_tables::{self, CRAY_XC};
-use phitwire::reproduce::contention::{self, LINES, Networks, Seen};
-use phitwire::reproduce::throughput::{self, Measurement};
-use phitwire::reproduce::{
-    self, Row, Table, Tolerance, aries_crc, aries_efficiency, latency, radix,
-};
+use phitwire::machine::aries::reproduce::tables as aries_tables;
+use phitwire::machine::aries::reproduce::tables::CRAY_XC;
+use phitwire::machine::aries::reproduce::{crc as aries_crc, efficiency as aries_efficiency};
+use phitwire::machine::blackwidow::reproduce::contention;
+use phitwire::machine::blackwidow::reproduce::contention::{LINES, Networks, Seen};
+use phitwire::machine::blackwidow::reproduce::throughput;
+use phitwire::machine::blackwidow::reproduce::throughput::Measurement;
+use phitwire::machine::blackwidow::reproduce::{latency, radix};
+use phitwire::reproduce;
+use phitwire::reproduce::{Row, Table, Tolerance};
 use phitwire::text_table::TextTable;
 use serde_json::{Value, json};
 

@@ -7,8 +7,9 @@ use std::time::Duration;
 use clap::Args;
 use miette::miette;
 use phitwire::chip::Grain;
+use phitwire::net;
+use phitwire::net::Runtime;
 use phitwire::nic::Incarnation;
-use phitwire::topology::{self, Runtime};
 
 use super::grain::GrainName;
 use super::read_network;
@@ -55,7 +56,7 @@ pub struct RunArgs {
     spin: u64,
     /// Clock instead of the topology's: `free`, or `paced:N` (an emulated nanosecond takes N)
     #[arg(long, value_parser = parse_clock)]
-    clock: Option<topology::Clock>,
+    clock: Option<net::Clock>,
     /// What moves through a router's stages at once: flits, as on the chip, or whole packets, which
     /// costs less [default: packet under a free-running clock and flit under a paced one; a YARC
     /// moves phits under any]
@@ -63,14 +64,14 @@ pub struct RunArgs {
     grain: Option<GrainName>,
 }
 
-fn parse_clock(text: &str) -> Result<topology::Clock, String> {
+fn parse_clock(text: &str) -> Result<net::Clock, String> {
     let dilation = text
         .strip_prefix("paced:")
         .and_then(|n| n.parse().ok())
         .filter(|&n| n > 0);
     match (text, dilation) {
-        ("free", _) => Ok(topology::Clock::FreeRunning),
-        (_, Some(dilation)) => Ok(topology::Clock::Paced { dilation }),
+        ("free", _) => Ok(net::Clock::FreeRunning),
+        (_, Some(dilation)) => Ok(net::Clock::Paced { dilation }),
         _ => Err("write `free` or `paced:N` with N at least 1".to_owned()),
     }
 }
@@ -113,10 +114,10 @@ mod tests {
 
     #[test]
     fn clocks_are_free_or_paced() {
-        assert_eq!(parse_clock("free"), Ok(topology::Clock::FreeRunning));
+        assert_eq!(parse_clock("free"), Ok(net::Clock::FreeRunning));
         assert_eq!(
             parse_clock("paced:1000"),
-            Ok(topology::Clock::Paced { dilation: 1000 })
+            Ok(net::Clock::Paced { dilation: 1000 })
         );
         for text in ["", "paced", "paced:0", "paced:x", "fast"] {
             assert!(parse_clock(text).is_err(), "{text}");

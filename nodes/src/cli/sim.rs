@@ -8,10 +8,10 @@ use miette::{IntoDiagnostic, WrapErr, miette};
 use phitwire::chip::Grain;
 use phitwire::link::impair::Netem;
 use phitwire::machine::Known;
+use phitwire::machine::aries::cycle::{AriesOptions, MAX_ARIES_MESSAGE_BYTES};
 use phitwire::net::Network;
 use phitwire::sim::direct::{
-    AriesOptions, Config, Fault, Load, MAX_ARIES_MESSAGE_BYTES, MAX_LINK_CYCLES, Pattern, Phase,
-    Process, Progress, Traffic, Warmup,
+    Config, Fault, Load, MAX_LINK_CYCLES, Pattern, Phase, Process, Progress, Traffic, Warmup,
 };
 use phitwire_framing::flit48::Routing;
 use serde_json::{Map, Value, json};

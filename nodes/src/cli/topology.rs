@@ -7,9 +7,11 @@ use clap::{Args, Subcommand, ValueEnum};
 use miette::{IntoDiagnostic, Report, miette};
 use phitwire::link::LaneRate;
 use phitwire::machine;
+use phitwire::machine::aries::topology::{Arrangement, DragonflySettings, DragonflySpec, Shape};
+use phitwire::machine::blackwidow::topology::{
+    BlackwidowSpec, ClosLinks, ClosSettings, Rank, Taper, parse_rate,
+};
 use phitwire::net::{self, Clock, Effort, MAX_DESCRIPTION_BYTES, Network, Profile};
-use phitwire::topology::dragonfly::{Arrangement, DragonflySettings, DragonflySpec, Shape};
-use phitwire::topology::{BlackwidowSpec, ClosLinks, ClosSettings, Rank, Taper, parse_rate};
 
 use super::print;
 use crate::description::{bytes_of, open};

@@ -55,10 +55,10 @@ pub enum Request {
     TrafficStop,
     /// Starts a run of collective operations at an Aries network interface; all its participants have to be told.
     CollectiveStart {
-        /// The run, as `phitwire::nic::aries::CollectiveSpec` reads it.
+        /// The run, as `phitwire::machine::aries::nic::CollectiveSpec` reads it.
         spec: Value,
     },
-    /// What is known here of the latest run of collective operations, as `phitwire::nic::aries::CollectiveReport`
+    /// What is known here of the latest run of collective operations, as `phitwire::machine::aries::nic::CollectiveReport`
     /// writes it.
     CollectiveStatus,
     /// Ends the run of collective operations: all participants stop after the same iteration. Asked again, what waits for

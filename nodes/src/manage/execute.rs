@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::thread::sleep;
 use std::time::Duration;
 
+use phitwire::machine::aries::route::registers::AriesRegisters;
 use phitwire::manage::{Answer, Command, Outcome, Phase, Reroute, RerouteTimes};
-use phitwire::router::aries::registers::AriesRegisters;
-use phitwire::topology::NodeRef;
+use phitwire::net::NodeRef;
 
 use super::fleet::{Routers, ask};
 use crate::clock::{self, Clock};

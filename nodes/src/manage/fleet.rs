@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::io;
 use std::time::{Duration, Instant};
 
-use phitwire::topology::NodeRef;
-use phitwire::topology::dragonfly::Dragonfly;
+use phitwire::machine::aries::topology::Dragonfly;
+use phitwire::net::NodeRef;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 

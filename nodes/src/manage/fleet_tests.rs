@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use phitwire::topology::NodeRef;
-use phitwire::topology::dragonfly::Dragonfly;
+use phitwire::machine::aries::topology::Dragonfly;
+use phitwire::net::NodeRef;
 use serde_json::{Value, json};
 
 use super::fleet::{Fleet, PATIENCE};

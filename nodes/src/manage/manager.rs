@@ -3,10 +3,11 @@
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use phitwire::manage::{Phase, plan_reroute};
-use phitwire::router::aries::digest;
-use phitwire::topology::NodeRef;
-use phitwire::topology::dragonfly::{Dragonfly, DragonflyWiring, Faults, Routed};
+use phitwire::machine::aries::manage::plan_reroute;
+use phitwire::machine::aries::router::digest;
+use phitwire::machine::aries::topology::{Dragonfly, DragonflyWiring, Faults, Routed};
+use phitwire::manage::Phase;
+use phitwire::net::NodeRef;
 
 use super::execute::execute;
 use super::fleet::{Fleet, Routers, ask};
@@ -232,8 +233,9 @@ impl Tables {
 }
 
 fn digests(routed: &Routed) -> Vec<String> {
-    let of_one =
-        |registers: &phitwire::router::aries::registers::AriesRegisters| digest(&registers.tables);
+    let of_one = |registers: &phitwire::machine::aries::route::registers::AriesRegisters| {
+        digest(&registers.tables)
+    };
     routed.registers.iter().map(of_one).collect()
 }
 

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use phitwire::machine::aries::topology::{Dragonfly, Routed};
 use phitwire::manage::Phase;
-use phitwire::topology::NodeRef;
-use phitwire::topology::dragonfly::{Dragonfly, Routed};
+use phitwire::net::NodeRef;
 use serde::Serialize;
 
 use super::execute::Done;

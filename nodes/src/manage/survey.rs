@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use phitwire::router::aries::registers::PortKind;
-use phitwire::topology::dragonfly::{Dragonfly, Faults};
-use phitwire::topology::{End, NodeRef};
+use phitwire::machine::aries::route::registers::PortKind;
+use phitwire::machine::aries::topology::{Dragonfly, Faults};
+use phitwire::net::{End, NodeRef};
 
 use super::fleet::{Routers, ask_all};
 use crate::control::{LinkReport, Request, RoutingReport};

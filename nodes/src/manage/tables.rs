@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use phitwire::router::aries::registers::RouteTables;
+use phitwire::machine::aries::route::registers::RouteTables;
 
 use crate::control::TableSet;
 

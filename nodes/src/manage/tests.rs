@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-use phitwire::router::aries::digest;
-use phitwire::topology::NodeRef;
-use phitwire::topology::dragonfly::{Dragonfly, DragonflySpec, Shape};
+use phitwire::machine::aries::router::digest;
+use phitwire::machine::aries::topology::{Dragonfly, DragonflySpec, Shape};
+use phitwire::net::NodeRef;
 use serde_json::{Value, json};
 
 use super::fleet::Routers;
@@ -85,7 +85,7 @@ impl Obedient {
     }
 
     fn link_between(&self, a: u32, b: u32) -> u32 {
-        let ends = |link: &phitwire::topology::dragonfly::DragonflyLink| {
+        let ends = |link: &phitwire::machine::aries::topology::DragonflyLink| {
             (link.a.node, link.b.node) == (NodeRef::Chip(a), NodeRef::Chip(b))
         };
         self.network

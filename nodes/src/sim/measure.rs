@@ -5,10 +5,10 @@ use std::time::Instant;
 use nix::sys::resource::{UsageWho, getrusage};
 use phitwire::link::impair::Netem;
 use phitwire::machine::Known;
+use phitwire::machine::aries::cycle::Aries;
+use phitwire::machine::blackwidow::cycle::BlackWidow;
 use phitwire::net::Network;
-use phitwire::sim::direct::{
-    Aries, BlackWidow, Config, ConfigError, Family, Load, Progress, Report, Simulation,
-};
+use phitwire::sim::direct::{Config, ConfigError, Family, Load, Progress, Report, Simulation};
 
 use super::threads::Threads;
 

@@ -127,8 +127,8 @@ impl Meeting {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use phitwire::machine::blackwidow::topology::BlackwidowSpec;
     use phitwire::sim::direct::{Config, Simulation, Warmup};
-    use phitwire::topology::BlackwidowSpec;
 
     #[test]
     fn threads_change_nothing() {

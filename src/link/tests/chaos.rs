@@ -3,7 +3,10 @@
 use proptest::prelude::*;
 use proptest::strategy::Union;
 
-use super::rig::{A, B, Drain, End, Lcb, Link, Pair, Wire, config, live};
+use super::rig::{A, B, Link, config, live};
+use crate::link::tests::end::{Drain, End};
+use crate::link::tests::lcb::Lcb;
+use crate::link::tests::pair::{Pair, Wire};
 use crate::time::Duration;
 
 #[derive(Clone, Debug)]

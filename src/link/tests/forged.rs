@@ -4,7 +4,10 @@ use phitwire_framing::frame::{self, Frame};
 use phitwire_framing::lanes::bits_of_lane;
 use phitwire_framing::training::Training;
 
-use super::rig::{A, B, End, Lcb, Link, Pair, SECOND};
+use super::rig::{A, B, Link, SECOND};
+use crate::link::tests::end::End;
+use crate::link::tests::lcb::Lcb;
+use crate::link::tests::pair::Pair;
 use crate::time::Duration;
 
 fn all_lanes<L: Link>(pair: &Pair<L>) -> bool {

@@ -1,6 +1,8 @@
 //! Bytes that no correct peer sends.
 
-use super::rig::{FRAME_BYTES, Lcb, Link, Pair};
+use super::rig::{FRAME_BYTES, Link};
+use crate::link::tests::lcb::Lcb;
+use crate::link::tests::pair::Pair;
 use crate::time::Duration;
 
 /// Both ends are handed `frames` frames, some of random bytes and the others of `mutated`, and none

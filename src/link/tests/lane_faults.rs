@@ -1,6 +1,9 @@
 //! Noise on lanes: 3 -> 2 -> 1 -> none.
 
-use super::rig::{A, B, End, FRAME_BYTES, Lcb, Link, Pair, SECOND, config};
+use super::rig::{A, B, FRAME_BYTES, Link, SECOND, config};
+use crate::link::tests::end::End;
+use crate::link::tests::lcb::Lcb;
+use crate::link::tests::pair::Pair;
 use crate::link::{DownReason, LinkEvent, LinkProfile, LinkState};
 use crate::time::Duration;
 

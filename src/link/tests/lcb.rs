@@ -65,7 +65,7 @@ macro_rules! forward {
         read { $($read:ident($($with:ident: $of:ty),*) -> $out:ty;)* }
         act { $($act:ident($($arg:ident: $in:ty),*) $(-> $got:ty)?;)* }
     ) => {
-        impl crate::link::tests::rig::Lcb for $lcb {
+        impl crate::link::tests::lcb::Lcb for $lcb {
             type Input = $input;
             fn common(&mut self) -> &mut Common {
                 &mut self.common

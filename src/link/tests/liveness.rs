@@ -1,6 +1,8 @@
 //! Sessions that no longer fit heal, and silence is told.
 
-use super::rig::{A, B, FRAME_BYTES, Lcb, Link, Pair, SECOND, made, plant};
+use super::rig::{A, B, FRAME_BYTES, Link, SECOND, made};
+use crate::link::tests::lcb::Lcb;
+use crate::link::tests::pair::{Pair, plant};
 use crate::link::{DownReason, LinkEvent, LinkProfile};
 use crate::time::Duration;
 

@@ -3,19 +3,18 @@
 //! What holds for every machine's links is here once, for any [`Link`](rig::Link); a machine's
 //! tests take all of it in with [`shared_cases`].
 
-pub(super) mod chaos;
-mod end;
-pub(super) mod forged;
-pub(super) mod hostile;
-pub(super) mod lane_faults;
-pub(super) mod lcb;
-pub(super) mod liveness;
-mod pair;
-pub(super) mod rig;
-pub(super) mod sessions;
-pub(super) mod stranger;
-pub(super) mod ways_out;
-mod yarc;
+pub(crate) mod chaos;
+pub(crate) mod end;
+pub(crate) mod forged;
+pub(crate) mod hostile;
+pub(crate) mod lane_faults;
+pub(crate) mod lcb;
+pub(crate) mod liveness;
+pub(crate) mod pair;
+pub(crate) mod rig;
+pub(crate) mod sessions;
+pub(crate) mod stranger;
+pub(crate) mod ways_out;
 
 /// Every shared case as a test of the links `$link`, whose path is absolute.
 macro_rules! shared_cases {
@@ -106,4 +105,4 @@ macro_rules! shared_cases {
     };
 }
 
-pub(super) use shared_cases;
+pub(crate) use shared_cases;

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use phitwire_framing::frame;
 use phitwire_framing::lanes::{bits_of_lane, flip};
 
-use super::rig::{A, B, Drain, End, FRAME_BYTES, Lcb, Link, live, made};
+use super::rig::{A, B, FRAME_BYTES, Link, live, made};
+use crate::link::tests::end::{Drain, End};
+use crate::link::tests::lcb::Lcb;
 use crate::link::{DownReason, LinkCounters, LinkEvent};
 use crate::rng::Rng;
 use crate::time::{Duration, Time};

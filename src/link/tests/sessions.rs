@@ -3,7 +3,10 @@
 use phitwire_framing::frame::LinkEnd;
 use phitwire_framing::lanes::Permutation;
 
-use super::rig::{A, B, End, FRAME_BYTES, Lcb, Link, Pair, SECOND, config, live, name};
+use super::rig::{A, B, FRAME_BYTES, Link, SECOND, config, live, name};
+use crate::link::tests::end::End;
+use crate::link::tests::lcb::Lcb;
+use crate::link::tests::pair::Pair;
 use crate::link::{DownReason, LinkConfig, LinkConfigBuilder, LinkEvent, LinkProfile, LinkState};
 use crate::time::Duration;
 

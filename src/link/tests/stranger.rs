@@ -2,7 +2,9 @@
 
 use proptest::prelude::*;
 
-use super::rig::{A, B, Lcb, Link, Pair, SECOND};
+use super::rig::{A, B, Link, SECOND};
+use crate::link::tests::lcb::Lcb;
+use crate::link::tests::pair::Pair;
 use crate::time::Duration;
 
 /// What happens while the stranger listens.

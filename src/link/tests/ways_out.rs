@@ -2,7 +2,10 @@
 
 use phitwire_framing::frame::{self, Frame};
 
-use super::rig::{A, B, End, FRAME_BYTES, Lcb, Link, Pair, SECOND, made};
+use super::rig::{A, B, FRAME_BYTES, Link, SECOND, made};
+use crate::link::tests::end::End;
+use crate::link::tests::lcb::Lcb;
+use crate::link::tests::pair::Pair;
 use crate::link::{DownReason, LinkProfile, LinkState};
 use crate::time::Duration;
 

@@ -2,8 +2,8 @@
 
 use core::fmt;
 
-use super::blackwidow::BIRTH_BITS;
 use super::partition::EndAccount;
+use crate::machine::blackwidow::cycle::BIRTH_BITS;
 
 /// Something that must not be.
 #[derive(Clone, Debug, PartialEq, Eq)]

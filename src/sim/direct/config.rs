@@ -1,8 +1,8 @@
 //! What a run in direct mode is asked to do.
 
-use super::aries::AriesOptions;
 use super::fault::Fault;
 use super::pattern::Pattern;
+use crate::machine::aries::cycle::AriesOptions;
 
 /// Longest link latency in cycles: one bit per cycle of a window must fit into a word.
 pub const MAX_LINK_CYCLES: u32 = 64;
@@ -161,7 +161,7 @@ pub enum ConfigError {
     LinksDown,
     /// A node cannot be configured for encoded links.
     #[error(transparent)]
-    Plan(#[from] crate::topology::PlanError),
+    Plan(#[from] crate::machine::blackwidow::topology::PlanError),
     /// A fault of something that is not there.
     #[error("`{0}`: the topology has no such link or node")]
     NoSuchPart(String),
@@ -185,7 +185,7 @@ impl Config {
     }
 
     /// The same for packets of so many bytes at most.
-    pub(super) fn validate_with(&self, most: u8) -> Result<(), ConfigError> {
+    pub(crate) fn validate_with(&self, most: u8) -> Result<(), ConfigError> {
         if !(1..=MAX_LINK_CYCLES).contains(&self.link_cycles) {
             return Err(ConfigError::LinkCycles(self.link_cycles));
         }

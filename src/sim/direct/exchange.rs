@@ -6,9 +6,9 @@
 //! [partition](super::Partition), has a ghost slot here, whose content is taken out when the window ends and lies
 //! in packed form until the window in which it arrives: what is not under way takes no memory.
 
-use super::blackwidow::BlackWidow;
 use super::coming::Coming;
 use super::family::Parts;
+use crate::machine::blackwidow::cycle::BlackWidow;
 use crate::sim::fabric::SentFrame;
 
 /// What one end of a link receives in a window, its phits apart.

@@ -240,7 +240,7 @@ pub trait Terminal<F: Parts>: Debug + Send {
 pub struct LinkAccount {
     /// Number of the link, and whether it is its second end.
     pub(crate) end: (u32, bool),
-    pub(crate) account: crate::sim::check::EndAccount,
+    pub(crate) account: crate::device::EndAccount,
     /// Incarnations of this end and, as far as it knows, of the other.
     pub(crate) epochs: (u32, u32),
 }

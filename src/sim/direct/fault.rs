@@ -98,7 +98,7 @@ impl fmt::Display for Fault {
 
 /// A link goes down or comes back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Switch {
+pub(crate) struct Switch {
     /// The first cycle in which it is so.
     pub cycle: u64,
     /// Number of the link.
@@ -113,7 +113,7 @@ pub(super) struct Switch {
 ///
 /// # Errors
 /// A fault of something that the network does not have.
-pub(super) fn schedule(
+pub(crate) fn schedule(
     faults: &[Fault],
     network: &dyn Network,
     cycle: Duration,

@@ -1,8 +1,8 @@
 //! Virtual time at scale: the routers' own cores, joined phit to phit.
 //!
-//! A [`Simulation`] runs the network of a [topology](crate::topology) cycle by cycle (1.25 ns each)
+//! A [`Simulation`] runs the network of a [topology](crate::machine::blackwidow::topology) cycle by cycle (1.25 ns each)
 //! without frames and bytes: a link hands phits and credits over after a fixed number of cycles.
-//! The routers are [`Core`](crate::router::yarc::Core)s, the same that processes run; in front of each is the
+//! The routers are [`Core`](crate::machine::blackwidow::router::Core)s, the same that processes run; in front of each is the
 //! paper's input queue, and a credit for every place of it is at the other end of the link. What is left
 //! out is the link control block: nothing is lost on these links. Processors are open-loop sources and
 //! sinks of synthetic [`Traffic`].
@@ -25,31 +25,21 @@
 //! the network is empty. The checkers compare what was sent with what arrived, and every credit
 //! with what it stands for. `docs/virtual-time.md` says what each stage costs and what the figures mean.
 
-mod aries;
-mod blackwidow;
-#[cfg(test)]
-mod cables;
-#[cfg(test)]
-mod canaries;
-mod check;
-mod coming;
-mod config;
-mod encoded;
-mod exchange;
-mod family;
-mod fault;
-mod partition;
-mod pattern;
-mod report;
-mod run;
-mod shared;
-mod source;
-mod tally;
-#[cfg(test)]
-mod tests;
+pub(crate) mod check;
+pub(crate) mod coming;
+pub(crate) mod config;
+pub(crate) mod encoded;
+pub(crate) mod exchange;
+pub(crate) mod family;
+pub(crate) mod fault;
+pub(crate) mod partition;
+pub(crate) mod pattern;
+pub(crate) mod report;
+pub(crate) mod run;
+pub(crate) mod shared;
+pub(crate) mod source;
+pub(crate) mod tally;
 
-pub use aries::{Aries, AriesOptions, MAX_ARIES_MESSAGE_BYTES};
-pub use blackwidow::{BlackWidow, INPUT_PHITS};
 pub use check::Violation;
 pub use config::{
     BURST_PACKETS, Config, ConfigError, Load, MAX_LINK_CYCLES, MAX_MESSAGE_BYTES, Process, Traffic,

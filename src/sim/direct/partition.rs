@@ -1,12 +1,12 @@
 //! A part of a network that runs its windows on its own.
 
-use super::blackwidow::BlackWidow;
 use super::coming::Coming;
 use super::encoded::Region;
 use super::exchange::{Exchange, Mail};
 use super::family::{ChipView, LinkAccount, MAX_VCS, Parts, PortAccount, Site, Terminal};
 use super::shared::Shared;
 use super::source::NEVER;
+use crate::machine::blackwidow::cycle::BlackWidow;
 
 /// Windows that the calendar of terminals looks ahead; what is due later is looked at again then.
 const CALENDAR_WINDOWS: u64 = 1024;

@@ -304,8 +304,8 @@ fn places(processors: &[u32], numbers: &[u16]) -> Result<Vec<u32>, PatternError>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sim::direct::blackwidow::destinations;
-    use crate::topology::{BlackwidowSpec, Topology, Wiring};
+    use crate::machine::blackwidow::cycle::destinations;
+    use crate::machine::blackwidow::topology::{BlackwidowSpec, Topology, Wiring};
 
     fn network(processors: u32) -> (Topology, Wiring) {
         let spec = BlackwidowSpec {

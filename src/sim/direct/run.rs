@@ -4,7 +4,6 @@ mod measure;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::blackwidow::BlackWidow;
 use super::check::{Violation, check_credits};
 use super::config::{Config, ConfigError, Warmup};
 use super::encoded::{all_up, check_links};
@@ -14,8 +13,9 @@ use super::partition::Partition;
 use super::report::Report;
 use super::tally::Tally;
 use crate::link::impair::Netem;
+use crate::machine::blackwidow::cycle::BlackWidow;
+use crate::machine::blackwidow::topology::Topology;
 use crate::net::{End, NodeRef};
-use crate::topology::Topology;
 
 /// Cycles between two looks at how a phase goes.
 const BATCH_CYCLES: u64 = 1_000;
@@ -301,13 +301,13 @@ impl<F: Family> Simulation<F> {
     }
 
     #[cfg(test)]
-    pub(super) fn partitions_mut(&mut self) -> &mut [Partition<F>] {
+    pub(crate) fn partitions_mut(&mut self) -> &mut [Partition<F>] {
         &mut self.partitions
     }
 
     /// Runs a number of windows without threads.
     #[cfg(test)]
-    pub(super) fn run_windows(&mut self, windows: u64) {
+    pub(crate) fn run_windows(&mut self, windows: u64) {
         Serial.run(&mut self.partitions, windows);
         self.cycle += windows * self.stride;
     }
@@ -540,7 +540,7 @@ impl<F: Family> Simulation<F> {
     }
 
     /// Packets and phits that routers have thrown away because of faults; what they refuse without is a violation.
-    pub(super) fn discarded(&self) -> [u64; 2] {
+    pub(crate) fn discarded(&self) -> [u64; 2] {
         let mut sum = [0; 2];
         if self.has_faults && !self.encoded {
             self.each_chip(|chip| {

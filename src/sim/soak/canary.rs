@@ -5,7 +5,7 @@ use phitwire_framing::number::PacketNumber;
 use phitwire_framing::phit24::Phit;
 use phitwire_framing::set48::{Set, SetBytes};
 
-use crate::link::{LcbRegisters, Scrambler};
+use crate::machine::aries::link::{LcbRegisters, Scrambler};
 
 /// The number nearest to `last` that agrees with `number` in its last `BITS` bits.
 fn nearest<const BITS: u32>(last: u64, number: u64) -> u64 {
@@ -16,7 +16,7 @@ fn nearest<const BITS: u32>(last: u64, number: u64) -> u64 {
 
 /// The late `copy` as if numbers had `BITS` bits (enough for the window, and few enough to come
 /// round in a run), read at a link where `last` came last: of another session, it is what it was.
-pub(super) fn with_short_numbers<const BITS: u32>(last: &[u8], copy: Vec<u8>) -> Vec<u8> {
+pub(crate) fn with_short_numbers<const BITS: u32>(last: &[u8], copy: Vec<u8>) -> Vec<u8> {
     let forged = match (parse(last), parse(&copy)) {
         (Ok(Frame::Data(last)), Ok(Frame::Data(old)))
             if last.header().tx_epoch == old.header().tx_epoch =>

@@ -5,12 +5,13 @@ use core::fmt;
 use thiserror::Error;
 
 use crate::device::DeviceError;
-use crate::nic::{CollectiveReport, TrafficReport};
+use crate::machine::aries::nic::CollectiveReport;
+use crate::machine::blackwidow::topology::PlanError;
+use crate::nic::TrafficReport;
 use crate::sim::check::Violation;
 use crate::sim::direct::{ConfigError, Report};
 use crate::sim::world::WorldError;
 use crate::time::Duration;
-use crate::topology::PlanError;
 
 /// What did not hold.
 #[derive(Debug, Error)]

@@ -2,9 +2,9 @@
 
 use core::fmt::Debug;
 
-use super::{
-    AriesLinks, Blackwidow, Case, DragonflyCase, Failure, Keep, Late, Outcome, Soaked, shrink,
-};
+use super::{Case, Failure, Keep, Late, Outcome, Soaked, shrink};
+use crate::machine::aries::soak::{AriesLinks, DragonflyCase};
+use crate::machine::blackwidow::soak::Blackwidow;
 use crate::time::Time;
 
 /// A case of any family.

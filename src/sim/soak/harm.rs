@@ -5,11 +5,11 @@ use core::fmt::Debug;
 use super::{Failure, words};
 use crate::device::{DeviceError, LinkFault};
 use crate::link::impair::{Lateness, Probability};
+use crate::net::Network;
 use crate::node::Node;
 use crate::sim::fabric::{Direction, Fabric, LinkId, NodeId};
 use crate::sim::world::World;
 use crate::time::Duration;
-use crate::topology::Network;
 
 /// What only links of one machine can suffer. Nothing is lost by it.
 pub trait OwnHarm: Clone + Debug + PartialEq + Send + Sync {
@@ -150,7 +150,7 @@ impl<Own: OwnHarm> Harm<Own> {
     }
 
     /// Does it, at the present time of `world`, which goes on while a link is cut or down.
-    pub(super) fn inflict<L: Network>(&self, world: &mut World<L>) -> Result<(), Failure> {
+    pub(crate) fn inflict<L: Network>(&self, world: &mut World<L>) -> Result<(), Failure> {
         let links = world.fabric.links() as u32;
         let chosen = |link: &u32| LinkId(link % links);
         match self {

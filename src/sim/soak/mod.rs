@@ -18,20 +18,14 @@
 //! A [`DragonflyCase`] is one in direct mode, with links that are missing instead of harm.
 //! [`FAMILIES`] lists all there is.
 
-mod aries;
-mod blackwidow;
 #[cfg(test)]
-mod canary;
-mod dragonfly;
-mod failure;
-mod family;
-mod harm;
-mod random;
-mod shrink;
+pub(crate) mod canary;
+pub(crate) mod failure;
+pub(crate) mod family;
+pub(crate) mod harm;
+pub(crate) mod random;
+pub(crate) mod shrink;
 
-pub use aries::{AriesLinks, SetHarm};
-pub use blackwidow::Blackwidow;
-pub use dragonfly::DragonflyCase;
 pub use failure::{CameTo, Failure};
 pub use family::{FAMILIES, Family, SoakCase};
 pub use harm::{Harm, OwnHarm};
@@ -44,12 +38,13 @@ use super::check::{Allowance, Violation};
 use super::fabric::{Direction, LinkSpec};
 use super::world::World;
 use crate::link::impair::Netem;
-use crate::nic::{CollectiveSpec, TrafficReport, TrafficSpec};
+use crate::machine::aries::nic::CollectiveSpec;
+use crate::net::Network;
+use crate::nic::{TrafficReport, TrafficSpec};
 use crate::time::{Duration, Time};
-use crate::topology::Network;
 
 /// The run that suffers, and the run after it.
-const RUNS: [u64; 2] = [1, 2];
+pub(crate) const RUNS: [u64; 2] = [1, 2];
 /// Time for the links to train at first.
 const TRAINING: Duration = Duration::from_ms(1_000);
 /// Time that the traffic goes on under what is left of the harm.
@@ -105,7 +100,7 @@ pub struct Case<M: Soaked> {
     /// What is done to the network, each after a time from the one before.
     pub harms: Vec<(Duration, Harm<M::Own>)>,
     #[cfg(test)]
-    forgery: Option<super::wire::Forgery>,
+    pub(crate) forgery: Option<super::wire::Forgery>,
 }
 
 /// What a case that passed has done.
@@ -362,4 +357,4 @@ fn tell_events<L: Network>(world: &mut World<L>, trace: &mut dyn FnMut(Time, &st
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

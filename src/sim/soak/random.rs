@@ -16,18 +16,18 @@ const LATE_MESSAGES: u64 = 100_000;
 /// more.
 const LATE_LONG: u64 = 20;
 /// No copy is later.
-pub(super) const LATEST: Duration = Duration::from_ms(10_000);
+pub(crate) const LATEST: Duration = Duration::from_ms(10_000);
 
-pub(super) fn pick<T: Clone>(rng: &mut Rng, from: &[T]) -> T {
+pub(crate) fn pick<T: Clone>(rng: &mut Rng, from: &[T]) -> T {
     from[rng.below(from.len() as u64) as usize].clone()
 }
 
-pub(super) fn up_to(rng: &mut Rng, bound_us: u64) -> Duration {
+pub(crate) fn up_to(rng: &mut Rng, bound_us: u64) -> Duration {
     Duration::from_us(rng.below(bound_us) + 1)
 }
 
 /// Words of netem; delays in proportion to the round trip.
-pub(super) fn netem(rng: &mut Rng, unit_us: u64) -> String {
+pub(crate) fn netem(rng: &mut Rng, unit_us: u64) -> String {
     let mut words = String::new();
     if rng.chance(1, 2) {
         let delay = rng.below(20 * unit_us) + 1;
@@ -64,7 +64,7 @@ pub enum Late {
 
 /// What late copies come together with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Beside {
+pub(crate) struct Beside {
     /// There are late copies.
     pub late: bool,
     /// How many times shorter than the longest such case.
@@ -181,7 +181,7 @@ impl<M: Soaked> Case<M> {
     /// The case with late copies, if it has any, and what comes with them. `unit` is the time in
     /// which a busy link numbers some ten thousand packets; ends stand still for at most `longest`.
     #[must_use]
-    pub(super) fn with(
+    pub(crate) fn with(
         mut self,
         (how, beside): (Late, Beside),
         rng: &mut Rng,

@@ -12,7 +12,7 @@ pub struct Keep {
 }
 
 /// The least to keep of a `whole` case that `fails` still.
-pub(super) fn least(whole: Keep, mut fails: impl FnMut(&Keep) -> bool) -> Keep {
+pub(crate) fn least(whole: Keep, mut fails: impl FnMut(&Keep) -> bool) -> Keep {
     let mut messages = whole.messages.unwrap_or(0);
     let harms = whole.harms.as_ref().map_or(0, Vec::len);
     let impaired = !whole.clear;

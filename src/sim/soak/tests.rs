@@ -4,6 +4,8 @@
 use std::collections::BTreeSet;
 
 use super::*;
+use crate::machine::aries::soak::AriesLinks;
+use crate::machine::blackwidow::soak::Blackwidow;
 use crate::nic::Operation;
 use crate::sim::fabric::LinkId;
 
@@ -231,7 +233,7 @@ fn what_is_on_its_way_is_not_at_rest() {
     // The canaries of what only a network's own checks look at.
     // At the chip's own pace: without one, phits pass a router in no time.
     let is_paced =
-        |case: &Case<Blackwidow>| case.spec.settings.profile == crate::topology::Profile::Paper;
+        |case: &Case<Blackwidow>| case.spec.settings.profile == crate::net::Profile::Paper;
     let case = (1..).map(Case::random).find(is_paced);
     let found = found_on_the_way(&case.unwrap(), 2_000, Duration::from_ns(100));
     let any = |wanted: fn(&Violation) -> bool| found.iter().any(wanted);

@@ -6,13 +6,12 @@
 //! only makes frames later. Everything above the links is that of direct mode: sources, sinks, phases,
 //! measurement.
 
-mod build;
-mod endpoint;
-mod member;
+pub(crate) mod build;
+pub(crate) mod endpoint;
+pub(crate) mod member;
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
-pub(super) use build::{Builder, Place};
 pub(super) use endpoint::Endpoint;
 use member::Member;
 

@@ -1,0 +1,158 @@
+//! The ring behind the buffers of a link: as large as what it has held, not as what it may hold.
+
+/// Bytes of the slots that a ring begins with: one page of most machines.
+const FIRST_BYTES: usize = 4_096;
+
+/// Slots for the elements of a queue by their positions, which count up for ever and may wrap with their type.
+///
+/// The depths of a link are made for the worst backlog that its round trip allows. Most links never have it, and a
+/// chip has 64: so a ring begins small and doubles when what it holds asks for it, up to the most it may have. It keeps
+/// what it has got, since a link that had a backlog once is likely to have it again.
+#[derive(Clone, Debug)]
+pub(crate) struct Ring<T> {
+    slots: Box<[T]>,
+    /// Slots less one.
+    mask: u64,
+    most: u64,
+}
+
+impl<T: Copy + Default> Ring<T> {
+    /// A ring for up to `most` elements, rounded up to a power of two.
+    pub fn new(most: u32) -> Self {
+        let most = u64::from(most).next_power_of_two();
+        let first = (FIRST_BYTES / size_of::<T>()).next_power_of_two() as u64;
+        let slots = first.min(most);
+        Self {
+            slots: vec![T::default(); slots as usize].into_boxed_slice(),
+            mask: slots - 1,
+            most,
+        }
+    }
+
+    /// Elements that have room now.
+    #[inline]
+    pub fn slots(&self) -> u64 {
+        self.mask + 1
+    }
+
+    #[inline]
+    fn index(&self, position: u64) -> usize {
+        (position & self.mask) as usize
+    }
+
+    /// The element at `position`.
+    #[inline]
+    pub fn get(&self, position: u64) -> T {
+        self.slots[self.index(position)]
+    }
+
+    /// The place of the element at `position`.
+    #[inline]
+    pub fn get_mut(&mut self, position: u64) -> &mut T {
+        &mut self.slots[(position & self.mask) as usize]
+    }
+
+    /// Puts `elements` at the positions from `from` on.
+    ///
+    /// # Panics
+    /// If there are fewer slots.
+    #[inline]
+    pub fn put(&mut self, from: u64, elements: &[T]) {
+        debug_assert!(elements.len() <= self.slots.len(), "more than there is");
+        let from = self.index(from);
+        if let Some(places) = self.slots.get_mut(from..from + elements.len()) {
+            places.copy_from_slice(elements);
+            return;
+        }
+        let (first, second) = elements.split_at(self.slots.len() - from);
+        self.slots[from..].copy_from_slice(first);
+        self.slots[..second.len()].copy_from_slice(second);
+    }
+
+    /// The `count` elements from position `from` on, in at most two pieces.
+    ///
+    /// # Panics
+    /// If there are fewer slots.
+    #[inline]
+    pub fn slices(&self, from: u64, count: usize) -> [&[T]; 2] {
+        let from = self.index(from);
+        let first = count.min(self.slots.len() - from);
+        [
+            &self.slots[from..from + first],
+            &self.slots[..count - first],
+        ]
+    }
+
+    /// Doubles the slots of a ring that holds elements from position `from` on.
+    ///
+    /// # Panics
+    /// If it is as large as it may be: whoever fills it asks for room before.
+    #[cold]
+    pub fn grow(&mut self, from: u64) {
+        let old = self.slots();
+        assert!(old < self.most, "a ring beyond what was asked for");
+        let mut wider = Self {
+            slots: vec![T::default(); 2 * old as usize].into_boxed_slice(),
+            mask: 2 * old - 1,
+            most: self.most,
+        };
+        for position in from..from + old {
+            *wider.get_mut(position) = self.get(position);
+        }
+        *self = wider;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn begins_with_a_page_and_doubles_up_to_the_most() {
+        let mut ring = Ring::<u32>::new(5_000);
+        assert_eq!(ring.slots(), 1_024);
+        ring.grow(0);
+        ring.grow(0);
+        ring.grow(0);
+        assert_eq!(ring.slots(), 8_192);
+        assert_eq!(Ring::<u32>::new(5).slots(), 8, "never more than the most");
+    }
+
+    #[test]
+    fn what_is_put_at_once_lies_where_one_by_one_it_would() {
+        for from in 0..20 {
+            for count in 0..=8 {
+                let elements: Vec<u32> = (1..=count).collect();
+                let (mut whole, mut single) = (Ring::new(8), Ring::new(8));
+                whole.put(from, &elements);
+                for (position, element) in (from..).zip(&elements) {
+                    *single.get_mut(position) = *element;
+                }
+                assert_eq!(whole.slots, single.slots, "{count} from {from}");
+            }
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "beyond what was asked for")]
+    fn never_grows_beyond_the_most() {
+        Ring::<u32>::new(8).grow(0);
+    }
+
+    #[test]
+    fn elements_keep_their_positions_wherever_the_ring_began() {
+        // The second runs over the end of 32 bits, as positions of input queues do.
+        for from in [1_000_u64, u64::from(u32::MAX) - 100] {
+            let mut ring = Ring::<u32>::new(4_096);
+            for i in 0..1_024 {
+                *ring.get_mut(from + i) = i as u32;
+            }
+            ring.grow(from);
+            for i in 0..1_024 {
+                assert_eq!(ring.get(u64::from((from + i) as u32)), i as u32);
+            }
+            let all = ring.slices(from, 1_024).concat();
+            assert_eq!(all, (0..1_024).collect::<Vec<_>>());
+        }
+    }
+}

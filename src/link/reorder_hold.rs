@@ -1,0 +1,105 @@
+//! How long to wait for a frame that is missing before it counts as lost.
+
+use crate::time::Duration;
+
+/// How long a gap may be a frame that is only late.
+///
+/// Learnt from what this link does, like the reordering window of RACK (RFC 8985): a gap that filled by
+/// itself shows how late frames get; one that was declared a loss although the frame came shows that
+/// the hold is too short; true losses let it shrink.
+#[derive(Clone, Debug)]
+pub(crate) struct ReorderHold {
+    hold: Duration,
+    least: Duration,
+    most: Duration,
+}
+
+impl ReorderHold {
+    pub fn new(least: Duration, most: Duration) -> Self {
+        Self {
+            hold: least,
+            least,
+            most,
+        }
+    }
+
+    #[inline]
+    pub fn get(&self) -> Duration {
+        self.hold
+    }
+
+    fn set(&mut self, ps: u64) {
+        self.hold = Duration::from_ps(ps).max(self.least).min(self.most);
+    }
+
+    /// A gap filled by itself after `extent`, and another one is open.
+    pub fn at_least(&mut self, extent: Duration) {
+        let hold = self.hold.as_ps();
+        self.set(with_margin(extent).max(hold));
+    }
+
+    /// A gap filled by itself after `extent`, and nothing is missing any more.
+    pub fn filled(&mut self, extent: Duration) {
+        let hold = self.hold.as_ps();
+        self.set(with_margin(extent).max(hold - hold / 64));
+    }
+
+    /// A gap was declared a loss, but the missing frame came `extent` after the gap had shown and before a copy of it
+    /// could: so it is less than the hold and a round trip, and certain. The next one may be later still, and to be wrong
+    /// costs a window of packets: twice as long at once.
+    pub fn late(&mut self, extent: Duration) {
+        let hold = self.hold.as_ps();
+        self.set(extent.as_ps().saturating_mul(2).max(hold));
+    }
+
+    /// A gap was declared a loss, but the missing frame came `extent` after the gap had shown. At most
+    /// quadruples the hold, so that a duplicated retransmission, which looks the same, does little.
+    pub fn too_short(&mut self, extent: Duration) {
+        let hold = self.hold.as_ps();
+        self.set(with_margin(extent).clamp(hold, hold.saturating_mul(4)));
+    }
+
+    /// A gap was a loss.
+    pub fn lost(&mut self) {
+        let hold = self.hold.as_ps();
+        self.set(hold - hold / 8);
+    }
+}
+
+fn with_margin(extent: Duration) -> u64 {
+    extent.as_ps().saturating_add(extent.as_ps() / 4)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hold_learns_from_late_frames_and_forgets_with_losses() {
+        let mut hold = ReorderHold::new(Duration::from_us(50), Duration::from_ms(100));
+        hold.filled(Duration::from_us(10));
+        assert_eq!(hold.get(), Duration::from_us(50));
+        for _ in 0..8 {
+            hold.too_short(Duration::from_ms(1));
+        }
+        assert_eq!(
+            hold.get(),
+            Duration::from_us(1_250),
+            "grows to what was seen"
+        );
+        hold.at_least(Duration::from_us(10));
+        assert_eq!(hold.get(), Duration::from_us(1_250), "is kept");
+        hold.at_least(Duration::from_ms(2));
+        assert_eq!(hold.get(), Duration::from_us(2_500));
+        hold.late(Duration::from_ms(1));
+        assert_eq!(hold.get(), Duration::from_us(2_500), "knows better");
+        hold.late(Duration::from_ms(2));
+        assert_eq!(hold.get(), Duration::from_ms(4), "at once");
+        hold.filled(Duration::from_ms(900));
+        assert_eq!(hold.get(), Duration::from_ms(100), "bounded");
+        for _ in 0..100 {
+            hold.lost();
+        }
+        assert_eq!(hold.get(), Duration::from_us(50));
+    }
+}

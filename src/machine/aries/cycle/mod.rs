@@ -1,0 +1,190 @@
+//! Aries networks: dragonflies of 48-port routers, and NICs that put 1 to 64 bytes.
+//!
+//! # Links
+//!
+//! A link carries one flit per cycle of 1.143 ns; in every tenth cycle a router's port sends none, since a set of ten
+//! flits has nine of data (white paper, "Aries Router"). A NIC's link is two lanes wide, its share of the
+//! eight processor tiles. Latencies are whole sets, so that the loads which the tenth flits carry every ten cycles stay
+//! in step: [`AriesOptions::link_cycles`].
+//!
+//! # Windows
+//!
+//! A window is as long as the shortest link takes. What goes over longer ones waits in packed form. Networks are
+//! cut between groups where there are any, so that partitions need to exchange mail only as
+//! often as the shortest blue link takes.
+
+mod build;
+mod credits;
+mod encoded;
+mod options;
+mod packet;
+mod site;
+mod terminal;
+#[cfg(test)]
+mod tests;
+
+pub use options::{AriesOptions, MAX_ARIES_MESSAGE_BYTES};
+
+use std::sync::Arc;
+
+use phitwire_framing::flit48::{Flit, Head, Routing};
+
+use self::credits::Returned;
+use crate::link::impair::Netem;
+use crate::machine::aries::link::{AriesInput, AriesLcb};
+use crate::machine::aries::route::registers::{FIRST_NIC_PORT, NICS, PORTS, VCS};
+use crate::machine::aries::router;
+use crate::machine::aries::router::pipeline::CYCLE_PS;
+use crate::machine::aries::topology::Dragonfly;
+use crate::node::PortId;
+use crate::sim::direct::config::{Config, ConfigError, Traffic};
+use crate::sim::direct::family::{ChipView, Family, MAX_VCS, Network, Parts, Stream};
+use crate::sim::direct::shared::Shared;
+use crate::time::Duration;
+use phitwire_framing::set48::DATA_FLITS;
+
+/// Lanes of a NIC's link, and flits per cycle that it carries: 10.2 GB/s against 5.25 GB/s of a processor tile
+/// (white paper, "Aries Performance").
+pub(crate) const NIC_LANES: usize = 2;
+/// Flits of an input buffer, all virtual channels together (128 blocks of 8).
+pub(crate) const INPUT_FLITS: u32 = 1_024;
+
+/// Networks of Aries routers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Aries;
+
+impl Family for Aries {}
+
+/// What terminals need to know of packets.
+#[derive(Clone, Debug)]
+pub struct Format {
+    /// Address of each NIC, by its place among those that are there.
+    nodes: Arc<[u32]>,
+    request_flits: usize,
+    routing: Routing,
+    /// Packets that a NIC may have outstanding when it waits for replies.
+    outstanding: usize,
+}
+
+impl Parts for Aries {
+    type Topology = Dragonfly;
+    type Phit = u64;
+    type Credits = Returned;
+    type Format = Format;
+    type Site = site::Site;
+    type Terminal = terminal::Terminal;
+    type Router = router::Aries;
+    type End = AriesLcb;
+    type Assemblies = [packet::Assembly; VCS];
+
+    const PORTS: usize = PORTS;
+    const CHIP_LANES: usize = FIRST_NIC_PORT + NIC_LANES * NICS;
+    const TERMINAL_LANES: usize = NIC_LANES;
+    const VCS: usize = VCS;
+    const CREDITS: u32 = INPUT_FLITS;
+    const CYCLE: Duration = Duration::from_ps(CYCLE_PS);
+    const LINK_KINDS: &'static [&'static str] = &["green", "black", "blue"];
+
+    fn message_phits(traffic: &Traffic) -> usize {
+        let reply = usize::from(traffic.request_reply) * packet::REPLY_FLITS;
+        packet::request_flits(usize::from(traffic.message_bytes)) + reply
+    }
+
+    #[inline]
+    fn lanes(port: usize) -> (usize, usize) {
+        if port < FIRST_NIC_PORT {
+            (port, 1)
+        } else {
+            (
+                FIRST_NIC_PORT + NIC_LANES * (port - FIRST_NIC_PORT),
+                NIC_LANES,
+            )
+        }
+    }
+
+    #[inline]
+    fn follow(stream: &mut Stream, flit: u64) -> usize {
+        if stream.left == 0 {
+            // Between packets come heads only; anything else would be a packet of one flit.
+            let head = Head::parse(Flit::new(flit));
+            stream.vc = head.map_or(0, Head::vc);
+            stream.left = head.map_or(1, Head::length);
+        }
+        stream.left -= 1;
+        stream.vc.into()
+    }
+
+    fn delay_credits(credits: &Returned, by: usize, window: usize) -> [Returned; 2] {
+        credits.delayed(by, window)
+    }
+
+    fn add_credits(credits: &mut Returned, more: &Returned) {
+        credits.add(more);
+    }
+
+    fn count_credits(credits: &Returned) -> [u32; MAX_VCS] {
+        credits.counts()
+    }
+
+    fn build(
+        topology: &Dragonfly,
+        config: &Config,
+        partitions: usize,
+    ) -> Result<Network<Self>, ConfigError> {
+        build::direct(topology, config, partitions)
+    }
+
+    fn terminal(topology: &Dragonfly, nic: u32, _: u8) -> Option<u64> {
+        let at = topology.nics().position(|there| there == nic)?;
+        Some(at as u64)
+    }
+
+    fn build_encoded(
+        topology: &Dragonfly,
+        config: &Config,
+        netem: Option<Netem>,
+        partitions: usize,
+    ) -> Result<Network<Self>, ConfigError> {
+        build::encoded(topology, config, netem, partitions)
+    }
+
+    fn end(router: &router::Aries, port: PortId) -> Option<&AriesLcb> {
+        router.lcb(port)
+    }
+
+    fn view(router: &router::Aries) -> ChipView {
+        let core = router.core();
+        let queued: u64 = (0..PORTS as PortId).map(|port| router.queued(port)).sum();
+        let [rows, columns] = core.flits_by_stage();
+        let inside = queued + core.flits_inside() - rows - columns;
+        site::view(core.counters(), core.stalls(), [inside, rows, columns])
+    }
+
+    fn sent(end: &AriesLcb) -> u64 {
+        let sets = end.set_counters();
+        sets.tx_flits + sets.tx_replayed_sets * DATA_FLITS as u64
+    }
+
+    fn receive(
+        input: &mut AriesInput,
+        assemblies: &mut Self::Assemblies,
+        cycle: u64,
+        terminal: &mut terminal::Terminal,
+        shared: &mut Shared<Self>,
+    ) {
+        encoded::receive(input, assemblies, cycle, terminal, shared);
+    }
+
+    fn transmit(
+        end: &mut AriesLcb,
+        cycle: u64,
+        terminal: &mut terminal::Terminal,
+        shared: &mut Shared<Self>,
+    ) {
+        encoded::transmit(end, cycle, terminal, shared);
+    }
+
+    fn next_due(end: &AriesLcb, terminal: &terminal::Terminal, shared: &Shared<Self>) -> u64 {
+        encoded::next_due(end, terminal, shared)
+    }
+}

@@ -1,0 +1,378 @@
+//! A NIC: an open-loop source, and a sink that takes two flits in every cycle.
+
+use std::collections::VecDeque;
+
+use phitwire_framing::flit48::Flit;
+
+use super::credits::Returned;
+use super::packet::{Assembly, Delivery, Name, Outstanding, Packet, Reply};
+use super::{Aries, INPUT_FLITS, NIC_LANES};
+use crate::kit::RoundRobin;
+use crate::machine::aries::link::{IdealEnd, SetProfile};
+use crate::sim::direct::exchange::{Arrivals, Exchange};
+use crate::sim::direct::family::{self, PortAccount, Stream};
+use crate::sim::direct::shared::{Common, Shared};
+use crate::sim::direct::source::{NEVER, Source};
+
+/// Places of the table of which request came last, per terminal.
+const LAST_SEEN: usize = 32;
+/// The source that nobody is.
+const NOBODY: (u32, u32) = (u32::MAX, 0);
+
+/// A source and sink behind one link of two lanes.
+#[derive(Debug)]
+pub struct Terminal {
+    common: Common,
+    /// The NIC's address.
+    node: u32,
+    peer: u32,
+    /// Replies to be sent, with the cycle from which on they may be.
+    replies: VecDeque<(u64, Reply)>,
+    packet: Option<(Packet, u8)>,
+    turn: RoundRobin,
+    /// The link's end, whose buffer nothing stays in.
+    end: IdealEnd,
+    assembly: Assembly,
+    outstanding: Outstanding,
+    /// Last request seen of a few sources, where ways keep order: source and number.
+    last_seen: Option<Box<[(u32, u32); LAST_SEEN]>>,
+    /// Whether the link takes packets.
+    is_up: bool,
+}
+
+/// Credits of a window that have not been taken into account yet.
+struct Coming<'a> {
+    lanes: &'a [Returned; NIC_LANES],
+    /// Cycles whose credits have been.
+    done: u64,
+}
+
+impl Coming<'_> {
+    /// Takes the credits up to and including `cycle` into account.
+    fn up_to(&mut self, cycle: usize, end: &mut IdealEnd) {
+        let new = (u64::MAX >> (63 - cycle)) & !self.done;
+        self.done |= new;
+        for lane in self.lanes {
+            let mut cycles = lane.cycles & new;
+            while cycles != 0 {
+                end.give(lane.vc(cycles.trailing_zeros()));
+                cycles &= cycles - 1;
+            }
+        }
+    }
+
+    /// The next cycle in which there are credits.
+    fn next(&self) -> Option<usize> {
+        let left = self.lanes.iter().fold(0, |all, lane| all | lane.cycles) & !self.done;
+        (left != 0).then(|| left.trailing_zeros() as usize)
+    }
+}
+
+impl Terminal {
+    pub(super) fn new(number: u64, node: u32, peer: u32, source: Source, ordered: bool) -> Self {
+        Self {
+            common: Common::new(number, source),
+            node,
+            peer,
+            replies: VecDeque::new(),
+            packet: None,
+            turn: RoundRobin::new(),
+            end: IdealEnd::new(&SetProfile::paper(), 0),
+            assembly: Assembly::new(),
+            outstanding: Outstanding::default(),
+            last_seen: ordered.then(|| Box::new([NOBODY; LAST_SEEN])),
+            is_up: true,
+        }
+    }
+
+    /// Takes the flits of a window; the places that became free again.
+    fn receive(
+        &mut self,
+        base: u64,
+        cycles: [u64; NIC_LANES],
+        flits: &[u64],
+        shared: &mut Shared<Aries>,
+    ) -> [Returned; NIC_LANES] {
+        let mut freed = [Returned::default(); NIC_LANES];
+        let size = flits.len() / NIC_LANES;
+        let mut left = cycles[0] | cycles[1];
+        while left != 0 {
+            let cycle = left.trailing_zeros();
+            left &= left - 1;
+            for lane in 0..NIC_LANES {
+                if cycles[lane] >> cycle & 1 == 0 {
+                    continue;
+                }
+                shared.tally.arrived_phits += 1;
+                let flit = flits[lane * size + cycle as usize];
+                let (vc, delivery) = self.assembly.take(flit, shared.format.routing);
+                freed[lane].credit(cycle, vc);
+                if let Some(delivery) = delivery {
+                    self.arrived(base + u64::from(cycle), delivery, shared);
+                }
+            }
+        }
+        freed
+    }
+
+    /// A packet has arrived in cycle `now`.
+    pub(super) fn arrived(&mut self, now: u64, delivery: Delivery, shared: &mut Shared<Aries>) {
+        let tally = &mut shared.tally;
+        tally.arrived_packets += 1;
+        let (key, dest) = match delivery {
+            Delivery::Request(name, _) => (name.key(), name.dest),
+            Delivery::Reply(name) => (name.key(), name.dest),
+            Delivery::Damaged => {
+                tally.damaged += 1;
+                return;
+            }
+        };
+        tally.arrived_keys = tally.arrived_keys.wrapping_add(key);
+        tally.misrouted += u64::from(dest != self.node);
+        self.common.trace.add(now);
+        self.common.trace.add(key);
+        match delivery {
+            Delivery::Request(name, whole) => {
+                tally.damaged += u64::from(!whole);
+                tally.overtaken += u64::from(self.is_overtaken(name));
+                if shared.request_reply {
+                    shared.tally.replies_made += 1;
+                    self.replies.push_back((now + 1, name.reply()));
+                } else {
+                    // A damaged packet may say that it is from the future.
+                    shared.message_arrived(name.birth.min(now), now);
+                }
+            }
+            Delivery::Reply(name) => match self.outstanding.end(name.id) {
+                Some(born) => shared.message_arrived(born, now),
+                None => tally.misrouted += 1,
+            },
+            Delivery::Damaged => {}
+        }
+    }
+
+    /// Whether a later request of the same source has come before. Only the last sources are known, so not
+    /// everything is noticed.
+    fn is_overtaken(&mut self, name: Name) -> bool {
+        let Some(last_seen) = &mut self.last_seen else {
+            return false;
+        };
+        let place = (name.source.wrapping_mul(0x9e37_79b9) >> 27) as usize % LAST_SEEN;
+        let here = (name.source, name.sequence);
+        let (source, last) = core::mem::replace(&mut last_seen[place], here);
+        let ahead = Name::ahead(name.sequence, last);
+        source == name.source && (ahead == 0 || ahead > 1 << 29)
+    }
+
+    /// Sends what can be sent in a window in which these credits come; the cycles in which flits were sent, by lane.
+    fn transmit(
+        &mut self,
+        base: u64,
+        credits: &[Returned; NIC_LANES],
+        flits: &mut [u64],
+        shared: &mut Shared<Aries>,
+    ) -> [u64; NIC_LANES] {
+        let size = flits.len() / NIC_LANES;
+        let mut sent = [0; NIC_LANES];
+        let mut coming = Coming {
+            lanes: credits,
+            done: 0,
+        };
+        // Half cycles: lane 0 and lane 1 of cycle 0, and so on.
+        let mut half = 0;
+        while half < NIC_LANES * size {
+            if self.packet.is_none() {
+                match self.begin(base, half, size, &mut coming, shared) {
+                    Some(at) => half = at,
+                    None => break,
+                }
+            }
+            let Some((packet, done)) = &mut self.packet else {
+                break;
+            };
+            let (cycle, lane) = (half / NIC_LANES, half % NIC_LANES);
+            let flit = packet.flits()[usize::from(*done)];
+            flits[lane * size + cycle] = flit;
+            sent[lane] |= 1 << cycle;
+            self.end.push(Flit::new(flit), base + cycle as u64);
+            *done += 1;
+            half += 1;
+            if usize::from(*done) == packet.flits().len() {
+                self.packet = None;
+                shared.tally.sent_packets += 1;
+            }
+        }
+        coming.up_to(size - 1, &mut self.end);
+        sent
+    }
+
+    /// Begins the next packet in the first half cycle from `from` on in which one is there and can be
+    /// sent. `None` if there is none in the window.
+    fn begin(
+        &mut self,
+        base: u64,
+        from: usize,
+        size: usize,
+        coming: &mut Coming<'_>,
+        shared: &mut Shared<Aries>,
+    ) -> Option<usize> {
+        if !self.is_up {
+            return None;
+        }
+        let ready = self.due(shared);
+        let lengths = [shared.format.request_flits, super::packet::REPLY_FLITS];
+        let mut half = from;
+        loop {
+            // Jump to where something is ready.
+            let earliest = ready[0].min(ready[1]).saturating_sub(base);
+            half = half.max(NIC_LANES * earliest.min(size as u64) as usize);
+            let cycle = half / NIC_LANES;
+            if cycle >= size {
+                return None;
+            }
+            coming.up_to(cycle, &mut self.end);
+            let now = base + cycle as u64;
+            let may = [0, 1].map(|i| ready[i] <= now && self.end.has_credits(4 * i, lengths[i]));
+            if may != [false, false] {
+                self.packet = Some((self.next_packet(may, shared)?, 0));
+                return Some(half);
+            }
+            // Nothing fits before credits come, or nothing else is ready before its cycle.
+            let later = ready.into_iter().filter(|&ready| ready > now).min();
+            let later = later.map_or(size, |ready| (ready - base).min(size as u64) as usize);
+            half = NIC_LANES * coming.next().map_or(later, |next| next.min(later));
+        }
+    }
+
+    /// The cycles from which on the next request and the next reply may be sent.
+    pub(super) fn due(&self, shared: &Shared<Aries>) -> [u64; 2] {
+        let full = shared.request_reply && self.outstanding.len() >= shared.format.outstanding;
+        let request = match full {
+            true => NEVER,
+            false => self.common.source.head().birth,
+        };
+        let reply = self.replies.front().map_or(NEVER, |&(ready, _)| ready);
+        [request, reply]
+    }
+
+    /// The next packet of those that `may` be sent, requests and replies in turn.
+    pub(super) fn next_packet(
+        &mut self,
+        may: [bool; 2],
+        shared: &mut Shared<Aries>,
+    ) -> Option<Packet> {
+        match self.turn.arbitrate(0, may[0], may[1]) {
+            0 if may[0] => Some(self.next_request(shared)),
+            1 if may[1] => self.next_reply(shared),
+            _ => None,
+        }
+    }
+
+    fn next_request(&mut self, shared: &mut Shared<Aries>) -> Packet {
+        let source = &mut self.common.source;
+        let head = source.head();
+        let (to, _) = source.take(self.common.number, &shared.births, &shared.destinations);
+        let id = if shared.request_reply {
+            self.outstanding.begin(head.birth)
+        } else {
+            head.sequence as u16 & 0xfff
+        };
+        let name = Name {
+            dest: shared.format.nodes[to as usize],
+            source: self.node,
+            sequence: Name::sequence(head.sequence),
+            id,
+            birth: head.birth,
+        };
+        shared.request_sent(name.key(), head.birth);
+        Packet::request(name, shared.format.request_flits, shared.format.routing)
+    }
+
+    fn next_reply(&mut self, shared: &mut Shared<Aries>) -> Option<Packet> {
+        let (_, name) = self.replies.pop_front()?;
+        shared.reply_sent(name.key());
+        Some(Packet::reply(name, shared.format.routing))
+    }
+}
+
+impl family::Terminal<Aries> for Terminal {
+    fn run(
+        &mut self,
+        index: usize,
+        base: u64,
+        exchange: &mut Exchange<Aries>,
+        shared: &mut Shared<Aries>,
+    ) -> u64 {
+        let size = exchange.window;
+        let slot = exchange.terminal_slot(index) as usize;
+        let arrivals: [_; NIC_LANES] =
+            core::array::from_fn(|lane| core::mem::take(&mut exchange.read.arrivals[slot + lane]));
+        let flits = &exchange.read.phits[slot * size..(slot + NIC_LANES) * size];
+        let freed = self.receive(base, arrivals.map(|lane| lane.phits), flits, shared);
+        let at = self.peer as usize * size;
+        let flits = &mut exchange.write.phits[at..at + NIC_LANES * size];
+        let credits = arrivals.map(|lane| lane.credits);
+        let sent = self.transmit(base, &credits, flits, shared);
+        for lane in 0..NIC_LANES {
+            let out = Arrivals {
+                phits: sent[lane],
+                credits: freed[lane],
+            };
+            if out != Arrivals::default() {
+                let flits = u64::from(sent[lane].count_ones());
+                self.common.sent_phits += flits;
+                shared.tally.sent_phits += flits;
+                exchange.send(self.peer + lane as u32, out);
+            }
+        }
+        let end = base + size as u64;
+        if self.packet.is_some() {
+            return end;
+        }
+        let reply = self.replies.front().map_or(NEVER, |&(ready, _)| ready);
+        self.common.source.head().birth.min(reply).max(end)
+    }
+
+    fn common(&self) -> &Common {
+        &self.common
+    }
+
+    fn common_mut(&mut self) -> &mut Common {
+        &mut self.common
+    }
+
+    fn peer(&self) -> u32 {
+        self.peer
+    }
+
+    fn account(&self) -> PortAccount {
+        let (left, vc) = self.assembly.open();
+        PortAccount {
+            credits: self.end.used().map(|used| INPUT_FLITS.wrapping_sub(used)),
+            coming: Stream { vc, left },
+            ..PortAccount::default()
+        }
+    }
+
+    fn reserved(&self) -> u64 {
+        let left = |(packet, done): &(Packet, u8)| packet.flits().len() as u64 - u64::from(*done);
+        self.packet.as_ref().map_or(0, left)
+    }
+
+    fn is_at_rest(&self) -> bool {
+        let has_replies = self.is_up && !self.replies.is_empty();
+        self.packet.is_none() && !has_replies && !self.assembly.is_open()
+    }
+
+    fn set_link(&mut self, up: bool) {
+        self.is_up = up;
+    }
+}
+
+#[cfg(test)]
+impl Terminal {
+    /// Expects, or does not expect, that requests of a source come in their order.
+    pub(super) fn expect_order(&mut self, ordered: bool) {
+        self.last_seen = ordered.then(|| Box::new([NOBODY; LAST_SEEN]));
+    }
+}

@@ -1,0 +1,42 @@
+//! One external link of an Aries router or network interface: sets of ten flits, replayed until they
+//! are acknowledged.
+//!
+//! White paper, "Aries Router" and "Network Reliability": the link control block (LCB) transfers data in
+//! sets of ten 48-bit flits, the last of which carries a 20-bit CRC beside global clock and network load;
+//! the receiver acknowledges success or failure of every set, and the sender retransmits. Register-level
+//! facts that are publicly known add: a replay buffer of 64 sets, 6-bit set numbers and an odd bit,
+//! acknowledgements of eight virtual channels, lane degrade, reinitialisation, error injection.
+//!
+//! [`AriesLcb`] is one end of a link, as [`Lcb`](super::Lcb) is for YARC; what it hands up goes into an
+//! [`AriesInput`]. Unlike YARC's it hands up nothing before its CRC is known to be good, so nothing ever
+//! has to be taken back.
+
+mod acks;
+mod config;
+mod copy;
+mod counters;
+mod credits;
+mod declared_gap;
+mod frames;
+mod held;
+mod ideal;
+mod injection;
+pub(crate) mod input;
+pub(crate) mod lcb;
+mod ranges;
+mod receive;
+mod replay_buffer;
+mod scrambler;
+mod transmit;
+mod unacknowledged;
+
+#[cfg(test)]
+mod tests;
+
+pub use config::{AriesLinkConfig, ErrorInjection, LcbRegisters, SetProfile};
+pub use counters::SetCounters;
+pub use ideal::IdealEnd;
+pub use input::AriesInput;
+pub use lcb::{AriesLcb, MIN_SET_FRAME_BYTES};
+#[cfg(test)]
+pub(crate) use scrambler::Scrambler;

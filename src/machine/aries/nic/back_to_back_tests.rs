@@ -1,0 +1,421 @@
+//! Two network interfaces joined by a link: their frames handed over in memory, through impairments.
+
+use phitwire_framing::flit48::{Flit, Head};
+use phitwire_framing::frame::{self, Frame, LinkEnd};
+use phitwire_framing::set48::Set;
+
+use super::test_bench::{
+    ALL, KEY, MEMORY, NODES, TIMEOUT, at, atomic, config, get, link, post, put,
+};
+use super::*;
+use crate::link::LinkEvent;
+use crate::link::impair::Impairment;
+use crate::machine::aries::link::LcbRegisters;
+use crate::node::{Node, WakeReason};
+use crate::rng::Rng;
+use crate::time::{Duration, Time};
+
+const STEP: Duration = Duration::from_us(5);
+pub(super) const SECOND: Duration = Duration::from_ms(1_000);
+
+pub(super) struct Joined {
+    pub(super) nics: [AriesNic; 2],
+    wires: [Impairment; 2],
+    pub(super) now: Time,
+    /// Frames as they were sent, by sender.
+    frames: [Vec<Vec<u8>>; 2],
+    keep: bool,
+}
+
+impl Joined {
+    pub(super) fn with(configs: [AriesNicConfigBuilder; 2], netem: &str) -> Self {
+        let now = Time::from_ns(1);
+        let wire = |stream| Impairment::new(netem.parse().unwrap(), Rng::new(7, stream));
+        let mut joined = Self {
+            nics: configs.map(|config| AriesNic::new(config.build().unwrap(), now)),
+            wires: [wire(0), wire(1)],
+            now,
+            frames: Default::default(),
+            keep: false,
+        };
+        joined.until(SECOND.times(20), |joined| {
+            joined.nics.iter().all(|nic| nic.lcb().is_active())
+        });
+        joined
+    }
+
+    pub(super) fn new(netem: &str) -> Self {
+        Self::with([config(0), config(1)], netem)
+    }
+
+    pub(super) fn step(&mut self) {
+        self.now += STEP;
+        let (now, mut buf) = (self.now, [0xa5; 1472]);
+        for from in 0..2 {
+            self.nics[from].advance(now);
+            while let Some(len) = self.nics[from].poll_frame(now, 0, &mut buf) {
+                self.wires[from].send(now, &buf[..len]);
+                if self.keep {
+                    self.frames[from].push(buf[..len].to_vec());
+                }
+            }
+            assert_eq!(self.nics[from].ready_ports(), 0, "all was polled");
+        }
+        for from in 0..2 {
+            while let Some((_, bytes)) = self.wires[from].poll(now) {
+                self.nics[1 - from].handle_frame(now, 0, &bytes);
+                self.wires[from].recycle(bytes);
+            }
+        }
+    }
+
+    fn until(&mut self, limit: Duration, done: impl Fn(&Self) -> bool) {
+        let end = self.now + limit;
+        while !done(self) {
+            assert!(self.now < end, "it takes too long");
+            self.step();
+        }
+    }
+
+    pub(super) fn run(&mut self, span: Duration) {
+        let end = self.now + span;
+        while self.now < end {
+            self.step();
+        }
+    }
+
+    pub(super) fn drain(&mut self) {
+        self.until(SECOND.times(100), |joined| {
+            let idle = |nic: &AriesNic| nic.outstanding() == 0 && nic.open_transfers() == 0;
+            joined.nics.iter().all(idle)
+        });
+    }
+
+    /// Posts from `from` to the other, stepping while there is no room; completions go to `ends`.
+    pub(super) fn post(
+        &mut self,
+        from: usize,
+        operation: Operation<'_>,
+        offset: u64,
+        ends: &mut Vec<Completion>,
+    ) {
+        let place = RemoteAddress {
+            target: NODES[1 - from].into(),
+            ..at(offset)
+        };
+        loop {
+            match self.nics[from].post(self.now, offset, &post(operation, place)) {
+                Ok(()) => return,
+                Err(PostError::TooMany) => {
+                    self.step();
+                    self.fetch(ends);
+                }
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+
+    pub(super) fn fetch(&mut self, ends: &mut Vec<Completion>) {
+        for nic in &mut self.nics {
+            ends.extend(std::iter::from_fn(|| nic.poll_completion()));
+        }
+    }
+
+    pub(super) fn word(&mut self, nic: usize, address: u64) -> u64 {
+        let mut word = [0; 8];
+        self.nics[nic].memory().read(address, &mut word).unwrap();
+        u64::from_le_bytes(word)
+    }
+}
+
+/// The packets in the data sets of captured frames.
+fn packets(frames: &[Vec<u8>]) -> Vec<Vec<Flit>> {
+    let mut flits = Vec::new();
+    for bytes in frames {
+        let Ok(Frame::Sets(sets)) = frame::parse(bytes) else {
+            continue;
+        };
+        for set in sets.iter() {
+            if let Ok(Set::Data(data)) = Set::parse(&set) {
+                flits.extend(data.flits);
+            }
+        }
+    }
+    let (mut packets, mut rest) = (Vec::new(), flits.as_slice());
+    while let Some((&flit, behind)) = rest.split_first() {
+        let Some(head) = Head::parse(flit) else {
+            rest = behind;
+            continue;
+        };
+        let (packet, behind) = rest.split_at(head.length().into());
+        packets.push(packet.to_vec());
+        rest = behind;
+    }
+    packets
+}
+
+#[test]
+fn sixty_four_bytes_are_14_and_1_and_3_and_12_flits_on_the_wire() {
+    let registers = LcbRegisters {
+        scrambler_seeds: [0; 3],
+        ..LcbRegisters::default()
+    };
+    let plain = |index: usize, end| {
+        let link = link(end, 1).with_registers(registers).unwrap();
+        AriesNicConfig::builder(["a", "b"][index], NODES[index], link)
+            .memory_bytes(MEMORY)
+            .domain(ALL, super::test_bench::whole_memory())
+    };
+    let mut joined = Joined::with([plain(0, LinkEnd::A), plain(1, LinkEnd::B)], "");
+    for (operation, request, response) in [(put(&[7; 64]), 14, 1), (get(64), 3, 12)] {
+        joined.keep = true;
+        joined.frames = Default::default();
+        let mut ends = Vec::new();
+        joined.post(0, operation, 640, &mut ends);
+        joined.drain();
+        joined.fetch(&mut ends);
+        assert!(ends.len() == 1 && ends[0].outcome.failure().is_none());
+        let [there, back] = [0, 1].map(|end| packets(&joined.frames[end]));
+        let lengths = |packets: &[Vec<Flit>]| packets.iter().map(Vec::len).collect::<Vec<_>>();
+        assert_eq!(lengths(&there), [request], "{operation:?}");
+        assert_eq!(lengths(&back), [response], "{operation:?}");
+        assert_eq!(Head::parse(there[0][0]).unwrap().vc(), 0);
+        assert_eq!(Head::parse(back[0][0]).unwrap().vc(), 4);
+    }
+    assert_eq!(
+        64 * 9 * 100 / ((14 + 1) * 60),
+        64,
+        "payload efficiency in percent"
+    );
+    assert_eq!(
+        64 * 9 * 100 / ((3 + 12) * 60),
+        64,
+        "payload efficiency in percent"
+    );
+}
+
+/// Both sides add to counters of the other at once; every word counts how often it was added to.
+fn atomics_are_exact(netem: &str, rounds: u64) {
+    // A link under 5 % of loss takes several round trips to recover.
+    let patient = |index| config(index).request_timeout(Duration::from_ms(500));
+    let mut joined = Joined::with([patient(0), patient(1)], netem);
+    let mut ends = Vec::new();
+    for n in 0..rounds {
+        for from in 0..2 {
+            let add = atomic(AmoOp::Add, Width::Bits64, 1, 0);
+            joined.post(from, add, n % 16 * 8, &mut ends);
+        }
+    }
+    joined.drain();
+    joined.fetch(&mut ends);
+    let mut fetched = vec![Vec::new(); 32];
+    for end in &ends {
+        let (Outcome::Fetched(old), Ended::Request { node, offset, .. }) = (end.outcome, end.ended)
+        else {
+            panic!("{end:?}")
+        };
+        fetched[usize::from(node == NODES[1]) * 16 + offset as usize / 8].push(old);
+    }
+    for (index, values) in fetched.iter_mut().enumerate() {
+        // Every value between is seen once: nothing was lost, nothing done twice.
+        values.sort_unstable();
+        let sum = joined.word(index / 16, index as u64 % 16 * 8);
+        assert!(values.iter().copied().eq(0..sum), "{netem}: word {index}");
+    }
+    let sum: usize = fetched.iter().map(Vec::len).sum();
+    assert_eq!(sum as u64, 2 * rounds);
+    for nic in &joined.nics {
+        let counters = nic.counters();
+        assert_eq!(counters.requests_done, rounds);
+        assert_eq!(
+            (counters.requests_timed_out, counters.unknown_responses),
+            (0, 0)
+        );
+    }
+    let harm = joined.wires.each_ref().map(|wire| *wire.counters());
+    let harmed = harm.map(|c| c.lost + c.duplicated + c.corrupted + c.reordered);
+    assert_eq!(
+        harmed[0] > 0 && harmed[1] > 0,
+        !netem.is_empty(),
+        "{harm:?}"
+    );
+}
+
+#[test]
+fn atomics_are_carried_out_exactly_once_under_loss() {
+    for netem in [
+        "",
+        "loss 1%",
+        "loss 5% delay 200us 100us",
+        "duplicate 3% reorder 5% delay 50us",
+        "corrupt 2%",
+    ] {
+        atomics_are_exact(netem, 20_000);
+    }
+}
+
+#[test]
+fn transfers_and_messages_survive_loss() {
+    let quiet = |config: AriesNicConfigBuilder| config.request_timeout(Duration::from_ms(500));
+    let mut joined = Joined::with(
+        [quiet(config(0)), quiet(config(1))],
+        "loss 2% delay 100us 50us duplicate 1% corrupt 1%",
+    );
+    let data: Vec<u8> = (0..100_000_u32).map(|n| (n * 7 + n / 251) as u8).collect();
+    joined.nics[0].memory_mut().write(3, &data).unwrap();
+    let length = data.len() as u64;
+    let receive = Receive {
+        local: 600_001,
+        length,
+        key: KEY,
+        user: 9,
+    };
+    assert!(joined.nics[1].post_receive(receive));
+    let (handle, key) = (ALL, KEY);
+    let transfer = |operation, local| BlockTransfer {
+        target: Target::Virtual(1),
+        operation,
+        local,
+        length,
+        routing: Routing::Adaptive0,
+        fence: false,
+        event: None,
+        user: local,
+    };
+    let there = BlockOperation::Put {
+        handle,
+        key,
+        offset: 300_005,
+    };
+    let back = BlockOperation::Get {
+        handle,
+        key,
+        offset: 300_005,
+    };
+    let now = joined.now;
+    joined.nics[0].transfer(now, 0, transfer(there, 3)).unwrap();
+    let send = transfer(BlockOperation::Send { key }, 3);
+    joined.nics[0].transfer(now, 1, send).unwrap();
+    let fenced = BlockTransfer {
+        fence: true,
+        ..transfer(back, 800_002)
+    };
+    joined.nics[0].transfer(now, 2, fenced).unwrap();
+    joined.drain();
+    let mut ends = Vec::new();
+    joined.fetch(&mut ends);
+    assert!(ends.len() == 3 && ends.iter().all(|end| end.outcome == Outcome::Done));
+    for (nic, place) in [(1, 300_005), (1, 600_001), (0, 800_002)] {
+        let mut found = vec![0; data.len()];
+        joined.nics[nic].memory().read(place, &mut found).unwrap();
+        assert!(found == data, "{nic} {place}");
+    }
+    assert!(matches!(
+        joined.nics[1].poll_target_event(),
+        Some(TargetEvent::Received {
+            user: 9,
+            failure: None,
+            ..
+        })
+    ));
+}
+
+#[test]
+fn a_cut_link_is_reported_by_time_outs_and_comes_back() {
+    let mut joined = Joined::new("");
+    let mut ends = Vec::new();
+    for n in 0..100 {
+        joined.post(0, put(&[1; 8]), 8 * n, &mut ends);
+    }
+    joined.wires = ["loss 100%", "loss 100%"]
+        .map(|netem| Impairment::new(netem.parse().unwrap(), Rng::new(1, 1)));
+    let wakeup = joined.nics[0].next_wakeup().unwrap();
+    assert!(wakeup.at <= joined.now + TIMEOUT);
+    joined.run(TIMEOUT.times(2));
+    joined.fetch(&mut ends);
+    assert_eq!(ends.len(), 100);
+    let timed_out = Outcome::Failed(Failure::TimedOut);
+    assert!(ends.iter().all(|end| end.outcome == timed_out));
+    joined.wires = ["", ""].map(|netem| Impairment::new(netem.parse().unwrap(), Rng::new(1, 1)));
+    joined.run(SECOND);
+    // What was in flight may arrive late; it completes nothing a second time.
+    joined.fetch(&mut ends);
+    assert_eq!(ends.len(), 100);
+    joined.post(0, put(&[2; 8]), 8, &mut ends);
+    joined.drain();
+    joined.fetch(&mut ends);
+    assert_eq!(ends[100].outcome, Outcome::Done);
+    assert_eq!(joined.word(1, 8), 0x0202_0202_0202_0202);
+}
+
+#[test]
+fn requests_wait_while_responses_cannot_leave_and_nothing_is_lost() {
+    // Only gets both ways, whose responses are much longer than they are.
+    let mut joined = Joined::new("");
+    let mut ends = Vec::new();
+    for n in 0..4_000 {
+        for from in 0..2 {
+            joined.post(from, get(64), n % 1000 * 64, &mut ends);
+        }
+    }
+    joined.drain();
+    joined.fetch(&mut ends);
+    assert_eq!(ends.len(), 8_000);
+    assert!(ends.iter().all(|end| end.outcome.failure().is_none()));
+}
+
+#[test]
+fn ordered_puts_arrive_in_order() {
+    let mut joined = Joined::new("loss 2%");
+    let mut posted = 0_u64;
+    let mut last = 0;
+    while posted < 10_000 {
+        let word = (posted + 1).to_le_bytes();
+        let ordered = Post {
+            routing: Routing::Ordered,
+            ..post(put(&word), at(0))
+        };
+        match joined.nics[0].post(joined.now, 0, &ordered) {
+            Ok(()) => posted += 1,
+            Err(PostError::TooMany) => joined.step(),
+            Err(error) => panic!("{error}"),
+        }
+        while joined.nics[0].poll_completion().is_some() {}
+        let word = joined.word(1, 0);
+        assert!(word >= last, "{word} after {last}");
+        last = word;
+    }
+    joined.drain();
+    assert_eq!(joined.word(1, 0), 10_000);
+}
+
+#[test]
+fn link_events_and_deadlines_are_the_nodes() {
+    let mut joined = Joined::new("");
+    joined.step();
+    let event = joined.nics[0].poll_event();
+    assert!(matches!(
+        event,
+        Some(AriesNicEvent::Link {
+            event: LinkEvent::Up { .. }
+        })
+    ));
+    joined.run(SECOND);
+    let mut ends = Vec::new();
+    joined.post(0, put(&[1]), 0, &mut ends);
+    let wakeup = joined.nics[0].next_wakeup().unwrap();
+    assert!(wakeup.at <= joined.now + TIMEOUT);
+    assert!(matches!(
+        wakeup.reason,
+        WakeReason::Link | WakeReason::Request
+    ));
+    assert_eq!(
+        (joined.nics[0].ports(), joined.nics[0].node()),
+        (1, NODES[0])
+    );
+    joined.nics[0].handle_frame(joined.now, 1, &[0; 64]);
+    assert_eq!(
+        joined.nics[0].poll_frame(joined.now, 1, &mut [0; 1472]),
+        None
+    );
+}

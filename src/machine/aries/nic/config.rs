@@ -1,0 +1,245 @@
+//! What an Aries network interface is told before it starts.
+
+use phitwire_framing::flit48::NodeId;
+use thiserror::Error;
+
+use super::amo_cache::AmoUpdate;
+use super::domain::{Domain, Domains, RegisterError};
+use super::outstanding::MAX_OUTSTANDING;
+use super::virtual_node::VirtualNodes;
+use crate::machine::aries::link::AriesLinkConfig;
+use crate::nic::memory::MAX_MEMORY_BYTES;
+use crate::nic::periods::Incarnation;
+use crate::time::Duration;
+
+/// Memory comes in cache lines.
+const MEMORY_UNIT: u64 = 64;
+/// Memory when nothing else is said: it is sparse, so its size costs next to nothing.
+const DEFAULT_MEMORY_BYTES: u64 = 1 << 30;
+/// Longer than any link takes to recover from a lost frame, shorter than a person's patience.
+const DEFAULT_REQUEST_TIMEOUT: Duration = Duration::from_ms(2_000);
+/// Events that a completion queue holds: four times what can be outstanding.
+const DEFAULT_COMPLETION_QUEUE: usize = 4 * MAX_OUTSTANDING as usize;
+/// First wait of a send that found no receive; it doubles up to [`super::bte`]'s longest.
+const DEFAULT_SEND_RETRY: Duration = Duration::from_us(50);
+/// With the waits between them, about as long as a request's time-out.
+const DEFAULT_SEND_ATTEMPTS: u32 = 200;
+
+/// Why an [`AriesNicConfig`] was not built.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum AriesNicConfigError {
+    /// More memory than [`MAX_MEMORY_BYTES`], none, or no whole number of cache lines.
+    #[error("{0} bytes of memory: multiples of 64 up to {MAX_MEMORY_BYTES} are possible")]
+    Memory(u64),
+    /// No packet, or more than [`MAX_OUTSTANDING`], may be outstanding.
+    #[error("{0} packets outstanding: 1 to {MAX_OUTSTANDING} are possible")]
+    Outstanding(u32),
+    /// A time-out or wait is zero.
+    #[error("a request needs time: {0} is zero")]
+    ZeroTime(&'static str),
+    /// A completion queue holds nothing.
+    #[error("a completion queue needs room")]
+    CompletionQueue,
+    /// A memory domain cannot be registered.
+    #[error("memory domain {0}: {1}")]
+    Domain(u16, RegisterError),
+}
+
+/// The checked configuration of an Aries network interface. Made by [`AriesNicConfig::builder`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AriesNicConfig {
+    pub(super) name: String,
+    pub(super) node: NodeId,
+    pub(super) link: AriesLinkConfig,
+    pub(super) virtual_nodes: VirtualNodes,
+    pub(super) domains: Vec<(u16, Domain)>,
+    pub(super) memory_bytes: u64,
+    pub(super) max_outstanding: u32,
+    pub(super) request_timeout: Duration,
+    pub(super) completion_queue: usize,
+    pub(super) target_queue: usize,
+    pub(super) amo_update: AmoUpdate,
+    pub(super) send_retry: Duration,
+    pub(super) send_attempts: u32,
+    pub(super) seed: u64,
+    pub(super) incarnation: Incarnation,
+}
+
+impl AriesNicConfig {
+    /// Starts the configuration of the network interface `name` at `node`, joined to its router by `link`.
+    pub fn builder(name: &str, node: NodeId, link: AriesLinkConfig) -> AriesNicConfigBuilder {
+        AriesNicConfigBuilder(Self {
+            name: name.to_owned(),
+            node,
+            link,
+            virtual_nodes: VirtualNodes::default(),
+            domains: Vec::new(),
+            memory_bytes: DEFAULT_MEMORY_BYTES,
+            max_outstanding: MAX_OUTSTANDING,
+            request_timeout: DEFAULT_REQUEST_TIMEOUT,
+            completion_queue: DEFAULT_COMPLETION_QUEUE,
+            target_queue: DEFAULT_COMPLETION_QUEUE,
+            amo_update: AmoUpdate::EachTime,
+            send_retry: DEFAULT_SEND_RETRY,
+            send_attempts: DEFAULT_SEND_ATTEMPTS,
+            seed: 0,
+            incarnation: Incarnation::default(),
+        })
+    }
+
+    /// Name of the process.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The node.
+    pub fn node(&self) -> NodeId {
+        self.node
+    }
+
+    /// The link to the router.
+    pub fn link(&self) -> &AriesLinkConfig {
+        &self.link
+    }
+
+    /// The job's numbering of its nodes.
+    pub fn virtual_nodes(&self) -> &VirtualNodes {
+        &self.virtual_nodes
+    }
+
+    /// Bytes of memory.
+    pub fn memory_bytes(&self) -> u64 {
+        self.memory_bytes
+    }
+
+    /// Packets that may wait for their response at once.
+    pub fn max_outstanding(&self) -> u32 {
+        self.max_outstanding
+    }
+
+    /// Time after which an unanswered request is reported to whoever asked.
+    pub fn request_timeout(&self) -> Duration {
+        self.request_timeout
+    }
+
+    /// Seed of what is random in the network interface itself.
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+}
+
+/// Collects the values of an [`AriesNicConfig`].
+#[derive(Clone, Debug)]
+pub struct AriesNicConfigBuilder(AriesNicConfig);
+
+impl AriesNicConfigBuilder {
+    /// The job's numbering of its nodes. Default: empty.
+    #[must_use]
+    pub fn virtual_nodes(mut self, nodes: VirtualNodes) -> Self {
+        self.0.virtual_nodes = nodes;
+        self
+    }
+
+    /// A memory domain that is registered from the start. Default: none.
+    #[must_use]
+    pub fn domain(mut self, handle: u16, domain: Domain) -> Self {
+        self.0.domains.push((handle, domain));
+        self
+    }
+
+    /// Bytes of memory, a multiple of 64. Default 1 GiB, allocated when written.
+    #[must_use]
+    pub fn memory_bytes(mut self, bytes: u64) -> Self {
+        self.0.memory_bytes = bytes;
+        self
+    }
+
+    /// Packets that may wait for their response at once. Default and most: 1,024 (white paper, "Aries
+    /// Performance").
+    #[must_use]
+    pub fn max_outstanding(mut self, packets: u32) -> Self {
+        self.0.max_outstanding = packets;
+        self
+    }
+
+    /// Time after which an unanswered request is reported to whoever asked. Default 2 s.
+    #[must_use]
+    pub fn request_timeout(mut self, timeout: Duration) -> Self {
+        self.0.request_timeout = timeout;
+        self
+    }
+
+    /// Completions that may be due or wait to be fetched at once, at the source. Default 4,096.
+    #[must_use]
+    pub fn completion_queue(mut self, events: usize) -> Self {
+        self.0.completion_queue = events;
+        self
+    }
+
+    /// Events that may wait to be fetched at the target; more are lost and counted. Default 4,096.
+    #[must_use]
+    pub fn target_queue(mut self, events: usize) -> Self {
+        self.0.target_queue = events;
+        self
+    }
+
+    /// When memory learns what atomic operations did. Default: each time.
+    #[must_use]
+    pub fn amo_update(mut self, update: AmoUpdate) -> Self {
+        self.0.amo_update = update;
+        self
+    }
+
+    /// First wait and most attempts of a send that finds no posted receive; the wait doubles. Default
+    /// 50 us and 200.
+    #[must_use]
+    pub fn send_retry(mut self, wait: Duration, attempts: u32) -> Self {
+        (self.0.send_retry, self.0.send_attempts) = (wait, attempts);
+        self
+    }
+
+    /// Seed of what is random in the network interface itself. Default 0.
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.0.seed = seed;
+        self
+    }
+
+    /// What is known of predecessors. Default: see [`Incarnation`].
+    #[must_use]
+    pub fn incarnation(mut self, incarnation: Incarnation) -> Self {
+        self.0.incarnation = incarnation;
+        self
+    }
+
+    /// Checks the values.
+    ///
+    /// # Errors
+    /// See [`AriesNicConfigError`].
+    pub fn build(self) -> Result<AriesNicConfig, AriesNicConfigError> {
+        let config = self.0;
+        let memory = config.memory_bytes;
+        if !(1..=MAX_MEMORY_BYTES).contains(&memory) || !memory.is_multiple_of(MEMORY_UNIT) {
+            return Err(AriesNicConfigError::Memory(memory));
+        }
+        if !(1..=MAX_OUTSTANDING).contains(&config.max_outstanding) {
+            return Err(AriesNicConfigError::Outstanding(config.max_outstanding));
+        }
+        if config.request_timeout == Duration::ZERO {
+            return Err(AriesNicConfigError::ZeroTime("the time-out"));
+        }
+        if config.send_retry == Duration::ZERO {
+            return Err(AriesNicConfigError::ZeroTime("the wait of a send"));
+        }
+        if config.completion_queue == 0 || config.target_queue == 0 {
+            return Err(AriesNicConfigError::CompletionQueue);
+        }
+        let mut domains = Domains::default();
+        for &(handle, domain) in &config.domains {
+            domains
+                .register(handle, domain, memory)
+                .map_err(|error| AriesNicConfigError::Domain(handle, error))?;
+        }
+        Ok(config)
+    }
+}

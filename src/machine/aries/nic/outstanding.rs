@@ -1,0 +1,290 @@
+//! Requests that wait for their response, by packet id.
+//!
+//! A packet id has 12 bits and a NIC has up to 1,024 packets outstanding (white paper, "Aries
+//! Performance"), so that three ids of four rest. Every id is a [slot](crate::nic::slab) of its
+//! own. What a response must name is the id and the [period](crate::nic::periods) in which the
+//! request was posted: the echo, of five bits, tells 32 of them apart.
+
+use phitwire_framing::flit48::NodeId;
+use phitwire_framing::packet48::{Command, ECHO_BITS};
+
+use crate::nic::Errand;
+use crate::nic::periods::Periods;
+use crate::nic::slab::{Entry, Slab};
+use crate::time::Time;
+
+/// Ids that a packet can carry.
+const IDS: u16 = 1 << 12;
+/// Most packets that may be outstanding (white paper, "Aries Performance").
+pub const MAX_OUTSTANDING: u32 = 1024;
+/// Packets that the collective engine and the events of transactions may have outstanding beyond
+/// the limit of all others, so that a NIC busy with puts still makes progress with them.
+pub(crate) const RESERVED: u32 = 64;
+/// Of these, packets that may be requests of users: a traffic run or block transfer that uses all
+/// others does not hold them up.
+pub(crate) const RESERVED_FOR_USERS: u32 = 16;
+
+/// On whose behalf a request is to begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Share {
+    /// A traffic run or a block transfer: what the limit allows.
+    Bulk,
+    /// A user: some beyond it, as long as users have few.
+    User,
+    /// The collective engine, or the event of a transaction: the whole reserve.
+    Reserve,
+}
+
+/// The id of a packet: names one outstanding request of one network interface. 12 bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PacketId(u16);
+
+impl PacketId {
+    /// The id of these 12 bits; higher bits are ignored.
+    pub const fn from_bits(bits: u16) -> Self {
+        Self(bits & (IDS - 1))
+    }
+
+    /// The 12 bits.
+    pub const fn bits(self) -> u16 {
+        self.0
+    }
+
+    const fn index(self) -> u32 {
+        self.0 as u32
+    }
+}
+
+/// What a packet of a block transfer is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TransferStep {
+    /// A piece of the data.
+    Chunk,
+    /// The announcement of a send.
+    Open,
+    /// The end of a send.
+    End,
+}
+
+/// Who asked, and is told the answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asker {
+    /// Whoever posted, with the data of its own that the completion repeats.
+    User(u64),
+    /// The transaction with this SSID.
+    Transaction(u16),
+    /// The transaction with this SSID: the event for its target.
+    TransactionEvent(u16),
+    /// A traffic run.
+    Traffic(Errand),
+    /// A channel of the block transfer engine.
+    Transfer(u8, TransferStep),
+    /// The collective engine, with a number of its own.
+    Collective(u32),
+}
+
+/// What becomes of the data of a response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Landing {
+    /// Bytes at the front that nobody wants: gets have whole words.
+    pub skip: u8,
+    /// Bytes behind them that are wanted. Of a block transfer, also those that were sent.
+    pub take: u8,
+    /// Where in the local memory they go, if not into the completion.
+    pub local: Option<u64>,
+    /// A flag to be written behind them: its address and its value.
+    pub flag: Option<(u64, u64)>,
+}
+
+impl Landing {
+    /// No data are expected.
+    pub(crate) const NONE: Self = Self {
+        skip: 0,
+        take: 0,
+        local: None,
+        flag: None,
+    };
+}
+
+/// What is remembered of a request until its response comes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pending {
+    pub posted: Time,
+    pub asker: Asker,
+    pub node: NodeId,
+    pub command: Command,
+    pub handle: u16,
+    pub offset: u64,
+    /// Bytes of data that the response brings when all is well.
+    pub answer_bytes: u8,
+    pub landing: Landing,
+}
+
+impl Asker {
+    const fn is_user(self) -> bool {
+        matches!(self, Self::User(_) | Self::Transaction(_))
+    }
+}
+
+impl Pending {
+    const NONE: Self = Self {
+        posted: Time::ZERO,
+        asker: Asker::User(0),
+        node: NodeId::from_bits(0),
+        command: Command::Put { event: false },
+        handle: 0,
+        offset: 0,
+        answer_bytes: 0,
+        landing: Landing::NONE,
+    };
+}
+
+impl Entry for Pending {
+    #[inline]
+    fn posted(&self) -> Time {
+        self.posted
+    }
+}
+
+/// The outstanding requests of one network interface.
+#[derive(Clone, Debug)]
+pub(crate) struct Outstanding {
+    slab: Slab<Pending>,
+    capacity: u32,
+    /// Waiting requests of users.
+    users: u32,
+}
+
+/// The echo of a period.
+const fn echo_of(period: u32) -> u8 {
+    period as u8 & ((1 << ECHO_BITS) - 1)
+}
+
+impl Outstanding {
+    /// Room for `capacity` requests at once, and for [`RESERVED`] more, from the present one of
+    /// `periods` on.
+    ///
+    /// # Panics
+    /// If `capacity` is zero or above [`MAX_OUTSTANDING`]; the configuration checks it before.
+    pub(crate) fn new(capacity: u32, periods: Periods) -> Self {
+        assert!(
+            (1..=MAX_OUTSTANDING).contains(&capacity),
+            "the configuration bounds it"
+        );
+        Self {
+            slab: Slab::new(IDS.into(), Pending::NONE, periods),
+            capacity,
+            users: 0,
+        }
+    }
+
+    /// Requests waiting for their response.
+    #[inline]
+    pub(crate) fn len(&self) -> u32 {
+        self.slab.len()
+    }
+
+    /// Given-up requests whose response has not been seen.
+    #[cfg(test)]
+    pub(crate) fn quarantined(&self) -> u32 {
+        self.slab.quarantined()
+    }
+
+    /// Lets time pass: what is begun from now on is of another period.
+    #[inline]
+    pub(crate) fn advance(&mut self, now: Time) {
+        self.slab.advance(now);
+    }
+
+    /// Whether another request may begin.
+    #[inline]
+    pub(crate) fn has_room(&self, share: Share) -> bool {
+        let reserve = match share {
+            Share::Reserve => RESERVED,
+            Share::User if self.users < RESERVED_FOR_USERS.min(self.capacity) => RESERVED,
+            Share::User | Share::Bulk => 0,
+        };
+        self.slab.len() < self.capacity + reserve && self.slab.has_slot()
+    }
+
+    /// When there are ids again, if none is left now.
+    pub(crate) fn opens(&self) -> Option<Time> {
+        self.slab.opens()
+    }
+
+    /// Whether this id and echo are of the period in which the id served last.
+    #[inline]
+    pub(crate) fn is_recent(&self, id: PacketId, echo: u8) -> bool {
+        self.slab.period(id.index()).map(echo_of) == Some(echo)
+    }
+
+    /// Begins a request and answers its id and what its response will echo.
+    ///
+    /// `pending.posted` must not be earlier than that of any request begun before.
+    ///
+    /// # Panics
+    /// If there is no room even in the reserve; [`has_room`](Self::has_room) has been asked before.
+    #[inline]
+    pub(crate) fn begin(&mut self, pending: Pending) -> (PacketId, u8) {
+        assert!(self.has_room(Share::Reserve), "room was asked for");
+        let (index, period) = self.slab.begin(pending).expect("room was asked for");
+        self.users += u32::from(pending.asker.is_user());
+        (PacketId(index as u16), echo_of(period))
+    }
+
+    /// The request that a response with `id` and `echo` answers, if one waits for it.
+    #[inline]
+    pub(crate) fn answered_by(&self, id: PacketId, echo: u8) -> Option<&Pending> {
+        let pending = self.slab.get(id.index());
+        pending.filter(|_| self.is_recent(id, echo))
+    }
+
+    /// The request that `id` names, if it waits.
+    #[cfg(test)]
+    pub(crate) fn get(&self, id: PacketId) -> Option<&Pending> {
+        self.slab.get(id.index())
+    }
+
+    /// Ends a request whose response has come.
+    ///
+    /// # Panics
+    /// If `id` does not wait; [`answered_by`](Self::answered_by) has been asked before.
+    #[inline]
+    pub(crate) fn finish(&mut self, id: PacketId) {
+        let ended = self.slab.finish(id.index());
+        self.users -= u32::from(ended.asker.is_user());
+    }
+
+    /// Ends a request whose response may still come.
+    ///
+    /// # Panics
+    /// If `id` does not wait; [`answered_by`](Self::answered_by) has been asked before.
+    pub(crate) fn give_up(&mut self, id: PacketId) {
+        let ended = self.slab.give_up(id.index());
+        self.users -= u32::from(ended.asker.is_user());
+    }
+
+    /// Notes that nothing more will come for `id`: its late response is here, or it was never sent.
+    /// True when `id` was in quarantine, which it leaves.
+    pub(crate) fn release(&mut self, id: PacketId) -> bool {
+        self.slab.release(id.index())
+    }
+
+    /// When the longest-waiting request was posted.
+    #[inline]
+    pub(crate) fn oldest(&self) -> Option<Time> {
+        self.slab.oldest()
+    }
+
+    /// Times out the longest-waiting request if it was posted at `limit` or before.
+    #[inline]
+    pub(crate) fn expire(&mut self, limit: Time) -> Option<(PacketId, Pending)> {
+        let (index, pending) = self.slab.expire(limit)?;
+        self.users -= u32::from(pending.asker.is_user());
+        Some((PacketId(index as u16), pending))
+    }
+}
+
+#[cfg(test)]
+#[path = "outstanding_tests.rs"]
+mod tests;

@@ -1,0 +1,235 @@
+//! Traffic runs: synthetic requests that check themselves, and the control request that announces them.
+
+use phitwire_framing::flit48::{NodeId, Routing};
+use phitwire_framing::packet48::{AmoOp, Command, Operands, Status, Width};
+
+use super::amo_cache::CachedMemory;
+use super::block_transfer::{BlockOperation, BlockTransfer};
+use super::bte::{BlockTransferEngine, TransferEnded, TransferOwner};
+use super::completion::Failure;
+use super::counters::AriesNicCounters;
+use super::outstanding::{Asker, Landing, Share};
+use super::request::word_of;
+use super::requester::{Answer, Ask, Requester};
+use super::virtual_node::{Target, VirtualNodes};
+use crate::nic::checker::{Announced, block_found};
+use crate::nic::runs::Runs;
+use crate::nic::stamp::{LINE, read_line};
+use crate::nic::{Answered, Block, Errand, Issuer, Message};
+use crate::time::Time;
+
+/// The memory domain that traffic runs use at all nodes: it begins at the beginning of the memory, and has
+/// the same key everywhere.
+pub const RUN_DOMAIN: u16 = 0;
+
+/// Code of the control request that announces a run.
+pub(crate) const RUN_CODE: u8 = 13;
+/// Code of the control request that says that a block of a run is in the memory.
+pub(crate) const RUN_BLOCK_CODE: u8 = 12;
+
+/// Requests of a run, on their way to the requester.
+pub(crate) struct PacketIssuer<'a> {
+    pub now: Time,
+    pub requester: &'a mut Requester,
+    pub transfers: &'a mut BlockTransferEngine,
+    pub memory: &'a mut CachedMemory,
+    pub nodes: &'a VirtualNodes,
+    pub counters: &'a mut AriesNicCounters,
+    pub key: u16,
+    pub routing: Routing,
+}
+
+impl Issuer for PacketIssuer<'_> {
+    #[inline]
+    fn can_go(&self, _address: u64) -> bool {
+        self.requester.has_room(Share::Bulk) && self.transfers.has_room()
+    }
+
+    fn has_other_ways(&self) -> bool {
+        false
+    }
+
+    #[inline]
+    fn issue(&mut self, processor: u16, errand: Errand, message: &Message<'_>) -> bool {
+        let Some(node) = self.nodes.get(processor.into()) else {
+            unreachable!(
+                "starting the run has looked the node up, and virtual nodes never become fewer"
+            );
+        };
+        if !self.requester.has_room(Share::Bulk) {
+            return false;
+        }
+        let operands;
+        let mut answer_bytes = 0;
+        let (command, address, data) = match *message {
+            Message::Announce(data) => (Command::Control { code: RUN_CODE }, 0, data.as_slice()),
+            Message::Block(ref block) => return self.issue_block(processor, node, errand, block),
+            Message::Put { address, data } => (Command::Put { event: false }, address, data),
+            Message::Get { address, len } => {
+                answer_bytes = len;
+                (Command::Get { words: len / 4 }, address, [].as_slice())
+            }
+            Message::Add { address } => {
+                let (op, width) = (AmoOp::Add, Width::Bits64);
+                let one = Operands {
+                    first: 1,
+                    second: 0,
+                };
+                let (bytes, len) = one.to_bytes(op, width);
+                operands = bytes;
+                answer_bytes = 8;
+                let command = Command::Amo {
+                    op,
+                    width,
+                    fetch: true,
+                };
+                (command, address, &operands[..len])
+            }
+        };
+        let ask = Ask {
+            node,
+            command,
+            handle: RUN_DOMAIN,
+            key: self.key,
+            ssid: 0,
+            address,
+            routing: self.routing,
+            data,
+            answer_bytes,
+            landing: Landing {
+                take: answer_bytes,
+                ..Landing::NONE
+            },
+        };
+        self.requester
+            .issue(self.now, &ask, Asker::Traffic(errand), self.counters)
+            .is_ok()
+    }
+}
+
+impl PacketIssuer<'_> {
+    /// Queues a block transfer. Its completion names the errand, and its event at the target the block.
+    fn issue_block(&mut self, processor: u16, node: NodeId, errand: Errand, block: &Block) -> bool {
+        let (Some(channel), Errand::Message(index)) = (self.transfers.idlest(), errand) else {
+            return false;
+        };
+        let Block {
+            is_get,
+            address: offset,
+            local,
+            ..
+        } = *block;
+        let (handle, key) = (RUN_DOMAIN, self.key);
+        write_block(self.memory, block);
+        let (operation, event) = if is_get {
+            let get = BlockOperation::Get {
+                handle,
+                key,
+                offset,
+            };
+            (get, None)
+        } else {
+            let event = u64::from(block.place) << 32 | u64::from(block.sequence);
+            let put = BlockOperation::Put {
+                handle,
+                key,
+                offset,
+            };
+            (put, Some(event))
+        };
+        let transfer = BlockTransfer {
+            target: Target::Virtual(processor.into()),
+            operation,
+            local,
+            length: block.len.into(),
+            routing: self.routing,
+            fence: false,
+            event,
+            user: index.into(),
+        };
+        let how = (TransferOwner::Run, channel);
+        let bytes = self.memory.memory().size();
+        self.transfers
+            .queue(self.now, how, transfer, node, bytes)
+            .is_ok()
+    }
+}
+
+/// Writes what a block carries to where it will be read from; or, where one is to be written, what is wrong in
+/// every byte, so that nothing of an earlier one passes for it.
+fn write_block(memory: &mut CachedMemory, block: &Block) {
+    let mut lines = block.stamp.lines(block.address, block.sequence);
+    for at in (0..u64::from(block.len)).step_by(LINE) {
+        let len = (u64::from(block.len) - at).min(LINE as u64) as usize;
+        let line = match block.is_get {
+            true => read_line(block.address + at).map(|byte| !byte),
+            false => lines.next(),
+        };
+        let written = memory.write(block.local + at, &line[..len]);
+        debug_assert!(
+            written.is_ok(),
+            "the layout of the run is within the memory"
+        );
+    }
+}
+
+/// Hands the end of a block transfer to the run that queued it.
+pub(crate) fn block_ended(
+    runs: &mut Runs,
+    now: Time,
+    ended: &TransferEnded,
+    memory: &mut CachedMemory,
+) {
+    let BlockTransfer {
+        operation,
+        local,
+        length,
+        user,
+        ..
+    } = ended.transfer;
+    let (address, is_get) = match operation {
+        BlockOperation::Put { offset, .. } => (offset, false),
+        BlockOperation::Get { offset, .. } => (offset, true),
+        BlockOperation::Send { .. } => unreachable!("runs send none"),
+    };
+    let answered = match ended.failure {
+        Some(Failure::Refused(_)) => Answered::Refused,
+        Some(_) => Answered::Unknown,
+        None if is_get => {
+            let found = block_found(memory.memory(), local, address, length as u32);
+            Answered::ReadBlock(found)
+        }
+        None => Answered::Written,
+    };
+    let errand = (Errand::Message(user as u32), address);
+    runs.answered(now, ended.queued, errand, answered);
+}
+
+/// Hands the end of a request to the run that issued it; `data` is what the response brought.
+#[inline]
+pub(crate) fn answered(runs: &mut Runs, now: Time, errand: Errand, answer: &Answer, data: &[u8]) {
+    let Answer { pending, failure } = answer;
+    let answered = match (failure, pending.command) {
+        // What was damaged on its way is said again.
+        (Some(Failure::Refused(Status::BadCrc | Status::Poisoned)), Command::Control { .. }) => {
+            Answered::Damaged
+        }
+        (Some(Failure::Refused(_)), _) => Answered::Refused,
+        (Some(_), _) => Answered::Unknown,
+        (None, Command::Get { .. }) => Answered::Read(data),
+        (None, Command::Amo { .. }) => Answered::Added(word_of(data)),
+        (None, _) => Answered::Written,
+    };
+    runs.answered(now, pending.posted, (errand, pending.offset), answered);
+}
+
+impl From<Announced> for Status {
+    fn from(announced: Announced) -> Self {
+        match announced {
+            Announced::Accepted => Self::Done,
+            Announced::OutOfRange => Self::OutOfBounds,
+            Announced::Full | Announced::Outdated => Self::Busy,
+            Announced::Unknown => Self::Unsupported,
+        }
+    }
+}

@@ -1,0 +1,594 @@
+//! Route decisions of an Aries dragonfly (Cray XC white paper, "Aries Router" and "Cray XC Routing").
+//!
+//! A way has at most three parts, each minimal inside a group, green before black: *up* to a random
+//! intermediate router (the *root*, only on non-minimal ways), and down from there. Nothing in the packet names the
+//! root: every router on the way up draws the next step, and one that draws "stay" twice is the root.
+//! The class of the virtual channel (0 to 3) says which part of the way a packet is on; classes only grow
+//! along a way, and within a class come green, black and blue links in this order, so no cycle of channels can wait for
+//! itself.
+//!
+//! [`Routes::choose`] is the decision of a tile for one packet; [`Routes::ways`] is every decision that it
+//! could ever take, for checks.
+
+use phitwire_framing::flit48::{Head, Routing};
+
+pub use super::ways::{Arrival, Choice, Decision, Refusal, Way, WaySet, Ways};
+
+use super::registers::{
+    AriesRegisters, Bias, FIRST_NIC_PORT, PORTS, PortKind, PortMask, RouteTables,
+};
+use crate::rng::Rng;
+
+/// What the tiles of a router have in common for their decisions.
+#[derive(Clone, Debug)]
+pub struct Routes {
+    registers: AriesRegisters,
+    green: PortMask,
+    black: PortMask,
+    blue: PortMask,
+    nics: PortMask,
+    named: PortMask,
+    salt: u64,
+}
+
+/// What a packet is about to do at this router.
+#[derive(Clone, Copy)]
+struct Phase {
+    minimal: Option<Part>,
+    up: Option<Up>,
+    at_source: bool,
+    /// Whether the packet's state asks for the way up.
+    is_up: bool,
+}
+
+/// A minimal part of a way.
+#[derive(Clone, Copy)]
+struct Part {
+    ports: PortMask,
+    class: u8,
+}
+
+/// The way up to a root.
+#[derive(Clone, Copy)]
+struct Up {
+    ports: PortMask,
+    class: u8,
+    /// The kind of the port that decides which dimensions are still open.
+    from: PortKind,
+    end: End,
+}
+
+/// What comes after the green and black steps of the way up in a group.
+#[derive(Clone, Copy)]
+enum End {
+    /// A blue link to the intermediate group.
+    Blue,
+    /// The root, whose minimal ways these are.
+    Root(Part),
+}
+
+/// A step of the way up.
+enum Step {
+    Port(u8),
+    Root(Part),
+}
+
+/// All ways of a packet that came in by a port of `kind` at the router of `registers`. For many packets at one
+/// router make [`Routes`] once.
+pub fn ways(registers: &AriesRegisters, kind: PortKind, head: Head) -> Ways {
+    Routes::new(registers.clone()).ways(kind, head)
+}
+
+impl Routes {
+    /// The decisions of the router with these registers.
+    pub fn new(registers: AriesRegisters) -> Self {
+        let of = |kind| {
+            (0..PORTS)
+                .filter(|&port| registers.ports.get(port).copied().flatten() == Some(kind))
+                .fold(0, |mask, port| mask | 1 << port)
+        };
+        let id = u64::from(registers.group) << 8 | u64::from(registers.router);
+        Self {
+            green: of(PortKind::Green),
+            black: of(PortKind::Black),
+            blue: of(PortKind::Blue),
+            nics: of(PortKind::Processor),
+            salt: mix(id),
+            named: registers.named_ports(),
+            registers,
+        }
+    }
+
+    /// The ports that some table names.
+    pub fn named_ports(&self) -> PortMask {
+        self.named
+    }
+
+    /// The registers.
+    pub fn registers(&self) -> &AriesRegisters {
+        &self.registers
+    }
+
+    /// All ports with a link.
+    pub fn ports(&self) -> PortMask {
+        self.green | self.black | self.blue | self.nics
+    }
+
+    /// The ports of a kind.
+    pub fn ports_of(&self, kind: PortKind) -> PortMask {
+        match kind {
+            PortKind::Processor => self.nics,
+            PortKind::Green => self.green,
+            PortKind::Black => self.black,
+            PortKind::Blue => self.blue,
+        }
+    }
+
+    fn tables(&self, kind: PortKind) -> &RouteTables {
+        &self.registers.tables[kind as usize]
+    }
+
+    fn minimal(&self, kind: PortKind, head: Head) -> PortMask {
+        let (to, tables) = (head.destination(), self.tables(kind));
+        if to.group() == self.registers.group {
+            entry(&tables.local_minimal, to.router().into())
+        } else {
+            entry(&tables.global_minimal, to.group().into())
+        }
+    }
+
+    fn non_minimal(&self, kind: PortKind, head: Head) -> PortMask {
+        let (to, tables) = (head.destination(), self.tables(kind));
+        if to.group() == self.registers.group {
+            entry(&tables.local_non_minimal, to.router().into())
+        } else {
+            entry(&tables.global_non_minimal, to.group().into())
+        }
+    }
+
+    /// The port of the packet's NIC, if this is its router.
+    fn nic(&self, head: Head) -> Option<u8> {
+        let to = head.destination();
+        (to.group() == self.registers.group && to.router() == self.registers.router)
+            .then(|| FIRST_NIC_PORT as u8 + to.nic())
+    }
+
+    /// The part of its way that a packet is on, with the ports of `live` only.
+    fn phase(&self, kind: PortKind, head: Head, live: PortMask) -> Phase {
+        let local = head.destination().group() == self.registers.group;
+        let mut class = head.vc() & 3;
+        let mut is_up = head.non_minimal();
+        match kind {
+            // Nobody but this router says how a packet leaves its source.
+            PortKind::Processor => (class, is_up) = (0, false),
+            PortKind::Blue => {
+                class = self.registers.blue_classes[usize::from(!local)][usize::from(class)] & 3;
+                // In the group in the middle the way goes on up; whoever comes there on the way down is lost.
+                is_up = !local && class < 2;
+                if !local && !is_up {
+                    return Phase::NOWHERE;
+                }
+            }
+            PortKind::Green | PortKind::Black => {}
+        }
+        let at_source = kind == PortKind::Processor;
+        if !is_up || class == 0 && !local {
+            let ports = self.minimal(kind, head) & live;
+            let from = if local { PortKind::Processor } else { kind };
+            return Phase {
+                minimal: (ports != 0).then_some(Part { ports, class }),
+                up: (class == 0)
+                    .then(|| self.up(from, head, live, class, is_up))
+                    .flatten(),
+                at_source,
+                is_up,
+            };
+        }
+        Phase {
+            minimal: None,
+            up: self.up(kind, head, live, class, true),
+            at_source,
+            is_up,
+        }
+    }
+
+    /// The way up for a packet that has come on `class` and `is_up` already, or only begins to be; `from` says which
+    /// dimensions are still open.
+    fn up(&self, from: PortKind, head: Head, live: PortMask, class: u8, is_up: bool) -> Option<Up> {
+        let local = head.destination().group() == self.registers.group;
+        let mut ports = self.non_minimal(from, head) & live;
+        if !local && class == 0 {
+            return (ports != 0).then_some(Up {
+                ports,
+                class,
+                from,
+                end: End::Blue,
+            });
+        }
+        ports &= self.green | self.black;
+        let class = if local {
+            self.registers.local_up_class & 3
+        } else {
+            class
+        };
+        // A packet that begins its way up right here gains nothing from a root right here.
+        let root = Part {
+            ports: if is_up {
+                self.minimal(PortKind::Processor, head) & live
+            } else {
+                0
+            },
+            class: self.registers.root_classes[usize::from(class)] & 3,
+        };
+        (ports | root.ports != 0).then_some(Up {
+            ports,
+            class,
+            from,
+            end: End::Root(root),
+        })
+    }
+
+    /// Every decision that this router could take for a packet with this head, whatever its routing mode, the
+    /// loads, the lots that are drawn, and the links that happen to be down.
+    pub fn ways(&self, kind: PortKind, head: Head) -> Ways {
+        let mut ways = Ways::default();
+        if let Some(port) = self.nic(head) {
+            let class = if kind == PortKind::Processor {
+                0
+            } else {
+                head.vc() & 3
+            };
+            ways.add(1 << port & self.nics, class, false);
+            return ways;
+        }
+        let phase = self.phase(kind, head, PortMask::MAX);
+        if let Some(part) = phase.minimal {
+            ways.add(part.ports, part.class, false);
+        }
+        if let Some(up) = phase.up {
+            let (greens, blacks) = self.open_dimensions(up);
+            match up.end {
+                End::Blue => ways.add(greens | blacks | up.ports & self.blue, up.class, true),
+                End::Root(root) => {
+                    ways.add(greens | blacks, up.class, true);
+                    ways.add(root.ports, root.class, false);
+                }
+            }
+        }
+        ways
+    }
+
+    /// Green and black ports that a way up may still take.
+    fn open_dimensions(&self, up: Up) -> (PortMask, PortMask) {
+        let greens = match up.from {
+            PortKind::Processor | PortKind::Blue => up.ports & self.green,
+            PortKind::Green | PortKind::Black => 0,
+        };
+        let blacks = match up.from {
+            PortKind::Black => 0,
+            _ => up.ports & self.black,
+        };
+        (greens, blacks)
+    }
+
+    /// Decides where a packet goes: `live` are the ports whose link is up, `load` gives a port's load.
+    ///
+    /// Per packet two minimal and two non-minimal candidates are drawn, as far as its mode and its state allow;
+    /// the one with the least load after the mode's bias wins, minimal ones at a tie (white paper, "Cray XC
+    /// Routing").
+    ///
+    /// # Errors
+    /// [`Refusal`] when there is none.
+    pub fn choose(
+        &self,
+        arrival: Arrival,
+        live: PortMask,
+        rng: &mut Rng,
+        load: impl Fn(u8) -> u32,
+    ) -> Result<Decision, Refusal> {
+        let Arrival { port, kind, head } = arrival;
+        if let Some(nic) = self.nic(head) {
+            let class = if kind == PortKind::Processor {
+                0
+            } else {
+                head.vc() & 3
+            };
+            return self.eject(nic, class, live);
+        }
+        let phase = self.phase(kind, head, live);
+        let mode = head.routing();
+        let decision = if matches!(mode, Routing::Ordered | Routing::OrderedNonMinimal) {
+            let mut lots = HashLots(self.flow_hash(port, head));
+            self.pick_hashed(phase, mode, &mut lots)
+        } else {
+            self.pick_by_load(phase, mode, rng, load)
+        };
+        decision.ok_or_else(|| {
+            if self.ways(kind, head).is_empty() {
+                Refusal::Unroutable
+            } else {
+                Refusal::Dead
+            }
+        })
+    }
+
+    fn eject(&self, port: u8, class: u8, live: PortMask) -> Result<Decision, Refusal> {
+        if self.nics >> port & 1 == 0 {
+            return Err(Refusal::Unroutable);
+        }
+        if live >> port & 1 == 0 {
+            return Err(Refusal::Dead);
+        }
+        let way = Way {
+            port,
+            class,
+            non_minimal: false,
+        };
+        Ok(Decision {
+            way,
+            kind: Choice::Eject,
+        })
+    }
+
+    /// The hash of an ordered packet: the same for all packets of a flow at one router. The source is not in the head,
+    /// but all packets of a flow come in by one port.
+    pub fn flow_hash(&self, port: u8, head: Head) -> u64 {
+        let flow = u64::from(head.destination().bits()) << 8
+            | u64::from(port) << 1
+            | u64::from(head.is_response());
+        mix(self.salt ^ flow)
+    }
+
+    /// The kind that the mode or the packet's state asks for, with what stands in for it.
+    fn pick_hashed(&self, phase: Phase, mode: Routing, lots: &mut HashLots) -> Option<Decision> {
+        let up_first = phase.wants_up(mode == Routing::OrderedNonMinimal);
+        for (turn, up) in [up_first, !up_first].into_iter().enumerate() {
+            let candidate = if up {
+                phase.up.and_then(|up| self.draw_up(up, lots, &|_| 0))
+            } else {
+                phase
+                    .minimal
+                    .map(|part| part.way(nth(part.ports, lots.below(count(part.ports)))))
+            };
+            if let Some(way) = candidate {
+                return Some(phase.decision(way, up, turn > 0));
+            }
+        }
+        None
+    }
+
+    fn pick_by_load(
+        &self,
+        phase: Phase,
+        mode: Routing,
+        rng: &mut Rng,
+        load: impl Fn(u8) -> u32,
+    ) -> Option<Decision> {
+        let biases = match mode.adaptive_mode() {
+            Some(mode) if phase.at_source => self.registers.bias[mode],
+            _ => {
+                let up_first = phase.wants_up(mode == Routing::Valiant);
+                let own = self.pick_one(phase, up_first, rng, &load);
+                return own
+                    .map(|way| phase.decision(way, up_first, false))
+                    .or_else(|| {
+                        let way = self.pick_one(phase, !up_first, rng, &load)?;
+                        Some(phase.decision(way, !up_first, true))
+                    });
+            }
+        };
+        let minimal = self.pick_one(phase, false, rng, &load);
+        let up = self.pick_one(phase, true, rng, &load);
+        match (minimal, up) {
+            (Some(minimal), Some(up)) => {
+                let cost = biased(load(minimal.port), biases.minimal);
+                let up_cost = biased(load(up.port), biases.non_minimal);
+                if cost <= up_cost {
+                    Some(phase.decision(minimal, false, false))
+                } else {
+                    Some(phase.decision(up, true, false))
+                }
+            }
+            (Some(way), None) => Some(phase.decision(way, false, false)),
+            (None, Some(way)) => Some(phase.decision(way, true, true)),
+            (None, None) => None,
+        }
+    }
+
+    /// The less loaded of two candidates of one kind.
+    fn pick_one(
+        &self,
+        phase: Phase,
+        up: bool,
+        rng: &mut Rng,
+        load: &impl Fn(u8) -> u32,
+    ) -> Option<Way> {
+        if !up {
+            let part = phase.minimal?;
+            return Some(part.way(pick_port(part.ports, rng, load)));
+        }
+        let up = phase.up?;
+        let first = self.draw_up(up, rng, load)?;
+        let second = self.draw_up(up, rng, load)?;
+        Some(if load(second.port) < load(first.port) {
+            second
+        } else {
+            first
+        })
+    }
+
+    /// One candidate of the way up.
+    fn draw_up(&self, up: Up, lots: &mut impl Lots, load: &impl Fn(u8) -> u32) -> Option<Way> {
+        Some(match self.draw(up, lots)? {
+            Step::Port(port) => Way {
+                port,
+                class: up.class,
+                non_minimal: true,
+            },
+            Step::Root(part) => part.way(pick_port(part.ports, lots, load)),
+        })
+    }
+
+    /// Draws the next step of the way up: green, black or staying in either dimension, each router of the group with
+    /// about the same chance. Where the way could not go on, staying is not in the lot.
+    fn draw(&self, up: Up, lots: &mut impl Lots) -> Option<Step> {
+        let (greens, blacks) = self.open_dimensions(up);
+        let blues = up.ports & self.blue;
+        let ends = match up.end {
+            End::Blue => blues != 0,
+            End::Root(root) => root.ports != 0,
+        };
+        if greens != 0 {
+            let stays = u64::from(blacks != 0 || ends);
+            let lot = lots.below(count(greens) + stays);
+            if lot < count(greens) {
+                return Some(Step::Port(nth(greens, lot)));
+            }
+        }
+        if blacks != 0 {
+            let stays = if ends {
+                u64::from(self.registers.black_links.max(1))
+            } else {
+                0
+            };
+            let lot = lots.below(count(blacks) + stays);
+            if lot < count(blacks) {
+                return Some(Step::Port(nth(blacks, lot)));
+            }
+        }
+        if !ends {
+            return None;
+        }
+        Some(match up.end {
+            End::Blue => Step::Port(nth(blues, lots.below(count(blues)))),
+            End::Root(root) => Step::Root(root),
+        })
+    }
+}
+
+impl Phase {
+    const NOWHERE: Self = Self {
+        minimal: None,
+        up: None,
+        at_source: false,
+        is_up: false,
+    };
+
+    /// Whether the way up is what the packet takes if it can; at the source the mode says so.
+    fn wants_up(&self, mode_wants_up: bool) -> bool {
+        if self.at_source {
+            mode_wants_up
+        } else {
+            self.is_up
+        }
+    }
+
+    fn decision(&self, way: Way, up: bool, fallback: bool) -> Decision {
+        let kind = if fallback {
+            Choice::Fallback
+        } else if self.at_source {
+            if up {
+                Choice::NonMinimal
+            } else {
+                Choice::Minimal
+            }
+        } else if up && !way.non_minimal {
+            Choice::Root
+        } else {
+            Choice::Transit
+        };
+        Decision { way, kind }
+    }
+}
+
+impl Part {
+    fn way(&self, port: u8) -> Way {
+        Way {
+            port,
+            class: self.class,
+            non_minimal: false,
+        }
+    }
+}
+
+/// Where lots come from: the generator, or the hash of an ordered packet.
+trait Lots {
+    /// A number below `bound`, which is not 0.
+    fn below(&mut self, bound: u64) -> u64;
+    /// Whether a second candidate may be drawn and compared.
+    const BY_LOAD: bool;
+}
+
+impl Lots for Rng {
+    #[inline]
+    fn below(&mut self, bound: u64) -> u64 {
+        Rng::below(self, bound)
+    }
+    const BY_LOAD: bool = true;
+}
+
+/// Lots that depend on nothing but the flow.
+struct HashLots(u64);
+
+impl Lots for HashLots {
+    #[inline]
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = mix(self.0);
+        ((u128::from(self.0) * u128::from(bound)) >> 64) as u64
+    }
+    const BY_LOAD: bool = false;
+}
+
+/// The less loaded of two different ports of a set that is not empty.
+#[inline]
+fn pick_port<L: Lots>(ports: PortMask, lots: &mut L, load: &impl Fn(u8) -> u32) -> u8 {
+    let choices = count(ports);
+    let first = nth(ports, lots.below(choices));
+    if choices == 1 || !L::BY_LOAD {
+        return first;
+    }
+    let second = nth(ports & !(1 << first), lots.below(choices - 1));
+    if load(second) < load(first) {
+        second
+    } else {
+        first
+    }
+}
+
+#[inline]
+fn entry(table: &[PortMask], index: usize) -> PortMask {
+    table.get(index).copied().unwrap_or(0)
+}
+
+#[inline]
+fn count(ports: PortMask) -> u64 {
+    ports.count_ones().into()
+}
+
+/// Set bit number `n` of a mask that has more than `n`.
+#[inline]
+fn nth(mut ports: PortMask, n: u64) -> u8 {
+    debug_assert!(n < count(ports), "a port of the set");
+    for _ in 0..n {
+        ports &= ports - 1;
+    }
+    (ports.trailing_zeros() & 63) as u8
+}
+
+#[inline]
+fn biased(load: u32, bias: Bias) -> u32 {
+    (load << (bias.shift & 3)) + u32::from(bias.add & 63)
+}
+
+/// The finaliser of SplitMix64: every bit of the result depends on every bit of `word`.
+#[inline]
+const fn mix(word: u64) -> u64 {
+    let word = word.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    word ^ word >> 31
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

@@ -1,0 +1,10 @@
+//! The routing decision of Aries in a dragonfly, by the tables of the chip alone.
+
+pub mod decision;
+#[cfg(test)]
+pub(crate) mod harness;
+pub mod registers;
+mod ways;
+
+pub use decision::{Arrival, Choice, Decision, Refusal};
+pub use ways::Way;

@@ -1,0 +1,519 @@
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use phitwire_framing::flit48::{Flit, NodeId};
+
+use super::*;
+use crate::machine::aries::route::harness::{At, Machine};
+
+fn all_routes(machine: Machine) -> Vec<Routes> {
+    machine
+        .all()
+        .map(|at| Routes::new(machine.registers(at)))
+        .collect()
+}
+
+fn head_to((group, router): At, routing: Routing, response: bool) -> Head {
+    let to = NodeId::new(group as u16, router as u8, 2);
+    Head::new(response, 1, to, routing, 0, 0)
+}
+
+/// The links that a packet takes, and the classes on them.
+#[derive(Debug, Default)]
+struct Trace {
+    kinds: Vec<PortKind>,
+    classes: Vec<u8>,
+    routers: Vec<At>,
+    choices: Vec<Choice>,
+}
+
+/// Follows a packet from a NIC of `from` to where it is ejected or refused.
+fn walk(
+    machine: Machine,
+    routes: &[Routes],
+    from: At,
+    mut head: Head,
+    rng: &mut Rng,
+    live: impl Fn(At) -> PortMask,
+    load: impl Fn(At, u8) -> u32,
+) -> Result<Trace, Refusal> {
+    let (mut at, mut port) = (from, FIRST_NIC_PORT);
+    let mut trace = Trace::default();
+    loop {
+        trace.routers.push(at);
+        assert!(trace.routers.len() <= 11, "at most ten hops: {trace:?}");
+        let kind = machine.kind(at, port).expect("packets come by links");
+        let router = &routes[machine.index(at)];
+        let arrival = Arrival {
+            port: port as u8,
+            kind,
+            head,
+        };
+        let Decision { way, kind: choice } =
+            router.choose(arrival, live(at), rng, |port| load(at, port))?;
+        assert!(
+            router.ways(kind, head).iter().any(|w| w == way),
+            "{way:?} is none of the ways"
+        );
+        trace.choices.push(choice);
+        if usize::from(way.port) >= FIRST_NIC_PORT {
+            assert_eq!(usize::from(way.port), FIRST_NIC_PORT + 2);
+            assert_eq!(
+                NodeId::new(at.0 as u16, at.1 as u8, 2),
+                head.destination(),
+                "it comes out where it should"
+            );
+            return Ok(trace);
+        }
+        trace
+            .kinds
+            .push(machine.kind(at, way.port.into()).expect("a link"));
+        trace.classes.push(way.class);
+        head = head
+            .with_vc(head.vc() & 4 | way.class)
+            .with_non_minimal(way.non_minimal);
+        (at, port) = machine.peer(at, way.port.into()).expect("a link");
+    }
+}
+
+#[test]
+fn the_links_of_the_test_machine_have_two_ends() {
+    let machine = Machine::SMALL;
+    for at in machine.all() {
+        for port in 0..PORTS {
+            if let Some((to, back)) = machine.peer(at, port) {
+                assert_eq!(machine.peer(to, back), Some((at, port)));
+                assert_eq!(machine.kind(at, port), machine.kind(to, back));
+            }
+        }
+    }
+}
+
+/// Every pair of routers, every mode: what arrives, by which links and on which classes.
+#[test]
+fn every_mode_reaches_every_router_in_class_order() {
+    let machine = Machine::SMALL;
+    let routes = all_routes(machine);
+    let mut rng = Rng::new(1, 2);
+    let mut longest = [0; 2];
+    for from in machine.all() {
+        for to in machine.all() {
+            for (routing, response) in Routing::ALL
+                .into_iter()
+                .zip([false, true].into_iter().cycle())
+            {
+                for _ in 0..20 {
+                    let noise = rng.next_u64();
+                    let trace = walk(
+                        machine,
+                        &routes,
+                        from,
+                        head_to(to, routing, response),
+                        &mut rng,
+                        |_| PortMask::MAX,
+                        |_, port| (noise >> (port % 60)) as u32 & 15,
+                    )
+                    .expect("a whole machine has a way");
+                    let rank: Vec<_> = trace
+                        .classes
+                        .iter()
+                        .zip(&trace.kinds)
+                        .map(|(&class, &kind)| (class, kind))
+                        .collect();
+                    assert!(
+                        rank.is_sorted()
+                            && rank.iter().collect::<BTreeSet<_>>().len() == rank.len(),
+                        "green, black, blue, class by class, each once: {rank:?}"
+                    );
+                    let up = trace.choices.contains(&Choice::NonMinimal);
+                    let blues = rank
+                        .iter()
+                        .filter(|(_, kind)| *kind == PortKind::Blue)
+                        .count();
+                    if from == to {
+                        assert!(rank.is_empty());
+                    } else if !up {
+                        assert_eq!(blues, usize::from(from.0 != to.0));
+                        assert!(rank.iter().all(|&(class, kind)| class == 0
+                            || class == 3 && kind != PortKind::Blue && from.0 != to.0));
+                        longest[0] = longest[0].max(rank.len());
+                    } else {
+                        assert!(blues <= 2 * usize::from(from.0 != to.0));
+                        longest[1] = longest[1].max(rank.len());
+                    }
+                    match routing {
+                        Routing::Minimal | Routing::Ordered => assert!(!up),
+                        Routing::Valiant | Routing::OrderedNonMinimal => assert_eq!(up, from != to),
+                        _ => {}
+                    }
+                }
+            }
+        }
+    }
+    assert_eq!(longest[0], 5, "green black blue green black");
+    assert!((9..=10).contains(&longest[1]), "{longest:?}");
+}
+
+/// Ordered packets of one flow always take the same way; different flows spread.
+#[test]
+fn ordered_packets_follow_each_other() {
+    let machine = Machine::SMALL;
+    let routes = all_routes(machine);
+    let mut rng = Rng::new(3, 4);
+    for routing in [Routing::Ordered, Routing::OrderedNonMinimal] {
+        let mut ways = BTreeSet::new();
+        for from in machine.all() {
+            for to in machine.all() {
+                let mut walk = |salt: u32| {
+                    walk(
+                        machine,
+                        &routes,
+                        from,
+                        head_to(to, routing, false),
+                        &mut rng,
+                        |_| PortMask::MAX,
+                        |_, port| salt.wrapping_mul(u32::from(port)) & 63,
+                    )
+                    .expect("a way")
+                    .routers
+                };
+                let first = walk(1);
+                (2..6).for_each(|salt| assert_eq!(walk(salt), first));
+                if from.0 == 0 && to.0 == 1 {
+                    ways.insert(first[..first.len() - 1].to_vec());
+                }
+            }
+        }
+        assert!(ways.len() > 10, "{routing:?}: {} ways", ways.len());
+    }
+}
+
+/// The channels that a packet on one channel may wait for form a graph. No cycle in it: no deadlock.
+fn has_cycle(machine: Machine, change: impl Fn(&mut AriesRegisters)) -> bool {
+    let mut channels: Vec<BTreeSet<usize>> = Vec::new();
+    let channel = |at: At, port: usize, head: Head| {
+        ((machine.index(at) * PORTS + port) * 2 + usize::from(head.non_minimal())) * 8
+            + usize::from(head.vc())
+    };
+    channels.resize_with(
+        machine.index((machine.groups, 0)) * PORTS * 16,
+        BTreeSet::new,
+    );
+    let routes: Vec<Routes> = machine
+        .all()
+        .map(|at| {
+            let mut registers = machine.registers(at);
+            change(&mut registers);
+            Routes::new(registers)
+        })
+        .collect();
+    for to in machine.all() {
+        let mut seen = BTreeSet::new();
+        let mut left: Vec<_> = machine
+            .all()
+            .map(|at| (at, FIRST_NIC_PORT, head_to(to, Routing::Adaptive0, false)))
+            .collect();
+        while let Some((at, port, head)) = left.pop() {
+            let own = channel(at, port, head);
+            let kind = machine.kind(at, port).expect("a link");
+            for way in routes[machine.index(at)].ways(kind, head).iter() {
+                if usize::from(way.port) >= FIRST_NIC_PORT {
+                    continue;
+                }
+                let head = head.with_vc(way.class).with_non_minimal(way.non_minimal);
+                let (to, back) = machine.peer(at, way.port.into()).expect("a link");
+                // One buffer for minimal and non-minimal packets of a virtual channel.
+                let merged = |channel: usize| channel & !8;
+                channels[merged(own)].insert(merged(channel(to, back, head)));
+                if seen.insert((to, back, head.flit().bits())) {
+                    left.push((to, back, head));
+                }
+            }
+        }
+    }
+    // A graph without cycles loses all its nodes when those without predecessors are taken away again and again.
+    let mut before = vec![0usize; channels.len()];
+    channels.iter().flatten().for_each(|&to| before[to] += 1);
+    let mut free: Vec<usize> = (0..channels.len()).filter(|&i| before[i] == 0).collect();
+    let mut taken = 0;
+    while let Some(channel) = free.pop() {
+        taken += 1;
+        for &to in &channels[channel] {
+            before[to] -= 1;
+            if before[to] == 0 {
+                free.push(to);
+            }
+        }
+    }
+    taken < channels.len()
+}
+
+#[test]
+fn no_channel_waits_for_itself() {
+    assert!(!has_cycle(Machine::SMALL, |_| {}));
+    let one_chassis = Machine {
+        chassis: 1,
+        groups: 3,
+        blades: 4,
+        ..Machine::SMALL
+    };
+    assert!(!has_cycle(one_chassis, |_| {}));
+    let one_group = Machine {
+        groups: 1,
+        chassis: 3,
+        ..Machine::SMALL
+    };
+    assert!(!has_cycle(one_group, |_| {}));
+}
+
+/// Canary: each of the three class registers matters.
+#[test]
+fn broken_classes_close_a_cycle() {
+    assert!(has_cycle(Machine::SMALL, |r| r.blue_classes[0] = [0; 4]));
+    assert!(has_cycle(Machine::SMALL, |r| r.root_classes = [0, 1, 2, 3]));
+    assert!(has_cycle(Machine::SMALL, |r| r.local_up_class = 0));
+}
+
+fn decide(
+    routes: &Routes,
+    kind: PortKind,
+    head: Head,
+    live: PortMask,
+) -> Result<Decision, Refusal> {
+    let port = FIRST_NIC_PORT as u8;
+    let arrival = Arrival { port, kind, head };
+    routes.choose(arrival, live, &mut Rng::new(7, 7), |_| 0)
+}
+
+#[test]
+fn without_live_minimal_ports_a_packet_of_class_0_goes_up() {
+    let machine = Machine::SMALL;
+    let routes = all_routes(machine);
+    for routing in Routing::ALL {
+        for to in [(1, 3), (0, 5), (0, 3), (0, 1)] {
+            let head = head_to(to, routing, false);
+            let router = &routes[0];
+            let minimal = router
+                .phase(PortKind::Processor, head, PortMask::MAX)
+                .minimal;
+            let dead = minimal.expect("minimal ports").ports;
+            let decision = decide(router, PortKind::Processor, head, !dead).expect("a way up");
+            assert!(decision.way.non_minimal, "{routing:?} {to:?} {decision:?}");
+            assert_eq!(decision.way.class, u8::from(to.0 == 0));
+            assert_eq!(
+                decision.kind == Choice::Fallback,
+                !matches!(routing, Routing::Valiant | Routing::OrderedNonMinimal)
+            );
+            assert_eq!(
+                decide(router, PortKind::Processor, head, 0),
+                Err(Refusal::Dead)
+            );
+        }
+    }
+    // On the way: from a green port only the black one leads on; its twin dies as well.
+    let head = head_to((0, 3), Routing::Minimal, true);
+    let blacks = routes[0].ports_of(PortKind::Black);
+    let up = decide(&routes[0], PortKind::Green, head, !blacks).expect("a way up");
+    assert_eq!(
+        (up.way.class, up.way.non_minimal, up.kind),
+        (1, true, Choice::Fallback)
+    );
+    // Not in the target group: its class has nothing above it.
+    let arrived = head.with_vc(4 | 3);
+    assert_eq!(
+        decide(&routes[0], PortKind::Green, arrived, !blacks),
+        Err(Refusal::Dead)
+    );
+}
+
+#[test]
+fn without_non_minimal_ports_packets_go_minimally() {
+    let machine = Machine::SMALL;
+    let routes = all_routes(machine);
+    let head = head_to((1, 3), Routing::Valiant, false);
+    let minimal = routes[0]
+        .phase(PortKind::Processor, head, PortMask::MAX)
+        .minimal
+        .expect("minimal ports");
+    let mut registers = machine.registers((0, 0));
+    let tables = Arc::make_mut(&mut registers.tables[0]);
+    tables.global_non_minimal = Vec::new();
+    let router = Routes::new(registers);
+    for routing in [Routing::Valiant, Routing::OrderedNonMinimal] {
+        let head = head_to((1, 3), routing, false);
+        let decision = decide(&router, PortKind::Processor, head, PortMask::MAX).expect("a way");
+        assert!(!decision.way.non_minimal && decision.kind == Choice::Fallback);
+        assert!(minimal.ports >> decision.way.port & 1 != 0);
+    }
+}
+
+#[test]
+fn what_no_table_names_is_unroutable() {
+    let routes = all_routes(Machine::SMALL);
+    for head in [
+        head_to((17, 0), Routing::Adaptive0, false),
+        head_to((0, 77), Routing::Ordered, true),
+        // Down on class 2 into a group that is not its own: there is no class for what it would need.
+        head_to((1, 0), Routing::Minimal, false).with_vc(2),
+    ] {
+        let kind = if head.vc() == 2 {
+            PortKind::Blue
+        } else {
+            PortKind::Processor
+        };
+        assert!(routes[0].ways(kind, head).is_empty());
+        assert_eq!(
+            decide(&routes[0], kind, head, PortMask::MAX),
+            Err(Refusal::Unroutable)
+        );
+    }
+    // A NIC without a link, and one whose link is down.
+    let mut registers = Machine::SMALL.registers((0, 0));
+    registers.ports[FIRST_NIC_PORT + 2] = None;
+    let head = head_to((0, 0), Routing::Minimal, false);
+    let router = Routes::new(registers);
+    assert_eq!(
+        decide(&router, PortKind::Green, head, u64::MAX),
+        Err(Refusal::Unroutable)
+    );
+    let nics = routes[0].ports_of(PortKind::Processor);
+    assert_eq!(
+        decide(&routes[0], PortKind::Green, head, !nics),
+        Err(Refusal::Dead)
+    );
+}
+
+/// Whatever flit calls itself a head, there is an answer.
+#[test]
+fn no_head_makes_a_decision_panic() {
+    let machine = Machine::SMALL;
+    let routes = all_routes(machine);
+    let mut rng = Rng::new(5, 6);
+    for round in 0..200_000 {
+        let mut bits = rng.next_u64();
+        if round % 2 == 0 {
+            // A destination that exists, mostly.
+            let to = NodeId::new((bits >> 50) as u16 & 3, (bits >> 48) as u8 & 7, bits as u8);
+            bits = bits & !(0x3_ffff << 22) | u64::from(to.bits()) << 22;
+        }
+        let Some(head) = Head::parse(Flit::new(bits)) else {
+            continue;
+        };
+        let kind = PortKind::ALL[rng.below(4) as usize];
+        let live = rng.next_u64() | rng.next_u64();
+        let arrival = Arrival {
+            port: (bits >> 60) as u8,
+            kind,
+            head,
+        };
+        let router = &routes[rng.below(routes.len() as u64) as usize];
+        let ways = router.ways(kind, head);
+        match router.choose(arrival, live, &mut rng, |port| u32::from(port) & 7) {
+            Ok(decision) => assert!(
+                ways.iter().any(|way| way == decision.way),
+                "{decision:?} {ways:?}"
+            ),
+            Err(why) => assert_eq!(why == Refusal::Unroutable, ways.is_empty()),
+        }
+    }
+}
+
+/// The loads and the biases of the mode decide between the kinds; the least loaded of the candidates wins.
+#[test]
+fn biases_shift_the_choice_between_the_kinds() {
+    let router = &all_routes(Machine::SMALL)[0];
+    let mut rng = Rng::new(8, 9);
+    let mut up = |routing: Routing, load: u32, up_load: u32| {
+        let head = head_to((0, 3), routing, false);
+        let minimal = router
+            .phase(PortKind::Processor, head, u64::MAX)
+            .minimal
+            .expect("ports")
+            .ports;
+        let arrival = Arrival {
+            port: 40,
+            kind: PortKind::Processor,
+            head,
+        };
+        (0..400)
+            .filter(|_| {
+                let by = |port: u8| {
+                    if minimal >> port & 1 != 0 {
+                        load
+                    } else {
+                        up_load
+                    }
+                };
+                router
+                    .choose(arrival, u64::MAX, &mut rng, by)
+                    .expect("a way")
+                    .way
+                    .non_minimal
+            })
+            .count()
+    };
+    // Two greens lead up, the blacks are minimal ways as well; both candidates are green in about half the draws.
+    assert_eq!(up(Routing::Adaptive0, 10, 2), 0, "a tie is minimal");
+    assert!(up(Routing::Adaptive0, 11, 2) > 300);
+    assert_eq!(up(Routing::Adaptive1, 12, 2), 0);
+    assert!(up(Routing::Adaptive1, 13, 2) > 300);
+    assert_eq!(up(Routing::Adaptive2, 16, 2), 0);
+    assert!(up(Routing::Adaptive2, 17, 2) > 300);
+    assert_eq!(up(Routing::Adaptive3, 24, 2), 0);
+    assert!(up(Routing::Adaptive3, 25, 2) > 300);
+    assert_eq!(up(Routing::Minimal, 99, 0), 0);
+    assert_eq!(up(Routing::Ordered, 99, 0), 0);
+    assert_eq!(up(Routing::Valiant, 0, 99), 400);
+}
+
+/// A random root: every router of the group becomes it about equally often.
+#[test]
+fn roots_are_spread_over_the_group() {
+    let machine = Machine {
+        groups: 3,
+        chassis: 3,
+        blades: 4,
+        black_links: 3,
+        blues: 2,
+    };
+    let routes = all_routes(machine);
+    let mut rng = Rng::new(10, 11);
+    let mut counts = [[0u32; 12]; 2];
+    const WALKS: u32 = 24_000;
+    for (row, (from, to)) in [((0, 0), (0, 5)), ((0, 0), (1, 7))].into_iter().enumerate() {
+        for _ in 0..WALKS {
+            let head = head_to(to, Routing::Valiant, false);
+            let trace = walk(
+                machine,
+                &routes,
+                from,
+                head,
+                &mut rng,
+                |_| u64::MAX,
+                |_, _| 0,
+            )
+            .expect("a way");
+            // A way up can also end in the target itself, or at its router.
+            if let Some(root) = trace.choices.iter().position(|c| *c == Choice::Root) {
+                assert_eq!(trace.routers[root].0, if row == 0 { 0 } else { 2 });
+                counts[row][trace.routers[root].1] += 1;
+            }
+        }
+    }
+    for (row, counts) in counts.into_iter().enumerate() {
+        let total: u32 = counts.iter().sum();
+        assert!(total > WALKS / 2, "{total}");
+        for (router, &count) in counts.iter().enumerate() {
+            let own = row == 0 && (router == 0 || router == 5);
+            let share = count * 1200 / total;
+            assert!(
+                own || (50..200).contains(&share),
+                "router {router}: {share} of 100: {counts:?}"
+            );
+            assert!(
+                !(row == 0 && router == 0) || count == 0,
+                "the source is no root"
+            );
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! An Aries router as processes and worlds see it, its links, and its route tables for whoever
+//! replaces them.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+use thiserror::Error;
+
+use super::{Aries, AriesEvent};
+use crate::device::{
+    Device, DeviceError, DeviceEvent, EndAccount, Kind, LinkFault, LinkView, NodeAccount,
+    RegisterName, Registers, Rerouting, Routing, Units, link_view_by_own_methods,
+};
+use crate::machine::aries::link::{AriesInput, AriesLcb};
+use crate::machine::aries::route::registers::{PORTS, RouteTables};
+use crate::node::PortId;
+use crate::time::Time;
+
+impl LinkView for AriesLcb {
+    link_view_by_own_methods!();
+
+    fn for_each_counter(&self, mut visit: &mut dyn FnMut(&'static str, u64)) {
+        self.counters().for_each(&mut visit);
+        self.set_counters().for_each(visit);
+    }
+
+    fn account(&self) -> EndAccount {
+        let sets = self.aries_config().sets();
+        // What is discarded is counted in packets, whose flits nobody has counted.
+        let discarded = self.counters().tx_discarded_packets;
+        EndAccount {
+            units: Units {
+                credits: "flits",
+                unacknowledged: "sets",
+                conserved: "flits",
+            },
+            active: self.is_active(),
+            credits: self.credits().to_vec(),
+            offers: sets.private_flits + sets.common_flits,
+            unacknowledged: self.unacknowledged_sets(),
+            unsent: self.backlog_flits().into(),
+            taken: self.set_counters().tx_flits,
+            given_up: (discarded == 0).then_some(0),
+            accepted: self.set_counters().rx_flits,
+        }
+    }
+
+    fn resent(&self) -> u64 {
+        self.set_counters().tx_replayed_sets
+    }
+}
+
+/// Does `fault` to a link.
+pub(crate) fn break_link(now: Time, fault: LinkFault, lcb: &mut AriesLcb, input: &mut AriesInput) {
+    match fault {
+        LinkFault::SoftError => lcb.soft_error_next(),
+        LinkFault::Down => lcb.link_down(now, input),
+        LinkFault::Up => lcb.link_up(now),
+        LinkFault::ForceRetry => lcb.force_retry(now),
+        LinkFault::BadCrc => lcb.force_bad_crc(),
+        LinkFault::Reinit => lcb.force_reinit(now),
+        LinkFault::LoseClock(span) => lcb.lose_clock(now, span),
+        LinkFault::Inject(injection) => lcb.inject(injection),
+    }
+}
+
+impl From<AriesEvent> for DeviceEvent {
+    fn from(event: AriesEvent) -> Self {
+        let tile = match event {
+            AriesEvent::Link { port, event } => return Self::Link { port, event },
+            AriesEvent::ForwardProgress { tile, .. }
+            | AriesEvent::ForwardProgressRestored { tile, .. }
+            | AriesEvent::Unroutable { tile, .. }
+            | AriesEvent::NoLivePort { tile, .. } => tile,
+        };
+        Self::own(Some(tile), event)
+    }
+}
+
+impl Device for Aries {
+    fn kind(&self) -> Kind {
+        Kind::Router
+    }
+
+    fn link(&self, port: PortId) -> Option<&dyn LinkView> {
+        self.lcb(port).map(|lcb| lcb as &dyn LinkView)
+    }
+
+    fn link_fault(&mut self, now: Time, port: PortId, fault: LinkFault) -> Result<(), DeviceError> {
+        self.with_lcb(now, port, |lcb, input| break_link(now, fault, lcb, input))
+            .ok_or(DeviceError::NoLink(port))
+    }
+
+    fn for_each_counter(&self, visit: &mut dyn FnMut(&str, u64)) {
+        Self::for_each_counter(self, visit);
+    }
+
+    fn account(&self) -> NodeAccount {
+        let queued: u64 = (0..PORTS as PortId).map(|port| self.queued(port)).sum();
+        NodeAccount {
+            inside: self.core().flits_inside() + queued,
+            unit: "flits",
+            ..NodeAccount::default()
+        }
+    }
+
+    fn describe(&self) -> Map<String, Value> {
+        let registers = self.core().registers();
+        let facts = [
+            ("family", json!("aries")),
+            ("group", json!(registers.group)),
+            ("router", json!(registers.router)),
+        ];
+        facts
+            .map(|(name, fact)| (name.to_owned(), fact))
+            .into_iter()
+            .collect()
+    }
+
+    fn seed(&mut self, seed: u64) {
+        Self::seed(self, seed);
+    }
+
+    fn registers(&mut self) -> Option<&mut dyn Registers> {
+        Some(self)
+    }
+
+    fn rerouting(&mut self) -> Option<&mut dyn Rerouting> {
+        Some(self)
+    }
+}
+
+/// Registers of an Aries have no addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("registers of an Aries router go by name")]
+struct ByNameOnly;
+
+impl Registers for Aries {
+    fn read(&self, register: RegisterName<'_>) -> Result<u64, DeviceError> {
+        match register {
+            RegisterName::Address(_) => None,
+            RegisterName::Name(name) => self.get(name),
+        }
+        .ok_or_else(|| DeviceError::UnknownRegister {
+            register: register.to_string(),
+            hint: " in an Aries router: they go by name",
+        })
+    }
+
+    fn write(&mut self, register: RegisterName<'_>, value: u64) -> Result<(), DeviceError> {
+        match register {
+            RegisterName::Address(_) => Err(ByNameOnly.into()),
+            RegisterName::Name(name) => self.set(name, value).map_err(Into::into),
+        }
+        .map_err(|why| DeviceError::RegisterRefused {
+            register: register.to_string(),
+            why,
+        })
+    }
+}
+
+/// Why route tables were not installed.
+#[derive(Debug, Error)]
+enum TablesError {
+    /// They are not written as route tables are.
+    #[error("not understood: {0}")]
+    Form(#[from] serde_json::Error),
+    /// A table has another length.
+    #[error(
+        "{name} has {new} entries, this router's has {own}: are the tables of another topology?"
+    )]
+    Length {
+        /// The table.
+        name: &'static str,
+        /// Entries of the router's.
+        own: usize,
+        /// Entries of the one offered.
+        new: usize,
+    },
+    /// An entry names a port that there is not.
+    #[error("{name}, entry {index}: there are {PORTS} ports only")]
+    Port {
+        /// The table.
+        name: &'static str,
+        /// The entry.
+        index: usize,
+    },
+}
+
+impl RouteTables {
+    /// The tables by name.
+    fn by_name(&self) -> [(&'static str, &[u64]); 4] {
+        [
+            ("local_minimal", &self.local_minimal),
+            ("local_non_minimal", &self.local_non_minimal),
+            ("global_minimal", &self.global_minimal),
+            ("global_non_minimal", &self.global_non_minimal),
+        ]
+    }
+
+    /// Whether `new` can take their place: tables of another machine are refused whole.
+    fn check(&self, new: &Self) -> Result<(), TablesError> {
+        for ((name, own), (_, new)) in self.by_name().into_iter().zip(new.by_name()) {
+            if own.len() != new.len() {
+                let (own, new) = (own.len(), new.len());
+                return Err(TablesError::Length { name, own, new });
+            }
+            if let Some(index) = new.iter().position(|ports| ports >> PORTS != 0) {
+                return Err(TablesError::Port { name, index });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A digest of the route tables of a router, in hexadecimal: equal tables have equal ones.
+pub fn digest(tables: &[Arc<RouteTables>; 4]) -> String {
+    // FNV-1a over whole entries, with the lengths between: any hash will do that is the same in
+    // every process.
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    let mut add = |word: u64| hash = (hash ^ word).wrapping_mul(0x0100_0000_01b3).rotate_left(29);
+    for (_, table) in tables.iter().flat_map(|of| of.by_name()) {
+        add(table.len() as u64);
+        table.iter().for_each(|&entry| add(entry));
+    }
+    format!("{hash:016x}")
+}
+
+impl Rerouting for Aries {
+    fn quiesce(&mut self) {
+        Self::quiesce(self);
+    }
+
+    fn release(&mut self) {
+        Self::release(self);
+    }
+
+    fn routing(&self) -> Routing {
+        Routing {
+            quiesced: self.core().is_quiesced(),
+            drained: self.is_drained(),
+            digest: digest(&self.core().registers().tables),
+        }
+    }
+
+    fn tables(&self) -> Value {
+        json!(self.core().registers().tables.each_ref().map(|of| &**of))
+    }
+
+    fn install(&mut self, tables: Value) -> Result<(), DeviceError> {
+        let checked = || {
+            let new: [RouteTables; 4] = serde_json::from_value(tables)?;
+            let own = &self.core().registers().tables;
+            own.iter()
+                .zip(&new)
+                .try_for_each(|(own, new)| own.check(new))?;
+            Ok(new.map(Arc::new))
+        };
+        let tables = checked().map_err(|why: TablesError| DeviceError::Tables(why.into()))?;
+        let registers = self.core().registers().clone();
+        Self::install(
+            self,
+            super::registers::AriesRegisters {
+                tables,
+                ..registers
+            },
+        );
+        Ok(())
+    }
+}

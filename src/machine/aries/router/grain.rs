@@ -1,0 +1,350 @@
+//! The grain: what moves through the stages as one item. All in which a core that moves packets differs from one that
+//! moves flits is here.
+//!
+//! | grain | clock | an item | wires and fixed stages | buses and outputs are taken |
+//! |---|---|---|---|---|
+//! | [`Flits`] | any | a flit, as on the chip | take their cycles | for a cycle |
+//! | [`Packets`] | paced, virtual | a packet | take their cycles | for a cycle per flit |
+//! | [`FreePackets`] | free-running | a packet | take none: the next stage has it in the next cycle | for a cycle |
+//!
+//! Stages, arbiters, routing decisions, loads and the depths of buffers are the same. A packet begins at a router only when
+//! all of it has come, so that no output is held by one whose rest was lost on a link and has to be sent again; to
+//! latency that adds the flits behind the head, once per router. In the chip the head goes ahead: a packet may be written into a buffer
+//! with one free place, because flit by flit its first ones would have left when its last ones come.
+
+use core::fmt::Debug;
+
+use phitwire_framing::flit48::Head;
+
+use super::pipeline::{
+    COLUMN_CYCLES, ColumnBufferId, FIRST_PROCESSOR_TILE, INPUT_CYCLES, LOAD_CYCLES, NETLINK_CYCLES,
+    NIC_FLITS_PER_CYCLE, ROW_CYCLES, ROWS, RowBufferId, Wake,
+};
+use super::pool::{Item, Slot};
+use super::tiles::{
+    NIC_FREE, OUTPUT_ARRIVALS, OUTPUT_FREE, Ports, ROW_BUS_FREE, ROW_FREE, SWITCH_FREE, Tiles,
+};
+use crate::kit::{Next, Pipe, Room};
+
+/// What moves at once, and whether moving takes time.
+pub trait Items: Copy + Debug + Default + Send + Sync + 'static {
+    /// Items are whole packets.
+    const PACKETS: bool;
+    /// Wires and fixed stages take their cycles.
+    const TIMED: bool;
+
+    /// Whether a packet of which `visible` flits have come can begin.
+    #[inline]
+    fn can_begin(visible: u32, head: Head) -> bool {
+        !Self::PACKETS || visible >= head.length().into()
+    }
+
+    /// Whether a packet is one item.
+    #[inline]
+    fn is_item(head: Head) -> bool {
+        Self::PACKETS || head.length() == 1
+    }
+
+    /// See [`Pipe::room`].
+    #[inline]
+    fn room<const D: u8, const F: u32, const B: u32>(
+        pipe: &mut Pipe<D, F, B>,
+        now: u32,
+        after: u32,
+    ) -> Room {
+        if Self::PACKETS {
+            pipe.room_for_some(now, after)
+        } else {
+            pipe.room(now, after)
+        }
+    }
+
+    /// Writes an item of that many flits; whether the reader is to be woken when it comes.
+    #[inline]
+    fn write<const D: u8, const F: u32, const B: u32>(
+        pipe: &mut Pipe<D, F, B>,
+        now: u32,
+        flits: u8,
+    ) -> bool {
+        if Self::PACKETS {
+            pipe.take_places(flits);
+        }
+        pipe.write(now).1
+    }
+
+    /// See [`Pipe::read`].
+    #[inline]
+    fn read<const D: u8, const F: u32, const B: u32>(
+        pipe: &mut Pipe<D, F, B>,
+        now: u32,
+        flits: u8,
+    ) -> (Next, bool) {
+        if Self::PACKETS {
+            pipe.free_places(flits);
+        }
+        pipe.read(now)
+    }
+
+    /// Flits in a buffer and on the wire to it.
+    #[inline]
+    fn flits<const D: u8, const F: u32, const B: u32>(pipe: &Pipe<D, F, B>) -> u8 {
+        if Self::PACKETS {
+            pipe.places()
+        } else {
+            pipe.len()
+        }
+    }
+}
+
+/// Flits, one by one, as on the chip.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Flits;
+
+/// Packets, each of which takes its cycles.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Packets;
+
+/// Packets, where cycles mean nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FreePackets;
+
+impl Items for Flits {
+    const PACKETS: bool = false;
+    const TIMED: bool = true;
+}
+
+impl Items for Packets {
+    const PACKETS: bool = true;
+    const TIMED: bool = true;
+}
+
+impl Items for FreePackets {
+    const PACKETS: bool = true;
+    const TIMED: bool = false;
+}
+
+/// Cycles in which `flits` flits pass, the first of them in cycle `now`, over a network port, which has no data in
+/// every tenth.
+const fn cycles_of_port(now: u64, flits: u64) -> u64 {
+    let data = LOAD_CYCLES - 1;
+    flits + (now % LOAD_CYCLES + flits - 1) / data
+}
+
+// Wires.
+impl<I: Items> Tiles<I> {
+    /// The cycle by the clock of the wires between the stages. Where they take no time so much of it passes from one cycle
+    /// to the next that nothing is on a wire any more (and this clock comes round after 2^29 cycles, not 2^32; see
+    /// [`Pipe`]).
+    #[inline]
+    pub(super) fn wire_clock(&self) -> u32 {
+        if I::TIMED {
+            self.cycle as u32
+        } else {
+            (self.cycle << 3) as u32
+        }
+    }
+
+    /// Enters `wake` for when a wire of that many cycles has brought what was put on it.
+    #[inline]
+    pub(super) fn wake_ahead(&mut self, cycles: u64, wake: Wake) {
+        let cycles = if I::TIMED { cycles } else { 1 };
+        self.calendar.enter(self.cycle, cycles, wake);
+    }
+
+    /// Flits that Netlink writes into the queue of a processor tile (`channel`: tile times 8 plus virtual channel).
+    #[inline]
+    pub(super) fn reaches_tile(&mut self, channel: usize, flits: u8) {
+        if I::TIMED {
+            let due = self.cycle + INPUT_CYCLES;
+            self.delay.enter(due, channel as u16, flits.into());
+        } else {
+            self.inputs.arrived(channel, flits.into());
+        }
+    }
+
+    /// Something is on the way to a row buffer; `wakes`: its subswitch has nothing more to read there.
+    #[inline]
+    pub(super) fn on_row_bus(&mut self, id: RowBufferId, flits: u8, wakes: bool) {
+        if wakes && I::TIMED {
+            self.wake_ahead(ROW_CYCLES, Wake::RowReader(id));
+        } else if wakes {
+            self.request_output(id);
+        }
+        self.takes_row_bus(id.tile(), flits);
+    }
+
+    /// Something is taken out of a tile's input queue: so long nothing else is.
+    #[inline]
+    pub(super) fn takes_row_bus(&mut self, tile: usize, flits: u8) {
+        if self.takes_cycles(flits) {
+            self.inputs.busy |= 1 << tile;
+            self.free_later(flits.into(), ROW_BUS_FREE + tile);
+        }
+    }
+
+    /// Something is on the way to a column buffer; `wakes`: its output has nothing more to read there.
+    #[inline]
+    pub(super) fn on_column_bus(&mut self, id: ColumnBufferId, wakes: bool) {
+        if wakes && I::TIMED {
+            self.wake_ahead(COLUMN_CYCLES, Wake::ColumnReader(id));
+        } else if wakes {
+            self.columns.arrived(id);
+        }
+    }
+
+    /// Flits are on the way from processor tile number `tile` (0 to 7) to the NICs. A packet's last flit leaves the tile
+    /// later than its first, and comes to the NIC no earlier than it would alone.
+    #[inline]
+    pub(super) fn on_way_to_nics(&mut self, tile: usize, flits: u8) {
+        if I::TIMED {
+            let due = self.cycle + NETLINK_CYCLES + u64::from(flits / NIC_FLITS_PER_CYCLE as u8);
+            self.delay
+                .enter(due, (OUTPUT_ARRIVALS + tile) as u16, flits.into());
+        } else {
+            self.netlink.output_arrived(tile, flits.into());
+        }
+    }
+
+    /// Whether network ports send the tenth flit of their sets in this cycle.
+    #[inline]
+    pub(super) fn is_tenth_cycle(&self) -> bool {
+        I::TIMED && self.cycle % LOAD_CYCLES == LOAD_CYCLES - 1
+    }
+}
+
+// What packets take for as long as they pass.
+impl<I: Items> Tiles<I> {
+    #[inline]
+    fn takes_cycles(&self, flits: u8) -> bool {
+        I::PACKETS && I::TIMED && flits > 1
+    }
+
+    fn free_later(&mut self, cycles: u64, what: usize) {
+        self.delay.enter(self.cycle + cycles, what as u16, 0);
+    }
+
+    /// An item moves from a row buffer to a column bus; `next` is when there is something behind it. False if that need not
+    /// wait until the item has passed.
+    #[inline]
+    pub(super) fn passes_switch(
+        &mut self,
+        from: RowBufferId,
+        to: ColumnBufferId,
+        flits: u8,
+        next: Next,
+    ) -> bool {
+        if !self.takes_cycles(flits) {
+            return false;
+        }
+        let (number, row) = (to.subswitch(), to.row());
+        self.rows.take_output(number, row);
+        self.free_later(flits.into(), SWITCH_FREE + number * ROWS + row);
+        self.rows.begin_reading(from);
+        let cycles = match next {
+            Next::Ahead(cycles) => u64::from(cycles).max(flits.into()),
+            Next::Ready | Next::Empty => flits.into(),
+        };
+        self.free_later(cycles, ROW_FREE + from.index());
+        true
+    }
+
+    /// An item leaves by an output tile.
+    #[inline]
+    pub(super) fn is_leaving(&mut self, output: usize, flits: u8) {
+        if !self.takes_cycles(flits) {
+            return;
+        }
+        let cycles = if output < FIRST_PROCESSOR_TILE {
+            cycles_of_port(self.cycle, flits.into())
+        } else {
+            flits.into()
+        };
+        self.columns.busy |= 1 << output;
+        self.free_later(cycles, OUTPUT_FREE + output);
+    }
+
+    /// An item passes between a NIC and Netlink, `way` 0 in and 1 out, behind `before` flits of this cycle. The flits for
+    /// which that way is taken in this cycle.
+    #[inline]
+    pub(super) fn passes_nic(&mut self, way: usize, nic: usize, before: usize, flits: u8) -> usize {
+        if !self.takes_cycles(flits) {
+            return 1;
+        }
+        let cycles = (before as u64 + u64::from(flits)).div_ceil(NIC_FLITS_PER_CYCLE as u64);
+        if cycles > 1 {
+            self.netlink.busy[way] |= 1 << nic;
+            self.free_later(cycles, NIC_FREE + way * 4 + nic);
+        }
+        flits.into()
+    }
+
+    /// A packet has passed: what it took is free again.
+    #[cold]
+    pub(super) fn packet_passed(&mut self, what: usize) {
+        if what >= ROW_FREE {
+            let id = RowBufferId::at(what - ROW_FREE);
+            if self.rows.end_reading(id, self.cycle as u32) {
+                self.request_output(id);
+            }
+        } else if what >= SWITCH_FREE {
+            let output = what - SWITCH_FREE;
+            self.rows.free_output(output / ROWS, output % ROWS);
+        } else if what >= NIC_FREE {
+            let nic = what - NIC_FREE;
+            self.netlink.busy[nic / 4] &= !(1 << (nic % 4));
+        } else if what >= OUTPUT_FREE {
+            self.columns.busy &= !(1 << (what - OUTPUT_FREE));
+        } else {
+            self.inputs.busy &= !(1 << (what - ROW_BUS_FREE));
+        }
+    }
+}
+
+// Between links and tiles.
+impl<I: Items> Tiles<I> {
+    /// Takes an item out of a link's input queue: `slot` is what becomes of its head.
+    #[inline]
+    pub(super) fn take_from<P: Ports>(
+        &mut self,
+        port: usize,
+        vc: usize,
+        slot: Slot,
+        io: &mut P,
+    ) -> Option<Item> {
+        if I::PACKETS {
+            let take = |flits: &mut [_]| io.pop_into(port, vc, flits);
+            return Some(self.pool.packet(slot, take));
+        }
+        io.pop(port, vc)?;
+        Some(Item::flit(slot))
+    }
+
+    /// Hands an item to the link of `port`.
+    #[inline]
+    pub(super) fn hand_over<P: Ports>(&mut self, port: usize, item: Item, io: &mut P) {
+        if I::PACKETS {
+            self.pool
+                .unload(item, |packet| io.push_packet(port, packet));
+        } else {
+            io.push(port, item.slot.flit());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::cycles_of_port;
+
+    #[test]
+    fn a_packet_leaves_out_every_tenth_cycle() {
+        for now in (0..30).filter(|now| now % 10 != 9) {
+            for flits in 1..=14 {
+                let mut cycle = now;
+                for _ in 1..flits {
+                    cycle += if (cycle + 1) % 10 == 9 { 2 } else { 1 };
+                }
+                assert_eq!(cycles_of_port(now, flits), cycle + 1 - now, "{now} {flits}");
+            }
+        }
+    }
+}

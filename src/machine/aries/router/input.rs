@@ -1,0 +1,388 @@
+//! First stage: the input queues, the route decision and the row buses.
+//!
+//! A row bus carries one flit per cycle. Nobody else uses it, so the only choice is between the eight
+//! virtual channels of the tile; a flit is sent when its row buffer has a free place. The input queues of
+//! network tiles are the links', those of processor tiles Netlink's.
+
+use phitwire_framing::flit48::{Flit, Head, Routing};
+
+use super::event::AriesEvent;
+use super::grain::Items;
+use super::pipeline::{
+    COLUMNS, FIRST_PROCESSOR_TILE, PAIR_TILES, RowBufferId, TILE_VCS, TILES, Wake,
+};
+use super::pool::{Item, Slot};
+use super::tiles::{Ports, Tiles, boxed};
+use crate::kit::{MatrixArbiter, Room};
+use crate::machine::aries::route::registers::{AriesRegisters, FIRST_NIC_PORT, PortKind, VCS};
+use crate::machine::aries::route::{Arrival, Choice, Decision, Refusal};
+
+/// `flow`: the packet is thrown away up to its end.
+const SWALLOW: u8 = 0xfe;
+/// `waits_for`: nothing.
+const NOTHING: u8 = 0xff;
+
+/// The read side of one input virtual channel.
+#[derive(Clone, Copy, Debug)]
+struct InputVc {
+    /// Flits that have passed the stages of the input block.
+    visible: u32,
+    /// Flits of the packet in progress that are still to come; 0: the next one is a head.
+    left: u8,
+    /// Column that the packet in progress goes to, or [`SWALLOW`].
+    flow: u8,
+    /// The column whose row buffer must free a place before this channel can go on.
+    waits_for: u8,
+}
+
+/// What the input queues of all tiles need to know beyond their content.
+#[derive(Debug)]
+pub(super) struct Inputs {
+    /// Tiles that can send a flit.
+    pub(super) active: u64,
+    /// Tiles whose row bus has a packet on it.
+    pub(super) busy: u64,
+    /// Ports read from since the owner last asked.
+    pub(super) popped: u64,
+    /// Virtual channels of each tile that can send a flit.
+    ready: [u8; TILES],
+    vcs: Box<[InputVc; TILE_VCS]>,
+    vc_turn: Box<[MatrixArbiter; TILES]>,
+    kinds: [PortKind; TILES],
+}
+
+impl Inputs {
+    pub(super) fn new() -> Self {
+        Self {
+            active: 0,
+            busy: 0,
+            popped: 0,
+            ready: [0; TILES],
+            vcs: boxed(InputVc {
+                visible: 0,
+                left: 0,
+                flow: SWALLOW,
+                waits_for: NOTHING,
+            }),
+            vc_turn: boxed(MatrixArbiter::new()),
+            kinds: [PortKind::Processor; TILES],
+        }
+    }
+
+    /// Takes over where the tiles' links lead. A network port that is said to lead nowhere counts as blue, the
+    /// kind from which the fewest ways lead on.
+    pub(super) fn set_kinds(&mut self, registers: &AriesRegisters) {
+        for (tile, kind) in self.kinds.iter_mut().enumerate() {
+            *kind = if tile >= FIRST_PROCESSOR_TILE {
+                PortKind::Processor
+            } else {
+                registers
+                    .ports
+                    .get(tile)
+                    .copied()
+                    .flatten()
+                    .unwrap_or(PortKind::Blue)
+            };
+        }
+    }
+
+    /// Where a tile's link leads.
+    #[inline]
+    pub(super) fn kind(&self, tile: usize) -> PortKind {
+        self.kinds[tile % TILES]
+    }
+
+    /// Tiles that can send something now.
+    #[inline]
+    pub(super) fn pending(&self) -> u64 {
+        self.active & !self.busy
+    }
+
+    #[inline]
+    fn make_ready(&mut self, tile: usize, vc: usize) {
+        self.ready[tile] |= 1 << vc;
+        self.active |= 1 << tile;
+    }
+
+    #[inline]
+    fn sleep(&mut self, tile: usize, vc: usize) {
+        self.ready[tile] &= !(1 << vc);
+        if self.ready[tile] == 0 {
+            self.active &= !(1 << tile);
+        }
+    }
+
+    /// Flits of virtual channel `index` (tile times 8 plus channel) have passed the input block.
+    #[inline]
+    pub(super) fn arrived(&mut self, index: usize, flits: u32) {
+        let state = &mut self.vcs[index % TILE_VCS];
+        state.visible = state.visible.saturating_add(flits);
+        if state.waits_for == NOTHING {
+            self.make_ready(index / VCS % TILES, index % VCS);
+        }
+    }
+}
+
+impl<I: Items> Tiles<I> {
+    /// A free place of a row buffer has become known at its input tile.
+    #[inline]
+    pub(super) fn row_place_freed(&mut self, id: RowBufferId) {
+        let (tile, vc) = (id.tile(), id.vc());
+        let index = tile * VCS + vc;
+        if usize::from(self.inputs.vcs[index].waits_for) == id.column() && self.has_room(id, 0) {
+            self.inputs.vcs[index].waits_for = NOTHING;
+            self.inputs.make_ready(tile, vc);
+        }
+    }
+
+    /// Whether a flit can be written into a row buffer in this cycle (`after` 0) or the next (1). If
+    /// not, the input tile will be woken when it can.
+    #[inline]
+    fn has_room(&mut self, id: RowBufferId, after: u32) -> bool {
+        let now = self.wire_clock();
+        match I::room(&mut self.rows.pipes[id.index()], now, after) {
+            Room::Open => true,
+            Room::Ahead(cycles) => {
+                self.wake_ahead(cycles.into(), Wake::RowWriter(id));
+                false
+            }
+            Room::Starved => false,
+        }
+    }
+
+    /// Puts a channel to sleep until `column`'s row buffer frees a place.
+    #[inline]
+    fn wait_for(&mut self, tile: usize, vc: usize, column: u8) {
+        self.stalls[0] += 1;
+        self.inputs.vcs[tile * VCS + vc].waits_for = column;
+        self.inputs.sleep(tile, vc);
+    }
+
+    /// Lets every tile that can send one flit over its row bus.
+    pub(super) fn input_stage<P: Ports>(&mut self, io: &mut P) {
+        let mut pending = self.inputs.pending();
+        while pending != 0 {
+            let tile = pending.trailing_zeros() as usize % TILES;
+            pending &= pending - 1;
+            let ready = self.inputs.ready[tile];
+            let vc = self.inputs.vc_turn[tile].arbitrate(ready);
+            self.move_input(tile, usize::from(vc), io);
+        }
+    }
+
+    #[inline]
+    fn move_input<P: Ports>(&mut self, tile: usize, vc: usize, io: &mut P) {
+        let InputVc {
+            visible,
+            left,
+            flow,
+            ..
+        } = self.inputs.vcs[tile * VCS + vc];
+        if visible == 0 {
+            // A place became free before the next flit was there.
+            return self.inputs.sleep(tile, vc);
+        }
+        if left == 0 {
+            return self.begin_packet(tile, vc, io);
+        }
+        let Some(flit) = self.pop(tile, vc, io) else {
+            return self.ran_dry(tile, vc);
+        };
+        if usize::from(flow) < COLUMNS {
+            let id = RowBufferId::new(tile, vc, flow.into());
+            self.send_to_row(id, Item::flit(Slot::body(flit, left == 1)));
+        } else {
+            self.counters.swallowed_flits += 1;
+        }
+        self.after_pop(tile, vc, 1, left - 1, flow);
+    }
+
+    /// The flit at the front of a tile's input queue.
+    #[inline]
+    fn front<P: Ports>(&self, tile: usize, vc: usize, io: &P) -> Option<Flit> {
+        if tile < FIRST_PROCESSOR_TILE {
+            io.front(tile, vc)
+        } else {
+            self.netlink.front(tile, vc, &self.pool)
+        }
+    }
+
+    #[inline]
+    fn pop<P: Ports>(&mut self, tile: usize, vc: usize, io: &mut P) -> Option<Flit> {
+        if tile < FIRST_PROCESSOR_TILE {
+            self.inputs.popped |= 1 << tile;
+            io.pop(tile, vc)
+        } else {
+            let item = self.netlink.pop(tile, vc, &mut self.pool)?;
+            Some(item.slot.flit())
+        }
+    }
+
+    /// The queue has less than was announced: a link that does not keep its word.
+    #[cold]
+    fn ran_dry(&mut self, tile: usize, vc: usize) {
+        self.inputs.vcs[tile * VCS + vc].visible = 0;
+        self.inputs.sleep(tile, vc);
+    }
+
+    /// Writes a flit into a row buffer, where it is seen after the wire.
+    #[inline]
+    fn send_to_row(&mut self, id: RowBufferId, item: Item) {
+        let now = self.wire_clock();
+        let wakes = self.rows.write::<I>(now, id, item, &mut self.pool);
+        self.on_row_bus(id, item.flits(), wakes);
+    }
+
+    /// Bookkeeping after `taken` flits were taken from the queue.
+    #[inline]
+    fn after_pop(&mut self, tile: usize, vc: usize, taken: u8, left: u8, flow: u8) {
+        let state = &mut self.inputs.vcs[tile * VCS + vc];
+        state.visible -= u32::from(taken);
+        state.left = left;
+        state.flow = flow;
+        let visible = state.visible;
+        if left > 0
+            && usize::from(flow) < COLUMNS
+            && !self.has_room(RowBufferId::new(tile, vc, flow.into()), 1)
+        {
+            self.wait_for(tile, vc, flow);
+        } else if visible == 0 {
+            self.inputs.sleep(tile, vc);
+        }
+    }
+
+    /// The routing decision: taken when the head is at the front, and taken anew as long as it could not be
+    /// carried out.
+    #[inline]
+    fn begin_packet<P: Ports>(&mut self, tile: usize, vc: usize, io: &mut P) {
+        let Some(flit) = self.front(tile, vc, io) else {
+            return self.ran_dry(tile, vc);
+        };
+        let Some(head) = Head::parse(flit) else {
+            return self.drop_headless(tile, vc, io);
+        };
+        if !I::can_begin(self.inputs.vcs[tile * VCS + vc].visible, head) {
+            // The rest of the packet wakes the channel.
+            return self.inputs.sleep(tile, vc);
+        }
+        let arrival = Arrival {
+            port: tile as u8,
+            kind: self.inputs.kinds[tile],
+            head,
+        };
+        let loads = &self.loads;
+        let decision = self
+            .routes
+            .choose(arrival, self.live, &mut self.rng, |port| loads.of(port, io));
+        let Decision { way, kind } = match decision {
+            Ok(decision) => decision,
+            Err(why) => return self.refuse(tile, vc, head, why, io),
+        };
+        let mut output = usize::from(way.port);
+        if output >= FIRST_NIC_PORT {
+            output = self.ejection_tile(tile, head);
+        }
+        let column = (output % COLUMNS) as u8;
+        let id = RowBufferId::new(tile, vc, column.into());
+        if !self.has_room(id, 0) {
+            return self.wait_for(tile, vc, column);
+        }
+        let vc_out = head.vc() & 4 | way.class & 3;
+        let sent = head.with_vc(vc_out).with_non_minimal(way.non_minimal);
+        let alone = I::is_item(head);
+        let slot = Slot::head(sent, output / COLUMNS, vc_out.into(), alone);
+        let Some(item) = self.take(tile, vc, slot, io) else {
+            return self.ran_dry(tile, vc);
+        };
+        self.count(kind);
+        self.loads.commit(output, head.length());
+        self.send_to_row(id, item);
+        let left = if alone { 0 } else { head.length() - 1 };
+        self.after_pop(tile, vc, item.flits(), left, column);
+    }
+
+    /// Takes a head, or a packet, out of a tile's input queue; `slot` is what becomes of the head.
+    #[inline]
+    fn take<P: Ports>(&mut self, tile: usize, vc: usize, slot: Slot, io: &mut P) -> Option<Item> {
+        if tile >= FIRST_PROCESSOR_TILE {
+            let item = self.netlink.pop(tile, vc, &mut self.pool)?;
+            return Some(item.with_slot(slot));
+        }
+        self.inputs.popped |= 1 << tile;
+        self.take_from(tile, vc, slot, io)
+    }
+
+    /// The processor tile by which a packet goes to its NIC: of the NIC's pair the one for which the least is waiting;
+    /// of an ordered packet the one that its hash names.
+    fn ejection_tile(&mut self, tile: usize, head: Head) -> usize {
+        let nic = usize::from(head.destination().nic());
+        let first = FIRST_PROCESSOR_TILE + nic / 2 * PAIR_TILES;
+        if matches!(
+            head.routing(),
+            Routing::Ordered | Routing::OrderedNonMinimal
+        ) {
+            return first + (self.routes.flow_hash(tile as u8, head) % PAIR_TILES as u64) as usize;
+        }
+        // The tile behind the one taken last comes first, so that ties go round.
+        let turn = self.netlink.next_turn();
+        (0..PAIR_TILES)
+            .map(|i| first + (turn + i) % PAIR_TILES)
+            .min_by_key(|&tile| self.loads.committed(tile))
+            .unwrap_or(first)
+    }
+
+    fn count(&mut self, kind: Choice) {
+        let counters = &mut self.counters;
+        *match kind {
+            Choice::Transit => return,
+            Choice::Eject => &mut counters.eject_decisions,
+            Choice::Minimal => &mut counters.minimal_decisions,
+            Choice::NonMinimal => &mut counters.non_minimal_decisions,
+            Choice::Root => &mut counters.root_decisions,
+            Choice::Fallback => &mut counters.fallback_decisions,
+        } += 1;
+    }
+
+    /// Takes a flit that stands where a head should be.
+    #[cold]
+    fn drop_headless<P: Ports>(&mut self, tile: usize, vc: usize, io: &mut P) {
+        if self.pop(tile, vc, io).is_none() {
+            return self.ran_dry(tile, vc);
+        }
+        self.counters.headless_flits += 1;
+        self.after_pop(tile, vc, 1, 0, SWALLOW);
+    }
+
+    /// Counts and reports a packet that has no way, and begins to throw it away. Its source's time-out
+    /// reports it there (white paper, "Network Reliability").
+    #[cold]
+    fn refuse<P: Ports>(&mut self, tile: usize, vc: usize, head: Head, why: Refusal, io: &mut P) {
+        let slot = Slot::head(head, 0, 0, true);
+        let Some(item) = self.take(tile, vc, slot, io) else {
+            return self.ran_dry(tile, vc);
+        };
+        self.pool.unload(item, |_| ());
+        self.takes_row_bus(tile, item.flits());
+        let destination = head.destination();
+        let number = tile as u8;
+        self.events.push(match why {
+            Refusal::Unroutable => {
+                self.counters.unroutable_packets += 1;
+                AriesEvent::Unroutable {
+                    tile: number,
+                    destination,
+                }
+            }
+            Refusal::Dead => {
+                self.counters.no_live_port_packets += 1;
+                AriesEvent::NoLivePort {
+                    tile: number,
+                    destination,
+                }
+            }
+        });
+        self.counters.swallowed_flits += u64::from(item.flits());
+        let left = head.length() - item.flits();
+        self.after_pop(tile, vc, item.flits(), left, SWALLOW);
+    }
+}

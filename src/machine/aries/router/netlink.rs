@@ -1,0 +1,549 @@
+//! Netlink: the multiplexer between the four NICs and the eight processor tiles (white paper, "Aries Router").
+//!
+//! NICs 0 and 1 share the first four processor tiles, NICs 2 and 3 the others. A NIC's packets go to the tile of
+//! its pair whose input queue is emptiest, packet by packet, so that one NIC can use more than its share
+//! while the other is quiet; an ordered packet goes to the tile that its flow's hash names, so that
+//! nothing overtakes it. Towards the NICs every tile has a queue for two packets, from which each NIC takes whole
+//! packets in turn; nothing is put there for which the NIC's link has no credits, so no packet waits behind one that cannot
+//! go.
+
+use phitwire_framing::flit48::{Flit, Head, Routing};
+
+use super::grain::Items;
+use super::pipeline::{
+    FIRST_PROCESSOR_TILE, NETLINK_INPUT_FLITS, NETLINK_OUTPUT_FLITS, NIC_FLITS_PER_CYCLE,
+    PAIR_TILES,
+};
+use super::pool::{Fifo, Item, Pool, Slot};
+use super::tiles::{NIC_ARRIVALS, Ports, Tiles};
+use crate::machine::aries::route::registers::{FIRST_NIC_PORT, NICS, VCS};
+
+/// Processor tiles.
+const PROCESSOR_TILES: usize = NICS / 2 * PAIR_TILES;
+/// No NIC, no tile, no channel.
+const NONE: u8 = 0xff;
+/// Flits of the longest packet.
+const PACKET: u16 = phitwire_framing::flit48::MAX_PACKET_FLITS as u16;
+
+/// The way in from a NIC.
+#[derive(Clone, Copy, Debug)]
+struct NicInput {
+    /// Flits in the link's input queues that have passed the stages before Netlink.
+    visible: [u32; VCS],
+    /// Flits still to come of the packet that each virtual channel has begun.
+    left: [u8; VCS],
+    /// The processor tile (0 to 7) to which it goes.
+    tile: [u8; VCS],
+    /// Virtual channels that may move a flit.
+    ready: u8,
+    /// Virtual channels that wait for room in a tile.
+    stalled: u8,
+    /// The virtual channel that moved last.
+    current: u8,
+}
+
+/// The input queue of a processor tile, for requests and for responses.
+#[derive(Clone, Copy, Debug)]
+struct TileInput {
+    fifos: [Fifo; 2],
+    flits: [u16; 2],
+    /// Room taken: the flits that have come, and those still to come of packets that have begun.
+    taken: [u16; 2],
+    /// Who is in the middle of a packet: NIC times 8 plus virtual channel.
+    writer: [u8; 2],
+}
+
+/// The way out from a processor tile.
+#[derive(Clone, Copy, Debug)]
+struct TileOutput {
+    fifo: Fifo,
+    /// Flits in the queue that have passed the wires.
+    visible: u16,
+    /// Flits in the queue.
+    flits: u16,
+    /// Flits in the queue and those still to come of the packet that comes in.
+    taken: u16,
+}
+
+/// The multiplexer.
+#[derive(Debug)]
+pub(super) struct Netlink {
+    pub(super) quiesced: bool,
+    nics: [NicInput; NICS],
+    inputs: [TileInput; PROCESSOR_TILES],
+    outputs: [TileOutput; PROCESSOR_TILES],
+    /// The tile (0 to 7) whose packet each NIC is taking, and how many flits of it are to come.
+    serving: [(u8, u8); NICS],
+    /// Flits of packets towards each NIC that its link has still to take.
+    reserved: [u16; NICS],
+    /// NICs that may have something to send to a tile.
+    inputs_active: u8,
+    /// NICs that may have something to take.
+    outputs_active: u8,
+    /// NICs from which a packet comes, and NICs to which one goes.
+    pub(super) busy: [u8; 2],
+    /// Processor tiles (0 to 7) whose output queue has something to take.
+    outputs_filled: u8,
+    turn: u8,
+}
+
+impl Netlink {
+    pub(super) const fn new() -> Self {
+        Self {
+            quiesced: false,
+            nics: [NicInput {
+                visible: [0; VCS],
+                left: [0; VCS],
+                tile: [0; VCS],
+                ready: 0,
+                stalled: 0,
+                current: 0,
+            }; NICS],
+            inputs: [TileInput {
+                fifos: [Fifo::EMPTY; 2],
+                flits: [0; 2],
+                taken: [0; 2],
+                writer: [NONE; 2],
+            }; PROCESSOR_TILES],
+            outputs: [TileOutput {
+                fifo: Fifo::EMPTY,
+                visible: 0,
+                flits: 0,
+                taken: 0,
+            }; PROCESSOR_TILES],
+            serving: [(NONE, 0); NICS],
+            reserved: [0; NICS],
+            inputs_active: 0,
+            outputs_active: 0,
+            busy: [0; 2],
+            outputs_filled: 0,
+            turn: 0,
+        }
+    }
+
+    /// Whether a flit may move in the next cycle.
+    #[inline]
+    pub(super) fn is_active(&self) -> bool {
+        let [from, to] = self.busy;
+        self.inputs_active & !from | self.outputs_active & !to != 0
+    }
+
+    /// A number that goes round, for ties.
+    #[inline]
+    pub(super) fn next_turn(&mut self) -> usize {
+        self.turn = self.turn.wrapping_add(1);
+        self.turn.into()
+    }
+
+    /// Lets the NICs go on.
+    pub(super) fn release(&mut self) {
+        self.quiesced = false;
+        for nic in 0..NICS {
+            self.wake(nic, 0xff);
+        }
+    }
+
+    /// Lets virtual channels of a NIC that have flits look again.
+    fn wake(&mut self, nic: usize, vcs: u8) {
+        let state = &mut self.nics[nic];
+        for vc in (0..VCS).filter(|vc| vcs >> vc & 1 != 0) {
+            if state.visible[vc] > 0 {
+                state.ready |= 1 << vc;
+            }
+        }
+        state.stalled &= !vcs;
+        if state.ready != 0 {
+            self.inputs_active |= 1 << nic;
+        }
+    }
+
+    /// Flits of a NIC's virtual channel (`index` = NIC times 8 plus channel) have come to Netlink.
+    #[inline]
+    pub(super) fn arrived(&mut self, index: usize, flits: u32) {
+        let (nic, vc) = (index / VCS % NICS, index % VCS);
+        let state = &mut self.nics[nic];
+        state.visible[vc] = state.visible[vc].saturating_add(flits);
+        if state.stalled >> vc & 1 == 0 {
+            state.ready |= 1 << vc;
+            self.inputs_active |= 1 << nic;
+        }
+    }
+
+    // The input queues of processor tiles. Requests are on virtual channel 0, responses on 4.
+
+    #[inline]
+    pub(super) fn front(&self, tile: usize, vc: usize, pool: &Pool) -> Option<Flit> {
+        let input = &self.inputs[(tile - FIRST_PROCESSOR_TILE) % PROCESSOR_TILES];
+        pool.front(&input.fifos[vc / 4 % 2]).map(Slot::flit)
+    }
+
+    #[inline]
+    pub(super) fn pop(&mut self, tile: usize, vc: usize, pool: &mut Pool) -> Option<Item> {
+        let tile = (tile - FIRST_PROCESSOR_TILE) % PROCESSOR_TILES;
+        let (input, half) = (&mut self.inputs[tile], vc / 4 % 2);
+        let item = pool.pop(&mut input.fifos[half])?;
+        input.flits[half] -= u16::from(item.flits());
+        input.taken[half] -= u16::from(item.flits());
+        if input.room(half) >= PACKET {
+            self.wake_stalled(tile);
+        }
+        Some(item)
+    }
+
+    /// Something that NICs of a tile's pair may wait for has happened.
+    #[inline]
+    fn wake_stalled(&mut self, tile: usize) {
+        let first = tile / PAIR_TILES * 2;
+        for nic in first..first + 2 {
+            let stalled = self.nics[nic].stalled;
+            if stalled != 0 {
+                self.wake(nic, stalled);
+            }
+        }
+    }
+
+    /// The tile for a packet of `length` flits from a NIC, if one has room.
+    fn input_tile(
+        &mut self,
+        nic: usize,
+        half: usize,
+        length: u16,
+        hash: Option<u64>,
+    ) -> Option<usize> {
+        let first = nic / 2 * PAIR_TILES;
+        let can = |input: &TileInput| input.writer[half] == NONE && input.room(half) >= length;
+        if let Some(hash) = hash {
+            let tile = first + (hash % PAIR_TILES as u64) as usize;
+            return can(&self.inputs[tile]).then_some(tile);
+        }
+        let turn = self.next_turn();
+        let mut best = None;
+        let mut least = u16::MAX;
+        for i in 0..PAIR_TILES {
+            let tile = first + (turn + i) % PAIR_TILES;
+            let input = &self.inputs[tile % PROCESSOR_TILES];
+            if input.load() < least && can(input) {
+                (best, least) = (Some(tile), input.load());
+            }
+        }
+        best
+    }
+
+    // The queues towards the NICs.
+
+    /// Flits that were promised to the link of `nic` already, and whether the queue of processor tile `output` has room
+    /// for a packet of `flits` flits.
+    #[inline]
+    pub(super) fn output_room(&self, output: usize, nic: usize, flits: usize) -> (usize, bool) {
+        let taken = self.outputs[(output - FIRST_PROCESSOR_TILE) % PROCESSOR_TILES].taken;
+        let room = usize::from(taken) + flits <= usize::from(NETLINK_OUTPUT_FLITS);
+        (self.reserved[nic % NICS].into(), room)
+    }
+
+    pub(super) fn reserve_output(&mut self, output: usize, nic: usize, flits: u8) {
+        self.outputs[(output - FIRST_PROCESSOR_TILE) % PROCESSOR_TILES].taken += u16::from(flits);
+        self.reserved[nic % NICS] += u16::from(flits);
+    }
+
+    /// An item leaves processor tile number `tile` (0 to 7).
+    #[inline]
+    pub(super) fn push(&mut self, tile: usize, item: Item, pool: &mut Pool) {
+        let output = &mut self.outputs[tile % PROCESSOR_TILES];
+        pool.push(&mut output.fifo, item);
+        output.flits += u16::from(item.flits());
+    }
+
+    /// Flits that left a processor tile are at the NICs' side.
+    #[inline]
+    pub(super) fn output_arrived(&mut self, tile: usize, flits: u32) {
+        self.outputs[tile % PROCESSOR_TILES].visible += flits as u16;
+        self.outputs_filled |= 1 << (tile % PROCESSOR_TILES);
+        self.wake_outputs(tile);
+    }
+
+    #[inline]
+    fn wake_outputs(&mut self, tile: usize) {
+        self.outputs_active |= 3 << (tile / PAIR_TILES * 2);
+    }
+
+    /// The link of `nic` may take a packet again.
+    #[inline]
+    pub(super) fn wake_output(&mut self, nic: usize) {
+        if self.outputs_filled != 0 {
+            self.outputs_active |= 1 << (nic % NICS);
+        }
+    }
+
+    /// The tile whose packet `nic` takes next: one whose packet is all there, else one whose packet has begun.
+    fn output_tile<P: Ports>(&mut self, nic: usize, pool: &Pool, io: &P) -> Option<(usize, u8)> {
+        let first = nic / 2 * PAIR_TILES;
+        let mut filled = u32::from(self.outputs_filled >> first) & 0xf;
+        if filled == 0 {
+            return None;
+        }
+        // The tile behind the one looked at first last time comes first.
+        let turn = self.next_turn() % PAIR_TILES;
+        filled = (filled | filled << PAIR_TILES) >> turn & 0xf;
+        let mut begun = None;
+        while filled != 0 {
+            let tile = first + (filled.trailing_zeros() as usize + turn) % PAIR_TILES;
+            filled &= filled - 1;
+            let output = &self.outputs[tile];
+            let Some(head) = pool.front(&output.fifo) else {
+                continue;
+            };
+            // The packet in the middle of which another NIC is has no head at the front.
+            if !head.is_head() || head.nic() != nic {
+                continue;
+            }
+            let port = FIRST_NIC_PORT + nic;
+            let (vc, length) = (head.vc(), head.length());
+            // A link that went down since swallows what was promised to it.
+            if !io.can_begin(port, vc, length.into()) && io.is_active(port) {
+                continue;
+            }
+            let choice = (tile, length);
+            if output.visible >= u16::from(length) {
+                return Some(choice);
+            }
+            begun.get_or_insert(choice);
+        }
+        begun
+    }
+
+    /// Flits in Netlink.
+    pub(super) fn flits(&self) -> u64 {
+        let inputs = self.inputs.iter().flat_map(|input| input.flits);
+        let outputs = self.outputs.iter().map(|output| output.flits);
+        inputs.chain(outputs).map(u64::from).sum()
+    }
+}
+
+impl TileInput {
+    #[inline]
+    fn room(&self, half: usize) -> u16 {
+        NETLINK_INPUT_FLITS - self.taken[half]
+    }
+
+    #[inline]
+    fn load(&self) -> u16 {
+        self.taken[0] + self.taken[1]
+    }
+}
+
+impl<I: Items> Tiles<I> {
+    /// Lets every NIC move up to two flits to processor tiles.
+    pub(super) fn netlink_input_stage<P: Ports>(&mut self, io: &mut P) {
+        let mut pending = self.netlink.inputs_active & !self.netlink.busy[0];
+        while pending != 0 {
+            let nic = pending.trailing_zeros() as usize % NICS;
+            pending &= pending - 1;
+            let mut moved = 0;
+            while moved < NIC_FLITS_PER_CYCLE {
+                let ready = self.netlink.nics[nic].ready;
+                if ready == 0 {
+                    self.netlink.inputs_active &= !(1 << nic);
+                    break;
+                }
+                // A packet goes on while it can; then comes the next channel in turn.
+                let NicInput { current, left, .. } = self.netlink.nics[nic];
+                let turn = u32::from(current) + u32::from(left[usize::from(current)] == 0);
+                let vc = ((ready.rotate_right(turn).trailing_zeros() + turn) % 8) as usize;
+                moved += self.move_from_nic(nic, vc, moved, io);
+            }
+        }
+    }
+
+    /// Moves an item from a NIC to a processor tile, or takes the channel out of those that are ready; `moved` flits
+    /// have moved in this cycle. The flits for which the way from the NIC is in use in this cycle.
+    #[inline]
+    fn move_from_nic<P: Ports>(
+        &mut self,
+        nic: usize,
+        vc: usize,
+        moved: usize,
+        io: &mut P,
+    ) -> usize {
+        let port = FIRST_NIC_PORT + nic;
+        let state = &mut self.netlink.nics[nic];
+        if state.visible[vc] == 0 {
+            state.ready &= !(1 << vc);
+            return 0;
+        }
+        let mut head = None;
+        if state.left[vc] == 0 {
+            head = self.begin_from_nic(nic, vc, io);
+            if head.is_none() {
+                self.netlink.nics[nic].ready &= !(1 << vc);
+                return 0;
+            }
+        }
+        self.inputs.popped |= 1 << port;
+        let left = self.netlink.nics[nic].left[vc];
+        let Some(item) = self.take_from_nic(port, vc, left, head, io) else {
+            let state = &mut self.netlink.nics[nic];
+            state.visible[vc] = 0;
+            state.ready &= !(1 << vc);
+            return 0;
+        };
+        let state = &mut self.netlink.nics[nic];
+        let flits = item.flits();
+        state.visible[vc] -= u32::from(flits);
+        state.left[vc] -= flits;
+        state.current = vc as u8;
+        let (last, tile) = (left == flits, usize::from(state.tile[vc]) % PROCESSOR_TILES);
+        let half = vc / 4;
+        let input = &mut self.netlink.inputs[tile];
+        self.pool.push(&mut input.fifos[half], item);
+        input.flits[half] += u16::from(flits);
+        if last {
+            input.writer[half] = NONE;
+            self.netlink.wake_stalled(tile);
+        }
+        self.reaches_tile((FIRST_PROCESSOR_TILE + tile) * VCS + half * 4, flits);
+        self.passes_nic(0, nic, moved, flits)
+    }
+
+    /// Takes a flit, or a packet, out of a NIC's queue. `left` flits of its packet are to come; `head` is its head, if that
+    /// is next.
+    #[inline]
+    fn take_from_nic<P: Ports>(
+        &mut self,
+        port: usize,
+        vc: usize,
+        left: u8,
+        head: Option<Head>,
+        io: &mut P,
+    ) -> Option<Item> {
+        if let Some(head) = head.filter(|_| I::PACKETS) {
+            return self.take_from(port, vc, Slot::head(head, 0, 0, true), io);
+        }
+        let flit = io.pop(port, vc)?;
+        Some(Item::flit(Slot::body(flit, left == 1)))
+    }
+
+    /// Finds a tile for the packet at the front of a NIC's queue, whose head it returns. `None`: there is none now.
+    fn begin_from_nic<P: Ports>(&mut self, nic: usize, vc: usize, io: &mut P) -> Option<Head> {
+        let port = FIRST_NIC_PORT + nic;
+        if self.netlink.quiesced {
+            return None;
+        }
+        let Some(flit) = io.front(port, vc) else {
+            self.netlink.nics[nic].visible[vc] = 0;
+            return None;
+        };
+        let Some(head) = Head::parse(flit) else {
+            self.drop_headless_of_nic(nic, vc, io);
+            return None;
+        };
+        if !I::can_begin(self.netlink.nics[nic].visible[vc], head) {
+            // The rest of the packet wakes the channel.
+            return None;
+        }
+        let ordered = matches!(
+            head.routing(),
+            Routing::Ordered | Routing::OrderedNonMinimal
+        );
+        let hash = ordered.then(|| self.routes.flow_hash(port as u8, head));
+        let (half, length) = (vc / 4, u16::from(head.length()));
+        let netlink = &mut self.netlink;
+        let Some(tile) = netlink.input_tile(nic, half, length, hash) else {
+            self.counters.netlink_stalls += 1;
+            netlink.nics[nic].stalled |= 1 << vc;
+            return None;
+        };
+        let input = &mut netlink.inputs[tile];
+        input.writer[half] = (nic * VCS + vc) as u8;
+        input.taken[half] += length;
+        let state = &mut netlink.nics[nic];
+        state.left[vc] = head.length();
+        state.tile[vc] = tile as u8;
+        Some(head)
+    }
+
+    /// Takes a flit that stands where a head should be.
+    #[cold]
+    fn drop_headless_of_nic<P: Ports>(&mut self, nic: usize, vc: usize, io: &mut P) {
+        let port = FIRST_NIC_PORT + nic;
+        self.inputs.popped |= 1 << port;
+        self.counters.headless_flits += 1;
+        io.pop(port, vc);
+        // The channel is looked at again in the next cycle if there is more.
+        let visible = &mut self.netlink.nics[nic].visible[vc];
+        *visible -= 1;
+        if *visible > 0 {
+            *visible -= 1;
+            let channel = NIC_ARRIVALS + nic * VCS + vc;
+            self.delay.enter(self.cycle + 1, channel as u16, 1);
+        }
+    }
+
+    /// Lets every NIC take up to two flits from the processor tiles of its pair.
+    pub(super) fn netlink_output_stage<P: Ports>(&mut self, io: &mut P) {
+        let mut pending = self.netlink.outputs_active & !self.netlink.busy[1];
+        while pending != 0 {
+            let nic = pending.trailing_zeros() as usize % NICS;
+            pending &= pending - 1;
+            let mut moved = 0;
+            while moved < NIC_FLITS_PER_CYCLE {
+                match self.move_to_nic(nic, moved, io) {
+                    0 => {
+                        self.netlink.outputs_active &= !(1 << nic);
+                        break;
+                    }
+                    flits => moved += flits,
+                }
+            }
+        }
+    }
+
+    /// Hands an item to a NIC's link, behind `moved` flits of this cycle. The flits for which the way to the NIC is in use in this cycle; 0: there is
+    /// nothing now.
+    #[inline]
+    fn move_to_nic<P: Ports>(&mut self, nic: usize, moved: usize, io: &mut P) -> usize {
+        let netlink = &mut self.netlink;
+        if netlink.serving[nic].0 == NONE {
+            let Some((tile, length)) = netlink.output_tile(nic, &self.pool, io) else {
+                return 0;
+            };
+            netlink.serving[nic] = (tile as u8, length);
+        }
+        let (tile, left) = netlink.serving[nic];
+        let number = usize::from(tile) % PROCESSOR_TILES;
+        let output = &mut netlink.outputs[number];
+        if output.visible == 0 {
+            return 0;
+        }
+        let Some(item) = self.pool.pop(&mut output.fifo) else {
+            unreachable!("what is visible is in the queue");
+        };
+        let flits = item.flits();
+        output.visible -= u16::from(flits);
+        netlink.outputs_filled &= !(u8::from(output.visible == 0) << number);
+        output.flits -= u16::from(flits);
+        output.taken -= u16::from(flits);
+        netlink.reserved[nic] -= u16::from(flits);
+        let room = NETLINK_OUTPUT_FLITS - output.taken;
+        let last = left == flits;
+        netlink.serving[nic] = if last {
+            (NONE, 0)
+        } else {
+            (tile, left - flits)
+        };
+        if last {
+            // The next packet of the tile may be for the other NIC, and what waits at any tile of the pair may
+            // have waited for this packet's flits to become the link's.
+            netlink.wake_outputs(number);
+            let first = FIRST_PROCESSOR_TILE + number / PAIR_TILES * PAIR_TILES;
+            self.columns.wake(0xf << first);
+        } else if room >= PACKET {
+            self.columns.wake(1 << (FIRST_PROCESSOR_TILE + number));
+        }
+        self.push_to(FIRST_NIC_PORT + nic, item, io);
+        self.passes_nic(1, nic, moved, flits)
+    }
+}
+
+#[cfg(test)]
+#[path = "netlink_tests.rs"]
+mod tests;

@@ -1,0 +1,202 @@
+//! An Aries chip's router as a node: the core with a link control block and an input buffer per
+//! port.
+
+use phitwire_framing::flit48::Flit;
+
+use super::core::Core;
+use super::counters::AriesCounters;
+use super::event::AriesEvent;
+use super::load::LoadSteps;
+use super::pipeline::CYCLE_PS;
+use super::tiles::Ports;
+use crate::chip::{Chip, ChipConfig, ChipCore, Links, RegisterError, calls_of_the_core};
+use crate::link::{Change, LinkEvent, LinkPort};
+use crate::machine::aries::link::{AriesLcb, AriesLinkConfig};
+use crate::machine::aries::route::registers::{AriesRegisters, FIRST_NIC_PORT, PORTS, VCS};
+use crate::node::PortId;
+use crate::time::Time;
+
+/// The router of an Aries chip: 48 tiles and Netlink, with 40 network ports and 4 NIC ports, of
+/// which those with a link are in use. The NICs are nodes of their own.
+pub type Aries = Chip<Core>;
+
+/// What an Aries router is made from. A cycle of its paced clock is 1.143 ns (875 MHz).
+pub type AriesConfig = ChipConfig<AriesRegisters, AriesLinkConfig>;
+
+impl Ports for Links<AriesLcb> {
+    #[inline]
+    fn front(&self, port: usize, vc: usize) -> Option<Flit> {
+        self.input(port)?.front(vc)
+    }
+    #[inline]
+    fn pop(&mut self, port: usize, vc: usize) -> Option<Flit> {
+        self.input_mut(port)?.pop(vc)
+    }
+    #[inline]
+    fn can_begin(&self, port: usize, vc: usize, flits: usize) -> bool {
+        self.end(port).is_some_and(|lcb| lcb.can_begin(vc, flits))
+    }
+    #[inline]
+    fn can_promise(&self, port: usize, vc: usize, flits: usize) -> bool {
+        self.end(port)
+            .is_some_and(|lcb| lcb.is_active() && lcb.credits()[vc % VCS] as usize >= flits)
+    }
+    #[inline]
+    fn is_active(&self, port: usize) -> bool {
+        self.end(port).is_some_and(AriesLcb::is_active)
+    }
+    #[inline]
+    fn push(&mut self, port: usize, flit: Flit) {
+        if let Some(lcb) = self.end_mut(port) {
+            lcb.push(flit);
+        }
+    }
+    #[inline]
+    fn pop_into(&mut self, port: usize, vc: usize, into: &mut [Flit]) -> usize {
+        self.input_mut(port)
+            .map_or(0, |input| input.pop_into(vc, into))
+    }
+    #[inline]
+    fn push_packet(&mut self, port: usize, packet: &[Flit]) {
+        if let Some(lcb) = self.end_mut(port) {
+            lcb.push_packet(packet);
+        }
+    }
+    #[inline]
+    fn backlog_flits(&self, port: usize) -> u32 {
+        self.end(port).map_or(0, AriesLcb::backlog_flits)
+    }
+    #[inline]
+    fn far_flits(&self, port: usize) -> u32 {
+        self.end(port).map_or(0, AriesLcb::far_flits)
+    }
+    #[inline]
+    fn peer_load(&self, port: usize) -> u8 {
+        self.end(port).map_or(0, AriesLcb::peer_load)
+    }
+    #[inline]
+    fn set_load(&mut self, port: usize, load: u8) {
+        if let Some(lcb) = self.end_mut(port) {
+            lcb.set_load(load);
+        }
+    }
+}
+
+impl ChipCore for Core {
+    type End = AriesLcb;
+    type Registers = AriesRegisters;
+    type Event = AriesEvent;
+    type Counters = AriesCounters;
+
+    const PORTS: usize = PORTS;
+    const CYCLE_PS: u64 = CYCLE_PS;
+
+    calls_of_the_core!();
+
+    fn new(config: &AriesConfig) -> Self {
+        let mut core = Self::new(config.registers.clone(), config.grain, config.clock);
+        // All links of a router are alike.
+        if let Some((_, link)) = config.ports.first() {
+            core.set_load_steps(LoadSteps::of(link.sets()));
+        }
+        core
+    }
+
+    #[inline]
+    fn changed(&mut self, port: usize, vc: usize, change: Change) {
+        // What an Aries link hands up is never taken back, so no other packet comes to the front.
+        if let Change::Arrived(flits) = change {
+            self.arrived(port, vc, flits);
+        }
+    }
+
+    #[inline]
+    fn link_changed(&mut self, port: usize) {
+        self.link_changed(port);
+    }
+
+    #[inline]
+    fn sent(&mut self, port: usize) {
+        // What was sent made room for packets that wait for the link.
+        self.output_changed(port);
+    }
+
+    fn link_event(port: PortId, event: LinkEvent) -> AriesEvent {
+        AriesEvent::Link { port, event }
+    }
+
+    fn counters(&self, events_lost: u64) -> AriesCounters {
+        let mut counters = self.counters();
+        counters.events_lost += events_lost;
+        counters
+    }
+
+    fn for_each_counter(&self, events_lost: u64, visit: &mut dyn FnMut(&str, u64)) {
+        ChipCore::counters(self, events_lost).for_each(&mut *visit);
+        visit("cycles", self.cycle());
+        let stalls = ["stalls.input", "stalls.row", "stalls.column"];
+        for (name, value) in stalls.into_iter().zip(self.stalls()) {
+            visit(name, value);
+        }
+    }
+
+    fn get(&self, links: &Links<AriesLcb>, name: &str) -> Option<u64> {
+        match name {
+            "chip.drained" => Some(is_drained(self, links).into()),
+            "chip.ports_in_use" => Some(links.in_use()),
+            _ => self.get(name),
+        }
+    }
+
+    fn set(&mut self, name: &str, value: u64) -> Result<(), RegisterError> {
+        match name {
+            "chip.drained" | "chip.ports_in_use" => Err(RegisterError::ReadOnly),
+            _ => self.set(name, value),
+        }
+    }
+}
+
+/// See [`Aries::is_drained`].
+fn is_drained(core: &Core, links: &Links<AriesLcb>) -> bool {
+    let at_rest = |(number, link): (usize, &LinkPort<AriesLcb>)| {
+        let lcb = link.end();
+        (number >= FIRST_NIC_PORT || link.input().is_empty())
+            && (!lcb.is_active() || lcb.backlog_flits() == 0 && lcb.unacknowledged_sets() == 0)
+    };
+    core.flits_inside() == 0 && links.iter().all(at_rest)
+}
+
+/// What a reroute does, and what virtual time needs.
+impl Aries {
+    /// Makes the random choices of the routing decisions from `seed` from now on.
+    pub fn seed(&mut self, seed: u64) {
+        self.core_mut().seed(seed);
+    }
+
+    /// Replaces the registers: what a reroute does between [`quiesce`](Self::quiesce) and
+    /// [`release`](Self::release) (white paper, "Network Reliability").
+    pub fn install(&mut self, registers: AriesRegisters) {
+        self.core_mut().install(registers);
+    }
+
+    /// Takes no more packets from the NICs until [`release`](Self::release).
+    pub fn quiesce(&mut self) {
+        self.core_mut().quiesce();
+    }
+
+    /// Takes packets from the NICs again. [`advance`](crate::node::Node::advance) lets them go.
+    pub fn release(&mut self) {
+        self.core_mut().release();
+    }
+
+    /// Whether no packet is on its way through this router: none in its tiles, none in the input
+    /// buffers of its network ports, and none sent by them that the other end has not acknowledged.
+    /// With all routers of a machine quiesced and drained, nothing is on its way in the network.
+    pub fn is_drained(&self) -> bool {
+        is_drained(self.core(), self.links())
+    }
+}
+
+#[cfg(test)]
+#[path = "node_tests.rs"]
+mod tests;

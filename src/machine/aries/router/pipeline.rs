@@ -1,0 +1,197 @@
+//! Depths and delays of the Aries pipeline, and how the buffers are numbered.
+//!
+//! Public is the sum, about 100 ns per hop (white paper, "Aries Performance"), the clock of 875 MHz, the 6 x 8 tiles with a
+//! 64 x 6 subswitch each, and that a tile has an input queue and column buffers ("Aries Router"). The rest is
+//! ours (`docs/aries.md`): a router takes [`ZERO_LOAD_CYCLES`] from the input queue to the output port,
+//! a short link [`SHORT_LINK_CYCLES`] from there into the next input queue; together 87 cycles, 99.4 ns.
+//!
+//! | cycles | what |
+//! |---|---|
+//! | 34 | input queue: write, read, head decode, table lookup by four candidates, loads and biases, virtual channel, row-bus grant; also the stages behind the output multiplexer, which nothing can hold up, as in YARC |
+//! | 6 | row bus, row buffer, subswitch grant |
+//! | 7 | column bus, column buffer, output grant |
+//!
+//! Contention happens at three places: the grant of the row bus, of a subswitch output and of the output
+//! multiplexer. Between two of them a flit cannot be overtaken or held up, so the stages between them are one
+//! delay.
+
+use crate::kit::Pipe;
+use crate::machine::aries::route::registers::{FIRST_NIC_PORT, NETWORK_PORTS, NICS, VCS};
+
+/// Tiles of a chip: 40 network tiles, then 8 processor tiles. Network tile t is port t.
+pub const TILES: usize = 48;
+/// Rows and columns of tiles; tile t is in row t / 8, column t % 8.
+pub const ROWS: usize = 6;
+/// See [`ROWS`].
+pub const COLUMNS: usize = 8;
+/// The first processor tile.
+pub const FIRST_PROCESSOR_TILE: usize = NETWORK_PORTS;
+/// Processor tiles that a pair of NICs shares.
+pub const PAIR_TILES: usize = 4;
+/// Flits per cycle in each direction between Netlink and a NIC: 10.2 GB/s against the 5.25 GB/s of a tile.
+pub const NIC_FLITS_PER_CYCLE: usize = 2;
+
+/// Picoseconds of a cycle: 875 MHz (white paper, "Aries Performance"), which is 1142.86.
+pub const CYCLE_PS: u64 = 1_143;
+/// From the input queue to the output port of an idle router.
+pub const ZERO_LOAD_CYCLES: u64 = INPUT_CYCLES + ROW_CYCLES + COLUMN_CYCLES;
+/// From an output port over a cable of a group into the next input queue: a set of ten flits is gathered (10), checked at
+/// the other end (10), and goes through two SerDes and the wire (20).
+pub const SHORT_LINK_CYCLES: u64 = 40;
+
+/// From a flit's arrival in the input queue to the grant of the row bus.
+pub const INPUT_CYCLES: u64 = 34;
+/// From the row-bus grant to the subswitch grant.
+pub const ROW_CYCLES: u64 = 6;
+/// From the subswitch grant to the grant of the output multiplexer.
+pub const COLUMN_CYCLES: u64 = 7;
+/// From a row buffer's read to the input queue's knowing that a place is free.
+pub const ROW_CREDIT_CYCLES: u64 = 4;
+/// From a column buffer's read to the subswitch's knowing that a place is free.
+pub const COLUMN_CREDIT_CYCLES: u64 = 3;
+/// Through Netlink, between a NIC port and a processor tile, either way.
+pub const NETLINK_CYCLES: u64 = 6;
+
+/// Flits of a row buffer, per input virtual channel and column.
+pub const ROW_BUFFER_FLITS: u8 = 16;
+/// Flits of a column buffer, per output virtual channel and source row: a whole packet.
+pub const COLUMN_BUFFER_FLITS: u8 = 16;
+/// Flits of a processor tile's input queue, for requests and for responses each.
+pub const NETLINK_INPUT_FLITS: u16 = 64;
+/// Flits of the queue between a processor tile and the NICs of its pair: two packets.
+pub const NETLINK_OUTPUT_FLITS: u16 = 28;
+/// Cycles between two computations of the load (white paper, "Aries Router"), and flits of a set: in the tenth cycle
+/// a network port sends no data.
+pub const LOAD_CYCLES: u64 = 10;
+
+const _: () = assert!(ZERO_LOAD_CYCLES + SHORT_LINK_CYCLES == 87);
+// One flow can use every cycle.
+const _: () = assert!(ROW_CYCLES + ROW_CREDIT_CYCLES <= ROW_BUFFER_FLITS as u64);
+const _: () = assert!(COLUMN_CYCLES + COLUMN_CREDIT_CYCLES <= COLUMN_BUFFER_FLITS as u64);
+const _: () = assert!(ROWS * COLUMNS == TILES && FIRST_NIC_PORT == NETWORK_PORTS);
+const _: () = assert!(FIRST_PROCESSOR_TILE + NICS / 2 * PAIR_TILES == TILES);
+// Column buffers are numbered with a stride of eight rows; two of them do not exist.
+const _: () = assert!(TILES * VCS * 8 == BUFFERS);
+
+/// Row buffers of a chip; also numbers of column buffers, of which three quarters are in use.
+pub(super) const BUFFERS: usize = 3_072;
+/// Tiles times virtual channels.
+pub(super) const TILE_VCS: usize = TILES * VCS;
+/// Network ports, or network tiles.
+pub(super) const NETWORK: u64 = (1 << NETWORK_PORTS) - 1;
+
+/// A row buffer at the end of its row bus.
+pub(super) type RowPipe =
+    Pipe<ROW_BUFFER_FLITS, { ROW_CYCLES as u32 }, { ROW_CREDIT_CYCLES as u32 }>;
+/// A column buffer at the end of its column bus.
+pub(super) type ColumnPipe =
+    Pipe<COLUMN_BUFFER_FLITS, { COLUMN_CYCLES as u32 }, { COLUMN_CREDIT_CYCLES as u32 }>;
+
+/// What the calendar holds: which side of which buffer has something to do again.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Wake {
+    /// A flit has come into a row buffer in which the subswitch had nothing more to read.
+    RowReader(RowBufferId),
+    /// A row buffer's free place is known at its input tile.
+    RowWriter(RowBufferId),
+    /// A flit has come into a column buffer.
+    ColumnReader(ColumnBufferId),
+    /// A column buffer's free place is known at its subswitch.
+    ColumnWriter(ColumnBufferId),
+}
+
+/// A row buffer of one virtual channel: (input tile, virtual channel, column).
+///
+/// It belongs to the subswitch at the input's row and that column, as one of the eight of its input number `lane`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RowBufferId(u16);
+
+impl RowBufferId {
+    #[inline]
+    pub(super) const fn new(tile: usize, vc: usize, column: usize) -> Self {
+        Self(((tile * VCS + vc) * 8 + column) as u16)
+    }
+    /// The row buffer of that [`index`](Self::index).
+    #[inline]
+    pub(super) const fn at(index: usize) -> Self {
+        Self(index as u16)
+    }
+    #[inline]
+    pub(super) const fn index(self) -> usize {
+        self.0 as usize % BUFFERS
+    }
+    #[inline]
+    pub(super) const fn tile(self) -> usize {
+        self.index() >> 6
+    }
+    #[inline]
+    pub(super) const fn vc(self) -> usize {
+        (self.0 as usize >> 3) & 7
+    }
+    #[inline]
+    pub(super) const fn column(self) -> usize {
+        self.0 as usize & 7
+    }
+    #[inline]
+    pub(super) const fn subswitch(self) -> usize {
+        self.tile() & 0x38 | self.column()
+    }
+    /// Number among the 64 inputs of the subswitch.
+    #[inline]
+    pub(super) const fn requester(self) -> u32 {
+        (self.vc() << 3 | self.tile() & 7) as u32
+    }
+    /// The row buffer that is input `requester` of `subswitch`.
+    #[inline]
+    pub(super) const fn of_requester(subswitch: usize, requester: u32) -> Self {
+        let requester = requester as usize;
+        Self::new(
+            subswitch & 0x38 | requester & 7,
+            requester >> 3 & 7,
+            subswitch & 7,
+        )
+    }
+}
+
+/// A column buffer of one virtual channel: (subswitch, output virtual channel, output row).
+///
+/// It belongs to the output tile at that row and the subswitch's column, as its input number
+/// `source_row`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ColumnBufferId(u16);
+
+impl ColumnBufferId {
+    #[inline]
+    pub(super) const fn new(subswitch: usize, vc: usize, row: usize) -> Self {
+        Self(((subswitch * VCS + vc) * 8 + row) as u16)
+    }
+    /// The column buffer at output `tile` that holds what comes from `source_row`.
+    #[inline]
+    pub(super) const fn at_output(tile: usize, vc: usize, source_row: usize) -> Self {
+        Self::new(source_row << 3 | tile & 7, vc, tile >> 3)
+    }
+    #[inline]
+    pub(super) const fn index(self) -> usize {
+        self.0 as usize % BUFFERS
+    }
+    #[inline]
+    pub(super) const fn subswitch(self) -> usize {
+        self.index() >> 6
+    }
+    #[inline]
+    pub(super) const fn vc(self) -> usize {
+        (self.0 as usize >> 3) & 7
+    }
+    #[inline]
+    pub(super) const fn row(self) -> usize {
+        self.0 as usize & 7
+    }
+    #[inline]
+    pub(super) const fn source_row(self) -> usize {
+        self.subswitch() >> 3
+    }
+    #[inline]
+    pub(super) const fn output(self) -> usize {
+        self.row() << 3 | self.subswitch() & 7
+    }
+}

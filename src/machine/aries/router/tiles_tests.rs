@@ -1,0 +1,735 @@
+use phitwire_framing::flit48::{Flit, Head, Routing};
+
+use super::*;
+use crate::chip::Grain;
+use crate::chip::RouterClock;
+use crate::machine::aries::route::harness::Machine;
+use crate::machine::aries::route::registers::{NETWORK_PORTS, PortKind};
+use crate::machine::aries::router::core::Core;
+use crate::machine::aries::router::harness::{Bench, Fabric, GRAINS, core_of, packet, request};
+use crate::machine::aries::router::load::LoadSteps;
+use crate::machine::aries::router::pipeline::{LOAD_CYCLES, ZERO_LOAD_CYCLES};
+
+const GREEN: usize = 0;
+const BLACK: usize = 15;
+const BLUE: usize = 30;
+
+/// Router 0 of group 0 of the small machine.
+fn router() -> (Core, Bench) {
+    (core_of(Machine::SMALL.registers((0, 0))), Bench::default())
+}
+
+/// Other ports leave the choice; a bench with all of these down has one.
+fn only(ports: &[usize]) -> u64 {
+    let keep = ports.iter().fold(0, |keep, port| keep | 1u64 << port);
+    !keep & ((1 << NETWORK_PORTS) - 1)
+}
+
+#[test]
+fn an_idle_router_takes_forty_seven_cycles() {
+    for length in [1, 5, 14] {
+        let (mut core, mut bench) = router();
+        bench.inactive = only(&[BLACK]);
+        core.run_until(20, &mut bench);
+        let head = request((0, 3), 1, Routing::Minimal, length, 7);
+        // From a green port to the black one, on class 0.
+        bench.inject(&mut core, GREEN, &packet(head));
+        core.run(&mut bench);
+        let packets = bench.packets(BLACK);
+        assert_eq!(packets.len(), 1);
+        assert_eq!(packets[0].0, 20 + ZERO_LOAD_CYCLES);
+        assert_eq!(packets[0].1, packet(head));
+        let cycles: Vec<u64> = bench.sent[BLACK].iter().map(|&(cycle, _)| cycle).collect();
+        // A flit per cycle, but for the tenth of every ten.
+        let expected: Vec<u64> = (67..).filter(|c| c % 10 != 9).take(length.into()).collect();
+        assert_eq!(cycles, expected);
+        assert_eq!(core.flits_inside(), 0);
+    }
+}
+
+#[test]
+fn netlink_adds_six_cycles_on_either_side() {
+    let (mut core, mut bench) = router();
+    let head = request((0, 0), 2, Routing::Adaptive0, 14, 7);
+    core.run_until(20, &mut bench);
+    bench.inject(&mut core, FIRST_NIC_PORT, &packet(head));
+    core.run(&mut bench);
+    let packets = bench.packets(FIRST_NIC_PORT + 2);
+    assert_eq!(packets[0].1, packet(head));
+    assert_eq!(packets[0].0, 20 + 6 + ZERO_LOAD_CYCLES + 6);
+    assert_eq!(core.counters().eject_decisions, 1);
+}
+
+/// An announced flit is the same as one that arrives.
+#[test]
+fn announced_flits_move_when_they_have_arrived() {
+    let run = |announce: bool| {
+        let (mut core, mut bench) = router();
+        bench.inactive = only(&[BLACK]);
+        let flits = packet(request((0, 3), 1, Routing::Minimal, 5, 7));
+        if announce {
+            let Core::Flits(tiles) = &mut core else {
+                unreachable!("it moves flits");
+            };
+            for i in 0..5 {
+                tiles.announce(40 + i, 0, 1 << GREEN);
+            }
+            // They are in the queue a little before they may be seen; nobody looks.
+            let mut other = core_of(Machine::SMALL.registers((0, 0)));
+            bench.inject(&mut other, GREEN, &flits);
+        } else {
+            core.run_until(40, &mut bench);
+            bench.inject(&mut core, GREEN, &flits);
+        }
+        core.run(&mut bench);
+        bench.sent[BLACK].clone()
+    };
+    assert_eq!(run(true), run(false));
+}
+
+/// The virtual channel of a head is the one that the decision says, for requests and for responses.
+#[test]
+fn virtual_channels_change_at_blue_links_and_roots() {
+    let black_only = only(&[BLACK]);
+    // (in port, vc, non-minimal, destination, ports up) -> (out port, vc, non-minimal)
+    let cases = [
+        // Minimal in the source group and in the group in the middle on its way down.
+        ((GREEN, 0, false, (0, 3), black_only), (BLACK, 0, false)),
+        ((GREEN, 2, false, (0, 3), black_only), (BLACK, 2, false)),
+        // By a blue link into the target group.
+        ((BLUE, 0, false, (0, 3), black_only), (BLACK, 3, false)),
+        ((BLUE, 2, false, (0, 3), black_only), (BLACK, 3, false)),
+        // By a blue link into the group in the middle: on towards the root.
+        ((BLUE, 0, true, (2, 3), black_only), (BLACK, 1, true)),
+        // The root in the group in the middle, after its last black step.
+        (
+            (
+                BLACK,
+                1,
+                true,
+                (2, 3),
+                only(&[BLUE, BLUE + 1, GREEN, GREEN + 1]),
+            ),
+            (99, 2, false),
+        ),
+        // The root in the own group.
+        ((BLACK, 1, true, (0, 3), black_only), (BLACK, 2, false)),
+        // From a green port a black step is left, or the root.
+        ((GREEN, 1, true, (0, 3), black_only), (BLACK, 99, true)),
+    ];
+    for (from, to) in cases {
+        for response in [false, true] {
+            let (port, class, non_minimal, at, inactive) = from;
+            let (mut core, mut bench) = router();
+            bench.inactive = inactive;
+            let base = if response { 4 } else { 0 };
+            let to_nic = request(at, 1, Routing::Adaptive0, 3, 9);
+            let head = Head::new(response, 3, to_nic.destination(), to_nic.routing(), 9, 0)
+                .with_vc(base + class)
+                .with_non_minimal(non_minimal);
+            bench.inject(&mut core, port, &packet(head));
+            core.run(&mut bench);
+            let out: Vec<(usize, Head)> = (0..NETWORK_PORTS)
+                .flat_map(|port| bench.heads(port).into_iter().map(move |head| (port, head)))
+                .collect();
+            assert_eq!(out.len(), 1, "{from:?}");
+            let (out_port, out_head) = out[0];
+            if to.1 == 99 {
+                let class = out_head.vc() - base;
+                assert!(
+                    out_head.non_minimal() && class == 1 || class == 2,
+                    "{from:?}"
+                );
+                continue;
+            }
+            assert!(to.0 == 99 || to.0 == out_port, "{from:?} by {out_port}");
+            assert_eq!(out_head.vc(), base + to.1, "{from:?}");
+            assert_eq!(out_head.non_minimal(), to.2, "{from:?}");
+            let same = out_head.with_vc(base + class).with_non_minimal(non_minimal);
+            assert_eq!(same, head, "nothing else changes");
+        }
+    }
+}
+
+#[test]
+fn what_comes_from_a_nic_begins_anew_whatever_it_says() {
+    let (mut core, mut bench) = router();
+    bench.inactive = only(&[BLACK, BLACK + 1]);
+    let head = request((0, 3), 1, Routing::Minimal, 3, 9);
+    bench.inject(
+        &mut core,
+        FIRST_NIC_PORT,
+        &packet(head.with_vc(3).with_non_minimal(true)),
+    );
+    core.run(&mut bench);
+    let heads = [bench.heads(BLACK), bench.heads(BLACK + 1)].concat();
+    assert_eq!(heads, [head]);
+    assert_eq!(core.counters().minimal_decisions, 1);
+}
+
+#[test]
+fn a_saturated_port_sends_nine_flits_in_ten_cycles() {
+    let (mut core, mut bench) = router();
+    bench.inactive = only(&[BLACK]);
+    for i in 0..100 {
+        // From three inputs of different rows.
+        let port = [GREEN, GREEN + 1, BLUE][i % 3];
+        bench.inject(
+            &mut core,
+            port,
+            &packet(request((0, 3), 1, Routing::Minimal, 9, i as u16)),
+        );
+    }
+    core.run(&mut bench);
+    let sent = &bench.sent[BLACK];
+    assert_eq!(sent.len(), 900);
+    let span = sent[899].0 - sent[0].0 + 1;
+    assert!((998..=1_003).contains(&span), "{span} cycles");
+}
+
+#[test]
+fn packets_for_dead_links_are_discarded_and_counted() {
+    let (mut core, mut bench) = router();
+    bench.inactive = only(&[BLACK]);
+    bench.blocked = [1 << BLACK; VCS];
+    for id in 0..4 {
+        bench.inject(
+            &mut core,
+            GREEN,
+            &packet(request((0, 3), 1, Routing::Minimal, 14, id)),
+        );
+    }
+    bench.run(&mut core, 200);
+    assert!(bench.packets(BLACK).is_empty());
+    let decided = core.committed_flits(BLACK);
+    assert!(decided > 14, "{decided} flits wait for the link");
+    // The link dies: what was decided goes nowhere, and the others find no live port.
+    bench.inactive |= 1 << BLACK;
+    core.output_changed(BLACK);
+    core.run(&mut bench);
+    let counters = core.counters();
+    assert_eq!(
+        counters.dead_port_packets + counters.no_live_port_packets,
+        4
+    );
+    assert!(counters.dead_port_packets > 0 && counters.no_live_port_packets > 0);
+    assert_eq!(counters.dead_port_flits + counters.swallowed_flits, 4 * 14);
+    let destination = request((0, 3), 1, Routing::Minimal, 1, 0).destination();
+    assert_eq!(
+        core.poll_event(),
+        Some(AriesEvent::NoLivePort {
+            tile: 0,
+            destination
+        })
+    );
+    assert_eq!(core.poll_event(), None);
+    assert_eq!((core.flits_inside(), core.committed_flits(BLACK)), (0, 0));
+    // It comes back, and so does traffic.
+    (bench.inactive, bench.blocked) = (only(&[BLACK]), [0; VCS]);
+    core.output_changed(BLACK);
+    bench.inject(
+        &mut core,
+        GREEN,
+        &packet(request((0, 3), 1, Routing::Minimal, 14, 9)),
+    );
+    core.run(&mut bench);
+    assert_eq!(bench.packets(BLACK).len(), 1);
+}
+
+#[test]
+fn adaptive_packets_leave_a_dying_link_alone() {
+    let (mut core, mut bench) = router();
+    bench.inactive = 1 << BLACK;
+    for id in 0..20 {
+        bench.inject(
+            &mut core,
+            FIRST_NIC_PORT,
+            &packet(request((0, 3), 1, Routing::Adaptive3, 5, id)),
+        );
+    }
+    core.run(&mut bench);
+    assert_eq!(
+        bench.packets(BLACK + 1).len()
+            + bench.packets(GREEN).len()
+            + bench.packets(GREEN + 1).len(),
+        20
+    );
+    assert_eq!(
+        core.counters().dead_port_packets + core.counters().no_live_port_packets,
+        0
+    );
+}
+
+#[test]
+fn what_no_table_names_is_swallowed_and_reported_once() {
+    let (mut core, mut bench) = router();
+    let head = request((77, 3), 1, Routing::Minimal, 14, 9);
+    for _ in 0..3 {
+        bench.inject(&mut core, GREEN, &packet(head));
+    }
+    bench.inject(&mut core, FIRST_NIC_PORT + 3, &packet(head));
+    // A stray flit between packets.
+    bench.inject(&mut core, GREEN, &[Flit::new(0xf << 40)]);
+    bench.inject(
+        &mut core,
+        FIRST_NIC_PORT + 3,
+        &[Flit::new(0xf << 40), Flit::new(0)],
+    );
+    bench.inject(
+        &mut core,
+        GREEN,
+        &packet(request((0, 0), 1, Routing::Minimal, 2, 9)),
+    );
+    core.run(&mut bench);
+    assert_eq!(core.counters().unroutable_packets, 4);
+    assert_eq!(core.counters().swallowed_flits, 4 * 14);
+    assert_eq!(core.counters().headless_flits, 3);
+    let events: Vec<_> = core::iter::from_fn(|| core.poll_event()).collect();
+    assert_eq!(events.len(), 2);
+    assert!(matches!(events[0], AriesEvent::Unroutable { .. }));
+    assert_eq!(
+        bench.packets(FIRST_NIC_PORT + 1).len(),
+        1,
+        "the next packet is whole"
+    );
+    assert_eq!(core.flits_inside(), 0);
+}
+
+#[test]
+fn a_virtual_channel_without_progress_is_discarded_until_it_moves() {
+    let (mut core, mut bench) = router();
+    bench.inactive = only(&[BLACK]);
+    bench.blocked[0] = 1 << BLACK;
+    bench.inject(
+        &mut core,
+        GREEN,
+        &packet(request((0, 3), 1, Routing::Minimal, 14, 1)),
+    );
+    core.run(&mut bench);
+    core.check_forward_progress(Time::ZERO);
+    assert_eq!(core.next_progress_check(), Some(Time::from_ns(1_000_000)));
+    core.check_forward_progress(Time::from_ns(999_999));
+    assert_eq!(core.poll_event(), None);
+    core.check_forward_progress(Time::from_ns(1_000_000));
+    let (tile, vc) = (BLACK as u8, 0);
+    assert_eq!(
+        core.poll_event(),
+        Some(AriesEvent::ForwardProgress { tile, vc })
+    );
+    core.run(&mut bench);
+    assert_eq!(
+        (core.flits_inside(), core.counters().stalled_port_packets),
+        (0, 1)
+    );
+    assert_eq!(core.discarding()[0], 1 << BLACK);
+    // The other virtual channel has gone on meanwhile.
+    let response = request((0, 3), 1, Routing::Minimal, 3, 1).with_vc(4);
+    bench.inject(&mut core, GREEN, &packet(response));
+    core.run(&mut bench);
+    assert_eq!(bench.packets(BLACK).len(), 1);
+    bench.blocked[0] = 0;
+    bench.inject(
+        &mut core,
+        GREEN,
+        &packet(request((0, 3), 1, Routing::Minimal, 14, 1)),
+    );
+    core.run(&mut bench);
+    assert_eq!(bench.packets(BLACK).len(), 2);
+    assert_eq!(
+        core.poll_event(),
+        Some(AriesEvent::ForwardProgressRestored { tile, vc })
+    );
+    core.check_forward_progress(Time::from_ns(5_000_000));
+    assert_eq!(core.next_progress_check(), None);
+}
+
+/// Leaves only `ports` in the tables.
+fn name_only(core: &mut Core, ports: &[usize]) {
+    let keep = !only(ports);
+    let mut registers = core.registers().clone();
+    for tables in &mut registers.tables {
+        let tables = std::sync::Arc::make_mut(tables);
+        for entries in [
+            &mut tables.local_minimal,
+            &mut tables.local_non_minimal,
+            &mut tables.global_minimal,
+            &mut tables.global_non_minimal,
+        ] {
+            entries.iter_mut().for_each(|entry| *entry &= keep);
+        }
+    }
+    core.install(registers);
+}
+
+#[test]
+fn a_dead_port_counts_as_full_until_no_table_names_it() {
+    let (mut core, mut bench) = router();
+    core.run(&mut bench);
+    assert_eq!(core.told_load(PortKind::Green), 0);
+    bench.inactive = 1 << BLUE;
+    core.link_changed(BLUE);
+    core.run(&mut bench);
+    let told = [PortKind::Green, PortKind::Black, PortKind::Blue].map(|kind| core.told_load(kind));
+    assert_eq!(told, [15, 15, 0], "behind a blue link nobody needs another");
+    let all: Vec<usize> = (0..PORTS).filter(|&port| port != BLUE).collect();
+    name_only(&mut core, &all);
+    core.run(&mut bench);
+    assert_eq!(core.told_load(PortKind::Green), 0);
+}
+
+#[test]
+fn neighbours_are_told_the_load_of_the_ways_on() {
+    let (mut core, mut bench) = router();
+    name_only(&mut core, &[BLUE, GREEN]);
+    bench.inactive = only(&[BLUE, GREEN]);
+    bench.blocked = [1 << BLUE; VCS];
+    // The other group behind the blue link.
+    let to = (Machine::SMALL.peer((0, 0), BLUE).expect("a link").0.0, 0);
+    for (id, port) in (0..12).zip([GREEN, BLACK].into_iter().cycle()) {
+        bench.inject(
+            &mut core,
+            port,
+            &packet(request(to, 1, Routing::Minimal, 14, id)),
+        );
+    }
+    core.run(&mut bench);
+    let waiting = core.committed_flits(BLUE);
+    let blues = core.registers().ports.iter().flatten();
+    let blues = blues.filter(|kind| **kind == PortKind::Blue).count() as u32;
+    let load = (waiting / LoadSteps::PAPER.told).div_ceil(blues) as u8;
+    assert!(load >= 1, "{waiting} of {blues}");
+    assert_eq!(core.told_load(PortKind::Green), load);
+    assert_eq!(core.told_load(PortKind::Black), load);
+    assert_eq!(core.told_load(PortKind::Blue), 0);
+    assert!(
+        bench
+            .told
+            .iter()
+            .any(|&(_, port, told)| (port, told) == (GREEN, load))
+    );
+    assert!(
+        bench
+            .told
+            .iter()
+            .all(|&(cycle, port, _)| cycle % LOAD_CYCLES == 0 && port != BLUE)
+    );
+    bench.blocked = [0; VCS];
+    core.output_changed(BLUE);
+    core.run(&mut bench);
+    assert_eq!(
+        core.told_load(PortKind::Green),
+        0,
+        "and when it is over, that"
+    );
+    let last = bench.told.iter().rev().find(|t| t.1 == GREEN);
+    assert_eq!(last.map(|t| t.2), Some(0));
+    assert_eq!(core.next_cycle(), None);
+}
+
+/// Each of the three metrics moves traffic off a port.
+#[test]
+fn every_load_metric_moves_packets() {
+    let share = |bench: &mut Bench, core: &mut Core| {
+        for id in 0..60 {
+            bench.inject(
+                core,
+                GREEN,
+                &packet(request((0, 3), 1, Routing::Minimal, 1, id)),
+            );
+            core.run(bench);
+        }
+        bench.packets(BLACK).len()
+    };
+    let (mut core, mut bench) = router();
+    let fair = share(&mut bench, &mut core);
+    assert!((15..45).contains(&fair), "{fair} of 60");
+    let (mut core, mut bench) = router();
+    bench.peer_loads[BLACK] = 1;
+    assert_eq!(share(&mut bench, &mut core), 0, "downstream");
+    let (mut core, mut bench) = router();
+    bench.far[BLACK] = LoadSteps::PAPER.far;
+    assert_eq!(share(&mut bench, &mut core), 0, "far end");
+    let (mut core, mut bench) = router();
+    bench.blocked[4] = 1 << BLACK;
+    // Responses that cannot leave by it: near end.
+    bench.inactive = only(&[BLACK]);
+    bench.inject(
+        &mut core,
+        GREEN,
+        &packet(request((0, 3), 1, Routing::Minimal, 14, 1).with_vc(4)),
+    );
+    core.run(&mut bench);
+    bench.inactive = 0;
+    core.output_changed(BLACK + 1);
+    assert_eq!(share(&mut bench, &mut core), 0, "near end");
+}
+
+#[test]
+fn registers_can_be_replaced_while_it_runs() {
+    let (mut core, mut bench) = router();
+    let head = request((0, 3), 1, Routing::Minimal, 5, 7);
+    bench.inject(&mut core, GREEN, &packet(head));
+    core.run(&mut bench);
+    core.quiesce();
+    bench.inject(&mut core, FIRST_NIC_PORT, &packet(head));
+    core.run(&mut bench);
+    assert_eq!(
+        (core.flits_inside(), core.counters().packets_forwarded),
+        (0, 1)
+    );
+    let mut registers = Machine::SMALL.registers((0, 0));
+    let green = std::sync::Arc::make_mut(&mut registers.tables[0]);
+    green.local_minimal[3] = 1 << (GREEN + 1);
+    core.install(registers);
+    assert!(core.is_quiesced());
+    core.release();
+    core.run(&mut bench);
+    assert_eq!(bench.heads(GREEN + 1), [head]);
+    assert_eq!(core.counters().installs, 1);
+}
+
+/// Everything that is sent arrives, whatever the mode, and every credit comes back.
+#[test]
+fn all_to_all_with_tiny_buffers_does_not_deadlock() {
+    let cases = [14, 20]
+        .into_iter()
+        .flat_map(|depth| GRAINS.map(|grain| (depth, grain)));
+    for (seed, (depth, grain)) in (1..).zip(cases) {
+        let machine = Machine::SMALL;
+        let mut rng = Rng::new(seed, 0);
+        let mut fabric = Fabric::new(machine, depth, 4, |_| {})
+            .with_responses()
+            .with_grain(grain);
+        let nics = fabric.nics.len();
+        let sent = fabric.fill(24, &Routing::ALL, &mut rng, |from, turn, _| {
+            (from + turn * 7 + 1) % nics
+        });
+        assert!(fabric.drain(20_000), "seed {seed}: stuck");
+        let got: usize = fabric.nics.iter().map(|nic| nic.got.len()).sum();
+        assert_eq!(got, 2 * sent);
+        fabric.check_credits();
+        let forwarded: u64 = fabric
+            .cores
+            .iter()
+            .map(|c| c.counters().flits_forwarded)
+            .sum();
+        let injected: u64 = fabric.flit_hops() - forwarded;
+        let received: u64 = fabric
+            .nics
+            .iter()
+            .flat_map(|nic| &nic.got)
+            .map(|head| u64::from(head.length()))
+            .sum();
+        assert_eq!(injected, received, "what the NICs sent they got");
+    }
+}
+
+/// The hardest pattern: everybody sends to the next group, with buffers for one packet.
+fn adversary(change: impl Fn(&mut AriesRegisters), seed: u64) -> bool {
+    let machine = Machine {
+        blues: 1,
+        ..Machine::SMALL
+    };
+    let mut fabric = Fabric::new(machine, 14, 4, change);
+    let per_group = fabric.nics.len() / machine.groups;
+    let mut rng = Rng::new(seed, 0);
+    let modes = [Routing::Adaptive0, Routing::Valiant, Routing::Minimal];
+    fabric.fill(30, &modes, &mut rng, |from, turn, rng| {
+        let group = (from / per_group + 1 + turn % 3) % 4;
+        group * per_group + rng.below(per_group as u64) as usize
+    });
+    fabric.drain(5_000)
+}
+
+#[test]
+fn an_adversary_does_not_deadlock_the_class_tables() {
+    for seed in 0..3 {
+        assert!(adversary(|_| {}, seed), "seed {seed}");
+    }
+}
+
+/// Canary: with one class for everything the same traffic comes to a stand.
+#[test]
+fn broken_class_tables_deadlock() {
+    let stuck = (0..10).any(|seed| {
+        !adversary(
+            |registers| {
+                registers.blue_classes = [[0; 4], [1; 4]];
+                registers.root_classes = [0; 4];
+                registers.local_up_class = 0;
+            },
+            seed,
+        )
+    });
+    assert!(stuck, "a machine that cannot deadlock proves nothing");
+}
+
+/// Ordered packets of one pair and mode arrive in the order in which they were sent, under load.
+#[test]
+fn ordered_packets_stay_in_order_under_load() {
+    GRAINS.into_iter().for_each(ordered_under_load);
+}
+
+fn ordered_under_load(grain: (Grain, RouterClock)) {
+    let machine = Machine::SMALL;
+    let mut fabric = Fabric::new(machine, 32, 4, |_| {}).with_grain(grain);
+    let nics = fabric.nics.len();
+    let mut rng = Rng::new(5, 0);
+    for id in 0..40u16 {
+        for from in 0..nics {
+            // Noise in between, and ordered packets to a few others.
+            let noise = rng.below(nics as u64) as usize;
+            for (to, routing) in [
+                ((from + 13) % nics, Routing::Ordered),
+                ((from + 29) % nics, Routing::OrderedNonMinimal),
+                (noise, Routing::Adaptive0),
+            ] {
+                let at = (to / 4 / machine.routers(), to / 4 % machine.routers());
+                let length = 1 + rng.below(14) as u8;
+                fabric.send(from, request(at, (to % 4) as u8, routing, length, id));
+            }
+        }
+    }
+    assert!(fabric.drain(20_000));
+    for nic in &fabric.nics {
+        for mode in [Routing::Ordered, Routing::OrderedNonMinimal] {
+            let ids: Vec<u16> = nic
+                .got
+                .iter()
+                .filter(|h| h.routing() == mode)
+                .map(|h| h.packet_id())
+                .collect();
+            assert_eq!(ids, (0..40).collect::<Vec<_>>(), "{mode:?}");
+        }
+        let noise: Vec<u16> = nic
+            .got
+            .iter()
+            .filter(|h| h.routing() == Routing::Adaptive0)
+            .map(|h| h.packet_id())
+            .collect();
+        assert!(
+            noise.len() < 5 || !noise.is_sorted(),
+            "canary: adaptive packets do overtake"
+        );
+    }
+}
+
+/// A blue link dies in the middle of the traffic: what is lost is counted, the rest finds other ways.
+#[test]
+fn a_dying_link_loses_only_what_is_counted() {
+    GRAINS.into_iter().for_each(a_link_dies);
+}
+
+fn a_link_dies(grain: (Grain, RouterClock)) {
+    let machine = Machine::SMALL;
+    let mut rng = Rng::new(9, 0);
+    let mut fabric = Fabric::new(machine, 32, 4, |_| {}).with_grain(grain);
+    let nics = fabric.nics.len();
+    let sent = fabric.fill(30, &[Routing::Adaptive0], &mut rng, |_, _, rng| {
+        rng.below(nics as u64) as usize
+    });
+    for _ in 0..200 {
+        fabric.step();
+    }
+    fabric.set_link((0, 0), BLUE, false);
+    assert!(fabric.drain(20_000));
+    let got: usize = fabric.nics.iter().map(|nic| nic.got.len()).sum();
+    let lost: u64 = fabric
+        .cores
+        .iter()
+        .map(|core| {
+            let counters = core.counters();
+            counters.dead_port_packets + counters.no_live_port_packets
+        })
+        .sum();
+    assert_eq!(got as u64 + lost, sent as u64);
+    assert!(lost < 40, "{lost} lost of {sent}");
+    fabric.check_credits();
+}
+
+/// What is to be decided does not depend on the grain: packets that meet nobody take the same ways.
+#[test]
+fn every_grain_takes_the_same_ways() {
+    let ways = |grain| {
+        let machine = Machine::SMALL;
+        let mut fabric = Fabric::new(machine, 32, 4, |_| {}).with_grain(grain);
+        let (nics, mut rng) = (fabric.nics.len(), Rng::new(11, 0));
+        for turn in 0..400 {
+            let (from, to) = (
+                rng.below(nics as u64) as usize,
+                rng.below(nics as u64) as usize,
+            );
+            let at = (to / 4 / machine.routers(), to / 4 % machine.routers());
+            let (routing, length) = (Routing::ALL[turn % 8], 1 + rng.below(14) as u8);
+            fabric.send(from, request(at, (to % 4) as u8, routing, length, 0));
+            assert!(fabric.drain(2_000), "turn {turn}");
+        }
+        let decisions = fabric.cores.iter().map(|core| {
+            let counters = core.counters();
+            let minimal = [counters.minimal_decisions, counters.non_minimal_decisions];
+            (minimal, counters.root_decisions, counters.flits_forwarded)
+        });
+        let got: Vec<_> = fabric.nics.iter().map(|nic| nic.got.clone()).collect();
+        (decisions.collect::<Vec<_>>(), got, fabric.flits_by_end())
+    };
+    let flits = ways(GRAINS[0]);
+    let non_minimal: u64 = flits.0.iter().map(|router| router.0[1]).sum();
+    assert!(
+        non_minimal > 50,
+        "there are all kinds of ways: {non_minimal}"
+    );
+    for grain in &GRAINS[1..] {
+        assert!(ways(*grain) == flits, "{grain:?}");
+    }
+}
+
+/// A packet as an item is whole, and waits for all of it.
+#[test]
+fn items_are_whole_packets() {
+    for (grain, clock) in GRAINS
+        .into_iter()
+        .filter(|(grain, _)| *grain == Grain::Packet)
+    {
+        let core = Core::new(Machine::SMALL.registers((0, 0)), grain, clock);
+        whole_packets(core);
+    }
+}
+
+fn whole_packets(mut core: Core) {
+    let mut bench = Bench::default();
+    (bench.packets_whole, bench.inactive) = (true, only(&[BLACK]));
+    let packets: Vec<Vec<Flit>> = (1..=14)
+        .map(|length| packet(request((0, 3), 1, Routing::Minimal, length, length.into())))
+        .collect();
+    for flits in &packets {
+        bench.inject(&mut core, GREEN, flits);
+    }
+    // Half a packet, and one that nobody can route behind it.
+    let (half, rest) = packets[13].split_at(6);
+    bench.inject(&mut core, GREEN, half);
+    core.run(&mut bench);
+    let sent: Vec<Vec<Flit>> = bench.packets(BLACK).into_iter().map(|p| p.1).collect();
+    assert_eq!(sent, packets);
+    assert_eq!(core.flits_inside(), 0, "the half waits outside");
+    bench.inject_rest(&mut core, GREEN, 0, rest);
+    bench.inject(
+        &mut core,
+        GREEN,
+        &packet(request((99, 3), 1, Routing::Minimal, 14, 0)),
+    );
+    bench.inject(&mut core, FIRST_NIC_PORT, half);
+    core.run(&mut bench);
+    assert_eq!(bench.packets(BLACK).len(), 15);
+    assert_eq!(core.counters().swallowed_flits, 14);
+    bench.inject_rest(&mut core, FIRST_NIC_PORT, 0, rest);
+    core.run(&mut bench);
+    assert_eq!(bench.packets(BLACK).len(), 16);
+    assert_eq!(bench.packets(BLACK)[15].1, packets[13]);
+    // And to a NIC.
+    let to_nic = packet(request((0, 0), 1, Routing::Minimal, 9, 1));
+    bench.inject(&mut core, GREEN, &to_nic);
+    core.run(&mut bench);
+    assert_eq!(bench.packets(FIRST_NIC_PORT + 1)[0].1, to_nic);
+    assert_eq!(core.flits_inside(), 0);
+    assert_eq!(core.counters().flits_forwarded, 15 * 7 + 14 + 14 + 9);
+}

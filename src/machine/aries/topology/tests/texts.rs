@@ -1,0 +1,236 @@
+//! Descriptions are read, written and judged with the place of every mistake.
+
+use super::{network, spec};
+use crate::machine;
+use crate::machine::aries::route::registers::Bias;
+use crate::machine::aries::topology::{
+    Arrangement, Dragonfly, DragonflyLink, DragonflySpec, read, show, write,
+};
+use crate::machine::blackwidow::topology::FoldedClos;
+use crate::net::{Clock, End, Network, NodeRef, Profile};
+use phitwire_framing::lanes::Permutation;
+
+fn again(network: &Dragonfly) -> Dragonfly {
+    let text = write(network);
+    read("again.toml", &text).unwrap_or_else(|problems| panic!("{}\n{text}", problems.lines()))
+}
+
+#[test]
+fn what_is_written_is_read_again() {
+    for (_, arrangement) in Arrangement::ALL {
+        let spec = DragonflySpec {
+            arrangement,
+            black_links: Some(2),
+            ..spec(4, 3, 2, 3)
+        };
+        let network = spec.generate().expect("a good spec");
+        assert_eq!(again(&network), network);
+    }
+}
+
+#[test]
+fn what_differs_from_the_generator_is_written_too() {
+    let mut changed = network(3, 2, 2, 4);
+    changed.settings.profile = Profile::Paper;
+    changed.settings.clock = Clock::Paced { dilation: 7 };
+    changed.settings.own.global_rate = crate::link::LaneRate::G14_0;
+    changed.bias[2].minimal = Bias { shift: 1, add: 63 };
+    changed.absent = vec![10];
+    changed.links = changed
+        .generator
+        .expect("generated")
+        .links(&changed.shape, &changed.absent);
+    // One black and one blue link fewer, and one of them laid elsewhere with crossed lanes.
+    let blue = changed.links.len() - 1;
+    let moved = changed.links.remove(blue);
+    changed.links.remove(25);
+    changed.links.push(DragonflyLink {
+        b: End {
+            node: moved.b.node,
+            port: 39,
+        },
+        cable: Permutation::new([2, 0, 1], [true, false, false]).expect("an order"),
+        ..moved
+    });
+    assert_eq!(again(&changed), changed);
+    assert!(write(&changed).contains("absent = [\"g2-c1s0\"]"));
+}
+
+#[test]
+fn links_of_another_order_are_listed_all() {
+    let mut shuffled = network(3, 2, 2, 2);
+    shuffled.links.reverse();
+    let text = write(&shuffled);
+    assert!(text.contains("generate = \"nothing\""));
+    let read = again(&shuffled);
+    assert_eq!(read.links, shuffled.links);
+    assert_eq!(read.generator, None);
+}
+
+#[test]
+fn the_family_decides_the_reader() {
+    let aries = network(3, 2, 2, 2);
+    assert_eq!(
+        &*machine::read("a.toml", &aries.write()).expect("good"),
+        &aries as &dyn Network
+    );
+    let pair = include_str!("../../../../../netns-scripts/topologies/pair.toml");
+    for text in [pair.to_owned(), format!("family = \"blackwidow\"\n{pair}")] {
+        let read = machine::read("pair.toml", &text).expect("good");
+        assert!(read.of_machine::<FoldedClos>().is_some());
+        assert_eq!(read.node_names(), ["r1-0", "nic0", "nic1"]);
+    }
+    let unknown = machine::read("t.toml", "family = \"t4e\"\n").expect_err("no such family");
+    assert_eq!(unknown.mistakes().len(), 1, "{}", unknown.lines());
+    assert!(
+        unknown.lines().contains("t.toml:1:10"),
+        "{}",
+        unknown.lines()
+    );
+}
+
+/// The first line that a description with a mistake gives, after its file name.
+fn mistake(text: &str) -> String {
+    let problems = read("x", text).expect_err(text);
+    problems
+        .lines()
+        .lines()
+        .next()
+        .expect("a mistake")
+        .to_owned()
+}
+
+const HEAD: &str =
+    "family = \"aries\"\nname = \"x\"\n[dragonfly]\ngroups = 2\nchassis = 2\nblades = 2\n";
+
+#[test]
+fn mistakes_are_told_with_their_place() {
+    for (tail, place, words) in [
+        ("nics = 5\n", "x:7:8", "out of range"),
+        ("nisc = 2\n", "x:7:1", "did you mean `nics`?"),
+        (
+            "global_links = 41\n",
+            "x:7:16",
+            "do not fit on the 40 global ports",
+        ),
+        ("black_links = 15\nset_links = 3\n", "x:8:13", "sets of 3"),
+        (
+            "arrangement = \"random\"\n",
+            "x:7:15",
+            "\"absolute\" or \"relative\"",
+        ),
+        (
+            "absent = [\"g2-c0s0\"]\n",
+            "x:7:11",
+            "there is no router `g2-c0s0`",
+        ),
+        (
+            "generate = \"nothing\"\nglobal_links = 1\n",
+            "x:8:16",
+            "none are",
+        ),
+        (
+            "[wiring]\nremove = [\"g0-c0s0:9\"]\n",
+            "x:8:11",
+            "no generated link",
+        ),
+        (
+            "[wiring]\nlinks = [{ a = \"g0-c0s9:9\", b = \"nic0:0\" }]\n",
+            "x:8:16",
+            "no node `g0-c0s9`",
+        ),
+        (
+            "[wiring]\nlinks = [{ a = \"g0-c0s0:44\", b = \"nic0:0\" }]\n",
+            "x:8:16",
+            "no port 44",
+        ),
+        (
+            "[wiring]\nlinks = [{ a = \"g0-c0s0:20\", b = \"g0-c1s1:20\" }]\n",
+            "x:8:10",
+            "cannot be linked",
+        ),
+        (
+            "[wiring]\nlinks = [{ a = \"g0-c0s0:30\", b = \"g1-c1s1:20\" }]\n",
+            "x:8:10",
+            "has two links",
+        ),
+        (
+            "[wiring]\nlinks = [{ a = \"g0-c0s0:41\", b = \"g1-c1s1:20\" }]\n",
+            "x:8:10",
+            "a port for a NIC",
+        ),
+        (
+            "[wiring]\nremove = [\"nic3:0\"]\n",
+            "x:2:8",
+            "nic3 has no link",
+        ),
+        (
+            "[routing]\nroot_classes = [0, 1, 2]\n",
+            "x:8:16",
+            "not four classes",
+        ),
+        (
+            "[routing]\nroot_classes = [0, 1, 2, 3]\n",
+            "x:2:8",
+            "in a circle",
+        ),
+        ("[network]\nlane_rate = 0\n", "x:8:13", "no rate of a lane"),
+        ("[network]\noutstanding = 1025\n", "x:8:15", "1 to 1024"),
+    ] {
+        let line = mistake(&format!("{HEAD}{tail}"));
+        assert!(
+            line.starts_with(place) && line.contains(words),
+            "{tail}: {line}"
+        );
+    }
+    assert!(mistake("family = \"aries\"\nname = \"x\"\n").contains("lacks the key `dragonfly`"));
+}
+
+#[test]
+fn a_group_that_falls_apart_is_a_mistake() {
+    // A group of two routers without the link between them, and nothing else to join them.
+    let text = "family = \"aries\"\nname = \"x\"\n[dragonfly]\ngroups = 1\nchassis = 1\nblades = 2\n\
+                [wiring]\nremove = [\"g0-c0s0:0\"]\n";
+    assert!(mistake(text).contains("no links connect all routers: 2 pairs"));
+}
+
+#[test]
+fn drawings_show_every_router_and_say_when_they_cannot() {
+    for network in [
+        network(1, 1, 1, 0),
+        network(3, 2, 2, 2),
+        network(9, 6, 16, 4),
+    ] {
+        let (dot, svg) = (
+            show::dot(&network),
+            show::svg(&network).expect("not too large"),
+        );
+        for router in network.routers() {
+            let name = network.node_name(NodeRef::Chip(router));
+            assert!(
+                dot.contains(&format!("\"{name}\"")) && svg.contains(&name),
+                "{name}"
+            );
+        }
+        assert!(show::table(&network, 5).contains(&network.name));
+    }
+    assert!(show::svg(&network(49, 1, 8, 1)).is_err());
+}
+
+#[test]
+fn the_tables_of_a_small_network() {
+    insta::assert_snapshot!("small-table", show::table(&network(3, 2, 2, 2), 4));
+    insta::assert_snapshot!("small-inventory", show::inventory(&network(3, 2, 2, 2)));
+    let group = spec(6, 6, 16, 48);
+    let spec = DragonflySpec {
+        shape: crate::machine::aries::topology::Shape {
+            nics: 4,
+            ..group.shape
+        },
+        ..group
+    };
+    insta::assert_snapshot!(
+        "partial-inventory",
+        show::inventory(&spec.generate().expect("it fits"))
+    );
+}

@@ -1,0 +1,496 @@
+//! A chip with its links: a router core, the input queues in front of it and the credits behind it.
+
+use phitwire_framing::packet24::{MAX_PACKET_PHITS, head_vc};
+use phitwire_framing::phit24::Phit;
+
+use super::BlackWidow;
+use super::length::Pace;
+use super::slow::Slow;
+use crate::machine::blackwidow::route::registers::{ChipRegisters, PORTS};
+use crate::machine::blackwidow::router::{Core, Ports};
+use crate::sim::direct::exchange::{Exchange, Set};
+use crate::sim::direct::family::{self, ChipView, NO_SLOT, PortAccount, Stream};
+
+/// Places of an input queue per virtual channel: 256 phits for both (paper, section 4.2).
+pub const INPUT_PHITS: u16 = 128;
+const PLACES: usize = INPUT_PHITS as usize;
+/// Credits without which no packet is begun: virtual cut-through (paper, section 4.2).
+const PACKET_CREDITS: u16 = MAX_PACKET_PHITS as u16;
+type Arrivals = crate::sim::direct::exchange::Arrivals<BlackWidow>;
+
+/// The links of a chip.
+#[derive(Clone, Debug)]
+struct Lanes {
+    /// Input queues: [`PLACES`] phits per port and virtual channel.
+    rings: Box<[u32]>,
+    heads: Box<[u8; 2 * PORTS]>,
+    lens: Box<[u8; 2 * PORTS]>,
+    /// Phits in an input queue that arrive in a later cycle of this window, as a mask of cycles.
+    coming: Box<[u64; 2 * PORTS]>,
+    /// Virtual channel of the packet that comes in at each port.
+    vc_in: u64,
+    /// Virtual channel of the packet that goes out at each port.
+    vc_out: u64,
+    credits: Box<[u16; 2 * PORTS]>,
+    /// Where each port's link ends.
+    peers: Box<[u32; PORTS]>,
+    /// Ports whose link is down.
+    down: u64,
+    /// What goes out at each port in this window.
+    out: Box<[Arrivals; PORTS]>,
+    /// Phits sent by each port.
+    sent: Box<[u64; PORTS]>,
+    /// Phits that came for a queue that was full.
+    overflows: u64,
+    /// Links that do not take a phit in every cycle, if there are any.
+    slow: Option<Box<Slow>>,
+}
+
+/// A chip with its links.
+#[derive(Debug)]
+pub struct Site {
+    core: Core,
+    lanes: Lanes,
+    /// Phits that have come in.
+    received: u64,
+    /// Phits that have gone out.
+    forwarded: u64,
+    /// Cycles of this window in which credits arrive that somebody may wait for; which ports, per cycle.
+    wake_cycles: u64,
+    /// Ports that phits come in at in this window.
+    came: u64,
+    wakes: Box<[[u64; 2]; 64]>,
+}
+
+/// The links of a chip during one window.
+struct Window<'a> {
+    lanes: &'a mut Lanes,
+    phits: &'a mut [u32],
+    size: usize,
+    base: u64,
+    /// Cycle of the window that runs.
+    now: u32,
+}
+
+impl Ports for Window<'_> {
+    #[inline]
+    fn begin_cycle(&mut self, cycle: u64) {
+        self.now = (cycle - self.base) as u32;
+    }
+    #[inline]
+    fn front(&self, port: usize, vc: usize) -> Option<Phit> {
+        self.lanes.front(port * 2 + vc)
+    }
+    #[inline]
+    fn second(&self, port: usize, vc: usize) -> Option<Phit> {
+        let queue = port * 2 + vc;
+        // Phits are put into the queue when the window begins, but are there only from their cycle on.
+        let coming = self.lanes.coming[queue] >> self.now >> 1;
+        if u32::from(self.lanes.lens[queue]) < 2 + coming.count_ones() {
+            return None;
+        }
+        Some(self.lanes.at(queue, 1))
+    }
+    #[inline]
+    fn pop(&mut self, port: usize, vc: usize) -> Option<Phit> {
+        let phit = self.lanes.front(port * 2 + vc)?;
+        let queue = port * 2 + vc;
+        self.lanes.heads[queue] = (self.lanes.heads[queue] + 1) % PLACES as u8;
+        self.lanes.lens[queue] -= 1;
+        self.lanes.out[port].credits[vc] |= 1 << self.now;
+        Some(phit)
+    }
+    #[inline]
+    fn can_begin(&self, port: usize, vc: usize) -> bool {
+        self.lanes.credits[port * 2 + vc] >= PACKET_CREDITS
+            && self.lanes.down >> port & 1 == 0
+            && match &self.lanes.slow {
+                None => true,
+                Some(slow) => slow.can_begin(port, self.base + u64::from(self.now)),
+            }
+    }
+    #[inline]
+    fn is_active(&self, port: usize) -> bool {
+        self.lanes.peers[port] != NO_SLOT && self.lanes.down >> port & 1 == 0
+    }
+    #[inline]
+    fn push(&mut self, port: usize, phit: Phit) {
+        let lanes = &mut *self.lanes;
+        if phit.is_head() {
+            let vc = head_vc(phit.content()).index() as u64;
+            lanes.vc_out = lanes.vc_out & !(1 << port) | vc << port;
+        }
+        let vc = lanes.vc_out >> port & 1;
+        lanes.credits[port * 2 + vc as usize] -= 1;
+        let mut leaves = self.now as usize;
+        if let Some(slow) = lanes.slow.as_mut().filter(|slow| slow.is_slow(port)) {
+            let (now, end) = (self.base + leaves as u64, self.base + self.size as u64);
+            match slow.push(port, phit.to_bits(), vc as u8, now, end) {
+                Some(cycle) => leaves = (cycle - self.base) as usize,
+                None => return,
+            }
+        }
+        lanes.out[port].phits |= 1 << leaves;
+        self.phits[lanes.peers[port] as usize * self.size + leaves] = phit.to_bits();
+    }
+}
+
+impl Window<'_> {
+    /// Puts phits that waited for slow links on them, as far as they leave in this window; at which ports.
+    fn take_waiting(&mut self) -> u64 {
+        let lanes = &mut *self.lanes;
+        let Some(slow) = &mut lanes.slow else {
+            return 0;
+        };
+        let (end, ports) = (self.base + self.size as u64, slow.ports());
+        for port in bits(ports) {
+            while let Some((leaves, phit)) = slow.pop(port, end) {
+                let cycle = (leaves - self.base) as usize;
+                lanes.out[port].phits |= 1 << cycle;
+                self.phits[lanes.peers[port] as usize * self.size + cycle] = phit;
+            }
+        }
+        ports
+    }
+}
+
+/// The members of a mask.
+fn bits(mut mask: u64) -> impl Iterator<Item = usize> {
+    core::iter::from_fn(move || {
+        (mask != 0).then(|| {
+            let bit = mask.trailing_zeros() as usize;
+            mask &= mask - 1;
+            bit
+        })
+    })
+}
+
+impl Lanes {
+    fn new() -> Self {
+        Self {
+            rings: vec![0; 2 * PORTS * PLACES].into(),
+            heads: Box::new([0; 2 * PORTS]),
+            lens: Box::new([0; 2 * PORTS]),
+            coming: Box::new([0; 2 * PORTS]),
+            vc_in: 0,
+            vc_out: 0,
+            credits: Box::new([INPUT_PHITS; 2 * PORTS]),
+            peers: Box::new([NO_SLOT; PORTS]),
+            down: 0,
+            out: Box::new([Arrivals::default(); PORTS]),
+            sent: Box::new([0; PORTS]),
+            overflows: 0,
+            slow: None,
+        }
+    }
+
+    #[inline]
+    fn at(&self, queue: usize, ahead: usize) -> Phit {
+        let place = (usize::from(self.heads[queue]) + ahead) % PLACES;
+        Phit::from_bits(self.rings[queue * PLACES + place])
+    }
+
+    #[inline]
+    fn front(&self, queue: usize) -> Option<Phit> {
+        (self.lens[queue] > 0).then(|| self.at(queue, 0))
+    }
+
+    #[inline]
+    fn enqueue(&mut self, queue: usize, phit: u32) {
+        let len = usize::from(self.lens[queue]);
+        if len >= PLACES {
+            self.overflows += 1;
+            return;
+        }
+        let place = (usize::from(self.heads[queue]) + len) % PLACES;
+        self.rings[queue * PLACES + place] = phit;
+        self.lens[queue] += 1;
+    }
+}
+
+impl Site {
+    pub(crate) fn new(registers: ChipRegisters) -> Self {
+        Self {
+            core: Core::new(registers),
+            lanes: Lanes::new(),
+            received: 0,
+            forwarded: 0,
+            wake_cycles: 0,
+            came: 0,
+            wakes: Box::new([[0; 2]; 64]),
+        }
+    }
+
+    /// Joins `port` to the link end of that slot.
+    pub(super) fn connect(&mut self, port: usize, slot: u32, pace: Pace) {
+        self.lanes.peers[port] = slot;
+        if pace.is_slow() {
+            let slow = self.lanes.slow.get_or_insert_with(Slow::new);
+            slow.connect(port, pace);
+        }
+    }
+
+    fn run_window(&mut self, chip: usize, base: u64, exchange: &mut Exchange<BlackWidow>) -> bool {
+        let size = exchange.window;
+        self.core.run_until(base, &mut NoPorts);
+        self.take_arrivals(chip, base, size, &mut exchange.read);
+        let mut window = Window {
+            lanes: &mut self.lanes,
+            phits: &mut exchange.write.phits,
+            size,
+            base,
+            now: 0,
+        };
+        let mut waited = 0;
+        let mut wakes = core::mem::take(&mut self.wake_cycles);
+        if window.lanes.slow.is_some() {
+            waited = window.take_waiting();
+            // Links become free in cycles that nobody knows before.
+            wakes = u64::MAX >> (64 - size);
+        }
+        while wakes != 0 {
+            let cycle = wakes.trailing_zeros() as usize;
+            wakes &= wakes - 1;
+            self.core.run_until(base + cycle as u64, &mut window);
+            if let Some(slow) = &mut window.lanes.slow {
+                for port in bits(slow.freed(base + cycle as u64)) {
+                    self.core.output_changed(port);
+                }
+            }
+            for vc in 0..2 {
+                let mut ports = core::mem::take(&mut self.wakes[cycle][vc]);
+                while ports != 0 {
+                    let port = ports.trailing_zeros() as usize;
+                    ports &= ports - 1;
+                    let credits = &mut window.lanes.credits[port * 2 + vc];
+                    *credits += 1;
+                    if *credits == PACKET_CREDITS {
+                        self.core.output_changed(port);
+                    }
+                }
+            }
+        }
+        self.core.run_until(base + size as u64, &mut window);
+        self.send(exchange, waited);
+        let is_busy = self.lanes.slow.as_ref().is_some_and(|slow| slow.is_busy());
+        self.core.next_cycle().is_some() || is_busy
+    }
+
+    /// Puts the window's phits into their queues and tells the core when each will be there.
+    fn take_arrivals(&mut self, chip: usize, base: u64, size: usize, read: &mut Set<BlackWidow>) {
+        let mut ports = core::mem::take(&mut read.chip_ports[chip]);
+        while ports != 0 {
+            let port = ports.trailing_zeros() as usize;
+            ports &= ports - 1;
+            let slot = Exchange::<BlackWidow>::chip_slot(chip, port) as usize;
+            let arrivals = core::mem::take(&mut read.arrivals[slot]);
+            let phits = &read.phits[slot * size..(slot + 1) * size];
+            self.take_phits(port, base, arrivals.phits, phits);
+            for (vc, cycles) in arrivals.credits.into_iter().enumerate() {
+                self.take_credits(port, vc, size, cycles);
+            }
+        }
+    }
+
+    #[inline]
+    fn take_phits(&mut self, port: usize, base: u64, mut cycles: u64, phits: &[u32]) {
+        if cycles == 0 {
+            return;
+        }
+        self.came |= 1 << port;
+        self.received += u64::from(cycles.count_ones());
+        let mut coming = [0; 2];
+        let mut vc = (self.lanes.vc_in >> port & 1) as usize;
+        while cycles != 0 {
+            let cycle = cycles.trailing_zeros() as usize;
+            cycles &= cycles - 1;
+            let phit = Phit::from_bits(phits[cycle]);
+            if phit.is_head() {
+                vc = head_vc(phit.content()).index();
+            }
+            coming[vc] |= 1 << cycle;
+            self.lanes.enqueue(port * 2 + vc, phits[cycle]);
+            self.core.announce(base + cycle as u64, vc, 1 << port);
+        }
+        self.lanes.vc_in = self.lanes.vc_in & !(1 << port) | (vc as u64) << port;
+        self.lanes.coming[port * 2] = coming[0];
+        self.lanes.coming[port * 2 + 1] = coming[1];
+    }
+
+    /// Credits that nobody can be waiting for in this window are added at once; the others each in its
+    /// cycle.
+    #[inline]
+    fn take_credits(&mut self, port: usize, vc: usize, size: usize, cycles: u64) {
+        let credits = &mut self.lanes.credits[port * 2 + vc];
+        if usize::from(*credits) >= usize::from(PACKET_CREDITS) + size {
+            *credits += cycles.count_ones() as u16;
+            return;
+        }
+        self.wake_cycles |= cycles;
+        let mut left = cycles;
+        while left != 0 {
+            let cycle = left.trailing_zeros() as usize;
+            left &= left - 1;
+            self.wakes[cycle][vc] |= 1 << port;
+        }
+    }
+
+    /// Hands what the core did in this window to the links, with what waited at ports.
+    fn send(&mut self, exchange: &mut Exchange<BlackWidow>, waited: u64) {
+        let mut came = core::mem::take(&mut self.came);
+        while came != 0 {
+            let port = came.trailing_zeros() as usize;
+            came &= came - 1;
+            self.lanes.coming[port * 2] = 0;
+            self.lanes.coming[port * 2 + 1] = 0;
+        }
+        let mut moved = self.core.take_moved() | waited;
+        while moved != 0 {
+            let port = moved.trailing_zeros() as usize;
+            moved &= moved - 1;
+            let out = core::mem::take(&mut self.lanes.out[port]);
+            let phits = u64::from(out.phits.count_ones());
+            self.forwarded += phits;
+            self.lanes.sent[port] += phits;
+            exchange.send(self.lanes.peers[port], out);
+        }
+    }
+
+    /// Phits in the input queues.
+    fn in_queues(&self) -> u64 {
+        self.lanes.lens.iter().map(|&len| u64::from(len)).sum()
+    }
+
+    /// Phits that wait for a slow link at a port, per virtual channel.
+    fn waiting(&self, port: usize) -> [u32; 2] {
+        let slow = self.lanes.slow.as_ref();
+        slow.map_or([0; 2], |slow| slow.waiting(port))
+    }
+}
+
+impl family::Site<BlackWidow> for Site {
+    fn run(&mut self, chip: usize, base: u64, exchange: &mut Exchange<BlackWidow>) -> bool {
+        self.run_window(chip, base, exchange)
+    }
+
+    fn peer(&self, port: usize) -> Option<u32> {
+        Some(self.lanes.peers[port]).filter(|&slot| slot != NO_SLOT)
+    }
+
+    fn account(&self, port: usize) -> PortAccount {
+        let mut account = PortAccount {
+            coming: Stream {
+                vc: (self.lanes.vc_in >> port & 1) as u8,
+                left: 0,
+            },
+            ..PortAccount::default()
+        };
+        for vc in 0..2 {
+            // What waits for its link is as if it were not sent.
+            let credits: u32 = self.lanes.credits[port * 2 + vc].into();
+            account.credits[vc] = credits + self.waiting(port)[vc];
+            account.queued[vc] = self.lanes.lens[port * 2 + vc].into();
+        }
+        account
+    }
+
+    fn sent(&self) -> &[u64] {
+        &self.lanes.sent[..]
+    }
+
+    fn phits_inside(&self) -> u64 {
+        let waiting = (0..PORTS).map(|port| self.waiting(port).iter().sum::<u32>());
+        self.core.phits_inside() + self.in_queues() + u64::from(waiting.sum::<u32>())
+    }
+
+    fn set_link(&mut self, cycle: u64, port: usize, up: bool) {
+        // What happened before does not know of it.
+        self.core.run_until(cycle, &mut NoPorts);
+        let down = &mut self.lanes.down;
+        *down = *down & !(1 << port) | u64::from(!up) << port;
+        self.core.output_changed(port);
+    }
+
+    fn view(&self) -> ChipView {
+        let phits_by_stage = if self.received == self.forwarded {
+            [0; 3]
+        } else {
+            let [rows, columns] = self.core.phits_by_stage();
+            [self.in_queues(), rows, columns]
+        };
+        ChipView {
+            phit_hops: self.forwarded,
+            overflows: self.lanes.overflows,
+            ..view(&self.core, phits_by_stage)
+        }
+    }
+}
+
+/// What a core says of itself, direct or behind encoded links.
+pub(super) fn view(core: &Core, phits_by_stage: [u64; 3]) -> ChipView {
+    let counters = core.counters();
+    ChipView {
+        phits_by_stage,
+        stalls: core.stalls(),
+        phit_hops: counters.phits_forwarded,
+        overflows: 0,
+        rule_violations: counters.up_down_violations,
+        refused: counters.unroutable_packets
+            + counters.virtual_router_violations
+            + counters.headless_packets
+            + counters.dead_port_packets,
+        discarded: [
+            counters.unroutable_packets
+                + counters.virtual_router_violations
+                + counters.up_down_violations
+                + counters.dead_port_packets
+                + counters.stalled_port_packets,
+            counters.swallowed_phits + counters.dead_port_phits + counters.stalled_port_phits,
+        ],
+        choices: [0; 2],
+    }
+}
+
+#[cfg(test)]
+impl Site {
+    /// Credits of a port's virtual channel.
+    pub(crate) fn credits(&self, port: usize, vc: usize) -> u16 {
+        self.lanes.credits[port * 2 + vc]
+    }
+
+    /// Changes the credits of a port's virtual channel behind everybody's back.
+    pub(crate) fn spoil_credits(&mut self, port: usize, vc: usize, credits: u16) {
+        self.lanes.credits[port * 2 + vc] = credits;
+    }
+
+    /// Forgets the phit that came last of some input queue; whether there was one.
+    pub(crate) fn lose_phit(&mut self) -> bool {
+        let queue = self.lanes.lens.iter().position(|&len| len > 0);
+        queue.is_some_and(|queue| {
+            self.lanes.lens[queue] -= 1;
+            true
+        })
+    }
+}
+
+/// Links on which nothing happens: a core that has rested runs up to the present.
+struct NoPorts;
+
+impl Ports for NoPorts {
+    fn front(&self, _: usize, _: usize) -> Option<Phit> {
+        None
+    }
+    fn second(&self, _: usize, _: usize) -> Option<Phit> {
+        None
+    }
+    fn pop(&mut self, _: usize, _: usize) -> Option<Phit> {
+        None
+    }
+    fn can_begin(&self, _: usize, _: usize) -> bool {
+        false
+    }
+    fn is_active(&self, _: usize) -> bool {
+        true
+    }
+    fn push(&mut self, _: usize, _: Phit) {}
+}

@@ -1,0 +1,394 @@
+//! A processor's port: an open-loop source and a sink that takes a phit in every cycle.
+
+use std::collections::VecDeque;
+
+use phitwire_framing::packet24::{MAX_PACKET_PHITS, Vc};
+use phitwire_framing::phit24::Phit;
+
+use super::BlackWidow;
+use super::length::Pace;
+use super::packet::{Assembly, Delivery, Name, Packet};
+use super::site::INPUT_PHITS;
+use crate::kit::RoundRobin;
+use crate::sim::direct::exchange::{Arrivals, Exchange};
+use crate::sim::direct::family::{self, PortAccount, Stream};
+use crate::sim::direct::shared::Common;
+use crate::sim::direct::source::{NEVER, Source};
+
+type Shared = crate::sim::direct::shared::Shared<BlackWidow>;
+
+/// Credits without which no packet is begun, as in a router's output.
+const PACKET_CREDITS: i32 = MAX_PACKET_PHITS as i32;
+
+/// Places of the table of which request came last, per terminal.
+const LAST_SEEN: usize = 32;
+
+/// A source and sink behind one link.
+#[derive(Debug)]
+pub struct Terminal {
+    common: Common,
+    /// Number of the processor.
+    processor: u16,
+    peer: u32,
+    /// Replies to be sent, with the cycle from which on they may be.
+    replies: VecDeque<(u64, Name)>,
+    packet: Option<(Packet, u8)>,
+    turn: RoundRobin,
+    /// Below zero within a window in which credits that come later in it are used.
+    credits: [i32; 2],
+    assembly: Assembly,
+    /// Of the link towards the router.
+    pace: Pace,
+    /// Last request seen by a few keys of source and hash bits: key and number.
+    last_seen: Box<[(u32, u32); LAST_SEEN]>,
+    /// Whether the link takes packets.
+    is_up: bool,
+}
+
+impl Terminal {
+    pub(crate) fn new(number: u64, processor: u16, peer: u32, source: Source) -> Self {
+        Self {
+            common: Common::new(number, source),
+            processor,
+            peer,
+            replies: VecDeque::new(),
+            packet: None,
+            turn: RoundRobin::new(),
+            credits: [INPUT_PHITS.into(); 2],
+            assembly: Assembly::new(),
+            pace: Pace::default(),
+            last_seen: Box::new([(u32::MAX, 0); LAST_SEEN]),
+            is_up: true,
+        }
+    }
+
+    /// The same behind a link that may be slow.
+    pub(super) fn with_pace(self, pace: Pace) -> Self {
+        Self { pace, ..self }
+    }
+
+    fn run_window(
+        &mut self,
+        index: usize,
+        base: u64,
+        exchange: &mut Exchange<BlackWidow>,
+        shared: &mut Shared,
+    ) -> u64 {
+        let size = exchange.window;
+        let slot = exchange.terminal_slot(index) as usize;
+        let arrivals = core::mem::take(&mut exchange.read.arrivals[slot]);
+        let phits = &exchange.read.phits[slot * size..(slot + 1) * size];
+        let freed = self.receive(base, arrivals.phits, phits, shared);
+        let at = self.peer as usize * size;
+        let phits = &mut exchange.write.phits[at..at + size];
+        let sent = self.transmit(base, arrivals.credits, phits, shared);
+        for (credits, back) in self.credits.iter_mut().zip(arrivals.credits) {
+            *credits += back.count_ones() as i32;
+        }
+        let out = Arrivals {
+            phits: sent,
+            credits: freed,
+        };
+        if out != Arrivals::default() {
+            self.common.sent_phits += u64::from(sent.count_ones());
+            shared.tally.sent_phits += u64::from(sent.count_ones());
+            exchange.send(self.peer, out);
+        }
+        self.next_cycle(base + size as u64)
+    }
+
+    fn next_cycle(&self, end: u64) -> u64 {
+        if self.packet.is_some() {
+            return end;
+        }
+        let reply = self.replies.front().map_or(NEVER, |&(ready, _)| ready);
+        self.common.source.head().birth.min(reply).max(end)
+    }
+
+    /// Takes the phits of a window; the cycles in which places became free again, per virtual channel.
+    fn receive(
+        &mut self,
+        base: u64,
+        mut cycles: u64,
+        phits: &[u32],
+        shared: &mut Shared,
+    ) -> [u64; 2] {
+        let mut freed = [0; 2];
+        shared.tally.arrived_phits += u64::from(cycles.count_ones());
+        while cycles != 0 {
+            let cycle = cycles.trailing_zeros();
+            cycles &= cycles - 1;
+            let phit = Phit::from_bits(phits[cycle as usize]);
+            freed[self.assembly.vc(phit).index()] |= 1 << cycle;
+            if let Some(delivery) = self.assembly.take(phit, shared.format.seal) {
+                self.arrived(base + u64::from(cycle), delivery, shared);
+            }
+        }
+        freed
+    }
+
+    /// A packet has arrived in cycle `now`.
+    pub(crate) fn arrived(&mut self, now: u64, delivery: Delivery, shared: &mut Shared) {
+        let Delivery {
+            name, hash, intact, ..
+        } = delivery;
+        let tally = &mut shared.tally;
+        let key = name.key();
+        tally.arrived_packets += 1;
+        tally.arrived_keys = tally.arrived_keys.wrapping_add(key);
+        tally.damaged += u64::from(!intact);
+        tally.misrouted += u64::from(name.dest != self.processor);
+        self.common.trace.add(now);
+        self.common.trace.add(key);
+        if name.vc == Vc::Request {
+            let hash = if shared.format.hashed_ways { hash } else { 0 };
+            tally.overtaken += u64::from(self.is_overtaken(name, hash));
+            if shared.request_reply {
+                tally.replies_made += 1;
+                self.replies.push_back((now + 1, name.reply()));
+                return;
+            }
+        }
+        // A damaged packet may say that it is from before the beginning.
+        let born = name.born(now).min(now);
+        shared.message_arrived(born, now);
+    }
+
+    /// Whether a later request of the same source and hash bits has come before. Only the last
+    /// requests are known, so not everything is noticed.
+    fn is_overtaken(&mut self, name: Name, hash: u16) -> bool {
+        let key = u32::from(name.source) | u32::from(hash) << 16;
+        let place = (key.wrapping_mul(0x9e37_79b9) >> 27) as usize % LAST_SEEN;
+        let (last_key, last) = core::mem::replace(&mut self.last_seen[place], (key, name.sequence));
+        let ahead = name.sequence.wrapping_sub(last) & 0x3f_ffff;
+        last_key == key && (ahead == 0 || ahead > 0x1f_ffff)
+    }
+
+    /// Sends what can be sent in a window whose credits come in the cycles given; the cycles in which
+    /// phits were sent.
+    fn transmit(
+        &mut self,
+        base: u64,
+        credits: [u64; 2],
+        phits: &mut [u32],
+        shared: &mut Shared,
+    ) -> u64 {
+        let size = phits.len();
+        let mut sent = 0u64;
+        let mut cycle = 0;
+        while cycle < size {
+            if self.pace.is_slow() {
+                cycle = cycle.max(self.pace.next().saturating_sub(base) as usize);
+                if cycle >= size {
+                    break;
+                }
+            }
+            if self.packet.is_none() {
+                match self.begin(base, cycle, size, credits, shared) {
+                    Some(at) => cycle = at,
+                    None => break,
+                }
+            }
+            let Some((packet, done)) = &mut self.packet else {
+                break;
+            };
+            let left = &packet.phits()[usize::from(*done)..];
+            let mut count = left.len().min(size - cycle);
+            if self.pace.is_slow() {
+                self.pace.send(base + cycle as u64);
+                count = 1;
+            }
+            phits[cycle..cycle + count].copy_from_slice(&left[..count]);
+            sent |= (u64::MAX >> (64 - count)) << cycle;
+            cycle += count;
+            let is_last = count == left.len();
+            if is_last {
+                self.packet = None;
+                shared.tally.sent_packets += 1;
+            } else {
+                *done += count as u8;
+            }
+        }
+        sent
+    }
+
+    /// Begins the next packet in the first cycle from `from` on in which one is there and can be
+    /// sent. `None` if there is no such cycle in the window.
+    fn begin(
+        &mut self,
+        base: u64,
+        from: usize,
+        size: usize,
+        credits: [u64; 2],
+        shared: &mut Shared,
+    ) -> Option<usize> {
+        if !self.is_up {
+            return None;
+        }
+        let ready = self.due();
+        let mut at = [size; 2];
+        for vc in 0..2 {
+            if ready[vc] < base + size as u64 {
+                let earliest = from.max(ready[vc].saturating_sub(base) as usize);
+                at[vc] = first_with_credits(self.credits[vc], credits[vc], earliest, size);
+            }
+        }
+        let cycle = at[0].min(at[1]);
+        if cycle >= size {
+            return None;
+        }
+        let vc = self.turn.arbitrate(0, at[0] == cycle, at[1] == cycle);
+        let packet = if vc == 0 {
+            self.next_request(shared)
+        } else {
+            self.next_reply(shared)?
+        };
+        self.credits[vc] -= packet.phits().len() as i32;
+        self.packet = Some((packet, 0));
+        Some(cycle)
+    }
+
+    /// The cycles from which on the next request and the next reply may be sent.
+    pub(crate) fn due(&self) -> [u64; 2] {
+        let reply = self.replies.front().map_or(NEVER, |&(ready, _)| ready);
+        [self.common.source.head().birth, reply]
+    }
+
+    /// The next packet of the virtual channels that `may` be sent, in turn.
+    pub(crate) fn next_packet(&mut self, may: [bool; 2], shared: &mut Shared) -> Option<Packet> {
+        match self.turn.arbitrate(0, may[0], may[1]) {
+            0 if may[0] => Some(self.next_request(shared)),
+            1 if may[1] => self.next_reply(shared),
+            _ => None,
+        }
+    }
+
+    fn next_request(&mut self, shared: &mut Shared) -> Packet {
+        let head = self.common.source.head();
+        let (to, hash) =
+            self.common
+                .source
+                .take(self.common.number, &shared.births, &shared.destinations);
+        let dest = shared.format.numbers[to as usize];
+        let name = Name::request(self.processor, dest, head.sequence, head.birth);
+        shared.request_sent(name.key(), head.birth);
+        Packet::request(name, hash, shared.format.request_phits, shared.format.seal)
+    }
+
+    fn next_reply(&mut self, shared: &mut Shared) -> Option<Packet> {
+        let (_, name) = self.replies.pop_front()?;
+        shared.reply_sent(name.key());
+        Some(Packet::reply(name, shared.format.seal))
+    }
+
+    /// Credits taken for phits of a packet that are not sent yet.
+    fn reserved_of(&self, vc: usize) -> u32 {
+        match &self.packet {
+            Some((packet, done)) if packet.vc().index() == vc => {
+                (packet.phits().len() - usize::from(*done)) as u32
+            }
+            _ => 0,
+        }
+    }
+}
+
+impl family::Terminal<BlackWidow> for Terminal {
+    fn run(
+        &mut self,
+        index: usize,
+        base: u64,
+        exchange: &mut Exchange<BlackWidow>,
+        shared: &mut Shared,
+    ) -> u64 {
+        self.run_window(index, base, exchange, shared)
+    }
+
+    fn common(&self) -> &Common {
+        &self.common
+    }
+
+    fn common_mut(&mut self) -> &mut Common {
+        &mut self.common
+    }
+
+    fn peer(&self) -> u32 {
+        self.peer
+    }
+
+    fn account(&self) -> PortAccount {
+        let mut account = PortAccount {
+            coming: Stream {
+                vc: self.assembly.vc(Phit::IDLE).index() as u8,
+                left: 0,
+            },
+            ..PortAccount::default()
+        };
+        for vc in 0..2 {
+            account.credits[vc] = self.credits[vc].max(0) as u32 + self.reserved_of(vc);
+        }
+        account
+    }
+
+    fn reserved(&self) -> u64 {
+        u64::from(self.reserved_of(0) + self.reserved_of(1))
+    }
+
+    fn is_at_rest(&self) -> bool {
+        let has_replies = self.is_up && !self.replies.is_empty();
+        self.packet.is_none() && !has_replies && !self.assembly.is_open()
+    }
+
+    fn set_link(&mut self, up: bool) {
+        self.is_up = up;
+    }
+}
+
+/// The first cycle of a window, from `from` on, in which `credits` and those that have come by then
+/// suffice for a packet; `size` if there is none.
+fn first_with_credits(credits: i32, coming: u64, from: usize, size: usize) -> usize {
+    let mut cycle = from;
+    while cycle < size {
+        let come = (coming & (u64::MAX >> (63 - cycle))).count_ones() as i32;
+        if credits + come >= PACKET_CREDITS {
+            return cycle;
+        }
+        let later = coming & !(u64::MAX >> (63 - cycle));
+        if later == 0 {
+            return size;
+        }
+        cycle = later.trailing_zeros() as usize;
+    }
+    size
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sim::direct::Traffic;
+    use crate::sim::direct::source::Births;
+
+    #[test]
+    fn a_request_that_overtakes_is_noticed() {
+        let births = Births::new(&Traffic::default(), 13, 1);
+        let source = Source::new(1, 0, false, &births);
+        let mut terminal = Terminal::new(0, 7, 0, source);
+        let mut overtaken =
+            |sequence, hash| terminal.is_overtaken(Name::request(3, 7, sequence, 0), hash);
+        assert!(!overtaken(5, 9));
+        assert!(!overtaken(8, 9));
+        assert!(!overtaken(7, 10), "other hash bits, another way");
+        assert!(overtaken(7, 9));
+        assert!(overtaken(7, 9), "the same once more");
+        assert!(!overtaken(0x3f_ffff, 30));
+        assert!(!overtaken(2, 30), "numbers come round again");
+    }
+
+    #[test]
+    fn credits_of_this_window_count_from_their_cycle_on() {
+        assert_eq!(first_with_credits(19, 0, 3, 20), 3);
+        assert_eq!(first_with_credits(18, 0, 3, 20), 20);
+        assert_eq!(first_with_credits(17, 0b1010_0000, 3, 20), 7);
+        assert_eq!(first_with_credits(-100, u64::MAX, 0, 64), 64);
+        assert_eq!(first_with_credits(-40, u64::MAX, 0, 64), 58);
+    }
+}

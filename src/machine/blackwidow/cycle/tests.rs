@@ -1,0 +1,195 @@
+//! Whole runs in direct mode.
+
+use super::*;
+use crate::machine::blackwidow::topology::read;
+use crate::machine::blackwidow::topology::{BlackwidowSpec, Topology};
+use crate::sim::direct::*;
+
+/// One chip with 64 processors.
+pub(super) fn yarc() -> Topology {
+    let text = include_str!("../../../../netns-scripts/topologies/yarc-64.toml");
+    read("yarc-64.toml", text).unwrap().topology
+}
+
+pub(super) fn clos(processors: u32) -> Topology {
+    let spec = BlackwidowSpec {
+        processors,
+        ..BlackwidowSpec::default()
+    };
+    spec.generate().unwrap()
+}
+
+pub(super) fn ranked(processors: u32, rank: &str) -> Topology {
+    let spec = BlackwidowSpec {
+        processors,
+        rank: Some(rank.parse().unwrap()),
+        ..BlackwidowSpec::default()
+    };
+    spec.generate().unwrap()
+}
+
+pub(super) fn config(millionths: u32) -> Config {
+    Config {
+        traffic: Traffic {
+            load: Load::from_millionths(millionths).unwrap(),
+            ..Traffic::default()
+        },
+        measure_cycles: 4_000,
+        warmup: Warmup::Cycles(2_000),
+        ..Config::default()
+    }
+}
+
+fn run(topology: &Topology, config: &Config, partitions: usize) -> Report {
+    let mut simulation = Simulation::new(topology, config, partitions).unwrap();
+    let report = simulation.run(&mut Serial, |_| {});
+    assert_eq!(report.violations, []);
+    report
+}
+
+#[test]
+fn an_idle_router_has_the_papers_latency() {
+    let report = run(&yarc(), &config(10_000), 1);
+    // Two links of 20 cycles, 25 stages, and 12 phits behind the head.
+    assert_eq!(report.latency_cycles.min, 2 * 20 + 25 + 12);
+    assert!(report.latency_cycles.mean < 78.0, "{report:?}");
+    assert_eq!(report.hops_mean, 1.0);
+    assert!(!report.saturated);
+}
+
+#[test]
+fn one_router_takes_what_is_offered_below_saturation() {
+    let report = run(&yarc(), &config(500_000), 1);
+    assert!(!report.saturated, "{report:?}");
+    assert!((report.offered_load - 0.5).abs() < 0.02, "{report:?}");
+    assert!((report.accepted_load - report.offered_load).abs() < 0.01);
+    let more = run(&yarc(), &config(1_000_000), 1);
+    assert!(more.saturated, "{more:?}");
+    assert!(more.accepted_load > 0.6, "{more:?}");
+}
+
+#[test]
+fn partitions_change_nothing() {
+    let topology = clos(128);
+    let config = Config {
+        traffic: Traffic {
+            request_reply: true,
+            ..config(400_000).traffic
+        },
+        measure_cycles: 1_000,
+        warmup: Warmup::Cycles(500),
+        ..Config::default()
+    };
+    let one = run(&topology, &config, 1);
+    assert!(one.packets > 1_000);
+    for partitions in [2, 3, 7] {
+        assert_eq!(run(&topology, &config, partitions), one);
+    }
+    let other = Config { seed: 2, ..config };
+    assert_ne!(run(&topology, &other, 2).trace_hash, one.trace_hash);
+}
+
+fn with(pattern: &str, millionths: u32) -> Config {
+    let mut config = config(millionths);
+    config.traffic.pattern = pattern.parse().unwrap();
+    config
+}
+
+#[test]
+fn every_hop_adds_a_router_and_a_link() {
+    // Two routers side by side; two and a third above them; two ranks above.
+    for (rank, processors, hops) in [("1.5", 64, 2), ("2", 64, 3), ("3", 1_024, 5)] {
+        let topology = ranked(processors, rank);
+        let report = run(&topology, &with("bit-complement", 10_000), 1);
+        assert_eq!(report.hops_mean, f64::from(hops), "{rank}");
+        let least = |link: u32| u64::from(25 * hops + link * (hops + 1) + 12);
+        assert_eq!(report.latency_cycles.min, least(20), "{rank}");
+        let short = Config {
+            link_cycles: 1,
+            measure_cycles: 500,
+            ..with("bit-complement", 10_000)
+        };
+        assert_eq!(run(&topology, &short, 1).latency_cycles.min, least(1));
+    }
+}
+
+#[test]
+fn a_reply_costs_another_way() {
+    let mut config = config(10_000);
+    config.traffic.request_reply = true;
+    let report = run(&yarc(), &config, 1);
+    // The request's 13 phits, a cycle at the target, the 4 phits of the reply.
+    assert_eq!(report.latency_cycles.min, 2 * (2 * 20 + 25) + 12 + 1 + 3);
+    assert_eq!(report.hops_mean, 2.0);
+}
+
+#[test]
+fn flows_of_a_row_through_one_subswitch_get_what_head_of_line_blocking_leaves() {
+    // 61.8 % for eight inputs (paper, table 3); packets of several phits and 16 places cost a little.
+    let report = run(&yarc(), &with("row-adversary", 1_000_000), 1);
+    assert!(report.saturated);
+    assert!((report.accepted_load - 0.618).abs() < 0.02, "{report:?}");
+}
+
+#[test]
+fn a_hot_spot_takes_a_port_and_no_more() {
+    let report = run(&yarc(), &with("hotspot:3:50", 400_000), 1);
+    assert!(report.saturated);
+    assert!(report.ejection_links.max > 0.99, "{report:?}");
+    let calm = run(&yarc(), &with("hotspot:3:1", 300_000), 1);
+    assert!(!calm.saturated);
+}
+
+#[test]
+fn permutations_without_conflicts_take_a_full_load() {
+    for pattern in ["neighbour", "tornado", "bit-complement", "shuffle"] {
+        let report = run(&yarc(), &with(pattern, 950_000), 1);
+        assert!(!report.saturated, "{pattern} {report:?}");
+        assert!(report.accepted_load > 0.93, "{pattern} {report:?}");
+    }
+}
+
+#[test]
+fn every_pattern_and_process_keeps_the_rules() {
+    for pattern in [
+        "transpose",
+        "bit-reverse",
+        "permutation",
+        "diagonal",
+        "asymmetric",
+    ] {
+        let mut config = with(pattern, 600_000);
+        config.traffic.process = Process::OnOff;
+        config.traffic.message_bytes = 32;
+        config.measure_cycles = 2_000;
+        assert!(run(&clos(64), &config, 2).packets > 1_000, "{pattern}");
+        config.traffic.message_bytes = 1;
+        config.traffic.request_reply = true;
+        config.link_cycles = 64;
+        assert!(run(&yarc(), &config, 1).packets > 1_000, "{pattern}");
+    }
+}
+
+#[test]
+fn nothing_is_left_behind_between_any_two_windows() {
+    let mut simulation = Simulation::new(&clos(96), &config(700_000), 3).unwrap();
+    for _ in 0..150 {
+        simulation.run_windows(1);
+        let mut violations = Vec::new();
+        simulation.check_now(&mut violations);
+        assert_eq!(violations, []);
+    }
+}
+
+#[test]
+fn a_warm_up_ends_when_nothing_changes_any_more() {
+    let steady = Config {
+        warmup: Warmup::Converge { limit: 60_000 },
+        ..config(200_000)
+    };
+    let report = run(&yarc(), &steady, 1);
+    assert!(
+        report.converged && report.warmup_cycles < 60_000,
+        "{report:?}"
+    );
+}

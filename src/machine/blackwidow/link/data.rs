@@ -1,0 +1,113 @@
+//! What a data frame does to a link end of YARC.
+
+use phitwire_framing::control::{ControlWord, LinkStatus};
+use phitwire_framing::frame::DataFrame;
+use phitwire_framing::phit24::Phit;
+
+use super::input_queue::InputQueue;
+use super::lcb::Lcb;
+use super::receive::Place;
+use super::resequencer::Position;
+use super::transmit::BadWord;
+use crate::link::common::BAD_WORDS_UNTIL_DOUBT;
+use crate::link::session::Session;
+use crate::time::Time;
+
+/// No correct peer can have sent it, or nothing can be read.
+struct Unusable;
+
+impl Lcb {
+    /// A data frame whose header is well formed.
+    pub(super) fn on_data(&mut self, now: Time, data: DataFrame<'_>, input: &mut InputQueue) {
+        let header = data.header();
+        if !self.common.is_ours(header) || !self.is_of_session(now, header, input) {
+            return;
+        }
+        let lanes = header.lanes;
+        if !self.rx.lanes.may_come_on(lanes) {
+            self.on_wrong_lanes(lanes, now);
+            return;
+        }
+        let data = data.behind(self.common.handshake.cable);
+        let Some((word, at)) = self.believe(now, &data) else {
+            return;
+        };
+        self.rx.lanes.settle(lanes);
+        if self.common.asks_for_lanes {
+            self.common.lanes_are_right();
+        }
+        self.tx.heard();
+        self.common.counters.rx_data_frames += 1;
+        let owed_since = self.tx.owed_since;
+        self.tx
+            .word(&word, now, &mut self.common.counters)
+            .expect("the word was checked");
+        if self.tx.owed_since != owed_since {
+            self.moves();
+        }
+        if word.status == LinkStatus::Probe {
+            self.rx.acks.remind();
+        }
+        let mut scratch = core::mem::take(&mut self.scratch);
+        if scratch.len() < data.phits() {
+            scratch.resize(data.phits(), Phit::IDLE);
+        }
+        let count = data.decode(&mut scratch);
+        self.rx.data(
+            now,
+            (at, word.pass),
+            &scratch[..count],
+            input,
+            &mut self.common.counters,
+        );
+        self.scratch = scratch;
+        self.accepted(self.rx.waits_for(), now);
+        if self.rx.doubts_lanes() {
+            self.common.doubt_lanes();
+        }
+    }
+
+    /// The control word of a frame, and where the frame starts, if all that it says can be the peer's now. What
+    /// cannot is counted, and noted against the session.
+    #[inline]
+    fn believe(&mut self, now: Time, data: &DataFrame<'_>) -> Option<(ControlWord, Position)> {
+        let judged = self.judge_word(data);
+        match judged {
+            Ok((word, Place::At(at))) => return Some((word, at)),
+            Ok((_, Place::Stale)) => self.stale(now),
+            Err(Unusable) => self.unusable(now),
+        }
+        None
+    }
+
+    #[inline]
+    fn judge_word(&mut self, data: &DataFrame<'_>) -> Result<(ControlWord, Place), Unusable> {
+        let Ok(word) = data.control_word() else {
+            self.common.counters.drop_bad_sideband += 1;
+            self.common.bad_words += 1;
+            if self.common.bad_words >= BAD_WORDS_UNTIL_DOUBT {
+                self.common.doubt_lanes();
+            }
+            return Err(Unusable);
+        };
+        self.common.bad_words = 0;
+        let Ok(place) = self.rx.place(&word) else {
+            self.common.counters.drop_impossible_position += 1;
+            return Err(Unusable);
+        };
+        if let Place::At(_) = place {
+            match self.tx.check(&word) {
+                Ok(()) => {}
+                Err(BadWord::Ack) => {
+                    self.common.counters.drop_impossible_ack += 1;
+                    return Err(Unusable);
+                }
+                Err(BadWord::VcAck) => {
+                    self.common.counters.drop_impossible_vc_ack += 1;
+                    return Err(Unusable);
+                }
+            }
+        }
+        Ok((word, place))
+    }
+}

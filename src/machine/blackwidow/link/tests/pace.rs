@@ -1,0 +1,93 @@
+//! The paced clock: what lanes that are given up, and their rate, do to it.
+
+use super::harness::{Pair, REQUEST, config};
+use crate::link::tests::rig::{A, B, SECOND};
+use crate::link::{LaneRate, LinkClock, LinkProfile};
+use crate::time::Duration;
+
+/// Phits per millisecond that arrive over a paced link on `lanes`.
+fn paced_rate(lanes: u8) -> u64 {
+    let end = |end| {
+        config(end)
+            .clock(LinkClock::Paced { dilation: 1_000 })
+            .lane_retry_threshold(1)
+            .profile(LinkProfile {
+                min_retry_timeout: Duration::from_us(20),
+                max_retry_timeout: Duration::from_us(500),
+                ..LinkProfile::paper()
+            })
+            .build()
+            .unwrap()
+    };
+    let mut pair = Pair::with(u64::from(lanes), end(A), end(B), 1_472);
+    pair.wait_up();
+    pair.wires[B].noisy_lanes = 7 & !lanes;
+    pair.wires[B].noise_of = 300;
+    pair.run_until(SECOND.times(300), |pair| {
+        if pair.ends[A].backlog.is_empty() {
+            pair.load(A, 50);
+        }
+        pair.ends[A].lcb.tx_lanes() == lanes
+    });
+    pair.wires[B].noisy_lanes = 0;
+    pair.load(A, 4_000);
+    pair.run_for(Duration::from_ms(5));
+    let before = pair.count(B, |c| c.rx_phits);
+    pair.run_for(Duration::from_ms(20));
+    (pair.count(B, |c| c.rx_phits) - before) / 20
+}
+
+#[test]
+fn paced_throughput_falls_to_two_thirds_and_one_third() {
+    // 18.75 Gb/s are 781 phits per microsecond, dilated by 1,000.
+    let (three, two, one) = (paced_rate(7), paced_rate(0b011), paced_rate(0b001));
+    assert!((770..=782).contains(&three), "{three}");
+    assert!((513..=521).contains(&two), "{two}");
+    assert!((255..=261).contains(&one), "{one}");
+}
+
+#[test]
+fn lane_rates_set_the_pace() {
+    for (rate, expected) in [(LaneRate::G3_125, 390), (LaneRate::G1_25, 156)] {
+        let clock = LinkClock::Paced { dilation: 1_000 };
+        let end = |end| {
+            config(end)
+                .clock(clock)
+                .profile(LinkProfile::paper())
+                .rate(rate)
+                .build()
+                .unwrap()
+        };
+        let mut pair = Pair::with(3, end(A), end(B), 1_472);
+        pair.wait_up();
+        pair.load(A, 4_000);
+        pair.run_for(Duration::from_ms(2));
+        let before = pair.count(B, |c| c.rx_phits);
+        pair.run_for(Duration::from_ms(20));
+        let got = (pair.count(B, |c| c.rx_phits) - before) / 20;
+        assert!(
+            (expected - 5..=expected + 1).contains(&got),
+            "{got} at {rate:?}"
+        );
+    }
+}
+
+#[test]
+fn a_packet_crosses_a_paced_link_in_its_serialisation_time() {
+    let clock = LinkClock::Paced { dilation: 1 };
+    let end = |end| {
+        config(end)
+            .clock(clock)
+            .profile(LinkProfile::paper())
+            .build()
+            .unwrap()
+    };
+    let mut pair = Pair::with(4, end(A), end(B), 1_472);
+    pair.wire(|wire| wire.delay = Duration::from_ns(5));
+    pair.wait_up();
+    pair.run_for(Duration::from_us(10));
+    let start = pair.now;
+    pair.ends[A].send(REQUEST, 13);
+    pair.run_until(SECOND, |pair| pair.ends[B].got_id[0] == 1);
+    assert_eq!(pair.now.since(start), Duration::from_ps(13 * 1_280 + 5_000));
+}

@@ -1,0 +1,468 @@
+//! The transmitting half of the link control block.
+
+use phitwire_framing::control::{ControlWord, LinkStatus};
+use phitwire_framing::crc16::PacketCrc;
+use phitwire_framing::packet24::{EopStatus, Vc, head_vc};
+use phitwire_framing::phit24::{Phit, PhitKind};
+
+use super::retry_buffer::RetryBuffer;
+use crate::link::LinkCounters;
+use crate::link::config::{LinkConfig, LinkProfile};
+use crate::link::credits::SendCredits;
+use crate::link::pacing::LineClock;
+use crate::link::round_trip::RoundTrip;
+use crate::time::Time;
+
+/// Phits sent after a time-out until something is acknowledged: at least three whole packets.
+const PROBATION_PHITS: u64 = 64;
+
+/// What the two ends agreed on for a session, as far as the transmitter needs it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TransmitTerms {
+    pub max_packet: u32,
+    pub window: u16,
+    pub credits: [u32; 2],
+    pub lanes: u8,
+}
+
+/// Why a control word cannot be the peer's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BadWord {
+    Ack,
+    VcAck,
+}
+
+/// Takes packets from the core and sends them until they are acknowledged (paper, section 4.3).
+#[derive(Debug)]
+pub(super) struct Transmitter {
+    buffer: RetryBuffer,
+    credits: [SendCredits; 2],
+    window: u16,
+    max_packet: u32,
+    lanes: u8,
+    crc: PacketCrc,
+    vc: Vc,
+    /// The rest of the open packet is dropped up to its end.
+    swallowing: bool,
+    /// Command: damage the next packet. `Some(true)`: the packet is the open one.
+    damage: Option<bool>,
+    round_trip: RoundTrip,
+    line: LineClock,
+    burst: u64,
+    /// When something was last sent into silence or acknowledged.
+    timer_from: Time,
+    /// The peer was asked since then.
+    asked: bool,
+    /// How often it was asked for credits alone.
+    credit_tries: u32,
+    /// After a time-out only a few packets go out until something is acknowledged.
+    probation: bool,
+    /// The oldest packet when the cursor last went back because the peer asked, and when.
+    answered: Option<(u64, Time)>,
+    /// The next frame out asks for an acknowledgement at once.
+    pub wants_probe: bool,
+    /// Since when the peer has acknowledged nothing of what it was sent or not answered a question, for
+    /// [`LinkProfile::give_up`]; never while it owes nothing.
+    pub owed_since: Time,
+}
+
+impl Transmitter {
+    /// A transmitter without a session: it takes nothing.
+    pub fn new(config: &LinkConfig, profile: &LinkProfile, now: Time) -> Self {
+        Self {
+            buffer: RetryBuffer::new(
+                profile.retry_phits,
+                profile.window_packets,
+                config.first_packet,
+            ),
+            credits: Default::default(),
+            window: 0,
+            max_packet: config.max_packet_phits.into(),
+            lanes: 0,
+            crc: PacketCrc::new(),
+            vc: Vc::Request,
+            swallowing: false,
+            damage: None,
+            round_trip: RoundTrip::new(profile.min_retry_timeout, profile.max_retry_timeout),
+            line: LineClock::new(
+                phitwire_framing::phit24::PHIT_BITS.into(),
+                config.rate,
+                config.clock,
+                7,
+            ),
+            burst: profile.burst_phits.into(),
+            timer_from: now,
+            asked: false,
+            credit_tries: 0,
+            probation: false,
+            answered: None,
+            wants_probe: false,
+            owed_since: Time::NEVER,
+        }
+    }
+
+    /// Starts a session: empty, at the first number, without credits until the peer announces them.
+    pub fn start(&mut self, terms: TransmitTerms, now: Time) {
+        debug_assert_eq!(self.buffer.unacknowledged(), 0, "ended before");
+        self.credits = terms.credits.map(SendCredits::new);
+        self.window = terms.window;
+        self.max_packet = terms.max_packet;
+        self.lanes = terms.lanes;
+        self.line.set_lanes(terms.lanes);
+        self.timer_from = now;
+        self.owed_since = Time::NEVER;
+        self.asked = false;
+        self.credit_tries = 0;
+        self.probation = false;
+        self.answered = None;
+        self.wants_probe = false;
+    }
+
+    /// Ends a session: what was not acknowledged is discarded, because the peer may or may not have
+    /// it and sending it again could deliver it twice. Returns the number of packets.
+    pub fn stop(&mut self, counters: &mut LinkCounters) -> u64 {
+        self.swallowing |= self.buffer.is_open();
+        let discarded = self.buffer.discard();
+        counters.tx_discarded_packets += discarded;
+        self.window = 0;
+        discarded
+    }
+
+    /// Whether a packet on `vc` may begin: none is open, and credits, window and retry buffer have
+    /// room for the longest.
+    #[inline]
+    pub fn can_begin(&self, vc: Vc) -> bool {
+        !self.buffer.is_open()
+            && !self.swallowing
+            && self.credits[vc.index()].available() >= self.max_packet
+            && self.buffer.has_room(self.max_packet, self.window)
+    }
+
+    /// Takes the next phit of a packet. Returns the virtual channel of a packet that turned out to be
+    /// damaged.
+    ///
+    /// # Panics
+    /// If a head comes inside a packet or without [`Self::can_begin`], or another phit outside one.
+    pub fn push(&mut self, phit: Phit, active: bool, counters: &mut LinkCounters) -> Option<Vc> {
+        if self.swallowing {
+            assert!(!phit.is_head(), "a packet inside a packet");
+            self.swallowing = !phit.is_eop();
+            return None;
+        }
+        if !self.buffer.is_open() {
+            assert!(phit.is_head(), "a phit outside a packet");
+            if !active {
+                counters.tx_discarded_packets += 1;
+                self.swallowing = true;
+                return None;
+            }
+            self.vc = head_vc(phit.content());
+            assert!(
+                self.can_begin(self.vc),
+                "a packet that nobody asked room for"
+            );
+            self.crc = PacketCrc::new();
+            if self.damage.is_some() {
+                self.damage = Some(true);
+            }
+            self.store(phit);
+            return None;
+        }
+        assert!(!phit.is_head(), "a packet inside a packet");
+        if phit.is_eop() {
+            return self.close(Some(phit), counters);
+        }
+        if self.buffer.open_phits() + 1 >= self.max_packet {
+            counters.tx_oversize_packets += 1;
+            self.swallowing = true;
+            return self.close(None, counters);
+        }
+        let phit = match self.damage {
+            Some(true) => {
+                self.damage = None;
+                Phit::new(phit.kind(), phit.content() ^ 1 << 20)
+            }
+            _ => phit,
+        };
+        self.store(phit);
+        None
+    }
+
+    #[inline]
+    fn store(&mut self, phit: Phit) {
+        self.crc.update(phit.content());
+        self.credits[self.vc.index()].take();
+        self.buffer.push(phit);
+    }
+
+    /// Paper, section 4.3: before a tail phit is transmitted, the CRC is checked against the contents;
+    /// a damaged packet is marked `soft_error` with a good CRC, so that the receiver does not take it for
+    /// a transmission error, and flows on.
+    ///
+    /// A packet that had to be cut has no end of its own.
+    fn close(&mut self, eop: Option<Phit>, counters: &mut LinkCounters) -> Option<Vc> {
+        let good = eop.filter(|eop| self.crc.verify(eop.content()).is_ok());
+        let eop = good.unwrap_or_else(|| {
+            counters.tx_soft_errors += 1;
+            Phit::new(PhitKind::Eop, self.crc.eop(EopStatus::SoftError))
+        });
+        self.credits[self.vc.index()].take();
+        self.buffer.push(eop);
+        counters.tx_packets += 1;
+        good.is_none().then_some(self.vc)
+    }
+
+    /// Command: damage a bit of the next packet in the send buffer, before its check.
+    pub fn damage_next(&mut self) {
+        self.damage = self.damage.or(Some(false));
+    }
+
+    /// Whether `word` can come from a correct peer.
+    #[inline]
+    pub fn check(&self, word: &ControlWord) -> Result<(), BadWord> {
+        let step = self.buffer.check(word.ack).map_err(|_| BadWord::Ack)?;
+        if step >= 0 {
+            for (credits, wire) in self.credits.iter().zip(word.vc_ack) {
+                credits.check(wire, step > 0).map_err(|_| BadWord::VcAck)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes in the peer's acknowledgements and requests, checked before. A word that acknowledges less than another
+    /// did was sent before that one: nothing that it says is still so.
+    ///
+    /// # Errors
+    /// As [`Self::check`].
+    pub fn word(
+        &mut self,
+        word: &ControlWord,
+        now: Time,
+        counters: &mut LinkCounters,
+    ) -> Result<(), BadWord> {
+        let step = self.buffer.check(word.ack).map_err(|_| BadWord::Ack)?;
+        let Ok(packets) = u64::try_from(step) else {
+            return Ok(());
+        };
+        let done = self.buffer.acknowledge(packets, now);
+        let mut freed = 0;
+        for (credits, wire) in self.credits.iter_mut().zip(word.vc_ack) {
+            let newer = packets > 0;
+            freed += credits.release(wire, newer).map_err(|_| BadWord::VcAck)?;
+        }
+        if done.packets > 0 {
+            counters.tx_acked_packets += done.packets;
+            self.probation = false;
+            if let Some(round_trip) = done.round_trip {
+                self.round_trip.sample(round_trip);
+            }
+        }
+        if done.packets > 0 || freed > 0 {
+            self.timer_from = now;
+            self.owed_since = if self.buffer.awaits() {
+                now
+            } else {
+                Time::NEVER
+            };
+            self.asked = false;
+            self.credit_tries = 0;
+            self.wants_probe = false;
+        }
+        if word.status == LinkStatus::RetryRequest {
+            self.retry_requested(now, counters);
+        }
+        Ok(())
+    }
+
+    /// The peer asks for everything from the oldest unacknowledged packet on.
+    fn retry_requested(&mut self, now: Time, counters: &mut LinkCounters) {
+        let oldest = self.buffer.acked();
+        let under_way = self.answered.is_some_and(|(packet, at)| {
+            packet == oldest && now.since(at) < self.round_trip.shortest()
+        });
+        if under_way {
+            counters.tx_retry_requests_ignored += 1;
+        } else if self.buffer.rewind() {
+            counters.tx_rewinds_requested += 1;
+            self.answered = Some((oldest, now));
+            self.probation = false;
+            self.timer_from = now;
+        }
+    }
+
+    /// Goes back because the lanes changed: whatever is under way will be dropped.
+    pub fn set_lanes(&mut self, lanes: u8, now: Time) {
+        self.lanes = lanes;
+        self.line.set_lanes(lanes);
+        self.buffer.rewind();
+        self.probation = false;
+        self.timer_from = now;
+    }
+
+    /// Command: go back as if asked to.
+    pub fn force_retry(&mut self, now: Time, counters: &mut LinkCounters) {
+        if self.buffer.rewind() {
+            counters.tx_rewinds_forced += 1;
+            self.timer_from = now;
+        }
+    }
+
+    /// Phits that may be sent, whatever the clock says.
+    #[inline]
+    fn sendable(&self) -> u64 {
+        let pending = self.buffer.pending();
+        if self.probation {
+            pending.min(PROBATION_PHITS.saturating_sub(self.buffer.in_flight()))
+        } else {
+            pending
+        }
+    }
+
+    /// Phits after which a paced line lets a frame go.
+    fn quantum(&self) -> u64 {
+        self.sendable()
+            .min(self.buffer.to_next_end())
+            .min(self.burst)
+    }
+
+    /// Whether [`Self::frame_phits`] should be asked.
+    #[inline]
+    pub fn has_data(&self, now: Time) -> bool {
+        if self.sendable() == 0 {
+            return false;
+        }
+        !self.line.is_paced() || self.line.is_idle() || self.line.sent_at(self.quantum()) <= now
+    }
+
+    /// Phits for a frame that leaves now and holds at most `most`.
+    pub fn frame_phits(&mut self, now: Time, most: usize) -> usize {
+        let sendable = self.sendable();
+        let sent = self.line.sent(sendable, now);
+        if self.line.is_paced() && sent < self.quantum() {
+            return 0;
+        }
+        usize::try_from(sent).map_or(most, |sent| sent.min(most))
+    }
+
+    /// The next `count` phits, in two pieces.
+    #[inline]
+    pub fn slices(&self, count: usize) -> [&[Phit]; 2] {
+        self.buffer.slices(count)
+    }
+
+    /// Packet and offset of the next phit to be sent.
+    #[inline]
+    pub fn position(&self) -> (u64, u8) {
+        self.buffer.position()
+    }
+
+    /// How often the cursor went back.
+    #[inline]
+    pub fn pass(&self) -> u16 {
+        self.buffer.pass()
+    }
+
+    /// `count` phits left in a frame at `now`.
+    pub fn sent(&mut self, count: usize, now: Time, counters: &mut LinkCounters) {
+        let sendable = self.sendable();
+        self.line.hand_out(count as u64, sendable);
+        let waited = self.buffer.outstanding();
+        let (_, again) = self.buffer.advance(count, now);
+        counters.tx_phits += count as u64;
+        counters.tx_retransmitted_packets += again;
+        if !waited {
+            self.timer_from = now;
+        }
+        if self.owed_since == Time::NEVER {
+            self.owed_since = now;
+        }
+    }
+
+    /// Asks a peer that has been silent whether it is there; from now on it owes an answer.
+    pub fn call(&mut self, now: Time) {
+        self.wants_probe = true;
+        self.owed_since = self.owed_since.min(now);
+    }
+
+    /// The peer is there: it owes nothing but what it was sent.
+    #[inline]
+    pub fn heard(&mut self) {
+        if !self.buffer.awaits() {
+            self.owed_since = Time::NEVER;
+        }
+    }
+
+    /// Whether the peer owes us something: an acknowledgement, or credits.
+    #[inline]
+    fn waiting(&self) -> bool {
+        self.buffer.outstanding() || self.credits.iter().any(SendCredits::is_used)
+    }
+
+    /// When to ask again for what the peer owes us.
+    #[inline]
+    fn retry_deadline(&self) -> Time {
+        if !self.waiting() {
+            return Time::NEVER;
+        }
+        let patience = if !self.buffer.outstanding() {
+            self.round_trip.credit_timeout(self.credit_tries)
+        } else if self.asked {
+            self.round_trip.timeout()
+        } else {
+            self.round_trip.probe_timeout()
+        };
+        self.timer_from + patience
+    }
+
+    /// The earliest deadline: a retry timer, or phits that will have gone over a paced line.
+    #[inline]
+    pub fn deadline(&self) -> Time {
+        let retry = self.retry_deadline();
+        if self.line.is_paced() && !self.line.is_idle() && self.sendable() > 0 {
+            retry.min(self.line.sent_at(self.quantum()))
+        } else {
+            retry
+        }
+    }
+
+    /// Expires the retry timer. First the peer is asked what it has, because an idle frame costs little
+    /// and also shows it a lost tail; then the cursor goes back (paper, section 4.3: the sender will
+    /// time out and retransmit).
+    pub fn handle_timers(&mut self, now: Time, counters: &mut LinkCounters) {
+        if self.retry_deadline() > now {
+            return;
+        }
+        self.wants_probe = true;
+        self.timer_from = now;
+        if !self.buffer.outstanding() {
+            self.credit_tries += 1;
+        } else if !self.asked {
+            self.asked = true;
+        } else {
+            self.round_trip.back_off();
+            self.buffer.rewind();
+            counters.tx_rewinds_timeout += 1;
+            self.probation = true;
+        }
+    }
+
+    pub fn round_trip(&self) -> &RoundTrip {
+        &self.round_trip
+    }
+
+    pub fn lanes(&self) -> u8 {
+        self.lanes
+    }
+
+    pub fn credits(&self, vc: Vc) -> u32 {
+        self.credits[vc.index()].available()
+    }
+
+    pub fn unacknowledged(&self) -> u64 {
+        self.buffer.unacknowledged()
+    }
+
+    pub fn max_packet(&self) -> u32 {
+        self.max_packet
+    }
+}

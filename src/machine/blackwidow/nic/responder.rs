@@ -1,0 +1,155 @@
+//! The answering side: requests of other processors, carried out in this one's memory.
+
+use phitwire_framing::memory24::{
+    DecodeError, Request, Response, Status, decode_request, encode_response,
+};
+use phitwire_framing::packet24::PacketBuf;
+use phitwire_framing::phit24::Phit;
+
+use super::counters::NicCounters;
+use crate::nic::checker::{ANNOUNCE_ADDRESS, Announced, Announcement, Checker, Purpose};
+use crate::nic::memory::Memory;
+use crate::nic::traffic_spec::Operation;
+
+/// The memory of a processor and what is known of the traffic runs that write into it.
+#[derive(Debug)]
+pub(crate) struct Responder {
+    processor: u16,
+    pub memory: Memory,
+    pub checker: Checker,
+}
+
+impl Responder {
+    pub(crate) fn new(processor: u16, memory_bytes: u64) -> Self {
+        Self {
+            processor,
+            memory: Memory::new(memory_bytes),
+            checker: Checker::default(),
+        }
+    }
+
+    /// Carries the request in `packet` out and writes the response into `out`. False when there is
+    /// nothing to answer: the packet is not a request to this processor, which is counted.
+    #[inline]
+    pub(crate) fn serve(
+        &mut self,
+        packet: &[Phit],
+        out: &mut PacketBuf,
+        counters: &mut NicCounters,
+    ) -> bool {
+        let asked = match decode_request(packet) {
+            Ok(asked) => asked,
+            Err(error) => {
+                self.malformed(error, counters);
+                return false;
+            }
+        };
+        if asked.dest != self.processor {
+            counters.discard_misrouted += 1;
+            return false;
+        }
+        let (source, tid) = (asked.source, asked.tid);
+        let response = match asked.request {
+            Request::Write {
+                address: ANNOUNCE_ADDRESS,
+                data,
+                len,
+            } => self.announced(source, tid, &data[..usize::from(len)], counters),
+            Request::Write { address, data, len } => {
+                self.write(source, tid, address, &data[..usize::from(len)], counters)
+            }
+            Request::Read { address, len } => self.read(tid, address, len, counters),
+        };
+        match encode_response(source, &response, out) {
+            Ok(()) => true,
+            Err(_) => unreachable!("source, tid and length come from a packet and fit into one"),
+        }
+    }
+
+    #[cold]
+    fn malformed(&self, error: DecodeError, counters: &mut NicCounters) {
+        counters.malformed(error);
+    }
+
+    #[inline]
+    fn write(
+        &mut self,
+        source: u16,
+        tid: u32,
+        address: u64,
+        data: &[u8],
+        counters: &mut NicCounters,
+    ) -> Response {
+        if self.memory.write(address, data).is_err() {
+            counters.refused_out_of_range += 1;
+            return Response::Refused {
+                tid,
+                status: Status::OutOfRange,
+            };
+        }
+        counters.writes_served += 1;
+        self.checker.put(source.into(), address, data);
+        Response::WriteDone {
+            tid,
+            status: Status::Done,
+        }
+    }
+
+    fn read(&mut self, tid: u32, address: u64, len: u8, counters: &mut NicCounters) -> Response {
+        let mut data = [0; 32];
+        if self
+            .memory
+            .read(address, &mut data[..usize::from(len)])
+            .is_err()
+        {
+            counters.refused_out_of_range += 1;
+            return Response::Refused {
+                tid,
+                status: Status::OutOfRange,
+            };
+        }
+        counters.reads_served += 1;
+        Response::ReadData { tid, len, data }
+    }
+
+    #[cold]
+    fn announced(
+        &mut self,
+        source: u16,
+        tid: u32,
+        data: &[u8],
+        counters: &mut NicCounters,
+    ) -> Response {
+        let parsed = Announcement::parse(data);
+        // Other families have runs that this one has no operations for.
+        let ours = parsed.filter(|(_, told)| told.op != Operation::Amo && told.size <= 32);
+        let Some((purpose, announcement)) = ours else {
+            counters.refused_unsupported += 1;
+            return Response::Refused {
+                tid,
+                status: Status::Unsupported,
+            };
+        };
+        let (processor, memory) = (self.processor, &mut self.memory);
+        let checker = &mut self.checker;
+        let announced = match purpose {
+            Purpose::Begin => {
+                checker.announce(source.into(), processor.into(), announcement, memory)
+            }
+            Purpose::Ask => checker.knows(source.into(), &announcement),
+        };
+        let (counter, status) = match announced {
+            Announced::Accepted => {
+                counters.runs_announced += u64::from(purpose == Purpose::Begin);
+                let status = Status::Done;
+                return Response::WriteDone { tid, status };
+            }
+            Announced::OutOfRange => (&mut counters.refused_out_of_range, Status::OutOfRange),
+            Announced::Outdated => (&mut counters.refused_outdated, Status::Busy),
+            Announced::Full => (&mut counters.refused_busy, Status::Busy),
+            Announced::Unknown => (&mut counters.refused_unknown_run, Status::Unsupported),
+        };
+        *counter += 1;
+        Response::Refused { tid, status }
+    }
+}

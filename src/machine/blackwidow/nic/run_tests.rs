@@ -1,0 +1,283 @@
+//! Traffic runs between two network interfaces over links that lose, stop and come back.
+
+use phitwire_framing::frame::LinkEnd;
+
+use super::test_bench::{A, B, Pair, config, events};
+use super::*;
+use crate::nic::*;
+use crate::node::Node;
+use crate::time::Duration;
+
+const SECOND: Duration = Duration::from_ms(1_000);
+
+fn put_run(run: u64, size: u32, count: u64) -> TrafficSpec {
+    TrafficSpec {
+        run,
+        pattern: Pattern::List {
+            destinations: vec![B],
+        },
+        size,
+        count,
+        ..TrafficSpec::default()
+    }
+}
+
+fn merged(pair: &Pair, run: u64) -> TrafficReport {
+    let mut report = pair.a.traffic_report(Some(run)).unwrap();
+    if let Some(other) = pair.b.traffic_report(Some(run)) {
+        report.merge(&other);
+    }
+    report
+}
+
+#[test]
+fn a_run_of_puts_is_verified_at_every_size() {
+    let mut pair = Pair::new(1);
+    for size in 1..=32 {
+        let run = size.into();
+        pair.a
+            .start_traffic(pair.now, put_run(run, size, 2_000))
+            .unwrap();
+        pair.until_traffic_is_done(SECOND);
+        let report = merged(&pair, run);
+        assert!(report.is_clean(), "{report:?}");
+        assert_eq!(
+            (report.sent, report.acknowledged, report.delivered),
+            (2_000, 2_000, 2_000)
+        );
+        assert_eq!(report.latency.count(), 2_000);
+        assert!(report.elapsed_ns > 0 && report.latency.quantile(500) > 0);
+        assert!(events(&mut pair.a).contains(&NicEvent::TrafficDone { run }));
+    }
+    assert_eq!(pair.a.traffic_report(None).unwrap().run, 32);
+    assert_eq!(pair.b.traffic_report(None).unwrap().run, 32);
+    assert!(pair.a.traffic_report(Some(99)).is_none());
+}
+
+#[test]
+fn a_run_of_gets_is_verified_and_finds_damage() {
+    let mut pair = Pair::new(1);
+    for size in [1, 3, 8, 17, 32] {
+        let run = size.into();
+        let gets = TrafficSpec {
+            op: Operation::Get,
+            ..put_run(run, size, 1_000)
+        };
+        pair.a.start_traffic(pair.now, gets).unwrap();
+        pair.until_traffic_is_done(SECOND);
+        let report = merged(&pair, run);
+        assert!(
+            report.is_clean() && report.acknowledged == 1_000,
+            "{report:?}"
+        );
+    }
+    // The canary: one bit of the target's memory is wrong.
+    let gets = TrafficSpec {
+        op: Operation::Get,
+        count: 0,
+        ..put_run(50, 5, 0)
+    };
+    pair.a.start_traffic(pair.now, gets).unwrap();
+    pair.run(Duration::from_ms(1));
+    let address = (1 << 19) + u64::from(A) * 64 * 64 + 64 * 7 + 4;
+    let mut byte = [0];
+    pair.b.memory().read(address, &mut byte).unwrap();
+    pair.b.memory_mut().write(address, &[byte[0] ^ 1]).unwrap();
+    pair.run(Duration::from_ms(1));
+    pair.a.stop_traffic();
+    pair.until_traffic_is_done(SECOND);
+    let report = merged(&pair, 50);
+    assert!(
+        report.corrupted > 0 && report.corrupted < report.acknowledged,
+        "{report:?}"
+    );
+    assert!(!report.is_clean());
+}
+
+/// Zeros passed for the bytes that gets of up to five expected.
+#[test]
+fn canary_zeros_in_a_memory_that_has_lived_all_the_time_are_wrong_at_every_size() {
+    for size in [1, 2, 5, 8, 32] {
+        let mut pair = Pair::new(1);
+        let gets = TrafficSpec {
+            op: Operation::Get,
+            ..put_run(50, size, 0)
+        };
+        pair.a.start_traffic(pair.now, gets).unwrap();
+        pair.run(Duration::from_ms(1));
+        let address = (1 << 19) + u64::from(A) * 64 * 64 + 64 * 7;
+        pair.b.memory_mut().write(address, &[0; 64]).unwrap();
+        pair.run(Duration::from_ms(1));
+        pair.a.stop_traffic();
+        pair.until_traffic_is_done(SECOND);
+        let report = merged(&pair, 50);
+        assert!(
+            report.corrupted > 0 && report.corrupted < report.acknowledged,
+            "{size}: {report:?}"
+        );
+        assert!(!report.is_clean());
+    }
+}
+
+/// Everything that gets found in the new memory was called corrupted.
+#[test]
+fn gets_from_a_target_that_was_started_again_are_not_called_corrupted() {
+    for size in [1, 3, 8, 32] {
+        let mut pair = Pair::new(1);
+        let gets = TrafficSpec {
+            op: Operation::Get,
+            window: 16,
+            ..put_run(1, size, 0)
+        };
+        pair.a.start_traffic(pair.now, gets).unwrap();
+        pair.run(Duration::from_ms(2));
+        pair.b = BlackwidowNic::new(config(LinkEnd::B, 1, 2).build().unwrap(), pair.now);
+        pair.run(Duration::from_ms(200));
+        pair.a.stop_traffic();
+        pair.until_traffic_is_done(SECOND);
+        let report = merged(&pair, 1);
+        assert_eq!(report.corrupted, 0, "{size}: {report:?}");
+        assert!(
+            report.unwritten > 100 && report.unwritten < report.acknowledged,
+            "{report:?}"
+        );
+        assert!(!report.is_clean());
+        assert_eq!(pair.b.counters().refused_unknown_run, 1);
+    }
+}
+
+/// A target that met the predecessor of a source which was started again: it was called out of
+/// reach.
+#[test]
+fn a_run_of_an_older_number_is_refused_and_called_that() {
+    let mut pair = Pair::new(1);
+    pair.a.start_traffic(pair.now, put_run(9, 8, 10)).unwrap();
+    pair.until_traffic_is_done(SECOND);
+    pair.a = BlackwidowNic::new(config(LinkEnd::A, 1, 2).build().unwrap(), pair.now);
+    pair.wait_for_links();
+    pair.a.start_traffic(pair.now, put_run(3, 8, 10)).unwrap();
+    pair.until_traffic_is_done(SECOND);
+    let report = merged(&pair, 3);
+    assert_eq!((report.unreachable, report.sent), (0, 0), "{report:?}");
+    assert_eq!(
+        (report.unwilling, report.refusers.as_slice()),
+        (1, &[B][..])
+    );
+    assert_eq!(report.outdated_by, 9);
+    assert!(!report.is_clean());
+    // One above it goes.
+    pair.a.start_traffic(pair.now, put_run(10, 8, 10)).unwrap();
+    pair.until_traffic_is_done(SECOND);
+    assert!(merged(&pair, 10).is_clean());
+}
+
+#[test]
+fn both_directions_under_loss_are_exact() {
+    let mut pair = Pair::new(4);
+    pair.drop_every = 7;
+    let spec = TrafficSpec {
+        run: 9,
+        processors: vec![A, B],
+        duration_ns: 40_000_000,
+        window: 500,
+        ..TrafficSpec::default()
+    };
+    pair.a.start_traffic(pair.now, spec.clone()).unwrap();
+    pair.b.start_traffic(pair.now, spec.clone()).unwrap();
+    assert_eq!(
+        pair.a.start_traffic(pair.now, spec),
+        Err(SpecError::Busy(9))
+    );
+    pair.until_traffic_is_done(SECOND);
+    let report = merged(&pair, 9);
+    assert!(report.is_clean(), "{report:?}");
+    assert!(report.delivered > 1_000);
+    // All four slices carried some of it.
+    for port in 0..4 {
+        assert!(pair.a.lcb(port).unwrap().counters().tx_packets > 50);
+    }
+}
+
+#[test]
+fn a_duration_ends_the_run_and_the_driver_is_told_when() {
+    let mut pair = Pair::new(1);
+    let spec = TrafficSpec {
+        count: 0,
+        duration_ns: 3_000_000,
+        ..put_run(4, 8, 0)
+    };
+    let started = pair.now;
+    pair.a.start_traffic(pair.now, spec).unwrap();
+    pair.until(SECOND, |pair| {
+        pair.a.traffic_report(None).unwrap().phase == Phase::Running
+    });
+    let wakeup = pair.a.next_wakeup().unwrap();
+    assert!(wakeup.at.since(started) <= Duration::from_ms(4));
+    pair.until_traffic_is_done(SECOND);
+    let elapsed = pair.a.traffic_report(None).unwrap().elapsed_ns;
+    assert!((2_900_000..3_500_000).contains(&elapsed), "{elapsed}");
+}
+
+#[test]
+fn a_target_that_does_not_exist_is_unreachable_not_endless() {
+    let mut pair = Pair::new(1);
+    let nobody = Pattern::List {
+        destinations: vec![77, B],
+    };
+    let spec = TrafficSpec {
+        pattern: nobody,
+        ..put_run(5, 8, 100)
+    };
+    pair.a.start_traffic(pair.now, spec).unwrap();
+    pair.until_traffic_is_done(SECOND);
+    let report = merged(&pair, 5);
+    assert_eq!((report.unreachable, report.delivered), (1, 100));
+    assert!(!report.is_clean());
+    assert_eq!(pair.b.counters().discard_misrouted, 3);
+}
+
+#[test]
+fn a_dead_slice_does_not_hold_up_the_others() {
+    let mut pair = Pair::new(4);
+    pair.a.start_traffic(pair.now, put_run(6, 8, 0)).unwrap();
+    pair.run(Duration::from_ms(1));
+    let now = pair.now;
+    let (lcb, input) = pair.a.lcb_mut(2).unwrap();
+    lcb.link_down(now, input);
+    pair.run(Duration::from_ms(5));
+    let before = merged(&pair, 6).delivered;
+    // What was inside the dead slice times out; the window is free for the others then.
+    pair.run(Duration::from_ms(60));
+    assert!(merged(&pair, 6).delivered > before + 1_000);
+    pair.a.stop_traffic();
+    pair.until_traffic_is_done(SECOND);
+    let report = merged(&pair, 6);
+    assert_eq!(
+        (report.duplicated, report.misordered, report.corrupted),
+        (0, 0, 0)
+    );
+    assert_eq!(report.sent, report.acknowledged + report.timed_out);
+}
+
+#[test]
+fn after_the_peer_has_restarted_traffic_flows_again() {
+    let mut pair = Pair::new(1);
+    let spec = TrafficSpec {
+        window: 16,
+        ..put_run(1, 8, 0)
+    };
+    pair.a.start_traffic(pair.now, spec).unwrap();
+    pair.run(Duration::from_ms(2));
+    pair.b = BlackwidowNic::new(config(LinkEnd::B, 1, 2).build().unwrap(), pair.now);
+    pair.run(Duration::from_ms(200));
+    pair.a.stop_traffic();
+    pair.until_traffic_is_done(SECOND);
+    let first = pair.a.traffic_report(Some(1)).unwrap();
+    assert_eq!(first.sent, first.acknowledged + first.timed_out);
+    pair.a
+        .start_traffic(pair.now, put_run(2, 8, 5_000))
+        .unwrap();
+    pair.until_traffic_is_done(SECOND);
+    let report = merged(&pair, 2);
+    assert!(report.is_clean() && report.delivered == 5_000, "{report:?}");
+}

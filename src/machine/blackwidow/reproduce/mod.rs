@@ -1,0 +1,32 @@
+//! The tables of *The BlackWidow High-Radix Clos Network*.
+//!
+//! | module | of the paper | what runs |
+//! |---|---|---|
+//! | [`latency`] | table 2, section 7.3 | routes through generated networks' registers, and through tori |
+//! | [`throughput`] | table 3, section 7.6 | subswitches of this crate's arbiters and buffers, and a whole YARC |
+//! | [`contention`] | table 4, section 7.8.1 | random permutations over the links of generated trees and tori |
+//! | [`radix`] | section 7.1 | the minimum of the latency model |
+
+pub mod contention;
+pub mod fat_tree;
+pub mod latency;
+pub mod permutation;
+pub mod radix;
+pub mod subswitch;
+pub mod throughput;
+pub mod torus;
+mod worst_case_chip;
+
+/// Figures that the paper states and that several tables start from.
+pub mod stated {
+    /// Delay of a router, in nanoseconds: an estimate "prior to the actual implementation" (footnote 3).
+    pub const ROUTER_NS: f64 = 20.0;
+    /// Bits of an average packet (footnote 3).
+    pub const PACKET_BITS: f64 = 312.0;
+    /// Bandwidth of a router, both directions of all ports together, in Gb/s (footnote 3).
+    pub const ROUTER_GBPS: f64 = 2_400.0;
+    /// Bandwidth of a port in one direction, in Gb/s (abstract).
+    pub const PORT_GBPS: f64 = 18.75;
+    /// Nodes of the largest network (footnote 3).
+    pub const NODES: f64 = 32_768.0;
+}

@@ -1,0 +1,134 @@
+//! A whole YARC under the paper's worst-case traffic (section 7.6): all that comes in by the ports of one
+//! row leaves by the ports of one column, so that it "turns the corner" at a single subswitch.
+
+use phitwire_framing::crc16::PacketCrc;
+use phitwire_framing::packet24::{EopStatus, Head, Vc, second_phit};
+use phitwire_framing::phit24::{Phit, PhitKind};
+
+use crate::machine::blackwidow::route::registers::{
+    ChipRegisters, PORTS, PortKind, RouteEntry, Subtree, TABLE_ENTRIES, TileRegisters,
+};
+use crate::machine::blackwidow::router::{Core, Ports};
+use crate::rng::Rng;
+
+const ROW: usize = 3;
+const COLUMN: usize = 5;
+const TILES: usize = 8;
+/// Phits that an input queue is kept at: more than the stages behind it take before they are told.
+const QUEUE_PHITS: usize = 64;
+
+/// Links that always bring something and take everything.
+struct SaturatedRow {
+    queues: [std::collections::VecDeque<Phit>; TILES],
+    delivered: u64,
+    packet_phits: usize,
+    rng: Rng,
+}
+
+impl SaturatedRow {
+    /// Fills the queue of a port of the row with packets to any port of the column; phits added.
+    fn refill(&mut self, lane: usize) -> u32 {
+        let before = self.queues[lane].len();
+        while self.queues[lane].len() < QUEUE_PHITS {
+            let row = self.rng.below(TILES as u64) as usize;
+            let packet = packet((row * TILES + COLUMN) as u16, self.packet_phits);
+            self.queues[lane].extend(packet);
+        }
+        (self.queues[lane].len() - before) as u32
+    }
+
+    fn queue(&self, port: usize, vc: usize) -> Option<&std::collections::VecDeque<Phit>> {
+        (port / TILES == ROW && vc == 0).then(|| &self.queues[port % TILES])
+    }
+}
+
+impl Ports for SaturatedRow {
+    fn front(&self, port: usize, vc: usize) -> Option<Phit> {
+        self.queue(port, vc)?.front().copied()
+    }
+    fn second(&self, port: usize, vc: usize) -> Option<Phit> {
+        self.queue(port, vc)?.get(1).copied()
+    }
+    fn pop(&mut self, port: usize, vc: usize) -> Option<Phit> {
+        self.queue(port, vc)?;
+        self.queues[port % TILES].pop_front()
+    }
+    fn can_begin(&self, _: usize, _: usize) -> bool {
+        true
+    }
+    fn is_active(&self, _: usize) -> bool {
+        true
+    }
+    fn push(&mut self, port: usize, _: Phit) {
+        assert_eq!(port % TILES, COLUMN, "everything leaves by one column");
+        self.delivered += 1;
+    }
+}
+
+/// A healthy deterministic request of at least 4 phits.
+fn packet(dest: u16, phits: usize) -> impl Iterator<Item = Phit> {
+    let head = Head {
+        dest,
+        vc: Vc::Request,
+        hashed: false,
+        adaptive: false,
+        source_routed: false,
+        payload: 0,
+    };
+    let mut crc = PacketCrc::new();
+    let mut packet = vec![
+        Phit::new(PhitKind::Head, head.emit()),
+        Phit::new(PhitKind::Body, second_phit(0, 0)),
+    ];
+    packet.resize(phits - 1, Phit::new(PhitKind::Body, 0));
+    packet.iter().for_each(|phit| crc.update(phit.content()));
+    packet.push(Phit::new(PhitKind::Eop, crc.eop(EopStatus::Healthy)));
+    packet.into_iter()
+}
+
+/// A chip that routes destination d down by port d.
+fn registers() -> ChipRegisters {
+    let tile = TileRegisters {
+        kind: PortKind::Down,
+        root_detect: Subtree {
+            location: 0,
+            mask: PORTS as u16 - 1,
+        },
+        table: [RouteEntry::default(); TABLE_ENTRIES],
+        down_shift: 0,
+        down_mask: PORTS as u16 - 1,
+        port_map: core::array::from_fn(|port| port as u8),
+        hash_shift: 0,
+        exit_mask: u64::MAX,
+    };
+    ChipRegisters {
+        tiles: vec![Some(tile); PORTS],
+        forward_progress_ns: 1_000_000,
+    }
+}
+
+/// Phits per cycle and output of the column, with packets of one length, measured over `cycles`.
+pub(super) fn throughput(packet_phits: usize, cycles: u32, rng: Rng) -> f64 {
+    let mut core = Core::new(registers());
+    let mut links = SaturatedRow {
+        queues: Default::default(),
+        delivered: 0,
+        packet_phits,
+        rng,
+    };
+    let mut run = |cycles: u32| {
+        let before = links.delivered;
+        for _ in 0..cycles {
+            for lane in 0..TILES {
+                match links.refill(lane) {
+                    0 => {}
+                    phits => core.arrived(ROW * TILES + lane, 0, phits),
+                }
+            }
+            core.run_until(core.cycle() + 1, &mut links);
+        }
+        links.delivered - before
+    };
+    run(1_000);
+    run(cycles) as f64 / (f64::from(cycles) * TILES as f64)
+}

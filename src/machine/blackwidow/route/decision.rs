@@ -1,0 +1,248 @@
+//! The route decision at the head of an input queue (paper, sections 5.1, 5.2, 7.4, 7.7, 7.8.2).
+
+use super::modulo::{modulo, supported_at_most};
+use super::registers::{
+    ChipRegisters, PORTS, PortKind, RouteEntry, Subtree, TABLE_ENTRIES, TileRegisters,
+};
+
+/// Why a packet cannot be routed: it is swallowed up to its end and counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Refusal {
+    /// No table entry matches the destination, or the logical port leads to no link.
+    Unroutable,
+    /// The packet came in from an uplink and would have to leave by something else than a downlink
+    /// (the invariant of section 7.7).
+    UpDownViolation,
+    /// The packet would leave its virtual router (section 7.4).
+    VirtualRouterViolation,
+}
+
+/// What the routing logic says about a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// Leave by this port: down, or up and sideways by the deterministic hash.
+    Port(u8),
+    /// Leave by any of these ports, whichever has the most room (never empty).
+    Adaptive(u64),
+    /// The hash needs the second phit, which has not arrived yet.
+    NeedsHash,
+    /// Leave not at all.
+    Refused(Refusal),
+}
+
+/// The fields of a head phit that the routing logic looks at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RouteRequest {
+    /// Destination processor, 15 bits.
+    pub destination: u16,
+    /// The `a` bit: route adaptively on the way up.
+    pub adaptive: bool,
+    /// The `h` bit: the deterministic hash includes the hash bits of the second phit.
+    pub hashed: bool,
+    /// The 15 hash bits, if the second phit is there.
+    pub hash_bits: Option<u16>,
+}
+
+/// Which ports of the chip have links, and where those lead.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ChipPorts {
+    /// Ports that are in use.
+    pub in_use: u64,
+    /// Ports whose link leads down.
+    pub down: u64,
+}
+
+impl ChipPorts {
+    /// The ports as the registers describe them.
+    pub fn new(registers: &ChipRegisters) -> Self {
+        let mut ports = Self::default();
+        for (port, tile) in registers.tiles.iter().take(PORTS).enumerate() {
+            if let Some(tile) = tile {
+                ports.in_use |= 1 << port;
+                if tile.kind == PortKind::Down {
+                    ports.down |= 1 << port;
+                }
+            }
+        }
+        ports
+    }
+}
+
+/// One routing-table entry, prepared for comparison.
+#[derive(Clone, Copy, Debug, Default)]
+struct Entry {
+    /// Ports of the entry that this tile may use and that exist.
+    usable: u64,
+    /// `location`, reduced to the compared bits.
+    location: u16,
+    /// Bits of the destination that are compared.
+    compared: u16,
+    /// Ports the hash spreads over: the size of `usable` or the next smaller supported count.
+    spread: u8,
+    /// Why `usable` is empty, should it be.
+    refusal: Option<Refusal>,
+}
+
+/// The routing registers of one tile, compiled for the hot path.
+#[derive(Clone, Debug)]
+pub struct TileRoutes {
+    input: u8,
+    from_uplink: bool,
+    root: Subtree,
+    down_shift: u8,
+    down_mask: u16,
+    hash_shift: u8,
+    /// Table entries in use as a bit mask, so that the search starts at the highest index.
+    entries_in_use: u8,
+    exits: u64,
+    ports: ChipPorts,
+    entries: [Entry; TABLE_ENTRIES],
+    port_map: [u8; PORTS],
+}
+
+impl TileRoutes {
+    /// Prepares the registers of the tile of port `input`.
+    pub fn new(input: u8, tile: &TileRegisters, ports: ChipPorts) -> Self {
+        let from_uplink = tile.kind == PortKind::Up;
+        let mut routes = Self {
+            input,
+            from_uplink,
+            root: tile.root_detect,
+            down_shift: tile.down_shift.min(15),
+            down_mask: if tile.down_shift > 15 {
+                0
+            } else {
+                tile.down_mask
+            },
+            hash_shift: tile.hash_shift.min(15),
+            entries_in_use: 0,
+            exits: tile.exit_mask,
+            ports,
+            entries: [Entry::default(); TABLE_ENTRIES],
+            port_map: tile.port_map,
+        };
+        for (index, entry) in tile.table.iter().enumerate().filter(|(_, e)| e.ports != 0) {
+            routes.entries_in_use |= 1 << index;
+            routes.entries[index] = routes.compile(entry);
+        }
+        routes
+    }
+
+    fn compile(&self, entry: &RouteEntry) -> Entry {
+        let mut refusal = None;
+        let mut usable = entry.ports;
+        let mut restrict = |mask: u64, why: Refusal| {
+            usable &= mask;
+            if usable == 0 && refusal.is_none() {
+                refusal = Some(why);
+            }
+        };
+        restrict(self.ports.in_use, Refusal::Unroutable);
+        restrict(self.exits, Refusal::VirtualRouterViolation);
+        if self.from_uplink {
+            restrict(self.ports.down, Refusal::UpDownViolation);
+        }
+        Entry {
+            usable,
+            compared: !entry.subtree.mask & 0x7fff,
+            location: entry.subtree.location & !entry.subtree.mask & 0x7fff,
+            spread: supported_at_most(usable.count_ones()) as u8,
+            refusal,
+        }
+    }
+
+    /// Decides where a packet leaves.
+    #[inline]
+    pub fn decide(&self, request: RouteRequest) -> Decision {
+        let destination = request.destination & 0x7fff;
+        if self.root.contains(destination) {
+            return self.down(destination);
+        }
+        // The matching entry with the highest index wins (section 5.1).
+        let mut candidates = self.entries_in_use;
+        while candidates != 0 {
+            let index = 7 - candidates.leading_zeros() as usize % 8;
+            let entry = &self.entries[index];
+            if destination & entry.compared == entry.location {
+                return self.up(entry, request);
+            }
+            candidates &= !(1 << index);
+        }
+        Decision::Refused(Refusal::Unroutable)
+    }
+
+    /// The down route (section 5.2): shift, mask, and the map from logical to physical ports.
+    #[inline]
+    fn down(&self, destination: u16) -> Decision {
+        let logical = usize::from((destination >> self.down_shift) & self.down_mask);
+        let Some(&port) = self.port_map.get(logical) else {
+            return Decision::Refused(Refusal::Unroutable);
+        };
+        self.check_exit(port)
+            .map_or_else(Decision::Refused, |()| Decision::Port(port))
+    }
+
+    /// Whether a packet from this tile may leave by `port` (also asked for source-routed packets).
+    ///
+    /// # Errors
+    /// The rule that forbids it.
+    #[inline]
+    pub fn check_exit(&self, port: u8) -> Result<(), Refusal> {
+        if port as usize >= PORTS || self.ports.in_use >> port & 1 == 0 {
+            Err(Refusal::Unroutable)
+        } else if self.exits >> port & 1 == 0 {
+            Err(Refusal::VirtualRouterViolation)
+        } else if self.from_uplink && self.ports.down >> port & 1 == 0 {
+            Err(Refusal::UpDownViolation)
+        } else {
+            Ok(())
+        }
+    }
+
+    #[inline]
+    fn up(&self, entry: &Entry, request: RouteRequest) -> Decision {
+        if entry.usable == 0 {
+            return Decision::Refused(entry.refusal.unwrap_or(Refusal::Unroutable));
+        }
+        if request.adaptive {
+            return Decision::Adaptive(entry.usable);
+        }
+        let hash_bits = match (request.hashed, request.hash_bits) {
+            (false, _) => 0,
+            (true, Some(bits)) => bits,
+            (true, None) => return Decision::NeedsHash,
+        };
+        let hash = self.hash(request.destination, hash_bits);
+        let chosen = modulo(u32::from(hash), u32::from(entry.spread));
+        Decision::Port(nth_set_bit(entry.usable, chosen))
+    }
+
+    /// The deterministic hash: input port, destination and this tile's 8 of the 15 hash bits, XORed.
+    #[inline]
+    fn hash(&self, destination: u16, hash_bits: u16) -> u16 {
+        let selected = ((hash_bits & 0x7fff) >> self.hash_shift) & 0xff;
+        u16::from(self.input) ^ (destination & 0x7fff) ^ selected
+    }
+}
+
+/// The position of set bit number `n` of `mask`, counted from bit 0.
+///
+/// Six halving steps on bit counts; for `n` at or above the number of set bits the answer is 63.
+#[inline]
+pub const fn nth_set_bit(mask: u64, mut n: u32) -> u8 {
+    let mut position = 0;
+    let mut width = 32;
+    while width > 0 {
+        let below = ((mask >> position) & ((1u64 << width) - 1)).count_ones();
+        if n >= below {
+            n -= below;
+            position += width;
+        }
+        width /= 2;
+    }
+    position as u8
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

@@ -1,0 +1,193 @@
+//! A stand-in for the links of a core in tests: plain queues in, recorded phits out.
+
+use std::collections::VecDeque;
+
+use phitwire_framing::crc16::PacketCrc;
+use phitwire_framing::packet24::{EopStatus, Head, Vc, head_vc, second_phit};
+use phitwire_framing::phit24::{Phit, PhitKind};
+
+use super::core::{Core, Ports};
+use crate::machine::blackwidow::route::registers::{
+    ChipRegisters, PORTS, PortKind, RouteEntry, Subtree, TABLE_ENTRIES, TileRegisters,
+};
+
+/// Every destination.
+pub(super) const ALL: Subtree = Subtree {
+    location: 0,
+    mask: 0x7fff,
+};
+
+/// A tile that routes destination d down by port d.
+pub(super) fn down_tile() -> TileRegisters {
+    TileRegisters {
+        kind: PortKind::Down,
+        root_detect: Subtree {
+            location: 0,
+            mask: 63,
+        },
+        table: [RouteEntry::default(); TABLE_ENTRIES],
+        down_shift: 0,
+        down_mask: 63,
+        port_map: core::array::from_fn(|i| i as u8),
+        hash_shift: 0,
+        exit_mask: u64::MAX,
+    }
+}
+
+/// 64 tiles, destination d below 64 at port d.
+pub(super) fn flat_chip() -> ChipRegisters {
+    ChipRegisters {
+        tiles: vec![Some(down_tile()); PORTS],
+        forward_progress_ns: 1_000_000,
+    }
+}
+
+/// What a packet's head says, without payload.
+pub(super) fn head(dest: u16, vc: Vc) -> Head {
+    Head {
+        dest,
+        vc,
+        hashed: false,
+        adaptive: false,
+        source_routed: false,
+        payload: 0,
+    }
+}
+
+/// A healthy packet of `phits` phits (at least 4) whose payload phits all carry `id`.
+pub(super) fn packet(head: Head, hash: u16, id: u32, phits: usize) -> Vec<Phit> {
+    let mut crc = PacketCrc::new();
+    let mut packet = vec![Phit::new(PhitKind::Head, head.emit())];
+    packet.push(Phit::new(PhitKind::Body, second_phit(hash, 0)));
+    packet.extend((3..phits).map(|_| Phit::new(PhitKind::Body, id)));
+    packet.iter().for_each(|phit| crc.update(phit.content()));
+    packet.push(Phit::new(PhitKind::Eop, crc.eop(EopStatus::Healthy)));
+    packet
+}
+
+/// A packet cut short after `phits` phits (at least 1) with a `transmit_error` end.
+pub(super) fn cut(packet: &[Phit], phits: usize) -> Vec<Phit> {
+    let mut crc = PacketCrc::new();
+    let mut short = packet[..phits].to_vec();
+    short.iter().for_each(|phit| crc.update(phit.content()));
+    short.push(Phit::new(PhitKind::Eop, crc.eop(EopStatus::TransmitError)));
+    short
+}
+
+/// Queues in front of a core and recorders behind it.
+pub(super) struct Bench {
+    pub(super) queues: Vec<[VecDeque<Phit>; 2]>,
+    /// (cycle, phit) of everything handed to each port.
+    pub(super) sent: Vec<Vec<(u64, Phit)>>,
+    /// Ports that do not take packets, per virtual channel.
+    pub(super) blocked: [u64; 2],
+    /// Ports whose link is down.
+    pub(super) down: u64,
+    pub(super) open: u64,
+    pub(super) now: u64,
+}
+
+impl Default for Bench {
+    fn default() -> Self {
+        Self {
+            queues: (0..PORTS).map(|_| Default::default()).collect(),
+            sent: vec![Vec::new(); PORTS],
+            blocked: [0; 2],
+            down: 0,
+            open: 0,
+            now: 0,
+        }
+    }
+}
+
+impl Ports for Bench {
+    fn front(&self, port: usize, vc: usize) -> Option<Phit> {
+        self.queues[port][vc].front().copied()
+    }
+    fn second(&self, port: usize, vc: usize) -> Option<Phit> {
+        self.queues[port][vc].get(1).copied()
+    }
+    fn pop(&mut self, port: usize, vc: usize) -> Option<Phit> {
+        self.queues[port][vc].pop_front()
+    }
+    fn can_begin(&self, port: usize, vc: usize) -> bool {
+        (self.blocked[vc] | self.down | self.open) >> port & 1 == 0
+    }
+    fn is_active(&self, port: usize) -> bool {
+        self.down >> port & 1 == 0
+    }
+    fn push(&mut self, port: usize, phit: Phit) {
+        let open = self.open >> port & 1 != 0;
+        assert_eq!(
+            phit.is_head(),
+            !open,
+            "packets are not interleaved on a link"
+        );
+        assert_eq!(phit.sideband(), 0);
+        assert!(
+            open || self.down >> port & 1 == 0,
+            "no packet starts on a dead link"
+        );
+        assert!(
+            self.sent[port]
+                .last()
+                .is_none_or(|&(cycle, _)| cycle < self.now),
+            "one phit per cycle and output"
+        );
+        if phit.is_head() {
+            let vc = head_vc(phit.content()).index();
+            assert_eq!(
+                self.blocked[vc] >> port & 1,
+                0,
+                "no packet starts without credits"
+            );
+        }
+        self.open = if phit.is_eop() {
+            self.open & !(1 << port)
+        } else {
+            self.open | 1 << port
+        };
+        self.sent[port].push((self.now, phit));
+    }
+}
+
+impl Bench {
+    /// All of a packet arrives in the current cycle.
+    pub(super) fn inject(&mut self, core: &mut Core, port: usize, packet: &[Phit]) {
+        let vc = head_vc(packet[0].content()).index();
+        self.queues[port][vc].extend(packet);
+        core.arrived(port, vc, packet.len() as u32);
+    }
+
+    /// Runs cycle by cycle, so that the recorded cycles are right.
+    pub(super) fn run(&mut self, core: &mut Core, cycles: u64) {
+        for _ in 0..cycles {
+            self.now = core.cycle();
+            core.run_until(self.now + 1, self);
+        }
+    }
+
+    /// Runs until nothing can move any more.
+    ///
+    /// # Panics
+    /// If something still moves after a million cycles.
+    pub(super) fn drain(&mut self, core: &mut Core) {
+        for _ in 0..1_000_000 {
+            let Some(next) = core.next_cycle() else {
+                return;
+            };
+            self.now = next;
+            core.run_until(next + 1, self);
+        }
+        panic!("the core does not come to rest");
+    }
+
+    /// The packets that left by `port`, without cycles.
+    pub(super) fn packets(&self, port: usize) -> Vec<Vec<Phit>> {
+        let phits: Vec<Phit> = self.sent[port].iter().map(|&(_, phit)| phit).collect();
+        phits
+            .split_inclusive(|phit| phit.is_eop())
+            .map(<[Phit]>::to_vec)
+            .collect()
+    }
+}

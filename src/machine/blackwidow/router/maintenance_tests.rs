@@ -1,0 +1,324 @@
+use phitwire_framing::maintenance24::RouteVector;
+use phitwire_framing::packet24::Head;
+
+use super::*;
+use crate::machine::blackwidow::route::registers::PortKind;
+use crate::machine::blackwidow::router::harness::{Bench, cut, flat_chip, head, packet};
+use crate::machine::blackwidow::router::register_map::{CHIP_ID, register_address};
+
+fn request(way: &[u8], back: &[u8], register: &str, value: Option<u64>) -> Vec<Phit> {
+    let back = RouteVector::new(back).expect("a legal way");
+    let maintenance = Packet {
+        route: RouteVector::new(way).expect("a legal way"),
+        hop: 0,
+        register: register_address(register).unwrap_or(0xffff),
+        tag: 0xa5,
+        operation: match value {
+            None => Operation::Read { back },
+            Some(value) => Operation::Write { back, value },
+        },
+    };
+    let mut out = PacketBuf::new();
+    assert!(maintenance.encode(&mut out));
+    out.as_slice().to_vec()
+}
+
+fn chip() -> (Core, Bench) {
+    (Core::new(flat_chip()), Bench::default())
+}
+
+fn replies(bench: &Bench, port: usize) -> Vec<Packet> {
+    let decode = |packet: Vec<Phit>| {
+        check_packet(&packet).expect("a right check");
+        Packet::decode(&packet).expect("a maintenance packet")
+    };
+    bench.packets(port).into_iter().map(decode).collect()
+}
+
+#[test]
+fn a_read_is_answered_by_the_return_vector() {
+    let (mut core, mut bench) = chip();
+    bench.inject(&mut core, 5, &request(&[], &[9, 4], "chip.id", None));
+    bench.drain(&mut core);
+    let replies = replies(&bench, 9);
+    assert_eq!(replies.len(), 1);
+    assert_eq!((replies[0].hop, replies[0].tag), (1, 0xa5));
+    let done = Operation::ReadReply {
+        status: RegisterStatus::Done,
+        value: CHIP_ID,
+    };
+    assert_eq!(replies[0].operation, done);
+    assert_eq!(core.counters().maintenance_reads, 1);
+}
+
+#[test]
+fn a_write_changes_the_register_and_the_routes() {
+    let (mut core, mut bench) = chip();
+    // Logical port 0 becomes physical port 20 for packets from port 5.
+    let map = u64::from_le_bytes([20, 1, 2, 3, 4, 5, 6, 7]);
+    bench.inject(
+        &mut core,
+        5,
+        &request(&[], &[5], "tile5.port_map.0", Some(map)),
+    );
+    bench.drain(&mut core);
+    let done = Operation::WriteReply {
+        status: RegisterStatus::Done,
+    };
+    assert_eq!(replies(&bench, 5)[0].operation, done);
+    let address = register_address("tile5.port_map.0").unwrap();
+    assert_eq!(core.read_register(address), Some(map));
+    let written = RouterEvent::RegisterWritten {
+        address,
+        value: map,
+    };
+    assert_eq!(core.poll_event(), Some(written));
+    bench.inject(&mut core, 5, &packet(head(0, Vc::Request), 0, 1, 4));
+    bench.inject(&mut core, 6, &packet(head(0, Vc::Request), 0, 1, 4));
+    bench.drain(&mut core);
+    assert_eq!((bench.packets(20).len(), bench.packets(0).len()), (1, 1));
+}
+
+#[test]
+fn refused_accesses_are_answered_too() {
+    let (mut core, mut bench) = chip();
+    bench.inject(&mut core, 5, &request(&[], &[5], "chip.id", Some(1)));
+    bench.inject(&mut core, 5, &request(&[], &[5], "no such register", None));
+    bench.drain(&mut core);
+    let operations: Vec<_> = replies(&bench, 5).iter().map(|r| r.operation).collect();
+    let expected = [
+        Operation::WriteReply {
+            status: RegisterStatus::ReadOnly,
+        },
+        Operation::ReadReply {
+            status: RegisterStatus::Unknown,
+            value: 0,
+        },
+    ];
+    assert_eq!(operations, expected);
+    assert_eq!(core.counters().maintenance_refused, 2);
+}
+
+/// A packet on its way is sent on with the next hop index and a check that still proves it whole.
+#[test]
+fn a_packet_for_a_router_further_on_is_forwarded() {
+    let (mut core, mut bench) = chip();
+    bench.inject(
+        &mut core,
+        5,
+        &request(&[33, 12], &[1, 2, 3], "chip.id", None),
+    );
+    bench.drain(&mut core);
+    let forwarded = replies(&bench, 33);
+    assert_eq!(forwarded[0].hop, 1);
+    // The second router sends it to port 12, the third executes it.
+    let (mut core, mut bench2) = chip();
+    bench2.inject(&mut core, 0, &bench.packets(33)[0]);
+    bench2.drain(&mut core);
+    let (mut core, mut bench3) = chip();
+    bench3.inject(&mut core, 0, &bench2.packets(12)[0]);
+    bench3.drain(&mut core);
+    assert_eq!(replies(&bench3, 1).len(), 1);
+    assert_eq!(core.counters().maintenance_reads, 1);
+}
+
+/// Nothing is believed of a packet whose end does not say that it is healthy.
+#[test]
+fn a_damaged_packet_is_not_executed() {
+    let good = request(&[], &[5], "tile5.exit_mask", Some(0));
+    let address = register_address("tile5.exit_mask").unwrap();
+    for length in 1..good.len() - 1 {
+        let (mut core, mut bench) = chip();
+        bench.inject(&mut core, 5, &cut(&good, length));
+        bench.inject(&mut core, 5, &packet(head(9, Vc::Request), 0, 1, 4));
+        bench.drain(&mut core);
+        assert_eq!(core.read_register(address), Some(u64::MAX));
+        assert_eq!(core.counters().maintenance_damaged, 1, "cut after {length}");
+        assert_eq!(bench.packets(9).len(), 1);
+    }
+    // Flipped bits that the link did not see (damage inside the router): the check tells.
+    for flipped in 0..good.len() {
+        let (mut core, mut bench) = chip();
+        let mut bad = good.clone();
+        bad[flipped] = Phit::new(bad[flipped].kind(), bad[flipped].content() ^ 1 << 7);
+        bench.inject(&mut core, 5, &bad);
+        bench.drain(&mut core);
+        assert_eq!(core.read_register(address), Some(u64::MAX));
+    }
+}
+
+#[test]
+fn a_source_routed_packet_longer_than_any_is_dropped() {
+    let (mut core, mut bench) = chip();
+    let long = Head {
+        source_routed: true,
+        ..head(0, Vc::Request)
+    };
+    bench.inject(&mut core, 5, &packet(long, 0, 0, 40));
+    bench.inject(&mut core, 5, &packet(head(9, Vc::Request), 0, 1, 4));
+    bench.drain(&mut core);
+    assert_eq!(core.counters().maintenance_malformed, 1);
+    assert_eq!(bench.packets(9).len(), 1);
+}
+
+#[test]
+fn replies_that_cannot_leave_hold_requests_back_and_lose_nothing() {
+    let (mut core, mut bench) = chip();
+    bench.blocked[1] = 1 << 9;
+    for _ in 0..20 {
+        bench.inject(&mut core, 5, &request(&[], &[9], "chip.id", None));
+    }
+    // Responses of the same input tile, and a maintenance packet among them, go on.
+    bench.inject(&mut core, 5, &packet(head(30, Vc::Response), 0, 1, 4));
+    bench.drain(&mut core);
+    assert!(core.counters().maintenance_reads < 20);
+    bench.blocked[1] = 0;
+    core.output_changed(9);
+    bench.drain(&mut core);
+    assert_eq!(replies(&bench, 9).len(), 20);
+    assert_eq!(bench.packets(30).len(), 1);
+    assert_eq!(core.phits_inside(), 0);
+}
+
+/// Requests being answered and replies passing through the same tile, interleaved at random.
+#[test]
+fn passing_replies_and_local_requests_share_a_tile() {
+    let (mut core, mut bench) = chip();
+    let request_here = request(&[], &[9], "chip.id", None);
+    let reply = passing_reply();
+    for n in 0..60u64 {
+        bench.inject(&mut core, 5, &request_here);
+        bench.inject(&mut core, 5, reply.as_slice());
+        bench.inject(
+            &mut core,
+            5,
+            &packet(head(40, Vc::Response), 0, n as u32, 4),
+        );
+        bench.run(&mut core, n % 7);
+    }
+    bench.drain(&mut core);
+    assert_eq!(replies(&bench, 9).len(), 60);
+    assert_eq!(replies(&bench, 17).len(), 60);
+    assert_eq!(bench.packets(40).len(), 60);
+}
+
+#[test]
+fn maintenance_packets_keep_the_rules_of_routing() {
+    let mut chip = flat_chip();
+    for (port, tile) in chip.tiles.iter_mut().enumerate() {
+        let tile = tile.as_mut().expect("all tiles are in use");
+        tile.exit_mask = if port < 48 { (1 << 48) - 1 } else { !0 << 48 };
+        if port >= 32 {
+            tile.kind = PortKind::Up;
+        }
+    }
+    let (mut core, mut bench) = (Core::new(chip), Bench::default());
+    bench.inject(&mut core, 40, &request(&[41], &[], "chip.id", None));
+    bench.inject(&mut core, 1, &request(&[50], &[], "chip.id", None));
+    bench.drain(&mut core);
+    assert!(bench.sent.iter().all(Vec::is_empty));
+    assert_eq!(core.counters().up_down_violations, 1);
+    assert_eq!(core.counters().virtual_router_violations, 1);
+}
+
+/// A reply that reaches a router as its destination changes nothing and is not answered.
+#[test]
+fn a_reply_addressed_to_a_router_is_dropped() {
+    let (mut core, mut bench) = chip();
+    let reply = Packet {
+        route: RouteVector::default(),
+        hop: 0,
+        register: 0,
+        tag: 1,
+        operation: Operation::WriteReply {
+            status: RegisterStatus::Done,
+        },
+    };
+    let mut out = PacketBuf::new();
+    assert!(reply.encode(&mut out));
+    bench.inject(&mut core, 5, out.as_slice());
+    bench.drain(&mut core);
+    assert!(bench.sent.iter().all(Vec::is_empty));
+    assert_eq!(core.counters().maintenance_malformed, 1);
+}
+
+/// A reply on its way through the tile to port 17.
+fn passing_reply() -> PacketBuf {
+    let passing = Packet {
+        route: RouteVector::new(&[17, 3]).expect("a legal way"),
+        hop: 0,
+        register: 0,
+        tag: 1,
+        operation: Operation::ReadReply {
+            status: RegisterStatus::Done,
+            value: 7,
+        },
+    };
+    let mut out = PacketBuf::new();
+    assert!(passing.encode(&mut out));
+    out
+}
+
+/// The packet stopped in the middle waits for a place in its row buffer, whatever else its tile sends.
+#[test]
+fn a_maintenance_packet_does_not_wake_a_packet_that_waits_for_its_row_buffer() {
+    for blocked in Vc::ALL {
+        let (mut core, mut bench) = chip();
+        bench.blocked[blocked.index()] = 1 << 8;
+        for id in 0..4 {
+            bench.inject(&mut core, 5, &packet(head(8, blocked), 5, id, 19));
+        }
+        bench.drain(&mut core);
+        // A reply that passes on the other channel, and one that is made here for the same channel.
+        let (maintenance, out) = match blocked {
+            Vc::Request => (passing_reply().as_slice().to_vec(), 17),
+            Vc::Response => (request(&[], &[9], "chip.id", None), 9),
+        };
+        bench.inject(&mut core, 5, &maintenance);
+        bench.drain(&mut core);
+        bench.blocked = [0; 2];
+        core.output_changed(8);
+        bench.drain(&mut core);
+        assert_eq!(replies(&bench, out).len(), 1);
+        let packets = bench.packets(8);
+        assert_eq!(packets.len(), 4);
+        for (id, packet) in packets.iter().enumerate() {
+            check_packet(packet).expect("a whole packet");
+            assert_eq!(packet[2].content(), id as u32);
+        }
+        assert_eq!(core.phits_inside(), 0);
+    }
+}
+
+/// A reply made here goes behind the packet that its channel is busy with, as soon as that has ended.
+#[test]
+fn a_reply_leaves_when_the_packet_before_it_has_ended() {
+    let (mut core, mut bench) = chip();
+    let data = packet(head(30, Vc::Response), 0, 1, 6);
+    let (end, begin) = data.split_last().expect("not empty");
+    bench.inject(&mut core, 5, begin);
+    bench.run(&mut core, 60);
+    bench.inject(&mut core, 5, &request(&[], &[9], "chip.id", None));
+    bench.drain(&mut core);
+    assert!(replies(&bench, 9).is_empty(), "packets are not interleaved");
+    assert!(core.phits_inside() > 0, "the reply is inside");
+    bench.queues[5][1].push_back(*end);
+    core.arrived(5, 1, 1);
+    bench.drain(&mut core);
+    assert_eq!(bench.packets(30).len(), 1);
+    assert_eq!(replies(&bench, 9).len(), 1);
+    assert_eq!(core.phits_inside(), 0);
+    // Nothing keeps the next request from being answered.
+    bench.inject(&mut core, 5, &request(&[], &[9], "chip.id", None));
+    bench.drain(&mut core);
+    assert_eq!(replies(&bench, 9).len(), 2);
+}
+
+#[test]
+fn a_packet_gathered_by_half_is_inside() {
+    let (mut core, mut bench) = chip();
+    let request = request(&[], &[9], "chip.id", None);
+    bench.inject(&mut core, 5, &request[..3]);
+    bench.drain(&mut core);
+    assert_eq!(core.phits_inside(), 3);
+}

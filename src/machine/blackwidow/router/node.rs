@@ -1,0 +1,130 @@
+//! A YARC chip as a node: the core with a link control block and an input queue per port.
+
+use phitwire_framing::packet24::Vc;
+use phitwire_framing::phit24::Phit;
+
+use super::core::{Core, Ports};
+use super::counters::RouterCounters;
+use super::event::RouterEvent;
+use super::pipeline::CYCLE_PS;
+use super::register_map::register_address;
+use crate::chip::{
+    Chip, ChipConfig, ChipCore, Links, RegisterError, RouterClock, calls_of_the_core,
+};
+use crate::link::{Change, LinkConfig, LinkEvent};
+use crate::machine::blackwidow::link::Lcb;
+use crate::machine::blackwidow::route::registers::{ChipRegisters, PORTS};
+use crate::node::PortId;
+use crate::time::Time;
+
+/// A YARC chip: 64 tiles, of which those with a link are in use.
+pub type Yarc = Chip<Core>;
+
+/// What a YARC is made from. A cycle of its paced clock is 1.25 ns (800 MHz).
+pub type YarcConfig = ChipConfig<ChipRegisters, LinkConfig>;
+
+impl Ports for Links<Lcb> {
+    #[inline]
+    fn front(&self, port: usize, vc: usize) -> Option<Phit> {
+        self.input(port)?.front(Vc::from_index(vc))
+    }
+    #[inline]
+    fn second(&self, port: usize, vc: usize) -> Option<Phit> {
+        self.input(port)?.second(Vc::from_index(vc))
+    }
+    #[inline]
+    fn pop(&mut self, port: usize, vc: usize) -> Option<Phit> {
+        let (input, vc) = (self.input_mut(port)?, Vc::from_index(vc));
+        input.ready(vc).then(|| input.pop(vc))
+    }
+    #[inline]
+    fn can_begin(&self, port: usize, vc: usize) -> bool {
+        self.end(port)
+            .is_some_and(|lcb| lcb.can_begin(Vc::from_index(vc)))
+    }
+    #[inline]
+    fn is_active(&self, port: usize) -> bool {
+        self.end(port).is_some_and(Lcb::is_active)
+    }
+    #[inline]
+    fn push(&mut self, port: usize, phit: Phit) {
+        if let Some(lcb) = self.end_mut(port) {
+            lcb.push(phit);
+        }
+    }
+}
+
+impl ChipCore for Core {
+    type End = Lcb;
+    type Registers = ChipRegisters;
+    type Event = RouterEvent;
+    type Counters = RouterCounters;
+
+    const PORTS: usize = PORTS;
+    const CYCLE_PS: u64 = CYCLE_PS;
+
+    calls_of_the_core!();
+
+    fn new(config: &YarcConfig) -> Self {
+        let mut core = Self::new(config.registers.clone());
+        if let RouterClock::Paced { dilation } = config.clock {
+            core.set_dilation(dilation);
+        }
+        core
+    }
+
+    #[inline]
+    fn changed(&mut self, port: usize, vc: usize, change: Change) {
+        match change {
+            // The link may also have taken rejected phits back; the core then sees too many, never
+            // too few, and finds out.
+            Change::Arrived(phits) => self.arrived(port, vc, phits),
+            Change::Front => self.front_changed(port, vc),
+        }
+    }
+
+    fn link_event(port: PortId, event: LinkEvent) -> RouterEvent {
+        RouterEvent::Link { port, event }
+    }
+
+    fn counters(&self, events_lost: u64) -> RouterCounters {
+        let mut counters = self.counters();
+        counters.events_lost += events_lost;
+        counters
+    }
+
+    fn for_each_counter(&self, events_lost: u64, visit: &mut dyn FnMut(&str, u64)) {
+        ChipCore::counters(self, events_lost).for_each(&mut *visit);
+        visit("cycles", self.cycle());
+    }
+
+    fn get(&self, _links: &Links<Lcb>, name: &str) -> Option<u64> {
+        self.read_register(register_address(name)?)
+    }
+
+    fn set(&mut self, name: &str, value: u64) -> Result<(), RegisterError> {
+        let address = register_address(name).ok_or(RegisterError::Unknown)?;
+        self.write_register(address, value)
+    }
+}
+
+/// Registers by address, as maintenance packets have them; by name, for instance
+/// `tile12.table.0.ports`, every chip has them.
+impl Yarc {
+    /// The register at `address`; see [`register_map`](super::register_map).
+    pub fn read_register(&self, address: u16) -> Option<u64> {
+        self.core().read_register(address)
+    }
+
+    /// Writes the register at `address`.
+    ///
+    /// # Errors
+    /// See [`RegisterError`].
+    pub fn write_register(&mut self, address: u16, value: u64) -> Result<(), RegisterError> {
+        self.core_mut().write_register(address, value)
+    }
+}
+
+#[cfg(test)]
+#[path = "node_tests.rs"]
+mod tests;

@@ -1,0 +1,470 @@
+//! Addresses and names of the registers, as maintenance packets and the control socket know them.
+//!
+//! An address has 16 bits; every register holds up to 64. The paper prints no register map; this is ours.
+//!
+//! | address | name | |
+//! |---|---|---|
+//! | `0x0000` | `chip.id` | read only: `0x59415243`, "YARC" |
+//! | `0x0001` | `chip.forward_progress_ns` | forward-progress time-out, emulated nanoseconds |
+//! | `0x0002` | `chip.ports_in_use` | read only: bit mask |
+//! | `0x0003` | `chip.cycle` | read only |
+//! | `0x0004` | `chip.discard_requests` | ports whose requests are discarded after a forward-progress time-out; writing can only clear bits |
+//! | `0x0005` | `chip.discard_responses` | the same for responses |
+//! | `0x0100 + n` | `counter.n` | read only: counter number n of [`RouterCounters`] |
+//! | `0x4000 + 64 p + r` | `tileP.NAME` | register r of tile p, as follows |
+//! | r = `0x00` | `kind` | 0 down, 1 up, 2 side |
+//! | r = `0x01`, `0x02` | `root_location`, `root_mask` | root detect, 15 bits each |
+//! | r = `0x03`, `0x04` | `down_shift`, `down_mask` | down route: 0 to 15, and 15 bits |
+//! | r = `0x05` | `hash_shift` | first hash bit in use, 0 to 14 |
+//! | r = `0x06` | `exit_mask` | ports of the virtual router |
+//! | r = `0x08 + i` | `table.I.subtree` | entry i: location in bits 14:0, mask in bits 30:16 |
+//! | r = `0x10 + i` | `table.I.ports` | entry i: bit mask of ports; 0 = not in use |
+//! | r = `0x18 + i` | `port_map.I` | physical ports of logical ports 8i to 8i+7, one byte each, lowest first; `0xff` = none |
+
+use super::core::Core;
+use super::counters::RouterCounters;
+pub use crate::chip::RegisterError;
+use crate::machine::blackwidow::route::is_supported_count;
+use crate::machine::blackwidow::route::registers::{
+    NO_PORT, PORTS, PortKind, Subtree, TABLE_ENTRIES, TileRegisters,
+};
+use RegisterError::BadValue;
+use phitwire_framing::maintenance24::RegisterStatus;
+
+/// What `chip.id` reads as.
+pub const CHIP_ID: u64 = 0x5941_5243;
+
+impl From<RegisterError> for RegisterStatus {
+    fn from(error: RegisterError) -> Self {
+        match error {
+            RegisterError::Unknown => Self::Unknown,
+            RegisterError::ReadOnly => Self::ReadOnly,
+            RegisterError::BadValue { .. } => Self::BadValue,
+        }
+    }
+}
+
+/// What a register of 15 bits takes.
+const FIFTEEN_BITS: &str = "0 to 0x7fff";
+
+/// A register, decoded from its address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Register {
+    Id,
+    ForwardProgress,
+    PortsInUse,
+    Cycle,
+    Discard(usize),
+    Counter(usize),
+    Tile(usize, TileRegister),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum TileRegister {
+    Kind,
+    RootLocation,
+    RootMask,
+    DownShift,
+    DownMask,
+    HashShift,
+    ExitMask,
+    TableSubtree(usize),
+    TablePorts(usize),
+    PortMap(usize),
+}
+
+const COUNTERS_AT: u16 = 0x0100;
+const TILES_AT: u16 = 0x4000;
+const TABLE_SUBTREE_AT: u16 = 0x08;
+const TABLE_PORTS_AT: u16 = 0x10;
+const PORT_MAP_AT: u16 = 0x18;
+
+const CHIP_NAMES: [&str; 6] = [
+    "id",
+    "forward_progress_ns",
+    "ports_in_use",
+    "cycle",
+    "discard_requests",
+    "discard_responses",
+];
+const TILE_NAMES: [&str; 7] = [
+    "kind",
+    "root_location",
+    "root_mask",
+    "down_shift",
+    "down_mask",
+    "hash_shift",
+    "exit_mask",
+];
+
+impl Register {
+    fn decode(address: u16) -> Option<Self> {
+        Some(match address {
+            0x0000 => Self::Id,
+            0x0001 => Self::ForwardProgress,
+            0x0002 => Self::PortsInUse,
+            0x0003 => Self::Cycle,
+            0x0004 => Self::Discard(0),
+            0x0005 => Self::Discard(1),
+            COUNTERS_AT..TILES_AT => {
+                let n = usize::from(address - COUNTERS_AT);
+                return (n < RouterCounters::COUNT).then_some(Self::Counter(n));
+            }
+            TILES_AT..0x5000 => {
+                let tile = usize::from(address - TILES_AT) / 64;
+                Self::Tile(tile, TileRegister::decode(address % 64)?)
+            }
+            _ => return None,
+        })
+    }
+}
+
+impl TileRegister {
+    fn decode(offset: u16) -> Option<Self> {
+        let index = usize::from(offset % 8);
+        Some(match offset {
+            0x00 => Self::Kind,
+            0x01 => Self::RootLocation,
+            0x02 => Self::RootMask,
+            0x03 => Self::DownShift,
+            0x04 => Self::DownMask,
+            0x05 => Self::HashShift,
+            0x06 => Self::ExitMask,
+            TABLE_SUBTREE_AT..TABLE_PORTS_AT => Self::TableSubtree(index),
+            TABLE_PORTS_AT..PORT_MAP_AT => Self::TablePorts(index),
+            PORT_MAP_AT..0x20 => Self::PortMap(index),
+            _ => return None,
+        })
+    }
+
+    fn read(self, tile: &TileRegisters) -> u64 {
+        match self {
+            Self::Kind => match tile.kind {
+                PortKind::Down => 0,
+                PortKind::Up => 1,
+                PortKind::Side => 2,
+            },
+            Self::RootLocation => tile.root_detect.location.into(),
+            Self::RootMask => tile.root_detect.mask.into(),
+            Self::DownShift => tile.down_shift.into(),
+            Self::DownMask => tile.down_mask.into(),
+            Self::HashShift => tile.hash_shift.into(),
+            Self::ExitMask => tile.exit_mask,
+            Self::TableSubtree(i) => {
+                let subtree = tile.table[i].subtree;
+                u64::from(subtree.location) | u64::from(subtree.mask) << 16
+            }
+            Self::TablePorts(i) => tile.table[i].ports,
+            Self::PortMap(i) => {
+                let mut bytes = [0; 8];
+                bytes.copy_from_slice(&tile.port_map[8 * i..8 * i + 8]);
+                u64::from_le_bytes(bytes)
+            }
+        }
+    }
+
+    fn write(self, tile: &mut TileRegisters, value: u64) -> Result<(), RegisterError> {
+        let up_to = |max: u64, takes| {
+            let fits = value <= max;
+            fits.then_some(value as u16).ok_or(BadValue { takes })
+        };
+        match self {
+            Self::Kind => {
+                tile.kind = match value {
+                    0 => PortKind::Down,
+                    1 => PortKind::Up,
+                    2 => PortKind::Side,
+                    _ => {
+                        let takes = "0 (down), 1 (up) and 2 (side)";
+                        return Err(BadValue { takes });
+                    }
+                }
+            }
+            Self::RootLocation => tile.root_detect.location = up_to(0x7fff, FIFTEEN_BITS)?,
+            Self::RootMask => tile.root_detect.mask = up_to(0x7fff, FIFTEEN_BITS)?,
+            Self::DownShift => tile.down_shift = up_to(15, "0 to 15")? as u8,
+            Self::DownMask => tile.down_mask = up_to(0x7fff, FIFTEEN_BITS)?,
+            Self::HashShift => tile.hash_shift = up_to(14, "0 to 14")? as u8,
+            Self::ExitMask => tile.exit_mask = value,
+            Self::TableSubtree(i) => {
+                if value & !0x7fff_7fff != 0 {
+                    let takes = "a location in bits 14:0 and a mask in bits 30:16";
+                    return Err(BadValue { takes });
+                }
+                tile.table[i].subtree = Subtree {
+                    location: value as u16,
+                    mask: (value >> 16) as u16,
+                };
+            }
+            Self::TablePorts(i) => {
+                if value != 0 && !is_supported_count(value.count_ones()) {
+                    let takes = "masks of 0 to 8, 10, 12, 14, 16, 20, 24, 28 or 32 ports";
+                    return Err(BadValue { takes });
+                }
+                tile.table[i].ports = value;
+            }
+            Self::PortMap(i) => {
+                let bytes = value.to_le_bytes();
+                let fits = |port: &u8| usize::from(*port) < PORTS || *port == NO_PORT;
+                if !bytes.iter().all(fits) {
+                    let takes = "ports 0 to 0x3f, and 0xff for none, in each of its bytes";
+                    return Err(BadValue { takes });
+                }
+                tile.port_map[8 * i..8 * i + 8].copy_from_slice(&bytes);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The address of the register called `name`, for instance `tile12.table.0.ports`.
+pub fn register_address(name: &str) -> Option<u16> {
+    let (block, register) = name.split_once('.')?;
+    let position = |names: &[&str]| names.iter().position(|n| *n == register);
+    let number = |text: &str, below: usize| {
+        // A leading plus sign or zero would give one register several names.
+        let plain =
+            text.bytes().all(|b| b.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
+        text.parse::<usize>().ok().filter(|n| plain && *n < below)
+    };
+    match block {
+        "chip" => position(&CHIP_NAMES).map(|n| n as u16),
+        "counter" => number(register, RouterCounters::COUNT).map(|n| COUNTERS_AT + n as u16),
+        _ => {
+            let tile = number(block.strip_prefix("tile")?, PORTS)? as u16;
+            let offset = match register.split('.').collect::<Vec<_>>()[..] {
+                [_] => position(&TILE_NAMES)? as u16,
+                ["table", i, "subtree"] => TABLE_SUBTREE_AT + number(i, TABLE_ENTRIES)? as u16,
+                ["table", i, "ports"] => TABLE_PORTS_AT + number(i, TABLE_ENTRIES)? as u16,
+                ["port_map", i] => PORT_MAP_AT + number(i, PORTS / 8)? as u16,
+                _ => return None,
+            };
+            Some(TILES_AT + tile * 64 + offset)
+        }
+    }
+}
+
+/// The name of the register at `address`.
+pub fn register_name(address: u16) -> Option<String> {
+    Some(match Register::decode(address)? {
+        Register::Counter(n) => format!("counter.{n}"),
+        Register::Tile(tile, register) => match register {
+            TileRegister::TableSubtree(i) => format!("tile{tile}.table.{i}.subtree"),
+            TileRegister::TablePorts(i) => format!("tile{tile}.table.{i}.ports"),
+            TileRegister::PortMap(i) => format!("tile{tile}.port_map.{i}"),
+            _ => format!("tile{tile}.{}", TILE_NAMES[usize::from(address % 64)]),
+        },
+        _ => format!("chip.{}", CHIP_NAMES[usize::from(address)]),
+    })
+}
+
+impl Core {
+    /// The value of the register at `address`; `None` when there is none or its tile is not in use.
+    pub fn read_register(&self, address: u16) -> Option<u64> {
+        Some(match Register::decode(address)? {
+            Register::Id => CHIP_ID,
+            Register::ForwardProgress => self.registers.forward_progress_ns,
+            Register::PortsInUse => self.ports.in_use,
+            Register::Cycle => self.cycle,
+            Register::Discard(vc) => self.columns.discarding[vc],
+            Register::Counter(n) => self.counters().nth(n)?,
+            Register::Tile(tile, register) => {
+                register.read(self.registers.tiles.get(tile)?.as_ref()?)
+            }
+        })
+    }
+
+    /// Writes the register at `address`. Packets that have their route keep it.
+    ///
+    /// # Errors
+    /// See [`RegisterError`]; nothing has changed then.
+    pub fn write_register(&mut self, address: u16, value: u64) -> Result<(), RegisterError> {
+        match Register::decode(address).ok_or(RegisterError::Unknown)? {
+            Register::Id | Register::PortsInUse | Register::Cycle | Register::Counter(_) => {
+                return Err(RegisterError::ReadOnly);
+            }
+            Register::ForwardProgress => {
+                if value == 0 {
+                    return Err(BadValue {
+                        takes: "1 and more",
+                    });
+                }
+                self.registers.forward_progress_ns = value;
+            }
+            Register::Discard(vc) => {
+                if value & !self.columns.discarding[vc] != 0 {
+                    let takes = "what it is, or less: its bits can only be cleared";
+                    return Err(BadValue { takes });
+                }
+                self.columns.discarding[vc] = value;
+                return Ok(());
+            }
+            Register::Tile(tile, register) => {
+                let tile = self.registers.tiles.get_mut(tile).and_then(Option::as_mut);
+                register.write(tile.ok_or(RegisterError::Unknown)?, value)?;
+            }
+        }
+        self.compile_routes();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::blackwidow::route::registers::{ChipRegisters, RouteEntry};
+    use crate::machine::blackwidow::topology::BlackwidowSpec;
+
+    fn core() -> Core {
+        let tile = TileRegisters {
+            kind: PortKind::Side,
+            root_detect: Subtree {
+                location: 0x60,
+                mask: 0x1f,
+            },
+            table: [RouteEntry::default(); TABLE_ENTRIES],
+            down_shift: 0,
+            down_mask: 0x1f,
+            port_map: core::array::from_fn(|i| i as u8),
+            hash_shift: 5,
+            exit_mask: u64::MAX,
+        };
+        Core::new(ChipRegisters {
+            tiles: vec![None, Some(tile)],
+            forward_progress_ns: 1_000,
+        })
+    }
+
+    #[test]
+    fn every_address_has_one_name_and_every_name_its_address() {
+        let mut names = std::collections::HashSet::new();
+        for address in 0..=u16::MAX {
+            if let Some(name) = register_name(address) {
+                assert_eq!(register_address(&name), Some(address), "{name}");
+                assert!(names.insert(name));
+            }
+        }
+        assert_eq!(names.len(), 6 + RouterCounters::COUNT + 64 * 31);
+        for name in [
+            "",
+            "chip",
+            "chip.",
+            "tile64.kind",
+            "tile01.kind",
+            "tile1.table.8.ports",
+            "tile+1.kind",
+        ] {
+            assert_eq!(register_address(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read_and_nothing_else_changes() {
+        let mut core = core();
+        let before: Vec<_> = (0..=u16::MAX).map(|a| core.read_register(a)).collect();
+        let values = [
+            ("tile1.kind", 1),
+            ("tile1.root_location", 0x7fe0),
+            ("tile1.table.7.subtree", 0x001f_7fe0),
+            ("tile1.table.7.ports", 0xf0),
+            ("tile1.port_map.7", 0x3f01_0203_0405_0607),
+            ("tile1.exit_mask", 0xffff),
+            ("chip.forward_progress_ns", 77),
+        ];
+        for (name, value) in values {
+            let address = register_address(name).unwrap();
+            core.write_register(address, value).unwrap();
+            for other in 0..=u16::MAX {
+                let expected = if other == address {
+                    Some(value)
+                } else {
+                    before[usize::from(other)]
+                };
+                assert_eq!(
+                    core.read_register(other),
+                    expected,
+                    "{name} against {other:#x}"
+                );
+            }
+            core.write_register(address, before[usize::from(address)].unwrap())
+                .unwrap();
+        }
+    }
+
+    /// What a controller reads it can also put back, whatever the network.
+    #[test]
+    fn every_register_that_can_be_written_takes_the_value_that_it_has() {
+        let shapes = [
+            (2, 2, None::<&str>),
+            (8, 4, None),
+            (12, 3, None),
+            (32, 4, Some("R2")),
+            (64, 32, None),
+            (600, 20, None),
+            (2_048, 32, Some("R3")),
+        ];
+        for (processors, subtree, rank) in shapes {
+            let spec = BlackwidowSpec {
+                processors,
+                subtree,
+                rank: rank.map(|rank| rank.parse().expect("a rank")),
+                ..BlackwidowSpec::default()
+            };
+            let mut topology = spec.generate().expect("a network that can be generated");
+            // The widest that a topology file may name.
+            let widest = &mut topology.chips[0].routers[0].registers;
+            (widest.down_shift, widest.down_mask, widest.hash_shift) = (15, 0x7fff, 14);
+            // One chip of each kind is enough of a large network.
+            for chip in (0..topology.chips.len()).step_by(1 + topology.chips.len() / 12) {
+                let registers = topology.chip_registers(chip as u32).expect("a chip");
+                let mut core = Core::new(registers);
+                for address in 0..=u16::MAX {
+                    let Some(value) = core.read_register(address) else {
+                        continue;
+                    };
+                    match core.write_register(address, value) {
+                        Ok(()) | Err(RegisterError::ReadOnly) => {}
+                        Err(error) => panic!(
+                            "{} of chip {chip} of {processors} processors is {value:#x}: {error}",
+                            register_name(address).expect("a register")
+                        ),
+                    }
+                    assert_eq!(core.read_register(address), Some(value));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn refusals_name_their_reason() {
+        let mut core = core();
+        let mut write = |name, value| core.write_register(register_address(name).unwrap(), value);
+        assert_eq!(write("chip.id", 0), Err(RegisterError::ReadOnly));
+        assert_eq!(write("counter.0", 0), Err(RegisterError::ReadOnly));
+        assert_eq!(
+            write("tile0.kind", 0),
+            Err(RegisterError::Unknown),
+            "tile 0 is not in use"
+        );
+        let bad = [
+            ("tile1.kind", 3, "2 (side)"),
+            ("tile1.root_mask", 0x8000, "0x7fff"),
+            ("tile1.down_shift", 16, "15"),
+            ("tile1.down_mask", 0x8000, "0x7fff"),
+            ("tile1.hash_shift", 15, "14"),
+            // Nine ports.
+            ("tile1.table.0.ports", 0x1ff, "8, 10"),
+            ("tile1.table.0.subtree", 0x8000, "14:0"),
+            ("tile1.port_map.0", 64, "0x3f"),
+            ("tile1.port_map.0", 0xfe, "0xff"),
+            ("chip.discard_requests", 1, "cleared"),
+            ("chip.forward_progress_ns", 0, "1 and more"),
+        ];
+        for (name, value, words) in bad {
+            let error = write(name, value).expect_err(name);
+            assert!(matches!(error, BadValue { .. }), "{name}: {error}");
+            assert!(error.to_string().contains(words), "{name}: {error}");
+        }
+        assert_eq!(core.write_register(0xffff, 0), Err(RegisterError::Unknown));
+    }
+}

@@ -1,0 +1,62 @@
+use super::{dot, svg, table};
+use crate::machine::blackwidow::topology::BlackwidowSpec;
+
+fn quickstart() -> crate::machine::blackwidow::topology::FoldedClos {
+    let spec = BlackwidowSpec {
+        name: String::from("quickstart"),
+        processors: 8,
+        subtree: 4,
+        ..BlackwidowSpec::default()
+    };
+    spec.generate().expect("a possible network")
+}
+
+#[test]
+fn a_table_names_routers_and_links() {
+    insta::assert_snapshot!(table(&quickstart(), 100));
+}
+
+#[test]
+fn a_long_table_says_what_it_leaves_out() {
+    let spec = BlackwidowSpec {
+        processors: 1024,
+        ..BlackwidowSpec::default()
+    };
+    let text = table(&spec.generate().expect("a possible network"), 3);
+    assert!(text.contains("... and 61 routers more"), "{text}");
+    assert!(text.contains("... and 2045 links more"), "{text}");
+}
+
+#[test]
+fn dot_joins_every_two_neighbours_once() {
+    let text = dot(&quickstart());
+    assert_eq!(text.matches(" -- ").count(), 9, "{text}");
+    assert!(
+        text.contains("\"router r1-0\" -- \"router r1-1\" [label=\"4 links\""),
+        "{text}"
+    );
+}
+
+#[test]
+fn svg_draws_every_node_once_and_stays_inside() {
+    let text = svg(&quickstart()).expect("small enough");
+    for name in ["nic0", "nic7", "r1-0", "r1-1"] {
+        assert_eq!(
+            text.matches(&format!(">{name}</text>")).count(),
+            1,
+            "{name}"
+        );
+    }
+    assert_eq!(text.matches("<path").count(), 9);
+    assert_eq!(text.matches('<').count(), text.matches('>').count());
+}
+
+#[test]
+fn svg_of_a_large_network_is_refused() {
+    let spec = BlackwidowSpec {
+        processors: 4608,
+        ..BlackwidowSpec::default()
+    };
+    let error = svg(&spec.generate().expect("a possible network")).expect_err("too large");
+    assert_eq!(error.0, 288);
+}

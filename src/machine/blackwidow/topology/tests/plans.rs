@@ -1,0 +1,208 @@
+//! What processes and scripts are told.
+
+use std::net::Ipv4Addr;
+
+use phitwire_framing::frame::LinkEnd;
+
+use crate::chip::RouterClock;
+use crate::link::{LinkClock, LinkProfile};
+use crate::machine::blackwidow::route::registers::PortKind;
+use crate::machine::blackwidow::topology::{
+    BlackwidowSpec, ClosSettings, FoldedClos, NodePlan, PlanError,
+};
+use crate::net::Network as _;
+use crate::net::{Clock, LinkAddresses, Profile, Runtime};
+use crate::time::Duration;
+
+fn lab(settings: ClosSettings) -> FoldedClos {
+    let spec = BlackwidowSpec {
+        processors: 8,
+        subtree: 4,
+        slices: 2,
+        settings,
+        ..Default::default()
+    };
+    spec.generate().expect("a possible network")
+}
+
+#[test]
+fn the_ends_of_every_link_agree() {
+    let topology = lab(ClosSettings::default());
+    let runtime = Runtime::new("lab", 7);
+    let mut ends = Vec::new();
+    let names = topology.processors.iter().map(|p| &p.name);
+    for name in names.chain(topology.chips.iter().map(|c| &c.name)) {
+        match topology.plan(name, &runtime).expect("a node") {
+            NodePlan::Nic(config) => {
+                assert_eq!(config.ports().len(), 2);
+                ends.extend(config.ports().to_vec());
+            }
+            NodePlan::Router(config) => {
+                for (port, link) in &config.ports {
+                    assert_eq!(link.local().port, *port);
+                }
+                ends.extend(config.ports.into_iter().map(|(_, link)| link));
+            }
+            other => panic!("a folded Clos has no {other:?}"),
+        }
+    }
+    assert_eq!(ends.len(), 2 * topology.links.len());
+    ends.sort_by_key(|end| (end.link(), end.end() == LinkEnd::B));
+    for pair in ends.chunks(2) {
+        let [a, b] = pair else { panic!("two ends") };
+        assert_eq!((a.end(), b.end()), (LinkEnd::A, LinkEnd::B));
+        assert_eq!((a.local(), a.peer()), (b.peer(), b.local()));
+        assert_eq!(
+            (a.fabric(), a.rate(), a.profile()),
+            (b.fabric(), b.rate(), b.profile())
+        );
+    }
+}
+
+#[test]
+fn registers_say_where_each_port_leads() {
+    let topology = lab(ClosSettings::default());
+    let registers = topology.chip_registers(0).expect("a chip");
+    let kinds: Vec<Option<PortKind>> = registers
+        .tiles
+        .iter()
+        .map(|tile| tile.as_ref().map(|t| t.kind))
+        .collect();
+    assert_eq!(
+        kinds[..5],
+        [Some(PortKind::Down); 4]
+            .into_iter()
+            .chain([None])
+            .collect::<Vec<_>>()
+    );
+    assert_eq!(
+        kinds[32..37],
+        [Some(PortKind::Side); 4]
+            .into_iter()
+            .chain([None])
+            .collect::<Vec<_>>()
+    );
+    assert_eq!(registers.forward_progress_ns, 15_000_000_000);
+}
+
+#[test]
+fn settings_reach_the_nodes_and_the_run_may_override_them() {
+    let topology = lab(ClosSettings {
+        profile: Profile::Paper,
+        clock: Clock::Paced { dilation: 500 },
+        request_timeout_ms: 3_000,
+        outstanding: 77,
+        memory_bytes: 4_096,
+        ..ClosSettings::default()
+    });
+    let runtime = Runtime::new("lab", 1);
+    let NodePlan::Nic(nic) = topology.plan("nic5", &runtime).expect("a node") else {
+        panic!("nic5 is no router");
+    };
+    assert_eq!(
+        (nic.processor(), nic.max_outstanding(), nic.memory_bytes()),
+        (5, 77, 4_096)
+    );
+    assert_eq!(nic.request_timeout(), Duration::from_ms(3_000));
+    let Ok(NodePlan::Router(router)) = topology.plan(&topology.chips[0].name, &runtime) else {
+        panic!("a chip is a router");
+    };
+    // Real time too: 30 ms emulated are 15 s.
+    assert_eq!(router.registers.forward_progress_ns, 15_000_000_000 / 500);
+    assert_eq!(nic.ports()[1].clock(), LinkClock::Paced { dilation: 500 });
+    assert_eq!(*nic.ports()[1].profile(), LinkProfile::paper());
+    // The same over wires that the clock does not stretch: the times are theirs, the depths are not.
+    let real = Runtime {
+        real_wires: true,
+        ..runtime.clone()
+    };
+    let Ok(NodePlan::Nic(nic)) = topology.plan("nic5", &real) else {
+        panic!("planned above");
+    };
+    let (profile, paper, live) = (
+        nic.ports()[1].profile(),
+        LinkProfile::paper(),
+        LinkProfile::live(),
+    );
+    assert_eq!(profile.input_phits_per_vc, paper.input_phits_per_vc);
+    assert_eq!(profile.window_packets, paper.window_packets);
+    assert_eq!(profile.min_retry_timeout, live.min_retry_timeout);
+    assert_eq!(profile.min_training_interval, live.min_training_interval);
+    assert_eq!(
+        profile.max_retry_timeout, live.max_retry_timeout,
+        "500 x 100 us are less"
+    );
+    assert_eq!(
+        LinkProfile::live().over_real_wires(nic.ports()[1].clock()),
+        live
+    );
+    let live = Runtime {
+        clock: Some(Clock::FreeRunning),
+        profile: Some(Profile::Live),
+        ..runtime
+    };
+    let NodePlan::Router(router) = topology.plan("s1-r1-0", &live).expect("a node") else {
+        panic!("a chip is no network interface");
+    };
+    assert_eq!(router.clock, RouterClock::FreeRunning);
+    let asleep = LinkProfile {
+        silence: None,
+        ..LinkProfile::live()
+    };
+    assert_eq!(*router.ports[0].1.profile(), asleep, "in virtual time");
+    assert_eq!(
+        topology.plan("nobody", &live).err(),
+        Some(PlanError::NoSuchNode("nobody".into()))
+    );
+}
+
+#[test]
+fn labs_are_told_apart() {
+    assert_ne!(Runtime::new("a", 1).fabric, Runtime::new("b", 1).fabric);
+}
+
+#[test]
+fn addresses_are_pairs_of_198_18() {
+    let of = |link| LinkAddresses::of(link).map(|l| (l.a, l.b));
+    let (first, last) = (
+        Ipv4Addr::new(198, 18, 0, 0),
+        Ipv4Addr::new(198, 19, 255, 255),
+    );
+    assert_eq!(of(0), Some((first, Ipv4Addr::new(198, 18, 0, 1))));
+    assert_eq!(of(65_535).map(|(_, b)| b), Some(last));
+    assert_eq!(of(65_536), None);
+}
+
+#[test]
+fn lines_for_scripts_are_separated_by_tabs() {
+    let lines = lab(ClosSettings::default())
+        .plan_lines()
+        .expect("few links");
+    let lines: Vec<&str> = lines.lines().collect();
+    assert_eq!(lines.len(), 4 + 8 + 16 + 8);
+    assert_eq!(lines[0], "node\ts0-r1-0\trouter");
+    assert_eq!(lines[4], "node\tnic0\tnic");
+    assert_eq!(
+        lines[12],
+        "link\t0\tnic0\t0\ts0-r1-0\t0\tp0\tp0\t198.18.0.0\t198.18.0.1"
+    );
+    let last = "link\t23\ts1-r1-0\t35\ts1-r1-1\t35\tp35\tp35\t198.18.0.46\t198.18.0.47";
+    assert_eq!(*lines.last().expect("a line"), last);
+}
+
+#[test]
+fn too_many_links_for_processes_are_refused() {
+    let spec = BlackwidowSpec {
+        processors: 32_768,
+        ..BlackwidowSpec::default()
+    };
+    let topology = spec.generate().expect("a possible network");
+    assert!(matches!(
+        topology.plan_lines(),
+        Err(PlanError::TooManyLinks(_))
+    ));
+    assert!(
+        topology.plan("nic0", &Runtime::new("lab", 1)).is_ok(),
+        "its own link has a small id"
+    );
+}

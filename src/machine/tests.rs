@@ -1,0 +1,164 @@
+//! Devices of every machine, as those see them who do not know which it is.
+
+use serde_json::{Value, json};
+
+use crate::device::*;
+use crate::machine::aries::link::ErrorInjection;
+use crate::machine::aries::topology::{DragonflySpec, Shape};
+use crate::machine::blackwidow::topology::BlackwidowSpec;
+use crate::net::{Network, NodeRef, Runtime};
+use crate::time::{Duration, Time};
+
+/// The first network interface and the last router of a network.
+fn both(network: &dyn Network) -> [Box<dyn Device>; 2] {
+    let nodes = network.nodes();
+    let is_nic = |node: &&NodeRef| matches!(node, NodeRef::Processor(_));
+    let nic = nodes.iter().find(is_nic).unwrap();
+    let router = nodes.iter().rfind(|node| !is_nic(node)).unwrap();
+    let runtime = Runtime::new("lab", 1);
+    [*nic, *router].map(|node| {
+        let name = network.node_name(node);
+        network.device(&name, &runtime, Time::ZERO).unwrap()
+    })
+}
+
+fn blackwidow() -> [Box<dyn Device>; 2] {
+    let spec = BlackwidowSpec {
+        processors: 2,
+        subtree: 2,
+        ..BlackwidowSpec::default()
+    };
+    both(&spec.generate().unwrap())
+}
+
+fn aries() -> [Box<dyn Device>; 2] {
+    let spec = DragonflySpec {
+        shape: Shape {
+            groups: 2,
+            chassis: 1,
+            blades: 2,
+            nics: 1,
+        },
+        global_links: Some(1),
+        ..DragonflySpec::default()
+    };
+    both(&spec.generate().unwrap())
+}
+
+fn text<T>(result: Result<T, DeviceError>) -> String {
+    result.err().expect("it is refused").to_string()
+}
+
+#[test]
+fn what_a_device_cannot_do_is_said_alike() {
+    for [mut nic, mut router] in [blackwidow(), aries()] {
+        assert_eq!((nic.kind(), router.kind()), (Kind::Nic, Kind::Router));
+        let name = RegisterName::Name("chip.id");
+        let refused = text(nic.need_registers(name).map(drop));
+        assert_eq!(refused, "a nic has no register chip.id");
+        let refused = text(nic.need_rerouting().map(drop));
+        assert!(
+            refused.contains("this nic has no route tables"),
+            "{refused}"
+        );
+        let refused = text(router.need_traffic().map(drop));
+        assert_eq!(refused, "a router makes no traffic");
+        let refused = text(router.need_collectives_mut().map(drop));
+        assert_eq!(refused, "this router has no collective engine");
+        assert!(nic.need_traffic_mut().is_ok() && router.need_registers(name).is_ok());
+    }
+    assert!(blackwidow()[0].need_collectives().is_err());
+    assert!(aries()[0].need_collectives().is_ok());
+    assert!(blackwidow()[1].need_rerouting().is_err());
+}
+
+#[test]
+fn registers_that_there_are_not_are_named() {
+    for [_, mut router] in [blackwidow(), aries()] {
+        for name in [
+            RegisterName::Name("chip.nothing"),
+            RegisterName::Address(0xfff0),
+        ] {
+            let registers = router.need_registers(name).unwrap();
+            let refused = text(registers.read(name));
+            assert!(refused.contains("no register"), "{refused}");
+            assert!(refused.contains(&name.to_string()), "{refused}");
+            let refused = text(registers.write(name, 1));
+            assert!(refused.starts_with(&name.to_string()), "{refused}");
+        }
+        let in_use = RegisterName::Name("chip.ports_in_use");
+        let registers = router.need_registers(in_use).unwrap();
+        assert_ne!(registers.read(in_use).unwrap(), 0);
+        assert!(registers.write(in_use, 1).is_err(), "it can only be read");
+    }
+}
+
+#[test]
+fn links_suffer_what_their_machine_lets_them() {
+    let own = [
+        LinkFault::BadCrc,
+        LinkFault::Reinit,
+        LinkFault::LoseClock(Duration::from_ms(1)),
+        LinkFault::Inject(ErrorInjection {
+            lane_mask: 1,
+            bit_mask: 1,
+            probability: 1,
+            max_per_64_sets: 1,
+            seed: 1,
+        }),
+    ];
+    let now = Time::ZERO;
+    for (devices, has_own) in [(blackwidow(), false), (aries(), true)] {
+        for mut device in devices {
+            let (port, _) = device.links().next().expect("it has a link");
+            for fault in [LinkFault::SoftError, LinkFault::ForceRetry, LinkFault::Down] {
+                device.link_fault(now, port, fault).unwrap();
+            }
+            let state = |device: &dyn Device| device.link(port).map(LinkView::state);
+            assert_eq!(state(&*device), Some(crate::link::LinkState::Disabled));
+            device.link_fault(now, port, LinkFault::Up).unwrap();
+            assert_ne!(state(&*device), Some(crate::link::LinkState::Disabled));
+            for fault in own {
+                let done = device.link_fault(now, port, fault);
+                assert_eq!(done.is_ok(), has_own, "{fault:?}: {done:?}");
+            }
+            let nowhere = device.link_fault(now, 200, LinkFault::SoftError);
+            assert!(
+                matches!(nowhere, Err(DeviceError::NoLink(200))),
+                "{nowhere:?}"
+            );
+            assert_eq!((device.holds(), device.account().total()), (0, 0));
+        }
+    }
+}
+
+#[test]
+fn tables_of_another_topology_are_refused_whole() {
+    let [_, mut router] = aries();
+    let router = router.need_rerouting().unwrap();
+    let (tables, digest) = (router.tables(), router.routing().digest);
+    let spoilt = |spoil: fn(&mut Value)| {
+        let mut other = tables.clone();
+        // The last of all, so that whatever was taken before it would show.
+        spoil(&mut other[3]["global_non_minimal"]);
+        other
+    };
+    for (wrong, why) in [
+        (spoilt(|table| *table = json!([])), "another topology?"),
+        (spoilt(|table| table[0] = json!(1_u64 << 63)), "ports only"),
+        (spoilt(|table| *table = json!("all")), "not understood"),
+    ] {
+        let refused = text(router.install(wrong));
+        assert!(refused.contains(why), "{refused}");
+        assert_eq!(router.routing().digest, digest);
+    }
+    let other = spoilt(|table| table[0] = json!(1_u64 << 39));
+    router.install(other).unwrap();
+    assert_ne!(router.routing().digest, digest);
+    router.install(tables).unwrap();
+    assert_eq!(router.routing().digest, digest);
+    router.quiesce();
+    assert!(router.routing().quiesced && router.routing().drained);
+    router.release();
+    assert!(!router.routing().quiesced);
+}

@@ -1,4 +1,0 @@
-//! Router chips: tiles wired together.
-
-pub mod aries;
-pub mod yarc;
