@@ -57,7 +57,7 @@ pub enum DownReason {
     Missing,
 }
 
-/// What a link end reports, oldest first by [`Lcb::poll_event`](super::Lcb::poll_event).
+/// What a link end reports, oldest first by [`LinkControlBlock::poll_event`](super::LinkControlBlock::poll_event).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LinkEvent {
     /// Channel initialisation succeeded: `link_active` is asserted.

@@ -30,7 +30,7 @@ pub trait ReceiveBuffer: Debug + Send {
 }
 
 /// A link control block, whatever the link carries: what the owner of a port needs of it beyond
-/// sending. [`Lcb`] and [`AriesLcb`] describe their calls and the order of them.
+/// sending. The ends of the machines describe their calls and the order of them.
 pub trait LinkControlBlock: Debug + Sized {
     /// What an end is made from.
     type Config;

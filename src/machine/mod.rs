@@ -3,13 +3,24 @@
 pub mod aries;
 pub mod blackwidow;
 
-use crate::machine::aries::topology::Dragonfly;
-use crate::machine::blackwidow::topology::FoldedClos;
+use self::aries::topology::Dragonfly;
+use self::blackwidow::topology::FoldedClos;
+use crate::catalogue::Machine;
 use crate::net::{self, Effort, Family, Generated, Network, Problems, Read};
 
-/// The machines whose networks can be described, the one that is meant where a description names
-/// none first.
-pub const FAMILIES: [Family; 2] = [Family::of::<FoldedClos>(), Family::of::<Dragonfly>()];
+/// The machines, the one that is meant where a description names none first.
+pub const MACHINES: [&Machine; 2] = [&blackwidow::MACHINE, &aries::MACHINE];
+
+/// The networks of all machines.
+pub const FAMILIES: [Family; MACHINES.len()] = {
+    let mut families = [MACHINES[0].networks; MACHINES.len()];
+    let mut next = 1;
+    while next < MACHINES.len() {
+        families[next] = MACHINES[next].networks;
+        next += 1;
+    }
+    families
+};
 
 /// Reads and checks the description of a network of any machine. `file` is what diagnostics call
 /// it.

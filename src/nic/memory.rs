@@ -32,7 +32,7 @@ impl Memory {
     /// A memory of `size` bytes, all zero.
     ///
     /// # Panics
-    /// If `size` exceeds [`MAX_MEMORY_BYTES`]; [`NicConfig`](super::NicConfig) checks it before.
+    /// If `size` exceeds [`MAX_MEMORY_BYTES`]; configurations are checked before.
     pub fn new(size: u64) -> Self {
         assert!(
             size <= MAX_MEMORY_BYTES,

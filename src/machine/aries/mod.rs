@@ -31,3 +31,11 @@ pub mod route;
 pub mod router;
 pub mod soak;
 pub mod topology;
+
+use crate::catalogue::Machine;
+use crate::net::Family;
+
+/// What the commands know of it.
+pub const MACHINE: Machine = Machine {
+    networks: Family::of::<topology::Dragonfly>(),
+};

@@ -15,7 +15,7 @@
 //! A case that fails can be [shrunk](SoakCase): harms, impairments and messages that the failure
 //! does not need are left out.
 //!
-//! A [`DragonflyCase`] is one in direct mode, with links that are missing instead of harm.
+//! A `dragonfly` case is one in direct mode, with links that are missing instead of harm.
 //! [`FAMILIES`] lists all there is.
 
 #[cfg(test)]

@@ -7,9 +7,8 @@
 //! facts that are publicly known add: a replay buffer of 64 sets, 6-bit set numbers and an odd bit,
 //! acknowledgements of eight virtual channels, lane degrade, reinitialisation, error injection.
 //!
-//! [`AriesLcb`] is one end of a link, as [`Lcb`](super::Lcb) is for YARC; what it hands up goes into an
-//! [`AriesInput`]. Unlike YARC's it hands up nothing before its CRC is known to be good, so nothing ever
-//! has to be taken back.
+//! [`AriesLcb`] is one end of a link; what it hands up goes into an [`AriesInput`]. It hands up
+//! nothing before its CRC is known to be good, so nothing ever has to be taken back.
 
 mod acks;
 mod config;

@@ -26,7 +26,7 @@ pub struct WaySet {
     pub non_minimal: bool,
 }
 
-/// Every way that a packet could be sent on: see [`Routes::ways`](super::dragonfly::Routes::ways).
+/// Every way that a packet could be sent on: see [`Routes::ways`](super::decision::Routes::ways).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ways {
     sets: [WaySet; MAX_SETS],

@@ -1,0 +1,147 @@
+//! Options that a machine adds to a command, without the command's parser.
+
+use core::str::FromStr;
+
+/// An option of a machine: `--name VALUE`.
+#[derive(Clone, Copy, Debug)]
+pub struct OptionSpec {
+    /// Its name, without the dashes.
+    pub name: &'static str,
+    /// What stands for its value in the help.
+    pub value_name: &'static str,
+    /// What it does, in one sentence, with the unit and what holds without it.
+    pub help: &'static str,
+    /// What its values may be.
+    pub kind: Kind,
+    /// How many values it takes, separated by commas.
+    pub values: usize,
+    /// Whether it has to be given.
+    pub required: bool,
+}
+
+/// What the values of an option may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A number of this range, its ends included.
+    Number(u64, u64),
+    /// One of these words.
+    Words(&'static [&'static str]),
+    /// Anything, which the machine reads itself.
+    Text,
+}
+
+impl OptionSpec {
+    /// An option with one value that may be left out.
+    pub const fn new(
+        name: &'static str,
+        value_name: &'static str,
+        kind: Kind,
+        help: &'static str,
+    ) -> Self {
+        Self {
+            name,
+            value_name,
+            help,
+            kind,
+            values: 1,
+            required: false,
+        }
+    }
+
+    /// The same, which has to be given.
+    #[must_use]
+    pub const fn required(self) -> Self {
+        Self {
+            required: true,
+            ..self
+        }
+    }
+
+    /// The same with up to this many values, separated by commas.
+    #[must_use]
+    pub const fn up_to(self, values: usize) -> Self {
+        Self { values, ..self }
+    }
+}
+
+/// The options that somebody gave, with their values.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Given(Vec<(&'static str, Vec<String>)>);
+
+/// Why a value cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("--{name} {value}: {reason}")]
+pub struct OptionError {
+    /// The option.
+    pub name: &'static str,
+    /// The value as it was given.
+    pub value: String,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+impl Given {
+    /// Adds an option with its values.
+    pub fn add(&mut self, name: &'static str, values: Vec<String>) {
+        self.0.push((name, values));
+    }
+
+    /// The names of all options that were given.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.0.iter().map(|(name, _)| *name)
+    }
+
+    /// The values of an option; none if it was not given.
+    pub fn all(&self, name: &str) -> &[String] {
+        let found = self.0.iter().find(|(given, _)| *given == name);
+        found.map_or(&[], |(_, values)| values)
+    }
+
+    /// The value of an option, read.
+    ///
+    /// # Errors
+    /// A value that cannot be read as one.
+    pub fn get<T: FromStr>(&self, name: &'static str) -> Result<Option<T>, OptionError>
+    where
+        T::Err: ToString,
+    {
+        self.read(name).map(|values| values.into_iter().next())
+    }
+
+    /// All values of an option, read.
+    ///
+    /// # Errors
+    /// The first value that cannot be read as one.
+    pub fn read<T: FromStr>(&self, name: &'static str) -> Result<Vec<T>, OptionError>
+    where
+        T::Err: ToString,
+    {
+        let values = self.all(name).iter();
+        values
+            .map(|value| {
+                value.parse().map_err(|error: T::Err| OptionError {
+                    name,
+                    value: value.clone(),
+                    reason: error.to_string(),
+                })
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_read_and_mistakes_name_their_option() {
+        let mut given = Given::default();
+        given.add("metres", vec!["1".to_owned(), "20".to_owned()]);
+        given.add("seed", vec!["x".to_owned()]);
+        assert_eq!(given.read::<u32>("metres"), Ok(vec![1, 20]));
+        assert_eq!(given.get::<u32>("rate"), Ok(None));
+        let error = given.get::<u32>("seed").unwrap_err();
+        assert_eq!(error.to_string(), "--seed x: invalid digit found in string");
+        assert_eq!(given.names().collect::<Vec<_>>(), ["metres", "seed"]);
+    }
+}
