@@ -4,7 +4,7 @@
 //! CRC-20K/6 of P. Koopman's tables ("Best CRC Polynomials"): Hamming distance 6 for up to 494 bits
 //! of data, and the 460 of a set are within. No 20-bit check has distance 7 there: the spheres of
 //! three errors around 2^460 words would overfill 2^480. x + 1 divides the polynomial, so every odd
-//! number of flipped bits is detected, and all bursts up to 20 bits are. `tests/crc20_distance.rs`
+//! number of flipped bits is detected, and all bursts up to 20 bits are. `tests/aries/crc_distance.rs`
 //! proves the distance and counts what goes undetected.
 //!
 //! The bits of a set are taken in the order in which they stand, first bit of the first byte first.

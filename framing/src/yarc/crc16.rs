@@ -5,7 +5,7 @@
 //! with a constant term: Hamming distance 4 for every length up to the 19 phits of the longest
 //! packet (none reaches 5 there), distance 5 for the 4 phits of the shortest, and 15,195 undetected
 //! patterns of four flipped bits at 19 phits, within 3 % of the smallest number that any polynomial
-//! has. All bursts up to 16 bits are detected. `tests/crc_distance.rs` proves these numbers.
+//! has. All bursts up to 16 bits are detected. `tests/yarc/crc_distance.rs` proves these numbers.
 //!
 //! What is covered: head to last payload phit, each as three bytes (two zero bits, then the 22
 //! content bits, most significant first), then one byte with the two `ok` bits of the end of packet.

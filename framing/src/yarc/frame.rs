@@ -16,7 +16,7 @@ use super::control::{ControlWord, REST_BYTES, SidebandError, WORD_BYTES, WORD_PH
 use super::phit::{CONTENT_MASK, PHIT_BITS, Phit, WIRE_MASK};
 use crate::carrier::frame::{
     CHECK_BYTES, EmitError, Frame, FrameError, FrameHeader, FrameKind, HEADER_BYTES, MIN_BYTES,
-    parse, seal,
+    checksum, parse,
 };
 use crate::carrier::lanes::{Permutation, unswizzle};
 use core::ops::Range;
@@ -213,11 +213,11 @@ pub fn emit_data(
     }
     .emit(buf)?;
     buf[REST_AT].copy_from_slice(&word.rest().emit());
-    let map_end = MAP_AT + count / GROUP_PHITS;
-    let (checked, rest) = buf.split_at_mut(map_end);
+    let (checked, rest) = buf.split_at_mut(MAP_AT + count / GROUP_PHITS);
+    let (check, area) = rest.split_at_mut(CHECK_BYTES);
     let mut groups = Groups {
         map: &mut checked[MAP_AT..],
-        area: rest[CHECK_BYTES..].as_chunks_mut().0,
+        area: area.as_chunks_mut().0,
         word: sidebands(word.emit()),
     };
     let (whole, rest) = phits[0].as_chunks();
@@ -234,7 +234,7 @@ pub fn emit_data(
         groups.emit_part(rest, &[]);
     }
     groups.pad();
-    seal(buf, map_end);
+    check.copy_from_slice(&checksum(checked).to_be_bytes());
     Ok(len)
 }
 

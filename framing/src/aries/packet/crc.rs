@@ -8,7 +8,7 @@
 //! [`POLYNOMIAL`] comes from an exhaustive search over all 32,768 polynomials of degree 16 with a constant
 //! term: Hamming distance 4 for packets of up to 14 flits (16 check bits cannot reach 5 there), and of all of
 //! them the fewest undetected patterns of four flipped bits at 14 flits, 118,383. CRC-16/CCITT has 254,844.
-//! `tests/crc48_distance.rs` proves these numbers.
+//! `tests/aries/crc_distance.rs` proves these numbers.
 
 use crate::aries::flit::{Flit, Head};
 

@@ -1,9 +1,9 @@
 //! Properties of the Aries formats that hold for all values: round trips, detection, no panic on any bytes.
 
-#[path = "common/decode48.rs"]
-mod decode;
-
-use decode::{Outcome, decode_as_packet, decode_flits, decode_with_checks_made_right, sets_of};
+use crate::decode::{
+    Outcome, decode, decode_as_packet, decode_flits, decode_set, decode_with_checks_made_right,
+    sets_of,
+};
 use phitwire_framing::aries::crc20;
 use phitwire_framing::aries::flit::{Flit, Head, MAX_PACKET_FLITS, NodeId, Routing};
 use phitwire_framing::aries::packet::{
@@ -186,7 +186,7 @@ proptest! {
         let mut outcome = Outcome::default();
         let mut flits = Vec::new();
         for set in sets_of(&stream, first) {
-            decode::decode_set(&set, &mut flits, &mut outcome);
+            decode_set(&set, &mut flits, &mut outcome);
         }
         decode_flits(&flits, &mut outcome);
         prop_assert_eq!(outcome.good[2], packets.len());
@@ -195,7 +195,7 @@ proptest! {
 
     #[test]
     fn no_bytes_make_the_decoders_panic(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
-        decode::decode(&bytes);
+        decode(&bytes);
         decode_with_checks_made_right(&bytes);
         decode_as_packet(&bytes);
     }

@@ -1,9 +1,7 @@
 //! Aries packets: golden vectors, flit counts of the white paper, rejected packets.
 
-#[path = "common/aries.rs"]
-mod golden;
-
-use golden::{
+use crate::common::reasons_are_distinct;
+use crate::golden::{
     ADD_32, COMPARE_SWAP, CONTROL, DONE, GET_64, MESSAGE, OLD_64, PUT_8, PUT_64, READ_4, READ_60,
     READ_64, REFUSED, flits,
 };
@@ -485,11 +483,7 @@ fn rejected_responses_are_named() {
     assert_eq!(response_error(&damaged), PacketError::Crc);
     let padding = changed(&READ_60, true, xor(11, 1 << 16));
     assert_eq!(response_error(&padding), PacketError::Padding);
-    let names: std::collections::BTreeSet<_> = PacketError::ALL.map(PacketError::name).into();
-    assert_eq!(names.len(), PacketError::ALL.len());
-    for (index, error) in PacketError::ALL.into_iter().enumerate() {
-        assert_eq!(error.index(), index);
-    }
+    reasons_are_distinct(&PacketError::ALL, PacketError::index, PacketError::name);
 }
 
 /// What routers write on the way does not touch the check; everything else does.

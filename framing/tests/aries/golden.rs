@@ -1,7 +1,6 @@
 //! Golden vectors of the Aries formats. All are self-made: the white paper prints no bits.
-//! `reference48.py` beside this directory computes them from `docs/wire-format.md` alone, without this crate;
+//! `reference.py` beside this file computes them from `docs/wire-format.md` alone, without this crate;
 //! the sizes (14 and 1, 3 and 12 flits, sets of ten) are the paper's.
-#![allow(dead_code)]
 
 use phitwire_framing::aries::flit::Flit;
 
