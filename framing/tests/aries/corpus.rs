@@ -8,10 +8,10 @@ use crate::decode::{
 };
 use crate::golden::{
     ADD_32, COMPARE_SWAP, CONTROL, CONTROL_SET, DATA_SET, DONE, GET_64, MESSAGE, OLD_64, PUT_8,
-    PUT_64, READ_4, READ_60, READ_64, REFUSED, SET_FRAME, flits,
+    PUT_64, READ_4, READ_60, READ_64, REFUSED, SET_FRAME, changed as damaged, flits, xor,
 };
 use phitwire_framing::aries::flit::{Flit, Head};
-use phitwire_framing::aries::packet::{PacketError, packet_check};
+use phitwire_framing::aries::packet::PacketError;
 use phitwire_framing::aries::set::SetError;
 use phitwire_framing::carrier::frame::FrameError;
 
@@ -71,29 +71,18 @@ fn frames() -> Inputs {
 fn packets() -> Inputs {
     let bytes =
         |packet: &[Flit]| -> Vec<u8> { packet.iter().flat_map(|flit| flit.to_bytes()).collect() };
-    let xor = |golden: &[u64], at: usize, bits: u64| {
-        let mut packet = flits(golden);
-        packet[at] = Flit::new(packet[at].bits() ^ bits);
-        packet
-    };
-    let right = |mut packet: Vec<Flit>| {
-        let check = packet_check(&packet).computed;
-        let last = packet.last_mut().expect("a packet has flits");
-        *last = Flit::new(last.bits() & !0xffff | u64::from(check));
-        packet
-    };
     let mut poisoned = flits(&PUT_8);
     let head = Head::parse(poisoned[0]).expect("it is golden");
     poisoned[0] = head.with_poison().with_vc(2).with_non_minimal(true).flit();
     let bad = [
         ("empty", vec![]),
         ("cut", flits(&PUT_64[..13])),
-        ("shape", right(xor(&PUT_8, 0, 0x12))),
-        ("reserved-command", right(xor(&PUT_8, 0, 14))),
-        ("reserved-status", xor(&DONE, 0, 63)),
+        ("shape", damaged(&PUT_8, true, xor(0, 0x12))),
+        ("reserved-command", damaged(&PUT_8, true, xor(0, 14))),
+        ("reserved-status", damaged(&DONE, false, xor(0, 63))),
         ("poisoned", poisoned),
-        ("crc", xor(&PUT_8, 3, 1)),
-        ("padding", right(xor(&PUT_8, 4, 1 << 16))),
+        ("crc", damaged(&PUT_8, false, xor(3, 1))),
+        ("padding", damaged(&PUT_8, true, xor(4, 1 << 16))),
     ];
     let good = PACKETS.map(|(name, bits)| (name, flits(bits)));
     let all = good.into_iter().chain(bad);

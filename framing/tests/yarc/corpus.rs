@@ -1,7 +1,7 @@
 //! Replays the fuzz corpus of frames, and keeps its generated part as it should be.
 
 use crate::common::corpus::{Inputs, all_occur, inputs, neighbours, replay};
-use crate::common::{TRAINING_FRAME, changed};
+use crate::common::{TRAINING_FRAME, changed, header};
 use crate::decode::{decode, decode_with_checks_made_right};
 use crate::golden::{
     DATA_FRAME, READ_13, READ_DATA_32, REGISTER_READ_REPLY, REGISTER_WRITE, WRITE_8, WRITE_32,
@@ -16,14 +16,12 @@ use phitwire_framing::yarc::phit::Phit;
 
 fn frame_of(phits: &[Phit], seq: u64, offset: u8) -> Vec<u8> {
     let header = FrameHeader {
-        kind: DataFrame::KIND,
         end: LinkEnd::A,
         link: 3,
         fabric: 0x1234_5678,
         tx_epoch: 1,
         rx_epoch: 2,
-        lanes: 7,
-        units: 0,
+        ..header(DataFrame::KIND, 0)
     };
     let word = ControlWord {
         seq: PacketNumber::new(seq),
