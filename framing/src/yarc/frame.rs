@@ -9,8 +9,8 @@
 //!      phit area: 3 bytes per phit, big endian, sideband in bits 23:22
 //! ```
 //!
-//! A data frame has a multiple of four phits and at least [`WORD_PHITS`], so that a whole control word
-//! is in every frame; idle phits fill it up.
+//! A data frame has a multiple of four phits and at least [`WORD_PHITS`], so that a whole control
+//! word is in every frame; idle phits fill it up.
 
 use super::control::{ControlWord, REST_BYTES, SidebandError, WORD_BYTES, WORD_PHITS, WordRest};
 use super::phit::{CONTENT_MASK, PHIT_BITS, Phit, WIRE_MASK};
@@ -188,7 +188,8 @@ impl Groups<'_> {
 }
 
 /// Writes a data frame: header, rest of the word, kind map, check, and `phits[0]` followed by
-/// `phits[1]` with `word` repeated in the sideband. Pads with idle phits. Returns the bytes written.
+/// `phits[1]` with `word` repeated in the sideband. Pads with idle phits. Returns the bytes
+/// written.
 ///
 /// `header.kind` and `header.units` are not looked at; sideband bits of the phits are ignored.
 ///
@@ -252,11 +253,12 @@ impl<'a> DataFrame<'a> {
     /// The kind of data frames.
     pub const KIND: FrameKind = FrameKind::new(0);
 
-    /// Reads a data frame. The phit area is not judged: what the lanes did to it is for control word
-    /// and packet check to find.
+    /// Reads a data frame. The phit area is not judged: what the lanes did to it is for control
+    /// word and packet check to find.
     ///
     /// # Errors
-    /// [`FrameError::BadKind`], `BadPhitCount`, `BadLength`, `BadHeaderCheck`, `NoLanes`, in this order.
+    /// [`FrameError::BadKind`], `BadPhitCount`, `BadLength`, `BadHeaderCheck`, `NoLanes`, in this
+    /// order.
     #[inline]
     pub fn of(frame: &Frame<'a>) -> Result<Self, FrameError> {
         let phits = frame.units(Self::KIND)?;
@@ -321,7 +323,8 @@ impl<'a> DataFrame<'a> {
         })
     }
 
-    /// The first whole control word of the frame whose check is right, with its rest from the header.
+    /// The first whole control word of the frame whose check is right, with its rest from the
+    /// header.
     ///
     /// # Errors
     /// See [`SidebandError`].

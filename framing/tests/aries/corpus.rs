@@ -1,4 +1,5 @@
-//! Replays the fuzz corpora of frames and of packets, and keeps their generated part as it should be.
+//! Replays the fuzz corpora of frames and of packets, and keeps their generated part as it should
+//! be.
 
 use crate::common::changed;
 use crate::common::corpus::{Inputs, all_occur, inputs, neighbours, replay};

@@ -24,8 +24,8 @@ fn set_syndromes() -> Vec<u32> {
         .collect()
 }
 
-/// Undetected patterns of six flipped bits, where none of fewer bits is undetected: each is ten pairs
-/// of triples that do the same, and triples that do the same have no bit in common.
+/// Undetected patterns of six flipped bits, where none of fewer bits is undetected: each is ten
+/// pairs of triples that do the same, and triples that do the same have no bit in common.
 fn undetected_six(syndromes: &[u32]) -> u64 {
     let mut triples = vec![0_u32; 1 << crc20::BITS];
     for (i, a) in syndromes.iter().enumerate() {
@@ -67,8 +67,9 @@ fn set_check_is_the_documented_polynomial() {
 
 #[test]
 fn set_check_detects_bursts_up_to_twenty_bits() {
-    // A burst is b(x) x^k with deg b < 20: never a multiple of a polynomial of degree 20 with a constant
-    // term. Twenty neighbouring syndromes are therefore linearly independent; by elimination.
+    // A burst is b(x) x^k with deg b < 20: never a multiple of a polynomial of degree 20 with a
+    // constant term. Twenty neighbouring syndromes are therefore linearly independent; by
+    // elimination.
     for window in set_syndromes().windows(crc20::BITS as usize) {
         let mut basis: Vec<u32> = Vec::new();
         for syndrome in window {
@@ -83,7 +84,8 @@ fn set_check_detects_bursts_up_to_twenty_bits() {
 
 #[test]
 fn the_counting_can_fail() {
-    // x^20 + x^3 + 1 is primitive: distance 3, and itself is a pattern of three bits that it misses.
+    // x^20 + x^3 + 1 is primitive: distance 3, and itself is a pattern of three bits that it
+    // misses.
     let [two, three, _] = undetected(&powers(0x9, crc20::BITS, 480), crc20::BITS);
     assert_eq!(two, 0);
     assert!(three >= 460);

@@ -1,5 +1,5 @@
-//! Every Aries decoder that bytes from a wire reach; used by the fuzz targets and by the replay of their
-//! corpora. Nothing here may panic, except where a decoder contradicts itself or its encoder.
+//! Every Aries decoder that bytes from a wire reach; used by the fuzz targets and by the replay of
+//! their corpora. Nothing here may panic, except where a decoder contradicts itself or its encoder.
 
 use phitwire_framing::aries::crc20;
 use phitwire_framing::aries::flit::{Flit, Head, MAX_PACKET_FLITS};
@@ -132,7 +132,8 @@ fn same(emitted: &[Flit], packet: &[Flit]) {
     assert_eq!(emitted[1..], packet[1..]);
 }
 
-/// The bytes as sets whose checks are made right, in a frame whose header is: a fuzzer need not guess a CRC.
+/// The bytes as sets whose checks are made right, in a frame whose header is: a fuzzer need not
+/// guess a CRC.
 pub fn decode_with_checks_made_right(bytes: &[u8]) -> Outcome {
     let mut sets: Vec<SetBytes> = bytes
         .chunks(SET_BYTES)

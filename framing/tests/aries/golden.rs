@@ -1,6 +1,6 @@
 //! Golden vectors of the Aries formats. All are self-made: the white paper prints no bits.
-//! `reference.py` beside this file computes them from `docs/wire-format.md` alone, without this crate;
-//! the sizes (14 and 1, 3 and 12 flits, sets of ten) are the paper's.
+//! `reference.py` beside this file computes them from `docs/wire-format.md` alone, without this
+//! crate; the sizes (14 and 1, 3 and 12 flits, sets of ten) are the paper's.
 
 use phitwire_framing::aries::flit::Flit;
 use phitwire_framing::aries::packet::packet_check;
@@ -57,7 +57,8 @@ macro_rules! comes_back {
 }
 pub(crate) use comes_back;
 
-/// 64 bytes c0..ff at 0xfe_dcba_9876 of node (240, 95, 3) from (1, 2, 1), with an event; adaptive mode 1.
+/// 64 bytes c0..ff at 0xfe_dcba_9876 of node (240, 95, 3) from (1, 2, 1), with an event; adaptive
+/// mode 1.
 pub const PUT_64: [u64; 14] = [
     0x0e78_5fcd_5e06,
     0x0041_2247_55fe,

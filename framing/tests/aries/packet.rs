@@ -230,8 +230,8 @@ fn golden_responses_are_written_and_read() {
 
 #[test]
 fn flit_counts_are_the_papers() {
-    // "Each 64-byte write (put) requires 14 request flits and 1 response flit. A 64-byte read (get) requires
-    // three request flits and 12 response flits."
+    // "Each 64-byte write (put) requires 14 request flits and 1 response flit. A 64-byte read (get)
+    // requires three request flits and 12 response flits."
     assert_eq!((PUT_64.len(), DONE.len()), (14, 1));
     assert_eq!(REFUSED.len(), 2);
     assert_eq!((GET_64.len(), READ_64.len()), (3, 12));

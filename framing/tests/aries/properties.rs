@@ -1,4 +1,5 @@
-//! Properties of the Aries formats that hold for all values: round trips, detection, no panic on any bytes.
+//! Properties of the Aries formats that hold for all values: round trips, detection, no panic on
+//! any bytes.
 
 use crate::decode::{
     Outcome, decode, decode_as_packet, decode_flits, decode_set, decode_with_checks_made_right,

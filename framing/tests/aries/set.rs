@@ -133,7 +133,8 @@ fn rejected_sets_are_named() {
             "byte {at}"
         );
     }
-    // Number, its odd bit, ack and VC ack stand twice; the other fields of the tenth flit only there.
+    // Number, its odd bit, ack and VC ack stand twice; the other fields of the tenth flit only
+    // there.
     for (bit, twice) in (20..47).map(|bit| (bit, !matches!(bit, 28..33 | 39))) {
         let (at, mask) = (59 - bit / 8, 1 << (bit % 8));
         let set = changed_set(&CONTROL_SET, |set| set[at] ^= mask);

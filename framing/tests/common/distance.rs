@@ -1,8 +1,8 @@
 //! What a check detects, by counting.
 //!
-//! An error pattern goes undetected exactly when the syndromes of its bits cancel. With the syndrome
-//! of every bit position in a list, patterns of weight 2, 3 and 4 are counted over all pairs, so what is
-//! counted holds for every content, not for samples.
+//! An error pattern goes undetected exactly when the syndromes of its bits cancel. With the
+//! syndrome of every bit position in a list, patterns of weight 2, 3 and 4 are counted over all
+//! pairs, so what is counted holds for every content, not for samples.
 
 /// x^exponent modulo a polynomial of degree `bits`, for all exponents below `count`.
 pub fn powers(polynomial: u32, bits: u32, count: usize) -> Vec<u32> {

@@ -117,7 +117,8 @@ fn decode_packet(packet: &[Phit], outcome: &mut Outcome) {
     }
 }
 
-/// Makes magic, version, length and check right, so that a fuzzer need not guess a CRC-32, and decodes.
+/// Makes magic, version, length and check right, so that a fuzzer need not guess a CRC-32, and
+/// decodes.
 pub fn decode_with_checks_made_right(bytes: &[u8]) -> Outcome {
     let mut frame = [0; 4096];
     let Some(kind) = bytes.first() else {

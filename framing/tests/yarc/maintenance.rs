@@ -127,8 +127,8 @@ fn emit() {
     assert_eq!(golden().map(|(golden, _)| golden.len()), sizes);
 }
 
-/// What a router does with a source-routed packet, phit by phit: the check is brought up to date and
-/// never computed afresh.
+/// What a router does with a source-routed packet, phit by phit: the check is brought up to date
+/// and never computed afresh.
 fn forward(packet: &[Phit]) -> PacketBuf {
     let mut out = PacketBuf::new();
     let old = packet[0].content();

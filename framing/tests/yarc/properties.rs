@@ -3,7 +3,9 @@
 use crate::decode::{decode, decode_with_checks_made_right};
 use crate::golden::closed;
 use phitwire_framing::carrier::frame::{FrameHeader, LinkEnd};
-use phitwire_framing::carrier::lanes::{Permutation, bits_of_lane, swizzle_area};
+use phitwire_framing::carrier::lanes::{
+    Permutation, bits_of_lane, map_area, swizzle, swizzle_area,
+};
 use phitwire_framing::carrier::number::PacketNumber;
 use phitwire_framing::carrier::training::{PATTERN, Training, find_cable, name_bytes};
 use phitwire_framing::lane_area;
@@ -274,7 +276,7 @@ proptest! {
         let physical_lanes = arrives.fold(0, |mask, k| mask | 1 << k);
         let hit = bits_of_lane(physical_lanes, physical);
         let mut noise = noise.into_iter();
-        phitwire_framing::carrier::lanes::map_area(&mut buf[area], |wire| wire ^ noise.next().unwrap() & hit);
+        map_area(&mut buf[area], |wire| wire ^ noise.next().unwrap() & hit);
         let Ok(frame) = DataFrame::parse(&buf) else { panic!("noise hit the header") };
         let frame = frame.behind(cable);
         let allowed = bits_of_lane(header.lanes, cable.order()[usize::from(physical)]);
@@ -310,7 +312,7 @@ proptest! {
 
     #[test]
     fn cables_are_found(cable in cable()) {
-        let received = PATTERN.map(|wire| phitwire_framing::carrier::lanes::swizzle(wire, 7, &cable));
+        let received = PATTERN.map(|wire| swizzle(wire, 7, &cable));
         prop_assert_eq!(find_cable(&received), Ok(cable));
     }
 
@@ -329,7 +331,7 @@ proptest! {
         emit_data(&header, &ControlWord::default(), &[&phits, &[]], &mut buf).unwrap();
         let area = lane_area(&buf).unwrap();
         let mut noise = noise.into_iter().cycle();
-        phitwire_framing::carrier::lanes::map_area(&mut buf[area], |wire| wire ^ noise.next().unwrap() >> 8);
+        map_area(&mut buf[area], |wire| wire ^ noise.next().unwrap() >> 8);
         decode(&buf);
     }
 }
