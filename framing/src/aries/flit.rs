@@ -1,0 +1,352 @@
+//! The 48-bit flit of the Aries network (Cray XC white paper, "Aries Performance") and the head
+//! flit of its packets.
+//!
+//! A flit is the unit of flow control and of what a processor tile injects per cycle. Packets have
+//! 1 to 14 flits. The first, the *head flit*, holds everything a router looks at; its layout is
+//! ours, its fields are those publicly known (`docs/wire-format.md`):
+//!
+//! ```text
+//! 47 45 44  43  40 39          22 21   19 18        7 6      5     0
+//! | vc |nm| length | destination | routing | packet id |poison| code |
+//! ```
+//!
+//! A flit of zeros between packets is idle: no packet has length 0.
+
+/// Bits of a flit.
+pub const FLIT_BITS: u32 = 48;
+/// Mask of the bits of a flit.
+pub const FLIT_MASK: u64 = (1 << FLIT_BITS) - 1;
+/// Flits of the longest packet: a 64-byte put (white paper, "Aries Performance").
+pub const MAX_PACKET_FLITS: usize = 14;
+/// Virtual channels: four for requests, four for responses (white paper, "Aries Router").
+pub const VCS: usize = 8;
+/// The first virtual channel of responses.
+pub const FIRST_RESPONSE_VC: u8 = 4;
+
+/// A flit: the low 48 bits of a word; the others are zero.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[repr(transparent)]
+pub struct Flit(u64);
+
+impl Flit {
+    /// A flit between packets.
+    pub const IDLE: Self = Self(0);
+
+    /// A flit of the low 48 bits of `bits`.
+    #[inline]
+    pub const fn new(bits: u64) -> Self {
+        Self(bits & FLIT_MASK)
+    }
+
+    /// The 48 bits.
+    #[inline]
+    pub const fn bits(self) -> u64 {
+        self.0
+    }
+
+    /// The six bytes that travel, big endian.
+    #[inline]
+    pub const fn to_bytes(self) -> [u8; 6] {
+        let b = self.0.to_be_bytes();
+        [b[2], b[3], b[4], b[5], b[6], b[7]]
+    }
+
+    /// The inverse of [`Self::to_bytes`].
+    #[inline]
+    pub const fn from_bytes(b: [u8; 6]) -> Self {
+        Self(u64::from_be_bytes([
+            0, 0, b[0], b[1], b[2], b[3], b[4], b[5],
+        ]))
+    }
+}
+
+impl core::fmt::Debug for Flit {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "Flit({:#014x})", self.0)
+    }
+}
+
+/// A network interface: a group, a router within the group, a NIC of the router. 18 bits (white
+/// paper, "Address Translation").
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(transparent)]
+pub struct NodeId(u32);
+
+impl NodeId {
+    /// Bits of an id.
+    pub const BITS: u32 = 18;
+    /// Groups that an id can name.
+    pub const GROUPS: u16 = 1 << 9;
+    /// Routers of a group that an id can name; a full group has 96.
+    pub const ROUTERS: u8 = 1 << 7;
+    /// NICs of a router.
+    pub const NICS: u8 = 4;
+
+    /// The NIC of a router; each field is cut to its bits (9, 7 and 2).
+    #[inline]
+    pub const fn new(group: u16, router: u8, nic: u8) -> Self {
+        Self(((group as u32 & 0x1ff) << 9) | ((router as u32 & 0x7f) << 2) | (nic as u32 & 3))
+    }
+
+    /// The id of the low 18 bits.
+    #[inline]
+    pub const fn from_bits(bits: u32) -> Self {
+        Self(bits & 0x3_ffff)
+    }
+
+    /// The 18 bits.
+    #[inline]
+    pub const fn bits(self) -> u32 {
+        self.0
+    }
+
+    /// The group.
+    #[inline]
+    pub const fn group(self) -> u16 {
+        (self.0 >> 9) as u16
+    }
+
+    /// The router within its group: chassis times blades per chassis plus blade.
+    #[inline]
+    pub const fn router(self) -> u8 {
+        (self.0 >> 2 & 0x7f) as u8
+    }
+
+    /// The NIC within its router.
+    #[inline]
+    pub const fn nic(self) -> u8 {
+        (self.0 & 3) as u8
+    }
+}
+
+/// Routing control: how a packet's way is chosen (white paper, "Cray XC Routing").
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Routing {
+    /// Adaptive, with the biases of mode 0 (no bias by default).
+    #[default]
+    Adaptive0 = 0,
+    /// Adaptive, with the biases of mode 1.
+    Adaptive1 = 1,
+    /// Adaptive, with the biases of mode 2.
+    Adaptive2 = 2,
+    /// Adaptive, with the biases of mode 3.
+    Adaptive3 = 3,
+    /// Ordered: a minimal way chosen by a deterministic hash.
+    Ordered = 4,
+    /// Ordered on a non-minimal way: the hash chooses it.
+    OrderedNonMinimal = 5,
+    /// Minimal only, the port by load.
+    Minimal = 6,
+    /// Non-minimal only (Valiant), the port by load.
+    Valiant = 7,
+}
+
+impl Routing {
+    /// All modes; the index is the code.
+    pub const ALL: [Self; 8] = [
+        Self::Adaptive0,
+        Self::Adaptive1,
+        Self::Adaptive2,
+        Self::Adaptive3,
+        Self::Ordered,
+        Self::OrderedNonMinimal,
+        Self::Minimal,
+        Self::Valiant,
+    ];
+
+    /// The mode of a 3-bit code; higher bits are ignored.
+    #[inline]
+    pub const fn from_code(code: u8) -> Self {
+        Self::ALL[(code & 7) as usize]
+    }
+
+    /// The bias registers that an adaptive packet uses, 0 to 3.
+    #[inline]
+    pub const fn adaptive_mode(self) -> Option<usize> {
+        match self {
+            Self::Adaptive0 => Some(0),
+            Self::Adaptive1 => Some(1),
+            Self::Adaptive2 => Some(2),
+            Self::Adaptive3 => Some(3),
+            _ => None,
+        }
+    }
+}
+
+const VC_SHIFT: u32 = 45;
+const NON_MINIMAL_SHIFT: u32 = 44;
+const LENGTH_SHIFT: u32 = 40;
+const DESTINATION_SHIFT: u32 = 22;
+const ROUTING_SHIFT: u32 = 19;
+const PACKET_ID_SHIFT: u32 = 7;
+const POISON_SHIFT: u32 = 6;
+
+const _: () = assert!(VC_SHIFT + 3 == FLIT_BITS);
+const _: () = assert!(DESTINATION_SHIFT + NodeId::BITS == LENGTH_SHIFT);
+
+/// The head flit of a packet: the fields a router reads, and sets on the way (`vc`, `non_minimal`,
+/// `poisoned`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(transparent)]
+pub struct Head(Flit);
+
+impl Head {
+    /// A flit as the head that it is; `None` for one that cannot be: its length is 0 or above 14.
+    #[inline]
+    pub const fn parse(flit: Flit) -> Option<Self> {
+        let length = flit.0 >> LENGTH_SHIFT & 0xf;
+        if length == 0 || length > MAX_PACKET_FLITS as u64 {
+            None
+        } else {
+            Some(Self(flit))
+        }
+    }
+
+    /// A head of a packet of `length` flits (1 to 14; cut to 4 bits) on its first virtual channel.
+    #[inline]
+    pub const fn new(
+        response: bool,
+        length: u8,
+        destination: NodeId,
+        routing: Routing,
+        packet_id: u16,
+        code: u8,
+    ) -> Self {
+        let vc = if response { FIRST_RESPONSE_VC } else { 0 };
+        Self(Flit::new(
+            (vc as u64) << VC_SHIFT
+                | (length as u64 & 0xf) << LENGTH_SHIFT
+                | (destination.0 as u64) << DESTINATION_SHIFT
+                | (routing as u64) << ROUTING_SHIFT
+                | (packet_id as u64 & 0xfff) << PACKET_ID_SHIFT
+                | (code as u64 & 0x3f),
+        ))
+    }
+
+    /// The flit.
+    #[inline]
+    pub const fn flit(self) -> Flit {
+        self.0
+    }
+
+    /// The virtual channel on the link that carries the packet, 0 to 7.
+    #[inline]
+    pub const fn vc(self) -> u8 {
+        (self.0.0 >> VC_SHIFT) as u8
+    }
+
+    /// Whether this is a response: it travels on virtual channels 4 to 7.
+    #[inline]
+    pub const fn is_response(self) -> bool {
+        self.vc() >= FIRST_RESPONSE_VC
+    }
+
+    /// Whether a router has sent the packet on a non-minimal way.
+    #[inline]
+    pub const fn non_minimal(self) -> bool {
+        self.0.0 >> NON_MINIMAL_SHIFT & 1 != 0
+    }
+
+    /// Flits of the packet, head included: 1 to 14.
+    #[inline]
+    pub const fn length(self) -> u8 {
+        (self.0.0 >> LENGTH_SHIFT & 0xf) as u8
+    }
+
+    /// Where the packet goes.
+    #[inline]
+    pub const fn destination(self) -> NodeId {
+        NodeId::from_bits((self.0.0 >> DESTINATION_SHIFT) as u32)
+    }
+
+    /// How its way is chosen.
+    #[inline]
+    pub const fn routing(self) -> Routing {
+        Routing::from_code((self.0.0 >> ROUTING_SHIFT & 7) as u8)
+    }
+
+    /// The request's number at its source, which the response repeats; 12 bits.
+    #[inline]
+    pub const fn packet_id(self) -> u16 {
+        (self.0.0 >> PACKET_ID_SHIFT & 0xfff) as u16
+    }
+
+    /// Whether a router found the packet damaged inside itself: its destination refuses it.
+    #[inline]
+    pub const fn poisoned(self) -> bool {
+        self.0.0 >> POISON_SHIFT & 1 != 0
+    }
+
+    /// Request: low bits of the command; response: status. 6 bits, meant for the network
+    /// interfaces.
+    #[inline]
+    pub const fn code(self) -> u8 {
+        (self.0.0 & 0x3f) as u8
+    }
+
+    /// The same head on another virtual channel (cut to 3 bits).
+    #[inline]
+    #[must_use]
+    pub const fn with_vc(self, vc: u8) -> Self {
+        let rest = self.0.0 & !(7 << VC_SHIFT);
+        Self(Flit(rest | (vc as u64 & 7) << VC_SHIFT))
+    }
+
+    /// The same head on a minimal or non-minimal way.
+    #[inline]
+    #[must_use]
+    pub const fn with_non_minimal(self, non_minimal: bool) -> Self {
+        let rest = self.0.0 & !(1 << NON_MINIMAL_SHIFT);
+        Self(Flit(rest | (non_minimal as u64) << NON_MINIMAL_SHIFT))
+    }
+
+    /// The same head, marked as damaged.
+    #[inline]
+    #[must_use]
+    pub const fn with_poison(self) -> Self {
+        Self(Flit(self.0.0 | 1 << POISON_SHIFT))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_head_returns_what_it_was_made_of() {
+        let to = NodeId::new(240, 95, 3);
+        let head = Head::new(true, 12, to, Routing::Valiant, 0xabc, 0x2a)
+            .with_vc(6)
+            .with_non_minimal(true)
+            .with_poison();
+        assert_eq!(Head::parse(head.flit()), Some(head));
+        assert_eq!((head.vc(), head.length(), head.destination()), (6, 12, to));
+        assert_eq!((to.group(), to.router(), to.nic()), (240, 95, 3));
+        assert_eq!((head.packet_id(), head.code()), (0xabc, 0x2a));
+        assert_eq!(head.routing(), Routing::Valiant);
+        assert!(head.is_response() && head.non_minimal() && head.poisoned());
+        assert!(!head.with_non_minimal(false).non_minimal());
+        assert_eq!(Flit::from_bytes(head.flit().to_bytes()), head.flit());
+    }
+
+    #[test]
+    fn idle_and_overlong_flits_are_no_heads() {
+        assert_eq!(Head::parse(Flit::IDLE), None);
+        assert_eq!(Head::parse(Flit::new(15 << LENGTH_SHIFT)), None);
+        assert!(Head::parse(Flit::new(14 << LENGTH_SHIFT)).is_some());
+    }
+
+    #[test]
+    fn fields_do_not_overlap() {
+        let all = Flit::new(FLIT_MASK);
+        let head = Head(all);
+        let bits = 3 + 1 + 4 + NodeId::BITS + 3 + 12 + 1 + 6;
+        assert_eq!(bits, FLIT_BITS);
+        assert_eq!(head.with_vc(0).flit().bits(), FLIT_MASK >> 3);
+        assert_eq!(
+            head.with_non_minimal(false).flit().bits(),
+            FLIT_MASK & !(1 << 44)
+        );
+    }
+}

@@ -1,0 +1,272 @@
+//! Requests: three header flits and a data area.
+
+use super::area::{self, MAX_DATA};
+use super::{Command, EmitError, PacketError, REQUEST_HEADER_FLITS};
+use crate::aries::flit::{FLIT_BITS, Flit, Head, NodeId, Routing};
+
+const COMMAND_HIGH_SHIFT: u32 = 47;
+const SOURCE_SHIFT: u32 = 29;
+const MDH_SHIFT: u32 = 17;
+const ECHO_SHIFT: u32 = 12;
+const SSID_SHIFT: u32 = 8;
+const ADDRESS_SHIFT: u32 = 16;
+/// Bits of the command in the head.
+const CODE_BITS: u32 = 6;
+
+/// Bits of a memory domain handle.
+pub const MDH_BITS: u32 = 12;
+/// Bits that a request has for its response to repeat, beside the packet id.
+pub const ECHO_BITS: u32 = 5;
+/// Bits of a synchronisation sequence id in a packet.
+pub const SSID_BITS: u32 = 4;
+/// Bits of an address.
+pub const ADDRESS_BITS: u32 = 40;
+
+const _: () = assert!(COMMAND_HIGH_SHIFT + 1 == FLIT_BITS);
+const _: () = assert!(SOURCE_SHIFT + NodeId::BITS == COMMAND_HIGH_SHIFT);
+const _: () = assert!(MDH_SHIFT + MDH_BITS == SOURCE_SHIFT && ECHO_SHIFT + ECHO_BITS == MDH_SHIFT);
+const _: () = assert!(SSID_SHIFT + SSID_BITS == ECHO_SHIFT);
+const _: () = assert!(SSID_SHIFT + 32 == ADDRESS_BITS && ADDRESS_SHIFT + 32 == FLIT_BITS);
+
+/// The three header flits of a request as they stand there: getters and setters without judgement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestView([Flit; REQUEST_HEADER_FLITS]);
+
+impl RequestView {
+    /// A view of header flits.
+    #[inline]
+    pub const fn new(flits: [Flit; REQUEST_HEADER_FLITS]) -> Self {
+        Self(flits)
+    }
+
+    /// The flits back.
+    #[inline]
+    pub const fn into_inner(self) -> [Flit; REQUEST_HEADER_FLITS] {
+        self.0
+    }
+
+    #[inline]
+    const fn get(&self, flit: usize, shift: u32, bits: u32) -> u64 {
+        self.0[flit].bits() >> shift & ((1 << bits) - 1)
+    }
+
+    /// Sets `bits` bits at `shift` of a flit to the low ones of `value`.
+    #[inline]
+    const fn set(&mut self, flit: usize, shift: u32, bits: u32, value: u64) {
+        let mask = ((1 << bits) - 1) << shift;
+        self.0[flit] = Flit::new(self.0[flit].bits() & !mask | value << shift & mask);
+    }
+
+    /// The command, 7 bits: three of class, four of argument.
+    #[inline]
+    pub const fn command(&self) -> u8 {
+        (self.get(1, COMMAND_HIGH_SHIFT, 1) << CODE_BITS | self.get(0, 0, CODE_BITS)) as u8
+    }
+
+    /// The network interface that sent it.
+    #[inline]
+    pub const fn source(&self) -> NodeId {
+        NodeId::from_bits(self.get(1, SOURCE_SHIFT, NodeId::BITS) as u32)
+    }
+
+    /// The memory domain handle, 12 bits.
+    #[inline]
+    pub const fn mdh(&self) -> u16 {
+        self.get(1, MDH_SHIFT, MDH_BITS) as u16
+    }
+
+    /// What the response repeats, 5 bits.
+    #[inline]
+    pub const fn echo(&self) -> u8 {
+        self.get(1, ECHO_SHIFT, ECHO_BITS) as u8
+    }
+
+    /// The synchronisation sequence id, 4 bits.
+    #[inline]
+    pub const fn ssid(&self) -> u16 {
+        self.get(1, SSID_SHIFT, SSID_BITS) as u16
+    }
+
+    /// The address, 40 bits.
+    #[inline]
+    pub const fn address(&self) -> u64 {
+        self.get(1, 0, SSID_SHIFT) << 32 | self.get(2, ADDRESS_SHIFT, 32)
+    }
+
+    /// The protection key, 16 bits.
+    #[inline]
+    pub const fn key(&self) -> u16 {
+        self.get(2, 0, ADDRESS_SHIFT) as u16
+    }
+
+    /// Sets the head, and with it the low six bits of the command.
+    #[inline]
+    pub const fn set_head(&mut self, head: Head) {
+        self.0[0] = head.flit();
+    }
+
+    /// Sets the high bit of the command.
+    #[inline]
+    pub const fn set_command_high(&mut self, high: bool) {
+        self.set(1, COMMAND_HIGH_SHIFT, 1, high as u64);
+    }
+
+    /// Sets the source.
+    #[inline]
+    pub const fn set_source(&mut self, source: NodeId) {
+        self.set(1, SOURCE_SHIFT, NodeId::BITS, source.bits() as u64);
+    }
+
+    /// Sets the memory domain handle, cut to 12 bits.
+    #[inline]
+    pub const fn set_mdh(&mut self, mdh: u16) {
+        self.set(1, MDH_SHIFT, MDH_BITS, mdh as u64);
+    }
+
+    /// Sets what the response repeats, cut to 5 bits.
+    #[inline]
+    pub const fn set_echo(&mut self, echo: u8) {
+        self.set(1, ECHO_SHIFT, ECHO_BITS, echo as u64);
+    }
+
+    /// Sets the synchronisation sequence id, cut to 4 bits.
+    #[inline]
+    pub const fn set_ssid(&mut self, ssid: u16) {
+        self.set(1, SSID_SHIFT, SSID_BITS, ssid as u64);
+    }
+
+    /// Sets the address, cut to 40 bits.
+    #[inline]
+    pub const fn set_address(&mut self, address: u64) {
+        self.set(1, 0, SSID_SHIFT, address >> 32);
+        self.set(2, ADDRESS_SHIFT, 32, address & 0xffff_ffff);
+    }
+
+    /// Sets the protection key.
+    #[inline]
+    pub const fn set_key(&mut self, key: u16) {
+        self.set(2, 0, ADDRESS_SHIFT, key as u64);
+    }
+}
+
+/// The header of a request. Its data stand beside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Request {
+    /// The network interface that the request is for.
+    pub destination: NodeId,
+    /// The one that sends it, and that the response goes to.
+    pub source: NodeId,
+    /// How its way is chosen.
+    pub routing: Routing,
+    /// The request's number at its source, 12 bits.
+    pub packet_id: u16,
+    /// What is asked for.
+    pub command: Command,
+    /// Memory domain handle, 12 bits.
+    pub mdh: u16,
+    /// What the response repeats beside the packet id, 5 bits: the source's own affair.
+    pub echo: u8,
+    /// Synchronisation sequence id: the low 4 bits of the number of the source's transaction.
+    pub ssid: u16,
+    /// Byte address within the memory domain, 40 bits.
+    pub address: u64,
+    /// Protection key.
+    pub key: u16,
+}
+
+impl Request {
+    /// Flits of the request with `bytes` bytes of data.
+    #[inline]
+    pub const fn buffer_len(&self, bytes: usize) -> usize {
+        REQUEST_HEADER_FLITS
+            + if self.command.has_area(bytes) {
+                area::area_flits(bytes)
+            } else {
+                0
+            }
+    }
+
+    /// Writes the request with `data` to the start of `out` and returns its flits. Fields are cut
+    /// to their widths.
+    ///
+    /// # Errors
+    /// See [`EmitError`]; `out` is then unchanged.
+    #[inline]
+    pub fn emit(&self, data: &[u8], out: &mut [Flit]) -> Result<usize, EmitError> {
+        let code = self.command.code(data.len())?;
+        let flits = self.buffer_len(data.len());
+        let packet = area::room(out, flits)?;
+        let head = Head::new(
+            false,
+            flits as u8,
+            self.destination,
+            self.routing,
+            self.packet_id,
+            code,
+        );
+        let mut view = RequestView::new([Flit::IDLE; REQUEST_HEADER_FLITS]);
+        view.set_head(head);
+        view.set_command_high(code >> CODE_BITS != 0);
+        view.set_source(self.source);
+        view.set_mdh(self.mdh);
+        view.set_echo(self.echo);
+        view.set_ssid(self.ssid);
+        view.set_address(self.address);
+        view.set_key(self.key);
+        packet[..REQUEST_HEADER_FLITS].copy_from_slice(&view.into_inner());
+        if flits > REQUEST_HEADER_FLITS {
+            area::write(packet, REQUEST_HEADER_FLITS, data);
+        }
+        Ok(flits)
+    }
+
+    /// The header and the number of data bytes of a whole packet, whose check is not judged: enough
+    /// to answer the sender of a damaged one.
+    ///
+    /// # Errors
+    /// [`PacketError::NoHead`], `Length`, `Direction`, `Shape`, `ReservedCommand`.
+    #[inline]
+    pub fn parse_header(packet: &[Flit]) -> Result<(Self, usize), PacketError> {
+        Self::behind_head(area::head_of(packet)?, packet)
+    }
+
+    /// The header of a packet with `head`, and the number of data bytes.
+    #[inline(always)]
+    fn behind_head(head: Head, packet: &[Flit]) -> Result<(Self, usize), PacketError> {
+        if head.is_response() {
+            return Err(PacketError::Direction);
+        }
+        let (header, area) = packet
+            .split_first_chunk::<REQUEST_HEADER_FLITS>()
+            .ok_or(PacketError::Shape)?;
+        let view = RequestView::new(*header);
+        let (command, bytes) = Command::parse(view.command(), area.len())?;
+        let request = Self {
+            destination: head.destination(),
+            source: view.source(),
+            routing: head.routing(),
+            packet_id: head.packet_id(),
+            command,
+            mdh: view.mdh(),
+            echo: view.echo(),
+            ssid: view.ssid(),
+            address: view.address(),
+            key: view.key(),
+        };
+        Ok((request, bytes))
+    }
+
+    /// Reads a whole packet: its header, and its data into the front of `data`, whose number is
+    /// returned.
+    ///
+    /// # Errors
+    /// See [`PacketError`]; all but the status can occur.
+    #[inline]
+    pub fn parse(packet: &[Flit], data: &mut [u8; MAX_DATA]) -> Result<(Self, usize), PacketError> {
+        let head = area::head_of(packet)?;
+        let (request, bytes) = Self::behind_head(head, packet)?;
+        area::judge(packet, head, REQUEST_HEADER_FLITS)?;
+        area::read(&packet[REQUEST_HEADER_FLITS..], bytes, data)?;
+        Ok((request, bytes))
+    }
+}

@@ -1,0 +1,211 @@
+//! Responses: one header flit and, where something was read, a data area.
+
+use super::area::{self, CHECK_BYTES, MAX_DATA};
+use super::{ECHO_BITS, EmitError, PacketError, RESPONSE_HEADER_FLITS};
+use crate::aries::flit::{Flit, Head, NodeId, Routing};
+
+/// Code of the first error.
+const FIRST_ERROR: u8 = 8;
+/// In the code of a response: the last word of the data area is no data. The bits below are the
+/// echo.
+const SHORT: u8 = 1 << ECHO_BITS;
+const ECHO_MASK: u8 = SHORT - 1;
+/// Data of responses come in words.
+const WORD_BYTES: usize = 4;
+
+const _: () = assert!(ECHO_BITS + 1 == 6, "the code of a head has six bits");
+
+/// How a request went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Status {
+    /// Done; the response carries what was read, if anything.
+    Done = 0,
+    /// The memory domain handle names nothing.
+    BadMdh = FIRST_ERROR,
+    /// The protection key is not the domain's.
+    BadKey = 9,
+    /// The address or its end lies outside the domain.
+    OutOfBounds = 10,
+    /// The address is not a multiple of what the command needs.
+    Misaligned = 11,
+    /// The command is not supported, or the domain does not allow it.
+    Unsupported = 12,
+    /// The request arrived with a wrong packet check.
+    BadCrc = 13,
+    /// The request arrived marked as damaged.
+    Poisoned = 14,
+    /// Nobody waits for the message: no receive is posted.
+    NotReady = 15,
+    /// A queue or table of the target is full: try again.
+    Busy = 16,
+}
+
+impl Status {
+    /// All of them, in the order of their codes.
+    pub const ALL: [Self; 10] = [
+        Self::Done,
+        Self::BadMdh,
+        Self::BadKey,
+        Self::OutOfBounds,
+        Self::Misaligned,
+        Self::Unsupported,
+        Self::BadCrc,
+        Self::Poisoned,
+        Self::NotReady,
+        Self::Busy,
+    ];
+
+    /// A name for a counter.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::BadMdh => "bad_mdh",
+            Self::BadKey => "bad_key",
+            Self::OutOfBounds => "out_of_bounds",
+            Self::Misaligned => "misaligned",
+            Self::Unsupported => "unsupported",
+            Self::BadCrc => "bad_crc",
+            Self::Poisoned => "poisoned",
+            Self::NotReady => "not_ready",
+            Self::Busy => "busy",
+        }
+    }
+}
+
+impl core::fmt::Display for Status {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The header of a response. Its data stand beside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Response {
+    /// The network interface that asked.
+    pub destination: NodeId,
+    /// How its way is chosen.
+    pub routing: Routing,
+    /// The number of the request.
+    pub packet_id: u16,
+    /// The echo of the request, 5 bits.
+    pub echo: u8,
+    /// How the request went. Only [`Status::Done`] may come with data.
+    pub status: Status,
+}
+
+impl Response {
+    /// Flits of the response with `bytes` bytes of data. A refusal has an area of one flit, for its
+    /// status.
+    #[inline]
+    pub const fn buffer_len(&self, bytes: usize) -> usize {
+        RESPONSE_HEADER_FLITS
+            + match (bytes, self.status) {
+                (0, Status::Done) => 0,
+                (0, _) => area::area_flits(WORD_BYTES),
+                (bytes, _) => area::area_flits(bytes),
+            }
+    }
+
+    /// Writes the response with `data`, whole words of 4 bytes, to the start of `out` and returns
+    /// its flits. Fields are cut to their widths.
+    ///
+    /// # Errors
+    /// [`EmitError::BadDataLength`], [`EmitError::BufferTooSmall`]; `out` is then unchanged.
+    #[inline]
+    pub fn emit(&self, data: &[u8], out: &mut [Flit]) -> Result<usize, EmitError> {
+        let refused = self.status != Status::Done;
+        if data.len() > MAX_DATA
+            || !data.len().is_multiple_of(WORD_BYTES)
+            || refused && !data.is_empty()
+        {
+            return Err(EmitError::BadDataLength);
+        }
+        let flits = self.buffer_len(data.len());
+        let packet = area::room(out, flits)?;
+        let is_short = !data.is_empty() && usize::from(area::unused(data.len())) >= WORD_BYTES;
+        let code = self.echo & ECHO_MASK | if is_short || refused { SHORT } else { 0 };
+        let head = Head::new(
+            true,
+            flits as u8,
+            self.destination,
+            self.routing,
+            self.packet_id,
+            code,
+        );
+        packet[0] = head.flit();
+        if refused {
+            let status = u32::from(self.status as u8).to_be_bytes();
+            area::write(packet, RESPONSE_HEADER_FLITS, &status);
+        } else if !data.is_empty() {
+            area::write(packet, RESPONSE_HEADER_FLITS, data);
+        }
+        Ok(flits)
+    }
+
+    /// The header and the number of data bytes of a whole packet, whose check is not judged.
+    ///
+    /// # Errors
+    /// [`PacketError::NoHead`], `Length`, `Direction`, `Shape`, `ReservedStatus`.
+    #[inline]
+    pub fn parse_header(packet: &[Flit]) -> Result<(Self, usize), PacketError> {
+        Self::behind_head(area::head_of(packet)?, packet)
+    }
+
+    /// The header of a packet with `head`, and the number of data bytes.
+    #[inline]
+    fn behind_head(head: Head, packet: &[Flit]) -> Result<(Self, usize), PacketError> {
+        if !head.is_response() {
+            return Err(PacketError::Direction);
+        }
+        let area = &packet[RESPONSE_HEADER_FLITS..];
+        // In whole words: what an area has beyond them is never data.
+        let room = area::capacity(area.len()) / WORD_BYTES * WORD_BYTES;
+        let (status, bytes) = match (head.code() & SHORT != 0, room) {
+            (false, 0..=MAX_DATA) => (Status::Done, room),
+            (true, 0) => return Err(PacketError::ReservedStatus),
+            (true, WORD_BYTES) => (refusal(area[0])?, 0),
+            (true, _) if room - WORD_BYTES <= MAX_DATA => (Status::Done, room - WORD_BYTES),
+            _ => return Err(PacketError::Shape),
+        };
+        // Each number of words has one form.
+        if bytes > 0 && area::area_flits(bytes) != area.len() {
+            return Err(PacketError::Shape);
+        }
+        let response = Self {
+            destination: head.destination(),
+            routing: head.routing(),
+            packet_id: head.packet_id(),
+            echo: head.code() & ECHO_MASK,
+            status,
+        };
+        Ok((response, bytes))
+    }
+
+    /// Reads a whole packet: its header, and its data into the front of `data`, whose number is
+    /// returned.
+    ///
+    /// # Errors
+    /// See [`PacketError`]; all but the command can occur.
+    #[inline]
+    pub fn parse(packet: &[Flit], data: &mut [u8; MAX_DATA]) -> Result<(Self, usize), PacketError> {
+        let head = area::head_of(packet)?;
+        let (response, bytes) = Self::behind_head(head, packet)?;
+        area::judge(packet, head, RESPONSE_HEADER_FLITS)?;
+        if response.status == Status::Done {
+            area::read(&packet[RESPONSE_HEADER_FLITS..], bytes, data)?;
+        }
+        Ok((response, bytes))
+    }
+}
+
+/// The status in the area of a refusal: a word, big-endian.
+#[inline]
+fn refusal(area: Flit) -> Result<Status, PacketError> {
+    let word = area.bits() >> (8 * CHECK_BYTES);
+    let error = word.checked_sub(FIRST_ERROR.into());
+    error
+        .and_then(|error| Status::ALL.get(1 + usize::try_from(error).ok()?))
+        .copied()
+        .ok_or(PacketError::ReservedStatus)
+}

@@ -1,0 +1,521 @@
+//! Sets of ten flits, the unit of the Aries link protocol (Cray XC white paper, "Aries Router":
+//! "The LCB transfers data in sets of ten 48-bit flits, adding a 20-bit cyclic redundancy check
+//! (CRC) to the last flit in each set - the tenth flit is also used to carry global clock and
+//! network load information").
+//!
+//! 60 bytes. Nine flits of data or of link control, then the tenth. The CRC is the paper's; the
+//! number of six bits with its odd bit, acks and nacks and VC acks of eight channels are publicly
+//! known; the layout is ours:
+//!
+//! ```text
+//!   47     46      41  40    39   38   33 32  29   28   27      20 19        0
+//! |control| number |odd|nack|  ack   | load |clock| VC ack   |  CRC-20   |
+//! ```
+//!
+//! - *number*, *odd*: seven bits of the count of data sets sent on the link. A control set, which
+//!   is not counted, has the number of the next data set.
+//! - *ack*: the next data set that the sender of this set expects; everything before it has
+//!   arrived. With six bits at most [`MAX_UNACKNOWLEDGED`] sets may be on their way. *nack*: please
+//!   go back to `ack`.
+//! - *VC ack*: flits freed so far in the input buffer of the sender of this set, in blocks of
+//!   eight, modulo 256 ([`vc_ack`], [`widen_vc_ack`]), of the virtual channel that the lowest three
+//!   bits of *number* name.
+//! - *load*: congestion behind the sender, 4 bits. *clock*: a pulse of the global clock.
+//!
+//! A control set says the same in full width ([`ControlSet`]), for links that can lose more than a
+//! six-bit number tells apart, and for those that have nothing else to send.
+
+use super::crc20;
+use super::flit::{Flit, VCS};
+use crate::carrier::lanes;
+use core::ops::Range;
+
+/// Flits of a set.
+pub const SET_FLITS: usize = 10;
+/// Flits of a set before the tenth.
+pub const DATA_FLITS: usize = SET_FLITS - 1;
+/// Bytes of a set.
+pub const SET_BYTES: usize = SET_FLITS * FLIT_BYTES;
+/// Bytes of a flit.
+pub const FLIT_BYTES: usize = 6;
+/// Bytes of the word that holds a flit in memory.
+const WORD_BYTES: usize = 8;
+/// Bits of that word that are not the flit's.
+const SPARE_BITS: usize = 8 * (WORD_BYTES - FLIT_BYTES);
+/// Bytes of the tenth flit.
+pub const TENTH_AT: Range<usize> = DATA_FLITS * FLIT_BYTES..SET_BYTES;
+
+/// Bits of a set's number without its odd bit.
+pub const NUMBER_BITS: u32 = 6;
+/// Sets of the replay buffer (publicly known of Aries).
+pub const REPLAY_SETS: usize = 64;
+/// Data sets that may be unacknowledged while only the tenth flit carries acks: one less than its
+/// six bits count, so that "all" and "none" differ.
+pub const MAX_UNACKNOWLEDGED: usize = (1 << NUMBER_BITS) - 1;
+/// Flits of a block of the input buffer: the unit of the VC ack in the tenth flit.
+pub const VC_ACK_UNIT: u32 = 8;
+/// Largest load.
+pub const MAX_LOAD: u8 = 15;
+/// Bits of the clock in a control set.
+pub const CLOCK_BITS: u32 = 48;
+
+const CONTROL_SHIFT: u32 = 47;
+const NUMBER_SHIFT: u32 = 41;
+const ODD_SHIFT: u32 = 40;
+const NACK_SHIFT: u32 = 39;
+const ACK_SHIFT: u32 = 33;
+const LOAD_SHIFT: u32 = 29;
+const CLOCK_SHIFT: u32 = 28;
+const VC_ACK_SHIFT: u32 = 20;
+
+const _: () = assert!(SET_BYTES == 60 && TENTH_AT.start == 54);
+const _: () = assert!(SET_BYTES.is_multiple_of(lanes::WORD_BYTES));
+const _: () = assert!(CONTROL_SHIFT + 1 == super::flit::FLIT_BITS);
+const _: () = assert!(NUMBER_SHIFT + NUMBER_BITS == CONTROL_SHIFT && ODD_SHIFT + 1 == NUMBER_SHIFT);
+const _: () = assert!(NACK_SHIFT + 1 == ODD_SHIFT && ACK_SHIFT + NUMBER_BITS == NACK_SHIFT);
+const _: () = assert!(LOAD_SHIFT + 4 == ACK_SHIFT && CLOCK_SHIFT + 1 == LOAD_SHIFT);
+const _: () = assert!(VC_ACK_SHIFT + 8 == CLOCK_SHIFT && VC_ACK_SHIFT == crc20::BITS);
+const _: () = assert!(MAX_UNACKNOWLEDGED < REPLAY_SETS);
+
+/// Byte of the flags of a control set: `probe` in bit 0, the others reserved.
+pub const FLAGS_AT: usize = 0;
+/// Bytes of the next set number in a control set.
+pub const NEXT_AT: Range<usize> = 2..6;
+/// Bytes of the ack in a control set.
+pub const CONTROL_ACK_AT: Range<usize> = 8..12;
+/// First byte of the eight VC acks in a control set, four bytes each.
+pub const VC_ACKS_AT: usize = 12;
+/// Bytes of the clock in a control set: its ninth flit.
+pub const CLOCK_AT: Range<usize> = 48..54;
+/// Bytes of a control set that are zero.
+const RESERVED: [Range<usize>; 2] = [1..2, 6..8];
+const PROBE: u8 = 1;
+/// Bytes of the distance from the ack to the sets that a nack is about.
+pub const MISSING_FROM_AT: Range<usize> = 44..46;
+/// Bytes of the number of sets that a nack is about.
+pub const MISSING_AT: Range<usize> = 46..48;
+
+const _: () = assert!(VC_ACKS_AT + 4 * VCS == MISSING_FROM_AT.start);
+const _: () = assert!(MISSING_AT.end == CLOCK_AT.start && CLOCK_AT.end == TENTH_AT.start);
+
+/// A set as it travels.
+pub type SetBytes = [u8; SET_BYTES];
+
+/// The VC ack of a tenth flit for `freed` flits: whole blocks, modulo 256.
+#[inline]
+pub const fn vc_ack(freed: u32) -> u8 {
+    (freed / VC_ACK_UNIT) as u8
+}
+
+/// The number of freed flits that a VC ack stands for when `known` flits, modulo 2^32, are known to
+/// be freed: the smallest not below `known`. Up to seven flits stay untold until a control set
+/// tells them.
+#[inline]
+pub const fn widen_vc_ack(known: u32, ack: u8) -> u32 {
+    let blocks = ack.wrapping_sub(vc_ack(known));
+    if blocks == 0 {
+        known
+    } else {
+        (known / VC_ACK_UNIT)
+            .wrapping_add(blocks as u32)
+            .wrapping_mul(VC_ACK_UNIT)
+    }
+}
+
+/// The full ack, modulo 2^32, that six bits stand for: the smallest not below `known`.
+#[inline]
+pub const fn widen_ack(known: u32, ack: u8) -> u32 {
+    known.wrapping_add((ack as u32).wrapping_sub(known) & ((1 << NUMBER_BITS) - 1))
+}
+
+/// How far the seven-bit number of a set is from the one that is expected, -64 to 63; negative: a
+/// set that was here before.
+#[inline]
+pub const fn number_distance(expected: u32, number: u8) -> i8 {
+    (number.wrapping_sub(expected as u8) << 1) as i8 >> 1
+}
+
+/// Why 60 bytes are not a set. Each is a counter; see [`Self::name`] and [`Self::ALL`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum SetError {
+    /// The CRC-20 is wrong.
+    Crc,
+    /// Reserved bits of a control set are not zero.
+    ReservedControl,
+    /// The tenth flit of a control set contradicts the other nine.
+    Contradiction,
+}
+
+impl SetError {
+    /// All reasons, in the order of their discriminants.
+    pub const ALL: [Self; 3] = [Self::Crc, Self::ReservedControl, Self::Contradiction];
+
+    /// Position in [`Self::ALL`].
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+
+    /// A name for a counter.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Crc => "set_bad_crc",
+            Self::ReservedControl => "set_reserved_control",
+            Self::Contradiction => "set_contradiction",
+        }
+    }
+}
+
+impl core::fmt::Display for SetError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            Self::Crc => "CRC-20 of the set is wrong",
+            Self::ReservedControl => "reserved bits of the control set are not zero",
+            Self::Contradiction => "tenth flit of the control set contradicts the other nine",
+        })
+    }
+}
+
+impl core::error::Error for SetError {}
+
+/// The bytes of a set as they stand there: getters and setters without judgement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SetView<T>(T);
+
+impl<T: core::borrow::Borrow<SetBytes>> SetView<T> {
+    /// A view of a set.
+    #[inline]
+    pub const fn new(bytes: T) -> Self {
+        Self(bytes)
+    }
+
+    /// The bytes back.
+    #[inline]
+    pub fn into_inner(self) -> T {
+        self.0
+    }
+
+    /// Flit `index`, 0 to 9.
+    ///
+    /// # Panics
+    /// If there is no such flit.
+    #[inline]
+    pub fn flit(&self, index: usize) -> Flit {
+        read_flit(self.0.borrow(), index)
+    }
+
+    #[inline]
+    fn tenth(&self) -> u64 {
+        self.flit(DATA_FLITS).bits()
+    }
+
+    /// Whether the nine flits are link control.
+    #[inline]
+    pub fn is_control(&self) -> bool {
+        self.tenth() >> CONTROL_SHIFT != 0
+    }
+
+    /// The number, odd bit above its six: 7 bits.
+    #[inline]
+    pub fn number(&self) -> u8 {
+        let tenth = self.tenth();
+        (tenth >> NUMBER_SHIFT & 0x3f | (tenth >> ODD_SHIFT & 1) << NUMBER_BITS) as u8
+    }
+
+    /// Whether the sender asks for a replay from [`ack`](Self::ack) on.
+    #[inline]
+    pub fn nack(&self) -> bool {
+        self.tenth() >> NACK_SHIFT & 1 != 0
+    }
+
+    /// The next set expected, 6 bits.
+    #[inline]
+    pub fn ack(&self) -> u8 {
+        (self.tenth() >> ACK_SHIFT & 0x3f) as u8
+    }
+
+    /// The load behind the sender, 4 bits.
+    #[inline]
+    pub fn load(&self) -> u8 {
+        (self.tenth() >> LOAD_SHIFT & 0xf) as u8
+    }
+
+    /// The pulse of the global clock.
+    #[inline]
+    pub fn clock(&self) -> bool {
+        self.tenth() >> CLOCK_SHIFT & 1 != 0
+    }
+
+    /// The VC ack.
+    #[inline]
+    pub fn vc_ack(&self) -> u8 {
+        (self.tenth() >> VC_ACK_SHIFT) as u8
+    }
+
+    /// The check that stands there.
+    #[inline]
+    pub fn crc(&self) -> u32 {
+        self.tenth() as u32 & crc20::MASK
+    }
+}
+
+impl<T: core::borrow::BorrowMut<SetBytes>> SetView<T> {
+    /// Sets flit `index`, 0 to 9.
+    ///
+    /// # Panics
+    /// If there is no such flit.
+    #[inline]
+    pub fn set_flit(&mut self, index: usize, flit: Flit) {
+        let at = index * FLIT_BYTES;
+        self.0.borrow_mut()[at..at + FLIT_BYTES].copy_from_slice(&flit.to_bytes());
+    }
+
+    /// Sets the tenth flit, with the check over the other nine and itself. They must have been set.
+    #[inline]
+    pub fn set_tail(&mut self, control: bool, tail: Tail) {
+        let tenth = Flit::new(u64::from(control) << CONTROL_SHIFT | tail.bits());
+        self.set_flit(DATA_FLITS, tenth);
+        let crc = crc20::check(self.0.borrow());
+        self.set_flit(DATA_FLITS, Flit::new(tenth.bits() | u64::from(crc)));
+    }
+}
+
+/// Flit `index` of a set. It is read as the word that ends with it, because a processor reads a
+/// word at once; the first flit has nothing before it and is read as the word that begins with it.
+#[inline]
+fn read_flit(bytes: &SetBytes, index: usize) -> Flit {
+    let at = (index * FLIT_BYTES).saturating_sub(WORD_BYTES - FLIT_BYTES);
+    let word = bytes[at..].first_chunk().expect("a word of the set");
+    let word = u64::from_be_bytes(*word);
+    Flit::new(if index == 0 { word >> SPARE_BITS } else { word })
+}
+
+/// Writes the flits before the tenth, and zeros to the first bytes of the tenth: every flit is
+/// written as a word, of which the next one overwrites what is too much.
+#[inline]
+fn write_data_flits(flits: &[Flit; DATA_FLITS], bytes: &mut SetBytes) {
+    for (i, flit) in flits.iter().enumerate() {
+        let word = (flit.bits() << SPARE_BITS).to_be_bytes();
+        bytes[i * FLIT_BYTES..][..WORD_BYTES].copy_from_slice(&word);
+    }
+}
+
+/// What the tenth flit says besides the check.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Tail {
+    /// Number of the set modulo 128: six bits, and the odd bit above them.
+    pub number: u8,
+    /// Next set expected, modulo 64.
+    pub ack: u8,
+    /// Asks for a replay from `ack` on.
+    pub nack: bool,
+    /// Congestion behind the sender, 0 to 15.
+    pub load: u8,
+    /// A pulse of the global clock.
+    pub clock: bool,
+    /// Freed flits of virtual channel `number & 7`; see [`vc_ack`].
+    pub vc_ack: u8,
+}
+
+impl Tail {
+    /// The virtual channel of [`vc_ack`](Self::vc_ack).
+    #[inline]
+    pub const fn vc(&self) -> usize {
+        self.number as usize % VCS
+    }
+
+    /// The 28 bits in their places; each field is cut to its width.
+    #[inline]
+    const fn bits(&self) -> u64 {
+        let number = self.number as u64;
+        (number & 0x3f) << NUMBER_SHIFT
+            | (number >> NUMBER_BITS & 1) << ODD_SHIFT
+            | (self.nack as u64) << NACK_SHIFT
+            | (self.ack as u64 & 0x3f) << ACK_SHIFT
+            | (self.load as u64 & 0xf) << LOAD_SHIFT
+            | (self.clock as u64) << CLOCK_SHIFT
+            | (self.vc_ack as u64) << VC_ACK_SHIFT
+    }
+
+    #[inline]
+    fn parse(view: &SetView<&SetBytes>) -> Self {
+        Self {
+            number: view.number(),
+            ack: view.ack(),
+            nack: view.nack(),
+            load: view.load(),
+            clock: view.clock(),
+            vc_ack: view.vc_ack(),
+        }
+    }
+}
+
+/// Nine flits of packets. Idle flits ([`Flit::IDLE`]) may stand between packets, never inside one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct DataSet {
+    /// The flits.
+    pub flits: [Flit; DATA_FLITS],
+    /// The tenth.
+    pub tail: Tail,
+}
+
+impl DataSet {
+    /// Bytes of an encoded set.
+    pub const fn buffer_len(&self) -> usize {
+        SET_BYTES
+    }
+
+    /// Writes the set; every field is cut to its width.
+    #[inline]
+    pub fn emit(&self, bytes: &mut SetBytes) {
+        Self::emit_flits(&self.flits, self.tail, bytes);
+    }
+
+    /// Writes a set of `flits` without copying them first.
+    #[inline]
+    pub fn emit_flits(flits: &[Flit; DATA_FLITS], tail: Tail, bytes: &mut SetBytes) {
+        write_data_flits(flits, bytes);
+        SetView::new(bytes).set_tail(false, tail);
+    }
+}
+
+/// Link control in place of data, in full width. It has no number of its own, is never acknowledged
+/// and never replayed: every number in it is a total, so the next one says it all again.
+///
+/// ```text
+/// flit 0   flags 8 (bit 0: probe) | 0 (8) | next 32
+/// flit 1   0 (16) | ack 32
+/// flits 2 to 7   eight VC acks of 32 bits | missing from 16 | missing 16
+/// flit 8   clock 48
+/// flit 9   the tenth of every set, its number, ack and VC ack agreeing with the above
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct ControlSet {
+    /// Acknowledge at once, please.
+    pub probe: bool,
+    /// Asks for a replay from `ack` on.
+    pub nack: bool,
+    /// Number, modulo 2^32, of the next data set: in a frame, of the first behind this one.
+    pub next: u32,
+    /// Next data set expected, modulo 2^32.
+    pub ack: u32,
+    /// With a nack: how far behind `ack` the missing sets begin. Receivers that keep what arrives
+    /// behind a gap ask for the gap alone (ours).
+    pub missing_from: u16,
+    /// With a nack: how many sets are missing there; 0: everything from `ack` on.
+    pub missing: u16,
+    /// Flits freed in the input buffer of the sender since the link came up, per virtual channel,
+    /// modulo 2^32.
+    pub vc_acks: [u32; VCS],
+    /// The sender's global clock in emulated nanoseconds, modulo 2^48.
+    pub clock: u64,
+    /// A pulse of the global clock.
+    pub pulse: bool,
+    /// Congestion behind the sender, 0 to 15.
+    pub load: u8,
+}
+
+impl ControlSet {
+    /// Bytes of an encoded set.
+    pub const fn buffer_len(&self) -> usize {
+        SET_BYTES
+    }
+
+    /// The tenth flit that goes with it.
+    #[inline]
+    pub const fn tail(&self) -> Tail {
+        Tail {
+            number: (self.next & 0x7f) as u8,
+            ack: (self.ack & 0x3f) as u8,
+            nack: self.nack,
+            load: self.load & MAX_LOAD,
+            clock: self.pulse,
+            vc_ack: vc_ack(self.vc_acks[self.next as usize % VCS]),
+        }
+    }
+
+    /// Writes the set; load and clock are cut to their width.
+    pub fn emit(&self, bytes: &mut SetBytes) {
+        bytes[..TENTH_AT.start].fill(0);
+        bytes[FLAGS_AT] = u8::from(self.probe) * PROBE;
+        bytes[NEXT_AT].copy_from_slice(&self.next.to_be_bytes());
+        bytes[CONTROL_ACK_AT].copy_from_slice(&self.ack.to_be_bytes());
+        let acks = bytes[VC_ACKS_AT..].as_chunks_mut::<4>().0;
+        for (bytes, ack) in acks.iter_mut().zip(self.vc_acks) {
+            *bytes = ack.to_be_bytes();
+        }
+        bytes[MISSING_FROM_AT].copy_from_slice(&self.missing_from.to_be_bytes());
+        bytes[MISSING_AT].copy_from_slice(&self.missing.to_be_bytes());
+        bytes[CLOCK_AT].copy_from_slice(&Flit::new(self.clock).to_bytes());
+        SetView::new(bytes).set_tail(true, self.tail());
+    }
+
+    fn parse(bytes: &SetBytes, tail: &Tail) -> Result<Self, SetError> {
+        let reserved = RESERVED.iter().flat_map(|range| &bytes[range.clone()]);
+        if bytes[FLAGS_AT] & !PROBE != 0 || reserved.into_iter().any(|byte| *byte != 0) {
+            return Err(SetError::ReservedControl);
+        }
+        let word = |at: usize| {
+            u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+        };
+        let half = |at: usize| u16::from_be_bytes([bytes[at], bytes[at + 1]]);
+        let set = Self {
+            probe: bytes[FLAGS_AT] & PROBE != 0,
+            nack: tail.nack,
+            next: word(NEXT_AT.start),
+            ack: word(CONTROL_ACK_AT.start),
+            missing_from: half(MISSING_FROM_AT.start),
+            missing: half(MISSING_AT.start),
+            vc_acks: core::array::from_fn(|vc| word(VC_ACKS_AT + 4 * vc)),
+            clock: SetView::new(bytes).flit(CLOCK_AT.start / FLIT_BYTES).bits(),
+            pulse: tail.clock,
+            load: tail.load,
+        };
+        if set.tail() == *tail {
+            Ok(set)
+        } else {
+            Err(SetError::Contradiction)
+        }
+    }
+}
+
+/// A set whose check is right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Set {
+    /// Nine flits of packets.
+    Data(DataSet),
+    /// Link control.
+    Control(ControlSet),
+}
+
+impl Set {
+    /// Reads a set.
+    ///
+    /// # Errors
+    /// See [`SetError`]; the CRC is judged first.
+    #[inline]
+    pub fn parse(bytes: &SetBytes) -> Result<Self, SetError> {
+        if !crc20::is_good(bytes) {
+            return Err(SetError::Crc);
+        }
+        let view = SetView::new(bytes);
+        let tail = Tail::parse(&view);
+        if view.is_control() {
+            ControlSet::parse(bytes, &tail).map(Self::Control)
+        } else {
+            Ok(Self::Data(DataSet {
+                flits: core::array::from_fn(|i| view.flit(i)),
+                tail,
+            }))
+        }
+    }
+
+    /// Writes the set.
+    #[inline]
+    pub fn emit(&self, bytes: &mut SetBytes) {
+        match self {
+            Self::Data(set) => set.emit(bytes),
+            Self::Control(set) => set.emit(bytes),
+        }
+    }
+}

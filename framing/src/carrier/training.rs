@@ -1,0 +1,433 @@
+//! Training frames: channel initialisation (paper, section 4.4; format ours).
+//!
+//! Until both ends know each other's name, epoch, lanes and buffer sizes, they send these. Behind
+//! the names comes a pattern that the lanes carry: from it the receiver finds which of the sender's
+//! lanes arrives on which of its own, and with which polarity.
+//!
+//! ```text
+//! byte  0 .. 19  frame header, kind 1, units 0
+//!      20        state of the sender
+//!      21        |heard|  0 (4)  |rx lanes (3)|
+//!      22  23    port of the sender, port it expects to reach
+//!      24        longest packet, in units of flow control
+//!      25        code of the lane rate
+//!      26 27     window in packets
+//!      28 .. 35  credits offered, in units of flow control: requests, responses
+//!      36 .. 67  name of the sender, UTF-8, padded with zeros
+//!      68 .. 99  name of the node it expects to reach
+//!     100 .. 103 check: CRC-32C over bytes 0 to 99
+//!     104 .. 151 pattern: 16 wire words of 3 bytes, outside the check
+//! ```
+
+use super::frame::{
+    EmitError, Frame, FrameError, FrameHeader, FrameKind, HEADER_BYTES, checksum, parse,
+};
+use super::lanes::{ALL_LANES, LANES, Permutation, WORD_BITS, WORD_BYTES, bits_of_lane};
+use core::ops::Range;
+
+/// Byte of the sender's state.
+pub const STATE_AT: usize = 20;
+/// Byte of `heard` (7), reserved bits (6:3) and wanted lanes (2:0).
+pub const RX_LANES_AT: usize = 21;
+/// Byte of the sender's port.
+pub const PORT_AT: usize = 22;
+/// Byte of the port that the sender expects to reach.
+pub const EXPECT_PORT_AT: usize = 23;
+/// Byte of the longest packet.
+pub const MAX_PACKET_AT: usize = 24;
+/// Byte of the lane rate.
+pub const RATE_AT: usize = 25;
+/// Bytes of the window.
+pub const WINDOW_AT: Range<usize> = 26..28;
+/// Bytes of the credits, per virtual channel.
+pub const CREDITS_AT: [Range<usize>; 2] = [28..32, 32..36];
+/// Bytes of the sender's name.
+pub const NODE_AT: Range<usize> = 36..68;
+/// Bytes of the expected name.
+pub const EXPECT_NODE_AT: Range<usize> = 68..100;
+/// Bytes of the check.
+pub const CHECK_AT: Range<usize> = 100..104;
+/// Bytes of the pattern.
+pub const PATTERN_AT: Range<usize> = 104..152;
+/// Bytes of a training frame.
+pub const TRAINING_BYTES: usize = PATTERN_AT.end;
+/// Wire words of the pattern.
+pub const PATTERN_WORDS: usize = 16;
+/// Most bytes of a node name.
+pub const NAME_BYTES: usize = 32;
+/// Bits that a lane carries over the pattern.
+pub const PATTERN_LANE_BITS: u32 = (PATTERN_WORDS * WORD_BITS as usize / LANES) as u32;
+/// Wrong bits with which a lane is still recognised: an eighth.
+pub const PATTERN_TOLERANCE: u32 = PATTERN_LANE_BITS / 8;
+
+const HEARD: u8 = 0x80;
+
+const _: () = assert!(PATTERN_AT.end - PATTERN_AT.start == PATTERN_WORDS * WORD_BYTES);
+const _: () = assert!(NODE_AT.end - NODE_AT.start == NAME_BYTES);
+const _: () = assert!(STATE_AT == HEADER_BYTES);
+
+/// Wire words of the training pattern.
+pub type Pattern = [u32; PATTERN_WORDS];
+
+/// The training pattern as it is sent: on each lane a different row of pseudo-random bits. Rows and
+/// their inverses differ from each other, and from silence, in at least 63 of 128 bits (tested).
+pub const PATTERN: Pattern = pattern();
+
+const fn pattern() -> Pattern {
+    // A xorshift generator (Marsaglia, "Xorshift RNGs", 2003), its start chosen for distance.
+    let mut state = 0x5900_2f50_u32;
+    let mut words = [0; PATTERN_WORDS];
+    let mut i = 0;
+    while i < PATTERN_WORDS {
+        state ^= state << 13;
+        state ^= state >> 17;
+        state ^= state << 5;
+        words[i] = state >> 8;
+        i += 1;
+    }
+    words
+}
+
+/// What arrived on the physical lanes: for each the sender's lane and whether its polarity is
+/// inverted, or `None` when nothing known came.
+pub fn read_lanes(received: &Pattern) -> [Option<(u8, bool)>; LANES] {
+    let mut found = [None; LANES];
+    for (physical, found) in found.iter_mut().enumerate() {
+        for lane in 0..LANES as u8 {
+            let wrong = distance(received, physical as u8, lane);
+            if wrong <= PATTERN_TOLERANCE {
+                *found = Some((lane, false));
+            } else if wrong >= PATTERN_LANE_BITS - PATTERN_TOLERANCE {
+                *found = Some((lane, true));
+            }
+        }
+    }
+    found
+}
+
+/// Bits in which physical lane `physical` differs from the pattern of `lane`.
+fn distance(received: &Pattern, physical: u8, lane: u8) -> u32 {
+    let mask = bits_of_lane(ALL_LANES, 0);
+    let pairs = received.iter().zip(&PATTERN);
+    pairs
+        .map(|(got, sent)| ((got >> physical ^ sent >> lane) & mask).count_ones())
+        .sum()
+}
+
+/// The cable behind a received pattern.
+///
+/// # Errors
+/// The mask of physical lanes on which no known pattern, or one that another lane also has, came.
+pub fn find_cable(received: &Pattern) -> Result<Permutation, u8> {
+    let lanes = read_lanes(received);
+    let (mut order, mut invert, mut dead) = ([0; LANES], [false; LANES], 0);
+    for (k, lane) in lanes.iter().enumerate() {
+        match lane {
+            Some((from, inverted)) => (order[k], invert[k]) = (*from, *inverted),
+            None => dead |= 1 << k,
+        }
+    }
+    if dead != 0 {
+        return Err(dead);
+    }
+    Permutation::new(order, invert).ok_or(ALL_LANES)
+}
+
+/// A training frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Training {
+    /// The frame header; `kind` and `units` are written as they must be.
+    pub header: FrameHeader,
+    /// State of the sender's link control block, for the other end's diagnostics.
+    pub state: u8,
+    /// The receiver's training frames are heard and accepted.
+    pub heard: bool,
+    /// Lanes that the sender of this frame wants to receive on, 3 bits.
+    pub rx_lanes: u8,
+    /// Port of the sender.
+    pub port: u8,
+    /// Port that the sender expects at the other end.
+    pub expect_port: u8,
+    /// Longest packet that the sender of this frame accepts, in units of flow control.
+    pub max_packet: u8,
+    /// Code of the lane rate.
+    pub rate: u8,
+    /// Packets that may be on their way unacknowledged.
+    pub window_packets: u16,
+    /// Buffer offered per virtual channel, in units of flow control.
+    pub credits: [u32; 2],
+    /// Name of the sender; see [`name_bytes`].
+    pub node: [u8; NAME_BYTES],
+    /// Name of the node that the sender expects at the other end.
+    pub expect_node: [u8; NAME_BYTES],
+    /// Wire words of the pattern as sent or received. Send [`PATTERN`].
+    pub pattern: Pattern,
+}
+
+/// A node name as it stands in a training frame; `None` when it is empty, longer than 32 bytes, or
+/// contains a zero byte.
+pub fn name_bytes(name: &str) -> Option<[u8; NAME_BYTES]> {
+    let mut bytes = [0; NAME_BYTES];
+    bytes
+        .get_mut(..name.len())?
+        .copy_from_slice(name.as_bytes());
+    name_str(&bytes).filter(|read| *read == name).map(|_| bytes)
+}
+
+/// The name in 32 bytes; `None` when it is empty, not UTF-8 or not padded with zeros.
+pub fn name_str(bytes: &[u8; NAME_BYTES]) -> Option<&str> {
+    let len = bytes
+        .iter()
+        .position(|byte| *byte == 0)
+        .unwrap_or(NAME_BYTES);
+    let (name, padding) = bytes.split_at(len);
+    if name.is_empty() || padding.iter().any(|byte| *byte != 0) {
+        return None;
+    }
+    core::str::from_utf8(name).ok()
+}
+
+/// The bytes of a training frame as they stand there: getters and setters without judgement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TrainingView<T>(T);
+
+impl<T: AsRef<[u8]>> TrainingView<T> {
+    /// A view of bytes that hold exactly one training frame.
+    ///
+    /// # Errors
+    /// [`FrameError::BadLength`].
+    pub fn new_checked(bytes: T) -> Result<Self, FrameError> {
+        if bytes.as_ref().len() == TRAINING_BYTES {
+            Ok(Self(bytes))
+        } else {
+            Err(FrameError::BadLength)
+        }
+    }
+
+    /// The bytes back.
+    pub fn into_inner(self) -> T {
+        self.0
+    }
+
+    fn array<const N: usize>(&self, range: Range<usize>) -> [u8; N] {
+        let mut bytes = [0; N];
+        bytes.copy_from_slice(&self.0.as_ref()[range]);
+        bytes
+    }
+
+    /// State of the sender.
+    pub fn state(&self) -> u8 {
+        self.0.as_ref()[STATE_AT]
+    }
+
+    /// The byte of `heard`, reserved bits and wanted lanes.
+    pub fn lane_byte(&self) -> u8 {
+        self.0.as_ref()[RX_LANES_AT]
+    }
+
+    /// Port of the sender.
+    pub fn port(&self) -> u8 {
+        self.0.as_ref()[PORT_AT]
+    }
+
+    /// Port that the sender expects to reach.
+    pub fn expect_port(&self) -> u8 {
+        self.0.as_ref()[EXPECT_PORT_AT]
+    }
+
+    /// Longest packet.
+    pub fn max_packet(&self) -> u8 {
+        self.0.as_ref()[MAX_PACKET_AT]
+    }
+
+    /// Code of the lane rate.
+    pub fn rate(&self) -> u8 {
+        self.0.as_ref()[RATE_AT]
+    }
+
+    /// Window in packets.
+    pub fn window_packets(&self) -> u16 {
+        u16::from_be_bytes(self.array(WINDOW_AT))
+    }
+
+    /// Credits per virtual channel.
+    pub fn credits(&self) -> [u32; 2] {
+        CREDITS_AT.map(|range| u32::from_be_bytes(self.array(range)))
+    }
+
+    /// Name of the sender.
+    pub fn node(&self) -> [u8; NAME_BYTES] {
+        self.array(NODE_AT)
+    }
+
+    /// Name of the node that the sender expects to reach.
+    pub fn expect_node(&self) -> [u8; NAME_BYTES] {
+        self.array(EXPECT_NODE_AT)
+    }
+
+    /// The check as it stands there.
+    pub fn check(&self) -> u32 {
+        u32::from_be_bytes(self.array(CHECK_AT))
+    }
+
+    /// Whether the check is right.
+    pub fn check_is_right(&self) -> bool {
+        self.check() == checksum(&self.0.as_ref()[..CHECK_AT.start])
+    }
+
+    /// The pattern.
+    pub fn pattern(&self) -> Pattern {
+        let mut words = [0; PATTERN_WORDS];
+        let area = self.0.as_ref()[PATTERN_AT].as_chunks::<WORD_BYTES>().0;
+        for (word, bytes) in words.iter_mut().zip(area) {
+            *word = u32::from_be_bytes([0, bytes[0], bytes[1], bytes[2]]);
+        }
+        words
+    }
+}
+
+impl<T: AsRef<[u8]> + AsMut<[u8]>> TrainingView<T> {
+    /// Sets the state of the sender.
+    pub fn set_state(&mut self, state: u8) {
+        self.0.as_mut()[STATE_AT] = state;
+    }
+
+    /// Sets `heard` and the wanted lanes; the reserved bits become zero.
+    pub fn set_lanes(&mut self, heard: bool, rx_lanes: u8) {
+        self.0.as_mut()[RX_LANES_AT] = if heard { HEARD } else { 0 } | rx_lanes & ALL_LANES;
+    }
+
+    /// Sets the sender's port and the one it expects to reach.
+    pub fn set_ports(&mut self, port: u8, expect_port: u8) {
+        self.0.as_mut()[PORT_AT] = port;
+        self.0.as_mut()[EXPECT_PORT_AT] = expect_port;
+    }
+
+    /// Sets the longest packet.
+    pub fn set_max_packet(&mut self, units: u8) {
+        self.0.as_mut()[MAX_PACKET_AT] = units;
+    }
+
+    /// Sets the code of the lane rate.
+    pub fn set_rate(&mut self, rate: u8) {
+        self.0.as_mut()[RATE_AT] = rate;
+    }
+
+    /// Sets the window in packets.
+    pub fn set_window_packets(&mut self, packets: u16) {
+        self.0.as_mut()[WINDOW_AT].copy_from_slice(&packets.to_be_bytes());
+    }
+
+    /// Sets the credits per virtual channel.
+    pub fn set_credits(&mut self, credits: [u32; 2]) {
+        for (range, credits) in CREDITS_AT.into_iter().zip(credits) {
+            self.0.as_mut()[range].copy_from_slice(&credits.to_be_bytes());
+        }
+    }
+
+    /// Sets both names.
+    pub fn set_nodes(&mut self, node: &[u8; NAME_BYTES], expect_node: &[u8; NAME_BYTES]) {
+        self.0.as_mut()[NODE_AT].copy_from_slice(node);
+        self.0.as_mut()[EXPECT_NODE_AT].copy_from_slice(expect_node);
+    }
+
+    /// Computes and sets the check.
+    pub fn fill_check(&mut self) {
+        let check = checksum(&self.0.as_ref()[..CHECK_AT.start]);
+        self.0.as_mut()[CHECK_AT].copy_from_slice(&check.to_be_bytes());
+    }
+
+    /// Sets the pattern.
+    pub fn set_pattern(&mut self, pattern: &Pattern) {
+        let area = self.0.as_mut()[PATTERN_AT].as_chunks_mut::<WORD_BYTES>().0;
+        for (bytes, word) in area.iter_mut().zip(pattern) {
+            bytes.copy_from_slice(&word.to_be_bytes()[1..]);
+        }
+    }
+}
+
+impl Training {
+    /// The kind of training frames.
+    pub const KIND: FrameKind = FrameKind::new(1);
+
+    /// Bytes of the encoded frame.
+    pub const fn buffer_len(&self) -> usize {
+        TRAINING_BYTES
+    }
+
+    /// What a training frame says.
+    ///
+    /// # Errors
+    /// [`FrameError::BadKind`], `BadLength`, `BadPhitCount`, `BadHeaderCheck`, `ReservedTraining`,
+    /// `BadName`, in this order.
+    pub fn of(frame: &Frame<'_>) -> Result<Self, FrameError> {
+        let units = frame.units(Self::KIND)?;
+        let view = TrainingView::new_checked(frame.bytes())?;
+        if units != 0 {
+            return Err(FrameError::BadPhitCount);
+        }
+        if !view.check_is_right() {
+            return Err(FrameError::BadHeaderCheck);
+        }
+        if view.lane_byte() & !(HEARD | ALL_LANES) != 0 {
+            return Err(FrameError::ReservedTraining);
+        }
+        let (node, expect_node) = (view.node(), view.expect_node());
+        if name_str(&node).is_none() || name_str(&expect_node).is_none() {
+            return Err(FrameError::BadName);
+        }
+        Ok(Self {
+            header: *frame.header(),
+            state: view.state(),
+            heard: view.lane_byte() & HEARD != 0,
+            rx_lanes: view.lane_byte() & ALL_LANES,
+            port: view.port(),
+            expect_port: view.expect_port(),
+            max_packet: view.max_packet(),
+            rate: view.rate(),
+            window_packets: view.window_packets(),
+            credits: view.credits(),
+            node,
+            expect_node,
+            pattern: view.pattern(),
+        })
+    }
+
+    /// Reads a training frame.
+    ///
+    /// # Errors
+    /// As [`parse`] and [`Self::of`].
+    pub fn parse(bytes: &[u8]) -> Result<Self, FrameError> {
+        Self::of(&parse(bytes)?)
+    }
+
+    /// Writes the frame and returns its length, [`TRAINING_BYTES`]. Names are written as they are:
+    /// make them with [`name_bytes`].
+    ///
+    /// # Errors
+    /// [`EmitError::BufferTooSmall`]; the buffer is then unchanged.
+    pub fn emit(&self, buf: &mut [u8]) -> Result<usize, EmitError> {
+        let buf = buf
+            .get_mut(..TRAINING_BYTES)
+            .ok_or(EmitError::BufferTooSmall)?;
+        FrameHeader {
+            kind: Self::KIND,
+            units: 0,
+            ..self.header
+        }
+        .emit(buf)?;
+        // The slice has just been cut to the length of the view.
+        let mut view = TrainingView(buf);
+        view.set_state(self.state);
+        view.set_lanes(self.heard, self.rx_lanes);
+        view.set_ports(self.port, self.expect_port);
+        view.set_max_packet(self.max_packet);
+        view.set_rate(self.rate);
+        view.set_window_packets(self.window_packets);
+        view.set_credits(self.credits);
+        view.set_nodes(&self.node, &self.expect_node);
+        view.fill_check();
+        view.set_pattern(&self.pattern);
+        Ok(TRAINING_BYTES)
+    }
+}

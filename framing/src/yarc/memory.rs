@@ -1,0 +1,515 @@
+//! Memory requests and responses of BlackWidow as packets.
+//!
+//! From the paper: a write of 32 bytes has 6 header phits, 12 data phits and the end of packet
+//! (section 4.3), a packet of 4 phits carries 32 payload bits (section 4.1), requests carry address
+//! bits 20:6 as hash bits and route deterministically (sections 5 and 7.8.2), responses route
+//! adaptively (section 5). The fields inside are ours, chosen so that all of these sizes close
+//! without a spare bit; see `docs/wire-format.md`.
+//!
+//! A request stays within one naturally aligned line of 32 bytes: order per address holds only
+//! where the hash bits are the same, and the byte mask of a write covers just one line.
+
+use super::bits::{PayloadReader, PayloadWriter};
+use super::packet::{
+    DEST_MASK, Head, MAX_PACKET_PHITS, PacketBuf, PacketError, Vc, check_shape, eop_status,
+    hash_bits,
+};
+use super::packet::{EopError, EopStatus};
+
+/// Bytes of a line: the largest request.
+pub const LINE_BYTES: usize = 32;
+/// Bits of an address.
+pub const ADDRESS_BITS: u32 = 48;
+/// Bits of a transaction id.
+pub const TID_BITS: u32 = 20;
+/// Lowest address bit that is carried as a hash bit (paper, section 7.8.2: bits 20:6).
+pub const HASH_SHIFT: u32 = 6;
+/// Bits of a processor number.
+pub const SOURCE_BITS: u32 = 15;
+/// Header phits of a write, head and second phit included (paper, section 4.3).
+pub const WRITE_HEADER_PHITS: usize = 6;
+
+const OP_WRITE: u8 = 0;
+const OP_READ: u8 = 1;
+const OP_WRITE_DONE: u8 = 0;
+const OP_READ_DATA: u8 = 1;
+const OP_REFUSED: u8 = 2;
+
+/// Address bits 47:21, above the hash bits.
+const HIGH_SHIFT: u32 = 21;
+const HIGH_BITS: u32 = ADDRESS_BITS - HIGH_SHIFT;
+const LEN_BITS: u32 = 5;
+const STATUS_BITS: u32 = 4;
+const MASK_BITS: u32 = LINE_BYTES as u32;
+
+const fn data_phits(bytes: usize) -> usize {
+    (bytes * 8).div_ceil(super::phit::CONTENT_BITS as usize)
+}
+
+/// Phits of a write of `bytes` bytes.
+pub const fn write_phits(bytes: usize) -> usize {
+    WRITE_HEADER_PHITS + data_phits(bytes) + 1
+}
+
+/// Phits of a read request.
+pub const READ_PHITS: usize = 6;
+
+/// Phits of the response to a read of `bytes` bytes.
+pub const fn read_data_phits(bytes: usize) -> usize {
+    3 + data_phits(bytes) + 1
+}
+
+// The three bits of the head are the operation; what follows must close on a whole phit.
+const _: () = assert!(write_phits(LINE_BYTES) == MAX_PACKET_PHITS);
+const _: () = assert!(
+    SOURCE_BITS + TID_BITS + HIGH_BITS + 1 + MASK_BITS == 7 + 4 * 22,
+    "6 header phits"
+);
+const _: () = assert!(
+    SOURCE_BITS + TID_BITS + HIGH_BITS + 6 + LEN_BITS == 7 + 3 * 22,
+    "read"
+);
+const _: () = assert!(
+    TID_BITS + LEN_BITS + STATUS_BITS == 7 + 22,
+    "response of 4 phits"
+);
+
+/// What a processor asks of another's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Request {
+    /// Store bytes.
+    Write {
+        /// First byte, 48 bits.
+        address: u64,
+        /// The first `len` bytes count; the others are zero in what is decoded.
+        data: [u8; LINE_BYTES],
+        /// 1 to 32; `address % 32 + len` is at most 32.
+        len: u8,
+    },
+    /// Load bytes.
+    Read {
+        /// First byte, 48 bits.
+        address: u64,
+        /// 1 to 32; `address % 32 + len` is at most 32.
+        len: u8,
+    },
+}
+
+impl Request {
+    /// First byte asked for.
+    pub const fn address(&self) -> u64 {
+        match self {
+            Self::Write { address, .. } | Self::Read { address, .. } => *address,
+        }
+    }
+
+    /// Number of bytes.
+    pub const fn len(&self) -> u8 {
+        match self {
+            Self::Write { len, .. } | Self::Read { len, .. } => *len,
+        }
+    }
+
+    /// Whether no byte is asked for; such a request cannot be encoded.
+    pub const fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// How a memory took a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Status {
+    /// As asked.
+    Done = 0,
+    /// The address is outside this memory.
+    OutOfRange = 1,
+    /// The operation is not one this memory knows.
+    Unsupported = 2,
+    /// The memory has no room for the request now.
+    Busy = 3,
+}
+
+/// What a memory answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Response {
+    /// The write with this transaction id is in memory.
+    WriteDone {
+        /// Transaction id of the request, 20 bits.
+        tid: u32,
+        /// How it went.
+        status: Status,
+    },
+    /// The bytes of a read.
+    ReadData {
+        /// Transaction id of the request, 20 bits.
+        tid: u32,
+        /// 1 to 32.
+        len: u8,
+        /// The first `len` bytes count; the others are zero in what is decoded.
+        data: [u8; LINE_BYTES],
+    },
+    /// The request was not carried out.
+    Refused {
+        /// Transaction id of the request, 20 bits.
+        tid: u32,
+        /// Why.
+        status: Status,
+    },
+}
+
+/// A request with its envelope.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct RequestPacket {
+    /// Processor whose memory is asked, 15 bits.
+    pub dest: u16,
+    /// Processor that asks, 15 bits: where the response goes.
+    pub source: u16,
+    /// Transaction id, 20 bits.
+    pub tid: u32,
+    /// What is asked.
+    pub request: Request,
+}
+
+/// Why a request or response has no encoding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum EncodeError {
+    /// Destination above 15 bits.
+    Dest,
+    /// Source above 15 bits.
+    Source,
+    /// Transaction id above 20 bits.
+    Tid,
+    /// Address above 48 bits.
+    Address,
+    /// Length 0 or above 32.
+    Length,
+    /// The bytes do not lie in one aligned line of 32.
+    CrossesLine,
+}
+
+impl core::fmt::Display for EncodeError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            Self::Dest => "destination has more than 15 bits",
+            Self::Source => "source has more than 15 bits",
+            Self::Tid => "transaction id has more than 20 bits",
+            Self::Address => "address has more than 48 bits",
+            Self::Length => "length is not 1 to 32 bytes",
+            Self::CrossesLine => "bytes do not lie in one aligned line of 32",
+        })
+    }
+}
+
+impl core::error::Error for EncodeError {}
+
+/// Why phits are not a memory request or response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DecodeError {
+    /// Length or kinds of the packet, or its end of packet.
+    Packet(PacketError),
+    /// `ok` says that the packet is damaged.
+    Unhealthy(EopStatus),
+    /// `v`, `h`, `a` or `r` are not those of such a packet.
+    Routing,
+    /// The operation has a reserved code.
+    Operation,
+    /// The hash field of a response is not zero.
+    Hash,
+    /// The byte mask of a write is empty or has holes.
+    Mask,
+    /// The length goes past the end of the line.
+    Length,
+    /// The status has a reserved code.
+    Status,
+    /// The packet has more or fewer phits than its fields say.
+    Size,
+    /// Bits behind the data are not zero.
+    Padding,
+}
+
+impl DecodeError {
+    /// A name for a counter.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Packet(_) => "packet_shape",
+            Self::Unhealthy(_) => "packet_unhealthy",
+            Self::Routing => "packet_routing_bits",
+            Self::Operation => "packet_operation",
+            Self::Hash => "packet_hash_bits",
+            Self::Mask => "packet_byte_mask",
+            Self::Length => "packet_data_length",
+            Self::Status => "packet_status",
+            Self::Size => "packet_size",
+            Self::Padding => "packet_padding",
+        }
+    }
+}
+
+impl core::fmt::Display for DecodeError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            Self::Packet(error) => return error.fmt(f),
+            Self::Unhealthy(_) => "packet is marked as damaged",
+            Self::Routing => "v, h, a or r bit is wrong for this kind of packet",
+            Self::Operation => "operation field has a reserved code",
+            Self::Hash => "hash field of a response is not zero",
+            Self::Mask => "byte mask is empty or has holes",
+            Self::Length => "length field goes past the end of the line",
+            Self::Status => "status field has a reserved code",
+            Self::Size => "packet length does not agree with its fields",
+            Self::Padding => "bits behind the data are not zero",
+        })
+    }
+}
+
+impl core::error::Error for DecodeError {}
+
+const fn request_head(dest: u16, op: u8) -> Head {
+    Head {
+        dest,
+        vc: Vc::Request,
+        hashed: true,
+        adaptive: false,
+        source_routed: false,
+        payload: op,
+    }
+}
+
+const fn response_head(dest: u16, op: u8) -> Head {
+    Head {
+        dest,
+        vc: Vc::Response,
+        hashed: false,
+        adaptive: true,
+        source_routed: false,
+        payload: op,
+    }
+}
+
+const fn fits(value: u64, bits: u32) -> bool {
+    value >> bits == 0
+}
+
+fn put_data(writer: &mut PayloadWriter<'_>, data: &[u8]) {
+    let (words, rest) = data.as_chunks::<4>();
+    for word in words {
+        writer.put(u64::from(u32::from_be_bytes(*word)), 32);
+    }
+    for byte in rest {
+        writer.put(u64::from(*byte), 8);
+    }
+}
+
+fn take_data(reader: &mut PayloadReader<'_>, len: usize) -> [u8; LINE_BYTES] {
+    let mut data = [0; LINE_BYTES];
+    let (words, rest) = data[..len].as_chunks_mut::<4>();
+    for word in words {
+        *word = (reader.take(32) as u32).to_be_bytes();
+    }
+    for byte in rest {
+        *byte = reader.take(8) as u8;
+    }
+    data
+}
+
+/// Writes a request into `out`, which is cleared first: head to end of packet, with a right check.
+///
+/// # Errors
+/// A field does not fit; see [`EncodeError`]. `out` is then unchanged.
+pub fn encode_request(
+    dest: u16,
+    source: u16,
+    tid: u32,
+    request: &Request,
+    out: &mut PacketBuf,
+) -> Result<(), EncodeError> {
+    let (address, len) = (request.address(), usize::from(request.len()));
+    let in_line = address as usize % LINE_BYTES;
+    if u32::from(dest) > DEST_MASK {
+        return Err(EncodeError::Dest);
+    } else if u32::from(source) > DEST_MASK {
+        return Err(EncodeError::Source);
+    } else if !fits(u64::from(tid), TID_BITS) {
+        return Err(EncodeError::Tid);
+    } else if !fits(address, ADDRESS_BITS) {
+        return Err(EncodeError::Address);
+    } else if len == 0 || len > LINE_BYTES {
+        return Err(EncodeError::Length);
+    } else if in_line + len > LINE_BYTES {
+        return Err(EncodeError::CrossesLine);
+    }
+    let hash = (address >> HASH_SHIFT) as u16 & DEST_MASK as u16;
+    let op = if matches!(request, Request::Write { .. }) {
+        OP_WRITE
+    } else {
+        OP_READ
+    };
+    let mut writer = PayloadWriter::new(out, request_head(dest, op).emit(), hash);
+    writer.put(u64::from(source), SOURCE_BITS);
+    writer.put(u64::from(tid), TID_BITS);
+    writer.put(address >> HIGH_SHIFT, HIGH_BITS);
+    match request {
+        Request::Write { data, .. } => {
+            writer.put(address >> 5 & 1, 1);
+            writer.put(((1 << len) - 1) << in_line, MASK_BITS);
+            put_data(&mut writer, &data[..len]);
+        }
+        Request::Read { .. } => {
+            writer.put(address & 0x3f, 6);
+            writer.put(len as u64 - 1, LEN_BITS);
+        }
+    }
+    writer.close();
+    Ok(())
+}
+
+fn healthy(phits: &[super::phit::Phit]) -> Result<(), DecodeError> {
+    check_shape(phits).map_err(DecodeError::Packet)?;
+    // check_shape has seen at least four phits.
+    match eop_status(phits[phits.len() - 1].content()) {
+        Some(EopStatus::Healthy) => Ok(()),
+        Some(status) => Err(DecodeError::Unhealthy(status)),
+        None => Err(DecodeError::Packet(PacketError::Eop(
+            EopError::StatusReserved,
+        ))),
+    }
+}
+
+fn finish(reader: PayloadReader<'_>) -> Result<(), DecodeError> {
+    match reader.finish() {
+        Some(true) => Ok(()),
+        Some(false) => Err(DecodeError::Padding),
+        None => Err(DecodeError::Size),
+    }
+}
+
+/// Reads a request from a whole packet. The check is the link control block's and not repeated
+/// here ([`super::packet::check_packet`] does that).
+///
+/// # Errors
+/// See [`DecodeError`].
+pub fn decode_request(phits: &[super::phit::Phit]) -> Result<RequestPacket, DecodeError> {
+    healthy(phits)?;
+    let head = Head::parse(phits[0].content());
+    if head != request_head(head.dest, head.payload) {
+        return Err(DecodeError::Routing);
+    }
+    let mut reader = PayloadReader::new(phits);
+    let source = reader.take(SOURCE_BITS) as u16;
+    let tid = reader.take(TID_BITS) as u32;
+    let hash = u64::from(hash_bits(phits[1].content()));
+    let line = reader.take(HIGH_BITS) << HIGH_SHIFT | hash << HASH_SHIFT;
+    let request = match head.payload {
+        OP_WRITE => {
+            let half = reader.take(1) << 5;
+            let mask = reader.take(MASK_BITS);
+            let (first, len) = (mask.trailing_zeros(), mask.count_ones());
+            if len == 0 || mask >> first != (1 << len) - 1 {
+                return Err(DecodeError::Mask);
+            }
+            let data = take_data(&mut reader, len as usize);
+            Request::Write {
+                address: line | half | u64::from(first),
+                data,
+                len: len as u8,
+            }
+        }
+        OP_READ => {
+            let low = reader.take(6);
+            let len = reader.take(LEN_BITS) + 1;
+            if low % LINE_BYTES as u64 + len > LINE_BYTES as u64 {
+                return Err(DecodeError::Length);
+            }
+            Request::Read {
+                address: line | low,
+                len: len as u8,
+            }
+        }
+        _ => return Err(DecodeError::Operation),
+    };
+    finish(reader)?;
+    Ok(RequestPacket {
+        dest: head.dest,
+        source,
+        tid,
+        request,
+    })
+}
+
+/// Writes a response into `out`, which is cleared first: head to end of packet, with a right check.
+///
+/// # Errors
+/// A field does not fit; see [`EncodeError`]. `out` is then unchanged.
+pub fn encode_response(
+    dest: u16,
+    response: &Response,
+    out: &mut PacketBuf,
+) -> Result<(), EncodeError> {
+    let (op, tid, len, status) = match *response {
+        Response::WriteDone { tid, status } => (OP_WRITE_DONE, tid, 1, status),
+        Response::ReadData { tid, len, .. } => (OP_READ_DATA, tid, len, Status::Done),
+        Response::Refused { tid, status } => (OP_REFUSED, tid, 1, status),
+    };
+    if u32::from(dest) > DEST_MASK {
+        return Err(EncodeError::Dest);
+    } else if !fits(u64::from(tid), TID_BITS) {
+        return Err(EncodeError::Tid);
+    } else if len == 0 || usize::from(len) > LINE_BYTES {
+        return Err(EncodeError::Length);
+    }
+    let mut writer = PayloadWriter::new(out, response_head(dest, op).emit(), 0);
+    writer.put(u64::from(tid), TID_BITS);
+    writer.put(u64::from(len - 1), LEN_BITS);
+    writer.put(status as u64, STATUS_BITS);
+    if let Response::ReadData { data, .. } = response {
+        put_data(&mut writer, &data[..usize::from(len)]);
+    }
+    writer.close();
+    Ok(())
+}
+
+/// Reads the destination and a response from a whole packet. The check is not repeated here.
+///
+/// # Errors
+/// See [`DecodeError`].
+pub fn decode_response(phits: &[super::phit::Phit]) -> Result<(u16, Response), DecodeError> {
+    healthy(phits)?;
+    let head = Head::parse(phits[0].content());
+    if head != response_head(head.dest, head.payload) {
+        return Err(DecodeError::Routing);
+    }
+    if hash_bits(phits[1].content()) != 0 {
+        return Err(DecodeError::Hash);
+    }
+    let mut reader = PayloadReader::new(phits);
+    let tid = reader.take(TID_BITS) as u32;
+    let len = reader.take(LEN_BITS) as u8 + 1;
+    let status = match reader.take(STATUS_BITS) {
+        0 => Status::Done,
+        1 => Status::OutOfRange,
+        2 => Status::Unsupported,
+        3 => Status::Busy,
+        _ => return Err(DecodeError::Status),
+    };
+    let response = match head.payload {
+        OP_WRITE_DONE => Response::WriteDone { tid, status },
+        OP_READ_DATA => {
+            if status != Status::Done {
+                return Err(DecodeError::Status);
+            }
+            Response::ReadData {
+                tid,
+                len,
+                data: take_data(&mut reader, usize::from(len)),
+            }
+        }
+        OP_REFUSED => Response::Refused { tid, status },
+        _ => return Err(DecodeError::Operation),
+    };
+    if head.payload != OP_READ_DATA && len != 1 {
+        return Err(DecodeError::Length);
+    }
+    finish(reader)?;
+    Ok((head.dest, response))
+}

@@ -1,0 +1,444 @@
+//! Aries packets: golden vectors, flit counts of the white paper, rejected packets.
+
+use crate::common::reasons_are_distinct;
+use crate::golden::{
+    ADD_32, COMPARE_SWAP, CONTROL, DONE, GET_64, MESSAGE, OLD_64, PUT_8, PUT_64, READ_4, READ_60,
+    READ_64, REFUSED, changed, comes_back, flits, xor,
+};
+use phitwire_framing::aries::flit::{Flit, Head, MAX_PACKET_FLITS, NodeId, Routing};
+use phitwire_framing::aries::packet::{
+    AmoOp, Command, ECHO_BITS, EmitError, MAX_DATA, Operands, PacketError, Request, RequestView,
+    Response, Status, Width, packet_check,
+};
+
+const FAR: NodeId = NodeId::new(240, 95, 3);
+const NEAR: NodeId = NodeId::new(1, 2, 1);
+const OPERANDS: Operands = Operands {
+    first: 0x0123_4567_89ab_cdef,
+    second: 0xfedc_ba98_7654_3210,
+};
+
+fn line() -> Vec<u8> {
+    (0xc0..=0xff).collect()
+}
+
+const fn put_64() -> Request {
+    Request {
+        destination: FAR,
+        source: NEAR,
+        routing: Routing::Adaptive1,
+        packet_id: 0xabc,
+        command: Command::Put { event: true },
+        mdh: 0x123,
+        echo: 0x15,
+        ssid: 5,
+        address: 0xfe_dcba_9876,
+        key: 0xbeef,
+    }
+}
+
+/// The golden requests: what they mean, their data, their flits.
+fn requests() -> Vec<(Request, Vec<u8>, &'static [u64])> {
+    let to_near = Request {
+        destination: NEAR,
+        source: FAR,
+        routing: Routing::Ordered,
+        ..put_64()
+    };
+    let put_8 = Request {
+        routing: Routing::Adaptive0,
+        packet_id: 1,
+        command: Command::Put { event: false },
+        mdh: 0xfff,
+        echo: 0x1f,
+        ssid: 0xf,
+        address: 8,
+        key: 1,
+        ..to_near
+    };
+    let get_64 = Request {
+        routing: Routing::Valiant,
+        packet_id: 0xfff,
+        command: Command::Get { words: 16 },
+        mdh: 0x800,
+        echo: 0,
+        ssid: 0,
+        address: 0xff_ffff_ffc0,
+        key: 0xffff,
+        ..put_64()
+    };
+    let (op, width) = (AmoOp::CompareSwap, Width::Bits64);
+    let compare_swap = Request {
+        routing: Routing::Ordered,
+        packet_id: 2,
+        command: Command::Amo {
+            op,
+            width,
+            fetch: true,
+        },
+        mdh: 1,
+        echo: 0,
+        ssid: 2,
+        address: 0x1000,
+        key: 0x8001,
+        ..put_64()
+    };
+    let (operands, count) = OPERANDS.to_bytes(op, width);
+    let (op, width) = (AmoOp::Add, Width::Bits32);
+    let add_32 = Request {
+        packet_id: 3,
+        command: Command::Amo {
+            op,
+            width,
+            fetch: false,
+        },
+        mdh: 1,
+        echo: 0,
+        ssid: 2,
+        address: 0x1004,
+        key: 0x8001,
+        ..to_near
+    };
+    let minus_two = Operands {
+        first: 2_u64.wrapping_neg(),
+        second: 0,
+    };
+    let message = Request {
+        routing: Routing::Adaptive2,
+        packet_id: 4,
+        command: Command::Message { last: true },
+        mdh: 7,
+        echo: 0,
+        ssid: 8,
+        address: 0x40,
+        key: 9,
+        ..to_near
+    };
+    let control = Request {
+        packet_id: 5,
+        command: Command::Control { code: 12 },
+        mdh: 10,
+        echo: 0,
+        ssid: 11,
+        address: 12,
+        key: 13,
+        ..to_near
+    };
+    vec![
+        (put_64(), line(), &PUT_64),
+        (put_8, (1..=8).collect(), &PUT_8),
+        (get_64, vec![], &GET_64),
+        (compare_swap, operands[..count].to_vec(), &COMPARE_SWAP),
+        (
+            add_32,
+            minus_two.to_bytes(op, width).0[..4].to_vec(),
+            &ADD_32,
+        ),
+        (message, vec![0x5a], &MESSAGE),
+        (control, line()[..16].to_vec(), &CONTROL),
+    ]
+}
+
+/// The golden responses.
+fn responses() -> Vec<(Response, Vec<u8>, &'static [u64])> {
+    let response = |routing, packet_id, echo, status| Response {
+        destination: NEAR,
+        routing,
+        packet_id,
+        echo,
+        status,
+    };
+    let done = Status::Done;
+    let refused = Response {
+        destination: FAR,
+        ..response(Routing::Adaptive0, 1, 0x1a, Status::OutOfBounds)
+    };
+    let old = OPERANDS.first.to_be_bytes().to_vec();
+    vec![
+        (response(Routing::Adaptive1, 0xabc, 0, done), vec![], &DONE),
+        (response(Routing::Valiant, 0xfff, 0, done), line(), &READ_64),
+        (
+            response(Routing::Adaptive3, 6, 0x1f, done),
+            line()[..4].to_vec(),
+            &READ_4,
+        ),
+        (response(Routing::Ordered, 2, 1, done), old, &OLD_64),
+        (
+            response(Routing::Minimal, 7, 0xa, done),
+            line()[..60].to_vec(),
+            &READ_60,
+        ),
+        (refused, vec![], &REFUSED),
+    ]
+}
+
+#[test]
+fn deconstruct() {
+    let packet = flits(&PUT_64);
+    let view = RequestView::new([packet[0], packet[1], packet[2]]);
+    assert_eq!((view.command(), view.source()), (6, NEAR));
+    assert_eq!(view.echo(), 0x15);
+    assert_eq!((view.mdh(), view.ssid()), (0x123, 5));
+    assert_eq!((view.address(), view.key()), (0xfe_dcba_9876, 0xbeef));
+    let head = Head::parse(packet[0]).unwrap();
+    assert_eq!(
+        (head.length(), head.destination(), head.code()),
+        (14, FAR, 6)
+    );
+    // Class 4 has the command's high bit in flit 1.
+    let packet = flits(&ADD_32);
+    let view = RequestView::new([packet[0], packet[1], packet[2]]);
+    assert_eq!((view.command(), packet[0].bits() & 0x3f), (0x43, 3));
+    assert_eq!(packet_check(&packet).found, 0x4f2d);
+    assert!(packet_check(&packet).is_good());
+    let head = Head::parse(flits(&READ_64)[0]).unwrap();
+    assert_eq!((head.vc(), head.length(), head.code()), (4, 12, 0));
+}
+
+#[test]
+fn construct() {
+    for golden in [&PUT_64[..], &ADD_32, &CONTROL, &GET_64] {
+        let from = flits(golden);
+        let header = [from[0], from[1], from[2]];
+        let wanted = RequestView::new(header);
+        let mut view = RequestView::new([Flit::new(0xa5a5_a5a5_a5a5); 3]);
+        view.set_key(wanted.key());
+        view.set_address(wanted.address());
+        view.set_ssid(wanted.ssid());
+        view.set_echo(wanted.echo());
+        view.set_mdh(wanted.mdh());
+        view.set_source(wanted.source());
+        view.set_command_high(wanted.command() >> 6 != 0);
+        view.set_head(Head::parse(from[0]).unwrap());
+        assert_eq!(view.into_inner(), header);
+    }
+}
+
+#[test]
+fn golden_requests_are_written_and_read() {
+    for (request, data, golden) in requests() {
+        assert_eq!(comes_back!(Request, request, data), flits(golden));
+    }
+}
+
+#[test]
+fn golden_responses_are_written_and_read() {
+    for (response, data, golden) in responses() {
+        assert_eq!(comes_back!(Response, response, data), flits(golden));
+    }
+}
+
+#[test]
+fn flit_counts_are_the_papers() {
+    // "Each 64-byte write (put) requires 14 request flits and 1 response flit. A 64-byte read (get)
+    // requires three request flits and 12 response flits."
+    assert_eq!((PUT_64.len(), DONE.len()), (14, 1));
+    assert_eq!(REFUSED.len(), 2);
+    assert_eq!((GET_64.len(), READ_64.len()), (3, 12));
+    assert_eq!(MAX_PACKET_FLITS, PUT_64.len());
+    assert_eq!(put_64().buffer_len(8), 5);
+    let get = Command::Get { words: 16 };
+    assert_eq!(get.response_bytes(), 64);
+}
+
+#[test]
+fn every_length_of_a_put_and_of_a_response_comes_back() {
+    let line = line();
+    for event in [false, true] {
+        for bytes in 0..=MAX_DATA {
+            let put = Request {
+                command: Command::Put { event },
+                ..put_64()
+            };
+            let packet = comes_back!(Request, put, line[..bytes]);
+            assert_eq!(packet.len(), 3 + (bytes + 2).div_ceil(6));
+        }
+    }
+    for bytes in 0..=MAX_DATA {
+        let response = responses()[0].0;
+        let mut packet = [Flit::IDLE; MAX_PACKET_FLITS];
+        if bytes % 4 != 0 {
+            let refused = response.emit(&line[..bytes], &mut packet);
+            assert_eq!(refused, Err(EmitError::BadDataLength));
+            continue;
+        }
+        comes_back!(Response, response, line[..bytes]);
+    }
+}
+
+#[test]
+fn a_response_repeats_any_echo_whatever_it_says() {
+    for echo in 0..1 << ECHO_BITS {
+        for (response, data, golden) in responses() {
+            let response = Response { echo, ..response };
+            let packet = comes_back!(Response, response, data);
+            assert_eq!(packet.len(), golden.len());
+        }
+    }
+}
+
+#[test]
+fn every_atomic_operation_has_a_code_of_its_own() {
+    let mut codes = std::collections::BTreeSet::new();
+    for op in AmoOp::ALL {
+        for width in [Width::Bits32, Width::Bits64] {
+            for fetch in [false, true] {
+                let command = Command::Amo { op, width, fetch };
+                let request = Request {
+                    command,
+                    ..put_64()
+                };
+                let mask = u64::MAX >> (64 - 8 * width.bytes());
+                let operands = Operands {
+                    first: OPERANDS.first & mask,
+                    second: if op.operands() == 2 {
+                        OPERANDS.second & mask
+                    } else {
+                        0
+                    },
+                };
+                let (bytes, count) = operands.to_bytes(op, width);
+                assert_eq!(Some(count), command.operand_bytes());
+                let packet = comes_back!(Request, request, bytes[..count]);
+                assert_eq!(Operands::from_bytes(&bytes[..count], width), operands);
+                let header = RequestView::new([packet[0], packet[1], packet[2]]);
+                assert!(codes.insert(header.command()), "{command:?}");
+                let answer = if fetch { width.bytes() } else { 0 };
+                assert_eq!(command.response_bytes(), answer);
+            }
+        }
+    }
+    assert_eq!(codes.len(), 48);
+}
+
+#[test]
+fn what_has_no_code_is_not_written() {
+    let mut out = [Flit::new(0xa5); 16];
+    let with = |command| Request {
+        command,
+        ..put_64()
+    };
+    let mut refuse = |command, bytes: usize, why| {
+        assert_eq!(with(command).emit(&[0; 65][..bytes], &mut out), Err(why));
+        assert!(out.iter().all(|flit| flit.bits() == 0xa5));
+    };
+    refuse(Command::Put { event: true }, 65, EmitError::BadDataLength);
+    refuse(
+        Command::Message { last: true },
+        65,
+        EmitError::BadDataLength,
+    );
+    refuse(Command::Get { words: 0 }, 0, EmitError::BadArgument);
+    refuse(Command::Get { words: 17 }, 0, EmitError::BadArgument);
+    refuse(Command::Get { words: 1 }, 1, EmitError::BadDataLength);
+    refuse(Command::Control { code: 16 }, 0, EmitError::BadArgument);
+    let add = Command::Amo {
+        op: AmoOp::Add,
+        width: Width::Bits32,
+        fetch: true,
+    };
+    refuse(add, 8, EmitError::BadDataLength);
+    refuse(add, 0, EmitError::BadDataLength);
+    let refusal = Response {
+        status: Status::Busy,
+        ..responses()[0].0
+    };
+    assert_eq!(refusal.emit(&[1], &mut out), Err(EmitError::BadDataLength));
+    assert_eq!(
+        responses()[0].0.emit(&[1; 65], &mut out),
+        Err(EmitError::BadDataLength)
+    );
+}
+
+fn request_error(packet: &[Flit]) -> PacketError {
+    Request::parse(packet, &mut [0; MAX_DATA]).unwrap_err()
+}
+
+fn response_error(packet: &[Flit]) -> PacketError {
+    Response::parse(packet, &mut [0; MAX_DATA]).unwrap_err()
+}
+
+#[test]
+fn rejected_requests_are_named() {
+    let put = flits(&PUT_8);
+    assert_eq!(request_error(&[]), PacketError::NoHead);
+    assert_eq!(request_error(&[Flit::IDLE]), PacketError::NoHead);
+    assert_eq!(request_error(&put[..4]), PacketError::Length);
+    assert_eq!(request_error(&flits(&DONE)), PacketError::Direction);
+    let short = changed(&PUT_8[..1], false, xor(0, (5 ^ 1) << 40));
+    assert_eq!(request_error(&short), PacketError::Shape);
+    // A get with data, a put without, a put whose flits are fewer than its unused bytes.
+    let get = changed(&PUT_8, true, xor(0, 0x12));
+    assert_eq!(request_error(&get), PacketError::Shape);
+    let bare = changed(&GET_64, false, xor(0, 0x1f));
+    assert_eq!(request_error(&bare), PacketError::Shape);
+    let wasted = changed(&ADD_32, true, |packet| {
+        xor(0, 3 ^ 5)(packet);
+        xor(1, 1 << 47)(packet);
+    });
+    assert_eq!(request_error(&wasted), PacketError::Shape);
+    let operand = changed(&COMPARE_SWAP, true, xor(0, 6 ^ 3));
+    assert_eq!(request_error(&operand), PacketError::Shape);
+    let argument = changed(&PUT_8, true, xor(0, 2 ^ 12));
+    assert_eq!(request_error(&argument), PacketError::ReservedCommand);
+    let operation = changed(&COMPARE_SWAP, true, xor(0, 6 ^ 12));
+    assert_eq!(request_error(&operation), PacketError::ReservedCommand);
+    let poisoned = changed(&PUT_8, false, |packet| {
+        packet[0] = Head::parse(packet[0]).unwrap().with_poison().flit();
+    });
+    assert_eq!(request_error(&poisoned), PacketError::Poisoned);
+    assert!(
+        Request::parse_header(&poisoned).is_ok(),
+        "its sender can be told"
+    );
+    let damaged = changed(&PUT_8, false, xor(3, 1));
+    assert_eq!(request_error(&damaged), PacketError::Crc);
+    assert!(Request::parse_header(&damaged).is_ok());
+    let padding = changed(&PUT_8, true, xor(4, 1 << 16));
+    assert_eq!(request_error(&padding), PacketError::Padding);
+}
+
+#[test]
+fn rejected_responses_are_named() {
+    assert_eq!(response_error(&flits(&GET_64)), PacketError::Direction);
+    assert_eq!(response_error(&flits(&READ_64)[1..]), PacketError::NoHead);
+    let short_of_nothing = changed(&DONE, false, xor(0, 0x20));
+    let expected = PacketError::ReservedStatus;
+    assert_eq!(response_error(&short_of_nothing), expected);
+    for status in [0, 1, 7, 17, 10 | 1 << 31] {
+        let reserved = changed(&REFUSED, true, xor(1, (10 ^ status) << 16));
+        assert_eq!(response_error(&reserved), expected, "{status}");
+    }
+    // Eight bytes that are said to be four: those have a shorter form.
+    let long = changed(&OLD_64, true, xor(0, 0x20));
+    assert_eq!(response_error(&long), PacketError::Shape);
+    let damaged = changed(&READ_64, false, xor(7, 1 << 40));
+    assert_eq!(response_error(&damaged), PacketError::Crc);
+    let padding = changed(&READ_60, true, xor(11, 1 << 16));
+    assert_eq!(response_error(&padding), PacketError::Padding);
+    reasons_are_distinct(&PacketError::ALL, PacketError::index, PacketError::name);
+}
+
+/// What routers write on the way does not touch the check; everything else does.
+#[test]
+fn the_check_covers_all_that_does_not_change_on_the_way() {
+    for golden in [&PUT_64[..], &PUT_8, &READ_4] {
+        let packet = flits(golden);
+        let head = Head::parse(packet[0]).unwrap();
+        let on_the_way = head
+            .with_vc(head.vc() | 3)
+            .with_non_minimal(true)
+            .with_poison();
+        let free = head.with_vc(7).flit().bits() ^ head.with_vc(0).flit().bits()
+            | (head.flit().bits() ^ on_the_way.flit().bits());
+        assert_eq!(free.count_ones(), 5);
+        for at in 0..packet.len() {
+            for bit in 0..48 {
+                let mut packet = packet.clone();
+                xor(at, 1 << bit)(&mut packet);
+                let untouched = at == 0 && free >> bit & 1 != 0;
+                assert_eq!(packet_check(&packet).is_good(), untouched, "{at}.{bit}");
+            }
+        }
+    }
+}

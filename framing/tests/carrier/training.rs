@@ -1,0 +1,286 @@
+//! Training frames: golden vector, rejected frames, finding the cable. Also the lanes themselves.
+
+use crate::common::{TRAINING_FRAME, changed, flipped_bits_are_found, header_is_golden};
+use phitwire_framing::carrier::frame::{EmitError, FrameError, FrameHeader, LinkEnd, parse};
+use phitwire_framing::carrier::lanes::{
+    ALL_LANES, LANES, Permutation, bits_of_lane, swizzle, swizzle_area, unswizzle,
+};
+use phitwire_framing::carrier::training::{
+    PATTERN, PATTERN_AT, PATTERN_LANE_BITS, PATTERN_TOLERANCE, Training, TrainingView, find_cable,
+    name_bytes, name_str, read_lanes,
+};
+
+fn meaning() -> Training {
+    Training {
+        header: FrameHeader {
+            kind: Training::KIND,
+            end: LinkEnd::A,
+            link: 0x0102,
+            fabric: 0xfab0_0fab,
+            tx_epoch: 7,
+            rx_epoch: 0,
+            lanes: 7,
+            units: 0,
+        },
+        state: 2,
+        heard: true,
+        rx_lanes: 5,
+        port: 63,
+        expect_port: 17,
+        max_packet: 19,
+        rate: 4,
+        window_packets: 512,
+        credits: [4096, 8192],
+        node: name_bytes("yarc-0").unwrap(),
+        expect_node: name_bytes("nœud").unwrap(),
+        pattern: PATTERN,
+    }
+}
+
+#[test]
+fn deconstruct() {
+    assert_eq!(Training::KIND.code(), 1);
+    header_is_golden(&meaning().header, &TRAINING_FRAME);
+    let view = TrainingView::new_checked(&TRAINING_FRAME[..]).unwrap();
+    assert_eq!((view.state(), view.lane_byte()), (2, 0x85));
+    assert_eq!((view.port(), view.expect_port()), (63, 17));
+    assert_eq!(
+        (view.max_packet(), view.rate(), view.window_packets()),
+        (19, 4, 512)
+    );
+    assert_eq!(view.credits(), [4096, 8192]);
+    assert_eq!(name_str(&view.node()), Some("yarc-0"));
+    assert_eq!(name_str(&view.expect_node()), Some("nœud"));
+    assert!(view.check_is_right());
+    assert_eq!(view.check(), 0x0e0f_b73d);
+    assert_eq!(view.pattern(), PATTERN);
+}
+
+#[test]
+fn construct() {
+    let mut bytes = [0xa5; TRAINING_FRAME.len()];
+    meaning().header.emit(&mut bytes).unwrap();
+    let mut view = TrainingView::new_checked(bytes).unwrap();
+    view.set_pattern(&PATTERN);
+    view.set_nodes(&name_bytes("yarc-0").unwrap(), &name_bytes("nœud").unwrap());
+    view.set_credits([4096, 8192]);
+    view.set_window_packets(512);
+    view.set_rate(4);
+    view.set_max_packet(19);
+    view.set_ports(63, 17);
+    view.set_lanes(true, 5);
+    view.set_state(2);
+    view.fill_check();
+    assert_eq!(view.into_inner(), TRAINING_FRAME);
+}
+
+#[test]
+fn parse_golden() {
+    assert_eq!(Training::parse(&TRAINING_FRAME), Ok(meaning()));
+    assert_eq!(parse(&TRAINING_FRAME).unwrap().header(), &meaning().header);
+}
+
+#[test]
+fn emit_golden() {
+    let mut buf = [0xa5; 160];
+    assert_eq!(meaning().emit(&mut buf), Ok(meaning().buffer_len()));
+    assert_eq!(buf[..152], TRAINING_FRAME);
+    assert_eq!(buf[152..], [0xa5; 8]);
+    let mut buf = [0xa5; 151];
+    assert_eq!(meaning().emit(&mut buf), Err(EmitError::BufferTooSmall));
+    assert_eq!(buf, [0xa5; 151]);
+}
+
+#[test]
+fn frames_wrong_in_a_field_are_rejected_by_its_name() {
+    let cases = [
+        (
+            changed(&TRAINING_FRAME, 100, |b| b[21] |= 0x08),
+            FrameError::ReservedTraining,
+        ),
+        (
+            changed(&TRAINING_FRAME, 100, |b| b[21] |= 0x40),
+            FrameError::ReservedTraining,
+        ),
+        (
+            changed(&TRAINING_FRAME, 100, |b| b[19] = 4),
+            FrameError::BadPhitCount,
+        ),
+        (
+            changed(&TRAINING_FRAME, 100, |b| b[36..68].fill(0)),
+            FrameError::BadName,
+        ),
+        (
+            changed(&TRAINING_FRAME, 100, |b| b[67] = b'x'),
+            FrameError::BadName,
+        ),
+        (
+            changed(&TRAINING_FRAME, 100, |b| b[68] = 0xff),
+            FrameError::BadName,
+        ),
+        (TRAINING_FRAME[..151].to_vec(), FrameError::BadLength),
+        ([&TRAINING_FRAME[..], &[0]].concat(), FrameError::BadLength),
+        (TRAINING_FRAME[..30].to_vec(), FrameError::BadLength),
+    ];
+    for (bytes, error) in cases {
+        assert_eq!(Training::parse(&bytes), Err(error));
+    }
+    let data = changed(&TRAINING_FRAME, 100, |b| b[1] = 0x20);
+    assert_eq!(Training::parse(&data), Err(FrameError::BadKind));
+    assert_eq!(Training::parse(&[]), Err(FrameError::TooShort));
+}
+
+#[test]
+fn every_flipped_bit_before_the_pattern_is_found() {
+    flipped_bits_are_found(&TRAINING_FRAME, PATTERN_AT.start, |bytes| {
+        Training::parse(bytes).is_ok()
+    });
+}
+
+#[test]
+fn names() {
+    let longest = "x".repeat(32);
+    assert_eq!(name_str(&name_bytes(&longest).unwrap()), Some(&longest[..]));
+    assert_eq!(name_bytes(&"x".repeat(33)), None);
+    assert_eq!(name_bytes(""), None);
+    assert_eq!(name_bytes("a\0b"), None);
+    assert_eq!(name_bytes("a\0"), None);
+}
+
+fn cables() -> impl Iterator<Item = Permutation> {
+    let orders = [
+        [0, 1, 2],
+        [0, 2, 1],
+        [1, 0, 2],
+        [1, 2, 0],
+        [2, 0, 1],
+        [2, 1, 0],
+    ];
+    orders.into_iter().flat_map(|order| {
+        (0..8).map(move |bits| {
+            Permutation::new(order, [bits & 1 != 0, bits & 2 != 0, bits & 4 != 0])
+                .expect("these are the six permutations")
+        })
+    })
+}
+
+#[test]
+fn rows_of_the_pattern_are_far_apart() {
+    assert_eq!(PATTERN_LANE_BITS, 128);
+    let row = |lane: u8| PATTERN.map(|word| word >> lane & bits_of_lane(ALL_LANES, 0));
+    let distance = |a: [u32; 16], b: [u32; 16]| -> u32 {
+        a.iter().zip(&b).map(|(a, b)| (a ^ b).count_ones()).sum()
+    };
+    for a in 0..3 {
+        for b in 0..a {
+            assert!(
+                (63..=65).contains(&distance(row(a), row(b))),
+                "both ways, inverted too"
+            );
+        }
+        assert!((63..=65).contains(&distance(row(a), [0; 16])));
+    }
+}
+
+#[test]
+fn all_48_cables_are_found_through_noise() {
+    for cable in cables() {
+        let mut bytes = TRAINING_FRAME;
+        swizzle_area(&mut bytes[PATTERN_AT], ALL_LANES, &cable);
+        let Ok(training) = Training::parse(&bytes) else {
+            panic!("the body is not noisy")
+        };
+        assert_eq!(find_cable(&training.pattern), Ok(cable));
+        // As many wrong bits on each lane as are tolerated: all bits of two phits of eight each.
+        let mut noisy = training.pattern;
+        noisy[3] ^= 0xff_ffff;
+        noisy[9] ^= 0xff_ffff;
+        assert_eq!(PATTERN_TOLERANCE, 16);
+        assert_eq!(find_cable(&noisy), Ok(cable));
+        noisy[0] ^= bits_of_lane(ALL_LANES, 1) & 0x8;
+        noisy[0] ^= bits_of_lane(ALL_LANES, 1) & 0x10;
+        assert_eq!(
+            find_cable(&noisy),
+            Err(0b010),
+            "one more on physical lane 1"
+        );
+        assert!(read_lanes(&noisy)[0].is_some());
+    }
+}
+
+#[test]
+fn dead_and_doubled_lanes_are_named() {
+    let mut pattern = PATTERN;
+    pattern
+        .iter_mut()
+        .for_each(|word| *word &= !bits_of_lane(ALL_LANES, 2));
+    assert_eq!(find_cable(&pattern), Err(0b100));
+    assert_eq!(
+        read_lanes(&pattern),
+        [Some((0, false)), Some((1, false)), None]
+    );
+    assert_eq!(find_cable(&[0; 16]), Err(0b111));
+    let row = bits_of_lane(ALL_LANES, 0);
+    let doubled = PATTERN.map(|word| word & row | (word & row) << 1 | word & row << 2);
+    assert_eq!(find_cable(&doubled), Err(ALL_LANES));
+}
+
+#[test]
+fn lanes_share_the_bits_of_a_phit() {
+    for active in 1..8_u8 {
+        let masks = (0..LANES as u8).map(|lane| bits_of_lane(active, lane));
+        let mut seen = 0;
+        for (lane, mask) in masks.enumerate() {
+            assert_eq!(mask & seen, 0);
+            let expected = if active & 1 << lane == 0 {
+                0
+            } else {
+                24 / active.count_ones()
+            };
+            assert_eq!(mask.count_ones(), expected);
+            seen |= mask;
+        }
+        assert_eq!(seen, 0xff_ffff);
+    }
+    assert_eq!(bits_of_lane(0b111, 1), 0x492492);
+    assert_eq!(bits_of_lane(0b101, 2), 0xaaaaaa);
+    assert_eq!(bits_of_lane(0b010, 1), 0xffffff);
+    assert_eq!(
+        (
+            bits_of_lane(0, 0),
+            bits_of_lane(7, 3),
+            bits_of_lane(0xf8, 3)
+        ),
+        (0, 0, 0)
+    );
+}
+
+#[test]
+fn a_cable_moves_whole_lanes() {
+    let cable = Permutation::new([2, 0, 1], [false, false, true]).unwrap();
+    let on = |lane| bits_of_lane(ALL_LANES, lane);
+    let inverted = on(2);
+    assert_eq!(swizzle(on(2), ALL_LANES, &cable), on(0) ^ inverted);
+    assert_eq!(swizzle(on(0), ALL_LANES, &cable), on(1) ^ inverted);
+    assert_eq!(swizzle(on(1), ALL_LANES, &cable), 0);
+    // Two lanes left: sender's 0 and 1 arrive on physical 1 and 2, in this order.
+    assert_eq!(swizzle(0x555555, 0b011, &cable), 0x555555 ^ 0xaaaaaa);
+    // Sender's 1 and 2: 2 arrives on physical 0, so the streams are exchanged.
+    assert_eq!(swizzle(0x555555, 0b110, &cable), 0);
+    for cable in cables() {
+        for active in 0..8 {
+            for wire in [0, 0xff_ffff, 0x12_3456, 0xfe_dcba] {
+                assert_eq!(
+                    unswizzle(swizzle(wire, active, &cable), active, &cable),
+                    wire
+                );
+                if cable.is_identity() {
+                    assert_eq!(swizzle(wire, active, &cable), wire);
+                }
+            }
+        }
+    }
+    assert_eq!(cables().filter(Permutation::is_identity).count(), 1);
+    assert_eq!(Permutation::new([0, 1, 1], [false; 3]), None);
+    assert_eq!(Permutation::new([0, 1, 3], [false; 3]), None);
+}
