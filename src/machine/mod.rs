@@ -9,7 +9,7 @@ use crate::catalogue::Machine;
 use crate::net::{self, Effort, Family, Generated, Network, Problems, Read};
 
 /// The machines, the one that is meant where a description names none first.
-pub const MACHINES: [&Machine; 2] = [&blackwidow::MACHINE, &aries::MACHINE];
+pub const MACHINES: &[&Machine] = &[&blackwidow::MACHINE, &aries::MACHINE];
 
 /// The networks of all machines.
 pub const FAMILIES: [Family; MACHINES.len()] = {

@@ -37,7 +37,11 @@ use crate::net::Family;
 
 /// What the commands know of it.
 pub const MACHINE: Machine = Machine {
+    name: "Aries",
     networks: Family::of::<topology::Dragonfly>(),
     simulation: Simulation::of::<cycle::Aries>(),
     soak: &soak::FAMILIES,
+    generators: &[topology::GENERATOR],
+    tables: reproduce::TABLES,
+    ready: topology::READY,
 };

@@ -48,7 +48,11 @@ use crate::net::Family;
 
 /// What the commands know of it.
 pub const MACHINE: Machine = Machine {
+    name: "BlackWidow",
     networks: Family::of::<topology::FoldedClos>(),
     simulation: Simulation::of::<cycle::BlackWidow>(),
     soak: &soak::FAMILIES,
+    generators: &[topology::GENERATOR],
+    tables: reproduce::TABLES,
+    ready: topology::READY,
 };
