@@ -2,8 +2,7 @@
 //! keeps it for runs.
 
 use phitwire::device::{Device, DeviceError, DeviceEvent, LinkFault, LinkView, RegisterName};
-use phitwire::link::{DownReason, LinkCounters, LinkEvent, LinkState};
-use phitwire::machine::aries::link::ErrorInjection;
+use phitwire::link::{DownReason, ErrorInjection, LinkCounters, LinkEvent, LinkState};
 use phitwire::node::{Node, PortId, WakeReason, Wakeup};
 use phitwire::time::{Duration, Time};
 use serde::Serialize;

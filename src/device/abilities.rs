@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::DeviceError;
-use crate::machine::aries::link::ErrorInjection;
+use crate::link::ErrorInjection;
 use crate::machine::aries::nic::{CollectiveReport, CollectiveSpec};
 use crate::nic::{TrafficReport, TrafficSpec};
 use crate::time::{Duration, Time};

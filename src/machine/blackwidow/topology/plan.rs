@@ -9,6 +9,7 @@ use crate::device::Device;
 use crate::link::{LinkConfig, LinkConfigError};
 use crate::machine::aries::nic::{AriesNic, AriesNicConfig, AriesNicConfigError};
 use crate::machine::aries::router::{Aries, AriesConfig};
+use crate::machine::blackwidow::link::STANDARD;
 use crate::machine::blackwidow::nic::{BlackwidowNic, NicConfig, NicConfigError};
 use crate::machine::blackwidow::route::registers::{ChipRegisters, PORTS, TileRegisters};
 use crate::machine::blackwidow::router::{Yarc, YarcConfig};
@@ -212,10 +213,16 @@ impl FoldedClos {
 
     fn link_config(&self, id: usize, end: End, runtime: &Runtime) -> Result<LinkConfig, PlanError> {
         let link = &self.links[id];
-        link_config(self, &self.settings, (id, link, end), link.rate, runtime)?
-            .max_packet_phits(self.settings.own.max_packet_phits)
-            .first_packet(runtime.first_packet)
-            .build()
-            .map_err(|error| PlanError::Link { link: id, error })
+        link_config(
+            self,
+            &self.settings,
+            (id, link, end),
+            (STANDARD, link.rate),
+            runtime,
+        )?
+        .max_packet_phits(self.settings.own.max_packet_phits)
+        .first_packet(runtime.first_packet)
+        .build()
+        .map_err(|error| PlanError::Link { link: id, error })
     }
 }
