@@ -7,8 +7,7 @@ use serde_json::Value;
 
 use super::DeviceError;
 use crate::link::ErrorInjection;
-use crate::machine::aries::nic::{CollectiveReport, CollectiveSpec};
-use crate::nic::{TrafficReport, TrafficSpec};
+use crate::nic::{CollectiveReport, CollectiveSpec, TrafficReport, TrafficSpec};
 use crate::time::{Duration, Time};
 
 /// What can be broken or mended at a link. No machine's links can suffer all of it.

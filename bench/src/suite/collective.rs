@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use phitwire::machine::aries::nic::{Collective, CollectiveReport, CollectiveSpec};
 use phitwire::nic::Phase;
+use phitwire::nic::{Collective, CollectiveReport, CollectiveSpec};
 use phitwire_nodes::control::{NodeInfo, Request};
 use serde::Serialize;
 use thiserror::Error;

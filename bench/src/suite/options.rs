@@ -1,8 +1,8 @@
 //! The command line.
 
 use clap::{Args, Parser, Subcommand};
-use phitwire::machine::aries::nic::{Collective, MAX_BRANCHING};
 use phitwire::nic::MAX_BLOCK_SIZE;
+use phitwire::nic::{Collective, MAX_BRANCHING};
 
 use crate::msgrate::{Op, RoutingName};
 
