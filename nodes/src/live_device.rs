@@ -248,10 +248,7 @@ impl LiveDevice {
             }
             Request::Routing => return written(&device.need_rerouting()?.routing()),
             Request::Tables => return Ok(device.need_rerouting()?.tables()),
-            Request::Install { tables } => {
-                let tables = serde_json::to_value(*tables)?;
-                device.need_rerouting()?.install(tables)?;
-            }
+            Request::Install { tables } => device.need_rerouting()?.install(tables)?,
             Request::Stats
             | Request::Info
             | Request::Offload { .. }

@@ -10,6 +10,7 @@ use super::model::{End, NodeRef};
 use super::parsed::{self, Parsed};
 use super::plan::{self, Runtime};
 use super::reading::{self, Describe};
+use super::reroute::Reroutable;
 use super::show::TooLarge;
 use crate::device::Device;
 use crate::machine::blackwidow::topology::{NodePlan, PlanError};
@@ -79,6 +80,12 @@ pub trait Network: Any + fmt::Debug {
         now: Time,
     ) -> Result<Box<dyn Device>, PlanError> {
         Ok(self.plan(node, runtime)?.device(now))
+    }
+
+    /// The network as one whose route tables can be computed around what has failed, on machines
+    /// that have such tables.
+    fn reroute(&self) -> Option<&dyn Reroutable> {
+        None
     }
 
     /// Whether the other is a network of the same machine and the same in everything.

@@ -80,13 +80,12 @@ pub enum Request {
     Release,
     /// Whether a router is quiesced and drained, and the digest of its tables: a [`RoutingReport`].
     Routing,
-    /// The route tables of a router by kind of the port of arrival (processor, green, black, blue): four
-    /// [`TableSet`]s.
+    /// The route tables of a router, as its machine writes them.
     Tables,
     /// Replaces the route tables of a router.
     Install {
         /// As [`Tables`](Self::Tables) gives them.
-        tables: Box<[TableSet; 4]>,
+        tables: Value,
     },
     /// Ends the process as SIGTERM does.
     Shutdown,
@@ -152,20 +151,6 @@ impl fmt::Display for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} (process {})", self.tool, self.pid)
     }
-}
-
-/// The route tables for packets that came in by one kind of port: sets of ports, as bit masks.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct TableSet {
-    /// By router of the group: ports of minimal ways.
-    pub local_minimal: Vec<u64>,
-    /// By router of the group: ports towards a root.
-    pub local_non_minimal: Vec<u64>,
-    /// By group: ports of minimal ways.
-    pub global_minimal: Vec<u64>,
-    /// By group: ports towards an intermediate group.
-    pub global_non_minimal: Vec<u64>,
 }
 
 /// How the routing of a router stands.

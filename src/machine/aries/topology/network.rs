@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::{Dragonfly, check, show};
 use crate::machine::blackwidow::topology::{NodePlan, PlanError};
-use crate::net::{Effort, End, Mistakes, Network, NodeRef, Runtime, TooLarge};
+use crate::net::{Effort, End, Mistakes, Network, NodeRef, Reroutable, Runtime, TooLarge};
 
 impl Network for Dragonfly {
     fn name(&self) -> &str {
@@ -58,6 +58,10 @@ impl Network for Dragonfly {
 
     fn plan(&self, node: &str, runtime: &Runtime) -> Result<NodePlan, PlanError> {
         self.plan(node, runtime)
+    }
+
+    fn reroute(&self) -> Option<&dyn Reroutable> {
+        Some(self)
     }
 
     fn is_same(&self, other: &dyn Network) -> bool {
