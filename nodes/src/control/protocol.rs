@@ -53,13 +53,13 @@ pub enum Request {
     },
     /// Ends the issuing of messages; outstanding ones are waited for.
     TrafficStop,
-    /// Starts a run of collective operations at an Aries network interface; all its participants have to be told.
+    /// Starts a run of collective operations at a network interface that has an engine for them; all its participants have to be told.
     CollectiveStart {
-        /// The run, as `phitwire::machine::aries::nic::CollectiveSpec` reads it.
+        /// The run, as `phitwire::nic::CollectiveSpec` reads it.
         spec: Value,
     },
-    /// What is known here of the latest run of collective operations, as `phitwire::machine::aries::nic::CollectiveReport`
-    /// writes it.
+    /// What is known here of the latest run of collective operations, as
+    /// `phitwire::nic::CollectiveReport` writes it.
     CollectiveStatus,
     /// Ends the run of collective operations: all participants stop after the same iteration. Asked again, what waits for
     /// others ends as well.
@@ -115,6 +115,16 @@ pub struct NodeInfo {
     /// The group that it is in, on machines that have groups.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<u16>,
+    /// Bytes of the largest message that a network interface can make.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_size: Option<u32>,
+    /// Messages of a network interface that read, and are one packet, are multiples of so many
+    /// bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub get_unit: Option<u32>,
+    /// Whether a network interface has an engine for collective operations.
+    #[serde(default)]
+    pub collectives: bool,
     /// Its family, if that is not the first one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub family: Option<String>,
@@ -229,24 +239,24 @@ pub enum Fault {
         /// The port.
         port: PortId,
     },
-    /// Aries: sends the next set of a port with a bad CRC.
+    /// On links of sets: sends the next set of a port with a bad CRC.
     BadCrc {
         /// The port.
         port: PortId,
     },
-    /// Aries: initialises the lanes of a port again.
+    /// On links of sets: initialises the lanes of a port again.
     Reinit {
         /// The port.
         port: PortId,
     },
-    /// Aries: lets a port lose its receive clock for so long.
+    /// On links of sets: lets a port lose its receive clock for so long.
     LoseClock {
         /// The port.
         port: PortId,
         /// Milliseconds.
         ms: u64,
     },
-    /// Aries: the error-injection registers of a port.
+    /// On links of sets: the error-injection registers of a port.
     Inject {
         /// The port.
         port: PortId,
@@ -309,7 +319,7 @@ pub struct LinkReport {
     /// nothing is wrong.
     #[serde(default)]
     pub heard_ms: Option<u64>,
-    /// Packets (YARC) or sets (Aries) sent again.
+    /// Packets, or sets of flits, sent again.
     #[serde(default)]
     pub resent: u64,
     /// Packets or sets of which bad copies came, charged to each lane received on that had wrong bits in them.
