@@ -4,8 +4,9 @@ use phitwire_framing::frame::{FrameHeader, LinkEnd};
 use phitwire_framing::lanes::{ALL_LANES, LANES, Permutation};
 use phitwire_framing::training::{PATTERN, Pattern, Training, name_bytes, name_str, read_lanes};
 
-use super::config::{EndName, LaneRate, LinkConfig, LinkProfile, MAX_CREDIT_PHITS};
+use super::config::{EndName, LinkConfig, LinkProfile, MAX_CREDIT_PHITS};
 use super::event::LinkState;
+use super::lane_rate::LaneRate;
 use crate::time::{Duration, Time};
 
 /// Answers that may go out at once before the rate is limited.
@@ -410,7 +411,7 @@ pub(crate) fn judge(
 }
 
 fn judge_offer(config: &LinkConfig, terms: &Terms, training: &Training) -> Result<(), String> {
-    let rate = LaneRate::from_code(training.rate);
+    let rate = LaneRate::from_code(config.standard.rates, training.rate);
     if rate != Some(config.rate) {
         return Err(format!("lane rate {rate:?}, ours is {:?}", config.rate));
     }

@@ -6,7 +6,8 @@
 
 use std::collections::VecDeque;
 
-use phitwire::link::{EndName, LaneRate, LinkClock, LinkConfig, LinkProfile};
+use phitwire::link::{EndName, LinkClock, LinkConfig, LinkProfile};
+use phitwire::machine::aries::link::STANDARD;
 use phitwire::machine::aries::link::{
     AriesInput, AriesLcb, AriesLinkConfig, LcbRegisters, SetProfile,
 };
@@ -79,14 +80,13 @@ fn config(end: usize, flags: u8) -> AriesLinkConfig {
     };
     let (left, right) = (name("left", 3), name("right", 5));
     let builder = match end {
-        0 => LinkConfig::builder(7, LinkEnd::A, left, right),
-        _ => LinkConfig::builder(7, LinkEnd::B, right, left),
+        0 => LinkConfig::builder(STANDARD, 7, LinkEnd::A, left, right),
+        _ => LinkConfig::builder(STANDARD, 7, LinkEnd::B, right, left),
     };
     // Lanes that are given up are another test's.
     let mut builder = builder
         .fabric(0xfab)
         .epoch(1_000 + 1_000 * end as u32)
-        .rate(LaneRate::G14_0)
         .lane_retry_threshold(1_000_000);
     let mut sets = SetProfile::live();
     if flags & 1 != 0 {

@@ -9,6 +9,7 @@ use phitwire_framing::phit24::{Phit, PhitKind};
 
 use crate::chip::RouterClock;
 use crate::link::{EndName, LinkClock, LinkConfig, LinkProfile};
+use crate::machine::blackwidow::link::STANDARD;
 use crate::machine::blackwidow::link::{InputQueue, Lcb};
 use crate::machine::blackwidow::route::registers::{
     ChipRegisters, PORTS, PortKind, RouteEntry, Subtree, TABLE_ENTRIES, TileRegisters,
@@ -122,7 +123,7 @@ fn link(port: PortId, end: LinkEnd) -> LinkConfig {
         LinkEnd::A => (chip, far),
         LinkEnd::B => (far, chip),
     };
-    LinkConfig::builder(port.into(), end, local, peer)
+    LinkConfig::builder(STANDARD, port.into(), end, local, peer)
         .profile(LinkProfile::paper())
         .clock(CLOCK)
         .build()

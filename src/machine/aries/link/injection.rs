@@ -3,7 +3,7 @@
 use phitwire_framing::lanes::LANES;
 use phitwire_framing::set48::{SET_BYTES, SetBytes};
 
-use super::config::ErrorInjection;
+use crate::link::ErrorInjection;
 use crate::rng::Rng;
 
 /// Sets among which the number of errors is bounded.

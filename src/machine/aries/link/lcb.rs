@@ -4,13 +4,14 @@ use phitwire_framing::flit48::{Flit, MAX_PACKET_FLITS, VCS};
 use phitwire_framing::frame::{self, FrameError, SetFrame, set_frame_len};
 use phitwire_framing::training::{TRAINING_BYTES, Training, find_cable};
 
-use super::config::{AriesLinkConfig, ErrorInjection};
+use super::config::AriesLinkConfig;
 use super::counters::SetCounters;
 use super::injection::Injector;
 use super::input::AriesInput;
 use super::receive::{ReceiveTerms, Receiver};
 use super::scrambler::Scrambler;
 use super::transmit::{TransmitTerms, Transmitter};
+use crate::link::ErrorInjection;
 use crate::link::LinkCounters;
 use crate::link::common::{Common, calls_of_every_end};
 use crate::link::config::LinkConfig;

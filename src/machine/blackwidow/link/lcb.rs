@@ -224,7 +224,7 @@ impl Lcb {
     pub fn push(&mut self, phit: Phit) {
         let active = self.common.state == LinkState::Active;
         if let Some(vc) = self.tx.push(phit, active, &mut self.common.counters) {
-            self.common.report(LinkEvent::SoftError { vc });
+            self.common.report(LinkEvent::SoftError { vc: vc as u8 });
         }
     }
 

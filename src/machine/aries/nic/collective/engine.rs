@@ -20,9 +20,9 @@ use phitwire_framing::packet48::Status;
 use super::super::completion::Failure;
 use super::super::counters::AriesNicCounters;
 use super::message::{CollectiveFailure, Kind, Message};
-use super::operation::{Collective, Operand};
 use super::outbox::Outbox;
 use super::tree::Neighbours;
+use crate::nic::{Collective, Operand};
 use crate::time::Time;
 
 /// Who joined, and is told the result.

@@ -13,7 +13,7 @@ use phitwire_framing::flit48::NodeId;
 use phitwire_framing::packet48::Status;
 use thiserror::Error;
 
-use super::operation::{Collective, Operand};
+use crate::nic::{Collective, Operand};
 
 /// Bytes of the data: a size that a control request has without padding.
 pub(super) const MESSAGE_BYTES: usize = 22;

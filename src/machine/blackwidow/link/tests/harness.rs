@@ -16,9 +16,10 @@ use crate::link::tests::rig::{self, Link, forward, lcb_methods};
 pub use crate::link::tests::rig::{A, B};
 use crate::link::{
     LaneRate, LinkClock, LinkConfig, LinkConfigBuilder, LinkCounters, LinkEvent, LinkProfile,
-    LinkState,
+    LinkStandard, LinkState,
 };
 use crate::machine::blackwidow::link::{InputQueue, Lcb};
+use crate::machine::blackwidow::link::{STANDARD, rates};
 use crate::time::{Duration, Time};
 
 /// The links of YARC.
@@ -111,14 +112,11 @@ impl Link for Yarc {
     const SMALL_FRAME_BYTES: usize = TINY;
     const ID_BITS: u32 = 18;
     const PROCESSES: u32 = 1 << 4;
-    const OTHER_RATE: LaneRate = LaneRate::G3_125;
+    const STANDARD: LinkStandard = STANDARD;
+    const OTHER_RATE: LaneRate = rates::G3_125;
     const LOSES_TAILS: bool = false;
     const NUMBERS_SOFT_ERRORS: bool = false;
     const CHARGES_OF_20: Range<u64> = 21..22;
-
-    fn adapted(builder: LinkConfigBuilder) -> LinkConfigBuilder {
-        builder
-    }
 
     fn built(builder: LinkConfigBuilder) -> LinkConfig {
         builder.build().unwrap()

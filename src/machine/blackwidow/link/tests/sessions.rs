@@ -7,6 +7,7 @@ use super::harness::{Pair, config, live};
 use crate::link::tests::end::Drain;
 use crate::link::tests::rig::{A, B, SECOND, name};
 use crate::link::{LinkClock, LinkConfig, LinkConfigError, LinkProfile};
+use crate::machine::blackwidow::link::STANDARD;
 use crate::time::Duration;
 
 #[test]
@@ -92,7 +93,7 @@ fn configurations_that_cannot_work_are_not_built() {
             .contains("retry")
     );
     let end = |local| {
-        LinkConfig::builder(1, LinkEnd::A, local, name("b", 0))
+        LinkConfig::builder(STANDARD, 1, LinkEnd::A, local, name("b", 0))
             .build()
             .unwrap_err()
     };
