@@ -7,7 +7,7 @@ use joined::{Joined, links};
 use phitwire::machine::aries::link::STANDARD;
 use phitwire::machine::aries::link::{AriesInput, AriesLcb, AriesLinkConfig, SetProfile};
 use phitwire::time::{Duration, Time};
-use phitwire_framing::flit48::{Flit, Head, NodeId, Routing};
+use phitwire_framing::aries::flit::{Flit, Head, NodeId, Routing};
 
 mod joined;
 

@@ -7,9 +7,9 @@ use joined::{Joined, links};
 use phitwire::machine::blackwidow::link::STANDARD;
 use phitwire::machine::blackwidow::link::{InputQueue, Lcb};
 use phitwire::time::{Duration, Time};
-use phitwire_framing::crc16::PacketCrc;
-use phitwire_framing::packet24::{EopStatus, Vc};
-use phitwire_framing::phit24::{Phit, PhitKind};
+use phitwire_framing::yarc::crc16::PacketCrc;
+use phitwire_framing::yarc::packet::{EopStatus, Vc};
+use phitwire_framing::yarc::phit::{Phit, PhitKind};
 
 mod joined;
 

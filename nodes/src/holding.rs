@@ -153,7 +153,7 @@ mod tests {
     use phitwire::machine::blackwidow::link::STANDARD;
     use phitwire::machine::blackwidow::nic::{BlackwidowNic, NicConfig};
     use phitwire::node::Node;
-    use phitwire_framing::frame::LinkEnd;
+    use phitwire_framing::carrier::frame::LinkEnd;
 
     const NOW: Time = Time::ZERO;
 

@@ -11,7 +11,7 @@ use phitwire::device::{Device, DeviceEvent};
 use phitwire::link::LinkConfig;
 use phitwire::net::LinkAddresses;
 use phitwire::node::PortId;
-use phitwire_framing::frame::{LinkEnd, UDP_PORT};
+use phitwire_framing::carrier::frame::{LinkEnd, UDP_PORT};
 use serde_json::{Map, Value, json};
 
 use crate::clock::Clock;

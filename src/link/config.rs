@@ -1,8 +1,8 @@
 //! What a link end is told before it starts: names, depths, clock, rate, cable.
 
-use phitwire_framing::frame::LinkEnd;
-use phitwire_framing::lanes::Permutation;
-use phitwire_framing::number::PacketNumber;
+use phitwire_framing::carrier::frame::LinkEnd;
+use phitwire_framing::carrier::lanes::Permutation;
+use phitwire_framing::carrier::number::PacketNumber;
 use thiserror::Error;
 
 use super::lane_rate::LaneRate;

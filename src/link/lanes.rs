@@ -1,7 +1,7 @@
 //! Retries counted per lane, and the decision to do without one.
 
-use phitwire_framing::lanes::{ALL_LANES, LANES, Permutation, bits_of_lane};
-use phitwire_framing::training::{PATTERN, Pattern, read_lanes};
+use phitwire_framing::carrier::lanes::{ALL_LANES, LANES, Permutation, bits_of_lane};
+use phitwire_framing::carrier::training::{PATTERN, Pattern, read_lanes};
 
 /// Training frames in a row in which nothing known came over a lane before it counts as lost.
 const LOST_AFTER: u8 = 4;
@@ -218,7 +218,7 @@ impl LaneWatch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use phitwire_framing::lanes::swizzle;
+    use phitwire_framing::carrier::lanes::swizzle;
 
     fn packet() -> impl Iterator<Item = u32> + Clone {
         (0..6).map(|i| i * 0x1111)

@@ -3,7 +3,7 @@
 use core::fmt::Write as _;
 use std::net::Ipv4Addr;
 
-use phitwire_framing::frame::LinkEnd;
+use phitwire_framing::carrier::frame::LinkEnd;
 use thiserror::Error;
 
 use super::model::{Clock, End, Link, NodeRef, Profile};

@@ -12,10 +12,11 @@ use phitwire::machine::aries::link::{
     AriesInput, AriesLcb, AriesLinkConfig, LcbRegisters, SetProfile,
 };
 use phitwire::time::{Duration, Time};
-use phitwire_framing::flit48::{Flit, Head, MAX_PACKET_FLITS, NodeId, Routing, VCS};
-use phitwire_framing::frame::{FrameHeader, LinkEnd, SetFrame, SetFrameWriter, set_frame_len};
-use phitwire_framing::set48::{ControlSet, DATA_FLITS, DataSet, Set, Tail};
-use phitwire_framing::training::Training;
+use phitwire_framing::aries::flit::{Flit, Head, MAX_PACKET_FLITS, NodeId, Routing, VCS};
+use phitwire_framing::aries::frame::{SetFrame, SetFrameWriter, set_frame_len};
+use phitwire_framing::aries::set::{ControlSet, DATA_FLITS, DataSet, Set, Tail};
+use phitwire_framing::carrier::frame::{FrameHeader, LinkEnd};
+use phitwire_framing::carrier::training::Training;
 
 /// What the operations came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 
 use phitwire::link::{EndName, LinkConfig, LinkStandard};
 use phitwire::time::{Duration, Time};
-use phitwire_framing::frame::LinkEnd;
+use phitwire_framing::carrier::frame::LinkEnd;
 
 /// A link control block or a node with one port.
 pub trait End {

@@ -1,8 +1,8 @@
 //! Noise on one lane: bit errors that hit only the bits which that lane carries.
 
-use phitwire_framing::frame::FrameHeader;
+use phitwire_framing::carrier::frame::FrameHeader;
+use phitwire_framing::carrier::lanes::{bits_of_lane, flip};
 use phitwire_framing::lane_area;
-use phitwire_framing::lanes::{bits_of_lane, flip};
 
 use super::netem::Probability;
 use crate::rng::Rng;
@@ -29,7 +29,7 @@ impl LaneNoise {
     /// If there is no such lane.
     pub fn new(lane: u8, per_bit: Probability, rng: Rng) -> Self {
         assert!(
-            usize::from(lane) < phitwire_framing::lanes::LANES,
+            usize::from(lane) < phitwire_framing::carrier::lanes::LANES,
             "a port has three lanes"
         );
         Self {

@@ -1,11 +1,11 @@
 //! What noise on a lane did to a frame.
 
-use phitwire_framing::frame::phit_area;
-use phitwire_framing::lanes::bits_of_lane;
+use phitwire_framing::carrier::lanes::bits_of_lane;
+use phitwire_framing::lane_area;
 
 /// Number of differing bits on each lane; panics if anything outside the phit area differs.
 pub fn differences(clean: &[u8], noisy: &[u8], lanes: u8) -> [u32; 3] {
-    let range = phit_area(clean).expect("a whole frame");
+    let range = lane_area(clean).expect("a whole frame");
     assert_eq!(
         clean[..range.start],
         noisy[..range.start],

@@ -8,7 +8,7 @@
 use std::fmt::Debug;
 use std::ops::Range;
 
-use phitwire_framing::frame::LinkEnd;
+use phitwire_framing::carrier::frame::LinkEnd;
 use proptest::strategy::BoxedStrategy;
 
 pub use super::end::{Drain, End};

@@ -1,7 +1,7 @@
 //! Channel initialisation, restarts, wrong peers, commands.
 
-use phitwire_framing::frame::LinkEnd;
-use phitwire_framing::lanes::Permutation;
+use phitwire_framing::carrier::frame::LinkEnd;
+use phitwire_framing::carrier::lanes::Permutation;
 
 use super::rig::{A, B, FRAME_BYTES, Link, SECOND, config, live, name};
 use crate::link::tests::end::End;

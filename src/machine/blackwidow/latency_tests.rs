@@ -2,10 +2,10 @@
 
 use std::collections::VecDeque;
 
-use phitwire_framing::crc16::PacketCrc;
-use phitwire_framing::frame::LinkEnd;
-use phitwire_framing::packet24::{EopStatus, Head, Vc, second_phit};
-use phitwire_framing::phit24::{Phit, PhitKind};
+use phitwire_framing::carrier::frame::LinkEnd;
+use phitwire_framing::yarc::crc16::PacketCrc;
+use phitwire_framing::yarc::packet::{EopStatus, Head, Vc, second_phit};
+use phitwire_framing::yarc::phit::{Phit, PhitKind};
 
 use crate::chip::RouterClock;
 use crate::link::{EndName, LinkClock, LinkConfig, LinkProfile};

@@ -1,9 +1,10 @@
 //! Links whose numbers are too short, for the canaries: late copies as such links would read them.
 
-use phitwire_framing::frame::{DataFrame, SetFrame, SetFrameWriter, emit_data};
-use phitwire_framing::number::PacketNumber;
-use phitwire_framing::phit24::Phit;
-use phitwire_framing::set48::{Set, SetBytes};
+use phitwire_framing::aries::frame::{SetFrame, SetFrameWriter};
+use phitwire_framing::aries::set::{Set, SetBytes};
+use phitwire_framing::carrier::number::PacketNumber;
+use phitwire_framing::yarc::frame::{DataFrame, emit_data};
+use phitwire_framing::yarc::phit::Phit;
 
 use crate::machine::aries::link::{LcbRegisters, Scrambler};
 

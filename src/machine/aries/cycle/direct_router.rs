@@ -2,7 +2,7 @@
 
 use core::cell::Cell;
 
-use phitwire_framing::flit48::{Flit, MAX_PACKET_FLITS};
+use phitwire_framing::aries::flit::{Flit, MAX_PACKET_FLITS};
 
 use super::credits::Returned;
 use super::{Aries, INPUT_FLITS, NIC_LANES};

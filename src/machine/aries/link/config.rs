@@ -1,7 +1,7 @@
 //! What an Aries link end is told beside what every link end is told.
 
-use phitwire_framing::flit48::{MAX_PACKET_FLITS, VCS};
-use phitwire_framing::lanes::LANES;
+use phitwire_framing::aries::flit::{MAX_PACKET_FLITS, VCS};
+use phitwire_framing::carrier::lanes::LANES;
 
 use crate::link::ErrorInjection;
 use crate::link::config::{LinkConfig, LinkConfigError, in_range};

@@ -1,8 +1,9 @@
 //! The link control block of Aries: one end of a link.
 
-use phitwire_framing::flit48::{Flit, MAX_PACKET_FLITS, VCS};
-use phitwire_framing::frame::{self, FrameError, SetFrame, set_frame_len};
-use phitwire_framing::training::{TRAINING_BYTES, Training, find_cable};
+use phitwire_framing::aries::flit::{Flit, MAX_PACKET_FLITS, VCS};
+use phitwire_framing::aries::frame::{SetFrame, set_frame_len};
+use phitwire_framing::carrier::frame::{self, FrameError};
+use phitwire_framing::carrier::training::{TRAINING_BYTES, Training, find_cable};
 
 use super::config::AriesLinkConfig;
 use super::counters::SetCounters;

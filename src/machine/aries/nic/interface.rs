@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use phitwire_framing::flit48::{Flit, NodeId, Routing};
-use phitwire_framing::packet48::{Command, MAX_DATA};
+use phitwire_framing::aries::flit::{Flit, NodeId, Routing};
+use phitwire_framing::aries::packet::{Command, MAX_DATA};
 
 use super::ABILITIES;
 use super::block_transfer::{BlockError, BlockTransfer};

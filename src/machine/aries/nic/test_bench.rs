@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use phitwire_framing::flit48::{Flit, Head};
-use phitwire_framing::frame::LinkEnd;
-use phitwire_framing::packet48::{Command, Request, Response};
+use phitwire_framing::aries::flit::{Flit, Head};
+use phitwire_framing::aries::packet::{Command, Request, Response};
+use phitwire_framing::carrier::frame::LinkEnd;
 
 use super::interface::{Interface, Owner};
 use super::packet_buf::PacketBuf;

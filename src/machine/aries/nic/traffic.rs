@@ -1,7 +1,7 @@
 //! Traffic runs: synthetic requests that check themselves, and the control request that announces them.
 
-use phitwire_framing::flit48::{NodeId, Routing};
-use phitwire_framing::packet48::{AmoOp, Command, Operands, Status, Width};
+use phitwire_framing::aries::flit::{NodeId, Routing};
+use phitwire_framing::aries::packet::{AmoOp, Command, Operands, Status, Width};
 
 use super::amo_cache::CachedMemory;
 use super::block_transfer::{BlockOperation, BlockTransfer};

@@ -1,7 +1,7 @@
 use std::collections::VecDeque;
 
-use phitwire_framing::flit48::{Head, NodeId, Routing};
-use phitwire_framing::frame::LinkEnd;
+use phitwire_framing::aries::flit::{Head, NodeId, Routing};
+use phitwire_framing::carrier::frame::LinkEnd;
 
 use super::*;
 use crate::chip::{Grain, RouterClock};

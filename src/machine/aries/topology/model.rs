@@ -1,7 +1,7 @@
 //! What a dragonfly consists of.
 
-use phitwire_framing::flit48::NodeId;
-use phitwire_framing::lanes::Permutation;
+use phitwire_framing::aries::flit::NodeId;
+use phitwire_framing::carrier::lanes::Permutation;
 
 use super::generate::Generator;
 use crate::link::LaneRate;

@@ -10,8 +10,8 @@
 //! a packet's CRC is known, into the [`InputQueue`] of the port, whose write side undoes what turns
 //! out bad.
 
-use phitwire_framing::control::VC_ACK_MASK;
-use phitwire_framing::packet24::MAX_PACKET_PHITS;
+use phitwire_framing::yarc::control::VC_ACK_MASK;
+use phitwire_framing::yarc::packet::MAX_PACKET_PHITS;
 
 use crate::link::LinkStandard;
 use crate::link::credits::CREDIT_BITS;

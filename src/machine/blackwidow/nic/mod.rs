@@ -34,7 +34,7 @@ pub use config::{MAX_PROCESSOR, MAX_SLICES, NicConfig, NicConfigBuilder, NicConf
 pub use counters::NicCounters;
 pub use nic::{BlackwidowNic, NicEvent};
 pub use outstanding::{MAX_OUTSTANDING, Tid};
-pub use phitwire_framing::memory24::{Request, Status};
+pub use phitwire_framing::yarc::memory::{Request, Status};
 pub use requester::{Completion, Outcome, PostError, slice_of};
 
 /// What messages of runs can be.

@@ -1,9 +1,9 @@
 //! The network interface as a node: ports, memory, requests and traffic put together.
 
-use phitwire_framing::maintenance24::{Maintenance, Operation as RegisterOperation};
-use phitwire_framing::memory24::Request;
-use phitwire_framing::packet24::{EopStatus, PacketBuf, Vc, eop_status, head_source_routed};
-use phitwire_framing::phit24::Phit;
+use phitwire_framing::yarc::maintenance::{Maintenance, Operation as RegisterOperation};
+use phitwire_framing::yarc::memory::Request;
+use phitwire_framing::yarc::packet::{EopStatus, PacketBuf, Vc, eop_status, head_source_routed};
+use phitwire_framing::yarc::phit::Phit;
 
 use super::ABILITIES;
 use super::config::NicConfig;

@@ -1,7 +1,7 @@
 //! What the tests join network interfaces with: wires in memory, and a peer without a mind of its own.
 
-use phitwire_framing::frame::LinkEnd;
-use phitwire_framing::packet24::{PacketBuf, Vc};
+use phitwire_framing::carrier::frame::LinkEnd;
+use phitwire_framing::yarc::packet::{PacketBuf, Vc};
 
 use super::{BlackwidowNic, NicConfig, NicConfigBuilder, NicEvent};
 use crate::link::{EndName, LinkConfig, LinkProfile};

@@ -1,7 +1,7 @@
 use std::collections::VecDeque;
 
-use phitwire_framing::frame::LinkEnd;
-use phitwire_framing::packet24::{EopStatus, check_packet, eop_status};
+use phitwire_framing::carrier::frame::LinkEnd;
+use phitwire_framing::yarc::packet::{EopStatus, check_packet, eop_status};
 
 use super::*;
 use crate::link::{DownReason, EndName, LinkClock, LinkProfile};

@@ -2,9 +2,10 @@
 
 use std::ops::Range;
 
-use phitwire_framing::flit48::{Flit, Head, MAX_PACKET_FLITS, NodeId, Routing, VCS};
-use phitwire_framing::frame::{FrameHeader, SetFrame, SetFrameWriter, set_frame_len};
-use phitwire_framing::set48::{ControlSet, DATA_FLITS, DataSet, Set, SetBytes, Tail};
+use phitwire_framing::aries::flit::{Flit, Head, MAX_PACKET_FLITS, NodeId, Routing, VCS};
+use phitwire_framing::aries::frame::{SetFrame, SetFrameWriter, set_frame_len};
+use phitwire_framing::aries::set::{ControlSet, DATA_FLITS, DataSet, Set, SetBytes, Tail};
+use phitwire_framing::carrier::frame::FrameHeader;
 use proptest::prelude::*;
 
 use crate::link::common::Common;

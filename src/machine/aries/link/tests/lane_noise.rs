@@ -1,7 +1,8 @@
 //! Noise on one lane under frames of sets.
 
-use phitwire_framing::frame::{FrameHeader, LinkEnd, SetFrame, SetFrameWriter};
-use phitwire_framing::set48::{DataSet, SET_BYTES, Set, SetBytes};
+use phitwire_framing::aries::frame::{SetFrame, SetFrameWriter};
+use phitwire_framing::aries::set::{DataSet, SET_BYTES, Set, SetBytes};
+use phitwire_framing::carrier::frame::{FrameHeader, LinkEnd};
 
 use crate::link::impair::{LaneNoise, Probability};
 use crate::link::tests::lane_noise::differences;

@@ -1,7 +1,7 @@
 //! What two ends of Aries agree on, what is left of an old session, and whom they do not speak to.
 
-use phitwire_framing::flit48::VCS;
-use phitwire_framing::lanes::Permutation;
+use phitwire_framing::aries::flit::VCS;
+use phitwire_framing::carrier::lanes::Permutation;
 
 use super::harness::{Pair, aries, config, live, with};
 use crate::link::tests::end::Drain;

@@ -14,8 +14,8 @@
 
 use std::collections::VecDeque;
 
-use phitwire_framing::flit48::NodeId;
-use phitwire_framing::packet48::Status;
+use phitwire_framing::aries::flit::NodeId;
+use phitwire_framing::aries::packet::Status;
 
 use super::super::completion::Failure;
 use super::super::counters::AriesNicCounters;

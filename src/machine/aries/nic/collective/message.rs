@@ -9,8 +9,8 @@
 //!
 //! With an outcome that is a failure, the word is the node that it names and the location the status.
 
-use phitwire_framing::flit48::NodeId;
-use phitwire_framing::packet48::Status;
+use phitwire_framing::aries::flit::NodeId;
+use phitwire_framing::aries::packet::Status;
 use thiserror::Error;
 
 use crate::nic::{Collective, Operand};

@@ -1,4 +1,4 @@
-use phitwire_framing::packet48::Status;
+use phitwire_framing::aries::packet::Status;
 
 use super::message::{Kind, MESSAGE_BYTES, Message};
 use super::*;

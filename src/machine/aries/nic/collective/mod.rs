@@ -23,8 +23,8 @@ mod test_net;
 
 use std::collections::VecDeque;
 
-use phitwire_framing::flit48::{NodeId, Routing};
-use phitwire_framing::packet48::{Command, Request, Status};
+use phitwire_framing::aries::flit::{NodeId, Routing};
+use phitwire_framing::aries::packet::{Command, Request, Status};
 use thiserror::Error;
 
 pub use message::CollectiveFailure;

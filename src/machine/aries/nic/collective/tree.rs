@@ -1,6 +1,6 @@
 //! Reduction trees: who combines whose contributions.
 
-use phitwire_framing::flit48::NodeId;
+use phitwire_framing::aries::flit::NodeId;
 use thiserror::Error;
 
 use super::super::virtual_node::Target;

@@ -1,6 +1,6 @@
 //! Every node of a dragonfly has a configuration, and the two ends of a link agree.
 
-use phitwire_framing::frame::LinkEnd;
+use phitwire_framing::carrier::frame::LinkEnd;
 
 use super::{network, spec};
 use crate::machine::aries::link::rates;

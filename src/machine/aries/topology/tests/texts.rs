@@ -9,7 +9,7 @@ use crate::machine::aries::topology::{
 };
 use crate::machine::blackwidow::topology::FoldedClos;
 use crate::net::{Clock, End, Network, NodeRef, Profile};
-use phitwire_framing::lanes::Permutation;
+use phitwire_framing::carrier::lanes::Permutation;
 
 fn again(network: &Dragonfly) -> Dragonfly {
     let text = write(network);

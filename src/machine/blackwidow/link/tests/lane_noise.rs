@@ -1,8 +1,9 @@
 //! Noise on one lane under frames of phits.
 
-use phitwire_framing::control::ControlWord;
-use phitwire_framing::frame::{DataFrame, FrameHeader, LinkEnd, emit_data, frame_len};
-use phitwire_framing::phit24::Phit;
+use phitwire_framing::carrier::frame::{FrameHeader, LinkEnd};
+use phitwire_framing::yarc::control::ControlWord;
+use phitwire_framing::yarc::frame::{DataFrame, emit_data, frame_len};
+use phitwire_framing::yarc::phit::Phit;
 
 use crate::link::impair::{LaneNoise, Probability};
 use crate::link::tests::lane_noise::differences;

@@ -1,7 +1,7 @@
 //! What two ends of YARC agree on, and what is left of an old session.
 
-use phitwire_framing::frame::LinkEnd;
-use phitwire_framing::packet24::Vc;
+use phitwire_framing::carrier::frame::LinkEnd;
+use phitwire_framing::yarc::packet::Vc;
 
 use super::harness::{Pair, config, live};
 use crate::link::tests::end::Drain;
