@@ -5,7 +5,7 @@ mod options;
 mod simulation;
 
 pub use options::{Given, Kind, OptionError, OptionSpec};
-pub use simulation::{ChoiceError, Simulated, Simulation};
+pub use simulation::{Choice, ChoiceError, Simulated, Simulation};
 
 use crate::net::Family;
 use crate::sim::soak;
