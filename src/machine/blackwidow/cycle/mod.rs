@@ -11,6 +11,8 @@ mod encoded_tests;
 mod length;
 mod options;
 mod packet;
+#[cfg(test)]
+mod pattern_tests;
 mod slow;
 mod terminal;
 #[cfg(test)]
