@@ -24,3 +24,16 @@ pub struct Machine {
     /// Descriptions that come with the commands: names and texts.
     pub ready: &'static [(&'static str, &'static str)],
 }
+
+impl Machine {
+    /// A machine of that name with these networks, and nothing that it may have besides.
+    pub const fn new(name: &'static str, networks: Family) -> Self {
+        Self {
+            name,
+            networks,
+            generators: &[],
+            tables: &[],
+            ready: &[],
+        }
+    }
+}
