@@ -305,16 +305,16 @@ fn places(processors: &[u32], numbers: &[u16]) -> Result<Vec<u32>, PatternError>
 mod tests {
     use super::*;
     use crate::machine::blackwidow::cycle::destinations;
-    use crate::machine::blackwidow::topology::{BlackwidowSpec, Topology, Wiring};
+    use crate::machine::blackwidow::topology::{BlackwidowSpec, ClosWiring, FoldedClos};
 
-    fn network(processors: u32) -> (Topology, Wiring) {
+    fn network(processors: u32) -> (FoldedClos, ClosWiring) {
         let spec = BlackwidowSpec {
             processors,
             subtree: 32,
             ..BlackwidowSpec::default()
         };
         let topology = spec.generate().unwrap();
-        let wiring = Wiring::new(&topology);
+        let wiring = ClosWiring::new(&topology);
         (topology, wiring)
     }
 

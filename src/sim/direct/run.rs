@@ -14,7 +14,7 @@ use super::report::Report;
 use super::tally::Tally;
 use crate::link::impair::Netem;
 use crate::machine::blackwidow::cycle::BlackWidow;
-use crate::machine::blackwidow::topology::Topology;
+use crate::machine::blackwidow::topology::FoldedClos;
 use crate::net::{End, NodeRef};
 
 /// Cycles between two looks at how a phase goes.
@@ -146,7 +146,7 @@ impl Simulation {
     /// # Errors
     /// See [`ConfigError`].
     pub fn new(
-        topology: &Topology,
+        topology: &FoldedClos,
         config: &Config,
         partitions: usize,
     ) -> Result<Self, ConfigError> {

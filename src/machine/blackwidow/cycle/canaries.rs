@@ -1,14 +1,14 @@
 //! Each checker finds what it is for.
 
 use super::tests::{clos, config, ranked, yarc};
-use crate::machine::blackwidow::topology::Topology;
+use crate::machine::blackwidow::topology::FoldedClos;
 use crate::sim::direct::check::Violation;
 use crate::sim::direct::family::Terminal as _;
 use crate::sim::direct::partition::HELD_BACK;
 use crate::sim::direct::*;
 
 /// Runs a little, lets `spoil` do something that must not be, runs to the end.
-fn spoiled(topology: &Topology, spoil: impl FnOnce(&mut Partition)) -> Vec<Violation> {
+fn spoiled(topology: &FoldedClos, spoil: impl FnOnce(&mut Partition)) -> Vec<Violation> {
     let mut simulation = Simulation::new(topology, &config(300_000), 1).unwrap();
     simulation.run_windows(50);
     let mut violations = Vec::new();

@@ -1,7 +1,7 @@
 //! What a link's cable and lanes make of it: cycles that a phit travels, and how often one may leave.
 
 use crate::link::LaneRate;
-use crate::machine::blackwidow::topology::Topology;
+use crate::machine::blackwidow::topology::FoldedClos;
 use crate::net::Link;
 use crate::sim::direct::config::{Config, MAX_LINK_CYCLES};
 
@@ -17,7 +17,7 @@ pub(super) fn cycles(link: &Link, config: &Config) -> u32 {
 }
 
 /// Cycles of a window, which are no more than the shortest link takes, and of the longest link.
-pub(super) fn window_and_longest(topology: &Topology, config: &Config) -> (u32, u32) {
+pub(super) fn window_and_longest(topology: &FoldedClos, config: &Config) -> (u32, u32) {
     let all = || topology.links.iter().map(|link| cycles(link, config));
     let shortest = all().min().unwrap_or(config.link_cycles);
     let longest = all().max().unwrap_or(config.link_cycles);
@@ -25,7 +25,7 @@ pub(super) fn window_and_longest(topology: &Topology, config: &Config) -> (u32, 
 }
 
 /// The most cycles from phit to phit of any link, rounded up.
-pub(super) fn slowest(topology: &Topology) -> u32 {
+pub(super) fn slowest(topology: &FoldedClos) -> u32 {
     let quarters = topology
         .links
         .iter()

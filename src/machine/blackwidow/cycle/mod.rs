@@ -26,7 +26,7 @@ use phitwire_framing::phit24::Phit;
 use crate::link::impair::Netem;
 use crate::machine::blackwidow::link::{InputQueue, Lcb};
 use crate::machine::blackwidow::router::Yarc;
-use crate::machine::blackwidow::topology::{Topology, Wiring};
+use crate::machine::blackwidow::topology::{ClosWiring, FoldedClos};
 use crate::node::PortId;
 use crate::sim::direct::config::{Config, ConfigError, Traffic};
 use crate::sim::direct::exchange::delay_cycles;
@@ -54,7 +54,7 @@ pub struct Format {
 }
 
 impl Parts for BlackWidow {
-    type Topology = Topology;
+    type Topology = FoldedClos;
     type Phit = u32;
     /// Cycles in which a credit arrives, per virtual channel.
     type Credits = [u64; 2];
@@ -115,20 +115,20 @@ impl Parts for BlackWidow {
     }
 
     fn build(
-        topology: &Topology,
+        topology: &FoldedClos,
         config: &Config,
         partitions: usize,
     ) -> Result<Network<Self>, ConfigError> {
         build::direct(topology, config, partitions)
     }
 
-    fn terminal(topology: &Topology, nic: u32, port: u8) -> Option<u64> {
+    fn terminal(topology: &FoldedClos, nic: u32, port: u8) -> Option<u64> {
         let processors = topology.processors.len() as u64;
         Some(u64::from(port) * processors + u64::from(nic))
     }
 
     fn build_encoded(
-        topology: &Topology,
+        topology: &FoldedClos,
         config: &Config,
         netem: Option<Netem>,
         partitions: usize,
@@ -177,8 +177,8 @@ impl Parts for BlackWidow {
 /// The pattern of `traffic` over the processors of `topology`.
 pub(crate) fn destinations(
     traffic: &Traffic,
-    topology: &Topology,
-    wiring: &Wiring,
+    topology: &FoldedClos,
+    wiring: &ClosWiring,
     seed: u64,
 ) -> Result<Destinations, ConfigError> {
     let numbers: Vec<u32> = topology
@@ -196,7 +196,7 @@ pub(crate) fn destinations(
 }
 
 /// The adversary of the YARC: from row *r* to column *r* of the same router.
-fn rows_to_columns(topology: &Topology, wiring: &Wiring, participants: u32) -> Rule {
+fn rows_to_columns(topology: &FoldedClos, wiring: &ClosWiring, participants: u32) -> Rule {
     let mut columns = vec![[const { Vec::new() }; 8]; wiring.router_count()];
     let n = topology.processors.len() as u32;
     let mut starts = vec![0];
