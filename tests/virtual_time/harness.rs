@@ -1,14 +1,14 @@
 //! What the tests of this directory share.
 
 use phitwire::link::impair::Netem;
-use phitwire::machine::blackwidow::topology::{BlackwidowSpec, Settings, Topology};
+use phitwire::machine::blackwidow::topology::{BlackwidowSpec, ClosSettings, FoldedClos};
 use phitwire::net::{Clock, Profile};
 use phitwire::nic::{Operation, TrafficReport, TrafficSpec};
 use phitwire::sim::check::Allowance;
 use phitwire::sim::{Direction, LinkId, LinkSpec, World};
 use phitwire::time::Duration;
 
-pub type Network = World<Topology>;
+pub type Network = World<FoldedClos>;
 
 /// A network of `processors`, `subtree` to a rank-1 router, with the depths and clock of processes
 /// on real wires: free-running routers, deep buffers.
@@ -22,10 +22,10 @@ pub fn live(processors: u32, subtree: u32) -> BlackwidowSpec {
 
 /// The same network with the chip's own depths and its 1.25 ns cycle.
 pub fn paced(processors: u32, subtree: u32) -> BlackwidowSpec {
-    let settings = Settings {
+    let settings = ClosSettings {
         profile: Profile::Paper,
         clock: Clock::Paced { dilation: 1 },
-        ..Settings::default()
+        ..ClosSettings::default()
     };
     BlackwidowSpec {
         settings,
@@ -33,7 +33,7 @@ pub fn paced(processors: u32, subtree: u32) -> BlackwidowSpec {
     }
 }
 
-pub fn generate(spec: &BlackwidowSpec) -> Topology {
+pub fn generate(spec: &BlackwidowSpec) -> FoldedClos {
     spec.generate()
         .unwrap_or_else(|error| panic!("{spec:?}: {error}"))
 }
@@ -47,7 +47,7 @@ pub fn up(spec: &BlackwidowSpec, seed: u64) -> Network {
     bring_up(generate(spec), seed, LinkSpec { latency, mtu: 1472 })
 }
 
-pub fn bring_up(topology: Topology, seed: u64, spec: LinkSpec) -> Network {
+pub fn bring_up(topology: FoldedClos, seed: u64, spec: LinkSpec) -> Network {
     let mut network = Network::new(topology, seed, spec).expect("the topology is sound");
     assert!(
         network.bring_up(Duration::from_ms(1_000)),
