@@ -27,7 +27,7 @@ pub use collective::{
 pub use latency::LatencyCounts;
 pub use memory::{MAX_MEMORY_BYTES, Memory, OutOfRange};
 pub use periods::Incarnation;
-pub(crate) use traffic_issuer::{Answered, Block, Errand, Issuer, Message};
+pub(crate) use traffic_issuer::{Answered, Block, Issuer, Message, RunRequest};
 pub use traffic_pattern::Pattern;
 pub(crate) use traffic_pattern::{Groups, Mapping};
 pub use traffic_report::{MAX_NAMED, Phase, TrafficReport};

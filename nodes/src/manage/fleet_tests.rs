@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::fleet::{Fleet, PATIENCE};
 use super::survey::Survey;
-use super::tests::network;
+use super::manager_tests::network;
 use crate::control::server::Server;
 use crate::control::{Client, Request, RoutingReport};
 use crate::run_dir::LabDir;
