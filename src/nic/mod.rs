@@ -1,5 +1,6 @@
 //! What the network interfaces of every machine share: the verified traffic that tests them, the
-//! vocabulary of collective operations, the memory, the periods between restarts, and the slab of outstanding requests.
+//! vocabulary of collective operations, the memory, the periods between restarts, and the slab of
+//! outstanding requests.
 
 pub(crate) mod checker;
 pub(crate) mod collective;

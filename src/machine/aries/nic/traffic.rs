@@ -108,7 +108,8 @@ impl Issuer for PacketIssuer<'_> {
 }
 
 impl PacketIssuer<'_> {
-    /// Queues a block transfer. Its completion names the request, and its event at the target the block.
+    /// Queues a block transfer. Its completion names the request, and its event at the target the
+    /// block.
     fn issue_block(
         &mut self,
         processor: u16,

@@ -135,7 +135,8 @@ fn ordered_under_load(grain: (Grain, RouterClock)) {
     }
 }
 
-/// A blue link dies in the middle of the traffic: what is lost is counted, the rest finds other ways.
+/// A blue link dies in the middle of the traffic: what is lost is counted, the rest finds other
+/// ways.
 #[test]
 fn a_dying_link_loses_only_what_is_counted() {
     GRAINS.into_iter().for_each(a_link_dies);
