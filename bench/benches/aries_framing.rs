@@ -6,21 +6,21 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 use phitwire_framing::crc20;
 use phitwire_framing::flit48::{Flit, MAX_PACKET_FLITS, NodeId, Routing};
 use phitwire_framing::frame::{
-    Frame, FrameHeader, FrameKind, LinkEnd, SetFrameWriter, max_sets, parse, set_frame_len,
+    FrameHeader, LinkEnd, SetFrame, SetFrameWriter, max_sets, set_frame_len,
 };
 use phitwire_framing::packet48::{Command, MAX_DATA, Request, Response, Status};
 use phitwire_framing::set48::{DATA_FLITS, DataSet, SET_BYTES, Set, Tail};
 use std::hint::black_box;
 
 const HEADER: FrameHeader = FrameHeader {
-    kind: FrameKind::Sets,
+    kind: SetFrame::KIND,
     end: LinkEnd::A,
     link: 1,
     fabric: 2,
     tx_epoch: 3,
     rx_epoch: 4,
     lanes: 7,
-    phits: 0,
+    units: 0,
 };
 
 /// The set's polynomial for the `crc` crate, whose tables work on whole bytes: it cannot take the
@@ -79,8 +79,8 @@ fn frames(c: &mut Criterion) {
             });
         });
         group.bench_function(BenchmarkId::new("parse", count), |b| {
-            b.iter(|| match parse(black_box(&buf)) {
-                Ok(Frame::Sets(frame)) => {
+            b.iter(|| match SetFrame::parse(black_box(&buf)) {
+                Ok(frame) => {
                     let mut good = 0;
                     for set in frame.iter() {
                         good += usize::from(black_box(Set::parse(&set)).is_ok());

@@ -3,9 +3,7 @@
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use phitwire_framing::control::ControlWord;
 use phitwire_framing::crc16::PacketCrc;
-use phitwire_framing::frame::{
-    Frame, FrameHeader, FrameKind, LinkEnd, emit_data, frame_len, max_phits, parse,
-};
+use phitwire_framing::frame::{DataFrame, FrameHeader, LinkEnd, emit_data, frame_len, max_phits};
 use phitwire_framing::memory24::{
     Request, Response, Status, decode_request, decode_response, encode_request, encode_response,
 };
@@ -15,14 +13,14 @@ use phitwire_framing::phit24::{Phit, PhitKind};
 use std::hint::black_box;
 
 const HEADER: FrameHeader = FrameHeader {
-    kind: FrameKind::Data,
+    kind: DataFrame::KIND,
     end: LinkEnd::A,
     link: 1,
     fabric: 2,
     tx_epoch: 3,
     rx_epoch: 4,
     lanes: 7,
-    phits: 0,
+    units: 0,
 };
 
 /// Payload bytes of a datagram at MTU 1,500 and 9,000.
@@ -59,14 +57,14 @@ fn frames(c: &mut Criterion) {
             });
         });
         group.bench_function(BenchmarkId::new("parse and decode", count), |b| {
-            b.iter(|| match parse(black_box(&buf)) {
-                Ok(Frame::Data(frame)) => frame.decode(black_box(&mut out)),
+            b.iter(|| match DataFrame::parse(black_box(&buf)) {
+                Ok(frame) => frame.decode(black_box(&mut out)),
                 _ => unreachable!("the frame was written above"),
             });
         });
         group.bench_function(BenchmarkId::new("control word", count), |b| {
-            b.iter(|| match parse(black_box(&buf)) {
-                Ok(Frame::Data(frame)) => frame.control_word(),
+            b.iter(|| match DataFrame::parse(black_box(&buf)) {
+                Ok(frame) => frame.control_word(),
                 _ => unreachable!("the frame was written above"),
             });
         });

@@ -1,30 +1,35 @@
-//! Bit layouts of the BlackWidow and Aries networks: phits and flits, packets, checks and link frames.
+//! Bit layouts of phitwire's networks: link frames, and phits, flits, packets and checks of each machine.
 //!
 //! The crate is `no_std`, allocates nothing and has no state of its own: every function turns bits
 //! into values or values into bits. Bytes from outside never make it panic; what is wrong with them
 //! is named by an error. `docs/wire-format.md` draws every layout and says which parts are the
-//! papers' ("The BlackWidow High-Radix Clos Network", ISCA 2006; the Cray XC white paper, 2012) and which are
-//! this project's.
+//! papers' ("The BlackWidow High-Radix Clos Network", ISCA 2006; the Cray XC white paper, 2012) and
+//! which are this project's.
 //!
-//! From the inside out:
+//! [`carrier`] is what the links of every machine use, and imports no machine:
 //!
-//! - [`phit24`]: the 24-bit phit, unit of flow control.
-//! - [`packet24`]: head, hash and end-of-packet phits; [`packet24::PacketBuf`].
-//! - [`crc16`]: the check of a packet, one phit at a time.
-//! - [`memory24`]: memory requests and responses as packets.
-//! - [`control`]: the 96-bit control word in the two sideband bits of every phit.
-//! - [`number`]: the 48-bit number of a packet on a link.
-//! - [`maintenance24`]: source-routed packets that read and write configuration registers.
-//! - [`frame`]: the link frame on Ethernet or UDP that stands for the line code.
-//! - [`training`]: the frames of channel initialisation.
-//! - [`lanes`]: which bits travel on which lane; swapped lanes and polarity.
+//! - [`carrier::frame`]: the link frame on Ethernet or UDP that stands for the line code.
+//! - [`carrier::training`]: the frames of channel initialisation.
+//! - [`carrier::lanes`]: which bits travel on which lane; swapped lanes and polarity.
+//! - [`carrier::number`]: the 48-bit number of a packet on a link.
 //!
-//! And for Aries:
+//! The machines import the carrier and not each other. From the inside out, [`yarc`] (BlackWidow):
 //!
-//! - [`flit48`]: the 48-bit flit and the head of a packet: what a router looks at.
-//! - [`packet48`]: requests and responses of the network interfaces, with their check from end to end.
-//! - [`set48`]: sets of ten flits, data and link control; [`crc20`]: their check.
-//! - [`frame`]: the same link frame, with whole sets in place of phits.
+//! - [`yarc::phit`]: the 24-bit phit, unit of flow control.
+//! - [`yarc::packet`]: head, hash and end-of-packet phits; [`yarc::packet::PacketBuf`].
+//! - [`yarc::crc16`]: the check of a packet, one phit at a time.
+//! - [`yarc::memory`]: memory requests and responses as packets.
+//! - [`yarc::maintenance`]: source-routed packets that read and write configuration registers.
+//! - [`yarc::control`]: the 96-bit control word in the two sideband bits of every phit.
+//! - [`yarc::frame`]: frames of phits.
+//!
+//! And [`aries`]:
+//!
+//! - [`aries::flit`]: the 48-bit flit and the head of a packet: what a router looks at.
+//! - [`aries::packet`]: requests and responses of the network interfaces, with their check from end to
+//!   end.
+//! - [`aries::set`]: sets of ten flits, data and link control; [`aries::crc20`]: their check.
+//! - [`aries::frame`]: frames of whole sets.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -33,18 +38,41 @@
 #[doc = include_str!("../README.md")]
 pub struct Readme;
 
-mod bits;
-pub mod control;
-pub mod crc16;
-pub mod crc20;
-pub mod flit48;
-pub mod frame;
-pub mod lanes;
-pub mod maintenance24;
-pub mod memory24;
-pub mod number;
-pub mod packet24;
-pub mod packet48;
-pub mod phit24;
-pub mod set48;
-pub mod training;
+pub mod aries;
+pub mod carrier;
+pub mod yarc;
+
+// Old names of the modules, until their users have the new ones.
+pub use aries::{crc20, flit as flit48, packet as packet48, set as set48};
+pub use carrier::{lanes, number, training};
+pub use yarc::{
+    control, crc16, maintenance as maintenance24, memory as memory24, packet as packet24,
+    phit as phit24,
+};
+/// Frames of every kind.
+pub mod frame {
+    pub use crate::aries::frame::*;
+    pub use crate::carrier::frame::*;
+    pub use crate::lane_area as phit_area;
+    pub use crate::yarc::frame::*;
+}
+// End of the old names.
+
+use carrier::frame::{FrameHeader, PLAIN_AT};
+use carrier::training::{self as channel, Training};
+use core::ops::Range;
+
+/// Where what the lanes carry lies in a frame, for whoever changes it (noise, a cable's swaps): phits,
+/// sets, the training pattern; in a frame of a kind that is not of this crate, everything behind header
+/// and check. Judges nothing but lengths; `None` when `bytes` cannot be a frame.
+pub fn lane_area(bytes: &[u8]) -> Option<Range<usize>> {
+    let header = FrameHeader::parse(bytes).ok()?;
+    let units = usize::from(header.units);
+    let area = match header.kind {
+        Training::KIND => channel::PATTERN_AT,
+        yarc::frame::DataFrame::KIND => yarc::frame::data_area(units),
+        aries::frame::SetFrame::KIND => aries::frame::set_area(units),
+        _ => PLAIN_AT..bytes.len().max(PLAIN_AT),
+    };
+    (area.end == bytes.len()).then_some(area)
+}

@@ -3,11 +3,11 @@
 mod common;
 
 use common::{REST, WORD};
-use phitwire_framing::control::{
+use phitwire_framing::carrier::number::PacketNumber;
+use phitwire_framing::yarc::control::{
     ControlWord, LinkStatus, SidebandError, WORD_BYTES, WordRest, WordView,
 };
-use phitwire_framing::number::PacketNumber;
-use phitwire_framing::packet24::Vc;
+use phitwire_framing::yarc::packet::Vc;
 
 const MEANING: ControlWord = ControlWord {
     seq: PacketNumber::new(0x0123_4567_beef),

@@ -14,12 +14,12 @@ use golden::{
     DATA_FRAME, READ_13, READ_DATA_32, REGISTER_READ_REPLY, REGISTER_WRITE, TRAINING_FRAME,
     WRITE_8, WRITE_32, WRITE_DONE, phits,
 };
-use phitwire_framing::control::ControlWord;
-use phitwire_framing::frame::{
-    FrameError, FrameHeader, FrameKind, LinkEnd, emit_data, frame_len, phit_area,
-};
-use phitwire_framing::number::PacketNumber;
-use phitwire_framing::phit24::Phit;
+use phitwire_framing::carrier::frame::{FrameError, FrameHeader, LinkEnd};
+use phitwire_framing::carrier::number::PacketNumber;
+use phitwire_framing::lane_area;
+use phitwire_framing::yarc::control::ControlWord;
+use phitwire_framing::yarc::frame::{DataFrame, emit_data, frame_len};
+use phitwire_framing::yarc::phit::Phit;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -29,14 +29,14 @@ fn directory() -> PathBuf {
 
 fn frame_of(phits: &[Phit], seq: u64, offset: u8) -> Vec<u8> {
     let header = FrameHeader {
-        kind: FrameKind::Data,
+        kind: DataFrame::KIND,
         end: LinkEnd::A,
         link: 3,
         fabric: 0x1234_5678,
         tx_epoch: 1,
         rx_epoch: 2,
         lanes: 7,
-        phits: 0,
+        units: 0,
     };
     let word = ControlWord {
         seq: PacketNumber::new(seq),
@@ -75,7 +75,7 @@ fn generated() -> BTreeMap<String, Vec<u8>> {
         .flat_map(|contents| phits(contents))
         .collect();
     let mut noisy = frame_of(&stream, 9, 0);
-    let area = phit_area(&noisy).expect("it is a frame");
+    let area = lane_area(&noisy).expect("it is a frame");
     noisy[area]
         .iter_mut()
         .step_by(17)

@@ -14,12 +14,11 @@ use golden::{
     ADD_32, COMPARE_SWAP, CONTROL, CONTROL_SET, DATA_SET, DONE, GET_64, MESSAGE, OLD_64, PUT_8,
     PUT_64, READ_4, READ_60, READ_64, REFUSED, SET_FRAME, flits,
 };
-use phitwire_framing::flit48::{Flit, Head};
-use phitwire_framing::frame::{
-    FrameError, FrameHeader, FrameKind, LinkEnd, SetFrameWriter, set_frame_len,
-};
-use phitwire_framing::packet48::{PacketError, packet_check};
-use phitwire_framing::set48::{SetBytes, SetError};
+use phitwire_framing::aries::flit::{Flit, Head};
+use phitwire_framing::aries::frame::{SetFrame, SetFrameWriter, set_frame_len};
+use phitwire_framing::aries::packet::{PacketError, packet_check};
+use phitwire_framing::aries::set::{SetBytes, SetError};
+use phitwire_framing::carrier::frame::{FrameError, FrameHeader, LinkEnd};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -33,14 +32,14 @@ fn directory(target: &str) -> PathBuf {
 
 fn frame_of(sets: &[SetBytes]) -> Vec<u8> {
     let header = FrameHeader {
-        kind: FrameKind::Sets,
+        kind: SetFrame::KIND,
         end: LinkEnd::A,
         link: 3,
         fabric: 0x1234_5678,
         tx_epoch: 1,
         rx_epoch: 2,
         lanes: 7,
-        phits: 0,
+        units: 0,
     };
     let mut buf = vec![0; set_frame_len(sets.len())];
     let mut writer = SetFrameWriter::new(&header, &mut buf).expect("there is a set");

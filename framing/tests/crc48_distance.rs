@@ -4,10 +4,10 @@
 //! taken from the codecs themselves, one flipped bit at a time, so the statements below hold for
 //! what is on the wire and for every content.
 
-use phitwire_framing::crc20;
-use phitwire_framing::flit48::{Flit, Head, MAX_PACKET_FLITS, NodeId, Routing};
-use phitwire_framing::packet48::{self, packet_check};
-use phitwire_framing::set48::SET_BYTES;
+use phitwire_framing::aries::crc20;
+use phitwire_framing::aries::flit::{Flit, Head, MAX_PACKET_FLITS, NodeId, Routing};
+use phitwire_framing::aries::packet::{self, packet_check};
+use phitwire_framing::aries::set::SET_BYTES;
 
 /// What each of the 480 bits of a set does to its check.
 fn set_syndromes() -> Vec<u32> {
@@ -177,7 +177,7 @@ fn packet_check_misses_the_fewest_patterns_of_four() {
         let powers: Vec<u32> = std::iter::successors(Some(1), step).take(672).collect();
         undetected(&powers, 16)
     };
-    assert_eq!(whole(u32::from(packet48::POLYNOMIAL)), [0, 0, 118_383]);
+    assert_eq!(whole(u32::from(packet::POLYNOMIAL)), [0, 0, 118_383]);
     assert_eq!(whole(0x1021), [0, 0, 254_844]);
     assert!(undetected(&packet_syndromes(14), 16)[2] < 118_383);
     // The shortest packet with an area, and a put of eight bytes.

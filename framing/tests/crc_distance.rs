@@ -4,11 +4,12 @@
 //! of every bit position in a list, patterns of weight 2, 3 and 4 are counted over all pairs, so the
 //! statements below hold for every packet content, not for samples.
 
-use phitwire_framing::crc16::{self, PacketCrc};
-use phitwire_framing::number::PacketNumber;
-use phitwire_framing::packet24::{Eop, EopStatus};
-use phitwire_framing::phit24::{Phit, PhitKind};
-use phitwire_framing::{control, packet24::MAX_PACKET_PHITS};
+use phitwire_framing::carrier::number::PacketNumber;
+use phitwire_framing::yarc::control;
+use phitwire_framing::yarc::crc16::{self, PacketCrc};
+use phitwire_framing::yarc::packet::MAX_PACKET_PHITS;
+use phitwire_framing::yarc::packet::{Eop, EopStatus};
+use phitwire_framing::yarc::phit::{Phit, PhitKind};
 
 /// x^exponent modulo the polynomial, for all exponents below `count`.
 fn powers(polynomial: u16, count: usize) -> Vec<u16> {

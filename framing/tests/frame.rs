@@ -3,24 +3,28 @@
 mod common;
 
 use common::{DATA_FRAME, REST, TRAINING_FRAME, WORD, WRITE_32, WRITE_DONE, phits};
-use phitwire_framing::control::{ControlWord, SidebandError, WordRest};
-use phitwire_framing::frame::{
-    DataFrame, EmitError, Frame, FrameError, FrameHeader, FrameKind, HEADER_BYTES, HeaderView,
-    LinkEnd, MAP_AT, MAX_FRAME_PHITS, MIN_FRAME_PHITS, REST_AT, emit_data, frame_len, max_phits,
-    padded_phits, parse, phit_area,
+use phitwire_framing::carrier::frame::{
+    EmitError, FrameError, FrameHeader, FrameKind, HEADER_BYTES, HeaderView, LinkEnd, parse,
 };
-use phitwire_framing::lanes::{Permutation, flip, swizzle_area};
-use phitwire_framing::phit24::{Phit, PhitKind};
+use phitwire_framing::carrier::lanes::{Permutation, flip, swizzle_area};
+use phitwire_framing::carrier::training::Training;
+use phitwire_framing::lane_area;
+use phitwire_framing::yarc::control::{ControlWord, SidebandError, WordRest};
+use phitwire_framing::yarc::frame::{
+    DataFrame, MAP_AT, MAX_FRAME_PHITS, MIN_FRAME_PHITS, REST_AT, emit_data, frame_len, max_phits,
+    padded_phits,
+};
+use phitwire_framing::yarc::phit::{Phit, PhitKind};
 
 const HEADER: FrameHeader = FrameHeader {
-    kind: FrameKind::Data,
+    kind: DataFrame::KIND,
     end: LinkEnd::B,
     link: 0x0102,
     fabric: 0xfab0_0fab,
     tx_epoch: 7,
     rx_epoch: 9,
     lanes: 7,
-    phits: 48,
+    units: 48,
 };
 
 fn burst() -> Vec<Phit> {
@@ -32,9 +36,15 @@ fn word() -> ControlWord {
 }
 
 fn data(bytes: &[u8]) -> DataFrame<'_> {
-    match parse(bytes) {
-        Ok(Frame::Data(frame)) => frame,
-        other => panic!("not a data frame: {other:?}"),
+    DataFrame::parse(bytes).expect("it is a data frame")
+}
+
+/// What an end of a link makes of a frame.
+fn read(bytes: &[u8]) -> Result<(), FrameError> {
+    let frame = parse(bytes)?;
+    match frame.kind() {
+        Training::KIND => Training::of(&frame).map(drop),
+        _ => DataFrame::of(&frame).map(drop),
     }
 }
 
@@ -57,15 +67,15 @@ fn changed(change: impl Fn(&mut [u8])) -> Vec<u8> {
 fn deconstruct() {
     let view = HeaderView::new_checked(&DATA_FRAME[..]).unwrap();
     assert_eq!(
-        (view.magic(), view.version(), view.kind_code()),
-        (0x59, 2, 0)
+        (view.magic(), view.version(), view.kind()),
+        (0x59, 2, FrameKind::new(0))
     );
     assert_eq!(
         (view.end(), view.link(), view.fabric()),
         (LinkEnd::B, 0x0102, 0xfab0_0fab)
     );
     assert_eq!((view.tx_epoch(), view.rx_epoch()), (7, 9));
-    assert_eq!((view.lane_word(), view.phits()), (7, 48));
+    assert_eq!((view.lane_word(), view.units()), (7, 48));
     // Kinds: body body EOP head, body body EOP idle, idle ...
     assert_eq!(DATA_FRAME[REST_AT], REST);
     assert_eq!(DATA_FRAME[MAP_AT..33], [0b10_10_11_01, 0b10_10_11_00, 0]);
@@ -74,13 +84,13 @@ fn deconstruct() {
 #[test]
 fn construct() {
     let mut view = HeaderView::new_checked([0xa5; HEADER_BYTES]).unwrap();
-    view.set_phits(48);
+    view.set_units(48);
     view.set_lane_word(7);
     view.set_rx_epoch(9);
     view.set_tx_epoch(7);
     view.set_fabric(0xfab0_0fab);
     view.set_link(0x0102);
-    view.set_kind(FrameKind::Data, LinkEnd::B);
+    view.set_kind(DataFrame::KIND, LinkEnd::B);
     assert_eq!(view.into_inner(), DATA_FRAME[..HEADER_BYTES]);
 }
 
@@ -108,7 +118,7 @@ fn parse_golden() {
         Some(Phit::from_wire(PhitKind::Idle, 0xc00000))
     );
     assert_eq!(frame.raw(48), None);
-    assert_eq!(phit_area(&DATA_FRAME), Some(46..190));
+    assert_eq!(lane_area(&DATA_FRAME), Some(46..190));
 }
 
 #[test]
@@ -137,7 +147,7 @@ fn what_has_no_room_is_not_written() {
     let many = vec![Phit::IDLE; MAX_FRAME_PHITS + 1];
     let mut buf = vec![0; 300_000];
     let result = emit_data(&HEADER, &word(), &[&many, &[]], &mut buf);
-    assert_eq!(result, Err(EmitError::TooManyPhits));
+    assert_eq!(result, Err(EmitError::TooManyUnits));
     let most = &many[1..];
     let len = emit_data(&HEADER, &word(), &[most, &[]], &mut buf).unwrap();
     assert_eq!(len, frame_len(MAX_FRAME_PHITS));
@@ -166,10 +176,10 @@ fn frames_wrong_in_a_field_are_rejected_by_its_name() {
         ([&DATA_FRAME[..], &[0]].concat(), FrameError::BadLength),
     ];
     for (bytes, error) in cases {
-        assert_eq!(parse(&bytes), Err(error), "{bytes:x?}");
+        assert_eq!(read(&bytes), Err(error), "{bytes:x?}");
     }
     assert!(
-        matches!(parse(&changed(|b| b[2] = 9)), Ok(Frame::Data(_))),
+        DataFrame::parse(&changed(|b| b[2] = 9)).is_ok(),
         "another link is valid"
     );
 }
@@ -179,12 +189,12 @@ fn every_flipped_bit_of_header_map_and_check_is_found() {
     for bit in 0..46 * 8 {
         let mut bytes = DATA_FRAME;
         bytes[bit / 8] ^= 1 << (bit % 8);
-        assert!(parse(&bytes).is_err(), "bit {bit}");
+        assert!(read(&bytes).is_err(), "bit {bit}");
     }
     for bit in 46 * 8..DATA_FRAME.len() * 8 {
         let mut bytes = DATA_FRAME;
         bytes[bit / 8] ^= 1 << (bit % 8);
-        assert!(parse(&bytes).is_ok(), "bit {bit} is the lanes' own");
+        assert!(read(&bytes).is_ok(), "bit {bit} is the lanes' own");
     }
 }
 
@@ -261,7 +271,7 @@ fn decode_writes_whole_groups_only() {
 fn the_second_word_serves_when_noise_hits_the_first() {
     let mut buf = [0; 400];
     let len = emit_data(&HEADER, &word(), &[&[Phit::IDLE; 96], &[]], &mut buf).unwrap();
-    let area = phit_area(&buf[..len]).unwrap();
+    let area = lane_area(&buf[..len]).unwrap();
     flip(&mut buf[area.clone()], 3, 0x80_0000);
     assert_eq!(data(&buf[..len]).control_word(), Ok(word()));
     flip(&mut buf[area.clone()], 48 + 47, 0x40_0000);
@@ -277,7 +287,7 @@ fn a_frame_is_read_behind_a_cable() {
         let mut buf = [0; 190];
         emit_data(&header, &word(), &[&burst(), &[]], &mut buf).unwrap();
         let straight = buf;
-        let area = phit_area(&buf).unwrap();
+        let area = lane_area(&buf).unwrap();
         swizzle_area(&mut buf[area], lanes, &cable);
         assert_eq!(
             buf == straight,
@@ -298,8 +308,8 @@ fn a_frame_is_read_behind_a_cable() {
 
 #[test]
 fn phit_area_of_anything_else_is_none() {
-    assert_eq!(phit_area(&TRAINING_FRAME), Some(104..152));
-    assert_eq!(phit_area(&DATA_FRAME[1..]), None);
-    assert_eq!(phit_area(&DATA_FRAME[..100]), None);
-    assert_eq!(phit_area(&[]), None);
+    assert_eq!(lane_area(&TRAINING_FRAME), Some(104..152));
+    assert_eq!(lane_area(&DATA_FRAME[1..]), None);
+    assert_eq!(lane_area(&DATA_FRAME[..100]), None);
+    assert_eq!(lane_area(&[]), None);
 }

@@ -5,17 +5,17 @@ mod common;
 use common::{
     REGISTER_READ, REGISTER_READ_REPLY, REGISTER_WRITE, REGISTER_WRITE_REPLY, dirty, phits,
 };
-use phitwire_framing::crc16::{CrcPatch, PacketCrc};
-use phitwire_framing::maintenance24::{
+use phitwire_framing::yarc::crc16::{CrcPatch, PacketCrc};
+use phitwire_framing::yarc::maintenance::{
     MAX_HOPS, MAX_REQUEST_HOPS, Maintenance, Operation, READ_PHITS, READ_REPLY_PHITS,
     RegisterStatus, RouteVector, WRITE_PHITS, WRITE_REPLY_PHITS, hops_in_second, next_hop,
     port_in_phit, vector_phit,
 };
-use phitwire_framing::memory24::DecodeError;
-use phitwire_framing::packet24::{
+use phitwire_framing::yarc::memory::DecodeError;
+use phitwire_framing::yarc::packet::{
     EopError, EopStatus, Head, PacketBuf, PacketError, Vc, check_packet, head_payload, second_phit,
 };
-use phitwire_framing::phit24::{Phit, PhitKind};
+use phitwire_framing::yarc::phit::{Phit, PhitKind};
 
 fn way(ports: &[u8]) -> RouteVector {
     RouteVector::new(ports).expect("a way of the test fits")

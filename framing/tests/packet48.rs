@@ -7,8 +7,8 @@ use golden::{
     ADD_32, COMPARE_SWAP, CONTROL, DONE, GET_64, MESSAGE, OLD_64, PUT_8, PUT_64, READ_4, READ_60,
     READ_64, REFUSED, flits,
 };
-use phitwire_framing::flit48::{Flit, Head, MAX_PACKET_FLITS, NodeId, Routing};
-use phitwire_framing::packet48::{
+use phitwire_framing::aries::flit::{Flit, Head, MAX_PACKET_FLITS, NodeId, Routing};
+use phitwire_framing::aries::packet::{
     AmoOp, Command, ECHO_BITS, EmitError, MAX_DATA, Operands, PacketError, Request, RequestView,
     Response, Status, Width, packet_check,
 };

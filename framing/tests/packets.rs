@@ -6,17 +6,17 @@ use common::{
     READ_13, READ_DATA_5, READ_DATA_32, REFUSED, WRITE_1, WRITE_8, WRITE_32, WRITE_DONE, dirty,
     phits,
 };
-use phitwire_framing::crc16::PacketCrc;
-use phitwire_framing::memory24::{
+use phitwire_framing::yarc::crc16::PacketCrc;
+use phitwire_framing::yarc::memory::{
     DecodeError, EncodeError, LINE_BYTES, Request, RequestPacket, Response, Status, decode_request,
     decode_response, encode_request, encode_response, read_data_phits, write_phits,
 };
-use phitwire_framing::packet24::{
+use phitwire_framing::yarc::packet::{
     Eop, EopError, EopStatus, Head, MAX_PACKET_PHITS, MIN_PACKET_PHITS, PacketBuf, PacketError, Vc,
     check_packet, hash_bits, head_adaptive, head_dest, head_hashed, head_payload,
     head_source_routed, head_vc, payload_bits, second_payload, second_phit,
 };
-use phitwire_framing::phit24::{CONTENT_MASK, Phit, PhitKind};
+use phitwire_framing::yarc::phit::{CONTENT_MASK, Phit, PhitKind};
 
 fn line() -> [u8; LINE_BYTES] {
     std::array::from_fn(|i| 0xe0 + i as u8)

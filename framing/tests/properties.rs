@@ -1,19 +1,19 @@
 //! Properties that hold for all values: round trips, detection, and no panic on any bytes.
 
-use phitwire_framing::control::{ControlWord, LinkStatus, WordRest};
-use phitwire_framing::frame::{
-    Frame, FrameHeader, FrameKind, LinkEnd, emit_data, frame_len, padded_phits, parse, phit_area,
-};
-use phitwire_framing::lanes::{Permutation, bits_of_lane, swizzle_area};
-use phitwire_framing::maintenance24::{Maintenance, Operation, RegisterStatus, RouteVector};
-use phitwire_framing::memory24::{
+use phitwire_framing::carrier::frame::{FrameHeader, LinkEnd};
+use phitwire_framing::carrier::lanes::{Permutation, bits_of_lane, swizzle_area};
+use phitwire_framing::carrier::number::PacketNumber;
+use phitwire_framing::carrier::training::{PATTERN, Training, find_cable, name_bytes};
+use phitwire_framing::lane_area;
+use phitwire_framing::yarc::control::{ControlWord, LinkStatus, WordRest};
+use phitwire_framing::yarc::frame::{DataFrame, emit_data, frame_len, padded_phits};
+use phitwire_framing::yarc::maintenance::{Maintenance, Operation, RegisterStatus, RouteVector};
+use phitwire_framing::yarc::memory::{
     Request, RequestPacket, Response, Status, decode_request, decode_response, encode_request,
     encode_response,
 };
-use phitwire_framing::number::PacketNumber;
-use phitwire_framing::packet24::{Eop, EopStatus, Head, PacketBuf, check_packet};
-use phitwire_framing::phit24::{Phit, PhitKind};
-use phitwire_framing::training::{PATTERN, Training, find_cable, name_bytes};
+use phitwire_framing::yarc::packet::{Eop, EopStatus, Head, PacketBuf, check_packet};
+use phitwire_framing::yarc::phit::{Phit, PhitKind};
 use proptest::prelude::*;
 
 prop_compose! {
@@ -21,7 +21,7 @@ prop_compose! {
         -> FrameHeader
     {
         let end = if end { LinkEnd::B } else { LinkEnd::A };
-        FrameHeader { kind: FrameKind::Data, end, link, fabric, tx_epoch, rx_epoch, lanes, phits: 0 }
+        FrameHeader { kind: DataFrame::KIND, end, link, fabric, tx_epoch, rx_epoch, lanes, units: 0 }
     }
 }
 
@@ -126,7 +126,7 @@ fn phit() -> impl Strategy<Value = Phit> {
 fn packet() -> impl Strategy<Value = PacketBuf> {
     prop::collection::vec(0..1_u32 << 22, 3..=18).prop_map(|contents| {
         let mut out = PacketBuf::new();
-        let mut crc = phitwire_framing::crc16::PacketCrc::new();
+        let mut crc = phitwire_framing::yarc::crc16::PacketCrc::new();
         for (i, content) in contents.into_iter().enumerate() {
             crc.update(content);
             let kind = if i == 0 {
@@ -143,24 +143,18 @@ fn packet() -> impl Strategy<Value = PacketBuf> {
 
 /// Everything that takes bytes or phits from outside, one after the other.
 fn decode_everything(bytes: &[u8]) {
-    let _ = phit_area(bytes);
-    let _ = Training::parse(bytes);
-    match parse(bytes) {
-        Ok(Frame::Data(frame)) => {
-            let mut out = vec![Phit::IDLE; frame.phits()];
-            assert_eq!(frame.decode(&mut out), frame.phits());
-            let _ = frame.control_word();
-            for packet in out.chunk_by(|a, b| !a.is_eop() && !b.is_head()) {
-                let _ = check_packet(packet);
-                let _ = decode_request(packet);
-                let _ = decode_response(packet);
-                let _ = Maintenance::decode(packet);
-            }
+    let _ = lane_area(bytes);
+    let _ = Training::parse(bytes).map(|training| find_cable(&training.pattern));
+    if let Ok(frame) = DataFrame::parse(bytes) {
+        let mut out = vec![Phit::IDLE; frame.phits()];
+        assert_eq!(frame.decode(&mut out), frame.phits());
+        let _ = frame.control_word();
+        for packet in out.chunk_by(|a, b| !a.is_eop() && !b.is_head()) {
+            let _ = check_packet(packet);
+            let _ = decode_request(packet);
+            let _ = decode_response(packet);
+            let _ = Maintenance::decode(packet);
         }
-        Ok(Frame::Training(training)) => {
-            let _ = find_cable(&training.pattern);
-        }
-        Ok(Frame::Sets(_)) | Err(_) => {}
     }
 }
 
@@ -265,12 +259,12 @@ proptest! {
         let (a, b) = phits.split_at(cut.index(phits.len() + 1));
         let mut buf = vec![0xa5; frame_len(phits.len())];
         prop_assert_eq!(emit_data(&header, &word, &[a, b], &mut buf), Ok(buf.len()));
-        let area = phit_area(&buf).unwrap();
+        let area = lane_area(&buf).unwrap();
         swizzle_area(&mut buf[area], header.lanes, &cable);
-        let Ok(Frame::Data(frame)) = parse(&buf) else { panic!("own frame is not accepted") };
+        let Ok(frame) = DataFrame::parse(&buf) else { panic!("own frame is not accepted") };
         let frame = frame.behind(cable);
         let padded = padded_phits(phits.len());
-        prop_assert_eq!(*frame.header(), FrameHeader { phits: padded as u16, ..header });
+        prop_assert_eq!(*frame.header(), FrameHeader { units: padded as u16, ..header });
         prop_assert_eq!(frame.control_word(), Ok(word));
         let mut out = vec![Phit::from_bits(0xa5a5_a5a5); padded];
         prop_assert_eq!(frame.decode(&mut out), padded);
@@ -289,9 +283,9 @@ proptest! {
     ) {
         let mut buf = vec![0xa5; frame_len(phits.len())];
         emit_data(&header, &ControlWord::default(), &[&phits, &[]], &mut buf).unwrap();
-        let bit = bit.index(phit_area(&buf).unwrap().start * 8);
+        let bit = bit.index(lane_area(&buf).unwrap().start * 8);
         buf[bit / 8] ^= 1 << (bit % 8);
-        prop_assert!(parse(&buf).is_err());
+        prop_assert!(DataFrame::parse(&buf).is_err());
     }
 
     /// Noise on one lane stays on the bits of that lane, whatever the cable does.
@@ -301,16 +295,16 @@ proptest! {
     ) {
         let mut buf = vec![0; frame_len(0)];
         emit_data(&header, &ControlWord::default(), &[&[], &[]], &mut buf).unwrap();
-        let Ok(Frame::Data(clean)) = parse(&buf) else { panic!("own frame is not accepted") };
+        let Ok(clean) = DataFrame::parse(&buf) else { panic!("own frame is not accepted") };
         let clean: Vec<u32> = (0..48).map(|i| clean.raw(i).unwrap().wire()).collect();
-        let area = phit_area(&buf).unwrap();
+        let area = lane_area(&buf).unwrap();
         swizzle_area(&mut buf[area.clone()], header.lanes, &cable);
         let arrives = (0..3_u8).filter(|k| header.lanes >> cable.order()[usize::from(*k)] & 1 == 1);
         let physical_lanes = arrives.fold(0, |mask, k| mask | 1 << k);
         let hit = bits_of_lane(physical_lanes, physical);
         let mut noise = noise.into_iter();
-        phitwire_framing::lanes::map_area(&mut buf[area], |wire| wire ^ noise.next().unwrap() & hit);
-        let Ok(Frame::Data(frame)) = parse(&buf) else { panic!("noise hit the header") };
+        phitwire_framing::carrier::lanes::map_area(&mut buf[area], |wire| wire ^ noise.next().unwrap() & hit);
+        let Ok(frame) = DataFrame::parse(&buf) else { panic!("noise hit the header") };
         let frame = frame.behind(cable);
         let allowed = bits_of_lane(header.lanes, cable.order()[usize::from(physical)]);
         for (i, clean) in clean.into_iter().enumerate() {
@@ -324,7 +318,7 @@ proptest! {
         node in "[a-z0-9-]{1,32}", expect in "\\PC{1,8}", pattern in any::<[u32; 16]>()
     ) {
         let training = Training {
-            header: FrameHeader { kind: FrameKind::Training, ..header },
+            header: FrameHeader { kind: Training::KIND, ..header },
             state: small[0],
             heard,
             rx_lanes: small[1] & 7,
@@ -340,12 +334,12 @@ proptest! {
         };
         let mut buf = vec![0xa5; training.buffer_len()];
         prop_assert_eq!(training.emit(&mut buf), Ok(buf.len()));
-        prop_assert_eq!(parse(&buf), Ok(Frame::Training(training)));
+        prop_assert_eq!(Training::parse(&buf), Ok(training));
     }
 
     #[test]
     fn cables_are_found(cable in cable()) {
-        let received = PATTERN.map(|wire| phitwire_framing::lanes::swizzle(wire, 7, &cable));
+        let received = PATTERN.map(|wire| phitwire_framing::carrier::lanes::swizzle(wire, 7, &cable));
         prop_assert_eq!(find_cable(&received), Ok(cable));
     }
 
@@ -361,9 +355,9 @@ proptest! {
     {
         let mut buf = vec![0; frame_len(phits.len())];
         emit_data(&header, &ControlWord::default(), &[&phits, &[]], &mut buf).unwrap();
-        let area = phit_area(&buf).unwrap();
+        let area = lane_area(&buf).unwrap();
         let mut noise = noise.into_iter().cycle();
-        phitwire_framing::lanes::map_area(&mut buf[area], |wire| wire ^ noise.next().unwrap() >> 8);
+        phitwire_framing::carrier::lanes::map_area(&mut buf[area], |wire| wire ^ noise.next().unwrap() >> 8);
         decode_everything(&buf);
     }
 }

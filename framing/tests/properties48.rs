@@ -4,12 +4,12 @@
 mod decode;
 
 use decode::{Outcome, decode_as_packet, decode_flits, decode_with_checks_made_right, sets_of};
-use phitwire_framing::crc20;
-use phitwire_framing::flit48::{Flit, Head, MAX_PACKET_FLITS, NodeId, Routing};
-use phitwire_framing::packet48::{
+use phitwire_framing::aries::crc20;
+use phitwire_framing::aries::flit::{Flit, Head, MAX_PACKET_FLITS, NodeId, Routing};
+use phitwire_framing::aries::packet::{
     AmoOp, Command, MAX_DATA, Request, Response, Status, Width, packet_check,
 };
-use phitwire_framing::set48::{ControlSet, DataSet, SET_BYTES, Set, Tail};
+use phitwire_framing::aries::set::{ControlSet, DataSet, SET_BYTES, Set, Tail};
 use proptest::prelude::*;
 
 fn node() -> impl Strategy<Value = NodeId> {

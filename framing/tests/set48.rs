@@ -4,27 +4,30 @@
 mod golden;
 
 use golden::{CONTROL_SET, DATA_SET, DONE, PUT_8, SET_FRAME, flits};
-use phitwire_framing::crc20;
-use phitwire_framing::flit48::{Flit, VCS};
-use phitwire_framing::frame::{
-    EmitError, Frame, FrameError, FrameHeader, FrameKind, HEADER_BYTES, HeaderView, LinkEnd,
-    MAX_FRAME_SETS, SETS_AT, SetFrame, SetFrameWriter, max_sets, parse, phit_area, set_frame_len,
+use phitwire_framing::aries::crc20;
+use phitwire_framing::aries::flit::{Flit, VCS};
+use phitwire_framing::aries::frame::{
+    MAX_FRAME_SETS, SETS_AT, SetFrame, SetFrameWriter, max_sets, set_frame_len,
 };
-use phitwire_framing::lanes::{Permutation, bits_of_lane, flip, swizzle_area};
-use phitwire_framing::set48::{
+use phitwire_framing::aries::set::{
     ControlSet, DATA_FLITS, DataSet, MAX_LOAD, SET_BYTES, Set, SetBytes, SetError, SetView, Tail,
     number_distance, vc_ack, widen_ack, widen_vc_ack,
 };
+use phitwire_framing::carrier::frame::{
+    EmitError, FrameError, FrameHeader, FrameKind, HEADER_BYTES, HeaderView, LinkEnd,
+};
+use phitwire_framing::carrier::lanes::{Permutation, bits_of_lane, flip, swizzle_area};
+use phitwire_framing::lane_area;
 
 const HEADER: FrameHeader = FrameHeader {
-    kind: FrameKind::Sets,
+    kind: SetFrame::KIND,
     end: LinkEnd::B,
     link: 0x0102,
     fabric: 0xfab0_0fab,
     tx_epoch: 7,
     rx_epoch: 9,
     lanes: 7,
-    phits: 2,
+    units: 2,
 };
 
 fn data_set() -> DataSet {
@@ -69,10 +72,7 @@ const CONTROL: ControlSet = ControlSet {
 };
 
 fn sets_of(bytes: &[u8]) -> SetFrame<'_> {
-    match parse(bytes) {
-        Ok(Frame::Sets(frame)) => frame,
-        other => panic!("not a frame of sets: {other:?}"),
-    }
+    SetFrame::parse(bytes).expect("it is a frame of sets")
 }
 
 /// A golden set with one change and the right check.
@@ -245,26 +245,26 @@ fn short_numbers_widen_to_what_they_stand_for() {
 fn deconstruct_frame() {
     let view = HeaderView::new_checked(&SET_FRAME[..]).unwrap();
     assert_eq!(
-        (view.magic(), view.version(), view.kind_code()),
-        (0x59, 2, 2)
+        (view.magic(), view.version(), view.kind()),
+        (0x59, 2, FrameKind::new(2))
     );
     assert_eq!((view.end(), view.link()), (LinkEnd::B, 0x0102));
-    assert_eq!((view.lane_word(), view.phits()), (7, 2));
+    assert_eq!((view.lane_word(), view.units()), (7, 2));
     assert_eq!(SET_FRAME[SETS_AT..SETS_AT + SET_BYTES], CONTROL_SET);
     assert_eq!(SET_FRAME[SETS_AT + SET_BYTES..], DATA_SET);
-    assert_eq!(phit_area(&SET_FRAME), Some(24..144));
+    assert_eq!(lane_area(&SET_FRAME), Some(24..144));
 }
 
 #[test]
 fn construct_frame() {
     let mut view = HeaderView::new_checked([0xa5; HEADER_BYTES]).unwrap();
-    view.set_phits(2);
+    view.set_units(2);
     view.set_lane_word(7);
     view.set_rx_epoch(9);
     view.set_tx_epoch(7);
     view.set_fabric(0xfab0_0fab);
     view.set_link(0x0102);
-    view.set_kind(FrameKind::Sets, LinkEnd::B);
+    view.set_kind(SetFrame::KIND, LinkEnd::B);
     assert_eq!(view.into_inner(), SET_FRAME[..HEADER_BYTES]);
 }
 
@@ -282,8 +282,8 @@ fn parse_golden_frame() {
 fn emit_golden_frame() {
     let mut buf = [0xa5; 200];
     let header = FrameHeader {
-        kind: FrameKind::Data,
-        phits: 99,
+        kind: FrameKind::new(0),
+        units: 99,
         ..HEADER
     };
     let mut writer = SetFrameWriter::new(&header, &mut buf).unwrap();
@@ -342,7 +342,7 @@ fn changed_frame(change: impl Fn(&mut Vec<u8>)) -> Vec<u8> {
 
 #[test]
 fn rejected_frames_are_named() {
-    let reject = |bytes: &[u8], why| assert_eq!(parse(bytes), Err(why));
+    let reject = |bytes: &[u8], why| assert_eq!(SetFrame::parse(bytes), Err(why));
     reject(&SET_FRAME[..23], FrameError::TooShort);
     reject(&SET_FRAME[..143], FrameError::BadLength);
     reject(&changed_frame(|b| b.push(0)), FrameError::BadLength);
@@ -355,7 +355,7 @@ fn rejected_frames_are_named() {
     for at in 2..24 {
         let mut bytes = SET_FRAME;
         bytes[at] ^= 4;
-        assert!(parse(&bytes).is_err(), "byte {at}");
+        assert!(SetFrame::parse(&bytes).is_err(), "byte {at}");
     }
     for at in 24..144 {
         let mut bytes = SET_FRAME;
@@ -402,7 +402,7 @@ fn sets_come_right_behind_any_cable() {
         *writer.slot().unwrap() = CONTROL_SET;
         *writer.slot().unwrap() = DATA_SET;
         assert_eq!(writer.finish(), Some(144));
-        let area = phit_area(&buf).unwrap();
+        let area = lane_area(&buf).unwrap();
         swizzle_area(&mut buf[area], lanes, &cable);
         let swapped = sets_of(&buf);
         // The sender's lane 2 arrives as it is, so alone it needs no cable to be put right.

@@ -1,8 +1,9 @@
 //! What every link end has, whatever it sends: its names, its state, the handshake, what it
 //! reports.
 
-use phitwire_framing::frame::{self, FrameHeader, FrameKind};
+use phitwire_framing::frame::{FrameHeader, FrameKind};
 use phitwire_framing::lanes::swizzle_area;
+use phitwire_framing::training::PATTERN_AT;
 
 use super::config::{LinkConfig, LinkProfile};
 use super::counters::LinkCounters;
@@ -95,7 +96,7 @@ impl Common {
             tx_epoch: self.handshake.epoch,
             rx_epoch: self.handshake.peer_epoch,
             lanes,
-            phits: 0,
+            units: 0,
         }
     }
 
@@ -166,19 +167,16 @@ impl Common {
         let length = training
             .emit(buf)
             .expect("the buffer holds the longest control frame");
-        self.send_through_cable(&mut buf[..length], training.header.lanes);
+        self.send_through_cable(&mut buf[PATTERN_AT], training.header.lanes);
         self.counters.tx_frames += 1;
         self.counters.tx_training_frames += 1;
         Some(length)
     }
 
+    /// Lets what the lanes carry of a frame go through the cable.
     #[inline]
-    pub fn send_through_cable(&self, frame: &mut [u8], lanes: u8) {
-        if !self.config.cable.is_identity()
-            && let Some(area) = frame::phit_area(frame)
-        {
-            swizzle_area(&mut frame[area], lanes, &self.config.cable);
-        }
+    pub fn send_through_cable(&self, area: &mut [u8], lanes: u8) {
+        swizzle_area(area, lanes, &self.config.cable);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Channel initialisation: who is at the other end, how the lanes arrive, what was agreed.
 
-use phitwire_framing::frame::{FrameHeader, FrameKind, LinkEnd};
+use phitwire_framing::frame::{FrameHeader, LinkEnd};
 use phitwire_framing::lanes::{ALL_LANES, LANES, Permutation};
 use phitwire_framing::training::{PATTERN, Pattern, Training, name_bytes, name_str, read_lanes};
 
@@ -300,14 +300,14 @@ impl Handshake {
             |end: &EndName| name_bytes(&end.node).expect("names were checked by the builder");
         Some(Training {
             header: FrameHeader {
-                kind: FrameKind::Training,
+                kind: Training::KIND,
                 end: config.end,
                 link: config.link,
                 fabric: config.fabric,
                 tx_epoch,
                 rx_epoch,
                 lanes: ALL_LANES,
-                phits: 0,
+                units: 0,
             },
             state: state.code(),
             heard,

@@ -12,10 +12,9 @@ use phitwire::machine::aries::link::{
 };
 use phitwire::time::{Duration, Time};
 use phitwire_framing::flit48::{Flit, Head, MAX_PACKET_FLITS, NodeId, Routing, VCS};
-use phitwire_framing::frame::{
-    self, FrameHeader, FrameKind, LinkEnd, SetFrameWriter, set_frame_len,
-};
+use phitwire_framing::frame::{FrameHeader, LinkEnd, SetFrame, SetFrameWriter, set_frame_len};
 use phitwire_framing::set48::{ControlSet, DATA_FLITS, DataSet, Set, Tail};
+use phitwire_framing::training::Training;
 
 /// What the operations came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -315,14 +314,14 @@ impl Pair {
     fn forge(&mut self, to: usize, kind: usize, operands: &mut Operands<'_>) {
         let (tx_epoch, rx_epoch) = self.ends[1 - to].lcb.epochs();
         let header = FrameHeader {
-            kind: FrameKind::Sets,
+            kind: SetFrame::KIND,
             end: [LinkEnd::B, LinkEnd::A][to],
             link: 7,
             fabric: 0xfab,
             tx_epoch,
             rx_epoch,
             lanes: 7,
-            phits: 0,
+            units: 0,
         };
         let mut word = |bytes: usize| {
             let taken = operands.take(bytes);
@@ -437,7 +436,8 @@ impl Pair {
             12 => self.control(operand & 1, operand >> 1),
             13 => {
                 let bytes = operands.take(operand >> 1).to_vec();
-                self.outcome.is_forged |= frame::parse(&bytes).is_ok();
+                let reads = SetFrame::parse(&bytes).is_ok() || Training::parse(&bytes).is_ok();
+                self.outcome.is_forged |= reads;
                 self.deliver(operand & 1, &bytes);
             }
             14 => self.forge(operand & 1, operand >> 1, operands),

@@ -3,7 +3,7 @@
 //! the sizes (14 and 1, 3 and 12 flits, sets of ten) are the paper's.
 #![allow(dead_code)]
 
-use phitwire_framing::flit48::Flit;
+use phitwire_framing::aries::flit::Flit;
 
 /// The flits of a packet.
 pub fn flits(bits: &[u64]) -> Vec<Flit> {

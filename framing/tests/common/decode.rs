@@ -1,17 +1,17 @@
 //! Every decoder that bytes from a wire reach; used by the fuzz target and by the replay of its
 //! corpus. Nothing here may panic, except where a decoder contradicts itself or its encoder.
 
-use phitwire_framing::frame::{
-    Frame, FrameError, MAP_AT, VERSION, emit_data, frame_len, parse, phit_area,
-};
-use phitwire_framing::lanes::Permutation;
-use phitwire_framing::maintenance24::Maintenance;
-use phitwire_framing::memory24::{
+use phitwire_framing::carrier::frame::{FrameError, VERSION, parse};
+use phitwire_framing::carrier::lanes::Permutation;
+use phitwire_framing::carrier::training::{Training, find_cable};
+use phitwire_framing::lane_area;
+use phitwire_framing::yarc::frame::{DataFrame, MAP_AT, emit_data, frame_len};
+use phitwire_framing::yarc::maintenance::Maintenance;
+use phitwire_framing::yarc::memory::{
     RequestPacket, decode_request, decode_response, encode_request, encode_response,
 };
-use phitwire_framing::packet24::{PacketBuf, check_packet};
-use phitwire_framing::phit24::Phit;
-use phitwire_framing::training::{Training, find_cable};
+use phitwire_framing::yarc::packet::{PacketBuf, check_packet};
+use phitwire_framing::yarc::phit::Phit;
 
 /// Room for the phits of any frame that fits into one Ethernet jumbo frame or a fuzzer's input.
 const ROOM: usize = 2800;
@@ -29,14 +29,32 @@ pub struct Outcome {
     pub decoded: [usize; 3],
 }
 
+/// A frame that an end of a link takes.
+enum Read<'a> {
+    Data(DataFrame<'a>),
+    Training(Training),
+}
+
+fn read(bytes: &[u8]) -> Result<Read<'_>, FrameError> {
+    let frame = parse(bytes)?;
+    let (data, training) = (DataFrame::of(&frame), Training::of(&frame));
+    match frame.kind() {
+        DataFrame::KIND => assert_eq!(training, Err(FrameError::BadKind), "a frame of two kinds"),
+        _ => assert_eq!(data, Err(FrameError::BadKind), "a frame of two kinds"),
+    }
+    if frame.kind() == DataFrame::KIND {
+        data.map(Read::Data)
+    } else {
+        training.map(Read::Training)
+    }
+}
+
 /// Decodes `bytes` as far as they go.
 pub fn decode(bytes: &[u8]) -> Outcome {
     let mut outcome = Outcome::default();
-    let training = Training::parse(bytes);
-    match parse(bytes) {
-        Ok(Frame::Data(frame)) => {
-            assert!(training.is_err(), "a frame of two kinds");
-            assert_eq!(phit_area(bytes).map(|area| area.end), Some(bytes.len()));
+    match read(bytes) {
+        Ok(Read::Data(frame)) => {
+            assert_eq!(lane_area(bytes).map(|area| area.end), Some(bytes.len()));
             let mut out = [Phit::IDLE; ROOM];
             let count = frame.decode(&mut out);
             assert_eq!(count, frame.phits().min(ROOM));
@@ -49,7 +67,7 @@ pub fn decode(bytes: &[u8]) -> Outcome {
                 let mut buf = [0; ROOM * 4];
                 let again = emit_data(frame.header(), &word, &[&out[..count], &[]], &mut buf);
                 assert_eq!(again, Ok(bytes.len()));
-                let start = phit_area(bytes).expect("it has just been there").start;
+                let start = lane_area(bytes).expect("it has just been there").start;
                 assert_eq!(
                     buf[..start],
                     bytes[..start],
@@ -60,19 +78,13 @@ pub fn decode(bytes: &[u8]) -> Outcome {
                 decode_packet(packet, &mut outcome);
             }
         }
-        Ok(Frame::Training(frame)) => {
-            assert_eq!(training, Ok(frame));
+        Ok(Read::Training(frame)) => {
             let _ = find_cable(&frame.pattern);
             let mut buf = [0xa5; 200];
             let len = frame.emit(&mut buf).expect("200 bytes are enough");
             assert_eq!(&buf[..len], bytes, "a training frame has one form");
         }
-        // Aries frames have a decoder of their own (decode48.rs).
-        Ok(Frame::Sets(_)) => assert!(training.is_err(), "a frame of two kinds"),
-        Err(error) => {
-            assert!(training.is_err(), "parse says {error}");
-            outcome.rejected = Some(error);
-        }
+        Err(error) => outcome.rejected = Some(error),
     }
     outcome
 }

@@ -1,14 +1,16 @@
 //! Every Aries decoder that bytes from a wire reach; used by the fuzz targets and by the replay of their
 //! corpora. Nothing here may panic, except where a decoder contradicts itself or its encoder.
 
-use phitwire_framing::crc20;
-use phitwire_framing::flit48::{Flit, Head, MAX_PACKET_FLITS};
-use phitwire_framing::frame::{
-    Frame, FrameError, SETS_AT, SetFrame, SetFrameWriter, parse, phit_area, set_frame_len,
+use phitwire_framing::aries::crc20;
+use phitwire_framing::aries::flit::{Flit, Head, MAX_PACKET_FLITS};
+use phitwire_framing::aries::frame::{SETS_AT, SetFrame, SetFrameWriter, set_frame_len};
+use phitwire_framing::aries::packet::{MAX_DATA, PacketError, Request, Response, packet_check};
+use phitwire_framing::aries::set::{
+    DATA_FLITS, DataSet, SET_BYTES, Set, SetBytes, SetError, SetView,
 };
-use phitwire_framing::lanes::Permutation;
-use phitwire_framing::packet48::{MAX_DATA, PacketError, Request, Response, packet_check};
-use phitwire_framing::set48::{DATA_FLITS, DataSet, SET_BYTES, Set, SetBytes, SetError, SetView};
+use phitwire_framing::carrier::frame::FrameError;
+use phitwire_framing::carrier::lanes::Permutation;
+use phitwire_framing::lane_area;
 
 /// What became of the bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,16 +28,15 @@ pub struct Outcome {
 /// Decodes `bytes` as a frame of sets, as far as they go: the packets of its good sets too.
 pub fn decode(bytes: &[u8]) -> Outcome {
     let mut outcome = Outcome::default();
-    match parse(bytes) {
-        Ok(Frame::Sets(frame)) => decode_sets(&frame, bytes, &mut outcome),
-        Ok(frame) => assert_ne!(bytes[1] >> 1 & 7, 2, "{frame:?}"),
+    match SetFrame::parse(bytes) {
+        Ok(frame) => decode_sets(&frame, bytes, &mut outcome),
         Err(error) => outcome.rejected = Some(error),
     }
     outcome
 }
 
 fn decode_sets(frame: &SetFrame<'_>, bytes: &[u8], outcome: &mut Outcome) {
-    assert_eq!(phit_area(bytes), Some(SETS_AT..bytes.len()));
+    assert_eq!(lane_area(bytes), Some(SETS_AT..bytes.len()));
     assert_eq!(set_frame_len(frame.sets()), bytes.len());
     let mut buf = vec![0xa5; bytes.len()];
     let mut writer = SetFrameWriter::new(frame.header(), &mut buf).expect("it holds a frame");
@@ -143,10 +144,8 @@ pub fn decode_with_checks_made_right(bytes: &[u8]) -> Outcome {
         })
         .collect();
     sets.truncate(64);
-    let header = match parse(GOOD_HEADER) {
-        Ok(Frame::Sets(frame)) => *frame.header(),
-        other => unreachable!("the frame is good: {other:?}"),
-    };
+    let good = SetFrame::parse(GOOD_HEADER).expect("the frame is good");
+    let header = *good.header();
     let mut buf = vec![0; set_frame_len(sets.len().max(1))];
     let mut writer = SetFrameWriter::new(&header, &mut buf).expect("it has room for a set");
     for set in &sets {

@@ -3,8 +3,8 @@
 //! header phits) are the paper's.
 #![allow(dead_code)]
 
-use phitwire_framing::packet24::PacketBuf;
-use phitwire_framing::phit24::{Phit, PhitKind};
+use phitwire_framing::yarc::packet::PacketBuf;
+use phitwire_framing::yarc::phit::{Phit, PhitKind};
 
 /// The phits of a packet whose contents are given.
 pub fn phits(contents: &[u32]) -> Vec<Phit> {

@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 
 use crc::{CRC_32_ISCSI, Crc};
 use phitwire::rng::Rng;
-use phitwire_framing::frame::{
-    CHECK_BYTES, FrameHeader, FrameKind, HEADER_BYTES, HeaderView, LinkEnd, phit_area,
-};
+use phitwire_framing::frame::{CHECK_BYTES, FrameHeader, HEADER_BYTES, HeaderView, LinkEnd};
+use phitwire_framing::lane_area;
 use phitwire_framing::lanes::ALL_LANES;
 use phitwire_framing::training::{PATTERN, TRAINING_BYTES, Training};
 
@@ -71,7 +70,7 @@ impl Forge {
             return;
         };
         match (sender, header.kind) {
-            (_, FrameKind::Training) => {
+            (_, Training::KIND) => {
                 if let Ok(training) = Training::parse(frame) {
                     self.training = Some(match sender {
                         Sender::Own => training,
@@ -153,7 +152,7 @@ impl Forge {
             change(&mut view, &mut self.rng);
         }
         // In every kind of frame the check lies in front of what the lanes carry, and covers all before it.
-        if let Some(area) = phit_area(&self.out) {
+        if let Some(area) = lane_area(&self.out) {
             let (checked, rest) = self.out.split_at_mut(area.start - CHECK_BYTES);
             rest[..CHECK_BYTES].copy_from_slice(&CHECK.checksum(checked).to_be_bytes());
         }
@@ -186,9 +185,9 @@ impl Forge {
         };
         let mut training = Training {
             header: FrameHeader {
-                kind: FrameKind::Training,
+                kind: Training::KIND,
                 lanes: ALL_LANES,
-                phits: 0,
+                units: 0,
                 ..*session
             },
             heard: true,
@@ -242,7 +241,7 @@ impl Forge {
             self.noise(more);
         } else {
             // Full to the brim: longer than it says it is.
-            self.change_header(|view, _| view.set_phits(view.phits() / 2));
+            self.change_header(|view, _| view.set_units(view.units() / 2));
         }
         "oversize"
     }
@@ -292,12 +291,7 @@ fn other(this: u32, rng: &mut Rng) -> u32 {
 }
 
 fn set_end(view: &mut HeaderView<&mut [u8]>, end: impl FnOnce(LinkEnd) -> LinkEnd) {
-    let kind = match view.kind_code() {
-        0 => FrameKind::Data,
-        1 => FrameKind::Training,
-        _ => FrameKind::Sets,
-    };
-    view.set_kind(kind, end(view.end()));
+    view.set_kind(view.kind(), end(view.end()));
 }
 
 /// A training frame of the peer, turned round: what this end would say.

@@ -9,9 +9,9 @@ use std::time::Duration;
 use nix::sched::{CloneFlags, setns};
 use nix::sys::socket::{setsockopt, sockopt};
 use phitwire_framing::frame::{
-    ETHERTYPE, FrameHeader, FrameKind, UDP_PORT, frame_len, set_frame_len,
+    DataFrame, ETHERTYPE, FrameHeader, SetFrame, UDP_PORT, frame_len, set_frame_len,
 };
-use phitwire_framing::training::TRAINING_BYTES;
+use phitwire_framing::training::{TRAINING_BYTES, Training};
 use pnet::datalink::{self, Channel, Config, DataLinkReceiver, DataLinkSender};
 use pnet::packet::Packet;
 use pnet::packet::ethernet::{EtherTypes, EthernetPacket};
@@ -233,8 +233,9 @@ fn link_frames(message: &[u8]) -> Option<(usize, &[u8])> {
 fn frame_bytes(bytes: &[u8]) -> Option<usize> {
     let header = FrameHeader::parse(bytes).ok()?;
     Some(match header.kind {
-        FrameKind::Data => frame_len(usize::from(header.phits)),
-        FrameKind::Training => TRAINING_BYTES,
-        FrameKind::Sets => set_frame_len(usize::from(header.phits)),
+        DataFrame::KIND => frame_len(usize::from(header.units)),
+        Training::KIND => TRAINING_BYTES,
+        SetFrame::KIND => set_frame_len(usize::from(header.units)),
+        _ => return None,
     })
 }

@@ -1,6 +1,7 @@
 //! Noise on one lane: bit errors that hit only the bits which that lane carries.
 
-use phitwire_framing::frame::{FrameHeader, phit_area};
+use phitwire_framing::frame::FrameHeader;
+use phitwire_framing::lane_area;
 use phitwire_framing::lanes::{bits_of_lane, flip};
 
 use super::netem::Probability;
@@ -61,7 +62,7 @@ impl LaneNoise {
         if lane_bits == 0 {
             return;
         }
-        let Some(range) = phit_area(frame) else {
+        let Some(range) = lane_area(frame) else {
             return;
         };
         let area = &mut frame[range];
@@ -95,21 +96,21 @@ impl LaneNoise {
 mod tests {
     use super::*;
     use phitwire_framing::control::ControlWord;
-    use phitwire_framing::frame::{Frame, FrameKind, LinkEnd, emit_data, frame_len, parse};
+    use phitwire_framing::frame::{DataFrame, LinkEnd, SetFrame, emit_data, frame_len};
     use phitwire_framing::phit24::Phit;
 
     const PHITS: usize = 400;
 
     fn frame(lanes: u8) -> Vec<u8> {
         let header = FrameHeader {
-            kind: FrameKind::Data,
+            kind: DataFrame::KIND,
             end: LinkEnd::A,
             link: 3,
             fabric: 7,
             tx_epoch: 1,
             rx_epoch: 2,
             lanes,
-            phits: 0,
+            units: 0,
         };
         let mut bytes = vec![0xa5; frame_len(PHITS)];
         let phits = [Phit::IDLE; PHITS];
@@ -121,7 +122,7 @@ mod tests {
 
     /// Number of differing bits on each lane; panics if anything outside the phit area differs.
     fn differences(clean: &[u8], noisy: &[u8], lanes: u8) -> [u32; 3] {
-        let range = phit_area(clean).expect("a whole frame");
+        let range = lane_area(clean).expect("a whole frame");
         assert_eq!(
             clean[..range.start],
             noisy[..range.start],
@@ -147,7 +148,7 @@ mod tests {
             let mut noisy = clean.clone();
             noise.apply(&mut noisy);
             assert!(
-                matches!(parse(&noisy), Ok(Frame::Data(_))),
+                DataFrame::parse(&noisy).is_ok(),
                 "the line code is untouched"
             );
             for (sum, count) in total.iter_mut().zip(differences(&clean, &noisy, 0b111)) {
@@ -214,7 +215,7 @@ mod tests {
             assert_eq!((zero, two), (0, 0));
             assert_eq!(u64::from(one), noise.flipped_bits());
             assert_eq!(one > 50, lanes & 2 != 0, "{one}");
-            let Ok(Frame::Sets(frame)) = parse(&noisy) else {
+            let Ok(frame) = SetFrame::parse(&noisy) else {
                 panic!("noise must not touch the header")
             };
             let differ = |(set, clean): &(SetBytes, &[u8])| set != clean;

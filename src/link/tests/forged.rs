@@ -1,6 +1,6 @@
 //! Lanes that somebody else than the peer asks for or sends on.
 
-use phitwire_framing::frame::{self, Frame};
+use phitwire_framing::lane_area;
 use phitwire_framing::lanes::bits_of_lane;
 use phitwire_framing::training::Training;
 
@@ -46,9 +46,9 @@ pub fn a_hundred_thousand_headers_with_fewer_lanes_take_none<L: Link>() {
 
 /// The last word of the other end of `to`, which receives on `lanes`.
 fn request<L: Link>(pair: &Pair<L>, to: usize, lanes: u8) -> Vec<u8> {
-    let is_training = |bytes: &[u8]| matches!(frame::parse(bytes), Ok(Frame::Training(_)));
+    let is_training = |bytes: &[u8]| Training::parse(bytes).is_ok();
     let taped = pair.last_taped(to, is_training);
-    let Ok(Frame::Training(training)) = frame::parse(&taped) else {
+    let Ok(training) = Training::parse(&taped) else {
         panic!("it was looked for");
     };
     let [tx_epoch, rx_epoch] = [1 - to, to].map(|end| pair.ends[end].lcb.epochs().0);
@@ -123,7 +123,7 @@ pub fn a_pattern_that_nobody_asked_for_takes_no_lane<L: Link>() {
     let mut pair = taped_pair::<L>(4);
     let mut frame = request(&pair, A, 7);
     // As it came when lane 2 was out for a moment.
-    let area = frame::phit_area(&frame).unwrap();
+    let area = lane_area(&frame).unwrap();
     let mask = bits_of_lane(7, 2).to_be_bytes();
     for word in frame[area].chunks_mut(3) {
         for (byte, mask) in word.iter_mut().zip(&mask[1..]) {

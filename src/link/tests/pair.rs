@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use phitwire_framing::frame;
+use phitwire_framing::frame::FrameHeader;
+use phitwire_framing::lane_area;
 use phitwire_framing::lanes::{bits_of_lane, flip};
 
 use super::rig::{A, B, FRAME_BYTES, Link, live, made};
@@ -210,7 +211,7 @@ impl<L: Link> Pair<L> {
             self.add_noise(&wire, &mut bytes);
         }
         if self.rng.chance(wire.corrupt, 1_000)
-            && let Some(area) = frame::phit_area(&bytes)
+            && let Some(area) = lane_area(&bytes)
         {
             for _ in 0..=self.rng.below(3) {
                 let bit = self.rng.below(area.len() as u64 * 8) as usize;
@@ -240,12 +241,10 @@ impl<L: Link> Pair<L> {
     }
 
     fn add_noise(&mut self, wire: &Wire, bytes: &mut [u8]) {
-        let Some(area) = frame::phit_area(bytes) else {
+        let Some(area) = lane_area(bytes) else {
             return;
         };
-        let active = frame::FrameHeader::parse(bytes)
-            .expect("an end sent it")
-            .lanes;
+        let active = FrameHeader::parse(bytes).expect("an end sent it").lanes;
         let silent = (0..3)
             .filter(|lane| wire.silent_lanes & (1 << lane) != 0)
             .fold(0, |mask, lane| mask | bits_of_lane(active, lane));

@@ -1,6 +1,6 @@
 //! No state lasts in which two honest ends speak past each other.
 
-use phitwire_framing::frame::{self, Frame};
+use phitwire_framing::training::Training;
 
 use super::rig::{A, B, FRAME_BYTES, Link, SECOND, made};
 use crate::link::tests::end::End;
@@ -30,7 +30,7 @@ fn die<L: Link>(pair: &mut Pair<L>, end: usize) {
 }
 
 fn says(state: u8) -> impl Fn(&[u8]) -> bool {
-    move |bytes| matches!(frame::parse(bytes), Ok(Frame::Training(t)) if t.state == state)
+    move |bytes| Training::parse(bytes).is_ok_and(|t| t.state == state)
 }
 
 /// The word that B's lanes are gone comes when B has trained them again and found A, which is only
@@ -111,7 +111,7 @@ pub fn an_end_without_lanes_answers_a_peer_that_was_spoken_to_by_a_stranger<L: L
 }
 
 fn of_another_lab(frame: &[u8]) -> Vec<u8> {
-    let Ok(Frame::Training(mut training)) = frame::parse(frame) else {
+    let Ok(mut training) = Training::parse(frame) else {
         panic!("a training frame");
     };
     training.header.fabric ^= 1;
@@ -150,12 +150,8 @@ pub fn ends_that_believe_in_different_sessions_find_each_other<L: Link>() {
 }
 
 fn heard_by(bytes: &[u8], epoch: u32) -> bool {
-    match frame::parse(bytes) {
-        Ok(Frame::Training(t)) => {
-            t.heard && t.header.rx_epoch == epoch && t.header.tx_epoch == 2_000
-        }
-        _ => false,
-    }
+    Training::parse(bytes)
+        .is_ok_and(|t| t.heard && t.header.rx_epoch == epoch && t.header.tx_epoch == 2_000)
 }
 
 /// As above, and then the one that A does not know loses its lanes.

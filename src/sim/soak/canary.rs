@@ -1,6 +1,6 @@
 //! Links whose numbers are too short, for the canaries: late copies as such links would read them.
 
-use phitwire_framing::frame::{Frame, SetFrame, SetFrameWriter, emit_data, parse};
+use phitwire_framing::frame::{DataFrame, SetFrame, SetFrameWriter, emit_data};
 use phitwire_framing::number::PacketNumber;
 use phitwire_framing::phit24::Phit;
 use phitwire_framing::set48::{Set, SetBytes};
@@ -17,10 +17,8 @@ fn nearest<const BITS: u32>(last: u64, number: u64) -> u64 {
 /// The late `copy` as if numbers had `BITS` bits (enough for the window, and few enough to come
 /// round in a run), read at a link where `last` came last: of another session, it is what it was.
 pub(crate) fn with_short_numbers<const BITS: u32>(last: &[u8], copy: Vec<u8>) -> Vec<u8> {
-    let forged = match (parse(last), parse(&copy)) {
-        (Ok(Frame::Data(last)), Ok(Frame::Data(old)))
-            if last.header().tx_epoch == old.header().tx_epoch =>
-        {
+    let forged = match (DataFrame::parse(last), DataFrame::parse(&copy)) {
+        (Ok(last), Ok(old)) if last.header().tx_epoch == old.header().tx_epoch => {
             let (Ok(now), Ok(mut word)) = (last.control_word(), old.control_word()) else {
                 return copy;
             };
@@ -34,12 +32,12 @@ pub(crate) fn with_short_numbers<const BITS: u32>(last: &[u8], copy: Vec<u8>) ->
                 .is_ok()
                 .then_some(bytes)
         }
-        (Ok(Frame::Sets(last)), Ok(Frame::Sets(old)))
-            if last.header().tx_epoch == old.header().tx_epoch =>
-        {
-            sets_with_short_numbers::<BITS>(&last, &old, copy.len())
-        }
-        _ => None,
+        _ => match (SetFrame::parse(last), SetFrame::parse(&copy)) {
+            (Ok(last), Ok(old)) if last.header().tx_epoch == old.header().tx_epoch => {
+                sets_with_short_numbers::<BITS>(&last, &old, copy.len())
+            }
+            _ => None,
+        },
     };
     forged.unwrap_or(copy)
 }

@@ -1,6 +1,6 @@
 //! Frames of sets on their way in and out of a link control block.
 
-use phitwire_framing::frame::{FrameKind, SetFrame, SetFrameWriter, max_sets};
+use phitwire_framing::frame::{SETS_AT, SetFrame, SetFrameWriter, max_sets};
 use phitwire_framing::set48::{ControlSet, DataSet, Set, SetBytes, SetError, SetView, Tail};
 
 use super::input::AriesInput;
@@ -267,12 +267,13 @@ impl AriesLcb {
             return None;
         }
         let lanes = self.tx.lanes();
-        let header = self.common.header(FrameKind::Sets, lanes);
+        let header = self.common.header(SetFrame::KIND, lanes);
         let mut writer = SetFrameWriter::new(&header, buf).expect("the buffer is long enough");
         self.scrambler[OUT].set_lanes(lanes);
         let sent = self.emit_sets(now, sets, &mut writer);
         let length = writer.finish().expect("there is a set in it");
-        self.common.send_through_cable(&mut buf[..length], lanes);
+        self.common
+            .send_through_cable(&mut buf[SETS_AT..length], lanes);
         if sent > 0 {
             self.common.counters.tx_data_frames += 1;
         } else {

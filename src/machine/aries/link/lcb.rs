@@ -1,7 +1,7 @@
 //! The link control block of Aries: one end of a link.
 
 use phitwire_framing::flit48::{Flit, MAX_PACKET_FLITS, VCS};
-use phitwire_framing::frame::{self, Frame, FrameError, set_frame_len};
+use phitwire_framing::frame::{self, FrameError, SetFrame, set_frame_len};
 use phitwire_framing::training::{TRAINING_BYTES, Training, find_cable};
 
 use super::config::{AriesLinkConfig, ErrorInjection};
@@ -118,12 +118,16 @@ impl AriesLcb {
             self.deaf_until = None;
             self.force_reinit(now);
         }
-        match frame::parse(bytes) {
-            Ok(Frame::Sets(sets)) => self.on_sets(now, sets, input),
-            Ok(Frame::Training(training)) => self.on_training(now, &training, input),
-            // Phits are another machine's.
-            Ok(Frame::Data(_)) => self.common.counters.dropped(FrameError::BadKind),
-            Err(error) => self.common.counters.dropped(error),
+        let taken = frame::parse(bytes).and_then(|frame| {
+            match frame.kind() {
+                SetFrame::KIND => self.on_sets(now, SetFrame::of(&frame)?, input),
+                Training::KIND => self.on_training(now, &Training::of(&frame)?, input),
+                _ => return Err(FrameError::BadKind),
+            }
+            Ok(())
+        });
+        if let Err(error) = taken {
+            self.common.counters.dropped(error);
         }
         if self.rx.lanes_charged {
             self.rx.lanes_charged = false;

@@ -1,7 +1,7 @@
 //! Two network interfaces joined by a link: their frames handed over in memory, through impairments.
 
 use phitwire_framing::flit48::{Flit, Head};
-use phitwire_framing::frame::{self, Frame, LinkEnd};
+use phitwire_framing::frame::{LinkEnd, SetFrame};
 use phitwire_framing::set48::Set;
 
 use super::test_bench::{
@@ -132,7 +132,7 @@ impl Joined {
 fn packets(frames: &[Vec<u8>]) -> Vec<Vec<Flit>> {
     let mut flits = Vec::new();
     for bytes in frames {
-        let Ok(Frame::Sets(sets)) = frame::parse(bytes) else {
+        let Ok(sets) = SetFrame::parse(bytes) else {
             continue;
         };
         for set in sets.iter() {

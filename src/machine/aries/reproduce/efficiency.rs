@@ -8,7 +8,7 @@
 
 use phitwire_framing::flit48::{Flit, Head, MAX_PACKET_FLITS, NodeId, Routing};
 use phitwire_framing::frame::{
-    Frame, FrameHeader, FrameKind, LinkEnd, SetFrameWriter, max_sets, parse, set_frame_len,
+    FrameHeader, LinkEnd, SetFrame, SetFrameWriter, max_sets, set_frame_len,
 };
 use phitwire_framing::packet48::{Command, MAX_DATA, Request, Response, Status};
 use phitwire_framing::set48::{ControlSet, DATA_FLITS, DataSet, SET_BYTES, Set, Tail};
@@ -96,14 +96,14 @@ fn transaction(kind: Kind, i: usize) -> Vec<Flit> {
 /// Lays flits into sets and these into frames of datagrams, each with a control set in front.
 fn frames(flits: &[Flit]) -> Vec<Vec<u8>> {
     let header = FrameHeader {
-        kind: FrameKind::Sets,
+        kind: SetFrame::KIND,
         end: LinkEnd::A,
         link: 0,
         fabric: 0,
         tx_epoch: 1,
         rx_epoch: 1,
         lanes: 7,
-        phits: 0,
+        units: 0,
     };
     let sets: Vec<_> = flits.chunks(DATA_FLITS).enumerate().collect();
     let per_frame = max_sets(DATAGRAM) - 1;
@@ -137,7 +137,7 @@ fn counted(kind: Kind, frames: &[Vec<u8>]) -> Option<Counted> {
     let mut flits = Vec::new();
     for bytes in frames {
         seen.frame_bytes += bytes.len();
-        let Ok(Frame::Sets(frame)) = parse(bytes) else {
+        let Ok(frame) = SetFrame::parse(bytes) else {
             return None;
         };
         for set in frame.iter() {

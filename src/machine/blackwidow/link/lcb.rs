@@ -1,7 +1,7 @@
 //! The link control block: one end of a link.
 
 use phitwire_framing::control::{ControlWord, LinkStatus};
-use phitwire_framing::frame::{self, Frame, FrameError, FrameKind, MIN_FRAME_PHITS};
+use phitwire_framing::frame::{self, DataFrame, FrameError, MIN_FRAME_PHITS};
 use phitwire_framing::number::PacketNumber;
 use phitwire_framing::packet24::Vc;
 use phitwire_framing::phit24::Phit;
@@ -78,12 +78,16 @@ impl Lcb {
     pub fn handle_frame(&mut self, now: Time, bytes: &[u8], input: &mut InputQueue) {
         self.common.see(now);
         self.common.counters.rx_frames += 1;
-        match frame::parse(bytes) {
-            Ok(Frame::Data(data)) => self.on_data(now, data, input),
-            Ok(Frame::Training(training)) => self.on_training(now, &training, input),
-            // Sets are another machine's.
-            Ok(Frame::Sets(_)) => self.common.counters.dropped(FrameError::BadKind),
-            Err(error) => self.common.counters.dropped(error),
+        let taken = frame::parse(bytes).and_then(|frame| {
+            match frame.kind() {
+                DataFrame::KIND => self.on_data(now, DataFrame::of(&frame)?, input),
+                Training::KIND => self.on_training(now, &Training::of(&frame)?, input),
+                _ => return Err(FrameError::BadKind),
+            }
+            Ok(())
+        });
+        if let Err(error) = taken {
+            self.common.counters.dropped(error);
         }
         if self.rx.lanes_charged {
             self.rx.lanes_charged = false;
@@ -167,10 +171,12 @@ impl Lcb {
     fn emit_data(&mut self, count: usize, buf: &mut [u8]) -> usize {
         let word = self.control_word();
         let lanes = self.tx.lanes();
-        let header = self.common.header(FrameKind::Data, lanes);
+        let header = self.common.header(DataFrame::KIND, lanes);
         let length = frame::emit_data(&header, &word, &self.tx.slices(count), buf)
             .expect("no more phits than the buffer holds");
-        self.common.send_through_cable(&mut buf[..length], lanes);
+        let area = frame::data_area(frame::padded_phits(count));
+        debug_assert_eq!(area.end, length);
+        self.common.send_through_cable(&mut buf[area], lanes);
         length
     }
 

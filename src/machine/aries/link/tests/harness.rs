@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use phitwire_framing::flit48::{Flit, Head, MAX_PACKET_FLITS, NodeId, Routing, VCS};
-use phitwire_framing::frame::{FrameHeader, FrameKind, SetFrameWriter, set_frame_len};
+use phitwire_framing::frame::{FrameHeader, SetFrame, SetFrameWriter, set_frame_len};
 use phitwire_framing::set48::{ControlSet, DATA_FLITS, DataSet, Set, SetBytes, Tail};
 use proptest::prelude::*;
 
@@ -87,14 +87,14 @@ pub fn frame_changed(
     let from = &pair.ends[1 - to].lcb;
     let (tx_epoch, rx_epoch) = from.epochs();
     let mut header = FrameHeader {
-        kind: FrameKind::Sets,
+        kind: SetFrame::KIND,
         end: from.config().end(),
         link: 7,
         fabric: 0xfab,
         tx_epoch,
         rx_epoch,
         lanes: 7,
-        phits: 0,
+        units: 0,
     };
     change(&mut header);
     let seeds = from.aries_config().registers().scrambler_seeds;

@@ -2,7 +2,7 @@
 
 use phitwire_framing::control::ControlWord;
 use phitwire_framing::flit48::{Flit, VCS};
-use phitwire_framing::frame::{FrameHeader, FrameKind, LinkEnd, emit_data};
+use phitwire_framing::frame::{DataFrame, FrameHeader, LinkEnd, emit_data};
 use phitwire_framing::set48::{ControlSet, Set, Tail};
 
 use super::harness::{Aries, Pair, data, frame_changed, frame_with, packet};
@@ -128,14 +128,14 @@ fn yarc_s_frames_are_another_machine_s() {
     let mut buf = vec![0; 1_000];
     let (tx_epoch, rx_epoch) = pair.ends[A].lcb.epochs();
     let header = FrameHeader {
-        kind: FrameKind::Data,
+        kind: DataFrame::KIND,
         end: LinkEnd::A,
         link: 7,
         fabric: 0xfab,
         tx_epoch,
         rx_epoch,
         lanes: 7,
-        phits: 0,
+        units: 0,
     };
     let length = emit_data(&header, &word, &[&[], &[]], &mut buf).unwrap();
     pair.inject(B, &buf[..length]);

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use phitwire_framing::control::ControlWord;
 use phitwire_framing::crc16::PacketCrc;
-use phitwire_framing::frame::{self, FrameHeader, FrameKind, emit_data, frame_len};
+use phitwire_framing::frame::{self, DataFrame, FrameHeader, emit_data, frame_len};
 use phitwire_framing::number::PacketNumber;
 use phitwire_framing::packet24::{EopStatus, Head, Vc};
 use phitwire_framing::phit24::{Phit, PhitKind};
@@ -57,14 +57,14 @@ pub fn frame_changed(
     let from = &pair.ends[1 - to].lcb;
     let (tx_epoch, rx_epoch) = from.epochs();
     let mut header = FrameHeader {
-        kind: FrameKind::Data,
+        kind: DataFrame::KIND,
         end: from.config().end(),
         link: 7,
         fabric: 0xfab,
         tx_epoch,
         rx_epoch,
         lanes: 7,
-        phits: 0,
+        units: 0,
     };
     change(&mut header);
     let mut buf = vec![0; 60_000];

@@ -8,7 +8,7 @@
 use proptest::prelude::*;
 
 use phitwire_framing::control::{ControlWord, LinkStatus};
-use phitwire_framing::frame::{self, DataFrame, Frame, emit_data};
+use phitwire_framing::frame::{DataFrame, emit_data};
 use phitwire_framing::number::PacketNumber;
 use phitwire_framing::packet24::Vc;
 use phitwire_framing::phit24::Phit;
@@ -56,10 +56,7 @@ fn pair(seed: u64, first: u64, profile: &LinkProfile) -> Pair {
 }
 
 fn data(bytes: &[u8]) -> Option<DataFrame<'_>> {
-    match frame::parse(bytes) {
-        Ok(Frame::Data(data)) => Some(data),
-        _ => None,
-    }
+    DataFrame::parse(bytes).ok()
 }
 
 fn word(bytes: &[u8]) -> Option<ControlWord> {

@@ -21,8 +21,9 @@
 //! A control set says the same in full width ([`ControlSet`]), for links that can lose more than a six-bit
 //! number tells apart, and for those that have nothing else to send.
 
-use crate::crc20;
-use crate::flit48::{Flit, VCS};
+use super::crc20;
+use super::flit::{Flit, VCS};
+use crate::carrier::lanes;
 use core::ops::Range;
 
 /// Flits of a set.
@@ -64,7 +65,8 @@ const CLOCK_SHIFT: u32 = 28;
 const VC_ACK_SHIFT: u32 = 20;
 
 const _: () = assert!(SET_BYTES == 60 && TENTH_AT.start == 54);
-const _: () = assert!(CONTROL_SHIFT + 1 == crate::flit48::FLIT_BITS);
+const _: () = assert!(SET_BYTES.is_multiple_of(lanes::WORD_BYTES));
+const _: () = assert!(CONTROL_SHIFT + 1 == super::flit::FLIT_BITS);
 const _: () = assert!(NUMBER_SHIFT + NUMBER_BITS == CONTROL_SHIFT && ODD_SHIFT + 1 == NUMBER_SHIFT);
 const _: () = assert!(NACK_SHIFT + 1 == ODD_SHIFT && ACK_SHIFT + NUMBER_BITS == NACK_SHIFT);
 const _: () = assert!(LOAD_SHIFT + 4 == ACK_SHIFT && CLOCK_SHIFT + 1 == LOAD_SHIFT);

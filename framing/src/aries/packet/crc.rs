@@ -10,7 +10,7 @@
 //! them the fewest undetected patterns of four flipped bits at 14 flits, 118,383. CRC-16/CCITT has 254,844.
 //! `tests/crc48_distance.rs` proves these numbers.
 
-use crate::flit48::{Flit, Head};
+use crate::aries::flit::{Flit, Head};
 
 /// x^16 + x^14 + x^13 + x^7 + x^2 + x + 1, without its highest term.
 pub const POLYNOMIAL: u16 = 0x6087;
@@ -23,8 +23,8 @@ const INVARIANT: u64 = {
     let all = Head::new(
         true,
         0xf,
-        crate::flit48::NodeId::from_bits(0x3_ffff),
-        crate::flit48::Routing::Valiant,
+        crate::aries::flit::NodeId::from_bits(0x3_ffff),
+        crate::aries::flit::Routing::Valiant,
         0xfff,
         0x3f,
     );

@@ -1,19 +1,35 @@
-//! Frames of sets: whole sets of ten flits behind a header, one after the other.
+//! Frames of sets: whole sets of ten flits behind header and check, one after the other (ours).
+//!
+//! ```text
+//! byte 0 .. 17  as every frame, kind 2
+//!     18 19     sets
+//!     20 .. 23  check: CRC-32C over the header
+//!     24 ..     sets of 60 bytes: what the lanes carry
+//! ```
 
-use super::{CHECK_BYTES, EmitError, FrameError, FrameHeader, FrameKind, HEADER_BYTES, checksum};
-use crate::lanes::{Permutation, swizzle_area_back};
-use crate::set48::{SET_BYTES, SetBytes};
+use super::set::{SET_BYTES, SetBytes};
+use crate::carrier::frame::{
+    EmitError, Frame, FrameError, FrameHeader, FrameKind, HEADER_BYTES, MIN_BYTES, PLAIN_AT, parse,
+    seal,
+};
+use crate::carrier::lanes::{Permutation, swizzle_area_back};
+use core::ops::Range;
 
 /// Most sets of a frame: as many as a UDP datagram can carry.
 pub const MAX_FRAME_SETS: usize = (65_507 - SETS_AT) / SET_BYTES;
 /// First byte of the sets.
-pub const SETS_AT: usize = HEADER_BYTES + CHECK_BYTES;
+pub const SETS_AT: usize = PLAIN_AT;
 
-const _: () = assert!(SETS_AT + SET_BYTES >= 46, "below that Ethernet pads");
+const _: () = assert!(SETS_AT + SET_BYTES >= MIN_BYTES);
 
 /// Bytes of a frame of `sets` sets.
 pub const fn set_frame_len(sets: usize) -> usize {
     SETS_AT + sets * SET_BYTES
+}
+
+/// Bytes of the sets of a frame of `sets` sets.
+pub const fn set_area(sets: usize) -> Range<usize> {
+    SETS_AT..set_frame_len(sets)
 }
 
 /// Most sets of a frame of at most `frame_bytes` bytes.
@@ -29,7 +45,7 @@ pub const fn max_sets(frame_bytes: usize) -> usize {
 /// Writes a frame of sets in place, set by set.
 ///
 /// Call order: [`new`](Self::new), [`slot`](Self::slot) for each set, which the caller fills with
-/// [`DataSet::emit`](crate::set48::DataSet::emit) or [`ControlSet::emit`](crate::set48::ControlSet::emit), then
+/// [`DataSet::emit`](super::set::DataSet::emit) or [`ControlSet::emit`](super::set::ControlSet::emit), then
 /// [`finish`](Self::finish).
 #[derive(Debug)]
 pub struct SetFrameWriter<'a> {
@@ -40,7 +56,7 @@ pub struct SetFrameWriter<'a> {
 }
 
 impl<'a> SetFrameWriter<'a> {
-    /// A frame in `buf`, which it may fill to its end. `header.kind` and `header.phits` are not
+    /// A frame in `buf`, which it may fill to its end. `header.kind` and `header.units` are not
     /// looked at.
     ///
     /// # Errors
@@ -82,51 +98,27 @@ impl<'a> SetFrameWriter<'a> {
         self.area.len() - self.used
     }
 
-    /// Writes the header and returns the bytes of the frame; `None`, and nothing is written, for a frame without sets.
+    /// Writes the header and returns the bytes of the frame; `None`, and nothing is written, for a frame
+    /// without sets.
     pub fn finish(self) -> Option<usize> {
         if self.used == 0 {
             return None;
         }
         let header = FrameHeader {
-            kind: FrameKind::Sets,
-            phits: self.used as u16,
+            kind: SetFrame::KIND,
+            units: self.used as u16,
             ..self.header
         };
         header
             .emit(self.head)
             .expect("the head has room for a header, as its type says");
-        let (checked, check) = self.head.split_at_mut(HEADER_BYTES);
-        check.copy_from_slice(&checksum(checked).to_be_bytes());
+        seal(self.head, HEADER_BYTES);
         Some(set_frame_len(self.used))
     }
 }
 
-/// Reads what comes behind the header of a frame of sets.
-pub(super) fn parse_sets(header: FrameHeader, bytes: &[u8]) -> Result<SetFrame<'_>, FrameError> {
-    let sets = usize::from(header.phits);
-    if sets == 0 || sets > MAX_FRAME_SETS {
-        return Err(FrameError::BadSetCount);
-    }
-    if bytes.len() != set_frame_len(sets) {
-        return Err(FrameError::BadLength);
-    }
-    let (checked, rest) = bytes.split_at(HEADER_BYTES);
-    let (check, area) = rest.split_at(CHECK_BYTES);
-    if checksum(checked).to_be_bytes() != check {
-        return Err(FrameError::BadHeaderCheck);
-    }
-    if header.lanes == 0 {
-        return Err(FrameError::NoLanes);
-    }
-    Ok(SetFrame {
-        header,
-        area: area.as_chunks().0,
-        cable: Permutation::IDENTITY,
-    })
-}
-
 /// A frame of sets whose header and length are right. The sets are not judged: that is for
-/// [`Set::parse`](crate::set48::Set::parse), one by one.
+/// [`Set::parse`](super::set::Set::parse), one by one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SetFrame<'a> {
     header: FrameHeader,
@@ -135,6 +127,35 @@ pub struct SetFrame<'a> {
 }
 
 impl<'a> SetFrame<'a> {
+    /// The kind of frames of sets.
+    pub const KIND: FrameKind = FrameKind::new(2);
+
+    /// Reads a frame of sets.
+    ///
+    /// # Errors
+    /// [`FrameError::BadKind`], `BadSetCount`, `BadLength`, `BadHeaderCheck`, `NoLanes`, in this order.
+    #[inline]
+    pub fn of(frame: &Frame<'a>) -> Result<Self, FrameError> {
+        let sets = frame.units(Self::KIND)?;
+        if sets == 0 || sets > MAX_FRAME_SETS {
+            return Err(FrameError::BadSetCount);
+        }
+        let (_, area) = frame.split(HEADER_BYTES, set_frame_len(sets))?;
+        Ok(Self {
+            header: *frame.header(),
+            area: area.as_chunks().0,
+            cable: Permutation::IDENTITY,
+        })
+    }
+
+    /// Reads a frame of sets from its bytes.
+    ///
+    /// # Errors
+    /// As [`parse`] and [`Self::of`].
+    pub fn parse(bytes: &'a [u8]) -> Result<Self, FrameError> {
+        Self::of(&parse(bytes)?)
+    }
+
     /// The header.
     #[inline]
     pub const fn header(&self) -> &FrameHeader {

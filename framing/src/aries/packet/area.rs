@@ -2,8 +2,8 @@
 
 use super::crc::packet_check;
 use super::{EmitError, PacketError};
-use crate::flit48::{FLIT_MASK, Flit, Head, MAX_PACKET_FLITS};
-use crate::set48::FLIT_BYTES;
+use crate::aries::flit::{FLIT_MASK, Flit, Head, MAX_PACKET_FLITS};
+use crate::aries::set::FLIT_BYTES;
 
 /// Most bytes of data in a packet: a cache line (white paper, "Aries Performance").
 pub const MAX_DATA: usize = 64;

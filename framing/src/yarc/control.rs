@@ -13,8 +13,8 @@
 //! `seq` and `ack` are the lower 16 bits of 48-bit numbers. The upper 32 bits of both stand in the frame's header with the
 //! number of the pass (see [`WordRest`]): only with them is a frame of any age told from a new one.
 
-use crate::number::PacketNumber;
-use crate::phit24::{PHIT_BITS, SIDEBAND_SHIFT};
+use super::phit::{PHIT_BITS, SIDEBAND_SHIFT};
+use crate::carrier::number::PacketNumber;
 
 /// Bits of a control word.
 pub const WORD_BITS: u32 = 96;
@@ -75,7 +75,7 @@ const _: () = assert!(ACK.shift + ACK.width == STATUS.shift);
 const _: () = assert!(VC_ACK[0].shift + VC_ACK[0].width == ACK.shift);
 const _: () = assert!(VC_ACK[1].shift + VC_ACK[1].width == VC_ACK[0].shift);
 const _: () = assert!(CRC.shift + CRC.width == VC_ACK[1].shift);
-const _: () = assert!(crate::packet24::MAX_PACKET_PHITS <= MAX_OFFSET as usize);
+const _: () = assert!(super::packet::MAX_PACKET_PHITS <= MAX_OFFSET as usize);
 
 /// x^16 + x^14 + x^11 + x^5 + x^2 + 1 without its highest term.
 ///
@@ -217,7 +217,7 @@ impl WordView {
     }
 
     /// Phits freed on a virtual channel, modulo 2^20.
-    pub fn vc_ack(&self, vc: crate::packet24::Vc) -> u32 {
+    pub fn vc_ack(&self, vc: super::packet::Vc) -> u32 {
         self.get(VC_ACK[vc.index()])
     }
 
@@ -258,7 +258,7 @@ impl WordView {
     }
 
     /// Sets a virtual channel acknowledgement; 20 bits.
-    pub fn set_vc_ack(&mut self, vc: crate::packet24::Vc, phits: u32) {
+    pub fn set_vc_ack(&mut self, vc: super::packet::Vc, phits: u32) {
         self.set(VC_ACK[vc.index()], phits);
     }
 

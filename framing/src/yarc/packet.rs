@@ -14,8 +14,8 @@
 //! are ours. Payload bits form one stream: the head's three, the second phit's seven, then 22 of
 //! each further phit, most significant bit first.
 
-use crate::crc16::PacketCrc;
-use crate::phit24::{CONTENT_BITS, CONTENT_MASK, Phit, PhitKind};
+use super::crc16::PacketCrc;
+use super::phit::{CONTENT_BITS, CONTENT_MASK, Phit, PhitKind};
 
 /// Phits of the shortest packet: it carries 32 payload bits (paper, section 4.1).
 pub const MIN_PACKET_PHITS: usize = 4;
@@ -240,7 +240,7 @@ pub const fn eop_status(content: u32) -> Option<EopStatus> {
 /// The fields of an end of packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Eop {
-    /// Check over the phits before and `status`; see [`crate::crc16`].
+    /// Check over the phits before and `status`; see [`crc16`](super::crc16).
     pub crc: u16,
     /// The `ok` field.
     pub status: EopStatus,

@@ -10,23 +10,23 @@ pub enum FrameError {
     BadMagic,
     /// Another version of the format.
     BadVersion,
-    /// A frame kind that this version does not know.
+    /// A frame kind that the reader does not know.
     BadKind,
     /// The number of bytes does not agree with the header.
     BadLength,
-    /// The CRC-32C over header, rest of the word and kind map (or training body) is wrong.
+    /// The CRC-32C over everything before it is wrong.
     BadHeaderCheck,
     /// The 13 reserved bits beside the lane mask are not zero.
     ReservedHeader,
-    /// A frame of data or sets names no lane.
+    /// A frame whose units the lanes carry names no lane.
     NoLanes,
-    /// The number of phits is less than 48 or no multiple of four, or not zero in a training frame.
+    /// A number of units that this kind of frame cannot have, or not zero in a training frame.
     BadPhitCount,
     /// The reserved bits 6:3 of the lane byte of a training frame are not zero.
     ReservedTraining,
     /// A node name of a training frame is empty, not UTF-8 or not padded with zeros.
     BadName,
-    /// A frame of sets has none, or more than [`MAX_FRAME_SETS`](super::MAX_FRAME_SETS).
+    /// A frame of sets of units has none, or more than fit.
     BadSetCount,
 }
 
@@ -97,15 +97,15 @@ impl core::error::Error for FrameError {}
 pub enum EmitError {
     /// The buffer is shorter than the frame.
     BufferTooSmall,
-    /// More phits than a frame may have ([`MAX_FRAME_PHITS`](super::MAX_FRAME_PHITS)).
-    TooManyPhits,
+    /// More units than a frame may have.
+    TooManyUnits,
 }
 
 impl core::fmt::Display for EmitError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str(match self {
             Self::BufferTooSmall => "buffer is shorter than the frame",
-            Self::TooManyPhits => "more phits than a frame may have",
+            Self::TooManyUnits => "more units than a frame may have",
         })
     }
 }

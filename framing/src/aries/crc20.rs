@@ -10,7 +10,7 @@
 //! The bits of a set are taken in the order in which they stand, first bit of the first byte first.
 //! Start value all ones, so that silence is no set; no reflection, no final inversion.
 
-use crate::set48::SET_BYTES;
+use super::set::SET_BYTES;
 
 /// x^20 + x^19 + x^18 + x^14 + x^6 + x^2 + x + 1, without its highest term.
 pub const POLYNOMIAL: u32 = 0xc_4047;

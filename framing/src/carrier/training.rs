@@ -1,26 +1,28 @@
-//! Training frames: channel initialisation (paper, section 4.4; format ours).
+//! Training frames: channel initialisation (BlackWidow paper, section 4.4; format ours).
 //!
 //! Until both ends know each other's name, epoch, lanes and buffer sizes, they send these. Behind
 //! the names comes a pattern that the lanes carry: from it the receiver finds which of the sender's
 //! lanes arrives on which of its own, and with which polarity.
 //!
 //! ```text
-//! byte  0 .. 19  frame header, kind 1, phits 0
+//! byte  0 .. 19  frame header, kind 1, units 0
 //!      20        state of the sender
 //!      21        |heard|  0 (4)  |rx lanes (3)|
 //!      22  23    port of the sender, port it expects to reach
-//!      24        longest packet in phits
+//!      24        longest packet, in units of flow control
 //!      25        code of the lane rate
 //!      26 27     window in packets
-//!      28 .. 35  credits offered: phits for requests, for responses
+//!      28 .. 35  credits offered, in units of flow control: requests, responses
 //!      36 .. 67  name of the sender, UTF-8, padded with zeros
 //!      68 .. 99  name of the node it expects to reach
 //!     100 .. 103 check: CRC-32C over bytes 0 to 99
-//!     104 .. 151 pattern: 16 phits of 3 bytes, outside the check
+//!     104 .. 151 pattern: 16 wire words of 3 bytes, outside the check
 //! ```
 
-use crate::frame::{EmitError, FrameError, FrameHeader, FrameKind, HEADER_BYTES, checksum};
-use crate::lanes::{ALL_LANES, LANES, Permutation, bits_of_lane};
+use super::frame::{
+    EmitError, Frame, FrameError, FrameHeader, FrameKind, HEADER_BYTES, checksum, parse,
+};
+use super::lanes::{ALL_LANES, LANES, Permutation, WORD_BITS, WORD_BYTES, bits_of_lane};
 use core::ops::Range;
 
 /// Byte of the sender's state.
@@ -49,23 +51,23 @@ pub const CHECK_AT: Range<usize> = 100..104;
 pub const PATTERN_AT: Range<usize> = 104..152;
 /// Bytes of a training frame.
 pub const TRAINING_BYTES: usize = PATTERN_AT.end;
-/// Phits of the pattern.
-pub const PATTERN_PHITS: usize = 16;
+/// Wire words of the pattern.
+pub const PATTERN_WORDS: usize = 16;
 /// Most bytes of a node name.
 pub const NAME_BYTES: usize = 32;
 /// Bits that a lane carries over the pattern.
-pub const PATTERN_LANE_BITS: u32 = (PATTERN_PHITS * 24 / LANES) as u32;
+pub const PATTERN_LANE_BITS: u32 = (PATTERN_WORDS * WORD_BITS as usize / LANES) as u32;
 /// Wrong bits with which a lane is still recognised: an eighth.
 pub const PATTERN_TOLERANCE: u32 = PATTERN_LANE_BITS / 8;
 
 const HEARD: u8 = 0x80;
 
-const _: () = assert!(PATTERN_AT.end - PATTERN_AT.start == PATTERN_PHITS * 3);
+const _: () = assert!(PATTERN_AT.end - PATTERN_AT.start == PATTERN_WORDS * WORD_BYTES);
 const _: () = assert!(NODE_AT.end - NODE_AT.start == NAME_BYTES);
 const _: () = assert!(STATE_AT == HEADER_BYTES);
 
-/// Wire words of the training pattern: one phit each, before any cable.
-pub type Pattern = [u32; PATTERN_PHITS];
+/// Wire words of the training pattern.
+pub type Pattern = [u32; PATTERN_WORDS];
 
 /// The training pattern as it is sent: on each lane a different row of pseudo-random bits. Rows and their
 /// inverses differ from each other, and from silence, in at least 63 of 128 bits (tested).
@@ -74,9 +76,9 @@ pub const PATTERN: Pattern = pattern();
 const fn pattern() -> Pattern {
     // A xorshift generator (Marsaglia, "Xorshift RNGs", 2003), its start chosen for distance.
     let mut state = 0x5900_2f50_u32;
-    let mut words = [0; PATTERN_PHITS];
+    let mut words = [0; PATTERN_WORDS];
     let mut i = 0;
-    while i < PATTERN_PHITS {
+    while i < PATTERN_WORDS {
         state ^= state << 13;
         state ^= state >> 17;
         state ^= state << 5;
@@ -134,7 +136,7 @@ pub fn find_cable(received: &Pattern) -> Result<Permutation, u8> {
 /// A training frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Training {
-    /// The frame header; `kind` and `phits` are written as they must be.
+    /// The frame header; `kind` and `units` are written as they must be.
     pub header: FrameHeader,
     /// State of the sender's link control block, for the other end's diagnostics.
     pub state: u8,
@@ -146,13 +148,13 @@ pub struct Training {
     pub port: u8,
     /// Port that the sender expects at the other end.
     pub expect_port: u8,
-    /// Longest packet in phits that the sender of this frame accepts.
+    /// Longest packet that the sender of this frame accepts, in units of flow control.
     pub max_packet: u8,
     /// Code of the lane rate.
     pub rate: u8,
     /// Packets that may be on their way unacknowledged.
     pub window_packets: u16,
-    /// Phits of buffer offered per virtual channel.
+    /// Buffer offered per virtual channel, in units of flow control.
     pub credits: [u32; 2],
     /// Name of the sender; see [`name_bytes`].
     pub node: [u8; NAME_BYTES],
@@ -233,7 +235,7 @@ impl<T: AsRef<[u8]>> TrainingView<T> {
         self.0.as_ref()[EXPECT_PORT_AT]
     }
 
-    /// Longest packet in phits.
+    /// Longest packet.
     pub fn max_packet(&self) -> u8 {
         self.0.as_ref()[MAX_PACKET_AT]
     }
@@ -275,8 +277,8 @@ impl<T: AsRef<[u8]>> TrainingView<T> {
 
     /// The pattern.
     pub fn pattern(&self) -> Pattern {
-        let mut words = [0; PATTERN_PHITS];
-        let area = self.0.as_ref()[PATTERN_AT].as_chunks::<3>().0;
+        let mut words = [0; PATTERN_WORDS];
+        let area = self.0.as_ref()[PATTERN_AT].as_chunks::<WORD_BYTES>().0;
         for (word, bytes) in words.iter_mut().zip(area) {
             *word = u32::from_be_bytes([0, bytes[0], bytes[1], bytes[2]]);
         }
@@ -301,9 +303,9 @@ impl<T: AsRef<[u8]> + AsMut<[u8]>> TrainingView<T> {
         self.0.as_mut()[EXPECT_PORT_AT] = expect_port;
     }
 
-    /// Sets the longest packet in phits.
-    pub fn set_max_packet(&mut self, phits: u8) {
-        self.0.as_mut()[MAX_PACKET_AT] = phits;
+    /// Sets the longest packet.
+    pub fn set_max_packet(&mut self, units: u8) {
+        self.0.as_mut()[MAX_PACKET_AT] = units;
     }
 
     /// Sets the code of the lane rate.
@@ -337,62 +339,66 @@ impl<T: AsRef<[u8]> + AsMut<[u8]>> TrainingView<T> {
 
     /// Sets the pattern.
     pub fn set_pattern(&mut self, pattern: &Pattern) {
-        let area = self.0.as_mut()[PATTERN_AT].as_chunks_mut::<3>().0;
+        let area = self.0.as_mut()[PATTERN_AT].as_chunks_mut::<WORD_BYTES>().0;
         for (bytes, word) in area.iter_mut().zip(pattern) {
             bytes.copy_from_slice(&word.to_be_bytes()[1..]);
         }
     }
 }
 
-/// Reads what comes behind the header of a training frame.
-pub(crate) fn parse_body(header: FrameHeader, bytes: &[u8]) -> Result<Training, FrameError> {
-    let view = TrainingView::new_checked(bytes)?;
-    if header.phits != 0 {
-        return Err(FrameError::BadPhitCount);
-    }
-    if !view.check_is_right() {
-        return Err(FrameError::BadHeaderCheck);
-    }
-    if view.lane_byte() & !(HEARD | ALL_LANES) != 0 {
-        return Err(FrameError::ReservedTraining);
-    }
-    let (node, expect_node) = (view.node(), view.expect_node());
-    if name_str(&node).is_none() || name_str(&expect_node).is_none() {
-        return Err(FrameError::BadName);
-    }
-    Ok(Training {
-        header,
-        state: view.state(),
-        heard: view.lane_byte() & HEARD != 0,
-        rx_lanes: view.lane_byte() & ALL_LANES,
-        port: view.port(),
-        expect_port: view.expect_port(),
-        max_packet: view.max_packet(),
-        rate: view.rate(),
-        window_packets: view.window_packets(),
-        credits: view.credits(),
-        node,
-        expect_node,
-        pattern: view.pattern(),
-    })
-}
-
 impl Training {
+    /// The kind of training frames.
+    pub const KIND: FrameKind = FrameKind::new(1);
+
     /// Bytes of the encoded frame.
     pub const fn buffer_len(&self) -> usize {
         TRAINING_BYTES
     }
 
+    /// What a training frame says.
+    ///
+    /// # Errors
+    /// [`FrameError::BadKind`], `BadLength`, `BadPhitCount`, `BadHeaderCheck`, `ReservedTraining`,
+    /// `BadName`, in this order.
+    pub fn of(frame: &Frame<'_>) -> Result<Self, FrameError> {
+        let units = frame.units(Self::KIND)?;
+        let view = TrainingView::new_checked(frame.bytes())?;
+        if units != 0 {
+            return Err(FrameError::BadPhitCount);
+        }
+        if !view.check_is_right() {
+            return Err(FrameError::BadHeaderCheck);
+        }
+        if view.lane_byte() & !(HEARD | ALL_LANES) != 0 {
+            return Err(FrameError::ReservedTraining);
+        }
+        let (node, expect_node) = (view.node(), view.expect_node());
+        if name_str(&node).is_none() || name_str(&expect_node).is_none() {
+            return Err(FrameError::BadName);
+        }
+        Ok(Self {
+            header: *frame.header(),
+            state: view.state(),
+            heard: view.lane_byte() & HEARD != 0,
+            rx_lanes: view.lane_byte() & ALL_LANES,
+            port: view.port(),
+            expect_port: view.expect_port(),
+            max_packet: view.max_packet(),
+            rate: view.rate(),
+            window_packets: view.window_packets(),
+            credits: view.credits(),
+            node,
+            expect_node,
+            pattern: view.pattern(),
+        })
+    }
+
     /// Reads a training frame.
     ///
     /// # Errors
-    /// As [`crate::frame::parse`]; a data frame is [`FrameError::BadKind`].
+    /// As [`parse`] and [`Self::of`].
     pub fn parse(bytes: &[u8]) -> Result<Self, FrameError> {
-        let header = FrameHeader::parse(bytes)?;
-        if header.kind != FrameKind::Training {
-            return Err(FrameError::BadKind);
-        }
-        parse_body(header, bytes)
+        Self::of(&parse(bytes)?)
     }
 
     /// Writes the frame and returns its length, [`TRAINING_BYTES`]. Names are written as they are:
@@ -405,8 +411,8 @@ impl Training {
             .get_mut(..TRAINING_BYTES)
             .ok_or(EmitError::BufferTooSmall)?;
         FrameHeader {
-            kind: FrameKind::Training,
-            phits: 0,
+            kind: Self::KIND,
+            units: 0,
             ..self.header
         }
         .emit(buf)?;

@@ -1,12 +1,81 @@
-//! Data frames: phits on their way into and out of bytes, four at a time.
+//! Data frames: phits on their way into and out of bytes, four at a time (ours).
+//!
+//! ```text
+//! byte 0 .. 17  as every frame, kind 0
+//!     18 19     phits
+//!     20 .. 29  rest of the control word: upper 32 bits of seq and of ack, pass
+//!      kind map: 2 bits per phit, four phits per byte, first phit in bits 7:6
+//!      check: CRC-32C over header, rest of the word and kind map
+//!      phit area: 3 bytes per phit, big endian, sideband in bits 23:22
+//! ```
+//!
+//! A data frame has a multiple of four phits and at least [`WORD_PHITS`], so that a whole control word
+//! is in every frame; idle phits fill it up.
 
-use super::{
-    CHECK_BYTES, EmitError, FrameError, FrameHeader, FrameKind, GROUP_BYTES, GROUP_PHITS, MAP_AT,
-    MAX_FRAME_PHITS, MIN_FRAME_PHITS, REST_AT, checksum, frame_len, padded_phits,
+use super::control::{ControlWord, REST_BYTES, SidebandError, WORD_BYTES, WORD_PHITS, WordRest};
+use super::phit::{CONTENT_MASK, PHIT_BITS, Phit, WIRE_MASK};
+use crate::carrier::frame::{
+    CHECK_BYTES, EmitError, Frame, FrameError, FrameHeader, FrameKind, HEADER_BYTES, MIN_BYTES,
+    parse, seal,
 };
-use crate::control::{ControlWord, REST_BYTES, SidebandError, WORD_BYTES, WordRest};
-use crate::lanes::{Permutation, unswizzle};
-use crate::phit24::{CONTENT_MASK, Phit, WIRE_MASK};
+use crate::carrier::lanes::{Permutation, unswizzle};
+use core::ops::Range;
+
+/// Bytes of a data frame with the rest of its control word.
+pub const REST_AT: Range<usize> = HEADER_BYTES..HEADER_BYTES + REST_BYTES;
+/// First byte of the kind map of a data frame.
+pub const MAP_AT: usize = REST_AT.end;
+/// Phits whose kinds share a byte and which are encoded together.
+pub const GROUP_PHITS: usize = 4;
+/// Bytes of such a group in the phit area.
+pub const GROUP_BYTES: usize = 3 * GROUP_PHITS;
+/// Fewest phits of a data frame.
+pub const MIN_FRAME_PHITS: usize = WORD_PHITS;
+/// Most phits of a data frame.
+pub const MAX_FRAME_PHITS: usize = u16::MAX as usize / GROUP_PHITS * GROUP_PHITS;
+
+const _: () = assert!(GROUP_BYTES * 8 == GROUP_PHITS * PHIT_BITS as usize);
+const _: () = assert!(MIN_FRAME_PHITS.is_multiple_of(GROUP_PHITS));
+const _: () = assert!(
+    WORD_PHITS / GROUP_PHITS == WORD_BYTES,
+    "a group carries a byte of the word"
+);
+const _: () = assert!(frame_len(0) >= MIN_BYTES);
+
+/// Phits that a data frame of `phits` packet phits really has: idle phits fill it up.
+pub const fn padded_phits(phits: usize) -> usize {
+    let padded = phits.next_multiple_of(GROUP_PHITS);
+    if padded < MIN_FRAME_PHITS {
+        MIN_FRAME_PHITS
+    } else {
+        padded
+    }
+}
+
+/// Bytes of a data frame with `phits` packet phits.
+pub const fn frame_len(phits: usize) -> usize {
+    MAP_AT + CHECK_BYTES + padded_phits(phits) / GROUP_PHITS * (1 + GROUP_BYTES)
+}
+
+/// Most phits of a data frame in `frame_bytes` bytes; 0 when not even the smallest fits.
+pub const fn max_phits(frame_bytes: usize) -> usize {
+    let groups = frame_bytes.saturating_sub(MAP_AT + CHECK_BYTES) / (1 + GROUP_BYTES);
+    let phits = groups * GROUP_PHITS;
+    if phits < MIN_FRAME_PHITS {
+        0
+    } else if phits > MAX_FRAME_PHITS {
+        MAX_FRAME_PHITS
+    } else {
+        phits
+    }
+}
+
+/// Bytes of the phit area of a data frame of `phits` phits, which are whole groups.
+pub const fn data_area(phits: usize) -> Range<usize> {
+    let groups = phits / GROUP_PHITS;
+    let start = MAP_AT + groups + CHECK_BYTES;
+    start..start + groups * GROUP_BYTES
+}
 
 /// What a byte of the control word sets in a group: bits 95:32 and 31:0 of its twelve bytes.
 type Sideband = (u64, u32);
@@ -121,7 +190,7 @@ impl Groups<'_> {
 /// Writes a data frame: header, rest of the word, kind map, check, and `phits[0]` followed by
 /// `phits[1]` with `word` repeated in the sideband. Pads with idle phits. Returns the bytes written.
 ///
-/// `header.kind` and `header.phits` are not looked at; sideband bits of the phits are ignored.
+/// `header.kind` and `header.units` are not looked at; sideband bits of the phits are ignored.
 ///
 /// # Errors
 /// See [`EmitError`]; the buffer is then unchanged.
@@ -133,22 +202,22 @@ pub fn emit_data(
 ) -> Result<usize, EmitError> {
     let given = phits[0].len() + phits[1].len();
     if given > MAX_FRAME_PHITS {
-        return Err(EmitError::TooManyPhits);
+        return Err(EmitError::TooManyUnits);
     }
     let (count, len) = (padded_phits(given), frame_len(given));
     let buf = buf.get_mut(..len).ok_or(EmitError::BufferTooSmall)?;
     FrameHeader {
-        kind: FrameKind::Data,
-        phits: count as u16,
+        kind: DataFrame::KIND,
+        units: count as u16,
         ..*header
     }
     .emit(buf)?;
     buf[REST_AT].copy_from_slice(&word.rest().emit());
-    let (checked, rest) = buf.split_at_mut(MAP_AT + count / GROUP_PHITS);
-    let (check, area) = rest.split_at_mut(CHECK_BYTES);
+    let map_end = MAP_AT + count / GROUP_PHITS;
+    let (checked, rest) = buf.split_at_mut(map_end);
     let mut groups = Groups {
         map: &mut checked[MAP_AT..],
-        area: area.as_chunks_mut().0,
+        area: rest[CHECK_BYTES..].as_chunks_mut().0,
         word: sidebands(word.emit()),
     };
     let (whole, rest) = phits[0].as_chunks();
@@ -165,37 +234,8 @@ pub fn emit_data(
         groups.emit_part(rest, &[]);
     }
     groups.pad();
-    check.copy_from_slice(&checksum(checked).to_be_bytes());
+    seal(buf, map_end);
     Ok(len)
-}
-
-/// Reads what comes behind the header of a data frame.
-pub(super) fn parse_data(header: FrameHeader, bytes: &[u8]) -> Result<DataFrame<'_>, FrameError> {
-    let phits = usize::from(header.phits);
-    if phits < MIN_FRAME_PHITS || !phits.is_multiple_of(GROUP_PHITS) {
-        return Err(FrameError::BadPhitCount);
-    }
-    if bytes.len() != frame_len(phits) {
-        return Err(FrameError::BadLength);
-    }
-    let (checked, rest) = bytes.split_at(MAP_AT + phits / GROUP_PHITS);
-    let (check, area) = rest.split_at(CHECK_BYTES);
-    if checksum(checked).to_be_bytes() != check {
-        return Err(FrameError::BadHeaderCheck);
-    }
-    if header.lanes == 0 {
-        return Err(FrameError::NoLanes);
-    }
-    let mut word_rest = [0; REST_BYTES];
-    word_rest.copy_from_slice(&checked[REST_AT]);
-    let (map, area) = (&checked[MAP_AT..], area.as_chunks().0);
-    Ok(DataFrame {
-        header,
-        word_rest: WordRest::parse(&word_rest),
-        map,
-        area,
-        cable: Permutation::IDENTITY,
-    })
 }
 
 /// A data frame whose header, kind map and length are right.
@@ -209,6 +249,40 @@ pub struct DataFrame<'a> {
 }
 
 impl<'a> DataFrame<'a> {
+    /// The kind of data frames.
+    pub const KIND: FrameKind = FrameKind::new(0);
+
+    /// Reads a data frame. The phit area is not judged: what the lanes did to it is for control word
+    /// and packet check to find.
+    ///
+    /// # Errors
+    /// [`FrameError::BadKind`], `BadPhitCount`, `BadLength`, `BadHeaderCheck`, `NoLanes`, in this order.
+    #[inline]
+    pub fn of(frame: &Frame<'a>) -> Result<Self, FrameError> {
+        let phits = frame.units(Self::KIND)?;
+        if phits < MIN_FRAME_PHITS || !phits.is_multiple_of(GROUP_PHITS) {
+            return Err(FrameError::BadPhitCount);
+        }
+        let (checked, area) = frame.split(MAP_AT + phits / GROUP_PHITS, frame_len(phits))?;
+        let mut word_rest = [0; REST_BYTES];
+        word_rest.copy_from_slice(&checked[REST_AT]);
+        Ok(Self {
+            header: *frame.header(),
+            word_rest: WordRest::parse(&word_rest),
+            map: &checked[MAP_AT..],
+            area: area.as_chunks().0,
+            cable: Permutation::IDENTITY,
+        })
+    }
+
+    /// Reads a data frame from its bytes.
+    ///
+    /// # Errors
+    /// As [`parse`] and [`Self::of`].
+    pub fn parse(bytes: &'a [u8]) -> Result<Self, FrameError> {
+        Self::of(&parse(bytes)?)
+    }
+
     /// The header.
     #[inline]
     pub const fn header(&self) -> &FrameHeader {
@@ -218,7 +292,7 @@ impl<'a> DataFrame<'a> {
     /// Number of phits, idle ones included.
     #[inline]
     pub const fn phits(&self) -> usize {
-        self.header.phits as usize
+        self.header.units as usize
     }
 
     /// The same frame seen behind a cable: every wire word is put right before it is used. The

@@ -1,9 +1,9 @@
 //! Numbers of packets on a link.
 //!
-//! An end counts packets without end; the wire has the lowest 48 bits of the count. A network between the ends may hold
-//! a frame back for as long as it likes, so a number must tell apart all packets that any frame still under way can
-//! name, and not only those of a window: at 10 million packets a second 48 bits come round after 325 days, and a frame
-//! would have to be 162 days late before it looked new.
+//! An end counts packets without end; the wire has the lowest 48 bits of the count. A network between
+//! the ends may hold a frame back for as long as it likes, so a number must tell apart all packets that
+//! any frame still under way can name, and not only those of a window: at 10 million packets a second
+//! 48 bits come round after 325 days, and a frame would have to be 162 days late before it looked new.
 
 /// The number of a packet modulo 2^48.
 ///
@@ -16,7 +16,7 @@ impl PacketNumber {
     pub const BITS: u32 = 48;
     /// The last before they come round.
     pub const MAX: u64 = (1 << Self::BITS) - 1;
-    /// Bits that travel in the sideband; the others are in the frame's header.
+    /// Bits of [`Self::low`]: what is near enough for frames that come in their order.
     pub const LOW_BITS: u32 = 16;
 
     /// The number of the packet that is `count`-th since numbers began with 0.

@@ -1,12 +1,12 @@
 //! The payload bits of a packet as one stream, most significant bit first.
 
-use crate::crc16::PacketCrc;
-use crate::packet24::{EopStatus, PacketBuf, SECOND_PAYLOAD_BITS, second_payload, second_phit};
-use crate::phit24::{CONTENT_BITS, CONTENT_MASK, Phit, PhitKind};
+use super::crc16::PacketCrc;
+use super::packet::{EopStatus, PacketBuf, SECOND_PAYLOAD_BITS, second_payload, second_phit};
+use super::phit::{CONTENT_BITS, CONTENT_MASK, Phit, PhitKind};
 
 /// Writes a packet: head and second phit at once, then payload bits, then the end of packet.
 ///
-/// The caller keeps within [`crate::packet24::MAX_PACKET_PHITS`]; the assert in
+/// The caller keeps within [`super::packet::MAX_PACKET_PHITS`]; the assert in
 /// [`Self::close`] states it.
 pub(crate) struct PayloadWriter<'a> {
     out: &'a mut PacketBuf,
@@ -93,7 +93,7 @@ pub(crate) struct PayloadReader<'a> {
 }
 
 impl<'a> PayloadReader<'a> {
-    /// `packet` is a whole packet of the right shape ([`crate::packet24::check_shape`]).
+    /// `packet` is a whole packet of the right shape ([`super::packet::check_shape`]).
     pub(crate) fn new(packet: &'a [Phit]) -> Self {
         let body = packet.get(1..packet.len().saturating_sub(1)).unwrap_or(&[]);
         let mut rest = body.iter();

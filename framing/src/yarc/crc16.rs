@@ -11,8 +11,8 @@
 //! content bits, most significant first), then one byte with the two `ok` bits of the end of packet.
 //! Start value 0xffff, no reflection, no final inversion.
 
-use crate::packet24::{Eop, EopError, EopStatus};
-use crate::phit24::Phit;
+use super::packet::{Eop, EopError, EopStatus};
+use super::phit::Phit;
 
 /// x^16 + x^13 + x^12 + x^8 + x^7 + x^5 + 1, without its highest term.
 pub const POLYNOMIAL: u16 = 0x31a1;
@@ -98,10 +98,10 @@ impl PacketCrc {
     }
 
     /// Takes in the 22 content bits of the next phit; higher bits must be zero
-    /// ([`crate::phit24::Phit::content`] gives them so).
+    /// ([`super::phit::Phit::content`] gives them so).
     #[inline]
     pub fn update(&mut self, content: u32) {
-        debug_assert!(content <= crate::phit24::CONTENT_MASK);
+        debug_assert!(content <= super::phit::CONTENT_MASK);
         self.0 = step(self.0, content);
     }
 
@@ -163,7 +163,7 @@ impl CrcPatch {
     /// A change of `difference` (old content XOR new content) in the current phit.
     #[inline]
     pub fn new(difference: u32) -> Self {
-        debug_assert!(difference <= crate::phit24::CONTENT_MASK);
+        debug_assert!(difference <= super::phit::CONTENT_MASK);
         Self(step(0, difference))
     }
 

@@ -2,7 +2,7 @@
 
 use super::area::{self, CHECK_BYTES, MAX_DATA};
 use super::{ECHO_BITS, EmitError, PacketError, RESPONSE_HEADER_FLITS};
-use crate::flit48::{Flit, Head, NodeId, Routing};
+use crate::aries::flit::{Flit, Head, NodeId, Routing};
 
 /// Code of the first error.
 const FIRST_ERROR: u8 = 8;

@@ -2,9 +2,9 @@
 
 use super::{
     EmitError, FABRIC_AT, FrameError, FrameKind, HEADER_BYTES, KIND_AT, LANES_AT, LINK_AT, LinkEnd,
-    MAGIC, MAGIC_AT, PHITS_AT, RX_EPOCH_AT, TX_EPOCH_AT, VERSION,
+    MAGIC, MAGIC_AT, RX_EPOCH_AT, TX_EPOCH_AT, UNITS_AT, VERSION,
 };
-use crate::lanes::ALL_LANES;
+use crate::carrier::lanes::ALL_LANES;
 
 /// The 20 header bytes as they stand there: getters and setters without judgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,9 +55,9 @@ impl<T: AsRef<[u8]>> HeaderView<T> {
         self.0.as_ref()[KIND_AT] >> 4
     }
 
-    /// Code of the frame kind, 3 bits.
-    pub fn kind_code(&self) -> u8 {
-        self.0.as_ref()[KIND_AT] >> 1 & 7
+    /// What the frame is for.
+    pub fn kind(&self) -> FrameKind {
+        FrameKind::new(self.0.as_ref()[KIND_AT] >> 1 & 7)
     }
 
     /// The end that sent the frame.
@@ -74,7 +74,7 @@ impl<T: AsRef<[u8]>> HeaderView<T> {
     field!(get tx_epoch, TX_EPOCH_AT, u32, "Incarnation of the sender");
     field!(get rx_epoch, RX_EPOCH_AT, u32, "Incarnation of the receiver as the sender knows it");
     field!(get lane_word, LANES_AT, u16, "13 reserved bits and the lane mask");
-    field!(get phits, PHITS_AT, u16, "Number of phits");
+    field!(get units, UNITS_AT, u16, "Number of units");
 }
 
 impl<T: AsRef<[u8]> + AsMut<[u8]>> HeaderView<T> {
@@ -82,7 +82,7 @@ impl<T: AsRef<[u8]> + AsMut<[u8]>> HeaderView<T> {
     pub fn set_kind(&mut self, kind: FrameKind, end: LinkEnd) {
         let bytes = self.0.as_mut();
         bytes[MAGIC_AT] = MAGIC;
-        bytes[KIND_AT] = VERSION << 4 | (kind as u8) << 1 | end as u8;
+        bytes[KIND_AT] = VERSION << 4 | kind.code() << 1 | end as u8;
     }
 
     field!(set set_link, LINK_AT, u16, "the link id");
@@ -90,7 +90,7 @@ impl<T: AsRef<[u8]> + AsMut<[u8]>> HeaderView<T> {
     field!(set set_tx_epoch, TX_EPOCH_AT, u32, "the incarnation of the sender");
     field!(set set_rx_epoch, RX_EPOCH_AT, u32, "the incarnation of the receiver");
     field!(set set_lane_word, LANES_AT, u16, "reserved bits and lane mask");
-    field!(set set_phits, PHITS_AT, u16, "the number of phits");
+    field!(set set_units, UNITS_AT, u16, "the number of units");
 }
 
 /// The meaning of a frame header.
@@ -110,13 +110,12 @@ pub struct FrameHeader {
     pub rx_epoch: u32,
     /// Lanes in use, 3 bits.
     pub lanes: u8,
-    /// Number of phits in the frame, of sets in a frame of sets. [`emit_data`](super::emit_data),
-    /// [`SetFrameWriter`](super::SetFrameWriter) and [`Training::emit`](crate::training::Training::emit) write their own.
-    pub phits: u16,
+    /// Number of units in the frame; who writes a frame of a certain kind sets kind and number itself.
+    pub units: u16,
 }
 
 impl FrameHeader {
-    /// Bytes of an encoded header, without kind map and check.
+    /// Bytes of an encoded header, without the check.
     pub const fn buffer_len(&self) -> usize {
         HEADER_BYTES
     }
@@ -124,7 +123,7 @@ impl FrameHeader {
     /// The meaning of the first 20 bytes of a frame; neither length nor check is judged.
     ///
     /// # Errors
-    /// [`FrameError::TooShort`], `BadMagic`, `BadVersion`, `BadKind`, `ReservedHeader`, in this order.
+    /// [`FrameError::TooShort`], `BadMagic`, `BadVersion`, `ReservedHeader`, in this order.
     pub fn parse(bytes: &[u8]) -> Result<Self, FrameError> {
         let view = HeaderView::new_checked(bytes)?;
         if view.magic() != MAGIC {
@@ -133,24 +132,18 @@ impl FrameHeader {
         if view.version() != VERSION {
             return Err(FrameError::BadVersion);
         }
-        let kind = match view.kind_code() {
-            0 => FrameKind::Data,
-            1 => FrameKind::Training,
-            2 => FrameKind::Sets,
-            _ => return Err(FrameError::BadKind),
-        };
         if view.lane_word() & !u16::from(ALL_LANES) != 0 {
             return Err(FrameError::ReservedHeader);
         }
         Ok(Self {
-            kind,
+            kind: view.kind(),
             end: view.end(),
             link: view.link(),
             fabric: view.fabric(),
             tx_epoch: view.tx_epoch(),
             rx_epoch: view.rx_epoch(),
             lanes: view.lane_word() as u8,
-            phits: view.phits(),
+            units: view.units(),
         })
     }
 
@@ -166,7 +159,7 @@ impl FrameHeader {
         view.set_tx_epoch(self.tx_epoch);
         view.set_rx_epoch(self.rx_epoch);
         view.set_lane_word(u16::from(self.lanes & ALL_LANES));
-        view.set_phits(self.phits);
+        view.set_units(self.units);
         Ok(())
     }
 }

@@ -21,16 +21,16 @@
 //!
 //! The head's three payload bits are the hop index. A router whose hop index equals the number of
 //! hops is the one addressed; any other sends the packet to the port that the vector names for this
-//! hop and increments the index, bringing the check up to date with [`crate::crc16::CrcPatch`]. The port of a hop lies
+//! hop and increments the index, bringing the check up to date with [`super::crc16::CrcPatch`]. The port of a hop lies
 //! within one phit, so a router needs to see only the phits up to that one.
 
-use crate::crc16::PacketCrc;
-use crate::memory24::DecodeError;
-use crate::packet24::{
+use super::crc16::PacketCrc;
+use super::memory::DecodeError;
+use super::packet::{
     EopError, EopStatus, HEAD_PAYLOAD_SHIFT, Head, PacketBuf, PacketError, Vc, check_shape,
     eop_status, hash_bits, head_payload, head_source_routed, second_payload, second_phit,
 };
-use crate::phit24::{Phit, PhitKind};
+use super::phit::{Phit, PhitKind};
 
 /// Hops that a routing vector has room for.
 pub const MAX_HOPS: usize = 8;
@@ -59,8 +59,8 @@ const EXTRA_BITS: u32 = 8;
 const STATUS_SHIFT: u32 = 16;
 const HOPS_BITS: u32 = 4;
 
-const _: () = assert!(WRITE_PHITS <= crate::packet24::MAX_PACKET_PHITS);
-const _: () = assert!(VALUE_PHITS * crate::phit24::CONTENT_BITS as usize >= 64);
+const _: () = assert!(WRITE_PHITS <= super::packet::MAX_PACKET_PHITS);
+const _: () = assert!(VALUE_PHITS * super::phit::CONTENT_BITS as usize >= 64);
 
 /// Where a packet goes, router by router: the output port at each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -283,7 +283,7 @@ impl Maintenance {
         body(u32::from(self.register) | (status as u32) << STATUS_SHIFT);
         if let Some(value) = value {
             for shift in [44, 22, 0] {
-                body((value >> shift) as u32 & crate::phit24::CONTENT_MASK);
+                body((value >> shift) as u32 & super::phit::CONTENT_MASK);
             }
         }
         let eop = crc.eop(EopStatus::Healthy);
@@ -349,7 +349,7 @@ impl Maintenance {
     }
 }
 
-const _: () = assert!(EXTRA_SHIFT + EXTRA_BITS <= crate::phit24::CONTENT_BITS);
+const _: () = assert!(EXTRA_SHIFT + EXTRA_BITS <= super::phit::CONTENT_BITS);
 
 const fn head(vc: Vc, hop: u8) -> Head {
     Head {
@@ -379,7 +379,7 @@ fn decode_rest(code: u8, rest: &[Phit]) -> Result<(Operation, u16), DecodeError>
         _ => return Err(DecodeError::Status),
     };
     let value = value.iter().try_fold(0_u128, |value, phit| {
-        let value = value << crate::phit24::CONTENT_BITS | u128::from(phit.content());
+        let value = value << super::phit::CONTENT_BITS | u128::from(phit.content());
         (value >> 64 == 0).then_some(value as u64 as u128)
     });
     let value = value.ok_or(DecodeError::Padding)? as u64;

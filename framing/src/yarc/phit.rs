@@ -5,6 +5,8 @@
 //! (is this the head of a packet, its body, its end, or is the link idle) travels beside the phit
 //! as its [`PhitKind`].
 
+use crate::carrier::lanes::WORD_BITS;
+
 /// Bits of one phit on the wire.
 pub const PHIT_BITS: u32 = 24;
 /// Bits of one phit that belong to the packet; the other two are the sideband.
@@ -18,6 +20,7 @@ pub const WIRE_MASK: u32 = (1 << PHIT_BITS) - 1;
 const KIND_SHIFT: u32 = PHIT_BITS;
 
 const _: () = assert!(CONTENT_BITS + 2 == PHIT_BITS);
+const _: () = assert!(PHIT_BITS == WORD_BITS, "a phit is a wire word");
 
 /// What the line code says a phit is. The discriminants are the two-bit codes of the frame's kind map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

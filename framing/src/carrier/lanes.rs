@@ -1,24 +1,29 @@
-//! Lanes: which bits of a phit travel on which of the three differential pairs (paper, sections 4.4
-//! and 7.7).
+//! Lanes: which bits of a frame travel on which of the three differential pairs (BlackWidow paper,
+//! sections 4.4 and 7.7).
 //!
-//! With n lanes in use, wire bit i of a phit travels on the (i mod n)-th of them, counted from the
-//! lowest lane number (the assignment of bits is ours). A cable may swap lanes and exchange the two
-//! wires of a pair; [`Permutation`] describes that, [`crate::training`] finds it.
+//! What the lanes carry is a row of wire words of [`WORD_BITS`]. With n lanes in use, bit i of a word
+//! travels on the (i mod n)-th of them, counted from the lowest lane number (the assignment of bits is
+//! ours). A cable may swap lanes and exchange the two wires of a pair; [`Permutation`] describes that,
+//! [`training`](super::training) finds it.
 //!
-//! The 480 bits of a set (Aries) go the same way, 160 to each of three lanes: 60 bytes are 20 words
-//! of 24 bits, and 24 is a multiple of 3, 2 and 1, so bit i of the set, counted from its last, travels on the
-//! (i mod n)-th lane, too. Everything here that works on a phit area works on sets.
+//! 24 is a multiple of 3, 2 and 1. So a unit of several words goes the same way: its bit i, counted
+//! from its last, travels on the (i mod n)-th lane, too.
 
-use crate::phit24::{PHIT_BITS, WIRE_MASK};
+/// Bits of a wire word: a third of it, or half, or all, travels on one lane.
+pub const WORD_BITS: u32 = 24;
+/// Bytes of a wire word.
+pub const WORD_BYTES: usize = WORD_BITS as usize / 8;
+/// Mask of the bits of a wire word.
+pub const WORD_MASK: u32 = (1 << WORD_BITS) - 1;
 
 /// Lanes of a port.
 pub const LANES: usize = 3;
 /// All lanes in use.
 pub const ALL_LANES: u8 = (1 << LANES) - 1;
 
-const _: () = assert!((PHIT_BITS as usize).is_multiple_of(LANES));
+const _: () = assert!((WORD_BITS as usize).is_multiple_of(LANES));
 const _: () = assert!(
-    (PHIT_BITS as usize).is_multiple_of(2),
+    (WORD_BITS as usize).is_multiple_of(2),
     "two lanes carry 12 bits each"
 );
 
@@ -29,10 +34,10 @@ const fn stream_mask(lanes: u32, index: u32) -> u32 {
         2 => 0x55_5555,
         _ => 0x24_9249,
     }) << index
-        & WIRE_MASK
+        & WORD_MASK
 }
 
-/// The wire bits of a phit that travel on `lane` while the lanes of `active` are in use; 0 when
+/// The bits of a wire word that travel on `lane` while the lanes of `active` are in use; 0 when
 /// `lane` is not one of them.
 #[inline]
 pub const fn bits_of_lane(active: u8, lane: u8) -> u32 {
@@ -135,7 +140,7 @@ fn shift(bits: u32, from: u32, to: u32) -> u32 {
 pub fn swizzle(wire: u32, active: u8, cable: &Permutation) -> u32 {
     let lanes = u32::from(active & ALL_LANES).count_ones();
     if lanes == 0 {
-        return wire & WIRE_MASK;
+        return wire & WORD_MASK;
     }
     streams(active, cable).fold(0, |out, (from, to, invert)| {
         let bits = shift(wire & stream_mask(lanes, from), from, to);
@@ -151,7 +156,7 @@ pub fn swizzle(wire: u32, active: u8, cable: &Permutation) -> u32 {
 pub fn unswizzle(wire: u32, active: u8, cable: &Permutation) -> u32 {
     let lanes = u32::from(active & ALL_LANES).count_ones();
     if lanes == 0 {
-        return wire & WIRE_MASK;
+        return wire & WORD_MASK;
     }
     streams(active, cable).fold(0, |out, (from, to, invert)| {
         let flip = if invert { stream_mask(lanes, to) } else { 0 };
@@ -159,10 +164,10 @@ pub fn unswizzle(wire: u32, active: u8, cable: &Permutation) -> u32 {
     })
 }
 
-/// Applies `change` to each 24-bit wire word of a phit area (three bytes per phit, big endian);
-/// a remainder of fewer than three bytes stays as it is.
+/// Applies `change` to each wire word of what the lanes carry (three bytes, big endian); a remainder
+/// of fewer than three bytes stays as it is.
 pub fn map_area(area: &mut [u8], mut change: impl FnMut(u32) -> u32) {
-    for bytes in area.as_chunks_mut::<3>().0 {
+    for bytes in area.as_chunks_mut::<WORD_BYTES>().0 {
         let wire = change(u32::from_be_bytes([0, bytes[0], bytes[1], bytes[2]]));
         bytes.copy_from_slice(&wire.to_be_bytes()[1..]);
     }
@@ -183,10 +188,11 @@ pub fn swizzle_area_back(area: &mut [u8], active: u8, cable: &Permutation) {
     }
 }
 
-/// Flips the wire bits of `mask` in phit number `phit` of a phit area; nothing happens past its end.
-pub fn flip(area: &mut [u8], phit: usize, mask: u32) {
-    if let Some(bytes) = area.as_chunks_mut::<3>().0.get_mut(phit) {
-        let mask = (mask & WIRE_MASK).to_be_bytes();
+/// Flips the bits of `mask` in wire word number `word` of what the lanes carry; nothing happens past
+/// its end.
+pub fn flip(area: &mut [u8], word: usize, mask: u32) {
+    if let Some(bytes) = area.as_chunks_mut::<WORD_BYTES>().0.get_mut(word) {
+        let mask = (mask & WORD_MASK).to_be_bytes();
         for (byte, mask) in bytes.iter_mut().zip(&mask[1..]) {
             *byte ^= mask;
         }

@@ -2,7 +2,7 @@
 
 use super::area::{self, MAX_DATA};
 use super::{Command, EmitError, PacketError, REQUEST_HEADER_FLITS};
-use crate::flit48::{FLIT_BITS, Flit, Head, NodeId, Routing};
+use crate::aries::flit::{FLIT_BITS, Flit, Head, NodeId, Routing};
 
 const COMMAND_HIGH_SHIFT: u32 = 47;
 const SOURCE_SHIFT: u32 = 29;

@@ -4,7 +4,7 @@
 //! The flit counts and the widths of most fields are public, their layout is ours (`docs/wire-format.md`):
 //!
 //! ```text
-//! flit 0  the head, see flit48                                             request and response
+//! flit 0  the head, see `flit`                                             request and response
 //!         47       46        29 28     17 16            8 7             0
 //! flit 1 |command 6|  source   |   MDH   | echo and SSID | address 39:32 |  request
 //!         47                          16 15                   0

@@ -9,12 +9,12 @@
 //! A request stays within one naturally aligned line of 32 bytes: order per address holds only
 //! where the hash bits are the same, and the byte mask of a write covers just one line.
 
-use crate::bits::{PayloadReader, PayloadWriter};
-use crate::packet24::{
+use super::bits::{PayloadReader, PayloadWriter};
+use super::packet::{
     DEST_MASK, Head, MAX_PACKET_PHITS, PacketBuf, PacketError, Vc, check_shape, eop_status,
     hash_bits,
 };
-use crate::packet24::{EopError, EopStatus};
+use super::packet::{EopError, EopStatus};
 
 /// Bytes of a line: the largest request.
 pub const LINE_BYTES: usize = 32;
@@ -43,7 +43,7 @@ const STATUS_BITS: u32 = 4;
 const MASK_BITS: u32 = LINE_BYTES as u32;
 
 const fn data_phits(bytes: usize) -> usize {
-    (bytes * 8).div_ceil(crate::phit24::CONTENT_BITS as usize)
+    (bytes * 8).div_ceil(super::phit::CONTENT_BITS as usize)
 }
 
 /// Phits of a write of `bytes` bytes.
@@ -364,7 +364,7 @@ pub fn encode_request(
     Ok(())
 }
 
-fn healthy(phits: &[crate::phit24::Phit]) -> Result<(), DecodeError> {
+fn healthy(phits: &[super::phit::Phit]) -> Result<(), DecodeError> {
     check_shape(phits).map_err(DecodeError::Packet)?;
     // check_shape has seen at least four phits.
     match eop_status(phits[phits.len() - 1].content()) {
@@ -385,11 +385,11 @@ fn finish(reader: PayloadReader<'_>) -> Result<(), DecodeError> {
 }
 
 /// Reads a request from a whole packet. The check is the link control block's and not repeated
-/// here ([`crate::packet24::check_packet`] does that).
+/// here ([`super::packet::check_packet`] does that).
 ///
 /// # Errors
 /// See [`DecodeError`].
-pub fn decode_request(phits: &[crate::phit24::Phit]) -> Result<RequestPacket, DecodeError> {
+pub fn decode_request(phits: &[super::phit::Phit]) -> Result<RequestPacket, DecodeError> {
     healthy(phits)?;
     let head = Head::parse(phits[0].content());
     if head != request_head(head.dest, head.payload) {
@@ -473,7 +473,7 @@ pub fn encode_response(
 ///
 /// # Errors
 /// See [`DecodeError`].
-pub fn decode_response(phits: &[crate::phit24::Phit]) -> Result<(u16, Response), DecodeError> {
+pub fn decode_response(phits: &[super::phit::Phit]) -> Result<(u16, Response), DecodeError> {
     healthy(phits)?;
     let head = Head::parse(phits[0].content());
     if head != response_head(head.dest, head.payload) {

@@ -1,0 +1,230 @@
+//! The link frame: what one Ethernet frame or UDP datagram carries (ours).
+//!
+//! The real link has a line code whose control characters mark where packets start and end and which
+//! lanes are alive. A frame has no control characters, so its header says the same.
+//!
+//! ```text
+//! byte 0    1         2  3    4 ... 7   8 ... 11  12 ... 15  16 17     18 19
+//!      0x59 |ver|kind|end| link | fabric | tx epoch | rx epoch | 0 |lanes| units |
+//! byte 20 ..  what the line code says beside the units, as the kind of frame has it
+//!      check: CRC-32C over everything before it
+//!      what the lanes carry, to the end of the frame
+//! ```
+//!
+//! Everything up to the check is the line code's and outside the reach of lane noise.
+//!
+//! # Kinds of frames
+//! The kind is an open byte of three bits. [`Training`](super::training::Training) frames are every
+//! machine's; the others belong to one machine, which has a type that reads them:
+//!
+//! ```
+//! use phitwire_framing::carrier::frame::{
+//!     Frame, FrameError, FrameHeader, FrameKind, HEADER_BYTES, LinkEnd, PLAIN_AT, parse, seal,
+//! };
+//!
+//! /// Words of eight bytes behind header and check.
+//! struct Words<'a>(&'a [[u8; 8]]);
+//!
+//! impl<'a> Words<'a> {
+//!     const KIND: FrameKind = FrameKind::new(3);
+//!
+//!     fn of(frame: &Frame<'a>) -> Result<Self, FrameError> {
+//!         let words = frame.units(Self::KIND)?;
+//!         let (_, area) = frame.split(HEADER_BYTES, PLAIN_AT + 8 * words)?;
+//!         Ok(Self(area.as_chunks().0))
+//!     }
+//! }
+//!
+//! let (kind, end) = (Words::KIND, LinkEnd::A);
+//! let header = FrameHeader {
+//!     kind, end, link: 1, fabric: 2, tx_epoch: 3, rx_epoch: 4, lanes: 7, units: 2,
+//! };
+//! let mut bytes = [0x11; PLAIN_AT + 16];
+//! header.emit(&mut bytes)?;
+//! seal(&mut bytes, HEADER_BYTES);
+//! assert_eq!(Words::of(&parse(&bytes)?)?.0, [[0x11; 8]; 2]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod error;
+mod header;
+
+pub use error::{EmitError, FrameError};
+pub use header::{FrameHeader, HeaderView};
+
+use core::ops::Range;
+use crc::{CRC_32_ISCSI, Crc, Table};
+
+/// EtherType of link frames: the first of the two that IEEE 802 sets aside for experiments.
+pub const ETHERTYPE: u16 = 0x88b5;
+/// UDP port of every link end that has an interface of its own.
+pub const UDP_PORT: u16 = 5470;
+/// First byte of a link frame.
+pub const MAGIC: u8 = 0x59;
+/// Version of the format. Version 1 had packet numbers of 16 bits and no others.
+pub const VERSION: u8 = 2;
+
+/// Byte of the magic.
+pub const MAGIC_AT: usize = 0;
+/// Byte of version (7:4), kind (3:1) and end (0).
+pub const KIND_AT: usize = 1;
+/// Bytes of the link id.
+pub const LINK_AT: Range<usize> = 2..4;
+/// Bytes of the fabric id.
+pub const FABRIC_AT: Range<usize> = 4..8;
+/// Bytes of the sender's epoch.
+pub const TX_EPOCH_AT: Range<usize> = 8..12;
+/// Bytes of the receiver's epoch.
+pub const RX_EPOCH_AT: Range<usize> = 12..16;
+/// Bytes of 13 reserved bits and the lane mask (2:0).
+pub const LANES_AT: Range<usize> = 16..18;
+/// Bytes of the number of units.
+pub const UNITS_AT: Range<usize> = 18..20;
+/// Bytes of the header that all kinds of frames have.
+pub const HEADER_BYTES: usize = 20;
+/// Bytes of the check.
+pub const CHECK_BYTES: usize = 4;
+/// First byte of what the lanes carry in a plain frame: one that has nothing between header and check.
+pub const PLAIN_AT: usize = HEADER_BYTES + CHECK_BYTES;
+
+/// Fewest bytes of a frame on Ethernet: a shorter payload would arrive with padding that no frame
+/// expects. Each kind of frame asserts that it has them.
+pub const MIN_BYTES: usize = 46;
+
+const _: () = assert!(UNITS_AT.end == HEADER_BYTES);
+
+/// CRC-32C: Hamming distance 6 up to 5,243 bits of what it covers, 4 far beyond.
+static CHECK: Crc<u32, Table<16>> = Crc::<u32, Table<16>>::new(&CRC_32_ISCSI);
+
+pub(super) fn checksum(bytes: &[u8]) -> u32 {
+    CHECK.checksum(bytes)
+}
+
+/// Writes the check over the first `checked` bytes of `frame` behind them.
+///
+/// # Panics
+/// If `frame` ends before the check does.
+#[inline]
+pub fn seal(frame: &mut [u8], checked: usize) {
+    let (checked, rest) = frame.split_at_mut(checked);
+    rest[..CHECK_BYTES].copy_from_slice(&checksum(checked).to_be_bytes());
+}
+
+/// What a frame is for: a code of three bits.
+///
+/// Each type that reads a kind of frame has its code as `KIND`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FrameKind(u8);
+
+impl FrameKind {
+    /// The kind of a code.
+    ///
+    /// # Panics
+    /// If the code has more than three bits.
+    #[inline]
+    pub const fn new(code: u8) -> Self {
+        assert!(code < 8, "the code of a kind has three bits");
+        Self(code)
+    }
+
+    /// Its code, less than 8.
+    #[inline]
+    pub const fn code(self) -> u8 {
+        self.0
+    }
+}
+
+/// The two ends of a link, as the topology names them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum LinkEnd {
+    /// The end named first.
+    A = 0,
+    /// The end named second.
+    B = 1,
+}
+
+impl LinkEnd {
+    /// The other end.
+    pub const fn other(self) -> Self {
+        match self {
+            Self::A => Self::B,
+            Self::B => Self::A,
+        }
+    }
+}
+
+/// A frame of any kind whose header is right; [`split`](Self::split) judges the rest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame<'a> {
+    header: FrameHeader,
+    bytes: &'a [u8],
+}
+
+/// Reads the header of a frame.
+///
+/// # Errors
+/// [`FrameError::TooShort`], `BadMagic`, `BadVersion`, `ReservedHeader`, in this order.
+#[inline]
+pub fn parse(bytes: &[u8]) -> Result<Frame<'_>, FrameError> {
+    if bytes.len() < PLAIN_AT {
+        return Err(FrameError::TooShort);
+    }
+    let header = FrameHeader::parse(bytes)?;
+    Ok(Frame { header, bytes })
+}
+
+impl<'a> Frame<'a> {
+    /// The header.
+    #[inline]
+    pub const fn header(&self) -> &FrameHeader {
+        &self.header
+    }
+
+    /// What the frame is for.
+    #[inline]
+    pub const fn kind(&self) -> FrameKind {
+        self.header.kind
+    }
+
+    /// The whole frame.
+    #[inline]
+    pub const fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// Number of units of a frame of `kind`.
+    ///
+    /// # Errors
+    /// [`FrameError::BadKind`] if it is of another.
+    #[inline]
+    pub fn units(&self, kind: FrameKind) -> Result<usize, FrameError> {
+        if self.kind() == kind {
+            Ok(self.header.units.into())
+        } else {
+            Err(FrameError::BadKind)
+        }
+    }
+
+    /// The first `checked` bytes, which the check covers, and what the lanes carry, of a frame that has
+    /// `len` bytes. What the lanes did to the latter is not judged.
+    ///
+    /// # Errors
+    /// [`FrameError::BadLength`], `BadHeaderCheck`, `NoLanes`, in this order.
+    #[inline]
+    pub fn split(&self, checked: usize, len: usize) -> Result<(&'a [u8], &'a [u8]), FrameError> {
+        if self.bytes.len() != len {
+            return Err(FrameError::BadLength);
+        }
+        let parts = self.bytes.split_at_checked(checked);
+        let (checked, rest) = parts.ok_or(FrameError::BadLength)?;
+        let (check, carried) = rest.split_first_chunk().ok_or(FrameError::BadLength)?;
+        if checksum(checked).to_be_bytes() != *check {
+            return Err(FrameError::BadHeaderCheck);
+        }
+        if self.header.lanes == 0 {
+            return Err(FrameError::NoLanes);
+        }
+        Ok((checked, carried))
+    }
+}
