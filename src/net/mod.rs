@@ -30,7 +30,7 @@ pub use limits::{Effort, MAX_CHIPS, MAX_DESCRIPTION_BYTES, MAX_DILATION, MAX_MIS
 pub use mistake::{Mistake, MistakeKind, Mistakes, Place, Problems};
 pub use model::{Clock, End, Link, MAX_METRES, MAX_NAME_BYTES, NodeRef, Profile, ends_of};
 pub use network::{Family, Generated, Network, Read, generate, read};
-pub use plan::{LinkAddresses, Runtime, link_config};
+pub use plan::{LinkAddresses, PlanError, Runtime, link_config};
 pub use ports::{PortSet, PortSetError};
 #[cfg(test)]
 pub(crate) use reading::read_unchecked;

@@ -8,11 +8,10 @@ use super::limits::Effort;
 use super::mistake::{Mistake, Mistakes, Problems};
 use super::model::{End, NodeRef};
 use super::parsed::{self, Parsed};
-use super::plan::{self, Runtime};
+use super::plan::{self, PlanError, Runtime};
 use super::reading::{self, Describe};
 use super::show::TooLarge;
 use crate::device::Device;
-use crate::machine::blackwidow::topology::{NodePlan, PlanError};
 use crate::time::Time;
 
 /// A network that was read or generated: passive data.
@@ -62,12 +61,6 @@ pub trait Network: Any + fmt::Debug {
         None
     }
 
-    /// The configuration of the node of that name.
-    ///
-    /// # Errors
-    /// See [`PlanError`].
-    fn plan(&self, node: &str, runtime: &Runtime) -> Result<NodePlan, PlanError>;
-
     /// The node of that name, whose links begin to train at `now`.
     ///
     /// # Errors
@@ -77,9 +70,7 @@ pub trait Network: Any + fmt::Debug {
         node: &str,
         runtime: &Runtime,
         now: Time,
-    ) -> Result<Box<dyn Device>, PlanError> {
-        Ok(self.plan(node, runtime)?.device(now))
-    }
+    ) -> Result<Box<dyn Device>, PlanError>;
 
     /// Whether the other is a network of the same machine and the same in everything.
     fn is_same(&self, other: &dyn Network) -> bool;

@@ -4,13 +4,13 @@ use core::fmt::Write as _;
 use std::net::Ipv4Addr;
 
 use phitwire_framing::frame::LinkEnd;
+use thiserror::Error;
 
 use super::model::{Clock, End, Link, NodeRef, Profile};
 use super::network::Network;
 use super::settings::Settings;
 use crate::chip::Grain;
-use crate::link::{EndName, LaneRate, LinkConfig, LinkConfigBuilder, LinkProfile};
-use crate::machine::blackwidow::topology::PlanError;
+use crate::link::{EndName, LaneRate, LinkConfig, LinkConfigBuilder, LinkConfigError, LinkProfile};
 use crate::nic::Incarnation;
 
 /// Links that 16-bit ids and the addresses of 198.18.0.0/15 can name.
@@ -67,6 +67,28 @@ impl Runtime {
             first_packet: 0,
         }
     }
+}
+
+/// Why a node cannot be configured.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum PlanError {
+    /// No node has that name.
+    #[error("the topology has no node `{0}`")]
+    NoSuchNode(String),
+    /// The id of a link does not fit into a frame.
+    #[error("link {0} cannot run between processes: their ids end at 65535")]
+    TooManyLinks(usize),
+    /// A link cannot be configured.
+    #[error("link {link}: {error}")]
+    Link {
+        /// Id of the link.
+        link: usize,
+        /// What is wrong.
+        error: LinkConfigError,
+    },
+    /// The machine cannot make the node so: a whole sentence that names it.
+    #[error("{0}")]
+    Refused(String),
 }
 
 /// Addresses of the two ends of a link when it runs over UDP: a /31 each.

@@ -9,7 +9,7 @@ use super::check::{Allowance, Violation, check_collectives, check_direction, che
 use super::fabric::{ConnectError, Direction, Fabric, LinkId, LinkSpec, NodeId};
 use crate::device::{Device, DeviceError, LinkView};
 use crate::machine::aries::nic::{CollectiveReport, CollectiveSpec};
-use crate::machine::blackwidow::topology::PlanError;
+use crate::net::PlanError;
 use crate::net::{End, Network, NodeRef, Runtime};
 use crate::nic::{Incarnation, Phase, TrafficReport, TrafficSpec};
 use crate::node::PortId;

@@ -5,6 +5,7 @@
 
 mod ctl;
 mod grain;
+mod machine_options;
 mod manage;
 mod progress;
 mod reproduce;

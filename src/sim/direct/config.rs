@@ -161,7 +161,7 @@ pub enum ConfigError {
     LinksDown,
     /// A node cannot be configured for encoded links.
     #[error(transparent)]
-    Plan(#[from] crate::machine::blackwidow::topology::PlanError),
+    Plan(#[from] crate::net::PlanError),
     /// A fault of something that is not there.
     #[error("`{0}`: the topology has no such link or node")]
     NoSuchPart(String),

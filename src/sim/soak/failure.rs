@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use crate::device::DeviceError;
 use crate::machine::aries::nic::CollectiveReport;
-use crate::machine::blackwidow::topology::PlanError;
+use crate::net::PlanError;
 use crate::nic::TrafficReport;
 use crate::sim::check::Violation;
 use crate::sim::direct::{ConfigError, Report};

@@ -10,7 +10,6 @@ use crate::machine::aries::route::registers::{PORTS, PortKind};
 use crate::machine::aries::router;
 use crate::machine::aries::router::pipeline::LOAD_CYCLES;
 use crate::machine::aries::topology::{Dragonfly, DragonflyWiring, Far, Faults};
-use crate::machine::blackwidow::topology::NodePlan;
 use crate::net::{Clock, End, NodeRef, Profile, Runtime};
 use crate::nic;
 use crate::sim::direct::config::{Config, ConfigError};
@@ -220,10 +219,7 @@ fn add_nodes(
     }
     let mut nics = vec![Place::NOWHERE; places.terminals.len()];
     for nic in topology.nics() {
-        let name = topology.node_name(NodeRef::Processor(nic));
-        let NodePlan::AriesNic(plan) = topology.plan(&name, &runtime)? else {
-            return Err(ConfigError::Topology);
-        };
+        let plan = topology.plan_nic(nic, &runtime)?;
         let (partition, number) = places.terminals[nic as usize].ok_or(ConfigError::Topology)?;
         nics[nic as usize] = builder.add_terminal(partition, number, plan.link().clone());
     }

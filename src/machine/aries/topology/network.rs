@@ -2,9 +2,12 @@
 
 use std::borrow::Cow;
 
-use super::{Dragonfly, check, show};
-use crate::machine::blackwidow::topology::{NodePlan, PlanError};
-use crate::net::{Effort, End, Mistakes, Network, NodeRef, Runtime, TooLarge};
+use super::{Dragonfly, Faults, check, show};
+use crate::device::Device;
+use crate::machine::aries::nic::AriesNic;
+use crate::machine::aries::router::Aries;
+use crate::net::{Effort, End, Mistakes, Network, NodeRef, PlanError, Runtime, TooLarge};
+use crate::time::Time;
 
 impl Network for Dragonfly {
     fn name(&self) -> &str {
@@ -56,8 +59,27 @@ impl Network for Dragonfly {
         Some(show::inventory(self))
     }
 
-    fn plan(&self, node: &str, runtime: &Runtime) -> Result<NodePlan, PlanError> {
-        self.plan(node, runtime)
+    fn device(
+        &self,
+        node: &str,
+        runtime: &Runtime,
+        now: Time,
+    ) -> Result<Box<dyn Device>, PlanError> {
+        Ok(match self.find(node) {
+            Some(NodeRef::Chip(router)) => {
+                let mut routed = self.route(&Faults::default());
+                // `find` has found the router, so that it has registers.
+                let registers = routed.registers.swap_remove(router as usize);
+                Box::new(Aries::new(
+                    self.plan_router(router, registers, runtime)?,
+                    now,
+                ))
+            }
+            Some(NodeRef::Processor(nic)) => {
+                Box::new(AriesNic::new(self.plan_nic(nic, runtime)?, now))
+            }
+            None => return Err(PlanError::NoSuchNode(node.to_owned())),
+        })
     }
 
     fn is_same(&self, other: &dyn Network) -> bool {

@@ -1,15 +1,13 @@
 //! From a dragonfly to the configuration of one process, and to what scripts need to wire it.
 
 use super::model::Dragonfly;
-use super::tables::Faults;
 use crate::chip::Grain;
 use crate::chip::RouterClock;
 use crate::machine::aries::link::{AriesLinkConfig, LcbRegisters, SetProfile};
 use crate::machine::aries::nic::{AriesNicConfig, Domain, Permissions, RUN_DOMAIN, VirtualNodes};
 use crate::machine::aries::route::registers::{AriesRegisters, PortKind};
 use crate::machine::aries::router::AriesConfig;
-use crate::machine::blackwidow::topology::{NodePlan, PlanError};
-use crate::net::{Clock, End, NodeRef, Profile, Runtime, ends_of, link_config};
+use crate::net::{Clock, End, NodeRef, PlanError, Profile, Runtime, ends_of, link_config};
 use crate::time::Duration;
 
 /// The memory domain that every node of a lab has from the start: all of its memory.
@@ -22,29 +20,6 @@ pub const fn lab_key(runtime: &Runtime) -> u16 {
 }
 
 impl Dragonfly {
-    /// The configuration of the node of that name. Virtual nodes are all network interfaces that
-    /// are there, in their order.
-    ///
-    /// # Errors
-    /// See [`PlanError`]; a network that [`check`](super::check) has passed has links for every
-    /// node, but may have too many of them for processes.
-    pub fn plan(&self, node: &str, runtime: &Runtime) -> Result<NodePlan, PlanError> {
-        match self.find(node) {
-            Some(NodeRef::Chip(router)) => {
-                let mut routed = self.route(&Faults::default());
-                // `find` has found the router, so that it has registers.
-                let registers = routed.registers.swap_remove(router as usize);
-                let plan = self.plan_router(router, registers, runtime)?;
-                Ok(NodePlan::AriesRouter(plan))
-            }
-            Some(NodeRef::Processor(nic)) => {
-                let config = self.plan_nic(nic, runtime)?;
-                Ok(NodePlan::AriesNic(Box::new(config)))
-            }
-            None => Err(PlanError::NoSuchNode(node.to_owned())),
-        }
-    }
-
     /// The configuration of a router with these registers, their time-outs aside.
     pub(crate) fn plan_router(
         &self,
@@ -78,14 +53,18 @@ impl Dragonfly {
         })
     }
 
-    fn plan_nic(&self, nic: u32, runtime: &Runtime) -> Result<AriesNicConfig, PlanError> {
+    /// The configuration of a network interface. Virtual nodes are all network interfaces that are
+    /// there, in their order.
+    pub(crate) fn plan_nic(
+        &self,
+        nic: u32,
+        runtime: &Runtime,
+    ) -> Result<AriesNicConfig, PlanError> {
         let node = NodeRef::Processor(nic);
         let name = self.node_name(node);
         let found = ends_of(&self.links, node).next();
-        let (id, end, _) = found.ok_or_else(|| PlanError::NoInjection {
-            node: name.clone(),
-            slice: 0,
-        })?;
+        let (id, end, _) = found
+            .ok_or_else(|| PlanError::Refused(format!("`{name}` has no link into slice 0")))?;
         let link = self.link_config(id, end, runtime)?;
         let domain = Domain {
             base: 0,
@@ -103,7 +82,7 @@ impl Dragonfly {
             .incarnation(runtime.incarnation)
             .seed(runtime.seed ^ u64::from(nic))
             .build()
-            .map_err(|error| PlanError::AriesNic { node: name, error })
+            .map_err(|error| PlanError::Refused(format!("`{name}`: {error}")))
     }
 
     fn link_config(

@@ -8,7 +8,7 @@ use super::{BlackWidow, Format, destinations};
 use crate::link::impair::Netem;
 use crate::machine::blackwidow::route::registers::{PORTS, PortKind};
 use crate::machine::blackwidow::router::Yarc;
-use crate::machine::blackwidow::topology::{Neighbour, NodePlan, Topology, Wiring};
+use crate::machine::blackwidow::topology::{Neighbour, Topology, Wiring};
 use crate::net::{Clock, End, NodeRef, Profile, Runtime};
 use crate::sim::direct::config::{Config, ConfigError};
 use crate::sim::direct::encoded::build::{Builder, Place};
@@ -290,19 +290,15 @@ fn add_nodes(
     order.sort_by_key(|&chip| places.chips[chip]);
     let mut chips = vec![Place::NOWHERE; order.len()];
     for chip in order {
-        let NodePlan::Router(config) = topology.plan(&topology.chips[chip].name, &runtime)? else {
-            return Err(ConfigError::Topology);
-        };
+        let config = topology.plan_router(chip as u32, &runtime)?;
         let (partition, _) = places.chips[chip];
         let router = Yarc::new(config, Time::ZERO);
         chips[chip] = builder.add_router(partition, chip as u32, router);
     }
     let processors = topology.processors.len();
     let mut terminals = vec![Place::NOWHERE; places.terminals.len()];
-    for (index, processor) in topology.processors.iter().enumerate() {
-        let NodePlan::Nic(config) = topology.plan(&processor.name, &runtime)? else {
-            return Err(ConfigError::Topology);
-        };
+    for index in 0..processors {
+        let config = topology.plan_nic(index as u32, &runtime)?;
         for (slice, link) in config.ports().iter().enumerate() {
             let number = slice * processors + index;
             let place = places.terminals[number].ok_or(ConfigError::Topology)?;

@@ -2,8 +2,8 @@
 //!
 //! Nothing in here moves a packet. A [`FoldedClos`] is made by a generator
 //! ([`BlackwidowSpec::generate`]) or read from a TOML description ([`read`]), judged by
-//! [`check`], drawn by [`show`], and turned into the configuration of each process by
-//! [`FoldedClos::plan`]:
+//! [`check`], drawn by [`show`], and turned into the node of each process by
+//! [`Network::device`](crate::net::Network::device):
 //!
 //! ```
 //! use phitwire::machine::blackwidow::topology::{BlackwidowSpec, check, read, write};
@@ -42,7 +42,6 @@ pub use model::{
     Chip, ClosLinks, ClosSettings, FoldedClos, Processor, RouterRegisters, VirtualRouter,
     parse_rate, rate_text,
 };
-pub use plan::{NodePlan, PlanError};
 pub use route::{Hop, RouteFailure};
 pub use wiring::{ClosWiring, Neighbour};
 

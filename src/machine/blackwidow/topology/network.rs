@@ -3,9 +3,12 @@
 use std::borrow::Cow;
 
 use super::model::FoldedClos;
-use super::plan::{NodePlan, PlanError};
 use super::{check, description, show};
-use crate::net::{Effort, End, Mistakes, Network, NodeRef, Runtime, TooLarge};
+use crate::device::Device;
+use crate::machine::blackwidow::nic::BlackwidowNic;
+use crate::machine::blackwidow::router::Yarc;
+use crate::net::{Effort, End, Mistakes, Network, NodeRef, PlanError, Runtime, TooLarge};
+use crate::time::Time;
 
 impl Network for FoldedClos {
     fn name(&self) -> &str {
@@ -58,8 +61,19 @@ impl Network for FoldedClos {
         show::svg(self)
     }
 
-    fn plan(&self, node: &str, runtime: &Runtime) -> Result<NodePlan, PlanError> {
-        self.plan(node, runtime)
+    fn device(
+        &self,
+        node: &str,
+        runtime: &Runtime,
+        now: Time,
+    ) -> Result<Box<dyn Device>, PlanError> {
+        Ok(match self.find(node) {
+            Some(NodeRef::Processor(processor)) => {
+                Box::new(BlackwidowNic::new(self.plan_nic(processor, runtime)?, now))
+            }
+            Some(NodeRef::Chip(chip)) => Box::new(Yarc::new(self.plan_router(chip, runtime)?, now)),
+            None => return Err(PlanError::NoSuchNode(node.to_owned())),
+        })
     }
 
     fn is_same(&self, other: &dyn Network) -> bool {

@@ -1,111 +1,28 @@
 //! From the topology to the configuration of one process, and to what scripts need to wire it.
 
-use thiserror::Error;
-
 use super::model::{Chip, FoldedClos, Processor};
 use crate::chip::Grain;
 use crate::chip::RouterClock;
-use crate::device::Device;
-use crate::link::{LinkConfig, LinkConfigError};
-use crate::machine::aries::nic::{AriesNic, AriesNicConfig, AriesNicConfigError};
-use crate::machine::aries::router::{Aries, AriesConfig};
-use crate::machine::blackwidow::nic::{BlackwidowNic, NicConfig, NicConfigError};
+use crate::link::LinkConfig;
+use crate::machine::blackwidow::nic::NicConfig;
 use crate::machine::blackwidow::route::registers::{ChipRegisters, PORTS, TileRegisters};
-use crate::machine::blackwidow::router::{Yarc, YarcConfig};
-use crate::net::{Clock, End, NodeRef, Runtime, ends_of, link_config};
-use crate::time::{Duration, Time};
-
-/// Why a node cannot be configured.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum PlanError {
-    /// No node has that name.
-    #[error("the topology has no node `{0}`")]
-    NoSuchNode(String),
-    /// A router cannot wait for whole packets.
-    #[error(
-        "`{0}` moves phits: a YARC sends them on before their packet is whole, so that packets cannot be its grain"
-    )]
-    PhitsOnly(String),
-    /// The id of a link does not fit into a frame.
-    #[error("link {0} cannot run between processes: their ids end at 65535")]
-    TooManyLinks(usize),
-    /// A link cannot be configured.
-    #[error("link {link}: {error}")]
-    Link {
-        /// Id of the link.
-        link: usize,
-        /// What is wrong.
-        error: LinkConfigError,
-    },
-    /// A network interface cannot be configured.
-    #[error("`{node}`: {error}")]
-    Nic {
-        /// The processor's name.
-        node: String,
-        /// What is wrong.
-        error: NicConfigError,
-    },
-    /// A network interface of a dragonfly cannot be configured.
-    #[error("`{node}`: {error}")]
-    AriesNic {
-        /// Its name.
-        node: String,
-        /// What is wrong.
-        error: AriesNicConfigError,
-    },
-    /// A processor without link into a slice.
-    #[error("`{node}` has no link into slice {slice}")]
-    NoInjection {
-        /// The processor's name.
-        node: String,
-        /// The slice.
-        slice: u8,
-    },
-}
-
-/// The configuration of one node.
-#[derive(Clone, Debug)]
-pub enum NodePlan {
-    /// A router chip.
-    Router(YarcConfig),
-    /// A network interface.
-    Nic(NicConfig),
-    /// The router of an Aries.
-    AriesRouter(AriesConfig),
-    /// A network interface of an Aries.
-    AriesNic(Box<AriesNicConfig>),
-}
-
-impl NodePlan {
-    /// The node, whose links begin to train at `now`.
-    pub fn device(self, now: Time) -> Box<dyn Device> {
-        match self {
-            Self::Router(config) => Box::new(Yarc::new(config, now)),
-            Self::Nic(config) => Box::new(BlackwidowNic::new(config, now)),
-            Self::AriesRouter(config) => Box::new(Aries::new(config, now)),
-            Self::AriesNic(config) => Box::new(AriesNic::new(*config, now)),
-        }
-    }
-}
+use crate::machine::blackwidow::router::YarcConfig;
+use crate::net::{Clock, End, NodeRef, PlanError, Runtime, ends_of, link_config};
+use crate::time::Duration;
 
 impl FoldedClos {
-    /// The configuration of the node of that name.
-    ///
-    /// # Errors
-    /// See [`PlanError`]; a topology that [`check`](super::check) has passed has links for every
-    /// node, but may have too many of them for processes.
-    pub fn plan(&self, node: &str, runtime: &Runtime) -> Result<NodePlan, PlanError> {
-        match self.find(node) {
-            Some(NodeRef::Processor(p)) => self.plan_nic(p, runtime).map(NodePlan::Nic),
-            Some(NodeRef::Chip(c)) => self.plan_router(c, runtime).map(NodePlan::Router),
-            None => Err(PlanError::NoSuchNode(node.to_owned())),
-        }
-    }
-
-    fn plan_router(&self, chip: u32, runtime: &Runtime) -> Result<YarcConfig, PlanError> {
+    /// The configuration of a router.
+    pub(crate) fn plan_router(
+        &self,
+        chip: u32,
+        runtime: &Runtime,
+    ) -> Result<YarcConfig, PlanError> {
         let Chip { name, .. } = &self.chips[chip as usize];
         if runtime.grain == Some(Grain::Packet) {
-            return Err(PlanError::PhitsOnly(name.clone()));
+            return Err(PlanError::Refused(format!(
+                "`{name}` moves phits: a YARC sends them on before their packet is whole, so that \
+                 packets cannot be its grain"
+            )));
         }
         let mut ports = Vec::new();
         for (id, end, _) in ends_of(&self.links, NodeRef::Chip(chip)) {
@@ -130,15 +47,19 @@ impl FoldedClos {
         })
     }
 
-    fn plan_nic(&self, processor: u32, runtime: &Runtime) -> Result<NicConfig, PlanError> {
+    /// The configuration of a network interface.
+    pub(crate) fn plan_nic(
+        &self,
+        processor: u32,
+        runtime: &Runtime,
+    ) -> Result<NicConfig, PlanError> {
         let Processor { name, number } = &self.processors[processor as usize];
         let mut ports = Vec::new();
         for slice in 0..self.slices {
             let here = End::processor(processor, slice);
             let found = ends_of(&self.links, here.node).find(|(_, end, _)| *end == here);
-            let (id, end, _) = found.ok_or_else(|| PlanError::NoInjection {
-                node: name.clone(),
-                slice,
+            let (id, end, _) = found.ok_or_else(|| {
+                PlanError::Refused(format!("`{name}` has no link into slice {slice}"))
             })?;
             ports.push(self.link_config(id, end, runtime)?);
         }
@@ -149,10 +70,7 @@ impl FoldedClos {
             .incarnation(runtime.incarnation)
             .seed(runtime.seed ^ u64::from(*number))
             .build()
-            .map_err(|error| PlanError::Nic {
-                node: name.clone(),
-                error,
-            })
+            .map_err(|error| PlanError::Refused(format!("`{name}`: {error}")))
     }
 
     /// The registers of a chip, tile by tile; tiles without link have none.

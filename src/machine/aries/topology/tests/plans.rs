@@ -6,28 +6,33 @@ use super::{network, spec};
 use crate::link::LaneRate;
 use crate::machine::aries::route::registers::{AriesRegisters, PortKind};
 use crate::machine::aries::topology::{Faults, LAB_DOMAIN, lab_key};
-use crate::machine::blackwidow::topology::{NodePlan, PlanError};
-use crate::net::{Clock, Network, Profile, Runtime};
+use crate::net::{Clock, Network, NodeRef, PlanError, Profile, Runtime};
+use crate::time::Time;
 
 #[test]
 fn the_ends_of_every_link_agree() {
     let network = network(3, 2, 2, 2);
     let runtime = Runtime::new("lab", 7);
     let mut ends = Vec::new();
-    for name in network.node_names() {
-        match network.plan(&name, &runtime).expect("a node") {
-            NodePlan::AriesRouter(config) => {
+    let registers = network.route(&Faults::default()).registers;
+    for node in network.nodes() {
+        let name = network.node_name(node);
+        match node {
+            NodeRef::Chip(router) => {
+                let registers = registers[router as usize].clone();
+                let config = network.plan_router(router, registers, &runtime);
+                let config = config.expect("a router");
                 assert_eq!(config.name, name);
                 for (port, link) in config.ports {
                     assert_eq!(link.link().local().port, port);
                     ends.push(link);
                 }
             }
-            NodePlan::AriesNic(config) => {
+            NodeRef::Processor(nic) => {
+                let config = network.plan_nic(nic, &runtime).expect("a NIC");
                 assert_eq!(config.name(), name);
                 ends.push(config.link().clone());
             }
-            other => panic!("{other:?}"),
         }
     }
     ends.sort_by_key(|end| (end.link().link(), end.link().end() == LinkEnd::B));
@@ -57,10 +62,13 @@ fn settings_and_registers_reach_the_nodes() {
         clock: Some(Clock::Paced { dilation: 100 }),
         ..Runtime::new("lab", 1)
     };
-    let NodePlan::AriesRouter(router) = network.plan("g1-c0s1", &runtime).expect("a node") else {
+    let Some(NodeRef::Chip(number)) = network.find("g1-c0s1") else {
         panic!("a router");
     };
     let routed = network.route(&Faults::default());
+    let registers = routed.registers[number as usize].clone();
+    let router = network.plan_router(number, registers, &runtime);
+    let router = router.expect("a router");
     // All times of a topology are real: less than a request's time-out stays less, however slow the clock.
     assert_eq!(router.registers.forward_progress_ns, 3_000_000 / 100);
     let registers = AriesRegisters {
@@ -75,9 +83,7 @@ fn settings_and_registers_reach_the_nodes() {
         "the chip's own depths"
     );
     assert_eq!(router.ports[0].1.registers().max_degrades, 1);
-    let NodePlan::AriesNic(nic) = network.plan("nic5", &runtime).expect("a node") else {
-        panic!("a network interface");
-    };
+    let nic = network.plan_nic(5, &runtime).expect("a NIC");
     assert_eq!(nic.node(), network.shape.node_id(5));
     assert_eq!((nic.max_outstanding(), nic.virtual_nodes().len()), (17, 12));
     assert_eq!(nic.virtual_nodes().get(5), Some(nic.node()));
@@ -95,8 +101,8 @@ fn who_is_not_there_has_no_plan() {
         .links(&network.shape, &network.absent);
     let runtime = Runtime::new("lab", 1);
     for name in ["g1-c0s0", "nic4", "nic12", "r1-0"] {
-        let error = network.plan(name, &runtime).expect_err(name);
-        assert_eq!(error, PlanError::NoSuchNode(name.to_owned()));
+        let error = network.device(name, &runtime, Time::ZERO).err();
+        assert_eq!(error, Some(PlanError::NoSuchNode(name.to_owned())));
     }
     let lines = network.plan_lines().expect("few links");
     assert!(!lines.contains("g1-c0s0\t"));

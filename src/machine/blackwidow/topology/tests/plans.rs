@@ -7,12 +7,10 @@ use phitwire_framing::frame::LinkEnd;
 use crate::chip::RouterClock;
 use crate::link::{LinkClock, LinkProfile};
 use crate::machine::blackwidow::route::registers::PortKind;
-use crate::machine::blackwidow::topology::{
-    BlackwidowSpec, ClosSettings, FoldedClos, NodePlan, PlanError,
-};
+use crate::machine::blackwidow::topology::{BlackwidowSpec, ClosSettings, FoldedClos};
 use crate::net::Network as _;
-use crate::net::{Clock, LinkAddresses, Profile, Runtime};
-use crate::time::Duration;
+use crate::net::{Clock, LinkAddresses, NodeRef, PlanError, Profile, Runtime};
+use crate::time::{Duration, Time};
 
 fn lab(settings: ClosSettings) -> FoldedClos {
     let spec = BlackwidowSpec {
@@ -30,21 +28,17 @@ fn the_ends_of_every_link_agree() {
     let topology = lab(ClosSettings::default());
     let runtime = Runtime::new("lab", 7);
     let mut ends = Vec::new();
-    let names = topology.processors.iter().map(|p| &p.name);
-    for name in names.chain(topology.chips.iter().map(|c| &c.name)) {
-        match topology.plan(name, &runtime).expect("a node") {
-            NodePlan::Nic(config) => {
-                assert_eq!(config.ports().len(), 2);
-                ends.extend(config.ports().to_vec());
-            }
-            NodePlan::Router(config) => {
-                for (port, link) in &config.ports {
-                    assert_eq!(link.local().port, *port);
-                }
-                ends.extend(config.ports.into_iter().map(|(_, link)| link));
-            }
-            other => panic!("a folded Clos has no {other:?}"),
+    for processor in 0..topology.processors.len() as u32 {
+        let config = topology.plan_nic(processor, &runtime).expect("a NIC");
+        assert_eq!(config.ports().len(), 2);
+        ends.extend(config.ports().to_vec());
+    }
+    for chip in 0..topology.chips.len() as u32 {
+        let config = topology.plan_router(chip, &runtime).expect("a router");
+        for (port, link) in &config.ports {
+            assert_eq!(link.local().port, *port);
         }
+        ends.extend(config.ports.into_iter().map(|(_, link)| link));
     }
     assert_eq!(ends.len(), 2 * topology.links.len());
     ends.sort_by_key(|end| (end.link(), end.end() == LinkEnd::B));
@@ -96,17 +90,13 @@ fn settings_reach_the_nodes_and_the_run_may_override_them() {
         ..ClosSettings::default()
     });
     let runtime = Runtime::new("lab", 1);
-    let NodePlan::Nic(nic) = topology.plan("nic5", &runtime).expect("a node") else {
-        panic!("nic5 is no router");
-    };
+    let nic = topology.plan_nic(5, &runtime).expect("a NIC");
     assert_eq!(
         (nic.processor(), nic.max_outstanding(), nic.memory_bytes()),
         (5, 77, 4_096)
     );
     assert_eq!(nic.request_timeout(), Duration::from_ms(3_000));
-    let Ok(NodePlan::Router(router)) = topology.plan(&topology.chips[0].name, &runtime) else {
-        panic!("a chip is a router");
-    };
+    let router = topology.plan_router(0, &runtime).expect("a router");
     // Real time too: 30 ms emulated are 15 s.
     assert_eq!(router.registers.forward_progress_ns, 15_000_000_000 / 500);
     assert_eq!(nic.ports()[1].clock(), LinkClock::Paced { dilation: 500 });
@@ -116,9 +106,7 @@ fn settings_reach_the_nodes_and_the_run_may_override_them() {
         real_wires: true,
         ..runtime.clone()
     };
-    let Ok(NodePlan::Nic(nic)) = topology.plan("nic5", &real) else {
-        panic!("planned above");
-    };
+    let nic = topology.plan_nic(5, &real).expect("planned above");
     let (profile, paper, live) = (
         nic.ports()[1].profile(),
         LinkProfile::paper(),
@@ -141,9 +129,10 @@ fn settings_reach_the_nodes_and_the_run_may_override_them() {
         profile: Some(Profile::Live),
         ..runtime
     };
-    let NodePlan::Router(router) = topology.plan("s1-r1-0", &live).expect("a node") else {
+    let Some(NodeRef::Chip(chip)) = topology.find("s1-r1-0") else {
         panic!("a chip is no network interface");
     };
+    let router = topology.plan_router(chip, &live).expect("a router");
     assert_eq!(router.clock, RouterClock::FreeRunning);
     let asleep = LinkProfile {
         silence: None,
@@ -151,7 +140,7 @@ fn settings_reach_the_nodes_and_the_run_may_override_them() {
     };
     assert_eq!(*router.ports[0].1.profile(), asleep, "in virtual time");
     assert_eq!(
-        topology.plan("nobody", &live).err(),
+        topology.device("nobody", &live, Time::ZERO).err(),
         Some(PlanError::NoSuchNode("nobody".into()))
     );
 }
@@ -202,7 +191,7 @@ fn too_many_links_for_processes_are_refused() {
         Err(PlanError::TooManyLinks(_))
     ));
     assert!(
-        topology.plan("nic0", &Runtime::new("lab", 1)).is_ok(),
+        topology.plan_nic(0, &Runtime::new("lab", 1)).is_ok(),
         "its own link has a small id"
     );
 }

@@ -7,6 +7,7 @@ use crate::machine;
 use crate::machine::blackwidow::topology::read;
 use crate::net::is_unseen;
 use crate::net::{Effort, MAX_MISTAKES, MistakeKind, Problems, Runtime};
+use crate::time::Time;
 
 const READY: [&str; 6] = [
     include_str!("../../../../../netns-scripts/topologies/pair.toml"),
@@ -143,8 +144,8 @@ fn limits_are_those_that_are_named() {
                 );
                 if told.is_empty() {
                     let network = machine::read("good.toml", &good).expect("it was good");
-                    let plan = network.plan(node, &Runtime::new("lab", 1));
-                    assert!(plan.is_ok(), "{key} = {value}: {plan:?}");
+                    let made = network.device(node, &Runtime::new("lab", 1), Time::ZERO);
+                    assert!(made.is_ok(), "{key} = {value}: {:?}", made.err());
                 }
             }
             for value in [least.checked_sub(1), Some(most + 1), Some(u64::MAX / 2)] {
