@@ -77,7 +77,7 @@ impl ReceiveBuffer for Input {
 
 /// What is sent.
 #[derive(Debug)]
-struct Sender {
+pub(super) struct Sender {
     /// Those that the peer has not acknowledged; the first of them is number `acked`.
     packets: VecDeque<Packet>,
     acked: u64,
@@ -118,7 +118,7 @@ impl Sender {
         self.acked + self.packets.len() as u64
     }
 
-    fn rewind(&mut self, now: Time) {
+    pub(super) fn rewind(&mut self, now: Time) {
         (self.cursor, self.timed) = (self.acked, None);
         (self.timer_from, self.rewound) = (now, now);
     }
@@ -141,12 +141,12 @@ impl Sender {
 
 /// What is received.
 #[derive(Debug)]
-struct Receiver {
+pub(super) struct Receiver {
     lanes: LaneWatch,
     acks: Due,
-    expected: u64,
+    pub(super) expected: u64,
     /// The first for which there is no buffer left, and as the peer was told last.
-    limit: u64,
+    pub(super) limit: u64,
     told: u64,
     missing: bool,
 }
@@ -192,9 +192,9 @@ impl Receiver {
 /// One end of a link of the ring.
 #[derive(Debug)]
 pub struct RingEnd {
-    common: Common,
-    tx: Sender,
-    rx: Receiver,
+    pub(super) common: Common,
+    pub(super) tx: Sender,
+    pub(super) rx: Receiver,
 }
 
 impl RingEnd {
@@ -331,7 +331,7 @@ impl RingEnd {
         }
     }
 
-    fn handle_frame(&mut self, now: Time, bytes: &[u8], input: &mut Input) {
+    pub(super) fn handle_frame(&mut self, now: Time, bytes: &[u8], input: &mut Input) {
         self.common.see(now);
         self.common.counters.rx_frames += 1;
         let taken = frame::parse(bytes).and_then(|frame| match frame.kind() {
@@ -343,7 +343,7 @@ impl RingEnd {
         }
     }
 
-    fn handle_timers(&mut self, now: Time, input: &mut Input) {
+    pub(super) fn handle_timers(&mut self, now: Time, input: &mut Input) {
         let active = self.expire(self.tx.owed_since, now, input);
         if active && self.tx.deadline() <= now {
             self.tx.round_trip.back_off();
@@ -352,12 +352,12 @@ impl RingEnd {
         }
     }
 
-    fn wants_to_send(&self, now: Time) -> bool {
+    pub(super) fn wants_to_send(&self, now: Time) -> bool {
         let tells = self.tx.asks || self.rx.acks.due() <= now || self.tx.cursor < self.tx.next();
         self.common.handshake.is_due(now) || self.is_active() && tells
     }
 
-    fn poll_frame(&mut self, now: Time, buf: &mut [u8]) -> Option<usize> {
+    pub(super) fn poll_frame(&mut self, now: Time, buf: &mut [u8]) -> Option<usize> {
         self.common.see(now);
         if buf.len() < TRAINING_BYTES || !self.wants_to_send(now) {
             return None;
