@@ -1,4 +1,4 @@
-//! Cray's YARC and Aries routers and their networks, BlackWidow and XC, as pure state machines.
+//! Routers and network interfaces of Cray's networks, and the networks, as pure state machines.
 //!
 //! This crate is what a router chip and a network interface *do*; it has no socket, clock, thread,
 //! file or environment (`clippy.toml` bans them). Two kinds of driver bring it to life: the
@@ -14,6 +14,7 @@
 //! | folder | what lives there |
 //! |---|---|
 //! | [`machine`] | the list of machines, and each of them: link ends, router, network interface, topology, direct simulation, soak cases, the tables of its paper |
+//! | [`catalogue`] | what a machine offers to the commands: networks from options, tables, ready descriptions |
 //! | [`kit`] | what chips are made of: arbiters, pipes, the calendar, timers, rings, counters |
 //! | [`link`] | what links share: sessions, training, lanes, liveness, pacing, credits, profiles; the impairment of wires |
 //! | [`chip`] | the shell of a router chip: its ports, timers, clock, counters and fault commands |

@@ -11,7 +11,7 @@
 //! - [`control`] serves a Unix socket with counters, link states, registers, faults and traffic runs;
 //! - [`process`] puts these together; [`run_dir`] says where labs keep their sockets; [`event_log`]
 //!   and [`throttle`] keep the log short, [`output`] bears readers who leave;
-//! - [`manage`] routes around what fails in a running dragonfly;
+//! - [`manage`] routes around what fails in a running network;
 //! - [`sim`] runs whole networks in virtual time, on any number of threads;
 //! - [`cli`] is the `phitwire` command.
 //!

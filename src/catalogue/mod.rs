@@ -1,15 +1,26 @@
 //! What a machine offers to the commands: registering one is a [`Machine`] in the list of
 //! [`machine`](crate::machine).
 
+mod generator;
 mod options;
 
-pub use options::{Given, Kind, OptionError, OptionSpec};
+pub use generator::{COMMON_OPTIONS, Generator, common};
+pub use options::{Given, Kind, OptionError, OptionSpec, readable};
 
 use crate::net::Family;
+use crate::reproduce::Reproduction;
 
 /// A machine as the commands see it.
 #[derive(Debug)]
 pub struct Machine {
+    /// What people call it.
+    pub name: &'static str,
     /// Its networks: how they are read and which of them have names.
     pub networks: Family,
+    /// What makes networks of it from options.
+    pub generators: &'static [Generator],
+    /// The tables that its models give again.
+    pub tables: &'static [Reproduction],
+    /// Descriptions that come with the commands: names and texts.
+    pub ready: &'static [(&'static str, &'static str)],
 }

@@ -17,6 +17,9 @@ pub struct OptionSpec {
     pub values: usize,
     /// Whether it has to be given.
     pub required: bool,
+    /// Says what is wrong with a value of the right [`kind`](Self::kind), if that is known without
+    /// the other options.
+    pub check: Option<fn(&str) -> Result<(), String>>,
 }
 
 /// What the values of an option may be.
@@ -45,6 +48,7 @@ impl OptionSpec {
             kind,
             values: 1,
             required: false,
+            check: None,
         }
     }
 
@@ -62,6 +66,27 @@ impl OptionSpec {
     pub const fn up_to(self, values: usize) -> Self {
         Self { values, ..self }
     }
+
+    /// The same, whose values are refused of which this says what is wrong, such as [`readable`].
+    #[must_use]
+    pub const fn checked(self, check: fn(&str) -> Result<(), String>) -> Self {
+        Self {
+            check: Some(check),
+            ..self
+        }
+    }
+}
+
+/// Whether a value can be read as a `T`.
+///
+/// # Errors
+/// Why it cannot.
+pub fn readable<T: FromStr>(value: &str) -> Result<(), String>
+where
+    T::Err: ToString,
+{
+    let read: Result<T, T::Err> = value.parse();
+    read.map(drop).map_err(|error| error.to_string())
 }
 
 /// The options that somebody gave, with their values.
@@ -78,6 +103,12 @@ pub struct OptionError {
     pub value: String,
     /// What is wrong with it.
     pub reason: String,
+}
+
+impl From<OptionError> for String {
+    fn from(error: OptionError) -> Self {
+        error.to_string()
+    }
 }
 
 impl Given {
@@ -106,6 +137,25 @@ impl Given {
         T::Err: ToString,
     {
         self.read(name).map(|values| values.into_iter().next())
+    }
+
+    /// The value of an option, read by a function.
+    ///
+    /// # Errors
+    /// A value that the function does not read, with its reason.
+    pub fn get_with<T>(
+        &self,
+        name: &'static str,
+        read: impl Fn(&str) -> Result<T, String>,
+    ) -> Result<Option<T>, OptionError> {
+        let read = |value: &String| {
+            read(value).map_err(|reason| OptionError {
+                name,
+                value: value.clone(),
+                reason,
+            })
+        };
+        self.all(name).first().map(read).transpose()
     }
 
     /// All values of an option, read.

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::MACHINES;
 use crate::device::*;
 use crate::machine::aries::link::ErrorInjection;
 use crate::machine::aries::topology::{DragonflySpec, Shape};
@@ -161,4 +162,44 @@ fn tables_of_another_topology_are_refused_whole() {
     assert!(router.routing().quiesced && router.routing().drained);
     router.release();
     assert!(!router.routing().quiesced);
+}
+
+#[test]
+fn every_table_and_generator_has_the_name_of_its_machine_or_its_network() {
+    let tables: Vec<&str> = MACHINES
+        .iter()
+        .flat_map(|machine| machine.tables.iter().map(|table| table.name))
+        .collect();
+    let known = [
+        "blackwidow-table2",
+        "blackwidow-table3",
+        "blackwidow-table4",
+        "blackwidow-radix",
+        "aries-table1",
+        "aries-table2",
+        "aries-table3",
+        "aries-crc",
+        "aries-efficiency",
+    ];
+    assert_eq!(tables[..known.len()], known);
+    let generators = MACHINES.iter().flat_map(|machine| machine.generators);
+    let generators: Vec<&str> = generators.map(|generator| generator.name).collect();
+    assert_eq!(generators[..2], ["blackwidow", "dragonfly"]);
+}
+
+#[test]
+fn names_make_networks_and_others_are_refused() {
+    let terminals = |name: &str| {
+        let nodes = super::generate(name).expect(name).expect(name).nodes();
+        let is_terminal = |node: &&NodeRef| matches!(node, NodeRef::Processor(_));
+        nodes.iter().filter(is_terminal).count()
+    };
+    assert_eq!(terminals("r1.5-64"), 64);
+    assert_eq!(terminals("aries-3x2x2x2:2"), 24);
+    for name in ["nowhere", "r9-32", "r1-99", "aries-3x2x2", "aries-3x2x2x9"] {
+        assert!(
+            !super::generate(name).is_some_and(|made| made.is_ok()),
+            "{name}"
+        );
+    }
 }

@@ -6,6 +6,8 @@
 //! cannot be met, is printed with it ([`Table::assumptions`]) and told at length in
 //! `docs/reproduce.md`.
 
+mod settings;
 mod table;
 
+pub use settings::{PERMUTATIONS, Part, Reproduction, Settings};
 pub use table::{Observation, Row, Table, Tolerance};

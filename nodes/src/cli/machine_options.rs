@@ -32,20 +32,26 @@ pub fn args(machines: &[(&'static str, &'static [OptionSpec])]) -> Vec<Arg> {
             true => spec.kind,
             false => Kind::Text,
         };
+        // And what one of them would refuse is the other's to say too.
+        let check = spec.check.filter(|_| same.len() == 1);
         args.push(
-            arg(spec, kind, same.iter().any(|(_, o)| o.values > 1))
-                .help(help.join("; "))
-                .required(alone && spec.required),
+            arg(
+                spec,
+                parser(kind, check),
+                same.iter().any(|(_, o)| o.values > 1),
+            )
+            .help(help.join("; "))
+            .required(alone && spec.required),
         );
     }
     args
 }
 
-fn arg(spec: &OptionSpec, kind: Kind, is_list: bool) -> Arg {
+fn arg(spec: &OptionSpec, parser: ValueParser, is_list: bool) -> Arg {
     let arg = Arg::new(spec.name)
         .long(spec.name)
         .value_name(spec.value_name)
-        .value_parser(parser(kind));
+        .value_parser(parser);
     match is_list {
         true => arg.action(ArgAction::Append).value_delimiter(','),
         false => arg.action(ArgAction::Set),
@@ -53,11 +59,16 @@ fn arg(spec: &OptionSpec, kind: Kind, is_list: bool) -> Arg {
 }
 
 /// Checks a value, and leaves it as it was written.
-fn parser(kind: Kind) -> ValueParser {
+fn parser(kind: Kind, check: Option<fn(&str) -> Result<(), String>>) -> ValueParser {
     match kind {
         Kind::Number(from, to) => Number(from, to).into(),
         Kind::Words(words) => PossibleValuesParser::new(words.iter().copied()).into(),
-        Kind::Text => StringValueParser::new().into(),
+        Kind::Text => match check {
+            Some(check) => StringValueParser::new()
+                .try_map(move |value| check(&value).map(|()| value))
+                .into(),
+            None => StringValueParser::new().into(),
+        },
     }
 }
 

@@ -4,6 +4,7 @@
 //! done because nobody reads what it prints (`sim` and `soak`).
 
 mod ctl;
+mod generate;
 mod grain;
 mod machine_options;
 mod manage;
@@ -26,7 +27,7 @@ use tracing_subscriber::EnvFilter;
 use crate::description::open as read_network;
 use crate::output;
 
-/// Cray YARC and Aries routers and their network interfaces on real network links.
+/// Routers of Cray's networks and their network interfaces on real network links.
 #[derive(Debug, Parser)]
 #[command(name = "phitwire", version)]
 struct Cli {
@@ -40,7 +41,7 @@ enum Command {
     Run(run::RunArgs),
     /// Ask a running node, or tell it to do something
     Ctl(ctl::CtlArgs),
-    /// Route a running dragonfly around what has failed
+    /// Route a running network around what has failed
     Manage(manage::ManageArgs),
     /// Wait until all links of a lab are up, or say which are not and why. A link whose wire is dead, or whose other end is
     /// silent, is not up

@@ -4,18 +4,13 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 use std::thread;
 
-use clap::{Args, ValueEnum};
-use miette::IntoDiagnostic;
-use phitwire::machine::aries::reproduce::tables as aries_tables;
-use phitwire::machine::aries::reproduce::tables::CRAY_XC;
-use phitwire::machine::aries::reproduce::{crc as aries_crc, efficiency as aries_efficiency};
-use phitwire::machine::blackwidow::reproduce::contention;
-use phitwire::machine::blackwidow::reproduce::contention::{LINES, Networks, Seen};
-use phitwire::machine::blackwidow::reproduce::throughput;
-use phitwire::machine::blackwidow::reproduce::throughput::Measurement;
-use phitwire::machine::blackwidow::reproduce::{latency, radix};
-use phitwire::reproduce;
-use phitwire::reproduce::{Row, Table, Tolerance};
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use miette::miette;
+use phitwire::machine::MACHINES;
+use phitwire::reproduce::{
+    Observation, PERMUTATIONS, Part, Reproduction, Row, Settings, Table, Tolerance,
+};
 use phitwire::text_table::TextTable;
 use serde_json::{Value, json};
 
@@ -27,52 +22,31 @@ const WIDTH: usize = 100;
 #[derive(Debug, Args)]
 pub struct ReproduceArgs {
     /// What to reproduce
-    #[arg(value_enum)]
-    target: Target,
+    #[arg(value_parser = target())]
+    target: &'static Reproduction,
     /// Print JSON: `rows` of `label`, `paper`, `ours`, `relative_error`, `within`
     #[arg(long)]
     json: bool,
     /// Seed of all random numbers
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Table 4: random permutations per size
-    #[arg(long, value_name = "N", default_value_t = contention::PERMUTATIONS,
+    /// Random permutations per size, in tables that average over some
+    #[arg(long, value_name = "N", default_value_t = PERMUTATIONS,
         value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     permutations: u64,
-    /// Table 4: threads; the result is the same for any number [default: one per core]
+    /// Threads for them; the result is the same for any number [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Target {
-    /// Zero-load latency of a folded Clos and of a torus
-    #[value(name = "blackwidow-table2")]
-    BlackwidowTable2,
-    /// Throughput of a subswitch by its degree
-    #[value(name = "blackwidow-table3")]
-    BlackwidowTable3,
-    /// Link load under random permutations, of a fat tree and of a torus
-    #[value(name = "blackwidow-table4")]
-    BlackwidowTable4,
-    /// The radix of least latency
-    #[value(name = "blackwidow-radix")]
-    BlackwidowRadix,
-    /// Devices and cables of a full dragonfly
-    #[value(name = "aries-table1")]
-    AriesTable1,
-    /// Optical cables of two partial dragonflies
-    #[value(name = "aries-table2")]
-    AriesTable2,
-    /// Cables and bandwidth across their worst bisection
-    #[value(name = "aries-table3")]
-    AriesTable3,
-    /// Undetected errors of the check of a set
-    #[value(name = "aries-crc")]
-    AriesCrc,
-    /// Flits and payload efficiency of 64-byte puts and gets
-    #[value(name = "aries-efficiency")]
-    AriesEfficiency,
+fn tables() -> impl Iterator<Item = &'static Reproduction> {
+    MACHINES.iter().flat_map(|machine| machine.tables)
+}
+
+fn target() -> impl TypedValueParser<Value = &'static Reproduction> {
+    let names = tables().map(|table| PossibleValue::new(table.name).help(table.help));
+    PossibleValuesParser::new(names)
+        .try_map(|name| tables().find(|table| table.name == name).ok_or("no table"))
 }
 
 /// Runs `phitwire reproduce`. The exit status is 1 if a row is outside its tolerance.
@@ -95,39 +69,25 @@ pub fn run(args: &ReproduceArgs) -> miette::Result<ExitCode> {
 }
 
 fn reproduced(args: &ReproduceArgs) -> miette::Result<Table> {
-    Ok(match args.target {
-        Target::BlackwidowTable2 => latency::table(args.seed, latency::PAIRS),
-        Target::BlackwidowTable3 => throughput::table(Measurement::of_the_paper(args.seed)),
-        Target::BlackwidowTable4 => contention::table(&seen(args)),
-        Target::BlackwidowRadix => radix::table(radix::BLACKWIDOW),
-        Target::AriesTable1 => aries_tables::table1(CRAY_XC).into_diagnostic()?,
-        Target::AriesTable2 => aries_tables::table2(CRAY_XC).into_diagnostic()?,
-        Target::AriesTable3 => aries_tables::table3(CRAY_XC).into_diagnostic()?,
-        Target::AriesCrc => aries_crc::table(),
-        Target::AriesEfficiency => aries_efficiency::table(),
-    })
+    let cores = || thread::available_parallelism().map_or(1, |cores| cores.get() as u64);
+    let threads = args.threads.map_or_else(cores, u64::from);
+    let settings = Settings {
+        seed: args.seed,
+        permutations: args.permutations,
+        divided: &|trials, part| on_threads(threads, trials, part),
+    };
+    (args.target.run)(&settings).map_err(|error| miette!("{error}"))
 }
 
-/// Measures all lines of table 4, the permutations of each divided among threads.
-fn seen(args: &ReproduceArgs) -> [Seen; LINES.len()] {
-    let cores = || thread::available_parallelism().map_or(1, |cores| cores.get() as u64);
-    let (seed, all) = (args.seed, args.permutations);
-    let threads = args.threads.map_or_else(cores, u64::from).min(all);
-    LINES.map(|line| {
-        let networks = &Networks::new(&line);
-        thread::scope(|scope| {
-            let parts: Vec<_> = (0..threads)
-                .map(|part| (all * part / threads, all * (part + 1) / threads))
-                .map(|(first, end)| scope.spawn(move || networks.measure(seed, first, end - first)))
-                .collect();
-            parts
-                .into_iter()
-                .fold(Seen::default(), |seen, part| match part.join() {
-                    Ok(more) => seen.plus(more),
-                    Err(panic) => std::panic::resume_unwind(panic),
-                })
-        })
-    })
+/// Divides trials among so many threads, or among as many as there are trials.
+fn on_threads(threads: u64, trials: u64, part: Part<'_>) {
+    let threads = threads.min(trials);
+    thread::scope(|scope| {
+        for number in 0..threads {
+            let own = trials * number / threads..trials * (number + 1) / threads;
+            scope.spawn(move || part(own));
+        }
+    });
 }
 
 fn as_json(table: &Table, seed: u64) -> Value {
@@ -147,7 +107,8 @@ fn as_json(table: &Table, seed: u64) -> Value {
             "within": row.within(),
         })
     };
-    let also = |seen: &reproduce::Observation| json!({ "label": seen.label, "paper": seen.paper, "ours": seen.ours });
+    let also =
+        |seen: &Observation| json!({ "label": seen.label, "paper": seen.paper, "ours": seen.ours });
     json!({
         "title": table.title,
         "unit": table.unit,
@@ -237,6 +198,8 @@ fn bullet(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
     use super::*;
     use clap::Parser;
 
@@ -252,47 +215,55 @@ mod tests {
     }
 
     #[test]
-    fn targets_have_the_names_of_the_paper_and_the_table() {
-        for (name, target) in [
-            ("blackwidow-table2", Target::BlackwidowTable2),
-            ("blackwidow-table3", Target::BlackwidowTable3),
-            ("blackwidow-table4", Target::BlackwidowTable4),
-            ("blackwidow-radix", Target::BlackwidowRadix),
-            ("aries-table1", Target::AriesTable1),
-            ("aries-table2", Target::AriesTable2),
-            ("aries-table3", Target::AriesTable3),
-            ("aries-crc", Target::AriesCrc),
-            ("aries-efficiency", Target::AriesEfficiency),
-        ] {
-            assert_eq!(args(name).target, target);
+    fn every_table_has_a_name_of_its_own() {
+        for table in tables() {
+            assert_eq!(args(table.name).target.name, table.name);
+            let same = tables().filter(|other| other.name == table.name);
+            assert_eq!(same.count(), 1, "{}", table.name);
         }
         assert!(Cli::try_parse_from(["reproduce", "t3e-table1"]).is_err());
     }
 
     #[test]
-    fn the_number_of_threads_changes_nothing() {
-        let seen_by = |threads| {
-            seen(&args(&format!(
-                "blackwidow-table4 --permutations 5 --threads {threads}"
-            )))
+    fn every_trial_is_run_once_on_any_number_of_threads() {
+        for (threads, trials) in [(1, 5), (3, 5), (8, 5), (4, 0), (2, 1)] {
+            let run = Mutex::new(Vec::new());
+            on_threads(threads, trials, &|part| run.lock().unwrap().extend(part));
+            let mut run = run.into_inner().unwrap();
+            run.sort_unstable();
+            assert_eq!(run, (0..trials).collect::<Vec<_>>());
+        }
+    }
+
+    fn table() -> Table {
+        let row = |ours| Row {
+            label: "what there is".to_owned(),
+            paper: 80.0,
+            ours,
+            tolerance: Tolerance::Relative(0.01),
         };
-        let one = seen_by(1);
-        assert_eq!(seen_by(3), one);
-        assert_eq!(seen_by(8), one, "more threads than permutations");
+        Table {
+            title: "Things".to_owned(),
+            unit: "pieces",
+            decimals: 1,
+            rows: vec![row(80.0), row(80.5), row(79.9)],
+            also: Vec::new(),
+            assumptions: vec!["there are some".to_owned()],
+        }
     }
 
     #[test]
     fn json_has_a_row_for_each_value() {
-        let json = as_json(&radix::table(radix::BLACKWIDOW), 1);
+        let json = as_json(&table(), 1);
         let row = &json["rows"][0];
-        assert_eq!(row["paper"], 1600.0);
+        assert_eq!(row["paper"], 80.0);
         assert_eq!(row["within"], true);
         assert!(row["label"].is_string() && row["ours"].is_f64() && row["relative_error"].is_f64());
     }
 
     #[test]
     fn a_row_outside_its_tolerance_is_shown_and_fails() {
-        let mut table = radix::table(radix::BLACKWIDOW);
+        let mut table = table();
         assert!(!as_text(&table).contains("NOT"));
         table.rows[1].ours = 90.0;
         let text = as_text(&table);

@@ -58,8 +58,8 @@ pub struct RunArgs {
     #[arg(long, value_parser = parse_clock)]
     clock: Option<net::Clock>,
     /// What moves through a router's stages at once: flits, as on the chip, or whole packets, which
-    /// costs less [default: packet under a free-running clock and flit under a paced one; a YARC
-    /// moves phits under any]
+    /// costs less [default: packet under a free-running clock and flit under a paced one, if the
+    /// router has both]
     #[arg(long, value_enum)]
     grain: Option<GrainName>,
 }

@@ -37,5 +37,9 @@ use crate::net::Family;
 
 /// What the commands know of it.
 pub const MACHINE: Machine = Machine {
+    name: "Aries",
     networks: Family::of::<topology::Dragonfly>(),
+    generators: &[topology::GENERATOR],
+    tables: reproduce::TABLES,
+    ready: topology::READY,
 };

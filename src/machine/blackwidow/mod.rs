@@ -48,5 +48,9 @@ use crate::net::Family;
 
 /// What the commands know of it.
 pub const MACHINE: Machine = Machine {
+    name: "BlackWidow",
     networks: Family::of::<topology::FoldedClos>(),
+    generators: &[topology::GENERATOR],
+    tables: reproduce::TABLES,
+    ready: topology::READY,
 };

@@ -10,6 +10,37 @@ pub mod crc;
 pub mod efficiency;
 pub mod tables;
 
+use crate::reproduce::Reproduction;
+
+/// The tables, by the names that the command has for them.
+pub const TABLES: &[Reproduction] = &[
+    Reproduction {
+        name: "aries-table1",
+        help: "Devices and cables of a full dragonfly",
+        run: |_| tables::table1(tables::CRAY_XC).map_err(|error| error.to_string()),
+    },
+    Reproduction {
+        name: "aries-table2",
+        help: "Optical cables of two partial dragonflies",
+        run: |_| tables::table2(tables::CRAY_XC).map_err(|error| error.to_string()),
+    },
+    Reproduction {
+        name: "aries-table3",
+        help: "Cables and bandwidth across their worst bisection",
+        run: |_| tables::table3(tables::CRAY_XC).map_err(|error| error.to_string()),
+    },
+    Reproduction {
+        name: "aries-crc",
+        help: "Undetected errors of the check of a set",
+        run: |_| Ok(crc::table()),
+    },
+    Reproduction {
+        name: "aries-efficiency",
+        help: "Flits and payload efficiency of 64-byte puts and gets",
+        run: |_| Ok(efficiency::table()),
+    },
+];
+
 /// Figures that the Cray XC white paper states.
 pub mod stated {
     /// Nodes of the system whose undetected errors are told ("RAS").

@@ -1,9 +1,11 @@
 //! Table 4: load of the most loaded link under random permutations (paper, section 7.8.1).
 
+use std::sync::{Mutex, PoisonError};
+
 use super::fat_tree::{FatTree, PATHS, TreeCounters, WorstLinks};
 use super::permutation::Permutation;
 use super::torus::{Torus, TorusCounters, TorusLinks};
-use crate::reproduce::{Row, Table, Tolerance};
+use crate::reproduce::{Row, Settings, Table, Tolerance};
 use crate::rng::Rng;
 
 /// A line of the paper's table.
@@ -104,8 +106,6 @@ pub const LINES: [Line; 9] = [
     ),
 ];
 
-/// Permutations that the paper averages over.
-pub const PERMUTATIONS: u64 = 10_000;
 /// How far an average may be from the printed one.
 const TOLERANCE: Tolerance = Tolerance::Relative(0.05);
 
@@ -167,6 +167,23 @@ impl Networks {
         }
         seen
     }
+}
+
+/// Measures all [`LINES`], the permutations of each divided as the settings have it: what is seen
+/// is the same however that is.
+pub fn seen(settings: &Settings<'_>) -> [Seen; LINES.len()] {
+    let seed = settings.seed;
+    LINES.map(|line| {
+        let networks = Networks::new(&line);
+        let all = Mutex::new(Seen::default());
+        (settings.divided)(settings.permutations, &|trials| {
+            let more = networks.measure(seed, trials.start, trials.end - trials.start);
+            // Nobody who holds it can panic: sums of counts are all that is done.
+            let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
+            *all = all.plus(more);
+        });
+        all.into_inner().unwrap_or_else(PoisonError::into_inner)
+    })
 }
 
 /// Puts what was seen for each of [`LINES`] beside what is printed.
@@ -235,7 +252,10 @@ mod tests {
     const FEW: u64 = 40;
 
     fn seen(permutations: u64) -> [Seen; LINES.len()] {
-        LINES.map(|line| Networks::new(&line).measure(1, 0, permutations))
+        super::seen(&Settings {
+            permutations,
+            ..Settings::of_the_paper(1)
+        })
     }
 
     /// The most loaded link of a permutation scatters by an eighth around its mean at most, so that the
@@ -257,6 +277,26 @@ mod tests {
             [(0, 1), (1, 12), (13, 17)].map(|(first, count)| networks.measure(9, first, count));
         assert_eq!(parts.into_iter().fold(Seen::default(), Seen::plus), whole);
         assert_ne!(networks.measure(10, 0, 30), whole, "another seed");
+    }
+
+    #[test]
+    fn how_a_run_is_divided_changes_nothing() {
+        let by = |divided| {
+            super::seen(&Settings {
+                seed: 9,
+                permutations: 5,
+                divided,
+            })
+        };
+        let whole = by(&|trials, part| part(0..trials));
+        assert_eq!(
+            by(&|trials, part| (0..trials).rev().for_each(|one| part(one..one + 1))),
+            whole
+        );
+        assert_eq!(
+            by(&|trials, part| [3..trials, 0..2, 2..3].into_iter().for_each(part)),
+            whole
+        );
     }
 
     /// A model that differs from ours only in which paths a transfer takes is told apart.

@@ -17,6 +17,35 @@ pub mod throughput;
 pub mod torus;
 mod worst_case_chip;
 
+use crate::reproduce::Reproduction;
+
+/// The tables, by the names that the command has for them.
+pub const TABLES: &[Reproduction] = &[
+    Reproduction {
+        name: "blackwidow-table2",
+        help: "Zero-load latency of a folded Clos and of a torus",
+        run: |settings| Ok(latency::table(settings.seed, latency::PAIRS)),
+    },
+    Reproduction {
+        name: "blackwidow-table3",
+        help: "Throughput of a subswitch by its degree",
+        run: |settings| {
+            let measurement = throughput::Measurement::of_the_paper(settings.seed);
+            Ok(throughput::table(measurement))
+        },
+    },
+    Reproduction {
+        name: "blackwidow-table4",
+        help: "Link load under random permutations, of a fat tree and of a torus",
+        run: |settings| Ok(contention::table(&contention::seen(settings))),
+    },
+    Reproduction {
+        name: "blackwidow-radix",
+        help: "The radix of least latency",
+        run: |_| Ok(radix::table(radix::BLACKWIDOW)),
+    },
+];
+
 /// Figures that the paper states and that several tables start from.
 pub mod stated {
     /// Delay of a router, in nanoseconds: an estimate "prior to the actual implementation" (footnote 3).

@@ -29,7 +29,9 @@ mod description;
 mod generate;
 mod model;
 mod network;
+mod options;
 mod plan;
+mod ready;
 mod route;
 pub mod show;
 mod wiring;
@@ -42,6 +44,8 @@ pub use model::{
     Chip, ClosLinks, ClosSettings, FoldedClos, Processor, RouterRegisters, VirtualRouter,
     parse_rate, rate_text,
 };
+pub use options::GENERATOR;
+pub use ready::READY;
 pub use route::{Hop, RouteFailure};
 pub use wiring::{ClosWiring, Neighbour};
 

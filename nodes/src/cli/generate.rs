@@ -1,0 +1,159 @@
+//! `phitwire topology generate`: descriptions of networks of all machines that have options for it.
+
+use std::process::ExitCode;
+
+use clap::{ArgMatches, Command, Error, FromArgMatches, Subcommand};
+use miette::miette;
+use phitwire::catalogue::{COMMON_OPTIONS, Generator, Given, OptionSpec};
+use phitwire::machine::MACHINES;
+use phitwire::net::{Effort, MAX_DESCRIPTION_BYTES, Network};
+
+use super::{machine_options, print};
+
+/// What is to be generated: by which generator, from which options.
+#[derive(Debug)]
+pub struct Wanted {
+    generator: &'static Generator,
+    given: Given,
+}
+
+impl FromArgMatches for Wanted {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
+        // The command has these subcommands only, and asks for one.
+        let asked = matches.subcommand().and_then(|(name, matches)| {
+            let generator = generators().find(|generator| generator.name == name)?;
+            Some((generator, matches))
+        });
+        let (generator, matches) = asked.expect("one of the subcommands");
+        let mut given = machine_options::given(matches, generator.options);
+        for spec in COMMON_OPTIONS {
+            if let Some(value) = matches.get_one::<String>(spec.name) {
+                given.add(spec.name, vec![value.clone()]);
+            }
+        }
+        Ok(Self { generator, given })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl Subcommand for Wanted {
+    fn augment_subcommands(command: Command) -> Command {
+        command.subcommands(generators().map(|generator| {
+            Command::new(generator.name)
+                .about(generator.about)
+                .args(args(generator.options))
+                .args(args(&COMMON_OPTIONS))
+        }))
+    }
+
+    fn augment_subcommands_for_update(command: Command) -> Command {
+        Self::augment_subcommands(command)
+    }
+
+    fn has_subcommand(name: &str) -> bool {
+        generators().any(|generator| generator.name == name)
+    }
+}
+
+fn generators() -> impl Iterator<Item = &'static Generator> {
+    MACHINES.iter().flat_map(|machine| machine.generators)
+}
+
+/// Options as arguments; nothing stands behind them that a list of values could swallow.
+fn args(specs: &'static [OptionSpec]) -> impl Iterator<Item = clap::Arg> {
+    let args = machine_options::args(&[("", specs)]).into_iter();
+    args.zip(specs)
+        .map(|(arg, spec)| arg.num_args(1..=spec.values))
+}
+
+/// Writes the description of what is wanted to standard output.
+///
+/// # Errors
+/// Options that make no network, or one that could not be read again.
+pub fn run(wanted: &Wanted) -> miette::Result<ExitCode> {
+    let network = (wanted.generator.generate)(&wanted.given).map_err(|error| miette!("{error}"))?;
+    // Options that contradict each other, such as rates within one octant, show only in the whole.
+    let mistakes = network.check_with(Effort::Bounded);
+    if let Some(mistake) = mistakes.into_iter().next() {
+        return Err(miette!(help = mistake.help.clone(), "{}", mistake.message)
+            .wrap_err("these options do not make a network"));
+    }
+    let text = described(&*network);
+    if text.len() > MAX_DESCRIPTION_BYTES {
+        return Err(miette!(
+            help = "take fewer slices: they are separate networks, and one of several alike stands \
+                    for all",
+            "the description would have {} bytes, and no more than {MAX_DESCRIPTION_BYTES} can be \
+             read",
+            text.len()
+        ));
+    }
+    print(&text)
+}
+
+fn described(network: &dyn Network) -> String {
+    let summary = network.summary();
+    format!(
+        "# {summary}\n# Written by `phitwire topology generate`; check changes with `phitwire \
+         topology check`.\n\n{}",
+        network.write()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use phitwire::machine;
+
+    fn wanted(generator: &str, line: &str) -> Result<Wanted, Error> {
+        let words = ["generate", generator].into_iter().chain(line.split(' '));
+        let command = Wanted::augment_subcommands(Command::new("generate"));
+        let matches = command.try_get_matches_from(words)?;
+        Wanted::from_arg_matches(&matches)
+    }
+
+    /// Options of a generator that it needs, with ones.
+    fn ones(generator: &Generator) -> String {
+        let needed = generator.options.iter().filter(|option| option.required);
+        let words: Vec<String> = needed.map(|o| format!("--{} 1", o.name)).collect();
+        words.join(" ")
+    }
+
+    #[test]
+    fn what_every_machine_generates_can_be_read_again() {
+        for generator in generators() {
+            let line = ones(generator) + " --name me --profile paper --paced 7";
+            let wanted = wanted(generator.name, &line).expect("good options");
+            let network = (generator.generate)(&wanted.given).expect("a network");
+            assert_eq!(network.name(), "me", "{}", generator.name);
+            let text = described(&*network);
+            assert!(text.starts_with(&format!("# {}\n", network.summary())));
+            assert!(text.contains("profile = \"paper\"\n") && text.contains("dilation = 7\n"));
+            let again = machine::read("-", &text).expect("what was written");
+            assert_eq!(&*again, &*network);
+        }
+    }
+
+    #[test]
+    fn what_has_to_be_given_and_what_cannot_be_is_told() {
+        for generator in generators() {
+            let line = ones(generator);
+            for bad in [
+                "--paced 0",
+                "--profile thin",
+                "--weight 3",
+                "--name a --name b",
+            ] {
+                let refused = wanted(generator.name, &format!("{line} {bad}"));
+                assert!(refused.is_err(), "{} {bad}", generator.name);
+            }
+            let needs = generator.options.iter().any(|option| option.required);
+            assert_eq!(wanted(generator.name, "--name me").is_err(), needs);
+        }
+        assert!(wanted("nothing", "--name me").is_err());
+    }
+}

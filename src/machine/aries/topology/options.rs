@@ -1,0 +1,131 @@
+//! Dragonflies from the options of a command.
+
+use super::arrangement::Arrangement;
+use super::generate::DragonflySpec;
+use super::model::Shape;
+use crate::catalogue::{Generator, Given, Kind, OptionSpec, common, readable};
+use crate::net::Generated;
+
+/// Makes dragonflies from options.
+pub const GENERATOR: Generator = Generator {
+    name: "dragonfly",
+    about: "A dragonfly of Aries routers: groups of chassis of blades",
+    options: OPTIONS,
+    generate,
+};
+
+/// A byte, whose range the generator knows.
+const BYTE: Kind = Kind::Number(0, u8::MAX as u64);
+/// A larger number, whose range it knows as well.
+const WORD: Kind = Kind::Number(0, u16::MAX as u64);
+/// Links from a router to its peer in each other chassis, if nobody says how many.
+const BLACK_LINKS: u8 = 3;
+
+const OPTIONS: &[OptionSpec] = &[
+    OptionSpec::new("groups", "GROUPS", WORD, "Groups, 1 to 241").required(),
+    OptionSpec::new("chassis", "CHASSIS", BYTE, "Chassis of each group, 1 to 6").required(),
+    OptionSpec::new(
+        "blades",
+        "BLADES",
+        BYTE,
+        "Blades of each chassis, 1 to 16, with a router each",
+    )
+    .required(),
+    OptionSpec::new(
+        "nics",
+        "NICS",
+        BYTE,
+        "Network interfaces of each router, 1 to 4 [default: 1]",
+    ),
+    OptionSpec::new(
+        "global-links",
+        "GLOBAL_LINKS",
+        WORD,
+        "Links between each pair of groups [default: as many as 10 per router allow; whole cables \
+         of four between groups of full chassis]",
+    ),
+    OptionSpec::new(
+        "arrangement",
+        "ARRANGEMENT",
+        Kind::Text,
+        "Which global ports of a group lead to which other group: absolute, relative or circulant \
+         [default: absolute]",
+    )
+    .checked(readable::<Arrangement>),
+    OptionSpec::new(
+        "black-links",
+        "BLACK_LINKS",
+        BYTE,
+        "Links from a router to its peer in each other chassis, as far as 15 ports allow \
+         [default: 3]",
+    ),
+    OptionSpec::new(
+        "set-links",
+        "SET_LINKS",
+        BYTE,
+        "Global links that share a cable and two neighbouring blades, 1 or 4 [default: 4 for whole \
+         cables between full chassis]",
+    ),
+];
+
+fn generate(given: &Given) -> Generated {
+    let spec = spec(given)?;
+    match spec.generate() {
+        Ok(network) => Ok(Box::new(network)),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn spec(given: &Given) -> Result<DragonflySpec, String> {
+    let usual = DragonflySpec::default();
+    let (name, settings) = common(given)?;
+    Ok(DragonflySpec {
+        name,
+        shape: Shape {
+            groups: given.get("groups")?.unwrap_or(usual.shape.groups),
+            chassis: given.get("chassis")?.unwrap_or(usual.shape.chassis),
+            blades: given.get("blades")?.unwrap_or(usual.shape.blades),
+            nics: given.get("nics")?.unwrap_or(usual.shape.nics),
+        },
+        black_links: Some(given.get("black-links")?.unwrap_or(BLACK_LINKS)),
+        global_links: given.get("global-links")?,
+        arrangement: given.get("arrangement")?.unwrap_or(usual.arrangement),
+        set_links: given.get("set-links")?,
+        settings,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_become_a_dragonfly() {
+        let mut given = Given::default();
+        for (name, value) in [
+            ("groups", "3"),
+            ("chassis", "2"),
+            ("blades", "2"),
+            ("nics", "2"),
+            ("global-links", "4"),
+            ("arrangement", "circulant"),
+        ] {
+            given.add(name, vec![value.to_owned()]);
+        }
+        let network = generate(&given).expect("a network");
+        let summary =
+            "aries-3x2x2x2: dragonfly, 3 groups of 2 x 2 blades, 12 routers, 24 NICs, 60 links";
+        assert_eq!(network.summary(), summary);
+        let counted = network.inventory().expect("it is counted of a dragonfly");
+        assert!(counted.contains("12X active optical cables"));
+        given.add("set-links", vec!["3".to_owned()]);
+        let refused = generate(&given).expect_err("1 or 4");
+        assert!(
+            refused.starts_with("links cannot lie in sets of 3"),
+            "{refused}"
+        );
+        let mut given = Given::default();
+        given.add("arrangement", vec!["random".to_owned()]);
+        assert!(spec(&given).is_err());
+    }
+}

@@ -1,0 +1,17 @@
+//! Descriptions that come with the command.
+
+/// Names and texts.
+pub const READY: &[(&str, &str)] = &[
+    (
+        "aries-pair",
+        include_str!("../../../../netns-scripts/topologies/aries-pair.toml"),
+    ),
+    (
+        "aries-group",
+        include_str!("../../../../netns-scripts/topologies/aries-group.toml"),
+    ),
+    (
+        "aries-3x4",
+        include_str!("../../../../netns-scripts/topologies/aries-3x4.toml"),
+    ),
+];
