@@ -16,7 +16,11 @@ use crate::net::Family;
 
 /// What the commands know of it.
 pub const MACHINE: Machine = Machine {
+    name: "Toy",
     networks: Family::of::<network::Ring>(),
+    generators: &[network::GENERATOR],
+    tables: &[],
+    ready: &[],
 };
 
 /// A packet: eight words. The lowest 16 bits of the first are the number of the network interface

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use super::nic::{NicConfig, RingNic};
 use super::router::{CLOCKWISE, COUNTERCLOCKWISE, FIRST_NIC, RingPlace, RingRouter};
+use crate::catalogue::{Generator, Kind, OptionSpec, common};
 use crate::chip::{ChipConfig, Grain};
 use crate::device::Device;
 use crate::link::{LaneRate, LinkConfig};
@@ -15,6 +16,27 @@ use crate::time::{Duration, Time};
 
 /// Routers of a ring: links between them are more than one, and numbers have 16 bits.
 const ROUTERS: std::ops::RangeInclusive<u64> = 3..=4_096;
+
+/// Makes rings from options.
+pub const GENERATOR: Generator = Generator {
+    name: "ring",
+    about: "A ring of routers with two network interfaces each",
+    options: &[OptionSpec::new(
+        "routers",
+        "ROUTERS",
+        Kind::Number(*ROUTERS.start(), *ROUTERS.end()),
+        "Routers, 3 to 4096",
+    )
+    .required()],
+    generate: |given| {
+        let routers = given.get("routers").map_err(|error| error.to_string())?;
+        let (name, settings) = common(given).map_err(|error| error.to_string())?;
+        let routers = routers.unwrap_or(3);
+        let name = Some(name).filter(|name| !name.is_empty());
+        let name = name.unwrap_or_else(|| format!("ring-{routers}"));
+        Ok(Box::new(Ring::new(name, routers, settings)))
+    },
+};
 
 /// A ring.
 #[derive(Clone, Debug, PartialEq, Eq)]
