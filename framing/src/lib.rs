@@ -1,4 +1,5 @@
-//! Bit layouts of phitwire's networks: link frames, and phits, flits, packets and checks of each machine.
+//! Bit layouts of phitwire's networks: link frames, and phits, flits, packets and checks of each
+//! machine.
 //!
 //! The crate is `no_std`, allocates nothing and has no state of its own: every function turns bits
 //! into values or values into bits. Bytes from outside never make it panic; what is wrong with them
@@ -26,8 +27,8 @@
 //! And [`aries`]:
 //!
 //! - [`aries::flit`]: the 48-bit flit and the head of a packet: what a router looks at.
-//! - [`aries::packet`]: requests and responses of the network interfaces, with their check from end to
-//!   end.
+//! - [`aries::packet`]: requests and responses of the network interfaces, with their check from end
+//!   to end.
 //! - [`aries::set`]: sets of ten flits, data and link control; [`aries::crc20`]: their check.
 //! - [`aries::frame`]: frames of whole sets.
 #![no_std]
@@ -62,9 +63,9 @@ use carrier::frame::{FrameHeader, PLAIN_AT};
 use carrier::training::{self as channel, Training};
 use core::ops::Range;
 
-/// Where what the lanes carry lies in a frame, for whoever changes it (noise, a cable's swaps): phits,
-/// sets, the training pattern; in a frame of a kind that is not of this crate, everything behind header
-/// and check. Judges nothing but lengths; `None` when `bytes` cannot be a frame.
+/// Where what the lanes carry lies in a frame, for whoever changes it (noise, a cable's swaps):
+/// phits, sets, the training pattern; in a frame of a kind that is not of this crate, everything
+/// behind header and check. Judges nothing but lengths; `None` when `bytes` cannot be a frame.
 pub fn lane_area(bytes: &[u8]) -> Option<Range<usize>> {
     let header = FrameHeader::parse(bytes).ok()?;
     let units = usize::from(header.units);

@@ -5,7 +5,7 @@
 
 use libfuzzer_sys::fuzz_target;
 
-#[path = "../../framing/tests/common/decode.rs"]
+#[path = "../../framing/tests/yarc/decode.rs"]
 mod decode;
 
 fuzz_target!(|bytes: &[u8]| {

@@ -5,10 +5,10 @@
 
 use libfuzzer_sys::fuzz_target;
 
-#[path = "../../framing/tests/common/decode48.rs"]
+#[path = "../../framing/tests/aries/decode.rs"]
 #[allow(dead_code)]
-mod decode48;
+mod decode;
 
 fuzz_target!(|bytes: &[u8]| {
-    decode48::decode_as_packet(bytes);
+    decode::decode_as_packet(bytes);
 });

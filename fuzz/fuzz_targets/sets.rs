@@ -5,11 +5,11 @@
 
 use libfuzzer_sys::fuzz_target;
 
-#[path = "../../framing/tests/common/decode48.rs"]
+#[path = "../../framing/tests/aries/decode.rs"]
 #[allow(dead_code)]
-mod decode48;
+mod decode;
 
 fuzz_target!(|bytes: &[u8]| {
-    decode48::decode(bytes);
-    decode48::decode_with_checks_made_right(bytes);
+    decode::decode(bytes);
+    decode::decode_with_checks_made_right(bytes);
 });

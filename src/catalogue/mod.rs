@@ -3,12 +3,16 @@
 
 mod generator;
 mod options;
+mod simulation;
+
+pub use simulation::{ChoiceError, Simulated, Simulation};
 
 pub use generator::{COMMON_OPTIONS, Generator, common};
 pub use options::{Given, Kind, OptionError, OptionSpec, readable};
 
 use crate::net::Family;
 use crate::reproduce::Reproduction;
+use crate::sim::soak;
 
 /// A machine as the commands see it.
 #[derive(Debug)]
@@ -17,6 +21,10 @@ pub struct Machine {
     pub name: &'static str,
     /// Its networks: how they are read and which of them have names.
     pub networks: Family,
+    /// How its networks are simulated.
+    pub simulation: Simulation,
+    /// What is soaked of it, in the order in which a seed is run.
+    pub soak: &'static [soak::Family],
     /// What makes networks of it from options.
     pub generators: &'static [Generator],
     /// The tables that its models give again.

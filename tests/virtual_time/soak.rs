@@ -1,16 +1,18 @@
 //! Random networks, traffic and harm, from a seed each. `phitwire soak --seeds N --trace` replays
 //! one.
 
+use phitwire::machine::MACHINES;
 use phitwire::machine::aries::soak::AriesLinks;
 use phitwire::machine::blackwidow::soak::Blackwidow;
-use phitwire::sim::soak::{Case, FAMILIES, Late, Soaked};
+use phitwire::sim::soak::{Case, Late, Soaked};
 
 /// Seeds of the ordinary run.
 const SEEDS: std::ops::RangeInclusive<u64> = 1..=200;
 
 /// Tests take parts of the seeds, so that they run side by side.
 fn soak(name: &str, seeds: impl Iterator<Item = u64>) {
-    let family = FAMILIES.iter().find(|family| family.name == name);
+    let mut families = MACHINES.iter().flat_map(|machine| machine.soak);
+    let family = families.find(|family| family.name == name);
     let family = family.expect("there is such a family");
     for seed in seeds {
         let case = (family.case)(seed, Late::Seldom);

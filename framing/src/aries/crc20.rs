@@ -1,11 +1,12 @@
-//! The check of a set: a 20-bit CRC over 460 bits (Cray XC white paper, "Aries Router", "RAS"; polynomial ours).
+//! The check of a set: a 20-bit CRC over 460 bits (Cray XC white paper, "Aries Router", "RAS";
+//! polynomial ours).
 //!
 //! The white paper gives the width and what is covered, not the polynomial. [`POLYNOMIAL`] is
 //! CRC-20K/6 of P. Koopman's tables ("Best CRC Polynomials"): Hamming distance 6 for up to 494 bits
 //! of data, and the 460 of a set are within. No 20-bit check has distance 7 there: the spheres of
 //! three errors around 2^460 words would overfill 2^480. x + 1 divides the polynomial, so every odd
-//! number of flipped bits is detected, and all bursts up to 20 bits are. `tests/crc20_distance.rs`
-//! proves the distance and counts what goes undetected.
+//! number of flipped bits is detected, and all bursts up to 20 bits are.
+//! `tests/aries/crc_distance.rs` proves the distance and counts what goes undetected.
 //!
 //! The bits of a set are taken in the order in which they stand, first bit of the first byte first.
 //! Start value all ones, so that silence is no set; no reflection, no final inversion.
@@ -39,8 +40,8 @@ const fn advance(mut state: u32, bits: u32) -> u32 {
     state
 }
 
-/// `table[k][b]` is what byte `b` leaves when `k` more bytes follow it within its block; the last three rows are
-/// for the remainder of the blocks before.
+/// `table[k][b]` is what byte `b` leaves when `k` more bytes follow it within its block; the last
+/// three rows are for the remainder of the blocks before.
 const fn tables() -> [[u32; 256]; BLOCK + 3] {
     let mut table = [[0; 256]; BLOCK + 3];
     let mut byte = 0;
@@ -62,8 +63,8 @@ static TABLES: [[u32; 256]; BLOCK + 3] = tables();
 /// What the start value leaves of a whole set: the remainder of every good one.
 const GOOD: u32 = advance(INITIAL, SET_BYTES as u32 * 8 - BITS);
 
-/// The remainder of the 480 bits. A function of its own, so that it reads bytes from memory: inlined behind what wrote
-/// the set, it would shift every byte out of the words that were written.
+/// The remainder of the 480 bits. A function of its own, so that it reads bytes from memory:
+/// inlined behind what wrote the set, it would shift every byte out of the words that were written.
 #[inline(never)]
 fn remainder(set: &[u8; SET_BYTES]) -> u32 {
     let mut state = 0_u32;

@@ -1,9 +1,9 @@
-//! The 48-bit flit of the Aries network (Cray XC white paper, "Aries Performance") and the head flit of
-//! its packets.
+//! The 48-bit flit of the Aries network (Cray XC white paper, "Aries Performance") and the head
+//! flit of its packets.
 //!
-//! A flit is the unit of flow control and of what a processor tile injects per cycle. Packets have 1
-//! to 14 flits. The first, the *head flit*, holds everything a router looks at; its layout is ours,
-//! its fields are those publicly known (`docs/wire-format.md`):
+//! A flit is the unit of flow control and of what a processor tile injects per cycle. Packets have
+//! 1 to 14 flits. The first, the *head flit*, holds everything a router looks at; its layout is
+//! ours, its fields are those publicly known (`docs/wire-format.md`):
 //!
 //! ```text
 //! 47 45 44  43  40 39          22 21   19 18        7 6      5     0
@@ -185,7 +185,8 @@ const POISON_SHIFT: u32 = 6;
 const _: () = assert!(VC_SHIFT + 3 == FLIT_BITS);
 const _: () = assert!(DESTINATION_SHIFT + NodeId::BITS == LENGTH_SHIFT);
 
-/// The head flit of a packet: the fields a router reads, and sets on the way (`vc`, `non_minimal`, `poisoned`).
+/// The head flit of a packet: the fields a router reads, and sets on the way (`vc`, `non_minimal`,
+/// `poisoned`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct Head(Flit);
@@ -277,7 +278,8 @@ impl Head {
         self.0.0 >> POISON_SHIFT & 1 != 0
     }
 
-    /// Request: low bits of the command; response: status. 6 bits, meant for the network interfaces.
+    /// Request: low bits of the command; response: status. 6 bits, meant for the network
+    /// interfaces.
     #[inline]
     pub const fn code(self) -> u8 {
         (self.0.0 & 0x3f) as u8

@@ -45,8 +45,8 @@ pub const fn max_sets(frame_bytes: usize) -> usize {
 /// Writes a frame of sets in place, set by set.
 ///
 /// Call order: [`new`](Self::new), [`slot`](Self::slot) for each set, which the caller fills with
-/// [`DataSet::emit`](super::set::DataSet::emit) or [`ControlSet::emit`](super::set::ControlSet::emit), then
-/// [`finish`](Self::finish).
+/// [`DataSet::emit`](super::set::DataSet::emit) or
+/// [`ControlSet::emit`](super::set::ControlSet::emit), then [`finish`](Self::finish).
 #[derive(Debug)]
 pub struct SetFrameWriter<'a> {
     head: &'a mut [u8; SETS_AT],
@@ -98,8 +98,8 @@ impl<'a> SetFrameWriter<'a> {
         self.area.len() - self.used
     }
 
-    /// Writes the header and returns the bytes of the frame; `None`, and nothing is written, for a frame
-    /// without sets.
+    /// Writes the header and returns the bytes of the frame; `None`, and nothing is written, for a
+    /// frame without sets.
     pub fn finish(self) -> Option<usize> {
         if self.used == 0 {
             return None;
@@ -133,7 +133,8 @@ impl<'a> SetFrame<'a> {
     /// Reads a frame of sets.
     ///
     /// # Errors
-    /// [`FrameError::BadKind`], `BadSetCount`, `BadLength`, `BadHeaderCheck`, `NoLanes`, in this order.
+    /// [`FrameError::BadKind`], `BadSetCount`, `BadLength`, `BadHeaderCheck`, `NoLanes`, in this
+    /// order.
     #[inline]
     pub fn of(frame: &Frame<'a>) -> Result<Self, FrameError> {
         let sets = frame.units(Self::KIND)?;
@@ -168,8 +169,8 @@ impl<'a> SetFrame<'a> {
         self.area.len()
     }
 
-    /// The same frame seen behind a cable: every set is put right before it is handed out. The identity
-    /// costs nothing.
+    /// The same frame seen behind a cable: every set is put right before it is handed out. The
+    /// identity costs nothing.
     #[inline]
     #[must_use]
     pub const fn behind(self, cable: Permutation) -> Self {

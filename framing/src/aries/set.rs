@@ -1,25 +1,29 @@
-//! Sets of ten flits, the unit of the Aries link protocol (Cray XC white paper, "Aries Router": "The LCB
-//! transfers data in sets of ten 48-bit flits, adding a 20-bit cyclic redundancy check (CRC) to the last flit in
-//! each set - the tenth flit is also used to carry global clock and network load information").
+//! Sets of ten flits, the unit of the Aries link protocol (Cray XC white paper, "Aries Router":
+//! "The LCB transfers data in sets of ten 48-bit flits, adding a 20-bit cyclic redundancy check
+//! (CRC) to the last flit in each set - the tenth flit is also used to carry global clock and
+//! network load information").
 //!
-//! 60 bytes. Nine flits of data or of link control, then the tenth. The CRC is the paper's; the number
-//! of six bits with its odd bit, acks and nacks and VC acks of eight channels are publicly known; the layout is ours:
+//! 60 bytes. Nine flits of data or of link control, then the tenth. The CRC is the paper's; the
+//! number of six bits with its odd bit, acks and nacks and VC acks of eight channels are publicly
+//! known; the layout is ours:
 //!
 //! ```text
 //!   47     46      41  40    39   38   33 32  29   28   27      20 19        0
 //! |control| number |odd|nack|  ack   | load |clock| VC ack   |  CRC-20   |
 //! ```
 //!
-//! - *number*, *odd*: seven bits of the count of data sets sent on the link. A control set, which is not
-//!   counted, has the number of the next data set.
-//! - *ack*: the next data set that the sender of this set expects; everything before it has arrived. With six
-//!   bits at most [`MAX_UNACKNOWLEDGED`] sets may be on their way. *nack*: please go back to `ack`.
-//! - *VC ack*: flits freed so far in the input buffer of the sender of this set, in blocks of eight, modulo 256
-//!   ([`vc_ack`], [`widen_vc_ack`]), of the virtual channel that the lowest three bits of *number* name.
+//! - *number*, *odd*: seven bits of the count of data sets sent on the link. A control set, which
+//!   is not counted, has the number of the next data set.
+//! - *ack*: the next data set that the sender of this set expects; everything before it has
+//!   arrived. With six bits at most [`MAX_UNACKNOWLEDGED`] sets may be on their way. *nack*: please
+//!   go back to `ack`.
+//! - *VC ack*: flits freed so far in the input buffer of the sender of this set, in blocks of
+//!   eight, modulo 256 ([`vc_ack`], [`widen_vc_ack`]), of the virtual channel that the lowest three
+//!   bits of *number* name.
 //! - *load*: congestion behind the sender, 4 bits. *clock*: a pulse of the global clock.
 //!
-//! A control set says the same in full width ([`ControlSet`]), for links that can lose more than a six-bit
-//! number tells apart, and for those that have nothing else to send.
+//! A control set says the same in full width ([`ControlSet`]), for links that can lose more than a
+//! six-bit number tells apart, and for those that have nothing else to send.
 
 use super::crc20;
 use super::flit::{Flit, VCS};
@@ -103,8 +107,9 @@ pub const fn vc_ack(freed: u32) -> u8 {
     (freed / VC_ACK_UNIT) as u8
 }
 
-/// The number of freed flits that a VC ack stands for when `known` flits, modulo 2^32, are known to be freed:
-/// the smallest not below `known`. Up to seven flits stay untold until a control set tells them.
+/// The number of freed flits that a VC ack stands for when `known` flits, modulo 2^32, are known to
+/// be freed: the smallest not below `known`. Up to seven flits stay untold until a control set
+/// tells them.
 #[inline]
 pub const fn widen_vc_ack(known: u32, ack: u8) -> u32 {
     let blocks = ack.wrapping_sub(vc_ack(known));
@@ -275,8 +280,8 @@ impl<T: core::borrow::BorrowMut<SetBytes>> SetView<T> {
     }
 }
 
-/// Flit `index` of a set. It is read as the word that ends with it, because a processor reads a word at once; the
-/// first flit has nothing before it and is read as the word that begins with it.
+/// Flit `index` of a set. It is read as the word that ends with it, because a processor reads a
+/// word at once; the first flit has nothing before it and is read as the word that begins with it.
 #[inline]
 fn read_flit(bytes: &SetBytes, index: usize) -> Flit {
     let at = (index * FLIT_BYTES).saturating_sub(WORD_BYTES - FLIT_BYTES);
@@ -285,8 +290,8 @@ fn read_flit(bytes: &SetBytes, index: usize) -> Flit {
     Flit::new(if index == 0 { word >> SPARE_BITS } else { word })
 }
 
-/// Writes the flits before the tenth, and zeros to the first bytes of the tenth: every flit is written as a word, of
-/// which the next one overwrites what is too much.
+/// Writes the flits before the tenth, and zeros to the first bytes of the tenth: every flit is
+/// written as a word, of which the next one overwrites what is too much.
 #[inline]
 fn write_data_flits(flits: &[Flit; DATA_FLITS], bytes: &mut SetBytes) {
     for (i, flit) in flits.iter().enumerate() {
@@ -394,12 +399,13 @@ pub struct ControlSet {
     pub next: u32,
     /// Next data set expected, modulo 2^32.
     pub ack: u32,
-    /// With a nack: how far behind `ack` the missing sets begin. Receivers that keep what arrives behind a gap ask
-    /// for the gap alone (ours).
+    /// With a nack: how far behind `ack` the missing sets begin. Receivers that keep what arrives
+    /// behind a gap ask for the gap alone (ours).
     pub missing_from: u16,
     /// With a nack: how many sets are missing there; 0: everything from `ack` on.
     pub missing: u16,
-    /// Flits freed in the input buffer of the sender since the link came up, per virtual channel, modulo 2^32.
+    /// Flits freed in the input buffer of the sender since the link came up, per virtual channel,
+    /// modulo 2^32.
     pub vc_acks: [u32; VCS],
     /// The sender's global clock in emulated nanoseconds, modulo 2^48.
     pub clock: u64,

@@ -1,7 +1,7 @@
 //! The link frame: what one Ethernet frame or UDP datagram carries (ours).
 //!
-//! The real link has a line code whose control characters mark where packets start and end and which
-//! lanes are alive. A frame has no control characters, so its header says the same.
+//! The real link has a line code whose control characters mark where packets start and end and
+//! which lanes are alive. A frame has no control characters, so its header says the same.
 //!
 //! ```text
 //! byte 0    1         2  3    4 ... 7   8 ... 11  12 ... 15  16 17     18 19
@@ -84,7 +84,8 @@ pub const UNITS_AT: Range<usize> = 18..20;
 pub const HEADER_BYTES: usize = 20;
 /// Bytes of the check.
 pub const CHECK_BYTES: usize = 4;
-/// First byte of what the lanes carry in a plain frame: one that has nothing between header and check.
+/// First byte of what the lanes carry in a plain frame: one that has nothing between header and
+/// check.
 pub const PLAIN_AT: usize = HEADER_BYTES + CHECK_BYTES;
 
 /// Fewest bytes of a frame on Ethernet: a shorter payload would arrive with padding that no frame
@@ -96,7 +97,8 @@ const _: () = assert!(UNITS_AT.end == HEADER_BYTES);
 /// CRC-32C: Hamming distance 6 up to 5,243 bits of what it covers, 4 far beyond.
 static CHECK: Crc<u32, Table<16>> = Crc::<u32, Table<16>>::new(&CRC_32_ISCSI);
 
-pub(super) fn checksum(bytes: &[u8]) -> u32 {
+#[inline]
+pub(crate) fn checksum(bytes: &[u8]) -> u32 {
     CHECK.checksum(bytes)
 }
 
@@ -206,8 +208,8 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// The first `checked` bytes, which the check covers, and what the lanes carry, of a frame that has
-    /// `len` bytes. What the lanes did to the latter is not judged.
+    /// The first `checked` bytes, which the check covers, and what the lanes carry, of a frame that
+    /// has `len` bytes. What the lanes did to the latter is not judged.
     ///
     /// # Errors
     /// [`FrameError::BadLength`], `BadHeaderCheck`, `NoLanes`, in this order.

@@ -1,10 +1,10 @@
-//! Lanes: which bits of a frame travel on which of the three differential pairs (BlackWidow paper,
+//! Lanes: which bits of a frame travel on which of the three differential pairs (paper,
 //! sections 4.4 and 7.7).
 //!
-//! What the lanes carry is a row of wire words of [`WORD_BITS`]. With n lanes in use, bit i of a word
-//! travels on the (i mod n)-th of them, counted from the lowest lane number (the assignment of bits is
-//! ours). A cable may swap lanes and exchange the two wires of a pair; [`Permutation`] describes that,
-//! [`training`](super::training) finds it.
+//! What the lanes carry is a row of wire words of [`WORD_BITS`]. With n lanes in use, bit i of a
+//! word travels on the (i mod n)-th of them, counted from the lowest lane number (the assignment of
+//! bits is ours). A cable may swap lanes and exchange the two wires of a pair; [`Permutation`]
+//! describes that, [`training`](super::training) finds it.
 //!
 //! 24 is a multiple of 3, 2 and 1. So a unit of several words goes the same way: its bit i, counted
 //! from its last, travels on the (i mod n)-th lane, too.
@@ -164,8 +164,8 @@ pub fn unswizzle(wire: u32, active: u8, cable: &Permutation) -> u32 {
     })
 }
 
-/// Applies `change` to each wire word of what the lanes carry (three bytes, big endian); a remainder
-/// of fewer than three bytes stays as it is.
+/// Applies `change` to each wire word of what the lanes carry (three bytes, big endian); a
+/// remainder of fewer than three bytes stays as it is.
 pub fn map_area(area: &mut [u8], mut change: impl FnMut(u32) -> u32) {
     for bytes in area.as_chunks_mut::<WORD_BYTES>().0 {
         let wire = change(u32::from_be_bytes([0, bytes[0], bytes[1], bytes[2]]));
@@ -188,8 +188,8 @@ pub fn swizzle_area_back(area: &mut [u8], active: u8, cable: &Permutation) {
     }
 }
 
-/// Flips the bits of `mask` in wire word number `word` of what the lanes carry; nothing happens past
-/// its end.
+/// Flips the bits of `mask` in wire word number `word` of what the lanes carry; nothing happens
+/// past its end.
 pub fn flip(area: &mut [u8], word: usize, mask: u32) {
     if let Some(bytes) = area.as_chunks_mut::<WORD_BYTES>().0.get_mut(word) {
         let mask = (mask & WORD_MASK).to_be_bytes();

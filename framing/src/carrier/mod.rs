@@ -1,4 +1,5 @@
-//! What the links of every machine use: the link frame, channel initialisation, lanes, numbers of packets.
+//! What the links of every machine use: the link frame, channel initialisation, lanes, numbers of
+//! packets.
 //!
 //! A frame carries units of whatever a machine sends over its links; what they are, and how a frame
 //! holds them, is the machine's. See [`frame`] for what a kind of frame has to bring along.

@@ -1,9 +1,10 @@
 //! Numbers of packets on a link.
 //!
-//! An end counts packets without end; the wire has the lowest 48 bits of the count. A network between
-//! the ends may hold a frame back for as long as it likes, so a number must tell apart all packets that
-//! any frame still under way can name, and not only those of a window: at 10 million packets a second
-//! 48 bits come round after 325 days, and a frame would have to be 162 days late before it looked new.
+//! An end counts packets without end; the wire has the lowest 48 bits of the count. A network
+//! between the ends may hold a frame back for as long as it likes, so a number must tell apart all
+//! packets that any frame still under way can name, and not only those of a window: at 10 million
+//! packets a second 48 bits come round after 325 days, and a frame would have to be 162 days late
+//! before it looked new.
 
 /// The number of a packet modulo 2^48.
 ///
@@ -49,7 +50,8 @@ impl PacketNumber {
         self.0
     }
 
-    /// How many packets behind `count` this one comes: at least -2^47, less than 2^47, negative when it comes before.
+    /// How many packets behind `count` this one comes: at least -2^47, less than 2^47, negative
+    /// when it comes before.
     #[inline]
     pub const fn distance_from(self, count: u64) -> i64 {
         const UNUSED: u32 = u64::BITS - PacketNumber::BITS;

@@ -1,4 +1,4 @@
-//! Training frames: channel initialisation (BlackWidow paper, section 4.4; format ours).
+//! Training frames: channel initialisation (paper, section 4.4; format ours).
 //!
 //! Until both ends know each other's name, epoch, lanes and buffer sizes, they send these. Behind
 //! the names comes a pattern that the lanes carry: from it the receiver finds which of the sender's
@@ -69,8 +69,8 @@ const _: () = assert!(STATE_AT == HEADER_BYTES);
 /// Wire words of the training pattern.
 pub type Pattern = [u32; PATTERN_WORDS];
 
-/// The training pattern as it is sent: on each lane a different row of pseudo-random bits. Rows and their
-/// inverses differ from each other, and from silence, in at least 63 of 128 bits (tested).
+/// The training pattern as it is sent: on each lane a different row of pseudo-random bits. Rows and
+/// their inverses differ from each other, and from silence, in at least 63 of 128 bits (tested).
 pub const PATTERN: Pattern = pattern();
 
 const fn pattern() -> Pattern {

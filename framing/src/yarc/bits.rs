@@ -133,7 +133,8 @@ impl<'a> PayloadReader<'a> {
     }
 
     /// What is left over: `Some(true)` when every unread bit is zero and less than one phit,
-    /// `Some(false)` when padding is not zero, `None` when the packet has too many or too few phits.
+    /// `Some(false)` when padding is not zero, `None` when the packet has too many or too few
+    /// phits.
     pub(crate) fn finish(self) -> Option<bool> {
         if self.overrun || self.rest.len() != 0 || self.count >= CONTENT_BITS {
             return None;

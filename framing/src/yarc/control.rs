@@ -7,11 +7,12 @@
 //! ```
 //!
 //! 96 bits lie over 48 consecutive phits, two per phit, most significant first. The sender repeats
-//! the word over the whole frame, so that a receiver has a second chance where noise hits the first.
-//! All numbers are cumulative: a lost frame loses no credit and no acknowledgement.
+//! the word over the whole frame, so that a receiver has a second chance where noise hits the
+//! first. All numbers are cumulative: a lost frame loses no credit and no acknowledgement.
 //!
-//! `seq` and `ack` are the lower 16 bits of 48-bit numbers. The upper 32 bits of both stand in the frame's header with the
-//! number of the pass (see [`WordRest`]): only with them is a frame of any age told from a new one.
+//! `seq` and `ack` are the lower 16 bits of 48-bit numbers. The upper 32 bits of both stand in the
+//! frame's header with the number of the pass (see [`WordRest`]): only with them is a frame of any
+//! age told from a new one.
 
 use super::phit::{PHIT_BITS, SIDEBAND_SHIFT};
 use crate::carrier::number::PacketNumber;
@@ -90,8 +91,8 @@ pub const INITIAL: u16 = 0xffff;
 /// Bytes that the check covers.
 const CHECKED: usize = WORD_BYTES - 2;
 
-/// `tables[i][b]` is what byte `b` at place `i` of the word adds to the check. The CRC is linear, so
-/// the ten look-ups do not wait for each other.
+/// `tables[i][b]` is what byte `b` at place `i` of the word adds to the check. The CRC is linear,
+/// so the ten look-ups do not wait for each other.
 const fn tables() -> [[u16; 256]; CHECKED] {
     let mut tables = [[0; 256]; CHECKED];
     let mut byte = 0;
@@ -269,7 +270,8 @@ impl WordView {
     }
 }
 
-/// What belongs to a control word and has no place in the sideband: a data frame carries it in its header.
+/// What belongs to a control word and has no place in the sideband: a data frame carries it in its
+/// header.
 ///
 /// ```text
 /// byte 0 .. 3   upper 32 bits of seq
@@ -325,8 +327,8 @@ pub struct ControlWord {
     pub ack: PacketNumber,
     /// Phits freed per virtual channel since the link came up, modulo 2^20.
     pub vc_ack: [u32; 2],
-    /// How often the sending end has gone back in its stream, modulo 2^16: a frame sent before a retransmission, and only
-    /// late, is told by it from the retransmission.
+    /// How often the sending end has gone back in its stream, modulo 2^16: a frame sent before a
+    /// retransmission, and only late, is told by it from the retransmission.
     pub pass: u16,
 }
 

@@ -5,11 +5,11 @@
 //! with a constant term: Hamming distance 4 for every length up to the 19 phits of the longest
 //! packet (none reaches 5 there), distance 5 for the 4 phits of the shortest, and 15,195 undetected
 //! patterns of four flipped bits at 19 phits, within 3 % of the smallest number that any polynomial
-//! has. All bursts up to 16 bits are detected. `tests/crc_distance.rs` proves these numbers.
+//! has. All bursts up to 16 bits are detected. `tests/yarc/crc_distance.rs` proves these numbers.
 //!
 //! What is covered: head to last payload phit, each as three bytes (two zero bits, then the 22
-//! content bits, most significant first), then one byte with the two `ok` bits of the end of packet.
-//! Start value 0xffff, no reflection, no final inversion.
+//! content bits, most significant first), then one byte with the two `ok` bits of the end of
+//! packet. Start value 0xffff, no reflection, no final inversion.
 
 use super::packet::{Eop, EopError, EopStatus};
 use super::phit::Phit;
@@ -32,7 +32,8 @@ const fn advance(mut crc: u16, bits: u32) -> u16 {
     crc
 }
 
-/// `table[k][b]` is the effect of byte `b` when `k` more bytes follow it within the same pair of phits.
+/// `table[k][b]` is the effect of byte `b` when `k` more bytes follow it within the same pair of
+/// phits.
 const fn tables() -> [[u16; 256]; 6] {
     let mut table = [[0; 256]; 6];
     let mut byte = 0;
@@ -152,10 +153,10 @@ impl PacketCrc {
 /// Keeps the check of a packet right while one of its phits is changed on the way.
 ///
 /// A router that increments the hop index of a source-routed packet must not compute a fresh check:
-/// that would hide whatever damage the packet has. The CRC is linear, so the change of one phit adds
-/// a known pattern to the check, and damage stays visible. Call order: [`new`](Self::new) with the
-/// XOR of old and new content, [`advance`](Self::advance) for every later phit up to the last payload phit,
-/// [`apply`](Self::apply) to the content of the end-of-packet phit.
+/// that would hide whatever damage the packet has. The CRC is linear, so the change of one phit
+/// adds a known pattern to the check, and damage stays visible. Call order: [`new`](Self::new) with
+/// the XOR of old and new content, [`advance`](Self::advance) for every later phit up to the last
+/// payload phit, [`apply`](Self::apply) to the content of the end-of-packet phit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CrcPatch(u16);
 

@@ -9,14 +9,14 @@
 //!      phit area: 3 bytes per phit, big endian, sideband in bits 23:22
 //! ```
 //!
-//! A data frame has a multiple of four phits and at least [`WORD_PHITS`], so that a whole control word
-//! is in every frame; idle phits fill it up.
+//! A data frame has a multiple of four phits and at least [`WORD_PHITS`], so that a whole control
+//! word is in every frame; idle phits fill it up.
 
 use super::control::{ControlWord, REST_BYTES, SidebandError, WORD_BYTES, WORD_PHITS, WordRest};
 use super::phit::{CONTENT_MASK, PHIT_BITS, Phit, WIRE_MASK};
 use crate::carrier::frame::{
     CHECK_BYTES, EmitError, Frame, FrameError, FrameHeader, FrameKind, HEADER_BYTES, MIN_BYTES,
-    parse, seal,
+    checksum, parse,
 };
 use crate::carrier::lanes::{Permutation, unswizzle};
 use core::ops::Range;
@@ -188,7 +188,8 @@ impl Groups<'_> {
 }
 
 /// Writes a data frame: header, rest of the word, kind map, check, and `phits[0]` followed by
-/// `phits[1]` with `word` repeated in the sideband. Pads with idle phits. Returns the bytes written.
+/// `phits[1]` with `word` repeated in the sideband. Pads with idle phits. Returns the bytes
+/// written.
 ///
 /// `header.kind` and `header.units` are not looked at; sideband bits of the phits are ignored.
 ///
@@ -213,11 +214,11 @@ pub fn emit_data(
     }
     .emit(buf)?;
     buf[REST_AT].copy_from_slice(&word.rest().emit());
-    let map_end = MAP_AT + count / GROUP_PHITS;
-    let (checked, rest) = buf.split_at_mut(map_end);
+    let (checked, rest) = buf.split_at_mut(MAP_AT + count / GROUP_PHITS);
+    let (check, area) = rest.split_at_mut(CHECK_BYTES);
     let mut groups = Groups {
         map: &mut checked[MAP_AT..],
-        area: rest[CHECK_BYTES..].as_chunks_mut().0,
+        area: area.as_chunks_mut().0,
         word: sidebands(word.emit()),
     };
     let (whole, rest) = phits[0].as_chunks();
@@ -234,7 +235,7 @@ pub fn emit_data(
         groups.emit_part(rest, &[]);
     }
     groups.pad();
-    seal(buf, map_end);
+    check.copy_from_slice(&checksum(checked).to_be_bytes());
     Ok(len)
 }
 
@@ -252,11 +253,12 @@ impl<'a> DataFrame<'a> {
     /// The kind of data frames.
     pub const KIND: FrameKind = FrameKind::new(0);
 
-    /// Reads a data frame. The phit area is not judged: what the lanes did to it is for control word
-    /// and packet check to find.
+    /// Reads a data frame. The phit area is not judged: what the lanes did to it is for control
+    /// word and packet check to find.
     ///
     /// # Errors
-    /// [`FrameError::BadKind`], `BadPhitCount`, `BadLength`, `BadHeaderCheck`, `NoLanes`, in this order.
+    /// [`FrameError::BadKind`], `BadPhitCount`, `BadLength`, `BadHeaderCheck`, `NoLanes`, in this
+    /// order.
     #[inline]
     pub fn of(frame: &Frame<'a>) -> Result<Self, FrameError> {
         let phits = frame.units(Self::KIND)?;
@@ -321,7 +323,8 @@ impl<'a> DataFrame<'a> {
         })
     }
 
-    /// The first whole control word of the frame whose check is right, with its rest from the header.
+    /// The first whole control word of the frame whose check is right, with its rest from the
+    /// header.
     ///
     /// # Errors
     /// See [`SidebandError`].

@@ -21,8 +21,8 @@
 //!
 //! The head's three payload bits are the hop index. A router whose hop index equals the number of
 //! hops is the one addressed; any other sends the packet to the port that the vector names for this
-//! hop and increments the index, bringing the check up to date with [`super::crc16::CrcPatch`]. The port of a hop lies
-//! within one phit, so a router needs to see only the phits up to that one.
+//! hop and increments the index, bringing the check up to date with [`super::crc16::CrcPatch`]. The
+//! port of a hop lies within one phit, so a router needs to see only the phits up to that one.
 
 use super::crc16::PacketCrc;
 use super::memory::DecodeError;
@@ -99,7 +99,8 @@ impl RouteVector {
         contents
     }
 
-    /// The vector in `contents` and the extra bits; `hops` of `None` takes the number of hops from them.
+    /// The vector in `contents` and the extra bits; `hops` of `None` takes the number of hops from
+    /// them.
     fn parse(contents: &[Phit], hops: Option<u8>) -> Result<(Self, u8), DecodeError> {
         let last = contents.last().ok_or(DecodeError::Size)?.content();
         let extra = (last >> EXTRA_SHIFT) as u8;

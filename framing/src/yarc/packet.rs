@@ -10,9 +10,9 @@
 //! EOP    | zero  |  ok |                   CRC-16                  |
 //! ```
 //!
-//! The fields are the paper's; their positions within the phit, the width of the check and the code of `ok`
-//! are ours. Payload bits form one stream: the head's three, the second phit's seven, then 22 of
-//! each further phit, most significant bit first.
+//! The fields are the paper's; their positions within the phit, the width of the check and the code
+//! of `ok` are ours. Payload bits form one stream: the head's three, the second phit's seven, then
+//! 22 of each further phit, most significant bit first.
 
 use super::crc16::PacketCrc;
 use super::phit::{CONTENT_BITS, CONTENT_MASK, Phit, PhitKind};

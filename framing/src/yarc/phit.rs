@@ -22,7 +22,8 @@ const KIND_SHIFT: u32 = PHIT_BITS;
 const _: () = assert!(CONTENT_BITS + 2 == PHIT_BITS);
 const _: () = assert!(PHIT_BITS == WORD_BITS, "a phit is a wire word");
 
-/// What the line code says a phit is. The discriminants are the two-bit codes of the frame's kind map.
+/// What the line code says a phit is. The discriminants are the two-bit codes of the frame's kind
+/// map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum PhitKind {

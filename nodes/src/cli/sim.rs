@@ -3,23 +3,21 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::{Args, ValueEnum};
+use clap::{ArgMatches, Args, Command, FromArgMatches, ValueEnum};
 use miette::{IntoDiagnostic, WrapErr, miette};
-use phitwire::chip::Grain;
+use phitwire::catalogue::{Given, Machine, Simulation};
 use phitwire::link::impair::Netem;
-use phitwire::machine::Known;
-use phitwire::machine::aries::cycle::{AriesOptions, MAX_ARIES_MESSAGE_BYTES};
+use phitwire::machine::MACHINES;
 use phitwire::net::Network;
 use phitwire::sim::direct::{
-    Config, Fault, Load, MAX_LINK_CYCLES, Pattern, Phase, Process, Progress, Traffic, Warmup,
+    Config, Fault, Links, Load, Pattern, Phase, Process, Progress, Simulator, Traffic, Warmup,
 };
-use phitwire_framing::flit48::Routing;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
-use super::grain::GrainName;
+use super::machine_options::{args, given};
 use super::progress::Shown;
 use crate::output::{NOT_READ, complain, end_with_reader, print_if_read};
-use crate::sim::{Links, Measured, measure, output, plot, ready};
+use crate::sim::{Measured, measure, output, plot, ready};
 
 /// Points of a sweep at most.
 const MOST_POINTS: usize = 10_000;
@@ -28,12 +26,11 @@ const MOST_CYCLES: u64 = 1_000_000_000_000;
 
 /// Simulate a network in virtual time.
 ///
-/// Cycles are those of the router, 1.25 ns, or 1.143 ns of Aries. Load is the fraction of a port's phit rate that every
-/// processor offers, all phits (flits) of its packets and of replies counted; a NIC of Aries has two flits per cycle.
+/// Cycles are those of the machine's routers. Load is the fraction of a port's phit rate that every
+/// processor offers, all phits (flits) of its packets and of replies counted.
 #[derive(Args, Debug)]
 pub struct SimArgs {
-    /// A description, or the name of a ready one: yarc-64, aries-3x4, or RANK-PROCESSORS such as r1.5-288, r2-1024,
-    /// or aries-GROUPSxCHASSISxBLADESxNICS[:LINKS between each pair of groups] such as aries-9x4x2x4
+    #[arg(help = networks())]
     topology: String,
     /// Who sends to whom: uniform, bit-complement, transpose, bit-reverse, shuffle, permutation,
     /// tornado, neighbour, diagonal, asymmetric, hotspot[:TARGET,...[:PERCENT]], row-adversary, group-adversarial
@@ -45,9 +42,8 @@ pub struct SimArgs {
     /// One load or FROM..TO:STEP
     #[arg(long, value_parser = parse_loads, default_value = "0.3")]
     load: Loads,
-    /// Bytes that each message writes [default: 16, packets of 13 phits, the machine's average; Aries: 64, 14 flits]
-    #[arg(long, value_name = "B",
-          value_parser = clap::value_parser!(u8).range(1..=MAX_ARIES_MESSAGE_BYTES as i64))]
+    #[arg(long, value_name = "B", help = message_sizes(),
+          value_parser = clap::value_parser!(u8).range(1..=largest_message()))]
     message_bytes: Option<u8>,
     /// Answer each request, and measure until the answer is there
     #[arg(long)]
@@ -67,23 +63,8 @@ pub struct SimArgs {
     #[arg(long, value_name = "N", default_value_t = Config::default().drain_cycles,
           value_parser = clap::value_parser!(u64).range(0..=MOST_CYCLES))]
     drain: u64,
-    /// Cycles that a phit travels on a link whose length the description does not say [default: 20; Aries' links: see
-    /// --metres]
-    #[arg(long, value_name = "N",
-          value_parser = clap::value_parser!(u32).range(1..=MAX_LINK_CYCLES as i64))]
-    link_cycles: Option<u32>,
-    /// Aries: how ways are chosen, one or several to compare: adaptive0 to adaptive3, minimal, valiant, ordered,
-    /// ordered-non-minimal [default: adaptive0]
-    #[arg(long, value_name = "MODE,...", value_delimiter = ',', value_enum)]
-    routing: Vec<RoutingName>,
-    /// Aries: what moves through the routers at once: flits, as on the chip, or whole packets, as processes have it by
-    /// default [default: flit]
-    #[arg(long, value_enum)]
-    grain: Option<GrainName>,
-    /// Aries: metres of cable of green, black and blue links, at 5 ns each [default: 1,3,20]
-    #[arg(long, value_name = "G,B,O", value_delimiter = ',',
-          value_parser = clap::value_parser!(u32).range(1..=200))]
-    metres: Vec<u32>,
+    #[command(flatten)]
+    own: OwnOptions,
     /// Seed of everything random
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
@@ -95,7 +76,7 @@ pub struct SimArgs {
     #[arg(long, value_name = "N", value_parser = parse_threads)]
     threads: Option<usize>,
     /// Whether links hand phits over (direct) or carry them in frames between link control blocks
-    /// (encoded) [default: direct, or encoded with --netem]
+    /// (encoded) [default: direct where the machine has it, or encoded with --netem]
     #[arg(long, value_enum)]
     links: Option<LinksName>,
     /// Impair every direction of every link with these words of tc netem, such as "loss 1% delay 10us"
@@ -122,45 +103,93 @@ enum LinksName {
     Encoded,
 }
 
-/// Aries' routing modes by their names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum RoutingName {
-    Adaptive0,
-    Adaptive1,
-    Adaptive2,
-    Adaptive3,
-    Minimal,
-    Valiant,
-    Ordered,
-    OrderedNonMinimal,
+/// The options that machines have for their own networks.
+#[derive(Clone, Debug)]
+struct OwnOptions(Vec<(Simulation, Given)>);
+
+fn simulations() -> impl Iterator<Item = Simulation> {
+    MACHINES.iter().map(|machine| machine.simulation)
 }
 
-impl RoutingName {
-    const fn routing(self) -> Routing {
-        match self {
-            Self::Adaptive0 => Routing::Adaptive0,
-            Self::Adaptive1 => Routing::Adaptive1,
-            Self::Adaptive2 => Routing::Adaptive2,
-            Self::Adaptive3 => Routing::Adaptive3,
-            Self::Minimal => Routing::Minimal,
-            Self::Valiant => Routing::Valiant,
-            Self::Ordered => Routing::Ordered,
-            Self::OrderedNonMinimal => Routing::OrderedNonMinimal,
-        }
+impl Args for OwnOptions {
+    fn augment_args(command: Command) -> Command {
+        let all = simulations().map(|simulation| (simulation.machine, simulation.options));
+        command.args(args(&all.collect::<Vec<_>>()))
     }
 
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Adaptive0 => "adaptive0",
-            Self::Adaptive1 => "adaptive1",
-            Self::Adaptive2 => "adaptive2",
-            Self::Adaptive3 => "adaptive3",
-            Self::Minimal => "minimal",
-            Self::Valiant => "valiant",
-            Self::Ordered => "ordered",
-            Self::OrderedNonMinimal => "ordered-non-minimal",
-        }
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
     }
+}
+
+impl FromArgMatches for OwnOptions {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let given = simulations().map(|machine| (machine, given(matches, machine.options)));
+        Ok(Self(given.collect()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl OwnOptions {
+    /// The machine of a network, and what was chosen of its options, one or several to compare.
+    /// Refuses options that only other machines have.
+    fn of(&self, network: &dyn Network) -> miette::Result<(Simulation, Vec<Box<dyn Simulator>>)> {
+        let (own, given) = self
+            .0
+            .iter()
+            .find(|(machine, _)| (machine.is_of)(network))
+            .ok_or_else(|| miette!("networks such as {} cannot be simulated", network.name()))?;
+        let has = |name: &&str| own.options.iter().any(|option| option.name == *name);
+        for (machine, given) in &self.0 {
+            if let Some(other) = given.names().find(|name| !has(name)) {
+                let names = own
+                    .options
+                    .iter()
+                    .map(|option| format!("--{}", option.name));
+                return Err(miette!(
+                    help = match own.options.is_empty() {
+                        true => format!("{} networks have no such options", own.machine),
+                        false => format!(
+                            "{} networks have {}",
+                            own.machine,
+                            names.collect::<Vec<_>>().join(", ")
+                        ),
+                    },
+                    "--{other} is for {} networks only",
+                    machine.machine
+                ));
+            }
+        }
+        let chosen = (own.choose)(given).map_err(|error| miette!("{error}"))?;
+        Ok((*own, chosen))
+    }
+}
+
+/// The networks that there are, as the help has them.
+fn networks() -> String {
+    let names = MACHINES.map(|machine: &Machine| machine.networks.names);
+    format!(
+        "A description, or the name of a ready one such as quickstart or pair, or {}",
+        names.join("; or ")
+    )
+}
+
+fn message_sizes() -> String {
+    let sizes = simulations().map(|of| format!("{}: {}", of.machine, of.message_bytes));
+    let sizes: Vec<String> = sizes.collect();
+    format!(
+        "Bytes that each message writes [default: {}]",
+        sizes.join(", ")
+    )
+}
+
+fn largest_message() -> i64 {
+    let all = simulations().map(|machine| machine.max_message_bytes.into());
+    all.max().unwrap_or(1)
 }
 
 fn parse_netem(words: &str) -> Result<Netem, String> {
@@ -238,83 +267,57 @@ fn parse_loads(text: &str) -> Result<Loads, String> {
 }
 
 impl SimArgs {
-    /// Refuses options of the other family; the routing modes to run, `None` where there is no choice.
-    fn modes(&self, network: &dyn Network) -> miette::Result<Vec<Option<RoutingName>>> {
-        let other = |option, family| Err(miette!("{option} is for {family} networks only"));
-        match Known::of(network) {
-            Known::Blackwidow(_) if !self.routing.is_empty() => other("--routing", "Aries"),
-            Known::Blackwidow(_) if !self.metres.is_empty() => other("--metres", "Aries"),
-            Known::Blackwidow(_) if self.grain == Some(GrainName::Packet) => Err(miette!(
-                "--grain packet is for Aries networks: a YARC sends phits on before their packet is whole"
-            )),
-            Known::Blackwidow(_) => Ok(vec![None]),
-            Known::Aries(_) if self.link_cycles.is_some() => Err(miette!(
-                help = "--metres says how long cables are",
-                "--link-cycles is for BlackWidow networks only"
-            )),
-            Known::Aries(_) if ![0, 3].contains(&self.metres.len()) => Err(miette!(
-                "--metres takes three lengths: green, black and blue"
-            )),
-            Known::Aries(_) if self.routing.is_empty() => Ok(vec![Some(RoutingName::Adaptive0)]),
-            Known::Aries(_) => Ok(self.routing.iter().copied().map(Some).collect()),
-        }
-    }
-
-    fn links(&self) -> miette::Result<Links> {
+    fn links(&self, machine: &Simulation) -> miette::Result<Links> {
         match (self.links, self.netem) {
             (Some(LinksName::Direct), Some(_)) => Err(miette!(
                 help = "leave --links out, or name encoded",
                 "--netem impairs frames, and direct links have none"
             )),
-            (Some(LinksName::Direct) | None, None) => Ok(Links::Direct),
+            (Some(LinksName::Direct), None) if !machine.has_direct_links => Err(miette!(
+                help = "leave --links out, or name encoded",
+                "links of {} networks carry frames: they are simulated encoded only",
+                machine.machine
+            )),
+            (Some(LinksName::Direct), None) => Ok(Links::Direct),
+            (None, None) if machine.has_direct_links => Ok(Links::Direct),
             (_, netem) => Ok(Links::Encoded(netem)),
         }
     }
 
-    fn message_bytes(&self, network: &dyn Network) -> u8 {
-        let default = match Known::of(network) {
-            Known::Blackwidow(_) => Traffic::default().message_bytes,
-            Known::Aries(_) => MAX_ARIES_MESSAGE_BYTES,
-        };
-        self.message_bytes.unwrap_or(default)
-    }
-
-    fn config(&self, network: &dyn Network, mode: Option<RoutingName>, load: Load) -> Config {
+    fn config(&self, machine: &Simulation, load: Load) -> Config {
         let defaults = Config::default();
-        let metres = <[u32; 3]>::try_from(&self.metres[..]).unwrap_or(AriesOptions::METRES);
-        let routing = mode.map_or(Routing::default(), RoutingName::routing);
         Config {
             seed: self.seed,
             traffic: Traffic {
                 pattern: self.traffic.clone(),
                 participants: self.participants,
                 load,
-                message_bytes: self.message_bytes(network),
+                message_bytes: self.message_bytes.unwrap_or(machine.message_bytes),
                 request_reply: self.request_reply,
                 process: match self.process {
                     ProcessName::Bernoulli => Process::Bernoulli,
                     ProcessName::OnOff => Process::OnOff,
                 },
             },
-            link_cycles: self.link_cycles.unwrap_or(defaults.link_cycles),
             warmup: self.warmup.map_or(defaults.warmup, Warmup::Cycles),
             measure_cycles: self.measure,
             drain_cycles: self.drain,
             faults: self.fault.clone(),
-            aries: AriesOptions {
-                grain: self.grain.unwrap_or_default().into(),
-                ..AriesOptions::with_metres(routing, metres)
-            },
         }
     }
 
     /// What does not change over the loads.
-    fn about(&self, network: &dyn Network, mode: Option<RoutingName>) -> Map<String, Value> {
+    fn about(
+        &self,
+        network: &dyn Network,
+        machine: &Simulation,
+        chosen: &dyn Simulator,
+    ) -> Map<String, Value> {
         let process = match self.process {
             ProcessName::Bernoulli => "bernoulli",
             ProcessName::OnOff => "on-off",
         };
-        let config = self.config(network, mode, Load::FULL);
+        let config = self.config(machine, Load::FULL);
         let mut about = Map::new();
         let mut add = |key: &str, value| about.insert(key.to_owned(), value);
         add("topology", network.name().into());
@@ -327,20 +330,7 @@ impl SimArgs {
             let faults = self.fault.iter().map(ToString::to_string);
             add("faults", faults.collect::<Vec<_>>().into());
         }
-        match mode {
-            None => add("link_cycles", config.link_cycles.into()),
-            Some(mode) => {
-                add("routing", mode.name().into());
-                let grain = match config.aries.grain {
-                    Grain::Flit => "flit",
-                    Grain::Packet => "packet",
-                };
-                add("grain", grain.into());
-                let [nic, green, black, blue] = config.aries.link_cycles;
-                let cycles = json!({ "nic": nic, "green": green, "black": black, "blue": blue });
-                add("link_cycles", cycles)
-            }
-        };
+        about.extend(chosen.about());
         about
     }
 }
@@ -350,10 +340,10 @@ impl SimArgs {
 /// # Errors
 /// A topology that cannot be read or does not suit the traffic, or a file that cannot be written.
 pub fn run(args: &SimArgs) -> miette::Result<ExitCode> {
-    let links = args.links()?;
     let network = ready::find(&args.topology)?;
     let network = &*network;
-    let modes = args.modes(network)?;
+    let (machine, chosen) = args.own.of(network)?;
+    let links = args.links(&machine)?;
     // A run of hours is not to end with the news that nobody may write here.
     for file in [&args.csv, &args.plot].into_iter().flatten() {
         let opened = std::fs::OpenOptions::new()
@@ -368,7 +358,7 @@ pub fn run(args: &SimArgs) -> miette::Result<ExitCode> {
     if args.csv.is_none() && args.plot.is_none() {
         end_with_reader().into_diagnostic()?;
     }
-    let Some(all) = points(args, network, &modes, links, threads)? else {
+    let Some(all) = points(args, network, (&machine, &chosen), links, threads)? else {
         return Ok(ExitCode::from(NOT_READ));
     };
     write_files(args, network, &all)?;
@@ -388,7 +378,7 @@ pub fn run(args: &SimArgs) -> miette::Result<ExitCode> {
 fn points(
     args: &SimArgs,
     network: &dyn Network,
-    modes: &[Option<RoutingName>],
+    (machine, chosen): (&Simulation, &[Box<dyn Simulator>]),
     links: Links,
     threads: usize,
 ) -> miette::Result<Option<Vec<Measured>>> {
@@ -399,18 +389,19 @@ fn points(
     }
     let mut all: Vec<Measured> = Vec::new();
     let mut values = Vec::new();
-    let number = modes.len() * args.load.all.len();
+    let number = chosen.len() * args.load.all.len();
     let shown = Shown::new("phitwire sim", "{msg:40} {wide_bar} {pos}/{len} {elapsed}");
-    for &mode in modes {
-        let about = args.about(network, mode);
+    for one in chosen {
+        let one = &**one;
+        let about = args.about(network, machine, one);
         for &load in &args.load.all {
-            let config = args.config(network, mode, load);
-            let point = Point::new(&shown, (all.len() + 1, number), mode, load);
+            let config = args.config(machine, load);
+            let point = Point::new(&shown, (all.len() + 1, number), one.name(), load);
             point.building();
             let show = |seed, progress| point.show(seed, progress);
-            let mut measured =
-                measure(network, &config, links, threads, args.seeds, show).into_diagnostic()?;
-            measured.routing = mode.map(RoutingName::name);
+            let by = (one, machine.cycle);
+            let measured = measure(by, network, &config, links, threads, args.seeds, show)
+                .into_diagnostic()?;
             if !people {
                 values.push(output::json(&about, &measured));
             } else if !wanted(shown.aside(|| say(&format!("{}\n", output::line(&measured))))?) {
@@ -474,7 +465,7 @@ impl<'a> Point<'a> {
     fn new(
         shown: &'a Shown,
         (number, of): (usize, usize),
-        mode: Option<RoutingName>,
+        chosen: Option<&str>,
         load: Load,
     ) -> Self {
         let mut name = if of > 1 {
@@ -483,8 +474,8 @@ impl<'a> Point<'a> {
             String::new()
         };
         name.push_str(&format!("load {}", load.fraction()));
-        if let Some(mode) = mode {
-            name.push_str(&format!(" {}", mode.name()));
+        if let Some(chosen) = chosen {
+            name.push_str(&format!(" {chosen}"));
         }
         Self { shown, name }
     }

@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use miette::{IntoDiagnostic, Result, miette};
-use phitwire::sim::soak::{FAMILIES, Family, Keep, Late, Outcome, SoakCase};
+use phitwire::machine::MACHINES;
+use phitwire::sim::soak::{Family, Keep, Late, Outcome, SoakCase};
 use serde_json::json;
 
 use super::print;
@@ -101,9 +102,14 @@ fn indices(text: &str) -> Result<Indices, String> {
 /// What chooses all families.
 const ALL: &str = "both";
 
+/// All families, in the order in which a seed is run.
+fn families() -> impl Iterator<Item = &'static Family> {
+    MACHINES.iter().flat_map(|machine| machine.soak)
+}
+
 /// What `--family` takes: everything, all of a machine, or one.
 fn choices() -> Vec<&'static str> {
-    let names = FAMILIES.iter().flat_map(|of| [of.machine, of.name]);
+    let names = families().flat_map(|of| [of.machine, of.name]);
     let mut choices = vec![ALL];
     for name in names {
         if !choices.contains(&name) {
@@ -133,7 +139,7 @@ impl SoakArgs {
     /// The families that are soaked.
     fn families(&self) -> impl Iterator<Item = &'static Family> + '_ {
         let chosen = |of: &&Family| [ALL, of.machine, of.name].contains(&self.family.as_str());
-        let all = FAMILIES.iter().filter(chosen);
+        let all = families().filter(chosen);
         all.filter(|family| !self.late_copies || family.has_frames)
     }
 
@@ -432,6 +438,12 @@ mod tests {
         assert!(unknown.is_err());
     }
 
+    fn family(name: &str) -> &'static Family {
+        let mut families = families();
+        let family = families.find(|family| family.name == name);
+        family.expect("there is such a family")
+    }
+
     #[test]
     fn the_command_replays_what_is_left() {
         let keep = Keep {
@@ -440,11 +452,11 @@ mod tests {
             messages: Some(5),
         };
         assert_eq!(
-            command(17, &FAMILIES[0], false, &keep),
+            command(17, family("blackwidow"), false, &keep),
             "phitwire soak --seeds 17 --family blackwidow --trace --keep-harms '0,3' --clear --messages 5"
         );
         assert_eq!(
-            command(17, &FAMILIES[1], true, &Keep::default()),
+            command(17, family("aries-links"), true, &Keep::default()),
             "phitwire soak --seeds 17 --family aries-links --trace --late-copies"
         );
         assert_eq!(indices("0,3"), Ok(Indices(vec![0, 3])));

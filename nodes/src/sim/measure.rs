@@ -3,12 +3,9 @@
 use std::time::Instant;
 
 use nix::sys::resource::{UsageWho, getrusage};
-use phitwire::link::impair::Netem;
-use phitwire::machine::Known;
-use phitwire::machine::aries::cycle::Aries;
-use phitwire::machine::blackwidow::cycle::BlackWidow;
 use phitwire::net::Network;
-use phitwire::sim::direct::{Config, ConfigError, Family, Load, Progress, Report, Simulation};
+use phitwire::sim::direct::{Config, ConfigError, Links, Load, Progress, Report, Simulator};
+use phitwire::time::Duration;
 
 use super::threads::Threads;
 
@@ -72,8 +69,10 @@ pub struct OverSeeds {
 pub struct Measured {
     /// What was asked for.
     pub load: Load,
-    /// The same of how ways are chosen, in Aries networks.
+    /// What tells it from the others where several values of an option are compared.
     pub routing: Option<&'static str>,
+    /// Time of a cycle.
+    pub cycle: Duration,
     /// The run's own report, of the first seed.
     pub report: Report,
     /// Wall time of the first seed's phases, without building the network.
@@ -86,31 +85,12 @@ pub struct Measured {
     pub over_seeds: Option<OverSeeds>,
 }
 
-/// What the links are.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Links {
-    /// Phits are handed over.
-    #[default]
-    Direct,
-    /// Phits travel in frames, which may be impaired, between link control blocks.
-    Encoded(Option<Netem>),
-}
-
-/// Runs a network that may have been built; the report, and when it had been built.
-fn run<F: Family>(
-    simulation: Result<Simulation<F>, ConfigError>,
-    progress: impl FnMut(Progress),
-) -> Result<(Report, Instant), ConfigError> {
-    let mut simulation = simulation?;
-    let built = Instant::now();
-    Ok((simulation.run(&mut Threads, progress), built))
-}
-
-/// Runs `config` on so many threads, once for each of `seeds` seeds from its own on.
+/// Runs `config` on this number of threads, once for each of `seeds` seeds from its own on.
 ///
 /// # Errors
 /// See [`ConfigError`].
 pub fn measure(
+    (simulator, cycle): (&dyn Simulator, Duration),
     network: &dyn Network,
     config: &Config,
     links: Links,
@@ -126,35 +106,9 @@ pub fn measure(
             ..config.clone()
         };
         let began = Instant::now();
-        let show = |p| progress(number, p);
-        let (report, built) = match (Known::of(network), links) {
-            (Known::Blackwidow(topology), Links::Direct) => {
-                run(Simulation::new(topology, &config, threads), show)
-            }
-            (Known::Blackwidow(topology), Links::Encoded(netem)) => run(
-                Simulation::<BlackWidow>::with_encoded_links(
-                    topology,
-                    &config,
-                    netem,
-                    threads,
-                    &mut Threads,
-                ),
-                show,
-            ),
-            (Known::Aries(dragonfly), Links::Direct) => {
-                run(Simulation::<Aries>::of(dragonfly, &config, threads), show)
-            }
-            (Known::Aries(network), Links::Encoded(netem)) => run(
-                Simulation::<Aries>::with_encoded_links(
-                    network,
-                    &config,
-                    netem,
-                    threads,
-                    &mut Threads,
-                ),
-                show,
-            ),
-        }?;
+        let mut run = simulator.build(network, &config, links, threads, &mut Threads)?;
+        let built = Instant::now();
+        let report = run.run(&mut Threads, &mut |p| progress(number, p));
         let wall_seconds = built.elapsed().as_secs_f64();
         if report.latency_cycles.count > 0 {
             latencies.push(report.latency_cycles.mean);
@@ -167,7 +121,8 @@ pub fn measure(
             None => {
                 first = Some(Measured {
                     load: config.traffic.load,
-                    routing: None,
+                    routing: simulator.name(),
+                    cycle,
                     report,
                     wall_seconds,
                     build_seconds: (built - began).as_secs_f64(),

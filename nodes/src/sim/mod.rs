@@ -10,5 +10,5 @@ pub mod plot;
 pub mod ready;
 mod threads;
 
-pub use measure::{Estimate, Links, Measured, OverSeeds, measure, peak_resident_bytes};
+pub use measure::{Estimate, Measured, OverSeeds, measure, peak_resident_bytes};
 pub use threads::Threads;

@@ -83,6 +83,12 @@ fn curves(all: &[Measured]) -> Vec<Curve> {
     curves
 }
 
+/// What latencies are told in.
+fn cycles_of(all: &[Measured]) -> String {
+    let ps = all.first().map_or(0, |measured| measured.cycle.as_ps());
+    format!("latency in cycles of {} ns", ps as f64 / 1e3)
+}
+
 /// Latency at the upper end of the scale.
 fn highest(all: &[Measured]) -> Result<f64, Box<dyn std::error::Error>> {
     let lowest = all
@@ -121,10 +127,7 @@ fn draw(
     chart
         .configure_mesh()
         .x_desc("offered load (fraction of a port's phit rate)")
-        .y_desc(match all.first().and_then(|m| m.routing) {
-            Some(_) => "latency in cycles of 1.143 ns",
-            None => "latency in cycles of 1.25 ns",
-        })
+        .y_desc(cycles_of(all))
         .label_style(("sans-serif", 14))
         .draw()?;
     chart

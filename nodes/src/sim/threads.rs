@@ -1,73 +1,45 @@
 //! Partitions side by side, one thread each.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use phitwire::sim::direct::{Executor, Family, Mail, Partition, Serial};
+use phitwire::sim::direct::{Executor, Serial, Worker};
 
 /// Turns of waiting for the others before the processor is offered to somebody else.
 const SPINS: u32 = 2_000;
 
 /// Runs every partition in a thread of its own.
 ///
-/// After each window a partition lays its mail out and waits until all have done so; then it takes
-/// what the others have for it. There are two sets of pigeonholes that are used in turn, so that one meeting
-/// per window is enough: who is in the next window writes into the other set, and nobody is
-/// two windows ahead.
+/// After each window a partition waits until all have laid their mail out; then it takes what the
+/// others have for it. One meeting per window is enough: nobody is two windows ahead.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Threads;
 
 impl Executor for Threads {
-    fn run<F: Family>(&mut self, partitions: &mut [Partition<F>], windows: u64) {
-        let count = partitions.len();
-        if count < 2 {
-            return Serial.run(partitions, windows);
+    fn run(&mut self, workers: Vec<Box<dyn Worker + '_>>, windows: u64) {
+        if workers.len() < 2 {
+            return Serial.run(workers, windows);
         }
-        let holes: Vec<[Mutex<Mail<F>>; 2]> =
-            (0..count * count).map(|_| Default::default()).collect();
-        let meeting = Meeting::new(count);
+        let meeting = Meeting::new(workers.len());
+        let mut workers = workers.into_iter();
+        let own = workers.next();
         std::thread::scope(|scope| {
-            let mut own = None;
-            for (number, partition) in partitions.iter_mut().enumerate() {
-                let (holes, meeting) = (&holes, &meeting);
-                let work = move || work(number, count, partition, windows, holes, meeting);
-                if number == 0 {
-                    own = Some(work);
-                } else {
-                    scope.spawn(work);
-                }
+            for worker in workers {
+                let meeting = &meeting;
+                scope.spawn(move || work(worker, windows, meeting));
             }
-            if let Some(mut work) = own {
-                work();
+            if let Some(worker) = own {
+                work(worker, windows, &meeting);
             }
         });
     }
 }
 
-fn work<F: Family>(
-    number: usize,
-    count: usize,
-    partition: &mut Partition<F>,
-    windows: u64,
-    holes: &[[Mutex<Mail<F>>; 2]],
-    meeting: &Meeting,
-) {
+fn work(mut worker: Box<dyn Worker + '_>, windows: u64, meeting: &Meeting) {
     let _alarm = Alarm(meeting);
-    let others = || (0..count).filter(|&other| other != number);
-    let hole = |from: usize, to: usize, window: u64| {
-        holes[from * count + to][(window % 2) as usize]
-            .lock()
-            .expect("nobody panics with mail in his hands")
-    };
     for window in 0..windows {
-        partition.run_window();
-        for to in others() {
-            std::mem::swap(partition.outbox(to), &mut *hole(number, to, window));
-        }
+        worker.run_window(window);
         meeting.wait();
-        for from in others() {
-            partition.receive(&mut hole(from, number, window));
-        }
+        worker.take_mail(window);
     }
 }
 
@@ -127,27 +99,34 @@ impl Meeting {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use phitwire::machine::blackwidow::topology::BlackwidowSpec;
-    use phitwire::sim::direct::{Config, Simulation, Warmup};
+    use phitwire::catalogue::Given;
+    use phitwire::machine::{self, MACHINES};
+    use phitwire::sim::direct::{Config, Links, Report, Warmup};
 
-    #[test]
-    fn threads_change_nothing() {
-        let spec = BlackwidowSpec {
-            processors: 96,
-            ..BlackwidowSpec::default()
-        };
-        let topology = spec.generate().expect("a network");
+    /// A run of the network of that name, and how many packets it has to have.
+    fn run(name: &str, threads: usize, executor: &mut dyn Executor) -> Report {
+        let network = machine::generate(name).expect("a name").expect("a network");
+        let mut machines = MACHINES.iter().map(|machine| machine.simulation);
+        let simulation = machines.find(|simulation| (simulation.is_of)(&*network));
+        let chosen = (simulation.expect("its machine").choose)(&Given::default());
         let config = Config {
             warmup: Warmup::Cycles(500),
             measure_cycles: 1_000,
             ..Config::default()
         };
-        let mut simulation = Simulation::new(&topology, &config, 1).expect("a network");
-        let alone = simulation.run(&mut Serial, |_| {});
-        assert!(alone.packets > 1_000 && alone.violations.is_empty());
-        for threads in [2, 3] {
-            let mut simulation = Simulation::new(&topology, &config, threads).expect("a network");
-            assert_eq!(simulation.run(&mut Threads, |_| {}), alone);
+        let one = &chosen.expect("the defaults")[0];
+        let built = one.build(&*network, &config, Links::Direct, threads, executor);
+        built.expect("a network").run(executor, &mut |_| {})
+    }
+
+    #[test]
+    fn threads_change_nothing() {
+        for name in ["r2-96", "aries-3x2x2x2:2"] {
+            let alone = run(name, 1, &mut Serial);
+            assert!(alone.packets > 500 && alone.violations.is_empty());
+            for threads in [2, 3] {
+                assert_eq!(run(name, threads, &mut Threads), alone);
+            }
         }
     }
 }

@@ -32,13 +32,15 @@ pub mod router;
 pub mod soak;
 pub mod topology;
 
-use crate::catalogue::Machine;
+use crate::catalogue::{Machine, Simulation};
 use crate::net::Family;
 
 /// What the commands know of it.
 pub const MACHINE: Machine = Machine {
     name: "Aries",
     networks: Family::of::<topology::Dragonfly>(),
+    simulation: Simulation::of::<cycle::Aries>(),
+    soak: &soak::FAMILIES,
     generators: &[topology::GENERATOR],
     tables: reproduce::TABLES,
     ready: topology::READY,

@@ -43,13 +43,15 @@ pub mod router;
 pub mod soak;
 pub mod topology;
 
-use crate::catalogue::Machine;
+use crate::catalogue::{Machine, Simulation};
 use crate::net::Family;
 
 /// What the commands know of it.
 pub const MACHINE: Machine = Machine {
     name: "BlackWidow",
     networks: Family::of::<topology::FoldedClos>(),
+    simulation: Simulation::of::<cycle::BlackWidow>(),
+    soak: &soak::FAMILIES,
     generators: &[topology::GENERATOR],
     tables: reproduce::TABLES,
     ready: topology::READY,

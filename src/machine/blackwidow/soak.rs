@@ -11,8 +11,12 @@ use crate::nic::{Operation, Pattern, TrafficSpec};
 use crate::rng::Rng;
 use crate::sim::LinkSpec;
 use crate::sim::soak::random::{Beside, netem, pick, up_to};
-use crate::sim::soak::{Case, Harm, Late, RUNS, Soaked};
+use crate::sim::soak::{Case, Family, Harm, Late, RUNS, Soaked};
 use crate::time::Duration;
+
+/// What is soaked.
+pub(super) const FAMILIES: [Family; 1] =
+    [Family::over_links::<Blackwidow>("blackwidow", "blackwidow")];
 
 /// Stream of the random numbers that a case is made from; those of its run are others.
 const STREAM: u64 = 0x50a4;

@@ -3,7 +3,6 @@
 use core::fmt;
 
 use super::partition::EndAccount;
-use crate::machine::blackwidow::cycle::BIRTH_BITS;
 
 /// Something that must not be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,12 +41,15 @@ pub enum Violation {
     Damaged(u64),
     /// Messages were under way for so long that what they say of their birth means a later one: latencies
     /// are told too low.
-    Misdated,
+    Misdated {
+        /// Bits of a birth that a packet carries.
+        bits: u32,
+    },
     /// Packets arrived at another processor than their destination.
     Misrouted(u64),
     /// Requests overtook earlier ones of the same source, destination and hash bits.
     Overtaken(u64),
-    /// Packets that came from above would have gone up or sideways (paper, section 7.7).
+    /// Packets that came from above would have gone up or sideways.
     UpDown(u64),
     /// Routers refused packets for another reason.
     Refused(u64),
@@ -85,10 +87,10 @@ impl fmt::Display for Violation {
                 "deliveries: {sent} packets sent, {arrived} arrived, or not the same ones"
             ),
             Self::Damaged(n) => write!(f, "payload: {n} packets were damaged"),
-            Self::Misdated => write!(
+            Self::Misdated { bits } => write!(
                 f,
                 "latencies: messages were under way for more than {} cycles, which no packet can tell",
-                1u64 << BIRTH_BITS
+                1u64 << bits
             ),
             Self::Misrouted(n) => write!(f, "destination: {n} packets at another processor"),
             Self::Overtaken(n) => write!(f, "order: {n} requests overtook others"),

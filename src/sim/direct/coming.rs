@@ -3,25 +3,25 @@
 use core::ops::Range;
 
 use super::exchange::Arrivals;
-use super::family::Parts;
+use super::model::Lanes;
 
 /// What will arrive at the link ends of a partition: sorted by slot and window.
 #[derive(Debug)]
-pub(crate) struct Coming<F: Parts> {
-    arrivals: Vec<Entry<F>>,
-    phits: Vec<F::Phit>,
+pub(crate) struct Coming<L: Lanes> {
+    arrivals: Vec<Entry<L>>,
+    phits: Vec<L::Phit>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Entry<F: Parts> {
+struct Entry<L: Lanes> {
     slot: u32,
     window: u64,
-    arrivals: Arrivals<F>,
+    arrivals: Arrivals<L>,
     /// Place of the first of its phits.
     from: usize,
 }
 
-impl<F: Parts> Coming<F> {
+impl<L: Lanes> Coming<L> {
     pub(crate) const fn new() -> Self {
         Self {
             arrivals: Vec::new(),
@@ -34,8 +34,8 @@ impl<F: Parts> Coming<F> {
         &mut self,
         slot: u32,
         window: u64,
-        arrivals: Arrivals<F>,
-        phits: impl Iterator<Item = F::Phit>,
+        arrivals: Arrivals<L>,
+        phits: impl Iterator<Item = L::Phit>,
     ) {
         let from = self.phits.len();
         self.phits.extend(phits);
@@ -52,7 +52,7 @@ impl<F: Parts> Coming<F> {
             .sort_by_key(|entry| (entry.slot, entry.window));
     }
 
-    fn of(&self, slots: Range<u32>) -> &[Entry<F>] {
+    fn of(&self, slots: Range<u32>) -> &[Entry<L>] {
         let from = self
             .arrivals
             .partition_point(|entry| entry.slot < slots.start);
@@ -63,7 +63,7 @@ impl<F: Parts> Coming<F> {
     }
 
     /// The phits that arrive at the lanes of a link's end, in their order.
-    pub(crate) fn phits(&self, slots: Range<u32>) -> Vec<F::Phit> {
+    pub(crate) fn phits(&self, slots: Range<u32>) -> Vec<L::Phit> {
         let mut found = Vec::new();
         for entry in self.of(slots) {
             let mut cycles = entry.arrivals.phits;
@@ -80,7 +80,7 @@ impl<F: Parts> Coming<F> {
     }
 
     /// The credits that arrive there.
-    pub(crate) fn credits(&self, slots: Range<u32>) -> impl Iterator<Item = F::Credits> {
+    pub(crate) fn credits(&self, slots: Range<u32>) -> impl Iterator<Item = L::Credits> {
         self.of(slots).iter().map(|entry| entry.arrivals.credits)
     }
 }

@@ -2,12 +2,9 @@
 
 use super::fault::Fault;
 use super::pattern::Pattern;
-use crate::machine::aries::cycle::AriesOptions;
 
 /// Longest link latency in cycles: one bit per cycle of a window must fit into a word.
 pub const MAX_LINK_CYCLES: u32 = 64;
-/// Bytes of the largest message: one packet of 19 phits (paper, section 4.3).
-pub const MAX_MESSAGE_BYTES: u8 = 32;
 
 /// A load in millionths of a port's phit rate, counting every phit of every packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -63,16 +60,16 @@ pub struct Traffic {
     /// Phits that every terminal sends per cycle. With [`request_reply`](Self::request_reply) the
     /// phits of replies are counted as well.
     pub load: Load,
-    /// Bytes that each message writes, 1 to 32 ([`MAX_MESSAGE_BYTES`]), or to 64 in Aries networks.
+    /// Bytes that each message writes, from 1 to what one packet of the machine carries.
     pub message_bytes: u8,
-    /// Whether each request is answered, by a packet of four phits or of one flit, and latency counts to its end.
+    /// Whether each request is answered, by the smallest packet, and latency counts to its end.
     pub request_reply: bool,
     /// When packets are made.
     pub process: Process,
 }
 
 impl Default for Traffic {
-    /// Uniform traffic at 30 % in packets of 13 phits, the paper's average (section 7.1).
+    /// Uniform traffic at 30 % in messages of 16 bytes.
     fn default() -> Self {
         Self {
             pattern: Pattern::default(),
@@ -104,8 +101,6 @@ pub struct Config {
     pub seed: u64,
     /// Who sends what to whom.
     pub traffic: Traffic,
-    /// Cycles that a phit or credit travels on a link of a BlackWidow network, 1 to [`MAX_LINK_CYCLES`].
-    pub link_cycles: u32,
     /// How long to warm up.
     pub warmup: Warmup,
     /// Cycles of the measurement.
@@ -115,8 +110,6 @@ pub struct Config {
     pub drain_cycles: u64,
     /// What breaks while it runs.
     pub faults: Vec<Fault>,
-    /// What holds for Aries networks only.
-    pub aries: AriesOptions,
 }
 
 impl Default for Config {
@@ -124,13 +117,10 @@ impl Default for Config {
         Self {
             seed: 1,
             traffic: Traffic::default(),
-            // 5 m of cable at 5 ns per metre.
-            link_cycles: 20,
             warmup: Warmup::Converge { limit: 50_000 },
             measure_cycles: 10_000,
             drain_cycles: 50_000,
             faults: Vec::new(),
-            aries: AriesOptions::default(),
         }
     }
 }
@@ -138,15 +128,18 @@ impl Default for Config {
 /// Why a run cannot begin.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
-    /// A link latency outside of 1 to [`MAX_LINK_CYCLES`].
-    #[error("a link of {0} cycles: 1 to {MAX_LINK_CYCLES} are possible")]
-    LinkCycles(u32),
+    /// The machine cannot do what its options say.
+    #[error("{0}")]
+    Refused(String),
+    /// The network is not of the machine that is to simulate it.
+    #[error("`{0}` is a network of another machine")]
+    Elsewhere(String),
+    /// The machine has no model of links that hand phits over.
+    #[error("networks of this machine are simulated over encoded links only")]
+    NoDirectLinks,
     /// A message size outside of 1 to the most that a packet carries.
     #[error("a message of {0} bytes: 1 to {1} are possible")]
     MessageBytes(u8, u8),
-    /// A latency of an Aries link that is no whole number of sets, or too long.
-    #[error("an Aries link of {0} cycles: multiples of 10 up to 1,000 are possible")]
-    AriesLinkCycles(u32),
     /// Nothing would be measured.
     #[error("a measurement needs at least one cycle")]
     NoMeasurement,
@@ -176,19 +169,11 @@ pub enum ConfigError {
 }
 
 impl Config {
-    /// Checks what does not depend on a topology.
+    /// Checks what does not depend on a topology, for messages of at most `most` bytes.
     ///
     /// # Errors
     /// The first thing found wrong.
-    pub fn validate(&self) -> Result<(), ConfigError> {
-        self.validate_with(MAX_MESSAGE_BYTES)
-    }
-
-    /// The same for packets of so many bytes at most.
-    pub(crate) fn validate_with(&self, most: u8) -> Result<(), ConfigError> {
-        if !(1..=MAX_LINK_CYCLES).contains(&self.link_cycles) {
-            return Err(ConfigError::LinkCycles(self.link_cycles));
-        }
+    pub fn validate(&self, most: u8) -> Result<(), ConfigError> {
         if !(1..=most).contains(&self.traffic.message_bytes) {
             return Err(ConfigError::MessageBytes(self.traffic.message_bytes, most));
         }

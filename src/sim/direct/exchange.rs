@@ -7,17 +7,16 @@
 //! in packed form until the window in which it arrives: what is not under way takes no memory.
 
 use super::coming::Coming;
-use super::family::Parts;
-use crate::machine::blackwidow::cycle::BlackWidow;
+use super::model::Lanes;
 use crate::sim::fabric::SentFrame;
 
 /// What one end of a link receives in a window, its phits apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Arrivals<F: Parts> {
+pub(crate) struct Arrivals<L: Lanes> {
     /// Cycles of the window in which a phit arrives, as a bit mask.
     pub phits: u64,
     /// Credits for the other direction.
-    pub credits: F::Credits,
+    pub credits: L::Credits,
 }
 
 /// Whom a slot belongs to.
@@ -33,10 +32,10 @@ pub(crate) enum Owner {
 
 /// One of the two sets of slots.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Set<F: Parts> {
-    pub(crate) arrivals: Vec<Arrivals<F>>,
+pub(crate) struct Set<L: Lanes> {
+    pub(crate) arrivals: Vec<Arrivals<L>>,
     /// A window's worth of phits per slot.
-    pub(crate) phits: Vec<F::Phit>,
+    pub(crate) phits: Vec<L::Phit>,
     /// Ports of each chip at which something arrives.
     pub(crate) chip_ports: Vec<u64>,
     pub(crate) due_chips: Bits,
@@ -45,7 +44,7 @@ pub(crate) struct Set<F: Parts> {
 
 /// The slots of a partition.
 #[derive(Clone, Debug)]
-pub struct Exchange<F: Parts> {
+pub struct Exchange<L: Lanes> {
     pub(crate) window: usize,
     chips: usize,
     terminals: usize,
@@ -55,12 +54,12 @@ pub struct Exchange<F: Parts> {
     now: u64,
     /// Where each ghost's content goes.
     ghosts: Vec<Ghost>,
-    pub(crate) read: Set<F>,
-    pub(crate) write: Set<F>,
+    pub(crate) read: Set<L>,
+    pub(crate) write: Set<L>,
     /// Ghosts with content.
     filled: Vec<u32>,
     /// What arrives in later windows, by window modulo their number.
-    later: Vec<Batch<F>>,
+    later: Vec<Batch<L>>,
 }
 
 /// A slot elsewhere: partition, number there, and cycles that the link to it takes.
@@ -72,11 +71,11 @@ struct Ghost {
 
 /// Arrivals in packed form.
 #[derive(Clone, Debug, Default)]
-struct Batch<F: Parts> {
+struct Batch<L: Lanes> {
     /// Window, slot, and what arrives there.
-    slots: Vec<(u64, u32, Arrivals<F>)>,
+    slots: Vec<(u64, u32, Arrivals<L>)>,
     /// The phits of all of them, in the order of their cycles.
-    phits: Vec<F::Phit>,
+    phits: Vec<L::Phit>,
 }
 
 /// The cycles of a mask `by` cycles later, as far as they are in the same window of so many cycles, and
@@ -114,20 +113,20 @@ impl Bits {
 
 /// Links that go to another partition, with what is on them.
 #[derive(Clone, Debug, Default)]
-pub struct Mail<F: Parts = BlackWidow> {
-    batch: Batch<F>,
+pub struct Mail<L: Lanes> {
+    batch: Batch<L>,
     /// Frames of encoded links: number of the link, whether they go to its second end, frames.
     pub(crate) frames: Vec<(u32, bool, Vec<SentFrame>)>,
 }
 
-impl<F: Parts> Mail<F> {
+impl<L: Lanes> Mail<L> {
     /// Whether nothing is in it.
     pub fn is_empty(&self) -> bool {
         self.batch.slots.is_empty() && self.frames.is_empty()
     }
 }
 
-impl<F: Parts> Exchange<F> {
+impl<L: Lanes> Exchange<L> {
     pub(crate) fn new(own: u32, window: usize, chips: usize, terminals: usize) -> Self {
         let set = || Set {
             arrivals: Vec::new(),
@@ -153,17 +152,17 @@ impl<F: Parts> Exchange<F> {
     /// Slot of the first lane of a chip's port.
     #[inline]
     pub(crate) fn chip_slot(chip: usize, port: usize) -> u32 {
-        (chip * F::CHIP_LANES + F::lanes(port).0) as u32
+        (chip * L::CHIP_LANES + L::lanes(port).0) as u32
     }
 
     /// Slot of a terminal's first lane.
     #[inline]
     pub(crate) fn terminal_slot(&self, terminal: usize) -> u32 {
-        (self.chips * F::CHIP_LANES + terminal * F::TERMINAL_LANES) as u32
+        (self.chips * L::CHIP_LANES + terminal * L::TERMINAL_LANES) as u32
     }
 
     fn own_slots(&self) -> usize {
-        self.chips * F::CHIP_LANES + self.terminals * F::TERMINAL_LANES
+        self.chips * L::CHIP_LANES + self.terminals * L::TERMINAL_LANES
     }
 
     /// A new slot that stands for one behind a link of so many cycles, at least a window: partition and slot there.
@@ -178,7 +177,7 @@ impl<F: Parts> Exchange<F> {
         let slots = self.own_slots() + self.ghosts.len();
         for set in [&mut self.read, &mut self.write] {
             set.arrivals = vec![Arrivals::default(); slots];
-            set.phits = vec![F::Phit::default(); slots * self.window];
+            set.phits = vec![L::Phit::default(); slots * self.window];
         }
         let windows = longest as usize / self.window + 2;
         self.later = vec![Batch::default(); windows];
@@ -195,12 +194,12 @@ impl<F: Parts> Exchange<F> {
     #[inline]
     pub(crate) fn owner(&self, slot: u32) -> Owner {
         let slot = slot as usize;
-        let ports = self.chips * F::CHIP_LANES;
-        let lanes = self.terminals * F::TERMINAL_LANES;
+        let ports = self.chips * L::CHIP_LANES;
+        let lanes = self.terminals * L::TERMINAL_LANES;
         if slot < ports {
-            Owner::Chip(slot / F::CHIP_LANES, slot % F::CHIP_LANES)
+            Owner::Chip(slot / L::CHIP_LANES, slot % L::CHIP_LANES)
         } else if slot - ports < lanes {
-            Owner::Terminal((slot - ports) / F::TERMINAL_LANES)
+            Owner::Terminal((slot - ports) / L::TERMINAL_LANES)
         } else {
             Owner::Ghost(slot - ports - lanes)
         }
@@ -208,7 +207,7 @@ impl<F: Parts> Exchange<F> {
 
     /// Sends `arrivals` to a slot. Its phits have been or will be written by the caller.
     #[inline]
-    pub(crate) fn send(&mut self, slot: u32, arrivals: Arrivals<F>) {
+    pub(crate) fn send(&mut self, slot: u32, arrivals: Arrivals<L>) {
         self.write.arrivals[slot as usize] = arrivals;
         match self.owner(slot) {
             Owner::Chip(chip, port) => {
@@ -221,7 +220,7 @@ impl<F: Parts> Exchange<F> {
     }
 
     /// Ends a window: what was written can be read, and what goes to other partitions is in `out`.
-    pub(crate) fn turn(&mut self, out: &mut [Mail<F>]) {
+    pub(crate) fn turn(&mut self, out: &mut [Mail<L>]) {
         let window = self.window;
         let first = self.own_slots();
         let filled = core::mem::take(&mut self.filled);
@@ -234,7 +233,7 @@ impl<F: Parts> Exchange<F> {
             let by = latency as usize % window;
             let arrives = self.now + u64::from(latency) / window as u64;
             let cycles = delay_cycles(arrivals.phits, by, window);
-            let credits = F::delay_credits(&arrivals.credits, by, window);
+            let credits = L::delay_credits(&arrivals.credits, by, window);
             for (part, at) in [(0, arrives), (1, arrives + 1)] {
                 let arrivals = Arrivals {
                     phits: cycles[part],
@@ -288,7 +287,7 @@ impl<F: Parts> Exchange<F> {
     }
 
     /// Adds to what arrives at a slot in the window that is read next.
-    fn put(&mut self, slot: u32, arrivals: Arrivals<F>, phits: &[F::Phit]) {
+    fn put(&mut self, slot: u32, arrivals: Arrivals<L>, phits: &[L::Phit]) {
         let at = slot as usize * self.window;
         let mut cycles = arrivals.phits;
         for &phit in phits {
@@ -297,7 +296,7 @@ impl<F: Parts> Exchange<F> {
         }
         let there = &mut self.read.arrivals[slot as usize];
         there.phits |= arrivals.phits;
-        F::add_credits(&mut there.credits, &arrivals.credits);
+        L::add_credits(&mut there.credits, &arrivals.credits);
         match self.owner(slot) {
             Owner::Chip(chip, lane) => {
                 self.read.chip_ports[chip] |= 1 << lane;
@@ -309,7 +308,7 @@ impl<F: Parts> Exchange<F> {
     }
 
     /// Takes what came from another partition in the windows that have just ended.
-    pub(crate) fn receive(&mut self, mail: &mut Mail<F>) {
+    pub(crate) fn receive(&mut self, mail: &mut Mail<L>) {
         let mut batch = core::mem::take(&mut mail.batch);
         let mut from = 0;
         for &(window, slot, arrivals) in &batch.slots {
@@ -338,7 +337,7 @@ impl<F: Parts> Exchange<F> {
     }
 
     /// Everything on links.
-    pub(crate) fn coming(&self) -> Coming<F> {
+    pub(crate) fn coming(&self) -> Coming<L> {
         let mut coming = Coming::new();
         for (slot, &arrivals) in self.read.arrivals.iter().enumerate() {
             if arrivals != Arrivals::default() {

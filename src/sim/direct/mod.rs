@@ -1,10 +1,9 @@
 //! Virtual time at scale: the routers' own cores, joined phit to phit.
 //!
-//! A [`Simulation`] runs the network of a [topology](crate::machine::blackwidow::topology) cycle by cycle (1.25 ns each)
-//! without frames and bytes: a link hands phits and credits over after a fixed number of cycles.
-//! The routers are [`Core`](crate::machine::blackwidow::router::Core)s, the same that processes run; in front of each is the
-//! paper's input queue, and a credit for every place of it is at the other end of the link. What is left
-//! out is the link control block: nothing is lost on these links. Processors are open-loop sources and
+//! A [`Simulation`] runs a network cycle by cycle. Links hand phits and credits over after a fixed
+//! number of cycles, without frames and bytes, where the machine has a [`DirectModel`]; nothing is
+//! lost on them. Or they are encoded: whole link control blocks, whose frames may be impaired. The
+//! routers are the machine's own, the same that processes run. Processors are open-loop sources and
 //! sinks of synthetic [`Traffic`].
 //!
 //! # Windows
@@ -30,25 +29,27 @@ pub(crate) mod coming;
 pub(crate) mod config;
 pub(crate) mod encoded;
 pub(crate) mod exchange;
-pub(crate) mod family;
+pub(crate) mod executor;
 pub(crate) mod fault;
+pub(crate) mod model;
 pub(crate) mod partition;
 pub(crate) mod pattern;
 pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod shared;
+pub(crate) mod simulator;
 pub(crate) mod source;
 pub(crate) mod tally;
 
 pub use check::Violation;
 pub use config::{
-    BURST_PACKETS, Config, ConfigError, Load, MAX_LINK_CYCLES, MAX_MESSAGE_BYTES, Process, Traffic,
-    Warmup,
+    BURST_PACKETS, Config, ConfigError, Load, MAX_LINK_CYCLES, Process, Traffic, Warmup,
 };
-pub use exchange::Mail;
-pub use family::Family;
+pub use executor::{Executor, Serial, Worker};
 pub use fault::{Broken, Fault, FaultError};
+pub use model::{CycleModel, DirectModel, NoDirectLinks};
 pub use partition::Partition;
 pub use pattern::{Pattern, PatternError};
 pub use report::{Fairness, LatencySummary, LinkUse, Report, StageUse};
-pub use run::{Executor, Phase, Progress, Serial, Simulation};
+pub use run::{Phase, Progress, Simulation};
+pub use simulator::{Chosen, Links, Run, Simulator};

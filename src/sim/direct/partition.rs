@@ -1,18 +1,23 @@
 //! A part of a network that runs its windows on its own.
 
 use super::coming::Coming;
-use super::encoded::Region;
+use super::encoded::EncodedPartition;
 use super::exchange::{Exchange, Mail};
-use super::family::{ChipView, LinkAccount, MAX_VCS, Parts, PortAccount, Site, Terminal};
+use super::model::{
+    ChipView, CycleModel, DirectModel, DirectRouter, Lanes as _, LinkAccount, MAX_VCS, PortAccount,
+    Terminal,
+};
 use super::shared::Shared;
 use super::source::NEVER;
-use crate::machine::blackwidow::cycle::BlackWidow;
 
 /// Windows that the calendar of terminals looks ahead; what is due later is looked at again then.
 const CALENDAR_WINDOWS: u64 = 1024;
 
 /// Cycle in which sources begin that wait for links to come up: later than any.
 pub(crate) const HELD_BACK: u64 = 1 << 50;
+
+/// A router with direct links.
+type DirectRouterOf<M> = <<M as CycleModel>::Direct as DirectModel<M>>::Router;
 
 /// Chips and terminals with the links between them, to be run a window at a time.
 ///
@@ -21,22 +26,22 @@ pub(crate) const HELD_BACK: u64 = 1 << 50;
 /// [`Mail`] of each has to be handed to the others: call [`run_window`](Self::run_window) on all,
 /// then exchange every [`outbox`](Self::outbox) by [`receive`](Self::receive).
 #[derive(Debug)]
-pub struct Partition<F: Parts = BlackWidow> {
+pub struct Partition<M: CycleModel> {
     pub(crate) number: u32,
-    pub(crate) sites: Vec<F::Site>,
-    /// Chip of the topology that each site is.
+    pub(crate) routers: Vec<DirectRouterOf<M>>,
+    /// Chip of the topology that each router is.
     pub(crate) chips: Vec<u32>,
-    pub(crate) terminals: Vec<F::Terminal>,
-    pub(crate) shared: Shared<F>,
-    pub(crate) exchange: Exchange<F>,
-    outboxes: Vec<Mail<F>>,
+    pub(crate) terminals: Vec<M::Terminal>,
+    pub(crate) shared: Shared<M>,
+    pub(crate) exchange: Exchange<M::Direct>,
+    outboxes: Vec<Mail<M::Direct>>,
     /// Terminals by the window in which they are due, modulo [`CALENDAR_WINDOWS`].
     calendar: Vec<Vec<u32>>,
     cycle: u64,
     /// Windows between two exchanges of mail.
     round: u64,
-    /// Chips and terminals as nodes behind encoded links, instead of [`sites`](Self::sites).
-    encoded: Option<Box<Region<F>>>,
+    /// Chips and terminals as nodes behind encoded links, instead of [`routers`](Self::routers).
+    encoded: Option<Box<EncodedPartition<M>>>,
 }
 
 /// What one end of a link knows of credits and phits at the end of a window.
@@ -56,19 +61,19 @@ pub(crate) struct EndAccount {
     pub queued: [u32; MAX_VCS],
 }
 
-impl<F: Parts> Partition<F> {
+impl<M: CycleModel> Partition<M> {
     pub(crate) fn new(
         number: u32,
-        sites: Vec<F::Site>,
+        routers: Vec<DirectRouterOf<M>>,
         chips: Vec<u32>,
-        terminals: Vec<F::Terminal>,
-        shared: Shared<F>,
-        exchange: Exchange<F>,
+        terminals: Vec<M::Terminal>,
+        shared: Shared<M>,
+        exchange: Exchange<M::Direct>,
         partitions: usize,
     ) -> Self {
         let mut partition = Self {
             number,
-            sites,
+            routers,
             chips,
             terminals,
             shared,
@@ -92,20 +97,20 @@ impl<F: Parts> Partition<F> {
     }
 
     /// A partition whose links are encoded.
-    pub(crate) fn with_region(
+    pub(crate) fn with_encoded_links(
         number: u32,
         chips: Vec<u32>,
-        terminals: Vec<F::Terminal>,
-        shared: Shared<F>,
+        terminals: Vec<M::Terminal>,
+        shared: Shared<M>,
         window: usize,
-        region: Region<F>,
+        nodes: EncodedPartition<M>,
         partitions: usize,
     ) -> Self {
         let mut exchange = Exchange::new(number, window, 0, 0);
         exchange.finish(window as u32);
         Self {
             number,
-            sites: Vec::new(),
+            routers: Vec::new(),
             chips,
             terminals,
             shared,
@@ -114,7 +119,7 @@ impl<F: Parts> Partition<F> {
             calendar: Vec::new(),
             cycle: 0,
             round: 1,
-            encoded: Some(Box::new(region)),
+            encoded: Some(Box::new(nodes)),
         }
     }
 
@@ -133,9 +138,9 @@ impl<F: Parts> Partition<F> {
     fn run_one(&mut self) {
         let base = self.cycle;
         let size = self.exchange.window as u64;
-        if let Some(region) = &mut self.encoded {
+        if let Some(nodes) = &mut self.encoded {
             self.cycle = base + size;
-            return region.run_window(
+            return nodes.run_window(
                 self.cycle,
                 &mut self.shared,
                 &mut self.terminals,
@@ -162,7 +167,7 @@ impl<F: Parts> Partition<F> {
             while due != 0 {
                 let index = word * 64 + due.trailing_zeros() as usize;
                 due &= due - 1;
-                if self.sites[index].run(index, base, &mut self.exchange) {
+                if self.routers[index].run(index, base, &mut self.exchange) {
                     self.exchange.write.due_chips.set(index);
                 }
             }
@@ -174,7 +179,8 @@ impl<F: Parts> Partition<F> {
     #[inline]
     fn run_terminal(&mut self, index: usize, base: u64) {
         let terminal = &mut self.terminals[index];
-        let next = terminal.run(index, base, &mut self.exchange, &mut self.shared);
+        let next =
+            M::Direct::run_terminal(terminal, index, base, &mut self.exchange, &mut self.shared);
         let size = self.exchange.window as u64;
         if next < base + 2 * size {
             self.exchange.write.due_terminals.set(index);
@@ -199,14 +205,14 @@ impl<F: Parts> Partition<F> {
     }
 
     /// What goes to partition number `to`, after a window.
-    pub fn outbox(&mut self, to: usize) -> &mut Mail<F> {
+    pub fn outbox(&mut self, to: usize) -> &mut Mail<M::Direct> {
         &mut self.outboxes[to]
     }
 
     /// Takes what another partition sent in the window that has just run; `mail` is empty then.
-    pub fn receive(&mut self, mail: &mut Mail<F>) {
+    pub fn receive(&mut self, mail: &mut Mail<M::Direct>) {
         match &mut self.encoded {
-            Some(region) => region.receive(mail),
+            Some(nodes) => nodes.receive(mail),
             None => self.exchange.receive(mail),
         }
     }
@@ -214,21 +220,21 @@ impl<F: Parts> Partition<F> {
     /// Looks at every chip, in the order of [`chips`](Self::chips).
     pub(crate) fn each_chip(&self, mut visit: impl FnMut(ChipView)) {
         match &self.encoded {
-            Some(region) => (0..self.chips.len()).for_each(|index| visit(region.view(index))),
-            None => self.sites.iter().for_each(|site| visit(site.view())),
+            Some(nodes) => (0..self.chips.len()).for_each(|index| visit(nodes.view(index))),
+            None => self.routers.iter().for_each(|router| visit(router.view())),
         }
     }
 
     /// Phits that each port of each chip has sent.
     pub(crate) fn sent_by_port(&self) -> Vec<u64> {
         match &self.encoded {
-            Some(region) => (0..self.chips.len())
-                .flat_map(|index| region.sent(index))
+            Some(nodes) => (0..self.chips.len())
+                .flat_map(|index| nodes.sent(index))
                 .collect(),
             None => self
-                .sites
+                .routers
                 .iter()
-                .flat_map(|site| site.sent())
+                .flat_map(|router| router.sent())
                 .copied()
                 .collect(),
         }
@@ -239,8 +245,8 @@ impl<F: Parts> Partition<F> {
         for terminal in &mut self.terminals {
             terminal.common_mut().source.reschedule(HELD_BACK, cycle);
         }
-        if let Some(region) = &mut self.encoded {
-            region.wake_endpoints();
+        if let Some(nodes) = &mut self.encoded {
+            nodes.wake_endpoints();
         }
     }
 
@@ -251,27 +257,27 @@ impl<F: Parts> Partition<F> {
 
     /// From now on the link at a port of a chip, by its place here, takes packets or does not.
     pub(crate) fn set_chip_link(&mut self, place: usize, port: usize, up: bool) {
-        self.sites[place].set_link(self.cycle, port, up);
+        self.routers[place].set_link(self.cycle, port, up);
         self.exchange.read.due_chips.set(place);
     }
 
     /// From now on the link of a terminal takes packets or does not.
     pub(crate) fn set_terminal_link(&mut self, place: usize, up: bool) {
-        self.terminals[place].set_link(up);
+        M::Direct::set_terminal_link(&mut self.terminals[place], up);
         self.exchange.read.due_terminals.set(place);
     }
 
     /// Cuts an encoded link that has an end here, or makes it whole.
     pub(crate) fn set_encoded_link(&mut self, link: u32, up: bool) {
-        if let Some(region) = &mut self.encoded {
-            region.set_link(link, up);
+        if let Some(nodes) = &mut self.encoded {
+            nodes.set_link(link, up);
         }
     }
 
     /// The accounts of all encoded link ends.
     pub(crate) fn link_accounts(&self, into: &mut Vec<LinkAccount>) {
-        if let Some(region) = &self.encoded {
-            region.accounts(into);
+        if let Some(nodes) = &self.encoded {
+            nodes.accounts(into);
         }
     }
 
@@ -279,12 +285,12 @@ impl<F: Parts> Partition<F> {
     pub(crate) fn packets_taken(&self) -> u64 {
         self.encoded
             .as_ref()
-            .map_or(0, |region| region.packets_taken())
+            .map_or(0, |nodes| nodes.packets_taken())
     }
 
     /// Packets sent again, frames sent and frames lost on encoded links.
     pub(crate) fn link_work(&self) -> [u64; 3] {
-        self.encoded.as_ref().map_or([0; 3], |region| region.work())
+        self.encoded.as_ref().map_or([0; 3], |nodes| nodes.work())
     }
 
     /// Ends all sources.
@@ -296,7 +302,7 @@ impl<F: Parts> Partition<F> {
 
     /// Phits in routers and on links.
     pub(crate) fn phits_inside(&self) -> u64 {
-        let in_chips: u64 = self.sites.iter().map(Site::phits_inside).sum();
+        let in_chips: u64 = self.routers.iter().map(DirectRouter::phits_inside).sum();
         self.exchange.phits() + in_chips
     }
 
@@ -309,17 +315,18 @@ impl<F: Parts> Partition<F> {
         let mut add = |slot, lanes, peer, port| {
             into.push(self.account((slot, lanes), peer, port, &coming));
         };
-        for (index, site) in self.sites.iter().enumerate() {
-            for port in 0..F::PORTS {
-                if let Some(peer) = site.peer(port) {
-                    let slot = Exchange::<F>::chip_slot(index, port);
-                    add(slot, F::lanes(port).1, peer, site.account(port));
+        for (index, router) in self.routers.iter().enumerate() {
+            for port in 0..M::PORTS {
+                if let Some(peer) = router.peer(port) {
+                    let slot = Exchange::<M::Direct>::chip_slot(index, port);
+                    add(slot, M::Direct::lanes(port).1, peer, router.account(port));
                 }
             }
         }
         for (index, terminal) in self.terminals.iter().enumerate() {
             let slot = self.exchange.terminal_slot(index);
-            add(slot, F::TERMINAL_LANES, terminal.peer(), terminal.account());
+            let (peer, account) = M::Direct::terminal_end(terminal);
+            add(slot, M::Direct::TERMINAL_LANES, peer, account);
         }
     }
 
@@ -328,17 +335,17 @@ impl<F: Parts> Partition<F> {
         (slot, lanes): (u32, usize),
         peer: u32,
         port: PortAccount,
-        coming: &Coming<F>,
+        coming: &Coming<M::Direct>,
     ) -> EndAccount {
         let slots = slot..slot + lanes as u32;
         let mut stream = port.coming;
         let mut phits_coming = [0; MAX_VCS];
         for phit in coming.phits(slots.clone()) {
-            phits_coming[F::follow(&mut stream, phit)] += 1;
+            phits_coming[M::Direct::follow(&mut stream, phit)] += 1;
         }
         let mut credits_coming = [0; MAX_VCS];
         for credits in coming.credits(slots) {
-            let counts = F::count_credits(&credits);
+            let counts = M::Direct::count_credits(&credits);
             credits_coming
                 .iter_mut()
                 .zip(counts)

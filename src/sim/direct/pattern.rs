@@ -21,8 +21,8 @@ pub enum Pattern {
     /// To `i mod n/2` or that plus `n/2`, at random: half of the processors have twice the
     /// senders' attention in turn, as BookSim has it.
     Asymmetric,
-    /// The adversary of the YARC: processors on row *r* of a router's tiles send to random processors
-    /// on column *r* of the same router, so that all flows of a row go through one subswitch.
+    /// Processors on row *r* of a router's tiles send to random processors on column *r* of the same
+    /// router, so that all flows of a row go through one subswitch.
     RowAdversary,
 }
 

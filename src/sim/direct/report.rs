@@ -96,12 +96,12 @@ pub struct Report {
     pub injection_links: LinkUse,
     /// From routers to terminals.
     pub ejection_links: LinkUse,
-    /// Between routers, by kind: up, side and down in BlackWidow networks, green, black and blue in Aries networks.
+    /// Between routers, by the kinds that the machine has.
     pub links: Vec<(&'static str, LinkUse)>,
     /// Links of each kind that a phit passed on average, over the measurement.
     pub hops_by_kind: Vec<(&'static str, f64)>,
-    /// Of the packets that Aries routers took from their NICs in the measurement, the share that they sent on
-    /// non-minimal ways; `None` where routers have no such choice.
+    /// Of the packets that routers took from their terminals in the measurement, the share that they
+    /// sent on non-minimal ways; `None` where routers have no such choice.
     pub non_minimal: Option<f64>,
     /// How evenly sources were served.
     pub fairness: Fairness,

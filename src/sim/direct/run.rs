@@ -1,5 +1,6 @@
 //! The phases of a run: warm up, measure, drain, empty.
 
+mod faults;
 mod measure;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -7,15 +8,16 @@ use std::collections::{BTreeMap, VecDeque};
 use super::check::{Violation, check_credits};
 use super::config::{Config, ConfigError, Warmup};
 use super::encoded::{all_up, check_links};
-use super::family::{ChipView, Family, LinkAccount, Network, PortUse, Terminal};
-use super::fault::{Switch, schedule};
+use super::executor::{Executor, run_windows};
+use super::fault::Switch;
+use super::model::{
+    ChipView, CycleModel, DirectModel, LinkAccount, Partitioned, PortUse, Terminal,
+};
 use super::partition::Partition;
 use super::report::Report;
 use super::tally::Tally;
 use crate::link::impair::Netem;
-use crate::machine::blackwidow::cycle::BlackWidow;
-use crate::machine::blackwidow::topology::Topology;
-use crate::net::{End, NodeRef};
+use crate::net::End;
 
 /// Cycles between two looks at how a phase goes.
 const BATCH_CYCLES: u64 = 1_000;
@@ -33,32 +35,6 @@ const BRING_UP_CYCLES: u64 = 800_000_000;
 const ENCODED_REST_CYCLES: u64 = 800_000_000;
 /// Packets looked at in one source's queue.
 const MOST_WAITING: u64 = 1 << 20;
-
-/// Runs windows of all partitions and hands the mail over between them.
-pub trait Executor {
-    /// Runs so many windows of every partition. After each of them, what every partition has for
-    /// another one must be [received](Partition::receive) before that runs on.
-    fn run<F: Family>(&mut self, partitions: &mut [Partition<F>], windows: u64);
-}
-
-/// One partition after the other, without threads.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Serial;
-
-impl Executor for Serial {
-    fn run<F: Family>(&mut self, partitions: &mut [Partition<F>], windows: u64) {
-        for _ in 0..windows {
-            partitions.iter_mut().for_each(Partition::run_window);
-            for from in 0..partitions.len() {
-                for to in (0..partitions.len()).filter(|&to| to != from) {
-                    let mut mail = core::mem::take(partitions[from].outbox(to));
-                    partitions[to].receive(&mut mail);
-                    *partitions[from].outbox(to) = mail;
-                }
-            }
-        }
-    }
-}
 
 /// What a run is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,9 +61,9 @@ pub struct Progress {
 }
 
 /// A network in direct mode with its traffic.
-pub struct Simulation<F: Family = BlackWidow> {
+pub struct Simulation<M: CycleModel> {
     config: Config,
-    partitions: Vec<Partition<F>>,
+    partitions: Vec<Partition<M>>,
     kinds: Vec<Option<PortUse>>,
     senders: u64,
     /// Cycles between two exchanges of mail.
@@ -139,113 +115,22 @@ struct Mark {
     choices: [u64; 2],
 }
 
-impl Simulation {
-    /// The network of `topology` with the traffic of `config`, cut into so many partitions. How
-    /// many makes no difference to what happens.
+impl<M: CycleModel> Simulation<M> {
+    /// The network of `topology` with the traffic of `config`, cut into this number of partitions,
+    /// which makes no difference to what happens.
     ///
     /// # Errors
     /// See [`ConfigError`].
     pub fn new(
-        topology: &Topology,
+        topology: &M::Topology,
         config: &Config,
+        options: &M::Options,
         partitions: usize,
     ) -> Result<Self, ConfigError> {
-        Self::of(topology, config, partitions)
-    }
-}
-
-impl<F: Family> Simulation<F> {
-    /// The network of `topology` with the traffic of `config`, cut into so many partitions. How
-    /// many makes no difference to what happens.
-    ///
-    /// # Errors
-    /// See [`ConfigError`].
-    pub fn of(
-        topology: &F::Topology,
-        config: &Config,
-        partitions: usize,
-    ) -> Result<Self, ConfigError> {
-        let network = F::build(topology, config, partitions)?;
+        let network = M::Direct::build(topology, config, options, partitions)?;
         let mut simulation = Self::run_by(network, config);
         simulation.plan_faults(topology)?;
         Ok(simulation)
-    }
-
-    /// Finds out what the faults of the run do when, from the present on.
-    fn plan_faults(&mut self, topology: &F::Topology) -> Result<(), ConfigError> {
-        let faults = core::mem::take(&mut self.config.faults);
-        if let Some(fault) = faults.iter().find(|f| self.encoded && f.lasts.is_none()) {
-            return Err(ConfigError::Endless(fault.to_string()));
-        }
-        for mut switch in schedule(&faults, topology, F::CYCLE)? {
-            for end in switch.ends {
-                if !self.encoded {
-                    let found = self.find(topology, end).ok_or(ConfigError::Topology)?;
-                    self.places.insert(end, found);
-                }
-            }
-            switch.cycle += self.cycle;
-            self.switches.push_back(switch);
-        }
-        self.has_faults = !faults.is_empty();
-        self.config.faults = faults;
-        Ok(())
-    }
-
-    fn find(&self, topology: &F::Topology, end: End) -> Option<Whereabouts> {
-        let mut partitions = self.partitions.iter().enumerate();
-        let (partition, place) = match end.node {
-            NodeRef::Chip(chip) => {
-                partitions.find_map(|(number, p)| Some((number, p.place_of(chip)?)))?
-            }
-            NodeRef::Processor(nic) => {
-                let wanted = F::terminal(topology, nic, end.port)?;
-                partitions.find_map(|(number, p)| {
-                    let mut all = p.terminals.iter();
-                    Some((number, all.position(|t| t.common().number == wanted)?))
-                })?
-            }
-        };
-        Some(Whereabouts { partition, place })
-    }
-
-    /// Lets what is due happen to links. The cycles until something happens again.
-    fn break_links(&mut self) -> u64 {
-        while let Some(switch) = self.switches.front().copied() {
-            if switch.cycle > self.cycle {
-                return switch.cycle - self.cycle;
-            }
-            self.switches.pop_front();
-            let broken = self.broken.entry(switch.link).or_default();
-            let was_up = *broken == 0;
-            *broken = if switch.down {
-                *broken + 1
-            } else {
-                *broken - 1
-            };
-            let up = *broken == 0;
-            if up != was_up {
-                self.set_link(switch, up);
-            }
-        }
-        u64::MAX
-    }
-
-    fn set_link(&mut self, switch: Switch, up: bool) {
-        if self.encoded {
-            for partition in &mut self.partitions {
-                partition.set_encoded_link(switch.link, up);
-            }
-            return;
-        }
-        for end in switch.ends {
-            let Whereabouts { partition, place } = self.places[&end];
-            let partition = &mut self.partitions[partition];
-            match end.node {
-                NodeRef::Chip(_) => partition.set_chip_link(place, end.port.into(), up),
-                NodeRef::Processor(_) => partition.set_terminal_link(place, up),
-            }
-        }
     }
 
     /// The same with encoded links, whose frames are impaired as `netem` says. All links have been
@@ -254,13 +139,14 @@ impl<F: Family> Simulation<F> {
     /// # Errors
     /// See [`ConfigError`].
     pub fn with_encoded_links(
-        topology: &F::Topology,
+        topology: &M::Topology,
         config: &Config,
+        options: &M::Options,
         netem: Option<Netem>,
         partitions: usize,
-        executor: &mut impl Executor,
+        executor: &mut dyn Executor,
     ) -> Result<Self, ConfigError> {
-        let network = F::build_encoded(topology, config, netem, partitions)?;
+        let network = M::build_encoded(topology, config, options, netem, partitions)?;
         let mut simulation = Self::run_by(network, config);
         simulation.encoded = true;
         let up = simulation.phase(executor, BRING_UP_CYCLES, |run, _| {
@@ -276,7 +162,7 @@ impl<F: Family> Simulation<F> {
         Ok(simulation)
     }
 
-    fn run_by(network: Network<F>, config: &Config) -> Self {
+    fn run_by(network: Partitioned<M>, config: &Config) -> Self {
         Self {
             config: config.clone(),
             partitions: network.partitions,
@@ -296,26 +182,26 @@ impl<F: Family> Simulation<F> {
     }
 
     /// The partitions.
-    pub fn partitions(&self) -> &[Partition<F>] {
+    pub fn partitions(&self) -> &[Partition<M>] {
         &self.partitions
     }
 
     #[cfg(test)]
-    pub(crate) fn partitions_mut(&mut self) -> &mut [Partition<F>] {
+    pub(crate) fn partitions_mut(&mut self) -> &mut [Partition<M>] {
         &mut self.partitions
     }
 
     /// Runs a number of windows without threads.
     #[cfg(test)]
     pub(crate) fn run_windows(&mut self, windows: u64) {
-        Serial.run(&mut self.partitions, windows);
+        run_windows(&mut super::executor::Serial, &mut self.partitions, windows);
         self.cycle += windows * self.stride;
     }
 
     /// Runs all phases and says what was found. `progress` is told now and then how far it is.
     pub fn run(
         &mut self,
-        executor: &mut impl Executor,
+        executor: &mut dyn Executor,
         mut progress: impl FnMut(Progress),
     ) -> Report {
         let progress = &mut progress;
@@ -358,7 +244,7 @@ impl<F: Family> Simulation<F> {
     /// Runs up to so many cycles in batches, until `look` says that it is enough.
     fn phase(
         &mut self,
-        executor: &mut impl Executor,
+        executor: &mut dyn Executor,
         limit: u64,
         mut look: impl FnMut(&Self, u64) -> bool,
     ) -> bool {
@@ -370,7 +256,7 @@ impl<F: Family> Simulation<F> {
             let quiet = self.break_links();
             let quiet = self.rounded(quiet);
             let windows = left.min(self.rounded(BATCH_CYCLES)).min(quiet) / window;
-            executor.run(&mut self.partitions, windows);
+            run_windows(executor, &mut self.partitions, windows);
             self.cycle += windows * window;
             if look(self, self.cycle - self.began) {
                 return true;
@@ -382,7 +268,7 @@ impl<F: Family> Simulation<F> {
     /// Whether latency and accepted load have settled; always for a given number of cycles.
     fn warm_up(
         &mut self,
-        executor: &mut impl Executor,
+        executor: &mut dyn Executor,
         progress: &mut impl FnMut(Progress),
     ) -> bool {
         let (limit, fixed) = match self.config.warmup {
@@ -421,7 +307,7 @@ impl<F: Family> Simulation<F> {
     }
 
     /// Whether all measured packets arrived in time.
-    fn drain(&mut self, executor: &mut impl Executor, progress: &mut impl FnMut(Progress)) -> bool {
+    fn drain(&mut self, executor: &mut dyn Executor, progress: &mut impl FnMut(Progress)) -> bool {
         let limit = self.config.drain_cycles;
         self.is_drained()
             || self.phase(executor, limit, |run, cycles| {
@@ -450,7 +336,7 @@ impl<F: Family> Simulation<F> {
     /// other, one phit leaves per cycle or the wait for it is bounded by a few round trips.
     fn empty(
         &mut self,
-        executor: &mut impl Executor,
+        executor: &mut dyn Executor,
         progress: &mut impl FnMut(Progress),
         violations: &mut Vec<Violation>,
     ) {
@@ -463,7 +349,7 @@ impl<F: Family> Simulation<F> {
         let inside = tally.sent_phits - tally.arrived_phits + reserved;
         let replies = 2
             * (tally.replies_made - tally.replies_sent)
-            * F::message_phits(&self.config.traffic) as u64;
+            * M::message_phits(&self.config.traffic) as u64;
         let link = self.longest;
         let mut limit = self.slowest * (2 * inside + replies) + 100 * (link + 30) + 1_000;
         if self.encoded {
@@ -472,7 +358,7 @@ impl<F: Family> Simulation<F> {
         let phase = Phase::Empty;
         let empty = |run: &Self| {
             let tally = run.tally();
-            let at_rest = |p: &Partition<F>| p.terminals.iter().all(|t| t.is_at_rest());
+            let at_rest = |p: &Partition<M>| p.terminals.iter().all(|t| t.is_at_rest());
             tally.sent_phits == tally.arrived_phits + run.discarded()[1]
                 && run.partitions.iter().all(at_rest)
         };
@@ -531,7 +417,8 @@ impl<F: Family> Simulation<F> {
         for partition in &self.partitions {
             partition.accounts(&mut accounts);
         }
-        check_credits(&accounts, F::VCS, F::CREDITS, violations);
+        let (vcs, credits) = (M::Direct::VCS, M::Direct::CREDITS);
+        check_credits(&accounts, vcs, credits, violations);
         let mut overflows = 0;
         self.each_chip(|chip| overflows += chip.overflows);
         if overflows > 0 {
@@ -577,7 +464,9 @@ impl<F: Family> Simulation<F> {
                 arrived: tally.arrived_packets,
             });
         } else if gone == 0 && tally.sent_births != tally.arrived_births {
-            violations.push(Violation::Misdated);
+            violations.push(Violation::Misdated {
+                bits: M::BIRTH_BITS,
+            });
         }
         let mut up_down = 0;
         let mut refused = 0;
@@ -642,7 +531,7 @@ impl<F: Family> Simulation<F> {
                 );
             }
         }
-        let of_terminals = |p: &Partition<F>| {
+        let of_terminals = |p: &Partition<M>| {
             let sent = p.terminals.iter().map(|t| t.common().sent_phits);
             sent.collect()
         };

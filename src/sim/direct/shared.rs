@@ -1,6 +1,6 @@
 //! What terminals have in common, whatever their packets look like.
 
-use super::family::Parts;
+use super::model::CycleModel;
 use super::pattern::Destinations;
 use super::source::{Births, Source};
 use super::tally::{Latencies, Tally};
@@ -8,12 +8,12 @@ use crate::sim::TraceHash;
 
 /// What all terminals of a partition share.
 #[derive(Clone, Debug)]
-pub struct Shared<F: Parts> {
+pub struct Shared<M: CycleModel> {
     pub(crate) births: Births,
     pub(crate) destinations: Destinations,
     pub(crate) request_reply: bool,
     /// What packets look like.
-    pub(crate) format: F::Format,
+    pub(crate) format: M::Format,
     /// Births in this range are measured.
     pub(crate) measured: core::ops::Range<u64>,
     pub(crate) tally: Tally,
@@ -23,12 +23,12 @@ pub struct Shared<F: Parts> {
     pub(crate) arrived_latencies: Latencies,
 }
 
-impl<F: Parts> Shared<F> {
+impl<M: CycleModel> Shared<M> {
     pub(crate) fn new(
         births: Births,
         destinations: Destinations,
         reply: bool,
-        format: F::Format,
+        format: M::Format,
     ) -> Self {
         Self {
             births,

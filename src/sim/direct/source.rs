@@ -7,7 +7,6 @@
 use super::config::{BURST_PACKETS, Load, Process, Traffic};
 use super::pattern::Destinations;
 use crate::rng::Rng;
-use phitwire_framing::packet24::HASH_MASK;
 
 /// A birth that never comes.
 pub(crate) const NEVER: u64 = u64::MAX;
@@ -147,7 +146,8 @@ impl Source {
         self.head.birth = NEVER;
     }
 
-    /// Draws destination and hash bits of the head, and then the next head.
+    /// Draws destination and hash bits of the head, of which a machine takes as many as it has, and
+    /// then the next head.
     #[inline]
     pub(crate) fn take(
         &mut self,
@@ -156,7 +156,7 @@ impl Source {
         destinations: &Destinations,
     ) -> (u32, u16) {
         let to = destinations.draw(terminal, &mut self.rng);
-        let hash = (self.rng.next_u64() >> 40) as u16 & HASH_MASK as u16;
+        let hash = (self.rng.next_u64() >> 40) as u16;
         self.advance(births);
         (to, hash)
     }

@@ -1,10 +1,8 @@
-//! The list of what is soaked.
+//! What machines have to be soaked.
 
 use core::fmt::Debug;
 
 use super::{Case, Failure, Keep, Late, Outcome, Soaked, shrink};
-use crate::machine::aries::soak::{AriesLinks, DragonflyCase};
-use crate::machine::blackwidow::soak::Blackwidow;
 use crate::time::Time;
 
 /// A case of any family.
@@ -66,11 +64,11 @@ impl<M: Soaked> SoakCase for Case<M> {
 }
 
 /// A family of cases: a seed makes one of each.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Family {
     /// Its name.
     pub name: &'static str,
-    /// Its machine's name.
+    /// The word for its machine.
     pub machine: &'static str,
     /// Whether links carry frames, which can come again.
     pub has_frames: bool,
@@ -78,28 +76,14 @@ pub struct Family {
     pub case: fn(u64, Late) -> Box<dyn SoakCase>,
 }
 
-fn over_links<M: Soaked>(seed: u64, how: Late) -> Box<dyn SoakCase> {
-    Box::new(M::case(seed, how))
+impl Family {
+    /// Networks of a machine over links under harm.
+    pub const fn over_links<M: Soaked>(name: &'static str, machine: &'static str) -> Self {
+        Self {
+            name,
+            machine,
+            has_frames: true,
+            case: |seed, how| Box::new(M::case(seed, how)),
+        }
+    }
 }
-
-/// All families, in the order in which a seed is run.
-pub static FAMILIES: [Family; 3] = [
-    Family {
-        name: "blackwidow",
-        machine: "blackwidow",
-        has_frames: true,
-        case: over_links::<Blackwidow>,
-    },
-    Family {
-        name: "aries-links",
-        machine: "aries",
-        has_frames: true,
-        case: over_links::<AriesLinks>,
-    },
-    Family {
-        name: "aries-direct",
-        machine: "aries",
-        has_frames: false,
-        case: |seed, _| Box::new(DragonflyCase::random(seed)),
-    },
-];

@@ -15,8 +15,9 @@
 //! A case that fails can be [shrunk](SoakCase): harms, impairments and messages that the failure
 //! does not need are left out.
 //!
-//! A `dragonfly` case is one in direct mode, with links that are missing instead of harm.
-//! [`FAMILIES`] lists all there is.
+//! What a machine has to be soaked is a list of [`Family`]s. They need not be [`Soaked`] over links:
+//! whatever is a [`SoakCase`] can be run, such as networks in direct mode, with links that are
+//! missing instead of harm.
 
 #[cfg(test)]
 pub(crate) mod canary;
@@ -27,7 +28,7 @@ pub(crate) mod random;
 pub(crate) mod shrink;
 
 pub use failure::{CameTo, Failure};
-pub use family::{FAMILIES, Family, SoakCase};
+pub use family::{Family, SoakCase};
 pub use harm::{Harm, OwnHarm};
 pub use random::Late;
 pub use shrink::Keep;

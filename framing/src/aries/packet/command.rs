@@ -144,14 +144,14 @@ pub enum Command {
         /// The response has the word as it was before.
         fetch: bool,
     },
-    /// A part of a message (block transfer engine, send): 0 to 64 bytes. The network interfaces agree on
-    /// what the address says.
+    /// A part of a message (block transfer engine, send): 0 to 64 bytes. The network interfaces
+    /// agree on what the address says.
     Message {
         /// This is the message's last part.
         last: bool,
     },
-    /// Collective engine and control between network interfaces. Data are filled with zero bytes up to 4,
-    /// 10, 16, ... 64.
+    /// Collective engine and control between network interfaces. Data are filled with zero bytes up
+    /// to 4, 10, 16, ... 64.
     Control {
         /// What it is about, 4 bits: the network interfaces agree on it.
         code: u8,
@@ -194,8 +194,8 @@ impl Command {
         }
     }
 
-    /// Whether a request with `bytes` bytes of data has a data area: puts and messages always, so that
-    /// an empty one has its check.
+    /// Whether a request with `bytes` bytes of data has a data area: puts and messages always, so
+    /// that an empty one has its check.
     #[inline]
     pub(super) const fn has_area(self, bytes: usize) -> bool {
         match self {
@@ -231,7 +231,8 @@ impl Command {
         Ok(class << 4 | argument)
     }
 
-    /// The command of seven bits in a request with `flits` flits of data area, and its bytes of data.
+    /// The command of seven bits in a request with `flits` flits of data area, and its bytes of
+    /// data.
     ///
     /// # Errors
     /// [`PacketError::ReservedCommand`], [`PacketError::Shape`].

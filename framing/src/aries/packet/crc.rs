@@ -1,14 +1,15 @@
-//! The check of a packet, end to end (white paper, "RAS": "Packet level CRC checks in the network transport layer
-//! provide immediate indication of corrupt data from end to end"; width inferred, polynomial ours).
+//! The check of a packet, end to end (white paper, "RAS": "Packet level CRC checks in the network
+//! transport layer provide immediate indication of corrupt data from end to end"; width inferred,
+//! polynomial ours).
 //!
-//! 64 bytes of data leave 16 bits of 11 flits: the check has 16. It covers all bits of the packet before
-//! it, with zeros where routers write on the way. Start value all ones, first bit first, no reflection,
-//! no final inversion.
+//! 64 bytes of data leave 16 bits of 11 flits: the check has 16. It covers all bits of the packet
+//! before it, with zeros where routers write on the way. Start value all ones, first bit first, no
+//! reflection, no final inversion.
 //!
-//! [`POLYNOMIAL`] comes from an exhaustive search over all 32,768 polynomials of degree 16 with a constant
-//! term: Hamming distance 4 for packets of up to 14 flits (16 check bits cannot reach 5 there), and of all of
-//! them the fewest undetected patterns of four flipped bits at 14 flits, 118,383. CRC-16/CCITT has 254,844.
-//! `tests/crc48_distance.rs` proves these numbers.
+//! [`POLYNOMIAL`] comes from an exhaustive search over all 32,768 polynomials of degree 16 with a
+//! constant term: Hamming distance 4 for packets of up to 14 flits (16 check bits cannot reach 5
+//! there), and of all of them the fewest undetected patterns of four flipped bits at 14 flits,
+//! 118,383. CRC-16/CCITT has 254,844. `tests/aries/crc_distance.rs` proves these numbers.
 
 use crate::aries::flit::{Flit, Head};
 
@@ -44,7 +45,8 @@ const fn advance(mut state: u16, bits: u32) -> u16 {
     state
 }
 
-/// `table[k][b]` is what byte `b` leaves when `k` more bytes follow it, the check's own two among them.
+/// `table[k][b]` is what byte `b` leaves when `k` more bytes follow it, the check's own two among
+/// them.
 const fn tables() -> [[u16; 256]; 8] {
     let mut table = [[0; 256]; 8];
     let mut byte = 0;

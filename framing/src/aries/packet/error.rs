@@ -82,9 +82,11 @@ impl core::error::Error for PacketError {}
 pub enum EmitError {
     /// The buffer is shorter than the packet.
     BufferTooSmall,
-    /// The data do not go with the command or the status: too many, or not as many as its operands have.
+    /// The data do not go with the command or the status: too many, or not as many as its operands
+    /// have.
     BadDataLength,
-    /// A get of no words or of more than [`MAX_DATA`](super::MAX_DATA) bytes, or a control code above 4 bits.
+    /// A get of no words or of more than [`MAX_DATA`](super::MAX_DATA) bytes, or a control code
+    /// above 4 bits.
     BadArgument,
 }
 

@@ -186,8 +186,8 @@ impl Request {
             }
     }
 
-    /// Writes the request with `data` to the start of `out` and returns its flits. Fields are cut to
-    /// their widths.
+    /// Writes the request with `data` to the start of `out` and returns its flits. Fields are cut
+    /// to their widths.
     ///
     /// # Errors
     /// See [`EmitError`]; `out` is then unchanged.
@@ -220,8 +220,8 @@ impl Request {
         Ok(flits)
     }
 
-    /// The header and the number of data bytes of a whole packet, whose check is not judged: enough to
-    /// answer the sender of a damaged one.
+    /// The header and the number of data bytes of a whole packet, whose check is not judged: enough
+    /// to answer the sender of a damaged one.
     ///
     /// # Errors
     /// [`PacketError::NoHead`], `Length`, `Direction`, `Shape`, `ReservedCommand`.
@@ -256,7 +256,8 @@ impl Request {
         Ok((request, bytes))
     }
 
-    /// Reads a whole packet: its header, and its data into the front of `data`, whose number is returned.
+    /// Reads a whole packet: its header, and its data into the front of `data`, whose number is
+    /// returned.
     ///
     /// # Errors
     /// See [`PacketError`]; all but the status can occur.

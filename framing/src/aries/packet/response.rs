@@ -6,7 +6,8 @@ use crate::aries::flit::{Flit, Head, NodeId, Routing};
 
 /// Code of the first error.
 const FIRST_ERROR: u8 = 8;
-/// In the code of a response: the last word of the data area is no data. The bits below are the echo.
+/// In the code of a response: the last word of the data area is no data. The bits below are the
+/// echo.
 const SHORT: u8 = 1 << ECHO_BITS;
 const ECHO_MASK: u8 = SHORT - 1;
 /// Data of responses come in words.
@@ -94,7 +95,8 @@ pub struct Response {
 }
 
 impl Response {
-    /// Flits of the response with `bytes` bytes of data. A refusal has an area of one flit, for its status.
+    /// Flits of the response with `bytes` bytes of data. A refusal has an area of one flit, for its
+    /// status.
     #[inline]
     pub const fn buffer_len(&self, bytes: usize) -> usize {
         RESPONSE_HEADER_FLITS
@@ -105,8 +107,8 @@ impl Response {
             }
     }
 
-    /// Writes the response with `data`, whole words of 4 bytes, to the start of `out` and returns its
-    /// flits. Fields are cut to their widths.
+    /// Writes the response with `data`, whole words of 4 bytes, to the start of `out` and returns
+    /// its flits. Fields are cut to their widths.
     ///
     /// # Errors
     /// [`EmitError::BadDataLength`], [`EmitError::BufferTooSmall`]; `out` is then unchanged.
@@ -180,7 +182,8 @@ impl Response {
         Ok((response, bytes))
     }
 
-    /// Reads a whole packet: its header, and its data into the front of `data`, whose number is returned.
+    /// Reads a whole packet: its header, and its data into the front of `data`, whose number is
+    /// returned.
     ///
     /// # Errors
     /// See [`PacketError`]; all but the command can occur.

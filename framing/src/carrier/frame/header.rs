@@ -110,7 +110,8 @@ pub struct FrameHeader {
     pub rx_epoch: u32,
     /// Lanes in use, 3 bits.
     pub lanes: u8,
-    /// Number of units in the frame; who writes a frame of a certain kind sets kind and number itself.
+    /// Number of units in the frame; who writes a frame of a certain kind sets kind and number
+    /// itself.
     pub units: u16,
 }
 

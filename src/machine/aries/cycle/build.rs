@@ -1,10 +1,10 @@
 //! From a dragonfly to partitions.
 
-use super::options::MAX_ARIES_MESSAGE_BYTES;
+use super::direct_router::DirectRouter;
+use super::options::refused;
 use super::packet::request_flits;
-use super::site::Site;
 use super::terminal::Terminal;
-use super::{Aries, Format, NIC_LANES};
+use super::{Aries, AriesOptions, Format, NIC_LANES};
 use crate::link::impair::Netem;
 use crate::machine::aries::route::registers::{PORTS, PortKind};
 use crate::machine::aries::router;
@@ -14,7 +14,7 @@ use crate::net::{Clock, End, NodeRef, Profile, Runtime};
 use crate::nic;
 use crate::sim::direct::config::{Config, ConfigError};
 use crate::sim::direct::encoded::build::{Builder, Place};
-use crate::sim::direct::family::{NO_SLOT, Network, Parts as _, PortUse};
+use crate::sim::direct::model::{CycleModel as _, NO_SLOT, Partitioned, PortUse};
 use crate::sim::direct::partition::{HELD_BACK, Partition};
 use crate::sim::direct::pattern::{Destinations, Pattern, Population, Rule};
 use crate::sim::direct::source::{Births, Source};
@@ -96,39 +96,39 @@ impl Places {
 /// Cuts `topology` into the configured number of partitions, at least one.
 pub(super) fn direct(
     topology: &Dragonfly,
-    config: &Config,
+    (config, options): (&Config, AriesOptions),
     partitions: usize,
-) -> Result<Network<Aries>, ConfigError> {
-    config.validate_with(MAX_ARIES_MESSAGE_BYTES)?;
-    config.aries.validate()?;
-    let options = config.aries;
+) -> Result<Partitioned<Aries>, ConfigError> {
+    config.validate(Aries::MAX_MESSAGE_BYTES)?;
+    options.validate()?;
     let places = Places::new(topology, partitions);
     let window = options.window();
     let round = (options.cycles(places.cut) / window).max(1);
     let mut exchanges = places.exchanges(window);
     let destinations = destinations(topology, config)?;
-    let shared = shared(topology, config, destinations);
+    let shared = shared(topology, (config, options), destinations);
     let mut senders = 0;
     let mut links = Links {
         config,
+        options,
         places: &places,
         exchanges: &mut exchanges,
     };
     let terminals = terminals(topology, &mut links, &shared, &mut senders);
     let wiring = DragonflyWiring::new(topology);
-    let (sites, chips) = sites(topology, &wiring, &mut links);
-    let parts = exchanges.into_iter().zip(sites).zip(chips).zip(terminals);
+    let (routers, chips) = routers(topology, &wiring, &mut links);
+    let parts = exchanges.into_iter().zip(routers).zip(chips).zip(terminals);
     let count = places.partitions;
     let partitions = (0..)
         .zip(parts)
-        .map(|(number, (((mut exchange, sites), chips), terminals))| {
+        .map(|(number, (((mut exchange, routers), chips), terminals))| {
             exchange.finish(options.longest());
             let shared = shared.clone();
-            Partition::new(number, sites, chips, terminals, shared, exchange, count)
+            Partition::new(number, routers, chips, terminals, shared, exchange, count)
                 .with_round(round.into())
         })
         .collect();
-    Ok(Network {
+    Ok(Partitioned {
         partitions,
         kinds: kinds(topology, &wiring),
         senders,
@@ -142,31 +142,43 @@ pub(super) fn direct(
 /// The same network as nodes behind encoded links. A NIC's link is one like any other there.
 pub(super) fn encoded(
     topology: &Dragonfly,
-    config: &Config,
+    (config, options): (&Config, AriesOptions),
     netem: Option<Netem>,
     partitions: usize,
-) -> Result<Network<Aries>, ConfigError> {
-    config.validate_with(MAX_ARIES_MESSAGE_BYTES)?;
-    config.aries.validate()?;
-    let options = config.aries;
+) -> Result<Partitioned<Aries>, ConfigError> {
+    config.validate(Aries::MAX_MESSAGE_BYTES)?;
+    options.validate()?;
     // The window is what frames take at least.
     let window = options.window() - LOAD_CYCLES as u32;
     if window == 0 {
-        return Err(ConfigError::AriesLinkCycles(options.window()));
+        return Err(refused(options.window()));
     }
     let places = Places::new(topology, partitions);
-    let shared = shared(topology, config, destinations(topology, config)?);
+    let shared = shared(topology, (config, options), destinations(topology, config)?);
     let mut senders = 0;
     let mut terminals: Vec<Vec<Terminal>> = (0..places.partitions).map(|_| Vec::new()).collect();
     for (number, nic) in (0u64..).zip(topology.nics()) {
         let (partition, _) = places.terminals[nic as usize].ok_or(ConfigError::Topology)?;
-        let terminal = terminal(config, &shared, number, HELD_BACK, NO_SLOT, &mut senders);
+        let terminal = terminal(
+            config.seed,
+            &shared,
+            number,
+            HELD_BACK,
+            NO_SLOT,
+            &mut senders,
+        );
         terminals[partition as usize].push(terminal);
     }
     let mut builder = Builder::new(config.seed, shared, terminals);
     let wiring = DragonflyWiring::new(topology);
     let overtake = netem.is_some_and(|netem| netem.may_overtake());
-    let nodes = add_nodes(topology, &wiring, &places, (config, overtake), &mut builder)?;
+    let nodes = add_nodes(
+        topology,
+        &wiring,
+        &places,
+        (config, options, overtake),
+        &mut builder,
+    )?;
     let place = |end: End| match end.node {
         NodeRef::Chip(router) => (nodes[0][router as usize], end.port),
         NodeRef::Processor(nic) => (nodes[1][nic as usize], 0),
@@ -178,7 +190,7 @@ pub(super) fn encoded(
         let latency = Aries::CYCLE.times(cycles.into());
         builder.connect(number, [link.a, link.b].map(place), latency, netem);
     }
-    Ok(Network {
+    Ok(Partitioned {
         partitions: builder.finish(window as usize),
         kinds: kinds(topology, &wiring),
         senders,
@@ -193,13 +205,13 @@ fn add_nodes(
     topology: &Dragonfly,
     wiring: &DragonflyWiring,
     places: &Places,
-    (config, frames_overtake): (&Config, bool),
+    (config, options, frames_overtake): (&Config, AriesOptions, bool),
     builder: &mut Builder<Aries>,
 ) -> Result<[Vec<Place>; 2], ConfigError> {
     let runtime = Runtime {
         // The chip's own depths and time: what is simulated is the machine, not a lab.
         clock: Some(Clock::Paced { dilation: 1 }),
-        grain: Some(config.aries.grain),
+        grain: Some(options.grain),
         frames_overtake,
         profile: Some(Profile::Paper),
         seed: config.seed,
@@ -226,7 +238,11 @@ fn add_nodes(
     Ok([routers, nics])
 }
 
-fn shared(topology: &Dragonfly, config: &Config, destinations: Destinations) -> Shared {
+fn shared(
+    topology: &Dragonfly,
+    (config, options): (&Config, AriesOptions),
+    destinations: Destinations,
+) -> Shared {
     let traffic = &config.traffic;
     let nodes = topology
         .nics()
@@ -234,7 +250,7 @@ fn shared(topology: &Dragonfly, config: &Config, destinations: Destinations) -> 
     let format = Format {
         nodes: nodes.collect::<Vec<_>>().into(),
         request_flits: request_flits(usize::from(traffic.message_bytes)),
-        routing: config.aries.routing,
+        routing: options.routing,
         outstanding: topology.settings.outstanding as usize,
     };
     let births = Births::new(traffic, Aries::message_phits(traffic), NIC_LANES);
@@ -265,6 +281,7 @@ fn destinations(topology: &Dragonfly, config: &Config) -> Result<Destinations, C
 /// What links are made with.
 struct Links<'a> {
     config: &'a Config,
+    options: AriesOptions,
     places: &'a Places,
     exchanges: &'a mut [Exchange],
 }
@@ -272,7 +289,7 @@ struct Links<'a> {
 impl Links<'_> {
     /// The slot in partition `here` that what goes to slot `there` over a link of `kind` is written to.
     fn slot(&mut self, here: u32, there: (u32, u32), kind: PortKind) -> u32 {
-        let cycles = self.config.aries.cycles(kind);
+        let cycles = self.options.cycles(kind);
         let exchange = &mut self.exchanges[here as usize];
         if there.0 == here && cycles as usize == exchange.window {
             return there.1;
@@ -303,7 +320,7 @@ fn terminals(
         let at = nic / u32::from(topology.shape.nics);
         let there = links.places.chip_slot(at, router.port);
         let peer = links.slot(there.0, there, PortKind::Processor);
-        let terminal = terminal(links.config, shared, number, 0, peer, senders);
+        let terminal = terminal(links.config.seed, shared, number, 0, peer, senders);
         terminals[there.0 as usize].push(terminal);
     }
     terminals
@@ -311,7 +328,7 @@ fn terminals(
 
 /// A terminal whose source begins in cycle `begin` and whose link ends at slot `peer`. Counts it if it sends.
 fn terminal(
-    config: &Config,
+    seed: u64,
     shared: &Shared,
     number: u64,
     begin: u64,
@@ -319,12 +336,12 @@ fn terminal(
     senders: &mut u64,
 ) -> Terminal {
     let ordered = matches!(
-        config.aries.routing,
+        shared.format.routing,
         Routing::Ordered | Routing::OrderedNonMinimal
     );
     let silent = shared.destinations.is_silent(number);
     *senders += u64::from(!silent);
-    let mut source = Source::new(config.seed, number, silent, &shared.births);
+    let mut source = Source::new(seed, number, silent, &shared.births);
     source.reschedule(0, begin);
     let node = shared.format.nodes[number as usize];
     Terminal::new(number, node, peer, source, ordered)
@@ -341,16 +358,17 @@ fn kinds(topology: &Dragonfly, wiring: &DragonflyWiring) -> Vec<Option<PortUse>>
     ports.map(kind).collect()
 }
 
-type Sites = (Vec<Vec<Site>>, Vec<Vec<u32>>);
+type DirectRouters = (Vec<Vec<DirectRouter>>, Vec<Vec<u32>>);
 
 /// The routers of every partition, joined by their links.
-fn sites(topology: &Dragonfly, wiring: &DragonflyWiring, links: &mut Links<'_>) -> Sites {
+fn routers(topology: &Dragonfly, wiring: &DragonflyWiring, links: &mut Links<'_>) -> DirectRouters {
     let registers = topology.route_with(wiring, &Faults::default()).registers;
-    let mut sites: Vec<Vec<Site>> = (0..links.places.partitions).map(|_| Vec::new()).collect();
+    let mut routers: Vec<Vec<DirectRouter>> =
+        (0..links.places.partitions).map(|_| Vec::new()).collect();
     let mut chips: Vec<Vec<u32>> = vec![Vec::new(); links.places.partitions];
     for (router, registers) in (0u32..).zip(registers) {
         let (partition, _) = links.places.chips[router as usize];
-        let mut site = Site::new(registers, links.config.seed, links.config.aries.grain);
+        let mut node = DirectRouter::new(registers, links.config.seed, links.options.grain);
         for port in 0..PORTS as u8 {
             let (Some(far), Some(kind)) = (wiring.far(router, port), wiring.kind(router, port))
             else {
@@ -369,10 +387,10 @@ fn sites(topology: &Dragonfly, wiring: &DragonflyWiring, links: &mut Links<'_>) 
             };
             let slot = links.slot(partition, there, kind);
             debug_assert_ne!(slot, NO_SLOT);
-            site.connect(usize::from(port), slot, links.config.aries.cycles(kind));
+            node.connect(usize::from(port), slot, links.options.cycles(kind));
         }
-        sites[partition as usize].push(site);
+        routers[partition as usize].push(node);
         chips[partition as usize].push(router);
     }
-    (sites, chips)
+    (routers, chips)
 }

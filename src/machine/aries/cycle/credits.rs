@@ -2,7 +2,7 @@
 
 use crate::machine::aries::router::pipeline::LOAD_CYCLES;
 use crate::sim::direct::exchange::delay_cycles;
-use crate::sim::direct::family::MAX_VCS;
+use crate::sim::direct::model::MAX_VCS;
 
 /// Bits of a load with a mark that there is one.
 const LOAD_BITS: usize = 5;

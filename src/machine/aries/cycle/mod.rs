@@ -15,19 +15,19 @@
 
 mod build;
 mod credits;
-mod encoded;
+mod direct_router;
 mod options;
 mod packet;
-mod site;
 mod terminal;
 #[cfg(test)]
 mod tests;
 
-pub use options::{AriesOptions, MAX_ARIES_MESSAGE_BYTES};
+pub use options::AriesOptions;
 
 use std::sync::Arc;
 
 use phitwire_framing::flit48::{Flit, Head, Routing};
+use serde_json::{Map, Value};
 
 use self::credits::Returned;
 use crate::link::impair::Netem;
@@ -38,7 +38,10 @@ use crate::machine::aries::router::pipeline::CYCLE_PS;
 use crate::machine::aries::topology::Dragonfly;
 use crate::node::PortId;
 use crate::sim::direct::config::{Config, ConfigError, Traffic};
-use crate::sim::direct::family::{ChipView, Family, MAX_VCS, Network, Parts, Stream};
+use crate::sim::direct::exchange::Exchange;
+use crate::sim::direct::model::{
+    ChipView, CycleModel, DirectModel, Lanes, MAX_VCS, Partitioned, PortAccount, Stream,
+};
 use crate::sim::direct::shared::Shared;
 use crate::time::Duration;
 use phitwire_framing::set48::DATA_FLITS;
@@ -53,8 +56,6 @@ pub(crate) const INPUT_FLITS: u32 = 1_024;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Aries;
 
-impl Family for Aries {}
-
 /// What terminals need to know of packets.
 #[derive(Clone, Debug)]
 pub struct Format {
@@ -66,29 +67,106 @@ pub struct Format {
     outstanding: usize,
 }
 
-impl Parts for Aries {
+impl CycleModel for Aries {
     type Topology = Dragonfly;
-    type Phit = u64;
-    type Credits = Returned;
+    type Options = AriesOptions;
     type Format = Format;
-    type Site = site::Site;
+    type Packet = packet::Packet;
     type Terminal = terminal::Terminal;
     type Router = router::Aries;
     type End = AriesLcb;
     type Assemblies = [packet::Assembly; VCS];
+    type Direct = Self;
 
     const PORTS: usize = PORTS;
-    const CHIP_LANES: usize = FIRST_NIC_PORT + NIC_LANES * NICS;
-    const TERMINAL_LANES: usize = NIC_LANES;
-    const VCS: usize = VCS;
-    const CREDITS: u32 = INPUT_FLITS;
     const CYCLE: Duration = Duration::from_ps(CYCLE_PS);
     const LINK_KINDS: &'static [&'static str] = &["green", "black", "blue"];
+    // One packet of 14 flits (white paper, "Aries NIC").
+    const MAX_MESSAGE_BYTES: u8 = 64;
+    const MESSAGE_BYTES: u8 = 64;
+    const BIRTH_BITS: u32 = 48;
+
+    fn about(options: &AriesOptions) -> Map<String, Value> {
+        options.about()
+    }
 
     fn message_phits(traffic: &Traffic) -> usize {
         let reply = usize::from(traffic.request_reply) * packet::REPLY_FLITS;
         packet::request_flits(usize::from(traffic.message_bytes)) + reply
     }
+
+    fn terminal(topology: &Dragonfly, nic: u32, _: u8) -> Option<u64> {
+        let at = topology.nics().position(|there| there == nic)?;
+        Some(at as u64)
+    }
+
+    fn build_encoded(
+        topology: &Dragonfly,
+        config: &Config,
+        options: &AriesOptions,
+        netem: Option<Netem>,
+        partitions: usize,
+    ) -> Result<Partitioned<Self>, ConfigError> {
+        build::encoded(topology, (config, *options), netem, partitions)
+    }
+
+    fn end(router: &router::Aries, port: PortId) -> Option<&AriesLcb> {
+        router.lcb(port)
+    }
+
+    fn view(router: &router::Aries) -> ChipView {
+        let core = router.core();
+        let queued: u64 = (0..PORTS as PortId).map(|port| router.queued(port)).sum();
+        let [rows, columns] = core.flits_by_stage();
+        let inside = queued + core.flits_inside() - rows - columns;
+        direct_router::view(core.counters(), core.stalls(), [inside, rows, columns])
+    }
+
+    fn sent(end: &AriesLcb) -> u64 {
+        let sets = end.set_counters();
+        sets.tx_flits + sets.tx_replayed_sets * DATA_FLITS as u64
+    }
+
+    /// Packets of different virtual channels come in between each other.
+    fn receive(
+        input: &mut AriesInput,
+        assemblies: &mut Self::Assemblies,
+        cycle: u64,
+        terminal: &mut terminal::Terminal,
+        shared: &mut Shared<Self>,
+    ) {
+        for (vc, assembly) in assemblies.iter_mut().enumerate() {
+            while let Some(flit) = input.pop(vc) {
+                shared.tally.arrived_phits += 1;
+                let (_, delivery) = assembly.take(flit.bits(), shared.format.routing);
+                if let Some(delivery) = delivery {
+                    terminal.arrived(cycle, delivery, shared);
+                }
+            }
+        }
+    }
+
+    fn has_room(end: &AriesLcb, is_reply: bool, shared: &Shared<Self>) -> bool {
+        match is_reply {
+            false => end.can_begin(0, shared.format.request_flits),
+            true => end.can_begin(4, packet::REPLY_FLITS),
+        }
+    }
+
+    fn push(end: &mut AriesLcb, packet: &packet::Packet) -> u64 {
+        for &bits in packet.flits() {
+            end.push(Flit::new(bits));
+        }
+        packet.flits().len() as u64
+    }
+}
+
+impl Lanes for Aries {
+    type Phit = u64;
+    type Credits = Returned;
+
+    const CHIP_LANES: usize = FIRST_NIC_PORT + NIC_LANES * NICS;
+    const TERMINAL_LANES: usize = NIC_LANES;
 
     #[inline]
     fn lanes(port: usize) -> (usize, usize) {
@@ -102,6 +180,25 @@ impl Parts for Aries {
         }
     }
 
+    fn delay_credits(credits: &Returned, by: usize, window: usize) -> [Returned; 2] {
+        credits.delayed(by, window)
+    }
+
+    fn add_credits(credits: &mut Returned, more: &Returned) {
+        credits.add(more);
+    }
+
+    fn count_credits(credits: &Returned) -> [u32; MAX_VCS] {
+        credits.counts()
+    }
+}
+
+impl DirectModel<Self> for Aries {
+    type Router = direct_router::DirectRouter;
+
+    const VCS: usize = VCS;
+    const CREDITS: u32 = INPUT_FLITS;
+
     #[inline]
     fn follow(stream: &mut Stream, flit: u64) -> usize {
         if stream.left == 0 {
@@ -114,77 +211,31 @@ impl Parts for Aries {
         stream.vc.into()
     }
 
-    fn delay_credits(credits: &Returned, by: usize, window: usize) -> [Returned; 2] {
-        credits.delayed(by, window)
-    }
-
-    fn add_credits(credits: &mut Returned, more: &Returned) {
-        credits.add(more);
-    }
-
-    fn count_credits(credits: &Returned) -> [u32; MAX_VCS] {
-        credits.counts()
-    }
-
     fn build(
         topology: &Dragonfly,
         config: &Config,
+        options: &AriesOptions,
         partitions: usize,
-    ) -> Result<Network<Self>, ConfigError> {
-        build::direct(topology, config, partitions)
+    ) -> Result<Partitioned<Self>, ConfigError> {
+        build::direct(topology, (config, *options), partitions)
     }
 
-    fn terminal(topology: &Dragonfly, nic: u32, _: u8) -> Option<u64> {
-        let at = topology.nics().position(|there| there == nic)?;
-        Some(at as u64)
-    }
-
-    fn build_encoded(
-        topology: &Dragonfly,
-        config: &Config,
-        netem: Option<Netem>,
-        partitions: usize,
-    ) -> Result<Network<Self>, ConfigError> {
-        build::encoded(topology, config, netem, partitions)
-    }
-
-    fn end(router: &router::Aries, port: PortId) -> Option<&AriesLcb> {
-        router.lcb(port)
-    }
-
-    fn view(router: &router::Aries) -> ChipView {
-        let core = router.core();
-        let queued: u64 = (0..PORTS as PortId).map(|port| router.queued(port)).sum();
-        let [rows, columns] = core.flits_by_stage();
-        let inside = queued + core.flits_inside() - rows - columns;
-        site::view(core.counters(), core.stalls(), [inside, rows, columns])
-    }
-
-    fn sent(end: &AriesLcb) -> u64 {
-        let sets = end.set_counters();
-        sets.tx_flits + sets.tx_replayed_sets * DATA_FLITS as u64
-    }
-
-    fn receive(
-        input: &mut AriesInput,
-        assemblies: &mut Self::Assemblies,
-        cycle: u64,
+    #[inline]
+    fn run_terminal(
         terminal: &mut terminal::Terminal,
+        index: usize,
+        base: u64,
+        exchange: &mut Exchange<Self>,
         shared: &mut Shared<Self>,
-    ) {
-        encoded::receive(input, assemblies, cycle, terminal, shared);
+    ) -> u64 {
+        terminal.run_window(index, base, exchange, shared)
     }
 
-    fn transmit(
-        end: &mut AriesLcb,
-        cycle: u64,
-        terminal: &mut terminal::Terminal,
-        shared: &mut Shared<Self>,
-    ) {
-        encoded::transmit(end, cycle, terminal, shared);
+    fn terminal_end(terminal: &terminal::Terminal) -> (u32, PortAccount) {
+        terminal.end()
     }
 
-    fn next_due(end: &AriesLcb, terminal: &terminal::Terminal, shared: &Shared<Self>) -> u64 {
-        encoded::next_due(end, terminal, shared)
+    fn set_terminal_link(terminal: &mut terminal::Terminal, up: bool) {
+        terminal.set_link(up);
     }
 }

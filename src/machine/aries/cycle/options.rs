@@ -1,14 +1,37 @@
 //! What can be chosen for an Aries network only.
 
 use phitwire_framing::flit48::Routing;
+use serde_json::{Map, Value, json};
 
+use super::Aries;
+use crate::catalogue::{ChoiceError, Given, Kind, OptionError, OptionSpec, Simulated};
 use crate::chip::Grain;
 use crate::machine::aries::route::registers::PortKind;
 use crate::machine::aries::router::pipeline::{LOAD_CYCLES, SHORT_LINK_CYCLES};
+use crate::sim::direct::Chosen;
 use crate::sim::direct::config::{ConfigError, MAX_LINK_CYCLES};
 
-/// Bytes of the largest message: one packet of 14 flits (white paper, "Aries NIC").
-pub const MAX_ARIES_MESSAGE_BYTES: u8 = 64;
+/// The routing modes by their names.
+pub(super) const MODES: [(&str, Routing); 8] = [
+    ("adaptive0", Routing::Adaptive0),
+    ("adaptive1", Routing::Adaptive1),
+    ("adaptive2", Routing::Adaptive2),
+    ("adaptive3", Routing::Adaptive3),
+    ("minimal", Routing::Minimal),
+    ("valiant", Routing::Valiant),
+    ("ordered", Routing::Ordered),
+    ("ordered-non-minimal", Routing::OrderedNonMinimal),
+];
+/// Their names alone.
+const MODE_NAMES: [&str; MODES.len()] = {
+    let mut names = [""; MODES.len()];
+    let mut next = 0;
+    while next < names.len() {
+        names[next] = MODES[next].0;
+        next += 1;
+    }
+    names
+};
 /// Cycles per set of ten flits: latencies are multiples of it.
 const SET_CYCLES: u32 = LOAD_CYCLES as u32;
 /// The longest link, 200 m.
@@ -72,19 +95,107 @@ impl AriesOptions {
         self.link_cycles.into_iter().max().unwrap_or(SET_CYCLES)
     }
 
+    pub(super) fn about(&self) -> Map<String, Value> {
+        let grain = match self.grain {
+            Grain::Flit => "flit",
+            Grain::Packet => "packet",
+        };
+        let [nic, green, black, blue] = self.link_cycles;
+        let cycles = json!({ "nic": nic, "green": green, "black": black, "blue": blue });
+        let mode = MODES.iter().find(|(_, routing)| *routing == self.routing);
+        let about = [
+            ("routing", mode.map_or("", |(name, _)| name).into()),
+            ("grain", grain.into()),
+            ("link_cycles", cycles),
+        ];
+        let about = about.into_iter();
+        about.map(|(key, value)| (key.to_owned(), value)).collect()
+    }
+
     pub(super) fn validate(&self) -> Result<(), ConfigError> {
         for cycles in self.link_cycles {
             if !(SET_CYCLES..=MAX_CYCLES).contains(&cycles) || cycles % SET_CYCLES != 0 {
-                return Err(ConfigError::AriesLinkCycles(cycles));
+                return Err(refused(cycles));
             }
         }
         Ok(())
     }
 }
 
+/// Links of that many cycles there are not.
+pub(super) fn refused(cycles: u32) -> ConfigError {
+    ConfigError::Refused(format!(
+        "an Aries link of {cycles} cycles: multiples of 10 up to 1,000 are possible"
+    ))
+}
+
 impl Default for AriesOptions {
     fn default() -> Self {
         Self::with_metres(Routing::default(), Self::METRES)
+    }
+}
+
+impl Simulated for Aries {
+    const MACHINE: &'static str = "Aries";
+    const OPTIONS: &'static [OptionSpec] = &[
+        OptionSpec::new(
+            "routing",
+            "MODE,...",
+            Kind::Words(&MODE_NAMES),
+            "how ways are chosen, one or several to compare [default: adaptive0]",
+        )
+        .up_to(usize::MAX),
+        OptionSpec::new(
+            "grain",
+            "GRAIN",
+            Kind::Words(&["flit", "packet"]),
+            "what moves through the routers at once: flits, as on the chip, or whole packets, as \
+             processes have it by default [default: flit]",
+        ),
+        OptionSpec::new(
+            "metres",
+            "G,B,O",
+            Kind::Number(1, 200),
+            "metres of cable of green, black and blue links, at 5 ns each [default: 1,3,20]",
+        )
+        .up_to(3),
+    ];
+
+    fn choose(given: &Given) -> Result<Vec<Chosen<Self>>, ChoiceError> {
+        let metres: Vec<u32> = given.read("metres")?;
+        let metres = match metres[..] {
+            [] => AriesOptions::METRES,
+            [green, black, blue] => [green, black, blue],
+            _ => {
+                let why = "--metres takes three lengths: green, black and blue";
+                return Err(ChoiceError::Refused(why.to_owned()));
+            }
+        };
+        let grain = match given.all("grain") {
+            [grain] if grain == "packet" => Grain::Packet,
+            _ => Grain::Flit,
+        };
+        let chosen = |&(name, routing): &(&'static str, Routing)| Chosen {
+            name: Some(name),
+            options: AriesOptions {
+                grain,
+                ..AriesOptions::with_metres(routing, metres)
+            },
+        };
+        let modes = given.all("routing");
+        if modes.is_empty() {
+            return Ok(vec![chosen(&MODES[0])]);
+        }
+        let wanted = |word: &String| {
+            let found = MODES.iter().find(|(name, _)| name == word);
+            let unknown = || OptionError {
+                name: "routing",
+                value: word.clone(),
+                reason: format!("the modes are {}", MODE_NAMES.join(", ")),
+            };
+            Ok(chosen(found.ok_or_else(unknown)?))
+        };
+        modes.iter().map(wanted).collect()
     }
 }
 
@@ -106,6 +217,6 @@ mod tests {
             link_cycles: [40, 45, 50, 120],
             ..options
         };
-        assert_eq!(odd.validate(), Err(ConfigError::AriesLinkCycles(45)));
+        assert_eq!(odd.validate(), Err(refused(45)));
     }
 }

@@ -96,7 +96,7 @@ fn pattern(key: u64, index: usize) -> u64 {
 
 /// The flits of a packet.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Packet {
+pub struct Packet {
     flits: [u64; MAX_PACKET_FLITS],
     len: u8,
 }

@@ -10,7 +10,7 @@ use super::{Aries, INPUT_FLITS, NIC_LANES};
 use crate::kit::RoundRobin;
 use crate::machine::aries::link::{IdealEnd, SetProfile};
 use crate::sim::direct::exchange::{Arrivals, Exchange};
-use crate::sim::direct::family::{self, PortAccount, Stream};
+use crate::sim::direct::model::{self, PortAccount, Stream, Terminal as _};
 use crate::sim::direct::shared::{Common, Shared};
 use crate::sim::direct::source::{NEVER, Source};
 
@@ -244,59 +244,7 @@ impl Terminal {
         }
     }
 
-    /// The cycles from which on the next request and the next reply may be sent.
-    pub(super) fn due(&self, shared: &Shared<Aries>) -> [u64; 2] {
-        let full = shared.request_reply && self.outstanding.len() >= shared.format.outstanding;
-        let request = match full {
-            true => NEVER,
-            false => self.common.source.head().birth,
-        };
-        let reply = self.replies.front().map_or(NEVER, |&(ready, _)| ready);
-        [request, reply]
-    }
-
-    /// The next packet of those that `may` be sent, requests and replies in turn.
-    pub(super) fn next_packet(
-        &mut self,
-        may: [bool; 2],
-        shared: &mut Shared<Aries>,
-    ) -> Option<Packet> {
-        match self.turn.arbitrate(0, may[0], may[1]) {
-            0 if may[0] => Some(self.next_request(shared)),
-            1 if may[1] => self.next_reply(shared),
-            _ => None,
-        }
-    }
-
-    fn next_request(&mut self, shared: &mut Shared<Aries>) -> Packet {
-        let source = &mut self.common.source;
-        let head = source.head();
-        let (to, _) = source.take(self.common.number, &shared.births, &shared.destinations);
-        let id = if shared.request_reply {
-            self.outstanding.begin(head.birth)
-        } else {
-            head.sequence as u16 & 0xfff
-        };
-        let name = Name {
-            dest: shared.format.nodes[to as usize],
-            source: self.node,
-            sequence: Name::sequence(head.sequence),
-            id,
-            birth: head.birth,
-        };
-        shared.request_sent(name.key(), head.birth);
-        Packet::request(name, shared.format.request_flits, shared.format.routing)
-    }
-
-    fn next_reply(&mut self, shared: &mut Shared<Aries>) -> Option<Packet> {
-        let (_, name) = self.replies.pop_front()?;
-        shared.reply_sent(name.key());
-        Some(Packet::reply(name, shared.format.routing))
-    }
-}
-
-impl family::Terminal<Aries> for Terminal {
-    fn run(
+    pub(super) fn run_window(
         &mut self,
         index: usize,
         base: u64,
@@ -333,6 +281,49 @@ impl family::Terminal<Aries> for Terminal {
         self.common.source.head().birth.min(reply).max(end)
     }
 
+    /// Where the link ends, and its end here.
+    pub(super) fn end(&self) -> (u32, PortAccount) {
+        let (left, vc) = self.assembly.open();
+        let account = PortAccount {
+            credits: self.end.used().map(|used| INPUT_FLITS.wrapping_sub(used)),
+            coming: Stream { vc, left },
+            ..PortAccount::default()
+        };
+        (self.peer, account)
+    }
+
+    pub(super) fn set_link(&mut self, up: bool) {
+        self.is_up = up;
+    }
+
+    fn next_request(&mut self, shared: &mut Shared<Aries>) -> Packet {
+        let source = &mut self.common.source;
+        let head = source.head();
+        let (to, _) = source.take(self.common.number, &shared.births, &shared.destinations);
+        let id = if shared.request_reply {
+            self.outstanding.begin(head.birth)
+        } else {
+            head.sequence as u16 & 0xfff
+        };
+        let name = Name {
+            dest: shared.format.nodes[to as usize],
+            source: self.node,
+            sequence: Name::sequence(head.sequence),
+            id,
+            birth: head.birth,
+        };
+        shared.request_sent(name.key(), head.birth);
+        Packet::request(name, shared.format.request_flits, shared.format.routing)
+    }
+
+    fn next_reply(&mut self, shared: &mut Shared<Aries>) -> Option<Packet> {
+        let (_, name) = self.replies.pop_front()?;
+        shared.reply_sent(name.key());
+        Some(Packet::reply(name, shared.format.routing))
+    }
+}
+
+impl model::Terminal<Aries> for Terminal {
     fn common(&self) -> &Common {
         &self.common
     }
@@ -341,16 +332,21 @@ impl family::Terminal<Aries> for Terminal {
         &mut self.common
     }
 
-    fn peer(&self) -> u32 {
-        self.peer
+    fn due(&self, shared: &Shared<Aries>) -> [u64; 2] {
+        let full = shared.request_reply && self.outstanding.len() >= shared.format.outstanding;
+        let request = match full {
+            true => NEVER,
+            false => self.common.source.head().birth,
+        };
+        let reply = self.replies.front().map_or(NEVER, |&(ready, _)| ready);
+        [request, reply]
     }
 
-    fn account(&self) -> PortAccount {
-        let (left, vc) = self.assembly.open();
-        PortAccount {
-            credits: self.end.used().map(|used| INPUT_FLITS.wrapping_sub(used)),
-            coming: Stream { vc, left },
-            ..PortAccount::default()
+    fn next_packet(&mut self, may: [bool; 2], shared: &mut Shared<Aries>) -> Option<Packet> {
+        match self.turn.arbitrate(0, may[0], may[1]) {
+            0 if may[0] => Some(self.next_request(shared)),
+            1 if may[1] => self.next_reply(shared),
+            _ => None,
         }
     }
 
@@ -362,10 +358,6 @@ impl family::Terminal<Aries> for Terminal {
     fn is_at_rest(&self) -> bool {
         let has_replies = self.is_up && !self.replies.is_empty();
         self.packet.is_none() && !has_replies && !self.assembly.is_open()
-    }
-
-    fn set_link(&mut self, up: bool) {
-        self.is_up = up;
     }
 }
 

@@ -21,8 +21,28 @@ fn dragonfly(groups: u16, chassis: u8, blades: u8, nics: u8, global: u16) -> Dra
     spec.generate().unwrap()
 }
 
-fn config(millionths: u32, routing: Routing) -> Config {
-    Config {
+/// What a run is asked to do, with what is asked of the machine.
+#[derive(Clone)]
+struct Asked {
+    config: Config,
+    aries: AriesOptions,
+}
+
+impl core::ops::Deref for Asked {
+    type Target = Config;
+    fn deref(&self) -> &Config {
+        &self.config
+    }
+}
+
+impl core::ops::DerefMut for Asked {
+    fn deref_mut(&mut self) -> &mut Config {
+        &mut self.config
+    }
+}
+
+fn config(millionths: u32, routing: Routing) -> Asked {
+    let config = Config {
         traffic: Traffic {
             load: Load::from_millionths(millionths).unwrap(),
             message_bytes: 64,
@@ -30,22 +50,37 @@ fn config(millionths: u32, routing: Routing) -> Config {
         },
         measure_cycles: 4_000,
         warmup: Warmup::Cycles(2_000),
-        aries: AriesOptions {
-            routing,
-            ..AriesOptions::default()
-        },
         ..Config::default()
-    }
+    };
+    let aries = AriesOptions {
+        routing,
+        ..AriesOptions::default()
+    };
+    Asked { config, aries }
 }
 
-fn with(pattern: &str, millionths: u32, routing: Routing) -> Config {
+fn with(pattern: &str, millionths: u32, routing: Routing) -> Asked {
     let mut config = config(millionths, routing);
     config.traffic.pattern = pattern.parse().unwrap();
     config
 }
 
-fn run(topology: &Dragonfly, config: &Config, partitions: usize) -> Report {
-    let mut simulation = Simulation::<Aries>::of(topology, config, partitions).unwrap();
+fn direct(topology: &Dragonfly, asked: &Asked, partitions: usize) -> Simulation<Aries> {
+    Simulation::new(topology, asked, &asked.aries, partitions).unwrap()
+}
+
+fn over_links(
+    topology: &Dragonfly,
+    asked: &Asked,
+    netem: Option<Netem>,
+    partitions: usize,
+) -> Result<Simulation<Aries>, ConfigError> {
+    let options = &asked.aries;
+    Simulation::with_encoded_links(topology, asked, options, netem, partitions, &mut Serial)
+}
+
+fn run(topology: &Dragonfly, config: &Asked, partitions: usize) -> Report {
+    let mut simulation = direct(topology, config, partitions);
     let report = simulation.run(&mut Serial, |_| {});
     assert_eq!(report.violations, []);
     report
@@ -139,7 +174,8 @@ fn partitions_change_nothing() {
         for partitions in [2, 3, 7] {
             assert_eq!(run(&topology, &config, partitions), one, "{partitions}");
         }
-        let other = Config { seed: 2, ..config };
+        let mut other = config;
+        other.seed = 2;
         assert_ne!(run(&topology, &other, 2).trace_hash, one.trace_hash);
     }
 }
@@ -148,7 +184,7 @@ fn partitions_change_nothing() {
 fn nothing_is_left_behind_between_any_two_exchanges() {
     let topology = dragonfly(3, 2, 2, 2, 4);
     let config = config(600_000, Routing::Adaptive0);
-    let mut simulation = Simulation::<Aries>::of(&topology, &config, 2).unwrap();
+    let mut simulation = direct(&topology, &config, 2);
     for _ in 0..40 {
         simulation.run_windows(1);
         let mut violations = Vec::new();
@@ -257,7 +293,7 @@ fn packets_are_conserved_in_the_middle_of_them() {
         let mut config = config(700_000, Routing::Adaptive0);
         config.traffic.request_reply = true;
         config.aries.grain = Grain::Packet;
-        let mut simulation = Simulation::<Aries>::of(&topology, &config, 2).unwrap();
+        let mut simulation = direct(&topology, &config, 2);
         for _ in 0..60 {
             simulation.run_windows(1);
             let mut violations = Vec::new();
@@ -281,17 +317,10 @@ fn broken(topology: &Dragonfly, faults: &[String], encoded: bool) -> Report {
         let mut config = config.clone();
         config.aries.grain = grain;
         let mut simulation = if encoded {
-            Simulation::<Aries>::with_encoded_links(
-                topology,
-                &config,
-                None,
-                partitions,
-                &mut Serial,
-            )
+            over_links(topology, &config, None, partitions).unwrap()
         } else {
-            Simulation::<Aries>::of(topology, &config, partitions)
-        }
-        .unwrap();
+            direct(topology, &config, partitions)
+        };
         let report = simulation.run(&mut Serial, |_| {});
         assert_eq!(report.violations, [], "{faults:?}");
         report
@@ -344,11 +373,9 @@ fn over_encoded_links_a_cut_costs_time_and_no_packet() {
     );
     assert_eq!(cut.discarded_packets, 0);
     assert!(cut.retransmitted_packets > whole.retransmitted_packets);
-    let config = Config {
-        faults: vec!["link 0 down at 3us".parse().unwrap()],
-        ..config(100_000, Routing::Minimal)
-    };
-    let endless = Simulation::<Aries>::with_encoded_links(&topology, &config, None, 1, &mut Serial);
+    let mut config = config(100_000, Routing::Minimal);
+    config.faults = vec!["link 0 down at 3us".parse().unwrap()];
+    let endless = over_links(&topology, &config, None, 1);
     assert!(matches!(endless.err(), Some(ConfigError::Endless(_))));
 }
 
@@ -362,14 +389,7 @@ fn encoded_links_carry_what_direct_ones_do() {
         let direct = run(&topology, &config, 1);
         let encoded = |words: &str, partitions| {
             let netem = (!words.is_empty()).then(|| words.parse().unwrap());
-            let mut simulation = Simulation::<Aries>::with_encoded_links(
-                &topology,
-                &config,
-                netem,
-                partitions,
-                &mut Serial,
-            )
-            .unwrap();
+            let mut simulation = over_links(&topology, &config, netem, partitions).unwrap();
             let report = simulation.run(&mut Serial, |_| {});
             assert_eq!(report.violations, [], "{words}");
             report
@@ -396,7 +416,7 @@ mod canaries {
     fn spoiled(routing: Routing, spoil: impl FnOnce(&mut Partition<Aries>)) -> Vec<Violation> {
         let topology = dragonfly(2, 2, 2, 2, 2);
         let config = config(300_000, routing);
-        let mut simulation = Simulation::<Aries>::of(&topology, &config, 1).unwrap();
+        let mut simulation = direct(&topology, &config, 1);
         simulation.run_windows(20);
         let mut violations = Vec::new();
         simulation.check_now(&mut violations);
@@ -420,7 +440,7 @@ mod canaries {
     fn a_lost_or_invented_credit_is_missed() {
         for used in [0, 100] {
             let violations = spoiled(Routing::Adaptive0, |part| {
-                part.sites[0].spoil_credits(0, 5, used + 3);
+                part.routers[0].spoil_credits(0, 5, used + 3);
             });
             let credits = |v: &Violation| matches!(v, Violation::Credits { vc: 5, .. });
             assert!(has(&violations, credits), "{violations:?}");
@@ -468,8 +488,8 @@ mod canaries {
         // Before anything is on the way: no credit will come back.
         let topology = dragonfly(2, 2, 2, 2, 2);
         let config = config(300_000, Routing::Minimal);
-        let mut simulation = Simulation::<Aries>::of(&topology, &config, 1).unwrap();
-        simulation.partitions_mut()[0].sites[0].fill(0);
+        let mut simulation = direct(&topology, &config, 1);
+        simulation.partitions_mut()[0].routers[0].fill(0);
         let violations = simulation.run(&mut Serial, |_| {}).violations;
         assert!(has(&violations, |v| matches!(v, Violation::Starved { .. })));
     }
@@ -485,7 +505,7 @@ mod canaries {
         for grain in [Grain::Flit, Grain::Packet] {
             let mut config = config(100_000, Routing::Minimal);
             config.aries.grain = grain;
-            let mut simulation = Simulation::<Aries>::of(&topology, &config, 1).unwrap();
+            let mut simulation = direct(&topology, &config, 1);
             let violations = simulation.run(&mut Serial, |_| {}).violations;
             assert!(has(&violations, |v| matches!(v, Violation::Refused(_))));
             let credits = |v: &Violation| matches!(v, Violation::Credits { .. });

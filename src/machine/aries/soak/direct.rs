@@ -42,6 +42,8 @@ pub struct DragonflyCase {
     pub cut: Vec<u32>,
     /// The run.
     pub config: Config,
+    /// What holds for these networks only.
+    pub options: AriesOptions,
     /// Partitions of the second run; 1 = there is none.
     pub partitions: usize,
 }
@@ -154,21 +156,22 @@ impl DragonflyCase {
             measure_cycles: 200 + rng.below(2_000),
             // Of a saturated network that is what it has, and no failure.
             drain_cycles: 3_000,
-            aries: AriesOptions::with_metres(routing, metres),
             ..Config::default()
         };
+        let mut options = AriesOptions::with_metres(routing, metres);
         // By a draw of its own, so that the rest of a seed is what it was before there were grains.
         if Rng::new(seed, GRAIN_STREAM).chance(1, 3) {
-            config.aries.grain = Grain::Packet;
+            options.grain = Grain::Packet;
         }
         // A permutation of two or three may leave everybody to himself.
-        if Simulation::<Aries>::of(&topology, &config, 1).is_err() {
+        if Simulation::<Aries>::new(&topology, &config, &options, 1).is_err() {
             config.traffic.pattern = Pattern::default();
         }
         Self {
             seed,
             cut: cuts(&mut rng, &topology),
             config,
+            options,
             partitions: if rng.chance(1, 4) {
                 2 + rng.below(4) as usize
             } else {
@@ -179,7 +182,8 @@ impl DragonflyCase {
     }
 
     fn simulate(&self, topology: &Dragonfly, partitions: usize) -> Result<Report, Failure> {
-        let mut simulation = Simulation::<Aries>::of(topology, &self.config, partitions)?;
+        let mut simulation =
+            Simulation::<Aries>::new(topology, &self.config, &self.options, partitions)?;
         let report = simulation.run(&mut Serial, |_| {});
         if report.violations.is_empty() {
             return Ok(report);
@@ -228,8 +232,8 @@ impl SoakCase for DragonflyCase {
             case.cut = left.map(|(_, &link)| link).collect();
         }
         if keep.clear {
-            let routing = case.config.aries.routing;
-            case.config.aries = AriesOptions::with_metres(routing, AriesOptions::METRES);
+            let routing = case.options.routing;
+            case.options = AriesOptions::with_metres(routing, AriesOptions::METRES);
             case.config.traffic.process = Process::Bernoulli;
             case.partitions = 1;
         }
@@ -269,7 +273,7 @@ mod tests {
         let cases: Vec<_> = (0..150).map(DragonflyCase::random).collect();
         let any = |wanted: fn(&DragonflyCase) -> bool| cases.iter().any(wanted);
         for routing in Routing::ALL {
-            let has = |case: &DragonflyCase| case.config.aries.routing == routing;
+            let has = |case: &DragonflyCase| case.options.routing == routing;
             assert!(cases.iter().any(has), "{routing:?}");
         }
         for (name, arrangement) in Arrangement::ALL {

@@ -17,8 +17,19 @@ use crate::nic::{Operation, Pattern, TrafficSpec, Ways};
 use crate::rng::Rng;
 use crate::sim::LinkSpec;
 use crate::sim::soak::random::{Beside, netem, pick, up_to};
-use crate::sim::soak::{Case, Harm, Late, OwnHarm, RUNS, Soaked};
+use crate::sim::soak::{Case, Family, Harm, Late, OwnHarm, RUNS, Soaked};
 use crate::time::Duration;
+
+/// What is soaked.
+pub(super) const FAMILIES: [Family; 2] = [
+    Family::over_links::<AriesLinks>("aries-links", "aries"),
+    Family {
+        name: "aries-direct",
+        machine: "aries",
+        has_frames: false,
+        case: |seed, _| Box::new(DragonflyCase::random(seed)),
+    },
+];
 
 /// Stream of the random numbers that a case is made from; those of its run are others.
 const STREAM: u64 = 0xa41e6;

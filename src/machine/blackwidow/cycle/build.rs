@@ -1,10 +1,10 @@
 //! From a topology to partitions.
 
+use super::direct_router::DirectRouter;
 use super::length::{self, Pace};
 use super::packet::Seal;
-use super::site::Site;
 use super::terminal::Terminal;
-use super::{BlackWidow, Format, destinations};
+use super::{BlackWidow, BlackwidowOptions, Format, destinations};
 use crate::link::impair::Netem;
 use crate::machine::blackwidow::route::registers::{PORTS, PortKind};
 use crate::machine::blackwidow::router::Yarc;
@@ -12,7 +12,7 @@ use crate::machine::blackwidow::topology::{Neighbour, Topology, Wiring};
 use crate::net::{Clock, End, NodeRef, Profile, Runtime};
 use crate::sim::direct::config::{Config, ConfigError};
 use crate::sim::direct::encoded::build::{Builder, Place};
-use crate::sim::direct::family::{NO_SLOT, Network, Parts as _, PortUse};
+use crate::sim::direct::model::{CycleModel as _, NO_SLOT, Partitioned, PortUse};
 use crate::sim::direct::partition::{HELD_BACK, Partition};
 use crate::sim::direct::pattern::Destinations;
 use crate::sim::direct::source::{Births, Source};
@@ -100,8 +100,13 @@ struct Prepared {
 }
 
 impl Prepared {
-    fn new(topology: &Topology, config: &Config, partitions: usize) -> Result<Self, ConfigError> {
-        config.validate()?;
+    fn new(
+        topology: &Topology,
+        (config, options): (&Config, &BlackwidowOptions),
+        partitions: usize,
+    ) -> Result<Self, ConfigError> {
+        options.validate()?;
+        config.validate(BlackWidow::MAX_MESSAGE_BYTES)?;
         let partitions = partitions.clamp(1, topology.chips.len().max(1));
         let wiring = Wiring::new(topology);
         let destinations = destinations(&config.traffic, topology, &wiring, config.seed)?;
@@ -149,10 +154,10 @@ impl Prepared {
 /// Cuts `topology` into so many partitions, at least one.
 pub(super) fn direct(
     topology: &Topology,
-    config: &Config,
+    (config, options): (&Config, &BlackwidowOptions),
     partitions: usize,
-) -> Result<Network<BlackWidow>, ConfigError> {
-    let prepared = Prepared::new(topology, config, partitions)?;
+) -> Result<Partitioned<BlackWidow>, ConfigError> {
+    let prepared = Prepared::new(topology, (config, options), partitions)?;
     let Prepared {
         wiring,
         places,
@@ -160,7 +165,7 @@ pub(super) fn direct(
         partitions,
         ..
     } = &prepared;
-    let (window, longest) = length::window_and_longest(topology, config);
+    let (window, longest) = length::window_and_longest(topology, options);
     let mut exchanges: Vec<Exchange> = (0..*partitions as u32)
         .map(|partition| {
             let chips = places.chips.iter().filter(|c| c.0 == partition).count();
@@ -173,23 +178,23 @@ pub(super) fn direct(
         let there = places.chip_slot(place.chip, place.port);
         let link = wiring.link(place.chip, place.port);
         let link = link.map(|link| &topology.links[link as usize]);
-        let cycles = link.map_or(window, |link| length::cycles(link, config));
+        let cycles = link.map_or(window, |link| length::cycles(link, options));
         let slot = slot_for(&mut exchanges, place.partition, there, cycles);
         (
             slot,
             link.map_or(Pace::default(), |link| Pace::of(link.rate)),
         )
     });
-    let (sites, chips) = sites(topology, wiring, places, config, &mut exchanges)?;
-    let parts = exchanges.into_iter().zip(sites).zip(chips).zip(terminals);
+    let (routers, chips) = routers(topology, wiring, places, options, &mut exchanges)?;
+    let parts = exchanges.into_iter().zip(routers).zip(chips).zip(terminals);
     let partitions = (0..)
         .zip(parts)
-        .map(|(number, (((mut exchange, sites), chips), terminals))| {
+        .map(|(number, (((mut exchange, routers), chips), terminals))| {
             exchange.finish(longest);
             let shared = shared.clone();
             Partition::new(
                 number,
-                sites,
+                routers,
                 chips,
                 terminals,
                 shared,
@@ -198,7 +203,7 @@ pub(super) fn direct(
             )
         })
         .collect();
-    Ok(Network {
+    Ok(Partitioned {
         partitions,
         kinds: kinds(topology, wiring),
         senders: prepared.senders,
@@ -221,11 +226,11 @@ fn slot_for(exchanges: &mut [Exchange], here: u32, there: (u32, u32), cycles: u3
 /// The same network as nodes behind encoded links.
 pub(super) fn encoded(
     topology: &Topology,
-    config: &Config,
+    (config, options): (&Config, &BlackwidowOptions),
     netem: Option<Netem>,
     partitions: usize,
-) -> Result<Network<BlackWidow>, ConfigError> {
-    let mut prepared = Prepared::new(topology, config, partitions)?;
+) -> Result<Partitioned<BlackWidow>, ConfigError> {
+    let mut prepared = Prepared::new(topology, (config, options), partitions)?;
     prepared.shared.format.seal = Seal::Crc;
     let terminals = prepared.terminals(config.seed, HELD_BACK, |_| (NO_SLOT, Pace::default()));
     let Prepared {
@@ -237,13 +242,13 @@ pub(super) fn encoded(
     } = prepared;
     let mut builder = Builder::new(config.seed, shared, terminals);
     let nodes = add_nodes(topology, &places, config.seed, &mut builder)?;
-    let (shortest, longest) = length::window_and_longest(topology, config);
+    let (shortest, longest) = length::window_and_longest(topology, options);
     for (number, link) in (0u32..).zip(&topology.links) {
-        let latency = BlackWidow::CYCLE.times(length::cycles(link, config).into());
+        let latency = BlackWidow::CYCLE.times(length::cycles(link, options).into());
         let ends = [link.a, link.b].map(|end| nodes.of(end));
         builder.connect(number, ends, latency, netem);
     }
-    Ok(Network {
+    Ok(Partitioned {
         partitions: builder.finish(shortest as usize),
         kinds: kinds(topology, &wiring),
         senders,
@@ -361,32 +366,32 @@ fn shared(topology: &Topology, config: &Config, destinations: Destinations) -> S
     Shared::new(births, destinations, traffic.request_reply, format)
 }
 
-type Sites = (Vec<Vec<Site>>, Vec<Vec<u32>>);
+type DirectRouters = (Vec<Vec<DirectRouter>>, Vec<Vec<u32>>);
 
 /// The chips of every partition, joined by their links.
-fn sites(
+fn routers(
     topology: &Topology,
     wiring: &Wiring,
     places: &Places,
-    config: &Config,
+    options: &BlackwidowOptions,
     exchanges: &mut [Exchange],
-) -> Result<Sites, ConfigError> {
+) -> Result<DirectRouters, ConfigError> {
     let mut terminal_at = vec![NO_SLOT; topology.chips.len() * PORTS];
     for (number, place) in (0u32..).zip(&places.terminals) {
         if let Some(place) = place {
             terminal_at[place.chip as usize * PORTS + usize::from(place.port)] = number;
         }
     }
-    let mut sites: Vec<Vec<Option<Site>>> = Vec::new();
+    let mut routers: Vec<Vec<Option<DirectRouter>>> = Vec::new();
     let mut chips: Vec<Vec<u32>> = Vec::new();
     for partition in 0..exchanges.len() as u32 {
         let count = places.chips.iter().filter(|c| c.0 == partition).count();
-        sites.push((0..count).map(|_| None).collect());
+        routers.push((0..count).map(|_| None).collect());
         chips.push(vec![0; count]);
     }
     for (chip, registers) in (0u32..).zip(topology.all_chip_registers()) {
         let (partition, number) = places.chips[chip as usize];
-        let mut site = Site::new(registers);
+        let mut router = DirectRouter::new(registers);
         for port in 0..PORTS as u8 {
             let at = chip as usize * PORTS + usize::from(port);
             let Some(neighbour) = wiring.neighbour(chip, port) else {
@@ -404,14 +409,14 @@ fn sites(
             };
             let link = wiring.link(chip, port).ok_or(ConfigError::Topology)?;
             let link = &topology.links[link as usize];
-            let cycles = length::cycles(link, config);
+            let cycles = length::cycles(link, options);
             let slot = slot_for(exchanges, partition, (there, slot), cycles);
-            site.connect(usize::from(port), slot, Pace::of(link.rate));
+            router.connect(usize::from(port), slot, Pace::of(link.rate));
         }
-        sites[partition as usize][number as usize] = Some(site);
+        routers[partition as usize][number as usize] = Some(router);
         chips[partition as usize][number as usize] = chip;
     }
-    let whole = sites
+    let whole = routers
         .into_iter()
         .map(|part| part.into_iter().flatten().collect());
     Ok((whole.collect(), chips))

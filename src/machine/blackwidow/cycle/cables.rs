@@ -1,6 +1,6 @@
 //! Links of unequal lengths and rates, as descriptions have them.
 
-use super::tests::{clos, config, ranked, yarc};
+use super::tests::{clos, config, ranked, simulation, yarc};
 use super::*;
 use crate::link::LaneRate;
 use crate::machine::blackwidow::topology::{BlackwidowSpec, Topology};
@@ -10,7 +10,7 @@ const FULL: LaneRate = LaneRate::G6_25;
 const HALF: LaneRate = LaneRate::G3_125;
 
 fn run(topology: &Topology, config: &Config, partitions: usize) -> Report {
-    let mut simulation = Simulation::new(topology, config, partitions).unwrap();
+    let mut simulation = simulation(topology, config, partitions);
     let report = simulation.run(&mut Serial, |_| {});
     assert_eq!(report.violations, []);
     report
@@ -159,7 +159,7 @@ fn partitions_change_nothing_where_links_differ() {
 #[test]
 fn nothing_is_left_behind_where_links_differ() {
     let topology = lay(clos(96), [3, 50], [HALF, LaneRate::G5_0]);
-    let mut simulation = Simulation::new(&topology, &config(700_000), 3).unwrap();
+    let mut simulation = simulation(&topology, &config(700_000), 3);
     for _ in 0..300 {
         simulation.run_windows(1);
         let mut violations = Vec::new();
@@ -178,6 +178,7 @@ fn encoded_links_are_as_long_as_direct_ones() {
         let mut simulation = Simulation::<BlackWidow>::with_encoded_links(
             topology,
             &config,
+            &BlackwidowOptions::default(),
             None,
             partitions,
             &mut Serial,

@@ -1,15 +1,16 @@
 //! Each checker finds what it is for.
 
-use super::tests::{clos, config, ranked, yarc};
+use super::BlackWidow;
+use super::tests::{clos, config, ranked, simulation, yarc};
 use crate::machine::blackwidow::topology::Topology;
 use crate::sim::direct::check::Violation;
-use crate::sim::direct::family::Terminal as _;
+use crate::sim::direct::model::Terminal as _;
 use crate::sim::direct::partition::HELD_BACK;
 use crate::sim::direct::*;
 
 /// Runs a little, lets `spoil` do something that must not be, runs to the end.
-fn spoiled(topology: &Topology, spoil: impl FnOnce(&mut Partition)) -> Vec<Violation> {
-    let mut simulation = Simulation::new(topology, &config(300_000), 1).unwrap();
+fn spoiled(topology: &Topology, spoil: impl FnOnce(&mut Partition<BlackWidow>)) -> Vec<Violation> {
+    let mut simulation = simulation(topology, &config(300_000), 1);
     simulation.run_windows(50);
     let mut violations = Vec::new();
     simulation.check_now(&mut violations);
@@ -32,7 +33,7 @@ fn nothing_is_found_where_nothing_was_spoiled() {
 
 #[test]
 fn a_lost_phit_is_missed() {
-    let violations = spoiled(&yarc(), |part| assert!(part.sites[0].lose_phit()));
+    let violations = spoiled(&yarc(), |part| assert!(part.routers[0].lose_phit()));
     assert!(has(&violations, |v| matches!(v, Violation::Phits { .. })));
     assert!(has(&violations, |v| matches!(v, Violation::Credits { .. })));
 }
@@ -41,8 +42,8 @@ fn a_lost_phit_is_missed() {
 fn a_lost_or_invented_credit_is_missed() {
     for change in [-1i32, 1] {
         let violations = spoiled(&yarc(), |part| {
-            let credits = i32::from(part.sites[0].credits(5, 1)) + change;
-            part.sites[0].spoil_credits(5, 1, credits as u16);
+            let credits = i32::from(part.routers[0].credits(5, 1)) + change;
+            part.routers[0].spoil_credits(5, 1, credits as u16);
         });
         let credits = |v: &Violation| matches!(v, Violation::Credits { vc: 1, .. });
         assert!(has(&violations, credits));
@@ -55,9 +56,9 @@ fn a_full_queue_is_noticed() {
     let topology = clos(64);
     let mut config = config(900_000);
     config.traffic.pattern = "hotspot:0:90".parse().unwrap();
-    let mut simulation = Simulation::new(&topology, &config, 1).unwrap();
-    for site in &mut simulation.partitions_mut()[0].sites {
-        (0..64).for_each(|port| site.spoil_credits(port, 0, 1_000));
+    let mut simulation = simulation(&topology, &config, 1);
+    for router in &mut simulation.partitions_mut()[0].routers {
+        (0..64).for_each(|port| router.spoil_credits(port, 0, 1_000));
     }
     simulation.run_windows(500);
     let mut violations = Vec::new();
@@ -66,7 +67,7 @@ fn a_full_queue_is_noticed() {
 }
 
 /// Flips `bits` in the first phit of that kind that is about to arrive at a terminal or router.
-fn flip(part: &mut Partition, bits: u32, head: bool) {
+fn flip(part: &mut Partition<BlackWidow>, bits: u32, head: bool) {
     use phitwire_framing::phit24::{Phit, PhitKind};
     let wanted = if head { PhitKind::Head } else { PhitKind::Body };
     let size = part.exchange.window;
@@ -132,7 +133,7 @@ fn a_packet_too_many_is_noticed() {
 fn a_packet_that_would_go_up_again_is_noticed() {
     let mut topology = ranked(64, "2");
     topology.chips[0].routers[0].registers.root_detect.location ^= 0x4000;
-    let mut simulation = Simulation::new(&topology, &config(100_000), 1).unwrap();
+    let mut simulation = simulation(&topology, &config(100_000), 1);
     let report = simulation.run(&mut Serial, |_| {});
     assert!(has(&report.violations, |v| matches!(
         v,
@@ -142,7 +143,7 @@ fn a_packet_that_would_go_up_again_is_noticed() {
 
 #[test]
 fn packets_that_never_leave_are_noticed() {
-    let violations = spoiled(&yarc(), |part| part.sites[0].spoil_credits(9, 0, 0));
+    let violations = spoiled(&yarc(), |part| part.routers[0].spoil_credits(9, 0, 0));
     assert!(has(&violations, |v| matches!(v, Violation::Starved { .. })));
 }
 
@@ -150,7 +151,7 @@ fn packets_that_never_leave_are_noticed() {
 fn a_packet_without_a_way_is_noticed() {
     let mut topology = ranked(64, "2");
     topology.chips[0].routers[0].registers.table = Default::default();
-    let mut simulation = Simulation::new(&topology, &config(100_000), 1).unwrap();
+    let mut simulation = simulation(&topology, &config(100_000), 1);
     let report = simulation.run(&mut Serial, |_| {});
     let refused = |v: &Violation| matches!(v, Violation::Refused(_));
     assert!(has(&report.violations, refused));
@@ -163,7 +164,7 @@ fn requests_that_take_different_ways_are_seen_to_overtake() {
     let violations = |hashed_ways| {
         let mut config = config(700_000);
         config.traffic.pattern = "bit-complement".parse().unwrap();
-        let mut simulation = Simulation::new(&topology, &config, 1).unwrap();
+        let mut simulation = simulation(&topology, &config, 1);
         let shared = &mut simulation.partitions_mut()[0].shared;
         assert!(shared.format.hashed_ways);
         shared.format.hashed_ways = hashed_ways;
@@ -179,8 +180,8 @@ fn a_message_too_old_to_tell_its_age_is_noticed() {
     // Sources that sleep for longer than a packet can say, and then send what was born meanwhile.
     let mut config = config(1_000);
     config.traffic.participants = Some(2);
-    let mut simulation = Simulation::new(&yarc(), &config, 1).unwrap();
-    let reschedule = |simulation: &mut Simulation, from, to| {
+    let mut simulation = simulation(&yarc(), &config, 1);
+    let reschedule = |simulation: &mut Simulation<BlackWidow>, from, to| {
         let terminals = &mut simulation.partitions_mut()[0].terminals;
         terminals
             .iter_mut()
@@ -190,5 +191,6 @@ fn a_message_too_old_to_tell_its_age_is_noticed() {
     simulation.run_windows((1 << 22) / 20 + 1);
     reschedule(&mut simulation, HELD_BACK, 0);
     let report = simulation.run(&mut Serial, |_| {});
-    assert!(has(&report.violations, |v| *v == Violation::Misdated));
+    assert!(has(&report.violations, |v| *v
+        == Violation::Misdated { bits: 22 }));
 }

@@ -1,5 +1,6 @@
 //! Whole runs over encoded links.
 
+use super::tests::simulation;
 use super::*;
 use crate::link::impair::Netem;
 use crate::machine::blackwidow::topology::{BlackwidowSpec, Rank, Topology};
@@ -33,6 +34,7 @@ fn run(topology: &Topology, config: &Config, words: &str, partitions: usize) -> 
     let mut simulation = Simulation::<BlackWidow>::with_encoded_links(
         topology,
         config,
+        &BlackwidowOptions::default(),
         netem,
         partitions,
         &mut Serial,
@@ -47,7 +49,7 @@ fn run(topology: &Topology, config: &Config, words: &str, partitions: usize) -> 
 fn encoded_links_add_their_serialisation_to_the_latency_of_direct_ones() {
     let topology = clos(4, 4, None, 1);
     let encoded = run(&topology, &config(10_000), "", 1).latency_cycles.min;
-    let mut direct = Simulation::new(&topology, &config(10_000), 1).unwrap();
+    let mut direct = simulation(&topology, &config(10_000), 1);
     let direct = direct.run(&mut Serial, |_| {}).latency_cycles.min;
     // 13 phits of 1.28 ns in bursts of four, on two links, instead of one phit per cycle on each.
     assert!(
@@ -126,6 +128,7 @@ fn traffic_that_flows_is_not_at_rest() {
     let mut simulation = Simulation::<BlackWidow>::with_encoded_links(
         &topology,
         &config(300_000),
+        &BlackwidowOptions::default(),
         None,
         2,
         &mut Serial,
@@ -165,6 +168,7 @@ fn links_that_lose_everything_do_not_come_up() {
     let refused = Simulation::<BlackWidow>::with_encoded_links(
         &topology,
         &config(1_000),
+        &BlackwidowOptions::default(),
         Some(dead),
         1,
         &mut Serial,

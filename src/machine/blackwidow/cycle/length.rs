@@ -1,26 +1,27 @@
 //! What a link's cable and lanes make of it: cycles that a phit travels, and how often one may leave.
 
+use super::BlackwidowOptions;
 use crate::link::LaneRate;
 use crate::machine::blackwidow::topology::Topology;
 use crate::net::Link;
-use crate::sim::direct::config::{Config, MAX_LINK_CYCLES};
+use crate::sim::direct::config::MAX_LINK_CYCLES;
 
 /// Cycles of 1.25 ns for a metre of cable, at 5 ns.
 const METRE_CYCLES: u32 = 4;
 
 /// Cycles that a phit or credit travels on a link: as its cable is long, or, of links that name no length,
-/// [`Config::link_cycles`].
-pub(super) fn cycles(link: &Link, config: &Config) -> u32 {
-    link.metres.map_or(config.link_cycles, |metres| {
+/// [`BlackwidowOptions::link_cycles`].
+pub(super) fn cycles(link: &Link, options: &BlackwidowOptions) -> u32 {
+    link.metres.map_or(options.link_cycles, |metres| {
         METRE_CYCLES * u32::from(metres.max(1))
     })
 }
 
 /// Cycles of a window, which are no more than the shortest link takes, and of the longest link.
-pub(super) fn window_and_longest(topology: &Topology, config: &Config) -> (u32, u32) {
-    let all = || topology.links.iter().map(|link| cycles(link, config));
-    let shortest = all().min().unwrap_or(config.link_cycles);
-    let longest = all().max().unwrap_or(config.link_cycles);
+pub(super) fn window_and_longest(topology: &Topology, options: &BlackwidowOptions) -> (u32, u32) {
+    let all = || topology.links.iter().map(|link| cycles(link, options));
+    let shortest = all().min().unwrap_or(options.link_cycles);
+    let longest = all().max().unwrap_or(options.link_cycles);
     (shortest.min(MAX_LINK_CYCLES), longest)
 }
 

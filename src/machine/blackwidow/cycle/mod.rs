@@ -5,42 +5,44 @@ mod build;
 mod cables;
 #[cfg(test)]
 mod canaries;
-mod encoded;
+mod direct_router;
 #[cfg(test)]
 mod encoded_tests;
 mod length;
+mod options;
 mod packet;
-mod site;
 mod slow;
 mod terminal;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use packet::BIRTH_BITS;
-pub use site::INPUT_PHITS;
+pub use direct_router::INPUT_PHITS;
+pub use options::BlackwidowOptions;
 
 use phitwire_framing::memory24::write_phits;
-use phitwire_framing::packet24::head_vc;
+use phitwire_framing::packet24::{EopStatus, Vc, eop_status, head_vc};
 use phitwire_framing::phit24::Phit;
 
 use crate::link::impair::Netem;
 use crate::machine::blackwidow::link::{InputQueue, Lcb};
+use crate::machine::blackwidow::route::registers::PORTS;
 use crate::machine::blackwidow::router::Yarc;
 use crate::machine::blackwidow::topology::{Topology, Wiring};
 use crate::node::PortId;
 use crate::sim::direct::config::{Config, ConfigError, Traffic};
-use crate::sim::direct::exchange::delay_cycles;
-use crate::sim::direct::family::{ChipView, Family, MAX_VCS, Network, Parts, Stream};
+use crate::sim::direct::exchange::{Exchange, delay_cycles};
+use crate::sim::direct::model::{
+    ChipView, CycleModel, DirectModel, Lanes, MAX_VCS, Partitioned, PortAccount, Stream,
+};
 use crate::sim::direct::pattern::{Destinations, Pattern, Population, Rule};
 use crate::sim::direct::shared::Shared;
 use crate::time::Duration;
-use packet::{REPLY_PHITS, Seal};
+use packet::{BIRTH_BITS, REPLY_PHITS, Seal};
+use serde_json::{Map, Value};
 
 /// Networks of YARC routers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BlackWidow;
-
-impl Family for BlackWidow {}
 
 /// What terminals need to know of packets.
 #[derive(Clone, Debug)]
@@ -53,26 +55,31 @@ pub struct Format {
     pub(super) hashed_ways: bool,
 }
 
-impl Parts for BlackWidow {
+impl CycleModel for BlackWidow {
     type Topology = Topology;
-    type Phit = u32;
-    /// Cycles in which a credit arrives, per virtual channel.
-    type Credits = [u64; 2];
+    type Options = BlackwidowOptions;
     type Format = Format;
-    type Site = site::Site;
+    type Packet = packet::Packet;
     type Terminal = terminal::Terminal;
     type Router = Yarc;
     type End = Lcb;
     type Assemblies = [packet::Assembly; 2];
+    type Direct = Self;
 
-    const PORTS: usize = crate::machine::blackwidow::route::registers::PORTS;
-    const CHIP_LANES: usize = Self::PORTS;
-    const TERMINAL_LANES: usize = 1;
-    const VCS: usize = 2;
-    const CREDITS: u32 = INPUT_PHITS as u32;
+    const PORTS: usize = PORTS;
     // Paper, section 3: 800 MHz.
     const CYCLE: Duration = Duration::from_ps(1_250);
     const LINK_KINDS: &'static [&'static str] = &["up", "side", "down"];
+    // One packet of 19 phits (paper, section 4.3).
+    const MAX_MESSAGE_BYTES: u8 = 32;
+    // Packets of 13 phits, the paper's average (section 7.1).
+    const MESSAGE_BYTES: u8 = 16;
+    const BIRTH_BITS: u32 = BIRTH_BITS;
+
+    fn about(options: &BlackwidowOptions) -> Map<String, Value> {
+        let cycles = options.link_cycles.into();
+        Map::from_iter([("link_cycles".to_owned(), cycles)])
+    }
 
     fn message_phits(traffic: &Traffic) -> usize {
         let reply = if traffic.request_reply {
@@ -83,17 +90,79 @@ impl Parts for BlackWidow {
         write_phits(usize::from(traffic.message_bytes)) + reply
     }
 
+    fn terminal(topology: &Topology, nic: u32, port: u8) -> Option<u64> {
+        let processors = topology.processors.len() as u64;
+        Some(u64::from(port) * processors + u64::from(nic))
+    }
+
+    fn build_encoded(
+        topology: &Topology,
+        config: &Config,
+        options: &BlackwidowOptions,
+        netem: Option<Netem>,
+        partitions: usize,
+    ) -> Result<Partitioned<Self>, ConfigError> {
+        build::encoded(topology, (config, options), netem, partitions)
+    }
+
+    fn end(router: &Yarc, port: PortId) -> Option<&Lcb> {
+        router.lcb(port)
+    }
+
+    fn view(router: &Yarc) -> ChipView {
+        let queued = (0..PORTS as PortId).map(|port| router.queued(port));
+        let [rows, columns] = router.core().phits_by_stage();
+        direct_router::view(router.core(), [queued.sum(), rows, columns])
+    }
+
+    fn sent(end: &Lcb) -> u64 {
+        end.counters().tx_phits
+    }
+
+    fn receive(
+        input: &mut InputQueue,
+        assemblies: &mut Self::Assemblies,
+        cycle: u64,
+        terminal: &mut terminal::Terminal,
+        shared: &mut Shared<Self>,
+    ) {
+        for vc in Vc::ALL {
+            let assembly = &mut assemblies[vc.index()];
+            while input.ready(vc) {
+                let phit = input.pop(vc);
+                let delivery = assembly.take(phit, shared.format.seal);
+                let Some(delivery) = delivery else { continue };
+                if eop_status(phit.content()) == Some(EopStatus::Healthy) {
+                    shared.tally.arrived_phits += u64::from(delivery.phits);
+                    terminal.arrived(cycle, delivery, shared);
+                }
+                // What ended as `transmit_error` comes again.
+            }
+        }
+    }
+
+    fn has_room(end: &Lcb, is_reply: bool, _: &Shared<Self>) -> bool {
+        end.is_active() && end.can_begin(Vc::ALL[usize::from(is_reply)])
+    }
+
+    fn push(end: &mut Lcb, packet: &packet::Packet) -> u64 {
+        for &bits in packet.phits() {
+            end.push(Phit::from_bits(bits));
+        }
+        packet.phits().len() as u64
+    }
+}
+
+impl Lanes for BlackWidow {
+    type Phit = u32;
+    /// Cycles in which a credit arrives, per virtual channel.
+    type Credits = [u64; 2];
+
+    const CHIP_LANES: usize = PORTS;
+
     #[inline]
     fn lanes(port: usize) -> (usize, usize) {
         (port, 1)
-    }
-
-    fn follow(stream: &mut Stream, phit: u32) -> usize {
-        let phit = Phit::from_bits(phit);
-        if phit.is_head() {
-            stream.vc = head_vc(phit.content()).index() as u8;
-        }
-        stream.vc.into()
     }
 
     fn delay_credits(credits: &[u64; 2], by: usize, window: usize) -> [[u64; 2]; 2] {
@@ -113,64 +182,48 @@ impl Parts for BlackWidow {
         }
         counts
     }
+}
+
+impl DirectModel<Self> for BlackWidow {
+    type Router = direct_router::DirectRouter;
+
+    const VCS: usize = 2;
+    const CREDITS: u32 = INPUT_PHITS as u32;
+
+    fn follow(stream: &mut Stream, phit: u32) -> usize {
+        let phit = Phit::from_bits(phit);
+        if phit.is_head() {
+            stream.vc = head_vc(phit.content()).index() as u8;
+        }
+        stream.vc.into()
+    }
 
     fn build(
         topology: &Topology,
         config: &Config,
+        options: &BlackwidowOptions,
         partitions: usize,
-    ) -> Result<Network<Self>, ConfigError> {
-        build::direct(topology, config, partitions)
+    ) -> Result<Partitioned<Self>, ConfigError> {
+        build::direct(topology, (config, options), partitions)
     }
 
-    fn terminal(topology: &Topology, nic: u32, port: u8) -> Option<u64> {
-        let processors = topology.processors.len() as u64;
-        Some(u64::from(port) * processors + u64::from(nic))
-    }
-
-    fn build_encoded(
-        topology: &Topology,
-        config: &Config,
-        netem: Option<Netem>,
-        partitions: usize,
-    ) -> Result<Network<Self>, ConfigError> {
-        build::encoded(topology, config, netem, partitions)
-    }
-
-    fn end(router: &Yarc, port: PortId) -> Option<&Lcb> {
-        router.lcb(port)
-    }
-
-    fn view(router: &Yarc) -> ChipView {
-        let queued = (0..Self::PORTS as PortId).map(|port| router.queued(port));
-        let [rows, columns] = router.core().phits_by_stage();
-        site::view(router.core(), [queued.sum(), rows, columns])
-    }
-
-    fn sent(end: &Lcb) -> u64 {
-        end.counters().tx_phits
-    }
-
-    fn receive(
-        input: &mut InputQueue,
-        assemblies: &mut Self::Assemblies,
-        cycle: u64,
+    #[inline]
+    fn run_terminal(
         terminal: &mut terminal::Terminal,
+        index: usize,
+        base: u64,
+        exchange: &mut Exchange<Self>,
         shared: &mut Shared<Self>,
-    ) {
-        encoded::receive(input, assemblies, cycle, terminal, shared);
+    ) -> u64 {
+        terminal.run_window(index, base, exchange, shared)
     }
 
-    fn transmit(
-        end: &mut Lcb,
-        cycle: u64,
-        terminal: &mut terminal::Terminal,
-        shared: &mut Shared<Self>,
-    ) {
-        encoded::transmit(end, cycle, terminal, shared);
+    fn terminal_end(terminal: &terminal::Terminal) -> (u32, PortAccount) {
+        terminal.end()
     }
 
-    fn next_due(end: &Lcb, terminal: &terminal::Terminal, _: &Shared<Self>) -> u64 {
-        encoded::next_due(end, terminal)
+    fn set_terminal_link(terminal: &mut terminal::Terminal, up: bool) {
+        terminal.set_link(up);
     }
 }
 

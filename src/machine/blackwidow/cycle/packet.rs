@@ -128,7 +128,7 @@ fn request_head(dest: u16) -> u32 {
 
 /// The phits of a packet.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Packet {
+pub struct Packet {
     phits: [u32; MAX_PACKET_PHITS],
     len: u8,
 }

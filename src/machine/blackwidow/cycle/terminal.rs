@@ -2,16 +2,16 @@
 
 use std::collections::VecDeque;
 
-use phitwire_framing::packet24::{MAX_PACKET_PHITS, Vc};
+use phitwire_framing::packet24::{HASH_MASK, MAX_PACKET_PHITS, Vc};
 use phitwire_framing::phit24::Phit;
 
 use super::BlackWidow;
+use super::direct_router::INPUT_PHITS;
 use super::length::Pace;
 use super::packet::{Assembly, Delivery, Name, Packet};
-use super::site::INPUT_PHITS;
 use crate::kit::RoundRobin;
 use crate::sim::direct::exchange::{Arrivals, Exchange};
-use crate::sim::direct::family::{self, PortAccount, Stream};
+use crate::sim::direct::model::{self, PortAccount, Stream, Terminal as _};
 use crate::sim::direct::shared::Common;
 use crate::sim::direct::source::{NEVER, Source};
 
@@ -67,7 +67,7 @@ impl Terminal {
         Self { pace, ..self }
     }
 
-    fn run_window(
+    pub(super) fn run_window(
         &mut self,
         index: usize,
         base: u64,
@@ -225,7 +225,7 @@ impl Terminal {
         if !self.is_up {
             return None;
         }
-        let ready = self.due();
+        let ready = self.due(shared);
         let mut at = [size; 2];
         for vc in 0..2 {
             if ready[vc] < base + size as u64 {
@@ -248,19 +248,23 @@ impl Terminal {
         Some(cycle)
     }
 
-    /// The cycles from which on the next request and the next reply may be sent.
-    pub(crate) fn due(&self) -> [u64; 2] {
-        let reply = self.replies.front().map_or(NEVER, |&(ready, _)| ready);
-        [self.common.source.head().birth, reply]
+    /// Where the link ends, and its end here.
+    pub(super) fn end(&self) -> (u32, PortAccount) {
+        let mut account = PortAccount {
+            coming: Stream {
+                vc: self.assembly.vc(Phit::IDLE).index() as u8,
+                left: 0,
+            },
+            ..PortAccount::default()
+        };
+        for vc in 0..2 {
+            account.credits[vc] = self.credits[vc].max(0) as u32 + self.reserved_of(vc);
+        }
+        (self.peer, account)
     }
 
-    /// The next packet of the virtual channels that `may` be sent, in turn.
-    pub(crate) fn next_packet(&mut self, may: [bool; 2], shared: &mut Shared) -> Option<Packet> {
-        match self.turn.arbitrate(0, may[0], may[1]) {
-            0 if may[0] => Some(self.next_request(shared)),
-            1 if may[1] => self.next_reply(shared),
-            _ => None,
-        }
+    pub(super) fn set_link(&mut self, up: bool) {
+        self.is_up = up;
     }
 
     fn next_request(&mut self, shared: &mut Shared) -> Packet {
@@ -269,6 +273,7 @@ impl Terminal {
             self.common
                 .source
                 .take(self.common.number, &shared.births, &shared.destinations);
+        let hash = hash & HASH_MASK as u16;
         let dest = shared.format.numbers[to as usize];
         let name = Name::request(self.processor, dest, head.sequence, head.birth);
         shared.request_sent(name.key(), head.birth);
@@ -292,17 +297,7 @@ impl Terminal {
     }
 }
 
-impl family::Terminal<BlackWidow> for Terminal {
-    fn run(
-        &mut self,
-        index: usize,
-        base: u64,
-        exchange: &mut Exchange<BlackWidow>,
-        shared: &mut Shared,
-    ) -> u64 {
-        self.run_window(index, base, exchange, shared)
-    }
-
+impl model::Terminal<BlackWidow> for Terminal {
     fn common(&self) -> &Common {
         &self.common
     }
@@ -311,22 +306,17 @@ impl family::Terminal<BlackWidow> for Terminal {
         &mut self.common
     }
 
-    fn peer(&self) -> u32 {
-        self.peer
+    fn due(&self, _: &Shared) -> [u64; 2] {
+        let reply = self.replies.front().map_or(NEVER, |&(ready, _)| ready);
+        [self.common.source.head().birth, reply]
     }
 
-    fn account(&self) -> PortAccount {
-        let mut account = PortAccount {
-            coming: Stream {
-                vc: self.assembly.vc(Phit::IDLE).index() as u8,
-                left: 0,
-            },
-            ..PortAccount::default()
-        };
-        for vc in 0..2 {
-            account.credits[vc] = self.credits[vc].max(0) as u32 + self.reserved_of(vc);
+    fn next_packet(&mut self, may: [bool; 2], shared: &mut Shared) -> Option<Packet> {
+        match self.turn.arbitrate(0, may[0], may[1]) {
+            0 if may[0] => Some(self.next_request(shared)),
+            1 if may[1] => self.next_reply(shared),
+            _ => None,
         }
-        account
     }
 
     fn reserved(&self) -> u64 {
@@ -336,10 +326,6 @@ impl family::Terminal<BlackWidow> for Terminal {
     fn is_at_rest(&self) -> bool {
         let has_replies = self.is_up && !self.replies.is_empty();
         self.packet.is_none() && !has_replies && !self.assembly.is_open()
-    }
-
-    fn set_link(&mut self, up: bool) {
-        self.is_up = up;
     }
 }
 

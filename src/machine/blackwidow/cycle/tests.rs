@@ -40,8 +40,24 @@ pub(super) fn config(millionths: u32) -> Config {
     }
 }
 
+/// The network with links of 20 cycles that hand phits over.
+pub(super) fn simulation(
+    topology: &Topology,
+    config: &Config,
+    partitions: usize,
+) -> Simulation<BlackWidow> {
+    Simulation::new(topology, config, &BlackwidowOptions::default(), partitions).unwrap()
+}
+
 fn run(topology: &Topology, config: &Config, partitions: usize) -> Report {
-    let mut simulation = Simulation::new(topology, config, partitions).unwrap();
+    run_with(topology, config, 20, partitions)
+}
+
+/// The same with links of that many cycles.
+fn run_with(topology: &Topology, config: &Config, link_cycles: u32, partitions: usize) -> Report {
+    let options = BlackwidowOptions { link_cycles };
+    let mut simulation =
+        Simulation::<BlackWidow>::new(topology, config, &options, partitions).unwrap();
     let report = simulation.run(&mut Serial, |_| {});
     assert_eq!(report.violations, []);
     report
@@ -105,11 +121,13 @@ fn every_hop_adds_a_router_and_a_link() {
         let least = |link: u32| u64::from(25 * hops + link * (hops + 1) + 12);
         assert_eq!(report.latency_cycles.min, least(20), "{rank}");
         let short = Config {
-            link_cycles: 1,
             measure_cycles: 500,
             ..with("bit-complement", 10_000)
         };
-        assert_eq!(run(&topology, &short, 1).latency_cycles.min, least(1));
+        assert_eq!(
+            run_with(&topology, &short, 1, 1).latency_cycles.min,
+            least(1)
+        );
     }
 }
 
@@ -165,14 +183,16 @@ fn every_pattern_and_process_keeps_the_rules() {
         assert!(run(&clos(64), &config, 2).packets > 1_000, "{pattern}");
         config.traffic.message_bytes = 1;
         config.traffic.request_reply = true;
-        config.link_cycles = 64;
-        assert!(run(&yarc(), &config, 1).packets > 1_000, "{pattern}");
+        assert!(
+            run_with(&yarc(), &config, 64, 1).packets > 1_000,
+            "{pattern}"
+        );
     }
 }
 
 #[test]
 fn nothing_is_left_behind_between_any_two_windows() {
-    let mut simulation = Simulation::new(&clos(96), &config(700_000), 3).unwrap();
+    let mut simulation = simulation(&clos(96), &config(700_000), 3);
     for _ in 0..150 {
         simulation.run_windows(1);
         let mut violations = Vec::new();

@@ -2,10 +2,10 @@
 
 use std::sync::{Arc, Mutex};
 
-use super::{Endpoint, Member, Region, Traffic};
+use super::{EncodedNode, EncodedPartition, TerminalNode, Traffic};
 use crate::link::LinkControlBlock;
 use crate::link::impair::Netem;
-use crate::sim::direct::family::Parts;
+use crate::sim::direct::model::CycleModel;
 use crate::sim::direct::partition::Partition;
 use crate::sim::direct::shared::Shared;
 use crate::sim::fabric::NodeId;
@@ -21,21 +21,21 @@ impl Place {
 }
 
 /// What becomes a partition.
-struct Part<F: Parts> {
+struct Part<M: CycleModel> {
     chips: Vec<u32>,
-    terminals: Vec<F::Terminal>,
-    region: Region<F>,
+    terminals: Vec<M::Terminal>,
+    nodes: EncodedPartition<M>,
 }
 
 /// Partitions with encoded links while they are made.
-pub struct Builder<F: Parts> {
-    shared: Shared<F>,
-    parts: Vec<Part<F>>,
+pub struct Builder<M: CycleModel> {
+    shared: Shared<M>,
+    parts: Vec<Part<M>>,
 }
 
-impl<F: Parts> Builder<F> {
+impl<M: CycleModel> Builder<M> {
     /// Partitions with these terminals and nothing else.
-    pub fn new(seed: u64, shared: Shared<F>, terminals: Vec<Vec<F::Terminal>>) -> Self {
+    pub fn new(seed: u64, shared: Shared<M>, terminals: Vec<Vec<M::Terminal>>) -> Self {
         let part = |terminals| {
             let traffic = Traffic {
                 shared: shared.clone(),
@@ -44,7 +44,7 @@ impl<F: Parts> Builder<F> {
             Part {
                 chips: Vec::new(),
                 terminals,
-                region: Region::new(seed, Arc::new(Mutex::new(traffic))),
+                nodes: EncodedPartition::new(seed, Arc::new(Mutex::new(traffic))),
             }
         };
         let parts = terminals.into_iter().map(part).collect();
@@ -52,10 +52,10 @@ impl<F: Parts> Builder<F> {
     }
 
     /// Adds the router of a chip of the topology.
-    pub fn add_router(&mut self, partition: u32, chip: u32, router: F::Router) -> Place {
-        let Part { chips, region, .. } = &mut self.parts[partition as usize];
-        let id = region.fabric.add(Member::Router(Box::new(router)));
-        region.chips.push(id);
+    pub fn add_router(&mut self, partition: u32, chip: u32, router: M::Router) -> Place {
+        let Part { chips, nodes, .. } = &mut self.parts[partition as usize];
+        let id = nodes.fabric.add(EncodedNode::Router(Box::new(router)));
+        nodes.chips.push(id);
         chips.push(chip);
         Place(partition as usize, id)
     }
@@ -65,11 +65,13 @@ impl<F: Parts> Builder<F> {
         &mut self,
         partition: u32,
         number: u32,
-        config: <F::End as LinkControlBlock>::Config,
+        config: <M::End as LinkControlBlock>::Config,
     ) -> Place {
-        let region = &mut self.parts[partition as usize].region;
-        let endpoint = Endpoint::new(config, number as usize, Arc::clone(&region.traffic));
-        let id = region.fabric.add(Member::Endpoint(Box::new(endpoint)));
+        let nodes = &mut self.parts[partition as usize].nodes;
+        let endpoint = TerminalNode::new(config, number as usize, Arc::clone(&nodes.traffic));
+        let id = nodes
+            .fabric
+            .add(EncodedNode::TerminalNode(Box::new(endpoint)));
         Place(partition as usize, id)
     }
 
@@ -83,27 +85,29 @@ impl<F: Parts> Builder<F> {
     ) {
         let (a, b) = ((a, port_a), (b, port_b));
         if part_a == part_b {
-            let region = &mut self.parts[part_a].region;
-            return region.connect(link, [a, b], latency, netem);
+            let nodes = &mut self.parts[part_a].nodes;
+            return nodes.connect(link, [a, b], latency, netem);
         }
-        let half = &mut self.parts[part_a].region;
+        let half = &mut self.parts[part_a].nodes;
         half.connect_abroad((link, false), a, part_b, latency, netem);
-        let half = &mut self.parts[part_b].region;
+        let half = &mut self.parts[part_b].nodes;
         half.connect_abroad((link, true), b, part_a, latency, netem);
     }
 
     /// The partitions, with windows of that many cycles.
-    pub fn finish(self, window: usize) -> Vec<Partition<F>> {
+    pub fn finish(self, window: usize) -> Vec<Partition<M>> {
         let count = self.parts.len();
         let parts = (0..).zip(self.parts);
         parts
             .map(|(number, mut part)| {
-                let abroad = &mut part.region.abroad;
+                let abroad = &mut part.nodes.abroad;
                 abroad.sort_by_key(|abroad| (abroad.link, abroad.is_b));
                 let (chips, terminals) = (part.chips, part.terminals);
                 let shared = self.shared.clone();
-                let region = part.region;
-                Partition::with_region(number, chips, terminals, shared, window, region, count)
+                let nodes = part.nodes;
+                Partition::with_encoded_links(
+                    number, chips, terminals, shared, window, nodes, count,
+                )
             })
             .collect()
     }

@@ -3,29 +3,30 @@
 use super::{SharedTraffic, Traffic, locked};
 use crate::link::{LinkControlBlock, LinkPort};
 use crate::node::{Node, PortId, WakeReason, Wakeup};
-use crate::sim::direct::family::Parts;
+use crate::sim::direct::model::{CycleModel, Terminal};
+use crate::sim::direct::shared::Shared;
 use crate::sim::direct::source::NEVER;
 use crate::time::Time;
 
 /// A terminal as a node behind an encoded link, its only port.
-pub struct Endpoint<F: Parts> {
-    link: LinkPort<F::End>,
-    assemblies: F::Assemblies,
+pub struct TerminalNode<M: CycleModel> {
+    link: LinkPort<M::End>,
+    assemblies: M::Assemblies,
     /// Number of the terminal in its partition.
     terminal: usize,
-    traffic: SharedTraffic<F>,
+    traffic: SharedTraffic<M>,
     ready: bool,
 }
 
-impl<F: Parts> Endpoint<F> {
+impl<M: CycleModel> TerminalNode<M> {
     pub(super) fn new(
-        config: <F::End as LinkControlBlock>::Config,
+        config: <M::End as LinkControlBlock>::Config,
         terminal: usize,
-        traffic: SharedTraffic<F>,
+        traffic: SharedTraffic<M>,
     ) -> Self {
         Self {
             link: LinkPort::new(config, Time::ZERO),
-            assemblies: F::Assemblies::default(),
+            assemblies: M::Assemblies::default(),
             terminal,
             traffic,
             ready: true,
@@ -33,12 +34,12 @@ impl<F: Parts> Endpoint<F> {
     }
 
     /// The link end of a port.
-    pub(super) fn end(&self, port: PortId) -> Option<&F::End> {
+    pub(super) fn end(&self, port: PortId) -> Option<&M::End> {
         (port == 0).then(|| self.link.end())
     }
 }
 
-impl<F: Parts> Node for Endpoint<F> {
+impl<M: CycleModel> Node for TerminalNode<M> {
     type Event = core::convert::Infallible;
 
     fn ports(&self) -> usize {
@@ -50,15 +51,15 @@ impl<F: Parts> Node for Endpoint<F> {
     }
 
     fn advance(&mut self, now: Time) {
-        let cycle = now.as_ps() / F::CYCLE.as_ps();
+        let cycle = now.as_ps() / M::CYCLE.as_ps();
         let mut traffic = locked(&self.traffic);
         let Traffic { shared, terminals } = &mut *traffic;
         let terminal = &mut terminals[self.terminal];
         self.link.handle_timers(now);
         let input = self.link.input_mut();
-        F::receive(input, &mut self.assemblies, cycle, terminal, shared);
+        M::receive(input, &mut self.assemblies, cycle, terminal, shared);
         self.link.give_back();
-        F::transmit(self.link.end_mut(), cycle, terminal, shared);
+        transmit(self.link.end_mut(), cycle, terminal, shared);
         while self.link.poll_event().is_some() {}
         self.ready = self.link.wants_to_send(now);
     }
@@ -76,9 +77,9 @@ impl<F: Parts> Node for Endpoint<F> {
         let traffic = locked(&self.traffic);
         let terminal = &traffic.terminals[self.terminal];
         // A packet that is due and has no room waits for credits, which come in a frame.
-        let next = F::next_due(self.link.end(), terminal, &traffic.shared);
+        let next = next_due(self.link.end(), terminal, &traffic.shared);
         let birth = (next != NEVER).then(|| Wakeup {
-            at: Time::ZERO + F::CYCLE.times(next),
+            at: Time::ZERO + M::CYCLE.times(next),
             reason: WakeReason::Request,
         });
         Wakeup::earlier(link, birth)
@@ -86,5 +87,46 @@ impl<F: Parts> Node for Endpoint<F> {
 
     fn poll_event(&mut self) -> Option<core::convert::Infallible> {
         None
+    }
+}
+
+/// The cycles from which on the next request and the next reply are due; [`NEVER`] for those that
+/// the link has no room for.
+fn due<M: CycleModel>(end: &M::End, terminal: &M::Terminal, shared: &Shared<M>) -> [u64; 2] {
+    let [request, reply] = terminal.due(shared);
+    [(request, false), (reply, true)].map(|(due, is_reply)| {
+        match M::has_room(end, is_reply, shared) {
+            true => due,
+            false => NEVER,
+        }
+    })
+}
+
+/// The cycle in which a packet of the terminal is due for which the link has room; [`NEVER`] if
+/// there is none.
+fn next_due<M: CycleModel>(end: &M::End, terminal: &M::Terminal, shared: &Shared<M>) -> u64 {
+    let [request, reply] = due(end, terminal, shared);
+    request.min(reply)
+}
+
+/// Hands over the packets of a terminal that are due by `cycle` and have room in the link.
+fn transmit<M: CycleModel>(
+    end: &mut M::End,
+    cycle: u64,
+    terminal: &mut M::Terminal,
+    shared: &mut Shared<M>,
+) {
+    loop {
+        let may = due(end, terminal, shared).map(|due| due <= cycle);
+        if may == [false, false] {
+            return;
+        }
+        let Some(packet) = terminal.next_packet(may, shared) else {
+            return;
+        };
+        let phits = M::push(end, &packet);
+        terminal.common_mut().sent_phits += phits;
+        shared.tally.sent_phits += phits;
+        shared.tally.sent_packets += 1;
     }
 }

@@ -1,28 +1,28 @@
 //! The nodes of a partition whose routers have encoded links.
 
-use super::Endpoint;
+use super::TerminalNode;
 use crate::node::{Node, PortId, Wakeup};
-use crate::sim::direct::family::Parts;
+use crate::sim::direct::model::CycleModel;
 use crate::time::Time;
 
 /// A node of either kind.
-pub(super) enum Member<F: Parts> {
+pub(super) enum EncodedNode<M: CycleModel> {
     /// A router chip.
-    Router(Box<F::Router>),
+    Router(Box<M::Router>),
     /// A terminal behind a link.
-    Endpoint(Box<Endpoint<F>>),
+    TerminalNode(Box<TerminalNode<M>>),
 }
 
 macro_rules! each {
     ($member:expr, $node:ident => $call:expr) => {
         match $member {
-            Member::Router($node) => $call,
-            Member::Endpoint($node) => $call,
+            EncodedNode::Router($node) => $call,
+            EncodedNode::TerminalNode($node) => $call,
         }
     };
 }
 
-impl<F: Parts> Node for Member<F> {
+impl<M: CycleModel> Node for EncodedNode<M> {
     /// What routers report is not asked for: the run's own checkers look at all of it.
     type Event = ();
 
@@ -53,25 +53,25 @@ impl<F: Parts> Node for Member<F> {
     fn poll_event(&mut self) -> Option<()> {
         match self {
             Self::Router(node) => node.poll_event().map(drop),
-            Self::Endpoint(_) => None,
+            Self::TerminalNode(_) => None,
         }
     }
 }
 
-impl<F: Parts> Member<F> {
+impl<M: CycleModel> EncodedNode<M> {
     /// The router, if it is one.
-    pub(super) fn router(&self) -> Option<&F::Router> {
+    pub(super) fn router(&self) -> Option<&M::Router> {
         match self {
             Self::Router(router) => Some(router),
-            Self::Endpoint(_) => None,
+            Self::TerminalNode(_) => None,
         }
     }
 
     /// The link end of a port, if it has one.
-    pub(super) fn end(&self, port: PortId) -> Option<&F::End> {
+    pub(super) fn end(&self, port: PortId) -> Option<&M::End> {
         match self {
-            Self::Router(router) => F::end(router, port),
-            Self::Endpoint(endpoint) => endpoint.end(port),
+            Self::Router(router) => M::end(router, port),
+            Self::TerminalNode(endpoint) => endpoint.end(port),
         }
     }
 }

@@ -12,11 +12,11 @@ pub(crate) mod member;
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
-pub(super) use endpoint::Endpoint;
-use member::Member;
+pub(super) use endpoint::TerminalNode;
+use member::EncodedNode;
 
 use super::exchange::Mail;
-use super::family::{ChipView, LinkAccount, Parts};
+use super::model::{ChipView, CycleModel, LinkAccount};
 use super::shared::Shared;
 use crate::device::LinkView as _;
 use crate::link::impair::Netem;
@@ -29,22 +29,22 @@ const MTU: usize = 1_500;
 
 /// Sources and sinks of a partition while its nodes run.
 #[derive(Debug)]
-struct Traffic<F: Parts> {
-    shared: Shared<F>,
-    terminals: Vec<F::Terminal>,
+struct Traffic<M: CycleModel> {
+    shared: Shared<M>,
+    terminals: Vec<M::Terminal>,
 }
 
 /// Traffic that the nodes of one fabric share. Only one thread at a time runs a fabric, so nobody
 /// ever waits for the lock.
-type SharedTraffic<F> = Arc<Mutex<Traffic<F>>>;
+type SharedTraffic<M> = Arc<Mutex<Traffic<M>>>;
 
-fn locked<F: Parts>(traffic: &SharedTraffic<F>) -> MutexGuard<'_, Traffic<F>> {
+fn locked<M: CycleModel>(traffic: &SharedTraffic<M>) -> MutexGuard<'_, Traffic<M>> {
     traffic.lock().unwrap_or_else(|broken| broken.into_inner())
 }
 
 /// The one end that a partition has of a link into another.
 #[derive(Clone, Copy, Debug)]
-struct Abroad {
+struct CrossLink {
     /// Number of the link in the topology, and whether this end is its second.
     link: u32,
     is_b: bool,
@@ -56,26 +56,26 @@ struct Abroad {
 }
 
 /// A part of a network with encoded links: the nodes of a partition.
-pub struct Region<F: Parts> {
-    fabric: Fabric<Member<F>>,
-    traffic: SharedTraffic<F>,
+pub struct EncodedPartition<M: CycleModel> {
+    fabric: Fabric<EncodedNode<M>>,
+    traffic: SharedTraffic<M>,
     /// Nodes of the chips, in the partition's order.
     chips: Vec<NodeId>,
-    abroad: Vec<Abroad>,
+    abroad: Vec<CrossLink>,
     /// Links with both ends here: number in the topology and in the fabric.
     home: Vec<(u32, LinkId)>,
 }
 
-impl<F: Parts> core::fmt::Debug for Region<F> {
+impl<M: CycleModel> core::fmt::Debug for EncodedPartition<M> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Region")
+        f.debug_struct("EncodedPartition")
             .field("chips", &self.chips)
             .finish_non_exhaustive()
     }
 }
 
-impl<F: Parts> Region<F> {
-    fn new(seed: u64, traffic: SharedTraffic<F>) -> Self {
+impl<M: CycleModel> EncodedPartition<M> {
+    fn new(seed: u64, traffic: SharedTraffic<M>) -> Self {
         Self {
             fabric: Fabric::new(seed),
             traffic,
@@ -119,7 +119,7 @@ impl<F: Parts> Region<F> {
             .connect_abroad(end, spec)
             .expect("a checked topology uses every port once");
         self.impair(entry, Direction::AToB, netem, stream(link, is_b));
-        self.abroad.push(Abroad {
+        self.abroad.push(CrossLink {
             link,
             is_b,
             entry,
@@ -135,13 +135,13 @@ impl<F: Parts> Region<F> {
     }
 
     /// The nodes look at what the partition holds between windows.
-    fn swap(&mut self, shared: &mut Shared<F>, terminals: &mut Vec<F::Terminal>) {
+    fn swap(&mut self, shared: &mut Shared<M>, terminals: &mut Vec<M::Terminal>) {
         let mut traffic = locked(&self.traffic);
         core::mem::swap(&mut traffic.shared, shared);
         core::mem::swap(&mut traffic.terminals, terminals);
     }
 
-    fn each_end(&self, mut visit: impl FnMut(u32, bool, &F::End)) {
+    fn each_end(&self, mut visit: impl FnMut(u32, bool, &M::End)) {
         let end = |(node, port): (NodeId, u8)| self.fabric.node(node).end(port);
         for &(link, id) in &self.home {
             for (at, is_b) in self.fabric.ends(id).into_iter().zip([false, true]) {
@@ -158,7 +158,7 @@ impl<F: Parts> Region<F> {
     }
 
     /// The router of chip number `index` of the partition.
-    fn chip(&self, index: usize) -> &F::Router {
+    fn chip(&self, index: usize) -> &M::Router {
         let node = self.fabric.node(self.chips[index]);
         node.router().expect("chips are routers")
     }
@@ -167,15 +167,15 @@ impl<F: Parts> Region<F> {
     pub(super) fn run_window(
         &mut self,
         end: u64,
-        shared: &mut Shared<F>,
-        terminals: &mut Vec<F::Terminal>,
-        outboxes: &mut [Mail<F>],
+        shared: &mut Shared<M>,
+        terminals: &mut Vec<M::Terminal>,
+        outboxes: &mut [Mail<M::Direct>],
     ) {
         for abroad in &self.abroad {
             self.fabric.catch_up(abroad.entry);
         }
         self.swap(shared, terminals);
-        let end = Time::ZERO + F::CYCLE.times(end);
+        let end = Time::ZERO + M::CYCLE.times(end);
         self.fabric.run_until(Time::from_ps(end.as_ps() - 1));
         self.swap(shared, terminals);
         while self.fabric.poll_event().is_some() {}
@@ -190,7 +190,7 @@ impl<F: Parts> Region<F> {
     }
 
     /// Takes the frames that another partition sent.
-    pub(super) fn receive(&mut self, mail: &mut Mail<F>) {
+    pub(super) fn receive(&mut self, mail: &mut Mail<M::Direct>) {
         for (link, is_b, mut frames) in mail.frames.drain(..) {
             let here = self
                 .abroad
@@ -234,17 +234,17 @@ impl<F: Parts> Region<F> {
 
     /// Looks at a chip, in the partition's order.
     pub(super) fn view(&self, index: usize) -> ChipView {
-        F::view(self.chip(index))
+        M::view(self.chip(index))
     }
 
     /// Phits that a chip has put on each of its links, repetitions included.
     pub(super) fn sent(&self, index: usize) -> Vec<u64> {
         let chip = self.chip(index);
-        let ends = (0..F::PORTS as u8).map(|port| F::end(chip, port));
-        ends.map(|end| end.map_or(0, F::sent)).collect()
+        let ends = (0..M::PORTS as u8).map(|port| M::end(chip, port));
+        ends.map(|end| end.map_or(0, M::sent)).collect()
     }
 
-    /// What link ends here have sent again (see [`Parts::Router`]'s links), frames sent, frames that an impairment
+    /// What link ends here have sent again (see [`CycleModel::Router`]'s links), frames sent, frames that an impairment
     /// lost.
     pub(super) fn work(&self) -> [u64; 3] {
         let mut again = 0;
@@ -257,8 +257,8 @@ impl<F: Parts> Region<F> {
     /// damaged ones may have gone on all the same, marked as such.
     pub(super) fn packets_taken(&self) -> u64 {
         let ports =
-            |index| (0..F::PORTS as u8).filter_map(move |port| F::end(self.chip(index), port));
-        let healthy = |end: &F::End| {
+            |index| (0..M::PORTS as u8).filter_map(move |port| M::end(self.chip(index), port));
+        let healthy = |end: &M::End| {
             let counters = end.counters();
             counters.rx_packets - counters.rx_poisoned_packets
         };

@@ -1,6 +1,6 @@
 //! From what was counted to a report.
 
-use super::super::family::{Family, PortUse, Terminal};
+use super::super::model::{CycleModel, Lanes as _, PortUse, Terminal};
 use super::super::partition::Partition;
 use super::super::report::{Fairness, LinkUse, Report, StageUse};
 use super::super::tally::{Latencies, Tally};
@@ -12,14 +12,14 @@ const GROWTH: f64 = 0.02;
 /// Part of the packets born by which arrivals may fall behind without saturation.
 const BEHIND: f64 = 0.05;
 
-impl<F: Family> Simulation<F> {
+impl<M: CycleModel> Simulation<M> {
     /// What the measurement itself says.
     pub(super) fn measured(&self, before: &Mark, after: &Mark, samples: StageSamples) -> Report {
         let cycles = self.cycle - self.began;
         let tally = after.tally.since(&before.tally);
         let growth = after.backlog as f64 - before.backlog as f64;
-        let per_terminal = cycles as f64 * self.senders as f64 * F::TERMINAL_LANES as f64;
-        let message = F::message_phits(&self.config.traffic) as f64;
+        let per_terminal = cycles as f64 * self.senders as f64 * M::Direct::TERMINAL_LANES as f64;
+        let message = M::message_phits(&self.config.traffic) as f64;
         let born = tally.requests_sent as f64 + growth + tally.replies_sent as f64
             - tally.replies_made as f64;
         // Arrivals fall behind births while queues inside the network grow. They also do if the warm-up was too
@@ -30,7 +30,7 @@ impl<F: Family> Simulation<F> {
         let behind = born - tally.latency_packets as f64;
         let falls_behind = inside > full / 2.0 && behind > BEHIND * born + 4.0 * born.sqrt();
         let hops = after.hops - before.hops;
-        let chips = self.kinds.len() / F::PORTS;
+        let chips = self.kinds.len() / M::PORTS;
         let stage = |i: usize| StageUse {
             mean_phits: samples.phits[i] as f64
                 / (samples.samples.max(1) * chips.max(1) as u64) as f64,
@@ -55,19 +55,19 @@ impl<F: Family> Simulation<F> {
 
     fn use_of_links(&self, before: &Mark, after: &Mark, cycles: u64, report: &mut Report) {
         let mut ejection = Uses::default();
-        let mut uses = vec![Uses::default(); F::LINK_KINDS.len()];
+        let mut uses = vec![Uses::default(); M::LINK_KINDS.len()];
         for ((partition, before), after) in
             self.partitions.iter().zip(&before.ports).zip(&after.ports)
         {
-            let before = before.chunks(F::PORTS);
+            let before = before.chunks(M::PORTS);
             for ((&chip, before), after) in partition
                 .chips
                 .iter()
                 .zip(before)
-                .zip(after.chunks(F::PORTS))
+                .zip(after.chunks(M::PORTS))
             {
-                let first = chip as usize * F::PORTS;
-                let kinds = &self.kinds[first..first + F::PORTS];
+                let first = chip as usize * M::PORTS;
+                let kinds = &self.kinds[first..first + M::PORTS];
                 for ((kind, before), after) in kinds.iter().zip(before).zip(after) {
                     match kind {
                         Some(PortUse::Ejection) => ejection.add(after - before),
@@ -96,17 +96,17 @@ impl<F: Family> Simulation<F> {
                 }
             }
         }
-        let width = cycles * F::TERMINAL_LANES as u64;
+        let width = cycles * M::Direct::TERMINAL_LANES as u64;
         report.injection_links = injection.summary(width);
         report.fairness = sending.fairness(width);
         report.ejection_links = ejection.summary(width);
         let arrived = after.tally.since(&before.tally).arrived_phits.max(1) as f64;
-        report.hops_by_kind = F::LINK_KINDS
+        report.hops_by_kind = M::LINK_KINDS
             .iter()
             .zip(&uses)
             .map(|(&kind, uses)| (kind, uses.sum as f64 / arrived))
             .collect();
-        let links = F::LINK_KINDS.iter().zip(uses);
+        let links = M::LINK_KINDS.iter().zip(uses);
         report.links = links
             .map(|(&kind, uses)| (kind, uses.summary(cycles)))
             .collect();

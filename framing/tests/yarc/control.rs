@@ -1,8 +1,6 @@
 //! The control word: golden vector, rejected words.
 
-mod common;
-
-use common::{REST, WORD};
+use crate::golden::{REST, WORD};
 use phitwire_framing::carrier::number::PacketNumber;
 use phitwire_framing::yarc::control::{
     ControlWord, LinkStatus, SidebandError, WORD_BYTES, WordRest, WordView,

@@ -1,11 +1,10 @@
 //! Maintenance packets: golden vectors, hop by hop through routers, rejected packets.
 
-mod common;
-
-use common::{
-    REGISTER_READ, REGISTER_READ_REPLY, REGISTER_WRITE, REGISTER_WRITE_REPLY, dirty, phits,
+use crate::golden::{
+    REGISTER_READ, REGISTER_READ_REPLY, REGISTER_WRITE, REGISTER_WRITE_REPLY, closed, dirty,
+    flipped, phits,
 };
-use phitwire_framing::yarc::crc16::{CrcPatch, PacketCrc};
+use phitwire_framing::yarc::crc16::CrcPatch;
 use phitwire_framing::yarc::maintenance::{
     MAX_HOPS, MAX_REQUEST_HOPS, Maintenance, Operation, READ_PHITS, READ_REPLY_PHITS,
     RegisterStatus, RouteVector, WRITE_PHITS, WRITE_REPLY_PHITS, hops_in_second, next_hop,
@@ -106,20 +105,7 @@ fn construct() {
         1 << 12,
         0xffff | 1 << 16,
     ];
-    let mut out = dirty();
-    out.clear();
-    let mut crc = PacketCrc::new();
-    for (i, content) in contents.into_iter().enumerate() {
-        crc.update(content);
-        let kind = if i == 0 {
-            PhitKind::Head
-        } else {
-            PhitKind::Body
-        };
-        assert!(out.push(Phit::new(kind, content)));
-    }
-    assert!(out.push(Phit::new(PhitKind::Eop, crc.eop(EopStatus::Healthy))));
-    assert_eq!(out.as_slice(), phits(&REGISTER_WRITE_REPLY));
+    assert_eq!(closed(&contents).as_slice(), phits(&REGISTER_WRITE_REPLY));
 }
 
 #[test]
@@ -141,8 +127,8 @@ fn emit() {
     assert_eq!(golden().map(|(golden, _)| golden.len()), sizes);
 }
 
-/// What a router does with a source-routed packet, phit by phit: the check is brought up to date and
-/// never computed afresh.
+/// What a router does with a source-routed packet, phit by phit: the check is brought up to date
+/// and never computed afresh.
 fn forward(packet: &[Phit]) -> PacketBuf {
     let mut out = PacketBuf::new();
     let old = packet[0].content();
@@ -229,42 +215,40 @@ fn ways_that_are_too_long_are_refused() {
 
 #[test]
 fn packets_that_are_wrong_in_a_field_are_rejected_by_its_name() {
-    let with = |golden: &[u32], phit: usize, flip: u32| {
-        let mut packet = phits(golden);
-        packet[phit] = Phit::new(packet[phit].kind(), packet[phit].content() ^ flip);
-        packet
-    };
+    use DecodeError::{Hash, Length, Operation, Padding, Routing, Size, Status, Unhealthy};
     let eop = READ_PHITS - 1;
-    let cases = [
-        (with(&REGISTER_READ, 0, 1 << 18), DecodeError::Routing),
-        (with(&REGISTER_READ, 0, 1 << 17), DecodeError::Routing),
-        (with(&REGISTER_READ, 0, 1 << 16), DecodeError::Routing),
-        (with(&REGISTER_READ, 0, 1 << 15), DecodeError::Routing),
-        (with(&REGISTER_READ, 0, 1), DecodeError::Routing),
-        (with(&REGISTER_READ, 1, 1), DecodeError::Hash),
-        (with(&REGISTER_READ, 1, 4 << 19), DecodeError::Operation),
-        (with(&REGISTER_READ, 1, 1 << 19), DecodeError::Size),
+    let reserved = PacketError::Eop(EopError::StatusReserved);
+    let cases: [(&[u32], usize, u32, DecodeError); 19] = [
+        (&REGISTER_READ, 0, 1 << 18, Routing),
+        (&REGISTER_READ, 0, 1 << 17, Routing),
+        (&REGISTER_READ, 0, 1 << 16, Routing),
+        (&REGISTER_READ, 0, 1 << 15, Routing),
+        (&REGISTER_READ, 0, 1, Routing),
+        (&REGISTER_READ, 1, 1, Hash),
+        (&REGISTER_READ, 1, 4 << 19, Operation),
+        (&REGISTER_READ, 1, 1 << 19, Size),
         // Seven hops become fifteen, one way back becomes nine hops.
-        (with(&REGISTER_READ, 1, 8 << 15), DecodeError::Length),
-        (with(&REGISTER_READ, 7, 9 << 12), DecodeError::Length),
-        (with(&REGISTER_READ, 2, 1 << 21), DecodeError::Padding),
-        (with(&REGISTER_READ, 4, 1 << 20), DecodeError::Padding),
-        (with(&REGISTER_READ, 4, 1 << 6), DecodeError::Padding),
-        (with(&REGISTER_READ, 5, 1), DecodeError::Padding),
-        (with(&REGISTER_READ, 8, 1 << 16), DecodeError::Status),
-        (with(&REGISTER_READ_REPLY, 5, 4 << 16), DecodeError::Status),
-        (with(&REGISTER_WRITE, 9, 1 << 20), DecodeError::Padding),
+        (&REGISTER_READ, 1, 8 << 15, Length),
+        (&REGISTER_READ, 7, 9 << 12, Length),
+        (&REGISTER_READ, 2, 1 << 21, Padding),
+        (&REGISTER_READ, 4, 1 << 20, Padding),
+        (&REGISTER_READ, 4, 1 << 6, Padding),
+        (&REGISTER_READ, 5, 1, Padding),
+        (&REGISTER_READ, 8, 1 << 16, Status),
+        (&REGISTER_READ_REPLY, 5, 4 << 16, Status),
+        (&REGISTER_WRITE, 9, 1 << 20, Padding),
         (
-            with(&REGISTER_READ, eop, 1 << 16),
-            DecodeError::Unhealthy(EopStatus::TransmitError),
+            &REGISTER_READ,
+            eop,
+            1 << 16,
+            Unhealthy(EopStatus::TransmitError),
         ),
-        (
-            with(&REGISTER_READ, eop, 3 << 16),
-            DecodeError::Packet(PacketError::Eop(EopError::StatusReserved)),
-        ),
-        (phits(&[0; 3]), DecodeError::Packet(PacketError::Length)),
+        (&REGISTER_READ, eop, 3 << 16, DecodeError::Packet(reserved)),
     ];
-    for (packet, error) in cases {
+    for (golden, phit, flip, error) in cases {
+        let packet = flipped(golden, phit, flip);
         assert_eq!(Maintenance::decode(&packet), Err(error), "{packet:?}");
     }
+    let short = Maintenance::decode(&phits(&[0; 3]));
+    assert_eq!(short, Err(DecodeError::Packet(PacketError::Length)));
 }

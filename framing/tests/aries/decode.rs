@@ -1,5 +1,5 @@
-//! Every Aries decoder that bytes from a wire reach; used by the fuzz targets and by the replay of their
-//! corpora. Nothing here may panic, except where a decoder contradicts itself or its encoder.
+//! Every Aries decoder that bytes from a wire reach; used by the fuzz targets and by the replay of
+//! their corpora. Nothing here may panic, except where a decoder contradicts itself or its encoder.
 
 use phitwire_framing::aries::crc20;
 use phitwire_framing::aries::flit::{Flit, Head, MAX_PACKET_FLITS};
@@ -8,7 +8,7 @@ use phitwire_framing::aries::packet::{MAX_DATA, PacketError, Request, Response, 
 use phitwire_framing::aries::set::{
     DATA_FLITS, DataSet, SET_BYTES, Set, SetBytes, SetError, SetView,
 };
-use phitwire_framing::carrier::frame::FrameError;
+use phitwire_framing::carrier::frame::{FrameError, FrameHeader, LinkEnd};
 use phitwire_framing::carrier::lanes::Permutation;
 use phitwire_framing::lane_area;
 
@@ -132,7 +132,8 @@ fn same(emitted: &[Flit], packet: &[Flit]) {
     assert_eq!(emitted[1..], packet[1..]);
 }
 
-/// The bytes as sets whose checks are made right, in a frame whose header is: a fuzzer need not guess a CRC.
+/// The bytes as sets whose checks are made right, in a frame whose header is: a fuzzer need not
+/// guess a CRC.
 pub fn decode_with_checks_made_right(bytes: &[u8]) -> Outcome {
     let mut sets: Vec<SetBytes> = bytes
         .chunks(SET_BYTES)
@@ -144,40 +145,47 @@ pub fn decode_with_checks_made_right(bytes: &[u8]) -> Outcome {
         })
         .collect();
     sets.truncate(64);
-    let good = SetFrame::parse(GOOD_HEADER).expect("the frame is good");
-    let header = *good.header();
-    let mut buf = vec![0; set_frame_len(sets.len().max(1))];
-    let mut writer = SetFrameWriter::new(&header, &mut buf).expect("it has room for a set");
-    for set in &sets {
-        *writer.slot().expect("it has room for all") = *set;
+    if sets.is_empty() {
+        return Outcome::default();
     }
-    match writer.finish() {
-        Some(len) => decode(&buf[..len]),
-        None => Outcome::default(),
+    decode(&frame_of(&sets))
+}
+
+/// A frame of these sets, of which there is one at least.
+pub fn frame_of(sets: &[SetBytes]) -> Vec<u8> {
+    let header = FrameHeader {
+        kind: SetFrame::KIND,
+        end: LinkEnd::A,
+        link: 3,
+        fabric: 0x1234_5678,
+        tx_epoch: 1,
+        rx_epoch: 2,
+        lanes: 7,
+        units: 0,
+    };
+    let mut buf = vec![0; set_frame_len(sets.len())];
+    let mut writer = SetFrameWriter::new(&header, &mut buf).expect("there is a set");
+    for set in sets {
+        *writer.slot().expect("the buffer has its length") = *set;
     }
+    writer.finish().expect("there is a set");
+    buf
+}
+
+/// A set with one change and the check that its bits then need.
+pub fn changed_set(set: &SetBytes, change: impl Fn(&mut SetBytes)) -> SetBytes {
+    let mut set = *set;
+    change(&mut set);
+    make_right(&mut set);
+    set
 }
 
 /// Gives a set the check that its other bits need.
-pub fn make_right(set: &mut SetBytes) {
+fn make_right(set: &mut SetBytes) {
     let check = crc20::check(set).to_be_bytes();
     set[57] = set[57] & 0xf0 | check[1];
     set[58..].copy_from_slice(&check[2..]);
 }
-
-/// A frame of one set of zeros: its header is right, its set is not.
-const GOOD_HEADER: &[u8] = &{
-    let mut frame = [0; SETS_AT + SET_BYTES];
-    let head = [
-        0x59, 0x24, 0, 3, 0x12, 0x34, 0x56, 0x78, 0, 0, 0, 1, 0, 0, 0, 2, 0, 7, 0, 1, 0x67, 0x07,
-        0x71, 0xfe,
-    ];
-    let mut i = 0;
-    while i < head.len() {
-        frame[i] = head[i];
-        i += 1;
-    }
-    frame
-};
 
 /// The bytes as flits of one packet, whose length and check are made right.
 pub fn decode_as_packet(bytes: &[u8]) -> Outcome {

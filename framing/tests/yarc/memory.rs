@@ -1,12 +1,9 @@
 //! Head, second and end-of-packet phits, memory packets: golden vectors and rejected packets.
 
-mod common;
-
-use common::{
-    READ_13, READ_DATA_5, READ_DATA_32, REFUSED, WRITE_1, WRITE_8, WRITE_32, WRITE_DONE, dirty,
-    phits,
+use crate::golden::{
+    READ_13, READ_DATA_5, READ_DATA_32, REFUSED, WRITE_1, WRITE_8, WRITE_32, WRITE_DONE, closed,
+    dirty, flipped, phits,
 };
-use phitwire_framing::yarc::crc16::PacketCrc;
 use phitwire_framing::yarc::memory::{
     DecodeError, EncodeError, LINE_BYTES, Request, RequestPacket, Response, Status, decode_request,
     decode_response, encode_request, encode_response, read_data_phits, write_phits,
@@ -16,7 +13,7 @@ use phitwire_framing::yarc::packet::{
     check_packet, hash_bits, head_adaptive, head_dest, head_hashed, head_payload,
     head_source_routed, head_vc, payload_bits, second_payload, second_phit,
 };
-use phitwire_framing::yarc::phit::{CONTENT_MASK, Phit, PhitKind};
+use phitwire_framing::yarc::phit::{CONTENT_MASK, Phit};
 
 fn line() -> [u8; LINE_BYTES] {
     std::array::from_fn(|i| 0xe0 + i as u8)
@@ -29,7 +26,7 @@ fn first(data: &[u8]) -> [u8; LINE_BYTES] {
 }
 
 fn requests() -> Vec<(&'static [u32], RequestPacket)> {
-    let packet = |dest, source, tid, request| RequestPacket {
+    let packet = |(dest, source, tid), request| RequestPacket {
         dest,
         source,
         tid,
@@ -40,71 +37,43 @@ fn requests() -> Vec<(&'static [u32], RequestPacket)> {
         data: first(data),
         len: data.len() as u8,
     };
+    let read = Request::Read {
+        address: 0x0fed_cba9_8765,
+        len: 13,
+    };
+    let (write_32, write_8) = (
+        write(0x1234_5678_9ac0, &line()),
+        write(0x28, &[1, 2, 3, 4, 5, 6, 7, 8]),
+    );
+    let write_1 = write(0xffff_ffff_ffff, &[0xa5]);
     vec![
-        (
-            &WRITE_32,
-            packet(0x1234, 0x4567, 0xabcde, write(0x1234_5678_9ac0, &line())),
-        ),
-        (
-            &WRITE_8,
-            packet(0x7fff, 1, 0, write(0x28, &[1, 2, 3, 4, 5, 6, 7, 8])),
-        ),
-        (
-            &WRITE_1,
-            packet(0, 0x7fff, 0xf_ffff, write(0xffff_ffff_ffff, &[0xa5])),
-        ),
-        (
-            &READ_13,
-            packet(
-                0x60,
-                0x61,
-                0x12345,
-                Request::Read {
-                    address: 0x0fed_cba9_8765,
-                    len: 13,
-                },
-            ),
-        ),
+        (&WRITE_32, packet((0x1234, 0x4567, 0xabcde), write_32)),
+        (&WRITE_8, packet((0x7fff, 1, 0), write_8)),
+        (&WRITE_1, packet((0, 0x7fff, 0xf_ffff), write_1)),
+        (&READ_13, packet((0x60, 0x61, 0x12345), read)),
     ]
 }
 
 fn responses() -> Vec<(&'static [u32], u16, Response)> {
     let tid = 0x12345;
+    let done = Response::WriteDone {
+        tid: 0xabcde,
+        status: Status::Done,
+    };
+    let read = |len: u8| Response::ReadData {
+        tid,
+        len,
+        data: first(&line()[..len.into()]),
+    };
+    let refused = Response::Refused {
+        tid,
+        status: Status::OutOfRange,
+    };
     vec![
-        (
-            &WRITE_DONE,
-            0x4567,
-            Response::WriteDone {
-                tid: 0xabcde,
-                status: Status::Done,
-            },
-        ),
-        (
-            &READ_DATA_32,
-            0x61,
-            Response::ReadData {
-                tid,
-                len: 32,
-                data: line(),
-            },
-        ),
-        (
-            &READ_DATA_5,
-            0x61,
-            Response::ReadData {
-                tid,
-                len: 5,
-                data: first(&line()[..5]),
-            },
-        ),
-        (
-            &REFUSED,
-            0x61,
-            Response::Refused {
-                tid,
-                status: Status::OutOfRange,
-            },
-        ),
+        (&WRITE_DONE, 0x4567, done),
+        (&READ_DATA_32, 0x61, read(32)),
+        (&READ_DATA_5, 0x61, read(5)),
+        (&REFUSED, 0x61, refused),
     ]
 }
 
@@ -152,19 +121,8 @@ fn construct() {
         payload: 0,
     };
     let payload = 0xabcde_u32 << 9;
-    let mut out = dirty();
-    out.clear();
-    let mut crc = PacketCrc::new();
-    let contents = [
-        (PhitKind::Head, head.emit()),
-        (PhitKind::Body, second_phit(0, (payload >> 22) as u8)),
-        (PhitKind::Body, payload & CONTENT_MASK),
-    ];
-    for (kind, content) in contents {
-        crc.update(content);
-        assert!(out.push(Phit::new(kind, content)));
-    }
-    assert!(out.push(Phit::new(PhitKind::Eop, crc.eop(EopStatus::Healthy))));
+    let second = second_phit(0, (payload >> 22) as u8);
+    let out = closed(&[head.emit(), second, payload & CONTENT_MASK]);
     assert_eq!(out.as_slice(), phits(&WRITE_DONE));
 }
 
@@ -322,110 +280,76 @@ fn what_does_not_fit_is_not_encoded() {
     }
 }
 
-/// Changes one phit of a good packet.
-fn with(golden: &[u32], phit: usize, content: u32) -> Vec<Phit> {
-    let mut packet = phits(golden);
-    packet[phit] = Phit::new(packet[phit].kind(), content);
-    packet
-}
-
 #[test]
 fn requests_that_are_wrong_in_a_field_are_rejected_by_its_name() {
-    let cases = [
-        (
-            with(&WRITE_8, 0, WRITE_8[0] | 1 << 15),
-            DecodeError::Routing,
-        ),
-        (
-            with(&WRITE_8, 0, WRITE_8[0] & !(1 << 16)),
-            DecodeError::Routing,
-        ),
-        (
-            with(&WRITE_8, 0, WRITE_8[0] | 1 << 17),
-            DecodeError::Routing,
-        ),
-        (
-            with(&WRITE_8, 0, WRITE_8[0] | 1 << 18),
-            DecodeError::Routing,
-        ),
-        (
-            with(&WRITE_8, 0, WRITE_8[0] | 7 << 19),
-            DecodeError::Operation,
-        ),
-        // The mask of bytes 8 to 15 lies in the sixth phit.
-        (with(&WRITE_8, 5, 0), DecodeError::Mask),
-        (with(&WRITE_8, 5, 0x00fd00), DecodeError::Mask),
-        (with(&WRITE_8, 5, 0x00ff00 | 1 << 16), DecodeError::Size),
-        (with(&WRITE_8, 8, WRITE_8[8] | 1), DecodeError::Padding),
+    use DecodeError::{Length, Mask, Operation, Padding, Routing, Size, Unhealthy};
+    let reserved = PacketError::Eop(EopError::StatusReserved);
+    let cases: [(&[u32], usize, u32, DecodeError); 13] = [
+        (&WRITE_8, 0, 1 << 15, Routing),
+        (&WRITE_8, 0, 1 << 16, Routing),
+        (&WRITE_8, 0, 1 << 17, Routing),
+        (&WRITE_8, 0, 1 << 18, Routing),
+        (&WRITE_8, 0, 7 << 19, Operation),
+        // The mask of bytes 8 to 15 lies in the sixth phit: none, one with a gap, one too many.
+        (&WRITE_8, 5, 0x00ff00, Mask),
+        (&WRITE_8, 5, 0x000200, Mask),
+        (&WRITE_8, 5, 1 << 16, Size),
+        (&WRITE_8, 8, 1, Padding),
         // Length 32 at an address that is not a line's first.
-        (with(&READ_13, 4, READ_13[4] | 0x1f), DecodeError::Length),
+        (&READ_13, 4, !READ_13[4] & 0x1f, Length),
         (
-            with(&WRITE_8, 9, 1 << 16),
-            DecodeError::Unhealthy(EopStatus::TransmitError),
+            &WRITE_8,
+            9,
+            WRITE_8[9] ^ 1 << 16,
+            Unhealthy(EopStatus::TransmitError),
         ),
         (
-            with(&WRITE_8, 9, 2 << 16),
-            DecodeError::Unhealthy(EopStatus::SoftError),
+            &WRITE_8,
+            9,
+            WRITE_8[9] ^ 2 << 16,
+            Unhealthy(EopStatus::SoftError),
         ),
         (
-            with(&WRITE_8, 9, 3 << 16),
-            DecodeError::Packet(PacketError::Eop(EopError::StatusReserved)),
-        ),
-        (
-            phits(&WRITE_8[7..]),
-            DecodeError::Packet(PacketError::Length),
-        ),
-        (phits(&[0; 20]), DecodeError::Packet(PacketError::Length)),
-        (
-            phits(&READ_13)[1..].to_vec(),
-            DecodeError::Packet(PacketError::Kinds),
+            &WRITE_8,
+            9,
+            WRITE_8[9] ^ 3 << 16,
+            DecodeError::Packet(reserved),
         ),
     ];
-    for (packet, error) in cases {
+    for (golden, phit, flip, error) in cases {
+        let packet = flipped(golden, phit, flip);
         assert_eq!(decode_request(&packet), Err(error), "{packet:?}");
+        assert!(!error.name().is_empty() && !error.to_string().is_empty());
+    }
+    let cases = [
+        (phits(&WRITE_8[7..]), PacketError::Length),
+        (phits(&[0; 20]), PacketError::Length),
+        (phits(&READ_13)[1..].to_vec(), PacketError::Kinds),
+    ];
+    for (packet, error) in cases {
+        assert_eq!(decode_request(&packet), Err(DecodeError::Packet(error)));
+        let error = DecodeError::Packet(error);
         assert!(!error.name().is_empty() && !error.to_string().is_empty());
     }
 }
 
 #[test]
 fn responses_that_are_wrong_in_a_field_are_rejected_by_its_name() {
-    let cases = [
-        (
-            with(&WRITE_DONE, 0, WRITE_DONE[0] & !(1 << 15)),
-            DecodeError::Routing,
-        ),
-        (
-            with(&WRITE_DONE, 0, WRITE_DONE[0] | 1 << 16),
-            DecodeError::Routing,
-        ),
-        (
-            with(&WRITE_DONE, 0, WRITE_DONE[0] | 3 << 19),
-            DecodeError::Operation,
-        ),
-        (with(&WRITE_DONE, 1, WRITE_DONE[1] | 1), DecodeError::Hash),
-        (with(&WRITE_DONE, 2, WRITE_DONE[2] | 4), DecodeError::Status),
-        (
-            with(&WRITE_DONE, 2, WRITE_DONE[2] | 1 << 4),
-            DecodeError::Length,
-        ),
-        (
-            with(&READ_DATA_5, 2, READ_DATA_5[2] | 1),
-            DecodeError::Status,
-        ),
-        (
-            with(&READ_DATA_5, 2, READ_DATA_5[2] | 8 << 4),
-            DecodeError::Size,
-        ),
-        (
-            with(&READ_DATA_5, 4, READ_DATA_5[4] | 1),
-            DecodeError::Padding,
-        ),
-        (
-            with(&READ_DATA_5, 2, READ_DATA_5[2] & !(4 << 4)),
-            DecodeError::Size,
-        ),
+    use DecodeError::{Hash, Length, Operation, Padding, Routing, Size, Status};
+    let cases: [(&[u32], usize, u32, DecodeError); 10] = [
+        (&WRITE_DONE, 0, 1 << 15, Routing),
+        (&WRITE_DONE, 0, 1 << 16, Routing),
+        (&WRITE_DONE, 0, 3 << 19, Operation),
+        (&WRITE_DONE, 1, 1, Hash),
+        (&WRITE_DONE, 2, 4, Status),
+        (&WRITE_DONE, 2, 1 << 4, Length),
+        (&READ_DATA_5, 2, 1, Status),
+        (&READ_DATA_5, 2, 8 << 4, Size),
+        (&READ_DATA_5, 4, 1, Padding),
+        (&READ_DATA_5, 2, 4 << 4, Size),
     ];
-    for (packet, error) in cases {
+    for (golden, phit, flip, error) in cases {
+        let packet = flipped(golden, phit, flip);
         assert_eq!(decode_response(&packet), Err(error), "{packet:?}");
     }
 }
@@ -434,14 +358,14 @@ fn responses_that_are_wrong_in_a_field_are_rejected_by_its_name() {
 fn end_of_packet_is_rejected_by_reason() {
     for bit in 18..22 {
         assert_eq!(Eop::parse(1 << bit), Err(EopError::ReservedNonZero));
-        let packet = with(&WRITE_8, 9, WRITE_8[9] | 1 << bit);
+        let packet = flipped(&WRITE_8, 9, 1 << bit);
         assert_eq!(
             check_packet(&packet),
             Err(PacketError::Eop(EopError::ReservedNonZero))
         );
     }
     assert_eq!(Eop::parse(3 << 16), Err(EopError::StatusReserved));
-    let packet = with(&WRITE_8, 9, WRITE_8[9] ^ 1);
+    let packet = flipped(&WRITE_8, 9, 1);
     assert_eq!(check_packet(&packet), Err(PacketError::Eop(EopError::Crc)));
 }
 
@@ -456,7 +380,7 @@ fn every_flipped_bit_of_a_packet_is_found() {
     ] {
         for phit in 0..golden.len() {
             for bit in 0..22 {
-                let packet = with(golden, phit, golden[phit] ^ 1 << bit);
+                let packet = flipped(golden, phit, 1 << bit);
                 assert!(check_packet(&packet).is_err(), "phit {phit} bit {bit}");
             }
         }

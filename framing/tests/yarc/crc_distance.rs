@@ -1,36 +1,16 @@
 //! What the two 16-bit checks detect, proved by counting.
-//!
-//! An error pattern goes undetected exactly when the syndromes of its bits cancel. With the syndrome
-//! of every bit position in a list, patterns of weight 2, 3 and 4 are counted over all pairs, so the
-//! statements below hold for every packet content, not for samples.
 
+use crate::common::distance::{powers, undetected};
 use phitwire_framing::carrier::number::PacketNumber;
 use phitwire_framing::yarc::control;
 use phitwire_framing::yarc::crc16::{self, PacketCrc};
-use phitwire_framing::yarc::packet::MAX_PACKET_PHITS;
-use phitwire_framing::yarc::packet::{Eop, EopStatus};
+use phitwire_framing::yarc::packet::{Eop, EopStatus, MAX_PACKET_PHITS};
 use phitwire_framing::yarc::phit::{Phit, PhitKind};
-
-/// x^exponent modulo the polynomial, for all exponents below `count`.
-fn powers(polynomial: u16, count: usize) -> Vec<u16> {
-    let mut power = 1_u16;
-    (0..count)
-        .map(|_| {
-            let this = power;
-            let carry = power & 0x8000 != 0;
-            power <<= 1;
-            if carry {
-                power ^= polynomial;
-            }
-            this
-        })
-        .collect()
-}
 
 /// Syndromes of all bits that a packet of `phits` phits has on the wire: 22 of each phit but the
 /// last, two of `ok`, sixteen of the check.
-fn packet_syndromes(polynomial: u16, phits: usize) -> Vec<u16> {
-    let powers = powers(polynomial, 24 * phits + 24);
+fn packet_syndromes(polynomial: u16, phits: usize) -> Vec<u32> {
+    let powers = powers(polynomial.into(), 16, 24 * phits + 24);
     let check_and_ok = 0..18;
     let content = (0..phits - 1).flat_map(|later| (0..22).map(move |bit| 24 + 24 * later + bit));
     check_and_ok
@@ -39,18 +19,19 @@ fn packet_syndromes(polynomial: u16, phits: usize) -> Vec<u16> {
         .collect()
 }
 
-/// Undetected patterns of two, three and four flipped bits.
-fn undetected(syndromes: &[u16]) -> [u64; 3] {
-    let mut pairs = vec![0_u64; 1 << 16];
-    for (i, a) in syndromes.iter().enumerate() {
-        for b in &syndromes[..i] {
-            pairs[usize::from(a ^ b)] += 1;
-        }
-    }
-    // A triple appears as three (bit, pair of the others), a quadruple as three pairs of pairs.
-    let three: u64 = syndromes.iter().map(|s| pairs[usize::from(*s)]).sum();
-    let four: u64 = pairs[1..].iter().map(|n| n * n.saturating_sub(1) / 2).sum();
-    [pairs[0], three / 3, four / 3]
+/// A CRC of the catalogue of `crc`, as the documentation describes ours.
+fn documented(poly: u16, init: u16) -> crc::Crc<u16> {
+    let algorithm: &'static _ = Box::leak(Box::new(crc::Algorithm {
+        width: 16,
+        poly,
+        init,
+        refin: false,
+        refout: false,
+        xorout: 0,
+        check: 0,
+        residue: 0,
+    }));
+    crc::Crc::<u16>::new(algorithm)
 }
 
 #[test]
@@ -58,7 +39,7 @@ fn packet_check_has_distance_four_at_every_length() {
     for phits in 4..=MAX_PACKET_PHITS {
         let syndromes = packet_syndromes(crc16::POLYNOMIAL, phits);
         assert_eq!(syndromes.len(), (phits - 1) * 22 + 18);
-        let [two, three, four] = undetected(&syndromes);
+        let [two, three, four] = undetected(&syndromes, 16);
         assert_eq!((two, three), (0, 0), "{phits} phits");
         match phits {
             4 => assert_eq!(four, 0, "distance 5 for the shortest packet"),
@@ -72,8 +53,8 @@ fn packet_check_has_distance_four_at_every_length() {
 #[test]
 fn the_counting_can_fail() {
     // CRC-16/M17 has distance 5 up to ten phits but misses double errors from eleven on.
-    assert_eq!(undetected(&packet_syndromes(0x5935, 10)), [0, 0, 0]);
-    assert!(undetected(&packet_syndromes(0x5935, 11))[0] > 0);
+    assert_eq!(undetected(&packet_syndromes(0x5935, 10), 16), [0, 0, 0]);
+    assert!(undetected(&packet_syndromes(0x5935, 11), 16)[0] > 0);
 }
 
 /// The codec's own check, and not only the polynomial, has the syndromes that were counted.
@@ -83,10 +64,10 @@ fn syndromes_are_those_of_the_codec() {
     let check = |contents: &[u32], status| {
         let mut crc = PacketCrc::new();
         contents.iter().for_each(|content| crc.update(*content));
-        crc.finish_with(status)
+        u32::from(crc.finish_with(status))
     };
     let good = check(&contents, EopStatus::Healthy);
-    let powers = powers(crc16::POLYNOMIAL, 200);
+    let powers = powers(crc16::POLYNOMIAL.into(), 16, 200);
     for phit in 0..contents.len() {
         for bit in 0..22 {
             let mut bad = contents;
@@ -104,18 +85,7 @@ fn syndromes_are_those_of_the_codec() {
 
 #[test]
 fn packet_check_is_the_documented_crc() {
-    let algorithm = crc::Algorithm {
-        width: 16,
-        poly: crc16::POLYNOMIAL,
-        init: crc16::INITIAL,
-        refin: false,
-        refout: false,
-        xorout: 0,
-        check: 0,
-        residue: 0,
-    };
-    let algorithm: &'static _ = Box::leak(Box::new(algorithm));
-    let reference = crc::Crc::<u16>::new(algorithm);
+    let reference = documented(crc16::POLYNOMIAL, crc16::INITIAL);
     let mut contents = Vec::new();
     let mut content = 0x2c0ffe_u32;
     for _ in 1..MAX_PACKET_PHITS {
@@ -154,8 +124,8 @@ fn packet_check_is_the_documented_crc() {
 
 #[test]
 fn control_word_check_has_distance_six() {
-    let syndromes = powers(control::POLYNOMIAL, 96);
-    assert_eq!(undetected(&syndromes), [0, 0, 0]);
+    let syndromes = powers(control::POLYNOMIAL.into(), 16, 96);
+    assert_eq!(undetected(&syndromes, 16), [0, 0, 0]);
     // x + 1 divides the polynomial (its terms, x^16 included, are even in number): every odd
     // number of flipped bits is detected, five among them.
     assert_eq!((control::POLYNOMIAL.count_ones() + 1) % 2, 0);
@@ -163,17 +133,7 @@ fn control_word_check_has_distance_six() {
 
 #[test]
 fn control_word_check_is_the_documented_crc() {
-    let algorithm: &'static _ = Box::leak(Box::new(crc::Algorithm {
-        width: 16,
-        poly: control::POLYNOMIAL,
-        init: control::INITIAL,
-        refin: false,
-        refout: false,
-        xorout: 0,
-        check: 0,
-        residue: 0,
-    }));
-    let reference = crc::Crc::<u16>::new(algorithm);
+    let reference = documented(control::POLYNOMIAL, control::INITIAL);
     for seq in [0, 1, 0x8000, 0xffff] {
         let word = control::ControlWord {
             seq: PacketNumber::new(seq),

@@ -1,16 +1,64 @@
 //! Golden vectors of the Aries formats. All are self-made: the white paper prints no bits.
-//! `reference48.py` beside this directory computes them from `docs/wire-format.md` alone, without this crate;
-//! the sizes (14 and 1, 3 and 12 flits, sets of ten) are the paper's.
-#![allow(dead_code)]
+//! `reference.py` beside this file computes them from `docs/wire-format.md` alone, without this
+//! crate; the sizes (14 and 1, 3 and 12 flits, sets of ten) are the paper's.
 
 use phitwire_framing::aries::flit::Flit;
+use phitwire_framing::aries::packet::packet_check;
 
 /// The flits of a packet.
 pub fn flits(bits: &[u64]) -> Vec<Flit> {
     bits.iter().map(|bits| Flit::new(*bits)).collect()
 }
 
-/// 64 bytes c0..ff at 0xfe_dcba_9876 of node (240, 95, 3) from (1, 2, 1), with an event; adaptive mode 1.
+/// Changes the `bits` of flit number `at`.
+pub fn xor(at: usize, bits: u64) -> impl Fn(&mut Vec<Flit>) {
+    move |packet| packet[at] = Flit::new(packet[at].bits() ^ bits)
+}
+
+/// A golden packet with one change, and the right check unless it has no data area.
+pub fn changed(golden: &[u64], area: bool, change: impl Fn(&mut Vec<Flit>)) -> Vec<Flit> {
+    let mut packet = flits(golden);
+    change(&mut packet);
+    if area {
+        let check = packet_check(&packet).computed;
+        let last = packet.last_mut().expect("a packet has flits");
+        *last = Flit::new(last.bits() & !0xffff | u64::from(check));
+    }
+    packet
+}
+
+/// Writes a request or response into a buffer of rubbish, reads it back, and answers its flits.
+macro_rules! comes_back {
+    ($type:ident, $packet:expr, $data:expr) => {{
+        let (packet, data) = (&$packet, &$data[..]);
+        let mut out = [Flit::new(0xa5a5_a5a5_a5a5); 16];
+        let flits = packet.emit(data, &mut out).expect("it has a form");
+        let behind = &out[flits..];
+        assert!(behind.iter().all(|flit| flit.bits() == 0xa5a5_a5a5_a5a5));
+        assert_eq!(packet.buffer_len(data.len()), flits);
+        let packet_flits = out[..flits].to_vec();
+        let small = packet.emit(data, &mut out[1..flits]);
+        assert_eq!(
+            small,
+            Err(phitwire_framing::aries::packet::EmitError::BufferTooSmall)
+        );
+        let mut read = [0xa5; MAX_DATA];
+        let found = Ok((*packet, data.len()));
+        assert_eq!($type::parse(&packet_flits, &mut read), found);
+        assert_eq!(read[..data.len()], *data);
+        assert_eq!(
+            read[data.len()..],
+            [0xa5; MAX_DATA][data.len()..],
+            "{packet:?}"
+        );
+        assert_eq!($type::parse_header(&packet_flits), found);
+        packet_flits
+    }};
+}
+pub(crate) use comes_back;
+
+/// 64 bytes c0..ff at 0xfe_dcba_9876 of node (240, 95, 3) from (1, 2, 1), with an event; adaptive
+/// mode 1.
 pub const PUT_64: [u64; 14] = [
     0x0e78_5fcd_5e06,
     0x0041_2247_55fe,

@@ -9,7 +9,7 @@ use super::slow::Slow;
 use crate::machine::blackwidow::route::registers::{ChipRegisters, PORTS};
 use crate::machine::blackwidow::router::{Core, Ports};
 use crate::sim::direct::exchange::{Exchange, Set};
-use crate::sim::direct::family::{self, ChipView, NO_SLOT, PortAccount, Stream};
+use crate::sim::direct::model::{self, ChipView, NO_SLOT, PortAccount, Stream};
 
 /// Places of an input queue per virtual channel: 256 phits for both (paper, section 4.2).
 pub const INPUT_PHITS: u16 = 128;
@@ -48,7 +48,7 @@ struct Lanes {
 
 /// A chip with its links.
 #[derive(Debug)]
-pub struct Site {
+pub struct DirectRouter {
     core: Core,
     lanes: Lanes,
     /// Phits that have come in.
@@ -208,7 +208,7 @@ impl Lanes {
     }
 }
 
-impl Site {
+impl DirectRouter {
     pub(crate) fn new(registers: ChipRegisters) -> Self {
         Self {
             core: Core::new(registers),
@@ -368,7 +368,7 @@ impl Site {
     }
 }
 
-impl family::Site<BlackWidow> for Site {
+impl model::DirectRouter<BlackWidow> for DirectRouter {
     fn run(&mut self, chip: usize, base: u64, exchange: &mut Exchange<BlackWidow>) -> bool {
         self.run_window(chip, base, exchange)
     }
@@ -452,7 +452,7 @@ pub(super) fn view(core: &Core, phits_by_stage: [u64; 3]) -> ChipView {
 }
 
 #[cfg(test)]
-impl Site {
+impl DirectRouter {
     /// Credits of a port's virtual channel.
     pub(crate) fn credits(&self, port: usize, vc: usize) -> u16 {
         self.lanes.credits[port * 2 + vc]

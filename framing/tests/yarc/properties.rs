@@ -1,7 +1,11 @@
 //! Properties that hold for all values: round trips, detection, and no panic on any bytes.
 
+use crate::decode::{decode, decode_with_checks_made_right};
+use crate::golden::closed;
 use phitwire_framing::carrier::frame::{FrameHeader, LinkEnd};
-use phitwire_framing::carrier::lanes::{Permutation, bits_of_lane, swizzle_area};
+use phitwire_framing::carrier::lanes::{
+    Permutation, bits_of_lane, map_area, swizzle, swizzle_area,
+};
 use phitwire_framing::carrier::number::PacketNumber;
 use phitwire_framing::carrier::training::{PATTERN, Training, find_cable, name_bytes};
 use phitwire_framing::lane_area;
@@ -124,38 +128,7 @@ fn phit() -> impl Strategy<Value = Phit> {
 
 /// A packet of random content, as all bits of a content are allowed somewhere.
 fn packet() -> impl Strategy<Value = PacketBuf> {
-    prop::collection::vec(0..1_u32 << 22, 3..=18).prop_map(|contents| {
-        let mut out = PacketBuf::new();
-        let mut crc = phitwire_framing::yarc::crc16::PacketCrc::new();
-        for (i, content) in contents.into_iter().enumerate() {
-            crc.update(content);
-            let kind = if i == 0 {
-                PhitKind::Head
-            } else {
-                PhitKind::Body
-            };
-            assert!(out.push(Phit::new(kind, content)));
-        }
-        assert!(out.push(Phit::new(PhitKind::Eop, crc.eop(EopStatus::Healthy))));
-        out
-    })
-}
-
-/// Everything that takes bytes or phits from outside, one after the other.
-fn decode_everything(bytes: &[u8]) {
-    let _ = lane_area(bytes);
-    let _ = Training::parse(bytes).map(|training| find_cable(&training.pattern));
-    if let Ok(frame) = DataFrame::parse(bytes) {
-        let mut out = vec![Phit::IDLE; frame.phits()];
-        assert_eq!(frame.decode(&mut out), frame.phits());
-        let _ = frame.control_word();
-        for packet in out.chunk_by(|a, b| !a.is_eop() && !b.is_head()) {
-            let _ = check_packet(packet);
-            let _ = decode_request(packet);
-            let _ = decode_response(packet);
-            let _ = Maintenance::decode(packet);
-        }
-    }
+    prop::collection::vec(0..1_u32 << 22, 3..=18).prop_map(|contents| closed(&contents))
 }
 
 proptest! {
@@ -303,7 +276,7 @@ proptest! {
         let physical_lanes = arrives.fold(0, |mask, k| mask | 1 << k);
         let hit = bits_of_lane(physical_lanes, physical);
         let mut noise = noise.into_iter();
-        phitwire_framing::carrier::lanes::map_area(&mut buf[area], |wire| wire ^ noise.next().unwrap() & hit);
+        map_area(&mut buf[area], |wire| wire ^ noise.next().unwrap() & hit);
         let Ok(frame) = DataFrame::parse(&buf) else { panic!("noise hit the header") };
         let frame = frame.behind(cable);
         let allowed = bits_of_lane(header.lanes, cable.order()[usize::from(physical)]);
@@ -339,13 +312,14 @@ proptest! {
 
     #[test]
     fn cables_are_found(cable in cable()) {
-        let received = PATTERN.map(|wire| phitwire_framing::carrier::lanes::swizzle(wire, 7, &cable));
+        let received = PATTERN.map(|wire| swizzle(wire, 7, &cable));
         prop_assert_eq!(find_cable(&received), Ok(cable));
     }
 
     #[test]
     fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
-        decode_everything(&bytes);
+        decode(&bytes);
+        decode_with_checks_made_right(&bytes);
     }
 
     /// Bytes with a right header and check, so that the phits behind them are reached.
@@ -357,7 +331,7 @@ proptest! {
         emit_data(&header, &ControlWord::default(), &[&phits, &[]], &mut buf).unwrap();
         let area = lane_area(&buf).unwrap();
         let mut noise = noise.into_iter().cycle();
-        phitwire_framing::carrier::lanes::map_area(&mut buf[area], |wire| wire ^ noise.next().unwrap() >> 8);
-        decode_everything(&buf);
+        map_area(&mut buf[area], |wire| wire ^ noise.next().unwrap() >> 8);
+        decode(&buf);
     }
 }

@@ -1,11 +1,13 @@
-//! Properties of the Aries formats that hold for all values: round trips, detection, no panic on any bytes.
+//! Properties of the Aries formats that hold for all values: round trips, detection, no panic on
+//! any bytes.
 
-#[path = "common/decode48.rs"]
-mod decode;
-
-use decode::{Outcome, decode_as_packet, decode_flits, decode_with_checks_made_right, sets_of};
+use crate::decode::{
+    Outcome, decode, decode_as_packet, decode_flits, decode_set, decode_with_checks_made_right,
+    sets_of,
+};
+use crate::golden::comes_back;
 use phitwire_framing::aries::crc20;
-use phitwire_framing::aries::flit::{Flit, Head, MAX_PACKET_FLITS, NodeId, Routing};
+use phitwire_framing::aries::flit::{Flit, Head, NodeId, Routing};
 use phitwire_framing::aries::packet::{
     AmoOp, Command, MAX_DATA, Request, Response, Status, Width, packet_check,
 };
@@ -97,53 +99,39 @@ fn flips(bits: usize, most: usize) -> impl Strategy<Value = Vec<usize>> {
 proptest! {
     #[test]
     fn requests_come_back((request, data) in request()) {
-        let mut packet = [Flit::new(0xa5a5); MAX_PACKET_FLITS];
-        let flits = request.emit(&data, &mut packet).unwrap();
-        prop_assert_eq!(flits, request.buffer_len(data.len()));
-        let mut out = [0xa5; MAX_DATA];
-        let (found, bytes) = Request::parse(&packet[..flits], &mut out).unwrap();
-        prop_assert_eq!(found, request);
-        prop_assert_eq!(&out[..bytes], &data[..]);
+        let packet = comes_back!(Request, request, data);
         let head = Head::parse(packet[0]).unwrap();
-        prop_assert_eq!((head.vc(), usize::from(head.length())), (0, flits));
+        prop_assert_eq!((head.vc(), usize::from(head.length())), (0, packet.len()));
     }
 
     #[test]
     fn responses_come_back((response, data) in response()) {
-        let mut packet = [Flit::new(0xa5a5); MAX_PACKET_FLITS];
-        let flits = response.emit(&data, &mut packet).unwrap();
-        let mut out = [0xa5; MAX_DATA];
-        let (found, bytes) = Response::parse(&packet[..flits], &mut out).unwrap();
-        prop_assert_eq!(found, response);
-        prop_assert_eq!(&out[..bytes], &data[..]);
+        let packet = comes_back!(Response, response, data);
         prop_assert_eq!(Head::parse(packet[0]).unwrap().vc(), 4);
     }
 
     #[test]
     fn routers_change_nothing_that_counts((request, data) in request(), vc in 0..4_u8, non_minimal: bool) {
-        let mut packet = [Flit::IDLE; MAX_PACKET_FLITS];
-        let flits = request.emit(&data, &mut packet).unwrap();
+        let mut packet = comes_back!(Request, request, data);
         let head = Head::parse(packet[0]).unwrap();
         packet[0] = head.with_vc(vc).with_non_minimal(non_minimal).flit();
-        let mut out = [0; MAX_DATA];
-        prop_assert_eq!(Request::parse(&packet[..flits], &mut out), Ok((request, data.len())));
+        prop_assert_eq!(Request::parse(&packet, &mut [0; MAX_DATA]), Ok((request, data.len())));
     }
 
     #[test]
     fn up_to_three_flipped_bits_of_a_packet_are_seen((request, data) in request(), flips in flips(672, 3)) {
-        let mut packet = [Flit::IDLE; MAX_PACKET_FLITS];
-        let flits = request.emit(&data, &mut packet).unwrap();
-        prop_assume!(flits > 3);
+        let mut packet = comes_back!(Request, request, data);
+        prop_assume!(packet.len() > 3);
         let free = |at: usize, bit: usize| at == 0 && (bit >= 44 || bit == 6);
         let mut changed = false;
         for flip in flips {
             let (at, bit) = (flip / 48, flip % 48);
-            if at < flits && !free(at, bit) {
+            if at < packet.len() && !free(at, bit) {
                 packet[at] = Flit::new(packet[at].bits() ^ 1 << bit);
                 changed = true;
             }
         }
-        prop_assert_eq!(packet_check(&packet[..flits]).is_good(), !changed);
+        prop_assert_eq!(packet_check(&packet).is_good(), !changed);
     }
 
     #[test]
@@ -179,14 +167,12 @@ proptest! {
     fn packets_straddle_sets(packets in prop::collection::vec(request(), 1..20), first: u8) {
         let mut stream = Vec::new();
         for (request, data) in &packets {
-            let mut packet = [Flit::IDLE; MAX_PACKET_FLITS];
-            let flits = request.emit(data, &mut packet).unwrap();
-            stream.extend_from_slice(&packet[..flits]);
+            stream.extend(comes_back!(Request, *request, data));
         }
         let mut outcome = Outcome::default();
         let mut flits = Vec::new();
         for set in sets_of(&stream, first) {
-            decode::decode_set(&set, &mut flits, &mut outcome);
+            decode_set(&set, &mut flits, &mut outcome);
         }
         decode_flits(&flits, &mut outcome);
         prop_assert_eq!(outcome.good[2], packets.len());
@@ -195,7 +181,7 @@ proptest! {
 
     #[test]
     fn no_bytes_make_the_decoders_panic(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
-        decode::decode(&bytes);
+        decode(&bytes);
         decode_with_checks_made_right(&bytes);
         decode_as_packet(&bytes);
     }

@@ -13,7 +13,7 @@ use crate::machine::aries::router::grain::{Flits, Items, Packets};
 use crate::machine::aries::router::pipeline::{INPUT_CYCLES, LOAD_CYCLES};
 use crate::machine::aries::router::{AriesCounters, Ports, Tiles};
 use crate::sim::direct::exchange::{Arrivals, Exchange};
-use crate::sim::direct::family::{self, ChipView, NO_SLOT, Parts, PortAccount, Stream};
+use crate::sim::direct::model::{self, ChipView, Lanes as _, NO_SLOT, PortAccount, Stream};
 
 /// Lanes of all ports.
 const LANES: usize = Aries::CHIP_LANES;
@@ -93,7 +93,7 @@ struct Lanes {
 
 /// A router of either grain with its links.
 #[derive(Debug)]
-pub enum Site {
+pub enum DirectRouter {
     /// Of flits.
     Flits(Box<Router<Flits>>),
     /// Of packets.
@@ -103,8 +103,8 @@ pub enum Site {
 macro_rules! each {
     ($site:expr, $router:ident => $call:expr) => {
         match $site {
-            Site::Flits($router) => $call,
-            Site::Packets($router) => $call,
+            DirectRouter::Flits($router) => $call,
+            DirectRouter::Packets($router) => $call,
         }
     };
 }
@@ -368,7 +368,7 @@ impl Lanes {
     }
 }
 
-impl Site {
+impl DirectRouter {
     pub(super) fn new(registers: AriesRegisters, seed: u64, grain: Grain) -> Self {
         match grain {
             Grain::Flit => Self::Flits(Box::new(Router::new(registers, seed))),
@@ -612,7 +612,7 @@ pub(super) fn view(
     }
 }
 
-impl family::Site<Aries> for Site {
+impl model::DirectRouter<Aries> for DirectRouter {
     fn run(&mut self, chip: usize, base: u64, exchange: &mut Exchange<Aries>) -> bool {
         each!(self, router => router.run(chip, base, exchange))
     }
@@ -661,7 +661,7 @@ impl family::Site<Aries> for Site {
 }
 
 #[cfg(test)]
-impl Site {
+impl DirectRouter {
     /// Says that a port's virtual channel uses `used` credits, without any link knowing: a canary for the checker.
     pub(super) fn spoil_credits(&mut self, port: usize, vc: usize, used: u32) {
         each!(self, router => router.lanes.ends[port].spoil(vc, used));

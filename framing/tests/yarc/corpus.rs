@@ -1,18 +1,11 @@
-//! Replays the fuzz corpus with a stable toolchain, and keeps its generated part as it should be.
-#![expect(
-    clippy::disallowed_methods,
-    reason = "a test may read files; the codecs may not"
-)]
+//! Replays the fuzz corpus of frames, and keeps its generated part as it should be.
 
-#[path = "common/decode.rs"]
-mod decode;
-#[path = "common/mod.rs"]
-mod golden;
-
-use decode::{crc32c, decode, decode_with_checks_made_right};
-use golden::{
-    DATA_FRAME, READ_13, READ_DATA_32, REGISTER_READ_REPLY, REGISTER_WRITE, TRAINING_FRAME,
-    WRITE_8, WRITE_32, WRITE_DONE, phits,
+use crate::common::corpus::{Inputs, all_occur, inputs, neighbours, replay};
+use crate::common::{TRAINING_FRAME, changed, header};
+use crate::decode::{decode, decode_with_checks_made_right};
+use crate::golden::{
+    DATA_FRAME, READ_13, READ_DATA_32, REGISTER_READ_REPLY, REGISTER_WRITE, WRITE_8, WRITE_32,
+    WRITE_DONE, phits,
 };
 use phitwire_framing::carrier::frame::{FrameError, FrameHeader, LinkEnd};
 use phitwire_framing::carrier::number::PacketNumber;
@@ -20,23 +13,15 @@ use phitwire_framing::lane_area;
 use phitwire_framing::yarc::control::ControlWord;
 use phitwire_framing::yarc::frame::{DataFrame, emit_data, frame_len};
 use phitwire_framing::yarc::phit::Phit;
-use std::collections::BTreeMap;
-use std::path::PathBuf;
-
-fn directory() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus/frame")
-}
 
 fn frame_of(phits: &[Phit], seq: u64, offset: u8) -> Vec<u8> {
     let header = FrameHeader {
-        kind: DataFrame::KIND,
         end: LinkEnd::A,
         link: 3,
         fabric: 0x1234_5678,
         tx_epoch: 1,
         rx_epoch: 2,
-        lanes: 7,
-        units: 0,
+        ..header(DataFrame::KIND, 0)
     };
     let word = ControlWord {
         seq: PacketNumber::new(seq),
@@ -48,19 +33,8 @@ fn frame_of(phits: &[Phit], seq: u64, offset: u8) -> Vec<u8> {
     bytes
 }
 
-/// A golden frame with one change and, over its first `checked` bytes, a right check.
-fn changed(frame: &[u8], checked: usize, change: impl Fn(&mut Vec<u8>)) -> Vec<u8> {
-    let mut bytes = frame.to_vec();
-    change(&mut bytes);
-    if bytes.len() >= checked + 4 {
-        let check = crc32c(&bytes[..checked]).to_be_bytes();
-        bytes[checked..checked + 4].copy_from_slice(&check);
-    }
-    bytes
-}
-
 /// The inputs that this test can make: name to bytes.
-fn generated() -> BTreeMap<String, Vec<u8>> {
+fn generated() -> Inputs {
     let contents: [&[u32]; 7] = [
         &WRITE_32,
         &WRITE_DONE,
@@ -82,7 +56,7 @@ fn generated() -> BTreeMap<String, Vec<u8>> {
         .for_each(|byte| *byte ^= 0x24);
     let data = |change: &dyn Fn(&mut Vec<u8>)| changed(&DATA_FRAME, 42, change);
     let training = |change: &dyn Fn(&mut Vec<u8>)| changed(&TRAINING_FRAME, 100, change);
-    [
+    inputs([
         ("empty", vec![]),
         ("data", DATA_FRAME.to_vec()),
         ("training", TRAINING_FRAME.to_vec()),
@@ -107,58 +81,20 @@ fn generated() -> BTreeMap<String, Vec<u8>> {
         ("reserved-training", training(&|b| b[21] |= 0x20)),
         ("name", training(&|b| b[40] = 0xff)),
         ("training-long", training(&|b| b.push(0))),
-    ]
-    .into_iter()
-    .map(|(name, bytes)| (name.to_owned(), bytes))
-    .collect()
+    ])
 }
 
 #[test]
 fn corpus_is_complete_and_holds() {
-    if std::env::var_os("PHITWIRE_REGENERATE").is_some() {
-        std::fs::create_dir_all(directory()).expect("the corpus can be written");
-        for (name, bytes) in generated() {
-            std::fs::write(directory().join(name), bytes).expect("the corpus can be written");
-        }
-    }
-    let mut inputs = BTreeMap::new();
-    for entry in std::fs::read_dir(directory()).expect("the corpus is committed") {
-        let path = entry.expect("the corpus can be listed").path();
-        let name = path
-            .file_name()
-            .expect("it is a file")
-            .to_string_lossy()
-            .into_owned();
-        inputs.insert(name, std::fs::read(path).expect("the corpus can be read"));
-    }
-    for (name, bytes) in generated() {
-        assert_eq!(
-            inputs.get(&name),
-            Some(&bytes),
-            "{name}: see fuzz/README.md to regenerate"
-        );
-    }
-    let mut reasons = Vec::new();
-    let (mut words, mut checked, mut decoded) = (0, 0, [0; 3]);
-    for (name, bytes) in &inputs {
-        println!("{name}: {:?}", decode(bytes));
-        let outcome = decode(bytes);
-        reasons.extend(outcome.rejected);
-        words += usize::from(outcome.word);
-        checked += outcome.checked;
-        decoded
-            .iter_mut()
-            .zip(outcome.decoded)
-            .for_each(|(sum, n)| *sum += n);
+    let outcomes = replay("frame", &generated(), |bytes| {
         decode_with_checks_made_right(bytes);
-    }
-    for reason in FrameError::ALL {
-        assert!(
-            reasons.contains(&reason) || reason == FrameError::BadSetCount,
-            "no input is rejected as {}",
-            reason.name()
-        );
-    }
+        decode(bytes)
+    });
+    let rejected: Vec<_> = outcomes.iter().filter_map(|o| o.rejected).collect();
+    all_occur(&FrameError::ALL, &rejected, &[FrameError::BadSetCount]);
+    let words = outcomes.iter().filter(|outcome| outcome.word).count();
+    let checked: usize = outcomes.iter().map(|outcome| outcome.checked).sum();
+    let decoded = [0, 1, 2].map(|kind| outcomes.iter().map(|o| o.decoded[kind]).sum::<usize>());
     assert!(
         words >= 5 && checked >= 10 && decoded.iter().all(|n| *n >= 2),
         "{decoded:?}"
@@ -168,19 +104,10 @@ fn corpus_is_complete_and_holds() {
 /// Every golden frame and the frame of packets, cut at every length and with every byte changed.
 #[test]
 fn neighbours_of_the_corpus_do_not_panic() {
-    for (_, bytes) in generated() {
-        for cut in 0..bytes.len() {
-            decode(&bytes[..cut]);
-        }
-        for at in 0..bytes.len() {
-            for value in [0x00, 0xff, 0x80, bytes[at] ^ 1] {
-                let mut bytes = bytes.clone();
-                bytes[at] = value;
-                decode(&bytes);
-                decode_with_checks_made_right(&bytes);
-            }
-        }
-    }
+    neighbours(&generated(), |bytes| {
+        decode(bytes);
+        decode_with_checks_made_right(bytes);
+    });
 }
 
 #[test]

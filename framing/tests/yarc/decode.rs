@@ -1,7 +1,7 @@
 //! Every decoder that bytes from a wire reach; used by the fuzz target and by the replay of its
 //! corpus. Nothing here may panic, except where a decoder contradicts itself or its encoder.
 
-use phitwire_framing::carrier::frame::{FrameError, VERSION, parse};
+use phitwire_framing::carrier::frame::{FrameError, VERSION, parse, seal};
 use phitwire_framing::carrier::lanes::Permutation;
 use phitwire_framing::carrier::training::{Training, find_cable};
 use phitwire_framing::lane_area;
@@ -117,7 +117,8 @@ fn decode_packet(packet: &[Phit], outcome: &mut Outcome) {
     }
 }
 
-/// Makes magic, version, length and check right, so that a fuzzer need not guess a CRC-32, and decodes.
+/// Makes magic, version, length and check right, so that a fuzzer need not guess a CRC-32, and
+/// decodes.
 pub fn decode_with_checks_made_right(bytes: &[u8]) -> Outcome {
     let mut frame = [0; 4096];
     let Some(kind) = bytes.first() else {
@@ -139,16 +140,6 @@ pub fn decode_with_checks_made_right(bytes: &[u8]) -> Outcome {
     frame[17] &= 7;
     let phits = if kind & 1 == 1 { 0 } else { groups as u16 * 4 };
     frame[18..20].copy_from_slice(&phits.to_be_bytes());
-    let check = crc32c(&frame[..checked]);
-    frame[checked..checked + 4].copy_from_slice(&check.to_be_bytes());
+    seal(&mut frame, checked);
     decode(&frame[..len])
-}
-
-/// CRC-32C bit by bit, independent of the codec's own.
-pub fn crc32c(bytes: &[u8]) -> u32 {
-    !bytes.iter().fold(!0, |crc, byte| {
-        (0..8).fold(crc ^ u32::from(*byte), |crc, _| {
-            crc >> 1 ^ (0x82f6_3b78 & (crc & 1).wrapping_neg())
-        })
-    })
 }

@@ -1,9 +1,9 @@
 //! What the two checks of Aries detect, proved by counting.
 //!
-//! An error pattern goes undetected exactly when the syndromes of its bits cancel. The syndromes are
-//! taken from the codecs themselves, one flipped bit at a time, so the statements below hold for
-//! what is on the wire and for every content.
+//! The syndromes are taken from the codecs themselves, one flipped bit at a time, so the statements
+//! below hold for what is on the wire.
 
+use crate::common::distance::{powers, undetected};
 use phitwire_framing::aries::crc20;
 use phitwire_framing::aries::flit::{Flit, Head, MAX_PACKET_FLITS, NodeId, Routing};
 use phitwire_framing::aries::packet::{self, packet_check};
@@ -24,43 +24,8 @@ fn set_syndromes() -> Vec<u32> {
         .collect()
 }
 
-/// x^exponent modulo a polynomial of degree 20, for all exponents below `count`.
-fn powers(polynomial: u32, count: usize) -> Vec<u32> {
-    let step = |power: &u32| {
-        let carry = power >> (crc20::BITS - 1);
-        Some((power << 1 & crc20::MASK) ^ (polynomial * carry))
-    };
-    std::iter::successors(Some(1), step).take(count).collect()
-}
-
-/// Number of pairs of bits by what they do together.
-fn pairs(syndromes: &[u32], bits: u32) -> Vec<u32> {
-    let mut pairs = vec![0; 1 << bits];
-    for (i, a) in syndromes.iter().enumerate() {
-        for b in &syndromes[..i] {
-            pairs[(a ^ b) as usize] += 1;
-        }
-    }
-    pairs
-}
-
-/// Undetected patterns of two, three and four flipped bits.
-fn undetected(syndromes: &[u32], bits: u32) -> [u64; 3] {
-    let pairs = pairs(syndromes, bits);
-    // A triple appears as three (bit, pair of the others), a quadruple as three pairs of pairs.
-    let three: u64 = syndromes
-        .iter()
-        .map(|s| u64::from(pairs[*s as usize]))
-        .sum();
-    let four: u64 = pairs[1..]
-        .iter()
-        .map(|n| u64::from(*n) * u64::from(n.saturating_sub(1)) / 2)
-        .sum();
-    [u64::from(pairs[0]), three / 3, four / 3]
-}
-
-/// Undetected patterns of six flipped bits, where none of fewer bits is undetected: each is ten pairs
-/// of triples that do the same, and triples that do the same have no bit in common.
+/// Undetected patterns of six flipped bits, where none of fewer bits is undetected: each is ten
+/// pairs of triples that do the same, and triples that do the same have no bit in common.
 fn undetected_six(syndromes: &[u32]) -> u64 {
     let mut triples = vec![0_u32; 1 << crc20::BITS];
     for (i, a) in syndromes.iter().enumerate() {
@@ -95,15 +60,16 @@ fn set_check_misses_few_patterns_of_six() {
 
 #[test]
 fn set_check_is_the_documented_polynomial() {
-    let mut from_first = powers(crc20::POLYNOMIAL, SET_BYTES * 8);
+    let mut from_first = powers(crc20::POLYNOMIAL, crc20::BITS, SET_BYTES * 8);
     from_first.reverse();
     assert_eq!(set_syndromes(), from_first);
 }
 
 #[test]
 fn set_check_detects_bursts_up_to_twenty_bits() {
-    // A burst is b(x) x^k with deg b < 20: never a multiple of a polynomial of degree 20 with a constant
-    // term. Twenty neighbouring syndromes are therefore linearly independent; by elimination.
+    // A burst is b(x) x^k with deg b < 20: never a multiple of a polynomial of degree 20 with a
+    // constant term. Twenty neighbouring syndromes are therefore linearly independent; by
+    // elimination.
     for window in set_syndromes().windows(crc20::BITS as usize) {
         let mut basis: Vec<u32> = Vec::new();
         for syndrome in window {
@@ -118,18 +84,19 @@ fn set_check_detects_bursts_up_to_twenty_bits() {
 
 #[test]
 fn the_counting_can_fail() {
-    // x^20 + x^3 + 1 is primitive: distance 3, and itself is a pattern of three bits that it misses.
-    let [two, three, _] = undetected(&powers(0x9, 480), crc20::BITS);
+    // x^20 + x^3 + 1 is primitive: distance 3, and itself is a pattern of three bits that it
+    // misses.
+    let [two, three, _] = undetected(&powers(0x9, crc20::BITS, 480), crc20::BITS);
     assert_eq!(two, 0);
     assert!(three >= 460);
     // A divisor of x^480 + x^240 + ... has a short period: two flipped bits one period apart.
-    assert!(undetected(&powers(0x1, 480), crc20::BITS)[0] > 0);
+    assert!(undetected(&powers(0x1, crc20::BITS, 480), crc20::BITS)[0] > 0);
     // The published polynomial of distance 6 for up to 494 bits of data has more behind that.
     assert_eq!(
-        undetected(&powers(crc20::POLYNOMIAL, 514), crc20::BITS),
+        undetected(&powers(crc20::POLYNOMIAL, crc20::BITS, 514), crc20::BITS),
         [0, 0, 0]
     );
-    assert!(undetected(&powers(crc20::POLYNOMIAL, 515), crc20::BITS)[2] > 0);
+    assert!(undetected(&powers(crc20::POLYNOMIAL, crc20::BITS, 515), crc20::BITS)[2] > 0);
 }
 
 /// What each bit of a packet of `flits` flits does to its check, those that routers write left out.
@@ -172,12 +139,8 @@ fn packet_check_has_distance_four_at_every_length() {
 #[test]
 fn packet_check_misses_the_fewest_patterns_of_four() {
     // Over all 672 bits of 14 flits, as the search over all polynomials counted.
-    let whole = |polynomial: u32| {
-        let step = |power: &u32| Some((power << 1 & 0xffff) ^ (polynomial * (power >> 15)));
-        let powers: Vec<u32> = std::iter::successors(Some(1), step).take(672).collect();
-        undetected(&powers, 16)
-    };
-    assert_eq!(whole(u32::from(packet::POLYNOMIAL)), [0, 0, 118_383]);
+    let whole = |polynomial| undetected(&powers(polynomial, 16, 672), 16);
+    assert_eq!(whole(packet::POLYNOMIAL.into()), [0, 0, 118_383]);
     assert_eq!(whole(0x1021), [0, 0, 254_844]);
     assert!(undetected(&packet_syndromes(14), 16)[2] < 118_383);
     // The shortest packet with an area, and a put of eight bytes.

@@ -1,11 +1,9 @@
 //! Aries packets: golden vectors, flit counts of the white paper, rejected packets.
 
-#[path = "common/aries.rs"]
-mod golden;
-
-use golden::{
+use crate::common::reasons_are_distinct;
+use crate::golden::{
     ADD_32, COMPARE_SWAP, CONTROL, DONE, GET_64, MESSAGE, OLD_64, PUT_8, PUT_64, READ_4, READ_60,
-    READ_64, REFUSED, flits,
+    READ_64, REFUSED, changed, comes_back, flits, xor,
 };
 use phitwire_framing::aries::flit::{Flit, Head, MAX_PACKET_FLITS, NodeId, Routing};
 use phitwire_framing::aries::packet::{
@@ -217,60 +215,23 @@ fn construct() {
 }
 
 #[test]
-fn parse_golden() {
+fn golden_requests_are_written_and_read() {
     for (request, data, golden) in requests() {
-        let mut out = [0xa5; MAX_DATA];
-        let (found, bytes) = Request::parse(&flits(golden), &mut out).unwrap();
-        assert_eq!(found, request);
-        assert_eq!(out[..bytes], data);
-        assert_eq!(out[bytes..], [0xa5; MAX_DATA][bytes..], "{request:?}");
-        assert_eq!(Request::parse_header(&flits(golden)), Ok((request, bytes)));
-    }
-    for (response, data, golden) in responses() {
-        let mut out = [0xa5; MAX_DATA];
-        let (found, bytes) = Response::parse(&flits(golden), &mut out).unwrap();
-        assert_eq!(found, response);
-        assert_eq!(out[..bytes], data);
-        assert_eq!(
-            Response::parse_header(&flits(golden)),
-            Ok((response, bytes))
-        );
+        assert_eq!(comes_back!(Request, request, data), flits(golden));
     }
 }
 
 #[test]
-fn emit_golden() {
-    for (request, data, golden) in requests() {
-        let mut out = [Flit::new(0xa5a5_a5a5_a5a5); 16];
-        assert_eq!(
-            request.emit(&data, &mut out),
-            Ok(golden.len()),
-            "{request:?}"
-        );
-        assert_eq!(out[..golden.len()], flits(golden), "{request:?}");
-        assert!(
-            out[golden.len()..]
-                .iter()
-                .all(|flit| flit.bits() == 0xa5a5_a5a5_a5a5)
-        );
-        assert_eq!(request.buffer_len(data.len()), golden.len());
-        assert_eq!(
-            request.emit(&data, &mut out[1..golden.len()]),
-            Err(EmitError::BufferTooSmall)
-        );
-    }
+fn golden_responses_are_written_and_read() {
     for (response, data, golden) in responses() {
-        let mut out = [Flit::new(0xa5a5_a5a5_a5a5); 16];
-        assert_eq!(response.emit(&data, &mut out), Ok(golden.len()));
-        assert_eq!(out[..golden.len()], flits(golden), "{response:?}");
-        assert_eq!(response.buffer_len(data.len()), golden.len());
+        assert_eq!(comes_back!(Response, response, data), flits(golden));
     }
 }
 
 #[test]
 fn flit_counts_are_the_papers() {
-    // "Each 64-byte write (put) requires 14 request flits and 1 response flit. A 64-byte read (get) requires
-    // three request flits and 12 response flits."
+    // "Each 64-byte write (put) requires 14 request flits and 1 response flit. A 64-byte read (get)
+    // requires three request flits and 12 response flits."
     assert_eq!((PUT_64.len(), DONE.len()), (14, 1));
     assert_eq!(REFUSED.len(), 2);
     assert_eq!((GET_64.len(), READ_64.len()), (3, 12));
@@ -289,12 +250,8 @@ fn every_length_of_a_put_and_of_a_response_comes_back() {
                 command: Command::Put { event },
                 ..put_64()
             };
-            let mut packet = [Flit::IDLE; MAX_PACKET_FLITS];
-            let count = put.emit(&line[..bytes], &mut packet).unwrap();
-            assert_eq!(count, 3 + (bytes + 2).div_ceil(6));
-            let mut out = [0; MAX_DATA];
-            assert_eq!(Request::parse(&packet[..count], &mut out), Ok((put, bytes)));
-            assert_eq!(out[..bytes], line[..bytes]);
+            let packet = comes_back!(Request, put, line[..bytes]);
+            assert_eq!(packet.len(), 3 + (bytes + 2).div_ceil(6));
         }
     }
     for bytes in 0..=MAX_DATA {
@@ -305,11 +262,7 @@ fn every_length_of_a_put_and_of_a_response_comes_back() {
             assert_eq!(refused, Err(EmitError::BadDataLength));
             continue;
         }
-        let count = response.emit(&line[..bytes], &mut packet).unwrap();
-        let mut out = [0; MAX_DATA];
-        let found = Response::parse(&packet[..count], &mut out);
-        assert_eq!(found, Ok((response, bytes)));
-        assert_eq!(out[..bytes], line[..bytes]);
+        comes_back!(Response, response, line[..bytes]);
     }
 }
 
@@ -318,10 +271,8 @@ fn a_response_repeats_any_echo_whatever_it_says() {
     for echo in 0..1 << ECHO_BITS {
         for (response, data, golden) in responses() {
             let response = Response { echo, ..response };
-            let mut packet = [Flit::IDLE; MAX_PACKET_FLITS];
-            assert_eq!(response.emit(&data, &mut packet), Ok(golden.len()));
-            let found = Response::parse(&packet[..golden.len()], &mut [0; MAX_DATA]);
-            assert_eq!(found, Ok((response, data.len())));
+            let packet = comes_back!(Response, response, data);
+            assert_eq!(packet.len(), golden.len());
         }
     }
 }
@@ -348,12 +299,8 @@ fn every_atomic_operation_has_a_code_of_its_own() {
                 };
                 let (bytes, count) = operands.to_bytes(op, width);
                 assert_eq!(Some(count), command.operand_bytes());
-                let mut packet = [Flit::IDLE; MAX_PACKET_FLITS];
-                let flits = request.emit(&bytes[..count], &mut packet).unwrap();
-                let mut out = [0; MAX_DATA];
-                let parsed = Request::parse(&packet[..flits], &mut out);
-                assert_eq!(parsed, Ok((request, count)));
-                assert_eq!(Operands::from_bytes(&out[..count], width), operands);
+                let packet = comes_back!(Request, request, bytes[..count]);
+                assert_eq!(Operands::from_bytes(&bytes[..count], width), operands);
                 let header = RequestView::new([packet[0], packet[1], packet[2]]);
                 assert!(codes.insert(header.command()), "{command:?}");
                 let answer = if fetch { width.bytes() } else { 0 };
@@ -401,22 +348,6 @@ fn what_has_no_code_is_not_written() {
         responses()[0].0.emit(&[1; 65], &mut out),
         Err(EmitError::BadDataLength)
     );
-}
-
-/// A golden packet with one change, and the right check unless it has no data area.
-fn changed(golden: &[u64], area: bool, change: impl Fn(&mut Vec<Flit>)) -> Vec<Flit> {
-    let mut packet = flits(golden);
-    change(&mut packet);
-    if area {
-        let check = packet_check(&packet).computed;
-        let last = packet.last_mut().unwrap();
-        *last = Flit::new(last.bits() & !0xffff | u64::from(check));
-    }
-    packet
-}
-
-fn xor(at: usize, bits: u64) -> impl Fn(&mut Vec<Flit>) {
-    move |packet| packet[at] = Flit::new(packet[at].bits() ^ bits)
 }
 
 fn request_error(packet: &[Flit]) -> PacketError {
@@ -485,11 +416,7 @@ fn rejected_responses_are_named() {
     assert_eq!(response_error(&damaged), PacketError::Crc);
     let padding = changed(&READ_60, true, xor(11, 1 << 16));
     assert_eq!(response_error(&padding), PacketError::Padding);
-    let names: std::collections::BTreeSet<_> = PacketError::ALL.map(PacketError::name).into();
-    assert_eq!(names.len(), PacketError::ALL.len());
-    for (index, error) in PacketError::ALL.into_iter().enumerate() {
-        assert_eq!(error.index(), index);
-    }
+    reasons_are_distinct(&PacketError::ALL, PacketError::index, PacketError::name);
 }
 
 /// What routers write on the way does not touch the check; everything else does.

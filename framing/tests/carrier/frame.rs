@@ -1,0 +1,74 @@
+//! The frame of any kind: what is judged without knowing the kind.
+
+use crate::common::{changed, header, header_is_golden, reasons_are_distinct};
+use phitwire_framing::carrier::frame::{
+    FrameError, FrameKind, HEADER_BYTES, PLAIN_AT, parse, seal,
+};
+use phitwire_framing::carrier::training::Training;
+use phitwire_framing::lane_area;
+
+/// A kind that nobody in this crate takes.
+const KIND: FrameKind = FrameKind::new(5);
+const LENGTH: usize = PLAIN_AT + 12;
+
+/// A plain frame of one unit of twelve bytes.
+fn frame() -> Vec<u8> {
+    let mut bytes = vec![0xa5; LENGTH];
+    header(KIND, 1).emit(&mut bytes).unwrap();
+    seal(&mut bytes, HEADER_BYTES);
+    bytes
+}
+
+#[test]
+fn a_frame_of_any_kind_has_a_header_and_what_the_lanes_carry() {
+    let bytes = frame();
+    header_is_golden(&header(KIND, 1), &bytes);
+    let frame = parse(&bytes).unwrap();
+    assert_eq!((frame.kind(), frame.units(KIND)), (KIND, Ok(1)));
+    let parts = frame.split(HEADER_BYTES, LENGTH);
+    assert_eq!(parts, Ok((&bytes[..HEADER_BYTES], &bytes[PLAIN_AT..])));
+    assert_eq!(lane_area(&bytes), Some(PLAIN_AT..LENGTH));
+    assert_eq!(lane_area(&bytes[..PLAIN_AT]), Some(PLAIN_AT..PLAIN_AT));
+    assert_eq!(lane_area(&bytes[..PLAIN_AT - 1]), None);
+}
+
+#[test]
+fn who_does_not_know_a_kind_says_so() {
+    let bytes = frame();
+    let frame = parse(&bytes).unwrap();
+    let other = FrameKind::new(6);
+    assert_eq!(frame.units(other), Err(FrameError::BadKind));
+    assert_eq!(Training::of(&frame), Err(FrameError::BadKind));
+}
+
+#[test]
+fn frames_wrong_in_a_field_are_rejected_by_its_name() {
+    let read = |bytes: &[u8]| parse(bytes)?.split(HEADER_BYTES, LENGTH).map(drop);
+    let changed = |change: &dyn Fn(&mut Vec<u8>)| changed(&frame(), HEADER_BYTES, change);
+    assert_eq!(read(&changed(&|_| ())), Ok(()));
+    let cases = [
+        (changed(&|b| b.truncate(23)), FrameError::TooShort),
+        (changed(&|b| b[0] = 0x58), FrameError::BadMagic),
+        (changed(&|b| b[1] ^= 0x10), FrameError::BadVersion),
+        (changed(&|b| b[16] = 1), FrameError::ReservedHeader),
+        (changed(&|b| b[17] |= 8), FrameError::ReservedHeader),
+        (changed(&|b| b.push(0)), FrameError::BadLength),
+        (changed(&|b| b[17] = 0), FrameError::NoLanes),
+    ];
+    for (bytes, error) in cases {
+        assert_eq!(read(&bytes), Err(error), "{bytes:x?}");
+    }
+    let mut bytes = frame();
+    bytes[20] ^= 1;
+    assert_eq!(read(&bytes), Err(FrameError::BadHeaderCheck));
+    // A check that would lie behind the end.
+    for checked in [LENGTH - 3, LENGTH, LENGTH + 1] {
+        let parts = parse(&bytes).unwrap().split(checked, LENGTH);
+        assert_eq!(parts, Err(FrameError::BadLength));
+    }
+}
+
+#[test]
+fn reasons_are_counted_by_distinct_names() {
+    reasons_are_distinct(&FrameError::ALL, FrameError::index, FrameError::name);
+}

@@ -1,0 +1,362 @@
+//! What differs between the machines whose networks can be simulated: the seam between phases,
+//! windows and reports, which are the same for all, and chips and terminals, which are not. What a
+//! link carries in a cycle is called a phit here, whatever the machine calls it.
+//!
+//! A [`CycleModel`] is what a machine needs for encoded links. One that has a model of links which
+//! hand phits over as well names it as its [`DirectModel`]; the others have [`NoDirectLinks`].
+
+use core::fmt::Debug;
+
+use serde_json::{Map, Value};
+
+use super::config::{Config, ConfigError, Traffic};
+use super::exchange::Exchange;
+use super::partition::Partition;
+use super::shared::{Common, Shared};
+use crate::device::LinkView;
+use crate::link::LinkControlBlock;
+use crate::link::impair::Netem;
+use crate::net::Network;
+use crate::node::{Node, PortId};
+use crate::time::Duration;
+
+/// Virtual channels of a link at most.
+pub const MAX_VCS: usize = 8;
+/// A port without link.
+pub(crate) const NO_SLOT: u32 = u32::MAX;
+
+/// How the networks of a machine are simulated.
+pub trait CycleModel: Copy + Debug + Default + Eq + Send + Sync + 'static {
+    /// What describes a network.
+    type Topology: Network;
+    /// What can be chosen for networks of this machine only.
+    type Options: Clone + Debug + Default + Eq + Send + Sync;
+    /// What the terminals of a partition need to know to make and take apart packets.
+    type Format: Clone + Debug + Send;
+    /// A packet to be sent.
+    type Packet;
+    /// A source and sink.
+    type Terminal: Terminal<Self>;
+    /// A router with encoded links.
+    type Router: Node + Send;
+    /// One end of an encoded link.
+    type End: LinkControlBlock + LinkView + Send;
+    /// What takes packets apart that come to a terminal over an encoded link.
+    type Assemblies: Debug + Default + Send;
+    /// Links that hand phits over, or [`NoDirectLinks`].
+    type Direct: DirectModel<Self>;
+
+    /// Ports of a chip, at most 64.
+    const PORTS: usize;
+    /// Time of a cycle.
+    const CYCLE: Duration;
+    /// Names of the kinds of links between routers, as reports have them.
+    const LINK_KINDS: &'static [&'static str];
+    /// Bytes of the largest message, which is one packet.
+    const MAX_MESSAGE_BYTES: u8;
+    /// Bytes of a message if nothing else is said.
+    const MESSAGE_BYTES: u8;
+    /// Bits of its birth that a packet carries; what is under way longer is dated wrongly.
+    const BIRTH_BITS: u32;
+
+    /// What these options are, for people and programs that read results.
+    fn about(options: &Self::Options) -> Map<String, Value> {
+        let _ = options;
+        Map::new()
+    }
+    /// Phits of a message: request and, if there is one, reply.
+    fn message_phits(traffic: &Traffic) -> usize;
+    /// The number of the terminal at a port of a network interface, if it is there.
+    fn terminal(topology: &Self::Topology, nic: u32, port: u8) -> Option<u64>;
+    /// The network of `topology` over encoded links, whose frames are impaired as `netem` says, in
+    /// this number of partitions, at least one.
+    ///
+    /// # Errors
+    /// See [`ConfigError`].
+    fn build_encoded(
+        topology: &Self::Topology,
+        config: &Config,
+        options: &Self::Options,
+        netem: Option<Netem>,
+        partitions: usize,
+    ) -> Result<Partitioned<Self>, ConfigError>;
+    /// The link end at a port of a router, if it has one.
+    fn end(router: &Self::Router, port: PortId) -> Option<&Self::End>;
+    /// What reports and checkers want to know of a router.
+    fn view(router: &Self::Router) -> ChipView;
+    /// Phits that a link end has sent, repetitions included.
+    fn sent(end: &Self::End) -> u64;
+    /// Takes what has come to a terminal by `cycle`.
+    fn receive(
+        input: &mut <Self::End as LinkControlBlock>::Input,
+        assemblies: &mut Self::Assemblies,
+        cycle: u64,
+        terminal: &mut Self::Terminal,
+        shared: &mut Shared<Self>,
+    );
+    /// Whether a link takes the next request, or the next reply, of a terminal now.
+    fn has_room(end: &Self::End, is_reply: bool, shared: &Shared<Self>) -> bool;
+    /// Hands a packet to a link that has room for it; the number of its phits.
+    fn push(end: &mut Self::End, packet: &Self::Packet) -> u64;
+}
+
+/// A source and sink behind one link.
+pub trait Terminal<M: CycleModel>: Debug + Send {
+    /// What it has in common with the terminals of other machines.
+    fn common(&self) -> &Common;
+    /// The same, to be changed.
+    fn common_mut(&mut self) -> &mut Common;
+    /// The cycles from which on the next request and the next reply may be sent;
+    /// [`NEVER`](super::source::NEVER) for what there is not.
+    fn due(&self, shared: &Shared<M>) -> [u64; 2];
+    /// The next packet: a request or a reply, whichever `may` be sent, in turn.
+    fn next_packet(&mut self, may: [bool; 2], shared: &mut Shared<M>) -> Option<M::Packet>;
+    /// Whether nothing is left to send that could be, and nothing half received.
+    fn is_at_rest(&self) -> bool;
+    /// Phits of a packet begun that are not sent yet.
+    fn reserved(&self) -> u64 {
+        0
+    }
+}
+
+/// What a direct link carries from window to window.
+pub trait Lanes: Copy + Debug + Default + Eq + Send + Sync + 'static {
+    /// What a link carries in a cycle, as bits.
+    type Phit: Copy + Debug + Default + Eq + Send;
+    /// The credits that come back on a link in one window.
+    type Credits: Copy + Debug + Default + Eq + Send;
+
+    /// Lanes of all ports of a chip, at most 64. A lane carries a phit and a credit per cycle.
+    const CHIP_LANES: usize;
+    /// Lanes of a terminal's link.
+    const TERMINAL_LANES: usize = 1;
+
+    /// The first of a port's lanes, and how many it has.
+    fn lanes(port: usize) -> (usize, usize);
+    /// What arrives `by` cycles later of credits of a window of `window` cycles: in that window and
+    /// in the next.
+    fn delay_credits(credits: &Self::Credits, by: usize, window: usize) -> [Self::Credits; 2];
+    /// Adds credits for other cycles of the same window.
+    fn add_credits(credits: &mut Self::Credits, more: &Self::Credits);
+    /// Number of the credits that arrive, per virtual channel.
+    fn count_credits(credits: &Self::Credits) -> [u32; MAX_VCS];
+}
+
+/// How the networks of a machine are simulated whose links hand phits over.
+pub trait DirectModel<M: CycleModel>: Lanes {
+    /// A router with its links.
+    type Router: DirectRouter<M>;
+
+    /// Whether there is such a model.
+    const EXISTS: bool = true;
+    /// Virtual channels of a link, at most [`MAX_VCS`].
+    const VCS: usize;
+    /// Phits that one virtual channel of an idle link may send.
+    const CREDITS: u32;
+
+    /// The virtual channel of the next phit of a link, whose state is kept in `stream`.
+    fn follow(stream: &mut Stream, phit: Self::Phit) -> usize;
+    /// The network of `topology` in this number of partitions, at least one.
+    ///
+    /// # Errors
+    /// See [`ConfigError`].
+    fn build(
+        topology: &M::Topology,
+        config: &Config,
+        options: &M::Options,
+        partitions: usize,
+    ) -> Result<Partitioned<M>, ConfigError>;
+    /// Runs the cycles of a window from `base` on. Returns the cycle in which the terminal has next
+    /// something to do even if nothing arrives.
+    fn run_terminal(
+        terminal: &mut M::Terminal,
+        index: usize,
+        base: u64,
+        exchange: &mut Exchange<M::Direct>,
+        shared: &mut Shared<M>,
+    ) -> u64;
+    /// Where the link of a terminal ends, and its end at the terminal.
+    fn terminal_end(terminal: &M::Terminal) -> (u32, PortAccount);
+    /// From the next window on the link of a terminal takes packets or does not.
+    fn set_terminal_link(terminal: &mut M::Terminal, up: bool);
+}
+
+/// What a machine has whose links carry frames only.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NoDirectLinks;
+
+/// The router that nobody has.
+#[derive(Debug)]
+pub enum NoRouter {}
+
+impl Lanes for NoDirectLinks {
+    type Phit = ();
+    type Credits = ();
+
+    const CHIP_LANES: usize = 1;
+
+    fn lanes(_: usize) -> (usize, usize) {
+        (0, 1)
+    }
+    fn delay_credits((): &(), _: usize, _: usize) -> [(); 2] {
+        [(); 2]
+    }
+    fn add_credits((): &mut (), (): &()) {}
+    fn count_credits((): &()) -> [u32; MAX_VCS] {
+        [0; MAX_VCS]
+    }
+}
+
+impl<M: CycleModel> DirectModel<M> for NoDirectLinks {
+    type Router = NoRouter;
+
+    const EXISTS: bool = false;
+    const VCS: usize = 0;
+    const CREDITS: u32 = 0;
+
+    fn follow(_: &mut Stream, (): ()) -> usize {
+        0
+    }
+    fn build(
+        _: &M::Topology,
+        _: &Config,
+        _: &M::Options,
+        _: usize,
+    ) -> Result<Partitioned<M>, ConfigError> {
+        Err(ConfigError::NoDirectLinks)
+    }
+    /// Terminals behind encoded links are run by their nodes.
+    fn run_terminal(
+        _: &mut M::Terminal,
+        _: usize,
+        _: u64,
+        _: &mut Exchange<M::Direct>,
+        _: &mut Shared<M>,
+    ) -> u64 {
+        super::source::NEVER
+    }
+    fn terminal_end(_: &M::Terminal) -> (u32, PortAccount) {
+        (NO_SLOT, PortAccount::default())
+    }
+    fn set_terminal_link(_: &mut M::Terminal, _: bool) {}
+}
+
+impl<M: CycleModel> DirectRouter<M> for NoRouter {
+    fn run(&mut self, _: usize, _: u64, _: &mut Exchange<M::Direct>) -> bool {
+        match *self {}
+    }
+    fn peer(&self, _: usize) -> Option<u32> {
+        match *self {}
+    }
+    fn account(&self, _: usize) -> PortAccount {
+        match *self {}
+    }
+    fn sent(&self) -> &[u64] {
+        match *self {}
+    }
+    fn phits_inside(&self) -> u64 {
+        match *self {}
+    }
+    fn view(&self) -> ChipView {
+        match *self {}
+    }
+    fn set_link(&mut self, _: u64, _: usize, _: bool) {
+        match *self {}
+    }
+}
+
+/// A network cut into partitions.
+#[derive(Debug)]
+pub struct Partitioned<M: CycleModel> {
+    pub(crate) partitions: Vec<Partition<M>>,
+    /// Kind of each chip's ports, by the topology's numbers; `None` without link.
+    pub(crate) kinds: Vec<Option<PortUse>>,
+    /// Terminals that send.
+    pub(crate) senders: u64,
+    /// Cycles between two exchanges of mail: the shortest time that a phit travels between partitions.
+    pub(crate) stride: u32,
+    /// The longest time that a phit travels.
+    pub(crate) longest: u32,
+    /// Cycles from phit to phit on the slowest link.
+    pub(crate) slowest: u32,
+}
+
+/// Where a link is within its packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stream {
+    /// Virtual channel of the packet under way.
+    pub vc: u8,
+    /// Phits of it that are still to come, where its head says how many there are.
+    pub left: u8,
+}
+
+/// What reports need to know of a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PortUse {
+    /// To a terminal.
+    Ejection,
+    /// To a router, with the place of the link's kind in [`CycleModel::LINK_KINDS`].
+    Link(u8),
+}
+
+/// What one end of a link knows of its virtual channels between windows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PortAccount {
+    /// Phits that may still be sent; with those that have been reserved and not sent.
+    pub credits: [u32; MAX_VCS],
+    /// Phits in the input queue here.
+    pub queued: [u32; MAX_VCS],
+    /// The packet that comes in.
+    pub coming: Stream,
+}
+
+/// What is to be known of a chip between windows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ChipView {
+    /// Phits in its input queues, row buffers and column buffers.
+    pub phits_by_stage: [u64; 3],
+    /// How often something waited in each of them.
+    pub stalls: [u64; 3],
+    /// Phits that it has sent.
+    pub phit_hops: u64,
+    /// Phits for which no place was left.
+    pub overflows: u64,
+    /// Packets that broke the network's routing rule.
+    pub rule_violations: u64,
+    /// Packets that were refused.
+    pub refused: u64,
+    /// Packets that were thrown away for whatever reason, and their phits.
+    pub discarded: [u64; 2],
+    /// Packets from its terminals that it sent on minimal and on non-minimal ways.
+    pub choices: [u64; 2],
+}
+
+/// A router with its links.
+pub trait DirectRouter<M: CycleModel>: Debug + Send {
+    /// Runs the cycles of a window from `base` on. Returns whether there is something to do after
+    /// it even if nothing arrives.
+    fn run(&mut self, chip: usize, base: u64, exchange: &mut Exchange<M::Direct>) -> bool;
+    /// Where a port's link ends.
+    fn peer(&self, port: usize) -> Option<u32>;
+    /// The link end of a port.
+    fn account(&self, port: usize) -> PortAccount;
+    /// Phits that each port has sent.
+    fn sent(&self) -> &[u64];
+    /// Phits in queues and buffers.
+    fn phits_inside(&self) -> u64;
+    /// What reports and checkers want to know.
+    fn view(&self) -> ChipView;
+    /// From `cycle` on, the beginning of a window, the link of a port takes packets or does not. One
+    /// that has begun to leave goes on.
+    fn set_link(&mut self, cycle: u64, port: usize, up: bool);
+}
+
+/// What a link's end says about what it sends and what it received.
+#[derive(Clone, Debug)]
+pub struct LinkAccount {
+    /// Number of the link, and whether it is its second end.
+    pub(crate) end: (u32, bool),
+    pub(crate) account: crate::device::EndAccount,
+    /// Incarnations of this end and, as far as it knows, of the other.
+    pub(crate) epochs: (u32, u32),
+}

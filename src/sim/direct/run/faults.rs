@@ -1,0 +1,86 @@
+//! What breaks while a run goes on, and is mended.
+
+use super::super::config::ConfigError;
+use super::super::fault::{Switch, schedule};
+use super::super::model::{CycleModel, Terminal};
+use super::{Simulation, Whereabouts};
+use crate::net::{End, NodeRef};
+
+impl<M: CycleModel> Simulation<M> {
+    /// Finds out what the faults of the run do when, from the present on.
+    pub(super) fn plan_faults(&mut self, topology: &M::Topology) -> Result<(), ConfigError> {
+        let faults = core::mem::take(&mut self.config.faults);
+        if let Some(fault) = faults.iter().find(|f| self.encoded && f.lasts.is_none()) {
+            return Err(ConfigError::Endless(fault.to_string()));
+        }
+        for mut switch in schedule(&faults, topology, M::CYCLE)? {
+            for end in switch.ends {
+                if !self.encoded {
+                    let found = self.find(topology, end).ok_or(ConfigError::Topology)?;
+                    self.places.insert(end, found);
+                }
+            }
+            switch.cycle += self.cycle;
+            self.switches.push_back(switch);
+        }
+        self.has_faults = !faults.is_empty();
+        self.config.faults = faults;
+        Ok(())
+    }
+
+    fn find(&self, topology: &M::Topology, end: End) -> Option<Whereabouts> {
+        let mut partitions = self.partitions.iter().enumerate();
+        let (partition, place) = match end.node {
+            NodeRef::Chip(chip) => {
+                partitions.find_map(|(number, p)| Some((number, p.place_of(chip)?)))?
+            }
+            NodeRef::Processor(nic) => {
+                let wanted = M::terminal(topology, nic, end.port)?;
+                partitions.find_map(|(number, p)| {
+                    let mut all = p.terminals.iter();
+                    Some((number, all.position(|t| t.common().number == wanted)?))
+                })?
+            }
+        };
+        Some(Whereabouts { partition, place })
+    }
+
+    /// Lets what is due happen to links. The cycles until something happens again.
+    pub(super) fn break_links(&mut self) -> u64 {
+        while let Some(switch) = self.switches.front().copied() {
+            if switch.cycle > self.cycle {
+                return switch.cycle - self.cycle;
+            }
+            self.switches.pop_front();
+            let broken = self.broken.entry(switch.link).or_default();
+            let was_up = *broken == 0;
+            *broken = if switch.down {
+                *broken + 1
+            } else {
+                *broken - 1
+            };
+            let up = *broken == 0;
+            if up != was_up {
+                self.set_link(switch, up);
+            }
+        }
+        u64::MAX
+    }
+
+    fn set_link(&mut self, switch: Switch, up: bool) {
+        if self.encoded {
+            for partition in &mut self.partitions {
+                partition.set_encoded_link(switch.link, up);
+            }
+            return;
+        }
+        for end in switch.ends {
+            let Whereabouts { partition, place } = self.places[&end];
+            let partition = &mut self.partitions[partition];
+            match end.node {
+                NodeRef::Chip(_) => partition.set_chip_link(place, end.port.into(), up),
+                NodeRef::Processor(_) => partition.set_terminal_link(place, up),
+            }
+        }
+    }
+}

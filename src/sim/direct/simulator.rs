@@ -1,0 +1,97 @@
+//! Simulating a network of any machine, for those who do not know which it is.
+
+use core::fmt::Debug;
+
+use serde_json::{Map, Value};
+
+use super::config::{Config, ConfigError};
+use super::executor::Executor;
+use super::model::CycleModel;
+use super::report::Report;
+use super::run::{Progress, Simulation};
+use crate::link::impair::Netem;
+use crate::net::Network;
+
+/// What the links of a network are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Links {
+    /// Phits are handed over.
+    Direct,
+    /// Phits travel in frames, which may be impaired, between link control blocks.
+    Encoded(Option<Netem>),
+}
+
+/// A network with its traffic, before its first cycle.
+pub trait Run {
+    /// Runs all phases and says what was found. `progress` is told now and then how far it is.
+    fn run(&mut self, executor: &mut dyn Executor, progress: &mut dyn FnMut(Progress)) -> Report;
+}
+
+impl<M: CycleModel> Run for Simulation<M> {
+    fn run(&mut self, executor: &mut dyn Executor, progress: &mut dyn FnMut(Progress)) -> Report {
+        Self::run(self, executor, progress)
+    }
+}
+
+/// A machine whose options have been chosen.
+pub trait Simulator: Debug {
+    /// What tells it from the others where several values of an option are compared.
+    fn name(&self) -> Option<&'static str>;
+
+    /// Its options, for people and programs that read results.
+    fn about(&self) -> Map<String, Value>;
+
+    /// A network of this machine with the traffic of `config`, cut into this number of partitions,
+    /// which makes no difference to what happens. Encoded links have been brought up.
+    ///
+    /// # Errors
+    /// See [`ConfigError`].
+    fn build(
+        &self,
+        network: &dyn Network,
+        config: &Config,
+        links: Links,
+        partitions: usize,
+        executor: &mut dyn Executor,
+    ) -> Result<Box<dyn Run>, ConfigError>;
+}
+
+/// Options of a machine, and what they are called among others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Chosen<M: CycleModel> {
+    /// What tells them from the others where several values of an option are compared.
+    pub name: Option<&'static str>,
+    /// The options.
+    pub options: M::Options,
+}
+
+impl<M: CycleModel> Simulator for Chosen<M> {
+    fn name(&self) -> Option<&'static str> {
+        self.name
+    }
+
+    fn about(&self) -> Map<String, Value> {
+        M::about(&self.options)
+    }
+
+    fn build(
+        &self,
+        network: &dyn Network,
+        config: &Config,
+        links: Links,
+        partitions: usize,
+        executor: &mut dyn Executor,
+    ) -> Result<Box<dyn Run>, ConfigError> {
+        let Some(topology) = network.of_machine::<M::Topology>() else {
+            return Err(ConfigError::Elsewhere(network.name().to_owned()));
+        };
+        let options = &self.options;
+        let simulation = match links {
+            Links::Direct => Simulation::<M>::new(topology, config, options, partitions),
+            Links::Encoded(netem) => Simulation::<M>::with_encoded_links(
+                topology, config, options, netem, partitions, executor,
+            ),
+        };
+        Ok(Box::new(simulation?))
+    }
+}
