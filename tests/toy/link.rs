@@ -274,7 +274,7 @@ impl RingEnd {
             return Ok(());
         };
         if seq > self.rx.limit || ack > self.tx.next() || limit > ack + self.tx.offered {
-            self.common.counters.drop_impossible_position += 1;
+            self.common.counters.drop_impossible_ack += 1;
             self.unusable(now);
             return Ok(());
         }
@@ -377,6 +377,7 @@ impl RingEnd {
         for (word, at) in words.zip(buf[HEADER_BYTES..].as_chunks_mut().0) {
             *at = word.to_be_bytes();
         }
+        self.common.counters.tx_phits += count as u64;
         tx.cursor += count as u64;
         tx.asks = false;
         (rx.told, rx.acks.0) = (rx.limit, Time::NEVER);

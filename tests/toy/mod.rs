@@ -4,20 +4,24 @@
 //! packets of one size over one virtual channel; a router stores a packet whole before it sends it
 //! on, the shorter way round. `docs/adding-a-machine.md` follows it file by file.
 
+pub mod cycle;
 pub mod link;
 pub mod network;
 pub mod nic;
 pub mod router;
+pub mod soak;
 #[cfg(test)]
 mod tests;
 
-use crate::catalogue::Machine;
+use crate::catalogue::{Machine, Simulation};
 use crate::net::Family;
 
 /// What the commands know of it.
 pub const MACHINE: Machine = Machine {
     name: "Toy",
     networks: Family::of::<network::Ring>(),
+    simulation: Simulation::of::<cycle::RingModel>(),
+    soak: &soak::FAMILIES,
     generators: &[network::GENERATOR],
     tables: &[],
     ready: &[],

@@ -87,7 +87,40 @@ impl Ring {
         }
     }
 
-    fn ports(&self, node: NodeRef, runtime: &Runtime) -> Result<Vec<(u8, LinkConfig)>, PlanError> {
+    /// How many routers it has.
+    pub fn routers(&self) -> u32 {
+        self.routers
+    }
+
+    /// The configuration of a router.
+    ///
+    /// # Errors
+    /// See [`PlanError`].
+    pub fn router(
+        &self,
+        router: u32,
+        runtime: &Runtime,
+    ) -> Result<ChipConfig<RingPlace, LinkConfig>, PlanError> {
+        let (own, routers) = (router as u16, self.routers as u16);
+        let node = NodeRef::Chip(router);
+        Ok(ChipConfig {
+            name: self.node_name(node).into_owned(),
+            registers: RingPlace { own, routers },
+            ports: self.ports(node, runtime)?,
+            grain: Grain::Packet,
+            clock: runtime.clock.unwrap_or(self.settings.clock).into(),
+        })
+    }
+
+    /// The ports of a node with the configurations of their links.
+    ///
+    /// # Errors
+    /// See [`PlanError`].
+    pub fn ports(
+        &self,
+        node: NodeRef,
+        runtime: &Runtime,
+    ) -> Result<Vec<(u8, LinkConfig)>, PlanError> {
         let ends = ends_of(&self.links, node);
         ends.map(|(id, end, _)| {
             let place = (id, &self.links[id], end);
@@ -201,17 +234,7 @@ impl Network for Ring {
         let mut ports = self.ports(found, runtime)?;
         let settings = &self.settings;
         Ok(match found {
-            NodeRef::Chip(router) => {
-                let (own, routers) = (router as u16, self.routers as u16);
-                let config = ChipConfig {
-                    name: node.to_owned(),
-                    registers: RingPlace { own, routers },
-                    ports,
-                    grain: Grain::Packet,
-                    clock: runtime.clock.unwrap_or(settings.clock).into(),
-                };
-                Box::new(RingRouter::new(config, now))
-            }
+            NodeRef::Chip(router) => Box::new(RingRouter::new(self.router(router, runtime)?, now)),
             NodeRef::Processor(nic) => {
                 let config = NicConfig {
                     number: nic as u16,
