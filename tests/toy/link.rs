@@ -314,7 +314,7 @@ impl RingEnd {
         if ack < tx.acked {
             return; // Overtaken by a newer frame.
         }
-        let has_news = ack > tx.acked || limit > tx.limit;
+        let (moves, has_room) = (ack > tx.acked, limit > tx.limit);
         self.common.counters.tx_acked_packets += ack - tx.acked;
         tx.packets.drain(..(ack - tx.acked) as usize);
         (tx.acked, tx.cursor, tx.limit) = (ack, tx.cursor.max(ack), tx.limit.max(limit));
@@ -324,8 +324,10 @@ impl RingEnd {
         if flags & MISSING != 0 && now.since(tx.rewound) >= tx.round_trip.shortest() {
             tx.rewind(now);
         }
-        if has_news {
+        if moves || has_room {
             tx.timer_from = now;
+        }
+        if moves {
             tx.owed_since = if ack < tx.cursor { now } else { Time::NEVER };
             self.moves();
         }

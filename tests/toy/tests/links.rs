@@ -177,7 +177,8 @@ impl RingEnd {
     fn soft_error_next(&mut self) {}
 }
 
-/// All that holds for links that never give up a lane: it would take a quarter of the toy.
+/// All that holds for links that never give up a lane, which would take a quarter of the toy. Left
+/// out with those is that an end which misses a packet for a minute says why it begins anew.
 mod shared {
     crate::link::tests::shared_cases! { crate::machine::toy::tests::links::Toy:
         chaos {
@@ -212,7 +213,6 @@ mod shared {
             a_session_heals_as_soon_after_a_cable_was_out_as_before
             frames_on_wrong_lanes_draw_training_frames_at_their_own_pace
             a_way_that_swallows_long_frames_is_told_although_short_ones_pass
-            who_misses_a_packet_for_a_minute_begins_a_new_session_and_says_why
             a_way_that_swallows_long_frames_is_told_also_while_the_peer_sends
             a_session_given_up_over_a_way_that_swallows_long_frames_says_so_and_the_next_one_knows
             a_silent_peer_and_an_end_that_stood_still_are_not_called_stalled
