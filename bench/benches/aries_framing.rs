@@ -3,13 +3,12 @@
 
 use crc::{Algorithm, Crc, Table};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use phitwire_framing::crc20;
-use phitwire_framing::flit48::{Flit, MAX_PACKET_FLITS, NodeId, Routing};
-use phitwire_framing::frame::{
-    FrameHeader, LinkEnd, SetFrame, SetFrameWriter, max_sets, set_frame_len,
-};
-use phitwire_framing::packet48::{Command, MAX_DATA, Request, Response, Status};
-use phitwire_framing::set48::{DATA_FLITS, DataSet, SET_BYTES, Set, Tail};
+use phitwire_framing::aries::crc20;
+use phitwire_framing::aries::flit::{Flit, MAX_PACKET_FLITS, NodeId, Routing};
+use phitwire_framing::aries::frame::{SetFrame, SetFrameWriter, max_sets, set_frame_len};
+use phitwire_framing::aries::packet::{Command, MAX_DATA, Request, Response, Status};
+use phitwire_framing::aries::set::{DATA_FLITS, DataSet, SET_BYTES, Set, Tail};
+use phitwire_framing::carrier::frame::{FrameHeader, LinkEnd};
 use std::hint::black_box;
 
 const HEADER: FrameHeader = FrameHeader {

@@ -4,10 +4,10 @@ use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use joined::{Joined, links};
-use phitwire::link::LaneRate;
+use phitwire::machine::aries::link::STANDARD;
 use phitwire::machine::aries::link::{AriesInput, AriesLcb, AriesLinkConfig, SetProfile};
 use phitwire::time::{Duration, Time};
-use phitwire_framing::flit48::{Flit, Head, NodeId, Routing};
+use phitwire_framing::aries::flit::{Flit, Head, NodeId, Routing};
 
 mod joined;
 
@@ -40,7 +40,7 @@ fn pair(frame_bytes: usize) -> Joined<End> {
         let input = AriesInput::new(&config);
         End(AriesLcb::new(config, Time::ZERO), input)
     };
-    Joined::up(links(LaneRate::G14_0).map(end), frame_bytes)
+    Joined::up(links(STANDARD).map(end), frame_bytes)
 }
 
 /// Puts in one direction, responses in the other.

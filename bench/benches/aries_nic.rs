@@ -6,7 +6,7 @@ use std::time::{Duration as RealTime, Instant};
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use joined::{Joined, links};
-use phitwire::link::LaneRate;
+use phitwire::machine::aries::link::STANDARD;
 use phitwire::machine::aries::link::{AriesLinkConfig, SetProfile};
 use phitwire::machine::aries::nic::{
     AmoOp, AriesNic, AriesNicConfig, BlockOperation, BlockTransfer, Domain, NodeId, Operands,
@@ -51,7 +51,7 @@ impl Pair {
             permissions: Permissions::ALL,
         };
         let mut nodes = [SOURCE, TARGET].into_iter();
-        let nics = links(LaneRate::ARIES[0]).map(|link| {
+        let nics = links(STANDARD).map(|link| {
             let name = link.local().node.clone();
             let link = AriesLinkConfig::new(link, SetProfile::live()).expect("a sound link");
             let node = nodes.next().expect("two of them");

@@ -17,7 +17,7 @@ use phitwire::machine::aries::route::registers::{
 };
 use phitwire::machine::aries::router::{Core, Ports};
 use phitwire::rng::Rng;
-use phitwire_framing::flit48::{Flit, Head, NodeId, Routing};
+use phitwire_framing::aries::flit::{Flit, Head, NodeId, Routing};
 
 /// Packets of a frame.
 const BURST: usize = 32;

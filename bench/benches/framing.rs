@@ -1,15 +1,16 @@
 //! Speed of the codecs on the way of every phit: frames, packet checks, memory packets.
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use phitwire_framing::control::ControlWord;
-use phitwire_framing::crc16::PacketCrc;
-use phitwire_framing::frame::{DataFrame, FrameHeader, LinkEnd, emit_data, frame_len, max_phits};
-use phitwire_framing::memory24::{
+use phitwire_framing::carrier::frame::{FrameHeader, LinkEnd};
+use phitwire_framing::carrier::number::PacketNumber;
+use phitwire_framing::yarc::control::ControlWord;
+use phitwire_framing::yarc::crc16::PacketCrc;
+use phitwire_framing::yarc::frame::{DataFrame, emit_data, frame_len, max_phits};
+use phitwire_framing::yarc::memory::{
     Request, Response, Status, decode_request, decode_response, encode_request, encode_response,
 };
-use phitwire_framing::number::PacketNumber;
-use phitwire_framing::packet24::{PacketBuf, check_packet};
-use phitwire_framing::phit24::{Phit, PhitKind};
+use phitwire_framing::yarc::packet::{PacketBuf, check_packet};
+use phitwire_framing::yarc::phit::{Phit, PhitKind};
 use std::hint::black_box;
 
 const HEADER: FrameHeader = FrameHeader {

@@ -4,12 +4,12 @@ use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use joined::{Joined, links};
-use phitwire::link::LaneRate;
+use phitwire::machine::blackwidow::link::STANDARD;
 use phitwire::machine::blackwidow::link::{InputQueue, Lcb};
 use phitwire::time::{Duration, Time};
-use phitwire_framing::crc16::PacketCrc;
-use phitwire_framing::packet24::{EopStatus, Vc};
-use phitwire_framing::phit24::{Phit, PhitKind};
+use phitwire_framing::yarc::crc16::PacketCrc;
+use phitwire_framing::yarc::packet::{EopStatus, Vc};
+use phitwire_framing::yarc::phit::{Phit, PhitKind};
 
 mod joined;
 
@@ -39,7 +39,7 @@ fn pair(frame_bytes: usize) -> Joined<End> {
         let input = InputQueue::new(&config);
         End(Lcb::new(config, Time::ZERO), input)
     };
-    Joined::up(links(LaneRate::G6_25).map(end), frame_bytes)
+    Joined::up(links(STANDARD).map(end), frame_bytes)
 }
 
 fn send(pair: &mut Joined<End>, packets: usize, template: &[Phit]) {

@@ -5,7 +5,7 @@ use std::time::{Duration as RealTime, Instant};
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use joined::{Joined, links};
-use phitwire::link::LaneRate;
+use phitwire::machine::blackwidow::link::STANDARD;
 use phitwire::machine::blackwidow::nic::{BlackwidowNic, NicConfig, NicEvent};
 use phitwire::nic::{Operation, Pattern, TrafficSpec};
 use phitwire::node::Node;
@@ -40,7 +40,7 @@ impl joined::End for BlackwidowNic {
 impl Pair {
     fn new(frame: usize) -> Self {
         let mut processors = 0..=TARGET;
-        let nics = links(LaneRate::G6_25).map(|link| {
+        let nics = links(STANDARD).map(|link| {
             let name = link.local().node.clone();
             let processor = processors.next().expect("two of them");
             let config = NicConfig::builder(&name, processor, vec![link]).build();

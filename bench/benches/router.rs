@@ -14,7 +14,7 @@ use phitwire::machine::blackwidow::route::registers::{
 };
 use phitwire::machine::blackwidow::router::{Core, Ports};
 use phitwire::rng::Rng;
-use phitwire_framing::phit24::{Phit, PhitKind};
+use phitwire_framing::yarc::phit::{Phit, PhitKind};
 
 const CYCLES: u64 = 2_000;
 /// Places of an input queue per virtual channel, as many as the ring of the real one has.

@@ -43,22 +43,6 @@ pub mod aries;
 pub mod carrier;
 pub mod yarc;
 
-// Old names of the modules, until their users have the new ones.
-pub use aries::{crc20, flit as flit48, packet as packet48, set as set48};
-pub use carrier::{lanes, number, training};
-pub use yarc::{
-    control, crc16, maintenance as maintenance24, memory as memory24, packet as packet24,
-    phit as phit24,
-};
-/// Frames of every kind.
-pub mod frame {
-    pub use crate::aries::frame::*;
-    pub use crate::carrier::frame::*;
-    pub use crate::lane_area as phit_area;
-    pub use crate::yarc::frame::*;
-}
-// End of the old names.
-
 use carrier::frame::{FrameHeader, PLAIN_AT};
 use carrier::training::{self as channel, Training};
 use core::ops::Range;

@@ -150,9 +150,10 @@ mod tests {
     use crate::control::Request;
     use crate::live_device::LiveDevice;
     use phitwire::link::{EndName, LinkConfig};
+    use phitwire::machine::blackwidow::link::STANDARD;
     use phitwire::machine::blackwidow::nic::{BlackwidowNic, NicConfig};
     use phitwire::node::Node;
-    use phitwire_framing::frame::LinkEnd;
+    use phitwire_framing::carrier::frame::LinkEnd;
 
     const NOW: Time = Time::ZERO;
 
@@ -162,7 +163,7 @@ mod tests {
             node: node.to_owned(),
             port: 0,
         };
-        let link = LinkConfig::builder(0, LinkEnd::A, end("nic0"), end("nic1")).build();
+        let link = LinkConfig::builder(STANDARD, 0, LinkEnd::A, end("nic0"), end("nic1")).build();
         let nic = NicConfig::builder("nic0", 0, vec![link.expect("a legal link")]);
         let nic = nic.memory_bytes(1 << 20).build().expect("a legal one");
         LiveDevice::new(Box::new(BlackwidowNic::new(nic, NOW)), 1)

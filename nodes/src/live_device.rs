@@ -2,8 +2,7 @@
 //! keeps it for runs.
 
 use phitwire::device::{Device, DeviceError, DeviceEvent, LinkFault, LinkView, RegisterName};
-use phitwire::link::{DownReason, LinkCounters, LinkEvent, LinkState};
-use phitwire::machine::aries::link::ErrorInjection;
+use phitwire::link::{DownReason, ErrorInjection, LinkCounters, LinkEvent, LinkState};
 use phitwire::node::{Node, PortId, WakeReason, Wakeup};
 use phitwire::time::{Duration, Time};
 use serde::Serialize;
@@ -249,10 +248,7 @@ impl LiveDevice {
             }
             Request::Routing => return written(&device.need_rerouting()?.routing()),
             Request::Tables => return Ok(device.need_rerouting()?.tables()),
-            Request::Install { tables } => {
-                let tables = serde_json::to_value(*tables)?;
-                device.need_rerouting()?.install(tables)?;
-            }
+            Request::Install { tables } => device.need_rerouting()?.install(tables)?,
             Request::Stats
             | Request::Info
             | Request::Offload { .. }

@@ -3,7 +3,7 @@
 use phitwire::link::impair::{LaneNoise, Probability};
 use phitwire::node::PortId;
 use phitwire::rng::Rng;
-use phitwire_framing::lanes::LANES;
+use phitwire_framing::carrier::lanes::LANES;
 
 /// The noise on the cables of a node, lane by lane, in the sending direction.
 ///

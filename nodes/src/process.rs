@@ -11,7 +11,7 @@ use phitwire::device::{Device, DeviceEvent};
 use phitwire::link::LinkConfig;
 use phitwire::net::LinkAddresses;
 use phitwire::node::PortId;
-use phitwire_framing::frame::{LinkEnd, UDP_PORT};
+use phitwire_framing::carrier::frame::{LinkEnd, UDP_PORT};
 use serde_json::{Map, Value, json};
 
 use crate::clock::Clock;
@@ -432,6 +432,16 @@ fn info(config: &ProcessConfig, driver: &Driver<LiveDevice>, started: Instant) -
     ] {
         info.insert(name.to_owned(), value);
     }
-    info.extend(driver.node.device.describe());
+    let device = &driver.node.device;
+    if let Some(traffic) = device.traffic() {
+        let can = traffic.abilities();
+        info.insert("max_size".to_owned(), json!(can.max_size));
+        info.insert("get_unit".to_owned(), json!(can.get_unit));
+        info.insert(
+            "collectives".to_owned(),
+            json!(device.collectives().is_some()),
+        );
+    }
+    info.extend(device.describe());
     Value::Object(info)
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use common::{ethernet_port, in_namespace, ip};
 use phitwire::node::PortId;
-use phitwire_framing::frame::ETHERTYPE;
+use phitwire_framing::carrier::frame::ETHERTYPE;
 use phitwire_nodes::io::{self, Backend, FrameSink, IoEngine};
 use pnet::datalink::{self, Channel, DataLinkReceiver, DataLinkSender};
 

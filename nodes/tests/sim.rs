@@ -94,6 +94,23 @@ fn a_sweep_is_an_array_and_a_drawing() {
 }
 
 #[test]
+fn options_of_a_machine_are_said_and_compared() {
+    let words = "--warmup 100 --measure 500 --json";
+    let one = json(&format!("quickstart --link-cycles 7 --grain flit {words}"));
+    assert_eq!(one["link_cycles"], 7);
+    assert_eq!(one["message_bytes"], 16);
+    let modes = "--routing valiant,ordered-non-minimal --grain packet --metres 1,3,35";
+    let all = json(&format!("aries-pair {modes} {words}"));
+    let cycles = serde_json::json!({ "nic": 40, "green": 40, "black": 50, "blue": 190 });
+    for (at, mode) in ["valiant", "ordered-non-minimal"].into_iter().enumerate() {
+        assert_eq!(all[at]["routing"], mode);
+        assert_eq!(all[at]["grain"], "packet");
+        assert_eq!(all[at]["link_cycles"], cycles);
+        assert_eq!(all[at]["message_bytes"], 64);
+    }
+}
+
+#[test]
 fn encoded_links_say_what_they_had_to_do() {
     let words = "quickstart --links encoded --load 0.1 --warmup 500 --measure 3000 --json";
     let one = json(&format!("{words} --threads 1"));
@@ -115,6 +132,17 @@ fn what_cannot_be_done_is_said() {
         ("r1-32 --participants 33", "33 processors"),
         ("r1-32 --warmup 18446744073709551615", "not in 0..="),
         ("r1-32 --drain 18446744073709551615", "not in 0..="),
+        ("r1-32 --routing minimal", "is for Aries networks only"),
+        ("r1-32 --metres 1,2,3", "is for Aries networks only"),
+        ("r1-32 --grain packet", "before their packet is whole"),
+        ("r1-32 --link-cycles 65", "65 is not in 1..=64"),
+        (
+            "aries-pair --link-cycles 3",
+            "is for BlackWidow networks only",
+        ),
+        ("aries-pair --metres 1,2", "three lengths"),
+        ("aries-pair --routing bold", "possible values: adaptive0"),
+        ("r1-32 --message-bytes 33", "1 to 32 are possible"),
         ("yarc-64 --csv /nonexistent/x.csv", "cannot write"),
         ("yarc-64 --plot /nonexistent/x.svg", "cannot write"),
     ] {

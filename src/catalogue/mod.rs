@@ -5,7 +5,7 @@ mod generator;
 mod options;
 mod simulation;
 
-pub use simulation::{ChoiceError, Simulated, Simulation};
+pub use simulation::{Choice, ChoiceError, Simulated, Simulation};
 
 pub use generator::{COMMON_OPTIONS, Generator, common};
 pub use options::{Given, Kind, OptionError, OptionSpec, readable};

@@ -30,6 +30,9 @@ pub enum ChoiceError {
     Refused(String),
 }
 
+/// The machine with what was chosen, once or several times, or why it cannot be had.
+pub type Choice = Result<Vec<Box<dyn Simulator>>, ChoiceError>;
+
 /// How the networks of a machine are simulated.
 #[derive(Clone, Copy, Debug)]
 pub struct Simulation {
@@ -48,7 +51,7 @@ pub struct Simulation {
     /// Whether a network is one of this machine.
     pub is_of: fn(&dyn Network) -> bool,
     /// What was chosen: one choice, or several to be compared.
-    pub choose: fn(&Given) -> Result<Vec<Box<dyn Simulator>>, ChoiceError>,
+    pub choose: fn(&Given) -> Choice,
 }
 
 impl Simulation {

@@ -6,9 +6,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::DeviceError;
-use crate::machine::aries::link::ErrorInjection;
-use crate::machine::aries::nic::{CollectiveReport, CollectiveSpec};
-use crate::nic::{TrafficReport, TrafficSpec};
+use crate::link::ErrorInjection;
+use crate::nic::{Abilities, CollectiveReport, CollectiveSpec, TrafficReport, TrafficSpec};
 use crate::time::{Duration, Time};
 
 /// What can be broken or mended at a link. No machine's links can suffer all of it.
@@ -101,6 +100,9 @@ pub trait Rerouting {
 pub trait TrafficRuns {
     /// By which number it takes part, if it has one.
     fn number(&self) -> Option<u16>;
+
+    /// What its messages can be.
+    fn abilities(&self) -> Abilities;
 
     /// Starts a run.
     ///

@@ -5,8 +5,7 @@ use core::error::Error as StdError;
 use thiserror::Error;
 
 use super::Kind;
-use crate::machine::aries::nic::CollectiveSpecError;
-use crate::nic::SpecError;
+use crate::nic::{CollectiveSpecError, SpecError};
 use crate::node::PortId;
 
 /// Why a device did not do what it was asked for.

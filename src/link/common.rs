@@ -1,9 +1,9 @@
 //! What every link end has, whatever it sends: its names, its state, the handshake, what it
 //! reports.
 
-use phitwire_framing::frame::{FrameHeader, FrameKind};
-use phitwire_framing::lanes::swizzle_area;
-use phitwire_framing::training::PATTERN_AT;
+use phitwire_framing::carrier::frame::{FrameHeader, FrameKind};
+use phitwire_framing::carrier::lanes::swizzle_area;
+use phitwire_framing::carrier::training::PATTERN_AT;
 
 use super::config::{LinkConfig, LinkProfile};
 use super::counters::LinkCounters;

@@ -1,11 +1,12 @@
 //! What a link end is told before it starts: names, depths, clock, rate, cable.
 
-use phitwire_framing::frame::LinkEnd;
-use phitwire_framing::lanes::Permutation;
-use phitwire_framing::number::PacketNumber;
-use phitwire_framing::packet24::MAX_PACKET_PHITS;
+use phitwire_framing::carrier::frame::LinkEnd;
+use phitwire_framing::carrier::lanes::Permutation;
+use phitwire_framing::carrier::number::PacketNumber;
 use thiserror::Error;
 
+use super::lane_rate::LaneRate;
+use super::lanes::MAX_UNIT_WORDS;
 use crate::time::Duration;
 
 /// Longest name of a node in bytes: what a training frame carries.
@@ -30,86 +31,6 @@ impl core::fmt::Display for EndName {
     }
 }
 
-/// Signalling rate of one lane (paper, section 4.4), before the line code.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum LaneRate {
-    /// 6.25 Gb/s, the full rate.
-    #[default]
-    G6_25,
-    /// 5.0 Gb/s.
-    G5_0,
-    /// 3.125 Gb/s, half of the full rate.
-    G3_125,
-    /// 2.5 Gb/s.
-    G2_5,
-    /// 1.5625 Gb/s.
-    G1_5625,
-    /// 1.25 Gb/s.
-    G1_25,
-    /// 14 Gb/s: an electrical link of Aries (white paper, "Aries Router").
-    G14_0,
-    /// 12.5 Gb/s: an optical link of Aries (white paper, "Aries Router").
-    G12_5,
-}
-
-impl LaneRate {
-    /// All rates of YARC, the fastest first.
-    pub const ALL: [Self; 6] = [
-        Self::G6_25,
-        Self::G5_0,
-        Self::G3_125,
-        Self::G2_5,
-        Self::G1_5625,
-        Self::G1_25,
-    ];
-    /// All rates of Aries, the fastest first.
-    pub const ARIES: [Self; 2] = [Self::G14_0, Self::G12_5];
-
-    /// The rate of a code of training frames.
-    pub fn from_code(code: u8) -> Option<Self> {
-        let all = Self::ALL.into_iter().chain(Self::ARIES);
-        all.into_iter().find(|rate| rate.code() == code)
-    }
-
-    /// Bits per second of one lane.
-    pub const fn bits_per_second(self) -> u64 {
-        match self {
-            Self::G6_25 => 6_250_000_000,
-            Self::G5_0 => 5_000_000_000,
-            Self::G3_125 => 3_125_000_000,
-            Self::G2_5 => 2_500_000_000,
-            Self::G1_5625 => 1_562_500_000,
-            Self::G1_25 => 1_250_000_000,
-            Self::G14_0 => 14_000_000_000,
-            Self::G12_5 => 12_500_000_000,
-        }
-    }
-
-    /// The code that stands for this rate in training frames.
-    pub const fn code(self) -> u8 {
-        self as u8
-    }
-
-    /// Time that one phit of 24 bits takes on `lanes` lanes, exact to the picosecond for every rate of
-    /// YARC.
-    ///
-    /// # Panics
-    /// If `lanes` is zero: no phit travels on no lane.
-    pub const fn phit_time(self, lanes: u32) -> Duration {
-        self.time_of(24, lanes)
-    }
-
-    /// Time that `bits` bits take on `lanes` lanes, to the nearest picosecond.
-    ///
-    /// # Panics
-    /// If `lanes` is zero: no bit travels on no lane.
-    pub const fn time_of(self, bits: u64, lanes: u32) -> Duration {
-        assert!(lanes > 0, "a phit needs a lane");
-        let rate = self.bits_per_second() * lanes as u64;
-        Duration::from_ps((bits * 1_000_000_000_000 + rate / 2) / rate)
-    }
-}
-
 /// Which clock lets phits leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LinkClock {
@@ -131,6 +52,15 @@ impl LinkClock {
             Self::Paced { dilation } => dilation as u64,
         }
     }
+}
+
+/// What all links of a machine have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkStandard {
+    /// The rates that a lane may have, first the one of links that are told none.
+    pub rates: &'static [LaneRate],
+    /// Phits of the longest packet there is.
+    pub max_packet_phits: u8,
 }
 
 /// Depths and times of a link: the chip's own, or deeper ones for wires with a longer round trip.
@@ -185,9 +115,9 @@ impl LinkProfile {
         Self {
             emulated_time: true,
             // With one longest packet on top that is never offered: 128 of the 256.
-            input_phits_per_vc: 128 - MAX_PACKET_PHITS as u32,
+            input_phits_per_vc: 128 - MAX_UNIT_WORDS as u32,
             // Nobody can be owed a retry of more phits than there are credits.
-            retry_phits: 256 + MAX_PACKET_PHITS as u32,
+            retry_phits: 256 + MAX_UNIT_WORDS as u32,
             window_packets: 128,
             reorder_phits: 512,
             // 48 phits carry one whole control word in their sideband: 48 x 1.28 ns.
@@ -215,7 +145,7 @@ impl LinkProfile {
             emulated_time: false,
             // With what they hold beyond it (one longest packet that is never offered, the end of the last packet),
             // each ring is a power of two: half of its memory would lie idle otherwise.
-            input_phits_per_vc: 16_384 - MAX_PACKET_PHITS as u32,
+            input_phits_per_vc: 16_384 - MAX_UNIT_WORDS as u32,
             retry_phits: 32_768,
             window_packets: 8_191,
             reorder_phits: 65_536,
@@ -288,6 +218,7 @@ pub enum LinkConfigError {
 /// The checked configuration of one link end. Made by [`LinkConfig::builder`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkConfig {
+    pub(crate) standard: LinkStandard,
     pub(crate) link: u16,
     pub(crate) end: LinkEnd,
     pub(crate) fabric: u32,
@@ -304,9 +235,20 @@ pub struct LinkConfig {
 }
 
 impl LinkConfig {
-    /// Starts the configuration of end `end` of link number `link`, from `local` to `peer`.
-    pub fn builder(link: u16, end: LinkEnd, local: EndName, peer: EndName) -> LinkConfigBuilder {
+    /// Starts the configuration of end `end` of link number `link`, from `local` to `peer`, of a
+    /// machine whose links are as `standard` says.
+    ///
+    /// # Panics
+    /// If the standard knows no rate.
+    pub fn builder(
+        standard: LinkStandard,
+        link: u16,
+        end: LinkEnd,
+        local: EndName,
+        peer: EndName,
+    ) -> LinkConfigBuilder {
         LinkConfigBuilder(Self {
+            standard,
             link,
             end,
             fabric: 0,
@@ -314,10 +256,10 @@ impl LinkConfig {
             peer,
             profile: LinkProfile::live(),
             clock: LinkClock::FreeRunning,
-            rate: LaneRate::default(),
+            rate: standard.rates[0],
             cable: Permutation::IDENTITY,
             lane_retry_threshold: 0,
-            max_packet_phits: MAX_PACKET_PHITS as u8,
+            max_packet_phits: standard.max_packet_phits,
             epoch: 1,
             first_packet: 0,
         })
@@ -400,7 +342,7 @@ impl LinkConfigBuilder {
         self
     }
 
-    /// Rate of a lane. Default 6.25 Gb/s, the full rate (paper, section 4.4).
+    /// Rate of a lane. Default the first of the standard's.
     #[must_use]
     pub fn rate(mut self, rate: LaneRate) -> Self {
         self.0.rate = rate;
@@ -423,7 +365,7 @@ impl LinkConfigBuilder {
         self
     }
 
-    /// Longest packet, EOP included (paper, section 4.3). Default 19.
+    /// Longest packet, EOP included (paper, section 4.3). Default the standard's.
     #[must_use]
     pub fn max_packet_phits(mut self, phits: u8) -> Self {
         self.0.max_packet_phits = phits;
@@ -460,7 +402,8 @@ impl LinkConfigBuilder {
             return Err(LinkConfigError::ZeroDilation);
         }
         let max = u64::from(config.max_packet_phits);
-        in_range("max_packet_phits", max, 4, MAX_PACKET_PHITS as u64)?;
+        let longest = config.standard.max_packet_phits.into();
+        in_range("max_packet_phits", max, 4, longest)?;
         in_range("first_packet", config.first_packet, 0, PacketNumber::MAX)?;
         check_profile(&config.profile, max)?;
         Ok(config)

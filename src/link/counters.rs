@@ -1,6 +1,6 @@
 //! Counters of one link end.
 
-use phitwire_framing::frame::FrameError;
+use phitwire_framing::carrier::frame::FrameError;
 
 use crate::kit::counters::counters;
 

@@ -12,12 +12,14 @@
 //! A session starts with no credits: the receiver's first count announces them. It is negative by as
 //! many phits as its input queue still holds from an earlier session.
 
-use phitwire_framing::control::VC_ACK_MASK;
-
 use super::config::MAX_CREDIT_PHITS;
 
+/// Bits of a count as the wire has it.
+pub(crate) const CREDIT_BITS: u32 = 20;
+const CREDIT_MASK: u32 = (1 << CREDIT_BITS) - 1;
+
 // A buffer more, and a buffer less, are different counts.
-const _: () = assert!(2 * MAX_CREDIT_PHITS < VC_ACK_MASK);
+const _: () = assert!(2 * MAX_CREDIT_PHITS < CREDIT_MASK);
 
 /// An acknowledgement of more than was ever sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,11 +76,11 @@ impl SendCredits {
     #[inline]
     pub fn check(&self, wire: u32, newer: bool) -> Result<u32, Impossible> {
         let known = (self.freed.wrapping_sub(u64::from(self.offered))) as u32;
-        let step = wire.wrapping_sub(known) & VC_ACK_MASK;
+        let step = wire.wrapping_sub(known) & CREDIT_MASK;
         if u64::from(step) <= self.taken - self.freed {
             return Ok(step);
         }
-        let before = known.wrapping_sub(wire) & VC_ACK_MASK;
+        let before = known.wrapping_sub(wire) & CREDIT_MASK;
         if !newer && before <= self.offered {
             return Ok(0); // Overtaken by a newer count.
         }
@@ -147,7 +149,7 @@ impl FreedCount {
     /// The count as the wire has it.
     #[inline]
     pub fn count(&self) -> u32 {
-        (self.freed.wrapping_sub(u64::from(self.debt))) as u32 & VC_ACK_MASK
+        (self.freed.wrapping_sub(u64::from(self.debt))) as u32 & CREDIT_MASK
     }
 
     /// Whether the peer may be waiting for the news: a quarter of the buffer, or fewer than two

@@ -1,7 +1,5 @@
 //! States of a link end and what it reports to the maintenance controller.
 
-use phitwire_framing::packet24::Vc;
-
 use super::config::EndName;
 use crate::time::Duration;
 
@@ -114,9 +112,9 @@ pub enum LinkEvent {
         /// What was expected and what was found, for a person to read.
         message: String,
     },
-    /// So many sets in a row had a bad CRC that the lanes were initialised again (Aries).
+    /// So many sets in a row had a bad CRC that the lanes were initialised again.
     Reinitialised,
-    /// A packet was found damaged inside this node and left marked as poisoned (Aries).
+    /// A packet was found damaged inside this node and left marked as poisoned.
     Poisoned {
         /// Its virtual channel, 0 to 7.
         vc: u8,
@@ -124,6 +122,6 @@ pub enum LinkEvent {
     /// A packet failed its check before transmission and left marked `soft_error`.
     SoftError {
         /// Its virtual channel.
-        vc: Vc,
+        vc: u8,
     },
 }

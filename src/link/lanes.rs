@@ -1,13 +1,13 @@
 //! Retries counted per lane, and the decision to do without one.
 
-use phitwire_framing::lanes::{ALL_LANES, LANES, Permutation, bits_of_lane};
-use phitwire_framing::training::{PATTERN, Pattern, read_lanes};
+use phitwire_framing::carrier::lanes::{ALL_LANES, LANES, Permutation, bits_of_lane};
+use phitwire_framing::carrier::training::{PATTERN, Pattern, read_lanes};
 
 /// Training frames in a row in which nothing known came over a lane before it counts as lost.
 const LOST_AFTER: u8 = 4;
 
-/// Words of 24 bits that a rejected copy may have: a set's 18, a packet's 19.
-const MAX_WORDS: usize = 19;
+/// Words of 24 bits that what is checked as a whole may have: a set has 18, a packet up to 19.
+pub(crate) const MAX_UNIT_WORDS: usize = 19;
 
 /// Rejected copies kept. A link of packets, which waits for one before it goes on, has one at most.
 const MAX_COPIES: usize = 16;
@@ -17,7 +17,7 @@ const MAX_COPIES: usize = 16;
 struct Rejected {
     number: u64,
     len: usize,
-    words: [u32; MAX_WORDS],
+    words: [u32; MAX_UNIT_WORDS],
 }
 
 /// Watches the lanes that one end receives on (paper, section 7.7: the LCB counts the number of
@@ -84,7 +84,7 @@ impl LaneWatch {
         let mut copy = Rejected {
             number,
             len: 0,
-            words: [0; MAX_WORDS],
+            words: [0; MAX_UNIT_WORDS],
         };
         for (kept, word) in copy.words.iter_mut().zip(words) {
             *kept = word;
@@ -218,7 +218,7 @@ impl LaneWatch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use phitwire_framing::lanes::swizzle;
+    use phitwire_framing::carrier::lanes::swizzle;
 
     fn packet() -> impl Iterator<Item = u32> + Clone {
         (0..6).map(|i| i * 0x1111)

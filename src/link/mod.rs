@@ -11,6 +11,8 @@ mod counters;
 pub(crate) mod credits;
 mod event;
 pub mod impair;
+mod injection;
+pub(crate) mod lane_rate;
 pub(crate) mod lanes;
 pub(crate) mod liveness;
 pub(crate) mod pacing;
@@ -23,10 +25,12 @@ pub(crate) mod state;
 pub(crate) mod training;
 
 pub use config::{
-    EndName, LaneRate, LinkClock, LinkConfig, LinkConfigBuilder, LinkConfigError, LinkProfile,
+    EndName, LinkClock, LinkConfig, LinkConfigBuilder, LinkConfigError, LinkProfile, LinkStandard,
 };
 pub use counters::LinkCounters;
 pub use event::{DownReason, LinkEvent, LinkState};
+pub use injection::ErrorInjection;
+pub use lane_rate::LaneRate;
 pub(crate) use port::link_control_calls;
 pub use port::{Change, LinkControlBlock, LinkPort, ReceiveBuffer};
 

@@ -1,8 +1,8 @@
 //! What a frame means for the session of a link end: whose it is, and what follows.
 
-use phitwire_framing::frame::FrameHeader;
-use phitwire_framing::lanes::{ALL_LANES, LANES};
-use phitwire_framing::training::Training;
+use phitwire_framing::carrier::frame::FrameHeader;
+use phitwire_framing::carrier::lanes::{ALL_LANES, LANES};
+use phitwire_framing::carrier::training::Training;
 
 use super::common::Common;
 use super::event::{DownReason, LinkEvent, LinkState};

@@ -1,11 +1,14 @@
 //! Channel initialisation: who is at the other end, how the lanes arrive, what was agreed.
 
-use phitwire_framing::frame::{FrameHeader, LinkEnd};
-use phitwire_framing::lanes::{ALL_LANES, LANES, Permutation};
-use phitwire_framing::training::{PATTERN, Pattern, Training, name_bytes, name_str, read_lanes};
+use phitwire_framing::carrier::frame::{FrameHeader, LinkEnd};
+use phitwire_framing::carrier::lanes::{ALL_LANES, LANES, Permutation};
+use phitwire_framing::carrier::training::{
+    PATTERN, Pattern, Training, name_bytes, name_str, read_lanes,
+};
 
-use super::config::{EndName, LaneRate, LinkConfig, LinkProfile, MAX_CREDIT_PHITS};
+use super::config::{EndName, LinkConfig, LinkProfile, MAX_CREDIT_PHITS};
 use super::event::LinkState;
+use super::lane_rate::LaneRate;
 use crate::time::{Duration, Time};
 
 /// Answers that may go out at once before the rate is limited.
@@ -410,7 +413,7 @@ pub(crate) fn judge(
 }
 
 fn judge_offer(config: &LinkConfig, terms: &Terms, training: &Training) -> Result<(), String> {
-    let rate = LaneRate::from_code(training.rate);
+    let rate = LaneRate::from_code(config.standard.rates, training.rate);
     if rate != Some(config.rate) {
         return Err(format!("lane rate {rate:?}, ours is {:?}", config.rate));
     }
@@ -432,7 +435,7 @@ fn judge_offer(config: &LinkConfig, terms: &Terms, training: &Training) -> Resul
 #[cfg(test)]
 mod tests {
     use super::*;
-    use phitwire_framing::lanes::{bits_of_lane, swizzle};
+    use phitwire_framing::carrier::lanes::{bits_of_lane, swizzle};
 
     #[test]
     fn every_cable_is_found_with_all_lanes_or_with_one_cut() {

@@ -4,8 +4,11 @@ use serde_json::{Value, json};
 
 use super::MACHINES;
 use crate::device::*;
-use crate::machine::aries::link::ErrorInjection;
+use crate::link::tests::rig::{self, A, B, Link};
+use crate::link::{ErrorInjection, LinkState};
+use crate::machine::aries::link::tests::harness::Aries;
 use crate::machine::aries::topology::{DragonflySpec, Shape};
+use crate::machine::blackwidow::link::tests::harness::Yarc;
 use crate::machine::blackwidow::topology::BlackwidowSpec;
 use crate::net::{Network, NodeRef, Runtime};
 use crate::time::{Duration, Time};
@@ -202,4 +205,26 @@ fn names_make_networks_and_others_are_refused() {
             "{name}"
         );
     }
+}
+
+/// A frame of any link of this test.
+const FRAME_BYTES: usize = 1_472;
+
+#[test]
+fn link_ends_of_two_machines_refuse_each_other() {
+    let mut now = Time::from_ns(5);
+    let (mut aries, mut taken) = Aries::made(rig::live::<Aries>(A), now);
+    let (mut yarc, mut input) = Yarc::made(rig::live::<Yarc>(B), now);
+    let mut buf = vec![0; FRAME_BYTES];
+    for _ in 0..20 {
+        while let Some(length) = yarc.poll_frame(now, &mut buf) {
+            aries.handle_frame(now, &buf[..length], &mut taken);
+        }
+        while let Some(length) = aries.poll_frame(now, &mut buf) {
+            yarc.handle_frame(now, &buf[..length], &mut input);
+        }
+        now += Duration::from_ms(20);
+    }
+    assert_eq!(yarc.state(), LinkState::Refused);
+    assert_eq!(aries.state(), LinkState::Refused);
 }

@@ -19,6 +19,7 @@ mod parsed;
 mod plan;
 mod ports;
 mod reading;
+mod reroute;
 mod settings;
 pub mod show;
 mod shown;
@@ -38,6 +39,7 @@ pub use reading::{
     Describe, Described, Ends, Spans, end, link, metres, name, name_in_range, name_problem,
     read as describe, stem,
 };
+pub use reroute::{Faults, Reroutable, RoutedTables};
 pub use settings::{OwnSettings, Settings};
 pub use show::TooLarge;
 #[cfg(test)]

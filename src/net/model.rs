@@ -1,6 +1,6 @@
 //! Nodes, ports, links and what drives them.
 
-use phitwire_framing::lanes::Permutation;
+use phitwire_framing::carrier::lanes::Permutation;
 
 use crate::chip::RouterClock;
 use crate::link::{LaneRate, LinkClock};

@@ -10,6 +10,7 @@ use super::model::{End, NodeRef};
 use super::parsed::{self, Parsed};
 use super::plan::{self, PlanError, Runtime};
 use super::reading::{self, Describe};
+use super::reroute::Reroutable;
 use super::show::{self, TooLarge};
 use crate::device::Device;
 use crate::time::Time;
@@ -77,6 +78,12 @@ pub trait Network: Any + fmt::Debug {
         runtime: &Runtime,
         now: Time,
     ) -> Result<Box<dyn Device>, PlanError>;
+
+    /// The network as one whose route tables can be computed around what has failed, on machines
+    /// that have such tables.
+    fn reroute(&self) -> Option<&dyn Reroutable> {
+        None
+    }
 
     /// Whether the other is a network of the same machine and the same in everything.
     fn is_same(&self, other: &dyn Network) -> bool;

@@ -3,14 +3,16 @@
 use core::fmt::Write as _;
 use std::net::Ipv4Addr;
 
-use phitwire_framing::frame::LinkEnd;
+use phitwire_framing::carrier::frame::LinkEnd;
 use thiserror::Error;
 
 use super::model::{Clock, End, Link, NodeRef, Profile};
 use super::network::Network;
 use super::settings::Settings;
 use crate::chip::Grain;
-use crate::link::{EndName, LaneRate, LinkConfig, LinkConfigBuilder, LinkConfigError, LinkProfile};
+use crate::link::{
+    EndName, LaneRate, LinkConfig, LinkConfigBuilder, LinkConfigError, LinkProfile, LinkStandard,
+};
 use crate::nic::Incarnation;
 
 /// Links that 16-bit ids and the addresses of 198.18.0.0/15 can name.
@@ -144,7 +146,7 @@ pub(super) fn lines<N: Network + ?Sized>(network: &N) -> Result<String, PlanErro
 }
 
 /// The configuration of an end of a link as far as all machines have it, to be completed by one of
-/// them.
+/// them, which says what its links have in common and the rate of this one.
 ///
 /// # Errors
 /// [`PlanError::TooManyLinks`] if its id does not fit into a frame.
@@ -152,7 +154,7 @@ pub fn link_config<Own, Rate>(
     network: &impl Network,
     settings: &Settings<Own>,
     (id, link, end): (usize, &Link<Rate>, End),
-    rate: LaneRate,
+    (standard, rate): (LinkStandard, LaneRate),
     runtime: &Runtime,
 ) -> Result<LinkConfigBuilder, PlanError> {
     let number = u16::try_from(id).map_err(|_| PlanError::TooManyLinks(id))?;
@@ -173,12 +175,14 @@ pub fn link_config<Own, Rate>(
         profile = profile.over_real_wires(clock);
     }
     profile = profile.patient(runtime.real_wires, settings.give_up_ms, settings.silence_ms);
-    Ok(LinkConfig::builder(number, side, name(end), name(other))
-        .fabric(runtime.fabric)
-        .profile(profile)
-        .clock(clock)
-        .rate(rate)
-        .cable(link.cable)
-        .lane_retry_threshold(settings.lane_retry_threshold)
-        .epoch(runtime.epoch))
+    Ok(
+        LinkConfig::builder(standard, number, side, name(end), name(other))
+            .fabric(runtime.fabric)
+            .profile(profile)
+            .clock(clock)
+            .rate(rate)
+            .cable(link.cable)
+            .lane_retry_threshold(settings.lane_retry_threshold)
+            .epoch(runtime.epoch),
+    )
 }

@@ -3,7 +3,7 @@
 use core::ops::Range;
 use std::collections::HashMap;
 
-use phitwire_framing::lanes::Permutation;
+use phitwire_framing::carrier::lanes::Permutation;
 
 use super::fields::{Fields, Section, Value};
 use super::limits::Effort;

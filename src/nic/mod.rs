@@ -1,7 +1,8 @@
-//! What the network interfaces of every machine share: the verified traffic that tests them, their
-//! memory, the periods between restarts, and the slab of outstanding requests.
+//! What the network interfaces of every machine share: the verified traffic that tests them, the
+//! vocabulary of collective operations, the memory, the periods between restarts, and the slab of outstanding requests.
 
 pub(crate) mod checker;
+pub(crate) mod collective;
 pub(crate) mod latency;
 pub(crate) mod memory;
 pub(crate) mod periods;
@@ -19,6 +20,10 @@ pub(crate) mod traffic_target;
 pub(crate) mod turns;
 
 pub use checker::ANNOUNCE_ADDRESS;
+pub use collective::{
+    Collective, CollectiveReport, CollectiveSpec, CollectiveSpecError, DEFAULT_PATIENCE, ENGINES,
+    MAX_BRANCHING, MAX_PARTICIPANTS, Number, Operand, Reduce, UnknownCollective,
+};
 pub use latency::LatencyCounts;
 pub use memory::{MAX_MEMORY_BYTES, Memory, OutOfRange};
 pub use periods::Incarnation;

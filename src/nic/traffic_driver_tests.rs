@@ -1,6 +1,7 @@
 use super::*;
 use crate::nic::traffic_issuer::Block;
 use crate::nic::traffic_pattern::Pattern;
+use crate::nic::traffic_spec::tests::FULL;
 
 /// Takes everything at once, and remembers what; nothing while it is closed.
 #[derive(Default)]
@@ -83,7 +84,7 @@ fn driver(spec: TrafficSpec, now: Time) -> Driver {
         processor: 0,
         memory_bytes: 1 << 20,
         nonce: 1,
-        abilities: Abilities::ARIES,
+        abilities: FULL,
         timeout: TIMEOUT,
     };
     let driver = Driver::new(spec, source, |number| Some(number.into()), now);

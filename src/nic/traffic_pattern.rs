@@ -29,7 +29,7 @@ pub enum Pattern {
     Tornado,
     /// A permutation drawn from the run's seed: the same one at every participant.
     Permutation,
-    /// The adversary of the dragonfly: each message to a participant of the next group, drawn at random. Groups follow
+    /// The adversary of networks of groups: each message to a participant of the next group, drawn at random. Groups follow
     /// each other by number, the first after the last ([`TrafficSpec::groups`](super::TrafficSpec::groups)). One channel between two groups, or
     /// a few, would carry everything that a group sends if all of it went the shortest way.
     GroupAdversarial,

@@ -2,11 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use phitwire_framing::flit48::Routing;
-
 use super::traffic_pattern::{Choice, Groups, Pattern};
-use crate::machine::blackwidow::nic::MAX_PROCESSOR;
 
+/// Highest number of a participant: numbers have 15 bits.
+pub(crate) const MAX_PROCESSOR: u16 = 0x7fff;
 /// Greatest number of a run: what JSON's numbers hold exactly, and centuries of microseconds.
 pub const MAX_RUN: u64 = (1 << 53) - 1;
 /// Largest number of messages a run may have outstanding per network interface.
@@ -46,8 +45,7 @@ impl Operation {
     }
 }
 
-/// How the packets of a run choose their ways, where the network leaves it to them (Aries): see
-/// [`Routing`].
+/// How the packets of a run choose their ways, where the network leaves it to them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ways {
@@ -70,20 +68,6 @@ pub enum Ways {
 }
 
 impl Ways {
-    /// What packets are told.
-    pub const fn routing(self) -> Routing {
-        match self {
-            Self::Adaptive0 => Routing::Adaptive0,
-            Self::Adaptive1 => Routing::Adaptive1,
-            Self::Adaptive2 => Routing::Adaptive2,
-            Self::Adaptive3 => Routing::Adaptive3,
-            Self::Ordered => Routing::Ordered,
-            Self::OrderedNonMinimal => Routing::OrderedNonMinimal,
-            Self::Minimal => Routing::Minimal,
-            Self::Valiant => Routing::Valiant,
-        }
-    }
-
     /// Whether messages of one source to one target arrive in their order.
     pub const fn keeps_order(self) -> bool {
         matches!(self, Self::Ordered | Self::OrderedNonMinimal)
@@ -99,21 +83,6 @@ pub struct Abilities {
     pub get_unit: u32,
     /// Whether it has atomic operations, and packets that choose their ways.
     pub atomics_and_ways: bool,
-}
-
-impl Abilities {
-    /// The BlackWidow network interface.
-    pub const BLACKWIDOW: Self = Self {
-        max_size: 32,
-        get_unit: 1,
-        atomics_and_ways: false,
-    };
-    /// The Aries network interface.
-    pub const ARIES: Self = Self {
-        max_size: MAX_BLOCK_SIZE,
-        get_unit: 4,
-        atomics_and_ways: true,
-    };
 }
 
 /// One traffic run, as every participant is told it.
@@ -140,8 +109,9 @@ pub struct TrafficSpec {
     /// Put, get or atomic operation.
     #[serde(default)]
     pub op: Operation,
-    /// Payload bytes per message, 1 to 32; Aries: up to [`MAX_BLOCK_SIZE`], where messages of more than 64 are block
-    /// transfers, gets of up to 64 multiples of four, and atomic operations have 8.
+    /// Payload bytes per message, 1 to [`Abilities::max_size`]. Messages of more than
+    /// [`MAX_SIZE`] are block transfers, gets of up to that multiples of
+    /// [`Abilities::get_unit`], and atomic operations have 8.
     #[serde(default = "default_size")]
     pub size: u32,
     /// Messages this network interface keeps outstanding, 1 to [`MAX_WINDOW`].
@@ -167,7 +137,7 @@ pub struct TrafficSpec {
     /// Seed of all that is random in the run.
     #[serde(default)]
     pub seed: u64,
-    /// Aries: how packets choose their ways. If nothing is said, by load with the biases of mode 0; puts of fewer than 8
+    /// How packets choose their ways, where they can. If nothing is said, by load with the biases of mode 0; puts of fewer than 8
     /// bytes, which have no room for their number, in order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ways: Option<Ways>,
@@ -242,7 +212,7 @@ pub enum SpecError {
     #[error("an atomic operation on {0} bytes: runs have them on 8")]
     AmoSize(u32),
     /// The network interface has no such operation, or its packets have no choice.
-    #[error("BlackWidow has neither atomic operations nor a choice of ways")]
+    #[error("this network interface has neither atomic operations nor a choice of ways")]
     NotHere,
     /// Messages that are too short to carry their number need an order.
     #[error("puts of {0} bytes have no room for their number (8 have): they need ordered ways")]
@@ -452,4 +422,4 @@ impl TrafficSpec {
 
 #[cfg(test)]
 #[path = "traffic_spec_tests.rs"]
-mod tests;
+pub(crate) mod tests;

@@ -1,5 +1,18 @@
 use super::*;
 
+/// A network interface of small puts and gets.
+const PLAIN: Abilities = Abilities {
+    max_size: 32,
+    get_unit: 1,
+    atomics_and_ways: false,
+};
+/// One that has everything.
+pub(crate) const FULL: Abilities = Abilities {
+    max_size: MAX_BLOCK_SIZE,
+    get_unit: 4,
+    atomics_and_ways: true,
+};
+
 fn spec(pattern: Pattern, n: u16) -> TrafficSpec {
     TrafficSpec {
         pattern,
@@ -84,7 +97,7 @@ fn the_adversary_of_groups_sends_to_all_of_the_next_group() {
         groups: vec![4, 4, 9, 9, 4],
         ..spec(Pattern::GroupAdversarial, 5)
     };
-    assert_eq!(spec.validate(Abilities::BLACKWIDOW), Ok(()));
+    assert_eq!(spec.validate(PLAIN), Ok(()));
     let of = |i: u16| spec.destinations(100 + i).unwrap();
     assert_eq!(of(0).0, [102, 103]);
     assert_eq!(of(3).0, [100, 101, 104]);
@@ -94,7 +107,7 @@ fn the_adversary_of_groups_sends_to_all_of_the_next_group() {
             groups,
             ..spec.clone()
         };
-        let refused = refused.validate(Abilities::ARIES);
+        let refused = refused.validate(FULL);
         assert!(
             matches!(refused, Err(SpecError::Groups { .. })),
             "{refused:?}"
@@ -150,13 +163,13 @@ fn what_is_left_out_has_a_default_and_what_is_unknown_is_refused() {
 #[test]
 fn what_cannot_be_run_is_refused() {
     let ok = spec(Pattern::Uniform, 4);
-    assert_eq!(ok.validate(Abilities::BLACKWIDOW), Ok(()));
+    assert_eq!(ok.validate(PLAIN), Ok(()));
     assert_eq!(
         TrafficSpec {
             run: 0,
             ..ok.clone()
         }
-        .validate(Abilities::BLACKWIDOW),
+        .validate(PLAIN),
         Err(SpecError::ZeroRun)
     );
     assert_eq!(
@@ -164,7 +177,7 @@ fn what_cannot_be_run_is_refused() {
             size: 33,
             ..ok.clone()
         }
-        .validate(Abilities::BLACKWIDOW),
+        .validate(PLAIN),
         Err(SpecError::Size { size: 33, most: 32 })
     );
     assert_eq!(
@@ -172,7 +185,7 @@ fn what_cannot_be_run_is_refused() {
             size: 0,
             ..ok.clone()
         }
-        .validate(Abilities::BLACKWIDOW),
+        .validate(PLAIN),
         Err(SpecError::Size { size: 0, most: 32 })
     );
     assert_eq!(
@@ -180,56 +193,41 @@ fn what_cannot_be_run_is_refused() {
             window: 0,
             ..ok.clone()
         }
-        .validate(Abilities::BLACKWIDOW),
+        .validate(PLAIN),
         Err(SpecError::Window(0))
     );
     let fast = TrafficSpec {
         rate: MAX_RATE + 1,
         ..ok.clone()
     };
-    assert_eq!(
-        fast.validate(Abilities::BLACKWIDOW),
-        Err(SpecError::Rate(MAX_RATE + 1))
-    );
+    assert_eq!(fast.validate(PLAIN), Err(SpecError::Rate(MAX_RATE + 1)));
     let far = Pattern::List {
         destinations: vec![0x8000],
     };
     assert_eq!(
-        spec(far, 0).validate(Abilities::BLACKWIDOW),
+        spec(far, 0).validate(PLAIN),
         Err(SpecError::Processor(0x8000))
     );
     let again = |list: &[u16]| list.iter().chain(&list[..1]).copied().collect::<Vec<u16>>();
     let twice = Pattern::List {
         destinations: again(&[7, 8]),
     };
-    assert_eq!(
-        spec(twice, 0).validate(Abilities::BLACKWIDOW),
-        Err(SpecError::Twice(7))
-    );
+    assert_eq!(spec(twice, 0).validate(PLAIN), Err(SpecError::Twice(7)));
     let twice = Pattern::Hotspot {
         targets: again(&[103]),
         percent: 5,
     };
-    assert_eq!(
-        spec(twice, 5).validate(Abilities::BLACKWIDOW),
-        Err(SpecError::Twice(103))
-    );
+    assert_eq!(spec(twice, 5).validate(PLAIN), Err(SpecError::Twice(103)));
     let twice = TrafficSpec {
         processors: again(&ok.processors),
         ..ok.clone()
     };
-    assert_eq!(
-        twice.validate(Abilities::BLACKWIDOW),
-        Err(SpecError::Twice(100))
-    );
+    assert_eq!(twice.validate(PLAIN), Err(SpecError::Twice(100)));
     let cold = Pattern::Hotspot {
         targets: vec![],
         percent: 5,
     };
-    assert_eq!(
-        spec(cold, 4).validate(Abilities::BLACKWIDOW),
-        Err(SpecError::Hotspot)
-    );
+    assert_eq!(spec(cold, 4).validate(PLAIN), Err(SpecError::Hotspot));
     assert_eq!(
         ok.destinations(99).unwrap_err(),
         SpecError::NotParticipant(99)

@@ -15,8 +15,8 @@
 //!
 //! For networks of thousands of routers [`direct`] joins the routers phit to phit, without frames.
 //!
-//! A [`World`] is a fabric made from a [topology](crate::machine::blackwidow::topology) of any machine, with traffic and
-//! the checkers that run in every simulation: credits and packets conserved on each link and
+//! A [`World`] is a fabric made from a [network](crate::net::Network) of any machine, with traffic
+//! and the checkers that run in every simulation: credits and packets conserved on each link and
 //! virtual channel, nothing left inside a router, every message delivered once, whole and in order
 //! per address, and all of that within a bounded time after the last message was sent.
 

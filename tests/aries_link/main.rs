@@ -119,7 +119,7 @@ fn a_packet_that_comes_twice_is_noticed() {
 #[should_panic(expected = "packet 5 of channel 3")]
 fn a_wrong_bit_is_noticed() {
     let mut flits = operations::packet(3, 5, 4);
-    flits[2] = phitwire_framing::flit48::Flit::new(flits[2].bits() ^ 1);
+    flits[2] = phitwire_framing::aries::flit::Flit::new(flits[2].bits() ^ 1);
     operations::check(3, &flits, 5, false);
 }
 

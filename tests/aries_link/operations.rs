@@ -6,15 +6,17 @@
 
 use std::collections::VecDeque;
 
-use phitwire::link::{EndName, LaneRate, LinkClock, LinkConfig, LinkProfile};
+use phitwire::link::{EndName, LinkClock, LinkConfig, LinkProfile};
+use phitwire::machine::aries::link::STANDARD;
 use phitwire::machine::aries::link::{
     AriesInput, AriesLcb, AriesLinkConfig, LcbRegisters, SetProfile,
 };
 use phitwire::time::{Duration, Time};
-use phitwire_framing::flit48::{Flit, Head, MAX_PACKET_FLITS, NodeId, Routing, VCS};
-use phitwire_framing::frame::{FrameHeader, LinkEnd, SetFrame, SetFrameWriter, set_frame_len};
-use phitwire_framing::set48::{ControlSet, DATA_FLITS, DataSet, Set, Tail};
-use phitwire_framing::training::Training;
+use phitwire_framing::aries::flit::{Flit, Head, MAX_PACKET_FLITS, NodeId, Routing, VCS};
+use phitwire_framing::aries::frame::{SetFrame, SetFrameWriter, set_frame_len};
+use phitwire_framing::aries::set::{ControlSet, DATA_FLITS, DataSet, Set, Tail};
+use phitwire_framing::carrier::frame::{FrameHeader, LinkEnd};
+use phitwire_framing::carrier::training::Training;
 
 /// What the operations came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -79,14 +81,13 @@ fn config(end: usize, flags: u8) -> AriesLinkConfig {
     };
     let (left, right) = (name("left", 3), name("right", 5));
     let builder = match end {
-        0 => LinkConfig::builder(7, LinkEnd::A, left, right),
-        _ => LinkConfig::builder(7, LinkEnd::B, right, left),
+        0 => LinkConfig::builder(STANDARD, 7, LinkEnd::A, left, right),
+        _ => LinkConfig::builder(STANDARD, 7, LinkEnd::B, right, left),
     };
     // Lanes that are given up are another test's.
     let mut builder = builder
         .fabric(0xfab)
         .epoch(1_000 + 1_000 * end as u32)
-        .rate(LaneRate::G14_0)
         .lane_retry_threshold(1_000_000);
     let mut sets = SetProfile::live();
     if flags & 1 != 0 {

@@ -22,12 +22,19 @@ use crate::link::round_trip::{RoundTrip, Seen};
 use crate::link::session::Session;
 use crate::link::training::{Offer, Terms};
 use crate::link::{
-    LinkConfig, LinkControlBlock, LinkCounters, LinkEvent, LinkProfile, LinkState, ReceiveBuffer,
-    link_control_calls,
+    LaneRate, LinkConfig, LinkControlBlock, LinkCounters, LinkEvent, LinkProfile, LinkStandard,
+    LinkState, ReceiveBuffer, link_control_calls,
 };
 use crate::node::PortId;
 use crate::time::{Duration, Time};
 
+/// Its lanes.
+pub const RATE: LaneRate = LaneRate::new(8, 6_250_000_000);
+/// What all links have in common.
+pub const STANDARD: LinkStandard = LinkStandard {
+    rates: &[RATE, LaneRate::new(9, 3_125_000_000)],
+    max_packet_phits: 22,
+};
 /// The kind of its frames.
 pub const KIND: FrameKind = FrameKind::new(3);
 /// Flag: packets before those of the frame are missing.

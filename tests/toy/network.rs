@@ -2,12 +2,13 @@
 
 use std::borrow::Cow;
 
+use super::link;
 use super::nic::{NicConfig, RingNic};
 use super::router::{CLOCKWISE, COUNTERCLOCKWISE, FIRST_NIC, RingPlace, RingRouter};
 use crate::catalogue::{Generator, Kind, OptionSpec, common};
 use crate::chip::{ChipConfig, Grain};
 use crate::device::Device;
-use crate::link::{LaneRate, LinkConfig};
+use crate::link::LinkConfig;
 use crate::net::{
     Describe, Effort, End, Fields, Link, MistakeKind, Mistakes, Network, NodeRef, OwnSettings,
     Place, PlanError, Runtime, Section, Settings, Spans, ends_of, link_config, name_problem,
@@ -124,7 +125,7 @@ impl Ring {
         let ends = ends_of(&self.links, node);
         ends.map(|(id, end, _)| {
             let place = (id, &self.links[id], end);
-            let rate = LaneRate::default();
+            let rate = (link::STANDARD, link::RATE);
             let config = link_config(self, &self.settings, place, rate, runtime)?;
             let built = config.build();
             Ok((

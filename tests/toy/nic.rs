@@ -356,6 +356,10 @@ impl TrafficRuns for RingNic {
         Some(self.side.config.number)
     }
 
+    fn abilities(&self) -> Abilities {
+        ABILITIES
+    }
+
     fn start(&mut self, now: Time, spec: TrafficSpec) -> Result<(), DeviceError> {
         let NicConfig {
             number,

@@ -8,7 +8,7 @@ use phitwire::machine::blackwidow::router::Yarc;
 use phitwire::rng::Rng;
 use phitwire::sim::NodeId;
 use phitwire::time::Duration;
-use phitwire_framing::maintenance24::{Maintenance, Operation, RegisterStatus, RouteVector};
+use phitwire_framing::yarc::maintenance::{Maintenance, Operation, RegisterStatus, RouteVector};
 
 use crate::harness::{Network, impair_all, live, paced, up};
 

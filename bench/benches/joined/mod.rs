@@ -1,9 +1,9 @@
 //! Two ends with nothing but memory between them: what one sends in a round the other has in the
 //! same.
 
-use phitwire::link::{EndName, LaneRate, LinkConfig};
+use phitwire::link::{EndName, LinkConfig, LinkStandard};
 use phitwire::time::{Duration, Time};
-use phitwire_framing::frame::LinkEnd;
+use phitwire_framing::carrier::frame::LinkEnd;
 
 /// A link control block or a node with one port.
 pub trait End {
@@ -54,13 +54,13 @@ impl<E: End> Joined<E> {
 }
 
 /// The two ends of one link between the nodes `a` and `b`.
-pub fn links(rate: LaneRate) -> [LinkConfig; 2] {
+pub fn links(standard: LinkStandard) -> [LinkConfig; 2] {
     let name = |node: &str| EndName {
         node: node.to_owned(),
         port: 0,
     };
     [(LinkEnd::A, "a", "b"), (LinkEnd::B, "b", "a")].map(|(end, local, peer)| {
-        let link = LinkConfig::builder(1, end, name(local), name(peer));
-        link.rate(rate).build().expect("the names are good")
+        let link = LinkConfig::builder(standard, 1, end, name(local), name(peer));
+        link.build().expect("the names are good")
     })
 }

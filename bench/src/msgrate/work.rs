@@ -6,9 +6,9 @@ use serde_json::Value;
 /// What the links of all processes did, from their counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct LinkWork {
-    /// Packets sent again (YARC).
+    /// Packets sent again, on links of packets.
     pub retransmitted_packets: u64,
-    /// Sets of ten flits sent again (Aries).
+    /// Sets of ten flits sent again, on links of sets.
     pub replayed_sets: u64,
     /// Link frames sent, of any kind.
     pub frames_sent: u64,

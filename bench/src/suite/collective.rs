@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use phitwire::machine::aries::nic::{Collective, CollectiveReport, CollectiveSpec};
 use phitwire::nic::Phase;
+use phitwire::nic::{Collective, CollectiveReport, CollectiveSpec};
 use phitwire_nodes::control::{NodeInfo, Request};
 use serde::Serialize;
 use thiserror::Error;
@@ -25,7 +25,7 @@ pub enum CollectiveError {
     #[error(transparent)]
     Lab(#[from] LabError),
     /// A name is not that of a network interface with a collective engine.
-    #[error("lab `{lab}` has no network interface `{name}` of Aries; those are {nics}")]
+    #[error("lab `{lab}` has no network interface `{name}` that has collectives; those are {nics}")]
     NoSuchNic {
         /// The lab.
         lab: String,
@@ -42,7 +42,7 @@ pub enum CollectiveError {
     Claim(#[from] ClaimError),
     /// Fewer than two participants.
     #[error(
-        "a collective operation needs two network interfaces of Aries: {1} of lab `{0}` would take part"
+        "a collective operation needs two network interfaces that have collectives: {1} of lab `{0}` would take part"
     )]
     Alone(String, usize),
     /// A report is of another run.
@@ -339,7 +339,7 @@ fn participants(
             continue;
         };
         let info: NodeInfo = ask(lab, &member.name, &Request::Info)?;
-        if info.family.as_deref() == Some("aries") {
+        if info.collectives {
             nics.push((member.name, u32::from(processor)));
         }
     }

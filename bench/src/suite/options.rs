@@ -1,8 +1,8 @@
 //! The command line.
 
 use clap::{Args, Parser, Subcommand};
-use phitwire::machine::aries::nic::{Collective, MAX_BRANCHING};
 use phitwire::nic::MAX_BLOCK_SIZE;
+use phitwire::nic::{Collective, MAX_BRANCHING};
 
 use crate::msgrate::{Op, RoutingName};
 
@@ -30,11 +30,12 @@ pub enum Benchmark {
     Bandwidth(PairOptions),
     /// Payload per second between two network interfaces, both ways at once
     Bibw(PairOptions),
-    /// Random updates: fetching additions to random words of all network interfaces, each source to words of its own (Aries)
+    /// Random updates: fetching additions to random words of all network interfaces, each source to words of its own. Only
+    /// where network interfaces have atomic operations
     Gups(SetOptions),
-    /// A sum over all network interfaces that all of them get (Aries)
+    /// A sum over all network interfaces that all of them get, where they have collective engines
     Allreduce(AllreduceOptions),
-    /// A barrier of all network interfaces (Aries)
+    /// A barrier of all network interfaces, where they have collective engines
     Barrier(CollectiveOptions),
     /// Messages from every network interface to every other
     Alltoall(AlltoallOptions),
@@ -69,13 +70,13 @@ pub struct PairOptions {
     /// Operation of every message
     #[arg(long, value_enum, default_value_t)]
     pub op: Op,
-    /// Payload bytes per message, a row each [default: powers of two, to 32 on BlackWidow, to 64 KiB on Aries]
+    /// Payload bytes per message, a row each [default: powers of two, to the largest message, 64 KiB at most]
     #[arg(long, value_name = "B", value_delimiter = ',', value_parser = size())]
     pub size: Vec<u32>,
     /// Messages outstanding [default: 1 for latency, 64 otherwise]
     #[arg(long, value_name = "W", value_parser = window())]
     pub window: Option<u32>,
-    /// Aries: how packets choose their ways
+    /// How packets choose their ways, where they can
     #[arg(long, value_enum, value_name = "MODE")]
     pub routing: Option<RoutingName>,
 }
@@ -92,7 +93,7 @@ pub struct SetOptions {
     /// Messages that each keeps outstanding
     #[arg(long, value_name = "W", default_value_t = 512, value_parser = window())]
     pub window: u32,
-    /// Aries: how packets choose their ways
+    /// How packets choose their ways, where they can
     #[arg(long, value_enum, value_name = "MODE")]
     pub routing: Option<RoutingName>,
 }
@@ -103,7 +104,7 @@ pub struct AlltoallOptions {
     #[command(flatten)]
     #[expect(missing_docs, reason = "its fields have them")]
     pub set: SetOptions,
-    /// Payload bytes per message, a row each [default: powers of two, to 32 on BlackWidow, to 4 KiB on Aries]
+    /// Payload bytes per message, a row each [default: powers of two, to the largest message, 4 KiB at most]
     #[arg(long, value_name = "B", value_delimiter = ',', value_parser = size())]
     pub size: Vec<u32>,
 }

@@ -11,8 +11,10 @@ use crate::msgrate::{
     ask, measure,
 };
 
-/// Largest message of the default sizes: BlackWidow, Aries between two, Aries among all.
-const LARGEST: [u32; 3] = [32, 64 << 10, 4 << 10];
+/// Largest message of the default sizes between two, where messages can be as large.
+const LARGEST_OF_PAIRS: u32 = 64 << 10;
+/// The same among all.
+const LARGEST_OF_SETS: u32 = 4 << 10;
 /// Addresses per target for random updates: as many words as a run can have.
 const UPDATE_ADDRESSES: u16 = phitwire::nic::MAX_ADDRESSES;
 
@@ -50,7 +52,7 @@ struct Wish<'a> {
     to: Vec<String>,
     op: Op,
     sizes: &'a [u32],
-    largest: [u32; 2],
+    largest: u32,
     window: u32,
     routing: Option<crate::msgrate::RoutingName>,
 }
@@ -105,8 +107,8 @@ impl PointSuite {
                 unreachable!("these have no messages")
             }
         };
-        let is_aries = is_aries(lab, first)?;
-        let (sizes, window) = (wish.sizes(is_aries), wish.window);
+        let info: NodeInfo = ask(lab, first, &Request::Info)?;
+        let (sizes, window) = (wish.sizes(&info), wish.window);
         let rate = RateOptions {
             lab: common.lab.clone(),
             from: wish.from,
@@ -210,7 +212,7 @@ impl<'a> Wish<'a> {
             to,
             op: options.op,
             sizes: &options.size,
-            largest: [LARGEST[0], LARGEST[1]],
+            largest: LARGEST_OF_PAIRS,
             window: options.window.unwrap_or(usual),
             routing: options.routing,
         }
@@ -222,14 +224,15 @@ impl<'a> Wish<'a> {
             to: nics,
             op,
             sizes,
-            largest: [LARGEST[0], LARGEST[2]],
+            largest: LARGEST_OF_SETS,
             window: options.window,
             routing: options.routing,
         }
     }
 
-    /// Those asked for, or powers of two that the operation can have.
-    fn sizes(&self, is_aries: bool) -> Vec<u32> {
+    /// Those asked for, or powers of two that the operation can have at network interfaces that say
+    /// `info` of themselves.
+    fn sizes(&self, info: &NodeInfo) -> Vec<u32> {
         if !self.sizes.is_empty() {
             return self.sizes.to_vec();
         }
@@ -237,17 +240,11 @@ impl<'a> Wish<'a> {
             return vec![8];
         }
         let smallest = match self.op {
-            Op::Get if is_aries => 4,
+            Op::Get => info.get_unit.unwrap_or(1),
             _ => 1,
         };
-        let largest = self.largest[usize::from(is_aries)];
+        let largest = info.max_size.unwrap_or(self.largest).min(self.largest);
         let powers = std::iter::successors(Some(smallest), |size| Some(size * 2));
         powers.take_while(|&size| size <= largest).collect()
     }
-}
-
-/// Whether a network interface is one of Aries.
-fn is_aries(lab: &mut dyn Lab, nic: &str) -> Result<bool, RunError> {
-    let info: NodeInfo = ask(lab, nic, &Request::Info)?;
-    Ok(info.family.as_deref() == Some("aries"))
 }

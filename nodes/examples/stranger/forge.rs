@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 
 use crc::{CRC_32_ISCSI, Crc};
 use phitwire::rng::Rng;
-use phitwire_framing::frame::{CHECK_BYTES, FrameHeader, HEADER_BYTES, HeaderView, LinkEnd};
+use phitwire_framing::carrier::frame::{
+    CHECK_BYTES, FrameHeader, HEADER_BYTES, HeaderView, LinkEnd,
+};
+use phitwire_framing::carrier::lanes::ALL_LANES;
+use phitwire_framing::carrier::training::{PATTERN, TRAINING_BYTES, Training};
 use phitwire_framing::lane_area;
-use phitwire_framing::lanes::ALL_LANES;
-use phitwire_framing::training::{PATTERN, TRAINING_BYTES, Training};
 
 use crate::options::Form;
 use crate::wire::Sender;

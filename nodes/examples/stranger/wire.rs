@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use nix::sched::{CloneFlags, setns};
 use nix::sys::socket::{setsockopt, sockopt};
-use phitwire_framing::frame::{
-    DataFrame, ETHERTYPE, FrameHeader, SetFrame, UDP_PORT, frame_len, set_frame_len,
-};
-use phitwire_framing::training::{TRAINING_BYTES, Training};
+use phitwire_framing::aries::frame::{SetFrame, set_frame_len};
+use phitwire_framing::carrier::frame::{ETHERTYPE, FrameHeader, UDP_PORT};
+use phitwire_framing::carrier::training::{TRAINING_BYTES, Training};
+use phitwire_framing::yarc::frame::{DataFrame, frame_len};
 use pnet::datalink::{self, Channel, Config, DataLinkReceiver, DataLinkSender};
 use pnet::packet::Packet;
 use pnet::packet::ethernet::{EtherTypes, EthernetPacket};

@@ -39,7 +39,7 @@ enum Command {
         zero: bool,
     },
     /// Print how the links stand: state, how long ago a data frame of the peer was last accepted, what was sent again
-    /// (packets on YARC links, sets on Aries links), what is wrong
+    /// (packets, or sets of flits), what is wrong
     Links,
     /// Print what runs there
     Info,
@@ -62,7 +62,7 @@ enum Command {
         #[command(subcommand)]
         command: TrafficCommand,
     },
-    /// Start, watch and stop collective operations at an Aries network interface
+    /// Start, watch and stop collective operations at a network interface that has an engine for them
     Collective {
         #[command(subcommand)]
         command: CollectiveCommand,
@@ -72,17 +72,17 @@ enum Command {
         #[arg(value_parser = ["on", "off"])]
         state: String,
     },
-    /// Let an Aries router take no more packets from its network interfaces
+    /// Let a router take no more packets from its network interfaces
     Quiesce {
         /// After how many milliseconds it goes on by itself
         #[arg(long = "for", value_name = "MS", default_value_t = 10_000)]
         hold_ms: u64,
     },
-    /// Let an Aries router go on
+    /// Let a router go on
     Release,
-    /// Print whether an Aries router is quiesced and drained, and the digest of its route tables
+    /// Print whether a router is quiesced and drained, and the digest of its route tables
     Routing,
-    /// Print the route tables of an Aries router
+    /// Print the route tables of a router
     Tables,
     /// End the process as SIGTERM does
     Shutdown,
@@ -106,17 +106,17 @@ enum FaultCommand {
     LinkUp { port: PortId },
     /// Make a port send everything unacknowledged again
     ForceRetry { port: PortId },
-    /// Aries: send the next set of a port with a bad CRC
+    /// On links of sets: send the next set of a port with a bad CRC
     BadCrc { port: PortId },
-    /// Aries: initialise the lanes of a port again
+    /// On links of sets: initialise the lanes of a port again
     Reinit { port: PortId },
-    /// Aries: let a port lose its receive clock
+    /// On links of sets: let a port lose its receive clock
     LoseClock {
         port: PortId,
         /// For how many milliseconds, at most 60,000
         ms: u64,
     },
-    /// Aries: set the error-injection registers of a port
+    /// On links of sets: set the error-injection registers of a port
     Inject {
         port: PortId,
         /// Sets hit out of 65,536 per lane; 0 turns injection off

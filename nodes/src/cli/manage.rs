@@ -1,4 +1,4 @@
-//! `phitwire manage`: routes a running dragonfly around what has failed.
+//! `phitwire manage`: routes a running network around what has failed.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use miette::{IntoDiagnostic, WrapErr, miette};
-use phitwire::machine::aries::topology::Dragonfly;
 
 use super::{print, read_network};
 use crate::manage::{Manager, Report, Watch, report::Status};
@@ -84,23 +83,22 @@ pub fn run(args: ManageArgs) -> miette::Result<ExitCode> {
         ));
     }
     let network = read_network(&file)?;
-    let Some(network) = network.of_machine::<Dragonfly>() else {
+    if network.reroute().is_none() {
         return Err(miette!(
             help = format!(
-                "its routers choose among their uplinks by themselves; `phitwire ctl --lab {} NODE set` writes \
-                 single registers",
+                "its routers choose their ways by themselves; `phitwire ctl --lab {} NODE set` writes single registers",
                 args.lab
             ),
-            "lab `{}` is a folded Clos: only dragonflies (family = \"aries\") are rerouted",
+            "the network of lab `{}` is of a machine whose networks are not rerouted",
             args.lab
         ));
-    };
+    }
     let stop = Stop::new().into_diagnostic()?;
     stop.on_signals()
         .into_diagnostic()
         .wrap_err("the signal handler")?;
     let told_to_stop = || stop.requests() > 0;
-    let mut manager = Manager::new(lab, network.clone()).map_err(|error| miette!("{error}"))?;
+    let mut manager = Manager::new(lab, &*network).map_err(|error| miette!("{error}"))?;
     if args.watch {
         let how = Watch {
             interval: Duration::from_millis(args.interval.max(10)),

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::{ArgMatches, Args, Command, FromArgMatches, ValueEnum};
 use miette::{IntoDiagnostic, WrapErr, miette};
-use phitwire::catalogue::{Given, Machine, Simulation};
+use phitwire::catalogue::{Given, Simulation};
 use phitwire::link::impair::Netem;
 use phitwire::machine::MACHINES;
 use phitwire::net::Network;
@@ -171,7 +171,10 @@ impl OwnOptions {
 
 /// The networks that there are, as the help has them.
 fn networks() -> String {
-    let names = MACHINES.map(|machine: &Machine| machine.networks.names);
+    let names = MACHINES
+        .iter()
+        .map(|machine| machine.networks.names)
+        .collect::<Vec<_>>();
     format!(
         "A description, or the name of a ready one such as quickstart or pair, or {}",
         names.join("; or ")

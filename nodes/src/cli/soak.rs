@@ -156,8 +156,10 @@ impl SoakArgs {
 
 pub fn run(args: SoakArgs) -> Result<ExitCode> {
     if args.families().next().is_none() {
+        let others = families().filter(|family| family.has_frames);
+        let others: Vec<&str> = others.map(|family| family.name).collect();
         return Err(miette!(
-            help = "name another --family: blackwidow or aries-links",
+            help = format!("name another --family: {}", others.join(" or ")),
             "--late-copies: in direct mode there are no frames that could come again"
         ));
     }
@@ -428,20 +430,23 @@ mod tests {
 
     #[test]
     fn a_machine_is_all_its_families() {
-        let all = ["blackwidow", "aries-links", "aries-direct"];
+        let of = |families: &[Family]| -> Vec<_> { families.iter().map(|of| of.name).collect() };
+        let all: Vec<&str> = MACHINES
+            .iter()
+            .flat_map(|machine| of(machine.soak))
+            .collect();
         assert_eq!(names(&args("")), all);
         assert_eq!(names(&args("--family both")), all);
-        assert_eq!(names(&args("--family blackwidow")), all[..1]);
-        assert_eq!(names(&args("--family aries")), all[1..]);
-        assert_eq!(names(&args("--family aries-links")), all[1..2]);
+        for machine in MACHINES {
+            let word = machine.networks.word;
+            assert_eq!(names(&args(&format!("--family {word}"))), of(machine.soak));
+            for family in machine.soak.iter().filter(|of| of.name != word) {
+                let one = args(&format!("--family {}", family.name));
+                assert_eq!(names(&one), [family.name]);
+            }
+        }
         let unknown = Cli::try_parse_from(["soak", "--family", "abacus"]);
         assert!(unknown.is_err());
-    }
-
-    fn family(name: &str) -> &'static Family {
-        let mut families = families();
-        let family = families.find(|family| family.name == name);
-        family.expect("there is such a family")
     }
 
     #[test]
@@ -451,13 +456,15 @@ mod tests {
             clear: true,
             messages: Some(5),
         };
+        let family = families().next().expect("there is a machine");
+        let begin = format!("phitwire soak --seeds 17 --family {} --trace", family.name);
         assert_eq!(
-            command(17, family("blackwidow"), false, &keep),
-            "phitwire soak --seeds 17 --family blackwidow --trace --keep-harms '0,3' --clear --messages 5"
+            command(17, family, false, &keep),
+            format!("{begin} --keep-harms '0,3' --clear --messages 5")
         );
         assert_eq!(
-            command(17, family("aries-links"), true, &Keep::default()),
-            "phitwire soak --seeds 17 --family aries-links --trace --late-copies"
+            command(17, family, true, &Keep::default()),
+            format!("{begin} --late-copies")
         );
         assert_eq!(indices("0,3"), Ok(Indices(vec![0, 3])));
         assert_eq!(indices(""), Ok(Indices(vec![])));
@@ -478,14 +485,18 @@ mod tests {
     #[test]
     fn late_copies_are_in_every_case_that_has_frames() {
         let late = args("--late-copies");
-        assert_eq!(names(&late), ["blackwidow", "aries-links"]);
+        let frames = families().filter(|family| family.has_frames);
+        assert_eq!(names(&late), frames.map(|of| of.name).collect::<Vec<_>>());
         for seed in 1..20 {
             for family in late.families() {
                 let text = format!("{:?}", late.case(family, seed));
                 assert!(text.contains("LateCopies"), "{text}");
             }
         }
-        let error = run(args("--late-copies --family aries-direct")).expect_err("nothing to copy");
+        let direct = families().find(|family| !family.has_frames);
+        let direct = direct.expect("a machine is soaked in direct mode").name;
+        let words = args(&format!("--late-copies --family {direct}"));
+        let error = run(words).expect_err("nothing to copy");
         assert!(error.to_string().contains("no frames"), "{error}");
     }
 }

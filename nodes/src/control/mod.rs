@@ -13,7 +13,7 @@ mod several;
 pub use client::{Client, ClientError, TIMEOUT};
 pub use protocol::{
     Claimed, Fault, Holder, LinkReport, MAX_LINE_BYTES, NodeInfo, NodeKind, Register, Request,
-    RoutingReport, TableSet,
+    RoutingReport,
 };
 pub use reply::{Code, Refusal, Reply, RunKind};
 pub use several::ask_all;

@@ -53,13 +53,13 @@ pub enum Request {
     },
     /// Ends the issuing of messages; outstanding ones are waited for.
     TrafficStop,
-    /// Starts a run of collective operations at an Aries network interface; all its participants have to be told.
+    /// Starts a run of collective operations at a network interface that has an engine for them; all its participants have to be told.
     CollectiveStart {
-        /// The run, as `phitwire::machine::aries::nic::CollectiveSpec` reads it.
+        /// The run, as `phitwire::nic::CollectiveSpec` reads it.
         spec: Value,
     },
-    /// What is known here of the latest run of collective operations, as `phitwire::machine::aries::nic::CollectiveReport`
-    /// writes it.
+    /// What is known here of the latest run of collective operations, as
+    /// `phitwire::nic::CollectiveReport` writes it.
     CollectiveStatus,
     /// Ends the run of collective operations: all participants stop after the same iteration. Asked again, what waits for
     /// others ends as well.
@@ -80,13 +80,12 @@ pub enum Request {
     Release,
     /// Whether a router is quiesced and drained, and the digest of its tables: a [`RoutingReport`].
     Routing,
-    /// The route tables of a router by kind of the port of arrival (processor, green, black, blue): four
-    /// [`TableSet`]s.
+    /// The route tables of a router, as its machine writes them.
     Tables,
     /// Replaces the route tables of a router.
     Install {
         /// As [`Tables`](Self::Tables) gives them.
-        tables: Box<[TableSet; 4]>,
+        tables: Value,
     },
     /// Ends the process as SIGTERM does.
     Shutdown,
@@ -116,6 +115,16 @@ pub struct NodeInfo {
     /// The group that it is in, on machines that have groups.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<u16>,
+    /// Bytes of the largest message that a network interface can make.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_size: Option<u32>,
+    /// Messages of a network interface that read, and are one packet, are multiples of so many
+    /// bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub get_unit: Option<u32>,
+    /// Whether a network interface has an engine for collective operations.
+    #[serde(default)]
+    pub collectives: bool,
     /// Its family, if that is not the first one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub family: Option<String>,
@@ -152,20 +161,6 @@ impl fmt::Display for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} (process {})", self.tool, self.pid)
     }
-}
-
-/// The route tables for packets that came in by one kind of port: sets of ports, as bit masks.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct TableSet {
-    /// By router of the group: ports of minimal ways.
-    pub local_minimal: Vec<u64>,
-    /// By router of the group: ports towards a root.
-    pub local_non_minimal: Vec<u64>,
-    /// By group: ports of minimal ways.
-    pub global_minimal: Vec<u64>,
-    /// By group: ports towards an intermediate group.
-    pub global_non_minimal: Vec<u64>,
 }
 
 /// How the routing of a router stands.
@@ -244,24 +239,24 @@ pub enum Fault {
         /// The port.
         port: PortId,
     },
-    /// Aries: sends the next set of a port with a bad CRC.
+    /// On links of sets: sends the next set of a port with a bad CRC.
     BadCrc {
         /// The port.
         port: PortId,
     },
-    /// Aries: initialises the lanes of a port again.
+    /// On links of sets: initialises the lanes of a port again.
     Reinit {
         /// The port.
         port: PortId,
     },
-    /// Aries: lets a port lose its receive clock for so long.
+    /// On links of sets: lets a port lose its receive clock for so long.
     LoseClock {
         /// The port.
         port: PortId,
         /// Milliseconds.
         ms: u64,
     },
-    /// Aries: the error-injection registers of a port.
+    /// On links of sets: the error-injection registers of a port.
     Inject {
         /// The port.
         port: PortId,
@@ -324,7 +319,7 @@ pub struct LinkReport {
     /// nothing is wrong.
     #[serde(default)]
     pub heard_ms: Option<u64>,
-    /// Packets (YARC) or sets (Aries) sent again.
+    /// Packets, or sets of flits, sent again.
     #[serde(default)]
     pub resent: u64,
     /// Packets or sets of which bad copies came, charged to each lane received on that had wrong bits in them.

@@ -3,7 +3,7 @@
 //! Two engines move frames over the same two kinds of socket. [`plain`] uses `recvmmsg`,
 //! `sendmmsg` and `epoll`; [`uring`] uses one io_uring for all ports. The sockets are UDP (with
 //! segmentation offload in both directions) or raw Ethernet (`AF_PACKET`, EtherType
-//! [`ETHERTYPE`](phitwire_framing::frame::ETHERTYPE)). The event loop sees none of that: it sees [`Backend`].
+//! [`ETHERTYPE`](phitwire_framing::carrier::frame::ETHERTYPE)). The event loop sees none of that: it sees [`Backend`].
 //!
 //! A frame that cannot be sent is *dropped and counted*, never an error: links lose frames, and
 //! the link protocol recovers. So an interface may go down and come up under a running process.

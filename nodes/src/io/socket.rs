@@ -7,7 +7,7 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use nix::sys::socket::{setsockopt, sockopt};
 use phitwire::node::PortId;
-use phitwire_framing::frame::ETHERTYPE;
+use phitwire_framing::carrier::frame::ETHERTYPE;
 use pnet::packet::ethernet::{EtherType, EthernetPacket, MutableEthernetPacket};
 use pnet::util::MacAddr;
 use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, Type};

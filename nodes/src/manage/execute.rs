@@ -4,14 +4,12 @@ use std::collections::BTreeMap;
 use std::thread::sleep;
 use std::time::Duration;
 
-use phitwire::machine::aries::route::registers::AriesRegisters;
 use phitwire::manage::{Answer, Command, Outcome, Phase, Reroute, RerouteTimes};
-use phitwire::net::NodeRef;
+use phitwire::net::{NodeRef, RoutedTables};
 
 use super::fleet::{Routers, ask};
 use crate::clock::{self, Clock};
 use crate::control::{ClientError, Request, RoutingReport};
-use crate::manage::tables::table_sets;
 
 /// For how long a router is quiesced at most, in milliseconds: longer than a whole reroute may take, short enough
 /// for packets that wait meanwhile not to time out (20 s by default).
@@ -26,14 +24,14 @@ pub struct Done {
     pub troubles: BTreeMap<u32, String>,
 }
 
-/// Installs `registers` (by number of the router over the machine) in the `changed` ones of the `living` routers.
+/// Installs `tables` in the `changed` ones of the `living` routers.
 /// `told_to_stop` is asked now and then. Returns after at most the sum of the sequence's times, and always after
 /// having tried to release every router.
 pub fn execute(
     routers: &mut impl Routers,
     living: &[u32],
     changed: &[u32],
-    registers: &[AriesRegisters],
+    tables: &dyn RoutedTables,
     told_to_stop: &dyn Fn() -> bool,
 ) -> Done {
     let clock = Clock::new();
@@ -46,7 +44,7 @@ pub fn execute(
             if told_to_stop() {
                 reroute.abandon(clock.now());
             }
-            let answer = answer(routers, command, registers).unwrap_or_else(|error| {
+            let answer = answer(routers, command, tables).unwrap_or_else(|error| {
                 if let NodeRef::Chip(router) = command.node {
                     troubles.insert(router, error.to_string());
                 }
@@ -69,7 +67,7 @@ pub fn execute(
 fn answer(
     routers: &mut impl Routers,
     command: Command,
-    registers: &[AriesRegisters],
+    tables: &dyn RoutedTables,
 ) -> Result<Answer, ClientError> {
     // Every command is for a router: they are the sources too.
     let NodeRef::Chip(router) = command.node else {
@@ -85,10 +83,8 @@ fn answer(
                 Answer::NotYet
             });
         }
-        Phase::Install => match registers.get(router as usize) {
-            Some(of) => Request::Install {
-                tables: Box::new(table_sets(&of.tables)),
-            },
+        Phase::Install => match tables.tables(router) {
+            Some(tables) => Request::Install { tables },
             None => return Ok(Answer::Gone),
         },
         Phase::Release => Request::Release,

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::io;
 use std::time::{Duration, Instant};
 
-use phitwire::machine::aries::topology::Dragonfly;
-use phitwire::net::NodeRef;
+use phitwire::net::{Network, NodeRef};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::routers;
 use crate::control::{Client, ClientError, Request};
 use crate::run_dir::{LabDir, RunDirError, ThisLab};
 
@@ -84,12 +84,17 @@ impl Fleet {
     ///
     /// # Errors
     /// When there is no such lab.
-    pub fn new(lab: LabDir, network: &Dragonfly) -> Result<Self, RunDirError> {
-        let name = |router| (router, network.node_name(NodeRef::Chip(router)));
+    pub fn new(lab: LabDir, network: &dyn Network) -> Result<Self, RunDirError> {
+        let name = |router| {
+            (
+                router,
+                network.node_name(NodeRef::Chip(router)).into_owned(),
+            )
+        };
         Ok(Self {
             this: lab.this()?,
             lab,
-            names: network.routers().map(name).collect(),
+            names: routers(network).map(name).collect(),
             lines: BTreeMap::new(),
         })
     }

@@ -1,20 +1,20 @@
 //! One reroute after the other.
 
+use std::collections::BTreeMap;
+use std::fmt;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use phitwire::machine::aries::manage::plan_reroute;
-use phitwire::machine::aries::router::digest;
-use phitwire::machine::aries::topology::{Dragonfly, DragonflyWiring, Faults, Routed};
 use phitwire::manage::Phase;
-use phitwire::net::NodeRef;
+use phitwire::net::{Faults, Network, NodeRef, Reroutable, RoutedTables};
+use serde_json::Value;
 
 use super::execute::execute;
 use super::fleet::{Fleet, Routers, ask};
 use super::report::{Report, Status};
+use super::routers;
 use super::survey::Survey;
-use crate::control::{Request, TableSet};
-use crate::manage::tables::shared_tables;
+use crate::control::Request;
 use crate::run_dir::{Claim, LabDir, RunDirError};
 
 /// How often tables are computed again because something failed or came back meanwhile, before that is left to the
@@ -59,6 +59,11 @@ pub enum ManageError {
         /// What was said by one of them.
         why: String,
     },
+    /// The network's machine has no route tables to be computed.
+    #[error(
+        "the routers of this network have no route tables that could be computed around faults"
+    )]
+    NoTables,
     /// The lab was taken down meanwhile.
     #[error("lab `{0}` is gone: nothing is left to watch, or another lab has its name")]
     Gone(String),
@@ -66,10 +71,10 @@ pub enum ManageError {
 
 /// The manager of a lab: there is one at a time.
 #[derive(Debug)]
-pub struct Manager {
+pub struct Manager<'n> {
     lab: LabDir,
     fleet: Fleet,
-    tables: Tables,
+    tables: Tables<'n>,
     place: Claim,
 }
 
@@ -80,20 +85,21 @@ pub struct Watch {
     pub interval: Duration,
 }
 
-impl Manager {
+impl<'n> Manager<'n> {
     /// Becomes the manager of `lab`, which runs `network`.
     ///
     /// # Errors
     /// See [`ManageError`].
-    pub fn new(lab: LabDir, network: Dragonfly) -> Result<Self, ManageError> {
+    pub fn new(lab: LabDir, network: &'n dyn Network) -> Result<Self, ManageError> {
+        let planner = network.reroute().ok_or(ManageError::NoTables)?;
         let place = lab.claim(PLACE).map_err(|error| match error {
             RunDirError::Running { lab, pid, .. } => ManageError::Busy { lab, pid },
             error => error.into(),
         })?;
         Ok(Self {
-            fleet: Fleet::new(lab.clone(), &network)?,
+            fleet: Fleet::new(lab.clone(), network)?,
             lab,
-            tables: Tables::new(network),
+            tables: Tables::new(network, planner),
             place,
         })
     }
@@ -161,7 +167,7 @@ impl Manager {
     }
 
     fn survey(&mut self) -> Survey {
-        Survey::take(&self.tables.network, &mut self.fleet)
+        Survey::take(self.tables.network, &mut self.fleet)
     }
 
     /// Waits until nothing changes any more.
@@ -191,70 +197,73 @@ fn nap(length: Duration, told_to_stop: &dyn Fn() -> bool) {
 }
 
 /// The tables that a network should have, computed when its faults change.
-#[derive(Debug)]
-pub(super) struct Tables {
-    pub network: Dragonfly,
-    wiring: DragonflyWiring,
+pub(super) struct Tables<'n> {
+    pub network: &'n dyn Network,
+    pub planner: &'n dyn Reroutable,
     faults: Faults,
-    routed: Routed,
-    digests: Vec<String>,
+    pub routed: Box<dyn RoutedTables>,
+    digests: BTreeMap<u32, String>,
 }
 
-impl Tables {
-    pub fn new(network: Dragonfly) -> Self {
-        let wiring = DragonflyWiring::new(&network);
+impl fmt::Debug for Tables<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tables")
+            .field("network", &self.network.name())
+            .field("faults", &self.faults)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'n> Tables<'n> {
+    pub fn new(network: &'n dyn Network, planner: &'n dyn Reroutable) -> Self {
         let faults = Faults::default();
-        let routed = network.route_with(&wiring, &faults);
-        let digests = digests(&routed);
+        let routed = planner.routed(&faults);
         Self {
+            digests: digests(network, &*routed),
             network,
-            wiring,
+            planner,
             faults,
             routed,
-            digests,
         }
     }
 
     fn for_faults(&mut self, faults: &Faults) {
         if self.faults != *faults {
             self.faults = faults.clone();
-            self.routed = self.network.route_with(&self.wiring, faults);
-            self.digests = digests(&self.routed);
+            self.routed = self.planner.routed(faults);
+            self.digests = digests(self.network, &*self.routed);
         }
     }
 
     /// Living routers that have other tables than they should.
     pub fn changed(&mut self, survey: &Survey) -> Vec<u32> {
         self.for_faults(&survey.faults);
-        let differs =
-            |router: &u32| survey.digests.get(router) != self.digests.get(*router as usize);
-        survey.living(&self.network).filter(differs).collect()
+        let differs = |router: &u32| survey.digests.get(router) != self.digests.get(router);
+        survey.living(self.network).filter(differs).collect()
     }
 }
 
-fn digests(routed: &Routed) -> Vec<String> {
-    let of_one = |registers: &phitwire::machine::aries::route::registers::AriesRegisters| {
-        digest(&registers.tables)
-    };
-    routed.registers.iter().map(of_one).collect()
+fn digests(network: &dyn Network, routed: &dyn RoutedTables) -> BTreeMap<u32, String> {
+    let of_one = |router| Some((router, routed.digest(router)?));
+    routers(network).filter_map(of_one).collect()
 }
 
 /// One reroute, in as many rounds as it takes. An error says why no router can be asked.
 pub(super) fn reroute(
-    tables: &mut Tables,
+    tables: &mut Tables<'_>,
     routers: &mut impl Routers,
     dry_run: bool,
     told_to_stop: &dyn Fn() -> bool,
 ) -> Result<Report, String> {
     let mut report = Report::default();
     loop {
-        let survey = Survey::take(&tables.network, routers);
+        let survey = Survey::take(tables.network, routers);
         if survey.digests.is_empty() {
             return Err(survey.silent.into_values().next().unwrap_or_default());
         }
         let changed = tables.changed(&survey);
-        report.found(&tables.network, &survey, &tables.routed);
-        let name = |&router: &u32| tables.network.node_name(NodeRef::Chip(router));
+        report.found(tables, &survey);
+        let name = |&router: &u32| tables.network.node_name(NodeRef::Chip(router)).into_owned();
         for name in changed.iter().map(name) {
             if !report.changed_routers.contains(&name) {
                 report.changed_routers.push(name);
@@ -282,10 +291,9 @@ pub(super) fn reroute(
             return Ok(report);
         }
         report.rounds += 1;
-        let living: Vec<u32> = survey.living(&tables.network).collect();
-        let registers = &tables.routed.registers;
-        let done = execute(routers, &living, &changed, registers, told_to_stop);
-        report.did(&tables.network, &done);
+        let living: Vec<u32> = survey.living(tables.network).collect();
+        let done = execute(routers, &living, &changed, &*tables.routed, told_to_stop);
+        report.did(tables.network, &done);
         if done.outcome.abandoned {
             report
                 .took_ms
@@ -297,18 +305,13 @@ pub(super) fn reroute(
 }
 
 /// How many pairs the new tables help, against those that the routers have now.
-fn restored(tables: &Tables, survey: &Survey, routers: &mut impl Routers) -> Option<usize> {
-    let network = &tables.network;
-    let mut installed = network.route_with(&tables.wiring, &Faults::default());
-    for router in survey.living(network) {
+fn restored(tables: &Tables<'_>, survey: &Survey, routers: &mut impl Routers) -> Option<usize> {
+    let mut installed = BTreeMap::new();
+    for router in survey.living(tables.network) {
         // One that does not answer now will be noticed when its tables are installed.
-        let Ok(own) = ask::<[TableSet; 4]>(routers, router, &Request::Tables) else {
-            continue;
-        };
-        if let Some(registers) = installed.registers.get_mut(router as usize) {
-            registers.tables = shared_tables(own);
+        if let Ok(own) = ask::<Value>(routers, router, &Request::Tables) {
+            installed.insert(router, own);
         }
     }
-    let plan = plan_reroute(network, &installed, &survey.faults);
-    plan.report.restored.map(|pairs| pairs.len())
+    tables.planner.restored(&installed, &survey.faults)
 }

@@ -19,12 +19,22 @@ pub mod fleet;
 pub mod manager;
 pub mod report;
 pub mod survey;
-mod tables;
 
 #[cfg(test)]
 mod fleet_tests;
 #[cfg(test)]
 mod tests;
 
+use phitwire::net::{Network, NodeRef};
+
 pub use manager::{ManageError, Manager, Watch};
 pub use report::Report;
+
+/// The routers of a network, by number over the machine.
+fn routers(network: &dyn Network) -> impl Iterator<Item = u32> {
+    let router = |node| match node {
+        NodeRef::Chip(router) => Some(router),
+        NodeRef::Processor(_) => None,
+    };
+    network.nodes().into_iter().filter_map(router)
+}

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use phitwire::machine::aries::topology::{Dragonfly, Routed};
 use phitwire::manage::Phase;
-use phitwire::net::NodeRef;
+use phitwire::net::{Network, NodeRef};
 use serde::Serialize;
 
 use super::execute::Done;
+use super::manager::Tables;
+use super::routers;
 use super::survey::Survey;
 
 /// Pairs listed at most; all are counted.
@@ -38,8 +39,8 @@ pub enum Status {
 pub struct FailedLink {
     /// Its id.
     pub link: u32,
-    /// `green`, `black` or `blue`.
-    pub kind: String,
+    /// The machine's word for its kind, such as a colour.
+    pub kind: &'static str,
     /// `NODE:PORT`.
     pub a: String,
     /// `NODE:PORT`.
@@ -114,49 +115,49 @@ pub(super) fn phase_name(phase: Phase) -> &'static str {
 }
 
 impl Report {
-    /// What `survey` found, and which pairs `routed` cannot join.
-    pub(super) fn found(&mut self, network: &Dragonfly, survey: &Survey, routed: &Routed) {
+    /// What `survey` found, and which pairs the tables cannot join.
+    pub(super) fn found(&mut self, tables: &Tables<'_>, survey: &Survey) {
+        let network = tables.network;
         let link = |(&link, why): (&u32, &String)| {
-            let ends = &network.links[link as usize];
-            let kind = network.kind(ends).map_or(String::new(), |kind| {
-                format!("{kind:?}").to_ascii_lowercase()
-            });
+            let (a, b) = network.ends(link as usize);
             FailedLink {
                 link,
-                kind,
-                a: network.end_name(ends.a),
-                b: network.end_name(ends.b),
+                kind: tables.planner.link_kind(link),
+                a: network.end_name(a),
+                b: network.end_name(b),
                 why: why.clone(),
             }
         };
         self.failed_links = survey.links.iter().map(link).collect();
         let router = |router: &u32| FailedNode {
-            name: network.node_name(NodeRef::Chip(*router)),
+            name: network.node_name(NodeRef::Chip(*router)).into_owned(),
             why: survey.silent.get(router).cloned().unwrap_or_else(|| {
                 String::from("it answers, but none of its links to other routers is up")
             }),
         };
         self.failed_routers = survey.faults.routers.iter().map(router).collect();
         let nic = |(&nic, why): (&u32, &String)| FailedNode {
-            name: network.node_name(NodeRef::Processor(nic)),
+            name: network.node_name(NodeRef::Processor(nic)).into_owned(),
             why: why.clone(),
         };
         self.failed_nics = survey.nics.iter().map(nic).collect();
-        self.find_disconnected(network, survey, routed);
+        self.find_disconnected(tables, survey);
     }
 
-    fn find_disconnected(&mut self, network: &Dragonfly, survey: &Survey, routed: &Routed) {
+    fn find_disconnected(&mut self, tables: &Tables<'_>, survey: &Survey) {
+        let all: Vec<u32> = routers(tables.network).collect();
+        let name = |router| tables.network.node_name(NodeRef::Chip(router)).into_owned();
         let dead = |router: u32| survey.faults.routers.contains(&router);
         self.disconnected_pairs = 0;
         self.living_disconnected = 0;
         self.disconnected.clear();
-        for from in network.routers() {
-            for to in network.routers().filter(|&to| to != from) {
+        for &from in &all {
+            for &to in all.iter().filter(|&&to| to != from) {
                 let why = if dead(from) || dead(to) {
                     "dead"
-                } else if routed.joins(&network.shape, from, to) {
+                } else if tables.routed.joins(from, to) {
                     continue;
-                } else if routed.report.lost.contains(&(from, to)) {
+                } else if tables.routed.is_unroutable(from, to) {
                     "unroutable"
                 } else {
                     "cut"
@@ -165,8 +166,8 @@ impl Report {
                 self.living_disconnected += u64::from(why != "dead");
                 if self.disconnected.len() < MOST_PAIRS {
                     self.disconnected.push(Disconnected {
-                        from: network.node_name(NodeRef::Chip(from)),
-                        to: network.node_name(NodeRef::Chip(to)),
+                        from: name(from),
+                        to: name(to),
                         why,
                     });
                 }
@@ -175,8 +176,8 @@ impl Report {
     }
 
     /// Adds what a round did.
-    pub(super) fn did(&mut self, network: &Dragonfly, done: &Done) {
-        let name = |node: &NodeRef| network.node_name(*node);
+    pub(super) fn did(&mut self, network: &dyn Network, done: &Done) {
+        let name = |node: &NodeRef| network.node_name(*node).into_owned();
         for (&phase, took) in &done.outcome.took {
             *self.took_ms.entry(phase_name(phase)).or_default() += took.as_ns() as f64 / 1e6;
         }

@@ -2,11 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use phitwire::machine::aries::route::registers::PortKind;
-use phitwire::machine::aries::topology::{Dragonfly, Faults};
-use phitwire::net::{End, NodeRef};
+use phitwire::net::{End, Faults, Network, NodeRef};
 
 use super::fleet::{Routers, ask_all};
+use super::routers;
 use crate::control::{LinkReport, Request, RoutingReport};
 
 /// How the routers of a lab stand at one moment.
@@ -26,12 +25,12 @@ pub struct Survey {
 
 impl Survey {
     /// Asks every router how its links are.
-    pub fn take(network: &Dragonfly, routers: &mut impl Routers) -> Self {
+    pub fn take(network: &dyn Network, fleet: &mut impl Routers) -> Self {
         let mut survey = Self::default();
         let mut ports = BTreeMap::new();
-        let all: Vec<u32> = network.routers().collect();
-        let links = ask_all::<Vec<LinkReport>>(routers, &all, &Request::Links);
-        let routing = ask_all::<RoutingReport>(routers, &all, &Request::Routing);
+        let all: Vec<u32> = routers(network).collect();
+        let links = ask_all::<Vec<LinkReport>>(fleet, &all, &Request::Links);
+        let routing = ask_all::<RoutingReport>(fleet, &all, &Request::Routing);
         for ((router, links), routing) in all.into_iter().zip(links).zip(routing) {
             match (links, routing) {
                 (Ok(links), Ok(routing)) => {
@@ -47,19 +46,16 @@ impl Survey {
         survey
     }
 
-    fn judge(&mut self, network: &Dragonfly, ports: &BTreeMap<u32, Vec<LinkReport>>) {
+    fn judge(&mut self, network: &dyn Network, ports: &BTreeMap<u32, Vec<LinkReport>>) {
         let mut failed = BTreeSet::new();
-        for (id, link) in network.links.iter().enumerate() {
+        for id in 0..network.link_count() {
+            let (a, b) = network.ends(id);
             let id = id as u32;
-            let Some(why) = [link.a, link.b].iter().find_map(|end| trouble(end, ports)) else {
+            let Some(why) = [a, b].iter().find_map(|end| trouble(end, ports)) else {
                 continue;
             };
-            let ends = (link.a.node, link.b.node);
-            match (network.kind(link), ends) {
-                (
-                    Some(PortKind::Processor),
-                    (NodeRef::Processor(nic), _) | (_, NodeRef::Processor(nic)),
-                ) => {
+            match (a.node, b.node) {
+                (NodeRef::Processor(nic), _) | (_, NodeRef::Processor(nic)) => {
                     // That of a dead router is the router's affair.
                     if let Some(why) = why {
                         self.nics.insert(nic, why);
@@ -77,8 +73,8 @@ impl Survey {
         self.faults.routers.extend(self.silent.keys());
         // What hangs on a silent router only is told with it.
         self.links.retain(|&id, _| {
-            let link = &network.links[id as usize];
-            ![link.a, link.b].iter().any(|end| match end.node {
+            let (a, b) = network.ends(id as usize);
+            ![a, b].iter().any(|end| match end.node {
                 NodeRef::Chip(router) => self.silent.contains_key(&router),
                 NodeRef::Processor(_) => false,
             })
@@ -91,10 +87,8 @@ impl Survey {
     }
 
     /// Routers that packets can be sent to and that answer.
-    pub fn living<'a>(&'a self, network: &'a Dragonfly) -> impl Iterator<Item = u32> + 'a {
-        network
-            .routers()
-            .filter(|router| !self.faults.routers.contains(router))
+    pub fn living(&self, network: &dyn Network) -> impl Iterator<Item = u32> {
+        routers(network).filter(|router| !self.faults.routers.contains(router))
     }
 }
 

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::sync::Arc;
 
+use phitwire::machine::aries::route::registers::RouteTables;
 use phitwire::machine::aries::router::digest;
 use phitwire::machine::aries::topology::{Dragonfly, DragonflySpec, Shape};
 use phitwire::net::NodeRef;
@@ -11,13 +13,12 @@ use serde_json::{Value, json};
 use super::fleet::Routers;
 use super::manager::{Tables, reroute};
 use super::report::Status;
-use crate::control::{ClientError, LinkReport, Request, RoutingReport, TableSet};
-use crate::manage::tables::{shared_tables, table_sets};
+use crate::control::{ClientError, LinkReport, Request, RoutingReport};
 
 /// Routers that do as they are told.
 struct Obedient {
     network: Dragonfly,
-    tables: BTreeMap<u32, [TableSet; 4]>,
+    tables: BTreeMap<u32, Value>,
     quiesced: BTreeSet<u32>,
     dead: BTreeSet<u32>,
     cut: BTreeSet<u32>,
@@ -47,7 +48,12 @@ impl Obedient {
         let tables = routed.registers.iter().enumerate();
         Self {
             tables: tables
-                .map(|(router, registers)| (router as u32, table_sets(&registers.tables)))
+                .map(|(router, registers)| {
+                    (
+                        router as u32,
+                        json!(registers.tables.each_ref().map(|of| &**of)),
+                    )
+                })
                 .collect(),
             network,
             quiesced: BTreeSet::new(),
@@ -122,11 +128,14 @@ impl Routers for Obedient {
             Request::Routing => serde_json::to_value(RoutingReport {
                 quiesced: self.quiesced.contains(&router),
                 drained: true,
-                digest: digest(&shared_tables(self.tables[&router].clone())),
+                digest: digest(
+                    &serde_json::from_value::<[RouteTables; 4]>(self.tables[&router].clone())?
+                        .map(Arc::new),
+                ),
             })?,
-            Request::Tables => serde_json::to_value(&self.tables[&router])?,
+            Request::Tables => self.tables[&router].clone(),
             Request::Install { tables } => {
-                self.tables.insert(router, (**tables).clone());
+                self.tables.insert(router, tables.clone());
                 json!({})
             }
             Request::Quiesce { .. } => {
@@ -151,7 +160,8 @@ const GO_ON: fn() -> bool = || false;
 #[test]
 fn a_cut_link_is_routed_around_and_comes_back() {
     let mut lab = Obedient::new();
-    let mut tables = Tables::new(network());
+    let network = network();
+    let mut tables = Tables::new(&network, &network);
     let intact = lab.tables.clone();
     let report = reroute(&mut tables, &mut lab, false, &GO_ON).expect("routers answer");
     assert_eq!(report.status, Status::NothingToDo);
@@ -181,7 +191,8 @@ fn a_cut_link_is_routed_around_and_comes_back() {
 #[test]
 fn a_router_that_dies_while_tables_are_installed_is_routed_around_too() {
     let mut lab = Obedient::new();
-    let mut tables = Tables::new(network());
+    let network = network();
+    let mut tables = Tables::new(&network, &network);
     let bundle = lab.link_between(0, 1);
     lab.cut.insert(bundle);
     let plan = reroute(&mut tables, &mut lab, true, &GO_ON).expect("routers answer");
@@ -203,7 +214,8 @@ fn a_router_that_dies_while_tables_are_installed_is_routed_around_too() {
 #[test]
 fn told_to_stop_before_installing_releases_everybody() {
     let mut lab = Obedient::new();
-    let mut tables = Tables::new(network());
+    let network = network();
+    let mut tables = Tables::new(&network, &network);
     let intact = lab.tables.clone();
     lab.cut.insert(lab.link_between(0, 1));
     // The first few questions go by; then somebody presses Ctrl-C.
@@ -228,7 +240,8 @@ fn told_to_stop_before_installing_releases_everybody() {
 #[test]
 fn when_nobody_answers_the_error_says_why() {
     let mut lab = Obedient::new();
-    let mut tables = Tables::new(network());
+    let network = network();
+    let mut tables = Tables::new(&network, &network);
     lab.dead.extend(0..12);
     let why = reroute(&mut tables, &mut lab, false, &GO_ON).expect_err("nobody is there");
     assert!(why.contains("refused"), "{why}");

@@ -1,8 +1,8 @@
 //! Noise on one lane: bit errors that hit only the bits which that lane carries.
 
-use phitwire_framing::frame::FrameHeader;
+use phitwire_framing::carrier::frame::FrameHeader;
+use phitwire_framing::carrier::lanes::{bits_of_lane, flip};
 use phitwire_framing::lane_area;
-use phitwire_framing::lanes::{bits_of_lane, flip};
 
 use super::netem::Probability;
 use crate::rng::Rng;
@@ -29,7 +29,7 @@ impl LaneNoise {
     /// If there is no such lane.
     pub fn new(lane: u8, per_bit: Probability, rng: Rng) -> Self {
         assert!(
-            usize::from(lane) < phitwire_framing::lanes::LANES,
+            usize::from(lane) < phitwire_framing::carrier::lanes::LANES,
             "a port has three lanes"
         );
         Self {
@@ -89,140 +89,5 @@ impl LaneNoise {
             }
         }
         mask
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use phitwire_framing::control::ControlWord;
-    use phitwire_framing::frame::{DataFrame, LinkEnd, SetFrame, emit_data, frame_len};
-    use phitwire_framing::phit24::Phit;
-
-    const PHITS: usize = 400;
-
-    fn frame(lanes: u8) -> Vec<u8> {
-        let header = FrameHeader {
-            kind: DataFrame::KIND,
-            end: LinkEnd::A,
-            link: 3,
-            fabric: 7,
-            tx_epoch: 1,
-            rx_epoch: 2,
-            lanes,
-            units: 0,
-        };
-        let mut bytes = vec![0xa5; frame_len(PHITS)];
-        let phits = [Phit::IDLE; PHITS];
-        let length = emit_data(&header, &ControlWord::default(), &[&phits, &[]], &mut bytes)
-            .expect("the buffer is as long as the frame");
-        bytes.truncate(length);
-        bytes
-    }
-
-    /// Number of differing bits on each lane; panics if anything outside the phit area differs.
-    fn differences(clean: &[u8], noisy: &[u8], lanes: u8) -> [u32; 3] {
-        let range = lane_area(clean).expect("a whole frame");
-        assert_eq!(
-            clean[..range.start],
-            noisy[..range.start],
-            "header and kind map are untouched"
-        );
-        let word = |bytes: &[u8]| u32::from_be_bytes([0, bytes[0], bytes[1], bytes[2]]);
-        let mut count = [0; 3];
-        for (a, b) in clean[range.clone()].chunks(3).zip(noisy[range].chunks(3)) {
-            for (lane, count) in count.iter_mut().enumerate() {
-                let mask = bits_of_lane(lanes, lane as u8);
-                *count += ((word(a) ^ word(b)) & mask).count_ones();
-            }
-        }
-        count
-    }
-
-    #[test]
-    fn only_the_bits_of_the_lane_are_hit_and_as_often_as_asked() {
-        let clean = frame(0b111);
-        let mut noise = LaneNoise::new(1, Probability::from_ratio(1, 100), Rng::new(5, 0));
-        let mut total = [0; 3];
-        for _ in 0..500 {
-            let mut noisy = clean.clone();
-            noise.apply(&mut noisy);
-            assert!(
-                DataFrame::parse(&noisy).is_ok(),
-                "the line code is untouched"
-            );
-            for (sum, count) in total.iter_mut().zip(differences(&clean, &noisy, 0b111)) {
-                *sum += count;
-            }
-        }
-        assert_eq!((total[0], total[2]), (0, 0));
-        // 500 frames x 400 phits x 8 bits / 100 = 16,000 +- 126 (one sigma).
-        assert!((15_300..16_700).contains(&total[1]), "{} bits", total[1]);
-        assert_eq!(u64::from(total[1]), noise.flipped_bits());
-    }
-
-    #[test]
-    fn a_lane_out_of_use_is_harmless_and_a_lane_in_use_carries_more() {
-        let mut noise = LaneNoise::new(1, Probability::ONE, Rng::new(5, 0));
-        let clean = frame(0b101);
-        let mut noisy = clean.clone();
-        noise.apply(&mut noisy);
-        assert_eq!(noisy, clean);
-
-        let clean = frame(0b110);
-        let mut noisy = clean.clone();
-        noise.apply(&mut noisy);
-        assert_eq!(
-            differences(&clean, &noisy, 0b110),
-            [0, 12 * PHITS as u32, 0]
-        );
-    }
-
-    #[test]
-    fn bytes_that_are_no_frame_stay_as_they_are() {
-        let mut noise = LaneNoise::new(0, Probability::ONE, Rng::new(5, 0));
-        let whole = frame(0b111);
-        for length in 0..whole.len() {
-            let mut cut = whole[..length].to_vec();
-            noise.apply(&mut cut);
-            assert_eq!(cut, whole[..length]);
-        }
-        let mut other = whole.clone();
-        other[0] ^= 1;
-        let copy = other.clone();
-        noise.apply(&mut other);
-        assert_eq!(other, copy);
-        assert_eq!(noise.flipped_bits(), 0);
-    }
-
-    #[test]
-    fn sets_are_hit_in_the_bits_of_the_lane_alone() {
-        use phitwire_framing::frame::SetFrameWriter;
-        use phitwire_framing::set48::{DataSet, SET_BYTES, Set, SetBytes};
-
-        for lanes in 1..8 {
-            let header = FrameHeader::parse(&frame(lanes)).expect("it is a frame");
-            let mut clean = vec![0; 24 + 20 * SET_BYTES];
-            let mut writer = SetFrameWriter::new(&header, &mut clean).expect("room for 20 sets");
-            while let Some(slot) = writer.slot() {
-                DataSet::emit_flits(&Default::default(), Default::default(), slot);
-            }
-            writer.finish().expect("there are sets");
-            let mut noisy = clean.clone();
-            let mut noise = LaneNoise::new(1, Probability::from_ratio(1, 50), Rng::new(3, 0));
-            noise.apply(&mut noisy);
-            let [zero, one, two] = differences(&clean, &noisy, lanes);
-            assert_eq!((zero, two), (0, 0));
-            assert_eq!(u64::from(one), noise.flipped_bits());
-            assert_eq!(one > 50, lanes & 2 != 0, "{one}");
-            let Ok(frame) = SetFrame::parse(&noisy) else {
-                panic!("noise must not touch the header")
-            };
-            let differ = |(set, clean): &(SetBytes, &[u8])| set != clean;
-            let pairs = frame.iter().zip(clean[24..].chunks(SET_BYTES));
-            for (set, _) in pairs.filter(differ) {
-                assert!(Set::parse(&set).is_err(), "its check tells");
-            }
-        }
     }
 }

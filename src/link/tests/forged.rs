@@ -1,8 +1,8 @@
 //! Lanes that somebody else than the peer asks for or sends on.
 
+use phitwire_framing::carrier::lanes::bits_of_lane;
+use phitwire_framing::carrier::training::Training;
 use phitwire_framing::lane_area;
-use phitwire_framing::lanes::bits_of_lane;
-use phitwire_framing::training::Training;
 
 use super::rig::{A, B, Link, SECOND};
 use crate::link::tests::end::End;

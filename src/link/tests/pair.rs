@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use phitwire_framing::frame::FrameHeader;
+use phitwire_framing::carrier::frame::FrameHeader;
+use phitwire_framing::carrier::lanes::{bits_of_lane, flip};
 use phitwire_framing::lane_area;
-use phitwire_framing::lanes::{bits_of_lane, flip};
 
 use super::rig::{A, B, FRAME_BYTES, Link, live, made};
 use crate::link::tests::end::{Drain, End};

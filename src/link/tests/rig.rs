@@ -8,14 +8,14 @@
 use std::fmt::Debug;
 use std::ops::Range;
 
-use phitwire_framing::frame::LinkEnd;
+use phitwire_framing::carrier::frame::LinkEnd;
 use proptest::strategy::BoxedStrategy;
 
 pub use super::end::{Drain, End};
 pub use super::lcb::Lcb;
 pub(crate) use super::lcb::{forward, lcb_methods};
 pub use super::pair::Pair;
-use crate::link::{EndName, LaneRate, LinkConfig, LinkConfigBuilder, LinkProfile};
+use crate::link::{EndName, LaneRate, LinkConfig, LinkConfigBuilder, LinkProfile, LinkStandard};
 use crate::time::{Duration, Time};
 
 pub const A: usize = 0;
@@ -44,7 +44,9 @@ pub trait Link: Sized + 'static {
     /// for.
     const ID_BITS: u32;
     const PROCESSES: u32;
-    /// Another lane rate than that of [`adapted`](Self::adapted).
+    /// What all links of the machine have in common.
+    const STANDARD: LinkStandard;
+    /// Another lane rate than the first of the standard.
     const OTHER_RATE: LaneRate;
     /// Whether the last packets of a channel may be missing after a session, or be cut in two by
     /// its end.
@@ -54,8 +56,6 @@ pub trait Link: Sized + 'static {
     /// Retries charged to a lane that is given up at a threshold of 20.
     const CHARGES_OF_20: Range<u64>;
 
-    /// `builder` with what all links of the machine have.
-    fn adapted(builder: LinkConfigBuilder) -> LinkConfigBuilder;
     /// A configuration with the depths of a live link.
     fn built(builder: LinkConfigBuilder) -> Self::Config;
     /// A configuration with buffers so small that everything is full all the time.
@@ -127,12 +127,12 @@ pub fn name(node: &str, port: u8) -> EndName {
 pub fn config<L: Link>(end: usize) -> LinkConfigBuilder {
     let (local, peer) = (name("left", 3), name("right", 5));
     let builder = if end == A {
-        LinkConfig::builder(7, LinkEnd::A, local, peer)
+        LinkConfig::builder(L::STANDARD, 7, LinkEnd::A, local, peer)
     } else {
-        LinkConfig::builder(7, LinkEnd::B, peer, local)
+        LinkConfig::builder(L::STANDARD, 7, LinkEnd::B, peer, local)
     };
     let epoch = 1_000 + 1_000 * end as u32;
-    L::adapted(builder.fabric(0xfab).epoch(epoch))
+    builder.fabric(0xfab).epoch(epoch)
 }
 
 pub fn live<L: Link>(end: usize) -> L::Config {

@@ -1,7 +1,7 @@
 //! Channel initialisation, restarts, wrong peers, commands.
 
-use phitwire_framing::frame::LinkEnd;
-use phitwire_framing::lanes::Permutation;
+use phitwire_framing::carrier::frame::LinkEnd;
+use phitwire_framing::carrier::lanes::Permutation;
 
 use super::rig::{A, B, FRAME_BYTES, Link, SECOND, config, live, name};
 use crate::link::tests::end::End;
@@ -92,8 +92,8 @@ fn refusal<L: Link>(b: LinkConfigBuilder) -> String {
 
 pub fn a_wrong_peer_is_refused_with_its_name<L: Link>() {
     let builder = |link, end, local, peer| {
-        let builder = LinkConfig::builder(link, end, local, peer).epoch(9);
-        L::adapted(builder.fabric(0xfab))
+        let builder = LinkConfig::builder(L::STANDARD, link, end, local, peer).epoch(9);
+        builder.fabric(0xfab)
     };
     let (ours, theirs) = (|| name("left", 3), || name("right", 5));
     let end = |link, local, peer| builder(link, LinkEnd::B, local, peer);
@@ -123,8 +123,14 @@ pub fn a_wrong_peer_is_refused_with_its_name<L: Link>() {
 }
 
 pub fn the_right_peer_is_taken_after_a_wrong_one<L: Link>() {
-    let wrong = LinkConfig::builder(7, LinkEnd::B, name("other", 5), name("left", 3));
-    let wrong = L::built(L::adapted(wrong.fabric(0xfab)));
+    let wrong = LinkConfig::builder(
+        L::STANDARD,
+        7,
+        LinkEnd::B,
+        name("other", 5),
+        name("left", 3),
+    );
+    let wrong = L::built(wrong.fabric(0xfab));
     let mut pair = Pair::<L>::with(4, live::<L>(A), wrong, FRAME_BYTES);
     pair.run_for(SECOND);
     pair.ends[B] = End::new(live::<L>(B), pair.now, FRAME_BYTES);

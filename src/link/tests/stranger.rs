@@ -122,7 +122,7 @@ fn storm<L: Link>(seed: u64, history: Vec<Past>, last: Option<Past>, per_ms: u64
     }
 }
 
-/// Only YARC's receivers count packets; what Aries' hand up the harness has checked already.
+/// Not every receiver counts packets; what others hand up the harness has checked already.
 fn receivers_count_packets<L: Link>(pair: &Pair<L>) -> bool {
     pair.count(A, |c| c.rx_packets) > 0
 }

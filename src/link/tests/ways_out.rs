@@ -1,6 +1,6 @@
 //! No state lasts in which two honest ends speak past each other.
 
-use phitwire_framing::training::Training;
+use phitwire_framing::carrier::training::Training;
 
 use super::rig::{A, B, FRAME_BYTES, Link, SECOND, made};
 use crate::link::tests::end::End;

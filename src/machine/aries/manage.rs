@@ -1,8 +1,17 @@
 //! New tables around faults, and what they change.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use crate::machine::aries::topology::{Dragonfly, DragonflyWiring, Faults, Routed, endangered};
+use serde_json::{Value, json};
+
+use crate::machine::aries::route::registers::{PortKind, RouteTables};
+use crate::machine::aries::router::digest;
+use crate::machine::aries::topology::{
+    Dragonfly, DragonflyWiring, Faults, Routed, Shape, endangered,
+};
+
+use crate::net::{Reroutable, RoutedTables};
 
 /// Pairs listed at most.
 const MOST_PAIRS: usize = 10_000;
@@ -116,10 +125,75 @@ fn restored(
     Some(harmed.into_iter().take(MOST_PAIRS).collect())
 }
 
+impl Reroutable for Dragonfly {
+    fn link_kind(&self, link: u32) -> &'static str {
+        let link = self.links.get(link as usize);
+        match link.and_then(|link| self.kind(link)) {
+            Some(PortKind::Processor) => "processor",
+            Some(PortKind::Green) => "green",
+            Some(PortKind::Black) => "black",
+            Some(PortKind::Blue) => "blue",
+            None => "",
+        }
+    }
+
+    fn routed(&self, faults: &Faults) -> Box<dyn RoutedTables> {
+        Box::new(InShape {
+            shape: self.shape,
+            routed: self.route(faults),
+        })
+    }
+
+    fn restored(&self, installed: &BTreeMap<u32, Value>, faults: &Faults) -> Option<usize> {
+        let mut all = self.route(&Faults::default());
+        for (&router, tables) in installed {
+            let tables = serde_json::from_value::<[RouteTables; 4]>(tables.clone());
+            // What cannot be read will be noticed when tables are installed there.
+            if let (Some(own), Ok(tables)) = (all.registers.get_mut(router as usize), tables) {
+                own.tables = tables.map(Arc::new);
+            }
+        }
+        let plan = plan_reroute(self, &all, faults);
+        plan.report.restored.map(|pairs| pairs.len())
+    }
+}
+
+/// Tables of a dragonfly of that shape.
+#[derive(Debug)]
+struct InShape {
+    shape: Shape,
+    routed: Routed,
+}
+
+impl InShape {
+    fn of(&self, router: u32) -> Option<&[Arc<RouteTables>; 4]> {
+        let registers = self.routed.registers.get(router as usize)?;
+        Some(&registers.tables)
+    }
+}
+
+impl RoutedTables for InShape {
+    fn tables(&self, router: u32) -> Option<Value> {
+        Some(json!(self.of(router)?.each_ref().map(|tables| &**tables)))
+    }
+
+    fn digest(&self, router: u32) -> Option<String> {
+        self.of(router).map(digest)
+    }
+
+    fn joins(&self, from: u32, to: u32) -> bool {
+        self.routed.joins(&self.shape, from, to)
+    }
+
+    fn is_unroutable(&self, from: u32, to: u32) -> bool {
+        self.routed.report.lost.contains(&(from, to))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::aries::topology::{DragonflySpec, Shape};
+    use crate::machine::aries::topology::DragonflySpec;
     use crate::net::NodeRef;
 
     fn network() -> Dragonfly {

@@ -2,13 +2,14 @@
 
 use std::collections::VecDeque;
 
-use phitwire_framing::crc16::PacketCrc;
-use phitwire_framing::frame::LinkEnd;
-use phitwire_framing::packet24::{EopStatus, Head, Vc, second_phit};
-use phitwire_framing::phit24::{Phit, PhitKind};
+use phitwire_framing::carrier::frame::LinkEnd;
+use phitwire_framing::yarc::crc16::PacketCrc;
+use phitwire_framing::yarc::packet::{EopStatus, Head, Vc, second_phit};
+use phitwire_framing::yarc::phit::{Phit, PhitKind};
 
 use crate::chip::RouterClock;
 use crate::link::{EndName, LinkClock, LinkConfig, LinkProfile};
+use crate::machine::blackwidow::link::STANDARD;
 use crate::machine::blackwidow::link::{InputQueue, Lcb};
 use crate::machine::blackwidow::route::registers::{
     ChipRegisters, PORTS, PortKind, RouteEntry, Subtree, TABLE_ENTRIES, TileRegisters,
@@ -122,7 +123,7 @@ fn link(port: PortId, end: LinkEnd) -> LinkConfig {
         LinkEnd::A => (chip, far),
         LinkEnd::B => (far, chip),
     };
-    LinkConfig::builder(port.into(), end, local, peer)
+    LinkConfig::builder(STANDARD, port.into(), end, local, peer)
         .profile(LinkProfile::paper())
         .clock(CLOCK)
         .build()

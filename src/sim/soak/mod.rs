@@ -19,8 +19,6 @@
 //! whatever is a [`SoakCase`] can be run, such as networks in direct mode, with links that are
 //! missing instead of harm.
 
-#[cfg(test)]
-pub(crate) mod canary;
 pub(crate) mod failure;
 pub(crate) mod family;
 pub(crate) mod harm;
@@ -186,11 +184,11 @@ impl<M: Soaked> Case<M> {
         })
     }
 
-    fn topology(&self) -> Result<M::Topology, Failure> {
+    pub(crate) fn topology(&self) -> Result<M::Topology, Failure> {
         M::generate(&self.spec).map_err(Failure::Topology)
     }
 
-    fn bring_up(&self) -> Result<World<M::Topology>, Failure> {
+    pub(crate) fn bring_up(&self) -> Result<World<M::Topology>, Failure> {
         let first = M::first_packet(self.seed);
         let mut world = World::numbered(self.topology()?, self.seed, self.link, first)?;
         up_again(&mut world, "at the start", TRAINING)?;

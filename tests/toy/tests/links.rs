@@ -6,12 +6,12 @@ use phitwire_framing::carrier::frame::{self, CHECK_BYTES, FrameHeader, HEADER_BY
 use proptest::prelude::*;
 
 use super::super::Packet;
-use super::super::link::{Input, KIND, RingEnd, frame_len};
+use super::super::link::{Input, KIND, RingEnd, STANDARD, frame_len};
 use crate::link::common::Common;
 use crate::link::tests::rig::{self, A, B, Link, Pair, config, forward, lcb_methods};
 use crate::link::{
     LaneRate, LinkClock, LinkConfig, LinkConfigBuilder, LinkControlBlock, LinkCounters, LinkEvent,
-    LinkProfile, LinkState, ReceiveBuffer,
+    LinkProfile, LinkStandard, LinkState, ReceiveBuffer,
 };
 use crate::time::{Duration, Time};
 
@@ -32,14 +32,11 @@ impl Link for Toy {
     const SMALL_FRAME_BYTES: usize = frame_len(2);
     const ID_BITS: u32 = 24;
     const PROCESSES: u32 = 1 << 6;
-    const OTHER_RATE: LaneRate = LaneRate::G3_125;
+    const STANDARD: LinkStandard = STANDARD;
+    const OTHER_RATE: LaneRate = STANDARD.rates[1];
     const LOSES_TAILS: bool = false;
     const NUMBERS_SOFT_ERRORS: bool = true;
     const CHARGES_OF_20: Range<u64> = 21..22;
-
-    fn adapted(builder: LinkConfigBuilder) -> LinkConfigBuilder {
-        builder
-    }
 
     fn built(builder: LinkConfigBuilder) -> LinkConfig {
         builder.build().unwrap()

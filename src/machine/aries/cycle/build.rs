@@ -19,7 +19,7 @@ use crate::sim::direct::partition::{HELD_BACK, Partition};
 use crate::sim::direct::pattern::{Destinations, Pattern, Population, Rule};
 use crate::sim::direct::source::{Births, Source};
 use crate::time::Time;
-use phitwire_framing::flit48::Routing;
+use phitwire_framing::aries::flit::Routing;
 
 type Exchange = crate::sim::direct::exchange::Exchange<Aries>;
 type Shared = crate::sim::direct::shared::Shared<Aries>;

@@ -26,7 +26,7 @@ pub use options::AriesOptions;
 
 use std::sync::Arc;
 
-use phitwire_framing::flit48::{Flit, Head, Routing};
+use phitwire_framing::aries::flit::{Flit, Head, Routing};
 use serde_json::{Map, Value};
 
 use self::credits::Returned;
@@ -44,7 +44,7 @@ use crate::sim::direct::model::{
 };
 use crate::sim::direct::shared::Shared;
 use crate::time::Duration;
-use phitwire_framing::set48::DATA_FLITS;
+use phitwire_framing::aries::set::DATA_FLITS;
 
 /// Lanes of a NIC's link, and flits per cycle that it carries: 10.2 GB/s against 5.25 GB/s of a processor tile
 /// (white paper, "Aries Performance").

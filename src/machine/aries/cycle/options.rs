@@ -1,6 +1,6 @@
 //! What can be chosen for an Aries network only.
 
-use phitwire_framing::flit48::Routing;
+use phitwire_framing::aries::flit::Routing;
 use serde_json::{Map, Value, json};
 
 use super::Aries;

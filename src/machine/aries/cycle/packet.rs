@@ -6,7 +6,7 @@
 //! whether it got what was sent, once and in one piece. A response is its head, as on the machine, and names
 //! the request by its packet id.
 
-use phitwire_framing::flit48::{FLIT_MASK, Flit, Head, MAX_PACKET_FLITS, NodeId, Routing};
+use phitwire_framing::aries::flit::{FLIT_MASK, Flit, Head, MAX_PACKET_FLITS, NodeId, Routing};
 
 /// Flits of a request's header.
 const HEADER_FLITS: usize = 3;

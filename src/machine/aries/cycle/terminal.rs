@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use phitwire_framing::flit48::Flit;
+use phitwire_framing::aries::flit::Flit;
 
 use super::credits::Returned;
 use super::packet::{Assembly, Delivery, Name, Outstanding, Packet, Reply};

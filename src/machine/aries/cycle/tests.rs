@@ -5,7 +5,7 @@ use crate::chip::Grain;
 use crate::machine::aries::route::registers::PortKind;
 use crate::machine::aries::topology::{Dragonfly, DragonflySpec, Shape};
 use crate::sim::direct::*;
-use phitwire_framing::flit48::Routing;
+use phitwire_framing::aries::flit::Routing;
 
 fn dragonfly(groups: u16, chassis: u8, blades: u8, nics: u8, global: u16) -> Dragonfly {
     let spec = DragonflySpec {

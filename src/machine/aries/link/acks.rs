@@ -1,7 +1,7 @@
 //! When to acknowledge: what rides on data anyway, what waits a little, what cannot wait.
 
-use phitwire_framing::flit48::{MAX_PACKET_FLITS, VCS};
-use phitwire_framing::set48::{VC_ACK_UNIT, vc_ack};
+use phitwire_framing::aries::flit::{MAX_PACKET_FLITS, VCS};
+use phitwire_framing::aries::set::{VC_ACK_UNIT, vc_ack};
 
 use crate::time::{Duration, Time};
 

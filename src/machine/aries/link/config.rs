@@ -1,9 +1,11 @@
 //! What an Aries link end is told beside what every link end is told.
 
-use phitwire_framing::flit48::{MAX_PACKET_FLITS, VCS};
-use phitwire_framing::lanes::LANES;
+use phitwire_framing::aries::flit::{MAX_PACKET_FLITS, VCS};
+use phitwire_framing::carrier::lanes::LANES;
 
-use crate::link::config::{LaneRate, LinkConfig, LinkConfigError, in_range};
+use crate::link::ErrorInjection;
+use crate::link::config::{LinkConfig, LinkConfigError, in_range};
+use crate::machine::aries::link::rates;
 
 /// Flits of buffer that both ends can still count.
 pub(super) const MAX_INPUT_FLITS: u32 = 1 << 18;
@@ -72,24 +74,6 @@ impl SetProfile {
     }
 }
 
-/// Bit errors that the transmitter makes on purpose, for tests of the machine.
-///
-/// Of every set, each lane of `lane_mask` is hit with probability `probability / 2^16`; what is hit has the
-/// bits of `bit_mask` inverted in one of its 16-bit words, drawn at random.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ErrorInjection {
-    /// Lanes that may be hit, one bit per lane.
-    pub lane_mask: u8,
-    /// Bits inverted in the word that is hit.
-    pub bit_mask: u16,
-    /// Sets hit out of 65,536 per lane; 0 turns injection off.
-    pub probability: u16,
-    /// Most sets hit among 64 in a row.
-    pub max_per_64_sets: u8,
-    /// Seed of the draw.
-    pub seed: u64,
-}
-
 /// Programmable registers of a link control block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LcbRegisters {
@@ -133,9 +117,9 @@ impl AriesLinkConfig {
     /// # Errors
     /// [`LinkConfigError::OutOfRange`], for a rate that is not Aries' too.
     pub fn new(link: LinkConfig, sets: SetProfile) -> Result<Self, LinkConfigError> {
-        if !LaneRate::ARIES.contains(&link.rate()) {
-            let (value, min) = (link.rate().code().into(), LaneRate::G14_0.code().into());
-            let max = LaneRate::G12_5.code().into();
+        if !rates::ALL.contains(&link.rate()) {
+            let (value, min) = (link.rate().code().into(), rates::G14_0.code().into());
+            let max = rates::G12_5.code().into();
             return Err(LinkConfigError::OutOfRange {
                 field: "rate",
                 value,

@@ -3,7 +3,7 @@
 //! A session starts with no credits: the receiver's first control set announces them. Its counts begin
 //! negative by as many flits as its buffer still holds from an earlier session.
 
-use phitwire_framing::flit48::VCS;
+use phitwire_framing::aries::flit::VCS;
 
 use crate::link::credits::Impossible;
 

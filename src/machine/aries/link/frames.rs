@@ -1,7 +1,7 @@
 //! Frames of sets on their way in and out of a link control block.
 
-use phitwire_framing::frame::{SETS_AT, SetFrame, SetFrameWriter, max_sets};
-use phitwire_framing::set48::{ControlSet, DataSet, Set, SetBytes, SetError, SetView, Tail};
+use phitwire_framing::aries::frame::{SETS_AT, SetFrame, SetFrameWriter, max_sets};
+use phitwire_framing::aries::set::{ControlSet, DataSet, Set, SetBytes, SetError, SetView, Tail};
 
 use super::input::AriesInput;
 use super::lcb::{AriesLcb, IN, MIN_SET_FRAME_BYTES, OUT};

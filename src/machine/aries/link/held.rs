@@ -1,7 +1,7 @@
 //! Sets that arrived although one before them is missing.
 
-use phitwire_framing::flit48::Flit;
-use phitwire_framing::set48::DATA_FLITS;
+use phitwire_framing::aries::flit::Flit;
+use phitwire_framing::aries::set::DATA_FLITS;
 
 /// Keeps sets by number in a ring, with a bit for each that is there.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! An ideal link: flits, credits and loads are handed over as they are, each after the time that the link takes.
 
-use phitwire_framing::flit48::{Flit, Head, MAX_PACKET_FLITS, VCS};
+use phitwire_framing::aries::flit::{Flit, Head, MAX_PACKET_FLITS, VCS};
 
 use super::config::SetProfile;
 use super::credits::SharedCredits;
@@ -187,7 +187,7 @@ impl IdealEnd {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use phitwire_framing::flit48::{NodeId, Routing};
+    use phitwire_framing::aries::flit::{NodeId, Routing};
 
     #[test]
     fn what_lies_at_the_far_end_is_load_and_what_flies_is_not() {

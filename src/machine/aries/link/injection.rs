@@ -1,9 +1,9 @@
 //! Bit errors made on purpose, as the link control block's registers ask for them.
 
-use phitwire_framing::lanes::LANES;
-use phitwire_framing::set48::{SET_BYTES, SetBytes};
+use phitwire_framing::aries::set::{SET_BYTES, SetBytes};
+use phitwire_framing::carrier::lanes::LANES;
 
-use super::config::ErrorInjection;
+use crate::link::ErrorInjection;
 use crate::rng::Rng;
 
 /// Sets among which the number of errors is bounded.
@@ -91,7 +91,7 @@ impl Injector {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use phitwire_framing::lanes::bits_of_lane;
+    use phitwire_framing::carrier::lanes::bits_of_lane;
 
     fn registers() -> ErrorInjection {
         ErrorInjection {

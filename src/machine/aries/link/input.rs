@@ -1,6 +1,6 @@
 //! The input buffer of an Aries port: blocks of eight flits that the virtual channels share.
 
-use phitwire_framing::flit48::{Flit, Head, MAX_PACKET_FLITS, VCS};
+use phitwire_framing::aries::flit::{Flit, Head, MAX_PACKET_FLITS, VCS};
 
 use super::config::AriesLinkConfig;
 use super::copy::copy_few;
@@ -425,7 +425,7 @@ impl ReceiveBuffer for AriesInput {
 mod tests {
     use super::*;
     use crate::rng::Rng;
-    use phitwire_framing::flit48::{NodeId, Routing};
+    use phitwire_framing::aries::flit::{NodeId, Routing};
     use std::collections::VecDeque;
 
     const WRITTEN: Arrived = Arrived {

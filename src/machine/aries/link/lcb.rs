@@ -1,16 +1,18 @@
 //! The link control block of Aries: one end of a link.
 
-use phitwire_framing::flit48::{Flit, MAX_PACKET_FLITS, VCS};
-use phitwire_framing::frame::{self, FrameError, SetFrame, set_frame_len};
-use phitwire_framing::training::{TRAINING_BYTES, Training, find_cable};
+use phitwire_framing::aries::flit::{Flit, MAX_PACKET_FLITS, VCS};
+use phitwire_framing::aries::frame::{SetFrame, set_frame_len};
+use phitwire_framing::carrier::frame::{self, FrameError};
+use phitwire_framing::carrier::training::{TRAINING_BYTES, Training, find_cable};
 
-use super::config::{AriesLinkConfig, ErrorInjection};
+use super::config::AriesLinkConfig;
 use super::counters::SetCounters;
 use super::injection::Injector;
 use super::input::AriesInput;
 use super::receive::{ReceiveTerms, Receiver};
 use super::scrambler::Scrambler;
 use super::transmit::{TransmitTerms, Transmitter};
+use crate::link::ErrorInjection;
 use crate::link::LinkCounters;
 use crate::link::common::{Common, calls_of_every_end};
 use crate::link::config::LinkConfig;

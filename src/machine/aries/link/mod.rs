@@ -10,6 +10,9 @@
 //! [`AriesLcb`] is one end of a link; what it hands up goes into an [`AriesInput`]. It hands up
 //! nothing before its CRC is known to be good, so nothing ever has to be taken back.
 
+use crate::link::LinkStandard;
+use crate::link::lanes::MAX_UNIT_WORDS;
+
 mod acks;
 mod config;
 mod copy;
@@ -23,6 +26,7 @@ mod injection;
 pub(crate) mod input;
 pub(crate) mod lcb;
 mod ranges;
+pub mod rates;
 mod receive;
 mod replay_buffer;
 mod scrambler;
@@ -30,12 +34,19 @@ mod transmit;
 mod unacknowledged;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
-pub use config::{AriesLinkConfig, ErrorInjection, LcbRegisters, SetProfile};
+pub use config::{AriesLinkConfig, LcbRegisters, SetProfile};
 pub use counters::SetCounters;
 pub use ideal::IdealEnd;
 pub use input::AriesInput;
 pub use lcb::{AriesLcb, MIN_SET_FRAME_BYTES};
 #[cfg(test)]
 pub(crate) use scrambler::Scrambler;
+
+/// What all links of an Aries network have in common. They have no packets of phits: for those,
+/// the longest is what fits a frame.
+pub const STANDARD: LinkStandard = LinkStandard {
+    rates: &rates::ALL,
+    max_packet_phits: MAX_UNIT_WORDS as u8,
+};

@@ -1,9 +1,9 @@
 //! The receiving half of the Aries link control block.
 
-use phitwire_framing::flit48::{Flit, VCS};
-use phitwire_framing::lanes::{LANES, Permutation};
-use phitwire_framing::set48::{DATA_FLITS, SetBytes, TENTH_AT, number_distance};
-use phitwire_framing::training::Pattern;
+use phitwire_framing::aries::flit::{Flit, VCS};
+use phitwire_framing::aries::set::{DATA_FLITS, SetBytes, TENTH_AT, number_distance};
+use phitwire_framing::carrier::lanes::{LANES, Permutation};
+use phitwire_framing::carrier::training::Pattern;
 
 use super::acks::{AckTerms, Acks};
 use super::config::AriesLinkConfig;

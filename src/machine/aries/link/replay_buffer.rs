@@ -1,7 +1,7 @@
 //! The replay buffer: flits kept until their set is acknowledged.
 
-use phitwire_framing::flit48::{Flit, MAX_PACKET_FLITS};
-use phitwire_framing::set48::DATA_FLITS;
+use phitwire_framing::aries::flit::{Flit, MAX_PACKET_FLITS};
+use phitwire_framing::aries::set::DATA_FLITS;
 
 use crate::kit::ring::Ring;
 use crate::time::{Duration, Time};
@@ -368,14 +368,14 @@ impl ReplayBuffer {
 /// Flits of the packet that begins with `head`.
 #[inline]
 fn length_of(head: Flit) -> u8 {
-    phitwire_framing::flit48::Head::parse(head).map_or(1, |head| head.length())
+    phitwire_framing::aries::flit::Head::parse(head).map_or(1, |head| head.length())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::rng::Rng;
-    use phitwire_framing::flit48::{Head, NodeId, Routing};
+    use phitwire_framing::aries::flit::{Head, NodeId, Routing};
 
     fn packet(buffer: &mut ReplayBuffer, flits: u8, tag: u16) {
         part(buffer, flits, flits, tag);

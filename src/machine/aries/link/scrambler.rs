@@ -1,7 +1,7 @@
 //! Scrambling: what a lane carries looks random whatever the data (publicly known of Aries: a seed per lane).
 
-use phitwire_framing::lanes::{ALL_LANES, LANES, bits_of_lane};
-use phitwire_framing::set48::{SET_BYTES, SetBytes};
+use phitwire_framing::aries::set::{SET_BYTES, SetBytes};
+use phitwire_framing::carrier::lanes::{ALL_LANES, LANES, bits_of_lane};
 
 /// A pattern for each combination of lanes in use, laid over every set.
 ///

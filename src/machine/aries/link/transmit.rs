@@ -2,8 +2,8 @@
 
 mod packets;
 
-use phitwire_framing::flit48::Flit;
-use phitwire_framing::set48::{
+use phitwire_framing::aries::flit::Flit;
+use phitwire_framing::aries::set::{
     ControlSet, DATA_FLITS, MAX_UNACKNOWLEDGED, SET_BYTES, Tail, widen_ack, widen_vc_ack,
 };
 

@@ -7,7 +7,7 @@
 
 use core::cmp::Ordering;
 
-use phitwire_framing::packet48::{AmoOp, Operands, Width};
+use phitwire_framing::aries::packet::{AmoOp, Operands, Width};
 
 macro_rules! apply {
     ($name:ident, $word:ty, $float:ty) => {

@@ -1,8 +1,9 @@
 //! Two network interfaces joined by a link: their frames handed over in memory, through impairments.
 
-use phitwire_framing::flit48::{Flit, Head};
-use phitwire_framing::frame::{LinkEnd, SetFrame};
-use phitwire_framing::set48::Set;
+use phitwire_framing::aries::flit::{Flit, Head};
+use phitwire_framing::aries::frame::SetFrame;
+use phitwire_framing::aries::set::Set;
+use phitwire_framing::carrier::frame::LinkEnd;
 
 use super::test_bench::{
     ALL, KEY, MEMORY, NODES, TIMEOUT, at, atomic, config, get, link, post, put,

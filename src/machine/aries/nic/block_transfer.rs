@@ -1,7 +1,7 @@
 //! A block transfer: its descriptor, how it stands, and the packets that it is cut into.
 
-use phitwire_framing::flit48::{NodeId, Routing};
-use phitwire_framing::packet48::{Command, MAX_DATA};
+use phitwire_framing::aries::flit::{NodeId, Routing};
+use phitwire_framing::aries::packet::{Command, MAX_DATA};
 use thiserror::Error;
 
 use super::bte::TransferOwner;

@@ -1,11 +1,9 @@
 //! Collective operations as a node sees them.
 
-use super::collective::{
-    CollectiveCompletion, CollectiveReport, CollectiveSpec, CollectiveSpecError, CollectiveTree,
-    Join, JoinError, Joiner, TreeError,
-};
+use super::collective::{CollectiveCompletion, CollectiveTree, Join, JoinError, Joiner, TreeError};
 use super::interface::Interface;
 use super::nic::AriesNic;
+use crate::nic::{CollectiveReport, CollectiveSpec, CollectiveSpecError};
 use crate::time::Time;
 
 impl Interface {

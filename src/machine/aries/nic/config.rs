@@ -1,6 +1,6 @@
 //! What an Aries network interface is told before it starts.
 
-use phitwire_framing::flit48::NodeId;
+use phitwire_framing::aries::flit::NodeId;
 use thiserror::Error;
 
 use super::amo_cache::AmoUpdate;

@@ -1,6 +1,6 @@
 //! Counters of one Aries network interface.
 
-use phitwire_framing::packet48::{Command, PacketError, Status};
+use phitwire_framing::aries::packet::{Command, PacketError, Status};
 
 use crate::kit::counters::counters;
 

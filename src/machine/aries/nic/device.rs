@@ -2,12 +2,14 @@
 
 use serde_json::{Map, Value, json};
 
+use super::ABILITIES;
 use super::{AriesNic, AriesNicEvent, CollectiveReport, CollectiveSpec};
 use crate::device::{
     CollectiveRuns, Device, DeviceError, DeviceEvent, Kind, LinkFault, LinkView, NodeAccount,
     TrafficRuns,
 };
 use crate::machine::aries::router::break_link;
+use crate::nic::Abilities;
 use crate::nic::{TrafficReport, TrafficSpec};
 use crate::node::PortId;
 use crate::time::Time;
@@ -96,6 +98,10 @@ impl Device for AriesNic {
 impl TrafficRuns for AriesNic {
     fn number(&self) -> Option<u16> {
         self.virtual_number()
+    }
+
+    fn abilities(&self) -> Abilities {
+        ABILITIES
     }
 
     fn start(&mut self, now: Time, spec: TrafficSpec) -> Result<(), DeviceError> {

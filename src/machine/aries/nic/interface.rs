@@ -2,9 +2,10 @@
 
 use std::collections::VecDeque;
 
-use phitwire_framing::flit48::{Flit, NodeId, Routing};
-use phitwire_framing::packet48::{Command, MAX_DATA};
+use phitwire_framing::aries::flit::{Flit, NodeId, Routing};
+use phitwire_framing::aries::packet::{Command, MAX_DATA};
 
+use super::ABILITIES;
 use super::block_transfer::{BlockError, BlockTransfer};
 use super::bte::{BlockTransferEngine, TransferOwner};
 use super::collective::CollectiveUnit;
@@ -16,14 +17,14 @@ use super::packet_buf::PacketBuf;
 use super::request::{Operation, Post, PostError, word_of};
 use super::requester::{Answer, Ask, Requester};
 use super::responder::{EVENT_CODE, Responder};
-use super::traffic::{self, PacketIssuer, RUN_DOMAIN};
+use super::traffic::{self, PacketIssuer, RUN_DOMAIN, routing_of};
 use super::transaction::{Progress, RemoteEvent, Ssid, Transactions, high_ssid};
 use super::virtual_node::{Target, VirtualNodes};
 use crate::nic::periods::Periods;
 use crate::nic::runs::Runs;
 use crate::nic::traffic::Source;
 use crate::nic::traffic_report::TrafficReport;
-use crate::nic::traffic_spec::{Abilities, SpecError, TrafficSpec};
+use crate::nic::traffic_spec::{SpecError, TrafficSpec};
 use crate::rng::Rng;
 use crate::time::Time;
 
@@ -284,7 +285,7 @@ impl Interface {
             processor: self.own_number().ok_or(SpecError::Nameless)?,
             memory_bytes: self.memory_bytes(),
             nonce,
-            abilities: Abilities::ARIES,
+            abilities: ABILITIES,
             timeout: self.requester.timeout(),
         };
         let identity = |number: u16| nodes.get(number.into()).map(NodeId::bits);
@@ -366,7 +367,7 @@ impl Interface {
                 nodes: &self.virtual_nodes,
                 counters,
                 key,
-                routing: spec.ways().routing(),
+                routing: routing_of(spec.ways()),
             };
             self.run_done = self.runs.issue(now, &mut issuer).or(self.run_done);
         }

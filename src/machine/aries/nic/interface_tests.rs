@@ -1,5 +1,5 @@
-use phitwire_framing::flit48::{Flit, Head};
-use phitwire_framing::packet48::{Command, Request};
+use phitwire_framing::aries::flit::{Flit, Head};
+use phitwire_framing::aries::packet::{Command, Request};
 
 use super::interface::Owner;
 use super::test_bench::*;

@@ -27,6 +27,8 @@
 //!
 //! Nothing is allocated per message.
 
+use crate::nic::{Abilities, MAX_BLOCK_SIZE};
+
 mod amo;
 mod amo_cache;
 mod block_transfer;
@@ -51,14 +53,15 @@ mod transaction;
 mod virtual_handle;
 mod virtual_node;
 
+pub use crate::nic::{
+    Collective, CollectiveReport, CollectiveSpec, CollectiveSpecError, Number, Operand, Reduce,
+};
 pub use amo_cache::{AMO_CACHE_ENTRIES, AmoUpdate};
 pub use block_transfer::{BlockError, BlockOperation, BlockTransfer, MAX_TRANSFER_BYTES};
 pub use bte::{CHANNELS, MAX_QUEUED_TRANSFERS};
 pub use collective::{
-    Collective, CollectiveCompletion, CollectiveFailure, CollectiveReport, CollectiveSpec,
-    CollectiveSpecError, CollectiveTree, Contribution, DEFAULT_PATIENCE, ENGINES, Join, JoinError,
-    MAX_BRANCHING, MAX_PARTICIPANTS, Number, Operand, Reduce, TreeError, TreePosition,
-    UnknownCollective,
+    CollectiveCompletion, CollectiveFailure, CollectiveTree, Contribution, Join, JoinError,
+    TreeError, TreePosition,
 };
 pub use completion::{Completion, Ended, Failure, Outcome, TargetEvent};
 pub use config::{AriesNicConfig, AriesNicConfigBuilder, AriesNicConfigError};
@@ -66,14 +69,21 @@ pub use counters::AriesNicCounters;
 pub use domain::{DOMAIN_ALIGNMENT, Domain, HANDLES, MAX_DOMAIN_BYTES, Permissions, RegisterError};
 pub use nic::{AriesNic, AriesNicEvent};
 pub use outstanding::MAX_OUTSTANDING;
-pub use phitwire_framing::flit48::{NodeId, Routing};
-pub use phitwire_framing::packet48::{AmoOp, MAX_DATA, Operands, Status, Width};
+pub use phitwire_framing::aries::flit::{NodeId, Routing};
+pub use phitwire_framing::aries::packet::{AmoOp, MAX_DATA, Operands, Status, Width};
 pub use receive::{MAX_ARRIVING, MAX_RECEIVES, Receive};
 pub use request::{Operation, Post, PostError, RemoteAddress};
 pub use traffic::RUN_DOMAIN;
 pub use transaction::{RemoteEvent, Ssid};
 pub use virtual_handle::{VIRTUAL_HANDLE_ENTRIES, VirtualHandleError, VirtualHandles};
 pub use virtual_node::{Target, VirtualNodes};
+
+/// What messages of runs can be.
+pub const ABILITIES: Abilities = Abilities {
+    max_size: MAX_BLOCK_SIZE,
+    get_unit: 4,
+    atomics_and_ways: true,
+};
 
 #[cfg(test)]
 mod back_to_back_tests;

@@ -1,6 +1,6 @@
 //! The network interface as a node: link, memory, requests and transfers put together.
 
-use phitwire_framing::flit48::{FIRST_RESPONSE_VC, NodeId};
+use phitwire_framing::aries::flit::{FIRST_RESPONSE_VC, NodeId};
 
 use super::block_transfer::{BlockError, BlockTransfer};
 use super::completion::{Completion, TargetEvent};

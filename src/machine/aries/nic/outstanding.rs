@@ -5,8 +5,8 @@
 //! own. What a response must name is the id and the [period](crate::nic::periods) in which the
 //! request was posted: the echo, of five bits, tells 32 of them apart.
 
-use phitwire_framing::flit48::NodeId;
-use phitwire_framing::packet48::{Command, ECHO_BITS};
+use phitwire_framing::aries::flit::NodeId;
+use phitwire_framing::aries::packet::{Command, ECHO_BITS};
 
 use crate::nic::Errand;
 use crate::nic::periods::Periods;

@@ -1,6 +1,6 @@
 //! A packet on its way through the network interface, and packets that wait.
 
-use phitwire_framing::flit48::{Flit, Head, MAX_PACKET_FLITS};
+use phitwire_framing::aries::flit::{Flit, Head, MAX_PACKET_FLITS};
 
 use crate::machine::aries::link::AriesInput;
 

@@ -11,8 +11,8 @@
 
 use std::collections::VecDeque;
 
-use phitwire_framing::flit48::NodeId;
-use phitwire_framing::packet48::{MAX_DATA, Status};
+use phitwire_framing::aries::flit::NodeId;
+use phitwire_framing::aries::packet::{MAX_DATA, Status};
 
 use super::amo_cache::CachedMemory;
 use super::completion::{Failure, TargetEvent};

@@ -1,7 +1,7 @@
 //! What a user asks of an Aries network interface: puts, gets and atomic operations.
 
-use phitwire_framing::flit48::Routing;
-use phitwire_framing::packet48::{AmoOp, EmitError, MAX_DATA, Operands, Width};
+use phitwire_framing::aries::flit::Routing;
+use phitwire_framing::aries::packet::{AmoOp, EmitError, MAX_DATA, Operands, Width};
 use thiserror::Error;
 
 use super::virtual_node::Target;

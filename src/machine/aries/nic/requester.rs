@@ -1,7 +1,7 @@
 //! The asking side: requests out, responses matched, time-outs.
 
-use phitwire_framing::flit48::{Flit, Head, NodeId, Routing};
-use phitwire_framing::packet48::{
+use phitwire_framing::aries::flit::{Flit, Head, NodeId, Routing};
+use phitwire_framing::aries::packet::{
     Command, EmitError, MAX_DATA, PacketError, REQUEST_HEADER_FLITS, Request, RequestView,
     Response, Status,
 };

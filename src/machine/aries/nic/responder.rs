@@ -1,7 +1,7 @@
 //! The answering side: requests of other nodes, carried out in this one's memory.
 
-use phitwire_framing::flit48::{Flit, NodeId, Routing};
-use phitwire_framing::packet48::{
+use phitwire_framing::aries::flit::{Flit, NodeId, Routing};
+use phitwire_framing::aries::packet::{
     AmoOp, Command, MAX_DATA, Operands, PacketError, Request, Response, Status, Width,
 };
 

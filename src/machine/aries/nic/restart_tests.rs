@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use phitwire_framing::flit48::Flit;
-use phitwire_framing::packet48::{Request, Response};
+use phitwire_framing::aries::flit::Flit;
+use phitwire_framing::aries::packet::{Request, Response};
 
 use super::interface::{Interface, Owner};
 use super::packet_buf::PacketBuf;

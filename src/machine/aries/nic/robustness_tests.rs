@@ -1,7 +1,7 @@
 //! Packets that no sound network interface sends: they are counted and break nothing.
 
-use phitwire_framing::flit48::{Flit, Head, Routing};
-use phitwire_framing::packet48::{Command, MAX_DATA, Request, Response};
+use phitwire_framing::aries::flit::{Flit, Head, Routing};
+use phitwire_framing::aries::packet::{Command, MAX_DATA, Request, Response};
 
 use super::interface::Owner;
 use super::packet_buf::PacketBuf;

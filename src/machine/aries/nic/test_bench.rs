@@ -3,15 +3,16 @@
 
 use std::collections::BTreeMap;
 
-use phitwire_framing::flit48::{Flit, Head};
-use phitwire_framing::frame::LinkEnd;
-use phitwire_framing::packet48::{Command, Request, Response};
+use phitwire_framing::aries::flit::{Flit, Head};
+use phitwire_framing::aries::packet::{Command, Request, Response};
+use phitwire_framing::carrier::frame::LinkEnd;
 
 use super::interface::{Interface, Owner};
 use super::packet_buf::PacketBuf;
 use super::traffic::RUN_CODE;
 use super::*;
-use crate::link::{EndName, LaneRate, LinkConfig};
+use crate::link::{EndName, LinkConfig};
+use crate::machine::aries::link::STANDARD;
 use crate::machine::aries::link::{AriesLinkConfig, SetProfile};
 use crate::rng::Rng;
 use crate::time::{Duration, Time};
@@ -42,9 +43,8 @@ pub(super) fn link(end: LinkEnd, epoch: u32) -> AriesLinkConfig {
         LinkEnd::A => (name("a"), name("b")),
         LinkEnd::B => (name("b"), name("a")),
     };
-    let link = LinkConfig::builder(0, end, local, peer)
+    let link = LinkConfig::builder(STANDARD, 0, end, local, peer)
         .epoch(epoch)
-        .rate(LaneRate::ARIES[0])
         .build()
         .unwrap();
     AriesLinkConfig::new(link, SetProfile::live()).unwrap()

@@ -1,7 +1,7 @@
 //! Traffic runs: synthetic requests that check themselves, and the control request that announces them.
 
-use phitwire_framing::flit48::{NodeId, Routing};
-use phitwire_framing::packet48::{AmoOp, Command, Operands, Status, Width};
+use phitwire_framing::aries::flit::{NodeId, Routing};
+use phitwire_framing::aries::packet::{AmoOp, Command, Operands, Status, Width};
 
 use super::amo_cache::CachedMemory;
 use super::block_transfer::{BlockOperation, BlockTransfer};
@@ -15,7 +15,7 @@ use super::virtual_node::{Target, VirtualNodes};
 use crate::nic::checker::{Announced, block_found};
 use crate::nic::runs::Runs;
 use crate::nic::stamp::{LINE, read_line};
-use crate::nic::{Answered, Block, Errand, Issuer, Message};
+use crate::nic::{Answered, Block, Errand, Issuer, Message, Ways};
 use crate::time::Time;
 
 /// The memory domain that traffic runs use at all nodes: it begins at the beginning of the memory, and has
@@ -231,5 +231,19 @@ impl From<Announced> for Status {
             Announced::Full | Announced::Outdated => Self::Busy,
             Announced::Unknown => Self::Unsupported,
         }
+    }
+}
+
+/// What the packets of a run are told.
+pub(super) const fn routing_of(ways: Ways) -> Routing {
+    match ways {
+        Ways::Adaptive0 => Routing::Adaptive0,
+        Ways::Adaptive1 => Routing::Adaptive1,
+        Ways::Adaptive2 => Routing::Adaptive2,
+        Ways::Adaptive3 => Routing::Adaptive3,
+        Ways::Ordered => Routing::Ordered,
+        Ways::OrderedNonMinimal => Routing::OrderedNonMinimal,
+        Ways::Minimal => Routing::Minimal,
+        Ways::Valiant => Routing::Valiant,
     }
 }

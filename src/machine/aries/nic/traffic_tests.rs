@@ -13,7 +13,7 @@ use crate::nic::traffic_pattern::Pattern;
 use crate::nic::traffic_report::{Phase, TrafficReport};
 use crate::nic::traffic_spec::{Operation, SpecError, TrafficSpec, Ways};
 use crate::time::Duration;
-use phitwire_framing::flit48::NodeId;
+use phitwire_framing::aries::flit::NodeId;
 
 fn bench() -> Pair {
     let with_domain = |index| config(index).domain(RUN_DOMAIN, whole_memory());

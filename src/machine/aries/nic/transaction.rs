@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-use phitwire_framing::packet48::{ADDRESS_BITS, SSID_BITS};
+use phitwire_framing::aries::packet::{ADDRESS_BITS, SSID_BITS};
 
 use super::completion::Failure;
 use super::virtual_node::Target;

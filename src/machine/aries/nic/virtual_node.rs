@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use phitwire_framing::flit48::NodeId;
+use phitwire_framing::aries::flit::NodeId;
 
 /// Whom a request asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,8 +5,8 @@
 //! from the codec, one flipped bit at a time, and patterns of two, four and six flipped bits are counted,
 //! all of them. The paper does not print its polynomial; its figure is what a check of distance 4 gives.
 
-use phitwire_framing::crc20;
-use phitwire_framing::set48::SET_BYTES;
+use phitwire_framing::aries::crc20;
+use phitwire_framing::aries::set::SET_BYTES;
 
 use super::stated;
 use crate::reproduce::{Observation, Row, Table, Tolerance};

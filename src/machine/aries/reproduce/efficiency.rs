@@ -6,12 +6,11 @@
 //! Puts and gets of 64 bytes and their responses are encoded, laid into sets and these into frames; then the
 //! frames are read again, every byte compared, and flits and bytes counted.
 
-use phitwire_framing::flit48::{Flit, Head, MAX_PACKET_FLITS, NodeId, Routing};
-use phitwire_framing::frame::{
-    FrameHeader, LinkEnd, SetFrame, SetFrameWriter, max_sets, set_frame_len,
-};
-use phitwire_framing::packet48::{Command, MAX_DATA, Request, Response, Status};
-use phitwire_framing::set48::{ControlSet, DATA_FLITS, DataSet, SET_BYTES, Set, Tail};
+use phitwire_framing::aries::flit::{Flit, Head, MAX_PACKET_FLITS, NodeId, Routing};
+use phitwire_framing::aries::frame::{SetFrame, SetFrameWriter, max_sets, set_frame_len};
+use phitwire_framing::aries::packet::{Command, MAX_DATA, Request, Response, Status};
+use phitwire_framing::aries::set::{ControlSet, DATA_FLITS, DataSet, SET_BYTES, Set, Tail};
+use phitwire_framing::carrier::frame::{FrameHeader, LinkEnd};
 
 use crate::reproduce::{Observation, Row, Table, Tolerance};
 

@@ -10,7 +10,7 @@
 //! [`Routes::choose`] is the decision of a tile for one packet; [`Routes::ways`] is every decision that it
 //! could ever take, for checks.
 
-use phitwire_framing::flit48::{Head, Routing};
+use phitwire_framing::aries::flit::{Head, Routing};
 
 pub use super::ways::{Arrival, Choice, Decision, Refusal, Way, WaySet, Ways};
 

@@ -17,7 +17,7 @@ pub const FIRST_NIC_PORT: usize = NETWORK_PORTS;
 /// Ports of a chip: 40 network ports, then 4 NIC ports.
 pub const PORTS: usize = NETWORK_PORTS + NICS;
 /// Virtual channels.
-pub const VCS: usize = phitwire_framing::flit48::VCS;
+pub const VCS: usize = phitwire_framing::aries::flit::VCS;
 
 /// Ports as a bit mask: bit n = port n.
 pub type PortMask = u64;

@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use phitwire_framing::flit48::{Flit, NodeId};
+use phitwire_framing::aries::flit::{Flit, NodeId};
 
 use super::*;
 use crate::machine::aries::route::harness::{At, Machine};

@@ -1,6 +1,6 @@
 //! What a route decision of a dragonfly is about: ways, and the decision among them.
 
-use phitwire_framing::flit48::Head;
+use phitwire_framing::aries::flit::Head;
 
 use super::registers::{PORTS, PortKind, PortMask};
 

@@ -7,7 +7,7 @@
 //!
 //! Processor tiles hand their packets to Netlink, network tiles to their link.
 
-use phitwire_framing::flit48::Head;
+use phitwire_framing::aries::flit::Head;
 
 use super::event::AriesEvent;
 use super::grain::Items;

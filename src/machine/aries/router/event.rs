@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use phitwire_framing::flit48::NodeId;
+use phitwire_framing::aries::flit::NodeId;
 
 use crate::link::LinkEvent;
 use crate::node::PortId;

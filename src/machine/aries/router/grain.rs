@@ -14,7 +14,7 @@
 
 use core::fmt::Debug;
 
-use phitwire_framing::flit48::Head;
+use phitwire_framing::aries::flit::Head;
 
 use super::pipeline::{
     COLUMN_CYCLES, ColumnBufferId, FIRST_PROCESSOR_TILE, INPUT_CYCLES, LOAD_CYCLES, NETLINK_CYCLES,

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use phitwire_framing::flit48::{Flit, Head, NodeId, Routing};
+use phitwire_framing::aries::flit::{Flit, Head, NodeId, Routing};
 
 use super::core::Core;
 use super::pipeline::NIC_FLITS_PER_CYCLE;

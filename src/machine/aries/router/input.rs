@@ -4,7 +4,7 @@
 //! virtual channels of the tile; a flit is sent when its row buffer has a free place. The input queues of
 //! network tiles are the links', those of processor tiles Netlink's.
 
-use phitwire_framing::flit48::{Flit, Head, Routing};
+use phitwire_framing::aries::flit::{Flit, Head, Routing};
 
 use super::event::AriesEvent;
 use super::grain::Items;

@@ -7,7 +7,7 @@
 //! packets in turn; nothing is put there for which the NIC's link has no credits, so no packet waits behind one that cannot
 //! go.
 
-use phitwire_framing::flit48::{Flit, Head, Routing};
+use phitwire_framing::aries::flit::{Flit, Head, Routing};
 
 use super::grain::Items;
 use super::pipeline::{
@@ -23,7 +23,7 @@ const PROCESSOR_TILES: usize = NICS / 2 * PAIR_TILES;
 /// No NIC, no tile, no channel.
 const NONE: u8 = 0xff;
 /// Flits of the longest packet.
-const PACKET: u16 = phitwire_framing::flit48::MAX_PACKET_FLITS as u16;
+const PACKET: u16 = phitwire_framing::aries::flit::MAX_PACKET_FLITS as u16;
 
 /// The way in from a NIC.
 #[derive(Clone, Copy, Debug)]

@@ -1,4 +1,4 @@
-use phitwire_framing::flit48::Routing;
+use phitwire_framing::aries::flit::Routing;
 
 use crate::machine::aries::route::harness::Machine;
 use crate::machine::aries::route::registers::FIRST_NIC_PORT;

@@ -1,7 +1,7 @@
 //! An Aries chip's router as a node: the core with a link control block and an input buffer per
 //! port.
 
-use phitwire_framing::flit48::Flit;
+use phitwire_framing::aries::flit::Flit;
 
 use super::core::Core;
 use super::counters::AriesCounters;

@@ -1,12 +1,13 @@
 use std::collections::VecDeque;
 
-use phitwire_framing::flit48::{Head, NodeId, Routing};
-use phitwire_framing::frame::LinkEnd;
+use phitwire_framing::aries::flit::{Head, NodeId, Routing};
+use phitwire_framing::carrier::frame::LinkEnd;
 
 use super::*;
 use crate::chip::{Grain, RouterClock};
-use crate::link::{EndName, LaneRate, LinkClock, LinkConfig, LinkProfile};
+use crate::link::{EndName, LinkClock, LinkConfig, LinkProfile};
 use crate::machine::aries::link::AriesInput;
+use crate::machine::aries::link::STANDARD;
 use crate::machine::aries::link::SetProfile;
 use crate::machine::aries::route::harness::Machine;
 use crate::machine::aries::route::registers::FIRST_NIC_PORT;
@@ -62,10 +63,9 @@ fn link(port: PortId, end: LinkEnd, paced: bool) -> AriesLinkConfig {
             SetProfile::live(),
         ),
     };
-    let link = LinkConfig::builder(port.into(), end, local, peer)
+    let link = LinkConfig::builder(STANDARD, port.into(), end, local, peer)
         .profile(profile)
         .clock(clock)
-        .rate(LaneRate::G14_0)
         .epoch(1)
         .build()
         .expect("a legal link");

@@ -4,7 +4,7 @@
 //! What moves through the stages is an [`Item`]: a flit, or, where the [grain](super::grain) is the packet, a whole one
 //! as if it were a flit.
 
-use phitwire_framing::flit48::{FLIT_MASK, Flit, Head, MAX_PACKET_FLITS};
+use phitwire_framing::aries::flit::{FLIT_MASK, Flit, Head, MAX_PACKET_FLITS};
 
 /// A flit in a buffer: bits 0..48 the flit; of heads and last flits a mark; of heads where they go: row and
 /// virtual channel of the output, and, because it is asked for often, the packet's length and NIC.
@@ -230,7 +230,7 @@ impl Pool {
 mod tests {
     use super::*;
     use crate::rng::Rng;
-    use phitwire_framing::flit48::{NodeId, Routing};
+    use phitwire_framing::aries::flit::{NodeId, Routing};
     use std::collections::VecDeque;
 
     #[test]

@@ -11,7 +11,7 @@
 
 use core::marker::PhantomData;
 
-use phitwire_framing::flit48::Flit;
+use phitwire_framing::aries::flit::Flit;
 
 use super::columns::Columns;
 use super::counters::AriesCounters;

@@ -1,4 +1,4 @@
-use phitwire_framing::flit48::{Flit, Head, Routing};
+use phitwire_framing::aries::flit::{Flit, Head, Routing};
 
 use super::*;
 use crate::chip::Grain;

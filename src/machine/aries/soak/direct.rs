@@ -7,7 +7,7 @@
 //! keeps one, every credit back, the network empty in bounded time. Every fourth case is run again
 //! in several partitions and has to leave the same trace.
 
-use phitwire_framing::flit48::Routing;
+use phitwire_framing::aries::flit::Routing;
 
 use crate::chip::Grain;
 use crate::machine::aries::cycle::{Aries, AriesOptions};

@@ -268,3 +268,8 @@ impl Soaked for AriesLinks {
         case.with((how, beside), &mut late_rng, unit, LONGEST_STOP)
     }
 }
+
+#[cfg(test)]
+mod canary;
+#[cfg(test)]
+mod tests;

@@ -1,10 +1,11 @@
 //! What a dragonfly consists of.
 
-use phitwire_framing::flit48::NodeId;
-use phitwire_framing::lanes::Permutation;
+use phitwire_framing::aries::flit::NodeId;
+use phitwire_framing::carrier::lanes::Permutation;
 
 use super::generate::Generator;
 use crate::link::LaneRate;
+use crate::machine::aries::link::rates;
 use crate::machine::aries::route::registers::{
     AriesRegisters, FIRST_NIC_PORT, ModeBias, NETWORK_PORTS, PORTS, PortKind,
 };
@@ -189,9 +190,9 @@ pub type DragonflySettings = Settings<DragonflyLanes>;
 /// The settings that only a dragonfly has: of its links' lanes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DragonflyLanes {
-    /// Rate of a lane inside a group: one of [`LaneRate::ARIES`].
+    /// Rate of a lane inside a group: one of [`rates::ALL`].
     pub rate: LaneRate,
-    /// Rate of a lane between groups: one of [`LaneRate::ARIES`].
+    /// Rate of a lane between groups: one of [`rates::ALL`].
     pub global_rate: LaneRate,
     /// Lanes that a link may lose and go on (facts: "a programmable number of degrades"), 0 to 2.
     pub degrades_allowed: u8,
@@ -202,8 +203,8 @@ impl Default for DragonflyLanes {
         Self {
             // "Up to 14 GHz" inside a group, 12.5 Gbps on active optical cables (white paper,
             // "Dragonfly Implementation").
-            rate: LaneRate::G14_0,
-            global_rate: LaneRate::G12_5,
+            rate: rates::G14_0,
+            global_rate: rates::G12_5,
             degrades_allowed: 2,
         }
     }

@@ -6,7 +6,9 @@ use super::{Dragonfly, Faults, check, show};
 use crate::device::Device;
 use crate::machine::aries::nic::AriesNic;
 use crate::machine::aries::router::Aries;
-use crate::net::{Effort, End, Mistakes, Network, NodeRef, PlanError, Runtime, TooLarge};
+use crate::net::{
+    Effort, End, Mistakes, Network, NodeRef, PlanError, Reroutable, Runtime, TooLarge,
+};
 use crate::time::Time;
 
 impl Network for Dragonfly {
@@ -80,6 +82,10 @@ impl Network for Dragonfly {
             }
             None => return Err(PlanError::NoSuchNode(node.to_owned())),
         })
+    }
+
+    fn reroute(&self) -> Option<&dyn Reroutable> {
+        Some(self)
     }
 
     fn is_same(&self, other: &dyn Network) -> bool {

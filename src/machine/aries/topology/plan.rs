@@ -3,6 +3,7 @@
 use super::model::Dragonfly;
 use crate::chip::Grain;
 use crate::chip::RouterClock;
+use crate::machine::aries::link::STANDARD;
 use crate::machine::aries::link::{AriesLinkConfig, LcbRegisters, SetProfile};
 use crate::machine::aries::nic::{AriesNicConfig, Domain, Permissions, RUN_DOMAIN, VirtualNodes};
 use crate::machine::aries::route::registers::{AriesRegisters, PortKind};
@@ -106,7 +107,7 @@ impl Dragonfly {
             max_degrades: settings.own.degrades_allowed,
             ..LcbRegisters::default()
         };
-        link_config(self, settings, (id, link, end), rate, runtime)?
+        link_config(self, settings, (id, link, end), (STANDARD, rate), runtime)?
             .build()
             .and_then(|link| AriesLinkConfig::new(link, sets)?.with_registers(registers))
             .map_err(|error| PlanError::Link { link: id, error })

@@ -9,6 +9,7 @@ use super::arrangement::Arrangement;
 use super::generate::{DragonflySpec, DragonflySpecError, Generator};
 use super::model::{Classes, Dragonfly, DragonflyLanes, DragonflySettings, Shape, gbps};
 use crate::link::LaneRate;
+use crate::machine::aries::link::rates;
 use crate::machine::aries::route::registers::{AriesRegisters, Bias, ModeBias};
 use crate::net::{
     Describe, End, Ends, Fields, MistakeKind as K, NodeRef, OwnSettings, Place, Problems, Section,
@@ -237,7 +238,7 @@ impl OwnSettings for DragonflyLanes {
 fn lane_rate(fields: &mut Fields, value: Value<'_, '_>) -> Option<LaneRate> {
     let text = fields.number_text(value)?;
     let wanted: f64 = text.parse().unwrap_or(0.0);
-    let found = LaneRate::ARIES
+    let found = rates::ALL
         .into_iter()
         .find(|&rate| (gbps(rate) - wanted).abs() < 1e-9);
     if found.is_none() {

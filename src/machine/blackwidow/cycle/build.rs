@@ -17,7 +17,7 @@ use crate::sim::direct::partition::{HELD_BACK, Partition};
 use crate::sim::direct::pattern::Destinations;
 use crate::sim::direct::source::{Births, Source};
 use crate::time::Time;
-use phitwire_framing::memory24::write_phits;
+use phitwire_framing::yarc::memory::write_phits;
 
 type Exchange = crate::sim::direct::exchange::Exchange<BlackWidow>;
 type Shared = crate::sim::direct::shared::Shared<BlackWidow>;

@@ -3,11 +3,12 @@
 use super::tests::{clos, config, ranked, simulation, yarc};
 use super::*;
 use crate::link::LaneRate;
+use crate::machine::blackwidow::link::rates;
 use crate::machine::blackwidow::topology::{BlackwidowSpec, Topology};
 use crate::sim::direct::*;
 
-const FULL: LaneRate = LaneRate::G6_25;
-const HALF: LaneRate = LaneRate::G3_125;
+const FULL: LaneRate = rates::G6_25;
+const HALF: LaneRate = rates::G3_125;
 
 fn run(topology: &Topology, config: &Config, partitions: usize) -> Report {
     let mut simulation = simulation(topology, config, partitions);
@@ -65,11 +66,11 @@ fn lengths_of_the_default_change_nothing() {
 #[test]
 fn a_slow_link_takes_its_time_for_every_phit() {
     for (rate, quarters) in [
-        (LaneRate::G5_0, 5),
+        (rates::G5_0, 5),
         (HALF, 8),
-        (LaneRate::G2_5, 10),
-        (LaneRate::G1_5625, 16),
-        (LaneRate::G1_25, 20),
+        (rates::G2_5, 10),
+        (rates::G1_5625, 16),
+        (rates::G1_25, 20),
     ] {
         let topology = lay(yarc(), [5, 5], [rate; 2]);
         let report = run(&topology, &with("neighbour", 10_000), 1);
@@ -84,11 +85,11 @@ fn a_slow_link_takes_its_time_for_every_phit() {
 fn throughput_is_that_of_the_rate() {
     for (rate, fraction) in [
         (FULL, 1.0),
-        (LaneRate::G5_0, 0.8),
+        (rates::G5_0, 0.8),
         (HALF, 0.5),
-        (LaneRate::G2_5, 0.4),
-        (LaneRate::G1_5625, 0.25),
-        (LaneRate::G1_25, 0.2),
+        (rates::G2_5, 0.4),
+        (rates::G1_5625, 0.25),
+        (rates::G1_25, 0.2),
     ] {
         let topology = lay(yarc(), [5, 5], [rate; 2]);
         let full = run(&topology, &with("neighbour", 1_000_000), 1);
@@ -141,7 +142,7 @@ fn partitions_change_nothing_where_links_differ() {
     for (metres, rates) in [
         ([2, 17], [FULL; 2]),
         ([30, 1], [FULL, HALF]),
-        ([9, 9], [LaneRate::G5_0, LaneRate::G1_25]),
+        ([9, 9], [rates::G5_0, rates::G1_25]),
     ] {
         let topology = lay(clos(128), metres, rates);
         let mut config = config(150_000);
@@ -158,7 +159,7 @@ fn partitions_change_nothing_where_links_differ() {
 
 #[test]
 fn nothing_is_left_behind_where_links_differ() {
-    let topology = lay(clos(96), [3, 50], [HALF, LaneRate::G5_0]);
+    let topology = lay(clos(96), [3, 50], [HALF, rates::G5_0]);
     let mut simulation = simulation(&topology, &config(700_000), 3);
     for _ in 0..300 {
         simulation.run_windows(1);

@@ -68,7 +68,7 @@ fn a_full_queue_is_noticed() {
 
 /// Flips `bits` in the first phit of that kind that is about to arrive at a terminal or router.
 fn flip(part: &mut Partition<BlackWidow>, bits: u32, head: bool) {
-    use phitwire_framing::phit24::{Phit, PhitKind};
+    use phitwire_framing::yarc::phit::{Phit, PhitKind};
     let wanted = if head { PhitKind::Head } else { PhitKind::Body };
     let size = part.exchange.window;
     for slot in 0..part.exchange.read.arrivals.len() {
@@ -102,7 +102,7 @@ fn a_wrong_destination_is_noticed() {
             let is_head = |&cycle: &usize| {
                 let bits = part.exchange.read.phits[slot * size + cycle];
                 cycles >> cycle & 1 != 0
-                    && phitwire_framing::phit24::Phit::from_bits(bits).is_head()
+                    && phitwire_framing::yarc::phit::Phit::from_bits(bits).is_head()
             };
             (0..size).find(is_head).map(|cycle| slot * size + cycle)
         });

@@ -1,7 +1,7 @@
 //! A chip with its links: a router core, the input queues in front of it and the credits behind it.
 
-use phitwire_framing::packet24::{MAX_PACKET_PHITS, head_vc};
-use phitwire_framing::phit24::Phit;
+use phitwire_framing::yarc::packet::{MAX_PACKET_PHITS, head_vc};
+use phitwire_framing::yarc::phit::Phit;
 
 use super::BlackWidow;
 use super::length::Pace;

@@ -2,6 +2,7 @@
 
 use super::BlackwidowOptions;
 use crate::link::LaneRate;
+use crate::machine::blackwidow::link::rates;
 use crate::machine::blackwidow::topology::Topology;
 use crate::net::Link;
 use crate::sim::direct::config::MAX_LINK_CYCLES;
@@ -45,7 +46,7 @@ pub(super) struct Pace {
 
 impl Pace {
     pub(super) fn of(rate: LaneRate) -> Self {
-        let full = LaneRate::G6_25.bits_per_second();
+        let full = rates::G6_25.bits_per_second();
         let quarters = (4 * full).div_ceil(rate.bits_per_second()) as u8;
         Self {
             quarters: if quarters > 4 { quarters } else { 0 },
@@ -81,11 +82,11 @@ mod tests {
     #[test]
     fn every_rate_is_kept_exactly() {
         for (rate, phits) in [
-            (LaneRate::G5_0, 80),
-            (LaneRate::G3_125, 50),
-            (LaneRate::G2_5, 40),
-            (LaneRate::G1_5625, 25),
-            (LaneRate::G1_25, 20),
+            (rates::G5_0, 80),
+            (rates::G3_125, 50),
+            (rates::G2_5, 40),
+            (rates::G1_5625, 25),
+            (rates::G1_25, 20),
         ] {
             let mut pace = Pace::of(rate);
             assert!(pace.is_slow());
@@ -97,6 +98,6 @@ mod tests {
             assert_eq!(pace.next(), 200, "{rate:?}: whoever asks first, too");
             assert_eq!(pace.send(1_000), 1_000, "an idle link sends at once");
         }
-        assert!(!Pace::of(LaneRate::G6_25).is_slow());
+        assert!(!Pace::of(rates::G6_25).is_slow());
     }
 }

@@ -11,6 +11,8 @@ mod encoded_tests;
 mod length;
 mod options;
 mod packet;
+#[cfg(test)]
+mod pattern_tests;
 mod slow;
 mod terminal;
 #[cfg(test)]
@@ -19,9 +21,9 @@ mod tests;
 pub use direct_router::INPUT_PHITS;
 pub use options::BlackwidowOptions;
 
-use phitwire_framing::memory24::write_phits;
-use phitwire_framing::packet24::{EopStatus, Vc, eop_status, head_vc};
-use phitwire_framing::phit24::Phit;
+use phitwire_framing::yarc::memory::write_phits;
+use phitwire_framing::yarc::packet::{EopStatus, Vc, eop_status, head_vc};
+use phitwire_framing::yarc::phit::Phit;
 
 use crate::link::impair::Netem;
 use crate::machine::blackwidow::link::{InputQueue, Lcb};

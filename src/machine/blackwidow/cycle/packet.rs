@@ -5,12 +5,12 @@
 //! (section 4.1). The payload names the packet and is otherwise a pattern derived from the name, so that
 //! a sink knows whether it got what was sent, once and in one piece.
 
-use phitwire_framing::crc16::PacketCrc;
-use phitwire_framing::packet24::{
+use phitwire_framing::yarc::crc16::PacketCrc;
+use phitwire_framing::yarc::packet::{
     EopStatus, Head, MAX_PACKET_PHITS, Vc, hash_bits, head_dest, head_payload, head_vc,
     second_payload, second_phit,
 };
-use phitwire_framing::phit24::{CONTENT_MASK, Phit, PhitKind};
+use phitwire_framing::yarc::phit::{CONTENT_MASK, Phit, PhitKind};
 
 /// Phits of a reply (paper, section 4.1: the smallest packet).
 pub(crate) const REPLY_PHITS: usize = 4;
@@ -318,7 +318,7 @@ fn is_request(phits: &[u32], name: Name, hash: u16, key: u64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use phitwire_framing::packet24::check_packet;
+    use phitwire_framing::yarc::packet::check_packet;
 
     fn both() -> [(Packet, Name); 3] {
         let name = Name::request(0x1234, 0x7abc, 0x3_5678, 0xdead_beef);

@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use phitwire_framing::packet24::{HASH_MASK, MAX_PACKET_PHITS, Vc};
-use phitwire_framing::phit24::Phit;
+use phitwire_framing::yarc::packet::{HASH_MASK, MAX_PACKET_PHITS, Vc};
+use phitwire_framing::yarc::phit::Phit;
 
 use super::BlackWidow;
 use super::direct_router::INPUT_PHITS;

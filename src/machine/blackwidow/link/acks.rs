@@ -1,6 +1,6 @@
 //! When to acknowledge: what rides on data anyway, what waits a little, what cannot wait.
 
-use phitwire_framing::packet24::Vc;
+use phitwire_framing::yarc::packet::Vc;
 
 use super::receive::ReceiveTerms;
 use crate::link::credits::FreedCount;

@@ -1,8 +1,8 @@
 //! What a data frame does to a link end of YARC.
 
-use phitwire_framing::control::{ControlWord, LinkStatus};
-use phitwire_framing::frame::DataFrame;
-use phitwire_framing::phit24::Phit;
+use phitwire_framing::yarc::control::{ControlWord, LinkStatus};
+use phitwire_framing::yarc::frame::DataFrame;
+use phitwire_framing::yarc::phit::Phit;
 
 use super::input_queue::InputQueue;
 use super::lcb::Lcb;

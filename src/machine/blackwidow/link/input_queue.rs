@@ -1,8 +1,8 @@
 //! The input queue of a port: where the link control block hands phits up before it knows their
 //! CRC.
 
-use phitwire_framing::packet24::{EopStatus, Vc, eop_status, head_vc};
-use phitwire_framing::phit24::Phit;
+use phitwire_framing::yarc::packet::{EopStatus, Vc, eop_status, head_vc};
+use phitwire_framing::yarc::phit::Phit;
 
 use crate::kit::ring::Ring;
 use crate::link::config::LinkConfig;

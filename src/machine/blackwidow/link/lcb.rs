@@ -1,11 +1,14 @@
 //! The link control block: one end of a link.
 
-use phitwire_framing::control::{ControlWord, LinkStatus};
-use phitwire_framing::frame::{self, DataFrame, FrameError, MIN_FRAME_PHITS};
-use phitwire_framing::number::PacketNumber;
-use phitwire_framing::packet24::Vc;
-use phitwire_framing::phit24::Phit;
-use phitwire_framing::training::Training;
+use phitwire_framing::carrier::frame::{self, FrameError};
+use phitwire_framing::carrier::number::PacketNumber;
+use phitwire_framing::carrier::training::Training;
+use phitwire_framing::yarc::control::{ControlWord, LinkStatus};
+use phitwire_framing::yarc::frame::{
+    DataFrame, MIN_FRAME_PHITS, data_area, emit_data, frame_len, max_phits, padded_phits,
+};
+use phitwire_framing::yarc::packet::Vc;
+use phitwire_framing::yarc::phit::Phit;
 
 use super::input_queue::InputQueue;
 use super::receive::{ReceiveTerms, Receiver};
@@ -21,7 +24,7 @@ use crate::link::{LinkControlBlock, LinkEvent, LinkState, link_control_calls};
 use crate::time::{Duration, Time};
 
 /// Fewest bytes that the buffer of [`Lcb::poll_frame`] may have.
-pub const MIN_FRAME_BYTES: usize = frame::frame_len(MIN_FRAME_PHITS);
+pub const MIN_FRAME_BYTES: usize = frame_len(MIN_FRAME_PHITS);
 
 /// One end of a link (paper, sections 4.3 and 7.7).
 ///
@@ -153,7 +156,7 @@ impl Lcb {
         if self.common.state != LinkState::Active {
             return None;
         }
-        let count = self.tx.frame_phits(now, frame::max_phits(buf.len()));
+        let count = self.tx.frame_phits(now, max_phits(buf.len()));
         if count == 0 && !self.wants_idle_frame(now) {
             return None;
         }
@@ -172,9 +175,9 @@ impl Lcb {
         let word = self.control_word();
         let lanes = self.tx.lanes();
         let header = self.common.header(DataFrame::KIND, lanes);
-        let length = frame::emit_data(&header, &word, &self.tx.slices(count), buf)
+        let length = emit_data(&header, &word, &self.tx.slices(count), buf)
             .expect("no more phits than the buffer holds");
-        let area = frame::data_area(frame::padded_phits(count));
+        let area = data_area(padded_phits(count));
         debug_assert_eq!(area.end, length);
         self.common.send_through_cable(&mut buf[area], lanes);
         length
@@ -224,7 +227,7 @@ impl Lcb {
     pub fn push(&mut self, phit: Phit) {
         let active = self.common.state == LinkState::Active;
         if let Some(vc) = self.tx.push(phit, active, &mut self.common.counters) {
-            self.common.report(LinkEvent::SoftError { vc });
+            self.common.report(LinkEvent::SoftError { vc: vc as u8 });
         }
     }
 

@@ -10,10 +10,18 @@
 //! a packet's CRC is known, into the [`InputQueue`] of the port, whose write side undoes what turns
 //! out bad.
 
+use phitwire_framing::yarc::control::VC_ACK_MASK;
+use phitwire_framing::yarc::packet::MAX_PACKET_PHITS;
+
+use crate::link::LinkStandard;
+use crate::link::credits::CREDIT_BITS;
+use crate::link::lanes::MAX_UNIT_WORDS;
+
 mod acks;
 mod data;
 pub(crate) mod input_queue;
 pub(crate) mod lcb;
+pub mod rates;
 mod receive;
 mod resequencer;
 mod retry_buffer;
@@ -21,6 +29,16 @@ mod transmit;
 
 pub use input_queue::{InputQueue, Verdict};
 pub use lcb::{Lcb, MIN_FRAME_BYTES};
+
+/// What all links of a BlackWidow network have in common.
+pub const STANDARD: LinkStandard = LinkStandard {
+    rates: &rates::ALL,
+    max_packet_phits: MAX_PACKET_PHITS as u8,
+};
+
+// Counts of credits travel as control words have them, and a rejected packet can be kept.
+const _: () = assert!(VC_ACK_MASK == (1 << CREDIT_BITS) - 1);
+const _: () = assert!(MAX_PACKET_PHITS <= MAX_UNIT_WORDS);
 
 #[cfg(test)]
 pub(crate) mod tests;

@@ -1,10 +1,10 @@
 //! The receiving half of the link control block.
 
-use phitwire_framing::control::ControlWord;
-use phitwire_framing::crc16::PacketCrc;
-use phitwire_framing::lanes::LANES;
-use phitwire_framing::packet24::{EopStatus, MAX_PACKET_PHITS, head_vc};
-use phitwire_framing::phit24::{Phit, PhitKind};
+use phitwire_framing::carrier::lanes::LANES;
+use phitwire_framing::yarc::control::ControlWord;
+use phitwire_framing::yarc::crc16::PacketCrc;
+use phitwire_framing::yarc::packet::{EopStatus, MAX_PACKET_PHITS, head_vc};
+use phitwire_framing::yarc::phit::{Phit, PhitKind};
 
 use super::acks::Acks;
 use super::input_queue::{InputQueue, Verdict};
@@ -405,8 +405,8 @@ impl Receiver {
     /// A training pattern arrived while data flows.
     pub fn inspect_lanes(
         &mut self,
-        pattern: &phitwire_framing::training::Pattern,
-        cable: &phitwire_framing::lanes::Permutation,
+        pattern: &phitwire_framing::carrier::training::Pattern,
+        cable: &phitwire_framing::carrier::lanes::Permutation,
         frames: u32,
         counters: &mut LinkCounters,
     ) {

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use phitwire_framing::phit24::{Phit, PhitKind};
+use phitwire_framing::yarc::phit::{Phit, PhitKind};
 
 /// A place in the stream of packets on one link: packet number, and phits of it before the place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,7 +1,7 @@
 //! The send buffer of a link: phits kept until their packet is acknowledged.
 
-use phitwire_framing::number::PacketNumber;
-use phitwire_framing::phit24::Phit;
+use phitwire_framing::carrier::number::PacketNumber;
+use phitwire_framing::yarc::phit::Phit;
 
 use crate::kit::ring::Ring;
 use crate::link::credits::Impossible;
@@ -299,7 +299,7 @@ impl RetryBuffer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use phitwire_framing::phit24::PhitKind;
+    use phitwire_framing::yarc::phit::PhitKind;
 
     fn packet(buffer: &mut RetryBuffer, phits: u32, tag: u32) {
         buffer.push(Phit::new(PhitKind::Head, tag));

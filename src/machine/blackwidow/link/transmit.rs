@@ -1,9 +1,9 @@
 //! The transmitting half of the link control block.
 
-use phitwire_framing::control::{ControlWord, LinkStatus};
-use phitwire_framing::crc16::PacketCrc;
-use phitwire_framing::packet24::{EopStatus, Vc, head_vc};
-use phitwire_framing::phit24::{Phit, PhitKind};
+use phitwire_framing::yarc::control::{ControlWord, LinkStatus};
+use phitwire_framing::yarc::crc16::PacketCrc;
+use phitwire_framing::yarc::packet::{EopStatus, Vc, head_vc};
+use phitwire_framing::yarc::phit::{Phit, PhitKind};
 
 use super::retry_buffer::RetryBuffer;
 use crate::link::LinkCounters;
@@ -85,7 +85,7 @@ impl Transmitter {
             damage: None,
             round_trip: RoundTrip::new(profile.min_retry_timeout, profile.max_retry_timeout),
             line: LineClock::new(
-                phitwire_framing::phit24::PHIT_BITS.into(),
+                phitwire_framing::yarc::phit::PHIT_BITS.into(),
                 config.rate,
                 config.clock,
                 7,

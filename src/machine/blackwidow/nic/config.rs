@@ -12,6 +12,8 @@ use crate::time::Duration;
 pub const MAX_SLICES: usize = 4;
 /// Highest processor number: destinations have 15 bits (paper, section 4.1).
 pub const MAX_PROCESSOR: u16 = 0x7fff;
+// Whoever can be addressed can take part in runs.
+const _: () = assert!(MAX_PROCESSOR == crate::nic::traffic_spec::MAX_PROCESSOR);
 
 /// Memory when nothing else is said: it is sparse, so its size costs next to nothing.
 const DEFAULT_MEMORY_BYTES: u64 = 1 << 30;

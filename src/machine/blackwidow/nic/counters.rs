@@ -1,6 +1,6 @@
 //! Counters of one network interface.
 
-use phitwire_framing::memory24::DecodeError;
+use phitwire_framing::yarc::memory::DecodeError;
 
 use crate::kit::counters::counters;
 

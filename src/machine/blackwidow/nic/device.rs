@@ -2,11 +2,13 @@
 
 use serde_json::{Map, Value, json};
 
+use super::ABILITIES;
 use super::{BlackwidowNic, NicEvent};
 use crate::device::{
     Device, DeviceError, DeviceEvent, Kind, LinkFault, LinkView, NodeAccount, TrafficRuns,
 };
 use crate::machine::blackwidow::router::break_link;
+use crate::nic::Abilities;
 use crate::nic::{TrafficReport, TrafficSpec};
 use crate::node::PortId;
 use crate::time::Time;
@@ -78,6 +80,10 @@ impl Device for BlackwidowNic {
 impl TrafficRuns for BlackwidowNic {
     fn number(&self) -> Option<u16> {
         Some(self.processor())
+    }
+
+    fn abilities(&self) -> Abilities {
+        ABILITIES
     }
 
     fn start(&mut self, now: Time, spec: TrafficSpec) -> Result<(), DeviceError> {

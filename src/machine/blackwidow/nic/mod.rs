@@ -19,6 +19,8 @@
 //!
 //! Nothing is allocated per message.
 
+use crate::nic::Abilities;
+
 mod config;
 mod counters;
 mod device;
@@ -32,8 +34,15 @@ pub use config::{MAX_PROCESSOR, MAX_SLICES, NicConfig, NicConfigBuilder, NicConf
 pub use counters::NicCounters;
 pub use nic::{BlackwidowNic, NicEvent};
 pub use outstanding::{MAX_OUTSTANDING, Tid};
-pub use phitwire_framing::memory24::{Request, Status};
+pub use phitwire_framing::yarc::memory::{Request, Status};
 pub use requester::{Completion, Outcome, PostError, slice_of};
+
+/// What messages of runs can be.
+pub const ABILITIES: Abilities = Abilities {
+    max_size: 32,
+    get_unit: 1,
+    atomics_and_ways: false,
+};
 
 #[cfg(test)]
 mod nic_tests;

@@ -1,10 +1,11 @@
 //! The network interface as a node: ports, memory, requests and traffic put together.
 
-use phitwire_framing::maintenance24::{Maintenance, Operation as RegisterOperation};
-use phitwire_framing::memory24::Request;
-use phitwire_framing::packet24::{EopStatus, PacketBuf, Vc, eop_status, head_source_routed};
-use phitwire_framing::phit24::Phit;
+use phitwire_framing::yarc::maintenance::{Maintenance, Operation as RegisterOperation};
+use phitwire_framing::yarc::memory::Request;
+use phitwire_framing::yarc::packet::{EopStatus, PacketBuf, Vc, eop_status, head_source_routed};
+use phitwire_framing::yarc::phit::Phit;
 
+use super::ABILITIES;
 use super::config::NicConfig;
 use super::counters::NicCounters;
 use super::outstanding::{Asker, Tid, longer_periods};
@@ -20,7 +21,7 @@ use crate::nic::periods::Periods;
 use crate::nic::runs::Runs;
 use crate::nic::traffic::Source;
 use crate::nic::traffic_report::TrafficReport;
-use crate::nic::traffic_spec::{Abilities, SpecError, TrafficSpec};
+use crate::nic::traffic_spec::{SpecError, TrafficSpec};
 use crate::nic::{Answered, Errand, Issuer, Message};
 use crate::node::{Node, PortId, WakeReason, Wakeup};
 use crate::rng::Rng;
@@ -232,7 +233,7 @@ impl BlackwidowNic {
             processor: config.processor,
             memory_bytes: config.memory_bytes,
             nonce: nonce as u32,
-            abilities: Abilities::BLACKWIDOW,
+            abilities: ABILITIES,
             timeout: config.request_timeout,
         };
         self.runs

@@ -1,13 +1,13 @@
-use phitwire_framing::crc16::PacketCrc;
-use phitwire_framing::frame::LinkEnd;
-use phitwire_framing::maintenance24::{
+use phitwire_framing::carrier::frame::LinkEnd;
+use phitwire_framing::yarc::crc16::PacketCrc;
+use phitwire_framing::yarc::maintenance::{
     Maintenance, Operation as RegisterOperation, RegisterStatus, RouteVector,
 };
-use phitwire_framing::memory24::{
+use phitwire_framing::yarc::memory::{
     Response, decode_request, decode_response, encode_request, encode_response,
 };
-use phitwire_framing::packet24::{EopStatus, PacketBuf, Vc};
-use phitwire_framing::phit24::{Phit, PhitKind};
+use phitwire_framing::yarc::packet::{EopStatus, PacketBuf, Vc};
+use phitwire_framing::yarc::phit::{Phit, PhitKind};
 
 use super::test_bench::{A, B, Pair, RawPeer, config, events};
 use super::*;

@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use phitwire_framing::packet24::{PacketBuf, Vc};
-use phitwire_framing::phit24::Phit;
+use phitwire_framing::yarc::packet::{PacketBuf, Vc};
+use phitwire_framing::yarc::phit::Phit;
 
 use super::counters::NicCounters;
 use super::outstanding::Tid;

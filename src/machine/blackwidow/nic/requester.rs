@@ -2,11 +2,11 @@
 
 use std::collections::VecDeque;
 
-use phitwire_framing::memory24::{
+use phitwire_framing::yarc::memory::{
     EncodeError, Request, Response, Status, decode_response, encode_request,
 };
-use phitwire_framing::packet24::PacketBuf;
-use phitwire_framing::phit24::Phit;
+use phitwire_framing::yarc::packet::PacketBuf;
+use phitwire_framing::yarc::phit::Phit;
 
 use super::counters::NicCounters;
 use super::outstanding::{Asker, Outstanding, Pending, Tid};

@@ -1,10 +1,10 @@
 //! The answering side: requests of other processors, carried out in this one's memory.
 
-use phitwire_framing::memory24::{
+use phitwire_framing::yarc::memory::{
     DecodeError, Request, Response, Status, decode_request, encode_response,
 };
-use phitwire_framing::packet24::PacketBuf;
-use phitwire_framing::phit24::Phit;
+use phitwire_framing::yarc::packet::PacketBuf;
+use phitwire_framing::yarc::phit::Phit;
 
 use super::counters::NicCounters;
 use crate::nic::checker::{ANNOUNCE_ADDRESS, Announced, Announcement, Checker, Purpose};

@@ -1,6 +1,6 @@
 //! Traffic runs between two network interfaces over links that lose, stop and come back.
 
-use phitwire_framing::frame::LinkEnd;
+use phitwire_framing::carrier::frame::LinkEnd;
 
 use super::test_bench::{A, B, Pair, config, events};
 use super::*;

@@ -1,10 +1,11 @@
 //! What the tests join network interfaces with: wires in memory, and a peer without a mind of its own.
 
-use phitwire_framing::frame::LinkEnd;
-use phitwire_framing::packet24::{PacketBuf, Vc};
+use phitwire_framing::carrier::frame::LinkEnd;
+use phitwire_framing::yarc::packet::{PacketBuf, Vc};
 
 use super::{BlackwidowNic, NicConfig, NicConfigBuilder, NicEvent};
 use crate::link::{EndName, LinkConfig, LinkProfile};
+use crate::machine::blackwidow::link::STANDARD;
 use crate::machine::blackwidow::link::{InputQueue, Lcb};
 use crate::node::Node;
 use crate::time::{Duration, Time};
@@ -22,7 +23,7 @@ pub(super) fn link(slice: u16, end: LinkEnd, epoch: u32, profile: LinkProfile) -
         LinkEnd::A => (name("a"), name("b")),
         LinkEnd::B => (name("b"), name("a")),
     };
-    LinkConfig::builder(slice, end, local, peer)
+    LinkConfig::builder(STANDARD, slice, end, local, peer)
         .epoch(epoch)
         .profile(profile)
         .build()

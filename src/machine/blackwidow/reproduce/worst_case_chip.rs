@@ -1,9 +1,9 @@
 //! A whole YARC under the paper's worst-case traffic (section 7.6): all that comes in by the ports of one
 //! row leaves by the ports of one column, so that it "turns the corner" at a single subswitch.
 
-use phitwire_framing::crc16::PacketCrc;
-use phitwire_framing::packet24::{EopStatus, Head, Vc, second_phit};
-use phitwire_framing::phit24::{Phit, PhitKind};
+use phitwire_framing::yarc::crc16::PacketCrc;
+use phitwire_framing::yarc::packet::{EopStatus, Head, Vc, second_phit};
+use phitwire_framing::yarc::phit::{Phit, PhitKind};
 
 use crate::machine::blackwidow::route::registers::{
     ChipRegisters, PORTS, PortKind, RouteEntry, Subtree, TABLE_ENTRIES, TileRegisters,

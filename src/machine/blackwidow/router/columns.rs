@@ -6,8 +6,8 @@
 //! cut-through). Packets for a link that is not active go nowhere, as do those for a port and virtual
 //! channel whose forward-progress timer has expired.
 
-use phitwire_framing::packet24::{EopStatus, Vc, eop_status};
-use phitwire_framing::phit24::CONTENT_MASK;
+use phitwire_framing::yarc::packet::{EopStatus, Vc, eop_status};
+use phitwire_framing::yarc::phit::CONTENT_MASK;
 
 use super::core::{Core, Ports, SLOT_EOP, SLOT_KIND_MASK, Slot, boxed, from_slot};
 use super::event::RouterEvent;

@@ -8,8 +8,8 @@
 //! can, and whatever is blocked leaves the mask until the phit, free place or link event arrives that
 //! unblocks it; the calendar knows when. When no mask has a bit the core jumps to the calendar's next cycle.
 
-use phitwire_framing::packet24::Vc;
-use phitwire_framing::phit24::{CONTENT_MASK, Phit, PhitKind};
+use phitwire_framing::yarc::packet::Vc;
+use phitwire_framing::yarc::phit::{CONTENT_MASK, Phit, PhitKind};
 
 use super::columns::Columns;
 use super::counters::RouterCounters;

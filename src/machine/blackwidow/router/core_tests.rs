@@ -1,6 +1,6 @@
 use std::collections::{HashMap, VecDeque};
 
-use phitwire_framing::packet24::{Head, Vc, check_packet, head_dest, head_vc};
+use phitwire_framing::yarc::packet::{Head, Vc, check_packet, head_dest, head_vc};
 
 use super::*;
 use crate::machine::blackwidow::route::registers::{PortKind, RouteEntry, Subtree};

@@ -1,6 +1,6 @@
 //! A YARC as processes and worlds see it, and its links.
 
-use phitwire_framing::packet24::Vc;
+use phitwire_framing::yarc::packet::Vc;
 use serde_json::{Map, Value, json};
 
 use super::{RouterEvent, Yarc};

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use phitwire_framing::packet24::Vc;
+use phitwire_framing::yarc::packet::Vc;
 
 use crate::link::LinkEvent;
 use crate::node::PortId;

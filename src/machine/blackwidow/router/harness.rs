@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 
-use phitwire_framing::crc16::PacketCrc;
-use phitwire_framing::packet24::{EopStatus, Head, Vc, head_vc, second_phit};
-use phitwire_framing::phit24::{Phit, PhitKind};
+use phitwire_framing::yarc::crc16::PacketCrc;
+use phitwire_framing::yarc::packet::{EopStatus, Head, Vc, head_vc, second_phit};
+use phitwire_framing::yarc::phit::{Phit, PhitKind};
 
 use super::core::{Core, Ports};
 use crate::machine::blackwidow::route::registers::{

@@ -3,10 +3,10 @@
 //! A row bus carries one phit per cycle. Nobody else uses it, so the only choice is between the two
 //! virtual channels of the port; a phit is sent when its row buffer has a free place.
 
-use phitwire_framing::packet24::{
+use phitwire_framing::yarc::packet::{
     hash_bits, head_adaptive, head_dest, head_hashed, head_source_routed,
 };
-use phitwire_framing::phit24::Phit;
+use phitwire_framing::yarc::phit::Phit;
 
 use super::core::{Core, Ports, SLOT_BODY, SLOT_KIND_MASK, SLOT_MASK_SHIFT, Slot, boxed, to_slot};
 use super::event::RouterEvent;

@@ -1,4 +1,4 @@
-use phitwire_framing::packet24::{Head, Vc};
+use phitwire_framing::yarc::packet::{Head, Vc};
 
 use super::*;
 use crate::machine::blackwidow::route::registers::{ChipRegisters, PortKind, RouteEntry, Subtree};

@@ -6,13 +6,15 @@
 //! exhausted, executed; the reply leaves from the same input tile by the return vector. Each input
 //! virtual channel has room for one packet to send; a further packet waits in the input queue.
 
-use phitwire_framing::crc16::CrcPatch;
-use phitwire_framing::maintenance24::{
+use phitwire_framing::yarc::crc16::CrcPatch;
+use phitwire_framing::yarc::maintenance::{
     Maintenance as Packet, Operation, RegisterStatus, hops_in_second, next_hop, port_in_phit,
     vector_phit,
 };
-use phitwire_framing::packet24::{EopStatus, PacketBuf, Vc, check_packet, head_payload, head_vc};
-use phitwire_framing::phit24::{Phit, PhitKind};
+use phitwire_framing::yarc::packet::{
+    EopStatus, PacketBuf, Vc, check_packet, head_payload, head_vc,
+};
+use phitwire_framing::yarc::phit::{Phit, PhitKind};
 
 use super::core::Core;
 use super::event::RouterEvent;

@@ -1,5 +1,5 @@
-use phitwire_framing::maintenance24::RouteVector;
-use phitwire_framing::packet24::Head;
+use phitwire_framing::yarc::maintenance::RouteVector;
+use phitwire_framing::yarc::packet::Head;
 
 use super::*;
 use crate::machine::blackwidow::route::registers::PortKind;

@@ -1,7 +1,7 @@
 //! A YARC chip as a node: the core with a link control block and an input queue per port.
 
-use phitwire_framing::packet24::Vc;
-use phitwire_framing::phit24::Phit;
+use phitwire_framing::yarc::packet::Vc;
+use phitwire_framing::yarc::phit::Phit;
 
 use super::core::{Core, Ports};
 use super::counters::RouterCounters;

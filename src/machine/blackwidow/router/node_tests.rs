@@ -1,11 +1,12 @@
 use std::collections::VecDeque;
 
-use phitwire_framing::frame::LinkEnd;
-use phitwire_framing::packet24::{EopStatus, check_packet, eop_status};
+use phitwire_framing::carrier::frame::LinkEnd;
+use phitwire_framing::yarc::packet::{EopStatus, check_packet, eop_status};
 
 use super::*;
 use crate::link::{DownReason, EndName, LinkClock, LinkProfile};
 use crate::machine::blackwidow::link::InputQueue;
+use crate::machine::blackwidow::link::STANDARD;
 use crate::machine::blackwidow::router::harness::{cut, flat_chip, head, packet};
 use crate::node::{Node, WakeReason};
 use crate::rng::Rng;
@@ -54,7 +55,7 @@ fn link(port: PortId, end: LinkEnd, paced: bool, epoch: u32) -> LinkConfig {
         true => (LinkProfile::paper(), LinkClock::Paced { dilation: 1 }),
         false => (LinkProfile::live(), LinkClock::FreeRunning),
     };
-    LinkConfig::builder(port.into(), end, local, peer)
+    LinkConfig::builder(STANDARD, port.into(), end, local, peer)
         .profile(profile)
         .clock(clock)
         .epoch(epoch)

@@ -29,7 +29,7 @@ use crate::machine::blackwidow::route::registers::{
     NO_PORT, PORTS, PortKind, Subtree, TABLE_ENTRIES, TileRegisters,
 };
 use RegisterError::BadValue;
-use phitwire_framing::maintenance24::RegisterStatus;
+use phitwire_framing::yarc::maintenance::RegisterStatus;
 
 /// What `chip.id` reads as.
 pub const CHIP_ID: u64 = 0x5941_5243;

@@ -1,6 +1,7 @@
 //! What a network consists of.
 
 use crate::link::LaneRate;
+use crate::machine::blackwidow::link::rates;
 use crate::machine::blackwidow::route::registers::{
     PORTS, PortKind, RouteEntry, Subtree, TABLE_ENTRIES,
 };
@@ -45,7 +46,7 @@ pub struct ClosLinks {
 impl Default for ClosLinks {
     fn default() -> Self {
         Self {
-            rate: LaneRate::G6_25,
+            rate: rates::G6_25,
             metres: None,
             // A 32-byte write (section 4.3).
             max_packet_phits: 19,
@@ -55,12 +56,12 @@ impl Default for ClosLinks {
 
 /// The rates of the SerDes (paper, section 4.4) as descriptions write them, in Gb/s.
 const RATES: [(&str, LaneRate); 6] = [
-    ("6.25", LaneRate::G6_25),
-    ("5.0", LaneRate::G5_0),
-    ("3.125", LaneRate::G3_125),
-    ("2.5", LaneRate::G2_5),
-    ("1.5625", LaneRate::G1_5625),
-    ("1.25", LaneRate::G1_25),
+    ("6.25", rates::G6_25),
+    ("5.0", rates::G5_0),
+    ("3.125", rates::G3_125),
+    ("2.5", rates::G2_5),
+    ("1.5625", rates::G1_5625),
+    ("1.25", rates::G1_25),
 ];
 
 /// A lane rate in Gb/s, such as `3.125`.

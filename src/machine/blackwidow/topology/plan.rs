@@ -4,6 +4,7 @@ use super::model::{Chip, FoldedClos, Processor};
 use crate::chip::Grain;
 use crate::chip::RouterClock;
 use crate::link::LinkConfig;
+use crate::machine::blackwidow::link::STANDARD;
 use crate::machine::blackwidow::nic::NicConfig;
 use crate::machine::blackwidow::route::registers::{ChipRegisters, PORTS, TileRegisters};
 use crate::machine::blackwidow::router::YarcConfig;
@@ -130,10 +131,16 @@ impl FoldedClos {
 
     fn link_config(&self, id: usize, end: End, runtime: &Runtime) -> Result<LinkConfig, PlanError> {
         let link = &self.links[id];
-        link_config(self, &self.settings, (id, link, end), link.rate, runtime)?
-            .max_packet_phits(self.settings.own.max_packet_phits)
-            .first_packet(runtime.first_packet)
-            .build()
-            .map_err(|error| PlanError::Link { link: id, error })
+        link_config(
+            self,
+            &self.settings,
+            (id, link, end),
+            (STANDARD, link.rate),
+            runtime,
+        )?
+        .max_packet_phits(self.settings.own.max_packet_phits)
+        .first_packet(runtime.first_packet)
+        .build()
+        .map_err(|error| PlanError::Link { link: id, error })
     }
 }

@@ -2,9 +2,10 @@
 
 use std::ops::Range;
 
-use phitwire_framing::flit48::{Flit, Head, MAX_PACKET_FLITS, NodeId, Routing, VCS};
-use phitwire_framing::frame::{FrameHeader, SetFrame, SetFrameWriter, set_frame_len};
-use phitwire_framing::set48::{ControlSet, DATA_FLITS, DataSet, Set, SetBytes, Tail};
+use phitwire_framing::aries::flit::{Flit, Head, MAX_PACKET_FLITS, NodeId, Routing, VCS};
+use phitwire_framing::aries::frame::{SetFrame, SetFrameWriter, set_frame_len};
+use phitwire_framing::aries::set::{ControlSet, DATA_FLITS, DataSet, Set, SetBytes, Tail};
+use phitwire_framing::carrier::frame::FrameHeader;
 use proptest::prelude::*;
 
 use crate::link::common::Common;
@@ -12,13 +13,14 @@ use crate::link::tests::rig::{self, FRAME_BYTES, Link, forward, lcb_methods};
 pub use crate::link::tests::rig::{A, B};
 use crate::link::{
     LaneRate, LinkClock, LinkConfig, LinkConfigBuilder, LinkCounters, LinkEvent, LinkProfile,
-    LinkState,
+    LinkStandard, LinkState,
 };
 use crate::machine::aries::link::SetCounters;
 use crate::machine::aries::link::scrambler::Scrambler;
 use crate::machine::aries::link::{
     AriesInput, AriesLcb, AriesLinkConfig, LcbRegisters, SetProfile,
 };
+use crate::machine::aries::link::{STANDARD, rates};
 use crate::time::{Duration, Time};
 
 /// The links of Aries.
@@ -164,15 +166,12 @@ impl Link for Aries {
     const SMALL_FRAME_BYTES: usize = SMALL;
     const ID_BITS: u32 = 24;
     const PROCESSES: u32 = 1 << 6;
-    const OTHER_RATE: LaneRate = LaneRate::G12_5;
+    const STANDARD: LinkStandard = STANDARD;
+    const OTHER_RATE: LaneRate = rates::G12_5;
     const LOSES_TAILS: bool = true;
     const NUMBERS_SOFT_ERRORS: bool = true;
     // The sets of one frame are charged before the lane is judged.
     const CHARGES_OF_20: Range<u64> = 21..45;
-
-    fn adapted(builder: LinkConfigBuilder) -> LinkConfigBuilder {
-        builder.rate(LaneRate::G14_0)
-    }
 
     fn built(builder: LinkConfigBuilder) -> AriesLinkConfig {
         aries(builder, SetProfile::live())

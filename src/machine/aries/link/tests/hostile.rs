@@ -1,9 +1,10 @@
 //! Bytes that no correct peer sends.
 
-use phitwire_framing::control::ControlWord;
-use phitwire_framing::flit48::{Flit, VCS};
-use phitwire_framing::frame::{DataFrame, FrameHeader, LinkEnd, emit_data};
-use phitwire_framing::set48::{ControlSet, Set, Tail};
+use phitwire_framing::aries::flit::{Flit, VCS};
+use phitwire_framing::aries::set::{ControlSet, Set, Tail};
+use phitwire_framing::carrier::frame::{FrameHeader, LinkEnd};
+use phitwire_framing::yarc::control::ControlWord;
+use phitwire_framing::yarc::frame::{DataFrame, emit_data};
 
 use super::harness::{Aries, Pair, data, frame_changed, frame_with, packet};
 use crate::link::LinkCounters;

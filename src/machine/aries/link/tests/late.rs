@@ -1,7 +1,7 @@
 //! Frames that come late: what a link end sent long ago, as it was.
 
-use phitwire_framing::flit48::VCS;
-use phitwire_framing::set48::{ControlSet, Set};
+use phitwire_framing::aries::flit::VCS;
+use phitwire_framing::aries::set::{ControlSet, Set};
 
 use super::harness::{Pair, data, frame_with, packet};
 use crate::link::tests::end::Drain;

@@ -1,9 +1,10 @@
 //! The links of Aries: what holds for all links, and what is their own.
 
 mod faults;
-mod harness;
+pub(crate) mod harness;
 mod hostile;
 mod lane_faults;
+mod lane_noise;
 mod late;
 mod netem;
 mod pace;

@@ -4,6 +4,7 @@ use super::harness::{Pair, aries, config};
 use crate::link::tests::rig::{A, B};
 use crate::link::{LaneRate, LinkClock, LinkProfile};
 use crate::machine::aries::link::SetProfile;
+use crate::machine::aries::link::rates;
 use crate::time::{Duration, Time};
 
 /// A pair at real speed over a cable of 50 ns.
@@ -34,18 +35,18 @@ fn rate_of(pair: &mut Pair) -> u64 {
 #[test]
 fn nine_of_ten_flits_of_the_lane_rate_are_data() {
     // 14 Gb/s x 3 lanes / 48 bits = 875 flits a microsecond.
-    let mut electrical = pair(LaneRate::G14_0);
+    let mut electrical = pair(rates::G14_0);
     let flits = rate_of(&mut electrical);
     assert!((785..=788).contains(&flits), "{flits} of 787.5");
     assert_eq!(electrical.sets(A, |c| c.tx_replayed_sets), 0);
-    let flits = rate_of(&mut pair(LaneRate::G12_5));
+    let flits = rate_of(&mut pair(rates::G12_5));
     assert!((701..=704).contains(&flits), "{flits} of 703.1");
 }
 
 #[test]
 fn fewer_lanes_are_slower() {
     for (lanes, expected) in [(0b110, 525), (0b010, 262)] {
-        let mut pair = pair(LaneRate::G14_0);
+        let mut pair = pair(rates::G14_0);
         pair.ends[B].lcb.rx.lanes.settle(lanes);
         let (now, end) = (pair.now, &mut pair.ends[A]);
         crate::link::session::Session::send_on(&mut end.lcb, lanes, now);
@@ -60,7 +61,7 @@ fn fewer_lanes_are_slower() {
 
 #[test]
 fn a_short_packet_leaves_at_once_and_takes_the_time_of_a_set() {
-    let mut pair = pair(LaneRate::G14_0);
+    let mut pair = pair(rates::G14_0);
     pair.run_for(Duration::from_us(5));
     let start = pair.now;
     pair.ends[A].send(1, 3);
@@ -71,7 +72,7 @@ fn a_short_packet_leaves_at_once_and_takes_the_time_of_a_set() {
 
 #[test]
 fn flits_that_come_slowly_wait_for_each_other_and_none_is_idle_inside_a_packet() {
-    let mut pair = pair(LaneRate::G14_0);
+    let mut pair = pair(rates::G14_0);
     pair.ends[A].push_words = 1;
     for _ in 0..50 {
         pair.ends[A].send(2, 14);
@@ -83,7 +84,7 @@ fn flits_that_come_slowly_wait_for_each_other_and_none_is_idle_inside_a_packet()
 
 #[test]
 fn near_end_load_shows_and_is_bounded() {
-    let mut pair = pair(LaneRate::G14_0);
+    let mut pair = pair(rates::G14_0);
     assert_eq!(pair.ends[A].lcb.backlog_flits(), 0);
     for _ in 0..100 {
         pair.ends[A].send(0, 14);
@@ -96,4 +97,17 @@ fn near_end_load_shows_and_is_bounded() {
     }
     assert!((14..=28).contains(&most), "{most}");
     assert!(pair.now > Time::ZERO);
+}
+
+#[test]
+fn a_flit_takes_a_cycle_of_875_mhz() {
+    // White paper: 14 Gb/s on each of three lanes, 5.25 GB/s.
+    assert_eq!(rates::G14_0.time_of(48, 3), Duration::from_ps(1_143));
+    assert_eq!(rates::G14_0.time_of(480, 3), Duration::from_ps(11_429));
+    assert_eq!(rates::G12_5.time_of(480, 3), Duration::from_ps(12_800));
+    assert_eq!(rates::G12_5.time_of(480, 1), Duration::from_ps(38_400));
+    for rate in rates::ALL {
+        assert_eq!(LaneRate::from_code(&rates::ALL, rate.code()), Some(rate));
+    }
+    assert_eq!(LaneRate::from_code(&rates::ALL, 8), None);
 }

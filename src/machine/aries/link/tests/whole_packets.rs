@@ -1,6 +1,6 @@
 //! Packets handed over whole: nothing but the speed tells them from flit by flit.
 
-use phitwire_framing::flit48::Flit;
+use phitwire_framing::aries::flit::Flit;
 
 use super::harness::{Pair, packet};
 use crate::link::tests::end::Drain;

@@ -1,6 +1,6 @@
 //! Packets on their way from the core into the replay buffer.
 
-use phitwire_framing::flit48::{Flit, Head, MAX_PACKET_FLITS};
+use phitwire_framing::aries::flit::{Flit, Head, MAX_PACKET_FLITS};
 
 use super::Transmitter;
 use crate::link::LinkCounters;

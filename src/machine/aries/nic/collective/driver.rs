@@ -2,12 +2,10 @@
 
 use super::engine::Ended;
 use super::message::CollectiveFailure;
-use super::operation::Operand;
-use super::report::CollectiveReport;
-use super::spec::CollectiveSpec;
 use super::{Contribution, Join};
 use crate::nic::latency::LatencyRecorder;
 use crate::nic::traffic_report::Phase;
+use crate::nic::{CollectiveReport, CollectiveSpec, Operand};
 use crate::time::{Duration, Time};
 
 /// The communicator of all runs.

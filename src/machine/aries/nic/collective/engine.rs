@@ -14,15 +14,15 @@
 
 use std::collections::VecDeque;
 
-use phitwire_framing::flit48::NodeId;
-use phitwire_framing::packet48::Status;
+use phitwire_framing::aries::flit::NodeId;
+use phitwire_framing::aries::packet::Status;
 
 use super::super::completion::Failure;
 use super::super::counters::AriesNicCounters;
 use super::message::{CollectiveFailure, Kind, Message};
-use super::operation::{Collective, Operand};
 use super::outbox::Outbox;
 use super::tree::Neighbours;
+use crate::nic::{Collective, Operand};
 use crate::time::Time;
 
 /// Who joined, and is told the result.

@@ -1,7 +1,8 @@
 use super::super::interface::Interface;
-use super::operation_tests::directly;
 use super::test_net::{Harm, KEY, Net, TIMEOUT, node};
 use super::*;
+use crate::nic::collective::operation_tests::directly;
+use crate::nic::{Number, Reduce};
 use crate::rng::Rng;
 use crate::time::Duration;
 use std::collections::BTreeMap;

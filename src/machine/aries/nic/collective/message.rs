@@ -9,11 +9,11 @@
 //!
 //! With an outcome that is a failure, the word is the node that it names and the location the status.
 
-use phitwire_framing::flit48::NodeId;
-use phitwire_framing::packet48::Status;
+use phitwire_framing::aries::flit::NodeId;
+use phitwire_framing::aries::packet::Status;
 use thiserror::Error;
 
-use super::operation::{Collective, Operand};
+use crate::nic::{Collective, Operand};
 
 /// Bytes of the data: a size that a control request has without padding.
 pub(super) const MESSAGE_BYTES: usize = 22;

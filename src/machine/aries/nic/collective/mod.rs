@@ -8,17 +8,14 @@
 mod driver;
 mod engine;
 mod message;
-mod operation;
 mod outbox;
-mod report;
 mod run;
-mod spec;
 mod tree;
 
 #[cfg(test)]
 mod engine_tests;
 #[cfg(test)]
-mod operation_tests;
+mod message_tests;
 #[cfg(test)]
 mod run_tests;
 #[cfg(test)]
@@ -26,15 +23,12 @@ mod test_net;
 
 use std::collections::VecDeque;
 
-use phitwire_framing::flit48::{NodeId, Routing};
-use phitwire_framing::packet48::{Command, Request, Status};
+use phitwire_framing::aries::flit::{NodeId, Routing};
+use phitwire_framing::aries::packet::{Command, Request, Status};
 use thiserror::Error;
 
 pub use message::CollectiveFailure;
-pub use operation::{Collective, Number, Operand, Reduce, UnknownCollective};
-pub use report::CollectiveReport;
-pub use spec::{CollectiveSpec, CollectiveSpecError, MAX_PARTICIPANTS};
-pub use tree::{CollectiveTree, DEFAULT_PATIENCE, ENGINES, MAX_BRANCHING, TreeError, TreePosition};
+pub use tree::{CollectiveTree, TreeError, TreePosition};
 
 use super::amo_cache::CachedMemory;
 use super::completion::Failure;
@@ -42,6 +36,7 @@ use super::counters::AriesNicCounters;
 use super::outstanding::{Asker, Landing, Share};
 use super::requester::{Ask, Requester};
 use super::virtual_node::Target;
+use crate::nic::{Collective, ENGINES, MAX_BRANCHING, Operand};
 use crate::time::Time;
 use driver::Driver;
 pub(crate) use engine::Joiner;

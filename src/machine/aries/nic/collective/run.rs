@@ -5,10 +5,9 @@ use super::super::counters::AriesNicCounters;
 use super::super::virtual_node::{Target, VirtualNodes};
 use super::driver::{Driver, RUN_KEY};
 use super::engine::Joiner;
-use super::report::CollectiveReport;
-use super::spec::{CollectiveSpec, CollectiveSpecError};
 use super::tree::CollectiveTree;
 use super::{CollectiveUnit, JoinError};
+use crate::nic::{CollectiveReport, CollectiveSpec, CollectiveSpecError};
 use crate::time::{Duration, Time};
 
 impl CollectiveUnit {
@@ -58,7 +57,7 @@ impl CollectiveUnit {
         // The run before is over, so that its driver does not keep the engine.
         self.driver = None;
         self.configure(spec.engine.into(), &tree, |target| nodes.resolve(target))
-            .map_err(CollectiveSpecError::Tree)?;
+            .map_err(|error| CollectiveSpecError::Tree(error.to_string()))?;
         self.driver = Some(Driver::new(spec, rank, now));
         Ok(())
     }

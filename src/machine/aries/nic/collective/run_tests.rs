@@ -1,7 +1,7 @@
 use super::message::{Kind, Message};
 use super::test_net::{Harm, Net, node};
 use super::*;
-use crate::nic::Phase;
+use crate::nic::{CollectiveReport, CollectiveSpec, CollectiveSpecError, Phase};
 use crate::time::Duration;
 
 fn spec(ranks: u32, op: &str) -> CollectiveSpec {

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use phitwire_framing::flit48::{Flit, Head};
-use phitwire_framing::frame::LinkEnd;
+use phitwire_framing::aries::flit::{Flit, Head};
+use phitwire_framing::carrier::frame::LinkEnd;
 
 use super::super::config::AriesNicConfig;
 use super::super::interface::Interface;

@@ -1,17 +1,11 @@
 //! Reduction trees: who combines whose contributions.
 
-use phitwire_framing::flit48::NodeId;
+use phitwire_framing::aries::flit::NodeId;
 use thiserror::Error;
 
 use super::super::virtual_node::Target;
+use crate::nic::{DEFAULT_PATIENCE, ENGINES, MAX_BRANCHING};
 use crate::time::Duration;
-
-/// Virtual collective engines of a network interface (white paper, "Reductions and Barriers").
-pub const ENGINES: usize = 4;
-/// Most children in a reduction tree (white paper, "Reductions and Barriers").
-pub const MAX_BRANCHING: usize = 32;
-/// How long the others are waited for when nothing else is said: many request time-outs, no hang.
-pub const DEFAULT_PATIENCE: Duration = Duration::from_ms(60_000);
 
 /// A participant's place in a reduction tree, by rank.
 #[derive(Clone, Debug, PartialEq, Eq)]

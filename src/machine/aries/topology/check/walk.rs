@@ -3,7 +3,7 @@
 use core::ops::Range;
 use std::collections::BTreeMap;
 
-use phitwire_framing::flit48::{Head, NodeId, Routing};
+use phitwire_framing::aries::flit::{Head, NodeId, Routing};
 
 use crate::machine::aries::route::Way;
 use crate::machine::aries::route::decision::Routes;

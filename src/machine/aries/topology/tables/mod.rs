@@ -22,53 +22,16 @@ mod global;
 mod local;
 mod report;
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::model::{Dragonfly, Shape};
 use super::wiring::DragonflyWiring;
 use crate::machine::aries::route::registers::{AriesRegisters, PortMask, RouteTables};
-use crate::net::NodeRef;
 use global::Reaching;
 use local::LocalGroup;
 
+pub use crate::net::Faults;
 pub use report::RouteReport;
-
-/// What is dead in a network.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Faults {
-    /// Links, by id.
-    pub links: BTreeSet<u32>,
-    /// Routers, by number over the machine; all their links are dead with them.
-    pub routers: BTreeSet<u32>,
-}
-
-impl Faults {
-    /// Those of dead links: a router of which every link to other routers is dead is taken for dead
-    /// itself.
-    pub fn of_links(network: &Dragonfly, links: BTreeSet<u32>) -> Self {
-        let mut living = vec![0_u32; network.shape.routers()];
-        let mut all = living.clone();
-        for (id, link) in network.links.iter().enumerate() {
-            if let (NodeRef::Chip(a), NodeRef::Chip(b)) = (link.a.node, link.b.node) {
-                for router in [a, b] {
-                    all[router as usize] += 1;
-                    living[router as usize] += u32::from(!links.contains(&(id as u32)));
-                }
-            }
-        }
-        let dead = |&router: &u32| all[router as usize] > 0 && living[router as usize] == 0;
-        Self {
-            links,
-            routers: network.routers().filter(dead).collect(),
-        }
-    }
-
-    /// Whether nothing is dead.
-    pub fn is_empty(&self) -> bool {
-        self.links.is_empty() && self.routers.is_empty()
-    }
-}
 
 /// The registers of all routers, and what they cannot do.
 #[derive(Clone, Debug)]

@@ -1,9 +1,9 @@
 //! Every node of a dragonfly has a configuration, and the two ends of a link agree.
 
-use phitwire_framing::frame::LinkEnd;
+use phitwire_framing::carrier::frame::LinkEnd;
 
 use super::{network, spec};
-use crate::link::LaneRate;
+use crate::machine::aries::link::rates;
 use crate::machine::aries::route::registers::{AriesRegisters, PortKind};
 use crate::machine::aries::topology::{Faults, LAB_DOMAIN, lab_key};
 use crate::net::{Clock, Network, NodeRef, PlanError, Profile, Runtime};
@@ -45,9 +45,7 @@ fn the_ends_of_every_link_agree() {
         assert_eq!((x.fabric(), x.rate()), (y.fabric(), y.rate()));
         assert_eq!((a.sets(), a.registers()), (b.sets(), b.registers()));
     }
-    let optical = ends
-        .iter()
-        .filter(|end| end.link().rate() == LaneRate::G12_5);
+    let optical = ends.iter().filter(|end| end.link().rate() == rates::G12_5);
     assert_eq!(optical.count(), 2 * 6, "the blue links");
 }
 

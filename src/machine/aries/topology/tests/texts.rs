@@ -2,13 +2,14 @@
 
 use super::{network, spec};
 use crate::machine;
+use crate::machine::aries::link::rates;
 use crate::machine::aries::route::registers::Bias;
 use crate::machine::aries::topology::{
     Arrangement, Dragonfly, DragonflyLink, DragonflySpec, read, show, write,
 };
 use crate::machine::blackwidow::topology::FoldedClos;
 use crate::net::{Clock, End, Network, NodeRef, Profile};
-use phitwire_framing::lanes::Permutation;
+use phitwire_framing::carrier::lanes::Permutation;
 
 fn again(network: &Dragonfly) -> Dragonfly {
     let text = write(network);
@@ -33,7 +34,7 @@ fn what_differs_from_the_generator_is_written_too() {
     let mut changed = network(3, 2, 2, 4);
     changed.settings.profile = Profile::Paper;
     changed.settings.clock = Clock::Paced { dilation: 7 };
-    changed.settings.own.global_rate = crate::link::LaneRate::G14_0;
+    changed.settings.own.global_rate = rates::G14_0;
     changed.bias[2].minimal = Bias { shift: 1, add: 63 };
     changed.absent = vec![10];
     changed.links = changed

@@ -1,8 +1,8 @@
 //! The input queue's rules for bad packets (paper, section 4.3), one interleaving at a time.
 
-use phitwire_framing::crc16::PacketCrc;
-use phitwire_framing::packet24::{EopStatus, Vc};
-use phitwire_framing::phit24::{Phit, PhitKind};
+use phitwire_framing::yarc::crc16::PacketCrc;
+use phitwire_framing::yarc::packet::{EopStatus, Vc};
+use phitwire_framing::yarc::phit::{Phit, PhitKind};
 
 use super::harness::packet;
 use crate::machine::blackwidow::link::{InputQueue, Verdict};

@@ -1,7 +1,7 @@
 //! One fault at a time.
 
-use phitwire_framing::packet24::Vc;
-use phitwire_framing::phit24::{Phit, PhitKind};
+use phitwire_framing::yarc::packet::Vc;
+use phitwire_framing::yarc::phit::{Phit, PhitKind};
 
 use super::harness::{Pair, REQUEST, RESPONSE, TINY, config, live, packet};
 use crate::link::tests::end::Drain;

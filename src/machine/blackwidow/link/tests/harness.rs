@@ -3,12 +3,13 @@
 use std::convert::Infallible;
 use std::ops::Range;
 
-use phitwire_framing::control::ControlWord;
-use phitwire_framing::crc16::PacketCrc;
-use phitwire_framing::frame::{self, DataFrame, FrameHeader, emit_data, frame_len};
-use phitwire_framing::number::PacketNumber;
-use phitwire_framing::packet24::{EopStatus, Head, Vc};
-use phitwire_framing::phit24::{Phit, PhitKind};
+use phitwire_framing::carrier::frame::FrameHeader;
+use phitwire_framing::carrier::number::PacketNumber;
+use phitwire_framing::yarc::control::ControlWord;
+use phitwire_framing::yarc::crc16::PacketCrc;
+use phitwire_framing::yarc::frame::{DataFrame, MIN_FRAME_PHITS, emit_data, frame_len};
+use phitwire_framing::yarc::packet::{EopStatus, Head, Vc};
+use phitwire_framing::yarc::phit::{Phit, PhitKind};
 use proptest::prelude::*;
 
 use crate::link::common::Common;
@@ -16,9 +17,10 @@ use crate::link::tests::rig::{self, Link, forward, lcb_methods};
 pub use crate::link::tests::rig::{A, B};
 use crate::link::{
     LaneRate, LinkClock, LinkConfig, LinkConfigBuilder, LinkCounters, LinkEvent, LinkProfile,
-    LinkState,
+    LinkStandard, LinkState,
 };
 use crate::machine::blackwidow::link::{InputQueue, Lcb};
+use crate::machine::blackwidow::link::{STANDARD, rates};
 use crate::time::{Duration, Time};
 
 /// The links of YARC.
@@ -107,18 +109,15 @@ impl Link for Yarc {
 
     const VCS: usize = 2;
     const PACKET_WORDS: Range<usize> = 4..20;
-    const IDLE_FRAME_BYTES: usize = frame_len(frame::MIN_FRAME_PHITS);
+    const IDLE_FRAME_BYTES: usize = frame_len(MIN_FRAME_PHITS);
     const SMALL_FRAME_BYTES: usize = TINY;
     const ID_BITS: u32 = 18;
     const PROCESSES: u32 = 1 << 4;
-    const OTHER_RATE: LaneRate = LaneRate::G3_125;
+    const STANDARD: LinkStandard = STANDARD;
+    const OTHER_RATE: LaneRate = rates::G3_125;
     const LOSES_TAILS: bool = false;
     const NUMBERS_SOFT_ERRORS: bool = false;
     const CHARGES_OF_20: Range<u64> = 21..22;
-
-    fn adapted(builder: LinkConfigBuilder) -> LinkConfigBuilder {
-        builder
-    }
 
     fn built(builder: LinkConfigBuilder) -> LinkConfig {
         builder.build().unwrap()

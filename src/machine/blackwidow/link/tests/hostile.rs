@@ -1,9 +1,9 @@
 //! Bytes that no correct peer sends.
 
-use phitwire_framing::control::{ControlWord, LinkStatus};
-use phitwire_framing::number::PacketNumber;
-use phitwire_framing::packet24::Vc;
-use phitwire_framing::phit24::{Phit, PhitKind};
+use phitwire_framing::carrier::number::PacketNumber;
+use phitwire_framing::yarc::control::{ControlWord, LinkStatus};
+use phitwire_framing::yarc::packet::Vc;
+use phitwire_framing::yarc::phit::{Phit, PhitKind};
 
 use super::harness::{Pair, REQUEST, frame_changed, frame_with, packet};
 use crate::link::LinkCounters;

@@ -3,9 +3,9 @@
 use crate::link::{Change, ReceiveBuffer};
 use crate::machine::blackwidow::link::{InputQueue, Verdict};
 use crate::rng::Rng;
-use phitwire_framing::crc16::PacketCrc;
-use phitwire_framing::packet24::{EopStatus, Vc};
-use phitwire_framing::phit24::{Phit, PhitKind};
+use phitwire_framing::yarc::crc16::PacketCrc;
+use phitwire_framing::yarc::packet::{EopStatus, Vc};
+use phitwire_framing::yarc::phit::{Phit, PhitKind};
 
 /// Writes a few phits of packets that may be judged badly; few values, so that one packet often
 /// looks like another. `open` is the number of phits of the packet being written.

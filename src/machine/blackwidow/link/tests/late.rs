@@ -7,11 +7,11 @@
 
 use proptest::prelude::*;
 
-use phitwire_framing::control::{ControlWord, LinkStatus};
-use phitwire_framing::frame::{DataFrame, emit_data};
-use phitwire_framing::number::PacketNumber;
-use phitwire_framing::packet24::Vc;
-use phitwire_framing::phit24::Phit;
+use phitwire_framing::carrier::number::PacketNumber;
+use phitwire_framing::yarc::control::{ControlWord, LinkStatus};
+use phitwire_framing::yarc::frame::{DataFrame, emit_data};
+use phitwire_framing::yarc::packet::Vc;
+use phitwire_framing::yarc::phit::Phit;
 
 use super::harness::{Pair, REQUEST, RESPONSE, config};
 use crate::link::tests::end::Drain;

@@ -2,9 +2,10 @@
 
 mod excision;
 mod faults;
-mod harness;
+pub(crate) mod harness;
 mod hostile;
 mod input_queue;
+mod lane_noise;
 mod late;
 mod pace;
 mod sessions;

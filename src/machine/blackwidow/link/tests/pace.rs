@@ -3,6 +3,7 @@
 use super::harness::{Pair, REQUEST, config};
 use crate::link::tests::rig::{A, B, SECOND};
 use crate::link::{LaneRate, LinkClock, LinkProfile};
+use crate::machine::blackwidow::link::rates;
 use crate::time::Duration;
 
 /// Phits per millisecond that arrive over a paced link on `lanes`.
@@ -48,7 +49,7 @@ fn paced_throughput_falls_to_two_thirds_and_one_third() {
 
 #[test]
 fn lane_rates_set_the_pace() {
-    for (rate, expected) in [(LaneRate::G3_125, 390), (LaneRate::G1_25, 156)] {
+    for (rate, expected) in [(rates::G3_125, 390), (rates::G1_25, 156)] {
         let clock = LinkClock::Paced { dilation: 1_000 };
         let end = |end| {
             config(end)
@@ -90,4 +91,23 @@ fn a_packet_crosses_a_paced_link_in_its_serialisation_time() {
     pair.ends[A].send(REQUEST, 13);
     pair.run_until(SECOND, |pair| pair.ends[B].got_id[0] == 1);
     assert_eq!(pair.now.since(start), Duration::from_ps(13 * 1_280 + 5_000));
+}
+
+#[test]
+fn every_lane_rate_gives_whole_picoseconds() {
+    for rate in rates::ALL {
+        for lanes in 1..=3 {
+            let ps = u128::from(rate.time_of(24, lanes).as_ps());
+            let bits = ps * u128::from(rate.bits_per_second()) * u128::from(lanes);
+            assert_eq!(bits, 24 * 1_000_000_000_000, "{rate:?} on {lanes} lanes");
+        }
+        assert_eq!(LaneRate::from_code(&rates::ALL, rate.code()), Some(rate));
+    }
+    assert_eq!(LaneRate::from_code(&rates::ALL, 6), None);
+    let phit = rates::G6_25.time_of(24, 3);
+    assert_eq!(phit, Duration::from_ps(1_280), "18.75 Gb/s");
+    assert_eq!(
+        format!("{:?}", rates::ALL),
+        "[G6_25, G5_0, G3_125, G2_5, G1_5625, G1_25]"
+    );
 }

@@ -1,12 +1,13 @@
 //! What two ends of YARC agree on, and what is left of an old session.
 
-use phitwire_framing::frame::LinkEnd;
-use phitwire_framing::packet24::Vc;
+use phitwire_framing::carrier::frame::LinkEnd;
+use phitwire_framing::yarc::packet::Vc;
 
 use super::harness::{Pair, config, live};
 use crate::link::tests::end::Drain;
 use crate::link::tests::rig::{A, B, SECOND, name};
 use crate::link::{LinkClock, LinkConfig, LinkConfigError, LinkProfile};
+use crate::machine::blackwidow::link::STANDARD;
 use crate::time::Duration;
 
 #[test]
@@ -92,7 +93,7 @@ fn configurations_that_cannot_work_are_not_built() {
             .contains("retry")
     );
     let end = |local| {
-        LinkConfig::builder(1, LinkEnd::A, local, name("b", 0))
+        LinkConfig::builder(STANDARD, 1, LinkEnd::A, local, name("b", 0))
             .build()
             .unwrap_err()
     };

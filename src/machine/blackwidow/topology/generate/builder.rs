@@ -1,6 +1,6 @@
 //! Processors, chips and links of a generated network.
 
-use phitwire_framing::lanes::Permutation;
+use phitwire_framing::carrier::lanes::Permutation;
 
 use super::sizing::Plan;
 use super::{BlackwidowSpec, Rank, SpecError, blank_registers};

@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use phitwire_framing::frame::LinkEnd;
+use phitwire_framing::carrier::frame::LinkEnd;
 
 use crate::chip::RouterClock;
 use crate::link::{LinkClock, LinkProfile};

@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 
+use crate::machine::blackwidow::link::rates;
 use crate::machine::blackwidow::route::registers::PortKind;
 use crate::machine::blackwidow::topology::description::{read, write};
 use crate::machine::blackwidow::topology::{
@@ -223,7 +224,7 @@ fn parallel_links_share_the_destinations_below_them() {
     // Two links at half the rate instead of one (paper, section 7.2).
     let spec = BlackwidowSpec {
         parallel: 2,
-        router_rate: Some(crate::link::LaneRate::G3_125),
+        router_rate: Some(rates::G3_125),
         ..spec(256, 32, "2")
     };
     let topology = spec.generate().expect("a possible network");

@@ -4,8 +4,14 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::operation::{Collective, Number, Operand, Reduce};
-use super::tree::{DEFAULT_PATIENCE, ENGINES, MAX_BRANCHING, TreeError};
+use crate::time::Duration;
 
+/// Virtual collective engines of a network interface (white paper, "Reductions and Barriers").
+pub const ENGINES: usize = 4;
+/// Most children in a reduction tree (white paper, "Reductions and Barriers").
+pub const MAX_BRANCHING: usize = 32;
+/// How long the others are waited for when nothing else is said: many request time-outs, no hang.
+pub const DEFAULT_PATIENCE: Duration = Duration::from_ms(60_000);
 /// Most participants of a run: more than there are nodes in the largest system, and few enough that sums of
 /// 32-bit floating point numbers can be exact.
 pub const MAX_PARTICIPANTS: usize = 1 << 18;
@@ -113,9 +119,12 @@ pub enum CollectiveSpecError {
     /// A run is going on already.
     #[error("run {0} is still going on")]
     Busy(u32),
+    /// Nobody can come in no time, or waits longer than an hour.
+    #[error("the patience is zero")]
+    Patience,
     /// The engine does not take the tree.
     #[error("{0}")]
-    Tree(TreeError),
+    Tree(String),
 }
 
 impl CollectiveSpec {
@@ -140,7 +149,7 @@ impl CollectiveSpec {
             return Err(CollectiveSpecError::Engine(self.engine));
         }
         if !(1..=MOST_PATIENCE_NS).contains(&self.patience_ns) {
-            return Err(CollectiveSpecError::Tree(TreeError::Patience));
+            return Err(CollectiveSpecError::Patience);
         }
         let mut sorted = self.nics.clone();
         sorted.sort_unstable();

@@ -187,3 +187,8 @@ impl Soaked for Blackwidow {
         case.with((how, beside), &mut late_rng, unit, longest)
     }
 }
+
+#[cfg(test)]
+mod canary;
+#[cfg(test)]
+mod tests;
