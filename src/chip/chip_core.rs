@@ -38,8 +38,9 @@ pub trait ChipCore: Debug + Sized {
     // The links.
 
     /// The link of `port` did something to its receive buffer.
-    fn changed(&mut self, port: usize, vc: usize, change: Change);
-    /// Whether and how much the link of `port` takes may have changed.
+    #[inline]
+    fn changed(&mut self, _port: usize, _vc: usize, _change: Change) {}
+    /// Whether and how much the link of `port` takes may have changed, or anything else about it.
     fn output_changed(&mut self, port: usize);
     /// The link of `port` may have gone up or down.
     #[inline]
@@ -71,7 +72,9 @@ pub trait ChipCore: Debug + Sized {
     // What others see.
 
     /// The oldest event not fetched yet.
-    fn poll_event(&mut self) -> Option<Self::Event>;
+    fn poll_event(&mut self) -> Option<Self::Event> {
+        None
+    }
     /// The event that tells of a link event.
     fn link_event(port: PortId, event: LinkEvent) -> Self::Event;
     /// What was counted, and `events_lost` more events that were lost outside.

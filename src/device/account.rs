@@ -11,6 +11,15 @@ pub struct Units {
     pub conserved: &'static str,
 }
 
+impl Units {
+    /// Those of a link that counts nothing but packets.
+    pub const PACKETS: Self = Self {
+        credits: "packets",
+        unacknowledged: "packets",
+        conserved: "packets",
+    };
+}
+
 /// What one end of a link says about the direction that it sends in, and about what it received.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EndAccount {

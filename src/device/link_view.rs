@@ -21,13 +21,17 @@ pub trait LinkView {
     /// The counters that all link ends have.
     fn counters(&self) -> &LinkCounters;
     /// Calls `visit` with every counter, also those that only this machine's links have.
-    fn for_each_counter(&self, visit: &mut dyn FnMut(&'static str, u64));
+    fn for_each_counter(&self, visit: &mut dyn FnMut(&'static str, u64)) {
+        self.counters().for_each(visit);
+    }
     /// Credit left towards the peer and all that is under way, for those who check it.
     fn account(&self) -> EndAccount;
     /// Packets sent or waiting that the peer has not acknowledged.
     fn unacknowledged_packets(&self) -> u64;
     /// What was sent again: packets, or whatever a link of this machine repeats.
-    fn resent(&self) -> u64;
+    fn resent(&self) -> u64 {
+        self.counters().tx_retransmitted_packets
+    }
     /// Smoothed round-trip time, once measured.
     fn round_trip(&self) -> Option<Duration>;
     /// When a data frame of the peer was last accepted.

@@ -120,13 +120,22 @@ pub trait Device: DeviceNode {
     fn link_fault(&mut self, now: Time, port: PortId, fault: LinkFault) -> Result<(), DeviceError>;
 
     /// Calls `visit` with every counter; those of links have `portN.` in front.
-    fn for_each_counter(&self, visit: &mut dyn FnMut(&str, u64));
+    fn for_each_counter(&self, visit: &mut dyn FnMut(&str, u64)) {
+        for port in 0..self.ports() as PortId {
+            if let Some(link) = self.link(port) {
+                let mut tell = |name: &str, value| visit(&format!("port{port}.{name}"), value);
+                link.for_each_counter(&mut tell);
+            }
+        }
+    }
 
     /// What is inside it, its links aside; nothing at rest.
     fn account(&self) -> NodeAccount;
 
     /// What is particular to this kind of device, by name, for people and scripts.
-    fn describe(&self) -> Map<String, Value>;
+    fn describe(&self) -> Map<String, Value> {
+        Map::new()
+    }
 
     /// Begins nothing new: the process is about to end.
     fn begin_drain(&mut self, now: Time) {

@@ -18,8 +18,10 @@ pub enum Change {
 /// whoever owns the port. Virtual channels are numbered from 0.
 pub trait ReceiveBuffer: Debug + Send {
     /// Calls `tell` with what became of each virtual channel since the last call. Whoever does not
-    /// want to know need not ask.
-    fn take_changes(&mut self, tell: impl FnMut(usize, Change));
+    /// want to know need not ask, and a buffer of whole packets need not say.
+    fn take_changes(&mut self, tell: impl FnMut(usize, Change)) {
+        let _ = tell;
+    }
 
     /// Calls `tell` with the number of phits or flits that were read out of each virtual channel
     /// and whose space the peer may be told of, and has not been told of before.

@@ -27,9 +27,13 @@ pub(crate) trait Session {
     /// The lanes received on.
     fn rx_lanes(&mut self) -> &mut LaneWatch;
     /// A training frame arrived while data flows, after `frames` that could not be read.
-    fn inspect_lanes(&mut self, training: &Training, frames: u32);
+    fn inspect_lanes(&mut self, training: &Training, frames: u32) {
+        let _ = (training, frames);
+    }
     /// A lane was given up: what was sent on all of them is worthless.
-    fn lanes_changed(&mut self, input: &mut Self::Input);
+    fn lanes_changed(&mut self, input: &mut Self::Input) {
+        let _ = input;
+    }
     /// Starts a session on the terms that both ends offered.
     fn begin(&mut self, offer: &Offer, now: Time, input: &mut Self::Input);
     /// Asks the peer for a sign of life.
@@ -95,6 +99,45 @@ pub(crate) trait Session {
                 false
             }
         }
+    }
+
+    /// Whether a data frame is the peer's, of this session and on its lanes.
+    fn belongs(&mut self, now: Time, header: &FrameHeader, input: &mut Self::Input) -> bool {
+        if !self.common().is_ours(header) || !self.is_of_session(now, header, input) {
+            return false;
+        }
+        let may_come = self.rx_lanes().may_come_on(header.lanes);
+        if !may_come {
+            self.on_wrong_lanes(header.lanes, now);
+        }
+        may_come
+    }
+
+    /// All that a data frame on `lanes` says can be the peer's.
+    fn believes(&mut self, lanes: u8) {
+        self.rx_lanes().settle(lanes);
+        if self.common().asks_for_lanes {
+            self.common().lanes_are_right();
+        }
+    }
+
+    /// Expires what does not depend on what the link carries, if something is owed since
+    /// `owed_since`. Whether the session goes on.
+    fn expire(&mut self, owed_since: Time, now: Time, input: &mut Self::Input) -> bool {
+        let link = self.common();
+        link.see(now);
+        if link.state != LinkState::Active {
+            return false;
+        }
+        if let Some(patience) = link.profile.give_up
+            && owed_since + patience <= now
+        {
+            self.give_up(owed_since, patience, now, input);
+            return false;
+        }
+        self.watch_progress(owed_since, now);
+        self.watch_peer(now, input);
+        self.common().state == LinkState::Active
     }
 
     /// A frame of data was accepted; `missing` was asked for again and has not come.

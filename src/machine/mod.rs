@@ -2,6 +2,10 @@
 
 pub mod aries;
 pub mod blackwidow;
+/// The toy machine: what `docs/adding-a-machine.md` follows.
+#[cfg(feature = "toy")]
+#[path = "../../tests/toy/mod.rs"]
+pub mod toy;
 
 use self::aries::topology::Dragonfly;
 use self::blackwidow::topology::FoldedClos;
@@ -9,7 +13,12 @@ use crate::catalogue::Machine;
 use crate::net::{self, Effort, Family, Generated, Network, Problems, Read};
 
 /// The machines, the one that is meant where a description names none first.
-pub const MACHINES: &[&Machine] = &[&blackwidow::MACHINE, &aries::MACHINE];
+pub const MACHINES: &[&Machine] = &[
+    &blackwidow::MACHINE,
+    &aries::MACHINE,
+    #[cfg(feature = "toy")]
+    &toy::MACHINE,
+];
 
 /// The networks of all machines.
 pub const FAMILIES: [Family; MACHINES.len()] = {

@@ -2,6 +2,7 @@
 
 use phitwire_framing::carrier::lanes::Permutation;
 
+use crate::chip::RouterClock;
 use crate::link::{LaneRate, LinkClock};
 
 /// Metres of a cable at most.
@@ -134,6 +135,15 @@ impl Clock {
         match self {
             Self::FreeRunning => ns,
             Self::Paced { dilation } => (ns / u64::from(dilation.max(1))).max(1),
+        }
+    }
+}
+
+impl From<Clock> for RouterClock {
+    fn from(clock: Clock) -> Self {
+        match clock {
+            Clock::FreeRunning => Self::FreeRunning,
+            Clock::Paced { dilation } => Self::Paced { dilation },
         }
     }
 }

@@ -11,7 +11,7 @@ use super::parsed::{self, Parsed};
 use super::plan::{self, PlanError, Runtime};
 use super::reading::{self, Describe};
 use super::reroute::Reroutable;
-use super::show::TooLarge;
+use super::show::{self, TooLarge};
 use crate::device::Device;
 use crate::time::Time;
 
@@ -46,16 +46,22 @@ pub trait Network: Any + fmt::Debug {
     fn judge(&self, effort: Effort) -> (Mistakes, bool);
 
     /// Tables of at most `rows` rows each.
-    fn table(&self, rows: usize) -> String;
+    fn table(&self, rows: usize) -> String {
+        show::plain::table(self, rows)
+    }
 
     /// In the language of Graphviz.
-    fn dot(&self) -> String;
+    fn dot(&self) -> String {
+        show::plain::dot(self)
+    }
 
     /// As a drawing.
     ///
     /// # Errors
     /// [`TooLarge`] if nobody could read it.
-    fn svg(&self) -> Result<String, TooLarge>;
+    fn svg(&self) -> Result<String, TooLarge> {
+        show::plain::svg(self)
+    }
 
     /// Devices, cables and bandwidths as tables, of machines of which they are counted.
     fn inventory(&self) -> Option<String> {

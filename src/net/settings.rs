@@ -51,13 +51,18 @@ pub trait OwnSettings: Clone + fmt::Debug + Default + PartialEq {
     const MEMORY_UNIT_BYTES: u64 = 1;
 
     /// Reads the keys that are its own.
-    fn read(&mut self, fields: &mut Fields, section: &mut Section<'_, '_>);
+    fn read(&mut self, fields: &mut Fields, section: &mut Section<'_, '_>) {
+        let _ = (fields, section);
+    }
 
     /// Writes the keys that are its own, a line each.
     ///
     /// # Errors
     /// Those of the text.
-    fn write(&self, out: &mut String) -> fmt::Result;
+    fn write(&self, out: &mut String) -> fmt::Result {
+        let _ = out;
+        Ok(())
+    }
 }
 
 impl<Own: OwnSettings> Default for Settings<Own> {

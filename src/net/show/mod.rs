@@ -1,6 +1,7 @@
 //! What the tables and drawings of all machines' networks share.
 
 mod dot;
+pub(super) mod plain;
 mod svg;
 mod table;
 

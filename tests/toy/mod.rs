@@ -1,0 +1,35 @@
+//! The toy machine: a ring of routers that nobody built, and the least that a machine has to have.
+//!
+//! A router has four ports: clockwise, counterclockwise and two network interfaces. A link carries
+//! packets of one size over one virtual channel; a router stores a packet whole before it sends it
+//! on, the shorter way round. `docs/adding-a-machine.md` follows it file by file.
+
+pub mod cycle;
+pub mod link;
+pub mod network;
+pub mod nic;
+pub mod router;
+pub mod soak;
+#[cfg(test)]
+mod tests;
+
+use crate::catalogue::{Machine, Simulation};
+use crate::net::Family;
+
+/// What the commands know of it.
+pub const MACHINE: Machine = Machine {
+    name: "Toy",
+    networks: Family::of::<network::Ring>(),
+    simulation: Simulation::of::<cycle::RingModel>(),
+    soak: &soak::FAMILIES,
+    generators: &[network::GENERATOR],
+    tables: &[],
+    ready: &[],
+};
+
+/// A packet: eight words. The lowest 16 bits of the first are the number of the network interface
+/// that it goes to; what else it says is the network interfaces' affair.
+pub type Packet = [u64; 8];
+
+/// Picoseconds that a packet takes on three lanes of 6.25 Gb/s.
+pub const CYCLE_PS: u64 = 27_307;

@@ -1,0 +1,164 @@
+//! The router: packets go straight from input buffers to links, a cycle each.
+//!
+//! So that a ring of waiting packets never fills, a packet enters it only where two buffers are
+//! free: bubble flow control (Carrión and others, *A flow control mechanism to avoid message
+//! deadlock in k-ary n-cube networks*, 1997). Network interfaces take whatever comes.
+
+use super::link::{Input, RingEnd};
+use super::{CYCLE_PS, Packet};
+use crate::chip::{Chip, ChipConfig, ChipCore, Links};
+use crate::device::{Device, DeviceError, DeviceEvent, Kind, LinkFault, LinkView, NodeAccount};
+use crate::link::{LinkConfig, LinkEvent};
+use crate::node::PortId;
+use crate::time::Time;
+
+/// The port to the next router clockwise.
+pub const CLOCKWISE: u8 = 0;
+/// The port to the next router counterclockwise.
+pub const COUNTERCLOCKWISE: u8 = 1;
+/// The first port of a network interface; the other one follows.
+pub const FIRST_NIC: u8 = 2;
+
+/// A router.
+pub type RingRouter = Chip<RingCore>;
+
+/// Where a router is.
+#[derive(Clone, Copy, Debug)]
+pub struct RingPlace {
+    /// Its number.
+    pub own: u16,
+    /// Routers of the ring.
+    pub routers: u16,
+}
+
+/// What a router does with packets.
+#[derive(Debug)]
+pub struct RingCore {
+    place: RingPlace,
+    cycle: u64,
+    /// Something may be able to move.
+    awake: bool,
+    moved: u64,
+    packets: u64,
+}
+
+impl RingCore {
+    /// The port by which a packet leaves.
+    pub fn route(RingPlace { own, routers }: RingPlace, packet: &Packet) -> u8 {
+        let dest = packet[0] as u16;
+        match (dest / 2 + routers - own) % routers {
+            0 => FIRST_NIC + (dest % 2) as u8,
+            ahead if ahead <= routers - ahead => CLOCKWISE,
+            _ => COUNTERCLOCKWISE,
+        }
+    }
+
+    /// A cycle, in which each link takes a packet at most.
+    fn step(&mut self, links: &mut Links<RingEnd>) {
+        let mut taken = 0_u64;
+        for turn in 0..Self::PORTS {
+            let port = (turn + self.cycle as usize) % Self::PORTS;
+            let Some(&packet) = links.input(port).and_then(Input::front) else {
+                continue;
+            };
+            let out = usize::from(Self::route(self.place, &packet));
+            let enters = port >= FIRST_NIC.into() && out < FIRST_NIC.into();
+            let end = links.end_mut(out).filter(|end| end.room() > enters.into());
+            if let Some(end) = end.filter(|_| taken & 1 << out == 0) {
+                end.push(packet);
+                links.input_mut(port).and_then(Input::pop);
+                taken |= 1 << out;
+                self.moved |= 1 << out | 1 << port;
+                self.packets += 1;
+            }
+        }
+        self.cycle += 1;
+        self.awake = taken != 0;
+    }
+}
+
+impl ChipCore for RingCore {
+    type End = RingEnd;
+    type Registers = RingPlace;
+    type Event = DeviceEvent;
+    type Counters = u64;
+
+    const PORTS: usize = 4;
+    const CYCLE_PS: u64 = CYCLE_PS;
+
+    fn new(config: &ChipConfig<RingPlace, LinkConfig>) -> Self {
+        Self {
+            place: config.registers,
+            cycle: 0,
+            awake: false,
+            moved: 0,
+            packets: 0,
+        }
+    }
+
+    fn output_changed(&mut self, _: usize) {
+        self.awake = true;
+    }
+
+    fn take_moved(&mut self) -> u64 {
+        core::mem::take(&mut self.moved)
+    }
+
+    fn run(&mut self, links: &mut Links<RingEnd>) {
+        while self.awake {
+            self.step(links);
+        }
+    }
+
+    fn run_until(&mut self, limit: u64, links: &mut Links<RingEnd>) {
+        while self.awake && self.cycle < limit {
+            self.step(links);
+        }
+        self.cycle = self.cycle.max(limit);
+    }
+
+    fn next_cycle(&self) -> Option<u64> {
+        self.awake.then_some(self.cycle)
+    }
+
+    fn link_event(port: PortId, event: LinkEvent) -> DeviceEvent {
+        DeviceEvent::Link { port, event }
+    }
+
+    fn counters(&self, _: u64) -> u64 {
+        self.packets
+    }
+
+    fn for_each_counter(&self, _: u64, visit: &mut dyn FnMut(&str, u64)) {
+        visit("packets", self.packets);
+    }
+}
+
+impl Device for RingRouter {
+    fn kind(&self) -> Kind {
+        Kind::Router
+    }
+
+    fn link(&self, port: PortId) -> Option<&dyn LinkView> {
+        self.lcb(port).map(|end| end as &dyn LinkView)
+    }
+
+    fn link_fault(&mut self, now: Time, port: PortId, fault: LinkFault) -> Result<(), DeviceError> {
+        let suffer = |end: &mut RingEnd, input: &mut Input| end.suffer((now, port, fault), input);
+        self.with_lcb(now, port, suffer)
+            .unwrap_or(Err(DeviceError::NoLink(port)))
+    }
+
+    fn for_each_counter(&self, visit: &mut dyn FnMut(&str, u64)) {
+        Self::for_each_counter(self, visit);
+    }
+
+    fn account(&self) -> NodeAccount {
+        let queued = (0..4).map(|port| self.queued(port));
+        NodeAccount {
+            inside: queued.sum(),
+            unit: "packets",
+            ..NodeAccount::default()
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! The toy machine: its links in all shared cases, and whole rings in virtual time.
+
+mod links;
+
+use super::MACHINE;
+use super::network::Ring;
+use crate::link::impair::Netem;
+use crate::net::{Effort, Network, describe};
+use crate::nic::{Operation, Pattern, TrafficSpec};
+use crate::sim::check::Allowance;
+use crate::sim::{LinkSpec, World};
+use crate::time::Duration;
+
+fn ring(name: &str) -> Ring {
+    <Ring as crate::net::Describe>::generate(name)
+        .expect("it is a name")
+        .expect("it is a ring")
+}
+
+#[test]
+fn a_ring_is_generated_written_and_read() {
+    let network = ring("ring-5");
+    assert_eq!(network.nodes().len(), 15);
+    assert_eq!(network.link_count(), 15);
+    let read = describe::<Ring>("ring", &network.write()).expect("it was written so");
+    assert_eq!(read.topology, network);
+    assert!(network.judge(Effort::Exact).0.is_empty());
+    assert!(MACHINE.networks.word == "ring");
+    for (text, told) in [
+        ("family = \"ring\"\nname = \"x\"\n", "routers"),
+        (
+            "family = \"ring\"\nname = \"x\"\nrouters = 2\n",
+            "out of range",
+        ),
+        ("family = \"ring\"\nname = \"-\"\nrouters = 4\n", "letter"),
+    ] {
+        let problems = describe::<Ring>("ring", text).expect_err("it is wrong");
+        assert!(
+            format!("{problems:?}").contains(told),
+            "{told}: {problems:?}"
+        );
+    }
+}
+
+#[test]
+fn tables_and_drawings_name_every_node() {
+    let network = ring("ring-3");
+    for text in [
+        network.table(100),
+        network.dot(),
+        network.svg().expect("it is small"),
+    ] {
+        for name in network.node_names() {
+            assert!(text.contains(&name), "{name} in {text}");
+        }
+    }
+    assert!(ring("ring-300").svg().is_err());
+}
+
+/// Puts, then gets, under what `words` of netem do to every link.
+fn verified(name: &str, words: Option<&str>, pattern: Pattern) {
+    let spec = LinkSpec {
+        latency: Duration::from_us(5),
+        mtu: 1_472,
+    };
+    let mut world = World::new(ring(name), 7, spec).expect("it is a ring");
+    assert!(
+        world.bring_up(Duration::from_ms(1_000)),
+        "{}",
+        world.link_states()
+    );
+    world
+        .fabric
+        .impair_all(words.map(|words| words.parse::<Netem>().expect("netem's words")));
+    for (run, op) in [(1, Operation::Put), (2, Operation::Get)] {
+        let traffic = TrafficSpec {
+            run,
+            pattern: pattern.clone(),
+            processors: world.traffic_numbers(),
+            op,
+            count: 200,
+            ..TrafficSpec::default()
+        };
+        world.start_traffic(&traffic).expect("it may run");
+        assert!(
+            world.finish(run, Duration::from_ms(60_000)),
+            "{}",
+            world.link_states()
+        );
+        let violations = world.drain(run, None, Allowance::default(), Duration::from_ms(60_000));
+        assert_eq!(violations, [], "{}", world.link_states());
+        assert_eq!(
+            world.report(run).acknowledged,
+            200 * traffic.processors.len() as u64
+        );
+    }
+}
+
+#[test]
+fn every_message_comes_once() {
+    verified("ring-3", None, Pattern::Uniform);
+    verified("ring-8", None, Pattern::Neighbour);
+}
+
+#[test]
+fn every_message_comes_once_over_bad_wires() {
+    verified(
+        "ring-5",
+        Some("loss 5% duplicate 5% corrupt 2% delay 20us 10us"),
+        Pattern::Uniform,
+    );
+}
