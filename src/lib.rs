@@ -7,25 +7,28 @@
 //! contract, [`node::Node`].
 //!
 //! A machine is a folder below [`machine`], and a line in the list there. Everything else is what
-//! machines share, and knows none of them: `tests/walls.sh` holds that.
+//! machines share, and knows none of them: `tests/walls.sh` holds that, and the table.
+//! `docs/adding-a-machine.md` says how to add one.
 //!
 //! # Folders
 //!
-//! | folder | what lives there |
-//! |---|---|
-//! | [`machine`] | the list of machines, and each of them: link ends, router, network interface, topology, direct simulation, soak cases, the tables of its paper |
-//! | [`catalogue`] | what a machine offers to the commands: networks from options, tables, ready descriptions |
-//! | [`kit`] | what chips are made of: arbiters, pipes, the calendar, timers, rings, counters |
-//! | [`link`] | what links share: sessions, training, lanes, liveness, pacing, credits, profiles; the impairment of wires |
-//! | [`chip`] | the shell of a router chip: its ports, timers, clock, counters and fault commands |
-//! | [`nic`] | what network interfaces share: the verified traffic that tests them, memory, outstanding requests |
-//! | [`device`] | a node of any machine as processes and worlds see it |
-//! | [`net`] | a network of any machine as passive data: descriptions and their mistakes, wiring, circles, drawings |
-//! | [`manage`] | what the maintenance system decides: rerouting around faults |
-//! | [`sim`] | nodes in virtual time: worlds of frames, the direct mode, soak |
-//! | [`reproduce`] | what the tables of all papers have in common |
-//! | [`text_table`] | tables of text for people, the one way of printing them |
-//! | [`node`], [`time`], [`rng`] | the contract, integer time, seeded randomness |
+//! | folder | what lives there | imports |
+//! |---|---|---|
+//! | [`machine`] | the list of machines, and each of them: link ends, router, network interface, topology, direct simulation, soak cases, the tables of its paper | all of them |
+//! | [`catalogue`] | what a machine registers: its networks, what makes them, simulation, soak, tables | net reproduce sim time |
+//! | [`sim`] | nodes in virtual time: worlds of frames, the direct mode, soak | device link net nic node rng time |
+//! | [`manage`] | what the maintenance system decides: rerouting around faults | net time |
+//! | [`net`] | a network as passive data: descriptions and their mistakes, wiring, circles, drawings | chip device link nic time |
+//! | [`device`] | a node as processes and worlds see it | link nic node time |
+//! | [`chip`] | the shell of a router chip: its ports, timers, clock, counters and fault commands | kit link node time |
+//! | [`nic`] | what network interfaces share: the verified traffic that tests them, memory, outstanding requests | rng time |
+//! | [`link`] | what links share: sessions, training, lanes, liveness, pacing, credits, profiles; the impairment of wires | kit rng time |
+//! | [`kit`] | what chips are made of: arbiters, pipes, the calendar, timers, rings, counters | time |
+//! | [`reproduce`] | what the tables of all papers have in common | nothing |
+//! | [`text_table`] | tables of text for people, the one way of printing them | nothing |
+//! | [`node`] | the contract of every node | time |
+//! | [`time`] | integer time | nothing |
+//! | [`rng`] | seeded randomness | nothing |
 //!
 //! Bit layouts (phits, packets, checks, frames) are `phitwire-framing`'s.
 #![forbid(unsafe_code)]

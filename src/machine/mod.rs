@@ -57,28 +57,5 @@ pub fn generate(name: &str) -> Option<Generated> {
     net::generate(&FAMILIES, name)
 }
 
-/// Which machine a network is of, for what still has to know it.
-#[derive(Clone, Copy, Debug)]
-pub enum Known<'n> {
-    /// A folded Clos.
-    Blackwidow(&'n FoldedClos),
-    /// A dragonfly.
-    Aries(&'n Dragonfly),
-}
-
-impl<'n> Known<'n> {
-    /// The machine of a network.
-    ///
-    /// # Panics
-    /// If it is of neither machine.
-    pub fn of(network: &'n dyn Network) -> Self {
-        match (network.of_machine(), network.of_machine()) {
-            (Some(topology), _) => Self::Blackwidow(topology),
-            (_, Some(network)) => Self::Aries(network),
-            _ => panic!("{} is of no known machine", network.name()),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests;

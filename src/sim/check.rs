@@ -8,7 +8,7 @@ use thiserror::Error;
 use super::fabric::{Direction, LinkId, NodeId};
 pub use crate::device::EndAccount;
 use crate::device::NodeAccount;
-use crate::machine::aries::nic::CollectiveReport;
+use crate::nic::CollectiveReport;
 use crate::nic::TrafficReport;
 
 /// Something that must not be.

@@ -19,8 +19,8 @@ use crate::nic::runs::Runs;
 use crate::nic::slab::{Entry, Slab};
 use crate::nic::traffic::Source;
 use crate::nic::{
-    Abilities, Answered, Errand, Incarnation, Issuer, Memory, Message, Operation, TrafficReport,
-    TrafficSpec,
+    Abilities, Answered, Incarnation, Issuer, Memory, Message, Operation, RunRequest,
+    TrafficReport, TrafficSpec,
 };
 use crate::node::{Node, PortId, WakeReason, Wakeup};
 use crate::time::{Duration, Time};
@@ -57,7 +57,7 @@ pub struct NicConfig {
 #[derive(Clone, Copy, Debug)]
 struct Pending {
     posted: Time,
-    errand: Errand,
+    request: RunRequest,
     address: u64,
 }
 
@@ -111,7 +111,7 @@ impl RingNic {
     pub fn new(config: NicConfig, now: Time) -> Self {
         let idle = Pending {
             posted: now,
-            errand: Errand::Message(0),
+            request: RunRequest::Message(0),
             address: 0,
         };
         let periods = Periods::new(config.incarnation, now, config.timeout, 1);
@@ -149,7 +149,7 @@ impl RingNic {
         }
         let Some(&Pending {
             posted,
-            errand,
+            request,
             address,
         }) = self.side.pending.get(slot)
         else {
@@ -163,7 +163,7 @@ impl RingNic {
             _ => Answered::Written,
         };
         self.runs
-            .answered(self.side.now, posted, (errand, address), answered);
+            .answered(self.side.now, posted, (request, address), answered);
     }
 }
 
@@ -220,7 +220,7 @@ impl Issuer for Side {
         false
     }
 
-    fn issue(&mut self, dest: u16, errand: Errand, message: &Message<'_>) -> bool {
+    fn issue(&mut self, dest: u16, request: RunRequest, message: &Message<'_>) -> bool {
         let (kind, address, len, data) = match *message {
             Message::Announce(data) => (PUT, ANNOUNCE_ADDRESS, data.len(), &data[..]),
             Message::Put { address, data } => (PUT, address, data.len(), data),
@@ -233,7 +233,7 @@ impl Issuer for Side {
         }
         let Some((slot, period)) = self.pending.begin(Pending {
             posted,
-            errand,
+            request,
             address,
         }) else {
             return false;
@@ -276,13 +276,13 @@ impl Node for RingNic {
             _,
             Pending {
                 posted,
-                errand,
+                request,
                 address,
             },
         )) = self.side.pending.expire(limit)
         {
             self.runs
-                .answered(now, posted, (errand, address), Answered::Unknown);
+                .answered(now, posted, (request, address), Answered::Unknown);
         }
         if let Some(run) = self.runs.issue(now, &mut self.side) {
             let _ = self.events.push(DeviceEvent::TrafficDone { run });

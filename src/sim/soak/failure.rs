@@ -5,8 +5,8 @@ use core::fmt;
 use thiserror::Error;
 
 use crate::device::DeviceError;
-use crate::machine::aries::nic::CollectiveReport;
 use crate::net::PlanError;
+use crate::nic::CollectiveReport;
 use crate::nic::TrafficReport;
 use crate::sim::check::Violation;
 use crate::sim::direct::{ConfigError, Report};

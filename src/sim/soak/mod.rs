@@ -37,8 +37,8 @@ use super::check::{Allowance, Violation};
 use super::fabric::{Direction, LinkSpec};
 use super::world::World;
 use crate::link::impair::Netem;
-use crate::machine::aries::nic::CollectiveSpec;
 use crate::net::Network;
+use crate::nic::CollectiveSpec;
 use crate::nic::{TrafficReport, TrafficSpec};
 use crate::time::{Duration, Time};
 

@@ -38,7 +38,7 @@ const _: () = assert!(set_frame_len(2) <= MIN_SET_FRAME_BYTES);
 /// handed in every time.
 ///
 /// # Peer restarts
-/// As for [`Lcb`](crate::machine::blackwidow::link::Lcb): when the peer turns out to be another incarnation, every packet in the
+/// When the peer turns out to be another incarnation, every packet in the
 /// replay buffer is discarded and counted; when it is merely silent, nothing is, and this end tries again at
 /// growing intervals for ever, unless the profile's `give_up` says otherwise. The same holds of frames that
 /// cannot be used.

@@ -7,7 +7,7 @@
 //!
 //! | cycles | what |
 //! |---|---|
-//! | 34 | input queue: write, read, head decode, table lookup by four candidates, loads and biases, virtual channel, row-bus grant; also the stages behind the output multiplexer, which nothing can hold up, as in YARC |
+//! | 34 | input queue: write, read, head decode, table lookup by four candidates, loads and biases, virtual channel, row-bus grant; also the stages behind the output multiplexer, which nothing can hold up |
 //! | 6 | row bus, row buffer, subswitch grant |
 //! | 7 | column bus, column buffer, output grant |
 //!

@@ -266,8 +266,7 @@ mod tests {
         assert_eq!(table.get(new).unwrap().address, 2);
     }
 
-    /// As for Aries: lives cut short with requests outstanding, whose responses come at any later
-    /// time.
+    /// Lives cut short with requests outstanding, whose responses come at any later time.
     #[test]
     fn no_id_comes_again_within_a_minute_whatever_was_killed() {
         for (seed, capacity) in (0..1_000).flat_map(|seed| [(seed, 3), (seed, 40_000)]) {

@@ -2,9 +2,6 @@
 
 use phitwire_framing::aries::flit::{Flit, VCS};
 use phitwire_framing::aries::set::{ControlSet, Set, Tail};
-use phitwire_framing::carrier::frame::{FrameHeader, LinkEnd};
-use phitwire_framing::yarc::control::ControlWord;
-use phitwire_framing::yarc::frame::{DataFrame, emit_data};
 
 use super::harness::{Aries, Pair, data, frame_changed, frame_with, packet};
 use crate::link::LinkCounters;
@@ -120,27 +117,6 @@ fn flits_that_are_no_head_and_packets_without_credits_are_dropped() {
     let refused = pair.sets(B, |c| c.rx_refused_flits);
     assert!((1_400..1_620).contains(&refused), "{refused}");
     assert_eq!(pair.sets(B, |c| c.rx_sets), 2_001);
-}
-
-#[test]
-fn yarc_s_frames_are_another_machine_s() {
-    let mut pair = Pair::up(4);
-    let word = ControlWord::default();
-    let mut buf = vec![0; 1_000];
-    let (tx_epoch, rx_epoch) = pair.ends[A].lcb.epochs();
-    let header = FrameHeader {
-        kind: DataFrame::KIND,
-        end: LinkEnd::A,
-        link: 7,
-        fabric: 0xfab,
-        tx_epoch,
-        rx_epoch,
-        lanes: 7,
-        units: 0,
-    };
-    let length = emit_data(&header, &word, &[&[], &[]], &mut buf).unwrap();
-    pair.inject(B, &buf[..length]);
-    assert_eq!(pair.count(B, |c| c.drop_bad_kind), 1);
 }
 
 #[test]

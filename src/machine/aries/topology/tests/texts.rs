@@ -1,14 +1,12 @@
 //! Descriptions are read, written and judged with the place of every mistake.
 
 use super::{network, spec};
-use crate::machine;
 use crate::machine::aries::link::rates;
 use crate::machine::aries::route::registers::Bias;
 use crate::machine::aries::topology::{
     Arrangement, Dragonfly, DragonflyLink, DragonflySpec, read, show, write,
 };
-use crate::machine::blackwidow::topology::FoldedClos;
-use crate::net::{Clock, End, Network, NodeRef, Profile};
+use crate::net::{Clock, End, NodeRef, Profile};
 use phitwire_framing::carrier::lanes::Permutation;
 
 fn again(network: &Dragonfly) -> Dragonfly {
@@ -66,28 +64,6 @@ fn links_of_another_order_are_listed_all() {
     let read = again(&shuffled);
     assert_eq!(read.links, shuffled.links);
     assert_eq!(read.generator, None);
-}
-
-#[test]
-fn the_family_decides_the_reader() {
-    let aries = network(3, 2, 2, 2);
-    assert_eq!(
-        &*machine::read("a.toml", &aries.write()).expect("good"),
-        &aries as &dyn Network
-    );
-    let pair = include_str!("../../../../../netns-scripts/topologies/pair.toml");
-    for text in [pair.to_owned(), format!("family = \"blackwidow\"\n{pair}")] {
-        let read = machine::read("pair.toml", &text).expect("good");
-        assert!(read.of_machine::<FoldedClos>().is_some());
-        assert_eq!(read.node_names(), ["r1-0", "nic0", "nic1"]);
-    }
-    let unknown = machine::read("t.toml", "family = \"t4e\"\n").expect_err("no such family");
-    assert_eq!(unknown.mistakes().len(), 1, "{}", unknown.lines());
-    assert!(
-        unknown.lines().contains("t.toml:1:10"),
-        "{}",
-        unknown.lines()
-    );
 }
 
 /// The first line that a description with a mistake gives, after its file name.

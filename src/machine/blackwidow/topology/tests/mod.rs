@@ -2,7 +2,5 @@
 
 mod mistakes;
 mod plans;
-mod ready;
 mod routers;
 mod sizes;
-mod strangers;

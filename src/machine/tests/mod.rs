@@ -1,15 +1,22 @@
-//! Devices of every machine, as those see them who do not know which it is.
+//! What holds for every machine, and what two of them have to do with each other.
+
+mod ready;
+mod strangers;
 
 use serde_json::{Value, json};
 
-use super::MACHINES;
+use phitwire_framing::carrier::frame::{FrameHeader, LinkEnd};
+use phitwire_framing::yarc::control::ControlWord;
+use phitwire_framing::yarc::frame::{DataFrame, emit_data};
+
+use super::{MACHINES, read};
 use crate::device::*;
 use crate::link::tests::rig::{self, A, B, Link};
 use crate::link::{ErrorInjection, LinkState};
-use crate::machine::aries::link::tests::harness::Aries;
-use crate::machine::aries::topology::{DragonflySpec, Shape};
+use crate::machine::aries::link::tests::harness::{Aries, Pair};
+use crate::machine::aries::topology::{Dragonfly, DragonflySpec, Shape};
 use crate::machine::blackwidow::link::tests::harness::Yarc;
-use crate::machine::blackwidow::topology::BlackwidowSpec;
+use crate::machine::blackwidow::topology::{BlackwidowSpec, FoldedClos};
 use crate::net::{Network, NodeRef, Runtime};
 use crate::time::{Duration, Time};
 
@@ -35,7 +42,7 @@ fn blackwidow() -> [Box<dyn Device>; 2] {
     both(&spec.generate().unwrap())
 }
 
-fn aries() -> [Box<dyn Device>; 2] {
+fn dragonfly() -> Dragonfly {
     let spec = DragonflySpec {
         shape: Shape {
             groups: 2,
@@ -46,7 +53,11 @@ fn aries() -> [Box<dyn Device>; 2] {
         global_links: Some(1),
         ..DragonflySpec::default()
     };
-    both(&spec.generate().unwrap())
+    spec.generate().unwrap()
+}
+
+fn aries() -> [Box<dyn Device>; 2] {
+    both(&dragonfly())
 }
 
 fn text<T>(result: Result<T, DeviceError>) -> String {
@@ -227,4 +238,47 @@ fn link_ends_of_two_machines_refuse_each_other() {
     }
     assert_eq!(yarc.state(), LinkState::Refused);
     assert_eq!(aries.state(), LinkState::Refused);
+}
+
+#[test]
+fn frames_of_phits_are_no_frames_of_sets() {
+    let mut pair = Pair::up(4);
+    let word = ControlWord::default();
+    let mut buf = vec![0; 1_000];
+    let (tx_epoch, rx_epoch) = pair.ends[A].lcb.epochs();
+    let header = FrameHeader {
+        kind: DataFrame::KIND,
+        end: LinkEnd::A,
+        link: 7,
+        fabric: 0xfab,
+        tx_epoch,
+        rx_epoch,
+        lanes: 7,
+        units: 0,
+    };
+    let length = emit_data(&header, &word, &[&[], &[]], &mut buf).unwrap();
+    pair.inject(B, &buf[..length]);
+    assert_eq!(pair.count(B, |c| c.drop_bad_kind), 1);
+}
+
+#[test]
+fn the_family_decides_the_reader() {
+    let aries = dragonfly();
+    assert_eq!(
+        &*read("a.toml", &aries.write()).expect("good"),
+        &aries as &dyn Network
+    );
+    let pair = include_str!("../../../netns-scripts/topologies/pair.toml");
+    for text in [pair.to_owned(), format!("family = \"blackwidow\"\n{pair}")] {
+        let read = read("pair.toml", &text).expect("good");
+        assert!(read.of_machine::<FoldedClos>().is_some());
+        assert_eq!(read.node_names(), ["r1-0", "nic0", "nic1"]);
+    }
+    let unknown = read("t.toml", "family = \"t4e\"\n").expect_err("no such family");
+    assert_eq!(unknown.mistakes().len(), 1, "{}", unknown.lines());
+    assert!(
+        unknown.lines().contains("t.toml:1:10"),
+        "{}",
+        unknown.lines()
+    );
 }

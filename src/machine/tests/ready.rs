@@ -4,7 +4,7 @@ use crate::machine;
 
 macro_rules! ready {
     ($($name:literal),* $(,)?) => {
-        [$(($name, include_str!(concat!("../../../../../netns-scripts/topologies/", $name)))),*]
+        [$(($name, include_str!(concat!("../../../netns-scripts/topologies/", $name)))),*]
     };
 }
 

@@ -10,12 +10,12 @@ use crate::net::{Effort, MAX_MISTAKES, MistakeKind, Problems, Runtime};
 use crate::time::Time;
 
 const READY: [&str; 6] = [
-    include_str!("../../../../../netns-scripts/topologies/pair.toml"),
-    include_str!("../../../../../netns-scripts/topologies/quickstart.toml"),
-    include_str!("../../../../../netns-scripts/topologies/r2-virtual-routers.toml"),
-    include_str!("../../../../../netns-scripts/topologies/r2-fault.toml"),
-    include_str!("../../../../../netns-scripts/topologies/aries-pair.toml"),
-    include_str!("../../../../../netns-scripts/topologies/aries-3x4.toml"),
+    include_str!("../../../netns-scripts/topologies/pair.toml"),
+    include_str!("../../../netns-scripts/topologies/quickstart.toml"),
+    include_str!("../../../netns-scripts/topologies/r2-virtual-routers.toml"),
+    include_str!("../../../netns-scripts/topologies/r2-fault.toml"),
+    include_str!("../../../netns-scripts/topologies/aries-pair.toml"),
+    include_str!("../../../netns-scripts/topologies/aries-3x4.toml"),
 ];
 
 /// Bytes of the lines of an answer at most: every mistake has a message, a label and a remedy of a thousand letters.
