@@ -1,6 +1,8 @@
-//! Tables of text for people: columns without lines between them, two blanks apart, no line with blanks at its end.
+//! Tables of text for people: columns without lines between them, two blanks apart, no line with
+//! blanks at its end.
 //!
-//! Widths follow from the cells alone, never from a terminal: the same figures are the same text everywhere.
+//! Widths follow from the cells alone, never from a terminal: the same figures are the same text
+//! everywhere.
 
 use comfy_table::{CellAlignment, ColumnConstraint, Row, Table, Width, presets};
 
@@ -58,7 +60,8 @@ impl TextTable {
     }
 }
 
-/// Columns of stated widths, for tables whose rows are printed as their figures come: a name on the left, and figures.
+/// Columns of stated widths, for tables whose rows are printed as their figures come: a name on the
+/// left, and figures.
 #[derive(Clone, Copy, Debug)]
 pub struct TextColumns<'a> {
     /// Title and width of each; a cell that is wider pushes the others of its line to the right.

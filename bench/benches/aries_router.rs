@@ -1,10 +1,10 @@
 //! Packets and flit-hops per second of one Aries router core: every stage modelled, the links left
 //! out.
 //!
-//! `live puts` is what a router process does for 8-byte puts between two of its NICs: frames of requests (five
-//! flits) and of responses (one) come in, the core runs free until nothing can move. `uniform` is a
-//! router of a full group (15 green, 15 black, 10 blue ports) under random traffic from all ports
-//! at half load.
+//! `live puts` is what a router process does for 8-byte puts between two of its NICs: frames of
+//! requests (five flits) and of responses (one) come in, the core runs free until nothing can move.
+//! `uniform` is a router of a full group (15 green, 15 black, 10 blue ports) under random traffic
+//! from all ports at half load.
 
 use std::collections::VecDeque;
 use std::hint::black_box;

@@ -1,8 +1,9 @@
 //! Measurements of phitwire networks.
 //!
 //! [`msgrate`] measures message rate and latency of a running lab, with every message verified; it
-//! is the library of the `phitwire-msgrate` command, as [`suite`] is that of `phitwire-bench`: latency,
-//! bandwidth, random updates and collective operations. The microbenchmarks are under `benches/`.
+//! is the library of the `phitwire-msgrate` command, as [`suite`] is that of `phitwire-bench`:
+//! latency, bandwidth, random updates and collective operations. The microbenchmarks are under
+//! `benches/`.
 
 pub mod msgrate;
 pub mod suite;

@@ -1,5 +1,5 @@
-//! Operations on two Aries link ends: pushes, frames delivered, lost, doubled and corrupted, hostile bytes, forged frames,
-//! timers and commands.
+//! Operations on two Aries link ends: pushes, frames delivered, lost, doubled and corrupted,
+//! hostile bytes, forged frames, timers and commands.
 //!
 //!     cargo +nightly fuzz run aries_link
 #![no_main]

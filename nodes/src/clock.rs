@@ -52,8 +52,8 @@ pub fn incarnation() -> u32 {
         .max(1)
 }
 
-/// Nanoseconds since the machine was started, time asleep included: a clock that all processes share, and that never
-/// goes back. Zero where the kernel has none.
+/// Nanoseconds since the machine was started, time asleep included: a clock that all processes
+/// share, and that never goes back. Zero where the kernel has none.
 pub fn since_boot_ns() -> u64 {
     let since = clock_gettime(ClockId::CLOCK_BOOTTIME).map(Duration::from);
     since.map_or(0, |since| {

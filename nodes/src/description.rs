@@ -1,5 +1,5 @@
-//! Descriptions of networks from files and standard input, whoever wrote them: no more bytes are read than a
-//! description may have, and nothing is waited for that may never come.
+//! Descriptions of networks from files and standard input, whoever wrote them: no more bytes are
+//! read than a description may have, and nothing is waited for that may never come.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _};
@@ -37,7 +37,8 @@ pub fn bytes_of(file: &Path) -> miette::Result<(String, Vec<u8>)> {
     Ok((name, bytes))
 }
 
-/// Standard input and what else the shell has opened, such as `<(COMMAND)`: whoever started us feeds it.
+/// Standard input and what else the shell has opened, such as `<(COMMAND)`: whoever started us
+/// feeds it.
 fn is_handed_over(file: &Path) -> bool {
     ["-", "/dev/stdin"].map(Path::new).contains(&file)
         || file.starts_with("/dev/fd")

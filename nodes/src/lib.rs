@@ -6,17 +6,19 @@
 //! - [`io`] moves batches of link frames between ports and the kernel, by io_uring or by plain
 //!   system calls, as UDP datagrams or as raw Ethernet frames;
 //! - [`driver`] is the event loop: receive, work, send, sleep until a frame or a deadline;
-//! - [`live_device`] is a node with what a process adds: noise on its cables, why its links are down;
+//! - [`live_device`] is a node with what a process adds: noise on its cables, why its links are
+//!   down;
 //! - [`wires`] says how the interfaces below stand, and what the kernel refuses and drops;
-//! - [`control`] serves a Unix socket with counters, link states, registers, faults and traffic runs;
+//! - [`control`] serves a Unix socket with counters, link states, registers, faults and traffic
+//!   runs;
 //! - [`process`] puts these together; [`run_dir`] says where labs keep their sockets; [`event_log`]
 //!   and [`throttle`] keep the log short, [`output`] bears readers who leave;
 //! - [`manage`] routes around what fails in a running network;
 //! - [`sim`] runs whole networks in virtual time, on any number of threads;
 //! - [`cli`] is the `phitwire` command.
 //!
-//! One thread does all of a node, and nothing is allocated per frame. `unsafe` is only in [`io`], where
-//! the kernel is handed pointers.
+//! One thread does all of a node, and nothing is allocated per frame. `unsafe` is only in [`io`],
+//! where the kernel is handed pointers.
 #![deny(unsafe_op_in_unsafe_fn)]
 
 pub mod cli;

@@ -1,4 +1,5 @@
-//! Standard output and error, whose readers may go away at any time: `head`, `less`, a closed terminal.
+//! Standard output and error, whose readers may go away at any time: `head`, `less`, a closed
+//! terminal.
 
 use std::io::{self, ErrorKind, Write};
 use std::os::fd::AsFd;
@@ -8,11 +9,13 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use phitwire::net::harmless;
 
-/// Exit status of a command that has ended before its work was done because nobody reads what it finds: what a
-/// shell says of one that SIGPIPE ends. A command whose work was done has its own status, read or not.
+/// Exit status of a command that has ended before its work was done because nobody reads what it
+/// finds: what a shell says of one that SIGPIPE ends. A command whose work was done has its own
+/// status, read or not.
 pub const NOT_READ: u8 = 141;
 
-/// Lets error reports be printed without line breaks of their own: commands in them can be copied and run.
+/// Lets error reports be printed without line breaks of their own: commands in them can be copied
+/// and run.
 pub fn keep_lines_whole() {
     // Only the first in a process counts.
     let _ = miette::set_hook(Box::new(whole_lines));
@@ -39,8 +42,9 @@ pub fn print_if_read(text: &str) -> io::Result<bool> {
     forgive(io::stdout().lock(), text)
 }
 
-/// From now on this process ends, quietly and with [`NOT_READ`], as soon as nobody reads its standard output any more.
-/// For commands that compute for long and leave nothing but what they print.
+/// From now on this process ends, quietly and with [`NOT_READ`], as soon as nobody reads its
+/// standard output any more. For commands that compute for long and leave nothing but what they
+/// print.
 ///
 /// # Errors
 /// When there can be no thread for it.
@@ -67,8 +71,8 @@ pub fn complain(line: &str) {
     let _ = forgive(io::stderr().lock(), &format!("{line}\n"));
 }
 
-/// A report as `miette` draws it. Without colours, and with everything written out that a terminal would obey, if there
-/// is such a thing in it.
+/// A report as `miette` draws it. Without colours, and with everything written out that a terminal
+/// would obey, if there is such a thing in it.
 pub fn report(report: &Report) -> String {
     let mut plain = String::new();
     let drawn = GraphicalReportHandler::new_themed(GraphicalTheme::unicode_nocolor())

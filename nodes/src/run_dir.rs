@@ -1,8 +1,8 @@
 //! Where labs keep their sockets: `RUN/LAB/NODE.sock`, and `NODE.pid` beside it.
 //!
 //! `RUN` is `$PHITWIRE_RUN_DIR`; else `/run/phitwire` for root, and for others
-//! `$XDG_RUNTIME_DIR/phitwire-UID` or `/tmp/phitwire-UID`. What is made here is its user's alone, whatever
-//! the umask.
+//! `$XDG_RUNTIME_DIR/phitwire-UID` or `/tmp/phitwire-UID`. What is made here is its user's alone,
+//! whatever the umask.
 
 use std::env;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -293,7 +293,8 @@ impl LabDir {
     }
 }
 
-/// Makes a directory, and what is missing above it, for nobody but us. A umask can but take bits from the mode.
+/// Makes a directory, and what is missing above it, for nobody but us. A umask can but take bits
+/// from the mode.
 fn make(directory: &Path) -> io::Result<()> {
     fs::DirBuilder::new()
         .recursive(true)
@@ -347,7 +348,8 @@ impl ThisLab {
 }
 
 /// A node's place in a lab, held by this process until dropped; then socket and pid file go, and
-/// the lab's directory with them if nothing else is in it. What is there of another lab of that name stays.
+/// the lab's directory with them if nothing else is in it. What is there of another lab of that
+/// name stays.
 #[derive(Debug)]
 pub struct Claim {
     socket: PathBuf,
@@ -357,8 +359,8 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// Whether this is still the place: the lab may have been taken down meanwhile, and another one of its name be there,
-    /// where somebody else has it.
+    /// Whether this is still the place: the lab may have been taken down meanwhile, and another one
+    /// of its name be there, where somebody else has it.
     pub fn is_held(&self) -> bool {
         is_named(&self.file, &self.pid_path)
     }

@@ -1,7 +1,7 @@
 //! Events on their way to the log: the first of a kind at once, then one line per second at most.
 //!
-//! Without that, a node that is sent one bad packet after another, or an interface that goes up and down, would
-//! write a line for each.
+//! Without that, a node that is sent one bad packet after another, or an interface that goes up and
+//! down, would write a line for each.
 
 use std::collections::HashMap;
 use std::hash::Hash;

@@ -1,4 +1,5 @@
-//! The wires of a process: how their interfaces stand, what the kernel refuses and drops, and who is told.
+//! The wires of a process: how their interfaces stand, what the kernel refuses and drops, and who
+//! is told.
 
 use std::io;
 use std::mem::{Discriminant, discriminant};
@@ -55,7 +56,8 @@ pub struct Wires {
 }
 
 impl Wires {
-    /// Watches the interfaces of these ports. Nothing is known of them before [`update`](Self::update).
+    /// Watches the interfaces of these ports. Nothing is known of them before
+    /// [`update`](Self::update).
     pub fn new(ports: &[PortConfig]) -> Self {
         // What their frames need is known when the ports are open.
         let wires: Vec<_> = ports
@@ -92,8 +94,8 @@ impl Wires {
         self.watch.as_ref().map(InterfaceWatch::fd)
     }
 
-    /// Takes in what became of the interfaces, binds ports to new ones, and hands to `changed` what is wrong with a wire
-    /// now: the state's name, and the reason.
+    /// Takes in what became of the interfaces, binds ports to new ones, and hands to `changed` what
+    /// is wrong with a wire now: the state's name, and the reason.
     pub fn update(
         &mut self,
         backend: &mut dyn Backend,
@@ -128,7 +130,8 @@ impl Wires {
         }
     }
 
-    /// The ports, as a bit mask, on whose interfaces a queueing discipline should see single frames.
+    /// The ports, as a bit mask, on whose interfaces a queueing discipline should see single
+    /// frames.
     pub fn impaired(&self) -> u64 {
         let Some(watch) = &self.watch else {
             return 0;
@@ -144,8 +147,9 @@ impl Wires {
             .fold(0, |mask, of| mask | 1 << of.port)
     }
 
-    /// Tells of frames that the kernel does not take, now and then asks what it has dropped, and writes what waits. Whether
-    /// [`update`](Self::update) should be called although nothing is readable.
+    /// Tells of frames that the kernel does not take, now and then asks what it has dropped, and
+    /// writes what waits. Whether [`update`](Self::update) should be called although nothing is
+    /// readable.
     pub fn look(&mut self, backend: &mut dyn Backend) -> bool {
         let now = Instant::now();
         while let Some((port, notice)) = backend.poll_trouble(now) {
@@ -188,8 +192,9 @@ impl Wires {
 }
 
 impl PortWire {
-    /// Binds the port to its interface where that is another one than before: as soon as it is there, for frames may come
-    /// as soon as it is up. And where it is well again, lets the port try again what did not work before.
+    /// Binds the port to its interface where that is another one than before: as soon as it is
+    /// there, for frames may come as soon as it is up. And where it is well again, lets the port
+    /// try again what did not work before.
     fn attach(
         &mut self,
         backend: &mut dyn Backend,

@@ -1,5 +1,5 @@
-//! To which hardware address an Ethernet port sends: whoever says that they are the peer is not believed, and where two do,
-//! everybody is sent to.
+//! To which hardware address an Ethernet port sends: whoever says that they are the peer is not
+//! believed, and where two do, everybody is sent to.
 
 mod common;
 

@@ -190,8 +190,8 @@ fn parallel_clients_more_than_are_served_at_once_all_get_their_answers() {
     assert_eq!(fixture.end(), 60 * 20);
 }
 
-/// More connections than are served at once, none of which says anything: who is idle longest is left for whoever asks, but
-/// never the one that keeps the node.
+/// More connections than are served at once, none of which says anything: who is idle longest is
+/// left for whoever asks, but never the one that keeps the node.
 #[test]
 fn forgotten_connections_make_room_for_those_who_ask() {
     let fixture = Fixture::new();
@@ -252,7 +252,8 @@ fn refusals_and_answers_too_long_are_told_as_errors() {
     fixture.end();
 }
 
-/// A process that stood still longer than the client waits: its late answer is not taken for that to the next question.
+/// A process that stood still longer than the client waits: its late answer is not taken for that
+/// to the next question.
 #[test]
 fn a_late_answer_is_not_taken_for_another() {
     let dir = tempfile::tempdir().unwrap();
@@ -289,8 +290,8 @@ fn a_late_answer_is_not_taken_for_another() {
     assert_eq!(answers.join().unwrap(), [1], "who has gone is told");
 }
 
-/// A process that stands still takes in what fits into its socket's buffer. What was asked next was read as the rest of
-/// the line.
+/// A process that stands still takes in what fits into its socket's buffer. What was asked next was
+/// read as the rest of the line.
 #[test]
 fn a_connection_with_half_a_request_is_of_no_more_use() {
     let dir = tempfile::tempdir().unwrap();

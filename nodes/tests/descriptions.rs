@@ -1,5 +1,5 @@
-//! Descriptions from strangers: whatever the file is, there is an answer at once, of bounded length, and with nothing
-//! in it that a terminal obeys.
+//! Descriptions from strangers: whatever the file is, there is an answer at once, of bounded
+//! length, and with nothing in it that a terminal obeys.
 
 use std::fs::{self, File};
 use std::io::{Read as _, Write as _};

@@ -1,5 +1,5 @@
-//! The toy machine, a ring, through all commands: it is known to none of them but by its line in the
-//! list of machines.
+//! The toy machine, a ring, through all commands: it is known to none of them but by its line in
+//! the list of machines.
 #![cfg(feature = "toy")]
 
 use std::net::UdpSocket;

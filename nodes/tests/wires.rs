@@ -39,7 +39,8 @@ fn drain(backend: &mut dyn Backend) -> u64 {
     frames
 }
 
-/// More is sent than the far socket holds while nobody reads it. Every frame is received or counted.
+/// More is sent than the far socket holds while nobody reads it. Every frame is received or
+/// counted.
 fn overflow(engine: IoEngine, ports: [PortConfig; 2], trains: bool) {
     const FRAMES: u32 = 40_000;
     let [near, far] = ports;

@@ -6,8 +6,9 @@ const SLOTS: usize = MAX_AHEAD_CYCLES as usize + 1;
 
 /// Items by the cycle at which they are due, up to 15 cycles ahead.
 ///
-/// A stage that has nothing to do is not looked at; it is entered here for the cycle at which it will
-/// have. Cycles with items must all be visited: [`next_due`](Self::next_due) names the next one.
+/// A stage that has nothing to do is not looked at; it is entered here for the cycle at which it
+/// will have. Cycles with items must all be visited: [`next_due`](Self::next_due) names the next
+/// one.
 #[derive(Clone, Debug)]
 pub struct Calendar<T> {
     slots: [Vec<T>; SLOTS],
@@ -29,8 +30,8 @@ impl<T> Calendar<T> {
         }
     }
 
-    /// Enters `item` for cycle `now + ahead`, where `now` is the cycle that runs and `ahead` is 1 to
-    /// [`MAX_AHEAD_CYCLES`].
+    /// Enters `item` for cycle `now + ahead`, where `now` is the cycle that runs and `ahead` is 1
+    /// to [`MAX_AHEAD_CYCLES`].
     #[inline]
     pub fn enter(&mut self, now: u64, ahead: u64, item: T) {
         debug_assert!(

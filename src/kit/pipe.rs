@@ -25,16 +25,16 @@ pub enum Room {
     Starved,
 }
 
-/// State of a buffer of `DEPTH` places whose content arrives `FORWARD` cycles after it was written and
-/// whose freed places the writer sees `BACK` cycles after they were read.
+/// State of a buffer of `DEPTH` places whose content arrives `FORWARD` cycles after it was written
+/// and whose freed places the writer sees `BACK` cycles after they were read.
 ///
-/// Neither wire needs an event per item: both sides act at most once per cycle, so one bit per recent
-/// cycle tells what is still on the wires. A stream that uses every cycle therefore costs nothing but
-/// its reads and writes. A side must be woken only after it found nothing to do: the
+/// Neither wire needs an event per item: both sides act at most once per cycle, so one bit per
+/// recent cycle tells what is still on the wires. A stream that uses every cycle therefore costs
+/// nothing but its reads and writes. A side must be woken only after it found nothing to do: the
 /// reader after [`Next`], the writer after [`Room`], each by whoever owns the pipe.
 ///
-/// In a cycle the reader acts before the writer. The items themselves are kept by the owner, in a ring of
-/// [`RING_PLACES`]. Cycles are given modulo 2^32; a pipe that rested for a multiple of that
+/// In a cycle the reader acts before the writer. The items themselves are kept by the owner, in a
+/// ring of [`RING_PLACES`]. Cycles are given modulo 2^32; a pipe that rested for a multiple of that
 /// would see old traffic on its wires and at worst wait for it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pipe<const DEPTH: u8, const FORWARD: u32, const BACK: u32> {
@@ -57,7 +57,8 @@ const fn low(bits: u32) -> u8 {
     ((1u32 << bits) - 1) as u8
 }
 
-/// Number of set bits of a mask of at most seven: a table, because the baseline of x86-64 has no instruction for it.
+/// Number of set bits of a mask of at most seven: a table, because the baseline of x86-64 has no
+/// instruction for it.
 #[inline]
 const fn count(mask: u8) -> u8 {
     const COUNTS: [u8; 128] = {
@@ -126,15 +127,16 @@ impl<const DEPTH: u8, const FORWARD: u32, const BACK: u32> Pipe<DEPTH, FORWARD, 
         DEPTH.saturating_sub(aged.len() + count(aged.reads & low(BACK)))
     }
 
-    /// When the writer may write: in cycle `now` (`after` 0) or in the one after it (`after` 1). After
-    /// [`Room::Starved`] the next read tells to wake the writer.
+    /// When the writer may write: in cycle `now` (`after` 0) or in the one after it (`after` 1).
+    /// After [`Room::Starved`] the next read tells to wake the writer.
     #[inline]
     pub fn room(&mut self, now: u32, after: u32) -> Room {
         self.room_beside(self.len(), now, after)
     }
 
-    /// The same for items of several places: whether there is one at least. Such an item's last places are taken
-    /// when its first ones are free again. Of what was read only one place is on its way back.
+    /// The same for items of several places: whether there is one at least. Such an item's last
+    /// places are taken when its first ones are free again. Of what was read only one place is on
+    /// its way back.
     #[inline]
     pub fn room_for_some(&mut self, now: u32, after: u32) -> Room {
         self.room_beside(self.places, now, after)

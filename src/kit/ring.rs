@@ -3,11 +3,13 @@
 /// Bytes of the slots that a ring begins with: one page of most machines.
 const FIRST_BYTES: usize = 4_096;
 
-/// Slots for the elements of a queue by their positions, which count up for ever and may wrap with their type.
+/// Slots for the elements of a queue by their positions, which count up for ever and may wrap with
+/// their type.
 ///
-/// The depths of a link are made for the worst backlog that its round trip allows. Most links never have it, and a
-/// chip has 64: so a ring begins small and doubles when what it holds asks for it, up to the most it may have. It keeps
-/// what it has got, since a link that had a backlog once is likely to have it again.
+/// The depths of a link are made for the worst backlog that its round trip allows. Most links never
+/// have it, and a chip has 64: so a ring begins small and doubles when what it holds asks for it,
+/// up to the most it may have. It keeps what it has got, since a link that had a backlog once is
+/// likely to have it again.
 #[derive(Clone, Debug)]
 pub(crate) struct Ring<T> {
     slots: Box<[T]>,

@@ -36,8 +36,8 @@ impl core::fmt::Display for EndName {
 pub enum LinkClock {
     /// Phits leave as fast as the driver takes them.
     FreeRunning,
-    /// Phits leave at the rate of the lanes in use, one emulated nanosecond taking `dilation` of the
-    /// driver's. `dilation` 1 is virtual time, or real speed.
+    /// Phits leave at the rate of the lanes in use, one emulated nanosecond taking `dilation` of
+    /// the driver's. `dilation` 1 is virtual time, or real speed.
     Paced {
         /// Nanoseconds of the driver per emulated nanosecond.
         dilation: u32,
@@ -100,17 +100,19 @@ pub struct LinkProfile {
     pub burst_phits: u32,
     /// Deassert `link_active` when nothing was acknowledged for this long; `None`: try for ever.
     pub give_up: Option<Duration>,
-    /// Report [`LinkEvent::Silent`](super::LinkEvent::Silent) when nothing was accepted for this long although
-    /// the peer was asked; `None`: an idle link says nothing, and its peer is not asked.
+    /// Report [`LinkEvent::Silent`](super::LinkEvent::Silent) when nothing was accepted for this
+    /// long although the peer was asked; `None`: an idle link says nothing, and its peer is not
+    /// asked.
     pub silence: Option<Duration>,
-    /// Begin a new session when frames came for this long and none could be used, although the peer was asked
-    /// for one; four round trips where these are longer. `None`: never.
+    /// Begin a new session when frames came for this long and none could be used, although the peer
+    /// was asked for one; four round trips where these are longer. `None`: never.
     pub heal: Option<Duration>,
 }
 
 impl LinkProfile {
     /// The chip's own values, for round trips of some 100 ns: 256 phits of input buffer for both
-    /// virtual channels (paper, sections 4.2 and 7.5); what the paper does not give follows from them.
+    /// virtual channels (paper, sections 4.2 and 7.5); what the paper does not give follows from
+    /// them.
     pub fn paper() -> Self {
         Self {
             emulated_time: true,
@@ -143,8 +145,9 @@ impl LinkProfile {
     pub fn live() -> Self {
         Self {
             emulated_time: false,
-            // With what they hold beyond it (one longest packet that is never offered, the end of the last packet),
-            // each ring is a power of two: half of its memory would lie idle otherwise.
+            // With what they hold beyond it (one longest packet that is never offered, the end of
+            // the last packet), each ring is a power of two: half of its memory would lie idle
+            // otherwise.
             input_phits_per_vc: 16_384 - MAX_UNIT_WORDS as u32,
             retry_phits: 32_768,
             window_packets: 8_191,
@@ -349,8 +352,8 @@ impl LinkConfigBuilder {
         self
     }
 
-    /// How the cable permutes and inverts the lanes that this end transmits on (paper, section 4.4).
-    /// Default straight.
+    /// How the cable permutes and inverts the lanes that this end transmits on (paper, section
+    /// 4.4). Default straight.
     #[must_use]
     pub fn cable(mut self, cable: Permutation) -> Self {
         self.0.cable = cable;
@@ -379,8 +382,8 @@ impl LinkConfigBuilder {
         self
     }
 
-    /// Number of the first packet of each session, less than 2^48. Both ends must be given the same. Default 0; another
-    /// shows within seconds what happens where the numbers come round.
+    /// Number of the first packet of each session, less than 2^48. Both ends must be given the
+    /// same. Default 0; another shows within seconds what happens where the numbers come round.
     #[must_use]
     pub fn first_packet(mut self, number: u64) -> Self {
         self.0.first_packet = number;

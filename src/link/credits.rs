@@ -1,16 +1,17 @@
 //! Credits of a virtual channel at both ends of a link, as cumulative counts.
 //!
-//! Paper, section 4.3: VC acknowledgements travel in the sideband and increment the credit counters of
-//! the output port. Here they are cumulative counts modulo 2^20 and not increments, so that a lost
-//! frame leaks no credit.
+//! Paper, section 4.3: VC acknowledgements travel in the sideband and increment the credit counters
+//! of the output port. Here they are cumulative counts modulo 2^20 and not increments, so that a
+//! lost frame leaks no credit.
 //!
-//! Twenty bits do not tell how old a count is; the acknowledgement in the same frame, which has 48, does. Whoever
-//! acknowledges less was sent before and is not asked. Between frames that acknowledge the same, counts differ by no
-//! more than the buffer holds: what is freed was received, and all but what the buffer holds was freed. A frame that
-//! acknowledges more was sent later and frees no less, and no more than is in use.
+//! Twenty bits do not tell how old a count is; the acknowledgement in the same frame, which has 48,
+//! does. Whoever acknowledges less was sent before and is not asked. Between frames that
+//! acknowledge the same, counts differ by no more than the buffer holds: what is freed was
+//! received, and all but what the buffer holds was freed. A frame that acknowledges more was sent
+//! later and frees no less, and no more than is in use.
 //!
-//! A session starts with no credits: the receiver's first count announces them. It is negative by as
-//! many phits as its input queue still holds from an earlier session.
+//! A session starts with no credits: the receiver's first count announces them. It is negative by
+//! as many phits as its input queue still holds from an earlier session.
 
 use super::config::MAX_CREDIT_PHITS;
 
@@ -87,8 +88,8 @@ impl SendCredits {
         Err(Impossible)
     }
 
-    /// Takes in the peer's cumulative count from a frame that acknowledges as much as any accepted before or, if it is
-    /// `newer`, more. Returns the phits it newly frees, or why it cannot be.
+    /// Takes in the peer's cumulative count from a frame that acknowledges as much as any accepted
+    /// before or, if it is `newer`, more. Returns the phits it newly frees, or why it cannot be.
     #[inline]
     pub fn release(&mut self, wire: u32, newer: bool) -> Result<u32, Impossible> {
         let step = self.check(wire, newer)?;

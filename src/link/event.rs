@@ -44,18 +44,19 @@ pub enum DownReason {
     PeerRestarted,
     /// Nothing was heard for as long as the profile's `give_up` allows.
     Silence,
-    /// The peer was heard, but for as long as the profile's `give_up` allows it acknowledged nothing of what it was
-    /// sent; the link comes up again by itself, as a new session.
+    /// The peer was heard, but for as long as the profile's `give_up` allows it acknowledged
+    /// nothing of what it was sent; the link comes up again by itself, as a new session.
     Stalled,
-    /// For as long as the profile's `heal` allows, frames came and none could be used, although the peer was
-    /// asked for one; the link comes up again by itself, as a new session.
+    /// For as long as the profile's `heal` allows, frames came and none could be used, although the
+    /// peer was asked for one; the link comes up again by itself, as a new session.
     Unusable,
-    /// For 60 times the profile's `heal` the same packet or set was asked for and did not come, although others came; the
-    /// link comes up again by itself, as a new session.
+    /// For 60 times the profile's `heal` the same packet or set was asked for and did not come,
+    /// although others came; the link comes up again by itself, as a new session.
     Missing,
 }
 
-/// What a link end reports, oldest first by [`LinkControlBlock::poll_event`](super::LinkControlBlock::poll_event).
+/// What a link end reports, oldest first by
+/// [`LinkControlBlock::poll_event`](super::LinkControlBlock::poll_event).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LinkEvent {
     /// Channel initialisation succeeded: `link_active` is asserted.
@@ -71,7 +72,8 @@ pub enum LinkEvent {
     Down {
         /// Why.
         why: DownReason,
-        /// Packets that were in the retry buffer and are discarded: they may or may not have arrived.
+        /// Packets that were in the retry buffer and are discarded: they may or may not have
+        /// arrived.
         discarded_packets: u64,
     },
     /// The peer's process is a new one. What was inside the old one is lost; end points time out.
@@ -79,21 +81,22 @@ pub enum LinkEvent {
         /// Packets of ours that the old incarnation had not acknowledged, discarded here.
         discarded_packets: u64,
     },
-    /// Nothing was accepted from the peer for as long as the profile's `silence` allows, although it was
-    /// asked. Nothing is discarded, and `link_active` stays.
+    /// Nothing was accepted from the peer for as long as the profile's `silence` allows, although
+    /// it was asked. Nothing is discarded, and `link_active` stays.
     Silent,
     /// A frame of a peer that had been [`Self::Silent`] was accepted in the same session.
     Heard {
         /// Driver's time between the last frame accepted before the silence and this one.
         after: Duration,
     },
-    /// The peer can be heard, but for as long as the profile's `silence` allows it has acknowledged nothing of what it
-    /// was sent: frames that are not short may be swallowed on the way. This end discards nothing; the other, which misses the
-    /// same packet all the while, begins a new session after 60 times its `heal` ([`DownReason::Missing`]). Reported
-    /// also before a session is given up for it.
+    /// The peer can be heard, but for as long as the profile's `silence` allows it has acknowledged
+    /// nothing of what it was sent: frames that are not short may be swallowed on the way. This end
+    /// discards nothing; the other, which misses the same packet all the while, begins a new
+    /// session after 60 times its `heal` ([`DownReason::Missing`]). Reported also before a session
+    /// is given up for it.
     Stalled,
-    /// A peer acknowledges again after [`Self::Stalled`]. Where nothing more is sent, a stall is forgotten
-    /// without an event, after 30 times the profile's `silence`.
+    /// A peer acknowledges again after [`Self::Stalled`]. Where nothing more is sent, a stall is
+    /// forgotten without an event, after 30 times the profile's `silence`.
     Moves,
     /// Too many retries on a lane: this end stopped receiving on it.
     LaneDegraded {

@@ -77,8 +77,8 @@ impl LaneWatch {
         !self.rejected.is_empty()
     }
 
-    /// A packet or set failed its CRC; `words` are its bits as they travel, 24 at a time. Returns the lanes
-    /// charged.
+    /// A packet or set failed its CRC; `words` are its bits as they travel, 24 at a time. Returns
+    /// the lanes charged.
     pub fn rejected(&mut self, number: u64, words: impl Iterator<Item = u32> + Clone) -> u8 {
         let charged = self.accepted(number, words.clone());
         let mut copy = Rejected {
@@ -120,9 +120,9 @@ impl LaneWatch {
         charged
     }
 
-    /// A training pattern came through `cable`: its errors tell of lanes too noisy for packets, which
-    /// are charged with the `frames` that could not be read since the last one. Returns the lanes
-    /// charged.
+    /// A training pattern came through `cable`: its errors tell of lanes too noisy for packets,
+    /// which are charged with the `frames` that could not be read since the last one. Returns the
+    /// lanes charged.
     pub fn inspect(&mut self, pattern: &Pattern, cable: &Permutation, frames: u32) -> u8 {
         let mut charged = 0;
         let found = read_lanes(pattern);
@@ -155,8 +155,9 @@ impl LaneWatch {
         charged
     }
 
-    /// Nothing at all can be read any longer: a lane that the pattern shows to be noisy is as good as over the
-    /// threshold, whatever that is. False when there is none, or lanes are never given up.
+    /// Nothing at all can be read any longer: a lane that the pattern shows to be noisy is as good
+    /// as over the threshold, whatever that is. False when there is none, or lanes are never given
+    /// up.
     pub fn condemn(&mut self) -> bool {
         let noisy = self.wrong & self.active;
         if self.threshold == 0 || noisy == 0 {
@@ -168,20 +169,21 @@ impl LaneWatch {
         true
     }
 
-    /// Whether a frame on `lanes` may be the peer's. Which lanes go is the receiver's decision alone, so a
-    /// frame on others was sent before the peer heard of it, or never by the peer. Only at the beginning
-    /// of a session may the ends differ: on what this end told before it lost sight of the peer once more, and
-    /// on nothing else.
+    /// Whether a frame on `lanes` may be the peer's. Which lanes go is the receiver's decision
+    /// alone, so a frame on others was sent before the peer heard of it, or never by the peer. Only
+    /// at the beginning of a session may the ends differ: on what this end told before it lost
+    /// sight of the peer once more, and on nothing else.
     #[inline]
     pub fn may_come_on(&self, lanes: u8) -> bool {
-        // The peer leaves lanes, one after another told: what is left may be less than any set that was told.
+        // The peer leaves lanes, one after another told: what is left may be less than any set that
+        // was told.
         let is_left = |told: &u8| self.told & 1 << told != 0 && told & self.active == lanes;
         lanes == self.active
             || !self.settled && lanes != 0 && (1..=ALL_LANES).any(|told| is_left(&told))
     }
 
-    /// Whether a frame on `lanes`, which may not come on them now, may be one that the peer of this session sent before
-    /// a lane was given up, and that was late.
+    /// Whether a frame on `lanes`, which may not come on them now, may be one that the peer of this
+    /// session sent before a lane was given up, and that was late.
     pub fn may_be_old(&self, lanes: u8) -> bool {
         lanes & !self.first == 0 && lanes & self.active == self.active
     }

@@ -1,4 +1,5 @@
-//! When the peer was last heard, and what follows when it is not, or when nothing of it can be used.
+//! When the peer was last heard, and what follows when it is not, or when nothing of it can be
+//! used.
 
 use super::config::LinkProfile;
 use super::round_trip::Seen;
@@ -7,8 +8,8 @@ use crate::time::{Duration, Time};
 /// Parts of a patience: when the peer is asked first, and how often then.
 const FIRST_QUESTION: u64 = 4;
 const NEXT_QUESTION: u64 = 16;
-/// Times `heal` for which the same packet or set may be missing while the peer can be heard. Wires that lose
-/// nine frames of ten deliver one of so many copies.
+/// Times `heal` for which the same packet or set may be missing while the peer can be heard. Wires
+/// that lose nine frames of ten deliver one of so many copies.
 const STALL: u64 = 60;
 
 /// What has to be done now.
@@ -33,10 +34,10 @@ struct Unusable {
 
 /// Watches over the peer of an active link.
 ///
-/// A link at rest sends nothing, so that silence alone means nothing: the peer is asked before it counts.
-/// The same holds for frames that cannot be used. A stranger may send them, and an honest peer answers a
-/// question with a frame that can; only who asked and got nothing but such frames in return no longer has
-/// a session.
+/// A link at rest sends nothing, so that silence alone means nothing: the peer is asked before it
+/// counts. The same holds for frames that cannot be used. A stranger may send them, and an honest
+/// peer answers a question with a frame that can; only who asked and got nothing but such frames in
+/// return no longer has a session.
 #[derive(Debug)]
 pub(crate) struct Liveness {
     silence: Option<Duration>,
@@ -55,12 +56,13 @@ pub(crate) struct Liveness {
     silent: bool,
     /// Since when something has been unacknowledged, and when that was first found to be long.
     unacknowledged: Option<(Time, Time)>,
-    /// That the peer acknowledges nothing has been told, the last time then. It is not forgotten when a session ends for it.
+    /// That the peer acknowledges nothing has been told, the last time then. It is not forgotten
+    /// when a session ends for it.
     moveless: Option<Time>,
     /// The round trip of acknowledged packets: nobody answers earlier.
     round_trip: Seen,
-    /// How long questions waited for something to come: all that is known of a way so long that everything is
-    /// sent again before it can be acknowledged.
+    /// How long questions waited for something to come: all that is known of a way so long that
+    /// everything is sent again before it can be acknowledged.
     answered: Duration,
 }
 
@@ -114,8 +116,8 @@ impl Liveness {
         self.answered = Duration::ZERO;
     }
 
-    /// A frame of this session was accepted. Returns for how long there was none if that was reported as
-    /// silence.
+    /// A frame of this session was accepted. Returns for how long there was none if that was
+    /// reported as silence.
     #[inline]
     pub fn accepted(&mut self, now: Time) -> Option<Duration> {
         let before = core::mem::replace(&mut self.heard, now);
@@ -133,12 +135,14 @@ impl Liveness {
         None
     }
 
-    /// Whether the peer was heard well after `since`, so that what it has owed since then is not for its silence.
+    /// Whether the peer was heard well after `since`, so that what it has owed since then is not
+    /// for its silence.
     fn was_heard_after(&self, since: Time, patience: Duration) -> bool {
         self.heard >= since + part(patience, 2)
     }
 
-    /// A session ends because the peer has acknowledged nothing since `since`. Returns whether it was heard all the same.
+    /// A session ends because the peer has acknowledged nothing since `since`. Returns whether it
+    /// was heard all the same.
     pub fn gave_up(&mut self, since: Time, patience: Duration, now: Time) -> bool {
         let heard = self.was_heard_after(since, patience);
         if heard {
@@ -153,8 +157,8 @@ impl Liveness {
         self.moveless.take().is_some()
     }
 
-    /// When to look at what has been unacknowledged since `since`: after half of the patience, and after as much again,
-    /// since an end that stood still has not read yet what the peer says.
+    /// When to look at what has been unacknowledged since `since`: after half of the patience, and
+    /// after as much again, since an end that stood still has not read yet what the peer says.
     #[inline]
     pub fn stall_deadline(&self, since: Time) -> Time {
         let Some(silence) = self.silence else {
@@ -168,8 +172,8 @@ impl Liveness {
         }
     }
 
-    /// A stall that ended a session is remembered for a while, for it will show itself again as soon as there is
-    /// something to send.
+    /// A stall that ended a session is remembered for a while, for it will show itself again as
+    /// soon as there is something to send.
     fn forgets_at(&self, half: Duration) -> Time {
         self.moveless
             .map_or(Time::NEVER, |at| at + half.times(STALL))
@@ -196,8 +200,8 @@ impl Liveness {
         self.moveless.replace(now).is_none()
     }
 
-    /// After a frame was accepted: `number` was asked for again and has not come, if any. A peer that takes it
-    /// for acknowledged never sends it.
+    /// After a frame was accepted: `number` was asked for again and has not come, if any. A peer
+    /// that takes it for acknowledged never sends it.
     #[inline]
     pub fn missing(&mut self, number: Option<u64>, now: Time) {
         match (number, self.stalled) {
@@ -208,8 +212,8 @@ impl Liveness {
         }
     }
 
-    /// What is known of the round trip. A packet that was acknowledged since the last question was answered
-    /// tells more than that answer, which may have waited for a cable.
+    /// What is known of the round trip. A packet that was acknowledged since the last question was
+    /// answered tells more than that answer, which may have waited for a cable.
     pub fn measured(&mut self, round_trip: Seen) {
         if round_trip.samples != self.round_trip.samples {
             self.answered = Duration::ZERO;
@@ -224,17 +228,18 @@ impl Liveness {
         self.unusable = Some(self.row(self.unusable, heal, now));
     }
 
-    /// A frame came that the peer sent long ago, or counts as such. Copies come late from an honest peer, too, also
-    /// while its process stands still: they alone say nothing for as long as a packet may be missing. An end
-    /// whose own position ran ahead takes all that its peer sends for old, and needs a way out.
+    /// A frame came that the peer sent long ago, or counts as such. Copies come late from an honest
+    /// peer, too, also while its process stands still: they alone say nothing for as long as a
+    /// packet may be missing. An end whose own position ran ahead takes all that its peer sends for
+    /// old, and needs a way out.
     pub fn stale(&mut self, now: Time, round_trip: Seen) {
         let Some(heal) = self.heal else { return };
         self.measured(round_trip);
         self.stale = Some(self.row(self.stale, heal, now));
     }
 
-    /// A row of frames that goes on, or begins. Between single frames, however many, there was nothing: that is
-    /// silence.
+    /// A row of frames that goes on, or begins. Between single frames, however many, there was
+    /// nothing: that is silence.
     fn row(&self, row: Option<Unusable>, heal: Duration, now: Time) -> Unusable {
         let pause = part(self.patience(heal), FIRST_QUESTION);
         match row {
@@ -255,7 +260,8 @@ impl Liveness {
             .max(answered.times(2))
     }
 
-    /// For how long the peer may say nothing, whatever follows; it is asked in this time however long the way is.
+    /// For how long the peer may say nothing, whatever follows; it is asked in this time however
+    /// long the way is.
     fn least_patience(&self) -> Option<Duration> {
         match (self.silence, self.give_up) {
             (Some(silence), Some(give_up)) => Some(silence.min(give_up)),
@@ -287,8 +293,9 @@ impl Liveness {
         due.min().unwrap_or(Time::NEVER)
     }
 
-    /// When so much time has passed since `begin`, and at least half of it since the peer was first asked:
-    /// who was not there to ask, because his process stood still, may not say that nobody answered.
+    /// When so much time has passed since `begin`, and at least half of it since the peer was first
+    /// asked: who was not there to ask, because his process stood still, may not say that nobody
+    /// answered.
     fn end_of(&self, begin: Time, patience: Duration) -> Time {
         match self.asked {
             Some((first, _)) => (begin + patience).max(first + part(patience, 2)),

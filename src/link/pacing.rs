@@ -6,8 +6,8 @@ use crate::time::{Duration, Time};
 
 /// Lets phits go at the rate of the lanes in use (paper, section 4.4), or at once.
 ///
-/// A phit may go into a frame when its last bit would have left the lanes. Idle phits that fill a frame
-/// up take no time: they stand for what the real link sends anyway.
+/// A phit may go into a frame when its last bit would have left the lanes. Idle phits that fill a
+/// frame up take no time: they stand for what the real link sends anyway.
 #[derive(Debug)]
 pub(crate) struct LineClock {
     /// Bits of what is counted here: a phit, or a set.

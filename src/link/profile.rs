@@ -1,15 +1,16 @@
-//! A link profile as it is where it is used: between processes, or behind a clock that dilates time.
+//! A link profile as it is where it is used: between processes, or behind a clock that dilates
+//! time.
 
 use super::config::{LinkClock, LinkProfile};
 use crate::time::Duration;
 
 impl LinkProfile {
-    /// The profile for links between processes: its depths, and times of the driver of which none is shorter than
-    /// [`Self::live`] has it.
+    /// The profile for links between processes: its depths, and times of the driver of which none
+    /// is shorter than [`Self::live`] has it.
     ///
-    /// The paper's times belong to round trips of 100 ns. Two ends that expect an answer within microseconds over a wire
-    /// that takes a hundred of them ask again long before it can be there, and what they send over and over keeps
-    /// everybody from what was sent once.
+    /// The paper's times belong to round trips of 100 ns. Two ends that expect an answer within
+    /// microseconds over a wire that takes a hundred of them ask again long before it can be there,
+    /// and what they send over and over keeps everybody from what was sent once.
     #[must_use]
     pub fn over_real_wires(&self, clock: LinkClock) -> Self {
         let live = Self::live();
@@ -29,9 +30,9 @@ impl LinkProfile {
         }
     }
 
-    /// The profile with the patience that a topology names, in ms and 0 for never, with peers behind real wires.
-    /// These are the wire's times, which no dilation stretches. In virtual time nothing is silent but by
-    /// command, and what is idle sleeps.
+    /// The profile with the patience that a topology names, in ms and 0 for never, with peers
+    /// behind real wires. These are the wire's times, which no dilation stretches. In virtual time
+    /// nothing is silent but by command, and what is idle sleeps.
     #[must_use]
     pub(crate) fn patient(self, real_wires: bool, give_up_ms: u64, silence_ms: u64) -> Self {
         let time = |ms: u64| (real_wires && ms > 0).then_some(Duration::from_ms(ms));
@@ -42,7 +43,8 @@ impl LinkProfile {
         }
     }
 
-    /// The profile with its times as the driver's clock sees them: emulated time multiplied by `factor`.
+    /// The profile with its times as the driver's clock sees them: emulated time multiplied by
+    /// `factor`.
     #[must_use]
     pub(crate) fn dilated(&self, factor: u64) -> Self {
         if !self.emulated_time {

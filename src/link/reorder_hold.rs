@@ -4,9 +4,9 @@ use crate::time::Duration;
 
 /// How long a gap may be a frame that is only late.
 ///
-/// Learnt from what this link does, like the reordering window of RACK (RFC 8985): a gap that filled by
-/// itself shows how late frames get; one that was declared a loss although the frame came shows that
-/// the hold is too short; true losses let it shrink.
+/// Learnt from what this link does, like the reordering window of RACK (RFC 8985): a gap that
+/// filled by itself shows how late frames get; one that was declared a loss although the frame came
+/// shows that the hold is too short; true losses let it shrink.
 #[derive(Clone, Debug)]
 pub(crate) struct ReorderHold {
     hold: Duration,
@@ -44,16 +44,18 @@ impl ReorderHold {
         self.set(with_margin(extent).max(hold - hold / 64));
     }
 
-    /// A gap was declared a loss, but the missing frame came `extent` after the gap had shown and before a copy of it
-    /// could: so it is less than the hold and a round trip, and certain. The next one may be later still, and to be wrong
-    /// costs a window of packets: twice as long at once.
+    /// A gap was declared a loss, but the missing frame came `extent` after the gap had shown and
+    /// before a copy of it could: so it is less than the hold and a round trip, and certain. The
+    /// next one may be later still, and to be wrong costs a window of packets: twice as long at
+    /// once.
     pub fn late(&mut self, extent: Duration) {
         let hold = self.hold.as_ps();
         self.set(extent.as_ps().saturating_mul(2).max(hold));
     }
 
-    /// A gap was declared a loss, but the missing frame came `extent` after the gap had shown. At most
-    /// quadruples the hold, so that a duplicated retransmission, which looks the same, does little.
+    /// A gap was declared a loss, but the missing frame came `extent` after the gap had shown. At
+    /// most quadruples the hold, so that a duplicated retransmission, which looks the same, does
+    /// little.
     pub fn too_short(&mut self, extent: Duration) {
         let hold = self.hold.as_ps();
         self.set(with_margin(extent).clamp(hold, hold.saturating_mul(4)));

@@ -11,9 +11,9 @@ pub(crate) struct Seen {
     pub samples: u64,
 }
 
-/// Round-trip estimate after Jacobson ("Congestion Avoidance and Control", 1988), with the time-outs
-/// derived from it. The paper gives no time-outs: its links are a cable long, ours may pass through
-/// anything.
+/// Round-trip estimate after Jacobson ("Congestion Avoidance and Control", 1988), with the
+/// time-outs derived from it. The paper gives no time-outs: its links are a cable long, ours may
+/// pass through anything.
 #[derive(Clone, Debug)]
 pub(crate) struct RoundTrip {
     smoothed_ps: u64,
@@ -53,7 +53,8 @@ impl RoundTrip {
         let error = sample.abs_diff(self.smoothed_ps);
         self.deviation_ps = self.deviation_ps - self.deviation_ps / 4 + error / 4;
         self.smoothed_ps = self.smoothed_ps - self.smoothed_ps / 8 + sample / 8;
-        // A path may become longer: the shortest drifts up towards the mean when nothing confirms it.
+        // A path may become longer: the shortest drifts up towards the mean when nothing confirms
+        // it.
         let drift = self.smoothed_ps.saturating_sub(self.shortest_ps) / 256;
         self.shortest_ps = sample.min(self.shortest_ps + drift);
     }
@@ -98,8 +99,8 @@ impl RoundTrip {
         base.times(1 << self.doublings).min(self.most.max(base))
     }
 
-    /// Time-out of the `try_number`-th try to ask a peer that owes nothing but credits: its silence says
-    /// nothing about the round trip.
+    /// Time-out of the `try_number`-th try to ask a peer that owes nothing but credits: its silence
+    /// says nothing about the round trip.
     pub fn credit_timeout(&self, try_number: u32) -> Duration {
         let base = self.base();
         base.times(1 << try_number.min(32)).min(self.most.max(base))
@@ -114,8 +115,9 @@ impl RoundTrip {
             .min(self.timeout())
     }
 
-    /// The time-out expired. Stays until something is measured, because a time-out that is too short
-    /// makes every packet be sent twice, and then nothing can be measured (Karn and Partridge, 1987).
+    /// The time-out expired. Stays until something is measured, because a time-out that is too
+    /// short makes every packet be sent twice, and then nothing can be measured (Karn and
+    /// Partridge, 1987).
     pub fn back_off(&mut self) {
         if self.timeout() < self.most {
             self.doublings += 1;

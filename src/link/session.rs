@@ -12,8 +12,8 @@ use super::round_trip::Seen;
 use super::training::{Offer, Refusal, judge};
 use crate::time::{Duration, Time};
 
-/// The session of a link end, whatever the link carries: each kind of link control block says what its halves
-/// do when a session begins and ends and when lanes change, and gets the rest.
+/// The session of a link end, whatever the link carries: each kind of link control block says what
+/// its halves do when a session begins and ends and when lanes change, and gets the rest.
 pub(crate) trait Session {
     /// Where received packets go.
     type Input;
@@ -42,8 +42,8 @@ pub(crate) trait Session {
     fn round_trip_seen(&self) -> Seen;
     /// Packets that the peer has not acknowledged.
     fn unacknowledged(&self) -> u64;
-    /// Ends the session: what is open is closed, what is not acknowledged is discarded. Returns the number of
-    /// packets discarded.
+    /// Ends the session: what is open is closed, what is not acknowledged is discarded. Returns the
+    /// number of packets discarded.
     fn end(&mut self, input: &mut Self::Input) -> u64;
 
     /// Lanes of a direction that may be given up before the link dies instead.
@@ -178,8 +178,8 @@ pub(crate) trait Session {
         }
     }
 
-    /// Asks a silent peer for a sign of life, tells that it gives none, and gives up a session of which no
-    /// frame can be used.
+    /// Asks a silent peer for a sign of life, tells that it gives none, and gives up a session of
+    /// which no frame can be used.
     fn watch_peer(&mut self, now: Time, input: &mut Self::Input) {
         while self.common().state == LinkState::Active
             && let Some(due) = self.common().liveness.expire(now)
@@ -214,7 +214,8 @@ pub(crate) trait Session {
         }
     }
 
-    /// Tells that the peer acknowledges nothing of what it has been sent since `owed_since`, although it is heard.
+    /// Tells that the peer acknowledges nothing of what it has been sent since `owed_since`,
+    /// although it is heard.
     fn watch_progress(&mut self, owed_since: Time, now: Time) {
         let link = self.common();
         if link.liveness.look_for_stall(owed_since, now) {
@@ -396,9 +397,9 @@ pub(crate) trait Session {
         link.handshake.restart(now);
     }
 
-    /// The peer receives on `wanted` only. Which lanes go is the receiver's decision alone, and as it only ever
-    /// gives them up, an old frame asks for no fewer than a new one. Whoever asks for more than we
-    /// send on is an old frame, too - or we believed a frame that was not the peer's.
+    /// The peer receives on `wanted` only. Which lanes go is the receiver's decision alone, and as
+    /// it only ever gives them up, an old frame asks for no fewer than a new one. Whoever asks for
+    /// more than we send on is an old frame, too - or we believed a frame that was not the peer's.
     fn obey_lanes(&mut self, wanted: u8, peer_state: LinkState, now: Time) {
         if peer_state != LinkState::Active {
             return;
@@ -512,8 +513,8 @@ pub(crate) trait Session {
         self.common().handshake.rest();
     }
 
-    /// Command: channel initialisation with all lanes, under a new epoch, of a link that was taken down by
-    /// command or lost its last lane.
+    /// Command: channel initialisation with all lanes, under a new epoch, of a link that was taken
+    /// down by command or lost its last lane.
     fn bring_up(&mut self, now: Time) {
         let link = self.common();
         link.see(now);

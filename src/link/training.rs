@@ -33,7 +33,8 @@ pub(crate) struct Offer {
 pub(crate) struct Terms {
     /// Units that may be unacknowledged: packets, or sets of flits.
     pub window: u16,
-    /// Input buffer: phits per virtual channel; for flits all of them, and the private part of each channel.
+    /// Input buffer: phits per virtual channel; for flits all of them, and the private part of each
+    /// channel.
     pub credits: [u32; 2],
     /// Phits or flits of the longest packet.
     pub max_packet: u8,
@@ -67,13 +68,15 @@ struct Answer {
     challenge: bool,
 }
 
-/// One end's side of channel initialisation (paper, section 4.4, says what is found out; how is ours).
+/// One end's side of channel initialisation (paper, section 4.4, says what is found out; how is
+/// ours).
 ///
-/// Each end sends training frames with its own epoch and the peer's as far as it knows it. An end that has
-/// accepted the peer's frames says so (`heard`); who sees its own current epoch in an accepting frame
-/// knows that the peer lives and agrees, and becomes active. While data flows, a frame of another
-/// incarnation proves nothing, since it may be an old one that was delayed: it is answered under
-/// the *next* epoch, and only somebody who answers to that is alive. Then this end starts again, too.
+/// Each end sends training frames with its own epoch and the peer's as far as it knows it. An end
+/// that has accepted the peer's frames says so (`heard`); who sees its own current epoch in an
+/// accepting frame knows that the peer lives and agrees, and becomes active. While data flows, a
+/// frame of another incarnation proves nothing, since it may be an old one that was delayed: it is
+/// answered under the *next* epoch, and only somebody who answers to that is alive. Then this end
+/// starts again, too.
 #[derive(Debug)]
 pub(crate) struct Handshake {
     pub epoch: u32,
@@ -264,8 +267,9 @@ impl Handshake {
         self.due = now + self.interval;
         self.not_before = now + self.shortest;
         self.interval = self.interval.times(2).min(self.longest);
-        // While training, what goes out unasked does not rely on what was heard: an old frame of the
-        // peer may have misled us, and the peer would drop what names an epoch it does not know.
+        // While training, what goes out unasked does not rely on what was heard: an old frame of
+        // the peer may have misled us, and the peer would drop what names an epoch it does not
+        // know.
         let sure = state == LinkState::Active;
         let rx_epoch = if sure { self.peer_epoch } else { 0 };
         Some(Answer {
@@ -290,7 +294,8 @@ impl Handshake {
             heard,
             challenge,
         } = self.next(state, now)?;
-        // A challenge speaks for the session that would follow, in which all lanes are trained anew.
+        // A challenge speaks for the session that would follow, in which all lanes are trained
+        // anew.
         let (state, rx_lanes) = if challenge {
             (LinkState::Training, ALL_LANES)
         } else {

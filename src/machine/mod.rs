@@ -7,8 +7,6 @@ pub mod blackwidow;
 #[path = "../../tests/toy/mod.rs"]
 pub mod toy;
 
-use self::aries::topology::Dragonfly;
-use self::blackwidow::topology::FoldedClos;
 use crate::catalogue::Machine;
 use crate::net::{self, Effort, Family, Generated, Network, Problems, Read};
 

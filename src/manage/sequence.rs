@@ -1,17 +1,18 @@
-//! Quiesce, drain, install, release: what a maintenance process asks of which node, and how long it waits.
+//! Quiesce, drain, install, release: what a maintenance process asks of which node, and how long it
+//! waits.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::net::NodeRef;
 use crate::time::{Duration, Time};
 
-/// What a reroute is about to do (white paper: "HSS can quiesce network traffic so that route table changes can be
-/// deployed safely. Applications pause briefly while this operation is in progress; traffic is released once
-/// the re-route process has completed").
+/// What a reroute is about to do (white paper: "HSS can quiesce network traffic so that route table
+/// changes can be deployed safely. Applications pause briefly while this operation is in progress;
+/// traffic is released once the re-route process has completed").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Phase {
-    /// Every source of packets begins nothing new; a network interface is done when nothing of it is outstanding, a
-    /// router when it takes no packets from its network interfaces.
+    /// Every source of packets begins nothing new; a network interface is done when nothing of it
+    /// is outstanding, a router when it takes no packets from its network interfaces.
     Quiesce,
     /// Every router is done when no packet is in it.
     Drain,
@@ -28,9 +29,10 @@ pub enum Phase {
 pub struct RerouteTimes {
     /// After which a node that is not done yet is asked again, and one that has not answered.
     pub ask_again: Duration,
-    /// For sources to become quiet. Of network interfaces: What a dead link has swallowed they know only after
-    /// their own time-out for requests; there is no need to wait for that, since every set of tables keeps to
-    /// the same order of channels: what is still under way cannot block, at worst it is discarded.
+    /// For sources to become quiet. Of network interfaces: What a dead link has swallowed they know
+    /// only after their own time-out for requests; there is no need to wait for that, since every
+    /// set of tables keeps to the same order of channels: what is still under way cannot block, at
+    /// worst it is discarded.
     pub quiesce: Duration,
     /// For routers to become empty.
     pub drain: Duration,
@@ -69,15 +71,16 @@ pub enum Answer {
     Done,
     /// It has heard and is not yet.
     NotYet,
-    /// It will not, or there is nobody to ask: the node is left alone from now on, except for its release.
+    /// It will not, or there is nobody to ask: the node is left alone from now on, except for its
+    /// release.
     Gone,
 }
 
 /// What has come of a reroute. All lists empty = all went as it should.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// Nodes that were not done in time, by phase. An entry for [`Phase::Install`] means that the network does not
-    /// have the tables of the plan: plan again with that router dead.
+    /// Nodes that were not done in time, by phase. An entry for [`Phase::Install`] means that the
+    /// network does not have the tables of the plan: plan again with that router dead.
     pub late: BTreeMap<Phase, Vec<NodeRef>>,
     /// Nodes that were gone.
     pub gone: BTreeSet<NodeRef>,
@@ -101,10 +104,10 @@ impl Outcome {
 }
 
 /// A reroute in progress. The order of calls: after [`new`](Self::new) and after every
-/// [`handle_answer`](Self::handle_answer) or [`handle_timers`](Self::handle_timers), take commands from
-/// [`poll_command`](Self::poll_command) until there is none, then wait for an answer or until
-/// [`next_wakeup`](Self::next_wakeup). It ends in [`Phase::Done`] after at most the sum of its times, and never
-/// without having tried to release every source.
+/// [`handle_answer`](Self::handle_answer) or [`handle_timers`](Self::handle_timers), take commands
+/// from [`poll_command`](Self::poll_command) until there is none, then wait for an answer or until
+/// [`next_wakeup`](Self::next_wakeup). It ends in [`Phase::Done`] after at most the sum of its
+/// times, and never without having tried to release every source.
 #[derive(Clone, Debug)]
 pub struct Reroute {
     sources: Vec<NodeRef>,
@@ -122,9 +125,9 @@ pub struct Reroute {
 }
 
 impl Reroute {
-    /// Begins to reroute: `sources` are stopped, `routers` (living ones) drained, `changed` of them get new
-    /// registers. If nothing has changed, nothing is done. Sources are the network interfaces, or the routers where
-    /// these hold back what their network interfaces have to send.
+    /// Begins to reroute: `sources` are stopped, `routers` (living ones) drained, `changed` of them
+    /// get new registers. If nothing has changed, nothing is done. Sources are the network
+    /// interfaces, or the routers where these hold back what their network interfaces have to send.
     pub fn new(
         now: Time,
         sources: &[NodeRef],
@@ -165,8 +168,8 @@ impl Reroute {
         &self.outcome
     }
 
-    /// When to call [`handle_timers`](Self::handle_timers) and [`poll_command`](Self::poll_command) again if no
-    /// answer comes; `None` when done.
+    /// When to call [`handle_timers`](Self::handle_timers) and [`poll_command`](Self::poll_command)
+    /// again if no answer comes; `None` when done.
     pub fn next_wakeup(&self) -> Option<Time> {
         let ask = self.due.first().map_or(Time::NEVER, |(at, _)| *at);
         (self.phase != Phase::Done).then_some(ask.min(self.deadline))
@@ -213,8 +216,8 @@ impl Reroute {
         }
     }
 
-    /// Gives it up: where nothing is installed yet, everybody is released at once; what is being installed is finished
-    /// first, because a mixture of tables serves nobody.
+    /// Gives it up: where nothing is installed yet, everybody is released at once; what is being
+    /// installed is finished first, because a mixture of tables serves nobody.
     pub fn abandon(&mut self, now: Time) {
         if matches!(self.phase, Phase::Quiesce | Phase::Drain) {
             self.pending.clear();
@@ -300,7 +303,8 @@ mod tests {
         core::iter::from_fn(|| reroute.poll_command(now)).collect()
     }
 
-    /// Runs with nodes that answer as `say` has it, until done; returns what was asked of whom, in order.
+    /// Runs with nodes that answer as `say` has it, until done; returns what was asked of whom, in
+    /// order.
     fn run(reroute: &mut Reroute, say: impl Fn(Command, Time) -> Option<Answer>) -> Vec<Command> {
         let (mut asked, mut now) = (Vec::new(), ms(0));
         while reroute.phase() != Phase::Done {

@@ -9,15 +9,16 @@
 //! run's packets choose their ways one by one.
 //!
 //! What comes late from another run of that source, however many runs ago, says so itself (see
-//! [`stamp`](super::stamp)) and is counted as stale, never as corrupted; of messages too short for that the last
-//! runs are remembered. Numbers of runs grow, so that a late announcement does not take the place of a newer one.
+//! [`stamp`](super::stamp)) and is counted as stale, never as corrupted; of messages too short for
+//! that the last runs are remembered. Numbers of runs grow, so that a late announcement does not
+//! take the place of a newer one.
 //!
 //! The messages of an atomic run add one to the words at the announced addresses, which are set to
 //! known values before: how many were carried out is what the words say.
 //!
-//! A target that is started again has an empty memory and knows of no run. So that its zeros are not called damage, and
-//! those of a target that has lived all the time are, a source whose gets or additions found zeros
-//! [asks](Checker::knows) at the end whether the run is still known.
+//! A target that is started again has an empty memory and knows of no run. So that its zeros are
+//! not called damage, and those of a target that has lived all the time are, a source whose gets or
+//! additions found zeros [asks](Checker::knows) at the end whether the run is still known.
 
 use std::collections::VecDeque;
 
@@ -33,7 +34,8 @@ use super::turns::{Turn, Turns};
 pub(crate) const ANNOUNCEMENT_BYTES: usize = 32;
 /// Where a run is announced: above every memory, within the 48 address bits.
 pub const ANNOUNCE_ADDRESS: u64 = 1 << 47;
-/// Bytes between two addresses of a run: one value of the hash bits (paper, section 7.8.2), or a block.
+/// Bytes between two addresses of a run: one value of the hash bits (paper, section 7.8.2), or a
+/// block.
 pub(crate) const fn stride_of(size: u32) -> u64 {
     if size <= STRIDE as u32 {
         STRIDE
@@ -54,7 +56,8 @@ const MAGIC: u32 = 0x5048_5452;
 const PURPOSE_AT: usize = 13;
 /// Runs whose counts a target keeps; the oldest goes.
 const KEPT_RUNS: usize = 16;
-/// Runs of one source with messages below [`NUMBERED_BYTES`] that are remembered when they are over.
+/// Runs of one source with messages below [`NUMBERED_BYTES`] that are remembered when they are
+/// over.
 const KEPT_SHORT_RUNS: usize = 4;
 /// Sources that can be told apart: node ids have 18 bits.
 const SOURCES: u32 = 1 << 18;
@@ -100,7 +103,8 @@ impl Announcement {
         out
     }
 
-    /// The announcement in `data` and what it is for, or `None` when any field of it is not one that a source sends.
+    /// The announcement in `data` and what it is for, or `None` when any field of it is not one
+    /// that a source sends.
     pub(crate) fn parse(data: &[u8]) -> Option<(Purpose, Self)> {
         let data: &[u8; ANNOUNCEMENT_BYTES] = data.try_into().ok()?;
         let word =
@@ -252,8 +256,8 @@ impl Checker {
         self.runs.last().map(|counts| counts.run)
     }
 
-    /// Adds what is counted of `run` to `report`; false when nothing is known of it. `read` answers the
-    /// 64-bit word at an address of the memory.
+    /// Adds what is counted of `run` to `report`; false when nothing is known of it. `read` answers
+    /// the 64-bit word at an address of the memory.
     pub(crate) fn report(
         &self,
         run: u64,
@@ -349,8 +353,8 @@ impl Checker {
         flows.map(|flow| flow.turns.len()).sum()
     }
 
-    /// Answers `source`, who asks whether the run that it announced is known: if so, it has been since, and the
-    /// memory is the one that was written then.
+    /// Answers `source`, who asks whether the run that it announced is known: if so, it has been
+    /// since, and the memory is the one that was written then.
     pub(crate) fn knows(&self, source: u32, announcement: &Announcement) -> Announced {
         let flow = self.flows.get(source as usize);
         match flow.and_then(Option::as_deref) {
@@ -421,7 +425,8 @@ impl Checker {
 }
 
 impl Checker {
-    /// Judges block `number` to address number `place` that came from `source` and is said to be in `memory`.
+    /// Judges block `number` to address number `place` that came from `source` and is said to be in
+    /// `memory`.
     pub(crate) fn block(&mut self, source: u32, place: u32, number: u32, memory: &Memory) {
         let Some(Some(flow)) = self.flows.get_mut(source as usize) else {
             return;
@@ -460,8 +465,8 @@ pub(crate) fn block_found(memory: &Memory, local: u64, address: u64, size: u32) 
     lines.max().unwrap_or(Found::Whole)
 }
 
-/// How many lines of the block are whole lines of another run's messages; `None` if any is neither those nor its
-/// own.
+/// How many lines of the block are whole lines of another run's messages; `None` if any is neither
+/// those nor its own.
 fn wrong_lines(memory: &Memory, address: u64, size: u32, stamp: Stamp, number: u32) -> Option<u64> {
     let (mut found, mut wrong) = ([0; LINE], 0);
     let (size, mut lines) = (u64::from(size), stamp.lines(address, number));
@@ -479,7 +484,8 @@ fn wrong_lines(memory: &Memory, address: u64, size: u32, stamp: Stamp, number: u
     Some(wrong)
 }
 
-/// The sequence number of a message that is not the one expected, if it is a whole message of `size` bytes.
+/// The sequence number of a message that is not the one expected, if it is a whole message of
+/// `size` bytes.
 #[cold]
 fn number_of(stamp: Stamp, size: u32, address: u64, next: u32, data: &[u8]) -> Option<u32> {
     if data.len() != size as usize {
@@ -488,9 +494,9 @@ fn number_of(stamp: Stamp, size: u32, address: u64, next: u32, data: &[u8]) -> O
     if let Some(number) = Stamp::claimed_number(next, data) {
         return stamp.matches(address, number, data).then_some(number);
     }
-    // A folded stamp does not tell its number: try those around the expected one, nearest first. As many
-    // messages may be missing as a source has outstanding, but the shortest stamps are the same too
-    // often to look so far.
+    // A folded stamp does not tell its number: try those around the expected one, nearest first. As
+    // many messages may be missing as a source has outstanding, but the shortest stamps are the
+    // same too often to look so far.
     let reach = if data.len() < 4 { 32 } else { MAX_WINDOW };
     (1..=reach)
         .flat_map(|n| [next.wrapping_add(n), next.wrapping_sub(n)])

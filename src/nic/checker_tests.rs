@@ -359,8 +359,8 @@ fn a_long_loss_is_a_loss_at_any_size_that_can_tell() {
     }
 }
 
-/// One stamp was kept of the run before: what came of earlier ones counted as corrupted, 27 to 196 messages after two
-/// stalled runs.
+/// One stamp was kept of the run before: what came of earlier ones counted as corrupted, 27 to 196
+/// messages after two stalled runs.
 #[test]
 fn what_comes_late_of_any_run_before_is_stale_and_not_corrupt() {
     for size in [8, 9, 16, 32, 64] {

@@ -8,8 +8,8 @@ const MAX_NS: u64 = 1 << 40;
 /// Two decimal digits: values are right to 1 %, and the counts fit a second-level cache.
 const DIGITS: u8 = 2;
 
-/// The recording side, 33 KiB. Messages that were issued together are often answered together: latencies that are
-/// the same one after the other are counted before their bucket is looked for.
+/// The recording side, 33 KiB. Messages that were issued together are often answered together:
+/// latencies that are the same one after the other are counted before their bucket is looked for.
 #[derive(Clone, Debug)]
 pub(crate) struct LatencyRecorder {
     histogram: Histogram<u64>,

@@ -1,21 +1,25 @@
 //! Periods: by when a request was posted it is told from those that had its id before.
 //!
-//! A response may come late: links repeat for as long as they have to, a router stands still, a wire has a long delay.
-//! By then its request may have timed out, or whoever posted it may have been killed and started again, and the id may
-//! be in use for another one. So a packet says beside the id in which period of time it was posted, modulo as many as
-//! its bits can tell, and the response repeats it. (TCP's PAWS, RFC 7323 section 5, is the same idea.) A response is
-//! taken only for a request of its id *and* period, and
+//! A response may come late: links repeat for as long as they have to, a router stands still, a
+//! wire has a long delay. By then its request may have timed out, or whoever posted it may have
+//! been killed and started again, and the id may be in use for another one. So a packet says beside
+//! the id in which period of time it was posted, modulo as many as its bits can tell, and the
+//! response repeats it. (TCP's PAWS, RFC 7323 section 5, is the same idea.) A response is taken
+//! only for a request of its id *and* period, and
 //!
-//! - within a period an id whose response has not come serves once: after a time-out it rests until the next;
-//! - a network interface that has had a predecessor begins with the first period that begins after itself, since it
-//!   does not know what that one has asked in the present one.
+//! - within a period an id whose response has not come serves once: after a time-out it rests until
+//!   the next;
+//! - a network interface that has had a predecessor begins with the first period that begins after
+//!   itself, since it does not know what that one has asked in the present one.
 //!
-//! So two requests of one name are at least (number of periods - 1) periods apart, whatever was killed, stopped or
-//! delayed between them. Periods are two seconds long, and at least a tenth of a request's time-out.
+//! So two requests of one name are at least (number of periods - 1) periods apart, whatever was
+//! killed, stopped or delayed between them. Periods are two seconds long, and at least a tenth of a
+//! request's time-out.
 
 use crate::time::{Duration, Time};
 
-/// Least length of a period: the most that a restarted network interface waits, unless time-outs are long.
+/// Least length of a period: the most that a restarted network interface waits, unless time-outs
+/// are long.
 const SHORTEST: Duration = Duration::from_ms(2_000);
 /// Periods in a request's time-out, at most: long time-outs say that responses may be old.
 const PER_TIMEOUT: u64 = 10;
@@ -24,8 +28,8 @@ const NS_PER_PS: u64 = 1_000;
 /// What a network interface knows of those that had its place, and its requests, before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Incarnation {
-    /// What a clock that all incarnations share said when this one's own time was zero, in nanoseconds. It may not go
-    /// backwards from one incarnation to the next.
+    /// What a clock that all incarnations share said when this one's own time was zero, in
+    /// nanoseconds. It may not go backwards from one incarnation to the next.
     pub clock_ns: u64,
     /// Whether none was before it whose requests or responses may still be under way.
     pub first: bool,
@@ -54,8 +58,8 @@ pub(crate) struct Periods {
 }
 
 impl Periods {
-    /// Those of a network interface that begins at `now` and whose requests time out after `timeout`; `longer` times as
-    /// long as they need be.
+    /// Those of a network interface that begins at `now` and whose requests time out after
+    /// `timeout`; `longer` times as long as they need be.
     pub(crate) fn new(incarnation: Incarnation, now: Time, timeout: Duration, longer: u64) -> Self {
         let length_ns = (timeout.as_ns() / PER_TIMEOUT)
             .max(SHORTEST.as_ns())

@@ -55,8 +55,8 @@ impl Runs {
         Ok(())
     }
 
-    /// Ends the issuing of the run that is going on, if any; outstanding messages are waited for. True when it
-    /// issued no more before: whoever asks again does not want to wait.
+    /// Ends the issuing of the run that is going on, if any; outstanding messages are waited for.
+    /// True when it issued no more before: whoever asks again does not want to wait.
     pub(crate) fn stop(&mut self) -> bool {
         let Some(driver) = self.driver.as_mut().filter(|driver| !driver.is_done()) else {
             return false;
@@ -99,7 +99,8 @@ impl Runs {
         self.driver.as_ref().map(Driver::spec)
     }
 
-    /// Issues what the run that is going on has to issue, and answers its number when it is done now.
+    /// Issues what the run that is going on has to issue, and answers its number when it is done
+    /// now.
     #[inline]
     pub(crate) fn issue(&mut self, now: Time, nic: &mut impl Issuer) -> Option<u64> {
         let driver = self.driver.as_mut()?;

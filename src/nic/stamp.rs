@@ -1,23 +1,24 @@
 //! Payload stamps: what a traffic run writes, so that its target can tell what arrived.
 //!
-//! The first eight bytes of a message are one little-endian word that says by itself what it is: from the
-//! lowest bit on its sequence number among the messages of this run from this source to this address (28 bits),
-//! the tag of its run (18 bits: a hash of run and incarnation of the source) and a check over tag, source, target,
-//! address and sequence number (18 bits). Bytes 8 to 63 are drawn from that word, so that all of them are
-//! verified. So a whole message of *any* other run, however long ago, is told from a damaged one without that
-//! anybody remembers that run; one damaged word in 2^18 is mistaken for such a one.
+//! The first eight bytes of a message are one little-endian word that says by itself what it is:
+//! from the lowest bit on its sequence number among the messages of this run from this source to
+//! this address (28 bits), the tag of its run (18 bits: a hash of run and incarnation of the
+//! source) and a check over tag, source, target, address and sequence number (18 bits). Bytes 8 to
+//! 63 are drawn from that word, so that all of them are verified. So a whole message of *any* other
+//! run, however long ago, is told from a damaged one without that anybody remembers that run; one
+//! damaged word in 2^18 is mistaken for such a one.
 //!
-//! 2^28 numbers to one address, 64 addresses to a target: 17 thousand million messages pass before a number
-//! comes again, half an hour at ten million messages per second.
+//! 2^28 numbers to one address, 64 addresses to a target: 17 thousand million messages pass before
+//! a number comes again, half an hour at ten million messages per second.
 //!
-//! A message shorter than eight bytes carries the word folded down to its length by multiplication: its target,
-//! who knows which number must come next, computes the same and compares. With one byte, one wrong message in
-//! 256 goes unseen, and below four bytes the messages that come after a loss, or late from an earlier run, may be
-//! taken for another kind of damage than they are.
+//! A message shorter than eight bytes carries the word folded down to its length by multiplication:
+//! its target, who knows which number must come next, computes the same and compares. With one
+//! byte, one wrong message in 256 goes unseen, and below four bytes the messages that come after a
+//! loss, or late from an earlier run, may be taken for another kind of damage than they are.
 //!
-//! Gets read a [pattern](read_words) that depends on the address alone, the same for every run and source, so that
-//! runs over the same memory agree. No byte of it is zero: memory that nobody has written is told from it, however
-//! short the get.
+//! Gets read a [pattern](read_words) that depends on the address alone, the same for every run and
+//! source, so that runs over the same memory agree. No byte of it is zero: memory that nobody has
+//! written is told from it, however short the get.
 
 use super::traffic_spec::MAX_SIZE;
 
@@ -45,7 +46,8 @@ const PATTERN: u64 = mix(0x5041_5454_4552_4e00);
 /// One bit of every byte.
 const ODD: u64 = 0x0101_0101_0101_0101;
 
-/// Fills the first `len` of `out` with what memory at `address`, a multiple of 64, holds to be read.
+/// Fills the first `len` of `out` with what memory at `address`, a multiple of 64, holds to be
+/// read.
 #[inline]
 pub(crate) fn read_words(address: u64, out: &mut [u8; LINE], len: usize) {
     let mut word = PATTERN ^ address.wrapping_mul(ADDRESS_FACTOR);
@@ -128,8 +130,8 @@ impl Stamp {
         mix(self.base ^ at ^ number.rotate_left(32)) & CHECK_MASK | self.tag | sequence
     }
 
-    /// What the word at `address` counts from in an atomic run: its low half is zero, its high half says
-    /// whose it is. Its highest bit is set, so that no count from it passes for one from zero.
+    /// What the word at `address` counts from in an atomic run: its low half is zero, its high half
+    /// says whose it is. Its highest bit is set, so that no count from it passes for one from zero.
     #[inline]
     pub(crate) const fn first_count(self, address: u64) -> u64 {
         let at = address.wrapping_mul(ADDRESS_FACTOR);
@@ -159,8 +161,8 @@ impl Stamp {
         }
     }
 
-    /// The sequence number that an unfolded stamp claims to have: of all with those bits, the one nearest to
-    /// `next`.
+    /// The sequence number that an unfolded stamp claims to have: of all with those bits, the one
+    /// nearest to `next`.
     pub(crate) fn claimed_number(next: u32, data: &[u8]) -> Option<u32> {
         let word = u64::from_le_bytes(*data.first_chunk()?);
         let unused = u32::BITS - SEQUENCE_BITS;
@@ -168,8 +170,8 @@ impl Stamp {
         Some(next.wrapping_add_signed(ahead.cast_signed() >> unused))
     }
 
-    /// Whether `data` is a whole message to `address`, from this source to this target, but of another run.
-    /// Of data shorter than a word nobody can say.
+    /// Whether `data` is a whole message to `address`, from this source to this target, but of
+    /// another run. Of data shorter than a word nobody can say.
     #[cold]
     pub(crate) fn is_of_another_run(self, address: u64, data: &[u8]) -> bool {
         let Some(word) = data.first_chunk() else {

@@ -16,8 +16,9 @@ use super::turns::{Turn, Turns};
 use crate::rng::Rng;
 use crate::time::{Duration, Time};
 
-/// Times that a run is announced to a target within the time-out of the first, evenly spread from when that has gone
-/// out: so a lost one does no harm, and a target that none reaches is known when one request has timed out.
+/// Times that a run is announced to a target within the time-out of the first, evenly spread from
+/// when that has gone out: so a lost one does no harm, and a target that none reaches is known when
+/// one request has timed out.
 const ATTEMPTS: u8 = 3;
 /// Times that an announcement which was damaged on its way is said again at once.
 const REPEATS: u8 = 3;
@@ -80,7 +81,8 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    /// Prepares `spec` at `source`. `identity` is the number under which a processor's checker knows it.
+    /// Prepares `spec` at `source`. `identity` is the number under which a processor's checker
+    /// knows it.
     ///
     /// # Errors
     /// See [`SpecError`].
@@ -245,7 +247,8 @@ impl Driver {
         false
     }
 
-    /// Remembers when the offer ended: at its own end, although this node may have stood still beyond it.
+    /// Remembers when the offer ended: at its own end, although this node may have stood still
+    /// beyond it.
     fn end_offer(&mut self, now: Time) {
         if self.ended.is_none() {
             let planned = self.ends.map_or(now, |end| end.min(now));
@@ -468,7 +471,8 @@ impl Driver {
         self.latency.record(now.since(posted).as_ns());
     }
 
-    /// Lets blocks go to an address again. Where one may still be on its way, none follows: it would be overwritten.
+    /// Lets blocks go to an address again. Where one may still be on its way, none follows: it
+    /// would be overwritten.
     fn release(&mut self, index: u32, address: u64, answered: &Answered<'_>) {
         if !self.spec.is_block() {
             return;
@@ -518,7 +522,8 @@ impl Driver {
         }
     }
 
-    /// When all else is over: asks those whose answers were zeros whether they still know of the run.
+    /// When all else is over: asks those whose answers were zeros whether they still know of the
+    /// run.
     fn ask(&mut self, nic: &mut impl Issuer) {
         if self.outstanding == 0 && self.to_ask.is_empty() {
             let targets = (0..).zip(&self.targets);
@@ -539,8 +544,9 @@ impl Driver {
         }
     }
 
-    /// Accounts for the answer of target `index`, whose answers before were zeros. Who still knows of the run has had its
-    /// memory all the time: the zeros are wrong. Who does not was started again; who does not answer cannot be blamed.
+    /// Accounts for the answer of target `index`, whose answers before were zeros. Who still knows
+    /// of the run has had its memory all the time: the zeros are wrong. Who does not was started
+    /// again; who does not answer cannot be blamed.
     pub(crate) fn question_answered(&mut self, index: u32, answered: Answered<'_>) {
         self.outstanding -= 1;
         let target = &mut self.targets[index as usize];
@@ -556,7 +562,8 @@ impl Driver {
         }
     }
 
-    /// Accounts for the answer to an announcement to target `index`; `again`: to one that was repeated.
+    /// Accounts for the answer to an announcement to target `index`; `again`: to one that was
+    /// repeated.
     pub(crate) fn announcement_answered(
         &mut self,
         index: u32,

@@ -32,8 +32,8 @@ impl Issuer for Taken {
     }
 }
 
-/// Two targets with one address each, of which the first never answers: the run goes on with the second. It stood
-/// still for ever where the first was next.
+/// Two targets with one address each, of which the first never answers: the run goes on with the
+/// second. It stood still for ever where the first was next.
 #[test]
 fn a_target_all_of_whose_addresses_are_given_up_does_not_hold_up_the_others() {
     let now = Time::ZERO;
@@ -195,7 +195,8 @@ fn an_announcement_that_is_damaged_is_said_again_at_once_but_not_for_ever() {
     assert_eq!(driver.report().unreached, [7]);
 }
 
-/// The rate was divided by the wait for time-outs as well: 10 s of it after a fault, of a run of 2 s.
+/// The rate was divided by the wait for time-outs as well: 10 s of it after a fault, of a run of 2
+/// s.
 #[test]
 fn the_wait_for_time_outs_is_no_part_of_the_rate() {
     let second = Duration::from_ms(1_000);
@@ -247,8 +248,8 @@ fn the_wait_for_time_outs_is_no_part_of_the_rate() {
     }
 }
 
-/// Announcements that `driver` makes from `from` to `to` ms, with nobody answering: to whom, when, and whether it is a
-/// repetition.
+/// Announcements that `driver` makes from `from` to `to` ms, with nobody answering: to whom, when,
+/// and whether it is a repetition.
 fn announced(
     driver: &mut Driver,
     taken: &mut Taken,
@@ -266,8 +267,8 @@ fn announced(
     all
 }
 
-/// A network interface that was just started again cannot send at once. The repetitions were counted from the beginning
-/// of the run, and those that could not go were gone.
+/// A network interface that was just started again cannot send at once. The repetitions were
+/// counted from the beginning of the run, and those that could not go were gone.
 #[test]
 fn repetitions_are_counted_from_the_first_that_has_gone() {
     let spec = TrafficSpec {
@@ -296,7 +297,8 @@ fn repetitions_are_counted_from_the_first_that_has_gone() {
     assert_eq!(all, [(7, 45, true), (7, 75, true)]);
 }
 
-/// The window was full of the announcements themselves: with one of one message there was no repetition.
+/// The window was full of the announcements themselves: with one of one message there was no
+/// repetition.
 #[test]
 fn repetitions_do_not_wait_for_the_window() {
     let spec = TrafficSpec {
@@ -354,8 +356,8 @@ fn a_target_that_refuses_the_run_is_told_from_one_that_does_not_answer() {
 const KNOWS: Answered<'_> = Answered::Written;
 const DOES_NOT: Answered<'_> = Answered::Refused;
 
-/// A run of two gets or additions of `size` to each of two targets, of which the first finds zeros; it says `says` at
-/// the end. Counts of corrupted and unwritten ones, before that and after.
+/// A run of two gets or additions of `size` to each of two targets, of which the first finds zeros;
+/// it says `says` at the end. Counts of corrupted and unwritten ones, before that and after.
 fn zeros_found(op: Operation, size: u32, says: Answered<'_>) -> [(u64, u64); 2] {
     let spec = TrafficSpec {
         pattern: Pattern::List {
@@ -452,7 +454,8 @@ fn answer_all(driver: &mut Driver, taken: &mut Taken, now: Time) {
     }
 }
 
-/// Driven by nothing but its own deadlines, a source issues one message each time, as many as its rate says.
+/// Driven by nothing but its own deadlines, a source issues one message each time, as many as its
+/// rate says.
 #[test]
 fn a_source_with_a_rate_is_woken_for_each_message() {
     let second = Duration::from_ms(1_000);
@@ -476,7 +479,8 @@ fn a_source_with_a_rate_is_woken_for_each_message() {
     assert_eq!(now, Time::ZERO + second);
 }
 
-/// The window is full, then the link takes nothing: a window of messages is made up for, the others are counted.
+/// The window is full, then the link takes nothing: a window of messages is made up for, the others
+/// are counted.
 #[test]
 fn a_source_that_is_held_up_catches_up_with_a_window_of_messages() {
     let ms = |ms| Time::ZERO + Duration::from_ms(ms);

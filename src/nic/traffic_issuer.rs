@@ -46,8 +46,8 @@ pub(crate) enum RunRequest {
     Message(u32),
 }
 
-/// The target of an announcement that is repeated, and which run of its network interface it is of: it may end
-/// during the next.
+/// The target of an announcement that is repeated, and which run of its network interface it is of:
+/// it may end during the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Repetition {
     serial: u32,

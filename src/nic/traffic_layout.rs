@@ -5,10 +5,10 @@ use super::traffic_spec::{Operation, SpecError, TrafficSpec};
 
 /// Where in the memories the addresses of a run are.
 ///
-/// Gets use the upper half of the target's memory, the others the lower. Where there are more sources than room,
-/// regions of different sources overlap: the checker keeps sources apart, and gets only read what is the same for
-/// all. Blocks are checked when they are in the memory, so that theirs must not overlap; at their source they use
-/// the uppermost quarter.
+/// Gets use the upper half of the target's memory, the others the lower. Where there are more
+/// sources than room, regions of different sources overlap: the checker keeps sources apart, and
+/// gets only read what is the same for all. Blocks are checked when they are in the memory, so that
+/// theirs must not overlap; at their source they use the uppermost quarter.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Layout {
     pub addresses: u16,

@@ -5,19 +5,22 @@ use crate::time::Time;
 
 const PS_PER_SECOND: u128 = 1_000_000_000_000;
 
-/// Stream of the seed that draws when a source begins, apart from the one that draws its destinations.
+/// Stream of the seed that draws when a source begins, apart from the one that draws its
+/// destinations.
 const PHASE_STREAM: u64 = 1 << 33;
 
-/// An open loop: messages of one source are due at even distances, whether or not those before them could be issued.
+/// An open loop: messages of one source are due at even distances, whether or not those before them
+/// could be issued.
 ///
-/// Message *k* is due exactly *k* / rate after the first, rounded up to a picosecond, so that no error adds up. The
-/// first is due at a moment of the first interval that is drawn from the seed: sources do not fire in step. Who drives
-/// the node late finds several due at once.
+/// Message *k* is due exactly *k* / rate after the first, rounded up to a picosecond, so that no
+/// error adds up. The first is due at a moment of the first interval that is drawn from the seed:
+/// sources do not fire in step. Who drives the node late finds several due at once.
 ///
-/// A source that cannot issue what is due (its window is full, the queue in front of its link is) owes it, and issues
-/// it as soon as it can; but it owes a window of messages at most. What is due beyond that is dropped from the plan
-/// and counted: otherwise a short stop of the network would be followed by a burst without bound, and a network that
-/// cannot carry the rate would be offered its whole backlog at the end of the run.
+/// A source that cannot issue what is due (its window is full, the queue in front of its link is)
+/// owes it, and issues it as soon as it can; but it owes a window of messages at most. What is due
+/// beyond that is dropped from the plan and counted: otherwise a short stop of the network would be
+/// followed by a burst without bound, and a network that cannot carry the rate would be offered its
+/// whole backlog at the end of the run.
 #[derive(Clone, Debug)]
 pub(crate) struct Pace {
     /// Messages per second.
@@ -37,8 +40,8 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// A source with number `own` that issues `rate` messages per second, above zero, from `now` on and owes `most` at
-    /// most.
+    /// A source with number `own` that issues `rate` messages per second, above zero, from `now` on
+    /// and owes `most` at most.
     pub(crate) fn new(rate: u64, most: u32, (seed, own): (u64, u16), now: Time) -> Self {
         let interval = (PS_PER_SECOND as u64).div_ceil(rate);
         let mut rng = Rng::new(seed, PHASE_STREAM | u64::from(own));
@@ -84,8 +87,8 @@ impl Pace {
         self.owed -= messages;
     }
 
-    /// When the next message is due, if the source waits for nothing else. Whatever held up those that are owed says
-    /// itself when it is over.
+    /// When the next message is due, if the source waits for nothing else. Whatever held up those
+    /// that are owed says itself when it is over.
     #[inline]
     pub(crate) fn next_issue(&self) -> Option<Time> {
         (self.owed == 0).then_some(self.next)

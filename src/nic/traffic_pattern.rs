@@ -6,7 +6,8 @@ use super::traffic_spec::SpecError;
 use crate::rng::Rng;
 
 /// Who sends to whom. `i` is the sender's index among the `n` participants
-/// ([`TrafficSpec::processors`](super::TrafficSpec::processors)). The names and definitions are BookSim's where it has the pattern.
+/// ([`TrafficSpec::processors`](super::TrafficSpec::processors)). The names and definitions are
+/// BookSim's where it has the pattern.
 ///
 /// A processor that a permutation maps to itself stays silent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
@@ -153,7 +154,8 @@ impl Pattern {
         }
     }
 
-    /// The pattern over `n` participants, at least one; `None` where a sender has more than one destination.
+    /// The pattern over `n` participants, at least one; `None` where a sender has more than one
+    /// destination.
     pub(crate) fn mapping(&self, n: usize, seed: u64) -> Result<Option<Mapping>, SpecError> {
         let wrong = |need| Err(SpecError::Participants { need, have: n });
         let kind = match self {

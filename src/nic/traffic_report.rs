@@ -31,21 +31,24 @@ pub struct TrafficReport {
     pub gets: bool,
     /// Payload bytes per message.
     pub size: u32,
-    /// Nanoseconds from the first message until messages were neither offered nor acknowledged any more (so far):
-    /// until the duration was over, the count was reached or the run was stopped, or until the last
-    /// acknowledgement if that came later. Waiting for time-outs after that does not count. Merged: the longest.
+    /// Nanoseconds from the first message until messages were neither offered nor acknowledged any
+    /// more (so far): until the duration was over, the count was reached or the run was stopped, or
+    /// until the last acknowledgement if that came later. Waiting for time-outs after that does not
+    /// count. Merged: the longest.
     pub elapsed_ns: u64,
-    /// Nanoseconds from the end of the offer until the last message was answered or had timed out (so far); merged:
-    /// the longest.
+    /// Nanoseconds from the end of the offer until the last message was answered or had timed out
+    /// (so far); merged: the longest.
     #[serde(default)]
     pub drain_ns: u64,
     /// Source: messages handed to the network.
     pub sent: u64,
-    /// Source of a run with a rate: messages that were due and not sent, because the window was full or the link took
-    /// nothing for too long. Those that are merely late are not among them until the run ends.
+    /// Source of a run with a rate: messages that were due and not sent, because the window was
+    /// full or the link took nothing for too long. Those that are merely late are not among them
+    /// until the run ends.
     #[serde(default)]
     pub not_offered: u64,
-    /// Source: messages that were answered and not refused (gets and additions: whatever they found).
+    /// Source: messages that were answered and not refused (gets and additions: whatever they
+    /// found).
     pub acknowledged: u64,
     /// Source: messages whose time-out passed unanswered.
     pub timed_out: u64,
@@ -64,20 +67,22 @@ pub struct TrafficReport {
     /// Source: these targets, in ascending order, [`MAX_NAMED`] at most.
     #[serde(default)]
     pub refusers: Vec<u16>,
-    /// Target: the later run for whose sake the announcement of this one was refused (numbers of runs grow); zero:
-    /// none was. Merged: the latest.
+    /// Target: the later run for whose sake the announcement of this one was refused (numbers of
+    /// runs grow); zero: none was. Merged: the latest.
     #[serde(default)]
     pub outdated_by: u64,
     /// Target: distinct puts delivered with the right bytes, or additions carried out.
     pub delivered: u64,
     /// Messages delivered, or gets and additions answered, with wrong bytes.
     pub corrupted: u64,
-    /// Source: gets and additions that found memory which nobody has written, at targets that do not know of the run any
-    /// more, since they were started again meanwhile, or cannot be asked. Targets that still know of it have corrupted
-    /// such memory; which it is, is known when the run is done.
+    /// Source: gets and additions that found memory which nobody has written, at targets that do
+    /// not know of the run any more, since they were started again meanwhile, or cannot be asked.
+    /// Targets that still know of it have corrupted such memory; which it is, is known when the run
+    /// is done.
     #[serde(default)]
     pub unwritten: u64,
-    /// Target: puts delivered a second time. Source: additions that fetched what another had fetched.
+    /// Target: puts delivered a second time. Source: additions that fetched what another had
+    /// fetched.
     pub duplicated: u64,
     /// Target of puts: messages delivered after a later one to the same address.
     pub misordered: u64,
@@ -86,7 +91,8 @@ pub struct TrafficReport {
     pub overtaken: u64,
     /// Target of puts: messages skipped over and not delivered since.
     pub missing: u64,
-    /// Target of puts: late messages of other runs that came among those of this one. No fault of this run.
+    /// Target of puts: late messages of other runs that came among those of this one. No fault of
+    /// this run.
     #[serde(default)]
     pub stale: u64,
     /// Time from issue to answer of the acknowledged messages.
@@ -139,8 +145,8 @@ impl TrafficReport {
     }
 
     /// Messages that went out and did not arrive, of a merged report that holds all sources and
-    /// targets of the run: puts that no target received, whole or corrupted; gets without an answer.
-    /// A put whose acknowledgement alone was lost is not lost, only timed out.
+    /// targets of the run: puts that no target received, whole or corrupted; gets without an
+    /// answer. A put whose acknowledgement alone was lost is not lost, only timed out.
     pub fn lost(&self) -> u64 {
         let arrived = if self.gets {
             self.acknowledged + self.refused
@@ -150,14 +156,14 @@ impl TrafficReport {
         self.sent.saturating_sub(arrived)
     }
 
-    /// Messages carried out beyond those that went out, of a merged report that holds all sources and targets
-    /// of the run: additions that a network made twice show in nothing else.
+    /// Messages carried out beyond those that went out, of a merged report that holds all sources
+    /// and targets of the run: additions that a network made twice show in nothing else.
     pub fn surplus(&self) -> u64 {
         self.delivered.saturating_sub(self.sent)
     }
 
-    /// Whether nothing was lost, duplicated, corrupted, misordered or read from unwritten memory, and every target was
-    /// reached and took part.
+    /// Whether nothing was lost, duplicated, corrupted, misordered or read from unwritten memory,
+    /// and every target was reached and took part.
     pub fn is_clean(&self) -> bool {
         self.lost()
             + self.surplus()

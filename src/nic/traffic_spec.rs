@@ -32,8 +32,8 @@ pub enum Operation {
     Put = 0,
     /// A remote read, whose bytes are verified at the reader.
     Get = 1,
-    /// A remote fetching addition of one to a 64-bit word. Each source sees that it fetches every value
-    /// once, and what the words say at the end is how many additions were carried out.
+    /// A remote fetching addition of one to a 64-bit word. Each source sees that it fetches every
+    /// value once, and what the words say at the end is how many additions were carried out.
     Amo = 2,
 }
 
@@ -92,9 +92,9 @@ pub struct Abilities {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrafficSpec {
-    /// Names the run; targets count deliveries under it. Zero is refused. Of a source, numbers grow from run to
-    /// run: what comes late from a run before is known by that. `phitwire-msgrate` takes the time of day, in
-    /// microseconds.
+    /// Names the run; targets count deliveries under it. Zero is refused. Of a source, numbers grow
+    /// from run to run: what comes late from a run before is known by that. `phitwire-msgrate`
+    /// takes the time of day, in microseconds.
     pub run: u64,
     /// Who sends to whom.
     #[serde(default)]
@@ -117,11 +117,12 @@ pub struct TrafficSpec {
     /// Messages this network interface keeps outstanding, 1 to [`MAX_WINDOW`].
     #[serde(default = "default_window")]
     pub window: u32,
-    /// Messages per second that this network interface issues, evenly, 1 to [`MAX_RATE`]: an open loop, in which a
-    /// message is issued when it is due and not when another was answered. What is due while the window is full, or the
-    /// link takes nothing, is issued as soon as may be, a window of messages at most; the others are never issued, and
-    /// counted ([`TrafficReport::not_offered`](super::TrafficReport::not_offered)). Zero means no rate: as many as the
-    /// window allows.
+    /// Messages per second that this network interface issues, evenly, 1 to [`MAX_RATE`]: an open
+    /// loop, in which a message is issued when it is due and not when another was answered. What is
+    /// due while the window is full, or the link takes nothing, is issued as soon as may be, a
+    /// window of messages at most; the others are never issued, and counted
+    /// ([`TrafficReport::not_offered`](super::TrafficReport::not_offered)). Zero means no rate: as
+    /// many as the window allows.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub rate: u64,
     /// Stop issuing after this many nanoseconds; zero means no limit.
@@ -130,8 +131,8 @@ pub struct TrafficSpec {
     /// Stop issuing after this many messages; zero means no limit. Both zero: until stopped.
     #[serde(default)]
     pub count: u64,
-    /// Addresses used per target, in turn, 64 bytes apart; 1 to [`MAX_ADDRESSES`]. Block transfers use 8 at most,
-    /// as far apart as they are long, and one at a time per address.
+    /// Addresses used per target, in turn, 64 bytes apart; 1 to [`MAX_ADDRESSES`]. Block transfers
+    /// use 8 at most, as far apart as they are long, and one at a time per address.
     #[serde(default = "default_addresses")]
     pub addresses: u16,
     /// Seed of all that is random in the run.

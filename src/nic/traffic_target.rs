@@ -67,8 +67,8 @@ impl Layout {
     }
 }
 
-/// The target's next address, from its turn on, whose slice can take a request: a slow or dead slice
-/// does not hold up the others.
+/// The target's next address, from its turn on, whose slice can take a request: a slow or dead
+/// slice does not hold up the others.
 #[inline]
 pub(crate) fn sendable(
     target: &Target,

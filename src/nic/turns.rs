@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-/// Numbers skipped over that are remembered per set of counters; what is beyond counts as missing for good.
+/// Numbers skipped over that are remembered per set of counters; what is beyond counts as missing
+/// for good.
 const MAX_HOLES: usize = 1 << 16;
 
 /// How a number came.

@@ -68,7 +68,8 @@ pub struct FabricEvent<E> {
 
 struct Slot<N> {
     node: N,
-    /// Index of the outgoing wire of each port; [`EXIT`] more than the index of an exit; or [`NO_WIRE`].
+    /// Index of the outgoing wire of each port; [`EXIT`] more than the index of an exit; or
+    /// [`NO_WIRE`].
     wires: Vec<u32>,
     alarm: Alarm,
     /// What came while it stands still: see [`Fabric::stop`].
@@ -87,9 +88,9 @@ struct Joint {
     alarm: Alarm,
 }
 
-/// When something is due, and the queue entry that will find it. A deadline that moves into the future
-/// (a retry timer, with each frame) leaves its entry where it is, so the queue stays as short as the
-/// fabric is large; the entry is put back when it comes up too early.
+/// When something is due, and the queue entry that will find it. A deadline that moves into the
+/// future (a retry timer, with each frame) leaves its entry where it is, so the queue stays as
+/// short as the fabric is large; the entry is put back when it comes up too early.
 #[derive(Clone, Copy, Debug)]
 struct Alarm {
     /// When it is due.
@@ -140,7 +141,8 @@ struct Exit {
 /// A frame on its way from one fabric to another.
 pub type SentFrame = (Time, Vec<u8>);
 
-/// Nodes of type `N` joined by wires, in virtual time. See the [module](super) for the order of things.
+/// Nodes of type `N` joined by wires, in virtual time. See the [module](super) for the order of
+/// things.
 pub struct Fabric<N: Node> {
     now: Time,
     seed: u64,
@@ -259,8 +261,8 @@ impl<N: Node> Fabric<N> {
         old
     }
 
-    /// A node stands still, as a process does that is stopped or gets no processor: it neither runs nor takes in
-    /// frames, of which so many wait as its sockets may hold.
+    /// A node stands still, as a process does that is stopped or gets no processor: it neither runs
+    /// nor takes in frames, of which so many wait as its sockets may hold.
     ///
     /// # Panics
     /// If there is no such node.

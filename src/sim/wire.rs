@@ -27,8 +27,8 @@ pub struct WireCounters {
 
 /// Frames travelling one way: lane noise at the transmitter, then impairment, then the latency.
 ///
-/// The latency is the same for all, so that the order is that in which frames leave the impairment. What
-/// arrives may be [copied](LateCopies) to arrive once more.
+/// The latency is the same for all, so that the order is that in which frames leave the impairment.
+/// What arrives may be [copied](LateCopies) to arrive once more.
 #[derive(Clone, Debug)]
 pub struct Wire {
     latency: Duration,
@@ -77,10 +77,11 @@ impl Wire {
         }
     }
 
-    /// A wire on which frames are [sent](Self::send) after others have been received that were sent later, but
-    /// by less than its latency. The impairment must not run ahead of what it has yet to be given (how many
-    /// frames it holds and which is the last decide what happens to the next one), so it lets frames go only up
-    /// to the time of each frame given to it and of each call of [`catch_up`](Self::catch_up).
+    /// A wire on which frames are [sent](Self::send) after others have been received that were sent
+    /// later, but by less than its latency. The impairment must not run ahead of what it has yet to
+    /// be given (how many frames it holds and which is the last decide what happens to the next
+    /// one), so it lets frames go only up to the time of each frame given to it and of each call of
+    /// [`catch_up`](Self::catch_up).
     ///
     /// # Panics
     /// If the latency is zero.
@@ -91,7 +92,8 @@ impl Wire {
         }
     }
 
-    /// Everything that was sent up to `now` to a wire [from abroad](Self::from_abroad) has been given to it.
+    /// Everything that was sent up to `now` to a wire [from abroad](Self::from_abroad) has been
+    /// given to it.
     pub fn catch_up(&mut self, now: Time) {
         self.depart(now);
     }
@@ -139,14 +141,15 @@ impl Wire {
         self.late = Some(late);
     }
 
-    /// From now on late copies come as `forgery` makes them: the canary of what looks for their harm.
+    /// From now on late copies come as `forgery` makes them: the canary of what looks for their
+    /// harm.
     #[cfg(test)]
     pub fn forge_late_copies(&mut self, forgery: Forgery) {
         self.forgery = Some((forgery, Vec::new()));
     }
 
-    /// No further frame is copied. Copies taken before still come: not even a cut holds them up, for they
-    /// need not come through this cable.
+    /// No further frame is copied. Copies taken before still come: not even a cut holds them up,
+    /// for they need not come through this cable.
     pub fn stop_late_copies(&mut self) {
         if let Some(late) = &mut self.late {
             late.stop();

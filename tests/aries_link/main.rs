@@ -1,5 +1,5 @@
-//! Replays the operation lists of the fuzz target `aries_link` with a stable toolchain, and keeps their generated part as
-//! it should be.
+//! Replays the operation lists of the fuzz target `aries_link` with a stable toolchain, and keeps
+//! their generated part as it should be.
 #![expect(
     clippy::disallowed_methods,
     reason = "a test may read files; the core may not"

@@ -1,8 +1,10 @@
-//! Two Aries link ends and a list of operations on them, made of bytes: for the fuzz target and the replay of its corpus.
+//! Two Aries link ends and a list of operations on them, made of bytes: for the fuzz target and the
+//! replay of its corpus.
 //!
-//! Whatever the bytes are, nothing may panic, no end may send for ever at one instant, and nobody may believe in more credits or
-//! sets than there are. Unless frames were forged, what comes out of an input buffer is what was pushed, each packet once and in
-//! order; unless a link was taken down as well, everything arrives in the end and all credits come back.
+//! Whatever the bytes are, nothing may panic, no end may send for ever at one instant, and nobody
+//! may believe in more credits or sets than there are. Unless frames were forged, what comes out of
+//! an input buffer is what was pushed, each packet once and in order; unless a link was taken down
+//! as well, everything arrives in the end and all credits come back.
 
 use std::collections::VecDeque;
 
@@ -58,7 +60,8 @@ pub struct Pair {
     ends: [End; 2],
     /// Towards each end.
     wires: [VecDeque<Flying>; 2],
-    /// Whether frames must keep their order: six bits of number cannot tell a late set from a new one.
+    /// Whether frames must keep their order: six bits of number cannot tell a late set from a new
+    /// one.
     is_cable: bool,
     outcome: Outcome,
 }
@@ -454,7 +457,8 @@ impl Pair {
             end.lcb.link_up(self.now);
         }
         if self.outcome.is_forged {
-            // Forged numbers may have stopped the session for good: it is enough that nobody panics.
+            // Forged numbers may have stopped the session for good: it is enough that nobody
+            // panics.
             (0..50).for_each(|_| self.round());
             return;
         }

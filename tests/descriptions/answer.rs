@@ -6,8 +6,9 @@ use phitwire::net::{Effort, MAX_MISTAKES};
 /// Letters of a line of an answer at most.
 const MOST_LETTERS: usize = 3_000;
 
-/// Reads `bytes` as a description and holds the answer to what is promised: few mistakes, shortly told, in letters that
-/// can be seen. What is right survives being written. The lines of the answer, none for what is right.
+/// Reads `bytes` as a description and holds the answer to what is promised: few mistakes, shortly
+/// told, in letters that can be seen. What is right survives being written. The lines of the
+/// answer, none for what is right.
 pub fn answer(bytes: &[u8]) -> String {
     match machine::read_with("any.toml", bytes, Effort::Bounded) {
         Ok(read) => {

@@ -1,4 +1,5 @@
-//! Simulated traffic on dragonflies, as `phitwire sim` has it: over encoded links, and over ideal ones.
+//! Simulated traffic on dragonflies, as `phitwire sim` has it: over encoded links, and over ideal
+//! ones.
 
 use phitwire::chip::Grain;
 use phitwire::machine::aries::cycle::{Aries, AriesOptions};
@@ -7,8 +8,8 @@ use phitwire::sim::direct::{Config, Load, Report, Serial, Simulation, Traffic, W
 
 use crate::harness::{dragonfly, netem};
 
-/// Messages of 64 bytes at 0.15 of what a network interface can send, each answered, on ways that routers
-/// choose by load.
+/// Messages of 64 bytes at 0.15 of what a network interface can send, each answered, on ways that
+/// routers choose by load.
 pub fn traffic(grain: Grain) -> Asked {
     let config = Config {
         traffic: Traffic {
@@ -55,8 +56,8 @@ fn direct(topology: &Dragonfly, (config, options): &Asked, partitions: usize) ->
     finish(Simulation::new(topology, config, options, partitions).expect("the run is possible"))
 }
 
-/// A run must be the same in any number of partitions, and another one with another seed. Four groups, so that
-/// there are as many partitions as are asked for.
+/// A run must be the same in any number of partitions, and another one with another seed. Four
+/// groups, so that there are as many partitions as are asked for.
 fn is_the_same_in_any_number_of_partitions(run: impl Fn(&Dragonfly, &Asked, usize) -> Report) {
     let topology = dragonfly(4, 2);
     for grain in [Grain::Flit, Grain::Packet] {

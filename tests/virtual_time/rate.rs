@@ -1,4 +1,5 @@
-//! Traffic at a rate: network interfaces that are woken by nothing but their own deadlines and what arrives.
+//! Traffic at a rate: network interfaces that are woken by nothing but their own deadlines and what
+//! arrives.
 
 use phitwire::machine::blackwidow::nic::BlackwidowNic;
 use phitwire::nic::{TrafficReport, TrafficSpec};

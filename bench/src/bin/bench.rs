@@ -1,4 +1,5 @@
-//! `phitwire-bench`: OSU-style benchmarks of a running lab, with every byte and every result verified.
+//! `phitwire-bench`: OSU-style benchmarks of a running lab, with every byte and every result
+//! verified.
 
 use std::process::ExitCode;
 

@@ -106,7 +106,8 @@ fn conclude(options: &Options, outcomes: &[Outcome]) -> Result<()> {
     Ok(())
 }
 
-/// Prints to standard output. A reader who has gone away is no error: the verdict is the exit status.
+/// Prints to standard output. A reader who has gone away is no error: the verdict is the exit
+/// status.
 fn say(text: &str) -> Result<()> {
     output::print(text).into_diagnostic()
 }

@@ -14,7 +14,8 @@ use super::run::Clock;
 
 /// How long to wait for the last answers of a run whose tool has gone.
 const ENDING_LIMIT: Duration = Duration::from_secs(30);
-/// How long a network interface may take to notice that the tool has gone whose socket the kernel has closed.
+/// How long a network interface may take to notice that the tool has gone whose socket the kernel
+/// has closed.
 const NOTICE_LIMIT: Duration = Duration::from_secs(2);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
@@ -51,8 +52,8 @@ fn holder() -> Holder {
     }
 }
 
-/// Claims `nodes` of lab `name` for as long as this process keeps its connections, and answers the highest number that
-/// a traffic run there has had. Waits for what only waits for its last answers.
+/// Claims `nodes` of lab `name` for as long as this process keeps its connections, and answers the
+/// highest number that a traffic run there has had. Waits for what only waits for its last answers.
 ///
 /// # Errors
 /// See [`ClaimError`].

@@ -1,4 +1,5 @@
-//! The course of a run: everybody is told, looked at until all is over, and asked for the last counts.
+//! The course of a run: everybody is told, looked at until all is over, and asked for the last
+//! counts.
 
 use std::time::Duration;
 
@@ -108,8 +109,8 @@ impl<'a> Course<'a> {
         Ok(())
     }
 
-    /// Nobody sends any more. Whoever was never started works for somebody else and is left alone; who does not answer
-    /// ends when this tool does.
+    /// Nobody sends any more. Whoever was never started works for somebody else and is left alone;
+    /// who does not answer ends when this tool does.
     pub(super) fn stop(&self, lab: &mut dyn Lab) {
         for sender in &self.participants {
             if sender.is_source && sender.started && !sender.gone && !sender.silent {
@@ -119,8 +120,8 @@ impl<'a> Course<'a> {
         }
     }
 
-    /// Waits until all that the sources have sent is answered or given up; no longer than sensible for those
-    /// that stand still or do not come to an end.
+    /// Waits until all that the sources have sent is answered or given up; no longer than sensible
+    /// for those that stand still or do not come to an end.
     pub(super) fn drain(
         &mut self,
         lab: &mut dyn Lab,
@@ -225,7 +226,8 @@ impl<'a> Course<'a> {
 
 impl Participant<'_> {
     /// Takes its report. One that has died, or has been started again and knows nothing of the run,
-    /// keeps the last it gave and sends nothing more. One that stands still keeps it too, and may go on.
+    /// keeps the last it gave and sends nothing more. One that stands still keeps it too, and may
+    /// go on.
     fn look(&mut self, run: u64, lab: &mut dyn Lab) -> Result<(), RunError> {
         if self.gone {
             return Ok(());

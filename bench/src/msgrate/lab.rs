@@ -259,7 +259,8 @@ impl Lab for ControlLab {
             .set_timeout(PATIENCE)
             .map_err(|error| wrap(error.into()))?;
         let answer = client.ask(request);
-        // One that is silent is listened to further, by the same connection: one that stands still accepts no others.
+        // One that is silent is listened to further, by the same connection: one that stands still
+        // accepts no others.
         if !matches!(answer, Err(ClientError::Io(_) | ClientError::HalfSent)) {
             self.clients.insert(node.to_owned(), client);
         }

@@ -1,10 +1,10 @@
 //! Message rate of a running lab: `phitwire-msgrate`.
 //!
 //! The network interfaces make the traffic themselves ([`phitwire::nic::TrafficSpec`]); this tool
-//! tells them what to do through their control sockets, watches, and adds up what sources and targets
-//! report. A put is an acknowledged remote write whose payload carries a stamp that the target
-//! checks: lost, duplicated, corrupted and misordered messages all show. Link counters of every
-//! process, taken before and after, tell what the links had to do for it.
+//! tells them what to do through their control sockets, watches, and adds up what sources and
+//! targets report. A put is an acknowledged remote write whose payload carries a stamp that the
+//! target checks: lost, duplicated, corrupted and misordered messages all show. Link counters of
+//! every process, taken before and after, tell what the links had to do for it.
 
 mod claim;
 mod course;

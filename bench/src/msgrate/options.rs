@@ -5,27 +5,29 @@ use phitwire::nic::Ways;
 
 /// Measure the message rate of a running lab, verifying every message.
 ///
-/// A put is an acknowledged remote write, an atomic operation a fetching addition of one. Without --from, all network interfaces of the lab take
-/// part in --pattern.
+/// A put is an acknowledged remote write, an atomic operation a fetching addition of one. Without
+/// --from, all network interfaces of the lab take part in --pattern.
 ///
-/// The rate is the number of acknowledged messages over the time in which messages were offered or acknowledged: from
-/// the first message until the sources had offered all that they were to (--seconds, --count), or until the last
-/// acknowledgement if that came later. The wait for time-outs after a fault is told separately.
+/// The rate is the number of acknowledged messages over the time in which messages were offered or
+/// acknowledged: from the first message until the sources had offered all that they were to
+/// (--seconds, --count), or until the last acknowledgement if that came later. The wait for
+/// time-outs after a fault is told separately.
 ///
-/// With --rate the lab is held at a load: each sender issues that many messages per second, and the verdict tells what
-/// was offered and accepted per sender, and how many messages were due and not sent. On machines whose routers choose
-/// between minimal and non-minimal ways it tells the share of the latter.
+/// With --rate the lab is held at a load: each sender issues that many messages per second, and the
+/// verdict tells what was offered and accepted per sender, and how many messages were due and not
+/// sent. On machines whose routers choose between minimal and non-minimal ways it tells the share
+/// of the latter.
 ///
-/// Network interfaces are measured by one tool at a time; runs over others may go on beside. What a run has
-/// begun ends with the tool, also when that is killed. Processes that died, were started again or stood still
-/// meanwhile are named, routers too.
+/// Network interfaces are measured by one tool at a time; runs over others may go on beside. What a
+/// run has begun ends with the tool, also when that is killed. Processes that died, were started
+/// again or stood still meanwhile are named, routers too.
 ///
-/// The exit status is 1 when anything was lost, duplicated, corrupted, misordered, refused or read from memory that nobody
-/// had written (that of a target which was started again meanwhile), a target was out of reach or refused the run, or a
-/// network interface did not live to see the end, and 2 when the measurement could not be made, no target could be reached
-/// or took part, or somebody else measures there. SIGINT and SIGTERM end the sending early:
-/// what was sent is still accounted for, and the exit status is 130 if that is clean; a second signal
-/// ends at once.
+/// The exit status is 1 when anything was lost, duplicated, corrupted, misordered, refused or read
+/// from memory that nobody had written (that of a target which was started again meanwhile), a
+/// target was out of reach or refused the run, or a network interface did not live to see the end,
+/// and 2 when the measurement could not be made, no target could be reached or took part, or
+/// somebody else measures there. SIGINT and SIGTERM end the sending early: what was sent is still
+/// accounted for, and the exit status is 130 if that is clean; a second signal ends at once.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "phitwire-msgrate", version)]
 pub struct Options {
@@ -70,8 +72,9 @@ pub struct Options {
     #[arg(long, value_name = "W", default_value_t = 2048,
           value_parser = clap::value_parser!(u32).range(1..=i64::from(phitwire::nic::MAX_WINDOW)))]
     pub window: u32,
-    /// Messages per second that each sender issues, evenly, whether or not those before were answered; a sender that
-    /// is held up catches up with --window messages at most [default: as fast as --window allows]
+    /// Messages per second that each sender issues, evenly, whether or not those before were
+    /// answered; a sender that is held up catches up with --window messages at most [default: as
+    /// fast as --window allows]
     #[arg(long, value_name = "N",
           value_parser = clap::value_parser!(u64).range(1..=phitwire::nic::MAX_RATE))]
     pub rate: Option<u64>,

@@ -32,9 +32,9 @@ pub struct Outcome {
     pub payload_bytes_per_second: f64,
     /// Latencies.
     pub latency_us: LatencyUs,
-    /// Seconds in which messages were offered or acknowledged: from the first message until the sources had
-    /// offered all that they were to, or until the last acknowledgement, whichever was later. The wait for time-outs is
-    /// not in it.
+    /// Seconds in which messages were offered or acknowledged: from the first message until the
+    /// sources had offered all that they were to, or until the last acknowledgement, whichever was
+    /// later. The wait for time-outs is not in it.
     pub seconds: f64,
     /// Seconds from the end of the offer until the last message was answered or had timed out.
     pub drain_seconds: f64,
@@ -48,8 +48,8 @@ pub struct Outcome {
     pub duplicated: u64,
     /// Messages with wrong bytes.
     pub corrupted: u64,
-    /// Gets and additions that found memory which nobody has written: that of targets which were started again during
-    /// the run, or cannot be asked whether they were.
+    /// Gets and additions that found memory which nobody has written: that of targets which were
+    /// started again during the run, or cannot be asked whether they were.
     pub unwritten: u64,
     /// Late messages of earlier runs that came among those of this one. No fault of this run.
     pub stale: u64,
@@ -69,13 +69,14 @@ pub struct Outcome {
     pub unwilling: u64,
     /// Their names; of very many not all.
     pub refusers: Vec<String>,
-    /// If that was because a later run of the same source had been there: the latest of those; else 0.
+    /// If that was because a later run of the same source had been there: the latest of those; else
+    /// 0.
     pub outdated_by: u64,
-    /// Network interfaces of the run that were killed or restarted meanwhile. Their own counts end with their
-    /// last report; what is not known to have arrived counts as lost.
+    /// Network interfaces of the run that were killed or restarted meanwhile. Their own counts end
+    /// with their last report; what is not known to have arrived counts as lost.
     pub restarted: Vec<String>,
-    /// Network interfaces of the run that had not come to its end, or not said so, when it was given up: their counts
-    /// are those of their last report.
+    /// Network interfaces of the run that had not come to its end, or not said so, when it was
+    /// given up: their counts are those of their last report.
     pub unfinished: Vec<String>,
     /// What became of the processes of the lab.
     #[serde(flatten)]
@@ -91,8 +92,8 @@ pub struct Outcome {
     pub pace: Option<Pace>,
 }
 
-/// How the rate of an open loop was kept: messages per second and source, on an average over all sources and
-/// [`Outcome::seconds`].
+/// How the rate of an open loop was kept: messages per second and source, on an average over all
+/// sources and [`Outcome::seconds`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Pace {
     /// What each source was to offer.
@@ -101,13 +102,14 @@ pub struct Pace {
     pub offered_per_source: f64,
     /// What was acknowledged of it.
     pub accepted_per_source: f64,
-    /// Messages that were due at some source and never sent: its window was full, or its link took nothing, for so
-    /// long that it had a window of others to make up for.
+    /// Messages that were due at some source and never sent: its window was full, or its link took
+    /// nothing, for so long that it had a window of others to make up for.
     pub not_offered: u64,
 }
 
 impl Outcome {
-    /// The outcome of a run of messages of `size` bytes from the merged report of all its sources and targets.
+    /// The outcome of a run of messages of `size` bytes from the merged report of all its sources
+    /// and targets.
     pub fn new(report: &TrafficReport, size: u32, ends: Ends) -> Self {
         let Ends {
             restarted,
@@ -163,7 +165,8 @@ impl Outcome {
         }
     }
 
-    /// Says how `rate` was kept, the messages per second that each of `sources` was to offer; nothing where it is 0.
+    /// Says how `rate` was kept, the messages per second that each of `sources` was to offer;
+    /// nothing where it is 0.
     #[must_use]
     pub(super) fn with_pace(self, rate: u64, sources: usize, report: &TrafficReport) -> Self {
         let per_source = |messages: u64| match self.seconds > 0.0 {
@@ -226,13 +229,15 @@ pub(super) fn why_refused(outdated_by: u64) -> String {
     }
 }
 
-/// Messages that were carried out more often than sent. A source that died has sent more than its last report says.
+/// Messages that were carried out more often than sent. A source that died has sent more than its
+/// last report says.
 fn surplus(report: &TrafficReport, died: bool) -> u64 {
     if died { 0 } else { report.surplus() }
 }
 
 /// Messages that did not arrive, as far as is known. A target notices what was skipped; only both
-/// ends together notice what was last. Of a target that died an acknowledgement may be all there is.
+/// ends together notice what was last. Of a target that died an acknowledgement may be all there
+/// is.
 fn lost(report: &TrafficReport, died: bool) -> u64 {
     let lost = report.lost().max(report.missing);
     if died {

@@ -12,7 +12,8 @@ use super::work::Work;
 const OFTEN: usize = 64;
 const SELDOM: Duration = Duration::from_secs(1);
 
-/// Processes to which something happened, routers as well as network interfaces. The names are those of the JSON output.
+/// Processes to which something happened, routers as well as network interfaces. The names are
+/// those of the JSON output.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Fates {
     /// Processes that ended, and were not there when the run was over.

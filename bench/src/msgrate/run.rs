@@ -144,12 +144,12 @@ impl Clock for RealClock {
     }
 }
 
-/// Measures messages of `size` bytes as `plan` says. `run` names the run within the lab; it is higher than
-/// that of any measurement before.
+/// Measures messages of `size` bytes as `plan` says. `run` names the run within the lab; it is
+/// higher than that of any measurement before.
 ///
 /// Asked for an end ([`Clock::stops`]), it ends the sending early and accounts for what was sent;
-/// asked again, it ends at once. On every way out nobody is left sending: the run of a network interface ends with the
-/// connection of whoever claimed it.
+/// asked again, it ends at once. On every way out nobody is left sending: the run of a network
+/// interface ends with the connection of whoever claimed it.
 ///
 /// # Errors
 /// See [`RunError`]. What goes wrong with messages is no error but part of the outcome, and so is a
@@ -205,8 +205,8 @@ pub fn measure(
     Ok(outcome.with_pace(plan.rate(), plan.source_count(), &report))
 }
 
-/// A number that no other measurement of the lab has, and higher than those before: the time of day in
-/// microseconds.
+/// A number that no other measurement of the lab has, and higher than those before: the time of day
+/// in microseconds.
 pub fn run_number(index: u32) -> u64 {
     let since = SystemTime::now()
         .duration_since(UNIX_EPOCH)

@@ -12,13 +12,13 @@ pub struct LinkWork {
     pub replayed_sets: u64,
     /// Link frames sent, of any kind.
     pub frames_sent: u64,
-    /// Link frames that were sent and not taken at the other end: lost on the wire, or dropped by the
-    /// receiving link control block for any of its reasons.
+    /// Link frames that were sent and not taken at the other end: lost on the wire, or dropped by
+    /// the receiving link control block for any of its reasons.
     pub frames_dropped: u64,
 }
 
-/// What kinds of ways the routers chose, where they choose. Every packet of a network interface counts, responses too,
-/// at the router where it entered the network.
+/// What kinds of ways the routers chose, where they choose. Every packet of a network interface
+/// counts, responses too, at the router where it entered the network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Decisions {
     /// Packets that began a minimal way.

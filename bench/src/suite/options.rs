@@ -6,13 +6,16 @@ use phitwire::nic::{Collective, MAX_BRANCHING};
 
 use crate::msgrate::{Op, RoutingName};
 
-/// Latency, bandwidth, random updates and collective operations on a running lab, every byte and result verified.
+/// Latency, bandwidth, random updates and collective operations on a running lab, every byte and
+/// result verified.
 ///
-/// Rates are over the time in which messages were offered or acknowledged; the wait for time-outs after a fault is not in
-/// them. Network interfaces are measured by one tool at a time, and what was begun ends with the tool.
+/// Rates are over the time in which messages were offered or acknowledged; the wait for time-outs
+/// after a fault is not in them. Network interfaces are measured by one tool at a time, and what
+/// was begun ends with the tool.
 ///
-/// The exit status is 1 when anything was lost, duplicated, corrupted, wrong or read from unwritten memory, 2 when a measurement could not be
-/// made, and 130 when SIGINT or SIGTERM ended one that was clean so far; a second signal ends at once.
+/// The exit status is 1 when anything was lost, duplicated, corrupted, wrong or read from unwritten
+/// memory, 2 when a measurement could not be made, and 130 when SIGINT or SIGTERM ended one that
+/// was clean so far; a second signal ends at once.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "phitwire-bench", version)]
 pub struct Options {

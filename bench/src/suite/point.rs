@@ -27,8 +27,8 @@ pub struct PointRow {
     pub sources: usize,
     /// Messages that each keeps outstanding.
     pub window: u32,
-    /// Microseconds per message and source: latency where one message is outstanding; alltoall: for a message
-    /// from everybody to everybody else.
+    /// Microseconds per message and source: latency where one message is outstanding; alltoall: for
+    /// a message from everybody to everybody else.
     pub mean_us: f64,
     /// Random updates per second, in thousand millions.
     #[serde(skip_serializing_if = "Option::is_none")]

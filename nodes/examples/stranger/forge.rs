@@ -99,7 +99,8 @@ impl Forge {
         self.oldest = (self.oldest + 1) % RECENT;
     }
 
-    /// Whether frames of this form speak as a training frame of the node, which passes only when a session begins.
+    /// Whether frames of this form speak as a training frame of the node, which passes only when a
+    /// session begins.
     fn needs_training(&self) -> bool {
         matches!(
             self.form,
@@ -107,8 +108,8 @@ impl Forge {
         )
     }
 
-    /// What makes the other end send a training frame: a frame of an incarnation that it does not know. `None` when
-    /// none is needed, or nothing is known yet.
+    /// What makes the other end send a training frame: a frame of an incarnation that it does not
+    /// know. `None` when none is needed, or nothing is known yet.
     pub fn provocation(&mut self) -> Option<&[u8]> {
         if !self.needs_training() || self.training.is_some() || self.recent.is_empty() {
             return None;
@@ -153,7 +154,8 @@ impl Forge {
         if let Ok(mut view) = HeaderView::new_checked(&mut self.out[..]) {
             change(&mut view, &mut self.rng);
         }
-        // In every kind of frame the check lies in front of what the lanes carry, and covers all before it.
+        // In every kind of frame the check lies in front of what the lanes carry, and covers all
+        // before it.
         if let Some(area) = lane_area(&self.out) {
             let (checked, rest) = self.out.split_at_mut(area.start - CHECK_BYTES);
             rest[..CHECK_BYTES].copy_from_slice(&CHECK.checksum(checked).to_be_bytes());

@@ -1,9 +1,10 @@
 //! A stranger on the wires of a lab: sees the link frames that pass and sends what no peer would.
 //!
-//! For tests (`tests/netns/attacks.sh`), never installed. It enters the namespaces of a running lab, listens at both
-//! ends of the links it is given with packet sockets, and sends frames out of each end, so that every node of these
-//! links is attacked. What it sends is as real as can be: Ethernet frames, or IP and UDP with right checksums,
-//! from the right addresses, made of the frames that pass at that moment.
+//! For tests (`tests/netns/attacks.sh`), never installed. It enters the namespaces of a running
+//! lab, listens at both ends of the links it is given with packet sockets, and sends frames out of
+//! each end, so that every node of these links is attacked. What it sends is as real as can be:
+//! Ethernet frames, or IP and UDP with right checksums, from the right addresses, made of the
+//! frames that pass at that moment.
 //!
 //! ```text
 //! stranger --lab demo --links 0,8 --form copies --delay-ms 50 --share 5 --count 100000
@@ -11,8 +12,9 @@
 //!
 //! One line of JSON on stdout says what was sent, by form and end. Status 0 when all of it was.
 //!
-//! It does not guess: who can compute a whole frame of the present session with a sequence number that is due can make
-//! a link say anything, and no check of these formats is meant to keep them from it.
+//! It does not guess: who can compute a whole frame of the present session with a sequence number
+//! that is due can make a link say anything, and no check of these formats is meant to keep them
+//! from it.
 
 mod forge;
 mod options;

@@ -9,7 +9,8 @@ pub enum Form {
     Copies,
     /// The link's own frames, recorded for a while, over and over.
     Replay,
-    /// The link's own frames with another epoch, link, fabric or end in their header, its check right.
+    /// The link's own frames with another epoch, link, fabric or end in their header, its check
+    /// right.
     Foreign,
     /// The link's own frames with fewer lanes in their header, its check right.
     Lanes,
@@ -54,10 +55,12 @@ pub struct Options {
     /// Frames to send out of each end.
     #[arg(long, default_value_t = 100_000)]
     pub count: u64,
-    /// Frames per second out of each end; 0: as fast as it goes. Copies have the rate of what they copy.
+    /// Frames per second out of each end; 0: as fast as it goes. Copies have the rate of what they
+    /// copy.
     #[arg(long, default_value_t = 0)]
     pub rate: u64,
-    /// Copies: how late, each by one of these. Replay: how old the record is when it is played first, by the first.
+    /// Copies: how late, each by one of these. Replay: how old the record is when it is played
+    /// first, by the first.
     #[arg(long, value_delimiter = ',', default_value = "0")]
     pub delay_ms: Vec<u64>,
     /// Copies: of 100 frames, how many are copied.

@@ -167,7 +167,8 @@ impl<'a> Attack<'a> {
         Ok(())
     }
 
-    /// How many frames may be sent now, by the rate; 0 after a nap, which beside a busy lab lasts some 20 ms.
+    /// How many frames may be sent now, by the rate; 0 after a nap, which beside a busy lab lasts
+    /// some 20 ms.
     fn due(&self) -> u64 {
         const BURST: u64 = 512;
         let left = self.options.count - self.sent.frames.min(self.options.count);

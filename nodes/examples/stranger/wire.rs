@@ -108,7 +108,8 @@ impl Wire {
         })
     }
 
-    /// Hands the link frames of the next message that passes to `each`. False when none came in time.
+    /// Hands the link frames of the next message that passes to `each`. False when none came in
+    /// time.
     pub fn listen(&mut self, mut each: impl FnMut(Sender, &[u8])) -> io::Result<bool> {
         let message = match self.rx.next() {
             Ok(message) => message,

@@ -38,8 +38,8 @@ enum Command {
         #[arg(long)]
         zero: bool,
     },
-    /// Print how the links stand: state, how long ago a data frame of the peer was last accepted, what was sent again
-    /// (packets, or sets of flits), what is wrong
+    /// Print how the links stand: state, how long ago a data frame of the peer was last accepted,
+    /// what was sent again (packets, or sets of flits), what is wrong
     Links,
     /// Print what runs there
     Info,

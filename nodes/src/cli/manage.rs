@@ -24,11 +24,11 @@ pub struct ManageArgs {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Find failed links and routers, compute route tables without them, and install these: quiesce, drain, install,
-    /// release. Also back again when they have returned
+    /// Find failed links and routers, compute route tables without them, and install these:
+    /// quiesce, drain, install, release. Also back again when they have returned
     ///
-    /// Exit status: 0 all routers have the right tables, whether or not all pairs are connected; 1 some have not; 130
-    /// told to stop before that
+    /// Exit status: 0 all routers have the right tables, whether or not all pairs are connected; 1
+    /// some have not; 130 told to stop before that
     Reroute(RerouteArgs),
 }
 
@@ -43,8 +43,8 @@ struct RerouteArgs {
     /// Say what would be done, and do nothing
     #[arg(long)]
     dry_run: bool,
-    /// With --watch: look at the lab this often. Interfaces that go down are seen at the next look, a router that is killed
-    /// too; one that stands still is waited for 750 ms
+    /// With --watch: look at the lab this often. Interfaces that go down are seen at the next look,
+    /// a router that is killed too; one that stands still is waited for 750 ms
     #[arg(long, value_name = "MS", default_value_t = 200, requires = "watch")]
     interval: u64,
     /// Print JSON: one object, or with --watch one per line

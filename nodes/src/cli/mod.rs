@@ -1,7 +1,7 @@
 //! The `phitwire` command.
 //!
-//! Exit status: 0 done; 1 not done, or not all links up in time; 2 arguments not understood; 141 ended before it was
-//! done because nobody reads what it prints (`sim` and `soak`).
+//! Exit status: 0 done; 1 not done, or not all links up in time; 2 arguments not understood; 141
+//! ended before it was done because nobody reads what it prints (`sim` and `soak`).
 
 mod ctl;
 mod generate;
@@ -43,8 +43,8 @@ enum Command {
     Ctl(ctl::CtlArgs),
     /// Route a running network around what has failed
     Manage(manage::ManageArgs),
-    /// Wait until all links of a lab are up, or say which are not and why. A link whose wire is dead, or whose other end is
-    /// silent, is not up
+    /// Wait until all links of a lab are up, or say which are not and why. A link whose wire is
+    /// dead, or whose other end is silent, is not up
     Wait(wait::WaitArgs),
     /// Run random networks under random harm in virtual time, a seed each
     Soak(soak::SoakArgs),
@@ -89,8 +89,8 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Says what is wrong with the arguments, or what was asked for, as clap does; but what would make a terminal do
-/// something is written out.
+/// Says what is wrong with the arguments, or what was asked for, as clap does; but what would make
+/// a terminal do something is written out.
 fn refuse(error: &clap::Error) -> ExitCode {
     let plain = error.render().to_string();
     let shown = harmless(&plain);

@@ -1,4 +1,5 @@
-//! How far a long command is, on standard error: a bar on a terminal, elsewhere a line every ten seconds.
+//! How far a long command is, on standard error: a bar on a terminal, elsewhere a line every ten
+//! seconds.
 
 use std::io::IsTerminal;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};

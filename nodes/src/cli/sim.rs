@@ -33,7 +33,8 @@ pub struct SimArgs {
     #[arg(help = networks())]
     topology: String,
     /// Who sends to whom: uniform, bit-complement, transpose, bit-reverse, shuffle, permutation,
-    /// tornado, neighbour, diagonal, asymmetric, hotspot[:TARGET,...[:PERCENT]], row-adversary, group-adversarial
+    /// tornado, neighbour, diagonal, asymmetric, hotspot[:TARGET,...[:PERCENT]], row-adversary,
+    /// group-adversarial
     #[arg(long, default_value = "uniform")]
     traffic: Pattern,
     /// Only the first N processors send and receive [default: all]
@@ -79,11 +80,13 @@ pub struct SimArgs {
     /// (encoded) [default: direct where the machine has it, or encoded with --netem]
     #[arg(long, value_enum)]
     links: Option<LinksName>,
-    /// Impair every direction of every link with these words of tc netem, such as "loss 1% delay 10us"
+    /// Impair every direction of every link with these words of tc netem, such as "loss 1% delay
+    /// 10us"
     #[arg(long, value_name = "WORDS", value_parser = parse_netem)]
     netem: Option<Netem>,
-    /// Break something while it runs, and mend it: "link NUMBER down at TIME for TIME" or "router NAME down at TIME";
-    /// without `for` it stays broken, which over encoded links nothing may. Several times for several faults
+    /// Break something while it runs, and mend it: "link NUMBER down at TIME for TIME" or "router
+    /// NAME down at TIME"; without `for` it stays broken, which over encoded links nothing may.
+    /// Several times for several faults
     #[arg(long, value_name = "FAULT")]
     fault: Vec<Fault>,
     /// Print JSON: an object, or an array for several loads

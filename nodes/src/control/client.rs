@@ -38,8 +38,8 @@ pub enum ClientError {
     /// The process is there and says nothing: it stands still, or the machine is too busy.
     #[error("it does not answer in time: it stands still (stopped?), or the machine is too busy")]
     Silent,
-    /// The process is there and took a part of a request only, now or before: whatever followed on this connection would
-    /// be read as the rest of it.
+    /// The process is there and took a part of a request only, now or before: whatever followed on
+    /// this connection would be read as the rest of it.
     #[error(
         "it stopped taking in a request half-way (is it stopped?), so that this connection is of no more use: connect again"
     )]
@@ -124,8 +124,9 @@ impl Client {
         Self::connect_within(path, TIMEOUT)
     }
 
-    /// Connects to the control socket at `path`, and waits at most so long for that and for each answer. A process
-    /// that stands still takes nobody in: once its queue is full, a connection would be waited for without end.
+    /// Connects to the control socket at `path`, and waits at most so long for that and for each
+    /// answer. A process that stands still takes nobody in: once its queue is full, a connection
+    /// would be waited for without end.
     ///
     /// # Errors
     /// When nobody listens there, nobody is taken in, or the time is zero.
@@ -157,9 +158,9 @@ impl Client {
         u32::try_from(credentials.pid()).ok().filter(|&pid| pid > 0)
     }
 
-    /// Sends a request and waits for the answer's data. After [`ClientError::Silent`] another can be tried on the same
-    /// connection: it is sent when the process has answered what it was asked before. After [`ClientError::HalfSent`]
-    /// none can.
+    /// Sends a request and waits for the answer's data. After [`ClientError::Silent`] another can
+    /// be tried on the same connection: it is sent when the process has answered what it was asked
+    /// before. After [`ClientError::HalfSent`] none can.
     ///
     /// # Errors
     /// When the connection fails or the process refuses.
@@ -174,7 +175,8 @@ impl Client {
         answer
     }
 
-    /// Sends a request, and does not wait for the answer: [`answer_within`](Self::answer_within) does.
+    /// Sends a request, and does not wait for the answer: [`answer_within`](Self::answer_within)
+    /// does.
     ///
     /// # Errors
     /// [`ClientError::Silent`] when the process takes nothing in: nothing was asked then.

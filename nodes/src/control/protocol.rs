@@ -21,8 +21,8 @@ pub enum Request {
     Links,
     /// What runs here: name, kind, process id, engine, ports.
     Info,
-    /// The value of a register: `{"register": ..., "value": N, "hex": "0xN"}`. Readers whose numbers
-    /// are floating-point ones take `hex`.
+    /// The value of a register: `{"register": ..., "value": N, "hex": "0xN"}`. Readers whose
+    /// numbers are floating-point ones take `hex`.
     Get {
         /// Which.
         register: Register,
@@ -36,9 +36,9 @@ pub enum Request {
     },
     /// Breaks something on purpose.
     Fault(Fault),
-    /// Keeps a network interface for runs of whoever asks, until this connection is closed, however it comes to be:
-    /// nobody else can start a run there meanwhile, and what has been started ends with the connection. Asking
-    /// again changes nothing. The answer is [`Claimed`].
+    /// Keeps a network interface for runs of whoever asks, until this connection is closed, however
+    /// it comes to be: nobody else can start a run there meanwhile, and what has been started ends
+    /// with the connection. Asking again changes nothing. The answer is [`Claimed`].
     Claim(Holder),
     /// Starts a traffic run at a network interface.
     TrafficStart {
@@ -62,8 +62,8 @@ pub enum Request {
     /// What is known here of the latest run of collective operations, as
     /// `phitwire::nic::CollectiveReport` writes it.
     CollectiveStatus,
-    /// Ends the run of collective operations: all participants stop after the same iteration. Asked again, what waits for
-    /// others ends as well.
+    /// Ends the run of collective operations: all participants stop after the same iteration. Asked
+    /// again, what waits for others ends as well.
     CollectiveStop,
     /// Allows or forbids several frames in one segmentation-offload send, on all ports. Has to be
     /// forbidden where a queueing discipline or filter is to lose single frames.
@@ -71,8 +71,8 @@ pub enum Request {
         /// Whether they are allowed.
         enabled: bool,
     },
-    /// Lets a router take no more packets from its network interfaces, for so long at most: whoever asks for it may die
-    /// before the release. Asking again begins the time anew.
+    /// Lets a router take no more packets from its network interfaces, for so long at most: whoever
+    /// asks for it may die before the release. Asking again begins the time anew.
     Quiesce {
         /// After how many milliseconds the router goes on by itself.
         hold_ms: u64,
@@ -103,7 +103,8 @@ impl Request {
     }
 }
 
-/// What the answer to [`Request::Info`] says of a node's place in its lab; it says more, for people.
+/// What the answer to [`Request::Info`] says of a node's place in its lab; it says more, for
+/// people.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeInfo {
     /// What it is.
@@ -300,12 +301,12 @@ pub struct LinkReport {
     pub link: u16,
     /// Who is to be at the other end: `NODE:PORT`.
     pub peer: String,
-    /// As `lcb`, or what matters more: `silent` (nothing is accepted from the peer although it was asked), `stalled` (it is heard, but
-    /// acknowledges nothing), or of the
-    /// wire `interface-down`, `no-carrier`, `no-interface`, `no-address`, `short-mtu`, `not-bound`.
+    /// As `lcb`, or what matters more: `silent` (nothing is accepted from the peer although it was
+    /// asked), `stalled` (it is heard, but acknowledges nothing), or of the wire `interface-down`,
+    /// `no-carrier`, `no-interface`, `no-address`, `short-mtu`, `not-bound`.
     pub state: String,
-    /// The state of the link control block: `active`, `training`, `refused`, `disabled`, `dead`. It keeps an active link over a
-    /// dead wire until it gives it up.
+    /// The state of the link control block: `active`, `training`, `refused`, `disabled`, `dead`. It
+    /// keeps an active link over a dead wire until it gives it up.
     #[serde(default)]
     pub lcb: String,
     /// Whether packets flow, as far as is known.
@@ -316,14 +317,15 @@ pub struct LinkReport {
     pub rx_lanes: u32,
     /// Lanes sent on.
     pub tx_lanes: u32,
-    /// Milliseconds since a data frame of the peer was last accepted. An idle link has nothing to send: then it grows, and
-    /// nothing is wrong.
+    /// Milliseconds since a data frame of the peer was last accepted. An idle link has nothing to
+    /// send: then it grows, and nothing is wrong.
     #[serde(default)]
     pub heard_ms: Option<u64>,
     /// Packets, or sets of flits, sent again.
     #[serde(default)]
     pub resent: u64,
-    /// Packets or sets of which bad copies came, charged to each lane received on that had wrong bits in them.
+    /// Packets or sets of which bad copies came, charged to each lane received on that had wrong
+    /// bits in them.
     pub lane_retries: [u64; 3],
     /// Smoothed round-trip time, in nanoseconds, once measured.
     pub rtt_ns: Option<u64>,

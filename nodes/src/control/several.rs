@@ -10,12 +10,12 @@ use super::{Client, ClientError, Request};
 const MOST: usize = 256;
 /// How long a process may take to take somebody in, at most.
 const CONNECT: Duration = Duration::from_secs(1);
-/// The shortest wait. A process answers between two turns of its event loop, but hundreds of them, on a machine that is busy,
-/// have to be scheduled first: who waited less would call them stopped.
+/// The shortest wait. A process answers between two turns of its event loop, but hundreds of them,
+/// on a machine that is busy, have to be scheduled first: who waited less would call them stopped.
 const SHORTEST: Duration = Duration::from_millis(1500);
 
-/// Asks the processes of `nodes` for the same, and waits at most `patience` for the answers of some hundreds of
-/// them together. The answers are in the order of the nodes.
+/// Asks the processes of `nodes` for the same, and waits at most `patience` for the answers of some
+/// hundreds of them together. The answers are in the order of the nodes.
 pub fn ask_all(
     lab: &str,
     nodes: &[String],

@@ -1,16 +1,20 @@
-//! Watches the interfaces of a node: whether they are there, up and long enough, and what queues on them.
+//! Watches the interfaces of a node: whether they are there, up and long enough, and what queues on
+//! them.
 //!
-//! A cable that is cut says nothing on the link, and neither does an interface that was deleted. The kernel
-//! does, over a netlink socket; one serves all ports of a process. Every change of an interface of ours has the whole
-//! state of these asked for anew: messages may be lost when many come at once, the answer to a question is not.
+//! A cable that is cut says nothing on the link, and neither does an interface that was deleted.
+//! The kernel does, over a netlink socket; one serves all ports of a process. Every change of an
+//! interface of ours has the whole state of these asked for anew: messages may be lost when many
+//! come at once, the answer to a question is not.
 //!
-//! Queueing disciplines are watched for another reason. A train of frames sent by one segmentation-offload
-//! call passes a discipline in one piece: `netem` would lose, delay or reorder the whole train, which no wire does. So
-//! while anything but the kernel's own default disciplines is on an interface, its port sends frames one by one.
+//! Queueing disciplines are watched for another reason. A train of frames sent by one
+//! segmentation-offload call passes a discipline in one piece: `netem` would lose, delay or reorder
+//! the whole train, which no wire does. So while anything but the kernel's own default disciplines
+//! is on an interface, its port sends frames one by one.
 //!
-//! The six attributes that matter here are read by hand. A crate of netlink messages (`netlink-packet-route`) reads all
-//! attributes of all interfaces, and where it does not understand one, as on a kernel newer than itself, the whole message is
-//! lost: an interface that is there would be taken for a missing one.
+//! The six attributes that matter here are read by hand. A crate of netlink messages
+//! (`netlink-packet-route`) reads all attributes of all interfaces, and where it does not
+//! understand one, as on a kernel newer than itself, the whole message is lost: an interface that
+//! is there would be taken for a missing one.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -45,8 +49,8 @@ const RTM_NEWQDISC: u16 = 36;
 const NLMSG_ERROR: u16 = 2;
 const NLMSG_DONE: u16 = 3;
 const NLM_F_REQUEST_DUMP: u16 = 0x1 | 0x300;
-/// Bytes of a `nlmsghdr`. The body begins with a structure of the message's own, which has the index of the
-/// interface in bytes 4 to 7 in all messages read here; attributes follow.
+/// Bytes of a `nlmsghdr`. The body begins with a structure of the message's own, which has the
+/// index of the interface in bytes 4 to 7 in all messages read here; attributes follow.
 const HEADER: usize = 16;
 
 const IFLA_ADDRESS: u16 = 1;
@@ -94,8 +98,8 @@ const TCMSG: usize = 20;
 pub struct Found {
     /// The kernel's index of it.
     pub index: u32,
-    /// How often one of its name has gone. One that comes back may have its old index, and sockets were unbound from it all
-    /// the same.
+    /// How often one of its name has gone. One that comes back may have its old index, and sockets
+    /// were unbound from it all the same.
     pub life: u32,
     /// Its hardware address.
     pub mac: MacAddr,
@@ -302,8 +306,8 @@ impl InterfaceWatch {
         }
     }
 
-    /// Somebody changed something. How it stands then, the next survey tells; only what became of an interface has to be
-    /// taken from here.
+    /// Somebody changed something. How it stands then, the next survey tells; only what became of
+    /// an interface has to be taken from here.
     fn hear(&mut self, kind: u16, body: &[u8]) {
         let Some(index) = index_of(body) else {
             return;

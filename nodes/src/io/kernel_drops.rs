@@ -1,16 +1,18 @@
 //! Frames that reached this end and that the kernel did not hand up.
 //!
-//! A socket whose receive buffer is full drops what comes: the process had no time to read, or stood still. The
-//! kernel counts that per socket, in *messages*: a train of frames that came in one piece, as segmentation offload sends
-//! them over UDP, is one, however many frames it has; nobody knows how many that were. Its counts have 32 bits and
-//! those of an interface begin anew with a new interface, so both are read now and then and added up here.
+//! A socket whose receive buffer is full drops what comes: the process had no time to read, or
+//! stood still. The kernel counts that per socket, in *messages*: a train of frames that came in
+//! one piece, as segmentation offload sends them over UDP, is one, however many frames it has;
+//! nobody knows how many that were. Its counts have 32 bits and those of an interface begin anew
+//! with a new interface, so both are read now and then and added up here.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::mem::size_of;
 use std::os::fd::RawFd;
 
-/// Where `SO_MEMINFO` has the drops among its numbers (`SK_MEMINFO_DROPS`), and how many there are at least.
+/// Where `SO_MEMINFO` has the drops among its numbers (`SK_MEMINFO_DROPS`), and how many there are
+/// at least.
 const MEMINFO_DROPS: usize = 8;
 const MEMINFO_WORDS: usize = 16;
 
@@ -40,8 +42,8 @@ impl SocketDrops {
 fn socket_drops(fd: RawFd) -> Option<u32> {
     let mut words = [0_u32; MEMINFO_WORDS];
     let mut length = size_of::<[u32; MEMINFO_WORDS]>() as libc::socklen_t;
-    // SAFETY: pointer and length are those of an array that lives through the call; the kernel writes at most
-    // `length` bytes and says how many these were.
+    // SAFETY: pointer and length are those of an array that lives through the call; the kernel
+    // writes at most `length` bytes and says how many these were.
     let result = unsafe {
         libc::getsockopt(
             fd,
@@ -55,8 +57,8 @@ fn socket_drops(fd: RawFd) -> Option<u32> {
     (result == 0 && written > MEMINFO_DROPS).then(|| words[MEMINFO_DROPS])
 }
 
-/// Counts what interfaces drop of what they receive, before any socket sees it: the queues of a busy processor were full,
-/// or nobody had opened a socket for it.
+/// Counts what interfaces drop of what they receive, before any socket sees it: the queues of a
+/// busy processor were full, or nobody had opened a socket for it.
 #[derive(Debug)]
 pub(super) struct InterfaceDrops {
     /// By name, the count last seen and the sum.
@@ -94,7 +96,8 @@ impl InterfaceDrops {
     }
 }
 
-/// Calls `each` with the name of every interface of this thread's namespace and what it dropped of what it received.
+/// Calls `each` with the name of every interface of this thread's namespace and what it dropped of
+/// what it received.
 fn for_each_drop(mut each: impl FnMut(&str, u64)) {
     let text = std::fs::read_to_string("/proc/thread-self/net/dev").unwrap_or_default();
     for (name, drops) in text.lines().filter_map(drops_of_line) {

@@ -1,9 +1,10 @@
 //! I/O backends: batches of link frames over many ports.
 //!
-//! Two engines move frames over the same two kinds of socket. [`plain`] uses `recvmmsg`,
-//! `sendmmsg` and `epoll`; [`uring`] uses one io_uring for all ports. The sockets are UDP (with
-//! segmentation offload in both directions) or raw Ethernet (`AF_PACKET`, EtherType
-//! [`ETHERTYPE`](phitwire_framing::carrier::frame::ETHERTYPE)). The event loop sees none of that: it sees [`Backend`].
+//! Two engines move frames over the same two kinds of socket. [`plain`] uses `recvmmsg`, `sendmmsg`
+//! and `epoll`; [`uring`] uses one io_uring for all ports. The sockets are UDP (with segmentation
+//! offload in both directions) or raw Ethernet (`AF_PACKET`, EtherType
+//! [`ETHERTYPE`](phitwire_framing::carrier::frame::ETHERTYPE)). The event loop sees none of that:
+//! it sees [`Backend`].
 //!
 //! A frame that cannot be sent is *dropped and counted*, never an error: links lose frames, and
 //! the link protocol recovers. So an interface may go down and come up under a running process.
@@ -51,13 +52,14 @@ pub const UDP_MAX_PAYLOAD_BYTES: usize = 65_535 - UDP_HEADERS_BYTES;
 /// frame of 48 phits, below which no whole control word would fit.
 pub const MIN_FRAME_LIMIT_BYTES: usize = 256;
 
-/// Bytes of frames after which no more are handed up in the same turn, times the ports: five or six frames of an Ethernet
-/// from each, if all have some.
+/// Bytes of frames after which no more are handed up in the same turn, times the ports: five or six
+/// frames of an Ethernet from each, if all have some.
 ///
-/// A node works on a turn's frames and sends what follows from them before it takes more, so that the node behind it
-/// works on the first of a burst while this one works on the rest. Where a whole window of requests moves as one burst,
-/// all nodes of its way but one are idle; where every frame is a turn, system calls outweigh what is gained. It grows with the
-/// ports because what a turn costs grows with them: it may send on all.
+/// A node works on a turn's frames and sends what follows from them before it takes more, so that
+/// the node behind it works on the first of a burst while this one works on the rest. Where a whole
+/// window of requests moves as one burst, all nodes of its way but one are idle; where every frame
+/// is a turn, system calls outweigh what is gained. It grows with the ports because what a turn
+/// costs grows with them: it may send on all.
 const BYTES_PER_TURN: usize = 8_000;
 
 /// What a link's frames travel in.
@@ -89,8 +91,8 @@ pub trait FrameSink {
     /// A frame came in on `port`.
     fn frame(&mut self, port: PortId, bytes: &[u8]);
 
-    /// How many frames of data the link of `port` has accepted so far. What tells that a frame was accepted is that it has
-    /// grown: where frames come from is believed of no others.
+    /// How many frames of data the link of `port` has accepted so far. What tells that a frame was
+    /// accepted is that it has grown: where frames come from is believed of no others.
     fn accepted(&self, port: PortId) -> u64;
 }
 
@@ -112,12 +114,12 @@ pub trait Backend {
     /// Only what makes further waiting senseless; an interrupting signal is not an error.
     fn wait(&mut self, timeout: Option<Duration>) -> io::Result<bool>;
 
-    /// Hands up to one bounded batch of received frames to `sink`; their number. There may be more: as long as some are
-    /// left here, [`wait`](Self::wait) returns at once.
+    /// Hands up to one bounded batch of received frames to `sink`; their number. There may be more:
+    /// as long as some are left here, [`wait`](Self::wait) returns at once.
     fn receive(&mut self, sink: &mut dyn FrameSink) -> usize;
 
-    /// Ports whose link has accepted nothing since the last call send to whoever is there again. `accepted` is
-    /// [`FrameSink::accepted`].
+    /// Ports whose link has accepted nothing since the last call send to whoever is there again.
+    /// `accepted` is [`FrameSink::accepted`].
     fn forget_silent(&mut self, accepted: &dyn Fn(PortId) -> u64);
 
     /// Room for the next frame to send on `port`, exactly [`frame_limit`](Self::frame_limit)
@@ -135,11 +137,12 @@ pub trait Backend {
     /// forbids it on all others. Forbid it where a queueing discipline must lose single frames.
     fn set_segmentation(&mut self, ports: u64);
 
-    /// What was moved and what was dropped. Asks the kernel what it has dropped of what came in: a system
-    /// call per port.
+    /// What was moved and what was dropped. Asks the kernel what it has dropped of what came in: a
+    /// system call per port.
     fn counters(&self) -> IoCounters;
 
-    /// The interface of `port` is well (again), and has this index and address: binds the port to it if it is a new one.
+    /// The interface of `port` is well (again), and has this index and address: binds the port to
+    /// it if it is a new one.
     ///
     /// # Errors
     /// What the kernel says to that.

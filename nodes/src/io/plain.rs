@@ -103,7 +103,8 @@ impl PlainBackend {
         self.epoll.wait(events, timeout)
     }
 
-    /// Receives a batch of messages on the next socket that may have some; false when there is none.
+    /// Receives a batch of messages on the next socket that may have some; false when there is
+    /// none.
     fn refill(&mut self) -> bool {
         let Some(index) = next_ready(self.ready, self.last) else {
             return false;
@@ -133,7 +134,8 @@ impl PlainBackend {
         true
     }
 
-    /// Hands frames of the messages received already to `sink` until there are no more or the turn is over.
+    /// Hands frames of the messages received already to `sink` until there are no more or the turn
+    /// is over.
     fn hand_up(&mut self, turn: &mut Turn, sink: &mut dyn FrameSink) {
         let Ports {
             sockets, counters, ..

@@ -194,8 +194,8 @@ impl Ports {
             .sent(message.frames as u64, (message.bytes - headers) as u64);
     }
 
-    /// Deals with a message that the kernel did not take: where segmentation may be the trouble, its
-    /// frames go out one by one; else they are counted as dropped.
+    /// Deals with a message that the kernel did not take: where segmentation may be the trouble,
+    /// its frames go out one by one; else they are counted as dropped.
     pub fn not_sent(&mut self, message: Message, errno: Errno) {
         let segmented = message.frames > 1;
         if segmented && matches!(errno, Errno::EIO | Errno::EINVAL | Errno::EOPNOTSUPP) {
@@ -286,7 +286,8 @@ pub(super) struct Train<'a> {
     pub done: usize,
 }
 
-/// Hands frames of a received message to `sink` until the turn is over; whether all are handed up now.
+/// Hands frames of a received message to `sink` until the turn is over; whether all are handed up
+/// now.
 pub(super) fn deliver(
     socket: &mut PortSocket,
     counters: &mut IoCounters,
@@ -320,7 +321,8 @@ pub(super) fn deliver(
     left.len() == 0
 }
 
-/// Hands up a frame from elsewhere than this port sends to. If the link accepts it, the port hears of that address.
+/// Hands up a frame from elsewhere than this port sends to. If the link accepts it, the port hears
+/// of that address.
 #[cold]
 fn introduce(
     socket: &mut PortSocket,

@@ -1,4 +1,5 @@
-//! Ports whose frames the kernel does not take: told once when that begins and once when it is over.
+//! Ports whose frames the kernel does not take: told once when that begins and once when it is
+//! over.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -95,7 +96,8 @@ pub enum SendNotice {
 }
 
 impl Trouble {
-    /// `frames` frames were not sent, after `sent` messages of the port that were. Goes on with `before`, if it is the same.
+    /// `frames` frames were not sent, after `sent` messages of the port that were. Goes on with
+    /// `before`, if it is the same.
     pub fn after(before: Option<Self>, now: Instant, errno: Errno, frames: u64, sent: u64) -> Self {
         let failure = errno.into();
         let new = Self {
@@ -118,8 +120,8 @@ impl Trouble {
         }
     }
 
-    /// What there is to tell, given how many messages the port has sent by now; when it is over, there is no more after
-    /// that.
+    /// What there is to tell, given how many messages the port has sent by now; when it is over,
+    /// there is no more after that.
     pub fn poll(&mut self, now: Instant, sent: u64) -> Option<SendNotice> {
         let Self { failure, errno, .. } = *self;
         if !self.told {

@@ -151,8 +151,9 @@ pub(super) type HardwareAddress = [u8; 6];
 /// All stations.
 const BROADCAST: HardwareAddress = [0xff; 6];
 
-/// For so many looks for silence two addresses are at odds after both were heard. That is 2 s; an end that hears nothing asks
-/// its peer after 0.5 s, so that a stranger who plays frames does not easily outlast a peer that has little to send.
+/// For so many looks for silence two addresses are at odds after both were heard. That is 2 s; an
+/// end that hears nothing asks its peer after 0.5 s, so that a stranger who plays frames does not
+/// easily outlast a peer that has little to send.
 const DISPUTE_LOOKS: u32 = 8;
 
 /// The open socket of a port.
@@ -163,7 +164,8 @@ pub struct PortSocket {
     kind: LinkKind,
     frame_limit: usize,
     header: [u8; ETHERNET_HEADER_BYTES],
-    /// Looks for silence until the address is no longer disputed; while it is, frames go to everybody.
+    /// Looks for silence until the address is no longer disputed; while it is, frames go to
+    /// everybody.
     disputed: u32,
     /// While the address is disputed, whence the link last accepted a frame.
     last_heard: HardwareAddress,
@@ -263,8 +265,9 @@ impl PortSocket {
         Some(&message[ETHERNET_HEADER_BYTES..])
     }
 
-    /// Where a message that was [accepted](Self::accept) comes from, if that is elsewhere than where this port sends to and a
-    /// station's own address: the lowest bit of the first byte marks groups, and corruption on the way may have set it.
+    /// Where a message that was [accepted](Self::accept) comes from, if that is elsewhere than
+    /// where this port sends to and a station's own address: the lowest bit of the first byte marks
+    /// groups, and corruption on the way may have set it.
     #[inline]
     pub(super) fn newcomer(&self, message: &[u8]) -> Option<HardwareAddress> {
         if self.kind == LinkKind::Udp {
@@ -274,10 +277,11 @@ impl PortSocket {
         (from != self.destination() && from[0] & 1 == 0).then_some(from)
     }
 
-    /// The link has accepted a frame from a [newcomer](Self::newcomer). To it goes from now on what went to whoever is there.
-    /// While another address is known, nobody can tell which of the two is the peer's: this one may have been damaged on the
-    /// way, the frame a copy that a stranger plays, again and again. Frames go to everybody until one address alone has been
-    /// heard for [long enough](DISPUTE_LOOKS).
+    /// The link has accepted a frame from a [newcomer](Self::newcomer). To it goes from now on what
+    /// went to whoever is there. While another address is known, nobody can tell which of the two
+    /// is the peer's: this one may have been damaged on the way, the frame a copy that a stranger
+    /// plays, again and again. Frames go to everybody until one address alone has been heard for
+    /// [long enough](DISPUTE_LOOKS).
     pub(super) fn heard_from(&mut self, from: HardwareAddress) {
         let is_other = if self.disputed > 0 {
             from != self.last_heard
@@ -292,8 +296,8 @@ impl PortSocket {
         self.header[..6].copy_from_slice(&to);
     }
 
-    /// The link has accepted so many frames by now. If these are no more than at the last call, nothing says that what goes
-    /// to the address known arrives: it goes to whoever is there again.
+    /// The link has accepted so many frames by now. If these are no more than at the last call,
+    /// nothing says that what goes to the address known arrives: it goes to whoever is there again.
     pub(super) fn forget_if_silent(&mut self, accepted: u64) {
         self.disputed = self.disputed.saturating_sub(1);
         if std::mem::replace(&mut self.accepted, accepted) == accepted {
@@ -325,8 +329,9 @@ pub fn open_port(config: &PortConfig) -> Result<PortSocket, OpenError> {
     }
 }
 
-/// A link has the MTU of its interface and no other. The kernel would believe any ICMP message that names a smaller one,
-/// and take no full frame for ten minutes; what is really narrower on the way may cut datagrams into fragments.
+/// A link has the MTU of its interface and no other. The kernel would believe any ICMP message that
+/// names a smaller one, and take no full frame for ten minutes; what is really narrower on the way
+/// may cut datagrams into fragments.
 fn keep_to_interface_mtu(socket: &Socket) -> io::Result<()> {
     let how: libc::c_int = libc::IP_PMTUDISC_INTERFACE;
     // SAFETY: the pointer is to a c_int that lives through the call, and the length is its.

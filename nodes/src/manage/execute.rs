@@ -11,8 +11,8 @@ use super::fleet::{Routers, ask};
 use crate::clock::{self, Clock};
 use crate::control::{ClientError, Request, RoutingReport};
 
-/// For how long a router is quiesced at most, in milliseconds: longer than a whole reroute may take, short enough
-/// for packets that wait meanwhile not to time out (20 s by default).
+/// For how long a router is quiesced at most, in milliseconds: longer than a whole reroute may
+/// take, short enough for packets that wait meanwhile not to time out (20 s by default).
 pub const HOLD_MS: u64 = 10_000;
 
 /// What has come of it, and why some routers were not done.
@@ -24,9 +24,9 @@ pub struct Done {
     pub troubles: BTreeMap<u32, String>,
 }
 
-/// Installs `tables` in the `changed` ones of the `living` routers.
-/// `told_to_stop` is asked now and then. Returns after at most the sum of the sequence's times, and always after
-/// having tried to release every router.
+/// Installs `tables` in the `changed` ones of the `living` routers. `told_to_stop` is asked now and
+/// then. Returns after at most the sum of the sequence's times, and always after having tried to
+/// release every router.
 pub fn execute(
     routers: &mut impl Routers,
     living: &[u32],

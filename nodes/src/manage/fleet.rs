@@ -12,9 +12,9 @@ use super::routers;
 use crate::control::{Client, ClientError, Request};
 use crate::run_dir::{LabDir, RunDirError, ThisLab};
 
-/// How long a router may take to answer. It answers between two turns of its event loop; a process that a busy
-/// machine lets wait longer than this is as good as dead for the network too. With the interval of a watcher, a router that
-/// stands still is noticed within a second.
+/// How long a router may take to answer. It answers between two turns of its event loop; a process
+/// that a busy machine lets wait longer than this is as good as dead for the network too. With the
+/// interval of a watcher, a router that stands still is noticed within a second.
 pub const PATIENCE: Duration = Duration::from_millis(750);
 
 /// Whoever can ask routers something.
@@ -25,7 +25,8 @@ pub trait Routers {
     /// When it does not answer, or refuses.
     fn ask(&mut self, router: u32, request: &Request) -> Result<Value, ClientError>;
 
-    /// Asks many routers the same, in the order given. Those that do not answer are waited for together.
+    /// Asks many routers the same, in the order given. Those that do not answer are waited for
+    /// together.
     fn ask_all(&mut self, routers: &[u32], request: &Request) -> Vec<Result<Value, ClientError>> {
         routers
             .iter()
@@ -60,9 +61,10 @@ pub fn ask_all<T: DeserializeOwned>(
 
 /// The routers of a lab. Connections are kept, and made anew after any trouble.
 ///
-/// A router that has not answered in time keeps its connection and owes the answer. Until that has come it is not waited for
-/// again, and not asked: a process that stands still takes nobody in, and with connection after connection its queue
-/// would be full, where a connection is waited for without end.
+/// A router that has not answered in time keeps its connection and owes the answer. Until that has
+/// come it is not waited for again, and not asked: a process that stands still takes nobody in, and
+/// with connection after connection its queue would be full, where a connection is waited for
+/// without end.
 #[derive(Debug)]
 pub struct Fleet {
     lab: LabDir,
@@ -80,7 +82,8 @@ struct Line {
 }
 
 impl Fleet {
-    /// The routers of `network` that run as `lab` now. Those of a later lab of its name are not asked.
+    /// The routers of `network` that run as `lab` now. Those of a later lab of its name are not
+    /// asked.
     ///
     /// # Errors
     /// When there is no such lab.

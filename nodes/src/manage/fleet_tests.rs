@@ -121,7 +121,8 @@ fn routers_that_stand_still_are_waited_for_together_and_once() {
             took >= PATIENCE && took < PATIENCE + Duration::from_millis(250),
             "within a second, with the interval: {took:?}"
         );
-        // A process that stands still takes nobody in: hundreds of connections would fill its queue.
+        // A process that stands still takes nobody in: hundreds of connections would fill its
+        // queue.
         let start = Instant::now();
         for _ in 0..300 {
             assert_eq!(survey(&lab, &mut fleet).0, STILL);

@@ -17,10 +17,11 @@ use super::survey::Survey;
 use crate::control::Request;
 use crate::run_dir::{Claim, LabDir, RunDirError};
 
-/// How often tables are computed again because something failed or came back meanwhile, before that is left to the
-/// next call.
+/// How often tables are computed again because something failed or came back meanwhile, before that
+/// is left to the next call.
 const MOST_ROUNDS: u32 = 5;
-/// What fails together is not noticed together: two surveys so far apart have to agree before a watcher acts.
+/// What fails together is not noticed together: two surveys so far apart have to agree before a
+/// watcher acts.
 const SETTLE: Duration = Duration::from_millis(150);
 /// It acts after so many surveys though, if links never come to rest.
 const MOST_SURVEYS: u32 = 10;
@@ -104,7 +105,8 @@ impl<'n> Manager<'n> {
         })
     }
 
-    /// Finds what has failed or come back, and installs the tables for that. `told_to_stop` is asked now and then.
+    /// Finds what has failed or come back, and installs the tables for that. `told_to_stop` is
+    /// asked now and then.
     ///
     /// # Errors
     /// [`ManageError::AllSilent`]
@@ -125,8 +127,8 @@ impl<'n> Manager<'n> {
             })
     }
 
-    /// Reroutes whenever something has failed or come back, until told to stop. `tell` gets a report each time, and
-    /// one at the beginning.
+    /// Reroutes whenever something has failed or come back, until told to stop. `tell` gets a
+    /// report each time, and one at the beginning.
     ///
     /// # Errors
     /// [`ManageError::Gone`]

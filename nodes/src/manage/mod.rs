@@ -1,8 +1,10 @@
-//! `phitwire manage`: what the paper's Hardware Supervisory System does, over the control sockets of a lab.
+//! `phitwire manage`: what the paper's Hardware Supervisory System does, over the control sockets
+//! of a lab.
 //!
-//! "In the event of lost connectivity, which may occur on blade failures or hardware removal, it is necessary to
-//! route around the problem. The HSS performs this task." (Cray XC white paper, "Network Reliability, Availability and
-//! Serviceability".) What is decided is [`phitwire::manage`]'s; here are the sockets, the clock and the words.
+//! "In the event of lost connectivity, which may occur on blade failures or hardware removal, it is
+//! necessary to route around the problem. The HSS performs this task." (Cray XC white paper,
+//! "Network Reliability, Availability and Serviceability".) What is decided is
+//! [`phitwire::manage`]'s; here are the sockets, the clock and the words.
 //!
 //! - [`fleet`] asks the routers of a lab;
 //! - [`survey`] finds what has failed;
@@ -10,9 +12,10 @@
 //! - [`report`] says what was done;
 //! - [`manager`] does one after the other, once or for ever.
 //!
-//! Routers are quiesced, not network interfaces: a router that takes no packets from its network interfaces holds back
-//! theirs without their help, also those of processes that are dead or stuck. It goes on by itself
-//! after [`execute::HOLD_MS`] if the manager should be killed before it can release it.
+//! Routers are quiesced, not network interfaces: a router that takes no packets from its network
+//! interfaces holds back theirs without their help, also those of processes that are dead or stuck.
+//! It goes on by itself after [`execute::HOLD_MS`] if the manager should be killed before it can
+//! release it.
 
 pub mod execute;
 pub mod fleet;

@@ -65,8 +65,8 @@ pub struct Disconnected {
     pub from: String,
     /// To.
     pub to: String,
-    /// `dead`: one of them has failed; `cut`: no chain of links joins them; `unroutable`: a chain does, but none that
-    /// keeps the order of channels.
+    /// `dead`: one of them has failed; `cut`: no chain of links joins them; `unroutable`: a chain
+    /// does, but none that keeps the order of channels.
     pub why: &'static str,
 }
 
@@ -93,8 +93,8 @@ pub struct Report {
     pub late: BTreeMap<&'static str, Vec<String>>,
     /// Routers that stopped answering meanwhile, and what was the matter.
     pub lost_meanwhile: Vec<FailedNode>,
-    /// Pairs of routers that were in danger of losing packets, or did not reach each other, and now do: as far as
-    /// they are looked for, in networks of up to 1,024 routers.
+    /// Pairs of routers that were in danger of losing packets, or did not reach each other, and now
+    /// do: as far as they are looked for, in networks of up to 1,024 routers.
     pub restored_pairs: Option<usize>,
     /// Pairs of routers, from and to, that do not reach each other.
     pub disconnected_pairs: u64,

@@ -20,7 +20,8 @@ fn student(degrees: usize) -> f64 {
     if let Some(&quantile) = degrees.checked_sub(1).and_then(|at| STUDENT.get(at)) {
         return quantile;
     }
-    // Beyond the table: the normal distribution's, with the first terms of the expansion in 1 / degrees.
+    // Beyond the table: the normal distribution's, with the first terms of the expansion in 1 /
+    // degrees.
     const NORMAL: f64 = 1.959_964;
     let n = degrees.max(1) as f64;
     NORMAL

@@ -1,8 +1,8 @@
 //! Networks in virtual time: the core crate's simulator with threads, a clock and files.
 //!
-//! [`Threads`] runs the partitions of a network side by side; [`measure`] runs one load or several and
-//! adds what a machine says about it (wall time, memory); [`output`] and [`plot`] write the results down;
-//! [`ready`] finds the topology that a name stands for.
+//! [`Threads`] runs the partitions of a network side by side; [`measure`] runs one load or several
+//! and adds what a machine says about it (wall time, memory); [`output`] and [`plot`] write the
+//! results down; [`ready`] finds the topology that a name stands for.
 
 mod measure;
 pub mod output;

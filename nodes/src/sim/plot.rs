@@ -23,8 +23,8 @@ const COLOURS: [RGBColor; 8] = [
 /// Colour of what is measured on the right scale.
 const GREEN: RGBColor = RGBColor(0, 130, 60);
 
-/// Draws mean, 99th percentile and accepted load over offered load, as SVG; of several routing modes
-/// mean and accepted load.
+/// Draws mean, 99th percentile and accepted load over offered load, as SVG; of several routing
+/// modes mean and accepted load.
 ///
 /// # Errors
 /// Nothing to draw, or a drawing that fails.

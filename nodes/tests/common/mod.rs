@@ -34,8 +34,8 @@ pub struct ToyPort {
     pub out_of_order: u64,
     owes_ack: bool,
     last_progress: Time,
-    /// Retries since anything was acknowledged or came: each waits twice as long as the one before, so
-    /// that a slow machine is not flooded with copies.
+    /// Retries since anything was acknowledged or came: each waits twice as long as the one before,
+    /// so that a slow machine is not flooded with copies.
     tries: u32,
     pub complaints: VecDeque<String>,
 }

@@ -7,13 +7,13 @@ use phitwire_framing::lane_area;
 use super::netem::Probability;
 use crate::rng::Rng;
 
-/// Flips bits of one lane in the phits of data frames and in the lane pattern of training frames, at
-/// the transmitting side of a link.
+/// Flips bits of one lane in the phits of data frames and in the lane pattern of training frames,
+/// at the transmitting side of a link.
 ///
 /// Frame header, kind map and the body of training frames stand for what the line code protects and
-/// stay untouched. A lane that is not in use carries no data, so its noise does no harm: that is what
-/// makes decommissioning a lane (paper, section 7.7) a cure. The pattern always travels on all lanes:
-/// it is how a lane too noisy for any packet is found out.
+/// stay untouched. A lane that is not in use carries no data, so its noise does no harm: that is
+/// what makes decommissioning a lane (paper, section 7.7) a cure. The pattern always travels on all
+/// lanes: it is how a lane too noisy for any packet is found out.
 #[derive(Clone, Debug)]
 pub struct LaneNoise {
     lane: u8,

@@ -1,5 +1,5 @@
-//! Frames that come again long after: what a duplicating switch with a deep queue, a second path, or
-//! netem's reordering under a long delay do, and whoever plays back a capture.
+//! Frames that come again long after: what a duplicating switch with a deep queue, a second path,
+//! or netem's reordering under a long delay do, and whoever plays back a capture.
 
 use std::collections::BTreeMap;
 
@@ -44,11 +44,11 @@ impl Lateness {
     }
 }
 
-/// Copies a share of the frames of one direction of a link and hands the copies out, unchanged, much
-/// later than the frames themselves. Seeded, as all impairments are.
+/// Copies a share of the frames of one direction of a link and hands the copies out, unchanged,
+/// much later than the frames themselves. Seeded, as all impairments are.
 ///
-/// Call order: [`see`](Self::see) for each frame that passes, [`poll`](Self::poll) until `None`, then
-/// again at [`next_deadline`](Self::next_deadline).
+/// Call order: [`see`](Self::see) for each frame that passes, [`poll`](Self::poll) until `None`,
+/// then again at [`next_deadline`](Self::next_deadline).
 #[derive(Clone, Debug)]
 pub struct LateCopies {
     share: Probability,

@@ -27,8 +27,8 @@ pub struct ReroutePlan {
     pub report: RerouteReport,
 }
 
-/// What a fault and the new tables do. Pairs are of routers, from and to, by number over the machine; lists
-/// have at most 10,000.
+/// What a fault and the new tables do. Pairs are of routers, from and to, by number over the
+/// machine; lists have at most 10,000.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RerouteReport {
     /// Pairs that communicated before and cannot any more, dead routers among them.
@@ -37,11 +37,12 @@ pub struct RerouteReport {
     pub lost_pairs: u64,
     /// Of the pairs of living routers: connected by no chain of links.
     pub cut_pairs: u64,
-    /// Of the pairs of living routers: connected, and not joined by any tables that keep the order of classes.
+    /// Of the pairs of living routers: connected, and not joined by any tables that keep the order
+    /// of classes.
     pub unroutable_pairs: u64,
-    /// Pairs that the new tables join, and of which packets could get stuck with the old ones, or that these did not
-    /// join: after a fault those that it had harmed, after a repair those that come back. Not looked for in
-    /// networks of more than 1,024 routers.
+    /// Pairs that the new tables join, and of which packets could get stuck with the old ones, or
+    /// that these did not join: after a fault those that it had harmed, after a repair those that
+    /// come back. Not looked for in networks of more than 1,024 routers.
     pub restored: Option<Vec<(u32, u32)>>,
 }
 
@@ -234,8 +235,8 @@ mod tests {
             (0, 0)
         );
         let restored = plan.report.restored.expect("a small network");
-        // Router 0 sees itself that its link is dead, and sends packets over group 2; those of router 1 come to it
-        // when they can no longer turn away.
+        // Router 0 sees itself that its link is dead, and sends packets over group 2; those of
+        // router 1 come to it when they can no longer turn away.
         assert!(
             restored.contains(&(1, 4)) && !restored.contains(&(0, 4)),
             "{restored:?}"

@@ -1,5 +1,5 @@
-//! Descriptions from strangers: any bytes are answered, shortly and in letters that can be seen; limits are those that
-//! are named.
+//! Descriptions from strangers: any bytes are answered, shortly and in letters that can be seen;
+//! limits are those that are named.
 
 use proptest::prelude::*;
 
@@ -18,7 +18,8 @@ const READY: [&str; 6] = [
     include_str!("../../../netns-scripts/topologies/aries-3x4.toml"),
 ];
 
-/// Bytes of the lines of an answer at most: every mistake has a message, a label and a remedy of a thousand letters.
+/// Bytes of the lines of an answer at most: every mistake has a message, a label and a remedy of a
+/// thousand letters.
 const MOST_BYTES: usize = 200_000;
 
 /// Reads anything and holds the answer to what is promised.
@@ -128,7 +129,8 @@ fn limits_are_those_that_are_named() {
         ("NETWORK", "outstanding", 1, 1_024),
         ("ROUTER", "local_up_class", 0, 3),
         ("SHAPE", "nics", 1, 4),
-        // Four chassis leave five links for each of three peers, three groups of sixteen routers eighty for each of two.
+        // Four chassis leave five links for each of three peers, three groups of sixteen routers
+        // eighty for each of two.
         ("SHAPE", "black_links", 1, 5),
         ("SHAPE", "global_links", 1, 80),
     ];
@@ -136,7 +138,8 @@ fn limits_are_those_that_are_named() {
         for &(place, key, least, most) in keys {
             for value in [least, most] {
                 let good = with(text, place, &format!("{key} = {value}"));
-                // Some values are at odds with others, such as classes; none is out of range, or too much to be run.
+                // Some values are at odds with others, such as classes; none is out of range, or
+                // too much to be run.
                 let told = told(&good);
                 assert!(
                     !told.contains("out of range") && !told.contains("fit"),

@@ -5,11 +5,12 @@
 //! provided by each endpoint". There is no product.
 //!
 //! - Integers are signed; sums wrap.
-//! - Of equal minima (maxima) the one with the lowest location wins, so that the order of combination does
-//!   not matter.
-//! - A sum with a NaN, or of opposite infinities, is a NaN. In minimum and maximum a number wins over a NaN, as
-//!   IEEE 754-2019's `minimumNumber` says, and -0 is below +0. Every NaN is made the one quiet NaN without
-//!   payload or sign: what payload an addition leaves differs between machines.
+//! - Of equal minima (maxima) the one with the lowest location wins, so that the order of
+//!   combination does not matter.
+//! - A sum with a NaN, or of opposite infinities, is a NaN. In minimum and maximum a number wins
+//!   over a NaN, as IEEE 754-2019's `minimumNumber` says, and -0 is below +0. Every NaN is made the
+//!   one quiet NaN without payload or sign: what payload an addition leaves differs between
+//!   machines.
 
 use core::cmp::Ordering;
 use core::fmt;
@@ -147,8 +148,8 @@ impl Collective {
         }
     }
 
-    /// Bytes of a participant's word, and of its location, where there is one; in memory they follow each
-    /// other, little endian.
+    /// Bytes of a participant's word, and of its location, where there is one; in memory they
+    /// follow each other, little endian.
     pub const fn memory_bytes(self) -> usize {
         match self {
             Self::Barrier => 0,
@@ -197,8 +198,9 @@ impl Collective {
         Operand { bits, location }
     }
 
-    /// One operand out of two normal ones; which comes first matters to sums of floating point numbers. A
-    /// barrier adds, so that what it returns could not be known before the last had come.
+    /// One operand out of two normal ones; which comes first matters to sums of floating point
+    /// numbers. A barrier adds, so that what it returns could not be known before the last had
+    /// come.
     pub(crate) fn combine(self, first: Operand, second: Operand) -> Operand {
         let Self::Reduce(reduce, number) = self else {
             let bits = first.bits.wrapping_add(second.bits);
@@ -301,13 +303,14 @@ impl From<Collective> for String {
     }
 }
 
-/// A participant's word, or the result: its bits, and the location that minimum and maximum bring along.
+/// A participant's word, or the result: its bits, and the location that minimum and maximum bring
+/// along.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Operand {
     /// The word; of 32 bits the low ones.
     pub bits: u64,
-    /// Where the word is, in whatever sense the participants give it; 32 bits with words of 32 bits. Zero in
-    /// results of operations without a location.
+    /// Where the word is, in whatever sense the participants give it; 32 bits with words of 32
+    /// bits. Zero in results of operations without a location.
     pub location: u64,
 }
 

@@ -11,8 +11,8 @@ use crate::nic::traffic_report::Phase;
 pub struct CollectiveReport {
     /// The run.
     pub run: u32,
-    /// How far the run has come: running; draining, while a neighbour has not acknowledged the last result; done.
-    /// Merged: the earliest phase of all.
+    /// How far the run has come: running; draining, while a neighbour has not acknowledged the last
+    /// result; done. Merged: the earliest phase of all.
     pub phase: Phase,
     /// Participants of the run.
     pub participants: u32,

@@ -12,8 +12,8 @@ pub const ENGINES: usize = 4;
 pub const MAX_BRANCHING: usize = 32;
 /// How long the others are waited for when nothing else is said: many request time-outs, no hang.
 pub const DEFAULT_PATIENCE: Duration = Duration::from_ms(60_000);
-/// Most participants of a run: more than there are nodes in the largest system, and few enough that sums of
-/// 32-bit floating point numbers can be exact.
+/// Most participants of a run: more than there are nodes in the largest system, and few enough that
+/// sums of 32-bit floating point numbers can be exact.
 pub const MAX_PARTICIPANTS: usize = 1 << 18;
 /// An hour: who has not come by then does not come.
 const MOST_PATIENCE_NS: u64 = 3_600_000_000_000;
@@ -22,12 +22,13 @@ const EXACT: u64 = 1 << 24;
 
 /// One run of collective operations. The same specification goes to every participant.
 ///
-/// Every operand follows from run, rank and iteration, and every result can be computed by everybody, exactly: sums
-/// of floating point numbers are sums of small integers. A barrier carries a word of each participant too, and returns
-/// their sum: whoever left with the right one left after the last had entered.
+/// Every operand follows from run, rank and iteration, and every result can be computed by
+/// everybody, exactly: sums of floating point numbers are sums of small integers. A barrier carries
+/// a word of each participant too, and returns their sum: whoever left with the right one left
+/// after the last had entered.
 ///
-/// The run ends at all participants after the same iteration: one that has done `count` iterations, for which
-/// `duration_ns` has passed, or which is told to stop says so with its next contribution.
+/// The run ends at all participants after the same iteration: one that has done `count` iterations,
+/// for which `duration_ns` has passed, or which is told to stop says so with its next contribution.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CollectiveSpec {
@@ -165,7 +166,8 @@ impl CollectiveSpec {
         let Collective::Reduce(reduce, number) = self.op else {
             return Operand::i64(hash as i64);
         };
-        // One bit per rank shows who is missing; of few values many are equal, so that locations decide.
+        // One bit per rank shows who is missing; of few values many are equal, so that locations
+        // decide.
         let bit = 1 << (hash % (8 * number.bytes() as u64));
         let integer = match reduce {
             Reduce::And => !bit,

@@ -39,8 +39,8 @@ pub enum Violation {
     },
     /// Packets arrived with a content that was not sent.
     Damaged(u64),
-    /// Messages were under way for so long that what they say of their birth means a later one: latencies
-    /// are told too low.
+    /// Messages were under way for so long that what they say of their birth means a later one:
+    /// latencies are told too low.
     Misdated {
         /// Bits of a birth that a packet carries.
         bits: u32,
@@ -105,8 +105,8 @@ impl fmt::Display for Violation {
 }
 
 /// Checks that on every link and virtual channel each credit is at the sender, or stands for a phit
-/// under way or queued, or is on its way back. `ends` are all ends of the network, with so many virtual channels of
-/// so many credits.
+/// under way or queued, or is on its way back. `ends` are all ends of the network, with so many
+/// virtual channels of so many credits.
 pub(crate) fn check_credits(
     ends: &[EndAccount],
     vcs: usize,

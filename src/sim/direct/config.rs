@@ -55,7 +55,8 @@ pub const BURST_PACKETS: u32 = 8;
 pub struct Traffic {
     /// Who sends to whom.
     pub pattern: Pattern,
-    /// How many processors take part, the first ones of the topology; `None` = all. The others are silent.
+    /// How many processors take part, the first ones of the topology; `None` = all. The others are
+    /// silent.
     pub participants: Option<u32>,
     /// Phits that every terminal sends per cycle. With [`request_reply`](Self::request_reply) the
     /// phits of replies are counted as well.

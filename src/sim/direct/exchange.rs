@@ -1,10 +1,11 @@
 //! What is on the links: for every lane of a port, what arrives there in one window.
 //!
-//! A window is as long as the shortest link takes. Whatever is sent over such a link in one window arrives in the next one, in
-//! the cycle of the same number. There are two sets of slots, one that is read and one that is written, so that
-//! the order in which nodes run a window changes nothing. A port behind a longer link, or in another
-//! [partition](super::Partition), has a ghost slot here, whose content is taken out when the window ends and lies
-//! in packed form until the window in which it arrives: what is not under way takes no memory.
+//! A window is as long as the shortest link takes. Whatever is sent over such a link in one window
+//! arrives in the next one, in the cycle of the same number. There are two sets of slots, one that
+//! is read and one that is written, so that the order in which nodes run a window changes nothing.
+//! A port behind a longer link, or in another [partition](super::Partition), has a ghost slot here,
+//! whose content is taken out when the window ends and lies in packed form until the window in
+//! which it arrives: what is not under way takes no memory.
 
 use super::coming::Coming;
 use super::model::Lanes;
@@ -78,8 +79,8 @@ struct Batch<L: Lanes> {
     phits: Vec<L::Phit>,
 }
 
-/// The cycles of a mask `by` cycles later, as far as they are in the same window of so many cycles, and
-/// in the next.
+/// The cycles of a mask `by` cycles later, as far as they are in the same window of so many cycles,
+/// and in the next.
 #[inline]
 pub(crate) fn delay_cycles(cycles: u64, by: usize, window: usize) -> [u64; 2] {
     if by == 0 {
@@ -165,14 +166,16 @@ impl<L: Lanes> Exchange<L> {
         self.chips * L::CHIP_LANES + self.terminals * L::TERMINAL_LANES
     }
 
-    /// A new slot that stands for one behind a link of so many cycles, at least a window: partition and slot there.
+    /// A new slot that stands for one behind a link of so many cycles, at least a window: partition
+    /// and slot there.
     pub(crate) fn add_ghost(&mut self, place: (u32, u32), latency: u32) -> u32 {
         debug_assert!(latency as usize >= self.window);
         self.ghosts.push(Ghost { place, latency });
         (self.own_slots() + self.ghosts.len() - 1) as u32
     }
 
-    /// Makes room for all slots; to be called once, after the last ghost. No link takes longer than `longest` cycles.
+    /// Makes room for all slots; to be called once, after the last ghost. No link takes longer than
+    /// `longest` cycles.
     pub(crate) fn finish(&mut self, longest: u32) {
         let slots = self.own_slots() + self.ghosts.len();
         for set in [&mut self.read, &mut self.write] {

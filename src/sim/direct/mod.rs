@@ -8,21 +8,22 @@
 //!
 //! # Windows
 //!
-//! The network runs in *windows* of as many cycles as a link takes. What is sent in one window arrives in the
-//! next, in the cycle of the same number, so that within a window no node can hear of another.
-//! Each node therefore runs a whole window at a time while it is in the cache, nodes can run in any
-//! order, and a network can be cut into [`Partition`]s that run at the same time and exchange mail
-//! between windows. An [`Executor`] does that; [`Serial`] without threads. The trace of a run depends
-//! on topology and configuration alone.
+//! The network runs in *windows* of as many cycles as a link takes. What is sent in one window
+//! arrives in the next, in the cycle of the same number, so that within a window no node can hear
+//! of another. Each node therefore runs a whole window at a time while it is in the cache, nodes
+//! can run in any order, and a network can be cut into [`Partition`]s that run at the same time and
+//! exchange mail between windows. An [`Executor`] does that; [`Serial`] without threads. The trace
+//! of a run depends on topology and configuration alone.
 //!
 //! Nodes without anything to do are not looked at: bit masks and a calendar name those that have.
 //!
 //! # Phases
 //!
 //! A run warms up until latency and accepted load are steady, measures the packets born in an
-//! interval, drains until they have arrived while traffic goes on, and then stops the sources and waits until
-//! the network is empty. The checkers compare what was sent with what arrived, and every credit
-//! with what it stands for. `docs/virtual-time.md` says what each stage costs and what the figures mean.
+//! interval, drains until they have arrived while traffic goes on, and then stops the sources and
+//! waits until the network is empty. The checkers compare what was sent with what arrived, and
+//! every credit with what it stands for. `docs/virtual-time.md` says what each stage costs and what
+//! the figures mean.
 
 pub(crate) mod check;
 pub(crate) mod coming;

@@ -273,7 +273,8 @@ pub struct Partitioned<M: CycleModel> {
     pub(crate) kinds: Vec<Option<PortUse>>,
     /// Terminals that send.
     pub(crate) senders: u64,
-    /// Cycles between two exchanges of mail: the shortest time that a phit travels between partitions.
+    /// Cycles between two exchanges of mail: the shortest time that a phit travels between
+    /// partitions.
     pub(crate) stride: u32,
     /// The longest time that a phit travels.
     pub(crate) longest: u32,
@@ -346,8 +347,8 @@ pub trait DirectRouter<M: CycleModel>: Debug + Send {
     fn phits_inside(&self) -> u64;
     /// What reports and checkers want to know.
     fn view(&self) -> ChipView;
-    /// From `cycle` on, the beginning of a window, the link of a port takes packets or does not. One
-    /// that has begun to leave goes on.
+    /// From `cycle` on, the beginning of a window, the link of a port takes packets or does not.
+    /// One that has begun to leave goes on.
     fn set_link(&mut self, cycle: u64, port: usize, up: bool);
 }
 

@@ -16,13 +16,14 @@ pub enum Pattern {
     /// A pattern that network interfaces know as well; a processor that a permutation maps to
     /// itself stays silent.
     Common(nic::Pattern),
-    /// Two of three messages to the sender itself, the third to the next processor, as BookSim has it.
+    /// Two of three messages to the sender itself, the third to the next processor, as BookSim has
+    /// it.
     Diagonal,
     /// To `i mod n/2` or that plus `n/2`, at random: half of the processors have twice the
     /// senders' attention in turn, as BookSim has it.
     Asymmetric,
-    /// Processors on row *r* of a router's tiles send to random processors on column *r* of the same
-    /// router, so that all flows of a row go through one subswitch.
+    /// Processors on row *r* of a router's tiles send to random processors on column *r* of the
+    /// same router, so that all flows of a row go through one subswitch.
     RowAdversary,
 }
 
@@ -185,8 +186,8 @@ impl Rule {
 }
 
 impl Destinations {
-    /// The pattern of `traffic`. One that depends on the network is asked for from `special`, with the number of
-    /// processors that take part.
+    /// The pattern of `traffic`. One that depends on the network is asked for from `special`, with
+    /// the number of processors that take part.
     pub(crate) fn new(
         traffic: &Traffic,
         population: Population<'_>,

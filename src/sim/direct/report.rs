@@ -67,7 +67,8 @@ pub struct Report {
     pub warmup_cycles: u64,
     /// Cycles of the measurement.
     pub measure_cycles: u64,
-    /// Whether the warm-up ended because latency and accepted load stayed the same, or had a length given.
+    /// Whether the warm-up ended because latency and accepted load stayed the same, or had a length
+    /// given.
     pub converged: bool,
     /// Phits per cycle and terminal of the packets born in the measurement.
     pub offered_load: f64,
@@ -75,8 +76,8 @@ pub struct Report {
     pub accepted_load: f64,
     /// Whether the network could not take what was offered.
     pub saturated: bool,
-    /// Latencies of the packets born in the measurement; of a saturated network, which has no steady latency,
-    /// those of the packets that arrived in the measurement.
+    /// Latencies of the packets born in the measurement; of a saturated network, which has no
+    /// steady latency, those of the packets that arrived in the measurement.
     pub latency_cycles: LatencySummary,
     /// Routers that a packet passed, on average; with replies, the way back is counted too.
     pub hops_mean: f64,
@@ -100,8 +101,8 @@ pub struct Report {
     pub links: Vec<(&'static str, LinkUse)>,
     /// Links of each kind that a phit passed on average, over the measurement.
     pub hops_by_kind: Vec<(&'static str, f64)>,
-    /// Of the packets that routers took from their terminals in the measurement, the share that they
-    /// sent on non-minimal ways; `None` where routers have no such choice.
+    /// Of the packets that routers took from their terminals in the measurement, the share that
+    /// they sent on non-minimal ways; `None` where routers have no such choice.
     pub non_minimal: Option<f64>,
     /// How evenly sources were served.
     pub fairness: Fairness,

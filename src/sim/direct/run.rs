@@ -30,8 +30,8 @@ const SAME: f64 = 0.03;
 const SAME_INTERVALS: u32 = 3;
 /// Cycles that encoded links may take to come up: a second.
 const BRING_UP_CYCLES: u64 = 800_000_000;
-/// Cycles that packets may still take to arrive over encoded links once the sources have stopped: retry
-/// time-outs are far longer than a network is large.
+/// Cycles that packets may still take to arrive over encoded links once the sources have stopped:
+/// retry time-outs are far longer than a network is large.
 const ENCODED_REST_CYCLES: u64 = 800_000_000;
 /// Packets looked at in one source's queue.
 const MOST_WAITING: u64 = 1 << 20;
@@ -378,7 +378,8 @@ impl<M: CycleModel> Simulation<M> {
                 cycles: self.cycle - self.began,
             });
         }
-        // Credits of the last phits are still on their way; over encoded links, acknowledgements as well.
+        // Credits of the last phits are still on their way; over encoded links, acknowledgements as
+        // well.
         let rest = if self.encoded {
             ENCODED_REST_CYCLES
         } else {
@@ -426,7 +427,8 @@ impl<M: CycleModel> Simulation<M> {
         }
     }
 
-    /// Packets and phits that routers have thrown away because of faults; what they refuse without is a violation.
+    /// Packets and phits that routers have thrown away because of faults; what they refuse without
+    /// is a violation.
     pub(crate) fn discarded(&self) -> [u64; 2] {
         let mut sum = [0; 2];
         if self.has_faults && !self.encoded {

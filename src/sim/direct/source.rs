@@ -1,8 +1,8 @@
 //! When packets are born, and where they go: the open-loop source of a terminal.
 //!
 //! A source has an unbounded queue, as open-loop measurement wants it. It takes no memory: births
-//! are a random sequence that nothing influences, so only the oldest packet not sent is kept, and the next one
-//! is drawn when that has left.
+//! are a random sequence that nothing influences, so only the oldest packet not sent is kept, and
+//! the next one is drawn when that has left.
 
 use super::config::{BURST_PACKETS, Load, Process, Traffic};
 use super::pattern::Destinations;
@@ -64,7 +64,8 @@ pub(crate) struct Births {
 }
 
 impl Births {
-    /// Births of messages of so many phits, replies included, where a terminal can send so many per cycle.
+    /// Births of messages of so many phits, replies included, where a terminal can send so many per
+    /// cycle.
     pub(crate) fn new(traffic: &Traffic, phits: usize, rate: usize) -> Self {
         let (phits, rate) = (phits as u64, rate as u64);
         let (load, full) = (u64::from(traffic.load.millionths()), u64::from(Load::UNIT));
@@ -74,8 +75,8 @@ impl Births {
                 burst: None,
                 spacing: 1,
             },
-            // A burst of B packets of p phits takes B s cycles with s = p / rate, rounded up; the silence behind it
-            // is what is missing of B p / (load rate).
+            // A burst of B packets of p phits takes B s cycles with s = p / rate, rounded up; the
+            // silence behind it is what is missing of B p / (load rate).
             Process::OnOff => Self {
                 gap: Geometric::new(
                     load * rate,
@@ -119,7 +120,8 @@ impl Source {
             },
         };
         if !silent {
-            // The process is taken up in its middle: on average half of a burst and a gap has passed.
+            // The process is taken up in its middle: on average half of a burst and a gap has
+            // passed.
             source.head.birth = births.gap.draw(&mut source.rng);
             if let Some(burst) = &births.burst {
                 source.burst_left = burst.draw(&mut source.rng);

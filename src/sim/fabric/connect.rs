@@ -98,8 +98,8 @@ impl<N: Node> Fabric<N> {
         core::mem::swap(&mut self.exits[exit].frames, frames);
     }
 
-    /// Frames that were sent to this fabric by a link from abroad, in the order of sending. None of them
-    /// may arrive at or before the present.
+    /// Frames that were sent to this fabric by a link from abroad, in the order of sending. None of
+    /// them may arrive at or before the present.
     ///
     /// # Panics
     /// If there is no such link.
@@ -111,8 +111,8 @@ impl<N: Node> Fabric<N> {
         self.reschedule(index);
     }
 
-    /// Says that everything sent by a link from abroad up to the present has been put in. To be called before
-    /// the fabric runs on, at least as often as a frame takes to travel.
+    /// Says that everything sent by a link from abroad up to the present has been put in. To be
+    /// called before the fabric runs on, at least as often as a frame takes to travel.
     ///
     /// # Panics
     /// If there is no such link.

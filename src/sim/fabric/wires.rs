@@ -48,8 +48,8 @@ impl<N: Node> Fabric<N> {
         self.reschedule(index);
     }
 
-    /// Impairs one direction of a link from now on with a random stream that is given, so that it does not
-    /// depend on what was impaired before.
+    /// Impairs one direction of a link from now on with a random stream that is given, so that it
+    /// does not depend on what was impaired before.
     ///
     /// # Panics
     /// If there is no such link.
@@ -69,8 +69,8 @@ impl<N: Node> Fabric<N> {
         }
     }
 
-    /// From now on `share` of the frames of one direction of a link come again, unchanged and as late as
-    /// `lateness` says.
+    /// From now on `share` of the frames of one direction of a link come again, unchanged and as
+    /// late as `lateness` says.
     ///
     /// # Panics
     /// If there is no such link, or its wire is from abroad.

@@ -15,9 +15,9 @@
 //! A case that fails can be [shrunk](SoakCase): harms, impairments and messages that the failure
 //! does not need are left out.
 //!
-//! What a machine has to be soaked is a list of [`Family`]s. They need not be [`Soaked`] over links:
-//! whatever is a [`SoakCase`] can be run, such as networks in direct mode, with links that are
-//! missing instead of harm.
+//! What a machine has to be soaked is a list of [`Family`]s. They need not be [`Soaked`] over
+//! links: whatever is a [`SoakCase`] can be run, such as networks in direct mode, with links that
+//! are missing instead of harm.
 
 pub(crate) mod failure;
 pub(crate) mod family;

@@ -48,7 +48,8 @@ impl Puppets {
         1 + u64::from(self.dies.is_some_and(again))
     }
 
-    /// Counters, which grow from question to question; routers decide as many times as questions are asked.
+    /// Counters, which grow from question to question; routers decide as many times as questions
+    /// are asked.
     fn stats(&self, node: &str) -> Value {
         let asked = self.asked.len();
         match self.nodes[node] {

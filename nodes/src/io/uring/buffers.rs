@@ -10,9 +10,9 @@ use io_uring::IoUring;
 use io_uring::types::BufRingEntry;
 use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap_anonymous, munmap};
 
-/// Memory of our own from the kernel: zero, aligned to a page, at a fixed address. A page takes memory only
-/// once something was written to it, as nothing zeroes it beforehand; and only that page, however large the
-/// pages are that the system would rather give.
+/// Memory of our own from the kernel: zero, aligned to a page, at a fixed address. A page takes
+/// memory only once something was written to it, as nothing zeroes it beforehand; and only that
+/// page, however large the pages are that the system would rather give.
 struct Pages {
     base: NonNull<c_void>,
     length: NonZeroUsize,
@@ -25,8 +25,8 @@ impl Pages {
         // SAFETY: a mapping that is placed by the kernel, so over nothing that is in use.
         let base = unsafe { mmap_anonymous(None, length, access, MapFlags::MAP_PRIVATE)? };
         let this = Self { base, length };
-        // SAFETY: a mapping of our own, whose contents this advice does not change. A kernel without large
-        // pages refuses it, and does not need it.
+        // SAFETY: a mapping of our own, whose contents this advice does not change. A kernel
+        // without large pages refuses it, and does not need it.
         let _ = unsafe { madvise(base, bytes, MmapAdvise::MADV_NOHUGEPAGE) };
         Ok(this)
     }
@@ -38,7 +38,8 @@ impl Pages {
 
 impl Drop for Pages {
     fn drop(&mut self) {
-        // SAFETY: mapped in `new` with this length, and nothing refers to it any more, as its users are gone.
+        // SAFETY: mapped in `new` with this length, and nothing refers to it any more, as its users
+        // are gone.
         let gone = unsafe { munmap(self.base, self.length.get()) };
         debug_assert!(gone.is_ok(), "a mapping of our own: {gone:?}");
     }

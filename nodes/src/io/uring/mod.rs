@@ -32,8 +32,9 @@ const ENTRIES: u32 = 256;
 const COMPLETIONS: u32 = 2048;
 /// Bytes of receive buffers over all ports.
 const BUFFER_BYTES: usize = 2 << 20;
-/// Receive buffers per port at least: all ports may have something at once, and the next something while that is worked
-/// on. Twice as many carry no more messages among 64 ports, half as many lose to retries.
+/// Receive buffers per port at least: all ports may have something at once, and the next something
+/// while that is worked on. Twice as many carry no more messages among 64 ports, half as many lose
+/// to retries.
 const BUFFERS_PER_PORT: usize = 2;
 /// The only group of provided buffers.
 const GROUP: u16 = 0;
@@ -87,8 +88,8 @@ pub struct UringBackend {
     pending: VecDeque<Pending>,
     /// Sockets, by index, whose multishot receive has to be armed (again).
     to_arm: u64,
-    /// The first port that found no buffer when it was armed last: it is armed first next time, or ports
-    /// behind busy ones would never get any.
+    /// The first port that found no buffer when it was armed last: it is armed first next time, or
+    /// ports behind busy ones would never get any.
     starved: Option<u32>,
     side: Option<RawFd>,
     side_armed: bool,

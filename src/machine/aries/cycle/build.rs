@@ -287,7 +287,8 @@ struct Links<'a> {
 }
 
 impl Links<'_> {
-    /// The slot in partition `here` that what goes to slot `there` over a link of `kind` is written to.
+    /// The slot in partition `here` that what goes to slot `there` over a link of `kind` is written
+    /// to.
     fn slot(&mut self, here: u32, there: (u32, u32), kind: PortKind) -> u32 {
         let cycles = self.options.cycles(kind);
         let exchange = &mut self.exchanges[here as usize];
@@ -326,7 +327,8 @@ fn terminals(
     terminals
 }
 
-/// A terminal whose source begins in cycle `begin` and whose link ends at slot `peer`. Counts it if it sends.
+/// A terminal whose source begins in cycle `begin` and whose link ends at slot `peer`. Counts it if
+/// it sends.
 fn terminal(
     seed: u64,
     shared: &Shared,

@@ -8,7 +8,8 @@ use crate::sim::direct::model::MAX_VCS;
 const LOAD_BITS: usize = 5;
 const LOAD_MARK: u64 = 1 << 4;
 
-/// What comes back over a lane in a window: at most one credit per cycle, and at most one load every ten cycles.
+/// What comes back over a lane in a window: at most one credit per cycle, and at most one load
+/// every ten cycles.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Returned {
     /// Cycles in which a credit arrives.

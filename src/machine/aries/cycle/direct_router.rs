@@ -21,7 +21,8 @@ use crate::sim::direct::model::{self, ChipView, Lanes as _, NO_SLOT, PortAccount
 
 /// Lanes of all ports.
 const LANES: usize = Aries::CHIP_LANES;
-/// Flits that can leave by a port in a window, and those that Netlink may then ask for at once, at most.
+/// Flits that can leave by a port in a window, and those that Netlink may then ask for at once, at
+/// most.
 const AMPLE: u32 = NIC_LANES as u32 * 64 + 160;
 
 /// The links of a router.
@@ -78,7 +79,8 @@ pub struct Router<I> {
     lanes: Lanes,
     received: u64,
     forwarded: u64,
-    /// Cycles of this window in which credits arrive that somebody may wait for, and for which ports.
+    /// Cycles of this window in which credits arrive that somebody may wait for, and for which
+    /// ports.
     wake_cycles: u64,
     wakes: Box<[u64; 64]>,
 }
@@ -129,7 +131,8 @@ impl DirectRouter {
         each!(self, router => &router.lanes)
     }
 
-    /// Joins `port` to the link end of that slot, and the next for its second lane; the link takes `cycles` cycles.
+    /// Joins `port` to the link end of that slot, and the next for its second lane; the link takes
+    /// `cycles` cycles.
     pub(super) fn connect(&mut self, port: usize, slot: u32, cycles: u32) {
         let lanes = each!(self, router => &mut router.lanes);
         lanes.peers[port] = slot;
@@ -206,7 +209,8 @@ impl<I: Items> Router<I> {
         }
     }
 
-    /// Credits that nobody can be waiting for in this window are given at once; the others each in its cycle.
+    /// Credits that nobody can be waiting for in this window are given at once; the others each in
+    /// its cycle.
     fn take_returned(&mut self, port: usize, returned: [Returned; NIC_LANES]) {
         let cycles = returned[0].cycles | returned[1].cycles;
         if cycles == 0 && !returned[0].has_loads() {
@@ -411,7 +415,8 @@ impl model::DirectRouter<Aries> for DirectRouter {
 
 #[cfg(test)]
 impl DirectRouter {
-    /// Says that a port's virtual channel uses `used` credits, without any link knowing: a canary for the checker.
+    /// Says that a port's virtual channel uses `used` credits, without any link knowing: a canary
+    /// for the checker.
     pub(super) fn spoil_credits(&mut self, port: usize, vc: usize, used: u32) {
         each!(self, router => router.lanes.ends[port].spoil(vc, used));
     }

@@ -2,16 +2,16 @@
 //!
 //! # Links
 //!
-//! A link carries one flit per cycle of 1.143 ns; in every tenth cycle a router's port sends none, since a set of ten
-//! flits has nine of data (white paper, "Aries Router"). A NIC's link is two lanes wide, its share of the
-//! eight processor tiles. Latencies are whole sets, so that the loads which the tenth flits carry every ten cycles stay
-//! in step: [`AriesOptions::link_cycles`].
+//! A link carries one flit per cycle of 1.143 ns; in every tenth cycle a router's port sends none,
+//! since a set of ten flits has nine of data (white paper, "Aries Router"). A NIC's link is two
+//! lanes wide, its share of the eight processor tiles. Latencies are whole sets, so that the loads
+//! which the tenth flits carry every ten cycles stay in step: [`AriesOptions::link_cycles`].
 //!
 //! # Windows
 //!
-//! A window is as long as the shortest link takes. What goes over longer ones waits in packed form. Networks are
-//! cut between groups where there are any, so that partitions need to exchange mail only as
-//! often as the shortest blue link takes.
+//! A window is as long as the shortest link takes. What goes over longer ones waits in packed form.
+//! Networks are cut between groups where there are any, so that partitions need to exchange mail
+//! only as often as the shortest blue link takes.
 
 mod build;
 mod credits;
@@ -46,8 +46,8 @@ use crate::sim::direct::shared::Shared;
 use crate::time::Duration;
 use phitwire_framing::aries::set::DATA_FLITS;
 
-/// Lanes of a NIC's link, and flits per cycle that it carries: 10.2 GB/s against 5.25 GB/s of a processor tile
-/// (white paper, "Aries Performance").
+/// Lanes of a NIC's link, and flits per cycle that it carries: 10.2 GB/s against 5.25 GB/s of a
+/// processor tile (white paper, "Aries Performance").
 pub(crate) const NIC_LANES: usize = 2;
 /// Flits of an input buffer, all virtual channels together (128 blocks of 8).
 pub(crate) const INPUT_FLITS: u32 = 1_024;

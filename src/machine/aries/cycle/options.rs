@@ -46,27 +46,29 @@ pub struct AriesOptions {
     pub routing: Routing,
     /// What moves through the routers at once.
     pub grain: Grain,
-    /// Cycles from an output port over a link of each kind (see [`PortKind`]) into the next input queue: multiples of ten.
+    /// Cycles from an output port over a link of each kind (see [`PortKind`]) into the next input
+    /// queue: multiples of ten.
     pub link_cycles: [u32; 4],
 }
 
 impl AriesOptions {
-    /// Metres of green, black and blue links if nothing else is said. A chassis' backplane is a metre long, copper between the
-    /// chassis of a group "approximately 3m", optical cables have up to 35 m (white paper, "Dragonfly
-    /// Implementation", "Aries Router"): 20 m stand for what is laid in a machine room.
+    /// Metres of green, black and blue links if nothing else is said. A chassis' backplane is a
+    /// metre long, copper between the chassis of a group "approximately 3m", optical cables have up
+    /// to 35 m (white paper, "Dragonfly Implementation", "Aries Router"): 20 m stand for what is
+    /// laid in a machine room.
     pub const METRES: [u32; 3] = [1, 3, 20];
 
-    /// Cycles of a link with `metres` of cable, at 5 ns per metre, to the nearest set: gathering a set, checking
-    /// its CRC, and two SerDes are [`SHORT_LINK_CYCLES`] with the first metre. At 875 MHz a
-    /// metre is 4.375 cycles.
+    /// Cycles of a link with `metres` of cable, at 5 ns per metre, to the nearest set: gathering a
+    /// set, checking its CRC, and two SerDes are [`SHORT_LINK_CYCLES`] with the first metre. At 875
+    /// MHz a metre is 4.375 cycles.
     pub const fn cycles_of(metres: u32) -> u32 {
         let cable = metres.saturating_sub(SHORT_METRES) as u64 * 4_375 / 1_000;
         let cycles = SHORT_LINK_CYCLES + cable + SET_CYCLES as u64 / 2;
         (cycles / SET_CYCLES as u64 * SET_CYCLES as u64) as u32
     }
 
-    /// Options with cables of these lengths in metres: green, black and blue. A NIC's link has no cable, but the pipeline of the NIC
-    /// instead, and counts like a green one of a metre.
+    /// Options with cables of these lengths in metres: green, black and blue. A NIC's link has no
+    /// cable, but the pipeline of the NIC instead, and counts like a green one of a metre.
     pub const fn with_metres(routing: Routing, [green, black, blue]: [u32; 3]) -> Self {
         Self {
             routing,

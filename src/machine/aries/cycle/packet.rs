@@ -1,10 +1,10 @@
 //! The packets of synthetic traffic, and the sink that takes them apart again.
 //!
-//! They are packets of the Aries network in everything that a router looks at: the head flit and the length, which is
-//! that of a put and of its response (white paper, "Aries Performance"). What else a put says is of no interest here:
-//! a request names itself instead, and its data are a pattern derived from the name, so that a sink knows
-//! whether it got what was sent, once and in one piece. A response is its head, as on the machine, and names
-//! the request by its packet id.
+//! They are packets of the Aries network in everything that a router looks at: the head flit and
+//! the length, which is that of a put and of its response (white paper, "Aries Performance"). What
+//! else a put says is of no interest here: a request names itself instead, and its data are a
+//! pattern derived from the name, so that a sink knows whether it got what was sent, once and in
+//! one piece. A response is its head, as on the machine, and names the request by its packet id.
 
 use phitwire_framing::aries::flit::{FLIT_MASK, Flit, Head, MAX_PACKET_FLITS, NodeId, Routing};
 
@@ -250,7 +250,8 @@ fn read(flits: &[u64], routing: Routing) -> Delivery {
     Delivery::Request(name, whole)
 }
 
-/// The requests that a NIC waits for replies to, by packet id. It grows to the most that were ever under way at once.
+/// The requests that a NIC waits for replies to, by packet id. It grows to the most that were ever
+/// under way at once.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Outstanding {
     /// Birth of each request and the number of the free id behind it, in turn.

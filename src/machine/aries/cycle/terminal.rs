@@ -151,8 +151,8 @@ impl Terminal {
         }
     }
 
-    /// Whether a later request of the same source has come before. Only the last sources are known, so not
-    /// everything is noticed.
+    /// Whether a later request of the same source has come before. Only the last sources are known,
+    /// so not everything is noticed.
     fn is_overtaken(&mut self, name: Name) -> bool {
         let Some(last_seen) = &mut self.last_seen else {
             return false;
@@ -164,7 +164,8 @@ impl Terminal {
         source == name.source && (ahead == 0 || ahead > 1 << 29)
     }
 
-    /// Sends what can be sent in a window in which these credits come; the cycles in which flits were sent, by lane.
+    /// Sends what can be sent in a window in which these credits come; the cycles in which flits
+    /// were sent, by lane.
     fn transmit(
         &mut self,
         base: u64,
@@ -206,8 +207,8 @@ impl Terminal {
         sent
     }
 
-    /// Begins the next packet in the first half cycle from `from` on in which one is there and can be
-    /// sent. `None` if there is none in the window.
+    /// Begins the next packet in the first half cycle from `from` on in which one is there and can
+    /// be sent. `None` if there is none in the window.
     fn begin(
         &mut self,
         base: u64,

@@ -103,7 +103,8 @@ fn an_idle_router_has_the_latency_of_its_stages() {
 
 #[test]
 fn every_hop_takes_a_hundred_nanoseconds_and_its_cable() {
-    // A green, a black and a blue link; a set has nine flits, so that 14 of them lose a cycle or two on every link.
+    // A green, a black and a blue link; a set has nine flits, so that 14 of them lose a cycle or
+    // two on every link.
     for (shape, cycles) in [
         ((1, 1, 2, 1, 0), 40),
         ((1, 2, 1, 1, 0), 50),
@@ -210,7 +211,8 @@ fn adversary(topology: &Dragonfly, routing: Routing) -> Report {
 
 #[test]
 fn minimal_ways_give_the_adversary_the_links_between_two_groups_and_others_more() {
-    // Four routers with a NIC each: 8 flits per cycle into a group, which has two links to each of four others.
+    // Four routers with a NIC each: 8 flits per cycle into a group, which has two links to each of
+    // four others.
     let topology = dragonfly(5, 1, 4, 1, 2);
     let minimal = adversary(&topology, Routing::Minimal).accepted_load;
     // Packets for either link wait in the same queues, which costs a tenth.
@@ -240,7 +242,8 @@ fn long_cables_send_nobody_round() {
     }
 }
 
-/// What it takes to be the same packets by the same ways: see the test in the router, where packets meet nobody.
+/// What it takes to be the same packets by the same ways: see the test in the router, where packets
+/// meet nobody.
 #[test]
 fn where_nobody_waits_a_packet_grain_costs_the_flits_behind_the_head() {
     let topology = dragonfly(3, 2, 2, 2, 4);
@@ -257,8 +260,8 @@ fn where_nobody_waits_a_packet_grain_costs_the_flits_behind_the_head() {
         (Some(0.0), Some(0.0))
     );
     assert!((flits.hops_mean - packets.hops_mean).abs() < 0.02);
-    // Behind the head come its 13 flits once per router: at the first one two in a cycle, at the others
-    // with tenth cycles between them; out to the NIC they keep up with it.
+    // Behind the head come its 13 flits once per router: at the first one two in a cycle, at the
+    // others with tenth cycles between them; out to the NIC they keep up with it.
     let behind = 6.5 + 13.0 * (packets.hops_mean - 1.0);
     let more = packets.latency_cycles.mean - flits.latency_cycles.mean;
     assert!(

@@ -5,8 +5,8 @@ use phitwire_framing::aries::set::{VC_ACK_UNIT, vc_ack};
 
 use crate::time::{Duration, Time};
 
-/// VC acks ride on tenth flits one channel at a time, and without the last few flits: a control set that
-/// tells the rest of them may wait for this many delays.
+/// VC acks ride on tenth flits one channel at a time, and without the last few flits: a control set
+/// that tells the rest of them may wait for this many delays.
 const DELAYS_FOR_VC_ACKS: u64 = 16;
 
 /// What a receiver tells of its buffer, for the terms of [`Acks::new`].
@@ -103,8 +103,8 @@ impl Acks {
         }
     }
 
-    /// Whether the peer may be waiting for the news: a quarter of the buffer, or as much as it knows to
-    /// have left while every other channel keeps its private part.
+    /// Whether the peer may be waiting for the news: a quarter of the buffer, or as much as it
+    /// knows to have left while every other channel keeps its private part.
     #[inline]
     fn is_urgent(&self) -> bool {
         let known = self.held + self.news + self.private * (VCS as u32 - 1);
@@ -118,7 +118,8 @@ impl Acks {
         self.now = true;
     }
 
-    /// The peer should hear from us within a delay of VC acks, though there is nothing to acknowledge.
+    /// The peer should hear from us within a delay of VC acks, though there is nothing to
+    /// acknowledge.
     #[inline]
     pub fn suggest(&mut self, now: Time) {
         self.vc_due = self.vc_due.min(now + self.delay.times(DELAYS_FOR_VC_ACKS));

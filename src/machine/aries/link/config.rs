@@ -11,13 +11,14 @@ use crate::machine::aries::link::rates;
 pub(super) const MAX_INPUT_FLITS: u32 = 1 << 18;
 /// Sets that may be unacknowledged at once with full-width numbers.
 const MAX_WINDOW_SETS: u16 = 1 << 14;
-/// Flits of buffer that 8-bit VC acks in blocks of eight can count, with a block to spare for each channel.
+/// Flits of buffer that 8-bit VC acks in blocks of eight can count, with a block to spare for each
+/// channel.
 const MAX_SHORT_INPUT_FLITS: u32 = 2_048 - 8 * VCS as u32;
 /// Sets that 6-bit numbers with their odd bit can tell from those of the lap before.
 const MAX_SHORT_WINDOW_SETS: u16 = 64;
 
-/// Depths of a link: the chip's own, or deeper ones for wires with a longer round trip. The times are in
-/// the [`LinkProfile`](crate::link::LinkProfile) of the [`LinkConfig`].
+/// Depths of a link: the chip's own, or deeper ones for wires with a longer round trip. The times
+/// are in the [`LinkProfile`](crate::link::LinkProfile) of the [`LinkConfig`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SetProfile {
     /// Sets that the replay buffer holds.
@@ -26,8 +27,8 @@ pub struct SetProfile {
     pub private_flits: u32,
     /// Flits of input buffer that all virtual channels share.
     pub common_flits: u32,
-    /// Sets that the receiver keeps although one before them is missing. 0: none, as on the chip; the
-    /// sender then replays everything from the missing set on.
+    /// Sets that the receiver keeps although one before them is missing. 0: none, as on the chip;
+    /// the sender then replays everything from the missing set on.
     pub held_sets: u16,
     /// Whether every frame begins with a control set that carries full-width numbers.
     pub full_numbers: bool,
@@ -38,7 +39,8 @@ pub struct SetProfile {
 }
 
 impl SetProfile {
-    /// The chip's: a replay buffer of 64 sets, 6-bit numbers, an input buffer of 128 blocks of 8 flits.
+    /// The chip's: a replay buffer of 64 sets, 6-bit numbers, an input buffer of 128 blocks of 8
+    /// flits.
     pub fn paper() -> Self {
         Self {
             window_sets: 64,
@@ -53,8 +55,8 @@ impl SetProfile {
         }
     }
 
-    /// The same rules over wires whose round trip is tens of microseconds to many milliseconds, and which
-    /// lose whole frames.
+    /// The same rules over wires whose round trip is tens of microseconds to many milliseconds, and
+    /// which lose whole frames.
     pub fn live() -> Self {
         Self {
             window_sets: 2_048,
@@ -81,8 +83,8 @@ pub struct LcbRegisters {
     pub max_degrades: u8,
     /// Sets with a bad CRC in a row, 1 to 7, after which the link is initialised again.
     pub reinit_after_bad_sets: u8,
-    /// Repeated acknowledgement numbers after which the sender replays; 0: it waits for a nack or its
-    /// time-out.
+    /// Repeated acknowledgement numbers after which the sender replays; 0: it waits for a nack or
+    /// its time-out.
     pub replay_after_repeats: u8,
     /// Seed of each lane's scrambler; 0: the lane is not scrambled. Both ends must agree.
     pub scrambler_seeds: [u16; LANES],

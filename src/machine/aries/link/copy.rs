@@ -1,7 +1,7 @@
 //! Copying a few flits, of which nobody knows beforehand how many.
 
-/// Does what `copy_from_slice` does. For up to sixteen elements that is two copies of fixed lengths, which may
-/// overlap, instead of a call that costs more than they do.
+/// Does what `copy_from_slice` does. For up to sixteen elements that is two copies of fixed
+/// lengths, which may overlap, instead of a call that costs more than they do.
 ///
 /// # Panics
 /// If the lengths differ.

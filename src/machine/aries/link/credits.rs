@@ -1,7 +1,7 @@
 //! Credits of a dynamically shared buffer at both ends of a link, as cumulative counts.
 //!
-//! A session starts with no credits: the receiver's first control set announces them. Its counts begin
-//! negative by as many flits as its buffer still holds from an earlier session.
+//! A session starts with no credits: the receiver's first control set announces them. Its counts
+//! begin negative by as many flits as its buffer still holds from an earlier session.
 
 use phitwire_framing::aries::flit::VCS;
 
@@ -12,8 +12,9 @@ const HALF: u32 = 1 << 31;
 
 /// The sender's side: how much of the peer's buffer is in use, and by whom.
 ///
-/// Every channel has a private part; what it uses beyond that it takes from the common part (publicly known
-/// of Aries: private and shared limits). Counts wrap at 2^32, far beyond any buffer.
+/// Every channel has a private part; what it uses beyond that it takes from the common part
+/// (publicly known of Aries: private and shared limits). Counts wrap at 2^32, far beyond any
+/// buffer.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SharedCredits {
     private: u32,
@@ -41,8 +42,9 @@ impl SharedCredits {
         self.sent[vc].wrapping_sub(self.freed[vc])
     }
 
-    /// Far-end load: flits that lie in the peer's buffer as far as this end knows, when `unacknowledged` of those taken have
-    /// not been acknowledged, and `early` credits have not come although they are counted here.
+    /// Far-end load: flits that lie in the peer's buffer as far as this end knows, when
+    /// `unacknowledged` of those taken have not been acknowledged, and `early` credits have not
+    /// come although they are counted here.
     #[inline]
     pub fn far_flits(&self, early: u32, unacknowledged: u32) -> u32 {
         (self.used_in_all + early).saturating_sub(unacknowledged)
@@ -125,15 +127,16 @@ impl SharedCredits {
         freed
     }
 
-    /// Takes in that one more flit of `vc` was freed: for links on which credits come one by one. One too many is not taken
-    /// in.
+    /// Takes in that one more flit of `vc` was freed: for links on which credits come one by one.
+    /// One too many is not taken in.
     #[inline]
     pub fn give(&mut self, vc: usize) {
         // What nobody owes is the checkers' business.
         let _ = self.release(vc, self.freed[vc].wrapping_add(1));
     }
 
-    /// Whether any channel can have `flits` flits more than what is known, whatever its private part.
+    /// Whether any channel can have `flits` flits more than what is known, whatever its private
+    /// part.
     #[inline]
     pub fn is_ample(&self, flits: u32) -> bool {
         self.common_used + flits <= self.common

@@ -20,8 +20,8 @@ impl DeclaredGap {
         }
     }
 
-    /// The sets from `start` up to `end` arrived. Returns how long after the gap had shown its frame came,
-    /// when it has now come twice: once late and once again.
+    /// The sets from `start` up to `end` arrived. Returns how long after the gap had shown its
+    /// frame came, when it has now come twice: once late and once again.
     pub fn sighted(&mut self, start: u64, end: u64, now: Time) -> Option<Duration> {
         let at = self.at?;
         if start > at || end <= at {

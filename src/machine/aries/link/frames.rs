@@ -89,8 +89,8 @@ impl AriesLcb {
         self.rx.look_for_gaps(now, &mut self.sets);
     }
 
-    /// One set of a frame. An error means that no correct peer sent it, and that the rest of the frame is
-    /// dropped.
+    /// One set of a frame. An error means that no correct peer sent it, and that the rest of the
+    /// frame is dropped.
     #[inline]
     fn on_set(
         &mut self,
@@ -148,7 +148,8 @@ impl AriesLcb {
                 return Err(());
             };
             if number == self.rx.expected() {
-                // A repeated set may carry old acknowledgements, which six bits cannot tell from new ones.
+                // A repeated set may carry old acknowledgements, which six bits cannot tell from
+                // new ones.
                 self.on_tail(now, &set.tail);
             }
             number
@@ -208,7 +209,8 @@ impl AriesLcb {
         Ok(())
     }
 
-    /// A set that failed its CRC. What number it had, its place in the frame tells, or that it was its turn.
+    /// A set that failed its CRC. What number it had, its place in the frame tells, or that it was
+    /// its turn.
     fn on_bad_set(&mut self, bytes: &SetBytes, brought: &mut Brought) {
         brought.bad += 1;
         let number = if self.config.sets.full_numbers {
@@ -243,7 +245,8 @@ impl AriesLcb {
         self.rx.wants_nack() || self.tx.wants_probe || self.rx.acks.is_due(now)
     }
 
-    /// Writes the next frame into `buf`, whose length is the limit of the link, and returns its length.
+    /// Writes the next frame into `buf`, whose length is the limit of the link, and returns its
+    /// length.
     ///
     /// A buffer of fewer than [`MIN_SET_FRAME_BYTES`] gets nothing.
     ///
@@ -283,7 +286,8 @@ impl AriesLcb {
         Some(length)
     }
 
-    /// Fills a frame: control sets where they are due, and up to `most` data sets. Returns how many of these.
+    /// Fills a frame: control sets where they are due, and up to `most` data sets. Returns how many
+    /// of these.
     fn emit_sets(&mut self, now: Time, most: u64, writer: &mut SetFrameWriter<'_>) -> u64 {
         let full_numbers = self.config.sets.full_numbers;
         let mut left = most;
@@ -318,8 +322,8 @@ impl AriesLcb {
         most - left
     }
 
-    /// A control set for each gap to be asked for, with room for a control set and a data set left where
-    /// there is data.
+    /// A control set for each gap to be asked for, with room for a control set and a data set left
+    /// where there is data.
     fn emit_nacks(
         &mut self,
         now: Time,

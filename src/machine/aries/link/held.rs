@@ -83,7 +83,8 @@ impl HeldSets {
         Some(self.flits[slot])
     }
 
-    /// The next run of sets that are not there, among those from `from` up to `to`, all within reach.
+    /// The next run of sets that are not there, among those from `from` up to `to`, all within
+    /// reach.
     pub fn gap(&self, from: u64, to: u64) -> Option<(u64, u64)> {
         let start = self.skip(from, to, true);
         if start >= to {

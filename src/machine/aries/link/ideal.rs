@@ -1,4 +1,5 @@
-//! An ideal link: flits, credits and loads are handed over as they are, each after the time that the link takes.
+//! An ideal link: flits, credits and loads are handed over as they are, each after the time that
+//! the link takes.
 
 use phitwire_framing::aries::flit::{Flit, Head, MAX_PACKET_FLITS, VCS};
 
@@ -7,10 +8,10 @@ use super::credits::SharedCredits;
 use super::input::AriesInput;
 use super::unacknowledged::Unacknowledged;
 
-/// One end of a link between routers in virtual time without bytes: the input buffer, the credits and the load
-/// estimate of [`AriesLcb`](super::AriesLcb), without sets, CRC, replay, sessions and lanes. Nothing is lost on it, so that an
-/// acknowledgement would come a round trip after its flit and say nothing else. What travels on it, and when it
-/// arrives, is its owner's business.
+/// One end of a link between routers in virtual time without bytes: the input buffer, the credits
+/// and the load estimate of [`AriesLcb`](super::AriesLcb), without sets, CRC, replay, sessions and
+/// lanes. Nothing is lost on it, so that an acknowledgement would come a round trip after its flit
+/// and say nothing else. What travels on it, and when it arrives, is its owner's business.
 #[derive(Clone, Debug)]
 pub struct IdealEnd {
     input: AriesInput,
@@ -25,7 +26,8 @@ pub struct IdealEnd {
 }
 
 impl IdealEnd {
-    /// An end with the depths of `sets` at both ends, and an acknowledgement `round` cycles after each flit.
+    /// An end with the depths of `sets` at both ends, and an acknowledgement `round` cycles after
+    /// each flit.
     ///
     /// # Panics
     /// If the buffer does not hold a longest packet, or holds more than half a million flits.
@@ -45,8 +47,8 @@ impl IdealEnd {
 
     // Receiving.
 
-    /// Takes in a flit that has arrived. Its virtual channel; `None` where it found no room or is not what must come next, which
-    /// is [counted](Self::refused).
+    /// Takes in a flit that has arrived. Its virtual channel; `None` where it found no room or is
+    /// not what must come next, which is [counted](Self::refused).
     #[inline]
     pub fn receive(&mut self, flit: Flit) -> Option<usize> {
         let room = self.flits < self.depth;
@@ -70,7 +72,8 @@ impl IdealEnd {
         Some(flit)
     }
 
-    /// Takes the next flits of `vc`, as many as there are places in `into` if there are as many; their number.
+    /// Takes the next flits of `vc`, as many as there are places in `into` if there are as many;
+    /// their number.
     #[inline]
     pub fn pop_into(&mut self, vc: usize, into: &mut [Flit]) -> usize {
         let taken = self.input.pop_into(vc, into);
@@ -119,7 +122,8 @@ impl IdealEnd {
         self.credits.is_ample(flits)
     }
 
-    /// Takes the next flit of a packet, which is sent in cycle `now`. Its head takes credits for all of it.
+    /// Takes the next flit of a packet, which is sent in cycle `now`. Its head takes credits for
+    /// all of it.
     ///
     /// # Panics
     /// If there are too few.
@@ -150,15 +154,16 @@ impl IdealEnd {
         self.credits.give(vc);
     }
 
-    /// Far-end load in cycle `now`; see [`AriesLcb::far_flits`](super::AriesLcb::far_flits). `early` credits were
-    /// [given](Self::give) before they have come.
+    /// Far-end load in cycle `now`; see [`AriesLcb::far_flits`](super::AriesLcb::far_flits).
+    /// `early` credits were [given](Self::give) before they have come.
     #[inline]
     pub fn far_flits(&self, now: u64, early: u32) -> u32 {
         let unacknowledged = self.unacknowledged.flits(now) + u32::from(self.going.1);
         self.credits.far_flits(early, unacknowledged)
     }
 
-    /// Flits of each virtual channel for which no credit has come back, without those still to be sent.
+    /// Flits of each virtual channel for which no credit has come back, without those still to be
+    /// sent.
     pub fn used(&self) -> [u32; VCS] {
         let (vc, left) = self.going;
         core::array::from_fn(|i| {

@@ -164,8 +164,8 @@ impl AriesInput {
         arrived
     }
 
-    /// Writes the next flit that arrived. Its virtual channel, or `None` where no room was left for it or it should have
-    /// been a head.
+    /// Writes the next flit that arrived. Its virtual channel, or `None` where no room was left for
+    /// it or it should have been a head.
     #[inline]
     pub(super) fn write_one(&mut self, flit: Flit) -> Option<usize> {
         (self.write(&[flit]).written == 1).then_some(self.open.vc.into())

@@ -38,9 +38,9 @@ const _: () = assert!(set_frame_len(2) <= MIN_SET_FRAME_BYTES);
 /// handed in every time.
 ///
 /// # Peer restarts
-/// When the peer turns out to be another incarnation, every packet in the
-/// replay buffer is discarded and counted; when it is merely silent, nothing is, and this end tries again at
-/// growing intervals for ever, unless the profile's `give_up` says otherwise. The same holds of frames that
+/// When the peer turns out to be another incarnation, every packet in the replay buffer is
+/// discarded and counted; when it is merely silent, nothing is, and this end tries again at growing
+/// intervals for ever, unless the profile's `give_up` says otherwise. The same holds of frames that
 /// cannot be used.
 #[derive(Debug)]
 pub struct AriesLcb {
@@ -177,7 +177,8 @@ impl AriesLcb {
     /// packets are swallowed and counted.
     ///
     /// # Panics
-    /// If a packet begins with something that is no head or, on an active link, without [`Self::can_begin`].
+    /// If a packet begins with something that is no head or, on an active link, without
+    /// [`Self::can_begin`].
     #[inline]
     pub fn push(&mut self, flit: Flit) {
         let active = self.is_active();

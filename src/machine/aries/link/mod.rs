@@ -1,11 +1,12 @@
-//! One external link of an Aries router or network interface: sets of ten flits, replayed until they
-//! are acknowledged.
+//! One external link of an Aries router or network interface: sets of ten flits, replayed until
+//! they are acknowledged.
 //!
-//! White paper, "Aries Router" and "Network Reliability": the link control block (LCB) transfers data in
-//! sets of ten 48-bit flits, the last of which carries a 20-bit CRC beside global clock and network load;
-//! the receiver acknowledges success or failure of every set, and the sender retransmits. Register-level
-//! facts that are publicly known add: a replay buffer of 64 sets, 6-bit set numbers and an odd bit,
-//! acknowledgements of eight virtual channels, lane degrade, reinitialisation, error injection.
+//! White paper, "Aries Router" and "Network Reliability": the link control block (LCB) transfers
+//! data in sets of ten 48-bit flits, the last of which carries a 20-bit CRC beside global clock and
+//! network load; the receiver acknowledges success or failure of every set, and the sender
+//! retransmits. Register-level facts that are publicly known add: a replay buffer of 64 sets, 6-bit
+//! set numbers and an odd bit, acknowledgements of eight virtual channels, lane degrade,
+//! reinitialisation, error injection.
 //!
 //! [`AriesLcb`] is one end of a link; what it hands up goes into an [`AriesInput`]. It hands up
 //! nothing before its CRC is known to be good, so nothing ever has to be taken back.

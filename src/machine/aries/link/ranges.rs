@@ -27,8 +27,8 @@ impl Ranges {
             .sum()
     }
 
-    /// Adds the sets from `from` up to `to`, of which those that wait already stay where they are. False
-    /// when there are too many runs.
+    /// Adds the sets from `from` up to `to`, of which those that wait already stay where they are.
+    /// False when there are too many runs.
     pub fn add(&mut self, from: u64, to: u64) -> bool {
         for run in &mut self.list[..self.len] {
             if from <= run.1 && run.0 <= to {

@@ -41,9 +41,10 @@ struct Asked {
 
 /// Receives the stream of sets: hands up what comes in its turn and asks for what is missing.
 ///
-/// On the chip's own terms (`held_sets` 0) whatever is not the expected set is dropped, and a nack asks for
-/// everything from the expected one on. Otherwise sets behind a gap are kept; a gap counts as a loss when it
-/// has been there for longer than frames are late on this link, and the nack asks for the gap alone.
+/// On the chip's own terms (`held_sets` 0) whatever is not the expected set is dropped, and a nack
+/// asks for everything from the expected one on. Otherwise sets behind a gap are kept; a gap counts
+/// as a loss when it has been there for longer than frames are late on this link, and the nack asks
+/// for the gap alone.
 #[derive(Debug)]
 pub(super) struct Receiver {
     expected: u64,
@@ -63,7 +64,8 @@ pub(super) struct Receiver {
     retry_due: Time,
     /// The next frame out asks for what is missing from here up to there.
     wanted: Option<(u64, u64)>,
-    /// An earlier nack was not heeded: the next one does not ride on data that may not arrive either.
+    /// An earlier nack was not heeded: the next one does not ride on data that may not arrive
+    /// either.
     insists: bool,
     recovery_time: RoundTrip,
     hold: ReorderHold,
@@ -136,8 +138,9 @@ impl Receiver {
         self.expected.checked_add_signed(ahead).ok_or(Impossible)
     }
 
-    /// Whether a control set that names `next` is more than a window late: the peer sent the set before the expected one
-    /// later, and so there is nothing behind it that is not here, and nothing that it says is still so.
+    /// Whether a control set that names `next` is more than a window late: the peer sent the set
+    /// before the expected one later, and so there is nothing behind it that is not here, and
+    /// nothing that it says is still so.
     #[inline]
     pub fn is_stale(&self, next: u64) -> bool {
         self.expected.saturating_sub(next) > self.window as u64
@@ -266,8 +269,8 @@ impl Receiver {
         }
     }
 
-    /// A set failed its CRC; it is number `set` if nothing lies about that. Returns whether the lanes shall be
-    /// initialised again.
+    /// A set failed its CRC; it is number `set` if nothing lies about that. Returns whether the
+    /// lanes shall be initialised again.
     pub fn bad(
         &mut self,
         set: Option<u64>,
@@ -396,8 +399,9 @@ impl Receiver {
         !self.insists
     }
 
-    /// The next gap to ask for: how far behind the expected set it begins, and how many sets it has, 0 for
-    /// everything from there on. `last`: there is room for no other, so it covers all that follow.
+    /// The next gap to ask for: how far behind the expected set it begins, and how many sets it
+    /// has, 0 for everything from there on. `last`: there is room for no other, so it covers all
+    /// that follow.
     pub fn next_nack(&mut self, last: bool) -> Option<(u16, u16)> {
         let (from, to) = self.wanted.take()?;
         self.insists = false;
@@ -453,8 +457,8 @@ impl Receiver {
         }
     }
 
-    /// A gap that begins with `set` since `at` counts as a loss from now on: was it only late? One at a time is
-    /// watched, until its copy must have come.
+    /// A gap that begins with `set` since `at` counts as a loss from now on: was it only late? One
+    /// at a time is watched, until its copy must have come.
     fn watch_for_late(&mut self, set: u64, at: Time, now: Time) {
         let patience = self.recovery_time.timeout().times(2);
         match &self.late {
@@ -465,8 +469,8 @@ impl Receiver {
         self.late = Some((now + patience, DeclaredGap::new(set, at)));
     }
 
-    /// A lane was dropped: what was sent on all of them is worthless, and the peer goes back by itself when
-    /// it hears of it. What was received stays.
+    /// A lane was dropped: what was sent on all of them is worthless, and the peer goes back by
+    /// itself when it hears of it. What was received stays.
     pub fn lanes_changed(&mut self) {
         self.wanted = None;
     }

@@ -28,17 +28,18 @@ pub(super) struct Acknowledged {
     pub sets: u64,
     /// Packets that were wholly acknowledged with them.
     pub packets: u64,
-    /// Time from sending the newest of them to its acknowledgement, when it was sent only once (Karn's rule:
-    /// otherwise nobody knows which copy is acknowledged).
+    /// Time from sending the newest of them to its acknowledgement, when it was sent only once
+    /// (Karn's rule: otherwise nobody knows which copy is acknowledged).
     pub round_trip: Option<Duration>,
 }
 
 /// A ring of flits, cut into sets of up to nine when they are sent for the first time.
 ///
-/// White paper, "Aries Router": the LCB includes a send buffer of sufficient size to cover the round trip of a
-/// long optical cable, and the sending link retransmits on an error. Set numbers count up for ever;
-/// `acked <= cursor <= next`: acknowledged below `acked`, to be sent next `cursor`, sent at least once below
-/// `next`. Going back moves `cursor` to `acked`. A set once cut keeps its flits, so that every copy is the same.
+/// White paper, "Aries Router": the LCB includes a send buffer of sufficient size to cover the
+/// round trip of a long optical cable, and the sending link retransmits on an error. Set numbers
+/// count up for ever; `acked <= cursor <= next`: acknowledged below `acked`, to be sent next
+/// `cursor`, sent at least once below `next`. Going back moves `cursor` to `acked`. A set once cut
+/// keeps its flits, so that every copy is the same.
 #[derive(Debug)]
 pub(super) struct ReplayBuffer {
     flits: Ring<Flit>,
@@ -133,7 +134,8 @@ impl ReplayBuffer {
         self.packets += 1;
     }
 
-    /// Adds the head of a packet of `flits` flits, for which [`Self::has_room`] said that there is room.
+    /// Adds the head of a packet of `flits` flits, for which [`Self::has_room`] said that there is
+    /// room.
     #[inline]
     pub fn begin(&mut self, head: Flit, flits: u8) {
         debug_assert!(!self.is_open() && flits > 0);
@@ -169,8 +171,8 @@ impl ReplayBuffer {
         }
     }
 
-    /// Flits of the set that could be cut now: nine, or fewer that end with a packet; 0 when the packet at
-    /// hand lacks some, for idle flits may only stand between packets.
+    /// Flits of the set that could be cut now: nine, or fewer that end with a packet; 0 when the
+    /// packet at hand lacks some, for idle flits may only stand between packets.
     #[inline]
     fn next_cut(&self) -> u32 {
         let backlog = self.tail - self.cut;
@@ -309,8 +311,8 @@ impl ReplayBuffer {
         set <= self.acked || set <= self.next && self.record(set - 1).at != Time::ZERO
     }
 
-    /// Takes in that everything below `set`, which [could be](Self::could_acknowledge), has arrived. The cursor
-    /// moves on when it had gone back behind.
+    /// Takes in that everything below `set`, which [could be](Self::could_acknowledge), has
+    /// arrived. The cursor moves on when it had gone back behind.
     #[inline]
     pub fn acknowledge(&mut self, set: u64, now: Time) -> Acknowledged {
         debug_assert!(self.could_acknowledge(set));

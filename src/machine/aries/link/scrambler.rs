@@ -1,12 +1,13 @@
-//! Scrambling: what a lane carries looks random whatever the data (publicly known of Aries: a seed per lane).
+//! Scrambling: what a lane carries looks random whatever the data (publicly known of Aries: a seed
+//! per lane).
 
 use phitwire_framing::aries::set::{SET_BYTES, SetBytes};
 use phitwire_framing::carrier::lanes::{ALL_LANES, LANES, bits_of_lane};
 
 /// A pattern for each combination of lanes in use, laid over every set.
 ///
-/// Every lane has a 15-bit generator x^15 + x^14 + 1 with a seed of its own, which starts anew with every set:
-/// a frame can be lost, so that a running generator would lose step (ours).
+/// Every lane has a 15-bit generator x^15 + x^14 + 1 with a seed of its own, which starts anew with
+/// every set: a frame can be lost, so that a running generator would lose step (ours).
 #[derive(Clone, Debug)]
 pub(crate) struct Scrambler {
     seeds: [u16; LANES],

@@ -20,7 +20,8 @@ use crate::time::Time;
 
 /// Sets sent after a time-out until something is acknowledged.
 const PROBATION_SETS: u64 = 8;
-/// Sets replayed at most because the peer repeated its number although it would have kept what followed.
+/// Sets replayed at most because the peer repeated its number although it would have kept what
+/// followed.
 const REPEAT_SETS: u64 = 32;
 
 /// What the two ends agreed on for a session, as far as the transmitter needs it.
@@ -80,8 +81,8 @@ pub(super) struct Transmitter {
     repeat_limit: u8,
     /// The next frame out asks for an acknowledgement at once.
     pub wants_probe: bool,
-    /// Since when the peer has acknowledged nothing of what it was sent or not answered a question, for
-    /// [`LinkProfile::give_up`]; never while it owes nothing.
+    /// Since when the peer has acknowledged nothing of what it was sent or not answered a question,
+    /// for [`LinkProfile::give_up`]; never while it owes nothing.
     pub owed_since: Time,
 }
 
@@ -146,8 +147,9 @@ impl Transmitter {
         discarded
     }
 
-    /// Takes in a control set: acknowledgements, VC acks and requests in full width. One that acknowledges less than
-    /// another did was sent before that one: nothing that it says is still so.
+    /// Takes in a control set: acknowledgements, VC acks and requests in full width. One that
+    /// acknowledges less than another did was sent before that one: nothing that it says is still
+    /// so.
     ///
     /// # Errors
     /// Why it cannot be the peer's; nothing of it is then used.
@@ -284,9 +286,9 @@ impl Transmitter {
         self.timer_from = now;
     }
 
-    /// An acknowledgement came that says nothing new. Publicly known of Aries: a replay is also triggered by
-    /// repeated received numbers. Here only those count that came when the oldest set should have been
-    /// acknowledged.
+    /// An acknowledgement came that says nothing new. Publicly known of Aries: a replay is also
+    /// triggered by repeated received numbers. Here only those count that came when the oldest set
+    /// should have been acknowledged.
     #[inline]
     fn repeated(&mut self, now: Time, sets: &mut SetCounters) {
         if self.repeat_limit == 0 || self.buffer.in_flight() == 0 {
@@ -488,8 +490,8 @@ impl Transmitter {
         }
     }
 
-    /// Expires the retry timer. First the peer is asked what it has, because a control set costs little
-    /// and also shows it a lost tail; then the cursor goes back.
+    /// Expires the retry timer. First the peer is asked what it has, because a control set costs
+    /// little and also shows it a lost tail; then the cursor goes back.
     pub fn handle_timers(&mut self, now: Time, sets: &mut SetCounters) {
         if self.retry_deadline() > now {
             return;

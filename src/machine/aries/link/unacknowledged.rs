@@ -1,7 +1,7 @@
 //! What an ideal link has not acknowledged.
 
-/// Flits sent within the last round trip of a link, about: those of this period and a share of the period before. A
-/// period is a round trip long.
+/// Flits sent within the last round trip of a link, about: those of this period and a share of the
+/// period before. A period is a round trip long.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Unacknowledged {
     /// Cycles of a period; 0 where there is no link.

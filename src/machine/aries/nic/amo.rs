@@ -1,9 +1,9 @@
 //! What the atomic operations do to a word.
 //!
 //! The white paper names logical, integer and floating point operations, swap and conditional swap
-//! ("Remote Memory Access", "Reductions and Barriers"); the list is that of the GNI interface. Floating
-//! point minimum and maximum are IEEE 754's `minimumNumber` and `maximumNumber`: a number wins over a NaN,
-//! and -0 is smaller than +0.
+//! ("Remote Memory Access", "Reductions and Barriers"); the list is that of the GNI interface.
+//! Floating point minimum and maximum are IEEE 754's `minimumNumber` and `maximumNumber`: a number
+//! wins over a NaN, and -0 is smaller than +0.
 
 use core::cmp::Ordering;
 
@@ -44,7 +44,8 @@ macro_rules! apply {
 apply!(apply_64, u64, f64);
 apply!(apply_32, u32, f32);
 
-/// The word after `op` on the word `old`; with 32 bits, those above are ignored and zero in the answer.
+/// The word after `op` on the word `old`; with 32 bits, those above are ignored and zero in the
+/// answer.
 #[inline]
 pub(crate) fn apply(op: AmoOp, width: Width, old: u64, operands: Operands) -> u64 {
     let Operands { first, second } = operands;

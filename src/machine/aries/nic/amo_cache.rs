@@ -1,9 +1,9 @@
 //! The AMO cache, and the memory behind it.
 //!
 //! White paper, "Remote Memory Access": a 64-entry cache of atomic variables spares reads of host
-//! memory. "Host memory is updated each time the variable is updated. Lazy update mechanisms are also
-//! provided." What comes through the NIC is coherent with it: a put takes the words that it touches out
-//! of the cache, a get sees what the cache holds.
+//! memory. "Host memory is updated each time the variable is updated. Lazy update mechanisms are
+//! also provided." What comes through the NIC is coherent with it: a put takes the words that it
+//! touches out of the cache, a get sees what the cache holds.
 
 use crate::nic::memory::{Memory, OutOfRange};
 
@@ -36,7 +36,8 @@ pub(crate) struct AmoCacheCounts {
 pub(crate) struct CachedMemory {
     memory: Memory,
     update: AmoUpdate,
-    /// Addresses of the cached words; apart from their values, so that looking for one is a short scan.
+    /// Addresses of the cached words; apart from their values, so that looking for one is a short
+    /// scan.
     tags: [u64; AMO_CACHE_ENTRIES],
     values: [u64; AMO_CACHE_ENTRIES],
     dirty: u64,
@@ -96,8 +97,8 @@ impl CachedMemory {
         self.counts.writebacks += 1;
     }
 
-    /// Lets host memory have what the cache holds of the `len` bytes at `address`; `forget` also takes it
-    /// out of the cache.
+    /// Lets host memory have what the cache holds of the `len` bytes at `address`; `forget` also
+    /// takes it out of the cache.
     #[inline]
     fn settle(&mut self, address: u64, len: usize, forget: bool) {
         if self.filled == 0 || (!forget && self.dirty == 0) {
@@ -138,7 +139,8 @@ impl CachedMemory {
         self.memory.read(address, out)
     }
 
-    /// The 64-bit word at `address` (a multiple of eight, in the memory) as everybody sees it, without a trace.
+    /// The 64-bit word at `address` (a multiple of eight, in the memory) as everybody sees it,
+    /// without a trace.
     pub(crate) fn peek_64(&self, address: u64) -> u64 {
         if let Some(entry) = self.tags.iter().position(|&tag| tag == address) {
             return self.values[entry];

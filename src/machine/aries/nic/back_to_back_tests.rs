@@ -1,4 +1,5 @@
-//! Two network interfaces joined by a link: their frames handed over in memory, through impairments.
+//! Two network interfaces joined by a link: their frames handed over in memory, through
+//! impairments.
 
 use phitwire_framing::aries::flit::{Flit, Head};
 use phitwire_framing::aries::frame::SetFrame;

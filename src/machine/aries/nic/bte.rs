@@ -1,9 +1,10 @@
 //! The block transfer engine: long transfers between local and remote memory.
 //!
 //! White paper, "Remote Memory Access": descriptors of up to 4 GB are queued and carried out
-//! asynchronously, as puts and gets with an address at the target, or as sends to a receive posted there;
-//! four channels work at once. A transfer is cut at the target's multiples of 64 bytes, so that all pieces
-//! but the first and the last are whole packets. Transfers complete in any order, unless one is fenced.
+//! asynchronously, as puts and gets with an address at the target, or as sends to a receive posted
+//! there; four channels work at once. A transfer is cut at the target's multiples of 64 bytes, so
+//! that all pieces but the first and the last are whole packets. Transfers complete in any order,
+//! unless one is fenced.
 
 use std::collections::VecDeque;
 
@@ -27,8 +28,8 @@ use crate::time::{Duration, Time};
 pub const CHANNELS: usize = 4;
 /// Transfers that wait on one channel.
 pub const MAX_QUEUED_TRANSFERS: usize = 256;
-/// Requests in front of the link above which transfers add none, so that single requests do not wait
-/// behind a megabyte.
+/// Requests in front of the link above which transfers add none, so that single requests do not
+/// wait behind a megabyte.
 const QUEUE_AHEAD: usize = 64;
 
 /// Whose transfer it is.
@@ -158,8 +159,9 @@ impl BlockTransferEngine {
         self.ended.pop_front()
     }
 
-    /// Ends all transfers of `owner`: those that wait at once, those under way when their outstanding packets have
-    /// been answered or have timed out. No memory of theirs is touched after that.
+    /// Ends all transfers of `owner`: those that wait at once, those under way when their
+    /// outstanding packets have been answered or have timed out. No memory of theirs is touched
+    /// after that.
     pub(crate) fn give_up(&mut self, owner: TransferOwner, transactions: &mut Transactions) {
         let failure = Failure::Aborted;
         for index in 0..CHANNELS {
@@ -202,7 +204,8 @@ impl BlockTransferEngine {
         self.channels.iter().filter_map(at).min()
     }
 
-    /// Starts what may start and sends what may be sent, the channels taking turns packet by packet.
+    /// Starts what may start and sends what may be sent, the channels taking turns packet by
+    /// packet.
     pub(crate) fn issue(
         &mut self,
         now: Time,
@@ -231,7 +234,8 @@ impl BlockTransferEngine {
         }
     }
 
-    /// Makes the next transfer of a channel the active one, if there is none and no fence forbids it.
+    /// Makes the next transfer of a channel the active one, if there is none and no fence forbids
+    /// it.
     fn start(&mut self, now: Time, index: usize, transactions: &mut Transactions) {
         while self.channels[index].active.is_none() {
             let Some(&what) = self.channels[index].queue.front() else {

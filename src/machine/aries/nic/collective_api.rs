@@ -57,7 +57,8 @@ impl Interface {
 
 /// Collective operations. See [`CollectiveTree`] and [`Join`].
 impl AriesNic {
-    /// Sets up the reduction tree of a collective engine (0 to 3). Operations are numbered from 0 again.
+    /// Sets up the reduction tree of a collective engine (0 to 3). Operations are numbered from 0
+    /// again.
     ///
     /// # Errors
     /// See [`TreeError`]; the engine is as it was then.
@@ -72,28 +73,29 @@ impl AriesNic {
     /// Takes the reduction tree of an engine away.
     ///
     /// # Errors
-    /// [`TreeError::Engine`]; [`TreeError::Busy`] while an operation is pending or a neighbour has not
-    /// acknowledged its result.
+    /// [`TreeError::Engine`]; [`TreeError::Busy`] while an operation is pending or a neighbour has
+    /// not acknowledged its result.
     pub fn release_collective(&mut self, engine: usize) -> Result<(), TreeError> {
         self.interface.collective.release(engine)
     }
 
-    /// Whether nothing is pending on an engine and all results have been acknowledged: whether it can be set up
-    /// anew.
+    /// Whether nothing is pending on an engine and all results have been acknowledged: whether it
+    /// can be set up anew.
     pub fn collective_idle(&self, engine: usize) -> bool {
         self.interface.collective.is_idle(engine)
     }
 
-    /// Lets the tree of an engine fail, here and at every participant who can be reached: what is pending ends with
-    /// [`CollectiveFailure::Stopped`](super::CollectiveFailure::Stopped), and nothing can be joined before the
-    /// tree is set up again, with another epoch.
+    /// Lets the tree of an engine fail, here and at every participant who can be reached: what is
+    /// pending ends with [`CollectiveFailure::Stopped`](super::CollectiveFailure::Stopped), and
+    /// nothing can be joined before the tree is set up again, with another epoch.
     pub fn stop_collective(&mut self, now: Time, engine: usize) {
         self.interface.stop_collective(now, engine);
         self.flush();
     }
 
-    /// Joins the next operation of an engine and answers its number, which is the same at all participants. The end
-    /// comes by [`poll_collective`](Self::poll_collective), without another call.
+    /// Joins the next operation of an engine and answers its number, which is the same at all
+    /// participants. The end comes by [`poll_collective`](Self::poll_collective), without another
+    /// call.
     ///
     /// # Errors
     /// See [`JoinError`]; nothing was joined then.
@@ -110,12 +112,13 @@ impl AriesNic {
 
     // Runs.
 
-    /// Begins a run of collective operations: sets up its tree and joins one operation after the other, each
-    /// verified. Only one run goes on at a time.
+    /// Begins a run of collective operations: sets up its tree and joins one operation after the
+    /// other, each verified. Only one run goes on at a time.
     ///
     /// # Errors
     /// See [`CollectiveSpecError`]. A run can be tried again when the engine is
-    /// [`Busy`](TreeError::Busy): a neighbour may not have acknowledged the last result of the run before.
+    /// [`Busy`](TreeError::Busy): a neighbour may not have acknowledged the last result of the run
+    /// before.
     pub fn begin_collectives(
         &mut self,
         spec: CollectiveSpec,
@@ -131,8 +134,9 @@ impl AriesNic {
         self.interface.collective.report()
     }
 
-    /// Lets the run end at all participants, after the next operation that this one joins. Asked a second time, it
-    /// lets the tree fail, here and at everybody who can be reached: an operation that waits for others ends too.
+    /// Lets the run end at all participants, after the next operation that this one joins. Asked a
+    /// second time, it lets the tree fail, here and at everybody who can be reached: an operation
+    /// that waits for others ends too.
     pub fn stop_collectives(&mut self, now: Time) {
         if let Some(engine) = self.interface.collective.stop_run() {
             self.stop_collective(now, engine);

@@ -1,4 +1,5 @@
-//! Collective operations over a whole link: two network interfaces, frames lost, doubled and overtaking.
+//! Collective operations over a whole link: two network interfaces, frames lost, doubled and
+//! overtaking.
 
 use super::back_to_back_tests::{Joined, SECOND};
 use super::test_bench::config;

@@ -1,7 +1,7 @@
 //! Completion queues: how whoever asked, and whoever was asked, learns what has happened.
 //!
-//! White paper, "Ordering and Completion": events are generated on the source or the target node; they
-//! "include both user data and transaction status information".
+//! White paper, "Ordering and Completion": events are generated on the source or the target node;
+//! they "include both user data and transaction status information".
 
 use std::collections::VecDeque;
 

@@ -66,7 +66,8 @@ pub struct AriesNicConfig {
 }
 
 impl AriesNicConfig {
-    /// Starts the configuration of the network interface `name` at `node`, joined to its router by `link`.
+    /// Starts the configuration of the network interface `name` at `node`, joined to its router by
+    /// `link`.
     pub fn builder(name: &str, node: NodeId, link: AriesLinkConfig) -> AriesNicConfigBuilder {
         AriesNicConfigBuilder(Self {
             name: name.to_owned(),
@@ -154,8 +155,8 @@ impl AriesNicConfigBuilder {
         self
     }
 
-    /// Packets that may wait for their response at once. Default and most: 1,024 (white paper, "Aries
-    /// Performance").
+    /// Packets that may wait for their response at once. Default and most: 1,024 (white paper,
+    /// "Aries Performance").
     #[must_use]
     pub fn max_outstanding(mut self, packets: u32) -> Self {
         self.0.max_outstanding = packets;
@@ -190,8 +191,8 @@ impl AriesNicConfigBuilder {
         self
     }
 
-    /// First wait and most attempts of a send that finds no posted receive; the wait doubles. Default
-    /// 50 us and 200.
+    /// First wait and most attempts of a send that finds no posted receive; the wait doubles.
+    /// Default 50 us and 200.
     #[must_use]
     pub fn send_retry(mut self, wait: Duration, attempts: u32) -> Self {
         (self.0.send_retry, self.0.send_attempts) = (wait, attempts);

@@ -1,16 +1,17 @@
 //! Memory domains: what of this memory requests from the network may reach, and who may.
 //!
-//! A request names memory by a 12-bit memory domain handle (MDH) and a 40-bit offset into the segment
-//! registered under it (white paper, "Address Translation"), and proves by a 16-bit protection key
-//! that it belongs to the segment's communication domain ("Cray XC Network Software Stack").
+//! A request names memory by a 12-bit memory domain handle (MDH) and a 40-bit offset into the
+//! segment registered under it (white paper, "Address Translation"), and proves by a 16-bit
+//! protection key that it belongs to the segment's communication domain ("Cray XC Network Software
+//! Stack").
 
 use thiserror::Error;
 
-/// Memory domain handles: they have 12 bits. The two highest are no handles: a packet that a link cut off
-/// is filled with ones, and messages need one that is no domain's.
+/// Memory domain handles: they have 12 bits. The two highest are no handles: a packet that a link
+/// cut off is filled with ones, and messages need one that is no domain's.
 pub const HANDLES: u16 = (1 << 12) - 2;
-/// A domain begins at a multiple of this many bytes, so that what is aligned in the domain is aligned
-/// in the memory.
+/// A domain begins at a multiple of this many bytes, so that what is aligned in the domain is
+/// aligned in the memory.
 pub const DOMAIN_ALIGNMENT: u64 = 64;
 /// The largest offset into a domain plus one: offsets have 40 bits.
 pub const MAX_DOMAIN_BYTES: u64 = 1 << 40;
@@ -147,7 +148,8 @@ impl Domains {
         self.table.get(usize::from(handle))?.as_ref()
     }
 
-    /// Where in the memory the `len` bytes at `offset` of a domain are, if the request may have them.
+    /// Where in the memory the `len` bytes at `offset` of a domain are, if the request may have
+    /// them.
     #[inline]
     pub(crate) fn locate(
         &self,

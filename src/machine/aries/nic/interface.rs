@@ -40,9 +40,9 @@ pub(crate) enum Owner {
     Transaction(Ssid),
 }
 
-/// Everything of a network interface that has no link. Call order: [`handle_response`](Self::handle_response)
-/// and [`serve`](Self::serve) for what has arrived, then [`advance`](Self::advance), then packets are taken
-/// from the requester.
+/// Everything of a network interface that has no link. Call order:
+/// [`handle_response`](Self::handle_response) and [`serve`](Self::serve) for what has arrived, then
+/// [`advance`](Self::advance), then packets are taken from the requester.
 #[derive(Debug)]
 pub(crate) struct Interface {
     pub requester: Requester,
@@ -292,7 +292,8 @@ impl Interface {
         self.runs.start(now, spec, source, identity)
     }
 
-    /// Stops the run that is going on; the second time, or while it drains, it gives up the blocks that are not out.
+    /// Stops the run that is going on; the second time, or while it drains, it gives up the blocks
+    /// that are not out.
     pub(crate) fn stop_traffic(&mut self, now: Time) {
         if self.runs.stop() {
             self.transfers

@@ -51,8 +51,8 @@ pub enum AriesNicEvent {
 
 /// An Aries network interface: see the module's own description.
 ///
-/// Besides the calls of [`Node`]: [`post`](Self::post) and the other commands at any time, best between
-/// `advance` and `poll_frame`; [`poll_completion`](Self::poll_completion) and
+/// Besides the calls of [`Node`]: [`post`](Self::post) and the other commands at any time, best
+/// between `advance` and `poll_frame`; [`poll_completion`](Self::poll_completion) and
 /// [`poll_target_event`](Self::poll_target_event) after `advance`.
 #[derive(Debug)]
 pub struct AriesNic {
@@ -111,7 +111,8 @@ impl AriesNic {
         Ok(())
     }
 
-    /// Posts a request as part of an open transaction; data that it brings back need a local address.
+    /// Posts a request as part of an open transaction; data that it brings back need a local
+    /// address.
     ///
     /// # Errors
     /// See [`PostError`]; nothing was asked then.
@@ -129,8 +130,8 @@ impl AriesNic {
         self.interface.open(now, user)
     }
 
-    /// Closes a transaction: it completes when all its responses are in. `event` is left at a target after
-    /// that, if all went well; the transaction completes when the target has it.
+    /// Closes a transaction: it completes when all its responses are in. `event` is left at a
+    /// target after that, if all went well; the transaction completes when the target has it.
     ///
     /// # Errors
     /// [`PostError::Transaction`], [`PostError::VirtualNode`].
@@ -176,15 +177,16 @@ impl AriesNic {
         &self.interface.virtual_nodes
     }
 
-    /// Lets virtual node `number` be `node` for requests from now on, and answers what it was; `None` when
-    /// there is no such virtual node.
+    /// Lets virtual node `number` be `node` for requests from now on, and answers what it was;
+    /// `None` when there is no such virtual node.
     pub fn remap(&mut self, number: u32, node: NodeId) -> Option<NodeId> {
         self.interface.virtual_nodes.remap(number, node)
     }
 
     // Traffic runs.
 
-    /// Starts a traffic run. Its processors are virtual nodes; it uses the domain [`RUN_DOMAIN`](super::RUN_DOMAIN).
+    /// Starts a traffic run. Its processors are virtual nodes; it uses the domain
+    /// [`RUN_DOMAIN`](super::RUN_DOMAIN).
     ///
     /// # Errors
     /// See [`SpecError`]; a run that is going on is not disturbed.
@@ -194,9 +196,9 @@ impl AriesNic {
         self.interface.start_traffic(now, nonce as u32, spec)
     }
 
-    /// Ends the issuing of the run that is going on, if any; outstanding messages are waited for. Of a run that
-    /// issues no more, what has not gone out yet is given up: it is done when its outstanding packets have been
-    /// answered or have timed out, however long its blocks are.
+    /// Ends the issuing of the run that is going on, if any; outstanding messages are waited for.
+    /// Of a run that issues no more, what has not gone out yet is given up: it is done when its
+    /// outstanding packets have been answered or have timed out, however long its blocks are.
     pub fn stop_traffic(&mut self) {
         self.interface.stop_traffic(self.now);
     }
@@ -301,8 +303,8 @@ impl AriesNic {
         self.interface.counters.events_lost += self.events.push(event);
     }
 
-    /// Moves packets onto the link, responses and requests in turn, so that neither a flood of requests
-    /// from others nor one of our own stops the other.
+    /// Moves packets onto the link, responses and requests in turn, so that neither a flood of
+    /// requests from others nor one of our own stops the other.
     pub(super) fn flush(&mut self) {
         let Self {
             link,
@@ -350,8 +352,8 @@ impl AriesNic {
         }
     }
 
-    /// Takes requests that have arrived on `vcs` as long as their responses have somewhere to go, the virtual
-    /// channels in turn.
+    /// Takes requests that have arrived on `vcs` as long as their responses have somewhere to go,
+    /// the virtual channels in turn.
     fn receive_requests(&mut self, now: Time, vcs: u8) {
         let mut left = vcs & REQUEST_VCS;
         loop {

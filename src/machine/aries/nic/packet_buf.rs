@@ -67,8 +67,8 @@ impl PacketBuf {
     }
 }
 
-/// Packets that wait for the link, oldest first. Each is written where it waits, since moving one costs more than
-/// most of them need. Whoever appends bounds their number.
+/// Packets that wait for the link, oldest first. Each is written where it waits, since moving one
+/// costs more than most of them need. Whoever appends bounds their number.
 #[derive(Debug, Default)]
 pub(crate) struct PacketQueue {
     /// A ring, as long as the worst backlog so far has asked for: none, or a power of two.
@@ -107,7 +107,8 @@ impl PacketQueue {
         }
     }
 
-    /// The place behind the last packet, for one to be written that [`push_vacant`](Self::push_vacant) appends.
+    /// The place behind the last packet, for one to be written that
+    /// [`push_vacant`](Self::push_vacant) appends.
     #[inline]
     pub(crate) fn vacant(&mut self) -> &mut PacketBuf {
         if self.len == self.slots.len() {

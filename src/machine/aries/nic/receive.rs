@@ -1,13 +1,14 @@
 //! Posted receives, and the messages that fill them: the receive message table.
 //!
-//! White paper, "Remote Memory Access" and "Ordering and Completion": a block transfer may *send* to a node
-//! without naming an address; the receive message table (RMT) matches it to a receive that the target
-//! has posted before. The pieces of a message arrive in any order.
+//! White paper, "Remote Memory Access" and "Ordering and Completion": a block transfer may *send*
+//! to a node without naming an address; the receive message table (RMT) matches it to a receive
+//! that the target has posted before. The pieces of a message arrive in any order.
 //!
-//! The first piece announces the message: it goes to the handle [`ANNOUNCE`], its address is the length of
-//! the message, and it has the first 64 bytes. A message that is not over with it is given a handle of its
-//! own, which the response carries; the other pieces go there, their address being their place in the
-//! message. A piece marked as last without data says that the source gives up.
+//! The first piece announces the message: it goes to the handle [`ANNOUNCE`], its address is the
+//! length of the message, and it has the first 64 bytes. A message that is not over with it is
+//! given a handle of its own, which the response carries; the other pieces go there, their address
+//! being their place in the message. A piece marked as last without data says that the source gives
+//! up.
 
 use std::collections::VecDeque;
 
@@ -100,8 +101,8 @@ pub(crate) struct Receives {
 }
 
 impl Receives {
-    /// No receives. A message is given up when nothing of it has come for `patience`; `begin` is as good as random, so
-    /// that handles are not those that a predecessor has given.
+    /// No receives. A message is given up when nothing of it has come for `patience`; `begin` is as
+    /// good as random, so that handles are not those that a predecessor has given.
     pub(crate) fn new(patience: Duration, begin: u64) -> Self {
         Self {
             posted: VecDeque::new(),

@@ -49,7 +49,8 @@ pub enum Operation<'a> {
         operands: Operands,
         /// Whether the word as it was comes back.
         fetch: bool,
-        /// Where in the local memory it goes (little endian, in its width); `None`: into the completion.
+        /// Where in the local memory it goes (little endian, in its width); `None`: into the
+        /// completion.
         into: Option<u64>,
     },
 }
@@ -61,16 +62,16 @@ pub struct Post<'a> {
     pub at: RemoteAddress,
     /// What.
     pub operation: Operation<'a>,
-    /// How its packet chooses its way: [`Routing::Ordered`] for requests that must arrive in the order
-    /// in which they were posted.
+    /// How its packet chooses its way: [`Routing::Ordered`] for requests that must arrive in the
+    /// order in which they were posted.
     pub routing: Routing,
 }
 
 /// Why a request was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum PostError {
-    /// As many packets as may be are outstanding; or the ids of this period are used up, or belong to a predecessor: in
-    /// a few seconds there are others.
+    /// As many packets as may be are outstanding; or the ids of this period are used up, or belong
+    /// to a predecessor: in a few seconds there are others.
     #[error("too many packets are outstanding")]
     TooMany,
     /// The completion queue could not hold the completion.

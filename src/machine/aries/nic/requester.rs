@@ -127,8 +127,8 @@ impl Requester {
         Ok(id)
     }
 
-    /// The next request for the link, left in place. Requests that nobody waits for any more are dropped
-    /// and counted; no response to them can come.
+    /// The next request for the link, left in place. Requests that nobody waits for any more are
+    /// dropped and counted; no response to them can come.
     #[inline]
     pub(crate) fn next_packet(&mut self, counters: &mut AriesNicCounters) -> Option<&PacketBuf> {
         while let Some((id, echo)) = self.queue.front().and_then(name_of)
@@ -149,8 +149,8 @@ impl Requester {
         self.queue.pop_front();
     }
 
-    /// Matches a response packet, whose data go to the front of `data`; `None` when it answers nothing,
-    /// which is counted.
+    /// Matches a response packet, whose data go to the front of `data`; `None` when it answers
+    /// nothing, which is counted.
     #[inline]
     pub(crate) fn answer(
         &mut self,
@@ -215,9 +215,9 @@ impl Requester {
         }
     }
 
-    /// A response that cannot be used. If only its inside is damaged, whoever asked is told: whether
-    /// the request has been carried out is not known. Its id is quarantined, since nobody can be sure that
-    /// the id is not the damage.
+    /// A response that cannot be used. If only its inside is damaged, whoever asked is told:
+    /// whether the request has been carried out is not known. Its id is quarantined, since nobody
+    /// can be sure that the id is not the damage.
     #[cold]
     fn damaged(
         &mut self,

@@ -20,12 +20,14 @@ use super::virtual_handle::VirtualHandleCam;
 use crate::nic::checker::{ANNOUNCEMENT_BYTES, Announced, Announcement, Checker, Purpose};
 use crate::time::Time;
 
-/// Code of the control request that puts the event of a transaction into the target's queue. 12 and 13 are
-/// those of traffic runs, those below are the collective engine's; 15 is none, since a packet that a link cut off is filled with ones.
+/// Code of the control request that puts the event of a transaction into the target's queue. 12 and
+/// 13 are those of traffic runs, those below are the collective engine's; 15 is none, since a
+/// packet that a link cut off is filled with ones.
 pub(crate) const EVENT_CODE: u8 = 14;
 /// Bytes of the data of such an event.
 pub(crate) const EVENT_BYTES: usize = 8;
-/// Time-outs after which a message that does not go on is given up: its source must have given up before.
+/// Time-outs after which a message that does not go on is given up: its source must have given up
+/// before.
 const PATIENCE: u64 = 4;
 
 /// The memory of a node, and who may do what with it.
@@ -152,8 +154,8 @@ impl Responder {
         }
     }
 
-    /// Does what is asked for. The data of the response go to the front of `answer`; how many there are, or why
-    /// it is refused.
+    /// Does what is asked for. The data of the response go to the front of `answer`; how many there
+    /// are, or why it is refused.
     #[inline]
     fn carry_out(
         &mut self,
@@ -338,7 +340,8 @@ impl Responder {
         Status::Done
     }
 
-    /// The announcement of a traffic run, or a question about it: whoever may put to its addresses may run there.
+    /// The announcement of a traffic run, or a question about it: whoever may put to its addresses
+    /// may run there.
     #[cold]
     fn announced(
         &mut self,

@@ -1,4 +1,5 @@
-//! A network interface that is killed and started again while responses to its predecessor are still under way.
+//! A network interface that is killed and started again while responses to its predecessor are
+//! still under way.
 
 use std::collections::HashMap;
 
@@ -79,8 +80,8 @@ fn forged(response: &[Flit], requests: &[Vec<Flit>]) -> Vec<Flit> {
     flits[..used].to_vec()
 }
 
-/// Three lives, of which nothing that the last asked for is carried out until all that the others were answered has
-/// come; how many requests completed all the same.
+/// Three lives, of which nothing that the last asked for is carried out until all that the others
+/// were answered has come; how many requests completed all the same.
 fn completed_by_others(seed: u64, forge: bool) -> usize {
     let mut rng = Rng::new(seed, 3);
     let mut target = Interface::new(&config(1).build().unwrap(), Time::ZERO);
@@ -141,7 +142,8 @@ fn no_response_to_a_predecessor_completes_a_request() {
     }
 }
 
-/// Without the echo the same lives do take them: data that were asked for elsewhere, puts that nobody has made.
+/// Without the echo the same lives do take them: data that were asked for elsewhere, puts that
+/// nobody has made.
 #[test]
 fn canary_ids_alone_would_not_do() {
     let wrong = (0..200).filter(|&seed| completed_by_others(seed, true) > 0);

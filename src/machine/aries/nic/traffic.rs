@@ -1,4 +1,5 @@
-//! Traffic runs: synthetic requests that check themselves, and the control request that announces them.
+//! Traffic runs: synthetic requests that check themselves, and the control request that announces
+//! them.
 
 use phitwire_framing::aries::flit::{NodeId, Routing};
 use phitwire_framing::aries::packet::{AmoOp, Command, Operands, Status, Width};
@@ -18,8 +19,8 @@ use crate::nic::stamp::{LINE, read_line};
 use crate::nic::{Answered, Block, Issuer, Message, RunRequest, Ways};
 use crate::time::Time;
 
-/// The memory domain that traffic runs use at all nodes: it begins at the beginning of the memory, and has
-/// the same key everywhere.
+/// The memory domain that traffic runs use at all nodes: it begins at the beginning of the memory,
+/// and has the same key everywhere.
 pub const RUN_DOMAIN: u16 = 0;
 
 /// Code of the control request that announces a run.
@@ -162,8 +163,8 @@ impl PacketIssuer<'_> {
     }
 }
 
-/// Writes what a block carries to where it will be read from; or, where one is to be written, what is wrong in
-/// every byte, so that nothing of an earlier one passes for it.
+/// Writes what a block carries to where it will be read from; or, where one is to be written, what
+/// is wrong in every byte, so that nothing of an earlier one passes for it.
 fn write_block(memory: &mut CachedMemory, block: &Block) {
     let mut lines = block.stamp.lines(block.address, block.sequence);
     for at in (0..u64::from(block.len)).step_by(LINE) {

@@ -1,4 +1,5 @@
-//! Traffic runs between two network interfaces whose network overtakes, loses, repeats and damages packets.
+//! Traffic runs between two network interfaces whose network overtakes, loses, repeats and damages
+//! packets.
 
 use super::domain::Domain;
 use super::interface::{Interface, Owner};
@@ -64,7 +65,8 @@ fn every_operation_and_size_is_accounted_for() {
     for op in [Operation::Put, Operation::Get, Operation::Amo] {
         for size in sizes(op) {
             let mut pair = bench();
-            // Packets that keep order do so in a network; this one has only one way if none overtakes.
+            // Packets that keep order do so in a network; this one has only one way if none
+            // overtakes.
             pair.spread = if size < 8 { 1 } else { 20 };
             let report = run(&mut pair, &spec(op, size, 3_000));
             assert!(report.is_clean(), "{op:?} {size}: {report:?}");
@@ -343,7 +345,8 @@ fn canary_additions_made_twice_or_by_strangers_show() {
     };
     let good = with(|_| {});
     assert!(good.is_clean() && good.phase == Phase::Done, "{good:?}");
-    // The region of source 0 begins at the beginning of the target's memory. One addition more: the sum is too large.
+    // The region of source 0 begins at the beginning of the target's memory. One addition more: the
+    // sum is too large.
     let twice = with(|pair| {
         let memory = &mut pair.nics[1].responder.memory;
         memory.update_64(0, |old| old + 1).unwrap();
@@ -478,7 +481,8 @@ fn canary_zeros_in_a_memory_that_has_lived_all_the_time_are_corrupt() {
     }
 }
 
-/// A target that met the predecessor of a source which was started again: it was called out of reach.
+/// A target that met the predecessor of a source which was started again: it was called out of
+/// reach.
 #[test]
 fn a_run_of_an_older_number_is_refused_and_called_that() {
     let mut pair = bench();
@@ -524,7 +528,8 @@ fn a_user_has_room_beside_a_run_that_uses_all_outstanding_packets() {
     }
 }
 
-/// Small messages and blocks alike are issued when they are due, and the network interface says when that is.
+/// Small messages and blocks alike are issued when they are due, and the network interface says
+/// when that is.
 #[test]
 fn messages_of_a_run_with_a_rate_go_when_they_are_due() {
     for (op, size, rate) in [

@@ -1,9 +1,9 @@
 //! Transactions: many requests, one completion.
 //!
-//! White paper, "Ordering and Completion": every packet of a transaction carries its synchronization
-//! sequence identification (SSID); counters track the requests and their responses, and an event is
-//! generated when all are in. The event "reports the successful execution of the transaction or
-//! provides details of a failure".
+//! White paper, "Ordering and Completion": every packet of a transaction carries its
+//! synchronization sequence identification (SSID); counters track the requests and their responses,
+//! and an event is generated when all are in. The event "reports the successful execution of the
+//! transaction or provides details of a failure".
 
 use std::collections::VecDeque;
 
@@ -17,8 +17,8 @@ use crate::time::Time;
 const SSIDS: u16 = 1 << 9;
 /// Those that transactions may have.
 const USABLE: u64 = SSIDS as u64 - 1;
-/// Where the bits of an SSID that the field in the packet has no room for stand in the address of messages and events,
-/// which have room: they have no address above 2^32.
+/// Where the bits of an SSID that the field in the packet has no room for stand in the address of
+/// messages and events, which have room: they have no address above 2^32.
 const HIGH_SHIFT: u32 = ADDRESS_BITS - SSIDS.trailing_zeros() + SSID_BITS;
 
 const _: () = assert!(HIGH_SHIFT > 32, "messages may have 2^32 bytes");
@@ -52,7 +52,8 @@ impl Ssid {
 pub struct RemoteEvent {
     /// Where.
     pub target: Target,
-    /// A memory domain of the target that puts may reach: who may not put there may not tell either.
+    /// A memory domain of the target that puts may reach: who may not put there may not tell
+    /// either.
     pub handle: u16,
     /// Its protection key.
     pub key: u16,
@@ -185,7 +186,8 @@ impl Transactions {
         self.proceed(ssid)
     }
 
-    /// Takes an SSID for a block transfer, which keeps account of itself; `None` when all are in use.
+    /// Takes an SSID for a block transfer, which keeps account of itself; `None` when all are in
+    /// use.
     pub(crate) fn reserve(&mut self) -> Option<u16> {
         self.free.pop_front()
     }

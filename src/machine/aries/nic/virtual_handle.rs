@@ -1,9 +1,9 @@
 //! Virtual memory domain handles: the same handle for a segment on every node of a job.
 //!
-//! White paper, "Address Translation": a handle is "translated using a content-addressable memory (CAM)
-//! in each NIC. If a match is found, the corresponding MDH base value is added to the value in the
-//! packet". We match at the target, on protection key and a range of handles: so the jobs on a node
-//! may all use handle 0, and each node may have the segments elsewhere in its table.
+//! White paper, "Address Translation": a handle is "translated using a content-addressable memory
+//! (CAM) in each NIC. If a match is found, the corresponding MDH base value is added to the value
+//! in the packet". We match at the target, on protection key and a range of handles: so the jobs on
+//! a node may all use handle 0, and each node may have the segments elsewhere in its table.
 
 use thiserror::Error;
 

@@ -1,8 +1,8 @@
 //! Virtual nodes: a job's own contiguous numbering of its nodes.
 //!
-//! White paper, "Address Translation": the NIC translates virtual node identifiers to physical network
-//! locations; the mechanism "supports mapping around failed nodes and those allocated to other
-//! communication domains".
+//! White paper, "Address Translation": the NIC translates virtual node identifiers to physical
+//! network locations; the mechanism "supports mapping around failed nodes and those allocated to
+//! other communication domains".
 
 use std::sync::Arc;
 
@@ -33,7 +33,8 @@ impl VirtualNodes {
         Self(Arc::new(nodes))
     }
 
-    /// Contiguous virtual nodes over `nodes`, in their order, with those that `failed` names left out.
+    /// Contiguous virtual nodes over `nodes`, in their order, with those that `failed` names left
+    /// out.
     pub fn around(nodes: impl IntoIterator<Item = NodeId>, failed: &[NodeId]) -> Self {
         let healthy = nodes.into_iter().filter(|node| !failed.contains(node));
         Self::new(healthy.collect())
@@ -55,8 +56,8 @@ impl VirtualNodes {
         self.0.get(number as usize).copied()
     }
 
-    /// Lets virtual node `number` be `node` from now on, and answers what it was; `None` when there is
-    /// no such virtual node.
+    /// Lets virtual node `number` be `node` from now on, and answers what it was; `None` when there
+    /// is no such virtual node.
     pub fn remap(&mut self, number: u32, node: NodeId) -> Option<NodeId> {
         let entry = Arc::make_mut(&mut self.0).get_mut(number as usize)?;
         Some(core::mem::replace(entry, node))

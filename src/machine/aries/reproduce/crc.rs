@@ -1,9 +1,11 @@
-//! What the 20-bit check of a set misses (Cray XC white paper, "RAS"): "For a 25,000 node system with a bit error rate
-//! (BER) of 10^-7 on all SerDes lanes, the expected rate of undetected errors is less than one every 7,250 years."
+//! What the 20-bit check of a set misses (Cray XC white paper, "RAS"): "For a 25,000 node system
+//! with a bit error rate (BER) of 10^-7 on all SerDes lanes, the expected rate of undetected errors
+//! is less than one every 7,250 years."
 //!
-//! An error goes undetected exactly when the syndromes of the flipped bits cancel. The syndromes are taken
-//! from the codec, one flipped bit at a time, and patterns of two, four and six flipped bits are counted,
-//! all of them. The paper does not print its polynomial; its figure is what a check of distance 4 gives.
+//! An error goes undetected exactly when the syndromes of the flipped bits cancel. The syndromes
+//! are taken from the codec, one flipped bit at a time, and patterns of two, four and six flipped
+//! bits are counted, all of them. The paper does not print its polynomial; its figure is what a
+//! check of distance 4 gives.
 
 use phitwire_framing::aries::crc20;
 use phitwire_framing::aries::set::SET_BYTES;
@@ -32,7 +34,8 @@ pub fn syndromes() -> Vec<u32> {
         .collect()
 }
 
-/// x^exponent modulo a polynomial of degree 20, its highest term left out: the syndromes of its check, last bit first.
+/// x^exponent modulo a polynomial of degree 20, its highest term left out: the syndromes of its
+/// check, last bit first.
 fn powers(polynomial: u32) -> Vec<u32> {
     let step = |power: &u32| {
         let carry = power >> (crc20::BITS - 1);
@@ -41,7 +44,8 @@ fn powers(polynomial: u32) -> Vec<u32> {
     std::iter::successors(Some(1), step).take(BITS).collect()
 }
 
-/// A published polynomial of distance 4 (0xc1acf in Koopman's notation): the kind that the paper's figure suggests.
+/// A published polynomial of distance 4 (0xc1acf in Koopman's notation): the kind that the paper's
+/// figure suggests.
 const DISTANCE_FOUR: u32 = 0x8_359f;
 
 /// Patterns of flipped bits that a check misses, by how many bits they flip.
@@ -87,8 +91,8 @@ pub fn undetected(syndromes: &[u32]) -> Undetected {
     }
 }
 
-/// Where nothing smaller is missed, triples that do the same have no bit in common, and a pattern of six
-/// appears as ten pairs of triples.
+/// Where nothing smaller is missed, triples that do the same have no bit in common, and a pattern
+/// of six appears as ten pairs of triples.
 fn undetected_six(syndromes: &[u32]) -> u64 {
     let mut triples = vec![0_u32; 1 << crc20::BITS];
     for (i, a) in syndromes.iter().enumerate() {
@@ -108,8 +112,8 @@ fn patterns(k: u32) -> f64 {
         .product()
 }
 
-/// Years between undetected errors in the paper's system, where `missed` patterns of `weight` flipped bits
-/// are missed, and those of more bits are too rare to count.
+/// Years between undetected errors in the paper's system, where `missed` patterns of `weight`
+/// flipped bits are missed, and those of more bits are too rare to count.
 pub fn years_between(weight: i32, missed: f64) -> f64 {
     let routers = stated::SYSTEM_NODES / stated::NODES_PER_ROUTER;
     let sets_per_s = stated::LINK_BYTES_PER_S / SET_BYTES as f64;

@@ -1,10 +1,11 @@
-//! What of a link's bytes is payload (Cray XC white paper, "Aries Performance"): "Each 64-byte write (put) requires 14
-//! request flits and 1 response flit. A 64-byte read (get) requires three request flits and 12 response flits. LCB
-//! overheads are 1 flit in 10. Taking packet and LCB overheads into account, overall payload efficiency is (64
-//! bytes/15 flits) x (9 flits/60 bytes) = 64 percent."
+//! What of a link's bytes is payload (Cray XC white paper, "Aries Performance"): "Each 64-byte
+//! write (put) requires 14 request flits and 1 response flit. A 64-byte read (get) requires three
+//! request flits and 12 response flits. LCB overheads are 1 flit in 10. Taking packet and LCB
+//! overheads into account, overall payload efficiency is (64 bytes/15 flits) x (9 flits/60 bytes) =
+//! 64 percent."
 //!
-//! Puts and gets of 64 bytes and their responses are encoded, laid into sets and these into frames; then the
-//! frames are read again, every byte compared, and flits and bytes counted.
+//! Puts and gets of 64 bytes and their responses are encoded, laid into sets and these into frames;
+//! then the frames are read again, every byte compared, and flits and bytes counted.
 
 use phitwire_framing::aries::flit::{Flit, Head, MAX_PACKET_FLITS, NodeId, Routing};
 use phitwire_framing::aries::frame::{SetFrame, SetFrameWriter, max_sets, set_frame_len};

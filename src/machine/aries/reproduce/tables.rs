@@ -29,7 +29,8 @@ pub const CRAY_XC: Machine = Machine {
 };
 
 impl Machine {
-    /// A network of so many groups with so many cables between each pair; `None` = as many as the ports allow.
+    /// A network of so many groups with so many cables between each pair; `None` = as many as the
+    /// ports allow.
     fn generate(self, groups: u16, cables: Option<u16>) -> Result<Dragonfly, DragonflySpecError> {
         let Self {
             chassis,

@@ -1,14 +1,15 @@
-//! Route decisions of an Aries dragonfly (Cray XC white paper, "Aries Router" and "Cray XC Routing").
+//! Route decisions of an Aries dragonfly (Cray XC white paper, "Aries Router" and "Cray XC
+//! Routing").
 //!
 //! A way has at most three parts, each minimal inside a group, green before black: *up* to a random
-//! intermediate router (the *root*, only on non-minimal ways), and down from there. Nothing in the packet names the
-//! root: every router on the way up draws the next step, and one that draws "stay" twice is the root.
-//! The class of the virtual channel (0 to 3) says which part of the way a packet is on; classes only grow
-//! along a way, and within a class come green, black and blue links in this order, so no cycle of channels can wait for
-//! itself.
+//! intermediate router (the *root*, only on non-minimal ways), and down from there. Nothing in the
+//! packet names the root: every router on the way up draws the next step, and one that draws "stay"
+//! twice is the root. The class of the virtual channel (0 to 3) says which part of the way a packet
+//! is on; classes only grow along a way, and within a class come green, black and blue links in
+//! this order, so no cycle of channels can wait for itself.
 //!
-//! [`Routes::choose`] is the decision of a tile for one packet; [`Routes::ways`] is every decision that it
-//! could ever take, for checks.
+//! [`Routes::choose`] is the decision of a tile for one packet; [`Routes::ways`] is every decision
+//! that it could ever take, for checks.
 
 use phitwire_framing::aries::flit::{Head, Routing};
 
@@ -73,8 +74,8 @@ enum Step {
     Root(Part),
 }
 
-/// All ways of a packet that came in by a port of `kind` at the router of `registers`. For many packets at one
-/// router make [`Routes`] once.
+/// All ways of a packet that came in by a port of `kind` at the router of `registers`. For many
+/// packets at one router make [`Routes`] once.
 pub fn ways(registers: &AriesRegisters, kind: PortKind, head: Head) -> Ways {
     Routes::new(registers.clone()).ways(kind, head)
 }
@@ -163,7 +164,8 @@ impl Routes {
             PortKind::Processor => (class, is_up) = (0, false),
             PortKind::Blue => {
                 class = self.registers.blue_classes[usize::from(!local)][usize::from(class)] & 3;
-                // In the group in the middle the way goes on up; whoever comes there on the way down is lost.
+                // In the group in the middle the way goes on up; whoever comes there on the way
+                // down is lost.
                 is_up = !local && class < 2;
                 if !local && !is_up {
                     return Phase::NOWHERE;
@@ -192,8 +194,8 @@ impl Routes {
         }
     }
 
-    /// The way up for a packet that has come on `class` and `is_up` already, or only begins to be; `from` says which
-    /// dimensions are still open.
+    /// The way up for a packet that has come on `class` and `is_up` already, or only begins to be;
+    /// `from` says which dimensions are still open.
     fn up(&self, from: PortKind, head: Head, live: PortMask, class: u8, is_up: bool) -> Option<Up> {
         let local = head.destination().group() == self.registers.group;
         let mut ports = self.non_minimal(from, head) & live;
@@ -228,8 +230,8 @@ impl Routes {
         })
     }
 
-    /// Every decision that this router could take for a packet with this head, whatever its routing mode, the
-    /// loads, what is drawn, and the links that happen to be down.
+    /// Every decision that this router could take for a packet with this head, whatever its routing
+    /// mode, the loads, what is drawn, and the links that happen to be down.
     pub fn ways(&self, kind: PortKind, head: Head) -> Ways {
         let mut ways = Ways::default();
         if let Some(port) = self.nic(head) {
@@ -271,11 +273,12 @@ impl Routes {
         (greens, blacks)
     }
 
-    /// Decides where a packet goes: `live` are the ports whose link is up, `load` gives a port's load.
+    /// Decides where a packet goes: `live` are the ports whose link is up, `load` gives a port's
+    /// load.
     ///
-    /// Per packet two minimal and two non-minimal candidates are drawn, as far as its mode and its state allow;
-    /// the one with the least load after the mode's bias wins, minimal ones at a tie (white paper, "Cray XC
-    /// Routing").
+    /// Per packet two minimal and two non-minimal candidates are drawn, as far as its mode and its
+    /// state allow; the one with the least load after the mode's bias wins, minimal ones at a tie
+    /// (white paper, "Cray XC Routing").
     ///
     /// # Errors
     /// [`Refusal`] when there is none.
@@ -330,8 +333,8 @@ impl Routes {
         })
     }
 
-    /// The hash of an ordered packet: the same for all packets of a flow at one router. The source is not in the head,
-    /// but all packets of a flow come in by one port.
+    /// The hash of an ordered packet: the same for all packets of a flow at one router. The source
+    /// is not in the head, but all packets of a flow come in by one port.
     pub fn flow_hash(&self, port: u8, head: Head) -> u64 {
         let flow = u64::from(head.destination().bits()) << 8
             | u64::from(port) << 1
@@ -429,8 +432,9 @@ impl Routes {
         })
     }
 
-    /// Draws the next step of the way up: green, black or staying in either dimension, each router of the group with
-    /// about the same chance. Where the way could not go on, staying is not among the choices.
+    /// Draws the next step of the way up: green, black or staying in either dimension, each router
+    /// of the group with about the same chance. Where the way could not go on, staying is not among
+    /// the choices.
     fn draw(&self, up: Up, draws: &mut impl Draws) -> Option<Step> {
         let (greens, blacks) = self.open_dimensions(up);
         let blues = up.ports & self.blue;

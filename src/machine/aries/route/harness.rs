@@ -1,4 +1,5 @@
-//! A small dragonfly for tests of routing and of the router: which ports are joined, and its registers.
+//! A small dragonfly for tests of routing and of the router: which ports are joined, and its
+//! registers.
 
 use std::sync::Arc;
 
@@ -103,8 +104,8 @@ impl Machine {
             .fold(0, |mask, port| mask | 1 << port)
     }
 
-    /// Ports that lead on, green before black, to a router of the group with a blue link to a group of
-    /// `wanted`, or by such a link.
+    /// Ports that lead on, green before black, to a router of the group with a blue link to a group
+    /// of `wanted`, or by such a link.
     fn towards_blue(self, at: At, kind: PortKind, wanted: impl Fn(usize) -> bool) -> PortMask {
         let blue = |at: At| self.ports_to(at, PortKind::Blue, |to| wanted(to.0));
         let black = |at: At| self.ports_to(at, PortKind::Black, |to| blue(to) != 0);

@@ -188,7 +188,8 @@ fn ordered_packets_follow_each_other() {
     }
 }
 
-/// The channels that a packet on one channel may wait for form a graph. No cycle in it: no deadlock.
+/// The channels that a packet on one channel may wait for form a graph. No cycle in it: no
+/// deadlock.
 fn has_cycle(machine: Machine, change: impl Fn(&mut AriesRegisters)) -> bool {
     let mut channels: Vec<BTreeSet<usize>> = Vec::new();
     let channel = |at: At, port: usize, head: Head| {
@@ -231,7 +232,8 @@ fn has_cycle(machine: Machine, change: impl Fn(&mut AriesRegisters)) -> bool {
             }
         }
     }
-    // A graph without cycles loses all its nodes when those without predecessors are taken away again and again.
+    // A graph without cycles loses all its nodes when those without predecessors are taken away
+    // again and again.
     let mut before = vec![0usize; channels.len()];
     channels.iter().flatten().for_each(|&to| before[to] += 1);
     let mut free: Vec<usize> = (0..channels.len()).filter(|&i| before[i] == 0).collect();
@@ -353,7 +355,8 @@ fn what_no_table_names_is_unroutable() {
     for head in [
         head_to((17, 0), Routing::Adaptive0, false),
         head_to((0, 77), Routing::Ordered, true),
-        // Down on class 2 into a group that is not its own: there is no class for what it would need.
+        // Down on class 2 into a group that is not its own: there is no class for what it would
+        // need.
         head_to((1, 0), Routing::Minimal, false).with_vc(2),
     ] {
         let kind = if head.vc() == 2 {
@@ -418,7 +421,8 @@ fn no_head_makes_a_decision_panic() {
     }
 }
 
-/// The loads and the biases of the mode decide between the kinds; the least loaded of the candidates wins.
+/// The loads and the biases of the mode decide between the kinds; the least loaded of the
+/// candidates wins.
 #[test]
 fn biases_shift_the_choice_between_the_kinds() {
     let router = &all_routes(Machine::SMALL)[0];
@@ -452,7 +456,8 @@ fn biases_shift_the_choice_between_the_kinds() {
             })
             .count()
     };
-    // Two greens lead up, the blacks are minimal ways as well; both candidates are green in about half the draws.
+    // Two greens lead up, the blacks are minimal ways as well; both candidates are green in about
+    // half the draws.
     assert_eq!(up(Routing::Adaptive0, 10, 2), 0, "a tie is minimal");
     assert!(up(Routing::Adaptive0, 11, 2) > 300);
     assert_eq!(up(Routing::Adaptive1, 12, 2), 0);

@@ -9,7 +9,8 @@ use super::registers::{PORTS, PortKind, PortMask};
 pub struct Way {
     /// The output port, below [`PORTS`].
     pub port: u8,
-    /// The class of its virtual channel there, 0 to 3. Responses use the virtual channel of four times more.
+    /// The class of its virtual channel there, 0 to 3. Responses use the virtual channel of four
+    /// times more.
     pub class: u8,
     /// Whether it is on its way up to a root from there.
     pub non_minimal: bool,
@@ -81,8 +82,8 @@ impl Ways {
 pub struct Decision {
     /// Where it goes.
     pub way: Way,
-    /// Whether the packet had a choice of kinds that the loads decided, or had to take the other kind because
-    /// none of its own was there.
+    /// Whether the packet had a choice of kinds that the loads decided, or had to take the other
+    /// kind because none of its own was there.
     pub kind: Choice,
 }
 

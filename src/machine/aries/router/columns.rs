@@ -1,9 +1,10 @@
 //! Third stage: column buffers and output multiplexers (white paper, "Aries Router").
 //!
-//! An output is given to one packet by arbitration between the virtual channels and among the column
-//! buffers of one, and stays with it until its end: on a link packets are not interleaved, and one starts only when the
-//! link can take all of it (virtual cut-through). Packets for a link that is not active go nowhere, as do
-//! those for a tile and virtual channel whose forward-progress timer has expired.
+//! An output is given to one packet by arbitration between the virtual channels and among the
+//! column buffers of one, and stays with it until its end: on a link packets are not interleaved,
+//! and one starts only when the link can take all of it (virtual cut-through). Packets for a link
+//! that is not active go nowhere, as do those for a tile and virtual channel whose forward-progress
+//! timer has expired.
 //!
 //! Processor tiles hand their packets to Netlink, network tiles to their link.
 
@@ -64,7 +65,8 @@ pub(super) struct Columns {
     pub(super) busy: u64,
     /// Output tiles for which flits wait.
     waiting: u64,
-    /// Output tiles, per virtual channel, that a packet began to leave by since the last forward-progress check.
+    /// Output tiles, per virtual channel, that a packet began to leave by since the last
+    /// forward-progress check.
     pub(super) moved: [u64; VCS],
     /// Output tiles, per virtual channel, whose forward-progress timer has expired.
     pub(super) discarding: [u64; VCS],
@@ -170,8 +172,8 @@ impl Columns {
 }
 
 impl<I: Items> Tiles<I> {
-    /// Lets every output that can send one flit. In the last of ten cycles the links send the tenth flit of
-    /// their sets.
+    /// Lets every output that can send one flit. In the last of ten cycles the links send the tenth
+    /// flit of their sets.
     pub(super) fn output_stage<P: Ports>(&mut self, io: &mut P) {
         let mut pending = self.columns.pending();
         if self.is_tenth_cycle() {
@@ -299,8 +301,8 @@ impl<I: Items> Tiles<I> {
         current
     }
 
-    /// What an idle output could begin with on a virtual channel for which `sources` have packets: the next
-    /// one in turn, at processor tiles the next whose NIC can take it.
+    /// What an idle output could begin with on a virtual channel for which `sources` have packets:
+    /// the next one in turn, at processor tiles the next whose NIC can take it.
     #[inline]
     fn candidate<P: Ports>(
         &mut self,
@@ -346,7 +348,8 @@ impl<I: Items> Tiles<I> {
         None
     }
 
-    /// Keeps room in Netlink and on the NIC's link for a packet that begins to leave by a processor tile.
+    /// Keeps room in Netlink and on the NIC's link for a packet that begins to leave by a processor
+    /// tile.
     fn reserve_output(&mut self, output: usize, current: Current) {
         let id = ColumnBufferId::at_output(output, current.vc(), current.source_row());
         if let Some(head) = self.columns.front(id, &self.pool) {

@@ -9,8 +9,8 @@ use crate::chip::{Grain, RegisterError, RouterClock};
 use crate::machine::aries::route::registers::{AriesRegisters, PortKind, VCS};
 use crate::time::Time;
 
-/// The 48 tiles of an Aries and its Netlink, the links excluded: [`Tiles`] of a [grain](super::grain), which is asked for
-/// once per call.
+/// The 48 tiles of an Aries and its Netlink, the links excluded: [`Tiles`] of a
+/// [grain](super::grain), which is asked for once per call.
 #[derive(Debug)]
 pub enum Core {
     /// Of flits.
@@ -54,7 +54,8 @@ macro_rules! as_tiles_mut {
 }
 
 impl Core {
-    /// Tiles with the registers given, for a clock. Their random choices depend on their place in the machine only.
+    /// Tiles with the registers given, for a clock. Their random choices depend on their place in
+    /// the machine only.
     pub fn new(registers: AriesRegisters, grain: Grain, clock: RouterClock) -> Self {
         let mut core = match (grain, clock) {
             (Grain::Flit, _) => Self::Flits(Box::new(Tiles::new(registers))),

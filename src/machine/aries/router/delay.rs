@@ -20,7 +20,8 @@ impl DelayLine {
         }
     }
 
-    /// Enters `count` for `what` at cycle `due`, which is after the cycle that runs and less than [`SLOTS`] ahead.
+    /// Enters `count` for `what` at cycle `due`, which is after the cycle that runs and less than
+    /// [`SLOTS`] ahead.
     #[inline]
     pub(super) fn enter(&mut self, due: u64, what: u16, count: u32) {
         let slot = (due % SLOTS) as usize;

@@ -8,8 +8,8 @@ use crate::kit::below;
 use crate::link::LinkEvent;
 use crate::node::PortId;
 
-/// An interrupt to the maintenance system (white paper, "Network Reliability": fatal errors "can be configured to
-/// generate interrupts to HSS").
+/// An interrupt to the maintenance system (white paper, "Network Reliability": fatal errors "can be
+/// configured to generate interrupts to HSS").
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AriesEvent {
     /// A link end reports something.
@@ -19,8 +19,8 @@ pub enum AriesEvent {
         /// What it reports.
         event: LinkEvent,
     },
-    /// No packet left by this output tile and virtual channel for the forward-progress time although some
-    /// waited; packets for them are discarded from now on.
+    /// No packet left by this output tile and virtual channel for the forward-progress time
+    /// although some waited; packets for them are discarded from now on.
     ForwardProgress {
         /// The output tile: the port, or from 40 on a processor tile.
         tile: u8,
@@ -52,9 +52,10 @@ pub enum AriesEvent {
 
 /// The events that wait to be fetched.
 ///
-/// No burst of one kind keeps another from being seen. Of packets without a way the first of its kind and
-/// tile waits and counters have the rest; of an output that stops and goes on again, the last word of each kind
-/// waits. So their number is bounded and none is lost. Link events are the owner's.
+/// No burst of one kind keeps another from being seen. Of packets without a way the first of its
+/// kind and tile waits and counters have the rest; of an output that stops and goes on again, the
+/// last word of each kind waits. So their number is bounded and none is lost. Link events are the
+/// owner's.
 #[derive(Debug, Default)]
 pub(super) struct EventQueue {
     queue: VecDeque<AriesEvent>,

@@ -1,5 +1,5 @@
-//! The grain: what moves through the stages as one item. All in which a core that moves packets differs from one that
-//! moves flits is here.
+//! The grain: what moves through the stages as one item. All in which a core that moves packets
+//! differs from one that moves flits is here.
 //!
 //! | grain | clock | an item | wires and fixed stages | buses and outputs are taken |
 //! |---|---|---|---|---|
@@ -7,10 +7,11 @@
 //! | [`Packets`] | paced, virtual | a packet | take their cycles | for a cycle per flit |
 //! | [`FreePackets`] | free-running | a packet | take none: the next stage has it in the next cycle | for a cycle |
 //!
-//! Stages, arbiters, routing decisions, loads and the depths of buffers are the same. A packet begins at a router only when
-//! all of it has come, so that no output is held by one whose rest was lost on a link and has to be sent again; to
-//! latency that adds the flits behind the head, once per router. In the chip the head goes ahead: a packet may be written into a buffer
-//! with one free place, because flit by flit its first ones would have left when its last ones come.
+//! Stages, arbiters, routing decisions, loads and the depths of buffers are the same. A packet
+//! begins at a router only when all of it has come, so that no output is held by one whose rest was
+//! lost on a link and has to be sent again; to latency that adds the flits behind the head, once
+//! per router. In the chip the head goes ahead: a packet may be written into a buffer with one free
+//! place, because flit by flit its first ones would have left when its last ones come.
 
 use core::fmt::Debug;
 
@@ -123,8 +124,8 @@ impl Items for FreePackets {
     const TIMED: bool = false;
 }
 
-/// Cycles in which `flits` flits pass, the first of them in cycle `now`, over a network port, which has no data in
-/// every tenth.
+/// Cycles in which `flits` flits pass, the first of them in cycle `now`, over a network port, which
+/// has no data in every tenth.
 const fn cycles_of_port(now: u64, flits: u64) -> u64 {
     let data = LOAD_CYCLES - 1;
     flits + (now % LOAD_CYCLES + flits - 1) / data
@@ -132,9 +133,9 @@ const fn cycles_of_port(now: u64, flits: u64) -> u64 {
 
 // Wires.
 impl<I: Items> Tiles<I> {
-    /// The cycle by the clock of the wires between the stages. Where they take no time so much of it passes from one cycle
-    /// to the next that nothing is on a wire any more (and this clock comes round after 2^29 cycles, not 2^32; see
-    /// [`Pipe`]).
+    /// The cycle by the clock of the wires between the stages. Where they take no time so much of
+    /// it passes from one cycle to the next that nothing is on a wire any more (and this clock
+    /// comes round after 2^29 cycles, not 2^32; see [`Pipe`]).
     #[inline]
     pub(super) fn wire_clock(&self) -> u32 {
         if I::TIMED {
@@ -151,7 +152,8 @@ impl<I: Items> Tiles<I> {
         self.calendar.enter(self.cycle, cycles, wake);
     }
 
-    /// Flits that Netlink writes into the queue of a processor tile (`channel`: tile times 8 plus virtual channel).
+    /// Flits that Netlink writes into the queue of a processor tile (`channel`: tile times 8 plus
+    /// virtual channel).
     #[inline]
     pub(super) fn reaches_tile(&mut self, channel: usize, flits: u8) {
         if I::TIMED {
@@ -162,7 +164,8 @@ impl<I: Items> Tiles<I> {
         }
     }
 
-    /// Something is on the way to a row buffer; `wakes`: its subswitch has nothing more to read there.
+    /// Something is on the way to a row buffer; `wakes`: its subswitch has nothing more to read
+    /// there.
     #[inline]
     pub(super) fn on_row_bus(&mut self, id: RowBufferId, flits: u8, wakes: bool) {
         if wakes && I::TIMED {
@@ -182,7 +185,8 @@ impl<I: Items> Tiles<I> {
         }
     }
 
-    /// Something is on the way to a column buffer; `wakes`: its output has nothing more to read there.
+    /// Something is on the way to a column buffer; `wakes`: its output has nothing more to read
+    /// there.
     #[inline]
     pub(super) fn on_column_bus(&mut self, id: ColumnBufferId, wakes: bool) {
         if wakes && I::TIMED {
@@ -192,8 +196,9 @@ impl<I: Items> Tiles<I> {
         }
     }
 
-    /// Flits are on the way from processor tile number `tile` (0 to 7) to the NICs. A packet's last flit leaves the tile
-    /// later than its first, and comes to the NIC no earlier than it would alone.
+    /// Flits are on the way from processor tile number `tile` (0 to 7) to the NICs. A packet's last
+    /// flit leaves the tile later than its first, and comes to the NIC no earlier than it would
+    /// alone.
     #[inline]
     pub(super) fn on_way_to_nics(&mut self, tile: usize, flits: u8) {
         if I::TIMED {
@@ -223,8 +228,8 @@ impl<I: Items> Tiles<I> {
         self.delay.enter(self.cycle + cycles, what as u16, 0);
     }
 
-    /// An item moves from a row buffer to a column bus; `next` is when there is something behind it. False if that need not
-    /// wait until the item has passed.
+    /// An item moves from a row buffer to a column bus; `next` is when there is something behind
+    /// it. False if that need not wait until the item has passed.
     #[inline]
     pub(super) fn passes_switch(
         &mut self,
@@ -263,8 +268,8 @@ impl<I: Items> Tiles<I> {
         self.free_later(cycles, OUTPUT_FREE + output);
     }
 
-    /// An item passes between a NIC and Netlink, `way` 0 in and 1 out, behind `before` flits of this cycle. The flits for
-    /// which that way is taken in this cycle.
+    /// An item passes between a NIC and Netlink, `way` 0 in and 1 out, behind `before` flits of
+    /// this cycle. The flits for which that way is taken in this cycle.
     #[inline]
     pub(super) fn passes_nic(&mut self, way: usize, nic: usize, before: usize, flits: u8) -> usize {
         if !self.takes_cycles(flits) {

@@ -202,8 +202,8 @@ pub(super) struct Nic {
     next: usize,
 }
 
-/// A machine of cores, joined by ideal links. The ends of links are numbered: router times [`PORTS`] plus port, and behind all of
-/// them the NICs.
+/// A machine of cores, joined by ideal links. The ends of links are numbered: router times
+/// [`PORTS`] plus port, and behind all of them the NICs.
 pub(super) struct Fabric {
     pub machine: Machine,
     pub cores: Vec<Core>,
@@ -303,7 +303,8 @@ impl Wire {
 }
 
 impl Fabric {
-    /// A machine whose links take `latency` cycles and whose input queues have `depth` flits per virtual channel.
+    /// A machine whose links take `latency` cycles and whose input queues have `depth` flits per
+    /// virtual channel.
     pub(super) fn new(
         machine: Machine,
         depth: u32,
@@ -342,7 +343,8 @@ impl Fabric {
         }
     }
 
-    /// Lets every NIC answer requests, with packets of 14 flits for short ones and of one flit for others.
+    /// Lets every NIC answer requests, with packets of 14 flits for short ones and of one flit for
+    /// others.
     pub(super) fn with_responses(mut self) -> Self {
         self.responds = true;
         self
@@ -371,8 +373,8 @@ impl Fabric {
         self.nics[from].to_send[usize::from(head.is_response())].push_back(packet(head));
     }
 
-    /// Brings flits and credits that have arrived by `now` to an end. How many flits there were on each virtual
-    /// channel, and whether credits came.
+    /// Brings flits and credits that have arrived by `now` to an end. How many flits there were on
+    /// each virtual channel, and whether credits came.
     fn deliver(&mut self, end: usize, now: u64) -> ([u32; VCS], bool) {
         let (wire, end) = (&mut self.wires[end], &mut self.ends[end]);
         let (mut flits, mut credits) = ([0; VCS], false);
@@ -451,7 +453,8 @@ impl Fabric {
                 if self.responds && !whole.is_response() {
                     nic.owed += 1;
                     let length = if whole.length() < 4 { 14 } else { 1 };
-                    // The source is not in the head: the test puts its router and NIC in the packet id.
+                    // The source is not in the head: the test puts its router and NIC in the packet
+                    // id.
                     let from = usize::from(whole.packet_id());
                     let at = (
                         from / 4 / self.machine.routers(),

@@ -1,8 +1,8 @@
 //! First stage: the input queues, the route decision and the row buses.
 //!
-//! A row bus carries one flit per cycle. Nobody else uses it, so the only choice is between the eight
-//! virtual channels of the tile; a flit is sent when its row buffer has a free place. The input queues of
-//! network tiles are the links', those of processor tiles Netlink's.
+//! A row bus carries one flit per cycle. Nobody else uses it, so the only choice is between the
+//! eight virtual channels of the tile; a flit is sent when its row buffer has a free place. The
+//! input queues of network tiles are the links', those of processor tiles Netlink's.
 
 use phitwire_framing::aries::flit::{Flit, Head, Routing};
 
@@ -70,8 +70,8 @@ impl Inputs {
         }
     }
 
-    /// Takes over where the tiles' links lead. A network port that is said to lead nowhere counts as blue, the
-    /// kind from which the fewest ways lead on.
+    /// Takes over where the tiles' links lead. A network port that is said to lead nowhere counts
+    /// as blue, the kind from which the fewest ways lead on.
     pub(super) fn set_kinds(&mut self, registers: &AriesRegisters) {
         for (tile, kind) in self.kinds.iter_mut().enumerate() {
             *kind = if tile >= FIRST_PROCESSOR_TILE {
@@ -136,8 +136,8 @@ impl<I: Items> Tiles<I> {
         }
     }
 
-    /// Whether a flit can be written into a row buffer in this cycle (`after` 0) or the next (1). If
-    /// not, the input tile will be woken when it can.
+    /// Whether a flit can be written into a row buffer in this cycle (`after` 0) or the next (1).
+    /// If not, the input tile will be woken when it can.
     #[inline]
     fn has_room(&mut self, id: RowBufferId, after: u32) -> bool {
         let now = self.wire_clock();
@@ -252,8 +252,8 @@ impl<I: Items> Tiles<I> {
         }
     }
 
-    /// The routing decision: taken when the head is at the front, and taken anew as long as it could not be
-    /// carried out.
+    /// The routing decision: taken when the head is at the front, and taken anew as long as it
+    /// could not be carried out.
     #[inline]
     fn begin_packet<P: Ports>(&mut self, tile: usize, vc: usize, io: &mut P) {
         let Some(flit) = self.front(tile, vc, io) else {
@@ -313,8 +313,8 @@ impl<I: Items> Tiles<I> {
         self.take_from(tile, vc, slot, io)
     }
 
-    /// The processor tile by which a packet goes to its NIC: of the NIC's pair the one for which the least is waiting;
-    /// of an ordered packet the one that its hash names.
+    /// The processor tile by which a packet goes to its NIC: of the NIC's pair the one for which
+    /// the least is waiting; of an ordered packet the one that its hash names.
     fn ejection_tile(&mut self, tile: usize, head: Head) -> usize {
         let nic = usize::from(head.destination().nic());
         let first = FIRST_PROCESSOR_TILE + nic / 2 * PAIR_TILES;
@@ -354,8 +354,8 @@ impl<I: Items> Tiles<I> {
         self.after_pop(tile, vc, 1, 0, SWALLOW);
     }
 
-    /// Counts and reports a packet that has no way, and begins to throw it away. Its source's time-out
-    /// reports it there (white paper, "Network Reliability").
+    /// Counts and reports a packet that has no way, and begins to throw it away. Its source's
+    /// time-out reports it there (white paper, "Network Reliability").
     #[cold]
     fn refuse<P: Ports>(&mut self, tile: usize, vc: usize, head: Head, why: Refusal, io: &mut P) {
         let slot = Slot::head(head, 0, 0, true);

@@ -1,16 +1,19 @@
-//! The load of ports: three metrics, one here and two of the other end (white paper, "Aries Router").
+//! The load of ports: three metrics, one here and two of the other end (white paper, "Aries
+//! Router").
 //!
 //! * *near end*: flits that have been decided to leave by a port and have not been sent;
-//! * *far end*, estimated: flits that the other end has acknowledged and for which no credit has come back (credit round
-//!   trips of Kim et al., *Technology-Driven, Highly-Scalable Dragonfly Topology*, the white paper's reference 1): what
-//!   lies in the other end's input queue. With those on their way counted, a blue link would look the more loaded
-//!   the longer its cable is, and packets would go round on an idle machine;
+//! * *far end*, estimated: flits that the other end has acknowledged and for which no credit has
+//!   come back (credit round trips of Kim et al., *Technology-Driven, Highly-Scalable Dragonfly
+//!   Topology*, the white paper's reference 1): what lies in the other end's input queue. With
+//!   those on their way counted, a blue link would look the more loaded the longer its cable is,
+//!   and packets would go round on an idle machine;
 //! * *downstream*: what the neighbour said of itself in the last tenth flit.
 //!
-//! How they are quantised and combined is not published. Each is brought to 4 bits, the size of the chip's
-//! congestion values, and the largest is the port's load: a way is as loaded as its narrowest place. (Added up, a link that is full at
-//! both ends would be worse than an idle one that leads to it, and where the network is thin, packets would go round by way
-//! of the idle ones to no avail.)
+//! How they are quantised and combined is not published. Each is brought to 4 bits, the size of the
+//! chip's congestion values, and the largest is the port's load: a way is as loaded as its
+//! narrowest place. (Added up, a link that is full at both ends would be worse than an idle one
+//! that leads to it, and where the network is thin, packets would go round by way of the idle ones
+//! to no avail.)
 
 use super::grain::Items;
 use super::pipeline::{LOAD_CYCLES, NETWORK, TILES};
@@ -34,17 +37,18 @@ pub struct LoadSteps {
 }
 
 impl LoadSteps {
-    /// Those of the chip. The far end is graded over the whole of its input buffer of 1,024 flits; a packet of 14 flits
-    /// that leaves is one step at the near end. `docs/results.md` has the other combinations that were tried.
+    /// Those of the chip. The far end is graded over the whole of its input buffer of 1,024 flits;
+    /// a packet of 14 flits that leaves is one step at the near end. `docs/results.md` has the
+    /// other combinations that were tried.
     pub const PAPER: Self = Self {
         near: 10,
         far: 64,
         told: 24,
     };
 
-    /// Those of links with the depths of `sets`: the chip's, as many times as its depths go into these. What can queue up
-    /// near a port is what lies in the tiles, which are the chip's, and what waits in the link; far from it is the
-    /// other end's input buffer.
+    /// Those of links with the depths of `sets`: the chip's, as many times as its depths go into
+    /// these. What can queue up near a port is what lies in the tiles, which are the chip's, and
+    /// what waits in the link; far from it is the other end's input buffer.
     pub fn of(sets: &SetProfile) -> Self {
         let paper = SetProfile::paper();
         let (near, far) = (Self::PAPER.near * MAX, paper.input_flits());
@@ -62,8 +66,8 @@ impl LoadSteps {
 #[derive(Debug)]
 pub(super) struct Loads {
     steps: LoadSteps,
-    /// Flits in row and column buffers, and still to come of the packets in them, by the output tile that
-    /// they will leave by.
+    /// Flits in row and column buffers, and still to come of the packets in them, by the output
+    /// tile that they will leave by.
     committed: [u16; TILES],
     /// Tiles for which there are any.
     used: u64,
@@ -156,14 +160,16 @@ impl<I: Items> Tiles<I> {
         self.loads.ways_changed();
     }
 
-    /// Computes the load of this router as its neighbours see it, and hands it to the links where it changed.
+    /// Computes the load of this router as its neighbours see it, and hands it to the links where
+    /// it changed.
     ///
-    /// A neighbour is told the near-end load of the ports by which its packets may go on in the network: that is what it
-    /// cannot know itself. After a green link come black and blue ones, after a black link blue ones, after a blue link
-    /// green and black ones; of each kind it is the mean, rounded up, and the largest of the kinds. (The largest of all
-    /// ports would make every router look full that has one full link, whoever wants to go by it.) A dead port that tables
-    /// still name makes its kind full, so that adaptive packets leave a router that cannot take them on before anybody
-    /// has computed new tables.
+    /// A neighbour is told the near-end load of the ports by which its packets may go on in the
+    /// network: that is what it cannot know itself. After a green link come black and blue ones,
+    /// after a black link blue ones, after a blue link green and black ones; of each kind it is the
+    /// mean, rounded up, and the largest of the kinds. (The largest of all ports would make every
+    /// router look full that has one full link, whoever wants to go by it.) A dead port that tables
+    /// still name makes its kind full, so that adaptive packets leave a router that cannot take
+    /// them on before anybody has computed new tables.
     pub(super) fn update_loads<P: Ports>(&mut self, io: &mut P) {
         self.loads.stale = false;
         let mut sums = [0u32; 4];
@@ -218,7 +224,8 @@ impl<I: Items> Tiles<I> {
         self.loads.told[kind as usize]
     }
 
-    /// Flits inside the core that will leave by `port`; of a NIC port, by the processor tiles of its pair.
+    /// Flits inside the core that will leave by `port`; of a NIC port, by the processor tiles of
+    /// its pair.
     pub fn committed_flits(&self, port: usize) -> u32 {
         if port < NETWORK_PORTS {
             return self.loads.committed[port].into();

@@ -1,11 +1,12 @@
-//! Netlink: the multiplexer between the four NICs and the eight processor tiles (white paper, "Aries Router").
+//! Netlink: the multiplexer between the four NICs and the eight processor tiles (white paper,
+//! "Aries Router").
 //!
-//! NICs 0 and 1 share the first four processor tiles, NICs 2 and 3 the others. A NIC's packets go to the tile of
-//! its pair whose input queue is emptiest, packet by packet, so that one NIC can use more than its share
-//! while the other is quiet; an ordered packet goes to the tile that its flow's hash names, so that
-//! nothing overtakes it. Towards the NICs every tile has a queue for two packets, from which each NIC takes whole
-//! packets in turn; nothing is put there for which the NIC's link has no credits, so no packet waits behind one that cannot
-//! go.
+//! NICs 0 and 1 share the first four processor tiles, NICs 2 and 3 the others. A NIC's packets go
+//! to the tile of its pair whose input queue is emptiest, packet by packet, so that one NIC can use
+//! more than its share while the other is quiet; an ordered packet goes to the tile that its flow's
+//! hash names, so that nothing overtakes it. Towards the NICs every tile has a queue for two
+//! packets, from which each NIC takes whole packets in turn; nothing is put there for which the
+//! NIC's link has no credits, so no packet waits behind one that cannot go.
 
 use phitwire_framing::aries::flit::{Flit, Head, Routing};
 
@@ -232,8 +233,8 @@ impl Netlink {
 
     // The queues towards the NICs.
 
-    /// Flits that were promised to the link of `nic` already, and whether the queue of processor tile `output` has room
-    /// for a packet of `flits` flits.
+    /// Flits that were promised to the link of `nic` already, and whether the queue of processor
+    /// tile `output` has room for a packet of `flits` flits.
     #[inline]
     pub(super) fn output_room(&self, output: usize, nic: usize, flits: usize) -> (usize, bool) {
         let taken = self.outputs[(output - FIRST_PROCESSOR_TILE) % PROCESSOR_TILES].taken;
@@ -275,7 +276,8 @@ impl Netlink {
         }
     }
 
-    /// The tile whose packet `nic` takes next: one whose packet is all there, else one whose packet has begun.
+    /// The tile whose packet `nic` takes next: one whose packet is all there, else one whose packet
+    /// has begun.
     fn output_tile<P: Ports>(&mut self, nic: usize, pool: &Pool, io: &P) -> Option<(usize, u8)> {
         let first = nic / 2 * PAIR_TILES;
         let mut filled = u32::from(self.outputs_filled >> first) & 0xf;
@@ -355,8 +357,9 @@ impl<I: Items> Tiles<I> {
         }
     }
 
-    /// Moves an item from a NIC to a processor tile, or takes the channel out of those that are ready; `moved` flits
-    /// have moved in this cycle. The flits for which the way from the NIC is in use in this cycle.
+    /// Moves an item from a NIC to a processor tile, or takes the channel out of those that are
+    /// ready; `moved` flits have moved in this cycle. The flits for which the way from the NIC is
+    /// in use in this cycle.
     #[inline]
     fn move_from_nic<P: Ports>(
         &mut self,
@@ -405,8 +408,8 @@ impl<I: Items> Tiles<I> {
         self.passes_nic(0, nic, moved, flits)
     }
 
-    /// Takes a flit, or a packet, out of a NIC's queue. `left` flits of its packet are to come; `head` is its head, if that
-    /// is next.
+    /// Takes a flit, or a packet, out of a NIC's queue. `left` flits of its packet are to come;
+    /// `head` is its head, if that is next.
     #[inline]
     fn take_from_nic<P: Ports>(
         &mut self,
@@ -423,7 +426,8 @@ impl<I: Items> Tiles<I> {
         Some(Item::flit(Slot::body(flit, left == 1)))
     }
 
-    /// Finds a tile for the packet at the front of a NIC's queue, whose head it returns. `None`: there is none now.
+    /// Finds a tile for the packet at the front of a NIC's queue, whose head it returns. `None`:
+    /// there is none now.
     fn begin_from_nic<P: Ports>(&mut self, nic: usize, vc: usize, io: &mut P) -> Option<Head> {
         let port = FIRST_NIC_PORT + nic;
         if self.netlink.quiesced {
@@ -498,8 +502,8 @@ impl<I: Items> Tiles<I> {
         }
     }
 
-    /// Hands an item to a NIC's link, behind `moved` flits of this cycle. The flits for which the way to the NIC is in use in this cycle; 0: there is
-    /// nothing now.
+    /// Hands an item to a NIC's link, behind `moved` flits of this cycle. The flits for which the
+    /// way to the NIC is in use in this cycle; 0: there is nothing now.
     #[inline]
     fn move_to_nic<P: Ports>(&mut self, nic: usize, moved: usize, io: &mut P) -> usize {
         let netlink = &mut self.netlink;
@@ -532,8 +536,8 @@ impl<I: Items> Tiles<I> {
             (tile, left - flits)
         };
         if last {
-            // The next packet of the tile may be for the other NIC, and what waits at any tile of the pair may
-            // have waited for this packet's flits to become the link's.
+            // The next packet of the tile may be for the other NIC, and what waits at any tile of
+            // the pair may have waited for this packet's flits to become the link's.
             netlink.wake_outputs(number);
             let first = FIRST_PROCESSOR_TILE + number / PAIR_TILES * PAIR_TILES;
             self.columns.wake(0xf << first);

@@ -53,7 +53,8 @@ fn two_nics_of_a_pair_share_four_tiles() {
     }
 }
 
-/// An ordered flow has one tile and so one flit per cycle; its packets stay in order between others.
+/// An ordered flow has one tile and so one flit per cycle; its packets stay in order between
+/// others.
 #[test]
 fn ordered_packets_use_one_tile_and_stay_in_order() {
     let (mut core, mut bench) = router();

@@ -1,9 +1,10 @@
 //! Depths and delays of the Aries pipeline, and how the buffers are numbered.
 //!
-//! Public is the sum, about 100 ns per hop (white paper, "Aries Performance"), the clock of 875 MHz, the 6 x 8 tiles with a
-//! 64 x 6 subswitch each, and that a tile has an input queue and column buffers ("Aries Router"). The rest is
-//! ours (`docs/aries.md`): a router takes [`ZERO_LOAD_CYCLES`] from the input queue to the output port,
-//! a short link [`SHORT_LINK_CYCLES`] from there into the next input queue; together 87 cycles, 99.4 ns.
+//! Public is the sum, about 100 ns per hop (white paper, "Aries Performance"), the clock of 875
+//! MHz, the 6 x 8 tiles with a 64 x 6 subswitch each, and that a tile has an input queue and column
+//! buffers ("Aries Router"). The rest is ours (`docs/aries.md`): a router takes
+//! [`ZERO_LOAD_CYCLES`] from the input queue to the output port, a short link [`SHORT_LINK_CYCLES`]
+//! from there into the next input queue; together 87 cycles, 99.4 ns.
 //!
 //! | cycles | what |
 //! |---|---|
@@ -11,9 +12,9 @@
 //! | 6 | row bus, row buffer, subswitch grant |
 //! | 7 | column bus, column buffer, output grant |
 //!
-//! Contention happens at three places: the grant of the row bus, of a subswitch output and of the output
-//! multiplexer. Between two of them a flit cannot be overtaken or held up, so the stages between them are one
-//! delay.
+//! Contention happens at three places: the grant of the row bus, of a subswitch output and of the
+//! output multiplexer. Between two of them a flit cannot be overtaken or held up, so the stages
+//! between them are one delay.
 
 use crate::kit::Pipe;
 use crate::kit::below;
@@ -29,15 +30,16 @@ pub const COLUMNS: usize = 8;
 pub const FIRST_PROCESSOR_TILE: usize = NETWORK_PORTS;
 /// Processor tiles that a pair of NICs shares.
 pub const PAIR_TILES: usize = 4;
-/// Flits per cycle in each direction between Netlink and a NIC: 10.2 GB/s against the 5.25 GB/s of a tile.
+/// Flits per cycle in each direction between Netlink and a NIC: 10.2 GB/s against the 5.25 GB/s of
+/// a tile.
 pub const NIC_FLITS_PER_CYCLE: usize = 2;
 
 /// Picoseconds of a cycle: 875 MHz (white paper, "Aries Performance"), which is 1142.86.
 pub const CYCLE_PS: u64 = 1_143;
 /// From the input queue to the output port of an idle router.
 pub const ZERO_LOAD_CYCLES: u64 = INPUT_CYCLES + ROW_CYCLES + COLUMN_CYCLES;
-/// From an output port over a cable of a group into the next input queue: a set of ten flits is gathered (10), checked at
-/// the other end (10), and goes through two SerDes and the wire (20).
+/// From an output port over a cable of a group into the next input queue: a set of ten flits is
+/// gathered (10), checked at the other end (10), and goes through two SerDes and the wire (20).
 pub const SHORT_LINK_CYCLES: u64 = 40;
 
 /// From a flit's arrival in the input queue to the grant of the row bus.
@@ -61,8 +63,8 @@ pub const COLUMN_BUFFER_FLITS: u8 = 16;
 pub const NETLINK_INPUT_FLITS: u16 = 64;
 /// Flits of the queue between a processor tile and the NICs of its pair: two packets.
 pub const NETLINK_OUTPUT_FLITS: u16 = 28;
-/// Cycles between two computations of the load (white paper, "Aries Router"), and flits of a set: in the tenth cycle
-/// a network port sends no data.
+/// Cycles between two computations of the load (white paper, "Aries Router"), and flits of a set:
+/// in the tenth cycle a network port sends no data.
 pub const LOAD_CYCLES: u64 = 10;
 
 const _: () = assert!(ZERO_LOAD_CYCLES + SHORT_LINK_CYCLES == 87);
@@ -103,7 +105,8 @@ pub(super) enum Wake {
 
 /// A row buffer of one virtual channel: (input tile, virtual channel, column).
 ///
-/// It belongs to the subswitch at the input's row and that column, as one of the eight of its input number `lane`.
+/// It belongs to the subswitch at the input's row and that column, as one of the eight of its input
+/// number `lane`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RowBufferId(u16);
 

@@ -1,13 +1,14 @@
-//! Where the flits inside a chip lie: one store for all its buffers, so that a machine of twenty thousand idle chips is
-//! small.
+//! Where the flits inside a chip lie: one store for all its buffers, so that a machine of twenty
+//! thousand idle chips is small.
 //!
-//! What moves through the stages is an [`Item`]: a flit, or, where the [grain](super::grain) is the packet, a whole one
-//! as if it were a flit.
+//! What moves through the stages is an [`Item`]: a flit, or, where the [grain](super::grain) is the
+//! packet, a whole one as if it were a flit.
 
 use phitwire_framing::aries::flit::{FLIT_MASK, Flit, Head, MAX_PACKET_FLITS};
 
-/// A flit in a buffer: bits 0..48 the flit; of heads and last flits a mark; of heads where they go: row and
-/// virtual channel of the output, and, because it is asked for often, the packet's length and NIC.
+/// A flit in a buffer: bits 0..48 the flit; of heads and last flits a mark; of heads where they go:
+/// row and virtual channel of the output, and, because it is asked for often, the packet's length
+/// and NIC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Slot(u64);
 
@@ -19,7 +20,8 @@ impl Slot {
     const LENGTH_SHIFT: u32 = 56;
     const NIC_SHIFT: u32 = 60;
 
-    /// A head that goes to virtual channel `vc` of output row `row`; `last` when nothing follows it as an item of its own.
+    /// A head that goes to virtual channel `vc` of output row `row`; `last` when nothing follows it
+    /// as an item of its own.
     #[inline]
     pub(super) const fn head(head: Head, row: usize, vc: usize, last: bool) -> Self {
         debug_assert!(row < 8 && vc < 8, "there is room for three bits of each");
@@ -125,12 +127,14 @@ struct Place {
     body: u32,
 }
 
-/// The flits of all buffers of a chip. It grows to the most that were ever inside; the buffers bound that.
+/// The flits of all buffers of a chip. It grows to the most that were ever inside; the buffers
+/// bound that.
 #[derive(Debug)]
 pub(super) struct Pool {
     places: Vec<Place>,
     free: u32,
-    /// The flits of packets of more than one. What stands for the head is replaced when the packet is unloaded.
+    /// The flits of packets of more than one. What stands for the head is replaced when the packet
+    /// is unloaded.
     packets: Vec<[Flit; MAX_PACKET_FLITS]>,
     free_packets: Vec<u32>,
 }
@@ -192,8 +196,8 @@ impl Pool {
         })
     }
 
-    /// The packet that begins with `head` as one item. `fill` writes all of it and says how many flits there were; who
-    /// promised a flit and has none gives a packet that is damaged but whole.
+    /// The packet that begins with `head` as one item. `fill` writes all of it and says how many
+    /// flits there were; who promised a flit and has none gives a packet that is damaged but whole.
     #[inline]
     pub(super) fn packet(&mut self, head: Slot, fill: impl FnOnce(&mut [Flit]) -> usize) -> Item {
         let flits = usize::from(head.length());

@@ -1,7 +1,8 @@
 //! Names of the registers, as the maintenance system's commands know them.
 //!
-//! White paper, "Network Reliability": the daemons of the blade controllers read "memory mapped registers (MMR)
-//! which indicate the health of the network". Their map is not public; the names are ours, there are no addresses.
+//! White paper, "Network Reliability": the daemons of the blade controllers read "memory mapped
+//! registers (MMR) which indicate the health of the network". Their map is not public; the names
+//! are ours, there are no addresses.
 //!
 //! | name | |
 //! |---|---|

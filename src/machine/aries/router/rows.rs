@@ -1,10 +1,11 @@
 //! Second stage: row buffers and the 64 x 6 subswitches (white paper, "Aries Router").
 //!
-//! A subswitch has an input per row buffer (eight lanes of its row, eight virtual channels each) and an output per
-//! row, whose column buffers are divided by the virtual channel that packets leave by. An output's
-//! virtual channel is given to a packet by arbitration among the inputs and stays with it until its end (wormhole); each
-//! cycle another arbitration decides which virtual channel uses the output. A flit moves when the column
-//! buffer has a free place, so column buffers are allocated as the packet is switched.
+//! A subswitch has an input per row buffer (eight lanes of its row, eight virtual channels each)
+//! and an output per row, whose column buffers are divided by the virtual channel that packets
+//! leave by. An output's virtual channel is given to a packet by arbitration among the inputs and
+//! stays with it until its end (wormhole); each cycle another arbitration decides which virtual
+//! channel uses the output. A flit moves when the column buffer has a free place, so column buffers
+//! are allocated as the packet is switched.
 
 use super::grain::Items;
 use super::pipeline::{
@@ -128,7 +129,8 @@ impl Rows {
         self.active |= u64::from(switch.grantable & !switch.busy != 0) << number;
     }
 
-    /// A packet begins to be read out of a row buffer: until its end no other one asks for an output.
+    /// A packet begins to be read out of a row buffer: until its end no other one asks for an
+    /// output.
     pub(super) fn begin_reading(&mut self, id: RowBufferId) {
         self.pipes[id.index()].tag = READING;
     }
@@ -150,8 +152,8 @@ impl Rows {
 }
 
 impl<I: Items> Tiles<I> {
-    /// A flit has come into a row buffer whose subswitch had nothing more to read there, or a head is at its front:
-    /// asks for an output on its behalf.
+    /// A flit has come into a row buffer whose subswitch had nothing more to read there, or a head
+    /// is at its front: asks for an output on its behalf.
     #[inline]
     pub(super) fn request_output(&mut self, id: RowBufferId) {
         let rows = &mut self.rows;
@@ -191,8 +193,8 @@ impl<I: Items> Tiles<I> {
         self.rows.active |= u64::from(switch.grantable & !switch.busy != 0) << number;
     }
 
-    /// Whether a flit can be written into a column buffer in this cycle (`after` 0) or the next (1).
-    /// If not, the subswitch will be woken when it can.
+    /// Whether a flit can be written into a column buffer in this cycle (`after` 0) or the next
+    /// (1). If not, the subswitch will be woken when it can.
     #[inline]
     fn column_has_room(&mut self, id: ColumnBufferId, after: u32) -> bool {
         let now = self.wire_clock();
@@ -206,7 +208,8 @@ impl<I: Items> Tiles<I> {
         }
     }
 
-    /// Lets every subswitch move as many flits as it can: at most one per output and one per row buffer.
+    /// Lets every subswitch move as many flits as it can: at most one per output and one per row
+    /// buffer.
     pub(super) fn subswitch_stage(&mut self) {
         let mut pending = self.rows.active;
         while pending != 0 {
@@ -217,8 +220,8 @@ impl<I: Items> Tiles<I> {
             if grantable == 0 {
                 self.rows.active &= !(1 << number);
             }
-            // A row buffer asks for one output at a time, and for the next one only when all outputs have been given, so
-            // no two of them read the same one.
+            // A row buffer asks for one output at a time, and for the next one only when all
+            // outputs have been given, so no two of them read the same one.
             let (mut asking, mut asks) = ([RowBufferId::new(0, 0, 0); ROWS], 0);
             while grantable != 0 {
                 let row = below::<ROWS>(grantable.trailing_zeros() as usize / 8);
@@ -239,8 +242,8 @@ impl<I: Items> Tiles<I> {
         }
     }
 
-    /// Moves one flit from a row buffer to a column bus. True when a packet waits behind the one that it ends, which
-    /// asks for an output next.
+    /// Moves one flit from a row buffer to a column bus. True when a packet waits behind the one
+    /// that it ends, which asks for an output next.
     #[inline]
     fn switch_flit(&mut self, to: ColumnBufferId, from: RowBufferId) -> bool {
         let (number, vc, row) = (

@@ -2,12 +2,14 @@
 //!
 //! Every effect that one stage has on another goes over a wire of several cycles
 //! ([`Pipe`](crate::kit::Pipe)), so no stage sees another's write of the same cycle. Within a cycle
-//! the stages run from the output to the input, which is the order in which a pipe expects its sides. Where wires take no
-//! time ([`grain`](super::grain)), that order alone keeps what is written in a cycle from being seen in it.
+//! the stages run from the output to the input, which is the order in which a pipe expects its
+//! sides. Where wires take no time ([`grain`](super::grain)), that order alone keeps what is
+//! written in a cycle from being seen in it.
 //!
-//! Work is proportional to flits that move: each stage has a bit mask of the places where something can, and
-//! whatever is blocked leaves the mask until the flit, free place or link event arrives that unblocks it; the
-//! calendar knows when. When no mask has a bit the core jumps to the calendar's next cycle.
+//! Work is proportional to flits that move: each stage has a bit mask of the places where something
+//! can, and whatever is blocked leaves the mask until the flit, free place or link event arrives
+//! that unblocks it; the calendar knows when. When no mask has a bit the core jumps to the
+//! calendar's next cycle.
 
 use core::marker::PhantomData;
 
@@ -36,26 +38,28 @@ use crate::time::{Duration, Time};
 
 /// The router core's view of its links: input queues on one side, output port logic on the other.
 ///
-/// `port` is below [`PORTS`] and `vc` below [`VCS`]. Network ports (0 to 39) are read from and pushed to at most
-/// once per cycle, NIC ports (40 to 43) at most [`NIC_FLITS_PER_CYCLE`](super::pipeline::NIC_FLITS_PER_CYCLE) times.
+/// `port` is below [`PORTS`] and `vc` below [`VCS`]. Network ports (0 to 39) are read from and
+/// pushed to at most once per cycle, NIC ports (40 to 43) at most
+/// [`NIC_FLITS_PER_CYCLE`](super::pipeline::NIC_FLITS_PER_CYCLE) times.
 pub trait Ports {
     /// The flit at the front of an input queue.
     fn front(&self, port: usize, vc: usize) -> Option<Flit>;
     /// Takes the flit at the front of an input queue; its place becomes free.
     fn pop(&mut self, port: usize, vc: usize) -> Option<Flit>;
-    /// Whether a packet of `flits` flits can begin now (virtual cut-through): the link is active, no packet is open,
-    /// credits and replay buffer suffice for all of it.
+    /// Whether a packet of `flits` flits can begin now (virtual cut-through): the link is active,
+    /// no packet is open, credits and replay buffer suffice for all of it.
     fn can_begin(&self, port: usize, vc: usize, flits: usize) -> bool;
-    /// Whether there are credits for `flits` flits of packets that will begin later, one after the other; asked of NIC
-    /// ports. What else a packet needs to begin must come by itself, whatever happens to other virtual channels.
+    /// Whether there are credits for `flits` flits of packets that will begin later, one after the
+    /// other; asked of NIC ports. What else a packet needs to begin must come by itself, whatever
+    /// happens to other virtual channels.
     #[inline]
     fn can_promise(&self, port: usize, vc: usize, flits: usize) -> bool {
         self.can_begin(port, vc, flits)
     }
     /// Whether the link is up.
     fn is_active(&self, port: usize) -> bool;
-    /// The next flit of the packet that leaves by `port`; its virtual channel is in its head. A packet once begun is
-    /// taken to its end, whatever becomes of the link meanwhile.
+    /// The next flit of the packet that leaves by `port`; its virtual channel is in its head. A
+    /// packet once begun is taken to its end, whatever becomes of the link meanwhile.
     fn push(&mut self, port: usize, flit: Flit);
     /// Takes the next flits of a queue until it is empty or `into` is full; returns how many.
     #[inline]
@@ -82,7 +86,8 @@ pub trait Ports {
     fn backlog_flits(&self, _port: usize) -> u32 {
         0
     }
-    /// Far-end estimate: flits that should have left the other end's input queue by now and for which no credit has come back.
+    /// Far-end estimate: flits that should have left the other end's input queue by now and for
+    /// which no credit has come back.
     #[inline]
     fn far_flits(&self, _port: usize) -> u32 {
         0
@@ -95,7 +100,8 @@ pub trait Ports {
     /// The 4 bits of load to tell the other end of `port` from now on.
     #[inline]
     fn set_load(&mut self, _port: usize, _load: u8) {}
-    /// The cycle that all calls up to the next one of this belong to. Links that have a time of their own need not know.
+    /// The cycle that all calls up to the next one of this belong to. Links that have a time of
+    /// their own need not know.
     #[inline]
     fn begin_cycle(&mut self, _cycle: u64) {}
 }
@@ -107,7 +113,8 @@ pub const MAX_ANNOUNCED_CYCLES: u64 = SLOTS - 1 - INPUT_CYCLES;
 pub(super) const NIC_ARRIVALS: usize = TILE_VCS;
 /// In the delay line: a processor tile's queue towards the NICs.
 pub(super) const OUTPUT_ARRIVALS: usize = NIC_ARRIVALS + 4 * VCS;
-/// In the delay line: the end of a packet on a row bus, by tile. This and the next four are for packets.
+/// In the delay line: the end of a packet on a row bus, by tile. This and the next four are for
+/// packets.
 pub(super) const ROW_BUS_FREE: usize = OUTPUT_ARRIVALS + 8;
 /// In the delay line: the end of a packet at an output multiplexer, by tile.
 pub(super) const OUTPUT_FREE: usize = ROW_BUS_FREE + TILES;
@@ -160,7 +167,8 @@ pub struct Tiles<I = Flits> {
 }
 
 impl<I: Items> Tiles<I> {
-    /// Tiles with the registers given. Their random choices depend on their place in the machine only.
+    /// Tiles with the registers given. Their random choices depend on their place in the machine
+    /// only.
     pub fn new(registers: AriesRegisters) -> Self {
         let place = u64::from(registers.group) << 8 | u64::from(registers.router);
         let mut tiles = Self {
@@ -188,22 +196,23 @@ impl<I: Items> Tiles<I> {
         tiles
     }
 
-    /// Makes its random choices from `seed` from now on. Two routers of one seed still choose differently.
+    /// Makes its random choices from `seed` from now on. Two routers of one seed still choose
+    /// differently.
     pub fn seed(&mut self, seed: u64) {
         let registers = self.routes.registers();
         let place = u64::from(registers.group) << 8 | u64::from(registers.router);
         self.rng = Rng::new(seed, place);
     }
 
-    /// Sets how many nanoseconds of the driver an emulated one takes, at least 1: the forward-progress
-    /// register is in emulated time.
+    /// Sets how many nanoseconds of the driver an emulated one takes, at least 1: the
+    /// forward-progress register is in emulated time.
     pub fn set_dilation(&mut self, dilation: u32) {
         self.dilation = dilation.max(1);
         self.configure();
     }
 
-    /// Replaces the registers. Packets that a decision was taken for go where it sent them; [`quiesce`](Self::quiesce)
-    /// first where that matters.
+    /// Replaces the registers. Packets that a decision was taken for go where it sent them;
+    /// [`quiesce`](Self::quiesce) first where that matters.
     pub fn install(&mut self, registers: AriesRegisters) {
         self.counters.installs += 1;
         self.apply(registers);
@@ -259,17 +268,18 @@ impl<I: Items> Tiles<I> {
         self.netlink.quiesced
     }
 
-    /// `flits` more flits were written into the input queue of (`port`, `vc`); they can move after the stages of
-    /// the input block.
+    /// `flits` more flits were written into the input queue of (`port`, `vc`); they can move after
+    /// the stages of the input block.
     #[inline]
     pub fn arrived(&mut self, port: usize, vc: usize, flits: u32) {
         self.enter(self.cycle, port, below::<VCS>(vc), flits);
     }
 
-    /// A flit each will arrive in the input queues of `ports` (a bit mask) and virtual channel `vc` in
-    /// `cycle`, which must not have run yet and be at most [`MAX_ANNOUNCED_CYCLES`] after the next to run. For drivers
-    /// that know arrivals beforehand: nothing need be called when they happen. Two flits of one NIC port in one cycle are
-    /// announced one by one. Not for a free-running grain, to which everything is there at once.
+    /// A flit each will arrive in the input queues of `ports` (a bit mask) and virtual channel `vc`
+    /// in `cycle`, which must not have run yet and be at most [`MAX_ANNOUNCED_CYCLES`] after the
+    /// next to run. For drivers that know arrivals beforehand: nothing need be called when they
+    /// happen. Two flits of one NIC port in one cycle are announced one by one. Not for a
+    /// free-running grain, to which everything is there at once.
     #[inline]
     pub fn announce(&mut self, cycle: u64, vc: usize, mut ports: PortMask) {
         debug_assert!(I::TIMED, "what is announced may not be there yet");
@@ -298,8 +308,8 @@ impl<I: Items> Tiles<I> {
         self.delay.enter(due, what as u16, flits);
     }
 
-    /// Something that [`Ports::can_begin`] or [`Ports::is_active`] depend on changed at `port`, or its link sent
-    /// something.
+    /// Something that [`Ports::can_begin`] or [`Ports::is_active`] depend on changed at `port`, or
+    /// its link sent something.
     #[inline]
     pub fn output_changed(&mut self, port: usize) {
         self.recheck |= 1 << (port % 64);
@@ -319,8 +329,8 @@ impl<I: Items> Tiles<I> {
         self.loads.ways_changed();
     }
 
-    /// Ports whose input queues were read from or that flits were handed to since the last call, as a
-    /// bit mask.
+    /// Ports whose input queues were read from or that flits were handed to since the last call, as
+    /// a bit mask.
     pub fn take_moved(&mut self) -> u64 {
         core::mem::take(&mut self.inputs.popped) | core::mem::take(&mut self.columns.pushed)
     }
@@ -445,7 +455,8 @@ impl<I: Items> Tiles<I> {
         self.progress.next_check()
     }
 
-    /// Output tiles, per virtual channel, whose packets are discarded because their forward-progress timer expired.
+    /// Output tiles, per virtual channel, whose packets are discarded because their
+    /// forward-progress timer expired.
     pub fn discarding(&self) -> [u64; VCS] {
         self.columns.discarding
     }
@@ -455,14 +466,14 @@ impl<I: Items> Tiles<I> {
         self.columns.discarding[below::<VCS>(vc)] &= keep;
     }
 
-    /// Flits in row buffers and in column buffers, and on the wires to them; those in Netlink count with the
-    /// input queues that they came from.
+    /// Flits in row buffers and in column buffers, and on the wires to them; those in Netlink count
+    /// with the input queues that they came from.
     pub fn flits_by_stage(&self) -> [u64; 2] {
         [self.rows.flits::<I>(), self.columns.flits::<I>()]
     }
 
-    /// How often something has had to wait: in an input queue for a place in a row buffer, in a row buffer for
-    /// a place in a column buffer (which ran full), in a column buffer for the link.
+    /// How often something has had to wait: in an input queue for a place in a row buffer, in a row
+    /// buffer for a place in a column buffer (which ran full), in a column buffer for the link.
     pub fn stalls(&self) -> [u64; 3] {
         self.stalls
     }

@@ -127,8 +127,8 @@ impl Prepared {
         })
     }
 
-    /// The terminals of every partition, whose sources begin in cycle `begin`; `peer` says the slot that the
-    /// link of each ends at.
+    /// The terminals of every partition, whose sources begin in cycle `begin`; `peer` says the slot
+    /// that the link of each ends at.
     fn terminals(
         &self,
         seed: u64,
@@ -213,7 +213,8 @@ pub(super) fn direct(
     })
 }
 
-/// The slot in partition `here` that what goes to slot `there` over a link of so many cycles is written to.
+/// The slot in partition `here` that what goes to slot `there` over a link of so many cycles is
+/// written to.
 fn slot_for(exchanges: &mut [Exchange], here: u32, there: (u32, u32), cycles: u32) -> u32 {
     let exchange = &mut exchanges[here as usize];
     if there.0 == here && cycles as usize == exchange.window {

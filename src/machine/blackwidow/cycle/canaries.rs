@@ -55,7 +55,8 @@ fn a_lost_or_invented_credit_is_missed() {
 
 #[test]
 fn a_full_queue_is_noticed() {
-    // Rank-2 routers that think that rank-1 routers have more room than they do, and a hot spot below.
+    // Rank-2 routers that think that rank-1 routers have more room than they do, and a hot spot
+    // below.
     let topology = clos(64);
     let mut config = config(900_000);
     config.traffic.pattern = "hotspot:0:90".parse().unwrap();
@@ -162,7 +163,8 @@ fn a_packet_without_a_way_is_noticed() {
 
 #[test]
 fn requests_that_take_different_ways_are_seen_to_overtake() {
-    // Told that hash bits do not decide the way, the checker expects requests that they part to stay in order.
+    // Told that hash bits do not decide the way, the checker expects requests that they part to
+    // stay in order.
     let topology = ranked(64, "2");
     let violations = |hashed_ways| {
         let mut config = config(700_000);

@@ -55,7 +55,8 @@ pub struct DirectRouter {
     received: u64,
     /// Phits that have gone out.
     forwarded: u64,
-    /// Cycles of this window in which credits arrive that somebody may wait for; which ports, per cycle.
+    /// Cycles of this window in which credits arrive that somebody may wait for; which ports, per
+    /// cycle.
     wake_cycles: u64,
     /// Ports that phits come in at in this window.
     came: u64,
@@ -84,7 +85,8 @@ impl Ports for Window<'_> {
     #[inline]
     fn second(&self, port: usize, vc: usize) -> Option<Phit> {
         let queue = port * 2 + vc;
-        // Phits are put into the queue when the window begins, but are there only from their cycle on.
+        // Phits are put into the queue when the window begins, but are there only from their cycle
+        // on.
         let coming = self.lanes.coming[queue] >> self.now >> 1;
         if u32::from(self.lanes.lens[queue]) < 2 + coming.count_ones() {
             return None;
@@ -136,7 +138,8 @@ impl Ports for Window<'_> {
 }
 
 impl Window<'_> {
-    /// Puts phits that waited for slow links on them, as far as they leave in this window; at which ports.
+    /// Puts phits that waited for slow links on them, as far as they leave in this window; at which
+    /// ports.
     fn take_waiting(&mut self) -> u64 {
         let lanes = &mut *self.lanes;
         let Some(slow) = &mut lanes.slow else {
@@ -317,8 +320,8 @@ impl DirectRouter {
         self.lanes.coming[port * 2 + 1] = coming[1];
     }
 
-    /// Credits that nobody can be waiting for in this window are added at once; the others each in its
-    /// cycle.
+    /// Credits that nobody can be waiting for in this window are added at once; the others each in
+    /// its cycle.
     #[inline]
     fn take_credits(&mut self, port: usize, vc: usize, size: usize, cycles: u64) {
         let credits = &mut self.lanes.credits[port * 2 + vc];

@@ -1,4 +1,5 @@
-//! What a link's cable and lanes make of it: cycles that a phit travels, and how often one may leave.
+//! What a link's cable and lanes make of it: cycles that a phit travels, and how often one may
+//! leave.
 
 use super::BlackwidowOptions;
 use crate::link::LaneRate;
@@ -10,8 +11,8 @@ use crate::sim::direct::config::MAX_LINK_CYCLES;
 /// Cycles of 1.25 ns for a metre of cable, at 5 ns.
 const METRE_CYCLES: u32 = 4;
 
-/// Cycles that a phit or credit travels on a link: as its cable is long, or, of links that name no length,
-/// [`BlackwidowOptions::link_cycles`].
+/// Cycles that a phit or credit travels on a link: as its cable is long, or, of links that name no
+/// length, [`BlackwidowOptions::link_cycles`].
 pub(super) fn cycles(link: &Link, options: &BlackwidowOptions) -> u32 {
     link.metres.map_or(options.link_cycles, |metres| {
         METRE_CYCLES * u32::from(metres.max(1))

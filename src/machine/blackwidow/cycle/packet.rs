@@ -1,9 +1,9 @@
 //! The packets of synthetic traffic, and the sink that takes them apart again.
 //!
-//! They are packets of the BlackWidow network in everything that a router looks at: length, head, hash bits,
-//! end. A request has the shape of a write (paper, section 4.3) and a reply that of the smallest packet
-//! (section 4.1). The payload names the packet and is otherwise a pattern derived from the name, so that
-//! a sink knows whether it got what was sent, once and in one piece.
+//! They are packets of the BlackWidow network in everything that a router looks at: length, head,
+//! hash bits, end. A request has the shape of a write (paper, section 4.3) and a reply that of the
+//! smallest packet (section 4.1). The payload names the packet and is otherwise a pattern derived
+//! from the name, so that a sink knows whether it got what was sent, once and in one piece.
 
 use phitwire_framing::yarc::crc16::PacketCrc;
 use phitwire_framing::yarc::packet::{
@@ -305,7 +305,8 @@ fn read(phits: &[u32], whole: bool, seal: Seal) -> Delivery {
 fn is_request(phits: &[u32], name: Name, hash: u16, key: u64) -> bool {
     let mut wrong = phits[0] ^ request_head(name.dest);
     wrong |= phits[1] ^ body(second_phit(hash, pattern(key, 1) as u8 & 0x7f));
-    // The name was read from these; what is left to compare is their kind, and the source's upper bits.
+    // The name was read from these; what is left to compare is their kind, and the source's upper
+    // bits.
     wrong |= phits[2] ^ body(u32::from(name.source));
     wrong |= phits[3] ^ body(name.sequence);
     wrong |= phits[4] ^ body(name.birth);

@@ -1,11 +1,13 @@
-//! Links of a chip that are slower than it: what a router hands over in every cycle waits until its lanes are free.
+//! Links of a chip that are slower than it: what a router hands over in every cycle waits until its
+//! lanes are free.
 
 use std::collections::VecDeque;
 
 use super::length::Pace;
 use crate::machine::blackwidow::route::registers::PORTS;
 
-/// Cycles before a link is free in which a router may begin the next packet, so that arbitration leaves no gap.
+/// Cycles before a link is free in which a router may begin the next packet, so that arbitration
+/// leaves no gap.
 const AHEAD: u64 = 8;
 
 /// A phit that waits: when it leaves, its bits and its virtual channel.

@@ -105,7 +105,8 @@ impl Terminal {
         self.common.source.head().birth.min(reply).max(end)
     }
 
-    /// Takes the phits of a window; the cycles in which places became free again, per virtual channel.
+    /// Takes the phits of a window; the cycles in which places became free again, per virtual
+    /// channel.
     fn receive(
         &mut self,
         base: u64,
@@ -164,8 +165,8 @@ impl Terminal {
         last_key == key && (ahead == 0 || ahead > 0x1f_ffff)
     }
 
-    /// Sends what can be sent in a window whose credits come in the cycles given; the cycles in which
-    /// phits were sent.
+    /// Sends what can be sent in a window whose credits come in the cycles given; the cycles in
+    /// which phits were sent.
     fn transmit(
         &mut self,
         base: u64,

@@ -143,7 +143,8 @@ fn a_reply_costs_another_way() {
 
 #[test]
 fn flows_of_a_row_through_one_subswitch_get_what_head_of_line_blocking_leaves() {
-    // 61.8 % for eight inputs (paper, table 3); packets of several phits and 16 places cost a little.
+    // 61.8 % for eight inputs (paper, table 3); packets of several phits and 16 places cost a
+    // little.
     let report = run(&yarc(), &with("row-adversary", 1_000_000), 1);
     assert!(report.saturated);
     assert!((report.accepted_load - 0.618).abs() < 0.02, "{report:?}");

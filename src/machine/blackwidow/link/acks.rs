@@ -8,9 +8,9 @@ use crate::time::{Duration, Time};
 
 /// Acknowledgements and VC acknowledgements that the peer has not been told of.
 ///
-/// Every frame carries both (they are in the sideband), so on a two-way flow they cost nothing. On a
-/// one-way flow they ride on idle phits, together after a delay, and at once when the peer may be waiting
-/// for them to open its window or its credits.
+/// Every frame carries both (they are in the sideband), so on a two-way flow they cost nothing. On
+/// a one-way flow they ride on idle phits, together after a delay, and at once when the peer may be
+/// waiting for them to open its window or its credits.
 #[derive(Debug)]
 pub(super) struct Acks {
     freed: [FreedCount; 2],
@@ -68,8 +68,9 @@ impl Acks {
         self.now = true;
     }
 
-    /// The peer sends what it should know to be here, or asks: it is told again, at once if it was not told for a delay.
-    /// Copies of its frames, however many and however fast they come, cost an answer per delay at most.
+    /// The peer sends what it should know to be here, or asks: it is told again, at once if it was
+    /// not told for a delay. Copies of its frames, however many and however fast they come, cost an
+    /// answer per delay at most.
     #[inline]
     pub fn remind(&mut self) {
         self.due = self.due.min(self.told_at + self.delay);

@@ -67,8 +67,8 @@ impl Lcb {
         }
     }
 
-    /// The control word of a frame, and where the frame starts, if all that it says can be the peer's now. What
-    /// cannot is counted, and noted against the session.
+    /// The control word of a frame, and where the frame starts, if all that it says can be the
+    /// peer's now. What cannot is counted, and noted against the session.
     #[inline]
     fn believe(&mut self, now: Time, data: &DataFrame<'_>) -> Option<(ControlWord, Position)> {
         let judged = self.judge_word(data);

@@ -131,8 +131,8 @@ enum Open {
 /// covers, and there is at most one such rest, because only the packet at the front can have begun.
 ///
 /// The write side belongs to the [`Lcb`](super::Lcb), the read side to the router core or the
-/// network interface. A [`LinkPort`](crate::link::LinkPort) passes what [`take_acks`](Self::take_acks)
-/// gives to [`Lcb::vc_freed`](super::Lcb::vc_freed).
+/// network interface. A [`LinkPort`](crate::link::LinkPort) passes what
+/// [`take_acks`](Self::take_acks) gives to [`Lcb::vc_freed`](super::Lcb::vc_freed).
 #[derive(Clone, Debug)]
 pub struct InputQueue {
     rings: [VcRing; 2],

@@ -35,16 +35,16 @@ pub const MIN_FRAME_BYTES: usize = frame_len(MIN_FRAME_PHITS);
 /// handed in every time.
 ///
 /// # Peer restarts
-/// When the peer turns out to be another incarnation, every packet in the retry buffer is discarded and
-/// counted: it may have been delivered inside the old one, so that sending it again could deliver it twice.
-/// End points learn of it by their time-outs. When the peer is merely silent (a cut cable), nothing is
-/// discarded: this end says so after the profile's `silence` and tries again at growing intervals for ever,
-/// unless `give_up` says otherwise.
+/// When the peer turns out to be another incarnation, every packet in the retry buffer is discarded
+/// and counted: it may have been delivered inside the old one, so that sending it again could
+/// deliver it twice. End points learn of it by their time-outs. When the peer is merely silent (a
+/// cut cable), nothing is discarded: this end says so after the profile's `silence` and tries again
+/// at growing intervals for ever, unless `give_up` says otherwise.
 ///
 /// # Frames that cannot be used
-/// Two ends whose sessions do not fit cannot go on, whatever made it so. When frames come for the profile's
-/// `heal`, none can be used, and a question brings none that can, this end begins a new session, as if it
-/// had been restarted.
+/// Two ends whose sessions do not fit cannot go on, whatever made it so. When frames come for the
+/// profile's `heal`, none can be used, and a question brings none that can, this end begins a new
+/// session, as if it had been restarted.
 #[derive(Debug)]
 pub struct Lcb {
     pub(super) common: Common,
@@ -221,8 +221,8 @@ impl Lcb {
     /// counted.
     ///
     /// # Panics
-    /// If a head comes inside a packet or, on an active link, without [`Self::can_begin`], or another phit
-    /// outside a packet.
+    /// If a head comes inside a packet or, on an active link, without [`Self::can_begin`], or
+    /// another phit outside a packet.
     #[inline]
     pub fn push(&mut self, phit: Phit) {
         let active = self.common.state == LinkState::Active;

@@ -39,8 +39,8 @@ pub(super) struct ReceiveTerms {
 pub(super) enum Place {
     /// It starts there.
     At(Position),
-    /// It starts more than a window behind: the peer sent the packet before the expected one later, and so there is
-    /// nothing in it that is not here, and nothing that it says is still so.
+    /// It starts more than a window behind: the peer sent the packet before the expected one later,
+    /// and so there is nothing in it that is not here, and nothing that it says is still so.
     Stale,
 }
 
@@ -49,7 +49,8 @@ pub(super) enum Place {
 struct DeclaredLoss {
     at: Position,
     since: Time,
-    /// The newest pass seen until then: who fills the gap and is of no newer one was sent before and is late.
+    /// The newest pass seen until then: who fills the gap and is of no newer one was sent before
+    /// and is late.
     pass: u16,
 }
 
@@ -62,10 +63,10 @@ fn is_newer(pass: u16, other: u16) -> bool {
 /// Receives the stream of packets (paper, section 4.3): hands phits up speculatively, judges each
 /// packet at its end, and after an error waits for the retransmission.
 ///
-/// The stream has a *position*: packet number and phits of that packet so far. A frame that starts there
-/// goes on; one that starts before it is skipped up to it, so that duplicates and overlapping
-/// retransmissions are harmless; one that starts behind it is held while the gap may still be a frame
-/// that is late.
+/// The stream has a *position*: packet number and phits of that packet so far. A frame that starts
+/// there goes on; one that starts before it is skipped up to it, so that duplicates and overlapping
+/// retransmissions are harmless; one that starts behind it is held while the gap may still be a
+/// frame that is late.
 #[derive(Debug)]
 pub(super) struct Receiver {
     here: Position,
@@ -98,7 +99,8 @@ pub(super) struct Receiver {
     declared: Option<DeclaredLoss>,
     /// The newest pass of the peer that was seen.
     pass: u16,
-    /// Until when the answer to a request, frames of a newer pass, may be on its way; zero once it came.
+    /// Until when the answer to a request, frames of a newer pass, may be on its way; zero once it
+    /// came.
     answer_due: Time,
 }
 
@@ -193,7 +195,8 @@ impl Receiver {
             let end = self.run(now, at, phits, input, counters);
             self.sighted(at, end, pass, now, counters);
             if end > at && self.here == before && !self.recovering {
-                // All of it was here before: the peer does not know, so an acknowledgement was lost.
+                // All of it was here before: the peer does not know, so an acknowledgement was
+                // lost.
                 self.acks.remind();
             }
             self.drain(now, input, counters);
@@ -237,9 +240,10 @@ impl Receiver {
 
     /// What lies from `start` up to `end` arrived: was it only late?
     ///
-    /// A copy says by its pass that it is one (as TCP's timestamps do in RFC 3522). A frame that came before its copy, or
-    /// any other of the same pass, shows that waiting would have been quicker than asking, and teaches at once; one that
-    /// came later still is no reason to wait so long.
+    /// A copy says by its pass that it is one (as TCP's timestamps do in RFC 3522). A frame that
+    /// came before its copy, or any other of the same pass, shows that waiting would have been
+    /// quicker than asking, and teaches at once; one that came later still is no reason to wait so
+    /// long.
     fn sighted(
         &mut self,
         start: Position,
@@ -374,8 +378,8 @@ impl Receiver {
             self.charge(charged, 1, counters);
         }
         if !input.end(eop, Verdict::Accepted) {
-            // Paper, section 4.3: excised by the input queue; the sender will time out and retransmit. It
-            // is not asked to hurry: there is no room.
+            // Paper, section 4.3: excised by the input queue; the sender will time out and
+            // retransmit. It is not asked to hurry: there is no room.
             counters.rx_overflows += 1;
             counters.rx_recoveries += 1;
             self.here.offset = 0;
@@ -416,8 +420,8 @@ impl Receiver {
         self.rejects_in_row = 0;
     }
 
-    /// Closes the open packet, if any, with a `transmit_error` end and a corrected CRC, and enters error
-    /// recovery (paper, section 4.3).
+    /// Closes the open packet, if any, with a `transmit_error` end and a corrected CRC, and enters
+    /// error recovery (paper, section 4.3).
     fn fault(&mut self, now: Time, input: &mut InputQueue, counters: &mut LinkCounters) {
         self.poison(input);
         counters.rx_recoveries += 1;
@@ -491,8 +495,8 @@ impl Receiver {
         }
     }
 
-    /// When a gap counts as a loss. Not while a request is being answered: the peer goes back once, and fills all gaps
-    /// of the pass before.
+    /// When a gap counts as a loss. Not while a request is being answered: the peer goes back once,
+    /// and fills all gaps of the pass before.
     #[inline]
     fn gap_deadline(&self) -> Time {
         (self.gap_since + self.hold.get()).max(self.answer_due)
@@ -544,9 +548,9 @@ impl Receiver {
         }
     }
 
-    /// A lane was dropped: what was sent on all of them is worthless, and the peer goes back by itself
-    /// when it hears of it. Nothing is asked for, for there may be nothing more to come. The position
-    /// stays, at the head of the packet that was open.
+    /// A lane was dropped: what was sent on all of them is worthless, and the peer goes back by
+    /// itself when it hears of it. Nothing is asked for, for there may be nothing more to come. The
+    /// position stays, at the head of the packet that was open.
     pub fn lanes_changed(&mut self, input: &mut InputQueue, counters: &mut LinkCounters) {
         self.held.clear();
         self.hint = None;

@@ -51,8 +51,8 @@ pub(super) struct HeldRun {
 
 /// Most runs held at once; each may be as short as one phit.
 const MAX_RUNS: usize = 1_024;
-/// Phits of buffers kept for reuse: those of some twenty frames of the usual length. A link that loses a frame now and
-/// then must not keep for ever what it once held.
+/// Phits of buffers kept for reuse: those of some twenty frames of the usual length. A link that
+/// loses a frame now and then must not keep for ever what it once held.
 const MAX_SPARE_PHITS: usize = 8_192;
 
 /// Holds frames that overtook another, in order, bounded in phits.

@@ -21,8 +21,8 @@ struct Sent {
 pub(super) struct Acknowledged {
     /// Packets acknowledged for the first time.
     pub packets: u64,
-    /// Time from sending the newest of them to its acknowledgement, when it was sent only once (Karn's rule:
-    /// otherwise nobody knows which copy is acknowledged).
+    /// Time from sending the newest of them to its acknowledgement, when it was sent only once
+    /// (Karn's rule: otherwise nobody knows which copy is acknowledged).
     pub round_trip: Option<Duration>,
 }
 
@@ -59,7 +59,8 @@ pub(super) struct RetryBuffer {
 }
 
 impl RetryBuffer {
-    /// An empty buffer for `phits` phits and `packets` packets, the first of which is number `first`.
+    /// An empty buffer for `phits` phits and `packets` packets, the first of which is number
+    /// `first`.
     pub fn new(phits: u32, packets: u16, first: u64) -> Self {
         Self {
             phits: Ring::new(phits),
@@ -89,7 +90,8 @@ impl RetryBuffer {
         self.packets.get(packet).start
     }
 
-    /// Whether a packet of up to `max_packet` phits fits, with at most `window` packets unacknowledged.
+    /// Whether a packet of up to `max_packet` phits fits, with at most `window` packets
+    /// unacknowledged.
     #[inline]
     pub fn has_room(&self, max_packet: u32, window: u16) -> bool {
         self.tail - self.head + u64::from(max_packet) <= self.capacity
@@ -164,8 +166,8 @@ impl RetryBuffer {
         end - self.cursor
     }
 
-    /// Whether anything that was sent, also before the cursor went back, is not acknowledged. Of an open
-    /// packet only what was sent since counts.
+    /// Whether anything that was sent, also before the cursor went back, is not acknowledged. Of an
+    /// open packet only what was sent since counts.
     #[inline]
     pub fn awaits(&self) -> bool {
         self.sent_once > self.acked || self.cursor > self.head
@@ -232,8 +234,8 @@ impl RetryBuffer {
         (self.sending - first, again)
     }
 
-    /// How many packets an acknowledgement of all before `wire` newly acknowledges; negative if it was overtaken by one
-    /// of so many more.
+    /// How many packets an acknowledgement of all before `wire` newly acknowledges; negative if it
+    /// was overtaken by one of so many more.
     #[inline]
     pub fn check(&self, wire: PacketNumber) -> Result<i64, Impossible> {
         match wire.near(self.acked) {
@@ -242,8 +244,8 @@ impl RetryBuffer {
         }
     }
 
-    /// Takes in that the peer has `packets` more packets, as [`Self::check`] said. The cursor moves on when it had gone
-    /// back behind.
+    /// Takes in that the peer has `packets` more packets, as [`Self::check`] said. The cursor moves
+    /// on when it had gone back behind.
     #[inline]
     pub fn acknowledge(&mut self, packets: u64, now: Time) -> Acknowledged {
         if packets == 0 {
@@ -281,8 +283,8 @@ impl RetryBuffer {
         true
     }
 
-    /// Forgets everything and starts again with the first number; returns the number of packets discarded,
-    /// an open one included.
+    /// Forgets everything and starts again with the first number; returns the number of packets
+    /// discarded, an open one included.
     pub fn discard(&mut self) -> u64 {
         let discarded = self.next - self.acked + u64::from(self.open);
         (self.head, self.cursor, self.tail) = (0, 0, 0);

@@ -61,8 +61,8 @@ pub(super) struct Transmitter {
     answered: Option<(u64, Time)>,
     /// The next frame out asks for an acknowledgement at once.
     pub wants_probe: bool,
-    /// Since when the peer has acknowledged nothing of what it was sent or not answered a question, for
-    /// [`LinkProfile::give_up`]; never while it owes nothing.
+    /// Since when the peer has acknowledged nothing of what it was sent or not answered a question,
+    /// for [`LinkProfile::give_up`]; never while it owes nothing.
     pub owed_since: Time,
 }
 
@@ -138,8 +138,8 @@ impl Transmitter {
             && self.buffer.has_room(self.max_packet, self.window)
     }
 
-    /// Takes the next phit of a packet. Returns the virtual channel of a packet that turned out to be
-    /// damaged.
+    /// Takes the next phit of a packet. Returns the virtual channel of a packet that turned out to
+    /// be damaged.
     ///
     /// # Panics
     /// If a head comes inside a packet or without [`Self::can_begin`], or another phit outside one.
@@ -195,9 +195,9 @@ impl Transmitter {
         self.buffer.push(phit);
     }
 
-    /// Paper, section 4.3: before a tail phit is transmitted, the CRC is checked against the contents;
-    /// a damaged packet is marked `soft_error` with a good CRC, so that the receiver does not take it for
-    /// a transmission error, and flows on.
+    /// Paper, section 4.3: before a tail phit is transmitted, the CRC is checked against the
+    /// contents; a damaged packet is marked `soft_error` with a good CRC, so that the receiver does
+    /// not take it for a transmission error, and flows on.
     ///
     /// A packet that had to be cut has no end of its own.
     fn close(&mut self, eop: Option<Phit>, counters: &mut LinkCounters) -> Option<Vc> {
@@ -229,8 +229,8 @@ impl Transmitter {
         Ok(())
     }
 
-    /// Takes in the peer's acknowledgements and requests, checked before. A word that acknowledges less than another
-    /// did was sent before that one: nothing that it says is still so.
+    /// Takes in the peer's acknowledgements and requests, checked before. A word that acknowledges
+    /// less than another did was sent before that one: nothing that it says is still so.
     ///
     /// # Errors
     /// As [`Self::check`].
@@ -425,9 +425,9 @@ impl Transmitter {
         }
     }
 
-    /// Expires the retry timer. First the peer is asked what it has, because an idle frame costs little
-    /// and also shows it a lost tail; then the cursor goes back (paper, section 4.3: the sender will
-    /// time out and retransmit).
+    /// Expires the retry timer. First the peer is asked what it has, because an idle frame costs
+    /// little and also shows it a lost tail; then the cursor goes back (paper, section 4.3: the
+    /// sender will time out and retransmit).
     pub fn handle_timers(&mut self, now: Time, counters: &mut LinkCounters) {
         if self.retry_deadline() > now {
             return;

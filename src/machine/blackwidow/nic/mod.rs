@@ -3,7 +3,8 @@
 //! A [`BlackwidowNic`] stands between a processor and its 1 to 4 links into the network, one per
 //! slice (paper, section 2.2). It turns writes and reads of other processors' memories into request
 //! packets and matches the responses ([`outstanding`](Tid)); it serves the requests of others from
-//! its own [`Memory`](crate::nic::Memory); and it runs synthetic traffic that checks itself ([`TrafficSpec`](crate::nic::TrafficSpec)).
+//! its own [`Memory`](crate::nic::Memory); and it runs synthetic traffic that checks itself
+//! ([`TrafficSpec`](crate::nic::TrafficSpec)).
 //!
 //! - Requests travel on virtual channel 0, routed deterministically with address bits 20:6 as hash
 //!   bits, so that requests to one address stay in order; responses travel on virtual channel 1,

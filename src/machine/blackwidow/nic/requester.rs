@@ -17,8 +17,9 @@ use crate::time::{Duration, Time};
 /// Why a request was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PostError {
-    /// As many requests as may be are outstanding, or as many completions wait to be fetched, or the ids of this
-    /// period are used up, or belong to a predecessor: in a few seconds there are others.
+    /// As many requests as may be are outstanding, or as many completions wait to be fetched, or
+    /// the ids of this period are used up, or belong to a predecessor: in a few seconds there are
+    /// others.
     #[error("too many requests are outstanding")]
     TooMany,
     /// The queue in front of the request's slice is full.

@@ -1,4 +1,5 @@
-//! What the tests join network interfaces with: wires in memory, and a peer without a mind of its own.
+//! What the tests join network interfaces with: wires in memory, and a peer without a mind of its
+//! own.
 
 use phitwire_framing::carrier::frame::LinkEnd;
 use phitwire_framing::yarc::packet::{PacketBuf, Vc};

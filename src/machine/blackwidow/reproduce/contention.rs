@@ -140,7 +140,8 @@ impl Networks {
     /// Generates the networks of a line.
     ///
     /// # Panics
-    /// If there is no such network, or not of the ranks that the paper names: the lines are constants.
+    /// If there is no such network, or not of the ranks that the paper names: the lines are
+    /// constants.
     pub fn new(line: &Line) -> Self {
         let fat_tree = FatTree::new(line.processors).expect("a tree for each line of the table");
         assert_eq!(fat_tree.ranks(), line.ranks, "ranks of {}", line.processors);
@@ -149,8 +150,8 @@ impl Networks {
         Self { fat_tree, torus }
     }
 
-    /// Measures permutations `first..first + count` of `seed`. Each has a random stream of its own, so
-    /// that a run may be divided at will.
+    /// Measures permutations `first..first + count` of `seed`. Each has a random stream of its own,
+    /// so that a run may be divided at will.
     pub fn measure(&self, seed: u64, first: u64, count: u64) -> Seen {
         let members = self.torus.nodes();
         let mut permutation = Permutation::new(members);
@@ -258,8 +259,8 @@ mod tests {
         })
     }
 
-    /// The most loaded link of a permutation scatters by an eighth around its mean at most, so that the
-    /// average of 40 scatters by 2 %; 10,000 were seen within 1.5 % of the paper.
+    /// The most loaded link of a permutation scatters by an eighth around its mean at most, so that
+    /// the average of 40 scatters by 2 %; 10,000 were seen within 1.5 % of the paper.
     #[test]
     fn table_4_stands_already_with_few_permutations() {
         let table = table(&seen(FEW));

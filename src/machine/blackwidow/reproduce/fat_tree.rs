@@ -1,12 +1,12 @@
 //! Loads of the links of a radix-64 fat tree under a permutation (paper, section 7.8.1).
 //!
 //! The tree is a generated network, and where a path leads is what its registers say
-//! ([`FoldedClos::route`]). Walking every path of 10,000 permutations would take hours. So each link is
-//! walked to once, when the tree is made, and given the place of a counter; a permutation then only
-//! counts. Path (v, j) takes uplink v of the leaf router and, where it has to climb to rank 3, uplink j of
-//! the rank-2 router. The places of the 32 links that differ only in v stand side by side, so that the
-//! loads for 2, 4, .. 32 paths per transfer are sums over the counts for one. A test compares all of
-//! this with walking every path.
+//! ([`FoldedClos::route`]). Walking every path of 10,000 permutations would take hours. So each
+//! link is walked to once, when the tree is made, and given the place of a counter; a permutation
+//! then only counts. Path (v, j) takes uplink v of the leaf router and, where it has to climb to
+//! rank 3, uplink j of the rank-2 router. The places of the 32 links that differ only in v stand
+//! side by side, so that the loads for 2, 4, .. 32 paths per transfer are sums over the counts for
+//! one. A test compares all of this with walking every path.
 
 use crate::machine::blackwidow::route::registers::NO_PORT;
 use crate::machine::blackwidow::route::registers::PORTS;
@@ -63,8 +63,8 @@ pub struct FatTree {
 }
 
 impl FatTree {
-    /// The smallest tree for so many processors: one router for up to 64, two ranks for up to 2,048,
-    /// else three.
+    /// The smallest tree for so many processors: one router for up to 64, two ranks for up to
+    /// 2,048, else three.
     ///
     /// # Errors
     /// A number of processors that no such tree has.
@@ -121,8 +121,8 @@ impl FatTree {
             }
     }
 
-    /// The places of the links between routers on path (`v`, `j`), and how many there are: first up,
-    /// last down.
+    /// The places of the links between routers on path (`v`, `j`), and how many there are: first
+    /// up, last down.
     #[inline]
     fn places(
         &self,
@@ -173,7 +173,8 @@ impl FatTree {
             .collect()
     }
 
-    /// Walks to every link between routers, and checks that each has one counter and each counter one.
+    /// Walks to every link between routers, and checks that each has one counter and each counter
+    /// one.
     fn assert_places(&self) {
         let mut link_of: Vec<Option<Directed>> = vec![None; self.counters()];
         let mut visit = |source: usize, destination: usize, way| {
@@ -222,7 +223,8 @@ pub struct TreeCounters<'t> {
     tree: &'t FatTree,
     /// One path per transfer.
     counts: Vec<u16>,
-    /// Transfers that each processor receives: the load of its own link, which all paths of a transfer take.
+    /// Transfers that each processor receives: the load of its own link, which all paths of a
+    /// transfer take.
     received: Vec<u16>,
 }
 
@@ -236,8 +238,8 @@ impl<'t> TreeCounters<'t> {
         }
     }
 
-    /// The loads under a permutation: processor `i` sends to `destinations[i]` by paths that begin at
-    /// a random one.
+    /// The loads under a permutation: processor `i` sends to `destinations[i]` by paths that begin
+    /// at a random one.
     ///
     /// # Panics
     /// If a destination is not a processor.
@@ -249,8 +251,8 @@ impl<'t> TreeCounters<'t> {
         }
     }
 
-    /// The most loaded link, given the most loaded ones between routers. Injection is as even as a list of
-    /// destinations is: every processor sends one transfer.
+    /// The most loaded link, given the most loaded ones between routers. Injection is as even as a
+    /// list of destinations is: every processor sends one transfer.
     fn with_own_links(&self, between_routers: [u64; PATHS.len()]) -> [u64; PATHS.len()] {
         let received = self.received.iter().copied().fold(0, u16::max);
         core::array::from_fn(|i| between_routers[i].max(u64::from(received) * PATHS[i] as u64))
@@ -272,11 +274,12 @@ impl<'t> TreeCounters<'t> {
     }
 }
 
-/// Paths over the most loaded link for each of [`PATHS`], from the counts for one path per transfer.
+/// Paths over the most loaded link for each of [`PATHS`], from the counts for one path per
+/// transfer.
 ///
-/// A transfer with np paths uses every (32 / np)-th uplink of its leaf router, from a random one on. So
-/// for twice as many paths the count of link v is that of links v and v + 32 / np together, and half as
-/// many counts are left.
+/// A transfer with np paths uses every (32 / np)-th uplink of its leaf router, from a random one
+/// on. So for twice as many paths the count of link v is that of links v and v + 32 / np together,
+/// and half as many counts are left.
 fn worst_of_strided(counts: &[u16]) -> [u64; PATHS.len()] {
     let mut largest = ([0; 32], [0; 16], [0; 8], [0; 4], [0; 2], [0; 1]);
     for group in counts.chunks_exact(WAYS) {

@@ -46,8 +46,8 @@ const COLUMNS: [Column; 4] = [
     },
 ];
 
-/// Pairs of nodes whose way is measured, per network. The average of so many is within 0.2 % of that
-/// of all pairs.
+/// Pairs of nodes whose way is measured, per network. The average of so many is within 0.2 % of
+/// that of all pairs.
 pub const PAIRS: u32 = 200_000;
 const TOLERANCE: Tolerance = Tolerance::Relative(0.1);
 /// Ports of a torus router: two in each dimension and the processor's.
@@ -204,8 +204,8 @@ fn assumptions(pairs: u32, torus_port_gbps: f64) -> Vec<String> {
 mod tests {
     use super::*;
 
-    /// The number of routers in a Clos scatters by one, so the average of 100,000 pairs by 0.003 routers
-    /// or 0.07 % of the latency. The row nearest to its bound is 9.7 % off.
+    /// The number of routers in a Clos scatters by one, so the average of 100,000 pairs by 0.003
+    /// routers or 0.07 % of the latency. The row nearest to its bound is 9.7 % off.
     const FEW: u32 = 100_000;
 
     #[test]
@@ -229,7 +229,8 @@ mod tests {
 
     #[test]
     fn averages_are_those_of_all_pairs() {
-        // 18 leaf routers of 32: 31 of the 575 others are on the same one, the rest three routers away.
+        // 18 leaf routers of 32: 31 of the 575 others are on the same one, the rest three routers
+        // away.
         let expected = (31.0 + 3.0 * 544.0) / 575.0;
         let seen = routers_in_clos(&clos_of_radix_64(576), FEW, &mut Rng::new(1, 1));
         assert!(

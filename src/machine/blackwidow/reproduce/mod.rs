@@ -48,7 +48,8 @@ pub const TABLES: &[Reproduction] = &[
 
 /// Figures that the paper states and that several tables start from.
 pub mod stated {
-    /// Delay of a router, in nanoseconds: an estimate "prior to the actual implementation" (footnote 3).
+    /// Delay of a router, in nanoseconds: an estimate "prior to the actual implementation"
+    /// (footnote 3).
     pub const ROUTER_NS: f64 = 20.0;
     /// Bits of an average packet (footnote 3).
     pub const PACKET_BITS: f64 = 312.0;

@@ -1,8 +1,9 @@
 //! The radix of minimum latency (paper, section 7.1, after its reference 13).
 //!
-//! A packet passes 2 log_k N routers of radix k, each for t_r, and is L bits long on a port that has a
-//! k-th of half the router's bandwidth B: T(k) = 2 t_r log_k N + 2 k L / B. The radix is found twice:
-//! by searching the minimum of T, and by solving what the paper says of it, k ln^2 k = A.
+//! A packet passes 2 log_k N routers of radix k, each for t_r, and is L bits long on a port that
+//! has a k-th of half the router's bandwidth B: T(k) = 2 t_r log_k N + 2 k L / B. The radix is
+//! found twice: by searching the minimum of T, and by solving what the paper says of it, k ln^2 k =
+//! A.
 
 use super::stated;
 use crate::reproduce::{Observation, Row, Table, Tolerance};
@@ -12,7 +13,8 @@ use crate::reproduce::{Observation, Row, Table, Tolerance};
 pub struct Technology {
     /// Delay of a router in nanoseconds.
     pub router_ns: f64,
-    /// Bandwidth of a router, both directions of all ports together, in Gb/s (= bits per nanosecond).
+    /// Bandwidth of a router, both directions of all ports together, in Gb/s (= bits per
+    /// nanosecond).
     pub router_gbps: f64,
     /// Nodes.
     pub nodes: f64,

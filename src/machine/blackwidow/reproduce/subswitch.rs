@@ -1,10 +1,10 @@
 //! A subswitch of any degree under the paper's worst-case traffic (section 7.6).
 //!
-//! Its parts are the chip's: row buffers and column buffers are [`Pipe`]s of YARC's depths and wires,
-//! outputs are given to packets by [`MatrixArbiter`]s and stay with them to their end, and a phit moves
-//! when the column buffer has a free place. Degrees above eight arbitrate within eights and then among
-//! the eights. One virtual channel carries traffic, as in the paper's figure; the whole chip beside it
-//! is in [`throughput`](super::throughput).
+//! Its parts are the chip's: row buffers and column buffers are [`Pipe`]s of YARC's depths and
+//! wires, outputs are given to packets by [`MatrixArbiter`]s and stay with them to their end, and a
+//! phit moves when the column buffer has a free place. Degrees above eight arbitrate within eights
+//! and then among the eights. One virtual channel carries traffic, as in the paper's figure; the
+//! whole chip beside it is in [`throughput`](super::throughput).
 
 use crate::kit::pipe::RING_PLACES;
 use crate::kit::{MatrixArbiter, Pipe, Room};
@@ -84,8 +84,8 @@ struct Output {
     holder: Option<usize>,
 }
 
-/// A subswitch with its row and column buffers. Column buffers are emptied as fast as they can be: in
-/// the worst case no other subswitch sends to the same outputs.
+/// A subswitch with its row and column buffers. Column buffers are emptied as fast as they can be:
+/// in the worst case no other subswitch sends to the same outputs.
 #[derive(Clone, Debug)]
 pub struct Subswitch {
     inputs: Vec<Input>,
@@ -134,7 +134,8 @@ impl Subswitch {
         self.delivered - before
     }
 
-    /// One cycle, from the outputs to the inputs, which is the order in which a pipe expects its sides.
+    /// One cycle, from the outputs to the inputs, which is the order in which a pipe expects its
+    /// sides.
     fn step(&mut self) {
         let cycle = self.cycle;
         for output in &mut self.outputs {
@@ -152,7 +153,8 @@ impl Subswitch {
 
     /// Moves a phit to every output that has somebody to serve.
     fn switch(&mut self, cycle: u32) {
-        // Who has a phit at the front, by output. A row buffer is one queue: it asks for one output.
+        // Who has a phit at the front, by output. A row buffer is one queue: it asks for one
+        // output.
         let mut requests = [0u64; MAX_DEGREE];
         for (i, input) in self.inputs.iter().enumerate() {
             if input.row.is_ready(cycle) {

@@ -133,8 +133,8 @@ fn assumptions(measurement: Measurement) -> Vec<String> {
 mod tests {
     use super::*;
 
-    /// Runs of a million cycles with other seeds scatter by 0.1 points at p = 2 and less above, so these
-    /// by 0.26.
+    /// Runs of a million cycles with other seeds scatter by 0.1 points at p = 2 and less above, so
+    /// these by 0.26.
     const SHORT: Measurement = Measurement {
         cycles: 150_000,
         ..Measurement::of_the_paper(1)

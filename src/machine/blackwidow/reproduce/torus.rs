@@ -80,14 +80,14 @@ impl Torus {
     }
 }
 
-/// Transfers over each link. A transfer is entered only where it gets on and off in each dimension; sums
-/// along the rings then give the loads.
+/// Transfers over each link. A transfer is entered only where it gets on and off in each dimension;
+/// sums along the rings then give the loads.
 #[derive(Clone, Debug)]
 pub struct TorusCounters {
     torus: Torus,
     coordinates: Vec<[u8; 3]>,
-    /// By dimension, backward and forward: of each position, of each ring, how many more transfers get
-    /// on there than off.
+    /// By dimension, backward and forward: of each position, of each ring, how many more transfers
+    /// get on there than off.
     steps: [[Vec<i16>; 2]; 3],
 }
 
@@ -162,8 +162,8 @@ impl TorusCounters {
     }
 }
 
-/// The way from `from` to `to` on a ring of `k`: whether forward, and the steps. Half-way round both ways
-/// are as short: even positions then go forward, odd ones backward.
+/// The way from `from` to `to` on a ring of `k`: whether forward, and the steps. Half-way round
+/// both ways are as short: even positions then go forward, odd ones backward.
 #[inline]
 fn shorter(k: u32, from: u32, to: u32) -> (bool, u32) {
     let ahead = if to < from { to + k - from } else { to - from };

@@ -1,5 +1,6 @@
-//! A whole YARC under the paper's worst-case traffic (section 7.6): all that comes in by the ports of one
-//! row leaves by the ports of one column, so that it "turns the corner" at a single subswitch.
+//! A whole YARC under the paper's worst-case traffic (section 7.6): all that comes in by the ports
+//! of one row leaves by the ports of one column, so that it "turns the corner" at a single
+//! subswitch.
 
 use phitwire_framing::yarc::crc16::PacketCrc;
 use phitwire_framing::yarc::packet::{EopStatus, Head, Vc, second_phit};

@@ -17,8 +17,9 @@ pub const fn open_columns(row_credits: [u8; 8], columns: u8) -> u8 {
     high_bits_of_bytes(credits + 0x7f7f_7f7f_7f7f_7f7f) & columns
 }
 
-/// The columns among `columns` to choose from: those whose row buffer is less than half full, or all
-/// of them when every one is at least half full. Only the most significant bit of the depth counts.
+/// The columns among `columns` to choose from: those whose row buffer is less than half full, or
+/// all of them when every one is at least half full. Only the most significant bit of the depth
+/// counts.
 #[inline]
 pub const fn preferred_columns(row_credits: [u8; 8], columns: u8) -> u8 {
     // Depth < 8 means more than 8 of 16 places free, and then bit 4 of (credits + 7) is set.

@@ -217,7 +217,8 @@ impl TileRoutes {
         Decision::Port(nth_set_bit(entry.usable, chosen))
     }
 
-    /// The deterministic hash: input port, destination and this tile's 8 of the 15 hash bits, XORed.
+    /// The deterministic hash: input port, destination and this tile's 8 of the 15 hash bits,
+    /// XORed.
     #[inline]
     fn hash(&self, destination: u16, hash_bits: u16) -> u16 {
         let selected = ((hash_bits & 0x7fff) >> self.hash_shift) & 0xff;

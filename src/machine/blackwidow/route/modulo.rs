@@ -1,8 +1,9 @@
 //! The exact modulus of the deterministic hash (paper, section 7.8.2).
 //!
-//! The divisor is factored into a power of two and an optional 3, 5 or 7. The power of two is a mask;
-//! the odd factor is found by "casting out": 16 leaves 1 when divided by 3 or 5, and 8 leaves 1
-//! when divided by 7, so a number and the sum of its hexadecimal (or octal) digits leave the same.
+//! The divisor is factored into a power of two and an optional 3, 5 or 7. The power of two is a
+//! mask; the odd factor is found by "casting out": 16 leaves 1 when divided by 3 or 5, and 8 leaves
+//! 1 when divided by 7, so a number and the sum of its hexadecimal (or octal) digits leave the
+//! same.
 
 /// The largest number of ports that a route set may have.
 pub const MAX_COUNT: u32 = 32;

@@ -1,10 +1,10 @@
 //! Third stage: column buffers and output multiplexers (paper, sections 3, 4.2, 6, 7.5, 7.7).
 //!
 //! An output is given to one packet by 8-to-1 arbitration among the column buffers, per virtual
-//! channel, then 2-to-1 between the virtual channels, and stays with it until its end: on a link packets
-//! are not interleaved, and one starts only when the link can take all of it (virtual
-//! cut-through). Packets for a link that is not active go nowhere, as do those for a port and virtual
-//! channel whose forward-progress timer has expired.
+//! channel, then 2-to-1 between the virtual channels, and stays with it until its end: on a link
+//! packets are not interleaved, and one starts only when the link can take all of it (virtual
+//! cut-through). Packets for a link that is not active go nowhere, as do those for a port and
+//! virtual channel whose forward-progress timer has expired.
 
 use phitwire_framing::yarc::packet::{EopStatus, Vc, eop_status};
 use phitwire_framing::yarc::phit::CONTENT_MASK;
@@ -56,7 +56,8 @@ pub(super) struct Columns {
     pub(super) active: u64,
     /// Outputs, per virtual channel, for which phits wait.
     pub(super) waiting: [u64; 2],
-    /// Outputs, per virtual channel, that a packet began to leave by since the last forward-progress check.
+    /// Outputs, per virtual channel, that a packet began to leave by since the last
+    /// forward-progress check.
     pub(super) moved: [u64; 2],
     /// Outputs, per virtual channel, whose forward-progress timer has expired.
     pub(super) discarding: [u64; 2],
@@ -104,7 +105,8 @@ impl Columns {
         self.active |= 1 << output;
     }
 
-    /// Free places, as the subswitch knows them, of its eight column buffers of one virtual channel.
+    /// Free places, as the subswitch knows them, of its eight column buffers of one virtual
+    /// channel.
     #[inline]
     pub(super) fn credits_of_subswitch(&self, subswitch: usize, vc: usize, cycle: u32) -> [u8; 8] {
         core::array::from_fn(|row| {

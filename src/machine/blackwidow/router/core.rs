@@ -2,11 +2,13 @@
 //!
 //! Every effect that one stage has on another goes over a wire of at least three cycles
 //! ([`Pipe`](crate::kit::Pipe)), so no stage sees another's write of the same cycle. Within a cycle
-//! the stages run from the output to the input, which is the order in which a pipe expects its sides.
+//! the stages run from the output to the input, which is the order in which a pipe expects its
+//! sides.
 //!
 //! Work is proportional to phits that move: each stage has a bit mask of the places where something
-//! can, and whatever is blocked leaves the mask until the phit, free place or link event arrives that
-//! unblocks it; the calendar knows when. When no mask has a bit the core jumps to the calendar's next cycle.
+//! can, and whatever is blocked leaves the mask until the phit, free place or link event arrives
+//! that unblocks it; the calendar knows when. When no mask has a bit the core jumps to the
+//! calendar's next cycle.
 
 use phitwire_framing::yarc::packet::Vc;
 use phitwire_framing::yarc::phit::{CONTENT_MASK, Phit, PhitKind};
@@ -35,15 +37,16 @@ pub trait Ports {
     fn second(&self, port: usize, vc: usize) -> Option<Phit>;
     /// Takes the phit at the front of an input queue; its place becomes free.
     fn pop(&mut self, port: usize, vc: usize) -> Option<Phit>;
-    /// Whether a whole packet of maximum length can be sent now (virtual cut-through, paper, section
-    /// 4.2): the link is active, no packet is open, credits and retry buffer suffice.
+    /// Whether a whole packet of maximum length can be sent now (virtual cut-through, paper,
+    /// section 4.2): the link is active, no packet is open, credits and retry buffer suffice.
     fn can_begin(&self, port: usize, vc: usize) -> bool;
     /// Whether the link is up (`link_active`, section 7.7).
     fn is_active(&self, port: usize) -> bool;
     /// The next phit of the packet that leaves by `port`. A packet once begun is taken to its end,
     /// whatever becomes of the link meanwhile.
     fn push(&mut self, port: usize, phit: Phit);
-    /// The cycle that all calls up to the next one of this belong to. Links that have a time of their own need not know.
+    /// The cycle that all calls up to the next one of this belong to. Links that have a time of
+    /// their own need not know.
     #[inline]
     fn begin_cycle(&mut self, _cycle: u64) {}
 }
@@ -51,8 +54,8 @@ pub trait Ports {
 /// How far ahead arrivals can be announced, in cycles.
 pub const MAX_ANNOUNCED_CYCLES: u64 = ANNOUNCED_SLOTS as u64 - 1 - INPUT_CYCLES;
 
-/// A place in a row or column buffer: bits 0..22 content, 22..24 kind, 24..32 row mask (heads in row
-/// buffers only, paper, section 5.1).
+/// A place in a row or column buffer: bits 0..22 content, 22..24 kind, 24..32 row mask (heads in
+/// row buffers only, paper, section 5.1).
 pub(super) type Slot = u32;
 const SLOT_KIND_SHIFT: u32 = 22;
 pub(super) const SLOT_MASK_SHIFT: u32 = 24;
@@ -152,8 +155,8 @@ impl Core {
         core
     }
 
-    /// Sets how many nanoseconds of the driver an emulated one takes, at least 1: the forward-progress
-    /// register is in emulated time.
+    /// Sets how many nanoseconds of the driver an emulated one takes, at least 1: the
+    /// forward-progress register is in emulated time.
     pub fn set_dilation(&mut self, dilation: u32) {
         self.progress.dilation = dilation.max(1);
         self.compile_routes();
@@ -198,8 +201,8 @@ impl Core {
         self.events.pop()
     }
 
-    /// `phits` more phits were written into the input queue of (`port`, `vc`); they can move after the stages of the
-    /// input block.
+    /// `phits` more phits were written into the input queue of (`port`, `vc`); they can move after
+    /// the stages of the input block.
     #[inline]
     pub fn arrived(&mut self, port: usize, vc: usize, phits: u32) {
         let port_vc = (below::<PORTS>(port) * 2 + below::<2>(vc)) as u8;
@@ -208,16 +211,17 @@ impl Core {
             .enter(self.cycle, INPUT_CYCLES, (port_vc, phits));
     }
 
-    /// The link took the packet at the front of the input queue of (`port`, `vc`) back, and the phits
-    /// that came with that are too few to be announced by [`arrived`](Self::arrived).
+    /// The link took the packet at the front of the input queue of (`port`, `vc`) back, and the
+    /// phits that came with that are too few to be announced by [`arrived`](Self::arrived).
     pub fn front_changed(&mut self, port: usize, vc: usize) {
         self.inputs
             .front_changed(below::<PORTS>(port), below::<2>(vc));
     }
 
-    /// A phit each will arrive in the input queues of `ports` (a bit mask) and virtual channel `vc` in
-    /// `cycle`, which must not have run yet and be at most [`MAX_ANNOUNCED_CYCLES`] after the next to run. For drivers
-    /// that know arrivals beforehand: nothing need be called when they happen.
+    /// A phit each will arrive in the input queues of `ports` (a bit mask) and virtual channel `vc`
+    /// in `cycle`, which must not have run yet and be at most [`MAX_ANNOUNCED_CYCLES`] after the
+    /// next to run. For drivers that know arrivals beforehand: nothing need be called when they
+    /// happen.
     #[inline]
     pub fn announce(&mut self, cycle: u64, vc: usize, ports: u64) {
         debug_assert!(cycle >= self.cycle && cycle - self.cycle <= MAX_ANNOUNCED_CYCLES);
@@ -230,8 +234,8 @@ impl Core {
         self.columns.wake(below::<PORTS>(port));
     }
 
-    /// Ports whose input queues were read from or that phits were handed to since the last call, as a
-    /// bit mask.
+    /// Ports whose input queues were read from or that phits were handed to since the last call, as
+    /// a bit mask.
     pub fn take_moved(&mut self) -> u64 {
         core::mem::take(&mut self.inputs.popped) | core::mem::take(&mut self.columns.pushed)
     }
@@ -376,8 +380,8 @@ impl Core {
         [self.rows.phits(), self.columns.phits()]
     }
 
-    /// How often something has had to wait: in an input queue for a place in a row buffer, in a row buffer for
-    /// a place in a column buffer (which ran full), in a column buffer for the link.
+    /// How often something has had to wait: in an input queue for a place in a row buffer, in a row
+    /// buffer for a place in a column buffer (which ran full), in a column buffer for the link.
     pub fn stalls(&self) -> [u64; 3] {
         self.stalls
     }

@@ -68,9 +68,10 @@ const MAX_WRITES: usize = 256;
 
 /// The events that wait to be fetched.
 ///
-/// No burst of one kind keeps another from being seen. Of packets without a way the first of its kind
-/// and port waits and counters have the rest; of an output that stops and goes on again, the last
-/// word of each kind waits; register writes have room of their own. Link events are the owner's.
+/// No burst of one kind keeps another from being seen. Of packets without a way the first of its
+/// kind and port waits and counters have the rest; of an output that stops and goes on again, the
+/// last word of each kind waits; register writes have room of their own. Link events are the
+/// owner's.
 #[derive(Debug, Default)]
 pub(super) struct EventQueue {
     queue: VecDeque<RouterEvent>,

@@ -42,7 +42,8 @@ pub(super) struct InputVc {
     visible: u32,
     /// Column that the packet in progress goes to, or one of the constants above.
     flow: u8,
-    /// Columns of whose row buffers one must free a place before this channel can go on, as a bit mask.
+    /// Columns of whose row buffers one must free a place before this channel can go on, as a bit
+    /// mask.
     waits_for: u8,
 }
 
@@ -124,8 +125,9 @@ impl Inputs {
         let index = usize::from(port_vc) % PORT_VCS;
         let state = &mut self.vcs[index];
         state.visible = state.visible.saturating_add(phits);
-        // In the middle of a packet only a free place helps. Before a head it may be another packet than the
-        // one that waited (the link removes rejected packets), so the decision is taken anew.
+        // In the middle of a packet only a free place helps. Before a head it may be another packet
+        // than the one that waited (the link removes rejected packets), so the decision is taken
+        // anew.
         if state.waits_for == NOTHING || state.flow == AT_HEAD {
             state.waits_for = NOTHING;
             self.ready[index & 1] |= 1 << (index >> 1);
@@ -147,8 +149,8 @@ impl Inputs {
         }
     }
 
-    /// Lets a channel look again at its queue, or (`side`) at its side packet. In the middle of a packet
-    /// that waits for its row buffer only a free place helps.
+    /// Lets a channel look again at its queue, or (`side`) at its side packet. In the middle of a
+    /// packet that waits for its row buffer only a free place helps.
     pub(super) fn wake(&mut self, port: usize, vc: usize, side: bool) {
         let state = &mut self.vcs[port * 2 + vc];
         if state.flow < COLUMNS && state.waits_for != NOTHING {
@@ -175,8 +177,8 @@ impl Core {
         }
     }
 
-    /// Whether a phit can be written into a row buffer in this cycle (`after` 0) or the next (1). If
-    /// not, the input tile will be woken when it can.
+    /// Whether a phit can be written into a row buffer in this cycle (`after` 0) or the next (1).
+    /// If not, the input tile will be woken when it can.
     #[inline]
     fn has_room(&mut self, id: RowBufferId, after: u32) -> bool {
         match self.rows.pipes[id.index()].room(self.cycle as u32, after) {
@@ -198,7 +200,8 @@ impl Core {
         self.inputs.sleep(port, vc);
     }
 
-    /// Puts a channel to sleep until a row buffer of one of `columns`, which are all full, frees a place.
+    /// Puts a channel to sleep until a row buffer of one of `columns`, which are all full, frees a
+    /// place.
     #[cold]
     fn wait_for_any(&mut self, port: usize, vc: usize, columns: u8) {
         for column in (0..8).filter(|column| columns >> column & 1 != 0) {
@@ -295,8 +298,8 @@ impl Core {
         }
     }
 
-    /// The routing decision (paper, section 5): taken when the head is at the front, and taken anew as
-    /// long as it could not be carried out.
+    /// The routing decision (paper, section 5): taken when the head is at the front, and taken anew
+    /// as long as it could not be carried out.
     #[inline]
     fn begin_packet<P: Ports>(&mut self, port: usize, vc: usize, io: &mut P) {
         let Some(head) = io.front(port, vc) else {
@@ -395,7 +398,8 @@ impl Core {
         });
     }
 
-    /// Takes a phit that does not go to a row buffer: of a packet without a way, or of a maintenance packet.
+    /// Takes a phit that does not go to a row buffer: of a packet without a way, or of a
+    /// maintenance packet.
     #[cold]
     fn move_without_row<P: Ports>(&mut self, port: usize, vc: usize, flow: u8, io: &mut P) {
         // A gathered packet is dealt with at its end, which may need room for what follows from it.
@@ -417,8 +421,8 @@ impl Core {
         }
     }
 
-    /// Sends a phit of a maintenance packet that this router forwards or answers with. It goes between
-    /// packets of the queue, or while one is gathered, and is not interrupted.
+    /// Sends a phit of a maintenance packet that this router forwards or answers with. It goes
+    /// between packets of the queue, or while one is gathered, and is not interrupted.
     #[cold]
     fn move_side(&mut self, port: usize, vc: usize) {
         let Some((phit, column, rows)) = self.maintenance.side_front(port, vc) else {

@@ -1,8 +1,8 @@
 //! Source-routed maintenance packets: forwarding and register access (paper, section 4.1).
 //!
-//! A maintenance packet is gathered at the input tile and dealt with when its end is there and says that
-//! it is healthy: nothing is believed of a packet that was forwarded speculatively and turned out
-//! bad. It is then either sent on (hop index incremented, check patched) or, when its vector is
+//! A maintenance packet is gathered at the input tile and dealt with when its end is there and says
+//! that it is healthy: nothing is believed of a packet that was forwarded speculatively and turned
+//! out bad. It is then either sent on (hop index incremented, check patched) or, when its vector is
 //! exhausted, executed; the reply leaves from the same input tile by the return vector. Each input
 //! virtual channel has room for one packet to send; a further packet waits in the input queue.
 
@@ -88,8 +88,8 @@ impl Maintenance {
 }
 
 impl Core {
-    /// Whether there is room for whatever follows from the end of a gathered packet: a packet sent on
-    /// by its own virtual channel, or a reply.
+    /// Whether there is room for whatever follows from the end of a gathered packet: a packet sent
+    /// on by its own virtual channel, or a reply.
     pub(super) fn may_finish_maintenance(&self, port: usize, vc: usize) -> bool {
         (self.maintenance.side[vc] | self.maintenance.side[1]) >> port & 1 == 0
     }

@@ -259,7 +259,8 @@ fn passing_reply() -> PacketBuf {
     out
 }
 
-/// The packet stopped in the middle waits for a place in its row buffer, whatever else its tile sends.
+/// The packet stopped in the middle waits for a place in its row buffer, whatever else its tile
+/// sends.
 #[test]
 fn a_maintenance_packet_does_not_wake_a_packet_that_waits_for_its_row_buffer() {
     for blocked in Vc::ALL {
@@ -290,7 +291,8 @@ fn a_maintenance_packet_does_not_wake_a_packet_that_waits_for_its_row_buffer() {
     }
 }
 
-/// A reply made here goes behind the packet that its channel is busy with, as soon as that has ended.
+/// A reply made here goes behind the packet that its channel is busy with, as soon as that has
+/// ended.
 #[test]
 fn a_reply_leaves_when_the_packet_before_it_has_ended() {
     let (mut core, mut bench) = chip();

@@ -442,13 +442,14 @@ fn a_peer_that_takes_nothing_runs_into_forward_progress() {
     panic!("the port is not used again");
 }
 
-/// A frame ends the packet at the front with `transmit_error`, which removes it, and brings a shorter
-/// one for another column in its place.
+/// A frame ends the packet at the front with `transmit_error`, which removes it, and brings a
+/// shorter one for another column in its place.
 #[test]
 fn a_packet_that_takes_the_place_of_a_removed_one_is_routed_anew() {
     let mut net = free_running(&[0, 1, 2]);
     net.ends[1].stuck = true;
-    // Two packets of 13 phits fill the row buffer and the column buffer, and none is left behind them.
+    // Two packets of 13 phits fill the row buffer and the column buffer, and none is left behind
+    // them.
     for _ in 0..10_000 {
         net.ends[0]
             .queue

@@ -41,7 +41,8 @@ pub const ROW_CREDIT_CYCLES: u64 = 4;
 pub const COLUMN_CREDIT_CYCLES: u64 = 3;
 
 const _: () = assert!(INPUT_CYCLES + ROW_CYCLES + COLUMN_CYCLES == ZERO_LOAD_CYCLES);
-// The buffers are "large enough to cover the credit latency" (section 7.5): one flow can use every cycle.
+// The buffers are "large enough to cover the credit latency" (section 7.5): one flow can use every
+// cycle.
 const _: () = assert!(ROW_CYCLES + ROW_CREDIT_CYCLES <= ROW_BUFFER_PHITS as u64);
 const _: () = assert!(COLUMN_CYCLES + COLUMN_CREDIT_CYCLES <= COLUMN_BUFFER_PHITS as u64);
 

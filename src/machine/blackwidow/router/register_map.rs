@@ -1,6 +1,7 @@
 //! Addresses and names of the registers, as maintenance packets and the control socket know them.
 //!
-//! An address has 16 bits; every register holds up to 64. The paper prints no register map; this is ours.
+//! An address has 16 bits; every register holds up to 64. The paper prints no register map; this is
+//! ours.
 //!
 //! | address | name | |
 //! |---|---|---|

@@ -1,9 +1,9 @@
 //! Second stage: row buffers and the 8x8 subswitches (paper, sections 3, 5.1, 6, 7.5).
 //!
-//! A subswitch output is given to a packet by 8-to-1 arbitration among the row buffers, per
-//! virtual channel, and stays with it until its end (wormhole); each cycle a 2-to-1 arbitration decides
-//! which virtual channel uses the output. A phit moves when the column buffer has a free
-//! place, so column buffers are allocated as the packet is switched.
+//! A subswitch output is given to a packet by 8-to-1 arbitration among the row buffers, per virtual
+//! channel, and stays with it until its end (wormhole); each cycle a 2-to-1 arbitration decides
+//! which virtual channel uses the output. A phit moves when the column buffer has a free place, so
+//! column buffers are allocated as the packet is switched.
 
 use super::core::{Core, SLOT_EOP, SLOT_HEAD, SLOT_KIND_MASK, SLOT_MASK_SHIFT, Slot, boxed};
 use super::pipeline::{
@@ -102,8 +102,8 @@ impl Rows {
 }
 
 impl Core {
-    /// A phit has come into a row buffer whose subswitch had nothing more to read there: asks for an
-    /// output on its behalf.
+    /// A phit has come into a row buffer whose subswitch had nothing more to read there: asks for
+    /// an output on its behalf.
     #[inline]
     pub(super) fn request_output(&mut self, id: RowBufferId) {
         let subswitch = id.subswitch();
@@ -117,7 +117,8 @@ impl Core {
         self.rows.active |= 1 << subswitch;
     }
 
-    /// The second stage of the adaptive choice (paper, sections 5.1 and 7.8.3); deterministic packets have one row.
+    /// The second stage of the adaptive choice (paper, sections 5.1 and 7.8.3); deterministic
+    /// packets have one row.
     #[inline]
     fn choose_row(&mut self, id: RowBufferId) -> u8 {
         let slot = self.rows.rings[id.index()].0[self.rows.pipes[id.index()].front()];
@@ -151,8 +152,8 @@ impl Core {
         }
     }
 
-    /// Whether a phit can be written into a column buffer in this cycle (`after` 0) or the next (1).
-    /// If not, the subswitch will be woken when it can.
+    /// Whether a phit can be written into a column buffer in this cycle (`after` 0) or the next
+    /// (1). If not, the subswitch will be woken when it can.
     #[inline]
     fn column_has_room(&mut self, id: ColumnBufferId, after: u32) -> bool {
         match self.columns.pipes[id.index()].room(self.cycle as u32, after) {
@@ -187,8 +188,8 @@ impl Core {
             self.rows.active &= !(1 << subswitch);
             return;
         }
-        // The two virtual channels of a row buffer share its read port. Which output is served first
-        // changes every cycle, so that no output always finds the read port taken.
+        // The two virtual channels of a row buffer share its read port. Which output is served
+        // first changes every cycle, so that no output always finds the read port taken.
         let first = (self.cycle & 7) as u32;
         let mut outputs = (requests | responses).rotate_right(8 * first);
         let mut unread = 0xffu8;

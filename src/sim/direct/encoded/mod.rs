@@ -1,10 +1,10 @@
 //! The same traffic over encoded links: frames, impaired as on a wire, parsed and acknowledged.
 //!
-//! Routers are whole nodes, those that processes run, and terminals have link control blocks of their
-//! own, all in the chip's own depths and time. A partition of the network is a [`Fabric`] whose links
-//! into other partitions lead abroad; the latency of a link is the window, and what an impairment adds
-//! only makes frames later. Everything above the links is that of direct mode: sources, sinks, phases,
-//! measurement.
+//! Routers are whole nodes, those that processes run, and terminals have link control blocks of
+//! their own, all in the chip's own depths and time. A partition of the network is a [`Fabric`]
+//! whose links into other partitions lead abroad; the latency of a link is the window, and what an
+//! impairment adds only makes frames later. Everything above the links is that of direct mode:
+//! sources, sinks, phases, measurement.
 
 pub(crate) mod build;
 pub(crate) mod endpoint;
@@ -244,8 +244,8 @@ impl<M: CycleModel> EncodedPartition<M> {
         ends.map(|end| end.map_or(0, M::sent)).collect()
     }
 
-    /// What link ends here have sent again (see [`CycleModel::Router`]'s links), frames sent, frames that an impairment
-    /// lost.
+    /// What link ends here have sent again (see [`CycleModel::Router`]'s links), frames sent,
+    /// frames that an impairment lost.
     pub(super) fn work(&self) -> [u64; 3] {
         let mut again = 0;
         self.each_end(|_, _, end| again += end.resent());

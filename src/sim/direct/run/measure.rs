@@ -22,8 +22,9 @@ impl<M: CycleModel> Simulation<M> {
         let message = M::message_phits(&self.config.traffic) as f64;
         let born = tally.requests_sent as f64 + growth + tally.replies_sent as f64
             - tally.replies_made as f64;
-        // Arrivals fall behind births while queues inside the network grow. They also do if the warm-up was too
-        // short to fill it, which is not meant: by Little's law this many messages are inside when it is full.
+        // Arrivals fall behind births while queues inside the network grow. They also do if the
+        // warm-up was too short to fill it, which is not meant: by Little's law this many messages
+        // are inside when it is full.
         let latency = tally.latency_cycles as f64 / tally.latency_packets.max(1) as f64;
         let full = born / cycles as f64 * latency;
         let inside = before.tally.requests_sent as f64 - before.tally.latency_packets as f64;
@@ -146,8 +147,8 @@ impl<M: CycleModel> Simulation<M> {
         report.hops_mean = self.hops_per_message(report.phit_hops, &tally);
     }
 
-    /// Routers that a message passed: with replies, those of both its packets. Over encoded links phits pass
-    /// again whose packet was damaged, so that packets are counted there.
+    /// Routers that a message passed: with replies, those of both its packets. Over encoded links
+    /// phits pass again whose packet was damaged, so that packets are counted there.
     fn hops_per_message(&self, phit_hops: u64, tally: &Tally) -> f64 {
         let (passed, arrived) = if self.encoded {
             let taken = self.partitions.iter().map(Partition::packets_taken).sum();

@@ -16,8 +16,8 @@ const fn up_to(now: u32) -> u64 {
     u64::MAX >> (63 - now)
 }
 
-/// What is left of a packet that was handed to a link whole: its flits go out in the cycles in which they would have been
-/// handed over one by one.
+/// What is left of a packet that was handed to a link whole: its flits go out in the cycles in
+/// which they would have been handed over one by one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Leaving {
     pub(super) flits: [u64; MAX_PACKET_FLITS],
@@ -42,7 +42,8 @@ impl Leaving {
     }
 }
 
-/// Places that a packet which was taken whole frees one after the other, as if its flits were taken one by one.
+/// Places that a packet which was taken whole frees one after the other, as if its flits were taken
+/// one by one.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Freeing {
     pub(super) vc: u8,

@@ -7,8 +7,8 @@ use crate::link::LinkCounters;
 use crate::machine::aries::link::counters::SetCounters;
 
 impl Transmitter {
-    /// Whether a packet of `flits` flits on `vc` may begin: none is open, and credits and replay buffer have
-    /// room for all of it (virtual cut-through).
+    /// Whether a packet of `flits` flits on `vc` may begin: none is open, and credits and replay
+    /// buffer have room for all of it (virtual cut-through).
     #[inline]
     pub fn can_begin(&self, vc: usize, flits: usize) -> bool {
         self.buffer.open_left() == 0
@@ -19,8 +19,8 @@ impl Transmitter {
             && self.buffer.has_room(flits as u32)
     }
 
-    /// Takes a whole packet of an active link at once. False, and nothing is done, where it takes more than that:
-    /// [`Self::push`] is then for its flits.
+    /// Takes a whole packet of an active link at once. False, and nothing is done, where it takes
+    /// more than that: [`Self::push`] is then for its flits.
     ///
     /// # Panics
     /// Without [`Self::can_begin`].
@@ -53,10 +53,12 @@ impl Transmitter {
         true
     }
 
-    /// Takes the next flit of a packet. Returns the virtual channel of a packet that was marked as damaged.
+    /// Takes the next flit of a packet. Returns the virtual channel of a packet that was marked as
+    /// damaged.
     ///
     /// # Panics
-    /// If a packet begins with something that is no head, or, while `active`, without [`Self::can_begin`].
+    /// If a packet begins with something that is no head, or, while `active`, without
+    /// [`Self::can_begin`].
     #[inline]
     pub fn push(
         &mut self,

@@ -62,8 +62,8 @@ impl Driver {
         self.phase == Phase::Done
     }
 
-    /// Lets the run end, at all participants, after the next operation that this one joins; true if it was to
-    /// before.
+    /// Lets the run end, at all participants, after the next operation that this one joins; true if
+    /// it was to before.
     pub(super) fn stop(&mut self) -> bool {
         core::mem::replace(&mut self.stopping, true)
     }

@@ -1,16 +1,18 @@
 //! One virtual collective engine: the operations of one reduction tree, one after the other.
 //!
-//! Operations are numbered from 0 in the order in which they are joined. The engine collects the contribution of its
-//! own node and one of each child; when it has all, it combines them and hands the result to its parent; what
-//! comes back from there ends the operation here and goes to the children. At the root there is nobody to wait for.
+//! Operations are numbered from 0 in the order in which they are joined. The engine collects the
+//! contribution of its own node and one of each child; when it has all, it combines them and hands
+//! the result to its parent; what comes back from there ends the operation here and goes to the
+//! children. At the root there is nobody to wait for.
 //!
-//! A request that timed out may have been carried out, so every message is repeated until it is acknowledged and
-//! its receiver knows repetitions by their number: a contribution is taken only for the operation that is being
-//! collected and only if that child's place is empty, a result only for the operation that waits for it. No
-//! participant can be ahead by more than one: it joins the next operation after the result of this one.
+//! A request that timed out may have been carried out, so every message is repeated until it is
+//! acknowledged and its receiver knows repetitions by their number: a contribution is taken only
+//! for the operation that is being collected and only if that child's place is empty, a result only
+//! for the operation that waits for it. No participant can be ahead by more than one: it joins the
+//! next operation after the result of this one.
 //!
-//! Contributions are combined in a fixed order, the own one first, then the children's by index, whatever the
-//! order in which they came: sums of floating point numbers depend on the tree only.
+//! Contributions are combined in a fixed order, the own one first, then the children's by index,
+//! whatever the order in which they came: sums of floating point numbers depend on the tree only.
 
 use std::collections::VecDeque;
 
@@ -144,8 +146,8 @@ impl Engine {
         }
     }
 
-    /// Whether nothing would be lost with it: no operation is joined, and all results have arrived. A broken
-    /// engine has nothing to lose.
+    /// Whether nothing would be lost with it: no operation is joined, and all results have arrived.
+    /// A broken engine has nothing to lose.
     pub(super) fn is_idle(&self) -> bool {
         let quiet = || self.joined.is_none() && self.outboxes.iter().all(Option::is_none);
         self.broken.is_some() || quiet()

@@ -7,7 +7,8 @@
 //! data       22 bytes, big endian: word 8, location 8, epoch 4, outcome 1, mark 1
 //! ```
 //!
-//! With an outcome that is a failure, the word is the node that it names and the location the status.
+//! With an outcome that is a failure, the word is the node that it names and the location the
+//! status.
 
 use phitwire_framing::aries::flit::NodeId;
 use phitwire_framing::aries::packet::Status;
@@ -18,8 +19,8 @@ use crate::nic::{Collective, Operand};
 /// Bytes of the data: a size that a control request has without padding.
 pub(super) const MESSAGE_BYTES: usize = 22;
 
-/// Why a collective operation has no result. The node named is the one that the participant which noticed first was
-/// waiting for.
+/// Why a collective operation has no result. The node named is the one that the participant which
+/// noticed first was waiting for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
 pub enum CollectiveFailure {
     /// Participants joined different operations. The next operation is not affected.

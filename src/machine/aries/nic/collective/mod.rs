@@ -1,9 +1,10 @@
 //! What stands behind command class 7: the collective engine.
 //!
-//! White paper, "Reductions and Barriers": every network interface has four virtual collective engines, each with
-//! its own reduction tree of branching up to 32. A node joins an operation with its contribution; from then on
-//! the network interfaces do everything, and no processor is needed until the result is in each memory and
-//! each completion queue. One operation may be pending on an engine.
+//! White paper, "Reductions and Barriers": every network interface has four virtual collective
+//! engines, each with its own reduction tree of branching up to 32. A node joins an operation with
+//! its contribution; from then on the network interfaces do everything, and no processor is needed
+//! until the result is in each memory and each completion queue. One operation may be pending on an
+//! engine.
 
 mod driver;
 mod engine;
@@ -46,11 +47,12 @@ use tree::Neighbours;
 
 /// Completions that may be due or wait to be fetched.
 const MAX_COMPLETIONS: usize = 1024;
-/// Operations of a run that are joined before others have their turn; only those of a single participant end at once.
+/// Operations of a run that are joined before others have their turn; only those of a single
+/// participant end at once.
 const RUN_TURNS: usize = 16;
 
-// A request's number: which engine and which neighbour sent it, and a serial number, so that the answer to a message
-// that has been replaced settles nothing.
+// A request's number: which engine and which neighbour sent it, and a serial number, so that the
+// answer to a message that has been replaced settles nothing.
 const ENGINE_SHIFT: u32 = 30;
 const NEIGHBOUR_SHIFT: u32 = 24;
 const NEIGHBOUR_MASK: u32 = (1 << (ENGINE_SHIFT - NEIGHBOUR_SHIFT)) - 1;
@@ -66,7 +68,8 @@ pub struct Join {
     pub collective: Collective,
     /// The contribution.
     pub contribution: Contribution,
-    /// Where the result goes in the local memory, besides the completion. See [`Collective::memory_bytes`].
+    /// Where the result goes in the local memory, besides the completion. See
+    /// [`Collective::memory_bytes`].
     pub into: Option<u64>,
     /// A bit beside the word, whatever the operation: the completion has the or of everybody's.
     pub mark: bool,
@@ -117,7 +120,8 @@ pub struct CollectiveCompletion {
     pub user: u64,
     /// The engine, 0 to 3.
     pub engine: u8,
-    /// The operation's number on the engine since its tree was set up, the same at all participants.
+    /// The operation's number on the engine since its tree was set up, the same at all
+    /// participants.
     pub sequence: u32,
     /// What was joined.
     pub collective: Collective,
@@ -131,8 +135,8 @@ pub struct CollectiveCompletion {
     pub outcome: Result<Operand, CollectiveFailure>,
 }
 
-/// Takes the control requests of other nodes and sends its own, without any processor: nothing here is
-/// called by a user but setting up and joining.
+/// Takes the control requests of other nodes and sends its own, without any processor: nothing here
+/// is called by a user but setting up and joining.
 #[derive(Debug)]
 pub(crate) struct CollectiveUnit {
     own: NodeId,
@@ -279,8 +283,9 @@ impl CollectiveUnit {
         Some(completion)
     }
 
-    /// Carries out the control request `code` (0 to 11) with its data and answers how it went. A request that
-    /// cannot be taken now is [`Status::Busy`], one for a tree that is not set up [`Status::NotReady`].
+    /// Carries out the control request `code` (0 to 11) with its data and answers how it went. A
+    /// request that cannot be taken now is [`Status::Busy`], one for a tree that is not set up
+    /// [`Status::NotReady`].
     pub(crate) fn serve(
         &mut self,
         now: Time,
@@ -299,7 +304,8 @@ impl CollectiveUnit {
             if message.kind == Kind::Contribution {
                 return Status::NotReady;
             }
-            // Only a tree that was here can be sent a result, and whoever took it away had its results.
+            // Only a tree that was here can be sent a result, and whoever took it away had its
+            // results.
             counters.collective_duplicates += 1;
             return Status::Done;
         };
@@ -315,7 +321,8 @@ impl CollectiveUnit {
         engine.handle(request.source, &message, &mut sink)
     }
 
-    /// The end of a request that it issued for [`Asker::Collective`](super::outstanding::Asker) `.0`.
+    /// The end of a request that it issued for [`Asker::Collective`](super::outstanding::Asker)
+    /// `.0`.
     pub(crate) fn answered(
         &mut self,
         now: Time,
@@ -335,7 +342,8 @@ impl CollectiveUnit {
         engine.answered(neighbour as usize, number, failure, &mut sink);
     }
 
-    /// Whether [`issue`](Self::issue) has nothing to look at: most network interfaces never have a tree.
+    /// Whether [`issue`](Self::issue) has nothing to look at: most network interfaces never have a
+    /// tree.
     #[inline]
     fn is_unused(&self) -> bool {
         self.engines.iter().all(Option::is_none)
@@ -344,8 +352,8 @@ impl CollectiveUnit {
             && !self.stalled
     }
 
-    /// Sends what it has to send while the requester has room (reserve included), and writes results to
-    /// the memory.
+    /// Sends what it has to send while the requester has room (reserve included), and writes
+    /// results to the memory.
     pub(crate) fn issue(
         &mut self,
         now: Time,

@@ -15,8 +15,8 @@ enum State {
     Sent(u32),
 }
 
-/// One message to one neighbour. There is never need for two: a neighbour that has taken part in the next operation
-/// has the result of the one before.
+/// One message to one neighbour. There is never need for two: a neighbour that has taken part in
+/// the next operation has the result of the one before.
 #[derive(Clone, Debug)]
 pub(super) struct Outbox {
     pub message: Message,
@@ -53,8 +53,8 @@ impl Outbox {
         self.state == State::Sent(number)
     }
 
-    /// Plans a repetition: at once, or after a wait when the neighbour said that it is not ready. False when
-    /// patience has ended.
+    /// Plans a repetition: at once, or after a wait when the neighbour said that it is not ready.
+    /// False when patience has ended.
     pub(super) fn repeat(&mut self, now: Time, not_ready: bool, patience: Duration) -> bool {
         self.not_ready = not_ready;
         let mut at = now;

@@ -62,8 +62,8 @@ impl CollectiveUnit {
         Ok(())
     }
 
-    /// Lets the run end, at all participants, after the next operation that this one joins. Answers the engine
-    /// of a run that has been asked to before and goes on.
+    /// Lets the run end, at all participants, after the next operation that this one joins. Answers
+    /// the engine of a run that has been asked to before and goes on.
     pub(crate) fn stop_run(&mut self) -> Option<usize> {
         let driver = self.driver.as_mut().filter(|driver| !driver.is_done())?;
         let again = driver.stop();

@@ -1,5 +1,6 @@
-//! A network of many interfaces for the tests of the collective engine: packets are delayed, overtake each other, and
-//! are lost, doubled and damaged; a network interface is called only when a packet comes or its deadline does.
+//! A network of many interfaces for the tests of the collective engine: packets are delayed,
+//! overtake each other, and are lost, doubled and damaged; a network interface is called only when
+//! a packet comes or its deadline does.
 
 use std::collections::BTreeMap;
 

@@ -17,9 +17,10 @@ pub struct TreePosition {
 }
 
 impl TreePosition {
-    /// The place of `rank` in the tree of `participants` ranks whose nodes have up to `branching` children and
-    /// whose root is `root`: a heap over the ranks counted from the root on. The depth is as small as it can be,
-    /// and every child has a higher distance from the root (modulo `participants`) than its parent.
+    /// The place of `rank` in the tree of `participants` ranks whose nodes have up to `branching`
+    /// children and whose root is `root`: a heap over the ranks counted from the root on. The depth
+    /// is as small as it can be, and every child has a higher distance from the root (modulo
+    /// `participants`) than its parent.
     ///
     /// `None` when a rank is not one of the participants, or when the branching is not 1 to
     /// [`MAX_BRANCHING`].
@@ -48,17 +49,17 @@ pub struct CollectiveTree {
     pub children: Vec<Target>,
     /// The communicator: whoever shows another key is refused. Everybody in the tree has the same.
     pub key: u16,
-    /// Which setting up of the tree this is, the same for everybody in it, and another one than any before on this
-    /// engine: packets of an earlier tree may still be on their way.
+    /// Which setting up of the tree this is, the same for everybody in it, and another one than any
+    /// before on this engine: packets of an earlier tree may still be on their way.
     pub epoch: u32,
-    /// How long a message to a neighbour is repeated, and how long a joined operation waits for the others,
-    /// before it fails.
+    /// How long a message to a neighbour is repeated, and how long a joined operation waits for the
+    /// others, before it fails.
     pub patience: Duration,
 }
 
 impl CollectiveTree {
-    /// The part of rank `rank` in a tree over `nodes` (in order of rank), with the default patience; `None` as
-    /// for [`TreePosition::new`].
+    /// The part of rank `rank` in a tree over `nodes` (in order of rank), with the default
+    /// patience; `None` as for [`TreePosition::new`].
     pub fn of_rank(
         nodes: &[Target],
         branching: u32,

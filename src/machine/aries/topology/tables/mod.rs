@@ -7,12 +7,13 @@
 //! of every entry leads to a router from which the packet can go on *within that order*, so that
 //! nothing ever stands where it has no way. Two consequences:
 //!
-//! - Inside a group a minimal way is one green link and then one black one. Where that green or that black
-//!   link is dead, the pair is reached over a root (classes 1 and 2).
-//! - A global entry is one per destination *group*. So a blue link is used only if every router of that group
-//!   can be reached from where it arrives, by one green and one black link. One dead green link takes its two
-//!   routers out as places of arrival; a dead router the other routers of its chassis. If a bundle
-//!   has no link left that arrives well, the group is reached over a third one.
+//! - Inside a group a minimal way is one green link and then one black one. Where that green or
+//!   that black link is dead, the pair is reached over a root (classes 1 and 2).
+//! - A global entry is one per destination *group*. So a blue link is used only if every router of
+//!   that group can be reached from where it arrives, by one green and one black link. One dead
+//!   green link takes its two routers out as places of arrival; a dead router the other routers of
+//!   its chassis. If a bundle has no link left that arrives well, the group is reached over a third
+//!   one.
 //!
 //! With its own blue links to the destination's group a router uses those alone ("reducing the
 //! minimal path length to three", white paper, "Cray XC Routing"); without one, every port that

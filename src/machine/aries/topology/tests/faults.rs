@@ -1,4 +1,5 @@
-//! Whatever breaks, the recomputed tables join all that is still connected, and no way ends nowhere.
+//! Whatever breaks, the recomputed tables join all that is still connected, and no way ends
+//! nowhere.
 
 use super::{network, spec};
 use crate::machine::aries::route::registers::PortKind;
@@ -103,7 +104,8 @@ fn any_single_fault_of_a_shipped_network_can_be_rerouted() {
 
 #[test]
 fn what_the_class_rules_cannot_join_is_reported_and_nothing_else() {
-    // Two groups of two routers each: with the green link dead, no blue link arrives where both can be reached.
+    // Two groups of two routers each: with the green link dead, no blue link arrives where both can
+    // be reached.
     let network = network(2, 1, 2, 4);
     let wiring = DragonflyWiring::new(&network);
     let green = network

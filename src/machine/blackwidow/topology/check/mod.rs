@@ -11,8 +11,8 @@ use super::wiring::ClosWiring;
 use crate::net::Effort;
 use crate::net::{Mistake, Mistakes};
 
-/// Everything that is wrong with a topology, up to [`MAX_MISTAKES`](crate::net::MAX_MISTAKES); empty if
-/// nothing is.
+/// Everything that is wrong with a topology, up to [`MAX_MISTAKES`](crate::net::MAX_MISTAKES);
+/// empty if nothing is.
 ///
 /// Names, numbers, ports, links and subtrees are judged first, then rates per octant and the
 /// entries of tables. Only if all of that is right, every way through the registers is walked: from

@@ -101,7 +101,8 @@ fn settings_reach_the_nodes_and_the_run_may_override_them() {
     assert_eq!(router.registers.forward_progress_ns, 15_000_000_000 / 500);
     assert_eq!(nic.ports()[1].clock(), LinkClock::Paced { dilation: 500 });
     assert_eq!(*nic.ports()[1].profile(), LinkProfile::paper());
-    // The same over wires that the clock does not stretch: the times are theirs, the depths are not.
+    // The same over wires that the clock does not stretch: the times are theirs, the depths are
+    // not.
     let real = Runtime {
         real_wires: true,
         ..runtime.clone()
