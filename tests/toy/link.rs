@@ -344,7 +344,10 @@ impl RingEnd {
         self.common.see(now);
         self.common.counters.rx_frames += 1;
         let taken = frame::parse(bytes).and_then(|frame| match frame.kind() {
-            Training::KIND => Ok(self.on_training(now, &Training::of(&frame)?, input)),
+            Training::KIND => {
+                self.on_training(now, &Training::of(&frame)?, input);
+                Ok(())
+            }
             _ => self.on_packets(now, &frame, input),
         });
         if let Err(error) = taken {
