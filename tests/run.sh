@@ -293,7 +293,7 @@ part_netns() {
     local file lab first=tests/netns/aries.sh rest=() alone=()
     # A lab each, so that each has its ten minutes.
     for lab in "${attacked[@]}"; do alone+=("tests/netns/attacks.sh $lab"); done
-    for file in dead-wires lanes processes large loopback; do alone+=("tests/netns/$file.sh"); done
+    for file in dead-wires lanes processes large non-minimal loopback; do alone+=("tests/netns/$file.sh"); done
     for file in tests/netns/*.sh; do
         case " $first ${alone[*]} tests/netns/testlib.sh tests/netns/netem.sh tests/netns/netem-dragonfly.sh " in
             *" $file "*) ;;

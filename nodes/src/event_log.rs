@@ -58,11 +58,14 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use phitwire::machine::blackwidow::router::RouterEvent;
     use phitwire::node::PortId;
 
+    /// What a router might say of a packet that it knows no way for.
+    #[derive(Debug, PartialEq)]
+    struct Unroutable(u16);
+
     fn bad(port: PortId, destination: u16) -> DeviceEvent {
-        RouterEvent::Unroutable { port, destination }.into()
+        DeviceEvent::own(Some(port), Unroutable(destination))
     }
 
     #[test]

@@ -149,24 +149,19 @@ mod tests {
     use super::*;
     use crate::control::Request;
     use crate::live_device::LiveDevice;
-    use phitwire::link::{EndName, LinkConfig};
-    use phitwire::machine::blackwidow::link::STANDARD;
-    use phitwire::machine::blackwidow::nic::{BlackwidowNic, NicConfig};
+    use phitwire::machine;
+    use phitwire::net::Runtime;
     use phitwire::node::Node;
-    use phitwire_framing::carrier::frame::LinkEnd;
 
     const NOW: Time = Time::ZERO;
 
     /// A network interface whose link nobody answers.
     fn device() -> LiveDevice {
-        let end = |node: &str| EndName {
-            node: node.to_owned(),
-            port: 0,
-        };
-        let link = LinkConfig::builder(STANDARD, 0, LinkEnd::A, end("nic0"), end("nic1")).build();
-        let nic = NicConfig::builder("nic0", 0, vec![link.expect("a legal link")]);
-        let nic = nic.memory_bytes(1 << 20).build().expect("a legal one");
-        LiveDevice::new(Box::new(BlackwidowNic::new(nic, NOW)), 1)
+        let network = machine::generate("r1-32")
+            .expect("a name")
+            .expect("a legal one");
+        let nic = network.device("nic0", &Runtime::new("lab", 1), NOW);
+        LiveDevice::new(nic.expect("it is there"), 1)
     }
 
     fn claim(device: &mut LiveDevice, client: ClientId) -> Result<Value, Refusal> {

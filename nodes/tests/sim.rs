@@ -65,6 +65,25 @@ fn seed_and_options_decide_everything_and_threads_nothing() {
 }
 
 #[test]
+fn threads_change_nothing_of_a_dragonfly() {
+    for more in [
+        "",
+        "--grain packet",
+        "--links encoded",
+        "--links encoded --grain packet",
+    ] {
+        let run = |threads: u32| {
+            let words = "aries-4x1x2x1:1 --load 0.2 --request-reply --warmup 500 --measure 1000";
+            let value = json(&format!("{words} --json {more} --threads {threads}"));
+            ["trace_hash", "non_minimal_share", "phit_hops"].map(|key| value[key].clone())
+        };
+        let one = run(1);
+        assert_eq!(one[0].as_str().map(str::len), Some(16));
+        assert_eq!((&run(2), &run(4)), (&one, &one), "{more}");
+    }
+}
+
+#[test]
 fn a_sweep_is_an_array_and_a_drawing() {
     let scratch = tempfile::tempdir().expect("a scratch directory");
     let plot = scratch.path().join("curve.svg");

@@ -5,10 +5,9 @@ mod generator;
 mod options;
 mod simulation;
 
-pub use simulation::{Choice, ChoiceError, Simulated, Simulation};
-
 pub use generator::{COMMON_OPTIONS, Generator, common};
 pub use options::{Given, Kind, OptionError, OptionSpec, readable};
+pub use simulation::{Choice, ChoiceError, Simulated, Simulation};
 
 use crate::net::Family;
 use crate::reproduce::Reproduction;
@@ -31,4 +30,19 @@ pub struct Machine {
     pub tables: &'static [Reproduction],
     /// Descriptions that come with the commands: names and texts.
     pub ready: &'static [(&'static str, &'static str)],
+}
+
+impl Machine {
+    /// A machine of that name with these networks, and nothing that it may have besides.
+    pub const fn new(name: &'static str, networks: Family, simulation: Simulation) -> Self {
+        Self {
+            name,
+            networks,
+            simulation,
+            soak: &[],
+            generators: &[],
+            tables: &[],
+            ready: &[],
+        }
+    }
 }

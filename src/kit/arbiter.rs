@@ -1,6 +1,6 @@
 //! Arbiters as bit operations on request masks.
 //!
-//! The 8-to-1 stages of a YARC and the tie-break of its adaptive column choice are matrix arbiters
+//! The 8-to-1 stages of a router and the tie-break of an adaptive column choice are matrix arbiters
 //! (paper, sections 5.1 and 6); the 2-to-1 stages between the virtual channels are [`RoundRobin`].
 
 /// One bit in every byte of a word.

@@ -1,6 +1,7 @@
 //! What chips, links and network interfaces are made of. Nothing here knows a machine.
 
 pub mod arbiter;
+mod below;
 pub mod calendar;
 pub(crate) mod counters;
 pub mod deadlines;
@@ -9,6 +10,7 @@ pub mod pipe;
 pub(crate) mod ring;
 
 pub use arbiter::{MatrixArbiter, RoundRobin};
+pub use below::below;
 pub use calendar::Calendar;
 pub use deadlines::Deadlines;
 pub use events::Events;

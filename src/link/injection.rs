@@ -2,8 +2,9 @@
 
 /// Bit errors that the transmitter makes on purpose, for tests of the machine.
 ///
-/// Of every set (what is checked and sent again as a whole), each lane of `lane_mask` is hit with probability `probability / 2^16`; what is hit has the
-/// bits of `bit_mask` inverted in one of its 16-bit words, drawn at random.
+/// Of every set (what is checked and sent again as a whole), each lane of `lane_mask` is hit with
+/// probability `probability / 2^16`; what is hit has the bits of `bit_mask` inverted in one of its
+/// 16-bit words, drawn at random.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ErrorInjection {
     /// Lanes that may be hit, one bit per lane.

@@ -1,11 +1,12 @@
 //! The target's side of a traffic run: was everything delivered, once, whole and in order?
 //!
 //! A source announces a run to each of its targets before it sends the first message: by
-//! a write of 32 bytes to [`ANNOUNCE_ADDRESS`], an address that no memory has, or by a control request where the machine
-//! has such. From then on the target demands of every write of that source into the announced addresses that it
-//! carries the stamp that is exactly the next of its address. Numbers that were skipped over are
-//! remembered, so that a second delivery (duplicate) and a delivery after a later one are told apart; the
-//! latter is a misorder, or no fault where the run's packets choose their ways one by one.
+//! a write of 32 bytes to [`ANNOUNCE_ADDRESS`], an address that no memory has, or by a control
+//! request where the machine has such. From then on the target demands of every write of that
+//! source into the announced addresses that it carries the stamp that is exactly the next of its
+//! address. Numbers that were skipped over are remembered, so that a second delivery (duplicate)
+//! and a delivery after a later one are told apart; the latter is a misorder, or no fault where the
+//! run's packets choose their ways one by one.
 //!
 //! What comes late from another run of that source, however many runs ago, says so itself (see
 //! [`stamp`](super::stamp)) and is counted as stale, never as corrupted; of messages too short for that the last

@@ -1,5 +1,6 @@
 //! What the network interfaces of every machine share: the verified traffic that tests them, the
-//! vocabulary of collective operations, the memory, the periods between restarts, and the slab of outstanding requests.
+//! vocabulary of collective operations, the memory, the periods between restarts, and the slab of
+//! outstanding requests.
 
 pub(crate) mod checker;
 pub(crate) mod collective;
@@ -27,7 +28,7 @@ pub use collective::{
 pub use latency::LatencyCounts;
 pub use memory::{MAX_MEMORY_BYTES, Memory, OutOfRange};
 pub use periods::Incarnation;
-pub(crate) use traffic_issuer::{Answered, Block, Errand, Issuer, Message};
+pub(crate) use traffic_issuer::{Answered, Block, Issuer, Message, RunRequest};
 pub use traffic_pattern::Pattern;
 pub(crate) use traffic_pattern::{Groups, Mapping};
 pub use traffic_report::{MAX_NAMED, Phase, TrafficReport};

@@ -6,7 +6,7 @@ use super::checker::Checker;
 use super::traffic::{Driver, Source};
 use super::traffic_report::{Phase, TrafficReport};
 use super::traffic_spec::{SpecError, TrafficSpec};
-use super::{Answered, Errand, Issuer};
+use super::{Answered, Issuer, RunRequest};
 use crate::time::Time;
 
 /// Reports of earlier runs that are kept; the oldest goes.
@@ -112,19 +112,19 @@ impl Runs {
         &mut self,
         now: Time,
         posted: Time,
-        (errand, address): (Errand, u64),
+        (request, address): (RunRequest, u64),
         answered: Answered<'_>,
     ) {
         let Some(driver) = &mut self.driver else {
             unreachable!("a driver stays until all it asked for has ended");
         };
-        match errand {
-            Errand::Message(index) => {
+        match request {
+            RunRequest::Message(index) => {
                 driver.message_answered(now, posted, (index, address), answered);
             }
-            Errand::Question(index) => driver.question_answered(index, answered),
-            Errand::Announcement(index) => driver.announcement_answered(index, false, answered),
-            Errand::Repetition(repetition) => {
+            RunRequest::Question(index) => driver.question_answered(index, answered),
+            RunRequest::Announcement(index) => driver.announcement_answered(index, false, answered),
+            RunRequest::Repetition(repetition) => {
                 if let Some(index) = repetition.of(driver.serial()) {
                     driver.announcement_answered(index, true, answered);
                 }

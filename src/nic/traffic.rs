@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use super::checker::{Announcement, MOST_ADDITIONS, Purpose};
 use super::latency::LatencyRecorder;
 use super::stamp::{Found, Stamp};
-pub(crate) use super::traffic_issuer::{Answered, Errand, Issuer, Message, Repetition};
+pub(crate) use super::traffic_issuer::{Answered, Issuer, Message, Repetition, RunRequest};
 use super::traffic_layout::Layout;
 use super::traffic_pace::Pace;
 use super::traffic_pattern::Choice;
@@ -268,12 +268,12 @@ impl Driver {
         let data = self.announcement.emit(Purpose::Begin);
         // These are not waited for, so that the window does not hold them up.
         while let Some(&index) = self.to_repeat.front() {
-            let errand = Errand::Repetition(Repetition::new(self.serial, index));
+            let request = RunRequest::Repetition(Repetition::new(self.serial, index));
             let Target {
                 processor, state, ..
             } = self.targets[index as usize];
             if matches!(state, State::Unknown { .. }) {
-                if !nic.issue(processor, errand, &Message::Announce(&data)) {
+                if !nic.issue(processor, request, &Message::Announce(&data)) {
                     break;
                 }
                 self.announced(now, index);
@@ -284,8 +284,8 @@ impl Driver {
             && let Some(&index) = self.to_announce.front()
         {
             let processor = self.targets[index as usize].processor;
-            let errand = Errand::Announcement(index);
-            if !nic.issue(processor, errand, &Message::Announce(&data)) {
+            let request = RunRequest::Announcement(index);
+            if !nic.issue(processor, request, &Message::Announce(&data)) {
                 break;
             }
             self.to_announce.pop_front();
@@ -381,7 +381,11 @@ impl Driver {
                 },
                 Operation::Amo => Message::Add { address },
             };
-            if !nic.issue(target.processor, Errand::Message(index as u32), &message) {
+            if !nic.issue(
+                target.processor,
+                RunRequest::Message(index as u32),
+                &message,
+            ) {
                 break;
             }
             target.sequences[usize::from(turn)] = sequence.wrapping_add(1);
@@ -526,8 +530,8 @@ impl Driver {
             && let Some(&index) = self.to_ask.front()
         {
             let processor = self.targets[index as usize].processor;
-            let errand = Errand::Question(index);
-            if !nic.issue(processor, errand, &Message::Announce(&data)) {
+            let request = RunRequest::Question(index);
+            if !nic.issue(processor, request, &Message::Announce(&data)) {
                 break;
             }
             self.to_ask.pop_front();

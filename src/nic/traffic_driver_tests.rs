@@ -5,7 +5,7 @@ use crate::nic::traffic_spec::tests::FULL;
 
 /// Takes everything at once, and remembers what; nothing while it is closed.
 #[derive(Default)]
-struct Taken(VecDeque<(u16, Errand, u64)>, bool);
+struct Taken(VecDeque<(u16, RunRequest, u64)>, bool);
 
 impl Issuer for Taken {
     fn can_go(&self, _address: u64) -> bool {
@@ -16,7 +16,7 @@ impl Issuer for Taken {
         false
     }
 
-    fn issue(&mut self, processor: u16, errand: Errand, message: &Message<'_>) -> bool {
+    fn issue(&mut self, processor: u16, request: RunRequest, message: &Message<'_>) -> bool {
         if self.1 {
             return false;
         }
@@ -27,7 +27,7 @@ impl Issuer for Taken {
             | Message::Add { address } => address,
             Message::Announce(_) => 0,
         };
-        self.0.push_back((processor, errand, address));
+        self.0.push_back((processor, request, address));
         true
     }
 }
@@ -54,13 +54,13 @@ fn a_target_all_of_whose_addresses_are_given_up_does_not_hold_up_the_others() {
         let mut taken = Taken::default();
         for _ in 0..50 {
             driver.issue(now, &mut taken);
-            while let Some((processor, errand, address)) = taken.0.pop_front() {
-                match errand {
-                    Errand::Announcement(index) => {
+            while let Some((processor, request, address)) = taken.0.pop_front() {
+                match request {
+                    RunRequest::Announcement(index) => {
                         driver.announcement_answered(index, false, Answered::Written);
                     }
-                    Errand::Repetition(_) | Errand::Question(_) => panic!("of nobody"),
-                    Errand::Message(index) => {
+                    RunRequest::Repetition(_) | RunRequest::Question(_) => panic!("of nobody"),
+                    RunRequest::Message(index) => {
                         let answered = if processor == 1 {
                             Answered::Unknown
                         } else {
@@ -108,9 +108,9 @@ fn a_target_that_no_announcement_reaches_is_known_after_one_time_out() {
         let now = Time::ZERO + Duration::from_ms(ms);
         assert!(driver.deadline().is_none_or(|at| at >= now));
         driver.issue(now, &mut taken);
-        while let Some((processor, errand, _)) = taken.0.pop_front() {
-            let is_first = matches!(errand, Errand::Announcement(_));
-            assert_eq!(is_first, ms == 0, "{errand:?}");
+        while let Some((processor, request, _)) = taken.0.pop_front() {
+            let is_first = matches!(request, RunRequest::Announcement(_));
+            assert_eq!(is_first, ms == 0, "{request:?}");
             if processor == 7 {
                 announced.push(ms);
             } else if !answered {
@@ -130,8 +130,8 @@ fn a_target_that_no_announcement_reaches_is_known_after_one_time_out() {
     assert_eq!((report.phase, report.sent), (Phase::Draining, 4));
     // What comes of the repetitions later changes nothing, and is not waited for.
     driver.announcement_answered(0, true, Answered::Unknown);
-    while let Some((processor, errand, address)) = taken.0.pop_front() {
-        let Errand::Message(index) = errand else {
+    while let Some((processor, request, address)) = taken.0.pop_front() {
+        let RunRequest::Message(index) = request else {
             panic!("nothing else is sent");
         };
         assert_eq!(processor, 2);
@@ -215,8 +215,8 @@ fn the_wait_for_time_outs_is_no_part_of_the_rate() {
         driver.announcement_answered(0, false, Answered::Written);
         driver.issue(Time::ZERO, &mut taken);
         // A second later a hundred are answered; those that follow never are.
-        for (_, errand, address) in core::mem::take(&mut taken.0) {
-            let Errand::Message(index) = errand else {
+        for (_, request, address) in core::mem::take(&mut taken.0) {
+            let RunRequest::Message(index) = request else {
                 panic!("the run is open");
             };
             driver.message_answered(
@@ -229,8 +229,8 @@ fn the_wait_for_time_outs_is_no_part_of_the_rate() {
         driver.issue(Time::ZERO + second, &mut taken);
         driver.issue(Time::ZERO + second.times(2), &mut taken);
         let late = Time::ZERO + second.times(12);
-        for (_, errand, address) in core::mem::take(&mut taken.0) {
-            let Errand::Message(index) = errand else {
+        for (_, request, address) in core::mem::take(&mut taken.0) {
+            let RunRequest::Message(index) = request else {
                 panic!("the run is open");
             };
             driver.message_answered(late, Time::ZERO, (index, address), Answered::Unknown);
@@ -258,8 +258,8 @@ fn announced(
     for ms in ms {
         let now = Time::ZERO + Duration::from_ms(ms);
         driver.issue(now, taken);
-        while let Some((processor, errand, _)) = taken.0.pop_front() {
-            let again = matches!(errand, Errand::Repetition(_));
+        while let Some((processor, request, _)) = taken.0.pop_front() {
+            let again = matches!(request, RunRequest::Repetition(_));
             all.push((processor, ms, again));
         }
     }
@@ -375,9 +375,9 @@ fn zeros_found(op: Operation, size: u32, says: Answered<'_>) -> [(u64, u64); 2] 
     driver.issue(now, &mut taken);
     let sent: Vec<_> = taken.0.drain(..).collect();
     assert_eq!(sent.len(), 4);
-    for (processor, errand, address) in sent {
-        let Errand::Message(index) = errand else {
-            panic!("{errand:?}");
+    for (processor, request, address) in sent {
+        let RunRequest::Message(index) = request else {
+            panic!("{request:?}");
         };
         let is_zero = processor == 1;
         let line = [crate::nic::stamp::read_line(address), [0; 64]][usize::from(is_zero)];
@@ -394,7 +394,7 @@ fn zeros_found(op: Operation, size: u32, says: Answered<'_>) -> [(u64, u64); 2] 
     assert!(!driver.issue(now, &mut taken), "one is to be asked");
     let before = counts(&driver);
     for _ in 0..3 {
-        let question = (1, Errand::Question(0), 0);
+        let question = (1, RunRequest::Question(0), 0);
         assert_eq!(taken.0.pop_front(), Some(question), "{op:?} {size}");
         assert!(taken.0.is_empty(), "the other is not asked");
         driver.question_answered(0, Answered::Damaged);
@@ -444,8 +444,8 @@ fn paced(rate: u64, window: u32, duration: Duration, count: u64) -> (Driver, Tak
 
 /// Answers all that is out.
 fn answer_all(driver: &mut Driver, taken: &mut Taken, now: Time) {
-    for (_, errand, address) in core::mem::take(&mut taken.0) {
-        let Errand::Message(index) = errand else {
+    for (_, request, address) in core::mem::take(&mut taken.0) {
+        let RunRequest::Message(index) = request else {
             panic!("the run is open");
         };
         driver.message_answered(now, now, (index, address), Answered::Written);

@@ -37,7 +37,7 @@ pub(crate) struct Block {
 
 /// Which request of a run has ended, by the index of its target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Errand {
+pub(crate) enum RunRequest {
     Announcement(u32),
     /// An announcement to somebody who has been sent one before. A run does not wait for its end.
     Repetition(Repetition),
@@ -89,5 +89,5 @@ pub(crate) trait Issuer {
     /// Whether a request to another address may go although one cannot.
     fn has_other_ways(&self) -> bool;
     /// Sends a request to `processor`; false if it cannot go now.
-    fn issue(&mut self, processor: u16, errand: Errand, message: &Message<'_>) -> bool;
+    fn issue(&mut self, processor: u16, request: RunRequest, message: &Message<'_>) -> bool;
 }

@@ -29,9 +29,10 @@ pub enum Pattern {
     Tornado,
     /// A permutation drawn from the run's seed: the same one at every participant.
     Permutation,
-    /// The adversary of networks of groups: each message to a participant of the next group, drawn at random. Groups follow
-    /// each other by number, the first after the last ([`TrafficSpec::groups`](super::TrafficSpec::groups)). One channel between two groups, or
-    /// a few, would carry everything that a group sends if all of it went the shortest way.
+    /// The adversary of networks of groups: each message to a participant of the next group, drawn
+    /// at random. Groups follow each other by number, the first after the last
+    /// ([`TrafficSpec::groups`](super::TrafficSpec::groups)). One channel between two groups, or a
+    /// few, would carry everything that a group sends if all of it went the shortest way.
     GroupAdversarial,
     /// To one of `targets` with probability `percent` / 100, otherwise uniform.
     Hotspot {

@@ -137,8 +137,8 @@ pub struct TrafficSpec {
     /// Seed of all that is random in the run.
     #[serde(default)]
     pub seed: u64,
-    /// How packets choose their ways, where they can. If nothing is said, by load with the biases of mode 0; puts of fewer than 8
-    /// bytes, which have no room for their number, in order.
+    /// How packets choose their ways, where they can. If nothing is said, by load with the biases
+    /// of mode 0; puts of fewer than 8 bytes, which have no room for their number, in order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ways: Option<Ways>,
 }

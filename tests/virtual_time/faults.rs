@@ -5,7 +5,7 @@ use phitwire::link::LinkState;
 use phitwire::link::impair::Probability;
 use phitwire::machine::blackwidow::nic::BlackwidowNic;
 use phitwire::machine::blackwidow::router::Yarc;
-use phitwire::machine::blackwidow::topology::{BlackwidowSpec, Settings};
+use phitwire::machine::blackwidow::topology::{BlackwidowSpec, ClosSettings};
 use phitwire::net::NodeRef;
 use phitwire::nic::{Operation, Pattern, Phase, TrafficSpec};
 use phitwire::sim::check::Allowance;
@@ -34,7 +34,7 @@ fn noise(network: &mut Network, lane: u8) -> LinkId {
 }
 
 fn impatient(mut spec: BlackwidowSpec) -> BlackwidowSpec {
-    spec.settings = Settings {
+    spec.settings = ClosSettings {
         lane_retry_threshold: 10,
         request_timeout_ms: 100,
         ..spec.settings

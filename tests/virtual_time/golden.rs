@@ -6,53 +6,61 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use phitwire::machine::blackwidow::nic::BlackwidowNic;
-use phitwire::machine::blackwidow::router::Yarc;
+use phitwire::chip::Grain;
+use phitwire::machine::aries::topology::Dragonfly;
 use phitwire::machine::blackwidow::topology::BlackwidowSpec;
+use phitwire::net::{self, Clock, Profile};
 use phitwire::nic::{Operation, Pattern, TrafficSpec};
+use phitwire::sim::World;
+use phitwire::sim::direct::{Config, Report};
 use phitwire::time::Duration;
 
-use crate::harness::{Network, impair_all, live, paced, run, uniform, up};
+use crate::encoded::{encoded, traffic};
+use crate::harness::{aries_3x4, impair_all, live, paced, run, uniform, up, up_with};
 
-/// Every counter that is not zero, summed over all nodes and links, with the report and the trace
-/// hash.
-fn counters(network: &Network, run_id: u64) -> String {
+/// The report and the trace hash, then every counter that is not zero, summed over all nodes and
+/// links.
+fn counters<L: net::Network>(network: &World<L>, run_id: u64) -> String {
+    let report = network.report(run_id);
+    let fabric = &network.fabric;
+    let mut text = lines([
+        ("now_ps", fabric.now().as_ps()),
+        ("sent", report.sent),
+        ("acknowledged", report.acknowledged),
+        ("delivered", report.delivered),
+        ("p50_ns", report.latency.quantile(500)),
+        ("p99_ns", report.latency.quantile(990)),
+    ]);
     let mut sums: BTreeMap<String, u64> = BTreeMap::new();
     let mut add = |kind: &str, name: &str, value: u64| {
         *sums.entry(format!("{kind}.{name}")).or_default() += value;
     };
-    for node in network.routers() {
-        network
-            .node::<Yarc>(node)
-            .counters()
-            .for_each(|name, value| add("router", name, value));
-    }
-    for node in network.nics() {
-        network
-            .node::<BlackwidowNic>(node)
-            .counters()
-            .for_each(|name, value| add("nic", name, value));
+    for node in network.nics().chain(network.routers()) {
+        let device = fabric.node(node);
+        let kind = device.kind().name();
+        // Links are counted by themselves, and the age of a router is the time above.
+        device.for_each_counter(&mut |name, value| {
+            if !name.contains('.') && name != "cycles" {
+                add(kind, name, value);
+            }
+        });
     }
     for link in network.links() {
-        for (node, port) in network.fabric.ends(link) {
-            if let Some(link) = network.fabric.node(node).link(port) {
+        for (node, port) in fabric.ends(link) {
+            if let Some(link) = fabric.node(node).link(port) {
                 link.for_each_counter(&mut |name, value| add("link", name, value));
             }
         }
     }
-    let report = network.report(run_id);
-    let mut text = format!(
-        "trace_hash {:016x}\nnow_ps {}\nsent {}\nacknowledged {}\ndelivered {}\np50_ns {}\np99_ns {}\n",
-        network.fabric.trace_hash(),
-        network.fabric.now().as_ps(),
-        report.sent,
-        report.acknowledged,
-        report.delivered,
-        report.latency.quantile(500),
-        report.latency.quantile(990),
-    );
-    for (name, value) in sums.into_iter().filter(|(_, value)| *value != 0) {
-        writeln!(text, "{name} {value}").expect("a string takes everything");
+    text += &lines(sums.into_iter().filter(|(_, value)| *value != 0));
+    format!("trace_hash {:016x}\n{text}", fabric.trace_hash())
+}
+
+/// A line for each name.
+fn lines<N: AsRef<str>>(figures: impl IntoIterator<Item = (N, u64)>) -> String {
+    let mut text = String::new();
+    for (name, value) in figures {
+        writeln!(text, "{} {value}", name.as_ref()).expect("a string takes everything");
     }
     text
 }
@@ -62,7 +70,15 @@ fn golden(
     words: &str,
     traffic: impl Fn(TrafficSpec) -> TrafficSpec,
 ) -> String {
-    let mut network = up(spec, 2006);
+    counted(up(spec, 2006), words, traffic)
+}
+
+/// What a run over impaired links comes to, of whatever machine.
+fn counted<L: net::Network>(
+    mut network: World<L>,
+    words: &str,
+    traffic: impl Fn(TrafficSpec) -> TrafficSpec,
+) -> String {
     impair_all(&mut network, words);
     let traffic = traffic(uniform(&network, 1, 200));
     run(&mut network, &traffic, Duration::from_ms(60_000));
@@ -85,6 +101,68 @@ fn the_chips_own_depths_and_clock() {
     insta::assert_snapshot!(golden(&paced(8, 4), "", gets));
 }
 
+/// The dragonfly of labs with the chips' own depths and 1.143 ns cycle: flits, if nothing is said.
+fn paced_dragonfly() -> Dragonfly {
+    let mut topology = aries_3x4();
+    topology.settings.profile = Profile::Paper;
+    topology.settings.clock = Clock::Paced { dilation: 1 };
+    topology
+}
+
+#[test]
+fn a_dragonfly_of_packets_with_one_percent_loss() {
+    let network = up_with(aries_3x4(), Profile::Live, 2012);
+    insta::assert_snapshot!(counted(network, "loss 1%", |traffic| traffic));
+}
+
+#[test]
+fn a_dragonfly_of_flits_with_one_percent_loss() {
+    let network = up_with(paced_dragonfly(), Profile::Paper, 2012);
+    let whole = |traffic| TrafficSpec {
+        size: 64,
+        ..traffic
+    };
+    insta::assert_snapshot!(counted(network, "loss 1%", whole));
+}
+
+/// What `phitwire sim --netem` measures.
+fn measured(report: &Report) -> String {
+    let latency = &report.latency_cycles;
+    let text = lines([
+        ("cycles", report.cycles),
+        ("packets", report.packets),
+        ("phit_hops", report.phit_hops),
+        ("measured_packets", latency.count),
+        ("min_cycles", latency.min),
+        ("p50_cycles", latency.p50),
+        ("p99_cycles", latency.p99),
+        ("max_cycles", latency.max),
+        ("discarded_packets", report.discarded_packets),
+        ("retransmitted_packets", report.retransmitted_packets),
+        ("frames_sent", report.frames_sent),
+        ("frames_lost", report.frames_lost),
+    ]);
+    let share = report.non_minimal.expect("routers choose");
+    format!(
+        "trace_hash {:016x}\n{text}non_minimal_share {share:.6}\naccepted_load {:.6}\n",
+        report.trace_hash, report.accepted_load
+    )
+}
+
+fn simulated(grain: Grain) -> String {
+    measured(&encoded(&aries_3x4(), &traffic(grain), "loss 1%", 1))
+}
+
+#[test]
+fn a_simulated_dragonfly_of_flits_with_one_percent_loss() {
+    insta::assert_snapshot!(simulated(Grain::Flit));
+}
+
+#[test]
+fn a_simulated_dragonfly_of_packets_with_one_percent_loss() {
+    insta::assert_snapshot!(simulated(Grain::Packet));
+}
+
 #[test]
 fn a_golden_run_notices_a_change() {
     let one = golden(&live(4, 4), "", |traffic| traffic);
@@ -95,4 +173,18 @@ fn a_golden_run_notices_a_change() {
     });
     assert_eq!(one, same);
     assert_ne!(one, other);
+}
+
+#[test]
+fn a_golden_run_of_a_dragonfly_notices_a_change() {
+    let of = |grain, words, seed| {
+        let (config, options) = traffic(grain);
+        let asked = (Config { seed, ..config }, options);
+        measured(&encoded(&aries_3x4(), &asked, words, 1))
+    };
+    let one = of(Grain::Flit, "loss 1%", 1);
+    assert_eq!(one, of(Grain::Flit, "loss 1%", 1));
+    assert_ne!(one, of(Grain::Packet, "loss 1%", 1));
+    assert_ne!(one, of(Grain::Flit, "loss 1.1%", 1));
+    assert_ne!(one, of(Grain::Flit, "loss 1%", 2));
 }

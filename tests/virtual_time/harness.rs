@@ -1,14 +1,20 @@
 //! What the tests of this directory share.
 
 use phitwire::link::impair::Netem;
-use phitwire::machine::blackwidow::topology::{BlackwidowSpec, Settings, Topology};
-use phitwire::net::{Clock, Profile};
+use phitwire::machine::aries::topology::{Dragonfly, DragonflySpec, Shape};
+use phitwire::machine::blackwidow::topology::{BlackwidowSpec, ClosSettings, FoldedClos};
+use phitwire::net::{self, Clock, Profile};
 use phitwire::nic::{Operation, TrafficReport, TrafficSpec};
 use phitwire::sim::check::Allowance;
 use phitwire::sim::{Direction, LinkId, LinkSpec, World};
 use phitwire::time::Duration;
 
-pub type Network = World<Topology>;
+pub type Network = World<FoldedClos>;
+
+/// Time between two processes of a lab.
+const LIVE_LATENCY: Duration = Duration::from_us(10);
+/// Time on the chips' own links.
+const PAPER_LATENCY: Duration = Duration::from_ns(25);
 
 /// A network of `processors`, `subtree` to a rank-1 router, with the depths and clock of processes
 /// on real wires: free-running routers, deep buffers.
@@ -22,10 +28,10 @@ pub fn live(processors: u32, subtree: u32) -> BlackwidowSpec {
 
 /// The same network with the chip's own depths and its 1.25 ns cycle.
 pub fn paced(processors: u32, subtree: u32) -> BlackwidowSpec {
-    let settings = Settings {
+    let settings = ClosSettings {
         profile: Profile::Paper,
         clock: Clock::Paced { dilation: 1 },
-        ..Settings::default()
+        ..ClosSettings::default()
     };
     BlackwidowSpec {
         settings,
@@ -33,22 +39,52 @@ pub fn paced(processors: u32, subtree: u32) -> BlackwidowSpec {
     }
 }
 
-pub fn generate(spec: &BlackwidowSpec) -> Topology {
+pub fn generate(spec: &BlackwidowSpec) -> FoldedClos {
     spec.generate()
         .unwrap_or_else(|error| panic!("{spec:?}: {error}"))
 }
 
-/// The network with all its links up. A live link has some 20 us between two processes.
-pub fn up(spec: &BlackwidowSpec, seed: u64) -> Network {
-    let latency = match spec.settings.profile {
-        Profile::Paper => Duration::from_ns(25),
-        Profile::Live => Duration::from_us(10),
+/// A dragonfly of groups with one chassis of so many routers, a network interface at each, and one
+/// link between each pair of groups.
+pub fn dragonfly(groups: u16, blades: u8) -> Dragonfly {
+    let spec = DragonflySpec {
+        shape: Shape {
+            groups,
+            chassis: 1,
+            blades,
+            nics: 1,
+        },
+        global_links: Some(1),
+        ..DragonflySpec::default()
     };
-    bring_up(generate(spec), seed, LinkSpec { latency, mtu: 1472 })
+    spec.generate()
+        .unwrap_or_else(|error| panic!("{spec:?}: {error}"))
 }
 
-pub fn bring_up(topology: Topology, seed: u64, spec: LinkSpec) -> Network {
-    let mut network = Network::new(topology, seed, spec).expect("the topology is sound");
+/// The dragonfly of labs, three groups of four routers, with the depths and clock of processes on
+/// real wires.
+pub fn aries_3x4() -> Dragonfly {
+    let text = include_str!("../../netns-scripts/topologies/aries-3x4.toml");
+    phitwire::machine::aries::topology::read("aries-3x4.toml", text)
+        .expect("a ready description is sound")
+}
+
+/// The network with all its links up. A live link has some 20 us between two processes.
+pub fn up(spec: &BlackwidowSpec, seed: u64) -> Network {
+    up_with(generate(spec), spec.settings.profile, seed)
+}
+
+/// The network with all its links up, which take as long as is usual with that profile.
+pub fn up_with<L: net::Network>(topology: L, profile: Profile, seed: u64) -> World<L> {
+    let latency = match profile {
+        Profile::Paper => PAPER_LATENCY,
+        Profile::Live => LIVE_LATENCY,
+    };
+    bring_up(topology, seed, LinkSpec { latency, mtu: 1472 })
+}
+
+pub fn bring_up<L: net::Network>(topology: L, seed: u64, spec: LinkSpec) -> World<L> {
+    let mut network = World::new(topology, seed, spec).expect("the topology is sound");
     assert!(
         network.bring_up(Duration::from_ms(1_000)),
         "links train within a second"
@@ -63,7 +99,7 @@ pub fn netem(words: &str) -> Netem {
 }
 
 /// Uniform traffic among all processors, `count` messages from each.
-pub fn uniform(network: &Network, run: u64, count: u64) -> TrafficSpec {
+pub fn uniform<L: net::Network>(network: &World<L>, run: u64, count: u64) -> TrafficSpec {
     TrafficSpec {
         run,
         processors: network.traffic_numbers(),
@@ -75,12 +111,16 @@ pub fn uniform(network: &Network, run: u64, count: u64) -> TrafficSpec {
 }
 
 /// Starts `spec`, waits for its end, lets the network drain and demands that all checkers pass.
-pub fn run(network: &mut Network, spec: &TrafficSpec, limit: Duration) -> TrafficReport {
+pub fn run<L: net::Network>(
+    network: &mut World<L>,
+    spec: &TrafficSpec,
+    limit: Duration,
+) -> TrafficReport {
     run_with(network, spec, limit, Allowance::default())
 }
 
-pub fn run_with(
-    network: &mut Network,
+pub fn run_with<L: net::Network>(
+    network: &mut World<L>,
     spec: &TrafficSpec,
     limit: Duration,
     allow: Allowance,
@@ -90,7 +130,12 @@ pub fn run_with(
 }
 
 /// Waits for the end of a run and demands that all checkers pass.
-pub fn finish(network: &mut Network, run: u64, limit: Duration, allow: Allowance) -> TrafficReport {
+pub fn finish<L: net::Network>(
+    network: &mut World<L>,
+    run: u64,
+    limit: Duration,
+    allow: Allowance,
+) -> TrafficReport {
     let done = network.finish(run, limit);
     let report = network.report(run);
     let links = || network.link_states();
@@ -123,7 +168,7 @@ pub fn link_counter(network: &Network, name: &str) -> u64 {
     sum
 }
 
-pub fn impair_all(network: &mut Network, words: &str) {
+pub fn impair_all<L: net::Network>(network: &mut World<L>, words: &str) {
     network.fabric.impair_all(Some(netem(words)));
 }
 

@@ -3,7 +3,7 @@
 use phitwire::device::{DeviceEvent, LinkFault};
 use phitwire::link::{LinkEvent, LinkState};
 use phitwire::machine::blackwidow::router::Yarc;
-use phitwire::machine::blackwidow::topology::{BlackwidowSpec, Settings};
+use phitwire::machine::blackwidow::topology::{BlackwidowSpec, ClosSettings};
 use phitwire::net::NodeRef;
 use phitwire::nic::{Pattern, TrafficSpec};
 use phitwire::sim::check::Allowance;
@@ -77,10 +77,10 @@ fn a_link_cut_for_ten_seconds_loses_nothing() {
 
 /// R1.5 with two sidelinks; impatient, so that the tests see what time-outs do.
 fn two_sidelinks() -> BlackwidowSpec {
-    let settings = Settings {
+    let settings = ClosSettings {
         request_timeout_ms: 400,
         forward_progress_ms: 100,
-        ..Settings::default()
+        ..ClosSettings::default()
     };
     BlackwidowSpec {
         uplinks: Some(2),

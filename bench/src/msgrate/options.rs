@@ -56,12 +56,14 @@ pub struct Options {
     /// Operation of every message
     #[arg(long, value_enum, default_value_t)]
     pub op: Op,
-    /// Payload bytes per message: 1 to 32, or to 16 MiB where network interfaces have block transfers (above 64), gets up to
-    /// 64 multiples of 4 there, atomic operations 8. Several sizes are measured one after another
+    /// Payload bytes per message: 1 to 32, or to 16 MiB where network interfaces have block
+    /// transfers (above 64), gets up to 64 multiples of 4 there, atomic operations 8. Several sizes
+    /// are measured one after another
     #[arg(long, value_name = "B", value_delimiter = ',', default_value = "8",
           value_parser = clap::value_parser!(u32).range(1..=i64::from(phitwire::nic::MAX_BLOCK_SIZE)))]
     pub size: Vec<u32>,
-    /// How packets choose their ways, where they can [default: adaptive0; puts below 8 bytes: ordered]
+    /// How packets choose their ways, where they can [default: adaptive0; puts below 8 bytes:
+    /// ordered]
     #[arg(long, value_enum, value_name = "MODE")]
     pub routing: Option<RoutingName>,
     /// Messages that each sender keeps outstanding

@@ -42,7 +42,8 @@ pub enum CollectiveError {
     Claim(#[from] ClaimError),
     /// Fewer than two participants.
     #[error(
-        "a collective operation needs two network interfaces that have collectives: {1} of lab `{0}` would take part"
+        "a collective operation needs two network interfaces that have collectives: {1} of lab \
+         `{0}` would take part"
     )]
     Alone(String, usize),
     /// A report is of another run.

@@ -1,8 +1,8 @@
 //! The benchmarks of `phitwire-bench`, in the manner of the OSU microbenchmarks, on a running lab.
 //!
 //! [`point`] are those made of messages (latency, bandwidth, random updates, all to all), which
-//! [`msgrate`](crate::msgrate) measures and verifies; [`collective`] are those that the collective engines of
-//! network interfaces carry out, whose results every participant verifies.
+//! [`msgrate`](crate::msgrate) measures and verifies; [`collective`] are those that the collective
+//! engines of network interfaces carry out, whose results every participant verifies.
 
 pub mod collective;
 mod options;

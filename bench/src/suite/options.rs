@@ -30,8 +30,8 @@ pub enum Benchmark {
     Bandwidth(PairOptions),
     /// Payload per second between two network interfaces, both ways at once
     Bibw(PairOptions),
-    /// Random updates: fetching additions to random words of all network interfaces, each source to words of its own. Only
-    /// where network interfaces have atomic operations
+    /// Random updates: fetching additions to random words of all network interfaces, each source to
+    /// words of its own. Only where network interfaces have atomic operations
     Gups(SetOptions),
     /// A sum over all network interfaces that all of them get, where they have collective engines
     Allreduce(AllreduceOptions),
@@ -70,7 +70,8 @@ pub struct PairOptions {
     /// Operation of every message
     #[arg(long, value_enum, default_value_t)]
     pub op: Op,
-    /// Payload bytes per message, a row each [default: powers of two, to the largest message, 64 KiB at most]
+    /// Payload bytes per message, a row each [default: powers of two, to the largest message, 64
+    /// KiB at most]
     #[arg(long, value_name = "B", value_delimiter = ',', value_parser = size())]
     pub size: Vec<u32>,
     /// Messages outstanding [default: 1 for latency, 64 otherwise]
@@ -104,7 +105,8 @@ pub struct AlltoallOptions {
     #[command(flatten)]
     #[expect(missing_docs, reason = "its fields have them")]
     pub set: SetOptions,
-    /// Payload bytes per message, a row each [default: powers of two, to the largest message, 4 KiB at most]
+    /// Payload bytes per message, a row each [default: powers of two, to the largest message, 4 KiB
+    /// at most]
     #[arg(long, value_name = "B", value_delimiter = ',', value_parser = size())]
     pub size: Vec<u32>,
 }

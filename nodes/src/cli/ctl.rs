@@ -62,7 +62,8 @@ enum Command {
         #[command(subcommand)]
         command: TrafficCommand,
     },
-    /// Start, watch and stop collective operations at a network interface that has an engine for them
+    /// Start, watch and stop collective operations at a network interface that has an engine for
+    /// them
     Collective {
         #[command(subcommand)]
         command: CollectiveCommand,

@@ -86,7 +86,8 @@ pub fn run(args: ManageArgs) -> miette::Result<ExitCode> {
     if network.reroute().is_none() {
         return Err(miette!(
             help = format!(
-                "its routers choose their ways by themselves; `phitwire ctl --lab {} NODE set` writes single registers",
+                "its routers choose their ways by themselves; `phitwire ctl --lab {} NODE set` \
+                 writes single registers",
                 args.lab
             ),
             "the network of lab `{}` is of a machine whose networks are not rerouted",

@@ -53,7 +53,8 @@ pub enum Request {
     },
     /// Ends the issuing of messages; outstanding ones are waited for.
     TrafficStop,
-    /// Starts a run of collective operations at a network interface that has an engine for them; all its participants have to be told.
+    /// Starts a run of collective operations at a network interface that has an engine for them;
+    /// all its participants have to be told.
     CollectiveStart {
         /// The run, as `phitwire::nic::CollectiveSpec` reads it.
         spec: Value,

@@ -12,8 +12,8 @@ use phitwire::net::NodeRef;
 use serde_json::{Value, json};
 
 use super::fleet::{Fleet, PATIENCE};
+use super::manager_tests::network;
 use super::survey::Survey;
-use super::tests::network;
 use crate::control::server::Server;
 use crate::control::{Client, Request, RoutingReport};
 use crate::run_dir::LabDir;

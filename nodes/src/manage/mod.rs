@@ -23,7 +23,7 @@ pub mod survey;
 #[cfg(test)]
 mod fleet_tests;
 #[cfg(test)]
-mod tests;
+mod manager_tests;
 
 use phitwire::net::{Network, NodeRef};
 

@@ -37,11 +37,13 @@ use crate::net::Family;
 
 /// What the commands know of it.
 pub const MACHINE: Machine = Machine {
-    name: "Aries",
-    networks: Family::of::<topology::Dragonfly>(),
-    simulation: Simulation::of::<cycle::Aries>(),
-    soak: &soak::FAMILIES,
     generators: &[topology::GENERATOR],
     tables: reproduce::TABLES,
     ready: topology::READY,
+    soak: &soak::FAMILIES,
+    ..Machine::new(
+        "Aries",
+        Family::of::<topology::Dragonfly>(),
+        Simulation::of::<cycle::Aries>(),
+    )
 };

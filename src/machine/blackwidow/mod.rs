@@ -48,11 +48,13 @@ use crate::net::Family;
 
 /// What the commands know of it.
 pub const MACHINE: Machine = Machine {
-    name: "BlackWidow",
-    networks: Family::of::<topology::FoldedClos>(),
-    simulation: Simulation::of::<cycle::BlackWidow>(),
-    soak: &soak::FAMILIES,
     generators: &[topology::GENERATOR],
     tables: reproduce::TABLES,
     ready: topology::READY,
+    soak: &soak::FAMILIES,
+    ..Machine::new(
+        "BlackWidow",
+        Family::of::<topology::FoldedClos>(),
+        Simulation::of::<cycle::BlackWidow>(),
+    )
 };

@@ -439,9 +439,9 @@ impl Interface {
                 let progress = self.transactions.ended(ssid, *failure);
                 self.progressed(now, progress);
             }
-            Asker::Traffic(errand) => {
+            Asker::Traffic(request) => {
                 let data = &data[..usize::from(pending.answer_bytes)];
-                traffic::answered(&mut self.runs, now, errand, answer, data);
+                traffic::answered(&mut self.runs, now, request, answer, data);
             }
             Asker::Transfer(channel, step) => {
                 let data = &data[..usize::from(pending.answer_bytes)];

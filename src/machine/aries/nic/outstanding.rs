@@ -8,7 +8,7 @@
 use phitwire_framing::aries::flit::NodeId;
 use phitwire_framing::aries::packet::{Command, ECHO_BITS};
 
-use crate::nic::Errand;
+use crate::nic::RunRequest;
 use crate::nic::periods::Periods;
 use crate::nic::slab::{Entry, Slab};
 use crate::time::Time;
@@ -76,7 +76,7 @@ pub(crate) enum Asker {
     /// The transaction with this SSID: the event for its target.
     TransactionEvent(u16),
     /// A traffic run.
-    Traffic(Errand),
+    Traffic(RunRequest),
     /// A channel of the block transfer engine.
     Transfer(u8, TransferStep),
     /// The collective engine, with a number of its own.

@@ -15,7 +15,7 @@ use super::virtual_node::{Target, VirtualNodes};
 use crate::nic::checker::{Announced, block_found};
 use crate::nic::runs::Runs;
 use crate::nic::stamp::{LINE, read_line};
-use crate::nic::{Answered, Block, Errand, Issuer, Message, Ways};
+use crate::nic::{Answered, Block, Issuer, Message, RunRequest, Ways};
 use crate::time::Time;
 
 /// The memory domain that traffic runs use at all nodes: it begins at the beginning of the memory, and has
@@ -50,7 +50,7 @@ impl Issuer for PacketIssuer<'_> {
     }
 
     #[inline]
-    fn issue(&mut self, processor: u16, errand: Errand, message: &Message<'_>) -> bool {
+    fn issue(&mut self, processor: u16, request: RunRequest, message: &Message<'_>) -> bool {
         let Some(node) = self.nodes.get(processor.into()) else {
             unreachable!(
                 "starting the run has looked the node up, and virtual nodes never become fewer"
@@ -63,7 +63,7 @@ impl Issuer for PacketIssuer<'_> {
         let mut answer_bytes = 0;
         let (command, address, data) = match *message {
             Message::Announce(data) => (Command::Control { code: RUN_CODE }, 0, data.as_slice()),
-            Message::Block(ref block) => return self.issue_block(processor, node, errand, block),
+            Message::Block(ref block) => return self.issue_block(processor, node, request, block),
             Message::Put { address, data } => (Command::Put { event: false }, address, data),
             Message::Get { address, len } => {
                 answer_bytes = len;
@@ -102,15 +102,22 @@ impl Issuer for PacketIssuer<'_> {
             },
         };
         self.requester
-            .issue(self.now, &ask, Asker::Traffic(errand), self.counters)
+            .issue(self.now, &ask, Asker::Traffic(request), self.counters)
             .is_ok()
     }
 }
 
 impl PacketIssuer<'_> {
-    /// Queues a block transfer. Its completion names the errand, and its event at the target the block.
-    fn issue_block(&mut self, processor: u16, node: NodeId, errand: Errand, block: &Block) -> bool {
-        let (Some(channel), Errand::Message(index)) = (self.transfers.idlest(), errand) else {
+    /// Queues a block transfer. Its completion names the request, and its event at the target the
+    /// block.
+    fn issue_block(
+        &mut self,
+        processor: u16,
+        node: NodeId,
+        request: RunRequest,
+        block: &Block,
+    ) -> bool {
+        let (Some(channel), RunRequest::Message(index)) = (self.transfers.idlest(), request) else {
             return false;
         };
         let Block {
@@ -201,13 +208,19 @@ pub(crate) fn block_ended(
         }
         None => Answered::Written,
     };
-    let errand = (Errand::Message(user as u32), address);
-    runs.answered(now, ended.queued, errand, answered);
+    let request = (RunRequest::Message(user as u32), address);
+    runs.answered(now, ended.queued, request, answered);
 }
 
 /// Hands the end of a request to the run that issued it; `data` is what the response brought.
 #[inline]
-pub(crate) fn answered(runs: &mut Runs, now: Time, errand: Errand, answer: &Answer, data: &[u8]) {
+pub(crate) fn answered(
+    runs: &mut Runs,
+    now: Time,
+    request: RunRequest,
+    answer: &Answer,
+    data: &[u8],
+) {
     let Answer { pending, failure } = answer;
     let answered = match (failure, pending.command) {
         // What was damaged on its way is said again.
@@ -220,7 +233,7 @@ pub(crate) fn answered(runs: &mut Runs, now: Time, errand: Errand, answer: &Answ
         (None, Command::Amo { .. }) => Answered::Added(word_of(data)),
         (None, _) => Answered::Written,
     };
-    runs.answered(now, pending.posted, (errand, pending.offset), answered);
+    runs.answered(now, pending.posted, (request, pending.offset), answered);
 }
 
 impl From<Announced> for Status {

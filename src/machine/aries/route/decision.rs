@@ -229,7 +229,7 @@ impl Routes {
     }
 
     /// Every decision that this router could take for a packet with this head, whatever its routing mode, the
-    /// loads, the lots that are drawn, and the links that happen to be down.
+    /// loads, what is drawn, and the links that happen to be down.
     pub fn ways(&self, kind: PortKind, head: Head) -> Ways {
         let mut ways = Ways::default();
         if let Some(port) = self.nic(head) {
@@ -298,8 +298,8 @@ impl Routes {
         let phase = self.phase(kind, head, live);
         let mode = head.routing();
         let decision = if matches!(mode, Routing::Ordered | Routing::OrderedNonMinimal) {
-            let mut lots = HashLots(self.flow_hash(port, head));
-            self.pick_hashed(phase, mode, &mut lots)
+            let mut draws = HashDraws(self.flow_hash(port, head));
+            self.pick_hashed(phase, mode, &mut draws)
         } else {
             self.pick_by_load(phase, mode, rng, load)
         };
@@ -340,15 +340,15 @@ impl Routes {
     }
 
     /// The kind that the mode or the packet's state asks for, with what stands in for it.
-    fn pick_hashed(&self, phase: Phase, mode: Routing, lots: &mut HashLots) -> Option<Decision> {
+    fn pick_hashed(&self, phase: Phase, mode: Routing, draws: &mut HashDraws) -> Option<Decision> {
         let up_first = phase.wants_up(mode == Routing::OrderedNonMinimal);
         for (turn, up) in [up_first, !up_first].into_iter().enumerate() {
             let candidate = if up {
-                phase.up.and_then(|up| self.draw_up(up, lots, &|_| 0))
+                phase.up.and_then(|up| self.draw_up(up, draws, &|_| 0))
             } else {
                 phase
                     .minimal
-                    .map(|part| part.way(nth(part.ports, lots.below(count(part.ports)))))
+                    .map(|part| part.way(nth(part.ports, draws.below(count(part.ports)))))
             };
             if let Some(way) = candidate {
                 return Some(phase.decision(way, up, turn > 0));
@@ -418,20 +418,20 @@ impl Routes {
     }
 
     /// One candidate of the way up.
-    fn draw_up(&self, up: Up, lots: &mut impl Lots, load: &impl Fn(u8) -> u32) -> Option<Way> {
-        Some(match self.draw(up, lots)? {
+    fn draw_up(&self, up: Up, draws: &mut impl Draws, load: &impl Fn(u8) -> u32) -> Option<Way> {
+        Some(match self.draw(up, draws)? {
             Step::Port(port) => Way {
                 port,
                 class: up.class,
                 non_minimal: true,
             },
-            Step::Root(part) => part.way(pick_port(part.ports, lots, load)),
+            Step::Root(part) => part.way(pick_port(part.ports, draws, load)),
         })
     }
 
     /// Draws the next step of the way up: green, black or staying in either dimension, each router of the group with
-    /// about the same chance. Where the way could not go on, staying is not in the lot.
-    fn draw(&self, up: Up, lots: &mut impl Lots) -> Option<Step> {
+    /// about the same chance. Where the way could not go on, staying is not among the choices.
+    fn draw(&self, up: Up, draws: &mut impl Draws) -> Option<Step> {
         let (greens, blacks) = self.open_dimensions(up);
         let blues = up.ports & self.blue;
         let ends = match up.end {
@@ -440,9 +440,9 @@ impl Routes {
         };
         if greens != 0 {
             let stays = u64::from(blacks != 0 || ends);
-            let lot = lots.below(count(greens) + stays);
-            if lot < count(greens) {
-                return Some(Step::Port(nth(greens, lot)));
+            let drawn = draws.below(count(greens) + stays);
+            if drawn < count(greens) {
+                return Some(Step::Port(nth(greens, drawn)));
             }
         }
         if blacks != 0 {
@@ -451,16 +451,16 @@ impl Routes {
             } else {
                 0
             };
-            let lot = lots.below(count(blacks) + stays);
-            if lot < count(blacks) {
-                return Some(Step::Port(nth(blacks, lot)));
+            let drawn = draws.below(count(blacks) + stays);
+            if drawn < count(blacks) {
+                return Some(Step::Port(nth(blacks, drawn)));
             }
         }
         if !ends {
             return None;
         }
         Some(match up.end {
-            End::Blue => Step::Port(nth(blues, lots.below(count(blues)))),
+            End::Blue => Step::Port(nth(blues, draws.below(count(blues)))),
             End::Root(root) => Step::Root(root),
         })
     }
@@ -511,15 +511,15 @@ impl Part {
     }
 }
 
-/// Where lots come from: the generator, or the hash of an ordered packet.
-trait Lots {
+/// Where draws come from: the generator, or the hash of an ordered packet.
+trait Draws {
     /// A number below `bound`, which is not 0.
     fn below(&mut self, bound: u64) -> u64;
     /// Whether a second candidate may be drawn and compared.
     const BY_LOAD: bool;
 }
 
-impl Lots for Rng {
+impl Draws for Rng {
     #[inline]
     fn below(&mut self, bound: u64) -> u64 {
         Rng::below(self, bound)
@@ -527,10 +527,10 @@ impl Lots for Rng {
     const BY_LOAD: bool = true;
 }
 
-/// Lots that depend on nothing but the flow.
-struct HashLots(u64);
+/// Draws that depend on nothing but the flow.
+struct HashDraws(u64);
 
-impl Lots for HashLots {
+impl Draws for HashDraws {
     #[inline]
     fn below(&mut self, bound: u64) -> u64 {
         self.0 = mix(self.0);
@@ -541,13 +541,13 @@ impl Lots for HashLots {
 
 /// The less loaded of two different ports of a set that is not empty.
 #[inline]
-fn pick_port<L: Lots>(ports: PortMask, lots: &mut L, load: &impl Fn(u8) -> u32) -> u8 {
+fn pick_port<L: Draws>(ports: PortMask, draws: &mut L, load: &impl Fn(u8) -> u32) -> u8 {
     let choices = count(ports);
-    let first = nth(ports, lots.below(choices));
+    let first = nth(ports, draws.below(choices));
     if choices == 1 || !L::BY_LOAD {
         return first;
     }
-    let second = nth(ports & !(1 << first), lots.below(choices - 1));
+    let second = nth(ports & !(1 << first), draws.below(choices - 1));
     if load(second) < load(first) {
         second
     } else {

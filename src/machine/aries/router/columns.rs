@@ -17,6 +17,7 @@ use super::pipeline::{
 };
 use super::pool::{Fifo, Item, Pool, Slot};
 use super::tiles::{Ports, Tiles, boxed};
+use crate::kit::below;
 use crate::kit::{MatrixArbiter, Next};
 use crate::machine::aries::route::registers::{FIRST_NIC_PORT, VCS};
 
@@ -123,7 +124,7 @@ impl Columns {
     /// A flit has come into a column buffer whose output had nothing more to read there.
     #[inline]
     pub(super) fn arrived(&mut self, id: ColumnBufferId) {
-        let output = id.output() % TILES;
+        let output = below::<TILES>(id.output());
         self.outputs[output].requests |= 1 << (id.vc() * 8 + id.source_row());
         self.waiting |= 1 << output;
         self.active |= 1 << output;
@@ -150,7 +151,7 @@ impl Columns {
         while outputs != 0 {
             let output = outputs.trailing_zeros() as usize;
             outputs &= outputs - 1;
-            let requests = self.outputs[output % TILES].requests.to_le_bytes();
+            let requests = self.outputs[below::<TILES>(output)].requests.to_le_bytes();
             for (waiting, sources) in waiting.iter_mut().zip(requests) {
                 *waiting |= u64::from(sources != 0) << output;
             }
@@ -179,7 +180,7 @@ impl<I: Items> Tiles<I> {
         while pending != 0 {
             let output = pending.trailing_zeros() as usize;
             pending &= pending - 1;
-            self.output(output % TILES, io);
+            self.output(below::<TILES>(output), io);
         }
     }
 
@@ -289,7 +290,7 @@ impl<I: Items> Tiles<I> {
             return Current::NONE;
         }
         let state = &mut self.columns.outputs[output];
-        let vc = usize::from(state.vc_turn.arbitrate(asks)) % VCS;
+        let vc = below::<VCS>(usize::from(state.vc_turn.arbitrate(asks)));
         let current = Current(chosen[vc]);
         state.last[vc] = current.source_row() as u8;
         if output >= FIRST_PROCESSOR_TILE && current.drains() == 0 {
@@ -313,7 +314,7 @@ impl<I: Items> Tiles<I> {
         let mut first = None;
         let mut left = sources.rotate_right(turn);
         while left != 0 {
-            let source_row = ((left.trailing_zeros() + turn) % 8) as usize % ROWS;
+            let source_row = below::<ROWS>(((left.trailing_zeros() + turn) % 8) as usize);
             left &= left - 1;
             let id = ColumnBufferId::at_output(output, vc, source_row);
             let head = self.columns.front(id, &self.pool)?;

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use phitwire_framing::aries::flit::NodeId;
 
+use crate::kit::below;
 use crate::link::LinkEvent;
 use crate::node::PortId;
 
@@ -68,7 +69,7 @@ fn refusal(event: &AriesEvent) -> Option<(usize, u64)> {
         AriesEvent::NoLivePort { tile, .. } => (1, tile),
         _ => return None,
     };
-    Some((kind, 1 << (tile & 63)))
+    Some((kind, 1 << below::<64>(usize::from(*tile))))
 }
 
 impl EventQueue {

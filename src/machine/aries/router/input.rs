@@ -13,6 +13,7 @@ use super::pipeline::{
 };
 use super::pool::{Item, Slot};
 use super::tiles::{Ports, Tiles, boxed};
+use crate::kit::below;
 use crate::kit::{MatrixArbiter, Room};
 use crate::machine::aries::route::registers::{AriesRegisters, FIRST_NIC_PORT, PortKind, VCS};
 use crate::machine::aries::route::{Arrival, Choice, Decision, Refusal};
@@ -89,7 +90,7 @@ impl Inputs {
     /// Where a tile's link leads.
     #[inline]
     pub(super) fn kind(&self, tile: usize) -> PortKind {
-        self.kinds[tile % TILES]
+        self.kinds[below::<TILES>(tile)]
     }
 
     /// Tiles that can send something now.
@@ -115,10 +116,10 @@ impl Inputs {
     /// Flits of virtual channel `index` (tile times 8 plus channel) have passed the input block.
     #[inline]
     pub(super) fn arrived(&mut self, index: usize, flits: u32) {
-        let state = &mut self.vcs[index % TILE_VCS];
+        let state = &mut self.vcs[below::<TILE_VCS>(index)];
         state.visible = state.visible.saturating_add(flits);
         if state.waits_for == NOTHING {
-            self.make_ready(index / VCS % TILES, index % VCS);
+            self.make_ready(below::<TILES>(index / VCS), index % VCS);
         }
     }
 }
@@ -162,7 +163,7 @@ impl<I: Items> Tiles<I> {
     pub(super) fn input_stage<P: Ports>(&mut self, io: &mut P) {
         let mut pending = self.inputs.pending();
         while pending != 0 {
-            let tile = pending.trailing_zeros() as usize % TILES;
+            let tile = below::<TILES>(pending.trailing_zeros() as usize);
             pending &= pending - 1;
             let ready = self.inputs.ready[tile];
             let vc = self.inputs.vc_turn[tile].arbitrate(ready);

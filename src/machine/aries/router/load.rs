@@ -15,6 +15,7 @@
 use super::grain::Items;
 use super::pipeline::{LOAD_CYCLES, NETWORK, TILES};
 use super::tiles::{Ports, Tiles};
+use crate::kit::below;
 use crate::machine::aries::link::SetProfile;
 use crate::machine::aries::route::registers::{FIRST_NIC_PORT, NETWORK_PORTS, NICS, PortKind};
 
@@ -141,7 +142,7 @@ impl Loads {
     /// The load of a network port, 0 to 15.
     #[inline]
     pub(super) fn of<P: Ports>(&self, port: u8, io: &P) -> u32 {
-        let port = usize::from(port) % TILES;
+        let port = below::<TILES>(usize::from(port));
         let near = (self.near(port, io) / self.steps.near).min(MAX);
         let far = (io.far_flits(port) / self.steps.far).min(MAX);
         near.max(far).max(io.peer_load(port).into()).min(MAX)

@@ -16,6 +16,7 @@ use super::pipeline::{
 };
 use super::pool::{Fifo, Item, Pool, Slot};
 use super::tiles::{NIC_ARRIVALS, Ports, Tiles};
+use crate::kit::below;
 use crate::machine::aries::route::registers::{FIRST_NIC_PORT, NICS, VCS};
 
 /// Processor tiles.
@@ -160,7 +161,7 @@ impl Netlink {
     /// Flits of a NIC's virtual channel (`index` = NIC times 8 plus channel) have come to Netlink.
     #[inline]
     pub(super) fn arrived(&mut self, index: usize, flits: u32) {
-        let (nic, vc) = (index / VCS % NICS, index % VCS);
+        let (nic, vc) = (below::<NICS>(index / VCS), index % VCS);
         let state = &mut self.nics[nic];
         state.visible[vc] = state.visible[vc].saturating_add(flits);
         if state.stalled >> vc & 1 == 0 {
@@ -237,12 +238,12 @@ impl Netlink {
     pub(super) fn output_room(&self, output: usize, nic: usize, flits: usize) -> (usize, bool) {
         let taken = self.outputs[(output - FIRST_PROCESSOR_TILE) % PROCESSOR_TILES].taken;
         let room = usize::from(taken) + flits <= usize::from(NETLINK_OUTPUT_FLITS);
-        (self.reserved[nic % NICS].into(), room)
+        (self.reserved[below::<NICS>(nic)].into(), room)
     }
 
     pub(super) fn reserve_output(&mut self, output: usize, nic: usize, flits: u8) {
         self.outputs[(output - FIRST_PROCESSOR_TILE) % PROCESSOR_TILES].taken += u16::from(flits);
-        self.reserved[nic % NICS] += u16::from(flits);
+        self.reserved[below::<NICS>(nic)] += u16::from(flits);
     }
 
     /// An item leaves processor tile number `tile` (0 to 7).
@@ -270,7 +271,7 @@ impl Netlink {
     #[inline]
     pub(super) fn wake_output(&mut self, nic: usize) {
         if self.outputs_filled != 0 {
-            self.outputs_active |= 1 << (nic % NICS);
+            self.outputs_active |= 1 << below::<NICS>(nic);
         }
     }
 
@@ -336,7 +337,7 @@ impl<I: Items> Tiles<I> {
     pub(super) fn netlink_input_stage<P: Ports>(&mut self, io: &mut P) {
         let mut pending = self.netlink.inputs_active & !self.netlink.busy[0];
         while pending != 0 {
-            let nic = pending.trailing_zeros() as usize % NICS;
+            let nic = below::<NICS>(pending.trailing_zeros() as usize);
             pending &= pending - 1;
             let mut moved = 0;
             while moved < NIC_FLITS_PER_CYCLE {
@@ -482,7 +483,7 @@ impl<I: Items> Tiles<I> {
     pub(super) fn netlink_output_stage<P: Ports>(&mut self, io: &mut P) {
         let mut pending = self.netlink.outputs_active & !self.netlink.busy[1];
         while pending != 0 {
-            let nic = pending.trailing_zeros() as usize % NICS;
+            let nic = below::<NICS>(pending.trailing_zeros() as usize);
             pending &= pending - 1;
             let mut moved = 0;
             while moved < NIC_FLITS_PER_CYCLE {

@@ -10,6 +10,7 @@ use super::load::LoadSteps;
 use super::pipeline::CYCLE_PS;
 use super::tiles::Ports;
 use crate::chip::{Chip, ChipConfig, ChipCore, Links, RegisterError, calls_of_the_core};
+use crate::kit::below;
 use crate::link::{Change, LinkEvent, LinkPort};
 use crate::machine::aries::link::{AriesLcb, AriesLinkConfig};
 use crate::machine::aries::route::registers::{AriesRegisters, FIRST_NIC_PORT, PORTS, VCS};
@@ -39,7 +40,7 @@ impl Ports for Links<AriesLcb> {
     #[inline]
     fn can_promise(&self, port: usize, vc: usize, flits: usize) -> bool {
         self.end(port)
-            .is_some_and(|lcb| lcb.is_active() && lcb.credits()[vc % VCS] as usize >= flits)
+            .is_some_and(|lcb| lcb.is_active() && lcb.credits()[below::<VCS>(vc)] as usize >= flits)
     }
     #[inline]
     fn is_active(&self, port: usize) -> bool {

@@ -16,6 +16,7 @@
 //! delay.
 
 use crate::kit::Pipe;
+use crate::kit::below;
 use crate::machine::aries::route::registers::{FIRST_NIC_PORT, NETWORK_PORTS, NICS, VCS};
 
 /// Tiles of a chip: 40 network tiles, then 8 processor tiles. Network tile t is port t.
@@ -118,7 +119,7 @@ impl RowBufferId {
     }
     #[inline]
     pub(super) const fn index(self) -> usize {
-        self.0 as usize % BUFFERS
+        below::<BUFFERS>(self.0 as usize)
     }
     #[inline]
     pub(super) const fn tile(self) -> usize {
@@ -172,7 +173,7 @@ impl ColumnBufferId {
     }
     #[inline]
     pub(super) const fn index(self) -> usize {
-        self.0 as usize % BUFFERS
+        below::<BUFFERS>(self.0 as usize)
     }
     #[inline]
     pub(super) const fn subswitch(self) -> usize {

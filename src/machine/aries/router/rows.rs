@@ -12,6 +12,7 @@ use super::pipeline::{
 };
 use super::pool::{Fifo, Item, Pool, Slot};
 use super::tiles::{Tiles, boxed};
+use crate::kit::below;
 use crate::kit::{MatrixArbiter, Next, Room};
 use crate::machine::aries::route::registers::VCS;
 
@@ -59,7 +60,7 @@ impl Subswitch {
         let requests = self.requests[row][vc];
         match self.holder[row][vc] {
             FREE => requests,
-            holder => requests & 1 << (holder & 63),
+            holder => requests & 1 << below::<64>(holder as usize),
         }
     }
 
@@ -167,11 +168,11 @@ impl<I: Items> Tiles<I> {
             pipe.tag = front.map_or(0, Slot::target);
         }
         let (row, vc) = (
-            usize::from(pipe.tag & 7) % ROWS,
-            usize::from(pipe.tag >> 3) % VCS,
+            below::<ROWS>(usize::from(pipe.tag & 7)),
+            below::<VCS>(usize::from(pipe.tag >> 3)),
         );
         let number = id.subswitch();
-        let switch = &mut rows.subswitches[number % TILES];
+        let switch = &mut rows.subswitches[below::<TILES>(number)];
         switch.requests[row][vc] |= 1 << id.requester();
         switch.refresh(row, vc);
         rows.active |= 1 << number;
@@ -183,8 +184,8 @@ impl<I: Items> Tiles<I> {
         if !self.column_has_room(id, 0) {
             return;
         }
-        let (number, row, vc) = (id.subswitch(), id.row() % ROWS, id.vc());
-        let switch = &mut self.rows.subswitches[number % TILES];
+        let (number, row, vc) = (id.subswitch(), below::<ROWS>(id.row()), id.vc());
+        let switch = &mut self.rows.subswitches[below::<TILES>(number)];
         switch.open[row] |= 1 << vc;
         switch.refresh(row, vc);
         self.rows.active |= u64::from(switch.grantable & !switch.busy != 0) << number;
@@ -209,7 +210,7 @@ impl<I: Items> Tiles<I> {
     pub(super) fn subswitch_stage(&mut self) {
         let mut pending = self.rows.active;
         while pending != 0 {
-            let number = pending.trailing_zeros() as usize % TILES;
+            let number = below::<TILES>(pending.trailing_zeros() as usize);
             pending &= pending - 1;
             let switch = &self.rows.subswitches[number];
             let mut grantable = switch.grantable & !switch.busy;
@@ -220,11 +221,11 @@ impl<I: Items> Tiles<I> {
             // no two of them read the same one.
             let (mut asking, mut asks) = ([RowBufferId::new(0, 0, 0); ROWS], 0);
             while grantable != 0 {
-                let row = grantable.trailing_zeros() as usize / 8 % ROWS;
+                let row = below::<ROWS>(grantable.trailing_zeros() as usize / 8);
                 let vcs = (grantable >> (8 * row)) as u8;
                 grantable &= !(0xff << (8 * row));
                 let switch = &mut self.rows.subswitches[number];
-                let vc = usize::from(switch.vc_turn[row].arbitrate(vcs)) % VCS;
+                let vc = below::<VCS>(usize::from(switch.vc_turn[row].arbitrate(vcs)));
                 let requester = switch.pick(row, vc);
                 let from = RowBufferId::of_requester(number, requester);
                 if self.switch_flit(ColumnBufferId::new(number, vc, row), from) {
@@ -242,7 +243,11 @@ impl<I: Items> Tiles<I> {
     /// asks for an output next.
     #[inline]
     fn switch_flit(&mut self, to: ColumnBufferId, from: RowBufferId) -> bool {
-        let (number, vc, row) = (to.subswitch() % TILES, to.vc(), to.row() % ROWS);
+        let (number, vc, row) = (
+            below::<TILES>(to.subswitch()),
+            to.vc(),
+            below::<ROWS>(to.row()),
+        );
         let requester = from.requester();
         let cycle = self.wire_clock();
         let rows = &mut self.rows;

@@ -26,6 +26,7 @@ use super::pool::Pool;
 use super::progress::Progress;
 use super::rows::Rows;
 use crate::kit::Calendar;
+use crate::kit::below;
 use crate::machine::aries::route::decision::Routes;
 use crate::machine::aries::route::registers::{
     AriesRegisters, FIRST_NIC_PORT, PORTS, PortMask, VCS,
@@ -262,7 +263,7 @@ impl<I: Items> Tiles<I> {
     /// the input block.
     #[inline]
     pub fn arrived(&mut self, port: usize, vc: usize, flits: u32) {
-        self.enter(self.cycle, port, vc % VCS, flits);
+        self.enter(self.cycle, port, below::<VCS>(vc), flits);
     }
 
     /// A flit each will arrive in the input queues of `ports` (a bit mask) and virtual channel `vc` in
@@ -276,7 +277,7 @@ impl<I: Items> Tiles<I> {
         while ports != 0 {
             let port = ports.trailing_zeros() as usize;
             ports &= ports - 1;
-            self.enter(cycle, port, vc % VCS, 1);
+            self.enter(cycle, port, below::<VCS>(vc), 1);
         }
     }
 
@@ -451,7 +452,7 @@ impl<I: Items> Tiles<I> {
 
     /// Discards at the output tiles of `keep` only, of a virtual channel.
     pub(super) fn stop_discarding(&mut self, vc: usize, keep: u64) {
-        self.columns.discarding[vc % VCS] &= keep;
+        self.columns.discarding[below::<VCS>(vc)] &= keep;
     }
 
     /// Flits in row buffers and in column buffers, and on the wires to them; those in Netlink count with the
@@ -472,6 +473,9 @@ impl<I: Items> Tiles<I> {
     }
 }
 
+#[cfg(test)]
+#[path = "fabric_tests.rs"]
+mod fabric_tests;
 #[cfg(test)]
 #[path = "tiles_tests.rs"]
 mod tests;

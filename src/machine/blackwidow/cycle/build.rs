@@ -8,7 +8,7 @@ use super::{BlackWidow, BlackwidowOptions, Format, destinations};
 use crate::link::impair::Netem;
 use crate::machine::blackwidow::route::registers::{PORTS, PortKind};
 use crate::machine::blackwidow::router::Yarc;
-use crate::machine::blackwidow::topology::{Neighbour, Topology, Wiring};
+use crate::machine::blackwidow::topology::{ClosWiring, FoldedClos, Neighbour};
 use crate::net::{Clock, End, NodeRef, Profile, Runtime};
 use crate::sim::direct::config::{Config, ConfigError};
 use crate::sim::direct::encoded::build::{Builder, Place};
@@ -41,7 +41,7 @@ struct TerminalPlace {
 impl Places {
     /// Chips are dealt out rank by rank, in ranges, so that every partition has its share of each
     /// rank's traffic; terminals go with their routers.
-    fn new(topology: &Topology, wiring: &Wiring, partitions: usize) -> Self {
+    fn new(topology: &FoldedClos, wiring: &ClosWiring, partitions: usize) -> Self {
         let rank = |chip: usize| {
             let routers = &topology.chips[chip].routers;
             let slice = routers.first().map_or(0, |router| router.slice);
@@ -91,7 +91,7 @@ impl Places {
 
 /// What a network is made from, whatever its links are.
 struct Prepared {
-    wiring: Wiring,
+    wiring: ClosWiring,
     places: Places,
     shared: Shared,
     partitions: usize,
@@ -101,14 +101,14 @@ struct Prepared {
 
 impl Prepared {
     fn new(
-        topology: &Topology,
+        topology: &FoldedClos,
         (config, options): (&Config, &BlackwidowOptions),
         partitions: usize,
     ) -> Result<Self, ConfigError> {
         options.validate()?;
         config.validate(BlackWidow::MAX_MESSAGE_BYTES)?;
         let partitions = partitions.clamp(1, topology.chips.len().max(1));
-        let wiring = Wiring::new(topology);
+        let wiring = ClosWiring::new(topology);
         let destinations = destinations(&config.traffic, topology, &wiring, config.seed)?;
         let places = Places::new(topology, &wiring, partitions);
         if places.terminals.iter().all(Option::is_none) {
@@ -153,7 +153,7 @@ impl Prepared {
 
 /// Cuts `topology` into so many partitions, at least one.
 pub(super) fn direct(
-    topology: &Topology,
+    topology: &FoldedClos,
     (config, options): (&Config, &BlackwidowOptions),
     partitions: usize,
 ) -> Result<Partitioned<BlackWidow>, ConfigError> {
@@ -225,7 +225,7 @@ fn slot_for(exchanges: &mut [Exchange], here: u32, there: (u32, u32), cycles: u3
 
 /// The same network as nodes behind encoded links.
 pub(super) fn encoded(
-    topology: &Topology,
+    topology: &FoldedClos,
     (config, options): (&Config, &BlackwidowOptions),
     netem: Option<Netem>,
     partitions: usize,
@@ -279,7 +279,7 @@ impl Nodes {
 }
 
 fn add_nodes(
-    topology: &Topology,
+    topology: &FoldedClos,
     places: &Places,
     seed: u64,
     builder: &mut Builder<BlackWidow>,
@@ -319,7 +319,7 @@ fn add_nodes(
 }
 
 /// Kinds of the links of all chips' ports.
-fn kinds(topology: &Topology, wiring: &Wiring) -> Vec<Option<PortUse>> {
+fn kinds(topology: &FoldedClos, wiring: &ClosWiring) -> Vec<Option<PortUse>> {
     let ports = (0..topology.chips.len() as u32)
         .flat_map(|chip| (0..PORTS as u8).map(move |port| (chip, port)));
     ports
@@ -331,8 +331,8 @@ fn kinds(topology: &Topology, wiring: &Wiring) -> Vec<Option<PortUse>> {
 }
 
 fn kind(
-    topology: &Topology,
-    wiring: &Wiring,
+    topology: &FoldedClos,
+    wiring: &ClosWiring,
     (chip, port): (u32, u8),
     neighbour: Neighbour,
 ) -> PortUse {
@@ -350,7 +350,7 @@ fn kind(
     }
 }
 
-fn shared(topology: &Topology, config: &Config, destinations: Destinations) -> Shared {
+fn shared(topology: &FoldedClos, config: &Config, destinations: Destinations) -> Shared {
     let traffic = &config.traffic;
     let format = Format {
         numbers: topology.processors.iter().map(|p| p.number).collect(),
@@ -370,8 +370,8 @@ type DirectRouters = (Vec<Vec<DirectRouter>>, Vec<Vec<u32>>);
 
 /// The chips of every partition, joined by their links.
 fn routers(
-    topology: &Topology,
-    wiring: &Wiring,
+    topology: &FoldedClos,
+    wiring: &ClosWiring,
     places: &Places,
     options: &BlackwidowOptions,
     exchanges: &mut [Exchange],

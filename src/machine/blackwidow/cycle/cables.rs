@@ -4,13 +4,13 @@ use super::tests::{clos, config, ranked, simulation, yarc};
 use super::*;
 use crate::link::LaneRate;
 use crate::machine::blackwidow::link::rates;
-use crate::machine::blackwidow::topology::{BlackwidowSpec, Topology};
+use crate::machine::blackwidow::topology::{BlackwidowSpec, FoldedClos};
 use crate::sim::direct::*;
 
 const FULL: LaneRate = rates::G6_25;
 const HALF: LaneRate = rates::G3_125;
 
-fn run(topology: &Topology, config: &Config, partitions: usize) -> Report {
+fn run(topology: &FoldedClos, config: &Config, partitions: usize) -> Report {
     let mut simulation = simulation(topology, config, partitions);
     let report = simulation.run(&mut Serial, |_| {});
     assert_eq!(report.violations, []);
@@ -24,7 +24,7 @@ fn with(pattern: &str, millionths: u32) -> Config {
 }
 
 /// Gives links of processors, and those between routers, a length and a rate.
-fn lay(mut topology: Topology, metres: [u16; 2], rates: [LaneRate; 2]) -> Topology {
+fn lay(mut topology: FoldedClos, metres: [u16; 2], rates: [LaneRate; 2]) -> FoldedClos {
     for index in 0..topology.links.len() {
         let ends = [topology.links[index].a, topology.links[index].b];
         let kind = usize::from(ends.iter().all(|&end| topology.rank_of(end) > 0));
@@ -110,7 +110,7 @@ fn throughput_is_that_of_the_rate() {
 }
 
 /// Four subtrees of 16 processors below rank-2 routers.
-fn taper(uplinks: u32, parallel: u32, rate: LaneRate) -> Topology {
+fn taper(uplinks: u32, parallel: u32, rate: LaneRate) -> FoldedClos {
     let spec = BlackwidowSpec {
         processors: 64,
         subtree: 16,
@@ -173,7 +173,7 @@ fn nothing_is_left_behind_where_links_differ() {
 fn encoded_links_are_as_long_as_direct_ones() {
     let short = lay(ranked(64, "2"), [1, 1], [FULL; 2]);
     let long = lay(ranked(64, "2"), [3, 20], [FULL; 2]);
-    let run = |topology: &Topology, partitions| {
+    let run = |topology: &FoldedClos, partitions| {
         let mut config = with("bit-complement", 10_000);
         config.measure_cycles = 2_000;
         let mut simulation = Simulation::<BlackWidow>::with_encoded_links(

@@ -2,14 +2,17 @@
 
 use super::BlackWidow;
 use super::tests::{clos, config, ranked, simulation, yarc};
-use crate::machine::blackwidow::topology::Topology;
+use crate::machine::blackwidow::topology::FoldedClos;
 use crate::sim::direct::check::Violation;
 use crate::sim::direct::model::Terminal as _;
 use crate::sim::direct::partition::HELD_BACK;
 use crate::sim::direct::*;
 
 /// Runs a little, lets `spoil` do something that must not be, runs to the end.
-fn spoiled(topology: &Topology, spoil: impl FnOnce(&mut Partition<BlackWidow>)) -> Vec<Violation> {
+fn spoiled(
+    topology: &FoldedClos,
+    spoil: impl FnOnce(&mut Partition<BlackWidow>),
+) -> Vec<Violation> {
     let mut simulation = simulation(topology, &config(300_000), 1);
     simulation.run_windows(50);
     let mut violations = Vec::new();

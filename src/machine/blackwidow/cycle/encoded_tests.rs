@@ -3,10 +3,10 @@
 use super::tests::simulation;
 use super::*;
 use crate::link::impair::Netem;
-use crate::machine::blackwidow::topology::{BlackwidowSpec, Rank, Topology};
+use crate::machine::blackwidow::topology::{BlackwidowSpec, FoldedClos, Rank};
 use crate::sim::direct::*;
 
-fn clos(processors: u32, subtree: u32, rank: Option<Rank>, slices: u8) -> Topology {
+fn clos(processors: u32, subtree: u32, rank: Option<Rank>, slices: u8) -> FoldedClos {
     let spec = BlackwidowSpec {
         processors,
         subtree,
@@ -29,7 +29,7 @@ fn config(millionths: u32) -> Config {
     }
 }
 
-fn run(topology: &Topology, config: &Config, words: &str, partitions: usize) -> Report {
+fn run(topology: &FoldedClos, config: &Config, words: &str, partitions: usize) -> Report {
     let netem: Option<Netem> = (!words.is_empty()).then(|| words.parse().unwrap());
     let mut simulation = Simulation::<BlackWidow>::with_encoded_links(
         topology,

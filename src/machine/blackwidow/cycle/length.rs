@@ -3,7 +3,7 @@
 use super::BlackwidowOptions;
 use crate::link::LaneRate;
 use crate::machine::blackwidow::link::rates;
-use crate::machine::blackwidow::topology::Topology;
+use crate::machine::blackwidow::topology::FoldedClos;
 use crate::net::Link;
 use crate::sim::direct::config::MAX_LINK_CYCLES;
 
@@ -19,7 +19,7 @@ pub(super) fn cycles(link: &Link, options: &BlackwidowOptions) -> u32 {
 }
 
 /// Cycles of a window, which are no more than the shortest link takes, and of the longest link.
-pub(super) fn window_and_longest(topology: &Topology, options: &BlackwidowOptions) -> (u32, u32) {
+pub(super) fn window_and_longest(topology: &FoldedClos, options: &BlackwidowOptions) -> (u32, u32) {
     let all = || topology.links.iter().map(|link| cycles(link, options));
     let shortest = all().min().unwrap_or(options.link_cycles);
     let longest = all().max().unwrap_or(options.link_cycles);
@@ -27,7 +27,7 @@ pub(super) fn window_and_longest(topology: &Topology, options: &BlackwidowOption
 }
 
 /// The most cycles from phit to phit of any link, rounded up.
-pub(super) fn slowest(topology: &Topology) -> u32 {
+pub(super) fn slowest(topology: &FoldedClos) -> u32 {
     let quarters = topology
         .links
         .iter()

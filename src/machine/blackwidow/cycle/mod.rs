@@ -29,7 +29,7 @@ use crate::link::impair::Netem;
 use crate::machine::blackwidow::link::{InputQueue, Lcb};
 use crate::machine::blackwidow::route::registers::PORTS;
 use crate::machine::blackwidow::router::Yarc;
-use crate::machine::blackwidow::topology::{Topology, Wiring};
+use crate::machine::blackwidow::topology::{ClosWiring, FoldedClos};
 use crate::node::PortId;
 use crate::sim::direct::config::{Config, ConfigError, Traffic};
 use crate::sim::direct::exchange::{Exchange, delay_cycles};
@@ -58,7 +58,7 @@ pub struct Format {
 }
 
 impl CycleModel for BlackWidow {
-    type Topology = Topology;
+    type Topology = FoldedClos;
     type Options = BlackwidowOptions;
     type Format = Format;
     type Packet = packet::Packet;
@@ -92,13 +92,13 @@ impl CycleModel for BlackWidow {
         write_phits(usize::from(traffic.message_bytes)) + reply
     }
 
-    fn terminal(topology: &Topology, nic: u32, port: u8) -> Option<u64> {
+    fn terminal(topology: &FoldedClos, nic: u32, port: u8) -> Option<u64> {
         let processors = topology.processors.len() as u64;
         Some(u64::from(port) * processors + u64::from(nic))
     }
 
     fn build_encoded(
-        topology: &Topology,
+        topology: &FoldedClos,
         config: &Config,
         options: &BlackwidowOptions,
         netem: Option<Netem>,
@@ -201,7 +201,7 @@ impl DirectModel<Self> for BlackWidow {
     }
 
     fn build(
-        topology: &Topology,
+        topology: &FoldedClos,
         config: &Config,
         options: &BlackwidowOptions,
         partitions: usize,
@@ -232,8 +232,8 @@ impl DirectModel<Self> for BlackWidow {
 /// The pattern of `traffic` over the processors of `topology`.
 pub(crate) fn destinations(
     traffic: &Traffic,
-    topology: &Topology,
-    wiring: &Wiring,
+    topology: &FoldedClos,
+    wiring: &ClosWiring,
     seed: u64,
 ) -> Result<Destinations, ConfigError> {
     let numbers: Vec<u32> = topology
@@ -251,7 +251,7 @@ pub(crate) fn destinations(
 }
 
 /// The adversary of the YARC: from row *r* to column *r* of the same router.
-fn rows_to_columns(topology: &Topology, wiring: &Wiring, participants: u32) -> Rule {
+fn rows_to_columns(topology: &FoldedClos, wiring: &ClosWiring, participants: u32) -> Rule {
     let mut columns = vec![[const { Vec::new() }; 8]; wiring.router_count()];
     let n = topology.processors.len() as u32;
     let mut starts = vec![0];

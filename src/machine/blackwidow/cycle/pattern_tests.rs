@@ -1,19 +1,19 @@
 //! Patterns over the processors of a network.
 
 use super::destinations;
-use crate::machine::blackwidow::topology::{BlackwidowSpec, Topology, Wiring};
+use crate::machine::blackwidow::topology::{BlackwidowSpec, ClosWiring, FoldedClos};
 use crate::rng::Rng;
 use crate::sim::direct::config::Traffic;
 use crate::sim::direct::pattern::NAMES;
 
-fn network(processors: u32) -> (Topology, Wiring) {
+fn network(processors: u32) -> (FoldedClos, ClosWiring) {
     let spec = BlackwidowSpec {
         processors,
         subtree: 32,
         ..BlackwidowSpec::default()
     };
     let topology = spec.generate().unwrap();
-    let wiring = Wiring::new(&topology);
+    let wiring = ClosWiring::new(&topology);
     (topology, wiring)
 }
 

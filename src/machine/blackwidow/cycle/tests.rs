@@ -2,16 +2,16 @@
 
 use super::*;
 use crate::machine::blackwidow::topology::read;
-use crate::machine::blackwidow::topology::{BlackwidowSpec, Topology};
+use crate::machine::blackwidow::topology::{BlackwidowSpec, FoldedClos};
 use crate::sim::direct::*;
 
 /// One chip with 64 processors.
-pub(super) fn yarc() -> Topology {
+pub(super) fn yarc() -> FoldedClos {
     let text = include_str!("../../../../netns-scripts/topologies/yarc-64.toml");
     read("yarc-64.toml", text).unwrap().topology
 }
 
-pub(super) fn clos(processors: u32) -> Topology {
+pub(super) fn clos(processors: u32) -> FoldedClos {
     let spec = BlackwidowSpec {
         processors,
         ..BlackwidowSpec::default()
@@ -19,7 +19,7 @@ pub(super) fn clos(processors: u32) -> Topology {
     spec.generate().unwrap()
 }
 
-pub(super) fn ranked(processors: u32, rank: &str) -> Topology {
+pub(super) fn ranked(processors: u32, rank: &str) -> FoldedClos {
     let spec = BlackwidowSpec {
         processors,
         rank: Some(rank.parse().unwrap()),
@@ -42,19 +42,19 @@ pub(super) fn config(millionths: u32) -> Config {
 
 /// The network with links of 20 cycles that hand phits over.
 pub(super) fn simulation(
-    topology: &Topology,
+    topology: &FoldedClos,
     config: &Config,
     partitions: usize,
 ) -> Simulation<BlackWidow> {
     Simulation::new(topology, config, &BlackwidowOptions::default(), partitions).unwrap()
 }
 
-fn run(topology: &Topology, config: &Config, partitions: usize) -> Report {
+fn run(topology: &FoldedClos, config: &Config, partitions: usize) -> Report {
     run_with(topology, config, 20, partitions)
 }
 
 /// The same with links of that many cycles.
-fn run_with(topology: &Topology, config: &Config, link_cycles: u32, partitions: usize) -> Report {
+fn run_with(topology: &FoldedClos, config: &Config, link_cycles: u32, partitions: usize) -> Report {
     let options = BlackwidowOptions { link_cycles };
     let mut simulation =
         Simulation::<BlackWidow>::new(topology, config, &options, partitions).unwrap();

@@ -22,7 +22,7 @@ use crate::nic::runs::Runs;
 use crate::nic::traffic::Source;
 use crate::nic::traffic_report::TrafficReport;
 use crate::nic::traffic_spec::{SpecError, TrafficSpec};
-use crate::nic::{Answered, Errand, Issuer, Message};
+use crate::nic::{Answered, Issuer, Message, RunRequest};
 use crate::node::{Node, PortId, WakeReason, Wakeup};
 use crate::rng::Rng;
 use crate::time::Time;
@@ -263,9 +263,9 @@ impl BlackwidowNic {
         let Answer {
             pending, outcome, ..
         } = &answer;
-        let errand = match pending.asker {
+        let request = match pending.asker {
             Asker::User => return self.requester.complete(now, answer),
-            Asker::Run(errand) => errand,
+            Asker::Run(request) => request,
         };
         let answered = match outcome {
             Outcome::TimedOut => Answered::Unknown,
@@ -273,8 +273,8 @@ impl BlackwidowNic {
             Outcome::Written => Answered::Written,
             Outcome::Read { data, len } => Answered::Read(&data[..usize::from(*len)]),
         };
-        let errand = (errand, pending.address);
-        self.runs.answered(now, pending.posted, errand, answered);
+        let request = (request, pending.address);
+        self.runs.answered(now, pending.posted, request, answered);
     }
 
     /// Takes what has arrived on port `index`: all responses, and requests as long as their
@@ -474,7 +474,8 @@ impl Issuer for SliceIssuer<'_> {
     }
 
     #[inline]
-    fn issue(&mut self, processor: u16, errand: Errand, message: &Message<'_>) -> bool {
+    fn issue(&mut self, processor: u16, request: RunRequest, message: &Message<'_>) -> bool {
+        let asker = Asker::Run(request);
         let mut line = [0; 32];
         let request = match *message {
             Message::Announce(&data) => Request::Write {
@@ -501,7 +502,6 @@ impl Issuer for SliceIssuer<'_> {
             ports,
             counters,
         } = self;
-        let asker = Asker::Run(errand);
         requester
             .issue(*now, processor, &request, asker, ports, counters)
             .is_ok()

@@ -6,7 +6,7 @@
 //! another period or no request at all, and is recognised as late; it never completes another
 //! request.
 
-use crate::nic::Errand;
+use crate::nic::RunRequest;
 use crate::nic::periods::Periods;
 use crate::nic::slab::{Entry, Slab};
 use crate::time::Time;
@@ -38,7 +38,7 @@ pub(crate) enum Asker {
     /// Whoever posted; answered by a completion.
     User,
     /// The traffic driver.
-    Run(Errand),
+    Run(RunRequest),
 }
 
 /// What is remembered of a request until its response comes.

@@ -1,7 +1,7 @@
 //! Loads of the links of a radix-64 fat tree under a permutation (paper, section 7.8.1).
 //!
 //! The tree is a generated network, and where a path leads is what its registers say
-//! ([`Topology::route`]). Walking every path of 10,000 permutations would take hours. So each link is
+//! ([`FoldedClos::route`]). Walking every path of 10,000 permutations would take hours. So each link is
 //! walked to once, when the tree is made, and given the place of a counter; a permutation then only
 //! counts. Path (v, j) takes uplink v of the leaf router and, where it has to climb to rank 3, uplink j of
 //! the rank-2 router. The places of the 32 links that differ only in v stand side by side, so that the
@@ -11,7 +11,7 @@
 use crate::machine::blackwidow::route::registers::NO_PORT;
 use crate::machine::blackwidow::route::registers::PORTS;
 use crate::machine::blackwidow::topology::read;
-use crate::machine::blackwidow::topology::{BlackwidowSpec, SpecError, Topology, Wiring};
+use crate::machine::blackwidow::topology::{BlackwidowSpec, ClosWiring, FoldedClos, SpecError};
 use crate::net::{End, Link, NodeRef, PortSet};
 use crate::rng::Rng;
 
@@ -53,8 +53,8 @@ type Directed = (u32, bool);
 /// A fat tree of radix-64 routers with 32 processors, and 32 uplinks, to a leaf router.
 #[derive(Debug)]
 pub struct FatTree {
-    topology: Topology,
-    wiring: Wiring,
+    topology: FoldedClos,
+    wiring: ClosWiring,
     /// A leaf has `1 << leaf_bits` processors, a rank-2 subtree `1 << pod_bits`.
     leaf_bits: u32,
     pod_bits: u32,
@@ -89,7 +89,7 @@ impl FatTree {
             .generate()?,
         };
         let tree = Self {
-            wiring: Wiring::new(&topology),
+            wiring: ClosWiring::new(&topology),
             topology,
             leaf_bits,
             pod_bits,
@@ -101,7 +101,7 @@ impl FatTree {
     }
 
     /// The network.
-    pub fn topology(&self) -> &Topology {
+    pub fn topology(&self) -> &FoldedClos {
         &self.topology
     }
 
@@ -313,7 +313,7 @@ fn raise<const N: usize>(largest: &mut [u16; N], counts: [u16; N]) {
 }
 
 /// One router with all processors: the generator's rank-1 routers have 32 at most.
-fn one_router(processors: u32) -> Topology {
+fn one_router(processors: u32) -> FoldedClos {
     let mut text = format!(
         "name = \"r1-{processors}\"\n[[chip]]\nname = \"r1-0\"\nrank = 1\nports = \"0-63\"\n\
          processors = \"0-63\"\n[processors]\n"

@@ -3,7 +3,7 @@
 use super::stated;
 use super::torus::Torus;
 use crate::machine::blackwidow::route::registers::NO_PORT;
-use crate::machine::blackwidow::topology::{BlackwidowSpec, Topology, Wiring};
+use crate::machine::blackwidow::topology::{BlackwidowSpec, ClosWiring, FoldedClos};
 use crate::net::PortSet;
 use crate::reproduce::{Observation, Row, Table, Tolerance};
 use crate::rng::Rng;
@@ -64,8 +64,8 @@ fn pair(rng: &mut Rng, nodes: u32) -> (u32, u32) {
 ///
 /// # Panics
 /// If a way does not end at its destination: the networks are generated ones.
-pub fn routers_in_clos(topology: &Topology, pairs: u32, rng: &mut Rng) -> f64 {
-    let wiring = Wiring::new(topology);
+pub fn routers_in_clos(topology: &FoldedClos, pairs: u32, rng: &mut Rng) -> f64 {
+    let wiring = ClosWiring::new(topology);
     let mut routers = 0;
     for _ in 0..pairs {
         let (source, destination) = pair(rng, topology.processors.len() as u32);
@@ -98,7 +98,7 @@ fn latency_ns(routers: f64, router_ns: f64, port_gbps: f64) -> f64 {
 }
 
 /// Folded Clos of routers with all their 64 ports, 32 of them up where there is a rank above.
-fn clos_of_radix_64(nodes: u32) -> Topology {
+fn clos_of_radix_64(nodes: u32) -> FoldedClos {
     let rank = if nodes <= 64 * 32 { "2" } else { "3" };
     generated(BlackwidowSpec {
         processors: nodes,
@@ -109,14 +109,14 @@ fn clos_of_radix_64(nodes: u32) -> Topology {
 }
 
 /// The BlackWidow network of that size: radix 32 above rank 1, sidelinks where they do.
-fn blackwidow(nodes: u32) -> Topology {
+fn blackwidow(nodes: u32) -> FoldedClos {
     generated(BlackwidowSpec {
         processors: nodes,
         ..BlackwidowSpec::default()
     })
 }
 
-fn generated(spec: BlackwidowSpec) -> Topology {
+fn generated(spec: BlackwidowSpec) -> FoldedClos {
     let topology = spec.generate();
     topology.unwrap_or_else(|why| panic!("{} processors: {why}", spec.processors))
 }
@@ -126,7 +126,7 @@ pub fn table(seed: u64, pairs: u32) -> Table {
     table_of(clos_of_radix_64, seed, pairs)
 }
 
-fn table_of(clos: impl Fn(u32) -> Topology, seed: u64, pairs: u32) -> Table {
+fn table_of(clos: impl Fn(u32) -> FoldedClos, seed: u64, pairs: u32) -> Table {
     let mut rng = Rng::new(seed, 2);
     let (mut clos_rows, mut torus_rows, mut also) = (Vec::new(), Vec::new(), Vec::new());
     let torus_port_gbps = stated::ROUTER_GBPS / 2.0 / TORUS_PORTS;

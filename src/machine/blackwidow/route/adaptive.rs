@@ -3,6 +3,7 @@
 //! Both work on the sender's credits (free places) of eight buffers side by side, one byte each.
 
 use crate::kit::arbiter::high_bits_of_bytes;
+use crate::kit::below;
 
 /// Depth of a row buffer per virtual channel, in phits (paper, section 7.5).
 pub const ROW_BUFFER_PHITS: u8 = 16;
@@ -51,7 +52,7 @@ pub const fn column_mask(ports: u64) -> u8 {
 /// The rows of `column` that have a port in `ports` (the row mask of section 5.1).
 #[inline]
 pub const fn row_mask(ports: u64, column: u8) -> u8 {
-    high_bits_of_bytes((ports >> (column & 7)) << 7)
+    high_bits_of_bytes((ports >> below::<8>(column as usize)) << 7)
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use phitwire_framing::yarc::phit::CONTENT_MASK;
 use super::core::{Core, Ports, SLOT_EOP, SLOT_KIND_MASK, Slot, boxed, from_slot};
 use super::event::RouterEvent;
 use super::pipeline::{BUFFERS, COLUMN_CREDIT_CYCLES, ColumnBufferId, ColumnPipe, Ring, Wake};
+use crate::kit::below;
 use crate::kit::pipe::RING_PLACES;
 use crate::kit::{MatrixArbiter, Next, RoundRobin};
 use crate::machine::blackwidow::route::registers::PORTS;
@@ -144,7 +145,7 @@ impl Core {
         let slot = columns.rings[id.index()].0[pipe.front()];
         let (next, wakes_subswitch) = pipe.read(self.cycle as u32);
         if next != Next::Ready {
-            let requests = &mut columns.outputs[output % PORTS].requests[vc];
+            let requests = &mut columns.outputs[below::<PORTS>(output)].requests[vc];
             *requests &= !(1 << source_row);
             if *requests == 0 {
                 columns.waiting[vc] &= !(1 << output);
@@ -167,7 +168,7 @@ impl Core {
             requests,
             mut current,
             ..
-        } = self.columns.outputs[output % PORTS];
+        } = self.columns.outputs[below::<PORTS>(output)];
         if current == Current::NONE {
             current = self.grant_output(output, requests, io);
             if current == Current::NONE {
@@ -175,7 +176,7 @@ impl Core {
                 self.columns.active &= !(1 << output);
                 return;
             }
-            self.columns.outputs[output % PORTS].current = current;
+            self.columns.outputs[below::<PORTS>(output)].current = current;
             self.columns.moved[current.vc()] |= 1 << output;
         } else if requests[current.vc()] >> current.source_row() & 1 == 0 {
             self.columns.active &= !(1 << output);
@@ -184,7 +185,7 @@ impl Core {
         let slot = self.read_column(output, current);
         let ends = slot & SLOT_KIND_MASK == SLOT_EOP;
         if ends {
-            self.columns.outputs[output % PORTS].current = Current::NONE;
+            self.columns.outputs[below::<PORTS>(output)].current = Current::NONE;
         }
         if current.drains() != 0 {
             return self.discard(current, ends);
@@ -228,7 +229,7 @@ impl Core {
             .columns
             .vc_turn
             .arbitrate(output as u32, asks[0], asks[1]);
-        let turn = &mut self.columns.outputs[output % PORTS].source_turn[vc];
+        let turn = &mut self.columns.outputs[below::<PORTS>(output)].source_turn[vc];
         let source_row = turn.arbitrate(requests[vc]);
         Current::new(vc, source_row, drain[vc])
     }

@@ -19,6 +19,7 @@ use super::maintenance::Maintenance;
 use super::pipeline::{INPUT_CYCLES, Wake};
 use super::rows::Rows;
 use crate::kit::Calendar;
+use crate::kit::below;
 use crate::machine::blackwidow::route::TileRoutes;
 use crate::machine::blackwidow::route::decision::ChipPorts;
 use crate::machine::blackwidow::route::registers::{ChipRegisters, PORTS};
@@ -201,7 +202,7 @@ impl Core {
     /// input block.
     #[inline]
     pub fn arrived(&mut self, port: usize, vc: usize, phits: u32) {
-        let port_vc = (port % PORTS * 2 + vc % 2) as u8;
+        let port_vc = (below::<PORTS>(port) * 2 + below::<2>(vc)) as u8;
         self.inputs
             .arrivals
             .enter(self.cycle, INPUT_CYCLES, (port_vc, phits));
@@ -210,7 +211,8 @@ impl Core {
     /// The link took the packet at the front of the input queue of (`port`, `vc`) back, and the phits
     /// that came with that are too few to be announced by [`arrived`](Self::arrived).
     pub fn front_changed(&mut self, port: usize, vc: usize) {
-        self.inputs.front_changed(port % PORTS, vc % 2);
+        self.inputs
+            .front_changed(below::<PORTS>(port), below::<2>(vc));
     }
 
     /// A phit each will arrive in the input queues of `ports` (a bit mask) and virtual channel `vc` in
@@ -225,7 +227,7 @@ impl Core {
     /// Something that [`Ports::can_begin`] or [`Ports::is_active`] depend on changed at `port`.
     #[inline]
     pub fn output_changed(&mut self, port: usize) {
-        self.columns.wake(port % PORTS);
+        self.columns.wake(below::<PORTS>(port));
     }
 
     /// Ports whose input queues were read from or that phits were handed to since the last call, as a

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use phitwire_framing::yarc::packet::Vc;
 
+use crate::kit::below;
 use crate::link::LinkEvent;
 use crate::node::PortId;
 
@@ -87,7 +88,7 @@ fn refusal(event: &RouterEvent) -> Option<(usize, u64)> {
         RouterEvent::VirtualRouterViolation { port, .. } => (2, port),
         _ => return None,
     };
-    Some((kind, 1 << (port & 63)))
+    Some((kind, 1 << below::<64>(usize::from(*port))))
 }
 
 impl EventQueue {

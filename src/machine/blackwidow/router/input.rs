@@ -11,6 +11,7 @@ use phitwire_framing::yarc::phit::Phit;
 use super::core::{Core, Ports, SLOT_BODY, SLOT_KIND_MASK, SLOT_MASK_SHIFT, Slot, boxed, to_slot};
 use super::event::RouterEvent;
 use super::pipeline::{PORT_VCS, ROW_CYCLES, RowBufferId, Wake};
+use crate::kit::below;
 use crate::kit::{Calendar, MatrixArbiter, Room, RoundRobin};
 use crate::machine::blackwidow::route::adaptive::{
     column_mask, open_columns, preferred_columns, row_mask,
@@ -193,7 +194,7 @@ impl Core {
     #[inline]
     fn wait_for(&mut self, port: usize, vc: usize, column: u8) {
         self.stalls[0] += 1;
-        self.inputs.vcs[port * 2 + vc].waits_for = 1 << (column & 7);
+        self.inputs.vcs[port * 2 + vc].waits_for = 1 << below::<8>(column.into());
         self.inputs.sleep(port, vc);
     }
 
@@ -358,7 +359,7 @@ impl Core {
         adaptive: bool,
         io: &mut P,
     ) {
-        let id = RowBufferId::new(port, vc, usize::from(column & 7));
+        let id = RowBufferId::new(port, vc, below::<8>(usize::from(column)));
         if !self.has_room(id, 0) {
             return self.wait_for(port, vc, column);
         }
@@ -423,7 +424,7 @@ impl Core {
         let Some((phit, column, rows)) = self.maintenance.side_front(port, vc) else {
             return self.inputs.sleep(port, vc);
         };
-        let id = RowBufferId::new(port, vc, usize::from(column & 7));
+        let id = RowBufferId::new(port, vc, below::<8>(usize::from(column)));
         if !self.has_room(id, 0) {
             return self.wait_for(port, vc, column);
         }

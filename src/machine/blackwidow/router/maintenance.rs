@@ -18,6 +18,7 @@ use phitwire_framing::yarc::phit::{Phit, PhitKind};
 
 use super::core::Core;
 use super::event::RouterEvent;
+use crate::kit::below;
 use crate::machine::blackwidow::route::Refusal;
 use crate::machine::blackwidow::route::registers::PORTS;
 
@@ -202,7 +203,7 @@ impl Core {
 
     /// Queues a packet at input tile `port` for output `out`; `false` when it may not leave there.
     fn send_side(&mut self, port: usize, vc: usize, out: u8, packet: PacketBuf) -> bool {
-        let allowed = match &self.routes[port % PORTS] {
+        let allowed = match &self.routes[below::<PORTS>(port)] {
             Some(routes) => routes.check_exit(out),
             None => Err(Refusal::Unroutable),
         };

@@ -19,6 +19,7 @@
 //! is handed to the link in the cycle in which it is granted.
 
 use crate::kit::Pipe;
+use crate::kit::below;
 use crate::kit::pipe::RING_PLACES;
 use crate::machine::blackwidow::route::adaptive::{COLUMN_BUFFER_PHITS, ROW_BUFFER_PHITS};
 
@@ -86,7 +87,7 @@ impl RowBufferId {
     }
     #[inline]
     pub(super) const fn index(self) -> usize {
-        self.0 as usize % BUFFERS
+        below::<BUFFERS>(self.0 as usize)
     }
     #[inline]
     pub(super) const fn port(self) -> usize {
@@ -129,7 +130,7 @@ impl ColumnBufferId {
     }
     #[inline]
     pub(super) const fn index(self) -> usize {
-        self.0 as usize % BUFFERS
+        below::<BUFFERS>(self.0 as usize)
     }
     #[inline]
     pub(super) const fn subswitch(self) -> usize {

@@ -9,6 +9,7 @@ use super::core::{Core, SLOT_EOP, SLOT_HEAD, SLOT_KIND_MASK, SLOT_MASK_SHIFT, Sl
 use super::pipeline::{
     BUFFERS, COLUMN_CYCLES, ColumnBufferId, ROW_CREDIT_CYCLES, Ring, RowBufferId, RowPipe, Wake,
 };
+use crate::kit::below;
 use crate::kit::pipe::RING_PLACES;
 use crate::kit::{MatrixArbiter, Next, Room, RoundRobin};
 use crate::machine::blackwidow::route::adaptive::preferred_rows;
@@ -178,7 +179,7 @@ impl Core {
 
     #[inline]
     fn switch(&mut self, subswitch: usize) {
-        let grantable = self.rows.subswitches[subswitch % PORTS]
+        let grantable = self.rows.subswitches[below::<PORTS>(subswitch)]
             .vcs
             .map(|vc| vc.requests & vc.holders & vc.open);
         let [requests, responses] = grantable;
@@ -200,7 +201,7 @@ impl Core {
             if asks | answers == 0 {
                 continue;
             }
-            let switch = &mut self.rows.subswitches[subswitch % PORTS];
+            let switch = &mut self.rows.subswitches[below::<PORTS>(subswitch)];
             let vc = switch.vc_turn.arbitrate(row, asks != 0, answers != 0);
             let lanes = if vc == 0 { asks } else { answers };
             let lane = switch.vcs[vc].lane_turn[row as usize].pick(lanes);

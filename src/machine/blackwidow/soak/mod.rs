@@ -4,7 +4,7 @@ use core::convert::Infallible;
 
 use crate::machine::blackwidow::link::MIN_FRAME_BYTES;
 use crate::machine::blackwidow::topology::{
-    BlackwidowSpec, Rank, Settings, Taper, Topology, check as check_topology,
+    BlackwidowSpec, ClosSettings, FoldedClos, Rank, Taper, check as check_topology,
 };
 use crate::net::{Clock, Profile};
 use crate::nic::{Operation, Pattern, TrafficSpec};
@@ -28,10 +28,10 @@ const LATE_STREAM: u64 = 0x1a7e;
 pub struct Blackwidow;
 
 /// The chip's own depths and its 1.25 ns cycle, or those of processes on real wires.
-fn settings(paced: bool, lane_retry_threshold: u32) -> Settings {
-    let mut settings = Settings {
+fn settings(paced: bool, lane_retry_threshold: u32) -> ClosSettings {
+    let mut settings = ClosSettings {
         lane_retry_threshold,
-        ..Settings::default()
+        ..ClosSettings::default()
     };
     if paced {
         settings.profile = Profile::Paper;
@@ -40,7 +40,7 @@ fn settings(paced: bool, lane_retry_threshold: u32) -> Settings {
     settings
 }
 
-fn spec(rng: &mut Rng, lane_retry_threshold: u32) -> (BlackwidowSpec, Topology) {
+fn spec(rng: &mut Rng, lane_retry_threshold: u32) -> (BlackwidowSpec, FoldedClos) {
     loop {
         let subtree = 1 + rng.below(6) as u32;
         let processors = 2 + rng.below(15) as u32;
@@ -89,7 +89,7 @@ fn harm(rng: &mut Rng, unit_us: u64) -> Harm<Infallible> {
     }
 }
 
-fn traffic(rng: &mut Rng, topology: &Topology, seed: u64) -> TrafficSpec {
+fn traffic(rng: &mut Rng, topology: &FoldedClos, seed: u64) -> TrafficSpec {
     let patterns = [
         Pattern::Uniform,
         Pattern::Neighbour,
@@ -117,13 +117,13 @@ fn traffic(rng: &mut Rng, topology: &Topology, seed: u64) -> TrafficSpec {
 
 impl Soaked for Blackwidow {
     type Spec = BlackwidowSpec;
-    type Topology = Topology;
+    type Topology = FoldedClos;
     type Own = Infallible;
 
     const LIVENESS: Duration = Duration::from_ms(120_000);
     const REFUSALS: bool = false;
 
-    fn generate(spec: &BlackwidowSpec) -> Result<Topology, String> {
+    fn generate(spec: &BlackwidowSpec) -> Result<FoldedClos, String> {
         spec.generate().map_err(|error| error.to_string())
     }
 

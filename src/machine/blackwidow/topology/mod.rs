@@ -49,8 +49,5 @@ pub use ready::READY;
 pub use route::{Hop, RouteFailure};
 pub use wiring::{ClosWiring, Neighbour};
 
-/// What others call the network, its settings and its wiring until they name the machine.
-pub use self::{ClosSettings as Settings, ClosWiring as Wiring, FoldedClos as Topology};
-
 #[cfg(test)]
 mod tests;

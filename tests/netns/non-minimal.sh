@@ -1,0 +1,112 @@
+#!/usr/bin/env bash
+# Processes send as large a share of their packets round as virtual time says: a dragonfly of processes, held at three loads of
+# uniform and of group-adversarial traffic, beside `phitwire sim` with the same routers, links and messages.
+#
+# A router takes its decisions from queues, and queues come from rates: links and routers must be slowed down alike, hence a
+# paced clock. At one emulated nanosecond in 200 us a busy router wakes up 4,375 times a second, and the lab takes 0.4 to 0.9 of
+# a core; at 100 us it takes up to 1.3. Whether it keeps up is judged in each run, and a lab that does not fails it. What
+# remains different, and what it makes of the share: docs/results.md, "Live and in virtual time".
+# shellcheck source=testlib.sh
+. "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
+t_need_namespaces
+
+# An emulated nanosecond takes so many real ones; a cycle is 8/7 ns.
+DILATION=200000
+# Of the live share from that of virtual time.
+BAND=0.04
+# A put of 64 bytes is one packet of 14 flits, its response one of one flit; a network interface's full load is 2 flits per cycle. A
+# message per second and source is then a load of 15 * DILATION * 8/7 ns / 2 s = 0.0012 / 0.7.
+RATES=(14 28 42)
+LOADS=0.024..0.072:0.024
+WINDOW=1024
+SECONDS_EACH=4
+
+# The smallest dragonfly with a third group to go round by, green links to choose from, and so many sources on
+# the link between two groups (eight) that it matters little that they send at even distances. How these lie to each other is
+# drawn anew in each run, and matters where all packets want the same link and it is not full: hence three runs then.
+"$PHITWIRE_BIN_DIR/phitwire" topology generate dragonfly --groups 3 --chassis 1 --blades 2 --nics 4 --global-links 1 \
+    >"$T_SCRATCH/generated.toml"
+t_settings "$T_SCRATCH/generated.toml" "$T_SCRATCH/dragonfly.toml" 'profile="paper"' "outstanding=$WINDOW"
+
+# virtual PATTERN: the three loads in virtual time, an array, to PATTERN.virtual. Threads would wait for each other on a busy
+# machine.
+virtual() {
+    "$PHITWIRE_BIN_DIR/phitwire" sim "$T_SCRATCH/dragonfly.toml" --links encoded --grain packet --request-reply --message-bytes 64 \
+        --traffic "$1" --load "$LOADS" --warmup 5000 --measure 100000 --threads 1 --json >"$T_SCRATCH/$1.virtual"
+}
+
+# live FILE PATTERN RATE SECONDS [options]: the lab at that rate.
+live() {
+    t_rate "$1" --op put --size 64 --window "$WINDOW" --routing adaptive0 --pattern "$2" --rate "$3" --seconds "$4" "${@:5}"
+}
+
+# keeps_up LIVE VIRTUAL INDEX: everything came, was sent at the rate that was asked for, the last of it was answered soon after,
+# and half of it as soon as in virtual time at the latest. The wires of the lab take next to nothing of its time, so that
+# processes which are not behind are sooner.
+keeps_up() {
+    exactly_once "$1" 100 && jq -e --slurpfile virtual "$2" --argjson at "$3" --argjson dilation "$DILATION" '
+        (.latency_us.p50 * 1000 / $dilation * 7 / 8) as $p50 | $virtual[0][$at].latency_cycles.p50 as $most
+        | (.offered_per_source * .seconds / (.seconds - .drain_seconds)) as $sent
+        | if .not_offered <= 0.01 * .sent and $sent >= 0.98 * .rate and .drain_seconds < 0.12 * .seconds and $p50 < $most
+        then true else
+            "rate \(.rate): \($sent) sent, \(.not_offered) not, \(.drain_seconds) s until all was answered, " +
+            "median \($p50) of \($most) cycles\n" | halt_error end' "$1"
+}
+
+# near LIVE VIRTUAL INDEX: the live share lies in the band around that of virtual time.
+near() {
+    jq -e --slurpfile virtual "$2" --argjson at "$3" --argjson band "$BAND" '
+        $virtual[0][$at].non_minimal_share as $wanted | if (.non_minimal_share - $wanted | fabs) <= $band then true else
+            "a share of \(.non_minimal_share) is not within \($band) of \($wanted)\n" | halt_error end' "$1"
+}
+
+# as_in_virtual_time PATTERN RUNS...: the lab at all rates of a pattern, so many runs at each; the decisions of all of them, and
+# the slowest median, to PATTERN.INDEX.
+as_in_virtual_time() {
+    local runs=("${@:2}") pattern=$1 virtual=$T_SCRATCH/$1.virtual at run file figures
+    check "$pattern: virtual time" virtual "$pattern"
+    for at in "${!RATES[@]}"; do
+        file=$T_SCRATCH/$pattern.$at
+        for (( run = 1; run <= runs[at]; run++ )); do
+            live "$file.$run" "$pattern" "${RATES[at]}" "$SECONDS_EACH" --seed "$run" || true
+            check "$pattern at ${RATES[at]} messages per second, run $run: the lab keeps up" keeps_up "$file.$run" "$virtual" "$at"
+        done
+        jq -s '(map(.non_minimal_decisions) | add) as $other | (map(.minimal_decisions) | add) as $minimal
+            | {non_minimal_share: ($other / ($other + $minimal)), latency_us: {p50: map(.latency_us.p50) | max}}' \
+            "$file".[1-9] >"$file"
+        figures=$(jq -r --slurpfile virtual "$virtual" --argjson at "$at" --argjson dilation "$DILATION" '
+            "live \(.non_minimal_share * 1e4 | round / 1e4), virtual \($virtual[0][$at].non_minimal_share * 1e4 | round / 1e4),",
+            "median \(.latency_us.p50 * 1000 / $dilation * 7 / 8 | round) and \($virtual[0][$at].latency_cycles.p50) cycles"
+            ' "$file" | paste -sd ' ')
+        check "$pattern at ${RATES[at]}: $figures" near "$file" "$virtual" "$at"
+    done
+}
+
+# one_packet_each: each put was a packet of 14 flits, its response one of one; the announcements of runs were packets of nine
+# flits, with responses of one.
+one_packet_each() {
+    t_ctl all stats --json | jq -e '
+        [to_entries[] | select(.key | startswith("nic")) | .value] | def sum(field): map(field) | add;
+        sum(.puts_posted) as $puts | sum(.controls_posted) as $controls
+        | sum(."port0.tx_packets") as $packets | sum(."port0.tx_flits") as $flits
+        | if $puts > 1000 and $packets == 2 * ($puts + $controls) and $flits == 15 * $puts + 10 * $controls then true else
+            "\($puts) puts, \($controls) announcements, \($packets) packets, \($flits) flits\n" | halt_error end'
+}
+
+t_up non_minimal "$T_SCRATCH/dragonfly.toml" --grain packet --clock "paced:$DILATION"
+as_in_virtual_time uniform 1 1 1
+as_in_virtual_time group-adversarial 3 3 1
+check "each message was one packet, and so was each response" one_packet_each
+
+# What the checks can tell apart.
+share() { jq .non_minimal_share "$1"; }
+differ() { awk -v a="$1" -v b="$2" -v band="$BAND" 'BEGIN { exit !(a - b > 2 * band) }'; }
+check "shares differ by more than the whole band: no constant passes" \
+    differ "$(share "$T_SCRATCH/group-adversarial.2")" "$(share "$T_SCRATCH/uniform.0")"
+check_fails "the wrong load does not pass for the right one" 'is not within' \
+    near "$T_SCRATCH/group-adversarial.2" "$T_SCRATCH/group-adversarial.virtual" 0
+check_fails "nor does the wrong traffic" 'is not within' \
+    near "$T_SCRATCH/group-adversarial.2" "$T_SCRATCH/uniform.virtual" 2
+live "$T_SCRATCH/over" group-adversarial 120 1 || true
+check_fails "a lab that does not keep up is found out" 'rate 120: .* until all was answered' \
+    keeps_up "$T_SCRATCH/over" "$T_SCRATCH/group-adversarial.virtual" 2
