@@ -19,8 +19,8 @@ use crate::nic::runs::Runs;
 use crate::nic::slab::{Entry, Slab};
 use crate::nic::traffic::Source;
 use crate::nic::{
-    Abilities, Answered, Errand, Incarnation, Issuer, Memory, Message, Operation, TrafficReport,
-    TrafficSpec,
+    Abilities, Answered, Incarnation, Issuer, Memory, Message, Operation, RunRequest,
+    TrafficReport, TrafficSpec,
 };
 use crate::node::{Node, PortId, WakeReason, Wakeup};
 use crate::time::{Duration, Time};
@@ -57,7 +57,7 @@ pub struct NicConfig {
 #[derive(Clone, Copy, Debug)]
 struct Pending {
     posted: Time,
-    errand: Errand,
+    errand: RunRequest,
     address: u64,
 }
 
@@ -111,7 +111,7 @@ impl RingNic {
     pub fn new(config: NicConfig, now: Time) -> Self {
         let idle = Pending {
             posted: now,
-            errand: Errand::Message(0),
+            errand: RunRequest::Message(0),
             address: 0,
         };
         let periods = Periods::new(config.incarnation, now, config.timeout, 1);
@@ -220,7 +220,7 @@ impl Issuer for Side {
         false
     }
 
-    fn issue(&mut self, dest: u16, errand: Errand, message: &Message<'_>) -> bool {
+    fn issue(&mut self, dest: u16, errand: RunRequest, message: &Message<'_>) -> bool {
         let (kind, address, len, data) = match *message {
             Message::Announce(data) => (PUT, ANNOUNCE_ADDRESS, data.len(), &data[..]),
             Message::Put { address, data } => (PUT, address, data.len(), data),
