@@ -41,7 +41,7 @@ fn a_ring_is_generated_checked_shown_simulated_and_soaked() {
         let shown = good(dir, &format!("topology show four.toml --format {format}"));
         assert!(shown.contains("nic7") && shown.contains("r3"), "{shown}");
     }
-    let report = good(dir, "sim ring-8 --links encoded --load 0.1 --json");
+    let report = good(dir, "sim ring-8 --load 0.1 --measure 2000 --json");
     assert!(report.contains("ring"), "{report}");
     good(dir, "soak --family ring --seeds 1..20");
 }

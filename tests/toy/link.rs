@@ -261,9 +261,6 @@ impl RingEnd {
         if frame.bytes().len() != length {
             return Err(FrameError::BadLength);
         }
-        if !self.belongs(now, header, input) {
-            return Ok(());
-        }
         let mut bytes = frame.bytes().to_vec();
         let cable = &self.common.handshake.cable;
         swizzle_area_back(&mut bytes[PLAIN_AT..], header.lanes, cable);
@@ -277,9 +274,15 @@ impl RingEnd {
             .collect();
         let &[seq, ack, limit, flags, ref packets @ ..] = &words[..] else {
             self.common.counters.drop_bad_sideband += 1;
-            self.unusable(now);
+            if self.common.is_ours(header) {
+                self.unusable(now);
+            }
             return Ok(());
         };
+        // A header of which a bit is wrong names another incarnation.
+        if !self.belongs(now, header, input) {
+            return Ok(());
+        }
         if seq > self.rx.limit || ack > self.tx.next() || limit > ack + self.tx.offered {
             self.common.counters.drop_impossible_ack += 1;
             self.unusable(now);
@@ -344,7 +347,10 @@ impl RingEnd {
         self.common.see(now);
         self.common.counters.rx_frames += 1;
         let taken = frame::parse(bytes).and_then(|frame| match frame.kind() {
-            Training::KIND => Ok(self.on_training(now, &Training::of(&frame)?, input)),
+            Training::KIND => {
+                self.on_training(now, &Training::of(&frame)?, input);
+                Ok(())
+            }
             _ => self.on_packets(now, &frame, input),
         });
         if let Err(error) = taken {
