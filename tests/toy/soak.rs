@@ -32,7 +32,11 @@ impl Soaked for Rings {
 
     fn case(seed: u64, how: Late) -> Case<Self> {
         let (mut rng, mut late) = (Rng::new(seed, 0x7109), Rng::new(seed, 0x710a));
-        let beside = Beside::random(how, &mut late);
+        // A link of the ring never gives up a lane.
+        let beside = Beside {
+            lanes: false,
+            ..Beside::random(how, &mut late)
+        };
         let routers = 3 + rng.below(5) as u32;
         let harms = (0..rng.below(8)).map(|_| {
             let (link, span) = (rng.next_u64() as u32, up_to(&mut rng, 6_000));
