@@ -6,7 +6,7 @@ mod options;
 mod simulation;
 
 pub use generator::{COMMON_OPTIONS, Generator, common};
-pub use options::{Given, Kind, OptionError, OptionSpec, readable};
+pub use options::{Check, Given, Kind, OptionError, OptionSpec, readable};
 pub use simulation::{Choice, ChoiceError, Simulated, Simulation};
 
 use crate::net::Family;

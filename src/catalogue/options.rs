@@ -19,8 +19,11 @@ pub struct OptionSpec {
     pub required: bool,
     /// Says what is wrong with a value of the right [`kind`](Self::kind), if that is known without
     /// the other options.
-    pub check: Option<fn(&str) -> Result<(), String>>,
+    pub check: Option<Check>,
 }
+
+/// Says what is wrong with a value.
+pub type Check = fn(&str) -> Result<(), String>;
 
 /// What the values of an option may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use clap::builder::{
     PossibleValuesParser, RangedU64ValueParser, StringValueParser, TypedValueParser, ValueParser,
 };
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use phitwire::catalogue::{Given, Kind, OptionSpec};
+use phitwire::catalogue::{Check, Given, Kind, OptionSpec};
 
 /// The options of some machines as arguments. One machine's stand as they are; of several machines,
 /// each says in the help whose it is, and an option that two of them have is one argument.
@@ -59,7 +59,7 @@ fn arg(spec: &OptionSpec, parser: ValueParser, is_list: bool) -> Arg {
 }
 
 /// Checks a value, and leaves it as it was written.
-fn parser(kind: Kind, check: Option<fn(&str) -> Result<(), String>>) -> ValueParser {
+fn parser(kind: Kind, check: Option<Check>) -> ValueParser {
     match kind {
         Kind::Number(from, to) => Number(from, to).into(),
         Kind::Words(words) => PossibleValuesParser::new(words.iter().copied()).into(),

@@ -149,7 +149,7 @@ pub trait DirectModel<M: CycleModel>: Lanes {
 
     /// Whether there is such a model.
     const EXISTS: bool = true;
-    /// Virtual channels of a link, at most [`MAX_VCS`].
+    /// Virtual channels of a link, at most 8.
     const VCS: usize;
     /// Phits that one virtual channel of an idle link may send.
     const CREDITS: u32;

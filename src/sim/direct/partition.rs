@@ -23,7 +23,7 @@ type DirectRouterOf<M> = <<M as CycleModel>::Direct as DirectModel<M>>::Router;
 ///
 /// A window has as many cycles as a phit travels on a link, so that nothing sent in a window
 /// arrives in it. Partitions of one network can therefore run a window at the same time. Between
-/// windows the [`Mail`] of each has to be handed to the others: call
+/// windows the mail of each has to be handed to the others: call
 /// [`run_window`](Self::run_window) on all, then exchange every [`outbox`](Self::outbox) by
 /// [`receive`](Self::receive).
 #[derive(Debug)]

@@ -401,11 +401,14 @@ fn encoded_links_carry_what_direct_ones_do() {
         let ratio = clean.latency_cycles.mean / direct.latency_cycles.mean;
         assert!((0.9..1.4).contains(&ratio), "{grain:?} {ratio}");
         assert!((clean.accepted_load - direct.accepted_load).abs() < 0.01);
+        let hops = |report: &Report| (report.hops_mean - direct.hops_mean).abs();
+        assert!(hops(&clean) < 0.1, "{clean:?}, {direct:?}");
         assert_eq!(encoded("", 3), clean);
         // Frames overtake each other by many laps of six-bit numbers.
         encoded("delay 2us 2us duplicate 1%", 1);
         let lossy = encoded("loss 2%", 1);
         assert!(lossy.frames_lost > 0 && lossy.retransmitted_packets > 0);
+        assert!(hops(&lossy) < 0.2, "{lossy:?}, {direct:?}");
         assert!(lossy.latency_cycles.mean > clean.latency_cycles.mean);
         assert_eq!(encoded("loss 2%", 2), lossy);
     }

@@ -37,11 +37,7 @@ impl AriesLcb {
     /// A frame of sets whose header is well formed.
     pub(super) fn on_sets(&mut self, now: Time, frame: SetFrame<'_>, input: &mut AriesInput) {
         let header = frame.header();
-        if !self.common.is_ours(header) || !self.is_of_session(now, header, input) {
-            return;
-        }
-        if !self.rx.lanes.may_come_on(header.lanes) {
-            self.on_wrong_lanes(header.lanes, now);
+        if !self.belongs(now, header, input) {
             return;
         }
         self.scrambler[IN].set_lanes(header.lanes);
@@ -64,10 +60,7 @@ impl AriesLcb {
             self.common.bad_words = 0;
         }
         if brought.accepted {
-            self.rx.lanes.settle(header.lanes);
-            if self.common.asks_for_lanes {
-                self.common.lanes_are_right();
-            }
+            self.believes(header.lanes);
             self.accepted(self.rx.waits_for(), now);
             self.tx.heard();
             self.common.counters.rx_data_frames += 1;
@@ -158,6 +151,7 @@ impl AriesLcb {
         self.peer_load = set.tail.load;
         self.rx.good(number, bytes, &mut self.common.counters);
         let new = self.rx.data(now, number, &set.flits, input, &mut self.sets);
+        self.common.counters.rx_packets += u64::from(input.take_whole());
         brought.news |= new;
         brought.repeated |= !new;
         Ok(())

@@ -106,6 +106,8 @@ pub struct AriesInput {
     changed: u8,
     /// Virtual channels that may have acknowledgements to take, one bit each.
     freed: u8,
+    /// Packets whose last flit was written since the link control block took their number.
+    whole: u32,
     open: Open,
 }
 
@@ -132,6 +134,7 @@ impl AriesInput {
             pending: 0,
             changed: 0,
             freed: 0,
+            whole: 0,
             open: Open::NONE,
         }
     }
@@ -156,6 +159,7 @@ impl AriesInput {
                 arrived.refused += now.len() as u32;
             } else {
                 arrived.written += now.len() as u32;
+                self.whole += u32::from(open.left == 0);
                 let vc = open.vc;
                 self.append(vc, now);
             }
@@ -169,6 +173,12 @@ impl AriesInput {
     #[inline]
     pub(super) fn write_one(&mut self, flit: Flit) -> Option<usize> {
         (self.write(&[flit]).written == 1).then_some(self.open.vc.into())
+    }
+
+    /// Takes the number of packets that have become whole.
+    #[inline]
+    pub(super) fn take_whole(&mut self) -> u32 {
+        core::mem::take(&mut self.whole)
     }
 
     /// Virtual channel of the packet being written, and the flits that it lacks; 0: none is.

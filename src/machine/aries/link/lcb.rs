@@ -147,15 +147,7 @@ impl AriesLcb {
             return;
         }
         self.rx.handle_timers(now, &mut self.sets);
-        if let Some(patience) = self.common.profile.give_up
-            && self.tx.owed_since + patience <= now
-        {
-            self.give_up(self.tx.owed_since, patience, now, input);
-            return;
-        }
-        self.watch_progress(self.tx.owed_since, now);
-        self.watch_peer(now, input);
-        if self.is_active() {
+        if self.expire(self.tx.owed_since, now, input) {
             self.tx.handle_timers(now, &mut self.sets);
         }
     }

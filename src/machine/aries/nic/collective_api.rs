@@ -2,7 +2,7 @@
 
 use super::collective::{CollectiveCompletion, CollectiveTree, Join, JoinError, Joiner, TreeError};
 use super::interface::Interface;
-use super::nic::AriesNic;
+use super::node::AriesNic;
 use crate::nic::{CollectiveReport, CollectiveSpec, CollectiveSpecError};
 use crate::time::Time;
 

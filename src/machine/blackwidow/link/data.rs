@@ -20,22 +20,14 @@ impl Lcb {
     /// A data frame whose header is well formed.
     pub(super) fn on_data(&mut self, now: Time, data: DataFrame<'_>, input: &mut InputQueue) {
         let header = data.header();
-        if !self.common.is_ours(header) || !self.is_of_session(now, header, input) {
-            return;
-        }
-        let lanes = header.lanes;
-        if !self.rx.lanes.may_come_on(lanes) {
-            self.on_wrong_lanes(lanes, now);
+        if !self.belongs(now, header, input) {
             return;
         }
         let data = data.behind(self.common.handshake.cable);
         let Some((word, at)) = self.believe(now, &data) else {
             return;
         };
-        self.rx.lanes.settle(lanes);
-        if self.common.asks_for_lanes {
-            self.common.lanes_are_right();
-        }
+        self.believes(data.header().lanes);
         self.tx.heard();
         self.common.counters.rx_data_frames += 1;
         let owed_since = self.tx.owed_since;

@@ -25,7 +25,7 @@ use crate::nic::Abilities;
 mod config;
 mod counters;
 mod device;
-mod nic;
+mod node;
 mod outstanding;
 mod port;
 mod requester;
@@ -33,7 +33,7 @@ mod responder;
 
 pub use config::{MAX_PROCESSOR, MAX_SLICES, NicConfig, NicConfigBuilder, NicConfigError};
 pub use counters::NicCounters;
-pub use nic::{BlackwidowNic, NicEvent};
+pub use node::{BlackwidowNic, NicEvent};
 pub use outstanding::{MAX_OUTSTANDING, Tid};
 pub use phitwire_framing::yarc::memory::{Request, Status};
 pub use requester::{Completion, Outcome, PostError, slice_of};
