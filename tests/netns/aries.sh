@@ -80,7 +80,7 @@ check_fails "no such lab" "is not running" \
 check_fails "and the remedy is named" "up.sh TOPOLOGY --lab none_$$" \
     "$PHITWIRE_BIN_DIR/phitwire" manage reroute --lab "none_$$"
 t_up clos pair
-check_fails "a folded Clos is not rerouted" "networks are not rerouted" manage
+check_fails "a folded Clos is not rerouted" "whose networks are not" manage
 "$PHW_SCRIPTS/down.sh" --lab "$LAB"
 
 # ---- One failure after the other, rerouted by hand ----------------------------------------------

@@ -107,6 +107,7 @@ fn described(network: &dyn Network) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use phitwire::catalogue::Kind;
     use phitwire::machine;
 
     fn wanted(generator: &str, line: &str) -> Result<Wanted, Error> {
@@ -119,7 +120,13 @@ mod tests {
     /// Options of a generator that it needs, with ones.
     fn ones(generator: &Generator) -> String {
         let needed = generator.options.iter().filter(|option| option.required);
-        let words: Vec<String> = needed.map(|o| format!("--{} 1", o.name)).collect();
+        let least = |option: &OptionSpec| match option.kind {
+            Kind::Number(least, _) => least.max(1),
+            _ => 1,
+        };
+        let words: Vec<String> = needed
+            .map(|option| format!("--{} {}", option.name, least(option)))
+            .collect();
         words.join(" ")
     }
 
