@@ -14,11 +14,11 @@ cd "$PHW_ROOT"
 # A search that finds nothing is the good case here.
 set +e +o pipefail
 
-# What stands for each machine of src/machine/mod.rs in code and prose.
+# What stands for each machine of src/machine/mod.rs in code and prose, as words or as parts of names.
 declare -A words=(
-    [blackwidow]='\b(yarc|YARC|blackwidow|BLACKWIDOW|clos|Clos)\b|Yarc|Black[Ww]idow|Clos[A-Z]'
-    [aries]='\b(aries|ARIES)\b|Aries|[Dd]ragonfl'
-    [toy]='\btoy\b'
+    [blackwidow]='(^|[^a-zA-Z])(yarc|YARC|blackwidow|BLACKWIDOW|clos|Clos|CLOS)([^a-zA-Z]|$)|Yarc|Black[Ww]idow|Clos[A-Z]'
+    [aries]='(^|[^a-zA-Z])(aries|ARIES)([^a-zA-Z]|$)|Aries|[Dd]ragonfl|DRAGONFL'
+    [toy]='(^|[^a-zA-Z])(toy|TOY|Toy)([^a-zA-Z]|$)'
 )
 # The folders of each machine's own, beside src/machine/NAME.
 declare -A own=(
@@ -31,15 +31,32 @@ lists='^(src/machine/(mod|tests/[a-z]+)\.rs|framing/src/lib\.rs)$'
 
 machines_of() { sed -nE 's/^ *pub mod ([a-z0-9_]+);/\1/p' "$1/src/machine/mod.rs"; }
 
-# Product code of a file: what comes before its tests, without comments.
-code() { awk '/^#\[cfg\(test\)\]$/ { exit } { sub(/(^|[^:])\/\/.*/, "") } 1' "$@"; }
+# Product code of files: without comments and without the items that are for tests only.
+code() {
+    awk '
+        skipping && /^}|^[a-z(].*;$|^\} *;?$/ { skipping = 0; next }
+        skipping { next }
+        /^#\[cfg\(test\)\]$/ { skipping = 1; next }
+        { sub(/(^|[^:])\/\/.*/, "") } 1' "$@"
+}
 
 # sources DIR: the files that the walls stand between.
-sources() { (cd "$1" && find src framing/src nodes/src bench/src -name '*.rs' | sort); }
+folders_searched=(src framing/src nodes/src bench/src tests/toy)
+sources() { (cd "$1" && find "${folders_searched[@]}" -name '*.rs' | sort); }
+
+# products FILE: the same with its comments, and with empty lines for what is left out, so that lines keep their numbers.
+products() {
+    awk '
+        skipping && /^}|^[a-z(].*;$/ { skipping = 0; print ""; next }
+        skipping { print ""; next }
+        /^#\[cfg\(test\)\]$/ { skipping = 1; print ""; next }
+        1' "$1"
+}
 
 # named DIR: lines that name a machine outside its own folders.
 named() {
     local dir=$1 machine file
+    [[ -n $(machines_of "$dir") ]] || echo "src/machine/mod.rs: it lists no machine"
     for machine in $(machines_of "$dir"); do
         if [[ -z ${words[$machine]:-} ]]; then
             echo "src/machine/mod.rs: no words for $machine in tests/walls.sh"
@@ -49,9 +66,8 @@ named() {
             [[ $file == "src/machine/$machine/"* || $file == "${own[$machine]:-//}"* || $file =~ $lists ]] && continue
             # What commands are tested with are machines; what the core's shared parts are tested with are not.
             [[ $file == src/* || ! $file =~ (^|[/_])tests\.rs$ ]] || continue
-            (cd "$dir" && awk -v file="$file" '
-                file !~ /^src/ && /^#\[cfg\(test\)\]$/ { exit }
-                { print file ":" NR ":" $0 }' "$file" | grep -E "^[^:]*:[0-9]*:.*(${words[$machine]})") | cut -c1-160
+            if [[ $file == src/* ]]; then cat "$dir/$file"; else products "$dir/$file"; fi \
+                | grep -nE "${words[$machine]}" | sed "s|^|$file:|" | cut -c1-160
         done < <(sources "$dir")
     done
 }
@@ -85,19 +101,24 @@ circle() { ! tsort <<<"$1" 2>&1 >/dev/null | sed 's/^tsort: //' | grep .; }
 
 # check DIR: what is wrong there, a line each.
 check() {
-    local dir=$1 machine found
+    local dir=$1 machine found home
     named "$dir"
     for machine in $(machines_of "$dir"); do
-        [[ -d $dir/src/machine/$machine ]] || continue
-        found=$(edges "$dir" "src/machine/$machine" "crate::machine::$machine")
+        home=src/machine/$machine
+        [[ -d $dir/$home ]] || home=${own[$machine]%/}
+        found=$(edges "$dir" "$home" "crate::machine::$machine")
         circle "$found" >/dev/null || echo "src/machine/$machine: a circle: $(circle "$found" | tr '\n' ' ')"
-        find "$dir/src/machine/$machine" -path '*/route/*.rs' ! -name 'tests.rs' ! -name '*_tests.rs' ! -name 'harness.rs' | while read -r file; do
+        find "$dir/$home" -path '*/route/*.rs' ! -name 'tests.rs' ! -name '*_tests.rs' ! -name 'harness.rs' | while read -r file; do
             code "$file" | grep -oE 'crate::[a-z_]+(::[a-z_]+)*' | grep -vE "^crate::(kit|rng|machine::$machine::route)\b" | sed "s|^|${file#"$dir"/}: a routing decision imports |"
         done
     done
     found=$(edges "$dir" src crate)
     circle "$found" >/dev/null || echo "src: a circle: $(circle "$found" | tr '\n' ' ')"
     grep -E '^[a-z_]+ machine$' <<<"$found" | sed 's/^\(.*\) machine$/src\/\1 imports machines/' || true
+    # Paths that the rules above do not see.
+    (cd "$dir" && find src tests/toy -name '*.rs' ! -path '*/tests/*' ! -name 'tests.rs' ! -name '*_tests.rs' -exec grep -HnE \
+        '^ *(pub(\([a-z]+\))? )?use (crate::\{|(super::)+(machine|router|link|nic|topology|cycle|sim|net|chip|kit)::.* as )|(super::)+machine\b' {} +) | sed 's/$/ (write crate::FOLDER::...)/'
+    find "$dir"/src/machine/*/route -name '*.rs' ! -name 'tests.rs' ! -name 'harness.rs' -exec grep -HnE 'super::super::' {} + | sed "s|^$dir/||; s/$/ (write crate::FOLDER::...)/"
     found=$(edges "$dir" framing/src crate)
     grep -E '^carrier |^yarc aries|^aries yarc' <<<"$found" | sed 's/^/framing: /' || true
     diff <(table "$dir") <(told_table "$dir") | sed -n 's/^< /src\/lib.rs should say: /p; s/^> /src\/lib.rs says: /p'
@@ -132,16 +153,20 @@ else
     echo "ok - what machines share knows none of them, and folders make no circle"
 fi
 
-# Each canary adds a line to a file of a copy: FILE, line, and what the check has to say.
+# Each canary adds a line to a file of a copy, before its first import or (@) at its end: FILE, line, and what the check has
+# to say.
 copy=$(mktemp -d)
 trap 'rm -rf -- "$copy"' EXIT
 canary() {
     local file=$1 line=$2 expected=$3 found
     rm -rf -- "${copy:?}"/*
-    (cd "$PHW_ROOT" && find src framing/src nodes/src bench/src -name '*.rs' -exec cp --parents -t "$copy" {} +)
-    sed -i "1,/^use /{/^use /i\\
+    (cd "$PHW_ROOT" && find "${folders_searched[@]}" -name '*.rs' -exec cp --parents -t "$copy" {} +)
+    case $line in
+        '@ '*) printf '%s\n' "${line#@ }" >>"$copy/$file" ;;
+        *) sed -i "1,/^use /{/^use /i\\
 $line
-}" "$copy/$file"
+}" "$copy/$file" ;;
+    esac
     found=$(comm -13 <(sort <<<"$wrong") <(check "$copy" | sort))
     if grep -qE "$expected" <<<"$found"; then
         echo "ok - a wall broken in $file is noticed: $expected"
@@ -158,5 +183,12 @@ canary src/machine/aries/route/decision.rs 'use crate::machine::aries::router::C
 canary src/link/session.rs 'use crate::sim::World;' 'src: a circle'
 canary src/machine/aries/link/lcb.rs 'use crate::machine::aries::router::Core;' 'src/machine/aries: a circle'
 canary nodes/src/cli/sim.rs '// Of dragonflies.' 'nodes/src/cli/sim.rs:[0-9]+:.*dragonflies'
+canary src/nic/checker.rs 'use super::super::machine::MACHINES;' 'src/nic/checker.rs:[0-9]+:.*machine.*write crate'
+canary src/machine/aries/route/decision.rs 'use super::super::router::Core;' 'route/decision.rs:[0-9]+:.*write crate'
+canary src/machine/aries/route/decision.rs 'use crate::{kit as k, machine::aries::router::Core};' 'route/decision.rs:[0-9]+:.*write crate'
+canary src/sim/wire.rs '@ use crate::machine::MACHINES;' 'src/sim imports machines'
+canary bench/src/suite/point.rs 'const MAX_ARIES_BYTES: u32 = 64;' 'bench/src/suite/point.rs:[0-9]+:.*ARIES'
+canary framing/src/carrier/frame.rs 'use crate::yarc::phit::Phit;' 'framing: carrier yarc'
+canary tests/toy/nic.rs 'use crate::machine::aries::nic::AriesNic;' 'tests/toy/nic.rs:[0-9]+:.*aries'
 canary src/rng.rs 'use crate::time::Time;' 'src/lib.rs should say: rng: time'
 exit "$failed"

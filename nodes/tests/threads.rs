@@ -23,9 +23,9 @@ fn run(name: &str, threads: usize, executor: &mut dyn Executor) -> Report {
 
 #[test]
 fn threads_change_nothing() {
-    for name in ["r2-96", "aries-3x2x2x2:2"] {
+    for (name, packets) in [("r2-96", 1_000), ("aries-3x2x2x2:2", 500)] {
         let alone = run(name, 1, &mut Serial);
-        assert!(alone.packets > 500 && alone.violations.is_empty());
+        assert!(alone.packets > packets && alone.violations.is_empty());
         for threads in [2, 3] {
             assert_eq!(run(name, threads, &mut Threads), alone);
         }

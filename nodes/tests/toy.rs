@@ -42,7 +42,17 @@ fn a_ring_is_generated_checked_shown_simulated_and_soaked() {
         assert!(shown.contains("nic7") && shown.contains("r3"), "{shown}");
     }
     let report = good(dir, "sim ring-8 --load 0.1 --measure 2000 --json");
-    assert!(report.contains("ring"), "{report}");
+    let report: Value = serde_json::from_str(&report).unwrap();
+    assert!(report["packets"].as_u64() > Some(100), "{report}");
+    assert_eq!(report["violations"], Value::Array(Vec::new()));
+    let plan = good(dir, "topology plan four.toml");
+    assert_eq!(
+        plan.lines()
+            .filter(|line| line.starts_with("link ") || line.starts_with("link\t"))
+            .count(),
+        12,
+        "{plan}"
+    );
     good(dir, "soak --family ring --seeds 1..20");
 }
 

@@ -120,6 +120,11 @@ impl Given {
         self.0.push((name, values));
     }
 
+    /// Adds all that `more` has.
+    pub fn extend(&mut self, more: Self) {
+        self.0.extend(more.0);
+    }
+
     /// The names of all options that were given.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
         self.0.iter().map(|(name, _)| *name)

@@ -27,13 +27,9 @@ pub(crate) trait Session {
     /// The lanes received on.
     fn rx_lanes(&mut self) -> &mut LaneWatch;
     /// A training frame arrived while data flows, after `frames` that could not be read.
-    fn inspect_lanes(&mut self, training: &Training, frames: u32) {
-        let _ = (training, frames);
-    }
+    fn inspect_lanes(&mut self, training: &Training, frames: u32);
     /// A lane was given up: what was sent on all of them is worthless.
-    fn lanes_changed(&mut self, input: &mut Self::Input) {
-        let _ = input;
-    }
+    fn lanes_changed(&mut self, input: &mut Self::Input);
     /// Starts a session on the terms that both ends offered.
     fn begin(&mut self, offer: &Offer, now: Time, input: &mut Self::Input);
     /// Asks the peer for a sign of life.

@@ -434,6 +434,10 @@ impl Session for RingEnd {
         &mut self.rx.lanes
     }
 
+    // It gives up no lane.
+    fn inspect_lanes(&mut self, _: &Training, _: u32) {}
+    fn lanes_changed(&mut self, _: &mut Input) {}
+
     fn begin(&mut self, offer: &Offer, now: Time, input: &mut Input) {
         let profile = &self.common.profile;
         self.tx = Sender::new((offer.credits[0].into(), offer.lanes), profile, now);

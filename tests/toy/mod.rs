@@ -18,13 +18,13 @@ use crate::net::Family;
 
 /// What the commands know of it.
 pub const MACHINE: Machine = Machine {
-    name: "Toy",
-    networks: Family::of::<network::Ring>(),
-    simulation: Simulation::of::<cycle::RingModel>(),
     soak: &soak::FAMILIES,
     generators: &[network::GENERATOR],
-    tables: &[],
-    ready: &[],
+    ..Machine::new(
+        "Toy",
+        Family::of::<network::Ring>(),
+        Simulation::of::<cycle::RingModel>(),
+    )
 };
 
 /// A packet: eight words. The lowest 16 bits of the first are the number of the network interface

@@ -240,7 +240,7 @@ impl<'a> Wish<'a> {
             return vec![8];
         }
         let smallest = match self.op {
-            Op::Get => info.get_unit.unwrap_or(1),
+            Op::Get => info.get_unit.filter(|&unit| unit > 0).unwrap_or(1),
             _ => 1,
         };
         let largest = info.max_size.unwrap_or(self.largest).min(self.largest);

@@ -26,11 +26,7 @@ impl FromArgMatches for Wanted {
         });
         let (generator, matches) = asked.expect("one of the subcommands");
         let mut given = machine_options::given(matches, generator.options);
-        for spec in COMMON_OPTIONS {
-            if let Some(value) = matches.get_one::<String>(spec.name) {
-                given.add(spec.name, vec![value.clone()]);
-            }
-        }
+        given.extend(machine_options::given(matches, &COMMON_OPTIONS));
         Ok(Self { generator, given })
     }
 
@@ -66,8 +62,10 @@ fn generators() -> impl Iterator<Item = &'static Generator> {
 /// Options as arguments; nothing stands behind them that a list of values could swallow.
 fn args(specs: &'static [OptionSpec]) -> impl Iterator<Item = clap::Arg> {
     let args = machine_options::args(&[("", specs)]).into_iter();
-    args.zip(specs)
-        .map(|(arg, spec)| arg.num_args(1..=spec.values))
+    args.map(|arg| {
+        let spec = specs.iter().find(|spec| *arg.get_id() == spec.name);
+        arg.num_args(1..=spec.map_or(1, |spec| spec.values))
+    })
 }
 
 /// Writes the description of what is wanted to standard output.

@@ -55,7 +55,7 @@ pub enum PatternError {
     #[error("a list of destinations is not a pattern for all processors")]
     List,
     /// The pattern needs routers of another kind.
-    #[error("`{0}` is a pattern for networks of another family")]
+    #[error("`{0}` is a pattern for networks of another machine")]
     Elsewhere(String),
     /// Nobody would send anything.
     #[error("with this pattern nobody sends anything in this topology")]

@@ -106,7 +106,8 @@ pub struct AriesInput {
     changed: u8,
     /// Virtual channels that may have acknowledgements to take, one bit each.
     freed: u8,
-    /// Packets whose last flit was written since the link control block took their number.
+    /// Packets whose last flit was written since the link control block took their number. Ideal
+    /// links take none.
     whole: u32,
     open: Open,
 }
@@ -159,7 +160,7 @@ impl AriesInput {
                 arrived.refused += now.len() as u32;
             } else {
                 arrived.written += now.len() as u32;
-                self.whole += u32::from(open.left == 0);
+                self.whole = self.whole.wrapping_add(u32::from(open.left == 0));
                 let vc = open.vc;
                 self.append(vc, now);
             }

@@ -66,7 +66,7 @@ fn what_does_not_suit_is_refused() {
     assert!(
         refuse("group-adversarial")
             .to_string()
-            .contains("another family")
+            .contains("another machine")
     );
     assert!(refuse("hotspot:41").to_string().contains("no processor 41"));
     let few = |participants| Traffic {
