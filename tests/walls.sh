@@ -34,6 +34,7 @@ machines_of() { sed -nE 's/^ *pub mod ([a-z0-9_]+);/\1/p' "$1/src/machine/mod.rs
 # Product code of files: without comments and without the items that are for tests only.
 code() {
     awk '
+        FNR == 1 { skipping = 0 }
         skipping && /^}|^[a-z(].*;$|^\} *;?$/ { skipping = 0; next }
         skipping { next }
         /^#\[cfg\(test\)\]$/ { skipping = 1; next }
@@ -44,41 +45,38 @@ code() {
 folders_searched=(src framing/src nodes/src bench/src tests/toy)
 sources() { (cd "$1" && find "${folders_searched[@]}" -name '*.rs' | sort); }
 
-# products FILE: the same with its comments, and with empty lines for what is left out, so that lines keep their numbers.
-products() {
+# told FILES...: their lines as FILE:NUMBER:LINE; outside the core without the items that are for tests only.
+told() {
     awk '
-        skipping && /^}|^[a-z(].*;$/ { skipping = 0; print ""; next }
-        skipping { print ""; next }
-        /^#\[cfg\(test\)\]$/ { skipping = 1; print ""; next }
-        1' "$1"
+        FNR == 1 { skipping = 0 }
+        skipping && /^}|^[a-z(].*;$/ { skipping = 0; next }
+        skipping { next }
+        FILENAME !~ /^src/ && /^#\[cfg\(test\)\]$/ { skipping = 1; next }
+        { print FILENAME ":" FNR ":" $0 }' "$@"
 }
 
 # named DIR: lines that name a machine outside its own folders.
 named() {
-    local dir=$1 machine file
+    local dir=$1 machine
     [[ -n $(machines_of "$dir") ]] || echo "src/machine/mod.rs: it lists no machine"
     for machine in $(machines_of "$dir"); do
         if [[ -z ${words[$machine]:-} ]]; then
             echo "src/machine/mod.rs: no words for $machine in tests/walls.sh"
             continue
         fi
-        while read -r file; do
-            [[ $file == "src/machine/$machine/"* || $file == "${own[$machine]:-//}"* || $file =~ $lists ]] && continue
-            # What commands are tested with are machines; what the core's shared parts are tested with are not.
-            [[ $file == src/* || ! $file =~ (^|[/_])tests\.rs$ ]] || continue
-            if [[ $file == src/* ]]; then cat "$dir/$file"; else products "$dir/$file"; fi \
-                | grep -nE "${words[$machine]}" | sed "s|^|$file:|" | cut -c1-160
-        done < <(sources "$dir")
+        # What commands are tested with are machines; what the core's shared parts are tested with are not.
+        # shellcheck disable=SC2046  # names without blanks
+        (cd "$dir" && told $(sources . | grep -vE "^(src/machine/$machine/|${own[$machine]:-//})|$lists|^(nodes|bench)/(.*/|.*_)?tests\.rs$")) \
+            | grep -E "^[^:]*:[0-9]*:.*(${words[$machine]})" | cut -c1-160
     done
 }
 
 # imports_of DIR FOLDER ROOT PREFIX: what product code below DIR/ROOT/FOLDER imports of its neighbours there.
 imports_of() {
-    local dir=$1 folder=$2 root=$3 prefix=$4 file
-    for file in "$dir/$root/$folder.rs" $(find "$dir/$root/$folder" -name '*.rs' 2>/dev/null); do
-        [[ -e $file && $file != */tests.rs && $file != *_tests.rs && $file != */tests/* ]] || continue
-        code "$file"
-    done | tr '\n' ' ' | grep -oE "$prefix(::\{[^;]*;|::[a-z_]+)" | grep -oE "$prefix::[a-z_]+|[{,] *[a-z_]+(::|,|\})" \
+    local dir=$1 folder=$2 root=$3 prefix=$4
+    # shellcheck disable=SC2046  # names without blanks
+    code /dev/null $(find "$dir/$root/$folder.rs" "$dir/$root/$folder" -name '*.rs' ! -name tests.rs ! -name '*_tests.rs' ! -path '*/tests/*' 2>/dev/null) \
+        | tr '\n' ' ' | grep -oE "$prefix(::\{[^;]*;|::[a-z_]+)" | grep -oE "$prefix::[a-z_]+|[{,] *[a-z_]+(::|,|\})" \
         | grep -oE '[a-z_]+(::)?[,}]?$' | tr -d ':,}' | sort -u | grep -vx "$folder" || true
 }
 
