@@ -16,8 +16,6 @@ use crate::sim::soak;
 /// A machine as the commands see it.
 #[derive(Debug)]
 pub struct Machine {
-    /// What people call it.
-    pub name: &'static str,
     /// Its networks: how they are read and which of them have names.
     pub networks: Family,
     /// How its networks are simulated.
@@ -33,10 +31,9 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// A machine of that name with these networks, and nothing that it may have besides.
-    pub const fn new(name: &'static str, networks: Family, simulation: Simulation) -> Self {
+    /// A machine with these networks, and nothing that it may have besides.
+    pub const fn new(networks: Family, simulation: Simulation) -> Self {
         Self {
-            name,
             networks,
             simulation,
             soak: &[],

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use super::checker::{Announcement, MOST_ADDITIONS, Purpose};
 use super::latency::LatencyRecorder;
 use super::stamp::{Found, Stamp};
-pub(crate) use super::traffic_issuer::{Answered, Issuer, Message, Repetition, RunRequest};
+use super::traffic_issuer::{Answered, Issuer, Message, Repetition, RunRequest};
 use super::traffic_layout::Layout;
 use super::traffic_pace::Pace;
 use super::traffic_pattern::Choice;

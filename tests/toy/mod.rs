@@ -21,7 +21,6 @@ pub const MACHINE: Machine = Machine {
     soak: &soak::FAMILIES,
     generators: &[network::GENERATOR],
     ..Machine::new(
-        "Toy",
         Family::of::<network::Ring>(),
         Simulation::of::<cycle::RingModel>(),
     )

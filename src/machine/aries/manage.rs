@@ -10,7 +10,6 @@ use crate::machine::aries::router::digest;
 use crate::machine::aries::topology::{
     Dragonfly, DragonflyWiring, Faults, Routed, Shape, endangered,
 };
-
 use crate::net::{Reroutable, RoutedTables};
 
 /// Pairs listed at most.

@@ -42,7 +42,6 @@ pub const MACHINE: Machine = Machine {
     ready: topology::READY,
     soak: &soak::FAMILIES,
     ..Machine::new(
-        "Aries",
         Family::of::<topology::Dragonfly>(),
         Simulation::of::<cycle::Aries>(),
     )

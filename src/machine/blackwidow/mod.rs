@@ -53,7 +53,6 @@ pub const MACHINE: Machine = Machine {
     ready: topology::READY,
     soak: &soak::FAMILIES,
     ..Machine::new(
-        "BlackWidow",
         Family::of::<topology::FoldedClos>(),
         Simulation::of::<cycle::BlackWidow>(),
     )

@@ -150,8 +150,8 @@ impl AriesLcb {
         brought.accepted = true;
         self.peer_load = set.tail.load;
         self.rx.good(number, bytes, &mut self.common.counters);
-        let new = self.rx.data(now, number, &set.flits, input, &mut self.sets);
-        self.common.counters.rx_packets += u64::from(input.take_whole());
+        let counters = (&mut self.sets, &mut self.common.counters);
+        let new = self.rx.data(now, number, &set.flits, input, counters);
         brought.news |= new;
         brought.repeated |= !new;
         Ok(())

@@ -72,6 +72,8 @@ impl Open {
 pub(super) struct Arrived {
     /// Flits of packets that are in the buffer now.
     pub written: u32,
+    /// Packets whose last flit is among these.
+    pub packets: u32,
     /// Flits of packets that found no room.
     pub refused: u32,
     /// Flits where a head should be and that can be none.
@@ -106,9 +108,6 @@ pub struct AriesInput {
     changed: u8,
     /// Virtual channels that may have acknowledgements to take, one bit each.
     freed: u8,
-    /// Packets whose last flit was written since the link control block took their number. Ideal
-    /// links take none.
-    whole: u32,
     open: Open,
 }
 
@@ -135,7 +134,6 @@ impl AriesInput {
             pending: 0,
             changed: 0,
             freed: 0,
-            whole: 0,
             open: Open::NONE,
         }
     }
@@ -160,7 +158,7 @@ impl AriesInput {
                 arrived.refused += now.len() as u32;
             } else {
                 arrived.written += now.len() as u32;
-                self.whole = self.whole.wrapping_add(u32::from(open.left == 0));
+                arrived.packets += u32::from(open.left == 0);
                 let vc = open.vc;
                 self.append(vc, now);
             }
@@ -174,12 +172,6 @@ impl AriesInput {
     #[inline]
     pub(super) fn write_one(&mut self, flit: Flit) -> Option<usize> {
         (self.write(&[flit]).written == 1).then_some(self.open.vc.into())
-    }
-
-    /// Takes the number of packets that have become whole.
-    #[inline]
-    pub(super) fn take_whole(&mut self) -> u32 {
-        core::mem::take(&mut self.whole)
     }
 
     /// Virtual channel of the packet being written, and the flits that it lacks; 0: none is.

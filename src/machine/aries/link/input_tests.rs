@@ -5,16 +5,19 @@ use std::collections::VecDeque;
 
 const WRITTEN: Arrived = Arrived {
     written: 1,
+    packets: 0,
     refused: 0,
     malformed: 0,
 };
 const REFUSED: Arrived = Arrived {
     written: 0,
+    packets: 0,
     refused: 1,
     malformed: 0,
 };
 const MALFORMED: Arrived = Arrived {
     written: 0,
+    packets: 0,
     refused: 0,
     malformed: 1,
 };
@@ -23,6 +26,7 @@ impl Arrived {
     fn plus(self, other: Self) -> Self {
         Self {
             written: self.written + other.written,
+            packets: self.packets + other.packets,
             refused: self.refused + other.refused,
             malformed: self.malformed + other.malformed,
         }
@@ -50,7 +54,11 @@ fn every_channel_is_a_queue_of_its_own_whatever_the_order() {
         let used: usize = model.iter().map(VecDeque::len).sum();
         if used + usize::from(flits) <= 300 {
             let packet = packet(vc, flits, tag);
-            assert_eq!(input.write(&packet), WRITTEN.times(flits.into()));
+            let whole = Arrived {
+                packets: 1,
+                ..WRITTEN.times(flits.into())
+            };
+            assert_eq!(input.write(&packet), whole);
             model[usize::from(vc)].extend(packet);
         }
         for _ in 0..rng.below(16) {

@@ -172,16 +172,16 @@ impl Receiver {
         set: u64,
         flits: &[Flit; DATA_FLITS],
         input: &mut AriesInput,
-        counters: &mut SetCounters,
+        (counters, link): (&mut SetCounters, &mut LinkCounters),
     ) -> bool {
         if self.late.is_some() {
             self.sighted(set, now, counters);
         }
         if set == self.expected {
-            self.accept(flits, now, input, counters);
+            self.accept(flits, now, input, (counters, link));
             self.arrived(set, now);
             if !self.held.is_empty() {
-                self.drain(now, input, counters);
+                self.drain(now, input, (counters, link));
             }
             self.top = if self.held.keeps() {
                 self.top.max(self.expected)
@@ -226,9 +226,10 @@ impl Receiver {
         flits: &[Flit; DATA_FLITS],
         now: Time,
         input: &mut AriesInput,
-        counters: &mut SetCounters,
+        (counters, link): (&mut SetCounters, &mut LinkCounters),
     ) {
         let arrived = input.write(flits);
+        link.rx_packets += u64::from(arrived.packets);
         counters.rx_sets += 1;
         counters.rx_flits += u64::from(arrived.written);
         counters.rx_refused_flits += u64::from(arrived.refused);
@@ -237,9 +238,14 @@ impl Receiver {
         self.acks.accepted(arrived.written, self.expected, now);
     }
 
-    fn drain(&mut self, now: Time, input: &mut AriesInput, counters: &mut SetCounters) {
+    fn drain(
+        &mut self,
+        now: Time,
+        input: &mut AriesInput,
+        (counters, link): (&mut SetCounters, &mut LinkCounters),
+    ) {
         while let Some(flits) = self.held.take(self.expected) {
-            self.accept(&flits, now, input, counters);
+            self.accept(&flits, now, input, (counters, link));
         }
     }
 
