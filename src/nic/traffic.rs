@@ -16,9 +16,8 @@ use super::turns::{Turn, Turns};
 use crate::rng::Rng;
 use crate::time::{Duration, Time};
 
-/// Times that a run is announced to a target within the time-out of the first, evenly spread from
-/// when that has gone out: so a lost one does no harm, and a target that none reaches is known when
-/// one request has timed out.
+/// Times that a run is announced to a target within the time-out of the first, evenly spread: a
+/// lost one does no harm, and a target that none reaches is known when one request has timed out.
 const ATTEMPTS: u8 = 3;
 /// Times that an announcement which was damaged on its way is said again at once.
 const REPEATS: u8 = 3;

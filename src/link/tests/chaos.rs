@@ -136,7 +136,7 @@ fn cases() -> ProptestConfig {
     }
 }
 
-pub fn every_packet_arrives_once_whatever_happens<L: Link>() {
+pub(crate) fn every_packet_arrives_once_whatever_happens<L: Link>() {
     let operations = prop::collection::vec(operation::<L>(), 1..60);
     proptest!(cases(), |(seed in any::<u64>(), cramp in any::<bool>(), operations in operations)| {
         // Lanes are not this test's concern.
@@ -149,14 +149,14 @@ pub fn every_packet_arrives_once_whatever_happens<L: Link>() {
     });
 }
 
-pub fn no_packet_arrives_twice_whoever_dies<L: Link>() {
+pub(crate) fn no_packet_arrives_twice_whoever_dies<L: Link>() {
     let operations = prop::collection::vec(operation_or_end::<L>(), 1..60);
     proptest!(cases(), |(seed in any::<u64>(), operations in operations)| {
         campaign_of_ends::<L>(seed, operations);
     });
 }
 
-pub fn every_packet_arrives_once_at_the_chip_s_own_depths<L: Link>() {
+pub(crate) fn every_packet_arrives_once_at_the_chip_s_own_depths<L: Link>() {
     let operations = prop::collection::vec(operation::<L>(), 1..30);
     proptest!(cases(), |(seed in any::<u64>(), operations in operations)| {
         campaign(L::paper(seed), operations);
@@ -187,7 +187,7 @@ fn campaign_of_ends<L: Link>(seed: u64, operations: Vec<Operation<L::Command>>) 
     pair.finish(Duration::from_ms(30_000));
 }
 
-pub fn all_of_netem_at_once<L: Link>() {
+pub(crate) fn all_of_netem_at_once<L: Link>() {
     for seed in 0..10 {
         let mut pair = Pair::<L>::new(seed);
         pair.wire(|wire| {
@@ -204,7 +204,7 @@ pub fn all_of_netem_at_once<L: Link>() {
     }
 }
 
-pub fn the_same_seed_gives_the_same_run<L: Link>() {
+pub(crate) fn the_same_seed_gives_the_same_run<L: Link>() {
     let run = || {
         let mut pair = Pair::<L>::up(5);
         pair.wire(|wire| {
@@ -220,7 +220,7 @@ pub fn the_same_seed_gives_the_same_run<L: Link>() {
     assert_eq!(run(), run());
 }
 
-pub fn the_checker_can_fail<L: Link>() {
+pub(crate) fn the_checker_can_fail<L: Link>() {
     let outcome = std::panic::catch_unwind(|| {
         let mut pair = Pair::<L>::up(6);
         pair.ends[B].got_id[0] = 1;

@@ -19,7 +19,7 @@ fn no_session_ended<L: Link>(pair: &Pair<L>) -> bool {
     [A, B].iter().all(|end| pair.downs(*end).is_empty())
 }
 
-pub fn a_hundred_thousand_headers_with_fewer_lanes_take_none<L: Link>() {
+pub(crate) fn a_hundred_thousand_headers_with_fewer_lanes_take_none<L: Link>() {
     let mut pair = Pair::<L>::up(1);
     pair.exchange(50, SECOND);
     let dropped = [A, B].map(|end| pair.count(end, |c| c.drop_wrong_lanes));
@@ -72,7 +72,7 @@ fn taped_pair<L: Link>(seed: u64) -> Pair<L> {
     pair
 }
 
-pub fn a_request_that_was_not_the_peer_s_is_taken_back<L: Link>() {
+pub(crate) fn a_request_that_was_not_the_peer_s_is_taken_back<L: Link>() {
     for busy in [false, true] {
         let mut pair = taped_pair::<L>(2);
         for lanes in [0b001, 0b110, 0b100] {
@@ -90,7 +90,7 @@ pub fn a_request_that_was_not_the_peer_s_is_taken_back<L: Link>() {
     }
 }
 
-pub fn a_request_for_no_lane_kills_nobody<L: Link>() {
+pub(crate) fn a_request_for_no_lane_kills_nobody<L: Link>() {
     let mut pair = taped_pair::<L>(3);
     let before = pair.count(A, |c| c.drop_wrong_lanes);
     for _ in 0..100 {
@@ -103,7 +103,7 @@ pub fn a_request_for_no_lane_kills_nobody<L: Link>() {
     assert!(no_session_ended(&pair) && all_lanes(&pair));
 }
 
-pub fn a_new_process_begins_no_session_without_lanes<L: Link>() {
+pub(crate) fn a_new_process_begins_no_session_without_lanes<L: Link>() {
     let mut pair = taped_pair::<L>(5);
     pair.replace(A, 5_000);
     pair.wire(|wire| wire.cut = true);
@@ -119,7 +119,7 @@ pub fn a_new_process_begins_no_session_without_lanes<L: Link>() {
     assert!(all_lanes(&pair));
 }
 
-pub fn a_pattern_that_nobody_asked_for_takes_no_lane<L: Link>() {
+pub(crate) fn a_pattern_that_nobody_asked_for_takes_no_lane<L: Link>() {
     let mut pair = taped_pair::<L>(4);
     let mut frame = request(&pair, A, 7);
     // As it came when lane 2 was out for a moment.

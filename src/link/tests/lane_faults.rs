@@ -24,7 +24,7 @@ fn until_on_lanes<L: Link>(pair: &mut Pair<L>, lanes: u8, packets: usize, most: 
     });
 }
 
-pub fn a_noisy_lane_is_charged_and_given_up_at_the_threshold<L: Link>() {
+pub(crate) fn a_noisy_lane_is_charged_and_given_up_at_the_threshold<L: Link>() {
     let mut pair = pair_with_threshold::<L>(20);
     pair.wires[B].noisy_lanes = 0b010;
     pair.wires[B].noise_of = 2_000;
@@ -62,7 +62,7 @@ pub fn a_noisy_lane_is_charged_and_given_up_at_the_threshold<L: Link>() {
     );
 }
 
-pub fn frames_from_before_a_lane_left_end_no_session_while_the_peer_stands_still<L: Link>() {
+pub(crate) fn frames_from_before_a_lane_left_end_no_session_while_the_peer_stands_still<L: Link>() {
     let mut pair = pair_with_threshold::<L>(20);
     pair.wires[B].noisy_lanes = 0b010;
     pair.wires[B].noise_of = 2_000;
@@ -84,7 +84,7 @@ pub fn frames_from_before_a_lane_left_end_no_session_while_the_peer_stands_still
     assert_eq!(counts.map(|c| c.unusable_sessions), [0, 0]);
 }
 
-pub fn lanes_go_one_by_one_and_with_the_last_the_link<L: Link>() {
+pub(crate) fn lanes_go_one_by_one_and_with_the_last_the_link<L: Link>() {
     let mut pair = pair_with_threshold::<L>(10);
     if L::LOSES_TAILS {
         pair.allow_gaps();
@@ -124,7 +124,7 @@ pub fn lanes_go_one_by_one_and_with_the_last_the_link<L: Link>() {
     pair.exchange(100, SECOND);
 }
 
-pub fn a_lane_too_noisy_for_any_frame_is_given_up_all_the_same<L: Link>() {
+pub(crate) fn a_lane_too_noisy_for_any_frame_is_given_up_all_the_same<L: Link>() {
     let mut pair = pair_with_threshold::<L>(1_000);
     // One bit in most phits of the lane: no control word is ever right.
     pair.wires[B].noisy_lanes = 0b100;
@@ -135,7 +135,9 @@ pub fn a_lane_too_noisy_for_any_frame_is_given_up_all_the_same<L: Link>() {
     pair.finish(SECOND.times(5));
 }
 
-pub fn a_lane_too_noisy_for_any_frame_is_given_up_by_the_first_packet_that_cannot_pass<L: Link>() {
+pub(crate) fn a_lane_too_noisy_for_any_frame_is_given_up_by_the_first_packet_that_cannot_pass<
+    L: Link,
+>() {
     let mut pair = pair_with_threshold::<L>(20);
     pair.wires[B].noisy_lanes = 0b010;
     pair.wires[B].noise_of = 500;
@@ -158,7 +160,7 @@ pub fn a_lane_too_noisy_for_any_frame_is_given_up_by_the_first_packet_that_canno
 
 /// Seed 5127 of the soak: the challenge that found out about the new incarnation offered the lanes
 /// of the session before, so that the two ends went on with different ones and nothing ever passed.
-pub fn a_restarted_peer_gets_all_lanes_again<L: Link>() {
+pub(crate) fn a_restarted_peer_gets_all_lanes_again<L: Link>() {
     let mut pair = pair_with_threshold::<L>(3);
     pair.wires[B].noisy_lanes = 0b001;
     pair.wires[B].noise_of = 500;
@@ -177,7 +179,7 @@ pub fn a_restarted_peer_gets_all_lanes_again<L: Link>() {
     );
 }
 
-pub fn a_link_at_rest_stays_at_rest_when_a_lane_has_gone<L: Link>() {
+pub(crate) fn a_link_at_rest_stays_at_rest_when_a_lane_has_gone<L: Link>() {
     let end = |end| {
         let profile = LinkProfile {
             silence: None,
@@ -210,7 +212,7 @@ pub fn a_link_at_rest_stays_at_rest_when_a_lane_has_gone<L: Link>() {
     );
 }
 
-pub fn a_lane_that_comes_late_leaves_both_ends_agreed<L: Link>() {
+pub(crate) fn a_lane_that_comes_late_leaves_both_ends_agreed<L: Link>() {
     for then_silent in [0, 0b001, 0b010] {
         let mut pair = Pair::<L>::new(1);
         pair.wires[B].silent_lanes = 0b100;
@@ -233,7 +235,7 @@ pub fn a_lane_that_comes_late_leaves_both_ends_agreed<L: Link>() {
     }
 }
 
-pub fn the_request_for_fewer_lanes_may_be_lost<L: Link>() {
+pub(crate) fn the_request_for_fewer_lanes_may_be_lost<L: Link>() {
     let mut pair = pair_with_threshold::<L>(5);
     pair.wires[B].noisy_lanes = 1;
     pair.wires[B].noise_of = 1_000;

@@ -29,7 +29,7 @@ fn wedge<L: Link>(pair: &mut Pair<L>) {
     plant(pair, B);
 }
 
-pub fn a_session_in_which_nothing_can_be_used_begins_anew_within_its_time<L: Link>() {
+pub(crate) fn a_session_in_which_nothing_can_be_used_begins_anew_within_its_time<L: Link>() {
     let mut pair = pair_with::<L>(|_| {});
     wedge(&mut pair);
     pair.load(B, 20);
@@ -57,7 +57,7 @@ pub fn a_session_in_which_nothing_can_be_used_begins_anew_within_its_time<L: Lin
 }
 
 /// What the links were before: the canary of the test above.
-pub fn a_link_that_may_not_heal_stays_as_it_is<L: Link>() {
+pub(crate) fn a_link_that_may_not_heal_stays_as_it_is<L: Link>() {
     let mut pair = pair_with::<L>(|profile| profile.heal = None);
     wedge(&mut pair);
     pair.load(B, 20);
@@ -69,7 +69,7 @@ pub fn a_link_that_may_not_heal_stays_as_it_is<L: Link>() {
     );
 }
 
-pub fn a_stranger_s_frames_do_not_end_a_session_whose_peer_answers<L: Link>() {
+pub(crate) fn a_stranger_s_frames_do_not_end_a_session_whose_peer_answers<L: Link>() {
     for busy in [false, true] {
         let mut pair = pair_with::<L>(|_| {});
         traffic_flows(&mut pair);
@@ -89,7 +89,7 @@ pub fn a_stranger_s_frames_do_not_end_a_session_whose_peer_answers<L: Link>() {
     }
 }
 
-pub fn the_same_frames_end_a_session_whose_peer_does_not_answer<L: Link>() {
+pub(crate) fn the_same_frames_end_a_session_whose_peer_does_not_answer<L: Link>() {
     let mut pair = pair_with::<L>(|_| {});
     traffic_flows(&mut pair);
     pair.wires[A].cut = true;
@@ -108,7 +108,7 @@ pub fn the_same_frames_end_a_session_whose_peer_does_not_answer<L: Link>() {
     assert_eq!(pair.downs(A), [DownReason::Unusable]);
 }
 
-pub fn one_bad_frame_before_a_cut_ends_nothing<L: Link>() {
+pub(crate) fn one_bad_frame_before_a_cut_ends_nothing<L: Link>() {
     let mut pair = pair_with::<L>(|_| {});
     traffic_flows(&mut pair);
     let frame = L::forge(&pair, A, 7, 0x3000, &[]);
@@ -120,7 +120,7 @@ pub fn one_bad_frame_before_a_cut_ends_nothing<L: Link>() {
     assert!(pair.downs(A).is_empty() && pair.downs(B).is_empty());
 }
 
-pub fn answers_that_take_longer_than_a_session_may_be_unusable_are_waited_for<L: Link>() {
+pub(crate) fn answers_that_take_longer_than_a_session_may_be_unusable_are_waited_for<L: Link>() {
     let mut pair = pair_with::<L>(|profile| profile.max_retry_timeout = SECOND);
     pair.wire(|wire| wire.delay = Duration::from_ms(600));
     pair.exchange(50, SECOND.times(30));
@@ -135,7 +135,7 @@ pub fn answers_that_take_longer_than_a_session_may_be_unusable_are_waited_for<L:
     assert!(pair.downs(A).is_empty(), "{}", pair.state());
 }
 
-pub fn what_the_peer_takes_for_acknowledged_is_not_waited_for_for_ever<L: Link>() {
+pub(crate) fn what_the_peer_takes_for_acknowledged_is_not_waited_for_for_ever<L: Link>() {
     let mut pair = pair_with::<L>(|_| {});
     traffic_flows(&mut pair);
     pair.allow_gaps();
@@ -155,7 +155,7 @@ pub fn what_the_peer_takes_for_acknowledged_is_not_waited_for_for_ever<L: Link>(
     traffic_flows(&mut pair);
 }
 
-pub fn silence_is_told_and_untold_and_nothing_else_happens<L: Link>() {
+pub(crate) fn silence_is_told_and_untold_and_nothing_else_happens<L: Link>() {
     let mut pair = pair_with::<L>(|_| {});
     traffic_flows(&mut pair);
     let asleep = pair.now;
@@ -200,7 +200,7 @@ pub fn silence_is_told_and_untold_and_nothing_else_happens<L: Link>() {
     assert!(pair.downs(A).is_empty() && pair.downs(B).is_empty());
 }
 
-pub fn a_process_that_stood_still_does_not_call_its_peer_silent<L: Link>() {
+pub(crate) fn a_process_that_stood_still_does_not_call_its_peer_silent<L: Link>() {
     let mut pair = pair_with::<L>(|_| {});
     traffic_flows(&mut pair);
     // Answers lie unread in the socket for half a minute; the first thing to run are the timers.
@@ -212,7 +212,7 @@ pub fn a_process_that_stood_still_does_not_call_its_peer_silent<L: Link>() {
     }
 }
 
-pub fn nobody_is_asked_where_silence_is_not_told<L: Link>() {
+pub(crate) fn nobody_is_asked_where_silence_is_not_told<L: Link>() {
     let mut pair = pair_with::<L>(|profile| profile.silence = None);
     traffic_flows(&mut pair);
     pair.run_for(SECOND);
@@ -220,7 +220,7 @@ pub fn nobody_is_asked_where_silence_is_not_told<L: Link>() {
     assert_eq!(LinkProfile::paper().silence, None);
 }
 
-pub fn giving_up_ends_an_idle_session_too<L: Link>() {
+pub(crate) fn giving_up_ends_an_idle_session_too<L: Link>() {
     let mut pair = pair_with::<L>(|profile| profile.give_up = Some(SECOND.times(2)));
     traffic_flows(&mut pair);
     pair.run_for(SECOND.times(20));
@@ -240,7 +240,7 @@ pub fn giving_up_ends_an_idle_session_too<L: Link>() {
     traffic_flows(&mut pair);
 }
 
-pub fn a_peer_that_is_far_away_is_called_silent_once_and_then_waited_for<L: Link>() {
+pub(crate) fn a_peer_that_is_far_away_is_called_silent_once_and_then_waited_for<L: Link>() {
     let mut pair = pair_with::<L>(|_| {});
     traffic_flows(&mut pair);
     pair.wire(|wire| wire.delay = Duration::from_ms(3_000));
@@ -262,7 +262,7 @@ fn told_after<L: Link>(pair: &mut Pair<L>) -> Duration {
     pair.now.since(begin)
 }
 
-pub fn a_cable_that_was_out_does_not_make_its_ends_more_patient<L: Link>() {
+pub(crate) fn a_cable_that_was_out_does_not_make_its_ends_more_patient<L: Link>() {
     for busy in [true, false] {
         let mut pair = pair_with::<L>(|_| {});
         traffic_flows(&mut pair);
@@ -280,7 +280,7 @@ pub fn a_cable_that_was_out_does_not_make_its_ends_more_patient<L: Link>() {
     }
 }
 
-pub fn a_session_heals_as_soon_after_a_cable_was_out_as_before<L: Link>() {
+pub(crate) fn a_session_heals_as_soon_after_a_cable_was_out_as_before<L: Link>() {
     let mut pair = pair_with::<L>(|_| {});
     traffic_flows(&mut pair);
     pair.wire(|wire| wire.cut = true);
@@ -299,7 +299,7 @@ pub fn a_session_heals_as_soon_after_a_cable_was_out_as_before<L: Link>() {
     assert_eq!(pair.downs(A), [DownReason::Unusable]);
 }
 
-pub fn frames_on_wrong_lanes_draw_training_frames_at_their_own_pace<L: Link>() {
+pub(crate) fn frames_on_wrong_lanes_draw_training_frames_at_their_own_pace<L: Link>() {
     let mut pair = pair_with::<L>(|_| {});
     traffic_flows(&mut pair);
     let sent = pair.count(A, |c| c.tx_training_frames);
@@ -323,7 +323,7 @@ fn stalls<L: Link>(pair: &Pair<L>, end: usize) -> Vec<LinkEvent> {
     events.filter(tells).cloned().collect()
 }
 
-pub fn a_way_that_swallows_long_frames_is_told_although_short_ones_pass<L: Link>() {
+pub(crate) fn a_way_that_swallows_long_frames_is_told_although_short_ones_pass<L: Link>() {
     let mut pair = pair_with::<L>(|_| {});
     traffic_flows(&mut pair);
     pair.wires[B].most_bytes = L::IDLE_FRAME_BYTES;
@@ -343,7 +343,7 @@ pub fn a_way_that_swallows_long_frames_is_told_although_short_ones_pass<L: Link>
     assert!(!pair.ends[A].lcb.is_stalled());
 }
 
-pub fn who_misses_a_packet_for_a_minute_begins_a_new_session_and_says_why<L: Link>() {
+pub(crate) fn who_misses_a_packet_for_a_minute_begins_a_new_session_and_says_why<L: Link>() {
     let mut pair = pair_with::<L>(|_| {});
     traffic_flows(&mut pair);
     pair.allow_gaps();
@@ -357,7 +357,7 @@ pub fn who_misses_a_packet_for_a_minute_begins_a_new_session_and_says_why<L: Lin
 
 /// Frames of the peer's that are handed in together ask for a packet, and show that the peer is
 /// there, before the packet is sent again.
-pub fn a_way_that_swallows_long_frames_is_told_also_while_the_peer_sends<L: Link>() {
+pub(crate) fn a_way_that_swallows_long_frames_is_told_also_while_the_peer_sends<L: Link>() {
     let mut pair = pair_with::<L>(|_| {});
     traffic_flows(&mut pair);
     pair.wires[B].most_bytes = L::IDLE_FRAME_BYTES;
@@ -378,7 +378,7 @@ pub fn a_way_that_swallows_long_frames_is_told_also_while_the_peer_sends<L: Link
     assert!(pair.ends[A].lcb.is_stalled(), "{}", pair.state());
 }
 
-pub fn a_session_given_up_over_a_way_that_swallows_long_frames_says_so_and_the_next_one_knows<
+pub(crate) fn a_session_given_up_over_a_way_that_swallows_long_frames_says_so_and_the_next_one_knows<
     L: Link,
 >() {
     let mut pair = pair_with::<L>(|profile| profile.give_up = Some(SECOND.times(2)));
@@ -402,7 +402,7 @@ pub fn a_session_given_up_over_a_way_that_swallows_long_frames_says_so_and_the_n
     traffic_flows(&mut pair);
 }
 
-pub fn a_silent_peer_and_an_end_that_stood_still_are_not_called_stalled<L: Link>() {
+pub(crate) fn a_silent_peer_and_an_end_that_stood_still_are_not_called_stalled<L: Link>() {
     let mut pair = pair_with::<L>(|_| {});
     traffic_flows(&mut pair);
     pair.wire(|wire| wire.cut = true);

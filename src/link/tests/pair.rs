@@ -15,7 +15,7 @@ use crate::time::{Duration, Time};
 
 /// What happens to frames on the way from one end to the other.
 #[derive(Clone, Debug)]
-pub struct Wire {
+pub(crate) struct Wire {
     /// Parts in 1,000.
     pub loss: u64,
     pub duplicate: u64,
@@ -39,7 +39,7 @@ pub struct Wire {
 }
 
 impl Wire {
-    pub fn clean() -> Self {
+    pub(crate) fn clean() -> Self {
         Self {
             loss: 0,
             duplicate: 0,
@@ -58,7 +58,7 @@ impl Wire {
     }
 }
 
-pub struct Pair<L: Link> {
+pub(crate) struct Pair<L: Link> {
     pub now: Time,
     pub ends: [End<L>; 2],
     /// Towards end A, towards end B.
@@ -75,7 +75,7 @@ pub struct Pair<L: Link> {
 }
 
 /// Data for `to` in the name of the other end, which knows nothing of them.
-pub fn plant<L: Link>(pair: &mut Pair<L>, to: usize) {
+pub(crate) fn plant<L: Link>(pair: &mut Pair<L>, to: usize) {
     let from = &mut pair.ends[1 - to];
     from.send(0, 6);
     let (_, words) = from.backlog.pop_back().expect("it was sent");
@@ -84,11 +84,11 @@ pub fn plant<L: Link>(pair: &mut Pair<L>, to: usize) {
 }
 
 impl<L: Link> Pair<L> {
-    pub fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self::with(seed, live::<L>(A), live::<L>(B), FRAME_BYTES)
     }
 
-    pub fn with(seed: u64, a: L::Config, b: L::Config, frame_bytes: usize) -> Self {
+    pub(crate) fn with(seed: u64, a: L::Config, b: L::Config, frame_bytes: usize) -> Self {
         let now = Time::from_ns(1_000);
         Self {
             now,
@@ -106,13 +106,13 @@ impl<L: Link> Pair<L> {
     }
 
     /// A pair that is up.
-    pub fn up(seed: u64) -> Self {
+    pub(crate) fn up(seed: u64) -> Self {
         let mut pair = Self::new(seed);
         pair.wait_up();
         pair
     }
 
-    pub fn wait_up(&mut self) {
+    pub(crate) fn wait_up(&mut self) {
         let answers = L::VCS / 2;
         self.run_until(Duration::from_ms(2_000), |pair| {
             let up = |end: &End<L>| end.lcb.is_active() && L::credits(&end.lcb, answers) > 0;
@@ -120,18 +120,18 @@ impl<L: Link> Pair<L> {
         });
     }
 
-    pub fn is_active(&self) -> bool {
+    pub(crate) fn is_active(&self) -> bool {
         self.ends.iter().all(|end| end.lcb.is_active())
     }
 
     /// Whether both ends are in one session.
-    pub fn both_are_up(&self) -> bool {
+    pub(crate) fn both_are_up(&self) -> bool {
         let [a, b] = [A, B].map(|end| self.ends[end].lcb.epochs());
         self.is_active() && a == (b.1, b.0)
     }
 
     /// Why sessions of `end` ended.
-    pub fn downs(&self, end: usize) -> Vec<DownReason> {
+    pub(crate) fn downs(&self, end: usize) -> Vec<DownReason> {
         let down = |event: &LinkEvent| match event {
             LinkEvent::Down { why, .. } => Some(*why),
             _ => None,
@@ -140,7 +140,7 @@ impl<L: Link> Pair<L> {
     }
 
     /// Packets that sessions of `end` took with them, as it reported.
-    pub fn discarded(&self, end: usize) -> u64 {
+    pub(crate) fn discarded(&self, end: usize) -> u64 {
         let of = |event: &LinkEvent| match event {
             LinkEvent::Down {
                 discarded_packets, ..
@@ -151,24 +151,24 @@ impl<L: Link> Pair<L> {
     }
 
     /// A frame that comes at this moment, whoever sent it.
-    pub fn inject(&mut self, to: usize, bytes: &[u8]) {
+    pub(crate) fn inject(&mut self, to: usize, bytes: &[u8]) {
         let now = self.now;
         let end = &mut self.ends[to];
         end.lcb.handle_frame(now, bytes, &mut end.input);
     }
 
-    pub fn link_down(&mut self, end: usize) {
+    pub(crate) fn link_down(&mut self, end: usize) {
         let now = self.now;
         let End { lcb, input, .. } = &mut self.ends[end];
         lcb.link_down(now, input);
     }
 
-    pub fn link_up(&mut self, end: usize) {
+    pub(crate) fn link_up(&mut self, end: usize) {
         self.ends[end].lcb.link_up(self.now);
     }
 
     /// A new process at `end`, which names itself `epoch`.
-    pub fn replace(&mut self, end: usize, epoch: u32) {
+    pub(crate) fn replace(&mut self, end: usize, epoch: u32) {
         let number = self.ends[end].number + 1;
         let profile = self.ends[end].lcb.config().profile().clone();
         let frame_bytes = self.ends[end].frame_bytes;
@@ -177,29 +177,29 @@ impl<L: Link> Pair<L> {
         self.ends[1 - end].gaps_allowed = true;
     }
 
-    pub fn allow_gaps(&mut self) {
+    pub(crate) fn allow_gaps(&mut self) {
         self.ends.iter_mut().for_each(|end| end.gaps_allowed = true);
     }
 
     /// Records what is sent from now on, and nothing from before.
-    pub fn tape_anew(&mut self) {
+    pub(crate) fn tape_anew(&mut self) {
         self.tape.clear();
         self.taping = true;
     }
 
     /// The last frame on tape towards `to` that is as `wanted` says.
-    pub fn last_taped(&self, to: usize, wanted: impl Fn(&[u8]) -> bool) -> Vec<u8> {
+    pub(crate) fn last_taped(&self, to: usize, wanted: impl Fn(&[u8]) -> bool) -> Vec<u8> {
         let mut tape = self.tape.iter().rev();
         let found = tape.find(|(end, bytes)| *end == to && wanted(bytes));
         found.expect("such a frame was sent").1.clone()
     }
 
-    pub fn wire(&mut self, change: impl Fn(&mut Wire)) {
+    pub(crate) fn wire(&mut self, change: impl Fn(&mut Wire)) {
         self.wires.iter_mut().for_each(change);
     }
 
     /// Puts a frame on the wire towards `to`.
-    pub fn launch(&mut self, to: usize, mut bytes: Vec<u8>) {
+    pub(crate) fn launch(&mut self, to: usize, mut bytes: Vec<u8>) {
         if self.taping {
             self.tape.push((to, bytes.clone()));
         }
@@ -267,7 +267,7 @@ impl<L: Link> Pair<L> {
     }
 
     /// Lets both ends do what they can at this moment.
-    pub fn settle(&mut self) {
+    pub(crate) fn settle(&mut self) {
         for index in [A, B] {
             let now = self.now;
             let end = &mut self.ends[index];
@@ -299,7 +299,7 @@ impl<L: Link> Pair<L> {
     }
 
     /// Goes to the next thing that happens, at most `limit` from now. False when nothing would.
-    pub fn step(&mut self, limit: Duration) -> bool {
+    pub(crate) fn step(&mut self, limit: Duration) -> bool {
         self.settle();
         let mut at = self.flying.keys().next().map(|(at, _)| *at);
         for end in &self.ends {
@@ -332,7 +332,7 @@ impl<L: Link> Pair<L> {
         true
     }
 
-    pub fn run_for(&mut self, span: Duration) {
+    pub(crate) fn run_for(&mut self, span: Duration) {
         let end = self.now + span;
         let mut steps = 0;
         while self.now < end {
@@ -343,7 +343,7 @@ impl<L: Link> Pair<L> {
         self.settle();
     }
 
-    pub fn run_until(&mut self, most: Duration, mut done: impl FnMut(&mut Self) -> bool) {
+    pub(crate) fn run_until(&mut self, most: Duration, mut done: impl FnMut(&mut Self) -> bool) {
         let end = self.now + most;
         let mut steps = 0;
         loop {
@@ -363,7 +363,7 @@ impl<L: Link> Pair<L> {
         }
     }
 
-    pub fn state(&self) -> String {
+    pub(crate) fn state(&self) -> String {
         let mut text = String::new();
         for end in &self.ends {
             let credits = (0..L::VCS).map(|vc| L::credits(&end.lcb, vc));
@@ -393,7 +393,7 @@ impl<L: Link> Pair<L> {
 
     /// Waits until everything sent has arrived and nothing is left anywhere; checks that all
     /// credits are back.
-    pub fn finish(&mut self, most: Duration) {
+    pub(crate) fn finish(&mut self, most: Duration) {
         self.run_until(most, |pair| {
             (0..2).all(|index| {
                 let (end, other) = (&pair.ends[index], &pair.ends[1 - index]);
@@ -411,7 +411,7 @@ impl<L: Link> Pair<L> {
         }
     }
 
-    pub fn credits_are_back(&self) -> bool {
+    pub(crate) fn credits_are_back(&self) -> bool {
         (0..2).all(|index| {
             let (lcb, offered) = (&self.ends[index].lcb, L::offered(&self.ends[1 - index].lcb));
             (0..L::VCS).all(|vc| L::credits(lcb, vc) == offered) && L::far_words(lcb) == 0
@@ -419,7 +419,7 @@ impl<L: Link> Pair<L> {
     }
 
     /// Queues `count` packets of mixed lengths and channels at `end`.
-    pub fn load(&mut self, end: usize, count: usize) {
+    pub(crate) fn load(&mut self, end: usize, count: usize) {
         for _ in 0..count {
             let vc = self.rng.below(L::VCS as u64) as usize;
             let words = self.rng.below(L::PACKET_WORDS.len() as u64) as usize;
@@ -428,13 +428,13 @@ impl<L: Link> Pair<L> {
     }
 
     /// Both ends send `packets` each, which arrive within `most`.
-    pub fn exchange(&mut self, packets: usize, most: Duration) {
+    pub(crate) fn exchange(&mut self, packets: usize, most: Duration) {
         self.load(A, packets);
         self.load(B, packets);
         self.finish(most);
     }
 
-    pub fn count(&self, end: usize, read: impl Fn(&LinkCounters) -> u64) -> u64 {
+    pub(crate) fn count(&self, end: usize, read: impl Fn(&LinkCounters) -> u64) -> u64 {
         read(self.ends[end].lcb.counters())
     }
 }

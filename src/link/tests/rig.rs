@@ -14,7 +14,7 @@ use proptest::strategy::BoxedStrategy;
 pub use super::end::{Drain, End};
 pub use super::lcb::Lcb;
 pub(crate) use super::lcb::{forward, lcb_methods};
-pub use super::pair::Pair;
+pub(crate) use super::pair::Pair;
 use crate::link::{EndName, LaneRate, LinkConfig, LinkConfigBuilder, LinkProfile, LinkStandard};
 use crate::time::{Duration, Time};
 

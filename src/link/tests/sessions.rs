@@ -10,7 +10,7 @@ use crate::link::tests::pair::Pair;
 use crate::link::{DownReason, LinkConfig, LinkConfigBuilder, LinkEvent, LinkProfile, LinkState};
 use crate::time::Duration;
 
-pub fn initialisation_takes_few_round_trips_and_says_who_is_there<L: Link>() {
+pub(crate) fn initialisation_takes_few_round_trips_and_says_who_is_there<L: Link>() {
     let mut pair = Pair::<L>::new(1);
     let start = pair.now;
     pair.wait_up();
@@ -35,7 +35,7 @@ pub fn initialisation_takes_few_round_trips_and_says_who_is_there<L: Link>() {
     );
 }
 
-pub fn initialisation_survives_a_bad_wire<L: Link>() {
+pub(crate) fn initialisation_survives_a_bad_wire<L: Link>() {
     for seed in 0..30 {
         let mut pair = Pair::<L>::new(seed);
         pair.wire(|wire| {
@@ -51,7 +51,7 @@ pub fn initialisation_survives_a_bad_wire<L: Link>() {
     }
 }
 
-pub fn lane_order_and_polarity_are_found_for_every_cable<L: Link>() {
+pub(crate) fn lane_order_and_polarity_are_found_for_every_cable<L: Link>() {
     for order in [
         [0, 1, 2],
         [0, 2, 1],
@@ -90,7 +90,7 @@ fn refusal<L: Link>(b: LinkConfigBuilder) -> String {
     }
 }
 
-pub fn a_wrong_peer_is_refused_with_its_name<L: Link>() {
+pub(crate) fn a_wrong_peer_is_refused_with_its_name<L: Link>() {
     let builder = |link, end, local, peer| {
         let builder = LinkConfig::builder(L::STANDARD, link, end, local, peer).epoch(9);
         builder.fabric(0xfab)
@@ -122,7 +122,7 @@ pub fn a_wrong_peer_is_refused_with_its_name<L: Link>() {
     assert!(message.contains("calls itself end A"), "{message}");
 }
 
-pub fn the_right_peer_is_taken_after_a_wrong_one<L: Link>() {
+pub(crate) fn the_right_peer_is_taken_after_a_wrong_one<L: Link>() {
     let wrong = LinkConfig::builder(
         L::STANDARD,
         7,
@@ -137,7 +137,7 @@ pub fn the_right_peer_is_taken_after_a_wrong_one<L: Link>() {
     pair.wait_up();
 }
 
-pub fn a_restarted_peer_is_noticed_and_traffic_goes_on<L: Link>() {
+pub(crate) fn a_restarted_peer_is_noticed_and_traffic_goes_on<L: Link>() {
     for seed in 0..40 {
         let mut pair = Pair::<L>::up(seed);
         pair.wire(|wire| wire.jitter = Duration::from_us(50));
@@ -166,7 +166,7 @@ pub fn a_restarted_peer_is_noticed_and_traffic_goes_on<L: Link>() {
     }
 }
 
-pub fn a_peer_restarted_behind_a_cut_is_noticed_when_the_cut_ends<L: Link>() {
+pub(crate) fn a_peer_restarted_behind_a_cut_is_noticed_when_the_cut_ends<L: Link>() {
     let mut pair = Pair::<L>::up(6);
     pair.exchange(100, SECOND);
     pair.wire(|wire| wire.cut = true);
@@ -183,7 +183,7 @@ pub fn a_peer_restarted_behind_a_cut_is_noticed_when_the_cut_ends<L: Link>() {
     pair.exchange(100, SECOND);
 }
 
-pub fn both_ends_restart_at_once<L: Link>() {
+pub(crate) fn both_ends_restart_at_once<L: Link>() {
     let mut pair = Pair::<L>::up(7);
     pair.load(A, 1_000);
     pair.load(B, 1_000);
@@ -196,7 +196,7 @@ pub fn both_ends_restart_at_once<L: Link>() {
     pair.exchange(100, SECOND);
 }
 
-pub fn old_frames_of_a_dead_incarnation_change_nothing<L: Link>() {
+pub(crate) fn old_frames_of_a_dead_incarnation_change_nothing<L: Link>() {
     let mut pair = Pair::<L>::up(8);
     // Frames of end B's first incarnation, training ones among them, kept for later.
     pair.load(B, 10);
@@ -227,7 +227,7 @@ pub fn old_frames_of_a_dead_incarnation_change_nothing<L: Link>() {
     assert!(pair.count(A, |c| c.drop_wrong_epoch) > 0);
 }
 
-pub fn a_link_taken_down_by_command_is_down_at_both_ends_until_it_is_taken_up<L: Link>() {
+pub(crate) fn a_link_taken_down_by_command_is_down_at_both_ends_until_it_is_taken_up<L: Link>() {
     let mut pair = Pair::<L>::up(10);
     pair.load(A, 1_000);
     pair.load(B, 1_000);
@@ -247,7 +247,7 @@ pub fn a_link_taken_down_by_command_is_down_at_both_ends_until_it_is_taken_up<L:
     pair.exchange(100, SECOND);
 }
 
-pub fn the_news_of_a_command_may_be_lost<L: Link>() {
+pub(crate) fn the_news_of_a_command_may_be_lost<L: Link>() {
     let mut pair = Pair::<L>::up(11);
     pair.wires[B].cut = true;
     pair.link_down(A);
@@ -259,7 +259,7 @@ pub fn the_news_of_a_command_may_be_lost<L: Link>() {
     assert_eq!(pair.ends[B].lcb.state(), LinkState::Training);
 }
 
-pub fn giving_up_is_for_those_who_ask_for_it<L: Link>() {
+pub(crate) fn giving_up_is_for_those_who_ask_for_it<L: Link>() {
     let profile = LinkProfile {
         give_up: Some(SECOND),
         ..LinkProfile::live()

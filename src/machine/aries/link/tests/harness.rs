@@ -24,47 +24,47 @@ use crate::machine::aries::link::{STANDARD, rates};
 use crate::time::{Duration, Time};
 
 /// The links of Aries.
-pub struct Aries;
+pub(crate) struct Aries;
 pub type Pair = rig::Pair<Aries>;
 pub type End = rig::End<Aries>;
 
 /// Four sets and the header.
-pub const SMALL: usize = set_frame_len(4);
+pub(crate) const SMALL: usize = set_frame_len(4);
 
 lcb_methods! { forward AriesLcb, AriesInput; }
 
-pub fn config(end: usize) -> LinkConfigBuilder {
+pub(crate) fn config(end: usize) -> LinkConfigBuilder {
     rig::config::<Aries>(end)
 }
 
-pub fn aries(builder: LinkConfigBuilder, sets: SetProfile) -> AriesLinkConfig {
+pub(crate) fn aries(builder: LinkConfigBuilder, sets: SetProfile) -> AriesLinkConfig {
     AriesLinkConfig::new(builder.build().unwrap(), sets).unwrap()
 }
 
 /// A configuration with the wire's own depths and times.
-pub fn live(end: usize) -> AriesLinkConfig {
+pub(crate) fn live(end: usize) -> AriesLinkConfig {
     rig::live::<Aries>(end)
 }
 
 /// A configuration with the chip's depths and times, some fifty times as slow.
-pub fn paper(end: usize) -> AriesLinkConfig {
+pub(crate) fn paper(end: usize) -> AriesLinkConfig {
     paper_of(config(end))
 }
 
-pub fn paper_of(builder: LinkConfigBuilder) -> AriesLinkConfig {
+pub(crate) fn paper_of(builder: LinkConfigBuilder) -> AriesLinkConfig {
     let clock = LinkClock::Paced { dilation: 50 };
     let builder = builder.profile(LinkProfile::paper()).clock(clock);
     aries(builder, SetProfile::paper())
 }
 
-pub fn with(config: AriesLinkConfig, change: impl Fn(&mut LcbRegisters)) -> AriesLinkConfig {
+pub(crate) fn with(config: AriesLinkConfig, change: impl Fn(&mut LcbRegisters)) -> AriesLinkConfig {
     let mut registers = *config.registers();
     change(&mut registers);
     config.with_registers(registers).unwrap()
 }
 
 /// A set of data with this number.
-pub fn data(number: u64, flits: &[Flit]) -> Set {
+pub(crate) fn data(number: u64, flits: &[Flit]) -> Set {
     let mut all = [Flit::IDLE; DATA_FLITS];
     all[..flits.len()].copy_from_slice(flits);
     let tail = Tail {
@@ -75,12 +75,12 @@ pub fn data(number: u64, flits: &[Flit]) -> Set {
 }
 
 /// A well-formed frame with `sets` in the name of the other end of `to`.
-pub fn frame_with(pair: &Pair, to: usize, lanes: u8, sets: &[Set]) -> Vec<u8> {
+pub(crate) fn frame_with(pair: &Pair, to: usize, lanes: u8, sets: &[Set]) -> Vec<u8> {
     frame_changed(pair, to, sets, |header| header.lanes = lanes)
 }
 
 /// The same on all lanes, with another header.
-pub fn frame_changed(
+pub(crate) fn frame_changed(
     pair: &Pair,
     to: usize,
     sets: &[Set],
@@ -114,7 +114,7 @@ pub fn frame_changed(
 }
 
 /// A packet that carries `id` (30 bits) in its head and something made of it in the others.
-pub fn packet(vc: usize, id: u32, flits: usize) -> Vec<Flit> {
+pub(crate) fn packet(vc: usize, id: u32, flits: usize) -> Vec<Flit> {
     let to = NodeId::from_bits(id >> 12);
     let id12 = (id & 0xfff) as u16;
     let head = Head::new(vc >= 4, flits as u8, to, Routing::Adaptive1, id12, 9).with_vc(vc as u8);
@@ -129,12 +129,17 @@ fn id_of(head: Head) -> u32 {
 }
 
 impl Pair {
-    pub fn sets(&self, end: usize, read: impl Fn(&SetCounters) -> u64) -> u64 {
+    pub(crate) fn sets(&self, end: usize, read: impl Fn(&SetCounters) -> u64) -> u64 {
         read(self.ends[end].lcb.set_counters())
     }
 
     /// A pair over a cable that keeps frames in order.
-    pub fn cabled(seed: u64, a: AriesLinkConfig, b: AriesLinkConfig, delay: Duration) -> Self {
+    pub(crate) fn cabled(
+        seed: u64,
+        a: AriesLinkConfig,
+        b: AriesLinkConfig,
+        delay: Duration,
+    ) -> Self {
         let mut pair = Self::with(seed, a, b, FRAME_BYTES);
         pair.wire(|wire| {
             wire.ordered = true;
@@ -146,7 +151,7 @@ impl Pair {
 
 /// What can be done to an end of Aries only.
 #[derive(Clone, Debug)]
-pub enum Command {
+pub(crate) enum Command {
     BadCrc,
     Reinit,
     LoseClock { us: u64 },

@@ -16,6 +16,8 @@ mod tree;
 #[cfg(test)]
 mod engine_tests;
 #[cfg(test)]
+mod failure_tests;
+#[cfg(test)]
 mod message_tests;
 #[cfg(test)]
 mod run_tests;
