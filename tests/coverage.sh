@@ -15,7 +15,7 @@ is_test() {
 }
 # is_case FILE NAME: a case that every machine's tests take in by the list in the mod.rs beside it.
 is_case() {
-  grep -q "^pub(crate) fn $2<" "$1" && grep -qE "^ +$2\$" "$(dirname "$1")/mod.rs"
+  grep -qE "^pub(\(crate\))? fn $2<" "$1" && grep -qE "^ +$2\$" "$(dirname "$1")/mod.rs"
 }
 page=${1:-docs/paper-coverage.md}
 failed=0 rows=0
