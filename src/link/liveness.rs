@@ -46,6 +46,8 @@ pub(crate) struct Liveness {
     last_accepted: Option<Time>,
     /// When a frame of this session was last accepted, or it began.
     heard: Time,
+    /// Since when there has been no pause of half a patience between such frames.
+    heard_since: Time,
     /// The first and the last question since then.
     asked: Option<(Time, Time)>,
     unusable: Option<Unusable>,
@@ -78,6 +80,7 @@ impl Liveness {
             heal: profile.heal,
             last_accepted: None,
             heard: now,
+            heard_since: now,
             asked: None,
             unusable: None,
             stale: None,
@@ -106,6 +109,7 @@ impl Liveness {
     /// A session begins or ends.
     pub fn restart(&mut self, now: Time) {
         self.heard = now;
+        self.heard_since = now;
         self.asked = None;
         self.unusable = None;
         self.stale = None;
@@ -122,6 +126,9 @@ impl Liveness {
     pub fn accepted(&mut self, now: Time) -> Option<Duration> {
         let before = core::mem::replace(&mut self.heard, now);
         self.last_accepted = Some(now);
+        if self.is_pause(now.since(before)) {
+            self.heard_since = now;
+        }
         if let Some((first, _)) = self.asked.take() {
             // An answer to an earlier question comes sooner than one to this.
             let before = Duration::from_ps(self.answered.as_ps() / 4 * 3);
@@ -135,10 +142,19 @@ impl Liveness {
         None
     }
 
-    /// Whether the peer was heard well after `since`, so that what it has owed since then is not
-    /// for its silence.
+    /// Whether the peer was silent for so long that what it owes may be owed for that.
+    #[inline]
+    fn is_pause(&self, quiet: Duration) -> bool {
+        self.least_patience().is_some_and(|patience| {
+            quiet >= part(patience, 2) && quiet >= part(self.patience(patience), 2)
+        })
+    }
+
+    /// Whether the peer was heard long after `since` without a pause, so that what it has owed
+    /// since then is not for its silence. A cable that is plugged in again may be whole one way a
+    /// little earlier than the other.
     fn was_heard_after(&self, since: Time, patience: Duration) -> bool {
-        self.heard >= since + part(patience, 2)
+        self.heard >= since.max(self.heard_since) + part(patience, 2)
     }
 
     /// A session ends because the peer has acknowledged nothing since `since`. Returns whether it

@@ -416,3 +416,23 @@ pub(crate) fn a_silent_peer_and_an_end_that_stood_still_are_not_called_stalled<L
     pair.finish(SECOND.times(10));
     assert!(stalls(&pair, A).is_empty() && stalls(&pair, B).is_empty());
 }
+
+/// As after an interface that was away: the neighbour of one end is known again before the other's.
+pub(crate) fn a_cable_that_is_whole_one_way_first_is_not_called_stalled<L: Link>() {
+    for give_up in [None, Some(SECOND)] {
+        let mut pair = pair_with::<L>(|profile| profile.give_up = give_up);
+        traffic_flows(&mut pair);
+        pair.allow_gaps();
+        pair.wire(|wire| wire.cut = true);
+        pair.load(A, 300);
+        pair.run_for(Duration::from_ms(800));
+        pair.wires[A].cut = false;
+        pair.run_for(Duration::from_ms(300));
+        pair.wires[B].cut = false;
+        pair.run_for(SECOND);
+        traffic_flows(&mut pair);
+        let told = stalls(&pair, A);
+        assert!(told.is_empty(), "{give_up:?}: {told:?}");
+        assert!(pair.downs(A).iter().all(|&why| why == DownReason::Silence));
+    }
+}

@@ -68,6 +68,7 @@ macro_rules! shared_cases {
                 a_way_that_swallows_long_frames_is_told_also_while_the_peer_sends
                 a_session_given_up_over_a_way_that_swallows_long_frames_says_so_and_the_next_one_knows
                 a_silent_peer_and_an_end_that_stood_still_are_not_called_stalled
+                a_cable_that_is_whole_one_way_first_is_not_called_stalled
             }
             sessions {
                 initialisation_takes_few_round_trips_and_says_who_is_there
