@@ -214,3 +214,49 @@ fn a_warm_up_ends_when_nothing_changes_any_more() {
         "{report:?}"
     );
 }
+
+/// Trace hashes of runs over ideal links: whoever changes them says why.
+#[test]
+fn traces_stay_what_they_are() {
+    let hash = |topology: &FoldedClos, config: &Config, link_cycles| {
+        format!(
+            "{:016x}",
+            run_with(topology, config, link_cycles, 1).trace_hash
+        )
+    };
+    let short = |config| Config {
+        measure_cycles: 1_000,
+        warmup: Warmup::Cycles(500),
+        ..config
+    };
+    let uniform = short(config(600_000));
+    let mut answered = short(with("permutation", 700_000));
+    answered.traffic.request_reply = true;
+    answered.traffic.process = Process::OnOff;
+    let mut hot = short(with("hotspot:0:90", 900_000));
+    hot.traffic.message_bytes = 32;
+    let mut broken = short(config(500_000));
+    broken.faults = vec!["link 70 down at 300ns for 500ns".parse().unwrap()];
+    let mut slow = yarc();
+    for link in &mut slow.links {
+        link.rate = crate::machine::blackwidow::link::rates::G5_0;
+    }
+    assert_eq!(
+        [
+            hash(&yarc(), &uniform, 20),
+            hash(&yarc(), &answered, 64),
+            hash(&clos(128), &answered, 1),
+            hash(&clos(64), &hot, 20),
+            hash(&clos(64), &broken, 7),
+            hash(&slow, &answered, 20),
+        ],
+        [
+            "3105c9d33b436570",
+            "6c3fc5598f87566f",
+            "1f5afa250355dc68",
+            "651ec22a82994e6e",
+            "2b7c7ba47dbfaf0a",
+            "6f28c9c379400dff",
+        ]
+    );
+}
