@@ -12,21 +12,18 @@ const FIRST_BYTES: usize = 4_096;
 /// likely to have it again.
 #[derive(Clone, Debug)]
 pub(crate) struct Ring<T> {
+    /// A power of two of them.
     slots: Box<[T]>,
-    /// Slots less one.
-    mask: u64,
-    most: u64,
+    most: u32,
 }
 
 impl<T: Copy + Default> Ring<T> {
     /// A ring for up to `most` elements, rounded up to a power of two.
     pub fn new(most: u32) -> Self {
-        let most = u64::from(most).next_power_of_two();
-        let first = (FIRST_BYTES / size_of::<T>()).next_power_of_two() as u64;
-        let slots = first.min(most);
+        let most = most.next_power_of_two();
+        let first = (FIRST_BYTES / size_of::<T>()).next_power_of_two();
         Self {
-            slots: vec![T::default(); slots as usize].into_boxed_slice(),
-            mask: slots - 1,
+            slots: vec![T::default(); first.min(most as usize)].into_boxed_slice(),
             most,
         }
     }
@@ -34,12 +31,12 @@ impl<T: Copy + Default> Ring<T> {
     /// Elements that have room now.
     #[inline]
     pub fn slots(&self) -> u64 {
-        self.mask + 1
+        self.slots.len() as u64
     }
 
     #[inline]
     fn index(&self, position: u64) -> usize {
-        (position & self.mask) as usize
+        position as usize & (self.slots.len() - 1)
     }
 
     /// The element at `position`.
@@ -51,7 +48,7 @@ impl<T: Copy + Default> Ring<T> {
     /// The place of the element at `position`.
     #[inline]
     pub fn get_mut(&mut self, position: u64) -> &mut T {
-        &mut self.slots[(position & self.mask) as usize]
+        &mut self.slots[position as usize & (self.slots.len() - 1)]
     }
 
     /// Puts `elements` at the positions from `from` on.
@@ -92,10 +89,9 @@ impl<T: Copy + Default> Ring<T> {
     #[cold]
     pub fn grow(&mut self, from: u64) {
         let old = self.slots();
-        assert!(old < self.most, "a ring beyond what was asked for");
+        assert!(old < self.most.into(), "a ring beyond what was asked for");
         let mut wider = Self {
             slots: vec![T::default(); 2 * old as usize].into_boxed_slice(),
-            mask: 2 * old - 1,
             most: self.most,
         };
         for position in from..from + old {

@@ -30,10 +30,10 @@ pub(crate) struct Impossible;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SendCredits {
     offered: u32,
-    /// Phits ever sent for the first time, counted from `offered`.
-    taken: u64,
-    /// Phits of the peer's buffer ever free, so that `taken - freed` is what is in use there.
-    freed: u64,
+    /// Of `offered`, what may be sent now.
+    available: u32,
+    /// Phits of the peer's buffer ever free, less `offered`, modulo 2^32.
+    freed: u32,
 }
 
 impl SendCredits {
@@ -41,47 +41,58 @@ impl SendCredits {
     pub fn new(offered: u32) -> Self {
         Self {
             offered,
-            taken: offered.into(),
-            freed: 0,
+            available: 0,
+            freed: 0_u32.wrapping_sub(offered),
         }
     }
 
     /// Phits that may be sent now.
     #[inline]
     pub fn available(&self) -> u32 {
-        let used = self.taken - self.freed;
-        debug_assert!(
-            used <= u64::from(self.offered),
-            "credits in use exceed the buffer"
-        );
-        (u64::from(self.offered) - used) as u32
+        self.available
+    }
+
+    /// Phits of the peer's buffer that are in use, or not announced yet.
+    #[inline]
+    fn used(&self) -> u32 {
+        self.offered - self.available
     }
 
     /// Whether some of the peer's buffer is in use, or not announced yet.
     #[inline]
     pub fn is_used(&self) -> bool {
-        self.taken != self.freed
+        self.used() != 0
     }
 
-    /// Takes one credit.
+    /// Takes a credit for each of `phits`.
     ///
     /// # Panics
-    /// If there is none: whoever begins a packet makes sure of credits for all of it.
+    /// If there are too few: whoever begins a packet makes sure of credits for all of it.
     #[inline]
-    pub fn take(&mut self) {
-        assert!(self.available() > 0, "a phit without a credit");
-        self.taken += 1;
+    pub fn take(&mut self, phits: u32) {
+        assert!(self.available >= phits, "a phit without a credit");
+        self.available -= phits;
+    }
+
+    /// `phits` credits have come, by themselves or in a count.
+    ///
+    /// # Panics
+    /// If more come back than were taken.
+    #[inline]
+    pub fn give(&mut self, phits: u32) {
+        assert!(phits <= self.used(), "a credit that nobody took");
+        self.available += phits;
+        self.freed = self.freed.wrapping_add(phits);
     }
 
     /// What [`Self::release`] would do with `wire`, without doing it.
     #[inline]
     pub fn check(&self, wire: u32, newer: bool) -> Result<u32, Impossible> {
-        let known = (self.freed.wrapping_sub(u64::from(self.offered))) as u32;
-        let step = wire.wrapping_sub(known) & CREDIT_MASK;
-        if u64::from(step) <= self.taken - self.freed {
+        let step = wire.wrapping_sub(self.freed) & CREDIT_MASK;
+        if step <= self.used() {
             return Ok(step);
         }
-        let before = known.wrapping_sub(wire) & CREDIT_MASK;
+        let before = self.freed.wrapping_sub(wire) & CREDIT_MASK;
         if !newer && before <= self.offered {
             return Ok(0); // Overtaken by a newer count.
         }
@@ -93,8 +104,15 @@ impl SendCredits {
     #[inline]
     pub fn release(&mut self, wire: u32, newer: bool) -> Result<u32, Impossible> {
         let step = self.check(wire, newer)?;
-        self.freed += u64::from(step);
+        self.give(step);
         Ok(step)
+    }
+
+    /// Leaves so many credits, whatever was sent.
+    #[cfg(test)]
+    pub fn spoil(&mut self, credits: u32) {
+        self.offered = self.used() + credits;
+        self.available = credits;
     }
 }
 
@@ -191,7 +209,7 @@ mod tests {
         let mut old = 0;
         for round in 0..3_000_u32 {
             for _ in 0..700 {
-                send.take();
+                send.take(1);
             }
             assert_eq!(send.available(), 300);
             freed.received(700);
@@ -213,7 +231,7 @@ mod tests {
     fn acknowledging_more_than_was_sent_is_impossible() {
         let mut send = SendCredits::new(100);
         assert_eq!(send.release(0, false), Ok(100));
-        send.take();
+        send.take(1);
         assert_eq!(send.release(2, false), Err(Impossible));
         assert_eq!(send.available(), 99);
         assert_eq!(send.release(1, false), Ok(1));
@@ -224,7 +242,7 @@ mod tests {
         let mut send = SendCredits::new(100);
         assert_eq!(send.release(0, false), Ok(100));
         for count in 1..=1_000 {
-            send.take();
+            send.take(1);
             assert_eq!(send.release(count, true), Ok(1));
         }
         assert_eq!(send.release(900, false), Ok(0));
@@ -235,7 +253,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "a phit without a credit")]
     fn no_phit_without_a_credit() {
-        SendCredits::new(100).take();
+        SendCredits::new(100).take(1);
     }
 
     #[test]

@@ -45,8 +45,8 @@ fn a_lost_phit_is_missed() {
 fn a_lost_or_invented_credit_is_missed() {
     for change in [-1i32, 1] {
         let violations = spoiled(&yarc(), |part| {
-            let credits = i32::from(part.routers[0].credits(5, 1)) + change;
-            part.routers[0].spoil_credits(5, 1, credits as u16);
+            let credits = part.routers[0].credits(5, 1);
+            part.routers[0].spoil_credits(5, 1, credits.wrapping_add_signed(change));
         });
         let credits = |v: &Violation| matches!(v, Violation::Credits { vc: 1, .. });
         assert!(has(&violations, credits));

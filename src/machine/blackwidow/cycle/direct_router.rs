@@ -1,37 +1,25 @@
-//! A chip with its links: a router core, the input queues in front of it and the credits behind it.
+//! A chip with its links: a router core, and the link end of each port.
 
-use phitwire_framing::yarc::packet::{MAX_PACKET_PHITS, head_vc};
+use phitwire_framing::yarc::packet::Vc;
 use phitwire_framing::yarc::phit::Phit;
 
 use super::BlackWidow;
 use super::length::Pace;
 use super::slow::Slow;
+use crate::machine::blackwidow::link::IdealEnds;
 use crate::machine::blackwidow::route::registers::{ChipRegisters, PORTS};
 use crate::machine::blackwidow::router::{Core, Ports};
 use crate::sim::direct::exchange::{Exchange, Set};
 use crate::sim::direct::model::{self, ChipView, NO_SLOT, PortAccount, Stream};
 
-/// Places of an input queue per virtual channel: 256 phits for both (paper, section 4.2).
-pub const INPUT_PHITS: u16 = 128;
-const PLACES: usize = INPUT_PHITS as usize;
-/// Credits without which no packet is begun: virtual cut-through (paper, section 4.2).
-const PACKET_CREDITS: u16 = MAX_PACKET_PHITS as u16;
 type Arrivals = crate::sim::direct::exchange::Arrivals<BlackWidow>;
 
 /// The links of a chip.
 #[derive(Clone, Debug)]
 struct Lanes {
-    /// Input queues: [`PLACES`] phits per port and virtual channel.
-    rings: Box<[u32]>,
-    heads: Box<[u8; 2 * PORTS]>,
-    lens: Box<[u8; 2 * PORTS]>,
+    ends: IdealEnds<PORTS>,
     /// Phits in an input queue that arrive in a later cycle of this window, as a mask of cycles.
     coming: Box<[u64; 2 * PORTS]>,
-    /// Virtual channel of the packet that comes in at each port.
-    vc_in: u64,
-    /// Virtual channel of the packet that goes out at each port.
-    vc_out: u64,
-    credits: Box<[u16; 2 * PORTS]>,
     /// Where each port's link ends.
     peers: Box<[u32; PORTS]>,
     /// Ports whose link is down.
@@ -40,8 +28,6 @@ struct Lanes {
     out: Box<[Arrivals; PORTS]>,
     /// Phits sent by each port.
     sent: Box<[u64; PORTS]>,
-    /// Phits that came for a queue that was full.
-    overflows: u64,
     /// Links that do not take a phit in every cycle, if there are any.
     slow: Option<Box<Slow>>,
 }
@@ -80,31 +66,28 @@ impl Ports for Window<'_> {
     }
     #[inline]
     fn front(&self, port: usize, vc: usize) -> Option<Phit> {
-        self.lanes.front(port * 2 + vc)
+        self.lanes.ends.front(port, Vc::from_index(vc))
     }
     #[inline]
     fn second(&self, port: usize, vc: usize) -> Option<Phit> {
-        let queue = port * 2 + vc;
         // Phits are put into the queue when the window begins, but are there only from their cycle
         // on.
-        let coming = self.lanes.coming[queue] >> self.now >> 1;
-        if u32::from(self.lanes.lens[queue]) < 2 + coming.count_ones() {
+        let coming = self.lanes.coming[port * 2 + vc] >> self.now >> 1;
+        let (ends, vc) = (&self.lanes.ends, Vc::from_index(vc));
+        if ends.len(port, vc) < 2 + coming.count_ones() {
             return None;
         }
-        Some(self.lanes.at(queue, 1))
+        ends.second(port, vc)
     }
     #[inline]
     fn pop(&mut self, port: usize, vc: usize) -> Option<Phit> {
-        let phit = self.lanes.front(port * 2 + vc)?;
-        let queue = port * 2 + vc;
-        self.lanes.heads[queue] = (self.lanes.heads[queue] + 1) % PLACES as u8;
-        self.lanes.lens[queue] -= 1;
+        let phit = self.lanes.ends.pop(port, Vc::from_index(vc))?;
         self.lanes.out[port].credits[vc] |= 1 << self.now;
         Some(phit)
     }
     #[inline]
     fn can_begin(&self, port: usize, vc: usize) -> bool {
-        self.lanes.credits[port * 2 + vc] >= PACKET_CREDITS
+        self.lanes.ends.credits(port).has_room(Vc::from_index(vc))
             && self.lanes.down >> port & 1 == 0
             && match &self.lanes.slow {
                 None => true,
@@ -118,16 +101,11 @@ impl Ports for Window<'_> {
     #[inline]
     fn push(&mut self, port: usize, phit: Phit) {
         let lanes = &mut *self.lanes;
-        if phit.is_head() {
-            let vc = head_vc(phit.content()).index() as u64;
-            lanes.vc_out = lanes.vc_out & !(1 << port) | vc << port;
-        }
-        let vc = lanes.vc_out >> port & 1;
-        lanes.credits[port * 2 + vc as usize] -= 1;
+        let vc = lanes.ends.push(port, phit);
         let mut leaves = self.now as usize;
         if let Some(slow) = lanes.slow.as_mut().filter(|slow| slow.is_slow(port)) {
             let (now, end) = (self.base + leaves as u64, self.base + self.size as u64);
-            match slow.push(port, phit.to_bits(), vc as u8, now, end) {
+            match slow.push(port, phit.to_bits(), vc, now, end) {
                 Some(cycle) => leaves = (cycle - self.base) as usize,
                 None => return,
             }
@@ -171,43 +149,14 @@ fn bits(mut mask: u64) -> impl Iterator<Item = usize> {
 impl Lanes {
     fn new() -> Self {
         Self {
-            rings: vec![0; 2 * PORTS * PLACES].into(),
-            heads: Box::new([0; 2 * PORTS]),
-            lens: Box::new([0; 2 * PORTS]),
+            ends: IdealEnds::default(),
             coming: Box::new([0; 2 * PORTS]),
-            vc_in: 0,
-            vc_out: 0,
-            credits: Box::new([INPUT_PHITS; 2 * PORTS]),
             peers: Box::new([NO_SLOT; PORTS]),
             down: 0,
             out: Box::new([Arrivals::default(); PORTS]),
             sent: Box::new([0; PORTS]),
-            overflows: 0,
             slow: None,
         }
-    }
-
-    #[inline]
-    fn at(&self, queue: usize, ahead: usize) -> Phit {
-        let place = (usize::from(self.heads[queue]) + ahead) % PLACES;
-        Phit::from_bits(self.rings[queue * PLACES + place])
-    }
-
-    #[inline]
-    fn front(&self, queue: usize) -> Option<Phit> {
-        (self.lens[queue] > 0).then(|| self.at(queue, 0))
-    }
-
-    #[inline]
-    fn enqueue(&mut self, queue: usize, phit: u32) {
-        let len = usize::from(self.lens[queue]);
-        if len >= PLACES {
-            self.overflows += 1;
-            return;
-        }
-        let place = (usize::from(self.heads[queue]) + len) % PLACES;
-        self.rings[queue * PLACES + place] = phit;
-        self.lens[queue] += 1;
     }
 }
 
@@ -265,9 +214,7 @@ impl DirectRouter {
                 while ports != 0 {
                     let port = ports.trailing_zeros() as usize;
                     ports &= ports - 1;
-                    let credits = &mut window.lanes.credits[port * 2 + vc];
-                    *credits += 1;
-                    if *credits == PACKET_CREDITS {
+                    if window.lanes.ends.give(port, Vc::from_index(vc)) {
                         self.core.output_changed(port);
                     }
                 }
@@ -289,44 +236,40 @@ impl DirectRouter {
             let arrivals = core::mem::take(&mut read.arrivals[slot]);
             let phits = &read.phits[slot * size..(slot + 1) * size];
             self.take_phits(port, base, arrivals.phits, phits);
-            for (vc, cycles) in arrivals.credits.into_iter().enumerate() {
+            for (vc, cycles) in Vc::ALL.into_iter().zip(arrivals.credits) {
                 self.take_credits(port, vc, size, cycles);
             }
         }
     }
 
     #[inline]
-    fn take_phits(&mut self, port: usize, base: u64, mut cycles: u64, phits: &[u32]) {
+    fn take_phits(&mut self, port: usize, base: u64, cycles: u64, phits: &[u32]) {
         if cycles == 0 {
             return;
         }
         self.came |= 1 << port;
         self.received += u64::from(cycles.count_ones());
-        let mut coming = [0; 2];
-        let mut vc = (self.lanes.vc_in >> port & 1) as usize;
-        while cycles != 0 {
-            let cycle = cycles.trailing_zeros() as usize;
-            cycles &= cycles - 1;
-            let phit = Phit::from_bits(phits[cycle]);
-            if phit.is_head() {
-                vc = head_vc(phit.content()).index();
+        let coming = self.lanes.ends.receive(port, cycles, phits);
+        for (vc, mut cycles) in coming.into_iter().enumerate() {
+            self.lanes.coming[port * 2 + vc] = cycles;
+            while cycles != 0 {
+                let cycle = u64::from(cycles.trailing_zeros());
+                cycles &= cycles - 1;
+                self.core.announce(base + cycle, vc, 1 << port);
             }
-            coming[vc] |= 1 << cycle;
-            self.lanes.enqueue(port * 2 + vc, phits[cycle]);
-            self.core.announce(base + cycle as u64, vc, 1 << port);
         }
-        self.lanes.vc_in = self.lanes.vc_in & !(1 << port) | (vc as u64) << port;
-        self.lanes.coming[port * 2] = coming[0];
-        self.lanes.coming[port * 2 + 1] = coming[1];
     }
 
     /// Credits that nobody can be waiting for in this window are added at once; the others each in
     /// its cycle.
     #[inline]
-    fn take_credits(&mut self, port: usize, vc: usize, size: usize, cycles: u64) {
-        let credits = &mut self.lanes.credits[port * 2 + vc];
-        if usize::from(*credits) >= usize::from(PACKET_CREDITS) + size {
-            *credits += cycles.count_ones() as u16;
+    fn take_credits(&mut self, port: usize, vc: Vc, size: usize, cycles: u64) {
+        if cycles == 0 {
+            return;
+        }
+        let credits = self.lanes.ends.credits_mut(port);
+        if credits.is_ample(vc, size as u32) {
+            credits.give(vc, cycles.count_ones());
             return;
         }
         self.wake_cycles |= cycles;
@@ -334,7 +277,7 @@ impl DirectRouter {
         while left != 0 {
             let cycle = left.trailing_zeros() as usize;
             left &= left - 1;
-            self.wakes[cycle][vc] |= 1 << port;
+            self.wakes[cycle][vc.index()] |= 1 << port;
         }
     }
 
@@ -359,11 +302,6 @@ impl DirectRouter {
         }
     }
 
-    /// Phits in the input queues.
-    fn in_queues(&self) -> u64 {
-        self.lanes.lens.iter().map(|&len| u64::from(len)).sum()
-    }
-
     /// Phits that wait for a slow link at a port, per virtual channel.
     fn waiting(&self, port: usize) -> [u32; 2] {
         let slow = self.lanes.slow.as_ref();
@@ -381,18 +319,19 @@ impl model::DirectRouter<BlackWidow> for DirectRouter {
     }
 
     fn account(&self, port: usize) -> PortAccount {
+        let ends = &self.lanes.ends;
         let mut account = PortAccount {
             coming: Stream {
-                vc: (self.lanes.vc_in >> port & 1) as u8,
+                vc: ends.coming(port) as u8,
                 left: 0,
             },
             ..PortAccount::default()
         };
-        for vc in 0..2 {
+        for vc in Vc::ALL {
             // What waits for its link is as if it were not sent.
-            let credits: u32 = self.lanes.credits[port * 2 + vc].into();
-            account.credits[vc] = credits + self.waiting(port)[vc];
-            account.queued[vc] = self.lanes.lens[port * 2 + vc].into();
+            let waiting = self.waiting(port)[vc.index()];
+            account.credits[vc.index()] = ends.credits(port).available(vc) + waiting;
+            account.queued[vc.index()] = ends.len(port, vc);
         }
         account
     }
@@ -403,7 +342,7 @@ impl model::DirectRouter<BlackWidow> for DirectRouter {
 
     fn phits_inside(&self) -> u64 {
         let waiting = (0..PORTS).map(|port| self.waiting(port).iter().sum::<u32>());
-        self.core.phits_inside() + self.in_queues() + u64::from(waiting.sum::<u32>())
+        self.core.phits_inside() + self.lanes.ends.queued() + u64::from(waiting.sum::<u32>())
     }
 
     fn set_link(&mut self, cycle: u64, port: usize, up: bool) {
@@ -419,11 +358,11 @@ impl model::DirectRouter<BlackWidow> for DirectRouter {
             [0; 3]
         } else {
             let [rows, columns] = self.core.phits_by_stage();
-            [self.in_queues(), rows, columns]
+            [self.lanes.ends.queued(), rows, columns]
         };
         ChipView {
             phit_hops: self.forwarded,
-            overflows: self.lanes.overflows,
+            overflows: self.lanes.ends.refused(),
             ..view(&self.core, phits_by_stage)
         }
     }
@@ -457,22 +396,19 @@ pub(super) fn view(core: &Core, phits_by_stage: [u64; 3]) -> ChipView {
 #[cfg(test)]
 impl DirectRouter {
     /// Credits of a port's virtual channel.
-    pub(crate) fn credits(&self, port: usize, vc: usize) -> u16 {
-        self.lanes.credits[port * 2 + vc]
+    pub(crate) fn credits(&self, port: usize, vc: usize) -> u32 {
+        self.lanes.ends.credits(port).available(Vc::from_index(vc))
     }
 
     /// Changes the credits of a port's virtual channel behind everybody's back.
-    pub(crate) fn spoil_credits(&mut self, port: usize, vc: usize, credits: u16) {
-        self.lanes.credits[port * 2 + vc] = credits;
+    pub(crate) fn spoil_credits(&mut self, port: usize, vc: usize, credits: u32) {
+        let ends = &mut self.lanes.ends;
+        ends.credits_mut(port).spoil(Vc::from_index(vc), credits);
     }
 
     /// Forgets the phit that came last of some input queue; whether there was one.
     pub(crate) fn lose_phit(&mut self) -> bool {
-        let queue = self.lanes.lens.iter().position(|&len| len > 0);
-        queue.is_some_and(|queue| {
-            self.lanes.lens[queue] -= 1;
-            true
-        })
+        self.lanes.ends.lose_last()
     }
 }
 

@@ -18,7 +18,6 @@ mod terminal;
 #[cfg(test)]
 mod tests;
 
-pub use direct_router::INPUT_PHITS;
 pub use options::BlackwidowOptions;
 
 use phitwire_framing::yarc::memory::write_phits;
@@ -26,7 +25,7 @@ use phitwire_framing::yarc::packet::{EopStatus, Vc, eop_status, head_vc};
 use phitwire_framing::yarc::phit::Phit;
 
 use crate::link::impair::Netem;
-use crate::machine::blackwidow::link::{InputQueue, Lcb};
+use crate::machine::blackwidow::link::{INPUT_PHITS, InputQueue, Lcb};
 use crate::machine::blackwidow::route::registers::PORTS;
 use crate::machine::blackwidow::router::Yarc;
 use crate::machine::blackwidow::topology::{ClosWiring, FoldedClos};
@@ -190,7 +189,7 @@ impl DirectModel<Self> for BlackWidow {
     type Router = direct_router::DirectRouter;
 
     const VCS: usize = 2;
-    const CREDITS: u32 = INPUT_PHITS as u32;
+    const CREDITS: u32 = INPUT_PHITS;
 
     fn follow(stream: &mut Stream, phit: u32) -> usize {
         let phit = Phit::from_bits(phit);

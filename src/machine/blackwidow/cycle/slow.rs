@@ -3,6 +3,8 @@
 
 use std::collections::VecDeque;
 
+use phitwire_framing::yarc::packet::Vc;
+
 use super::length::Pace;
 use crate::machine::blackwidow::route::registers::PORTS;
 
@@ -11,7 +13,7 @@ use crate::machine::blackwidow::route::registers::PORTS;
 const AHEAD: u64 = 8;
 
 /// A phit that waits: when it leaves, its bits and its virtual channel.
-type Waiting = (u64, u32, u8);
+type Waiting = (u64, u32, Vc);
 
 /// The slow links of a chip. No more than a packet and a few phits wait at each.
 #[derive(Clone, Debug)]
@@ -53,7 +55,7 @@ impl Slow {
         &mut self,
         port: usize,
         phit: u32,
-        vc: u8,
+        vc: Vc,
         now: u64,
         end: u64,
     ) -> Option<u64> {
@@ -103,7 +105,7 @@ impl Slow {
     pub(super) fn waiting(&self, port: usize) -> [u32; 2] {
         let mut counts = [0; 2];
         for &(_, _, vc) in &self.waiting[port] {
-            counts[usize::from(vc)] += 1;
+            counts[vc.index()] += 1;
         }
         counts
     }

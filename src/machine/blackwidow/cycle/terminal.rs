@@ -2,23 +2,20 @@
 
 use std::collections::VecDeque;
 
-use phitwire_framing::yarc::packet::{HASH_MASK, MAX_PACKET_PHITS, Vc};
+use phitwire_framing::yarc::packet::{HASH_MASK, Vc};
 use phitwire_framing::yarc::phit::Phit;
 
 use super::BlackWidow;
-use super::direct_router::INPUT_PHITS;
 use super::length::Pace;
 use super::packet::{Assembly, Delivery, Name, Packet};
 use crate::kit::RoundRobin;
+use crate::machine::blackwidow::link::{OutputCredits, ideal_credits};
 use crate::sim::direct::exchange::{Arrivals, Exchange};
 use crate::sim::direct::model::{self, PortAccount, Stream, Terminal as _};
 use crate::sim::direct::shared::Common;
 use crate::sim::direct::source::{NEVER, Source};
 
 type Shared = crate::sim::direct::shared::Shared<BlackWidow>;
-
-/// Credits without which no packet is begun, as in a router's output.
-const PACKET_CREDITS: i32 = MAX_PACKET_PHITS as i32;
 
 /// Places of the table of which request came last, per terminal.
 const LAST_SEEN: usize = 32;
@@ -34,8 +31,7 @@ pub struct Terminal {
     replies: VecDeque<(u64, Name)>,
     packet: Option<(Packet, u8)>,
     turn: RoundRobin,
-    /// Below zero within a window in which credits that come later in it are used.
-    credits: [i32; 2],
+    credits: OutputCredits,
     assembly: Assembly,
     /// Of the link towards the router.
     pace: Pace,
@@ -43,6 +39,23 @@ pub struct Terminal {
     last_seen: Box<[(u32, u32); LAST_SEEN]>,
     /// Whether the link takes packets.
     is_up: bool,
+}
+
+/// Cycles of a window in which credits come that have not been given, per virtual channel.
+struct Coming([u64; 2]);
+
+impl Coming {
+    /// Gives the credits that come up to and including `cycle`.
+    fn up_to(&mut self, cycle: usize, credits: &mut OutputCredits) {
+        let past = u64::MAX >> (63 - cycle);
+        for vc in Vc::ALL {
+            let cycles = &mut self.0[vc.index()];
+            if *cycles & past != 0 {
+                credits.give(vc, (*cycles & past).count_ones());
+                *cycles &= !past;
+            }
+        }
+    }
 }
 
 impl Terminal {
@@ -54,7 +67,7 @@ impl Terminal {
             replies: VecDeque::new(),
             packet: None,
             turn: RoundRobin::new(),
-            credits: [INPUT_PHITS.into(); 2],
+            credits: ideal_credits(),
             assembly: Assembly::new(),
             pace: Pace::default(),
             last_seen: Box::new([(u32::MAX, 0); LAST_SEEN]),
@@ -82,9 +95,6 @@ impl Terminal {
         let at = self.peer as usize * size;
         let phits = &mut exchange.write.phits[at..at + size];
         let sent = self.transmit(base, arrivals.credits, phits, shared);
-        for (credits, back) in self.credits.iter_mut().zip(arrivals.credits) {
-            *credits += back.count_ones() as i32;
-        }
         let out = Arrivals {
             phits: sent,
             credits: freed,
@@ -175,6 +185,7 @@ impl Terminal {
         shared: &mut Shared,
     ) -> u64 {
         let size = phits.len();
+        let mut coming = Coming(credits);
         let mut sent = 0u64;
         let mut cycle = 0;
         while cycle < size {
@@ -185,7 +196,7 @@ impl Terminal {
                 }
             }
             if self.packet.is_none() {
-                match self.begin(base, cycle, size, credits, shared) {
+                match self.begin(base, cycle, size, &mut coming, shared) {
                     Some(at) => cycle = at,
                     None => break,
                 }
@@ -201,6 +212,7 @@ impl Terminal {
             }
             phits[cycle..cycle + count].copy_from_slice(&left[..count]);
             sent |= (u64::MAX >> (64 - count)) << cycle;
+            self.credits.take(count as u32);
             cycle += count;
             let is_last = count == left.len();
             if is_last {
@@ -210,6 +222,7 @@ impl Terminal {
                 *done += count as u8;
             }
         }
+        coming.up_to(size - 1, &mut self.credits);
         sent
     }
 
@@ -220,7 +233,7 @@ impl Terminal {
         base: u64,
         from: usize,
         size: usize,
-        credits: [u64; 2],
+        coming: &mut Coming,
         shared: &mut Shared,
     ) -> Option<usize> {
         if !self.is_up {
@@ -228,10 +241,13 @@ impl Terminal {
         }
         let ready = self.due(shared);
         let mut at = [size; 2];
-        for vc in 0..2 {
-            if ready[vc] < base + size as u64 {
-                let earliest = from.max(ready[vc].saturating_sub(base) as usize);
-                at[vc] = first_with_credits(self.credits[vc], credits[vc], earliest, size);
+        for vc in Vc::ALL {
+            let ready = ready[vc.index()];
+            if ready < base + size as u64 {
+                let earliest = from.max(ready.saturating_sub(base) as usize);
+                let lacking = self.credits.lacking(vc);
+                let coming = coming.0[vc.index()];
+                at[vc.index()] = first_with_credits(lacking, coming, earliest, size);
             }
         }
         let cycle = at[0].min(at[1]);
@@ -244,7 +260,10 @@ impl Terminal {
         } else {
             self.next_reply(shared)?
         };
-        self.credits[vc] -= packet.phits().len() as i32;
+        if !self.credits.has_room(packet.vc()) {
+            coming.up_to(cycle, &mut self.credits);
+        }
+        self.credits.begin(packet.vc());
         self.packet = Some((packet, 0));
         Some(cycle)
     }
@@ -258,8 +277,8 @@ impl Terminal {
             },
             ..PortAccount::default()
         };
-        for vc in 0..2 {
-            account.credits[vc] = self.credits[vc].max(0) as u32 + self.reserved_of(vc);
+        for vc in Vc::ALL {
+            account.credits[vc.index()] = self.credits.available(vc);
         }
         (self.peer, account)
     }
@@ -286,16 +305,6 @@ impl Terminal {
         shared.reply_sent(name.key());
         Some(Packet::reply(name, shared.format.seal))
     }
-
-    /// Credits taken for phits of a packet that are not sent yet.
-    fn reserved_of(&self, vc: usize) -> u32 {
-        match &self.packet {
-            Some((packet, done)) if packet.vc().index() == vc => {
-                (packet.phits().len() - usize::from(*done)) as u32
-            }
-            _ => 0,
-        }
-    }
 }
 
 impl model::Terminal<BlackWidow> for Terminal {
@@ -321,7 +330,9 @@ impl model::Terminal<BlackWidow> for Terminal {
     }
 
     fn reserved(&self) -> u64 {
-        u64::from(self.reserved_of(0) + self.reserved_of(1))
+        self.packet.as_ref().map_or(0, |(packet, done)| {
+            (packet.phits().len() - usize::from(*done)) as u64
+        })
     }
 
     fn is_at_rest(&self) -> bool {
@@ -330,13 +341,16 @@ impl model::Terminal<BlackWidow> for Terminal {
     }
 }
 
-/// The first cycle of a window, from `from` on, in which `credits` and those that have come by then
-/// suffice for a packet; `size` if there is none.
-fn first_with_credits(credits: i32, coming: u64, from: usize, size: usize) -> usize {
+/// The first cycle of a window, from `from` on, by which the `lacking` credits for a packet have
+/// come; `size` if there is none.
+fn first_with_credits(lacking: u32, coming: u64, from: usize, size: usize) -> usize {
     let mut cycle = from;
+    if lacking == 0 {
+        return cycle;
+    }
     while cycle < size {
-        let come = (coming & (u64::MAX >> (63 - cycle))).count_ones() as i32;
-        if credits + come >= PACKET_CREDITS {
+        let come = (coming & (u64::MAX >> (63 - cycle))).count_ones();
+        if come >= lacking {
             return cycle;
         }
         let later = coming & !(u64::MAX >> (63 - cycle));
@@ -372,10 +386,10 @@ mod tests {
 
     #[test]
     fn credits_of_this_window_count_from_their_cycle_on() {
-        assert_eq!(first_with_credits(19, 0, 3, 20), 3);
-        assert_eq!(first_with_credits(18, 0, 3, 20), 20);
-        assert_eq!(first_with_credits(17, 0b1010_0000, 3, 20), 7);
-        assert_eq!(first_with_credits(-100, u64::MAX, 0, 64), 64);
-        assert_eq!(first_with_credits(-40, u64::MAX, 0, 64), 58);
+        assert_eq!(first_with_credits(0, 0, 3, 20), 3);
+        assert_eq!(first_with_credits(1, 0, 3, 20), 20);
+        assert_eq!(first_with_credits(2, 0b1010_0000, 3, 20), 7);
+        assert_eq!(first_with_credits(119, u64::MAX, 0, 64), 64);
+        assert_eq!(first_with_credits(59, u64::MAX, 0, 64), 58);
     }
 }

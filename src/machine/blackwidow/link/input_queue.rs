@@ -4,7 +4,7 @@
 use phitwire_framing::yarc::packet::{EopStatus, Vc, eop_status, head_vc};
 use phitwire_framing::yarc::phit::Phit;
 
-use crate::kit::ring::Ring;
+use super::phit_ring::PhitRing;
 use crate::link::config::LinkConfig;
 use crate::link::{Change, ReceiveBuffer};
 
@@ -18,12 +18,10 @@ pub enum Verdict {
     Rejected,
 }
 
-/// The ring of one virtual channel. Positions count up for ever and wrap with their type.
+/// One virtual channel: its phits, and what the peer and the reader do not know of them yet.
 #[derive(Clone, Debug)]
 struct VcRing {
-    phits: Ring<Phit>,
-    head: u32,
-    tail: u32,
+    phits: PhitRing,
     /// Phits that flowed out and whose VC acknowledgements may be sent.
     acks: u32,
     /// Phits that flowed out of a packet whose end has not come.
@@ -42,9 +40,7 @@ type Front = [Option<Phit>; 2];
 impl VcRing {
     fn new(capacity: u32) -> Self {
         Self {
-            phits: Ring::new(capacity),
-            head: 0,
-            tail: 0,
+            phits: PhitRing::new(capacity),
             acks: 0,
             withheld: 0,
             silent: 0,
@@ -55,53 +51,44 @@ impl VcRing {
 
     #[inline]
     fn len(&self) -> u32 {
-        self.tail.wrapping_sub(self.head)
+        self.phits.len()
     }
 
     /// The first two phits before position `end`.
     #[inline]
     fn front(&self, end: u32) -> Front {
-        let len = end.wrapping_sub(self.head) as i32;
-        let phit = |at: u32| self.phits.get(self.head.wrapping_add(at).into());
-        [0, 1].map(|at| (len > at as i32).then(|| phit(at)))
+        let len = end.wrapping_sub(self.phits.head()) as i32;
+        [0, 1].map(|at| (len > at as i32).then(|| self.phits.at(at)))
     }
 
     /// Removes the packet that starts at `start` and has not begun to flow.
     fn take_back(&mut self, start: u32) {
-        let left = start.wrapping_sub(self.head);
+        let left = start.wrapping_sub(self.phits.head());
         let reader_knows_of_it = (self.told.wrapping_sub(start) as i32) > 0;
         if left < 2 && reader_knows_of_it && self.seen.is_none() {
             self.seen = Some(self.front(self.told));
         }
-        self.tail = start;
+        self.phits.cut(start);
     }
 
     /// What has changed since the last call.
     #[inline]
     fn take_change(&mut self) -> Option<Change> {
-        let new = self.tail.wrapping_sub(self.told) as i32;
+        let tail = self.phits.tail();
+        let new = tail.wrapping_sub(self.told) as i32;
         let seen = self.seen.take();
-        self.told = self.tail;
+        self.told = tail;
         if new > 0 {
             return Some(Change::Arrived(new as u32));
         }
-        let is_other = seen.is_some_and(|seen| seen != self.front(self.tail));
+        let is_other = seen.is_some_and(|seen| seen != self.front(tail));
         is_other.then_some(Change::Front)
-    }
-
-    #[inline]
-    fn append(&mut self, phit: Phit) {
-        if u64::from(self.len()) == self.phits.slots() {
-            self.phits.grow(self.head.into());
-        }
-        *self.phits.get_mut(self.tail.into()) = phit;
-        self.tail = self.tail.wrapping_add(1);
     }
 
     /// Whether any phit of the packet that starts at `start` has flowed out.
     #[inline]
     fn begun(&self, start: u32) -> bool {
-        let out = self.head.wrapping_sub(start);
+        let out = self.phits.head().wrapping_sub(start);
         out != 0 && out <= u32::MAX / 2
     }
 }
@@ -184,7 +171,7 @@ impl InputQueue {
             Open::None => {
                 assert!(phit.is_head(), "a packet begins with its head");
                 let vc = head_vc(phit.content());
-                let start = self.rings[vc.index()].tail;
+                let start = self.rings[vc.index()].phits.tail();
                 self.open = Open::Writing { vc, start };
                 (vc, start)
             }
@@ -221,7 +208,7 @@ impl InputQueue {
         }
         let ring = &mut self.rings[vc.index()];
         if !begun && eop_status(eop.content()) == Some(EopStatus::TransmitError) {
-            ring.acks += ring.tail.wrapping_sub(start);
+            ring.acks += ring.phits.tail().wrapping_sub(start);
             ring.take_back(start);
         } else {
             ring.acks += ring.withheld;
@@ -238,7 +225,7 @@ impl InputQueue {
                 ring.silent == 0 && ring.len() < self.capacity,
                 "one packet has begun at most"
             );
-            ring.append(eop);
+            ring.phits.push(eop);
             ring.silent = ring.len();
             ring.withheld = 0;
         } else {
@@ -252,7 +239,7 @@ impl InputQueue {
         let capacity = self.capacity;
         let ring = &mut self.rings[vc.index()];
         if ring.len() < capacity {
-            ring.append(phit);
+            ring.phits.push(phit);
             return true;
         }
         // A packet that has begun to flow is alone in the ring, which holds more than one.
@@ -295,15 +282,13 @@ impl InputQueue {
     /// The next phit of `vc`, left in place.
     #[inline]
     pub fn front(&self, vc: Vc) -> Option<Phit> {
-        let ring = &self.rings[vc.index()];
-        (ring.len() != 0).then(|| ring.phits.get(ring.head.into()))
+        self.rings[vc.index()].phits.nth(0)
     }
 
     /// The phit of `vc` behind the next one, left in place.
     #[inline]
     pub fn second(&self, vc: Vc) -> Option<Phit> {
-        let ring = &self.rings[vc.index()];
-        (ring.len() > 1).then(|| ring.phits.get(ring.head.wrapping_add(1).into()))
+        self.rings[vc.index()].phits.nth(1)
     }
 
     /// Takes the next phit of `vc`.
@@ -313,15 +298,13 @@ impl InputQueue {
     #[inline]
     pub fn pop(&mut self, vc: Vc) -> Phit {
         let ring = &mut self.rings[vc.index()];
-        assert!(ring.len() != 0, "the queue is empty");
-        let phit = ring.phits.get(ring.head.into());
         let open = match self.open {
             Open::Writing { vc: of, start } => {
-                of == vc && ring.head.wrapping_sub(start) <= u32::MAX / 2
+                of == vc && ring.phits.head().wrapping_sub(start) <= u32::MAX / 2
             }
             _ => false,
         };
-        ring.head = ring.head.wrapping_add(1);
+        let phit = ring.phits.pop().expect("the queue is empty");
         if ring.silent != 0 {
             ring.silent -= 1;
         } else if open {

@@ -9,7 +9,8 @@
 //!
 //! [`Lcb`] is one end of a link. What it receives it hands up *speculatively*, phit by phit, before
 //! a packet's CRC is known, into the [`InputQueue`] of the port, whose write side undoes what turns
-//! out bad.
+//! out bad. [`IdealEnds`] are the same in virtual time without bytes: the buffers and credits,
+//! where nothing turns out bad.
 
 use phitwire_framing::yarc::control::VC_ACK_MASK;
 use phitwire_framing::yarc::packet::MAX_PACKET_PHITS;
@@ -20,16 +21,21 @@ use crate::link::lanes::MAX_UNIT_WORDS;
 
 mod acks;
 mod data;
+mod ideal;
 pub(crate) mod input_queue;
 pub(crate) mod lcb;
+mod output_credits;
+mod phit_ring;
 pub mod rates;
 mod receive;
 mod resequencer;
 mod retry_buffer;
 mod transmit;
 
+pub use ideal::{INPUT_PHITS, IdealEnds, ideal_credits};
 pub use input_queue::{InputQueue, Verdict};
 pub use lcb::{Lcb, MIN_FRAME_BYTES};
+pub use output_credits::OutputCredits;
 
 /// What all links of a BlackWidow network have in common.
 pub const STANDARD: LinkStandard = LinkStandard {

@@ -5,10 +5,10 @@ use phitwire_framing::yarc::crc16::PacketCrc;
 use phitwire_framing::yarc::packet::{EopStatus, Vc, head_vc};
 use phitwire_framing::yarc::phit::{Phit, PhitKind};
 
+use super::output_credits::OutputCredits;
 use super::retry_buffer::RetryBuffer;
 use crate::link::LinkCounters;
 use crate::link::config::{LinkConfig, LinkProfile};
-use crate::link::credits::SendCredits;
 use crate::link::pacing::LineClock;
 use crate::link::round_trip::RoundTrip;
 use crate::time::Time;
@@ -36,12 +36,10 @@ pub(super) enum BadWord {
 #[derive(Debug)]
 pub(super) struct Transmitter {
     buffer: RetryBuffer,
-    credits: [SendCredits; 2],
+    credits: OutputCredits,
     window: u16,
-    max_packet: u32,
     lanes: u8,
     crc: PacketCrc,
-    vc: Vc,
     /// The rest of the open packet is dropped up to its end.
     swallowing: bool,
     /// Command: damage the next packet. `Some(true)`: the packet is the open one.
@@ -75,12 +73,10 @@ impl Transmitter {
                 profile.window_packets,
                 config.first_packet,
             ),
-            credits: Default::default(),
+            credits: OutputCredits::new([0; 2], config.max_packet_phits.into()),
             window: 0,
-            max_packet: config.max_packet_phits.into(),
             lanes: 0,
             crc: PacketCrc::new(),
-            vc: Vc::Request,
             swallowing: false,
             damage: None,
             round_trip: RoundTrip::new(profile.min_retry_timeout, profile.max_retry_timeout),
@@ -104,9 +100,8 @@ impl Transmitter {
     /// Starts a session: empty, at the first number, without credits until the peer announces them.
     pub fn start(&mut self, terms: TransmitTerms, now: Time) {
         debug_assert_eq!(self.buffer.unacknowledged(), 0, "ended before");
-        self.credits = terms.credits.map(SendCredits::new);
+        self.credits = OutputCredits::new(terms.credits, terms.max_packet);
         self.window = terms.window;
-        self.max_packet = terms.max_packet;
         self.lanes = terms.lanes;
         self.line.set_lanes(terms.lanes);
         self.timer_from = now;
@@ -134,8 +129,8 @@ impl Transmitter {
     pub fn can_begin(&self, vc: Vc) -> bool {
         !self.buffer.is_open()
             && !self.swallowing
-            && self.credits[vc.index()].available() >= self.max_packet
-            && self.buffer.has_room(self.max_packet, self.window)
+            && self.credits.has_room(vc)
+            && self.buffer.has_room(self.max_packet(), self.window)
     }
 
     /// Takes the next phit of a packet. Returns the virtual channel of a packet that turned out to
@@ -156,11 +151,9 @@ impl Transmitter {
                 self.swallowing = true;
                 return None;
             }
-            self.vc = head_vc(phit.content());
-            assert!(
-                self.can_begin(self.vc),
-                "a packet that nobody asked room for"
-            );
+            let vc = head_vc(phit.content());
+            assert!(self.can_begin(vc), "a packet that nobody asked room for");
+            self.credits.begin(vc);
             self.crc = PacketCrc::new();
             if self.damage.is_some() {
                 self.damage = Some(true);
@@ -172,7 +165,7 @@ impl Transmitter {
         if phit.is_eop() {
             return self.close(Some(phit), counters);
         }
-        if self.buffer.open_phits() + 1 >= self.max_packet {
+        if self.buffer.open_phits() + 1 >= self.max_packet() {
             counters.tx_oversize_packets += 1;
             self.swallowing = true;
             return self.close(None, counters);
@@ -191,7 +184,7 @@ impl Transmitter {
     #[inline]
     fn store(&mut self, phit: Phit) {
         self.crc.update(phit.content());
-        self.credits[self.vc.index()].take();
+        self.credits.take(1);
         self.buffer.push(phit);
     }
 
@@ -206,10 +199,10 @@ impl Transmitter {
             counters.tx_soft_errors += 1;
             Phit::new(PhitKind::Eop, self.crc.eop(EopStatus::SoftError))
         });
-        self.credits[self.vc.index()].take();
+        let vc = self.credits.take(1);
         self.buffer.push(eop);
         counters.tx_packets += 1;
-        good.is_none().then_some(self.vc)
+        good.is_none().then_some(vc)
     }
 
     /// Command: damage a bit of the next packet in the send buffer, before its check.
@@ -222,9 +215,9 @@ impl Transmitter {
     pub fn check(&self, word: &ControlWord) -> Result<(), BadWord> {
         let step = self.buffer.check(word.ack).map_err(|_| BadWord::Ack)?;
         if step >= 0 {
-            for (credits, wire) in self.credits.iter().zip(word.vc_ack) {
-                credits.check(wire, step > 0).map_err(|_| BadWord::VcAck)?;
-            }
+            self.credits
+                .check(word.vc_ack, step > 0)
+                .map_err(|_| BadWord::VcAck)?;
         }
         Ok(())
     }
@@ -245,11 +238,10 @@ impl Transmitter {
             return Ok(());
         };
         let done = self.buffer.acknowledge(packets, now);
-        let mut freed = 0;
-        for (credits, wire) in self.credits.iter_mut().zip(word.vc_ack) {
-            let newer = packets > 0;
-            freed += credits.release(wire, newer).map_err(|_| BadWord::VcAck)?;
-        }
+        let freed = self
+            .credits
+            .release(word.vc_ack, packets > 0)
+            .map_err(|_| BadWord::VcAck)?;
         if done.packets > 0 {
             counters.tx_acked_packets += done.packets;
             self.probation = false;
@@ -395,7 +387,7 @@ impl Transmitter {
     /// Whether the peer owes us something: an acknowledgement, or credits.
     #[inline]
     fn waiting(&self) -> bool {
-        self.buffer.outstanding() || self.credits.iter().any(SendCredits::is_used)
+        self.buffer.outstanding() || self.credits.is_used()
     }
 
     /// When to ask again for what the peer owes us.
@@ -455,14 +447,15 @@ impl Transmitter {
     }
 
     pub fn credits(&self, vc: Vc) -> u32 {
-        self.credits[vc.index()].available()
+        self.credits.available(vc)
     }
 
     pub fn unacknowledged(&self) -> u64 {
         self.buffer.unacknowledged()
     }
 
+    #[inline]
     pub fn max_packet(&self) -> u32 {
-        self.max_packet
+        self.credits.max_packet()
     }
 }
