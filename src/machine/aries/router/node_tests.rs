@@ -1,4 +1,5 @@
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use phitwire_framing::aries::flit::{Head, NodeId, Routing};
 use phitwire_framing::carrier::frame::LinkEnd;
@@ -51,18 +52,12 @@ fn link(port: PortId, end: LinkEnd, paced: bool) -> AriesLinkConfig {
         LinkEnd::A => (router, far),
         LinkEnd::B => (far, router),
     };
-    let (profile, clock, sets) = match paced {
-        true => (
-            LinkProfile::paper(),
-            LinkClock::Paced { dilation: 1 },
-            SetProfile::paper(),
-        ),
-        false => (
-            LinkProfile::live(),
-            LinkClock::FreeRunning,
-            SetProfile::live(),
-        ),
-    };
+    let (mut profile, mut sets) = (LinkProfile::live(), SetProfile::live());
+    let mut clock = LinkClock::FreeRunning;
+    if paced {
+        (profile, sets) = (LinkProfile::paper(), SetProfile::paper());
+        clock = LinkClock::Paced { dilation: 1 };
+    }
     let link = LinkConfig::builder(STANDARD, port.into(), end, local, peer)
         .profile(profile)
         .clock(clock)
@@ -130,10 +125,7 @@ impl Net {
                 forward_progress_ns: 100_000_000_000,
                 ..Machine::SMALL.registers((0, 0))
             },
-            ports: ports
-                .iter()
-                .map(|&port| (port, link(port, LinkEnd::A, paced)))
-                .collect(),
+            ports: (ports.iter().map(|&p| (p, link(p, LinkEnd::A, paced)))).collect(),
             grain: match clock {
                 RouterClock::FreeRunning => Grain::Packet,
                 RouterClock::Paced { .. } => Grain::Flit,
@@ -178,6 +170,11 @@ impl Net {
         while let Some(event) = self.aries.poll_event() {
             self.events.push(event);
         }
+    }
+
+    /// Gives an end a packet for each id to send.
+    fn send(&mut self, end: usize, ids: Range<u16>, head: impl Fn(u16) -> Head) {
+        self.ends[end].queue.extend(ids.map(|id| packet(head(id))));
     }
 
     fn run_until(&mut self, what: &str, done: impl Fn(&Self) -> bool) {
@@ -244,10 +241,8 @@ fn packets_cross_the_chip_exactly_once_whatever_is_lost() {
             [&[head.flit()], &flits[1..]].concat()
         };
         let key = |flits: &Vec<Flit>| flits.iter().map(|f| f.bits()).collect::<Vec<_>>();
-        let mut got: Vec<_> = (net.ends.iter())
-            .flat_map(|end| end.packets())
-            .map(plain)
-            .collect();
+        let got = net.ends.iter().flat_map(End::packets);
+        let mut got: Vec<_> = got.map(plain).collect();
         got.sort_by_key(key);
         sent.sort_by_key(key);
         assert_eq!(got, sent);
@@ -277,37 +272,28 @@ fn a_paced_router_takes_its_time() {
 fn an_idle_router_sleeps_and_does_not_scan() {
     let mut net = free_running(&[NIC, 0]);
     net.run_until("rest", |net| {
-        net.aries
-            .next_wakeup()
-            .is_none_or(|w| w.reason == WakeReason::Link)
+        let wakeup = net.aries.next_wakeup();
+        wakeup.is_none_or(|w| w.reason == WakeReason::Link)
     });
-    let (cycle, steps) = (
-        net.aries.core().cycle(),
-        net.aries.counters().executed_cycles,
-    );
-    for _ in 0..1_000 {
-        net.step();
-    }
-    assert_eq!(net.aries.core().cycle(), cycle);
-    assert_eq!(net.aries.counters().executed_cycles, steps);
+    let done = |net: &Net| {
+        (
+            net.aries.core().cycle(),
+            net.aries.counters().executed_cycles,
+        )
+    };
+    let before = done(&net);
+    (0..1_000).for_each(|_| net.step());
+    assert_eq!(done(&net), before);
 }
 
 #[test]
 fn quiesce_install_release_is_a_reroute() {
     let mut net = free_running(&[NIC, 0, 1]);
-    for id in 0..100 {
-        net.ends[0]
-            .queue
-            .push_back(packet(request((0, 1), 0, Routing::Minimal, 9, id)));
-    }
+    net.send(0, 0..100, |id| request((0, 1), 0, Routing::Minimal, 9, id));
     net.run_until("delivery", |net| net.received() == 100);
     assert!(!net.ends[1].received[0].is_empty());
     net.aries.quiesce();
-    for id in 0..100 {
-        net.ends[0]
-            .queue
-            .push_back(packet(request((0, 1), 0, Routing::Minimal, 9, id)));
-    }
+    net.send(0, 0..100, |id| request((0, 1), 0, Routing::Minimal, 9, id));
     (0..100).for_each(|_| net.step());
     assert!(net.aries.is_drained() && net.received() == 100);
     assert_eq!(net.aries.get("chip.drained"), Some(1));
@@ -323,33 +309,20 @@ fn quiesce_install_release_is_a_reroute() {
 #[test]
 fn a_link_that_goes_down_loses_its_packets_and_says_so() {
     let mut net = free_running(&[NIC, 0]);
-    net.aries
-        .with_lcb(net.now, 0, |lcb, input| {
-            let now = Time::ZERO + Duration::from_ms(5_000);
-            lcb.link_down(now, input);
-        })
-        .expect("a link");
-    net.now = Time::ZERO + Duration::from_ms(5_000);
-    for id in 0..10 {
-        net.ends[0]
-            .queue
-            .push_back(packet(request((0, 1), 0, Routing::Adaptive0, 9, id)));
-    }
+    let now = Time::ZERO + Duration::from_ms(5_000);
+    let down = |lcb: &mut AriesLcb, input: &mut AriesInput| lcb.link_down(now, input);
+    net.aries.with_lcb(net.now, 0, down).expect("a link");
+    net.now = now;
+    net.send(0, 0..10, |id| request((0, 1), 0, Routing::Adaptive0, 9, id));
     (0..200).for_each(|_| net.step());
     let counters = net.aries.counters();
-    assert_eq!(
-        counters.no_live_port_packets + counters.dead_port_packets,
-        10
-    );
-    let destination = NodeId::new(0, 1, 0);
-    assert!(net.events.iter().any(
-        |event| matches!(event, AriesEvent::NoLivePort { destination: d, .. } if *d == destination)
-    ));
-    assert!(
-        net.events
-            .iter()
-            .any(|event| matches!(event, AriesEvent::Link { port: 0, .. }))
-    );
+    let lost = counters.no_live_port_packets + counters.dead_port_packets;
+    assert_eq!(lost, 10);
+    let gone = NodeId::new(0, 1, 0);
+    let is_gone = |event: &AriesEvent| matches!(event, AriesEvent::NoLivePort { destination, .. } if *destination == gone);
+    assert!(net.events.iter().any(is_gone));
+    let of_link = |event: &AriesEvent| matches!(event, AriesEvent::Link { port: 0, .. });
+    assert!(net.events.iter().any(of_link));
 }
 
 #[test]
@@ -362,10 +335,8 @@ fn counters_and_registers_have_names() {
         assert!(names.iter().any(|n| n == name), "{name} in {names:?}");
     }
     assert_eq!(net.aries.get("chip.ports_in_use"), Some(1 << 40 | 1));
-    assert_eq!(
-        net.aries.set("chip.drained", 1),
-        Err(RegisterError::ReadOnly)
-    );
+    let set = net.aries.set("chip.drained", 1);
+    assert_eq!(set, Err(RegisterError::ReadOnly));
     assert_eq!(net.aries.set("bias.2.minimal.add", 3), Ok(()));
     assert_eq!(net.aries.get("bias.2.minimal.add"), Some(3));
     assert_eq!(net.aries.name(), "g0-c0s0");

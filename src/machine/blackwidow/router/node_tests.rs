@@ -1,7 +1,7 @@
 use std::collections::VecDeque;
 
 use phitwire_framing::carrier::frame::LinkEnd;
-use phitwire_framing::yarc::packet::{EopStatus, check_packet, eop_status};
+use phitwire_framing::yarc::packet::{EopStatus, Head, check_packet, eop_status};
 
 use super::*;
 use crate::link::{DownReason, EndName, LinkClock, LinkProfile};
@@ -101,10 +101,8 @@ impl End {
             let eop = packet.last().expect("not empty");
             eop_status(eop.content()) == Some(EopStatus::Healthy)
         };
-        let packets = self
-            .received
-            .iter()
-            .flat_map(|r| r.split_inclusive(|phit| phit.is_eop()));
+        let received = self.received.iter();
+        let packets = received.flat_map(|r| r.split_inclusive(|phit| phit.is_eop()));
         packets.filter(healthy).map(<[Phit]>::to_vec).collect()
     }
 }
@@ -119,19 +117,13 @@ impl Net {
                 forward_progress_ns: 100_000_000_000,
                 ..flat_chip()
             },
-            ports: ports
-                .iter()
-                .map(|&p| (p, link(p, LinkEnd::A, paced, 1)))
-                .collect(),
+            ports: (ports.iter().map(|&p| (p, link(p, LinkEnd::A, paced, 1)))).collect(),
             grain: crate::chip::Grain::Flit,
             clock,
         };
         Self {
             yarc: Yarc::new(config, Time::ZERO),
-            ends: ports
-                .iter()
-                .map(|&p| End::new(p, paced, 1, Time::ZERO))
-                .collect(),
+            ends: (ports.iter().map(|&p| End::new(p, paced, 1, Time::ZERO))).collect(),
             now: Time::ZERO,
             step,
             loss_percent: 0,
@@ -172,6 +164,15 @@ impl Net {
         }
     }
 
+    /// Gives an end a packet to send.
+    fn send(&mut self, end: usize, head: Head, hash: u16, id: u32, phits: usize) {
+        self.ends[end].queue.extend(packet(head, hash, id, phits));
+    }
+
+    fn run(&mut self, steps: usize) {
+        (0..steps).for_each(|_| self.step());
+    }
+
     fn run_until(&mut self, what: &str, done: impl Fn(&Self) -> bool) {
         for _ in 0..200_000 {
             if done(self) {
@@ -198,6 +199,20 @@ fn free_running(ports: &[PortId]) -> Net {
     net
 }
 
+/// A chip at its own pace that has come to rest.
+fn paced() -> Net {
+    let step = Duration::from_ps(CYCLE_PS);
+    let mut net = Net::new(&[8, 1], RouterClock::Paced { dilation: 1 }, step);
+    net.bring_up();
+    net.run(10_000);
+    net
+}
+
+/// Whether a packet with this number has come whole.
+fn has(packets: &[Vec<Phit>], id: u32) -> bool {
+    packets.iter().any(|packet| packet[2].content() == id)
+}
+
 #[test]
 fn packets_cross_the_chip_exactly_once_in_order_whatever_is_lost() {
     for loss in [0, 20] {
@@ -205,22 +220,14 @@ fn packets_cross_the_chip_exactly_once_in_order_whatever_is_lost() {
         net.loss_percent = loss;
         for id in 0..2_000u32 {
             let lengths = 4 + id as usize % 16;
-            net.ends[0]
-                .queue
-                .extend(packet(head(63, Vc::Request), 3, id, lengths));
-            net.ends[1]
-                .queue
-                .extend(packet(head(63, Vc::Response), 12, id, lengths));
-            net.ends[2]
-                .queue
-                .extend(packet(head(3, Vc::Response), 63, id, lengths));
+            net.send(0, head(63, Vc::Request), 3, id, lengths);
+            net.send(1, head(63, Vc::Response), 12, id, lengths);
+            net.send(2, head(3, Vc::Response), 63, id, lengths);
         }
         net.run_until("delivery", |net| {
             net.ends[2].healthy().len() >= 4_000 && net.ends[0].healthy().len() >= 2_000
         });
-        for _ in 0..1_000 {
-            net.step();
-        }
+        net.run(1_000);
         for (end, source) in [(2, 3), (2, 12), (0, 63)] {
             let packets = net.ends[end].healthy();
             for packet in &packets {
@@ -228,21 +235,15 @@ fn packets_cross_the_chip_exactly_once_in_order_whatever_is_lost() {
             }
             // Five phits and more carry their number.
             let of_source = |p: &&Vec<Phit>| p[1].content() == source && p.len() > 4;
-            let ids: Vec<u32> = packets
-                .iter()
-                .filter(of_source)
-                .map(|p| p[2].content())
-                .collect();
+            let of_source = packets.iter().filter(of_source);
+            let ids: Vec<u32> = of_source.map(|p| p[2].content()).collect();
             let expected: Vec<u32> = (0..2_000).filter(|id| id % 16 != 0).collect();
             assert_eq!(ids, expected, "from {source} at {loss} % loss");
         }
         assert_eq!(net.ends[2].healthy().len(), 4_000);
         let poisoned = net.yarc.counters().poisoned_packets_forwarded;
-        assert_eq!(
-            poisoned > 0,
-            loss > 0,
-            "speculation shows only with losses: {poisoned}"
-        );
+        // Speculation shows only with losses.
+        assert_eq!(poisoned > 0, loss > 0, "{poisoned}");
         assert_eq!(net.yarc.core().phits_inside(), 0);
     }
 }
@@ -250,63 +251,35 @@ fn packets_cross_the_chip_exactly_once_in_order_whatever_is_lost() {
 #[test]
 fn an_idle_chip_is_silent_and_does_nothing() {
     let mut net = free_running(&[0, 1]);
-    net.ends[0]
-        .queue
-        .extend(packet(head(1, Vc::Request), 0, 7, 10));
+    net.send(0, head(1, Vc::Request), 0, 7, 10);
     net.run_until("delivery", |net| net.ends[1].healthy().len() == 1);
-    for _ in 0..10_000 {
-        net.step();
-    }
+    net.run(10_000);
     let (cycles, frames) = (net.yarc.counters().executed_cycles, net.frames);
-    for _ in 0..100_000 {
-        net.step();
-    }
+    net.run(100_000);
     assert_eq!(net.yarc.counters().executed_cycles, cycles);
-    assert!(
-        net.frames - frames <= 4,
-        "{} frames in an idle second",
-        net.frames - frames
-    );
-    assert!(
-        net.yarc
-            .next_wakeup()
-            .is_none_or(|w| w.reason == WakeReason::Link)
-    );
+    let frames = net.frames - frames;
+    assert!(frames <= 4, "{frames} frames in an idle second");
+    let wakeup = net.yarc.next_wakeup();
+    assert!(wakeup.is_none_or(|w| w.reason == WakeReason::Link));
 }
 
 #[test]
 fn the_paced_clock_takes_25_cycles_per_chip() {
-    let step = Duration::from_ps(CYCLE_PS);
-    let mut net = Net::new(&[8, 1], RouterClock::Paced { dilation: 1 }, step);
-    net.bring_up();
-    for _ in 0..10_000 {
-        net.step();
-    }
+    let mut net = paced();
     let sent = net.now;
-    net.ends[0]
-        .queue
-        .extend(packet(head(1, Vc::Request), 0, 7, 4));
+    net.send(0, head(1, Vc::Request), 0, 7, 4);
     net.run_until("delivery", |net| !net.ends[1].received[0].is_empty());
     let latency = net.now.since(sent).as_ps();
     // Two links of four phits at 1.28 ns and the 25 stages, a few steps for handing over.
     let least = 2 * 4 * 1_280 + 25 * CYCLE_PS;
-    assert!(
-        (least..least + 8 * CYCLE_PS).contains(&latency),
-        "{latency} ps against {least}"
-    );
+    let about = least..least + 8 * CYCLE_PS;
+    assert!(about.contains(&latency), "{latency} ps against {least}");
 }
 
 #[test]
 fn next_wakeup_of_a_paced_chip_names_the_next_cycle_with_work() {
-    let step = Duration::from_ps(CYCLE_PS);
-    let mut net = Net::new(&[8, 1], RouterClock::Paced { dilation: 1 }, step);
-    net.bring_up();
-    for _ in 0..10_000 {
-        net.step();
-    }
-    net.ends[0]
-        .queue
-        .extend(packet(head(1, Vc::Request), 0, 7, 4));
+    let mut net = paced();
+    net.send(0, head(1, Vc::Request), 0, 7, 4);
     net.run_until("arrival", |net| net.yarc.core().next_cycle().is_some());
     let wakeup = net.yarc.next_wakeup().expect("phits are inside");
     assert_eq!(wakeup.reason, WakeReason::Pipeline);
@@ -321,12 +294,8 @@ fn a_link_taken_down_discards_its_packets_and_the_rest_flows() {
         .with_lcb(now, 1, |lcb, input| lcb.link_down(now, input))
         .expect("a port with a link");
     for id in 0..100 {
-        net.ends[0]
-            .queue
-            .extend(packet(head(1, Vc::Request), 0, id, 19));
-        net.ends[0]
-            .queue
-            .extend(packet(head(2, Vc::Request), 0, id, 5));
+        net.send(0, head(1, Vc::Request), 0, id, 19);
+        net.send(0, head(2, Vc::Request), 0, id, 5);
     }
     net.run_until("delivery", |net| net.ends[2].healthy().len() == 100);
     assert_eq!(net.yarc.counters().dead_port_packets, 100);
@@ -340,9 +309,7 @@ fn a_link_taken_down_discards_its_packets_and_the_rest_flows() {
         .with_lcb(now, 1, |lcb, _| lcb.link_up(now))
         .expect("a port with a link");
     net.bring_up();
-    net.ends[0]
-        .queue
-        .extend(packet(head(1, Vc::Request), 0, 1, 6));
+    net.send(0, head(1, Vc::Request), 0, 1, 6);
     net.run_until("delivery", |net| net.ends[1].healthy().len() == 1);
 }
 
@@ -352,49 +319,28 @@ fn a_restarted_peer_does_not_wedge_the_chip() {
     for moment in 0..12 {
         let mut net = free_running(&[0, 1]);
         for id in 0..400 {
-            net.ends[0]
-                .queue
-                .extend(packet(head(1, Vc::Request), 0, id, 19));
-            net.ends[1]
-                .queue
-                .extend(packet(head(0, Vc::Response), 1, id, 19));
+            net.send(0, head(1, Vc::Request), 0, id, 19);
+            net.send(1, head(0, Vc::Response), 1, id, 19);
         }
         net.loss_percent = 5;
-        for _ in 0..moment {
-            net.step();
-        }
+        net.run(moment);
         net.loss_percent = 0;
         net.ends[0] = End::new(0, false, 2, net.now);
         net.run_until("the restart", |net| {
-            net.events.iter().any(|event| {
-                matches!(
-                    event,
-                    RouterEvent::Link {
-                        port: 0,
-                        event: LinkEvent::PeerRestarted { .. }
-                    }
-                )
-            })
+            let restarted = |event: &RouterEvent| match event {
+                RouterEvent::Link { port, event } => {
+                    *port == 0 && matches!(event, LinkEvent::PeerRestarted { .. })
+                }
+                _ => false,
+            };
+            net.events.iter().any(restarted)
         });
         net.bring_up();
         let mark = net.ends[1].healthy().len();
-        net.ends[0]
-            .queue
-            .extend(packet(head(1, Vc::Request), 7, 9_999, 19));
-        net.run_until("delivery", |net| {
-            net.ends[1].healthy()[mark..]
-                .iter()
-                .any(|p| p[2].content() == 9_999)
-        });
-        net.ends[1]
-            .queue
-            .extend(packet(head(0, Vc::Response), 7, 9_999, 19));
-        net.run_until("the way back", |net| {
-            net.ends[0]
-                .healthy()
-                .iter()
-                .any(|p| p[2].content() == 9_999)
-        });
+        net.send(0, head(1, Vc::Request), 7, 9_999, 19);
+        net.run_until("delivery", |net| has(&net.ends[1].healthy()[mark..], 9_999));
+        net.send(1, head(0, Vc::Response), 7, 9_999, 19);
+        net.run_until("the way back", |net| has(&net.ends[0].healthy(), 9_999));
     }
 }
 
@@ -406,34 +352,20 @@ fn a_peer_that_takes_nothing_runs_into_forward_progress() {
         .set("chip.forward_progress_ns", 1_000_000)
         .expect("a register");
     for id in 0..3_000 {
-        net.ends[0]
-            .queue
-            .extend(packet(head(1, Vc::Request), 0, id, 19));
+        net.send(0, head(1, Vc::Request), 0, id, 19);
     }
-    net.run_until("the time-out", |net| {
-        net.events.contains(&RouterEvent::ForwardProgress {
-            port: 1,
-            vc: Vc::Request,
-        })
-    });
-    net.ends[0]
-        .queue
-        .extend(packet(head(2, Vc::Request), 0, 1, 5));
+    let (port, vc) = (1, Vc::Request);
+    let stalled = RouterEvent::ForwardProgress { port, vc };
+    net.run_until("the time-out", |net| net.events.contains(&stalled));
+    net.send(0, head(2, Vc::Request), 0, 1, 5);
     net.run_until("the packet behind", |net| net.ends[2].healthy().len() == 1);
     assert!(net.yarc.counters().stalled_port_packets > 0);
     assert_eq!(net.yarc.get("chip.discard_requests"), Some(1 << 1));
     net.ends[1].stuck = false;
-    net.ends[0]
-        .queue
-        .extend(packet(head(1, Vc::Request), 0, 5_000, 5));
-    let restored = RouterEvent::ForwardProgressRestored {
-        port: 1,
-        vc: Vc::Request,
-    };
+    net.send(0, head(1, Vc::Request), 0, 5_000, 5);
+    let restored = RouterEvent::ForwardProgressRestored { port, vc };
     for _ in 0..10_000 {
-        net.ends[0]
-            .queue
-            .extend(packet(head(1, Vc::Request), 0, 5_000, 5));
+        net.send(0, head(1, Vc::Request), 0, 5_000, 5);
         net.step();
         if net.events.contains(&restored) {
             return;
@@ -451,10 +383,8 @@ fn a_packet_that_takes_the_place_of_a_removed_one_is_routed_anew() {
     // Two packets of 13 phits fill the row buffer and the column buffer, and none is left behind
     // them.
     for _ in 0..10_000 {
-        net.ends[0]
-            .queue
-            .extend(packet(head(1, Vc::Request), 0, 0, 13));
-        (0..3).for_each(|_| net.step());
+        net.send(0, head(1, Vc::Request), 0, 0, 13);
+        net.run(3);
         if net.yarc.core().phits_inside() == 26 {
             break;
         }
@@ -465,9 +395,7 @@ fn a_packet_that_takes_the_place_of_a_removed_one_is_routed_anew() {
     net.ends[0].queue.extend(removed);
     net.step();
     net.ends[0].queue.push_back(end);
-    net.ends[0]
-        .queue
-        .extend(packet(head(2, Vc::Request), 0, 2, 5));
+    net.send(0, head(2, Vc::Request), 0, 2, 5);
     net.step();
     net.run_until("the packet behind", |net| net.ends[2].healthy().len() == 1);
 }
@@ -476,20 +404,15 @@ fn a_packet_that_takes_the_place_of_a_removed_one_is_routed_anew() {
 #[test]
 fn the_forward_progress_time_follows_the_dilation() {
     for dilation in [1, 4] {
-        let mut net = Net::new(
-            &[0, 1],
-            RouterClock::Paced { dilation },
-            Duration::from_us(1),
-        );
+        let clock = RouterClock::Paced { dilation };
+        let mut net = Net::new(&[0, 1], clock, Duration::from_us(1));
         net.bring_up();
         net.ends[1].stuck = true;
         net.yarc
             .set("chip.forward_progress_ns", 1_000_000)
             .expect("a register");
         for id in 0..100 {
-            net.ends[0]
-                .queue
-                .extend(packet(head(1, Vc::Request), 0, id, 19));
+            net.send(0, head(1, Vc::Request), 0, id, 19);
         }
         let began = net.now;
         net.run_until("the time-out", |net| {
@@ -497,10 +420,8 @@ fn the_forward_progress_time_follows_the_dilation() {
         });
         let ms = net.now.since(began).as_ns() as f64 / 1e6;
         let expected = f64::from(dilation);
-        assert!(
-            (expected..expected + 0.1).contains(&ms),
-            "{ms} ms at {dilation}"
-        );
+        let about = expected..expected + 0.1;
+        assert!(about.contains(&ms), "{ms} ms at {dilation}");
     }
 }
 
