@@ -20,16 +20,9 @@ const FRAMES: u64 = 20_000;
 fn loopback(engine: IoEngine, links: usize, frames: u64) -> &'static str {
     let addresses = free_addresses(2 * links);
     let side = |end: usize| -> Vec<PortConfig> {
-        (0..links)
-            .map(|i| {
-                udp_port(
-                    i as u8,
-                    addresses[2 * i + end],
-                    addresses[2 * i + 1 - end],
-                    None,
-                )
-            })
-            .collect()
+        let ends = |i: usize| (addresses[2 * i + end], addresses[2 * i + 1 - end]);
+        let port = |i| udp_port(i as u8, ends(i).0, ends(i).1, None);
+        (0..links).map(port).collect()
     };
     let (near, far) = (side(0), side(1));
     let peer = thread::spawn(move || {
@@ -39,10 +32,9 @@ fn loopback(engine: IoEngine, links: usize, frames: u64) -> &'static str {
     peer.join().unwrap();
     let counters = driver.backend.counters();
     assert!(counters.frames_received >= frames * links as u64);
-    assert!(
-        counters.messages_sent < counters.frames_sent / 2,
-        "segmentation offload puts several frames in a send: {counters:?}"
-    );
+    // Segmentation offload puts several frames in a send.
+    let few = counters.messages_sent < counters.frames_sent / 2;
+    assert!(few, "{counters:?}");
     name
 }
 
@@ -70,20 +62,14 @@ fn uring_engine_with_many_ports() {
     }
 }
 
-/// Runs one end in each of two namespaces that a veth pair `p0` joins.
-fn over_veth(
+/// A toy at either end of a veth pair `p0` between this namespace and one of its own, whose peer
+/// runs by itself; `near` runs here.
+fn over_veth_pair<T>(
     engine: IoEngine,
     ports: impl Fn(bool) -> PortConfig + Send + Copy + 'static,
     mtu: u32,
-) {
-    in_namespace(move || joined_by_veth(engine, ports, mtu));
-}
-
-fn joined_by_veth(
-    engine: IoEngine,
-    ports: impl Fn(bool) -> PortConfig + Send + Copy + 'static,
-    mtu: u32,
-) {
+    near: impl FnOnce(PortConfig) -> T,
+) -> T {
     let (tell_id, id) = mpsc::channel();
     let (tell_go, go) = mpsc::channel();
     let peer = thread::spawn(move || {
@@ -92,7 +78,7 @@ fn joined_by_veth(
         go.recv().unwrap();
         ip("addr add 198.18.0.1/31 dev p0");
         ip(&format!("link set p0 mtu {mtu} up"));
-        run_toy(Toy::new(1, FRAMES, true), engine, &[ports(true)], |_, _| {});
+        run_toy(toy(), engine, &[ports(true)], |_, _| {});
     });
     let id = id.recv().unwrap();
     ip(&format!("link add p0 type veth peer name p0 netns {id}"));
@@ -101,14 +87,27 @@ fn joined_by_veth(
     tell_go.send(()).unwrap();
     // The peer's end must be up before the sockets open, or the first frames are lost.
     thread::sleep(Duration::from_millis(300));
-    let (driver, _) = run_toy(
-        Toy::new(1, FRAMES, true),
-        engine,
-        &[ports(false)],
-        |_, _| {},
-    );
+    let near = near(ports(false));
     peer.join().unwrap();
-    assert!(driver.backend.counters().frames_received >= FRAMES);
+    near
+}
+
+fn toy() -> Toy {
+    Toy::new(1, FRAMES, true)
+}
+
+/// Runs one end in each of two namespaces that a veth pair joins.
+fn over_veth(
+    engine: IoEngine,
+    ports: impl Fn(bool) -> PortConfig + Send + Copy + 'static,
+    mtu: u32,
+) {
+    in_namespace(move || {
+        let (driver, _) = over_veth_pair(engine, ports, mtu, |port| {
+            run_toy(toy(), engine, &[port], |_, _| {})
+        });
+        assert!(driver.backend.counters().frames_received >= FRAMES);
+    });
 }
 
 fn veth_udp(far: bool) -> PortConfig {
@@ -138,6 +137,13 @@ fn ethernet_over_veth_by_plain_calls() {
 #[test]
 fn ethernet_over_veth_by_uring() {
     over_veth(IoEngine::Uring, veth_ethernet, 9000);
+}
+
+/// Two interfaces of this namespace, joined.
+fn joined_interfaces() {
+    ip("link add p0 type veth peer name p1");
+    ip("link set p0 up");
+    ip("link set p1 up");
 }
 
 /// Cuts a link under two running processes and restores it: nobody dies, everything arrives.
@@ -181,9 +187,7 @@ fn flap(engine: IoEngine, ports: [PortConfig; 2]) {
 fn a_flapping_interface_loses_frames_and_nothing_else() {
     for engine in [IoEngine::Plain, IoEngine::Uring] {
         in_namespace(move || {
-            ip("link add p0 type veth peer name p1");
-            ip("link set p0 up");
-            ip("link set p1 up");
+            joined_interfaces();
             flap(engine, [ethernet_port(0, "p0"), ethernet_port(0, "p1")]);
         });
     }
@@ -193,15 +197,12 @@ fn a_flapping_interface_loses_frames_and_nothing_else() {
 fn every_opening_error_names_its_remedy() {
     let addresses = free_addresses(2);
     let error = |port: &PortConfig| {
-        io::open(IoEngine::Plain, std::slice::from_ref(port), None)
-            .err()
-            .expect("refused")
+        let opened = io::open(IoEngine::Plain, std::slice::from_ref(port), None);
+        opened.err().expect("refused")
     };
     let missing = error(&ethernet_port(3, "no-such-if"));
-    assert!(matches!(
-        missing,
-        OpenError::InterfaceMissing { port: 3, .. }
-    ));
+    let of_port_3 = matches!(missing, OpenError::InterfaceMissing { port: 3, .. });
+    assert!(of_port_3, "{missing}");
     assert!(missing.to_string().contains("lo") && missing.to_string().contains("up.sh"));
     let mut small = udp_port(0, addresses[0], addresses[1], None);
     small.mtu = Some(100);
@@ -220,9 +221,7 @@ fn every_opening_error_names_its_remedy() {
 #[test]
 fn a_queueing_discipline_put_on_and_taken_off_is_noticed() {
     in_namespace(|| {
-        ip("link add p0 type veth peer name p1");
-        ip("link set p0 up");
-        ip("link set p1 up");
+        joined_interfaces();
         let names = ["p0", "p1"];
         let mut watch = io::InterfaceWatch::new(names.map(str::to_owned)).unwrap();
         let mut wait_for = |wanted: [bool; 2]| {
@@ -232,18 +231,14 @@ fn a_queueing_discipline_put_on_and_taken_off_is_noticed() {
                 names.map(|name| watch.find(name).is_some_and(|found| found.impaired))
             };
             while impaired() != wanted {
-                assert!(
-                    start.elapsed() < Duration::from_secs(5),
-                    "{wanted:?} does not come"
-                );
+                let waited = start.elapsed();
+                assert!(waited < Duration::from_secs(5), "{wanted:?} does not come");
                 thread::sleep(Duration::from_millis(5));
             }
         };
         let tc = |arguments: &str| {
-            let status = std::process::Command::new("tc")
-                .args(arguments.split(' '))
-                .status()
-                .unwrap();
+            let mut tc = std::process::Command::new("tc");
+            let status = tc.args(arguments.split(' ')).status().unwrap();
             assert!(status.success(), "tc {arguments}");
         };
         wait_for([false, false]);
@@ -267,12 +262,16 @@ fn two_ports(addresses: &[SocketAddrV4], end: usize) -> [PortConfig; 2] {
     })
 }
 
+/// Two backends with two ports each, joined.
+fn joined_by_two_ports(engine: IoEngine) -> [Box<dyn io::Backend>; 2] {
+    let addresses = free_addresses(4);
+    [0, 1].map(|end| io::open(engine, &two_ports(&addresses, end), None).unwrap())
+}
+
 #[test]
 fn a_port_that_may_not_segment_sends_frame_by_frame() {
     for engine in [IoEngine::Plain, IoEngine::Uring] {
-        let addresses = free_addresses(4);
-        let mut near = io::open(engine, &two_ports(&addresses, 0), None).unwrap();
-        let mut far = io::open(engine, &two_ports(&addresses, 1), None).unwrap();
+        let [mut near, mut far] = joined_by_two_ports(engine);
         near.set_segmentation(1 << 1);
         for port in [0, 1] {
             for _ in 0..10 {
@@ -301,9 +300,7 @@ fn a_port_that_may_not_segment_sends_frame_by_frame() {
 fn a_burst_is_handed_up_in_several_turns() {
     const FRAMES: u32 = 60;
     for engine in [IoEngine::Plain, IoEngine::Uring] {
-        let addresses = free_addresses(4);
-        let mut near = io::open(engine, &two_ports(&addresses, 0), None).unwrap();
-        let mut far = io::open(engine, &two_ports(&addresses, 1), None).unwrap();
+        let [mut near, mut far] = joined_by_two_ports(engine);
         for number in 0..FRAMES {
             for port in [0, 1] {
                 near.frame_buffer(port)[..1000].fill(0);
@@ -328,11 +325,9 @@ fn a_burst_is_handed_up_in_several_turns() {
         assert!(turns >= 8, "{engine:?}: {turns} turns");
         assert_eq!(far.counters().frames_received, u64::from(2 * FRAMES));
         assert_eq!(far.counters().bytes_received, u64::from(2 * FRAMES) * 1000);
-        assert_eq!(
-            far.counters().messages_received,
-            near.counters().messages_sent,
-            "{engine:?}: a message counts once, in however many turns it is handed up"
-        );
+        // A message counts once, in however many turns it is handed up.
+        let received = far.counters().messages_received;
+        assert_eq!(received, near.counters().messages_sent, "{engine:?}");
     }
 }
 
@@ -358,10 +353,8 @@ fn a_flood_of_nothing_does_not_hold_up_a_turn() {
                 assert_eq!((port, bytes), (0, &[7; 300][..]), "{engine:?}");
             }));
             let before = std::mem::replace(&mut messages, far.counters().messages_received);
-            assert!(
-                messages - before <= 63,
-                "{engine:?}: {before}, then {messages}"
-            );
+            let more = messages - before;
+            assert!(more <= 63, "{engine:?}: {before}, then {messages}");
             turns += 1;
             assert!(turns < 1000, "{engine:?}: {messages} messages");
         }
@@ -371,32 +364,9 @@ fn a_flood_of_nothing_does_not_hold_up_a_turn() {
 
 /// A UDP link goes down and comes up under two running processes in two namespaces.
 fn udp_flap(engine: IoEngine) {
-    let (tell_id, id) = mpsc::channel();
-    let (tell_go, go) = mpsc::channel();
-    let toy = || Toy::new(1, FRAMES, true);
-    let peer = thread::spawn(move || {
-        assert!(own_namespace());
-        tell_id.send(gettid()).unwrap();
-        go.recv().unwrap();
-        ip("addr add 198.18.0.1/31 dev p0");
-        ip("link set p0 up");
-        run_toy(toy(), engine, &[veth_udp(true)], |_, _| {});
-    });
-    ip(&format!(
-        "link add p0 type veth peer name p0 netns {}",
-        id.recv().unwrap()
-    ));
-    ip("addr add 198.18.0.0/31 dev p0");
-    ip("link set p0 up");
-    tell_go.send(()).unwrap();
-    thread::sleep(Duration::from_millis(300));
-    let mut cuts = 0;
-    let mut cut_at = None;
-    let (driver, _) = run_toy(
-        toy(),
-        engine,
-        &[veth_udp(false)],
-        |toy, start| match cut_at {
+    let (mut cuts, mut cut_at) = (0, None);
+    let (driver, _) = over_veth_pair(engine, veth_udp, 1500, |port| {
+        run_toy(toy(), engine, &[port], |toy, start| match cut_at {
             None if cuts < 2 && toy.ports[0].expected > 2000 * (cuts + 1) => {
                 ip("link set p0 down");
                 cut_at = Some(start.elapsed());
@@ -407,15 +377,11 @@ fn udp_flap(engine: IoEngine) {
                 cut_at = None;
             }
             _ => {}
-        },
-    );
-    peer.join().unwrap();
+        })
+    });
     assert_eq!(cuts, 2);
-    let counters = driver.backend.counters();
-    assert!(
-        counters.frames_dropped() > 0,
-        "sends to a link that is down are counted"
-    );
+    let dropped = driver.backend.counters().frames_dropped();
+    assert!(dropped > 0, "sends to a link that is down are counted");
 }
 
 #[test]

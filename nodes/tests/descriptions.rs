@@ -83,6 +83,12 @@ impl Scratch {
         Self(TempDir::new().expect("a scratch directory"))
     }
 
+    /// A path as a word of a command.
+    fn path(&self, name: &str) -> String {
+        let path = self.0.path().join(name);
+        path.to_str().expect("a plain name").to_owned()
+    }
+
     fn file(&self, bytes: &[u8]) -> PathBuf {
         let path = self.0.path().join("strange.toml");
         fs::write(&path, bytes).expect("it can be written");
@@ -102,9 +108,8 @@ impl Scratch {
 
 fn check(file: &Path, more: &[&str]) -> Output {
     let file = file.to_str().expect("a plain name");
-    answer(&mut phitwire(
-        &[&["topology", "check", file], more].concat(),
-    ))
+    let words = [&["topology", "check", file], more].concat();
+    answer(&mut phitwire(&words))
 }
 
 #[test]
@@ -116,9 +121,9 @@ fn more_processors_than_numbers_are_counted_and_refused() {
     }
     text.push_str("[[chip]]\nname = \"r\"\nrank = 1\nprocessors = \"all\"\n[wiring]\nlinks = [\n");
     for number in 0..132_000 {
+        let port = number % 64;
         text.push_str(&format!(
-            "  {{ a = \"nic{number}:0\", b = \"r:{}\" }},\n",
-            number % 64
+            "  {{ a = \"nic{number}:0\", b = \"r:{port}\" }},\n"
         ));
     }
     text.push_str("]\n");
@@ -153,11 +158,9 @@ fn a_description_may_have_so_many_bytes_and_not_one_more() {
 #[test]
 fn what_is_no_file_is_not_read() {
     let scratch = Scratch::new();
-    let pipe = scratch.0.path().join("pipe");
+    let (pipe, directory) = (scratch.path("pipe"), scratch.path(""));
     let made = Command::new("mkfifo").arg(&pipe).status();
     assert!(made.expect("mkfifo runs").success());
-    let pipe = pipe.to_str().expect("a plain name").to_owned();
-    let directory = scratch.0.path().to_str().expect("a plain name").to_owned();
     for (file, what) in [
         ("/dev/zero", "a device"),
         ("/dev/urandom", "a device"),
@@ -165,21 +168,15 @@ fn what_is_no_file_is_not_read() {
         (&directory[..], "a directory"),
     ] {
         for words in [
-            &["topology", "check", file][..],
-            &["topology", "show", file],
-            &["topology", "plan", file],
-            &["sim", file],
-            &[
-                "run",
-                "--topology",
-                file,
-                "--node",
-                "nic0",
-                "--lab",
-                "describe-x",
-            ],
+            "topology check FILE",
+            "topology show FILE",
+            "topology plan FILE",
+            "sim FILE",
+            "run --topology FILE --node nic0 --lab describe-x",
         ] {
-            let output = answer(&mut phitwire(words));
+            let words = words.replace("FILE", file);
+            let words: Vec<&str> = words.split(' ').collect();
+            let output = answer(&mut phitwire(&words));
             let told = text_of(&output).replace("\n  │ ", " ");
             assert_eq!(output.status.code(), Some(1), "{words:?} {told}");
             assert!(told.contains(what), "{words:?} {told}");
@@ -217,6 +214,8 @@ fn nothing_of_a_value_is_obeyed_by_a_terminal() {
         let unseen = ['\u{202e}', '\u{2066}', '\u{200f}', '\u{feff}', '\u{1b}'];
         assert!(!told.contains(unseen), "{told:?}");
     }
+    let name = "topology generate blackwidow --processors 8 --name \u{1b}[31m";
+    let name: Vec<&str> = name.split(' ').collect();
     // Names of files, nodes and topologies, and what clap quotes.
     let file = scratch.0.path().join("\u{1b}[31m\u{7}.toml");
     fs::write(&file, "=").expect("it can be written");
@@ -230,15 +229,7 @@ fn nothing_of_a_value_is_obeyed_by_a_terminal() {
         &["sim", "pair", "--traffic", "\u{1b}[31m"],
         &["sim", "pair", "--load", "\u{1b}[31m"],
         &["\u{1b}[31m\u{7}"],
-        &[
-            "topology",
-            "generate",
-            "blackwidow",
-            "--processors",
-            "8",
-            "--name",
-            "\u{1b}[31m",
-        ],
+        &name[..],
     ] {
         let output = answer(&mut phitwire(words));
         assert!(!output.status.success(), "{words:?}");
@@ -277,16 +268,26 @@ fn hard_texts() -> Vec<(&'static str, String)> {
     const N: usize = 8_000_000;
     let repeated = |part: &str| part.repeat(N / part.len());
     let numbered = |part: &dyn Fn(usize) -> String| {
-        let mut text = String::new();
-        (0..)
-            .take_while(|&i| {
-                text.push_str(&part(i));
-                text.len() < N - 100
-            })
-            .for_each(drop);
+        let (mut text, mut parts) = (String::new(), (0..).map(part));
+        while text.len() < N - 100 {
+            text.extend(parts.next());
+        }
         text
     };
     let pair = "name = \"p\"\n[processors]\nnic0 = 0\nnic1 = 1\n[[chip]]\nname = \"r\"\nrank = 1\nprocessors = \"0-1\"\n";
+    let chip = "name = \"x\"\n[[chip]]\nname = \"r\"\n";
+    let links = |links| format!("{pair}[wiring]\nlinks = [{links}]\n");
+    let aries = |groups, key: &str, values| {
+        format!(
+            "family = \"aries\"\nname = \"x\"\n[dragonfly]\ngroups = {groups}\nchassis = 6\n\
+             blades = 16\n{key} = [{values}]\n"
+        )
+    };
+    let removed = "[wiring]\nremove";
+    let every_port = numbered(&|i| {
+        let (group, chassis, blade) = (i / 3840 % 241, i / 640 % 6, i / 40 % 16);
+        format!("\"g{group}-c{chassis}s{blade}:{}\",", i % 40)
+    });
     vec![
         ("numbers", format!("a = [{}]\n", repeated("1,"))),
         ("keys", numbered(&|i| format!("k{i}=1\n"))),
@@ -316,55 +317,25 @@ fn hard_texts() -> Vec<(&'static str, String)> {
         ("ports", format!("{pair}ports = \"{}\"\n", repeated("1,"))),
         (
             "routers of a chip",
-            format!(
-                "name = \"x\"\n[[chip]]\nname = \"r\"\n{}",
-                repeated("[[chip.router]]\nports = \"\"\n")
-            ),
+            format!("{chip}{}", repeated("[[chip.router]]\nports = \"\"\n")),
         ),
         (
             "table entries",
             format!("{pair}{}", repeated("[[chip.table]]\nentry = 1\n")),
         ),
-        (
-            "links to nobody",
-            format!(
-                "{pair}[wiring]\nlinks = [{}]\n",
-                repeated("{a=\"X:0\",b=\"Y:0\"},")
-            ),
-        ),
+        ("links to nobody", links(repeated("{a=\"X:0\",b=\"Y:0\"},"))),
         (
             "one link often",
-            format!(
-                "{pair}[wiring]\nlinks = [{}]\n",
-                repeated("{a=\"nic0:0\",b=\"r:0\"},")
-            ),
+            links(repeated("{a=\"nic0:0\",b=\"r:0\"},")),
         ),
-        (
-            "absent",
-            format!(
-                "family = \"aries\"\nname = \"x\"\n[dragonfly]\ngroups = 9\nchassis = 6\nblades = 16\nabsent = [{}]\n",
-                repeated("\"g0-c0s0\",")
-            ),
-        ),
+        ("absent", aries(9, "absent", repeated("\"g0-c0s0\","))),
         (
             "remove",
-            format!(
-                "family = \"aries\"\nname = \"x\"\n[dragonfly]\ngroups = 241\nchassis = 6\nblades = 16\n[wiring]\nremove = [{}]\n",
-                repeated("\"g240-c5s15:39\",")
-            ),
+            aries(241, removed, repeated("\"g240-c5s15:39\",")),
         ),
         (
             "everything removed by name",
-            format!(
-                "family = \"aries\"\nname = \"x\"\n[dragonfly]\ngroups = 241\nchassis = 6\nblades = 16\n[wiring]\nremove = [{}]\n",
-                numbered(&|i| format!(
-                    "\"g{}-c{}s{}:{}\",",
-                    i / 3840 % 241,
-                    i / 640 % 6,
-                    i / 40 % 16,
-                    i % 40
-                ))
-            ),
+            aries(241, removed, every_port),
         ),
     ]
 }
@@ -377,12 +348,8 @@ fn eight_megabytes_of_anything_are_answered_at_once() {
         let file = scratch.file(text.as_bytes());
         for form in [&["--lines"][..], &[]] {
             let output = check(&file, form);
-            assert_eq!(
-                output.status.code(),
-                Some(1),
-                "{what}: {}",
-                text_of(&output)
-            );
+            let told = text_of(&output);
+            assert_eq!(output.status.code(), Some(1), "{what}: {told}");
         }
         eprintln!("{what}: {:?} for both", began.elapsed());
     }
@@ -396,68 +363,46 @@ fn the_largest_networks_are_answered_at_once() {
     let told = text_of(&output);
     assert!(output.status.success(), "{told}");
     assert!(told.contains("not every way was followed"), "{told}");
-    let mut generate = phitwire(&[
-        "topology",
-        "generate",
-        "blackwidow",
-        "--processors",
-        "32768",
-    ]);
-    let text = generate.output().expect("the command runs").stdout;
+    let generate = "topology generate blackwidow --processors 32768";
+    let generate: Vec<&str> = generate.split(' ').collect();
+    let text = phitwire(&generate)
+        .output()
+        .expect("the command runs")
+        .stdout;
     assert!(text.len() > 5_000_000);
     let output = check(&scratch.file(&text), &[]);
     let told = text_of(&output);
     assert!(output.status.success(), "{told}");
-    assert!(
-        !told.contains("not every way"),
-        "followed to the end: {told}"
-    );
+    let partly = told.contains("not every way");
+    assert!(!partly, "followed to the end: {told}");
 }
 
 #[test]
 fn numbers_of_arguments_are_refused_by_their_limits() {
+    let large = "dragonfly --groups 9 --chassis 6 --blades 16 --global-links 65535";
+    let most = "4294967295";
     for (words, wanted) in [
+        ("blackwidow --processors 132000", "1 to 32768"),
+        ("blackwidow --processors MOST", "1 to 32768"),
+        ("blackwidow --processors 32 --uplinks MOST", "1 to 64"),
+        ("blackwidow --processors 64 --uplinks MOST", "1 to 64"),
+        ("blackwidow --processors 4096 --group MOST", ""),
         (
-            "topology generate blackwidow --processors 132000",
-            "1 to 32768",
-        ),
-        (
-            "topology generate blackwidow --processors 4294967295",
-            "1 to 32768",
-        ),
-        (
-            "topology generate blackwidow --processors 32 --uplinks 4294967295",
-            "1 to 64",
-        ),
-        (
-            "topology generate blackwidow --processors 64 --uplinks 4294967295",
-            "1 to 64",
-        ),
-        (
-            "topology generate blackwidow --processors 4096 --group 4294967295",
-            "",
-        ),
-        (
-            "topology generate blackwidow --processors 8 --paced 1000000001",
+            "blackwidow --processors 8 --paced 1000000001",
             "1..=1000000000",
         ),
-        (
-            "topology generate blackwidow --processors 8 --metres 201",
-            "1..=200",
-        ),
-        (
-            "topology generate dragonfly --groups 242 --chassis 1 --blades 1",
-            "1 to 241",
-        ),
-        (
-            "topology generate dragonfly --groups 9 --chassis 6 --blades 16 --global-links 65535",
-            "1 to 120",
-        ),
+        ("blackwidow --processors 8 --metres 201", "1..=200"),
+        ("dragonfly --groups 242 --chassis 1 --blades 1", "1 to 241"),
+        (large, "1 to 120"),
         ("sim r3-99999999", "1 to 32768"),
         ("sim aries-99999x9x9x9", "neither a file nor the name"),
         ("sim aries-242x1x1x1", "1 to 241"),
         ("sim aries-9x0x2x2", "1 to 6"),
     ] {
+        let words = match words.starts_with("sim") {
+            true => words.to_owned(),
+            false => format!("topology generate {}", words.replace("MOST", most)),
+        };
         let words: Vec<&str> = words.split(' ').collect();
         let output = answer(&mut phitwire(&words));
         let told = text_of(&output).replace("\n  │ ", " ");

@@ -10,8 +10,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use phitwire::machine::blackwidow::topology::BlackwidowSpec;
-use phitwire::machine::blackwidow::topology::write;
+use phitwire::machine::blackwidow::topology::{BlackwidowSpec, read, write};
 use serde_json::Value;
 
 /// A lab in a directory of its own; its processes are killed when it is dropped.
@@ -39,6 +38,31 @@ impl Lab {
         }
     }
 
+    /// A lab whose processes all run.
+    fn started() -> Self {
+        let mut lab = Self::new();
+        lab.nodes().iter().for_each(|node| lab.start(node));
+        lab
+    }
+
+    fn wait(&self) {
+        let waited = self.phitwire("wait --lab t --timeout 20").output().unwrap();
+        assert!(waited.status.success(), "{waited:?}");
+    }
+
+    fn file(&self) -> String {
+        self.dir.path().join("lab.toml").display().to_string()
+    }
+
+    /// The status of a command that fails, and what it says.
+    fn refused(mut command: Command) -> (Option<i32>, String) {
+        let output = command.output().unwrap();
+        (
+            output.status.code(),
+            String::from_utf8(output.stderr).unwrap(),
+        )
+    }
+
     fn phitwire(&self, arguments: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_phitwire"));
         command
@@ -49,30 +73,23 @@ impl Lab {
 
     fn nodes(&self) -> Vec<String> {
         let text = fs::read_to_string(self.dir.path().join("lab.toml")).unwrap();
-        let topology = phitwire::machine::blackwidow::topology::read("lab.toml", &text)
-            .unwrap()
-            .topology;
+        let topology = read("lab.toml", &text).unwrap().topology;
         let chips = topology.chips.iter().map(|chip| chip.name.clone());
-        chips
-            .chain(topology.processors.iter().map(|p| p.name.clone()))
-            .collect()
+        let processors = topology.processors.iter().map(|p| p.name.clone());
+        chips.chain(processors).collect()
     }
 
     fn run_command(&self, node: &str, more: &str) -> Command {
-        let file = self.dir.path().join("lab.toml");
-        let (file, base) = (file.display(), self.base);
+        let (file, base) = (self.file(), self.base);
         self.phitwire(&format!(
             "run --topology {file} --node {node} --lab t --loopback {base}{more}"
         ))
     }
 
     fn start(&mut self, node: &str) {
-        let child = self
-            .run_command(node, "")
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
+        let mut command = self.run_command(node, "");
+        let command = command.stdout(Stdio::piped()).stderr(Stdio::null());
+        let child = command.spawn().unwrap();
         self.processes.push((node.to_owned(), child));
         let socket = self.socket(node);
         wait_for(|| socket.exists(), "the control socket");
@@ -83,12 +100,8 @@ impl Lab {
     }
 
     fn take(&mut self, node: &str) -> Child {
-        let at = self
-            .processes
-            .iter()
-            .position(|(name, _)| name == node)
-            .unwrap();
-        self.processes.swap_remove(at).1
+        let at = self.processes.iter().position(|(name, _)| name == node);
+        self.processes.swap_remove(at.unwrap()).1
     }
 
     fn ctl(&self, arguments: &str) -> Output {
@@ -119,10 +132,8 @@ fn free_ports(count: u16) -> u16 {
         let first = UdpSocket::bind("127.0.0.1:0").unwrap();
         let base = first.local_addr().unwrap().port();
         let rest = (1..count).map(|i| base.checked_add(i));
-        if rest
-            .into_iter()
-            .all(|p| p.is_some_and(|p| UdpSocket::bind(("127.0.0.1", p)).is_ok()))
-        {
+        let is_free = |p| UdpSocket::bind(("127.0.0.1", p)).is_ok();
+        if rest.into_iter().all(|p| p.is_some_and(is_free)) {
             return base;
         }
     }
@@ -132,10 +143,8 @@ fn free_ports(count: u16) -> u16 {
 fn wait_for(mut done: impl FnMut() -> bool, what: &str) {
     let start = Instant::now();
     while !done() {
-        assert!(
-            start.elapsed() < Duration::from_secs(20),
-            "{what} does not come"
-        );
+        let waited = start.elapsed();
+        assert!(waited < Duration::from_secs(20), "{what} does not come");
         sleep(Duration::from_millis(10));
     }
 }
@@ -162,26 +171,19 @@ fn a_process_keeps_its_place_until_it_dies_and_leaves_nothing_behind() {
     let pid = lab.processes[0].1.id();
     assert_eq!(lab.ctl_json(&format!("{node} info"))["pid"], pid);
 
-    let second = lab.run_command(&node, "").output().unwrap();
-    assert_eq!(second.status.code(), Some(1));
-    let text = String::from_utf8(second.stderr).unwrap();
-    assert!(
-        text.contains("runs already") && text.contains(&pid.to_string()),
-        "{text}"
-    );
+    let (code, text) = Lab::refused(lab.run_command(&node, ""));
+    assert_eq!(code, Some(1));
+    assert!(text.contains("runs already"), "{text}");
+    assert!(text.contains(&pid.to_string()), "{text}");
 
     let mut killed = lab.take(&node);
     terminate(&killed, Signal::SIGKILL);
     killed.wait().unwrap();
-    assert!(
-        lab.socket(&node).exists(),
-        "a killed process cannot clean up"
-    );
+    // A killed process cannot clean up.
+    assert!(lab.socket(&node).exists());
     lab.start(&node);
-    wait_for(
-        || lab.ctl(&format!("{node} info")).status.success(),
-        "the second incarnation",
-    );
+    let answers = || lab.ctl(&format!("{node} info")).status.success();
+    wait_for(answers, "the second incarnation");
     assert_ne!(lab.ctl_json(&format!("{node} info"))["pid"], pid);
 
     for signal in [Signal::SIGTERM, Signal::SIGINT] {
@@ -190,17 +192,11 @@ fn a_process_keeps_its_place_until_it_dies_and_leaves_nothing_behind() {
         let status = child.wait().unwrap();
         assert_eq!(status.code(), Some(0), "{signal}");
         let mut summary = String::new();
-        child
-            .stdout
-            .take()
-            .unwrap()
-            .read_to_string(&mut summary)
-            .unwrap();
+        let mut stdout = child.stdout.take().unwrap();
+        stdout.read_to_string(&mut summary).unwrap();
         assert!(summary.contains("frames sent"), "{summary}");
-        assert!(
-            is_empty(&lab.dir.path().join("run")),
-            "{signal} left files behind"
-        );
+        let left = !is_empty(&lab.dir.path().join("run"));
+        assert!(!left, "{signal} left files behind");
         lab.start(&node);
     }
 }
@@ -225,48 +221,38 @@ fn every_command_answers_and_every_refusal_says_why() {
     let register = format!("tile{port}.table.0.ports");
     lab.ctl_json(&format!("{router} set {register} 0x1"));
     let answer = lab.ctl_json(&format!("{router} get {register}"));
-    assert_eq!(
-        (&answer["value"], &answer["hex"]),
-        (&1.into(), &"0x1".into())
-    );
+    assert_eq!(answer["value"], 1);
+    assert_eq!(answer["hex"], "0x1");
     for fault in [
-        "lane-noise P 1 1/1000",
-        "lane-noise P 1 0",
-        "soft-error P",
-        "force-retry P",
+        format!("lane-noise {port} 1 1/1000"),
+        format!("lane-noise {port} 1 0"),
+        format!("soft-error {port}"),
+        format!("force-retry {port}"),
     ] {
-        lab.ctl_json(&format!(
-            "{router} fault {}",
-            fault.replace('P', &port.to_string())
-        ));
+        lab.ctl_json(&format!("{router} fault {fault}"));
     }
     lab.ctl_json(&format!("{nic} offload off"));
 
+    let noise = format!("{router} fault lane-noise {port}");
     for (arguments, word) in [
         (format!("{router} get chip.nothing"), "no register"),
         (format!("{router} set chip.id 1"), "only be read"),
         (format!("{nic} get chip.id"), "nic has no register"),
         (format!("{router} fault soft-error 63"), "no link"),
-        (
-            format!("{router} fault lane-noise {port} 3 1/2"),
-            "no lane 3",
-        ),
-        (format!("{router} fault lane-noise {port} 0 2/1"), "no rate"),
+        (format!("{noise} 3 1/2"), "no lane 3"),
+        (format!("{noise} 0 2/1"), "no rate"),
         (format!("{router} traffic stop"), "no traffic"),
         ("nobody info".to_owned(), "nodes of this lab"),
         ("../x info".to_owned(), "cannot name"),
     ] {
         let output = lab.ctl(&arguments);
         assert_eq!(output.status.code(), Some(1), "{arguments}");
-        let text = String::from_utf8(output.stderr)
-            .unwrap()
-            .replace("\n  │", "");
+        let text = String::from_utf8(output.stderr).unwrap();
+        let text = text.replace("\n  │", "");
         assert!(text.contains(word), "{arguments}: {text}");
     }
-    assert_eq!(
-        lab.ctl(&format!("{router} no-such-command")).status.code(),
-        Some(2)
-    );
+    let unknown = lab.ctl(&format!("{router} no-such-command"));
+    assert_eq!(unknown.status.code(), Some(2));
     let tables = String::from_utf8(lab.ctl("all links").stdout).unwrap();
     assert!(tables.contains("peer") && tables.contains(&nic), "{tables}");
 }
@@ -276,46 +262,29 @@ fn waiting_for_a_link_without_a_peer_says_which_and_why() {
     let mut lab = Lab::new();
     let nodes = lab.nodes();
     lab.start(&nodes[0]);
-    let file = lab.dir.path().join("lab.toml");
-    let wait = format!("wait --lab t --timeout 0.3 --topology {}", file.display());
-    let output = lab.phitwire(&wait).output().unwrap();
-    assert_eq!(output.status.code(), Some(1));
-    let text = String::from_utf8(output.stderr).unwrap();
-    assert!(
-        text.contains(&nodes[1]) && text.contains("nothing received from"),
-        "{text}"
-    );
+    let wait = format!("wait --lab t --timeout 0.3 --topology {}", lab.file());
+    let (code, text) = Lab::refused(lab.phitwire(&wait));
+    assert_eq!(code, Some(1));
+    assert!(text.contains(&nodes[1]), "{text}");
+    assert!(text.contains("nothing received from"), "{text}");
 }
 
 #[test]
 fn what_cannot_run_says_what_to_do() {
     let lab = Lab::new();
     let node = lab.nodes().remove(0);
-    let unknown = lab.run_command("nobody", "").output().unwrap();
-    assert_eq!(unknown.status.code(), Some(1));
-    assert!(
-        String::from_utf8(unknown.stderr)
-            .unwrap()
-            .contains("nobody")
-    );
-    let mtu = lab.run_command(&node, " --mtu 90").output().unwrap();
-    assert!(String::from_utf8(mtu.stderr).unwrap().contains("MTU of 90"));
-    let file = lab.dir.path().join("lab.toml");
-    let ethernet = format!(
-        "run --topology {} --node {node} --lab t --link ethernet",
-        file.display()
-    );
-    let output = lab.phitwire(&ethernet).output().unwrap();
-    assert_eq!(output.status.code(), Some(1));
-    assert!(
-        String::from_utf8(output.stderr)
-            .unwrap()
-            .contains("no interface")
-    );
-    assert!(
-        is_empty(&lab.dir.path().join("run")),
-        "a failed start leaves nothing behind"
-    );
+    let (code, text) = Lab::refused(lab.run_command("nobody", ""));
+    assert_eq!(code, Some(1));
+    assert!(text.contains("nobody"), "{text}");
+    let (_, text) = Lab::refused(lab.run_command(&node, " --mtu 90"));
+    assert!(text.contains("MTU of 90"), "{text}");
+    let file = lab.file();
+    let ethernet = format!("run --topology {file} --node {node} --lab t --link ethernet");
+    let (code, text) = Lab::refused(lab.phitwire(&ethernet));
+    assert_eq!(code, Some(1));
+    assert!(text.contains("no interface"), "{text}");
+    // A failed start leaves nothing behind.
+    assert!(is_empty(&lab.dir.path().join("run")));
 }
 
 /// Sends `count` puts from the first network interface to the second and returns what both report.
@@ -333,13 +302,9 @@ fn puts(lab: &Lab, run: u64, count: u64) -> (Value, Value) {
 
 #[test]
 fn three_processes_move_verified_messages_and_survive_a_crash_of_the_router() {
-    let mut lab = Lab::new();
+    let mut lab = Lab::started();
     let nodes = lab.nodes();
-    for node in &nodes {
-        lab.start(node);
-    }
-    let file = lab.dir.path().join("lab.toml");
-    let wait = format!("wait --lab t --timeout 20 --topology {}", file.display());
+    let wait = format!("wait --lab t --timeout 20 --topology {}", lab.file());
     for run in 1..=2 {
         let waited = lab.phitwire(&wait).output().unwrap();
         assert!(waited.status.success(), "{waited:?}");
@@ -360,59 +325,39 @@ fn three_processes_move_verified_messages_and_survive_a_crash_of_the_router() {
 
 #[test]
 fn lane_noise_reaches_the_peer_as_crc_errors_and_nothing_is_lost() {
-    let mut lab = Lab::new();
+    let lab = Lab::started();
     let nodes = lab.nodes();
-    for node in &nodes {
-        lab.start(node);
-    }
-    let waited = lab.phitwire("wait --lab t --timeout 20").output().unwrap();
-    assert!(waited.status.success(), "{waited:?}");
+    lab.wait();
     lab.ctl_json(&format!("{} fault lane-noise 0 1 1/20000", nodes[1]));
     let (source, target) = puts(&lab, 1, 5_000);
-    assert_eq!(
-        (&source["acknowledged"], &target["delivered"]),
-        (&5_000.into(), &5_000.into())
-    );
+    assert_eq!(source["acknowledged"], 5_000);
+    assert_eq!(target["delivered"], 5_000);
     assert_eq!(target["corrupted"], 0);
     let stats = lab.ctl_json(&format!("{} stats", nodes[0]));
-    assert!(
-        stats["port0.rx_crc_errors"].as_u64().unwrap() > 0,
-        "the noise was heard"
-    );
+    let heard = stats["port0.rx_crc_errors"].as_u64();
+    assert!(heard.unwrap() > 0, "the noise was heard");
     let lanes = lab.ctl_json(&format!("{} links", nodes[0]))[0]["lane_retries"].clone();
-    assert!(
-        lanes[1].as_u64().unwrap() > 0 && lanes[0] == 0 && lanes[2] == 0,
-        "{lanes}"
-    );
+    assert!(lanes[1].as_u64().unwrap() > 0, "{lanes}");
+    assert!(lanes[0] == 0 && lanes[2] == 0, "{lanes}");
     lab.ctl_json(&format!("{} fault lane-noise 0 1 0", nodes[1]));
     lab.ctl_json(&format!("{} fault link-down 0", nodes[1]));
-    wait_for(
-        || lab.ctl_json(&format!("{} links", nodes[0]))[0]["up"] == false,
-        "the link's going down at the other end",
-    );
+    let is_down = || lab.ctl_json(&format!("{} links", nodes[0]))[0]["up"] == false;
+    wait_for(is_down, "the link's going down at the other end");
     let why = lab.ctl_json(&format!("{} links", nodes[1]))[0]["why"].clone();
     assert!(why.as_str().unwrap().contains("by command"), "{why}");
     lab.ctl_json(&format!("{} fault link-up 0", nodes[1]));
-    let waited = lab.phitwire("wait --lab t --timeout 20").output().unwrap();
-    assert!(waited.status.success(), "{waited:?}");
+    lab.wait();
 }
 
 #[test]
 fn an_idle_process_sleeps() {
-    let mut lab = Lab::new();
-    for node in lab.nodes() {
-        lab.start(&node);
-    }
-    let waited = lab.phitwire("wait --lab t --timeout 20").output().unwrap();
-    assert!(waited.status.success(), "{waited:?}");
+    let lab = Lab::started();
+    lab.wait();
     // A past deadline that a busy time leaves behind would keep a process awake.
     puts(&lab, 1, 2_000);
     sleep(Duration::from_secs(1));
-    let before: Vec<u64> = lab
-        .processes
-        .iter()
-        .map(|(_, child)| cpu_ticks(child))
-        .collect();
+    let ticks = lab.processes.iter().map(|(_, child)| cpu_ticks(child));
+    let before: Vec<u64> = ticks.collect();
     sleep(Duration::from_secs(3));
     for ((node, child), before) in lab.processes.iter().zip(before) {
         let ticks = cpu_ticks(child) - before;

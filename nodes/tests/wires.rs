@@ -30,9 +30,8 @@ fn drain(backend: &mut dyn Backend) -> u64 {
     let (mut frames, mut in_vain) = (0, 0);
     // A wait may end for the engine's own sake.
     while in_vain < 5 {
-        backend
-            .wait(Some(Duration::from_millis(20)))
-            .expect("it waits");
+        let wait = Duration::from_millis(20);
+        backend.wait(Some(wait)).expect("it waits");
         let some = backend.receive(&mut Take::new(|_, _| frames += 1)) > 0;
         in_vain = if some { 0 } else { in_vain + 1 };
     }
@@ -63,11 +62,8 @@ fn overflow(engine: IoEngine, ports: [PortConfig; 2], trains: bool) {
     let mut sent = near.counters();
     sent.frames_sent -= swallowed;
     sent.messages_sent -= swallowed;
-    assert_eq!(
-        sent.frames_sent,
-        u64::from(FRAMES) + before,
-        "{engine:?}: {sent:?}"
-    );
+    let all = u64::from(FRAMES) + before;
+    assert_eq!(sent.frames_sent, all, "{engine:?}: {sent:?}");
     let received = before + drain(&mut *far);
     let counters = far.counters();
     let dropped = counters.rx_dropped_socket_full;
@@ -75,17 +71,12 @@ fn overflow(engine: IoEngine, ports: [PortConfig; 2], trains: bool) {
     assert_eq!(counters.frames_received, received);
     if trains {
         assert!(sent.messages_sent < sent.frames_sent, "{sent:?}");
-        assert_eq!(
-            sent.messages_sent,
-            counters.messages_received + dropped,
-            "{engine:?}: a train is one message: {counters:?}"
-        );
+        // A train is one message.
+        let all = counters.messages_received + dropped;
+        assert_eq!(sent.messages_sent, all, "{engine:?}: {counters:?}");
     } else {
-        assert_eq!(
-            sent.frames_sent,
-            received + counters.frames_dropped(),
-            "{engine:?}: {counters:?}"
-        );
+        let all = received + counters.frames_dropped();
+        assert_eq!(sent.frames_sent, all, "{engine:?}: {counters:?}");
     }
 }
 
@@ -109,11 +100,8 @@ fn what_a_full_packet_socket_drops_is_counted() {
     for engine in ENGINES {
         in_namespace(move || {
             joined();
-            overflow(
-                engine,
-                ["p0", "p1"].map(|name| ethernet_port(0, name)),
-                false,
-            );
+            let ports = ["p0", "p1"].map(|name| ethernet_port(0, name));
+            overflow(engine, ports, false);
         });
     }
 }
@@ -139,10 +127,8 @@ struct Pair {
 impl Pair {
     fn new(engine: IoEngine) -> Self {
         let [near, far] = ["p0", "p1"].map(|name| ethernet_port(0, name));
-        let (mut wires, mut far_wires) = (
-            Wires::new(std::slice::from_ref(&near)),
-            Wires::new(std::slice::from_ref(&far)),
-        );
+        let mut wires = Wires::new(std::slice::from_ref(&near));
+        let mut far_wires = Wires::new(std::slice::from_ref(&far));
         let (near_end, far_end) = (open(engine, &near), open(engine, &far));
         wires.opened(&[near], &*near_end);
         far_wires.opened(&[far], &*far_end);
@@ -204,35 +190,20 @@ fn every_death(engine: IoEngine) {
     pair.is("whole", "");
     assert!(pair.passes());
 
-    for (break_it, name, word, mend_it) in [
-        (
-            "link set p0 down",
-            "interface-down",
-            "ip link set p0 up",
-            "link set p0 up",
-        ),
-        (
-            "link set p1 down",
-            "no-carrier",
-            "its other end",
-            "link set p1 up",
-        ),
-        (
-            "link set p0 mtu 700",
-            "short-mtu",
-            "frames need 1500",
-            "link set p0 mtu 1500",
-        ),
-    ] {
-        ip(break_it);
+    // What breaks it, what is told, and what mends it.
+    let deaths = [
+        ("p0 down", "interface-down", "ip link set p0 up", "p0 up"),
+        ("p1 down", "no-carrier", "its other end", "p1 up"),
+        ("p0 mtu 700", "short-mtu", "frames need 1500", "p0 mtu 1500"),
+    ];
+    for (break_it, name, word, mend_it) in deaths {
+        ip(&format!("link set {break_it}"));
         pair.is(name, word);
         flood(&mut *pair.near, 3);
-        ip(mend_it);
+        ip(&format!("link set {mend_it}"));
         pair.is("whole", "");
-        assert!(
-            pair.passes(),
-            "{engine:?}: after `{break_it}` and `{mend_it}`"
-        );
+        let passes = pair.passes();
+        assert!(passes, "{engine:?}: after `{break_it}` and `{mend_it}`");
     }
     let counters = pair.near.counters();
     assert!(counters.tx_dropped_link_down >= 3, "{counters:?}");
@@ -247,10 +218,7 @@ fn every_death(engine: IoEngine) {
     ip("link set p0 up");
     ip("link set p1 up");
     pair.is("whole", "");
-    assert!(
-        pair.passes(),
-        "{engine:?}: over a new interface of the name"
-    );
+    assert!(pair.passes(), "{engine:?}: over a new one of the name");
 
     // It may be gone and there again before anybody looks.
     ip("link del p0");
@@ -291,11 +259,8 @@ fn moved(engine: IoEngine) {
     let pid = other.id();
     let own = std::fs::read_link("/proc/thread-self/ns/net").expect("a namespace");
     let start = Instant::now();
-    while std::fs::read_link(format!("/proc/{pid}/ns/net"))
-        .ok()
-        .as_ref()
-        == Some(&own)
-    {
+    let theirs = || std::fs::read_link(format!("/proc/{pid}/ns/net")).ok();
+    while theirs().as_ref() == Some(&own) {
         assert!(
             start.elapsed() < Duration::from_secs(5),
             "no other namespace"
@@ -307,26 +272,19 @@ fn moved(engine: IoEngine) {
     ip(&format!("link set p0 netns {pid}"));
     pair.is("no-interface", "moved to another network namespace");
     let back = |name: &str| {
-        let pid = pid.to_string();
-        let own = std::process::id().to_string();
-        let thread = nix::unistd::gettid().to_string();
+        let (own, thread) = (std::process::id(), nix::unistd::gettid());
         let target = format!("/proc/{own}/task/{thread}/ns/net");
-        let status = std::process::Command::new("nsenter")
-            .args([
-                "-t", &pid, "-n", "ip", "link", "set", name, "netns", &target,
-            ])
-            .status()
-            .expect("nsenter starts");
-        assert!(status.success());
+        let words = format!("-t {pid} -n ip link set {name} netns {target}");
+        let mut nsenter = std::process::Command::new("nsenter");
+        let status = nsenter.args(words.split(' ')).status();
+        assert!(status.expect("nsenter starts").success());
     };
     back("p0");
     assert_eq!(index(), before, "the case is one of the same index");
     ip("link set p0 up");
     pair.is("whole", "");
-    assert!(
-        pair.passes(),
-        "it has its old index, and sockets were unbound"
-    );
+    // It has its old index, and sockets were unbound.
+    assert!(pair.passes());
     // Away and back before anybody looks.
     ip(&format!("link set p0 netns {pid}"));
     back("p0");

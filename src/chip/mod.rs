@@ -11,6 +11,8 @@ mod clock;
 mod links;
 mod node;
 mod register_error;
+#[cfg(test)]
+pub(crate) mod tests;
 
 pub use chip_core::ChipCore;
 pub(crate) use chip_core::calls_of_the_core;

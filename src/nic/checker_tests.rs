@@ -45,9 +45,17 @@ impl Bench {
         self.run = run;
         self.size = size as usize;
         self.stamp = Stamp::of_run(run, 77, SOURCE, TARGET);
-        let announcement = announcement(run, size);
-        self.checker
-            .announce(SOURCE, TARGET, announcement, &mut self.memory)
+        self.told(announcement(run, size))
+    }
+
+    /// What the source announces.
+    fn told(&mut self, announcement: Announcement) -> Announced {
+        let (checker, memory) = (&mut self.checker, &mut self.memory);
+        checker.announce(SOURCE, TARGET, announcement, memory)
+    }
+
+    fn put(&mut self, message: &[u8]) {
+        self.checker.put(SOURCE, BASE + 64, message);
     }
 
     fn message(&self, number: u32) -> Vec<u8> {
@@ -59,7 +67,7 @@ impl Bench {
     fn deliver(&mut self, numbers: impl IntoIterator<Item = u32>) -> TrafficReport {
         for number in numbers {
             let data = self.message(number);
-            self.checker.put(SOURCE, BASE + 64, &data);
+            self.put(&data);
         }
         self.report(self.run)
     }
@@ -71,17 +79,20 @@ impl Bench {
     }
 }
 
+/// A report of nothing but messages that were good or late.
+fn seen(delivered: u64, stale: u64) -> TrafficReport {
+    TrafficReport {
+        delivered,
+        stale,
+        ..TrafficReport::default()
+    }
+}
+
 #[test]
 fn messages_in_order_raise_no_complaint_at_any_size() {
     for size in 1..=32 {
         let report = Bench::new(size).deliver(0..1000);
-        assert_eq!(
-            report,
-            TrafficReport {
-                delivered: 1000,
-                ..TrafficReport::default()
-            }
-        );
+        assert_eq!(report, seen(1000, 0));
     }
 }
 
@@ -93,10 +104,8 @@ fn canary_duplicate() {
     for size in SIZES {
         let report = Bench::new(size).deliver([0, 1, 2, 2, 3, 0]);
         assert_eq!((report.delivered, report.duplicated), (4, 2), "{size}");
-        assert_eq!(
-            (report.corrupted, report.misordered, report.missing),
-            (0, 0, 0)
-        );
+        let others = [report.corrupted, report.misordered, report.missing];
+        assert_eq!(others, [0; 3]);
     }
 }
 
@@ -106,10 +115,8 @@ fn canary_misorder() {
         let mut bench = Bench::new(size);
         let report = bench.deliver([0, 1, 3, 2, 4]);
         assert_eq!((report.delivered, report.misordered), (5, 1), "{size}");
-        assert_eq!(
-            (report.corrupted, report.duplicated, report.missing),
-            (0, 0, 0)
-        );
+        let others = [report.corrupted, report.duplicated, report.missing];
+        assert_eq!(others, [0; 3]);
         // The late one again is a duplicate, not a second misorder.
         let report = bench.deliver([2]);
         assert_eq!((report.misordered, report.duplicated), (1, 1));
@@ -121,10 +128,8 @@ fn canary_missing() {
     for size in SIZES {
         let report = Bench::new(size).deliver([0, 1, 4, 5]);
         assert_eq!((report.delivered, report.missing), (4, 2), "{size}");
-        assert_eq!(
-            (report.corrupted, report.duplicated, report.misordered),
-            (0, 0, 0)
-        );
+        let others = [report.corrupted, report.duplicated, report.misordered];
+        assert_eq!(others, [0; 3]);
     }
     // A long gap.
     let mut bench = Bench::new(8);
@@ -142,7 +147,7 @@ fn canary_corruption() {
             let mut bench = Bench::new(size);
             let mut data = bench.message(0);
             data[bit / 8] ^= 1 << (bit % 8);
-            bench.checker.put(SOURCE, BASE + 64, &data);
+            bench.put(&data);
             let report = bench.report(1);
             // A stamp of a few bits may look like a neighbour's; it never looks right.
             assert!(!report.is_clean(), "{size} bytes, bit {bit}");
@@ -179,21 +184,12 @@ fn the_next_run_starts_over_and_stragglers_are_not_corrupt() {
     let mut bench = Bench::new(8);
     bench.deliver([0, 1, 2]);
     let old = bench.message(3);
-    bench
-        .checker
-        .announce(SOURCE, TARGET, announcement(2, 8), &mut bench.memory);
-    bench.checker.put(SOURCE, BASE + 64, &old);
+    bench.told(announcement(2, 8));
+    bench.put(&old);
     bench.stamp = Stamp::of_run(2, 77, SOURCE, TARGET);
     bench.deliver([0, 1]);
     assert_eq!(bench.checker.stragglers(), 1);
-    assert_eq!(
-        bench.report(2),
-        TrafficReport {
-            delivered: 2,
-            stale: 1,
-            ..TrafficReport::default()
-        }
-    );
+    assert_eq!(bench.report(2), seen(2, 1));
     assert_eq!(bench.report(1).delivered, 3);
     assert_eq!(bench.checker.latest_run(), Some(2));
 }
@@ -202,9 +198,7 @@ fn the_next_run_starts_over_and_stragglers_are_not_corrupt() {
 fn the_same_announcement_again_changes_nothing() {
     let mut bench = Bench::new(8);
     bench.deliver([0, 1]);
-    bench
-        .checker
-        .announce(SOURCE, TARGET, announcement(1, 8), &mut bench.memory);
+    bench.told(announcement(1, 8));
     assert_eq!(bench.deliver([2]).delivered, 3);
     assert_eq!(bench.report(1).missing, 0);
 }
@@ -236,17 +230,9 @@ fn announcements_are_taken_apart_with_care() {
     let question = good.emit(Purpose::Ask);
     assert_eq!(Announcement::parse(&question), Some((Purpose::Ask, good)));
     assert_eq!(Announcement::parse(&bytes[..31]), None);
-    for (at, value) in [
-        (0, 0),
-        (12, 3),
-        (12, 0x40),
-        (24, 0),
-        (13, 2),
-        (13, 8),
-        (27, 2),
-        (15, 0x7f),
-        (16, 1),
-    ] {
+    let bad = [(0, 0), (12, 3), (12, 0x40), (24, 0), (13, 2), (13, 8)];
+    let bad = bad.into_iter().chain([(27, 2), (15, 0x7f), (16, 1)]);
+    for (at, value) in bad {
         let mut bad = bytes;
         bad[at] = value;
         assert_eq!(Announcement::parse(&bad), None, "byte {at} = {value}");
@@ -326,11 +312,8 @@ fn the_refused_run_is_told_which_later_one_stands_in_its_way() {
     };
     assert_eq!(of_another(&mut bench, 5), Announced::Accepted);
     assert_eq!(of_another(&mut bench, 3), Announced::Outdated);
-    assert_eq!(
-        bench.report(3).outdated_by,
-        9,
-        "below that no run is left alone"
-    );
+    // Below that no run is left alone.
+    assert_eq!(bench.report(3).outdated_by, 9);
 }
 
 #[test]
@@ -376,19 +359,14 @@ fn what_comes_late_of_any_run_before_is_stale_and_not_corrupt() {
         bench.announce(run, size);
         bench.deliver([0, 1]);
         for message in &late {
-            bench.checker.put(SOURCE, BASE + 64, message);
+            bench.put(message);
         }
         let report = bench.deliver([2]);
-        let clean = TrafficReport {
-            delivered: 3,
-            stale: late.len() as u64,
-            ..TrafficReport::default()
-        };
-        assert_eq!(report, clean, "{size} bytes");
+        assert_eq!(report, seen(3, late.len() as u64), "{size} bytes");
         // The canary: a damaged one among them is no late one.
         let mut damaged = late[7].clone();
         damaged[0] ^= 1;
-        bench.checker.put(SOURCE, BASE + 64, &damaged);
+        bench.put(&damaged);
         assert_eq!(bench.report(run).corrupted, 1, "{size} bytes");
     }
 }
@@ -404,14 +382,11 @@ fn late_messages_are_known_by_a_target_that_has_just_been_started() {
         nonce: 78,
         ..announcement(7, 8)
     };
-    let told = bench
-        .checker
-        .announce(SOURCE, TARGET, restarted, &mut bench.memory);
-    assert_eq!(told, Announced::Accepted);
+    assert_eq!(bench.told(restarted), Announced::Accepted);
     bench.run = 7;
     bench.stamp = Stamp::of_run(7, 78, SOURCE, TARGET);
     bench.deliver([0]);
-    bench.checker.put(SOURCE, BASE + 64, &late);
+    bench.put(&late);
     let report = bench.deliver([1]);
     assert_eq!((report.delivered, report.stale), (2, 1));
     assert_eq!((report.corrupted, report.missing), (0, 0));
@@ -429,8 +404,7 @@ fn short_messages_of_the_last_runs_are_known_too() {
         }
         bench.announce(6, 8);
         bench.deliver([0, 1]);
-        late.iter()
-            .for_each(|message| bench.checker.put(SOURCE, BASE + 64, message));
+        late.iter().for_each(|message| bench.put(message));
         let report = bench.deliver([2]);
         assert_eq!((report.delivered, report.stale), (3, 4 * 37), "{size}");
         assert_eq!((report.corrupted, report.missing), (0, 0), "{size}");
@@ -442,12 +416,7 @@ fn a_late_announcement_does_not_end_the_run_of_now() {
     let mut bench = Bench::new(8);
     assert_eq!(bench.announce(9, 8), Announced::Accepted);
     bench.deliver([0, 1]);
-    assert_eq!(
-        bench
-            .checker
-            .announce(SOURCE, TARGET, announcement(8, 32), &mut bench.memory),
-        Announced::Outdated
-    );
+    assert_eq!(bench.told(announcement(8, 32)), Announced::Outdated);
     assert_eq!(bench.deliver([2, 3]).delivered, 4);
     assert_eq!(bench.report(9).corrupted, 0);
     assert_eq!(bench.checker.stragglers(), 1);

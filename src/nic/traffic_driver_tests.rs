@@ -37,9 +37,7 @@ impl Issuer for Taken {
 #[test]
 fn a_target_all_of_whose_addresses_are_given_up_does_not_hold_up_the_others() {
     let now = Time::ZERO;
-    let in_turn = Pattern::List {
-        destinations: vec![1, 2],
-    };
+    let in_turn = run_to(&[1, 2]).pattern;
     for pattern in [Pattern::Uniform, in_turn] {
         let spec = TrafficSpec {
             pattern,
@@ -61,11 +59,8 @@ fn a_target_all_of_whose_addresses_are_given_up_does_not_hold_up_the_others() {
                     }
                     RunRequest::Repetition(_) | RunRequest::Question(_) => panic!("of nobody"),
                     RunRequest::Message(index) => {
-                        let answered = if processor == 1 {
-                            Answered::Unknown
-                        } else {
-                            Answered::Written
-                        };
+                        let answered = [Answered::Written, Answered::Unknown];
+                        let answered = answered[usize::from(processor == 1)];
                         driver.message_answered(now, now, (index, address), answered);
                     }
                 }
@@ -78,6 +73,41 @@ fn a_target_all_of_whose_addresses_are_given_up_does_not_hold_up_the_others() {
 }
 
 const TIMEOUT: Duration = Duration::from_ms(90);
+
+/// A run towards `destinations` in turn.
+fn run_to(destinations: &[u16]) -> TrafficSpec {
+    let destinations = destinations.to_vec();
+    TrafficSpec {
+        pattern: Pattern::List { destinations },
+        ..TrafficSpec::default()
+    }
+}
+
+/// A driver of `spec`, and what takes its requests.
+fn driven(spec: TrafficSpec) -> (Driver, Taken) {
+    (driver(spec, Time::ZERO), Taken::default())
+}
+
+fn ms(ms: u64) -> Time {
+    Time::ZERO + Duration::from_ms(ms)
+}
+
+/// Answers all messages that are out, which were sent at `sent`.
+fn answer(driver: &mut Driver, taken: &mut Taken, now: Time, sent: Time, answered: Answered<'_>) {
+    for (_, request, address) in core::mem::take(&mut taken.0) {
+        let RunRequest::Message(index) = request else {
+            panic!("the run is open");
+        };
+        driver.message_answered(now, sent, (index, address), answered);
+    }
+}
+
+/// Lets `driver` announce its run, with the answer that target `index` knows of it.
+fn open(driver: &mut Driver, taken: &mut Taken, indices: core::ops::Range<u16>) {
+    driver.issue(Time::ZERO, taken);
+    taken.0.clear();
+    indices.for_each(|index| driver.announcement_answered(index.into(), false, Answered::Written));
+}
 
 fn driver(spec: TrafficSpec, now: Time) -> Driver {
     let source = Source {
@@ -95,13 +125,10 @@ fn driver(spec: TrafficSpec, now: Time) -> Driver {
 #[test]
 fn a_target_that_no_announcement_reaches_is_known_after_one_time_out() {
     let spec = TrafficSpec {
-        pattern: Pattern::List {
-            destinations: vec![7, 2],
-        },
         count: 4,
-        ..TrafficSpec::default()
+        ..run_to(&[7, 2])
     };
-    let (mut driver, mut taken) = (driver(spec, Time::ZERO), Taken::default());
+    let (mut driver, mut taken) = driven(spec);
     let mut announced = Vec::new();
     let mut answered = false;
     for ms in 0..=90 {
@@ -159,13 +186,10 @@ fn what_was_repeated_is_known_by_its_run() {
 #[test]
 fn a_repetition_may_reach_who_the_first_did_not() {
     let spec = TrafficSpec {
-        pattern: Pattern::List {
-            destinations: vec![7],
-        },
         count: 1,
-        ..TrafficSpec::default()
+        ..run_to(&[7])
     };
-    let (mut driver, mut taken) = (driver(spec, Time::ZERO), Taken::default());
+    let (mut driver, mut taken) = driven(spec);
     driver.issue(Time::ZERO, &mut taken);
     driver.issue(Time::ZERO + Duration::from_ms(60), &mut taken);
     driver.announcement_answered(0, true, Answered::Unknown);
@@ -177,13 +201,7 @@ fn a_repetition_may_reach_who_the_first_did_not() {
 
 #[test]
 fn an_announcement_that_is_damaged_is_said_again_at_once_but_not_for_ever() {
-    let spec = TrafficSpec {
-        pattern: Pattern::List {
-            destinations: vec![7],
-        },
-        ..TrafficSpec::default()
-    };
-    let (mut driver, mut taken) = (driver(spec, Time::ZERO), Taken::default());
+    let (mut driver, mut taken) = driven(run_to(&[7]));
     for _ in 0..=REPEATS {
         driver.issue(Time::ZERO, &mut taken);
         assert_eq!(taken.0.len(), 1);
@@ -202,47 +220,25 @@ fn the_wait_for_time_outs_is_no_part_of_the_rate() {
     let second = Duration::from_ms(1_000);
     for (ends_by, duration_ns, count) in [("time", 2 * second.as_ns(), 0), ("count", 0, 150)] {
         let spec = TrafficSpec {
-            pattern: Pattern::List {
-                destinations: vec![1],
-            },
             window: 100,
             duration_ns,
             count,
-            ..TrafficSpec::default()
+            ..run_to(&[1])
         };
-        let (mut driver, mut taken) = (driver(spec, Time::ZERO), Taken::default());
-        driver.issue(Time::ZERO, &mut taken);
-        taken.0.clear();
-        driver.announcement_answered(0, false, Answered::Written);
+        let (mut driver, mut taken) = driven(spec);
+        open(&mut driver, &mut taken, 0..1);
         driver.issue(Time::ZERO, &mut taken);
         // A second later a hundred are answered; those that follow never are.
-        for (_, request, address) in core::mem::take(&mut taken.0) {
-            let RunRequest::Message(index) = request else {
-                panic!("the run is open");
-            };
-            driver.message_answered(
-                Time::ZERO + second,
-                Time::ZERO,
-                (index, address),
-                Answered::Written,
-            );
-        }
+        let (begin, at) = (Time::ZERO, Time::ZERO + second);
+        answer(&mut driver, &mut taken, at, begin, Answered::Written);
         driver.issue(Time::ZERO + second, &mut taken);
         driver.issue(Time::ZERO + second.times(2), &mut taken);
         let late = Time::ZERO + second.times(12);
-        for (_, request, address) in core::mem::take(&mut taken.0) {
-            let RunRequest::Message(index) = request else {
-                panic!("the run is open");
-            };
-            driver.message_answered(late, Time::ZERO, (index, address), Answered::Unknown);
-        }
+        answer(&mut driver, &mut taken, late, begin, Answered::Unknown);
         assert!(driver.issue(late, &mut taken));
         let report = driver.report();
         assert_eq!(report.acknowledged, 100, "ended by {ends_by}");
-        let (rate, drain) = match ends_by {
-            "time" => (50, 10),
-            _ => (100, 11),
-        };
+        let (rate, drain) = if count == 0 { (50, 10) } else { (100, 11) };
         assert_eq!(report.messages_per_second(), rate, "ended by {ends_by}");
         assert_eq!(report.drain_ns, second.times(drain).as_ns());
     }
@@ -257,8 +253,7 @@ fn announced(
 ) -> Vec<(u16, u64, bool)> {
     let mut all = Vec::new();
     for ms in ms {
-        let now = Time::ZERO + Duration::from_ms(ms);
-        driver.issue(now, taken);
+        driver.issue(Time::ZERO + Duration::from_ms(ms), taken);
         while let Some((processor, request, _)) = taken.0.pop_front() {
             let again = matches!(request, RunRequest::Repetition(_));
             all.push((processor, ms, again));
@@ -271,14 +266,9 @@ fn announced(
 /// counted from the beginning of the run, and those that could not go were gone.
 #[test]
 fn repetitions_are_counted_from_the_first_that_has_gone() {
-    let spec = TrafficSpec {
-        pattern: Pattern::List {
-            destinations: vec![7],
-        },
-        ..TrafficSpec::default()
-    };
+    let spec = run_to(&[7]);
     for opens in [0, 29, 30, 31, 59, 60, 61, 2_000] {
-        let (mut driver, mut taken) = (driver(spec.clone(), Time::ZERO), Taken::default());
+        let (mut driver, mut taken) = driven(spec.clone());
         taken.1 = true;
         assert_eq!(announced(&mut driver, &mut taken, 0..opens), []);
         assert_eq!(driver.deadline(), None, "the network interface has its own");
@@ -288,7 +278,7 @@ fn repetitions_are_counted_from_the_first_that_has_gone() {
         assert_eq!(all, [at(0, false), at(30, true), at(60, true)]);
     }
     // Closed in between: what is due then goes as soon as it can, the next after another interval.
-    let (mut driver, mut taken) = (driver(spec, Time::ZERO), Taken::default());
+    let (mut driver, mut taken) = driven(spec);
     announced(&mut driver, &mut taken, 0..1);
     taken.1 = true;
     announced(&mut driver, &mut taken, 1..45);
@@ -302,13 +292,10 @@ fn repetitions_are_counted_from_the_first_that_has_gone() {
 #[test]
 fn repetitions_do_not_wait_for_the_window() {
     let spec = TrafficSpec {
-        pattern: Pattern::List {
-            destinations: vec![7, 8],
-        },
         window: 1,
-        ..TrafficSpec::default()
+        ..run_to(&[7, 8])
     };
-    let (mut driver, mut taken) = (driver(spec, Time::ZERO), Taken::default());
+    let (mut driver, mut taken) = driven(spec);
     let all = announced(&mut driver, &mut taken, 0..90);
     assert_eq!(all, [(7, 0, false), (7, 30, true), (7, 60, true)]);
     driver.announcement_answered(0, false, Answered::Unknown);
@@ -325,13 +312,10 @@ fn repetitions_do_not_wait_for_the_window() {
 #[test]
 fn a_target_that_refuses_the_run_is_told_from_one_that_does_not_answer() {
     let spec = TrafficSpec {
-        pattern: Pattern::List {
-            destinations: vec![7, 8, 9],
-        },
         count: 1,
-        ..TrafficSpec::default()
+        ..run_to(&[7, 8, 9])
     };
-    let (mut driver, mut taken) = (driver(spec, Time::ZERO), Taken::default());
+    let (mut driver, mut taken) = driven(spec);
     driver.issue(Time::ZERO, &mut taken);
     driver.announcement_answered(0, false, Answered::Refused);
     driver.announcement_answered(1, false, Answered::Unknown);
@@ -340,16 +324,10 @@ fn a_target_that_refuses_the_run_is_told_from_one_that_does_not_answer() {
     driver.announcement_answered(0, true, Answered::Unknown);
     driver.issue(Time::ZERO, &mut taken);
     let report = driver.report();
-    assert_eq!(
-        (report.unwilling, report.refusers.as_slice()),
-        (1, &[7][..])
-    );
-    assert_eq!(
-        (report.unreachable, report.unreached.as_slice()),
-        (1, &[8][..])
-    );
-    assert_eq!((report.sent, report.refused), (1, 0));
     assert!(!report.is_clean());
+    assert_eq!((report.unwilling, report.refusers), (1, vec![7]));
+    assert_eq!((report.unreachable, report.unreached), (1, vec![8]));
+    assert_eq!((report.sent, report.refused), (1, 0));
 }
 
 /// What the target says when it is asked whether it knows of the run.
@@ -360,20 +338,13 @@ const DOES_NOT: Answered<'_> = Answered::Refused;
 /// it says `says` at the end. Counts of corrupted and unwritten ones, before that and after.
 fn zeros_found(op: Operation, size: u32, says: Answered<'_>) -> [(u64, u64); 2] {
     let spec = TrafficSpec {
-        pattern: Pattern::List {
-            destinations: vec![1, 2],
-        },
         op,
         size,
         count: 4,
-        ..TrafficSpec::default()
+        ..run_to(&[1, 2])
     };
-    let mut driver = driver(spec, Time::ZERO);
-    let now = Time::ZERO;
-    let mut taken = Taken::default();
-    driver.issue(now, &mut taken);
-    taken.0.clear();
-    (0..2).for_each(|index| driver.announcement_answered(index, false, Answered::Written));
+    let (now, (mut driver, mut taken)) = (Time::ZERO, driven(spec));
+    open(&mut driver, &mut taken, 0..2);
     driver.issue(now, &mut taken);
     let sent: Vec<_> = taken.0.drain(..).collect();
     assert_eq!(sent.len(), 4);
@@ -437,21 +408,9 @@ fn paced(rate: u64, window: u32, duration: Duration, count: u64) -> (Driver, Tak
         count,
         ..TrafficSpec::default()
     };
-    let (mut driver, mut taken) = (driver(spec, Time::ZERO), Taken::default());
-    driver.issue(Time::ZERO, &mut taken);
-    taken.0.clear();
-    driver.announcement_answered(0, false, Answered::Written);
+    let (mut driver, mut taken) = driven(spec);
+    open(&mut driver, &mut taken, 0..1);
     (driver, taken)
-}
-
-/// Answers all that is out.
-fn answer_all(driver: &mut Driver, taken: &mut Taken, now: Time) {
-    for (_, request, address) in core::mem::take(&mut taken.0) {
-        let RunRequest::Message(index) = request else {
-            panic!("the run is open");
-        };
-        driver.message_answered(now, now, (index, address), Answered::Written);
-    }
 }
 
 /// Driven by nothing but its own deadlines, a source issues one message each time, as many as its
@@ -463,12 +422,10 @@ fn a_source_with_a_rate_is_woken_for_each_message() {
     let (mut now, mut turns) = (Time::ZERO, 0_u64);
     while !driver.issue(now, &mut taken) {
         assert!(taken.0.len() <= 1);
-        answer_all(&mut driver, &mut taken, now);
+        answer(&mut driver, &mut taken, now, now, Answered::Written);
         if let Some(next) = driver.deadline() {
-            assert!(
-                next > now,
-                "a deadline that has passed would be looked at without end"
-            );
+            // One that has passed would be looked at without end.
+            assert!(next > now);
             now = next;
         }
         turns += 1;
@@ -483,7 +440,6 @@ fn a_source_with_a_rate_is_woken_for_each_message() {
 /// are counted.
 #[test]
 fn a_source_that_is_held_up_catches_up_with_a_window_of_messages() {
-    let ms = |ms| Time::ZERO + Duration::from_ms(ms);
     for link_is_closed in [false, true] {
         let (mut driver, mut taken) = paced(1_000, 10, Duration::from_ms(1_000), 0);
         taken.1 = link_is_closed;
@@ -493,39 +449,32 @@ fn a_source_that_is_held_up_catches_up_with_a_window_of_messages() {
         let window = if link_is_closed { 0 } else { 10 };
         assert_eq!(driver.report().sent, window);
         assert_eq!(driver.report().not_offered, 90 - window);
-        assert_eq!(
-            driver.deadline(),
-            Some(ms(1_000)),
-            "nothing of its own to wake up for"
-        );
+        let end = driver.deadline();
+        assert_eq!(end, Some(ms(1_000)), "nothing else to wake up for");
         taken.1 = false;
-        answer_all(&mut driver, &mut taken, ms(100));
+        let all = Answered::Written;
+        answer(&mut driver, &mut taken, ms(100), ms(100), all);
         driver.issue(ms(100), &mut taken);
         assert_eq!(driver.report().sent, window + 10);
         // Nothing is answered from now on, and the end comes late.
         driver.issue(ms(2_500), &mut taken);
-        answer_all(&mut driver, &mut taken, ms(2_500));
+        answer(&mut driver, &mut taken, ms(2_500), ms(2_500), all);
         assert!(driver.issue(ms(2_500), &mut taken));
         let report = driver.report();
-        assert_eq!(
-            report.sent + report.not_offered,
-            1_000,
-            "all that was due in its second"
-        );
+        let due = report.sent + report.not_offered;
+        assert_eq!(due, 1_000, "all that was due in its second");
     }
 }
 
 #[test]
 fn a_count_ends_a_run_with_a_rate_without_a_debt() {
     let (mut driver, mut taken) = paced(1_000, 10, Duration::ZERO, 15);
-    for at in 0..=100 {
-        driver.issue(Time::ZERO + Duration::from_ms(at), &mut taken);
-        answer_all(&mut driver, &mut taken, Time::ZERO + Duration::from_ms(at));
+    for at in (0..=100).map(ms) {
+        driver.issue(at, &mut taken);
+        answer(&mut driver, &mut taken, at, at, Answered::Written);
     }
     let report = driver.report();
     assert_eq!((report.sent, report.not_offered), (15, 0));
-    assert!(
-        (14_000_000..=16_000_000).contains(&report.elapsed_ns),
-        "{report:?}"
-    );
+    let took = report.elapsed_ns;
+    assert!((14_000_000..=16_000_000).contains(&took), "{report:?}");
 }

@@ -27,6 +27,16 @@ fn one(pattern: Pattern, n: u16, i: u16) -> Option<u16> {
     list.first().map(|p| p - 100)
 }
 
+fn to(destinations: &[u16]) -> Pattern {
+    let destinations = destinations.to_vec();
+    Pattern::List { destinations }
+}
+
+fn hotspot(targets: &[u16], percent: u8) -> Pattern {
+    let targets = targets.to_vec();
+    Pattern::Hotspot { targets, percent }
+}
+
 #[test]
 fn permutations_follow_their_definitions() {
     assert_eq!(one(Pattern::Neighbour, 5, 4), Some(0));
@@ -76,19 +86,9 @@ fn a_seed_names_one_permutation() {
 
 #[test]
 fn hot_spots_come_first_and_never_include_the_sender() {
-    let pattern = Pattern::Hotspot {
-        targets: vec![103, 100],
-        percent: 20,
-    };
-    let (list, choice) = spec(pattern, 5).destinations(100).unwrap();
+    let (list, choice) = spec(hotspot(&[103, 100], 20), 5).destinations(100).unwrap();
     assert_eq!(list, [103, 101, 102, 104]);
-    assert!(matches!(
-        choice,
-        Choice::Hot {
-            hot: 1,
-            percent: 20
-        }
-    ));
+    assert!(matches!(choice, Choice::Hot { hot, percent } if (hot, percent) == (1, 20)));
 }
 
 #[test]
@@ -136,23 +136,15 @@ fn rates_and_groups_are_written_only_where_they_are() {
 #[test]
 fn what_is_left_out_has_a_default_and_what_is_unknown_is_refused() {
     let short: TrafficSpec = toml::from_str("run = 4\nprocessors = [1, 2]").unwrap();
-    assert_eq!(
-        short,
-        TrafficSpec {
-            run: 4,
-            processors: vec![1, 2],
-            ..TrafficSpec::default()
-        }
-    );
+    let meant = TrafficSpec {
+        run: 4,
+        processors: vec![1, 2],
+        ..TrafficSpec::default()
+    };
+    assert_eq!(short, meant);
     let text = "run = 4\nop = \"get\"\n[pattern.hotspot]\ntargets = [7]\npercent = 5";
     let long: TrafficSpec = toml::from_str(text).unwrap();
-    assert_eq!(
-        long.pattern,
-        Pattern::Hotspot {
-            targets: vec![7],
-            percent: 5
-        }
-    );
+    assert_eq!(long.pattern, hotspot(&[7], 5));
     assert_eq!(long.op, Operation::Get);
     let again: TrafficSpec = toml::from_str(&toml::to_string(&long).unwrap()).unwrap();
     assert_eq!(again, long);
@@ -164,70 +156,33 @@ fn what_is_left_out_has_a_default_and_what_is_unknown_is_refused() {
 fn what_cannot_be_run_is_refused() {
     let ok = spec(Pattern::Uniform, 4);
     assert_eq!(ok.validate(PLAIN), Ok(()));
-    assert_eq!(
-        TrafficSpec {
-            run: 0,
-            ..ok.clone()
-        }
-        .validate(PLAIN),
-        Err(SpecError::ZeroRun)
-    );
-    assert_eq!(
-        TrafficSpec {
-            size: 33,
-            ..ok.clone()
-        }
-        .validate(PLAIN),
-        Err(SpecError::Size { size: 33, most: 32 })
-    );
-    assert_eq!(
-        TrafficSpec {
-            size: 0,
-            ..ok.clone()
-        }
-        .validate(PLAIN),
-        Err(SpecError::Size { size: 0, most: 32 })
-    );
-    assert_eq!(
-        TrafficSpec {
-            window: 0,
-            ..ok.clone()
-        }
-        .validate(PLAIN),
-        Err(SpecError::Window(0))
-    );
-    let fast = TrafficSpec {
-        rate: MAX_RATE + 1,
-        ..ok.clone()
+    let changed = |change: fn(&mut TrafficSpec)| {
+        let mut spec = ok.clone();
+        change(&mut spec);
+        spec
     };
-    assert_eq!(fast.validate(PLAIN), Err(SpecError::Rate(MAX_RATE + 1)));
-    let far = Pattern::List {
-        destinations: vec![0x8000],
-    };
-    assert_eq!(
-        spec(far, 0).validate(PLAIN),
-        Err(SpecError::Processor(0x8000))
-    );
-    let again = |list: &[u16]| list.iter().chain(&list[..1]).copied().collect::<Vec<u16>>();
-    let twice = Pattern::List {
-        destinations: again(&[7, 8]),
-    };
-    assert_eq!(spec(twice, 0).validate(PLAIN), Err(SpecError::Twice(7)));
-    let twice = Pattern::Hotspot {
-        targets: again(&[103]),
-        percent: 5,
-    };
-    assert_eq!(spec(twice, 5).validate(PLAIN), Err(SpecError::Twice(103)));
-    let twice = TrafficSpec {
-        processors: again(&ok.processors),
-        ..ok.clone()
-    };
-    assert_eq!(twice.validate(PLAIN), Err(SpecError::Twice(100)));
-    let cold = Pattern::Hotspot {
-        targets: vec![],
-        percent: 5,
-    };
-    assert_eq!(spec(cold, 4).validate(PLAIN), Err(SpecError::Hotspot));
+    let size = |size| SpecError::Size { size, most: 32 };
+    let cases = [
+        (changed(|spec| spec.run = 0), SpecError::ZeroRun),
+        (changed(|spec| spec.size = 33), size(33)),
+        (changed(|spec| spec.size = 0), size(0)),
+        (changed(|spec| spec.window = 0), SpecError::Window(0)),
+        (
+            changed(|spec| spec.rate = MAX_RATE + 1),
+            SpecError::Rate(MAX_RATE + 1),
+        ),
+        (
+            changed(|spec| spec.processors.push(100)),
+            SpecError::Twice(100),
+        ),
+        (spec(to(&[0x8000]), 0), SpecError::Processor(0x8000)),
+        (spec(to(&[7, 8, 7]), 0), SpecError::Twice(7)),
+        (spec(hotspot(&[103, 103], 5), 5), SpecError::Twice(103)),
+        (spec(hotspot(&[], 5), 4), SpecError::Hotspot),
+    ];
+    for (spec, error) in cases {
+        assert_eq!(spec.validate(PLAIN), Err(error), "{spec:?}");
+    }
     assert_eq!(
         ok.destinations(99).unwrap_err(),
         SpecError::NotParticipant(99)

@@ -5,7 +5,7 @@ use phitwire::link::{LinkEvent, LinkState};
 use phitwire::machine::blackwidow::router::Yarc;
 use phitwire::machine::blackwidow::topology::{BlackwidowSpec, ClosSettings};
 use phitwire::net::NodeRef;
-use phitwire::nic::{Pattern, TrafficSpec};
+use phitwire::nic::{Pattern, TrafficReport, TrafficSpec};
 use phitwire::sim::check::Allowance;
 use phitwire::sim::{LinkId, NodeId};
 use phitwire::time::Duration;
@@ -31,47 +31,46 @@ fn sidelinks(network: &Network) -> Vec<LinkId> {
         .collect()
 }
 
+/// Starts `traffic` and lets it flow for so long.
+fn flow(network: &mut Network, traffic: &TrafficSpec, us: u64) {
+    network.start_traffic(traffic).expect("the run is possible");
+    network.fabric.run_for(Duration::from_us(us));
+}
+
+/// The link of a processor.
+fn own_link(network: &Network, processor: u32) -> LinkId {
+    let link = network.link_at(NodeRef::Processor(processor), 0);
+    link.expect("every processor has a link")
+}
+
+/// What the same traffic comes to in another run.
+fn again(network: &mut Network, traffic: TrafficSpec) -> TrafficReport {
+    let again = TrafficSpec { run: 2, ..traffic };
+    run(network, &again, Duration::from_ms(60_000))
+}
+
 #[test]
 fn a_link_cut_for_ten_seconds_loses_nothing() {
-    for own_link in [true, false] {
+    for own in [true, false] {
         let mut network = up(&live(8, 4), 3);
-        let link = if own_link {
-            network
-                .link_at(NodeRef::Processor(2), 0)
-                .expect("every processor has a link")
-        } else {
-            sidelinks(&network)[0]
-        };
+        let link = [sidelinks(&network)[0], own_link(&network, 2)][usize::from(own)];
         let traffic = uniform(&network, 1, 2_000);
-        network
-            .start_traffic(&traffic)
-            .expect("the run is possible");
-        network.fabric.run_for(Duration::from_us(500));
+        flow(&mut network, &traffic, 500);
         assert!(network.report(1).acknowledged > 0, "traffic flows");
         network.fabric.cut(link);
         network.fabric.run_for(Duration::from_ms(10_000));
-        assert!(
-            network.report(1).sent < 16_000,
-            "traffic waits for the link"
-        );
+        // Traffic waits for the link.
+        assert!(network.report(1).sent < 16_000);
         assert!(network.fabric.wire_counters().lost_in_cut > 0);
         network.fabric.restore(link);
         let restored = network.fabric.now();
-        let report = finish(
-            &mut network,
-            1,
-            Duration::from_ms(5_000),
-            Allowance::default(),
-        );
-        assert_eq!(
-            (report.sent, report.delivered, report.timed_out),
-            (16_000, 16_000, 0)
-        );
+        let limit = Duration::from_ms(5_000);
+        let report = finish(&mut network, 1, limit, Allowance::default());
+        let counts = [report.sent, report.delivered, report.timed_out];
+        assert_eq!(counts, [16_000, 16_000, 0]);
         let resumed = network.fabric.now().since(restored);
-        assert!(
-            resumed < Duration::from_ms(1_000),
-            "back to work after {resumed:?}"
-        );
+        let is_soon = resumed < Duration::from_ms(1_000);
+        assert!(is_soon, "back to work after {resumed:?}");
     }
 }
 
@@ -101,9 +100,8 @@ fn route_around(network: &mut Network, link: LinkId) {
                     let name = format!("tile{tile}.table.{entry}.ports");
                     let ports = router.get(&name).expect("a register");
                     if ports >> dead & 1 == 1 {
-                        router
-                            .set(&name, ports & !(1 << dead))
-                            .expect("a writable register");
+                        let set = router.set(&name, ports & !(1 << dead));
+                        set.expect("a writable register");
                     }
                 }
             }
@@ -118,10 +116,7 @@ fn a_link_taken_down_for_good_leaves_the_rest_flowing() {
         let links = sidelinks(&network);
         assert_eq!(links.len(), 2);
         let traffic = uniform(&network, 1, 3_000);
-        network
-            .start_traffic(&traffic)
-            .expect("the run is possible");
-        network.fabric.run_for(Duration::from_us(500));
+        flow(&mut network, &traffic, 500);
         if by_command {
             let end = network.fabric.ends(links[0])[0];
             fault(&mut network, end, LinkFault::Down);
@@ -131,19 +126,14 @@ fn a_link_taken_down_for_good_leaves_the_rest_flowing() {
         // Whoever needs the dead link waits for its time-outs again and again.
         network.fabric.run_for(Duration::from_ms(4_000));
         let waiting = network.report(1);
-        assert!(
-            waiting.timed_out > 0,
-            "requests over the dead link are reported"
-        );
+        // Requests over the dead link are reported.
+        assert!(waiting.timed_out > 0);
         route_around(&mut network, links[0]);
         let report = finish(&mut network, 1, Duration::from_ms(200_000), LOSSES);
         assert_eq!(report.sent, 24_000);
         // What the dead link held, and at most a window per source after that.
-        assert!(
-            report.timed_out < 24_000 / 2,
-            "{} timed out",
-            report.timed_out
-        );
+        let late = report.timed_out;
+        assert!(late < 24_000 / 2, "{late} timed out");
         let clean = run_clean_on_what_is_left(&mut network, &traffic);
         assert_eq!(clean, 24_000, "by command: {by_command}");
     }
@@ -156,17 +146,11 @@ fn run_clean_on_what_is_left(network: &mut Network, before: &TrafficSpec) -> u64
         ..before.clone()
     };
     network.start_traffic(&again).expect("the run is possible");
-    assert!(
-        network.finish(2, Duration::from_ms(60_000)),
-        "{:#?}",
-        network.report(2)
-    );
+    let done = network.finish(2, Duration::from_ms(60_000));
     let report = network.report(2);
-    assert_eq!(
-        (report.lost(), report.timed_out, report.duplicated),
-        (0, 0, 0),
-        "{report:#?}"
-    );
+    assert!(done, "{report:#?}");
+    let wrong = [report.lost(), report.timed_out, report.duplicated];
+    assert_eq!(wrong, [0; 3], "{report:#?}");
     report.delivered
 }
 
@@ -181,9 +165,7 @@ fn traffic_that_needs_no_dead_link_does_not_notice() {
         processors: vec![0, 1, 2, 3],
         ..uniform(&network, 1, 500)
     };
-    network
-        .start_traffic(&traffic)
-        .expect("the run is possible");
+    flow(&mut network, &traffic, 0);
     assert!(network.finish(1, Duration::from_ms(1_000)));
     let report = network.report(1);
     assert_eq!((report.delivered, report.timed_out), (2_000, 0));
@@ -193,42 +175,27 @@ fn traffic_that_needs_no_dead_link_does_not_notice() {
 fn a_restarted_router_costs_what_it_held_and_no_more() {
     let mut network = up(&two_sidelinks(), 6);
     let traffic = uniform(&network, 1, 4_000);
-    network
-        .start_traffic(&traffic)
-        .expect("the run is possible");
-    network.fabric.run_for(Duration::from_us(700));
+    flow(&mut network, &traffic, 700);
     let before = network.report(1);
-    assert!(
-        before.acknowledged > 0 && before.outstanding > 0,
-        "traffic flows"
-    );
+    let flows = before.acknowledged > 0 && before.outstanding > 0;
+    assert!(flows, "{before:?}");
     let router = network.routers().next().expect("there are routers");
     network.restart(router).expect("a sound topology");
     let report = finish(&mut network, 1, Duration::from_ms(60_000), LOSSES);
     assert_eq!(report.sent, 32_000);
     assert!(report.timed_out > 0, "what the router held is reported");
     // No more than what was outstanding when it died.
-    assert!(
-        report.timed_out <= before.outstanding,
-        "{} of {before:?}",
-        report.timed_out
-    );
+    let late = report.timed_out;
+    assert!(late <= before.outstanding, "{late} of {before:?}");
+    // Four processors and two sidelinks see a new incarnation.
     let mut restarts_seen = 0;
     while let Some(event) = network.fabric.poll_event() {
-        restarts_seen += u32::from(matches!(
-            event.event,
-            DeviceEvent::Link {
-                event: LinkEvent::PeerRestarted { .. },
-                ..
-            }
-        ));
+        if let DeviceEvent::Link { event, .. } = event.event {
+            restarts_seen += u32::from(matches!(event, LinkEvent::PeerRestarted { .. }));
+        }
     }
-    assert_eq!(
-        restarts_seen, 6,
-        "four processors and two sidelinks see a new incarnation"
-    );
-    let again = TrafficSpec { run: 2, ..traffic };
-    let report = run(&mut network, &again, Duration::from_ms(60_000));
+    assert_eq!(restarts_seen, 6);
+    let report = again(&mut network, traffic);
     assert_eq!(report.delivered, 32_000, "everything after flows again");
 }
 
@@ -236,54 +203,35 @@ fn a_restarted_router_costs_what_it_held_and_no_more() {
 fn a_restarted_network_interface_is_served_again() {
     let mut network = up(&two_sidelinks(), 7);
     let traffic = uniform(&network, 1, 4_000);
-    network
-        .start_traffic(&traffic)
-        .expect("the run is possible");
-    network.fabric.run_for(Duration::from_us(700));
+    flow(&mut network, &traffic, 700);
     let victim = network.nics().nth(3).expect("there are eight");
     network.restart(victim).expect("a sound topology");
     assert!(network.finish(1, Duration::from_ms(60_000)));
     let report = network.report(1);
-    assert_eq!(
-        (report.duplicated, report.misordered, report.corrupted),
-        (0, 0, 0)
-    );
-    let again = TrafficSpec { run: 2, ..traffic };
-    let report = run(&mut network, &again, Duration::from_ms(60_000));
-    assert_eq!(report.delivered, 32_000);
+    let wrong = [report.duplicated, report.misordered, report.corrupted];
+    assert_eq!(wrong, [0; 3]);
+    assert_eq!(again(&mut network, traffic).delivered, 32_000);
 }
 
 #[test]
 fn a_link_taken_down_and_up_by_command_comes_back() {
     let mut network = up(&two_sidelinks(), 8);
     let traffic = uniform(&network, 1, 2_000);
-    let link = network
-        .link_at(NodeRef::Processor(0), 0)
-        .expect("every processor has a link");
+    let link = own_link(&network, 0);
     let (node, port) = network.fabric.ends(link)[1];
-    network
-        .start_traffic(&traffic)
-        .expect("the run is possible");
-    network.fabric.run_for(Duration::from_us(300));
+    flow(&mut network, &traffic, 300);
     fault(&mut network, (node, port), LinkFault::Down);
     network.fabric.run_for(Duration::from_ms(50));
     let state = |network: &Network| {
-        network
-            .fabric
-            .node(node)
-            .link(port)
-            .map(|link| link.state())
+        let link = network.fabric.node(node).link(port);
+        link.map(|link| link.state())
     };
     assert_eq!(state(&network), Some(LinkState::Disabled));
     fault(&mut network, (node, port), LinkFault::Up);
     let report = finish(&mut network, 1, Duration::from_ms(60_000), LOSSES);
     assert_eq!(state(&network), Some(LinkState::Active));
     assert_eq!(report.sent, 16_000);
-    let again = TrafficSpec { run: 2, ..traffic };
-    assert_eq!(
-        run(&mut network, &again, Duration::from_ms(60_000)).delivered,
-        16_000
-    );
+    assert_eq!(again(&mut network, traffic).delivered, 16_000);
 }
 
 #[test]
@@ -293,9 +241,7 @@ fn a_forced_retry_repeats_and_harms_nobody() {
         pattern: Pattern::Tornado,
         ..uniform(&network, 1, 2_000)
     };
-    network
-        .start_traffic(&traffic)
-        .expect("the run is possible");
+    flow(&mut network, &traffic, 0);
     for round in 0..40 {
         network.fabric.run_for(Duration::from_us(50));
         let links = network.fabric.links() as u32;
@@ -303,12 +249,8 @@ fn a_forced_retry_repeats_and_harms_nobody() {
             fault(&mut network, end, LinkFault::ForceRetry);
         }
     }
-    finish(
-        &mut network,
-        1,
-        Duration::from_ms(1_000),
-        Allowance::default(),
-    );
+    let limit = Duration::from_ms(1_000);
+    finish(&mut network, 1, limit, Allowance::default());
     assert!(link_counter(&network, "tx_rewinds_forced") > 0);
     assert!(link_counter(&network, "rx_duplicate_phits") > 0);
 }

@@ -20,34 +20,22 @@ fn virtual_routers_of_an_r2() {
             ..base
         };
         let mut network = up(&spec, 1);
-        assert!(
-            network
-                .topology()
-                .chips
-                .iter()
-                .any(|chip| chip.routers.len() > 1),
-            "chips are shared by virtual routers"
-        );
-        for (index, pattern) in [Pattern::Uniform, Pattern::BitComplement, Pattern::Tornado]
-            .into_iter()
-            .enumerate()
-        {
+        // Chips are shared by virtual routers.
+        let mut chips = network.topology().chips.iter();
+        assert!(chips.any(|chip| chip.routers.len() > 1));
+        let patterns = [Pattern::Uniform, Pattern::BitComplement, Pattern::Tornado];
+        for (run_id, pattern) in (1..).zip(patterns) {
             let traffic = TrafficSpec {
                 pattern,
-                ..uniform(&network, 1 + index as u64, 60)
+                ..uniform(&network, run_id, 60)
             };
             let report = run(&mut network, &traffic, Duration::from_ms(2_000));
             assert_eq!(report.delivered, 32 * 60);
         }
         for router in network.routers() {
             let counters = network.node::<Yarc>(router).counters();
-            assert_eq!(
-                (
-                    counters.up_down_violations,
-                    counters.virtual_router_violations
-                ),
-                (0, 0)
-            );
+            assert_eq!(counters.up_down_violations, 0);
+            assert_eq!(counters.virtual_router_violations, 0);
         }
     }
 }
@@ -55,45 +43,32 @@ fn virtual_routers_of_an_r2() {
 #[test]
 fn ranks_and_slices_and_tapers() {
     let half = Taper::new(1, 2).expect("a fraction");
+    let shape = |base, slices, text: &str, virtual_radix, group| BlackwidowSpec {
+        slices,
+        rank: (!text.is_empty()).then(|| rank(text)).flatten(),
+        virtual_radix,
+        group,
+        ..base
+    };
+    let radix = BlackwidowSpec::default().virtual_radix;
+    let tapered = BlackwidowSpec {
+        taper: [half; 3],
+        ..shape(live(16, 4), 1, "2", 8, None)
+    };
     let shapes = [
-        BlackwidowSpec {
-            slices: 4,
-            ..live(4, 4)
-        },
-        BlackwidowSpec {
-            slices: 2,
-            rank: rank("1.5"),
-            ..live(9, 3)
-        },
-        BlackwidowSpec {
-            rank: rank("2"),
-            virtual_radix: 8,
-            taper: [half; 3],
-            ..live(16, 4)
-        },
-        BlackwidowSpec {
-            rank: rank("2.5"),
-            virtual_radix: 16,
-            group: Some(2),
-            ..live(16, 4)
-        },
-        BlackwidowSpec {
-            rank: rank("3"),
-            virtual_radix: 8,
-            group: Some(2),
-            ..live(16, 2)
-        },
+        shape(live(4, 4), 4, "", radix, None),
+        shape(live(9, 3), 2, "1.5", radix, None),
+        tapered,
+        shape(live(16, 4), 1, "2.5", 16, Some(2)),
+        shape(live(16, 2), 1, "3", 8, Some(2)),
     ];
     for spec in shapes {
         let mut network = up(&spec, 2);
         impair_all(&mut network, "loss 2%");
         let traffic = uniform(&network, 1, 100);
         let report = run(&mut network, &traffic, Duration::from_ms(10_000));
-        assert_eq!(
-            report.delivered,
-            u64::from(spec.processors) * 100,
-            "{spec:?}"
-        );
+        let all = u64::from(spec.processors) * 100;
+        assert_eq!(report.delivered, all, "{spec:?}");
     }
 }
 

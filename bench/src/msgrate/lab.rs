@@ -328,10 +328,8 @@ mod tests {
         let of = |info| role("x", &serde_json::from_value(info).ok()?).ok();
         let router = json!({"kind": "router", "pid": 7, "group": 3});
         assert_eq!(of(router), Some(Role::Router));
-        let nic = |group| Role::Nic {
-            processor: 7,
-            group,
-        };
+        let processor = 7;
+        let nic = |group| Role::Nic { processor, group };
         let plain = json!({"kind": "nic", "pid": 7, "processor": 7, "engine": "uring"});
         assert_eq!(of(plain), Some(nic(None)));
         let grouped = json!({"kind": "nic", "pid": 7, "processor": 7, "group": 2});
@@ -359,16 +357,11 @@ mod tests {
 
     #[test]
     fn a_lab_that_does_not_run_is_named() {
-        let error = ControlLab::new("no-such-lab-anywhere")
-            .members()
-            .expect_err("is not there");
-        assert!(
-            error
-                .to_string()
-                .contains("`no-such-lab-anywhere` is not running"),
-            "{error}"
-        );
-        let error = ControlLab::new("../up").members().expect_err("is no name");
-        assert!(error.to_string().contains("`../up`"), "{error}");
+        let anywhere = "no-such-lab-anywhere";
+        for (lab, words) in [(anywhere, " is not running"), ("../up", "")] {
+            let error = ControlLab::new(lab).members().expect_err(lab);
+            let text = error.to_string();
+            assert!(text.contains(&format!("`{lab}`{words}")), "{text}");
+        }
     }
 }

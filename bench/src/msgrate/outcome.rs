@@ -268,11 +268,16 @@ mod tests {
         }
     }
 
+    /// What a report comes to where nobody died.
+    fn outcome(report: &TrafficReport) -> Outcome {
+        Outcome::new(report, 8, Ends::default())
+    }
+
     #[test]
     fn rates_and_latencies_follow_from_the_report() {
-        let outcome = Outcome::new(&report(), 8, Ends::default());
-        assert_eq!(outcome.messages_per_second, 2000.0);
-        assert_eq!(outcome.payload_bytes_per_second, 16_000.0);
+        let whole = outcome(&report());
+        assert_eq!(whole.messages_per_second, 2000.0);
+        assert_eq!(whole.payload_bytes_per_second, 16_000.0);
         let latency = LatencyUs {
             p50: 10.0,
             p90: 20.0,
@@ -280,9 +285,9 @@ mod tests {
             p99_9: 39.0,
             max: 39.0,
         };
-        assert_eq!(outcome.latency_us, latency);
-        assert!(outcome.is_clean());
-        let nothing = Outcome::new(&TrafficReport::default(), 8, Ends::default());
+        assert_eq!(whole.latency_us, latency);
+        assert!(whole.is_clean());
+        let nothing = outcome(&TrafficReport::default());
         assert_eq!(nothing.messages_per_second, 0.0, "no time, no rate");
     }
 
@@ -303,17 +308,11 @@ mod tests {
         for (index, spoil) in spoilt.into_iter().enumerate() {
             let mut report = report();
             spoil(&mut report);
-            assert!(
-                !Outcome::new(&report, 8, Ends::default()).is_clean(),
-                "fault {index}"
-            );
+            assert!(!outcome(&report).is_clean(), "fault {index}");
         }
         let mut late = report();
         (late.timed_out, late.acknowledged) = (1, 999);
-        assert!(
-            Outcome::new(&late, 8, Ends::default()).is_clean(),
-            "late is not lost"
-        );
+        assert!(outcome(&late).is_clean(), "late is not lost");
     }
 
     #[test]
@@ -324,14 +323,11 @@ mod tests {
             restarted: vec!["n1".into()],
             ..Ends::default()
         };
-        let outcome = Outcome::new(&stale, 8, died());
-        assert_eq!(outcome.lost, 10);
-        assert!(!outcome.is_clean());
-        let all_alive = Outcome::new(&stale, 8, Ends::default());
-        assert_eq!(
-            all_alive.lost, 600,
-            "acknowledged and not delivered is a fault"
-        );
+        let of_dead = Outcome::new(&stale, 8, died());
+        assert_eq!(of_dead.lost, 10);
+        assert!(!of_dead.is_clean());
+        let lost = outcome(&stale).lost;
+        assert_eq!(lost, 600, "acknowledged and not delivered is a fault");
         (stale.delivered, stale.acknowledged, stale.timed_out) = (1000, 1000, 0);
         let unlucky = Outcome::new(&stale, 8, died());
         assert!(!unlucky.is_clean(), "nobody can vouch for it");
@@ -339,25 +335,12 @@ mod tests {
 
     #[test]
     fn json_has_the_promised_keys() {
-        let json = serde_json::to_value(Outcome::new(&report(), 8, Ends::default()))
-            .expect("plain numbers");
-        for key in [
-            "messages_per_second",
-            "payload_bytes_per_second",
-            "sent",
-            "acknowledged",
-            "lost",
-            "duplicated",
-            "corrupted",
-            "unwritten",
-            "unwilling",
-            "outdated_by",
-            "misordered",
-            "timed_out",
-            "retransmitted_packets",
-            "frames_sent",
-            "frames_dropped",
-        ] {
+        let json = serde_json::to_value(outcome(&report())).expect("plain numbers");
+        let keys = "messages_per_second payload_bytes_per_second sent acknowledged lost duplicated \
+                    corrupted unwritten unwilling outdated_by misordered timed_out \
+                    retransmitted_packets frames_sent frames_dropped";
+        assert_eq!(keys.split(' ').count(), 15);
+        for key in keys.split(' ') {
             assert!(json[key].is_number(), "{key}");
         }
         for key in ["p50", "p90", "p99", "p99_9", "max"] {
@@ -373,7 +356,7 @@ mod tests {
             not_offered: 100,
             ..report()
         };
-        let outcome = || Outcome::new(&report, 8, Ends::default());
+        let outcome = || outcome(&report);
         assert_eq!(outcome().with_pace(0, 4, &report), outcome());
         let paced = outcome().with_pace(500, 4, &report);
         let pace = Pace {

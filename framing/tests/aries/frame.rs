@@ -58,10 +58,8 @@ fn emit_golden() {
 #[test]
 fn a_frame_of_nothing_is_not_written() {
     let mut buf = [0xa5; 84];
-    assert_eq!(
-        SetFrameWriter::new(&HEADER, &mut buf).unwrap().finish(),
-        None
-    );
+    let writer = SetFrameWriter::new(&HEADER, &mut buf).unwrap();
+    assert_eq!(writer.finish(), None);
     assert_eq!(buf, [0xa5; 84]);
     for len in 0..84 {
         let none = SetFrameWriter::new(&HEADER, &mut buf[..len]);

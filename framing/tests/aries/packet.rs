@@ -37,6 +37,28 @@ const fn put_64() -> Request {
     }
 }
 
+/// The fields that most golden requests differ in.
+fn of(
+    base: Request,
+    routing: Routing,
+    packet_id: u16,
+    command: Command,
+    place: [u64; 4],
+) -> Request {
+    let [mdh, ssid, address, key] = place;
+    Request {
+        routing,
+        packet_id,
+        command,
+        mdh: mdh as u16,
+        echo: 0,
+        ssid: ssid as u16,
+        address,
+        key: key as u16,
+        ..base
+    }
+}
+
 /// The golden requests: what they mean, their data, their flits.
 fn requests() -> Vec<(Request, Vec<u8>, &'static [u64])> {
     let to_near = Request {
@@ -45,95 +67,37 @@ fn requests() -> Vec<(Request, Vec<u8>, &'static [u64])> {
         routing: Routing::Ordered,
         ..put_64()
     };
+    let put = Command::Put { event: false };
     let put_8 = Request {
-        routing: Routing::Adaptive0,
-        packet_id: 1,
-        command: Command::Put { event: false },
-        mdh: 0xfff,
         echo: 0x1f,
-        ssid: 0xf,
-        address: 8,
-        key: 1,
-        ..to_near
+        ..of(to_near, Routing::Adaptive0, 1, put, [0xfff, 0xf, 8, 1])
     };
-    let get_64 = Request {
-        routing: Routing::Valiant,
-        packet_id: 0xfff,
-        command: Command::Get { words: 16 },
-        mdh: 0x800,
-        echo: 0,
-        ssid: 0,
-        address: 0xff_ffff_ffc0,
-        key: 0xffff,
-        ..put_64()
-    };
+    let get = Command::Get { words: 16 };
+    let place = [0x800, 0, 0xff_ffff_ffc0, 0xffff];
+    let get_64 = of(put_64(), Routing::Valiant, 0xfff, get, place);
+    let amo = |op, width, fetch| Command::Amo { op, width, fetch };
     let (op, width) = (AmoOp::CompareSwap, Width::Bits64);
-    let compare_swap = Request {
-        routing: Routing::Ordered,
-        packet_id: 2,
-        command: Command::Amo {
-            op,
-            width,
-            fetch: true,
-        },
-        mdh: 1,
-        echo: 0,
-        ssid: 2,
-        address: 0x1000,
-        key: 0x8001,
-        ..put_64()
-    };
+    let (swap, place) = (amo(op, width, true), [1, 2, 0x1000, 0x8001]);
+    let compare_swap = of(put_64(), Routing::Ordered, 2, swap, place);
     let (operands, count) = OPERANDS.to_bytes(op, width);
     let (op, width) = (AmoOp::Add, Width::Bits32);
-    let add_32 = Request {
-        packet_id: 3,
-        command: Command::Amo {
-            op,
-            width,
-            fetch: false,
-        },
-        mdh: 1,
-        echo: 0,
-        ssid: 2,
-        address: 0x1004,
-        key: 0x8001,
-        ..to_near
-    };
+    let (add, place) = (amo(op, width, false), [1, 2, 0x1004, 0x8001]);
+    let add_32 = of(to_near, Routing::Ordered, 3, add, place);
     let minus_two = Operands {
         first: 2_u64.wrapping_neg(),
         second: 0,
     };
-    let message = Request {
-        routing: Routing::Adaptive2,
-        packet_id: 4,
-        command: Command::Message { last: true },
-        mdh: 7,
-        echo: 0,
-        ssid: 8,
-        address: 0x40,
-        key: 9,
-        ..to_near
-    };
-    let control = Request {
-        packet_id: 5,
-        command: Command::Control { code: 12 },
-        mdh: 10,
-        echo: 0,
-        ssid: 11,
-        address: 12,
-        key: 13,
-        ..to_near
-    };
+    let minus_two = minus_two.to_bytes(op, width).0;
+    let last = Command::Message { last: true };
+    let message = of(to_near, Routing::Adaptive2, 4, last, [7, 8, 0x40, 9]);
+    let code = Command::Control { code: 12 };
+    let control = of(to_near, Routing::Ordered, 5, code, [10, 11, 12, 13]);
     vec![
         (put_64(), line(), &PUT_64),
         (put_8, (1..=8).collect(), &PUT_8),
         (get_64, vec![], &GET_64),
         (compare_swap, operands[..count].to_vec(), &COMPARE_SWAP),
-        (
-            add_32,
-            minus_two.to_bytes(op, width).0[..4].to_vec(),
-            &ADD_32,
-        ),
+        (add_32, minus_two[..4].to_vec(), &ADD_32),
         (message, vec![0x5a], &MESSAGE),
         (control, line()[..16].to_vec(), &CONTROL),
     ]
@@ -154,20 +118,14 @@ fn responses() -> Vec<(Response, Vec<u8>, &'static [u64])> {
         ..response(Routing::Adaptive0, 1, 0x1a, Status::OutOfBounds)
     };
     let old = OPERANDS.first.to_be_bytes().to_vec();
+    let four = response(Routing::Adaptive3, 6, 0x1f, done);
+    let sixty = response(Routing::Minimal, 7, 0xa, done);
     vec![
         (response(Routing::Adaptive1, 0xabc, 0, done), vec![], &DONE),
         (response(Routing::Valiant, 0xfff, 0, done), line(), &READ_64),
-        (
-            response(Routing::Adaptive3, 6, 0x1f, done),
-            line()[..4].to_vec(),
-            &READ_4,
-        ),
+        (four, line()[..4].to_vec(), &READ_4),
         (response(Routing::Ordered, 2, 1, done), old, &OLD_64),
-        (
-            response(Routing::Minimal, 7, 0xa, done),
-            line()[..60].to_vec(),
-            &READ_60,
-        ),
+        (sixty, line()[..60].to_vec(), &READ_60),
         (refused, vec![], &REFUSED),
     ]
 }
@@ -181,10 +139,8 @@ fn deconstruct() {
     assert_eq!((view.mdh(), view.ssid()), (0x123, 5));
     assert_eq!((view.address(), view.key()), (0xfe_dcba_9876, 0xbeef));
     let head = Head::parse(packet[0]).unwrap();
-    assert_eq!(
-        (head.length(), head.destination(), head.code()),
-        (14, FAR, 6)
-    );
+    assert_eq!((head.length(), head.code()), (14, 6));
+    assert_eq!(head.destination(), FAR);
     // Class 4 has the command's high bit in flit 1.
     let packet = flits(&ADD_32);
     let view = RequestView::new([packet[0], packet[1], packet[2]]);
@@ -289,14 +245,9 @@ fn every_atomic_operation_has_a_code_of_its_own() {
                     ..put_64()
                 };
                 let mask = u64::MAX >> (64 - 8 * width.bytes());
-                let operands = Operands {
-                    first: OPERANDS.first & mask,
-                    second: if op.operands() == 2 {
-                        OPERANDS.second & mask
-                    } else {
-                        0
-                    },
-                };
+                let second = [0, OPERANDS.second & mask][usize::from(op.operands() == 2)];
+                let first = OPERANDS.first & mask;
+                let operands = Operands { first, second };
                 let (bytes, count) = operands.to_bytes(op, width);
                 assert_eq!(Some(count), command.operand_bytes());
                 let packet = comes_back!(Request, request, bytes[..count]);
@@ -323,11 +274,8 @@ fn what_has_no_code_is_not_written() {
         assert!(out.iter().all(|flit| flit.bits() == 0xa5));
     };
     refuse(Command::Put { event: true }, 65, EmitError::BadDataLength);
-    refuse(
-        Command::Message { last: true },
-        65,
-        EmitError::BadDataLength,
-    );
+    let last = Command::Message { last: true };
+    refuse(last, 65, EmitError::BadDataLength);
     refuse(Command::Get { words: 0 }, 0, EmitError::BadArgument);
     refuse(Command::Get { words: 17 }, 0, EmitError::BadArgument);
     refuse(Command::Get { words: 1 }, 1, EmitError::BadDataLength);
@@ -344,10 +292,8 @@ fn what_has_no_code_is_not_written() {
         ..responses()[0].0
     };
     assert_eq!(refusal.emit(&[1], &mut out), Err(EmitError::BadDataLength));
-    assert_eq!(
-        responses()[0].0.emit(&[1; 65], &mut out),
-        Err(EmitError::BadDataLength)
-    );
+    let long = responses()[0].0.emit(&[1; 65], &mut out);
+    assert_eq!(long, Err(EmitError::BadDataLength));
 }
 
 fn request_error(packet: &[Flit]) -> PacketError {
@@ -360,42 +306,42 @@ fn response_error(packet: &[Flit]) -> PacketError {
 
 #[test]
 fn rejected_requests_are_named() {
-    let put = flits(&PUT_8);
-    assert_eq!(request_error(&[]), PacketError::NoHead);
-    assert_eq!(request_error(&[Flit::IDLE]), PacketError::NoHead);
-    assert_eq!(request_error(&put[..4]), PacketError::Length);
-    assert_eq!(request_error(&flits(&DONE)), PacketError::Direction);
-    let short = changed(&PUT_8[..1], false, xor(0, (5 ^ 1) << 40));
-    assert_eq!(request_error(&short), PacketError::Shape);
-    // A get with data, a put without, a put whose flits are fewer than its unused bytes.
-    let get = changed(&PUT_8, true, xor(0, 0x12));
-    assert_eq!(request_error(&get), PacketError::Shape);
-    let bare = changed(&GET_64, false, xor(0, 0x1f));
-    assert_eq!(request_error(&bare), PacketError::Shape);
+    use PacketError::{Crc, Direction, Length, NoHead, Padding, Poisoned, ReservedCommand, Shape};
+    let poison = |packet: &mut Vec<Flit>| {
+        packet[0] = Head::parse(packet[0]).unwrap().with_poison().flit();
+    };
+    let (poisoned, damaged) = (
+        changed(&PUT_8, false, poison),
+        changed(&PUT_8, false, xor(3, 1)),
+    );
+    // Their sender can be told.
+    assert!(Request::parse_header(&poisoned).is_ok());
+    assert!(Request::parse_header(&damaged).is_ok());
     let wasted = changed(&ADD_32, true, |packet| {
         xor(0, 3 ^ 5)(packet);
         xor(1, 1 << 47)(packet);
     });
-    assert_eq!(request_error(&wasted), PacketError::Shape);
-    let operand = changed(&COMPARE_SWAP, true, xor(0, 6 ^ 3));
-    assert_eq!(request_error(&operand), PacketError::Shape);
-    let argument = changed(&PUT_8, true, xor(0, 2 ^ 12));
-    assert_eq!(request_error(&argument), PacketError::ReservedCommand);
-    let operation = changed(&COMPARE_SWAP, true, xor(0, 6 ^ 12));
-    assert_eq!(request_error(&operation), PacketError::ReservedCommand);
-    let poisoned = changed(&PUT_8, false, |packet| {
-        packet[0] = Head::parse(packet[0]).unwrap().with_poison().flit();
-    });
-    assert_eq!(request_error(&poisoned), PacketError::Poisoned);
-    assert!(
-        Request::parse_header(&poisoned).is_ok(),
-        "its sender can be told"
-    );
-    let damaged = changed(&PUT_8, false, xor(3, 1));
-    assert_eq!(request_error(&damaged), PacketError::Crc);
-    assert!(Request::parse_header(&damaged).is_ok());
-    let padding = changed(&PUT_8, true, xor(4, 1 << 16));
-    assert_eq!(request_error(&padding), PacketError::Padding);
+    let swapped = |bits| changed(&COMPARE_SWAP, true, xor(0, bits));
+    let cases = [
+        (vec![], NoHead),
+        (vec![Flit::IDLE], NoHead),
+        (flits(&PUT_8)[..4].to_vec(), Length),
+        (flits(&DONE), Direction),
+        (changed(&PUT_8[..1], false, xor(0, (5 ^ 1) << 40)), Shape),
+        // A get with data, a put without, a put whose flits are fewer than its unused bytes.
+        (changed(&PUT_8, true, xor(0, 0x12)), Shape),
+        (changed(&GET_64, false, xor(0, 0x1f)), Shape),
+        (wasted, Shape),
+        (swapped(6 ^ 3), Shape),
+        (changed(&PUT_8, true, xor(0, 2 ^ 12)), ReservedCommand),
+        (swapped(6 ^ 12), ReservedCommand),
+        (poisoned, Poisoned),
+        (damaged, Crc),
+        (changed(&PUT_8, true, xor(4, 1 << 16)), Padding),
+    ];
+    for (packet, error) in cases {
+        assert_eq!(request_error(&packet), error, "{packet:x?}");
+    }
 }
 
 #[test]
@@ -425,10 +371,8 @@ fn the_check_covers_all_that_does_not_change_on_the_way() {
     for golden in [&PUT_64[..], &PUT_8, &READ_4] {
         let packet = flits(golden);
         let head = Head::parse(packet[0]).unwrap();
-        let on_the_way = head
-            .with_vc(head.vc() | 3)
-            .with_non_minimal(true)
-            .with_poison();
+        let on_the_way = head.with_vc(head.vc() | 3).with_non_minimal(true);
+        let on_the_way = on_the_way.with_poison();
         let free = head.with_vc(7).flit().bits() ^ head.with_vc(0).flit().bits()
             | (head.flit().bits() ^ on_the_way.flit().bits());
         assert_eq!(free.count_ones(), 5);

@@ -13,12 +13,8 @@ use phitwire_framing::carrier::lanes::{bits_of_lane, flip};
 
 pub fn data_set() -> DataSet {
     let mut all = [Flit::IDLE; DATA_FLITS];
-    for (to, from) in all
-        .iter_mut()
-        .zip(flits(&PUT_8).into_iter().chain(flits(&DONE)))
-    {
-        *to = from;
-    }
+    let packets = [flits(&PUT_8), flits(&DONE)].concat();
+    all[..packets.len()].copy_from_slice(&packets);
     let tail = Tail {
         number: 0x5b,
         ack: 0x2a,
@@ -30,6 +26,18 @@ pub fn data_set() -> DataSet {
     DataSet { flits: all, tail }
 }
 
+const ONES: u32 = 0x1111_1111;
+const VC_ACKS: [u32; VCS] = [
+    ONES,
+    ONES * 2,
+    ONES * 3,
+    ONES * 4,
+    ONES * 5,
+    ONES * 6,
+    0x7777_77f8,
+    5,
+];
+
 pub const CONTROL: ControlSet = ControlSet {
     probe: true,
     nack: true,
@@ -37,16 +45,7 @@ pub const CONTROL: ControlSet = ControlSet {
     ack: 0x0123_456a,
     missing_from: 0,
     missing: 0,
-    vc_acks: [
-        0x1111_1111,
-        0x2222_2222,
-        0x3333_3333,
-        0x4444_4444,
-        0x5555_5555,
-        0x6666_6666,
-        0x7777_77f8,
-        5,
-    ],
+    vc_acks: VC_ACKS,
     clock: 0xfedc_ba98_7654,
     pulse: false,
     load: 6,
@@ -56,15 +55,11 @@ pub const CONTROL: ControlSet = ControlSet {
 fn deconstruct() {
     let view = SetView::new(&DATA_SET);
     assert!(!view.is_control());
-    assert_eq!(
-        (view.number(), view.ack(), view.nack()),
-        (0x5b, 0x2a, false)
-    );
+    assert_eq!((view.number(), view.ack()), (0x5b, 0x2a));
+    assert!(!view.nack());
     assert_eq!((view.load(), view.clock(), view.vc_ack()), (9, true, 0xc3));
-    assert_eq!(
-        (view.flit(0).bits(), view.flit(5).bits()),
-        (PUT_8[0], DONE[0])
-    );
+    assert_eq!(view.flit(0).bits(), PUT_8[0]);
+    assert_eq!(view.flit(5).bits(), DONE[0]);
     assert_eq!(view.crc(), crc20::check(&DATA_SET));
     let view = SetView::new(&CONTROL_SET);
     assert!(view.is_control() && view.nack() && !view.clock());
@@ -127,11 +122,8 @@ fn rejected_sets_are_named() {
     let reserved = [(0, 0x80), (0, 2), (1, 1), (6, 1), (7, 1)];
     for (at, bit) in reserved {
         let set = changed_set(&CONTROL_SET, |set| set[at] ^= bit);
-        assert_eq!(
-            Set::parse(&set),
-            Err(SetError::ReservedControl),
-            "byte {at}"
-        );
+        let found = Set::parse(&set);
+        assert_eq!(found, Err(SetError::ReservedControl), "byte {at}");
     }
     // Number, its odd bit, ack and VC ack stand twice; the other fields of the tenth flit only
     // there.
@@ -159,10 +151,8 @@ fn fields_are_cut_to_their_widths() {
     };
     DataSet::emit_flits(&[Flit::IDLE; DATA_FLITS], tail, &mut bytes);
     let view = SetView::new(&bytes);
-    assert_eq!(
-        (view.number(), view.ack(), view.load()),
-        (0x7f, 0x3f, MAX_LOAD)
-    );
+    assert_eq!((view.number(), view.ack()), (0x7f, 0x3f));
+    assert_eq!(view.load(), MAX_LOAD);
     assert!(!view.is_control());
     let wide = ControlSet {
         load: 0xff,
@@ -185,10 +175,8 @@ fn short_numbers_widen_to_what_they_stand_for() {
             let freed = known.wrapping_add(more);
             let found = widen_vc_ack(known, vc_ack(freed));
             let told = freed.wrapping_sub(found) as i32;
-            assert!(
-                (0..8).contains(&told) || found == known,
-                "{known} + {more}: {found}"
-            );
+            let is_near = (0..8).contains(&told) || found == known;
+            assert!(is_near, "{known} + {more}: {found}");
         }
         for more in 0..64 {
             let ack = known.wrapping_add(more);
@@ -196,10 +184,8 @@ fn short_numbers_widen_to_what_they_stand_for() {
         }
         for distance in -64..64_i32 {
             let number = known.wrapping_add_signed(distance);
-            assert_eq!(
-                number_distance(known, (number & 0x7f) as u8),
-                distance as i8
-            );
+            let found = number_distance(known, (number & 0x7f) as u8);
+            assert_eq!(found, distance as i8);
         }
     }
     assert_eq!(vc_ack(8 * 256 + 15), 1);
@@ -216,9 +202,8 @@ fn each_lane_has_its_bits_of_a_set() {
             }
             let bits: u32 = area.iter().map(|byte| byte.count_ones()).sum();
             assert_eq!(bits, each);
-            seen.iter_mut()
-                .zip(area)
-                .for_each(|(seen, byte)| *seen ^= byte);
+            let bytes = seen.iter_mut().zip(area);
+            bytes.for_each(|(seen, byte)| *seen ^= byte);
         }
         assert_eq!(seen, [0xff; SET_BYTES], "every bit has one lane");
     }

@@ -44,10 +44,8 @@ fn deconstruct() {
     let view = TrainingView::new_checked(&TRAINING_FRAME[..]).unwrap();
     assert_eq!((view.state(), view.lane_byte()), (2, 0x85));
     assert_eq!((view.port(), view.expect_port()), (63, 17));
-    assert_eq!(
-        (view.max_packet(), view.rate(), view.window_packets()),
-        (19, 4, 512)
-    );
+    assert_eq!((view.max_packet(), view.rate()), (19, 4));
+    assert_eq!(view.window_packets(), 512);
     assert_eq!(view.credits(), [4096, 8192]);
     assert_eq!(name_str(&view.node()), Some("yarc-0"));
     assert_eq!(name_str(&view.expect_node()), Some("nœud"));
@@ -93,39 +91,22 @@ fn emit_golden() {
 
 #[test]
 fn frames_wrong_in_a_field_are_rejected_by_its_name() {
+    let training = |change: fn(&mut Vec<u8>)| changed(&TRAINING_FRAME, 100, change);
     let cases = [
-        (
-            changed(&TRAINING_FRAME, 100, |b| b[21] |= 0x08),
-            FrameError::ReservedTraining,
-        ),
-        (
-            changed(&TRAINING_FRAME, 100, |b| b[21] |= 0x40),
-            FrameError::ReservedTraining,
-        ),
-        (
-            changed(&TRAINING_FRAME, 100, |b| b[19] = 4),
-            FrameError::BadPhitCount,
-        ),
-        (
-            changed(&TRAINING_FRAME, 100, |b| b[36..68].fill(0)),
-            FrameError::BadName,
-        ),
-        (
-            changed(&TRAINING_FRAME, 100, |b| b[67] = b'x'),
-            FrameError::BadName,
-        ),
-        (
-            changed(&TRAINING_FRAME, 100, |b| b[68] = 0xff),
-            FrameError::BadName,
-        ),
+        (training(|b| b[21] |= 0x08), FrameError::ReservedTraining),
+        (training(|b| b[21] |= 0x40), FrameError::ReservedTraining),
+        (training(|b| b[19] = 4), FrameError::BadPhitCount),
+        (training(|b| b[36..68].fill(0)), FrameError::BadName),
+        (training(|b| b[67] = b'x'), FrameError::BadName),
+        (training(|b| b[68] = 0xff), FrameError::BadName),
         (TRAINING_FRAME[..151].to_vec(), FrameError::BadLength),
         ([&TRAINING_FRAME[..], &[0]].concat(), FrameError::BadLength),
         (TRAINING_FRAME[..30].to_vec(), FrameError::BadLength),
     ];
     for (bytes, error) in cases {
-        assert_eq!(Training::parse(&bytes), Err(error));
+        assert_eq!(Training::parse(&bytes), Err(error), "{bytes:x?}");
     }
-    let data = changed(&TRAINING_FRAME, 100, |b| b[1] = 0x20);
+    let data = training(|b| b[1] = 0x20);
     assert_eq!(Training::parse(&data), Err(FrameError::BadKind));
     assert_eq!(Training::parse(&[]), Err(FrameError::TooShort));
 }
@@ -148,18 +129,12 @@ fn names() {
 }
 
 fn cables() -> impl Iterator<Item = Permutation> {
-    let orders = [
-        [0, 1, 2],
-        [0, 2, 1],
-        [1, 0, 2],
-        [1, 2, 0],
-        [2, 0, 1],
-        [2, 1, 0],
-    ];
-    orders.into_iter().flat_map(|order| {
+    let straight = [[0, 1, 2], [1, 2, 0], [2, 0, 1]];
+    let crossed = straight.map(|[a, b, c]| [c, b, a]);
+    straight.into_iter().chain(crossed).flat_map(|order| {
         (0..8).map(move |bits| {
-            Permutation::new(order, [bits & 1 != 0, bits & 2 != 0, bits & 4 != 0])
-                .expect("these are the six permutations")
+            let invert = [0, 1, 2].map(|lane| bits >> lane & 1 != 0);
+            Permutation::new(order, invert).expect("these are the six permutations")
         })
     })
 }
@@ -173,10 +148,8 @@ fn rows_of_the_pattern_are_far_apart() {
     };
     for a in 0..3 {
         for b in 0..a {
-            assert!(
-                (63..=65).contains(&distance(row(a), row(b))),
-                "both ways, inverted too"
-            );
+            // Both ways, inverted too.
+            assert!((63..=65).contains(&distance(row(a), row(b))));
         }
         assert!((63..=65).contains(&distance(row(a), [0; 16])));
     }
@@ -199,26 +172,18 @@ fn all_48_cables_are_found_through_noise() {
         assert_eq!(find_cable(&noisy), Ok(cable));
         noisy[0] ^= bits_of_lane(ALL_LANES, 1) & 0x8;
         noisy[0] ^= bits_of_lane(ALL_LANES, 1) & 0x10;
-        assert_eq!(
-            find_cable(&noisy),
-            Err(0b010),
-            "one more on physical lane 1"
-        );
+        // One more on physical lane 1.
+        assert_eq!(find_cable(&noisy), Err(0b010));
         assert!(read_lanes(&noisy)[0].is_some());
     }
 }
 
 #[test]
 fn dead_and_doubled_lanes_are_named() {
-    let mut pattern = PATTERN;
-    pattern
-        .iter_mut()
-        .for_each(|word| *word &= !bits_of_lane(ALL_LANES, 2));
+    let pattern = PATTERN.map(|word| word & !bits_of_lane(ALL_LANES, 2));
     assert_eq!(find_cable(&pattern), Err(0b100));
-    assert_eq!(
-        read_lanes(&pattern),
-        [Some((0, false)), Some((1, false)), None]
-    );
+    let lanes = [Some((0, false)), Some((1, false)), None];
+    assert_eq!(read_lanes(&pattern), lanes);
     assert_eq!(find_cable(&[0; 16]), Err(0b111));
     let row = bits_of_lane(ALL_LANES, 0);
     let doubled = PATTERN.map(|word| word & row | (word & row) << 1 | word & row << 2);
@@ -232,11 +197,7 @@ fn lanes_share_the_bits_of_a_phit() {
         let mut seen = 0;
         for (lane, mask) in masks.enumerate() {
             assert_eq!(mask & seen, 0);
-            let expected = if active & 1 << lane == 0 {
-                0
-            } else {
-                24 / active.count_ones()
-            };
+            let expected = [0, 24 / active.count_ones()][usize::from(active >> lane & 1)];
             assert_eq!(mask.count_ones(), expected);
             seen |= mask;
         }
@@ -245,14 +206,8 @@ fn lanes_share_the_bits_of_a_phit() {
     assert_eq!(bits_of_lane(0b111, 1), 0x492492);
     assert_eq!(bits_of_lane(0b101, 2), 0xaaaaaa);
     assert_eq!(bits_of_lane(0b010, 1), 0xffffff);
-    assert_eq!(
-        (
-            bits_of_lane(0, 0),
-            bits_of_lane(7, 3),
-            bits_of_lane(0xf8, 3)
-        ),
-        (0, 0, 0)
-    );
+    let none = [(0, 0), (7, 3), (0xf8, 3)].map(|(lanes, lane)| bits_of_lane(lanes, lane));
+    assert_eq!(none, [0; 3]);
 }
 
 #[test]
@@ -270,10 +225,8 @@ fn a_cable_moves_whole_lanes() {
     for cable in cables() {
         for active in 0..8 {
             for wire in [0, 0xff_ffff, 0x12_3456, 0xfe_dcba] {
-                assert_eq!(
-                    unswizzle(swizzle(wire, active, &cable), active, &cable),
-                    wire
-                );
+                let swizzled = swizzle(wire, active, &cable);
+                assert_eq!(unswizzle(swizzled, active, &cable), wire);
                 if cable.is_identity() {
                     assert_eq!(swizzle(wire, active, &cable), wire);
                 }

@@ -19,15 +19,11 @@ const MEANING: ControlWord = ControlWord {
 #[test]
 fn deconstruct() {
     let view = WordView::new(WORD);
-    assert_eq!(
-        (view.seq(), view.offset(), view.status_code()),
-        (0xbeef, 18, 1)
-    );
+    assert_eq!((view.seq(), view.offset()), (0xbeef, 18));
+    assert_eq!(view.status_code(), 1);
     assert_eq!((view.ack(), view.crc()), (0xbee0, 0x3e83));
-    assert_eq!(
-        (view.vc_ack(Vc::Request), view.vc_ack(Vc::Response)),
-        (0xf_ffff, 0x1_2345)
-    );
+    let vc_acks = [Vc::Request, Vc::Response].map(|vc| view.vc_ack(vc));
+    assert_eq!(vc_acks, [0xf_ffff, 0x1_2345]);
     assert!(view.check_is_right());
 }
 
@@ -46,10 +42,8 @@ fn construct() {
 
 #[test]
 fn parse() {
-    assert_eq!(
-        ControlWord::parse(&WORD, WordRest::parse(&REST)),
-        Ok(MEANING)
-    );
+    let word = ControlWord::parse(&WORD, WordRest::parse(&REST));
+    assert_eq!(word, Ok(MEANING));
 }
 
 #[test]
@@ -92,27 +86,17 @@ fn up_to_two_flipped_bits_are_found_one_by_one() {
         for second in 0..=first {
             let mut word = WORD;
             word[first / 8] ^= 1 << (first % 8);
-            word[second / 8] ^= if first == second {
-                0
-            } else {
-                1 << (second % 8)
-            };
-            assert_eq!(
-                ControlWord::parse(&word, MEANING.rest()),
-                Err(SidebandError::Check)
-            );
+            word[second / 8] ^= u8::from(first != second) << (second % 8);
+            let parsed = ControlWord::parse(&word, MEANING.rest());
+            assert_eq!(parsed, Err(SidebandError::Check));
         }
     }
 }
 
 #[test]
 fn a_silent_sideband_is_no_word() {
-    assert_eq!(
-        ControlWord::parse(&[0; WORD_BYTES], WordRest::default()),
-        Err(SidebandError::Check)
-    );
-    assert_eq!(
-        ControlWord::parse(&[0xff; WORD_BYTES], WordRest::default()),
-        Err(SidebandError::Check)
-    );
+    for bits in [0, 0xff] {
+        let parsed = ControlWord::parse(&[bits; WORD_BYTES], WordRest::default());
+        assert_eq!(parsed, Err(SidebandError::Check), "{bits:#x}");
+    }
 }

@@ -76,11 +76,9 @@ fn syndromes_are_those_of_the_codec() {
             assert_eq!(good ^ check(&bad, EopStatus::Healthy), powers[exponent]);
         }
     }
-    assert_eq!(
-        good ^ check(&contents, EopStatus::TransmitError),
-        powers[16]
-    );
-    assert_eq!(good ^ check(&contents, EopStatus::SoftError), powers[17]);
+    let statuses = [EopStatus::TransmitError, EopStatus::SoftError];
+    let syndromes = statuses.map(|status| good ^ check(&contents, status));
+    assert_eq!(syndromes, [powers[16], powers[17]]);
 }
 
 #[test]
@@ -97,17 +95,11 @@ fn packet_check_is_the_documented_crc() {
             crc.update(*content);
             digest.update(&content.to_be_bytes()[1..]);
         }
-        let phits: Vec<Phit> = contents
-            .iter()
-            .map(|c| Phit::new(PhitKind::Body, *c))
-            .collect();
-        at_once.update_all(&phits);
+        let phits = contents.iter().map(|c| Phit::new(PhitKind::Body, *c));
+        at_once.update_all(&phits.collect::<Vec<_>>());
         assert_eq!(crc, at_once);
-        for status in [
-            EopStatus::Healthy,
-            EopStatus::TransmitError,
-            EopStatus::SoftError,
-        ] {
+        use EopStatus::{Healthy, SoftError, TransmitError};
+        for status in [Healthy, TransmitError, SoftError] {
             let mut digest = digest.clone();
             digest.update(&[status as u8]);
             let expected = digest.finalize();
@@ -139,12 +131,10 @@ fn control_word_check_is_the_documented_crc() {
             seq: PacketNumber::new(seq),
             ack: PacketNumber::new(!seq),
             ..Default::default()
-        }
-        .emit();
-        assert_eq!(
-            u16::from_be_bytes([word[10], word[11]]),
-            reference.checksum(&word[..10])
-        );
+        };
+        let word = word.emit();
+        let check = u16::from_be_bytes([word[10], word[11]]);
+        assert_eq!(check, reference.checksum(&word[..10]));
     }
 }
 
@@ -163,10 +153,7 @@ fn bursts_up_to_sixteen_bits_are_detected() {
         for content in [1, 2 ^ burst, 3] {
             crc.update(content);
         }
-        assert_ne!(
-            crc.finish_with(EopStatus::Healthy),
-            good,
-            "burst {burst:#x}"
-        );
+        let bad = crc.finish_with(EopStatus::Healthy);
+        assert_ne!(bad, good, "burst {burst:#x}");
     }
 }

@@ -51,20 +51,12 @@ fn parse_golden() {
     assert_eq!(frame.decode(&mut out), 48);
     assert_eq!(out[..7], burst());
     assert_eq!(out[7..48], [Phit::IDLE; 41]);
-    assert_eq!(
-        out[48..],
-        [Phit::from_bits(0xa5a5_a5a5); 16],
-        "nothing written behind the frame"
-    );
-    assert_eq!(
-        frame.raw(0),
-        Some(Phit::from_wire(PhitKind::Body, 0xaff3f7))
-    );
-    assert_eq!(
-        frame.raw(47),
-        Some(Phit::from_wire(PhitKind::Idle, 0xc00000))
-    );
-    assert_eq!(frame.raw(48), None);
+    let untouched = [Phit::from_bits(0xa5a5_a5a5); 16];
+    assert_eq!(out[48..], untouched, "nothing written behind the frame");
+    let first = Phit::from_wire(PhitKind::Body, 0xaff3f7);
+    let last = Phit::from_wire(PhitKind::Idle, 0xc00000);
+    let raw = [0, 47, 48].map(|index| frame.raw(index));
+    assert_eq!(raw, [Some(first), Some(last), None]);
     assert_eq!(lane_area(&DATA_FRAME), Some(46..190));
 }
 
@@ -121,10 +113,8 @@ fn frames_wrong_in_a_field_are_rejected_by_its_name() {
     for (bytes, error) in cases {
         assert_eq!(decode(&bytes).rejected, Some(error), "{bytes:x?}");
     }
-    assert!(
-        DataFrame::parse(&changed(|b| b[2] = 9)).is_ok(),
-        "another link is valid"
-    );
+    let another_link = changed(|b| b[2] = 9);
+    assert!(DataFrame::parse(&another_link).is_ok());
 }
 
 #[test]
@@ -134,22 +124,10 @@ fn every_flipped_bit_of_header_map_and_check_is_found() {
 
 #[test]
 fn lengths() {
-    assert_eq!(
-        (padded_phits(0), padded_phits(49), padded_phits(52)),
-        (48, 52, 52)
-    );
-    assert_eq!(
-        (frame_len(0), frame_len(48), frame_len(49)),
-        (190, 190, 203)
-    );
-    assert_eq!(
-        (max_phits(0), max_phits(189), max_phits(190)),
-        (0, 0, MIN_FRAME_PHITS)
-    );
-    assert_eq!(
-        (max_phits(1472), max_phits(1500), max_phits(9000)),
-        (440, 448, 2756)
-    );
+    assert_eq!([0, 49, 52].map(padded_phits), [48, 52, 52]);
+    assert_eq!([0, 48, 49].map(frame_len), [190, 190, 203]);
+    assert_eq!([0, 189, 190].map(max_phits), [0, 0, MIN_FRAME_PHITS]);
+    assert_eq!([1472, 1500, 9000].map(max_phits), [440, 448, 2756]);
     assert_eq!(max_phits(usize::MAX), MAX_FRAME_PHITS);
     for bytes in 190..2000 {
         let phits = max_phits(bytes);
@@ -159,15 +137,8 @@ fn lengths() {
 
 #[test]
 fn packets_straddle_frames() {
-    let stream: Vec<Phit> = (0..40)
-        .flat_map(|i| {
-            if i % 3 == 0 {
-                phits(&WRITE_32)
-            } else {
-                phits(&WRITE_DONE)
-            }
-        })
-        .collect();
+    let three = [phits(&WRITE_32), phits(&WRITE_DONE), phits(&WRITE_DONE)];
+    let stream: Vec<Phit> = three.into_iter().cycle().take(40).flatten().collect();
     for cut in [1, 48, 50, 61, 97, 113] {
         let mut back: Vec<Phit> = Vec::new();
         for burst in stream.chunks(cut) {
@@ -213,18 +184,13 @@ fn a_frame_is_read_behind_a_cable() {
         let straight = buf;
         let area = lane_area(&buf).unwrap();
         swizzle_area(&mut buf[area], lanes, &cable);
-        assert_eq!(
-            buf == straight,
-            lanes == 0b100,
-            "lane 2 alone arrives as it was sent"
-        );
+        // Lane 2 alone arrives as it was sent.
+        assert_eq!(buf == straight, lanes == 0b100);
         let frame = data(&buf).behind(cable);
         assert_eq!(frame.control_word(), Ok(word()));
         let (mut out, mut expected) = ([Phit::IDLE; 48], [Phit::IDLE; 48]);
-        assert_eq!(
-            frame.decode(&mut out),
-            data(&straight).decode(&mut expected)
-        );
+        let decoded = data(&straight).decode(&mut expected);
+        assert_eq!(frame.decode(&mut out), decoded);
         assert_eq!(out, expected);
         assert_eq!(frame.raw(5), data(&straight).raw(5));
     }

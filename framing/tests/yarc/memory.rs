@@ -80,33 +80,22 @@ fn responses() -> Vec<(&'static [u32], u16, Response)> {
 #[test]
 fn deconstruct() {
     let head = WRITE_32[0];
-    assert_eq!(
-        (head_dest(head), head_vc(head), head_payload(head)),
-        (0x1234, Vc::Request, 0)
-    );
+    assert_eq!((head_dest(head), head_vc(head)), (0x1234, Vc::Request));
+    assert_eq!(head_payload(head), 0);
     assert!(head_hashed(head) && !head_adaptive(head) && !head_source_routed(head));
     // Paper, section 7.8.2: address[20:6] of 0x1234_5678_9ac0.
-    assert_eq!(
-        hash_bits(WRITE_32[1]),
-        (0x1234_5678_9ac0_u64 >> 6 & 0x7fff) as u16
-    );
+    let address = 0x1234_5678_9ac0_u64;
+    assert_eq!(hash_bits(WRITE_32[1]), (address >> 6 & 0x7fff) as u16);
     // The upper seven bits of source 0x4567, fifteen bits wide.
     assert_eq!(second_payload(WRITE_32[1]), (0x4567 >> 8) as u8);
 
     let head = READ_DATA_5[0];
-    assert_eq!(
-        (head_dest(head), head_vc(head), head_payload(head)),
-        (0x61, Vc::Response, 1)
-    );
+    assert_eq!((head_dest(head), head_vc(head)), (0x61, Vc::Response));
+    assert_eq!(head_payload(head), 1);
     assert!(!head_hashed(head) && head_adaptive(head) && !head_source_routed(head));
     assert_eq!(hash_bits(READ_DATA_5[1]), 0);
-    assert_eq!(
-        Eop::parse(0x008173),
-        Ok(Eop {
-            crc: 0x8173,
-            status: EopStatus::Healthy
-        })
-    );
+    let (crc, status) = (0x8173, EopStatus::Healthy);
+    assert_eq!(Eop::parse(0x008173), Ok(Eop { crc, status }));
 }
 
 #[test]
@@ -142,16 +131,9 @@ fn parse() {
 fn emit() {
     for (golden, packet) in requests() {
         let mut out = dirty();
-        let RequestPacket {
-            dest,
-            source,
-            tid,
-            request,
-        } = packet;
-        assert_eq!(
-            encode_request(dest, source, tid, &request, &mut out),
-            Ok(())
-        );
+        let p = packet;
+        let encoded = encode_request(p.dest, p.source, p.tid, &p.request, &mut out);
+        assert_eq!(encoded, Ok(()));
         assert_eq!(out.as_slice(), phits(golden));
     }
     for (golden, dest, response) in responses() {
@@ -175,11 +157,8 @@ fn shortest_packet_has_four_phits_and_32_payload_bits() {
     // From the encoding itself: every bit of the first three phits that is neither routing nor hash
     // nor sideband can be changed without changing those.
     let routing_and_hash = [0x7_ffff_u32, 0x7fff, 0];
-    let free: u32 = routing_and_hash
-        .iter()
-        .map(|fixed| (CONTENT_MASK & !fixed).count_ones())
-        .sum();
-    assert_eq!(free, 32);
+    let free = routing_and_hash.map(|fixed| (CONTENT_MASK & !fixed).count_ones());
+    assert_eq!(free.iter().sum::<u32>(), 32);
     assert_eq!(head_dest(out.as_slice()[0].content()), 0x7fff);
     assert_eq!(payload_bits(3), 0, "three phits are no packet");
 }
@@ -198,12 +177,8 @@ fn longest_packet_is_a_write_of_32_bytes_in_19_phits() {
     let zeros = out;
     encode_request(1, 2, 3, &write(0xff), &mut out).unwrap();
     assert_eq!((zeros.len(), out.len()), (MAX_PACKET_PHITS, 19));
-    let differs: Vec<bool> = zeros
-        .as_slice()
-        .iter()
-        .zip(out.as_slice())
-        .map(|(a, b)| a != b)
-        .collect();
+    let both = zeros.as_slice().iter().zip(out.as_slice());
+    let differs: Vec<bool> = both.map(|(a, b)| a != b).collect();
     assert_eq!(differs[..6], [false; 6], "6 header phits");
     assert_eq!(differs[6..18], [true; 12], "12 data phits");
     assert!(out.as_slice()[18].is_eop(), "1 EOP");
@@ -230,10 +205,8 @@ fn sizes_of_all_requests_and_responses() {
         encode_response(1, &data, &mut out).unwrap();
         assert_eq!(out.len(), read_data_phits(usize::from(len)));
     }
-    assert_eq!(
-        (write_phits(8), read_data_phits(8), read_data_phits(32)),
-        (10, 7, 16)
-    );
+    assert_eq!(write_phits(8), 10);
+    assert_eq!((read_data_phits(8), read_data_phits(32)), (7, 16));
 }
 
 #[test]
@@ -256,10 +229,8 @@ fn what_does_not_fit_is_not_encoded() {
     ];
     for (dest, source, tid, request, error) in cases {
         let mut out = dirty();
-        assert_eq!(
-            encode_request(dest, source, tid, &request, &mut out),
-            Err(error)
-        );
+        let encoded = encode_request(dest, source, tid, &request, &mut out);
+        assert_eq!(encoded, Err(error), "{request:?}");
         assert_eq!(out, dirty(), "the buffer is unchanged");
     }
     let data = |tid, len| Response::ReadData {
@@ -283,7 +254,9 @@ fn what_does_not_fit_is_not_encoded() {
 #[test]
 fn requests_that_are_wrong_in_a_field_are_rejected_by_its_name() {
     use DecodeError::{Length, Mask, Operation, Padding, Routing, Size, Unhealthy};
-    let reserved = PacketError::Eop(EopError::StatusReserved);
+    use EopStatus::{SoftError, TransmitError};
+    let reserved = DecodeError::Packet(PacketError::Eop(EopError::StatusReserved));
+    let eop = WRITE_8[9];
     let cases: [(&[u32], usize, u32, DecodeError); 13] = [
         (&WRITE_8, 0, 1 << 15, Routing),
         (&WRITE_8, 0, 1 << 16, Routing),
@@ -297,24 +270,9 @@ fn requests_that_are_wrong_in_a_field_are_rejected_by_its_name() {
         (&WRITE_8, 8, 1, Padding),
         // Length 32 at an address that is not a line's first.
         (&READ_13, 4, !READ_13[4] & 0x1f, Length),
-        (
-            &WRITE_8,
-            9,
-            WRITE_8[9] ^ 1 << 16,
-            Unhealthy(EopStatus::TransmitError),
-        ),
-        (
-            &WRITE_8,
-            9,
-            WRITE_8[9] ^ 2 << 16,
-            Unhealthy(EopStatus::SoftError),
-        ),
-        (
-            &WRITE_8,
-            9,
-            WRITE_8[9] ^ 3 << 16,
-            DecodeError::Packet(reserved),
-        ),
+        (&WRITE_8, 9, eop ^ 1 << 16, Unhealthy(TransmitError)),
+        (&WRITE_8, 9, eop ^ 2 << 16, Unhealthy(SoftError)),
+        (&WRITE_8, 9, eop ^ 3 << 16, reserved),
     ];
     for (golden, phit, flip, error) in cases {
         let packet = flipped(golden, phit, flip);
@@ -359,10 +317,8 @@ fn end_of_packet_is_rejected_by_reason() {
     for bit in 18..22 {
         assert_eq!(Eop::parse(1 << bit), Err(EopError::ReservedNonZero));
         let packet = flipped(&WRITE_8, 9, 1 << bit);
-        assert_eq!(
-            check_packet(&packet),
-            Err(PacketError::Eop(EopError::ReservedNonZero))
-        );
+        let error = PacketError::Eop(EopError::ReservedNonZero);
+        assert_eq!(check_packet(&packet), Err(error));
     }
     assert_eq!(Eop::parse(3 << 16), Err(EopError::StatusReserved));
     let packet = flipped(&WRITE_8, 9, 1);
@@ -371,13 +327,8 @@ fn end_of_packet_is_rejected_by_reason() {
 
 #[test]
 fn every_flipped_bit_of_a_packet_is_found() {
-    for golden in [
-        &WRITE_32[..],
-        &WRITE_8,
-        &READ_13,
-        &WRITE_DONE,
-        &READ_DATA_32,
-    ] {
+    let goldens: [&[u32]; 5] = [&WRITE_32, &WRITE_8, &READ_13, &WRITE_DONE, &READ_DATA_32];
+    for golden in goldens {
         for phit in 0..golden.len() {
             for bit in 0..22 {
                 let packet = flipped(golden, phit, 1 << bit);

@@ -16,35 +16,20 @@ fn every_word_is_understood() {
     assert_eq!(netem.delay.jitter, Duration::from_ms(1));
     assert_eq!(netem.delay.correlation, p(1, 4));
     assert_eq!(netem.delay.distribution, Distribution::Normal);
-    assert_eq!(
-        netem.duplicate,
-        Chance {
-            probability: p(1, 100),
-            ..Chance::default()
-        }
-    );
-    assert_eq!(
-        netem.corrupt,
-        Chance {
-            probability: p(1, 100),
-            correlation: p(1, 10)
-        }
-    );
-    assert_eq!(
-        netem.reorder,
-        Chance {
-            probability: p(1, 4),
-            correlation: p(1, 2)
-        }
-    );
+    let chance = |probability, correlation| Chance {
+        probability,
+        correlation,
+    };
+    let uncorrelated = Chance::default().correlation;
+    assert_eq!(netem.duplicate, chance(p(1, 100), uncorrelated));
+    assert_eq!(netem.corrupt, chance(p(1, 100), p(1, 10)));
+    assert_eq!(netem.reorder, chance(p(1, 4), p(1, 2)));
     assert_eq!(netem.gap, 5);
-    assert_eq!(
-        netem.rate,
-        Some(Rate {
-            bits_per_second: 1_000_000_000,
-            overhead_bytes: 24
-        })
-    );
+    let rate = Rate {
+        bits_per_second: 1_000_000_000,
+        overhead_bytes: 24,
+    };
+    assert_eq!(netem.rate, Some(rate));
     assert_eq!(netem.limit, 2000);
     assert_eq!(netem.seed, Some(7));
     let gemodel = Loss::GilbertElliott {
@@ -62,26 +47,23 @@ fn defaults_are_those_of_tc() {
     assert_eq!(parse("delay 1ms reorder 25%").gap, 1);
     assert_eq!(parse("delay 500").delay.base, Duration::from_us(500));
     assert_eq!(parse("loss random 30").loss, parse("drop 30%").loss);
+    let (none, all) = (Probability::ZERO, Probability::ONE);
     let one_in_ten = Probability::from_ratio(1, 10);
-    assert_eq!(
-        parse("loss gemodel 10%").loss,
-        Loss::GilbertElliott {
-            p: one_in_ten,
-            r: Probability::ONE,
-            loss_in_bad: Probability::ONE,
-            loss_in_good: Probability::ZERO
-        }
-    );
-    assert_eq!(
-        parse("loss state 10%").loss,
-        Loss::FourState {
-            p13: one_in_ten,
-            p31: one_in_ten.complement(),
-            p32: Probability::ZERO,
-            p23: Probability::ONE,
-            p14: Probability::ZERO
-        }
-    );
+    let gemodel = Loss::GilbertElliott {
+        p: one_in_ten,
+        r: all,
+        loss_in_bad: all,
+        loss_in_good: none,
+    };
+    assert_eq!(parse("loss gemodel 10%").loss, gemodel);
+    let state = Loss::FourState {
+        p13: one_in_ten,
+        p31: one_in_ten.complement(),
+        p32: none,
+        p23: all,
+        p14: none,
+    };
+    assert_eq!(parse("loss state 10%").loss, state);
 }
 
 #[test]
@@ -99,6 +81,7 @@ fn units_are_those_of_tc() {
 
 #[test]
 fn errors_name_the_place_and_the_expectation() {
+    let late = "reorder only together with some delay";
     let refused = [
         ("loss", 4, PERCENT, "the end"),
         ("loss lots", 5, PERCENT, "`lots`"),
@@ -108,34 +91,18 @@ fn errors_name_the_place_and_the_expectation() {
         ("slot 1ms", 0, KEYWORDS, "`slot`"),
         ("loss 1% 5% 7%", 11, KEYWORDS, "`7%`"),
         ("gap 5", 0, "gap only together with reorder", "`gap`"),
-        (
-            "loss 1% reorder 5%",
-            8,
-            "reorder only together with some delay",
-            "`reorder`",
-        ),
+        ("loss 1% reorder 5%", 8, late, "`reorder`"),
         ("rate 0bit", 5, "a rate above zero such as 1gbit", "`0bit`"),
         ("limit 0", 6, "a number of frames, 1 or more", "`0`"),
         ("distribution pareto", 13, "uniform or normal", "`pareto`"),
     ];
     for (text, position, expected, found) in refused {
         let error = text.parse::<Netem>().expect_err(text);
-        assert_eq!(
-            error,
-            NetemError {
-                position,
-                expected,
-                found: found.to_owned()
-            },
-            "{text}: {error}"
-        );
+        assert_eq!(error.position, position, "{text}: {error}");
+        assert_eq!(error.expected, expected, "{text}: {error}");
+        assert_eq!(error.found, found, "{text}: {error}");
     }
-    let shown = "loss lots"
-        .parse::<Netem>()
-        .expect_err("not a percentage")
-        .to_string();
-    assert_eq!(
-        shown,
-        "netem: at byte 5: expected a percentage from 0% to 100%, found `lots`"
-    );
+    let shown = "loss lots".parse::<Netem>().expect_err("not a percentage");
+    let expected = "netem: at byte 5: expected a percentage from 0% to 100%, found `lots`";
+    assert_eq!(shown.to_string(), expected);
 }

@@ -14,6 +14,12 @@ fn pair_with_threshold<L: Link>(threshold: u32) -> Pair<L> {
     pair
 }
 
+/// One bit in `of` is wrong on `lanes` towards B.
+fn noise<L: Link>(pair: &mut Pair<L>, lanes: u8, of: u64) {
+    pair.wires[B].noisy_lanes = lanes;
+    pair.wires[B].noise_of = of;
+}
+
 /// End A sends, `packets` at a time, until it does so on `lanes`.
 fn until_on_lanes<L: Link>(pair: &mut Pair<L>, lanes: u8, packets: usize, most: Duration) {
     pair.run_until(most, |pair| {
@@ -26,46 +32,29 @@ fn until_on_lanes<L: Link>(pair: &mut Pair<L>, lanes: u8, packets: usize, most: 
 
 pub(crate) fn a_noisy_lane_is_charged_and_given_up_at_the_threshold<L: Link>() {
     let mut pair = pair_with_threshold::<L>(20);
-    pair.wires[B].noisy_lanes = 0b010;
-    pair.wires[B].noise_of = 2_000;
+    noise(&mut pair, 0b010, 2_000);
     until_on_lanes(&mut pair, 0b101, 500, SECOND.times(20));
     pair.finish(SECOND.times(5));
-    assert_eq!(pair.ends[B].lcb.rx_lanes(), 0b101);
-    assert_eq!(
-        pair.ends[A].lcb.rx_lanes(),
-        7,
-        "the other direction keeps its lanes"
-    );
+    // The other direction keeps its lanes, and only the noisy lane is charged.
+    assert_eq!([A, B].map(|end| pair.ends[end].lcb.rx_lanes()), [7, 0b101]);
     let retries = pair.ends[B].lcb.counters().lane_retries;
-    assert_eq!(
-        retries[0] + retries[2],
-        0,
-        "only the noisy lane is charged: {retries:?}"
-    );
+    assert_eq!(retries[0] + retries[2], 0, "{retries:?}");
     assert!(L::CHARGES_OF_20.contains(&retries[1]), "{retries:?}");
-    assert!(pair.ends[B].events.contains(&LinkEvent::LaneDegraded {
-        lane: 1,
-        left: 0b101
-    }));
-    assert!(
-        pair.ends[A]
-            .events
-            .contains(&LinkEvent::PeerDegraded { left: 0b101 })
-    );
+    let (lane, left) = (1, 0b101);
+    let degraded = LinkEvent::LaneDegraded { lane, left };
+    assert!(pair.ends[B].events.contains(&degraded));
+    let degraded = LinkEvent::PeerDegraded { left };
+    assert!(pair.ends[A].events.contains(&degraded));
     let errors = L::check_failures(&pair.ends[B].lcb);
     pair.load(A, 5_000);
     pair.finish(SECOND.times(5));
-    assert_eq!(
-        L::check_failures(&pair.ends[B].lcb),
-        errors,
-        "the noisy lane is not used any more"
-    );
+    // The noisy lane is not used any more.
+    assert_eq!(L::check_failures(&pair.ends[B].lcb), errors);
 }
 
 pub(crate) fn frames_from_before_a_lane_left_end_no_session_while_the_peer_stands_still<L: Link>() {
     let mut pair = pair_with_threshold::<L>(20);
-    pair.wires[B].noisy_lanes = 0b010;
-    pair.wires[B].noise_of = 2_000;
+    noise(&mut pair, 0b010, 2_000);
     until_on_lanes(&mut pair, 0b101, 500, SECOND.times(20));
     pair.finish(SECOND.times(5));
     // Nothing of the peer comes but what has been on its way since then.
@@ -107,11 +96,8 @@ pub(crate) fn lanes_go_one_by_one_and_with_the_last_the_link<L: Link>() {
     assert_eq!(seen, [0b111, 0b011, 0b010]);
     pair.run_for(SECOND);
     for end in [A, B] {
-        assert_eq!(
-            pair.ends[end].lcb.state(),
-            LinkState::Dead,
-            "link_active is deasserted"
-        );
+        // link_active is deasserted.
+        assert_eq!(pair.ends[end].lcb.state(), LinkState::Dead);
         assert!(!L::can_begin(&pair.ends[end].lcb, 0, 1));
         assert!(pair.downs(end).contains(&DownReason::NoLanes));
     }
@@ -127,8 +113,7 @@ pub(crate) fn lanes_go_one_by_one_and_with_the_last_the_link<L: Link>() {
 pub(crate) fn a_lane_too_noisy_for_any_frame_is_given_up_all_the_same<L: Link>() {
     let mut pair = pair_with_threshold::<L>(1_000);
     // One bit in most phits of the lane: no control word is ever right.
-    pair.wires[B].noisy_lanes = 0b100;
-    pair.wires[B].noise_of = 1;
+    noise(&mut pair, 0b100, 1);
     pair.load(A, 2_000);
     pair.run_until(SECOND.times(120), |pair| pair.ends[A].lcb.tx_lanes() != 7);
     assert_eq!(pair.ends[B].lcb.rx_lanes(), 0b011, "{}", pair.state());
@@ -139,22 +124,17 @@ pub(crate) fn a_lane_too_noisy_for_any_frame_is_given_up_by_the_first_packet_tha
     L: Link,
 >() {
     let mut pair = pair_with_threshold::<L>(20);
-    pair.wires[B].noisy_lanes = 0b010;
-    pair.wires[B].noise_of = 500;
+    noise(&mut pair, 0b010, 500);
     until_on_lanes(&mut pair, 0b101, 200, SECOND.times(60));
     pair.finish(SECOND);
-    pair.wires[B].noisy_lanes = 0b100;
-    pair.wires[B].noise_of = 1;
+    noise(&mut pair, 0b100, 1);
     pair.load(A, 1);
     let start = pair.now;
     pair.run_until(SECOND.times(60), |pair| {
         pair.ends[A].lcb.tx_lanes() == 0b001
     });
-    assert!(
-        pair.now.since(start) < SECOND.times(2),
-        "{:?}",
-        pair.now.since(start)
-    );
+    let took = pair.now.since(start);
+    assert!(took < SECOND.times(2), "{took:?}");
     pair.finish(SECOND);
 }
 
@@ -162,8 +142,7 @@ pub(crate) fn a_lane_too_noisy_for_any_frame_is_given_up_by_the_first_packet_tha
 /// of the session before, so that the two ends went on with different ones and nothing ever passed.
 pub(crate) fn a_restarted_peer_gets_all_lanes_again<L: Link>() {
     let mut pair = pair_with_threshold::<L>(3);
-    pair.wires[B].noisy_lanes = 0b001;
-    pair.wires[B].noise_of = 500;
+    noise(&mut pair, 0b001, 500);
     until_on_lanes(&mut pair, 0b110, 100, SECOND.times(60));
     pair.finish(SECOND);
     pair.wires[B].noisy_lanes = 0;
@@ -173,10 +152,8 @@ pub(crate) fn a_restarted_peer_gets_all_lanes_again<L: Link>() {
     pair.ends[B].gaps_allowed = true;
     pair.wait_up();
     pair.exchange(100, SECOND);
-    assert_eq!(
-        (pair.ends[A].lcb.tx_lanes(), pair.ends[B].lcb.rx_lanes()),
-        (7, 7)
-    );
+    assert_eq!(pair.ends[A].lcb.tx_lanes(), 7);
+    assert_eq!(pair.ends[B].lcb.rx_lanes(), 7);
 }
 
 pub(crate) fn a_link_at_rest_stays_at_rest_when_a_lane_has_gone<L: Link>() {
@@ -189,8 +166,7 @@ pub(crate) fn a_link_at_rest_stays_at_rest_when_a_lane_has_gone<L: Link>() {
     };
     let mut pair = Pair::<L>::with(1, end(A), end(B), FRAME_BYTES);
     pair.wait_up();
-    pair.wires[B].noisy_lanes = 0b010;
-    pair.wires[B].noise_of = 500;
+    noise(&mut pair, 0b010, 500);
     // The charge that tips the balance comes with the last packet there is.
     pair.run_until(SECOND.times(60), |pair| {
         let quiet =
@@ -206,10 +182,8 @@ pub(crate) fn a_link_at_rest_stays_at_rest_when_a_lane_has_gone<L: Link>() {
     let frames = pair.frames;
     pair.run_for(SECOND.times(10));
     assert_eq!(L::requests(&pair.ends[B].lcb), requests);
-    assert_eq!(
-        pair.frames, frames,
-        "nothing is said when nothing is to be said"
-    );
+    // Nothing is said when nothing is to be said.
+    assert_eq!(pair.frames, frames);
 }
 
 pub(crate) fn a_lane_that_comes_late_leaves_both_ends_agreed<L: Link>() {
@@ -237,8 +211,7 @@ pub(crate) fn a_lane_that_comes_late_leaves_both_ends_agreed<L: Link>() {
 
 pub(crate) fn the_request_for_fewer_lanes_may_be_lost<L: Link>() {
     let mut pair = pair_with_threshold::<L>(5);
-    pair.wires[B].noisy_lanes = 1;
-    pair.wires[B].noise_of = 1_000;
+    noise(&mut pair, 1, 1_000);
     pair.wires[A].loss = 500;
     pair.load(A, 20_000);
     pair.finish(SECOND.times(60));

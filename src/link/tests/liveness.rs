@@ -21,6 +21,38 @@ fn traffic_flows<L: Link>(pair: &mut Pair<L>) {
     pair.exchange(300, SECOND.times(5));
 }
 
+/// A pair over which something has gone.
+fn flowing<L: Link>(change: impl Fn(&mut LinkProfile)) -> Pair<L> {
+    let mut pair = pair_with(change);
+    traffic_flows(&mut pair);
+    pair
+}
+
+fn no_session_ended<L: Link>(pair: &Pair<L>) -> bool {
+    pair.downs(A).is_empty() && pair.downs(B).is_empty()
+}
+
+/// Cuts the link for so long.
+fn cut_for<L: Link>(pair: &mut Pair<L>, time: Duration) {
+    pair.wire(|wire| wire.cut = true);
+    pair.run_for(time);
+    pair.wire(|wire| wire.cut = false);
+}
+
+/// Hands A frames that it cannot use, until it ends the session. How long that took.
+fn end_by_frames<L: Link>(pair: &mut Pair<L>) -> Duration {
+    pair.wires[A].cut = true;
+    let frame = L::forge(pair, A, 7, 0x3000, &[]);
+    let begin = pair.now;
+    while pair.downs(A).is_empty() {
+        pair.inject(A, &frame);
+        pair.run_for(Duration::from_ms(1));
+        assert!(pair.now.since(begin) < SECOND.times(2));
+    }
+    assert_eq!(pair.downs(A), [DownReason::Unusable]);
+    pair.now.since(begin)
+}
+
 /// End B has data that end A never sent, and acknowledges it in every frame: A can use none of
 /// them.
 fn wedge<L: Link>(pair: &mut Pair<L>) {
@@ -45,12 +77,9 @@ pub(crate) fn a_session_in_which_nothing_can_be_used_begins_anew_within_its_time
     assert_eq!(pair.downs(B), [DownReason::PeerRestarted]);
     assert_eq!(pair.count(A, |c| c.unusable_sessions), 1);
     for end in [A, B] {
+        // What is discarded is reported.
         let counted = pair.count(end, |c| c.tx_discarded_packets);
-        assert_eq!(
-            pair.discarded(end),
-            counted,
-            "what is discarded is reported"
-        );
+        assert_eq!(pair.discarded(end), counted);
     }
     assert_eq!(pair.count(B, |c| c.tx_discarded_packets), 20);
     traffic_flows(&mut pair);
@@ -63,16 +92,13 @@ pub(crate) fn a_link_that_may_not_heal_stays_as_it_is<L: Link>() {
     pair.load(B, 20);
     pair.run_for(SECOND.times(60));
     assert!(pair.downs(A).is_empty());
-    assert!(
-        pair.ends[B].lcb.unacknowledged_packets() > 0,
-        "and nothing flows"
-    );
+    let left = pair.ends[B].lcb.unacknowledged_packets();
+    assert!(left > 0, "and nothing flows");
 }
 
 pub(crate) fn a_stranger_s_frames_do_not_end_a_session_whose_peer_answers<L: Link>() {
     for busy in [false, true] {
-        let mut pair = pair_with::<L>(|_| {});
-        traffic_flows(&mut pair);
+        let mut pair = flowing::<L>(|_| {});
         let before = pair.count(A, |c| c.drop_impossible_ack);
         for _ in 0..10_000 {
             let frame = L::forge(&pair, A, 7, 0x3000, &[]);
@@ -84,40 +110,24 @@ pub(crate) fn a_stranger_s_frames_do_not_end_a_session_whose_peer_answers<L: Lin
             pair.run_for(Duration::from_ms(1));
         }
         assert_eq!(pair.count(A, |c| c.drop_impossible_ack), before + 10_000);
-        assert!(pair.downs(A).is_empty() && pair.downs(B).is_empty());
+        assert!(no_session_ended(&pair));
         traffic_flows(&mut pair);
     }
 }
 
 pub(crate) fn the_same_frames_end_a_session_whose_peer_does_not_answer<L: Link>() {
-    let mut pair = pair_with::<L>(|_| {});
-    traffic_flows(&mut pair);
-    pair.wires[A].cut = true;
-    let frame = L::forge(&pair, A, 7, 0x3000, &[]);
-    let begin = pair.now;
-    while pair.downs(A).is_empty() {
-        pair.inject(A, &frame);
-        pair.run_for(Duration::from_ms(1));
-        assert!(pair.now.since(begin) < SECOND.times(2));
-    }
-    assert!(
-        pair.now.since(begin) >= SECOND,
-        "{:?}",
-        pair.now.since(begin)
-    );
-    assert_eq!(pair.downs(A), [DownReason::Unusable]);
+    let mut pair = flowing::<L>(|_| {});
+    let after = end_by_frames(&mut pair);
+    assert!(after >= SECOND, "{after:?}");
 }
 
 pub(crate) fn one_bad_frame_before_a_cut_ends_nothing<L: Link>() {
-    let mut pair = pair_with::<L>(|_| {});
-    traffic_flows(&mut pair);
+    let mut pair = flowing::<L>(|_| {});
     let frame = L::forge(&pair, A, 7, 0x3000, &[]);
     pair.inject(A, &frame);
-    pair.wire(|wire| wire.cut = true);
-    pair.run_for(SECOND.times(10));
-    pair.wire(|wire| wire.cut = false);
+    cut_for(&mut pair, SECOND.times(10));
     traffic_flows(&mut pair);
-    assert!(pair.downs(A).is_empty() && pair.downs(B).is_empty());
+    assert!(no_session_ended(&pair));
 }
 
 pub(crate) fn answers_that_take_longer_than_a_session_may_be_unusable_are_waited_for<L: Link>() {
@@ -136,8 +146,7 @@ pub(crate) fn answers_that_take_longer_than_a_session_may_be_unusable_are_waited
 }
 
 pub(crate) fn what_the_peer_takes_for_acknowledged_is_not_waited_for_for_ever<L: Link>() {
-    let mut pair = pair_with::<L>(|_| {});
-    traffic_flows(&mut pair);
+    let mut pair = flowing::<L>(|_| {});
     pair.allow_gaps();
     // A's data is lost on the way, and somebody acknowledges it in the name of B.
     pair.wires[B].cut = true;
@@ -156,17 +165,12 @@ pub(crate) fn what_the_peer_takes_for_acknowledged_is_not_waited_for_for_ever<L:
 }
 
 pub(crate) fn silence_is_told_and_untold_and_nothing_else_happens<L: Link>() {
-    let mut pair = pair_with::<L>(|_| {});
-    traffic_flows(&mut pair);
+    let mut pair = flowing::<L>(|_| {});
     let asleep = pair.now;
     pair.run_for(SECOND.times(20));
     for end in &pair.ends {
-        assert_eq!(
-            end.events.len(),
-            1,
-            "an idle peer answers: {:?}",
-            end.events
-        );
+        let events = &end.events;
+        assert_eq!(events.len(), 1, "an idle peer answers: {events:?}");
         let last = end.lcb.last_accepted().unwrap();
         assert!(last > asleep && pair.now.since(last) < SECOND);
     }
@@ -191,18 +195,15 @@ pub(crate) fn silence_is_told_and_untold_and_nothing_else_happens<L: Link>() {
         let LinkEvent::Heard { after } = end.events[2] else {
             panic!("{:?}", end.events);
         };
-        assert!(
-            after > SECOND.times(61) && after < SECOND.times(64),
-            "{after:?}"
-        );
+        let about = SECOND.times(61)..SECOND.times(64);
+        assert!(about.contains(&after), "{after:?}");
     }
     traffic_flows(&mut pair);
-    assert!(pair.downs(A).is_empty() && pair.downs(B).is_empty());
+    assert!(no_session_ended(&pair));
 }
 
 pub(crate) fn a_process_that_stood_still_does_not_call_its_peer_silent<L: Link>() {
-    let mut pair = pair_with::<L>(|_| {});
-    traffic_flows(&mut pair);
+    let mut pair = flowing::<L>(|_| {});
     // Answers lie unread in the socket for half a minute; the first thing to run are the timers.
     pair.now += SECOND.times(30);
     pair.settle();
@@ -213,26 +214,22 @@ pub(crate) fn a_process_that_stood_still_does_not_call_its_peer_silent<L: Link>(
 }
 
 pub(crate) fn nobody_is_asked_where_silence_is_not_told<L: Link>() {
-    let mut pair = pair_with::<L>(|profile| profile.silence = None);
-    traffic_flows(&mut pair);
+    let mut pair = flowing::<L>(|profile| profile.silence = None);
     pair.run_for(SECOND);
     assert!(pair.ends.iter().all(|end| end.lcb.next_wakeup().is_none()));
     assert_eq!(LinkProfile::paper().silence, None);
 }
 
 pub(crate) fn giving_up_ends_an_idle_session_too<L: Link>() {
-    let mut pair = pair_with::<L>(|profile| profile.give_up = Some(SECOND.times(2)));
-    traffic_flows(&mut pair);
+    let mut pair = flowing::<L>(|profile| profile.give_up = Some(SECOND.times(2)));
     pair.run_for(SECOND.times(20));
     assert!(pair.downs(A).is_empty(), "an idle peer answers");
     pair.wire(|wire| wire.cut = true);
     pair.run_for(Duration::from_ms(3_000));
     for end in [A, B] {
         assert_eq!(pair.downs(end), [DownReason::Silence]);
-        assert!(
-            !pair.ends[end].lcb.is_silent(),
-            "there is no session to be silent in"
-        );
+        // There is no session to be silent in.
+        assert!(!pair.ends[end].lcb.is_silent());
     }
     pair.wire(|wire| wire.cut = false);
     pair.allow_gaps();
@@ -241,15 +238,14 @@ pub(crate) fn giving_up_ends_an_idle_session_too<L: Link>() {
 }
 
 pub(crate) fn a_peer_that_is_far_away_is_called_silent_once_and_then_waited_for<L: Link>() {
-    let mut pair = pair_with::<L>(|_| {});
-    traffic_flows(&mut pair);
+    let mut pair = flowing::<L>(|_| {});
     pair.wire(|wire| wire.delay = Duration::from_ms(3_000));
     pair.run_for(SECOND.times(60));
     for end in &pair.ends {
         assert!(!end.lcb.is_silent());
         assert_eq!(end.lcb.counters().silences, 1, "{:?}", end.events);
     }
-    assert!(pair.downs(A).is_empty() && pair.downs(B).is_empty());
+    assert!(no_session_ended(&pair));
 }
 
 /// How long it takes until both ends tell that a cut link is silent.
@@ -264,8 +260,7 @@ fn told_after<L: Link>(pair: &mut Pair<L>) -> Duration {
 
 pub(crate) fn a_cable_that_was_out_does_not_make_its_ends_more_patient<L: Link>() {
     for busy in [true, false] {
-        let mut pair = pair_with::<L>(|_| {});
-        traffic_flows(&mut pair);
+        let mut pair = flowing::<L>(|_| {});
         told_after(&mut pair);
         pair.run_for(SECOND.times(30));
         pair.wire(|wire| wire.cut = false);
@@ -281,27 +276,15 @@ pub(crate) fn a_cable_that_was_out_does_not_make_its_ends_more_patient<L: Link>(
 }
 
 pub(crate) fn a_session_heals_as_soon_after_a_cable_was_out_as_before<L: Link>() {
-    let mut pair = pair_with::<L>(|_| {});
-    traffic_flows(&mut pair);
-    pair.wire(|wire| wire.cut = true);
-    pair.run_for(SECOND.times(30));
-    pair.wire(|wire| wire.cut = false);
+    let mut pair = flowing::<L>(|_| {});
+    cut_for(&mut pair, SECOND.times(30));
     traffic_flows(&mut pair);
     traffic_flows(&mut pair);
-    pair.wires[A].cut = true;
-    let frame = L::forge(&pair, A, 7, 0x3000, &[]);
-    let begin = pair.now;
-    while pair.downs(A).is_empty() {
-        pair.inject(A, &frame);
-        pair.run_for(Duration::from_ms(1));
-        assert!(pair.now.since(begin) < SECOND.times(2));
-    }
-    assert_eq!(pair.downs(A), [DownReason::Unusable]);
+    end_by_frames(&mut pair);
 }
 
 pub(crate) fn frames_on_wrong_lanes_draw_training_frames_at_their_own_pace<L: Link>() {
-    let mut pair = pair_with::<L>(|_| {});
-    traffic_flows(&mut pair);
+    let mut pair = flowing::<L>(|_| {});
     let sent = pair.count(A, |c| c.tx_training_frames);
     let frame = L::forge(&pair, A, 0b011, 0, &[]);
     let begin = pair.now;
@@ -324,8 +307,7 @@ fn stalls<L: Link>(pair: &Pair<L>, end: usize) -> Vec<LinkEvent> {
 }
 
 pub(crate) fn a_way_that_swallows_long_frames_is_told_although_short_ones_pass<L: Link>() {
-    let mut pair = pair_with::<L>(|_| {});
-    traffic_flows(&mut pair);
+    let mut pair = flowing::<L>(|_| {});
     pair.wires[B].most_bytes = L::IDLE_FRAME_BYTES;
     pair.load(A, 300);
     pair.run_for(Duration::from_ms(900));
@@ -344,13 +326,12 @@ pub(crate) fn a_way_that_swallows_long_frames_is_told_although_short_ones_pass<L
 }
 
 pub(crate) fn who_misses_a_packet_for_a_minute_begins_a_new_session_and_says_why<L: Link>() {
-    let mut pair = pair_with::<L>(|_| {});
-    traffic_flows(&mut pair);
+    let mut pair = flowing::<L>(|_| {});
     pair.allow_gaps();
     pair.wires[B].most_bytes = L::IDLE_FRAME_BYTES;
     pair.load(A, 300);
     pair.run_for(SECOND.times(55));
-    assert!(pair.downs(A).is_empty() && pair.downs(B).is_empty());
+    assert!(no_session_ended(&pair));
     pair.run_for(SECOND.times(15));
     assert_eq!(pair.downs(B), [DownReason::Missing]);
 }
@@ -358,8 +339,7 @@ pub(crate) fn who_misses_a_packet_for_a_minute_begins_a_new_session_and_says_why
 /// Frames of the peer's that are handed in together ask for a packet, and show that the peer is
 /// there, before the packet is sent again.
 pub(crate) fn a_way_that_swallows_long_frames_is_told_also_while_the_peer_sends<L: Link>() {
-    let mut pair = pair_with::<L>(|_| {});
-    traffic_flows(&mut pair);
+    let mut pair = flowing::<L>(|_| {});
     pair.wires[B].most_bytes = L::IDLE_FRAME_BYTES;
     pair.wires[A].cut = true;
     pair.taping = true;
@@ -381,8 +361,7 @@ pub(crate) fn a_way_that_swallows_long_frames_is_told_also_while_the_peer_sends<
 pub(crate) fn a_session_given_up_over_a_way_that_swallows_long_frames_says_so_and_the_next_one_knows<
     L: Link,
 >() {
-    let mut pair = pair_with::<L>(|profile| profile.give_up = Some(SECOND.times(2)));
-    traffic_flows(&mut pair);
+    let mut pair = flowing::<L>(|profile| profile.give_up = Some(SECOND.times(2)));
     pair.allow_gaps();
     pair.wires[B].most_bytes = L::IDLE_FRAME_BYTES;
     pair.load(A, 300);
@@ -395,16 +374,13 @@ pub(crate) fn a_session_given_up_over_a_way_that_swallows_long_frames_says_so_an
     pair.wait_up();
     assert!(pair.ends[A].lcb.is_stalled(), "nothing has shown otherwise");
     pair.run_for(SECOND.times(70));
-    assert!(
-        !pair.ends[A].lcb.is_stalled(),
-        "nothing has shown it either"
-    );
+    let stalled = pair.ends[A].lcb.is_stalled();
+    assert!(!stalled, "nothing has shown it either");
     traffic_flows(&mut pair);
 }
 
 pub(crate) fn a_silent_peer_and_an_end_that_stood_still_are_not_called_stalled<L: Link>() {
-    let mut pair = pair_with::<L>(|_| {});
-    traffic_flows(&mut pair);
+    let mut pair = flowing::<L>(|_| {});
     pair.wire(|wire| wire.cut = true);
     pair.load(A, 300);
     pair.load(B, 300);

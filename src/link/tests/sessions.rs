@@ -14,25 +14,17 @@ pub(crate) fn initialisation_takes_few_round_trips_and_says_who_is_there<L: Link
     let mut pair = Pair::<L>::new(1);
     let start = pair.now;
     pair.wait_up();
-    assert!(
-        pair.now.since(start) < Duration::from_ms(1),
-        "{}",
-        pair.state()
-    );
+    let took = pair.now.since(start);
+    assert!(took < Duration::from_ms(1), "{}", pair.state());
     pair.run_for(SECOND);
-    assert_eq!(
-        pair.ends[A].events,
-        [LinkEvent::Up {
-            peer: name("right", 5),
-            tx_lanes: 7,
-            rx_lanes: 7
-        }]
-    );
-    assert!(
-        pair.frames[A] < 10,
-        "an idle link is silent: {} frames",
-        pair.frames[A]
-    );
+    let up = LinkEvent::Up {
+        peer: name("right", 5),
+        tx_lanes: 7,
+        rx_lanes: 7,
+    };
+    assert_eq!(pair.ends[A].events, [up]);
+    let frames = pair.frames[A];
+    assert!(frames < 10, "an idle link is silent: {frames} frames");
 }
 
 pub(crate) fn initialisation_survives_a_bad_wire<L: Link>() {
@@ -52,25 +44,17 @@ pub(crate) fn initialisation_survives_a_bad_wire<L: Link>() {
 }
 
 pub(crate) fn lane_order_and_polarity_are_found_for_every_cable<L: Link>() {
-    for order in [
-        [0, 1, 2],
-        [0, 2, 1],
-        [1, 0, 2],
-        [1, 2, 0],
-        [2, 0, 1],
-        [2, 1, 0],
-    ] {
+    let straight = [[0, 1, 2], [1, 2, 0], [2, 0, 1]];
+    let crossed = straight.map(|[a, b, c]| [c, b, a]);
+    for order in straight.into_iter().chain(crossed) {
         for bits in 0..8_u8 {
             let invert = [0, 1, 2].map(|lane| bits >> lane & 1 != 0);
             let cable = Permutation::new(order, invert).unwrap();
             let a = L::built(config::<L>(A).cable(cable));
             let mut pair = Pair::<L>::with(2, a, live::<L>(B), FRAME_BYTES);
             pair.wait_up();
-            assert_eq!(pair.ends[B].lcb.common().handshake.cable, cable);
-            assert_eq!(
-                pair.ends[A].lcb.common().handshake.cable,
-                Permutation::IDENTITY
-            );
+            let found = |end: usize| pair.ends[end].lcb.common().handshake.cable;
+            assert_eq!([A, B].map(found), [Permutation::IDENTITY, cable]);
             pair.exchange(100, SECOND);
             assert_eq!(L::check_failures(&pair.ends[B].lcb), 0);
         }
@@ -97,39 +81,43 @@ pub(crate) fn a_wrong_peer_is_refused_with_its_name<L: Link>() {
     };
     let (ours, theirs) = (|| name("left", 3), || name("right", 5));
     let end = |link, local, peer| builder(link, LinkEnd::B, local, peer);
-    let message = refusal::<L>(end(7, name("other", 5), ours()));
-    assert_eq!(message, "link 7: expected right port 5, found other port 5");
-    let message = refusal::<L>(end(7, name("right", 6), ours()));
-    assert_eq!(message, "link 7: expected right port 5, found right port 6");
-    let message = refusal::<L>(end(7, theirs(), name("far", 1)));
-    assert_eq!(
-        message,
-        "link 7: right port 5 expects far port 1 at this end, which is left port 3"
-    );
-    let message = refusal::<L>(end(8, theirs(), ours()));
-    assert_eq!(
-        message,
-        "link 7: expected right port 5, found right port 5 of link 8"
-    );
-    let message = refusal::<L>(end(7, theirs(), ours()).fabric(0xbad));
-    assert!(
-        message.contains("right port 5 belongs to another lab"),
-        "{message}"
-    );
-    let message = refusal::<L>(end(7, theirs(), ours()).rate(L::OTHER_RATE));
-    assert!(message.contains("lane rate"), "{message}");
-    let message = refusal::<L>(builder(7, LinkEnd::A, theirs(), ours()));
-    assert!(message.contains("calls itself end A"), "{message}");
+    let right = || end(7, theirs(), ours());
+    let another_end = builder(7, LinkEnd::A, theirs(), ours());
+    let cases = [
+        (
+            end(7, name("other", 5), ours()),
+            "expected right port 5, found other port 5",
+        ),
+        (
+            end(7, name("right", 6), ours()),
+            "expected right port 5, found right port 6",
+        ),
+        (
+            end(7, theirs(), name("far", 1)),
+            "right port 5 expects far port 1 at this end, which is left port 3",
+        ),
+        (
+            end(8, theirs(), ours()),
+            "expected right port 5, found right port 5 of link 8",
+        ),
+    ];
+    for (end, expected) in cases {
+        assert_eq!(refusal::<L>(end), format!("link 7: {expected}"));
+    }
+    let cases = [
+        (right().fabric(0xbad), "right port 5 belongs to another lab"),
+        (right().rate(L::OTHER_RATE), "lane rate"),
+        (another_end, "calls itself end A"),
+    ];
+    for (end, expected) in cases {
+        let message = refusal::<L>(end);
+        assert!(message.contains(expected), "{message}");
+    }
 }
 
 pub(crate) fn the_right_peer_is_taken_after_a_wrong_one<L: Link>() {
-    let wrong = LinkConfig::builder(
-        L::STANDARD,
-        7,
-        LinkEnd::B,
-        name("other", 5),
-        name("left", 3),
-    );
+    let (other, left) = (name("other", 5), name("left", 3));
+    let wrong = LinkConfig::builder(L::STANDARD, 7, LinkEnd::B, other, left);
     let wrong = L::built(wrong.fabric(0xfab));
     let mut pair = Pair::<L>::with(4, live::<L>(A), wrong, FRAME_BYTES);
     pair.run_for(SECOND);
@@ -149,10 +137,8 @@ pub(crate) fn a_restarted_peer_is_noticed_and_traffic_goes_on<L: Link>() {
         pair.replace(B, 77);
         let start = pair.now;
         pair.run_until(SECOND, |pair| {
-            pair.ends
-                .iter()
-                .all(|end| end.lcb.is_active() && end.lcb.epochs().1 != 0)
-                && pair.ends[A].lcb.epochs().1 == 77
+            let knows = |end: &End<L>| end.lcb.is_active() && end.lcb.epochs().1 != 0;
+            pair.ends.iter().all(knows) && pair.ends[A].lcb.epochs().1 == 77
         });
         assert!(pair.now.since(start) < Duration::from_ms(20));
         let restarts = pair.ends[A].events.iter().find_map(|event| match event {
@@ -172,10 +158,8 @@ pub(crate) fn a_peer_restarted_behind_a_cut_is_noticed_when_the_cut_ends<L: Link
     pair.wire(|wire| wire.cut = true);
     pair.replace(B, 5);
     pair.run_for(SECOND.times(3));
-    assert!(
-        pair.ends[A].lcb.is_active(),
-        "a silent peer is not a dead one"
-    );
+    // A silent peer is not a dead one.
+    assert!(pair.ends[A].lcb.is_active());
     pair.wire(|wire| wire.cut = false);
     pair.run_until(SECOND, |pair| {
         pair.ends[A].lcb.epochs().1 == 5 && pair.ends[B].lcb.is_active()
@@ -268,10 +252,8 @@ pub(crate) fn giving_up_is_for_those_who_ask_for_it<L: Link>() {
     let mut pair = Pair::<L>::with(12, a, live::<L>(B), FRAME_BYTES);
     pair.wait_up();
     pair.run_for(SECOND.times(5));
-    assert!(
-        pair.ends[A].lcb.is_active(),
-        "nothing was sent, so nothing is owed"
-    );
+    // Nothing was sent, so nothing is owed.
+    assert!(pair.ends[A].lcb.is_active());
     pair.wire(|wire| wire.cut = true);
     pair.load(A, 10);
     pair.load(B, 10);
@@ -283,9 +265,8 @@ pub(crate) fn giving_up_is_for_those_who_ask_for_it<L: Link>() {
     pair.wire(|wire| wire.cut = false);
     pair.allow_gaps();
     pair.run_until(SECOND, |pair| {
-        pair.ends
-            .iter()
-            .all(|end| end.lcb.is_active() && end.lcb.unacknowledged_packets() == 0)
+        let rests = |end: &End<L>| end.lcb.is_active() && end.lcb.unacknowledged_packets() == 0;
+        pair.ends.iter().all(rests)
     });
     pair.exchange(10, SECOND);
 }

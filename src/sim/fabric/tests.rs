@@ -76,19 +76,27 @@ impl Node for Metronome {
 }
 
 const US: Duration = Duration::from_us(1);
+const A: NodeId = NodeId(0);
+const B: NodeId = NodeId(1);
 
 fn pair(seed: u64, count: u64) -> (Fabric<Metronome>, LinkId) {
+    joined(seed, [count, 0], Duration::from_ns(300))
+}
+
+/// Two nodes that send so many frames each, over a link of that latency.
+fn joined(seed: u64, counts: [u64; 2], latency: Duration) -> (Fabric<Metronome>, LinkId) {
     let mut fabric = Fabric::new(seed);
-    let a = fabric.add(Metronome::new(1, US, count));
-    let b = fabric.add(Metronome::new(1, US, 0));
-    let spec = LinkSpec {
-        latency: Duration::from_ns(300),
-        mtu: 64,
-    };
-    let link = fabric
-        .connect((a, 0), (b, 0), spec)
-        .expect("the ports are free");
-    (fabric, link)
+    let [a, b] = counts.map(|count| fabric.add(Metronome::new(1, US, count)));
+    let joined = fabric.connect((a, 0), (b, 0), LinkSpec { latency, mtu: 64 });
+    (fabric, joined.expect("the ports are free"))
+}
+
+/// Lets a node send one frame after `wait`.
+fn send_one(fabric: &mut Fabric<Metronome>, node: NodeId, wait: Duration) {
+    fabric.command(node, |node, now| {
+        node.left = 1;
+        node.next = now + wait;
+    });
 }
 
 fn netem(words: &str) -> Option<Netem> {
@@ -102,25 +110,21 @@ fn frames_arrive_after_the_latency_and_events_are_kept() {
     assert_eq!(fabric.in_flight(), 1);
     assert_eq!(fabric.now(), Time::from_ns(2_299));
     let ends = fabric.ends(link);
-    assert_eq!(ends, [(NodeId(0), 0), (NodeId(1), 0)]);
+    assert_eq!(ends, [(A, 0), (B, 0)]);
     let log = &fabric.node(ends[1].0).log;
-    assert_eq!(
-        log,
-        &[(Time::from_ns(300), 0, 0), (Time::from_ns(1_300), 0, 1)]
-    );
+    let at = Time::from_ns;
+    assert_eq!(log, &[(at(300), 0, 0), (at(1_300), 0, 1)]);
     fabric.run_for(Duration::from_ns(1));
-    assert_eq!(fabric.node(NodeId(1)).log.len(), 3);
+    assert_eq!(fabric.node(B).log.len(), 3);
     assert_eq!(fabric.next_event_time(), None);
     assert!(!fabric.step(), "nothing will ever happen");
     let first = fabric.poll_event().expect("one event per frame");
-    assert_eq!(
-        first,
-        FabricEvent {
-            at: Time::from_ns(300),
-            node: NodeId(1),
-            event: 0
-        }
-    );
+    let expected = FabricEvent {
+        at: at(300),
+        node: B,
+        event: 0,
+    };
+    assert_eq!(first, expected);
     assert_eq!(fabric.wire_counters().delivered, 3);
 }
 
@@ -139,16 +143,7 @@ fn the_same_seed_gives_the_same_trace_and_another_seed_another() {
 #[test]
 fn the_trace_sees_time_and_content() {
     let hash = |count, latency_ns| {
-        let mut fabric = Fabric::new(1);
-        let a = fabric.add(Metronome::new(1, US, count));
-        let b = fabric.add(Metronome::new(1, US, 0));
-        let spec = LinkSpec {
-            latency: Duration::from_ns(latency_ns),
-            mtu: 64,
-        };
-        fabric
-            .connect((a, 0), (b, 0), spec)
-            .expect("the ports are free");
+        let (mut fabric, _) = joined(1, [count, 0], Duration::from_ns(latency_ns));
         fabric.run_for(Duration::from_ms(1));
         fabric.trace_hash()
     };
@@ -158,26 +153,12 @@ fn the_trace_sees_time_and_content() {
 
 #[test]
 fn impairment_acts_on_its_direction_only() {
-    let mut fabric = Fabric::new(1);
-    let a = fabric.add(Metronome::new(1, US, 100));
-    let b = fabric.add(Metronome::new(1, US, 100));
-    let link = fabric
-        .connect((a, 0), (b, 0), LinkSpec::default())
-        .expect("the ports are free");
+    let (mut fabric, link) = joined(1, [100, 100], LinkSpec::default().latency);
     fabric.impair(link, Direction::AToB, netem("loss 100%"));
     fabric.run_for(Duration::from_ms(1));
-    assert_eq!(
-        (fabric.node(a).log.len(), fabric.node(b).log.len()),
-        (100, 0)
-    );
-    assert_eq!(
-        fabric.wire(link, Direction::AToB).counters().impaired.lost,
-        100
-    );
-    assert_eq!(
-        fabric.wire(link, Direction::BToA).counters().impaired.lost,
-        0
-    );
+    assert_eq!([A, B].map(|node| fabric.node(node).log.len()), [100, 0]);
+    let lost = |direction| fabric.wire(link, direction).counters().impaired.lost;
+    assert_eq!(Direction::BOTH.map(lost), [100, 0]);
 }
 
 #[test]
@@ -190,7 +171,7 @@ fn replacing_an_impairment_keeps_its_counters() {
     fabric.run_for(Duration::from_ms(1));
     let counters = fabric.wire(link, Direction::AToB).counters();
     assert_eq!((counters.impaired.cleared, counters.delivered), (5, 5));
-    assert_eq!(fabric.node(NodeId(1)).log[0].2, 5);
+    assert_eq!(fabric.node(B).log[0].2, 5);
 }
 
 #[test]
@@ -201,17 +182,9 @@ fn a_cut_loses_what_is_on_the_way_until_it_is_restored() {
     fabric.run_until(Time::from_ns(6_500));
     fabric.restore(link);
     fabric.run_for(Duration::from_ms(1));
-    let numbers: Vec<u64> = fabric
-        .node(NodeId(1))
-        .log
-        .iter()
-        .map(|entry| entry.2)
-        .collect();
-    assert_eq!(
-        numbers,
-        [0, 1, 2, 7, 8, 9],
-        "3 was on the way, 4 to 6 were sent into the cut"
-    );
+    // 3 was on the way, 4 to 6 were sent into the cut.
+    let numbers = fabric.node(B).log.iter().map(|entry| entry.2);
+    assert!(numbers.eq([0, 1, 2, 7, 8, 9]));
     assert_eq!(fabric.wire(link, Direction::AToB).counters().lost_in_cut, 4);
 }
 
@@ -219,24 +192,21 @@ fn a_cut_loses_what_is_on_the_way_until_it_is_restored() {
 fn a_new_incarnation_receives_what_was_sent_to_the_old_one() {
     let (mut fabric, _) = pair(1, 2);
     fabric.run_until(Time::from_ns(1_100));
-    let old = fabric.replace(NodeId(1), Metronome::new(1, US, 0));
+    let old = fabric.replace(B, Metronome::new(1, US, 0));
     assert_eq!(old.log.len(), 1);
     fabric.run_for(US);
-    assert_eq!(fabric.node(NodeId(1)).log, [(Time::from_ns(1_300), 0, 1)]);
+    assert_eq!(fabric.node(B).log, [(Time::from_ns(1_300), 0, 1)]);
 }
 
 #[test]
 fn a_node_that_stands_still_finds_later_what_came_meanwhile() {
     let (mut fabric, link) = pair(1, 5_000);
     fabric.run_until(Time::from_ns(1_500));
-    let b = NodeId(1);
+    let b = B;
     fabric.stop(b);
     fabric.stop(b);
     // Its own work rests as well, commands included.
-    fabric.command(b, |node, now| {
-        node.left = 1;
-        node.next = now;
-    });
+    send_one(&mut fabric, b, Duration::ZERO);
     fabric.run_until(Time::from_ns(3_500));
     assert_eq!(fabric.node(b).log.len(), 2);
     assert_eq!(fabric.node(b).sent, 0);
@@ -263,21 +233,20 @@ fn a_node_that_stands_still_finds_later_what_came_meanwhile() {
 fn a_command_lets_the_node_run_at_once() {
     let (mut fabric, _) = pair(1, 0);
     fabric.run_until(Time::from_ns(5_000));
-    let answer = fabric.command(NodeId(0), |node, now| {
+    let answer = fabric.command(A, |node, now| {
         node.left = 1;
         node.next = now;
         "done"
     });
     assert_eq!(answer, "done");
     fabric.run_for(US);
-    assert_eq!(fabric.node(NodeId(1)).log, [(Time::from_ns(5_300), 0, 0)]);
+    assert_eq!(fabric.node(B).log, [(Time::from_ns(5_300), 0, 0)]);
 }
 
 #[test]
 fn waiting_for_a_condition_is_bounded() {
     let (mut fabric, _) = pair(1, 10);
-    let received =
-        |count| move |fabric: &mut Fabric<Metronome>| fabric.node(NodeId(1)).log.len() >= count;
+    let received = |count| move |fabric: &mut Fabric<Metronome>| fabric.node(B).log.len() >= count;
     assert!(fabric.run_until_done(Duration::from_ms(1), US, received(4)));
     assert_eq!(fabric.now(), Time::from_ns(4_000));
     assert!(!fabric.run_until_done(Duration::from_ms(1), US, received(11)));
@@ -290,31 +259,23 @@ fn wrong_connections_are_refused() {
     let c = fabric.add(Metronome::new(2, US, 0));
     let spec = LinkSpec::default();
     let mut refuse = |a, b, spec| fabric.connect(a, b, spec).expect_err("is wrong");
-    assert_eq!(
-        refuse((c, 0), (NodeId(9), 0), spec),
-        ConnectError::NoNode(9)
-    );
-    assert_eq!(
-        refuse((c, 2), (c, 0), spec),
-        ConnectError::NoPort { node: 2, port: 2 }
-    );
-    assert_eq!(
-        refuse((c, 0), (NodeId(0), 0), spec),
-        ConnectError::InUse { node: 0, port: 0 }
-    );
-    assert_eq!(
-        refuse((c, 0), (c, 0), spec),
-        ConnectError::InUse { node: 2, port: 0 }
-    );
+    let in_use = |node| ConnectError::InUse { node, port: 0 };
+    let no_port = ConnectError::NoPort { node: 2, port: 2 };
     let no_latency = LinkSpec {
         latency: Duration::ZERO,
         ..spec
     };
-    assert_eq!(refuse((c, 0), (c, 1), no_latency), ConnectError::NoLatency);
-    assert!(
-        fabric.connect((c, 0), (c, 1), spec).is_ok(),
-        "a cable may return to its node"
-    );
+    for (a, b, spec, error) in [
+        ((c, 0), (NodeId(9), 0), spec, ConnectError::NoNode(9)),
+        ((c, 2), (c, 0), spec, no_port),
+        ((c, 0), (A, 0), spec, in_use(0)),
+        ((c, 0), (c, 0), spec, in_use(2)),
+        ((c, 0), (c, 1), no_latency, ConnectError::NoLatency),
+    ] {
+        assert_eq!(refuse(a, b, spec), error);
+    }
+    // A cable may return to its node.
+    assert!(fabric.connect((c, 0), (c, 1), spec).is_ok());
 }
 
 #[test]
@@ -322,7 +283,7 @@ fn a_port_without_a_cable_sends_into_nothing() {
     let mut fabric = Fabric::new(1);
     fabric.add(Metronome::new(3, US, 5));
     fabric.run_for(Duration::from_ms(1));
-    assert_eq!(fabric.node(NodeId(0)).sent, 15);
+    assert_eq!(fabric.node(A).sent, 15);
 }
 
 /// Asks to run at the present whatever happens.
@@ -372,10 +333,7 @@ fn deadlines_that_move_do_not_fill_the_queue() {
     let mut fabric = Fabric::new(1);
     let a = fabric.add(Metronome::new(1, US, 0));
     for round in 1..=1000u64 {
-        fabric.command(a, |node, now| {
-            node.left = 1;
-            node.next = now + Duration::from_ms(1);
-        });
+        send_one(&mut fabric, a, Duration::from_ms(1));
         fabric.run_until(Time::from_ns(round * 100));
         assert!(fabric.queue.len() <= 2, "{} entries", fabric.queue.len());
     }
@@ -383,10 +341,7 @@ fn deadlines_that_move_do_not_fill_the_queue() {
     assert_eq!(fabric.node(a).sent, 1);
     assert_eq!(fabric.next_event_time(), None);
     // The deadline may also move to the present.
-    fabric.command(a, |node, now| {
-        node.left = 1;
-        node.next = now + Duration::from_ms(1);
-    });
+    send_one(&mut fabric, a, Duration::from_ms(1));
     fabric.run_for(US);
     fabric.command(a, |node, now| node.next = now);
     fabric.run_for(US);

@@ -5,6 +5,57 @@ use std::collections::BTreeSet;
 
 use super::*;
 
+/// The tests of a machine that hold for every one, with its bits of short numbers, and which of its
+/// cases lose something when a router restarts.
+macro_rules! shared_cases {
+    ($machine:ty, $short:literal, $lossy:expr) => {
+        #[test]
+        fn a_seed_is_one_case_and_one_run() {
+            one_case_and_one_run::<$machine>();
+        }
+
+        #[test]
+        fn the_words_of_many_seeds_are_netems() {
+            words_are_netems::<$machine>();
+        }
+
+        /// The canary: a link that stays down is found, and the schedule shrinks to what it takes.
+        #[test]
+        fn a_failure_is_found_and_shrunk() {
+            found_and_shrunk::<$machine>();
+        }
+
+        #[test]
+        fn a_seed_with_late_copies_has_what_it_is_for() {
+            late_cases_have_theirs::<$machine>(|spec| spec.settings.lane_retry_threshold > 0);
+        }
+
+        #[test]
+        fn lanes_are_given_up_and_ends_stand_still_while_copies_come() {
+            lanes_and_stops_beside_copies::<$machine>();
+        }
+
+        /// The canary: with numbers that come round during a run, late copies do their harm, and it
+        /// is found.
+        #[test]
+        fn what_late_copies_do_to_short_numbers_is_found() {
+            short_numbers_are_found::<$machine>(canary::with_short_numbers::<$short>);
+        }
+
+        #[test]
+        fn a_network_that_is_not_allowed_to_lose_and_does_is_a_failure() {
+            losses_are_found::<$machine>($lossy);
+        }
+
+        #[test]
+        fn a_trace_tells_what_was_done_and_what_came_of_it() {
+            trace_tells_what_was_done::<$machine>();
+        }
+    };
+}
+
+pub(crate) use shared_cases;
+
 pub(crate) type Forgery = fn(&[u8], Vec<u8>) -> Vec<u8>;
 
 pub(crate) fn run<M: Soaked>(case: &Case<M>) -> Result<Outcome, Failure> {
@@ -73,10 +124,8 @@ pub(crate) fn late_cases_have_theirs<M: Soaked>(gives_up: fn(&M::Spec) -> bool) 
     let cases: Vec<Case<M>> = (0..200).map(Case::with_late_copies).collect();
     for case in &cases {
         let first = &case.harms[0].1;
-        assert!(
-            matches!(first, Harm::LateCopiesEverywhere { .. }),
-            "{case:?}"
-        );
+        let is_first = matches!(first, Harm::LateCopiesEverywhere { .. });
+        assert!(is_first, "{case:?}");
         words(&case.impairment);
         // Corruption charges all lanes of a link, until it has none.
         let is_corrupt = |text: &str| text.contains("corrupt");
@@ -117,10 +166,8 @@ pub(crate) fn lanes_and_stops_beside_copies<M: Soaked>() {
             && case.traffic.count < 100_000
     };
     let cases = (1..).map(Case::with_late_copies).filter(is_whole);
-    let outcomes: Vec<_> = cases
-        .take(4)
-        .map(|case| run(&case).expect("it passes"))
-        .collect();
+    let outcomes = cases.take(4).map(|case| run(&case).expect("it passes"));
+    let outcomes: Vec<_> = outcomes.collect();
     let sum = |of: fn(&Outcome) -> u64| outcomes.iter().map(of).sum::<u64>();
     assert!(sum(|o| o.late_copies) > 400, "{outcomes:?}");
     assert!(sum(|o| o.lanes_given_up) > 0, "{outcomes:?}");

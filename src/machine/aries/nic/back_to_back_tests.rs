@@ -130,13 +130,18 @@ impl Joined {
     }
 }
 
+/// A network interface that waits long for its answers.
+fn patient(index: usize) -> AriesNicConfigBuilder {
+    config(index).request_timeout(Duration::from_ms(500))
+}
+
 /// The packets in the data sets of captured frames.
 fn packets(frames: &[Vec<u8>]) -> Vec<Vec<Flit>> {
     let mut flits = Vec::new();
-    for bytes in frames {
-        let Ok(sets) = SetFrame::parse(bytes) else {
-            continue;
-        };
+    for sets in frames
+        .iter()
+        .filter_map(|bytes| SetFrame::parse(bytes).ok())
+    {
         for set in sets.iter() {
             if let Ok(Set::Data(data)) = Set::parse(&set) {
                 flits.extend(data.flits);
@@ -184,22 +189,15 @@ fn sixty_four_bytes_are_14_and_1_and_3_and_12_flits_on_the_wire() {
         assert_eq!(Head::parse(there[0][0]).unwrap().vc(), 0);
         assert_eq!(Head::parse(back[0][0]).unwrap().vc(), 4);
     }
-    assert_eq!(
-        64 * 9 * 100 / ((14 + 1) * 60),
-        64,
-        "payload efficiency in percent"
-    );
-    assert_eq!(
-        64 * 9 * 100 / ((3 + 12) * 60),
-        64,
-        "payload efficiency in percent"
-    );
+    // Payload efficiency in percent.
+    for flits in [14 + 1, 3 + 12] {
+        assert_eq!(64 * 9 * 100 / (flits * 60), 64);
+    }
 }
 
 /// Both sides add to counters of the other at once; every word counts how often it was added to.
 fn atomics_are_exact(netem: &str, rounds: u64) {
     // A link under 5 % of loss takes several round trips to recover.
-    let patient = |index| config(index).request_timeout(Duration::from_ms(500));
     let mut joined = Joined::with([patient(0), patient(1)], netem);
     let mut ends = Vec::new();
     for n in 0..rounds {
@@ -229,18 +227,13 @@ fn atomics_are_exact(netem: &str, rounds: u64) {
     for nic in &joined.nics {
         let counters = nic.counters();
         assert_eq!(counters.requests_done, rounds);
-        assert_eq!(
-            (counters.requests_timed_out, counters.unknown_responses),
-            (0, 0)
-        );
+        assert_eq!(counters.requests_timed_out, 0);
+        assert_eq!(counters.unknown_responses, 0);
     }
     let harm = joined.wires.each_ref().map(|wire| *wire.counters());
     let harmed = harm.map(|c| c.lost + c.duplicated + c.corrupted + c.reordered);
-    assert_eq!(
-        harmed[0] > 0 && harmed[1] > 0,
-        !netem.is_empty(),
-        "{harm:?}"
-    );
+    let is_harmed = harmed[0] > 0 && harmed[1] > 0;
+    assert_eq!(is_harmed, !netem.is_empty(), "{harm:?}");
 }
 
 #[test]
@@ -258,11 +251,8 @@ fn atomics_are_carried_out_exactly_once_under_loss() {
 
 #[test]
 fn transfers_and_messages_survive_loss() {
-    let quiet = |config: AriesNicConfigBuilder| config.request_timeout(Duration::from_ms(500));
-    let mut joined = Joined::with(
-        [quiet(config(0)), quiet(config(1))],
-        "loss 2% delay 100us 50us duplicate 1% corrupt 1%",
-    );
+    let netem = "loss 2% delay 100us 50us duplicate 1% corrupt 1%";
+    let mut joined = Joined::with([patient(0), patient(1)], netem);
     let data: Vec<u8> = (0..100_000_u32).map(|n| (n * 7 + n / 251) as u8).collect();
     joined.nics[0].memory_mut().write(3, &data).unwrap();
     let length = data.len() as u64;
@@ -284,15 +274,16 @@ fn transfers_and_messages_survive_loss() {
         event: None,
         user: local,
     };
+    let offset = 300_005;
     let there = BlockOperation::Put {
         handle,
         key,
-        offset: 300_005,
+        offset,
     };
     let back = BlockOperation::Get {
         handle,
         key,
-        offset: 300_005,
+        offset,
     };
     let now = joined.now;
     joined.nics[0].transfer(now, 0, transfer(there, 3)).unwrap();
@@ -307,19 +298,16 @@ fn transfers_and_messages_survive_loss() {
     let mut ends = Vec::new();
     joined.fetch(&mut ends);
     assert!(ends.len() == 3 && ends.iter().all(|end| end.outcome == Outcome::Done));
-    for (nic, place) in [(1, 300_005), (1, 600_001), (0, 800_002)] {
+    for (nic, place) in [(1, offset), (1, 600_001), (0, 800_002)] {
         let mut found = vec![0; data.len()];
         joined.nics[nic].memory().read(place, &mut found).unwrap();
         assert!(found == data, "{nic} {place}");
     }
-    assert!(matches!(
-        joined.nics[1].poll_target_event(),
-        Some(TargetEvent::Received {
-            user: 9,
-            failure: None,
-            ..
-        })
-    ));
+    let Some(TargetEvent::Received { user, failure, .. }) = joined.nics[1].poll_target_event()
+    else {
+        panic!("the receive is used up");
+    };
+    assert_eq!((user, failure), (9, None));
 }
 
 #[test]
@@ -329,8 +317,10 @@ fn a_cut_link_is_reported_by_time_outs_and_comes_back() {
     for n in 0..100 {
         joined.post(0, put(&[1; 8]), 8 * n, &mut ends);
     }
-    joined.wires = ["loss 100%", "loss 100%"]
-        .map(|netem| Impairment::new(netem.parse().unwrap(), Rng::new(1, 1)));
+    let wires = |netem: &str| {
+        [1, 1].map(|stream| Impairment::new(netem.parse().unwrap(), Rng::new(1, stream)))
+    };
+    joined.wires = wires("loss 100%");
     let wakeup = joined.nics[0].next_wakeup().unwrap();
     assert!(wakeup.at <= joined.now + TIMEOUT);
     joined.run(TIMEOUT.times(2));
@@ -338,7 +328,7 @@ fn a_cut_link_is_reported_by_time_outs_and_comes_back() {
     assert_eq!(ends.len(), 100);
     let timed_out = Outcome::Failed(Failure::TimedOut);
     assert!(ends.iter().all(|end| end.outcome == timed_out));
-    joined.wires = ["", ""].map(|netem| Impairment::new(netem.parse().unwrap(), Rng::new(1, 1)));
+    joined.wires = wires("");
     joined.run(SECOND);
     // What was in flight may arrive late; it completes nothing a second time.
     joined.fetch(&mut ends);
@@ -396,28 +386,19 @@ fn link_events_and_deadlines_are_the_nodes() {
     let mut joined = Joined::new("");
     joined.step();
     let event = joined.nics[0].poll_event();
-    assert!(matches!(
-        event,
-        Some(AriesNicEvent::Link {
-            event: LinkEvent::Up { .. }
-        })
-    ));
+    let Some(AriesNicEvent::Link { event }) = event else {
+        panic!("{event:?}");
+    };
+    assert!(matches!(event, LinkEvent::Up { .. }), "{event:?}");
     joined.run(SECOND);
     let mut ends = Vec::new();
     joined.post(0, put(&[1]), 0, &mut ends);
     let wakeup = joined.nics[0].next_wakeup().unwrap();
     assert!(wakeup.at <= joined.now + TIMEOUT);
-    assert!(matches!(
-        wakeup.reason,
-        WakeReason::Link | WakeReason::Request
-    ));
-    assert_eq!(
-        (joined.nics[0].ports(), joined.nics[0].node()),
-        (1, NODES[0])
-    );
-    joined.nics[0].handle_frame(joined.now, 1, &[0; 64]);
-    assert_eq!(
-        joined.nics[0].poll_frame(joined.now, 1, &mut [0; 1472]),
-        None
-    );
+    let reasons = [WakeReason::Link, WakeReason::Request];
+    assert!(reasons.contains(&wakeup.reason), "{wakeup:?}");
+    let nic = &mut joined.nics[0];
+    assert_eq!((nic.ports(), nic.node()), (1, NODES[0]));
+    nic.handle_frame(joined.now, 1, &[0; 64]);
+    assert_eq!(nic.poll_frame(joined.now, 1, &mut [0; 1472]), None);
 }

@@ -11,6 +11,30 @@ fn bytes(rng: &mut Rng, len: usize) -> Vec<u8> {
     (0..len).map(|_| rng.next_u64() as u8).collect()
 }
 
+fn add_one(width: Width, fetch: bool, into: Option<u64>) -> Operation<'static> {
+    Operation::Atomic {
+        op: AmoOp::Add,
+        width,
+        operands: Operands {
+            first: 1,
+            second: 0,
+        },
+        fetch,
+        into,
+    }
+}
+
+/// Posts from node 0, whether there is room or not.
+fn post_now(
+    pair: &mut Pair,
+    user: u64,
+    operation: Operation<'_>,
+    at: RemoteAddress,
+) -> Result<(), PostError> {
+    let now = pair.now;
+    pair.nics[0].post(now, Owner::User(user), &post(operation, at))
+}
+
 #[test]
 fn puts_and_gets_of_every_size_go_there_and_back() {
     let mut pair = Pair::new();
@@ -65,17 +89,15 @@ fn every_reason_to_refuse_is_counted_and_reported() {
         key: 7,
         permissions: Permissions::READ_ONLY,
     };
-    pair.nics[1]
-        .responder
-        .domains
-        .register(6, small, MEMORY)
-        .unwrap();
+    let domains = &mut pair.nics[1].responder.domains;
+    domains.register(6, small, MEMORY).unwrap();
     let here = |handle, key, offset| RemoteAddress {
         handle,
         key,
         offset,
         ..at(0)
     };
+    let last = here(ALL, KEY, MEMORY - 1);
     let add = atomic(AmoOp::Add, Width::Bits64, 1, 0);
     let add_32 = atomic(AmoOp::Add, Width::Bits32, 1, 0);
     for (operation, at, status) in [
@@ -83,11 +105,7 @@ fn every_reason_to_refuse_is_counted_and_reported() {
         (get(4), here(4000, KEY, 0), Status::BadMdh),
         (put(&[1]), here(ALL, KEY + 1, 0), Status::BadKey),
         (add, here(6, KEY, 0), Status::BadKey),
-        (
-            put(&[1; 2]),
-            here(ALL, KEY, MEMORY - 1),
-            Status::OutOfBounds,
-        ),
+        (put(&[1; 2]), last, Status::OutOfBounds),
         (get(64), here(6, 7, 40), Status::OutOfBounds),
         (get(4), here(6, 7, (1 << 40) - 4), Status::OutOfBounds),
         (get(4), here(ALL, KEY, 2), Status::Misaligned),
@@ -106,18 +124,15 @@ fn every_reason_to_refuse_is_counted_and_reported() {
     assert_eq!(counters.refused_unsupported, 2);
     assert_eq!(pair.nics[0].counters().requests_refused, 12);
     assert_eq!(pair.read(1, 0, 2048), [0; 2048], "nothing was changed");
-    assert!(matches!(
-        pair.ask(get(60), here(6, 7, 40)),
-        Outcome::Data { .. }
-    ));
+    let inside = pair.ask(get(60), here(6, 7, 40));
+    assert!(matches!(inside, Outcome::Data { .. }), "{inside:?}");
 }
 
 #[test]
 fn what_cannot_be_asked_is_refused_at_once() {
     let mut pair = Pair::new();
-    let now = pair.now;
     let mut error = |operation, at| {
-        let asked = pair.nics[0].post(now, Owner::User(0), &post(operation, at));
+        let asked = post_now(&mut pair, 0, operation, at);
         asked.expect_err("it cannot be asked")
     };
     assert_eq!(error(put(&[]), at(0)), PostError::Length(0));
@@ -204,11 +219,7 @@ fn every_atomic_operation_agrees_with_a_model() {
                     *fetch = fetching;
                 }
                 let outcome = pair.ask(operation, at(address));
-                let expected = if fetching {
-                    Outcome::Fetched(old)
-                } else {
-                    Outcome::Done
-                };
+                let expected = [Outcome::Done, Outcome::Fetched(old)][usize::from(fetching)];
                 assert_eq!(outcome, expected, "{op:?}");
                 let new = model(op, bits, old, first, second).to_le_bytes();
                 let found = pair.read(1, address, size);
@@ -222,28 +233,17 @@ fn every_atomic_operation_agrees_with_a_model() {
 #[test]
 fn fetched_words_and_flagged_gets_arrive_in_local_memory() {
     let mut pair = Pair::new();
-    pair.write(1, 512, &0x0123_4567_89ab_cdef_u64.to_le_bytes());
+    let word = 0x0123_4567_89ab_cdef_u64.to_le_bytes();
+    pair.write(1, 512, &word);
     let flagged = Operation::Get {
         len: 8,
         into: Some(1000),
         flag: Some((2000, 0xf1a6)),
     };
     assert_eq!(pair.ask(flagged, at(512)), Outcome::Done);
-    assert_eq!(
-        pair.read(0, 1000, 8),
-        0x0123_4567_89ab_cdef_u64.to_le_bytes()
-    );
+    assert_eq!(pair.read(0, 1000, 8), word);
     assert_eq!(pair.read(0, 2000, 8), 0xf1a6_u64.to_le_bytes());
-    let fetch = Operation::Atomic {
-        op: AmoOp::Add,
-        width: Width::Bits32,
-        operands: Operands {
-            first: 1,
-            second: 0,
-        },
-        fetch: true,
-        into: Some(3000),
-    };
+    let fetch = add_one(Width::Bits32, true, Some(3000));
     assert_eq!(pair.ask(fetch, at(516)), Outcome::Done);
     assert_eq!(pair.read(0, 3000, 8), 0x0123_4567_u64.to_le_bytes());
     assert_eq!(pair.read(1, 516, 4), 0x0123_4568_u32.to_le_bytes());
@@ -261,10 +261,10 @@ fn a_thousand_packets_are_outstanding_and_the_limit_holds() {
     let mut pair = Pair::new();
     pair.spread = 3000;
     for n in 0..MAX_OUTSTANDING.into() {
-        let posted = pair.nics[0].post(pair.now, Owner::User(n), &post(put(&[1; 8]), at(8 * n)));
+        let posted = post_now(&mut pair, n, put(&[1; 8]), at(8 * n));
         assert_eq!(posted, Ok(()));
     }
-    let more = pair.nics[0].post(pair.now, Owner::User(0), &post(put(&[1]), at(0)));
+    let more = post_now(&mut pair, 0, put(&[1]), at(0));
     assert_eq!(more, Err(PostError::TooMany));
     pair.drain();
     let mut users: Vec<u64> = pair.completions().iter().map(|c| c.user).collect();
@@ -285,10 +285,10 @@ fn completions_that_nobody_fetches_hold_up_more() {
     }
     let full = PostError::CompletionQueueFull;
     let now = pair.now;
-    let more = pair.nics[0].post(now, Owner::User(0), &post(with_event, at(0)));
+    let more = post_now(&mut pair, 0, with_event, at(0));
     assert_eq!((more, pair.nics[0].open(now, 0)), (Err(full), Err(full)));
     pair.drain();
-    let more = pair.nics[0].post(pair.now, Owner::User(0), &post(with_event, at(0)));
+    let more = post_now(&mut pair, 0, with_event, at(0));
     assert_eq!(more, Err(full));
     assert_eq!(pair.completions().len(), 3);
     pair.post(Owner::User(0), &post(put(&[1]), at(0)));
@@ -321,19 +321,15 @@ fn a_lost_packet_times_out_and_its_late_response_is_ignored() {
     }
     pair.drain();
     let late = pair.completions();
-    let timed_out = late
-        .iter()
-        .filter(|c| c.outcome.failure().is_some())
-        .count();
+    let failed = late.iter().filter(|c| c.outcome.failure().is_some());
+    let timed_out = failed.count();
     assert!(late.len() == 200 && timed_out > 20 && timed_out < 200);
     pair.run(Duration::from_ms(50));
     let counters = pair.nics[0].counters();
     assert_eq!(counters.requests_timed_out, timed_out as u64 + 1);
     assert_eq!(counters.late_responses, timed_out as u64);
-    assert_eq!(
-        (counters.unknown_responses, counters.requests_done),
-        (0, 200 - timed_out as u64)
-    );
+    assert_eq!(counters.unknown_responses, 0);
+    assert_eq!(counters.requests_done, 200 - timed_out as u64);
     assert_eq!(pair.nics[0].requester.outstanding.quarantined(), 1);
 }
 
@@ -344,10 +340,8 @@ fn a_request_that_never_left_gives_its_id_back() {
     pair.now += TIMEOUT;
     pair.drain();
     let counters = pair.nics[0].counters();
-    assert_eq!(
-        (counters.requests_timed_out, counters.requests_unsent),
-        (1, 1)
-    );
+    assert_eq!(counters.requests_timed_out, 1);
+    assert_eq!(counters.requests_unsent, 1);
     assert_eq!(pair.nics[0].requester.outstanding.quarantined(), 0);
     assert_eq!(pair.read(1, 0, 1), [0]);
 }
@@ -359,23 +353,11 @@ fn duplicated_responses_complete_nothing_twice() {
     pair.spread = 100;
     let rounds = 20_000;
     for n in 0..rounds {
-        let add = Operation::Atomic {
-            op: AmoOp::Add,
-            width: Width::Bits64,
-            operands: Operands {
-                first: 1,
-                second: 0,
-            },
-            fetch: n % 2 == 0,
-            into: None,
-        };
+        let add = add_one(Width::Bits64, n % 2 == 0, None);
         pair.post(Owner::User(n), &post(add, at(64)));
         if n % 64 == 0 {
-            assert!(
-                pair.completions()
-                    .iter()
-                    .all(|c| c.outcome.failure().is_none())
-            );
+            let ends = pair.completions();
+            assert!(ends.iter().all(|c| c.outcome.failure().is_none()));
         }
     }
     pair.drain();
@@ -383,39 +365,22 @@ fn duplicated_responses_complete_nothing_twice() {
     pair.run(Duration::from_ms(1));
     assert_eq!(pair.read(1, 64, 8), rounds.to_le_bytes());
     let counters = pair.nics[0].counters();
-    assert_eq!(
-        (counters.requests_done, counters.requests_timed_out),
-        (rounds, 0)
-    );
+    assert_eq!(counters.requests_done, rounds);
+    assert_eq!(counters.requests_timed_out, 0);
     assert!(counters.unknown_responses > rounds / 3);
     let counters = pair.nics[1].counters();
-    assert_eq!(
-        (counters.amo_cache_misses, counters.amo_cache_hits),
-        (1, rounds - 1)
-    );
+    assert_eq!(counters.amo_cache_misses, 1);
+    assert_eq!(counters.amo_cache_hits, rounds - 1);
 }
 
 #[test]
 fn damaged_packets_are_refused_and_reported() {
     let mut pair = Pair::new();
-    pair.harm = Harm {
-        poisoned: 20,
-        flipped: 20,
-        ..Harm::default()
-    };
+    (pair.harm.poisoned, pair.harm.flipped) = (20, 20);
     let rounds = 10_000;
     let mut ends = Vec::new();
     for n in 0..rounds {
-        let add = Operation::Atomic {
-            op: AmoOp::Add,
-            width: Width::Bits64,
-            operands: Operands {
-                first: 1,
-                second: 0,
-            },
-            fetch: true,
-            into: None,
-        };
+        let add = add_one(Width::Bits64, true, None);
         pair.post(Owner::User(n), &post(add, at(64)));
         if n % 64 == 0 {
             ends.extend(pair.completions());
@@ -425,10 +390,8 @@ fn damaged_packets_are_refused_and_reported() {
     ends.extend(pair.completions());
     assert_eq!(ends.len() as u64, rounds);
     let count = |outcome: Outcome| ends.iter().filter(|c| c.outcome == outcome).count() as u64;
-    let (poisoned, bad_crc) = (
-        count(refused(Status::Poisoned)),
-        count(refused(Status::BadCrc)),
-    );
+    let poisoned = count(refused(Status::Poisoned));
+    let bad_crc = count(refused(Status::BadCrc));
     let unknown = count(Outcome::Failed(Failure::DamagedResponse));
     assert!(poisoned > 100 && bad_crc > 100 && unknown > 100);
     let target = pair.nics[1].counters();
@@ -436,9 +399,8 @@ fn damaged_packets_are_refused_and_reported() {
     assert_eq!(pair.nics[0].counters().damaged_responses, unknown);
     // What the responses say and what happened agree, but for those whose response was damaged.
     let sum = u64::from_le_bytes(pair.read(1, 64, 8).try_into().unwrap());
-    let fetched = ends
-        .iter()
-        .filter(|c| matches!(c.outcome, Outcome::Fetched(_)));
+    let has_fetched = |end: &&Completion| matches!(end.outcome, Outcome::Fetched(_));
+    let fetched = ends.iter().filter(has_fetched);
     assert_eq!(sum, target.atomics_served);
     assert!((fetched.count() as u64..=rounds - poisoned - bad_crc).contains(&sum));
 }
@@ -464,10 +426,8 @@ fn virtual_handles_and_nodes_are_translated() {
         target: Target::Virtual(0),
         ..at(16)
     };
-    assert_eq!(
-        pair.nics[0].virtual_nodes.remap(0, NODES[1]),
-        Some(NODES[0])
-    );
+    let before = pair.nics[0].virtual_nodes.remap(0, NODES[1]);
+    assert_eq!(before, Some(NODES[0]));
     assert_eq!(pair.ask(put(&[4; 8]), elsewhere), Outcome::Done);
     assert_eq!(pair.read(1, 16, 8), [4; 8]);
 }
@@ -516,13 +476,8 @@ fn packets_for_others_and_nonsense_are_discarded() {
     assert_eq!(counters.discard_length, 1);
     assert_eq!(counters.unknown_responses, 1);
     assert_eq!((counters.discard_command, counters.discard_shape), (1, 1));
-    assert_eq!(
-        (
-            counters.puts_served,
-            pair.nics[0].counters().unknown_responses
-        ),
-        (0, 0)
-    );
+    assert_eq!(counters.puts_served, 0);
+    assert_eq!(pair.nics[0].counters().unknown_responses, 0);
 }
 
 #[test]
@@ -535,10 +490,7 @@ fn ordered_requests_keep_their_mode_and_their_answers_need_none() {
     };
     pair.post(Owner::User(0), &ordered);
     pair.drain();
-    let modes: Vec<Routing> = pair
-        .seen
-        .iter()
-        .map(|packet| Head::parse(packet[0]).unwrap().routing())
-        .collect();
+    let mode = |packet: &Vec<Flit>| Head::parse(packet[0]).unwrap().routing();
+    let modes: Vec<Routing> = pair.seen.iter().map(mode).collect();
     assert_eq!(modes, [Routing::Ordered, Routing::Adaptive0]);
 }

@@ -29,12 +29,8 @@ fn request(rng: &mut Rng) -> Vec<Flit> {
         },
     };
     len = command.operand_bytes().unwrap_or(len);
-    let handles = [
-        ALL,
-        ANNOUNCE,
-        rng.below(1 << 12) as u16,
-        rng.below(64) as u16,
-    ];
+    let (any, low) = (rng.below(1 << 12) as u16, rng.below(64) as u16);
+    let handles = [ALL, ANNOUNCE, any, low];
     let request = Request {
         destination: NODES[1],
         source: [NODES[0], NodeId::from_bits(rng.next_u64() as u32)][rng.below(2) as usize],
@@ -82,19 +78,11 @@ fn noise(rng: &mut Rng, is_response: bool) -> Vec<Flit> {
     let code = rng.below(64) as u8;
     let node = NODES[usize::from(!is_response)];
     let mode = Routing::Adaptive0;
-    let head = Head::new(
-        is_response,
-        length,
-        node,
-        mode,
-        rng.below(1 << 12) as u16,
-        code,
-    );
-    let head = if rng.chance(1, 4) {
-        head.with_poison()
-    } else {
-        head
-    };
+    let id = rng.below(1 << 12) as u16;
+    let mut head = Head::new(is_response, length, node, mode, id, code);
+    if rng.chance(1, 4) {
+        head = head.with_poison();
+    }
     let rest = (1..length).map(|_| Flit::new(rng.next_u64()));
     core::iter::once(head.flit()).chain(rest).collect()
 }

@@ -130,12 +130,10 @@ impl Pair {
             let last = packet.len() - 1;
             packet[last] = Flit::new(packet[last].bits() ^ 1 << self.rng.below(48));
         }
-        let copies = if self.rng.chance(lost, 1000) {
-            0
-        } else if head.is_response() && self.rng.chance(duplicated_responses, 1000) {
-            2
-        } else {
-            1
+        let copies = match self.rng.chance(lost, 1000) {
+            true => 0,
+            false if !head.is_response() => 1,
+            false => 1 + u64::from(self.rng.chance(duplicated_responses, 1000)),
         };
         for _ in 0..copies {
             let delay = STEP.times(1 + self.rng.below(self.spread));
@@ -249,11 +247,8 @@ impl Pair {
     }
 
     pub(super) fn write(&mut self, nic: usize, address: u64, data: &[u8]) {
-        self.nics[nic]
-            .responder
-            .memory
-            .write(address, data)
-            .unwrap();
+        let memory = &mut self.nics[nic].responder.memory;
+        memory.write(address, data).unwrap();
     }
 }
 

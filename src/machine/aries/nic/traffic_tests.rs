@@ -4,9 +4,7 @@
 use super::domain::Domain;
 use super::interface::{Interface, Owner};
 use super::outstanding::MAX_OUTSTANDING;
-use super::test_bench::{
-    Harm, KEY, MEMORY, NODES, Pair, TIMEOUT, at, config, get, post, whole_memory,
-};
+use super::test_bench::{KEY, MEMORY, NODES, Pair, TIMEOUT, at, config, get, post, whole_memory};
 use super::traffic::RUN_DOMAIN;
 use super::virtual_node::VirtualNodes;
 use crate::nic::stamp::read_line;
@@ -19,6 +17,39 @@ use phitwire_framing::aries::flit::NodeId;
 fn bench() -> Pair {
     let with_domain = |index| config(index).domain(RUN_DOMAIN, whole_memory());
     Pair::with(with_domain(0), with_domain(1))
+}
+
+/// Lets both network interfaces start `spec`.
+fn start_both(pair: &mut Pair, spec: &TrafficSpec) {
+    for (number, nic) in pair.nics.iter_mut().enumerate() {
+        let nonce = 99 + number as u32;
+        nic.start_traffic(pair.now, nonce, spec.clone()).unwrap();
+    }
+}
+
+/// What both say of `run`, or of their last one.
+fn merged(pair: &Pair, run: Option<u64>) -> TrafficReport {
+    let mut merged = TrafficReport::default();
+    for nic in &pair.nics {
+        merged.merge(&nic.traffic_report(run).unwrap());
+    }
+    merged
+}
+
+fn to(destinations: &[u16]) -> Pattern {
+    let destinations = destinations.to_vec();
+    Pattern::List { destinations }
+}
+
+fn phase(pair: &Pair) -> Phase {
+    pair.nics[0].traffic_report(None).unwrap().phase
+}
+
+/// Asserts that nothing is wrong but what was lost or refused.
+#[track_caller]
+fn assert_right(report: &TrafficReport, op: Operation) {
+    let wrong = report.corrupted + report.duplicated + report.misordered + report.surplus();
+    assert_eq!(wrong, 0, "{op:?}: {report:?}");
 }
 
 fn spec(op: Operation, size: u32, count: u64) -> TrafficSpec {
@@ -35,24 +66,14 @@ fn spec(op: Operation, size: u32, count: u64) -> TrafficSpec {
 
 /// Runs `spec` from both sides and merges what they say.
 fn run(pair: &mut Pair, spec: &TrafficSpec) -> TrafficReport {
-    for (number, nic) in pair.nics.iter_mut().enumerate() {
-        let nonce = 99 + number as u32;
-        nic.start_traffic(pair.now, nonce, spec.clone()).unwrap();
-    }
+    start_both(pair, spec);
     let limit = pair.now + Duration::from_ms(500);
-    while pair
-        .nics
-        .iter_mut()
-        .any(|nic| nic.traffic_report(None).unwrap().phase != Phase::Done)
-    {
+    let done = |nic: &Interface| nic.traffic_report(None).unwrap().phase == Phase::Done;
+    while !pair.nics.iter().all(done) {
         assert!(pair.now < limit, "it takes too long");
         pair.step();
     }
-    let mut merged = TrafficReport::default();
-    for nic in &pair.nics {
-        merged.merge(&nic.traffic_report(Some(spec.run)).unwrap());
-    }
-    merged
+    merged(pair, Some(spec.run))
 }
 
 #[test]
@@ -72,11 +93,8 @@ fn every_operation_and_size_is_accounted_for() {
             assert!(report.is_clean(), "{op:?} {size}: {report:?}");
             assert_eq!((report.sent, report.acknowledged), (6_000, 6_000));
             assert_eq!(report.overtaken > 0, op == Operation::Put && size >= 8);
-            assert!(
-                pair.nics
-                    .iter_mut()
-                    .all(|nic| nic.run_done.take() == Some(7))
-            );
+            let mut nics = pair.nics.iter_mut();
+            assert!(nics.all(|nic| nic.run_done.take() == Some(7)));
         }
     }
 }
@@ -88,10 +106,8 @@ fn blocks_are_accounted_for() {
             let mut pair = bench();
             let report = run(&mut pair, &spec(op, size, 50));
             assert!(report.is_clean(), "{op:?} {size}: {report:?}");
-            assert_eq!(
-                (report.sent, report.acknowledged, report.size),
-                (100, 100, size)
-            );
+            assert_eq!((report.sent, report.acknowledged), (100, 100));
+            assert_eq!(report.size, size);
             assert_eq!(report.delivered, if op == Operation::Put { 100 } else { 0 });
             assert!(pair.completions().is_empty() && pair.target_events().is_empty());
         }
@@ -104,30 +120,23 @@ fn blocks_that_may_be_on_their_way_are_not_overwritten() {
     pair.harm.lost = 2;
     let report = run(&mut pair, &spec(Operation::Put, 2_000, 400));
     assert!(report.timed_out > 0, "{report:?}");
-    let wrong = report.corrupted + report.duplicated + report.misordered + report.surplus();
-    assert_eq!(wrong, 0, "{report:?}");
-    assert!(
-        report.sent < 800,
-        "all addresses have been given up: {report:?}"
-    );
+    assert_right(&report, Operation::Put);
+    // All addresses have been given up.
+    assert!(report.sent < 800, "{report:?}");
 }
 
 /// 16 MiB take 262,144 packets each; none of them is to be waited for.
 #[test]
 fn a_run_of_large_blocks_is_over_soon_after_it_was_told_twice() {
-    for (op, lost) in [
-        (Operation::Put, 0),
-        (Operation::Get, 0),
-        (Operation::Get, 300),
-    ] {
+    let cases = [Operation::Put, Operation::Get, Operation::Get];
+    for (op, lost) in cases.into_iter().zip([0, 0, 300]) {
+        let domain = Domain {
+            length: 1 << 28,
+            ..whole_memory()
+        };
         let large = |index| {
-            config(index).memory_bytes(1 << 28).domain(
-                RUN_DOMAIN,
-                Domain {
-                    length: 1 << 28,
-                    ..whole_memory()
-                },
-            )
+            let config = config(index).memory_bytes(1 << 28);
+            config.domain(RUN_DOMAIN, domain)
         };
         let mut pair = Pair::with(large(0), large(1));
         pair.harm.lost = lost;
@@ -141,7 +150,6 @@ fn a_run_of_large_blocks_is_over_soon_after_it_was_told_twice() {
         assert!(pair.nics[0].transfers.open() > 1);
         pair.nics[0].stop_traffic(pair.now);
         (0..100).for_each(|_| pair.step());
-        let phase = |pair: &Pair| pair.nics[0].traffic_report(None).unwrap().phase;
         assert_eq!(phase(&pair), Phase::Draining, "once: it is waited for");
         let told = pair.now;
         pair.nics[0].stop_traffic(pair.now);
@@ -150,13 +158,8 @@ fn a_run_of_large_blocks_is_over_soon_after_it_was_told_twice() {
             assert!(pair.now < told + TIMEOUT + Duration::from_ms(1), "{op:?}");
         }
         // Nothing of it is left, and the next run has everything to itself.
-        assert_eq!(
-            (
-                pair.nics[0].transfers.open(),
-                pair.nics[0].requester.outstanding.len()
-            ),
-            (0, 0)
-        );
+        assert_eq!(pair.nics[0].transfers.open(), 0);
+        assert_eq!(pair.nics[0].requester.outstanding.len(), 0);
         pair.harm.lost = 0;
         let next = TrafficSpec {
             run: 8,
@@ -168,11 +171,8 @@ fn a_run_of_large_blocks_is_over_soon_after_it_was_told_twice() {
             assert!(pair.now < told + TIMEOUT.times(4), "{op:?}");
         }
         let report = pair.nics[0].traffic_report(Some(8)).unwrap();
-        assert_eq!(
-            (report.acknowledged, report.corrupted),
-            (20, 0),
-            "{report:?}"
-        );
+        let counts = (report.acknowledged, report.corrupted);
+        assert_eq!(counts, (20, 0), "{report:?}");
     }
 }
 
@@ -185,9 +185,7 @@ fn blocks_go_on_to_others_when_one_target_is_gone() {
         nic.virtual_nodes = VirtualNodes::new(vec![NODES[0], nobody, NODES[1]]);
     }
     let spec = TrafficSpec {
-        pattern: Pattern::List {
-            destinations: vec![1, 2],
-        },
+        pattern: to(&[1, 2]),
         ..spec(Operation::Put, 4_096, 200)
     };
     // The one that is gone is so from the first block on.
@@ -195,11 +193,8 @@ fn blocks_go_on_to_others_when_one_target_is_gone() {
     pair.nics[0].start_traffic(pair.now, 1, spec).unwrap();
     pair.run(Duration::from_ms(200));
     let report = pair.nics[0].traffic_report(None).unwrap();
-    assert_eq!(
-        (report.phase, report.sent),
-        (Phase::Done, 200),
-        "{report:?}"
-    );
+    assert_eq!(report.phase, Phase::Done, "{report:?}");
+    assert_eq!(report.sent, 200, "{report:?}");
     assert_eq!(report.timed_out, 8, "each of its addresses once");
 }
 
@@ -225,33 +220,20 @@ fn nothing_of_an_earlier_block_passes_for_a_later_one() {
 fn canary_a_block_with_a_wrong_byte_shows() {
     for op in [Operation::Put, Operation::Get] {
         let mut pair = bench();
-        let spec = spec(op, 16_384, 1);
-        for nic in &mut pair.nics {
-            nic.start_traffic(pair.now, 5, spec.clone()).unwrap();
-        }
+        start_both(&mut pair, &spec(op, 16_384, 1));
         // The source has written its block by now, or the target's memory has been filled.
         while pair.nics[0].transfers.open() == 0 {
             pair.step();
         }
         let local = (MEMORY / 4) * 3;
-        let at = if op == Operation::Put {
-            local + 16_383
-        } else {
-            MEMORY / 2 + 16_383
-        };
         let nic = usize::from(op == Operation::Get);
+        let at = [local, MEMORY / 2][nic] + 16_383;
         let byte = pair.read(nic, at, 1)[0];
         pair.write(nic, at, &[byte ^ 4]);
         pair.drain();
-        let mut merged = TrafficReport::default();
-        for nic in &pair.nics {
-            merged.merge(&nic.traffic_report(None).unwrap());
-        }
-        assert_eq!(
-            (merged.corrupted, merged.sent),
-            (1, 2),
-            "{op:?}: {merged:?}"
-        );
+        let merged = merged(&pair, None);
+        assert_eq!(merged.corrupted, 1, "{op:?}: {merged:?}");
+        assert_eq!(merged.sent, 2, "{op:?}: {merged:?}");
     }
 }
 
@@ -270,32 +252,22 @@ fn one_run_after_the_other_starts_from_nothing() {
         }
     }
     // An atomic run that another has replaced still has its count.
-    let mut atomics = pair.nics[0].traffic_report(Some(60)).unwrap();
-    atomics.merge(&pair.nics[1].traffic_report(Some(60)).unwrap());
+    let atomics = merged(&pair, Some(60));
     assert_eq!((atomics.delivered, atomics.sent), (600, 600));
 }
 
 #[test]
 fn what_was_lost_on_the_way_is_lost_or_unknown_and_nothing_else() {
-    for (op, size) in [
-        (Operation::Put, 16),
-        (Operation::Amo, 8),
-        (Operation::Get, 32),
-    ] {
+    let small = [Operation::Put, Operation::Amo, Operation::Get];
+    for (op, size) in small.into_iter().zip([16, 8, 32]) {
         let mut pair = bench();
-        pair.harm = Harm {
-            lost: 5,
-            ..Harm::default()
-        };
+        pair.harm.lost = 5;
         let report = run(&mut pair, &spec(op, size, 4_000));
         assert_eq!(report.sent, 8_000);
         assert_eq!(report.acknowledged + report.timed_out, report.sent);
-        assert!(
-            report.lost() > 0 && report.lost() <= report.timed_out,
-            "{report:?}"
-        );
-        let wrong = report.corrupted + report.duplicated + report.misordered + report.surplus();
-        assert_eq!(wrong, 0, "{op:?}: {report:?}");
+        let lost = report.lost();
+        assert!(lost > 0 && lost <= report.timed_out, "{report:?}");
+        assert_right(&report, op);
         if op == Operation::Put {
             assert!(report.missing > 0 && report.missing <= report.lost());
         }
@@ -306,62 +278,41 @@ fn what_was_lost_on_the_way_is_lost_or_unknown_and_nothing_else() {
 fn damaged_packets_are_refused_and_told_apart_from_lost_ones() {
     for op in [Operation::Put, Operation::Amo] {
         let mut pair = bench();
-        pair.harm = Harm {
-            poisoned: 5,
-            flipped: 5,
-            ..Harm::default()
-        };
+        (pair.harm.poisoned, pair.harm.flipped) = (5, 5);
         let report = run(&mut pair, &spec(op, 8, 4_000));
         assert!(report.refused > 0, "{report:?}");
-        assert_eq!(
-            report.acknowledged + report.timed_out + report.refused,
-            report.sent
-        );
-        let wrong = report.corrupted + report.duplicated + report.misordered + report.surplus();
-        assert_eq!(wrong, 0, "{op:?}: {report:?}");
+        let ended = report.acknowledged + report.timed_out + report.refused;
+        assert_eq!(ended, report.sent);
+        assert_right(&report, op);
     }
 }
 
 #[test]
 fn canary_additions_made_twice_or_by_strangers_show() {
-    let with = |spoil: fn(&mut Pair)| {
+    let with = |change: fn(u64) -> u64| {
         let mut pair = bench();
         let spec = TrafficSpec {
             count: 0,
             duration_ns: 2_000_000,
             ..spec(Operation::Amo, 8, 0)
         };
-        for nic in &mut pair.nics {
-            nic.start_traffic(pair.now, 5, spec.clone()).unwrap();
-        }
+        start_both(&mut pair, &spec);
         pair.run(Duration::from_ms(1));
-        spoil(&mut pair);
+        let memory = &mut pair.nics[1].responder.memory;
+        memory.update_64(0, change).unwrap();
         pair.drain();
-        let mut merged = TrafficReport::default();
-        for nic in &pair.nics {
-            merged.merge(&nic.traffic_report(None).unwrap());
-        }
-        merged
+        merged(&pair, None)
     };
-    let good = with(|_| {});
+    let good = with(|sum| sum);
     assert!(good.is_clean() && good.phase == Phase::Done, "{good:?}");
     // The region of source 0 begins at the beginning of the target's memory. One addition more: the
     // sum is too large.
-    let twice = with(|pair| {
-        let memory = &mut pair.nics[1].responder.memory;
-        memory.update_64(0, |old| old + 1).unwrap();
-    });
+    let twice = with(|old| old + 1);
     assert_eq!(twice.surplus(), 1);
     assert!(!twice.is_clean());
-    let undone = with(|pair| {
-        let memory = &mut pair.nics[1].responder.memory;
-        memory.update_64(0, |old| old - 1).unwrap();
-    });
+    let undone = with(|old| old - 1);
     assert!(undone.duplicated > 0 && undone.lost() == 1, "{undone:?}");
-    let damaged = with(|pair| {
-        let memory = &mut pair.nics[1].responder.memory;
-        memory.update_64(0, |old| old ^ 1 << 50).unwrap();
-    });
+    let damaged = with(|old| old ^ 1 << 50);
     assert!(damaged.corrupted > 0, "{damaged:?}");
 }
 
@@ -374,30 +325,27 @@ fn what_cannot_be_run_is_refused() {
             .start_traffic(now, 1, spec)
             .expect_err("it cannot be run")
     };
-    let amo = spec(Operation::Amo, 4, 1);
-    assert_eq!(refused(amo), SpecError::AmoSize(4));
-    let (size, unit) = (6, 4);
-    assert_eq!(
-        refused(spec(Operation::Get, 6, 1)),
-        SpecError::GetSize { size, unit }
-    );
+    let get = SpecError::GetSize { size: 6, unit: 4 };
     let (size, most) = ((16 << 20) + 1, 16 << 20);
-    assert_eq!(
-        refused(spec(Operation::Put, size, 1)),
-        SpecError::Size { size, most }
-    );
     let short = TrafficSpec {
         ways: Some(Ways::Valiant),
         ..spec(Operation::Put, 4, 1)
     };
-    assert_eq!(refused(short), SpecError::Unnumbered(4));
-    let nobody = TrafficSpec {
-        pattern: Pattern::List {
-            destinations: vec![2],
-        },
-        ..spec(Operation::Put, 8, 1)
-    };
-    assert_eq!(refused(nobody), SpecError::Processor(2));
+    let mut nobody = spec(Operation::Put, 8, 1);
+    nobody.pattern = to(&[2]);
+    for (spec, error) in [
+        (spec(Operation::Amo, 4, 1), SpecError::AmoSize(4)),
+        (spec(Operation::Get, 6, 1), get),
+        (
+            spec(Operation::Put, size, 1),
+            SpecError::Size { size, most },
+        ),
+        (short, SpecError::Unnumbered(4)),
+        (nobody, SpecError::Processor(2)),
+    ] {
+        let text = format!("{spec:?}");
+        assert_eq!(refused(spec), error, "{text}");
+    }
 }
 
 #[test]
@@ -495,14 +443,10 @@ fn a_run_of_an_older_number_is_refused_and_called_that() {
     pair.nics[0] = Interface::new(&again.build().unwrap(), pair.now);
     pair.nics[0].start_traffic(pair.now, 6, of_run(3)).unwrap();
     pair.run(Duration::from_ms(1));
-    let mut report = pair.nics[0].traffic_report(Some(3)).unwrap();
-    report.merge(&pair.nics[1].traffic_report(Some(3)).unwrap());
+    let report = merged(&pair, Some(3));
     assert_eq!((report.unreachable, report.sent), (0, 0), "{report:?}");
-    assert_eq!(
-        (report.unwilling, report.refusers.as_slice()),
-        (1, &[1][..])
-    );
     assert_eq!(report.outdated_by, 9);
+    assert_eq!((report.unwilling, report.refusers), (1, vec![1]));
     assert_eq!(pair.nics[1].counters().runs_outdated, 1);
 }
 
@@ -545,20 +489,14 @@ fn messages_of_a_run_with_a_rate_go_when_they_are_due() {
             duration_ns: duration.as_ns(),
             ..spec(op, size, 0)
         };
-        for (number, nic) in pair.nics.iter_mut().enumerate() {
-            nic.start_traffic(pair.now, number as u32, spec.clone())
-                .unwrap();
-        }
+        start_both(&mut pair, &spec);
         let interval = Duration::from_ns(1_000_000_000 / rate);
-        let phase = |pair: &Pair| pair.nics[0].traffic_report(None).unwrap().phase;
         while phase(&pair) != Phase::Done {
             pair.step();
             if phase(&pair) == Phase::Running {
                 let next = pair.nics[0].next_deadline().expect("a message will be due");
-                assert!(
-                    next > pair.now && next <= pair.now + interval,
-                    "{op:?} {size}"
-                );
+                let is_near = next > pair.now && next <= pair.now + interval;
+                assert!(is_near, "{op:?} {size}");
             }
         }
         let due = rate * duration.as_ns() / 1_000_000_000;

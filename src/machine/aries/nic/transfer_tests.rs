@@ -25,19 +25,27 @@ fn transfer(operation: BlockOperation, local: u64, length: u64) -> BlockTransfer
 }
 
 fn block_put(offset: u64) -> BlockOperation {
+    let (handle, key) = (ALL, KEY);
     BlockOperation::Put {
-        handle: ALL,
-        key: KEY,
+        handle,
+        key,
         offset,
     }
 }
 
 fn block_get(offset: u64) -> BlockOperation {
+    let (handle, key) = (ALL, KEY);
     BlockOperation::Get {
-        handle: ALL,
-        key: KEY,
+        handle,
+        key,
         offset,
     }
+}
+
+/// What the only transfer came to.
+fn outcome(pair: &mut Pair) -> Outcome {
+    pair.drain();
+    pair.completions()[0].outcome
 }
 
 const SEND: BlockOperation = BlockOperation::Send { key: KEY };
@@ -69,27 +77,19 @@ fn puts_and_gets_of_odd_lengths_and_alignments() {
         for _ in 0..8 {
             let (local, remote) = (1000 + rng.below(70), 500_000 + rng.below(70));
             for put in [true, false] {
-                let (from, to) = if put {
-                    (local, remote)
-                } else {
-                    (remote, local)
-                };
-                let (source, sink) = if put { (0, 1) } else { (1, 0) };
+                let mut places = [(0, local), (1, remote)];
+                if !put {
+                    places.reverse();
+                }
+                let [(source, from), (sink, to)] = places;
                 let data = filled(&mut pair, source, from, length);
                 // Guards around the place that is written.
                 pair.write(sink, to - 8, &[0x5a; 8]);
                 pair.write(sink, to + length as u64, &[0x5a; 8]);
-                let operation = if put {
-                    block_put(remote)
-                } else {
-                    block_get(remote)
-                };
+                let operation = [block_get, block_put][usize::from(put)](remote);
                 let channel = rng.below(4) as usize;
-                start(
-                    &mut pair,
-                    channel,
-                    transfer(operation, local, length as u64),
-                );
+                let whole = transfer(operation, local, length as u64);
+                start(&mut pair, channel, whole);
                 pair.drain();
                 let ends = pair.completions();
                 let bytes = Ended::Transfer {
@@ -136,11 +136,8 @@ fn four_channels_work_at_once_and_leave_room_for_single_requests() {
     for channel in 0..4 {
         let at = 100_000 * channel as u64;
         filled(&mut pair, 0, at, length);
-        start(
-            &mut pair,
-            channel,
-            transfer(block_put(at), at, length as u64),
-        );
+        let whole = transfer(block_put(at), at, length as u64);
+        start(&mut pair, channel, whole);
     }
     let mut most = 0;
     for n in 0..400 {
@@ -155,10 +152,10 @@ fn four_channels_work_at_once_and_leave_room_for_single_requests() {
     assert!(most > 600 && most <= MAX_OUTSTANDING);
     pair.drain();
     let ends = pair.completions();
-    let all = ends
-        .iter()
-        .filter(|c| matches!(c.ended, Ended::Transfer { .. }));
-    assert!(all.clone().count() == 4 && all.clone().all(|c| c.outcome == Outcome::Done));
+    let is_transfer = |end: &&Completion| matches!(end.ended, Ended::Transfer { .. });
+    let mut all = ends.iter().filter(is_transfer);
+    assert_eq!(all.clone().count(), 4);
+    assert!(all.all(|c| c.outcome == Outcome::Done));
     for channel in 0..4 {
         let at = 100_000 * channel;
         assert_eq!(pair.read(0, at, length), pair.read(1, at, length));
@@ -197,13 +194,10 @@ fn a_put_may_leave_an_event_when_all_of_it_is_there() {
         pair.step();
     }
     assert_eq!(pair.read(1, 100, 20_000), data);
-    pair.drain();
-    assert_eq!(pair.completions()[0].outcome, Outcome::Done);
+    assert_eq!(outcome(&mut pair), Outcome::Done);
     let events = pair.target_events();
-    assert!(matches!(
-        events[..],
-        [TargetEvent::Transaction { data: 99, .. }]
-    ));
+    let is_told = matches!(events[..], [TargetEvent::Transaction { data: 99, .. }]);
+    assert!(is_told, "{events:?}");
 }
 
 #[test]
@@ -216,8 +210,7 @@ fn a_send_waits_for_a_receive_but_not_for_ever() {
     pair.run(Duration::from_ms(3));
     assert_eq!(pair.completions()[0].user, 10);
     receive(&mut pair, 5000, 1000);
-    pair.drain();
-    assert_eq!(pair.completions()[0].outcome, Outcome::Done);
+    assert_eq!(outcome(&mut pair), Outcome::Done);
     assert_eq!(pair.read(1, 5000, 1000), data);
     assert!(pair.nics[0].counters().sends_retried > 3);
     start(&mut pair, 0, transfer(SEND, 0, 1000));
@@ -229,12 +222,7 @@ fn a_send_waits_for_a_receive_but_not_for_ever() {
     let wrong_key = BlockOperation::Send { key: 1 };
     receive(&mut pair, 5000, 1000);
     start(&mut pair, 0, transfer(wrong_key, 0, 10));
-    pair.drain();
-    assert_eq!(
-        pair.completions()[0].outcome,
-        end,
-        "the receive is for another key"
-    );
+    assert_eq!(outcome(&mut pair), end, "the receive is for another key");
     assert!(pair.nics[1].counters().refused_not_ready > 20);
 }
 
@@ -266,10 +254,8 @@ fn a_transfer_reports_what_went_wrong_and_stops() {
         assert!((960..=1000).contains(&bytes), "{bytes}");
     }
     let asked = pair.nics[0].counters();
-    assert!(
-        asked.puts_posted < 2000 && asked.gets_posted < 2000,
-        "it stops early"
-    );
+    // It stops early.
+    assert!(asked.puts_posted < 2000 && asked.gets_posted < 2000);
 }
 
 #[test]
@@ -287,11 +273,7 @@ fn a_message_that_is_cut_off_uses_its_receive_up_with_a_failure() {
         let end = Outcome::Failed(Failure::TimedOut);
         assert_eq!(pair.completions()[0].outcome, end);
         pair.run(TIMEOUT.times(6));
-        let expected = if lose_all {
-            Failure::TimedOut
-        } else {
-            Failure::Aborted
-        };
+        let expected = [Failure::Aborted, Failure::TimedOut][usize::from(lose_all)];
         let events = pair.target_events();
         let [TargetEvent::Received { failure, bytes, .. }] = events[..] else {
             panic!("the receive is used up: {events:?}")
@@ -311,23 +293,23 @@ fn what_is_no_transfer_is_not_queued() {
         queued.expect_err("it cannot be queued")
     };
     let good = transfer(block_put(0), 0, 10);
-    assert_eq!(error(4, good), BlockError::Channel(4));
     let long = MAX_TRANSFER_BYTES + 1;
-    assert_eq!(
-        error(0, transfer(block_put(0), 0, long)),
-        BlockError::Length(long)
-    );
-    let far = transfer(block_put(0), MEMORY - 9, 10);
-    assert_eq!(error(0, far), BlockError::LocalBounds);
-    assert_eq!(
-        error(0, transfer(block_get(1 << 40), 0, 1)),
-        BlockError::Offset
-    );
+    let beyond = transfer(block_get(1 << 40), 0, 1);
     let target = Target::Virtual(2);
-    assert_eq!(
-        error(0, BlockTransfer { target, ..good }),
-        BlockError::VirtualNode(2)
-    );
+    let nobody = BlockTransfer { target, ..good };
+    for (channel, transfer, expected) in [
+        (4, good, BlockError::Channel(4)),
+        (0, transfer(block_put(0), 0, long), BlockError::Length(long)),
+        (
+            0,
+            transfer(block_put(0), MEMORY - 9, 10),
+            BlockError::LocalBounds,
+        ),
+        (0, beyond, BlockError::Offset),
+        (0, nobody, BlockError::VirtualNode(2)),
+    ] {
+        assert_eq!(error(channel, transfer), expected, "{transfer:?}");
+    }
     for _ in 0..MAX_QUEUED_TRANSFERS {
         start(&mut pair, 0, good);
     }
@@ -348,15 +330,13 @@ fn more_messages_than_may_arrive_at_once_wait_their_turn() {
         start(&mut pair, n as usize % 4, transfer(SEND, from, 3000));
     }
     pair.drain();
-    assert!(
-        pair.completions()
-            .iter()
-            .all(|c| c.outcome == Outcome::Done)
-    );
-    let mut found: Vec<Vec<u8>> = (0..100)
-        .map(|n| pair.read(1, 400_000 + 3000 * n, 3000))
-        .collect();
-    let mut sent: Vec<Vec<u8>> = (0..100).map(|n| pair.read(0, 3000 * n, 3000)).collect();
+    let ends = pair.completions();
+    assert!(ends.iter().all(|c| c.outcome == Outcome::Done));
+    let mut all = |nic, from| -> Vec<Vec<u8>> {
+        let places = (0..100_u64).map(|n| from + 3000 * n);
+        places.map(|place| pair.read(nic, place, 3000)).collect()
+    };
+    let (mut found, mut sent) = (all(1, 400_000), all(0, 0));
     // Which message meets which receive is the network's choice.
     found.sort();
     sent.sort();

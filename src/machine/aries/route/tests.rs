@@ -7,10 +7,8 @@ use super::*;
 use crate::machine::aries::route::harness::{At, Machine};
 
 fn all_routes(machine: Machine) -> Vec<Routes> {
-    machine
-        .all()
-        .map(|at| Routes::new(machine.registers(at)))
-        .collect()
+    let registers = machine.all().map(|at| machine.registers(at));
+    registers.map(Routes::new).collect()
 }
 
 fn head_to((group, router): At, routing: Routing, response: bool) -> Head {
@@ -27,16 +25,15 @@ struct Trace {
     choices: Vec<Choice>,
 }
 
-/// Follows a packet from a NIC of `from` to where it is ejected or refused.
+/// Follows a packet from a NIC of `from` to where it is ejected.
 fn walk(
     machine: Machine,
     routes: &[Routes],
     from: At,
     mut head: Head,
     rng: &mut Rng,
-    live: impl Fn(At) -> PortMask,
     load: impl Fn(At, u8) -> u32,
-) -> Result<Trace, Refusal> {
+) -> Trace {
     let (mut at, mut port) = (from, FIRST_NIC_PORT);
     let mut trace = Trace::default();
     loop {
@@ -49,29 +46,23 @@ fn walk(
             kind,
             head,
         };
-        let Decision { way, kind: choice } =
-            router.choose(arrival, live(at), rng, |port| load(at, port))?;
-        assert!(
-            router.ways(kind, head).iter().any(|w| w == way),
-            "{way:?} is none of the ways"
-        );
+        let decision = router.choose(arrival, PortMask::MAX, rng, |port| load(at, port));
+        let Decision { way, kind: choice } = decision.expect("a whole machine has a way");
+        let is_way = router.ways(kind, head).iter().any(|w| w == way);
+        assert!(is_way, "{way:?} is none of the ways");
         trace.choices.push(choice);
         if usize::from(way.port) >= FIRST_NIC_PORT {
             assert_eq!(usize::from(way.port), FIRST_NIC_PORT + 2);
-            assert_eq!(
-                NodeId::new(at.0 as u16, at.1 as u8, 2),
-                head.destination(),
-                "it comes out where it should"
-            );
-            return Ok(trace);
+            // It comes out where it should.
+            let here = NodeId::new(at.0 as u16, at.1 as u8, 2);
+            assert_eq!(here, head.destination());
+            return trace;
         }
-        trace
-            .kinds
-            .push(machine.kind(at, way.port.into()).expect("a link"));
+        let kind = machine.kind(at, way.port.into());
+        trace.kinds.push(kind.expect("a link"));
         trace.classes.push(way.class);
-        head = head
-            .with_vc(head.vc() & 4 | way.class)
-            .with_non_minimal(way.non_minimal);
+        head = head.with_vc(head.vc() & 4 | way.class);
+        head = head.with_non_minimal(way.non_minimal);
         (at, port) = machine.peer(at, way.port.into()).expect("a link");
     }
 }
@@ -98,38 +89,20 @@ fn every_mode_reaches_every_router_in_class_order() {
     let mut longest = [0; 2];
     for from in machine.all() {
         for to in machine.all() {
-            for (routing, response) in Routing::ALL
-                .into_iter()
-                .zip([false, true].into_iter().cycle())
-            {
+            let directions = [false, true].into_iter().cycle();
+            for (routing, response) in Routing::ALL.into_iter().zip(directions) {
                 for _ in 0..20 {
                     let noise = rng.next_u64();
-                    let trace = walk(
-                        machine,
-                        &routes,
-                        from,
-                        head_to(to, routing, response),
-                        &mut rng,
-                        |_| PortMask::MAX,
-                        |_, port| (noise >> (port % 60)) as u32 & 15,
-                    )
-                    .expect("a whole machine has a way");
-                    let rank: Vec<_> = trace
-                        .classes
-                        .iter()
-                        .zip(&trace.kinds)
-                        .map(|(&class, &kind)| (class, kind))
-                        .collect();
-                    assert!(
-                        rank.is_sorted()
-                            && rank.iter().collect::<BTreeSet<_>>().len() == rank.len(),
-                        "green, black, blue, class by class, each once: {rank:?}"
-                    );
+                    let head = head_to(to, routing, response);
+                    let load = |_, port| (noise >> (port % 60)) as u32 & 15;
+                    let trace = walk(machine, &routes, from, head, &mut rng, load);
+                    let links = trace.classes.iter().zip(&trace.kinds);
+                    let rank: Vec<_> = links.map(|(&class, &kind)| (class, kind)).collect();
+                    // Green, black, blue, class by class, each once.
+                    assert!(rank.is_sorted_by(|a, b| a < b), "{rank:?}");
                     let up = trace.choices.contains(&Choice::NonMinimal);
-                    let blues = rank
-                        .iter()
-                        .filter(|(_, kind)| *kind == PortKind::Blue)
-                        .count();
+                    let is_blue = |(_, kind): &&(u8, PortKind)| *kind == PortKind::Blue;
+                    let blues = rank.iter().filter(is_blue).count();
                     if from == to {
                         assert!(rank.is_empty());
                     } else if !up {
@@ -164,18 +137,10 @@ fn ordered_packets_follow_each_other() {
         let mut ways = BTreeSet::new();
         for from in machine.all() {
             for to in machine.all() {
+                let head = head_to(to, routing, false);
                 let mut walk = |salt: u32| {
-                    walk(
-                        machine,
-                        &routes,
-                        from,
-                        head_to(to, routing, false),
-                        &mut rng,
-                        |_| PortMask::MAX,
-                        |_, port| salt.wrapping_mul(u32::from(port)) & 63,
-                    )
-                    .expect("a way")
-                    .routers
+                    let load = |_, port| salt.wrapping_mul(u32::from(port)) & 63;
+                    walk(machine, &routes, from, head, &mut rng, load).routers
                 };
                 let first = walk(1);
                 (2..6).for_each(|salt| assert_eq!(walk(salt), first));
@@ -196,24 +161,19 @@ fn has_cycle(machine: Machine, change: impl Fn(&mut AriesRegisters)) -> bool {
         ((machine.index(at) * PORTS + port) * 2 + usize::from(head.non_minimal())) * 8
             + usize::from(head.vc())
     };
-    channels.resize_with(
-        machine.index((machine.groups, 0)) * PORTS * 16,
-        BTreeSet::new,
-    );
-    let routes: Vec<Routes> = machine
-        .all()
-        .map(|at| {
-            let mut registers = machine.registers(at);
-            change(&mut registers);
-            Routes::new(registers)
-        })
-        .collect();
+    let all = machine.index((machine.groups, 0)) * PORTS * 16;
+    channels.resize_with(all, BTreeSet::new);
+    let routes = machine.all().map(|at| {
+        let mut registers = machine.registers(at);
+        change(&mut registers);
+        Routes::new(registers)
+    });
+    let routes: Vec<Routes> = routes.collect();
     for to in machine.all() {
         let mut seen = BTreeSet::new();
-        let mut left: Vec<_> = machine
-            .all()
-            .map(|at| (at, FIRST_NIC_PORT, head_to(to, Routing::Adaptive0, false)))
-            .collect();
+        let head = head_to(to, Routing::Adaptive0, false);
+        let begin = machine.all().map(|at| (at, FIRST_NIC_PORT, head));
+        let mut left: Vec<_> = begin.collect();
         while let Some((at, port, head)) = left.pop() {
             let own = channel(at, port, head);
             let kind = machine.kind(at, port).expect("a link");
@@ -295,37 +255,27 @@ fn without_live_minimal_ports_a_packet_of_class_0_goes_up() {
         for to in [(1, 3), (0, 5), (0, 3), (0, 1)] {
             let head = head_to(to, routing, false);
             let router = &routes[0];
-            let minimal = router
-                .phase(PortKind::Processor, head, PortMask::MAX)
-                .minimal;
-            let dead = minimal.expect("minimal ports").ports;
+            let phase = router.phase(PortKind::Processor, head, PortMask::MAX);
+            let dead = phase.minimal.expect("minimal ports").ports;
             let decision = decide(router, PortKind::Processor, head, !dead).expect("a way up");
             assert!(decision.way.non_minimal, "{routing:?} {to:?} {decision:?}");
             assert_eq!(decision.way.class, u8::from(to.0 == 0));
-            assert_eq!(
-                decision.kind == Choice::Fallback,
-                !matches!(routing, Routing::Valiant | Routing::OrderedNonMinimal)
-            );
-            assert_eq!(
-                decide(router, PortKind::Processor, head, 0),
-                Err(Refusal::Dead)
-            );
+            let would = matches!(routing, Routing::Valiant | Routing::OrderedNonMinimal);
+            assert_eq!(decision.kind == Choice::Fallback, !would);
+            let none = decide(router, PortKind::Processor, head, 0);
+            assert_eq!(none, Err(Refusal::Dead));
         }
     }
     // On the way: from a green port only the black one leads on; its twin dies as well.
     let head = head_to((0, 3), Routing::Minimal, true);
     let blacks = routes[0].ports_of(PortKind::Black);
     let up = decide(&routes[0], PortKind::Green, head, !blacks).expect("a way up");
-    assert_eq!(
-        (up.way.class, up.way.non_minimal, up.kind),
-        (1, true, Choice::Fallback)
-    );
+    assert_eq!((up.way.class, up.way.non_minimal), (1, true));
+    assert_eq!(up.kind, Choice::Fallback);
     // Not in the target group: its class has nothing above it.
     let arrived = head.with_vc(4 | 3);
-    assert_eq!(
-        decide(&routes[0], PortKind::Green, arrived, !blacks),
-        Err(Refusal::Dead)
-    );
+    let dead = decide(&routes[0], PortKind::Green, arrived, !blacks);
+    assert_eq!(dead, Err(Refusal::Dead));
 }
 
 #[test]
@@ -333,10 +283,8 @@ fn without_non_minimal_ports_packets_go_minimally() {
     let machine = Machine::SMALL;
     let routes = all_routes(machine);
     let head = head_to((1, 3), Routing::Valiant, false);
-    let minimal = routes[0]
-        .phase(PortKind::Processor, head, PortMask::MAX)
-        .minimal
-        .expect("minimal ports");
+    let phase = routes[0].phase(PortKind::Processor, head, PortMask::MAX);
+    let minimal = phase.minimal.expect("minimal ports");
     let mut registers = machine.registers((0, 0));
     let tables = Arc::make_mut(&mut registers.tables[0]);
     tables.global_non_minimal = Vec::new();
@@ -359,31 +307,21 @@ fn what_no_table_names_is_unroutable() {
         // need.
         head_to((1, 0), Routing::Minimal, false).with_vc(2),
     ] {
-        let kind = if head.vc() == 2 {
-            PortKind::Blue
-        } else {
-            PortKind::Processor
-        };
+        let kind = [PortKind::Processor, PortKind::Blue][usize::from(head.vc() == 2)];
         assert!(routes[0].ways(kind, head).is_empty());
-        assert_eq!(
-            decide(&routes[0], kind, head, PortMask::MAX),
-            Err(Refusal::Unroutable)
-        );
+        let refused = decide(&routes[0], kind, head, PortMask::MAX);
+        assert_eq!(refused, Err(Refusal::Unroutable));
     }
     // A NIC without a link, and one whose link is down.
     let mut registers = Machine::SMALL.registers((0, 0));
     registers.ports[FIRST_NIC_PORT + 2] = None;
     let head = head_to((0, 0), Routing::Minimal, false);
     let router = Routes::new(registers);
-    assert_eq!(
-        decide(&router, PortKind::Green, head, u64::MAX),
-        Err(Refusal::Unroutable)
-    );
+    let nowhere = decide(&router, PortKind::Green, head, u64::MAX);
+    assert_eq!(nowhere, Err(Refusal::Unroutable));
     let nics = routes[0].ports_of(PortKind::Processor);
-    assert_eq!(
-        decide(&routes[0], PortKind::Green, head, !nics),
-        Err(Refusal::Dead)
-    );
+    let dead = decide(&routes[0], PortKind::Green, head, !nics);
+    assert_eq!(dead, Err(Refusal::Dead));
 }
 
 /// Whatever flit calls itself a head, there is an answer.
@@ -412,10 +350,10 @@ fn no_head_makes_a_decision_panic() {
         let router = &routes[rng.below(routes.len() as u64) as usize];
         let ways = router.ways(kind, head);
         match router.choose(arrival, live, &mut rng, |port| u32::from(port) & 7) {
-            Ok(decision) => assert!(
-                ways.iter().any(|way| way == decision.way),
-                "{decision:?} {ways:?}"
-            ),
+            Ok(decision) => {
+                let is_way = ways.iter().any(|way| way == decision.way);
+                assert!(is_way, "{decision:?} {ways:?}");
+            }
             Err(why) => assert_eq!(why == Refusal::Unroutable, ways.is_empty()),
         }
     }
@@ -429,32 +367,19 @@ fn biases_shift_the_choice_between_the_kinds() {
     let mut rng = Rng::new(8, 9);
     let mut up = |routing: Routing, load: u32, up_load: u32| {
         let head = head_to((0, 3), routing, false);
-        let minimal = router
-            .phase(PortKind::Processor, head, u64::MAX)
-            .minimal
-            .expect("ports")
-            .ports;
+        let phase = router.phase(PortKind::Processor, head, u64::MAX);
+        let minimal = phase.minimal.expect("ports").ports;
         let arrival = Arrival {
             port: 40,
             kind: PortKind::Processor,
             head,
         };
-        (0..400)
-            .filter(|_| {
-                let by = |port: u8| {
-                    if minimal >> port & 1 != 0 {
-                        load
-                    } else {
-                        up_load
-                    }
-                };
-                router
-                    .choose(arrival, u64::MAX, &mut rng, by)
-                    .expect("a way")
-                    .way
-                    .non_minimal
-            })
-            .count()
+        let by = |port: u8| [up_load, load][usize::from(minimal >> port & 1 != 0)];
+        let climbs = |_: &u32| {
+            let decision = router.choose(arrival, u64::MAX, &mut rng, by);
+            decision.expect("a way").way.non_minimal
+        };
+        (0..400).filter(climbs).count()
     };
     // Two greens lead up, the blacks are minimal ways as well; both candidates are green in about
     // half the draws.
@@ -488,16 +413,7 @@ fn roots_are_spread_over_the_group() {
     for (row, (from, to)) in [((0, 0), (0, 5)), ((0, 0), (1, 7))].into_iter().enumerate() {
         for _ in 0..WALKS {
             let head = head_to(to, Routing::Valiant, false);
-            let trace = walk(
-                machine,
-                &routes,
-                from,
-                head,
-                &mut rng,
-                |_| u64::MAX,
-                |_, _| 0,
-            )
-            .expect("a way");
+            let trace = walk(machine, &routes, from, head, &mut rng, |_, _| 0);
             // A way up can also end in the target itself, or at its router.
             if let Some(root) = trace.choices.iter().position(|c| *c == Choice::Root) {
                 assert_eq!(trace.routers[root].0, if row == 0 { 0 } else { 2 });
@@ -511,14 +427,10 @@ fn roots_are_spread_over_the_group() {
         for (router, &count) in counts.iter().enumerate() {
             let own = row == 0 && (router == 0 || router == 5);
             let share = count * 1200 / total;
-            assert!(
-                own || (50..200).contains(&share),
-                "router {router}: {share} of 100: {counts:?}"
-            );
-            assert!(
-                !(row == 0 && router == 0) || count == 0,
-                "the source is no root"
-            );
+            let is_fair = own || (50..200).contains(&share);
+            assert!(is_fair, "router {router}: {share} of 100: {counts:?}");
+            let is_source = row == 0 && router == 0;
+            assert!(!is_source || count == 0, "the source is no root");
         }
     }
 }

@@ -144,6 +144,11 @@ impl Bench {
         core.arrived(port, vc, packet.len() as u32);
     }
 
+    /// All of a packet with this head arrives in the current cycle.
+    pub(super) fn send(&mut self, core: &mut Core, port: usize, head: Head) {
+        self.inject(core, port, &packet(head));
+    }
+
     /// More flits of a packet whose head has arrived before.
     pub(super) fn inject_rest(&mut self, core: &mut Core, port: usize, vc: usize, flits: &[Flit]) {
         self.queues[port][vc].extend(flits);

@@ -1,13 +1,17 @@
-use phitwire_framing::aries::flit::Routing;
+use phitwire_framing::aries::flit::{Head, Routing};
 
 use crate::machine::aries::route::harness::Machine;
 use crate::machine::aries::route::registers::FIRST_NIC_PORT;
 use crate::machine::aries::router::core::Core;
-use crate::machine::aries::router::harness::{Bench, core_of, packet, request};
+use crate::machine::aries::router::harness::{Bench, core_of, request};
 
 /// A router without blue links whose NICs are all there.
 fn router() -> (Core, Bench) {
     (core_of(Machine::SMALL.registers((0, 0))), Bench::default())
+}
+
+fn to_nic(nic: u8, id: u16) -> Head {
+    request((0, 0), nic, Routing::Adaptive0, 14, id)
 }
 
 /// Cycles from the first to the last flit at a port.
@@ -20,11 +24,7 @@ fn span(bench: &Bench, port: usize) -> u64 {
 fn one_nic_uses_two_flits_per_cycle_in_and_out() {
     let (mut core, mut bench) = router();
     for id in 0..100 {
-        bench.inject(
-            &mut core,
-            FIRST_NIC_PORT,
-            &packet(request((0, 0), 3, Routing::Adaptive0, 14, id)),
-        );
+        bench.send(&mut core, FIRST_NIC_PORT, to_nic(3, id));
     }
     core.run(&mut bench);
     let out = FIRST_NIC_PORT + 3;
@@ -38,11 +38,7 @@ fn two_nics_of_a_pair_share_four_tiles() {
     let (mut core, mut bench) = router();
     for id in 0..100 {
         for nic in 0..2 {
-            bench.inject(
-                &mut core,
-                FIRST_NIC_PORT + nic,
-                &packet(request((0, 0), 2 + nic as u8, Routing::Adaptive0, 14, id)),
-            );
+            bench.send(&mut core, FIRST_NIC_PORT + nic, to_nic(2 + nic as u8, id));
         }
     }
     core.run(&mut bench);
@@ -59,15 +55,15 @@ fn two_nics_of_a_pair_share_four_tiles() {
 fn ordered_packets_use_one_tile_and_stay_in_order() {
     let (mut core, mut bench) = router();
     for id in 0..100 {
-        bench.inject(
+        bench.send(
             &mut core,
             FIRST_NIC_PORT,
-            &packet(request((0, 0), 3, Routing::Ordered, 14, id)),
+            request((0, 0), 3, Routing::Ordered, 14, id),
         );
-        bench.inject(
+        bench.send(
             &mut core,
             FIRST_NIC_PORT + 1,
-            &packet(request((0, 0), 3, Routing::Adaptive0, 5, id)),
+            request((0, 0), 3, Routing::Adaptive0, 5, id),
         );
     }
     core.run(&mut bench);
@@ -90,25 +86,13 @@ fn a_blocked_nic_does_not_hold_up_its_neighbour_or_responses() {
     let blocked = FIRST_NIC_PORT + 2;
     bench.blocked[..4].fill(1 << blocked);
     for id in 0..8 {
-        bench.inject(
-            &mut core,
-            0,
-            &packet(request((0, 0), 2, Routing::Adaptive0, 14, id)),
-        );
+        bench.send(&mut core, 0, to_nic(2, id));
     }
     core.run(&mut bench);
     for id in 0..20 {
         // From another input, because the first one's queue stands.
-        bench.inject(
-            &mut core,
-            16,
-            &packet(request((0, 0), 3, Routing::Adaptive0, 14, id)),
-        );
-        bench.inject(
-            &mut core,
-            16,
-            &packet(request((0, 0), 2, Routing::Adaptive0, 14, id).with_vc(4)),
-        );
+        bench.send(&mut core, 16, to_nic(3, id));
+        bench.send(&mut core, 16, to_nic(2, id).with_vc(4));
     }
     core.run(&mut bench);
     assert_eq!(bench.packets(FIRST_NIC_PORT + 3).len(), 20);
@@ -127,11 +111,7 @@ fn no_more_is_promised_than_the_link_takes() {
     bench.room = Some(20);
     for id in 0..50 {
         for port in [0, 15, 30] {
-            bench.inject(
-                &mut core,
-                port,
-                &packet(request((0, 0), 2, Routing::Adaptive0, 14, id)),
-            );
+            bench.send(&mut core, port, to_nic(2, id));
         }
     }
     core.run(&mut bench);
@@ -143,11 +123,7 @@ fn no_more_is_promised_than_the_link_takes() {
 fn quiesce_finishes_what_has_begun() {
     let (mut core, mut bench) = router();
     for id in 0..3 {
-        bench.inject(
-            &mut core,
-            FIRST_NIC_PORT,
-            &packet(request((0, 0), 3, Routing::Adaptive0, 14, id)),
-        );
+        bench.send(&mut core, FIRST_NIC_PORT, to_nic(3, id));
     }
     bench.run(&mut core, 10);
     core.quiesce();

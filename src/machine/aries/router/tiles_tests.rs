@@ -18,6 +18,11 @@ fn router() -> (Core, Bench) {
     (core_of(Machine::SMALL.registers((0, 0))), Bench::default())
 }
 
+/// A request for router 3 of the group, which is behind the black link.
+fn to_3(length: u8, id: u16) -> Head {
+    request((0, 3), 1, Routing::Minimal, length, id)
+}
+
 /// Other ports leave the choice; a bench with all of these down has one.
 fn only(ports: &[usize]) -> u64 {
     let keep = ports.iter().fold(0, |keep, port| keep | 1u64 << port);
@@ -30,9 +35,9 @@ fn an_idle_router_takes_forty_seven_cycles() {
         let (mut core, mut bench) = router();
         bench.inactive = only(&[BLACK]);
         core.run_until(20, &mut bench);
-        let head = request((0, 3), 1, Routing::Minimal, length, 7);
+        let head = to_3(length, 7);
         // From a green port to the black one, on class 0.
-        bench.inject(&mut core, GREEN, &packet(head));
+        bench.send(&mut core, GREEN, head);
         core.run(&mut bench);
         let packets = bench.packets(BLACK);
         assert_eq!(packets.len(), 1);
@@ -51,7 +56,7 @@ fn netlink_adds_six_cycles_on_either_side() {
     let (mut core, mut bench) = router();
     let head = request((0, 0), 2, Routing::Adaptive0, 14, 7);
     core.run_until(20, &mut bench);
-    bench.inject(&mut core, FIRST_NIC_PORT, &packet(head));
+    bench.send(&mut core, FIRST_NIC_PORT, head);
     core.run(&mut bench);
     let packets = bench.packets(FIRST_NIC_PORT + 2);
     assert_eq!(packets[0].1, packet(head));
@@ -65,7 +70,7 @@ fn announced_flits_move_when_they_have_arrived() {
     let run = |announce: bool| {
         let (mut core, mut bench) = router();
         bench.inactive = only(&[BLACK]);
-        let flits = packet(request((0, 3), 1, Routing::Minimal, 5, 7));
+        let flits = packet(to_3(5, 7));
         if announce {
             let Core::Flits(tiles) = &mut core else {
                 unreachable!("it moves flits");
@@ -90,6 +95,7 @@ fn announced_flits_move_when_they_have_arrived() {
 #[test]
 fn virtual_channels_change_at_blue_links_and_roots() {
     let black_only = only(&[BLACK]);
+    let not_black = only(&[BLUE, BLUE + 1, GREEN, GREEN + 1]);
     // (in port, vc, non-minimal, destination, ports up) -> (out port, vc, non-minimal)
     let cases = [
         // Minimal in the source group and in the group in the middle on its way down.
@@ -101,16 +107,7 @@ fn virtual_channels_change_at_blue_links_and_roots() {
         // By a blue link into the group in the middle: on towards the root.
         ((BLUE, 0, true, (2, 3), black_only), (BLACK, 1, true)),
         // The root in the group in the middle, after its last black step.
-        (
-            (
-                BLACK,
-                1,
-                true,
-                (2, 3),
-                only(&[BLUE, BLUE + 1, GREEN, GREEN + 1]),
-            ),
-            (99, 2, false),
-        ),
+        ((BLACK, 1, true, (2, 3), not_black), (99, 2, false)),
         // The root in the own group.
         ((BLACK, 1, true, (0, 3), black_only), (BLACK, 2, false)),
         // From a green port a black step is left, or the root.
@@ -126,7 +123,7 @@ fn virtual_channels_change_at_blue_links_and_roots() {
             let head = Head::new(response, 3, to_nic.destination(), to_nic.routing(), 9, 0)
                 .with_vc(base + class)
                 .with_non_minimal(non_minimal);
-            bench.inject(&mut core, port, &packet(head));
+            bench.send(&mut core, port, head);
             core.run(&mut bench);
             let out: Vec<(usize, Head)> = (0..NETWORK_PORTS)
                 .flat_map(|port| bench.heads(port).into_iter().map(move |head| (port, head)))
@@ -135,10 +132,8 @@ fn virtual_channels_change_at_blue_links_and_roots() {
             let (out_port, out_head) = out[0];
             if to.1 == 99 {
                 let class = out_head.vc() - base;
-                assert!(
-                    out_head.non_minimal() && class == 1 || class == 2,
-                    "{from:?}"
-                );
+                let is_right = out_head.non_minimal() && class == 1 || class == 2;
+                assert!(is_right, "{from:?}");
                 continue;
             }
             assert!(to.0 == 99 || to.0 == out_port, "{from:?} by {out_port}");
@@ -154,7 +149,7 @@ fn virtual_channels_change_at_blue_links_and_roots() {
 fn what_comes_from_a_nic_begins_anew_whatever_it_says() {
     let (mut core, mut bench) = router();
     bench.inactive = only(&[BLACK, BLACK + 1]);
-    let head = request((0, 3), 1, Routing::Minimal, 3, 9);
+    let head = to_3(3, 9);
     bench.inject(
         &mut core,
         FIRST_NIC_PORT,
@@ -173,11 +168,7 @@ fn a_saturated_port_sends_nine_flits_in_ten_cycles() {
     for i in 0..100 {
         // From three inputs of different rows.
         let port = [GREEN, GREEN + 1, BLUE][i % 3];
-        bench.inject(
-            &mut core,
-            port,
-            &packet(request((0, 3), 1, Routing::Minimal, 9, i as u16)),
-        );
+        bench.send(&mut core, port, to_3(9, i as u16));
     }
     core.run(&mut bench);
     let sent = &bench.sent[BLACK];
@@ -192,11 +183,7 @@ fn packets_for_dead_links_are_discarded_and_counted() {
     bench.inactive = only(&[BLACK]);
     bench.blocked = [1 << BLACK; VCS];
     for id in 0..4 {
-        bench.inject(
-            &mut core,
-            GREEN,
-            &packet(request((0, 3), 1, Routing::Minimal, 14, id)),
-        );
+        bench.send(&mut core, GREEN, to_3(14, id));
     }
     bench.run(&mut core, 200);
     assert!(bench.packets(BLACK).is_empty());
@@ -207,30 +194,22 @@ fn packets_for_dead_links_are_discarded_and_counted() {
     core.output_changed(BLACK);
     core.run(&mut bench);
     let counters = core.counters();
-    assert_eq!(
-        counters.dead_port_packets + counters.no_live_port_packets,
-        4
-    );
+    let lost = counters.dead_port_packets + counters.no_live_port_packets;
+    assert_eq!(lost, 4);
     assert!(counters.dead_port_packets > 0 && counters.no_live_port_packets > 0);
     assert_eq!(counters.dead_port_flits + counters.swallowed_flits, 4 * 14);
-    let destination = request((0, 3), 1, Routing::Minimal, 1, 0).destination();
-    assert_eq!(
-        core.poll_event(),
-        Some(AriesEvent::NoLivePort {
-            tile: 0,
-            destination
-        })
-    );
+    let destination = to_3(1, 0).destination();
+    let event = AriesEvent::NoLivePort {
+        tile: 0,
+        destination,
+    };
+    assert_eq!(core.poll_event(), Some(event));
     assert_eq!(core.poll_event(), None);
     assert_eq!((core.flits_inside(), core.committed_flits(BLACK)), (0, 0));
     // It comes back, and so does traffic.
     (bench.inactive, bench.blocked) = (only(&[BLACK]), [0; VCS]);
     core.output_changed(BLACK);
-    bench.inject(
-        &mut core,
-        GREEN,
-        &packet(request((0, 3), 1, Routing::Minimal, 14, 9)),
-    );
+    bench.send(&mut core, GREEN, to_3(14, 9));
     core.run(&mut bench);
     assert_eq!(bench.packets(BLACK).len(), 1);
 }
@@ -240,21 +219,18 @@ fn adaptive_packets_leave_a_dying_link_alone() {
     let (mut core, mut bench) = router();
     bench.inactive = 1 << BLACK;
     for id in 0..20 {
-        bench.inject(
+        bench.send(
             &mut core,
             FIRST_NIC_PORT,
-            &packet(request((0, 3), 1, Routing::Adaptive3, 5, id)),
+            request((0, 3), 1, Routing::Adaptive3, 5, id),
         );
     }
     core.run(&mut bench);
+    let left = [BLACK + 1, GREEN, GREEN + 1].map(|port| bench.packets(port).len());
+    assert_eq!(left.iter().sum::<usize>(), 20);
+    let counters = core.counters();
     assert_eq!(
-        bench.packets(BLACK + 1).len()
-            + bench.packets(GREEN).len()
-            + bench.packets(GREEN + 1).len(),
-        20
-    );
-    assert_eq!(
-        core.counters().dead_port_packets + core.counters().no_live_port_packets,
+        counters.dead_port_packets + counters.no_live_port_packets,
         0
     );
 }
@@ -264,21 +240,14 @@ fn what_no_table_names_is_swallowed_and_reported_once() {
     let (mut core, mut bench) = router();
     let head = request((77, 3), 1, Routing::Minimal, 14, 9);
     for _ in 0..3 {
-        bench.inject(&mut core, GREEN, &packet(head));
+        bench.send(&mut core, GREEN, head);
     }
-    bench.inject(&mut core, FIRST_NIC_PORT + 3, &packet(head));
+    bench.send(&mut core, FIRST_NIC_PORT + 3, head);
     // A stray flit between packets.
     bench.inject(&mut core, GREEN, &[Flit::new(0xf << 40)]);
-    bench.inject(
-        &mut core,
-        FIRST_NIC_PORT + 3,
-        &[Flit::new(0xf << 40), Flit::new(0)],
-    );
-    bench.inject(
-        &mut core,
-        GREEN,
-        &packet(request((0, 0), 1, Routing::Minimal, 2, 9)),
-    );
+    let strays = [Flit::new(0xf << 40), Flit::new(0)];
+    bench.inject(&mut core, FIRST_NIC_PORT + 3, &strays);
+    bench.send(&mut core, GREEN, request((0, 0), 1, Routing::Minimal, 2, 9));
     core.run(&mut bench);
     assert_eq!(core.counters().unroutable_packets, 4);
     assert_eq!(core.counters().swallowed_flits, 4 * 14);
@@ -286,11 +255,8 @@ fn what_no_table_names_is_swallowed_and_reported_once() {
     let events: Vec<_> = core::iter::from_fn(|| core.poll_event()).collect();
     assert_eq!(events.len(), 2);
     assert!(matches!(events[0], AriesEvent::Unroutable { .. }));
-    assert_eq!(
-        bench.packets(FIRST_NIC_PORT + 1).len(),
-        1,
-        "the next packet is whole"
-    );
+    let next = bench.packets(FIRST_NIC_PORT + 1);
+    assert_eq!(next.len(), 1, "the next packet is whole");
     assert_eq!(core.flits_inside(), 0);
 }
 
@@ -299,11 +265,7 @@ fn a_virtual_channel_without_progress_is_discarded_until_it_moves() {
     let (mut core, mut bench) = router();
     bench.inactive = only(&[BLACK]);
     bench.blocked[0] = 1 << BLACK;
-    bench.inject(
-        &mut core,
-        GREEN,
-        &packet(request((0, 3), 1, Routing::Minimal, 14, 1)),
-    );
+    bench.send(&mut core, GREEN, to_3(14, 1));
     core.run(&mut bench);
     core.check_forward_progress(Time::ZERO);
     assert_eq!(core.next_progress_check(), Some(Time::from_ns(1_000_000)));
@@ -311,33 +273,23 @@ fn a_virtual_channel_without_progress_is_discarded_until_it_moves() {
     assert_eq!(core.poll_event(), None);
     core.check_forward_progress(Time::from_ns(1_000_000));
     let (tile, vc) = (BLACK as u8, 0);
-    assert_eq!(
-        core.poll_event(),
-        Some(AriesEvent::ForwardProgress { tile, vc })
-    );
+    let stalled = AriesEvent::ForwardProgress { tile, vc };
+    assert_eq!(core.poll_event(), Some(stalled));
     core.run(&mut bench);
-    assert_eq!(
-        (core.flits_inside(), core.counters().stalled_port_packets),
-        (0, 1)
-    );
+    assert_eq!(core.flits_inside(), 0);
+    assert_eq!(core.counters().stalled_port_packets, 1);
     assert_eq!(core.discarding()[0], 1 << BLACK);
     // The other virtual channel has gone on meanwhile.
-    let response = request((0, 3), 1, Routing::Minimal, 3, 1).with_vc(4);
+    let response = to_3(3, 1).with_vc(4);
     bench.inject(&mut core, GREEN, &packet(response));
     core.run(&mut bench);
     assert_eq!(bench.packets(BLACK).len(), 1);
     bench.blocked[0] = 0;
-    bench.inject(
-        &mut core,
-        GREEN,
-        &packet(request((0, 3), 1, Routing::Minimal, 14, 1)),
-    );
+    bench.send(&mut core, GREEN, to_3(14, 1));
     core.run(&mut bench);
     assert_eq!(bench.packets(BLACK).len(), 2);
-    assert_eq!(
-        core.poll_event(),
-        Some(AriesEvent::ForwardProgressRestored { tile, vc })
-    );
+    let restored = AriesEvent::ForwardProgressRestored { tile, vc };
+    assert_eq!(core.poll_event(), Some(restored));
     core.check_forward_progress(Time::from_ns(5_000_000));
     assert_eq!(core.next_progress_check(), None);
 }
@@ -348,14 +300,15 @@ fn name_only(core: &mut Core, ports: &[usize]) {
     let mut registers = core.registers().clone();
     for tables in &mut registers.tables {
         let tables = std::sync::Arc::make_mut(tables);
-        for entries in [
-            &mut tables.local_minimal,
-            &mut tables.local_non_minimal,
-            &mut tables.global_minimal,
-            &mut tables.global_non_minimal,
-        ] {
-            entries.iter_mut().for_each(|entry| *entry &= keep);
-        }
+        let local = tables
+            .local_minimal
+            .iter_mut()
+            .chain(&mut tables.local_non_minimal);
+        let global = tables
+            .global_minimal
+            .iter_mut()
+            .chain(&mut tables.global_non_minimal);
+        local.chain(global).for_each(|entry| *entry &= keep);
     }
     core.install(registers);
 }
@@ -385,11 +338,7 @@ fn neighbours_are_told_the_load_of_the_ways_on() {
     // The other group behind the blue link.
     let to = (Machine::SMALL.peer((0, 0), BLUE).expect("a link").0.0, 0);
     for (id, port) in (0..12).zip([GREEN, BLACK].into_iter().cycle()) {
-        bench.inject(
-            &mut core,
-            port,
-            &packet(request(to, 1, Routing::Minimal, 14, id)),
-        );
+        bench.send(&mut core, port, request(to, 1, Routing::Minimal, 14, id));
     }
     core.run(&mut bench);
     let waiting = core.committed_flits(BLUE);
@@ -400,26 +349,15 @@ fn neighbours_are_told_the_load_of_the_ways_on() {
     assert_eq!(core.told_load(PortKind::Green), load);
     assert_eq!(core.told_load(PortKind::Black), load);
     assert_eq!(core.told_load(PortKind::Blue), 0);
-    assert!(
-        bench
-            .told
-            .iter()
-            .any(|&(_, port, told)| (port, told) == (GREEN, load))
-    );
-    assert!(
-        bench
-            .told
-            .iter()
-            .all(|&(cycle, port, _)| cycle % LOAD_CYCLES == 0 && port != BLUE)
-    );
+    let mut told = bench.told.iter();
+    assert!(told.any(|&(_, port, told)| (port, told) == (GREEN, load)));
+    let is_due = |&(cycle, port, _): &(u64, usize, u8)| cycle % LOAD_CYCLES == 0 && port != BLUE;
+    assert!(bench.told.iter().all(is_due));
     bench.blocked = [0; VCS];
     core.output_changed(BLUE);
     core.run(&mut bench);
-    assert_eq!(
-        core.told_load(PortKind::Green),
-        0,
-        "and when it is over, that"
-    );
+    let over = core.told_load(PortKind::Green);
+    assert_eq!(over, 0, "and when it is over, that");
     let last = bench.told.iter().rev().find(|t| t.1 == GREEN);
     assert_eq!(last.map(|t| t.2), Some(0));
     assert_eq!(core.next_cycle(), None);
@@ -430,11 +368,7 @@ fn neighbours_are_told_the_load_of_the_ways_on() {
 fn every_load_metric_moves_packets() {
     let share = |bench: &mut Bench, core: &mut Core| {
         for id in 0..60 {
-            bench.inject(
-                core,
-                GREEN,
-                &packet(request((0, 3), 1, Routing::Minimal, 1, id)),
-            );
+            bench.send(core, GREEN, to_3(1, id));
             core.run(bench);
         }
         bench.packets(BLACK).len()
@@ -452,11 +386,7 @@ fn every_load_metric_moves_packets() {
     bench.blocked[4] = 1 << BLACK;
     // Responses that cannot leave by it: near end.
     bench.inactive = only(&[BLACK]);
-    bench.inject(
-        &mut core,
-        GREEN,
-        &packet(request((0, 3), 1, Routing::Minimal, 14, 1).with_vc(4)),
-    );
+    bench.send(&mut core, GREEN, to_3(14, 1).with_vc(4));
     core.run(&mut bench);
     bench.inactive = 0;
     core.output_changed(BLACK + 1);
@@ -466,16 +396,14 @@ fn every_load_metric_moves_packets() {
 #[test]
 fn registers_can_be_replaced_while_it_runs() {
     let (mut core, mut bench) = router();
-    let head = request((0, 3), 1, Routing::Minimal, 5, 7);
-    bench.inject(&mut core, GREEN, &packet(head));
+    let head = to_3(5, 7);
+    bench.send(&mut core, GREEN, head);
     core.run(&mut bench);
     core.quiesce();
-    bench.inject(&mut core, FIRST_NIC_PORT, &packet(head));
+    bench.send(&mut core, FIRST_NIC_PORT, head);
     core.run(&mut bench);
-    assert_eq!(
-        (core.flits_inside(), core.counters().packets_forwarded),
-        (0, 1)
-    );
+    assert_eq!(core.flits_inside(), 0);
+    assert_eq!(core.counters().packets_forwarded, 1);
     let mut registers = Machine::SMALL.registers((0, 0));
     let green = std::sync::Arc::make_mut(&mut registers.tables[0]);
     green.local_minimal[3] = 1 << (GREEN + 1);
@@ -490,12 +418,12 @@ fn registers_can_be_replaced_while_it_runs() {
 /// A packet as an item is whole, and waits for all of it.
 #[test]
 fn items_are_whole_packets() {
-    for (grain, clock) in GRAINS
+    let whole = GRAINS
         .into_iter()
-        .filter(|(grain, _)| *grain == Grain::Packet)
-    {
-        let core = Core::new(Machine::SMALL.registers((0, 0)), grain, clock);
-        whole_packets(core);
+        .filter(|(grain, _)| *grain == Grain::Packet);
+    for (grain, clock) in whole {
+        let registers = Machine::SMALL.registers((0, 0));
+        whole_packets(Core::new(registers, grain, clock));
     }
 }
 
@@ -503,7 +431,7 @@ fn whole_packets(mut core: Core) {
     let mut bench = Bench::default();
     (bench.packets_whole, bench.inactive) = (true, only(&[BLACK]));
     let packets: Vec<Vec<Flit>> = (1..=14)
-        .map(|length| packet(request((0, 3), 1, Routing::Minimal, length, length.into())))
+        .map(|length| packet(to_3(length, length.into())))
         .collect();
     for flits in &packets {
         bench.inject(&mut core, GREEN, flits);
@@ -516,10 +444,10 @@ fn whole_packets(mut core: Core) {
     assert_eq!(sent, packets);
     assert_eq!(core.flits_inside(), 0, "the half waits outside");
     bench.inject_rest(&mut core, GREEN, 0, rest);
-    bench.inject(
+    bench.send(
         &mut core,
         GREEN,
-        &packet(request((99, 3), 1, Routing::Minimal, 14, 0)),
+        request((99, 3), 1, Routing::Minimal, 14, 0),
     );
     bench.inject(&mut core, FIRST_NIC_PORT, half);
     core.run(&mut bench);

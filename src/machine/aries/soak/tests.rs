@@ -5,48 +5,7 @@ use crate::sim::LinkId;
 use crate::sim::check::Violation;
 use crate::sim::soak::tests::*;
 
-#[test]
-fn a_seed_is_one_case_and_one_run() {
-    one_case_and_one_run::<AriesLinks>();
-}
-
-#[test]
-fn the_words_of_many_seeds_are_netems() {
-    words_are_netems::<AriesLinks>();
-}
-
-/// The canary: a link that stays down is found, and the schedule shrinks to what it takes.
-#[test]
-fn a_failure_is_found_and_shrunk() {
-    found_and_shrunk::<AriesLinks>();
-}
-
-#[test]
-fn a_seed_with_late_copies_has_what_it_is_for() {
-    late_cases_have_theirs::<AriesLinks>(|spec| spec.settings.lane_retry_threshold > 0);
-}
-
-#[test]
-fn lanes_are_given_up_and_ends_stand_still_while_copies_come() {
-    lanes_and_stops_beside_copies::<AriesLinks>();
-}
-
-/// The canary: with numbers that come round during a run, late copies do their harm, and it is
-/// found.
-#[test]
-fn what_late_copies_do_to_short_numbers_is_found() {
-    short_numbers_are_found::<AriesLinks>(canary::with_short_numbers::<7>);
-}
-
-#[test]
-fn a_network_that_is_not_allowed_to_lose_and_does_is_a_failure() {
-    losses_are_found::<AriesLinks>(|_| true);
-}
-
-#[test]
-fn a_trace_tells_what_was_done_and_what_came_of_it() {
-    trace_tells_what_was_done::<AriesLinks>();
-}
+shared_cases!(AriesLinks, 7, |_| true);
 
 #[test]
 fn every_kind_of_harm_dragonfly_and_message_comes_up() {

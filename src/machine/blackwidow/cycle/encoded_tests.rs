@@ -1,6 +1,6 @@
 //! Whole runs over encoded links.
 
-use super::tests::simulation;
+use super::tests::{config, simulation};
 use super::*;
 use crate::link::impair::Netem;
 use crate::machine::blackwidow::topology::{BlackwidowSpec, FoldedClos, Rank};
@@ -17,29 +17,19 @@ fn clos(processors: u32, subtree: u32, rank: Option<Rank>, slices: u8) -> Folded
     spec.generate().unwrap()
 }
 
-fn config(millionths: u32) -> Config {
-    Config {
-        traffic: Traffic {
-            load: Load::from_millionths(millionths).unwrap(),
-            ..Traffic::default()
-        },
-        measure_cycles: 4_000,
-        warmup: Warmup::Cycles(2_000),
-        ..Config::default()
-    }
+fn over_links(
+    topology: &FoldedClos,
+    config: &Config,
+    netem: Option<Netem>,
+    partitions: usize,
+) -> Result<Simulation<BlackWidow>, ConfigError> {
+    let options = BlackwidowOptions::default();
+    Simulation::with_encoded_links(topology, config, &options, netem, partitions, &mut Serial)
 }
 
 fn run(topology: &FoldedClos, config: &Config, words: &str, partitions: usize) -> Report {
     let netem: Option<Netem> = (!words.is_empty()).then(|| words.parse().unwrap());
-    let mut simulation = Simulation::<BlackWidow>::with_encoded_links(
-        topology,
-        config,
-        &BlackwidowOptions::default(),
-        netem,
-        partitions,
-        &mut Serial,
-    )
-    .unwrap();
+    let mut simulation = over_links(topology, config, netem, partitions).unwrap();
     let report = simulation.run(&mut Serial, |_| {});
     assert_eq!(report.violations, [], "{words}");
     report
@@ -52,10 +42,8 @@ fn encoded_links_add_their_serialisation_to_the_latency_of_direct_ones() {
     let mut direct = simulation(&topology, &config(10_000), 1);
     let direct = direct.run(&mut Serial, |_| {}).latency_cycles.min;
     // 13 phits of 1.28 ns in bursts of four, on two links, instead of one phit per cycle on each.
-    assert!(
-        (direct + 6..direct + 30).contains(&encoded),
-        "{encoded} {direct}"
-    );
+    let about = direct + 6..direct + 30;
+    assert!(about.contains(&encoded), "{encoded} {direct}");
 }
 
 #[test]
@@ -73,10 +61,8 @@ fn everything_arrives_once_whatever_the_links_do() {
         let report = run(&topology, &config(50_000), words, 2);
         assert!(report.packets > 100, "{words}: {report:?}");
         if words.starts_with("loss") {
-            assert!(
-                report.frames_lost > 0 && report.retransmitted_packets > 0,
-                "{words}"
-            );
+            let again = report.retransmitted_packets;
+            assert!(report.frames_lost > 0 && again > 0, "{words}");
         }
     }
 }
@@ -90,11 +76,8 @@ fn the_trace_is_the_same_for_any_number_of_partitions() {
             ..config(100_000)
         };
         let report = run(&topology, &config, words, partitions);
-        (
-            report.trace_hash,
-            report.frames_sent,
-            report.retransmitted_packets,
-        )
+        let frames = (report.frames_sent, report.retransmitted_packets);
+        (report.trace_hash, frames)
     };
     for words in [
         "loss 1% delay 300ns 200ns",
@@ -125,15 +108,7 @@ fn what_is_sent_again_makes_no_way_longer() {
 fn traffic_that_flows_is_not_at_rest() {
     // The canary of what is demanded of encoded links once everything has come to rest.
     let topology = clos(8, 4, None, 1);
-    let mut simulation = Simulation::<BlackWidow>::with_encoded_links(
-        &topology,
-        &config(300_000),
-        &BlackwidowOptions::default(),
-        None,
-        2,
-        &mut Serial,
-    )
-    .unwrap();
+    let mut simulation = over_links(&topology, &config(300_000), None, 2).unwrap();
     simulation.run_windows(200);
     let mut violations = Vec::new();
     simulation.check_now(&mut violations);
@@ -142,14 +117,10 @@ fn traffic_that_flows_is_not_at_rest() {
         let on_link = |v: &Violation| matches!(v, Violation::Link(at_rest) if wanted(at_rest));
         violations.iter().any(on_link)
     };
-    assert!(
-        found(|v| matches!(v, AtRest::Credits { .. })),
-        "{violations:?}"
-    );
-    assert!(
-        found(|v| matches!(v, AtRest::Unacknowledged { .. })),
-        "{violations:?}"
-    );
+    let credits = found(|v| matches!(v, AtRest::Credits { .. }));
+    assert!(credits, "{violations:?}");
+    let unacknowledged = found(|v| matches!(v, AtRest::Unacknowledged { .. }));
+    assert!(unacknowledged, "{violations:?}");
 }
 
 #[test]
@@ -165,13 +136,6 @@ fn replies_come_back() {
 fn links_that_lose_everything_do_not_come_up() {
     let topology = clos(2, 2, None, 1);
     let dead = "loss 100%".parse().unwrap();
-    let refused = Simulation::<BlackWidow>::with_encoded_links(
-        &topology,
-        &config(1_000),
-        &BlackwidowOptions::default(),
-        Some(dead),
-        1,
-        &mut Serial,
-    );
+    let refused = over_links(&topology, &config(1_000), Some(dead), 1);
     assert_eq!(refused.err(), Some(ConfigError::LinksDown));
 }

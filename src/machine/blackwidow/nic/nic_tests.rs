@@ -23,6 +23,11 @@ fn completions(nic: &mut BlackwidowNic) -> Vec<Completion> {
     std::iter::from_fn(|| nic.poll_completion()).collect()
 }
 
+/// Lets all requests of `a` end.
+fn settle(pair: &mut Pair) {
+    pair.until(SECOND, |pair| pair.a.outstanding() == 0);
+}
+
 fn outcome_of(nic: &mut BlackwidowNic, tid: Tid) -> Outcome {
     let all = completions(nic);
     all.iter()
@@ -44,11 +49,12 @@ fn every_size_and_alignment_goes_there_and_back() {
             pair.a.write(pair.now, B, address, &data).unwrap();
             model[address as usize..][..len].copy_from_slice(&data);
             let tid = pair.a.read(pair.now, B, address, len as u8).unwrap();
-            pair.until(SECOND, |pair| pair.a.outstanding() == 0);
+            settle(&mut pair);
+            let outcome = outcome_of(&mut pair.a, tid);
             let Outcome::Read {
                 data: got,
                 len: got_len,
-            } = outcome_of(&mut pair.a, tid)
+            } = outcome
             else {
                 panic!("a read returns data");
             };
@@ -59,7 +65,7 @@ fn every_size_and_alignment_goes_there_and_back() {
     // Nothing but what was written has changed, seen through whole-line reads.
     for line in 0..128_u64 {
         let tid = pair.a.read(pair.now, B, line * 32, 32).unwrap();
-        pair.until(SECOND, |pair| pair.a.outstanding() == 0);
+        settle(&mut pair);
         let Outcome::Read { data, .. } = outcome_of(&mut pair.a, tid) else {
             panic!()
         };
@@ -71,30 +77,21 @@ fn every_size_and_alignment_goes_there_and_back() {
 fn what_cannot_be_asked_is_refused_at_once() {
     let mut pair = Pair::new(1);
     let now = pair.now;
-    assert!(matches!(
-        pair.a.write(now, B, 30, &[1; 3]),
-        Err(PostError::Encode(_))
-    ));
-    assert!(matches!(
-        pair.a.write(now, B, 0, &[1; 33]),
-        Err(PostError::Encode(_))
-    ));
-    assert!(matches!(
-        pair.a.write(now, B, 0, &[1; 300]),
-        Err(PostError::Encode(_))
-    ));
-    assert!(matches!(
-        pair.a.read(now, B, 0, 0),
-        Err(PostError::Encode(_))
-    ));
-    assert!(matches!(
-        pair.a.read(now, 0x8000, 0, 1),
-        Err(PostError::Encode(_))
-    ));
-    assert!(matches!(
-        pair.a.read(now, B, 1 << 48, 1),
-        Err(PostError::Encode(_))
-    ));
+    let (nic, long) = (&mut pair.a, [1; 300]);
+    let answers = [
+        nic.write(now, B, 30, &long[..3]),
+        nic.write(now, B, 0, &long[..33]),
+        nic.write(now, B, 0, &long),
+        nic.read(now, B, 0, 0),
+        nic.read(now, 0x8000, 0, 1),
+        nic.read(now, B, 1 << 48, 1),
+    ];
+    for (index, answer) in answers.iter().enumerate() {
+        assert!(
+            matches!(answer, Err(PostError::Encode(_))),
+            "{index}: {answer:?}"
+        );
+    }
     assert_eq!(pair.a.outstanding(), 0);
     assert_eq!(completions(&mut pair.a), []);
 }
@@ -102,24 +99,22 @@ fn what_cannot_be_asked_is_refused_at_once() {
 #[test]
 fn an_access_beyond_the_memory_is_refused_by_the_target() {
     let mut pair = Pair::new(1);
-    let refused = Outcome::Refused {
-        status: Status::OutOfRange,
-    };
+    let refused = |status| Outcome::Refused { status };
     pair.a.read(pair.now, B, 1 << 20, 8).unwrap();
     pair.a.write(pair.now, B, (1 << 20) + 32, &[7; 4]).unwrap();
     pair.a.read(pair.now, B, (1 << 47) + 64, 8).unwrap();
-    pair.until(SECOND, |pair| pair.a.outstanding() == 0);
+    settle(&mut pair);
     let ends = completions(&mut pair.a);
-    assert!(ends.len() == 3 && ends.iter().all(|c| c.outcome == refused));
-    let tid = pair
-        .a
-        .write(pair.now, B, ANNOUNCE_ADDRESS, &[7; 32])
-        .unwrap();
-    pair.until(SECOND, |pair| pair.a.outstanding() == 0);
-    let refused = Outcome::Refused {
-        status: Status::Unsupported,
-    };
-    assert_eq!(outcome_of(&mut pair.a, tid), refused);
+    assert!(
+        ends.len() == 3
+            && ends
+                .iter()
+                .all(|c| c.outcome == refused(Status::OutOfRange))
+    );
+    let (at, line) = (ANNOUNCE_ADDRESS, [7; 32]);
+    let tid = pair.a.write(pair.now, B, at, &line).unwrap();
+    settle(&mut pair);
+    assert_eq!(outcome_of(&mut pair.a, tid), refused(Status::Unsupported));
     assert_eq!(pair.b.counters().refused_out_of_range, 3);
     assert_eq!(pair.b.counters().refused_unsupported, 1);
     assert_eq!(pair.a.counters().requests_refused, 4);
@@ -144,7 +139,7 @@ fn thousands_are_outstanding_at_once_and_the_limit_holds() {
         }
     }
     assert!((1_000..=4_000).contains(&most), "{most}");
-    pair.until(SECOND, |pair| pair.a.outstanding() == 0);
+    settle(&mut pair);
     assert_eq!(pair.a.counters().writes_done, 20_000);
     assert_eq!(pair.a.counters().requests_timed_out, 0);
 }
@@ -156,7 +151,7 @@ fn completions_that_nobody_fetches_stop_the_asking() {
     for _ in 0..10 {
         pair.a.write(pair.now, B, 0, &[1]).unwrap();
     }
-    pair.until(SECOND, |pair| pair.a.outstanding() == 0);
+    settle(&mut pair);
     assert_eq!(pair.a.write(pair.now, B, 0, &[1]), Err(PostError::TooMany));
     assert_eq!(completions(&mut pair.a).len(), 10);
     assert!(pair.a.write(pair.now, B, 0, &[1]).is_ok());
@@ -168,15 +163,13 @@ fn a_time_out_is_reported_and_a_late_response_completes_nothing() {
     pair.cut = true;
     let posted = pair.now;
     let tid = pair.a.write(posted, B, 64, &[9; 8]).unwrap();
-    pair.until(SECOND, |pair| pair.a.outstanding() == 0);
+    settle(&mut pair);
     let all = completions(&mut pair.a);
     assert_eq!(all.len(), 1);
     assert_eq!((all[0].tid, all[0].outcome), (tid, Outcome::TimedOut));
     let waited = all[0].completed.since(posted);
-    assert!(
-        (Duration::from_ms(50)..Duration::from_ms(51)).contains(&waited),
-        "{waited:?}"
-    );
+    let about = Duration::from_ms(50)..Duration::from_ms(51);
+    assert!(about.contains(&waited), "{waited:?}");
     // The link brings the write over after all, and its response comes late.
     pair.cut = false;
     pair.until(SECOND, |pair| pair.a.counters().late_responses == 1);
@@ -194,11 +187,8 @@ fn the_driver_is_told_when_a_request_will_time_out() {
     pair.a.write(posted, B, 0, &[1]).unwrap();
     pair.cut = true;
     let deadline = posted + Duration::from_ms(50);
-    assert!(
-        pair.a
-            .next_wakeup()
-            .is_some_and(|wakeup| wakeup.at <= deadline)
-    );
+    let wakeup = pair.a.next_wakeup();
+    assert!(wakeup.is_some_and(|wakeup| wakeup.at <= deadline));
     // Called exactly then and no more often, the request has ended.
     pair.a.advance(deadline);
     assert_eq!(completions(&mut pair.a)[0].outcome, Outcome::TimedOut);
@@ -210,7 +200,7 @@ fn a_soft_error_is_discarded_at_the_destination_and_times_out() {
     pair.a.lcb_mut(0).unwrap().0.soft_error_next();
     let lost = pair.a.write(pair.now, B, 0, &[9; 8]).unwrap();
     let next = pair.a.write(pair.now, B, 64, &[8; 8]).unwrap();
-    pair.until(SECOND, |pair| pair.a.outstanding() == 0);
+    settle(&mut pair);
     let ends: Vec<_> = completions(&mut pair.a)
         .iter()
         .map(|c| (c.tid, c.outcome))
@@ -298,54 +288,31 @@ fn a_response_that_does_not_fit_its_request_completes_nothing() {
         completions(&mut peer.nic)
     };
     let tid = tid.bits();
-    assert_eq!(
-        respond(Response::ReadData {
-            tid,
-            len: 8,
-            data: [1; 32]
-        }),
-        []
-    );
-    assert_eq!(
-        respond(Response::WriteDone {
-            tid: tid ^ 1,
-            status: Status::Done
-        }),
-        []
-    );
-    assert_eq!(
-        respond(Response::WriteDone {
-            tid: tid ^ 1 << 19,
-            status: Status::Done
-        }),
-        []
-    );
-    assert_eq!(
-        respond(Response::WriteDone {
-            tid,
-            status: Status::Done
-        })
-        .len(),
-        1
-    );
+    let read = Response::ReadData {
+        tid,
+        len: 8,
+        data: [1; 32],
+    };
+    let done = |tid| Response::WriteDone {
+        tid,
+        status: Status::Done,
+    };
     // The same response a second time is known for what it is.
-    assert_eq!(
-        respond(Response::WriteDone {
-            tid,
-            status: Status::Done
-        }),
-        []
-    );
+    let responses = [
+        read,
+        done(tid ^ 1),
+        done(tid ^ 1 << 19),
+        done(tid),
+        done(tid),
+    ];
+    for (response, ended) in responses.into_iter().zip([0, 0, 0, 1, 0]) {
+        assert_eq!(respond(response).len(), ended, "{response:?}");
+    }
     let counters = peer.nic.counters();
     // One names a request of another period.
-    assert_eq!(
-        (
-            counters.mismatched_responses,
-            counters.unknown_responses,
-            counters.stale_responses
-        ),
-        (1, 2, 1)
-    );
+    assert_eq!(counters.mismatched_responses, 1);
+    assert_eq!(counters.unknown_responses, 2);
+    assert_eq!(counters.stale_responses, 1);
 }
 
 #[test]
@@ -360,10 +327,8 @@ fn a_maintenance_packet_goes_out_and_its_reply_is_reported() {
         tag: 5,
         operation: RegisterOperation::Read { back },
     };
-    assert_eq!(
-        peer.nic.post_maintenance(1, &asked),
-        Err(PostError::Port(1))
-    );
+    let elsewhere = peer.nic.post_maintenance(1, &asked);
+    assert_eq!(elsewhere, Err(PostError::Port(1)));
     peer.nic.post_maintenance(0, &asked).unwrap();
     peer.run(Duration::from_ms(1));
     let got = peer.take(Vc::Request);
@@ -433,10 +398,8 @@ fn requests_to_one_block_share_a_slice_and_all_slices_are_used() {
             used[slice] += 1;
         }
         let even = 40_000 / slices as u32;
-        assert!(
-            used[..slices].iter().all(|&n| n.abs_diff(even) < even / 10),
-            "{used:?}"
-        );
+        let is_even = |n: &u32| n.abs_diff(even) < even / 10;
+        assert!(used[..slices].iter().all(is_even), "{used:?}");
         // Within a slice every value of the lowest hash bits still occurs.
         let mut bits = [0_u64; 4];
         for block in 0..1024_u64 {

@@ -10,6 +10,47 @@ use crate::time::Duration;
 
 const SECOND: Duration = Duration::from_ms(1_000);
 
+fn of_gets(run: u64, size: u32, count: u64) -> TrafficSpec {
+    TrafficSpec {
+        op: Operation::Get,
+        ..put_run(run, size, count)
+    }
+}
+
+/// Lets `a` start `spec`.
+fn start(pair: &mut Pair, spec: TrafficSpec) {
+    pair.a.start_traffic(pair.now, spec).unwrap();
+}
+
+/// Lets `a` carry `spec` out to its end.
+fn run(pair: &mut Pair, spec: TrafficSpec) -> TrafficReport {
+    let run = spec.run;
+    start(pair, spec);
+    pair.until_traffic_is_done(SECOND);
+    merged(pair, run)
+}
+
+/// Ends the run that is going on.
+fn stop(pair: &mut Pair, run: u64) -> TrafficReport {
+    pair.a.stop_traffic();
+    pair.until_traffic_is_done(SECOND);
+    merged(pair, run)
+}
+
+/// Another incarnation of `b`.
+fn restart_b(pair: &mut Pair) {
+    let again = config(LinkEnd::B, 1, 2).build().unwrap();
+    pair.b = BlackwidowNic::new(again, pair.now);
+}
+
+/// Some of what was got is corrupted.
+#[track_caller]
+fn assert_some_corrupted(report: &TrafficReport) {
+    let is_some = report.corrupted > 0 && report.corrupted < report.acknowledged;
+    assert!(is_some, "{report:?}");
+    assert!(!report.is_clean());
+}
+
 fn put_run(run: u64, size: u32, count: u64) -> TrafficSpec {
     TrafficSpec {
         run,
@@ -35,16 +76,10 @@ fn a_run_of_puts_is_verified_at_every_size() {
     let mut pair = Pair::new(1);
     for size in 1..=32 {
         let run = size.into();
-        pair.a
-            .start_traffic(pair.now, put_run(run, size, 2_000))
-            .unwrap();
-        pair.until_traffic_is_done(SECOND);
-        let report = merged(&pair, run);
+        let report = self::run(&mut pair, put_run(run, size, 2_000));
         assert!(report.is_clean(), "{report:?}");
-        assert_eq!(
-            (report.sent, report.acknowledged, report.delivered),
-            (2_000, 2_000, 2_000)
-        );
+        let counts = [report.sent, report.acknowledged, report.delivered];
+        assert_eq!(counts, [2_000; 3]);
         assert_eq!(report.latency.count(), 2_000);
         assert!(report.elapsed_ns > 0 && report.latency.quantile(500) > 0);
         assert!(events(&mut pair.a).contains(&NicEvent::TrafficDone { run }));
@@ -59,39 +94,19 @@ fn a_run_of_gets_is_verified_and_finds_damage() {
     let mut pair = Pair::new(1);
     for size in [1, 3, 8, 17, 32] {
         let run = size.into();
-        let gets = TrafficSpec {
-            op: Operation::Get,
-            ..put_run(run, size, 1_000)
-        };
-        pair.a.start_traffic(pair.now, gets).unwrap();
-        pair.until_traffic_is_done(SECOND);
-        let report = merged(&pair, run);
-        assert!(
-            report.is_clean() && report.acknowledged == 1_000,
-            "{report:?}"
-        );
+        let report = self::run(&mut pair, of_gets(run, size, 1_000));
+        assert!(report.is_clean(), "{report:?}");
+        assert_eq!(report.acknowledged, 1_000, "{report:?}");
     }
     // The canary: one bit of the target's memory is wrong.
-    let gets = TrafficSpec {
-        op: Operation::Get,
-        count: 0,
-        ..put_run(50, 5, 0)
-    };
-    pair.a.start_traffic(pair.now, gets).unwrap();
+    start(&mut pair, of_gets(50, 5, 0));
     pair.run(Duration::from_ms(1));
     let address = (1 << 19) + u64::from(A) * 64 * 64 + 64 * 7 + 4;
     let mut byte = [0];
     pair.b.memory().read(address, &mut byte).unwrap();
     pair.b.memory_mut().write(address, &[byte[0] ^ 1]).unwrap();
     pair.run(Duration::from_ms(1));
-    pair.a.stop_traffic();
-    pair.until_traffic_is_done(SECOND);
-    let report = merged(&pair, 50);
-    assert!(
-        report.corrupted > 0 && report.corrupted < report.acknowledged,
-        "{report:?}"
-    );
-    assert!(!report.is_clean());
+    assert_some_corrupted(&stop(&mut pair, 50));
 }
 
 /// Zeros passed for the bytes that gets of up to five expected.
@@ -99,23 +114,12 @@ fn a_run_of_gets_is_verified_and_finds_damage() {
 fn canary_zeros_in_a_memory_that_has_lived_all_the_time_are_wrong_at_every_size() {
     for size in [1, 2, 5, 8, 32] {
         let mut pair = Pair::new(1);
-        let gets = TrafficSpec {
-            op: Operation::Get,
-            ..put_run(50, size, 0)
-        };
-        pair.a.start_traffic(pair.now, gets).unwrap();
+        start(&mut pair, of_gets(50, size, 0));
         pair.run(Duration::from_ms(1));
         let address = (1 << 19) + u64::from(A) * 64 * 64 + 64 * 7;
         pair.b.memory_mut().write(address, &[0; 64]).unwrap();
         pair.run(Duration::from_ms(1));
-        pair.a.stop_traffic();
-        pair.until_traffic_is_done(SECOND);
-        let report = merged(&pair, 50);
-        assert!(
-            report.corrupted > 0 && report.corrupted < report.acknowledged,
-            "{size}: {report:?}"
-        );
-        assert!(!report.is_clean());
+        assert_some_corrupted(&stop(&mut pair, 50));
     }
 }
 
@@ -125,22 +129,17 @@ fn gets_from_a_target_that_was_started_again_are_not_called_corrupted() {
     for size in [1, 3, 8, 32] {
         let mut pair = Pair::new(1);
         let gets = TrafficSpec {
-            op: Operation::Get,
             window: 16,
-            ..put_run(1, size, 0)
+            ..of_gets(1, size, 0)
         };
-        pair.a.start_traffic(pair.now, gets).unwrap();
+        start(&mut pair, gets);
         pair.run(Duration::from_ms(2));
-        pair.b = BlackwidowNic::new(config(LinkEnd::B, 1, 2).build().unwrap(), pair.now);
+        restart_b(&mut pair);
         pair.run(Duration::from_ms(200));
-        pair.a.stop_traffic();
-        pair.until_traffic_is_done(SECOND);
-        let report = merged(&pair, 1);
+        let report = stop(&mut pair, 1);
         assert_eq!(report.corrupted, 0, "{size}: {report:?}");
-        assert!(
-            report.unwritten > 100 && report.unwritten < report.acknowledged,
-            "{report:?}"
-        );
+        let some = 101..report.acknowledged;
+        assert!(some.contains(&report.unwritten), "{report:?}");
         assert!(!report.is_clean());
         assert_eq!(pair.b.counters().refused_unknown_run, 1);
     }
@@ -151,24 +150,16 @@ fn gets_from_a_target_that_was_started_again_are_not_called_corrupted() {
 #[test]
 fn a_run_of_an_older_number_is_refused_and_called_that() {
     let mut pair = Pair::new(1);
-    pair.a.start_traffic(pair.now, put_run(9, 8, 10)).unwrap();
-    pair.until_traffic_is_done(SECOND);
+    run(&mut pair, put_run(9, 8, 10));
     pair.a = BlackwidowNic::new(config(LinkEnd::A, 1, 2).build().unwrap(), pair.now);
     pair.wait_for_links();
-    pair.a.start_traffic(pair.now, put_run(3, 8, 10)).unwrap();
-    pair.until_traffic_is_done(SECOND);
-    let report = merged(&pair, 3);
+    let report = run(&mut pair, put_run(3, 8, 10));
     assert_eq!((report.unreachable, report.sent), (0, 0), "{report:?}");
-    assert_eq!(
-        (report.unwilling, report.refusers.as_slice()),
-        (1, &[B][..])
-    );
     assert_eq!(report.outdated_by, 9);
     assert!(!report.is_clean());
+    assert_eq!((report.unwilling, report.refusers), (1, vec![B]));
     // One above it goes.
-    pair.a.start_traffic(pair.now, put_run(10, 8, 10)).unwrap();
-    pair.until_traffic_is_done(SECOND);
-    assert!(merged(&pair, 10).is_clean());
+    assert!(run(&mut pair, put_run(10, 8, 10)).is_clean());
 }
 
 #[test]
@@ -184,10 +175,8 @@ fn both_directions_under_loss_are_exact() {
     };
     pair.a.start_traffic(pair.now, spec.clone()).unwrap();
     pair.b.start_traffic(pair.now, spec.clone()).unwrap();
-    assert_eq!(
-        pair.a.start_traffic(pair.now, spec),
-        Err(SpecError::Busy(9))
-    );
+    let again = pair.a.start_traffic(pair.now, spec);
+    assert_eq!(again, Err(SpecError::Busy(9)));
     pair.until_traffic_is_done(SECOND);
     let report = merged(&pair, 9);
     assert!(report.is_clean(), "{report:?}");
@@ -228,9 +217,7 @@ fn a_target_that_does_not_exist_is_unreachable_not_endless() {
         pattern: nobody,
         ..put_run(5, 8, 100)
     };
-    pair.a.start_traffic(pair.now, spec).unwrap();
-    pair.until_traffic_is_done(SECOND);
-    let report = merged(&pair, 5);
+    let report = run(&mut pair, spec);
     assert_eq!((report.unreachable, report.delivered), (1, 100));
     assert!(!report.is_clean());
     assert_eq!(pair.b.counters().discard_misrouted, 3);
@@ -249,13 +236,9 @@ fn a_dead_slice_does_not_hold_up_the_others() {
     // What was inside the dead slice times out; the window is free for the others then.
     pair.run(Duration::from_ms(60));
     assert!(merged(&pair, 6).delivered > before + 1_000);
-    pair.a.stop_traffic();
-    pair.until_traffic_is_done(SECOND);
-    let report = merged(&pair, 6);
-    assert_eq!(
-        (report.duplicated, report.misordered, report.corrupted),
-        (0, 0, 0)
-    );
+    let report = stop(&mut pair, 6);
+    let wrong = [report.duplicated, report.misordered, report.corrupted];
+    assert_eq!(wrong, [0; 3]);
     assert_eq!(report.sent, report.acknowledged + report.timed_out);
 }
 
@@ -268,16 +251,11 @@ fn after_the_peer_has_restarted_traffic_flows_again() {
     };
     pair.a.start_traffic(pair.now, spec).unwrap();
     pair.run(Duration::from_ms(2));
-    pair.b = BlackwidowNic::new(config(LinkEnd::B, 1, 2).build().unwrap(), pair.now);
+    restart_b(&mut pair);
     pair.run(Duration::from_ms(200));
-    pair.a.stop_traffic();
-    pair.until_traffic_is_done(SECOND);
+    stop(&mut pair, 1);
     let first = pair.a.traffic_report(Some(1)).unwrap();
     assert_eq!(first.sent, first.acknowledged + first.timed_out);
-    pair.a
-        .start_traffic(pair.now, put_run(2, 8, 5_000))
-        .unwrap();
-    pair.until_traffic_is_done(SECOND);
-    let report = merged(&pair, 2);
+    let report = run(&mut pair, put_run(2, 8, 5_000));
     assert!(report.is_clean() && report.delivered == 5_000, "{report:?}");
 }

@@ -17,15 +17,44 @@ fn tile(kind: PortKind) -> TileRegisters {
     }
 }
 
-const ALL: Subtree = Subtree {
-    location: 0,
-    mask: 0x7fff,
-};
+const ALL: (u16, u16) = (0, 0x7fff);
 /// Rank-1 chip: ports 0..32 lead down, 32..64 up.
 const CHIP: ChipPorts = ChipPorts {
     in_use: u64::MAX,
     down: 0xffff_ffff,
 };
+
+/// An entry for the destinations of `location` and `mask`.
+fn entry((location, mask): (u16, u16), ports: u64) -> RouteEntry {
+    let subtree = Subtree { location, mask };
+    RouteEntry { subtree, ports }
+}
+
+/// A tile that sends what is not below it to `ports`.
+fn tile_to(kind: PortKind, ports: u64) -> TileRegisters {
+    let mut tile = tile(kind);
+    tile.table[0] = entry(ALL, ports);
+    tile
+}
+
+/// Asserts what is decided on each request.
+#[track_caller]
+fn decides(routes: &TileRoutes, cases: &[(RouteRequest, Decision)]) {
+    for (request, decision) in cases {
+        assert_eq!(routes.decide(*request), *decision, "{request:?}");
+    }
+}
+
+const UNROUTABLE: Decision = Decision::Refused(Refusal::Unroutable);
+const UP_DOWN: Decision = Decision::Refused(Refusal::UpDownViolation);
+const FOREIGN: Decision = Decision::Refused(Refusal::VirtualRouterViolation);
+
+fn adaptively_to(destination: u16) -> RouteRequest {
+    RouteRequest {
+        adaptive: true,
+        ..to(destination)
+    }
+}
 
 fn to(destination: u16) -> RouteRequest {
     RouteRequest {
@@ -39,11 +68,7 @@ fn to(destination: u16) -> RouteRequest {
 /// The example of section 5.1: location 0x0060, mask 0x001f is destinations 96 to 127.
 #[test]
 fn root_detect_of_the_paper_covers_96_to_127() {
-    let mut tile = tile(PortKind::Down);
-    tile.table[0] = RouteEntry {
-        subtree: ALL,
-        ports: 1 << 40,
-    };
+    let tile = tile_to(PortKind::Down, 1 << 40);
     let routes = TileRoutes::new(3, &tile, CHIP);
     for destination in 0..1 << 15 {
         let expected = match destination {
@@ -57,149 +82,78 @@ fn root_detect_of_the_paper_covers_96_to_127() {
 #[test]
 fn down_route_shifts_masks_and_maps() {
     let mut tile = tile(PortKind::Up);
-    tile.root_detect = ALL;
+    tile.root_detect = entry(ALL, 0).subtree;
     tile.down_shift = 5;
     tile.port_map = core::array::from_fn(|i| 31 - (i as u8 & 31));
     let routes = TileRoutes::new(40, &tile, CHIP);
-    assert_eq!(routes.decide(to(0)), Decision::Port(31));
-    assert_eq!(routes.decide(to(5 << 5 | 17)), Decision::Port(26));
-    assert_eq!(
-        routes.decide(to(37 << 5)),
-        Decision::Port(26),
-        "bits above the mask are ignored"
+    // Bits above the mask are ignored.
+    let ports = [(0, 31), (5 << 5 | 17, 26), (37 << 5, 26)];
+    decides(
+        &routes,
+        &ports.map(|(d, port)| (to(d), Decision::Port(port))),
     );
 }
 
 #[test]
 fn highest_matching_index_wins() {
-    let mut tile = tile(PortKind::Down);
-    tile.table[0] = RouteEntry {
-        subtree: ALL,
-        ports: 1 << 32,
-    };
-    tile.table[3] = RouteEntry {
-        subtree: Subtree {
-            location: 0x400,
-            mask: 0x1ff,
-        },
-        ports: 1 << 33,
-    };
-    tile.table[7] = RouteEntry {
-        subtree: Subtree {
-            location: 0x400,
-            mask: 0x01f,
-        },
-        ports: 1 << 34,
-    };
+    let mut tile = tile_to(PortKind::Down, 1 << 32);
+    tile.table[3] = entry((0x400, 0x1ff), 1 << 33);
+    tile.table[7] = entry((0x400, 0x01f), 1 << 34);
     let routes = TileRoutes::new(0, &tile, CHIP);
-    assert_eq!(routes.decide(to(0x410)), Decision::Port(34));
-    assert_eq!(routes.decide(to(0x4f0)), Decision::Port(33));
-    assert_eq!(routes.decide(to(0x600)), Decision::Port(32));
-    assert_eq!(
-        routes.decide(to(0x65)),
-        Decision::Port(5),
-        "the root comes before the table"
+    // The root, of the last, comes before the table.
+    let ports = [(0x410, 34), (0x4f0, 33), (0x600, 32), (0x65, 5)];
+    decides(
+        &routes,
+        &ports.map(|(d, port)| (to(d), Decision::Port(port))),
     );
 }
 
 #[test]
 fn without_a_match_a_packet_is_unroutable() {
     let mut tile = tile(PortKind::Down);
-    tile.table[1] = RouteEntry {
-        subtree: Subtree {
-            location: 0x400,
-            mask: 0x1ff,
-        },
-        ports: 1 << 33,
-    };
+    tile.table[1] = entry((0x400, 0x1ff), 1 << 33);
     let routes = TileRoutes::new(0, &tile, CHIP);
-    assert_eq!(
-        routes.decide(to(0x10)),
-        Decision::Refused(Refusal::Unroutable)
-    );
+    decides(&routes, &[(to(0x10), UNROUTABLE)]);
     // A logical port outside the map, and one that leads to a port without link.
-    tile.root_detect = ALL;
+    tile.root_detect = entry(ALL, 0).subtree;
     tile.down_mask = 0x7fff;
-    let routes = TileRoutes::new(
-        0,
-        &tile,
-        ChipPorts {
-            in_use: 0xff,
-            down: 0xff,
-        },
-    );
-    assert_eq!(
-        routes.decide(to(64)),
-        Decision::Refused(Refusal::Unroutable)
-    );
-    assert_eq!(routes.decide(to(8)), Decision::Refused(Refusal::Unroutable));
-    assert_eq!(routes.decide(to(7)), Decision::Port(7));
+    let (in_use, down) = (0xff, 0xff);
+    let routes = TileRoutes::new(0, &tile, ChipPorts { in_use, down });
+    let seven = (to(7), Decision::Port(7));
+    decides(&routes, &[(to(64), UNROUTABLE), (to(8), UNROUTABLE), seven]);
     tile.port_map = [200; PORTS];
     let routes = TileRoutes::new(0, &tile, CHIP);
-    assert_eq!(routes.decide(to(7)), Decision::Refused(Refusal::Unroutable));
+    decides(&routes, &[(to(7), UNROUTABLE)]);
 }
 
 #[test]
 fn nothing_climbs_after_coming_down() {
-    let mut tile = tile(PortKind::Up);
-    tile.table[0] = RouteEntry {
-        subtree: ALL,
-        ports: 0xff << 32,
-    };
+    let mut tile = tile_to(PortKind::Up, 0xff << 32);
     let routes = TileRoutes::new(40, &tile, CHIP);
-    assert_eq!(
-        routes.decide(to(1)),
-        Decision::Refused(Refusal::UpDownViolation)
+    let below = (to(96), Decision::Port(0));
+    decides(
+        &routes,
+        &[(to(1), UP_DOWN), (adaptively_to(1), UP_DOWN), below],
     );
-    assert_eq!(
-        routes.decide(RouteRequest {
-            adaptive: true,
-            ..to(1)
-        }),
-        Decision::Refused(Refusal::UpDownViolation)
-    );
-    assert_eq!(routes.decide(to(96)), Decision::Port(0));
     // A down route that the map sends up is caught too.
     tile.port_map[1] = 50;
     let routes = TileRoutes::new(40, &tile, CHIP);
-    assert_eq!(
-        routes.decide(to(97)),
-        Decision::Refused(Refusal::UpDownViolation)
-    );
+    decides(&routes, &[(to(97), UP_DOWN)]);
 }
 
 #[test]
 fn nothing_leaves_its_virtual_router() {
-    let mut tile = tile(PortKind::Down);
+    let mut tile = tile_to(PortKind::Down, 0xffff << 32);
     tile.exit_mask = 0x0000_00ff_0000_00ff;
-    tile.table[0] = RouteEntry {
-        subtree: ALL,
-        ports: 0xffff << 32,
-    };
-    tile.table[1] = RouteEntry {
-        subtree: Subtree {
-            location: 0x400,
-            mask: 0xff,
-        },
-        ports: 0xff << 48,
-    };
+    tile.table[1] = entry((0x400, 0xff), 0xff << 48);
     let routes = TileRoutes::new(0, &tile, CHIP);
-    assert_eq!(
-        routes.decide(RouteRequest {
-            adaptive: true,
-            ..to(1)
-        }),
-        Decision::Adaptive(0xff << 32)
-    );
-    assert_eq!(
-        routes.decide(to(0x400)),
-        Decision::Refused(Refusal::VirtualRouterViolation)
-    );
-    assert_eq!(
-        routes.decide(to(96 + 9)),
-        Decision::Refused(Refusal::VirtualRouterViolation)
-    );
-    assert_eq!(routes.decide(to(96 + 7)), Decision::Port(7));
+    let cases = [
+        (adaptively_to(1), Decision::Adaptive(0xff << 32)),
+        (to(0x400), FOREIGN),
+        (to(96 + 9), FOREIGN),
+        (to(96 + 7), Decision::Port(7)),
+    ];
+    decides(&routes, &cases);
 }
 
 #[test]
@@ -212,10 +166,7 @@ fn hash_is_input_xor_destination_xor_selected_bits_modulo_the_count() {
             continue;
         }
         tile.hash_shift = [0, 5, 10][rng.below(3) as usize];
-        tile.table[0] = RouteEntry {
-            subtree: ALL,
-            ports,
-        };
+        tile.table[0] = entry(ALL, ports);
         let input = rng.below(64) as u8;
         let routes = TileRoutes::new(input, &tile, CHIP);
         let destination = 128 + rng.below(10_000) as u16;
@@ -230,24 +181,15 @@ fn hash_is_input_xor_destination_xor_selected_bits_modulo_the_count() {
             hash_bits: Some(bits),
             ..to(destination)
         };
-        assert_eq!(
-            routes.decide(hashed),
-            expected(bits >> tile.hash_shift & 0xff)
-        );
-        assert_eq!(
-            routes.decide(RouteRequest {
-                hashed: false,
-                ..hashed
-            }),
-            expected(0)
-        );
-        assert_eq!(
-            routes.decide(RouteRequest {
-                hash_bits: None,
-                ..hashed
-            }),
-            Decision::NeedsHash
-        );
+        let (mut plain, mut bare) = (hashed, hashed);
+        (plain.hashed, bare.hash_bits) = (false, None);
+        let of_bits = expected(bits >> tile.hash_shift & 0xff);
+        let cases = [
+            (hashed, of_bits),
+            (plain, expected(0)),
+            (bare, Decision::NeedsHash),
+        ];
+        decides(&routes, &cases);
     }
 }
 
@@ -255,12 +197,8 @@ fn hash_is_input_xor_destination_xor_selected_bits_modulo_the_count() {
 #[test]
 fn each_rank_looks_at_its_own_hash_bits() {
     for (shift, seen) in [(0u8, 0x00ffu16), (5, 0x1fe0), (10, 0x7c00)] {
-        let mut tile = tile(PortKind::Down);
+        let mut tile = tile_to(PortKind::Down, 0xffff_ffff << 32);
         tile.hash_shift = shift;
-        tile.table[0] = RouteEntry {
-            subtree: ALL,
-            ports: 0xffff_ffff << 32,
-        };
         let routes = TileRoutes::new(0, &tile, CHIP);
         let hash = |bits: u16| routes.hash(0x200, bits);
         for bit in 0..15 {
@@ -275,11 +213,7 @@ fn each_rank_looks_at_its_own_hash_bits() {
 
 #[test]
 fn an_unsupported_count_uses_the_largest_supported_part() {
-    let mut tile = tile(PortKind::Down);
-    tile.table[0] = RouteEntry {
-        subtree: ALL,
-        ports: 0x1ff << 32,
-    };
+    let tile = tile_to(PortKind::Down, 0x1ff << 32);
     let routes = TileRoutes::new(0, &tile, CHIP);
     let mut seen = 0u64;
     for destination in 128..1_000 {

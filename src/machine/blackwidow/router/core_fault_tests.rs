@@ -8,13 +8,9 @@ fn violations_are_swallowed_counted_and_reported() {
     bench.inject(&mut core, 40, &packet(head(100, REQUEST), 0, 0, 9));
     bench.inject(&mut core, 40, &packet(head(7, REQUEST), 0, 0, 5));
     bench.drain(&mut core);
-    assert_eq!(
-        core.poll_event(),
-        Some(RouterEvent::UpDownViolation {
-            port: 40,
-            destination: 100
-        })
-    );
+    let (port, destination) = (40, 100);
+    let violation = RouterEvent::UpDownViolation { port, destination };
+    assert_eq!(core.poll_event(), Some(violation));
     assert_eq!(bench.packets(7).len(), 1, "what follows is not harmed");
     assert_eq!(core.counters().up_down_violations, 1);
     assert_eq!(core.counters().swallowed_phits, 9);
@@ -22,23 +18,17 @@ fn violations_are_swallowed_counted_and_reported() {
     let mut chip = flat_chip();
     for (port, tile) in chip.tiles.iter_mut().enumerate() {
         let tile = tile.as_mut().expect("all tiles are in use");
-        tile.exit_mask = if port < 32 {
-            0xffff_ffff
-        } else {
-            0xffff_ffff << 32
-        };
+        tile.exit_mask = 0xffff_ffff << (port & 32);
         tile.root_detect.mask = 31;
     }
     let (mut core, mut bench) = (Core::new(chip), Bench::default());
     bench.inject(&mut core, 2, &packet(head(100, REQUEST), 0, 0, 4));
     bench.drain(&mut core);
-    assert_eq!(
-        core.poll_event(),
-        Some(RouterEvent::Unroutable {
-            port: 2,
-            destination: 100
-        })
-    );
+    let unroutable = RouterEvent::Unroutable {
+        port: 2,
+        destination,
+    };
+    assert_eq!(core.poll_event(), Some(unroutable));
     let chip = core.registers().clone();
     let (mut core, mut bench) = (Core::new(chip), Bench::default());
     bench.inject(&mut core, 50, &packet(head(3, REQUEST), 0, 0, 4));
@@ -105,9 +95,7 @@ fn a_packet_taken_back_before_it_flowed_leaves_no_trace() {
     let (mut core, mut bench) = flat();
     // The packet at the front waits for room in its row buffer, its decision is taken.
     bench.blocked[0] = 1 << 8;
-    for id in 0..3 {
-        bench.inject(&mut core, 0, &packet(head(8, REQUEST), 0, id, 19));
-    }
+    bench.inject_all(&mut core, 0, 0..3, |id| packet(head(8, REQUEST), 0, id, 19));
     bench.drain(&mut core);
     let left = bench.queues[0][0].len();
     assert!(left > 19);
@@ -115,11 +103,8 @@ fn a_packet_taken_back_before_it_flowed_leaves_no_trace() {
     // Its place is taken by a packet to a free port.
     bench.inject(&mut core, 0, &packet(head(9, REQUEST), 0, 0, 19));
     bench.drain(&mut core);
-    assert_eq!(
-        bench.packets(9).len(),
-        0,
-        "behind the second packet to port 8"
-    );
+    let others = bench.packets(9).len();
+    assert_eq!(others, 0, "behind the second packet to port 8");
     bench.blocked[0] = 0;
     core.output_changed(8);
     bench.drain(&mut core);
@@ -179,12 +164,14 @@ fn a_port_that_dies_in_the_middle_of_a_packet_does_not_wedge_the_switch() {
     assert_eq!(core.phits_inside(), 0);
 }
 
+fn us(us: u64) -> Time {
+    Time::from_ns(us * 1_000)
+}
+
 #[test]
 fn forward_progress_expires_discards_and_recovers() {
     let (mut core, mut bench) = flat();
-    let (timeout, us) = (Duration::from_ns(1_000_000), |us: u64| {
-        Time::from_ns(us * 1_000)
-    });
+    let timeout = Duration::from_ns(1_000_000);
     bench.blocked[0] = 1 << 8;
     for id in 0..10 {
         bench.inject(&mut core, 0, &packet(head(8, REQUEST), 0, id, 10));
@@ -197,10 +184,8 @@ fn forward_progress_expires_discards_and_recovers() {
     core.check_forward_progress(us(1_009));
     assert_eq!(core.poll_event(), None);
     core.check_forward_progress(us(1_010));
-    let expired = RouterEvent::ForwardProgress {
-        port: 8,
-        vc: REQUEST,
-    };
+    let (port, vc) = (8, REQUEST);
+    let expired = RouterEvent::ForwardProgress { port, vc };
     assert_eq!(core.poll_event(), Some(expired));
     assert_eq!(core.discarding(), [1 << 8, 0]);
     bench.drain(&mut core);
@@ -214,10 +199,7 @@ fn forward_progress_expires_discards_and_recovers() {
     bench.inject(&mut core, 0, &packet(head(8, REQUEST), 0, 0, 5));
     bench.drain(&mut core);
     assert_eq!(bench.packets(8).len(), 11);
-    let restored = RouterEvent::ForwardProgressRestored {
-        port: 8,
-        vc: REQUEST,
-    };
+    let restored = RouterEvent::ForwardProgressRestored { port, vc };
     assert_eq!(core.poll_event(), Some(restored));
     assert_eq!(core.discarding(), [0, 0]);
     core.check_forward_progress(us(9_000_000));
@@ -227,11 +209,10 @@ fn forward_progress_expires_discards_and_recovers() {
 #[test]
 fn progress_restarts_the_countdown() {
     let (mut core, mut bench) = flat();
-    let us = |us: u64| Time::from_ns(us * 1_000);
     bench.blocked[0] = 1 << 8;
-    for id in 0..10 {
-        bench.inject(&mut core, 0, &packet(head(8, REQUEST), 0, id, 10));
-    }
+    bench.inject_all(&mut core, 0, 0..10, |id| {
+        packet(head(8, REQUEST), 0, id, 10)
+    });
     bench.drain(&mut core);
     core.check_forward_progress(us(0));
     // One packet leaves shortly before the end of the countdown.
@@ -266,12 +247,8 @@ fn chaos_leaves_nothing_behind_and_nothing_broken() {
                 ..head(rng.below(200) as u16, vc)
             };
             let length = 4 + rng.below(16) as usize;
-            let whole = packet(
-                h,
-                rng.below(1 << 15) as u16,
-                rng.below(1 << 22) as u32,
-                length,
-            );
+            let (hash, id) = (rng.below(1 << 15) as u16, rng.below(1 << 22) as u32);
+            let whole = packet(h, hash, id, length);
             let keep = 1 + rng.below(length as u64 - 1) as usize;
             match rng.below(12) {
                 0 | 1 => bench.inject(&mut core, port, &cut(&whole, keep)),
@@ -283,11 +260,8 @@ fn chaos_leaves_nothing_behind_and_nothing_broken() {
                 3 => bench.inject(&mut core, port, &whole[..keep]),
                 4 => {
                     let queue = &mut bench.queues[port][vc.index()];
-                    let last = queue
-                        .iter()
-                        .rposition(|phit| phit.is_head())
-                        .unwrap_or(queue.len());
-                    queue.truncate(last);
+                    let last = queue.iter().rposition(|phit| phit.is_head());
+                    queue.truncate(last.unwrap_or(queue.len()));
                 }
                 5 => bench.blocked[vc.index()] ^= 1 << rng.below(64),
                 6 => bench.down ^= 1 << rng.below(64),
@@ -313,10 +287,8 @@ fn chaos_leaves_nothing_behind_and_nothing_broken() {
         }
         bench.drain(&mut core);
         assert_eq!(core.phits_inside(), 0, "seed {seed}");
-        assert!(
-            bench.queues.iter().flatten().all(VecDeque::is_empty),
-            "seed {seed}"
-        );
+        let mut queues = bench.queues.iter().flatten();
+        assert!(queues.all(VecDeque::is_empty), "seed {seed}");
         core.registers = up_chip();
         core.compile_routes();
         let before: Vec<usize> = (0..64).map(|port| bench.sent[port].len()).collect();
@@ -326,11 +298,8 @@ fn chaos_leaves_nothing_behind_and_nothing_broken() {
         }
         bench.drain(&mut core);
         for (port, before) in before.iter().enumerate().take(32) {
-            assert_eq!(
-                bench.sent[port].len(),
-                before + 18,
-                "seed {seed} port {port}"
-            );
+            let sent = bench.sent[port].len() - before;
+            assert_eq!(sent, 18, "seed {seed} port {port}");
         }
     }
 }

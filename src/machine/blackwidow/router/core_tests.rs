@@ -3,9 +3,9 @@ use std::collections::{HashMap, VecDeque};
 use phitwire_framing::yarc::packet::{Head, Vc, check_packet, head_dest, head_vc};
 
 use super::*;
-use crate::machine::blackwidow::route::registers::{PortKind, RouteEntry, Subtree};
+use crate::machine::blackwidow::route::registers::PortKind;
 use crate::machine::blackwidow::router::harness::{
-    ALL, Bench, cut, down_tile, flat_chip, head, packet,
+    Bench, cut, down_tile, flat_chip, head, low, packet, up,
 };
 use crate::machine::blackwidow::router::pipeline::ZERO_LOAD_CYCLES;
 use crate::rng::Rng;
@@ -51,9 +51,9 @@ fn phits_that_come_one_by_one_leave_25_cycles_later_one_by_one() {
 #[test]
 fn one_flow_uses_every_cycle() {
     let (mut core, mut bench) = flat();
-    for id in 0..100 {
-        bench.inject(&mut core, 5, &packet(head(33, REQUEST), 0, id, 19));
-    }
+    bench.inject_all(&mut core, 5, 0..100, |id| {
+        packet(head(33, REQUEST), 0, id, 19)
+    });
     bench.drain(&mut core);
     let cycles: Vec<u64> = bench.sent[33].iter().map(|s| s.0).collect();
     assert_eq!(cycles, (25..25 + 1900).collect::<Vec<_>>());
@@ -114,10 +114,7 @@ fn uniform_traffic_is_delivered_exactly_once_and_in_order() {
             }
         }
         // Outputs block now and then.
-        bench.blocked = [
-            rng.next_u64() & rng.next_u64(),
-            rng.next_u64() & rng.next_u64(),
-        ];
+        bench.blocked = [0; 2].map(|_: u64| rng.next_u64() & rng.next_u64());
         (0..64).for_each(|port| core.output_changed(port));
         bench.run(&mut core, 3);
     }
@@ -232,15 +229,9 @@ fn up_chip() -> ChipRegisters {
     let mut chip = flat_chip();
     for (port, tile) in chip.tiles.iter_mut().enumerate() {
         let tile = tile.as_mut().expect("all tiles are in use");
-        tile.root_detect = Subtree {
-            location: 0,
-            mask: 31,
-        };
+        tile.root_detect = low(31);
         tile.down_mask = 31;
-        tile.table[0] = RouteEntry {
-            subtree: ALL,
-            ports: 0xffff_ffff << 32,
-        };
+        tile.table[0] = up();
         if port >= 32 {
             tile.kind = PortKind::Up;
         }
@@ -274,15 +265,11 @@ fn hashed_requests_keep_their_way_and_spread() {
 #[test]
 fn a_hashed_head_waits_for_its_second_phit() {
     let (mut core, mut bench) = (Core::new(up_chip()), Bench::default());
-    let phits = packet(
-        Head {
-            hashed: true,
-            ..head(100, REQUEST)
-        },
-        9,
-        1,
-        5,
-    );
+    let hashed = Head {
+        hashed: true,
+        ..head(100, REQUEST)
+    };
+    let phits = packet(hashed, 9, 1, 5);
     bench.queues[3][0].push_back(phits[0]);
     core.arrived(3, 0, 1);
     bench.drain(&mut core);
@@ -301,21 +288,15 @@ fn adaptive_packets_spread_evenly_and_avoid_blocked_ports() {
         adaptive: true,
         ..head(100, RESPONSE)
     };
-    for id in 0..640 {
-        bench.inject(&mut core, 3, &packet(adaptive, 0, id, 4));
-    }
+    bench.inject_all(&mut core, 3, 0..640, |id| packet(adaptive, 0, id, 4));
     bench.drain(&mut core);
     let counts: Vec<usize> = (32..64).map(|port| bench.packets(port).len()).collect();
-    assert!(
-        counts.iter().all(|&n| n == 20),
-        "fair among equals: {counts:?}"
-    );
+    let is_fair = counts.iter().all(|&n| n == 20);
+    assert!(is_fair, "fair among equals: {counts:?}");
 
     let (mut core, mut bench) = (Core::new(up_chip()), Bench::default());
     bench.blocked[1] = 1 << 40 | 1 << 45;
-    for id in 0..640 {
-        bench.inject(&mut core, 3, &packet(adaptive, 0, id, 4));
-    }
+    bench.inject_all(&mut core, 3, 0..640, |id| packet(adaptive, 0, id, 4));
     bench.drain(&mut core);
     let delivered: usize = (32..64).map(|port| bench.packets(port).len()).sum();
     // The blocked ports hold what chose them before they were seen to be full: at most what their
@@ -397,11 +378,8 @@ fn the_same_input_gives_the_same_output_in_the_same_cycles() {
             }
         }
         core.run(&mut IgnoreCycles(&mut bench));
-        let sent: Vec<Vec<Phit>> = bench
-            .sent
-            .iter()
-            .map(|s| s.iter().map(|&(_, phit)| phit).collect())
-            .collect();
+        let phits = |sent: &Vec<(u64, Phit)>| sent.iter().map(|&(_, phit)| phit).collect();
+        let sent: Vec<Vec<Phit>> = bench.sent.iter().map(phits).collect();
         (sent, core.counters())
     };
     assert_eq!(run(true), run(false));
@@ -438,10 +416,7 @@ fn a_chip_with_two_ports_routes_between_them() {
     let mut tiles = vec![None; 12];
     for port in [3, 11] {
         let mut tile = down_tile();
-        tile.root_detect = Subtree {
-            location: 0,
-            mask: 1,
-        };
+        tile.root_detect = low(1);
         tile.down_mask = 1;
         tile.port_map[..2].copy_from_slice(&[3, 11]);
         tiles[port] = Some(tile);

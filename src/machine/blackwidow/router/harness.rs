@@ -1,6 +1,7 @@
 //! A stand-in for the links of a core in tests: plain queues in, recorded phits out.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use phitwire_framing::yarc::crc16::PacketCrc;
 use phitwire_framing::yarc::packet::{EopStatus, Head, Vc, head_vc, second_phit};
@@ -11,20 +12,24 @@ use crate::machine::blackwidow::route::registers::{
     ChipRegisters, PORTS, PortKind, RouteEntry, Subtree, TABLE_ENTRIES, TileRegisters,
 };
 
-/// Every destination.
-pub(super) const ALL: Subtree = Subtree {
-    location: 0,
-    mask: 0x7fff,
-};
+/// The destinations up to `mask`.
+pub(super) const fn low(mask: u16) -> Subtree {
+    Subtree { location: 0, mask }
+}
+
+/// An entry that leads up by ports 32 to 63, from anywhere.
+pub(super) fn up() -> RouteEntry {
+    RouteEntry {
+        subtree: low(0x7fff),
+        ports: 0xffff_ffff << 32,
+    }
+}
 
 /// A tile that routes destination d down by port d.
 pub(super) fn down_tile() -> TileRegisters {
     TileRegisters {
         kind: PortKind::Down,
-        root_detect: Subtree {
-            location: 0,
-            mask: 63,
-        },
+        root_detect: low(63),
         table: [RouteEntry::default(); TABLE_ENTRIES],
         down_shift: 0,
         down_mask: 63,
@@ -118,35 +123,19 @@ impl Ports for Bench {
     }
     fn push(&mut self, port: usize, phit: Phit) {
         let open = self.open >> port & 1 != 0;
-        assert_eq!(
-            phit.is_head(),
-            !open,
-            "packets are not interleaved on a link"
-        );
+        assert_eq!(phit.is_head(), !open, "packets are not interleaved");
         assert_eq!(phit.sideband(), 0);
-        assert!(
-            open || self.down >> port & 1 == 0,
-            "no packet starts on a dead link"
-        );
-        assert!(
-            self.sent[port]
-                .last()
-                .is_none_or(|&(cycle, _)| cycle < self.now),
-            "one phit per cycle and output"
-        );
+        let is_live = self.down >> port & 1 == 0;
+        assert!(open || is_live, "no packet starts on a dead link");
+        let last = self.sent[port].last();
+        let is_next = last.is_none_or(|&(cycle, _)| cycle < self.now);
+        assert!(is_next, "one phit per cycle and output");
         if phit.is_head() {
-            let vc = head_vc(phit.content()).index();
-            assert_eq!(
-                self.blocked[vc] >> port & 1,
-                0,
-                "no packet starts without credits"
-            );
+            let blocked = self.blocked[head_vc(phit.content()).index()] >> port & 1;
+            assert_eq!(blocked, 0, "no packet starts without credits");
         }
-        self.open = if phit.is_eop() {
-            self.open & !(1 << port)
-        } else {
-            self.open | 1 << port
-        };
+        self.open &= !(1 << port);
+        self.open |= u64::from(!phit.is_eop()) << port;
         self.sent[port].push((self.now, phit));
     }
 }
@@ -157,6 +146,17 @@ impl Bench {
         let vc = head_vc(packet[0].content()).index();
         self.queues[port][vc].extend(packet);
         core.arrived(port, vc, packet.len() as u32);
+    }
+
+    /// A packet for each id arrives in the current cycle.
+    pub(super) fn inject_all(
+        &mut self,
+        core: &mut Core,
+        port: usize,
+        ids: Range<u32>,
+        packet: impl Fn(u32) -> Vec<Phit>,
+    ) {
+        ids.for_each(|id| self.inject(core, port, &packet(id)));
     }
 
     /// Runs cycle by cycle, so that the recorded cycles are right.
@@ -185,9 +185,7 @@ impl Bench {
     /// The packets that left by `port`, without cycles.
     pub(super) fn packets(&self, port: usize) -> Vec<Vec<Phit>> {
         let phits: Vec<Phit> = self.sent[port].iter().map(|&(_, phit)| phit).collect();
-        phits
-            .split_inclusive(|phit| phit.is_eop())
-            .map(<[Phit]>::to_vec)
-            .collect()
+        let packets = phits.split_inclusive(|phit| phit.is_eop());
+        packets.map(<[Phit]>::to_vec).collect()
     }
 }

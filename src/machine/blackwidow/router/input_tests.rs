@@ -1,22 +1,16 @@
 use phitwire_framing::yarc::packet::{Head, Vc};
 
 use super::*;
-use crate::machine::blackwidow::route::registers::{ChipRegisters, PortKind, RouteEntry, Subtree};
-use crate::machine::blackwidow::router::harness::{ALL, Bench, cut, flat_chip, head, packet};
+use crate::machine::blackwidow::route::registers::{ChipRegisters, PortKind};
+use crate::machine::blackwidow::router::harness::{Bench, cut, flat_chip, head, low, packet, up};
 
 /// Ports 32 to 63 lead up, to every destination from 32 on.
 fn up_chip() -> ChipRegisters {
     let mut chip = flat_chip();
     for (port, tile) in chip.tiles.iter_mut().enumerate() {
         let tile = tile.as_mut().expect("all tiles are in use");
-        tile.root_detect = Subtree {
-            location: 0,
-            mask: 31,
-        };
-        tile.table[0] = RouteEntry {
-            subtree: ALL,
-            ports: 0xffff_ffff << 32,
-        };
+        tile.root_detect = low(31);
+        tile.table[0] = up();
         if port >= 32 {
             tile.kind = PortKind::Up;
         }

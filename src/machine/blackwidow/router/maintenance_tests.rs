@@ -18,9 +18,29 @@ fn request(way: &[u8], back: &[u8], register: &str, value: Option<u64>) -> Vec<P
             Some(value) => Operation::Write { back, value },
         },
     };
+    encoded(&maintenance)
+}
+
+/// A request to read the chip's identity, answered by port 9.
+fn read_id() -> Vec<Phit> {
+    request(&[], &[9], "chip.id", None)
+}
+
+fn encoded(packet: &Packet) -> Vec<Phit> {
     let mut out = PacketBuf::new();
-    assert!(maintenance.encode(&mut out));
+    assert!(packet.encode(&mut out));
     out.as_slice().to_vec()
+}
+
+/// A reply that goes `way`.
+fn reply(way: &[u8], operation: Operation) -> Vec<Phit> {
+    encoded(&Packet {
+        route: RouteVector::new(way).expect("a legal way"),
+        hop: 0,
+        register: 0,
+        tag: 1,
+        operation,
+    })
 }
 
 fn chip() -> (Core, Bench) {
@@ -56,22 +76,16 @@ fn a_write_changes_the_register_and_the_routes() {
     let (mut core, mut bench) = chip();
     // Logical port 0 becomes physical port 20 for packets from port 5.
     let map = u64::from_le_bytes([20, 1, 2, 3, 4, 5, 6, 7]);
-    bench.inject(
-        &mut core,
-        5,
-        &request(&[], &[5], "tile5.port_map.0", Some(map)),
-    );
+    let write = request(&[], &[5], "tile5.port_map.0", Some(map));
+    bench.inject(&mut core, 5, &write);
     bench.drain(&mut core);
-    let done = Operation::WriteReply {
-        status: RegisterStatus::Done,
-    };
+    let status = RegisterStatus::Done;
+    let done = Operation::WriteReply { status };
     assert_eq!(replies(&bench, 5)[0].operation, done);
     let address = register_address("tile5.port_map.0").unwrap();
     assert_eq!(core.read_register(address), Some(map));
-    let written = RouterEvent::RegisterWritten {
-        address,
-        value: map,
-    };
+    let value = map;
+    let written = RouterEvent::RegisterWritten { address, value };
     assert_eq!(core.poll_event(), Some(written));
     bench.inject(&mut core, 5, &packet(head(0, Vc::Request), 0, 1, 4));
     bench.inject(&mut core, 6, &packet(head(0, Vc::Request), 0, 1, 4));
@@ -103,11 +117,8 @@ fn refused_accesses_are_answered_too() {
 #[test]
 fn a_packet_for_a_router_further_on_is_forwarded() {
     let (mut core, mut bench) = chip();
-    bench.inject(
-        &mut core,
-        5,
-        &request(&[33, 12], &[1, 2, 3], "chip.id", None),
-    );
+    let far = request(&[33, 12], &[1, 2, 3], "chip.id", None);
+    bench.inject(&mut core, 5, &far);
     bench.drain(&mut core);
     let forwarded = replies(&bench, 33);
     assert_eq!(forwarded[0].hop, 1);
@@ -166,7 +177,7 @@ fn replies_that_cannot_leave_hold_requests_back_and_lose_nothing() {
     let (mut core, mut bench) = chip();
     bench.blocked[1] = 1 << 9;
     for _ in 0..20 {
-        bench.inject(&mut core, 5, &request(&[], &[9], "chip.id", None));
+        bench.inject(&mut core, 5, &read_id());
     }
     // Responses of the same input tile, and a maintenance packet among them, go on.
     bench.inject(&mut core, 5, &packet(head(30, Vc::Response), 0, 1, 4));
@@ -184,16 +195,11 @@ fn replies_that_cannot_leave_hold_requests_back_and_lose_nothing() {
 #[test]
 fn passing_replies_and_local_requests_share_a_tile() {
     let (mut core, mut bench) = chip();
-    let request_here = request(&[], &[9], "chip.id", None);
-    let reply = passing_reply();
     for n in 0..60u64 {
-        bench.inject(&mut core, 5, &request_here);
-        bench.inject(&mut core, 5, reply.as_slice());
-        bench.inject(
-            &mut core,
-            5,
-            &packet(head(40, Vc::Response), 0, n as u32, 4),
-        );
+        bench.inject(&mut core, 5, &read_id());
+        bench.inject(&mut core, 5, &passing_reply());
+        let response = packet(head(40, Vc::Response), 0, n as u32, 4);
+        bench.inject(&mut core, 5, &response);
         bench.run(&mut core, n % 7);
     }
     bench.drain(&mut core);
@@ -225,38 +231,17 @@ fn maintenance_packets_keep_the_rules_of_routing() {
 #[test]
 fn a_reply_addressed_to_a_router_is_dropped() {
     let (mut core, mut bench) = chip();
-    let reply = Packet {
-        route: RouteVector::default(),
-        hop: 0,
-        register: 0,
-        tag: 1,
-        operation: Operation::WriteReply {
-            status: RegisterStatus::Done,
-        },
-    };
-    let mut out = PacketBuf::new();
-    assert!(reply.encode(&mut out));
-    bench.inject(&mut core, 5, out.as_slice());
+    let status = RegisterStatus::Done;
+    bench.inject(&mut core, 5, &reply(&[], Operation::WriteReply { status }));
     bench.drain(&mut core);
     assert!(bench.sent.iter().all(Vec::is_empty));
     assert_eq!(core.counters().maintenance_malformed, 1);
 }
 
 /// A reply on its way through the tile to port 17.
-fn passing_reply() -> PacketBuf {
-    let passing = Packet {
-        route: RouteVector::new(&[17, 3]).expect("a legal way"),
-        hop: 0,
-        register: 0,
-        tag: 1,
-        operation: Operation::ReadReply {
-            status: RegisterStatus::Done,
-            value: 7,
-        },
-    };
-    let mut out = PacketBuf::new();
-    assert!(passing.encode(&mut out));
-    out
+fn passing_reply() -> Vec<Phit> {
+    let (status, value) = (RegisterStatus::Done, 7);
+    reply(&[17, 3], Operation::ReadReply { status, value })
 }
 
 /// The packet stopped in the middle waits for a place in its row buffer, whatever else its tile
@@ -272,8 +257,8 @@ fn a_maintenance_packet_does_not_wake_a_packet_that_waits_for_its_row_buffer() {
         bench.drain(&mut core);
         // A reply that passes on the other channel, and one that is made here for the same channel.
         let (maintenance, out) = match blocked {
-            Vc::Request => (passing_reply().as_slice().to_vec(), 17),
-            Vc::Response => (request(&[], &[9], "chip.id", None), 9),
+            Vc::Request => (passing_reply(), 17),
+            Vc::Response => (read_id(), 9),
         };
         bench.inject(&mut core, 5, &maintenance);
         bench.drain(&mut core);
@@ -300,7 +285,7 @@ fn a_reply_leaves_when_the_packet_before_it_has_ended() {
     let (end, begin) = data.split_last().expect("not empty");
     bench.inject(&mut core, 5, begin);
     bench.run(&mut core, 60);
-    bench.inject(&mut core, 5, &request(&[], &[9], "chip.id", None));
+    bench.inject(&mut core, 5, &read_id());
     bench.drain(&mut core);
     assert!(replies(&bench, 9).is_empty(), "packets are not interleaved");
     assert!(core.phits_inside() > 0, "the reply is inside");
@@ -311,7 +296,7 @@ fn a_reply_leaves_when_the_packet_before_it_has_ended() {
     assert_eq!(replies(&bench, 9).len(), 1);
     assert_eq!(core.phits_inside(), 0);
     // Nothing keeps the next request from being answered.
-    bench.inject(&mut core, 5, &request(&[], &[9], "chip.id", None));
+    bench.inject(&mut core, 5, &read_id());
     bench.drain(&mut core);
     assert_eq!(replies(&bench, 9).len(), 2);
 }
@@ -319,8 +304,7 @@ fn a_reply_leaves_when_the_packet_before_it_has_ended() {
 #[test]
 fn a_packet_gathered_by_half_is_inside() {
     let (mut core, mut bench) = chip();
-    let request = request(&[], &[9], "chip.id", None);
-    bench.inject(&mut core, 5, &request[..3]);
+    bench.inject(&mut core, 5, &read_id()[..3]);
     bench.drain(&mut core);
     assert_eq!(core.phits_inside(), 3);
 }

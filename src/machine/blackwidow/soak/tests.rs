@@ -4,48 +4,8 @@ use super::*;
 use crate::sim::check::Violation;
 use crate::sim::soak::tests::*;
 
-#[test]
-fn a_seed_is_one_case_and_one_run() {
-    one_case_and_one_run::<Blackwidow>();
-}
-
-#[test]
-fn the_words_of_many_seeds_are_netems() {
-    words_are_netems::<Blackwidow>();
-}
-
-/// The canary: a link that stays down is found, and the schedule shrinks to what it takes.
-#[test]
-fn a_failure_is_found_and_shrunk() {
-    found_and_shrunk::<Blackwidow>();
-}
-
-#[test]
-fn a_seed_with_late_copies_has_what_it_is_for() {
-    late_cases_have_theirs::<Blackwidow>(|spec| spec.settings.lane_retry_threshold > 0);
-}
-
-#[test]
-fn lanes_are_given_up_and_ends_stand_still_while_copies_come() {
-    lanes_and_stops_beside_copies::<Blackwidow>();
-}
-
-/// The canary: with numbers that come round during a run, late copies do their harm, and it is
-/// found.
-#[test]
-fn what_late_copies_do_to_short_numbers_is_found() {
-    short_numbers_are_found::<Blackwidow>(canary::with_short_numbers::<14>);
-}
-
-#[test]
-fn a_network_that_is_not_allowed_to_lose_and_does_is_a_failure() {
-    losses_are_found::<Blackwidow>(|case| case.topology().unwrap().chips.len() == 1);
-}
-
-#[test]
-fn a_trace_tells_what_was_done_and_what_came_of_it() {
-    trace_tells_what_was_done::<Blackwidow>();
-}
+shared_cases!(Blackwidow, 14, |case| case.topology().unwrap().chips.len()
+    == 1);
 
 #[test]
 fn every_kind_of_harm_and_network_comes_up() {

@@ -24,38 +24,27 @@ fn impossible_numbers_drop_the_frame_by_reason() {
         ControlSet { vc_acks, ..word }
     };
     type Read = fn(&LinkCounters) -> u64;
-    let cases: [(ControlSet, Read); 7] = [
-        (ControlSet { ack: 1, ..word }, |c| c.drop_impossible_ack),
+    let ack: Read = |c| c.drop_impossible_ack;
+    let vc_ack: Read = |c| c.drop_impossible_vc_ack;
+    let position: Read = |c| c.drop_impossible_position;
+    let far = |next| ControlSet {
+        next,
+        ..ControlSet::default()
+    };
+    let cases = [
+        (ControlSet { ack: 1, ..word }, ack),
         (
             ControlSet {
-                ack: 0x7fff_ffff,
+                ack: u32::MAX >> 1,
                 ..word
             },
-            |c| c.drop_impossible_ack,
+            ack,
         ),
-        (with_ack(0, 1), |c| c.drop_impossible_vc_ack),
-        (with_ack(7, 0x7fff_ffff), |c| c.drop_impossible_vc_ack),
-        (
-            ControlSet {
-                next: 2_049,
-                ..word
-            },
-            |c| c.drop_impossible_position,
-        ),
-        (
-            ControlSet {
-                next: u32::MAX,
-                ..word
-            },
-            |c| c.drop_impossible_position,
-        ),
-        (
-            ControlSet {
-                next: 1 << 31,
-                ..word
-            },
-            |c| c.drop_impossible_position,
-        ),
+        (with_ack(0, 1), vc_ack),
+        (with_ack(7, 0x7fff_ffff), vc_ack),
+        (far(2_049), position),
+        (far(u32::MAX), position),
+        (far(1 << 31), position),
     ];
     for (index, (word, counter)) in cases.into_iter().enumerate() {
         let before = pair.count(B, counter);
@@ -106,12 +95,8 @@ fn flits_that_are_no_head_and_packets_without_credits_are_dropped() {
     pair.ends[B].drain = Drain::Blocked;
     // Nobody took credits for these 18,000 flits of 16,384.
     for number in 1..=2_000 {
-        let frame = frame_with(
-            &pair,
-            B,
-            7,
-            &[word(number), data(number.into(), &packet(0, number, 9))],
-        );
+        let flits = data(number.into(), &packet(0, number, 9));
+        let frame = frame_with(&pair, B, 7, &[word(number), flits]);
         pair.inject(B, &frame);
     }
     let refused = pair.sets(B, |c| c.rx_refused_flits);
@@ -148,10 +133,7 @@ fn all_reached(pair: &Pair, full: bool) {
         ("nacks", sets.rx_nacks),
     ];
     for (name, value) in reached {
-        assert!(
-            value > 0,
-            "no {name} among the mutations, full numbers: {full}"
-        );
+        assert!(value > 0, "no {name} among the mutations, all bits: {full}");
     }
 }
 

@@ -143,6 +143,35 @@ fn check(jobs: &[Job], results: &[Vec<Vec<CollectiveCompletion>>]) -> Result<(),
     Ok(())
 }
 
+/// The same operation of one engine, so many times.
+fn job(branching: u32, root: u32, text: &str, times: usize) -> Job {
+    let operations = vec![op(text); times];
+    Job {
+        branching,
+        root,
+        operations,
+    }
+}
+
+/// Sets all up, lets everybody join everything, and checks what they got.
+fn run_right(net: &mut Net, jobs: &[Job], think_ns: u64) -> Vec<Vec<Vec<CollectiveCompletion>>> {
+    set_up(net, jobs);
+    let results = run(net, jobs, think_ns);
+    check(jobs, &results).unwrap();
+    results
+}
+
+/// What a child or a parent says of a sum.
+fn message(kind: Kind) -> Message {
+    Message {
+        kind,
+        sequence: 0,
+        collective: op("sum-i64"),
+        outcome: Ok(Operand::i64(5)),
+        mark: false,
+    }
+}
+
 fn set_up(net: &mut Net, jobs: &[Job]) {
     for (engine, job) in jobs.iter().enumerate() {
         net.set_up(engine, job.branching, job.root);
@@ -158,10 +187,7 @@ fn every_operation_over_every_branching() {
             root: branching % 35,
             operations: Collective::all().collect(),
         };
-        let jobs = [job];
-        set_up(&mut net, &jobs);
-        let results = run(&mut net, &jobs, 2_000);
-        check(&jobs, &results).unwrap();
+        run_right(&mut net, &[job], 2_000);
     }
 }
 
@@ -190,10 +216,8 @@ fn results_are_right_and_nothing_counts_twice_under_loss_doubling_and_overtaking
         let edges = 8 * jobs.len() as u64 * (ranks - 1);
         assert_eq!(counters.collective_contributions, edges, "seed {seed}");
         assert_eq!(counters.collective_results, edges, "seed {seed}");
-        assert_eq!(
-            counters.collective_strangers + counters.collective_breaks,
-            0
-        );
+        assert_eq!(counters.collective_strangers, 0);
+        assert_eq!(counters.collective_breaks, 0);
         repeated += counters.collective_duplicates;
     }
     assert!(repeated > 100, "the harm must harm: {repeated}");
@@ -201,25 +225,12 @@ fn results_are_right_and_nothing_counts_twice_under_loss_doubling_and_overtaking
 
 #[test]
 fn canary_the_check_sees_a_contribution_too_much_and_a_wrong_word() {
-    let jobs = [Job {
-        branching: 3,
-        root: 0,
-        operations: vec![op("sum-i64"); 3],
-    }];
-    let mut net = Net::new(9, 1);
-    set_up(&mut net, &jobs);
-    let mut results = run(&mut net, &jobs, 1_000);
-    check(&jobs, &results).unwrap();
+    let jobs = [job(3, 0, "sum-i64", 3)];
+    let mut results = run_right(&mut Net::new(9, 1), &jobs, 1_000);
     // Rank 4 has joined once already: everything it says later belongs to the operation before.
     let mut net = Net::new(9, 1);
     set_up(&mut net, &jobs);
-    let forged = Message {
-        kind: Kind::Contribution,
-        sequence: 0,
-        collective: op("sum-i64"),
-        outcome: Ok(Operand::i64(5)),
-        mark: false,
-    };
+    let forged = message(Kind::Contribution);
     assert_eq!(tell(&mut net, 1, 4, KEY, 7, &forged), Status::Done);
     let forged_results = run(&mut net, &jobs, 1_000);
     assert!(check(&jobs, &forged_results).is_err());
@@ -258,13 +269,6 @@ fn tell(net: &mut Net, to: usize, from: usize, key: u16, epoch: u32, message: &M
 fn strangers_are_refused_and_counted() {
     let mut net = Net::new(9, 1);
     net.set_up(0, 2, 0);
-    let message = |kind| Message {
-        kind,
-        sequence: 0,
-        collective: op("sum-i64"),
-        outcome: Ok(Operand::i64(5)),
-        mark: false,
-    };
     let contribution = message(Kind::Contribution);
     let result = message(Kind::Result);
     // Rank 1 has the children 3 and 4 and the parent 0.
@@ -288,35 +292,21 @@ fn strangers_are_refused_and_counted() {
     };
     assert_eq!(tell(&mut net, 1, 3, KEY, 7, &late), Status::Busy);
     // None of that has had an effect.
-    let jobs = [Job {
-        branching: 2,
-        root: 0,
-        operations: vec![op("sum-i64"); 2],
-    }];
+    let jobs = [job(2, 0, "sum-i64", 2)];
     let results = run(&mut net, &jobs, 1_000);
     check(&jobs, &results).unwrap();
 }
 
 #[test]
 fn sums_of_floating_point_numbers_depend_on_the_tree_alone() {
-    let jobs = [Job {
-        branching: 5,
-        root: 3,
-        operations: vec![op("sum-f64"); 4],
-    }];
-    let other = [Job {
-        branching: 2,
-        ..jobs[0].clone()
-    }];
-    let differ =
-        (0..4).any(|turn| expected(40, 0, &jobs[0], turn) != expected(40, 0, &other[0], turn));
-    assert!(differ, "the words must show the order");
+    let [wide, narrow] = [5, 2].map(|branching| job(branching, 3, "sum-f64", 4));
+    let sums = |job: &Job| [0, 1, 2, 3].map(|turn| expected(40, 0, job, turn));
+    assert_ne!(sums(&wide), sums(&narrow), "the words must show the order");
+    let jobs = [wide];
     for seed in 0..20 {
         let mut net = Net::new(40, seed);
         net.harm = Harm::HARSH;
-        set_up(&mut net, &jobs);
-        let results = run(&mut net, &jobs, 50_000);
-        check(&jobs, &results).unwrap();
+        run_right(&mut net, &jobs, 50_000);
     }
 }
 
@@ -365,11 +355,8 @@ fn trees_follow_each_other_on_an_engine_without_mixing() {
         while results < 17 {
             for rank in 0..17 {
                 if let Some(got) = outcome(&mut net, rank) {
-                    assert_eq!(
-                        got,
-                        Ok(Operand::i64(17 * i64::from(epoch))),
-                        "{epoch} {rank}"
-                    );
+                    let sum = Operand::i64(17 * i64::from(epoch));
+                    assert_eq!(got, Ok(sum), "{epoch} {rank}");
                     results += 1;
                 }
             }
@@ -418,11 +405,8 @@ fn words_come_from_memory_and_results_go_there() {
         assert_eq!(completion.outcome, Ok(Operand::i32(95).at(5)));
         assert_eq!((completion.user, completion.mark), (5, true));
         let mut bytes = [0; 8];
-        net.nics[rank]
-            .responder
-            .memory
-            .read(128, &mut bytes)
-            .unwrap();
+        let memory = &mut net.nics[rank].responder.memory;
+        memory.read(128, &mut bytes).unwrap();
         assert_eq!(bytes, [95, 0, 0, 0, 5, 0, 0, 0]);
     }
 }
@@ -488,14 +472,11 @@ fn what_cannot_be_set_up_or_joined_is_refused() {
     let refused = nic.join(now, 0, &Join { into, ..sum });
     assert_eq!(refused, Err(JoinError::LocalBounds(last)));
     let contribution = Contribution::Memory(far);
-    let refused = nic.join(
-        now,
-        0,
-        &Join {
-            contribution,
-            ..sum
-        },
-    );
+    let of_memory = Join {
+        contribution,
+        ..sum
+    };
+    let refused = nic.join(now, 0, &of_memory);
     assert_eq!(refused, Err(JoinError::LocalBounds(far)));
     assert_eq!(nic.join(now, 0, &barrier), Ok(0));
     assert_eq!(nic.join(now, 0, &barrier), Err(JoinError::Pending));

@@ -22,12 +22,16 @@ fn spec(ranks: u32, op: &str) -> CollectiveSpec {
 /// Begins `spec` at all, one after the other.
 fn begin(net: &mut Net, spec: &CollectiveSpec) {
     for rank in 0..spec.nics.len() {
-        net.nics[rank]
-            .begin_collectives(net.now, spec.clone())
-            .unwrap();
+        begin_at(net, rank, spec);
         net.collect(rank);
         net.settle(net.now + Duration::from_us(30));
     }
+}
+
+/// Begins `spec` at `rank`, which says nothing yet.
+fn begin_at(net: &mut Net, rank: usize, spec: &CollectiveSpec) {
+    let now = net.now;
+    net.nics[rank].begin_collectives(now, spec.clone()).unwrap();
 }
 
 fn report(net: &Net) -> CollectiveReport {
@@ -88,10 +92,8 @@ fn runs_end_everywhere_after_the_same_iteration() {
     net.nics[4].collective.stop_run();
     net.settle(Time::NEVER);
     let second = report(&net);
-    assert!(
-        second.is_clean() && second.phase == Phase::Done,
-        "{second:?}"
-    );
+    let is_done = second.is_clean() && second.phase == Phase::Done;
+    assert!(is_done, "{second:?}");
 }
 
 /// The root, and a node on the way to it, that do not wait for the last of their children.
@@ -104,9 +106,7 @@ fn canary_a_barrier_that_lets_somebody_go_early_shows() {
             ..spec(14, "barrier")
         };
         for rank in 0..14 {
-            net.nics[rank]
-                .begin_collectives(net.now, spec.clone())
-                .unwrap();
+            begin_at(&mut net, rank, &spec);
             if hasty == Some(rank) {
                 let engine = net.nics[rank].collective.engines[2].as_mut().unwrap();
                 assert!(engine.tree.children() > 0, "{rank} waits for nobody");
@@ -130,9 +130,7 @@ fn canary_a_run_sees_a_wrong_word() {
         ..spec(4, "sum-i64")
     };
     for rank in 0..3 {
-        net.nics[rank]
-            .begin_collectives(net.now, spec.clone())
-            .unwrap();
+        begin_at(&mut net, rank, &spec);
     }
     let forged = Message {
         kind: Kind::Contribution,
@@ -192,9 +190,7 @@ fn while_a_run_has_an_engine_nobody_else_does() {
         count: 0,
         ..spec(2, "barrier")
     };
-    net.nics[0]
-        .begin_collectives(net.now, spec.clone())
-        .unwrap();
+    begin_at(&mut net, 0, &spec);
     let now = net.now;
     let tree = net.tree(1, 0, 0);
     let nic = &mut net.nics[0];
@@ -233,29 +229,19 @@ fn specifications_are_read_and_refused() {
         change(&mut spec);
         spec.validate().unwrap_err()
     };
-    assert_eq!(refuse(|s| s.run = 0), CollectiveSpecError::ZeroRun);
-    assert_eq!(
-        refuse(|s| s.nics.clear()),
-        CollectiveSpecError::Participants(0)
-    );
-    assert_eq!(refuse(|s| s.nics[0] = 1), CollectiveSpecError::Twice(1));
-    assert_eq!(
-        refuse(|s| s.branching = 33),
-        CollectiveSpecError::Branching(33)
-    );
-    assert_eq!(refuse(|s| s.root = 4), CollectiveSpecError::Root(4));
-    assert_eq!(refuse(|s| s.engine = 4), CollectiveSpecError::Engine(4));
+    use CollectiveSpecError::{Branching, Engine, Participants, Root, Twice, ZeroRun};
+    assert_eq!(refuse(|s| s.run = 0), ZeroRun);
+    assert_eq!(refuse(|s| s.nics.clear()), Participants(0));
+    assert_eq!(refuse(|s| s.nics[0] = 1), Twice(1));
+    assert_eq!(refuse(|s| s.branching = 33), Branching(33));
+    assert_eq!(refuse(|s| s.root = 4), Root(4));
+    assert_eq!(refuse(|s| s.engine = 4), Engine(4));
     let mut net = Net::new(3, 1);
     let now = net.now;
     let mut begin = |nics| {
-        net.nics[0].begin_collectives(
-            now,
-            CollectiveSpec {
-                nics,
-                root: 0,
-                ..spec(4, "barrier")
-            },
-        )
+        let mut spec = spec(4, "barrier");
+        (spec.nics, spec.root) = (nics, 0);
+        net.nics[0].begin_collectives(now, spec)
     };
     assert_eq!(begin(vec![1, 2]), Err(CollectiveSpecError::NotParticipant));
     assert_eq!(begin(vec![0, 3]), Err(CollectiveSpecError::VirtualNode(3)));

@@ -35,10 +35,8 @@ fn what_differs_from_the_generator_is_written_too() {
     changed.settings.own.global_rate = rates::G14_0;
     changed.bias[2].minimal = Bias { shift: 1, add: 63 };
     changed.absent = vec![10];
-    changed.links = changed
-        .generator
-        .expect("generated")
-        .links(&changed.shape, &changed.absent);
+    let generator = changed.generator.expect("generated");
+    changed.links = generator.links(&changed.shape, &changed.absent);
     // One black and one blue link fewer, and one of them laid elsewhere with crossed lanes.
     let blue = changed.links.len() - 1;
     let moved = changed.links.remove(blue);
@@ -69,12 +67,8 @@ fn links_of_another_order_are_listed_all() {
 /// The first line that a description with a mistake gives, after its file name.
 fn mistake(text: &str) -> String {
     let problems = read("x", text).expect_err(text);
-    problems
-        .lines()
-        .lines()
-        .next()
-        .expect("a mistake")
-        .to_owned()
+    let lines = problems.lines();
+    lines.lines().next().expect("a mistake").to_owned()
 }
 
 const HEAD: &str =
@@ -82,83 +76,36 @@ const HEAD: &str =
 
 #[test]
 fn mistakes_are_told_with_their_place() {
-    for (tail, place, words) in [
-        ("nics = 5\n", "x:7:8", "out of range"),
-        ("nisc = 2\n", "x:7:1", "did you mean `nics`?"),
-        (
-            "global_links = 41\n",
-            "x:7:16",
-            "do not fit on the 40 global ports",
-        ),
-        ("black_links = 15\nset_links = 3\n", "x:8:13", "sets of 3"),
-        (
-            "arrangement = \"random\"\n",
-            "x:7:15",
-            "\"absolute\" or \"relative\"",
-        ),
-        (
-            "absent = [\"g2-c0s0\"]\n",
-            "x:7:11",
-            "there is no router `g2-c0s0`",
-        ),
-        (
-            "generate = \"nothing\"\nglobal_links = 1\n",
-            "x:8:16",
-            "none are",
-        ),
-        (
-            "[wiring]\nremove = [\"g0-c0s0:9\"]\n",
-            "x:8:11",
-            "no generated link",
-        ),
-        (
-            "[wiring]\nlinks = [{ a = \"g0-c0s9:9\", b = \"nic0:0\" }]\n",
-            "x:8:16",
-            "no node `g0-c0s9`",
-        ),
-        (
-            "[wiring]\nlinks = [{ a = \"g0-c0s0:44\", b = \"nic0:0\" }]\n",
-            "x:8:16",
-            "no port 44",
-        ),
-        (
-            "[wiring]\nlinks = [{ a = \"g0-c0s0:20\", b = \"g0-c1s1:20\" }]\n",
-            "x:8:10",
-            "cannot be linked",
-        ),
-        (
-            "[wiring]\nlinks = [{ a = \"g0-c0s0:30\", b = \"g1-c1s1:20\" }]\n",
-            "x:8:10",
-            "has two links",
-        ),
-        (
-            "[wiring]\nlinks = [{ a = \"g0-c0s0:41\", b = \"g1-c1s1:20\" }]\n",
-            "x:8:10",
-            "a port for a NIC",
-        ),
-        (
-            "[wiring]\nremove = [\"nic3:0\"]\n",
-            "x:2:8",
-            "nic3 has no link",
-        ),
-        (
-            "[routing]\nroot_classes = [0, 1, 2]\n",
-            "x:8:16",
-            "not four classes",
-        ),
-        (
-            "[routing]\nroot_classes = [0, 1, 2, 3]\n",
-            "x:2:8",
-            "in a circle",
-        ),
-        ("[network]\nlane_rate = 0\n", "x:8:13", "no rate of a lane"),
-        ("[network]\noutstanding = 1025\n", "x:8:15", "1 to 1024"),
-    ] {
-        let line = mistake(&format!("{HEAD}{tail}"));
-        assert!(
-            line.starts_with(place) && line.contains(words),
-            "{tail}: {line}"
-        );
+    // What is added (`\n` is a new line), the place of the mistake, and words of it.
+    let table = r#"
+nics = 5 | x:7:8 | out of range
+nisc = 2 | x:7:1 | did you mean `nics`?
+global_links = 41 | x:7:16 | do not fit on the 40 global ports
+black_links = 15\nset_links = 3 | x:8:13 | sets of 3
+arrangement = "random" | x:7:15 | "absolute" or "relative"
+absent = ["g2-c0s0"] | x:7:11 | there is no router `g2-c0s0`
+generate = "nothing"\nglobal_links = 1 | x:8:16 | none are
+[wiring]\nremove = ["g0-c0s0:9"] | x:8:11 | no generated link
+[wiring]\nlinks = [{ a = "g0-c0s9:9", b = "nic0:0" }] | x:8:16 | no node `g0-c0s9`
+[wiring]\nlinks = [{ a = "g0-c0s0:44", b = "nic0:0" }] | x:8:16 | no port 44
+[wiring]\nlinks = [{ a = "g0-c0s0:20", b = "g0-c1s1:20" }] | x:8:10 | cannot be linked
+[wiring]\nlinks = [{ a = "g0-c0s0:30", b = "g1-c1s1:20" }] | x:8:10 | has two links
+[wiring]\nlinks = [{ a = "g0-c0s0:41", b = "g1-c1s1:20" }] | x:8:10 | a port for a NIC
+[wiring]\nremove = ["nic3:0"] | x:2:8 | nic3 has no link
+[routing]\nroot_classes = [0, 1, 2] | x:8:16 | not four classes
+[routing]\nroot_classes = [0, 1, 2, 3] | x:2:8 | in a circle
+[network]\nlane_rate = 0 | x:8:13 | no rate of a lane
+[network]\noutstanding = 1025 | x:8:15 | 1 to 1024
+"#;
+    let rows: Vec<&str> = table.trim().lines().collect();
+    assert_eq!(rows.len(), 18);
+    for row in rows {
+        let [tail, place, words] = row.split(" | ").collect::<Vec<_>>()[..] else {
+            panic!("{row}");
+        };
+        let line = mistake(&format!("{HEAD}{}\n", tail.replace("\\n", "\n")));
+        let is_right = line.starts_with(place) && line.contains(words);
+        assert!(is_right, "{tail}: {line}");
     }
     assert!(mistake("family = \"aries\"\nname = \"x\"\n").contains("lacks the key `dragonfly`"));
 }
@@ -173,21 +120,14 @@ fn a_group_that_falls_apart_is_a_mistake() {
 
 #[test]
 fn drawings_show_every_router_and_say_when_they_cannot() {
-    for network in [
-        network(1, 1, 1, 0),
-        network(3, 2, 2, 2),
-        network(9, 6, 16, 4),
-    ] {
-        let (dot, svg) = (
-            show::dot(&network),
-            show::svg(&network).expect("not too large"),
-        );
+    for (groups, chassis, blades, links) in [(1, 1, 1, 0), (3, 2, 2, 2), (9, 6, 16, 4)] {
+        let network = network(groups, chassis, blades, links);
+        let dot = show::dot(&network);
+        let svg = show::svg(&network).expect("not too large");
         for router in network.routers() {
             let name = network.node_name(NodeRef::Chip(router));
-            assert!(
-                dot.contains(&format!("\"{name}\"")) && svg.contains(&name),
-                "{name}"
-            );
+            let is_drawn = dot.contains(&format!("\"{name}\"")) && svg.contains(&name);
+            assert!(is_drawn, "{name}");
         }
         assert!(show::table(&network, 5).contains(&network.name));
     }
@@ -198,16 +138,8 @@ fn drawings_show_every_router_and_say_when_they_cannot() {
 fn the_tables_of_a_small_network() {
     insta::assert_snapshot!("small-table", show::table(&network(3, 2, 2, 2), 4));
     insta::assert_snapshot!("small-inventory", show::inventory(&network(3, 2, 2, 2)));
-    let group = spec(6, 6, 16, 48);
-    let spec = DragonflySpec {
-        shape: crate::machine::aries::topology::Shape {
-            nics: 4,
-            ..group.shape
-        },
-        ..group
-    };
-    insta::assert_snapshot!(
-        "partial-inventory",
-        show::inventory(&spec.generate().expect("it fits"))
-    );
+    let mut spec = spec(6, 6, 16, 48);
+    spec.shape.nics = 4;
+    let network = spec.generate().expect("it fits");
+    insta::assert_snapshot!("partial-inventory", show::inventory(&network));
 }

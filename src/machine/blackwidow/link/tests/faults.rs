@@ -17,12 +17,8 @@ fn packets_arrive_both_ways_and_credits_come_back() {
     pair.load(B, 2_000);
     pair.finish(SECOND);
     for end in [A, B] {
-        assert_eq!(
-            pair.count(end, |c| c.tx_retransmitted_packets),
-            0,
-            "{}",
-            pair.state()
-        );
+        let again = pair.count(end, |c| c.tx_retransmitted_packets);
+        assert_eq!(again, 0, "{}", pair.state());
         assert_eq!(pair.count(end, |c| c.dropped_frames()), 0);
         assert_eq!(pair.ends[end].poisoned, 0);
     }
@@ -36,11 +32,8 @@ fn one_way_flow_costs_few_idle_frames_back() {
         pair.ends[A].send(REQUEST, 10);
     }
     pair.finish(SECOND);
-    assert!(
-        pair.frames[B] * 100 < 20_000,
-        "{} frames for 20,000 packets",
-        pair.frames[B]
-    );
+    let frames = pair.frames[B];
+    assert!(frames * 100 < 20_000, "{frames} frames for 20,000 packets");
     assert_eq!(pair.count(B, |c| c.tx_data_frames), 0);
 }
 
@@ -55,11 +48,8 @@ fn frames_of_48_phits_cut_packets_anywhere() {
         pair.ends[A].push_words = 7;
         pair.ends[B].drain = Drain::Slow(5);
         pair.finish(Duration::from_ms(20_000));
-        assert!(
-            pair.count(B, |c| c.rx_gaps_in_packet) > 0,
-            "{}",
-            pair.state()
-        );
+        let gaps = pair.count(B, |c| c.rx_gaps_in_packet);
+        assert!(gaps > 0, "{}", pair.state());
     }
 }
 
@@ -105,11 +95,8 @@ fn a_lost_tail_is_found_without_waiting_for_the_time_out() {
     pair.finish(SECOND);
     assert_eq!(pair.count(A, |c| c.tx_rewinds_timeout), 0);
     assert_eq!(pair.count(A, |c| c.tx_rewinds_requested), 1);
-    assert!(
-        pair.now.since(start) < Duration::from_ms(3),
-        "{}",
-        pair.state()
-    );
+    let took = pair.now.since(start);
+    assert!(took < Duration::from_ms(3), "{}", pair.state());
 }
 
 #[test]
@@ -126,10 +113,8 @@ fn a_link_cut_for_ten_seconds_goes_on_with_nothing_lost() {
     pair.wire(|wire| wire.cut = false);
     let restored = pair.now;
     pair.finish(SECOND.times(2));
-    assert!(
-        pair.now.since(restored) < Duration::from_ms(400),
-        "bounded back-off"
-    );
+    // The back-off is bounded.
+    assert!(pair.now.since(restored) < Duration::from_ms(400));
     for end in &pair.ends {
         let [up, silent, heard] = &end.events[..] else {
             panic!("the session survived: {:?}", end.events);
@@ -148,11 +133,10 @@ fn corrupt_bits_are_crc_errors_and_poisoned_packets_only() {
     pair.load(A, 20_000);
     pair.finish(SECOND.times(10));
     assert!(pair.count(B, |c| c.rx_crc_errors) > 20, "{}", pair.state());
-    assert!(pair.ends[B].poisoned > 0, "some had begun to flow");
-    assert!(
-        pair.ends[B].poisoned < pair.count(B, |c| c.rx_crc_errors),
-        "others had not"
-    );
+    let poisoned = pair.ends[B].poisoned;
+    assert!(poisoned > 0, "some had begun to flow");
+    let others = pair.count(B, |c| c.rx_crc_errors) - poisoned;
+    assert!(others > 0, "others had not");
 }
 
 #[test]
@@ -170,51 +154,41 @@ fn lost_acknowledgements_are_asked_for() {
     assert_eq!(pair.count(B, |c| c.rx_packets), 10);
 }
 
-#[test]
-fn a_sender_without_credits_recovers_from_lost_vc_acks() {
+/// A pair with room for 64 phits on each channel, of which B takes nothing out.
+fn shallow(seed: u64) -> Pair {
     let profile = LinkProfile {
         input_phits_per_vc: 64,
         ..LinkProfile::live()
     };
     let end = |end| config(end).profile(profile.clone()).build().unwrap();
-    let mut pair = Pair::with(7, end(A), end(B), 1_472);
+    let mut pair = Pair::with(seed, end(A), end(B), 1_472);
     pair.wait_up();
     pair.ends[B].drain = Drain::Blocked;
+    pair
+}
+
+#[test]
+fn a_sender_without_credits_recovers_from_lost_vc_acks() {
+    let mut pair = shallow(7);
     for _ in 0..50 {
         pair.ends[A].send(REQUEST, 16);
     }
     pair.run_for(Duration::from_ms(1));
-    assert_eq!(
-        pair.ends[A].lcb.unacknowledged_packets(),
-        0,
-        "all acknowledged"
-    );
-    assert_eq!(
-        pair.ends[A].lcb.credits(Vc::Request),
-        16,
-        "but no room for a packet of 19"
-    );
+    // All is acknowledged, but there is no room for a packet of 19.
+    assert_eq!(pair.ends[A].lcb.unacknowledged_packets(), 0);
+    assert_eq!(pair.ends[A].lcb.credits(Vc::Request), 16);
     pair.wires[A].cut = true;
     pair.ends[B].drain = Drain::Eager;
     pair.run_for(Duration::from_ms(5));
-    assert!(
-        pair.ends[B].input.is_empty(),
-        "drained, and its VC acks lost"
-    );
+    // It is drained, and its VC acks are lost.
+    assert!(pair.ends[B].input.is_empty());
     pair.wires[A].cut = false;
     pair.finish(SECOND);
 }
 
 #[test]
 fn a_channel_without_credits_does_not_block_the_other() {
-    let profile = LinkProfile {
-        input_phits_per_vc: 64,
-        ..LinkProfile::live()
-    };
-    let end = |end| config(end).profile(profile.clone()).build().unwrap();
-    let mut pair = Pair::with(8, end(A), end(B), 1_472);
-    pair.wait_up();
-    pair.ends[B].drain = Drain::Blocked;
+    let mut pair = shallow(8);
     for _ in 0..50 {
         pair.ends[A].send(REQUEST, 10);
         pair.ends[A].send(RESPONSE, 10);
@@ -236,23 +210,10 @@ fn a_channel_without_credits_does_not_block_the_other() {
 
 #[test]
 fn retry_timeout_adapts_to_the_round_trip_of_the_link() {
-    for (delay, least, most) in [
-        (
-            Duration::from_us(5),
-            Duration::from_us(5),
-            Duration::from_us(220),
-        ),
-        (
-            Duration::from_ms(1),
-            Duration::from_ms(2),
-            Duration::from_ms(3),
-        ),
-        (
-            Duration::from_ms(100),
-            Duration::from_ms(200),
-            Duration::from_ms(210),
-        ),
-    ] {
+    // Delay, and the least and the most that the round trip may be taken for.
+    let (slow, far) = ([1_000, 2_000, 3_000], [100_000, 200_000, 210_000]);
+    for case in [[5, 5, 220], slow, far] {
+        let [delay, least, most] = case.map(Duration::from_us);
         let mut pair = Pair::new(9);
         pair.wire(|wire| wire.delay = delay);
         pair.wait_up();
@@ -267,11 +228,8 @@ fn retry_timeout_adapts_to_the_round_trip_of_the_link() {
             pair.load(A, 50);
             pair.finish(SECOND.times(5));
         }
-        assert_eq!(
-            pair.count(A, |c| c.tx_rewinds_timeout),
-            before,
-            "no needless time-out"
-        );
+        let after = pair.count(A, |c| c.tx_rewinds_timeout);
+        assert_eq!(after, before, "no needless time-out");
         assert!(pair.ends[A].lcb.retry_timeout() < rtt.times(2) + Duration::from_ms(5));
     }
 }
@@ -304,11 +262,9 @@ fn jitter_and_reordering_do_not_collapse_throughput() {
             wire.jitter = Duration::from_us(500);
             wire.reorder = 250;
         });
-        assert!(
-            jittery.as_ps() < straight.as_ps() * 3,
-            "{jittery:?} against {straight:?} {}",
-            pair.state()
-        );
+        let state = pair.state();
+        let is_good = jittery.as_ps() < straight.as_ps() * 3;
+        assert!(is_good, "{jittery:?} against {straight:?} {state}");
         sent += pair.count(A, |c| c.tx_packets);
         again += pair.count(A, |c| c.tx_retransmitted_packets);
     }
@@ -400,17 +356,10 @@ fn a_soft_error_is_marked_before_sending_and_flows_on() {
     assert_eq!(pair.ends[B].soft_errors, 1);
     assert_eq!(pair.count(A, |c| c.tx_soft_errors), 1);
     assert_eq!(pair.count(B, |c| c.rx_poisoned_packets), 1);
-    assert_eq!(
-        pair.count(B, |c| c.rx_crc_errors),
-        0,
-        "not taken for a transmission error"
-    );
-    assert!(
-        pair.ends[A]
-            .events
-            .iter()
-            .any(|e| matches!(e, LinkEvent::SoftError { .. }))
-    );
+    let errors = pair.count(B, |c| c.rx_crc_errors);
+    assert_eq!(errors, 0, "not taken for a transmission error");
+    let mut events = pair.ends[A].events.iter();
+    assert!(events.any(|e| matches!(e, LinkEvent::SoftError { .. })));
 }
 
 #[test]

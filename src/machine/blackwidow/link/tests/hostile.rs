@@ -15,48 +15,23 @@ use crate::time::Duration;
 #[test]
 fn impossible_numbers_drop_the_frame_by_reason() {
     let mut pair = Pair::up(1);
-    let word = ControlWord::default();
     let good = packet(Vc::Request, 0, 6);
     type Read = fn(&LinkCounters) -> u64;
-    let cases: [(ControlWord, Read); 6] = [
-        (
-            ControlWord {
-                ack: PacketNumber::new(1),
-                ..word
-            },
-            |c| c.drop_impossible_ack,
-        ),
-        (
-            ControlWord {
-                ack: PacketNumber::new(0x7fff),
-                ..word
-            },
-            |c| c.drop_impossible_ack,
-        ),
-        (
-            ControlWord {
-                vc_ack: [1, 0],
-                ..word
-            },
-            |c| c.drop_impossible_vc_ack,
-        ),
-        (
-            ControlWord {
-                vc_ack: [0, 0x7_ffff],
-                ..word
-            },
-            |c| c.drop_impossible_vc_ack,
-        ),
-        (
-            ControlWord {
-                seq: PacketNumber::new(8_192),
-                ..word
-            },
-            |c| c.drop_impossible_position,
-        ),
-        (ControlWord { offset: 19, ..word }, |c| {
-            c.drop_impossible_position
-        }),
+    let with = |change: fn(&mut ControlWord)| {
+        let mut word = ControlWord::default();
+        change(&mut word);
+        word
+    };
+    let ack: Read = |c| c.drop_impossible_ack;
+    let vc_ack: Read = |c| c.drop_impossible_vc_ack;
+    let position: Read = |c| c.drop_impossible_position;
+    let cases = [
+        (with(|word| word.ack = PacketNumber::new(1)), ack),
+        (with(|word| word.ack = PacketNumber::new(0x7fff)), ack),
+        (with(|word| word.vc_ack = [1, 0]), vc_ack),
+        (with(|word| word.vc_ack = [0, 0x7_ffff]), vc_ack),
+        (with(|word| word.seq = PacketNumber::new(8_192)), position),
+        (with(|word| word.offset = 19), position),
     ];
     for (index, (word, counter)) in cases.into_iter().enumerate() {
         let before = pair.count(B, counter);
@@ -65,10 +40,7 @@ fn impossible_numbers_drop_the_frame_by_reason() {
         assert_eq!(pair.count(B, counter), before + 1, "case {index}");
         assert_eq!(pair.count(B, |c| c.rx_phits), 0, "nothing of it is used");
     }
-    let before_session = ControlWord {
-        seq: PacketNumber::new(u64::MAX),
-        ..word
-    };
+    let before_session = with(|word| word.seq = PacketNumber::new(u64::MAX));
     let frame = frame_with(&pair, B, &before_session, &good);
     pair.inject(B, &frame);
     assert_eq!(pair.count(B, |c| c.drop_impossible_position), 3);
@@ -82,27 +54,22 @@ fn packets_of_impossible_shape_are_rejected() {
     let head = packet(Vc::Request, 0, 4)[0];
     let eop = packet(Vc::Request, 0, 4)[3];
     let endless: Vec<_> = core::iter::once(head).chain([body; 60]).collect();
-    let shapes: [&[Phit]; 5] = [
-        &[body, body],
-        &[eop],
-        &[head, head, body, eop],
-        &[head, eop],
-        &endless,
+    type Read = fn(&LinkCounters) -> u64;
+    let malformed: Read = |c| c.rx_malformed_packets;
+    let shapes: [(&[Phit], Read); 5] = [
+        (&[body, body], malformed),
+        (&[eop], malformed),
+        (&[head, head, body, eop], malformed),
+        (&[head, eop], |c| c.rx_crc_errors),
+        (&endless, |c| c.rx_clipped_packets),
     ];
-    for (index, shape) in shapes.into_iter().enumerate() {
+    for (index, (shape, counter)) in shapes.into_iter().enumerate() {
         let mut pair = Pair::up(index as u64);
         let frame = frame_with(&pair, B, &ControlWord::default(), shape);
         pair.inject(B, &frame);
         let counters = pair.ends[B].lcb.counters();
         assert_eq!(counters.rx_recoveries, 1, "shape {index}");
-        let expected = if index == 4 {
-            counters.rx_clipped_packets
-        } else if index == 3 {
-            counters.rx_crc_errors
-        } else {
-            counters.rx_malformed_packets
-        };
-        assert_eq!(expected, 1, "shape {index}");
+        assert_eq!(counter(counters), 1, "shape {index}");
         assert_eq!(counters.rx_packets, 0);
         pair.load(A, 100);
         pair.finish(Duration::from_ms(1_000));
@@ -118,22 +85,15 @@ fn a_clipped_packet_is_closed_at_the_maximum_length() {
     let frame = frame_with(&pair, B, &ControlWord::default(), &[head, body, body]);
     pair.inject(B, &frame);
     pair.ends[B].pop(REQUEST);
-    let frame = frame_with(
-        &pair,
-        B,
-        &ControlWord {
-            offset: 3,
-            ..Default::default()
-        },
-        &[body; 40],
-    );
+    let word = ControlWord {
+        offset: 3,
+        ..Default::default()
+    };
+    let frame = frame_with(&pair, B, &word, &[body; 40]);
     pair.inject(B, &frame);
     assert_eq!(pair.count(B, |c| c.rx_clipped_packets), 1);
-    assert_eq!(
-        pair.ends[B].input.len(Vc::Request),
-        18,
-        "19 phits with its end, one is out"
-    );
+    // 19 phits with its end, one is out.
+    assert_eq!(pair.ends[B].input.len(Vc::Request), 18);
     pair.load(A, 10);
     pair.finish(Duration::from_ms(1_000));
     assert_eq!(pair.ends[B].poisoned, 1);
@@ -146,15 +106,11 @@ fn more_phits_than_credits_are_excised() {
     // Nobody took credits for these 20,000 phits; there is room for 16,384.
     for seq in 0..2_000 {
         let phits = packet(Vc::Request, seq, 10);
-        let frame = frame_with(
-            &pair,
-            B,
-            &ControlWord {
-                seq: PacketNumber::new(seq.into()),
-                ..Default::default()
-            },
-            &phits,
-        );
+        let word = ControlWord {
+            seq: PacketNumber::new(seq.into()),
+            ..Default::default()
+        };
+        let frame = frame_with(&pair, B, &word, &phits);
         pair.inject(B, &frame);
     }
     assert_eq!(pair.count(B, |c| c.rx_overflows), 1, "{}", pair.state());
@@ -196,32 +152,28 @@ fn mutated(pair: &mut Pair) -> Vec<u8> {
     }
     let expected = pair.ends[B].lcb.rx.expected();
     let near = |rng: &mut crate::rng::Rng, value: u64, spread: u64| {
-        value
-            .wrapping_add(rng.below(spread))
-            .wrapping_sub(spread / 2)
+        let more = value.wrapping_add(rng.below(spread));
+        more.wrapping_sub(spread / 2)
     };
+    let seq = match rng.chance(1, 2) {
+        true => expected,
+        false => near(rng, expected, 20),
+    };
+    let offset = if rng.chance(2, 3) { 0 } else { rng.below(32) };
+    let statuses = [
+        LinkStatus::Normal,
+        LinkStatus::RetryRequest,
+        LinkStatus::Probe,
+    ];
+    let status = statuses[rng.below(3) as usize];
+    let ack = if rng.chance(9, 10) { 0 } else { rng.next_u64() };
+    let vc_ack = if rng.chance(9, 10) { 0 } else { rng.next_u64() };
     let word = ControlWord {
-        seq: PacketNumber::new(if rng.chance(1, 2) {
-            expected
-        } else {
-            near(rng, expected, 20)
-        }),
-        offset: if rng.chance(2, 3) {
-            0
-        } else {
-            rng.below(32) as u8
-        },
-        status: [
-            LinkStatus::Normal,
-            LinkStatus::RetryRequest,
-            LinkStatus::Probe,
-        ][rng.below(3) as usize],
-        ack: PacketNumber::new(if rng.chance(9, 10) { 0 } else { rng.next_u64() }),
-        vc_ack: if rng.chance(9, 10) {
-            [0; 2]
-        } else {
-            [rng.next_u64() as u32 & 0xf_ffff; 2]
-        },
+        seq: PacketNumber::new(seq),
+        offset: offset as u8,
+        status,
+        ack: PacketNumber::new(ack),
+        vc_ack: [vc_ack as u32 & 0xf_ffff; 2],
         pass: rng.below(3) as u16,
     };
     let epoch = rng.chance(1, 100).then(|| rng.below(5) as u32);

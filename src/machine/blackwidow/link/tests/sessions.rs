@@ -61,49 +61,31 @@ fn configurations_that_cannot_work_are_not_built() {
         change(&mut profile);
         base().profile(profile).build().unwrap_err()
     };
-    assert_eq!(
-        base().epoch(0).build().unwrap_err(),
-        LinkConfigError::ZeroEpoch
-    );
+    let unnamed = base().epoch(0).build().unwrap_err();
+    assert_eq!(unnamed, LinkConfigError::ZeroEpoch);
     assert!(base().max_packet_phits(3).build().is_err());
     assert!(base().max_packet_phits(20).build().is_err());
     let paced = LinkClock::Paced { dilation: 0 };
-    assert_eq!(
-        base().clock(paced).build().unwrap_err(),
-        LinkConfigError::ZeroDilation
-    );
-    let error = profile(|p| p.input_phits_per_vc = 18);
-    assert_eq!(
-        error.to_string(),
-        "input_phits_per_vc is 18, outside 19 to 262144"
-    );
-    assert!(
-        profile(|p| p.window_packets = 0)
-            .to_string()
-            .contains("window_packets")
-    );
-    assert!(
-        profile(|p| p.retry_phits = 5)
-            .to_string()
-            .contains("retry_phits")
-    );
-    assert!(
-        profile(|p| p.max_retry_timeout = Duration::ZERO)
-            .to_string()
-            .contains("retry")
-    );
+    let still = base().clock(paced).build().unwrap_err();
+    assert_eq!(still, LinkConfigError::ZeroDilation);
+    let short = "input_phits_per_vc is 18, outside 19 to 262144";
+    let bad: [(fn(&mut LinkProfile), &str); 4] = [
+        (|p| p.input_phits_per_vc = 18, short),
+        (|p| p.window_packets = 0, "window_packets"),
+        (|p| p.retry_phits = 5, "retry_phits"),
+        (|p| p.max_retry_timeout = Duration::ZERO, "retry"),
+    ];
+    for (change, words) in bad {
+        let error = profile(change).to_string();
+        assert!(error.contains(words), "{error}");
+    }
     let end = |local| {
-        LinkConfig::builder(STANDARD, 1, LinkEnd::A, local, name("b", 0))
-            .build()
-            .unwrap_err()
+        let builder = LinkConfig::builder(STANDARD, 1, LinkEnd::A, local, name("b", 0));
+        builder.build().unwrap_err()
     };
     assert_eq!(end(name("", 0)), LinkConfigError::NoName { which: "local" });
-    assert!(matches!(
-        end(name(&"x".repeat(33), 0)),
-        LinkConfigError::NameTooLong { .. }
-    ));
-    assert!(matches!(
-        end(name("a\0b", 0)),
-        LinkConfigError::NameWithZero { .. }
-    ));
+    let long = end(name(&"x".repeat(33), 0));
+    assert!(matches!(long, LinkConfigError::NameTooLong { .. }));
+    let zero = end(name("a\0b", 0));
+    assert!(matches!(zero, LinkConfigError::NameWithZero { .. }));
 }

@@ -84,36 +84,61 @@ links = [
 ]
 "#;
 
-/// All mistakes so far, for the reader of one snapshot.
-#[derive(Default)]
-struct Found(String);
-
-impl Found {
-    /// Reads `text` with `edits` made: there must be a mistake of that kind, on the line that
-    /// contains `at`, with a remedy.
-    fn expect(&mut self, text: &str, edits: &[(&str, &str)], kind: K, at: &str) {
-        let mut bad = text.to_owned();
-        for (from, to) in edits {
-            assert_eq!(bad.matches(from).count(), 1, "`{from}` stands once");
-            bad = bad.replacen(from, to, 1);
-        }
-        let problems = read("bad.toml", &bad).expect_err(&format!("{kind:?}: {edits:?}"));
-        let lines = problems.lines();
-        let line_of = |index| {
-            let (line, column) = problems.line_and_column(index);
-            let there = bad.lines().nth(line - 1).unwrap_or("");
-            assert!(column <= there.chars().count() + 1);
-            there
-        };
-        let index = (0..)
-            .zip(problems.mistakes())
-            .find(|(i, m)| m.kind == kind && line_of(*i).contains(at))
-            .map(|(i, _)| i)
-            .unwrap_or_else(|| panic!("no {kind:?} is placed at `{at}`:\n{lines}"));
-        let mistake = problems.mistakes().nth(index).expect("it was just found");
-        assert!(!mistake.help.is_empty(), "{kind:?} has no remedy");
-        self.0.push_str(&format!("--- {edits:?}\n{lines}\n"));
+/// Reads `text` with `edits` made: there must be a mistake of that kind, on the line that contains
+/// `at`, with a remedy. All mistakes, for the reader of a snapshot.
+fn found(text: &str, edits: &[(String, String)], kind: &str, at: &str) -> String {
+    let mut bad = text.to_owned();
+    for (from, to) in edits {
+        assert_eq!(bad.matches(from).count(), 1, "`{from}` stands once");
+        bad = bad.replacen(from, to, 1);
     }
+    let problems = read("bad.toml", &bad).expect_err(&format!("{kind}: {edits:?}"));
+    let lines = problems.lines();
+    let line_of = |index| {
+        let (line, column) = problems.line_and_column(index);
+        let there = bad.lines().nth(line - 1).unwrap_or("");
+        assert!(column <= there.chars().count() + 1, "{edits:?}");
+        there
+    };
+    let mistake = (0..)
+        .zip(problems.mistakes())
+        .find(|(i, m)| format!("{:?}", m.kind) == kind && line_of(*i).contains(at))
+        .map(|(_, mistake)| mistake)
+        .unwrap_or_else(|| panic!("{edits:?}: no {kind} is placed at `{at}`:\n{lines}"));
+    assert!(!mistake.help.is_empty(), "{edits:?}: {kind} has no remedy");
+    format!("--- {edits:?}\n{lines}\n")
+}
+
+/// Makes every mistake of a table. A line `== TEXT` says in which description, `== TEXT: WORDS`
+/// that registers are to stand behind these words. Any other line is `EDIT & EDIT | KIND at LINE`,
+/// an edit `FROM => TO`, or registers; `\n` is a new line.
+fn found_by(table: &str) -> String {
+    let (mut all, mut text, mut place) = (String::new(), SIDE, None);
+    for row in table
+        .replace("\\\n", "")
+        .lines()
+        .filter(|row| !row.is_empty())
+    {
+        if let Some(section) = row.strip_prefix("== ") {
+            let (name, words) = section.split_once(": ").unwrap_or((section, ""));
+            text = if name == "SIDE" { SIDE } else { CLOS };
+            place = (!words.is_empty()).then(|| words.replace("\\n", "\n"));
+            continue;
+        }
+        let edit = |edit: &str| match &place {
+            Some(words) => (words.clone(), format!("{words}\n{edit}\n")),
+            None => {
+                let (from, to) = edit.split_once(" => ").expect("an edit");
+                (from.to_owned(), to.to_owned())
+            }
+        };
+        let (edits, mistake) = row.split_once(" | ").expect("edits and a mistake");
+        let edits = edits.replace("\\n", "\n");
+        let edits: Vec<_> = edits.split(" & ").map(edit).collect();
+        let (kind, at) = mistake.split_once(" at").expect("a kind and a line");
+        all += &found(text, &edits, kind, at.trim_start());
+    }
+    all
 }
 
 #[test]
@@ -125,347 +150,111 @@ fn the_descriptions_are_right_before_they_are_spoilt() {
     }
 }
 
+/// Nodes named `all` and `3` are words that commands for a lab understand otherwise.
 #[test]
 fn mistakes_of_the_text_are_found() {
-    let mut found = Found::default();
-    let f = &mut found;
-    f.expect(SIDE, &[("nic0 = 0", "nic0 = = 0")], K::Syntax, "nic0 = = 0");
-    f.expect(
-        SIDE,
-        &[("slices = 1", "slcies = 1")],
-        K::UnknownKey,
-        "slcies",
-    );
-    f.expect(SIDE, &[("profile =", "profil =")], K::UnknownKey, "profil");
-    f.expect(
-        SIDE,
-        &[("b = \"r1-0:0\" ", "b = \"r1-0:0\", speed = 3 ")],
-        K::UnknownKey,
-        "speed",
-    );
-    f.expect(SIDE, &[("name = \"side\"\n", "")], K::MissingKey, "");
-    f.expect(
-        SIDE,
-        &[("{ a = \"nic0:0\", ", "{ ")],
-        K::MissingKey,
-        "b = \"r1-0:0\"",
-    );
-    f.expect(
-        SIDE,
-        &[("slices = 1", "slices = 5")],
-        K::BadValue,
-        "slices = 5",
-    );
-    f.expect(SIDE, &[("\"live\"", "\"lively\"")], K::BadValue, "lively");
-    f.expect(
-        SIDE,
-        &[("\"live\"", "\"live\"\nlane_rate = 6.3")],
-        K::BadValue,
-        "6.3",
-    );
-    f.expect(
-        SIDE,
-        &[("\"live\"", "\"live\"\ndilation = 9")],
-        K::BadValue,
-        "dilation",
-    );
-    f.expect(
-        SIDE,
-        &[("\"live\"", "\"live\"\noutstanding = 0")],
-        K::BadValue,
-        "outstanding",
-    );
-    f.expect(SIDE, &[("\"nic0:0\"", "\"nic0\"")], K::BadValue, "\"nic0\"");
-    f.expect(SIDE, &[("\"side\"", "\"si de\"")], K::BadValue, "si de");
-    // Words that commands for a lab understand otherwise.
-    for word in ["all", "3"] {
-        let (number, cable) = (format!("{word} = 3"), format!("\"{word}:0\""));
-        f.expect(
-            SIDE,
-            &[("nic3 = 3", &number), ("\"nic3:0\"", &cable)],
-            K::BadValue,
-            &number,
-        );
-    }
-    f.expect(
-        SIDE,
-        &[("nic0 = 0", "nic0 = \"zero\"")],
-        K::BadValue,
-        "zero",
-    );
-    f.expect(CLOS, &[("\"0-31\"", "\"0-64\"")], K::BadValue, "0-64");
-    let cable = "b = \"r1-0:0\", swizzle = [0, 0, 1] ";
-    f.expect(SIDE, &[("b = \"r1-0:0\" ", cable)], K::BadValue, "swizzle");
-    f.expect(
-        SIDE,
-        &[("nic1 = 1", "nic0 = 1")],
-        K::DuplicateName,
-        "nic0 = 1",
-    );
-    f.expect(
-        SIDE,
-        &[("name = \"r1-1\"", "name = \"r1-0\"")],
-        K::DuplicateName,
-        "r1-0",
-    );
-    f.expect(
-        SIDE,
-        &[("name = \"r1-1\"", "name = \"nic0\"")],
-        K::DuplicateName,
-        "nic0",
-    );
-    f.expect(
-        CLOS,
-        &[("name = \"r2-0b\"", "name = \"r2-0a\"")],
-        K::DuplicateName,
-        "r2-0a",
-    );
-    insta::assert_snapshot!(found.0);
+    insta::assert_snapshot!(found_by(
+        r#"
+== SIDE
+nic0 = 0 => nic0 = = 0 | Syntax at nic0 = = 0
+slices = 1 => slcies = 1 | UnknownKey at slcies
+profile = => profil = | UnknownKey at profil
+b = "r1-0:0"  => b = "r1-0:0", speed = 3  | UnknownKey at speed
+name = "side"\n =>  | MissingKey at
+{ a = "nic0:0",  => {  | MissingKey at b = "r1-0:0"
+slices = 1 => slices = 5 | BadValue at slices = 5
+"live" => "lively" | BadValue at lively
+"live" => "live"\nlane_rate = 6.3 | BadValue at 6.3
+"live" => "live"\ndilation = 9 | BadValue at dilation
+"live" => "live"\noutstanding = 0 | BadValue at outstanding
+"nic0:0" => "nic0" | BadValue at "nic0"
+"side" => "si de" | BadValue at si de
+nic3 = 3 => all = 3 & "nic3:0" => "all:0" | BadValue at all = 3
+nic3 = 3 => 3 = 3 & "nic3:0" => "3:0" | BadValue at 3 = 3
+nic0 = 0 => nic0 = "zero" | BadValue at zero
+== CLOS
+"0-31" => "0-64" | BadValue at 0-64
+== SIDE
+b = "r1-0:0"  => b = "r1-0:0", swizzle = [0, 0, 1]  | BadValue at swizzle
+nic1 = 1 => nic0 = 1 | DuplicateName at nic0 = 1
+name = "r1-1" => name = "r1-0" | DuplicateName at r1-0
+name = "r1-1" => name = "nic0" | DuplicateName at nic0
+== CLOS
+name = "r2-0b" => name = "r2-0a" | DuplicateName at r2-0a
+"#
+    ));
 }
 
 #[test]
 fn mistakes_of_the_structure_are_found() {
-    let mut found = Found::default();
-    let f = &mut found;
-    f.expect(
-        SIDE,
-        &[("nic1 = 1", "nic1 = 0")],
-        K::DuplicateNumber,
-        "nic1 = 0",
-    );
-    f.expect(
-        SIDE,
-        &[("nic1 = 1", "nic1 = 32768")],
-        K::NumberOutOfRange,
-        "nic1",
-    );
-    f.expect(
-        SIDE,
-        &[("\"nic1:0\"", "\"nic9:0\"")],
-        K::UnknownNode,
-        "nic9",
-    );
-    f.expect(
-        SIDE,
-        &[("\"r1-0:1\"", "\"r1-0:64\"")],
-        K::PortOutOfRange,
-        "r1-0:64",
-    );
-    f.expect(
-        SIDE,
-        &[("\"r1-0:1\"", "\"r1-0:300\"")],
-        K::PortOutOfRange,
-        "r1-0:300",
-    );
-    f.expect(
-        SIDE,
-        &[("\"nic1:0\"", "\"nic1:1\"")],
-        K::PortOutOfRange,
-        "nic1:1",
-    );
-    f.expect(
-        SIDE,
-        &[("\"r1-0:1\"", "\"r1-0:0\"")],
-        K::PortUsedTwice,
-        "nic1:0",
-    );
-    f.expect(CLOS, &[("\"32-63\"", "\"31-63\"")], K::PortLeak, "r2-0b");
-    f.expect(
-        CLOS,
-        &[("\"32-63\"", "\"33-63\"")],
-        K::PortWithoutRouter,
-        "r2-0:32",
-    );
-    f.expect(
-        SIDE,
-        &[
-            (
-                "{ a = \"nic1:0\", b = \"r1-0:1\" }",
-                "{ a = \"nic1:0\", b = \"r1-0:40\" }",
-            ),
-            ("processors = \"0-1\"", "processors = \"0\""),
-        ],
-        K::BadSubtree,
-        "r1-0:40",
-    );
-    f.expect(
-        CLOS,
-        &[("\"nic3:0\", b = \"r1-1:1\"", "\"nic3:0\", b = \"r2-0:2\"")],
-        K::BadLink,
-        "nic3",
-    );
-    f.expect(
-        CLOS,
-        &[("rank = 2\nports = \"0-31\"", "rank = 3\nports = \"0-31\"")],
-        K::BadLink,
-        "r2-0:0",
-    );
-    f.expect(
-        SIDE,
-        &[(
-            "{ a = \"r1-0:33\", b = \"r1-1:33\" }",
-            "{ a = \"r1-0:33\", b = \"r1-0:34\" }",
-        )],
-        K::BadLink,
-        "r1-0:34",
-    );
-    f.expect(
-        SIDE,
-        &[
-            ("  { a = \"nic2:0\", b = \"r1-1:0\" },\n", ""),
-            ("\"nic3:0\", b = \"r1-1:1\"", "\"nic3:0\", b = \"nic2:0\""),
-        ],
-        K::BadLink,
-        "nic2:0",
-    );
-    f.expect(
-        SIDE,
-        &[("slices = 1", "slices = 2")],
-        K::SliceInconsistent,
-        "nic0 = 0",
-    );
-    f.expect(
-        SIDE,
-        &[("  { a = \"nic3:0\", b = \"r1-1:1\" },\n", "")],
-        K::SliceInconsistent,
-        "nic3 = 3",
-    );
-    let second = "processors = \"2-3\"\nslice = 1";
-    let two = ("slices = 1", "slices = 2");
-    f.expect(
-        SIDE,
-        &[two, ("processors = \"2-3\"", second)],
-        K::SliceInconsistent,
-        "nic2:0",
-    );
-    f.expect(
-        SIDE,
-        &[("processors = \"2-3\"", second)],
-        K::SliceInconsistent,
-        "r1-1",
-    );
-    f.expect(
-        SIDE,
-        &[("processors = \"2-3\"", "processors = \"2-4\"")],
-        K::BadSubtree,
-        "2-4",
-    );
-    f.expect(
-        SIDE,
-        &[("processors = \"2-3\"", "processors = \"0-3\"")],
-        K::BadSubtree,
-        "r1-0:32",
-    );
-    let slow = ("b = \"r1-0:1\" ", "b = \"r1-0:1\", rate = 3.125 ");
-    f.expect(SIDE, &[slow], K::UnequalRates, "3.125");
-    insta::assert_snapshot!(found.0);
+    insta::assert_snapshot!(found_by(
+        r#"
+== SIDE
+nic1 = 1 => nic1 = 0 | DuplicateNumber at nic1 = 0
+nic1 = 1 => nic1 = 32768 | NumberOutOfRange at nic1
+"nic1:0" => "nic9:0" | UnknownNode at nic9
+"r1-0:1" => "r1-0:64" | PortOutOfRange at r1-0:64
+"r1-0:1" => "r1-0:300" | PortOutOfRange at r1-0:300
+"nic1:0" => "nic1:1" | PortOutOfRange at nic1:1
+"r1-0:1" => "r1-0:0" | PortUsedTwice at nic1:0
+== CLOS
+"32-63" => "31-63" | PortLeak at r2-0b
+"32-63" => "33-63" | PortWithoutRouter at r2-0:32
+== SIDE
+{ a = "nic1:0", b = "r1-0:1" } => { a = "nic1:0", b = "r1-0:40" } \
+& processors = "0-1" => processors = "0" | BadSubtree at r1-0:40
+== CLOS
+"nic3:0", b = "r1-1:1" => "nic3:0", b = "r2-0:2" | BadLink at nic3
+rank = 2\nports = "0-31" => rank = 3\nports = "0-31" | BadLink at r2-0:0
+== SIDE
+{ a = "r1-0:33", b = "r1-1:33" } => { a = "r1-0:33", b = "r1-0:34" } | BadLink at r1-0:34
+  { a = "nic2:0", b = "r1-1:0" },\n =>  \
+& "nic3:0", b = "r1-1:1" => "nic3:0", b = "nic2:0" | BadLink at nic2:0
+slices = 1 => slices = 2 | SliceInconsistent at nic0 = 0
+  { a = "nic3:0", b = "r1-1:1" },\n =>  | SliceInconsistent at nic3 = 3
+slices = 1 => slices = 2 \
+& processors = "2-3" => processors = "2-3"\nslice = 1 | SliceInconsistent at nic2:0
+processors = "2-3" => processors = "2-3"\nslice = 1 | SliceInconsistent at r1-1
+processors = "2-3" => processors = "2-4" | BadSubtree at 2-4
+processors = "2-3" => processors = "0-3" | BadSubtree at r1-0:32
+b = "r1-0:1"  => b = "r1-0:1", rate = 3.125  | UnequalRates at 3.125
+"#
+    ));
 }
 
-/// Something to put behind a router's subtree.
-fn with<'t>(router: &'t str, registers: &'t str) -> (&'t str, String) {
-    (router, format!("{router}\n{registers}\n"))
-}
-
+/// Entries, then ways that do not end, or end wrongly, and at last a circle: r1-1 sends packets for
+/// 2-3 back to where they came from.
 #[test]
 fn mistakes_of_the_registers_are_found() {
-    let mut found = Found::default();
-    let mut expect = |text: &str, (from, to): (&str, String), kind, at: &str| {
-        found.expect(text, &[(from, &to)], kind, at);
-    };
-    let (r0, r1) = ("processors = \"0-1\"", "processors = \"2-3\"");
-    let a = "ports = \"0-31\"\nprocessors = \"0-3\"";
-    // Entries.
-    let entry = |entry: u8, to: &str, ports: &str| {
-        format!("table = [{{ entry = {entry}, processors = \"{to}\", ports = \"{ports}\" }}]")
-    };
-    expect(
-        SIDE,
-        with(r0, &entry(0, "2-3", "32-34")),
-        K::DeadPort,
-        "32-34",
-    );
-    expect(
-        SIDE,
-        with(r0, &entry(1, "2-3", "1")),
-        K::UpDownViolation,
-        "entry = 1",
-    );
-    expect(
-        SIDE,
-        with(r0, &entry(9, "2-3", "32")),
-        K::BadValue,
-        "entry = 9",
-    );
-    expect(
-        CLOS,
-        with(a, &entry(0, "all", "33")),
-        K::PortLeak,
-        "entry = 0",
-    );
-    expect(CLOS, with(a, "exit_mask = \"0-40\""), K::PortLeak, "r2-0a");
-    expect(SIDE, with(r0, "port_map = { 1 = 2 }"), K::DeadPort, "r1-0");
-    expect(
-        SIDE,
-        with(r0, "port_map = { 1 = 32 }"),
-        K::UpDownViolation,
-        "r1-0",
-    );
-    expect(CLOS, with(a, "port_map = { 1 = 33 }"), K::PortLeak, "r2-0a");
-    expect(
-        SIDE,
-        with(r0, "port_map = { 64 = 1 }"),
-        K::BadValue,
-        "64 = 1",
-    );
-    expect(
-        SIDE,
-        with(r0, "port_map = \"none\""),
-        K::BadValue,
-        "\"none\"",
-    );
-    // Ways that do not end, or end wrongly.
-    expect(SIDE, with(r0, &entry(0, "2-3", "")), K::Unreachable, "r1-0");
-    expect(
-        SIDE,
-        with(r0, "port_map = { 1 = \"none\" }"),
-        K::Unreachable,
-        "r1-0",
-    );
-    expect(
-        SIDE,
-        with(r0, "port_map = { 0 = 1, 1 = 0 }"),
-        K::Unreachable,
-        "r1-0",
-    );
-    expect(
-        SIDE,
-        with(r0, "exit_mask = \"0-32\""),
-        K::Unreachable,
-        "r1-0",
-    );
-    expect(
-        SIDE,
-        with(r0, "root_detect = \"0\""),
-        K::Unreachable,
-        "r1-0",
-    );
-    expect(
-        CLOS,
-        with(a, "port_map = { 0 = 1, 1 = 0 }"),
-        K::UpDownViolation,
-        "r1-",
-    );
-    // A circle: r1-1 sends packets for 2-3 back to where they came from.
-    expect(
-        SIDE,
-        with(
-            r1,
-            &format!("root_detect = \"8-9\"\n{}", entry(1, "2-3", "32-33")),
-        ),
-        K::CyclicDependency,
-        "entry = 1",
-    );
-    insta::assert_snapshot!(found.0);
+    insta::assert_snapshot!(found_by(
+        r#"
+== SIDE: processors = "0-1"
+table = [{ entry = 0, processors = "2-3", ports = "32-34" }] | DeadPort at 32-34
+table = [{ entry = 1, processors = "2-3", ports = "1" }] | UpDownViolation at entry = 1
+table = [{ entry = 9, processors = "2-3", ports = "32" }] | BadValue at entry = 9
+== CLOS: ports = "0-31"\nprocessors = "0-3"
+table = [{ entry = 0, processors = "all", ports = "33" }] | PortLeak at entry = 0
+exit_mask = "0-40" | PortLeak at r2-0a
+== SIDE: processors = "0-1"
+port_map = { 1 = 2 } | DeadPort at r1-0
+port_map = { 1 = 32 } | UpDownViolation at r1-0
+== CLOS: ports = "0-31"\nprocessors = "0-3"
+port_map = { 1 = 33 } | PortLeak at r2-0a
+== SIDE: processors = "0-1"
+port_map = { 64 = 1 } | BadValue at 64 = 1
+port_map = "none" | BadValue at "none"
+table = [{ entry = 0, processors = "2-3", ports = "" }] | Unreachable at r1-0
+port_map = { 1 = "none" } | Unreachable at r1-0
+port_map = { 0 = 1, 1 = 0 } | Unreachable at r1-0
+exit_mask = "0-32" | Unreachable at r1-0
+root_detect = "0" | Unreachable at r1-0
+== CLOS: ports = "0-31"\nprocessors = "0-3"
+port_map = { 0 = 1, 1 = 0 } | UpDownViolation at r1-
+== SIDE: processors = "2-3"
+root_detect = "8-9"\ntable = [{ entry = 1, processors = "2-3", ports = "32-33" }] \
+| CyclicDependency at entry = 1
+"#
+    ));
 }
 
 #[test]
@@ -487,8 +276,7 @@ fn nine_uplinks_cannot_be_hashed_on() {
             extra_1 = extra.replace("\"1\"", "\"0\""),
         )
     };
-    let mut found = Found::default();
-    found.expect(&text(""), &[], K::UnsupportedPortCount, "r1-0");
+    found(&text(""), &[], "UnsupportedPortCount", "r1-0");
     // An entry of one's own puts it right.
     let entry = "table = [{ entry = 0, processors = \"1\", ports = \"32-39\" }]\n";
     if let Err(problems) = read("nine.toml", &text(entry)) {
@@ -519,7 +307,7 @@ fn nine_peers_do_not_fit_into_the_table() {
         }
     }
     text.push_str("]\n");
-    Found::default().expect(&text, &[], K::TooManyPeers, "r0");
+    found(&text, &[], "TooManyPeers", "r0");
 }
 
 #[test]

@@ -46,10 +46,8 @@ fn the_ends_of_every_link_agree() {
         let [a, b] = pair else { panic!("two ends") };
         assert_eq!((a.end(), b.end()), (LinkEnd::A, LinkEnd::B));
         assert_eq!((a.local(), a.peer()), (b.peer(), b.local()));
-        assert_eq!(
-            (a.fabric(), a.rate(), a.profile()),
-            (b.fabric(), b.rate(), b.profile())
-        );
+        assert_eq!((a.fabric(), a.rate()), (b.fabric(), b.rate()));
+        assert_eq!(a.profile(), b.profile());
     }
 }
 
@@ -57,25 +55,12 @@ fn the_ends_of_every_link_agree() {
 fn registers_say_where_each_port_leads() {
     let topology = lab(ClosSettings::default());
     let registers = topology.chip_registers(0).expect("a chip");
-    let kinds: Vec<Option<PortKind>> = registers
-        .tiles
-        .iter()
-        .map(|tile| tile.as_ref().map(|t| t.kind))
-        .collect();
-    assert_eq!(
-        kinds[..5],
-        [Some(PortKind::Down); 4]
-            .into_iter()
-            .chain([None])
-            .collect::<Vec<_>>()
-    );
-    assert_eq!(
-        kinds[32..37],
-        [Some(PortKind::Side); 4]
-            .into_iter()
-            .chain([None])
-            .collect::<Vec<_>>()
-    );
+    let kind = |port: usize| registers.tiles[port].as_ref().map(|tile| tile.kind);
+    for (first, expected) in [(0, PortKind::Down), (32, PortKind::Side)] {
+        let kinds = [0, 1, 2, 3].map(|port| kind(first + port));
+        assert_eq!(kinds, [Some(expected); 4]);
+        assert_eq!(kind(first + 4), None);
+    }
     assert_eq!(registers.forward_progress_ns, 15_000_000_000);
 }
 
@@ -91,10 +76,8 @@ fn settings_reach_the_nodes_and_the_run_may_override_them() {
     });
     let runtime = Runtime::new("lab", 1);
     let nic = topology.plan_nic(5, &runtime).expect("a NIC");
-    assert_eq!(
-        (nic.processor(), nic.max_outstanding(), nic.memory_bytes()),
-        (5, 77, 4_096)
-    );
+    assert_eq!((nic.processor(), nic.max_outstanding()), (5, 77));
+    assert_eq!(nic.memory_bytes(), 4_096);
     assert_eq!(nic.request_timeout(), Duration::from_ms(3_000));
     let router = topology.plan_router(0, &runtime).expect("a router");
     // Real time too: 30 ms emulated are 15 s.
@@ -108,23 +91,16 @@ fn settings_reach_the_nodes_and_the_run_may_override_them() {
         ..runtime.clone()
     };
     let nic = topology.plan_nic(5, &real).expect("planned above");
-    let (profile, paper, live) = (
-        nic.ports()[1].profile(),
-        LinkProfile::paper(),
-        LinkProfile::live(),
-    );
+    let (paper, live) = (LinkProfile::paper(), LinkProfile::live());
+    let profile = nic.ports()[1].profile();
     assert_eq!(profile.input_phits_per_vc, paper.input_phits_per_vc);
     assert_eq!(profile.window_packets, paper.window_packets);
     assert_eq!(profile.min_retry_timeout, live.min_retry_timeout);
     assert_eq!(profile.min_training_interval, live.min_training_interval);
-    assert_eq!(
-        profile.max_retry_timeout, live.max_retry_timeout,
-        "500 x 100 us are less"
-    );
-    assert_eq!(
-        LinkProfile::live().over_real_wires(nic.ports()[1].clock()),
-        live
-    );
+    // 500 x 100 us are less.
+    assert_eq!(profile.max_retry_timeout, live.max_retry_timeout);
+    let clock = nic.ports()[1].clock();
+    assert_eq!(LinkProfile::live().over_real_wires(clock), live);
     let live = Runtime {
         clock: Some(Clock::FreeRunning),
         profile: Some(Profile::Live),
@@ -140,10 +116,8 @@ fn settings_reach_the_nodes_and_the_run_may_override_them() {
         ..LinkProfile::live()
     };
     assert_eq!(*router.ports[0].1.profile(), asleep, "in virtual time");
-    assert_eq!(
-        topology.device("nobody", &live, Time::ZERO).err(),
-        Some(PlanError::NoSuchNode("nobody".into()))
-    );
+    let nobody = topology.device("nobody", &live, Time::ZERO).err();
+    assert_eq!(nobody, Some(PlanError::NoSuchNode("nobody".into())));
 }
 
 #[test]
@@ -154,10 +128,8 @@ fn labs_are_told_apart() {
 #[test]
 fn addresses_are_pairs_of_198_18() {
     let of = |link| LinkAddresses::of(link).map(|l| (l.a, l.b));
-    let (first, last) = (
-        Ipv4Addr::new(198, 18, 0, 0),
-        Ipv4Addr::new(198, 19, 255, 255),
-    );
+    let first = Ipv4Addr::new(198, 18, 0, 0);
+    let last = Ipv4Addr::new(198, 19, 255, 255);
     assert_eq!(of(0), Some((first, Ipv4Addr::new(198, 18, 0, 1))));
     assert_eq!(of(65_535).map(|(_, b)| b), Some(last));
     assert_eq!(of(65_536), None);
@@ -165,17 +137,14 @@ fn addresses_are_pairs_of_198_18() {
 
 #[test]
 fn lines_for_scripts_are_separated_by_tabs() {
-    let lines = lab(ClosSettings::default())
-        .plan_lines()
-        .expect("few links");
+    let lab = lab(ClosSettings::default());
+    let lines = lab.plan_lines().expect("few links");
     let lines: Vec<&str> = lines.lines().collect();
     assert_eq!(lines.len(), 4 + 8 + 16 + 8);
     assert_eq!(lines[0], "node\ts0-r1-0\trouter");
     assert_eq!(lines[4], "node\tnic0\tnic");
-    assert_eq!(
-        lines[12],
-        "link\t0\tnic0\t0\ts0-r1-0\t0\tp0\tp0\t198.18.0.0\t198.18.0.1"
-    );
+    let first = "link\t0\tnic0\t0\ts0-r1-0\t0\tp0\tp0\t198.18.0.0\t198.18.0.1";
+    assert_eq!(lines[12], first);
     let last = "link\t23\ts1-r1-0\t35\ts1-r1-1\t35\tp35\tp35\t198.18.0.46\t198.18.0.47";
     assert_eq!(*lines.last().expect("a line"), last);
 }
@@ -187,12 +156,8 @@ fn too_many_links_for_processes_are_refused() {
         ..BlackwidowSpec::default()
     };
     let topology = spec.generate().expect("a possible network");
-    assert!(matches!(
-        topology.plan_lines(),
-        Err(PlanError::TooManyLinks(_))
-    ));
-    assert!(
-        topology.plan_nic(0, &Runtime::new("lab", 1)).is_ok(),
-        "its own link has a small id"
-    );
+    let refused = topology.plan_lines();
+    assert!(matches!(refused, Err(PlanError::TooManyLinks(_))));
+    // Its own link has a small id.
+    assert!(topology.plan_nic(0, &Runtime::new("lab", 1)).is_ok());
 }

@@ -7,6 +7,13 @@ use crate::machine::blackwidow::route::{Decision, TileRoutes};
 use crate::machine::blackwidow::topology::{BlackwidowSpec, ClosWiring, FoldedClos, Neighbour};
 use crate::rng::Rng;
 
+/// The registers of every chip.
+fn registers(topology: &FoldedClos) -> Vec<ChipRegisters> {
+    let chips = 0..topology.chips.len() as u32;
+    let registers = chips.map(|chip| topology.chip_registers(chip).expect("a chip"));
+    registers.collect()
+}
+
 /// Follows a packet through the tiles' own decisions; returns the routers it passes.
 fn follow(
     topology: &FoldedClos,
@@ -22,9 +29,8 @@ fn follow(
         passed.push(router);
         let chip = wiring.chip_of(router);
         let registers = &chips[chip as usize];
-        let tile = registers.tiles[usize::from(input)]
-            .as_ref()
-            .expect("a tile with a link");
+        let tile = registers.tiles[usize::from(input)].as_ref();
+        let tile = tile.expect("a tile with a link");
         let routes = TileRoutes::new(input, tile, ChipPorts::new(registers));
         let output = match routes.decide(request) {
             Decision::Port(port) => port,
@@ -44,46 +50,31 @@ fn follow(
 
 #[test]
 fn tiles_route_every_packet_to_its_processor() {
+    let spec = |processors, change: fn(&mut BlackwidowSpec)| {
+        let mut spec = BlackwidowSpec {
+            processors,
+            ..Default::default()
+        };
+        change(&mut spec);
+        spec
+    };
     let specs = [
-        BlackwidowSpec {
-            processors: 12,
-            subtree: 3,
-            slices: 2,
-            ..Default::default()
-        },
-        BlackwidowSpec {
-            processors: 288,
-            ..Default::default()
-        },
-        BlackwidowSpec {
-            processors: 256,
-            parallel: 2,
-            rank: "2".parse().ok(),
-            ..Default::default()
-        },
-        BlackwidowSpec {
-            processors: 1024,
-            ..Default::default()
-        },
-        BlackwidowSpec {
-            processors: 4608,
-            ..Default::default()
-        },
-        BlackwidowSpec {
-            processors: 64,
-            subtree: 2,
-            virtual_radix: 8,
-            rank: "3.5".parse().ok(),
-            ..Default::default()
-        },
+        spec(12, |spec| (spec.subtree, spec.slices) = (3, 2)),
+        spec(288, |_| {}),
+        spec(256, |spec| {
+            (spec.parallel, spec.rank) = (2, "2".parse().ok())
+        }),
+        spec(1024, |_| {}),
+        spec(4608, |_| {}),
+        spec(64, |spec| {
+            (spec.subtree, spec.virtual_radix, spec.rank) = (2, 8, "3.5".parse().ok());
+        }),
     ];
     let mut rng = Rng::new(64, 8);
     for spec in specs {
         let topology = spec.generate().expect("a possible network");
         let wiring = ClosWiring::new(&topology);
-        let chips: Vec<ChipRegisters> = (0..topology.chips.len() as u32)
-            .map(|c| topology.chip_registers(c).expect("a chip"))
-            .collect();
+        let chips = registers(&topology);
         for _ in 0..2_000 {
             let count = topology.processors.len() as u64;
             let source = rng.below(count) as u32;
@@ -116,9 +107,7 @@ fn the_hash_spreads_a_bulk_transfer_over_every_uplink_of_every_rank() {
     };
     let topology = spec.generate().expect("a possible network");
     let wiring = ClosWiring::new(&topology);
-    let chips: Vec<ChipRegisters> = (0..topology.chips.len() as u32)
-        .map(|c| topology.chip_registers(c).expect("a chip"))
-        .collect();
+    let chips = registers(&topology);
     let mut tops = std::collections::BTreeSet::new();
     for hash_bits in 0..1 << 15 {
         let request = RouteRequest {

@@ -6,7 +6,7 @@ use crate::machine::blackwidow::link::rates;
 use crate::machine::blackwidow::route::registers::PortKind;
 use crate::machine::blackwidow::topology::description::{read, write};
 use crate::machine::blackwidow::topology::{
-    BlackwidowSpec, ClosWiring, FoldedClos, Rank, Taper, check,
+    BlackwidowSpec, ClosWiring, FoldedClos, Rank, Taper, VirtualRouter, check,
 };
 use crate::net::NodeRef;
 use crate::net::PortSet;
@@ -23,8 +23,23 @@ fn spec(processors: u32, subtree: u32, rank: &str) -> BlackwidowSpec {
 }
 
 fn generated(processors: u32, subtree: u32, rank: &str) -> FoldedClos {
-    let spec = spec(processors, subtree, rank);
+    made(&spec(processors, subtree, rank))
+}
+
+fn changed(base: BlackwidowSpec, change: fn(&mut BlackwidowSpec)) -> BlackwidowSpec {
+    let mut spec = base;
+    change(&mut spec);
+    spec
+}
+
+fn made(spec: &BlackwidowSpec) -> FoldedClos {
     spec.generate().expect("a possible network")
+}
+
+/// The first router of rank 2.
+fn of_rank_2(topology: &FoldedClos) -> &VirtualRouter {
+    let mut all = topology.routers().map(|(_, router)| router);
+    all.find(|r| r.rank == 2).expect("an R2 router")
 }
 
 /// Routers of each rank, and links in all.
@@ -44,10 +59,7 @@ fn longest_way(topology: &FoldedClos, samples: u32) -> usize {
         let slice = rng.below(u64::from(topology.slices)) as u8;
         let mut choose = |ports: PortSet| {
             let nth = rng.below(u64::from(ports.len())) as usize;
-            ports
-                .iter()
-                .nth(nth)
-                .expect("the choice is among the ports")
+            ports.iter().nth(nth).expect("it is among the ports")
         };
         let destination = topology.processors[to].number;
         let way = topology
@@ -123,42 +135,24 @@ fn registers_are_those_of_the_papers_example() {
     let topology = generated(1024, 32, "2");
     let (_, router) = topology.routers().nth(3).expect("the fourth R1 router");
     let registers = &router.registers;
-    assert_eq!(
-        (registers.root_detect.location, registers.root_detect.mask),
-        (0x60, 0x1f)
-    );
+    let root = registers.root_detect;
+    assert_eq!((root.location, root.mask), (0x60, 0x1f));
     // "In a healthy network, only a single entry is required", with the full set of uplinks.
     let used: Vec<_> = registers.table.iter().filter(|e| e.ports != 0).collect();
     assert_eq!(used.len(), 1);
-    assert_eq!(
-        (used[0].subtree.mask, used[0].ports),
-        (0x7fff, 0xffff_ffff_0000_0000)
-    );
-    assert_eq!(
-        (
-            registers.down_shift,
-            registers.down_mask,
-            registers.hash_shift
-        ),
-        (0, 31, 0)
-    );
-    let (_, r2) = topology
-        .routers()
-        .find(|(_, r)| r.rank == 2)
-        .expect("an R2 router");
+    assert_eq!(used[0].subtree.mask, 0x7fff);
+    assert_eq!(used[0].ports, 0xffff_ffff_0000_0000);
+    assert_eq!((registers.down_shift, registers.down_mask), (0, 31));
+    assert_eq!(registers.hash_shift, 0);
+    let r2 = of_rank_2(&topology);
     assert_eq!((r2.registers.down_shift, r2.registers.down_mask), (5, 31));
     assert_eq!((r2.registers.hash_shift, r2.ports.len()), (5, 32));
     assert_eq!(r2.registers.exit_mask, r2.ports);
     // "Each peer subtree is given its own routing table entry."
     let topology = generated(288, 32, "1.5");
     for (_, router) in topology.routers() {
-        assert!(
-            router
-                .registers
-                .table
-                .iter()
-                .all(|e| e.ports.count_ones() == 4)
-        );
+        let mut entries = router.registers.table.iter();
+        assert!(entries.all(|e| e.ports.count_ones() == 4));
     }
 }
 
@@ -168,7 +162,7 @@ fn slices_are_separate_networks() {
         slices: 4,
         ..spec(64, 16, "2")
     };
-    let topology = spec.generate().expect("a possible network");
+    let topology = made(&spec);
     assert_eq!(check(&topology), []);
     let wiring = ClosWiring::new(&topology);
     for router in 0..wiring.router_count() as u32 {
@@ -177,7 +171,7 @@ fn slices_are_separate_networks() {
         assert_eq!(topology.chips[chip as usize].routers[0].slice, slice);
     }
     let one = BlackwidowSpec { slices: 1, ..spec };
-    let one = one.generate().expect("a possible network");
+    let one = made(&one);
     assert_eq!(topology.links.len(), 4 * one.links.len());
     assert_eq!(topology.chips.len(), 4 * one.chips.len());
 }
@@ -190,7 +184,7 @@ fn a_taper_leaves_links_and_routers_out() {
         taper: [half, Taper::FULL, Taper::FULL],
         ..spec(1024, 32, "2")
     };
-    let tapered = spec.generate().expect("a possible network");
+    let tapered = made(&spec);
     assert_eq!(counts(&full), ([32, 32, 0], 2048));
     assert_eq!(counts(&tapered), ([32, 16, 0], 1024 + 512));
     assert_eq!(check(&tapered), []);
@@ -202,7 +196,7 @@ fn a_taper_leaves_links_and_routers_out() {
             processors: 64,
             ..spec.clone()
         };
-        let topology = spec.generate().expect("a possible network");
+        let topology = made(&spec);
         assert_eq!(check(&topology), [], "{kept}/32");
     }
 }
@@ -227,12 +221,9 @@ fn parallel_links_share_the_destinations_below_them() {
         router_rate: Some(rates::G3_125),
         ..spec(256, 32, "2")
     };
-    let topology = spec.generate().expect("a possible network");
+    let topology = made(&spec);
     assert_eq!(check(&topology), []);
-    let (_, r2) = topology
-        .routers()
-        .find(|(_, r)| r.rank == 2)
-        .expect("an R2 router");
+    let r2 = of_rank_2(&topology);
     assert_eq!((r2.registers.down_shift, r2.registers.down_mask), (4, 15));
     let mut down: Vec<u8> = (0..256).filter_map(|d| r2.registers.down_port(d)).collect();
     down.dedup();
@@ -242,17 +233,16 @@ fn parallel_links_share_the_destinations_below_them() {
 #[test]
 fn impossible_networks_are_refused_with_a_reason() {
     let error = |spec: BlackwidowSpec| spec.generate().expect_err("impossible").to_string();
+    let four = |change| changed(spec(4, 4, ""), change);
+    let beyond = "the number of processors is 0, but must be 1 to 32768";
+    let alone = "rank 1 holds 1 to 1 rank-1 subtrees, not 2; choose a higher rank";
+    let nine = "the number of uplinks is 9, but must be 1 to 8, 10";
+    let ports = "a rank-1 router would need 32 downlinks and 64 sidelinks, but has 64 ports";
     let cases = [
-        (
-            spec(0, 4, ""),
-            "the number of processors is 0, but must be 1 to 32768",
-        ),
+        (spec(0, 4, ""), beyond),
         (spec(40_000, 32, ""), "the number of processors is 40000"),
         (spec(64, 33, ""), "processors per subtree is 33"),
-        (
-            spec(64, 32, "1"),
-            "rank 1 holds 1 to 1 rank-1 subtrees, not 2; choose a higher rank",
-        ),
+        (spec(64, 32, "1"), alone),
         (
             spec(320, 32, "1.5"),
             "rank 1.5 holds 2 to 9 rank-1 subtrees, not 10",
@@ -260,39 +250,21 @@ fn impossible_networks_are_refused_with_a_reason() {
         (spec(32, 32, "1.5"), "choose a lower rank"),
         (spec(32_768, 1, ""), "do not fit even into rank 3.5"),
         (spec(20_000, 17, ""), "15 bits end at 32767"),
+        (four(|spec| spec.slices = 5), "the number of slices is 5"),
         (
-            BlackwidowSpec {
-                slices: 5,
-                ..spec(4, 4, "")
-            },
-            "the number of slices is 5",
+            changed(spec(64, 32, "2"), |spec| spec.uplinks = Some(9)),
+            nine,
         ),
         (
-            BlackwidowSpec {
-                uplinks: Some(9),
-                ..spec(64, 32, "2")
-            },
-            "the number of uplinks is 9, but must be 1 to 8, 10",
+            changed(spec(288, 32, "1.5"), |spec| spec.uplinks = Some(64)),
+            ports,
         ),
         (
-            BlackwidowSpec {
-                uplinks: Some(64),
-                ..spec(288, 32, "1.5")
-            },
-            "a rank-1 router would need 32 downlinks and 64 sidelinks, but has 64 ports",
-        ),
-        (
-            BlackwidowSpec {
-                virtual_radix: 3,
-                ..spec(4, 4, "")
-            },
+            four(|spec| spec.virtual_radix = 3),
             "the virtual radix is 3",
         ),
         (
-            BlackwidowSpec {
-                parallel: 3,
-                ..spec(4, 4, "")
-            },
+            four(|spec| spec.parallel = 3),
             "the number of parallel links is 3",
         ),
     ];
@@ -307,27 +279,20 @@ fn any_spec() -> impl Strategy<Value = BlackwidowSpec> {
     let radix = prop::sample::select(vec![4_u32, 6, 8, 12, 16, 32]);
     let class = prop::option::of(prop::sample::select(Rank::ALL.to_vec()));
     let taper = (1_u32..=8).prop_map(|kept| Taper::new(kept, 8).expect("a fraction"));
-    (
-        1_u32..=96,
-        1_u32..=12,
-        class,
-        1_u8..=4,
-        radix,
-        taper,
-        0_u32..=1,
-    )
-        .prop_map(
-            |(processors, subtree, rank, slices, virtual_radix, taper, parallel)| BlackwidowSpec {
-                processors,
-                subtree,
-                rank,
-                slices,
-                virtual_radix,
-                taper: [taper; 3],
-                parallel: 1 << parallel,
-                ..BlackwidowSpec::default()
-            },
-        )
+    let counts = (1_u32..=96, 1_u32..=12, class, 1_u8..=4);
+    (counts, radix, taper, 0_u32..=1).prop_map(|(counts, virtual_radix, taper, parallel)| {
+        let (processors, subtree, rank, slices) = counts;
+        BlackwidowSpec {
+            processors,
+            subtree,
+            rank,
+            slices,
+            virtual_radix,
+            taper: [taper; 3],
+            parallel: 1 << parallel,
+            ..BlackwidowSpec::default()
+        }
+    })
 }
 
 proptest! {
@@ -390,12 +355,10 @@ fn nodes_are_named_once() {
         virtual_radix: 4,
         ..spec(16, 2, "3.5")
     };
-    let topology = spec.generate().expect("a possible network");
+    let topology = made(&spec);
     for (i, processor) in topology.processors.iter().enumerate() {
-        assert_eq!(
-            topology.find(&processor.name),
-            Some(NodeRef::Processor(i as u32))
-        );
+        let found = topology.find(&processor.name);
+        assert_eq!(found, Some(NodeRef::Processor(i as u32)));
     }
     for (i, chip) in topology.chips.iter().enumerate() {
         assert_eq!(topology.find(&chip.name), Some(NodeRef::Chip(i as u32)));
@@ -407,8 +370,6 @@ fn nodes_are_named_once() {
         all.map(|r| wiring.ports_of_kind(&topology, r, kind).len())
             .sum()
     };
-    assert_eq!(
-        ports(PortKind::Down),
-        ports(PortKind::Up) + topology.processors.len() as u32
-    );
+    let up = ports(PortKind::Up) + topology.processors.len() as u32;
+    assert_eq!(ports(PortKind::Down), up);
 }
