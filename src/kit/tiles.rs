@@ -31,26 +31,21 @@ pub(crate) enum Wake<const TILES: usize, const VCS: usize> {
 macro_rules! numbered {
     ($buffer:ident) => {
         impl<const TILES: usize, const VCS: usize> $buffer<TILES, VCS> {
-            #[inline]
             pub(crate) const fn new(of: usize, vc: usize, among: usize) -> Self {
                 Self(((of * VCS + vc) * COLUMNS + among) as u16)
             }
             /// Its number; below tiles times virtual channels times eight.
-            #[inline]
             pub(crate) const fn index(self) -> usize {
                 debug_assert!((self.0 as usize) < TILES * VCS * COLUMNS);
                 self.0 as usize % (TILES * VCS * COLUMNS)
             }
-            #[inline]
             pub(crate) const fn vc(self) -> usize {
                 self.0 as usize / COLUMNS % VCS
             }
             /// The tile or subswitch that it is numbered by.
-            #[inline]
             const fn of(self) -> usize {
                 self.index() / (COLUMNS * VCS)
             }
-            #[inline]
             const fn among(self) -> usize {
                 self.0 as usize % COLUMNS
             }
@@ -68,33 +63,26 @@ numbered!(RowBuffer);
 
 impl<const TILES: usize, const VCS: usize> RowBuffer<TILES, VCS> {
     /// The row buffer of that [`index`](Self::index).
-    #[inline]
     pub(crate) const fn at(index: usize) -> Self {
         Self(index as u16)
     }
-    #[inline]
     pub(crate) const fn tile(self) -> usize {
         self.of()
     }
-    #[inline]
     pub(crate) const fn column(self) -> usize {
         self.among()
     }
-    #[inline]
     pub(crate) const fn subswitch(self) -> usize {
         self.tile() & 0x38 | self.column()
     }
-    #[inline]
     pub(crate) const fn lane(self) -> usize {
         self.tile() % COLUMNS
     }
     /// Number among the inputs of the subswitch, of which each virtual channel has eight.
-    #[inline]
     pub(crate) const fn requester(self) -> u32 {
         (self.vc() * COLUMNS + self.lane()) as u32
     }
     /// The row buffer that is input `requester` of `subswitch`.
-    #[inline]
     pub(crate) const fn of_requester(subswitch: usize, requester: u32) -> Self {
         let (vc, lane) = (
             requester as usize / COLUMNS % VCS,
@@ -114,23 +102,18 @@ numbered!(ColumnBuffer);
 
 impl<const TILES: usize, const VCS: usize> ColumnBuffer<TILES, VCS> {
     /// The column buffer at output `tile` that holds what comes from `source_row`.
-    #[inline]
     pub(crate) const fn at_output(tile: usize, vc: usize, source_row: usize) -> Self {
         Self::new(source_row << 3 | tile & 7, vc, tile >> 3)
     }
-    #[inline]
     pub(crate) const fn subswitch(self) -> usize {
         self.of()
     }
-    #[inline]
     pub(crate) const fn row(self) -> usize {
         self.among()
     }
-    #[inline]
     pub(crate) const fn source_row(self) -> usize {
         self.subswitch() >> 3
     }
-    #[inline]
     pub(crate) const fn output(self) -> usize {
         self.row() << 3 | self.subswitch() & 7
     }
