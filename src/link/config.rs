@@ -8,6 +8,7 @@ use thiserror::Error;
 use super::lane_rate::LaneRate;
 use super::lanes::MAX_UNIT_WORDS;
 use crate::kit::config::{getters, setters};
+pub use crate::time::Clock as LinkClock;
 use crate::time::Duration;
 
 /// Longest name of a node in bytes: what a training frame carries.
@@ -29,29 +30,6 @@ pub struct EndName {
 impl core::fmt::Display for EndName {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         write!(f, "{} port {}", self.node, self.port)
-    }
-}
-
-/// Which clock lets phits leave.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum LinkClock {
-    /// Phits leave as fast as the driver takes them.
-    FreeRunning,
-    /// Phits leave at the rate of the lanes in use, one emulated nanosecond taking `dilation` of
-    /// the driver's. `dilation` 1 is virtual time, or real speed.
-    Paced {
-        /// Nanoseconds of the driver per emulated nanosecond.
-        dilation: u32,
-    },
-}
-
-impl LinkClock {
-    /// The factor from emulated time to the driver's.
-    pub const fn dilation(self) -> u64 {
-        match self {
-            Self::FreeRunning => 1,
-            Self::Paced { dilation } => dilation as u64,
-        }
     }
 }
 

@@ -224,14 +224,14 @@ pub enum Fault {
     /// On links of sets: set the error-injection registers of a port
     Inject {
         port: PortId,
+        /// Sets hit out of 65,536 per lane; 0 turns injection off
+        probability: u16,
         /// Lanes that may be hit, one bit per lane
         #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u8).range(0..8))]
         lane_mask: u8,
         /// Bits inverted in the word that is hit
         #[arg(long, default_value_t = 1)]
         bit_mask: u16,
-        /// Sets hit out of 65,536 per lane; 0 turns injection off
-        probability: u16,
         /// Most sets hit among 64 in a row
         #[arg(long, default_value_t = 64)]
         max_per_64_sets: u8,

@@ -144,7 +144,7 @@ fn what_cannot_be_asked_is_refused_at_once() {
         let far = Operation::Get { len: 4, into, flag };
         assert_eq!(error(far, at(0)), PostError::LocalBounds(bad));
     }
-    assert_eq!(pair.nics[0].requester.outstanding.len(), 0);
+    assert_eq!(pair.nics[0].requester.outstanding.slab.len(), 0);
     assert!(pair.completions().is_empty());
 }
 
@@ -334,7 +334,7 @@ fn a_lost_packet_times_out_and_its_late_response_is_ignored() {
         (counters.unknown_responses, counters.requests_done),
         (0, 200 - timed_out as u64)
     );
-    assert_eq!(pair.nics[0].requester.outstanding.quarantined(), 1);
+    assert_eq!(pair.nics[0].requester.outstanding.slab.quarantined(), 1);
 }
 
 #[test]
@@ -348,7 +348,7 @@ fn a_request_that_never_left_gives_its_id_back() {
         (counters.requests_timed_out, counters.requests_unsent),
         (1, 1)
     );
-    assert_eq!(pair.nics[0].requester.outstanding.quarantined(), 0);
+    assert_eq!(pair.nics[0].requester.outstanding.slab.quarantined(), 0);
     assert_eq!(pair.read(1, 0, 1), [0]);
 }
 
