@@ -41,7 +41,6 @@ pub struct Readme;
 
 pub mod aries;
 pub mod carrier;
-mod names;
 pub mod yarc;
 
 use carrier::frame::{FrameHeader, PLAIN_AT};

@@ -28,7 +28,7 @@
 use super::crc20;
 use super::flit::{Flit, VCS};
 use crate::carrier::lanes;
-use crate::names::reasons;
+use crate::carrier::names::reasons;
 use core::ops::Range;
 
 /// Flits of a set.

@@ -15,8 +15,8 @@
 //! age told from a new one.
 
 use super::phit::{PHIT_BITS, SIDEBAND_SHIFT};
+use crate::carrier::names::reasons;
 use crate::carrier::number::PacketNumber;
-use crate::names::reasons;
 
 /// Bits of a control word.
 pub const WORD_BITS: u32 = 96;

@@ -15,7 +15,7 @@ use super::packet::{
     hash_bits,
 };
 use super::packet::{EopError, EopStatus};
-use crate::names::reasons;
+use crate::carrier::names::reasons;
 
 /// Bytes of a line: the largest request.
 pub const LINE_BYTES: usize = 32;

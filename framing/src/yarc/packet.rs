@@ -16,7 +16,7 @@
 
 use super::crc16::PacketCrc;
 use super::phit::{CONTENT_BITS, CONTENT_MASK, Phit, PhitKind};
-use crate::names::reasons;
+use crate::carrier::names::reasons;
 
 /// Phits of the shortest packet: it carries 32 payload bits (paper, section 4.1).
 pub const MIN_PACKET_PHITS: usize = 4;

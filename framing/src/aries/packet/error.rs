@@ -1,6 +1,6 @@
 //! Why flits are not a packet, or could not be written.
 
-use crate::names::reasons;
+use crate::carrier::names::reasons;
 
 reasons! {
     /// Why flits are not a packet. Each is a counter; see [`Self::name`] and [`Self::ALL`].

@@ -1,6 +1,6 @@
 //! Why a frame is dropped, or could not be written.
 
-use crate::names::reasons;
+use crate::carrier::names::reasons;
 
 reasons! {
     /// Why bytes are not a link frame. Each is a drop counter; see [`Self::name`] and

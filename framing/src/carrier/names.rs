@@ -30,7 +30,7 @@ macro_rules! reasons {
     ($(#[$about:meta])* $type:ident {
         $($(#[$more:meta])* $value:ident = $name:literal: $text:literal,)+
     }) => {
-        $crate::names::reasons! {
+        $crate::carrier::names::reasons! {
             $(#[$about])* $type { $($(#[$more])* $value: $text,)+ }
         }
         $crate::listed!($type { $($value = $name),+ });
