@@ -291,8 +291,8 @@ impl LinkConfigBuilder {
         /// How the cable permutes and inverts the lanes that this end transmits on (paper, section
         /// 4.4). Default straight.
         cable: Permutation;
-        /// Retries charged to one lane above which it is decommissioned (paper, section 7.7); 0, the
-        /// default: never. The paper leaves the value to system software.
+        /// Retries charged to one lane above which it is decommissioned (paper, section 7.7); 0,
+        /// the default: never. The paper leaves the value to system software.
         lane_retry_threshold: u32;
         /// Longest packet, EOP included (paper, section 4.3). Default the standard's.
         max_packet_phits: u8;

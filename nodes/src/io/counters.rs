@@ -13,7 +13,8 @@ counters! {
         frames_sent,
         /// Bytes of those frames, without Ethernet, IP and UDP headers.
         bytes_sent,
-        /// Messages those frames went in: one message holds several frames with segmentation offload.
+        /// Messages those frames went in: one message holds several frames with segmentation
+        /// offload.
         messages_sent,
         /// Link frames received.
         frames_received,
@@ -33,8 +34,8 @@ counters! {
         tx_dropped_forbidden,
         /// Frames not sent for another reason.
         tx_dropped_other,
-        /// Messages that came while a socket's receive buffer was full, as the kernel counts them: a
-        /// train of frames that came in one piece is one message.
+        /// Messages that came while a socket's receive buffer was full, as the kernel counts them:
+        /// a train of frames that came in one piece is one message.
         rx_dropped_socket_full,
         /// Frames that interfaces dropped before a socket saw them.
         rx_dropped_interface,

@@ -139,7 +139,8 @@ impl AriesNicConfigBuilder {
         request_timeout: Duration;
         /// Completions that may be due or wait to be fetched at once, at the source. Default 4,096.
         completion_queue: usize;
-        /// Events that may wait to be fetched at the target; more are lost and counted. Default 4,096.
+        /// Events that may wait to be fetched at the target; more are lost and counted. Default
+        /// 4,096.
         target_queue: usize;
         /// When memory learns what atomic operations did. Default: each time.
         amo_update: AmoUpdate;
