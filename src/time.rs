@@ -113,6 +113,45 @@ impl Sub for Duration {
     }
 }
 
+/// What lets pipelines run and phits leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Clock {
+    /// Everything moves as soon as it can; cycles are counted but take no time.
+    FreeRunning,
+    /// Everything takes as long as on the chip, times `dilation`, in the driver's time. With 1 that
+    /// is virtual time, or real speed.
+    Paced {
+        /// Nanoseconds of the driver per emulated nanosecond; 0 counts as 1.
+        dilation: u32,
+    },
+}
+
+impl Clock {
+    /// The factor from emulated time to the driver's.
+    pub fn dilation(self) -> u64 {
+        match self {
+            Self::FreeRunning => 1,
+            Self::Paced { dilation } => dilation.max(1).into(),
+        }
+    }
+
+    /// Picoseconds of the driver that a cycle of `cycle_ps` takes; `None` when free-running.
+    pub fn cycle_ps(self, cycle_ps: u64) -> Option<u64> {
+        (self != Self::FreeRunning).then(|| cycle_ps * self.dilation())
+    }
+
+    /// The emulated nanoseconds of `ms` milliseconds, of which a paced clock makes fewer: one at
+    /// least. Every time-out of a network is in milliseconds of the wires and of whoever waits, so
+    /// that no clock turns their order round; registers of chips are in emulated time.
+    pub fn emulated_ns(self, ms: u64) -> u64 {
+        let ns = ms.saturating_mul(1_000_000);
+        match self {
+            Self::FreeRunning => ns,
+            Self::Paced { .. } => (ns / self.dilation()).max(1),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

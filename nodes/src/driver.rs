@@ -3,6 +3,7 @@
 use std::io;
 use std::time::Duration;
 
+use phitwire::counters;
 use phitwire::node::{Node, PortId, WakeReason, Wakeup};
 use phitwire::time::Time;
 
@@ -45,37 +46,28 @@ impl<N: Driven> FrameSink for Intake<'_, N> {
     }
 }
 
-/// Turns, sleeps and spins since the start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LoopCounters {
-    /// Times through the loop.
-    pub turns: u64,
-    /// Times the process went to sleep until a frame or a deadline came.
-    pub sleeps: u64,
-    /// Times it looked again instead of going to sleep, with no deadline overdue.
-    pub spins: u64,
-    /// Times a deadline of the node's pipeline had come already when the turn ended.
-    pub overdue_pipeline: u64,
-    /// The same for a link timer.
-    pub overdue_link: u64,
-    /// The same for a forward-progress timer.
-    pub overdue_forward_progress: u64,
-    /// The same for a request's time-out or a workload's next message.
-    pub overdue_request: u64,
+counters! {
+    /// Turns, sleeps and spins since the start.
+    #[derive(Copy)]
+    pub struct LoopCounters {
+        /// Times through the loop.
+        turns,
+        /// Times the process went to sleep until a frame or a deadline came.
+        sleeps,
+        /// Times it looked again instead of going to sleep, with no deadline overdue.
+        spins,
+        /// Times a deadline of the node's pipeline had come already when the turn ended.
+        overdue_pipeline,
+        /// The same for a link timer.
+        overdue_link,
+        /// The same for a forward-progress timer.
+        overdue_forward_progress,
+        /// The same for a request's time-out or a workload's next message.
+        overdue_request,
+    }
 }
 
 impl LoopCounters {
-    /// Calls `each` with every counter's name and value.
-    pub fn for_each(&self, mut each: impl FnMut(&'static str, u64)) {
-        each("turns", self.turns);
-        each("sleeps", self.sleeps);
-        each("spins", self.spins);
-        each("overdue_pipeline", self.overdue_pipeline);
-        each("overdue_link", self.overdue_link);
-        each("overdue_forward_progress", self.overdue_forward_progress);
-        each("overdue_request", self.overdue_request);
-    }
-
     fn overdue(&mut self, reason: WakeReason) {
         *match reason {
             WakeReason::Pipeline => &mut self.overdue_pipeline,

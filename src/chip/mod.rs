@@ -7,7 +7,7 @@
 //! registers and fault commands by name and port. A family gives it a [`ChipCore`].
 
 mod chip_core;
-mod clock;
+mod grain;
 mod links;
 mod node;
 mod register_error;
@@ -16,7 +16,9 @@ pub(crate) mod tests;
 
 pub use chip_core::ChipCore;
 pub(crate) use chip_core::calls_of_the_core;
-pub use clock::{Grain, RouterClock};
+pub use grain::Grain;
 pub use links::Links;
 pub use node::{Chip, ChipConfig};
 pub use register_error::RegisterError;
+
+pub use crate::time::Clock as RouterClock;

@@ -4,9 +4,9 @@ use core::fmt::Write as _;
 use std::collections::VecDeque;
 
 use super::chip_core::ChipCore;
-use super::clock::{Grain, RouterClock};
 use super::links::Links;
 use super::register_error::RegisterError;
+use super::{Grain, RouterClock};
 use crate::kit::Deadlines;
 use crate::link::{LinkControlBlock, LinkEvent, LinkPort, ReceiveBuffer};
 use crate::node::{Node, PortId, WakeReason, Wakeup};

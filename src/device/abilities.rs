@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::DeviceError;
@@ -65,7 +65,7 @@ pub trait Registers {
 }
 
 /// How the routing of a router stands.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Routing {
     /// It takes no packets from its network interfaces.
     pub quiesced: bool,

@@ -16,6 +16,7 @@ mod link_view;
 use core::any::Any;
 use core::fmt;
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 pub use abilities::{
@@ -31,7 +32,8 @@ use crate::node::{Node, PortId, Wakeup};
 use crate::time::Time;
 
 /// What a device is for, in any machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Kind {
     /// It passes packets on.
     Router,

@@ -6,6 +6,8 @@
 /// The struct gets `for_each` (name and value of every counter, in the order declared), `COUNT`,
 /// and `name` and `nth` by position in that order. Counters of several like parts may follow a
 /// semicolon, as an array with a name for each part; they are told last and have no position.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! counters {
     (
         $(#[$about:meta])+
@@ -44,7 +46,7 @@ macro_rules! counters {
     };
 }
 
-pub(crate) use counters;
+pub use counters;
 
 #[cfg(test)]
 mod tests {

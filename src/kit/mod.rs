@@ -3,15 +3,19 @@
 pub mod arbiter;
 mod below;
 pub mod calendar;
+pub(crate) mod config;
 pub(crate) mod counters;
 pub mod deadlines;
 pub mod events;
+pub(crate) mod forward_progress;
 pub mod pipe;
 pub(crate) mod ring;
+pub(crate) mod tiles;
 
 pub use arbiter::{MatrixArbiter, RoundRobin};
 pub use below::below;
 pub use calendar::Calendar;
 pub use deadlines::Deadlines;
 pub use events::Events;
+pub(crate) use forward_progress::ForwardProgress;
 pub use pipe::{Next, Pipe, Room};

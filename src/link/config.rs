@@ -7,6 +7,8 @@ use thiserror::Error;
 
 use super::lane_rate::LaneRate;
 use super::lanes::MAX_UNIT_WORDS;
+use crate::kit::config::{getters, setters};
+pub use crate::time::Clock as LinkClock;
 use crate::time::Duration;
 
 /// Longest name of a node in bytes: what a training frame carries.
@@ -28,29 +30,6 @@ pub struct EndName {
 impl core::fmt::Display for EndName {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         write!(f, "{} port {}", self.node, self.port)
-    }
-}
-
-/// Which clock lets phits leave.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum LinkClock {
-    /// Phits leave as fast as the driver takes them.
-    FreeRunning,
-    /// Phits leave at the rate of the lanes in use, one emulated nanosecond taking `dilation` of
-    /// the driver's. `dilation` 1 is virtual time, or real speed.
-    Paced {
-        /// Nanoseconds of the driver per emulated nanosecond.
-        dilation: u32,
-    },
-}
-
-impl LinkClock {
-    /// The factor from emulated time to the driver's.
-    pub const fn dilation(self) -> u64 {
-        match self {
-            Self::FreeRunning => 1,
-            Self::Paced { dilation } => dilation as u64,
-        }
     }
 }
 
@@ -268,54 +247,30 @@ impl LinkConfig {
         })
     }
 
-    /// Which incarnation of its end it is.
-    pub fn epoch(&self) -> u32 {
-        self.epoch
+    getters! {
+        /// This end.
+        local: &EndName;
+        /// The end that the topology expects at the other side.
+        peer: &EndName;
+        /// Depths and times.
+        profile: &LinkProfile;
     }
 
-    /// Number of the link within its fabric.
-    pub fn link(&self) -> u16 {
-        self.link
-    }
-
-    /// Which end of the link this is.
-    pub fn end(&self) -> LinkEnd {
-        self.end
-    }
-
-    /// Hash of the lab's name.
-    pub fn fabric(&self) -> u32 {
-        self.fabric
-    }
-
-    /// This end.
-    pub fn local(&self) -> &EndName {
-        &self.local
-    }
-
-    /// The end that the topology expects at the other side.
-    pub fn peer(&self) -> &EndName {
-        &self.peer
-    }
-
-    /// Depths and times.
-    pub fn profile(&self) -> &LinkProfile {
-        &self.profile
-    }
-
-    /// The clock that lets phits leave.
-    pub fn clock(&self) -> LinkClock {
-        self.clock
-    }
-
-    /// Rate of a lane.
-    pub fn rate(&self) -> LaneRate {
-        self.rate
-    }
-
-    /// The longest packet that this end takes, EOP included.
-    pub fn max_packet_phits(&self) -> u8 {
-        self.max_packet_phits
+    getters! {
+        /// Which incarnation of its end it is.
+        epoch: u32;
+        /// Number of the link within its fabric.
+        link: u16;
+        /// Which end of the link this is.
+        end: LinkEnd;
+        /// Hash of the lab's name.
+        fabric: u32;
+        /// The clock that lets phits leave.
+        clock: LinkClock;
+        /// Rate of a lane.
+        rate: LaneRate;
+        /// The longest packet that this end takes, EOP included.
+        max_packet_phits: u8;
     }
 }
 
@@ -324,70 +279,28 @@ impl LinkConfig {
 pub struct LinkConfigBuilder(LinkConfig);
 
 impl LinkConfigBuilder {
-    /// Hash of the lab's name; frames of other fabrics are dropped. Default 0.
-    #[must_use]
-    pub fn fabric(mut self, fabric: u32) -> Self {
-        self.0.fabric = fabric;
-        self
-    }
-
-    /// Depths and times. Default [`LinkProfile::live`].
-    #[must_use]
-    pub fn profile(mut self, profile: LinkProfile) -> Self {
-        self.0.profile = profile;
-        self
-    }
-
-    /// The clock that lets phits leave. Default free-running.
-    #[must_use]
-    pub fn clock(mut self, clock: LinkClock) -> Self {
-        self.0.clock = clock;
-        self
-    }
-
-    /// Rate of a lane. Default the first of the standard's.
-    #[must_use]
-    pub fn rate(mut self, rate: LaneRate) -> Self {
-        self.0.rate = rate;
-        self
-    }
-
-    /// How the cable permutes and inverts the lanes that this end transmits on (paper, section
-    /// 4.4). Default straight.
-    #[must_use]
-    pub fn cable(mut self, cable: Permutation) -> Self {
-        self.0.cable = cable;
-        self
-    }
-
-    /// Retries charged to one lane above which it is decommissioned (paper, section 7.7); 0, the
-    /// default: never. The paper leaves the value to system software.
-    #[must_use]
-    pub fn lane_retry_threshold(mut self, retries: u32) -> Self {
-        self.0.lane_retry_threshold = retries;
-        self
-    }
-
-    /// Longest packet, EOP included (paper, section 4.3). Default the standard's.
-    #[must_use]
-    pub fn max_packet_phits(mut self, phits: u8) -> Self {
-        self.0.max_packet_phits = phits;
-        self
-    }
-
-    /// Incarnation of this end; must differ from every earlier one of the same port. Default 1.
-    #[must_use]
-    pub fn epoch(mut self, epoch: u32) -> Self {
-        self.0.epoch = epoch;
-        self
-    }
-
-    /// Number of the first packet of each session, less than 2^48. Both ends must be given the
-    /// same. Default 0; another shows within seconds what happens where the numbers come round.
-    #[must_use]
-    pub fn first_packet(mut self, number: u64) -> Self {
-        self.0.first_packet = number;
-        self
+    setters! {
+        /// Hash of the lab's name; frames of other fabrics are dropped. Default 0.
+        fabric: u32;
+        /// Depths and times. Default [`LinkProfile::live`].
+        profile: LinkProfile;
+        /// The clock that lets phits leave. Default free-running.
+        clock: LinkClock;
+        /// Rate of a lane. Default the first of the standard's.
+        rate: LaneRate;
+        /// How the cable permutes and inverts the lanes that this end transmits on (paper, section
+        /// 4.4). Default straight.
+        cable: Permutation;
+        /// Retries charged to one lane above which it is decommissioned (paper, section 7.7); 0,
+        /// the default: never. The paper leaves the value to system software.
+        lane_retry_threshold: u32;
+        /// Longest packet, EOP included (paper, section 4.3). Default the standard's.
+        max_packet_phits: u8;
+        /// Incarnation of this end; must differ from every earlier one of the same port. Default 1.
+        epoch: u32;
+        /// Number of the first packet of each session, less than 2^48. Both ends must be given the
+        /// same. Default 0; another shows within seconds what happens where the numbers come round.
+        first_packet: u64;
     }
 
     /// Checks the values.
@@ -447,76 +360,45 @@ pub(crate) fn in_range(
     Ok(())
 }
 
-fn check_profile(profile: &LinkProfile, max_packet: u64) -> Result<(), LinkConfigError> {
-    let credit_max = u64::from(MAX_CREDIT_PHITS);
-    in_range(
-        "input_phits_per_vc",
-        profile.input_phits_per_vc.into(),
-        max_packet,
-        credit_max,
-    )?;
-    in_range(
-        "retry_phits",
-        profile.retry_phits.into(),
-        max_packet,
-        4 * credit_max,
-    )?;
-    in_range(
-        "window_packets",
-        profile.window_packets.into(),
-        1,
-        MAX_WINDOW_PACKETS.into(),
-    )?;
-    in_range(
-        "reorder_phits",
-        profile.reorder_phits.into(),
-        0,
-        16 * credit_max,
-    )?;
-    in_range("burst_phits", profile.burst_phits.into(), 1, credit_max)?;
-    let pairs = [
-        (
-            "retry_timeout",
-            profile.min_retry_timeout,
-            profile.max_retry_timeout,
-        ),
-        (
-            "reorder_hold",
-            profile.min_reorder_hold,
-            profile.max_reorder_hold,
-        ),
-        (
-            "training_interval",
-            profile.min_training_interval,
-            profile.max_training_interval,
-        ),
-        ("ack_delay", profile.ack_delay, profile.max_retry_timeout),
-        (
-            "packet_silence",
-            profile.min_reorder_hold,
-            profile.packet_silence,
-        ),
+fn check_profile(profile: &LinkProfile, packet: u64) -> Result<(), LinkConfigError> {
+    let credit = u64::from(MAX_CREDIT_PHITS);
+    let window = u64::from(MAX_WINDOW_PACKETS);
+    let p = profile;
+    let numbers = [
+        ("input_phits_per_vc", p.input_phits_per_vc, packet, credit),
+        ("retry_phits", p.retry_phits, packet, 4 * credit),
+        ("window_packets", p.window_packets.into(), 1, window),
+        ("reorder_phits", p.reorder_phits, 0, 16 * credit),
+        ("burst_phits", p.burst_phits, 1, credit),
     ];
-    for (field, least, most) in pairs {
-        if most < least || most == Duration::ZERO {
-            return Err(LinkConfigError::TimesInverted { field });
-        }
+    for (field, value, least, most) in numbers {
+        in_range(field, value.into(), least, most)?;
     }
-    for (field, time) in [
-        ("give_up", profile.give_up),
-        ("silence", profile.silence),
-        ("heal", profile.heal),
-    ] {
-        if time == Some(Duration::ZERO) {
-            return Err(LinkConfigError::TimesInverted { field });
-        }
+    let (retry, hold) = (p.max_retry_timeout, p.min_reorder_hold);
+    let training = (p.min_training_interval, p.max_training_interval);
+    let times = [
+        ("retry_timeout", p.min_retry_timeout, retry),
+        ("reorder_hold", hold, p.max_reorder_hold),
+        ("training_interval", training.0, training.1),
+        ("ack_delay", p.ack_delay, retry),
+        ("packet_silence", hold, p.packet_silence),
+    ];
+    let inverted =
+        |(_, least, most): &(_, Duration, Duration)| most < least || *most == Duration::ZERO;
+    let ends = [
+        ("give_up", p.give_up),
+        ("silence", p.silence),
+        ("heal", p.heal),
+    ];
+    let at_once = |(_, time): &(_, Option<Duration>)| *time == Some(Duration::ZERO);
+    let inverted = times.into_iter().find(inverted).map(|(field, ..)| field);
+    let at_once = ends.into_iter().find(at_once).map(|(field, _)| field);
+    let shortest = [p.min_retry_timeout, training.0];
+    let never = shortest
+        .contains(&Duration::ZERO)
+        .then_some("retry_timeout");
+    match inverted.or(at_once).or(never) {
+        Some(field) => Err(LinkConfigError::TimesInverted { field }),
+        None => Ok(()),
     }
-    if profile.min_retry_timeout == Duration::ZERO
-        || profile.min_training_interval == Duration::ZERO
-    {
-        return Err(LinkConfigError::TimesInverted {
-            field: "retry_timeout",
-        });
-    }
-    Ok(())
 }

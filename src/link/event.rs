@@ -18,18 +18,13 @@ pub enum LinkState {
     Dead,
 }
 
-impl LinkState {
-    /// The state in lower case, for tables and JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Disabled => "disabled",
-            Self::Training => "training",
-            Self::Refused => "refused",
-            Self::Active => "active",
-            Self::Dead => "dead",
-        }
-    }
-}
+phitwire_framing::listed!(LinkState {
+    Disabled = "disabled",
+    Training = "training",
+    Refused = "refused",
+    Active = "active",
+    Dead = "dead",
+});
 
 /// Why `link_active` was deasserted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -62,17 +62,9 @@ impl LinkState {
 mod tests {
     use super::*;
 
-    const ALL: [LinkState; 5] = [
-        LinkState::Disabled,
-        LinkState::Training,
-        LinkState::Refused,
-        LinkState::Active,
-        LinkState::Dead,
-    ];
-
     #[test]
     fn only_training_leads_to_active_and_no_state_to_itself() {
-        for from in ALL {
+        for from in LinkState::ALL {
             assert_eq!(
                 allowed(from, LinkState::Active),
                 from == LinkState::Training

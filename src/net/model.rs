@@ -2,8 +2,8 @@
 
 use phitwire_framing::carrier::lanes::Permutation;
 
-use crate::chip::RouterClock;
-use crate::link::{LaneRate, LinkClock};
+use crate::link::LaneRate;
+pub use crate::time::Clock;
 
 /// Metres of a cable at most.
 pub const MAX_METRES: u16 = 200;
@@ -110,49 +110,6 @@ impl Profile {
         match self {
             Self::Live => "live",
             Self::Paper => "paper",
-        }
-    }
-}
-
-/// What drives the pipelines of live nodes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Clock {
-    /// The pipeline runs until nothing can move.
-    FreeRunning,
-    /// One emulated nanosecond takes `dilation` real ones.
-    Paced {
-        /// Real time per emulated time, at least 1.
-        dilation: u32,
-    },
-}
-
-impl Clock {
-    /// The emulated nanoseconds of `ms` milliseconds, of which a paced clock makes fewer: one at
-    /// least. Every time-out of a network is in milliseconds of the wires and of whoever waits, so
-    /// that no clock turns their order round; registers of chips are in emulated time.
-    pub fn emulated_ns(self, ms: u64) -> u64 {
-        let ns = ms.saturating_mul(1_000_000);
-        match self {
-            Self::FreeRunning => ns,
-            Self::Paced { dilation } => (ns / u64::from(dilation.max(1))).max(1),
-        }
-    }
-}
-
-impl From<Clock> for RouterClock {
-    fn from(clock: Clock) -> Self {
-        match clock {
-            Clock::FreeRunning => Self::FreeRunning,
-            Clock::Paced { dilation } => Self::Paced { dilation },
-        }
-    }
-}
-
-impl From<Clock> for LinkClock {
-    fn from(clock: Clock) -> Self {
-        match clock {
-            Clock::FreeRunning => Self::FreeRunning,
-            Clock::Paced { dilation } => Self::Paced { dilation },
         }
     }
 }

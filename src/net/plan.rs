@@ -166,7 +166,7 @@ pub fn link_config<Own, Rate>(
         node: network.node_name(end.node).into_owned(),
         port: end.port,
     };
-    let clock = runtime.clock.unwrap_or(settings.clock).into();
+    let clock = runtime.clock.unwrap_or(settings.clock);
     let mut profile = match runtime.profile.unwrap_or(settings.profile) {
         Profile::Paper => LinkProfile::paper(),
         Profile::Live => LinkProfile::live(),

@@ -13,7 +13,7 @@
 //! and expiring are O(1) and allocate nothing.
 
 use super::periods::Periods;
-use crate::time::Time;
+use crate::time::{Duration, Time};
 
 const NONE: u32 = u32::MAX;
 
@@ -258,6 +258,12 @@ impl<E: Entry> Slab<E> {
     pub(crate) fn oldest(&self) -> Option<Time> {
         let slot = self.slots.get(self.waiting.front as usize)?;
         Some(slot.entry.posted())
+    }
+
+    /// When the next request has waited for `timeout`, or when there are slots again.
+    pub(crate) fn next_deadline(&self, timeout: Duration) -> Option<Time> {
+        let timed_out = self.oldest().map(|at| at + timeout);
+        [timed_out, self.opens()].into_iter().flatten().min()
     }
 
     /// Times out the longest-waiting request if it was posted at `limit` or before.

@@ -89,19 +89,10 @@ impl Choice {
 /// A pattern that gives every sender one destination, for a number of participants.
 #[derive(Clone, Debug)]
 pub(crate) struct Mapping {
-    kind: MappingKind,
+    pattern: Pattern,
     n: usize,
-}
-
-#[derive(Clone, Debug)]
-enum MappingKind {
-    Neighbour,
-    BitComplement,
-    Tornado,
-    BitReverse,
-    Shuffle,
-    Transpose,
-    Table(Vec<usize>),
+    /// Of a permutation, all destinations.
+    to: Vec<usize>,
 }
 
 impl Mapping {
@@ -109,16 +100,14 @@ impl Mapping {
     pub(crate) fn image(&self, i: usize) -> usize {
         let n = self.n;
         let bits = n.ilog2();
-        match &self.kind {
-            MappingKind::Neighbour => (i + 1) % n,
-            MappingKind::BitComplement => n - 1 - i,
-            MappingKind::Tornado => (i + n.div_ceil(2) - 1) % n,
-            MappingKind::BitReverse => {
-                (0..bits).fold(0, |to, b| to | (i >> b & 1) << (bits - 1 - b))
-            }
-            MappingKind::Shuffle => (i << 1 | i >> bits.saturating_sub(1)) & (n - 1),
-            MappingKind::Transpose => (i << (bits / 2) | i >> (bits / 2)) & (n - 1),
-            MappingKind::Table(to) => to[i],
+        match self.pattern {
+            Pattern::Neighbour => (i + 1) % n,
+            Pattern::BitComplement => n - 1 - i,
+            Pattern::Tornado => (i + n.div_ceil(2) - 1) % n,
+            Pattern::BitReverse => (0..bits).fold(0, |to, b| to | (i >> b & 1) << (bits - 1 - b)),
+            Pattern::Shuffle => (i << 1 | i >> bits.saturating_sub(1)) & (n - 1),
+            Pattern::Transpose => (i << (bits / 2) | i >> (bits / 2)) & (n - 1),
+            _ => self.to[i],
         }
     }
 }
@@ -158,25 +147,21 @@ impl Pattern {
     /// destination.
     pub(crate) fn mapping(&self, n: usize, seed: u64) -> Result<Option<Mapping>, SpecError> {
         let wrong = |need| Err(SpecError::Participants { need, have: n });
-        let kind = match self {
+        let to = match self {
             Self::Uniform | Self::GroupAdversarial | Self::Hotspot { .. } | Self::List { .. } => {
                 return Ok(None);
             }
-            Self::Neighbour => MappingKind::Neighbour,
-            Self::BitComplement => MappingKind::BitComplement,
-            Self::Tornado => MappingKind::Tornado,
             Self::BitReverse | Self::Shuffle if !n.is_power_of_two() => {
                 return wrong("a power of two");
             }
-            Self::BitReverse => MappingKind::BitReverse,
-            Self::Shuffle => MappingKind::Shuffle,
-            Self::Transpose if n.is_power_of_two() && n.ilog2().is_multiple_of(2) => {
-                MappingKind::Transpose
+            Self::Transpose if !n.is_power_of_two() || !n.ilog2().is_multiple_of(2) => {
+                return wrong("a power of four");
             }
-            Self::Transpose => return wrong("a power of four"),
-            Self::Permutation => MappingKind::Table(random_permutation(n, seed)),
+            Self::Permutation => random_permutation(n, seed),
+            _ => Vec::new(),
         };
-        Ok(Some(Mapping { kind, n }))
+        let pattern = self.clone();
+        Ok(Some(Mapping { pattern, n, to }))
     }
 }
 

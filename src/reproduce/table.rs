@@ -25,6 +25,17 @@ pub struct Row {
 }
 
 impl Row {
+    /// A row.
+    pub fn new(label: impl Into<String>, paper: f64, ours: f64, tolerance: Tolerance) -> Self {
+        let label = label.into();
+        Self {
+            label,
+            paper,
+            ours,
+            tolerance,
+        }
+    }
+
     /// `ours - paper`, in the unit of the table.
     pub fn difference(&self) -> f64 {
         self.ours - self.paper
@@ -54,6 +65,14 @@ pub struct Observation {
     pub paper: Option<f64>,
     /// The value that the model gave.
     pub ours: f64,
+}
+
+impl Observation {
+    /// An observation; `paper` is a value or none.
+    pub fn new(label: impl Into<String>, paper: impl Into<Option<f64>>, ours: f64) -> Self {
+        let (label, paper) = (label.into(), paper.into());
+        Self { label, paper, ours }
+    }
 }
 
 /// A reproduced table.

@@ -58,86 +58,48 @@ pub fn row(outcome: &Outcome) -> String {
 
 /// What became of the messages, and what the links did for them.
 pub fn verdict(outcome: &Outcome) -> String {
-    let mut text = format!(
-        "sent {} acknowledged {} timed_out {}\n\
-         lost {} duplicated {} corrupted {} misordered {}\n\
-         retransmitted_packets {} replayed_sets {} frames_sent {} frames_dropped {}",
-        outcome.sent,
-        outcome.acknowledged,
-        outcome.timed_out,
-        outcome.lost,
-        outcome.duplicated,
-        outcome.corrupted,
-        outcome.misordered,
-        outcome.links.retransmitted_packets,
-        outcome.links.replayed_sets,
-        outcome.links.frames_sent,
-        outcome.links.frames_dropped,
-    );
-    if let Some(pace) = &outcome.pace {
-        text.push_str(&format!(
-            "\nrate {} offered_per_source {:.1} accepted_per_source {:.1} not_offered {}",
+    let Outcome {
+        sent,
+        acknowledged,
+        timed_out,
+        links,
+        ..
+    } = outcome;
+    let Outcome {
+        lost,
+        duplicated,
+        corrupted,
+        misordered,
+        ..
+    } = outcome;
+    let mut lines = vec![
+        format!("sent {sent} acknowledged {acknowledged} timed_out {timed_out}"),
+        format!(
+            "lost {lost} duplicated {duplicated} corrupted {corrupted} misordered {misordered}"
+        ),
+        format!(
+            "retransmitted_packets {} replayed_sets {} frames_sent {} frames_dropped {}",
+            links.retransmitted_packets,
+            links.replayed_sets,
+            links.frames_sent,
+            links.frames_dropped
+        ),
+    ];
+    lines.extend(outcome.pace.as_ref().map(|pace| {
+        format!(
+            "rate {} offered_per_source {:.1} accepted_per_source {:.1} not_offered {}",
             pace.rate, pace.offered_per_source, pace.accepted_per_source, pace.not_offered
-        ));
-    }
-    if let Some(decisions) = &outcome.decisions {
-        let share = decisions
-            .non_minimal_share
-            .map_or_else(|| "-".to_owned(), |share| format!("{share:.4}"));
-        text.push_str(&format!(
-            "\nminimal_decisions {} non_minimal_decisions {} non_minimal_share {share}",
+        )
+    }));
+    lines.extend(outcome.decisions.as_ref().map(|decisions| {
+        let share = decisions.non_minimal_share;
+        let share = share.map_or_else(|| "-".to_owned(), |share| format!("{share:.4}"));
+        format!(
+            "minimal_decisions {} non_minimal_decisions {} non_minimal_share {share}",
             decisions.minimal_decisions, decisions.non_minimal_decisions
-        ));
-    }
-    if outcome.overtaken > 0 {
-        text.push_str(&format!(
-            "\n{} messages came after a later one, as these ways allow",
-            outcome.overtaken
-        ));
-    }
-    if outcome.stale > 0 {
-        text.push_str(&format!(
-            "\n{} late messages of earlier runs came meanwhile, and are not counted above",
-            outcome.stale
-        ));
-    }
-    if outcome.refused > 0 {
-        let refused = outcome.refused;
-        text.push_str(&format!(
-            "\n{refused} messages were refused by their target"
-        ));
-    }
-    if outcome.unreachable > 0 {
-        let more = match outcome.unreached.len() < outcome.unreachable as usize {
-            true => " (a target is counted by each source that did not reach it)",
-            false => "",
-        };
-        text.push_str(&format!(
-            "\n{} could not be reached{more}: {}",
-            targets(outcome.unreachable),
-            outcome.unreached.join(", ")
-        ));
-    }
-    text.push_str(&refusals(outcome));
-    // A wait that is no more than the last answers' is not worth a line.
-    if outcome.drain_seconds >= 1.0 {
-        text.push_str(&format!(
-            "\n{:.1} s were spent on waiting for the last answers and time-outs; the rate is without them",
-            outcome.drain_seconds
-        ));
-    }
-    if outcome.unwritten > 0 {
-        let why = match outcome.restarted.as_slice() {
-            [] => {
-                "at targets that could not be asked whether they had been started again".to_owned()
-            }
-            names => format!("since {} began anew with an empty one", names.join(", ")),
-        };
-        let unwritten = outcome.unwritten;
-        text.push_str(&format!(
-            "\n{unwritten} messages found memory that nobody had written, {why}"
-        ));
-    }
+        )
+    }));
+    lines.extend(oddities(outcome).into_iter().flatten());
     let fates = &outcome.fates;
     for (names, what) in [
         (&fates.processes_died, "died meanwhile"),
@@ -160,23 +122,58 @@ pub fn verdict(outcome: &Outcome) -> String {
         ),
     ] {
         if !names.is_empty() {
-            text.push_str(&format!("\n{what}: {}", names.join(", ")));
+            lines.push(format!("{what}: {}", names.join(", ")));
         }
     }
-    text
+    lines.join("\n")
 }
 
-/// Who refused to take part, and why.
-fn refusals(outcome: &Outcome) -> String {
-    if outcome.unwilling == 0 {
-        return String::new();
-    }
-    let why = why_refused(outcome.outdated_by);
-    let names = outcome.refusers.join(", ");
-    format!(
-        "\n{} refused the run ({why}): {names}",
-        targets(outcome.unwilling)
-    )
+/// What does not happen in every run.
+fn oddities(outcome: &Outcome) -> [Option<String>; 7] {
+    let Outcome {
+        overtaken,
+        stale,
+        refused,
+        unwritten,
+        drain_seconds,
+        ..
+    } = outcome;
+    let (unreachable, unwilling) = (outcome.unreachable, outcome.unwilling);
+    let more = match outcome.unreached.len() < unreachable as usize {
+        true => " (a target is counted by each source that did not reach it)",
+        false => "",
+    };
+    let (unreached, refusers) = (outcome.unreached.join(", "), outcome.refusers.join(", "));
+    let since = match outcome.restarted.as_slice() {
+        [] => "at targets that could not be asked whether they had been started again".to_owned(),
+        names => format!("since {} began anew with an empty one", names.join(", ")),
+    };
+    [
+        (*overtaken > 0).then(|| {
+            format!("{overtaken} messages came after a later one, as these ways allow")
+        }),
+        (*stale > 0).then(|| {
+            format!("{stale} late messages of earlier runs came meanwhile, and are not counted above")
+        }),
+        (*refused > 0).then(|| format!("{refused} messages were refused by their target")),
+        (unreachable > 0).then(|| {
+            format!("{} could not be reached{more}: {unreached}", targets(unreachable))
+        }),
+        (unwilling > 0).then(|| {
+            let why = why_refused(outcome.outdated_by);
+            format!("{} refused the run ({why}): {refusers}", targets(unwilling))
+        }),
+        // A wait that is no more than the last answers' is not worth a line.
+        (*drain_seconds >= 1.0).then(|| {
+            format!(
+                "{drain_seconds:.1} s were spent on waiting for the last answers and time-outs; the rate is without \
+                 them"
+            )
+        }),
+        (*unwritten > 0).then(|| {
+            format!("{unwritten} messages found memory that nobody had written, {since}")
+        }),
+    ]
 }
 
 /// So many targets.

@@ -142,19 +142,18 @@ pub enum Routing {
     Valiant = 7,
 }
 
-impl Routing {
-    /// All modes; the index is the code.
-    pub const ALL: [Self; 8] = [
-        Self::Adaptive0,
-        Self::Adaptive1,
-        Self::Adaptive2,
-        Self::Adaptive3,
-        Self::Ordered,
-        Self::OrderedNonMinimal,
-        Self::Minimal,
-        Self::Valiant,
-    ];
+crate::listed!(Routing {
+    Adaptive0,
+    Adaptive1,
+    Adaptive2,
+    Adaptive3,
+    Ordered,
+    OrderedNonMinimal,
+    Minimal,
+    Valiant
+});
 
+impl Routing {
     /// The mode of a 3-bit code; higher bits are ignored.
     #[inline]
     pub const fn from_code(code: u8) -> Self {

@@ -28,6 +28,7 @@
 use super::crc20;
 use super::flit::{Flit, VCS};
 use crate::carrier::lanes;
+use crate::carrier::names::reasons;
 use core::ops::Range;
 
 /// Flits of a set.
@@ -135,48 +136,16 @@ pub const fn number_distance(expected: u32, number: u8) -> i8 {
     (number.wrapping_sub(expected as u8) << 1) as i8 >> 1
 }
 
-/// Why 60 bytes are not a set. Each is a counter; see [`Self::name`] and [`Self::ALL`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum SetError {
-    /// The CRC-20 is wrong.
-    Crc,
-    /// Reserved bits of a control set are not zero.
-    ReservedControl,
-    /// The tenth flit of a control set contradicts the other nine.
-    Contradiction,
-}
-
-impl SetError {
-    /// All reasons, in the order of their discriminants.
-    pub const ALL: [Self; 3] = [Self::Crc, Self::ReservedControl, Self::Contradiction];
-
-    /// Position in [`Self::ALL`].
-    pub const fn index(self) -> usize {
-        self as usize
-    }
-
-    /// A name for a counter.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Crc => "set_bad_crc",
-            Self::ReservedControl => "set_reserved_control",
-            Self::Contradiction => "set_contradiction",
-        }
+reasons! {
+    /// Why 60 bytes are not a set. Each is a counter; see [`Self::name`] and [`Self::ALL`].
+    SetError {
+        Crc = "set_bad_crc": "CRC-20 of the set is wrong",
+        ReservedControl = "set_reserved_control":
+            "reserved bits of the control set are not zero",
+        Contradiction = "set_contradiction":
+            "tenth flit of the control set contradicts the other nine",
     }
 }
-
-impl core::fmt::Display for SetError {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str(match self {
-            Self::Crc => "CRC-20 of the set is wrong",
-            Self::ReservedControl => "reserved bits of the control set are not zero",
-            Self::Contradiction => "tenth flit of the control set contradicts the other nine",
-        })
-    }
-}
-
-impl core::error::Error for SetError {}
 
 /// The bytes of a set as they stand there: getters and setters without judgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,5 +6,6 @@
 
 pub mod frame;
 pub mod lanes;
+pub(crate) mod names;
 pub mod number;
 pub mod training;

@@ -15,6 +15,7 @@
 //! age told from a new one.
 
 use super::phit::{PHIT_BITS, SIDEBAND_SHIFT};
+use crate::carrier::names::reasons;
 use crate::carrier::number::PacketNumber;
 
 /// Bits of a control word.
@@ -152,25 +153,14 @@ pub enum LinkStatus {
     Probe = 2,
 }
 
-/// Why a sideband carries no word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum SidebandError {
-    /// No whole word of the frame has a right check.
-    Check,
-    /// `status` has one of the reserved codes 3 to 7.
-    StatusReserved,
-}
-
-impl core::fmt::Display for SidebandError {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str(match self {
-            Self::Check => "no control word with a right check",
-            Self::StatusReserved => "status field of the control word has a reserved code",
-        })
+reasons! {
+    /// Why a sideband carries no word.
+    SidebandError {
+        Check: "no control word with a right check",
+        /// 3 to 7.
+        StatusReserved: "status field of the control word has a reserved code",
     }
 }
-
-impl core::error::Error for SidebandError {}
 
 /// The bits of a control word as they lie in the sideband: getters and setters without judgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -15,6 +15,7 @@ use super::packet::{
     hash_bits,
 };
 use super::packet::{EopError, EopStatus};
+use crate::carrier::names::reasons;
 
 /// Bytes of a line: the largest request.
 pub const LINE_BYTES: usize = 32;
@@ -171,37 +172,17 @@ pub struct RequestPacket {
     pub request: Request,
 }
 
-/// Why a request or response has no encoding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum EncodeError {
-    /// Destination above 15 bits.
-    Dest,
-    /// Source above 15 bits.
-    Source,
-    /// Transaction id above 20 bits.
-    Tid,
-    /// Address above 48 bits.
-    Address,
-    /// Length 0 or above 32.
-    Length,
-    /// The bytes do not lie in one aligned line of 32.
-    CrossesLine,
-}
-
-impl core::fmt::Display for EncodeError {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str(match self {
-            Self::Dest => "destination has more than 15 bits",
-            Self::Source => "source has more than 15 bits",
-            Self::Tid => "transaction id has more than 20 bits",
-            Self::Address => "address has more than 48 bits",
-            Self::Length => "length is not 1 to 32 bytes",
-            Self::CrossesLine => "bytes do not lie in one aligned line of 32",
-        })
+reasons! {
+    /// Why a request or response has no encoding.
+    EncodeError {
+        Dest: "destination has more than 15 bits",
+        Source: "source has more than 15 bits",
+        Tid: "transaction id has more than 20 bits",
+        Address: "address has more than 48 bits",
+        Length: "length is not 1 to 32 bytes",
+        CrossesLine: "bytes do not lie in one aligned line of 32",
     }
 }
-
-impl core::error::Error for EncodeError {}
 
 /// Why phits are not a memory request or response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -16,6 +16,7 @@
 
 use super::crc16::PacketCrc;
 use super::phit::{CONTENT_BITS, CONTENT_MASK, Phit, PhitKind};
+use crate::carrier::names::reasons;
 
 /// Phits of the shortest packet: it carries 32 payload bits (paper, section 4.1).
 pub const MIN_PACKET_PHITS: usize = 4;
@@ -203,28 +204,14 @@ pub enum EopStatus {
     SoftError = 2,
 }
 
-/// What is wrong with an end of packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum EopError {
-    /// `ok` has the unused code 3.
-    StatusReserved,
-    /// One of the four reserved bits is set.
-    ReservedNonZero,
-    /// The check does not agree with the packet.
-    Crc,
-}
-
-impl core::fmt::Display for EopError {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str(match self {
-            Self::StatusReserved => "ok field of the end of packet has the reserved code 3",
-            Self::ReservedNonZero => "reserved bits 21:18 of the end of packet are not zero",
-            Self::Crc => "packet check is wrong",
-        })
+reasons! {
+    /// What is wrong with an end of packet.
+    EopError {
+        StatusReserved: "ok field of the end of packet has the reserved code 3",
+        ReservedNonZero: "reserved bits 21:18 of the end of packet are not zero",
+        Crc: "packet check is wrong",
     }
 }
-
-impl core::error::Error for EopError {}
 
 /// The `ok` field in the content of an end-of-packet phit; `None` for the reserved code.
 #[inline]

@@ -4,7 +4,6 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use miette::miette;
-use phitwire::node::PortId;
 use phitwire::text_table::TextTable;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -55,7 +54,7 @@ enum Command {
     /// Break something on purpose
     Fault {
         #[command(subcommand)]
-        fault: FaultCommand,
+        fault: Fault,
     },
     /// Start, watch and stop a traffic run at a network interface
     Traffic {
@@ -87,54 +86,6 @@ enum Command {
     Tables,
     /// End the process as SIGTERM does
     Shutdown,
-}
-
-#[derive(Debug, Subcommand)]
-enum FaultCommand {
-    /// Flip bits of what a lane of a port sends
-    LaneNoise {
-        port: PortId,
-        /// 0 to 2
-        lane: u8,
-        /// Share of the lane's bits that are flipped, such as 1/1000; 0 ends it
-        rate: String,
-    },
-    /// Flip a bit of the next packet in a port's send buffer
-    SoftError { port: PortId },
-    /// Take the link of a port down
-    LinkDown { port: PortId },
-    /// Bring the link of a port back
-    LinkUp { port: PortId },
-    /// Make a port send everything unacknowledged again
-    ForceRetry { port: PortId },
-    /// On links of sets: send the next set of a port with a bad CRC
-    BadCrc { port: PortId },
-    /// On links of sets: initialise the lanes of a port again
-    Reinit { port: PortId },
-    /// On links of sets: let a port lose its receive clock
-    LoseClock {
-        port: PortId,
-        /// For how many milliseconds, at most 60,000
-        ms: u64,
-    },
-    /// On links of sets: set the error-injection registers of a port
-    Inject {
-        port: PortId,
-        /// Sets hit out of 65,536 per lane; 0 turns injection off
-        probability: u16,
-        /// Lanes that may be hit, one bit per lane
-        #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u8).range(0..8))]
-        lane_mask: u8,
-        /// Bits inverted in the word that is hit
-        #[arg(long, default_value_t = 1)]
-        bit_mask: u16,
-        /// Most sets hit among 64 in a row
-        #[arg(long, default_value_t = 64)]
-        max_per_64_sets: u8,
-        /// Seed of the generator
-        #[arg(long, default_value_t = 1)]
-        seed: u64,
-    },
 }
 
 #[derive(Debug, Subcommand)]
@@ -198,38 +149,7 @@ impl Command {
                 register: register.clone(),
                 value: *value,
             },
-            Self::Fault { fault } => Request::Fault(match fault {
-                FaultCommand::LaneNoise { port, lane, rate } => Fault::LaneNoise {
-                    port: *port,
-                    lane: *lane,
-                    rate: rate.clone(),
-                },
-                FaultCommand::SoftError { port } => Fault::SoftError { port: *port },
-                FaultCommand::LinkDown { port } => Fault::LinkDown { port: *port },
-                FaultCommand::LinkUp { port } => Fault::LinkUp { port: *port },
-                FaultCommand::ForceRetry { port } => Fault::ForceRetry { port: *port },
-                FaultCommand::BadCrc { port } => Fault::BadCrc { port: *port },
-                FaultCommand::Reinit { port } => Fault::Reinit { port: *port },
-                FaultCommand::LoseClock { port, ms } => Fault::LoseClock {
-                    port: *port,
-                    ms: *ms,
-                },
-                FaultCommand::Inject {
-                    port,
-                    probability,
-                    lane_mask,
-                    bit_mask,
-                    max_per_64_sets,
-                    seed,
-                } => Fault::Inject {
-                    port: *port,
-                    lane_mask: *lane_mask,
-                    bit_mask: *bit_mask,
-                    probability: *probability,
-                    max_per_64_sets: *max_per_64_sets,
-                    seed: *seed,
-                },
-            }),
+            Self::Fault { fault } => Request::Fault(fault.clone()),
             Self::Traffic { command } => match command {
                 TrafficCommand::Start { spec } => Request::TrafficStart { spec: spec.clone() },
                 TrafficCommand::Status { run } => Request::TrafficStatus { run: *run },

@@ -5,7 +5,6 @@
 
 mod ctl;
 mod generate;
-mod grain;
 mod machine_options;
 mod manage;
 mod progress;

@@ -5,13 +5,13 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use miette::miette;
 use phitwire::chip::Grain;
 use phitwire::net;
 use phitwire::net::Runtime;
 use phitwire::nic::Incarnation;
 
-use super::grain::GrainName;
 use super::read_network;
 use crate::clock::{self, Clock};
 use crate::io::{IoEngine, LinkKind};
@@ -60,8 +60,17 @@ pub struct RunArgs {
     /// What moves through a router's stages at once: flits, as on the chip, or whole packets, which
     /// costs less [default: packet under a free-running clock and flit under a paced one, if the
     /// router has both]
-    #[arg(long, value_enum)]
-    grain: Option<GrainName>,
+    #[arg(long, value_parser = grains())]
+    grain: Option<Grain>,
+}
+
+fn grains() -> impl TypedValueParser<Value = Grain> {
+    let names = [("flit", "Flit by flit"), ("packet", "Whole packets")];
+    let names = names.map(|(name, help)| PossibleValue::new(name).help(help));
+    PossibleValuesParser::new(names).map(|name| match name.as_str() {
+        "packet" => Grain::Packet,
+        _ => Grain::Flit,
+    })
 }
 
 fn parse_clock(text: &str) -> Result<net::Clock, String> {
@@ -81,7 +90,7 @@ pub fn run(args: RunArgs) -> miette::Result<ExitCode> {
     let network = read_network(&args.topology)?;
     let mut runtime = Runtime::new(&args.lab, clock::incarnation());
     runtime.clock = args.clock;
-    runtime.grain = args.grain.map(Grain::from);
+    runtime.grain = args.grain;
     runtime.real_wires = true;
     runtime.incarnation = Incarnation {
         clock_ns: clock::since_boot_ns(),

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use clap::Subcommand;
+pub use phitwire::device::{Kind as NodeKind, Routing as RoutingReport};
 use phitwire::nic::TrafficSpec;
 use phitwire::node::PortId;
 use serde::{Deserialize, Serialize};
@@ -132,16 +134,6 @@ pub struct NodeInfo {
     pub family: Option<String>,
 }
 
-/// Kinds of nodes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum NodeKind {
-    /// A router.
-    Router,
-    /// A network interface.
-    Nic,
-}
-
 /// The answer to [`Request::Claim`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claimed {
@@ -163,17 +155,6 @@ impl fmt::Display for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} (process {})", self.tool, self.pid)
     }
-}
-
-/// How the routing of a router stands.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RoutingReport {
-    /// It takes no packets from its network interfaces.
-    pub quiesced: bool,
-    /// No packet is on its way through it.
-    pub drained: bool,
-    /// A digest of its route tables, in hexadecimal: equal tables have equal ones.
-    pub digest: String,
 }
 
 /// A register, by address or by name.
@@ -208,69 +189,54 @@ impl fmt::Display for Register {
     }
 }
 
-/// Something to break.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Something to break, at the link of a port; on the command line, the words and what is said of
+/// them.
+#[allow(missing_docs)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Subcommand)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Fault {
-    /// Flips bits of what one lane of a port sends.
+    /// Flip bits of what a lane of a port sends
     LaneNoise {
-        /// The port.
         port: PortId,
-        /// The lane, 0 to 2.
+        /// 0 to 2
         lane: u8,
-        /// Probability with which each bit of the lane is flipped, such as `1/1000`; `0` ends it.
+        /// Share of the lane's bits that are flipped, such as 1/1000; 0 ends it
         rate: String,
     },
-    /// Flips a bit of the next packet in the send buffer of a port, before its check.
-    SoftError {
-        /// The port.
-        port: PortId,
-    },
-    /// Takes a link down until told otherwise.
-    LinkDown {
-        /// The port.
-        port: PortId,
-    },
-    /// Brings a link that was taken down back.
-    LinkUp {
-        /// The port.
-        port: PortId,
-    },
-    /// Makes a port send everything unacknowledged again.
-    ForceRetry {
-        /// The port.
-        port: PortId,
-    },
-    /// On links of sets: sends the next set of a port with a bad CRC.
-    BadCrc {
-        /// The port.
-        port: PortId,
-    },
-    /// On links of sets: initialises the lanes of a port again.
-    Reinit {
-        /// The port.
-        port: PortId,
-    },
-    /// On links of sets: lets a port lose its receive clock for so long.
+    /// Flip a bit of the next packet in a port's send buffer
+    SoftError { port: PortId },
+    /// Take the link of a port down
+    LinkDown { port: PortId },
+    /// Bring the link of a port back
+    LinkUp { port: PortId },
+    /// Make a port send everything unacknowledged again
+    ForceRetry { port: PortId },
+    /// On links of sets: send the next set of a port with a bad CRC
+    BadCrc { port: PortId },
+    /// On links of sets: initialise the lanes of a port again
+    Reinit { port: PortId },
+    /// On links of sets: let a port lose its receive clock
     LoseClock {
-        /// The port.
         port: PortId,
-        /// Milliseconds.
+        /// For how many milliseconds, at most 60,000
         ms: u64,
     },
-    /// On links of sets: the error-injection registers of a port.
+    /// On links of sets: set the error-injection registers of a port
     Inject {
-        /// The port.
         port: PortId,
-        /// Lanes that may be hit, one bit per lane.
-        lane_mask: u8,
-        /// Bits inverted in the word that is hit.
-        bit_mask: u16,
-        /// Sets hit out of 65,536 per lane; 0 turns injection off.
+        /// Sets hit out of 65,536 per lane; 0 turns injection off
         probability: u16,
-        /// Most sets hit among 64 in a row.
+        /// Lanes that may be hit, one bit per lane
+        #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u8).range(0..8))]
+        lane_mask: u8,
+        /// Bits inverted in the word that is hit
+        #[arg(long, default_value_t = 1)]
+        bit_mask: u16,
+        /// Most sets hit among 64 in a row
+        #[arg(long, default_value_t = 64)]
         max_per_64_sets: u8,
-        /// Seed of the generator.
+        /// Seed of the generator
+        #[arg(long, default_value_t = 1)]
         seed: u64,
     },
 }

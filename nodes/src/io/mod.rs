@@ -35,6 +35,7 @@ use serde::{Deserialize, Serialize};
 pub use counters::IoCounters;
 pub use interface::{Interface, find_interface};
 pub use interface_watch::{Departure, Found, InterfaceWatch};
+use ports::Ports;
 pub use send_trouble::{SendFailure, SendNotice};
 pub use socket::{Attachment, OpenError, PortConfig, PortSocket, open_port};
 pub use wire::{Wire, WireState};
@@ -101,11 +102,19 @@ pub trait FrameSink {
 /// Call order in each turn: [`wait`](Self::wait), [`receive`](Self::receive), any number of
 /// [`frame_buffer`](Self::frame_buffer) / [`queue`](Self::queue) pairs, [`flush`](Self::flush).
 pub trait Backend {
+    /// The ports that it works on.
+    fn ports(&self) -> &Ports;
+
+    /// The ports, to change them.
+    fn ports_mut(&mut self) -> &mut Ports;
+
     /// Name of the engine: `plain` or `uring`.
     fn engine(&self) -> &'static str;
 
     /// The most bytes one link frame on `port` may have; zero for a port that is not attached.
-    fn frame_limit(&self, port: PortId) -> usize;
+    fn frame_limit(&self, port: PortId) -> usize {
+        self.ports().frame_limit(port)
+    }
 
     /// Waits until a frame can be received, the side descriptor is readable or `timeout` is over
     /// (`None`: without end; zero: only looks). Whether the side descriptor is readable.
@@ -120,7 +129,9 @@ pub trait Backend {
 
     /// Ports whose link has accepted nothing since the last call send to whoever is there again.
     /// `accepted` is [`FrameSink::accepted`].
-    fn forget_silent(&mut self, accepted: &dyn Fn(PortId) -> u64);
+    fn forget_silent(&mut self, accepted: &dyn Fn(PortId) -> u64) {
+        self.ports_mut().forget_silent(accepted);
+    }
 
     /// Room for the next frame to send on `port`, exactly [`frame_limit`](Self::frame_limit)
     /// bytes; sends what is queued when there is no room left.
@@ -128,31 +139,43 @@ pub trait Backend {
 
     /// The first `bytes` bytes of the room that [`frame_buffer`](Self::frame_buffer) gave for
     /// `port` are a frame: send it with the batch.
-    fn queue(&mut self, port: PortId, bytes: usize);
+    fn queue(&mut self, port: PortId, bytes: usize) {
+        self.ports_mut().queue(port, bytes);
+    }
 
     /// Sends the batch. Frames that the kernel does not take are counted as dropped.
     fn flush(&mut self);
 
     /// Allows several frames in one segmentation-offload send on these ports, a bit mask, and
     /// forbids it on all others. Forbid it where a queueing discipline must lose single frames.
-    fn set_segmentation(&mut self, ports: u64);
+    fn set_segmentation(&mut self, ports: u64) {
+        self.ports_mut().segmentation = ports;
+    }
 
     /// What was moved and what was dropped. Asks the kernel what it has dropped of what came in: a
     /// system call per port.
-    fn counters(&self) -> IoCounters;
+    fn counters(&self) -> IoCounters {
+        self.ports().counters()
+    }
 
     /// The interface of `port` is well (again), and has this index and address: binds the port to
     /// it if it is a new one.
     ///
     /// # Errors
     /// What the kernel says to that.
-    fn attach_again(&mut self, port: PortId, index: u32, mac: MacAddr) -> io::Result<()>;
+    fn attach_again(&mut self, port: PortId, index: u32, mac: MacAddr) -> io::Result<()> {
+        self.ports_mut().attach_again(port, index, mac)
+    }
 
     /// Ports some of whose frames the kernel does not take at present, as a bit mask.
-    fn troubled(&self) -> u64;
+    fn troubled(&self) -> u64 {
+        self.ports().troubled()
+    }
 
     /// The next that there is to tell of these ports: when it begins, and when it is over.
-    fn poll_trouble(&mut self, now: Instant) -> Option<(PortId, SendNotice)>;
+    fn poll_trouble(&mut self, now: Instant) -> Option<(PortId, SendNotice)> {
+        self.ports_mut().poll_trouble(now)
+    }
 }
 
 /// Opens all `ports` and puts the chosen engine over them. `side` is a descriptor that

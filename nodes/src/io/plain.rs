@@ -2,17 +2,14 @@
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use phitwire::node::PortId;
-use pnet::util::MacAddr;
 
-use super::counters::IoCounters;
 use super::mmsg::{self, BATCH, ReceiveBatch};
 use super::ports::{Ports, Train, Turn, deliver};
-use super::send_trouble::SendNotice;
 use super::socket::PortSocket;
 use super::{Backend, FrameSink};
 
@@ -170,12 +167,16 @@ impl PlainBackend {
 }
 
 impl Backend for PlainBackend {
-    fn engine(&self) -> &'static str {
-        "plain"
+    fn ports(&self) -> &Ports {
+        &self.ports
     }
 
-    fn frame_limit(&self, port: PortId) -> usize {
-        self.ports.frame_limit(port)
+    fn ports_mut(&mut self) -> &mut Ports {
+        &mut self.ports
+    }
+
+    fn engine(&self) -> &'static str {
+        "plain"
     }
 
     fn wait(&mut self, timeout: Option<Duration>) -> io::Result<bool> {
@@ -206,10 +207,6 @@ impl Backend for PlainBackend {
         Ok(side)
     }
 
-    fn forget_silent(&mut self, accepted: &dyn Fn(PortId) -> u64) {
-        self.ports.forget_silent(accepted);
-    }
-
     fn receive(&mut self, sink: &mut dyn FrameSink) -> usize {
         let mut turn = Turn::new(self.ports.sockets.len());
         loop {
@@ -225,10 +222,6 @@ impl Backend for PlainBackend {
             self.flush();
         }
         self.ports.room(port)
-    }
-
-    fn queue(&mut self, port: PortId, bytes: usize) {
-        self.ports.queue(port, bytes);
     }
 
     fn flush(&mut self) {
@@ -256,26 +249,6 @@ impl Backend for PlainBackend {
             }
         }
         self.ports.batch.clear();
-    }
-
-    fn set_segmentation(&mut self, ports: u64) {
-        self.ports.segmentation = ports;
-    }
-
-    fn counters(&self) -> IoCounters {
-        self.ports.counters()
-    }
-
-    fn attach_again(&mut self, port: PortId, index: u32, mac: MacAddr) -> io::Result<()> {
-        self.ports.attach_again(port, index, mac)
-    }
-
-    fn troubled(&self) -> u64 {
-        self.ports.troubled()
-    }
-
-    fn poll_trouble(&mut self, now: Instant) -> Option<(PortId, SendNotice)> {
-        self.ports.poll_trouble(now)
     }
 }
 

@@ -27,10 +27,10 @@ const NONE: u8 = u8::MAX;
 
 /// The sockets of a node, and the batch that is being filled for them.
 #[derive(Debug)]
-pub(super) struct Ports {
+pub struct Ports {
     pub sockets: Vec<PortSocket>,
     index_of: [u8; MAX_PORTS],
-    pub batch: SendBatch,
+    pub(super) batch: SendBatch,
     /// Ports that may send several frames in one call.
     pub segmentation: u64,
     pub counters: IoCounters,
@@ -183,7 +183,7 @@ impl Ports {
     }
 
     /// Counts a message as sent.
-    pub fn sent(&mut self, message: Message) {
+    pub(super) fn sent(&mut self, message: Message) {
         let Some(index) = self.index(message.port) else {
             return;
         };
@@ -196,7 +196,7 @@ impl Ports {
 
     /// Deals with a message that the kernel did not take: where segmentation may be the trouble,
     /// its frames go out one by one; else they are counted as dropped.
-    pub fn not_sent(&mut self, message: Message, errno: Errno) {
+    pub(super) fn not_sent(&mut self, message: Message, errno: Errno) {
         let segmented = message.frames > 1;
         if segmented && matches!(errno, Errno::EIO | Errno::EINVAL | Errno::EOPNOTSUPP) {
             // The same errors come where an address is gone. Then single frames do not pass either.

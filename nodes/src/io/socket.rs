@@ -5,6 +5,7 @@ use std::mem::size_of;
 use std::net::SocketAddrV4;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
+use nix::errno::Errno;
 use nix::sys::socket::{setsockopt, sockopt};
 use phitwire::node::PortId;
 use phitwire_framing::carrier::frame::ETHERTYPE;
@@ -183,6 +184,34 @@ pub struct PortSocket {
 }
 
 impl PortSocket {
+    fn new(
+        port: PortId,
+        socket: Socket,
+        (kind, frame_limit): (LinkKind, usize),
+        interface: Option<Interface>,
+    ) -> Self {
+        let is_udp = kind == LinkKind::Udp;
+        let header = match &interface {
+            Some(interface) if !is_udp => ethernet_header(interface.mac),
+            _ => [0; ETHERNET_HEADER_BYTES],
+        };
+        Self {
+            port,
+            fd: socket.into(),
+            kind,
+            frame_limit,
+            header,
+            disputed: 0,
+            last_heard: BROADCAST,
+            accepted: 0,
+            bound_to: interface.map(|interface| (interface.index, interface.name)),
+            segmentation_works: is_udp,
+            sent: 0,
+            trouble: None,
+            drops: SocketDrops::default(),
+        }
+    }
+
     /// The node's port.
     pub fn port(&self) -> PortId {
         self.port
@@ -333,22 +362,8 @@ pub fn open_port(config: &PortConfig) -> Result<PortSocket, OpenError> {
 /// names a smaller one, and take no full frame for ten minutes; what is really narrower on the way
 /// may cut datagrams into fragments.
 fn keep_to_interface_mtu(socket: &Socket) -> io::Result<()> {
-    let how: libc::c_int = libc::IP_PMTUDISC_INTERFACE;
-    // SAFETY: the pointer is to a c_int that lives through the call, and the length is its.
-    let result = unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            libc::IPPROTO_IP,
-            libc::IP_MTU_DISCOVER,
-            (&raw const how).cast(),
-            size_of::<libc::c_int>() as libc::socklen_t,
-        )
-    };
-    if result == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    let how = libc::IP_PMTUDISC_INTERFACE;
+    set_int(socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, how)
 }
 
 fn open_udp(
@@ -397,23 +412,8 @@ fn open_udp(
     if let Err(error) = setsockopt(&socket, sockopt::UdpGroSegment, &true) {
         tracing::info!(port, %error, "no receive offload on this port");
     }
-    let header = [0; ETHERNET_HEADER_BYTES];
-    let fd = OwnedFd::from(socket);
-    Ok(PortSocket {
-        port,
-        fd,
-        kind: LinkKind::Udp,
-        frame_limit,
-        header,
-        disputed: 0,
-        last_heard: BROADCAST,
-        accepted: 0,
-        bound_to: found.map(|found| (found.index, found.name)),
-        segmentation_works: true,
-        sent: 0,
-        trouble: None,
-        drops: SocketDrops::default(),
-    })
+    let limit = (LinkKind::Udp, frame_limit);
+    Ok(PortSocket::new(port, socket, limit, found))
 }
 
 fn open_ethernet(
@@ -444,24 +444,8 @@ fn open_ethernet(
             .map_err(system("setting PACKET_QDISC_BYPASS"))?;
     }
     bind_packet(&socket, interface.index).map_err(system("binding to the interface"))?;
-    let header = ethernet_header(interface.mac);
-    let fd = OwnedFd::from(socket);
-    let kind = LinkKind::Ethernet;
-    Ok(PortSocket {
-        port,
-        fd,
-        kind,
-        frame_limit,
-        header,
-        disputed: 0,
-        last_heard: BROADCAST,
-        accepted: 0,
-        bound_to: Some((interface.index, interface.name)),
-        segmentation_works: false,
-        sent: 0,
-        trouble: None,
-        drops: SocketDrops::default(),
-    })
+    let limit = (LinkKind::Ethernet, frame_limit);
+    Ok(PortSocket::new(port, socket, limit, Some(interface)))
 }
 
 /// The header of frames to whoever is there, from the interface with this address.
@@ -541,11 +525,7 @@ fn set_int(
             size_of::<libc::c_int>() as libc::socklen_t,
         )
     };
-    if result < 0 {
-        Err(io::Error::last_os_error())
-    } else {
-        Ok(())
-    }
+    Ok(Errno::result(result).map(drop)?)
 }
 
 /// Binds a packet socket to our EtherType on one interface.
@@ -564,11 +544,7 @@ fn bind_packet(socket: &Socket, index: u32) -> io::Result<()> {
             size_of::<libc::sockaddr_ll>() as libc::socklen_t,
         )
     };
-    if result < 0 {
-        Err(io::Error::last_os_error())
-    } else {
-        Ok(())
-    }
+    Ok(Errno::result(result).map(drop)?)
 }
 
 /// Binds, waiting a little for an address that is still taken.

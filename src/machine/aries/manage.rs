@@ -15,102 +15,9 @@ use crate::net::{Reroutable, RoutedTables};
 /// Pairs listed at most.
 const MOST_PAIRS: usize = 10_000;
 
-/// What is to be installed.
-#[derive(Clone, Debug)]
-pub struct ReroutePlan {
-    /// The registers of all routers, and what they cannot join.
-    pub routed: Routed,
-    /// Living routers whose registers differ from the installed ones, by number over the machine.
-    pub changed: Vec<u32>,
-    /// What it does to the machine.
-    pub report: RerouteReport,
-}
-
-/// What a fault and the new tables do. Pairs are of routers, from and to, by number over the
-/// machine; lists have at most 10,000.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RerouteReport {
-    /// Pairs that communicated before and cannot any more, dead routers among them.
-    pub lost: Vec<(u32, u32)>,
-    /// How many these are.
-    pub lost_pairs: u64,
-    /// Of the pairs of living routers: connected by no chain of links.
-    pub cut_pairs: u64,
-    /// Of the pairs of living routers: connected, and not joined by any tables that keep the order
-    /// of classes.
-    pub unroutable_pairs: u64,
-    /// Pairs that the new tables join, and of which packets could get stuck with the old ones, or
-    /// that these did not join: after a fault those that it had harmed, after a repair those that
-    /// come back. Not looked for in networks of more than 1,024 routers.
-    pub restored: Option<Vec<(u32, u32)>>,
-}
-
-/// The tables for a network of which `faults` are dead, against those `installed` now.
-pub fn plan_reroute(network: &Dragonfly, installed: &Routed, faults: &Faults) -> ReroutePlan {
-    let wiring = DragonflyWiring::new(network);
-    let routed = network.route_with(&wiring, faults);
-    let alive = |router: &u32| !faults.routers.contains(router);
-    let both = routed.registers.iter().zip(&installed.registers);
-    let differing = both.enumerate().filter(|(_, (new, old))| new != old);
-    let changed: Vec<u32> = differing
-        .map(|(router, _)| router as u32)
-        .filter(alive)
-        .collect();
-
-    let mut report = RerouteReport {
-        cut_pairs: routed.report.cut_pairs,
-        unroutable_pairs: routed.report.lost_pairs,
-        ..RerouteReport::default()
-    };
-    lost(network, installed, &routed, faults, &mut report);
-    report.restored = restored(network, &wiring, installed, &routed, faults);
-    ReroutePlan {
-        routed,
-        changed,
-        report,
-    }
-}
-
-/// Finds the pairs that the old tables joined and the new ones do not.
-fn lost(
-    network: &Dragonfly,
-    installed: &Routed,
-    routed: &Routed,
-    faults: &Faults,
-    report: &mut RerouteReport,
-) {
-    let shape = &network.shape;
-    let dead_of: Vec<u128> = (0..shape.groups)
-        .map(|group| {
-            let dead = faults
-                .routers
-                .iter()
-                .filter(|&&r| shape.group_of(r) == group);
-            dead.fold(0, |set, &router| set | 1 << shape.local_of(router))
-        })
-        .collect();
-    for from in network.routers() {
-        let is_dead = faults.routers.contains(&from);
-        for group in 0..shape.groups {
-            let old = installed.reached(from, group);
-            let new = match is_dead {
-                true => 0,
-                false => routed.reached(from, group) & !dead_of[usize::from(group)],
-            };
-            let mut gone = old & !new;
-            if shape.group_of(from) == group {
-                gone &= !(1 << shape.local_of(from));
-            }
-            report.lost_pairs += u64::from(gone.count_ones());
-            while gone != 0 && report.lost.len() < MOST_PAIRS {
-                let local = gone.trailing_zeros() as u8;
-                gone &= gone - 1;
-                report.lost.push((from, shape.router(group, local)));
-            }
-        }
-    }
-}
-
+/// Pairs of routers, from and to, that the new tables join, and of which packets could get stuck
+/// with the old ones, or that these did not join: after a fault those that it had harmed, after a
+/// repair those that come back. Not looked for in networks of more than 1,024 routers.
 fn restored(
     network: &Dragonfly,
     wiring: &DragonflyWiring,
@@ -153,8 +60,9 @@ impl Reroutable for Dragonfly {
                 own.tables = tables.map(Arc::new);
             }
         }
-        let plan = plan_reroute(self, &all, faults);
-        plan.report.restored.map(|pairs| pairs.len())
+        let wiring = DragonflyWiring::new(self);
+        let routed = self.route_with(&wiring, faults);
+        restored(self, &wiring, &all, &routed, faults).map(|pairs| pairs.len())
     }
 }
 
@@ -210,6 +118,38 @@ mod tests {
         spec.generate().expect("a good spec")
     }
 
+    /// New tables around faults, and what they change.
+    struct Plan {
+        routed: Routed,
+        /// Living routers whose registers differ from the installed ones.
+        changed: Vec<u32>,
+        /// Pairs that communicated before and cannot any more.
+        lost: Vec<(u32, u32)>,
+        restored: Vec<(u32, u32)>,
+    }
+
+    fn plan_reroute(network: &Dragonfly, installed: &Routed, faults: &Faults) -> Plan {
+        let wiring = DragonflyWiring::new(network);
+        let routed = network.route_with(&wiring, faults);
+        let alive = |router: &u32| !faults.routers.contains(router);
+        let differ = |r: &u32| routed.registers[*r as usize] != installed.registers[*r as usize];
+        let joins = |tables: &Routed, a, b| tables.joins(&network.shape, a, b);
+        let pairs = network
+            .routers()
+            .flat_map(|a| network.routers().map(move |b| (a, b)));
+        let is_lost = |&(a, b): &(u32, u32)| {
+            let still = alive(&a) && alive(&b) && joins(&routed, a, b);
+            a != b && joins(installed, a, b) && !still
+        };
+        let restored = restored(network, &wiring, installed, &routed, faults);
+        Plan {
+            changed: network.routers().filter(alive).filter(differ).collect(),
+            lost: pairs.filter(is_lost).collect(),
+            restored: restored.expect("a small network"),
+            routed,
+        }
+    }
+
     fn links_between(network: &Dragonfly, a: u16, b: u16) -> BTreeSet<u32> {
         let group = |node| match node {
             NodeRef::Chip(r) => Some(network.shape.group_of(r)),
@@ -229,11 +169,8 @@ mod tests {
         let faults = Faults::of_links(&network, links_between(&network, 0, 1));
         assert!(faults.routers.is_empty());
         let plan = plan_reroute(&network, &installed, &faults);
-        assert_eq!(
-            (plan.report.lost_pairs, plan.report.unroutable_pairs),
-            (0, 0)
-        );
-        let restored = plan.report.restored.expect("a small network");
+        assert_eq!((plan.lost.len(), plan.routed.report.lost_pairs), (0, 0));
+        let restored = plan.restored;
         // Router 0 sees itself that its link is dead, and sends packets over group 2; those of
         // router 1 come to it when they can no longer turn away.
         assert!(
@@ -248,7 +185,7 @@ mod tests {
         // Afterwards nothing is in danger, and a second plan changes nothing.
         let again = plan_reroute(&network, &plan.routed, &faults);
         assert_eq!(again.changed, [] as [u32; 0]);
-        assert_eq!(again.report.restored, Some(Vec::new()));
+        assert_eq!(again.restored, []);
     }
 
     #[test]
@@ -267,21 +204,14 @@ mod tests {
             "all its links are dead"
         );
         let plan = plan_reroute(&network, &installed, &faults);
-        assert_eq!(plan.report.lost_pairs, 22);
-        assert!(
-            plan.report
-                .lost
-                .iter()
-                .all(|&(from, to)| from == 5 || to == 5)
-        );
-        assert_eq!(
-            (plan.report.cut_pairs, plan.report.unroutable_pairs),
-            (0, 0)
-        );
+        assert_eq!(plan.lost.len(), 22);
+        assert!(plan.lost.iter().all(|&(from, to)| from == 5 || to == 5));
+        let report = &plan.routed.report;
+        assert_eq!((report.cut_pairs, report.lost_pairs), (0, 0));
         assert!(!plan.changed.contains(&5));
         let back = plan_reroute(&network, &plan.routed, &Faults::default());
-        assert_eq!(back.report.lost_pairs, 0);
-        let restored = back.report.restored.expect("a small network");
+        assert_eq!(back.lost, []);
+        let restored = back.restored;
         assert!(restored.contains(&(5, 0)) && restored.contains(&(0, 5)));
         assert_eq!(back.routed.registers, installed.registers);
     }

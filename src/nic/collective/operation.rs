@@ -16,6 +16,7 @@ use core::cmp::Ordering;
 use core::fmt;
 use core::str::FromStr;
 
+use phitwire_framing::listed;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -51,10 +52,9 @@ pub enum Number {
     Float64 = 3,
 }
 
-impl Number {
-    /// All of them; the index is the code.
-    pub const ALL: [Self; 4] = [Self::Int32, Self::Int64, Self::Float32, Self::Float64];
+listed!(Number { Int32 = "i32", Int64 = "i64", Float32 = "f32", Float64 = "f64" });
 
+impl Number {
     /// Bytes of a word: 4 or 8.
     pub const fn bytes(self) -> usize {
         match self {
@@ -67,28 +67,11 @@ impl Number {
     pub const fn is_float(self) -> bool {
         matches!(self, Self::Float32 | Self::Float64)
     }
-
-    const fn suffix(self) -> &'static str {
-        match self {
-            Self::Int32 => "i32",
-            Self::Int64 => "i64",
-            Self::Float32 => "f32",
-            Self::Float64 => "f64",
-        }
-    }
 }
 
-impl Reduce {
-    /// All of them; the index is the code.
-    pub const ALL: [Self; 6] = [
-        Self::And,
-        Self::Or,
-        Self::Xor,
-        Self::Sum,
-        Self::Min,
-        Self::Max,
-    ];
+listed!(Reduce { And = "and", Or = "or", Xor = "xor", Sum = "sum", Min = "min", Max = "max" });
 
+impl Reduce {
     /// Whether the result says where it was found.
     pub const fn is_located(self) -> bool {
         matches!(self, Self::Min | Self::Max)
@@ -97,17 +80,6 @@ impl Reduce {
     /// Whether it works on words of this kind: bits of floating point numbers have no logic.
     pub const fn works_on(self, number: Number) -> bool {
         !(number.is_float() && matches!(self, Self::And | Self::Or | Self::Xor))
-    }
-
-    const fn prefix(self) -> &'static str {
-        match self {
-            Self::And => "and",
-            Self::Or => "or",
-            Self::Xor => "xor",
-            Self::Sum => "sum",
-            Self::Min => "min",
-            Self::Max => "max",
-        }
     }
 }
 
@@ -274,7 +246,7 @@ impl fmt::Display for Collective {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Barrier => f.write_str("barrier"),
-            Self::Reduce(reduce, number) => write!(f, "{}-{}", reduce.prefix(), number.suffix()),
+            Self::Reduce(reduce, number) => write!(f, "{}-{}", reduce.name(), number.name()),
         }
     }
 }

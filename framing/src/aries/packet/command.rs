@@ -38,23 +38,22 @@ pub enum AmoOp {
     FloatMax = 11,
 }
 
-impl AmoOp {
-    /// All operations; the index is the code.
-    pub const ALL: [Self; 12] = [
-        Self::And,
-        Self::Or,
-        Self::Xor,
-        Self::Add,
-        Self::AndXor,
-        Self::Swap,
-        Self::CompareSwap,
-        Self::IntMin,
-        Self::IntMax,
-        Self::FloatAdd,
-        Self::FloatMin,
-        Self::FloatMax,
-    ];
+crate::listed!(AmoOp {
+    And,
+    Or,
+    Xor,
+    Add,
+    AndXor,
+    Swap,
+    CompareSwap,
+    IntMin,
+    IntMax,
+    FloatAdd,
+    FloatMin,
+    FloatMax
+});
 
+impl AmoOp {
     /// Operands: 1, or 2 for and-xor and compare-and-swap.
     #[inline]
     pub const fn operands(self) -> usize {

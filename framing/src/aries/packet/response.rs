@@ -41,37 +41,18 @@ pub enum Status {
     Busy = 16,
 }
 
-impl Status {
-    /// All of them, in the order of their codes.
-    pub const ALL: [Self; 10] = [
-        Self::Done,
-        Self::BadMdh,
-        Self::BadKey,
-        Self::OutOfBounds,
-        Self::Misaligned,
-        Self::Unsupported,
-        Self::BadCrc,
-        Self::Poisoned,
-        Self::NotReady,
-        Self::Busy,
-    ];
-
-    /// A name for a counter.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Done => "done",
-            Self::BadMdh => "bad_mdh",
-            Self::BadKey => "bad_key",
-            Self::OutOfBounds => "out_of_bounds",
-            Self::Misaligned => "misaligned",
-            Self::Unsupported => "unsupported",
-            Self::BadCrc => "bad_crc",
-            Self::Poisoned => "poisoned",
-            Self::NotReady => "not_ready",
-            Self::Busy => "busy",
-        }
-    }
-}
+crate::listed!(Status {
+    Done = "done",
+    BadMdh = "bad_mdh",
+    BadKey = "bad_key",
+    OutOfBounds = "out_of_bounds",
+    Misaligned = "misaligned",
+    Unsupported = "unsupported",
+    BadCrc = "bad_crc",
+    Poisoned = "poisoned",
+    NotReady = "not_ready",
+    Busy = "busy",
+});
 
 impl core::fmt::Display for Status {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {

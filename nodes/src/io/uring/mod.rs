@@ -9,19 +9,16 @@ mod buffers;
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::RawFd;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use io_uring::types::{CancelBuilder, Fd, RecvMsgOut, SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, opcode, squeue};
 use nix::errno::Errno;
 use phitwire::node::PortId;
-use pnet::util::MacAddr;
 
-use super::counters::IoCounters;
 use super::mmsg::{Control, gro_segment};
 use super::ports::{Ports, Train, Turn, deliver};
 use super::send_batch::MAX_MESSAGES;
-use super::send_trouble::SendNotice;
 use super::socket::PortSocket;
 use super::{Backend, FrameSink};
 use buffers::Buffers;
@@ -386,22 +383,22 @@ impl Drop for UringBackend {
 }
 
 impl Backend for UringBackend {
-    fn engine(&self) -> &'static str {
-        "uring"
+    fn ports(&self) -> &Ports {
+        &self.ports
     }
 
-    fn frame_limit(&self, port: PortId) -> usize {
-        self.ports.frame_limit(port)
+    fn ports_mut(&mut self) -> &mut Ports {
+        &mut self.ports
+    }
+
+    fn engine(&self) -> &'static str {
+        "uring"
     }
 
     fn wait(&mut self, timeout: Option<Duration>) -> io::Result<bool> {
         self.arm();
         self.enter(timeout)?;
         Ok(std::mem::take(&mut self.side_ready))
-    }
-
-    fn forget_silent(&mut self, accepted: &dyn Fn(PortId) -> u64) {
-        self.ports.forget_silent(accepted);
     }
 
     fn receive(&mut self, sink: &mut dyn FrameSink) -> usize {
@@ -460,33 +457,9 @@ impl Backend for UringBackend {
         self.ports.room(port)
     }
 
-    fn queue(&mut self, port: PortId, bytes: usize) {
-        self.ports.queue(port, bytes);
-    }
-
     /// Only queues the sends: the next [`wait`](Backend::wait) submits them and waits in one call.
     fn flush(&mut self) {
         self.queue_sends();
-    }
-
-    fn set_segmentation(&mut self, ports: u64) {
-        self.ports.segmentation = ports;
-    }
-
-    fn counters(&self) -> IoCounters {
-        self.ports.counters()
-    }
-
-    fn attach_again(&mut self, port: PortId, index: u32, mac: MacAddr) -> io::Result<()> {
-        self.ports.attach_again(port, index, mac)
-    }
-
-    fn troubled(&self) -> u64 {
-        self.ports.troubled()
-    }
-
-    fn poll_trouble(&mut self, now: Instant) -> Option<(PortId, SendNotice)> {
-        self.ports.poll_trouble(now)
     }
 }
 

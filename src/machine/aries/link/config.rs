@@ -3,6 +3,7 @@
 use phitwire_framing::aries::flit::{MAX_PACKET_FLITS, VCS};
 use phitwire_framing::carrier::lanes::LANES;
 
+use crate::kit::config::getters;
 use crate::link::ErrorInjection;
 use crate::link::config::{LinkConfig, LinkConfigError, in_range};
 use crate::machine::aries::link::rates;
@@ -187,18 +188,12 @@ impl AriesLinkConfig {
         Ok(self)
     }
 
-    /// Names, times, clock, rate, cable.
-    pub fn link(&self) -> &LinkConfig {
-        &self.link
-    }
-
-    /// Depths.
-    pub fn sets(&self) -> &SetProfile {
-        &self.sets
-    }
-
-    /// Programmable registers as the link starts with them.
-    pub fn registers(&self) -> &LcbRegisters {
-        &self.registers
+    getters! {
+        /// Names, times, clock, rate, cable.
+        link: &LinkConfig;
+        /// Depths.
+        sets: &SetProfile;
+        /// Programmable registers as the link starts with them.
+        registers: &LcbRegisters;
     }
 }

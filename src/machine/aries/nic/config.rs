@@ -7,6 +7,7 @@ use super::amo_cache::AmoUpdate;
 use super::domain::{Domain, Domains, RegisterError};
 use super::outstanding::MAX_OUTSTANDING;
 use super::virtual_node::VirtualNodes;
+use crate::kit::config::{getters, setters};
 use crate::machine::aries::link::AriesLinkConfig;
 use crate::nic::memory::MAX_MEMORY_BYTES;
 use crate::nic::periods::Incarnation;
@@ -88,44 +89,26 @@ impl AriesNicConfig {
         })
     }
 
-    /// Name of the process.
-    pub fn name(&self) -> &str {
-        &self.name
+    getters! {
+        /// Name of the process.
+        name: &str;
+        /// The link to the router.
+        link: &AriesLinkConfig;
+        /// The job's numbering of its nodes.
+        virtual_nodes: &VirtualNodes;
     }
 
-    /// The node.
-    pub fn node(&self) -> NodeId {
-        self.node
-    }
-
-    /// The link to the router.
-    pub fn link(&self) -> &AriesLinkConfig {
-        &self.link
-    }
-
-    /// The job's numbering of its nodes.
-    pub fn virtual_nodes(&self) -> &VirtualNodes {
-        &self.virtual_nodes
-    }
-
-    /// Bytes of memory.
-    pub fn memory_bytes(&self) -> u64 {
-        self.memory_bytes
-    }
-
-    /// Packets that may wait for their response at once.
-    pub fn max_outstanding(&self) -> u32 {
-        self.max_outstanding
-    }
-
-    /// Time after which an unanswered request is reported to whoever asked.
-    pub fn request_timeout(&self) -> Duration {
-        self.request_timeout
-    }
-
-    /// Seed of what is random in the network interface itself.
-    pub fn seed(&self) -> u64 {
-        self.seed
+    getters! {
+        /// The node.
+        node: NodeId;
+        /// Bytes of memory.
+        memory_bytes: u64;
+        /// Packets that may wait for their response at once.
+        max_outstanding: u32;
+        /// Time after which an unanswered request is reported to whoever asked.
+        request_timeout: Duration;
+        /// Seed of what is random in the network interface itself.
+        seed: u64;
     }
 }
 
@@ -134,11 +117,9 @@ impl AriesNicConfig {
 pub struct AriesNicConfigBuilder(AriesNicConfig);
 
 impl AriesNicConfigBuilder {
-    /// The job's numbering of its nodes. Default: empty.
-    #[must_use]
-    pub fn virtual_nodes(mut self, nodes: VirtualNodes) -> Self {
-        self.0.virtual_nodes = nodes;
-        self
+    setters! {
+        /// The job's numbering of its nodes. Default: empty.
+        virtual_nodes: VirtualNodes;
     }
 
     /// A memory domain that is registered from the start. Default: none.
@@ -148,47 +129,21 @@ impl AriesNicConfigBuilder {
         self
     }
 
-    /// Bytes of memory, a multiple of 64. Default 1 GiB, allocated when written.
-    #[must_use]
-    pub fn memory_bytes(mut self, bytes: u64) -> Self {
-        self.0.memory_bytes = bytes;
-        self
-    }
-
-    /// Packets that may wait for their response at once. Default and most: 1,024 (white paper,
-    /// "Aries Performance").
-    #[must_use]
-    pub fn max_outstanding(mut self, packets: u32) -> Self {
-        self.0.max_outstanding = packets;
-        self
-    }
-
-    /// Time after which an unanswered request is reported to whoever asked. Default 2 s.
-    #[must_use]
-    pub fn request_timeout(mut self, timeout: Duration) -> Self {
-        self.0.request_timeout = timeout;
-        self
-    }
-
-    /// Completions that may be due or wait to be fetched at once, at the source. Default 4,096.
-    #[must_use]
-    pub fn completion_queue(mut self, events: usize) -> Self {
-        self.0.completion_queue = events;
-        self
-    }
-
-    /// Events that may wait to be fetched at the target; more are lost and counted. Default 4,096.
-    #[must_use]
-    pub fn target_queue(mut self, events: usize) -> Self {
-        self.0.target_queue = events;
-        self
-    }
-
-    /// When memory learns what atomic operations did. Default: each time.
-    #[must_use]
-    pub fn amo_update(mut self, update: AmoUpdate) -> Self {
-        self.0.amo_update = update;
-        self
+    setters! {
+        /// Bytes of memory, a multiple of 64. Default 1 GiB, allocated when written.
+        memory_bytes: u64;
+        /// Packets that may wait for their response at once. Default and most: 1,024 (white paper,
+        /// "Aries Performance").
+        max_outstanding: u32;
+        /// Time after which an unanswered request is reported to whoever asked. Default 2 s.
+        request_timeout: Duration;
+        /// Completions that may be due or wait to be fetched at once, at the source. Default 4,096.
+        completion_queue: usize;
+        /// Events that may wait to be fetched at the target; more are lost and counted. Default
+        /// 4,096.
+        target_queue: usize;
+        /// When memory learns what atomic operations did. Default: each time.
+        amo_update: AmoUpdate;
     }
 
     /// First wait and most attempts of a send that finds no posted receive; the wait doubles.
@@ -199,18 +154,11 @@ impl AriesNicConfigBuilder {
         self
     }
 
-    /// Seed of what is random in the network interface itself. Default 0.
-    #[must_use]
-    pub fn seed(mut self, seed: u64) -> Self {
-        self.0.seed = seed;
-        self
-    }
-
-    /// What is known of predecessors. Default: see [`Incarnation`].
-    #[must_use]
-    pub fn incarnation(mut self, incarnation: Incarnation) -> Self {
-        self.0.incarnation = incarnation;
-        self
+    setters! {
+        /// Seed of what is random in the network interface itself. Default 0.
+        seed: u64;
+        /// What is known of predecessors. Default: see [`Incarnation`].
+        incarnation: Incarnation;
     }
 
     /// Checks the values.

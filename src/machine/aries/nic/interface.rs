@@ -105,7 +105,7 @@ impl Interface {
         owner: Owner,
         post: &Post<'_>,
     ) -> Result<(), PostError> {
-        self.requester.outstanding.advance(now);
+        self.requester.outstanding.slab.advance(now);
         if !self.requester.has_room(Share::User) {
             return Err(PostError::TooMany);
         }
@@ -340,7 +340,7 @@ impl Interface {
 
     /// Lets time-outs pass and everybody with something to ask issue requests.
     pub(crate) fn advance(&mut self, now: Time) {
-        self.requester.outstanding.advance(now);
+        self.requester.outstanding.slab.advance(now);
         while let Some(answer) = self.requester.expire(now, &mut self.counters) {
             self.settle(now, &answer, &[0; MAX_DATA]);
         }

@@ -159,7 +159,7 @@ fn what_cannot_be_asked_is_refused_at_once() {
         let far = Operation::Get { len: 4, into, flag };
         assert_eq!(error(far, at(0)), PostError::LocalBounds(bad));
     }
-    assert_eq!(pair.nics[0].requester.outstanding.len(), 0);
+    assert_eq!(pair.nics[0].requester.outstanding.slab.len(), 0);
     assert!(pair.completions().is_empty());
 }
 
@@ -330,7 +330,7 @@ fn a_lost_packet_times_out_and_its_late_response_is_ignored() {
     assert_eq!(counters.late_responses, timed_out as u64);
     assert_eq!(counters.unknown_responses, 0);
     assert_eq!(counters.requests_done, 200 - timed_out as u64);
-    assert_eq!(pair.nics[0].requester.outstanding.quarantined(), 1);
+    assert_eq!(pair.nics[0].requester.outstanding.slab.quarantined(), 1);
 }
 
 #[test]
@@ -342,7 +342,7 @@ fn a_request_that_never_left_gives_its_id_back() {
     let counters = pair.nics[0].counters();
     assert_eq!(counters.requests_timed_out, 1);
     assert_eq!(counters.requests_unsent, 1);
-    assert_eq!(pair.nics[0].requester.outstanding.quarantined(), 0);
+    assert_eq!(pair.nics[0].requester.outstanding.slab.quarantined(), 0);
     assert_eq!(pair.read(1, 0, 1), [0]);
 }
 

@@ -164,7 +164,7 @@ impl AriesNic {
 
     /// Requests of whoever asks that wait for their response.
     pub fn outstanding(&self) -> u32 {
-        self.interface.requester.outstanding.len()
+        self.interface.requester.outstanding.slab.len()
     }
 
     /// Block transfers queued or under way.

@@ -149,7 +149,7 @@ impl Entry for Pending {
 /// The outstanding requests of one network interface.
 #[derive(Clone, Debug)]
 pub(crate) struct Outstanding {
-    slab: Slab<Pending>,
+    pub slab: Slab<Pending>,
     capacity: u32,
     /// Waiting requests of users.
     users: u32,
@@ -178,24 +178,6 @@ impl Outstanding {
         }
     }
 
-    /// Requests waiting for their response.
-    #[inline]
-    pub(crate) fn len(&self) -> u32 {
-        self.slab.len()
-    }
-
-    /// Given-up requests whose response has not been seen.
-    #[cfg(test)]
-    pub(crate) fn quarantined(&self) -> u32 {
-        self.slab.quarantined()
-    }
-
-    /// Lets time pass: what is begun from now on is of another period.
-    #[inline]
-    pub(crate) fn advance(&mut self, now: Time) {
-        self.slab.advance(now);
-    }
-
     /// Whether another request may begin.
     #[inline]
     pub(crate) fn has_room(&self, share: Share) -> bool {
@@ -205,11 +187,6 @@ impl Outstanding {
             Share::User | Share::Bulk => 0,
         };
         self.slab.len() < self.capacity + reserve && self.slab.has_slot()
-    }
-
-    /// When there are ids again, if none is left now.
-    pub(crate) fn opens(&self) -> Option<Time> {
-        self.slab.opens()
     }
 
     /// Whether this id and echo are of the period in which the id served last.
@@ -268,12 +245,6 @@ impl Outstanding {
     /// True when `id` was in quarantine, which it leaves.
     pub(crate) fn release(&mut self, id: PacketId) -> bool {
         self.slab.release(id.index())
-    }
-
-    /// When the longest-waiting request was posted.
-    #[inline]
-    pub(crate) fn oldest(&self) -> Option<Time> {
-        self.slab.oldest()
     }
 
     /// Times out the longest-waiting request if it was posted at `limit` or before.

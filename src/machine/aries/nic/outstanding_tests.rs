@@ -32,11 +32,11 @@ fn requests_expire_in_posting_order_and_only_when_due() {
     let ids: Vec<PacketId> = (1..=4).map(|ns| table.begin(at(ns)).0).collect();
     assert!(!table.has_room(Share::Bulk) && table.has_room(Share::Reserve));
     table.finish(ids[1]);
-    assert_eq!(table.oldest(), Some(Time::from_ns(1)));
+    assert_eq!(table.slab.oldest(), Some(Time::from_ns(1)));
     assert_eq!(table.expire(Time::from_ns(3)).unwrap().0, ids[0]);
     assert_eq!(table.expire(Time::from_ns(3)).unwrap().1.offset, 3);
     assert!(table.expire(Time::from_ns(3)).is_none());
-    assert_eq!((table.len(), table.quarantined()), (1, 2));
+    assert_eq!((table.slab.len(), table.slab.quarantined()), (1, 2));
 }
 
 /// They waited for the end of the run.
@@ -68,7 +68,7 @@ fn users_have_room_beside_those_who_use_all_there_is_and_no_more_than_that_witho
         while alone.has_room(Share::User) {
             alone.begin(at(2));
         }
-        assert_eq!(alone.len(), capacity);
+        assert_eq!(alone.slab.len(), capacity);
     }
 }
 
@@ -92,16 +92,16 @@ fn nothing_can_be_asked_when_all_ids_of_a_period_are_in_quarantine() {
     let first = table.begin(at(1));
     table.expire(Time::NEVER).unwrap();
     for ns in 1..u64::from(IDS) {
-        assert!(table.has_room(Share::Bulk) && table.opens().is_none());
+        assert!(table.has_room(Share::Bulk) && table.slab.opens().is_none());
         table.begin(at(ns));
         table.expire(Time::NEVER).unwrap();
     }
-    assert_eq!(table.quarantined(), u32::from(IDS));
+    assert_eq!(table.slab.quarantined(), u32::from(IDS));
     assert!(!table.has_room(Share::Reserve));
     // The longest rested serves first.
     let second = Time::ZERO + Duration::from_ms(2_000);
-    assert_eq!(table.opens(), Some(second));
-    table.advance(second);
+    assert_eq!(table.slab.opens(), Some(second));
+    table.slab.advance(second);
     let again = table.begin(at(1 << 21));
     assert_eq!(again.0, first.0);
     assert_ne!(again.1, first.1);
@@ -132,7 +132,7 @@ fn no_name_comes_again_within_a_minute_whatever_was_killed() {
             let mut table = successor(MAX_OUTSTANDING, now);
             for _ in 0..rng.below(200) {
                 now += Duration::from_ns(1 << [12, 24, 30][rng.below(3) as usize]);
-                table.advance(now);
+                table.slab.advance(now);
                 while rng.chance(1, 3) && table.expire(now).is_some() {}
                 if !table.has_room(Share::Bulk) {
                     continue;
@@ -180,7 +180,7 @@ fn every_slot_is_in_exactly_one_list() {
                 }
             }
         }
-        assert_eq!(table.len() as usize, live.len());
+        assert_eq!(table.slab.len() as usize, live.len());
         assert_eq!(table.slab.listed(), u32::from(IDS));
     }
     assert!(live.iter().all(|&id| table.get(id).is_some()));

@@ -243,7 +243,7 @@ impl Requester {
     /// The next request whose time-out has passed.
     #[inline]
     pub(crate) fn expire(&mut self, now: Time, counters: &mut AriesNicCounters) -> Option<Answer> {
-        let oldest = self.outstanding.oldest()?;
+        let oldest = self.outstanding.slab.oldest()?;
         if oldest + self.timeout > now {
             return None;
         }
@@ -255,12 +255,7 @@ impl Requester {
 
     /// When the next request times out, or requests are possible again.
     pub(crate) fn next_deadline(&self) -> Option<Time> {
-        let timeout = self.outstanding.oldest().map(|at| at + self.timeout);
-        let opens = self.outstanding.opens();
-        match (timeout, opens) {
-            (Some(timeout), Some(opens)) => Some(timeout.min(opens)),
-            (timeout, opens) => timeout.or(opens),
-        }
+        self.outstanding.slab.next_deadline(self.timeout)
     }
 }
 

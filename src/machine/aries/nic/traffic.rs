@@ -248,16 +248,9 @@ impl From<Announced> for Status {
     }
 }
 
-/// What the packets of a run are told.
+/// What the packets of a run are told: both lists are in one order.
 pub(super) const fn routing_of(ways: Ways) -> Routing {
-    match ways {
-        Ways::Adaptive0 => Routing::Adaptive0,
-        Ways::Adaptive1 => Routing::Adaptive1,
-        Ways::Adaptive2 => Routing::Adaptive2,
-        Ways::Adaptive3 => Routing::Adaptive3,
-        Ways::Ordered => Routing::Ordered,
-        Ways::OrderedNonMinimal => Routing::OrderedNonMinimal,
-        Ways::Minimal => Routing::Minimal,
-        Ways::Valiant => Routing::Valiant,
-    }
+    Routing::from_code(ways as u8)
 }
+const _: () = assert!(routing_of(Ways::Ordered) as u8 == Routing::Ordered as u8);
+const _: () = assert!(routing_of(Ways::Valiant) as u8 == Routing::Valiant as u8);

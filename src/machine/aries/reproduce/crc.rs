@@ -130,12 +130,7 @@ pub fn table() -> Table {
 }
 
 fn row(label: &str, ours: f64, tolerance: Tolerance) -> Row {
-    Row {
-        label: label.into(),
-        paper: stated::YEARS_BETWEEN_UNDETECTED,
-        ours,
-        tolerance,
-    }
+    Row::new(label, stated::YEARS_BETWEEN_UNDETECTED, ours, tolerance)
 }
 
 fn of_check(seen: Undetected) -> Table {
@@ -150,11 +145,7 @@ fn of_check(seen: Undetected) -> Table {
         Undetected { .. } => years_between(3, 1.0),
     };
     let six = seen.six.map_or(f64::NAN, |six| six as f64);
-    let also = |label: &str, paper, ours| Observation {
-        label: label.into(),
-        paper,
-        ours,
-    };
+    let also = |label, ours| Observation::new(label, None, ours);
     Table {
         title: "Undetected errors of the 20-bit CRC over a set (white paper, RAS)".into(),
         unit: "",
@@ -173,11 +164,11 @@ fn of_check(seen: Undetected) -> Table {
             ),
         ],
         also: vec![
-            also("patterns of 2 flipped bits missed", None, seen.two as f64),
-            also("patterns of 4 flipped bits missed", None, seen.four as f64),
-            also("patterns of 6 flipped bits missed", None, six),
-            also("  C(480,6) / 2^20", None, patterns(6) / possible),
-            also("odd numbers of flipped bits detected (1 = all)", None, f64::from(u8::from(seen.odd_detected))),
+            also("patterns of 2 flipped bits missed", seen.two as f64),
+            also("patterns of 4 flipped bits missed", seen.four as f64),
+            also("patterns of 6 flipped bits missed", six),
+            also("  C(480,6) / 2^20", patterns(6) / possible),
+            also("odd numbers of flipped bits detected (1 = all)", f64::from(u8::from(seen.odd_detected))),
         ],
         assumptions: vec![
             format!(

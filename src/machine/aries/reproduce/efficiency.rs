@@ -191,18 +191,9 @@ pub fn table() -> Table {
     // What did not come back as it was sent counts as nothing, and is within no tolerance.
     let puts = run(Kind::Put).unwrap_or_default();
     let gets = run(Kind::Get).unwrap_or_default();
-    let row = |label: &str, paper, ours| Row {
-        label: label.into(),
-        paper,
-        ours,
-        tolerance: Tolerance::Absolute(0.0),
-    };
+    let row = |label, paper, ours| Row::new(label, paper, ours, Tolerance::Absolute(0.0));
     let per = |flits: usize| flits as f64 / TRANSACTIONS as f64;
-    let also = |label: &str, ours| Observation {
-        label: label.into(),
-        paper: None,
-        ours,
-    };
+    let also = |label, ours| Observation::new(label, None, ours);
     Table {
         title: "Payload efficiency of 64-byte transfers (white paper, Aries Performance)".into(),
         unit: "",

@@ -61,21 +61,8 @@ impl Machine {
 }
 
 fn row(label: impl Into<String>, paper: f64, ours: f64) -> Row {
-    Row {
-        label: label.into(),
-        paper,
-        ours,
-        // Less than one of anything that is counted.
-        tolerance: Tolerance::Relative(0.001),
-    }
-}
-
-fn also(label: &str, paper: impl Into<Option<f64>>, ours: f64) -> Observation {
-    Observation {
-        label: label.into(),
-        paper: paper.into(),
-        ours,
-    }
+    // Less than one of anything that is counted.
+    Row::new(label, paper, ours, Tolerance::Relative(0.001))
 }
 
 /// Table 1: components of a system with full global bandwidth, per group and per node.
@@ -115,12 +102,12 @@ pub fn table1(machine: Machine) -> Result<Table, DragonflySpecError> {
         decimals: 4,
         rows,
         also: vec![
-            also("nodes of the machine", 92_544.0, nodes),
-            also("links across a group's middle, green", 384.0, full.green_bisection as f64),
-            also("links across a group's middle, black", 432.0, full.black_bisection as f64),
-            also("GB/s across a group's middle, green", 4032.0, twice(full.green_bisection)),
-            also("global GB/s per node and direction", 11.7, global),
-            also("of it payload, at 64 B", 7.5, global * EFFICIENCY),
+            Observation::new("nodes of the machine", 92_544.0, nodes),
+            Observation::new("links across a group's middle, green", 384.0, full.green_bisection as f64),
+            Observation::new("links across a group's middle, black", 432.0, full.black_bisection as f64),
+            Observation::new("GB/s across a group's middle, green", 4032.0, twice(full.green_bisection)),
+            Observation::new("global GB/s per node and direction", 11.7, global),
+            Observation::new("of it payload, at 64 B", 7.5, global * EFFICIENCY),
         ],
         assumptions: vec![
             "Run: the links of 241 groups of 6 x 16 routers are generated and counted; three black links between \
@@ -149,7 +136,7 @@ pub fn table2(machine: Machine) -> Result<Table, DragonflySpecError> {
         );
         rows.push(row(label, paper, network.inventory().optical_cables as f64));
         let rules = format!("{groups} groups: configuration rules not kept");
-        seen.push(also(&rules, 0.0, network.advice().len() as f64));
+        seen.push(Observation::new(&rules, 0.0, network.advice().len() as f64));
     }
     Ok(Table {
         title: "Optical cables (Cray XC white paper, table 2)".into(),

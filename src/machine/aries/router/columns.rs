@@ -17,8 +17,9 @@ use super::pipeline::{
     TILES, Wake,
 };
 use super::pool::{Fifo, Item, Pool, Slot};
-use super::tiles::{Ports, Tiles, boxed};
+use super::tiles::{Ports, Tiles};
 use crate::kit::below;
+use crate::kit::tiles::boxed;
 use crate::kit::{MatrixArbiter, Next};
 use crate::machine::aries::route::registers::{FIRST_NIC_PORT, VCS};
 

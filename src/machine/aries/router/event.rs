@@ -1,10 +1,8 @@
 //! What a router reports to the maintenance system.
 
-use std::collections::VecDeque;
-
 use phitwire_framing::aries::flit::NodeId;
 
-use crate::kit::below;
+use crate::kit::events::{Interrupt, Interrupts, Wait};
 use crate::link::LinkEvent;
 use crate::node::PortId;
 
@@ -50,50 +48,15 @@ pub enum AriesEvent {
     },
 }
 
-/// The events that wait to be fetched.
-///
-/// No burst of one kind keeps another from being seen. Of packets without a way the first of its
-/// kind and tile waits and counters have the rest; of an output that stops and goes on again, the
-/// last word of each kind waits. So their number is bounded and none is lost. Link events are the
-/// owner's.
-#[derive(Debug, Default)]
-pub(super) struct EventQueue {
-    queue: VecDeque<AriesEvent>,
-    /// Tiles, per kind of refusal, of which an event waits.
-    refused: [u64; 2],
-}
+/// The events that wait to be fetched. Link events are the owner's.
+pub(super) type EventQueue = Interrupts<AriesEvent>;
 
-/// The kind and tile of an event of a packet without a way.
-fn refusal(event: &AriesEvent) -> Option<(usize, u64)> {
-    let (kind, tile) = match event {
-        AriesEvent::Unroutable { tile, .. } => (0, tile),
-        AriesEvent::NoLivePort { tile, .. } => (1, tile),
-        _ => return None,
-    };
-    Some((kind, 1 << below::<64>(usize::from(*tile))))
-}
-
-impl EventQueue {
-    /// Adds an event, unless it says nothing new.
-    #[cold]
-    pub(super) fn push(&mut self, event: AriesEvent) {
-        if let Some((kind, tile)) = refusal(&event) {
-            if self.refused[kind] & tile != 0 {
-                return;
-            }
-            self.refused[kind] |= tile;
-        } else {
-            self.queue.retain(|waiting| *waiting != event);
+impl Interrupt for AriesEvent {
+    fn wait(&self) -> Wait {
+        match self {
+            Self::Unroutable { tile, .. } => Wait::First(0, *tile),
+            Self::NoLivePort { tile, .. } => Wait::First(1, *tile),
+            _ => Wait::Last,
         }
-        self.queue.push_back(event);
-    }
-
-    /// The oldest event.
-    pub(super) fn pop(&mut self) -> Option<AriesEvent> {
-        let event = self.queue.pop_front()?;
-        if let Some((kind, tile)) = refusal(&event) {
-            self.refused[kind] &= !tile;
-        }
-        Some(event)
     }
 }

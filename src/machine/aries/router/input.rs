@@ -12,8 +12,9 @@ use super::pipeline::{
     COLUMNS, FIRST_PROCESSOR_TILE, PAIR_TILES, RowBufferId, TILE_VCS, TILES, Wake,
 };
 use super::pool::{Item, Slot};
-use super::tiles::{Ports, Tiles, boxed};
+use super::tiles::{Ports, Tiles};
 use crate::kit::below;
+use crate::kit::tiles::boxed;
 use crate::kit::{MatrixArbiter, Room};
 use crate::machine::aries::route::registers::{AriesRegisters, FIRST_NIC_PORT, PortKind, VCS};
 use crate::machine::aries::route::{Arrival, Choice, Decision, Refusal};

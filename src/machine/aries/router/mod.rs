@@ -25,7 +25,6 @@ mod netlink;
 mod node;
 pub mod pipeline;
 mod pool;
-mod progress;
 pub mod register_map;
 mod rows;
 mod tiles;

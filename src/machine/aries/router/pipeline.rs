@@ -16,8 +16,7 @@
 //! output multiplexer. Between two of them a flit cannot be overtaken or held up, so the stages
 //! between them are one delay.
 
-use crate::kit::Pipe;
-use crate::kit::below;
+use crate::kit::{Pipe, tiles};
 use crate::machine::aries::route::registers::{FIRST_NIC_PORT, NETWORK_PORTS, NICS, VCS};
 
 /// Tiles of a chip: 40 network tiles, then 8 processor tiles. Network tile t is port t.
@@ -90,112 +89,9 @@ pub(super) type RowPipe =
 pub(super) type ColumnPipe =
     Pipe<COLUMN_BUFFER_FLITS, { COLUMN_CYCLES as u32 }, { COLUMN_CREDIT_CYCLES as u32 }>;
 
-/// What the calendar holds: which side of which buffer has something to do again.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Wake {
-    /// A flit has come into a row buffer in which the subswitch had nothing more to read.
-    RowReader(RowBufferId),
-    /// A row buffer's free place is known at its input tile.
-    RowWriter(RowBufferId),
-    /// A flit has come into a column buffer.
-    ColumnReader(ColumnBufferId),
-    /// A column buffer's free place is known at its subswitch.
-    ColumnWriter(ColumnBufferId),
-}
-
-/// A row buffer of one virtual channel: (input tile, virtual channel, column).
-///
-/// It belongs to the subswitch at the input's row and that column, as one of the eight of its input
-/// number `lane`.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct RowBufferId(u16);
-
-impl RowBufferId {
-    #[inline]
-    pub(super) const fn new(tile: usize, vc: usize, column: usize) -> Self {
-        Self(((tile * VCS + vc) * 8 + column) as u16)
-    }
-    /// The row buffer of that [`index`](Self::index).
-    #[inline]
-    pub(super) const fn at(index: usize) -> Self {
-        Self(index as u16)
-    }
-    #[inline]
-    pub(super) const fn index(self) -> usize {
-        below::<BUFFERS>(self.0 as usize)
-    }
-    #[inline]
-    pub(super) const fn tile(self) -> usize {
-        self.index() >> 6
-    }
-    #[inline]
-    pub(super) const fn vc(self) -> usize {
-        (self.0 as usize >> 3) & 7
-    }
-    #[inline]
-    pub(super) const fn column(self) -> usize {
-        self.0 as usize & 7
-    }
-    #[inline]
-    pub(super) const fn subswitch(self) -> usize {
-        self.tile() & 0x38 | self.column()
-    }
-    /// Number among the 64 inputs of the subswitch.
-    #[inline]
-    pub(super) const fn requester(self) -> u32 {
-        (self.vc() << 3 | self.tile() & 7) as u32
-    }
-    /// The row buffer that is input `requester` of `subswitch`.
-    #[inline]
-    pub(super) const fn of_requester(subswitch: usize, requester: u32) -> Self {
-        let requester = requester as usize;
-        Self::new(
-            subswitch & 0x38 | requester & 7,
-            requester >> 3 & 7,
-            subswitch & 7,
-        )
-    }
-}
-
-/// A column buffer of one virtual channel: (subswitch, output virtual channel, output row).
-///
-/// It belongs to the output tile at that row and the subswitch's column, as its input number
-/// `source_row`.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ColumnBufferId(u16);
-
-impl ColumnBufferId {
-    #[inline]
-    pub(super) const fn new(subswitch: usize, vc: usize, row: usize) -> Self {
-        Self(((subswitch * VCS + vc) * 8 + row) as u16)
-    }
-    /// The column buffer at output `tile` that holds what comes from `source_row`.
-    #[inline]
-    pub(super) const fn at_output(tile: usize, vc: usize, source_row: usize) -> Self {
-        Self::new(source_row << 3 | tile & 7, vc, tile >> 3)
-    }
-    #[inline]
-    pub(super) const fn index(self) -> usize {
-        below::<BUFFERS>(self.0 as usize)
-    }
-    #[inline]
-    pub(super) const fn subswitch(self) -> usize {
-        self.index() >> 6
-    }
-    #[inline]
-    pub(super) const fn vc(self) -> usize {
-        (self.0 as usize >> 3) & 7
-    }
-    #[inline]
-    pub(super) const fn row(self) -> usize {
-        self.0 as usize & 7
-    }
-    #[inline]
-    pub(super) const fn source_row(self) -> usize {
-        self.subswitch() >> 3
-    }
-    #[inline]
-    pub(super) const fn output(self) -> usize {
-        self.row() << 3 | self.subswitch() & 7
-    }
-}
+/// What the calendar holds.
+pub(super) type Wake = tiles::Wake<TILES, VCS>;
+/// A row buffer of a chip.
+pub(super) type RowBufferId = tiles::RowBuffer<TILES, VCS>;
+/// A column buffer of a chip.
+pub(super) type ColumnBufferId = tiles::ColumnBuffer<TILES, VCS>;

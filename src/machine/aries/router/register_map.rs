@@ -33,93 +33,18 @@ use super::counters::AriesCounters;
 use super::grain::Items;
 use super::tiles::Tiles;
 use crate::chip::RegisterError;
-use crate::machine::aries::route::registers::{
-    AriesRegisters, PORTS, PortKind, PortMask, RouteTables, VCS,
-};
+use crate::machine::aries::route::registers::{AriesRegisters, PORTS, PortKind, PortMask, VCS};
 use RegisterError::BadValue;
 
 /// What `chip.id` reads as.
 pub const CHIP_ID: u64 = 0x4152_4945;
 
-/// A register, decoded from its name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Register {
-    Chip(Chip),
-    Discard(usize),
-    Load(PortKind),
-    BlueClass(usize, usize),
-    RootClass(usize),
-    /// Mode, whether non-minimal, whether the addend.
-    Bias(usize, bool, bool),
-    Kind(usize),
-    Committed(usize),
-    Table(PortKind, Table, usize),
-    Counter(usize),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Chip {
-    Id,
-    Group,
-    Router,
-    Cycle,
-    LivePorts,
-    FlitsInside,
-    Quiesced,
-    ForwardProgress,
-    BlackLinks,
-    LocalUpClass,
-}
-
-/// One of the four route tables.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Table {
-    global: bool,
-    non_minimal: bool,
-}
-
-impl Table {
-    fn named(name: &str) -> Option<Self> {
-        let (global, non_minimal) = match name {
-            "local_minimal" => (false, false),
-            "local_non_minimal" => (false, true),
-            "global_minimal" => (true, false),
-            "global_non_minimal" => (true, true),
-            _ => return None,
-        };
-        Some(Self {
-            global,
-            non_minimal,
-        })
-    }
-
-    fn of(self, tables: &RouteTables) -> &Vec<PortMask> {
-        match (self.global, self.non_minimal) {
-            (false, false) => &tables.local_minimal,
-            (false, true) => &tables.local_non_minimal,
-            (true, false) => &tables.global_minimal,
-            (true, true) => &tables.global_non_minimal,
-        }
-    }
-
-    fn of_mut(self, tables: &mut RouteTables) -> &mut Vec<PortMask> {
-        match (self.global, self.non_minimal) {
-            (false, false) => &mut tables.local_minimal,
-            (false, true) => &mut tables.local_non_minimal,
-            (true, false) => &mut tables.global_minimal,
-            (true, true) => &mut tables.global_non_minimal,
-        }
-    }
-}
+/// Kinds of ports by their names, in the order of their numbers.
+const KINDS: [&str; 4] = ["processor", "green", "black", "blue"];
 
 fn kind_of(name: &str) -> Option<PortKind> {
-    Some(match name {
-        "processor" => PortKind::Processor,
-        "green" => PortKind::Green,
-        "black" => PortKind::Black,
-        "blue" => PortKind::Blue,
-        _ => return None,
-    })
+    let found = KINDS.iter().position(|kind| *kind == name)?;
+    Some(PortKind::ALL[found])
 }
 
 /// A number below `bound`.
@@ -127,60 +52,9 @@ fn number(text: &str, bound: usize) -> Option<usize> {
     text.parse().ok().filter(|&n| n < bound)
 }
 
-impl Register {
-    fn parse(name: &str) -> Option<Self> {
-        let parts: Vec<&str> = name.split('.').collect();
-        Some(match parts[..] {
-            ["chip", name] => Self::Chip(match name {
-                "id" => Chip::Id,
-                "group" => Chip::Group,
-                "router" => Chip::Router,
-                "cycle" => Chip::Cycle,
-                "live_ports" => Chip::LivePorts,
-                "flits_inside" => Chip::FlitsInside,
-                "quiesced" => Chip::Quiesced,
-                "forward_progress_ns" => Chip::ForwardProgress,
-                "black_links" => Chip::BlackLinks,
-                "local_up_class" => Chip::LocalUpClass,
-                _ => return None,
-            }),
-            ["discard", vc] => Self::Discard(number(vc, VCS)?),
-            ["load", kind] => Self::Load(kind_of(kind)?),
-            ["blue_class", "target", class] => Self::BlueClass(0, number(class, 4)?),
-            ["blue_class", "middle", class] => Self::BlueClass(1, number(class, 4)?),
-            ["root_class", class] => Self::RootClass(number(class, 4)?),
-            ["bias", mode, of, what] => {
-                let non_minimal = match of {
-                    "minimal" => false,
-                    "non_minimal" => true,
-                    _ => return None,
-                };
-                let add = match what {
-                    "shift" => false,
-                    "add" => true,
-                    _ => return None,
-                };
-                Self::Bias(number(mode, 4)?, non_minimal, add)
-            }
-            ["table", kind, table, index] => {
-                let table = Table::named(table)?;
-                Self::Table(kind_of(kind)?, table, index.parse().ok()?)
-            }
-            ["counter", name] => {
-                let named = |&n: &usize| AriesCounters::name(n) == Some(name);
-                Self::Counter((0..AriesCounters::COUNT).find(named)?)
-            }
-            [port, what] => {
-                let port = number(port.strip_prefix("port")?, PORTS)?;
-                match what {
-                    "kind" => Self::Kind(port),
-                    "committed" => Self::Committed(port),
-                    _ => return None,
-                }
-            }
-            _ => return None,
-        })
-    }
+/// The port of `portP`.
+fn port_of(name: &str) -> Option<usize> {
+    number(name.strip_prefix("port")?, PORTS)
 }
 
 /// A value of at most `most`.
@@ -191,48 +65,76 @@ fn at_most(value: u64, most: u8, takes: &'static str) -> Result<u8, RegisterErro
         .ok_or(BadValue { takes })
 }
 
+/// A register of a few bits, which takes any value up to a largest one: where it is, that value,
+/// and the range in words.
+fn small<'r>(
+    registers: &'r mut AriesRegisters,
+    name: &[&str],
+) -> Option<(&'r mut u8, u8, &'static str)> {
+    let (place, most) = match *name {
+        ["chip", "local_up_class"] => (&mut registers.local_up_class, 3),
+        ["blue_class", "target", class] => (&mut registers.blue_classes[0][number(class, 4)?], 3),
+        ["blue_class", "middle", class] => (&mut registers.blue_classes[1][number(class, 4)?], 3),
+        ["root_class", class] => (&mut registers.root_classes[number(class, 4)?], 3),
+        ["bias", mode, of, what] => {
+            let mode = &mut registers.bias[number(mode, 4)?];
+            let bias = match of {
+                "minimal" => &mut mode.minimal,
+                "non_minimal" => &mut mode.non_minimal,
+                _ => return None,
+            };
+            match what {
+                "shift" => (&mut bias.shift, 3),
+                "add" => (&mut bias.add, 63),
+                _ => return None,
+            }
+        }
+        _ => return None,
+    };
+    Some((place, most, if most == 3 { "0 to 3" } else { "0 to 63" }))
+}
+
+/// The entry of a route table.
+fn entry<'r>(registers: &'r mut AriesRegisters, name: [&str; 3]) -> Option<&'r mut PortMask> {
+    let [kind, table, index] = name;
+    let tables = Arc::make_mut(&mut registers.tables[kind_of(kind)? as usize]);
+    let table = match table {
+        "local_minimal" => &mut tables.local_minimal,
+        "local_non_minimal" => &mut tables.local_non_minimal,
+        "global_minimal" => &mut tables.global_minimal,
+        "global_non_minimal" => &mut tables.global_non_minimal,
+        _ => return None,
+    };
+    table.get_mut(index.parse::<usize>().ok()?)
+}
+
 impl<I: Items> Tiles<I> {
     /// The register called `name`.
     pub fn get(&self, name: &str) -> Option<u64> {
+        let name: Vec<&str> = name.split('.').collect();
         let registers = self.registers();
-        Some(match Register::parse(name)? {
-            Register::Chip(chip) => self.chip_register(chip),
-            Register::Discard(vc) => self.discarding()[vc],
-            Register::Load(kind) => self.told_load(kind).into(),
-            Register::BlueClass(where_, class) => registers.blue_classes[where_][class].into(),
-            Register::RootClass(class) => registers.root_classes[class].into(),
-            Register::Bias(mode, non_minimal, add) => {
-                let mode = registers.bias[mode];
-                let bias = if non_minimal {
-                    mode.non_minimal
-                } else {
-                    mode.minimal
-                };
-                if add { bias.add } else { bias.shift }.into()
+        Some(match name[..] {
+            ["chip", "id"] => CHIP_ID,
+            ["chip", "group"] => registers.group.into(),
+            ["chip", "router"] => registers.router.into(),
+            ["chip", "cycle"] => self.cycle(),
+            ["chip", "live_ports"] => self.live,
+            ["chip", "flits_inside"] => self.flits_inside(),
+            ["chip", "quiesced"] => self.is_quiesced().into(),
+            ["chip", "forward_progress_ns"] => registers.forward_progress_ns,
+            ["chip", "black_links"] => registers.black_links.into(),
+            ["discard", vc] => self.discarding()[number(vc, VCS)?],
+            ["load", kind] => self.told_load(kind_of(kind)?).into(),
+            ["table", kind, table, index] => *entry(&mut registers.clone(), [kind, table, index])?,
+            ["counter", name] => {
+                let named = |&n: &usize| AriesCounters::name(n) == Some(name);
+                self.counters()
+                    .nth((0..AriesCounters::COUNT).find(named)?)?
             }
-            Register::Kind(port) => *registers.ports.get(port)?.as_ref()? as u64,
-            Register::Committed(port) => self.committed_flits(port).into(),
-            Register::Table(kind, table, index) => {
-                *table.of(&registers.tables[kind as usize]).get(index)?
-            }
-            Register::Counter(index) => self.counters().nth(index)?,
+            [port, "kind"] => *registers.ports.get(port_of(port)?)?.as_ref()? as u64,
+            [port, "committed"] => self.committed_flits(port_of(port)?).into(),
+            _ => (*small(&mut registers.clone(), &name)?.0).into(),
         })
-    }
-
-    fn chip_register(&self, chip: Chip) -> u64 {
-        let registers = self.registers();
-        match chip {
-            Chip::Id => CHIP_ID,
-            Chip::Group => registers.group.into(),
-            Chip::Router => registers.router.into(),
-            Chip::Cycle => self.cycle(),
-            Chip::LivePorts => self.live,
-            Chip::FlitsInside => self.flits_inside(),
-            Chip::Quiesced => self.is_quiesced().into(),
-            Chip::ForwardProgress => registers.forward_progress_ns,
-            Chip::BlackLinks => registers.black_links.into(),
-            Chip::LocalUpClass => registers.local_up_class.into(),
-        }
     }
 
     /// Writes the register called `name`.
@@ -240,108 +142,49 @@ impl<I: Items> Tiles<I> {
     /// # Errors
     /// See [`RegisterError`].
     pub fn set(&mut self, name: &str, value: u64) -> Result<(), RegisterError> {
-        const CLASS: &str = "0 to 3";
-        match Register::parse(name).ok_or(RegisterError::Unknown)? {
-            Register::Chip(chip) => self.set_chip(chip, value),
-            Register::Discard(vc) => {
+        let parts: Vec<&str> = name.split('.').collect();
+        let refused = |takes| Err(BadValue { takes });
+        let mut registers = self.registers().clone();
+        match parts[..] {
+            ["chip", "quiesced"] => {
+                match at_most(value, 1, "0 or 1")? {
+                    0 => self.release(),
+                    _ => self.quiesce(),
+                }
+                return Ok(());
+            }
+            ["discard", vc] => {
+                let vc = number(vc, VCS).ok_or(RegisterError::Unknown)?;
                 if value & !self.discarding()[vc] != 0 {
-                    return Err(BadValue {
-                        takes: "what it holds with bits cleared",
-                    });
+                    return refused("what it holds with bits cleared");
                 }
                 self.stop_discarding(vc, value);
-                Ok(())
+                return Ok(());
             }
-            Register::BlueClass(where_, class) => {
-                let value = at_most(value, 3, CLASS)?;
-                self.change(|r| r.blue_classes[where_][class] = value);
-                Ok(())
+            ["chip", "forward_progress_ns"] if value == 0 => {
+                return refused("1 or more nanoseconds");
             }
-            Register::RootClass(class) => {
-                let value = at_most(value, 3, CLASS)?;
-                self.change(|r| r.root_classes[class] = value);
-                Ok(())
-            }
-            Register::Bias(mode, non_minimal, add) => {
-                let value = if add {
-                    at_most(value, 63, "0 to 63")?
-                } else {
-                    at_most(value, 3, "0 to 3")?
-                };
-                self.change(|registers| {
-                    let mode = &mut registers.bias[mode];
-                    let bias = if non_minimal {
-                        &mut mode.non_minimal
-                    } else {
-                        &mut mode.minimal
-                    };
-                    *if add { &mut bias.add } else { &mut bias.shift } = value;
-                });
-                Ok(())
-            }
-            Register::Table(kind, table, index) => {
-                let entries = table.of(&self.registers().tables[kind as usize]).len();
-                if index >= entries {
-                    return Err(RegisterError::Unknown);
-                }
+            ["chip", "forward_progress_ns"] => registers.forward_progress_ns = value,
+            ["chip", "black_links"] if value == 0 => return refused("1 to 15"),
+            ["chip", "black_links"] => registers.black_links = at_most(value, 15, "1 to 15")?,
+            ["table", kind, table, index] => {
+                let entry = entry(&mut registers, [kind, table, index]);
+                let entry = entry.ok_or(RegisterError::Unknown)?;
                 if value >> PORTS != 0 {
-                    return Err(BadValue {
-                        takes: "a mask of 44 ports",
-                    });
+                    return refused("a mask of 44 ports");
                 }
-                self.change(|registers| {
-                    let tables = Arc::make_mut(&mut registers.tables[kind as usize]);
-                    table.of_mut(tables)[index] = value;
-                });
-                Ok(())
+                *entry = value;
             }
-            Register::Load(_)
-            | Register::Kind(_)
-            | Register::Committed(_)
-            | Register::Counter(_) => Err(RegisterError::ReadOnly),
-        }
-    }
-
-    fn set_chip(&mut self, chip: Chip, value: u64) -> Result<(), RegisterError> {
-        match chip {
-            Chip::Quiesced => match at_most(value, 1, "0 or 1")? {
-                0 => self.release(),
-                _ => self.quiesce(),
+            // Also of a port that is not in use.
+            [port, "kind"] if port_of(port).is_some() => return Err(RegisterError::ReadOnly),
+            _ => match small(&mut registers, &parts) {
+                Some((place, most, takes)) => *place = at_most(value, most, takes)?,
+                None if self.get(name).is_some() => return Err(RegisterError::ReadOnly),
+                None => return Err(RegisterError::Unknown),
             },
-            Chip::ForwardProgress => {
-                if value == 0 {
-                    return Err(BadValue {
-                        takes: "1 or more nanoseconds",
-                    });
-                }
-                self.change(|r| r.forward_progress_ns = value);
-            }
-            Chip::BlackLinks => {
-                let takes = "1 to 15";
-                let value = at_most(value, 15, takes)?;
-                if value == 0 {
-                    return Err(BadValue { takes });
-                }
-                self.change(|r| r.black_links = value);
-            }
-            Chip::LocalUpClass => {
-                let value = at_most(value, 3, "0 to 3")?;
-                self.change(|r| r.local_up_class = value);
-            }
-            Chip::Id
-            | Chip::Group
-            | Chip::Router
-            | Chip::Cycle
-            | Chip::LivePorts
-            | Chip::FlitsInside => return Err(RegisterError::ReadOnly),
         }
-        Ok(())
-    }
-
-    fn change(&mut self, act: impl FnOnce(&mut AriesRegisters)) {
-        let mut registers = self.registers().clone();
-        act(&mut registers);
         self.apply(registers);
+        Ok(())
     }
 }
 

@@ -12,8 +12,9 @@ use super::pipeline::{
     BUFFERS, ColumnBufferId, ROW_CREDIT_CYCLES, ROWS, RowBufferId, RowPipe, TILES, Wake,
 };
 use super::pool::{Fifo, Item, Pool, Slot};
-use super::tiles::{Tiles, boxed};
+use super::tiles::Tiles;
 use crate::kit::below;
+use crate::kit::tiles::boxed;
 use crate::kit::{MatrixArbiter, Next, Room};
 use crate::machine::aries::route::registers::VCS;
 

@@ -25,16 +25,14 @@ use super::load::Loads;
 use super::netlink::Netlink;
 use super::pipeline::{BUFFERS, INPUT_CYCLES, NETLINK_CYCLES, ROWS, TILE_VCS, TILES, Wake};
 use super::pool::Pool;
-use super::progress::Progress;
 use super::rows::Rows;
-use crate::kit::Calendar;
-use crate::kit::below;
+use crate::kit::{Calendar, ForwardProgress, below};
 use crate::machine::aries::route::decision::Routes;
 use crate::machine::aries::route::registers::{
     AriesRegisters, FIRST_NIC_PORT, PORTS, PortMask, VCS,
 };
 use crate::rng::Rng;
-use crate::time::{Duration, Time};
+use crate::time::Time;
 
 /// The router core's view of its links: input queues on one side, output port logic on the other.
 ///
@@ -126,14 +124,6 @@ pub(super) const SWITCH_FREE: usize = NIC_FREE + 8;
 pub(super) const ROW_FREE: usize = SWITCH_FREE + TILES * ROWS;
 const _: () = assert!(ROW_FREE + BUFFERS <= u16::MAX as usize);
 
-/// A boxed array that is never on the stack.
-pub(super) fn boxed<T: Copy, const N: usize>(value: T) -> Box<[T; N]> {
-    match vec![value; N].into_boxed_slice().try_into() {
-        Ok(array) => array,
-        Err(_) => unreachable!("the vector was made with N elements"),
-    }
-}
-
 /// The 48 tiles of an Aries and its Netlink, the links excluded.
 ///
 /// Call order: [`arrived`](Self::arrived) and [`output_changed`](Self::output_changed) as things
@@ -161,8 +151,7 @@ pub struct Tiles<I = Flits> {
     pub(super) live: PortMask,
     /// Ports whose link must be asked whether it is up.
     recheck: PortMask,
-    pub(super) progress: Progress,
-    dilation: u32,
+    progress: ForwardProgress<VCS>,
     grain: PhantomData<I>,
 }
 
@@ -188,8 +177,7 @@ impl<I: Items> Tiles<I> {
             stalls: [0; 3],
             live: 0,
             recheck: 0,
-            progress: Progress::new(),
-            dilation: 1,
+            progress: ForwardProgress::new(),
             grain: PhantomData,
         };
         tiles.configure();
@@ -207,7 +195,7 @@ impl<I: Items> Tiles<I> {
     /// Sets how many nanoseconds of the driver an emulated one takes, at least 1: the
     /// forward-progress register is in emulated time.
     pub fn set_dilation(&mut self, dilation: u32) {
-        self.dilation = dilation.max(1);
+        self.progress.set_dilation(dilation);
         self.configure();
     }
 
@@ -225,9 +213,8 @@ impl<I: Items> Tiles<I> {
 
     /// Derives what follows from the registers.
     fn configure(&mut self) {
-        let timeout = Duration::from_ns(self.routes.registers().forward_progress_ns);
-        self.progress
-            .set_timeout(timeout.times(self.dilation.into()));
+        let timeout_ns = self.routes.registers().forward_progress_ns;
+        self.progress.set_timeout_ns(timeout_ns);
         self.inputs.set_kinds(self.routes.registers());
         self.loads.ways_changed();
         self.recheck = (1 << PORTS) - 1;
@@ -432,10 +419,9 @@ impl<I: Items> Tiles<I> {
     pub fn check_forward_progress(&mut self, now: Time) {
         let waiting = self.columns.waiting_to_progress();
         let moved = core::mem::take(&mut self.columns.moved);
-        let mut expired = [0; VCS];
-        if !self.progress.check(now, waiting, moved, &mut expired) {
+        let Some(expired) = self.progress.check(now, waiting, moved) else {
             return;
-        }
+        };
         for (vc, &tiles) in expired.iter().enumerate() {
             for tile in (0..TILES).filter(|tile| tiles >> tile & 1 != 0) {
                 self.columns.discarding[vc] |= 1 << tile;

@@ -9,11 +9,12 @@
 
 use phitwire_framing::aries::flit::Routing;
 
+use super::dragonfly;
 use crate::chip::Grain;
 use crate::machine::aries::cycle::{Aries, AriesOptions};
 use crate::machine::aries::router::pipeline::CYCLE_PS;
 use crate::machine::aries::topology::{
-    Arrangement, Dragonfly, DragonflySpec, DragonflyWiring, Faults, Shape, check, check_routes,
+    Dragonfly, DragonflySettings, DragonflySpec, DragonflyWiring, Faults, Shape, check_routes,
 };
 use crate::net::Mistake;
 use crate::rng::Rng;
@@ -46,32 +47,6 @@ pub struct DragonflyCase {
     pub options: AriesOptions,
     /// Partitions of the second run; 1 = there is none.
     pub partitions: usize,
-}
-
-fn spec(rng: &mut Rng) -> (DragonflySpec, Dragonfly) {
-    loop {
-        let shape = Shape {
-            groups: 1 + rng.below(7) as u16,
-            chassis: 1 + rng.below(4) as u8,
-            blades: 1 + rng.below(6) as u8,
-            nics: 1 + rng.below(4) as u8,
-        };
-        let spec = DragonflySpec {
-            shape,
-            black_links: (shape.chassis > 1).then(|| 1 + rng.below(3) as u8),
-            global_links: (shape.groups > 1).then(|| 1 + rng.below(8) as u16),
-            arrangement: pick(rng, &Arrangement::ALL).1,
-            ..DragonflySpec::default()
-        };
-        // Not every combination is a network.
-        if shape.routers() <= MOST_ROUTERS
-            && shape.all_nics() > 1
-            && let Ok(topology) = spec.generate()
-            && check(&topology).is_empty()
-        {
-            return (spec, topology);
-        }
-    }
 }
 
 /// The network without some of its links.
@@ -143,7 +118,8 @@ impl DragonflyCase {
     /// The case of `seed`.
     pub fn random(seed: u64) -> Self {
         let mut rng = Rng::new(seed, STREAM);
-        let (spec, topology) = spec(&mut rng);
+        let settings = DragonflySettings::default();
+        let (spec, topology) = dragonfly(&mut rng, [7, 4, 6, 4], [3, 8], MOST_ROUTERS, &settings);
         let routing = pick(&mut rng, &Routing::ALL);
         let mut metres = AriesOptions::METRES;
         if rng.chance(1, 2) {
@@ -255,6 +231,7 @@ impl SoakCase for DragonflyCase {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::machine::aries::topology::Arrangement;
     use crate::sim::direct::Violation;
 
     fn run(case: &dyn SoakCase) -> Result<Outcome, Failure> {

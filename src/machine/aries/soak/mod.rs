@@ -78,32 +78,37 @@ impl OwnHarm for SetHarm {
     }
 }
 
-fn spec(rng: &mut Rng, lane_retry_threshold: u32) -> DragonflySpec {
+/// A random dragonfly with at most so many groups, chassis, blades and NICs, black and global
+/// links, and routers.
+fn dragonfly(
+    rng: &mut Rng,
+    [groups, chassis, blades, nics]: [u64; 4],
+    [black, global]: [u64; 2],
+    routers: usize,
+    settings: &DragonflySettings,
+) -> (DragonflySpec, Dragonfly) {
     loop {
         let shape = Shape {
-            groups: 1 + rng.below(3) as u16,
-            chassis: 1 + rng.below(2) as u8,
-            blades: 1 + rng.below(4) as u8,
-            nics: 1 + rng.below(2) as u8,
+            groups: 1 + rng.below(groups) as u16,
+            chassis: 1 + rng.below(chassis) as u8,
+            blades: 1 + rng.below(blades) as u8,
+            nics: 1 + rng.below(nics) as u8,
         };
         let spec = DragonflySpec {
             shape,
-            black_links: (shape.chassis > 1).then(|| 1 + rng.below(2) as u8),
-            global_links: (shape.groups > 1).then(|| 1 + rng.below(3) as u16),
+            black_links: (shape.chassis > 1).then(|| 1 + rng.below(black) as u8),
+            global_links: (shape.groups > 1).then(|| 1 + rng.below(global) as u16),
             arrangement: pick(rng, &Arrangement::ALL).1,
-            settings: DragonflySettings {
-                lane_retry_threshold,
-                ..DragonflySettings::default()
-            },
+            settings: settings.clone(),
             ..DragonflySpec::default()
         };
         // Not every combination is a network.
-        if shape.routers() <= MOST_ROUTERS
+        if shape.routers() <= routers
             && shape.all_nics() > 1
             && let Ok(topology) = spec.generate()
             && check_topology(&topology).is_empty()
         {
-            return spec;
+            return (spec, topology);
         }
     }
 }
@@ -236,7 +241,11 @@ impl Soaked for AriesLinks {
         let mut rng = Rng::new(seed, STREAM);
         let mut late_rng = Rng::new(seed, LATE_STREAM);
         let beside = Beside::random(how, &mut late_rng);
-        let spec = spec(&mut rng, beside.lane_threshold());
+        let settings = DragonflySettings {
+            lane_retry_threshold: beside.lane_threshold(),
+            ..DragonflySettings::default()
+        };
+        let (spec, _) = dragonfly(&mut rng, [3, 2, 4, 2], [2, 3], MOST_ROUTERS, &settings);
         let link = LinkSpec {
             latency: up_to(&mut rng, 20),
             mtu: pick(&mut rng, &[MIN_SET_FRAME_BYTES, 512, 1472, 9000]),

@@ -28,11 +28,7 @@ impl Arrangement {
 
     /// Name in descriptions and on command lines.
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::Absolute => "absolute",
-            Self::Relative => "relative",
-            Self::Circulant => "circulant",
-        }
+        Self::ALL[self as usize].0
     }
 
     /// The place of group `from` that leads to group `to`, of `groups` in all; `from` and `to`

@@ -2,7 +2,6 @@
 
 use super::model::Dragonfly;
 use crate::chip::Grain;
-use crate::chip::RouterClock;
 use crate::machine::aries::link::STANDARD;
 use crate::machine::aries::link::{AriesLinkConfig, LcbRegisters, SetProfile};
 use crate::machine::aries::nic::{AriesNicConfig, Domain, Permissions, RUN_DOMAIN, VirtualNodes};
@@ -36,14 +35,10 @@ impl Dragonfly {
         ports.sort_by_key(|(port, _)| *port);
         let clock = runtime.clock.unwrap_or(self.settings.clock);
         registers.forward_progress_ns = clock.emulated_ns(self.settings.forward_progress_ms);
-        let clock = match clock {
-            Clock::FreeRunning => RouterClock::FreeRunning,
-            Clock::Paced { dilation } => RouterClock::Paced { dilation },
-        };
         // Packets, where cycles mean nothing.
         let grain = runtime.grain.unwrap_or(match clock {
-            RouterClock::FreeRunning => Grain::Packet,
-            RouterClock::Paced { .. } => Grain::Flit,
+            Clock::FreeRunning => Grain::Packet,
+            Clock::Paced { .. } => Grain::Flit,
         });
         Ok(AriesConfig {
             name,

@@ -3,6 +3,7 @@
 use thiserror::Error;
 
 use super::outstanding::MAX_OUTSTANDING;
+use crate::kit::config::{getters, setters};
 use crate::link::LinkConfig;
 use crate::nic::memory::MAX_MEMORY_BYTES;
 use crate::nic::periods::Incarnation;
@@ -72,34 +73,22 @@ impl NicConfig {
         })
     }
 
-    /// Name of the node.
-    pub fn name(&self) -> &str {
-        &self.name
+    getters! {
+        /// Name of the node.
+        name: &str;
+        /// One link per slice.
+        ports: &[LinkConfig];
     }
 
-    /// Processor number, 15 bits.
-    pub fn processor(&self) -> u16 {
-        self.processor
-    }
-
-    /// One link per slice.
-    pub fn ports(&self) -> &[LinkConfig] {
-        &self.ports
-    }
-
-    /// Bytes of memory that other processors can reach.
-    pub fn memory_bytes(&self) -> u64 {
-        self.memory_bytes
-    }
-
-    /// Requests that may wait for their response at once.
-    pub fn max_outstanding(&self) -> u32 {
-        self.max_outstanding
-    }
-
-    /// Time after which an unanswered request is reported to whoever asked.
-    pub fn request_timeout(&self) -> Duration {
-        self.request_timeout
+    getters! {
+        /// Processor number, 15 bits.
+        processor: u16;
+        /// Bytes of memory that other processors can reach.
+        memory_bytes: u64;
+        /// Requests that may wait for their response at once.
+        max_outstanding: u32;
+        /// Time after which an unanswered request is reported to whoever asked.
+        request_timeout: Duration;
     }
 }
 
@@ -108,39 +97,17 @@ impl NicConfig {
 pub struct NicConfigBuilder(NicConfig);
 
 impl NicConfigBuilder {
-    /// Bytes of memory that other processors can reach. Default 1 GiB, allocated when written.
-    #[must_use]
-    pub fn memory_bytes(mut self, bytes: u64) -> Self {
-        self.0.memory_bytes = bytes;
-        self
-    }
-
-    /// Requests that may wait for their response at once. Default 16,384.
-    #[must_use]
-    pub fn max_outstanding(mut self, requests: u32) -> Self {
-        self.0.max_outstanding = requests;
-        self
-    }
-
-    /// Time after which an unanswered request is reported to whoever asked. Default 2 s.
-    #[must_use]
-    pub fn request_timeout(mut self, timeout: Duration) -> Self {
-        self.0.request_timeout = timeout;
-        self
-    }
-
-    /// Seed of what is random in the network interface itself. Default 0.
-    #[must_use]
-    pub fn seed(mut self, seed: u64) -> Self {
-        self.0.seed = seed;
-        self
-    }
-
-    /// What is known of predecessors. Default: see [`Incarnation`].
-    #[must_use]
-    pub fn incarnation(mut self, incarnation: Incarnation) -> Self {
-        self.0.incarnation = incarnation;
-        self
+    setters! {
+        /// Bytes of memory that other processors can reach. Default 1 GiB, allocated when written.
+        memory_bytes: u64;
+        /// Requests that may wait for their response at once. Default 16,384.
+        max_outstanding: u32;
+        /// Time after which an unanswered request is reported to whoever asked. Default 2 s.
+        request_timeout: Duration;
+        /// Seed of what is random in the network interface itself. Default 0.
+        seed: u64;
+        /// What is known of predecessors. Default: see [`Incarnation`].
+        incarnation: Incarnation;
     }
 
     /// Checks the values.

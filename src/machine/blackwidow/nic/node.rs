@@ -190,7 +190,7 @@ impl BlackwidowNic {
 
     /// Requests, the user's and the traffic driver's, that wait for their response.
     pub fn outstanding(&self) -> u32 {
-        self.requester.outstanding.len()
+        self.requester.outstanding.slab.len()
     }
 
     /// This processor's memory.
@@ -386,7 +386,7 @@ impl Node for BlackwidowNic {
 
     fn advance(&mut self, now: Time) {
         self.now = now;
-        self.requester.outstanding.advance(now);
+        self.requester.outstanding.slab.advance(now);
         for index in 0..self.ports.len() {
             let Self {
                 ports,

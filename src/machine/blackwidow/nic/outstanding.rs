@@ -73,7 +73,7 @@ pub(crate) const fn longer_periods(capacity: u32) -> u64 {
 /// The outstanding requests of one network interface.
 #[derive(Clone, Debug)]
 pub(crate) struct Outstanding {
-    slab: Slab<Pending>,
+    pub slab: Slab<Pending>,
     index_bits: u32,
 }
 
@@ -101,17 +101,6 @@ impl Outstanding {
         }
     }
 
-    /// Requests waiting for their response.
-    pub(crate) fn len(&self) -> u32 {
-        self.slab.len()
-    }
-
-    /// Timed-out requests whose response has not been seen.
-    #[cfg(test)]
-    pub(crate) fn quarantined(&self) -> u32 {
-        self.slab.quarantined()
-    }
-
     #[inline]
     fn tid(&self, index: u32, period: u32) -> Tid {
         Tid::from_bits(period << self.index_bits | index)
@@ -121,17 +110,6 @@ impl Outstanding {
     #[inline]
     const fn index(&self, tid: Tid) -> u32 {
         tid.bits() & ((1 << self.index_bits) - 1)
-    }
-
-    /// Lets time pass: what is begun from now on is of another period.
-    #[inline]
-    pub(crate) fn advance(&mut self, now: Time) {
-        self.slab.advance(now);
-    }
-
-    /// When there are slots again, if none is left now.
-    pub(crate) fn opens(&self) -> Option<Time> {
-        self.slab.opens()
     }
 
     /// Whether `tid` is of the period in which its slot served last.
@@ -171,12 +149,6 @@ impl Outstanding {
     /// request that timed out; its slot leaves quarantine.
     pub(crate) fn late(&mut self, tid: Tid) -> bool {
         self.is_recent(tid) && self.slab.release(self.index(tid))
-    }
-
-    /// When the longest-waiting request was posted.
-    #[inline]
-    pub(crate) fn oldest(&self) -> Option<Time> {
-        self.slab.oldest()
     }
 
     /// Times out the longest-waiting request if it was posted at `limit` or before.
@@ -229,11 +201,11 @@ mod tests {
         let tids: Vec<Tid> = (1..=4).map(|ns| table.begin(at(ns)).unwrap()).collect();
         assert!(table.begin(at(5)).is_none());
         table.finish(tids[1]);
-        assert_eq!(table.oldest(), Some(Time::from_ns(1)));
+        assert_eq!(table.slab.oldest(), Some(Time::from_ns(1)));
         assert_eq!(table.expire(Time::from_ns(3)).unwrap().0, tids[0]);
         assert_eq!(table.expire(Time::from_ns(3)).unwrap().1.address, 3);
         assert!(table.expire(Time::from_ns(3)).is_none());
-        assert_eq!((table.len(), table.quarantined()), (1, 2));
+        assert_eq!((table.slab.len(), table.slab.quarantined()), (1, 2));
     }
 
     #[test]
@@ -258,8 +230,8 @@ mod tests {
         table.expire(Time::from_ns(1)).unwrap();
         assert!(table.begin(at(2)).is_none());
         let second = Time::ZERO + Duration::from_ms(2_000);
-        assert_eq!(table.opens(), Some(second));
-        table.advance(second);
+        assert_eq!(table.slab.opens(), Some(second));
+        table.slab.advance(second);
         let new = table.begin(at(2)).unwrap();
         assert_ne!(old, new);
         assert!(table.get(old).is_none() && !table.late(old) && !table.is_recent(old));
@@ -277,7 +249,7 @@ mod tests {
                 let mut table = successor(capacity, now);
                 for _ in 0..rng.below(100) {
                     now += Duration::from_ns(1 << [12, 24, 30][rng.below(3) as usize]);
-                    table.advance(now);
+                    table.slab.advance(now);
                     while rng.chance(1, 3) && table.expire(now).is_some() {}
                     let Some(tid) = table.begin(Pending {
                         posted: now,
@@ -333,7 +305,7 @@ mod tests {
                     }
                 }
             }
-            assert_eq!(table.len() as usize, live.len());
+            assert_eq!(table.slab.len() as usize, live.len());
             assert_eq!(table.slab.listed(), 37);
         }
         assert_eq!(live.iter().collect::<HashSet<_>>().len(), live.len());

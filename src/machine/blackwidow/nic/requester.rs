@@ -154,7 +154,7 @@ impl Requester {
             is_read,
             asker,
         };
-        self.outstanding.advance(now);
+        self.outstanding.slab.advance(now);
         let tid = self.outstanding.begin(pending).ok_or(PostError::TooMany)?;
         let mut packet = PacketBuf::new();
         if let Err(error) = encode_request(dest, self.processor, tid.bits(), request, &mut packet) {
@@ -228,11 +228,11 @@ impl Requester {
     /// The next request whose time-out has passed.
     #[inline]
     pub(crate) fn expire(&mut self, now: Time, counters: &mut NicCounters) -> Option<Answer> {
-        let deadline = self.outstanding.oldest()? + self.timeout;
+        let deadline = self.outstanding.slab.oldest()? + self.timeout;
         if deadline > now {
             return None;
         }
-        let limit = self.outstanding.oldest()?;
+        let limit = self.outstanding.slab.oldest()?;
         let (tid, pending) = self.outstanding.expire(limit)?;
         counters.requests_timed_out += 1;
         Some(Answer {
@@ -244,12 +244,7 @@ impl Requester {
 
     /// When the next request times out, or requests are possible again.
     pub(crate) fn next_deadline(&self) -> Option<Time> {
-        let timeout = self.outstanding.oldest().map(|at| at + self.timeout);
-        let opens = self.outstanding.opens();
-        match (timeout, opens) {
-            (Some(timeout), Some(opens)) => Some(timeout.min(opens)),
-            (timeout, opens) => timeout.or(opens),
-        }
+        self.outstanding.slab.next_deadline(self.timeout)
     }
 
     /// Keeps the end of a user's request until it is fetched.

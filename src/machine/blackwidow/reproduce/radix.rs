@@ -79,17 +79,12 @@ pub fn radix_of(aspect_ratio: f64) -> f64 {
 pub fn table(technology: Technology) -> Table {
     let aspect_ratio = technology.aspect_ratio();
     let best = technology.best_radix();
-    let row = |label: &str, paper, ours| Row {
-        label: label.into(),
-        paper,
-        ours,
-        tolerance: Tolerance::Relative(0.01),
-    };
+    let row = |label, paper, ours| Row::new(label, paper, ours, Tolerance::Relative(0.01));
     let excess = |radix: f64| {
         let latency = technology.latency_ns(radix);
         100.0 * (latency / technology.latency_ns(best) - 1.0)
     };
-    let also = |label: String, paper, ours| Observation { label, paper, ours };
+    let also = |label: &str, paper, ours| Observation::new(label, paper, ours);
     Table {
         title: "Optimal radix (section 7.1)".into(),
         unit: "",
@@ -100,11 +95,11 @@ pub fn table(technology: Technology) -> Table {
             row("radix with k ln^2 k = A, solved", 82.0, radix_of(aspect_ratio)),
         ],
         also: vec![
-            also("latency at radix 64, ns".into(), None, technology.latency_ns(64.0)),
-            also(format!("latency at radix {best:.0}, ns"), None, technology.latency_ns(best)),
-            also("latency at radix 128, ns".into(), None, technology.latency_ns(128.0)),
-            also("radix 64 above the optimum, % (paper: within 2)".into(), Some(2.0), excess(64.0)),
-            also("radix 128 above the optimum, % (paper: within 2)".into(), Some(2.0), excess(128.0)),
+            also("latency at radix 64, ns", None, technology.latency_ns(64.0)),
+            also(&format!("latency at radix {best:.0}, ns"), None, technology.latency_ns(best)),
+            also("latency at radix 128, ns", None, technology.latency_ns(128.0)),
+            also("radix 64 above the optimum, % (paper: within 2)", Some(2.0), excess(64.0)),
+            also("radix 128 above the optimum, % (paper: within 2)", Some(2.0), excess(128.0)),
         ],
         assumptions: vec![
             "Run: the minimum of T(k) = 2 t_r log_k N + 2 k L / B over real k; and the root of \

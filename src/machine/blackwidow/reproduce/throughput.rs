@@ -66,12 +66,7 @@ fn rows(measurement: Measurement) -> Vec<Row> {
 }
 
 fn row(label: String, paper: f64, ours: f64) -> Row {
-    Row {
-        label,
-        paper,
-        ours,
-        tolerance: TOLERANCE,
-    }
+    Row::new(label, paper, ours, TOLERANCE)
 }
 
 /// Measures the whole chip that was built with 8x8.
@@ -99,10 +94,9 @@ pub fn table(measurement: Measurement) -> Table {
         rows,
         also: PRINTED
             .into_iter()
-            .map(|(p, paper)| Observation {
-                label: format!("{p}x{p}, packets of 4 to 19 phits"),
-                paper: Some(paper),
-                ours: lengths.throughput(p),
+            .map(|(p, paper)| {
+                let label = format!("{p}x{p}, packets of 4 to 19 phits");
+                Observation::new(label, paper, lengths.throughput(p))
             })
             .collect(),
         assumptions: assumptions(measurement),

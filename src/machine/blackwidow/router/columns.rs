@@ -9,11 +9,12 @@
 use phitwire_framing::yarc::packet::{EopStatus, Vc, eop_status};
 use phitwire_framing::yarc::phit::CONTENT_MASK;
 
-use super::core::{Core, Ports, SLOT_EOP, SLOT_KIND_MASK, Slot, boxed, from_slot};
+use super::core::{Core, Ports, SLOT_EOP, SLOT_KIND_MASK, Slot, from_slot};
 use super::event::RouterEvent;
 use super::pipeline::{BUFFERS, COLUMN_CREDIT_CYCLES, ColumnBufferId, ColumnPipe, Ring, Wake};
 use crate::kit::below;
 use crate::kit::pipe::RING_PLACES;
+use crate::kit::tiles::boxed;
 use crate::kit::{MatrixArbiter, Next, RoundRobin};
 use crate::machine::blackwidow::route::registers::PORTS;
 

@@ -20,12 +20,11 @@ use super::input::{ANNOUNCED_SLOTS, Inputs};
 use super::maintenance::Maintenance;
 use super::pipeline::{INPUT_CYCLES, Wake};
 use super::rows::Rows;
-use crate::kit::Calendar;
-use crate::kit::below;
+use crate::kit::{Calendar, ForwardProgress, below};
 use crate::machine::blackwidow::route::TileRoutes;
 use crate::machine::blackwidow::route::decision::ChipPorts;
 use crate::machine::blackwidow::route::registers::{ChipRegisters, PORTS};
-use crate::time::{Duration, Time};
+use crate::time::Time;
 
 /// The router core's view of its links: input queues on one side, output port logic on the other.
 ///
@@ -78,29 +77,6 @@ pub(super) const fn from_slot(slot: Slot) -> Phit {
 // The kind of a phit lies two bits higher in a `Phit`, above the sideband.
 const _: () = assert!(to_slot(Phit::new(PhitKind::Eop, 0)) == SLOT_EOP);
 
-/// A boxed array of zeros that is never on the stack.
-pub(super) fn boxed<T: Copy, const N: usize>(value: T) -> Box<[T; N]> {
-    match vec![value; N].into_boxed_slice().try_into() {
-        Ok(array) => array,
-        Err(_) => unreachable!("the vector was made with N elements"),
-    }
-}
-
-/// Forward-progress state of the output virtual channels (paper, section 7.7).
-#[derive(Debug)]
-struct Progress {
-    /// In the driver's time.
-    timeout: Duration,
-    /// Nanoseconds of the driver per emulated nanosecond.
-    dilation: u32,
-    /// Ports, per virtual channel, whose countdown runs.
-    running: [u64; 2],
-    /// When the countdown of (port, virtual channel) began.
-    since: Box<[Time; 128]>,
-    /// Not later than the earliest expiry.
-    next_check: Time,
-}
-
 /// The 64 tiles of a YARC, their links excluded.
 ///
 /// Call order: [`arrived`](Self::arrived) and [`output_changed`](Self::output_changed) as things
@@ -122,7 +98,7 @@ pub struct Core {
     pub(super) events: EventQueue,
     /// See [`stalls`](Self::stalls).
     pub(super) stalls: [u64; 3],
-    progress: Progress,
+    progress: ForwardProgress<2>,
 }
 
 impl Core {
@@ -142,13 +118,7 @@ impl Core {
             counters: RouterCounters::default(),
             events: EventQueue::default(),
             stalls: [0; 3],
-            progress: Progress {
-                timeout: Duration::ZERO,
-                dilation: 1,
-                running: [0; 2],
-                since: boxed(Time::ZERO),
-                next_check: Time::NEVER,
-            },
+            progress: ForwardProgress::new(),
         };
         core.registers.tiles.resize(PORTS, None);
         core.compile_routes();
@@ -158,7 +128,7 @@ impl Core {
     /// Sets how many nanoseconds of the driver an emulated one takes, at least 1: the
     /// forward-progress register is in emulated time.
     pub fn set_dilation(&mut self, dilation: u32) {
-        self.progress.dilation = dilation.max(1);
+        self.progress.set_dilation(dilation);
         self.compile_routes();
     }
 
@@ -173,9 +143,8 @@ impl Core {
                     .map(|tile| Box::new(TileRoutes::new(port, tile, ports)))
             })
             .collect();
-        let timeout = Duration::from_ns(self.registers.forward_progress_ns);
-        self.progress.timeout = timeout.times(self.progress.dilation.into());
-        self.progress.next_check = Time::ZERO;
+        self.progress
+            .set_timeout_ns(self.registers.forward_progress_ns);
     }
 
     /// The configuration registers.
@@ -316,57 +285,27 @@ impl Core {
     /// expires, an event is raised and the packets of that port and virtual channel are discarded
     /// until the link can take a packet again or software writes the discard register.
     pub fn check_forward_progress(&mut self, now: Time) {
-        let mut stuck = [0; 2];
-        for (vc, stuck) in stuck.iter_mut().enumerate() {
-            let waiting = self.columns.waiting[vc] & !self.columns.discarding[vc];
-            let moved = core::mem::take(&mut self.columns.moved[vc]);
-            let mut restart = waiting & (moved | !self.progress.running[vc]);
-            if restart != 0 {
-                let expiry = now + self.progress.timeout;
-                self.progress.next_check = self.progress.next_check.min(expiry);
-            }
-            while restart != 0 {
-                let port = restart.trailing_zeros() as usize;
-                restart &= restart - 1;
-                self.progress.since[port * 2 + vc] = now;
-            }
-            self.progress.running[vc] = waiting;
-            *stuck = waiting;
-        }
-        if now >= self.progress.next_check {
-            self.expire_progress(now, stuck);
-        }
-    }
-
-    #[cold]
-    fn expire_progress(&mut self, now: Time, stuck: [u64; 2]) {
-        let mut next = Time::NEVER;
-        for (vc, &ports) in stuck.iter().enumerate() {
+        let columns = &mut self.columns;
+        let waiting = [0, 1].map(|vc| columns.waiting[vc] & !columns.discarding[vc]);
+        let moved = core::mem::take(&mut columns.moved);
+        let Some(expired) = self.progress.check(now, waiting, moved) else {
+            return;
+        };
+        for (vc, ports) in Vc::ALL.into_iter().zip(expired) {
             for port in (0..PORTS).filter(|port| ports >> port & 1 != 0) {
-                let expiry = self.progress.since[port * 2 + vc] + self.progress.timeout;
-                if expiry > now {
-                    next = next.min(expiry);
-                    continue;
-                }
-                self.progress.running[vc] &= !(1 << port);
-                self.columns.discarding[vc] |= 1 << port;
+                self.columns.discarding[vc.index()] |= 1 << port;
                 self.columns.wake(port);
                 self.counters.forward_progress_timeouts += 1;
-                let vc = Vc::from_index(vc);
-                self.events.push(RouterEvent::ForwardProgress {
-                    port: port as u8,
-                    vc,
-                });
+                let port = port as u8;
+                self.events.push(RouterEvent::ForwardProgress { port, vc });
             }
         }
-        self.progress.next_check = next;
     }
 
     /// When [`check_forward_progress`](Self::check_forward_progress) must be called at the latest.
     /// May be earlier than the next expiry, never later.
     pub fn next_progress_check(&self) -> Option<Time> {
-        let any = self.progress.running[0] | self.progress.running[1] != 0;
-        (any && self.progress.next_check != Time::NEVER).then_some(self.progress.next_check)
+        self.progress.next_check()
     }
 
     /// Output ports, per virtual channel, whose packets are discarded because their

@@ -1,6 +1,7 @@
 //! Packets that are cut, swallowed and taken back, ports that die and stand still.
 
 use super::*;
+use crate::time::Duration;
 
 #[test]
 fn violations_are_swallowed_counted_and_reported() {

@@ -1,10 +1,8 @@
 //! What a router reports to the maintenance controller.
 
-use std::collections::VecDeque;
-
 use phitwire_framing::yarc::packet::Vc;
 
-use crate::kit::below;
+use crate::kit::events::{Interrupt, Interrupts, Wait};
 use crate::link::LinkEvent;
 use crate::node::PortId;
 
@@ -63,66 +61,19 @@ pub enum RouterEvent {
     },
 }
 
-/// Register writes that wait to be fetched; further ones are lost and counted.
-const MAX_WRITES: usize = 256;
-
-/// The events that wait to be fetched.
-///
-/// No burst of one kind keeps another from being seen. Of packets without a way the first of its
-/// kind and port waits and counters have the rest; of an output that stops and goes on again, the
-/// last word of each kind waits; register writes have room of their own. Link events are the
+/// The events that wait to be fetched; register writes have room of their own. Link events are the
 /// owner's.
-#[derive(Debug, Default)]
-pub(super) struct EventQueue {
-    queue: VecDeque<RouterEvent>,
-    /// Ports, per kind of refusal, of which an event waits.
-    refused: [u64; 3],
-    writes: usize,
-    pub(super) lost: u64,
-}
+pub(super) type EventQueue = Interrupts<RouterEvent>;
 
-/// The kind and port of an event of a packet without a way.
-fn refusal(event: &RouterEvent) -> Option<(usize, u64)> {
-    let (kind, port) = match event {
-        RouterEvent::Unroutable { port, .. } => (0, port),
-        RouterEvent::UpDownViolation { port, .. } => (1, port),
-        RouterEvent::VirtualRouterViolation { port, .. } => (2, port),
-        _ => return None,
-    };
-    Some((kind, 1 << below::<64>(usize::from(*port))))
-}
-
-impl EventQueue {
-    /// Adds an event, unless it says nothing new or has no room.
-    #[cold]
-    pub(super) fn push(&mut self, event: RouterEvent) {
-        if let Some((kind, port)) = refusal(&event) {
-            if self.refused[kind] & port != 0 {
-                return;
-            }
-            self.refused[kind] |= port;
-        } else if matches!(event, RouterEvent::RegisterWritten { .. }) {
-            if self.writes == MAX_WRITES {
-                self.lost += 1;
-                return;
-            }
-            self.writes += 1;
-        } else {
-            // At most two per output and virtual channel, in the order in which they hold.
-            self.queue.retain(|waiting| *waiting != event);
+impl Interrupt for RouterEvent {
+    fn wait(&self) -> Wait {
+        match self {
+            Self::Unroutable { port, .. } => Wait::First(0, *port),
+            Self::UpDownViolation { port, .. } => Wait::First(1, *port),
+            Self::VirtualRouterViolation { port, .. } => Wait::First(2, *port),
+            Self::RegisterWritten { .. } => Wait::Each,
+            _ => Wait::Last,
         }
-        self.queue.push_back(event);
-    }
-
-    /// The oldest event.
-    pub(super) fn pop(&mut self) -> Option<RouterEvent> {
-        let event = self.queue.pop_front()?;
-        if let Some((kind, port)) = refusal(&event) {
-            self.refused[kind] &= !port;
-        } else if matches!(event, RouterEvent::RegisterWritten { .. }) {
-            self.writes -= 1;
-        }
-        Some(event)
     }
 }
 
@@ -197,7 +148,7 @@ mod tests {
     fn only_register_writes_are_ever_lost() {
         let mut queue = EventQueue::default();
         let write = |address| RouterEvent::RegisterWritten { address, value: 1 };
-        for address in 0..MAX_WRITES as u16 + 9 {
+        for address in 0..EventQueue::ROOM as u16 + 9 {
             queue.push(write(address));
         }
         let violation = RouterEvent::UpDownViolation {
@@ -206,7 +157,7 @@ mod tests {
         };
         queue.push(violation.clone());
         assert_eq!(queue.lost, 9);
-        for address in 0..MAX_WRITES as u16 {
+        for address in 0..EventQueue::ROOM as u16 {
             assert_eq!(queue.pop(), Some(write(address)));
         }
         assert_eq!(queue.pop(), Some(violation));

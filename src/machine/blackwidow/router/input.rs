@@ -8,10 +8,11 @@ use phitwire_framing::yarc::packet::{
 };
 use phitwire_framing::yarc::phit::Phit;
 
-use super::core::{Core, Ports, SLOT_BODY, SLOT_KIND_MASK, SLOT_MASK_SHIFT, Slot, boxed, to_slot};
+use super::core::{Core, Ports, SLOT_BODY, SLOT_KIND_MASK, SLOT_MASK_SHIFT, Slot, to_slot};
 use super::event::RouterEvent;
 use super::pipeline::{PORT_VCS, ROW_CYCLES, RowBufferId, Wake};
 use crate::kit::below;
+use crate::kit::tiles::boxed;
 use crate::kit::{Calendar, MatrixArbiter, Room, RoundRobin};
 use crate::machine::blackwidow::route::adaptive::{
     column_mask, open_columns, preferred_columns, row_mask,
@@ -169,7 +170,7 @@ impl Core {
     /// A free place of a row buffer has become known at its input tile.
     #[inline]
     pub(super) fn row_place_freed(&mut self, id: RowBufferId) {
-        let (port, vc) = (id.port(), id.vc());
+        let (port, vc) = (id.tile(), id.vc());
         if self.inputs.vcs[port * 2 + vc].waits_for >> id.column() & 1 != 0 && self.has_room(id, 0)
         {
             self.inputs.vcs[port * 2 + vc].waits_for = NOTHING;

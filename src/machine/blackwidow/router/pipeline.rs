@@ -18,10 +18,10 @@
 //! that nothing can hold up either; they are counted in front of the row-bus grant, so that a phit
 //! is handed to the link in the cycle in which it is granted.
 
-use crate::kit::Pipe;
-use crate::kit::below;
 use crate::kit::pipe::RING_PLACES;
+use crate::kit::{Pipe, tiles};
 use crate::machine::blackwidow::route::adaptive::{COLUMN_BUFFER_PHITS, ROW_BUFFER_PHITS};
+use crate::machine::blackwidow::route::registers::PORTS;
 
 /// Stages of an idle router from the input queue to the output port (paper, section 3).
 pub const ZERO_LOAD_CYCLES: u64 = 25;
@@ -62,95 +62,9 @@ pub(super) type ColumnPipe =
 #[repr(align(64))]
 pub(super) struct Ring(pub(super) [u32; RING_PLACES]);
 
-/// What the calendar holds: which side of which buffer has something to do again.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Wake {
-    /// A phit has come into a row buffer.
-    RowReader(RowBufferId),
-    /// A row buffer's free place is known at its input tile.
-    RowWriter(RowBufferId),
-    /// A phit has come into a column buffer.
-    ColumnReader(ColumnBufferId),
-    /// A column buffer's free place is known at its subswitch.
-    ColumnWriter(ColumnBufferId),
-}
-
-/// A row buffer of one virtual channel: (input port, virtual channel, column).
-///
-/// It belongs to the subswitch at the input's row and that column, as its input number `lane`.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct RowBufferId(pub(super) u16);
-
-impl RowBufferId {
-    #[inline]
-    pub(super) const fn new(port: usize, vc: usize, column: usize) -> Self {
-        Self(((port * 2 + vc) * 8 + column) as u16)
-    }
-    #[inline]
-    pub(super) const fn index(self) -> usize {
-        below::<BUFFERS>(self.0 as usize)
-    }
-    #[inline]
-    pub(super) const fn port(self) -> usize {
-        self.index() >> 4
-    }
-    #[inline]
-    pub(super) const fn vc(self) -> usize {
-        (self.0 as usize >> 3) & 1
-    }
-    #[inline]
-    pub(super) const fn column(self) -> usize {
-        self.0 as usize & 7
-    }
-    #[inline]
-    pub(super) const fn subswitch(self) -> usize {
-        self.port() & 0x38 | self.column()
-    }
-    #[inline]
-    pub(super) const fn lane(self) -> usize {
-        self.port() & 7
-    }
-}
-
-/// A column buffer of one virtual channel: (subswitch, virtual channel, output row).
-///
-/// It belongs to the output port at that row and the subswitch's column, as its input number
-/// `source_row`.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ColumnBufferId(pub(super) u16);
-
-impl ColumnBufferId {
-    #[inline]
-    pub(super) const fn new(subswitch: usize, vc: usize, row: usize) -> Self {
-        Self(((subswitch * 2 + vc) * 8 + row) as u16)
-    }
-    /// The column buffer at output `port` that holds what comes from `source_row`.
-    #[inline]
-    pub(super) const fn at_output(port: usize, vc: usize, source_row: usize) -> Self {
-        Self::new(source_row << 3 | port & 7, vc, port >> 3)
-    }
-    #[inline]
-    pub(super) const fn index(self) -> usize {
-        below::<BUFFERS>(self.0 as usize)
-    }
-    #[inline]
-    pub(super) const fn subswitch(self) -> usize {
-        self.index() >> 4
-    }
-    #[inline]
-    pub(super) const fn vc(self) -> usize {
-        (self.0 as usize >> 3) & 1
-    }
-    #[inline]
-    pub(super) const fn row(self) -> usize {
-        self.0 as usize & 7
-    }
-    #[inline]
-    pub(super) const fn source_row(self) -> usize {
-        self.subswitch() >> 3
-    }
-    #[inline]
-    pub(super) const fn output(self) -> usize {
-        self.row() << 3 | self.subswitch() & 7
-    }
-}
+/// What the calendar holds.
+pub(super) type Wake = tiles::Wake<PORTS, 2>;
+/// A row buffer of a chip.
+pub(super) type RowBufferId = tiles::RowBuffer<PORTS, 2>;
+/// A column buffer of a chip.
+pub(super) type ColumnBufferId = tiles::ColumnBuffer<PORTS, 2>;

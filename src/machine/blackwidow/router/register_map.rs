@@ -48,37 +48,13 @@ impl From<RegisterError> for RegisterStatus {
 /// What a register of 15 bits takes.
 const FIFTEEN_BITS: &str = "0 to 0x7fff";
 
-/// A register, decoded from its address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Register {
-    Id,
-    ForwardProgress,
-    PortsInUse,
-    Cycle,
-    Discard(usize),
-    Counter(usize),
-    Tile(usize, TileRegister),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum TileRegister {
-    Kind,
-    RootLocation,
-    RootMask,
-    DownShift,
-    DownMask,
-    HashShift,
-    ExitMask,
-    TableSubtree(usize),
-    TablePorts(usize),
-    PortMap(usize),
-}
-
 const COUNTERS_AT: u16 = 0x0100;
 const TILES_AT: u16 = 0x4000;
+const TILES_END: u16 = 0x5000;
 const TABLE_SUBTREE_AT: u16 = 0x08;
 const TABLE_PORTS_AT: u16 = 0x10;
 const PORT_MAP_AT: u16 = 0x18;
+const PORT_MAP_END: u16 = 0x20;
 
 const CHIP_NAMES: [&str; 6] = [
     "id",
@@ -98,124 +74,94 @@ const TILE_NAMES: [&str; 7] = [
     "exit_mask",
 ];
 
-impl Register {
-    fn decode(address: u16) -> Option<Self> {
-        Some(match address {
-            0x0000 => Self::Id,
-            0x0001 => Self::ForwardProgress,
-            0x0002 => Self::PortsInUse,
-            0x0003 => Self::Cycle,
-            0x0004 => Self::Discard(0),
-            0x0005 => Self::Discard(1),
-            COUNTERS_AT..TILES_AT => {
-                let n = usize::from(address - COUNTERS_AT);
-                return (n < RouterCounters::COUNT).then_some(Self::Counter(n));
-            }
-            TILES_AT..0x5000 => {
-                let tile = usize::from(address - TILES_AT) / 64;
-                Self::Tile(tile, TileRegister::decode(address % 64)?)
-            }
-            _ => return None,
-        })
-    }
+/// The tile of an address among those of tiles, and the register of the tile.
+fn in_tile(address: u16) -> (usize, u16) {
+    (usize::from(address - TILES_AT) / 64, address % 64)
 }
 
-impl TileRegister {
-    fn decode(offset: u16) -> Option<Self> {
-        let index = usize::from(offset % 8);
-        Some(match offset {
-            0x00 => Self::Kind,
-            0x01 => Self::RootLocation,
-            0x02 => Self::RootMask,
-            0x03 => Self::DownShift,
-            0x04 => Self::DownMask,
-            0x05 => Self::HashShift,
-            0x06 => Self::ExitMask,
-            TABLE_SUBTREE_AT..TABLE_PORTS_AT => Self::TableSubtree(index),
-            TABLE_PORTS_AT..PORT_MAP_AT => Self::TablePorts(index),
-            PORT_MAP_AT..0x20 => Self::PortMap(index),
-            _ => return None,
-        })
-    }
+/// Register `register` of a tile.
+fn read_tile(tile: &TileRegisters, register: u16) -> Option<u64> {
+    let i = usize::from(register % 8);
+    Some(match register {
+        0x00 => match tile.kind {
+            PortKind::Down => 0,
+            PortKind::Up => 1,
+            PortKind::Side => 2,
+        },
+        0x01 => tile.root_detect.location.into(),
+        0x02 => tile.root_detect.mask.into(),
+        0x03 => tile.down_shift.into(),
+        0x04 => tile.down_mask.into(),
+        0x05 => tile.hash_shift.into(),
+        0x06 => tile.exit_mask,
+        TABLE_SUBTREE_AT..TABLE_PORTS_AT => {
+            let subtree = tile.table[i].subtree;
+            u64::from(subtree.location) | u64::from(subtree.mask) << 16
+        }
+        TABLE_PORTS_AT..PORT_MAP_AT => tile.table[i].ports,
+        PORT_MAP_AT..PORT_MAP_END => {
+            let mut bytes = [0; 8];
+            bytes.copy_from_slice(&tile.port_map[8 * i..8 * i + 8]);
+            u64::from_le_bytes(bytes)
+        }
+        _ => return None,
+    })
+}
 
-    fn read(self, tile: &TileRegisters) -> u64 {
-        match self {
-            Self::Kind => match tile.kind {
-                PortKind::Down => 0,
-                PortKind::Up => 1,
-                PortKind::Side => 2,
-            },
-            Self::RootLocation => tile.root_detect.location.into(),
-            Self::RootMask => tile.root_detect.mask.into(),
-            Self::DownShift => tile.down_shift.into(),
-            Self::DownMask => tile.down_mask.into(),
-            Self::HashShift => tile.hash_shift.into(),
-            Self::ExitMask => tile.exit_mask,
-            Self::TableSubtree(i) => {
-                let subtree = tile.table[i].subtree;
-                u64::from(subtree.location) | u64::from(subtree.mask) << 16
-            }
-            Self::TablePorts(i) => tile.table[i].ports,
-            Self::PortMap(i) => {
-                let mut bytes = [0; 8];
-                bytes.copy_from_slice(&tile.port_map[8 * i..8 * i + 8]);
-                u64::from_le_bytes(bytes)
+/// Writes register `register` of a tile.
+fn write_tile(tile: &mut TileRegisters, register: u16, value: u64) -> Result<(), RegisterError> {
+    let i = usize::from(register % 8);
+    let up_to = |max: u64, takes| {
+        let fits = value <= max;
+        fits.then_some(value as u16).ok_or(BadValue { takes })
+    };
+    match register {
+        0x00 => {
+            tile.kind = match value {
+                0 => PortKind::Down,
+                1 => PortKind::Up,
+                2 => PortKind::Side,
+                _ => {
+                    let takes = "0 (down), 1 (up) and 2 (side)";
+                    return Err(BadValue { takes });
+                }
             }
         }
-    }
-
-    fn write(self, tile: &mut TileRegisters, value: u64) -> Result<(), RegisterError> {
-        let up_to = |max: u64, takes| {
-            let fits = value <= max;
-            fits.then_some(value as u16).ok_or(BadValue { takes })
-        };
-        match self {
-            Self::Kind => {
-                tile.kind = match value {
-                    0 => PortKind::Down,
-                    1 => PortKind::Up,
-                    2 => PortKind::Side,
-                    _ => {
-                        let takes = "0 (down), 1 (up) and 2 (side)";
-                        return Err(BadValue { takes });
-                    }
-                }
+        0x01 => tile.root_detect.location = up_to(0x7fff, FIFTEEN_BITS)?,
+        0x02 => tile.root_detect.mask = up_to(0x7fff, FIFTEEN_BITS)?,
+        0x03 => tile.down_shift = up_to(15, "0 to 15")? as u8,
+        0x04 => tile.down_mask = up_to(0x7fff, FIFTEEN_BITS)?,
+        0x05 => tile.hash_shift = up_to(14, "0 to 14")? as u8,
+        0x06 => tile.exit_mask = value,
+        TABLE_SUBTREE_AT..TABLE_PORTS_AT => {
+            if value & !0x7fff_7fff != 0 {
+                let takes = "a location in bits 14:0 and a mask in bits 30:16";
+                return Err(BadValue { takes });
             }
-            Self::RootLocation => tile.root_detect.location = up_to(0x7fff, FIFTEEN_BITS)?,
-            Self::RootMask => tile.root_detect.mask = up_to(0x7fff, FIFTEEN_BITS)?,
-            Self::DownShift => tile.down_shift = up_to(15, "0 to 15")? as u8,
-            Self::DownMask => tile.down_mask = up_to(0x7fff, FIFTEEN_BITS)?,
-            Self::HashShift => tile.hash_shift = up_to(14, "0 to 14")? as u8,
-            Self::ExitMask => tile.exit_mask = value,
-            Self::TableSubtree(i) => {
-                if value & !0x7fff_7fff != 0 {
-                    let takes = "a location in bits 14:0 and a mask in bits 30:16";
-                    return Err(BadValue { takes });
-                }
-                tile.table[i].subtree = Subtree {
-                    location: value as u16,
-                    mask: (value >> 16) as u16,
-                };
-            }
-            Self::TablePorts(i) => {
-                if value != 0 && !is_supported_count(value.count_ones()) {
-                    let takes = "masks of 0 to 8, 10, 12, 14, 16, 20, 24, 28 or 32 ports";
-                    return Err(BadValue { takes });
-                }
-                tile.table[i].ports = value;
-            }
-            Self::PortMap(i) => {
-                let bytes = value.to_le_bytes();
-                let fits = |port: &u8| usize::from(*port) < PORTS || *port == NO_PORT;
-                if !bytes.iter().all(fits) {
-                    let takes = "ports 0 to 0x3f, and 0xff for none, in each of its bytes";
-                    return Err(BadValue { takes });
-                }
-                tile.port_map[8 * i..8 * i + 8].copy_from_slice(&bytes);
-            }
+            tile.table[i].subtree = Subtree {
+                location: value as u16,
+                mask: (value >> 16) as u16,
+            };
         }
-        Ok(())
+        TABLE_PORTS_AT..PORT_MAP_AT => {
+            if value != 0 && !is_supported_count(value.count_ones()) {
+                let takes = "masks of 0 to 8, 10, 12, 14, 16, 20, 24, 28 or 32 ports";
+                return Err(BadValue { takes });
+            }
+            tile.table[i].ports = value;
+        }
+        PORT_MAP_AT..PORT_MAP_END => {
+            let bytes = value.to_le_bytes();
+            let fits = |port: &u8| usize::from(*port) < PORTS || *port == NO_PORT;
+            if !bytes.iter().all(fits) {
+                let takes = "ports 0 to 0x3f, and 0xff for none, in each of its bytes";
+                return Err(BadValue { takes });
+            }
+            tile.port_map[8 * i..8 * i + 8].copy_from_slice(&bytes);
+        }
+        _ => return Err(RegisterError::Unknown),
     }
+    Ok(())
 }
 
 /// The address of the register called `name`, for instance `tile12.table.0.ports`.
@@ -247,31 +193,41 @@ pub fn register_address(name: &str) -> Option<u16> {
 
 /// The name of the register at `address`.
 pub fn register_name(address: u16) -> Option<String> {
-    Some(match Register::decode(address)? {
-        Register::Counter(n) => format!("counter.{n}"),
-        Register::Tile(tile, register) => match register {
-            TileRegister::TableSubtree(i) => format!("tile{tile}.table.{i}.subtree"),
-            TileRegister::TablePorts(i) => format!("tile{tile}.table.{i}.ports"),
-            TileRegister::PortMap(i) => format!("tile{tile}.port_map.{i}"),
-            _ => format!("tile{tile}.{}", TILE_NAMES[usize::from(address % 64)]),
-        },
-        _ => format!("chip.{}", CHIP_NAMES[usize::from(address)]),
+    Some(match address {
+        0..COUNTERS_AT => format!("chip.{}", CHIP_NAMES.get(usize::from(address))?),
+        COUNTERS_AT..TILES_AT => {
+            let n = usize::from(address - COUNTERS_AT);
+            RouterCounters::name(n).map(|_| format!("counter.{n}"))?
+        }
+        TILES_AT..TILES_END => {
+            let ((tile, register), i) = (in_tile(address), address % 8);
+            match register {
+                TABLE_SUBTREE_AT..TABLE_PORTS_AT => format!("tile{tile}.table.{i}.subtree"),
+                TABLE_PORTS_AT..PORT_MAP_AT => format!("tile{tile}.table.{i}.ports"),
+                PORT_MAP_AT..PORT_MAP_END => format!("tile{tile}.port_map.{i}"),
+                _ => format!("tile{tile}.{}", TILE_NAMES.get(usize::from(register))?),
+            }
+        }
+        _ => return None,
     })
 }
 
 impl Core {
     /// The value of the register at `address`; `None` when there is none or its tile is not in use.
     pub fn read_register(&self, address: u16) -> Option<u64> {
-        Some(match Register::decode(address)? {
-            Register::Id => CHIP_ID,
-            Register::ForwardProgress => self.registers.forward_progress_ns,
-            Register::PortsInUse => self.ports.in_use,
-            Register::Cycle => self.cycle,
-            Register::Discard(vc) => self.columns.discarding[vc],
-            Register::Counter(n) => self.counters().nth(n)?,
-            Register::Tile(tile, register) => {
-                register.read(self.registers.tiles.get(tile)?.as_ref()?)
+        Some(match address {
+            0x0000 => CHIP_ID,
+            0x0001 => self.registers.forward_progress_ns,
+            0x0002 => self.ports.in_use,
+            0x0003 => self.cycle,
+            0x0004 => self.columns.discarding[0],
+            0x0005 => self.columns.discarding[1],
+            COUNTERS_AT..TILES_AT => self.counters().nth((address - COUNTERS_AT).into())?,
+            TILES_AT..TILES_END => {
+                let (tile, register) = in_tile(address);
+                read_tile(self.registers.tiles.get(tile)?.as_ref()?, register)?
             }
+            _ => return None,
         })
     }
 
@@ -280,30 +236,25 @@ impl Core {
     /// # Errors
     /// See [`RegisterError`]; nothing has changed then.
     pub fn write_register(&mut self, address: u16, value: u64) -> Result<(), RegisterError> {
-        match Register::decode(address).ok_or(RegisterError::Unknown)? {
-            Register::Id | Register::PortsInUse | Register::Cycle | Register::Counter(_) => {
-                return Err(RegisterError::ReadOnly);
-            }
-            Register::ForwardProgress => {
-                if value == 0 {
-                    return Err(BadValue {
-                        takes: "1 and more",
-                    });
+        let refused = |takes| Err(BadValue { takes });
+        match address {
+            0x0001 if value == 0 => return refused("1 and more"),
+            0x0001 => self.registers.forward_progress_ns = value,
+            0x0004 | 0x0005 => {
+                let discarding = &mut self.columns.discarding[usize::from(address - 0x0004)];
+                if value & !*discarding != 0 {
+                    return refused("what it is, or less: its bits can only be cleared");
                 }
-                self.registers.forward_progress_ns = value;
-            }
-            Register::Discard(vc) => {
-                if value & !self.columns.discarding[vc] != 0 {
-                    let takes = "what it is, or less: its bits can only be cleared";
-                    return Err(BadValue { takes });
-                }
-                self.columns.discarding[vc] = value;
+                *discarding = value;
                 return Ok(());
             }
-            Register::Tile(tile, register) => {
+            TILES_AT..TILES_END => {
+                let (tile, register) = in_tile(address);
                 let tile = self.registers.tiles.get_mut(tile).and_then(Option::as_mut);
-                register.write(tile.ok_or(RegisterError::Unknown)?, value)?;
+                write_tile(tile.ok_or(RegisterError::Unknown)?, register, value)?;
             }
+            _ if self.read_register(address).is_some() => return Err(RegisterError::ReadOnly),
+            _ => return Err(RegisterError::Unknown),
         }
         self.compile_routes();
         Ok(())

@@ -5,12 +5,13 @@
 //! which virtual channel uses the output. A phit moves when the column buffer has a free place, so
 //! column buffers are allocated as the packet is switched.
 
-use super::core::{Core, SLOT_EOP, SLOT_HEAD, SLOT_KIND_MASK, SLOT_MASK_SHIFT, Slot, boxed};
+use super::core::{Core, SLOT_EOP, SLOT_HEAD, SLOT_KIND_MASK, SLOT_MASK_SHIFT, Slot};
 use super::pipeline::{
     BUFFERS, COLUMN_CYCLES, ColumnBufferId, ROW_CREDIT_CYCLES, Ring, RowBufferId, RowPipe, Wake,
 };
 use crate::kit::below;
 use crate::kit::pipe::RING_PLACES;
+use crate::kit::tiles::boxed;
 use crate::kit::{MatrixArbiter, Next, Room, RoundRobin};
 use crate::machine::blackwidow::route::adaptive::preferred_rows;
 use crate::machine::blackwidow::route::registers::PORTS;

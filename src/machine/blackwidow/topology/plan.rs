@@ -2,13 +2,12 @@
 
 use super::model::{Chip, FoldedClos, Processor};
 use crate::chip::Grain;
-use crate::chip::RouterClock;
 use crate::link::LinkConfig;
 use crate::machine::blackwidow::link::STANDARD;
 use crate::machine::blackwidow::nic::NicConfig;
 use crate::machine::blackwidow::route::registers::{ChipRegisters, PORTS, TileRegisters};
 use crate::machine::blackwidow::router::YarcConfig;
-use crate::net::{Clock, End, NodeRef, PlanError, Runtime, ends_of, link_config};
+use crate::net::{End, NodeRef, PlanError, Runtime, ends_of, link_config};
 use crate::time::Duration;
 
 impl FoldedClos {
@@ -35,10 +34,6 @@ impl FoldedClos {
             .ok_or_else(|| PlanError::NoSuchNode(name.clone()))?;
         let clock = runtime.clock.unwrap_or(self.settings.clock);
         registers.forward_progress_ns = clock.emulated_ns(self.settings.forward_progress_ms);
-        let clock = match clock {
-            Clock::FreeRunning => RouterClock::FreeRunning,
-            Clock::Paced { dilation } => RouterClock::Paced { dilation },
-        };
         Ok(YarcConfig {
             name: name.clone(),
             registers,

@@ -65,6 +65,20 @@ pub(super) struct Sink<'a> {
     pub counters: &'a mut AriesNicCounters,
 }
 
+impl<'a> Sink<'a> {
+    pub(super) fn new(
+        now: Time,
+        ended: &'a mut VecDeque<Ended>,
+        counters: &'a mut AriesNicCounters,
+    ) -> Self {
+        Self {
+            now,
+            ended,
+            counters,
+        }
+    }
+}
+
 /// What was contributed, or came back.
 #[derive(Clone, Copy, Debug)]
 struct Share {

@@ -179,17 +179,9 @@ impl CollectiveUnit {
         tree: &CollectiveTree,
         resolve: impl Fn(Target) -> Option<NodeId>,
     ) -> Result<(), TreeError> {
-        if self.is_driven(engine) {
-            return Err(TreeError::Busy);
-        }
-        let index = engine as u8;
-        let slot = self.engines.get_mut(engine);
-        let slot = slot.ok_or(TreeError::Engine(engine))?;
-        if slot.as_ref().is_some_and(|engine| !engine.is_idle()) {
-            return Err(TreeError::Busy);
-        }
-        let tree = Neighbours::new(tree, self.own, resolve)?;
-        *slot = Some(Box::new(Engine::new(index, tree)));
+        let (own, slot) = (self.own, self.idle_slot(engine)?);
+        let tree = Neighbours::new(tree, own, resolve)?;
+        *slot = Some(Box::new(Engine::new(engine as u8, tree)));
         Ok(())
     }
 
@@ -198,16 +190,19 @@ impl CollectiveUnit {
     /// # Errors
     /// [`TreeError::Engine`], [`TreeError::Busy`].
     pub(crate) fn release(&mut self, engine: usize) -> Result<(), TreeError> {
-        if self.is_driven(engine) {
-            return Err(TreeError::Busy);
-        }
+        *self.idle_slot(engine)? = None;
+        Ok(())
+    }
+
+    /// The place of a tree that has nothing to do, or of none.
+    fn idle_slot(&mut self, engine: usize) -> Result<&mut Option<Box<Engine>>, TreeError> {
+        let is_driven = self.is_driven(engine);
         let slot = self.engines.get_mut(engine);
         let slot = slot.ok_or(TreeError::Engine(engine))?;
-        if slot.as_ref().is_some_and(|engine| !engine.is_idle()) {
+        if is_driven || slot.as_ref().is_some_and(|engine| !engine.is_idle()) {
             return Err(TreeError::Busy);
         }
-        *slot = None;
-        Ok(())
+        Ok(slot)
     }
 
     /// Whether the engine has no tree, or nothing to do.
@@ -221,11 +216,7 @@ impl CollectiveUnit {
         let Some(Some(found)) = self.engines.get_mut(engine) else {
             return;
         };
-        let mut sink = Sink {
-            now,
-            ended: &mut self.ended,
-            counters,
-        };
+        let mut sink = Sink::new(now, &mut self.ended, counters);
         found.break_off(CollectiveFailure::Stopped(self.own), None, &mut sink);
     }
 
@@ -270,11 +261,7 @@ impl CollectiveUnit {
             into: join.into,
             at: now,
         };
-        let mut sink = Sink {
-            now,
-            ended: &mut self.ended,
-            counters,
-        };
+        let mut sink = Sink::new(now, &mut self.ended, counters);
         Ok(found.join(joined, &mut sink))
     }
 
@@ -315,11 +302,7 @@ impl CollectiveUnit {
             counters.collective_strangers += 1;
             return Status::BadKey;
         }
-        let mut sink = Sink {
-            now,
-            ended: &mut self.ended,
-            counters,
-        };
+        let mut sink = Sink::new(now, &mut self.ended, counters);
         engine.handle(request.source, &message, &mut sink)
     }
 
@@ -336,11 +319,7 @@ impl CollectiveUnit {
         let Some(engine) = &mut self.engines[(number >> ENGINE_SHIFT) as usize] else {
             return;
         };
-        let mut sink = Sink {
-            now,
-            ended: &mut self.ended,
-            counters,
-        };
+        let mut sink = Sink::new(now, &mut self.ended, counters);
         engine.answered(neighbour as usize, number, failure, &mut sink);
     }
 
@@ -366,11 +345,7 @@ impl CollectiveUnit {
         if self.is_unused() {
             return;
         }
-        let mut sink = Sink {
-            now,
-            ended: &mut self.ended,
-            counters,
-        };
+        let mut sink = Sink::new(now, &mut self.ended, counters);
         for engine in self.engines.iter_mut().flatten() {
             engine.expire(&mut sink);
         }

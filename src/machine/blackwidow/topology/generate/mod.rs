@@ -45,11 +45,6 @@ impl Rank {
     pub const fn level(self) -> u8 {
         self.level
     }
-
-    /// Whether sidelinks join peer subtrees at the highest rank (R1.5, R2.5, R3.5).
-    pub const fn has_sidelinks(self) -> bool {
-        self.side
-    }
 }
 
 impl fmt::Display for Rank {

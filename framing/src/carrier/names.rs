@@ -1,0 +1,64 @@
+//! Enumerations whose values have names, and those that are reasons to refuse something.
+
+/// The values of an enumeration listed once: makes `ALL` and, where names are given, `name`.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! listed {
+    ($type:ident { $($value:ident = $name:literal),+ $(,)? }) => {
+        $crate::listed!($type { $($value),+ });
+
+        impl $type {
+            /// The name: of a counter, on a command line or in a description.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$value => $name,)+
+                }
+            }
+        }
+    };
+    ($type:ident { $($value:ident),+ $(,)? }) => {
+        impl $type {
+            /// All of them, in the order of their codes.
+            pub const ALL: [Self; [$(stringify!($value)),+].len()] = [$(Self::$value),+];
+        }
+    };
+}
+
+/// An error without fields: of each value the sentence that people read, which documents it too,
+/// and where each is a counter, the name of that before it.
+macro_rules! reasons {
+    ($(#[$about:meta])* $type:ident {
+        $($(#[$more:meta])* $value:ident = $name:literal: $text:literal,)+
+    }) => {
+        $crate::carrier::names::reasons! {
+            $(#[$about])* $type { $($(#[$more])* $value: $text,)+ }
+        }
+        $crate::listed!($type { $($value = $name),+ });
+
+        impl $type {
+            /// Position in [`Self::ALL`].
+            pub const fn index(self) -> usize {
+                self as usize
+            }
+        }
+    };
+    ($(#[$about:meta])* $type:ident { $($(#[$more:meta])* $value:ident: $text:literal,)+ }) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[repr(u8)]
+        pub enum $type {
+            $(#[doc = $text] $(#[doc = ""] #[$more])* $value,)+
+        }
+
+        impl core::fmt::Display for $type {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                f.write_str(match self {
+                    $(Self::$value => $text,)+
+                })
+            }
+        }
+
+        impl core::error::Error for $type {}
+    };
+}
+pub(crate) use reasons;

@@ -1,0 +1,102 @@
+//! Forward-progress timers of the output virtual channels of a chip.
+
+use super::tiles::boxed;
+use crate::time::{Duration, Time};
+
+/// Outputs of a chip at most.
+const OUTPUTS: usize = 64;
+
+/// The countdown of every output and virtual channel. It runs while something waits for the output
+/// and restarts whenever something leaves.
+#[derive(Debug)]
+pub(crate) struct ForwardProgress<const VCS: usize> {
+    /// In the driver's time.
+    timeout: Duration,
+    /// Nanoseconds of the driver per emulated nanosecond.
+    dilation: u32,
+    /// Outputs, per virtual channel, whose countdown runs.
+    running: [u64; VCS],
+    any: bool,
+    /// When the countdown of (virtual channel, output) began.
+    since: Box<[[Time; OUTPUTS]; VCS]>,
+    /// Not later than the earliest expiry.
+    next_check: Time,
+}
+
+impl<const VCS: usize> ForwardProgress<VCS> {
+    pub(crate) fn new() -> Self {
+        Self {
+            timeout: Duration::ZERO,
+            dilation: 1,
+            running: [0; VCS],
+            any: false,
+            since: boxed([Time::ZERO; OUTPUTS]),
+            next_check: Time::NEVER,
+        }
+    }
+
+    /// Sets how many nanoseconds of the driver an emulated one takes, at least 1. The time-out is
+    /// to be set anew.
+    pub(crate) fn set_dilation(&mut self, dilation: u32) {
+        self.dilation = dilation.max(1);
+    }
+
+    /// Sets the time after which a countdown ends, in emulated time.
+    pub(crate) fn set_timeout_ns(&mut self, ns: u64) {
+        self.timeout = Duration::from_ns(ns).times(self.dilation.into());
+        self.next_check = Time::ZERO;
+    }
+
+    /// When [`check`](Self::check) must be called at the latest. May be earlier than the next
+    /// expiry, never later.
+    pub(crate) fn next_check(&self) -> Option<Time> {
+        (self.any && self.next_check != Time::NEVER).then_some(self.next_check)
+    }
+
+    /// Brings the countdowns up to `now`: of the outputs, per virtual channel, that something waits
+    /// for, and that something has left since the last call. Returns those whose countdown has
+    /// ended, if any has.
+    pub(crate) fn check(
+        &mut self,
+        now: Time,
+        waiting: [u64; VCS],
+        moved: [u64; VCS],
+    ) -> Option<[u64; VCS]> {
+        let any = waiting.iter().any(|&outputs| outputs != 0);
+        if !any && !self.any {
+            return None;
+        }
+        self.any = any;
+        for vc in 0..VCS {
+            let mut restart = waiting[vc] & (moved[vc] | !self.running[vc]);
+            if restart != 0 {
+                self.next_check = self.next_check.min(now + self.timeout);
+            }
+            while restart != 0 {
+                self.since[vc][restart.trailing_zeros() as usize] = now;
+                restart &= restart - 1;
+            }
+            self.running[vc] = waiting[vc];
+        }
+        (now >= self.next_check).then(|| self.expire(now))
+    }
+
+    #[cold]
+    fn expire(&mut self, now: Time) -> [u64; VCS] {
+        let (mut next, mut expired) = (Time::NEVER, [0; VCS]);
+        for (vc, expired) in expired.iter_mut().enumerate() {
+            for output in (0..OUTPUTS).filter(|output| self.running[vc] >> output & 1 != 0) {
+                let expiry = self.since[vc][output] + self.timeout;
+                if expiry > now {
+                    next = next.min(expiry);
+                } else {
+                    *expired |= 1 << output;
+                }
+            }
+            self.running[vc] &= !*expired;
+        }
+        self.next_check = next;
+        self.any = next != Time::NEVER;
+        expired
+    }
+}
