@@ -20,7 +20,7 @@
 //! | [`manage`] | what the maintenance system decides: rerouting around faults | net time |
 //! | [`net`] | a network as passive data: descriptions and their mistakes, wiring, circles, drawings | chip device link nic time |
 //! | [`device`] | a node as processes and worlds see it | link nic node time |
-//! | [`chip`] | the shell of a router chip: its ports, timers, clock, counters and fault commands | kit link node time |
+//! | [`chip`] | the shell of a router chip: its ports, timers, clock, counters and fault commands; a chip as a device | device kit link node time |
 //! | [`nic`] | what network interfaces share: the verified traffic that tests them, memory, outstanding requests | rng time |
 //! | [`link`] | what links share: sessions, training, lanes, liveness, pacing, credits, profiles; the impairment of wires | kit rng time |
 //! | [`kit`] | what chips are made of: arbiters, pipes, the calendar, timers, rings, counters | time |
@@ -43,6 +43,7 @@ pub mod manage;
 pub mod net;
 pub mod nic;
 pub mod node;
+pub mod packets;
 pub mod reproduce;
 pub mod rng;
 pub mod sim;

@@ -8,6 +8,7 @@
 
 mod chip_core;
 mod clock;
+mod device;
 mod links;
 mod node;
 mod register_error;

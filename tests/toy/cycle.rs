@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::link::{Input, RingEnd};
+use super::link::RingEnd;
 use super::network::Ring;
 use super::router::{FIRST_NIC, RingRouter};
 use super::{CYCLE_PS, Packet};
@@ -10,6 +10,7 @@ use crate::catalogue::{ChoiceError, Given, OptionSpec, Simulated};
 use crate::link::impair::Netem;
 use crate::net::{Clock, End, Network, NodeRef, Profile, Runtime};
 use crate::node::PortId;
+use crate::packets::PacketInput;
 use crate::sim::direct::config::{Config, ConfigError, Traffic};
 use crate::sim::direct::encoded::build::{Builder, Place};
 use crate::sim::direct::model::{ChipView, CycleModel, Partitioned, PortUse, Terminal};
@@ -188,7 +189,7 @@ impl CycleModel for RingModel {
         let queued = (0..4).map(|port| router.queued(port));
         ChipView {
             phits_by_stage: [queued.sum(), 0, 0],
-            phit_hops: router.counters(),
+            phit_hops: router.core().packets(),
             ..ChipView::default()
         }
     }
@@ -198,13 +199,13 @@ impl CycleModel for RingModel {
     }
 
     fn receive(
-        input: &mut Input,
+        input: &mut PacketInput<Packet>,
         (): &mut (),
         cycle: u64,
         terminal: &mut RingTerminal,
         shared: &mut Shared<Self>,
     ) {
-        while let Some(packet) = input.pop() {
+        while let Some(packet) = input.pop(0) {
             let &[head, born, name, kind, ..] = &packet;
             shared.tally.arrived_phits += 1;
             shared.tally.arrived_packets += 1;
@@ -226,7 +227,7 @@ impl CycleModel for RingModel {
     }
 
     fn has_room(end: &RingEnd, _: bool, _: &Shared<Self>) -> bool {
-        end.room() > 0
+        end.room(0) > 0
     }
 
     fn push(end: &mut RingEnd, packet: &Packet) -> u64 {

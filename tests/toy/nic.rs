@@ -9,7 +9,8 @@ use std::collections::VecDeque;
 use super::Packet;
 use super::link::RingEnd;
 use crate::device::{
-    Device, DeviceError, DeviceEvent, Kind, LinkFault, LinkView, NodeAccount, TrafficRuns,
+    Device, DeviceError, DeviceEvent, Kind, LinkEnd as _, LinkFault, LinkView, NodeAccount,
+    TrafficRuns,
 };
 use crate::kit::Events;
 use crate::link::{LinkConfig, LinkPort};
@@ -213,7 +214,7 @@ const ABILITIES: Abilities = Abilities {
 
 impl Issuer for Side {
     fn can_go(&self, _: u64) -> bool {
-        self.answers.is_empty() && self.link.end().room() > 0
+        self.answers.is_empty() && self.link.end().room(0) > 0
     }
 
     fn has_other_ways(&self) -> bool {
@@ -262,11 +263,11 @@ impl Node for RingNic {
         self.side.now = now;
         self.side.pending.advance(now);
         self.side.link.handle_timers(now);
-        while let Some(packet) = self.side.link.input_mut().pop() {
+        while let Some(packet) = self.side.link.input_mut().pop(0) {
             self.receive(&packet);
         }
         self.side.link.give_back();
-        while self.side.link.end().room() > 0
+        while self.side.link.end().room(0) > 0
             && let Some(answer) = self.side.answers.pop_front()
         {
             self.side.link.end_mut().push(answer);
@@ -328,7 +329,7 @@ impl Device for RingNic {
 
     fn link_fault(&mut self, now: Time, port: PortId, fault: LinkFault) -> Result<(), DeviceError> {
         let (end, input) = self.side.link.parts_mut();
-        end.suffer((now, port, fault), input)
+        end.break_link(now, (port, fault), input)
     }
 
     fn account(&self) -> NodeAccount {
