@@ -67,7 +67,13 @@ impl Letter {
     #[must_use]
     pub fn answer(&self, kind: Kind) -> Self {
         let (to, from) = (self.from, self.to);
-        Self { to, from, kind, ..*self }.with(&[])
+        Self {
+            to,
+            from,
+            kind,
+            ..*self
+        }
+        .with(&[])
     }
 }
 

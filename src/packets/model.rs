@@ -72,7 +72,15 @@ fn key(letter: &Letter) -> u64 {
 
 /// A letter without contents.
 const fn letter(to: u16, from: u16, kind: Kind) -> Letter {
-    Letter { to, from, kind, address: 0, name: 0, len: 0, data: [0; MAX_DATA] }
+    Letter {
+        to,
+        from,
+        kind,
+        address: 0,
+        name: 0,
+        len: 0,
+        data: [0; MAX_DATA],
+    }
 }
 
 impl<M: PacketModel> Terminal<M> for PacketTerminal {

@@ -141,7 +141,12 @@ impl<P: Post> PacketNic<P> {
         if pending.period(slot) != Some(period) {
             return; // Of a request that was given up long ago.
         }
-        let Some(&Pending { posted, request, address }) = pending.get(slot) else {
+        let Some(&Pending {
+            posted,
+            request,
+            address,
+        }) = pending.get(slot)
+        else {
             pending.release(slot);
             return;
         };
@@ -182,14 +187,14 @@ impl<P: Post> Side<P> {
             self.checker.put(from.into(), address, letter.data());
         }
         let kind = if done { Kind::Done } else { Kind::Refused };
-        self.answers.push_back(P::pack(&letter.answer(kind).with(&read)));
+        self.answers
+            .push_back(P::pack(&letter.answer(kind).with(&read)));
     }
 
     fn announced(&mut self, source: u16, data: &[u8]) -> bool {
         let told = Announcement::parse(data);
-        let can = |told: &Announcement| {
-            told.op != Operation::Amo && told.size as usize <= P::MAX_BYTES
-        };
+        let can =
+            |told: &Announcement| told.op != Operation::Amo && told.size as usize <= P::MAX_BYTES;
         let Some((purpose, told)) = told.filter(|(_, told)| can(told)) else {
             return false;
         };
@@ -239,15 +244,30 @@ impl<P: Post> Issuer for Side<P> {
         };
         let letter = |name| {
             let from = self.config.number;
-            let letter = Letter { to: dest, from, kind, address, name, len, data: [0; _] };
-            P::pack(&Letter { len, ..letter.with(data) })
+            let letter = Letter {
+                to: dest,
+                from,
+                kind,
+                address,
+                name,
+                len,
+                data: [0; _],
+            };
+            P::pack(&Letter {
+                len,
+                ..letter.with(data)
+            })
         };
         // The name of a request changes nothing about its channel.
         if !self.answers.is_empty() || self.link.end().room(letter(0).vc()) == 0 {
             return false;
         }
         let posted = self.now;
-        let entry = Pending { posted, request, address };
+        let entry = Pending {
+            posted,
+            request,
+            address,
+        };
         let Some((slot, period)) = self.pending.begin(entry) else {
             return false;
         };
@@ -294,11 +314,16 @@ impl<P: Post> Node for PacketNic<P> {
 
     fn next_wakeup(&self) -> Option<Wakeup> {
         let pending = &self.side.pending;
-        let timeout = pending.oldest().map(|posted| posted + self.side.config.timeout);
+        let timeout = pending
+            .oldest()
+            .map(|posted| posted + self.side.config.timeout);
         let requests = [timeout, pending.opens(), self.runs.deadline()];
         let request = requests.into_iter().flatten().min();
         let link = Wakeup::at(self.side.link.next_wakeup(), WakeReason::Link);
-        Wakeup::earlier(link, request.and_then(|at| Wakeup::at(at, WakeReason::Request)))
+        Wakeup::earlier(
+            link,
+            request.and_then(|at| Wakeup::at(at, WakeReason::Request)),
+        )
     }
 
     fn poll_event(&mut self) -> Option<DeviceEvent> {

@@ -4,6 +4,8 @@
 //! free: bubble flow control (Carrión and others, *A flow control mechanism to avoid message
 //! deadlock in k-ary n-cube networks*, 1997). Network interfaces take whatever comes.
 
+use std::cmp::Ordering;
+
 use super::link::RingEnd;
 use super::{CYCLE_PS, Packet};
 use crate::chip::{Chip, ChipConfig, ChipCore, Links};
@@ -28,6 +30,8 @@ pub struct RingPlace {
     pub own: u16,
     /// Routers of the ring.
     pub routers: u16,
+    /// Buffers that have to stay free where a packet enters the ring: 1, and 0 to see what for.
+    pub bubble: u64,
 }
 
 /// What a router does with packets.
@@ -42,18 +46,16 @@ pub struct RingCore {
 }
 
 impl RingCore {
-    /// Packets sent on.
-    pub fn packets(&self) -> u64 {
-        self.packets
-    }
-
     /// The port by which a packet leaves.
-    pub fn route(RingPlace { own, routers }: RingPlace, packet: &Packet) -> u8 {
-        let dest = packet[0] as u16;
-        match (dest / 2 + routers - own) % routers {
-            0 => FIRST_NIC + (dest % 2) as u8,
-            ahead if ahead <= routers - ahead => CLOCKWISE,
-            _ => COUNTERCLOCKWISE,
+    pub fn route(RingPlace { own, routers, .. }: RingPlace, packet: &Packet) -> u8 {
+        let (dest, odd) = (packet[0] as u16, packet[0] & 1 != 0);
+        let ahead = (dest / 2 + routers - own) % routers;
+        match ahead.cmp(&(routers - ahead)) {
+            _ if ahead == 0 => FIRST_NIC + u8::from(odd),
+            // Half way round is as far either way: each takes half of those.
+            Ordering::Equal if odd => COUNTERCLOCKWISE,
+            Ordering::Less | Ordering::Equal => CLOCKWISE,
+            Ordering::Greater => COUNTERCLOCKWISE,
         }
     }
 
@@ -67,7 +69,8 @@ impl RingCore {
             };
             let out = usize::from(Self::route(self.place, &packet));
             let enters = port >= FIRST_NIC.into() && out < FIRST_NIC.into();
-            let end = links.end_mut(out).filter(|end| end.room(0) > enters.into());
+            let spare = if enters { self.place.bubble } else { 0 };
+            let end = links.end_mut(out).filter(|end| end.room(0) > spare);
             if let Some(end) = end.filter(|_| taken & 1 << out == 0) {
                 end.push(packet);
                 links.input_mut(port).and_then(|input| input.pop(0));

@@ -4,8 +4,9 @@ mod links;
 
 use super::MACHINE;
 use super::network::Ring;
+use super::router::{RingCore, RingPlace};
 use crate::link::impair::Netem;
-use crate::net::{Effort, Network, describe};
+use crate::net::{Clock, Effort, Network, Profile, Settings, describe};
 use crate::nic::{Operation, Pattern, TrafficSpec};
 use crate::sim::check::Allowance;
 use crate::sim::{LinkSpec, World};
@@ -109,4 +110,56 @@ fn every_message_comes_once_over_bad_wires() {
         Some("loss 5% duplicate 5% corrupt 2% delay 20us 10us"),
         Pattern::Uniform,
     );
+}
+
+/// A ring at the chip's own depths, where everybody sends half way round as fast as it goes: whether
+/// all is acknowledged in time.
+fn a_full_ring_comes_to_its_end(bubble: u64) -> bool {
+    let settings = Settings {
+        profile: Profile::Paper,
+        clock: Clock::Paced { dilation: 1 },
+        ..Settings::default()
+    };
+    let mut ring = Ring::new("full".to_owned(), 8, settings);
+    ring.bubble = bubble;
+    let spec = LinkSpec {
+        latency: Duration::from_ns(100),
+        mtu: 1_472,
+    };
+    let mut world = World::new(ring, 7, spec).expect("it is a ring");
+    assert!(world.bring_up(Duration::from_ms(10)));
+    let traffic = TrafficSpec {
+        run: 1,
+        pattern: Pattern::Tornado,
+        processors: world.traffic_numbers(),
+        window: 64,
+        count: 300,
+        ..TrafficSpec::default()
+    };
+    world.start_traffic(&traffic).expect("it may run");
+    // Far less than the time-out of requests.
+    let comes = world.finish(1, Duration::from_ms(5_000));
+    assert_eq!(comes, world.report(1).acknowledged == 300 * 16);
+    comes
+}
+
+#[test]
+fn a_ring_without_its_bubble_stands_still() {
+    assert!(a_full_ring_comes_to_its_end(1));
+    assert!(!a_full_ring_comes_to_its_end(0), "the rule is not needed?");
+}
+
+#[test]
+fn ways_of_half_a_ring_go_either_way_round() {
+    let ways = |own| {
+        let place = RingPlace {
+            own,
+            routers: 8,
+            bubble: 1,
+        };
+        [8, 9, 6, 10].map(|dest| RingCore::route(place, &[dest, 0, 0, 0, 0, 0, 0, 0]))
+    };
+    use super::router::{CLOCKWISE as C, COUNTERCLOCKWISE as D};
+    assert_eq!(ways(0), [C, D, C, D]);
+    assert_eq!(ways(4), [2, 3, D, C]);
 }

@@ -147,6 +147,7 @@ impl<P: Packet> PacketEnd<P> {
             false => self.unreadable(),
         }
         if control.question {
+            self.rx.asked = true;
             self.rx.changed(now);
         }
         let news = self.tx.hear(now, &control);
@@ -180,7 +181,7 @@ impl<P: Packet> PacketEnd<P> {
 
     /// Whether [`Self::poll_frame`] has something to send.
     pub fn wants_to_send(&self, now: Time) -> bool {
-        let tells = self.tx.asks || self.rx.tell <= now || self.tx.has_data();
+        let tells = self.tx.asks || self.rx.asked || self.rx.tell <= now || self.tx.has_data();
         self.common.handshake.is_due(now) || self.is_active() && tells
     }
 
@@ -197,10 +198,14 @@ impl<P: Packet> PacketEnd<P> {
         if self.common.handshake.is_due(now) {
             return self.common.emit_training(self.wanted_lanes(), now, buf);
         }
-        let due = self.tx.due(frame::max_packets::<P>(buf.len()));
+        let most = match self.rx.asked {
+            true => 0,
+            false => frame::max_packets::<P>(buf.len()),
+        };
+        let due = self.tx.due(most);
         let (count, lanes) = (due.len(), self.tx.lanes);
         let control = frame::Control {
-            seq: self.tx.cursor(),
+            seq: self.tx.first_of(count),
             question: self.tx.asks,
             ..self.rx.say()
         };

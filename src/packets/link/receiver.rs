@@ -17,6 +17,8 @@ pub(crate) struct Receiver {
     pub lanes_charged: bool,
     /// When the peer has to be told something.
     pub tell: Time,
+    /// The peer asked. It is answered in a frame of its own: long ones may be swallowed.
+    pub asked: bool,
     delay: Duration,
     /// The number of the packet expected next.
     expected: u64,
@@ -35,6 +37,7 @@ impl Receiver {
             lanes,
             lanes_charged: false,
             tell: now,
+            asked: false,
             delay,
             expected: 0,
             limits,
@@ -81,7 +84,7 @@ impl Receiver {
 
     /// Says how things stand, in a frame that leaves now.
     pub fn say(&mut self) -> Control {
-        (self.told, self.tell) = (self.limits, Time::NEVER);
+        (self.told, self.tell, self.asked) = (self.limits, Time::NEVER, false);
         Control {
             ack: self.expected,
             missing: self.missing,

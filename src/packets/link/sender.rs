@@ -83,9 +83,14 @@ impl<P: Packet> Sender<P> {
         self.packets.len() as u64
     }
 
-    /// The number of the next packet to be sent.
-    pub fn cursor(&self) -> u64 {
-        self.cursor
+    /// The number that a frame with so many packets begins with. One without packets says what has
+    /// been sent, so that the peer knows what it misses.
+    pub fn first_of(&self, packets: usize) -> u64 {
+        if packets == 0 {
+            self.fresh
+        } else {
+            self.cursor
+        }
     }
 
     fn next(&self) -> u64 {

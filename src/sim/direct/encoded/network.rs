@@ -51,7 +51,11 @@ impl Places {
                 match (end.node, other.node) {
                     (NodeRef::Chip(chip), other) => {
                         let is_link = matches!(other, NodeRef::Chip(_));
-                        let kind = if is_link { PortUse::Link(0) } else { PortUse::Ejection };
+                        let kind = if is_link {
+                            PortUse::Link(0)
+                        } else {
+                            PortUse::Ejection
+                        };
                         kinds[chip as usize * ports + usize::from(end.port)] = Some(kind);
                     }
                     (NodeRef::Processor(nic), NodeRef::Chip(chip)) => {
@@ -70,7 +74,10 @@ impl Places {
         };
         Ok(Self {
             chips: (0..chips).map(partition).collect(),
-            nics: of_nics.into_iter().map(number).collect::<Result<_, ConfigError>>()?,
+            nics: of_nics
+                .into_iter()
+                .map(number)
+                .collect::<Result<_, ConfigError>>()?,
             partitions,
             kinds,
         })
@@ -131,7 +138,12 @@ pub(crate) fn partitioned<M: CycleModel>(
     };
     for link in 0..network.link_count() {
         let (a, b) = network.ends(link);
-        builder.connect(link as u32, [at(a), at(b)], M::CYCLE.times(cycles.into()), netem);
+        builder.connect(
+            link as u32,
+            [at(a), at(b)],
+            M::CYCLE.times(cycles.into()),
+            netem,
+        );
     }
     Ok(Partitioned {
         partitions: builder.finish(cycles as usize),
