@@ -402,3 +402,7 @@ impl<P: Post> TrafficRuns for PacketNic<P> {
         self.runs.stop();
     }
 }
+
+#[cfg(test)]
+#[path = "nic_tests.rs"]
+mod tests;

@@ -1,13 +1,14 @@
 //! The toy machine: its links in all shared cases, and whole rings in virtual time.
 
-mod links;
-
-use super::MACHINE;
+use super::link::STANDARD;
 use super::network::Ring;
 use super::router::{RingCore, RingPlace};
+use super::{MACHINE, Packet};
+use crate::link::LinkStandard;
 use crate::link::impair::Netem;
 use crate::net::{Clock, Effort, Network, Profile, Settings, describe};
 use crate::nic::{Operation, Pattern, TrafficSpec};
+use crate::packets::link::tests::Sample;
 use crate::sim::check::Allowance;
 use crate::sim::{LinkSpec, World};
 use crate::time::Duration;
@@ -16,6 +17,25 @@ fn ring(name: &str) -> Ring {
     <Ring as crate::net::Describe>::generate(name)
         .expect("it is a name")
         .expect("it is a ring")
+}
+
+impl Sample for Packet {
+    const STANDARD: LinkStandard = STANDARD;
+
+    fn sample(_: usize, id: u32) -> Self {
+        std::array::from_fn(|i| u64::from(id) << (7 * i) | i as u64)
+    }
+
+    fn id(&self) -> u32 {
+        self[0] as u32
+    }
+}
+
+/// Its links in all shared cases.
+mod links {
+    crate::link::tests::shared_cases! {
+        crate::packets::link::tests::Rig<crate::machine::toy::Packet>
+    }
 }
 
 #[test]

@@ -9,7 +9,7 @@
 //! to blame for a damaged packet can be told by its bits.
 
 use phitwire_framing::carrier::frame::{
-    CHECK_BYTES, FrameHeader, HEADER_BYTES, PLAIN_AT, checksum, seal,
+    CHECK_BYTES, FrameHeader, HEADER_BYTES, MIN_BYTES, PLAIN_AT, checksum, seal,
 };
 use phitwire_framing::carrier::lanes::WORD_BYTES;
 
@@ -67,6 +67,8 @@ impl Control {
         }
     }
 }
+
+const _: () = assert!(PLAIN_AT + Control::bytes(1) >= MIN_BYTES);
 
 /// Bytes of a packet with its check, in whole wire words.
 const fn packet_bytes<P: Packet>() -> usize {

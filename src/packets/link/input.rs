@@ -41,6 +41,11 @@ impl<P: Packet> PacketInput<P> {
         self.queues[vc].len() as u32
     }
 
+    /// Packets of `vc` taken since the last call.
+    pub(crate) fn take_freed_of(&mut self, vc: usize) -> u32 {
+        core::mem::take(&mut self.freed[vc])
+    }
+
     pub(super) fn push(&mut self, packet: P) {
         self.queues[packet.vc()].push_back(packet);
     }
@@ -55,7 +60,7 @@ impl<P: Packet> PacketInput<P> {
 impl<P: Packet> ReceiveBuffer for PacketInput<P> {
     fn take_freed(&mut self, mut tell: impl FnMut(usize, u32)) {
         for vc in 0..P::VCS {
-            tell(vc, core::mem::take(&mut self.freed[vc]));
+            tell(vc, self.take_freed_of(vc));
         }
     }
 

@@ -6,11 +6,10 @@ mod frame;
 mod input;
 mod receiver;
 mod sender;
+#[cfg(test)]
+pub(crate) mod tests;
 
 pub use input::PacketInput;
-
-#[cfg(test)]
-pub(crate) use frame::{Control, emit, frame_len};
 
 use phitwire_framing::carrier::frame::{self as carrier, Frame, FrameError, FrameHeader, PLAIN_AT};
 use phitwire_framing::carrier::lanes::swizzle_area_back;
@@ -48,6 +47,8 @@ pub struct PacketEnd<P> {
     pub(crate) common: Common,
     tx: Sender<P>,
     pub(crate) rx: Receiver,
+    /// A frame out of its cable.
+    scratch: Vec<u8>,
 }
 
 impl<P: Packet> PacketEnd<P> {
@@ -114,33 +115,41 @@ impl<P: Packet> PacketEnd<P> {
         frame: &Frame<'_>,
         input: &mut PacketInput<P>,
     ) -> Result<(), FrameError> {
-        let header = frame.header();
         if frame.bytes().len() != frame::frame_len::<P>(frame.units(P::KIND)?) {
             return Err(FrameError::BadLength);
         }
-        let mut bytes = frame.bytes().to_vec();
+        let mut bytes = core::mem::take(&mut self.scratch);
+        bytes.clear();
+        bytes.extend_from_slice(frame.bytes());
         let cable = &self.common.handshake.cable;
-        swizzle_area_back(&mut bytes[PLAIN_AT..], header.lanes, cable);
-        let Some(control) = frame::control::<P>(&bytes) else {
+        swizzle_area_back(&mut bytes[PLAIN_AT..], frame.header().lanes, cable);
+        self.read(now, frame.header(), &bytes, input);
+        self.scratch = bytes;
+        Ok(())
+    }
+
+    /// Reads such a frame, out of its cable.
+    fn read(&mut self, now: Time, header: &FrameHeader, bytes: &[u8], input: &mut PacketInput<P>) {
+        let Some(control) = frame::control::<P>(bytes) else {
             self.common.counters.drop_bad_sideband += 1;
             if self.common.is_ours(header) {
                 self.unreadable();
                 self.unusable(now);
             }
-            return Ok(());
+            return;
         };
         // A header of which a bit is wrong names another incarnation.
         if !self.belongs(now, header, input) {
-            return Ok(());
+            return;
         }
         if !self.rx.is_possible(control.seq) || !self.tx.is_possible(&control) {
             self.common.counters.drop_impossible_ack += 1;
             self.unusable(now);
-            return Ok(());
+            return;
         }
         self.believes(header.lanes);
         self.common.counters.rx_data_frames += 1;
-        let packets = frame::packets::<P>(&bytes);
+        let packets = frame::packets::<P>(bytes);
         let counters = &mut self.common.counters;
         match self.rx.take(now, control.seq, packets, input, counters) {
             true => self.common.bad_words = 0,
@@ -157,7 +166,6 @@ impl<P: Packet> PacketEnd<P> {
             self.moves();
         }
         self.accepted(self.rx.missing(), now);
-        Ok(())
     }
 
     /// Something came on this session's lanes that could not be read.
@@ -186,13 +194,13 @@ impl<P: Packet> PacketEnd<P> {
     }
 
     /// Writes the next frame into `buf`, whose length is the limit of the link, and returns its
-    /// length.
+    /// length. A buffer without room for a training frame and for a packet gets nothing.
     ///
     /// # Panics
     /// If `now` is earlier than in an earlier call.
     pub fn poll_frame(&mut self, now: Time, buf: &mut [u8]) -> Option<usize> {
         self.common.see(now);
-        if buf.len() < TRAINING_BYTES.max(frame::frame_len::<P>(0)) || !self.wants_to_send(now) {
+        if buf.len() < TRAINING_BYTES.max(frame::frame_len::<P>(1)) || !self.wants_to_send(now) {
             return None;
         }
         if self.common.handshake.is_due(now) {
@@ -342,7 +350,14 @@ impl<P: Packet> LinkControlBlock for PacketEnd<P> {
             Duration::ZERO,
             Time::NEVER,
         );
-        (Self { common, tx, rx }, PacketInput::default())
+        let scratch = Vec::new();
+        let end = Self {
+            common,
+            tx,
+            rx,
+            scratch,
+        };
+        (end, PacketInput::default())
     }
 
     fn vc_freed(&mut self, vc: usize, freed: u32) {
