@@ -3,6 +3,8 @@
 
 use std::collections::VecDeque;
 
+use serde_json::{Map, Value, json};
+
 use super::letter::{Kind, Letter, Post};
 use super::link::PacketEnd;
 use crate::device::{
@@ -355,6 +357,17 @@ impl<P: Post> Device for PacketNic<P> {
             requests: self.side.pending.len(),
             ..NodeAccount::default()
         }
+    }
+
+    fn describe(&self) -> Map<String, Value> {
+        let config = &self.side.config;
+        let facts = [
+            // By which tools know it.
+            ("processor", json!(config.number)),
+            ("memory_bytes", json!(config.memory_bytes)),
+            ("max_outstanding", json!(config.outstanding)),
+        ];
+        Map::from_iter(facts.map(|(name, fact)| (name.to_owned(), fact)))
     }
 
     fn begin_drain(&mut self, _: Time) {

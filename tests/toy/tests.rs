@@ -1,5 +1,6 @@
 //! The toy machine: its links in all shared cases, and whole rings in virtual time.
 
+use super::cycle::RingModel;
 use super::link::STANDARD;
 use super::network::Ring;
 use super::router::{RingCore, RingPlace};
@@ -10,6 +11,7 @@ use crate::net::{Clock, Effort, Network, Profile, Settings, describe};
 use crate::nic::{Operation, Pattern, TrafficSpec};
 use crate::packets::link::tests::Sample;
 use crate::sim::check::Allowance;
+use crate::sim::direct::{self, Config, Load, Report, Serial, Simulation, Traffic, Warmup};
 use crate::sim::{LinkSpec, World};
 use crate::time::Duration;
 
@@ -182,4 +184,43 @@ fn ways_of_half_a_ring_go_either_way_round() {
     use super::router::{CLOCKWISE as C, COUNTERCLOCKWISE as D};
     assert_eq!(ways(0), [C, D, C, D]);
     assert_eq!(ways(4), [2, 3, D, C]);
+}
+
+/// What becomes of a ring of five routers under load, in this number of partitions.
+fn simulated(millionths: u32, pattern: Pattern, partitions: usize) -> Report {
+    let config = Config {
+        traffic: Traffic {
+            load: Load::from_millionths(millionths).expect("it is a load"),
+            pattern: direct::Pattern::Common(pattern),
+            request_reply: true,
+            ..Traffic::default()
+        },
+        measure_cycles: 3_000,
+        warmup: Warmup::Cycles(1_000),
+        ..Config::default()
+    };
+    let ring = ring("ring-5");
+    let simulation = Simulation::<RingModel>::with_encoded_links(
+        &ring,
+        &config,
+        &(),
+        None,
+        partitions,
+        &mut Serial,
+    );
+    let report = simulation
+        .expect("it can be simulated")
+        .run(&mut Serial, |_| {});
+    assert_eq!(report.violations, []);
+    report
+}
+
+#[test]
+fn a_simulation_does_not_depend_on_its_partitions() {
+    let whole = simulated(200_000, Pattern::Uniform, 1);
+    assert!(whole.packets > 1_000, "{whole:?}");
+    for partitions in [2, 5] {
+        let cut = simulated(200_000, Pattern::Uniform, partitions);
+        assert_eq!(cut.trace_hash, whole.trace_hash, "{partitions}");
+    }
 }
