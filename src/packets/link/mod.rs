@@ -289,12 +289,14 @@ impl<P: Packet> Session for PacketEnd<P> {
         } = &self.common;
         self.tx = Sender::new((offer.credits[0].into(), offer.lanes), profile, now);
         input.restart();
+        let buffers = buffers::<P>(profile);
         let limit = |vc| match vc < P::VCS {
-            true => u64::from(buffers::<P>(profile).saturating_sub(input.len(vc))),
+            true => u64::from(buffers.saturating_sub(input.len(vc))),
             false => 0,
         };
+        let buffers = (buffers.into(), core::array::from_fn(limit));
         let lanes = LaneWatch::new(handshake.lanes, config.lane_retry_threshold);
-        self.rx = Receiver::new(core::array::from_fn(limit), lanes, profile.ack_delay, now);
+        self.rx = Receiver::new(buffers, lanes, profile.ack_delay, now);
         self.rx.lanes.told(handshake.told);
     }
 
@@ -345,7 +347,7 @@ impl<P: Packet> LinkControlBlock for PacketEnd<P> {
         let common = Common::new(config, terms, now);
         let tx = Sender::new((0, 0), &common.profile, now);
         let rx = Receiver::new(
-            Default::default(),
+            (0, Default::default()),
             LaneWatch::new(0, 0),
             Duration::ZERO,
             Time::NEVER,

@@ -20,6 +20,8 @@ pub(crate) struct Receiver {
     /// The peer asked. It is answered in a frame of its own: long ones may be swallowed.
     pub asked: bool,
     delay: Duration,
+    /// Buffers of a virtual channel.
+    buffers: u64,
     /// The number of the packet expected next.
     expected: u64,
     /// How many packets of each virtual channel there are buffers for in the whole session, how
@@ -31,14 +33,21 @@ pub(crate) struct Receiver {
 }
 
 impl Receiver {
-    /// Nothing received, with as many buffers for each virtual channel.
-    pub fn new(limits: [u64; MAX_VCS], lanes: LaneWatch, delay: Duration, now: Time) -> Self {
+    /// Nothing received, with so many buffers for each virtual channel, of which those of `limits`
+    /// are free.
+    pub fn new(
+        (buffers, limits): (u64, [u64; MAX_VCS]),
+        lanes: LaneWatch,
+        delay: Duration,
+        now: Time,
+    ) -> Self {
         Self {
             lanes,
             lanes_charged: false,
             tell: now,
             asked: false,
             delay,
+            buffers,
             expected: 0,
             limits,
             taken: [0; MAX_VCS],
@@ -64,9 +73,12 @@ impl Receiver {
 
     /// The peer has to be told of a change: at once if it may be waiting for that.
     pub fn changed(&mut self, now: Time) {
-        let buffers = self.told.iter().zip(self.taken).zip(self.limits);
-        let mut used = buffers.filter(|(_, limit)| *limit > 0);
-        let waits = self.missing || used.any(|((told, taken), _)| *told <= taken + 1);
+        let waits = |vc: usize| {
+            let (limit, told, taken) = (self.limits[vc], self.told[vc], self.taken[vc]);
+            // No more than one buffer left as far as it knows, or many more than it knows.
+            limit > 0 && (told <= taken + 1 || limit - told >= self.buffers.div_ceil(4))
+        };
+        let waits = self.missing || (0..MAX_VCS).any(waits);
         let at = if waits { now } else { now + self.delay };
         self.tell = at.min(self.tell);
     }
