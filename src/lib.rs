@@ -17,10 +17,11 @@
 //! | [`machine`] | the list of machines, and each of them: link ends, router, network interface, topology, direct simulation, soak cases, the tables of its paper | all of them |
 //! | [`catalogue`] | what a machine registers: its networks, what makes them, simulation, soak, tables | net reproduce sim time |
 //! | [`sim`] | nodes in virtual time: worlds of frames, the direct mode, soak | device link net nic node rng time |
+//! | [`packets`] | ready parts for machines that move whole packets: link end, network interface, simulation | chip device kit link net nic node sim time |
 //! | [`manage`] | what the maintenance system decides: rerouting around faults | net time |
 //! | [`net`] | a network as passive data: descriptions and their mistakes, wiring, circles, drawings | chip device link nic time |
 //! | [`device`] | a node as processes and worlds see it | link nic node time |
-//! | [`chip`] | the shell of a router chip: its ports, timers, clock, counters and fault commands | kit link node time |
+//! | [`chip`] | the shell of a router chip: its ports, timers, clock, counters and fault commands; a chip as a device | device kit link node time |
 //! | [`nic`] | what network interfaces share: the verified traffic that tests them, memory, outstanding requests | rng time |
 //! | [`link`] | what links share: sessions, training, lanes, liveness, pacing, credits, profiles; the impairment of wires | kit rng time |
 //! | [`kit`] | what chips are made of: arbiters, pipes, the calendar, timers, rings, counters | time |
@@ -43,6 +44,7 @@ pub mod manage;
 pub mod net;
 pub mod nic;
 pub mod node;
+pub mod packets;
 pub mod reproduce;
 pub mod rng;
 pub mod sim;

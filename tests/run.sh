@@ -24,7 +24,7 @@ export CARGO_TERM_COLOR=never CARGO_INCREMENTAL=${CARGO_INCREMENTAL:-0}
 export CARGO_PROFILE_DEV_DEBUG=${CARGO_PROFILE_DEV_DEBUG:-false} CARGO_PROFILE_RELEASE_DEBUG=${CARGO_PROFILE_RELEASE_DEBUG:-false}
 
 # The toy machine of tests/toy is tested with the others, and shipped with none.
-TOY=phitwire-nodes/toy
+TOY=phitwire-nodes/toy,phitwire-bench/toy
 
 parts=()
 while (( $# )); do

@@ -8,7 +8,7 @@ use phitwire_nodes::sim::Threads;
 /// A run of the network of that name.
 fn run(name: &str, threads: usize, executor: &mut dyn Executor) -> Report {
     let network = machine::generate(name).expect("a name").expect("a network");
-    let mut machines = MACHINES.iter().map(|machine| machine.simulation);
+    let mut machines = MACHINES.iter().filter_map(|machine| machine.simulation);
     let simulation = machines.find(|simulation| (simulation.is_of)(&*network));
     let chosen = (simulation.expect("its machine").choose)(&Given::default());
     let config = Config {

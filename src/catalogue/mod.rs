@@ -18,8 +18,8 @@ use crate::sim::soak;
 pub struct Machine {
     /// Its networks: how they are read and which of them have names.
     pub networks: Family,
-    /// How its networks are simulated.
-    pub simulation: Simulation,
+    /// How its networks are simulated, if they are.
+    pub simulation: Option<Simulation>,
     /// What is soaked of it, in the order in which a seed is run.
     pub soak: &'static [soak::Family],
     /// What makes networks of it from options.
@@ -32,10 +32,10 @@ pub struct Machine {
 
 impl Machine {
     /// A machine with these networks, and nothing that it may have besides.
-    pub const fn new(networks: Family, simulation: Simulation) -> Self {
+    pub const fn new(networks: Family) -> Self {
         Self {
             networks,
-            simulation,
+            simulation: None,
             soak: &[],
             generators: &[],
             tables: &[],

@@ -1,22 +1,26 @@
 //! How the networks of a machine are simulated, as the commands see it.
 
 use super::{Given, OptionError, OptionSpec};
-use crate::net::Network;
+use crate::net::{Describe, Network};
 use crate::sim::direct::{Chosen, CycleModel, DirectModel, Simulator};
 use crate::time::Duration;
 
 /// A machine whose networks can be simulated by command.
-pub trait Simulated: CycleModel {
+pub trait Simulated: CycleModel<Topology: Describe> {
     /// What the machine is called in texts.
-    const MACHINE: &'static str;
+    const MACHINE: &'static str = <Self::Topology as Describe>::FAMILY;
     /// What can be chosen for its networks only.
-    const OPTIONS: &'static [OptionSpec];
+    const OPTIONS: &'static [OptionSpec] = &[];
 
     /// What was chosen: one choice, or several to be compared.
     ///
     /// # Errors
     /// Options that cannot be had, or not together.
-    fn choose(given: &Given) -> Result<Vec<Chosen<Self>>, ChoiceError>;
+    fn choose(given: &Given) -> Result<Vec<Chosen<Self>>, ChoiceError> {
+        let _ = given;
+        let (name, options) = (None, Self::Options::default());
+        Ok(vec![Chosen { name, options }])
+    }
 }
 
 /// Why options cannot be had.

@@ -2,9 +2,12 @@
 
 use core::fmt::Debug;
 
+use serde_json::{Map, Value};
+
 use super::links::Links;
-use super::node::ChipConfig;
+use super::node::{Chip, ChipConfig};
 use super::register_error::RegisterError;
+use crate::device::{DeviceEvent, LinkEnd, NodeAccount, Registers, Rerouting};
 use crate::link::{Change, LinkControlBlock, LinkEvent};
 use crate::node::PortId;
 use crate::time::Time;
@@ -16,15 +19,13 @@ use crate::time::Time;
 /// [`run_until`](Self::run_until), [`take_moved`](Self::take_moved),
 /// [`check_forward_progress`](Self::check_forward_progress), and [`poll_event`](Self::poll_event)
 /// until `None`. Ports and virtual channels are numbered from 0.
-pub trait ChipCore: Debug + Sized {
+pub trait ChipCore: Debug + Send + Sized + 'static {
     /// The control block at the chip's end of every link.
-    type End: LinkControlBlock;
+    type End: LinkEnd;
     /// What the core is configured by.
     type Registers;
     /// What the chip reports.
-    type Event;
-    /// What the core counts.
-    type Counters;
+    type Event: Into<DeviceEvent>;
 
     /// Ports of the chip, at most 64.
     const PORTS: usize;
@@ -77,9 +78,7 @@ pub trait ChipCore: Debug + Sized {
     }
     /// The event that tells of a link event.
     fn link_event(port: PortId, event: LinkEvent) -> Self::Event;
-    /// What was counted, and `events_lost` more events that were lost outside.
-    fn counters(&self, events_lost: u64) -> Self::Counters;
-    /// Calls `visit` with every counter of [`counters`](Self::counters) and of the pipeline.
+    /// Calls `visit` with every counter; `events_lost` more events were lost outside.
     fn for_each_counter(&self, events_lost: u64, visit: &mut dyn FnMut(&str, u64));
     /// The register called `name`.
     fn get(&self, _links: &Links<Self::End>, _name: &str) -> Option<u64> {
@@ -91,6 +90,31 @@ pub trait ChipCore: Debug + Sized {
     /// See [`RegisterError`].
     fn set(&mut self, _name: &str, _value: u64) -> Result<(), RegisterError> {
         Err(RegisterError::Unknown)
+    }
+
+    // The whole chip as a device; see the methods of the same names there.
+
+    /// What is inside: unless a core knows better, what waits in receive buffers, in packets.
+    fn account(chip: &Chip<Self>) -> NodeAccount {
+        NodeAccount {
+            inside: chip.queued_everywhere(),
+            unit: "packets",
+            ..NodeAccount::default()
+        }
+    }
+    /// What is particular to it.
+    fn describe(_: &Chip<Self>) -> Map<String, Value> {
+        Map::new()
+    }
+    /// Makes its random choices from `seed`, if it makes any.
+    fn seed(&mut self, _seed: u64) {}
+    /// Its registers, if they can be read and written from outside.
+    fn registers(_: &mut Chip<Self>) -> Option<&mut dyn Registers> {
+        None
+    }
+    /// Its route tables, if they can be replaced while it runs.
+    fn rerouting(_: &mut Chip<Self>) -> Option<&mut dyn Rerouting> {
+        None
     }
 }
 

@@ -7,6 +7,7 @@
 //! registers and fault commands by name and port. A family gives it a [`ChipCore`].
 
 mod chip_core;
+mod device;
 mod grain;
 mod links;
 mod node;

@@ -1,6 +1,5 @@
 //! A router chip as a node: a core with a link at each port in use.
 
-use core::fmt::Write as _;
 use std::collections::VecDeque;
 
 use super::chip_core::ChipCore;
@@ -127,25 +126,15 @@ impl<C: ChipCore> Chip<C> {
         Some(answer)
     }
 
-    /// What the core has counted.
-    pub fn counters(&self) -> C::Counters {
-        self.core.counters(self.link_events_lost)
+    /// Phits, flits or packets in the receive buffers of all ports.
+    pub fn queued_everywhere(&self) -> u64 {
+        let links = self.links.iter();
+        links.map(|(_, link)| link.input().queued()).sum()
     }
 
-    /// Calls `visit` with every counter: those of the core by their names, those of links with
-    /// `portN.` in front.
-    pub fn for_each_counter(&self, mut visit: impl FnMut(&str, u64)) {
-        self.core
-            .for_each_counter(self.link_events_lost, &mut visit);
-        let mut name = String::new();
-        for (number, link) in self.links.iter() {
-            link.end().for_each_counter(&mut |counter, value| {
-                name.clear();
-                // Writing to a String cannot fail.
-                let _ = write!(name, "port{number}.{counter}");
-                visit(&name, value);
-            });
-        }
+    /// Link events that nobody fetched in time.
+    pub(crate) fn link_events_lost(&self) -> u64 {
+        self.link_events_lost
     }
 
     /// The register called `name`.

@@ -1,7 +1,9 @@
 //! A link as it is seen from outside its node.
 
 use super::account::EndAccount;
-use crate::link::{LinkConfig, LinkCounters, LinkState};
+use super::{DeviceError, LinkFault};
+use crate::link::{LinkConfig, LinkControlBlock, LinkCounters, LinkState};
+use crate::node::PortId;
 use crate::time::{Duration, Time};
 
 /// One end of a link of any machine.
@@ -40,6 +42,32 @@ pub trait LinkView {
     fn is_silent(&self) -> bool;
     /// Whether the peer is heard and acknowledges nothing.
     fn is_stalled(&self) -> bool;
+}
+
+/// One end of a link as the node has it that owns it.
+pub trait LinkEnd: LinkControlBlock<Input: Send> + LinkView + Send + 'static {
+    /// What links of this kind are called.
+    const LINK: &'static str;
+
+    /// Does `fault` to the link; false if it cannot suffer that.
+    fn suffer(&mut self, now: Time, fault: LinkFault, input: &mut Self::Input) -> bool;
+
+    /// The same for the link of `port`.
+    ///
+    /// # Errors
+    /// [`DeviceError::NoSuchFault`].
+    fn break_link(
+        &mut self,
+        now: Time,
+        (port, fault): (PortId, LinkFault),
+        input: &mut Self::Input,
+    ) -> Result<(), DeviceError> {
+        let link = Self::LINK;
+        let suffered = self.suffer(now, fault, input);
+        suffered
+            .then_some(())
+            .ok_or(DeviceError::NoSuchFault { port, link })
+    }
 }
 
 impl EndAccount {

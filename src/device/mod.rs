@@ -25,8 +25,8 @@ pub use abilities::{
 pub use account::{EndAccount, NodeAccount, Units};
 pub use error::DeviceError;
 pub use event::{DeviceEvent, EventKind, OwnEvent};
-pub use link_view::LinkView;
 pub(crate) use link_view::link_view_by_own_methods;
+pub use link_view::{LinkEnd, LinkView};
 
 use crate::node::{Node, PortId, Wakeup};
 use crate::time::Time;

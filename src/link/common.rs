@@ -180,23 +180,23 @@ impl Common {
     }
 }
 
-/// What both kinds of link control block answer and do alike, in their `impl`; `$input` is the
-/// receive buffer.
+/// What all kinds of link control block answer and do alike, in the `impl` of a
+/// [`Session`](super::session::Session); `$input` is the receive buffer.
 macro_rules! calls_of_every_end {
     ($input:ty) => {
         /// When [`Self::handle_timers`] should be called, or [`Self::poll_frame`] will have
         /// something to say, if nothing happens before. May lie in the past.
         pub fn next_wakeup(&self) -> Option<Time> {
-            let mut at = self.common.handshake.deadline();
+            let link = self.link();
+            let mut at = link.handshake.deadline();
             if self.is_active() {
+                let owed_since = self.owed_since();
                 at = at
-                    .min(self.rx.deadline())
-                    .min(self.rx.acks.due())
-                    .min(self.tx.deadline())
-                    .min(self.common.liveness.deadline())
-                    .min(self.common.liveness.stall_deadline(self.tx.owed_since));
-                if let Some(patience) = self.common.profile.give_up {
-                    at = at.min(self.tx.owed_since + patience);
+                    .min(self.own_deadline())
+                    .min(link.liveness.deadline())
+                    .min(link.liveness.stall_deadline(owed_since));
+                if let Some(patience) = link.profile.give_up {
+                    at = at.min(owed_since + patience);
                 }
             }
             (at != Time::NEVER).then_some(at)
@@ -205,82 +205,82 @@ macro_rules! calls_of_every_end {
         /// Whether data flows: the paper's `link_active` (section 7.7).
         #[inline]
         pub fn is_active(&self) -> bool {
-            self.common.state == LinkState::Active
+            self.link().state == LinkState::Active
         }
 
         /// Where this end stands.
         pub fn state(&self) -> LinkState {
-            self.common.state
+            self.link().state
         }
 
         /// The next event, oldest first.
         pub fn poll_event(&mut self) -> Option<LinkEvent> {
-            self.common.poll_event()
+            self.common().poll_event()
         }
 
         /// What happened so far. What this kind of link does not have stays zero.
         pub fn counters(&self) -> &LinkCounters {
-            &self.common.counters
+            &self.link().counters
         }
 
         /// Names, times, clock, rate, cable.
         pub fn config(&self) -> &LinkConfig {
-            &self.common.config
+            &self.link().config
         }
 
         /// When a data frame of the peer was last accepted, in any session; `None` before the
         /// first.
         pub fn last_accepted(&self) -> Option<Time> {
-            self.common.liveness.last_accepted()
+            self.link().liveness.last_accepted()
         }
 
         /// Whether [`LinkEvent::Silent`] was reported and nothing has been heard since.
         pub fn is_silent(&self) -> bool {
-            self.common.liveness.is_silent()
+            self.link().liveness.is_silent()
         }
 
         /// Whether [`LinkEvent::Stalled`] was reported, or a session ended for that within the last
         /// minute, and nothing has been acknowledged since.
         pub fn is_stalled(&self) -> bool {
-            self.common.liveness.is_stalled()
+            self.link().liveness.is_stalled()
         }
 
         /// Smoothed round trip of the link, once one was measured.
         pub fn round_trip(&self) -> Option<Duration> {
-            self.tx.round_trip().smoothed()
+            self.way_and_back().smoothed()
         }
 
         /// The retry time-out as it stands.
         pub fn retry_timeout(&self) -> Duration {
-            self.tx.round_trip().timeout()
+            self.way_and_back().timeout()
         }
 
         /// How long a missing frame may now be late before it counts as lost.
         pub fn reorder_hold(&self) -> Duration {
-            self.rx.reorder_hold()
+            self.hold()
         }
 
         /// Lanes transmitted on, one bit per lane; 0 until the link was active.
         pub fn tx_lanes(&self) -> u8 {
-            self.tx.lanes()
+            Session::tx_lanes(self)
         }
 
         /// Lanes received on, one bit per lane by the sender's numbers; 0 until the link was
         /// active.
         pub fn rx_lanes(&self) -> u8 {
-            self.rx.lanes.active()
+            self.receives_on().active()
         }
 
         pub(crate) fn wanted_lanes(&self) -> u8 {
-            match self.common.state {
-                LinkState::Active | LinkState::Dead => self.rx.lanes.active(),
-                _ => self.common.handshake.lanes,
+            match self.link().state {
+                LinkState::Active | LinkState::Dead => self.receives_on().active(),
+                _ => self.link().handshake.lanes,
             }
         }
 
         /// Epochs of this end and of the peer, 0 while unknown.
         pub fn epochs(&self) -> (u32, u32) {
-            let handshake = &self.common.handshake;
+            let handshake = &self.link().handshake;
             (handshake.epoch, handshake.peer_epoch)
         }
 

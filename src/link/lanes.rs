@@ -9,6 +9,10 @@ const LOST_AFTER: u8 = 4;
 /// Words of 24 bits that what is checked as a whole may have: a set has 18, a packet up to 19.
 pub(crate) const MAX_UNIT_WORDS: usize = 19;
 
+/// Words of a rejected copy that are kept: of a unit that is longer, as a packet of another machine
+/// may be, its beginning tells of lanes.
+const MAX_COPY_WORDS: usize = 24;
+
 /// Rejected copies kept. A link of packets, which waits for one before it goes on, has one at most.
 const MAX_COPIES: usize = 16;
 
@@ -17,7 +21,7 @@ const MAX_COPIES: usize = 16;
 struct Rejected {
     number: u64,
     len: usize,
-    words: [u32; MAX_UNIT_WORDS],
+    words: [u32; MAX_COPY_WORDS],
 }
 
 /// Watches the lanes that one end receives on (paper, section 7.7: the LCB counts the number of
@@ -84,7 +88,7 @@ impl LaneWatch {
         let mut copy = Rejected {
             number,
             len: 0,
-            words: [0; MAX_UNIT_WORDS],
+            words: [0; MAX_COPY_WORDS],
         };
         for (kept, word) in copy.words.iter_mut().zip(words) {
             *kept = word;

@@ -56,8 +56,6 @@ pub trait LinkControlBlock: Debug + Sized {
     fn poll_event(&mut self) -> Option<LinkEvent>;
     /// `freed` phits or flits of `vc` have left the receive buffer.
     fn vc_freed(&mut self, vc: usize, freed: u32);
-    /// Calls `visit` with every counter.
-    fn for_each_counter(&self, visit: &mut dyn FnMut(&'static str, u64));
 }
 
 /// A link end and its receive buffer.

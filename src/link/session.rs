@@ -8,7 +8,7 @@ use super::common::Common;
 use super::event::{DownReason, LinkEvent, LinkState};
 use super::lanes::LaneWatch;
 use super::liveness::Due;
-use super::round_trip::Seen;
+use super::round_trip::{RoundTrip, Seen};
 use super::training::{Offer, Refusal, judge};
 use crate::time::{Duration, Time};
 
@@ -20,12 +20,16 @@ pub(crate) trait Session {
 
     /// The part that all link control blocks have.
     fn common(&mut self) -> &mut Common;
+    /// The same, to be looked at.
+    fn link(&self) -> &Common;
     /// Lanes transmitted on, one bit per lane.
     fn tx_lanes(&self) -> u8;
     /// Transmits on `lanes` only: sends again what is under way, and soon a frame to show them.
     fn send_on(&mut self, lanes: u8, now: Time);
     /// The lanes received on.
     fn rx_lanes(&mut self) -> &mut LaneWatch;
+    /// The same, to be looked at.
+    fn receives_on(&self) -> &LaneWatch;
     /// A training frame arrived while data flows, after `frames` that could not be read.
     fn inspect_lanes(&mut self, training: &Training, frames: u32);
     /// A lane was given up: what was sent on all of them is worthless.
@@ -34,13 +38,27 @@ pub(crate) trait Session {
     fn begin(&mut self, offer: &Offer, now: Time, input: &mut Self::Input);
     /// Asks the peer for a sign of life.
     fn call(&mut self, now: Time);
-    /// What was measured of the round trip.
-    fn round_trip_seen(&self) -> Seen;
+    /// The round trip of the link.
+    fn way_and_back(&self) -> &RoundTrip;
+    /// When something of what this kind of link carries is due while data flows.
+    fn own_deadline(&self) -> Time;
+    /// Since when the peer owes a sign of what it has been sent; [`Time::NEVER`] if it owes none.
+    fn owed_since(&self) -> Time;
     /// Packets that the peer has not acknowledged.
     fn unacknowledged(&self) -> u64;
     /// Ends the session: what is open is closed, what is not acknowledged is discarded. Returns the
     /// number of packets discarded.
     fn end(&mut self, input: &mut Self::Input) -> u64;
+
+    /// What was measured of the round trip.
+    fn round_trip_seen(&self) -> Seen {
+        self.way_and_back().seen()
+    }
+
+    /// How long a missing frame may now be late before it counts as lost.
+    fn hold(&self) -> Duration {
+        Duration::ZERO
+    }
 
     /// Lanes of a direction that may be given up before the link dies instead.
     fn max_degrades(&self) -> u32 {
@@ -117,9 +135,9 @@ pub(crate) trait Session {
         }
     }
 
-    /// Expires what does not depend on what the link carries, if something is owed since
-    /// `owed_since`. Whether the session goes on.
-    fn expire(&mut self, owed_since: Time, now: Time, input: &mut Self::Input) -> bool {
+    /// Expires what does not depend on what the link carries. Whether the session goes on.
+    fn expire(&mut self, now: Time, input: &mut Self::Input) -> bool {
+        let owed_since = self.owed_since();
         let link = self.common();
         link.see(now);
         if link.state != LinkState::Active {

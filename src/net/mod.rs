@@ -10,6 +10,7 @@
 pub mod cycles;
 mod excerpt;
 mod fields;
+mod graph;
 mod index;
 mod limits;
 mod mistake;
@@ -26,11 +27,12 @@ mod shown;
 mod writing;
 
 pub use fields::{Fields, Section, Value};
+pub use graph::Graph;
 pub use index::{Joined, PortIndex};
 pub use limits::{Effort, MAX_CHIPS, MAX_DESCRIPTION_BYTES, MAX_DILATION, MAX_MISTAKES, MAX_STEPS};
 pub use mistake::{Mistake, MistakeKind, Mistakes, Place, Problems};
 pub use model::{Clock, End, Link, MAX_METRES, MAX_NAME_BYTES, NodeRef, Profile, ends_of};
-pub use network::{Family, Generated, Network, Read, generate, read};
+pub use network::{Family, Generated, Network, Read, Same, generate, read};
 pub use plan::{LinkAddresses, PlanError, Runtime, link_config};
 pub use ports::{PortSet, PortSetError};
 #[cfg(test)]

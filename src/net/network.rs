@@ -4,6 +4,7 @@ use core::any::Any;
 use core::fmt;
 use std::borrow::Cow;
 
+use super::graph::Graph;
 use super::limits::Effort;
 use super::mistake::{Mistake, Mistakes, Problems};
 use super::model::{End, NodeRef};
@@ -15,28 +16,61 @@ use super::show::{self, TooLarge};
 use crate::device::Device;
 use crate::time::Time;
 
+/// A network that can be compared with one of any machine: every [`Network`] that has an equality
+/// can.
+pub trait Same {
+    /// Whether the other is a network of the same machine and the same in everything.
+    fn is_same(&self, other: &dyn Network) -> bool;
+}
+
+impl<N: Network + PartialEq> Same for N {
+    fn is_same(&self, other: &dyn Network) -> bool {
+        other.of_machine() == Some(self)
+    }
+}
+
 /// A network that was read or generated: passive data.
-pub trait Network: Any + fmt::Debug {
+pub trait Network: Any + fmt::Debug + Same {
+    /// Its nodes and links as a list, if it is kept as one: then name, nodes, links and their ends
+    /// are those of the list. A network that has none answers these itself.
+    fn graph(&self) -> Option<&Graph> {
+        None
+    }
+
     /// Its name.
-    fn name(&self) -> &str;
+    fn name(&self) -> &str {
+        self.graph().map_or("", |graph| &graph.name)
+    }
 
     /// Name and measure in one line.
     fn summary(&self) -> String;
 
     /// All nodes, routers first.
-    fn nodes(&self) -> Vec<NodeRef>;
+    fn nodes(&self) -> Vec<NodeRef> {
+        self.graph().map_or_else(Vec::new, Graph::nodes)
+    }
 
     /// The name of a node; one that the network does not have reads `?`.
-    fn node_name(&self, node: NodeRef) -> Cow<'_, str>;
+    fn node_name(&self, node: NodeRef) -> Cow<'_, str> {
+        self.graph()
+            .map_or(Cow::Borrowed("?"), |graph| graph.node_name(node))
+    }
 
     /// How many links there are; their ids are the numbers below.
-    fn link_count(&self) -> usize;
+    fn link_count(&self) -> usize {
+        self.graph().map_or(0, |graph| graph.links.len())
+    }
 
     /// The ends A and B of a link.
     ///
     /// # Panics
     /// If there is no link of that id.
-    fn ends(&self, link: usize) -> (End, End);
+    fn ends(&self, link: usize) -> (End, End) {
+        let graph = self
+            .graph()
+            .expect("a network without a list says what its links join");
+        graph.links[link].ends()[0]
+    }
 
     /// The description, which [`read`] turns into the same network again.
     fn write(&self) -> String;
@@ -84,9 +118,6 @@ pub trait Network: Any + fmt::Debug {
     fn reroute(&self) -> Option<&dyn Reroutable> {
         None
     }
-
-    /// Whether the other is a network of the same machine and the same in everything.
-    fn is_same(&self, other: &dyn Network) -> bool;
 
     /// `NODE:PORT`.
     fn end_name(&self, end: End) -> String {

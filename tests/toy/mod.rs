@@ -20,10 +20,8 @@ use crate::net::Family;
 pub const MACHINE: Machine = Machine {
     soak: &soak::FAMILIES,
     generators: &[network::GENERATOR],
-    ..Machine::new(
-        Family::of::<network::Ring>(),
-        Simulation::of::<cycle::RingModel>(),
-    )
+    simulation: Some(Simulation::of::<cycle::RingModel>()),
+    ..Machine::new(Family::of::<network::Ring>())
 };
 
 /// A packet: eight words. The lowest 16 bits of the first are the number of the network interface

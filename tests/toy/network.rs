@@ -1,18 +1,17 @@
 //! The network: a ring of routers with two network interfaces each.
 
-use std::borrow::Cow;
-
 use super::link;
-use super::nic::{NicConfig, RingNic};
+use super::nic::RingNic;
 use super::router::{CLOCKWISE, COUNTERCLOCKWISE, FIRST_NIC, RingPlace, RingRouter};
 use crate::catalogue::{Generator, Kind, OptionSpec, common};
 use crate::chip::{ChipConfig, Grain};
 use crate::device::Device;
 use crate::link::LinkConfig;
 use crate::net::{
-    Describe, Effort, End, Fields, Link, MistakeKind, Mistakes, Network, NodeRef, OwnSettings,
-    Place, PlanError, Runtime, Section, Settings, Spans, ends_of, link_config, name_problem,
+    Describe, Effort, End, Fields, Graph, Mistakes, Network, NodeRef, OwnSettings, PlanError,
+    Runtime, Section, Settings, Spans,
 };
+use crate::packets::PacketNicConfig;
 use crate::time::{Duration, Time};
 
 /// Routers of a ring: links between them are more than one, and numbers have 16 bits.
@@ -42,10 +41,10 @@ pub const GENERATOR: Generator = Generator {
 /// A ring.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ring {
-    name: String,
-    routers: u32,
+    graph: Graph,
     settings: Settings<RingSettings>,
-    links: Vec<Link<()>>,
+    /// See [`RingPlace::bubble`]; no description says it.
+    pub(super) bubble: u64,
 }
 
 /// A ring has no settings of its own.
@@ -61,36 +60,20 @@ impl OwnSettings for RingSettings {
 impl Ring {
     /// The ring of so many routers, at least three.
     pub fn new(name: String, routers: u32, settings: Settings<RingSettings>) -> Self {
-        let link = |a, b| Link {
-            a,
-            b,
-            rate: (),
-            metres: None,
-            cable: Default::default(),
-        };
-        let around = (0..routers).map(|router| {
-            let next = (router + 1) % routers;
-            link(
-                End::chip(router, CLOCKWISE),
-                End::chip(next, COUNTERCLOCKWISE),
-            )
-        });
-        let down = (0..2 * routers).map(|nic| {
-            let port = FIRST_NIC + (nic % 2) as u8;
-            link(End::processor(nic, 0), End::chip(nic / 2, port))
-        });
-        let links = around.chain(down).collect();
-        Self {
-            name,
-            routers,
-            settings,
-            links,
+        let mut graph = Graph::new(name, routers, 2 * routers);
+        for router in 0..routers {
+            let next = End::chip((router + 1) % routers, COUNTERCLOCKWISE);
+            graph.join(End::chip(router, CLOCKWISE), next);
         }
-    }
-
-    /// How many routers it has.
-    pub fn routers(&self) -> u32 {
-        self.routers
+        for nic in 0..2 * routers {
+            let port = FIRST_NIC + (nic % 2) as u8;
+            graph.join(End::processor(nic, 0), End::chip(nic / 2, port));
+        }
+        Self {
+            graph,
+            settings,
+            bubble: 1,
+        }
     }
 
     /// The configuration of a router.
@@ -102,11 +85,14 @@ impl Ring {
         router: u32,
         runtime: &Runtime,
     ) -> Result<ChipConfig<RingPlace, LinkConfig>, PlanError> {
-        let (own, routers) = (router as u16, self.routers as u16);
         let node = NodeRef::Chip(router);
         Ok(ChipConfig {
             name: self.node_name(node).into_owned(),
-            registers: RingPlace { own, routers },
+            registers: RingPlace {
+                own: router as u16,
+                routers: self.graph.chips as u16,
+                bubble: self.bubble,
+            },
             ports: self.ports(node, runtime)?,
             grain: Grain::Packet,
             clock: runtime.clock.unwrap_or(self.settings.clock).into(),
@@ -122,18 +108,9 @@ impl Ring {
         node: NodeRef,
         runtime: &Runtime,
     ) -> Result<Vec<(u8, LinkConfig)>, PlanError> {
-        let ends = ends_of(&self.links, node);
-        ends.map(|(id, end, _)| {
-            let place = (id, &self.links[id], end);
-            let rate = (link::STANDARD, link::RATE);
-            let config = link_config(self, &self.settings, place, rate, runtime)?;
-            let built = config.build();
-            Ok((
-                end.port,
-                built.map_err(|error| PlanError::Link { link: id, error })?,
-            ))
-        })
-        .collect()
+        let rate = (link::STANDARD, link::RATE);
+        let of = (self, &self.settings);
+        self.graph.ports(of, node, rate, runtime)
     }
 }
 
@@ -164,61 +141,28 @@ impl Describe for Ring {
 }
 
 impl Network for Ring {
-    fn name(&self) -> &str {
-        &self.name
+    fn graph(&self) -> Option<&Graph> {
+        Some(&self.graph)
     }
 
     fn summary(&self) -> String {
-        let Self {
-            name,
-            routers,
-            settings,
-            ..
-        } = self;
-        let headline = settings.headline();
-        format!(
-            "{name}: a ring of {routers} routers, {} network interfaces, {headline}",
-            2 * routers
-        )
-    }
-
-    fn nodes(&self) -> Vec<NodeRef> {
-        let routers = (0..self.routers).map(NodeRef::Chip);
-        routers
-            .chain((0..2 * self.routers).map(NodeRef::Processor))
-            .collect()
-    }
-
-    fn node_name(&self, node: NodeRef) -> Cow<'_, str> {
-        match node {
-            NodeRef::Chip(router) => Cow::Owned(format!("r{router}")),
-            NodeRef::Processor(nic) => Cow::Owned(format!("nic{nic}")),
-        }
-    }
-
-    fn link_count(&self) -> usize {
-        self.links.len()
-    }
-
-    fn ends(&self, link: usize) -> (End, End) {
-        self.links[link].ends()[0]
+        let Graph {
+            name, chips, nics, ..
+        } = &self.graph;
+        let headline = self.settings.headline();
+        format!("{name}: a ring of {chips} routers, {nics} network interfaces, {headline}")
     }
 
     fn write(&self) -> String {
-        let (family, name, routers) = (Self::FAMILY, &self.name, self.routers);
-        let mut text = format!("family = \"{family}\"\nname = \"{name}\"\nrouters = {routers}\n");
+        let (family, Graph { name, chips, .. }) = (Self::FAMILY, &self.graph);
+        let mut text = format!("family = \"{family}\"\nname = \"{name}\"\nrouters = {chips}\n");
         // Writing into a String never fails.
         let _ = self.settings.write(&mut text);
         text
     }
 
     fn judge(&self, _: Effort) -> (Mistakes, bool) {
-        let mut mistakes = Mistakes::default();
-        if let Some(why) = name_problem(&self.name) {
-            let message = format!("this cannot be a name: {why}");
-            mistakes.push(MistakeKind::BadValue.at(Place::Network, message));
-        }
-        (mistakes, true)
+        (self.graph.judge_name(), true)
     }
 
     fn device(
@@ -227,31 +171,28 @@ impl Network for Ring {
         runtime: &Runtime,
         now: Time,
     ) -> Result<Box<dyn Device>, PlanError> {
-        let found = self
-            .nodes()
-            .into_iter()
-            .find(|own| self.node_name(*own) == node);
-        let found = found.ok_or_else(|| PlanError::NoSuchNode(node.to_owned()))?;
-        let mut ports = self.ports(found, runtime)?;
-        let settings = &self.settings;
-        Ok(match found {
-            NodeRef::Chip(router) => Box::new(RingRouter::new(self.router(router, runtime)?, now)),
-            NodeRef::Processor(nic) => {
-                let config = NicConfig {
-                    number: nic as u16,
-                    nics: 2 * self.routers as u16,
-                    link: ports.remove(0).1,
-                    memory_bytes: settings.memory_bytes,
-                    outstanding: settings.outstanding,
-                    timeout: Duration::from_ms(settings.request_timeout_ms),
-                    incarnation: runtime.incarnation,
-                };
-                Box::new(RingNic::new(config, now))
+        let found = self.graph.find(node)?;
+        let nic = match found {
+            NodeRef::Chip(router) => {
+                return Ok(Box::new(RingRouter::new(
+                    self.router(router, runtime)?,
+                    now,
+                )));
             }
-        })
-    }
-
-    fn is_same(&self, other: &dyn Network) -> bool {
-        other.of_machine() == Some(self)
+            NodeRef::Processor(nic) => nic,
+        };
+        let (settings, nics) = (&self.settings, self.graph.nics);
+        let config = PacketNicConfig {
+            number: nic as u16,
+            nics: nics as u16,
+            link: self.ports(found, runtime)?.remove(0).1,
+            memory_bytes: settings.memory_bytes,
+            outstanding: settings.outstanding,
+            // Answers and requests share the one channel.
+            answers: (nics * settings.outstanding) as usize,
+            timeout: Duration::from_ms(settings.request_timeout_ms),
+            incarnation: runtime.incarnation,
+        };
+        Ok(Box::new(RingNic::new(config, now)))
     }
 }

@@ -4,13 +4,14 @@
 //! free: bubble flow control (Carrión and others, *A flow control mechanism to avoid message
 //! deadlock in k-ary n-cube networks*, 1997). Network interfaces take whatever comes.
 
-use super::link::{Input, RingEnd};
+use std::cmp::Ordering;
+
+use super::link::RingEnd;
 use super::{CYCLE_PS, Packet};
 use crate::chip::{Chip, ChipConfig, ChipCore, Links};
-use crate::device::{Device, DeviceError, DeviceEvent, Kind, LinkFault, LinkView, NodeAccount};
+use crate::device::DeviceEvent;
 use crate::link::{LinkConfig, LinkEvent};
 use crate::node::PortId;
-use crate::time::Time;
 
 /// The port to the next router clockwise.
 pub const CLOCKWISE: u8 = 0;
@@ -29,6 +30,8 @@ pub struct RingPlace {
     pub own: u16,
     /// Routers of the ring.
     pub routers: u16,
+    /// Buffers that have to stay free where a packet enters the ring: 1, and 0 to see what for.
+    pub bubble: u64,
 }
 
 /// What a router does with packets.
@@ -44,12 +47,15 @@ pub struct RingCore {
 
 impl RingCore {
     /// The port by which a packet leaves.
-    pub fn route(RingPlace { own, routers }: RingPlace, packet: &Packet) -> u8 {
-        let dest = packet[0] as u16;
-        match (dest / 2 + routers - own) % routers {
-            0 => FIRST_NIC + (dest % 2) as u8,
-            ahead if ahead <= routers - ahead => CLOCKWISE,
-            _ => COUNTERCLOCKWISE,
+    pub fn route(RingPlace { own, routers, .. }: RingPlace, packet: &Packet) -> u8 {
+        let (dest, odd) = (packet[0] as u16, packet[0] & 1 != 0);
+        let ahead = (dest / 2 + routers - own) % routers;
+        match ahead.cmp(&(routers - ahead)) {
+            _ if ahead == 0 => FIRST_NIC + u8::from(odd),
+            // Half way round is as far either way: each takes half of those.
+            Ordering::Equal if odd => COUNTERCLOCKWISE,
+            Ordering::Less | Ordering::Equal => CLOCKWISE,
+            Ordering::Greater => COUNTERCLOCKWISE,
         }
     }
 
@@ -58,15 +64,16 @@ impl RingCore {
         let mut taken = 0_u64;
         for turn in 0..Self::PORTS {
             let port = (turn + self.cycle as usize) % Self::PORTS;
-            let Some(&packet) = links.input(port).and_then(Input::front) else {
+            let Some(&packet) = links.input(port).and_then(|input| input.front(0)) else {
                 continue;
             };
             let out = usize::from(Self::route(self.place, &packet));
             let enters = port >= FIRST_NIC.into() && out < FIRST_NIC.into();
-            let end = links.end_mut(out).filter(|end| end.room() > enters.into());
+            let spare = if enters { self.place.bubble } else { 0 };
+            let end = links.end_mut(out).filter(|end| end.room(0) > spare);
             if let Some(end) = end.filter(|_| taken & 1 << out == 0) {
                 end.push(packet);
-                links.input_mut(port).and_then(Input::pop);
+                links.input_mut(port).and_then(|input| input.pop(0));
                 taken |= 1 << out;
                 self.moved |= 1 << out | 1 << port;
                 self.packets += 1;
@@ -81,7 +88,6 @@ impl ChipCore for RingCore {
     type End = RingEnd;
     type Registers = RingPlace;
     type Event = DeviceEvent;
-    type Counters = u64;
 
     const PORTS: usize = 4;
     const CYCLE_PS: u64 = CYCLE_PS;
@@ -125,40 +131,7 @@ impl ChipCore for RingCore {
         DeviceEvent::Link { port, event }
     }
 
-    fn counters(&self, _: u64) -> u64 {
-        self.packets
-    }
-
     fn for_each_counter(&self, _: u64, visit: &mut dyn FnMut(&str, u64)) {
         visit("packets", self.packets);
-    }
-}
-
-impl Device for RingRouter {
-    fn kind(&self) -> Kind {
-        Kind::Router
-    }
-
-    fn link(&self, port: PortId) -> Option<&dyn LinkView> {
-        self.lcb(port).map(|end| end as &dyn LinkView)
-    }
-
-    fn link_fault(&mut self, now: Time, port: PortId, fault: LinkFault) -> Result<(), DeviceError> {
-        let suffer = |end: &mut RingEnd, input: &mut Input| end.suffer((now, port, fault), input);
-        self.with_lcb(now, port, suffer)
-            .unwrap_or(Err(DeviceError::NoLink(port)))
-    }
-
-    fn for_each_counter(&self, visit: &mut dyn FnMut(&str, u64)) {
-        Self::for_each_counter(self, visit);
-    }
-
-    fn account(&self) -> NodeAccount {
-        let queued = (0..4).map(|port| self.queued(port));
-        NodeAccount {
-            inside: queued.sum(),
-            unit: "packets",
-            ..NodeAccount::default()
-        }
     }
 }

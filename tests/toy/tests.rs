@@ -1,13 +1,17 @@
 //! The toy machine: its links in all shared cases, and whole rings in virtual time.
 
-mod links;
-
-use super::MACHINE;
+use super::cycle::RingModel;
+use super::link::STANDARD;
 use super::network::Ring;
+use super::router::{RingCore, RingPlace};
+use super::{MACHINE, Packet};
+use crate::link::LinkStandard;
 use crate::link::impair::Netem;
-use crate::net::{Effort, Network, describe};
+use crate::net::{Clock, Effort, Network, Profile, Settings, describe};
 use crate::nic::{Operation, Pattern, TrafficSpec};
+use crate::packets::link::tests::Sample;
 use crate::sim::check::Allowance;
+use crate::sim::direct::{self, Config, Load, Report, Serial, Simulation, Traffic, Warmup};
 use crate::sim::{LinkSpec, World};
 use crate::time::Duration;
 
@@ -15,6 +19,25 @@ fn ring(name: &str) -> Ring {
     <Ring as crate::net::Describe>::generate(name)
         .expect("it is a name")
         .expect("it is a ring")
+}
+
+impl Sample for Packet {
+    const STANDARD: LinkStandard = STANDARD;
+
+    fn sample(_: usize, id: u32) -> Self {
+        std::array::from_fn(|i| u64::from(id) << (7 * i) | i as u64)
+    }
+
+    fn id(&self) -> u32 {
+        self[0] as u32
+    }
+}
+
+/// Its links in all shared cases.
+mod links {
+    crate::link::tests::shared_cases! {
+        crate::packets::link::tests::Rig<crate::machine::toy::Packet>
+    }
 }
 
 #[test]
@@ -109,4 +132,95 @@ fn every_message_comes_once_over_bad_wires() {
         Some("loss 5% duplicate 5% corrupt 2% delay 20us 10us"),
         Pattern::Uniform,
     );
+}
+
+/// A ring at the chip's own depths, where everybody sends half way round as fast as it goes: whether
+/// all is acknowledged in time.
+fn a_full_ring_comes_to_its_end(bubble: u64) -> bool {
+    let settings = Settings {
+        profile: Profile::Paper,
+        clock: Clock::Paced { dilation: 1 },
+        ..Settings::default()
+    };
+    let mut ring = Ring::new("full".to_owned(), 8, settings);
+    ring.bubble = bubble;
+    let spec = LinkSpec {
+        latency: Duration::from_ns(100),
+        mtu: 1_472,
+    };
+    let mut world = World::new(ring, 7, spec).expect("it is a ring");
+    assert!(world.bring_up(Duration::from_ms(10)));
+    let traffic = TrafficSpec {
+        run: 1,
+        pattern: Pattern::Tornado,
+        processors: world.traffic_numbers(),
+        window: 64,
+        count: 300,
+        ..TrafficSpec::default()
+    };
+    world.start_traffic(&traffic).expect("it may run");
+    // Far less than the time-out of requests.
+    let comes = world.finish(1, Duration::from_ms(5_000));
+    assert_eq!(comes, world.report(1).acknowledged == 300 * 16);
+    comes
+}
+
+#[test]
+fn a_ring_without_its_bubble_stands_still() {
+    assert!(a_full_ring_comes_to_its_end(1));
+    assert!(!a_full_ring_comes_to_its_end(0), "the rule is not needed?");
+}
+
+#[test]
+fn ways_of_half_a_ring_go_either_way_round() {
+    let ways = |own| {
+        let place = RingPlace {
+            own,
+            routers: 8,
+            bubble: 1,
+        };
+        [8, 9, 6, 10].map(|dest| RingCore::route(place, &[dest, 0, 0, 0, 0, 0, 0, 0]))
+    };
+    use super::router::{CLOCKWISE as C, COUNTERCLOCKWISE as D};
+    assert_eq!(ways(0), [C, D, C, D]);
+    assert_eq!(ways(4), [2, 3, D, C]);
+}
+
+/// What becomes of a ring of five routers under load, in this number of partitions.
+fn simulated(millionths: u32, pattern: Pattern, partitions: usize) -> Report {
+    let config = Config {
+        traffic: Traffic {
+            load: Load::from_millionths(millionths).expect("it is a load"),
+            pattern: direct::Pattern::Common(pattern),
+            request_reply: true,
+            ..Traffic::default()
+        },
+        measure_cycles: 3_000,
+        warmup: Warmup::Cycles(1_000),
+        ..Config::default()
+    };
+    let ring = ring("ring-5");
+    let simulation = Simulation::<RingModel>::with_encoded_links(
+        &ring,
+        &config,
+        &(),
+        None,
+        partitions,
+        &mut Serial,
+    );
+    let report = simulation
+        .expect("it can be simulated")
+        .run(&mut Serial, |_| {});
+    assert_eq!(report.violations, []);
+    report
+}
+
+#[test]
+fn a_simulation_does_not_depend_on_its_partitions() {
+    let whole = simulated(200_000, Pattern::Uniform, 1);
+    assert!(whole.packets > 1_000, "{whole:?}");
+    for partitions in [2, 5] {
+        let cut = simulated(200_000, Pattern::Uniform, partitions);
+        assert_eq!(cut.trace_hash, whole.trace_hash, "{partitions}");
+    }
 }

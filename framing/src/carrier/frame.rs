@@ -97,8 +97,9 @@ const _: () = assert!(UNITS_AT.end == HEADER_BYTES);
 /// CRC-32C: Hamming distance 6 up to 5,243 bits of what it covers, 4 far beyond.
 static CHECK: Crc<u32, Table<16>> = Crc::<u32, Table<16>>::new(&CRC_32_ISCSI);
 
+/// The check over `bytes`.
 #[inline]
-pub(crate) fn checksum(bytes: &[u8]) -> u32 {
+pub fn checksum(bytes: &[u8]) -> u32 {
     CHECK.checksum(bytes)
 }
 

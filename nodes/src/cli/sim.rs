@@ -111,7 +111,7 @@ enum LinksName {
 struct OwnOptions(Vec<(Simulation, Given)>);
 
 fn simulations() -> impl Iterator<Item = Simulation> {
-    MACHINES.iter().map(|machine| machine.simulation)
+    MACHINES.iter().filter_map(|machine| machine.simulation)
 }
 
 impl Args for OwnOptions {

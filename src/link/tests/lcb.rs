@@ -58,14 +58,15 @@ macro_rules! declare {
     };
 }
 
-/// Makes a type with the methods of [`lcb_methods`] an [`Lcb`].
+/// Makes a type with the methods of [`lcb_methods`] an [`Lcb`]; what it is generic over goes before
+/// it as `@[...]`.
 macro_rules! forward {
     (
-        $lcb:ty, $input:ty;
+        $(@[$($generic:tt)+])? $lcb:ty, $input:ty;
         read { $($read:ident($($with:ident: $of:ty),*) -> $out:ty;)* }
         act { $($act:ident($($arg:ident: $in:ty),*) $(-> $got:ty)?;)* }
     ) => {
-        impl crate::link::tests::lcb::Lcb for $lcb {
+        impl $(<$($generic)+>)? crate::link::tests::lcb::Lcb for $lcb {
             type Input = $input;
             fn common(&mut self) -> &mut Common {
                 &mut self.common

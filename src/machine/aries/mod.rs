@@ -41,8 +41,6 @@ pub const MACHINE: Machine = Machine {
     tables: reproduce::TABLES,
     ready: topology::READY,
     soak: &soak::FAMILIES,
-    ..Machine::new(
-        Family::of::<topology::Dragonfly>(),
-        Simulation::of::<cycle::Aries>(),
-    )
+    simulation: Some(Simulation::of::<cycle::Aries>()),
+    ..Machine::new(Family::of::<topology::Dragonfly>())
 };

@@ -52,8 +52,6 @@ pub const MACHINE: Machine = Machine {
     tables: reproduce::TABLES,
     ready: topology::READY,
     soak: &soak::FAMILIES,
-    ..Machine::new(
-        Family::of::<topology::FoldedClos>(),
-        Simulation::of::<cycle::BlackWidow>(),
-    )
+    simulation: Some(Simulation::of::<cycle::BlackWidow>()),
+    ..Machine::new(Family::of::<topology::FoldedClos>())
 };

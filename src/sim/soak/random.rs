@@ -1,9 +1,10 @@
 //! Random choices that cases of all machines are made from.
 
-use super::{Case, Harm, OwnHarm, Soaked};
+use super::{Case, Harm, OwnHarm, RUNS, Soaked};
 use crate::link::impair::Lateness;
-use crate::nic::{Pattern, TrafficSpec};
+use crate::nic::{Operation, Pattern, TrafficSpec};
 use crate::rng::Rng;
+use crate::sim::LinkSpec;
 use crate::time::Duration;
 
 /// One case in this many has late copies.
@@ -177,7 +178,71 @@ fn hardship<Own>(
     harms
 }
 
+/// What all links can suffer, within `longest` each.
+fn harm<Own>(rng: &mut Rng, longest_us: u64) -> Harm<Own> {
+    let (link, span) = (rng.next_u64() as u32, up_to(rng, longest_us));
+    match rng.below(8) {
+        0 => Harm::Cut { link, span },
+        1 => Harm::ForceRetry { link },
+        2 => Harm::DownAndUp { link, span },
+        3 => Harm::RestartRouter { router: link },
+        4 => Harm::RestartNic { nic: link },
+        5 => Harm::LaneNoise {
+            link,
+            lane: rng.below(3) as u8,
+            a_to_b: rng.chance(1, 2),
+        },
+        _ => Harm::Impair {
+            link,
+            words: netem(rng, 20),
+        },
+    }
+}
+
 impl<M: Soaked> Case<M> {
+    /// A case of a machine whose links suffer nothing but what all can, between processes: `spec`
+    /// makes up a network, and says the numbers of its network interfaces. `stream` and the one
+    /// after it are random streams of the machine.
+    pub(crate) fn of_links(
+        (seed, how): (u64, Late),
+        stream: u64,
+        spec: impl FnOnce(&mut Rng, Beside) -> (M::Spec, Vec<u16>),
+    ) -> Self {
+        let (mut rng, mut late) = (Rng::new(seed, stream), Rng::new(seed, stream + 1));
+        let beside = Beside::random(how, &mut late);
+        let (spec, processors) = spec(&mut rng, beside);
+        let harms = (0..rng.below(8)).map(|_| {
+            let harm = harm(&mut rng, 6_000);
+            (up_to(&mut rng, 1_200), harm)
+        });
+        let harms = harms.collect();
+        let case = Self {
+            seed,
+            spec,
+            link: LinkSpec {
+                latency: up_to(&mut rng, 20),
+                mtu: pick(&mut rng, &[512, 1472, 9000]),
+            },
+            impairment: netem(&mut rng, 20),
+            traffic: TrafficSpec {
+                run: RUNS[0],
+                pattern: pick(&mut rng, &[Pattern::Uniform, Pattern::Tornado]),
+                processors,
+                op: pick(&mut rng, &[Operation::Put, Operation::Get]),
+                size: 4 + rng.below(29) as u32,
+                window: 1 + rng.below(60) as u32,
+                count: 1 + rng.below(100),
+                ..TrafficSpec::default()
+            },
+            collectives: None,
+            harms,
+            #[cfg(test)]
+            forgery: None,
+        };
+        let (unit, longest) = (Duration::from_ms(10), Duration::from_ms(3_000));
+        case.with((how, beside), &mut late, unit, longest)
+    }
+
     /// The case with late copies, if it has any, and what comes with them. `unit` is the time in
     /// which a busy link numbers some ten thousand packets; ends stand still for at most `longest`.
     #[must_use]

@@ -5,10 +5,9 @@ use serde_json::{Map, Value, json};
 use super::ABILITIES;
 use super::{AriesNic, AriesNicEvent, CollectiveReport, CollectiveSpec};
 use crate::device::{
-    CollectiveRuns, Device, DeviceError, DeviceEvent, Kind, LinkFault, LinkView, NodeAccount,
-    TrafficRuns,
+    CollectiveRuns, Device, DeviceError, DeviceEvent, Kind, LinkEnd as _, LinkFault, LinkView,
+    NodeAccount, TrafficRuns,
 };
-use crate::machine::aries::router::break_link;
 use crate::nic::Abilities;
 use crate::nic::{TrafficReport, TrafficSpec};
 use crate::node::PortId;
@@ -37,8 +36,7 @@ impl Device for AriesNic {
             return Err(DeviceError::NoLink(port));
         }
         let (lcb, input) = self.lcb_mut();
-        break_link(now, fault, lcb, input);
-        Ok(())
+        lcb.break_link(now, (port, fault), input)
     }
 
     fn for_each_counter(&self, visit: &mut dyn FnMut(&str, u64)) {

@@ -1,19 +1,18 @@
-//! An Aries router as processes and worlds see it, its links, and its route tables for whoever
-//! replaces them.
+//! What processes and worlds see of an Aries router beside what all chips have, its links, and its
+//! route tables for whoever replaces them.
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use thiserror::Error;
 
 use super::{Aries, AriesEvent};
 use crate::device::{
-    Device, DeviceError, DeviceEvent, EndAccount, Kind, LinkFault, LinkView, NodeAccount,
-    RegisterName, Registers, Rerouting, Routing, Units, link_view_by_own_methods,
+    DeviceError, DeviceEvent, EndAccount, LinkEnd, LinkFault, LinkView, RegisterName, Registers,
+    Rerouting, Routing, Units, link_view_by_own_methods,
 };
 use crate::machine::aries::link::{AriesInput, AriesLcb};
 use crate::machine::aries::route::registers::{PORTS, RouteTables};
-use crate::node::PortId;
 use crate::time::Time;
 
 impl LinkView for AriesLcb {
@@ -50,17 +49,21 @@ impl LinkView for AriesLcb {
     }
 }
 
-/// Does `fault` to a link.
-pub(crate) fn break_link(now: Time, fault: LinkFault, lcb: &mut AriesLcb, input: &mut AriesInput) {
-    match fault {
-        LinkFault::SoftError => lcb.soft_error_next(),
-        LinkFault::Down => lcb.link_down(now, input),
-        LinkFault::Up => lcb.link_up(now),
-        LinkFault::ForceRetry => lcb.force_retry(now),
-        LinkFault::BadCrc => lcb.force_bad_crc(),
-        LinkFault::Reinit => lcb.force_reinit(now),
-        LinkFault::LoseClock(span) => lcb.lose_clock(now, span),
-        LinkFault::Inject(injection) => lcb.inject(injection),
+impl LinkEnd for AriesLcb {
+    const LINK: &'static str = "Aries";
+
+    fn suffer(&mut self, now: Time, fault: LinkFault, input: &mut AriesInput) -> bool {
+        match fault {
+            LinkFault::SoftError => self.soft_error_next(),
+            LinkFault::Down => self.link_down(now, input),
+            LinkFault::Up => self.link_up(now),
+            LinkFault::ForceRetry => self.force_retry(now),
+            LinkFault::BadCrc => self.force_bad_crc(),
+            LinkFault::Reinit => self.force_reinit(now),
+            LinkFault::LoseClock(span) => self.lose_clock(now, span),
+            LinkFault::Inject(injection) => self.inject(injection),
+        }
+        true
     }
 }
 
@@ -74,59 +77,6 @@ impl From<AriesEvent> for DeviceEvent {
             | AriesEvent::NoLivePort { tile, .. } => tile,
         };
         Self::own(Some(tile), event)
-    }
-}
-
-impl Device for Aries {
-    fn kind(&self) -> Kind {
-        Kind::Router
-    }
-
-    fn link(&self, port: PortId) -> Option<&dyn LinkView> {
-        self.lcb(port).map(|lcb| lcb as &dyn LinkView)
-    }
-
-    fn link_fault(&mut self, now: Time, port: PortId, fault: LinkFault) -> Result<(), DeviceError> {
-        self.with_lcb(now, port, |lcb, input| break_link(now, fault, lcb, input))
-            .ok_or(DeviceError::NoLink(port))
-    }
-
-    fn for_each_counter(&self, visit: &mut dyn FnMut(&str, u64)) {
-        Self::for_each_counter(self, visit);
-    }
-
-    fn account(&self) -> NodeAccount {
-        let queued: u64 = (0..PORTS as PortId).map(|port| self.queued(port)).sum();
-        NodeAccount {
-            inside: self.core().flits_inside() + queued,
-            unit: "flits",
-            ..NodeAccount::default()
-        }
-    }
-
-    fn describe(&self) -> Map<String, Value> {
-        let registers = self.core().registers();
-        let facts = [
-            ("family", json!("aries")),
-            ("group", json!(registers.group)),
-            ("router", json!(registers.router)),
-        ];
-        facts
-            .map(|(name, fact)| (name.to_owned(), fact))
-            .into_iter()
-            .collect()
-    }
-
-    fn seed(&mut self, seed: u64) {
-        Self::seed(self, seed);
-    }
-
-    fn registers(&mut self) -> Option<&mut dyn Registers> {
-        Some(self)
-    }
-
-    fn rerouting(&mut self) -> Option<&mut dyn Rerouting> {
-        Some(self)
     }
 }
 

@@ -32,7 +32,6 @@ mod tiles;
 pub use self::core::Core;
 pub use super::route::registers;
 pub use counters::AriesCounters;
-pub(crate) use device::break_link;
 pub use device::digest;
 pub use event::AriesEvent;
 pub use load::LoadSteps;

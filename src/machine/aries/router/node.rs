@@ -2,6 +2,7 @@
 //! port.
 
 use phitwire_framing::aries::flit::Flit;
+use serde_json::{Map, Value, json};
 
 use super::core::Core;
 use super::counters::AriesCounters;
@@ -10,6 +11,7 @@ use super::load::LoadSteps;
 use super::pipeline::CYCLE_PS;
 use super::tiles::Ports;
 use crate::chip::{Chip, ChipConfig, ChipCore, Links, RegisterError, calls_of_the_core};
+use crate::device::{NodeAccount, Registers, Rerouting};
 use crate::kit::below;
 use crate::link::{Change, LinkEvent, LinkPort};
 use crate::machine::aries::link::{AriesLcb, AriesLinkConfig};
@@ -87,7 +89,6 @@ impl ChipCore for Core {
     type End = AriesLcb;
     type Registers = AriesRegisters;
     type Event = AriesEvent;
-    type Counters = AriesCounters;
 
     const PORTS: usize = PORTS;
     const CYCLE_PS: u64 = CYCLE_PS;
@@ -126,14 +127,8 @@ impl ChipCore for Core {
         AriesEvent::Link { port, event }
     }
 
-    fn counters(&self, events_lost: u64) -> AriesCounters {
-        let mut counters = self.counters();
-        counters.events_lost += events_lost;
-        counters
-    }
-
     fn for_each_counter(&self, events_lost: u64, visit: &mut dyn FnMut(&str, u64)) {
-        ChipCore::counters(self, events_lost).for_each(&mut *visit);
+        with_lost(self.counters(), events_lost).for_each(&mut *visit);
         visit("cycles", self.cycle());
         let stalls = ["stalls.input", "stalls.row", "stalls.column"];
         for (name, value) in stalls.into_iter().zip(self.stalls()) {
@@ -155,6 +150,42 @@ impl ChipCore for Core {
             _ => self.set(name, value),
         }
     }
+
+    fn account(chip: &Aries) -> NodeAccount {
+        NodeAccount {
+            inside: chip.core().flits_inside() + chip.queued_everywhere(),
+            unit: "flits",
+            ..NodeAccount::default()
+        }
+    }
+
+    fn describe(chip: &Aries) -> Map<String, Value> {
+        let registers = chip.core().registers();
+        let facts = [
+            ("family", json!("aries")),
+            ("group", json!(registers.group)),
+            ("router", json!(registers.router)),
+        ];
+        Map::from_iter(facts.map(|(name, fact)| (name.to_owned(), fact)))
+    }
+
+    fn seed(&mut self, seed: u64) {
+        self.seed(seed);
+    }
+
+    fn registers(chip: &mut Aries) -> Option<&mut dyn Registers> {
+        Some(chip)
+    }
+
+    fn rerouting(chip: &mut Aries) -> Option<&mut dyn Rerouting> {
+        Some(chip)
+    }
+}
+
+/// What a core counted, and events lost outside.
+fn with_lost(mut counters: AriesCounters, events_lost: u64) -> AriesCounters {
+    counters.events_lost += events_lost;
+    counters
 }
 
 /// See [`Aries::is_drained`].
@@ -169,6 +200,11 @@ fn is_drained(core: &Core, links: &Links<AriesLcb>) -> bool {
 
 /// What a reroute does, and what virtual time needs.
 impl Aries {
+    /// What it has counted.
+    pub fn counters(&self) -> AriesCounters {
+        with_lost(self.core().counters(), self.link_events_lost())
+    }
+
     /// Makes the random choices of the routing decisions from `seed` from now on.
     pub fn seed(&mut self, seed: u64) {
         self.core_mut().seed(seed);

@@ -205,8 +205,7 @@ fn a_link_that_goes_down_loses_its_packets_and_says_so() {
 fn counters_and_registers_have_names() {
     let mut net = free_running(&[NIC, 0]);
     let mut names = Vec::new();
-    net.chip
-        .for_each_counter(|name, _| names.push(name.to_owned()));
+    crate::device::Device::for_each_counter(&net.chip, &mut |name, _| names.push(name.to_owned()));
     for name in ["flits_forwarded", "cycles", "stalls.row", "port40.tx_flits"] {
         assert!(names.iter().any(|n| n == name), "{name} in {names:?}");
     }

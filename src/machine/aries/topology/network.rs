@@ -87,8 +87,4 @@ impl Network for Dragonfly {
     fn reroute(&self) -> Option<&dyn Reroutable> {
         Some(self)
     }
-
-    fn is_same(&self, other: &dyn Network) -> bool {
-        other.of_machine() == Some(self)
-    }
 }

@@ -17,7 +17,7 @@ use crate::link::LinkCounters;
 use crate::link::common::{Common, calls_of_every_end};
 use crate::link::config::LinkConfig;
 use crate::link::lanes::LaneWatch;
-use crate::link::round_trip::Seen;
+use crate::link::round_trip::RoundTrip;
 use crate::link::session::Session;
 use crate::link::training::{Offer, Terms};
 use crate::link::{LinkControlBlock, LinkEvent, LinkState, link_control_calls};
@@ -108,7 +108,7 @@ impl Lcb {
             return;
         }
         self.rx.handle_timers(now, input, &mut self.common.counters);
-        if self.expire(self.tx.owed_since, now, input) {
+        if self.expire(now, input) {
             self.tx.handle_timers(now, &mut self.common.counters);
         }
     }
@@ -290,6 +290,11 @@ impl Session for Lcb {
         &mut self.common
     }
 
+    #[inline]
+    fn link(&self) -> &Common {
+        &self.common
+    }
+
     fn tx_lanes(&self) -> u8 {
         self.tx.lanes()
     }
@@ -304,12 +309,31 @@ impl Session for Lcb {
         &mut self.rx.lanes
     }
 
+    fn receives_on(&self) -> &LaneWatch {
+        &self.rx.lanes
+    }
+
     fn call(&mut self, now: Time) {
         self.tx.call(now);
     }
 
-    fn round_trip_seen(&self) -> Seen {
-        self.tx.round_trip().seen()
+    fn way_and_back(&self) -> &RoundTrip {
+        self.tx.round_trip()
+    }
+
+    #[inline]
+    fn own_deadline(&self) -> Time {
+        let received = self.rx.deadline().min(self.rx.acks.due());
+        received.min(self.tx.deadline())
+    }
+
+    #[inline]
+    fn owed_since(&self) -> Time {
+        self.tx.owed_since
+    }
+
+    fn hold(&self) -> Duration {
+        self.rx.reorder_hold()
     }
 
     fn unacknowledged(&self) -> u64 {
@@ -368,8 +392,5 @@ impl LinkControlBlock for Lcb {
     #[inline]
     fn vc_freed(&mut self, vc: usize, freed: u32) {
         self.vc_freed(Vc::from_index(vc), freed);
-    }
-    fn for_each_counter(&self, visit: &mut dyn FnMut(&'static str, u64)) {
-        self.counters().for_each(visit);
     }
 }

@@ -5,9 +5,9 @@ use serde_json::{Map, Value, json};
 use super::ABILITIES;
 use super::{BlackwidowNic, NicEvent};
 use crate::device::{
-    Device, DeviceError, DeviceEvent, Kind, LinkFault, LinkView, NodeAccount, TrafficRuns,
+    Device, DeviceError, DeviceEvent, Kind, LinkEnd as _, LinkFault, LinkView, NodeAccount,
+    TrafficRuns,
 };
-use crate::machine::blackwidow::router::break_link;
 use crate::nic::Abilities;
 use crate::nic::{TrafficReport, TrafficSpec};
 use crate::node::PortId;
@@ -34,7 +34,7 @@ impl Device for BlackwidowNic {
 
     fn link_fault(&mut self, now: Time, port: PortId, fault: LinkFault) -> Result<(), DeviceError> {
         let (lcb, input) = self.lcb_mut(port).ok_or(DeviceError::NoLink(port))?;
-        break_link((now, port, fault), lcb, input)
+        lcb.break_link(now, (port, fault), input)
     }
 
     fn for_each_counter(&self, visit: &mut dyn FnMut(&str, u64)) {

@@ -26,6 +26,5 @@ mod rows;
 pub use self::core::{Core, MAX_ANNOUNCED_CYCLES, Ports};
 pub use super::route::registers;
 pub use counters::RouterCounters;
-pub(crate) use device::break_link;
 pub use event::RouterEvent;
 pub use node::{Yarc, YarcConfig};

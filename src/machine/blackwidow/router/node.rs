@@ -2,6 +2,7 @@
 
 use phitwire_framing::yarc::packet::Vc;
 use phitwire_framing::yarc::phit::Phit;
+use serde_json::{Map, Value, json};
 
 use super::core::{Core, Ports};
 use super::counters::RouterCounters;
@@ -11,6 +12,7 @@ use super::register_map::register_address;
 use crate::chip::{
     Chip, ChipConfig, ChipCore, Links, RegisterError, RouterClock, calls_of_the_core,
 };
+use crate::device::{NodeAccount, Registers};
 use crate::link::{Change, LinkConfig, LinkEvent};
 use crate::machine::blackwidow::link::Lcb;
 use crate::machine::blackwidow::route::registers::{ChipRegisters, PORTS};
@@ -58,7 +60,6 @@ impl ChipCore for Core {
     type End = Lcb;
     type Registers = ChipRegisters;
     type Event = RouterEvent;
-    type Counters = RouterCounters;
 
     const PORTS: usize = PORTS;
     const CYCLE_PS: u64 = CYCLE_PS;
@@ -87,14 +88,8 @@ impl ChipCore for Core {
         RouterEvent::Link { port, event }
     }
 
-    fn counters(&self, events_lost: u64) -> RouterCounters {
-        let mut counters = self.counters();
-        counters.events_lost += events_lost;
-        counters
-    }
-
     fn for_each_counter(&self, events_lost: u64, visit: &mut dyn FnMut(&str, u64)) {
-        ChipCore::counters(self, events_lost).for_each(&mut *visit);
+        with_lost(self.counters(), events_lost).for_each(&mut *visit);
         visit("cycles", self.cycle());
     }
 
@@ -106,11 +101,39 @@ impl ChipCore for Core {
         let address = register_address(name).ok_or(RegisterError::Unknown)?;
         self.write_register(address, value)
     }
+
+    fn account(chip: &Yarc) -> NodeAccount {
+        NodeAccount {
+            inside: chip.core().phits_inside(),
+            unit: "phits",
+            ..NodeAccount::default()
+        }
+    }
+
+    fn describe(chip: &Yarc) -> Map<String, Value> {
+        let tiles = chip.core().registers().tiles.iter().flatten().count();
+        Map::from_iter([("tiles_in_use".to_owned(), json!(tiles))])
+    }
+
+    fn registers(chip: &mut Yarc) -> Option<&mut dyn Registers> {
+        Some(chip)
+    }
+}
+
+/// What a core counted, and events lost outside.
+fn with_lost(mut counters: RouterCounters, events_lost: u64) -> RouterCounters {
+    counters.events_lost += events_lost;
+    counters
 }
 
 /// Registers by address, as maintenance packets have them; by name, for instance
 /// `tile12.table.0.ports`, every chip has them.
 impl Yarc {
+    /// What it has counted.
+    pub fn counters(&self) -> RouterCounters {
+        with_lost(self.core().counters(), self.link_events_lost())
+    }
+
     /// The register at `address`; see [`register_map`](super::register_map).
     pub fn read_register(&self, address: u16) -> Option<u64> {
         self.core().read_register(address)

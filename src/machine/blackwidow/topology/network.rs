@@ -75,8 +75,4 @@ impl Network for FoldedClos {
             None => return Err(PlanError::NoSuchNode(node.to_owned())),
         })
     }
-
-    fn is_same(&self, other: &dyn Network) -> bool {
-        other.of_machine() == Some(self)
-    }
 }

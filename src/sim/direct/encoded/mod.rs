@@ -9,6 +9,7 @@
 pub(crate) mod build;
 pub(crate) mod endpoint;
 pub(crate) mod member;
+pub(crate) mod network;
 
 use std::sync::{Arc, Mutex, MutexGuard};
 

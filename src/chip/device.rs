@@ -1,0 +1,64 @@
+//! A router chip as processes and worlds see it.
+
+use core::fmt::Write as _;
+
+use serde_json::{Map, Value};
+
+use super::chip_core::ChipCore;
+use super::node::Chip;
+use crate::device::{
+    Device, DeviceError, Kind, LinkEnd as _, LinkFault, LinkView, NodeAccount, Registers, Rerouting,
+};
+use crate::node::PortId;
+use crate::time::Time;
+
+impl<C: ChipCore> Device for Chip<C> {
+    fn kind(&self) -> Kind {
+        Kind::Router
+    }
+
+    fn link(&self, port: PortId) -> Option<&dyn LinkView> {
+        self.lcb(port).map(|lcb| lcb as &dyn LinkView)
+    }
+
+    fn link_fault(&mut self, now: Time, port: PortId, fault: LinkFault) -> Result<(), DeviceError> {
+        self.with_lcb(now, port, |lcb, input| {
+            lcb.break_link(now, (port, fault), input)
+        })
+        .unwrap_or(Err(DeviceError::NoLink(port)))
+    }
+
+    fn for_each_counter(&self, visit: &mut dyn FnMut(&str, u64)) {
+        self.core()
+            .for_each_counter(self.link_events_lost(), &mut *visit);
+        let mut name = String::new();
+        for (number, link) in self.links().iter() {
+            link.end().for_each_counter(&mut |counter, value| {
+                name.clear();
+                // Writing to a String cannot fail.
+                let _ = write!(name, "port{number}.{counter}");
+                visit(&name, value);
+            });
+        }
+    }
+
+    fn account(&self) -> NodeAccount {
+        C::account(self)
+    }
+
+    fn describe(&self) -> Map<String, Value> {
+        C::describe(self)
+    }
+
+    fn seed(&mut self, seed: u64) {
+        self.core_mut().seed(seed);
+    }
+
+    fn registers(&mut self) -> Option<&mut dyn Registers> {
+        C::registers(self)
+    }
+
+    fn rerouting(&mut self) -> Option<&mut dyn Rerouting> {
+        C::rerouting(self)
+    }
+}

@@ -1,0 +1,108 @@
+//! Nodes and links as a list, for networks that are nothing more.
+
+use std::borrow::Cow;
+
+use super::model::{End, Link, NodeRef, ends_of};
+use super::network::Network;
+use super::plan::{PlanError, Runtime, link_config};
+use super::reading::name_problem;
+use super::settings::Settings;
+use super::{MistakeKind, Mistakes, Place};
+use crate::link::{LaneRate, LinkConfig, LinkStandard};
+
+/// Routers called `r` and their number, network interfaces called `nic` and theirs, and links that
+/// are all alike.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Graph {
+    /// Name of the network.
+    pub name: String,
+    /// How many routers there are.
+    pub chips: u32,
+    /// How many network interfaces there are.
+    pub nics: u32,
+    /// The links, whose ids are their places.
+    pub links: Vec<Link<()>>,
+}
+
+impl Graph {
+    /// Routers and network interfaces without links.
+    pub fn new(name: String, chips: u32, nics: u32) -> Self {
+        let links = Vec::new();
+        Self {
+            name,
+            chips,
+            nics,
+            links,
+        }
+    }
+
+    /// Adds a link.
+    pub fn join(&mut self, a: End, b: End) {
+        self.links.push(Link {
+            a,
+            b,
+            rate: (),
+            metres: None,
+            cable: Default::default(),
+        });
+    }
+
+    /// All nodes, routers first.
+    pub fn nodes(&self) -> Vec<NodeRef> {
+        let chips = (0..self.chips).map(NodeRef::Chip);
+        chips
+            .chain((0..self.nics).map(NodeRef::Processor))
+            .collect()
+    }
+
+    /// The name of a node.
+    pub fn node_name(&self, node: NodeRef) -> Cow<'static, str> {
+        match node {
+            NodeRef::Chip(chip) if chip < self.chips => Cow::Owned(format!("r{chip}")),
+            NodeRef::Processor(nic) if nic < self.nics => Cow::Owned(format!("nic{nic}")),
+            _ => Cow::Borrowed("?"),
+        }
+    }
+
+    /// The node of that name.
+    ///
+    /// # Errors
+    /// [`PlanError::NoSuchNode`].
+    pub fn find(&self, name: &str) -> Result<NodeRef, PlanError> {
+        let mut nodes = self.nodes().into_iter();
+        let found = nodes.find(|node| self.node_name(*node) == name);
+        found.ok_or_else(|| PlanError::NoSuchNode(name.to_owned()))
+    }
+
+    /// What is wrong with its name, which is all that can be.
+    pub fn judge_name(&self) -> Mistakes {
+        let mut mistakes = Mistakes::default();
+        if let Some(why) = name_problem(&self.name) {
+            let message = format!("this cannot be a name: {why}");
+            mistakes.push(MistakeKind::BadValue.at(Place::Network, message));
+        }
+        mistakes
+    }
+
+    /// The ports of a node of `network`, which has this list, with the configurations of their
+    /// links of the standard and rate given.
+    ///
+    /// # Errors
+    /// See [`PlanError`].
+    pub fn ports<Own>(
+        &self,
+        (network, settings): (&impl Network, &Settings<Own>),
+        node: NodeRef,
+        rate: (LinkStandard, LaneRate),
+        runtime: &Runtime,
+    ) -> Result<Vec<(u8, LinkConfig)>, PlanError> {
+        let configured = |(id, end, _): (usize, End, End)| {
+            let place = (id, &self.links[id], end);
+            let config = link_config(network, settings, place, rate, runtime)?;
+            let built = config.build();
+            let config = built.map_err(|error| PlanError::Link { link: id, error })?;
+            Ok((end.port, config))
+        };
+        ends_of(&self.links, node).map(configured).collect()
+    }
+}

@@ -1,0 +1,148 @@
+//! Frames of whole packets.
+//!
+//! ```text
+//! header 20 | check 4 | control | packet, check 4 | packet, check 4 | ...
+//! ```
+//!
+//! The check in front is over header and control, each of the others over its packet. Control and
+//! packets are what the lanes carry; each begins with a wire word of the lanes, so that the lanes
+//! to blame for a damaged packet can be told by its bits.
+
+use phitwire_framing::carrier::frame::{
+    CHECK_BYTES, FrameHeader, HEADER_BYTES, MIN_BYTES, PLAIN_AT, checksum, seal,
+};
+use phitwire_framing::carrier::lanes::WORD_BYTES;
+
+use crate::packets::packet::{MAX_VCS, Packet};
+
+/// Flag: packets before those of the frame are missing.
+const MISSING: u64 = 1;
+/// Flag: an answer is wanted.
+const QUESTION: u64 = 2;
+
+/// What a frame says beside its packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Control {
+    /// Number of the first packet, or of the next one that there will be.
+    pub seq: u64,
+    /// Number of the packet that is expected next.
+    pub ack: u64,
+    /// A packet that was expected did not come, or came damaged.
+    pub missing: bool,
+    /// The sender wants to be told how things stand.
+    pub question: bool,
+    /// How many packets of each virtual channel there are buffers for, in the whole session.
+    pub limits: [u64; MAX_VCS],
+}
+
+impl Control {
+    /// Its words and the wire words that they fill.
+    const fn bytes(vcs: usize) -> usize {
+        (8 * (3 + vcs)).next_multiple_of(WORD_BYTES)
+    }
+
+    fn emit(&self, vcs: usize, bytes: &mut [u8]) {
+        let flags = u64::from(self.missing) * MISSING + u64::from(self.question) * QUESTION;
+        let words = [self.seq, self.ack, flags].into_iter().chain(self.limits);
+        bytes.fill(0);
+        for (word, at) in words.zip(bytes.as_chunks_mut().0).take(3 + vcs) {
+            *at = word.to_be_bytes();
+        }
+    }
+
+    fn parse(bytes: &[u8], vcs: usize) -> Self {
+        let word = |at: usize| {
+            bytes
+                .as_chunks()
+                .0
+                .get(at)
+                .map_or(0, |word| u64::from_be_bytes(*word))
+        };
+        Self {
+            seq: word(0),
+            ack: word(1),
+            missing: word(2) & MISSING != 0,
+            question: word(2) & QUESTION != 0,
+            limits: core::array::from_fn(|vc| if vc < vcs { word(3 + vc) } else { 0 }),
+        }
+    }
+}
+
+const _: () = assert!(PLAIN_AT + Control::bytes(1) >= MIN_BYTES);
+
+/// Bytes of a packet with its check, in whole wire words.
+const fn packet_bytes<P: Packet>() -> usize {
+    (P::BYTES + CHECK_BYTES).next_multiple_of(WORD_BYTES)
+}
+
+/// Length of a frame with so many packets.
+pub(crate) const fn frame_len<P: Packet>(packets: usize) -> usize {
+    PLAIN_AT + Control::bytes(P::VCS) + packets * packet_bytes::<P>()
+}
+
+/// Packets that a frame of `bytes` bytes has room for.
+pub(super) const fn max_packets<P: Packet>(bytes: usize) -> usize {
+    bytes.saturating_sub(frame_len::<P>(0)) / packet_bytes::<P>()
+}
+
+/// The check over header and control.
+fn check(frame: &[u8], control: &[u8]) -> [u8; CHECK_BYTES] {
+    let mut checked = [0; HEADER_BYTES + Control::bytes(MAX_VCS)];
+    let checked = &mut checked[..HEADER_BYTES + control.len()];
+    checked[..HEADER_BYTES].copy_from_slice(&frame[..HEADER_BYTES]);
+    checked[HEADER_BYTES..].copy_from_slice(control);
+    checksum(checked).to_be_bytes()
+}
+
+/// Writes a frame of the length that goes with its packets, before its cable.
+pub(crate) fn emit<'a, P: Packet>(
+    header: &FrameHeader,
+    control: &Control,
+    packets: impl Iterator<Item = &'a P>,
+    buf: &mut [u8],
+) {
+    header.emit(buf).expect("there is room for a header");
+    let (front, rest) = buf.split_at_mut(PLAIN_AT);
+    let (words, rest) = rest.split_at_mut(Control::bytes(P::VCS));
+    control.emit(P::VCS, words);
+    let sum = check(front, words);
+    front[HEADER_BYTES..].copy_from_slice(&sum);
+    for (packet, bytes) in packets.zip(rest.chunks_exact_mut(packet_bytes::<P>())) {
+        bytes.fill(0);
+        packet.emit(&mut bytes[..P::BYTES]);
+        seal(bytes, P::BYTES);
+    }
+}
+
+/// The control of a frame whose length is right and which came out of its cable; `None` if its
+/// check is wrong.
+pub(super) fn control<P: Packet>(frame: &[u8]) -> Option<Control> {
+    let words = &frame[PLAIN_AT..][..Control::bytes(P::VCS)];
+    let good = check(frame, words) == frame[HEADER_BYTES..PLAIN_AT];
+    good.then(|| Control::parse(words, P::VCS))
+}
+
+/// The packets of such a frame as they travel, with their checks.
+pub(super) fn packets<P: Packet>(frame: &[u8]) -> impl Iterator<Item = Carried<'_>> {
+    let packets = &frame[frame_len::<P>(0)..];
+    packets.chunks_exact(packet_bytes::<P>()).map(Carried)
+}
+
+/// A packet as it travels.
+#[derive(Clone, Copy)]
+pub(crate) struct Carried<'a>(&'a [u8]);
+
+impl<'a> Carried<'a> {
+    /// The packet; `None` if its check is wrong.
+    pub fn read<P: Packet>(self) -> Option<P> {
+        let (packet, check) = self.0.split_at(P::BYTES);
+        let good = check.starts_with(&checksum(packet).to_be_bytes());
+        good.then(|| P::parse(packet))
+    }
+
+    /// Its wire words.
+    pub fn words(self) -> impl Iterator<Item = u32> + Clone + use<'a> {
+        let words = self.0.as_chunks::<WORD_BYTES>().0.iter();
+        words.map(|&[a, b, c]| u32::from_be_bytes([0, a, b, c]))
+    }
+}

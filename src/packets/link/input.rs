@@ -1,0 +1,70 @@
+//! The input buffer: whole packets, in a queue for each virtual channel.
+
+use std::collections::VecDeque;
+
+use crate::link::ReceiveBuffer;
+use crate::packets::packet::{MAX_VCS, Packet};
+
+/// The input buffer of a link.
+#[derive(Debug)]
+pub struct PacketInput<P> {
+    queues: [VecDeque<P>; MAX_VCS],
+    freed: [u32; MAX_VCS],
+}
+
+impl<P> Default for PacketInput<P> {
+    fn default() -> Self {
+        Self {
+            queues: [const { VecDeque::new() }; MAX_VCS],
+            freed: [0; MAX_VCS],
+        }
+    }
+}
+
+impl<P: Packet> PacketInput<P> {
+    /// The oldest packet of `vc`.
+    #[inline]
+    pub fn front(&self, vc: usize) -> Option<&P> {
+        self.queues[vc].front()
+    }
+
+    /// Takes the oldest packet of `vc`.
+    #[inline]
+    pub fn pop(&mut self, vc: usize) -> Option<P> {
+        let packet = self.queues[vc].pop_front();
+        self.freed[vc] += u32::from(packet.is_some());
+        packet
+    }
+
+    /// Packets of `vc`.
+    pub fn len(&self, vc: usize) -> u32 {
+        self.queues[vc].len() as u32
+    }
+
+    /// Packets of `vc` taken since the last call.
+    pub(crate) fn take_freed_of(&mut self, vc: usize) -> u32 {
+        core::mem::take(&mut self.freed[vc])
+    }
+
+    pub(super) fn push(&mut self, packet: P) {
+        self.queues[packet.vc()].push_back(packet);
+    }
+
+    /// A session begins, of which what is left of an earlier one takes up room: forgets what was
+    /// freed before.
+    pub(super) fn restart(&mut self) {
+        self.freed = [0; MAX_VCS];
+    }
+}
+
+impl<P: Packet> ReceiveBuffer for PacketInput<P> {
+    fn take_freed(&mut self, mut tell: impl FnMut(usize, u32)) {
+        for vc in 0..P::VCS {
+            tell(vc, self.take_freed_of(vc));
+        }
+    }
+
+    fn queued(&self) -> u64 {
+        (0..P::VCS).map(|vc| u64::from(self.len(vc))).sum()
+    }
+}

@@ -1,0 +1,404 @@
+//! A link end that carries whole packets: numbered, checked one by one, acknowledged in number, and
+//! all of them sent again from the first that is missing on. A packet leaves when the other end has
+//! a buffer for it on its virtual channel.
+
+mod frame;
+mod input;
+mod receiver;
+mod sender;
+#[cfg(test)]
+pub(crate) mod tests;
+
+pub use input::PacketInput;
+
+use phitwire_framing::carrier::frame::{self as carrier, Frame, FrameError, FrameHeader, PLAIN_AT};
+use phitwire_framing::carrier::lanes::swizzle_area_back;
+use phitwire_framing::carrier::training::{TRAINING_BYTES, Training};
+
+use super::packet::Packet;
+use crate::device::{EndAccount, LinkEnd, LinkFault, LinkView, Units, link_view_by_own_methods};
+use crate::link::common::{BAD_WORDS_UNTIL_DOUBT, Common, calls_of_every_end};
+use crate::link::lanes::LaneWatch;
+use crate::link::round_trip::RoundTrip;
+use crate::link::session::Session;
+use crate::link::training::{Offer, Terms};
+use crate::link::{
+    LinkConfig, LinkControlBlock, LinkCounters, LinkEvent, LinkProfile, LinkState,
+    link_control_calls,
+};
+use crate::time::{Duration, Time};
+use receiver::Receiver;
+use sender::Sender;
+
+/// Buffers of a virtual channel: as many packets as fit into the phits of the profile.
+pub(crate) fn buffers<P: Packet>(profile: &LinkProfile) -> u32 {
+    profile.input_phits_per_vc / P::BYTES.div_ceil(4) as u32
+}
+
+/// One end of a link that carries whole packets.
+///
+/// Call order: any number of [`handle_frame`](Self::handle_frame), [`push`](Self::push) and
+/// [`vc_freed`](LinkControlBlock::vc_freed), and [`handle_timers`](Self::handle_timers) when
+/// [`next_wakeup`](Self::next_wakeup) has come; then [`poll_frame`](Self::poll_frame) until it
+/// answers `None`, and [`poll_event`](Self::poll_event) until `None`. The same [`PacketInput`] is
+/// handed in every time.
+#[derive(Debug)]
+pub struct PacketEnd<P> {
+    pub(crate) common: Common,
+    tx: Sender<P>,
+    pub(crate) rx: Receiver,
+    /// A frame out of its cable.
+    scratch: Vec<u8>,
+}
+
+impl<P: Packet> PacketEnd<P> {
+    calls_of_every_end!(PacketInput<P>);
+
+    /// Packets of `vc` that may be pushed now.
+    #[inline]
+    pub fn room(&self, vc: usize) -> u64 {
+        if self.is_active() {
+            self.tx.room(vc)
+        } else {
+            0
+        }
+    }
+
+    /// Takes a packet.
+    ///
+    /// # Panics
+    /// Without [`room`](Self::room).
+    pub fn push(&mut self, packet: P) {
+        assert!(self.room(packet.vc()) > 0, "room was asked for");
+        self.common.counters.tx_packets += 1;
+        self.tx.push(packet);
+    }
+
+    /// Packets that the peer has not acknowledged.
+    pub fn unacknowledged_packets(&self) -> u64 {
+        self.tx.unacknowledged()
+    }
+
+    /// Sends everything unacknowledged again.
+    pub fn force_retry(&mut self, now: Time) {
+        self.common.see(now);
+        self.common.counters.tx_rewinds_forced += 1;
+        self.tx.rewind(now);
+    }
+
+    /// Takes in the bytes of one link frame, whatever they are.
+    ///
+    /// # Panics
+    /// If `now` is earlier than in an earlier call.
+    pub fn handle_frame(&mut self, now: Time, bytes: &[u8], input: &mut PacketInput<P>) {
+        self.common.see(now);
+        self.common.counters.rx_frames += 1;
+        let taken = carrier::parse(bytes).and_then(|frame| match frame.kind() {
+            Training::KIND => {
+                self.on_training(now, &Training::of(&frame)?, input);
+                Ok(())
+            }
+            _ => self.on_packets(now, &frame, input),
+        });
+        if let Err(error) = taken {
+            self.common.counters.dropped(error);
+        }
+        if core::mem::take(&mut self.rx.lanes_charged) {
+            self.judge_lanes(now, input);
+        }
+    }
+
+    /// Takes in a frame of packets, if it is one of this session.
+    fn on_packets(
+        &mut self,
+        now: Time,
+        frame: &Frame<'_>,
+        input: &mut PacketInput<P>,
+    ) -> Result<(), FrameError> {
+        if frame.bytes().len() != frame::frame_len::<P>(frame.units(P::KIND)?) {
+            return Err(FrameError::BadLength);
+        }
+        let mut bytes = core::mem::take(&mut self.scratch);
+        bytes.clear();
+        bytes.extend_from_slice(frame.bytes());
+        let cable = &self.common.handshake.cable;
+        swizzle_area_back(&mut bytes[PLAIN_AT..], frame.header().lanes, cable);
+        self.read(now, frame.header(), &bytes, input);
+        self.scratch = bytes;
+        Ok(())
+    }
+
+    /// Reads such a frame, out of its cable.
+    fn read(&mut self, now: Time, header: &FrameHeader, bytes: &[u8], input: &mut PacketInput<P>) {
+        let Some(control) = frame::control::<P>(bytes) else {
+            self.common.counters.drop_bad_sideband += 1;
+            if self.common.is_ours(header) {
+                self.unreadable();
+                self.unusable(now);
+            }
+            return;
+        };
+        // A header of which a bit is wrong names another incarnation.
+        if !self.belongs(now, header, input) {
+            return;
+        }
+        if !self.rx.is_possible(control.seq) || !self.tx.is_possible(&control) {
+            self.common.counters.drop_impossible_ack += 1;
+            self.unusable(now);
+            return;
+        }
+        self.believes(header.lanes);
+        self.common.counters.rx_data_frames += 1;
+        let packets = frame::packets::<P>(bytes);
+        let counters = &mut self.common.counters;
+        match self.rx.take(now, control.seq, packets, input, counters) {
+            true => self.common.bad_words = 0,
+            false => self.unreadable(),
+        }
+        if control.question {
+            self.rx.asked = true;
+            self.rx.changed(now);
+        }
+        let news = self.tx.hear(now, &control);
+        self.common.counters.tx_acked_packets += news.acked;
+        self.common.counters.tx_rewinds_requested += u64::from(news.rewinds);
+        if news.acked > 0 {
+            self.moves();
+        }
+        self.accepted(self.rx.missing(), now);
+    }
+
+    /// Something came on this session's lanes that could not be read.
+    fn unreadable(&mut self) {
+        self.common.bad_words += 1;
+        if self.common.bad_words >= BAD_WORDS_UNTIL_DOUBT && self.is_active() {
+            self.common.doubt_lanes();
+        }
+    }
+
+    /// Expires the deadlines that [`Self::next_wakeup`] names. Calling it early does nothing.
+    ///
+    /// # Panics
+    /// If `now` is earlier than in an earlier call.
+    pub fn handle_timers(&mut self, now: Time, input: &mut PacketInput<P>) {
+        if self.expire(now, input) && self.tx.deadline() <= now {
+            self.common.counters.tx_rewinds_timeout += 1;
+            self.tx.time_out(now);
+        }
+    }
+
+    /// Whether [`Self::poll_frame`] has something to send.
+    pub fn wants_to_send(&self, now: Time) -> bool {
+        let tells = self.tx.asks || self.rx.asked || self.rx.tell <= now || self.tx.has_data();
+        self.common.handshake.is_due(now) || self.is_active() && tells
+    }
+
+    /// Writes the next frame into `buf`, whose length is the limit of the link, and returns its
+    /// length. A buffer without room for a training frame and for a packet gets nothing.
+    ///
+    /// # Panics
+    /// If `now` is earlier than in an earlier call.
+    pub fn poll_frame(&mut self, now: Time, buf: &mut [u8]) -> Option<usize> {
+        self.common.see(now);
+        if buf.len() < TRAINING_BYTES.max(frame::frame_len::<P>(1)) || !self.wants_to_send(now) {
+            return None;
+        }
+        if self.common.handshake.is_due(now) {
+            return self.common.emit_training(self.wanted_lanes(), now, buf);
+        }
+        let most = match self.rx.asked {
+            true => 0,
+            false => frame::max_packets::<P>(buf.len()),
+        };
+        let due = self.tx.due(most);
+        let (count, lanes) = (due.len(), self.tx.lanes);
+        let control = frame::Control {
+            seq: self.tx.first_of(count),
+            question: self.tx.asks,
+            ..self.rx.say()
+        };
+        let header = FrameHeader {
+            units: count as u16,
+            ..self.common.header(P::KIND, lanes)
+        };
+        let buf = &mut buf[..frame::frame_len::<P>(count)];
+        frame::emit(&header, &control, due, buf);
+        self.common.send_through_cable(&mut buf[PLAIN_AT..], lanes);
+        let again = self.tx.sent(count as u64, now);
+        let counters = &mut self.common.counters;
+        counters.tx_phits += count as u64;
+        counters.tx_retransmitted_packets += again;
+        counters.rx_retry_requests += u64::from(control.missing);
+        counters.tx_frames += 1;
+        match count {
+            0 => counters.tx_idle_frames += 1,
+            _ => counters.tx_data_frames += 1,
+        }
+        Some(buf.len())
+    }
+}
+
+impl<P: Packet> Session for PacketEnd<P> {
+    type Input = PacketInput<P>;
+
+    fn common(&mut self) -> &mut Common {
+        &mut self.common
+    }
+
+    #[inline]
+    fn link(&self) -> &Common {
+        &self.common
+    }
+
+    fn tx_lanes(&self) -> u8 {
+        self.tx.lanes
+    }
+
+    fn send_on(&mut self, lanes: u8, now: Time) {
+        self.tx.lanes = lanes;
+        self.tx.rewind(now);
+        self.tx.asks = true;
+    }
+
+    fn rx_lanes(&mut self) -> &mut LaneWatch {
+        &mut self.rx.lanes
+    }
+
+    fn receives_on(&self) -> &LaneWatch {
+        &self.rx.lanes
+    }
+
+    fn inspect_lanes(&mut self, training: &Training, frames: u32) {
+        let (rx, common) = (&mut self.rx, &mut self.common);
+        let charged = rx
+            .lanes
+            .inspect(&training.pattern, &common.handshake.cable, frames);
+        rx.charge(charged, frames, &mut common.counters);
+        rx.lanes_charged = true; // A lane may also have been lost without a charge.
+    }
+
+    // Each packet was whole or not; nothing of it is kept.
+    fn lanes_changed(&mut self, _: &mut PacketInput<P>) {}
+
+    fn begin(&mut self, offer: &Offer, now: Time, input: &mut PacketInput<P>) {
+        let Common {
+            profile,
+            config,
+            handshake,
+            ..
+        } = &self.common;
+        self.tx = Sender::new((offer.credits[0].into(), offer.lanes), profile, now);
+        input.restart();
+        let buffers = buffers::<P>(profile);
+        let limit = |vc| match vc < P::VCS {
+            true => u64::from(buffers.saturating_sub(input.len(vc))),
+            false => 0,
+        };
+        let buffers = (buffers.into(), core::array::from_fn(limit));
+        let lanes = LaneWatch::new(handshake.lanes, config.lane_retry_threshold);
+        self.rx = Receiver::new(buffers, lanes, profile.ack_delay, now);
+        self.rx.lanes.told(handshake.told);
+    }
+
+    fn call(&mut self, now: Time) {
+        self.tx.asks = true;
+        self.tx.owed_since = self.tx.owed_since.min(now);
+    }
+
+    fn way_and_back(&self) -> &RoundTrip {
+        &self.tx.round_trip
+    }
+
+    #[inline]
+    fn own_deadline(&self) -> Time {
+        self.rx.tell.min(self.tx.deadline())
+    }
+
+    #[inline]
+    fn owed_since(&self) -> Time {
+        self.tx.owed_since
+    }
+
+    fn unacknowledged(&self) -> u64 {
+        self.tx.unacknowledged()
+    }
+
+    fn end(&mut self, _: &mut PacketInput<P>) -> u64 {
+        let discarded = self.tx.stop();
+        self.common.counters.tx_discarded_packets += discarded;
+        discarded
+    }
+}
+
+impl<P: Packet> LinkControlBlock for PacketEnd<P> {
+    type Config = LinkConfig;
+    type Input = PacketInput<P>;
+
+    link_control_calls!();
+
+    fn new(config: LinkConfig, now: Time) -> (Self, PacketInput<P>) {
+        let profile = config.profile();
+        let terms = Terms {
+            window: profile.window_packets,
+            credits: [buffers::<P>(profile); 2],
+            max_packet: 1,
+            least_packet: 1,
+        };
+        let common = Common::new(config, terms, now);
+        let tx = Sender::new((0, 0), &common.profile, now);
+        let rx = Receiver::new(
+            (0, Default::default()),
+            LaneWatch::new(0, 0),
+            Duration::ZERO,
+            Time::NEVER,
+        );
+        let scratch = Vec::new();
+        let end = Self {
+            common,
+            tx,
+            rx,
+            scratch,
+        };
+        (end, PacketInput::default())
+    }
+
+    fn vc_freed(&mut self, vc: usize, freed: u32) {
+        // What is freed between sessions, the next one counts when it begins.
+        if freed > 0 && self.is_active() {
+            self.rx.freed(vc, freed, self.common.now);
+        }
+    }
+}
+
+impl<P: Packet> LinkView for PacketEnd<P> {
+    link_view_by_own_methods!();
+
+    fn account(&self) -> EndAccount {
+        let counters = self.counters();
+        EndAccount {
+            units: Units::PACKETS,
+            active: self.is_active(),
+            credits: (0..P::VCS).map(|vc| self.tx.room(vc) as u32).collect(),
+            offers: buffers::<P>(&self.common.profile),
+            unacknowledged: self.unacknowledged_packets(),
+            unsent: 0,
+            taken: counters.tx_packets,
+            given_up: Some(counters.tx_discarded_packets),
+            accepted: counters.rx_packets,
+        }
+    }
+}
+
+impl<P: Packet> LinkEnd for PacketEnd<P> {
+    const LINK: &'static str = P::LINK;
+
+    fn suffer(&mut self, now: Time, fault: LinkFault, input: &mut PacketInput<P>) -> bool {
+        match fault {
+            LinkFault::Down => self.link_down(now, input),
+            LinkFault::Up => self.link_up(now),
+            LinkFault::ForceRetry => self.force_retry(now),
+            _ => return false,
+        }
+        true
+    }
+}

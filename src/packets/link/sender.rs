@@ -1,0 +1,210 @@
+//! The sending half of a link of whole packets.
+
+use std::collections::VecDeque;
+
+use super::frame::Control;
+use crate::link::LinkProfile;
+use crate::link::round_trip::RoundTrip;
+use crate::packets::packet::{MAX_VCS, Packet};
+use crate::time::Time;
+
+/// What is sent.
+#[derive(Debug)]
+pub(crate) struct Sender<P> {
+    /// Those that the peer has not acknowledged; the first of them is number `acked`.
+    packets: VecDeque<P>,
+    acked: u64,
+    /// The next to be sent, and the first that never was.
+    cursor: u64,
+    fresh: u64,
+    /// For how many packets of each virtual channel the peer has buffers, in the whole session, how
+    /// many it took, and how many were handed over.
+    limits: [u64; MAX_VCS],
+    taken: [u64; MAX_VCS],
+    pushed: [u64; MAX_VCS],
+    /// Buffers of a virtual channel that the peer has.
+    offered: u64,
+    pub lanes: u8,
+    pub round_trip: RoundTrip,
+    /// The packet whose acknowledgement will be a measurement, and when it was sent.
+    timed: Option<(u64, Time)>,
+    timer_from: Time,
+    rewound: Time,
+    /// The peer is to be asked how things stand.
+    pub asks: bool,
+    /// Since when the peer owes a sign of what it was sent.
+    pub owed_since: Time,
+}
+
+/// What an acknowledgement brought.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct News {
+    /// Packets acknowledged.
+    pub acked: u64,
+    /// What was sent is sent again because the peer misses something.
+    pub rewinds: bool,
+}
+
+impl<P: Packet> Sender<P> {
+    /// Nothing sent, on `lanes`, to a peer that has so many buffers for each virtual channel.
+    pub fn new((offered, lanes): (u64, u8), profile: &LinkProfile, now: Time) -> Self {
+        Self {
+            packets: VecDeque::new(),
+            acked: 0,
+            cursor: 0,
+            fresh: 0,
+            limits: [0; MAX_VCS],
+            taken: [0; MAX_VCS],
+            pushed: [0; MAX_VCS],
+            offered,
+            lanes,
+            round_trip: RoundTrip::new(profile.min_retry_timeout, profile.max_retry_timeout),
+            timed: None,
+            timer_from: now,
+            rewound: now,
+            asks: false,
+            owed_since: Time::NEVER,
+        }
+    }
+
+    /// Packets of `vc` that may be pushed.
+    #[inline]
+    pub fn room(&self, vc: usize) -> u64 {
+        self.limits[vc].saturating_sub(self.pushed[vc])
+    }
+
+    pub fn push(&mut self, packet: P) {
+        self.pushed[packet.vc()] += 1;
+        self.packets.push_back(packet);
+    }
+
+    /// Packets that the peer has not acknowledged.
+    pub fn unacknowledged(&self) -> u64 {
+        self.packets.len() as u64
+    }
+
+    /// The number that a frame with so many packets begins with. One without packets says what has
+    /// been sent, so that the peer knows what it misses.
+    pub fn first_of(&self, packets: usize) -> u64 {
+        if packets == 0 {
+            self.fresh
+        } else {
+            self.cursor
+        }
+    }
+
+    fn next(&self) -> u64 {
+        self.acked + self.unacknowledged()
+    }
+
+    pub fn has_data(&self) -> bool {
+        self.cursor < self.next()
+    }
+
+    /// Sends everything unacknowledged again.
+    pub fn rewind(&mut self, now: Time) {
+        (self.cursor, self.timed) = (self.acked, None);
+        (self.timer_from, self.rewound) = (now, now);
+    }
+
+    /// When what was sent, or the news that it left the peer's buffers, counts as lost.
+    pub fn deadline(&self) -> Time {
+        let is_in_use = |vc: usize| self.limits[vc] != self.pushed[vc] + self.offered;
+        let waits = self.acked < self.cursor || (0..P::VCS).any(is_in_use);
+        let timeout = self.timer_from + self.round_trip.timeout();
+        if waits { timeout } else { Time::NEVER }
+    }
+
+    /// The [deadline](Self::deadline) has come.
+    pub fn time_out(&mut self, now: Time) {
+        self.round_trip.back_off();
+        self.rewind(now);
+        self.asks = true;
+    }
+
+    /// The packets that are due, `most` at most.
+    pub fn due(&self, most: usize) -> impl ExactSizeIterator<Item = &P> {
+        let from = (self.cursor - self.acked) as usize;
+        let count = most.min(self.packets.len() - from);
+        self.packets.range(from..from + count)
+    }
+
+    /// So many of them leave now. Returns how many of those were sent before.
+    pub fn sent(&mut self, count: u64, now: Time) -> u64 {
+        let again = self
+            .fresh
+            .min(self.cursor + count)
+            .saturating_sub(self.cursor);
+        self.cursor += count;
+        self.fresh = self.fresh.max(self.cursor);
+        self.asks = false;
+        if count > 0 {
+            self.timed = self.timed.or(Some((self.cursor - 1, now)));
+            self.owed_since = self.owed_since.min(now);
+        }
+        again
+    }
+
+    /// How many packets of each virtual channel a peer has taken that expects packet `ack`.
+    fn taken_at(&self, ack: u64) -> [u64; MAX_VCS] {
+        let mut taken = self.taken;
+        for packet in self
+            .packets
+            .iter()
+            .take(ack.saturating_sub(self.acked) as usize)
+        {
+            taken[packet.vc()] += 1;
+        }
+        taken
+    }
+
+    /// Whether a peer can say so that was sent what was sent.
+    pub fn is_possible(&self, said: &Control) -> bool {
+        let most = self.taken_at(said.ack).map(|taken| taken + self.offered);
+        said.ack <= self.next()
+            && said
+                .limits
+                .iter()
+                .zip(most)
+                .all(|(limit, most)| *limit <= most)
+    }
+
+    /// Hears what is possible.
+    pub fn hear(&mut self, now: Time, said: &Control) -> News {
+        if self.packets.is_empty() {
+            self.owed_since = Time::NEVER;
+        }
+        if said.ack < self.acked {
+            return News::default(); // Overtaken by a newer frame.
+        }
+        let acked = said.ack - self.acked;
+        self.taken = self.taken_at(said.ack);
+        self.packets.drain(..acked as usize);
+        (self.acked, self.cursor) = (said.ack, self.cursor.max(said.ack));
+        let mut has_room = false;
+        for (limit, told) in self.limits.iter_mut().zip(said.limits) {
+            has_room |= told > *limit;
+            *limit = told.max(*limit);
+        }
+        if let Some((_, at)) = self.timed.take_if(|(number, _)| *number < said.ack) {
+            self.round_trip.sample(now.since(at));
+        }
+        let rewinds = said.missing && now.since(self.rewound) >= self.round_trip.shortest();
+        if rewinds {
+            self.rewind(now);
+        }
+        if acked > 0 || has_room {
+            self.timer_from = now;
+        }
+        if acked > 0 {
+            let owes = self.acked < self.cursor;
+            self.owed_since = if owes { now } else { Time::NEVER };
+        }
+        News { acked, rewinds }
+    }
+
+    /// The session ends. Returns the number of packets discarded.
+    pub fn stop(&mut self) -> u64 {
+        self.packets.drain(..).count() as u64
+    }
+}

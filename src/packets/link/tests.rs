@@ -1,0 +1,235 @@
+//! Links of whole packets in the cases of all links, whatever the packets are.
+
+use std::marker::PhantomData;
+use std::ops::Range;
+
+use phitwire_framing::carrier::frame::{FrameHeader, FrameKind};
+use proptest::prelude::*;
+
+use super::frame::{Control, emit, frame_len};
+use super::{PacketEnd, PacketInput, buffers};
+use crate::link::common::Common;
+use crate::link::tests::rig::{self, A, B, Link, Pair, config, forward, lcb_methods};
+use crate::link::{
+    LaneRate, LinkClock, LinkConfig, LinkConfigBuilder, LinkControlBlock, LinkCounters, LinkEvent,
+    LinkProfile, LinkStandard, LinkState, ReceiveBuffer,
+};
+use crate::packets::Packet;
+use crate::time::{Duration, Time};
+
+/// Packets that links are tested with.
+pub(crate) trait Sample: Packet {
+    /// What all links of the machine have in common, with two rates at least.
+    const STANDARD: LinkStandard;
+
+    /// The packet with this id on a virtual channel.
+    fn sample(vc: usize, id: u32) -> Self;
+    /// The id of a packet.
+    fn id(&self) -> u32;
+}
+
+/// Links of these packets.
+pub(crate) struct Rig<P>(PhantomData<P>);
+
+lcb_methods! { forward @[P: Packet] PacketEnd<P>, PacketInput<P>; }
+
+impl<P: Packet> PacketEnd<P> {
+    /// Nothing checks a packet before its frame.
+    fn soft_error_next(&mut self) {}
+}
+
+impl<P: Sample> Link for Rig<P> {
+    type Lcb = PacketEnd<P>;
+    type Input = PacketInput<P>;
+    type Config = LinkConfig;
+    type Word = P;
+    type Command = std::convert::Infallible;
+
+    const VCS: usize = P::VCS;
+    const PACKET_WORDS: Range<usize> = 1..2;
+    const IDLE_FRAME_BYTES: usize = frame_len::<P>(0);
+    const SMALL_FRAME_BYTES: usize = frame_len::<P>(2);
+    const ID_BITS: u32 = 24;
+    const PROCESSES: u32 = 1 << 6;
+    const STANDARD: LinkStandard = P::STANDARD;
+    const OTHER_RATE: LaneRate = P::STANDARD.rates[1];
+    const LOSES_TAILS: bool = false;
+    const NUMBERS_SOFT_ERRORS: bool = true;
+    const CHARGES_OF_20: Range<u64> = 21..22;
+
+    fn built(builder: LinkConfigBuilder) -> LinkConfig {
+        builder.build().unwrap()
+    }
+
+    fn cramped(builder: LinkConfigBuilder) -> LinkConfig {
+        let profile = LinkProfile {
+            input_phits_per_vc: 48,
+            retry_phits: 64,
+            window_packets: 4,
+            reorder_phits: 100,
+            ..LinkProfile::live()
+        };
+        builder.profile(profile).build().unwrap()
+    }
+
+    fn paper(seed: u64) -> Pair<Self> {
+        let end = |end| {
+            let builder = config::<Self>(end).profile(LinkProfile::paper());
+            builder
+                .clock(LinkClock::Paced { dilation: 50 })
+                .build()
+                .unwrap()
+        };
+        Pair::with(seed, end(A), end(B), rig::FRAME_BYTES)
+    }
+
+    fn made(config: LinkConfig, now: Time) -> (PacketEnd<P>, PacketInput<P>) {
+        LinkControlBlock::new(config, now)
+    }
+
+    fn packet(vc: usize, id: u32, _: usize) -> Vec<P> {
+        vec![P::sample(vc, id)]
+    }
+
+    fn can_begin(end: &PacketEnd<P>, vc: usize, _: usize) -> bool {
+        end.room(vc) > 0
+    }
+
+    fn push(end: &mut PacketEnd<P>, packet: P) {
+        end.push(packet);
+    }
+
+    fn credits(end: &PacketEnd<P>, vc: usize) -> u32 {
+        end.room(vc) as u32
+    }
+
+    fn offered(end: &PacketEnd<P>) -> u32 {
+        buffers::<P>(end.config().profile())
+    }
+
+    fn vc_freed(end: &mut PacketEnd<P>, vc: usize, packets: u32) {
+        LinkControlBlock::vc_freed(end, vc, packets);
+    }
+
+    fn len(input: &PacketInput<P>, vc: usize) -> u32 {
+        input.len(vc)
+    }
+
+    fn pop(input: &mut PacketInput<P>, vc: usize) -> P {
+        input.pop(vc).unwrap()
+    }
+
+    fn take_acks(input: &mut PacketInput<P>, vc: usize) -> u32 {
+        input.take_freed_of(vc)
+    }
+
+    fn is_whole(_: &[P]) -> bool {
+        true
+    }
+
+    fn check(end: &mut rig::End<Self>, vc: usize, got: &[P]) {
+        let id = got[0].id();
+        end.arrived(vc, id);
+        assert_eq!(got, Self::packet(vc, id, 1), "contents");
+    }
+
+    fn assert_conserved(pair: &Pair<Self>, end: usize) {
+        let (sent, got) = (
+            pair.count(end, |c| c.tx_packets),
+            pair.count(1 - end, |c| c.rx_packets),
+        );
+        assert_eq!(sent, got, "each packet accepted once");
+    }
+
+    fn check_failures(end: &PacketEnd<P>) -> u64 {
+        end.counters().drop_bad_sideband + end.counters().rx_crc_errors
+    }
+
+    fn requests(end: &PacketEnd<P>) -> u64 {
+        end.counters().rx_retry_requests
+    }
+
+    fn described(end: &rig::End<Self>) -> String {
+        format!("queued {}", end.input.queued())
+    }
+
+    fn forge(pair: &Pair<Self>, to: usize, lanes: u8, more: u64, packets: &[P]) -> Vec<u8> {
+        let from = &pair.ends[1 - to].lcb;
+        let mut bytes = vec![0; frame_len::<P>(packets.len())];
+        let header = FrameHeader {
+            units: packets.len() as u16,
+            ..from.common.header(P::KIND, lanes)
+        };
+        let control = Control {
+            seq: pair.ends[to].lcb.rx.expected(),
+            ack: from.rx.expected() + more,
+            limits: from.rx.limits(),
+            ..Control::default()
+        };
+        emit(&header, &control, packets.iter(), &mut bytes);
+        bytes
+    }
+
+    fn command(_: &mut PacketEnd<P>, command: std::convert::Infallible, _: Time) {
+        match command {}
+    }
+
+    fn frame_bytes() -> BoxedStrategy<usize> {
+        (3..20_usize).prop_map(frame_len::<P>).boxed()
+    }
+}
+
+/// A packet of a machine with two virtual channels: an id, and what follows from it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Two {
+    id: u32,
+    vc: u8,
+}
+
+impl Packet for Two {
+    const KIND: FrameKind = FrameKind::new(7);
+    const LINK: &'static str = "test";
+    const BYTES: usize = 20;
+    const VCS: usize = 2;
+
+    fn vc(&self) -> usize {
+        self.vc.into()
+    }
+
+    fn emit(&self, bytes: &mut [u8]) {
+        bytes.fill(self.id as u8);
+        bytes[..4].copy_from_slice(&self.id.to_be_bytes());
+        bytes[4] = self.vc;
+    }
+
+    fn parse(bytes: &[u8]) -> Self {
+        let id = u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+        let vc = bytes[4];
+        assert!(bytes[5..].iter().all(|byte| *byte == id as u8));
+        Self { id, vc }
+    }
+}
+
+impl Sample for Two {
+    const STANDARD: LinkStandard = LinkStandard {
+        rates: &[
+            LaneRate::new(8, 6_250_000_000),
+            LaneRate::new(9, 3_125_000_000),
+        ],
+        max_packet_phits: 8,
+    };
+
+    fn sample(vc: usize, id: u32) -> Self {
+        Self { id, vc: vc as u8 }
+    }
+
+    fn id(&self) -> u32 {
+        self.id
+    }
+}
+
+mod shared {
+    crate::link::tests::shared_cases! {
+        crate::packets::link::tests::Rig<crate::packets::link::tests::Two>
+    }
+}

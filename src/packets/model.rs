@@ -1,0 +1,249 @@
+//! Networks of whole packets under `phitwire sim`, over encoded links.
+
+use core::fmt::Debug;
+use std::collections::VecDeque;
+
+use super::letter::{Kind, Letter, MAX_DATA, Post};
+use super::link::{PacketEnd, PacketInput};
+use crate::chip::{Chip, ChipCore};
+use crate::link::impair::Netem;
+use crate::link::{LinkConfig, LinkControlBlock};
+use crate::net::{Network, PlanError, Runtime};
+use crate::node::PortId;
+use crate::sim::direct::NoDirectLinks;
+use crate::sim::direct::config::{Config, ConfigError, Traffic};
+use crate::sim::direct::encoded::network::{Nodes, partitioned};
+use crate::sim::direct::model::{ChipView, CycleModel, Partitioned, Terminal};
+use crate::sim::direct::shared::{Common, Shared};
+use crate::sim::direct::source::NEVER;
+use crate::time::Duration;
+
+/// A machine whose routers are chips with links of whole packets, one of which leaves a port in a
+/// cycle at most, and whose network interfaces have a link each. Which channel a packet begins on
+/// depends on the kind of its letter alone.
+pub trait PacketModel: Copy + Debug + Default + Eq + Send + Sync + 'static {
+    /// What describes a network.
+    type Topology: Network;
+    /// Its packets.
+    type Packet: Post;
+    /// Its routers.
+    type Core: ChipCore<End = PacketEnd<Self::Packet>>;
+
+    /// Cycles that a packet is on a link.
+    const LINK_CYCLES: u32;
+    /// Bits of its birth that the address of a letter has room for.
+    const BIRTH_BITS: u32 = u64::BITS;
+
+    /// A router.
+    ///
+    /// # Errors
+    /// See [`PlanError`].
+    fn router(
+        topology: &Self::Topology,
+        chip: u32,
+        runtime: &Runtime,
+    ) -> Result<Chip<Self::Core>, PlanError>;
+
+    /// The link of a network interface.
+    ///
+    /// # Errors
+    /// See [`PlanError`].
+    fn nic_link(
+        topology: &Self::Topology,
+        nic: u32,
+        runtime: &Runtime,
+    ) -> Result<LinkConfig, PlanError>;
+}
+
+/// A source and sink.
+#[derive(Debug)]
+pub struct PacketTerminal {
+    common: Common,
+    replies: VecDeque<Letter>,
+}
+
+/// What tells letters apart; the sums of all that left and all that came have to be the same.
+fn key(letter: &Letter) -> u64 {
+    let ends = u64::from(letter.to) | u64::from(letter.from) << 16 | (letter.kind as u64) << 32;
+    [letter.address, letter.name]
+        .iter()
+        .fold(ends, |key, word| key.rotate_left(23) ^ word)
+}
+
+/// A letter without contents.
+const fn letter(to: u16, from: u16, kind: Kind) -> Letter {
+    Letter {
+        to,
+        from,
+        kind,
+        address: 0,
+        name: 0,
+        len: 0,
+        data: [0; MAX_DATA],
+    }
+}
+
+impl<M: PacketModel> Terminal<M> for PacketTerminal {
+    fn common(&self) -> &Common {
+        &self.common
+    }
+
+    fn common_mut(&mut self) -> &mut Common {
+        &mut self.common
+    }
+
+    fn due(&self, _: &Shared<M>) -> [u64; 2] {
+        let reply = if self.replies.is_empty() { NEVER } else { 0 };
+        [self.common.source.head().birth, reply]
+    }
+
+    fn next_packet(
+        &mut self,
+        [request, reply]: [bool; 2],
+        shared: &mut Shared<M>,
+    ) -> Option<M::Packet> {
+        if reply && let Some(letter) = self.replies.pop_front() {
+            shared.reply_sent(key(&letter));
+            return Some(M::Packet::pack(&letter));
+        }
+        if !request {
+            return None;
+        }
+        let Common { number, source, .. } = &mut self.common;
+        let head = source.head();
+        let (to, _) = source.take(*number, &shared.births, &shared.destinations);
+        let letter = Letter {
+            address: head.birth,
+            name: head.sequence.into(),
+            ..letter(to as u16, *number as u16, Kind::Put)
+        };
+        shared.request_sent(key(&letter), head.birth);
+        Some(M::Packet::pack(&letter))
+    }
+
+    fn is_at_rest(&self) -> bool {
+        self.replies.is_empty()
+    }
+}
+
+impl PacketTerminal {
+    fn receive<M: PacketModel>(&mut self, packet: &M::Packet, cycle: u64, shared: &mut Shared<M>) {
+        let tally = &mut shared.tally;
+        tally.arrived_phits += 1;
+        tally.arrived_packets += 1;
+        let Some(letter) = packet.unpack() else {
+            tally.damaged += 1;
+            return;
+        };
+        let key = key(&letter);
+        tally.arrived_keys = tally.arrived_keys.wrapping_add(key);
+        tally.misrouted += u64::from(u64::from(letter.to) != self.common.number);
+        self.common.trace.add(cycle);
+        self.common.trace.add(key);
+        if shared.request_reply && letter.kind.is_request() {
+            tally.replies_made += 1;
+            self.replies.push_back(letter.answer(Kind::Done));
+        } else {
+            shared.message_arrived(letter.address.min(cycle), cycle);
+        }
+    }
+}
+
+/// A network of model `M`, as what makes its nodes.
+struct Of<'a, M: PacketModel>(&'a M::Topology);
+
+impl<M: PacketModel> Nodes<M> for Of<'_, M> {
+    fn router(&self, chip: u32, runtime: &Runtime) -> Result<Chip<M::Core>, PlanError> {
+        M::router(self.0, chip, runtime)
+    }
+
+    fn link(&self, nic: u32, runtime: &Runtime) -> Result<LinkConfig, PlanError> {
+        M::nic_link(self.0, nic, runtime)
+    }
+
+    fn terminal(&self, common: Common) -> PacketTerminal {
+        let replies = VecDeque::new();
+        PacketTerminal { common, replies }
+    }
+}
+
+impl<M: PacketModel> CycleModel for M {
+    type Topology = M::Topology;
+    type Options = ();
+    type Format = ();
+    type Packet = M::Packet;
+    type Terminal = PacketTerminal;
+    type Router = Chip<M::Core>;
+    type End = PacketEnd<M::Packet>;
+    type Assemblies = ();
+    type Direct = NoDirectLinks;
+
+    const PORTS: usize = M::Core::PORTS;
+    const CYCLE: Duration = Duration::from_ps(M::Core::CYCLE_PS);
+    const LINK_KINDS: &'static [&'static str] = &["links"];
+    const MAX_MESSAGE_BYTES: u8 = M::Packet::MAX_BYTES as u8;
+    const MESSAGE_BYTES: u8 = M::Packet::MAX_BYTES as u8;
+    const BIRTH_BITS: u32 = M::BIRTH_BITS;
+
+    fn message_phits(traffic: &Traffic) -> usize {
+        1 + usize::from(traffic.request_reply)
+    }
+
+    fn terminal(_: &M::Topology, nic: u32, _: u8) -> Option<u64> {
+        Some(nic.into())
+    }
+
+    fn build_encoded(
+        topology: &M::Topology,
+        config: &Config,
+        (): &(),
+        netem: Option<Netem>,
+        partitions: usize,
+    ) -> Result<Partitioned<Self>, ConfigError> {
+        let how = (config, netem, partitions);
+        partitioned(topology, &Of::<M>(topology), (), how, M::LINK_CYCLES)
+    }
+
+    fn end(router: &Chip<M::Core>, port: PortId) -> Option<&Self::End> {
+        router.lcb(port)
+    }
+
+    fn view(router: &Chip<M::Core>) -> ChipView {
+        let ends = (0..Self::PORTS as PortId).filter_map(|port| router.lcb(port));
+        ChipView {
+            phits_by_stage: [router.queued_everywhere(), 0, 0],
+            phit_hops: ends.map(|end| end.counters().tx_packets).sum(),
+            ..ChipView::default()
+        }
+    }
+
+    fn sent(end: &Self::End) -> u64 {
+        end.counters().tx_phits
+    }
+
+    fn receive(
+        input: &mut <Self::End as LinkControlBlock>::Input,
+        (): &mut (),
+        cycle: u64,
+        terminal: &mut PacketTerminal,
+        shared: &mut Shared<Self>,
+    ) {
+        let input: &mut PacketInput<M::Packet> = input;
+        for vc in 0..<M::Packet as super::Packet>::VCS {
+            while let Some(packet) = input.pop(vc) {
+                terminal.receive(&packet, cycle, shared);
+            }
+        }
+    }
+
+    fn has_room(end: &Self::End, is_reply: bool, _: &Shared<Self>) -> bool {
+        let kind = if is_reply { Kind::Done } else { Kind::Put };
+        let like = M::Packet::pack(&letter(0, 0, kind));
+        end.room(super::Packet::vc(&like)) > 0
+    }
+
+    fn push(end: &mut Self::End, packet: &M::Packet) -> u64 {
+        end.push(*packet);
+        1
+    }
+}

@@ -1,0 +1,154 @@
+//! Two network interfaces at both ends of a link, both of which ask as much as they can.
+
+use phitwire_framing::carrier::frame::FrameKind;
+
+use super::*;
+use crate::link::tests::rig::{A, B, config};
+use crate::link::{LaneRate, LinkProfile, LinkStandard};
+use crate::nic::Phase;
+use crate::packets::Packet;
+use crate::packets::letter::MAX_DATA;
+use crate::packets::link::tests::{Rig, Sample};
+use crate::sim::{Fabric, LinkSpec, NodeId};
+
+/// A letter that is a packet; with two channels, answers have their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Parcel<const VCS: usize>(Letter);
+
+impl<const CHANNELS: usize> Packet for Parcel<CHANNELS> {
+    const KIND: FrameKind = FrameKind::new(7);
+    const LINK: &'static str = "test";
+    const BYTES: usize = 22 + MAX_DATA;
+    const VCS: usize = CHANNELS;
+
+    fn vc(&self) -> usize {
+        usize::from(CHANNELS == 2 && !self.0.kind.is_request())
+    }
+
+    fn emit(&self, bytes: &mut [u8]) {
+        let letter = &self.0;
+        bytes[..2].copy_from_slice(&letter.to.to_be_bytes());
+        bytes[2..4].copy_from_slice(&letter.from.to_be_bytes());
+        bytes[4..12].copy_from_slice(&letter.address.to_be_bytes());
+        bytes[12..20].copy_from_slice(&letter.name.to_be_bytes());
+        bytes[20..22].copy_from_slice(&[letter.kind as u8, letter.len]);
+        bytes[22..].copy_from_slice(&letter.data);
+    }
+
+    fn parse(bytes: &[u8]) -> Self {
+        let number = |at: core::ops::Range<usize>| {
+            let bytes = bytes[at].iter();
+            bytes.fold(0, |number, byte| number << 8 | u64::from(*byte))
+        };
+        Self(Letter {
+            to: number(0..2) as u16,
+            from: number(2..4) as u16,
+            address: number(4..12),
+            name: number(12..20),
+            kind: Kind::ALL[usize::from(bytes[20])],
+            len: bytes[21],
+            data: core::array::from_fn(|at| bytes[22 + at]),
+        })
+    }
+}
+
+impl<const VCS: usize> Post for Parcel<VCS> {
+    const MAX_BYTES: usize = MAX_DATA;
+
+    fn pack(letter: &Letter) -> Self {
+        Self(*letter)
+    }
+
+    fn unpack(&self) -> Option<Letter> {
+        Some(self.0)
+    }
+}
+
+impl<const VCS: usize> Sample for Parcel<VCS> {
+    const STANDARD: LinkStandard = LinkStandard {
+        rates: &[LaneRate::new(8, 6_250_000_000)],
+        max_packet_phits: 8,
+    };
+
+    fn sample(_: usize, _: u32) -> Self {
+        unreachable!("network interfaces make the packets here")
+    }
+
+    fn id(&self) -> u32 {
+        unreachable!("network interfaces make the packets here")
+    }
+}
+
+/// Messages of a run.
+const COUNT: u64 = 500;
+
+/// Network interfaces with few buffers, so many answers that may wait, and a run begun by both.
+fn two<const VCS: usize>(answers: usize) -> Fabric<PacketNic<Parcel<VCS>>> {
+    let mut fabric = Fabric::new(5);
+    let nics = [A, B].map(|end| {
+        let link = config::<Rig<Parcel<VCS>>>(end).profile(LinkProfile::paper());
+        let config = PacketNicConfig {
+            number: end as u16,
+            nics: 2,
+            link: link.build().expect("the profile is one"),
+            memory_bytes: 1 << 20,
+            outstanding: 64,
+            answers,
+            timeout: Duration::from_ms(20_000),
+            incarnation: Incarnation::default(),
+        };
+        fabric.add(PacketNic::new(config, Time::ZERO))
+    });
+    let spec = LinkSpec {
+        latency: Duration::from_ns(100),
+        mtu: 1_500,
+    };
+    let [a, b] = nics.map(|nic| (nic, 0));
+    fabric.connect(a, b, spec).expect("both ports are free");
+    fabric.run_for(Duration::from_ms(1));
+    for nic in nics {
+        let spec = TrafficSpec {
+            processors: vec![0, 1],
+            size: MAX_DATA as u32,
+            window: 64,
+            count: COUNT,
+            ..TrafficSpec::default()
+        };
+        let started = fabric.command(nic, |nic, now| nic.start(now, spec));
+        started.expect("it may run");
+    }
+    fabric
+}
+
+/// Whether both runs end without a time-out; no more answers than `most` ever wait.
+fn ends<const VCS: usize>(mut fabric: Fabric<PacketNic<Parcel<VCS>>>, most: u64) -> bool {
+    let reports = |fabric: &Fabric<PacketNic<Parcel<VCS>>>| {
+        [0, 1].map(|nic| {
+            let nic = fabric.node(NodeId(nic));
+            assert!(nic.account().inside <= most, "{:?}", nic.account());
+            nic.report(Some(1)).expect("a run was started")
+        })
+    };
+    for _ in 0..10_000 {
+        fabric.run_for(Duration::from_us(1));
+        let [a, b] = reports(&fabric);
+        assert_eq!(a.corrupted + b.corrupted + a.duplicated + b.duplicated, 0);
+        if a.phase == Phase::Done && b.phase == Phase::Done {
+            assert_eq!([a.acknowledged, b.acknowledged], [COUNT; 2]);
+            return true;
+        }
+    }
+    false
+}
+
+#[test]
+fn requests_wait_where_answers_have_no_room_and_none_is_lost() {
+    assert!(ends(two::<2>(1), 1));
+    assert!(ends(two::<2>(8), 8));
+}
+
+#[test]
+fn on_one_channel_all_answers_that_can_be_owed_need_room() {
+    assert!(ends(two::<1>(64), 64));
+    assert!(!ends(two::<1>(1), 1), "they wait for each other");
+}

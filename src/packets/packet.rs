@@ -1,0 +1,32 @@
+//! What a machine says of its packets to its links.
+
+use core::fmt::Debug;
+
+use phitwire_framing::carrier::frame::FrameKind;
+
+/// Virtual channels of a link at most.
+pub const MAX_VCS: usize = 8;
+
+/// A packet, of which all of a machine take as much room in frames and buffers.
+pub trait Packet: Copy + Debug + Eq + Send + Sync + 'static {
+    /// The kind of the frames that carry it.
+    const KIND: FrameKind;
+    /// What its links are called.
+    const LINK: &'static str;
+    /// Bytes of a packet in a frame.
+    const BYTES: usize;
+    /// Virtual channels of a link, 1 to [`MAX_VCS`].
+    const VCS: usize = 1;
+
+    /// The virtual channel that it travels on, below [`VCS`](Self::VCS).
+    #[inline]
+    fn vc(&self) -> usize {
+        0
+    }
+
+    /// Writes it into [`BYTES`](Self::BYTES) bytes.
+    fn emit(&self, bytes: &mut [u8]);
+
+    /// The packet of as many bytes, whose check is good.
+    fn parse(bytes: &[u8]) -> Self;
+}
