@@ -101,7 +101,8 @@ fn configurations_that_cannot_work_are_not_built() {
         AriesLinkConfig::new(config(A).build().unwrap(), sets).map_err(|error| error.to_string())
     };
     assert!(sets(|_| {}).is_ok());
-    let bad: [(fn(&mut SetProfile), &str); 6] = [
+    type Change = fn(&mut SetProfile);
+    let bad: [(Change, &str); 6] = [
         (|s| s.window_sets = 3, "window_sets"),
         (|s| s.private_flits = 13, "private_flits"),
         (|s| s.common_flits = u32::MAX, "common_flits"),

@@ -69,7 +69,8 @@ fn configurations_that_cannot_work_are_not_built() {
     let still = base().clock(paced).build().unwrap_err();
     assert_eq!(still, LinkConfigError::ZeroDilation);
     let short = "input_phits_per_vc is 18, outside 19 to 262144";
-    let bad: [(fn(&mut LinkProfile), &str); 4] = [
+    type Change = fn(&mut LinkProfile);
+    let bad: [(Change, &str); 4] = [
         (|p| p.input_phits_per_vc = 18, short),
         (|p| p.window_packets = 0, "window_packets"),
         (|p| p.retry_phits = 5, "retry_phits"),
