@@ -6,8 +6,6 @@
 
 use std::path::Path;
 use std::process::{Child, Command, ExitCode, Stdio};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -15,7 +13,10 @@ use serde_json::Value;
 const COUNT: u64 = 2_000;
 
 fn main() -> ExitCode {
-    if std::env::args().nth(1).is_some_and(|word| word == "run") {
+    if std::env::args()
+        .nth(1)
+        .is_some_and(|word| word == "run" || word == "wait")
+    {
         return phitwire_nodes::cli::main();
     }
     a_ring_is_measured();
@@ -36,22 +37,29 @@ impl Drop for Nodes {
     }
 }
 
+/// The command, in the lab of this directory.
+fn phitwire(dir: &Path) -> Command {
+    let own = std::env::current_exe().expect("a process has a program");
+    let mut command = Command::new(own);
+    command
+        .env("PHITWIRE_RUN_DIR", dir.join("run"))
+        .current_dir(dir)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    command
+}
+
 /// The processes of a ring of three routers, whose ports begin with `base`.
 fn lab(dir: &Path, base: u16) -> Nodes {
     let network = phitwire::machine::generate("ring-3").expect("the toy is a machine");
     let network = network.expect("there is such a ring");
     std::fs::write(dir.join("lab.toml"), network.write()).expect("the directory is ours");
-    let own = std::env::current_exe().expect("a process has a program");
     let spawn = |name: &String| {
         let base = base.to_string();
-        let mut command = Command::new(&own);
+        let mut command = phitwire(dir);
         command
             .args(["run", "--topology", "lab.toml", "--lab", "rate", "--first"])
-            .args(["--node", name, "--loopback", &base])
-            .env("PHITWIRE_RUN_DIR", dir.join("run"))
-            .current_dir(dir)
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
+            .args(["--node", name, "--loopback", &base]);
         command.spawn().expect("this program can be started")
     };
     Nodes(network.node_names().iter().map(spawn).collect())
@@ -70,27 +78,23 @@ fn a_ring_is_measured() {
     let dir = tempfile::tempdir().expect("a directory can be made");
     let dir = dir.path();
     let _nodes = lab(dir, free_ports(18));
+    let mut wait = phitwire(dir);
+    wait.args(["wait", "--lab", "rate", "--topology", "lab.toml"]);
+    wait.args(["--timeout", "60"]);
+    let waited = wait.status().expect("this program can be started");
+    assert!(waited.success(), "the links come up");
     let count = COUNT.to_string();
-    let deadline = Instant::now() + Duration::from_secs(60);
     for op in ["put", "get"] {
-        let report = loop {
-            let mut command = Command::new(env!("CARGO_BIN_EXE_phitwire-msgrate"));
-            command
-                .args([
-                    "--lab", "rate", "--json", "--size", "8,32", "--window", "32",
-                ])
-                .args(["--op", op, "--count", &count])
-                .env("PHITWIRE_RUN_DIR", dir.join("run"));
-            let output = command.output().expect("the tool can be started");
-            let complaint = String::from_utf8_lossy(&output.stderr);
-            match output.status.code() {
-                Some(0) => break serde_json::from_slice::<Value>(&output.stdout),
-                // The lab is not up yet.
-                Some(2) if Instant::now() < deadline => sleep(Duration::from_millis(200)),
-                other => panic!("{op}: status {other:?}: {complaint}"),
-            }
-        };
-        let report = report.expect("the tool speaks JSON");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_phitwire-msgrate"));
+        command
+            .args(["--lab", "rate", "--json", "--size", "8,32"])
+            .args(["--window", "32", "--op", op, "--count", &count])
+            .env("PHITWIRE_RUN_DIR", dir.join("run"));
+        let output = command.output().expect("the tool can be started");
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{op}: {complaint}");
+        let report: Value = serde_json::from_slice(&output.stdout).expect("it speaks JSON");
+        assert_eq!(report.as_array().map(Vec::len), Some(2), "{report}");
         for (outcome, size) in report.as_array().into_iter().flatten().zip([8, 32]) {
             assert_eq!(outcome["size"], size);
             assert_eq!(outcome["acknowledged"], 6 * COUNT, "{outcome}");
@@ -99,6 +103,5 @@ fn a_ring_is_measured() {
                 "{outcome}"
             );
         }
-        assert_eq!(report.as_array().map(Vec::len), Some(2), "{report}");
     }
 }

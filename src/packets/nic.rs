@@ -43,7 +43,7 @@ pub struct PacketNicConfig {
     pub outstanding: u32,
     /// Answers that may wait for the link: while there are so many, requests wait in the input
     /// buffer. Where they share a virtual channel with answers, it must be as many as can be owed
-    /// to all others together, or both sides wait for each other.
+    /// to all others together, or network interfaces may wait for each other in a circle.
     pub answers: usize,
     /// After which a request is given up.
     pub timeout: Duration,

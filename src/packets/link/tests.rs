@@ -4,6 +4,7 @@ use std::marker::PhantomData;
 use std::ops::Range;
 
 use phitwire_framing::carrier::frame::{FrameHeader, FrameKind};
+use phitwire_framing::carrier::training::TRAINING_BYTES;
 use proptest::prelude::*;
 
 use super::frame::{Control, emit, frame_len};
@@ -175,7 +176,8 @@ impl<P: Sample> Link for Rig<P> {
     }
 
     fn frame_bytes() -> BoxedStrategy<usize> {
-        (3..20_usize).prop_map(frame_len::<P>).boxed()
+        let bytes = |packets| frame_len::<P>(packets).max(TRAINING_BYTES);
+        (3..20_usize).prop_map(bytes).boxed()
     }
 }
 
