@@ -177,7 +177,7 @@ make_links() {
     done
 }
 
-# Commands for `ip`, so many at a time that their descriptors suffice: it keeps one for each namespace that a command
+# Commands for `ip`, few enough at a time that their descriptors suffice: it keeps one for each namespace that a command
 # names, and a link has two.
 in_batches() {
     local most lines

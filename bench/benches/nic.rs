@@ -6,7 +6,7 @@ use std::time::{Duration as RealTime, Instant};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use joined::{Joined, links};
 use phitwire::machine::blackwidow::link::STANDARD;
-use phitwire::machine::blackwidow::nic::{BlackwidowNic, NicConfig, NicEvent};
+use phitwire::machine::blackwidow::nic::{BlackWidowNic, NicConfig, NicEvent};
 use phitwire::nic::{Operation, Pattern, TrafficSpec};
 use phitwire::node::Node;
 use phitwire::time::{Duration, Time};
@@ -18,11 +18,11 @@ const TARGET: u16 = 1;
 const ROUND: Duration = Duration::from_us(500);
 
 struct Pair {
-    nics: Joined<BlackwidowNic>,
+    nics: Joined<BlackWidowNic>,
     run: u64,
 }
 
-impl joined::End for BlackwidowNic {
+impl joined::End for BlackWidowNic {
     fn is_up(&self) -> bool {
         self.lcb(0).is_some_and(|lcb| lcb.is_active())
     }
@@ -44,7 +44,7 @@ impl Pair {
             let name = link.local().node.clone();
             let processor = processors.next().expect("two of them");
             let config = NicConfig::builder(&name, processor, vec![link]).build();
-            BlackwidowNic::new(config.expect("a sound config"), Time::ZERO)
+            BlackWidowNic::new(config.expect("a sound config"), Time::ZERO)
         });
         let nics = Joined::up(nics, frame);
         Self { nics, run: 0 }

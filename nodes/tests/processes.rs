@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use phitwire::machine::blackwidow::topology::{BlackwidowSpec, read, write};
+use phitwire::machine::blackwidow::topology::{BlackWidowSpec, read, write};
 use serde_json::Value;
 
 /// A lab in a directory of its own; its processes are killed when it is dropped.
@@ -24,10 +24,10 @@ impl Lab {
     /// Two processors on one router.
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let spec = BlackwidowSpec {
+        let spec = BlackWidowSpec {
             processors: 2,
             subtree: 2,
-            ..BlackwidowSpec::default()
+            ..BlackWidowSpec::default()
         };
         let topology = spec.generate().expect("a valid specification");
         fs::write(dir.path().join("lab.toml"), write(&topology)).unwrap();

@@ -28,7 +28,7 @@ pub const COMMON_OPTIONS: [OptionSpec; 3] = [
         "paced",
         "DILATION",
         Kind::Number(1, MAX_DILATION as u64),
-        "Pace the clock: one emulated nanosecond takes so many real ones [default: free-running]",
+        "Pace the clock: one emulated nanosecond takes N real ones [default: free-running]",
     ),
     OptionSpec::new(
         "name",

@@ -108,7 +108,7 @@ impl SendCredits {
         Ok(step)
     }
 
-    /// Leaves so many credits, whatever was sent.
+    /// Leaves `credits` credits, whatever was sent.
     #[cfg(test)]
     pub fn spoil(&mut self, credits: u32) {
         self.offered = self.used() + credits;

@@ -13,7 +13,7 @@ pub struct LaneRate {
 }
 
 impl LaneRate {
-    /// The rate of so many bits per second that `code` stands for in training frames.
+    /// The rate, in bits per second, that `code` stands for in training frames.
     ///
     /// # Panics
     /// If nothing would ever be sent.

@@ -9,7 +9,7 @@ use crate::time::{Duration, Time};
 const FIRST_QUESTION: u64 = 4;
 const NEXT_QUESTION: u64 = 16;
 /// Times `heal` for which the same packet or set may be missing while the peer can be heard. Wires
-/// that lose nine frames of ten deliver one of so many copies.
+/// that lose nine frames of ten deliver one of sixty copies.
 const STALL: u64 = 60;
 
 /// What has to be done now.

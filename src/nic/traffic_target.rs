@@ -9,7 +9,7 @@ use super::turns::Turns;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// Announcements are on their way, or to be; so many were damaged.
+    /// Announcements are on their way, or to be; `damaged` of them were damaged.
     Unknown {
         damaged: u8,
     },

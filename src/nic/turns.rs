@@ -11,7 +11,7 @@ const MAX_HOLES: usize = 1 << 16;
 pub(crate) enum Turn {
     /// As the next one.
     InOrder,
-    /// Before so many others.
+    /// Before that many others.
     Ahead(u32),
     /// After a later one, and not seen before.
     Late,

@@ -29,7 +29,7 @@ pub struct Settings<'s> {
     pub seed: u64,
     /// Random permutations per size, in tables that average over some.
     pub permutations: u64,
-    /// Has so many trials run, once each, divided into parts at will: on threads, which this crate
+    /// Has the given number of trials run, once each, divided into parts at will: on threads, which this crate
     /// has not, or one part after the other.
     pub divided: &'s dyn Fn(u64, Part<'_>),
 }

@@ -262,7 +262,7 @@ impl<N: Node> Fabric<N> {
     }
 
     /// A node stands still, as a process does that is stopped or gets no processor: it neither runs
-    /// nor takes in frames, of which so many wait as its sockets may hold.
+    /// nor takes in frames, of which as many wait as its sockets may hold.
     ///
     /// # Panics
     /// If there is no such node.

@@ -10,7 +10,7 @@
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 t_need_namespaces
 
-# An emulated nanosecond takes so many real ones; a cycle is 8/7 ns.
+# Real nanoseconds that an emulated one takes; a cycle is 8/7 ns.
 DILATION=200000
 # Of the live share from that of virtual time.
 BAND=0.04
@@ -21,7 +21,7 @@ LOADS=0.024..0.072:0.024
 WINDOW=1024
 SECONDS_EACH=4
 
-# The smallest dragonfly with a third group to go round by, green links to choose from, and so many sources on
+# The smallest dragonfly with a third group to go round by, green links to choose from, and enough sources on
 # the link between two groups (eight) that it matters little that they send at even distances. How these lie to each other is
 # drawn anew in each run, and matters where all packets want the same link and it is not full: hence three runs then.
 "$PHITWIRE_BIN_DIR/phitwire" topology generate dragonfly --groups 3 --chassis 1 --blades 2 --nics 4 --global-links 1 \
@@ -60,7 +60,7 @@ near() {
             "a share of \(.non_minimal_share) is not within \($band) of \($wanted)\n" | halt_error end' "$1"
 }
 
-# as_in_virtual_time PATTERN RUNS...: the lab at all rates of a pattern, so many runs at each; the decisions of all of them, and
+# as_in_virtual_time PATTERN RUNS...: the lab at all rates of a pattern, RUNS runs at each; the decisions of all of them, and
 # the slowest median, to PATTERN.INDEX.
 as_in_virtual_time() {
     local runs=("${@:2}") pattern=$1 virtual=$T_SCRATCH/$1.virtual at run file figures

@@ -58,7 +58,7 @@ impl OwnSettings for RingSettings {
 }
 
 impl Ring {
-    /// The ring of so many routers, at least three.
+    /// The ring of `routers` routers, at least three.
     pub fn new(name: String, routers: u32, settings: Settings<RingSettings>) -> Self {
         let mut graph = Graph::new(name, routers, 2 * routers);
         for router in 0..routers {

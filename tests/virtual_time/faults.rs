@@ -3,9 +3,9 @@
 use phitwire::device::LinkFault;
 use phitwire::link::LinkState;
 use phitwire::link::impair::Probability;
-use phitwire::machine::blackwidow::nic::BlackwidowNic;
+use phitwire::machine::blackwidow::nic::BlackWidowNic;
 use phitwire::machine::blackwidow::router::Yarc;
-use phitwire::machine::blackwidow::topology::{BlackwidowSpec, ClosSettings};
+use phitwire::machine::blackwidow::topology::{BlackWidowSpec, ClosSettings};
 use phitwire::net::NodeRef;
 use phitwire::nic::{Operation, Pattern, Phase, TrafficSpec};
 use phitwire::sim::check::Allowance;
@@ -29,7 +29,7 @@ fn noise(network: &mut Network, lane: u8) -> LinkId {
     link
 }
 
-fn impatient(mut spec: BlackwidowSpec) -> BlackwidowSpec {
+fn impatient(mut spec: BlackWidowSpec) -> BlackWidowSpec {
     spec.settings = ClosSettings {
         lane_retry_threshold: 10,
         request_timeout_ms: 100,
@@ -144,7 +144,7 @@ fn a_soft_error_costs_one_message_wherever_it_strikes() {
         assert_eq!(link_counter(&network, "tx_soft_errors"), 1, "hop {hop}");
         let poisoned = link_counter(&network, "rx_poisoned_packets");
         assert_eq!(poisoned, 3 - hop as u64, "hop {hop}");
-        let target = network.node::<BlackwidowNic>(network.id(NodeRef::Processor(4)));
+        let target = network.node::<BlackWidowNic>(network.id(NodeRef::Processor(4)));
         assert_eq!(target.counters().discard_soft_error, 1, "hop {hop}");
     }
 }

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 use phitwire::chip::Grain;
 use phitwire::machine::aries::topology::Dragonfly;
-use phitwire::machine::blackwidow::topology::BlackwidowSpec;
+use phitwire::machine::blackwidow::topology::BlackWidowSpec;
 use phitwire::net::{self, Clock, Profile};
 use phitwire::nic::{Operation, Pattern, TrafficSpec};
 use phitwire::sim::World;
@@ -66,7 +66,7 @@ fn lines<N: AsRef<str>>(figures: impl IntoIterator<Item = (N, u64)>) -> String {
 }
 
 fn golden(
-    spec: &BlackwidowSpec,
+    spec: &BlackWidowSpec,
     words: &str,
     traffic: impl Fn(TrafficSpec) -> TrafficSpec,
 ) -> String {

@@ -2,7 +2,7 @@
 
 use phitwire::link::impair::Netem;
 use phitwire::machine::aries::topology::{Dragonfly, DragonflySpec, Shape};
-use phitwire::machine::blackwidow::topology::{BlackwidowSpec, ClosSettings, FoldedClos};
+use phitwire::machine::blackwidow::topology::{BlackWidowSpec, ClosSettings, FoldedClos};
 use phitwire::net::{self, Clock, Profile};
 use phitwire::nic::{Operation, TrafficReport, TrafficSpec};
 use phitwire::sim::check::Allowance;
@@ -18,33 +18,33 @@ const PAPER_LATENCY: Duration = Duration::from_ns(25);
 
 /// A network of `processors`, `subtree` to a rank-1 router, with the depths and clock of processes
 /// on real wires: free-running routers, deep buffers.
-pub fn live(processors: u32, subtree: u32) -> BlackwidowSpec {
-    BlackwidowSpec {
+pub fn live(processors: u32, subtree: u32) -> BlackWidowSpec {
+    BlackWidowSpec {
         processors,
         subtree,
-        ..BlackwidowSpec::default()
+        ..BlackWidowSpec::default()
     }
 }
 
 /// The same network with the chip's own depths and its 1.25 ns cycle.
-pub fn paced(processors: u32, subtree: u32) -> BlackwidowSpec {
+pub fn paced(processors: u32, subtree: u32) -> BlackWidowSpec {
     let settings = ClosSettings {
         profile: Profile::Paper,
         clock: Clock::Paced { dilation: 1 },
         ..ClosSettings::default()
     };
-    BlackwidowSpec {
+    BlackWidowSpec {
         settings,
         ..live(processors, subtree)
     }
 }
 
-pub fn generate(spec: &BlackwidowSpec) -> FoldedClos {
+pub fn generate(spec: &BlackWidowSpec) -> FoldedClos {
     spec.generate()
         .unwrap_or_else(|error| panic!("{spec:?}: {error}"))
 }
 
-/// A dragonfly of groups with one chassis of so many routers, a network interface at each, and one
+/// A dragonfly of groups with one chassis of `blades` routers, a network interface at each, and one
 /// link between each pair of groups.
 pub fn dragonfly(groups: u16, blades: u8) -> Dragonfly {
     let spec = DragonflySpec {
@@ -70,7 +70,7 @@ pub fn aries_3x4() -> Dragonfly {
 }
 
 /// The network with all its links up. A live link has some 20 us between two processes.
-pub fn up(spec: &BlackwidowSpec, seed: u64) -> Network {
+pub fn up(spec: &BlackWidowSpec, seed: u64) -> Network {
     up_with(generate(spec), spec.settings.profile, seed)
 }
 

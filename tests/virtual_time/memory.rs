@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use phitwire::machine::blackwidow::nic::{BlackwidowNic, NicEvent, Outcome};
+use phitwire::machine::blackwidow::nic::{BlackWidowNic, NicEvent, Outcome};
 use phitwire::machine::blackwidow::router::Yarc;
 use phitwire::rng::Rng;
 use phitwire::sim::NodeId;
@@ -44,7 +44,7 @@ fn post(network: &mut Network, rng: &mut Rng, model: &mut Model) {
         let data: Vec<u8> = (0..len).map(|_| rng.next_u64() as u8).collect();
         let now = network.fabric.now();
         network
-            .command(source, |nic: &mut BlackwidowNic, _| {
+            .command(source, |nic: &mut BlackWidowNic, _| {
                 nic.write(now, dest, address, &data)
             })
             .expect("few requests are outstanding");
@@ -54,7 +54,7 @@ fn post(network: &mut Network, rng: &mut Rng, model: &mut Model) {
     } else {
         let now = network.fabric.now();
         let tid = network
-            .command(source, |nic: &mut BlackwidowNic, _| {
+            .command(source, |nic: &mut BlackWidowNic, _| {
                 nic.read(now, dest, address, len)
             })
             .expect("few requests are outstanding");
@@ -69,7 +69,7 @@ fn check(network: &mut Network, model: &mut Model) -> (u64, Vec<String>) {
     let (mut done, mut mistakes) = (0, Vec::new());
     for node in network.nics().collect::<Vec<_>>() {
         while let Some(completion) =
-            network.command(node, |nic: &mut BlackwidowNic, _| nic.poll_completion())
+            network.command(node, |nic: &mut BlackWidowNic, _| nic.poll_completion())
         {
             done += 1;
             match completion.outcome {
@@ -137,7 +137,7 @@ fn a_wrong_byte_is_noticed() {
     let source = NodeId(((address - 0x4_0000) / 64 / BLOCKS) as u32);
     let now = network.fabric.now();
     let tid = network
-        .command(source, |nic: &mut BlackwidowNic, _| {
+        .command(source, |nic: &mut BlackWidowNic, _| {
             nic.read(now, dest, address, 1)
         })
         .expect("one request");
@@ -202,7 +202,7 @@ fn registers_two_routers_away_are_read_and_written() {
     let mut replies = Vec::new();
     for packet in packets {
         network
-            .command(source, |nic: &mut BlackwidowNic, _| {
+            .command(source, |nic: &mut BlackWidowNic, _| {
                 nic.post_maintenance(0, &packet)
             })
             .expect("there is room");

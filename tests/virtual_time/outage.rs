@@ -3,7 +3,7 @@
 use phitwire::device::{DeviceEvent, LinkFault};
 use phitwire::link::{LinkEvent, LinkState};
 use phitwire::machine::blackwidow::router::Yarc;
-use phitwire::machine::blackwidow::topology::{BlackwidowSpec, ClosSettings};
+use phitwire::machine::blackwidow::topology::{BlackWidowSpec, ClosSettings};
 use phitwire::net::NodeRef;
 use phitwire::nic::{Pattern, TrafficReport, TrafficSpec};
 use phitwire::sim::check::Allowance;
@@ -75,13 +75,13 @@ fn a_link_cut_for_ten_seconds_loses_nothing() {
 }
 
 /// R1.5 with two sidelinks; impatient, so that the tests see what time-outs do.
-fn two_sidelinks() -> BlackwidowSpec {
+fn two_sidelinks() -> BlackWidowSpec {
     let settings = ClosSettings {
         request_timeout_ms: 400,
         forward_progress_ms: 100,
         ..ClosSettings::default()
     };
-    BlackwidowSpec {
+    BlackWidowSpec {
         uplinks: Some(2),
         settings,
         ..live(8, 4)

@@ -1,7 +1,7 @@
 //! Traffic at a rate: network interfaces that are woken by nothing but their own deadlines and what
 //! arrives.
 
-use phitwire::machine::blackwidow::nic::BlackwidowNic;
+use phitwire::machine::blackwidow::nic::BlackWidowNic;
 use phitwire::nic::{TrafficReport, TrafficSpec};
 use phitwire::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::harness::{Network, live, run, uniform, up};
 
 const RUN_MS: u64 = 20;
 
-/// A run of 20 ms in which each of 8 sources is to issue so many messages per second.
+/// A run of 20 ms in which each of 8 sources is to issue `rate` messages per second.
 fn at_rate(seed: u64, rate: u64, window: u32) -> (Network, TrafficReport) {
     let mut network = up(&live(8, 4), seed);
     let spec = TrafficSpec {
@@ -30,7 +30,7 @@ fn a_load_that_the_network_carries_is_offered_whole() {
         let due = rate * RUN_MS / 1_000;
         assert_eq!((report.sent, report.not_offered), (8 * due, 0));
         for node in network.nics() {
-            let of_one = network.node::<BlackwidowNic>(node).traffic_report(Some(1));
+            let of_one = network.node::<BlackWidowNic>(node).traffic_report(Some(1));
             assert_eq!(of_one.expect("each has sent").sent, due);
         }
         // Nothing queues: an answer takes its way and no longer, whatever the rate.

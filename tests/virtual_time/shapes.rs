@@ -1,7 +1,7 @@
 //! Networks of other shapes, and determinism.
 
 use phitwire::machine::blackwidow::router::Yarc;
-use phitwire::machine::blackwidow::topology::{BlackwidowSpec, Rank, Taper};
+use phitwire::machine::blackwidow::topology::{BlackWidowSpec, Rank, Taper};
 use phitwire::nic::{Pattern, TrafficSpec};
 use phitwire::time::Duration;
 
@@ -14,7 +14,7 @@ fn rank(text: &str) -> Option<Rank> {
 #[test]
 fn virtual_routers_of_an_r2() {
     for base in [live(32, 4), paced(32, 4)] {
-        let spec = BlackwidowSpec {
+        let spec = BlackWidowSpec {
             rank: rank("2"),
             virtual_radix: 16,
             ..base
@@ -43,15 +43,15 @@ fn virtual_routers_of_an_r2() {
 #[test]
 fn ranks_and_slices_and_tapers() {
     let half = Taper::new(1, 2).expect("a fraction");
-    let shape = |base, slices, text: &str, virtual_radix, group| BlackwidowSpec {
+    let shape = |base, slices, text: &str, virtual_radix, group| BlackWidowSpec {
         slices,
         rank: (!text.is_empty()).then(|| rank(text)).flatten(),
         virtual_radix,
         group,
         ..base
     };
-    let radix = BlackwidowSpec::default().virtual_radix;
-    let tapered = BlackwidowSpec {
+    let radix = BlackWidowSpec::default().virtual_radix;
+    let tapered = BlackWidowSpec {
         taper: [half; 3],
         ..shape(live(16, 4), 1, "2", 8, None)
     };

@@ -3,7 +3,7 @@
 
 use phitwire::machine::MACHINES;
 use phitwire::machine::aries::soak::AriesLinks;
-use phitwire::machine::blackwidow::soak::Blackwidow;
+use phitwire::machine::blackwidow::soak::BlackWidow;
 use phitwire::sim::soak::{Case, Late, Soaked};
 
 /// Seeds of the ordinary run.
@@ -77,7 +77,7 @@ fn soak_late<M: Soaked>(name: &str) {
 
 #[test]
 fn soak_with_late_copies() {
-    soak_late::<Blackwidow>("blackwidow");
+    soak_late::<BlackWidow>("blackwidow");
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn seeds_that_once_failed() {
             "more than 32 lost messages of seven bytes were taken for corrupted ones",
         ),
     ] {
-        let outcome = Case::<Blackwidow>::random(seed).run(&mut |_, _| {});
+        let outcome = Case::<BlackWidow>::random(seed).run(&mut |_, _| {});
         assert!(outcome.is_ok(), "seed {seed} ({what}): {outcome:?}");
     }
 }

@@ -140,7 +140,7 @@ impl Plan {
         self.sources.len()
     }
 
-    /// Lets every source choose among all of them at random, with so many addresses at each.
+    /// Lets every source choose among all of them at random, with `addresses` addresses at each.
     pub fn update_at_random(&mut self, addresses: u16) {
         self.spec.pattern = Pattern::Uniform;
         self.spec.addresses = addresses;

@@ -72,7 +72,7 @@ pub struct Options {
     /// Replay: how long to record.
     #[arg(long, default_value_t = 200)]
     pub record_ms: u64,
-    /// Ends after so many seconds, whatever was sent until then.
+    /// Ends after this many seconds, whatever was sent until then.
     #[arg(long, default_value_t = 60)]
     pub seconds: u64,
     /// Seed of all draws.

@@ -79,7 +79,7 @@ fn reproduced(args: &ReproduceArgs) -> miette::Result<Table> {
     (args.target.run)(&settings).map_err(|error| miette!("{error}"))
 }
 
-/// Divides trials among so many threads, or among as many as there are trials.
+/// Divides trials among `threads` threads, or fewer if there are fewer trials.
 fn on_threads(threads: u64, trials: u64, part: Part<'_>) {
     let threads = threads.min(trials);
     thread::scope(|scope| {

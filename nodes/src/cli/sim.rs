@@ -69,7 +69,7 @@ pub struct SimArgs {
     /// Seed of everything random
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
-    /// Run so many seeds, from --seed on, and give confidence intervals
+    /// Run N seeds, from --seed on, and give confidence intervals
     #[arg(long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u64).range(1..=10_000))]
     seeds: u64,
@@ -467,7 +467,7 @@ struct Point<'a> {
 }
 
 impl<'a> Point<'a> {
-    /// The point of that number, from one on, out of so many.
+    /// The point of that number, counted from one, out of `points`.
     fn new(
         shown: &'a Shown,
         (number, of): (usize, usize),

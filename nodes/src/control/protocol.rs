@@ -122,8 +122,8 @@ pub struct NodeInfo {
     /// Bytes of the largest message that a network interface can make.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_size: Option<u32>,
-    /// Messages of a network interface that read, and are one packet, are multiples of so many
-    /// bytes.
+    /// Messages of a network interface that read, and are one packet, are a multiple of this
+    /// long, in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub get_unit: Option<u32>,
     /// Whether a network interface has an engine for collective operations.

@@ -13,7 +13,7 @@ use super::ports::{Ports, Train, Turn, deliver};
 use super::socket::PortSocket;
 use super::{Backend, FrameSink};
 
-/// Nodes of up to so many ports are asked port by port while they are busy: one `recvmmsg` then
+/// Nodes of up to this many ports are asked port by port while they are busy: one `recvmmsg` then
 /// costs no more than the `epoll_wait` that would say whether to make it.
 const ASK_DIRECTLY: usize = 2;
 

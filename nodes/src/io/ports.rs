@@ -252,7 +252,7 @@ pub(super) struct Turn {
 }
 
 impl Turn {
-    /// A turn of a node of so many ports.
+    /// A turn of a node of `ports` ports.
     pub const fn new(ports: usize) -> Self {
         Self {
             frames: 0,
@@ -260,7 +260,7 @@ impl Turn {
         }
     }
 
-    /// Counts a frame of so many bytes, or a message without any: neither is work for nothing.
+    /// Counts a frame of `bytes` bytes, or an empty message: neither is work for nothing.
     pub const fn charge(&mut self, bytes: usize) {
         let cost = if bytes < MIN_FRAME_LIMIT_BYTES {
             MIN_FRAME_LIMIT_BYTES

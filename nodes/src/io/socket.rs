@@ -152,7 +152,7 @@ pub(super) type HardwareAddress = [u8; 6];
 /// All stations.
 const BROADCAST: HardwareAddress = [0xff; 6];
 
-/// For so many looks for silence two addresses are at odds after both were heard. That is 2 s; an
+/// For this many looks for silence two addresses are at odds after both were heard. That is 2 s; an
 /// end that hears nothing asks its peer after 0.5 s, so that a stranger who plays frames does not
 /// easily outlast a peer that has little to send.
 const DISPUTE_LOOKS: u32 = 8;
@@ -325,7 +325,7 @@ impl PortSocket {
         self.header[..6].copy_from_slice(&to);
     }
 
-    /// The link has accepted so many frames by now. If these are no more than at the last call,
+    /// The link has `accepted` that many frames by now. If these are no more than at the last call,
     /// nothing says that what goes to the address known arrives: it goes to whoever is there again.
     pub(super) fn forget_if_silent(&mut self, accepted: u64) {
         self.disputed = self.disputed.saturating_sub(1);

@@ -23,7 +23,7 @@ const MOST_ROUNDS: u32 = 5;
 /// What fails together is not noticed together: two surveys so far apart have to agree before a
 /// watcher acts.
 const SETTLE: Duration = Duration::from_millis(150);
-/// It acts after so many surveys though, if links never come to rest.
+/// It acts after this many surveys though, if links never come to rest.
 const MOST_SURVEYS: u32 = 10;
 /// How soon a watcher tries again what it could not do.
 const RETRY: Duration = Duration::from_secs(1);

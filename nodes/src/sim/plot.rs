@@ -6,7 +6,7 @@ use plotters::prelude::*;
 use super::measure::Measured;
 
 const SIZE: (u32, u32) = (900, 560);
-/// Latencies above so many times the lowest mean are not drawn: a saturated network has none.
+/// Latencies above this multiple of the lowest mean are not drawn: a saturated network has none.
 const HIGHEST: f64 = 12.0;
 
 /// Colours of several modes.

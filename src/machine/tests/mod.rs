@@ -16,7 +16,7 @@ use crate::link::{ErrorInjection, LinkState};
 use crate::machine::aries::link::tests::harness::{Aries, Pair};
 use crate::machine::aries::topology::{Dragonfly, DragonflySpec, Shape};
 use crate::machine::blackwidow::link::tests::harness::Yarc;
-use crate::machine::blackwidow::topology::{BlackwidowSpec, FoldedClos};
+use crate::machine::blackwidow::topology::{BlackWidowSpec, FoldedClos};
 use crate::net::{Network, NodeRef, Runtime};
 use crate::time::{Duration, Time};
 
@@ -34,10 +34,10 @@ fn both(network: &dyn Network) -> [Box<dyn Device>; 2] {
 }
 
 fn blackwidow() -> [Box<dyn Device>; 2] {
-    let spec = BlackwidowSpec {
+    let spec = BlackWidowSpec {
         processors: 2,
         subtree: 2,
-        ..BlackwidowSpec::default()
+        ..BlackWidowSpec::default()
     };
     both(&spec.generate().unwrap())
 }

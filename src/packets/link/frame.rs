@@ -75,7 +75,7 @@ const fn packet_bytes<P: Packet>() -> usize {
     (P::BYTES + CHECK_BYTES).next_multiple_of(WORD_BYTES)
 }
 
-/// Length of a frame with so many packets.
+/// Length of a frame with `packets` packets.
 pub(crate) const fn frame_len<P: Packet>(packets: usize) -> usize {
     PLAIN_AT + Control::bytes(P::VCS) + packets * packet_bytes::<P>()
 }

@@ -33,7 +33,7 @@ pub(crate) struct Receiver {
 }
 
 impl Receiver {
-    /// Nothing received, with so many buffers for each virtual channel, of which those of `limits`
+    /// Nothing received, with that many buffers for each virtual channel, of which those of `limits`
     /// are free.
     pub fn new(
         (buffers, limits): (u64, [u64; MAX_VCS]),

@@ -46,7 +46,7 @@ pub(super) struct News {
 }
 
 impl<P: Packet> Sender<P> {
-    /// Nothing sent, on `lanes`, to a peer that has so many buffers for each virtual channel.
+    /// Nothing sent, on `lanes`, to a peer that has `offered` buffers for each virtual channel.
     pub fn new((offered, lanes): (u64, u8), profile: &LinkProfile, now: Time) -> Self {
         Self {
             packets: VecDeque::new(),
@@ -83,7 +83,7 @@ impl<P: Packet> Sender<P> {
         self.packets.len() as u64
     }
 
-    /// The number that a frame with so many packets begins with. One without packets says what has
+    /// The number that a frame with `packets` packets begins with. One without packets says what has
     /// been sent, so that the peer knows what it misses.
     pub fn first_of(&self, packets: usize) -> u64 {
         if packets == 0 {

@@ -105,8 +105,8 @@ impl fmt::Display for Violation {
 }
 
 /// Checks that on every link and virtual channel each credit is at the sender, or stands for a phit
-/// under way or queued, or is on its way back. `ends` are all ends of the network, with so many
-/// virtual channels of so many credits.
+/// under way or queued, or is on its way back. `ends` are all ends of the network, with the
+/// number of their virtual channels and the credits of each.
 pub(crate) fn check_credits(
     ends: &[EndAccount],
     vcs: usize,

@@ -86,7 +86,7 @@ impl Default for Traffic {
 /// How long a run warms up before it measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Warmup {
-    /// Until mean latency and accepted load stay the same, but no longer than so many cycles.
+    /// Until mean latency and accepted load stay the same, but no longer than a limit.
     Converge {
         /// The most cycles.
         limit: u64,

@@ -79,8 +79,8 @@ struct Batch<L: Lanes> {
     phits: Vec<L::Phit>,
 }
 
-/// The cycles of a mask `by` cycles later, as far as they are in the same window of so many cycles,
-/// and in the next.
+/// The cycles of a mask `by` cycles later: those in the same window of `window` cycles, and those in
+/// the next.
 #[inline]
 pub(crate) fn delay_cycles(cycles: u64, by: usize, window: usize) -> [u64; 2] {
     if by == 0 {
@@ -166,7 +166,7 @@ impl<L: Lanes> Exchange<L> {
         self.chips * L::CHIP_LANES + self.terminals * L::TERMINAL_LANES
     }
 
-    /// A new slot that stands for one behind a link of so many cycles, at least a window: partition
+    /// A new slot that stands for one behind a link of `latency` cycles, at least a window: partition
     /// and slot there.
     pub(crate) fn add_ghost(&mut self, place: (u32, u32), latency: u32) -> u32 {
         debug_assert!(latency as usize >= self.window);

@@ -92,7 +92,7 @@ impl<M: CycleModel> Partition<M> {
         partition
     }
 
-    /// The same with mail that need be exchanged only after so many windows.
+    /// The same with mail that need be exchanged only after `round` windows.
     pub(crate) fn with_round(self, round: u64) -> Self {
         Self { round, ..self }
     }

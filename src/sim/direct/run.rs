@@ -21,7 +21,7 @@ use crate::net::End;
 
 /// Cycles between two looks at how a phase goes.
 const BATCH_CYCLES: u64 = 1_000;
-/// The warm-up compares intervals of at least so many packets, or of [`MAX_INTERVAL_CYCLES`].
+/// The warm-up compares intervals of at least this many packets, or of [`MAX_INTERVAL_CYCLES`].
 const INTERVAL_PACKETS: u64 = 2_000;
 const MAX_INTERVAL_CYCLES: u64 = 10_000;
 /// Relative difference of mean latency and accepted load that counts as none (BookSim's is 0.05).
@@ -241,7 +241,7 @@ impl<M: CycleModel> Simulation<M> {
         cycles.checked_next_multiple_of(window).unwrap_or(most)
     }
 
-    /// Runs up to so many cycles in batches, until `look` says that it is enough.
+    /// Runs up to a number of cycles in batches, until `look` says that it is enough.
     fn phase(
         &mut self,
         executor: &mut dyn Executor,

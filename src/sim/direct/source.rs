@@ -64,8 +64,8 @@ pub(crate) struct Births {
 }
 
 impl Births {
-    /// Births of messages of so many phits, replies included, where a terminal can send so many per
-    /// cycle.
+    /// Births of messages of `phits` phits, replies included, where a terminal can send `rate` phits
+    /// per cycle.
     pub(crate) fn new(traffic: &Traffic, phits: usize, rate: usize) -> Self {
         let (phits, rate) = (phits as u64, rate as u64);
         let (load, full) = (u64::from(traffic.load.millionths()), u64::from(Load::UNIT));

@@ -83,7 +83,7 @@ fn pair(seed: u64, count: u64) -> (Fabric<Metronome>, LinkId) {
     joined(seed, [count, 0], Duration::from_ns(300))
 }
 
-/// Two nodes that send so many frames each, over a link of that latency.
+/// Two nodes that send `counts` frames, over a link of that latency.
 fn joined(seed: u64, counts: [u64; 2], latency: Duration) -> (Fabric<Metronome>, LinkId) {
     let mut fabric = Fabric::new(seed);
     let [a, b] = counts.map(|count| fabric.add(Metronome::new(1, US, count)));

@@ -239,7 +239,7 @@ impl Command {
     pub(super) fn parse(code: u8, flits: usize) -> Result<(Self, usize), PacketError> {
         let argument = code & 0xf;
         let capacity = area::capacity(flits);
-        // Bytes of data before so many unused ones.
+        // Whether there is an event, and the bytes of data before the unused ones.
         let counted = || {
             if argument >= 2 * EVENT {
                 return Err(PacketError::ReservedCommand);

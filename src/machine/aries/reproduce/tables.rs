@@ -29,7 +29,7 @@ pub const CRAY_XC: Machine = Machine {
 };
 
 impl Machine {
-    /// A network of so many groups with so many cables between each pair; `None` = as many as the
+    /// A network of `groups` groups with `cables` cables between each pair; `None`: as many as the
     /// ports allow.
     fn generate(self, groups: u16, cables: Option<u16>) -> Result<Dragonfly, DragonflySpecError> {
         let Self {

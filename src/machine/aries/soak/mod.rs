@@ -78,8 +78,8 @@ impl OwnHarm for SetHarm {
     }
 }
 
-/// A random dragonfly with at most so many groups, chassis, blades and NICs, black and global
-/// links, and routers.
+/// A random dragonfly of at most the given sizes: groups, chassis, blades and NICs; black and
+/// global links; routers.
 fn dragonfly(
     rng: &mut Rng,
     [groups, chassis, blades, nics]: [u64; 4],

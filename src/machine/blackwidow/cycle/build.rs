@@ -4,7 +4,7 @@ use super::direct_router::DirectRouter;
 use super::length::{self, Pace};
 use super::packet::Seal;
 use super::terminal::Terminal;
-use super::{BlackWidow, BlackwidowOptions, Format, destinations};
+use super::{BlackWidow, BlackWidowOptions, Format, destinations};
 use crate::link::impair::Netem;
 use crate::machine::blackwidow::route::registers::{PORTS, PortKind};
 use crate::machine::blackwidow::router::Yarc;
@@ -102,7 +102,7 @@ struct Prepared {
 impl Prepared {
     fn new(
         topology: &FoldedClos,
-        (config, options): (&Config, &BlackwidowOptions),
+        (config, options): (&Config, &BlackWidowOptions),
         partitions: usize,
     ) -> Result<Self, ConfigError> {
         options.validate()?;
@@ -151,10 +151,10 @@ impl Prepared {
     }
 }
 
-/// Cuts `topology` into so many partitions, at least one.
+/// Cuts `topology` into partitions, at least one.
 pub(super) fn direct(
     topology: &FoldedClos,
-    (config, options): (&Config, &BlackwidowOptions),
+    (config, options): (&Config, &BlackWidowOptions),
     partitions: usize,
 ) -> Result<Partitioned<BlackWidow>, ConfigError> {
     let prepared = Prepared::new(topology, (config, options), partitions)?;
@@ -213,7 +213,7 @@ pub(super) fn direct(
     })
 }
 
-/// The slot in partition `here` that what goes to slot `there` over a link of so many cycles is
+/// The slot in partition `here` that what goes to slot `there` over a link of `cycles` cycles is
 /// written to.
 fn slot_for(exchanges: &mut [Exchange], here: u32, there: (u32, u32), cycles: u32) -> u32 {
     let exchange = &mut exchanges[here as usize];
@@ -227,7 +227,7 @@ fn slot_for(exchanges: &mut [Exchange], here: u32, there: (u32, u32), cycles: u3
 /// The same network as nodes behind encoded links.
 pub(super) fn encoded(
     topology: &FoldedClos,
-    (config, options): (&Config, &BlackwidowOptions),
+    (config, options): (&Config, &BlackWidowOptions),
     netem: Option<Netem>,
     partitions: usize,
 ) -> Result<Partitioned<BlackWidow>, ConfigError> {
@@ -374,7 +374,7 @@ fn routers(
     topology: &FoldedClos,
     wiring: &ClosWiring,
     places: &Places,
-    options: &BlackwidowOptions,
+    options: &BlackWidowOptions,
     exchanges: &mut [Exchange],
 ) -> Result<DirectRouters, ConfigError> {
     let mut terminal_at = vec![NO_SLOT; topology.chips.len() * PORTS];

@@ -4,7 +4,7 @@ use super::tests::{clos, config, ranked, simulation, yarc};
 use super::*;
 use crate::link::LaneRate;
 use crate::machine::blackwidow::link::rates;
-use crate::machine::blackwidow::topology::{BlackwidowSpec, FoldedClos};
+use crate::machine::blackwidow::topology::{BlackWidowSpec, FoldedClos};
 use crate::sim::direct::*;
 
 const FULL: LaneRate = rates::G6_25;
@@ -112,14 +112,14 @@ fn throughput_is_that_of_the_rate() {
 
 /// Four subtrees of 16 processors below rank-2 routers.
 fn taper(uplinks: u32, parallel: u32, rate: LaneRate) -> FoldedClos {
-    let spec = BlackwidowSpec {
+    let spec = BlackWidowSpec {
         processors: 64,
         subtree: 16,
         rank: Some("2".parse().unwrap()),
         uplinks: Some(uplinks),
         parallel,
         router_rate: Some(rate),
-        ..BlackwidowSpec::default()
+        ..BlackWidowSpec::default()
     };
     spec.generate().unwrap()
 }
@@ -180,7 +180,7 @@ fn encoded_links_are_as_long_as_direct_ones() {
         let mut simulation = Simulation::<BlackWidow>::with_encoded_links(
             topology,
             &config,
-            &BlackwidowOptions::default(),
+            &BlackWidowOptions::default(),
             None,
             partitions,
             &mut Serial,

@@ -3,16 +3,16 @@
 use super::tests::{config, simulation};
 use super::*;
 use crate::link::impair::Netem;
-use crate::machine::blackwidow::topology::{BlackwidowSpec, FoldedClos, Rank};
+use crate::machine::blackwidow::topology::{BlackWidowSpec, FoldedClos, Rank};
 use crate::sim::direct::*;
 
 fn clos(processors: u32, subtree: u32, rank: Option<Rank>, slices: u8) -> FoldedClos {
-    let spec = BlackwidowSpec {
+    let spec = BlackWidowSpec {
         processors,
         subtree,
         rank,
         slices,
-        ..BlackwidowSpec::default()
+        ..BlackWidowSpec::default()
     };
     spec.generate().unwrap()
 }
@@ -23,7 +23,7 @@ fn over_links(
     netem: Option<Netem>,
     partitions: usize,
 ) -> Result<Simulation<BlackWidow>, ConfigError> {
-    let options = BlackwidowOptions::default();
+    let options = BlackWidowOptions::default();
     Simulation::with_encoded_links(topology, config, &options, netem, partitions, &mut Serial)
 }
 

@@ -1,7 +1,7 @@
 //! What a link's cable and lanes make of it: cycles that a phit travels, and how often one may
 //! leave.
 
-use super::BlackwidowOptions;
+use super::BlackWidowOptions;
 use crate::link::LaneRate;
 use crate::machine::blackwidow::link::rates;
 use crate::machine::blackwidow::topology::FoldedClos;
@@ -12,15 +12,15 @@ use crate::sim::direct::config::MAX_LINK_CYCLES;
 const METRE_CYCLES: u32 = 4;
 
 /// Cycles that a phit or credit travels on a link: as its cable is long, or, of links that name no
-/// length, [`BlackwidowOptions::link_cycles`].
-pub(super) fn cycles(link: &Link, options: &BlackwidowOptions) -> u32 {
+/// length, [`BlackWidowOptions::link_cycles`].
+pub(super) fn cycles(link: &Link, options: &BlackWidowOptions) -> u32 {
     link.metres.map_or(options.link_cycles, |metres| {
         METRE_CYCLES * u32::from(metres.max(1))
     })
 }
 
 /// Cycles of a window, which are no more than the shortest link takes, and of the longest link.
-pub(super) fn window_and_longest(topology: &FoldedClos, options: &BlackwidowOptions) -> (u32, u32) {
+pub(super) fn window_and_longest(topology: &FoldedClos, options: &BlackWidowOptions) -> (u32, u32) {
     let all = || topology.links.iter().map(|link| cycles(link, options));
     let shortest = all().min().unwrap_or(options.link_cycles);
     let longest = all().max().unwrap_or(options.link_cycles);
@@ -36,7 +36,7 @@ pub(super) fn slowest(topology: &FoldedClos) -> u32 {
     u32::from(quarters.max().unwrap_or(0)).div_ceil(4).max(1)
 }
 
-/// When a link of so many lanes takes phits: one per cycle at 6.25 Gb/s, fewer at lower rates.
+/// When a link takes phits, by its lanes: one per cycle at 6.25 Gb/s, fewer at lower rates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Pace {
     /// Quarters of a cycle from phit to phit; 0 on a link that takes one in every cycle.

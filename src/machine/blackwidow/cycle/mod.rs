@@ -18,7 +18,7 @@ mod terminal;
 #[cfg(test)]
 mod tests;
 
-pub use options::BlackwidowOptions;
+pub use options::BlackWidowOptions;
 
 use phitwire_framing::yarc::memory::write_phits;
 use phitwire_framing::yarc::packet::{EopStatus, Vc, eop_status, head_vc};
@@ -58,7 +58,7 @@ pub struct Format {
 
 impl CycleModel for BlackWidow {
     type Topology = FoldedClos;
-    type Options = BlackwidowOptions;
+    type Options = BlackWidowOptions;
     type Format = Format;
     type Packet = packet::Packet;
     type Terminal = terminal::Terminal;
@@ -77,7 +77,7 @@ impl CycleModel for BlackWidow {
     const MESSAGE_BYTES: u8 = 16;
     const BIRTH_BITS: u32 = BIRTH_BITS;
 
-    fn about(options: &BlackwidowOptions) -> Map<String, Value> {
+    fn about(options: &BlackWidowOptions) -> Map<String, Value> {
         let cycles = options.link_cycles.into();
         Map::from_iter([("link_cycles".to_owned(), cycles)])
     }
@@ -99,7 +99,7 @@ impl CycleModel for BlackWidow {
     fn build_encoded(
         topology: &FoldedClos,
         config: &Config,
-        options: &BlackwidowOptions,
+        options: &BlackWidowOptions,
         netem: Option<Netem>,
         partitions: usize,
     ) -> Result<Partitioned<Self>, ConfigError> {
@@ -202,7 +202,7 @@ impl DirectModel<Self> for BlackWidow {
     fn build(
         topology: &FoldedClos,
         config: &Config,
-        options: &BlackwidowOptions,
+        options: &BlackWidowOptions,
         partitions: usize,
     ) -> Result<Partitioned<Self>, ConfigError> {
         build::direct(topology, (config, options), partitions)

@@ -7,20 +7,20 @@ use crate::sim::direct::config::{ConfigError, MAX_LINK_CYCLES};
 
 /// What can be chosen for a BlackWidow network only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BlackwidowOptions {
+pub struct BlackWidowOptions {
     /// Cycles that a phit or credit travels on a link whose length the description does not say, 1
     /// to [`MAX_LINK_CYCLES`].
     pub link_cycles: u32,
 }
 
-impl Default for BlackwidowOptions {
+impl Default for BlackWidowOptions {
     fn default() -> Self {
         // 5 m of cable at 5 ns per metre.
         Self { link_cycles: 20 }
     }
 }
 
-impl BlackwidowOptions {
+impl BlackWidowOptions {
     pub(super) fn validate(&self) -> Result<(), ConfigError> {
         let cycles = self.link_cycles;
         if (1..=MAX_LINK_CYCLES).contains(&cycles) {
@@ -55,8 +55,8 @@ impl Simulated for BlackWidow {
             return Err(ChoiceError::Refused(why.to_owned()));
         }
         let link_cycles = given.get("link-cycles")?;
-        let options = BlackwidowOptions {
-            link_cycles: link_cycles.unwrap_or(BlackwidowOptions::default().link_cycles),
+        let options = BlackWidowOptions {
+            link_cycles: link_cycles.unwrap_or(BlackWidowOptions::default().link_cycles),
         };
         let name = None;
         Ok(vec![Chosen { name, options }])

@@ -1,16 +1,16 @@
 //! Patterns over the processors of a network.
 
 use super::destinations;
-use crate::machine::blackwidow::topology::{BlackwidowSpec, ClosWiring, FoldedClos};
+use crate::machine::blackwidow::topology::{BlackWidowSpec, ClosWiring, FoldedClos};
 use crate::rng::Rng;
 use crate::sim::direct::config::Traffic;
 use crate::sim::direct::pattern::NAMES;
 
 fn network(processors: u32) -> (FoldedClos, ClosWiring) {
-    let spec = BlackwidowSpec {
+    let spec = BlackWidowSpec {
         processors,
         subtree: 32,
-        ..BlackwidowSpec::default()
+        ..BlackWidowSpec::default()
     };
     let topology = spec.generate().unwrap();
     let wiring = ClosWiring::new(&topology);

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::machine::blackwidow::topology::read;
-use crate::machine::blackwidow::topology::{BlackwidowSpec, FoldedClos};
+use crate::machine::blackwidow::topology::{BlackWidowSpec, FoldedClos};
 use crate::sim::direct::*;
 
 /// One chip with 64 processors.
@@ -12,18 +12,18 @@ pub(super) fn yarc() -> FoldedClos {
 }
 
 pub(super) fn clos(processors: u32) -> FoldedClos {
-    let spec = BlackwidowSpec {
+    let spec = BlackWidowSpec {
         processors,
-        ..BlackwidowSpec::default()
+        ..BlackWidowSpec::default()
     };
     spec.generate().unwrap()
 }
 
 pub(super) fn ranked(processors: u32, rank: &str) -> FoldedClos {
-    let spec = BlackwidowSpec {
+    let spec = BlackWidowSpec {
         processors,
         rank: Some(rank.parse().unwrap()),
-        ..BlackwidowSpec::default()
+        ..BlackWidowSpec::default()
     };
     spec.generate().unwrap()
 }
@@ -46,7 +46,7 @@ pub(super) fn simulation(
     config: &Config,
     partitions: usize,
 ) -> Simulation<BlackWidow> {
-    Simulation::new(topology, config, &BlackwidowOptions::default(), partitions).unwrap()
+    Simulation::new(topology, config, &BlackWidowOptions::default(), partitions).unwrap()
 }
 
 fn run(topology: &FoldedClos, config: &Config, partitions: usize) -> Report {
@@ -55,7 +55,7 @@ fn run(topology: &FoldedClos, config: &Config, partitions: usize) -> Report {
 
 /// The same with links of that many cycles.
 fn run_with(topology: &FoldedClos, config: &Config, link_cycles: u32, partitions: usize) -> Report {
-    let options = BlackwidowOptions { link_cycles };
+    let options = BlackWidowOptions { link_cycles };
     let mut simulation =
         Simulation::<BlackWidow>::new(topology, config, &options, partitions).unwrap();
     let report = simulation.run(&mut Serial, |_| {});

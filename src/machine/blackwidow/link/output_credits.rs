@@ -108,7 +108,7 @@ impl OutputCredits {
         Ok(freed)
     }
 
-    /// Leaves so many credits of `vc`, whatever was sent.
+    /// Leaves `credits` credits of `vc`, whatever was sent.
     #[cfg(test)]
     pub(crate) fn spoil(&mut self, vc: Vc, credits: u32) {
         self.vcs[vc.index()].spoil(credits);

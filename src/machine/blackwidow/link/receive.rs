@@ -152,7 +152,7 @@ impl Receiver {
         self.hold.get()
     }
 
-    /// Whether so many packets were rejected in a row that the lanes need a look.
+    /// Whether enough packets were rejected in a row that the lanes need a look.
     pub fn doubts_lanes(&self) -> bool {
         self.rejects_in_row >= REJECTS_UNTIL_DOUBT
     }

@@ -235,7 +235,7 @@ impl RetryBuffer {
     }
 
     /// How many packets an acknowledgement of all before `wire` newly acknowledges; negative if it
-    /// was overtaken by one of so many more.
+    /// was overtaken by a later one.
     #[inline]
     pub fn check(&self, wire: PacketNumber) -> Result<i64, Impossible> {
         match wire.near(self.acked) {

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::ABILITIES;
-use super::{BlackwidowNic, NicEvent};
+use super::{BlackWidowNic, NicEvent};
 use crate::device::{
     Device, DeviceError, DeviceEvent, Kind, LinkEnd as _, LinkFault, LinkView, NodeAccount,
     TrafficRuns,
@@ -23,7 +23,7 @@ impl From<NicEvent> for DeviceEvent {
     }
 }
 
-impl Device for BlackwidowNic {
+impl Device for BlackWidowNic {
     fn kind(&self) -> Kind {
         Kind::Nic
     }
@@ -77,7 +77,7 @@ impl Device for BlackwidowNic {
     }
 }
 
-impl TrafficRuns for BlackwidowNic {
+impl TrafficRuns for BlackWidowNic {
     fn number(&self) -> Option<u16> {
         Some(self.processor())
     }

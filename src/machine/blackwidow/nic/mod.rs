@@ -1,6 +1,6 @@
 //! The network interface of a BlackWidow processor.
 //!
-//! A [`BlackwidowNic`] stands between a processor and its 1 to 4 links into the network, one per
+//! A [`BlackWidowNic`] stands between a processor and its 1 to 4 links into the network, one per
 //! slice (paper, section 2.2). It turns writes and reads of other processors' memories into request
 //! packets and matches the responses ([`outstanding`](Tid)); it serves the requests of others from
 //! its own [`Memory`](crate::nic::Memory); and it runs synthetic traffic that checks itself
@@ -33,7 +33,7 @@ mod responder;
 
 pub use config::{MAX_PROCESSOR, MAX_SLICES, NicConfig, NicConfigBuilder, NicConfigError};
 pub use counters::NicCounters;
-pub use node::{BlackwidowNic, NicEvent};
+pub use node::{BlackWidowNic, NicEvent};
 pub use outstanding::{MAX_OUTSTANDING, Tid};
 pub use phitwire_framing::yarc::memory::{Request, Status};
 pub use requester::{Completion, Outcome, PostError, slice_of};

@@ -19,7 +19,7 @@ use crate::time::{Duration, Time};
 
 const SECOND: Duration = Duration::from_ms(1_000);
 
-fn completions(nic: &mut BlackwidowNic) -> Vec<Completion> {
+fn completions(nic: &mut BlackWidowNic) -> Vec<Completion> {
     std::iter::from_fn(|| nic.poll_completion()).collect()
 }
 
@@ -28,7 +28,7 @@ fn settle(pair: &mut Pair) {
     pair.until(SECOND, |pair| pair.a.outstanding() == 0);
 }
 
-fn outcome_of(nic: &mut BlackwidowNic, tid: Tid) -> Outcome {
+fn outcome_of(nic: &mut BlackWidowNic, tid: Tid) -> Outcome {
     let all = completions(nic);
     all.iter()
         .find(|c| c.tid == tid)

@@ -60,7 +60,7 @@ pub enum NicEvent {
 /// other time, [`poll_completion`](Self::poll_completion) after `advance`,
 /// [`start_traffic`](Self::start_traffic) at any time; it begins with the next `advance`.
 #[derive(Debug)]
-pub struct BlackwidowNic {
+pub struct BlackWidowNic {
     config: NicConfig,
     ports: Vec<Port>,
     requester: Requester,
@@ -71,7 +71,7 @@ pub struct BlackwidowNic {
     now: Time,
 }
 
-impl BlackwidowNic {
+impl BlackWidowNic {
     /// A network interface whose links begin their initialisation at `now`.
     pub fn new(config: NicConfig, now: Time) -> Self {
         let ports = config
@@ -371,7 +371,7 @@ fn is_reply(packet: &Maintenance) -> bool {
     )
 }
 
-impl Node for BlackwidowNic {
+impl Node for BlackWidowNic {
     type Event = NicEvent;
 
     fn ports(&self) -> usize {

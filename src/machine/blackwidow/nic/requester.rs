@@ -60,7 +60,7 @@ pub enum Outcome {
 /// The end of a request that was posted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// What [`post`](super::BlackwidowNic::post) answered.
+    /// What [`post`](super::BlackWidowNic::post) answered.
     pub tid: Tid,
     /// The processor asked.
     pub dest: u16,

@@ -40,7 +40,7 @@ fn stop(pair: &mut Pair, run: u64) -> TrafficReport {
 /// Another incarnation of `b`.
 fn restart_b(pair: &mut Pair) {
     let again = config(LinkEnd::B, 1, 2).build().unwrap();
-    pair.b = BlackwidowNic::new(again, pair.now);
+    pair.b = BlackWidowNic::new(again, pair.now);
 }
 
 /// Some of what was got is corrupted.
@@ -151,7 +151,7 @@ fn gets_from_a_target_that_was_started_again_are_not_called_corrupted() {
 fn a_run_of_an_older_number_is_refused_and_called_that() {
     let mut pair = Pair::new(1);
     run(&mut pair, put_run(9, 8, 10));
-    pair.a = BlackwidowNic::new(config(LinkEnd::A, 1, 2).build().unwrap(), pair.now);
+    pair.a = BlackWidowNic::new(config(LinkEnd::A, 1, 2).build().unwrap(), pair.now);
     pair.wait_for_links();
     let report = run(&mut pair, put_run(3, 8, 10));
     assert_eq!((report.unreachable, report.sent), (0, 0), "{report:?}");

@@ -4,7 +4,7 @@
 use phitwire_framing::carrier::frame::LinkEnd;
 use phitwire_framing::yarc::packet::{PacketBuf, Vc};
 
-use super::{BlackwidowNic, NicConfig, NicConfigBuilder, NicEvent};
+use super::{BlackWidowNic, NicConfig, NicConfigBuilder, NicEvent};
 use crate::link::{EndName, LinkConfig, LinkProfile};
 use crate::machine::blackwidow::link::STANDARD;
 use crate::machine::blackwidow::link::{InputQueue, Lcb};
@@ -46,8 +46,8 @@ pub(super) fn config(end: LinkEnd, slices: u16, epoch: u32) -> NicConfigBuilder 
 
 /// Two network interfaces back to back.
 pub(super) struct Pair {
-    pub a: BlackwidowNic,
-    pub b: BlackwidowNic,
+    pub a: BlackWidowNic,
+    pub b: BlackWidowNic,
     pub now: Time,
     /// Frames are dropped as long as this is set.
     pub cut: bool,
@@ -60,8 +60,8 @@ impl Pair {
     pub(super) fn with(a: NicConfigBuilder, b: NicConfigBuilder) -> Self {
         let now = Time::from_ns(1);
         let mut pair = Self {
-            a: BlackwidowNic::new(a.build().unwrap(), now),
-            b: BlackwidowNic::new(b.build().unwrap(), now),
+            a: BlackWidowNic::new(a.build().unwrap(), now),
+            b: BlackWidowNic::new(b.build().unwrap(), now),
             now,
             cut: false,
             drop_every: 0,
@@ -76,7 +76,7 @@ impl Pair {
     }
 
     pub(super) fn wait_for_links(&mut self) {
-        let up = |nic: &BlackwidowNic| {
+        let up = |nic: &BlackWidowNic| {
             (0..nic.ports() as u8).all(|p| nic.lcb(p).is_some_and(Lcb::is_active))
         };
         self.until(Duration::from_ms(2_000), |pair| up(&pair.a) && up(&pair.b));
@@ -121,14 +121,14 @@ impl Pair {
     /// Runs until the run that `a` (and `b`, if it has one) started is done.
     pub(super) fn until_traffic_is_done(&mut self, limit: Duration) {
         use crate::nic::Phase::Done;
-        let done = |nic: &BlackwidowNic| nic.traffic_report(None).is_none_or(|r| r.phase == Done);
+        let done = |nic: &BlackWidowNic| nic.traffic_report(None).is_none_or(|r| r.phase == Done);
         self.until(limit, |pair| done(&pair.a) && done(&pair.b));
     }
 }
 
 fn carry(
-    from: &mut BlackwidowNic,
-    to: &mut BlackwidowNic,
+    from: &mut BlackWidowNic,
+    to: &mut BlackWidowNic,
     now: Time,
     lost: &mut impl FnMut() -> bool,
 ) {
@@ -142,14 +142,14 @@ fn carry(
     }
 }
 
-pub(super) fn events(nic: &mut BlackwidowNic) -> Vec<NicEvent> {
+pub(super) fn events(nic: &mut BlackWidowNic) -> Vec<NicEvent> {
     std::iter::from_fn(|| nic.poll_event()).collect()
 }
 
 /// A link end without a network interface behind it, in place of `b`: it sends what it is told and
 /// keeps what it gets, giving credits back only when asked to.
 pub(super) struct RawPeer {
-    pub nic: BlackwidowNic,
+    pub nic: BlackWidowNic,
     pub lcb: Lcb,
     pub input: InputQueue,
     pub now: Time,
@@ -163,7 +163,7 @@ impl RawPeer {
         let nic = NicConfig::builder("a", A, vec![theirs]).memory_bytes(1 << 20);
         let nic = nic.request_timeout(Duration::from_ms(50)).build().unwrap();
         let mut peer = Self {
-            nic: BlackwidowNic::new(nic, now),
+            nic: BlackWidowNic::new(nic, now),
             input: InputQueue::new(&ours),
             lcb: Lcb::new(ours, now),
             now,

@@ -11,7 +11,7 @@
 use crate::machine::blackwidow::route::registers::NO_PORT;
 use crate::machine::blackwidow::route::registers::PORTS;
 use crate::machine::blackwidow::topology::read;
-use crate::machine::blackwidow::topology::{BlackwidowSpec, ClosWiring, FoldedClos, SpecError};
+use crate::machine::blackwidow::topology::{BlackWidowSpec, ClosWiring, FoldedClos, SpecError};
 use crate::net::{End, Link, NodeRef, PortSet};
 use crate::rng::Rng;
 
@@ -63,7 +63,7 @@ pub struct FatTree {
 }
 
 impl FatTree {
-    /// The smallest tree for so many processors: one router for up to 64, two ranks for up to
+    /// The smallest tree for `processors` processors: one router for up to 64, two ranks for up to
     /// 2,048, else three.
     ///
     /// # Errors
@@ -79,12 +79,12 @@ impl FatTree {
         };
         let topology = match processors {
             1..=64 => one_router(processors),
-            _ => BlackwidowSpec {
+            _ => BlackWidowSpec {
                 processors,
                 subtree: WAYS as u32,
                 rank: if pod_bits == 11 { "2" } else { "3" }.parse().ok(),
                 virtual_radix: PORTS as u32,
-                ..BlackwidowSpec::default()
+                ..BlackWidowSpec::default()
             }
             .generate()?,
         };

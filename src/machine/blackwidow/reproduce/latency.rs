@@ -3,7 +3,7 @@
 use super::stated;
 use super::torus::Torus;
 use crate::machine::blackwidow::route::registers::NO_PORT;
-use crate::machine::blackwidow::topology::{BlackwidowSpec, ClosWiring, FoldedClos};
+use crate::machine::blackwidow::topology::{BlackWidowSpec, ClosWiring, FoldedClos};
 use crate::net::PortSet;
 use crate::reproduce::{Observation, Row, Table, Tolerance};
 use crate::rng::Rng;
@@ -46,7 +46,7 @@ const COLUMNS: [Column; 4] = [
     },
 ];
 
-/// Pairs of nodes whose way is measured, per network. The average of so many is within 0.2 % of
+/// Pairs of nodes whose way is measured, per network. Their average is within 0.2 % of
 /// that of all pairs.
 pub const PAIRS: u32 = 200_000;
 const TOLERANCE: Tolerance = Tolerance::Relative(0.1);
@@ -100,28 +100,28 @@ fn latency_ns(routers: f64, router_ns: f64, port_gbps: f64) -> f64 {
 /// Folded Clos of routers with all their 64 ports, 32 of them up where there is a rank above.
 fn clos_of_radix_64(nodes: u32) -> FoldedClos {
     let rank = if nodes <= 64 * 32 { "2" } else { "3" };
-    generated(BlackwidowSpec {
+    generated(BlackWidowSpec {
         processors: nodes,
         rank: rank.parse().ok(),
         virtual_radix: 64,
-        ..BlackwidowSpec::default()
+        ..BlackWidowSpec::default()
     })
 }
 
 /// The BlackWidow network of that size: radix 32 above rank 1, sidelinks where they do.
 fn blackwidow(nodes: u32) -> FoldedClos {
-    generated(BlackwidowSpec {
+    generated(BlackWidowSpec {
         processors: nodes,
-        ..BlackwidowSpec::default()
+        ..BlackWidowSpec::default()
     })
 }
 
-fn generated(spec: BlackwidowSpec) -> FoldedClos {
+fn generated(spec: BlackWidowSpec) -> FoldedClos {
     let topology = spec.generate();
     topology.unwrap_or_else(|why| panic!("{} processors: {why}", spec.processors))
 }
 
-/// Measures all networks of the table over so many pairs of nodes each.
+/// Measures all networks of the table over `pairs` pairs of nodes each.
 pub fn table(seed: u64, pairs: u32) -> Table {
     table_of(clos_of_radix_64, seed, pairs)
 }

@@ -125,7 +125,7 @@ impl Subswitch {
         }
     }
 
-    /// Runs so many cycles; phits that left the column buffers in them.
+    /// Runs for `cycles` cycles; the number of phits that left the column buffers.
     pub fn run(&mut self, cycles: u32) -> u64 {
         let before = self.delivered;
         for _ in 0..cycles {

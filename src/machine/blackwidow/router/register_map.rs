@@ -265,7 +265,7 @@ impl Core {
 mod tests {
     use super::*;
     use crate::machine::blackwidow::route::registers::{ChipRegisters, RouteEntry};
-    use crate::machine::blackwidow::topology::BlackwidowSpec;
+    use crate::machine::blackwidow::topology::BlackWidowSpec;
 
     fn core() -> Core {
         let tile = TileRegisters {
@@ -356,11 +356,11 @@ mod tests {
             (2_048, 32, Some("R3")),
         ];
         for (processors, subtree, rank) in shapes {
-            let spec = BlackwidowSpec {
+            let spec = BlackWidowSpec {
                 processors,
                 subtree,
                 rank: rank.map(|rank| rank.parse().expect("a rank")),
-                ..BlackwidowSpec::default()
+                ..BlackWidowSpec::default()
             };
             let mut topology = spec.generate().expect("a network that can be generated");
             // The widest that a topology file may name.

@@ -4,7 +4,7 @@ use core::convert::Infallible;
 
 use crate::machine::blackwidow::link::MIN_FRAME_BYTES;
 use crate::machine::blackwidow::topology::{
-    BlackwidowSpec, ClosSettings, FoldedClos, Rank, Taper, check as check_topology,
+    BlackWidowSpec, ClosSettings, FoldedClos, Rank, Taper, check as check_topology,
 };
 use crate::net::{Clock, Profile};
 use crate::nic::{Operation, Pattern, TrafficSpec};
@@ -16,7 +16,7 @@ use crate::time::Duration;
 
 /// What is soaked.
 pub(super) const FAMILIES: [Family; 1] =
-    [Family::over_links::<Blackwidow>("blackwidow", "blackwidow")];
+    [Family::over_links::<BlackWidow>("blackwidow", "blackwidow")];
 
 /// Stream of the random numbers that a case is made from; those of its run are others.
 const STREAM: u64 = 0x50a4;
@@ -25,7 +25,7 @@ const LATE_STREAM: u64 = 0x1a7e;
 
 /// BlackWidow's networks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Blackwidow;
+pub struct BlackWidow;
 
 /// The chip's own depths and its 1.25 ns cycle, or those of processes on real wires.
 fn settings(paced: bool, lane_retry_threshold: u32) -> ClosSettings {
@@ -40,13 +40,13 @@ fn settings(paced: bool, lane_retry_threshold: u32) -> ClosSettings {
     settings
 }
 
-fn spec(rng: &mut Rng, lane_retry_threshold: u32) -> (BlackwidowSpec, FoldedClos) {
+fn spec(rng: &mut Rng, lane_retry_threshold: u32) -> (BlackWidowSpec, FoldedClos) {
     loop {
         let subtree = 1 + rng.below(6) as u32;
         let processors = 2 + rng.below(15) as u32;
         let paced = rng.chance(1, 3);
         let fraction = Taper::new(1 + rng.below(3) as u32, 3);
-        let spec = BlackwidowSpec {
+        let spec = BlackWidowSpec {
             processors,
             subtree,
             rank: rng.chance(3, 4).then(|| pick(rng, &Rank::ALL)),
@@ -56,7 +56,7 @@ fn spec(rng: &mut Rng, lane_retry_threshold: u32) -> (BlackwidowSpec, FoldedClos
             virtual_radix: pick(rng, &[8, 16, 32]),
             group: rng.chance(1, 2).then_some(2),
             settings: settings(paced, lane_retry_threshold),
-            ..BlackwidowSpec::default()
+            ..BlackWidowSpec::default()
         };
         // Not every combination is a network.
         if let Ok(topology) = spec.generate()
@@ -115,15 +115,15 @@ fn traffic(rng: &mut Rng, topology: &FoldedClos, seed: u64) -> TrafficSpec {
     }
 }
 
-impl Soaked for Blackwidow {
-    type Spec = BlackwidowSpec;
+impl Soaked for BlackWidow {
+    type Spec = BlackWidowSpec;
     type Topology = FoldedClos;
     type Own = Infallible;
 
     const LIVENESS: Duration = Duration::from_ms(120_000);
     const REFUSALS: bool = false;
 
-    fn generate(spec: &BlackwidowSpec) -> Result<FoldedClos, String> {
+    fn generate(spec: &BlackWidowSpec) -> Result<FoldedClos, String> {
         spec.generate().map_err(|error| error.to_string())
     }
 

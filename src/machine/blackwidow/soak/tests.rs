@@ -4,14 +4,14 @@ use super::*;
 use crate::sim::check::Violation;
 use crate::sim::soak::tests::*;
 
-shared_cases!(Blackwidow, 14, |case| case.topology().unwrap().chips.len()
+shared_cases!(BlackWidow, 14, |case| case.topology().unwrap().chips.len()
     == 1);
 
 #[test]
 fn every_kind_of_harm_and_network_comes_up() {
-    let cases: Vec<Case<Blackwidow>> = (0..300).map(Case::random).collect();
+    let cases: Vec<Case<BlackWidow>> = (0..300).map(Case::random).collect();
     assert_eq!(kinds(&cases).len(), 9, "{:?}", kinds(&cases));
-    let any = |wanted: fn(&Case<Blackwidow>) -> bool| cases.iter().any(wanted);
+    let any = |wanted: fn(&Case<BlackWidow>) -> bool| cases.iter().any(wanted);
     assert!(any(|case| case.spec.slices > 1));
     assert!(any(|case| case.topology().unwrap().chips.len() > 4));
     assert!(any(|case| case.impairment.contains("gemodel")));
@@ -23,7 +23,7 @@ fn what_is_on_its_way_is_not_at_rest() {
     // The canaries of what only a network's own checks look at.
     // At the chip's own pace: without one, phits pass a router in no time.
     let is_paced =
-        |case: &Case<Blackwidow>| case.spec.settings.profile == crate::net::Profile::Paper;
+        |case: &Case<BlackWidow>| case.spec.settings.profile == crate::net::Profile::Paper;
     let case = (1..).map(Case::random).find(is_paced);
     let found = found_on_the_way(&case.unwrap(), 2_000, Duration::from_ns(100));
     let any = |wanted: fn(&Violation) -> bool| found.iter().any(wanted);

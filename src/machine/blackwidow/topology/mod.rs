@@ -1,14 +1,14 @@
 //! The folded Clos: passive data that says which nodes, ports, links and registers there are.
 //!
 //! Nothing in here moves a packet. A [`FoldedClos`] is made by a generator
-//! ([`BlackwidowSpec::generate`]) or read from a TOML description ([`read`]), judged by
+//! ([`BlackWidowSpec::generate`]) or read from a TOML description ([`read`]), judged by
 //! [`check`], drawn by [`show`], and turned into the node of each process by
 //! [`Network::device`](crate::net::Network::device):
 //!
 //! ```
-//! use phitwire::machine::blackwidow::topology::{BlackwidowSpec, check, read, write};
+//! use phitwire::machine::blackwidow::topology::{BlackWidowSpec, check, read, write};
 //!
-//! let spec = BlackwidowSpec { processors: 8, subtree: 4, ..BlackwidowSpec::default() };
+//! let spec = BlackWidowSpec { processors: 8, subtree: 4, ..BlackWidowSpec::default() };
 //! let topology = spec.generate()?;
 //! assert!(check(&topology).is_empty());
 //! let text = write(&topology);
@@ -39,7 +39,7 @@ mod wiring;
 pub use check::check;
 pub use computed::{NO_PORT, computed_registers};
 pub use description::{read, write};
-pub use generate::{BlackwidowSpec, Rank, SpecError, Taper};
+pub use generate::{BlackWidowSpec, Rank, SpecError, Taper};
 pub use model::{
     Chip, ClosLinks, ClosSettings, FoldedClos, Processor, RouterRegisters, VirtualRouter,
     parse_rate, rate_text,

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::model::FoldedClos;
 use super::{check, description, show};
 use crate::device::Device;
-use crate::machine::blackwidow::nic::BlackwidowNic;
+use crate::machine::blackwidow::nic::BlackWidowNic;
 use crate::machine::blackwidow::router::Yarc;
 use crate::net::{Effort, End, Mistakes, Network, NodeRef, PlanError, Runtime, TooLarge};
 use crate::time::Time;
@@ -69,7 +69,7 @@ impl Network for FoldedClos {
     ) -> Result<Box<dyn Device>, PlanError> {
         Ok(match self.find(node) {
             Some(NodeRef::Processor(processor)) => {
-                Box::new(BlackwidowNic::new(self.plan_nic(processor, runtime)?, now))
+                Box::new(BlackWidowNic::new(self.plan_nic(processor, runtime)?, now))
             }
             Some(NodeRef::Chip(chip)) => Box::new(Yarc::new(self.plan_router(chip, runtime)?, now)),
             None => return Err(PlanError::NoSuchNode(node.to_owned())),

@@ -1,6 +1,6 @@
 //! Folded Clos networks from the options of a command.
 
-use super::generate::{BlackwidowSpec, Rank, Taper};
+use super::generate::{BlackWidowSpec, Rank, Taper};
 use super::model::{ClosSettings, parse_rate};
 use crate::catalogue::{Generator, Given, Kind, OptionSpec, common, readable};
 use crate::net::{Generated, MAX_METRES};
@@ -107,8 +107,8 @@ fn generate(given: &Given) -> Generated {
     }
 }
 
-fn spec(given: &Given) -> Result<BlackwidowSpec, String> {
-    let usual = BlackwidowSpec::default();
+fn spec(given: &Given) -> Result<BlackWidowSpec, String> {
+    let usual = BlackWidowSpec::default();
     let (name, mut settings): (String, ClosSettings) = common(given)?;
     if let Some(threshold) = given.get("lane-retry-threshold")? {
         settings.lane_retry_threshold = threshold;
@@ -121,7 +121,7 @@ fn spec(given: &Given) -> Result<BlackwidowSpec, String> {
     for (slot, wanted) in taper.iter_mut().zip(given.read("taper")?) {
         *slot = wanted;
     }
-    Ok(BlackwidowSpec {
+    Ok(BlackWidowSpec {
         name,
         processors: given.get("processors")?.unwrap_or(usual.processors),
         subtree: given.get("subtree")?.unwrap_or(usual.subtree),

@@ -36,7 +36,7 @@ pub(super) struct Puppets {
     pub decides: bool,
     /// Sources end when they are told to, and not before.
     pub endless: bool,
-    /// Dies, or is started again, after so many looks at anybody.
+    /// Dies, or is started again, after this number of looks at anybody.
     pub dies: Option<(&'static str, u32)>,
 }
 

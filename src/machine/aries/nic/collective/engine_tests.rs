@@ -143,7 +143,7 @@ fn check(jobs: &[Job], results: &[Vec<Vec<CollectiveCompletion>>]) -> Result<(),
     Ok(())
 }
 
-/// The same operation of one engine, so many times.
+/// The same operation of one engine, `times` times.
 fn job(branching: u32, root: u32, text: &str, times: usize) -> Job {
     let operations = vec![op(text); times];
     Job {

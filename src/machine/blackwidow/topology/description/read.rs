@@ -11,7 +11,7 @@ use crate::machine::blackwidow::route::registers::{PORTS, Subtree};
 use crate::machine::blackwidow::topology::check;
 use crate::machine::blackwidow::topology::computed::ENTIRE_NETWORK;
 use crate::machine::blackwidow::topology::generate::{
-    BlackwidowSpec, blank_registers, fill_registers,
+    BlackWidowSpec, blank_registers, fill_registers,
 };
 use crate::machine::blackwidow::topology::model::{
     Chip, ClosLinks, ClosSettings, FoldedClos, MAX_PROCESSORS, MAX_SLICES, Processor,
@@ -52,7 +52,7 @@ impl Describe for FoldedClos {
     }
 
     fn generate(name: &str) -> Option<Result<Self, String>> {
-        let spec = BlackwidowSpec::named(name)?;
+        let spec = BlackWidowSpec::named(name)?;
         Some(spec.generate().map_err(|error| error.to_string()))
     }
 

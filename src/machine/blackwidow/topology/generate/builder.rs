@@ -3,7 +3,7 @@
 use phitwire_framing::carrier::lanes::Permutation;
 
 use super::sizing::Plan;
-use super::{BlackwidowSpec, Rank, SpecError, blank_registers};
+use super::{BlackWidowSpec, Rank, SpecError, blank_registers};
 use crate::link::LaneRate;
 use crate::machine::blackwidow::route::registers::{PORTS, Subtree};
 use crate::machine::blackwidow::topology::model::{Chip, FoldedClos, Processor, VirtualRouter};
@@ -11,7 +11,7 @@ use crate::net::{End, Link, PortSet};
 
 /// The network but for its registers.
 pub(super) fn build(
-    spec: &BlackwidowSpec,
+    spec: &BlackWidowSpec,
     plan: Plan,
     name: String,
 ) -> Result<FoldedClos, SpecError> {
@@ -36,7 +36,7 @@ pub(super) fn build(
 }
 
 struct Builder<'s> {
-    spec: &'s BlackwidowSpec,
+    spec: &'s BlackWidowSpec,
     plan: Plan,
     topology: FoldedClos,
 }

@@ -118,7 +118,7 @@ impl FromStr for Taper {
 
 /// What a generated BlackWidow network shall look like.
 #[derive(Clone, Debug)]
-pub struct BlackwidowSpec {
+pub struct BlackWidowSpec {
     /// Name of the network; empty = made from the rank and the number of processors.
     pub name: String,
     /// Processors in all, 1 to 32,768.
@@ -149,7 +149,7 @@ pub struct BlackwidowSpec {
     pub settings: ClosSettings,
 }
 
-impl Default for BlackwidowSpec {
+impl Default for BlackWidowSpec {
     fn default() -> Self {
         Self {
             name: String::new(),
@@ -239,7 +239,7 @@ pub enum SpecError {
     },
 }
 
-impl BlackwidowSpec {
+impl BlackWidowSpec {
     /// `r1.5-288`: a rank and a number of processors, and else the defaults; `None` for other
     /// names.
     pub fn named(name: &str) -> Option<Self> {

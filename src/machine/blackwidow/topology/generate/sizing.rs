@@ -2,7 +2,7 @@
 
 use core::ops::RangeInclusive;
 
-use super::{BlackwidowSpec, MAX_PEERS, Rank, SpecError};
+use super::{BlackWidowSpec, MAX_PEERS, Rank, SpecError};
 use crate::machine::blackwidow::route::modulo::is_supported_count;
 use crate::machine::blackwidow::route::registers::PORTS;
 use crate::machine::blackwidow::topology::model::{MAX_PROCESSORS, MAX_SLICES};
@@ -44,7 +44,7 @@ fn among(what: &'static str, value: u32, range: RangeInclusive<u32>) -> Result<(
     within(what, value, range.contains(&value), &told)
 }
 
-impl BlackwidowSpec {
+impl BlackWidowSpec {
     /// Whether each value is possible for itself.
     fn ranges(&self) -> Result<(), SpecError> {
         let slices = u32::from(self.slices);

@@ -1,12 +1,12 @@
 use super::{dot, svg, table};
-use crate::machine::blackwidow::topology::BlackwidowSpec;
+use crate::machine::blackwidow::topology::BlackWidowSpec;
 
 fn quickstart() -> crate::machine::blackwidow::topology::FoldedClos {
-    let spec = BlackwidowSpec {
+    let spec = BlackWidowSpec {
         name: String::from("quickstart"),
         processors: 8,
         subtree: 4,
-        ..BlackwidowSpec::default()
+        ..BlackWidowSpec::default()
     };
     spec.generate().expect("a possible network")
 }
@@ -18,9 +18,9 @@ fn a_table_names_routers_and_links() {
 
 #[test]
 fn a_long_table_says_what_it_leaves_out() {
-    let spec = BlackwidowSpec {
+    let spec = BlackWidowSpec {
         processors: 1024,
-        ..BlackwidowSpec::default()
+        ..BlackWidowSpec::default()
     };
     let text = table(&spec.generate().expect("a possible network"), 3);
     assert!(text.contains("... and 61 routers more"), "{text}");
@@ -53,9 +53,9 @@ fn svg_draws_every_node_once_and_stays_inside() {
 
 #[test]
 fn svg_of_a_large_network_is_refused() {
-    let spec = BlackwidowSpec {
+    let spec = BlackWidowSpec {
         processors: 4608,
-        ..BlackwidowSpec::default()
+        ..BlackWidowSpec::default()
     };
     let error = svg(&spec.generate().expect("a possible network")).expect_err("too large");
     assert_eq!(error.0, 288);

@@ -7,13 +7,13 @@ use phitwire_framing::carrier::frame::LinkEnd;
 use crate::chip::RouterClock;
 use crate::link::{LinkClock, LinkProfile};
 use crate::machine::blackwidow::route::registers::PortKind;
-use crate::machine::blackwidow::topology::{BlackwidowSpec, ClosSettings, FoldedClos};
+use crate::machine::blackwidow::topology::{BlackWidowSpec, ClosSettings, FoldedClos};
 use crate::net::Network as _;
 use crate::net::{Clock, LinkAddresses, NodeRef, PlanError, Profile, Runtime};
 use crate::time::{Duration, Time};
 
 fn lab(settings: ClosSettings) -> FoldedClos {
-    let spec = BlackwidowSpec {
+    let spec = BlackWidowSpec {
         processors: 8,
         subtree: 4,
         slices: 2,
@@ -151,9 +151,9 @@ fn lines_for_scripts_are_separated_by_tabs() {
 
 #[test]
 fn too_many_links_for_processes_are_refused() {
-    let spec = BlackwidowSpec {
+    let spec = BlackWidowSpec {
         processors: 32_768,
-        ..BlackwidowSpec::default()
+        ..BlackWidowSpec::default()
     };
     let topology = spec.generate().expect("a possible network");
     let refused = topology.plan_lines();

@@ -4,7 +4,7 @@
 use crate::machine::blackwidow::route::decision::{ChipPorts, RouteRequest};
 use crate::machine::blackwidow::route::registers::ChipRegisters;
 use crate::machine::blackwidow::route::{Decision, TileRoutes};
-use crate::machine::blackwidow::topology::{BlackwidowSpec, ClosWiring, FoldedClos, Neighbour};
+use crate::machine::blackwidow::topology::{BlackWidowSpec, ClosWiring, FoldedClos, Neighbour};
 use crate::rng::Rng;
 
 /// The registers of every chip.
@@ -50,8 +50,8 @@ fn follow(
 
 #[test]
 fn tiles_route_every_packet_to_its_processor() {
-    let spec = |processors, change: fn(&mut BlackwidowSpec)| {
-        let mut spec = BlackwidowSpec {
+    let spec = |processors, change: fn(&mut BlackWidowSpec)| {
+        let mut spec = BlackWidowSpec {
             processors,
             ..Default::default()
         };
@@ -100,7 +100,7 @@ fn tiles_route_every_packet_to_its_processor() {
 #[test]
 fn the_hash_spreads_a_bulk_transfer_over_every_uplink_of_every_rank() {
     // Rank 3 sees diversity only because each rank hashes on other bits (paper, section 7.8.2).
-    let spec = BlackwidowSpec {
+    let spec = BlackWidowSpec {
         processors: 2048,
         rank: "3".parse().ok(),
         ..Default::default()

@@ -6,19 +6,19 @@ use crate::machine::blackwidow::link::rates;
 use crate::machine::blackwidow::route::registers::PortKind;
 use crate::machine::blackwidow::topology::description::{read, write};
 use crate::machine::blackwidow::topology::{
-    BlackwidowSpec, ClosWiring, FoldedClos, Rank, Taper, VirtualRouter, check,
+    BlackWidowSpec, ClosWiring, FoldedClos, Rank, Taper, VirtualRouter, check,
 };
 use crate::net::NodeRef;
 use crate::net::PortSet;
 use crate::rng::Rng;
 
-fn spec(processors: u32, subtree: u32, rank: &str) -> BlackwidowSpec {
+fn spec(processors: u32, subtree: u32, rank: &str) -> BlackWidowSpec {
     let rank = (!rank.is_empty()).then(|| rank.parse().expect("a rank"));
-    BlackwidowSpec {
+    BlackWidowSpec {
         processors,
         subtree,
         rank,
-        ..BlackwidowSpec::default()
+        ..BlackWidowSpec::default()
     }
 }
 
@@ -26,13 +26,13 @@ fn generated(processors: u32, subtree: u32, rank: &str) -> FoldedClos {
     made(&spec(processors, subtree, rank))
 }
 
-fn changed(base: BlackwidowSpec, change: fn(&mut BlackwidowSpec)) -> BlackwidowSpec {
+fn changed(base: BlackWidowSpec, change: fn(&mut BlackWidowSpec)) -> BlackWidowSpec {
     let mut spec = base;
     change(&mut spec);
     spec
 }
 
-fn made(spec: &BlackwidowSpec) -> FoldedClos {
+fn made(spec: &BlackWidowSpec) -> FoldedClos {
     spec.generate().expect("a possible network")
 }
 
@@ -158,7 +158,7 @@ fn registers_are_those_of_the_papers_example() {
 
 #[test]
 fn slices_are_separate_networks() {
-    let spec = BlackwidowSpec {
+    let spec = BlackWidowSpec {
         slices: 4,
         ..spec(64, 16, "2")
     };
@@ -170,7 +170,7 @@ fn slices_are_separate_networks() {
         let chip = wiring.chip_of(router);
         assert_eq!(topology.chips[chip as usize].routers[0].slice, slice);
     }
-    let one = BlackwidowSpec { slices: 1, ..spec };
+    let one = BlackWidowSpec { slices: 1, ..spec };
     let one = made(&one);
     assert_eq!(topology.links.len(), 4 * one.links.len());
     assert_eq!(topology.chips.len(), 4 * one.chips.len());
@@ -180,7 +180,7 @@ fn slices_are_separate_networks() {
 fn a_taper_leaves_links_and_routers_out() {
     let full = generated(1024, 32, "2");
     let half = Taper::new(1, 2).expect("a half");
-    let spec = BlackwidowSpec {
+    let spec = BlackWidowSpec {
         taper: [half, Taper::FULL, Taper::FULL],
         ..spec(1024, 32, "2")
     };
@@ -191,7 +191,7 @@ fn a_taper_leaves_links_and_routers_out() {
     // Every kept fraction gives a count that can be hashed on.
     for kept in 1..=32 {
         let taper = Taper::new(kept, 32).expect("a fraction");
-        let spec = BlackwidowSpec {
+        let spec = BlackWidowSpec {
             taper: [taper; 3],
             processors: 64,
             ..spec.clone()
@@ -216,7 +216,7 @@ fn fractions_are_read_exactly() {
 #[test]
 fn parallel_links_share_the_destinations_below_them() {
     // Two links at half the rate instead of one (paper, section 7.2).
-    let spec = BlackwidowSpec {
+    let spec = BlackWidowSpec {
         parallel: 2,
         router_rate: Some(rates::G3_125),
         ..spec(256, 32, "2")
@@ -232,7 +232,7 @@ fn parallel_links_share_the_destinations_below_them() {
 
 #[test]
 fn impossible_networks_are_refused_with_a_reason() {
-    let error = |spec: BlackwidowSpec| spec.generate().expect_err("impossible").to_string();
+    let error = |spec: BlackWidowSpec| spec.generate().expect_err("impossible").to_string();
     let four = |change| changed(spec(4, 4, ""), change);
     let beyond = "the number of processors is 0, but must be 1 to 32768";
     let alone = "rank 1 holds 1 to 1 rank-1 subtrees, not 2; choose a higher rank";
@@ -275,14 +275,14 @@ fn impossible_networks_are_refused_with_a_reason() {
 }
 
 /// Any network that a few dozen processors can make.
-fn any_spec() -> impl Strategy<Value = BlackwidowSpec> {
+fn any_spec() -> impl Strategy<Value = BlackWidowSpec> {
     let radix = prop::sample::select(vec![4_u32, 6, 8, 12, 16, 32]);
     let class = prop::option::of(prop::sample::select(Rank::ALL.to_vec()));
     let taper = (1_u32..=8).prop_map(|kept| Taper::new(kept, 8).expect("a fraction"));
     let counts = (1_u32..=96, 1_u32..=12, class, 1_u8..=4);
     (counts, radix, taper, 0_u32..=1).prop_map(|(counts, virtual_radix, taper, parallel)| {
         let (processors, subtree, rank, slices) = counts;
-        BlackwidowSpec {
+        BlackWidowSpec {
             processors,
             subtree,
             rank,
@@ -290,7 +290,7 @@ fn any_spec() -> impl Strategy<Value = BlackwidowSpec> {
             virtual_radix,
             taper: [taper; 3],
             parallel: 1 << parallel,
-            ..BlackwidowSpec::default()
+            ..BlackWidowSpec::default()
         }
     })
 }
@@ -351,7 +351,7 @@ proptest! {
 
 #[test]
 fn nodes_are_named_once() {
-    let spec = BlackwidowSpec {
+    let spec = BlackWidowSpec {
         virtual_radix: 4,
         ..spec(16, 2, "3.5")
     };
