@@ -29,6 +29,16 @@ pub(crate) trait Sample: Packet {
     fn id(&self) -> u32;
 }
 
+/// Bytes of the least frame that has room for `packets` packets, and to train.
+const fn room_for<P: Packet>(packets: usize) -> usize {
+    let bytes = frame_len::<P>(packets);
+    if bytes < TRAINING_BYTES {
+        TRAINING_BYTES
+    } else {
+        bytes
+    }
+}
+
 /// Links of these packets.
 pub(crate) struct Rig<P>(PhantomData<P>);
 
@@ -49,7 +59,7 @@ impl<P: Sample> Link for Rig<P> {
     const VCS: usize = P::VCS;
     const PACKET_WORDS: Range<usize> = 1..2;
     const IDLE_FRAME_BYTES: usize = frame_len::<P>(0);
-    const SMALL_FRAME_BYTES: usize = frame_len::<P>(2);
+    const SMALL_FRAME_BYTES: usize = room_for::<P>(2);
     const ID_BITS: u32 = 24;
     const PROCESSES: u32 = 1 << 6;
     const STANDARD: LinkStandard = P::STANDARD;
@@ -176,8 +186,7 @@ impl<P: Sample> Link for Rig<P> {
     }
 
     fn frame_bytes() -> BoxedStrategy<usize> {
-        let bytes = |packets| frame_len::<P>(packets).max(TRAINING_BYTES);
-        (3..20_usize).prop_map(bytes).boxed()
+        (3..20_usize).prop_map(room_for::<P>).boxed()
     }
 }
 

@@ -28,7 +28,7 @@ pub(crate) mod shrink;
 pub use failure::{CameTo, Failure};
 pub use family::{Family, SoakCase};
 pub use harm::{Harm, OwnHarm};
-pub use random::Late;
+pub use random::{Beside, Late};
 pub use shrink::Keep;
 
 use core::fmt::Debug;

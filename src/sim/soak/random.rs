@@ -65,7 +65,7 @@ pub enum Late {
 
 /// What late copies come together with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Beside {
+pub struct Beside {
     /// There are late copies.
     pub late: bool,
     /// How many times shorter than the longest such case.
@@ -203,7 +203,7 @@ impl<M: Soaked> Case<M> {
     /// A case of a machine whose links suffer nothing but what all can, between processes: `spec`
     /// makes up a network, and says the numbers of its network interfaces. `stream` and the one
     /// after it are random streams of the machine.
-    pub(crate) fn of_links(
+    pub fn of_links(
         (seed, how): (u64, Late),
         stream: u64,
         spec: impl FnOnce(&mut Rng, Beside) -> (M::Spec, Vec<u16>),
