@@ -95,7 +95,7 @@ impl Ring {
             },
             ports: self.ports(node, runtime)?,
             grain: Grain::Packet,
-            clock: runtime.clock.unwrap_or(self.settings.clock).into(),
+            clock: runtime.clock.unwrap_or(self.settings.clock),
         })
     }
 
