@@ -3,8 +3,8 @@
 use core::fmt::Debug;
 use std::collections::VecDeque;
 
-use super::letter::{Kind, Letter, MAX_DATA, Post};
 use super::link::{PacketEnd, PacketInput};
+use super::transfer::{Kind, MAX_DATA, Transfer, TransferPacket};
 use crate::chip::{Chip, ChipCore};
 use crate::link::impair::Netem;
 use crate::link::{LinkConfig, LinkControlBlock};
@@ -20,18 +20,18 @@ use crate::time::Duration;
 
 /// A machine whose routers are chips with links of whole packets, one of which leaves a port in a
 /// cycle at most, and whose network interfaces have a link each. Which channel a packet begins on
-/// depends on the kind of its letter alone.
+/// depends on the kind of its transfer alone.
 pub trait PacketModel: Copy + Debug + Default + Eq + Send + Sync + 'static {
     /// What describes a network.
     type Topology: Network;
     /// Its packets.
-    type Packet: Post;
+    type Packet: TransferPacket;
     /// Its routers.
     type Core: ChipCore<End = PacketEnd<Self::Packet>>;
 
     /// Cycles that a packet is on a link.
     const LINK_CYCLES: u32;
-    /// Bits of its birth that the address of a letter has room for.
+    /// Bits of its birth that the address of a transfer has room for.
     const BIRTH_BITS: u32 = u64::BITS;
 
     /// A router.
@@ -59,20 +59,21 @@ pub trait PacketModel: Copy + Debug + Default + Eq + Send + Sync + 'static {
 #[derive(Debug)]
 pub struct PacketTerminal {
     common: Common,
-    replies: VecDeque<Letter>,
+    replies: VecDeque<Transfer>,
 }
 
-/// What tells letters apart; the sums of all that left and all that came have to be the same.
-fn key(letter: &Letter) -> u64 {
-    let ends = u64::from(letter.to) | u64::from(letter.from) << 16 | (letter.kind as u64) << 32;
-    [letter.address, letter.name]
+/// What tells transfers apart; the sums of all that left and all that came have to be the same.
+fn key(transfer: &Transfer) -> u64 {
+    let ends =
+        u64::from(transfer.to) | u64::from(transfer.from) << 16 | (transfer.kind as u64) << 32;
+    [transfer.address, transfer.name]
         .iter()
         .fold(ends, |key, word| key.rotate_left(23) ^ word)
 }
 
-/// A letter without contents.
-const fn letter(to: u16, from: u16, kind: Kind) -> Letter {
-    Letter {
+/// A transfer without contents.
+const fn transfer(to: u16, from: u16, kind: Kind) -> Transfer {
+    Transfer {
         to,
         from,
         kind,
@@ -102,9 +103,9 @@ impl<M: PacketModel> Terminal<M> for PacketTerminal {
         [request, reply]: [bool; 2],
         shared: &mut Shared<M>,
     ) -> Option<M::Packet> {
-        if reply && let Some(letter) = self.replies.pop_front() {
-            shared.reply_sent(key(&letter));
-            return Some(M::Packet::pack(&letter));
+        if reply && let Some(transfer) = self.replies.pop_front() {
+            shared.reply_sent(key(&transfer));
+            return Some(M::Packet::pack(&transfer));
         }
         if !request {
             return None;
@@ -112,13 +113,13 @@ impl<M: PacketModel> Terminal<M> for PacketTerminal {
         let Common { number, source, .. } = &mut self.common;
         let head = source.head();
         let (to, _) = source.take(*number, &shared.births, &shared.destinations);
-        let letter = Letter {
+        let transfer = Transfer {
             address: head.birth,
             name: head.sequence.into(),
-            ..letter(to as u16, *number as u16, Kind::Put)
+            ..transfer(to as u16, *number as u16, Kind::Put)
         };
-        shared.request_sent(key(&letter), head.birth);
-        Some(M::Packet::pack(&letter))
+        shared.request_sent(key(&transfer), head.birth);
+        Some(M::Packet::pack(&transfer))
     }
 
     fn is_at_rest(&self) -> bool {
@@ -131,20 +132,20 @@ impl PacketTerminal {
         let tally = &mut shared.tally;
         tally.arrived_phits += 1;
         tally.arrived_packets += 1;
-        let Some(letter) = packet.unpack() else {
+        let Some(transfer) = packet.unpack() else {
             tally.damaged += 1;
             return;
         };
-        let key = key(&letter);
+        let key = key(&transfer);
         tally.arrived_keys = tally.arrived_keys.wrapping_add(key);
-        tally.misrouted += u64::from(u64::from(letter.to) != self.common.number);
+        tally.misrouted += u64::from(u64::from(transfer.to) != self.common.number);
         self.common.trace.add(cycle);
         self.common.trace.add(key);
-        if shared.request_reply && letter.kind.is_request() {
+        if shared.request_reply && transfer.kind.is_request() {
             tally.replies_made += 1;
-            self.replies.push_back(letter.answer(Kind::Done));
+            self.replies.push_back(transfer.answer(Kind::Done));
         } else {
-            shared.message_arrived(letter.address.min(cycle), cycle);
+            shared.message_arrived(transfer.address.min(cycle), cycle);
         }
     }
 }
@@ -238,7 +239,7 @@ impl<M: PacketModel> CycleModel for M {
 
     fn has_room(end: &Self::End, is_reply: bool, _: &Shared<Self>) -> bool {
         let kind = if is_reply { Kind::Done } else { Kind::Put };
-        let like = M::Packet::pack(&letter(0, 0, kind));
+        let like = M::Packet::pack(&transfer(0, 0, kind));
         end.room(super::Packet::vc(&like)) > 0
     }
 

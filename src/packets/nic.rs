@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 
 use serde_json::{Map, Value, json};
 
-use super::letter::{Kind, Letter, Post};
 use super::link::PacketEnd;
+use super::transfer::{Kind, Transfer, TransferPacket};
 use crate::device::{
     self, Device, DeviceError, DeviceEvent, LinkEnd as _, LinkFault, LinkView, NodeAccount,
     TrafficRuns,
@@ -67,7 +67,7 @@ impl Entry for Pending {
 
 /// A network interface.
 #[derive(Debug)]
-pub struct PacketNic<P: Post> {
+pub struct PacketNic<P: TransferPacket> {
     side: Side<P>,
     runs: Runs,
     events: Events<DeviceEvent>,
@@ -75,7 +75,7 @@ pub struct PacketNic<P: Post> {
 
 /// The network interface, apart from its runs.
 #[derive(Debug)]
-struct Side<P: Post> {
+struct Side<P: TransferPacket> {
     config: PacketNicConfig,
     now: Time,
     link: LinkPort<PacketEnd<P>>,
@@ -85,7 +85,7 @@ struct Side<P: Post> {
     checker: Checker,
 }
 
-impl<P: Post> PacketNic<P> {
+impl<P: TransferPacket> PacketNic<P> {
     /// A network interface whose link begins to train at `now`.
     pub fn new(config: PacketNicConfig, now: Time) -> Self {
         let idle = Pending {
@@ -121,15 +121,15 @@ impl<P: Post> PacketNic<P> {
     fn receive(&mut self) {
         for vc in 0..P::VCS {
             while let Some(packet) = self.side.link.input().front(vc) {
-                let letter = packet.unpack();
-                let is_request = letter.is_some_and(|letter| letter.kind.is_request());
+                let transfer = packet.unpack();
+                let is_request = transfer.is_some_and(|transfer| transfer.kind.is_request());
                 if is_request && self.side.answers.len() >= self.side.config.answers {
                     break;
                 }
                 self.side.link.input_mut().pop(vc);
-                match letter {
-                    Some(letter) if is_request => self.side.serve(&letter),
-                    Some(letter) => self.answered(&letter),
+                match transfer {
+                    Some(transfer) if is_request => self.side.serve(&transfer),
+                    Some(transfer) => self.answered(&transfer),
                     None => {}
                 }
             }
@@ -137,8 +137,8 @@ impl<P: Post> PacketNic<P> {
     }
 
     /// An answer came.
-    fn answered(&mut self, letter: &Letter) {
-        let (slot, period) = (letter.name as u32, (letter.name >> 32) as u32);
+    fn answered(&mut self, transfer: &Transfer) {
+        let (slot, period) = (transfer.name as u32, (transfer.name >> 32) as u32);
         let pending = &mut self.side.pending;
         if pending.period(slot) != Some(period) {
             return; // Of a request that was given up long ago.
@@ -153,7 +153,7 @@ impl<P: Post> PacketNic<P> {
             return;
         };
         pending.finish(slot);
-        let answered = match (letter.kind, letter.data()) {
+        let answered = match (transfer.kind, transfer.data()) {
             (Kind::Refused, _) => Answered::Refused,
             (_, []) => Answered::Written,
             (_, data) => Answered::Read(data),
@@ -174,23 +174,23 @@ impl<P: Post> PacketNic<P> {
     }
 }
 
-impl<P: Post> Side<P> {
+impl<P: TransferPacket> Side<P> {
     /// Carries a request out and answers it.
-    fn serve(&mut self, letter: &Letter) {
-        let Letter { from, address, .. } = *letter;
-        let mut read = letter.data().to_vec();
-        let done = match letter.kind {
+    fn serve(&mut self, transfer: &Transfer) {
+        let Transfer { from, address, .. } = *transfer;
+        let mut read = transfer.data().to_vec();
+        let done = match transfer.kind {
             Kind::Get => self.memory.read(address, &mut read).is_ok(),
-            _ if address == ANNOUNCE_ADDRESS => self.announced(from, letter.data()),
-            _ => self.memory.write(address, letter.data()).is_ok(),
+            _ if address == ANNOUNCE_ADDRESS => self.announced(from, transfer.data()),
+            _ => self.memory.write(address, transfer.data()).is_ok(),
         };
-        if letter.kind == Kind::Put {
+        if transfer.kind == Kind::Put {
             read.clear();
-            self.checker.put(from.into(), address, letter.data());
+            self.checker.put(from.into(), address, transfer.data());
         }
         let kind = if done { Kind::Done } else { Kind::Refused };
         self.answers
-            .push_back(P::pack(&letter.answer(kind).with(&read)));
+            .push_back(P::pack(&transfer.answer(kind).with(&read)));
     }
 
     fn announced(&mut self, source: u16, data: &[u8]) -> bool {
@@ -227,7 +227,7 @@ impl<P: Post> Side<P> {
     }
 }
 
-impl<P: Post> Issuer for Side<P> {
+impl<P: TransferPacket> Issuer for Side<P> {
     fn can_go(&self, _: u64) -> bool {
         // Answers go first, where they share a channel.
         self.answers.is_empty() && (0..P::VCS).any(|vc| self.link.end().room(vc) > 0)
@@ -244,9 +244,9 @@ impl<P: Post> Issuer for Side<P> {
             Message::Get { address, len } => (Kind::Get, address, len, &[][..]),
             Message::Add { .. } | Message::Block(_) => unreachable!("it has no ability for these"),
         };
-        let letter = |name| {
+        let transfer = |name| {
             let from = self.config.number;
-            let letter = Letter {
+            let transfer = Transfer {
                 to: dest,
                 from,
                 kind,
@@ -255,13 +255,13 @@ impl<P: Post> Issuer for Side<P> {
                 len,
                 data: [0; _],
             };
-            P::pack(&Letter {
+            P::pack(&Transfer {
                 len,
-                ..letter.with(data)
+                ..transfer.with(data)
             })
         };
         // The name of a request changes nothing about its channel.
-        if !self.answers.is_empty() || self.link.end().room(letter(0).vc()) == 0 {
+        if !self.answers.is_empty() || self.link.end().room(transfer(0).vc()) == 0 {
             return false;
         }
         let posted = self.now;
@@ -273,12 +273,12 @@ impl<P: Post> Issuer for Side<P> {
         let Some((slot, period)) = self.pending.begin(entry) else {
             return false;
         };
-        let packet = letter(u64::from(period) << 32 | u64::from(slot));
+        let packet = transfer(u64::from(period) << 32 | u64::from(slot));
         self.send(packet)
     }
 }
 
-impl<P: Post> Node for PacketNic<P> {
+impl<P: TransferPacket> Node for PacketNic<P> {
     type Event = DeviceEvent;
 
     fn ports(&self) -> usize {
@@ -333,7 +333,7 @@ impl<P: Post> Node for PacketNic<P> {
     }
 }
 
-impl<P: Post> Device for PacketNic<P> {
+impl<P: TransferPacket> Device for PacketNic<P> {
     fn kind(&self) -> device::Kind {
         device::Kind::Nic
     }
@@ -383,7 +383,7 @@ impl<P: Post> Device for PacketNic<P> {
     }
 }
 
-impl<P: Post> TrafficRuns for PacketNic<P> {
+impl<P: TransferPacket> TrafficRuns for PacketNic<P> {
     fn number(&self) -> Option<u16> {
         Some(self.side.config.number)
     }

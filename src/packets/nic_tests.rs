@@ -7,15 +7,15 @@ use crate::link::tests::rig::{A, B, config};
 use crate::link::{LaneRate, LinkProfile, LinkStandard};
 use crate::nic::Phase;
 use crate::packets::Packet;
-use crate::packets::letter::MAX_DATA;
 use crate::packets::link::tests::{Rig, Sample};
+use crate::packets::transfer::MAX_DATA;
 use crate::sim::{Fabric, LinkSpec, NodeId};
 
-/// A letter that is a packet; with two channels, answers have their own.
+/// A transfer that is a packet; with two channels, answers have their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Parcel<const VCS: usize>(Letter);
+struct TestPacket<const VCS: usize>(Transfer);
 
-impl<const CHANNELS: usize> Packet for Parcel<CHANNELS> {
+impl<const CHANNELS: usize> Packet for TestPacket<CHANNELS> {
     const KIND: FrameKind = FrameKind::new(7);
     const LINK: &'static str = "test";
     const BYTES: usize = 22 + MAX_DATA;
@@ -26,13 +26,13 @@ impl<const CHANNELS: usize> Packet for Parcel<CHANNELS> {
     }
 
     fn emit(&self, bytes: &mut [u8]) {
-        let letter = &self.0;
-        bytes[..2].copy_from_slice(&letter.to.to_be_bytes());
-        bytes[2..4].copy_from_slice(&letter.from.to_be_bytes());
-        bytes[4..12].copy_from_slice(&letter.address.to_be_bytes());
-        bytes[12..20].copy_from_slice(&letter.name.to_be_bytes());
-        bytes[20..22].copy_from_slice(&[letter.kind as u8, letter.len]);
-        bytes[22..].copy_from_slice(&letter.data);
+        let transfer = &self.0;
+        bytes[..2].copy_from_slice(&transfer.to.to_be_bytes());
+        bytes[2..4].copy_from_slice(&transfer.from.to_be_bytes());
+        bytes[4..12].copy_from_slice(&transfer.address.to_be_bytes());
+        bytes[12..20].copy_from_slice(&transfer.name.to_be_bytes());
+        bytes[20..22].copy_from_slice(&[transfer.kind as u8, transfer.len]);
+        bytes[22..].copy_from_slice(&transfer.data);
     }
 
     fn parse(bytes: &[u8]) -> Self {
@@ -40,7 +40,7 @@ impl<const CHANNELS: usize> Packet for Parcel<CHANNELS> {
             let bytes = bytes[at].iter();
             bytes.fold(0, |number, byte| number << 8 | u64::from(*byte))
         };
-        Self(Letter {
+        Self(Transfer {
             to: number(0..2) as u16,
             from: number(2..4) as u16,
             address: number(4..12),
@@ -52,19 +52,19 @@ impl<const CHANNELS: usize> Packet for Parcel<CHANNELS> {
     }
 }
 
-impl<const VCS: usize> Post for Parcel<VCS> {
+impl<const VCS: usize> TransferPacket for TestPacket<VCS> {
     const MAX_BYTES: usize = MAX_DATA;
 
-    fn pack(letter: &Letter) -> Self {
-        Self(*letter)
+    fn pack(transfer: &Transfer) -> Self {
+        Self(*transfer)
     }
 
-    fn unpack(&self) -> Option<Letter> {
+    fn unpack(&self) -> Option<Transfer> {
         Some(self.0)
     }
 }
 
-impl<const VCS: usize> Sample for Parcel<VCS> {
+impl<const VCS: usize> Sample for TestPacket<VCS> {
     const STANDARD: LinkStandard = LinkStandard {
         rates: &[LaneRate::new(8, 6_250_000_000)],
         max_packet_phits: 8,
@@ -83,10 +83,10 @@ impl<const VCS: usize> Sample for Parcel<VCS> {
 const COUNT: u64 = 500;
 
 /// Network interfaces with few buffers, so many answers that may wait, and a run begun by both.
-fn two<const VCS: usize>(answers: usize) -> Fabric<PacketNic<Parcel<VCS>>> {
+fn two<const VCS: usize>(answers: usize) -> Fabric<PacketNic<TestPacket<VCS>>> {
     let mut fabric = Fabric::new(5);
     let nics = [A, B].map(|end| {
-        let link = config::<Rig<Parcel<VCS>>>(end).profile(LinkProfile::paper());
+        let link = config::<Rig<TestPacket<VCS>>>(end).profile(LinkProfile::paper());
         let config = PacketNicConfig {
             number: end as u16,
             nics: 2,
@@ -121,8 +121,8 @@ fn two<const VCS: usize>(answers: usize) -> Fabric<PacketNic<Parcel<VCS>>> {
 }
 
 /// Whether both runs end without a time-out; no more answers than `most` ever wait.
-fn ends<const VCS: usize>(mut fabric: Fabric<PacketNic<Parcel<VCS>>>, most: u64) -> bool {
-    let reports = |fabric: &Fabric<PacketNic<Parcel<VCS>>>| {
+fn ends<const VCS: usize>(mut fabric: Fabric<PacketNic<TestPacket<VCS>>>, most: u64) -> bool {
+    let reports = |fabric: &Fabric<PacketNic<TestPacket<VCS>>>| {
         [0, 1].map(|nic| {
             let nic = fabric.node(NodeId(nic));
             assert!(nic.account().inside <= most, "{:?}", nic.account());

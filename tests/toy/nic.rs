@@ -5,25 +5,29 @@
 //! that is zero, and the data.
 
 use super::Packet;
-use crate::packets::letter::{Kind, Letter, MAX_DATA, Post};
+use crate::packets::transfer::{Kind, MAX_DATA, Transfer, TransferPacket};
 use crate::packets::{self, PacketNic};
 
 /// A network interface.
 pub type RingNic = PacketNic<Packet>;
 
-impl Post for Packet {
+impl TransferPacket for Packet {
     const MAX_BYTES: usize = 32;
 
-    fn pack(letter: &Letter) -> Self {
-        let kind = letter.kind as u64;
-        let head = [letter.to.into(), u64::from(letter.from) << 16, kind << 32];
-        let head = head.iter().sum::<u64>() | u64::from(letter.len) << 40;
-        let data: Self = packets::Packet::parse(&letter.data);
+    fn pack(transfer: &Transfer) -> Self {
+        let kind = transfer.kind as u64;
+        let head = [
+            transfer.to.into(),
+            u64::from(transfer.from) << 16,
+            kind << 32,
+        ];
+        let head = head.iter().sum::<u64>() | u64::from(transfer.len) << 40;
+        let data: Self = packets::Packet::parse(&transfer.data);
         let [a, b, c, d, ..] = data;
-        [head, letter.address, letter.name, 0, a, b, c, d]
+        [head, transfer.address, transfer.name, 0, a, b, c, d]
     }
 
-    fn unpack(&self) -> Option<Letter> {
+    fn unpack(&self) -> Option<Transfer> {
         let &[head, address, name, _, ref words @ ..] = self;
         let mut data = [0; MAX_DATA];
         for (word, at) in words.iter().zip(data.as_chunks_mut().0) {
@@ -31,7 +35,7 @@ impl Post for Packet {
         }
         let kind = *Kind::ALL.get((head >> 32) as usize & 0xff)?;
         let len = ((head >> 40) as u8).min(Self::MAX_BYTES as u8);
-        Some(Letter {
+        Some(Transfer {
             to: head as u16,
             from: (head >> 16) as u16,
             kind,

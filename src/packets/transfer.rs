@@ -3,10 +3,10 @@
 
 use super::packet::Packet;
 
-/// Bytes that a letter carries at most.
+/// Bytes that a transfer carries at most.
 pub const MAX_DATA: usize = 64;
 
-/// What a letter is.
+/// What a transfer is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Writes what it carries.
@@ -31,7 +31,7 @@ impl Kind {
 
 /// A request, or the answer to one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Letter {
+pub struct Transfer {
     /// The number of the network interface that it goes to.
     pub to: u16,
     /// And of that which it comes from.
@@ -48,13 +48,13 @@ pub struct Letter {
     pub data: [u8; MAX_DATA],
 }
 
-impl Letter {
+impl Transfer {
     /// What it carries.
     pub fn data(&self) -> &[u8] {
         &self.data[..usize::from(self.len).min(MAX_DATA)]
     }
 
-    /// The same letter with this to carry, or to ask for as many bytes.
+    /// The same transfer with this to carry, or to ask for as many bytes.
     #[must_use]
     pub fn with(mut self, data: &[u8]) -> Self {
         self.data = [0; MAX_DATA];
@@ -77,14 +77,14 @@ impl Letter {
     }
 }
 
-/// A packet that holds a letter.
-pub trait Post: Packet {
-    /// Bytes that a letter carries at most, no more than [`MAX_DATA`].
+/// A packet that holds a transfer.
+pub trait TransferPacket: Packet {
+    /// Bytes that a transfer carries at most, no more than [`MAX_DATA`].
     const MAX_BYTES: usize;
 
-    /// The packet of a letter.
-    fn pack(letter: &Letter) -> Self;
+    /// The packet of a transfer.
+    fn pack(transfer: &Transfer) -> Self;
 
-    /// The letter of a packet; `None` if network interfaces send no such packet.
-    fn unpack(&self) -> Option<Letter>;
+    /// The transfer of a packet; `None` if network interfaces send no such packet.
+    fn unpack(&self) -> Option<Transfer>;
 }
