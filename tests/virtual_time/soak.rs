@@ -48,7 +48,8 @@ fn soak_of_the_fourth_part() {
 
 #[test]
 fn soak_of_dragonflies() {
-    soak("aries-direct", 1..=60);
+    // One link between groups and few credits on long links: slow to empty, and not stuck.
+    soak("aries-direct", (1..=60).chain([4_519]));
 }
 
 #[test]

@@ -333,7 +333,9 @@ impl<M: CycleModel> Simulation<M> {
     }
 
     /// Ends the sources and waits until the network is empty. However the packets inside block each
-    /// other, one phit leaves per cycle or the wait for it is bounded by a few round trips.
+    /// other, one phit leaves per cycle or the wait for it is bounded by a few round trips; where
+    /// links are long and credits few, that is so of each phit, and the network is starved only
+    /// when none has left for that long.
     fn empty(
         &mut self,
         executor: &mut dyn Executor,
@@ -351,10 +353,11 @@ impl<M: CycleModel> Simulation<M> {
             * (tally.replies_made - tally.replies_sent)
             * M::message_phits(&self.config.traffic) as u64;
         let link = self.longest;
-        let mut limit = self.slowest * (2 * inside + replies) + 100 * (link + 30) + 1_000;
+        let mut patience = 100 * (link + 30) + 1_000;
         if self.encoded {
-            limit += ENCODED_REST_CYCLES;
+            patience += ENCODED_REST_CYCLES;
         }
+        let mut limit = self.slowest * (2 * inside + replies) + patience;
         let phase = Phase::Empty;
         let empty = |run: &Self| {
             let tally = run.tally();
@@ -362,8 +365,11 @@ impl<M: CycleModel> Simulation<M> {
             tally.sent_phits == tally.arrived_phits + run.discarded()[1]
                 && run.partitions.iter().all(at_rest)
         };
-        let done = empty(self)
-            || self.phase(executor, limit, |run, cycles| {
+        let mut done = empty(self);
+        let mut left = None;
+        while !done && left != Some(self.tally().arrived_phits) {
+            left = Some(self.tally().arrived_phits);
+            done = self.phase(executor, limit, |run, cycles| {
                 progress(Progress {
                     phase,
                     cycles,
@@ -371,6 +377,8 @@ impl<M: CycleModel> Simulation<M> {
                 });
                 empty(run)
             });
+            limit = patience;
+        }
         if !done {
             let tally = self.tally();
             violations.push(Violation::Starved {
