@@ -31,7 +31,8 @@
 //! | [`time`] | integer time | nothing |
 //! | [`rng`] | seeded randomness | nothing |
 //!
-//! Bit layouts (phits, packets, checks, frames) are `phitwire-framing`'s.
+//! Bit layouts (phits, packets, checks, frames) are `phitwire-framing`'s; frames of whole packets,
+//! whatever the packet is, are [`packets`]'.
 #![forbid(unsafe_code)]
 
 pub mod catalogue;

@@ -121,7 +121,7 @@ where
     Chip<C>: Node<Event = C::Event>,
     L: Joining<Lcb = C::End, Config = <C::End as LinkControlBlock>::Config>,
 {
-    /// A chip whose pipeline moves as `grain` says, with links at `ports`.
+    /// A chip of `config`, with links at `ports` in place of its own.
     pub fn new(
         config: ChipConfig<C::Registers, L::Config>,
         ports: &[PortId],

@@ -55,7 +55,7 @@ impl<const VCS: usize> ForwardProgress<VCS> {
 
     /// Brings the countdowns up to `now`: of the outputs, per virtual channel, that something waits
     /// for, and that something has left since the last call. Returns those whose countdown has
-    /// ended, if any has.
+    /// ended; `None` if nothing had to be checked yet.
     pub(crate) fn check(
         &mut self,
         now: Time,

@@ -157,7 +157,7 @@ reasons! {
     /// Why a sideband carries no word.
     SidebandError {
         Check: "no control word with a right check",
-        /// 3 to 7.
+        /// Codes 3 to 7 are reserved.
         StatusReserved: "status field of the control word has a reserved code",
     }
 }

@@ -122,8 +122,7 @@ pub struct NodeInfo {
     /// Bytes of the largest message that a network interface can make.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_size: Option<u32>,
-    /// Messages of a network interface that read, and are one packet, are a multiple of this
-    /// long, in bytes.
+    /// The length in bytes of a get of one packet is a multiple of this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub get_unit: Option<u32>,
     /// Whether a network interface has an engine for collective operations.

@@ -325,7 +325,7 @@ impl PortSocket {
         self.header[..6].copy_from_slice(&to);
     }
 
-    /// The link has `accepted` that many frames by now. If these are no more than at the last call,
+    /// The link has accepted `accepted` frames so far. If these are no more than at the last call,
     /// nothing says that what goes to the address known arrives: it goes to whoever is there again.
     pub(super) fn forget_if_silent(&mut self, accepted: u64) {
         self.disputed = self.disputed.saturating_sub(1);

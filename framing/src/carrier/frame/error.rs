@@ -6,26 +6,28 @@ reasons! {
     /// Why bytes are not a link frame. Each is a drop counter; see [`Self::name`] and
     /// [`Self::ALL`].
     FrameError {
+        /// Fewer bytes than a header and a check.
         TooShort = "frame_too_short": "frame is shorter than its header",
-        /// [`MAGIC`](super::MAGIC).
+        /// It should be [`MAGIC`](super::MAGIC).
         BadMagic = "frame_bad_magic": "first byte is not that of a link frame",
         BadVersion = "frame_bad_version": "frame is of another version",
-        /// Or the reader does not know it.
+        /// The reader knows no such kind.
         BadKind = "frame_bad_kind": "frame kind is reserved",
         BadLength = "frame_bad_length": "frame length does not agree with its header",
+        /// The CRC-32C over everything before it is wrong.
         BadHeaderCheck = "frame_bad_header_check": "check over header and kind map is wrong",
-        /// 13 of them.
+        /// There are 13 of them.
         ReservedHeader = "frame_reserved_header":
             "reserved bits beside the lane mask are not zero",
         NoLanes = "frame_no_lanes": "lane mask of a data frame is empty",
-        /// In a training frame, not zero.
+        /// In a training frame it must be zero.
         BadPhitCount = "frame_bad_phit_count":
             "number of phits is not allowed for this kind of frame",
-        /// Bits 6:3.
+        /// They are bits 6:3 of the byte.
         ReservedTraining = "frame_reserved_training":
             "reserved bits of the training lane byte are not zero",
         BadName = "frame_bad_name": "node name is empty, not UTF-8 or not padded with zeros",
-        /// None, or more than fit.
+        /// A frame of sets has none of them, or more than fit.
         BadSetCount = "frame_bad_set_count": "number of sets is not allowed",
     }
 }

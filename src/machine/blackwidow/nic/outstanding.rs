@@ -1,8 +1,8 @@
 //! Requests that wait for their response, by transaction id.
 //!
-//! A transaction id has 20 bits: the [slot](super::slab) below, and above it the
-//! [period](super::periods) in which the request was posted, modulo as many as the bits above can
-//! tell. A response to a request that has timed out, or that was a predecessor's, finds either
+//! A transaction id has 20 bits: the [slot](crate::nic::slab) below, and above it the
+//! [period](crate::nic::periods) in which the request was posted, modulo as many as the bits above
+//! can tell. A response to a request that has timed out, or that was a predecessor's, finds either
 //! another period or no request at all, and is recognised as late; it never completes another
 //! request.
 
