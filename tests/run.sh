@@ -10,7 +10,8 @@
 #   netns       tests/netns: real processes in real namespaces on this kernel, two files at a time
 #   netem       tests/netns/netem*.sh under real tc netem, in user-mode Linux where this kernel has none
 # A file of tests/netns may be named instead of a part: tests/run.sh tests/netns/cut.sh
-# Scripts are checked beside what is built, netem runs beside netns; each part tells its cases in its turn.
+# Tests of namespaces mostly wait: clippy and docs run beside the first of them, where both are wanted, and are told behind
+# them; netem runs beside netns, too, and scripts are checked beside what is built.
 #
 # --long makes the loss test 60 s per link kind, runs dragonflies under all that netem has and on both kinds of links, and
 # attacks both machines on both kinds of links (as does PHITWIRE_LONG=1).
@@ -139,14 +140,51 @@ end_of() {
 }
 
 part_clippy() {
-    step "cargo clippy" phw_cargo clippy --workspace --all-targets --locked --features "$TOY" -- -D warnings
+    step "cargo clippy" checked clippy
     step "the core's bans bite" tests/bans.sh
 }
 
 part_docs() {
-    RUSTDOCFLAGS='-D warnings' step "cargo doc" phw_cargo doc --workspace --no-deps --locked
+    step "cargo doc" checked docs
     step "every paragraph of the paper has its code and test" tests/coverage.sh
     step "what machines share knows none of them" tests/walls.sh
+}
+
+# check PART COMMAND...: what cargo says of a part; COMMAND, if there is one, runs it.
+check() {
+    case $1 in
+        clippy) phw_as_cargo_user "${@:2}" cargo clippy --workspace --all-targets --locked --features "$TOY" -- -D warnings ;;
+        docs) RUSTDOCFLAGS='-D warnings' phw_as_cargo_user "${@:2}" cargo doc --workspace --no-deps --locked ;;
+    esac
+}
+
+# checked PART: the same, or what it came to beside other tests.
+checked() {
+    if [[ -z $checks_pid ]]; then check "$1"; return; fi
+    while kill -0 "$checks_pid" 2>/dev/null && [[ ! -e $scratch/$1.status ]]; do sleep 0.1; done
+    cat -- "$scratch/$1.log"
+    return "$(cat -- "$scratch/$1.status" || echo 1)"
+}
+
+# The parts that wait for the tests of namespaces, and run beside them, with the least share of the processors: that of their
+# session (sched(7), autogroup), since a nice value alone does nothing against nodes, which have sessions of their own.
+deferred=() checks_pid=
+start_checks() {
+    (( ${#deferred[@]} )) || return 0
+    checks &
+    checks_pid=$!
+}
+checks() {
+    local part pid status
+    trap 'pkill -TERM -P "$pid"; kill -TERM "$pid" 2>/dev/null; wait "$pid"; exit 143' TERM
+    for part in "${deferred[@]}"; do
+        # shellcheck disable=SC2016  # expanded there
+        check "$part" setsid bash -c '{ echo 19 >/proc/self/autogroup; renice -n 19 -p "$$"; } >/dev/null 2>&1; exec "$@"' \
+            least >"$scratch/$part.log" 2>&1 &
+        pid=$! status=0
+        wait "$pid" || status=$?
+        printf '%s\n' "$status" >"$scratch/$part.status"
+    done
 }
 
 # The tests of the nodes make network namespaces. Where cargo does not run as root, each of their binaries runs in
@@ -310,7 +348,9 @@ part_netns() {
     else
         rest=("$first" "${rest[@]}")
     fi
+    start_checks
     run_tests 2 "${rest[@]}"
+    tell_deferred
     run_tests 1 "${alone[@]}"
 }
 attacked=(blackwidow-ethernet aries-udp)
@@ -348,13 +388,10 @@ part_netem() {
     printf '# netem took %s s\n' "$(seconds_since "$begin")"
 }
 
-# ---- All ----------------------------------------------------------------------------------------
+# ---- Parts in their turn -------------------------------------------------------------------------
 
-phw_need cc:gcc+libc6-dev
-phw_need_cargo
-started=$(phw_ms)
-! has_part shell || start_shell
-for part in "${parts[@]}"; do
+run_part() {
+    local part=$1 begin
     begin=$(phw_ms)
     printf '# ---- %s\n' "$part"
     case $part in
@@ -363,7 +400,23 @@ for part in "${parts[@]}"; do
         *) "part_$part" || true ;;
     esac
     printf '# ---- %s: %s s\n' "$part" "$(seconds_since "$begin")"
+}
+tell_deferred() {
+    local part
+    for part in "${deferred[@]}"; do run_part "$part"; done
+    deferred=()
+}
+
+# ---- All ----------------------------------------------------------------------------------------
+
+phw_need cc:gcc+libc6-dev
+phw_need_cargo
+started=$(phw_ms)
+! has_part shell || start_shell
+for part in "${parts[@]}"; do
+    if [[ $part == @(clippy|docs) ]] && has_part netns; then deferred+=("$part"); else run_part "$part"; fi
 done
+tell_deferred
 
 printf '1..%d\n' "$number"
 for failure in "${failures[@]}"; do
