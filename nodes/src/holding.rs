@@ -145,7 +145,7 @@ impl Holding {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::control::Request;
     use crate::live_device::LiveDevice;
@@ -156,7 +156,7 @@ mod tests {
     const NOW: Time = Time::ZERO;
 
     /// A network interface whose link nobody answers.
-    fn device() -> LiveDevice {
+    pub(crate) fn device() -> LiveDevice {
         let network = machine::generate("r1-32")
             .expect("a name")
             .expect("a legal one");

@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::control::server::ClientId;
-use crate::control::{Fault, LinkReport, Refusal, Register, Request};
+use crate::control::{Fault, LinkReport, MAX_CLOCKLESS_MS, Refusal, Register, Request};
 use crate::holding::{self, Holding};
 use crate::noise::{Noise, parse_rate};
 
@@ -62,6 +62,9 @@ enum Failure {
     /// Noise cannot be that.
     #[error("{0}")]
     Noise(String),
+    /// A value of a fault is too large.
+    #[error("{0} is at most {2}, not {1}")]
+    TooLarge(&'static str, u64, u64),
     /// A router is not held for so long.
     #[error(
         "a router is held for 1 to {LONGEST_HOLD_MS} ms, not {0}: ask again before they are over"
@@ -160,7 +163,10 @@ impl LiveDevice {
             Fault::ForceRetry { .. } => LinkFault::ForceRetry,
             Fault::BadCrc { .. } => LinkFault::BadCrc,
             Fault::Reinit { .. } => LinkFault::Reinit,
-            Fault::LoseClock { ms, .. } => LinkFault::LoseClock(Duration::from_ms(ms.min(60_000))),
+            Fault::LoseClock { ms, .. } => {
+                at_most("ms", ms, MAX_CLOCKLESS_MS)?;
+                LinkFault::LoseClock(Duration::from_ms(ms))
+            }
             Fault::Inject {
                 lane_mask,
                 bit_mask,
@@ -168,13 +174,17 @@ impl LiveDevice {
                 max_per_64_sets,
                 seed,
                 ..
-            } => LinkFault::Inject(ErrorInjection {
-                lane_mask,
-                bit_mask,
-                probability,
-                max_per_64_sets,
-                seed,
-            }),
+            } => {
+                at_most("lane_mask", lane_mask, 7)?;
+                at_most("max_per_64_sets", max_per_64_sets, 64)?;
+                LinkFault::Inject(ErrorInjection {
+                    lane_mask,
+                    bit_mask,
+                    probability,
+                    max_per_64_sets,
+                    seed,
+                })
+            }
         };
         Ok(self.device.link_fault(now, port, fault)?)
     }
@@ -292,6 +302,15 @@ impl LiveDevice {
             LinkEvent::Refused { message } => *why = Some(message.clone()),
             _ => {}
         }
+    }
+}
+
+fn at_most(what: &'static str, value: impl Into<u64>, most: u64) -> Result<(), Failure> {
+    let value = value.into();
+    if value <= most {
+        Ok(())
+    } else {
+        Err(Failure::TooLarge(what, value, most))
     }
 }
 
@@ -447,6 +466,34 @@ impl Node for LiveDevice {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn faults_beyond_what_their_help_names_are_refused() {
+        let mut device = crate::holding::tests::device();
+        let inject = |lane_mask, max_per_64_sets| Fault::Inject {
+            port: 0,
+            probability: 1,
+            lane_mask,
+            bit_mask: 1,
+            max_per_64_sets,
+            seed: 1,
+        };
+        let lose = |ms| Fault::LoseClock { port: 0, ms };
+        for (fault, why) in [
+            (lose(60_001), "ms is at most 60000, not 60001"),
+            (inject(8, 1), "lane_mask is at most 7, not 8"),
+            (inject(7, 65), "max_per_64_sets is at most 64, not 65"),
+        ] {
+            let refused = device.answer(Time::ZERO, 1, Request::Fault(fault));
+            assert_eq!(refused.expect_err(why).text, why);
+        }
+        // Such a link has no sets, and says so of what could be.
+        for fault in [lose(60_000), inject(7, 64)] {
+            let refused = device.answer(Time::ZERO, 1, Request::Fault(fault));
+            let text = refused.expect_err("no sets").text;
+            assert!(!text.contains("at most"), "{text}");
+        }
+    }
 
     #[test]
     fn the_answer_about_a_register_has_all_64_bits() {

@@ -34,6 +34,16 @@ impl Stop {
         })
     }
 
+    /// A flag that SIGINT, SIGTERM and SIGHUP raise. Once per process.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new) and [`on_signals`](Self::on_signals).
+    pub fn at_signals() -> Result<Self, ctrlc::Error> {
+        let this = Self::new().map_err(ctrlc::Error::System)?;
+        this.on_signals()?;
+        Ok(this)
+    }
+
     /// Raises the flag at SIGINT, SIGTERM and SIGHUP. Once per process.
     ///
     /// # Errors

@@ -172,6 +172,62 @@ fn what_cannot_be_done_is_said() {
     }
 }
 
+#[test]
+fn faults_that_cannot_be_are_refused_and_late_ones_told() {
+    let broken = |fault: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_phitwire"));
+        command.args("sim quickstart --warmup 100 --measure 500 --fault".split(' '));
+        let output = command.arg(fault).output().expect("the command runs");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output.status.success(), said)
+    };
+    for (fault, reason) in [
+        ("router nic0 down at 1us", "no such link or router"),
+        ("link 99 down at 1us", "no such link or router"),
+        ("link 0 down at 1us for 0us", "lasts no time at all"),
+        ("link 0 down at 9999999s", "is too large"),
+    ] {
+        let (good, said) = broken(fault);
+        assert!(!good && said.contains(reason), "{fault}: {said}");
+    }
+    let late = "`link 0 down at 1000000000 ns` begins after the end of the run";
+    let (good, said) = broken("link 0 down at 1s");
+    assert!(good && said.contains(late), "{said}");
+    let (good, said) = broken("link 0 down at 100ns for 100ns");
+    assert!(good && said.is_empty(), "{said}");
+}
+
+#[test]
+fn one_file_is_not_written_twice() {
+    let scratch = tempfile::tempdir().expect("a scratch directory");
+    let file = scratch.path().join("both").display().to_string();
+    let words = format!("--csv {file} --plot {file}");
+    let output = sim(&format!("r1-32 --load 0.1 --warmup 0 --measure 1 {words}"));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("--csv and --plot both name"), "{said}");
+}
+
+#[test]
+fn latencies_are_missing_where_nothing_was_measured() {
+    let scratch = tempfile::tempdir().expect("a scratch directory");
+    let table = scratch.path().join("none.csv").display().to_string();
+    let words = "r1-32 --load 0.000001 --warmup 0 --measure 1 --seeds 2";
+    let value = json(&format!("{words} --json"));
+    assert_eq!(value["packets_measured"], 0);
+    for key in ["min", "mean", "p50", "p99", "p99_9", "max"] {
+        let latency = value["latency_cycles"].get(key).expect(key);
+        assert!(latency.is_null(), "{key}");
+    }
+    assert!(value["over_seeds"]["latency_mean"].is_null());
+    let output = sim(&format!("{words} --csv {table}"));
+    let shown = String::from_utf8_lossy(&output.stdout);
+    let line = "|      -        -       -       -       -       - |";
+    assert!(shown.contains(line), "{shown}");
+    assert!(shown.contains("latency -, accepted"), "{shown}");
+    let table = std::fs::read_to_string(&table).expect("the table");
+    assert!(table.contains(",,,,,,"), "{table}");
+}
+
 /// A run that nobody will see the end of.
 fn endless() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_phitwire"));

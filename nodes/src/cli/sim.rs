@@ -1,5 +1,6 @@
 //! `phitwire sim`: a network in virtual time.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -358,6 +359,14 @@ pub fn run(args: &SimArgs) -> miette::Result<ExitCode> {
             .open(file);
         opened.map_err(|error| cannot_write(file, error))?;
     }
+    if let (Some(csv), Some(plot)) = (&args.csv, &args.plot)
+        && is_one_file(csv, plot)
+    {
+        return Err(miette!(
+            "--csv and --plot both name {}: one would be written over the other",
+            csv.display()
+        ));
+    }
     let threads = args
         .threads
         .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, std::num::NonZero::get));
@@ -368,6 +377,15 @@ pub fn run(args: &SimArgs) -> miette::Result<ExitCode> {
         return Ok(ExitCode::from(NOT_READ));
     };
     write_files(args, network, &all)?;
+    for measured in &all {
+        for fault in &measured.report.late_faults {
+            let load = measured.load.fraction();
+            let ns = measured.cycle.times(measured.report.cycles).as_ns();
+            complain(&format!(
+                "load {load}: `{fault}` begins after the end of the run, {ns} ns: nothing broke"
+            ));
+        }
+    }
     let mut failed = false;
     for violation in all.iter().flat_map(|m| &m.report.violations) {
         complain(&format!("violation: {violation}"));
@@ -440,6 +458,13 @@ fn say(text: &str) -> miette::Result<bool> {
     print_if_read(text)
         .into_diagnostic()
         .wrap_err("cannot write to standard output")
+}
+
+/// Whether two names are those of one file, whose contents would be lost.
+fn is_one_file(a: &Path, b: &Path) -> bool {
+    let file = |path| std::fs::metadata(path).ok().filter(|file| file.is_file());
+    let [a, b] = [a, b].map(|path| file(path).map(|file| (file.dev(), file.ino())));
+    a.is_some() && a == b
 }
 
 fn cannot_write(file: &Path, error: std::io::Error) -> miette::Report {

@@ -79,7 +79,10 @@ impl Seeds {
             Some((first, last)) => (number(first)?, number(last.trim_start_matches('='))?),
             None => (number(text)?, number(text)?),
         };
-        if first > last || last == u64::MAX {
+        if last == u64::MAX {
+            return Err(format!("seeds go up to {}", u64::MAX - 1));
+        }
+        if first > last {
             return Err(format!("`{text}` holds no seeds: the first is the smaller"));
         }
         Ok(Self { first, last })
@@ -143,14 +146,35 @@ impl SoakArgs {
         all.filter(|family| !self.late_copies || family.has_frames)
     }
 
-    /// What a seed makes of a family, as far as it is to be kept.
-    fn case(&self, family: &Family, seed: u64) -> Box<dyn SoakCase> {
+    /// What a seed makes of a family.
+    fn whole_case(&self, family: &Family, seed: u64) -> Box<dyn SoakCase> {
         let late = if self.late_copies {
             Late::Always
         } else {
             Late::Seldom
         };
-        (family.case)(seed, late).reduced(&reduction(self))
+        (family.case)(seed, late)
+    }
+
+    /// The same, as far as it is to be kept.
+    fn case(&self, family: &Family, seed: u64) -> Box<dyn SoakCase> {
+        self.whole_case(family, seed).reduced(&reduction(self))
+    }
+
+    /// The harm of the highest index that is to be kept, if no case has it, and how many harms the
+    /// cases have at most.
+    fn unknown_harm(&self) -> Option<(usize, usize)> {
+        let wanted = *self.keep_harms.as_ref()?.0.iter().max()?;
+        let mut most = 0;
+        for seed in self.seeds.first..=self.seeds.last {
+            for family in self.families() {
+                most = most.max(self.whole_case(family, seed).whole().harms?.len());
+                if wanted < most {
+                    return None;
+                }
+            }
+        }
+        Some((wanted, most))
     }
 }
 
@@ -163,6 +187,12 @@ pub fn run(args: SoakArgs) -> Result<ExitCode> {
             "--late-copies: in direct mode there are no frames that could come again"
         ));
     }
+    if let Some((index, most)) = args.unknown_harm() {
+        return Err(miette!(
+            "--keep-harms {index}: no case of these seeds has a harm of that index, which begins at 0; the most harms \
+             are {most}"
+        ));
+    }
     if args.trace && args.seeds.first != args.seeds.last {
         return Err(miette!(
             "--trace tells of one seed, and --seeds names {} of them",
@@ -173,8 +203,7 @@ pub fn run(args: SoakArgs) -> Result<ExitCode> {
         return replay(&args);
     }
     // Between seeds only: a replay ends as any command does.
-    let stop = Stop::new().into_diagnostic()?;
-    stop.on_signals().into_diagnostic()?;
+    let stop = Stop::at_signals().into_diagnostic()?;
     end_with_reader().into_diagnostic()?;
     let begin = Instant::now();
     let tally = soak(&args, &stop, begin);
@@ -419,8 +448,17 @@ mod tests {
         assert_eq!(Seeds::parse("17"), seeds(17, 17));
         assert_eq!(Seeds::parse("1..1000"), seeds(1, 1000));
         assert_eq!(Seeds::parse("1..=3"), seeds(1, 3));
-        for wrong in ["", "x", "3..1", "1..", "-1", "18446744073709551615"] {
-            assert!(Seeds::parse(wrong).is_err(), "{wrong}");
+        for (wrong, why) in [
+            ("", "no seed"),
+            ("x", "no seed"),
+            ("3..1", "the first is the smaller"),
+            ("1..", "no seed"),
+            ("-1", "no seed"),
+            ("18446744073709551615", "up to 18446744073709551614"),
+            ("18446744073709551615..1", "the first is the smaller"),
+        ] {
+            let error = Seeds::parse(wrong).expect_err(wrong);
+            assert!(error.contains(why), "{wrong}: {error}");
         }
     }
 
@@ -469,6 +507,29 @@ mod tests {
         assert_eq!(indices("0,3"), Ok(Indices(vec![0, 3])));
         assert_eq!(indices(""), Ok(Indices(vec![])));
         assert!(indices("zero").is_err());
+    }
+
+    #[test]
+    fn a_harm_that_no_case_has_is_refused() {
+        let family = families().next().expect("there is a machine");
+        let harms = (family.case)(17, Late::Seldom).whole().harms;
+        let most = harms.expect("a case names its harms").len();
+        let with = |index| {
+            args(&format!(
+                "--seeds 17 --family {} --keep-harms {index}",
+                family.name
+            ))
+        };
+        assert_eq!(with(most).unknown_harm(), Some((most, most)));
+        let error = run(with(most))
+            .expect_err("it has no such harm")
+            .to_string();
+        assert!(error.contains("no case of these seeds"), "{error}");
+        if most > 0 {
+            assert_eq!(with(most - 1).unknown_harm(), None);
+        }
+        // One of many seeds has it.
+        assert_eq!(args("--seeds 1..1000 --keep-harms 0").unknown_harm(), None);
     }
 
     #[derive(Parser)]

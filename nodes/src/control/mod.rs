@@ -13,8 +13,8 @@ mod several;
 
 pub use client::{Client, ClientError, TIMEOUT};
 pub use protocol::{
-    Claimed, Fault, Holder, LinkReport, MAX_LINE_BYTES, NodeInfo, NodeKind, Register, Request,
-    RoutingReport,
+    Claimed, Fault, Holder, LinkReport, MAX_CLOCKLESS_MS, MAX_LINE_BYTES, NodeInfo, NodeKind,
+    Register, Request, RoutingReport,
 };
 pub use reply::{Code, Refusal, Reply, RunKind};
 pub use several::ask_all;

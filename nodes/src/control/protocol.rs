@@ -13,6 +13,9 @@ use serde_json::Value;
 /// The longest line, request or reply, in bytes.
 pub const MAX_LINE_BYTES: usize = 1 << 20;
 
+/// The longest time that a port can be told to lose its receive clock, in milliseconds.
+pub const MAX_CLOCKLESS_MS: u64 = 60_000;
+
 /// What can be asked of a process.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "cmd", rename_all = "kebab-case", deny_unknown_fields)]
@@ -217,7 +220,8 @@ pub enum Fault {
     /// On links of sets: let a port lose its receive clock
     LoseClock {
         port: PortId,
-        /// For how many milliseconds, at most 60,000
+        /// For how many milliseconds
+        #[arg(value_parser = clap::value_parser!(u64).range(0..=MAX_CLOCKLESS_MS))]
         ms: u64,
     },
     /// On links of sets: set the error-injection registers of a port
@@ -232,7 +236,7 @@ pub enum Fault {
         #[arg(long, default_value_t = 1)]
         bit_mask: u16,
         /// Most sets hit among 64 in a row
-        #[arg(long, default_value_t = 64)]
+        #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u8).range(0..=64))]
         max_per_64_sets: u8,
         /// Seed of the generator
         #[arg(long, default_value_t = 1)]

@@ -57,8 +57,8 @@ impl Estimate {
 pub struct OverSeeds {
     /// Seeds.
     pub seeds: u64,
-    /// Mean latency in cycles.
-    pub latency_mean: Estimate,
+    /// Mean latency in cycles; `None` where nothing was measured.
+    pub latency_mean: Option<Estimate>,
     /// Accepted load.
     pub accepted_load: Estimate,
     /// How many of them saturated.
@@ -137,7 +137,7 @@ pub fn measure(
     if seeds > 1 {
         first.over_seeds = Some(OverSeeds {
             seeds,
-            latency_mean: Estimate::of(&latencies),
+            latency_mean: (!latencies.is_empty()).then(|| Estimate::of(&latencies)),
             accepted_load: Estimate::of(&accepted),
             saturated,
         });

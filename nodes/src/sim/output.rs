@@ -84,7 +84,7 @@ pub fn json(about: &Map<String, Value>, measured: &Measured) -> Value {
     if let Some(over) = measured.over_seeds {
         let value = json!({
             "seeds": over.seeds,
-            "latency_mean": estimate(over.latency_mean),
+            "latency_mean": over.latency_mean.map(estimate),
             "accepted_load": estimate(over.accepted_load),
             "saturated": over.saturated,
         });
@@ -93,15 +93,34 @@ pub fn json(about: &Map<String, Value>, measured: &Measured) -> Value {
     Value::Object(all)
 }
 
+/// Null where nothing was measured.
 fn latencies(latency: LatencySummary) -> Value {
+    let some = (latency.count > 0).then_some(latency);
     json!({
-        "min": latency.min,
-        "mean": latency.mean,
-        "p50": latency.p50,
-        "p99": latency.p99,
-        "p99_9": latency.p99_9,
-        "max": latency.max,
+        "min": some.map(|latency| latency.min),
+        "mean": some.map(|latency| latency.mean),
+        "p50": some.map(|latency| latency.p50),
+        "p99": some.map(|latency| latency.p99),
+        "p99_9": some.map(|latency| latency.p99_9),
+        "max": some.map(|latency| latency.max),
     })
+}
+
+/// Least, mean (with so many decimals), quantiles and most; `nothing` where nothing was measured.
+fn cells(latency: LatencySummary, decimals: usize, nothing: &str) -> [String; 6] {
+    if latency.count == 0 {
+        return [(); 6].map(|()| nothing.to_owned());
+    }
+    let mean = format!("{:.decimals$}", latency.mean);
+    let [min, p50, p99, p99_9, max] = [
+        latency.min,
+        latency.p50,
+        latency.p99,
+        latency.p99_9,
+        latency.max,
+    ]
+    .map(|cycles| cycles.to_string());
+    [min, mean, p50, p99, p99_9, max]
 }
 
 fn violations(report: &Report) -> Vec<String> {
@@ -126,11 +145,10 @@ pub fn csv(all: &[Measured]) -> String {
     });
     for measured in all {
         let report = &measured.report;
-        let latency = report.latency_cycles;
         // Writing to a String cannot fail.
         let _ = write!(
             text,
-            "{},{},{:016x},{},{:.6},{:.6},{},{},{:.3},{},{},{},{},{:.4},{},{:.3}",
+            "{},{},{:016x},{},{:.6},{:.6},{},{},{:.4},{},{:.3}",
             measured.load.fraction(),
             report.seed,
             report.trace_hash,
@@ -138,12 +156,7 @@ pub fn csv(all: &[Measured]) -> String {
             report.offered_load,
             report.accepted_load,
             report.saturated,
-            latency.min,
-            latency.mean,
-            latency.p50,
-            latency.p99,
-            latency.p99_9,
-            latency.max,
+            cells(report.latency_cycles, 3, "").join(","),
             report.hops_mean,
             report.phit_hops,
             measured.wall_seconds,
@@ -163,17 +176,11 @@ pub const HEADING: &str =
 /// One measurement as a line of a table.
 pub fn line(measured: &Measured) -> String {
     let report = &measured.report;
-    let latency = report.latency_cycles;
+    let [min, mean, p50, p99, p99_9, max] = cells(report.latency_cycles, 1, "-");
     let mut text = format!(
-        "{:8.4} {:8.4} | {:6} {:8.1} {:7} {:7} {:7} {:7} | {:4.2} {:8.2}{}",
+        "{:8.4} {:8.4} | {min:>6} {mean:>8} {p50:>7} {p99:>7} {p99_9:>7} {max:>7} | {:4.2} {:8.2}{}",
         report.offered_load,
         report.accepted_load,
-        latency.min,
-        latency.mean,
-        latency.p50,
-        latency.p99,
-        latency.p99_9,
-        latency.max,
         report.hops_mean,
         phit_hops_per_second(measured) / 1e6,
         if report.saturated { "  saturated" } else { "" },
@@ -186,15 +193,14 @@ pub fn line(measured: &Measured) -> String {
         let _ = write!(text, ", non-minimal {share:.3}");
     }
     if let Some(over) = measured.over_seeds {
+        let latency = over.latency_mean.map_or("-".to_owned(), |latency| {
+            format!("{:.1} +- {:.1}", latency.mean, latency.half_width)
+        });
         // Writing to a String cannot fail.
         let _ = write!(
             text,
-            "  {} seeds: latency {:.1} +- {:.1}, accepted {:.4} +- {:.4}",
-            over.seeds,
-            over.latency_mean.mean,
-            over.latency_mean.half_width,
-            over.accepted_load.mean,
-            over.accepted_load.half_width
+            "  {} seeds: latency {latency}, accepted {:.4} +- {:.4}",
+            over.seeds, over.accepted_load.mean, over.accepted_load.half_width
         );
     }
     text

@@ -157,7 +157,7 @@ pub enum ConfigError {
     #[error(transparent)]
     Plan(#[from] crate::net::PlanError),
     /// A fault of something that is not there.
-    #[error("`{0}`: the topology has no such link or node")]
+    #[error("`{0}`: the topology has no such link or router")]
     NoSuchPart(String),
     /// A fault that lasts for good over encoded links.
     #[error(

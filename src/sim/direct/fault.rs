@@ -7,16 +7,17 @@ use super::config::ConfigError;
 use crate::net::{End, Network, NodeRef};
 use crate::time::Duration;
 
-/// The longest time, some thirteen days: two of them can be added.
-const MOST_PS: u64 = 1 << 60;
+/// The longest time, in seconds: two of them can be added.
+const MOST_S: u64 = 1_000_000;
+const PS_PER_S: u64 = 1_000_000_000_000;
 
 /// What breaks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Broken {
     /// The link of this number.
     Link(u32),
-    /// All links of the node of this name.
-    Node(String),
+    /// All links of the router of this name.
+    Router(String),
 }
 
 /// A fault: `link 12 down at 5us for 3us`, `router g0-c0s1 down at 5us`.
@@ -39,9 +40,15 @@ pub enum FaultError {
          `for TIME` if it is to come back (times such as 500ns, 5us, 1ms)"
     )]
     Form(String),
-    /// A time without end, or none.
+    /// A time is built differently.
     #[error("`{0}` is no time: a whole number with ns, us, ms or s")]
     Time(String),
+    /// A time is beyond [`MOST_S`].
+    #[error("`{0}` is too large: a fault begins within {MOST_S}s, and lasts no longer")]
+    TooLarge(String),
+    /// It is over when it begins.
+    #[error("`{0}` lasts no time at all: without `for` it lasts for good")]
+    Nothing(String),
 }
 
 impl FromStr for Fault {
@@ -55,7 +62,7 @@ impl FromStr for Fault {
                 let number = number.parse().map_err(|_| form())?;
                 (Broken::Link(number), rest)
             }
-            ["router", name, ref rest @ ..] => (Broken::Node(name.to_owned()), rest),
+            ["router", name, ref rest @ ..] => (Broken::Router(name.to_owned()), rest),
             _ => return Err(form()),
         };
         let (at, lasts) = match *rest {
@@ -63,30 +70,37 @@ impl FromStr for Fault {
             ["down", "at", at, "for", lasts] => (time(at)?, Some(time(lasts)?)),
             _ => return Err(form()),
         };
+        if lasts == Some(Duration::ZERO) {
+            return Err(FaultError::Nothing(text.to_owned()));
+        }
         Ok(Self { what, at, lasts })
     }
 }
 
 fn time(text: &str) -> Result<Duration, FaultError> {
     let wrong = || FaultError::Time(text.to_owned());
-    let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
-    let number: u64 = digits.parse().map_err(|_| wrong())?;
-    let ps: u64 = match &text[digits.len()..] {
+    let unit = text.trim_start_matches(|c: char| c.is_ascii_digit());
+    let ps = match unit {
         "ns" => 1_000,
         "us" => 1_000_000,
         "ms" => 1_000_000_000,
-        "s" => 1_000_000_000_000,
+        "s" => PS_PER_S,
         _ => return Err(wrong()),
     };
-    let ps = number.checked_mul(ps).filter(|ps| *ps < MOST_PS);
-    ps.map(Duration::from_ps).ok_or_else(wrong)
+    let digits = text.strip_suffix(unit).filter(|digits| !digits.is_empty());
+    // What consists of digits and is no number has too many of them.
+    let number = digits.ok_or_else(wrong)?.parse().ok();
+    let ps = number.and_then(|number: u64| number.checked_mul(ps));
+    ps.filter(|ps| *ps <= MOST_S * PS_PER_S)
+        .map(Duration::from_ps)
+        .ok_or_else(|| FaultError::TooLarge(text.to_owned()))
 }
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.what {
             Broken::Link(number) => write!(f, "link {number}")?,
-            Broken::Node(name) => write!(f, "router {name}")?,
+            Broken::Router(name) => write!(f, "router {name}")?,
         }
         write!(f, " down at {} ns", self.at.as_ns())?;
         match self.lasts {
@@ -107,6 +121,8 @@ pub(crate) struct Switch {
     pub ends: [End; 2],
     /// Whether it goes down.
     pub down: bool,
+    /// Which of all faults does it.
+    pub fault: usize,
 }
 
 /// All that happens to links, in the order of time.
@@ -119,14 +135,16 @@ pub(crate) fn schedule(
     cycle: Duration,
 ) -> Result<Vec<Switch>, ConfigError> {
     let mut switches = Vec::new();
-    for fault in faults {
+    for (number, fault) in faults.iter().enumerate() {
         let unknown = || ConfigError::NoSuchPart(fault.to_string());
         let links: Vec<u32> = match &fault.what {
             Broken::Link(number) if (*number as usize) < network.link_count() => vec![*number],
             Broken::Link(_) => return Err(unknown()),
-            Broken::Node(name) => {
+            Broken::Router(name) => {
                 let mut nodes = network.nodes().into_iter();
-                let is_it = |node: &NodeRef| network.node_name(*node) == name.as_str();
+                let is_it = |node: &NodeRef| {
+                    matches!(node, NodeRef::Chip(_)) && network.node_name(*node) == name.as_str()
+                };
                 let node = nodes.find(is_it).ok_or_else(unknown)?;
                 let at_node = |link: &usize| {
                     let (a, b) = network.ends(*link);
@@ -146,6 +164,7 @@ pub(crate) fn schedule(
                     link,
                     ends,
                     down,
+                    fault: number,
                 });
             };
             add(fault.at, true);
@@ -169,19 +188,26 @@ mod tests {
         assert_eq!(fault.at, Duration::from_us(5));
         assert_eq!(fault.lasts, Some(Duration::from_us(3)));
         let fault: Fault = "router g0-c0s1 down at 500ns".parse().unwrap();
-        assert_eq!(fault.what, Broken::Node("g0-c0s1".into()));
+        assert_eq!(fault.what, Broken::Router("g0-c0s1".into()));
         assert_eq!((fault.at, fault.lasts), (Duration::from_ns(500), None));
-        for wrong in [
-            "",
-            "link",
-            "link x down at 5us",
-            "link 3 at 5us",
-            "link 3 down at 5",
-            "link 3 down at 5us for ever",
-            "link 3 down at 99999999999999s",
-            "router a down at 5us for",
+        let longest: Fault = "link 3 down at 1000000s for 1000000s".parse().unwrap();
+        assert_eq!(Some(longest.at), longest.lasts);
+        for (wrong, why) in [
+            ("", "is no fault"),
+            ("link", "is no fault"),
+            ("link x down at 5us", "is no fault"),
+            ("link 3 at 5us", "is no fault"),
+            ("link 3 down at 5", "is no time"),
+            ("link 3 down at us", "is no time"),
+            ("link 3 down at 5us for ever", "is no time"),
+            ("link 3 down at 5us for 0ns", "lasts no time at all"),
+            ("link 3 down at 1000001s", "begins within 1000000s"),
+            ("link 3 down at 99999999999999s", "is too large"),
+            ("link 3 down at 99999999999999999999ns", "is too large"),
+            ("router a down at 5us for", "is no fault"),
         ] {
-            assert!(wrong.parse::<Fault>().is_err(), "{wrong}");
+            let error = wrong.parse::<Fault>().expect_err(wrong).to_string();
+            assert!(error.contains(why), "{wrong}: {error}");
         }
     }
 }

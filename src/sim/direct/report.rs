@@ -114,6 +114,8 @@ pub struct Report {
     pub frames_sent: u64,
     /// Those of them that an impairment lost.
     pub frames_lost: u64,
+    /// Faults that were still to come when the run was over.
+    pub late_faults: Vec<String>,
     /// What must not be and was.
     pub violations: Vec<Violation>,
 }

@@ -28,6 +28,14 @@ impl<M: CycleModel> Simulation<M> {
         Ok(())
     }
 
+    /// What had not broken yet when the run was over.
+    pub(super) fn late_faults(&self) -> Vec<String> {
+        let is_late = |number| self.switches.iter().any(|s| s.down && s.fault == number);
+        let faults = self.config.faults.iter().enumerate();
+        let late = faults.filter(|(number, _)| is_late(*number));
+        late.map(|(_, fault)| fault.to_string()).collect()
+    }
+
     fn find(&self, topology: &M::Topology, end: End) -> Option<Whereabouts> {
         let mut partitions = self.partitions.iter().enumerate();
         let (partition, place) = match end.node {
