@@ -50,6 +50,7 @@ mod error;
 mod header;
 
 pub use error::{EmitError, FrameError};
+pub(crate) use header::field;
 pub use header::{FrameHeader, HeaderView};
 
 use core::ops::Range;

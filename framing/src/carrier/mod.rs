@@ -4,6 +4,7 @@
 //! A frame carries units of whatever a machine sends over its links; what they are, and how a frame
 //! holds them, is the machine's. See [`frame`] for what a kind of frame has to bring along.
 
+pub(crate) mod crc_tables;
 pub mod frame;
 pub mod lanes;
 pub(crate) mod names;

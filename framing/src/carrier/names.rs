@@ -1,4 +1,5 @@
-//! Enumerations whose values have names, and those that are reasons to refuse something.
+//! Enumerations whose values have names, those that are reasons to refuse something, and the fields
+//! of views.
 
 /// The values of an enumeration listed once: makes `ALL` and, where names are given, `name`.
 #[doc(hidden)]
@@ -62,3 +63,23 @@ macro_rules! reasons {
     };
 }
 pub(crate) use reasons;
+
+/// The getter or the setter of a number in some bits of a view, which has a `get` and a `set` for
+/// what says where these bits are.
+macro_rules! bit_field {
+    (get $get:ident, $field:expr, $type:ty, $doc:literal) => {
+        #[doc = concat!($doc, ".")]
+        #[inline]
+        pub fn $get(&self) -> $type {
+            self.get($field) as $type
+        }
+    };
+    (set $set:ident, $field:expr, $type:ty, $doc:literal) => {
+        #[doc = concat!("Sets ", $doc, ".")]
+        #[inline]
+        pub fn $set(&mut self, value: $type) {
+            self.set($field, value.into());
+        }
+    };
+}
+pub(crate) use bit_field;

@@ -20,23 +20,23 @@
 //! ```
 
 use super::frame::{
-    EmitError, Frame, FrameError, FrameHeader, FrameKind, HEADER_BYTES, checksum, parse,
+    EmitError, Frame, FrameError, FrameHeader, FrameKind, HEADER_BYTES, checksum, field, parse,
 };
 use super::lanes::{ALL_LANES, LANES, Permutation, WORD_BITS, WORD_BYTES, bits_of_lane};
 use core::ops::Range;
 
 /// Byte of the sender's state.
-pub const STATE_AT: usize = 20;
+pub const STATE_AT: Range<usize> = 20..21;
 /// Byte of `heard` (7), reserved bits (6:3) and wanted lanes (2:0).
-pub const RX_LANES_AT: usize = 21;
+pub const RX_LANES_AT: Range<usize> = 21..22;
 /// Byte of the sender's port.
-pub const PORT_AT: usize = 22;
+pub const PORT_AT: Range<usize> = 22..23;
 /// Byte of the port that the sender expects to reach.
-pub const EXPECT_PORT_AT: usize = 23;
+pub const EXPECT_PORT_AT: Range<usize> = 23..24;
 /// Byte of the longest packet.
-pub const MAX_PACKET_AT: usize = 24;
+pub const MAX_PACKET_AT: Range<usize> = 24..25;
 /// Byte of the lane rate.
-pub const RATE_AT: usize = 25;
+pub const RATE_AT: Range<usize> = 25..26;
 /// Bytes of the window.
 pub const WINDOW_AT: Range<usize> = 26..28;
 /// Bytes of the credits, per virtual channel.
@@ -64,7 +64,7 @@ const HEARD: u8 = 0x80;
 
 const _: () = assert!(PATTERN_AT.end - PATTERN_AT.start == PATTERN_WORDS * WORD_BYTES);
 const _: () = assert!(NODE_AT.end - NODE_AT.start == NAME_BYTES);
-const _: () = assert!(STATE_AT == HEADER_BYTES);
+const _: () = assert!(STATE_AT.start == HEADER_BYTES);
 
 /// Wire words of the training pattern.
 pub type Pattern = [u32; PATTERN_WORDS];
@@ -215,40 +215,14 @@ impl<T: AsRef<[u8]>> TrainingView<T> {
         bytes
     }
 
-    /// State of the sender.
-    pub fn state(&self) -> u8 {
-        self.0.as_ref()[STATE_AT]
-    }
-
-    /// The byte of `heard`, reserved bits and wanted lanes.
-    pub fn lane_byte(&self) -> u8 {
-        self.0.as_ref()[RX_LANES_AT]
-    }
-
-    /// Port of the sender.
-    pub fn port(&self) -> u8 {
-        self.0.as_ref()[PORT_AT]
-    }
-
-    /// Port that the sender expects to reach.
-    pub fn expect_port(&self) -> u8 {
-        self.0.as_ref()[EXPECT_PORT_AT]
-    }
-
-    /// Longest packet.
-    pub fn max_packet(&self) -> u8 {
-        self.0.as_ref()[MAX_PACKET_AT]
-    }
-
-    /// Code of the lane rate.
-    pub fn rate(&self) -> u8 {
-        self.0.as_ref()[RATE_AT]
-    }
-
-    /// Window in packets.
-    pub fn window_packets(&self) -> u16 {
-        u16::from_be_bytes(self.array(WINDOW_AT))
-    }
+    field!(get state, STATE_AT, u8, "State of the sender");
+    field!(get lane_byte, RX_LANES_AT, u8, "The byte of `heard`, reserved bits and wanted lanes");
+    field!(get port, PORT_AT, u8, "Port of the sender");
+    field!(get expect_port, EXPECT_PORT_AT, u8, "Port that the sender expects to reach");
+    field!(get max_packet, MAX_PACKET_AT, u8, "Longest packet");
+    field!(get rate, RATE_AT, u8, "Code of the lane rate");
+    field!(get window_packets, WINDOW_AT, u16, "Window in packets");
+    field!(get check, CHECK_AT, u32, "The check as it stands there");
 
     /// Credits per virtual channel.
     pub fn credits(&self) -> [u32; 2] {
@@ -263,11 +237,6 @@ impl<T: AsRef<[u8]>> TrainingView<T> {
     /// Name of the node that the sender expects to reach.
     pub fn expect_node(&self) -> [u8; NAME_BYTES] {
         self.array(EXPECT_NODE_AT)
-    }
-
-    /// The check as it stands there.
-    pub fn check(&self) -> u32 {
-        u32::from_be_bytes(self.array(CHECK_AT))
     }
 
     /// Whether the check is right.
@@ -287,35 +256,17 @@ impl<T: AsRef<[u8]>> TrainingView<T> {
 }
 
 impl<T: AsRef<[u8]> + AsMut<[u8]>> TrainingView<T> {
-    /// Sets the state of the sender.
-    pub fn set_state(&mut self, state: u8) {
-        self.0.as_mut()[STATE_AT] = state;
-    }
+    field!(set set_state, STATE_AT, u8, "the state of the sender");
+    field!(set set_port, PORT_AT, u8, "the sender's port");
+    field!(set set_expect_port, EXPECT_PORT_AT, u8, "the port that the sender expects to reach");
+    field!(set set_max_packet, MAX_PACKET_AT, u8, "the longest packet");
+    field!(set set_rate, RATE_AT, u8, "the code of the lane rate");
+    field!(set set_window_packets, WINDOW_AT, u16, "the window in packets");
 
     /// Sets `heard` and the wanted lanes; the reserved bits become zero.
     pub fn set_lanes(&mut self, heard: bool, rx_lanes: u8) {
-        self.0.as_mut()[RX_LANES_AT] = if heard { HEARD } else { 0 } | rx_lanes & ALL_LANES;
-    }
-
-    /// Sets the sender's port and the one it expects to reach.
-    pub fn set_ports(&mut self, port: u8, expect_port: u8) {
-        self.0.as_mut()[PORT_AT] = port;
-        self.0.as_mut()[EXPECT_PORT_AT] = expect_port;
-    }
-
-    /// Sets the longest packet.
-    pub fn set_max_packet(&mut self, units: u8) {
-        self.0.as_mut()[MAX_PACKET_AT] = units;
-    }
-
-    /// Sets the code of the lane rate.
-    pub fn set_rate(&mut self, rate: u8) {
-        self.0.as_mut()[RATE_AT] = rate;
-    }
-
-    /// Sets the window in packets.
-    pub fn set_window_packets(&mut self, packets: u16) {
-        self.0.as_mut()[WINDOW_AT].copy_from_slice(&packets.to_be_bytes());
+        let heard = if heard { HEARD } else { 0 };
+        self.0.as_mut()[RX_LANES_AT.start] = heard | rx_lanes & ALL_LANES;
     }
 
     /// Sets the credits per virtual channel.
@@ -420,7 +371,8 @@ impl Training {
         let mut view = TrainingView(buf);
         view.set_state(self.state);
         view.set_lanes(self.heard, self.rx_lanes);
-        view.set_ports(self.port, self.expect_port);
+        view.set_port(self.port);
+        view.set_expect_port(self.expect_port);
         view.set_max_packet(self.max_packet);
         view.set_rate(self.rate);
         view.set_window_packets(self.window_packets);

@@ -15,7 +15,8 @@
 //! age told from a new one.
 
 use super::phit::{PHIT_BITS, SIDEBAND_SHIFT};
-use crate::carrier::names::reasons;
+use crate::carrier::crc_tables::tables;
+use crate::carrier::names::{bit_field, reasons};
 use crate::carrier::number::PacketNumber;
 
 /// Bits of a control word.
@@ -38,36 +39,18 @@ struct Field {
     width: u32,
 }
 
-const SEQ: Field = Field {
-    shift: 80,
-    width: 16,
-};
-const OFFSET: Field = Field {
-    shift: 75,
-    width: 5,
-};
-const STATUS: Field = Field {
-    shift: 72,
-    width: 3,
-};
-const ACK: Field = Field {
-    shift: 56,
-    width: 16,
-};
-const VC_ACK: [Field; 2] = [
-    Field {
-        shift: 36,
-        width: VC_ACK_BITS,
-    },
-    Field {
-        shift: 16,
-        width: VC_ACK_BITS,
-    },
-];
-const CRC: Field = Field {
-    shift: 0,
-    width: 16,
-};
+impl Field {
+    const fn at(shift: u32, width: u32) -> Self {
+        Self { shift, width }
+    }
+}
+
+const SEQ: Field = Field::at(80, 16);
+const OFFSET: Field = Field::at(75, 5);
+const STATUS: Field = Field::at(72, 3);
+const ACK: Field = Field::at(56, 16);
+const VC_ACK: [Field; 2] = [Field::at(36, VC_ACK_BITS), Field::at(16, VC_ACK_BITS)];
+const CRC: Field = Field::at(0, 16);
 
 const _: () = assert!(WORD_PHITS == 48);
 const _: () =
@@ -92,49 +75,18 @@ pub const INITIAL: u16 = 0xffff;
 /// Bytes that the check covers.
 const CHECKED: usize = WORD_BYTES - 2;
 
-/// `tables[i][b]` is what byte `b` at place `i` of the word adds to the check. The CRC is linear,
-/// so the ten look-ups do not wait for each other.
-const fn tables() -> [[u16; 256]; CHECKED] {
-    let mut tables = [[0; 256]; CHECKED];
-    let mut byte = 0;
-    while byte < 256 {
-        let mut crc = byte as u16;
-        let mut place = CHECKED + 1;
-        // Two bytes of the check itself follow the last place.
-        while place > 0 {
-            place -= 1;
-            crc = shift_byte(crc);
-            if place < CHECKED {
-                tables[place][byte] = crc;
-            }
-        }
-        byte += 1;
-    }
-    tables
-}
-
-const fn shift_byte(mut crc: u16) -> u16 {
-    let mut bit = 0;
-    while bit < 8 {
-        crc = if crc & 0x8000 != 0 {
-            (crc << 1) ^ POLYNOMIAL
-        } else {
-            crc << 1
-        };
-        bit += 1;
-    }
-    crc
-}
-
-static TABLES: [[u16; 256]; CHECKED] = tables();
+/// By the number of bytes of the word that follow, those of the check left out.
+static TABLES: [[u16; 256]; CHECKED] = tables(POLYNOMIAL, 2);
 
 /// The check over the first ten bytes of a word.
 fn check(word: &[u8; WORD_BYTES]) -> u16 {
     // The start value is as good as two bytes added to the first two.
     let start = INITIAL.to_be_bytes();
-    let first = TABLES[0][usize::from(word[0] ^ start[0])];
-    let second = TABLES[1][usize::from(word[1] ^ start[1])];
-    let rest = word[2..CHECKED].iter().zip(&TABLES[2..]);
+    let first = TABLES[CHECKED - 1][usize::from(word[0] ^ start[0])];
+    let second = TABLES[CHECKED - 2][usize::from(word[1] ^ start[1])];
+    let rest = word[2..CHECKED]
+        .iter()
+        .zip(TABLES[..CHECKED - 2].iter().rev());
     rest.fold(first ^ second, |crc, (byte, table)| {
         crc ^ table[usize::from(*byte)]
     })
@@ -187,34 +139,15 @@ impl WordView {
         (self.word() >> field.shift) as u32 & ((1 << field.width) - 1)
     }
 
-    /// Number of the packet of the frame's first packet phit, its lower 16 bits.
-    pub fn seq(&self) -> u16 {
-        self.get(SEQ) as u16
-    }
-
-    /// Phits of that packet sent before this frame.
-    pub fn offset(&self) -> u8 {
-        self.get(OFFSET) as u8
-    }
-
-    /// The three status bits.
-    pub fn status_code(&self) -> u8 {
-        self.get(STATUS) as u8
-    }
-
-    /// Next packet expected by the sending end, the lower 16 bits of its number.
-    pub fn ack(&self) -> u16 {
-        self.get(ACK) as u16
-    }
+    bit_field!(get seq, SEQ, u16, "Number of the frame's first packet, its lower 16 bits");
+    bit_field!(get offset, OFFSET, u8, "Phits of that packet sent before this frame");
+    bit_field!(get status_code, STATUS, u8, "The three status bits");
+    bit_field!(get ack, ACK, u16, "Next packet expected by the sending end, lower 16 bits");
+    bit_field!(get crc, CRC, u16, "The check as it stands there");
 
     /// Phits freed on a virtual channel, modulo 2^20.
     pub fn vc_ack(&self, vc: super::packet::Vc) -> u32 {
         self.get(VC_ACK[vc.index()])
-    }
-
-    /// The check as it stands there.
-    pub fn crc(&self) -> u16 {
-        self.get(CRC) as u16
     }
 
     /// Whether the check is right.
@@ -228,25 +161,10 @@ impl WordView {
         self.0.copy_from_slice(&word.to_be_bytes()[4..]);
     }
 
-    /// Sets the lower 16 bits of the sequence number.
-    pub fn set_seq(&mut self, seq: u16) {
-        self.set(SEQ, u32::from(seq));
-    }
-
-    /// Sets the offset; 5 bits.
-    pub fn set_offset(&mut self, offset: u8) {
-        self.set(OFFSET, u32::from(offset));
-    }
-
-    /// Sets the status bits; 3 bits.
-    pub fn set_status_code(&mut self, code: u8) {
-        self.set(STATUS, u32::from(code));
-    }
-
-    /// Sets the lower 16 bits of the acknowledgement.
-    pub fn set_ack(&mut self, ack: u16) {
-        self.set(ACK, u32::from(ack));
-    }
+    bit_field!(set set_seq, SEQ, u16, "the lower 16 bits of the sequence number");
+    bit_field!(set set_offset, OFFSET, u8, "the offset; 5 bits");
+    bit_field!(set set_status_code, STATUS, u8, "the status bits; 3 bits");
+    bit_field!(set set_ack, ACK, u16, "the lower 16 bits of the acknowledgement");
 
     /// Sets a virtual channel acknowledgement; 20 bits.
     pub fn set_vc_ack(&mut self, vc: super::packet::Vc, phits: u32) {

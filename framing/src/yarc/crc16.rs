@@ -13,44 +13,15 @@
 
 use super::packet::{Eop, EopError, EopStatus};
 use super::phit::Phit;
+use crate::carrier::crc_tables::tables;
 
 /// x^16 + x^13 + x^12 + x^8 + x^7 + x^5 + 1, without its highest term.
 pub const POLYNOMIAL: u16 = 0x31a1;
 /// State before the first phit.
 pub const INITIAL: u16 = 0xffff;
 
-const fn advance(mut crc: u16, bits: u32) -> u16 {
-    let mut i = 0;
-    while i < bits {
-        crc = if crc & 0x8000 != 0 {
-            (crc << 1) ^ POLYNOMIAL
-        } else {
-            crc << 1
-        };
-        i += 1;
-    }
-    crc
-}
-
-/// `table[k][b]` is the effect of byte `b` when `k` more bytes follow it within the same pair of
-/// phits.
-const fn tables() -> [[u16; 256]; 6] {
-    let mut table = [[0; 256]; 6];
-    let mut byte = 0;
-    while byte < 256 {
-        let mut crc = advance((byte as u16) << 8, 8);
-        let mut k = 0;
-        while k < table.len() {
-            table[k][byte] = crc;
-            crc = advance(crc, 8);
-            k += 1;
-        }
-        byte += 1;
-    }
-    table
-}
-
-static TABLES: [[u16; 256]; 6] = tables();
+/// By the number of bytes that follow within the same pair of phits.
+static TABLES: [[u16; 256]; 6] = tables(POLYNOMIAL, 2);
 
 /// The three bytes of a phit, followed by `after` more bytes.
 #[inline(always)]

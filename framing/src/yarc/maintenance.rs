@@ -24,13 +24,13 @@
 //! hop and increments the index, bringing the check up to date with [`super::crc16::CrcPatch`]. The
 //! port of a hop lies within one phit, so a router needs to see only the phits up to that one.
 
-use super::crc16::PacketCrc;
-use super::memory::DecodeError;
+use super::bits::PayloadWriter;
+use super::memory::{DecodeError, healthy};
 use super::packet::{
-    EopError, EopStatus, HEAD_PAYLOAD_SHIFT, Head, PacketBuf, PacketError, Vc, check_shape,
-    eop_status, hash_bits, head_payload, head_source_routed, second_payload, second_phit,
+    HEAD_PAYLOAD_SHIFT, Head, PacketBuf, SECOND_PAYLOAD_BITS, Vc, hash_bits, head_payload,
+    head_source_routed, second_payload,
 };
-use super::phit::{Phit, PhitKind};
+use super::phit::{CONTENT_BITS, CONTENT_MASK, Phit};
 
 /// Hops that a routing vector has room for.
 pub const MAX_HOPS: usize = 8;
@@ -60,7 +60,7 @@ const STATUS_SHIFT: u32 = 16;
 const HOPS_BITS: u32 = 4;
 
 const _: () = assert!(WRITE_PHITS <= super::packet::MAX_PACKET_PHITS);
-const _: () = assert!(VALUE_PHITS * super::phit::CONTENT_BITS as usize >= 64);
+const _: () = assert!(VALUE_PHITS * CONTENT_BITS as usize >= 64);
 
 /// Where a packet goes, router by router: the output port at each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -255,45 +255,32 @@ impl Maintenance {
         if request && self.route.ports().len() > MAX_REQUEST_HOPS {
             return false;
         }
-        out.clear();
-        let mut crc = PacketCrc::new();
         let head = head(self.operation.vc(), self.hop).emit();
-        crc.update(head);
-        let mut fits = out.push(Phit::new(PhitKind::Head, head));
-        let mut body = |content: u32| {
-            crc.update(content);
-            fits &= out.push(Phit::new(PhitKind::Body, content));
-        };
-        body(second_phit(
-            0,
-            self.operation.code() << HOPS_BITS | self.route.hops,
-        ));
-        self.route.emit(self.tag).into_iter().for_each(&mut body);
+        let mut writer = PayloadWriter::new(out, head, 0);
+        let second = self.operation.code() << HOPS_BITS | self.route.hops;
+        writer.put(second.into(), SECOND_PAYLOAD_BITS);
+        let mut phit = |content: u32| writer.put(content.into(), CONTENT_BITS);
+        self.route.emit(self.tag).into_iter().for_each(&mut phit);
         let (value, status) = match self.operation {
             Operation::Read { back } => {
-                back.emit(back.hops).into_iter().for_each(&mut body);
+                back.emit(back.hops).into_iter().for_each(&mut phit);
                 (None, RegisterStatus::Done)
             }
             Operation::Write { back, value } => {
-                back.emit(back.hops).into_iter().for_each(&mut body);
+                back.emit(back.hops).into_iter().for_each(&mut phit);
                 (Some(value), RegisterStatus::Done)
             }
             Operation::ReadReply { status, value } => (Some(value), status),
             Operation::WriteReply { status } => (None, status),
         };
-        body(u32::from(self.register) | (status as u32) << STATUS_SHIFT);
+        phit(u32::from(self.register) | (status as u32) << STATUS_SHIFT);
         if let Some(value) = value {
             for shift in [44, 22, 0] {
-                body((value >> shift) as u32 & super::phit::CONTENT_MASK);
+                phit((value >> shift) as u32 & CONTENT_MASK);
             }
         }
-        let eop = crc.eop(EopStatus::Healthy);
-        fits &= out.push(Phit::new(PhitKind::Eop, eop));
-        debug_assert!(
-            fits,
-            "a maintenance packet is shorter than the longest packet"
-        );
-        fits
+        writer.close();
+        true
     }
 
     /// Reads a whole packet. The check is not repeated here.
@@ -302,17 +289,7 @@ impl Maintenance {
     /// [`DecodeError`]; `Routing` also when the packet is not source-routed, `Length` when a vector
     /// has more hops than there is room for.
     pub fn decode(phits: &[Phit]) -> Result<Self, DecodeError> {
-        check_shape(phits).map_err(DecodeError::Packet)?;
-        // check_shape has seen a head, at least two body phits and an end of packet.
-        match eop_status(phits[phits.len() - 1].content()) {
-            Some(EopStatus::Healthy) => {}
-            Some(status) => return Err(DecodeError::Unhealthy(status)),
-            None => {
-                return Err(DecodeError::Packet(PacketError::Eop(
-                    EopError::StatusReserved,
-                )));
-            }
-        }
+        healthy(phits)?;
         let (head_content, second) = (phits[0].content(), phits[1].content());
         let code = second_payload(second) >> HOPS_BITS;
         let vc = if code < 2 { Vc::Request } else { Vc::Response };
@@ -350,7 +327,7 @@ impl Maintenance {
     }
 }
 
-const _: () = assert!(EXTRA_SHIFT + EXTRA_BITS <= super::phit::CONTENT_BITS);
+const _: () = assert!(EXTRA_SHIFT + EXTRA_BITS <= CONTENT_BITS);
 
 const fn head(vc: Vc, hop: u8) -> Head {
     Head {
@@ -380,7 +357,7 @@ fn decode_rest(code: u8, rest: &[Phit]) -> Result<(Operation, u16), DecodeError>
         _ => return Err(DecodeError::Status),
     };
     let value = value.iter().try_fold(0_u128, |value, phit| {
-        let value = value << super::phit::CONTENT_BITS | u128::from(phit.content());
+        let value = value << CONTENT_BITS | u128::from(phit.content());
         (value >> 64 == 0).then_some(value as u64 as u128)
     });
     let value = value.ok_or(DecodeError::Padding)? as u64;

@@ -345,9 +345,10 @@ pub fn encode_request(
     Ok(())
 }
 
-fn healthy(phits: &[super::phit::Phit]) -> Result<(), DecodeError> {
+/// Whether phits have the shape of a packet, a head, two body phits at least and an end of packet,
+/// and are not marked as damaged.
+pub(super) fn healthy(phits: &[super::phit::Phit]) -> Result<(), DecodeError> {
     check_shape(phits).map_err(DecodeError::Packet)?;
-    // check_shape has seen at least four phits.
     match eop_status(phits[phits.len() - 1].content()) {
         Some(EopStatus::Healthy) => Ok(()),
         Some(status) => Err(DecodeError::Unhealthy(status)),

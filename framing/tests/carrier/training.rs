@@ -65,7 +65,8 @@ fn construct() {
     view.set_window_packets(512);
     view.set_rate(4);
     view.set_max_packet(19);
-    view.set_ports(63, 17);
+    view.set_expect_port(17);
+    view.set_port(63);
     view.set_lanes(true, 5);
     view.set_state(2);
     view.fill_check();

@@ -12,6 +12,7 @@
 //! 118,383. CRC-16/CCITT has 254,844. `tests/aries/crc_distance.rs` proves these numbers.
 
 use crate::aries::flit::{Flit, Head};
+use crate::carrier::crc_tables::tables;
 
 /// x^16 + x^14 + x^13 + x^7 + x^2 + x + 1, without its highest term.
 pub const POLYNOMIAL: u16 = 0x6087;
@@ -32,38 +33,8 @@ const INVARIANT: u64 = {
     all.with_vc(0).flit().bits()
 };
 
-const fn advance(mut state: u16, bits: u32) -> u16 {
-    let mut i = 0;
-    while i < bits {
-        state = if state & 0x8000 != 0 {
-            state << 1 ^ POLYNOMIAL
-        } else {
-            state << 1
-        };
-        i += 1;
-    }
-    state
-}
-
-/// `table[k][b]` is what byte `b` leaves when `k` more bytes follow it, the check's own two among
-/// them.
-const fn tables() -> [[u16; 256]; 8] {
-    let mut table = [[0; 256]; 8];
-    let mut byte = 0;
-    while byte < 256 {
-        let mut state = byte as u16;
-        let mut k = 0;
-        while k < table.len() {
-            table[k][byte] = state;
-            state = advance(state, 8);
-            k += 1;
-        }
-        byte += 1;
-    }
-    table
-}
-
-static TABLES: [[u16; 256]; 8] = tables();
+/// By the number of bytes that follow.
+static TABLES: [[u16; 256]; 8] = tables(POLYNOMIAL, 0);
 
 /// The state after a flit, as a remainder: the flit's last 16 bits are added as they are.
 #[inline(always)]

@@ -3,6 +3,7 @@
 use super::area::{self, MAX_DATA};
 use super::{Command, EmitError, PacketError, REQUEST_HEADER_FLITS};
 use crate::aries::flit::{FLIT_BITS, Flit, Head, NodeId, Routing};
+use crate::carrier::names::bit_field;
 
 const COMMAND_HIGH_SHIFT: u32 = 47;
 const SOURCE_SHIFT: u32 = 29;
@@ -28,6 +29,12 @@ const _: () = assert!(MDH_SHIFT + MDH_BITS == SOURCE_SHIFT && ECHO_SHIFT + ECHO_
 const _: () = assert!(SSID_SHIFT + SSID_BITS == ECHO_SHIFT);
 const _: () = assert!(SSID_SHIFT + 32 == ADDRESS_BITS && ADDRESS_SHIFT + 32 == FLIT_BITS);
 
+/// Flit, shift and bits.
+const MDH: (usize, u32, u32) = (1, MDH_SHIFT, MDH_BITS);
+const ECHO: (usize, u32, u32) = (1, ECHO_SHIFT, ECHO_BITS);
+const SSID: (usize, u32, u32) = (1, SSID_SHIFT, SSID_BITS);
+const KEY: (usize, u32, u32) = (2, 0, ADDRESS_SHIFT);
+
 /// The three header flits of a request as they stand there: getters and setters without judgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestView([Flit; REQUEST_HEADER_FLITS]);
@@ -45,58 +52,44 @@ impl RequestView {
         self.0
     }
 
+    /// Some bits of a flit, from a shift on.
     #[inline]
-    const fn get(&self, flit: usize, shift: u32, bits: u32) -> u64 {
+    const fn get(&self, (flit, shift, bits): (usize, u32, u32)) -> u64 {
         self.0[flit].bits() >> shift & ((1 << bits) - 1)
     }
 
-    /// Sets `bits` bits at `shift` of a flit to the low ones of `value`.
+    /// Sets them to the low ones of `value`.
     #[inline]
-    const fn set(&mut self, flit: usize, shift: u32, bits: u32, value: u64) {
+    const fn set(&mut self, (flit, shift, bits): (usize, u32, u32), value: u64) {
         let mask = ((1 << bits) - 1) << shift;
         self.0[flit] = Flit::new(self.0[flit].bits() & !mask | value << shift & mask);
     }
 
+    bit_field!(get mdh, MDH, u16, "The memory domain handle, 12 bits");
+    bit_field!(get echo, ECHO, u8, "What the response repeats, 5 bits");
+    bit_field!(get ssid, SSID, u16, "The synchronisation sequence id, 4 bits");
+    bit_field!(get key, KEY, u16, "The protection key, 16 bits");
+    bit_field!(set set_mdh, MDH, u16, "the memory domain handle, cut to 12 bits");
+    bit_field!(set set_echo, ECHO, u8, "what the response repeats, cut to 5 bits");
+    bit_field!(set set_ssid, SSID, u16, "the synchronisation sequence id, cut to 4 bits");
+    bit_field!(set set_key, KEY, u16, "the protection key");
+
     /// The command, 7 bits: three of class, four of argument.
     #[inline]
     pub const fn command(&self) -> u8 {
-        (self.get(1, COMMAND_HIGH_SHIFT, 1) << CODE_BITS | self.get(0, 0, CODE_BITS)) as u8
+        (self.get((1, COMMAND_HIGH_SHIFT, 1)) << CODE_BITS | self.get((0, 0, CODE_BITS))) as u8
     }
 
     /// The network interface that sent it.
     #[inline]
     pub const fn source(&self) -> NodeId {
-        NodeId::from_bits(self.get(1, SOURCE_SHIFT, NodeId::BITS) as u32)
-    }
-
-    /// The memory domain handle, 12 bits.
-    #[inline]
-    pub const fn mdh(&self) -> u16 {
-        self.get(1, MDH_SHIFT, MDH_BITS) as u16
-    }
-
-    /// What the response repeats, 5 bits.
-    #[inline]
-    pub const fn echo(&self) -> u8 {
-        self.get(1, ECHO_SHIFT, ECHO_BITS) as u8
-    }
-
-    /// The synchronisation sequence id, 4 bits.
-    #[inline]
-    pub const fn ssid(&self) -> u16 {
-        self.get(1, SSID_SHIFT, SSID_BITS) as u16
+        NodeId::from_bits(self.get((1, SOURCE_SHIFT, NodeId::BITS)) as u32)
     }
 
     /// The address, 40 bits.
     #[inline]
     pub const fn address(&self) -> u64 {
-        self.get(1, 0, SSID_SHIFT) << 32 | self.get(2, ADDRESS_SHIFT, 32)
-    }
-
-    /// The protection key, 16 bits.
-    #[inline]
-    pub const fn key(&self) -> u16 {
-        self.get(2, 0, ADDRESS_SHIFT) as u16
+        self.get((1, 0, SSID_SHIFT)) << 32 | self.get((2, ADDRESS_SHIFT, 32))
     }
 
     /// Sets the head, and with it the low six bits of the command.
@@ -108,44 +101,20 @@ impl RequestView {
     /// Sets the high bit of the command.
     #[inline]
     pub const fn set_command_high(&mut self, high: bool) {
-        self.set(1, COMMAND_HIGH_SHIFT, 1, high as u64);
+        self.set((1, COMMAND_HIGH_SHIFT, 1), high as u64);
     }
 
     /// Sets the source.
     #[inline]
     pub const fn set_source(&mut self, source: NodeId) {
-        self.set(1, SOURCE_SHIFT, NodeId::BITS, source.bits() as u64);
-    }
-
-    /// Sets the memory domain handle, cut to 12 bits.
-    #[inline]
-    pub const fn set_mdh(&mut self, mdh: u16) {
-        self.set(1, MDH_SHIFT, MDH_BITS, mdh as u64);
-    }
-
-    /// Sets what the response repeats, cut to 5 bits.
-    #[inline]
-    pub const fn set_echo(&mut self, echo: u8) {
-        self.set(1, ECHO_SHIFT, ECHO_BITS, echo as u64);
-    }
-
-    /// Sets the synchronisation sequence id, cut to 4 bits.
-    #[inline]
-    pub const fn set_ssid(&mut self, ssid: u16) {
-        self.set(1, SSID_SHIFT, SSID_BITS, ssid as u64);
+        self.set((1, SOURCE_SHIFT, NodeId::BITS), source.bits() as u64);
     }
 
     /// Sets the address, cut to 40 bits.
     #[inline]
     pub const fn set_address(&mut self, address: u64) {
-        self.set(1, 0, SSID_SHIFT, address >> 32);
-        self.set(2, ADDRESS_SHIFT, 32, address & 0xffff_ffff);
-    }
-
-    /// Sets the protection key.
-    #[inline]
-    pub const fn set_key(&mut self, key: u16) {
-        self.set(2, 0, ADDRESS_SHIFT, key as u64);
+        self.set((1, 0, SSID_SHIFT), address >> 32);
+        self.set((2, ADDRESS_SHIFT, 32), address & 0xffff_ffff);
     }
 }
 

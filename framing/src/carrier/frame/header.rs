@@ -10,6 +10,7 @@ use crate::carrier::lanes::ALL_LANES;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeaderView<T>(T);
 
+/// The getter or the setter of the big endian number in a range of a view's bytes.
 macro_rules! field {
     (get $get:ident, $range:ident, $type:ty, $doc:literal) => {
         #[doc = concat!($doc, ".")]
@@ -26,6 +27,8 @@ macro_rules! field {
         }
     };
 }
+
+pub(crate) use field;
 
 impl<T: AsRef<[u8]>> HeaderView<T> {
     /// A view of bytes that hold at least a header.
