@@ -156,7 +156,8 @@ impl<N: Driven> Driver<N> {
         let received = backend.receive(&mut Intake { node, now });
         if clock::until(self.looked, now) >= FORGET {
             self.looked = now;
-            backend.forget_silent(&|port| node.accepted(port));
+            let ports = backend.ports_mut();
+            ports.forget_silent(&|port| node.accepted(port));
         }
         node.advance(now);
         let more_to_send = self.send(now);

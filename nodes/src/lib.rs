@@ -11,8 +11,8 @@
 //! - [`wires`] says how the interfaces below stand, and what the kernel refuses and drops;
 //! - [`control`] serves a Unix socket with counters, link states, registers, faults and traffic
 //!   runs;
-//! - [`process`] puts these together; [`run_dir`] says where labs keep their sockets; [`event_log`]
-//!   and [`throttle`] keep the log short, [`output`] bears readers who leave;
+//! - [`process`] puts these together; [`run_dir`] says where labs keep their sockets; [`throttle`]
+//!   keeps the log short, [`output`] bears readers who leave;
 //! - [`manage`] routes around what fails in a running network;
 //! - [`sim`] runs whole networks in virtual time, on any number of threads;
 //! - [`cli`] is the `phitwire` command.
@@ -26,7 +26,6 @@ pub mod clock;
 pub mod control;
 pub mod description;
 pub mod driver;
-pub mod event_log;
 mod holding;
 pub mod io;
 pub mod live_device;

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use nix::sys::prctl::set_timerslack;
-use phitwire::device::{Device, DeviceEvent};
+use phitwire::device::{Device, DeviceEvent, EventKind};
 use phitwire::link::LinkConfig;
 use phitwire::net::LinkAddresses;
 use phitwire::node::PortId;
@@ -18,12 +18,12 @@ use crate::clock::Clock;
 use crate::control::Request;
 use crate::control::server::Server;
 use crate::driver::Driver;
-use crate::event_log::EventLog;
 use crate::io::{self as ports_io, Attachment, IoEngine, LinkKind, OpenError, PortConfig};
 use crate::live_device::LiveDevice;
 use crate::output;
 use crate::run_dir::{LabDir, RunDirError};
 use crate::stop::Stop;
+use crate::throttle::Throttle;
 use crate::wires::Wires;
 
 /// How long a process that was told to end goes on to get rid of what it holds.
@@ -202,7 +202,7 @@ pub fn run(
         wires,
         offload: config.offload,
         started: Instant::now(),
-        events: EventLog::new(),
+        events: Throttle::new(),
     };
     process.update_wires();
     let drained = process.run()?;
@@ -228,7 +228,8 @@ struct Process<'a> {
     /// Whether segmentation offload is wanted at all.
     offload: bool,
     started: Instant,
-    events: EventLog,
+    /// As many kinds as the node's events have variants, for each port.
+    events: Throttle<EventKind, DeviceEvent>,
 }
 
 impl Process<'_> {
@@ -239,9 +240,9 @@ impl Process<'_> {
         loop {
             let longest = self.longest_sleep(drain_until.is_some());
             let events = &mut self.events;
-            let side = self
-                .driver
-                .turn(longest, |_, event| events.note(Instant::now(), event, log))?;
+            let side = self.driver.turn(longest, |_, event| {
+                events.note(Instant::now(), event.kind(), event, log);
+            })?;
             if events.next_flush().is_some() {
                 events.flush(Instant::now(), log);
             }

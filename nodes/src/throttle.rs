@@ -95,3 +95,82 @@ impl<K: Eq + Hash, E> Default for Throttle<K, E> {
         Self::new()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use phitwire::device::{DeviceEvent, EventKind};
+    use phitwire::node::PortId;
+
+    /// What a router might say of a packet that it knows no way for.
+    #[derive(Debug, PartialEq)]
+    struct Unroutable(u16);
+
+    fn bad(port: PortId, destination: u16) -> DeviceEvent {
+        DeviceEvent::own(Some(port), Unroutable(destination))
+    }
+
+    type Log = Throttle<EventKind, DeviceEvent>;
+
+    fn note(
+        log: &mut Log,
+        now: Instant,
+        event: DeviceEvent,
+        write: impl FnOnce(&DeviceEvent, u64),
+    ) {
+        log.note(now, event.kind(), event, write);
+    }
+
+    #[test]
+    fn a_storm_of_one_kind_is_a_line_per_second_and_each_port_has_its_own() {
+        let start = Instant::now();
+        let at = |ms: u64| start + Duration::from_millis(ms);
+        let mut log = Log::new();
+        let mut lines = Vec::new();
+        for ms in 0..2500 {
+            log.flush(at(ms), |event, count| {
+                lines.push((ms, event.clone(), count))
+            });
+            note(&mut log, at(ms), bad(3, ms as u16), |event, count| {
+                lines.push((ms, event.clone(), count));
+            });
+        }
+        note(&mut log, at(2500), bad(4, 7), |event, count| {
+            lines.push((2500, event.clone(), count));
+        });
+        let wanted = [
+            (0, bad(3, 0), 1),
+            (1000, bad(3, 999), 999),
+            (2000, bad(3, 1999), 1000),
+            (2500, bad(4, 7), 1),
+        ];
+        assert_eq!(lines, wanted);
+        assert_eq!(log.next_flush(), Some(at(3000)));
+        lines.clear();
+        log.flush_all(at(2600), |event, count| {
+            lines.push((2600, event.clone(), count))
+        });
+        assert_eq!(
+            lines,
+            [(2600, bad(3, 2499), 500)],
+            "nothing is forgotten at the end"
+        );
+    }
+
+    #[test]
+    fn after_a_quiet_second_the_next_one_is_written_at_once() {
+        let start = Instant::now();
+        let mut log = Log::new();
+        let mut lines = 0;
+        for second in [0, 2, 4] {
+            let now = start + Duration::from_secs(second);
+            log.flush(now, |_, _| panic!("nothing waits"));
+            note(&mut log, now, bad(0, 0), |_, _| lines += 1);
+        }
+        assert_eq!(lines, 3);
+        log.flush(start + Duration::from_secs(9), |_, _| {
+            panic!("nothing waits")
+        });
+        assert_eq!(log.next_flush(), None, "nothing to wake up for");
+    }
+}

@@ -152,7 +152,7 @@ impl Wires {
     /// readable.
     pub fn look(&mut self, backend: &mut dyn Backend) -> bool {
         let now = Instant::now();
-        while let Some((port, notice)) = backend.poll_trouble(now) {
+        while let Some((port, notice)) = backend.ports_mut().poll_trouble(now) {
             note(&mut self.log, now, port, Notice::Send(notice));
         }
         let due = now.saturating_duration_since(self.looked) >= LOOK;
@@ -172,7 +172,7 @@ impl Wires {
 
     /// How long until [`look`](Self::look) has something to do although no frame comes or goes.
     pub fn next_look(&self, backend: &dyn Backend) -> Option<Duration> {
-        let ask = backend.troubled() != 0 || self.is_unbound();
+        let ask = backend.ports().troubled() != 0 || self.is_unbound();
         let ask = ask.then(|| self.looked + LOOK);
         let at = [self.log.next_flush(), ask].into_iter().flatten().min()?;
         Some(at.saturating_duration_since(Instant::now()))
@@ -213,7 +213,8 @@ impl PortWire {
         let is_well_again = *state == WireState::Whole && self.state != WireState::Whole;
         if is_another || is_well_again {
             self.attached = None;
-            backend.attach_again(self.port, found.index, found.mac)?;
+            let ports = backend.ports_mut();
+            ports.attach_again(self.port, found.index, found.mac)?;
             self.attached = Some((found.index, found.life));
         }
         Ok(())

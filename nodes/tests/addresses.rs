@@ -118,7 +118,7 @@ impl Lab {
 
     fn look_for_silence(&mut self) {
         let accepted = self.link.accepted;
-        self.port.forget_silent(&|_| accepted);
+        self.port.ports_mut().forget_silent(&|_| accepted);
     }
 }
 

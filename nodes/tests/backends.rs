@@ -8,11 +8,11 @@ use std::thread;
 use std::time::Duration;
 
 use common::{
-    Take, Toy, ethernet_port, free_addresses, has_io_uring, in_namespace, ip, own_namespace,
-    run_toy, udp_port,
+    Take, Toy, ethernet_port, free_addresses, has_io_uring, in_namespace, ip, join_interfaces,
+    own_namespace, run_toy, udp_port, wait_until,
 };
 use nix::unistd::gettid;
-use phitwire_nodes::io::{self, IoEngine, OpenError, PortConfig};
+use phitwire_nodes::io::{self, IoCounters, IoEngine, OpenError, PortConfig};
 
 const FRAMES: u64 = 20_000;
 
@@ -139,60 +139,6 @@ fn ethernet_over_veth_by_uring() {
     over_veth(IoEngine::Uring, veth_ethernet, 9000);
 }
 
-/// Two interfaces of this namespace, joined.
-fn joined_interfaces() {
-    ip("link add p0 type veth peer name p1");
-    ip("link set p0 up");
-    ip("link set p1 up");
-}
-
-/// Cuts a link under two running processes and restores it: nobody dies, everything arrives.
-fn flap(engine: IoEngine, ports: [PortConfig; 2]) {
-    let [near, far] = ports;
-    let mut cut = 0;
-    let near_backend = io::open(engine, &[near], None).unwrap();
-    let far_backend = io::open(engine, &[far], None).unwrap();
-    let clock = phitwire_nodes::clock::Clock::new();
-    let driver = |backend| {
-        phitwire_nodes::driver::Driver::new(Toy::new(1, 5000, true), backend, clock, Duration::ZERO)
-    };
-    let (mut near, mut far) = (driver(near_backend), driver(far_backend));
-    let start = std::time::Instant::now();
-    while !near.node.is_done() || !far.node.is_done() {
-        for end in [&mut near, &mut far] {
-            end.turn(Some(Duration::from_millis(1)), |_, complaint| {
-                panic!("{complaint}")
-            })
-            .expect("a flapping interface does not kill the process");
-        }
-        if cut < 3 && near.node.ports[0].expected > 1000 * (cut + 1) {
-            cut += 1;
-            ip("link set p0 down");
-            for _ in 0..50 {
-                for end in [&mut near, &mut far] {
-                    end.turn(Some(Duration::from_millis(1)), |_, c| panic!("{c}"))
-                        .unwrap();
-                }
-            }
-            ip("link set p0 up");
-        }
-        assert!(start.elapsed() < Duration::from_secs(30), "stuck");
-    }
-    assert_eq!(cut, 3);
-    let dropped = near.backend.counters().tx_dropped_link_down;
-    assert!(dropped > 0, "sends to a link that is down are counted");
-}
-
-#[test]
-fn a_flapping_interface_loses_frames_and_nothing_else() {
-    for engine in [IoEngine::Plain, IoEngine::Uring] {
-        in_namespace(move || {
-            joined_interfaces();
-            flap(engine, [ethernet_port(0, "p0"), ethernet_port(0, "p1")]);
-        });
-    }
-}
-
 #[test]
 fn every_opening_error_names_its_remedy() {
     let addresses = free_addresses(2);
@@ -221,20 +167,15 @@ fn every_opening_error_names_its_remedy() {
 #[test]
 fn a_queueing_discipline_put_on_and_taken_off_is_noticed() {
     in_namespace(|| {
-        joined_interfaces();
+        join_interfaces();
         let names = ["p0", "p1"];
         let mut watch = io::InterfaceWatch::new(names.map(str::to_owned)).unwrap();
         let mut wait_for = |wanted: [bool; 2]| {
-            let start = std::time::Instant::now();
-            let mut impaired = || {
+            wait_until(&format!("{wanted:?}"), || {
                 watch.update().unwrap();
-                names.map(|name| watch.find(name).is_some_and(|found| found.impaired))
-            };
-            while impaired() != wanted {
-                let waited = start.elapsed();
-                assert!(waited < Duration::from_secs(5), "{wanted:?} does not come");
-                thread::sleep(Duration::from_millis(5));
-            }
+                let impaired = |name| watch.find(name).is_some_and(|found| found.impaired);
+                names.map(impaired) == wanted
+            });
         };
         let tc = |arguments: &str| {
             let mut tc = std::process::Command::new("tc");
@@ -362,12 +303,17 @@ fn a_flood_of_nothing_does_not_hold_up_a_turn() {
     }
 }
 
-/// A UDP link goes down and comes up under two running processes in two namespaces.
-fn udp_flap(engine: IoEngine) {
+/// A link goes down and comes up under two running processes in two namespaces: nobody dies,
+/// everything arrives.
+fn flap(
+    engine: IoEngine,
+    ports: impl Fn(bool) -> PortConfig + Send + Copy + 'static,
+    dropped: fn(IoCounters) -> u64,
+) {
     let (mut cuts, mut cut_at) = (0, None);
-    let (driver, _) = over_veth_pair(engine, veth_udp, 1500, |port| {
+    let (driver, _) = over_veth_pair(engine, ports, 1500, |port| {
         run_toy(toy(), engine, &[port], |toy, start| match cut_at {
-            None if cuts < 2 && toy.ports[0].expected > 2000 * (cuts + 1) => {
+            None if cuts < 3 && toy.ports[0].expected > 2000 * (cuts + 1) => {
                 ip("link set p0 down");
                 cut_at = Some(start.elapsed());
                 cuts += 1;
@@ -379,14 +325,21 @@ fn udp_flap(engine: IoEngine) {
             _ => {}
         })
     });
-    assert_eq!(cuts, 2);
-    let dropped = driver.backend.counters().frames_dropped();
+    assert_eq!(cuts, 3);
+    let dropped = dropped(driver.backend.counters());
     assert!(dropped > 0, "sends to a link that is down are counted");
+}
+
+#[test]
+fn a_flapping_interface_loses_frames_and_nothing_else() {
+    for engine in [IoEngine::Plain, IoEngine::Uring] {
+        in_namespace(move || flap(engine, veth_ethernet, |all| all.tx_dropped_link_down));
+    }
 }
 
 #[test]
 fn a_flapping_interface_under_udp_loses_frames_and_nothing_else() {
     for engine in [IoEngine::Plain, IoEngine::Uring] {
-        in_namespace(move || udp_flap(engine));
+        in_namespace(move || flap(engine, veth_udp, |all| all.frames_dropped()));
     }
 }

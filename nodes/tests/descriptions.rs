@@ -2,11 +2,14 @@
 //! length, and with nothing in it that a terminal obeys.
 
 use std::fs::{self, File};
-use std::io::{Read as _, Write as _};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use tempfile::TempDir;
 
 /// Time until there is an answer: two seconds, and more where the code is not optimised.
@@ -27,26 +30,16 @@ fn phitwire(words: &[&str]) -> Command {
 
 /// The output of a command that has to end within the bound.
 fn answer(command: &mut Command) -> Output {
-    let began = Instant::now();
-    let mut child = command.spawn().expect("the command runs");
-    let [stdout, stderr] = drains(&mut child);
-    let status = loop {
-        if let Some(status) = child.try_wait().expect("it can be waited for") {
-            break status;
-        }
-        if began.elapsed() > BOUND {
-            child.kill().expect("it is our child");
-            child.wait().expect("it was killed");
-            panic!("no answer within {BOUND:?}: {command:?}");
-        }
-        std::thread::sleep(Duration::from_millis(2));
+    let child = command.spawn().expect("the command runs");
+    let id = Pid::from_raw(child.id() as i32);
+    let (tell, told) = mpsc::channel();
+    // Nobody may be waiting any more.
+    std::thread::spawn(move || tell.send(child.wait_with_output()));
+    let Ok(output) = told.recv_timeout(BOUND) else {
+        kill(id, Signal::SIGKILL).expect("it is our child");
+        panic!("no answer within {BOUND:?}: {command:?}");
     };
-    let read = |drain: std::thread::JoinHandle<Vec<u8>>| drain.join().expect("a reader");
-    let output = Output {
-        status,
-        stdout: read(stdout),
-        stderr: read(stderr),
-    };
+    let output = output.expect("it can be waited for");
     let bytes = output.stdout.len() + output.stderr.len();
     assert!(bytes <= MOST_BYTES, "{bytes} bytes of output: {command:?}");
     let shown = text_of(&output);
@@ -54,21 +47,6 @@ fn answer(command: &mut Command) -> Output {
     assert_eq!(shown.find(unseen), None, "{shown:?}");
     assert!(!shown.contains("panicked"), "{shown}");
     output
-}
-
-fn drains(child: &mut Child) -> [std::thread::JoinHandle<Vec<u8>>; 2] {
-    let mut stdout = child.stdout.take().expect("a pipe");
-    let mut stderr = child.stderr.take().expect("a pipe");
-    let all = |pipe: &mut dyn std::io::Read| {
-        let mut bytes = Vec::new();
-        // What is left of the pipe after a kill is of no interest.
-        let _ = pipe.take(1 << 30).read_to_end(&mut bytes);
-        bytes
-    };
-    [
-        std::thread::spawn(move || all(&mut stdout)),
-        std::thread::spawn(move || all(&mut stderr)),
-    ]
 }
 
 fn text_of(output: &Output) -> String {

@@ -2,151 +2,51 @@
 
 use std::fs;
 use std::io::Read;
-use std::net::UdpSocket;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::path::Path;
+use std::process::{Child, Command};
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use lab::{Lab, wait_for};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use phitwire::machine::blackwidow::topology::{BlackWidowSpec, read, write};
 use serde_json::Value;
 
-/// A lab in a directory of its own; its processes are killed when it is dropped.
-struct Lab {
-    dir: tempfile::TempDir,
-    base: u16,
-    processes: Vec<(String, Child)>,
+#[path = "common/lab.rs"]
+mod lab;
+
+/// Two processors on one router.
+fn lab() -> Lab {
+    let spec = BlackWidowSpec {
+        processors: 2,
+        subtree: 2,
+        ..BlackWidowSpec::default()
+    };
+    let topology = spec.generate().expect("a valid specification");
+    Lab::new(env!("CARGO_BIN_EXE_phitwire"), &write(&topology), 4)
 }
 
-impl Lab {
-    /// Two processors on one router.
-    fn new() -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let spec = BlackWidowSpec {
-            processors: 2,
-            subtree: 2,
-            ..BlackWidowSpec::default()
-        };
-        let topology = spec.generate().expect("a valid specification");
-        fs::write(dir.path().join("lab.toml"), write(&topology)).unwrap();
-        Self {
-            dir,
-            base: free_ports(4),
-            processes: Vec::new(),
-        }
-    }
-
-    /// A lab whose processes all run.
-    fn started() -> Self {
-        let mut lab = Self::new();
-        lab.nodes().iter().for_each(|node| lab.start(node));
-        lab
-    }
-
-    fn wait(&self) {
-        let waited = self.phitwire("wait --lab t --timeout 20").output().unwrap();
-        assert!(waited.status.success(), "{waited:?}");
-    }
-
-    fn file(&self) -> String {
-        self.dir.path().join("lab.toml").display().to_string()
-    }
-
-    /// The status of a command that fails, and what it says.
-    fn refused(mut command: Command) -> (Option<i32>, String) {
-        let output = command.output().unwrap();
-        (
-            output.status.code(),
-            String::from_utf8(output.stderr).unwrap(),
-        )
-    }
-
-    fn phitwire(&self, arguments: &str) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_phitwire"));
-        command
-            .args(arguments.split(' '))
-            .env("PHITWIRE_RUN_DIR", self.dir.path().join("run"));
-        command
-    }
-
-    fn nodes(&self) -> Vec<String> {
-        let text = fs::read_to_string(self.dir.path().join("lab.toml")).unwrap();
-        let topology = read("lab.toml", &text).unwrap().topology;
-        let chips = topology.chips.iter().map(|chip| chip.name.clone());
-        let processors = topology.processors.iter().map(|p| p.name.clone());
-        chips.chain(processors).collect()
-    }
-
-    fn run_command(&self, node: &str, more: &str) -> Command {
-        let (file, base) = (self.file(), self.base);
-        self.phitwire(&format!(
-            "run --topology {file} --node {node} --lab t --loopback {base}{more}"
-        ))
-    }
-
-    fn start(&mut self, node: &str) {
-        let mut command = self.run_command(node, "");
-        let command = command.stdout(Stdio::piped()).stderr(Stdio::null());
-        let child = command.spawn().unwrap();
-        self.processes.push((node.to_owned(), child));
-        let socket = self.socket(node);
-        wait_for(|| socket.exists(), "the control socket");
-    }
-
-    fn socket(&self, node: &str) -> PathBuf {
-        self.dir.path().join(format!("run/t/{node}.sock"))
-    }
-
-    fn take(&mut self, node: &str) -> Child {
-        let at = self.processes.iter().position(|(name, _)| name == node);
-        self.processes.swap_remove(at.unwrap()).1
-    }
-
-    fn ctl(&self, arguments: &str) -> Output {
-        self.phitwire(&format!("ctl --lab t {arguments}"))
-            .output()
-            .unwrap()
-    }
-
-    fn ctl_json(&self, arguments: &str) -> Value {
-        let output = self.ctl(&format!("{arguments} --json"));
-        assert!(output.status.success(), "{arguments}: {output:?}");
-        serde_json::from_slice(&output.stdout).unwrap()
-    }
+/// A lab whose processes all run.
+fn started() -> Lab {
+    let mut lab = lab();
+    nodes(&lab).iter().for_each(|node| lab.start(node));
+    lab
 }
 
-impl Drop for Lab {
-    fn drop(&mut self) {
-        for (_, child) in &mut self.processes {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-    }
+fn nodes(lab: &Lab) -> Vec<String> {
+    let text = fs::read_to_string(lab.file()).unwrap();
+    let topology = read("lab.toml", &text).unwrap().topology;
+    let chips = topology.chips.iter().map(|chip| chip.name.clone());
+    let processors = topology.processors.iter().map(|p| p.name.clone());
+    chips.chain(processors).collect()
 }
 
-/// The first of `count` consecutive UDP ports on loopback that are free now.
-fn free_ports(count: u16) -> u16 {
-    for _ in 0..100 {
-        let first = UdpSocket::bind("127.0.0.1:0").unwrap();
-        let base = first.local_addr().unwrap().port();
-        let rest = (1..count).map(|i| base.checked_add(i));
-        let is_free = |p| UdpSocket::bind(("127.0.0.1", p)).is_ok();
-        if rest.into_iter().all(|p| p.is_some_and(is_free)) {
-            return base;
-        }
-    }
-    panic!("no {count} consecutive free ports");
-}
-
-fn wait_for(mut done: impl FnMut() -> bool, what: &str) {
-    let start = Instant::now();
-    while !done() {
-        let waited = start.elapsed();
-        assert!(waited < Duration::from_secs(20), "{what} does not come");
-        sleep(Duration::from_millis(10));
-    }
+/// The status of a command that fails, and what it says.
+fn refused(mut command: Command) -> (Option<i32>, String) {
+    let output = command.output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    (output.status.code(), said)
 }
 
 fn terminate(child: &Child, signal: Signal) {
@@ -165,13 +65,13 @@ fn is_empty(path: &Path) -> bool {
 
 #[test]
 fn a_process_keeps_its_place_until_it_dies_and_leaves_nothing_behind() {
-    let mut lab = Lab::new();
-    let node = lab.nodes().remove(0);
+    let mut lab = lab();
+    let node = nodes(&lab).remove(0);
     lab.start(&node);
     let pid = lab.processes[0].1.id();
     assert_eq!(lab.ctl_json(&format!("{node} info"))["pid"], pid);
 
-    let (code, text) = Lab::refused(lab.run_command(&node, ""));
+    let (code, text) = refused(lab.run_command(&node, ""));
     assert_eq!(code, Some(1));
     assert!(text.contains("runs already"), "{text}");
     assert!(text.contains(&pid.to_string()), "{text}");
@@ -195,7 +95,7 @@ fn a_process_keeps_its_place_until_it_dies_and_leaves_nothing_behind() {
         let mut stdout = child.stdout.take().unwrap();
         stdout.read_to_string(&mut summary).unwrap();
         assert!(summary.contains("frames sent"), "{summary}");
-        let left = !is_empty(&lab.dir.path().join("run"));
+        let left = !is_empty(&lab.run_dir());
         assert!(!left, "{signal} left files behind");
         lab.start(&node);
     }
@@ -203,8 +103,8 @@ fn a_process_keeps_its_place_until_it_dies_and_leaves_nothing_behind() {
 
 #[test]
 fn every_command_answers_and_every_refusal_says_why() {
-    let mut lab = Lab::new();
-    let nodes = lab.nodes();
+    let mut lab = lab();
+    let nodes = nodes(&lab);
     let (router, nic) = (nodes[0].clone(), nodes[1].clone());
     lab.start(&router);
     lab.start(&nic);
@@ -259,11 +159,11 @@ fn every_command_answers_and_every_refusal_says_why() {
 
 #[test]
 fn waiting_for_a_link_without_a_peer_says_which_and_why() {
-    let mut lab = Lab::new();
-    let nodes = lab.nodes();
+    let mut lab = lab();
+    let nodes = nodes(&lab);
     lab.start(&nodes[0]);
     let wait = format!("wait --lab t --timeout 0.3 --topology {}", lab.file());
-    let (code, text) = Lab::refused(lab.phitwire(&wait));
+    let (code, text) = refused(lab.phitwire(&wait));
     assert_eq!(code, Some(1));
     assert!(text.contains(&nodes[1]), "{text}");
     assert!(text.contains("nothing received from"), "{text}");
@@ -271,25 +171,25 @@ fn waiting_for_a_link_without_a_peer_says_which_and_why() {
 
 #[test]
 fn what_cannot_run_says_what_to_do() {
-    let lab = Lab::new();
-    let node = lab.nodes().remove(0);
-    let (code, text) = Lab::refused(lab.run_command("nobody", ""));
+    let lab = lab();
+    let node = nodes(&lab).remove(0);
+    let (code, text) = refused(lab.run_command("nobody", ""));
     assert_eq!(code, Some(1));
     assert!(text.contains("nobody"), "{text}");
-    let (_, text) = Lab::refused(lab.run_command(&node, " --mtu 90"));
+    let (_, text) = refused(lab.run_command(&node, " --mtu 90"));
     assert!(text.contains("MTU of 90"), "{text}");
     let file = lab.file();
     let ethernet = format!("run --topology {file} --node {node} --lab t --link ethernet");
-    let (code, text) = Lab::refused(lab.phitwire(&ethernet));
+    let (code, text) = refused(lab.phitwire(&ethernet));
     assert_eq!(code, Some(1));
     assert!(text.contains("no interface"), "{text}");
     // A failed start leaves nothing behind.
-    assert!(is_empty(&lab.dir.path().join("run")));
+    assert!(is_empty(&lab.run_dir()));
 }
 
 /// Sends `count` puts from the first network interface to the second and returns what both report.
 fn puts(lab: &Lab, run: u64, count: u64) -> (Value, Value) {
-    let nodes = lab.nodes();
+    let nodes = nodes(lab);
     let spec = format!(
         r#"{{"run":{run},"pattern":{{"list":{{"destinations":[1]}}}},"window":256,"count":{count}}}"#
     );
@@ -302,12 +202,10 @@ fn puts(lab: &Lab, run: u64, count: u64) -> (Value, Value) {
 
 #[test]
 fn three_processes_move_verified_messages_and_survive_a_crash_of_the_router() {
-    let mut lab = Lab::started();
-    let nodes = lab.nodes();
-    let wait = format!("wait --lab t --timeout 20 --topology {}", lab.file());
+    let mut lab = started();
+    let nodes = nodes(&lab);
     for run in 1..=2 {
-        let waited = lab.phitwire(&wait).output().unwrap();
-        assert!(waited.status.success(), "{waited:?}");
+        lab.wait(&format!(" --topology {}", lab.file()));
         let (source, target) = puts(&lab, run, 5_000);
         assert_eq!(source["acknowledged"], 5_000, "{source}");
         assert_eq!(target["delivered"], 5_000, "{target}");
@@ -325,9 +223,9 @@ fn three_processes_move_verified_messages_and_survive_a_crash_of_the_router() {
 
 #[test]
 fn lane_noise_reaches_the_peer_as_crc_errors_and_nothing_is_lost() {
-    let lab = Lab::started();
-    let nodes = lab.nodes();
-    lab.wait();
+    let lab = started();
+    let nodes = nodes(&lab);
+    lab.wait("");
     lab.ctl_json(&format!("{} fault lane-noise 0 1 1/20000", nodes[1]));
     let (source, target) = puts(&lab, 1, 5_000);
     assert_eq!(source["acknowledged"], 5_000);
@@ -346,13 +244,13 @@ fn lane_noise_reaches_the_peer_as_crc_errors_and_nothing_is_lost() {
     let why = lab.ctl_json(&format!("{} links", nodes[1]))[0]["why"].clone();
     assert!(why.as_str().unwrap().contains("by command"), "{why}");
     lab.ctl_json(&format!("{} fault link-up 0", nodes[1]));
-    lab.wait();
+    lab.wait("");
 }
 
 #[test]
 fn an_idle_process_sleeps() {
-    let lab = Lab::started();
-    lab.wait();
+    let lab = started();
+    lab.wait("");
     // A past deadline that a busy time leaves behind would keep a process awake.
     puts(&lab, 1, 2_000);
     sleep(Duration::from_secs(1));

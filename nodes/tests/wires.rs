@@ -4,7 +4,10 @@ mod common;
 
 use std::time::{Duration, Instant};
 
-use common::{Take, ethernet_port, free_addresses, has_io_uring, in_namespace, ip, udp_port};
+use common::{
+    Take, ethernet_port, free_addresses, has_io_uring, in_namespace, ip, join_interfaces, udp_port,
+    wait_until,
+};
 use phitwire::node::PortId;
 use phitwire_nodes::io::{self, Backend, IoEngine, PortConfig};
 use phitwire_nodes::wires::Wires;
@@ -99,18 +102,11 @@ fn what_a_full_udp_socket_drops_is_counted() {
 fn what_a_full_packet_socket_drops_is_counted() {
     for engine in ENGINES {
         in_namespace(move || {
-            joined();
+            join_interfaces();
             let ports = ["p0", "p1"].map(|name| ethernet_port(0, name));
             overflow(engine, ports, false);
         });
     }
-}
-
-/// `p0` and `p1` in the calling thread's namespace, up.
-fn joined() {
-    ip("link add p0 type veth peer name p1");
-    ip("link set p0 up");
-    ip("link set p1 up");
 }
 
 /// A port on `p0`, with what its process knows of the wire, and one on `p1`.
@@ -184,7 +180,7 @@ impl Pair {
 }
 
 fn every_death(engine: IoEngine) {
-    joined();
+    join_interfaces();
     let mut pair = Pair::new(engine);
     pair.update();
     pair.is("whole", "");
@@ -222,7 +218,7 @@ fn every_death(engine: IoEngine) {
 
     // It may be gone and there again before anybody looks.
     ip("link del p0");
-    joined();
+    join_interfaces();
     pair.is("whole", "");
     assert!(pair.passes(), "{engine:?}: over another new one");
 
@@ -249,7 +245,7 @@ fn a_wire_that_is_moved_away_is_told_so_and_comes_back() {
 }
 
 fn moved(engine: IoEngine) {
-    joined();
+    join_interfaces();
     let mut pair = Pair::new(engine);
     pair.is("whole", "");
     let mut other = std::process::Command::new("unshare")
@@ -258,15 +254,8 @@ fn moved(engine: IoEngine) {
         .expect("unshare starts");
     let pid = other.id();
     let own = std::fs::read_link("/proc/thread-self/ns/net").expect("a namespace");
-    let start = Instant::now();
     let theirs = || std::fs::read_link(format!("/proc/{pid}/ns/net")).ok();
-    while theirs().as_ref() == Some(&own) {
-        assert!(
-            start.elapsed() < Duration::from_secs(5),
-            "no other namespace"
-        );
-        std::thread::sleep(Duration::from_millis(2));
-    }
+    wait_until("another namespace", || theirs().as_ref() != Some(&own));
     let index = || io::find_interface("p0").expect("it is here").index;
     let before = index();
     ip(&format!("link set p0 netns {pid}"));
@@ -296,15 +285,8 @@ fn moved(engine: IoEngine) {
     // The veth of a namespace that ends is deleted, and its other end with it.
     other.kill().expect("it is ours");
     other.wait().expect("it is ours");
-    let start = Instant::now();
-    while io::find_interface("p1").is_ok() {
-        assert!(
-            start.elapsed() < Duration::from_secs(5),
-            "p1 is still there"
-        );
-        std::thread::sleep(Duration::from_millis(2));
-    }
-    joined();
+    wait_until("p1 is gone", || io::find_interface("p1").is_err());
+    join_interfaces();
     pair.is("whole", "");
     assert!(pair.passes());
 }
@@ -312,7 +294,7 @@ fn moved(engine: IoEngine) {
 #[test]
 fn an_interface_that_flaps_is_told_as_it_is_and_not_for_what_did_not_change() {
     in_namespace(|| {
-        joined();
+        join_interfaces();
         let mut pair = Pair::new(IoEngine::Plain);
         pair.is("whole", "");
         for _ in 0..50 {

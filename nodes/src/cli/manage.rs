@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 use miette::{IntoDiagnostic, WrapErr, miette};
 
 use super::{print, read_network};
-use crate::manage::{Manager, Report, Watch, report::Status};
+use crate::manage::{Manager, Report, report::Status};
 use crate::output;
 use crate::run_dir::LabDir;
 use crate::stop::Stop;
@@ -94,20 +94,17 @@ pub fn run(args: ManageArgs) -> miette::Result<ExitCode> {
             args.lab
         ));
     }
-    let stop = Stop::new().into_diagnostic()?;
-    stop.on_signals()
+    let stop = Stop::at_signals()
         .into_diagnostic()
         .wrap_err("the signal handler")?;
     let told_to_stop = || stop.requests() > 0;
     let mut manager = Manager::new(lab, &*network).map_err(|error| miette!("{error}"))?;
     if args.watch {
-        let how = Watch {
-            interval: Duration::from_millis(args.interval.max(10)),
-        };
+        let interval = Duration::from_millis(args.interval.max(10));
         let mut printed = Ok(ExitCode::SUCCESS);
         let tell = |report: &Report| printed = show(report, args.json, true);
         manager
-            .watch(how, &told_to_stop, tell)
+            .watch(interval, &told_to_stop, tell)
             .map_err(|error| miette!("{error}"))?;
         return printed;
     }

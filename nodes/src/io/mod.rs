@@ -25,11 +25,10 @@ mod wire;
 
 use std::io;
 use std::os::fd::RawFd;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clap::ValueEnum;
 use phitwire::node::PortId;
-use pnet::util::MacAddr;
 use serde::{Deserialize, Serialize};
 
 pub use counters::IoCounters;
@@ -102,7 +101,7 @@ pub trait FrameSink {
 /// Call order in each turn: [`wait`](Self::wait), [`receive`](Self::receive), any number of
 /// [`frame_buffer`](Self::frame_buffer) / [`queue`](Self::queue) pairs, [`flush`](Self::flush).
 pub trait Backend {
-    /// The ports that it works on.
+    /// The ports that it works on: how they stand.
     fn ports(&self) -> &Ports;
 
     /// The ports, to change them.
@@ -127,12 +126,6 @@ pub trait Backend {
     /// as long as some are left here, [`wait`](Self::wait) returns at once.
     fn receive(&mut self, sink: &mut dyn FrameSink) -> usize;
 
-    /// Ports whose link has accepted nothing since the last call send to whoever is there again.
-    /// `accepted` is [`FrameSink::accepted`].
-    fn forget_silent(&mut self, accepted: &dyn Fn(PortId) -> u64) {
-        self.ports_mut().forget_silent(accepted);
-    }
-
     /// Room for the next frame to send on `port`, exactly [`frame_limit`](Self::frame_limit)
     /// bytes; sends what is queued when there is no room left.
     fn frame_buffer(&mut self, port: PortId) -> &mut [u8];
@@ -156,25 +149,6 @@ pub trait Backend {
     /// system call per port.
     fn counters(&self) -> IoCounters {
         self.ports().counters()
-    }
-
-    /// The interface of `port` is well (again), and has this index and address: binds the port to
-    /// it if it is a new one.
-    ///
-    /// # Errors
-    /// What the kernel says to that.
-    fn attach_again(&mut self, port: PortId, index: u32, mac: MacAddr) -> io::Result<()> {
-        self.ports_mut().attach_again(port, index, mac)
-    }
-
-    /// Ports some of whose frames the kernel does not take at present, as a bit mask.
-    fn troubled(&self) -> u64 {
-        self.ports().troubled()
-    }
-
-    /// The next that there is to tell of these ports: when it begins, and when it is over.
-    fn poll_trouble(&mut self, now: Instant) -> Option<(PortId, SendNotice)> {
-        self.ports_mut().poll_trouble(now)
     }
 }
 

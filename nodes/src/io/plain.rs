@@ -9,7 +9,7 @@ use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use phitwire::node::PortId;
 
 use super::mmsg::{self, BATCH, ReceiveBatch};
-use super::ports::{Ports, Train, Turn, deliver};
+use super::ports::{Ports, Turn, deliver};
 use super::socket::PortSocket;
 use super::{Backend, FrameSink};
 
@@ -139,25 +139,9 @@ impl PlainBackend {
         } = &mut self.ports;
         let pending = &mut self.pending;
         while !turn.is_over() && pending.next < pending.end {
-            let all = match self.receive.message(pending.next) {
-                Some((bytes, segment)) => {
-                    let done = pending.done;
-                    let mut train = Train {
-                        bytes,
-                        segment,
-                        done,
-                    };
-                    let socket = &mut sockets[pending.socket];
-                    let all = deliver(socket, counters, &mut train, turn, sink);
-                    pending.done = train.done;
-                    all
-                }
-                None => {
-                    counters.rx_dropped_truncated += 1;
-                    turn.charge(0);
-                    true
-                }
-            };
+            let socket = &mut sockets[pending.socket];
+            let message = self.receive.message(pending.next);
+            let all = deliver(socket, counters, message, &mut pending.done, turn, sink);
             if all {
                 pending.next += 1;
                 pending.done = 0;

@@ -77,7 +77,11 @@ impl Ports {
         }
     }
 
-    /// The interface of a port is well (again).
+    /// The interface of a port is well (again), and has this index and address: binds the port to
+    /// it if it is a new one.
+    ///
+    /// # Errors
+    /// What the kernel says to that.
     pub fn attach_again(&mut self, port: PortId, index: u32, mac: MacAddr) -> io::Result<()> {
         match self.index(port) {
             Some(at) => self.sockets[at].attach_again(index, mac),
@@ -85,7 +89,8 @@ impl Ports {
         }
     }
 
-    /// Ports whose link has accepted nothing since the last call send to whoever is there.
+    /// Ports whose link has accepted nothing since the last call send to whoever is there again.
+    /// `accepted` is [`FrameSink::accepted`].
     pub fn forget_silent(&mut self, accepted: &dyn Fn(PortId) -> u64) {
         for socket in &mut self.sockets {
             if socket.kind() == LinkKind::Ethernet {
@@ -94,6 +99,7 @@ impl Ports {
         }
     }
 
+    /// Those some of whose frames the kernel does not take at present, as a bit mask.
     pub const fn troubled(&self) -> u64 {
         self.troubled
     }
@@ -276,45 +282,42 @@ impl Turn {
     }
 }
 
-/// A received message: one frame, or several of equal length of which only the last may be shorter.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Train<'a> {
-    pub bytes: &'a [u8],
-    /// Bytes of each frame but the last.
-    pub segment: usize,
-    /// Frames of it that were handed up before.
-    pub done: usize,
-}
-
-/// Hands frames of a received message to `sink` until the turn is over; whether all are handed up
-/// now.
+/// Hands frames of a received message, of which a number is `done` before, to `sink` until the turn
+/// is over; whether all are handed up now. A message is its bytes and how many each frame but the
+/// last has; `None`: it was longer than its buffer.
 pub(super) fn deliver(
     socket: &mut PortSocket,
     counters: &mut IoCounters,
-    train: &mut Train<'_>,
+    message: Option<(&[u8], usize)>,
+    done: &mut usize,
     turn: &mut Turn,
     sink: &mut dyn FrameSink,
 ) -> bool {
-    let Some(bytes) = socket.accept(train.bytes) else {
+    let Some((message, segment)) = message else {
+        counters.rx_dropped_truncated += 1;
+        turn.charge(0);
+        return true;
+    };
+    let Some(bytes) = socket.accept(message) else {
         counters.rx_dropped_foreign += 1;
         turn.charge(0);
         return true;
     };
-    counters.messages_received += u64::from(train.done == 0);
+    counters.messages_received += u64::from(*done == 0);
     if bytes.is_empty() {
         turn.charge(0);
     }
-    let mut left = bytes.chunks(train.segment).skip(train.done);
+    let mut left = bytes.chunks(segment).skip(*done);
     while !turn.is_over()
         && let Some(frame) = left.next()
     {
         counters.frames_received += 1;
         counters.bytes_received += frame.len() as u64;
-        match socket.newcomer(train.bytes) {
+        match socket.newcomer(message) {
             None => sink.frame(socket.port(), frame),
             Some(from) => introduce(socket, from, frame, sink),
         }
-        train.done += 1;
+        *done += 1;
         turn.frames += 1;
         turn.charge(frame.len());
     }

@@ -79,13 +79,6 @@ pub struct Manager<'n> {
     place: Claim,
 }
 
-/// How a [`watch`](Manager::watch) is done.
-#[derive(Clone, Copy, Debug)]
-pub struct Watch {
-    /// Between two looks at the lab.
-    pub interval: Duration,
-}
-
 impl<'n> Manager<'n> {
     /// Becomes the manager of `lab`, which runs `network`.
     ///
@@ -127,14 +120,14 @@ impl<'n> Manager<'n> {
             })
     }
 
-    /// Reroutes whenever something has failed or come back, until told to stop. `tell` gets a
-    /// report each time, and one at the beginning.
+    /// Reroutes whenever something has failed or come back, until told to stop: looks at the lab in
+    /// this interval. `tell` gets a report each time, and one at the beginning.
     ///
     /// # Errors
     /// [`ManageError::Gone`]
     pub fn watch(
         &mut self,
-        how: Watch,
+        interval: Duration,
         told_to_stop: &dyn Fn() -> bool,
         mut tell: impl FnMut(&Report),
     ) -> Result<(), ManageError> {
@@ -149,7 +142,7 @@ impl<'n> Manager<'n> {
             let survey = self.survey();
             let known = told.as_ref().is_some_and(|told| told.is_like(&survey));
             if known && self.tables.changed(&survey).is_empty() || survey.digests.is_empty() {
-                nap(how.interval, told_to_stop);
+                nap(interval, told_to_stop);
                 continue;
             }
             let survey = self.settled(survey, told_to_stop);

@@ -30,7 +30,7 @@ mod manager_tests;
 
 use phitwire::net::{Network, NodeRef};
 
-pub use manager::{ManageError, Manager, Watch};
+pub use manager::{ManageError, Manager};
 pub use report::Report;
 
 /// The routers of a network, by number over the machine.

@@ -329,6 +329,22 @@ pub fn has_io_uring() -> bool {
     }
 }
 
+/// Waits until it is so, for five seconds at most.
+pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < Duration::from_secs(5), "{what} not so");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Joins `p0` and `p1` in the calling thread's namespace, and sets them up.
+pub fn join_interfaces() {
+    ip("link add p0 type veth peer name p1");
+    ip("link set p0 up");
+    ip("link set p1 up");
+}
+
 /// Runs `ip` in the calling thread's namespace.
 pub fn ip(arguments: &str) {
     let output = Command::new("ip")

@@ -17,7 +17,7 @@ use nix::errno::Errno;
 use phitwire::node::PortId;
 
 use super::mmsg::{Control, gro_segment};
-use super::ports::{Ports, Train, Turn, deliver};
+use super::ports::{Ports, Turn, deliver};
 use super::send_batch::MAX_MESSAGES;
 use super::socket::PortSocket;
 use super::{Backend, FrameSink};
@@ -417,26 +417,17 @@ impl Backend for UringBackend {
                 .buffers
                 .get(pending.buffer, pending.bytes as usize)
                 .and_then(|bytes| RecvMsgOut::parse(bytes, &shared.receive_header).ok());
-            let all = match message {
-                Some(message) if !message.is_payload_truncated() => {
-                    let bytes = message.payload_data();
-                    let segment = gro_segment(message.control_data()).unwrap_or(bytes.len());
-                    let mut train = Train {
-                        bytes,
-                        segment: segment.max(1),
-                        done: pending.done,
-                    };
-                    let socket = &mut sockets[usize::from(pending.socket)];
-                    let all = deliver(socket, counters, &mut train, &mut turn, sink);
-                    pending.done = train.done;
-                    all
-                }
-                _ => {
-                    counters.rx_dropped_truncated += 1;
-                    turn.charge(0);
-                    true
-                }
-            };
+            let whole = message
+                .as_ref()
+                .filter(|message| !message.is_payload_truncated());
+            let message = whole.map(|message| {
+                let bytes = message.payload_data();
+                let segment = gro_segment(message.control_data()).unwrap_or(bytes.len());
+                (bytes, segment.max(1))
+            });
+            let socket = &mut sockets[usize::from(pending.socket)];
+            let done = &mut pending.done;
+            let all = deliver(socket, counters, message, done, &mut turn, sink);
             if all {
                 shared.buffers.give_back(pending.buffer);
                 self.pending.pop_front();
