@@ -1,12 +1,19 @@
-//! How fast two network interfaces exchange verified messages when the wire costs nothing: frames
-//! are copied from one to the other in memory, on one core, with every check on.
+//! How fast two network interfaces of a machine exchange verified messages when the wire costs
+//! nothing: frames are copied from one to the other in memory, on one core, with every check on.
 
 use std::time::{Duration as RealTime, Instant};
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use joined::{Joined, links};
-use phitwire::machine::blackwidow::link::STANDARD;
-use phitwire::machine::blackwidow::nic::{BlackWidowNic, NicConfig, NicEvent};
+use phitwire::device::{Device, DeviceEvent};
+use phitwire::link::{LinkConfig, LinkStandard};
+use phitwire::machine::aries::link::{AriesLinkConfig, SetProfile};
+use phitwire::machine::aries::nic::{
+    AriesNic, AriesNicConfig, Domain, NodeId, Permissions, VirtualNodes,
+};
+use phitwire::machine::aries::topology::LAB_DOMAIN;
+use phitwire::machine::blackwidow::nic::{BlackWidowNic, NicConfig};
+use phitwire::machine::{aries, blackwidow};
 use phitwire::nic::{Operation, Pattern, TrafficSpec};
 use phitwire::node::Node;
 use phitwire::time::{Duration, Time};
@@ -17,14 +24,43 @@ const TARGET: u16 = 1;
 /// Time that passes per round of both: some 1,000 puts.
 const ROUND: Duration = Duration::from_us(500);
 
+/// A network interface at the end of a link, with the number of its processor.
+type Make = fn(LinkConfig, u16) -> Box<dyn Device>;
+
+fn blackwidow_nic(link: LinkConfig, processor: u16) -> Box<dyn Device> {
+    let name = link.local().node.clone();
+    let config = NicConfig::builder(&name, processor, vec![link]).build();
+    let nic = BlackWidowNic::new(config.expect("a sound config"), Time::ZERO);
+    Box::new(nic)
+}
+
+fn aries_nic(link: LinkConfig, processor: u16) -> Box<dyn Device> {
+    const MEMORY: u64 = 1 << 26;
+    let nodes = [0, 1].map(|nic| NodeId::new(0, 0, nic));
+    let whole = Domain {
+        base: 0,
+        length: MEMORY,
+        key: 7,
+        permissions: Permissions::ALL,
+    };
+    let name = link.local().node.clone();
+    let link = AriesLinkConfig::new(link, SetProfile::live()).expect("a sound link");
+    let config = AriesNicConfig::builder(&name, nodes[usize::from(processor)], link)
+        .memory_bytes(MEMORY)
+        .virtual_nodes(VirtualNodes::new(nodes.to_vec()))
+        .domain(LAB_DOMAIN, whole)
+        .build();
+    Box::new(AriesNic::new(config.expect("a sound config"), Time::ZERO))
+}
+
 struct Pair {
-    nics: Joined<BlackWidowNic>,
+    nics: Joined<Box<dyn Device>>,
     run: u64,
 }
 
-impl joined::End for BlackWidowNic {
+impl joined::End for Box<dyn Device> {
     fn is_up(&self) -> bool {
-        self.lcb(0).is_some_and(|lcb| lcb.is_active())
+        self.links().all(|(_, link)| link.is_active())
     }
     fn advance(&mut self, now: Time) {
         Node::advance(self, now);
@@ -38,22 +74,17 @@ impl joined::End for BlackWidowNic {
 }
 
 impl Pair {
-    fn new(frame: usize) -> Self {
+    fn new(standard: LinkStandard, make: Make, frame: usize) -> Self {
         let mut processors = 0..=TARGET;
-        let nics = links(STANDARD).map(|link| {
-            let name = link.local().node.clone();
-            let processor = processors.next().expect("two of them");
-            let config = NicConfig::builder(&name, processor, vec![link]).build();
-            BlackWidowNic::new(config.expect("a sound config"), Time::ZERO)
-        });
+        let nics = links(standard).map(|link| make(link, processors.next().expect("two of them")));
         let nics = Joined::up(nics, frame);
         Self { nics, run: 0 }
     }
 
     fn is_done(&mut self) -> bool {
         let run = self.run;
-        while let Some(event) = self.nics.ends[0].poll_event() {
-            if event == (NicEvent::TrafficDone { run }) {
+        while let Some(event) = Node::poll_event(&mut self.nics.ends[0]) {
+            if event == (DeviceEvent::TrafficDone { run }) {
                 return true;
             }
         }
@@ -61,7 +92,7 @@ impl Pair {
     }
 
     /// Runs `count` messages to their last acknowledgement and verifies the account.
-    fn run(&mut self, op: Operation, size: u8, count: u64) -> RealTime {
+    fn run(&mut self, op: Operation, size: u32, count: u64) -> RealTime {
         self.run += 1;
         let spec = TrafficSpec {
             run: self.run,
@@ -69,23 +100,27 @@ impl Pair {
                 destinations: vec![TARGET],
             },
             op,
-            size: size.into(),
+            size,
             count,
             window: 4_096,
             ..TrafficSpec::default()
         };
         let begin = Instant::now();
-        self.nics.ends[0]
-            .start_traffic(self.nics.now, spec)
+        let source = self.nics.ends[0].need_traffic_mut().expect("it makes some");
+        source
+            .start(self.nics.now, spec)
             .expect("no run is going on");
         while !self.is_done() {
             self.nics.round(ROUND);
         }
         let took = begin.elapsed();
-        let mut report = self.nics.ends[0]
-            .traffic_report(None)
-            .expect("the run just made");
-        if let Some(other) = self.nics.ends[1].traffic_report(Some(self.run)) {
+        let reports = self.nics.ends.each_ref().map(|nic| {
+            let traffic = nic.need_traffic().expect("it makes some");
+            traffic.report(Some(self.run))
+        });
+        let [report, other] = reports;
+        let mut report = report.expect("the run just made");
+        if let Some(other) = other {
             report.merge(&other);
         }
         assert!(
@@ -97,20 +132,43 @@ impl Pair {
 }
 
 fn messages(c: &mut Criterion) {
-    let mut group = c.benchmark_group("nic");
-    group.throughput(Throughput::Elements(1));
-    for (name, op, size) in [
-        ("put", Operation::Put, 8),
-        ("put", Operation::Put, 32),
-        ("get", Operation::Get, 8),
-    ] {
-        for frame in [1_472, 8_972] {
-            let id = BenchmarkId::new(format!("{name}-{size}B"), format!("frame-{frame}"));
-            let mut pair = Pair::new(frame);
-            group.bench_function(id, |b| b.iter_custom(|count| pair.run(op, size, count)));
+    use Operation::{Amo, Get, Put};
+    type Messages = &'static [(&'static str, Operation, u32)];
+    let machines: [(&str, LinkStandard, Make, Messages); 2] = [
+        (
+            "nic",
+            blackwidow::link::STANDARD,
+            blackwidow_nic,
+            &[("put", Put, 8), ("put", Put, 32), ("get", Get, 8)],
+        ),
+        (
+            "aries_nic",
+            aries::link::STANDARD,
+            aries_nic,
+            &[
+                ("put", Put, 8),
+                ("put", Put, 64),
+                ("get", Get, 8),
+                ("fetch-add", Amo, 8),
+                ("block-put", Put, 1 << 16),
+            ],
+        ),
+    ];
+    for (machine, standard, make, messages) in machines {
+        let mut group = c.benchmark_group(machine);
+        for &(name, op, size) in messages {
+            group.throughput(match name {
+                "block-put" => Throughput::Bytes(size.into()),
+                _ => Throughput::Elements(1),
+            });
+            for frame in [1_472, 8_972] {
+                let id = BenchmarkId::new(format!("{name}-{size}B"), format!("frame-{frame}"));
+                let mut pair = Pair::new(standard, make, frame);
+                group.bench_function(id, |b| b.iter_custom(|count| pair.run(op, size, count)));
+            }
         }
+        group.finish();
     }
-    group.finish();
 }
 
 criterion_group!(benches, messages);

@@ -9,9 +9,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use phitwire::machine::blackwidow::route::registers::{
-    ChipRegisters, PORTS, PortKind, RouteEntry, Subtree, TABLE_ENTRIES, TileRegisters,
-};
+use phitwire::machine::blackwidow::route::registers::{ChipRegisters, PORTS};
 use phitwire::machine::blackwidow::router::{Core, Ports};
 use phitwire::rng::Rng;
 use phitwire_framing::yarc::phit::{Phit, PhitKind};
@@ -179,26 +177,6 @@ impl Harness {
     }
 }
 
-fn chip() -> ChipRegisters {
-    let tile = TileRegisters {
-        kind: PortKind::Down,
-        root_detect: Subtree {
-            location: 0,
-            mask: 63,
-        },
-        table: [RouteEntry::default(); TABLE_ENTRIES],
-        down_shift: 0,
-        down_mask: 63,
-        port_map: core::array::from_fn(|i| i as u8),
-        hash_shift: 0,
-        exit_mask: u64::MAX,
-    };
-    ChipRegisters {
-        tiles: vec![Some(tile); PORTS],
-        forward_progress_ns: 1_000_000,
-    }
-}
-
 /// Chance, in 2^-32, that an idle source starts a packet in a cycle, for a load in percent.
 fn start_chance(percent: u64) -> u64 {
     // A packet has 11.5 phits on average; an idle source waits (1 - p) / p cycles.
@@ -227,11 +205,12 @@ fn run(core: &mut Core, harness: &mut Harness, cycles: u64, start: u64) {
 fn uniform(c: &mut Criterion) {
     let mut group = c.benchmark_group("yarc_uniform_64_ports");
     group.sample_size(20);
-    for percent in [1, 20, 60, 80] {
+    // At 70 % queues of this length overflow now and then: nobody holds the sources back.
+    for percent in [1, 20, 60] {
         let load = percent * PORTS as u64 * CYCLES / 100;
         group.throughput(Throughput::Elements(load));
         group.bench_function(format!("load_{percent}_percent"), |b| {
-            let mut core = Core::new(chip());
+            let mut core = Core::new(ChipRegisters::flat());
             let mut harness = Harness::new(percent);
             let start = start_chance(percent);
             run(&mut core, &mut harness, 20_000, start);
@@ -267,7 +246,7 @@ fn bursts(c: &mut Criterion) {
     group.sample_size(20);
     group.throughput(Throughput::Elements(PACKETS as u64 * 14));
     group.bench_function("bursts_of_40_writes_and_acknowledgements", |b| {
-        let mut core = Core::new(chip());
+        let mut core = Core::new(ChipRegisters::flat());
         let mut harness = Harness::new(1);
         b.iter_custom(|iterations| {
             let epoch = Instant::now();

@@ -16,23 +16,10 @@ use serde::Serialize;
 fn main() -> ExitCode {
     output::keep_lines_whole();
     let options = Options::parse();
-    let done = match &options.benchmark {
+    Ending::status(match &options.benchmark {
         Benchmark::Allreduce(_) | Benchmark::Barrier(_) => collective(&options.benchmark),
         _ => point(&options.benchmark),
-    };
-    match done {
-        Ok(ending) => ExitCode::from(ending as u8),
-        Err(report) => {
-            output::complain(&format!("{report:?}"));
-            ExitCode::from(2)
-        }
-    }
-}
-
-fn stop() -> Result<Stop> {
-    let stop = Stop::new().into_diagnostic()?;
-    stop.on_signals().into_diagnostic()?;
-    Ok(stop)
+    })
 }
 
 /// Numbers that no other measurement of the lab has.
@@ -45,7 +32,7 @@ fn numbers() -> impl FnMut() -> u64 {
 }
 
 fn point(benchmark: &Benchmark) -> Result<Ending> {
-    let (stop, common) = (stop()?, benchmark.common());
+    let (stop, common) = (Stop::at_signals().into_diagnostic()?, benchmark.common());
     let mut lab = ControlLab::new(&common.lab);
     let suite = PointSuite::new(benchmark, &mut lab).into_diagnostic()?;
     if !common.json {
@@ -74,7 +61,7 @@ fn point(benchmark: &Benchmark) -> Result<Ending> {
 }
 
 fn collective(benchmark: &Benchmark) -> Result<Ending> {
-    let (stop, common) = (stop()?, benchmark.common());
+    let (stop, common) = (Stop::at_signals().into_diagnostic()?, benchmark.common());
     let mut lab = ControlLab::new(&common.lab);
     let suite = CollectiveSuite::new(benchmark, &mut lab).into_diagnostic()?;
     if !common.json {

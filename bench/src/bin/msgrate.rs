@@ -10,33 +10,19 @@ use phitwire_bench::msgrate::{
     ControlLab, Options, Outcome, Plan, Progress, RealClock, head, measure, row, run_number,
     verdict,
 };
+use phitwire_bench::suite::Ending;
 use phitwire_nodes::output;
 use phitwire_nodes::stop::Stop;
 
 fn main() -> ExitCode {
     output::keep_lines_whole();
     let options = Options::parse();
-    match run(&options) {
-        Ok(verdict) => ExitCode::from(verdict as u8),
-        Err(report) => {
-            output::complain(&format!("{report:?}"));
-            ExitCode::from(2)
-        }
-    }
-}
-
-/// What the exit status tells.
-enum Verdict {
-    Clean = 0,
-    Damaged = 1,
-    /// Clean as far as it went; the status is that of a shell's command that SIGINT ended.
-    Interrupted = 130,
+    Ending::status(run(&options))
 }
 
 /// Measures and prints.
-fn run(options: &Options) -> Result<Verdict> {
-    let stop = Stop::new().into_diagnostic()?;
-    stop.on_signals().into_diagnostic()?;
+fn run(options: &Options) -> Result<Ending> {
+    let stop = Stop::at_signals().into_diagnostic()?;
     let mut lab = ControlLab::new(&options.lab);
     let plan = Plan::new(options, &mut lab).into_diagnostic()?;
     let mut outcomes = Vec::new();
@@ -80,11 +66,11 @@ fn run(options: &Options) -> Result<Verdict> {
     }
     conclude(options, &outcomes)?;
     Ok(if !outcomes.iter().all(Outcome::is_clean) {
-        Verdict::Damaged
+        Ending::Damaged
     } else if stop.requests() > 0 {
-        Verdict::Interrupted
+        Ending::Interrupted
     } else {
-        Verdict::Clean
+        Ending::Clean
     })
 }
 

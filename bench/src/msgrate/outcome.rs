@@ -1,6 +1,6 @@
 //! What a measurement found: sums over all sources, targets and links.
 
-use phitwire::nic::TrafficReport;
+use phitwire::nic::{LatencyCounts, TrafficReport};
 use serde::Serialize;
 
 use super::processes::Fates;
@@ -19,6 +19,20 @@ pub struct LatencyUs {
     pub p99_9: f64,
     /// The slowest.
     pub max: f64,
+}
+
+impl LatencyUs {
+    /// What was counted, in microseconds.
+    pub(crate) fn of(latency: &LatencyCounts) -> Self {
+        let us = |per_mille| latency.quantile(per_mille) as f64 / 1e3;
+        Self {
+            p50: us(500),
+            p90: us(900),
+            p99: us(990),
+            p99_9: us(999),
+            max: us(1000),
+        }
+    }
 }
 
 /// One measurement. The names are those of the JSON output.
@@ -120,7 +134,6 @@ impl Outcome {
             fates,
         } = ends;
         let partial = !restarted.is_empty() || !unfinished.is_empty();
-        let us = |per_mille| report.latency.quantile(per_mille) as f64 / 1e3;
         let seconds = report.elapsed_ns as f64 / 1e9;
         let rate = if seconds > 0.0 {
             report.acknowledged as f64 / seconds
@@ -131,13 +144,7 @@ impl Outcome {
             size,
             messages_per_second: rate,
             payload_bytes_per_second: rate * f64::from(size),
-            latency_us: LatencyUs {
-                p50: us(500),
-                p90: us(900),
-                p99: us(990),
-                p99_9: us(999),
-                max: us(1000),
-            },
+            latency_us: LatencyUs::of(&report.latency),
             seconds,
             drain_seconds: report.drain_ns as f64 / 1e9,
             sent: report.sent,
@@ -251,7 +258,6 @@ fn lost(report: &TrafficReport, died: bool) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use phitwire::nic::LatencyCounts;
 
     fn report() -> TrafficReport {
         TrafficReport {

@@ -300,7 +300,6 @@ impl CollectiveSuite {
     }
 
     fn row(&self, op: Collective, report: &CollectiveReport, fallen: &Fallen) -> CollectiveRow {
-        let us = |per_mille| report.latency.quantile(per_mille) as f64 / 1e3;
         CollectiveRow {
             benchmark: self.name,
             op: op.to_string(),
@@ -312,13 +311,7 @@ impl CollectiveSuite {
             branching: self.spec.branching,
             iterations: report.iterations,
             mean_us: report.elapsed_ns as f64 / 1e3 / report.iterations.max(1) as f64,
-            latency_us: LatencyUs {
-                p50: us(500),
-                p90: us(900),
-                p99: us(990),
-                p99_9: us(999),
-                max: us(1000),
-            },
+            latency_us: LatencyUs::of(&report.latency),
             wrong: report.wrong,
             failed: report.failed,
             timed_out: report.timed_out,

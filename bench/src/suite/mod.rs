@@ -4,6 +4,10 @@
 //! [`msgrate`](crate::msgrate) measures and verifies; [`collective`] are those that the collective
 //! engines of network interfaces carry out, whose results every participant verifies.
 
+use std::process::ExitCode;
+
+use phitwire_nodes::output;
+
 pub mod collective;
 mod options;
 pub mod point;
@@ -22,6 +26,19 @@ pub enum Ending {
     Clean = 0,
     /// Something was lost, duplicated, corrupted or wrong.
     Damaged = 1,
-    /// Clean as far as it went.
+    /// Clean as far as it went; the status is that of a shell's command that SIGINT ended.
     Interrupted = 130,
+}
+
+impl Ending {
+    /// The exit status of a command that came to this end, or to none: then the reason is told.
+    pub fn status(done: miette::Result<Self>) -> ExitCode {
+        match done {
+            Ok(ending) => ExitCode::from(ending as u8),
+            Err(report) => {
+                output::complain(&format!("{report:?}"));
+                ExitCode::from(2)
+            }
+        }
+    }
 }

@@ -155,20 +155,20 @@ mod tests {
         }
     }
 
+    /// How long the line of titles is.
+    fn titles(name: &str) -> usize {
+        let options = Options::parse_from(["phitwire-bench", name, "--lab", "x"]);
+        let head = head(&options.benchmark, "two");
+        let titles = head.lines().last().expect("a line of titles");
+        titles.chars().count()
+    }
+
     #[test]
     fn columns_line_up() {
         for name in ["latency", "bandwidth", "bibw", "gups", "alltoall"] {
-            let options = Options::parse_from(["phitwire-bench", name, "--lab", "x"]);
-            let head = head(&options.benchmark, "two");
-            let titles = head
-                .lines()
-                .last()
-                .expect("a line of titles")
-                .chars()
-                .count();
-            assert_eq!(point_row(&row(name)).chars().count(), titles, "{name}");
+            let row = point_row(&row(name));
+            assert_eq!(row.chars().count(), titles(name), "{name}");
         }
-        let options = Options::parse_from(["phitwire-bench", "barrier", "--lab", "x"]);
         let good = CollectiveRow {
             benchmark: "barrier",
             op: "barrier".to_owned(),
@@ -184,14 +184,8 @@ mod tests {
             failure: None,
             clean: true,
         };
-        let head = head(&options.benchmark, "four");
-        let titles = head
-            .lines()
-            .last()
-            .expect("a line of titles")
-            .chars()
-            .count();
-        assert_eq!(collective_row(&good).chars().count(), titles);
+        let shown = collective_row(&good).chars().count();
+        assert_eq!(shown, titles("barrier"));
         let bad = CollectiveRow {
             wrong: 1,
             clean: false,

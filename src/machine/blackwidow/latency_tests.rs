@@ -11,9 +11,7 @@ use crate::chip::RouterClock;
 use crate::link::{EndName, LinkClock, LinkConfig, LinkProfile};
 use crate::machine::blackwidow::link::STANDARD;
 use crate::machine::blackwidow::link::{InputQueue, Lcb};
-use crate::machine::blackwidow::route::registers::{
-    ChipRegisters, PORTS, PortKind, RouteEntry, Subtree, TABLE_ENTRIES, TileRegisters,
-};
+use crate::machine::blackwidow::route::registers::ChipRegisters;
 use crate::machine::blackwidow::router::pipeline::CYCLE_PS;
 use crate::machine::blackwidow::router::{Yarc, YarcConfig};
 use crate::node::{Node, PortId, WakeReason, Wakeup};
@@ -130,28 +128,6 @@ fn link(port: PortId, end: LinkEnd) -> LinkConfig {
         .expect("a legal link")
 }
 
-/// Destination d leaves by port d.
-fn registers() -> ChipRegisters {
-    let all = Subtree {
-        location: 0,
-        mask: 0x7fff,
-    };
-    let tile = TileRegisters {
-        kind: PortKind::Down,
-        root_detect: all,
-        table: [RouteEntry::default(); TABLE_ENTRIES],
-        down_shift: 0,
-        down_mask: 63,
-        port_map: core::array::from_fn(|port| port as u8),
-        hash_shift: 0,
-        exit_mask: u64::MAX,
-    };
-    ChipRegisters {
-        tiles: vec![Some(tile); PORTS],
-        forward_progress_ns: 1_000_000,
-    }
-}
-
 fn packet(dest: u16) -> Vec<Phit> {
     let head = Head {
         dest,
@@ -177,7 +153,7 @@ fn idle_chip(from: PortId, to: PortId) -> (Fabric<Either>, [NodeId; 2]) {
     let mut fabric = Fabric::new(1);
     let chip = YarcConfig {
         name: "chip".into(),
-        registers: registers(),
+        registers: ChipRegisters::flat(),
         ports: [from, to].map(|port| (port, link(port, LinkEnd::A))).into(),
         grain: crate::chip::Grain::Flit,
         clock: RouterClock::Paced { dilation: 1 },

@@ -6,9 +6,7 @@ use phitwire_framing::yarc::crc16::PacketCrc;
 use phitwire_framing::yarc::packet::{EopStatus, Head, Vc, second_phit};
 use phitwire_framing::yarc::phit::{Phit, PhitKind};
 
-use crate::machine::blackwidow::route::registers::{
-    ChipRegisters, PORTS, PortKind, RouteEntry, Subtree, TABLE_ENTRIES, TileRegisters,
-};
+use crate::machine::blackwidow::route::registers::ChipRegisters;
 use crate::machine::blackwidow::router::{Core, Ports};
 use crate::rng::Rng;
 
@@ -87,30 +85,9 @@ fn packet(dest: u16, phits: usize) -> impl Iterator<Item = Phit> {
     packet.into_iter()
 }
 
-/// A chip that routes destination d down by port d.
-fn registers() -> ChipRegisters {
-    let tile = TileRegisters {
-        kind: PortKind::Down,
-        root_detect: Subtree {
-            location: 0,
-            mask: PORTS as u16 - 1,
-        },
-        table: [RouteEntry::default(); TABLE_ENTRIES],
-        down_shift: 0,
-        down_mask: PORTS as u16 - 1,
-        port_map: core::array::from_fn(|port| port as u8),
-        hash_shift: 0,
-        exit_mask: u64::MAX,
-    };
-    ChipRegisters {
-        tiles: vec![Some(tile); PORTS],
-        forward_progress_ns: 1_000_000,
-    }
-}
-
 /// Phits per cycle and output of the column, with packets of one length, measured over `cycles`.
 pub(super) fn throughput(packet_phits: usize, cycles: u32, rng: Rng) -> f64 {
-    let mut core = Core::new(registers());
+    let mut core = Core::new(ChipRegisters::flat());
     let mut links = SaturatedRow {
         queues: Default::default(),
         delivered: 0,

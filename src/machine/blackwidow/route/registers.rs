@@ -82,6 +82,30 @@ pub struct ChipRegisters {
     pub forward_progress_ns: u64,
 }
 
+impl ChipRegisters {
+    /// A chip by itself, without a way up: destination d, below 64, leaves by port d.
+    pub fn flat() -> Self {
+        let last = PORTS as u16 - 1;
+        let tile = TileRegisters {
+            kind: PortKind::Down,
+            root_detect: Subtree {
+                location: 0,
+                mask: last,
+            },
+            table: [RouteEntry::default(); TABLE_ENTRIES],
+            down_shift: 0,
+            down_mask: last,
+            port_map: core::array::from_fn(|port| port as u8),
+            hash_shift: 0,
+            exit_mask: u64::MAX,
+        };
+        Self {
+            tiles: vec![Some(tile); PORTS],
+            forward_progress_ns: 1_000_000,
+        }
+    }
+}
+
 mod serde_ports {
     use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 

@@ -9,7 +9,7 @@ use phitwire_framing::yarc::phit::{Phit, PhitKind};
 
 use super::core::{Core, Ports};
 use crate::machine::blackwidow::route::registers::{
-    ChipRegisters, PORTS, PortKind, RouteEntry, Subtree, TABLE_ENTRIES, TileRegisters,
+    ChipRegisters, PORTS, RouteEntry, Subtree, TileRegisters,
 };
 
 /// The destinations up to `mask`.
@@ -25,26 +25,15 @@ pub(super) fn up() -> RouteEntry {
     }
 }
 
-/// A tile that routes destination d down by port d.
-pub(super) fn down_tile() -> TileRegisters {
-    TileRegisters {
-        kind: PortKind::Down,
-        root_detect: low(63),
-        table: [RouteEntry::default(); TABLE_ENTRIES],
-        down_shift: 0,
-        down_mask: 63,
-        port_map: core::array::from_fn(|i| i as u8),
-        hash_shift: 0,
-        exit_mask: u64::MAX,
-    }
-}
-
 /// 64 tiles, destination d below 64 at port d.
 pub(super) fn flat_chip() -> ChipRegisters {
-    ChipRegisters {
-        tiles: vec![Some(down_tile()); PORTS],
-        forward_progress_ns: 1_000_000,
-    }
+    ChipRegisters::flat()
+}
+
+/// A tile that routes destination d down by port d.
+pub(super) fn down_tile() -> TileRegisters {
+    let mut tiles = flat_chip().tiles;
+    tiles.remove(0).expect("every port has a tile")
 }
 
 /// What a packet's head says, without payload.
