@@ -211,14 +211,12 @@ impl<P: TransferPacket> Side<P> {
             _ if address == ANNOUNCE_ADDRESS => self.announced(from, data),
             _ => self.memory.write(address, data).is_ok(),
         };
-        if transfer.kind == Kind::Put {
+        let mut answer = transfer.answer(if done { Kind::Done } else { Kind::Refused });
+        if done && transfer.kind == Kind::Get {
+            answer = answer.with(read);
+        } else if done {
             self.checker.put(from.into(), address, data);
         }
-        let answer = match (done, transfer.kind) {
-            (true, Kind::Get) => transfer.answer(Kind::Done).with(read),
-            (true, _) => transfer.answer(Kind::Done),
-            (false, _) => transfer.answer(Kind::Refused),
-        };
         self.answers.push_back(P::pack(&answer));
     }
 
