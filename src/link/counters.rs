@@ -60,7 +60,7 @@ counters! {
         rx_gaps_in_packet,
         /// Packets given up because their rest did not arrive in time.
         rx_silence_in_packet,
-        /// Packets with a head inside or without a head.
+        /// Packets with a head inside or without a head, or of a channel that there is not.
         rx_malformed_packets,
         /// Packets rejected because the input queue was full.
         rx_overflows,
@@ -88,7 +88,7 @@ counters! {
         drop_bad_magic,
         /// Frames dropped: another version of the wire format.
         drop_bad_version,
-        /// Frames dropped: header or kind map corrupted.
+        /// Frames dropped: header, or what is checked with it (kind map, control), corrupted.
         drop_bad_header_check,
         /// Frames dropped: length does not match the header.
         drop_bad_length,
@@ -100,6 +100,8 @@ counters! {
         drop_no_lanes,
         /// Frames dropped: a number of phits that this kind of frame cannot have.
         drop_bad_phit_count,
+        /// Frames of whole packets dropped: reserved bits of the control are not zero.
+        drop_reserved_control,
         /// Training frames dropped: reserved bits are not zero.
         drop_reserved_training,
         /// Training frames dropped: a node name is not UTF-8 padded with zeros.
@@ -158,6 +160,7 @@ impl LinkCounters {
             FrameError::ReservedHeader => &mut self.drop_reserved_header,
             FrameError::NoLanes => &mut self.drop_no_lanes,
             FrameError::BadPhitCount => &mut self.drop_bad_phit_count,
+            FrameError::ReservedControl => &mut self.drop_reserved_control,
             FrameError::ReservedTraining => &mut self.drop_reserved_training,
             FrameError::BadName => &mut self.drop_bad_name,
             FrameError::BadSetCount => &mut self.drop_bad_set_count,

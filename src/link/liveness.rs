@@ -46,8 +46,10 @@ pub(crate) struct Liveness {
     last_accepted: Option<Time>,
     /// When a frame of this session was last accepted, or it began.
     heard: Time,
-    /// Since when there has been no pause of half a patience between such frames.
-    heard_since: Time,
+    /// Since when the peer owes something, as far as is known, and for how much of that time it was
+    /// heard.
+    owed_since: Time,
+    heard_for: Duration,
     /// The first and the last question since then.
     asked: Option<(Time, Time)>,
     unusable: Option<Unusable>,
@@ -80,7 +82,8 @@ impl Liveness {
             heal: profile.heal,
             last_accepted: None,
             heard: now,
-            heard_since: now,
+            owed_since: Time::NEVER,
+            heard_for: Duration::ZERO,
             asked: None,
             unusable: None,
             stale: None,
@@ -109,7 +112,7 @@ impl Liveness {
     /// A session begins or ends.
     pub fn restart(&mut self, now: Time) {
         self.heard = now;
-        self.heard_since = now;
+        self.owed_since = Time::NEVER;
         self.asked = None;
         self.unusable = None;
         self.stale = None;
@@ -120,14 +123,18 @@ impl Liveness {
         self.answered = Duration::ZERO;
     }
 
-    /// A frame of this session was accepted. Returns for how long there was none if that was
-    /// reported as silence.
+    /// A frame of this session was accepted, and the peer owes something since `owed_since`. Returns
+    /// for how long there was none if that was reported as silence.
     #[inline]
-    pub fn accepted(&mut self, now: Time) -> Option<Duration> {
+    pub fn accepted(&mut self, now: Time, owed_since: Time) -> Option<Duration> {
         let before = core::mem::replace(&mut self.heard, now);
         self.last_accepted = Some(now);
-        if self.is_pause(now.since(before)) {
-            self.heard_since = now;
+        if self.owed_since != owed_since {
+            (self.owed_since, self.heard_for) = (owed_since, Duration::ZERO);
+        }
+        if owed_since < now {
+            let quiet = now.since(before.max(owed_since));
+            self.heard_for = self.heard_for + self.heard_of(quiet);
         }
         if let Some((first, _)) = self.asked.take() {
             // An answer to an earlier question comes sooner than one to this.
@@ -142,19 +149,24 @@ impl Liveness {
         None
     }
 
-    /// Whether the peer was silent for so long that what it owes may be owed for that.
+    /// For how much of a time before a frame its sender counts as heard: for all of it, but of a
+    /// pause for no more than passes until it is asked. Wires that lose frames make pauses.
     #[inline]
-    fn is_pause(&self, quiet: Duration) -> bool {
-        self.least_patience().is_some_and(|patience| {
-            quiet >= part(patience, 2) && quiet >= part(self.patience(patience), 2)
-        })
+    fn heard_of(&self, quiet: Duration) -> Duration {
+        let is_pause = |patience| quiet >= part(patience, 2);
+        match self.least_patience() {
+            Some(patience) if is_pause(patience) && is_pause(self.patience(patience)) => {
+                part(patience, FIRST_QUESTION)
+            }
+            _ => quiet,
+        }
     }
 
-    /// Whether the peer was heard long after `since` without a pause, so that what it has owed
-    /// since then is not for its silence. A cable that is plugged in again may be whole one way a
-    /// little earlier than the other.
+    /// Whether the peer was heard for long after `since`, so that what it has owed since then is not
+    /// for its silence. A cable that is plugged in again may be whole one way a little earlier than
+    /// the other.
     fn was_heard_after(&self, since: Time, patience: Duration) -> bool {
-        self.heard >= since.max(self.heard_since) + part(patience, 2)
+        self.owed_since == since && self.heard_for >= part(patience, 2)
     }
 
     /// A session ends because the peer has acknowledged nothing since `since`. Returns whether it

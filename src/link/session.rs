@@ -157,9 +157,10 @@ pub(crate) trait Session {
     /// A frame of data was accepted; `missing` was asked for again and has not come.
     #[inline]
     fn accepted(&mut self, missing: Option<u64>, now: Time) {
+        let owed_since = self.owed_since();
         let link = self.common();
         link.liveness.missing(missing, now);
-        if let Some(after) = link.liveness.accepted(now) {
+        if let Some(after) = link.liveness.accepted(now, owed_since) {
             link.report(LinkEvent::Heard { after });
         }
     }

@@ -106,3 +106,31 @@ impl Graph {
         ends_of(&self.links, node).map(configured).collect()
     }
 }
+
+/// In the `impl` of a [`Network`](crate::net::Network): what it says of its nodes and links is what
+/// the [`Graph`] in its field `$graph` says.
+macro_rules! of_graph {
+    ($graph:ident) => {
+        fn name(&self) -> &str {
+            &self.$graph.name
+        }
+
+        fn nodes(&self) -> Vec<$crate::net::NodeRef> {
+            self.$graph.nodes()
+        }
+
+        fn node_name(&self, node: $crate::net::NodeRef) -> std::borrow::Cow<'_, str> {
+            self.$graph.node_name(node)
+        }
+
+        fn link_count(&self) -> usize {
+            self.$graph.links.len()
+        }
+
+        fn ends(&self, link: usize) -> ($crate::net::End, $crate::net::End) {
+            self.$graph.links[link].ends()[0]
+        }
+    };
+}
+
+pub(crate) use of_graph;

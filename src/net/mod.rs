@@ -28,6 +28,7 @@ mod writing;
 
 pub use fields::{Fields, Section, Value};
 pub use graph::Graph;
+pub(crate) use graph::of_graph;
 pub use index::{Joined, PortIndex};
 pub use limits::{Effort, MAX_CHIPS, MAX_DESCRIPTION_BYTES, MAX_DILATION, MAX_MISTAKES, MAX_STEPS};
 pub use mistake::{Mistake, MistakeKind, Mistakes, Place, Problems};

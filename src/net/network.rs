@@ -4,7 +4,6 @@ use core::any::Any;
 use core::fmt;
 use std::borrow::Cow;
 
-use super::graph::Graph;
 use super::limits::Effort;
 use super::mistake::{Mistake, Mistakes, Problems};
 use super::model::{End, NodeRef};
@@ -29,48 +28,29 @@ impl<N: Network + PartialEq> Same for N {
     }
 }
 
-/// A network that was read or generated: passive data.
+/// A network that was read or generated: passive data. One that is kept as a [`Graph`](super::Graph) has the
+/// name, nodes and links of that by `of_graph!`.
 pub trait Network: Any + fmt::Debug + Same {
-    /// Its nodes and links as a list, if it is kept as one: then name, nodes, links and their ends
-    /// are those of the list. A network that has none answers these itself.
-    fn graph(&self) -> Option<&Graph> {
-        None
-    }
-
     /// Its name.
-    fn name(&self) -> &str {
-        self.graph().map_or("", |graph| &graph.name)
-    }
+    fn name(&self) -> &str;
 
     /// Name and measure in one line.
     fn summary(&self) -> String;
 
     /// All nodes, routers first.
-    fn nodes(&self) -> Vec<NodeRef> {
-        self.graph().map_or_else(Vec::new, Graph::nodes)
-    }
+    fn nodes(&self) -> Vec<NodeRef>;
 
     /// The name of a node; one that the network does not have reads `?`.
-    fn node_name(&self, node: NodeRef) -> Cow<'_, str> {
-        self.graph()
-            .map_or(Cow::Borrowed("?"), |graph| graph.node_name(node))
-    }
+    fn node_name(&self, node: NodeRef) -> Cow<'_, str>;
 
     /// How many links there are; their ids are the numbers below.
-    fn link_count(&self) -> usize {
-        self.graph().map_or(0, |graph| graph.links.len())
-    }
+    fn link_count(&self) -> usize;
 
     /// The ends A and B of a link.
     ///
     /// # Panics
     /// If there is no link of that id.
-    fn ends(&self, link: usize) -> (End, End) {
-        let graph = self
-            .graph()
-            .expect("a network without a list says what its links join");
-        graph.links[link].ends()[0]
-    }
+    fn ends(&self, link: usize) -> (End, End);
 
     /// The description, which [`read`] turns into the same network again.
     fn write(&self) -> String;

@@ -13,6 +13,6 @@ pub mod transfer;
 
 pub use link::{PacketEnd, PacketInput};
 pub use model::{PacketModel, PacketTerminal};
-pub use nic::{PacketNic, PacketNicConfig};
+pub use nic::{PacketNic, PacketNicConfig, PacketNicCounters};
 pub use packet::{MAX_VCS, Packet};
 pub use transfer::{Transfer, TransferPacket};

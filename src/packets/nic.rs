@@ -6,14 +6,17 @@ use std::collections::VecDeque;
 use serde_json::{Map, Value, json};
 
 use super::link::PacketEnd;
-use super::transfer::{Kind, Transfer, TransferPacket};
+use super::transfer::{Kind, MAX_DATA, Transfer, TransferPacket};
 use crate::device::{
     self, Device, DeviceError, DeviceEvent, LinkEnd as _, LinkFault, LinkView, NodeAccount,
     TrafficRuns,
 };
 use crate::kit::Events;
+use crate::kit::counters::counters;
 use crate::link::{LinkConfig, LinkPort};
-use crate::nic::checker::{ANNOUNCE_ADDRESS, Announced, Announcement, Checker, Purpose};
+use crate::nic::checker::{
+    ANNOUNCE_ADDRESS, ANNOUNCEMENT_BYTES, Announced, Announcement, Checker, Purpose,
+};
 use crate::nic::periods::Periods;
 use crate::nic::runs::Runs;
 use crate::nic::slab::{Entry, Slab};
@@ -65,9 +68,22 @@ impl Entry for Pending {
     }
 }
 
+counters! {
+    /// What happened at one network interface since it was made. All counters only grow.
+    pub struct PacketNicCounters {
+        /// Packets discarded: no transfer that network interfaces send.
+        discard_malformed,
+        /// Answers to requests that had been given up, or do not exist.
+        late_responses,
+        /// Events lost because nobody fetched them.
+        events_lost,
+    }
+}
+
 /// A network interface.
 #[derive(Debug)]
 pub struct PacketNic<P: TransferPacket> {
+    counters: PacketNicCounters,
     side: Side<P>,
     runs: Runs,
     events: Events<DeviceEvent>,
@@ -88,6 +104,7 @@ struct Side<P: TransferPacket> {
 impl<P: TransferPacket> PacketNic<P> {
     /// A network interface whose link begins to train at `now`.
     pub fn new(config: PacketNicConfig, now: Time) -> Self {
+        const { assert!(ANNOUNCEMENT_BYTES <= P::MAX_BYTES && P::MAX_BYTES <= MAX_DATA) };
         let idle = Pending {
             posted: now,
             request: RunRequest::Message(0),
@@ -104,6 +121,7 @@ impl<P: TransferPacket> PacketNic<P> {
             config,
         };
         Self {
+            counters: PacketNicCounters::default(),
             side,
             runs: Runs::default(),
             events: Events::new(MAX_EVENTS),
@@ -116,6 +134,10 @@ impl<P: TransferPacket> PacketNic<P> {
         get_unit: 1,
         atomics_and_ways: false,
     };
+
+    fn event(&mut self, event: DeviceEvent) {
+        self.counters.events_lost += self.events.push(event);
+    }
 
     /// Takes in what has come, as far as there is room for the answers.
     fn receive(&mut self) {
@@ -130,7 +152,7 @@ impl<P: TransferPacket> PacketNic<P> {
                 match transfer {
                     Some(transfer) if is_request => self.side.serve(&transfer),
                     Some(transfer) => self.answered(&transfer),
-                    None => {}
+                    None => self.counters.discard_malformed += 1,
                 }
             }
         }
@@ -141,7 +163,8 @@ impl<P: TransferPacket> PacketNic<P> {
         let (slot, period) = (transfer.name as u32, (transfer.name >> 32) as u32);
         let pending = &mut self.side.pending;
         if pending.period(slot) != Some(period) {
-            return; // Of a request that was given up long ago.
+            self.counters.late_responses += 1; // Of a request that was given up long ago.
+            return;
         }
         let Some(&Pending {
             posted,
@@ -149,6 +172,7 @@ impl<P: TransferPacket> PacketNic<P> {
             address,
         }) = pending.get(slot)
         else {
+            self.counters.late_responses += 1;
             pending.release(slot);
             return;
         };
@@ -178,19 +202,22 @@ impl<P: TransferPacket> Side<P> {
     /// Carries a request out and answers it.
     fn serve(&mut self, transfer: &Transfer) {
         let Transfer { from, address, .. } = *transfer;
-        let mut read = transfer.data().to_vec();
+        let mut read = [0; MAX_DATA];
+        let data = transfer.data();
+        let read = &mut read[..data.len()];
         let done = match transfer.kind {
-            Kind::Get => self.memory.read(address, &mut read).is_ok(),
-            _ if address == ANNOUNCE_ADDRESS => self.announced(from, transfer.data()),
-            _ => self.memory.write(address, transfer.data()).is_ok(),
+            _ if usize::from(transfer.len) > P::MAX_BYTES => false,
+            Kind::Get => self.memory.read(address, read).is_ok(),
+            _ if address == ANNOUNCE_ADDRESS => self.announced(from, data),
+            _ => self.memory.write(address, data).is_ok(),
         };
-        if transfer.kind == Kind::Put {
-            read.clear();
-            self.checker.put(from.into(), address, transfer.data());
+        let mut answer = transfer.answer(if done { Kind::Done } else { Kind::Refused });
+        if done && transfer.kind == Kind::Get {
+            answer = answer.with(read);
+        } else if done {
+            self.checker.put(from.into(), address, data);
         }
-        let kind = if done { Kind::Done } else { Kind::Refused };
-        self.answers
-            .push_back(P::pack(&transfer.answer(kind).with(&read)));
+        self.answers.push_back(P::pack(&answer));
     }
 
     fn announced(&mut self, source: u16, data: &[u8]) -> bool {
@@ -299,10 +326,10 @@ impl<P: TransferPacket> Node for PacketNic<P> {
         self.side.answer();
         self.expire(now);
         if let Some(run) = self.runs.issue(now, &mut self.side) {
-            let _ = self.events.push(DeviceEvent::TrafficDone { run });
+            self.event(DeviceEvent::TrafficDone { run });
         }
         while let Some(event) = self.side.link.poll_event() {
-            let _ = self.events.push(DeviceEvent::Link { port: 0, event });
+            self.event(DeviceEvent::Link { port: 0, event });
         }
     }
 
@@ -348,6 +375,13 @@ impl<P: TransferPacket> Device for PacketNic<P> {
         }
         let (end, input) = self.side.link.parts_mut();
         end.break_link(now, (port, fault), input)
+    }
+
+    fn for_each_counter(&self, visit: &mut dyn FnMut(&str, u64)) {
+        self.counters.for_each(&mut *visit);
+        let link = self.side.link.end();
+        link.counters()
+            .for_each(|name, value| visit(&format!("port0.{name}"), value));
     }
 
     fn account(&self) -> NodeAccount {

@@ -8,7 +8,6 @@ use crate::link::{LaneRate, LinkProfile, LinkStandard};
 use crate::nic::Phase;
 use crate::packets::Packet;
 use crate::packets::link::tests::{Rig, Sample};
-use crate::packets::transfer::MAX_DATA;
 use crate::sim::{Fabric, LinkSpec, NodeId};
 
 /// A transfer that is a packet; with two channels, answers have their own.
@@ -82,23 +81,26 @@ impl<const VCS: usize> Sample for TestPacket<VCS> {
 /// Messages of a run.
 const COUNT: u64 = 500;
 
-/// Network interfaces with few buffers, so many answers that may wait, and a run begun by both.
+/// One of two network interfaces with few buffers, where so many answers may wait.
+fn nic<const VCS: usize>(end: usize, answers: usize) -> PacketNic<TestPacket<VCS>> {
+    let link = config::<Rig<TestPacket<VCS>>>(end).profile(LinkProfile::paper());
+    let config = PacketNicConfig {
+        number: end as u16,
+        nics: 2,
+        link: link.build().expect("the profile is one"),
+        memory_bytes: 1 << 20,
+        outstanding: 64,
+        answers,
+        timeout: Duration::from_ms(20_000),
+        incarnation: Incarnation::default(),
+    };
+    PacketNic::new(config, Time::ZERO)
+}
+
+/// Two of them, and a run begun by both.
 fn two<const VCS: usize>(answers: usize) -> Fabric<PacketNic<TestPacket<VCS>>> {
     let mut fabric = Fabric::new(5);
-    let nics = [A, B].map(|end| {
-        let link = config::<Rig<TestPacket<VCS>>>(end).profile(LinkProfile::paper());
-        let config = PacketNicConfig {
-            number: end as u16,
-            nics: 2,
-            link: link.build().expect("the profile is one"),
-            memory_bytes: 1 << 20,
-            outstanding: 64,
-            answers,
-            timeout: Duration::from_ms(20_000),
-            incarnation: Incarnation::default(),
-        };
-        fabric.add(PacketNic::new(config, Time::ZERO))
-    });
+    let nics = [A, B].map(|end| fabric.add(nic(end, answers)));
     let spec = LinkSpec {
         latency: Duration::from_ns(100),
         mtu: 1_500,
@@ -152,4 +154,49 @@ fn on_one_channel_too_two_that_ask_each_other_come_to_their_end() {
     assert!(ends(two::<1>(64), 64));
     // Each takes a request in before the other can: there is room for one answer either way.
     assert!(ends(two::<1>(1), 1));
+}
+
+#[test]
+fn what_cannot_be_carried_out_is_refused_and_answered_without_data() {
+    let mut nic = nic::<1>(A, 64);
+    let most = MAX_DATA as u8;
+    let (done, refused) = ((Kind::Done, 0), (Kind::Refused, 0));
+    for (kind, address, len, answer) in [
+        (Kind::Put, 0, most, done),
+        (Kind::Put, 0, most + 1, refused),
+        (Kind::Put, 1 << 20, most, refused),
+        (Kind::Get, 0, most, (Kind::Done, most)),
+        (Kind::Get, 0, most + 1, refused),
+        (Kind::Get, 1 << 20, most, refused),
+    ] {
+        let data = [1; MAX_DATA];
+        let (to, from, name) = (0, 1, 7);
+        let asked = Transfer {
+            to,
+            from,
+            kind,
+            address,
+            name,
+            len,
+            data,
+        };
+        nic.side.serve(&asked);
+        let told = nic.side.answers.pop_front().expect("it was answered").0;
+        assert_eq!((told.kind, told.len), answer, "{asked:?}");
+    }
+}
+
+#[test]
+fn events_that_nobody_fetches_are_counted() {
+    let mut nic = nic::<1>(A, 64);
+    for run in 0..MAX_EVENTS as u64 + 2 {
+        nic.event(DeviceEvent::TrafficDone { run });
+    }
+    let mut lost = 0;
+    nic.for_each_counter(&mut |name, value| {
+        if name == "events_lost" {
+            lost += value;
+        }
+    });
+    assert_eq!(lost, 2);
 }

@@ -79,7 +79,8 @@ impl Transfer {
 
 /// A packet that holds a transfer.
 pub trait TransferPacket: Packet {
-    /// Bytes that a transfer carries at most, no more than [`MAX_DATA`].
+    /// Bytes that a transfer carries at most: 32 for the announcement of a traffic run, and no more
+    /// than [`MAX_DATA`].
     const MAX_BYTES: usize;
 
     /// The packet of a transfer.

@@ -9,7 +9,7 @@ use crate::device::Device;
 use crate::link::LinkConfig;
 use crate::net::{
     Describe, Effort, End, Fields, Graph, Mistakes, Network, NodeRef, OwnSettings, PlanError,
-    Runtime, Section, Settings, Spans,
+    Runtime, Section, Settings, Spans, of_graph,
 };
 use crate::packets::PacketNicConfig;
 use crate::time::{Duration, Time};
@@ -141,9 +141,7 @@ impl Describe for Ring {
 }
 
 impl Network for Ring {
-    fn graph(&self) -> Option<&Graph> {
-        Some(&self.graph)
-    }
+    of_graph!(graph);
 
     fn summary(&self) -> String {
         let Graph {

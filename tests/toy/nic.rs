@@ -28,20 +28,19 @@ impl TransferPacket for Packet {
     }
 
     fn unpack(&self) -> Option<Transfer> {
-        let &[head, address, name, _, ref words @ ..] = self;
+        let &[head, address, name, reserved, ref words @ ..] = self;
         let mut data = [0; MAX_DATA];
         for (word, at) in words.iter().zip(data.as_chunks_mut().0) {
             *at = word.to_be_bytes();
         }
         let kind = *Kind::ALL.get((head >> 32) as usize & 0xff)?;
-        let len = ((head >> 40) as u8).min(Self::MAX_BYTES as u8);
-        Some(Transfer {
+        (head >> 48 == 0 && reserved == 0).then_some(Transfer {
             to: head as u16,
             from: (head >> 16) as u16,
             kind,
             address,
             name,
-            len,
+            len: (head >> 40) as u8,
             data,
         })
     }

@@ -1,9 +1,10 @@
 //! Sessions that no longer fit heal, and silence is told.
 
-use super::rig::{A, B, FRAME_BYTES, Link, SECOND, made};
+use super::rig::{A, B, Drain, FRAME_BYTES, Link, SECOND, made};
 use crate::link::tests::lcb::Lcb;
 use crate::link::tests::pair::{Pair, plant};
 use crate::link::{DownReason, LinkEvent, LinkProfile};
+use crate::rng::Rng;
 use crate::time::Duration;
 
 fn pair_with<L: Link>(change: impl Fn(&mut LinkProfile)) -> Pair<L> {
@@ -411,4 +412,75 @@ pub(crate) fn a_cable_that_is_whole_one_way_first_is_not_called_stalled<L: Link>
         assert!(told.is_empty(), "{give_up:?}: {told:?}");
         assert!(pair.downs(A).iter().all(|&why| why == DownReason::Silence));
     }
+}
+
+/// Half of the short frames are lost, and more, so that the peer is heard with pauses.
+pub(crate) fn a_way_that_swallows_long_frames_is_told_although_many_frames_are_lost<L: Link>() {
+    for (seed, loss, seconds) in (0..8).flat_map(|n| [(n, 500, 5), (n, 700, 10), (n, 900, 30)]) {
+        let mut pair = flowing::<L>(|profile| profile.give_up = Some(SECOND.times(seconds)));
+        pair.allow_gaps();
+        pair.rng = Rng::new(seed, 0);
+        pair.wires[B].most_bytes = L::IDLE_FRAME_BYTES;
+        pair.wire(|wire| wire.loss = loss);
+        pair.load(A, 300);
+        pair.run_until(SECOND.times(seconds + 1), |pair| {
+            !stalls(pair, A).is_empty() || !pair.downs(A).is_empty()
+        });
+        let told = stalls(&pair, A);
+        assert_eq!(
+            told,
+            [LinkEvent::Stalled],
+            "{loss} {seed}: {}",
+            pair.state()
+        );
+    }
+}
+
+pub(crate) fn a_peer_that_is_heard_with_long_pauses_and_acknowledges_nothing_is_called_stalled<
+    L: Link,
+>() {
+    let mut pair = flowing::<L>(|_| {});
+    pair.wires[B].most_bytes = L::IDLE_FRAME_BYTES;
+    pair.load(A, 300);
+    for _ in 0..10 {
+        for (cut, ms) in [(true, 1_100), (false, 400)] {
+            pair.wires[A].cut = cut;
+            pair.run_for(Duration::from_ms(ms));
+        }
+    }
+    assert_eq!(stalls(&pair, A), [LinkEvent::Stalled], "{}", pair.state());
+}
+
+/// What was lost, or counts as that, at end A.
+fn losses<L: Link>(pair: &Pair<L>) -> u64 {
+    pair.count(A, |c| c.tx_rewinds_timeout + c.tx_retransmitted_packets)
+}
+
+pub(crate) fn a_peer_that_has_no_room_is_asked_for_some_and_has_lost_nothing<L: Link>() {
+    let mut pair = flowing::<L>(|_| {});
+    let (before, timeout) = (losses(&pair), pair.ends[A].lcb.retry_timeout());
+    pair.ends[B].drain = Drain::Blocked;
+    pair.load(A, 10_000);
+    pair.run_for(SECOND.times(10));
+    assert!(!pair.ends[A].backlog.is_empty());
+    assert_eq!(pair.ends[A].lcb.unacknowledged_packets(), 0);
+    // The word of the room that there is at last is lost.
+    pair.wires[A].cut = true;
+    pair.ends[B].drain = Drain::Eager;
+    pair.run_for(Duration::from_ms(1));
+    pair.wires[A].cut = false;
+    pair.run_until(SECOND, |pair| pair.ends[A].backlog.is_empty());
+    pair.finish(SECOND);
+    assert_eq!(losses(&pair), before, "{}", pair.state());
+    assert!(pair.ends[A].lcb.retry_timeout() <= timeout.times(2));
+}
+
+pub(crate) fn what_a_link_carries_after_a_rest_is_sent_once<L: Link>() {
+    let mut pair = flowing::<L>(|_| {});
+    let before = losses(&pair);
+    for rest in 1..100 {
+        pair.run_for(Duration::from_ms(rest));
+        pair.exchange(1, SECOND);
+    }
+    assert_eq!(losses(&pair), before, "{}", pair.state());
 }

@@ -69,6 +69,10 @@ macro_rules! shared_cases {
                 a_session_given_up_over_a_way_that_swallows_long_frames_says_so_and_the_next_one_knows
                 a_silent_peer_and_an_end_that_stood_still_are_not_called_stalled
                 a_cable_that_is_whole_one_way_first_is_not_called_stalled
+                a_way_that_swallows_long_frames_is_told_although_many_frames_are_lost
+                a_peer_that_is_heard_with_long_pauses_and_acknowledges_nothing_is_called_stalled
+                a_peer_that_has_no_room_is_asked_for_some_and_has_lost_nothing
+                what_a_link_carries_after_a_rest_is_sent_once
             }
             sessions {
                 initialisation_takes_few_round_trips_and_says_who_is_there

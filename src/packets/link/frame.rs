@@ -9,7 +9,7 @@
 //! to blame for a damaged packet can be told by its bits.
 
 use phitwire_framing::carrier::frame::{
-    CHECK_BYTES, FrameHeader, HEADER_BYTES, MIN_BYTES, PLAIN_AT, checksum, seal,
+    CHECK_BYTES, FrameError, FrameHeader, HEADER_BYTES, MIN_BYTES, PLAIN_AT, checksum, seal,
 };
 use phitwire_framing::carrier::lanes::WORD_BYTES;
 
@@ -50,21 +50,21 @@ impl Control {
         }
     }
 
-    fn parse(bytes: &[u8], vcs: usize) -> Self {
-        let word = |at: usize| {
-            bytes
-                .as_chunks()
-                .0
-                .get(at)
-                .map_or(0, |word| u64::from_be_bytes(*word))
-        };
-        Self {
+    fn parse(bytes: &[u8], vcs: usize) -> Result<Self, FrameError> {
+        let (words, padding) = bytes.split_at(8 * (3 + vcs));
+        let word = |at: usize| words.as_chunks().0.get(at).copied();
+        let word = |at: usize| word(at).map_or(0, u64::from_be_bytes);
+        let flags = word(2);
+        if flags & !(MISSING | QUESTION) != 0 || padding.iter().any(|byte| *byte != 0) {
+            return Err(FrameError::ReservedControl);
+        }
+        Ok(Self {
             seq: word(0),
             ack: word(1),
-            missing: word(2) & MISSING != 0,
-            question: word(2) & QUESTION != 0,
-            limits: core::array::from_fn(|vc| if vc < vcs { word(3 + vc) } else { 0 }),
-        }
+            missing: flags & MISSING != 0,
+            question: flags & QUESTION != 0,
+            limits: core::array::from_fn(|vc| word(3 + vc)),
+        })
     }
 }
 
@@ -114,12 +114,16 @@ pub(crate) fn emit<'a, P: Packet>(
     }
 }
 
-/// The control of a frame whose length is right and which came out of its cable; `None` if its
-/// check is wrong.
-pub(super) fn control<P: Packet>(frame: &[u8]) -> Option<Control> {
+/// The control of a frame whose length is right and which came out of its cable.
+///
+/// # Errors
+/// [`FrameError::BadHeaderCheck`], `ReservedControl`.
+pub(super) fn control<P: Packet>(frame: &[u8]) -> Result<Control, FrameError> {
     let words = &frame[PLAIN_AT..][..Control::bytes(P::VCS)];
-    let good = check(frame, words) == frame[HEADER_BYTES..PLAIN_AT];
-    good.then(|| Control::parse(words, P::VCS))
+    if check(frame, words) != frame[HEADER_BYTES..PLAIN_AT] {
+        return Err(FrameError::BadHeaderCheck);
+    }
+    Control::parse(words, P::VCS)
 }
 
 /// The packets of such a frame as they travel, with their checks.
@@ -133,10 +137,11 @@ pub(super) fn packets<P: Packet>(frame: &[u8]) -> impl Iterator<Item = Carried<'
 pub(crate) struct Carried<'a>(&'a [u8]);
 
 impl<'a> Carried<'a> {
-    /// The packet; `None` if its check is wrong.
+    /// The packet; `None` if its check is wrong or something stands behind that.
     pub fn read<P: Packet>(self) -> Option<P> {
-        let (packet, check) = self.0.split_at(P::BYTES);
-        let good = check.starts_with(&checksum(packet).to_be_bytes());
+        let (packet, rest) = self.0.split_at(P::BYTES);
+        let padding = rest.strip_prefix(&checksum(packet).to_be_bytes())?;
+        let good = padding.iter().all(|byte| *byte == 0);
         good.then(|| P::parse(packet))
     }
 

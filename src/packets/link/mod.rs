@@ -15,7 +15,7 @@ use phitwire_framing::carrier::frame::{self as carrier, Frame, FrameError, Frame
 use phitwire_framing::carrier::lanes::swizzle_area_back;
 use phitwire_framing::carrier::training::{TRAINING_BYTES, Training};
 
-use super::packet::Packet;
+use super::packet::{MAX_FRAME_BYTES, MAX_VCS, Packet};
 use crate::device::{EndAccount, LinkEnd, LinkFault, LinkView, Units, link_view_by_own_methods};
 use crate::link::common::{BAD_WORDS_UNTIL_DOUBT, Common, calls_of_every_end};
 use crate::link::lanes::LaneWatch;
@@ -130,13 +130,16 @@ impl<P: Packet> PacketEnd<P> {
 
     /// Reads such a frame, out of its cable.
     fn read(&mut self, now: Time, header: &FrameHeader, bytes: &[u8], input: &mut PacketInput<P>) {
-        let Some(control) = frame::control::<P>(bytes) else {
-            self.common.counters.drop_bad_sideband += 1;
-            if self.common.is_ours(header) {
-                self.unreadable();
-                self.unusable(now);
+        let control = match frame::control::<P>(bytes) {
+            Ok(control) => control,
+            Err(error) => {
+                self.common.counters.dropped(error);
+                if self.common.is_ours(header) {
+                    self.unreadable();
+                    self.unusable(now);
+                }
+                return;
             }
-            return;
         };
         // A header of which a bit is wrong names another incarnation.
         if !self.belongs(now, header, input) {
@@ -182,8 +185,7 @@ impl<P: Packet> PacketEnd<P> {
     /// If `now` is earlier than in an earlier call.
     pub fn handle_timers(&mut self, now: Time, input: &mut PacketInput<P>) {
         if self.expire(now, input) && self.tx.deadline() <= now {
-            self.common.counters.tx_rewinds_timeout += 1;
-            self.tx.time_out(now);
+            self.common.counters.tx_rewinds_timeout += u64::from(self.tx.time_out(now));
         }
     }
 
@@ -212,9 +214,11 @@ impl<P: Packet> PacketEnd<P> {
         };
         let due = self.tx.due(most);
         let (count, lanes) = (due.len(), self.tx.lanes);
+        // A path that swallows long frames must not swallow the question.
+        let question = self.tx.asks && count == 0;
         let control = frame::Control {
             seq: self.tx.first_of(count),
-            question: self.tx.asks,
+            question,
             ..self.rx.say()
         };
         let header = FrameHeader {
@@ -230,6 +234,7 @@ impl<P: Packet> PacketEnd<P> {
         counters.tx_retransmitted_packets += again;
         counters.rx_retry_requests += u64::from(control.missing);
         counters.tx_frames += 1;
+        counters.tx_probes += u64::from(question);
         match count {
             0 => counters.tx_idle_frames += 1,
             _ => counters.tx_data_frames += 1,
@@ -337,6 +342,10 @@ impl<P: Packet> LinkControlBlock for PacketEnd<P> {
     link_control_calls!();
 
     fn new(config: LinkConfig, now: Time) -> (Self, PacketInput<P>) {
+        const {
+            assert!(0 < P::VCS && P::VCS <= MAX_VCS);
+            assert!(0 < P::BYTES && frame::frame_len::<P>(1) <= MAX_FRAME_BYTES);
+        }
         let profile = config.profile();
         let terms = Terms {
             window: profile.window_packets,

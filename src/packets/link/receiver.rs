@@ -134,8 +134,14 @@ impl Receiver {
                 self.charge(charged, 1, counters);
             }
             let vc = packet.vc();
-            if vc >= P::VCS || self.taken[vc] == self.limits[vc] {
-                break; // No correct peer sent it; one that is correct sends it again.
+            // No correct peer sends a packet that has no place; one that is correct sends it again.
+            if vc >= P::VCS {
+                counters.rx_malformed_packets += 1;
+                break;
+            }
+            if self.taken[vc] == self.limits[vc] {
+                counters.rx_overflows += 1;
+                break;
             }
             input.push(packet);
             self.expected += 1;

@@ -30,6 +30,8 @@ pub(crate) struct Sender<P> {
     timed: Option<(u64, Time)>,
     timer_from: Time,
     rewound: Time,
+    /// How often the peer was asked for credits alone.
+    credit_tries: u32,
     /// The peer is to be asked how things stand.
     pub asks: bool,
     /// Since when the peer owes a sign of what it was sent.
@@ -62,6 +64,7 @@ impl<P: Packet> Sender<P> {
             timed: None,
             timer_from: now,
             rewound: now,
+            credit_tries: 0,
             asks: false,
             owed_since: Time::NEVER,
         }
@@ -107,19 +110,31 @@ impl<P: Packet> Sender<P> {
         (self.timer_from, self.rewound) = (now, now);
     }
 
-    /// When what was sent, or the news that it left the peer's buffers, counts as lost.
+    /// When what was sent counts as lost, or the peer is asked for the credits that it owes.
     pub fn deadline(&self) -> Time {
         let is_in_use = |vc: usize| self.limits[vc] != self.pushed[vc] + self.offered;
-        let waits = self.acked < self.cursor || (0..P::VCS).any(is_in_use);
-        let timeout = self.timer_from + self.round_trip.timeout();
-        if waits { timeout } else { Time::NEVER }
+        let patience = if self.acked < self.cursor {
+            self.round_trip.timeout()
+        } else if !self.has_data() && (0..P::VCS).any(is_in_use) {
+            self.round_trip.credit_timeout(self.credit_tries)
+        } else {
+            return Time::NEVER;
+        };
+        self.timer_from + patience
     }
 
-    /// The [deadline](Self::deadline) has come.
-    pub fn time_out(&mut self, now: Time) {
-        self.round_trip.back_off();
-        self.rewind(now);
+    /// The [deadline](Self::deadline) has come. Returns whether anything counts as lost.
+    pub fn time_out(&mut self, now: Time) -> bool {
+        let lost = self.acked < self.cursor;
+        if lost {
+            self.round_trip.back_off();
+            self.rewind(now);
+        } else {
+            self.credit_tries += 1;
+            self.timer_from = now;
+        }
         self.asks = true;
+        lost
     }
 
     /// The packets that are due, `most` at most.
@@ -135,10 +150,13 @@ impl<P: Packet> Sender<P> {
             .fresh
             .min(self.cursor + count)
             .saturating_sub(self.cursor);
-        self.cursor += count;
-        self.fresh = self.fresh.max(self.cursor);
-        self.asks = false;
+        self.asks &= count > 0;
         if count > 0 {
+            if self.acked == self.cursor {
+                self.timer_from = now;
+            }
+            self.cursor += count;
+            self.fresh = self.fresh.max(self.cursor);
             self.timed = self.timed.or(Some((self.cursor - 1, now)));
             self.owed_since = self.owed_since.min(now);
         }
@@ -194,7 +212,7 @@ impl<P: Packet> Sender<P> {
             self.rewind(now);
         }
         if acked > 0 || has_room {
-            self.timer_from = now;
+            (self.timer_from, self.credit_tries) = (now, 0);
         }
         if acked > 0 {
             let owes = self.acked < self.cursor;

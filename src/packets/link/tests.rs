@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 use std::ops::Range;
 
-use phitwire_framing::carrier::frame::{FrameHeader, FrameKind};
+use phitwire_framing::carrier::frame::{FrameHeader, FrameKind, HEADER_BYTES, PLAIN_AT, checksum};
 use phitwire_framing::carrier::training::TRAINING_BYTES;
 use proptest::prelude::*;
 
@@ -153,7 +153,7 @@ impl<P: Sample> Link for Rig<P> {
     }
 
     fn check_failures(end: &PacketEnd<P>) -> u64 {
-        end.counters().drop_bad_sideband + end.counters().rx_crc_errors
+        end.counters().drop_bad_header_check + end.counters().rx_crc_errors
     }
 
     fn requests(end: &PacketEnd<P>) -> u64 {
@@ -200,7 +200,7 @@ pub(crate) struct Two {
 impl Packet for Two {
     const KIND: FrameKind = FrameKind::new(7);
     const LINK: &'static str = "test";
-    const BYTES: usize = 20;
+    const BYTES: usize = 21;
     const VCS: usize = 2;
 
     fn vc(&self) -> usize {
@@ -242,5 +242,56 @@ impl Sample for Two {
 mod shared {
     crate::link::tests::shared_cases! {
         crate::packets::link::tests::Rig<crate::packets::link::tests::Two>
+    }
+}
+
+/// What the counters of end B say that are called so.
+fn counted(pair: &Pair<Rig<Two>>, names: &[&str]) -> Vec<u64> {
+    let mut found = vec![0; names.len()];
+    pair.ends[B].lcb.counters().for_each(|name, value| {
+        if let Some(at) = names.iter().position(|wanted| *wanted == name) {
+            found[at] = value;
+        }
+    });
+    found
+}
+
+#[test]
+fn reserved_bits_are_refused_by_the_name_of_their_field() {
+    let names = ["drop_reserved_control", "rx_crc_errors", "rx_packets"];
+    let (flags, control) = (PLAIN_AT + 16, PLAIN_AT + 40..PLAIN_AT + 42);
+    let packet_end = frame_len::<Two>(1) - 1;
+    for (at, expected) in [
+        (None, [0, 0, 1]),
+        (Some(flags), [1, 0, 0]),
+        (Some(flags + 7), [1, 0, 0]),
+        (Some(control.start), [1, 0, 0]),
+        (Some(control.end - 1), [1, 0, 0]),
+        (Some(packet_end), [0, 1, 0]),
+    ] {
+        let mut pair = Pair::<Rig<Two>>::up(1);
+        let mut frame = Rig::forge(&pair, B, 7, 0, &[Two::sample(1, 0)]);
+        if let Some(at) = at {
+            frame[at] |= 1 << 2;
+            let mut checked = frame[..HEADER_BYTES].to_vec();
+            checked.extend_from_slice(&frame[PLAIN_AT..control.end]);
+            frame[HEADER_BYTES..PLAIN_AT].copy_from_slice(&checksum(&checked).to_be_bytes());
+        }
+        pair.inject(B, &frame);
+        assert_eq!(counted(&pair, &names), expected, "{at:?}");
+    }
+}
+
+#[test]
+fn a_packet_that_has_no_buffer_is_counted_by_its_reason() {
+    let cramped = |end| Rig::<Two>::cramped(config::<Rig<Two>>(end));
+    for (vc, expected) in [(1, [8, 1, 0]), (5, [0, 0, 1])] {
+        let mut pair = Pair::<Rig<Two>>::with(1, cramped(A), cramped(B), rig::FRAME_BYTES);
+        pair.wait_up();
+        let packets = (0..10).map(|id| Two { id, vc }).collect::<Vec<_>>();
+        let frame = Rig::forge(&pair, B, 7, 0, &packets);
+        pair.inject(B, &frame);
+        let names = ["rx_packets", "rx_overflows", "rx_malformed_packets"];
+        assert_eq!(counted(&pair, &names), expected);
     }
 }

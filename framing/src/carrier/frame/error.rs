@@ -15,10 +15,12 @@ reasons! {
         BadKind = "frame_bad_kind": "frame kind is reserved",
         BadLength = "frame_bad_length": "frame length does not agree with its header",
         /// The CRC-32C over everything before it is wrong.
-        BadHeaderCheck = "frame_bad_header_check": "check over header and kind map is wrong",
+        BadHeaderCheck = "frame_bad_header_check": "check over header and what follows it is wrong",
         /// There are 13 of them.
         ReservedHeader = "frame_reserved_header":
             "reserved bits beside the lane mask are not zero",
+        /// Of a frame of whole packets: in the word of flags, and behind the last word.
+        ReservedControl = "frame_reserved_control": "reserved bits of the control are not zero",
         NoLanes = "frame_no_lanes": "lane mask of a data frame is empty",
         /// In a training frame it must be zero.
         BadPhitCount = "frame_bad_phit_count":
