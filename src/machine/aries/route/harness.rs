@@ -1,191 +1,98 @@
-//! A small dragonfly for tests of routing and of the router: which ports are joined, and its
-//! registers.
+//! A small dragonfly for tests of routing and of the router.
 
-use std::sync::Arc;
-
-use super::registers::{AriesRegisters, FIRST_NIC_PORT, PORTS, PortKind, PortMask, RouteTables};
-
-/// Groups of chassis of blades, all of the same size.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Machine {
-    pub groups: usize,
-    pub chassis: usize,
-    pub blades: usize,
-    pub black_links: usize,
-    /// Blue links of each router.
-    pub blues: usize,
-}
-
-const FIRST_BLACK: usize = 15;
-const FIRST_BLUE: usize = 30;
+use super::registers::{AriesRegisters, PortKind};
+use crate::machine::aries::topology::{
+    Classes, Dragonfly, DragonflySpec, DragonflyWiring, Far, Faults, Routed, Shape,
+};
 
 /// A router: group and number within it.
 pub(crate) type At = (usize, usize);
 
-impl Machine {
-    pub(crate) const SMALL: Self = Self {
-        groups: 4,
-        chassis: 2,
-        blades: 3,
-        black_links: 2,
-        blues: 2,
-    };
+/// A generated dragonfly, whose routers have four NICs each, and what it is routed by.
+pub(crate) struct Machine {
+    pub network: Dragonfly,
+    pub wiring: DragonflyWiring,
+    pub routed: Routed,
+}
 
-    pub(crate) fn routers(self) -> usize {
-        self.chassis * self.blades
+impl Machine {
+    /// Groups of chassis of blades, with so many black links between two routers and blue ones
+    /// between two groups.
+    pub(crate) fn new(shape: (u16, u8, u8), black_links: u8, blue_links: u16) -> Self {
+        Self::with(shape, black_links, blue_links, |_| {})
     }
 
-    pub(crate) fn all(self) -> impl Iterator<Item = At> {
-        (0..self.groups).flat_map(move |g| (0..self.routers()).map(move |r| (g, r)))
+    /// One whose routers have two black and two blue links each.
+    pub(crate) fn small() -> Self {
+        Self::small_with(|_| {})
+    }
+
+    /// The same with a change of classes.
+    pub(crate) fn small_with(change: impl FnOnce(&mut Classes)) -> Self {
+        Self::with((4, 2, 3), 2, 4, change)
+    }
+
+    pub(crate) fn with(
+        (groups, chassis, blades): (u16, u8, u8),
+        black_links: u8,
+        blue_links: u16,
+        change: impl FnOnce(&mut Classes),
+    ) -> Self {
+        let spec = DragonflySpec {
+            shape: Shape {
+                groups,
+                chassis,
+                blades,
+                nics: Shape::MAX_NICS,
+            },
+            black_links: Some(black_links),
+            global_links: Some(blue_links),
+            ..DragonflySpec::default()
+        };
+        let mut network = spec.generate().expect("links fit on the ports");
+        network.settings.forward_progress_ms = 1;
+        change(&mut network.classes);
+        let wiring = DragonflyWiring::new(&network);
+        let routed = network.route_with(&wiring, &Faults::default());
+        Self {
+            network,
+            wiring,
+            routed,
+        }
+    }
+
+    pub(crate) fn all(&self) -> impl Iterator<Item = At> + use<> {
+        let (groups, routers) = (self.network.shape.groups, self.routers());
+        (0..groups.into()).flat_map(move |g| (0..routers).map(move |r| (g, r)))
+    }
+
+    /// Routers of a group.
+    pub(crate) fn routers(&self) -> usize {
+        self.network.shape.group_routers()
     }
 
     /// Number of a router among all.
-    pub(crate) fn index(self, (g, r): At) -> usize {
+    pub(crate) fn index(&self, (g, r): At) -> usize {
         g * self.routers() + r
     }
 
-    /// Group that global link `j` of group `g` goes to.
-    fn group_of(self, g: usize, j: usize) -> Option<usize> {
-        let others = self.groups.checked_sub(1).filter(|&n| n > 0)?;
-        // The same number of links to every other group; what is left over is not connected.
-        if j >= self.routers() * self.blues / others * others {
-            return None;
-        }
-        let step = j % others;
-        Some(if step < g { step } else { step + 1 })
-    }
-
     /// The other end of a network port.
-    pub(crate) fn peer(self, (g, r): At, port: usize) -> Option<(At, usize)> {
-        let (c, b) = (r / self.blades, r % self.blades);
-        if port < FIRST_BLACK {
-            let to = if port < b { port } else { port + 1 };
-            let back = if b < to { b } else { b - 1 };
-            return (to < self.blades).then(|| ((g, c * self.blades + to), back));
-        }
-        if port < FIRST_BLUE {
-            let (step, link) = (
-                (port - FIRST_BLACK) / self.black_links,
-                (port - FIRST_BLACK) % self.black_links,
-            );
-            let to = if step < c { step } else { step + 1 };
-            let back = if c < to { c } else { c - 1 };
-            let port = FIRST_BLACK + back * self.black_links + link;
-            return (to < self.chassis).then(|| ((g, to * self.blades + b), port));
-        }
-        if port >= FIRST_NIC_PORT || port - FIRST_BLUE >= self.blues {
-            return None;
-        }
-        let j = (port - FIRST_BLUE) * self.routers() + r;
-        let (to, turn) = (self.group_of(g, j)?, j / (self.groups - 1));
-        let step = if g < to { g } else { g - 1 };
-        let back = turn * (self.groups - 1) + step;
-        let (router, port) = (back % self.routers(), FIRST_BLUE + back / self.routers());
-        Some(((to, router), port))
-    }
-
-    pub(crate) fn kind(self, at: At, port: usize) -> Option<PortKind> {
-        if (FIRST_NIC_PORT..PORTS).contains(&port) {
-            return Some(PortKind::Processor);
-        }
-        self.peer(at, port)?;
-        Some(match port {
-            ..FIRST_BLACK => PortKind::Green,
-            FIRST_BLACK..FIRST_BLUE => PortKind::Black,
-            _ => PortKind::Blue,
-        })
-    }
-
-    /// Ports whose other end is a router for which `wanted` holds.
-    fn ports_to(self, at: At, kind: PortKind, wanted: impl Fn(At) -> bool) -> PortMask {
-        (0..FIRST_NIC_PORT)
-            .filter(|&port| self.kind(at, port) == Some(kind))
-            .filter(|&port| self.peer(at, port).is_some_and(|(to, _)| wanted(to)))
-            .fold(0, |mask, port| mask | 1 << port)
-    }
-
-    /// Ports that lead on, green before black, to a router of the group with a blue link to a group
-    /// of `wanted`, or by such a link.
-    fn towards_blue(self, at: At, kind: PortKind, wanted: impl Fn(usize) -> bool) -> PortMask {
-        let blue = |at: At| self.ports_to(at, PortKind::Blue, |to| wanted(to.0));
-        let black = |at: At| self.ports_to(at, PortKind::Black, |to| blue(to) != 0);
-        let green = self.ports_to(at, PortKind::Green, |to| blue(to) | black(to) != 0);
-        match kind {
-            PortKind::Processor => blue(at) | black(at) | green,
-            PortKind::Green => blue(at) | black(at),
-            PortKind::Black => blue(at),
-            PortKind::Blue => 0,
-        }
-    }
-
-    fn tables(self, at: At, kind: PortKind) -> RouteTables {
-        let (g, r) = at;
-        let blade = |r: usize| r % self.blades;
-        let (turns_green, turns_black) = match kind {
-            PortKind::Processor | PortKind::Blue => (true, true),
-            PortKind::Green => (false, true),
-            PortKind::Black => (false, false),
-        };
-        let greens = if turns_green {
-            self.ports_to(at, PortKind::Green, |_| true)
-        } else {
-            0
-        };
-        let blacks = if turns_black {
-            self.ports_to(at, PortKind::Black, |_| true)
-        } else {
-            0
-        };
-        let local = |to: usize| {
-            if blade(to) != blade(r) {
-                greens & self.ports_to(at, PortKind::Green, |(_, by)| blade(by) == blade(to))
-            } else {
-                blacks & self.ports_to(at, PortKind::Black, |(_, by)| by == to)
+    pub(crate) fn peer(&self, at: At, port: usize) -> Option<(At, usize)> {
+        match self.wiring.far(self.index(at) as u32, port as u8)? {
+            Far::Nic(_) => None,
+            Far::Router(to, back) => {
+                let (to, routers) = (to as usize, self.routers());
+                Some(((to / routers, to % routers), back.into()))
             }
-        };
-        let global = |to: usize, minimal: bool| {
-            if to == g {
-                0
-            } else if minimal {
-                self.towards_blue(at, kind, |by| by == to)
-            } else if kind == PortKind::Blue {
-                greens | blacks
-            } else {
-                self.towards_blue(at, kind, |by| by != to)
-            }
-        };
-        let in_group = |to: usize, ports: PortMask| if to == r { 0 } else { ports };
-        RouteTables {
-            local_minimal: (0..self.routers())
-                .map(|to| in_group(to, local(to)))
-                .collect(),
-            local_non_minimal: (0..self.routers())
-                .map(|to| in_group(to, greens | blacks))
-                .collect(),
-            global_minimal: (0..self.groups).map(|to| global(to, true)).collect(),
-            global_non_minimal: (0..self.groups)
-                .map(|to| match kind {
-                    // In the group in the middle every router can be the root.
-                    PortKind::Green | PortKind::Black => global(to, false) | blacks,
-                    _ => global(to, false),
-                })
-                .collect(),
         }
+    }
+
+    pub(crate) fn kind(&self, at: At, port: usize) -> Option<PortKind> {
+        self.wiring.kind(self.index(at) as u32, port as u8)
     }
 
     /// The registers of a router.
-    pub(crate) fn registers(self, at: At) -> AriesRegisters {
-        AriesRegisters {
-            group: at.0 as u16,
-            router: at.1 as u8,
-            ports: (0..PORTS).map(|port| self.kind(at, port)).collect(),
-            tables: PortKind::ALL.map(|kind| Arc::new(self.tables(at, kind))),
-            black_links: self.black_links as u8,
-            bias: AriesRegisters::BIAS,
-            blue_classes: AriesRegisters::BLUE_CLASSES,
-            root_classes: AriesRegisters::ROOT_CLASSES,
-            local_up_class: AriesRegisters::LOCAL_UP_CLASS,
-            forward_progress_ns: 1_000_000,
-        }
+    pub(crate) fn registers(&self, at: At) -> AriesRegisters {
+        self.routed.registers[self.index(at)].clone()
     }
 }

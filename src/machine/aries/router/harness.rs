@@ -14,6 +14,7 @@ use crate::machine::aries::route::harness::{At, Machine};
 use crate::machine::aries::route::registers::{
     AriesRegisters, FIRST_NIC_PORT, NETWORK_PORTS, PORTS, VCS,
 };
+use crate::machine::aries::topology::Far;
 use crate::rng::Rng;
 
 /// A clock by which cycles take their time.
@@ -37,13 +38,10 @@ pub(super) fn packet(head: Head) -> Vec<Flit> {
     core::iter::once(head.flit()).chain(body).collect()
 }
 
-pub(super) fn node((group, router): At, nic: u8) -> NodeId {
-    NodeId::new(group as u16, router as u8, nic)
-}
-
-/// A request for `nic` of `at`.
-pub(super) fn request(at: At, nic: u8, routing: Routing, length: u8, id: u16) -> Head {
-    Head::new(false, length, node(at, nic), routing, id, 0)
+/// A request for a NIC of a router.
+pub(super) fn request(to: At, nic: u8, routing: Routing, length: u8, id: u16) -> Head {
+    let node = NodeId::new(to.0 as u16, to.1 as u8, nic);
+    Head::new(false, length, node, routing, id, 0)
 }
 
 /// A link of one core that takes whatever it is not told to block.
@@ -184,300 +182,245 @@ impl Bench {
 }
 
 /// What is on its way to an end of a link.
-#[derive(Clone, Default)]
-struct Wire {
-    /// Cycle of arrival and flit.
-    coming: VecDeque<(u64, Flit)>,
-    /// Cycle of arrival and virtual channel of a credit.
-    returning: VecDeque<(u64, usize)>,
-    down: bool,
-    sent: u64,
+enum Passing {
+    Flit(Flit),
+    /// A credit for a virtual channel.
+    Credit(usize),
 }
 
-/// A network interface: what it will send and what it got.
-#[derive(Default)]
-pub(super) struct Nic {
-    /// Packets to send, requests and responses.
-    pub to_send: [VecDeque<Vec<Flit>>; 2],
-    open: VecDeque<Flit>,
-    /// Heads that have come, in their order, with the virtual channel.
-    pub got: Vec<Head>,
-    /// Responses that it may owe before it takes no more requests.
-    owed: usize,
-    next: usize,
-}
-
-/// A machine of cores, joined by ideal links. The ends of links are numbered: router times
-/// [`PORTS`] plus port, and behind all of them the NICs.
-pub(super) struct Fabric {
-    pub machine: Machine,
-    pub cores: Vec<Core>,
-    ends: Vec<IdealEnd>,
-    wires: Vec<Wire>,
-    pub nics: Vec<Nic>,
-    pub cycle: u64,
-    latency: u64,
-    responds: bool,
-    pub moved_at: u64,
-}
-
+/// Cycles that a link takes.
+const LATENCY: u64 = 4;
+/// Flits that each virtual channel of a NIC's link holds at either end.
 const NIC_BUFFER: u32 = 64;
 
-/// A link that takes `latency` cycles into a buffer of `depth` flits for each virtual channel.
-fn end(depth: u32, latency: u64) -> IdealEnd {
-    let depths = SetProfile {
-        private_flits: depth,
-        common_flits: 0,
-        ..SetProfile::paper()
-    };
-    IdealEnd::new(&depths, 2 * latency as u16)
-}
-
-struct Side<'a> {
-    ends: &'a mut [IdealEnd],
-    wires: &'a mut [Wire],
-    machine: Machine,
-    router: usize,
+/// Ideal links. Their ends are numbered: router times [`PORTS`] plus port, and behind all of them
+/// the NICs.
+struct Links {
+    ends: Vec<IdealEnd>,
+    /// The end that each end is joined to.
+    others: Vec<Option<usize>>,
+    down: Vec<bool>,
+    /// Flits that went to each end.
+    sent: Vec<u64>,
+    /// What arrives, when and at which end.
+    passing: VecDeque<(u64, usize, Passing)>,
     now: u64,
-    latency: u64,
-    moved: &'a mut u64,
+    moved_at: u64,
+    /// The router whose ports they are at the moment.
+    router: usize,
 }
 
-/// The end that an end is joined to.
-fn other_end(machine: Machine, end: usize) -> Option<usize> {
-    let routers = machine.all().count();
-    if end >= routers * PORTS {
-        let nic = end - routers * PORTS;
-        return Some(nic / 4 * PORTS + FIRST_NIC_PORT + nic % 4);
+impl Links {
+    /// Links whose buffers have `depth` flits for each virtual channel of a network port.
+    fn new(machine: &Machine, depth: u32) -> Self {
+        let routers = machine.network.shape.routers();
+        let end = |depth| {
+            let depths = SetProfile {
+                private_flits: depth,
+                common_flits: 0,
+                ..SetProfile::paper()
+            };
+            IdealEnd::new(&depths, 2 * LATENCY as u16)
+        };
+        let nics = routers * PORTS..routers * (PORTS + 4);
+        let all = 0..nics.end;
+        let depth_of = |i: usize| match nics.contains(&i) || i % PORTS >= NETWORK_PORTS {
+            true => NIC_BUFFER,
+            false => depth,
+        };
+        let other = |i: usize| {
+            let (router, port) = (i / PORTS, i % PORTS);
+            if let Some(nic) = i.checked_sub(nics.start) {
+                return Some(nic / 4 * PORTS + FIRST_NIC_PORT + nic % 4);
+            }
+            let far = machine.wiring.far(router as u32, port as u8)?;
+            Some(match far {
+                Far::Nic(nic) => nics.start + nic as usize,
+                Far::Router(to, back) => to as usize * PORTS + usize::from(back),
+            })
+        };
+        Self {
+            ends: all.clone().map(|i| end(depth_of(i))).collect(),
+            others: all.map(other).collect(),
+            down: vec![false; nics.end],
+            sent: vec![0; nics.end],
+            passing: VecDeque::new(),
+            now: 0,
+            moved_at: 0,
+            router: 0,
+        }
     }
-    let (router, port) = (end / PORTS, end % PORTS);
-    if port >= FIRST_NIC_PORT {
-        return Some(routers * PORTS + router * 4 + port - FIRST_NIC_PORT);
-    }
-    let at = (router / machine.routers(), router % machine.routers());
-    let (to, back) = machine.peer(at, port)?;
-    Some(machine.index(to) * PORTS + back)
-}
 
-impl Side<'_> {
     const fn end(&self, port: usize) -> usize {
         self.router * PORTS + port
     }
+
+    fn pass(&mut self, from: usize, what: Passing) {
+        let to = self.others[from].expect("only links are used");
+        self.sent[to] += u64::from(matches!(what, Passing::Flit(_)));
+        self.passing.push_back((self.now + LATENCY, to, what));
+        self.moved_at = self.now;
+    }
+
+    fn pop_at(&mut self, end: usize, vc: usize) -> Option<Flit> {
+        let flit = self.ends[end].pop(vc)?;
+        self.pass(end, Passing::Credit(vc));
+        Some(flit)
+    }
+
+    fn push_at(&mut self, end: usize, flit: Flit) {
+        self.ends[end].push(flit, self.now);
+        self.pass(end, Passing::Flit(flit));
+    }
 }
 
-impl Ports for Side<'_> {
-    fn begin_cycle(&mut self, cycle: u64) {
-        self.now = cycle;
-    }
+impl Ports for Links {
     fn front(&self, port: usize, vc: usize) -> Option<Flit> {
         self.ends[self.end(port)].front(vc)
     }
     fn pop(&mut self, port: usize, vc: usize) -> Option<Flit> {
-        let end = self.end(port);
-        let flit = self.ends[end].pop(vc)?;
-        let back = other_end(self.machine, end).expect("what came has a sender");
-        let at = self.now + self.latency;
-        self.wires[back].returning.push_back((at, vc));
-        *self.moved = self.now;
-        Some(flit)
+        self.pop_at(self.end(port), vc)
     }
     fn can_begin(&self, port: usize, vc: usize, flits: usize) -> bool {
         self.is_active(port) && self.ends[self.end(port)].has_credits(vc, flits)
     }
     fn is_active(&self, port: usize) -> bool {
-        let to = other_end(self.machine, self.end(port));
-        to.is_some_and(|to| !self.wires[to].down)
+        self.others[self.end(port)].is_some_and(|to| !self.down[to])
     }
     fn push(&mut self, port: usize, flit: Flit) {
-        let end = self.end(port);
-        let to = other_end(self.machine, end).expect("only links are pushed to");
-        self.ends[end].push(flit, self.now);
-        self.wires[to].send(self.now + self.latency, flit);
-        *self.moved = self.now;
+        self.push_at(self.end(port), flit);
     }
     fn far_flits(&self, port: usize) -> u32 {
         self.ends[self.end(port)].far_flits(self.now, 0)
     }
 }
 
-impl Wire {
-    fn send(&mut self, at: u64, flit: Flit) {
-        self.sent += 1;
-        self.coming.push_back((at, flit));
-    }
+/// A network interface: what it will send and what it got.
+#[derive(Default)]
+pub(super) struct Nic {
+    /// Packets to send, requests and responses.
+    to_send: [VecDeque<Vec<Flit>>; 2],
+    open: VecDeque<Flit>,
+    /// Heads that have come, in their order.
+    pub got: Vec<Head>,
+    /// Responses that it may owe before it takes no more requests.
+    owed: usize,
+    next: usize,
+}
+
+/// A machine of cores, joined by ideal links.
+pub(super) struct Fabric {
+    machine: Machine,
+    pub cores: Vec<Core>,
+    links: Links,
+    pub nics: Vec<Nic>,
+    /// Every NIC answers requests, with packets of 14 flits for short ones and of one flit for
+    /// others.
+    pub responds: bool,
 }
 
 impl Fabric {
-    /// A machine whose links take `latency` cycles and whose input queues have `depth` flits per
-    /// virtual channel.
-    pub(super) fn new(
-        machine: Machine,
-        depth: u32,
-        latency: u64,
-        change: impl Fn(&mut AriesRegisters),
-    ) -> Self {
-        let cores: Vec<Core> = machine
-            .all()
-            .map(|at| {
-                let mut registers = machine.registers(at);
-                change(&mut registers);
-                core_of(registers)
-            })
-            .collect();
-        let routers = cores.len();
-        // The buffers of NICs are not deeper than these.
-        let depth_of = |port| {
-            if port < NETWORK_PORTS {
-                depth
-            } else {
-                NIC_BUFFER
-            }
-        };
-        let ends = (0..routers * PORTS).map(|i| end(depth_of(i % PORTS), latency));
-        let nics = (0..routers * 4).map(|_| end(NIC_BUFFER, latency));
+    /// A machine whose cores move in this way, with input queues of `depth` flits per virtual
+    /// channel.
+    pub(super) fn new(machine: Machine, depth: u32, (grain, clock): (Grain, RouterClock)) -> Self {
+        let registers = machine.routed.registers.iter().cloned();
+        let cores: Vec<Core> = registers.map(|r| Core::new(r, grain, clock)).collect();
         Self {
+            links: Links::new(&machine, depth),
+            nics: machine.network.nics().map(|_| Nic::default()).collect(),
             machine,
             cores,
-            ends: ends.chain(nics).collect(),
-            wires: vec![Wire::default(); routers * (PORTS + 4)],
-            nics: (0..routers * 4).map(|_| Nic::default()).collect(),
-            cycle: 0,
-            latency,
             responds: false,
-            moved_at: 0,
         }
     }
 
-    /// Lets every NIC answer requests, with packets of 14 flits for short ones and of one flit for
-    /// others.
-    pub(super) fn with_responses(mut self) -> Self {
-        self.responds = true;
-        self
-    }
-
-    /// Lets all cores move in this way.
-    pub(super) fn with_grain(mut self, (grain, clock): (Grain, RouterClock)) -> Self {
-        for core in &mut self.cores {
-            *core = Core::new(core.registers().clone(), grain, clock);
-        }
-        self
-    }
-
-    /// Takes the wires of a port up or down, both directions.
-    pub(super) fn set_link(&mut self, at: At, port: usize, up: bool) {
-        let (to, back) = self.machine.peer(at, port).expect("a link");
-        for (at, port) in [(at, port), (to, back)] {
-            let router = self.machine.index(at);
-            self.wires[router * PORTS + port].down = !up;
-            self.cores[router].output_changed(port);
+    /// Takes the wires of a port down, both directions.
+    pub(super) fn cut(&mut self, router: usize, port: usize) {
+        let end = router * PORTS + port;
+        for end in [end, self.links.others[end].expect("a link")] {
+            self.links.down[end] = true;
+            self.cores[end / PORTS].output_changed(end % PORTS);
         }
     }
 
-    /// Gives a NIC a packet to send.
-    pub(super) fn send(&mut self, from: usize, head: Head) {
-        self.nics[from].to_send[usize::from(head.is_response())].push_back(packet(head));
+    fn node(&self, nic: usize) -> NodeId {
+        self.machine.network.shape.node_id(nic as u32)
     }
 
-    /// Brings flits and credits that have arrived by `now` to an end. How many flits there were on
-    /// each virtual channel, and whether credits came.
-    fn deliver(&mut self, end: usize, now: u64) -> ([u32; VCS], bool) {
-        let (wire, end) = (&mut self.wires[end], &mut self.ends[end]);
-        let (mut flits, mut credits) = ([0; VCS], false);
-        while let Some(&(at, flit)) = wire.coming.front()
-            && at <= now
-        {
-            wire.coming.pop_front();
-            flits[end
-                .receive(flit)
-                .expect("there is room for what has credits")] += 1;
-        }
-        while let Some(&(at, vc)) = wire.returning.front()
-            && at <= now
-        {
-            wire.returning.pop_front();
-            end.give(vc);
-            credits = true;
-        }
-        (flits, credits)
+    /// Gives a NIC a request for another one to send.
+    pub(super) fn send(&mut self, from: usize, to: usize, routing: Routing, length: u8, id: u16) {
+        let head = Head::new(false, length, self.node(to), routing, id, 0);
+        self.nics[from].to_send[0].push_back(packet(head));
     }
 
     pub(super) fn step(&mut self) {
-        let now = self.cycle;
-        let routers = self.cores.len();
-        for end in 0..routers * PORTS {
-            let (router, port) = (end / PORTS, end % PORTS);
-            let (flits, credits) = self.deliver(end, now);
-            for (vc, &flits) in flits.iter().enumerate().filter(|(_, flits)| **flits > 0) {
-                self.cores[router].arrived(port, vc, flits);
-            }
-            if credits {
-                self.cores[router].output_changed(port);
+        let now = self.links.now;
+        while let Some((_, end, what)) = self.links.passing.pop_front_if(|(at, ..)| *at <= now) {
+            let core = self.cores.get_mut(end / PORTS);
+            match what {
+                Passing::Flit(flit) => {
+                    let vc = self.links.ends[end].receive(flit);
+                    let vc = vc.expect("there is room for what has credits");
+                    core.into_iter()
+                        .for_each(|core| core.arrived(end % PORTS, vc, 1));
+                }
+                Passing::Credit(vc) => {
+                    self.links.ends[end].give(vc);
+                    core.into_iter()
+                        .for_each(|core| core.output_changed(end % PORTS));
+                }
             }
         }
         for nic in 0..self.nics.len() {
-            self.run_nic(nic, now);
+            self.take_in(nic);
+            self.send_out(nic);
         }
         for (router, core) in self.cores.iter_mut().enumerate() {
-            let mut side = Side {
-                ends: &mut self.ends,
-                wires: &mut self.wires,
-                machine: self.machine,
-                router,
-                now,
-                latency: self.latency,
-                moved: &mut self.moved_at,
-            };
-            core.run_until(now + 1, &mut side);
+            self.links.router = router;
+            core.run_until(now + 1, &mut self.links);
         }
-        self.cycle = now + 1;
+        self.links.now += 1;
     }
 
-    fn run_nic(&mut self, number: usize, now: u64) {
-        let routers = self.cores.len();
-        let (router, port) = (number / 4, FIRST_NIC_PORT + number % 4);
-        let own = routers * PORTS + number;
-        self.deliver(own, now);
-        let (end, nic) = (&mut self.ends[own], &mut self.nics[number]);
-        let to_router = &mut self.wires[router * PORTS + port];
-        // It takes what has come, responses always, requests while it does not owe too much.
+    /// A NIC takes what has come, responses always, requests while it does not owe too much.
+    fn take_in(&mut self, number: usize) {
+        let end = self.cores.len() * PORTS + number;
         for vc in (0..VCS).rev() {
-            while let Some(first) = end.front(vc)
-                && (vc >= 4 || nic.owed < 4)
+            while let Some(first) = self.links.ends[end].front(vc)
+                && (vc >= 4 || self.nics[number].owed < 4)
             {
                 let whole = Head::parse(first).expect("a head");
                 let length = whole.length();
-                if end.len(vc) < length.into() {
+                if self.links.ends[end].len(vc) < length.into() {
                     break;
                 }
-                let flits: Vec<Flit> = (0..length).filter_map(|_| end.pop(vc)).collect();
-                let credits = (0..length).map(|_| (now + 1, vc));
-                to_router.returning.extend(credits);
+                let flits = (0..length).filter_map(|_| self.links.pop_at(end, vc));
+                let flits: Vec<Flit> = flits.collect();
                 assert_eq!(flits[1..], packet(whole)[1..], "what was sent arrives");
-                nic.got.push(whole);
-                self.moved_at = now;
+                self.nics[number].got.push(whole);
                 if self.responds && !whole.is_response() {
-                    nic.owed += 1;
                     let length = if whole.length() < 4 { 14 } else { 1 };
-                    // The source is not in the head: the test puts its router and NIC in the packet
-                    // id.
-                    let from = usize::from(whole.packet_id());
-                    let at = (
-                        from / 4 / self.machine.routers(),
-                        from / 4 % self.machine.routers(),
-                    );
-                    let to = node(at, (from % 4) as u8);
+                    // The source is not in the head: the test puts its number in the packet id.
+                    let to = self.node(whole.packet_id().into());
                     let back = Head::new(true, length, to, whole.routing(), number as u16, 0);
-                    nic.to_send[1].push_back(packet(back));
+                    self.nics[number].owed += 1;
+                    self.nics[number].to_send[1].push_back(packet(back));
                 }
             }
         }
+    }
+
+    fn send_out(&mut self, number: usize) {
+        let end = self.cores.len() * PORTS + number;
+        let nic = &mut self.nics[number];
         for _ in 0..NIC_FLITS_PER_CYCLE {
             if nic.open.is_empty() {
                 nic.next ^= 1;
                 for half in [nic.next, nic.next ^ 1] {
-                    let next = nic.to_send[half].front();
-                    let fits = next.is_some_and(|packet| end.has_credits(half * 4, packet.len()));
-                    if fits && let Some(packet) = nic.to_send[half].pop_front() {
+                    let fits = |packet: &mut Vec<Flit>| {
+                        self.links.ends[end].has_credits(half * 4, packet.len())
+                    };
+                    if let Some(packet) = nic.to_send[half].pop_front_if(fits) {
                         nic.owed = nic.owed.saturating_sub(half);
                         nic.open.extend(packet);
                         break;
@@ -485,8 +428,7 @@ impl Fabric {
                 }
             }
             if let Some(flit) = nic.open.pop_front() {
-                end.push(flit, now);
-                to_router.send(now + self.latency, flit);
+                self.links.push_at(end, flit);
             }
         }
     }
@@ -495,40 +437,36 @@ impl Fabric {
     pub(super) fn drain(&mut self, patience: u64) -> bool {
         while !self.is_empty() {
             self.step();
-            if self.cycle > self.moved_at + patience {
+            if self.links.now > self.links.moved_at + patience {
                 return false;
             }
         }
         true
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.nics
-            .iter()
-            .all(|nic| nic.open.is_empty() && nic.to_send.iter().all(VecDeque::is_empty))
-            && (self.wires.iter()).all(|wire| wire.coming.is_empty() && wire.returning.is_empty())
-            && self.ends.iter().all(IdealEnd::is_empty)
+    fn is_empty(&self) -> bool {
+        let has_sent =
+            |nic: &Nic| nic.open.is_empty() && nic.to_send.iter().all(VecDeque::is_empty);
+        self.nics.iter().all(has_sent)
+            && self.links.passing.is_empty()
+            && self.links.ends.iter().all(IdealEnd::is_empty)
             && self.cores.iter().all(|core| core.flits_inside() == 0)
     }
 
     /// Every credit is back where it was.
     pub(super) fn check_credits(&self) {
-        for (index, end) in self.ends.iter().enumerate() {
+        for (index, end) in self.links.ends.iter().enumerate() {
             assert_eq!(end.used(), [0; VCS], "end {index}");
         }
     }
 
-    /// Flits that went over the wires.
-    pub(super) fn flit_hops(&self) -> u64 {
-        self.flits_by_end().iter().sum()
+    /// Flits that went to each end of a link.
+    pub(super) fn flits_by_end(&self) -> &[u64] {
+        &self.links.sent
     }
 
-    /// Flits that went over each wire.
-    pub(super) fn flits_by_end(&self) -> Vec<u64> {
-        self.wires.iter().map(|wire| wire.sent).collect()
-    }
-
-    /// Every NIC has `count` requests for others, to `to(from, turn)` of random lengths.
+    /// Every NIC has `count` requests for others, to `to(from, turn)` of random lengths; all of
+    /// them.
     pub(super) fn fill(
         &mut self,
         count: usize,
@@ -536,23 +474,14 @@ impl Fabric {
         rng: &mut Rng,
         to: impl Fn(usize, usize, &mut Rng) -> usize,
     ) -> usize {
-        let mut packets = 0;
         for turn in 0..count {
             for from in 0..self.nics.len() {
                 let to = to(from, turn, rng);
-                let at = (
-                    to / 4 / self.machine.routers(),
-                    to / 4 % self.machine.routers(),
-                );
                 let length = [1, 3, 5, 14][rng.below(4) as usize];
                 let routing = routing[rng.below(routing.len() as u64) as usize];
-                self.send(
-                    from,
-                    request(at, (to % 4) as u8, routing, length, from as u16),
-                );
-                packets += 1;
+                self.send(from, to, routing, length, from as u16);
             }
         }
-        packets
+        count * self.nics.len()
     }
 }

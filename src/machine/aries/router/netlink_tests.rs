@@ -7,7 +7,10 @@ use crate::machine::aries::router::harness::{Bench, core_of, request};
 
 /// A router without blue links whose NICs are all there.
 fn router() -> (Core, Bench) {
-    (core_of(Machine::SMALL.registers((0, 0))), Bench::default())
+    (
+        core_of(Machine::small().registers((0, 0))),
+        Bench::default(),
+    )
 }
 
 fn to_nic(nic: u8, id: u16) -> Head {

@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn registers_read_as_they_were_written() {
-        let mut core = Tiles::<Flits>::new(Machine::SMALL.registers((1, 4)));
+        let mut core = Tiles::<Flits>::new(Machine::small().registers((1, 4)));
         for (name, old, new) in [
             ("chip.forward_progress_ns", 1_000_000, 77),
             ("chip.black_links", 2, 3),
@@ -228,7 +228,7 @@ mod tests {
 
     #[test]
     fn what_is_no_register_or_value_is_refused() {
-        let mut core = Tiles::<Flits>::new(Machine::SMALL.registers((0, 0)));
+        let mut core = Tiles::<Flits>::new(Machine::small().registers((0, 0)));
         for name in [
             "",
             "chip",

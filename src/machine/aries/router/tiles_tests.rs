@@ -15,7 +15,10 @@ pub(super) const BLUE: usize = 30;
 
 /// Router 0 of group 0 of the small machine.
 fn router() -> (Core, Bench) {
-    (core_of(Machine::SMALL.registers((0, 0))), Bench::default())
+    (
+        core_of(Machine::small().registers((0, 0))),
+        Bench::default(),
+    )
 }
 
 /// A request for router 3 of the group, which is behind the black link.
@@ -79,7 +82,7 @@ fn announced_flits_move_when_they_have_arrived() {
                 tiles.announce(40 + i, 0, 1 << GREEN);
             }
             // They are in the queue a little before they may be seen; nobody looks.
-            let mut other = core_of(Machine::SMALL.registers((0, 0)));
+            let mut other = core_of(Machine::small().registers((0, 0)));
             bench.inject(&mut other, GREEN, &flits);
         } else {
             core.run_until(40, &mut bench);
@@ -336,7 +339,7 @@ fn neighbours_are_told_the_load_of_the_ways_on() {
     bench.inactive = only(&[BLUE, GREEN]);
     bench.blocked = [1 << BLUE; VCS];
     // The other group behind the blue link.
-    let to = (Machine::SMALL.peer((0, 0), BLUE).expect("a link").0.0, 0);
+    let to = (Machine::small().peer((0, 0), BLUE).expect("a link").0.0, 0);
     for (id, port) in (0..12).zip([GREEN, BLACK].into_iter().cycle()) {
         bench.send(&mut core, port, request(to, 1, Routing::Minimal, 14, id));
     }
@@ -404,7 +407,7 @@ fn registers_can_be_replaced_while_it_runs() {
     core.run(&mut bench);
     assert_eq!(core.flits_inside(), 0);
     assert_eq!(core.counters().packets_forwarded, 1);
-    let mut registers = Machine::SMALL.registers((0, 0));
+    let mut registers = Machine::small().registers((0, 0));
     let green = std::sync::Arc::make_mut(&mut registers.tables[0]);
     green.local_minimal[3] = 1 << (GREEN + 1);
     core.install(registers);
@@ -422,7 +425,7 @@ fn items_are_whole_packets() {
         .into_iter()
         .filter(|(grain, _)| *grain == Grain::Packet);
     for (grain, clock) in whole {
-        let registers = Machine::SMALL.registers((0, 0));
+        let registers = Machine::small().registers((0, 0));
         whole_packets(Core::new(registers, grain, clock));
     }
 }
