@@ -1,5 +1,4 @@
-//! Two network interfaces joined by a link: their frames handed over in memory, through
-//! impairments.
+//! Two network interfaces joined by a link.
 
 use phitwire_framing::aries::flit::{Flit, Head};
 use phitwire_framing::aries::frame::SetFrame;
@@ -11,35 +10,17 @@ use super::test_bench::{
 };
 use super::*;
 use crate::link::LinkEvent;
-use crate::link::impair::Impairment;
 use crate::machine::aries::link::LcbRegisters;
+use crate::machine::tests::joined::{self, SECOND};
 use crate::node::{Node, WakeReason};
-use crate::rng::Rng;
-use crate::time::{Duration, Time};
+use crate::time::Duration;
 
-const STEP: Duration = Duration::from_us(5);
-pub(super) const SECOND: Duration = Duration::from_ms(1_000);
-
-pub(super) struct Joined {
-    pub(super) nics: [AriesNic; 2],
-    wires: [Impairment; 2],
-    pub(super) now: Time,
-    /// Frames as they were sent, by sender.
-    frames: [Vec<Vec<u8>>; 2],
-    keep: bool,
-}
+pub(super) type Joined = joined::Joined<AriesNic>;
 
 impl Joined {
     pub(super) fn with(configs: [AriesNicConfigBuilder; 2], netem: &str) -> Self {
-        let now = Time::from_ns(1);
-        let wire = |stream| Impairment::new(netem.parse().unwrap(), Rng::new(7, stream));
-        let mut joined = Self {
-            nics: configs.map(|config| AriesNic::new(config.build().unwrap(), now)),
-            wires: [wire(0), wire(1)],
-            now,
-            frames: Default::default(),
-            keep: false,
-        };
+        let made = |now| configs.map(|config| AriesNic::new(config.build().unwrap(), now));
+        let mut joined = Self::of(made, netem);
         joined.until(SECOND.times(20), |joined| {
             joined.nics.iter().all(|nic| nic.lcb().is_active())
         });
@@ -48,42 +29,6 @@ impl Joined {
 
     pub(super) fn new(netem: &str) -> Self {
         Self::with([config(0), config(1)], netem)
-    }
-
-    pub(super) fn step(&mut self) {
-        self.now += STEP;
-        let (now, mut buf) = (self.now, [0xa5; 1472]);
-        for from in 0..2 {
-            self.nics[from].advance(now);
-            while let Some(len) = self.nics[from].poll_frame(now, 0, &mut buf) {
-                self.wires[from].send(now, &buf[..len]);
-                if self.keep {
-                    self.frames[from].push(buf[..len].to_vec());
-                }
-            }
-            assert_eq!(self.nics[from].ready_ports(), 0, "all was polled");
-        }
-        for from in 0..2 {
-            while let Some((_, bytes)) = self.wires[from].poll(now) {
-                self.nics[1 - from].handle_frame(now, 0, &bytes);
-                self.wires[from].recycle(bytes);
-            }
-        }
-    }
-
-    fn until(&mut self, limit: Duration, done: impl Fn(&Self) -> bool) {
-        let end = self.now + limit;
-        while !done(self) {
-            assert!(self.now < end, "it takes too long");
-            self.step();
-        }
-    }
-
-    pub(super) fn run(&mut self, span: Duration) {
-        let end = self.now + span;
-        while self.now < end {
-            self.step();
-        }
     }
 
     pub(super) fn drain(&mut self) {
@@ -230,7 +175,7 @@ fn atomics_are_exact(netem: &str, rounds: u64) {
         assert_eq!(counters.requests_timed_out, 0);
         assert_eq!(counters.unknown_responses, 0);
     }
-    let harm = joined.wires.each_ref().map(|wire| *wire.counters());
+    let harm = joined.harm();
     let harmed = harm.map(|c| c.lost + c.duplicated + c.corrupted + c.reordered);
     let is_harmed = harmed[0] > 0 && harmed[1] > 0;
     assert_eq!(is_harmed, !netem.is_empty(), "{harm:?}");
@@ -317,10 +262,7 @@ fn a_cut_link_is_reported_by_time_outs_and_comes_back() {
     for n in 0..100 {
         joined.post(0, put(&[1; 8]), 8 * n, &mut ends);
     }
-    let wires = |netem: &str| {
-        [1, 1].map(|stream| Impairment::new(netem.parse().unwrap(), Rng::new(1, stream)))
-    };
-    joined.wires = wires("loss 100%");
+    joined.impair("loss 100%");
     let wakeup = joined.nics[0].next_wakeup().unwrap();
     assert!(wakeup.at <= joined.now + TIMEOUT);
     joined.run(TIMEOUT.times(2));
@@ -328,7 +270,7 @@ fn a_cut_link_is_reported_by_time_outs_and_comes_back() {
     assert_eq!(ends.len(), 100);
     let timed_out = Outcome::Failed(Failure::TimedOut);
     assert!(ends.iter().all(|end| end.outcome == timed_out));
-    joined.wires = wires("");
+    joined.impair("");
     joined.run(SECOND);
     // What was in flight may arrive late; it completes nothing a second time.
     joined.fetch(&mut ends);
