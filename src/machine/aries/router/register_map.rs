@@ -98,13 +98,8 @@ fn small<'r>(
 fn entry<'r>(registers: &'r mut AriesRegisters, name: [&str; 3]) -> Option<&'r mut PortMask> {
     let [kind, table, index] = name;
     let tables = Arc::make_mut(&mut registers.tables[kind_of(kind)? as usize]);
-    let table = match table {
-        "local_minimal" => &mut tables.local_minimal,
-        "local_non_minimal" => &mut tables.local_non_minimal,
-        "global_minimal" => &mut tables.global_minimal,
-        "global_non_minimal" => &mut tables.global_non_minimal,
-        _ => return None,
-    };
+    let mut tables = tables.by_name_mut().into_iter();
+    let (_, table) = tables.find(|(name, _)| *name == table)?;
     table.get_mut(index.parse::<usize>().ok()?)
 }
 

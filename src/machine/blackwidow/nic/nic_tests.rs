@@ -167,6 +167,7 @@ fn completions_that_nobody_fetches_stop_the_asking() {
 #[test]
 fn a_time_out_is_reported_and_a_late_response_completes_nothing() {
     let mut pair = Pair::new(1);
+    pair.run(Duration::from_ms(5));
     pair.impair("loss 100%");
     let posted = pair.now;
     let tid = pair.nics[0].write(posted, B, 64, &[9; 8]).unwrap();

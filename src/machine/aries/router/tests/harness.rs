@@ -1,6 +1,6 @@
 //! What tests of the core need: links that record, and a machine of cores joined directly.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 
 use phitwire_framing::aries::flit::{Flit, Head, NodeId, Routing};
 
@@ -31,6 +31,12 @@ pub(super) fn core_of(registers: AriesRegisters) -> Core {
     Core::new(registers, Grain::Flit, PACED)
 }
 
+/// Router 0 of group 0 of the small machine.
+pub(super) fn router() -> (Core, Bench) {
+    let registers = Machine::small().registers((0, 0));
+    (core_of(registers), Bench::default())
+}
+
 /// A packet of a head and numbered flits.
 pub(super) fn packet(head: Head) -> Vec<Flit> {
     let id = u64::from(head.packet_id());
@@ -44,7 +50,8 @@ pub(super) fn request(to: At, nic: u8, routing: Routing, length: u8, id: u16) ->
     Head::new(false, length, node, routing, id, 0)
 }
 
-/// A link of one core that takes whatever it is not told to block.
+/// Links of one core that take whatever they are not told to block.
+#[derive(Default)]
 pub(super) struct Bench {
     pub now: u64,
     queues: Vec<[VecDeque<Flit>; VCS]>,
@@ -54,32 +61,15 @@ pub(super) struct Bench {
     /// What left by each port, and when.
     pub sent: Vec<Vec<(u64, Flit)>>,
     /// Flits still to come of the packet at each port.
-    left: [u8; PORTS],
-    pub peer_loads: [u8; PORTS],
-    pub far: [u32; PORTS],
+    left: Vec<u8>,
+    /// Of ports that are not named they are zero.
+    pub peer_loads: HashMap<usize, u8>,
+    pub far: HashMap<usize, u32>,
     pub told: Vec<(u64, usize, u8)>,
     /// The most flits that a packet could ask room for.
     pub room: Option<usize>,
     /// Whether the core moves packets.
     pub packets_whole: bool,
-}
-
-impl Default for Bench {
-    fn default() -> Self {
-        Self {
-            now: 0,
-            queues: Vec::new(),
-            blocked: [0; VCS],
-            inactive: 0,
-            sent: Vec::new(),
-            left: [0; PORTS],
-            peer_loads: [0; PORTS],
-            far: [0; PORTS],
-            told: Vec::new(),
-            room: None,
-            packets_whole: false,
-        }
-    }
 }
 
 impl Ports for Bench {
@@ -102,6 +92,7 @@ impl Ports for Bench {
     }
     fn push(&mut self, port: usize, flit: Flit) {
         self.sent.resize(PORTS, Vec::new());
+        self.left.resize(PORTS, 0);
         let per_cycle = if port < NETWORK_PORTS {
             1
         } else {
@@ -123,10 +114,10 @@ impl Ports for Bench {
         self.sent[port].push((self.now, flit));
     }
     fn far_flits(&self, port: usize) -> u32 {
-        self.far.get(port).copied().unwrap_or(0)
+        self.far.get(&port).copied().unwrap_or(0)
     }
     fn peer_load(&self, port: usize) -> u8 {
-        self.peer_loads[port]
+        self.peer_loads.get(&port).copied().unwrap_or(0)
     }
     fn set_load(&mut self, port: usize, load: u8) {
         self.told.push((self.now, port, load));
