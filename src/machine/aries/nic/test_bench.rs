@@ -183,12 +183,8 @@ impl Pair {
     }
 
     fn next_packet(&mut self, from: usize) -> Option<Vec<Flit>> {
-        let Interface {
-            requester,
-            counters,
-            ..
-        } = &mut self.nics[from];
-        let packet = requester.next_packet(counters)?.as_slice().to_vec();
+        let requester = &mut self.nics[from].requester;
+        let packet = requester.next_packet()?.as_slice().to_vec();
         requester.packet_sent();
         Some(packet)
     }

@@ -58,24 +58,29 @@ pub(super) struct Ended {
     pub mark: bool,
 }
 
-/// Where an engine leaves what it does.
-pub(super) struct Sink<'a> {
+/// Where engines leave what they do.
+#[derive(Debug)]
+pub(super) struct Sink {
     pub now: Time,
-    pub ended: &'a mut VecDeque<Ended>,
-    pub counters: &'a mut AriesNicCounters,
+    pub ended: VecDeque<Ended>,
+    pub counters: AriesNicCounters,
 }
 
-impl<'a> Sink<'a> {
-    pub(super) fn new(
-        now: Time,
-        ended: &'a mut VecDeque<Ended>,
-        counters: &'a mut AriesNicCounters,
-    ) -> Self {
+impl Default for Sink {
+    fn default() -> Self {
         Self {
-            now,
-            ended,
-            counters,
+            now: Time::ZERO,
+            ended: VecDeque::new(),
+            counters: AriesNicCounters::default(),
         }
+    }
+}
+
+impl Sink {
+    /// The same for what happens at `now`.
+    pub(super) fn at(&mut self, now: Time) -> &mut Self {
+        self.now = now;
+        self
     }
 }
 
@@ -176,7 +181,7 @@ impl Engine {
     }
 
     /// Joins the next operation. Nothing is joined, and the engine is not broken.
-    pub(super) fn join(&mut self, joined: Joined, sink: &mut Sink<'_>) -> u32 {
+    pub(super) fn join(&mut self, joined: Joined, sink: &mut Sink) -> u32 {
         debug_assert!(self.joined.is_none() && self.broken.is_none());
         let sequence = self.sequence;
         self.joined = Some(joined);
@@ -185,12 +190,7 @@ impl Engine {
     }
 
     /// Takes a message of another node.
-    pub(super) fn handle(
-        &mut self,
-        source: NodeId,
-        message: &Message,
-        sink: &mut Sink<'_>,
-    ) -> Status {
+    pub(super) fn handle(&mut self, source: NodeId, message: &Message, sink: &mut Sink) -> Status {
         let parent = self.tree.parent();
         let from = match (self.tree.index_of(source), message.kind) {
             (Some(from), Kind::Contribution) if Some(from) != parent => from,
@@ -240,7 +240,7 @@ impl Engine {
         }
     }
 
-    fn contribute(&mut self, child: usize, share: Share, sink: &mut Sink<'_>) {
+    fn contribute(&mut self, child: usize, share: Share, sink: &mut Sink) {
         if self.shares[child].is_some() {
             sink.counters.collective_duplicates += 1;
             return;
@@ -265,7 +265,7 @@ impl Engine {
     }
 
     /// Combines when everything is there.
-    fn progress(&mut self, sink: &mut Sink<'_>) {
+    fn progress(&mut self, sink: &mut Sink) {
         let Some(joined) = &self.joined else {
             return;
         };
@@ -289,7 +289,7 @@ impl Engine {
     }
 
     /// Ends the operation with its result.
-    fn finish(&mut self, result: Share, sink: &mut Sink<'_>) {
+    fn finish(&mut self, result: Share, sink: &mut Sink) {
         if let Some(parent) = self.tree.parent() {
             self.clear(parent);
         }
@@ -307,12 +307,7 @@ impl Engine {
         self.handed_up = false;
     }
 
-    fn end(
-        &mut self,
-        outcome: Result<Operand, CollectiveFailure>,
-        mark: bool,
-        sink: &mut Sink<'_>,
-    ) {
+    fn end(&mut self, outcome: Result<Operand, CollectiveFailure>, mark: bool, sink: &mut Sink) {
         let Some(joined) = self.joined.take() else {
             return;
         };
@@ -332,7 +327,7 @@ impl Engine {
         &mut self,
         failure: CollectiveFailure,
         from: Option<usize>,
-        sink: &mut Sink<'_>,
+        sink: &mut Sink,
     ) {
         if self.broken.is_some() {
             if let Some(from) = from {
@@ -407,7 +402,7 @@ impl Engine {
         neighbour: usize,
         number: u32,
         failure: Option<Failure>,
-        sink: &mut Sink<'_>,
+        sink: &mut Sink,
     ) {
         let Some(outbox) = self.outboxes.get_mut(neighbour).and_then(Option::as_mut) else {
             return;
@@ -449,7 +444,7 @@ impl Engine {
     }
 
     /// Gives up when the others did not come in time.
-    pub(super) fn expire(&mut self, sink: &mut Sink<'_>) {
+    pub(super) fn expire(&mut self, sink: &mut Sink) {
         if self.patience_ends().is_none_or(|end| end > sink.now) {
             return;
         }

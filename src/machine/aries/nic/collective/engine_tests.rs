@@ -1,4 +1,3 @@
-use super::super::interface::Interface;
 use super::failure_tests::{join_all, outcome};
 use super::test_net::{Harm, KEY, Net, node};
 use super::*;
@@ -256,13 +255,8 @@ fn tell(net: &mut Net, to: usize, from: usize, key: u16, epoch: u32, message: &M
         address: message.address(),
         key,
     };
-    let Interface {
-        collective,
-        counters,
-        ..
-    } = &mut net.nics[to];
-    let code = message.kind as u8;
-    collective.serve(net.now, &request, code, &message.data(epoch), counters)
+    let (unit, code) = (&mut net.nics[to].collective, message.kind as u8);
+    unit.serve(net.now, &request, code, &message.data(epoch))
 }
 
 #[test]

@@ -151,12 +151,8 @@ fn canary_a_run_sees_a_wrong_word() {
         address: forged.address(),
         key: driver::RUN_KEY,
     };
-    let super::super::interface::Interface {
-        collective,
-        counters,
-        ..
-    } = &mut net.nics[2];
-    let status = collective.serve(net.now, &request, 0, &forged.data(5), counters);
+    let unit = &mut net.nics[2].collective;
+    let status = unit.serve(net.now, &request, 0, &forged.data(5));
     assert_eq!(status, Status::Done);
     net.nics[3].begin_collectives(net.now, spec).unwrap();
     net.settle(Time::NEVER);
