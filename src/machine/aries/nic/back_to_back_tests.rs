@@ -5,9 +5,7 @@ use phitwire_framing::aries::frame::SetFrame;
 use phitwire_framing::aries::set::Set;
 use phitwire_framing::carrier::frame::LinkEnd;
 
-use super::test_bench::{
-    ALL, KEY, MEMORY, NODES, TIMEOUT, at, atomic, config, get, link, post, put,
-};
+use super::test_bench::*;
 use super::*;
 use crate::link::LinkEvent;
 use crate::machine::aries::link::LcbRegisters;
@@ -116,7 +114,7 @@ fn sixty_four_bytes_are_14_and_1_and_3_and_12_flits_on_the_wire() {
         let link = link(end, 1).with_registers(registers).unwrap();
         AriesNicConfig::builder(["a", "b"][index], NODES[index], link)
             .memory_bytes(MEMORY)
-            .domain(ALL, super::test_bench::whole_memory())
+            .domain(ALL, whole_memory())
     };
     let mut joined = Joined::with([plain(0, LinkEnd::A), plain(1, LinkEnd::B)], "");
     for (operation, request, response) in [(put(&[7; 64]), 14, 1), (get(64), 3, 12)] {
@@ -208,37 +206,18 @@ fn transfers_and_messages_survive_loss() {
         user: 9,
     };
     assert!(joined.nics[1].post_receive(receive));
-    let (handle, key) = (ALL, KEY);
-    let transfer = |operation, local| BlockTransfer {
-        target: Target::Virtual(1),
-        operation,
-        local,
-        length,
-        routing: Routing::Adaptive0,
-        fence: false,
-        event: None,
-        user: local,
-    };
-    let offset = 300_005;
-    let there = BlockOperation::Put {
-        handle,
-        key,
-        offset,
-    };
-    let back = BlockOperation::Get {
-        handle,
-        key,
-        offset,
-    };
-    let now = joined.now;
-    joined.nics[0].transfer(now, 0, transfer(there, 3)).unwrap();
-    let send = transfer(BlockOperation::Send { key }, 3);
-    joined.nics[0].transfer(now, 1, send).unwrap();
-    let fenced = BlockTransfer {
-        fence: true,
-        ..transfer(back, 800_002)
-    };
-    joined.nics[0].transfer(now, 2, fenced).unwrap();
+    let (offset, now) = (300_005, joined.now);
+    let mut start = |channel, transfer| joined.nics[0].transfer(now, channel, transfer).unwrap();
+    start(0, transfer(block_put(offset), 3, length));
+    start(1, transfer(SEND, 3, length));
+    let back = transfer(block_get(offset), 800_002, length);
+    start(
+        2,
+        BlockTransfer {
+            fence: true,
+            ..back
+        },
+    );
     joined.drain();
     let mut ends = Vec::new();
     joined.fetch(&mut ends);

@@ -288,6 +288,39 @@ pub(super) fn atomic(op: AmoOp, width: Width, first: u64, second: u64) -> Operat
     }
 }
 
+pub(super) fn transfer(operation: BlockOperation, local: u64, length: u64) -> BlockTransfer {
+    BlockTransfer {
+        target: Target::Virtual(1),
+        operation,
+        local,
+        length,
+        routing: Routing::Adaptive0,
+        fence: false,
+        event: None,
+        user: length,
+    }
+}
+
+pub(super) fn block_put(offset: u64) -> BlockOperation {
+    let (handle, key) = (ALL, KEY);
+    BlockOperation::Put {
+        handle,
+        key,
+        offset,
+    }
+}
+
+pub(super) fn block_get(offset: u64) -> BlockOperation {
+    let (handle, key) = (ALL, KEY);
+    BlockOperation::Get {
+        handle,
+        key,
+        offset,
+    }
+}
+
+pub(super) const SEND: BlockOperation = BlockOperation::Send { key: KEY };
+
 pub(super) fn refused(status: Status) -> Outcome {
     Outcome::Failed(Failure::Refused(status))
 }
