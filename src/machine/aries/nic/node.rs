@@ -263,7 +263,7 @@ impl AriesNic {
 
     /// The next event that others have left here, oldest first.
     pub fn poll_target_event(&mut self) -> Option<TargetEvent> {
-        self.interface.responder.events.pop()
+        self.interface.responder.events.pop_front()
     }
 
     /// This node's memory. With lazy AMO updates it may be behind: see

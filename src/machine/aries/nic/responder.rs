@@ -1,5 +1,7 @@
 //! The answering side: requests of other nodes, carried out in this one's memory.
 
+use std::collections::VecDeque;
+
 use phitwire_framing::aries::flit::{Flit, NodeId, Routing};
 use phitwire_framing::aries::packet::{
     AmoOp, Command, MAX_DATA, Operands, PacketError, Request, Response, Status, Width,
@@ -8,7 +10,7 @@ use phitwire_framing::aries::packet::{
 use super::amo;
 use super::amo_cache::CachedMemory;
 use super::collective::CollectiveUnit;
-use super::completion::{EventQueue, TargetEvent};
+use super::completion::TargetEvent;
 use super::config::AriesNicConfig;
 use super::counters::AriesNicCounters;
 use super::domain::{Access, Denied, Domains};
@@ -38,7 +40,9 @@ pub(crate) struct Responder {
     pub domains: Domains,
     pub handles: VirtualHandleCam,
     pub receives: Receives,
-    pub events: EventQueue<TargetEvent>,
+    /// The oldest first.
+    pub events: VecDeque<TargetEvent>,
+    most_events: usize,
     pub checker: Checker,
     pub counters: AriesNicCounters,
 }
@@ -69,7 +73,8 @@ impl Responder {
             domains,
             handles: VirtualHandleCam::default(),
             receives: Receives::new(config.request_timeout.times(PATIENCE), begin),
-            events: EventQueue::new(config.target_queue),
+            events: VecDeque::new(),
+            most_events: config.target_queue,
             checker: Checker::default(),
             counters: AriesNicCounters::default(),
         }
@@ -370,7 +375,8 @@ impl Responder {
             self.counters.receives_done += u64::from(failure.is_none());
             self.counters.receives_failed += u64::from(failure.is_some());
         }
-        if self.events.push(event) {
+        if self.events.len() < self.most_events {
+            self.events.push_back(event);
             self.counters.target_events += 1;
         } else {
             self.counters.target_event_overflows += 1;

@@ -232,7 +232,7 @@ impl Pair {
     }
 
     pub(super) fn target_events(&mut self) -> Vec<TargetEvent> {
-        std::iter::from_fn(|| self.nics[1].responder.events.pop()).collect()
+        std::iter::from_fn(|| self.nics[1].responder.events.pop_front()).collect()
     }
 
     pub(super) fn read(&mut self, nic: usize, address: u64, len: usize) -> Vec<u8> {

@@ -4,8 +4,6 @@ use phitwire_framing::aries::flit::Routing;
 
 use super::tests::BLUE;
 use super::*;
-use crate::chip::Grain;
-use crate::chip::RouterClock;
 use crate::machine::aries::route::harness::Machine;
 use crate::machine::aries::router::harness::{Fabric, GRAINS};
 use crate::machine::aries::topology::Classes;
@@ -85,40 +83,38 @@ fn broken_class_tables_deadlock() {
 /// Ordered packets of one pair and mode arrive in the order in which they were sent, under load.
 #[test]
 fn ordered_packets_stay_in_order_under_load() {
-    GRAINS.into_iter().for_each(ordered_under_load);
-}
-
-fn ordered_under_load(grain: (Grain, RouterClock)) {
-    let mut fabric = Fabric::new(Machine::small(), 32, grain);
-    let nics = fabric.nics.len();
-    let mut rng = Rng::new(5, 0);
-    for id in 0..40u16 {
-        for from in 0..nics {
-            // Noise in between, and ordered packets to a few others.
-            let noise = rng.below(nics as u64) as usize;
-            for (to, routing) in [
-                ((from + 13) % nics, Routing::Ordered),
-                ((from + 29) % nics, Routing::OrderedNonMinimal),
-                (noise, Routing::Adaptive0),
-            ] {
-                fabric.send(from, to, routing, 1 + rng.below(14) as u8, id);
+    for grain in GRAINS {
+        let mut fabric = Fabric::new(Machine::small(), 32, grain);
+        let nics = fabric.nics.len();
+        let mut rng = Rng::new(5, 0);
+        for id in 0..40u16 {
+            for from in 0..nics {
+                // Noise in between, and ordered packets to a few others.
+                let noise = rng.below(nics as u64) as usize;
+                for (to, routing) in [
+                    ((from + 13) % nics, Routing::Ordered),
+                    ((from + 29) % nics, Routing::OrderedNonMinimal),
+                    (noise, Routing::Adaptive0),
+                ] {
+                    fabric.send(from, to, routing, 1 + rng.below(14) as u8, id);
+                }
             }
         }
-    }
-    assert!(fabric.drain(20_000));
-    for nic in &fabric.nics {
-        let ids = |mode| -> Vec<u16> {
-            let of_mode = nic.got.iter().filter(|head| head.routing() == mode);
-            of_mode.map(|head| head.packet_id()).collect()
-        };
-        for mode in [Routing::Ordered, Routing::OrderedNonMinimal] {
-            assert_eq!(ids(mode), (0..40).collect::<Vec<_>>(), "{mode:?}");
+        assert!(fabric.drain(20_000));
+        for nic in &fabric.nics {
+            let ids = |mode| -> Vec<u16> {
+                let of_mode = nic.got.iter().filter(|head| head.routing() == mode);
+                of_mode.map(|head| head.packet_id()).collect()
+            };
+            for mode in [Routing::Ordered, Routing::OrderedNonMinimal] {
+                assert_eq!(ids(mode), (0..40).collect::<Vec<_>>(), "{mode:?}");
+            }
+            let noise = ids(Routing::Adaptive0);
+            assert!(
+                noise.len() < 5 || !noise.is_sorted(),
+                "canary: adaptive packets do overtake"
+            );
         }
-        let noise = ids(Routing::Adaptive0);
-        assert!(
-            noise.len() < 5 || !noise.is_sorted(),
-            "canary: adaptive packets do overtake"
-        );
     }
 }
 
@@ -126,34 +122,32 @@ fn ordered_under_load(grain: (Grain, RouterClock)) {
 /// ways.
 #[test]
 fn a_dying_link_loses_only_what_is_counted() {
-    GRAINS.into_iter().for_each(a_link_dies);
-}
-
-fn a_link_dies(grain: (Grain, RouterClock)) {
-    let mut rng = Rng::new(9, 0);
-    // Each router has two links to one of the other groups.
-    let mut fabric = Fabric::new(Machine::new((4, 2, 3), 2, 8), 32, grain);
-    let nics = fabric.nics.len();
-    let sent = fabric.fill(30, &[Routing::Adaptive0], &mut rng, |_, _, rng| {
-        rng.below(nics as u64) as usize
-    });
-    for _ in 0..200 {
-        fabric.step();
+    for grain in GRAINS {
+        let mut rng = Rng::new(9, 0);
+        // Each router has two links to one of the other groups.
+        let mut fabric = Fabric::new(Machine::new((4, 2, 3), 2, 8), 32, grain);
+        let nics = fabric.nics.len();
+        let sent = fabric.fill(30, &[Routing::Adaptive0], &mut rng, |_, _, rng| {
+            rng.below(nics as u64) as usize
+        });
+        for _ in 0..200 {
+            fabric.step();
+        }
+        fabric.cut(0, BLUE);
+        assert!(fabric.drain(20_000));
+        let got: usize = fabric.nics.iter().map(|nic| nic.got.len()).sum();
+        let lost: u64 = fabric
+            .cores
+            .iter()
+            .map(|core| {
+                let counters = core.counters();
+                counters.dead_port_packets + counters.no_live_port_packets
+            })
+            .sum();
+        assert_eq!(got as u64 + lost, sent as u64);
+        assert!(lost < 40, "{lost} lost of {sent}");
+        fabric.check_credits();
     }
-    fabric.cut(0, BLUE);
-    assert!(fabric.drain(20_000));
-    let got: usize = fabric.nics.iter().map(|nic| nic.got.len()).sum();
-    let lost: u64 = fabric
-        .cores
-        .iter()
-        .map(|core| {
-            let counters = core.counters();
-            counters.dead_port_packets + counters.no_live_port_packets
-        })
-        .sum();
-    assert_eq!(got as u64 + lost, sent as u64);
-    assert!(lost < 40, "{lost} lost of {sent}");
-    fabric.check_credits();
 }
 
 /// What is to be decided does not depend on the grain: packets that meet nobody take the same ways.

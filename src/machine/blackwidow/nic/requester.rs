@@ -229,12 +229,11 @@ impl Requester {
     /// The next request whose time-out has passed.
     #[inline]
     pub(crate) fn expire(&mut self, now: Time) -> Option<Answer> {
-        let deadline = self.outstanding.slab.oldest()? + self.timeout;
-        if deadline > now {
+        let oldest = self.outstanding.slab.oldest()?;
+        if oldest + self.timeout > now {
             return None;
         }
-        let limit = self.outstanding.slab.oldest()?;
-        let (tid, pending) = self.outstanding.expire(limit)?;
+        let (tid, pending) = self.outstanding.expire(oldest)?;
         self.counters.requests_timed_out += 1;
         Some(Answer {
             tid,
@@ -250,20 +249,14 @@ impl Requester {
 
     /// Keeps the end of a user's request until it is fetched.
     pub(crate) fn complete(&mut self, now: Time, answer: Answer) {
-        let Pending {
-            dest,
-            address,
-            posted,
-            ..
-        } = answer.pending;
-        let Answer { tid, outcome, .. } = answer;
+        let asked = answer.pending;
         self.completions.push_back(Completion {
-            tid,
-            dest,
-            address,
-            posted,
+            tid: answer.tid,
+            dest: asked.dest,
+            address: asked.address,
+            posted: asked.posted,
             completed: now,
-            outcome,
+            outcome: answer.outcome,
         });
     }
 

@@ -84,47 +84,6 @@ impl Sink {
     }
 }
 
-/// What was contributed, or came back.
-#[derive(Clone, Copy, Debug)]
-struct Share {
-    collective: Collective,
-    outcome: Result<Operand, CollectiveFailure>,
-    mark: bool,
-}
-
-impl Share {
-    fn message(self, kind: Kind, sequence: u32) -> Message {
-        let Self {
-            collective,
-            outcome,
-            mark,
-        } = self;
-        Message {
-            kind,
-            sequence,
-            collective,
-            outcome,
-            mark,
-        }
-    }
-
-    /// This and another one, in this order.
-    fn with(self, other: &Self) -> Self {
-        let outcome = match (self.outcome, other.outcome) {
-            (Ok(_), Ok(_)) if self.collective != other.collective => {
-                Err(CollectiveFailure::Mismatch)
-            }
-            (Ok(first), Ok(second)) => Ok(self.collective.combine(first, second)),
-            (Err(failure), _) | (_, Err(failure)) => Err(failure),
-        };
-        Self {
-            outcome,
-            mark: self.mark | other.mark,
-            ..self
-        }
-    }
-}
-
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Engine {
@@ -133,8 +92,8 @@ pub(super) struct Engine {
     /// Number of the operation being collected, or waiting for its result.
     sequence: u32,
     joined: Option<Joined>,
-    /// By child.
-    shares: Box<[Option<Share>]>,
+    /// Contributions to it, by child.
+    shares: Box<[Option<Message>]>,
     /// The partial result is with the parent.
     handed_up: bool,
     /// The tree works no more.
@@ -211,11 +170,6 @@ impl Engine {
             return Status::Done;
         }
         let ahead = message.sequence.wrapping_sub(self.sequence).cast_signed();
-        let share = Share {
-            collective: message.collective,
-            outcome: message.outcome,
-            mark: message.mark,
-        };
         match message.kind {
             _ if ahead < 0 => {
                 sink.counters.collective_duplicates += 1;
@@ -224,12 +178,12 @@ impl Engine {
             // Its sender is one operation further than it can be: it asks again.
             _ if ahead > 0 => Status::Busy,
             Kind::Contribution => {
-                self.contribute(from, share, sink);
+                self.contribute(from, *message, sink);
                 Status::Done
             }
             _ if self.handed_up => {
                 sink.counters.collective_results += 1;
-                self.finish(share, sink);
+                self.finish(message, sink);
                 Status::Done
             }
             // A result of what has not been handed up.
@@ -240,7 +194,7 @@ impl Engine {
         }
     }
 
-    fn contribute(&mut self, child: usize, share: Share, sink: &mut Sink) {
+    fn contribute(&mut self, child: usize, share: Message, sink: &mut Sink) {
         if self.shares[child].is_some() {
             sink.counters.collective_duplicates += 1;
             return;
@@ -272,29 +226,34 @@ impl Engine {
         if self.handed_up || !self.is_complete() {
             return;
         }
-        let own = Share {
+        let own = Message {
+            kind: Kind::Contribution,
+            sequence: self.sequence,
             collective: joined.collective,
             outcome: Ok(joined.operand),
             mark: joined.mark,
         };
-        let all = self.shares.iter().flatten().fold(own, Share::with);
+        let all = self.shares.iter().flatten().fold(own, Message::with);
         match self.tree.parent() {
             Some(parent) => {
                 self.handed_up = true;
-                let message = all.message(Kind::Contribution, self.sequence);
-                self.post(parent, message, sink.now);
+                self.post(parent, all, sink.now);
             }
-            None => self.finish(all, sink),
+            None => self.finish(&all, sink),
         }
     }
 
     /// Ends the operation with its result.
-    fn finish(&mut self, result: Share, sink: &mut Sink) {
+    fn finish(&mut self, result: &Message, sink: &mut Sink) {
+        let result = Message {
+            kind: Kind::Result,
+            ..*result
+        };
         if let Some(parent) = self.tree.parent() {
             self.clear(parent);
         }
         for child in 0..self.tree.children() {
-            self.post(child, result.message(Kind::Result, self.sequence), sink.now);
+            self.post(child, result, sink.now);
         }
         let agreed = |joined: &Joined| match result.outcome {
             Ok(_) if joined.collective != result.collective => Err(CollectiveFailure::Mismatch),
@@ -351,12 +310,14 @@ impl Engine {
         if self.outboxes[neighbour].is_some() {
             return;
         }
-        let share = Share {
+        let abort = Message {
+            kind: Kind::Abort,
+            sequence: self.sequence,
             collective: Collective::Barrier,
             outcome: Err(failure),
             mark: false,
         };
-        self.post(neighbour, share.message(Kind::Abort, self.sequence), now);
+        self.post(neighbour, abort, now);
     }
 
     fn post(&mut self, neighbour: usize, message: Message, now: Time) {
