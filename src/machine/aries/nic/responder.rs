@@ -183,10 +183,10 @@ impl Responder {
                 return Ok(bytes);
             }
             Command::Message { .. } => return self.message(now, request, data, answer),
-            Command::Control { code: EVENT_CODE } => self.tell(request, data),
+            Command::Control { code: EVENT_CODE } => return self.tell(request, data),
             Command::Control {
                 code: RUN_BLOCK_CODE,
-            } => self.block_arrived(request, data),
+            } => return self.block_arrived(request, data),
             Command::Control { code: RUN_CODE } => self.announced(request, data),
             Command::Control { code } => collective.serve(now, request, code, data),
         };
@@ -299,25 +299,22 @@ impl Responder {
     }
 
     /// The event of a transaction all of whose requests have been carried out.
-    fn tell(&mut self, request: &Request, data: &[u8]) -> Status {
+    fn tell(&mut self, request: &Request, data: &[u8]) -> Result<usize, Status> {
         let (ssid, address) = whole_ssid(request.ssid, request.address);
         let domain = Request {
             address,
             ..*request
         };
-        if let Err(status) = self.locate(&domain, 0, Access::Put) {
-            return status;
-        }
-        let Some(word) = data.first_chunk::<EVENT_BYTES>() else {
-            return Status::Unsupported;
-        };
+        self.locate(&domain, 0, Access::Put)?;
+        let word = data.first_chunk::<EVENT_BYTES>();
+        let word = u64::from_be_bytes(*word.ok_or(Status::Unsupported)?);
         let event = TargetEvent::Transaction {
             source: request.source,
             ssid,
-            data: u64::from_be_bytes(*word),
+            data: word,
         };
         self.event(event);
-        Status::Done
+        Ok(0)
     }
 
     /// The announcement of a traffic run, or a question about it: whoever may put to its addresses
@@ -353,19 +350,15 @@ impl Responder {
     }
 
     /// A block of a traffic run is in the memory.
-    fn block_arrived(&mut self, request: &Request, data: &[u8]) -> Status {
-        if let Err(status) = self.locate(request, 0, Access::Put) {
-            return status;
-        }
-        let Some(word) = data.first_chunk::<EVENT_BYTES>() else {
-            return Status::Unsupported;
-        };
-        let word = u64::from_be_bytes(*word);
+    fn block_arrived(&mut self, request: &Request, data: &[u8]) -> Result<usize, Status> {
+        self.locate(request, 0, Access::Put)?;
+        let word = data.first_chunk::<EVENT_BYTES>();
+        let word = u64::from_be_bytes(*word.ok_or(Status::Unsupported)?);
         let (place, number) = ((word >> 32) as u32, word as u32);
         let source = request.source.bits();
         self.checker
             .block(source, place, number, self.memory.memory());
-        Status::Done
+        Ok(0)
     }
 
     /// Puts an event into the queue, if it has room.

@@ -44,17 +44,27 @@ impl Responder {
             return false;
         }
         let (source, tid) = (asked.source, asked.tid);
-        let response = match asked.request {
+        let status = Status::Done;
+        let done = Response::WriteDone { tid, status };
+        let served = match asked.request {
             Request::Write {
                 address: ANNOUNCE_ADDRESS,
                 data,
                 len,
-            } => self.announced(source, tid, &data[..usize::from(len)]),
-            Request::Write { address, data, len } => {
-                self.write(source, tid, address, &data[..usize::from(len)])
+            } => {
+                let announced = self.announced(source, &data[..usize::from(len)]);
+                announced.map(|()| done)
             }
-            Request::Read { address, len } => self.read(tid, address, len),
+            Request::Write { address, data, len } => {
+                let written = self.write(source, address, &data[..usize::from(len)]);
+                written.map(|()| done)
+            }
+            Request::Read { address, len } => {
+                let read = self.read(address, len);
+                read.map(|data| Response::ReadData { tid, len, data })
+            }
         };
+        let response = served.unwrap_or_else(|status| Response::Refused { tid, status });
         match encode_response(source, &response, out) {
             Ok(()) => true,
             Err(_) => unreachable!("source, tid and length come from a packet and fit into one"),
@@ -62,50 +72,35 @@ impl Responder {
     }
 
     #[inline]
-    fn write(&mut self, source: u16, tid: u32, address: u64, data: &[u8]) -> Response {
+    fn write(&mut self, source: u16, address: u64, data: &[u8]) -> Result<(), Status> {
         if self.memory.write(address, data).is_err() {
             self.counters.refused_out_of_range += 1;
-            return Response::Refused {
-                tid,
-                status: Status::OutOfRange,
-            };
+            return Err(Status::OutOfRange);
         }
         self.counters.writes_served += 1;
         self.checker.put(source.into(), address, data);
-        Response::WriteDone {
-            tid,
-            status: Status::Done,
-        }
+        Ok(())
     }
 
-    fn read(&mut self, tid: u32, address: u64, len: u8) -> Response {
+    fn read(&mut self, address: u64, len: u8) -> Result<[u8; 32], Status> {
         let mut data = [0; 32];
-        if self
-            .memory
-            .read(address, &mut data[..usize::from(len)])
-            .is_err()
-        {
+        let read = self.memory.read(address, &mut data[..usize::from(len)]);
+        if read.is_err() {
             self.counters.refused_out_of_range += 1;
-            return Response::Refused {
-                tid,
-                status: Status::OutOfRange,
-            };
+            return Err(Status::OutOfRange);
         }
         self.counters.reads_served += 1;
-        Response::ReadData { tid, len, data }
+        Ok(data)
     }
 
     #[cold]
-    fn announced(&mut self, source: u16, tid: u32, data: &[u8]) -> Response {
+    fn announced(&mut self, source: u16, data: &[u8]) -> Result<(), Status> {
         let parsed = Announcement::parse(data);
         // Other families have runs that this one has no operations for.
         let ours = parsed.filter(|(_, told)| told.op != Operation::Amo && told.size <= 32);
         let Some((purpose, announcement)) = ours else {
             self.counters.refused_unsupported += 1;
-            return Response::Refused {
-                tid,
-                status: Status::Unsupported,
-            };
+            return Err(Status::Unsupported);
         };
         let (processor, memory) = (self.processor, &mut self.memory);
         let checker = &mut self.checker;
@@ -118,8 +113,7 @@ impl Responder {
         let (counter, status) = match announced {
             Announced::Accepted => {
                 self.counters.runs_announced += u64::from(purpose == Purpose::Begin);
-                let status = Status::Done;
-                return Response::WriteDone { tid, status };
+                return Ok(());
             }
             Announced::OutOfRange => (&mut self.counters.refused_out_of_range, Status::OutOfRange),
             Announced::Outdated => (&mut self.counters.refused_outdated, Status::Busy),
@@ -127,6 +121,6 @@ impl Responder {
             Announced::Unknown => (&mut self.counters.refused_unknown_run, Status::Unsupported),
         };
         *counter += 1;
-        Response::Refused { tid, status }
+        Err(status)
     }
 }
