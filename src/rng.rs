@@ -3,6 +3,20 @@
 use rand_core::{Rng as _, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
+/// The finaliser of SplitMix64: every bit of the result depends on every bit of `word`.
+#[inline]
+pub(crate) const fn mix(word: u64) -> u64 {
+    let word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    word ^ word >> 31
+}
+
+/// The same of numbers that may be small: also zero becomes something else.
+#[inline]
+pub(crate) const fn spread(word: u64) -> u64 {
+    mix(word.wrapping_add(0x9e37_79b9_7f4a_7c15))
+}
+
 /// A deterministic generator: the same seed gives the same sequence on every machine.
 #[derive(Clone, Debug)]
 pub struct Rng(Xoshiro256PlusPlus);

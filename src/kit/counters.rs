@@ -3,8 +3,8 @@
 
 /// Declares a struct of counters that only grow, one `u64` per name, each with its doc comment.
 ///
-/// The struct gets `for_each` (name and value of every counter, in the order declared), `COUNT`,
-/// and `name` and `nth` by position in that order. Counters of several like parts may follow a
+/// The struct gets `for_each` (name and value of every counter, in the order declared), `add`,
+/// `COUNT`, and `name` and `nth` by position in that order. Counters of several like parts may follow a
 /// semicolon, as an array with a name for each part; they are told last and have no position.
 #[doc(hidden)]
 #[macro_export]
@@ -31,6 +31,12 @@ macro_rules! counters {
             pub fn for_each(&self, mut visit: impl FnMut(&'static str, u64)) {
                 $(visit(stringify!($name), self.$name);)+
                 $([$($part),+].into_iter().zip(self.$parts).for_each(|(part, n)| visit(part, n));)?
+            }
+
+            /// Adds what another part has counted.
+            pub fn add(&mut self, other: &Self) {
+                $(self.$name += other.$name;)+
+                $(self.$parts.iter_mut().zip(other.$parts).for_each(|(own, n)| *own += n);)?
             }
 
             /// Name of counter number `index` in the order of [`for_each`](Self::for_each).
@@ -65,11 +71,9 @@ mod tests {
 
     #[test]
     fn names_values_and_positions_agree() {
-        let three = Three {
-            one: 1,
-            two: 2,
-            sides: [3, 4],
-        };
+        let part = |one, two, sides| Three { one, two, sides };
+        let mut three = part(1, 0, [1, 3]);
+        three.add(&part(0, 2, [2, 1]));
         let mut told = Vec::new();
         three.for_each(|name, value| told.push((name, value)));
         let expected = [("one", 1), ("two", 2), ("left_side", 3), ("right_side", 4)];

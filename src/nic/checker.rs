@@ -221,24 +221,13 @@ impl ShortRun {
     }
 }
 
-#[derive(Clone, Copy, Debug, Default)]
-struct RunCounts {
-    run: u64,
-    delivered: u64,
-    corrupted: u64,
-    duplicated: u64,
-    misordered: u64,
-    overtaken: u64,
-    missing: u64,
-    stale: u64,
-}
-
 /// All runs that a network interface is a target of.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Checker {
     /// By source; grows with the highest that ever announced a run.
     flows: Vec<Option<Box<Flow>>>,
-    runs: Vec<RunCounts>,
+    /// What is counted of each, as a target.
+    runs: Vec<TrafficReport>,
     checked: usize,
     stragglers: u64,
     /// The run that was refused last because its source had announced a later one, and that one.
@@ -269,19 +258,13 @@ impl Checker {
         let Some(index) = self.runs.iter().position(|counts| counts.run == run) else {
             return outdated.is_some();
         };
-        let mut counts = self.runs[index];
+        let mut counts = self.runs[index].clone();
         for flow in self.flows.iter().flatten() {
             if flow.counts == index && flow.announcement.op == Operation::Amo {
                 counts.add_atomics(flow, &mut read);
             }
         }
-        report.delivered += counts.delivered;
-        report.corrupted += counts.corrupted;
-        report.duplicated += counts.duplicated;
-        report.misordered += counts.misordered;
-        report.overtaken += counts.overtaken;
-        report.missing += counts.missing;
-        report.stale += counts.stale;
+        report.merge(&counts);
         true
     }
 
@@ -382,9 +365,9 @@ impl Checker {
                 }
             }
         }
-        self.runs.push(RunCounts {
+        self.runs.push(TrafficReport {
             run,
-            ..RunCounts::default()
+            ..TrafficReport::default()
         });
         self.runs.len() - 1
     }
@@ -503,7 +486,7 @@ fn number_of(stamp: Stamp, size: u32, address: u64, next: u32, data: &[u8]) -> O
         .find(|&number| stamp.matches(address, number, data))
 }
 
-impl RunCounts {
+impl TrafficReport {
     /// Counts a whole message that came when another was expected.
     fn judge(&mut self, turn: Turn, ordered: bool) {
         match turn {

@@ -21,14 +21,7 @@
 //! written is told from it, however short the get.
 
 use super::traffic_spec::MAX_SIZE;
-
-/// Mixes all bits of `x` into all bits of the result (the finalizer of SplitMix64).
-#[inline]
-const fn mix(x: u64) -> u64 {
-    let x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ x >> 31
-}
+use crate::rng::mix;
 
 const ADDRESS_FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 const SEQUENCE_FACTOR: u64 = 0xd6e8_feb8_6659_fd93;

@@ -1,5 +1,6 @@
 //! What holds for every machine, and what two of them have to do with each other.
 
+pub(crate) mod joined;
 mod ready;
 mod strangers;
 

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::operation::{Collective, Number, Operand, Reduce};
+use crate::rng::spread;
 use crate::time::Duration;
 
 /// Virtual collective engines of a network interface (white paper, "Reductions and Barriers").
@@ -162,7 +163,7 @@ impl CollectiveSpec {
 
     /// What `rank` contributes to `iteration`.
     pub fn operand(&self, rank: u32, iteration: u64) -> Operand {
-        let hash = mixed(mixed(u64::from(self.run) << 32 | u64::from(rank)) ^ iteration);
+        let hash = spread(spread(u64::from(self.run) << 32 | u64::from(rank)) ^ iteration);
         let Collective::Reduce(reduce, number) = self.op else {
             return Operand::i64(hash as i64);
         };
@@ -193,12 +194,4 @@ impl CollectiveSpec {
             .reduce(|first, second| self.op.combine(first, second))
             .unwrap_or_default()
     }
-}
-
-/// A bijection that spreads neighbouring numbers (SplitMix64's).
-fn mixed(number: u64) -> u64 {
-    let mut z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ z >> 31
 }

@@ -1,45 +1,24 @@
-//! Two network interfaces joined by a link: their frames handed over in memory, through
-//! impairments.
+//! Two network interfaces joined by a link.
 
 use phitwire_framing::aries::flit::{Flit, Head};
 use phitwire_framing::aries::frame::SetFrame;
 use phitwire_framing::aries::set::Set;
 use phitwire_framing::carrier::frame::LinkEnd;
 
-use super::test_bench::{
-    ALL, KEY, MEMORY, NODES, TIMEOUT, at, atomic, config, get, link, post, put,
-};
+use super::test_bench::*;
 use super::*;
 use crate::link::LinkEvent;
-use crate::link::impair::Impairment;
 use crate::machine::aries::link::LcbRegisters;
+use crate::machine::tests::joined::{self, SECOND};
 use crate::node::{Node, WakeReason};
-use crate::rng::Rng;
-use crate::time::{Duration, Time};
+use crate::time::Duration;
 
-const STEP: Duration = Duration::from_us(5);
-pub(super) const SECOND: Duration = Duration::from_ms(1_000);
-
-pub(super) struct Joined {
-    pub(super) nics: [AriesNic; 2],
-    wires: [Impairment; 2],
-    pub(super) now: Time,
-    /// Frames as they were sent, by sender.
-    frames: [Vec<Vec<u8>>; 2],
-    keep: bool,
-}
+pub(super) type Joined = joined::Joined<AriesNic>;
 
 impl Joined {
     pub(super) fn with(configs: [AriesNicConfigBuilder; 2], netem: &str) -> Self {
-        let now = Time::from_ns(1);
-        let wire = |stream| Impairment::new(netem.parse().unwrap(), Rng::new(7, stream));
-        let mut joined = Self {
-            nics: configs.map(|config| AriesNic::new(config.build().unwrap(), now)),
-            wires: [wire(0), wire(1)],
-            now,
-            frames: Default::default(),
-            keep: false,
-        };
+        let made = |now| configs.map(|config| AriesNic::new(config.build().unwrap(), now));
+        let mut joined = Self::of(made, netem);
         joined.until(SECOND.times(20), |joined| {
             joined.nics.iter().all(|nic| nic.lcb().is_active())
         });
@@ -48,42 +27,6 @@ impl Joined {
 
     pub(super) fn new(netem: &str) -> Self {
         Self::with([config(0), config(1)], netem)
-    }
-
-    pub(super) fn step(&mut self) {
-        self.now += STEP;
-        let (now, mut buf) = (self.now, [0xa5; 1472]);
-        for from in 0..2 {
-            self.nics[from].advance(now);
-            while let Some(len) = self.nics[from].poll_frame(now, 0, &mut buf) {
-                self.wires[from].send(now, &buf[..len]);
-                if self.keep {
-                    self.frames[from].push(buf[..len].to_vec());
-                }
-            }
-            assert_eq!(self.nics[from].ready_ports(), 0, "all was polled");
-        }
-        for from in 0..2 {
-            while let Some((_, bytes)) = self.wires[from].poll(now) {
-                self.nics[1 - from].handle_frame(now, 0, &bytes);
-                self.wires[from].recycle(bytes);
-            }
-        }
-    }
-
-    fn until(&mut self, limit: Duration, done: impl Fn(&Self) -> bool) {
-        let end = self.now + limit;
-        while !done(self) {
-            assert!(self.now < end, "it takes too long");
-            self.step();
-        }
-    }
-
-    pub(super) fn run(&mut self, span: Duration) {
-        let end = self.now + span;
-        while self.now < end {
-            self.step();
-        }
     }
 
     pub(super) fn drain(&mut self) {
@@ -171,7 +114,7 @@ fn sixty_four_bytes_are_14_and_1_and_3_and_12_flits_on_the_wire() {
         let link = link(end, 1).with_registers(registers).unwrap();
         AriesNicConfig::builder(["a", "b"][index], NODES[index], link)
             .memory_bytes(MEMORY)
-            .domain(ALL, super::test_bench::whole_memory())
+            .domain(ALL, whole_memory())
     };
     let mut joined = Joined::with([plain(0, LinkEnd::A), plain(1, LinkEnd::B)], "");
     for (operation, request, response) in [(put(&[7; 64]), 14, 1), (get(64), 3, 12)] {
@@ -230,7 +173,7 @@ fn atomics_are_exact(netem: &str, rounds: u64) {
         assert_eq!(counters.requests_timed_out, 0);
         assert_eq!(counters.unknown_responses, 0);
     }
-    let harm = joined.wires.each_ref().map(|wire| *wire.counters());
+    let harm = joined.harm();
     let harmed = harm.map(|c| c.lost + c.duplicated + c.corrupted + c.reordered);
     let is_harmed = harmed[0] > 0 && harmed[1] > 0;
     assert_eq!(is_harmed, !netem.is_empty(), "{harm:?}");
@@ -263,37 +206,18 @@ fn transfers_and_messages_survive_loss() {
         user: 9,
     };
     assert!(joined.nics[1].post_receive(receive));
-    let (handle, key) = (ALL, KEY);
-    let transfer = |operation, local| BlockTransfer {
-        target: Target::Virtual(1),
-        operation,
-        local,
-        length,
-        routing: Routing::Adaptive0,
-        fence: false,
-        event: None,
-        user: local,
-    };
-    let offset = 300_005;
-    let there = BlockOperation::Put {
-        handle,
-        key,
-        offset,
-    };
-    let back = BlockOperation::Get {
-        handle,
-        key,
-        offset,
-    };
-    let now = joined.now;
-    joined.nics[0].transfer(now, 0, transfer(there, 3)).unwrap();
-    let send = transfer(BlockOperation::Send { key }, 3);
-    joined.nics[0].transfer(now, 1, send).unwrap();
-    let fenced = BlockTransfer {
-        fence: true,
-        ..transfer(back, 800_002)
-    };
-    joined.nics[0].transfer(now, 2, fenced).unwrap();
+    let (offset, now) = (300_005, joined.now);
+    let mut start = |channel, transfer| joined.nics[0].transfer(now, channel, transfer).unwrap();
+    start(0, transfer(block_put(offset), 3, length));
+    start(1, transfer(SEND, 3, length));
+    let back = transfer(block_get(offset), 800_002, length);
+    start(
+        2,
+        BlockTransfer {
+            fence: true,
+            ..back
+        },
+    );
     joined.drain();
     let mut ends = Vec::new();
     joined.fetch(&mut ends);
@@ -317,10 +241,7 @@ fn a_cut_link_is_reported_by_time_outs_and_comes_back() {
     for n in 0..100 {
         joined.post(0, put(&[1; 8]), 8 * n, &mut ends);
     }
-    let wires = |netem: &str| {
-        [1, 1].map(|stream| Impairment::new(netem.parse().unwrap(), Rng::new(1, stream)))
-    };
-    joined.wires = wires("loss 100%");
+    joined.impair("loss 100%");
     let wakeup = joined.nics[0].next_wakeup().unwrap();
     assert!(wakeup.at <= joined.now + TIMEOUT);
     joined.run(TIMEOUT.times(2));
@@ -328,7 +249,7 @@ fn a_cut_link_is_reported_by_time_outs_and_comes_back() {
     assert_eq!(ends.len(), 100);
     let timed_out = Outcome::Failed(Failure::TimedOut);
     assert!(ends.iter().all(|end| end.outcome == timed_out));
-    joined.wires = wires("");
+    joined.impair("");
     joined.run(SECOND);
     // What was in flight may arrive late; it completes nothing a second time.
     joined.fetch(&mut ends);

@@ -329,35 +329,14 @@ impl Piece {
 
 #[cfg(test)]
 mod tests {
+    use super::super::test_bench::{block_get, block_put, transfer};
     use super::*;
 
     #[test]
     fn the_last_pieces_of_four_gigabytes_are_where_they_belong() {
         for (offset, put) in [(3, true), (3, false), (1 << 39, true), (64, false)] {
-            let (handle, key) = (1, 2);
-            let operation = if put {
-                BlockOperation::Put {
-                    handle,
-                    key,
-                    offset,
-                }
-            } else {
-                BlockOperation::Get {
-                    handle,
-                    key,
-                    offset,
-                }
-            };
-            let transfer = BlockTransfer {
-                target: Target::Virtual(0),
-                operation,
-                local: 1 << 33,
-                length: MAX_TRANSFER_BYTES,
-                routing: Routing::Adaptive0,
-                fence: false,
-                event: None,
-                user: 0,
-            };
+            let operation = [block_get, block_put][usize::from(put)](offset);
+            let transfer = transfer(operation, 1 << 33, MAX_TRANSFER_BYTES);
             let mut active = Active {
                 what: Queued {
                     owner: TransferOwner::User,

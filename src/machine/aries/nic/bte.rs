@@ -16,7 +16,6 @@ use super::block_transfer::{
     Active, BlockError, BlockOperation, BlockTransfer, MAX_TRANSFER_BYTES, Queued, Stage,
 };
 use super::completion::Failure;
-use super::counters::AriesNicCounters;
 use super::domain::MAX_DOMAIN_BYTES;
 use super::outstanding::{Asker, Pending, Share, TransferStep};
 use super::receive::ANNOUNCE;
@@ -212,7 +211,6 @@ impl BlockTransferEngine {
         requester: &mut Requester,
         memory: &mut CachedMemory,
         transactions: &mut Transactions,
-        counters: &mut AriesNicCounters,
     ) {
         if self.open == 0 {
             return;
@@ -226,7 +224,7 @@ impl BlockTransferEngine {
             let channel = self.turn;
             self.turn = (self.turn + 1) % CHANNELS;
             self.start(now, channel, transactions);
-            if self.step(now, channel, requester, memory, counters) {
+            if self.step(now, channel, requester, memory) {
                 idle = 0;
             } else {
                 idle += 1;
@@ -284,7 +282,6 @@ impl BlockTransferEngine {
         index: usize,
         requester: &mut Requester,
         memory: &mut CachedMemory,
-        counters: &mut AriesNicCounters,
     ) -> bool {
         let Some(active) = &mut self.channels[index].active else {
             return false;
@@ -318,12 +315,12 @@ impl BlockTransferEngine {
         };
         let asker = Asker::Transfer(index as u8, step);
         requester
-            .issue(now, &ask, asker, counters)
+            .issue(now, &ask, asker)
             .expect("pieces have at most 64 bytes, and gets at most 16 words");
         match step {
             TransferStep::Open => {
                 active.stage = Stage::Announced;
-                counters.sends_retried += u64::from(active.attempts > 0);
+                requester.counters.sends_retried += u64::from(active.attempts > 0);
                 active.attempts += 1;
             }
             TransferStep::Chunk => active.next += u64::from(piece.landing.take),

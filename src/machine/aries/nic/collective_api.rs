@@ -20,16 +20,13 @@ impl Interface {
     pub(crate) fn join(&mut self, now: Time, engine: usize, join: &Join) -> Result<u32, JoinError> {
         let memory = &mut self.responder.memory;
         let joiner = Joiner::User(join.user);
-        let counters = &mut self.counters;
-        let sequence = self
-            .collective
-            .join(now, engine, joiner, join, memory, counters)?;
+        let sequence = self.collective.join(now, engine, joiner, join, memory)?;
         self.advance_collective(now);
         Ok(sequence)
     }
 
     pub(crate) fn stop_collective(&mut self, now: Time, engine: usize) {
-        self.collective.stop(now, engine, &mut self.counters);
+        self.collective.stop(now, engine);
         self.advance_collective(now);
     }
 
@@ -44,14 +41,8 @@ impl Interface {
     }
 
     pub(super) fn advance_collective(&mut self, now: Time) {
-        let Self {
-            requester,
-            responder,
-            collective,
-            counters,
-            ..
-        } = self;
-        collective.issue(now, requester, &mut responder.memory, counters);
+        let memory = &mut self.responder.memory;
+        self.collective.issue(now, &mut self.requester, memory);
     }
 }
 

@@ -1,9 +1,10 @@
 //! Collective operations over a whole link: two network interfaces, frames lost, doubled and
 //! overtaking.
 
-use super::back_to_back_tests::{Joined, SECOND};
+use super::back_to_back_tests::Joined;
 use super::test_bench::config;
 use super::*;
+use crate::machine::tests::joined::SECOND;
 use crate::nic::Phase;
 use crate::node::Node;
 use crate::time::Duration;

@@ -3,8 +3,6 @@
 //! White paper, "Ordering and Completion": events are generated on the source or the target node;
 //! they "include both user data and transaction status information".
 
-use std::collections::VecDeque;
-
 use phitwire_framing::aries::flit::NodeId;
 use phitwire_framing::aries::packet::{MAX_DATA, Status};
 
@@ -132,36 +130,4 @@ pub enum TargetEvent {
         /// Why not all have.
         failure: Option<Failure>,
     },
-}
-
-/// A bounded queue of events.
-#[derive(Debug)]
-pub(crate) struct EventQueue<T> {
-    queue: VecDeque<T>,
-    capacity: usize,
-}
-
-impl<T> EventQueue<T> {
-    pub(crate) fn new(capacity: usize) -> Self {
-        Self {
-            queue: VecDeque::new(),
-            capacity,
-        }
-    }
-
-    /// Takes an event; false when there is no room, and the event is gone.
-    #[inline]
-    pub(crate) fn push(&mut self, event: T) -> bool {
-        let room = self.queue.len() < self.capacity;
-        if room {
-            self.queue.push_back(event);
-        }
-        room
-    }
-
-    /// The oldest event.
-    #[inline]
-    pub(crate) fn pop(&mut self) -> Option<T> {
-        self.queue.pop_front()
-    }
 }

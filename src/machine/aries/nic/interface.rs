@@ -54,6 +54,7 @@ pub(crate) struct Interface {
     /// The run that has just been done, for whoever fetches it.
     pub run_done: Option<u64>,
     pub virtual_nodes: VirtualNodes,
+    /// What no part counts by itself.
     pub counters: AriesNicCounters,
     completions: VecDeque<Completion>,
     /// Completions that are due, or wait to be fetched.
@@ -125,7 +126,7 @@ impl Interface {
             return Err(PostError::NoAddress);
         }
         self.requester
-            .issue(now, &ask, asker, &mut self.counters)
+            .issue(now, &ask, asker)
             .map_err(PostError::Emit)?;
         match owner {
             Owner::User(_) => self.due += 1,
@@ -321,7 +322,7 @@ impl Interface {
     #[inline]
     pub(crate) fn handle_response(&mut self, now: Time, packet: &[Flit]) {
         let mut data = [0; MAX_DATA];
-        if let Some(answer) = self.requester.answer(packet, &mut data, &mut self.counters) {
+        if let Some(answer) = self.requester.answer(packet, &mut data) {
             self.settle(now, &answer, &data);
         }
     }
@@ -329,56 +330,36 @@ impl Interface {
     /// Carries out a request packet and writes the response into `out`; false when there is none.
     #[inline]
     pub(crate) fn serve(&mut self, now: Time, packet: &[Flit], out: &mut PacketBuf) -> bool {
-        let Self {
-            responder,
-            collective,
-            counters,
-            ..
-        } = self;
-        responder.serve(now, packet, out, collective, counters)
+        self.responder.serve(now, packet, out, &mut self.collective)
     }
 
     /// Lets time-outs pass and everybody with something to ask issue requests.
     pub(crate) fn advance(&mut self, now: Time) {
         self.requester.outstanding.slab.advance(now);
-        while let Some(answer) = self.requester.expire(now, &mut self.counters) {
+        while let Some(answer) = self.requester.expire(now) {
             self.settle(now, &answer, &[0; MAX_DATA]);
         }
         while let Some(event) = self.responder.receives.expire(now) {
-            self.responder.event(event, &mut self.counters);
+            self.responder.event(event);
         }
         self.tell(now);
         self.advance_collective(now);
-        let Self {
-            requester,
-            responder,
-            counters,
-            ..
-        } = self;
+        let memory = &mut self.responder.memory;
         if let Some(spec) = self.runs.spec() {
-            let key = responder
-                .domains
-                .get(RUN_DOMAIN)
-                .map_or(0, |domain| domain.key);
+            let domain = self.responder.domains.get(RUN_DOMAIN);
             let mut issuer = PacketIssuer {
                 now,
-                requester,
+                requester: &mut self.requester,
                 transfers: &mut self.transfers,
-                memory: &mut responder.memory,
+                memory,
                 nodes: &self.virtual_nodes,
-                counters,
-                key,
+                key: domain.map_or(0, |domain| domain.key),
                 routing: routing_of(spec.ways()),
             };
             self.run_done = self.runs.issue(now, &mut issuer).or(self.run_done);
         }
-        self.transfers.issue(
-            now,
-            requester,
-            &mut responder.memory,
-            &mut self.transactions,
-            counters,
-        );
+        let (requester, transactions) = (&mut self.requester, &mut self.transactions);
+        self.transfers.issue(now, requester, memory, transactions);
         self.collect_transfers(now);
     }
 
@@ -421,7 +402,7 @@ impl Interface {
             };
             let asker = Asker::TransactionEvent(ssid);
             self.requester
-                .issue(now, &ask, asker, &mut self.counters)
+                .issue(now, &ask, asker)
                 .expect("eight bytes of control have a packet");
         }
     }
@@ -453,8 +434,7 @@ impl Interface {
                 self.collect_transfers(now);
             }
             Asker::Collective(number) => {
-                let counters = &mut self.counters;
-                self.collective.answered(now, number, *failure, counters);
+                self.collective.answered(now, number, *failure);
             }
         }
     }
@@ -558,15 +538,19 @@ impl Interface {
         }
     }
 
-    /// Counters, those of the AMO cache included.
+    /// What all parts have counted.
     pub(crate) fn counters(&self) -> AriesNicCounters {
         let cache = self.responder.memory.counts;
-        AriesNicCounters {
+        let mut all = AriesNicCounters {
             amo_cache_hits: cache.hits,
             amo_cache_misses: cache.misses,
             amo_cache_writebacks: cache.writebacks,
             ..self.counters.clone()
-        }
+        };
+        all.add(&self.requester.counters);
+        all.add(&self.responder.counters);
+        all.add(self.collective.counters());
+        all
     }
 }
 

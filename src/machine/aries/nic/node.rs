@@ -263,7 +263,7 @@ impl AriesNic {
 
     /// The next event that others have left here, oldest first.
     pub fn poll_target_event(&mut self) -> Option<TargetEvent> {
-        self.interface.responder.events.pop()
+        self.interface.responder.events.pop_front()
     }
 
     /// This node's memory. With lazy AMO updates it may be behind: see
@@ -306,18 +306,8 @@ impl AriesNic {
     /// Moves packets onto the link, responses and requests in turn, so that neither a flood of
     /// requests from others nor one of our own stops the other.
     pub(super) fn flush(&mut self) {
-        let Self {
-            link,
-            interface,
-            responses,
-            ..
-        } = self;
-        let lcb = link.end_mut();
-        let Interface {
-            requester,
-            counters,
-            ..
-        } = interface;
+        let (lcb, responses) = (self.link.end_mut(), &mut self.responses);
+        let requester = &mut self.interface.requester;
         let mut idle = false;
         while !idle {
             idle = true;
@@ -327,7 +317,7 @@ impl AriesNic {
                 responses.pop_front();
                 idle = false;
             }
-            if let Some(packet) = requester.next_packet(counters)
+            if let Some(packet) = requester.next_packet()
                 && push(lcb, REQUEST_VC, packet)
             {
                 requester.packet_sent();

@@ -45,6 +45,7 @@ pub(crate) struct Requester {
     /// Requests that wait for the link.
     queue: PacketQueue,
     queue_limit: usize,
+    pub counters: AriesNicCounters,
 }
 
 impl Requester {
@@ -60,6 +61,7 @@ impl Requester {
             outstanding: Outstanding::new(max_outstanding, periods),
             queue: PacketQueue::default(),
             queue_limit: (max_outstanding + RESERVED) as usize,
+            counters: AriesNicCounters::default(),
         }
     }
 
@@ -93,7 +95,6 @@ impl Requester {
         now: Time,
         ask: &Ask<'_>,
         asker: Asker,
-        counters: &mut AriesNicCounters,
     ) -> Result<PacketId, EmitError> {
         let (id, echo) = self.outstanding.begin(Pending {
             posted: now,
@@ -123,14 +124,14 @@ impl Requester {
             return Err(error);
         }
         self.queue.push_vacant();
-        counters.posted(ask.command);
+        self.counters.posted(ask.command);
         Ok(id)
     }
 
     /// The next request for the link, left in place. Requests that nobody waits for any more are
     /// dropped and counted; no response to them can come.
     #[inline]
-    pub(crate) fn next_packet(&mut self, counters: &mut AriesNicCounters) -> Option<&PacketBuf> {
+    pub(crate) fn next_packet(&mut self) -> Option<&PacketBuf> {
         while let Some((id, echo)) = self.queue.front().and_then(name_of)
             && self.outstanding.answered_by(id, echo).is_none()
         {
@@ -138,7 +139,7 @@ impl Requester {
             if self.outstanding.is_recent(id, echo) {
                 self.outstanding.release(id);
             }
-            counters.requests_unsent += 1;
+            self.counters.requests_unsent += 1;
         }
         self.queue.front()
     }
@@ -152,31 +153,26 @@ impl Requester {
     /// Matches a response packet, whose data go to the front of `data`; `None` when it answers
     /// nothing, which is counted.
     #[inline]
-    pub(crate) fn answer(
-        &mut self,
-        packet: &[Flit],
-        data: &mut [u8; MAX_DATA],
-        counters: &mut AriesNicCounters,
-    ) -> Option<Answer> {
+    pub(crate) fn answer(&mut self, packet: &[Flit], data: &mut [u8; MAX_DATA]) -> Option<Answer> {
         let (response, bytes) = match Response::parse(packet, data) {
             Ok(parsed) => parsed,
-            Err(error) => return self.damaged(packet, error, counters),
+            Err(error) => return self.damaged(packet, error),
         };
         let id = PacketId::from_bits(response.packet_id);
         let mut answer = Answer {
-            pending: *self.waiting(&response, id, counters)?,
+            pending: *self.waiting(&response, id)?,
             failure: None,
         };
         match response.status {
             Status::Done if bytes == usize::from(answer.pending.answer_bytes) => {
-                counters.requests_done += 1;
+                self.counters.requests_done += 1;
             }
             Status::Done => {
-                counters.mismatched_responses += 1;
+                self.counters.mismatched_responses += 1;
                 return None;
             }
             status => {
-                counters.requests_refused += 1;
+                self.counters.requests_refused += 1;
                 answer.failure = Some(Failure::Refused(status));
             }
         }
@@ -186,32 +182,27 @@ impl Requester {
 
     /// The request that `response`, with `id`, answers.
     #[inline]
-    fn waiting(
-        &mut self,
-        response: &Response,
-        id: PacketId,
-        counters: &mut AriesNicCounters,
-    ) -> Option<&Pending> {
+    fn waiting(&mut self, response: &Response, id: PacketId) -> Option<&Pending> {
         if response.destination != self.node {
-            counters.discard_misrouted += 1;
+            self.counters.discard_misrouted += 1;
             return None;
         }
         let echo = response.echo;
         if self.outstanding.answered_by(id, echo).is_none() {
-            self.unexpected(id, echo, counters);
+            self.unexpected(id, echo);
         }
         self.outstanding.answered_by(id, echo)
     }
 
     /// Counts a response that answers nothing.
     #[cold]
-    fn unexpected(&mut self, id: PacketId, echo: u8, counters: &mut AriesNicCounters) {
+    fn unexpected(&mut self, id: PacketId, echo: u8) {
         if !self.outstanding.is_recent(id, echo) {
-            counters.stale_responses += 1;
+            self.counters.stale_responses += 1;
         } else if self.outstanding.release(id) {
-            counters.late_responses += 1;
+            self.counters.late_responses += 1;
         } else {
-            counters.unknown_responses += 1;
+            self.counters.unknown_responses += 1;
         }
     }
 
@@ -219,22 +210,17 @@ impl Requester {
     /// whether the request has been carried out is not known. Its id is quarantined, since nobody
     /// can be sure that the id is not the damage.
     #[cold]
-    fn damaged(
-        &mut self,
-        packet: &[Flit],
-        error: PacketError,
-        counters: &mut AriesNicCounters,
-    ) -> Option<Answer> {
+    fn damaged(&mut self, packet: &[Flit], error: PacketError) -> Option<Answer> {
         let header = match (error, Response::parse_header(packet)) {
             (PacketError::Poisoned | PacketError::Crc, Ok((header, _))) => header,
             _ => {
-                counters.malformed(error);
+                self.counters.malformed(error);
                 return None;
             }
         };
-        counters.damaged_responses += 1;
+        self.counters.damaged_responses += 1;
         let id = PacketId::from_bits(header.packet_id);
-        let pending = *self.waiting(&header, id, counters)?;
+        let pending = *self.waiting(&header, id)?;
         self.outstanding.give_up(id);
         let failure = Some(Failure::DamagedResponse);
         Some(Answer { pending, failure })
@@ -242,13 +228,13 @@ impl Requester {
 
     /// The next request whose time-out has passed.
     #[inline]
-    pub(crate) fn expire(&mut self, now: Time, counters: &mut AriesNicCounters) -> Option<Answer> {
+    pub(crate) fn expire(&mut self, now: Time) -> Option<Answer> {
         let oldest = self.outstanding.slab.oldest()?;
         if oldest + self.timeout > now {
             return None;
         }
         let (_, pending) = self.outstanding.expire(oldest)?;
-        counters.requests_timed_out += 1;
+        self.counters.requests_timed_out += 1;
         let failure = Some(Failure::TimedOut);
         Some(Answer { pending, failure })
     }

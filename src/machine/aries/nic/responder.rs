@@ -1,5 +1,7 @@
 //! The answering side: requests of other nodes, carried out in this one's memory.
 
+use std::collections::VecDeque;
+
 use phitwire_framing::aries::flit::{Flit, NodeId, Routing};
 use phitwire_framing::aries::packet::{
     AmoOp, Command, MAX_DATA, Operands, PacketError, Request, Response, Status, Width,
@@ -8,7 +10,7 @@ use phitwire_framing::aries::packet::{
 use super::amo;
 use super::amo_cache::CachedMemory;
 use super::collective::CollectiveUnit;
-use super::completion::{EventQueue, TargetEvent};
+use super::completion::TargetEvent;
 use super::config::AriesNicConfig;
 use super::counters::AriesNicCounters;
 use super::domain::{Access, Denied, Domains};
@@ -38,8 +40,11 @@ pub(crate) struct Responder {
     pub domains: Domains,
     pub handles: VirtualHandleCam,
     pub receives: Receives,
-    pub events: EventQueue<TargetEvent>,
+    /// The oldest first.
+    pub events: VecDeque<TargetEvent>,
+    most_events: usize,
     pub checker: Checker,
+    pub counters: AriesNicCounters,
 }
 
 impl From<Denied> for Status {
@@ -68,8 +73,10 @@ impl Responder {
             domains,
             handles: VirtualHandleCam::default(),
             receives: Receives::new(config.request_timeout.times(PATIENCE), begin),
-            events: EventQueue::new(config.target_queue),
+            events: VecDeque::new(),
+            most_events: config.target_queue,
             checker: Checker::default(),
+            counters: AriesNicCounters::default(),
         }
     }
 
@@ -87,21 +94,19 @@ impl Responder {
         packet: &[Flit],
         out: &mut PacketBuf,
         collective: &mut CollectiveUnit,
-        counters: &mut AriesNicCounters,
     ) -> bool {
         let (mut data, mut answer) = ([0; MAX_DATA], [0; MAX_DATA]);
         let (request, outcome) = match Request::parse(packet, &mut data) {
             Ok((request, _)) if request.destination != self.node => {
-                counters.discard_misrouted += 1;
+                self.counters.discard_misrouted += 1;
                 return false;
             }
             Ok((request, bytes)) => {
                 let data = &data[..bytes];
-                let outcome =
-                    self.carry_out(now, &request, data, &mut answer, collective, counters);
+                let outcome = self.carry_out(now, &request, data, &mut answer, collective);
                 (request, outcome)
             }
-            Err(error) => match self.damaged(packet, error, counters) {
+            Err(error) => match self.damaged(packet, error) {
                 Some((request, status)) => (request, Err(status)),
                 None => return false,
             },
@@ -110,7 +115,7 @@ impl Responder {
             Ok(bytes) => (Status::Done, bytes),
             Err(status) => (status, 0),
         };
-        counters.served(request.command, status);
+        self.counters.served(request.command, status);
         let response = Response {
             destination: request.source,
             routing: answer_routing(request.routing),
@@ -128,17 +133,12 @@ impl Responder {
 
     /// A request that came damaged: it is refused, if its header still tells who asked.
     #[cold]
-    fn damaged(
-        &self,
-        packet: &[Flit],
-        error: PacketError,
-        counters: &mut AriesNicCounters,
-    ) -> Option<(Request, Status)> {
+    fn damaged(&mut self, packet: &[Flit], error: PacketError) -> Option<(Request, Status)> {
         let status = match error {
             PacketError::Poisoned => Status::Poisoned,
             PacketError::Crc => Status::BadCrc,
             _ => {
-                counters.malformed(error);
+                self.counters.malformed(error);
                 return None;
             }
         };
@@ -148,7 +148,7 @@ impl Responder {
                 Some((request, status))
             }
             _ => {
-                counters.malformed(error);
+                self.counters.malformed(error);
                 None
             }
         }
@@ -164,17 +164,16 @@ impl Responder {
         data: &[u8],
         answer: &mut [u8; MAX_DATA],
         collective: &mut CollectiveUnit,
-        counters: &mut AriesNicCounters,
     ) -> Result<usize, Status> {
         let status = match request.command {
-            Command::Put { event } => return self.put(request, data, event, counters),
+            Command::Put { event } => return self.put(request, data, event),
             Command::Get { words } => {
                 let bytes = 4 * usize::from(words);
-                return self.get(request, &mut answer[..bytes], counters);
+                return self.get(request, &mut answer[..bytes]);
             }
             Command::Amo { op, width, fetch } => {
                 let operands = Operands::from_bytes(data, width);
-                let old = self.atomic(request, op, width, operands, counters)?;
+                let old = self.atomic(request, op, width, operands)?;
                 if !fetch {
                     return Ok(0);
                 }
@@ -183,13 +182,13 @@ impl Responder {
                 answer[..8].copy_from_slice(&old.to_be_bytes());
                 return Ok(bytes);
             }
-            Command::Message { .. } => return self.message(now, request, data, answer, counters),
-            Command::Control { code: EVENT_CODE } => self.tell(request, data, counters),
+            Command::Message { .. } => return self.message(now, request, data, answer),
+            Command::Control { code: EVENT_CODE } => return self.tell(request, data),
             Command::Control {
                 code: RUN_BLOCK_CODE,
-            } => self.block_arrived(request, data, counters),
-            Command::Control { code: RUN_CODE } => self.announced(request, data, counters),
-            Command::Control { code } => collective.serve(now, request, code, data, counters),
+            } => return self.block_arrived(request, data),
+            Command::Control { code: RUN_CODE } => self.announced(request, data),
+            Command::Control { code } => collective.serve(now, request, code, data),
         };
         match status {
             Status::Done => Ok(0),
@@ -199,32 +198,20 @@ impl Responder {
 
     /// Where the bytes of a request are.
     #[inline]
-    fn locate(
-        &self,
-        request: &Request,
-        bytes: usize,
-        access: Access,
-        counters: &mut AriesNicCounters,
-    ) -> Result<u64, Status> {
+    fn locate(&mut self, request: &Request, bytes: usize, access: Access) -> Result<u64, Status> {
         let Request {
             key, mdh, address, ..
         } = *request;
         let handle = self.handles.translate(key, mdh);
-        counters.handles_translated += u64::from(handle != mdh);
+        self.counters.handles_translated += u64::from(handle != mdh);
         Ok(self
             .domains
             .locate(handle, key, address, bytes as u64, access)?)
     }
 
     #[inline]
-    fn put(
-        &mut self,
-        request: &Request,
-        data: &[u8],
-        event: bool,
-        counters: &mut AriesNicCounters,
-    ) -> Result<usize, Status> {
-        let at = self.locate(request, data.len(), Access::Put, counters)?;
+    fn put(&mut self, request: &Request, data: &[u8], event: bool) -> Result<usize, Status> {
+        let at = self.locate(request, data.len(), Access::Put)?;
         let written = self.memory.write(at, data);
         written.map_err(|_| Status::OutOfBounds)?;
         if request.mdh == RUN_DOMAIN {
@@ -239,19 +226,14 @@ impl Responder {
                 offset: request.address,
                 len: data.len() as u8,
             };
-            self.event(event, counters);
+            self.event(event);
         }
         Ok(0)
     }
 
     #[inline]
-    fn get(
-        &mut self,
-        request: &Request,
-        out: &mut [u8],
-        counters: &mut AriesNicCounters,
-    ) -> Result<usize, Status> {
-        let at = self.locate(request, out.len(), Access::Get, counters)?;
+    fn get(&mut self, request: &Request, out: &mut [u8]) -> Result<usize, Status> {
+        let at = self.locate(request, out.len(), Access::Get)?;
         if at % 4 != 0 {
             return Err(Status::Misaligned);
         }
@@ -268,10 +250,9 @@ impl Responder {
         op: AmoOp,
         width: Width,
         operands: Operands,
-        counters: &mut AriesNicCounters,
     ) -> Result<u64, Status> {
         let bytes = width.bytes();
-        let at = self.locate(request, bytes, Access::Atomic, counters)?;
+        let at = self.locate(request, bytes, Access::Atomic)?;
         if at % bytes as u64 != 0 {
             return Err(Status::Misaligned);
         }
@@ -293,7 +274,6 @@ impl Responder {
         request: &Request,
         data: &[u8],
         answer: &mut [u8; MAX_DATA],
-        counters: &mut AriesNicCounters,
     ) -> Result<usize, Status> {
         let (ssid, address) = whole_ssid(request.ssid, request.address);
         let piece = Piece {
@@ -307,7 +287,7 @@ impl Responder {
         };
         let taken = self.receives.take(now, &piece, &mut self.memory);
         if let Some(event) = taken.event {
-            self.event(event, counters);
+            self.event(event);
         }
         if taken.status != Status::Done {
             return Err(taken.status);
@@ -319,36 +299,28 @@ impl Responder {
     }
 
     /// The event of a transaction all of whose requests have been carried out.
-    fn tell(&mut self, request: &Request, data: &[u8], counters: &mut AriesNicCounters) -> Status {
+    fn tell(&mut self, request: &Request, data: &[u8]) -> Result<usize, Status> {
         let (ssid, address) = whole_ssid(request.ssid, request.address);
         let domain = Request {
             address,
             ..*request
         };
-        if let Err(status) = self.locate(&domain, 0, Access::Put, counters) {
-            return status;
-        }
-        let Some(word) = data.first_chunk::<EVENT_BYTES>() else {
-            return Status::Unsupported;
-        };
+        self.locate(&domain, 0, Access::Put)?;
+        let word = data.first_chunk::<EVENT_BYTES>();
+        let word = u64::from_be_bytes(*word.ok_or(Status::Unsupported)?);
         let event = TargetEvent::Transaction {
             source: request.source,
             ssid,
-            data: u64::from_be_bytes(*word),
+            data: word,
         };
-        self.event(event, counters);
-        Status::Done
+        self.event(event);
+        Ok(0)
     }
 
     /// The announcement of a traffic run, or a question about it: whoever may put to its addresses
     /// may run there.
     #[cold]
-    fn announced(
-        &mut self,
-        request: &Request,
-        data: &[u8],
-        counters: &mut AriesNicCounters,
-    ) -> Status {
+    fn announced(&mut self, request: &Request, data: &[u8]) -> Status {
         let whole = data.split_at_checked(ANNOUNCEMENT_BYTES);
         let told = whole.filter(|(_, filling)| filling.iter().all(|&byte| byte == 0));
         let Some((purpose, announcement)) = told.and_then(|(told, _)| Announcement::parse(told))
@@ -365,11 +337,11 @@ impl Responder {
             ..*request
         };
         let bytes = announcement.bytes() as usize;
-        match self.locate(&range, bytes, Access::Put, counters) {
+        match self.locate(&range, bytes, Access::Put) {
             Ok(at) if at == announcement.base => {
                 let memory = self.memory.memory_mut();
                 let announced = self.checker.announce(source, own, announcement, memory);
-                counters.runs_outdated += u64::from(announced == Announced::Outdated);
+                self.counters.runs_outdated += u64::from(announced == Announced::Outdated);
                 announced.into()
             }
             Ok(_) => Status::OutOfBounds,
@@ -378,37 +350,29 @@ impl Responder {
     }
 
     /// A block of a traffic run is in the memory.
-    fn block_arrived(
-        &mut self,
-        request: &Request,
-        data: &[u8],
-        counters: &mut AriesNicCounters,
-    ) -> Status {
-        if let Err(status) = self.locate(request, 0, Access::Put, counters) {
-            return status;
-        }
-        let Some(word) = data.first_chunk::<EVENT_BYTES>() else {
-            return Status::Unsupported;
-        };
-        let word = u64::from_be_bytes(*word);
+    fn block_arrived(&mut self, request: &Request, data: &[u8]) -> Result<usize, Status> {
+        self.locate(request, 0, Access::Put)?;
+        let word = data.first_chunk::<EVENT_BYTES>();
+        let word = u64::from_be_bytes(*word.ok_or(Status::Unsupported)?);
         let (place, number) = ((word >> 32) as u32, word as u32);
         let source = request.source.bits();
         self.checker
             .block(source, place, number, self.memory.memory());
-        Status::Done
+        Ok(0)
     }
 
     /// Puts an event into the queue, if it has room.
     #[inline]
-    pub(crate) fn event(&mut self, event: TargetEvent, counters: &mut AriesNicCounters) {
+    pub(crate) fn event(&mut self, event: TargetEvent) {
         if let TargetEvent::Received { failure, .. } = event {
-            counters.receives_done += u64::from(failure.is_none());
-            counters.receives_failed += u64::from(failure.is_some());
+            self.counters.receives_done += u64::from(failure.is_none());
+            self.counters.receives_failed += u64::from(failure.is_some());
         }
-        if self.events.push(event) {
-            counters.target_events += 1;
+        if self.events.len() < self.most_events {
+            self.events.push_back(event);
+            self.counters.target_events += 1;
         } else {
-            counters.target_event_overflows += 1;
+            self.counters.target_event_overflows += 1;
         }
     }
 }

@@ -42,15 +42,10 @@ fn ask(nic: &mut Interface, now: Time, rng: &mut Rng) -> (Vec<Vec<Flit>>, Asked)
             .unwrap();
         asked.insert(user, (is_get, address));
     }
-    let Interface {
-        requester,
-        counters,
-        ..
-    } = nic;
     let mut packets = Vec::new();
-    while let Some(packet) = requester.next_packet(counters) {
+    while let Some(packet) = nic.requester.next_packet() {
         packets.push(packet.as_slice().to_vec());
-        requester.packet_sent();
+        nic.requester.packet_sent();
     }
     (packets, asked)
 }

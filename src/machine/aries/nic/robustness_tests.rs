@@ -116,16 +116,7 @@ fn no_packet_breaks_a_network_interface() {
                 user: round,
             };
             pair.nics[1].responder.receives.post(receive);
-            let transfer = BlockTransfer {
-                target: Target::Virtual(1),
-                operation: BlockOperation::Send { key: KEY },
-                local: 0,
-                length: rng.below(2_000),
-                routing: Routing::Adaptive0,
-                fence: false,
-                event: None,
-                user: round,
-            };
+            let transfer = transfer(SEND, 0, rng.below(2_000));
             let _ = pair.nics[0].transfer(now, round as usize / 16 % 4, transfer);
             pair.step();
             pair.completions();

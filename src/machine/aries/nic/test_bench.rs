@@ -183,12 +183,8 @@ impl Pair {
     }
 
     fn next_packet(&mut self, from: usize) -> Option<Vec<Flit>> {
-        let Interface {
-            requester,
-            counters,
-            ..
-        } = &mut self.nics[from];
-        let packet = requester.next_packet(counters)?.as_slice().to_vec();
+        let requester = &mut self.nics[from].requester;
+        let packet = requester.next_packet()?.as_slice().to_vec();
         requester.packet_sent();
         Some(packet)
     }
@@ -236,7 +232,7 @@ impl Pair {
     }
 
     pub(super) fn target_events(&mut self) -> Vec<TargetEvent> {
-        std::iter::from_fn(|| self.nics[1].responder.events.pop()).collect()
+        std::iter::from_fn(|| self.nics[1].responder.events.pop_front()).collect()
     }
 
     pub(super) fn read(&mut self, nic: usize, address: u64, len: usize) -> Vec<u8> {
@@ -291,6 +287,39 @@ pub(super) fn atomic(op: AmoOp, width: Width, first: u64, second: u64) -> Operat
         into: None,
     }
 }
+
+pub(super) fn transfer(operation: BlockOperation, local: u64, length: u64) -> BlockTransfer {
+    BlockTransfer {
+        target: Target::Virtual(1),
+        operation,
+        local,
+        length,
+        routing: Routing::Adaptive0,
+        fence: false,
+        event: None,
+        user: length,
+    }
+}
+
+pub(super) fn block_put(offset: u64) -> BlockOperation {
+    let (handle, key) = (ALL, KEY);
+    BlockOperation::Put {
+        handle,
+        key,
+        offset,
+    }
+}
+
+pub(super) fn block_get(offset: u64) -> BlockOperation {
+    let (handle, key) = (ALL, KEY);
+    BlockOperation::Get {
+        handle,
+        key,
+        offset,
+    }
+}
+
+pub(super) const SEND: BlockOperation = BlockOperation::Send { key: KEY };
 
 pub(super) fn refused(status: Status) -> Outcome {
     Outcome::Failed(Failure::Refused(status))

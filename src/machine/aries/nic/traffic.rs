@@ -8,7 +8,6 @@ use super::amo_cache::CachedMemory;
 use super::block_transfer::{BlockOperation, BlockTransfer};
 use super::bte::{BlockTransferEngine, TransferEnded, TransferOwner};
 use super::completion::Failure;
-use super::counters::AriesNicCounters;
 use super::outstanding::{Asker, Landing, Share};
 use super::request::word_of;
 use super::requester::{Answer, Ask, Requester};
@@ -35,7 +34,6 @@ pub(crate) struct PacketIssuer<'a> {
     pub transfers: &'a mut BlockTransferEngine,
     pub memory: &'a mut CachedMemory,
     pub nodes: &'a VirtualNodes,
-    pub counters: &'a mut AriesNicCounters,
     pub key: u16,
     pub routing: Routing,
 }
@@ -103,7 +101,7 @@ impl Issuer for PacketIssuer<'_> {
             },
         };
         self.requester
-            .issue(self.now, &ask, Asker::Traffic(request), self.counters)
+            .issue(self.now, &ask, Asker::Traffic(request))
             .is_ok()
     }
 }

@@ -84,6 +84,19 @@ struct Transaction {
     event: Option<RemoteEvent>,
 }
 
+impl Transaction {
+    const FREE: Self = Self {
+        stage: Stage::Free,
+        user: 0,
+        opened: Time::ZERO,
+        requests: 0,
+        outstanding: 0,
+        failed: 0,
+        first_failure: None,
+        event: None,
+    };
+}
+
 /// A transaction that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ended {
@@ -116,18 +129,8 @@ pub(crate) struct Transactions {
 impl Transactions {
     /// All free. The first to be used is one of chance, as `begin` is.
     pub(crate) fn new(begin: u64) -> Self {
-        let idle = Transaction {
-            stage: Stage::Free,
-            user: 0,
-            opened: Time::ZERO,
-            requests: 0,
-            outstanding: 0,
-            failed: 0,
-            first_failure: None,
-            event: None,
-        };
         Self {
-            table: vec![idle; usize::from(SSIDS)],
+            table: vec![Transaction::FREE; usize::from(SSIDS)],
             free: (0..USABLE)
                 .map(|number| 1 + ((begin % USABLE + number) % USABLE) as u16)
                 .collect(),
@@ -142,11 +145,7 @@ impl Transactions {
             stage: Stage::Open,
             user,
             opened: now,
-            requests: 0,
-            outstanding: 0,
-            failed: 0,
-            first_failure: None,
-            event: None,
+            ..Transaction::FREE
         };
         Some(Ssid(ssid))
     }

@@ -11,44 +11,11 @@ fn filled(pair: &mut Pair, nic: usize, address: u64, len: usize) -> Vec<u8> {
     data
 }
 
-fn transfer(operation: BlockOperation, local: u64, length: u64) -> BlockTransfer {
-    BlockTransfer {
-        target: Target::Virtual(1),
-        operation,
-        local,
-        length,
-        routing: Routing::Adaptive0,
-        fence: false,
-        event: None,
-        user: length,
-    }
-}
-
-fn block_put(offset: u64) -> BlockOperation {
-    let (handle, key) = (ALL, KEY);
-    BlockOperation::Put {
-        handle,
-        key,
-        offset,
-    }
-}
-
-fn block_get(offset: u64) -> BlockOperation {
-    let (handle, key) = (ALL, KEY);
-    BlockOperation::Get {
-        handle,
-        key,
-        offset,
-    }
-}
-
 /// What the only transfer came to.
 fn outcome(pair: &mut Pair) -> Outcome {
     pair.drain();
     pair.completions()[0].outcome
 }
-
-const SEND: BlockOperation = BlockOperation::Send { key: KEY };
 
 fn start(pair: &mut Pair, channel: usize, transfer: BlockTransfer) {
     pair.nics[0].transfer(pair.now, channel, transfer).unwrap();

@@ -18,7 +18,7 @@ pub use super::ways::{Arrival, Choice, Decision, Refusal, Way, WaySet, Ways};
 use super::registers::{
     AriesRegisters, Bias, FIRST_NIC_PORT, PORTS, PortKind, PortMask, RouteTables,
 };
-use crate::rng::Rng;
+use crate::rng::{Rng, spread};
 
 /// What the tiles of a router have in common for their decisions.
 #[derive(Clone, Debug)]
@@ -94,7 +94,7 @@ impl Routes {
             black: of(PortKind::Black),
             blue: of(PortKind::Blue),
             nics: of(PortKind::Processor),
-            salt: mix(id),
+            salt: spread(id),
             named: registers.named_ports(),
             registers,
         }
@@ -339,7 +339,7 @@ impl Routes {
         let flow = u64::from(head.destination().bits()) << 8
             | u64::from(port) << 1
             | u64::from(head.is_response());
-        mix(self.salt ^ flow)
+        spread(self.salt ^ flow)
     }
 
     /// The kind that the mode or the packet's state asks for, with what stands in for it.
@@ -537,7 +537,7 @@ struct HashDraws(u64);
 impl Draws for HashDraws {
     #[inline]
     fn below(&mut self, bound: u64) -> u64 {
-        self.0 = mix(self.0);
+        self.0 = spread(self.0);
         ((u128::from(self.0) * u128::from(bound)) >> 64) as u64
     }
     const BY_LOAD: bool = false;
@@ -582,15 +582,6 @@ fn nth(mut ports: PortMask, n: u64) -> u8 {
 #[inline]
 fn biased(load: u32, bias: Bias) -> u32 {
     (load << (bias.shift & 3)) + u32::from(bias.add & 63)
-}
-
-/// The finaliser of SplitMix64: every bit of the result depends on every bit of `word`.
-#[inline]
-const fn mix(word: u64) -> u64 {
-    let word = word.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    word ^ word >> 31
 }
 
 #[cfg(test)]

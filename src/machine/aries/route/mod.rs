@@ -2,6 +2,7 @@
 
 pub mod decision;
 #[cfg(test)]
+#[path = "tests/harness.rs"]
 pub(crate) mod harness;
 pub mod registers;
 mod ways;

@@ -65,6 +65,28 @@ pub struct RouteTables {
     pub global_non_minimal: Vec<PortMask>,
 }
 
+impl RouteTables {
+    /// The tables with their names.
+    pub fn by_name(&self) -> [(&'static str, &[PortMask]); 4] {
+        [
+            ("local_minimal", &self.local_minimal),
+            ("local_non_minimal", &self.local_non_minimal),
+            ("global_minimal", &self.global_minimal),
+            ("global_non_minimal", &self.global_non_minimal),
+        ]
+    }
+
+    /// The same, to be changed.
+    pub fn by_name_mut(&mut self) -> [(&'static str, &mut [PortMask]); 4] {
+        [
+            ("local_minimal", &mut self.local_minimal),
+            ("local_non_minimal", &mut self.local_non_minimal),
+            ("global_minimal", &mut self.global_minimal),
+            ("global_non_minimal", &mut self.global_non_minimal),
+        ]
+    }
+}
+
 /// The bias of one adaptive routing mode: a load becomes `(load << shift) + add`, and the smallest
 /// wins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -116,14 +138,8 @@ pub struct AriesRegisters {
 impl AriesRegisters {
     /// The ports that some table names.
     pub fn named_ports(&self) -> PortMask {
-        let entries = self.tables.iter().flat_map(|tables| {
-            let local = tables.local_minimal.iter().chain(&tables.local_non_minimal);
-            let global = tables
-                .global_minimal
-                .iter()
-                .chain(&tables.global_non_minimal);
-            local.chain(global)
-        });
+        let tables = self.tables.iter().flat_map(|tables| tables.by_name());
+        let entries = tables.flat_map(|(_, entries)| entries);
         entries.fold(0, |all, ports| all | ports)
     }
 

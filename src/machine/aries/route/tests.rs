@@ -5,8 +5,9 @@ use phitwire_framing::aries::flit::{Flit, NodeId};
 
 use super::*;
 use crate::machine::aries::route::harness::{At, Machine};
+use crate::machine::aries::topology::{self, Faults, is_deadlock_free};
 
-fn all_routes(machine: Machine) -> Vec<Routes> {
+fn all_routes(machine: &Machine) -> Vec<Routes> {
     let registers = machine.all().map(|at| machine.registers(at));
     registers.map(Routes::new).collect()
 }
@@ -27,7 +28,7 @@ struct Trace {
 
 /// Follows a packet from a NIC of `from` to where it is ejected.
 fn walk(
-    machine: Machine,
+    machine: &Machine,
     routes: &[Routes],
     from: At,
     mut head: Head,
@@ -69,7 +70,7 @@ fn walk(
 
 #[test]
 fn the_links_of_the_test_machine_have_two_ends() {
-    let machine = Machine::SMALL;
+    let machine = Machine::small();
     for at in machine.all() {
         for port in 0..PORTS {
             if let Some((to, back)) = machine.peer(at, port) {
@@ -83,8 +84,9 @@ fn the_links_of_the_test_machine_have_two_ends() {
 /// Every pair of routers, every mode: what arrives, by which links and on which classes.
 #[test]
 fn every_mode_reaches_every_router_in_class_order() {
-    let machine = Machine::SMALL;
-    let routes = all_routes(machine);
+    // So few blue links that the longest ways are needed.
+    let machine = Machine::new((4, 2, 3), 2, 1);
+    let routes = all_routes(&machine);
     let mut rng = Rng::new(1, 2);
     let mut longest = [0; 2];
     for from in machine.all() {
@@ -95,7 +97,7 @@ fn every_mode_reaches_every_router_in_class_order() {
                     let noise = rng.next_u64();
                     let head = head_to(to, routing, response);
                     let load = |_, port| (noise >> (port % 60)) as u32 & 15;
-                    let trace = walk(machine, &routes, from, head, &mut rng, load);
+                    let trace = walk(&machine, &routes, from, head, &mut rng, load);
                     let links = trace.classes.iter().zip(&trace.kinds);
                     let rank: Vec<_> = links.map(|(&class, &kind)| (class, kind)).collect();
                     // Green, black, blue, class by class, each once.
@@ -130,8 +132,8 @@ fn every_mode_reaches_every_router_in_class_order() {
 /// Ordered packets of one flow always take the same way; different flows spread.
 #[test]
 fn ordered_packets_follow_each_other() {
-    let machine = Machine::SMALL;
-    let routes = all_routes(machine);
+    let machine = Machine::small();
+    let routes = all_routes(&machine);
     let mut rng = Rng::new(3, 4);
     for routing in [Routing::Ordered, Routing::OrderedNonMinimal] {
         let mut ways = BTreeSet::new();
@@ -140,7 +142,7 @@ fn ordered_packets_follow_each_other() {
                 let head = head_to(to, routing, false);
                 let mut walk = |salt: u32| {
                     let load = |_, port| salt.wrapping_mul(u32::from(port)) & 63;
-                    walk(machine, &routes, from, head, &mut rng, load).routers
+                    walk(&machine, &routes, from, head, &mut rng, load).routers
                 };
                 let first = walk(1);
                 (2..6).for_each(|salt| assert_eq!(walk(salt), first));
@@ -153,87 +155,29 @@ fn ordered_packets_follow_each_other() {
     }
 }
 
-/// The channels that a packet on one channel may wait for form a graph. No cycle in it: no
-/// deadlock.
-fn has_cycle(machine: Machine, change: impl Fn(&mut AriesRegisters)) -> bool {
-    let mut channels: Vec<BTreeSet<usize>> = Vec::new();
-    let channel = |at: At, port: usize, head: Head| {
-        ((machine.index(at) * PORTS + port) * 2 + usize::from(head.non_minimal())) * 8
-            + usize::from(head.vc())
-    };
-    let all = machine.index((machine.groups, 0)) * PORTS * 16;
-    channels.resize_with(all, BTreeSet::new);
-    let routes = machine.all().map(|at| {
-        let mut registers = machine.registers(at);
-        change(&mut registers);
-        Routes::new(registers)
-    });
-    let routes: Vec<Routes> = routes.collect();
-    for to in machine.all() {
-        let mut seen = BTreeSet::new();
-        let head = head_to(to, Routing::Adaptive0, false);
-        let begin = machine.all().map(|at| (at, FIRST_NIC_PORT, head));
-        let mut left: Vec<_> = begin.collect();
-        while let Some((at, port, head)) = left.pop() {
-            let own = channel(at, port, head);
-            let kind = machine.kind(at, port).expect("a link");
-            for way in routes[machine.index(at)].ways(kind, head).iter() {
-                if usize::from(way.port) >= FIRST_NIC_PORT {
-                    continue;
-                }
-                let head = head.with_vc(way.class).with_non_minimal(way.non_minimal);
-                let (to, back) = machine.peer(at, way.port.into()).expect("a link");
-                // One buffer for minimal and non-minimal packets of a virtual channel.
-                let merged = |channel: usize| channel & !8;
-                channels[merged(own)].insert(merged(channel(to, back, head)));
-                if seen.insert((to, back, head.flit().bits())) {
-                    left.push((to, back, head));
-                }
-            }
-        }
-    }
-    // A graph without cycles loses all its nodes when those without predecessors are taken away
-    // again and again.
-    let mut before = vec![0usize; channels.len()];
-    channels.iter().flatten().for_each(|&to| before[to] += 1);
-    let mut free: Vec<usize> = (0..channels.len()).filter(|&i| before[i] == 0).collect();
-    let mut taken = 0;
-    while let Some(channel) = free.pop() {
-        taken += 1;
-        for &to in &channels[channel] {
-            before[to] -= 1;
-            if before[to] == 0 {
-                free.push(to);
-            }
-        }
-    }
-    taken < channels.len()
+/// Whether packets on some channels wait for each other in a circle.
+fn has_cycle(machine: &Machine) -> bool {
+    let (network, wiring) = (&machine.network, &machine.wiring);
+    let walk = topology::walk(network, wiring, &Faults::default(), &machine.routed);
+    assert!(walk.followed && walk.flaws.is_empty());
+    !is_deadlock_free(wiring, &walk)
 }
 
 #[test]
 fn no_channel_waits_for_itself() {
-    assert!(!has_cycle(Machine::SMALL, |_| {}));
-    let one_chassis = Machine {
-        chassis: 1,
-        groups: 3,
-        blades: 4,
-        ..Machine::SMALL
-    };
-    assert!(!has_cycle(one_chassis, |_| {}));
-    let one_group = Machine {
-        groups: 1,
-        chassis: 3,
-        ..Machine::SMALL
-    };
-    assert!(!has_cycle(one_group, |_| {}));
+    assert!(!has_cycle(&Machine::small()));
+    let one_chassis = Machine::new((3, 1, 4), 2, 4);
+    assert!(!has_cycle(&one_chassis));
+    let one_group = Machine::new((1, 3, 3), 2, 0);
+    assert!(!has_cycle(&one_group));
 }
 
 /// Canary: each of the three class registers matters.
 #[test]
 fn broken_classes_close_a_cycle() {
-    assert!(has_cycle(Machine::SMALL, |r| r.blue_classes[0] = [0; 4]));
-    assert!(has_cycle(Machine::SMALL, |r| r.root_classes = [0, 1, 2, 3]));
-    assert!(has_cycle(Machine::SMALL, |r| r.local_up_class = 0));
+    assert!(has_cycle(&Machine::small_with(|c| c.blue[0] = [0; 4])));
+    assert!(has_cycle(&Machine::small_with(|c| c.root = [0, 1, 2, 3])));
+    assert!(has_cycle(&Machine::small_with(|c| c.local_up = 0)));
 }
 
 fn decide(
@@ -249,8 +193,8 @@ fn decide(
 
 #[test]
 fn without_live_minimal_ports_a_packet_of_class_0_goes_up() {
-    let machine = Machine::SMALL;
-    let routes = all_routes(machine);
+    let machine = Machine::small();
+    let routes = all_routes(&machine);
     for routing in Routing::ALL {
         for to in [(1, 3), (0, 5), (0, 3), (0, 1)] {
             let head = head_to(to, routing, false);
@@ -280,8 +224,8 @@ fn without_live_minimal_ports_a_packet_of_class_0_goes_up() {
 
 #[test]
 fn without_non_minimal_ports_packets_go_minimally() {
-    let machine = Machine::SMALL;
-    let routes = all_routes(machine);
+    let machine = Machine::small();
+    let routes = all_routes(&machine);
     let head = head_to((1, 3), Routing::Valiant, false);
     let phase = routes[0].phase(PortKind::Processor, head, PortMask::MAX);
     let minimal = phase.minimal.expect("minimal ports");
@@ -299,7 +243,7 @@ fn without_non_minimal_ports_packets_go_minimally() {
 
 #[test]
 fn what_no_table_names_is_unroutable() {
-    let routes = all_routes(Machine::SMALL);
+    let routes = all_routes(&Machine::small());
     for head in [
         head_to((17, 0), Routing::Adaptive0, false),
         head_to((0, 77), Routing::Ordered, true),
@@ -313,7 +257,7 @@ fn what_no_table_names_is_unroutable() {
         assert_eq!(refused, Err(Refusal::Unroutable));
     }
     // A NIC without a link, and one whose link is down.
-    let mut registers = Machine::SMALL.registers((0, 0));
+    let mut registers = Machine::small().registers((0, 0));
     registers.ports[FIRST_NIC_PORT + 2] = None;
     let head = head_to((0, 0), Routing::Minimal, false);
     let router = Routes::new(registers);
@@ -327,8 +271,8 @@ fn what_no_table_names_is_unroutable() {
 /// Whatever flit calls itself a head, there is an answer.
 #[test]
 fn no_head_makes_a_decision_panic() {
-    let machine = Machine::SMALL;
-    let routes = all_routes(machine);
+    let machine = Machine::small();
+    let routes = all_routes(&machine);
     let mut rng = Rng::new(5, 6);
     for round in 0..200_000 {
         let mut bits = rng.next_u64();
@@ -363,7 +307,7 @@ fn no_head_makes_a_decision_panic() {
 /// candidates wins.
 #[test]
 fn biases_shift_the_choice_between_the_kinds() {
-    let router = &all_routes(Machine::SMALL)[0];
+    let router = &all_routes(&Machine::small())[0];
     let mut rng = Rng::new(8, 9);
     let mut up = |routing: Routing, load: u32, up_load: u32| {
         let head = head_to((0, 3), routing, false);
@@ -381,8 +325,7 @@ fn biases_shift_the_choice_between_the_kinds() {
         };
         (0..400).filter(climbs).count()
     };
-    // Two greens lead up, the blacks are minimal ways as well; both candidates are green in about
-    // half the draws.
+    // Two greens lead up; the blacks are the minimal ways.
     assert_eq!(up(Routing::Adaptive0, 10, 2), 0, "a tie is minimal");
     assert!(up(Routing::Adaptive0, 11, 2) > 300);
     assert_eq!(up(Routing::Adaptive1, 12, 2), 0);
@@ -399,21 +342,15 @@ fn biases_shift_the_choice_between_the_kinds() {
 /// A random root: every router of the group becomes it about equally often.
 #[test]
 fn roots_are_spread_over_the_group() {
-    let machine = Machine {
-        groups: 3,
-        chassis: 3,
-        blades: 4,
-        black_links: 3,
-        blues: 2,
-    };
-    let routes = all_routes(machine);
+    let machine = Machine::new((3, 3, 4), 3, 12);
+    let routes = all_routes(&machine);
     let mut rng = Rng::new(10, 11);
     let mut counts = [[0u32; 12]; 2];
     const WALKS: u32 = 24_000;
     for (row, (from, to)) in [((0, 0), (0, 5)), ((0, 0), (1, 7))].into_iter().enumerate() {
         for _ in 0..WALKS {
             let head = head_to(to, Routing::Valiant, false);
-            let trace = walk(machine, &routes, from, head, &mut rng, |_, _| 0);
+            let trace = walk(&machine, &routes, from, head, &mut rng, |_, _| 0);
             // A way up can also end in the target itself, or at its router.
             if let Some(root) = trace.choices.iter().position(|c| *c == Choice::Root) {
                 assert_eq!(trace.routers[root].0, if row == 0 { 0 } else { 2 });

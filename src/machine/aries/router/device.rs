@@ -138,16 +138,6 @@ enum TablesError {
 }
 
 impl RouteTables {
-    /// The tables by name.
-    fn by_name(&self) -> [(&'static str, &[u64]); 4] {
-        [
-            ("local_minimal", &self.local_minimal),
-            ("local_non_minimal", &self.local_non_minimal),
-            ("global_minimal", &self.global_minimal),
-            ("global_non_minimal", &self.global_non_minimal),
-        ]
-    }
-
     /// Whether `new` can take their place: tables of another machine are refused whole.
     fn check(&self, new: &Self) -> Result<(), TablesError> {
         for ((name, own), (_, new)) in self.by_name().into_iter().zip(new.by_name()) {

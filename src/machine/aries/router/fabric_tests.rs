@@ -4,10 +4,9 @@ use phitwire_framing::aries::flit::Routing;
 
 use super::tests::BLUE;
 use super::*;
-use crate::chip::Grain;
-use crate::chip::RouterClock;
 use crate::machine::aries::route::harness::Machine;
-use crate::machine::aries::router::harness::{Fabric, GRAINS, request};
+use crate::machine::aries::router::harness::{Fabric, GRAINS};
+use crate::machine::aries::topology::Classes;
 
 /// Everything that is sent arrives, whatever the mode, and every credit comes back.
 #[test]
@@ -16,11 +15,9 @@ fn all_to_all_with_tiny_buffers_does_not_deadlock() {
         .into_iter()
         .flat_map(|depth| GRAINS.map(|grain| (depth, grain)));
     for (seed, (depth, grain)) in (1..).zip(cases) {
-        let machine = Machine::SMALL;
         let mut rng = Rng::new(seed, 0);
-        let mut fabric = Fabric::new(machine, depth, 4, |_| {})
-            .with_responses()
-            .with_grain(grain);
+        let mut fabric = Fabric::new(Machine::small(), depth, grain);
+        fabric.responds = true;
         let nics = fabric.nics.len();
         let sent = fabric.fill(24, &Routing::ALL, &mut rng, |from, turn, _| {
             (from + turn * 7 + 1) % nics
@@ -34,7 +31,8 @@ fn all_to_all_with_tiny_buffers_does_not_deadlock() {
             .iter()
             .map(|c| c.counters().flits_forwarded)
             .sum();
-        let injected: u64 = fabric.flit_hops() - forwarded;
+        let hops: u64 = fabric.flits_by_end().iter().sum();
+        let injected = hops - forwarded;
         let received: u64 = fabric
             .nics
             .iter()
@@ -46,13 +44,10 @@ fn all_to_all_with_tiny_buffers_does_not_deadlock() {
 }
 
 /// The hardest pattern: everybody sends to the next group, with buffers for one packet.
-fn adversary(change: impl Fn(&mut AriesRegisters), seed: u64) -> bool {
-    let machine = Machine {
-        blues: 1,
-        ..Machine::SMALL
-    };
-    let mut fabric = Fabric::new(machine, 14, 4, change);
-    let per_group = fabric.nics.len() / machine.groups;
+fn adversary(change: impl FnOnce(&mut Classes), seed: u64) -> bool {
+    let machine = Machine::with((4, 2, 3), 2, 2, change);
+    let mut fabric = Fabric::new(machine, 14, GRAINS[0]);
+    let per_group = fabric.nics.len() / 4;
     let mut rng = Rng::new(seed, 0);
     let modes = [Routing::Adaptive0, Routing::Valiant, Routing::Minimal];
     fabric.fill(30, &modes, &mut rng, |from, turn, rng| {
@@ -74,10 +69,10 @@ fn an_adversary_does_not_deadlock_the_class_tables() {
 fn broken_class_tables_deadlock() {
     let stuck = (0..10).any(|seed| {
         !adversary(
-            |registers| {
-                registers.blue_classes = [[0; 4], [1; 4]];
-                registers.root_classes = [0; 4];
-                registers.local_up_class = 0;
+            |classes| {
+                classes.blue = [[0; 4], [1; 4]];
+                classes.root = [0; 4];
+                classes.local_up = 0;
             },
             seed,
         )
@@ -88,50 +83,38 @@ fn broken_class_tables_deadlock() {
 /// Ordered packets of one pair and mode arrive in the order in which they were sent, under load.
 #[test]
 fn ordered_packets_stay_in_order_under_load() {
-    GRAINS.into_iter().for_each(ordered_under_load);
-}
-
-fn ordered_under_load(grain: (Grain, RouterClock)) {
-    let machine = Machine::SMALL;
-    let mut fabric = Fabric::new(machine, 32, 4, |_| {}).with_grain(grain);
-    let nics = fabric.nics.len();
-    let mut rng = Rng::new(5, 0);
-    for id in 0..40u16 {
-        for from in 0..nics {
-            // Noise in between, and ordered packets to a few others.
-            let noise = rng.below(nics as u64) as usize;
-            for (to, routing) in [
-                ((from + 13) % nics, Routing::Ordered),
-                ((from + 29) % nics, Routing::OrderedNonMinimal),
-                (noise, Routing::Adaptive0),
-            ] {
-                let at = (to / 4 / machine.routers(), to / 4 % machine.routers());
-                let length = 1 + rng.below(14) as u8;
-                fabric.send(from, request(at, (to % 4) as u8, routing, length, id));
+    for grain in GRAINS {
+        let mut fabric = Fabric::new(Machine::small(), 32, grain);
+        let nics = fabric.nics.len();
+        let mut rng = Rng::new(5, 0);
+        for id in 0..40u16 {
+            for from in 0..nics {
+                // Noise in between, and ordered packets to a few others.
+                let noise = rng.below(nics as u64) as usize;
+                for (to, routing) in [
+                    ((from + 13) % nics, Routing::Ordered),
+                    ((from + 29) % nics, Routing::OrderedNonMinimal),
+                    (noise, Routing::Adaptive0),
+                ] {
+                    fabric.send(from, to, routing, 1 + rng.below(14) as u8, id);
+                }
             }
         }
-    }
-    assert!(fabric.drain(20_000));
-    for nic in &fabric.nics {
-        for mode in [Routing::Ordered, Routing::OrderedNonMinimal] {
-            let ids: Vec<u16> = nic
-                .got
-                .iter()
-                .filter(|h| h.routing() == mode)
-                .map(|h| h.packet_id())
-                .collect();
-            assert_eq!(ids, (0..40).collect::<Vec<_>>(), "{mode:?}");
+        assert!(fabric.drain(20_000));
+        for nic in &fabric.nics {
+            let ids = |mode| -> Vec<u16> {
+                let of_mode = nic.got.iter().filter(|head| head.routing() == mode);
+                of_mode.map(|head| head.packet_id()).collect()
+            };
+            for mode in [Routing::Ordered, Routing::OrderedNonMinimal] {
+                assert_eq!(ids(mode), (0..40).collect::<Vec<_>>(), "{mode:?}");
+            }
+            let noise = ids(Routing::Adaptive0);
+            assert!(
+                noise.len() < 5 || !noise.is_sorted(),
+                "canary: adaptive packets do overtake"
+            );
         }
-        let noise: Vec<u16> = nic
-            .got
-            .iter()
-            .filter(|h| h.routing() == Routing::Adaptive0)
-            .map(|h| h.packet_id())
-            .collect();
-        assert!(
-            noise.len() < 5 || !noise.is_sorted(),
-            "canary: adaptive packets do overtake"
-        );
     }
 }
 
@@ -139,51 +122,44 @@ fn ordered_under_load(grain: (Grain, RouterClock)) {
 /// ways.
 #[test]
 fn a_dying_link_loses_only_what_is_counted() {
-    GRAINS.into_iter().for_each(a_link_dies);
-}
-
-fn a_link_dies(grain: (Grain, RouterClock)) {
-    let machine = Machine::SMALL;
-    let mut rng = Rng::new(9, 0);
-    let mut fabric = Fabric::new(machine, 32, 4, |_| {}).with_grain(grain);
-    let nics = fabric.nics.len();
-    let sent = fabric.fill(30, &[Routing::Adaptive0], &mut rng, |_, _, rng| {
-        rng.below(nics as u64) as usize
-    });
-    for _ in 0..200 {
-        fabric.step();
+    for grain in GRAINS {
+        let mut rng = Rng::new(9, 0);
+        // Each router has two links to one of the other groups.
+        let mut fabric = Fabric::new(Machine::new((4, 2, 3), 2, 8), 32, grain);
+        let nics = fabric.nics.len();
+        let sent = fabric.fill(30, &[Routing::Adaptive0], &mut rng, |_, _, rng| {
+            rng.below(nics as u64) as usize
+        });
+        for _ in 0..200 {
+            fabric.step();
+        }
+        fabric.cut(0, BLUE);
+        assert!(fabric.drain(20_000));
+        let got: usize = fabric.nics.iter().map(|nic| nic.got.len()).sum();
+        let lost: u64 = fabric
+            .cores
+            .iter()
+            .map(|core| {
+                let counters = core.counters();
+                counters.dead_port_packets + counters.no_live_port_packets
+            })
+            .sum();
+        assert_eq!(got as u64 + lost, sent as u64);
+        assert!(lost < 40, "{lost} lost of {sent}");
+        fabric.check_credits();
     }
-    fabric.set_link((0, 0), BLUE, false);
-    assert!(fabric.drain(20_000));
-    let got: usize = fabric.nics.iter().map(|nic| nic.got.len()).sum();
-    let lost: u64 = fabric
-        .cores
-        .iter()
-        .map(|core| {
-            let counters = core.counters();
-            counters.dead_port_packets + counters.no_live_port_packets
-        })
-        .sum();
-    assert_eq!(got as u64 + lost, sent as u64);
-    assert!(lost < 40, "{lost} lost of {sent}");
-    fabric.check_credits();
 }
 
 /// What is to be decided does not depend on the grain: packets that meet nobody take the same ways.
 #[test]
 fn every_grain_takes_the_same_ways() {
     let ways = |grain| {
-        let machine = Machine::SMALL;
-        let mut fabric = Fabric::new(machine, 32, 4, |_| {}).with_grain(grain);
+        let mut fabric = Fabric::new(Machine::small(), 32, grain);
         let (nics, mut rng) = (fabric.nics.len(), Rng::new(11, 0));
         for turn in 0..400 {
-            let (from, to) = (
-                rng.below(nics as u64) as usize,
-                rng.below(nics as u64) as usize,
-            );
-            let at = (to / 4 / machine.routers(), to / 4 % machine.routers());
-            let (routing, length) = (Routing::ALL[turn % 8], 1 + rng.below(14) as u8);
-            fabric.send(from, request(at, (to % 4) as u8, routing, length, 0));
+            let [from, to] = [0; 2].map(|_| rng.below(nics as u64) as usize);
+            let length = 1 + rng.below(14) as u8;
+            fabric.send(from, to, Routing::ALL[turn % 8], length, 0);
             assert!(fabric.drain(2_000), "turn {turn}");
         }
         let decisions = fabric.cores.iter().map(|core| {
@@ -192,7 +168,8 @@ fn every_grain_takes_the_same_ways() {
             (minimal, counters.root_decisions, counters.flits_forwarded)
         });
         let got: Vec<_> = fabric.nics.iter().map(|nic| nic.got.clone()).collect();
-        (decisions.collect::<Vec<_>>(), got, fabric.flits_by_end())
+        let sent = fabric.flits_by_end().to_vec();
+        (decisions.collect::<Vec<_>>(), got, sent)
     };
     let flits = ways(GRAINS[0]);
     let non_minimal: u64 = flits.0.iter().map(|router| router.0[1]).sum();

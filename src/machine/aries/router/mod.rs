@@ -18,6 +18,7 @@ mod device;
 mod event;
 pub mod grain;
 #[cfg(test)]
+#[path = "tests/harness.rs"]
 mod harness;
 mod input;
 mod load;

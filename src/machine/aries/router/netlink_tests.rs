@@ -1,14 +1,7 @@
 use phitwire_framing::aries::flit::{Head, Routing};
 
-use crate::machine::aries::route::harness::Machine;
 use crate::machine::aries::route::registers::FIRST_NIC_PORT;
-use crate::machine::aries::router::core::Core;
-use crate::machine::aries::router::harness::{Bench, core_of, request};
-
-/// A router without blue links whose NICs are all there.
-fn router() -> (Core, Bench) {
-    (core_of(Machine::SMALL.registers((0, 0))), Bench::default())
-}
+use crate::machine::aries::router::harness::{Bench, request, router};
 
 fn to_nic(nic: u8, id: u16) -> Head {
     request((0, 0), nic, Routing::Adaptive0, 14, id)

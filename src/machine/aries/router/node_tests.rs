@@ -66,7 +66,7 @@ fn up(ports: &[PortId], clock: RouterClock, step: Duration) -> Net {
         // Longer than any replay takes, as on every link that may lose frames.
         registers: AriesRegisters {
             forward_progress_ns: 100_000_000_000,
-            ..Machine::SMALL.registers((0, 0))
+            ..Machine::small().registers((0, 0))
         },
         ports: Vec::new(),
         grain: match clock {

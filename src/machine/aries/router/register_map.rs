@@ -98,13 +98,8 @@ fn small<'r>(
 fn entry<'r>(registers: &'r mut AriesRegisters, name: [&str; 3]) -> Option<&'r mut PortMask> {
     let [kind, table, index] = name;
     let tables = Arc::make_mut(&mut registers.tables[kind_of(kind)? as usize]);
-    let table = match table {
-        "local_minimal" => &mut tables.local_minimal,
-        "local_non_minimal" => &mut tables.local_non_minimal,
-        "global_minimal" => &mut tables.global_minimal,
-        "global_non_minimal" => &mut tables.global_non_minimal,
-        _ => return None,
-    };
+    let mut tables = tables.by_name_mut().into_iter();
+    let (_, table) = tables.find(|(name, _)| *name == table)?;
     table.get_mut(index.parse::<usize>().ok()?)
 }
 
@@ -196,7 +191,7 @@ mod tests {
 
     #[test]
     fn registers_read_as_they_were_written() {
-        let mut core = Tiles::<Flits>::new(Machine::SMALL.registers((1, 4)));
+        let mut core = Tiles::<Flits>::new(Machine::small().registers((1, 4)));
         for (name, old, new) in [
             ("chip.forward_progress_ns", 1_000_000, 77),
             ("chip.black_links", 2, 3),
@@ -228,7 +223,7 @@ mod tests {
 
     #[test]
     fn what_is_no_register_or_value_is_refused() {
-        let mut core = Tiles::<Flits>::new(Machine::SMALL.registers((0, 0)));
+        let mut core = Tiles::<Flits>::new(Machine::small().registers((0, 0)));
         for name in [
             "",
             "chip",

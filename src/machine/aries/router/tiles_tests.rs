@@ -5,18 +5,13 @@ use crate::chip::Grain;
 use crate::machine::aries::route::harness::Machine;
 use crate::machine::aries::route::registers::{NETWORK_PORTS, PortKind};
 use crate::machine::aries::router::core::Core;
-use crate::machine::aries::router::harness::{Bench, GRAINS, core_of, packet, request};
+use crate::machine::aries::router::harness::{Bench, GRAINS, core_of, packet, request, router};
 use crate::machine::aries::router::load::LoadSteps;
 use crate::machine::aries::router::pipeline::{LOAD_CYCLES, ZERO_LOAD_CYCLES};
 
 const GREEN: usize = 0;
 const BLACK: usize = 15;
 pub(super) const BLUE: usize = 30;
-
-/// Router 0 of group 0 of the small machine.
-fn router() -> (Core, Bench) {
-    (core_of(Machine::SMALL.registers((0, 0))), Bench::default())
-}
 
 /// A request for router 3 of the group, which is behind the black link.
 fn to_3(length: u8, id: u16) -> Head {
@@ -79,7 +74,7 @@ fn announced_flits_move_when_they_have_arrived() {
                 tiles.announce(40 + i, 0, 1 << GREEN);
             }
             // They are in the queue a little before they may be seen; nobody looks.
-            let mut other = core_of(Machine::SMALL.registers((0, 0)));
+            let mut other = core_of(Machine::small().registers((0, 0)));
             bench.inject(&mut other, GREEN, &flits);
         } else {
             core.run_until(40, &mut bench);
@@ -299,16 +294,9 @@ fn name_only(core: &mut Core, ports: &[usize]) {
     let keep = !only(ports);
     let mut registers = core.registers().clone();
     for tables in &mut registers.tables {
-        let tables = std::sync::Arc::make_mut(tables);
-        let local = tables
-            .local_minimal
-            .iter_mut()
-            .chain(&mut tables.local_non_minimal);
-        let global = tables
-            .global_minimal
-            .iter_mut()
-            .chain(&mut tables.global_non_minimal);
-        local.chain(global).for_each(|entry| *entry &= keep);
+        let tables = std::sync::Arc::make_mut(tables).by_name_mut();
+        let entries = tables.into_iter().flat_map(|(_, entries)| entries);
+        entries.for_each(|entry| *entry &= keep);
     }
     core.install(registers);
 }
@@ -336,7 +324,7 @@ fn neighbours_are_told_the_load_of_the_ways_on() {
     bench.inactive = only(&[BLUE, GREEN]);
     bench.blocked = [1 << BLUE; VCS];
     // The other group behind the blue link.
-    let to = (Machine::SMALL.peer((0, 0), BLUE).expect("a link").0.0, 0);
+    let to = (Machine::small().peer((0, 0), BLUE).expect("a link").0.0, 0);
     for (id, port) in (0..12).zip([GREEN, BLACK].into_iter().cycle()) {
         bench.send(&mut core, port, request(to, 1, Routing::Minimal, 14, id));
     }
@@ -377,10 +365,10 @@ fn every_load_metric_moves_packets() {
     let fair = share(&mut bench, &mut core);
     assert!((15..45).contains(&fair), "{fair} of 60");
     let (mut core, mut bench) = router();
-    bench.peer_loads[BLACK] = 1;
+    bench.peer_loads.insert(BLACK, 1);
     assert_eq!(share(&mut bench, &mut core), 0, "downstream");
     let (mut core, mut bench) = router();
-    bench.far[BLACK] = LoadSteps::PAPER.far;
+    bench.far.insert(BLACK, LoadSteps::PAPER.far);
     assert_eq!(share(&mut bench, &mut core), 0, "far end");
     let (mut core, mut bench) = router();
     bench.blocked[4] = 1 << BLACK;
@@ -404,7 +392,7 @@ fn registers_can_be_replaced_while_it_runs() {
     core.run(&mut bench);
     assert_eq!(core.flits_inside(), 0);
     assert_eq!(core.counters().packets_forwarded, 1);
-    let mut registers = Machine::SMALL.registers((0, 0));
+    let mut registers = Machine::small().registers((0, 0));
     let green = std::sync::Arc::make_mut(&mut registers.tables[0]);
     green.local_minimal[3] = 1 << (GREEN + 1);
     core.install(registers);
@@ -422,7 +410,7 @@ fn items_are_whole_packets() {
         .into_iter()
         .filter(|(grain, _)| *grain == Grain::Packet);
     for (grain, clock) in whole {
-        let registers = Machine::SMALL.registers((0, 0));
+        let registers = Machine::small().registers((0, 0));
         whole_packets(Core::new(registers, grain, clock));
     }
 }

@@ -12,12 +12,11 @@ use phitwire_framing::yarc::phit::{Phit, PhitKind};
 use super::test_bench::{A, B, Pair, RawPeer, config, events};
 use super::*;
 use crate::link::LinkProfile;
+use crate::machine::tests::joined::SECOND;
 use crate::nic::*;
 use crate::node::Node;
 use crate::rng::Rng;
 use crate::time::{Duration, Time};
-
-const SECOND: Duration = Duration::from_ms(1_000);
 
 fn completions(nic: &mut BlackWidowNic) -> Vec<Completion> {
     std::iter::from_fn(|| nic.poll_completion()).collect()
@@ -25,7 +24,7 @@ fn completions(nic: &mut BlackWidowNic) -> Vec<Completion> {
 
 /// Lets all requests of `a` end.
 fn settle(pair: &mut Pair) {
-    pair.until(SECOND, |pair| pair.a.outstanding() == 0);
+    pair.until(SECOND, |pair| pair.nics[0].outstanding() == 0);
 }
 
 fn outcome_of(nic: &mut BlackWidowNic, tid: Tid) -> Outcome {
@@ -46,11 +45,11 @@ fn every_size_and_alignment_goes_there_and_back() {
             let line = rng.below(128) * 32;
             let address = line + at as u64;
             let data: Vec<u8> = (0..len).map(|_| rng.next_u64() as u8).collect();
-            pair.a.write(pair.now, B, address, &data).unwrap();
+            pair.nics[0].write(pair.now, B, address, &data).unwrap();
             model[address as usize..][..len].copy_from_slice(&data);
-            let tid = pair.a.read(pair.now, B, address, len as u8).unwrap();
+            let tid = pair.nics[0].read(pair.now, B, address, len as u8).unwrap();
             settle(&mut pair);
-            let outcome = outcome_of(&mut pair.a, tid);
+            let outcome = outcome_of(&mut pair.nics[0], tid);
             let Outcome::Read {
                 data: got,
                 len: got_len,
@@ -64,9 +63,9 @@ fn every_size_and_alignment_goes_there_and_back() {
     }
     // Nothing but what was written has changed, seen through whole-line reads.
     for line in 0..128_u64 {
-        let tid = pair.a.read(pair.now, B, line * 32, 32).unwrap();
+        let tid = pair.nics[0].read(pair.now, B, line * 32, 32).unwrap();
         settle(&mut pair);
-        let Outcome::Read { data, .. } = outcome_of(&mut pair.a, tid) else {
+        let Outcome::Read { data, .. } = outcome_of(&mut pair.nics[0], tid) else {
             panic!()
         };
         assert_eq!(data[..], model[line as usize * 32..][..32]);
@@ -77,7 +76,7 @@ fn every_size_and_alignment_goes_there_and_back() {
 fn what_cannot_be_asked_is_refused_at_once() {
     let mut pair = Pair::new(1);
     let now = pair.now;
-    let (nic, long) = (&mut pair.a, [1; 300]);
+    let (nic, long) = (&mut pair.nics[0], [1; 300]);
     let answers = [
         nic.write(now, B, 30, &long[..3]),
         nic.write(now, B, 0, &long[..33]),
@@ -92,19 +91,21 @@ fn what_cannot_be_asked_is_refused_at_once() {
             "{index}: {answer:?}"
         );
     }
-    assert_eq!(pair.a.outstanding(), 0);
-    assert_eq!(completions(&mut pair.a), []);
+    assert_eq!(pair.nics[0].outstanding(), 0);
+    assert_eq!(completions(&mut pair.nics[0]), []);
 }
 
 #[test]
 fn an_access_beyond_the_memory_is_refused_by_the_target() {
     let mut pair = Pair::new(1);
     let refused = |status| Outcome::Refused { status };
-    pair.a.read(pair.now, B, 1 << 20, 8).unwrap();
-    pair.a.write(pair.now, B, (1 << 20) + 32, &[7; 4]).unwrap();
-    pair.a.read(pair.now, B, (1 << 47) + 64, 8).unwrap();
+    pair.nics[0].read(pair.now, B, 1 << 20, 8).unwrap();
+    pair.nics[0]
+        .write(pair.now, B, (1 << 20) + 32, &[7; 4])
+        .unwrap();
+    pair.nics[0].read(pair.now, B, (1 << 47) + 64, 8).unwrap();
     settle(&mut pair);
-    let ends = completions(&mut pair.a);
+    let ends = completions(&mut pair.nics[0]);
     assert!(
         ends.len() == 3
             && ends
@@ -112,12 +113,15 @@ fn an_access_beyond_the_memory_is_refused_by_the_target() {
                 .all(|c| c.outcome == refused(Status::OutOfRange))
     );
     let (at, line) = (ANNOUNCE_ADDRESS, [7; 32]);
-    let tid = pair.a.write(pair.now, B, at, &line).unwrap();
+    let tid = pair.nics[0].write(pair.now, B, at, &line).unwrap();
     settle(&mut pair);
-    assert_eq!(outcome_of(&mut pair.a, tid), refused(Status::Unsupported));
-    assert_eq!(pair.b.counters().refused_out_of_range, 3);
-    assert_eq!(pair.b.counters().refused_unsupported, 1);
-    assert_eq!(pair.a.counters().requests_refused, 4);
+    assert_eq!(
+        outcome_of(&mut pair.nics[0], tid),
+        refused(Status::Unsupported)
+    );
+    assert_eq!(pair.nics[1].counters().refused_out_of_range, 3);
+    assert_eq!(pair.nics[1].counters().refused_unsupported, 1);
+    assert_eq!(pair.nics[0].counters().requests_refused, 4);
 }
 
 #[test]
@@ -128,20 +132,20 @@ fn thousands_are_outstanding_at_once_and_the_limit_holds() {
     let mut most = 0;
     while posted < 20_000 {
         let address = u64::from(posted) * 32 % (1 << 20);
-        match pair.a.write(pair.now, B, address, &posted.to_le_bytes()) {
+        match pair.nics[0].write(pair.now, B, address, &posted.to_le_bytes()) {
             Ok(_) => posted += 1,
             Err(PostError::TooMany | PostError::QueueFull) => {
-                most = most.max(pair.a.outstanding());
+                most = most.max(pair.nics[0].outstanding());
                 pair.step();
-                completions(&mut pair.a);
+                completions(&mut pair.nics[0]);
             }
             Err(error) => panic!("{error}"),
         }
     }
     assert!((1_000..=4_000).contains(&most), "{most}");
     settle(&mut pair);
-    assert_eq!(pair.a.counters().writes_done, 20_000);
-    assert_eq!(pair.a.counters().requests_timed_out, 0);
+    assert_eq!(pair.nics[0].counters().writes_done, 20_000);
+    assert_eq!(pair.nics[0].counters().requests_timed_out, 0);
 }
 
 #[test]
@@ -149,33 +153,37 @@ fn completions_that_nobody_fetches_stop_the_asking() {
     let a = config(LinkEnd::A, 1, 1).max_outstanding(10);
     let mut pair = Pair::with(a, config(LinkEnd::B, 1, 1));
     for _ in 0..10 {
-        pair.a.write(pair.now, B, 0, &[1]).unwrap();
+        pair.nics[0].write(pair.now, B, 0, &[1]).unwrap();
     }
     settle(&mut pair);
-    assert_eq!(pair.a.write(pair.now, B, 0, &[1]), Err(PostError::TooMany));
-    assert_eq!(completions(&mut pair.a).len(), 10);
-    assert!(pair.a.write(pair.now, B, 0, &[1]).is_ok());
+    assert_eq!(
+        pair.nics[0].write(pair.now, B, 0, &[1]),
+        Err(PostError::TooMany)
+    );
+    assert_eq!(completions(&mut pair.nics[0]).len(), 10);
+    assert!(pair.nics[0].write(pair.now, B, 0, &[1]).is_ok());
 }
 
 #[test]
 fn a_time_out_is_reported_and_a_late_response_completes_nothing() {
     let mut pair = Pair::new(1);
-    pair.cut = true;
+    pair.run(Duration::from_ms(5));
+    pair.impair("loss 100%");
     let posted = pair.now;
-    let tid = pair.a.write(posted, B, 64, &[9; 8]).unwrap();
+    let tid = pair.nics[0].write(posted, B, 64, &[9; 8]).unwrap();
     settle(&mut pair);
-    let all = completions(&mut pair.a);
+    let all = completions(&mut pair.nics[0]);
     assert_eq!(all.len(), 1);
     assert_eq!((all[0].tid, all[0].outcome), (tid, Outcome::TimedOut));
     let waited = all[0].completed.since(posted);
     let about = Duration::from_ms(50)..Duration::from_ms(51);
     assert!(about.contains(&waited), "{waited:?}");
     // The link brings the write over after all, and its response comes late.
-    pair.cut = false;
-    pair.until(SECOND, |pair| pair.a.counters().late_responses == 1);
-    assert_eq!(completions(&mut pair.a), []);
+    pair.impair("");
+    pair.until(SECOND, |pair| pair.nics[0].counters().late_responses == 1);
+    assert_eq!(completions(&mut pair.nics[0]), []);
     let mut stored = [0; 8];
-    pair.b.memory().read(64, &mut stored).unwrap();
+    pair.nics[1].memory().read(64, &mut stored).unwrap();
     assert_eq!(stored, [9; 8]);
 }
 
@@ -184,31 +192,31 @@ fn the_driver_is_told_when_a_request_will_time_out() {
     let mut pair = Pair::new(1);
     pair.run(Duration::from_ms(5));
     let posted = pair.now;
-    pair.a.write(posted, B, 0, &[1]).unwrap();
-    pair.cut = true;
+    pair.nics[0].write(posted, B, 0, &[1]).unwrap();
+    pair.impair("loss 100%");
     let deadline = posted + Duration::from_ms(50);
-    let wakeup = pair.a.next_wakeup();
+    let wakeup = pair.nics[0].next_wakeup();
     assert!(wakeup.is_some_and(|wakeup| wakeup.at <= deadline));
     // Called exactly then and no more often, the request has ended.
-    pair.a.advance(deadline);
-    assert_eq!(completions(&mut pair.a)[0].outcome, Outcome::TimedOut);
+    pair.nics[0].advance(deadline);
+    assert_eq!(completions(&mut pair.nics[0])[0].outcome, Outcome::TimedOut);
 }
 
 #[test]
 fn a_soft_error_is_discarded_at_the_destination_and_times_out() {
     let mut pair = Pair::new(1);
-    pair.a.lcb_mut(0).unwrap().0.soft_error_next();
-    let lost = pair.a.write(pair.now, B, 0, &[9; 8]).unwrap();
-    let next = pair.a.write(pair.now, B, 64, &[8; 8]).unwrap();
+    pair.nics[0].lcb_mut(0).unwrap().0.soft_error_next();
+    let lost = pair.nics[0].write(pair.now, B, 0, &[9; 8]).unwrap();
+    let next = pair.nics[0].write(pair.now, B, 64, &[8; 8]).unwrap();
     settle(&mut pair);
-    let ends: Vec<_> = completions(&mut pair.a)
+    let ends: Vec<_> = completions(&mut pair.nics[0])
         .iter()
         .map(|c| (c.tid, c.outcome))
         .collect();
     assert_eq!(ends, [(next, Outcome::Written), (lost, Outcome::TimedOut)]);
-    assert_eq!(pair.b.counters().discard_soft_error, 1);
+    assert_eq!(pair.nics[1].counters().discard_soft_error, 1);
     let mut stored = [0xa5; 8];
-    pair.b.memory().read(0, &mut stored).unwrap();
+    pair.nics[1].memory().read(0, &mut stored).unwrap();
     assert_eq!(stored, [0; 8]);
 }
 
@@ -415,7 +423,7 @@ fn an_idle_network_interface_asks_for_little() {
     pair.run(Duration::from_ms(100));
     let mut wakeups = 0;
     let end = pair.now + SECOND;
-    while let Some(wakeup) = pair.a.next_wakeup().filter(|wakeup| wakeup.at < end) {
+    while let Some(wakeup) = pair.nics[0].next_wakeup().filter(|wakeup| wakeup.at < end) {
         wakeups += 1;
         pair.now = pair.now.max(wakeup.at);
         pair.step();

@@ -66,6 +66,7 @@ pub struct BlackWidowNic {
     requester: Requester,
     responder: Responder,
     runs: Runs,
+    /// What no part counts by itself.
     counters: NicCounters,
     events: Events<NicEvent>,
     now: Time,
@@ -114,13 +115,9 @@ impl BlackWidowNic {
         if !self.requester.user_has_room() {
             return Err(PostError::TooMany);
         }
-        let Self {
-            requester,
-            ports,
-            counters,
-            ..
-        } = self;
-        requester.issue(now, dest, &request, Asker::User, ports, counters)
+        let ports = &mut self.ports;
+        self.requester
+            .issue(now, dest, &request, Asker::User, ports)
     }
 
     /// Writes `data` (1 to 32 bytes) to `address` of processor `dest`; see [`post`](Self::post).
@@ -213,13 +210,16 @@ impl BlackWidowNic {
         Some(self.ports.get_mut(usize::from(port))?.link.parts_mut())
     }
 
-    /// Counters, the links' not included.
+    /// What all parts have counted, the links apart.
     pub fn counters(&self) -> NicCounters {
-        let run_stragglers = self.responder.checker.stragglers();
-        NicCounters {
-            run_stragglers,
+        let mut all = NicCounters {
+            run_stragglers: self.responder.checker.stragglers(),
             ..self.counters.clone()
-        }
+        };
+        all.add(&self.requester.counters);
+        all.add(&self.responder.counters);
+        self.ports.iter().for_each(|port| all.add(&port.counters));
+        all
     }
 
     /// Starts a traffic run.
@@ -280,17 +280,11 @@ impl BlackWidowNic {
     /// Takes what has arrived on port `index`: all responses, and requests as long as their
     /// responses have somewhere to go.
     fn receive(&mut self, now: Time, index: usize) {
-        while self.ports[index].receive(Vc::Response, &mut self.counters) {
-            let Self {
-                ports,
-                requester,
-                counters,
-                ..
-            } = self;
-            let packet = ports[index].packet(Vc::Response);
-            match open(packet, counters) {
+        while self.ports[index].receive(Vc::Response) {
+            let packet = self.ports[index].packet(Vc::Response);
+            match open(packet, &mut self.counters) {
                 Envelope::Memory => {
-                    if let Some(answer) = requester.answer(packet, counters) {
+                    if let Some(answer) = self.requester.answer(packet) {
                         self.settle(now, answer);
                     }
                 }
@@ -302,26 +296,20 @@ impl BlackWidowNic {
             }
         }
         let mut out = PacketBuf::new();
-        let Self {
-            ports,
-            responder,
-            counters,
-            ..
-        } = self;
-        let port = &mut ports[index];
+        let port = &mut self.ports[index];
         while port.response_has_room() {
-            if !port.receive(Vc::Request, counters) {
+            if !port.receive(Vc::Request) {
                 break;
             }
             let packet = port.packet(Vc::Request);
-            if matches!(open(packet, counters), Envelope::Memory)
-                && responder.serve(packet, &mut out, counters)
+            if matches!(open(packet, &mut self.counters), Envelope::Memory)
+                && self.responder.serve(packet, &mut out)
             {
                 port.send_response(&out);
             }
         }
         if !port.response_has_room() && port.link.input().ready(Vc::Request) {
-            counters.response_stalls += 1;
+            self.counters.response_stalls += 1;
         }
         port.link.give_back();
     }
@@ -388,15 +376,9 @@ impl Node for BlackWidowNic {
         self.now = now;
         self.requester.outstanding.slab.advance(now);
         for index in 0..self.ports.len() {
-            let Self {
-                ports,
-                requester,
-                counters,
-                ..
-            } = self;
-            let port = &mut ports[index];
+            let port = &mut self.ports[index];
             port.link.handle_timers(now);
-            port.flush(|tid| requester.outstanding.get(tid).is_some(), counters);
+            port.flush(|tid| self.requester.outstanding.get(tid).is_some());
             self.receive(now, index);
             while let Some(event) = self.ports[index].link.poll_event() {
                 self.event(NicEvent::Link {
@@ -405,23 +387,15 @@ impl Node for BlackWidowNic {
                 });
             }
         }
-        while let Some(answer) = self.requester.expire(now, &mut self.counters) {
+        while let Some(answer) = self.requester.expire(now) {
             self.settle(now, answer);
         }
-        let Self {
-            runs,
-            requester,
-            ports,
-            counters,
-            ..
-        } = self;
         let mut issuer = SliceIssuer {
             now,
-            requester,
-            ports,
-            counters,
+            requester: &mut self.requester,
+            ports: &mut self.ports,
         };
-        if let Some(run) = runs.issue(now, &mut issuer) {
+        if let Some(run) = self.runs.issue(now, &mut issuer) {
             self.event(NicEvent::TrafficDone { run });
         }
     }
@@ -460,7 +434,6 @@ struct SliceIssuer<'a> {
     now: Time,
     requester: &'a mut Requester,
     ports: &'a mut [Port],
-    counters: &'a mut NicCounters,
 }
 
 impl Issuer for SliceIssuer<'_> {
@@ -496,14 +469,8 @@ impl Issuer for SliceIssuer<'_> {
                 unreachable!("the specification has been checked")
             }
         };
-        let Self {
-            now,
-            requester,
-            ports,
-            counters,
-        } = self;
-        requester
-            .issue(*now, processor, &request, asker, ports, counters)
+        self.requester
+            .issue(self.now, processor, &request, asker, self.ports)
             .is_ok()
     }
 }

@@ -31,6 +31,7 @@ pub(crate) struct Port {
     requests: VecDeque<(Option<Tid>, PacketBuf)>,
     responses: VecDeque<PacketBuf>,
     assemblies: [Assembly; 2],
+    pub counters: NicCounters,
 }
 
 impl Port {
@@ -40,6 +41,7 @@ impl Port {
             requests: VecDeque::with_capacity(REQUEST_QUEUE),
             responses: VecDeque::with_capacity(RESPONSE_QUEUE),
             assemblies: Default::default(),
+            counters: NicCounters::default(),
         }
     }
 
@@ -99,14 +101,14 @@ impl Port {
 
     /// Moves queued packets onto the link. Requests that `waits` says nobody waits for any more
     /// are dropped and counted.
-    pub(crate) fn flush(&mut self, waits: impl Fn(Tid) -> bool, counters: &mut NicCounters) {
+    pub(crate) fn flush(&mut self, waits: impl Fn(Tid) -> bool) {
         while !self.responses.is_empty() && self.link.end().can_begin(Vc::Response) {
             let packet = self.responses.pop_front().expect("it is not empty");
             self.push(&packet);
         }
         while let Some(&(tid, packet)) = self.requests.front() {
             if tid.is_some_and(|tid| !waits(tid)) {
-                counters.requests_unsent += 1;
+                self.counters.requests_unsent += 1;
             } else if self.link.end().can_begin(Vc::Request) {
                 self.push(&packet);
             } else {
@@ -120,7 +122,7 @@ impl Port {
     /// whatever its end says; false when nothing is left to take. Packets that cannot be put
     /// together are counted and left out.
     #[inline]
-    pub(crate) fn receive(&mut self, vc: Vc, counters: &mut NicCounters) -> bool {
+    pub(crate) fn receive(&mut self, vc: Vc) -> bool {
         let Assembly { packet, skipping } = &mut self.assemblies[vc.index()];
         if packet.as_slice().last().is_some_and(|phit| phit.is_eop()) {
             packet.clear();
@@ -129,19 +131,19 @@ impl Port {
         while input.ready(vc) {
             let phit = input.pop(vc);
             if phit.is_head() {
-                counters.discard_cut += u64::from(!packet.is_empty() || *skipping);
+                self.counters.discard_cut += u64::from(!packet.is_empty() || *skipping);
                 packet.clear();
                 *skipping = false;
             } else if *skipping {
                 *skipping = !phit.is_eop();
                 continue;
             } else if packet.is_empty() {
-                counters.discard_headless += 1;
+                self.counters.discard_headless += 1;
                 *skipping = !phit.is_eop();
                 continue;
             }
             if !packet.push(phit) {
-                counters.discard_overlong += 1;
+                self.counters.discard_overlong += 1;
                 packet.clear();
                 *skipping = !phit.is_eop();
             } else if phit.is_eop() {

@@ -104,6 +104,7 @@ pub(crate) struct Requester {
     /// Requests of the user that wait, or whose completion does.
     user_open: usize,
     max_user_open: usize,
+    pub counters: NicCounters,
 }
 
 impl Requester {
@@ -120,6 +121,7 @@ impl Requester {
             completions: VecDeque::new(),
             user_open: 0,
             max_user_open: max_outstanding as usize,
+            counters: NicCounters::default(),
         }
     }
 
@@ -137,7 +139,6 @@ impl Requester {
         request: &Request,
         asker: Asker,
         ports: &mut [Port],
-        counters: &mut NicCounters,
     ) -> Result<Tid, PostError> {
         let address = request.address();
         let port = &mut ports[slice_of(address, ports.len())];
@@ -163,23 +164,23 @@ impl Requester {
         }
         port.send_request(Some(tid), &packet);
         self.user_open += usize::from(asker == Asker::User);
-        counters.reads_posted += u64::from(is_read);
-        counters.writes_posted += u64::from(!is_read);
+        self.counters.reads_posted += u64::from(is_read);
+        self.counters.writes_posted += u64::from(!is_read);
         Ok(tid)
     }
 
     /// Matches a response packet; `None` when it answers nothing, which is counted.
     #[inline]
-    pub(crate) fn answer(&mut self, packet: &[Phit], counters: &mut NicCounters) -> Option<Answer> {
+    pub(crate) fn answer(&mut self, packet: &[Phit]) -> Option<Answer> {
         let (dest, response) = match decode_response(packet) {
             Ok(decoded) => decoded,
             Err(error) => {
-                counters.malformed(error);
+                self.counters.malformed(error);
                 return None;
             }
         };
         if dest != self.processor {
-            counters.discard_misrouted += 1;
+            self.counters.discard_misrouted += 1;
             return None;
         }
         let (Response::WriteDone { tid, .. }
@@ -188,11 +189,11 @@ impl Requester {
         let tid = Tid::from_bits(tid);
         let Some(&pending) = self.outstanding.get(tid) else {
             if !self.outstanding.is_recent(tid) {
-                counters.stale_responses += 1;
+                self.counters.stale_responses += 1;
             } else if self.outstanding.late(tid) {
-                counters.late_responses += 1;
+                self.counters.late_responses += 1;
             } else {
-                counters.unknown_responses += 1;
+                self.counters.unknown_responses += 1;
             }
             return None;
         };
@@ -201,19 +202,19 @@ impl Requester {
                 status: Status::Done,
                 ..
             } if !pending.is_read => {
-                counters.writes_done += 1;
+                self.counters.writes_done += 1;
                 Outcome::Written
             }
             Response::ReadData { data, len, .. } if pending.is_read && len == pending.len => {
-                counters.reads_done += 1;
+                self.counters.reads_done += 1;
                 Outcome::Read { data, len }
             }
             Response::Refused { status, .. } if status != Status::Done => {
-                counters.requests_refused += 1;
+                self.counters.requests_refused += 1;
                 Outcome::Refused { status }
             }
             _ => {
-                counters.mismatched_responses += 1;
+                self.counters.mismatched_responses += 1;
                 return None;
             }
         };
@@ -227,14 +228,13 @@ impl Requester {
 
     /// The next request whose time-out has passed.
     #[inline]
-    pub(crate) fn expire(&mut self, now: Time, counters: &mut NicCounters) -> Option<Answer> {
-        let deadline = self.outstanding.slab.oldest()? + self.timeout;
-        if deadline > now {
+    pub(crate) fn expire(&mut self, now: Time) -> Option<Answer> {
+        let oldest = self.outstanding.slab.oldest()?;
+        if oldest + self.timeout > now {
             return None;
         }
-        let limit = self.outstanding.slab.oldest()?;
-        let (tid, pending) = self.outstanding.expire(limit)?;
-        counters.requests_timed_out += 1;
+        let (tid, pending) = self.outstanding.expire(oldest)?;
+        self.counters.requests_timed_out += 1;
         Some(Answer {
             tid,
             pending,
@@ -249,20 +249,14 @@ impl Requester {
 
     /// Keeps the end of a user's request until it is fetched.
     pub(crate) fn complete(&mut self, now: Time, answer: Answer) {
-        let Pending {
-            dest,
-            address,
-            posted,
-            ..
-        } = answer.pending;
-        let Answer { tid, outcome, .. } = answer;
+        let asked = answer.pending;
         self.completions.push_back(Completion {
-            tid,
-            dest,
-            address,
-            posted,
+            tid: answer.tid,
+            dest: asked.dest,
+            address: asked.address,
+            posted: asked.posted,
             completed: now,
-            outcome,
+            outcome: answer.outcome,
         });
     }
 

@@ -1,8 +1,6 @@
 //! The answering side: requests of other processors, carried out in this one's memory.
 
-use phitwire_framing::yarc::memory::{
-    DecodeError, Request, Response, Status, decode_request, encode_response,
-};
+use phitwire_framing::yarc::memory::{Request, Response, Status, decode_request, encode_response};
 use phitwire_framing::yarc::packet::PacketBuf;
 use phitwire_framing::yarc::phit::Phit;
 
@@ -17,6 +15,7 @@ pub(crate) struct Responder {
     processor: u16,
     pub memory: Memory,
     pub checker: Checker,
+    pub counters: NicCounters,
 }
 
 impl Responder {
@@ -25,110 +24,83 @@ impl Responder {
             processor,
             memory: Memory::new(memory_bytes),
             checker: Checker::default(),
+            counters: NicCounters::default(),
         }
     }
 
     /// Carries the request in `packet` out and writes the response into `out`. False when there is
     /// nothing to answer: the packet is not a request to this processor, which is counted.
     #[inline]
-    pub(crate) fn serve(
-        &mut self,
-        packet: &[Phit],
-        out: &mut PacketBuf,
-        counters: &mut NicCounters,
-    ) -> bool {
+    pub(crate) fn serve(&mut self, packet: &[Phit], out: &mut PacketBuf) -> bool {
         let asked = match decode_request(packet) {
             Ok(asked) => asked,
             Err(error) => {
-                self.malformed(error, counters);
+                self.counters.malformed(error);
                 return false;
             }
         };
         if asked.dest != self.processor {
-            counters.discard_misrouted += 1;
+            self.counters.discard_misrouted += 1;
             return false;
         }
         let (source, tid) = (asked.source, asked.tid);
-        let response = match asked.request {
+        let status = Status::Done;
+        let done = Response::WriteDone { tid, status };
+        let served = match asked.request {
             Request::Write {
                 address: ANNOUNCE_ADDRESS,
                 data,
                 len,
-            } => self.announced(source, tid, &data[..usize::from(len)], counters),
-            Request::Write { address, data, len } => {
-                self.write(source, tid, address, &data[..usize::from(len)], counters)
+            } => {
+                let announced = self.announced(source, &data[..usize::from(len)]);
+                announced.map(|()| done)
             }
-            Request::Read { address, len } => self.read(tid, address, len, counters),
+            Request::Write { address, data, len } => {
+                let written = self.write(source, address, &data[..usize::from(len)]);
+                written.map(|()| done)
+            }
+            Request::Read { address, len } => {
+                let read = self.read(address, len);
+                read.map(|data| Response::ReadData { tid, len, data })
+            }
         };
+        let response = served.unwrap_or_else(|status| Response::Refused { tid, status });
         match encode_response(source, &response, out) {
             Ok(()) => true,
             Err(_) => unreachable!("source, tid and length come from a packet and fit into one"),
         }
     }
 
-    #[cold]
-    fn malformed(&self, error: DecodeError, counters: &mut NicCounters) {
-        counters.malformed(error);
-    }
-
     #[inline]
-    fn write(
-        &mut self,
-        source: u16,
-        tid: u32,
-        address: u64,
-        data: &[u8],
-        counters: &mut NicCounters,
-    ) -> Response {
+    fn write(&mut self, source: u16, address: u64, data: &[u8]) -> Result<(), Status> {
         if self.memory.write(address, data).is_err() {
-            counters.refused_out_of_range += 1;
-            return Response::Refused {
-                tid,
-                status: Status::OutOfRange,
-            };
+            self.counters.refused_out_of_range += 1;
+            return Err(Status::OutOfRange);
         }
-        counters.writes_served += 1;
+        self.counters.writes_served += 1;
         self.checker.put(source.into(), address, data);
-        Response::WriteDone {
-            tid,
-            status: Status::Done,
-        }
+        Ok(())
     }
 
-    fn read(&mut self, tid: u32, address: u64, len: u8, counters: &mut NicCounters) -> Response {
+    fn read(&mut self, address: u64, len: u8) -> Result<[u8; 32], Status> {
         let mut data = [0; 32];
-        if self
-            .memory
-            .read(address, &mut data[..usize::from(len)])
-            .is_err()
-        {
-            counters.refused_out_of_range += 1;
-            return Response::Refused {
-                tid,
-                status: Status::OutOfRange,
-            };
+        let read = self.memory.read(address, &mut data[..usize::from(len)]);
+        if read.is_err() {
+            self.counters.refused_out_of_range += 1;
+            return Err(Status::OutOfRange);
         }
-        counters.reads_served += 1;
-        Response::ReadData { tid, len, data }
+        self.counters.reads_served += 1;
+        Ok(data)
     }
 
     #[cold]
-    fn announced(
-        &mut self,
-        source: u16,
-        tid: u32,
-        data: &[u8],
-        counters: &mut NicCounters,
-    ) -> Response {
+    fn announced(&mut self, source: u16, data: &[u8]) -> Result<(), Status> {
         let parsed = Announcement::parse(data);
         // Other families have runs that this one has no operations for.
         let ours = parsed.filter(|(_, told)| told.op != Operation::Amo && told.size <= 32);
         let Some((purpose, announcement)) = ours else {
-            counters.refused_unsupported += 1;
-            return Response::Refused {
-                tid,
-                status: Status::Unsupported,
-            };
+            self.counters.refused_unsupported += 1;
+            return Err(Status::Unsupported);
         };
         let (processor, memory) = (self.processor, &mut self.memory);
         let checker = &mut self.checker;
@@ -140,16 +112,15 @@ impl Responder {
         };
         let (counter, status) = match announced {
             Announced::Accepted => {
-                counters.runs_announced += u64::from(purpose == Purpose::Begin);
-                let status = Status::Done;
-                return Response::WriteDone { tid, status };
+                self.counters.runs_announced += u64::from(purpose == Purpose::Begin);
+                return Ok(());
             }
-            Announced::OutOfRange => (&mut counters.refused_out_of_range, Status::OutOfRange),
-            Announced::Outdated => (&mut counters.refused_outdated, Status::Busy),
-            Announced::Full => (&mut counters.refused_busy, Status::Busy),
-            Announced::Unknown => (&mut counters.refused_unknown_run, Status::Unsupported),
+            Announced::OutOfRange => (&mut self.counters.refused_out_of_range, Status::OutOfRange),
+            Announced::Outdated => (&mut self.counters.refused_outdated, Status::Busy),
+            Announced::Full => (&mut self.counters.refused_busy, Status::Busy),
+            Announced::Unknown => (&mut self.counters.refused_unknown_run, Status::Unsupported),
         };
         *counter += 1;
-        Response::Refused { tid, status }
+        Err(status)
     }
 }

@@ -4,11 +4,10 @@ use phitwire_framing::carrier::frame::LinkEnd;
 
 use super::test_bench::{A, B, Pair, config, events};
 use super::*;
+use crate::machine::tests::joined::SECOND;
 use crate::nic::*;
 use crate::node::Node;
 use crate::time::Duration;
-
-const SECOND: Duration = Duration::from_ms(1_000);
 
 fn of_gets(run: u64, size: u32, count: u64) -> TrafficSpec {
     TrafficSpec {
@@ -19,7 +18,7 @@ fn of_gets(run: u64, size: u32, count: u64) -> TrafficSpec {
 
 /// Lets `a` start `spec`.
 fn start(pair: &mut Pair, spec: TrafficSpec) {
-    pair.a.start_traffic(pair.now, spec).unwrap();
+    pair.nics[0].start_traffic(pair.now, spec).unwrap();
 }
 
 /// Lets `a` carry `spec` out to its end.
@@ -32,7 +31,7 @@ fn run(pair: &mut Pair, spec: TrafficSpec) -> TrafficReport {
 
 /// Ends the run that is going on.
 fn stop(pair: &mut Pair, run: u64) -> TrafficReport {
-    pair.a.stop_traffic();
+    pair.nics[0].stop_traffic();
     pair.until_traffic_is_done(SECOND);
     merged(pair, run)
 }
@@ -40,7 +39,7 @@ fn stop(pair: &mut Pair, run: u64) -> TrafficReport {
 /// Another incarnation of `b`.
 fn restart_b(pair: &mut Pair) {
     let again = config(LinkEnd::B, 1, 2).build().unwrap();
-    pair.b = BlackWidowNic::new(again, pair.now);
+    pair.nics[1] = BlackWidowNic::new(again, pair.now);
 }
 
 /// Some of what was got is corrupted.
@@ -64,8 +63,8 @@ fn put_run(run: u64, size: u32, count: u64) -> TrafficSpec {
 }
 
 fn merged(pair: &Pair, run: u64) -> TrafficReport {
-    let mut report = pair.a.traffic_report(Some(run)).unwrap();
-    if let Some(other) = pair.b.traffic_report(Some(run)) {
+    let mut report = pair.nics[0].traffic_report(Some(run)).unwrap();
+    if let Some(other) = pair.nics[1].traffic_report(Some(run)) {
         report.merge(&other);
     }
     report
@@ -82,11 +81,11 @@ fn a_run_of_puts_is_verified_at_every_size() {
         assert_eq!(counts, [2_000; 3]);
         assert_eq!(report.latency.count(), 2_000);
         assert!(report.elapsed_ns > 0 && report.latency.quantile(500) > 0);
-        assert!(events(&mut pair.a).contains(&NicEvent::TrafficDone { run }));
+        assert!(events(&mut pair.nics[0]).contains(&NicEvent::TrafficDone { run }));
     }
-    assert_eq!(pair.a.traffic_report(None).unwrap().run, 32);
-    assert_eq!(pair.b.traffic_report(None).unwrap().run, 32);
-    assert!(pair.a.traffic_report(Some(99)).is_none());
+    assert_eq!(pair.nics[0].traffic_report(None).unwrap().run, 32);
+    assert_eq!(pair.nics[1].traffic_report(None).unwrap().run, 32);
+    assert!(pair.nics[0].traffic_report(Some(99)).is_none());
 }
 
 #[test]
@@ -103,8 +102,11 @@ fn a_run_of_gets_is_verified_and_finds_damage() {
     pair.run(Duration::from_ms(1));
     let address = (1 << 19) + u64::from(A) * 64 * 64 + 64 * 7 + 4;
     let mut byte = [0];
-    pair.b.memory().read(address, &mut byte).unwrap();
-    pair.b.memory_mut().write(address, &[byte[0] ^ 1]).unwrap();
+    pair.nics[1].memory().read(address, &mut byte).unwrap();
+    pair.nics[1]
+        .memory_mut()
+        .write(address, &[byte[0] ^ 1])
+        .unwrap();
     pair.run(Duration::from_ms(1));
     assert_some_corrupted(&stop(&mut pair, 50));
 }
@@ -117,7 +119,7 @@ fn canary_zeros_in_a_memory_that_has_lived_all_the_time_are_wrong_at_every_size(
         start(&mut pair, of_gets(50, size, 0));
         pair.run(Duration::from_ms(1));
         let address = (1 << 19) + u64::from(A) * 64 * 64 + 64 * 7;
-        pair.b.memory_mut().write(address, &[0; 64]).unwrap();
+        pair.nics[1].memory_mut().write(address, &[0; 64]).unwrap();
         pair.run(Duration::from_ms(1));
         assert_some_corrupted(&stop(&mut pair, 50));
     }
@@ -141,7 +143,7 @@ fn gets_from_a_target_that_was_started_again_are_not_called_corrupted() {
         let some = 101..report.acknowledged;
         assert!(some.contains(&report.unwritten), "{report:?}");
         assert!(!report.is_clean());
-        assert_eq!(pair.b.counters().refused_unknown_run, 1);
+        assert_eq!(pair.nics[1].counters().refused_unknown_run, 1);
     }
 }
 
@@ -151,7 +153,7 @@ fn gets_from_a_target_that_was_started_again_are_not_called_corrupted() {
 fn a_run_of_an_older_number_is_refused_and_called_that() {
     let mut pair = Pair::new(1);
     run(&mut pair, put_run(9, 8, 10));
-    pair.a = BlackWidowNic::new(config(LinkEnd::A, 1, 2).build().unwrap(), pair.now);
+    pair.nics[0] = BlackWidowNic::new(config(LinkEnd::A, 1, 2).build().unwrap(), pair.now);
     pair.wait_for_links();
     let report = run(&mut pair, put_run(3, 8, 10));
     assert_eq!((report.unreachable, report.sent), (0, 0), "{report:?}");
@@ -165,7 +167,7 @@ fn a_run_of_an_older_number_is_refused_and_called_that() {
 #[test]
 fn both_directions_under_loss_are_exact() {
     let mut pair = Pair::new(4);
-    pair.drop_every = 7;
+    pair.impair("loss 14%");
     let spec = TrafficSpec {
         run: 9,
         processors: vec![A, B],
@@ -173,9 +175,9 @@ fn both_directions_under_loss_are_exact() {
         window: 500,
         ..TrafficSpec::default()
     };
-    pair.a.start_traffic(pair.now, spec.clone()).unwrap();
-    pair.b.start_traffic(pair.now, spec.clone()).unwrap();
-    let again = pair.a.start_traffic(pair.now, spec);
+    pair.nics[0].start_traffic(pair.now, spec.clone()).unwrap();
+    pair.nics[1].start_traffic(pair.now, spec.clone()).unwrap();
+    let again = pair.nics[0].start_traffic(pair.now, spec);
     assert_eq!(again, Err(SpecError::Busy(9)));
     pair.until_traffic_is_done(SECOND);
     let report = merged(&pair, 9);
@@ -183,7 +185,7 @@ fn both_directions_under_loss_are_exact() {
     assert!(report.delivered > 1_000);
     // All four slices carried some of it.
     for port in 0..4 {
-        assert!(pair.a.lcb(port).unwrap().counters().tx_packets > 50);
+        assert!(pair.nics[0].lcb(port).unwrap().counters().tx_packets > 50);
     }
 }
 
@@ -196,14 +198,14 @@ fn a_duration_ends_the_run_and_the_driver_is_told_when() {
         ..put_run(4, 8, 0)
     };
     let started = pair.now;
-    pair.a.start_traffic(pair.now, spec).unwrap();
+    pair.nics[0].start_traffic(pair.now, spec).unwrap();
     pair.until(SECOND, |pair| {
-        pair.a.traffic_report(None).unwrap().phase == Phase::Running
+        pair.nics[0].traffic_report(None).unwrap().phase == Phase::Running
     });
-    let wakeup = pair.a.next_wakeup().unwrap();
+    let wakeup = pair.nics[0].next_wakeup().unwrap();
     assert!(wakeup.at.since(started) <= Duration::from_ms(4));
     pair.until_traffic_is_done(SECOND);
-    let elapsed = pair.a.traffic_report(None).unwrap().elapsed_ns;
+    let elapsed = pair.nics[0].traffic_report(None).unwrap().elapsed_ns;
     assert!((2_900_000..3_500_000).contains(&elapsed), "{elapsed}");
 }
 
@@ -220,16 +222,18 @@ fn a_target_that_does_not_exist_is_unreachable_not_endless() {
     let report = run(&mut pair, spec);
     assert_eq!((report.unreachable, report.delivered), (1, 100));
     assert!(!report.is_clean());
-    assert_eq!(pair.b.counters().discard_misrouted, 3);
+    assert_eq!(pair.nics[1].counters().discard_misrouted, 3);
 }
 
 #[test]
 fn a_dead_slice_does_not_hold_up_the_others() {
     let mut pair = Pair::new(4);
-    pair.a.start_traffic(pair.now, put_run(6, 8, 0)).unwrap();
+    pair.nics[0]
+        .start_traffic(pair.now, put_run(6, 8, 0))
+        .unwrap();
     pair.run(Duration::from_ms(1));
     let now = pair.now;
-    let (lcb, input) = pair.a.lcb_mut(2).unwrap();
+    let (lcb, input) = pair.nics[0].lcb_mut(2).unwrap();
     lcb.link_down(now, input);
     pair.run(Duration::from_ms(5));
     let before = merged(&pair, 6).delivered;
@@ -249,12 +253,12 @@ fn after_the_peer_has_restarted_traffic_flows_again() {
         window: 16,
         ..put_run(1, 8, 0)
     };
-    pair.a.start_traffic(pair.now, spec).unwrap();
+    pair.nics[0].start_traffic(pair.now, spec).unwrap();
     pair.run(Duration::from_ms(2));
     restart_b(&mut pair);
     pair.run(Duration::from_ms(200));
     stop(&mut pair, 1);
-    let first = pair.a.traffic_report(Some(1)).unwrap();
+    let first = pair.nics[0].traffic_report(Some(1)).unwrap();
     assert_eq!(first.sent, first.acknowledged + first.timed_out);
     let report = run(&mut pair, put_run(2, 8, 5_000));
     assert!(report.is_clean() && report.delivered == 5_000, "{report:?}");

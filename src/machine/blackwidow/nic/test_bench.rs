@@ -1,5 +1,4 @@
-//! What the tests join network interfaces with: wires in memory, and a peer without a mind of its
-//! own.
+//! What the tests join network interfaces with: each other, and a peer without a mind of its own.
 
 use phitwire_framing::carrier::frame::LinkEnd;
 use phitwire_framing::yarc::packet::{PacketBuf, Vc};
@@ -8,6 +7,7 @@ use super::{BlackWidowNic, NicConfig, NicConfigBuilder, NicEvent};
 use crate::link::{EndName, LinkConfig, LinkProfile};
 use crate::machine::blackwidow::link::STANDARD;
 use crate::machine::blackwidow::link::{InputQueue, Lcb};
+use crate::machine::tests::joined::{Joined, SECOND};
 use crate::node::Node;
 use crate::time::{Duration, Time};
 
@@ -45,28 +45,12 @@ pub(super) fn config(end: LinkEnd, slices: u16, epoch: u32) -> NicConfigBuilder 
 }
 
 /// Two network interfaces back to back.
-pub(super) struct Pair {
-    pub a: BlackWidowNic,
-    pub b: BlackWidowNic,
-    pub now: Time,
-    /// Frames are dropped as long as this is set.
-    pub cut: bool,
-    /// One frame in this many is dropped; zero: none.
-    pub drop_every: u64,
-    frames: u64,
-}
+pub(super) type Pair = Joined<BlackWidowNic>;
 
 impl Pair {
     pub(super) fn with(a: NicConfigBuilder, b: NicConfigBuilder) -> Self {
-        let now = Time::from_ns(1);
-        let mut pair = Self {
-            a: BlackWidowNic::new(a.build().unwrap(), now),
-            b: BlackWidowNic::new(b.build().unwrap(), now),
-            now,
-            cut: false,
-            drop_every: 0,
-            frames: 0,
-        };
+        let made = |now| [a, b].map(|config| BlackWidowNic::new(config.build().unwrap(), now));
+        let mut pair = Self::of(made, "");
         pair.wait_for_links();
         pair
     }
@@ -79,66 +63,14 @@ impl Pair {
         let up = |nic: &BlackWidowNic| {
             (0..nic.ports() as u8).all(|p| nic.lcb(p).is_some_and(Lcb::is_active))
         };
-        self.until(Duration::from_ms(2_000), |pair| up(&pair.a) && up(&pair.b));
+        self.until(SECOND.times(2), |pair| pair.nics.iter().all(up));
     }
 
-    pub(super) fn step(&mut self) {
-        self.now += STEP;
-        self.a.advance(self.now);
-        self.b.advance(self.now);
-        let Self {
-            a,
-            b,
-            now,
-            cut,
-            drop_every,
-            frames,
-        } = self;
-        let mut lost = || {
-            *frames += 1;
-            *cut || (*drop_every != 0 && *frames % *drop_every == 0)
-        };
-        carry(a, b, *now, &mut lost);
-        carry(b, a, *now, &mut lost);
-    }
-
-    pub(super) fn run(&mut self, span: Duration) {
-        let end = self.now + span;
-        while self.now < end {
-            self.step();
-        }
-    }
-
-    /// Steps until `done`, at most for `limit`.
-    pub(super) fn until(&mut self, limit: Duration, done: impl Fn(&Self) -> bool) {
-        let end = self.now + limit;
-        while !done(self) {
-            assert!(self.now < end, "it takes too long");
-            self.step();
-        }
-    }
-
-    /// Runs until the run that `a` (and `b`, if it has one) started is done.
+    /// Runs until the run that one (and the other, if it has one) started is done.
     pub(super) fn until_traffic_is_done(&mut self, limit: Duration) {
         use crate::nic::Phase::Done;
         let done = |nic: &BlackWidowNic| nic.traffic_report(None).is_none_or(|r| r.phase == Done);
-        self.until(limit, |pair| done(&pair.a) && done(&pair.b));
-    }
-}
-
-fn carry(
-    from: &mut BlackWidowNic,
-    to: &mut BlackWidowNic,
-    now: Time,
-    lost: &mut impl FnMut() -> bool,
-) {
-    let mut buf = [0xa5; 1472];
-    for port in 0..from.ports() as u8 {
-        while let Some(len) = from.poll_frame(now, port, &mut buf) {
-            if !lost() {
-                to.handle_frame(now, port, &buf[..len]);
-            }
-        }
+        self.until(limit, |pair| pair.nics.iter().all(done));
     }
 }
 

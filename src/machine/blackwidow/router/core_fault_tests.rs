@@ -16,12 +16,10 @@ fn violations_are_swallowed_counted_and_reported() {
     assert_eq!(core.counters().up_down_violations, 1);
     assert_eq!(core.counters().swallowed_phits, 9);
 
-    let mut chip = flat_chip();
-    for (port, tile) in chip.tiles.iter_mut().enumerate() {
-        let tile = tile.as_mut().expect("all tiles are in use");
+    let chip = chip_of(|port, tile| {
         tile.exit_mask = 0xffff_ffff << (port & 32);
         tile.root_detect.mask = 31;
-    }
+    });
     let (mut core, mut bench) = (Core::new(chip), Bench::default());
     bench.inject(&mut core, 2, &packet(head(100, REQUEST), 0, 0, 4));
     bench.drain(&mut core);

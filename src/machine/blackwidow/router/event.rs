@@ -80,7 +80,7 @@ impl Interrupt for RouterEvent {
 #[cfg(test)]
 mod tests {
     use super::super::core::Core;
-    use super::super::harness::{Bench, flat_chip, head, packet};
+    use super::super::harness::{flat, head, packet};
     use super::*;
     use crate::time::{Duration, Time};
 
@@ -91,15 +91,10 @@ mod tests {
     /// However many packets have no way, the controller learns that a port has stopped.
     #[test]
     fn a_burst_of_lost_packets_does_not_hide_an_output_that_stopped() {
-        let (mut core, mut bench) = (Core::new(flat_chip()), Bench::default());
+        let (mut core, mut bench) = flat();
         for port in [3, 4] {
-            for id in 0..300 {
-                bench.inject(
-                    &mut core,
-                    port,
-                    &packet(head(100 + port as u16, Vc::Request), 0, id, 4),
-                );
-            }
+            let lost = head(100 + port as u16, Vc::Request);
+            bench.inject_all(&mut core, port, 0..300, |id| packet(lost, 0, id, 4));
         }
         bench.blocked[0] = 1 << 8;
         bench.inject(&mut core, 9, &packet(head(8, Vc::Request), 0, 0, 4));

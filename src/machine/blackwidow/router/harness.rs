@@ -17,14 +17,6 @@ pub(super) const fn low(mask: u16) -> Subtree {
     Subtree { location: 0, mask }
 }
 
-/// An entry that leads up by ports 32 to 63, from anywhere.
-pub(super) fn up() -> RouteEntry {
-    RouteEntry {
-        subtree: low(0x7fff),
-        ports: 0xffff_ffff << 32,
-    }
-}
-
 /// 64 tiles, destination d below 64 at port d.
 pub(super) fn flat_chip() -> ChipRegisters {
     ChipRegisters::flat()
@@ -34,6 +26,36 @@ pub(super) fn flat_chip() -> ChipRegisters {
 pub(super) fn down_tile() -> TileRegisters {
     let mut tiles = flat_chip().tiles;
     tiles.remove(0).expect("every port has a tile")
+}
+
+/// The same with each tile changed by its port.
+pub(super) fn chip_of(change: impl Fn(usize, &mut TileRegisters)) -> ChipRegisters {
+    let mut chip = flat_chip();
+    let tiles = chip.tiles.iter_mut().flatten();
+    tiles
+        .enumerate()
+        .for_each(|(port, tile)| change(port, tile));
+    chip
+}
+
+/// Destinations up to 31 at their ports; ports 32 to 63 lead up, to all others.
+pub(super) fn up_chip() -> ChipRegisters {
+    chip_of(|port, tile| {
+        tile.root_detect = low(31);
+        tile.down_mask = 31;
+        tile.table[0] = RouteEntry {
+            subtree: low(0x7fff),
+            ports: 0xffff_ffff << 32,
+        };
+        if port >= 32 {
+            tile.kind = PortKind::Up;
+        }
+    })
+}
+
+/// A core of the flat chip.
+pub(super) fn flat() -> (Core, Bench) {
+    (Core::new(flat_chip()), Bench::default())
 }
 
 /// What a packet's head says, without payload.
@@ -78,7 +100,7 @@ pub(super) struct Bench {
     /// Ports whose link is down.
     pub(super) down: u64,
     pub(super) open: u64,
-    pub(super) now: u64,
+    now: u64,
 }
 
 impl Default for Bench {
@@ -95,6 +117,9 @@ impl Default for Bench {
 }
 
 impl Ports for Bench {
+    fn begin_cycle(&mut self, cycle: u64) {
+        self.now = cycle;
+    }
     fn front(&self, port: usize, vc: usize) -> Option<Phit> {
         self.queues[port][vc].front().copied()
     }
@@ -148,12 +173,8 @@ impl Bench {
         ids.for_each(|id| self.inject(core, port, &packet(id)));
     }
 
-    /// Runs cycle by cycle, so that the recorded cycles are right.
     pub(super) fn run(&mut self, core: &mut Core, cycles: u64) {
-        for _ in 0..cycles {
-            self.now = core.cycle();
-            core.run_until(self.now + 1, self);
-        }
+        core.run_until(core.cycle() + cycles, self);
     }
 
     /// Runs until nothing can move any more.
@@ -165,7 +186,6 @@ impl Bench {
             let Some(next) = core.next_cycle() else {
                 return;
             };
-            self.now = next;
             core.run_until(next + 1, self);
         }
         panic!("the core does not come to rest");

@@ -1,22 +1,7 @@
 use phitwire_framing::yarc::packet::{Head, Vc};
 
 use super::*;
-use crate::machine::blackwidow::route::registers::{ChipRegisters, PortKind};
-use crate::machine::blackwidow::router::harness::{Bench, cut, flat_chip, head, low, packet, up};
-
-/// Ports 32 to 63 lead up, to every destination from 32 on.
-fn up_chip() -> ChipRegisters {
-    let mut chip = flat_chip();
-    for (port, tile) in chip.tiles.iter_mut().enumerate() {
-        let tile = tile.as_mut().expect("all tiles are in use");
-        tile.root_detect = low(31);
-        tile.table[0] = up();
-        if port >= 32 {
-            tile.kind = PortKind::Up;
-        }
-    }
-    chip
-}
+use crate::machine::blackwidow::router::harness::{Bench, cut, head, packet, up_chip};
 
 /// Sections 5.1 and 7.8.3: the column is chosen by the space available, so a head that no column
 /// had space for goes to the first one that has.

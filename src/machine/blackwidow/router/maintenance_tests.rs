@@ -3,7 +3,7 @@ use phitwire_framing::yarc::packet::Head;
 
 use super::*;
 use crate::machine::blackwidow::route::registers::PortKind;
-use crate::machine::blackwidow::router::harness::{Bench, cut, flat_chip, head, packet};
+use crate::machine::blackwidow::router::harness::{Bench, chip_of, cut, flat, head, packet};
 use crate::machine::blackwidow::router::register_map::{CHIP_ID, register_address};
 
 fn request(way: &[u8], back: &[u8], register: &str, value: Option<u64>) -> Vec<Phit> {
@@ -43,10 +43,6 @@ fn reply(way: &[u8], operation: Operation) -> Vec<Phit> {
     })
 }
 
-fn chip() -> (Core, Bench) {
-    (Core::new(flat_chip()), Bench::default())
-}
-
 fn replies(bench: &Bench, port: usize) -> Vec<Packet> {
     let decode = |packet: Vec<Phit>| {
         check_packet(&packet).expect("a right check");
@@ -57,7 +53,7 @@ fn replies(bench: &Bench, port: usize) -> Vec<Packet> {
 
 #[test]
 fn a_read_is_answered_by_the_return_vector() {
-    let (mut core, mut bench) = chip();
+    let (mut core, mut bench) = flat();
     bench.inject(&mut core, 5, &request(&[], &[9, 4], "chip.id", None));
     bench.drain(&mut core);
     let replies = replies(&bench, 9);
@@ -73,7 +69,7 @@ fn a_read_is_answered_by_the_return_vector() {
 
 #[test]
 fn a_write_changes_the_register_and_the_routes() {
-    let (mut core, mut bench) = chip();
+    let (mut core, mut bench) = flat();
     // Logical port 0 becomes physical port 20 for packets from port 5.
     let map = u64::from_le_bytes([20, 1, 2, 3, 4, 5, 6, 7]);
     let write = request(&[], &[5], "tile5.port_map.0", Some(map));
@@ -95,7 +91,7 @@ fn a_write_changes_the_register_and_the_routes() {
 
 #[test]
 fn refused_accesses_are_answered_too() {
-    let (mut core, mut bench) = chip();
+    let (mut core, mut bench) = flat();
     bench.inject(&mut core, 5, &request(&[], &[5], "chip.id", Some(1)));
     bench.inject(&mut core, 5, &request(&[], &[5], "no such register", None));
     bench.drain(&mut core);
@@ -116,17 +112,17 @@ fn refused_accesses_are_answered_too() {
 /// A packet on its way is sent on with the next hop index and a check that still proves it whole.
 #[test]
 fn a_packet_for_a_router_further_on_is_forwarded() {
-    let (mut core, mut bench) = chip();
+    let (mut core, mut bench) = flat();
     let far = request(&[33, 12], &[1, 2, 3], "chip.id", None);
     bench.inject(&mut core, 5, &far);
     bench.drain(&mut core);
     let forwarded = replies(&bench, 33);
     assert_eq!(forwarded[0].hop, 1);
     // The second router sends it to port 12, the third executes it.
-    let (mut core, mut bench2) = chip();
+    let (mut core, mut bench2) = flat();
     bench2.inject(&mut core, 0, &bench.packets(33)[0]);
     bench2.drain(&mut core);
-    let (mut core, mut bench3) = chip();
+    let (mut core, mut bench3) = flat();
     bench3.inject(&mut core, 0, &bench2.packets(12)[0]);
     bench3.drain(&mut core);
     assert_eq!(replies(&bench3, 1).len(), 1);
@@ -139,7 +135,7 @@ fn a_damaged_packet_is_not_executed() {
     let good = request(&[], &[5], "tile5.exit_mask", Some(0));
     let address = register_address("tile5.exit_mask").unwrap();
     for length in 1..good.len() - 1 {
-        let (mut core, mut bench) = chip();
+        let (mut core, mut bench) = flat();
         bench.inject(&mut core, 5, &cut(&good, length));
         bench.inject(&mut core, 5, &packet(head(9, Vc::Request), 0, 1, 4));
         bench.drain(&mut core);
@@ -149,7 +145,7 @@ fn a_damaged_packet_is_not_executed() {
     }
     // Flipped bits that the link did not see (damage inside the router): the check tells.
     for flipped in 0..good.len() {
-        let (mut core, mut bench) = chip();
+        let (mut core, mut bench) = flat();
         let mut bad = good.clone();
         bad[flipped] = Phit::new(bad[flipped].kind(), bad[flipped].content() ^ 1 << 7);
         bench.inject(&mut core, 5, &bad);
@@ -160,7 +156,7 @@ fn a_damaged_packet_is_not_executed() {
 
 #[test]
 fn a_source_routed_packet_longer_than_any_is_dropped() {
-    let (mut core, mut bench) = chip();
+    let (mut core, mut bench) = flat();
     let long = Head {
         source_routed: true,
         ..head(0, Vc::Request)
@@ -174,7 +170,7 @@ fn a_source_routed_packet_longer_than_any_is_dropped() {
 
 #[test]
 fn replies_that_cannot_leave_hold_requests_back_and_lose_nothing() {
-    let (mut core, mut bench) = chip();
+    let (mut core, mut bench) = flat();
     bench.blocked[1] = 1 << 9;
     for _ in 0..20 {
         bench.inject(&mut core, 5, &read_id());
@@ -194,7 +190,7 @@ fn replies_that_cannot_leave_hold_requests_back_and_lose_nothing() {
 /// Requests being answered and replies passing through the same tile, interleaved at random.
 #[test]
 fn passing_replies_and_local_requests_share_a_tile() {
-    let (mut core, mut bench) = chip();
+    let (mut core, mut bench) = flat();
     for n in 0..60u64 {
         bench.inject(&mut core, 5, &read_id());
         bench.inject(&mut core, 5, &passing_reply());
@@ -210,14 +206,12 @@ fn passing_replies_and_local_requests_share_a_tile() {
 
 #[test]
 fn maintenance_packets_keep_the_rules_of_routing() {
-    let mut chip = flat_chip();
-    for (port, tile) in chip.tiles.iter_mut().enumerate() {
-        let tile = tile.as_mut().expect("all tiles are in use");
+    let chip = chip_of(|port, tile| {
         tile.exit_mask = if port < 48 { (1 << 48) - 1 } else { !0 << 48 };
         if port >= 32 {
             tile.kind = PortKind::Up;
         }
-    }
+    });
     let (mut core, mut bench) = (Core::new(chip), Bench::default());
     bench.inject(&mut core, 40, &request(&[41], &[], "chip.id", None));
     bench.inject(&mut core, 1, &request(&[50], &[], "chip.id", None));
@@ -230,7 +224,7 @@ fn maintenance_packets_keep_the_rules_of_routing() {
 /// A reply that reaches a router as its destination changes nothing and is not answered.
 #[test]
 fn a_reply_addressed_to_a_router_is_dropped() {
-    let (mut core, mut bench) = chip();
+    let (mut core, mut bench) = flat();
     let status = RegisterStatus::Done;
     bench.inject(&mut core, 5, &reply(&[], Operation::WriteReply { status }));
     bench.drain(&mut core);
@@ -249,7 +243,7 @@ fn passing_reply() -> Vec<Phit> {
 #[test]
 fn a_maintenance_packet_does_not_wake_a_packet_that_waits_for_its_row_buffer() {
     for blocked in Vc::ALL {
-        let (mut core, mut bench) = chip();
+        let (mut core, mut bench) = flat();
         bench.blocked[blocked.index()] = 1 << 8;
         for id in 0..4 {
             bench.inject(&mut core, 5, &packet(head(8, blocked), 5, id, 19));
@@ -280,7 +274,7 @@ fn a_maintenance_packet_does_not_wake_a_packet_that_waits_for_its_row_buffer() {
 /// ended.
 #[test]
 fn a_reply_leaves_when_the_packet_before_it_has_ended() {
-    let (mut core, mut bench) = chip();
+    let (mut core, mut bench) = flat();
     let data = packet(head(30, Vc::Response), 0, 1, 6);
     let (end, begin) = data.split_last().expect("not empty");
     bench.inject(&mut core, 5, begin);
@@ -303,7 +297,7 @@ fn a_reply_leaves_when_the_packet_before_it_has_ended() {
 
 #[test]
 fn a_packet_gathered_by_half_is_inside() {
-    let (mut core, mut bench) = chip();
+    let (mut core, mut bench) = flat();
     bench.inject(&mut core, 5, &read_id()[..3]);
     bench.drain(&mut core);
     assert_eq!(core.phits_inside(), 3);

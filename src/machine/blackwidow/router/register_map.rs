@@ -264,7 +264,8 @@ impl Core {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::blackwidow::route::registers::{ChipRegisters, RouteEntry};
+    use crate::machine::blackwidow::route::registers::ChipRegisters;
+    use crate::machine::blackwidow::router::harness::down_tile;
     use crate::machine::blackwidow::topology::BlackWidowSpec;
 
     fn core() -> Core {
@@ -274,12 +275,9 @@ mod tests {
                 location: 0x60,
                 mask: 0x1f,
             },
-            table: [RouteEntry::default(); TABLE_ENTRIES],
-            down_shift: 0,
             down_mask: 0x1f,
-            port_map: core::array::from_fn(|i| i as u8),
             hash_shift: 5,
-            exit_mask: u64::MAX,
+            ..down_tile()
         };
         Core::new(ChipRegisters {
             tiles: vec![None, Some(tile)],

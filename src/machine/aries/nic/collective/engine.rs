@@ -58,65 +58,29 @@ pub(super) struct Ended {
     pub mark: bool,
 }
 
-/// Where an engine leaves what it does.
-pub(super) struct Sink<'a> {
+/// Where engines leave what they do.
+#[derive(Debug)]
+pub(super) struct Sink {
     pub now: Time,
-    pub ended: &'a mut VecDeque<Ended>,
-    pub counters: &'a mut AriesNicCounters,
+    pub ended: VecDeque<Ended>,
+    pub counters: AriesNicCounters,
 }
 
-impl<'a> Sink<'a> {
-    pub(super) fn new(
-        now: Time,
-        ended: &'a mut VecDeque<Ended>,
-        counters: &'a mut AriesNicCounters,
-    ) -> Self {
+impl Default for Sink {
+    fn default() -> Self {
         Self {
-            now,
-            ended,
-            counters,
+            now: Time::ZERO,
+            ended: VecDeque::new(),
+            counters: AriesNicCounters::default(),
         }
     }
 }
 
-/// What was contributed, or came back.
-#[derive(Clone, Copy, Debug)]
-struct Share {
-    collective: Collective,
-    outcome: Result<Operand, CollectiveFailure>,
-    mark: bool,
-}
-
-impl Share {
-    fn message(self, kind: Kind, sequence: u32) -> Message {
-        let Self {
-            collective,
-            outcome,
-            mark,
-        } = self;
-        Message {
-            kind,
-            sequence,
-            collective,
-            outcome,
-            mark,
-        }
-    }
-
-    /// This and another one, in this order.
-    fn with(self, other: &Self) -> Self {
-        let outcome = match (self.outcome, other.outcome) {
-            (Ok(_), Ok(_)) if self.collective != other.collective => {
-                Err(CollectiveFailure::Mismatch)
-            }
-            (Ok(first), Ok(second)) => Ok(self.collective.combine(first, second)),
-            (Err(failure), _) | (_, Err(failure)) => Err(failure),
-        };
-        Self {
-            outcome,
-            mark: self.mark | other.mark,
-            ..self
-        }
+impl Sink {
+    /// The same for what happens at `now`.
+    pub(super) fn at(&mut self, now: Time) -> &mut Self {
+        self.now = now;
+        self
     }
 }
 
@@ -128,8 +92,8 @@ pub(super) struct Engine {
     /// Number of the operation being collected, or waiting for its result.
     sequence: u32,
     joined: Option<Joined>,
-    /// By child.
-    shares: Box<[Option<Share>]>,
+    /// Contributions to it, by child.
+    shares: Box<[Option<Message>]>,
     /// The partial result is with the parent.
     handed_up: bool,
     /// The tree works no more.
@@ -176,7 +140,7 @@ impl Engine {
     }
 
     /// Joins the next operation. Nothing is joined, and the engine is not broken.
-    pub(super) fn join(&mut self, joined: Joined, sink: &mut Sink<'_>) -> u32 {
+    pub(super) fn join(&mut self, joined: Joined, sink: &mut Sink) -> u32 {
         debug_assert!(self.joined.is_none() && self.broken.is_none());
         let sequence = self.sequence;
         self.joined = Some(joined);
@@ -185,12 +149,7 @@ impl Engine {
     }
 
     /// Takes a message of another node.
-    pub(super) fn handle(
-        &mut self,
-        source: NodeId,
-        message: &Message,
-        sink: &mut Sink<'_>,
-    ) -> Status {
+    pub(super) fn handle(&mut self, source: NodeId, message: &Message, sink: &mut Sink) -> Status {
         let parent = self.tree.parent();
         let from = match (self.tree.index_of(source), message.kind) {
             (Some(from), Kind::Contribution) if Some(from) != parent => from,
@@ -211,11 +170,6 @@ impl Engine {
             return Status::Done;
         }
         let ahead = message.sequence.wrapping_sub(self.sequence).cast_signed();
-        let share = Share {
-            collective: message.collective,
-            outcome: message.outcome,
-            mark: message.mark,
-        };
         match message.kind {
             _ if ahead < 0 => {
                 sink.counters.collective_duplicates += 1;
@@ -224,12 +178,12 @@ impl Engine {
             // Its sender is one operation further than it can be: it asks again.
             _ if ahead > 0 => Status::Busy,
             Kind::Contribution => {
-                self.contribute(from, share, sink);
+                self.contribute(from, *message, sink);
                 Status::Done
             }
             _ if self.handed_up => {
                 sink.counters.collective_results += 1;
-                self.finish(share, sink);
+                self.finish(message, sink);
                 Status::Done
             }
             // A result of what has not been handed up.
@@ -240,7 +194,7 @@ impl Engine {
         }
     }
 
-    fn contribute(&mut self, child: usize, share: Share, sink: &mut Sink<'_>) {
+    fn contribute(&mut self, child: usize, share: Message, sink: &mut Sink) {
         if self.shares[child].is_some() {
             sink.counters.collective_duplicates += 1;
             return;
@@ -265,36 +219,41 @@ impl Engine {
     }
 
     /// Combines when everything is there.
-    fn progress(&mut self, sink: &mut Sink<'_>) {
+    fn progress(&mut self, sink: &mut Sink) {
         let Some(joined) = &self.joined else {
             return;
         };
         if self.handed_up || !self.is_complete() {
             return;
         }
-        let own = Share {
+        let own = Message {
+            kind: Kind::Contribution,
+            sequence: self.sequence,
             collective: joined.collective,
             outcome: Ok(joined.operand),
             mark: joined.mark,
         };
-        let all = self.shares.iter().flatten().fold(own, Share::with);
+        let all = self.shares.iter().flatten().fold(own, Message::with);
         match self.tree.parent() {
             Some(parent) => {
                 self.handed_up = true;
-                let message = all.message(Kind::Contribution, self.sequence);
-                self.post(parent, message, sink.now);
+                self.post(parent, all, sink.now);
             }
-            None => self.finish(all, sink),
+            None => self.finish(&all, sink),
         }
     }
 
     /// Ends the operation with its result.
-    fn finish(&mut self, result: Share, sink: &mut Sink<'_>) {
+    fn finish(&mut self, result: &Message, sink: &mut Sink) {
+        let result = Message {
+            kind: Kind::Result,
+            ..*result
+        };
         if let Some(parent) = self.tree.parent() {
             self.clear(parent);
         }
         for child in 0..self.tree.children() {
-            self.post(child, result.message(Kind::Result, self.sequence), sink.now);
+            self.post(child, result, sink.now);
         }
         let agreed = |joined: &Joined| match result.outcome {
             Ok(_) if joined.collective != result.collective => Err(CollectiveFailure::Mismatch),
@@ -307,12 +266,7 @@ impl Engine {
         self.handed_up = false;
     }
 
-    fn end(
-        &mut self,
-        outcome: Result<Operand, CollectiveFailure>,
-        mark: bool,
-        sink: &mut Sink<'_>,
-    ) {
+    fn end(&mut self, outcome: Result<Operand, CollectiveFailure>, mark: bool, sink: &mut Sink) {
         let Some(joined) = self.joined.take() else {
             return;
         };
@@ -332,7 +286,7 @@ impl Engine {
         &mut self,
         failure: CollectiveFailure,
         from: Option<usize>,
-        sink: &mut Sink<'_>,
+        sink: &mut Sink,
     ) {
         if self.broken.is_some() {
             if let Some(from) = from {
@@ -356,12 +310,14 @@ impl Engine {
         if self.outboxes[neighbour].is_some() {
             return;
         }
-        let share = Share {
+        let abort = Message {
+            kind: Kind::Abort,
+            sequence: self.sequence,
             collective: Collective::Barrier,
             outcome: Err(failure),
             mark: false,
         };
-        self.post(neighbour, share.message(Kind::Abort, self.sequence), now);
+        self.post(neighbour, abort, now);
     }
 
     fn post(&mut self, neighbour: usize, message: Message, now: Time) {
@@ -407,7 +363,7 @@ impl Engine {
         neighbour: usize,
         number: u32,
         failure: Option<Failure>,
-        sink: &mut Sink<'_>,
+        sink: &mut Sink,
     ) {
         let Some(outbox) = self.outboxes.get_mut(neighbour).and_then(Option::as_mut) else {
             return;
@@ -449,7 +405,7 @@ impl Engine {
     }
 
     /// Gives up when the others did not come in time.
-    pub(super) fn expire(&mut self, sink: &mut Sink<'_>) {
+    pub(super) fn expire(&mut self, sink: &mut Sink) {
         if self.patience_ends().is_none_or(|end| end > sink.now) {
             return;
         }

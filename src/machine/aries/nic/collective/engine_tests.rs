@@ -1,4 +1,3 @@
-use super::super::interface::Interface;
 use super::failure_tests::{join_all, outcome};
 use super::test_net::{Harm, KEY, Net, node};
 use super::*;
@@ -162,7 +161,7 @@ fn run_right(net: &mut Net, jobs: &[Job], think_ns: u64) -> Vec<Vec<Vec<Collecti
 }
 
 /// What a child or a parent says of a sum.
-fn message(kind: Kind) -> Message {
+pub(super) fn message(kind: Kind) -> Message {
     Message {
         kind,
         sequence: 0,
@@ -231,7 +230,7 @@ fn canary_the_check_sees_a_contribution_too_much_and_a_wrong_word() {
     let mut net = Net::new(9, 1);
     set_up(&mut net, &jobs);
     let forged = message(Kind::Contribution);
-    assert_eq!(tell(&mut net, 1, 4, KEY, 7, &forged), Status::Done);
+    assert_eq!(tell(&mut net, (1, 4), (0, KEY, 7), &forged), Status::Done);
     let forged_results = run(&mut net, &jobs, 1_000);
     assert!(check(&jobs, &forged_results).is_err());
     results[0][7][2].outcome = Ok(Operand::i64(1));
@@ -240,29 +239,28 @@ fn canary_the_check_sees_a_contribution_too_much_and_a_wrong_word() {
     assert!(check(&jobs, &results).is_err());
 }
 
-/// Lets rank `to` be told `message` by rank `from`.
-fn tell(net: &mut Net, to: usize, from: usize, key: u16, epoch: u32, message: &Message) -> Status {
+/// Lets rank `to` be told `message` by rank `from`, for an engine, with a key and an epoch.
+pub(super) fn tell(
+    net: &mut Net,
+    (to, from): (usize, usize),
+    (engine, key, epoch): (u16, u16, u32),
+    message: &Message,
+) -> Status {
+    let code = message.kind as u8;
     let request = Request {
         destination: node(to),
         source: node(from),
         routing: Routing::default(),
         packet_id: 0,
-        command: Command::Control {
-            code: message.kind as u8,
-        },
-        mdh: 0,
+        command: Command::Control { code },
+        mdh: engine,
         echo: 0,
         ssid: 0,
         address: message.address(),
         key,
     };
-    let Interface {
-        collective,
-        counters,
-        ..
-    } = &mut net.nics[to];
-    let code = message.kind as u8;
-    collective.serve(net.now, &request, code, &message.data(epoch), counters)
+    let unit = &mut net.nics[to].collective;
+    unit.serve(net.now, &request, code, &message.data(epoch))
 }
 
 #[test]
@@ -272,7 +270,7 @@ fn strangers_are_refused_and_counted() {
     let contribution = message(Kind::Contribution);
     let result = message(Kind::Result);
     // Rank 1 has the children 3 and 4 and the parent 0.
-    let mut told = |from, key, message: &Message| tell(&mut net, 1, from, key, 7, message);
+    let mut told = |from, key, message: &Message| tell(&mut net, (1, from), (0, key, 7), message);
     assert_eq!(told(5, KEY, &contribution), Status::Unsupported);
     assert_eq!(told(0, KEY, &contribution), Status::Unsupported);
     assert_eq!(told(3, KEY, &result), Status::Unsupported);
@@ -284,13 +282,13 @@ fn strangers_are_refused_and_counted() {
     };
     assert_eq!(told(5, KEY, &abort), Status::Unsupported);
     assert_eq!(net.counters().collective_strangers, 6);
-    let early = tell(&mut net, 1, 3, KEY, 8, &contribution);
+    let early = tell(&mut net, (1, 3), (0, KEY, 8), &contribution);
     assert_eq!(early, Status::NotReady);
     let late = Message {
         sequence: 1,
         ..contribution
     };
-    assert_eq!(tell(&mut net, 1, 3, KEY, 7, &late), Status::Busy);
+    assert_eq!(tell(&mut net, (1, 3), (0, KEY, 7), &late), Status::Busy);
     // None of that has had an effect.
     let jobs = [job(2, 0, "sum-i64", 2)];
     let results = run(&mut net, &jobs, 1_000);

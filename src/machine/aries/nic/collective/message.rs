@@ -98,6 +98,22 @@ pub(super) struct Message {
 }
 
 impl Message {
+    /// This contribution and another one, in this order.
+    pub(super) fn with(self, other: &Self) -> Self {
+        let outcome = match (self.outcome, other.outcome) {
+            (Ok(_), Ok(_)) if self.collective != other.collective => {
+                Err(CollectiveFailure::Mismatch)
+            }
+            (Ok(first), Ok(second)) => Ok(self.collective.combine(first, second)),
+            (Err(failure), _) | (_, Err(failure)) => Err(failure),
+        };
+        Self {
+            outcome,
+            mark: self.mark | other.mark,
+            ..self
+        }
+    }
+
     pub(super) fn address(&self) -> u64 {
         u64::from(self.collective.code()) << 32 | u64::from(self.sequence)
     }

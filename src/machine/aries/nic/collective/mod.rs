@@ -143,8 +143,8 @@ pub struct CollectiveCompletion {
 pub(crate) struct CollectiveUnit {
     own: NodeId,
     engines: [Option<Box<Engine>>; ENGINES],
-    /// Operations that have ended, and whose results are to be written.
-    ended: VecDeque<Ended>,
+    /// Among what engines have done: operations that have ended, whose results are to be written.
+    sink: Sink,
     completions: VecDeque<CollectiveCompletion>,
     /// Operations of users that are joined or wait to be fetched.
     due: usize,
@@ -160,13 +160,18 @@ impl CollectiveUnit {
         Self {
             own,
             engines: Default::default(),
-            ended: VecDeque::new(),
+            sink: Sink::default(),
             completions: VecDeque::new(),
             due: 0,
             serial: 0,
             stalled: false,
             driver: None,
         }
+    }
+
+    /// What the unit has counted.
+    pub(crate) fn counters(&self) -> &AriesNicCounters {
+        &self.sink.counters
     }
 
     /// Sets up a tree.
@@ -212,12 +217,12 @@ impl CollectiveUnit {
     }
 
     /// Lets the tree fail at everybody who can be reached.
-    pub(crate) fn stop(&mut self, now: Time, engine: usize, counters: &mut AriesNicCounters) {
+    pub(crate) fn stop(&mut self, now: Time, engine: usize) {
         let Some(Some(found)) = self.engines.get_mut(engine) else {
             return;
         };
-        let mut sink = Sink::new(now, &mut self.ended, counters);
-        found.break_off(CollectiveFailure::Stopped(self.own), None, &mut sink);
+        let sink = self.sink.at(now);
+        found.break_off(CollectiveFailure::Stopped(self.own), None, sink);
     }
 
     /// Joins the next operation on an engine and answers its number.
@@ -231,7 +236,6 @@ impl CollectiveUnit {
         joiner: Joiner,
         join: &Join,
         memory: &mut CachedMemory,
-        counters: &mut AriesNicCounters,
     ) -> Result<u32, JoinError> {
         if joiner != Joiner::Driver && self.is_driven(engine) {
             return Err(JoinError::Driven);
@@ -251,7 +255,7 @@ impl CollectiveUnit {
             return Err(JoinError::CompletionQueueFull);
         }
         let operand = operand_of(join, joiner, memory)?;
-        counters.collectives_joined += 1;
+        self.sink.counters.collectives_joined += 1;
         self.due += usize::from(joiner != Joiner::Driver);
         let joined = Joined {
             joiner,
@@ -261,8 +265,8 @@ impl CollectiveUnit {
             into: join.into,
             at: now,
         };
-        let mut sink = Sink::new(now, &mut self.ended, counters);
-        Ok(found.join(joined, &mut sink))
+        let sink = self.sink.at(now);
+        Ok(found.join(joined, sink))
     }
 
     /// The next operation that has ended, oldest first.
@@ -275,14 +279,7 @@ impl CollectiveUnit {
     /// Carries out the control request `code` (0 to 11) with its data and answers how it went. A
     /// request that cannot be taken now is [`Status::Busy`], one for a tree that is not set up
     /// [`Status::NotReady`].
-    pub(crate) fn serve(
-        &mut self,
-        now: Time,
-        request: &Request,
-        code: u8,
-        data: &[u8],
-        counters: &mut AriesNicCounters,
-    ) -> Status {
+    pub(crate) fn serve(&mut self, now: Time, request: &Request, code: u8, data: &[u8]) -> Status {
         let Some((epoch, message)) = Message::parse(code, request.address, data) else {
             return Status::Unsupported;
         };
@@ -295,32 +292,26 @@ impl CollectiveUnit {
             }
             // Only a tree that was here can be sent a result, and whoever took it away had its
             // results.
-            counters.collective_duplicates += 1;
+            self.sink.counters.collective_duplicates += 1;
             return Status::Done;
         };
         if engine.tree.key != request.key {
-            counters.collective_strangers += 1;
+            self.sink.counters.collective_strangers += 1;
             return Status::BadKey;
         }
-        let mut sink = Sink::new(now, &mut self.ended, counters);
-        engine.handle(request.source, &message, &mut sink)
+        let sink = self.sink.at(now);
+        engine.handle(request.source, &message, sink)
     }
 
     /// The end of a request that it issued for [`Asker::Collective`](super::outstanding::Asker)
     /// `.0`.
-    pub(crate) fn answered(
-        &mut self,
-        now: Time,
-        number: u32,
-        failure: Option<Failure>,
-        counters: &mut AriesNicCounters,
-    ) {
+    pub(crate) fn answered(&mut self, now: Time, number: u32, failure: Option<Failure>) {
         let neighbour = number >> NEIGHBOUR_SHIFT & NEIGHBOUR_MASK;
         let Some(engine) = &mut self.engines[(number >> ENGINE_SHIFT) as usize] else {
             return;
         };
-        let mut sink = Sink::new(now, &mut self.ended, counters);
-        engine.answered(neighbour as usize, number, failure, &mut sink);
+        let sink = self.sink.at(now);
+        engine.answered(neighbour as usize, number, failure, sink);
     }
 
     /// Whether [`issue`](Self::issue) has nothing to look at: most network interfaces never have a
@@ -329,7 +320,7 @@ impl CollectiveUnit {
     fn is_unused(&self) -> bool {
         self.engines.iter().all(Option::is_none)
             && self.driver.is_none()
-            && self.ended.is_empty()
+            && self.sink.ended.is_empty()
             && !self.stalled
     }
 
@@ -340,27 +331,26 @@ impl CollectiveUnit {
         now: Time,
         requester: &mut Requester,
         memory: &mut CachedMemory,
-        counters: &mut AriesNicCounters,
     ) {
         if self.is_unused() {
             return;
         }
-        let mut sink = Sink::new(now, &mut self.ended, counters);
+        let sink = self.sink.at(now);
         for engine in self.engines.iter_mut().flatten() {
-            engine.expire(&mut sink);
+            engine.expire(sink);
         }
         self.complete_all(now, memory);
         for _ in 0..RUN_TURNS {
-            if !self.drive(now, memory, counters) {
+            if !self.drive(now, memory) {
                 break;
             }
             self.complete_all(now, memory);
         }
-        self.send(now, requester, counters);
+        self.send(now, requester);
     }
 
     fn complete_all(&mut self, now: Time, memory: &mut CachedMemory) {
-        while let Some(ended) = self.ended.pop_front() {
+        while let Some(ended) = self.sink.ended.pop_front() {
             self.complete(now, &ended, memory);
         }
     }
@@ -398,7 +388,7 @@ impl CollectiveUnit {
         }
     }
 
-    fn send(&mut self, now: Time, requester: &mut Requester, counters: &mut AriesNicCounters) {
+    fn send(&mut self, now: Time, requester: &mut Requester) {
         let Self {
             engines,
             serial,
@@ -432,7 +422,7 @@ impl CollectiveUnit {
                     landing: Landing::NONE,
                 };
                 requester
-                    .issue(now, &ask, Asker::Collective(number), counters)
+                    .issue(now, &ask, Asker::Collective(number))
                     .expect("22 bytes of control have a packet");
                 engine.sent(neighbour, number);
             }

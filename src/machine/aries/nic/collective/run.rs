@@ -1,7 +1,6 @@
 //! Collective runs on the collective unit: setting up, joining again and again, reporting.
 
 use super::super::amo_cache::CachedMemory;
-use super::super::counters::AriesNicCounters;
 use super::super::virtual_node::{Target, VirtualNodes};
 use super::driver::{Driver, RUN_KEY};
 use super::engine::Joiner;
@@ -81,12 +80,7 @@ impl CollectiveUnit {
     }
 
     /// Joins the next operation of a run, if it is time; false if not.
-    pub(super) fn drive(
-        &mut self,
-        now: Time,
-        memory: &mut CachedMemory,
-        counters: &mut AriesNicCounters,
-    ) -> bool {
+    pub(super) fn drive(&mut self, now: Time, memory: &mut CachedMemory) -> bool {
         let Some(driver) = &mut self.driver else {
             return false;
         };
@@ -99,7 +93,7 @@ impl CollectiveUnit {
             return false;
         }
         let join = driver.next(now);
-        match self.join(now, engine, Joiner::Driver, &join, memory, counters) {
+        match self.join(now, engine, Joiner::Driver, &join, memory) {
             Ok(_) => true,
             Err(JoinError::Broken(failure)) => {
                 if let Some(driver) = &mut self.driver {

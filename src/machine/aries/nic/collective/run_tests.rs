@@ -1,5 +1,6 @@
+use super::engine_tests::{barrier, message, tell};
 use super::message::{Kind, Message};
-use super::test_net::{Harm, Net, node};
+use super::test_net::{Harm, Net};
 use super::*;
 use crate::nic::{CollectiveReport, CollectiveSpec, CollectiveSpecError, Phase};
 use crate::time::Duration;
@@ -133,30 +134,10 @@ fn canary_a_run_sees_a_wrong_word() {
         begin_at(&mut net, rank, &spec);
     }
     let forged = Message {
-        kind: Kind::Contribution,
-        sequence: 0,
-        collective: spec.op,
         outcome: Ok(Operand::i64(1)),
-        mark: false,
+        ..message(Kind::Contribution)
     };
-    let request = Request {
-        destination: node(2),
-        source: node(3),
-        routing: Routing::default(),
-        packet_id: 0,
-        command: Command::Control { code: 0 },
-        mdh: 2,
-        echo: 0,
-        ssid: 0,
-        address: forged.address(),
-        key: driver::RUN_KEY,
-    };
-    let super::super::interface::Interface {
-        collective,
-        counters,
-        ..
-    } = &mut net.nics[2];
-    let status = collective.serve(net.now, &request, 0, &forged.data(5), counters);
+    let status = tell(&mut net, (2, 3), (2, driver::RUN_KEY, 5), &forged);
     assert_eq!(status, Status::Done);
     net.nics[3].begin_collectives(net.now, spec).unwrap();
     net.settle(Time::NEVER);
@@ -194,13 +175,7 @@ fn while_a_run_has_an_engine_nobody_else_does() {
     let now = net.now;
     let tree = net.tree(1, 0, 0);
     let nic = &mut net.nics[0];
-    let barrier = Join {
-        collective: Collective::Barrier,
-        contribution: Contribution::Word(Operand::default()),
-        into: None,
-        mark: false,
-        user: 0,
-    };
+    let barrier = barrier();
     assert_eq!(nic.join(now, 2, &barrier), Err(JoinError::Driven));
     assert_eq!(nic.set_up_collective(2, &tree), Err(TreeError::Busy));
     assert_eq!(nic.set_up_collective(1, &tree), Ok(()));

@@ -132,17 +132,9 @@ impl Net {
 
     /// Puts the packets that a network interface has ready on the wire.
     pub(super) fn collect(&mut self, rank: usize) {
-        loop {
-            let Interface {
-                requester,
-                counters,
-                ..
-            } = &mut self.nics[rank];
-            let Some(packet) = requester.next_packet(counters) else {
-                return;
-            };
+        while let Some(packet) = self.nics[rank].requester.next_packet() {
             let packet = packet.as_slice().to_vec();
-            requester.packet_sent();
+            self.nics[rank].requester.packet_sent();
             self.send(rank, &packet);
         }
     }
@@ -198,17 +190,7 @@ impl Net {
 
     pub(super) fn counters(&self) -> AriesNicCounters {
         let mut sum = AriesNicCounters::default();
-        for nic in &self.nics {
-            let counters = nic.counters();
-            sum.collective_contributions += counters.collective_contributions;
-            sum.collective_results += counters.collective_results;
-            sum.collective_duplicates += counters.collective_duplicates;
-            sum.collective_strangers += counters.collective_strangers;
-            sum.collective_retries += counters.collective_retries;
-            sum.collective_breaks += counters.collective_breaks;
-            sum.collectives_done += counters.collectives_done;
-            sum.collectives_failed += counters.collectives_failed;
-        }
+        self.nics.iter().for_each(|nic| sum.add(&nic.counters()));
         sum
     }
 }
