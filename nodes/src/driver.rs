@@ -196,7 +196,7 @@ impl<N: Driven> Driver<N> {
         if self.spin.keeps_on(now) {
             self.counters.spins += 1;
             if !self.sent {
-                // Another process that waits for this core may have the frame that is waited for. What the
+                // Another process on this core may have the frame that is waited for. What the
                 // last turn sent goes out first: a backend may keep it until the wait. The call
                 // cannot fail on Linux.
                 let _ = nix::sched::sched_yield();

@@ -67,7 +67,7 @@ impl SendCredits {
     /// Takes a credit for each of `phits`.
     ///
     /// # Panics
-    /// If there are too few: the caller makes sure of credits for a whole packet before it begins one.
+    /// If there are too few: the caller makes sure of credits for all of a packet first.
     #[inline]
     pub fn take(&mut self, phits: u32) {
         assert!(self.available >= phits, "a phit without a credit");

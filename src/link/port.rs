@@ -17,7 +17,7 @@ pub enum Change {
 /// A port's receive buffer, whatever the link carries: written by the link control block, read by
 /// the port's owner. Virtual channels are numbered from 0.
 pub trait ReceiveBuffer: Debug + Send {
-    /// Calls `tell` with what became of each virtual channel since the last call. An owner that does not
+    /// Calls `tell` with what became of each virtual channel since the last call. One that does not
     /// want to know need not ask, and a buffer of whole packets need not say.
     fn take_changes(&mut self, tell: impl FnMut(usize, Change)) {
         let _ = tell;

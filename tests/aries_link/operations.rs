@@ -463,7 +463,7 @@ impl Pair {
             return;
         }
         if self.outcome.was_down {
-            // An end that still believes in a session with a dead peer finds out by what the peer says.
+            // An end that believes in a session with a dead peer finds out by what the peer says.
             (0..200).for_each(|_| self.round());
         }
         self.rounds_until("the link", Self::is_up);
