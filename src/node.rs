@@ -1,4 +1,4 @@
-//! The one contract between a router or network interface and whoever drives it.
+//! The one contract between a router or network interface and its driver.
 
 use crate::time::Time;
 

@@ -1,4 +1,4 @@
-//! Integer time: picoseconds since an arbitrary start, passed in by whoever drives a node.
+//! Integer time: picoseconds since an arbitrary start, passed in by the driver of a node.
 
 use core::ops::{Add, AddAssign, Sub};
 

@@ -14,7 +14,7 @@ use crate::live_device::LiveDevice;
 /// Frames sent on one port in one turn, so that a flooded port cannot keep the others waiting.
 const FRAMES_PER_PORT: usize = 32;
 
-/// How long a link may accept nothing before its port sends to whoever is there.
+/// How long a link may accept nothing before its port sends to any peer that is there.
 const FORGET: Duration = Duration::from_millis(250);
 
 /// A node that says what its links have accepted.
@@ -197,7 +197,7 @@ impl<N: Driven> Driver<N> {
         if self.spin.keeps_on(now) {
             self.counters.spins += 1;
             if !self.sent {
-                // Whoever else waits for this core may have the frame that is waited for. What the
+                // Another process on this core may have the frame that is waited for. What the
                 // last turn sent goes out first: a backend may keep it until the wait. The call
                 // cannot fail on Linux.
                 let _ = nix::sched::sched_yield();

@@ -118,7 +118,7 @@ impl Holding {
         }
     }
 
-    /// A client has gone, whoever it was.
+    /// A client has gone, holder or not.
     pub(crate) fn client_gone(&mut self, device: &mut dyn Device, now: Time, client: ClientId) {
         let Some((_, holder)) = self.now.take_if(|(keeper, _)| *keeper == client) else {
             return;
@@ -195,7 +195,7 @@ pub(crate) mod tests {
             assert_eq!(refusal.text, "tool (process 1) measures here");
         }
         start(&mut device, 1, 5).expect("nobody else does");
-        // Whoever else goes changes nothing.
+        // Any other that goes changes nothing.
         device.client_gone(NOW, 2);
         device.advance(NOW);
         assert_eq!(phase(&mut device, None), "opening");

@@ -277,13 +277,13 @@ impl LiveDevice {
         Ok(())
     }
 
-    /// Whoever had the router quiesced has not said another word in time.
+    /// The client that had the router quiesced has not said another word in time.
     fn end_hold(&mut self, now: Time) {
         if self.held_until.is_some_and(|until| until <= now) {
             self.held_until = None;
             if let Some(router) = self.device.rerouting() {
                 router.release();
-                tracing::warn!("released: whoever quiesced this router has not");
+                tracing::warn!("released: the client that quiesced this router has not");
             }
         }
     }

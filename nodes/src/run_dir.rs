@@ -387,7 +387,7 @@ impl Drop for Claim {
 mod tests {
     use super::*;
 
-    /// A run directory, whatever the umask of whoever tests.
+    /// A run directory, whatever the tester's umask.
     fn private_directory() -> tempfile::TempDir {
         use std::os::unix::fs::PermissionsExt;
         tempfile::Builder::new()

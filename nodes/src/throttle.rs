@@ -18,7 +18,7 @@ struct Since<E> {
     last: Option<E>,
 }
 
-/// Events of type `E` by kind `K`. Whoever chooses the kinds bounds what is kept here.
+/// Events of type `E` by kind `K`. The choice of kinds bounds what is kept here.
 #[derive(Debug)]
 pub struct Throttle<K, E> {
     kinds: HashMap<K, Since<E>>,

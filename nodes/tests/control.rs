@@ -191,7 +191,7 @@ fn parallel_clients_more_than_are_served_at_once_all_get_their_answers() {
 }
 
 /// More connections than are served at once, none of which says anything: who is idle longest is
-/// left for whoever asks, but never the one that keeps the node.
+/// left for a new client, but never the one that keeps the node.
 #[test]
 fn forgotten_connections_make_room_for_those_who_ask() {
     let fixture = Fixture::new();

@@ -31,7 +31,7 @@ pub enum Room {
 /// Neither wire needs an event per item: both sides act at most once per cycle, so one bit per
 /// recent cycle tells what is still on the wires. A stream that uses every cycle therefore costs
 /// nothing but its reads and writes. A side must be woken only after it found nothing to do: the
-/// reader after [`Next`], the writer after [`Room`], each by whoever owns the pipe.
+/// reader after [`Next`], the writer after [`Room`], each by the pipe's owner.
 ///
 /// In a cycle the reader acts before the writer. The items themselves are kept by the owner, in a
 /// ring of [`RING_PLACES`]. Cycles are given modulo 2^32; a pipe that rested for a multiple of that

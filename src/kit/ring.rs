@@ -85,7 +85,7 @@ impl<T: Copy + Default> Ring<T> {
     /// Doubles the slots of a ring that holds elements from position `from` on.
     ///
     /// # Panics
-    /// If it is as large as it may be: whoever fills it asks for room before.
+    /// If it is as large as it may be: the writer asks for room before.
     #[cold]
     pub fn grow(&mut self, from: u64) {
         let old = self.slots();

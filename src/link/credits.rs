@@ -5,7 +5,7 @@
 //! lost frame leaks no credit.
 //!
 //! Twenty bits do not tell how old a count is; the acknowledgement in the same frame, which has 48,
-//! does. Whoever acknowledges less was sent before and is not asked. Between frames that
+//! does. One that acknowledges less was sent before and is not asked. Between frames that
 //! acknowledge the same, counts differ by no more than the buffer holds: what is freed was
 //! received, and all but what the buffer holds was freed. A frame that acknowledges more was sent
 //! later and frees no less, and no more than is in use.
@@ -67,7 +67,7 @@ impl SendCredits {
     /// Takes a credit for each of `phits`.
     ///
     /// # Panics
-    /// If there are too few: whoever begins a packet makes sure of credits for all of it.
+    /// If there are too few: the caller makes sure of credits for all of a packet first.
     #[inline]
     pub fn take(&mut self, phits: u32) {
         assert!(self.available >= phits, "a phit without a credit");

@@ -405,7 +405,7 @@ impl Liveness {
                 self.silent = true;
                 return Some(Due::Silence);
             }
-            // Whoever asked no more stood still himself, and what was answered may wait to be read.
+            // An end that asked no more stood still itself; what was answered may wait to be read.
             self.asked = None;
         }
         if self.question() <= now {

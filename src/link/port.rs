@@ -15,9 +15,9 @@ pub enum Change {
 }
 
 /// A port's receive buffer, whatever the link carries: written by the link control block, read by
-/// whoever owns the port. Virtual channels are numbered from 0.
+/// the port's owner. Virtual channels are numbered from 0.
 pub trait ReceiveBuffer: Debug + Send {
-    /// Calls `tell` with what became of each virtual channel since the last call. Whoever does not
+    /// Calls `tell` with what became of each virtual channel since the last call. One that does not
     /// want to know need not ask, and a buffer of whole packets need not say.
     fn take_changes(&mut self, tell: impl FnMut(usize, Change)) {
         let _ = tell;
@@ -122,7 +122,7 @@ impl<E: LinkControlBlock> LinkPort<E> {
     }
 
     /// Calls `tell` with what the link has done to each virtual channel of the receive buffer since
-    /// the last call. Whoever looks at the buffer itself need not ask.
+    /// the last call. An owner that looks at the buffer itself need not ask.
     #[inline]
     pub fn take_changes(&mut self, tell: impl FnMut(usize, Change)) {
         self.input.take_changes(tell);

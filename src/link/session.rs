@@ -97,7 +97,7 @@ pub(crate) trait Session {
             }
             LinkState::Disabled => {
                 link.counters.drop_not_active += 1;
-                // Whoever believes in a session with an end that is down has to hear of it.
+                // A peer that believes in a session with an end that is down has to hear of it.
                 link.handshake.answer_to(header.tx_epoch, false);
                 false
             }
@@ -328,7 +328,7 @@ pub(crate) trait Session {
         }
         let header = &training.header;
         let link = self.common();
-        // Whoever has heard us receives on some lane.
+        // A peer that has heard us receives on some lane.
         if training.heard && training.rx_lanes & ALL_LANES == 0 {
             link.counters.drop_wrong_lanes += 1;
             return;

@@ -170,7 +170,7 @@ impl Handshake {
         self.answer_to(self.peer_epoch, heard);
     }
 
-    /// Sends a training frame to the peer's incarnation `rx_epoch`, whoever that is.
+    /// Sends a training frame to the peer's incarnation `rx_epoch`, even if that is unknown.
     pub fn answer_to(&mut self, rx_epoch: u32, heard: bool) {
         self.answer = Some(Answer {
             tx_epoch: self.epoch,

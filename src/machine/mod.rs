@@ -1,4 +1,4 @@
-//! The machines, one line each: whoever adds one names it here.
+//! The machines, one line each: a new one is named here.
 
 pub mod aries;
 pub mod blackwidow;

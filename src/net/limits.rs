@@ -1,4 +1,4 @@
-//! How much a description may be, so that whoever wrote it, there is an answer at once.
+//! How much a description may be, so that there is an answer at once, no matter who wrote it.
 
 /// Bytes of a description at most. The largest network of one slice, 32,768 processors and 113,664
 /// links, takes 5.5 MB; as many bytes of the worst TOML are read in less than a second.

@@ -156,7 +156,7 @@ pub(crate) enum Announced {
     Full,
     /// A later run of the same source has been announced: this one comes late.
     Outdated,
-    /// To whoever asks: there is no such run here, or no more.
+    /// The answer to a question: there is no such run here, or no more.
     Unknown,
 }
 

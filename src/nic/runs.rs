@@ -56,7 +56,7 @@ impl Runs {
     }
 
     /// Ends the issuing of the run that is going on, if any; outstanding messages are waited for.
-    /// True when it issued no more before: whoever asks again does not want to wait.
+    /// True when it issued no more before: a caller that asks again does not want to wait.
     pub(crate) fn stop(&mut self) -> bool {
         let Some(driver) = self.driver.as_mut().filter(|driver| !driver.is_done()) else {
             return false;

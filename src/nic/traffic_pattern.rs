@@ -42,7 +42,7 @@ pub enum Pattern {
         /// Share of messages that go to them, 1 to 100.
         percent: u8,
     },
-    /// In turn to each of `destinations`, whoever the sender is (never to the sender itself).
+    /// In turn to each of `destinations`, the same for every sender (never to the sender itself).
     List {
         /// Processors to send to.
         destinations: Vec<u16>,

@@ -166,7 +166,7 @@ impl End {
 
 /// A packet is what was pushed, and not before its turn; the number expected next.
 pub fn check(vc: usize, flits: &[Flit], expected: u32, gaps: bool) -> u32 {
-    let head = Head::parse(flits[0]).expect("whoever calls has parsed it");
+    let head = Head::parse(flits[0]).expect("the caller has parsed it");
     let id = head.destination().bits() << 12 | u32::from(head.packet_id());
     let mut wanted = packet(vc, id, flits.len());
     if head.poisoned() {
@@ -463,7 +463,7 @@ impl Pair {
             return;
         }
         if self.outcome.was_down {
-            // Whoever still believes in a session with a dead peer finds out by what the peer says.
+            // An end that believes in a session with a dead peer finds out by what the peer says.
             (0..200).for_each(|_| self.round());
         }
         self.rounds_until("the link", Self::is_up);

@@ -123,7 +123,7 @@ fn a_link_taken_down_for_good_leaves_the_rest_flowing() {
         } else {
             network.fabric.cut(links[0]);
         }
-        // Whoever needs the dead link waits for its time-outs again and again.
+        // Traffic that needs the dead link waits for its time-outs again and again.
         network.fabric.run_for(Duration::from_ms(4_000));
         let waiting = network.report(1);
         // Requests over the dead link are reported.

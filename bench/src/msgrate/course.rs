@@ -109,7 +109,7 @@ impl<'a> Course<'a> {
         Ok(())
     }
 
-    /// Nobody sends any more. Whoever was never started works for somebody else and is left alone;
+    /// Nobody sends any more. One that was never started works for somebody else and is left alone;
     /// who does not answer ends when this tool does.
     pub(super) fn stop(&self, lab: &mut dyn Lab) {
         for sender in &self.participants {

@@ -149,7 +149,7 @@ impl Clock for RealClock {
 ///
 /// Asked for an end ([`Clock::stops`]), it ends the sending early and accounts for what was sent;
 /// asked again, it ends at once. On every way out nobody is left sending: the run of a network
-/// interface ends with the connection of whoever claimed it.
+/// interface ends with the connection that claimed it.
 ///
 /// # Errors
 /// See [`RunError`]. What goes wrong with messages is no error but part of the outcome, and so is a

@@ -16,12 +16,12 @@
 //!
 //! A data area of n bytes and the 16-bit packet CRC fill ceil((8 n + 16) / 48) flits. The CRC
 //! stands in the last 16 bits of the packet and covers everything before it except what routers
-//! change on the way (virtual channel, non-minimal, poison). So whoever has the flits can judge
+//! change on the way (virtual channel, non-minimal, poison). So whatever has the flits can judge
 //! them without knowing the command. Packets without a data area have no packet CRC: the paper's
 //! flit counts leave no room for one.
 //!
 //! A response repeats the request's packet id and its echo, which together name the request for
-//! longer than the twelve bits of the id alone could: across restarts of whoever asked.
+//! longer than the twelve bits of the id alone could: across restarts of the requester.
 
 mod area;
 mod command;

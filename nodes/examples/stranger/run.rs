@@ -274,7 +274,7 @@ impl<'a> Attack<'a> {
         while !self.is_over() {
             let known = self.wire.is_known();
             let due = if known { self.due() } else { 0 };
-            // As many as are sent, and one more for whoever knows nothing yet.
+            // As many as are sent, and one more for an end that knows nothing yet.
             for _ in 0..=due {
                 let heard = &mut self.sent.heard;
                 let more = self.wire.listen(|sender, frame| {

@@ -41,7 +41,7 @@ pub enum Request {
     },
     /// Breaks something on purpose.
     Fault(Fault),
-    /// Keeps a network interface for runs of whoever asks, until this connection is closed, however
+    /// Keeps a network interface for runs of the client, until this connection is closed, however
     /// it comes to be: nobody else can start a run there meanwhile, and what has been started ends
     /// with the connection. Asking again changes nothing. The answer is [`Claimed`].
     Claim(Holder),

@@ -74,7 +74,7 @@ pub enum Code {
     NotUnderstood,
     /// The request's line is too long, or the answer's would be.
     TooLong,
-    /// Another reason, of a process that knows more of them than whoever asks.
+    /// Another reason, of a process that knows more of them than the client.
     #[serde(other)]
     Other,
 }

@@ -100,7 +100,7 @@ impl SendBatch {
         &self.arena[message.start..message.start + message.bytes]
     }
 
-    /// Forgets everything; whoever sends has sent.
+    /// Forgets everything; the sender has sent it.
     pub fn clear(&mut self) {
         self.used = 0;
         self.messages.clear();

@@ -256,7 +256,7 @@ impl PortSocket {
     }
 
     /// The interface is well (again): a new one of its name, with index `index`, is bound to.
-    /// The socket stays the same one, so that whoever waits for it goes on waiting.
+    /// The socket stays the same one, so that a waiter goes on waiting.
     ///
     /// # Errors
     /// What the kernel says to that.

@@ -17,7 +17,7 @@ use crate::run_dir::{LabDir, RunDirError, ThisLab};
 /// interval of a watcher, a router that stands still is noticed within a second.
 pub const PATIENCE: Duration = Duration::from_millis(750);
 
-/// Whoever can ask routers something.
+/// What can ask routers something.
 pub trait Routers {
     /// Asks router `router`, by its number over the machine.
     ///
@@ -112,7 +112,7 @@ impl Fleet {
         };
         let path = self.lab.socket(name)?;
         let client = Client::connect_within(&path, PATIENCE).map_err(unreachable)?;
-        // Asked afterwards: whoever was met under its name until now was met in it.
+        // Asked afterwards: a node met under its name until now was met in it.
         if !self.this.is_there() {
             return Err(unreachable(io::ErrorKind::NotFound.into()));
         }

@@ -1,5 +1,5 @@
 //! Frames that come again long after: what a duplicating switch with a deep queue, a second path,
-//! or netem's reordering under a long delay do, and whoever plays back a capture.
+//! or netem's reordering under a long delay do, or the replay of a capture.
 
 use std::collections::BTreeMap;
 

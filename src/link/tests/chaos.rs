@@ -178,7 +178,7 @@ fn campaign_of_ends<L: Link>(seed: u64, operations: Vec<Operation<L::Command>>) 
         end.push_words = usize::MAX;
         end.lcb.link_up(now);
     }
-    // Whoever still believes in a session with a dead peer finds out by what the peer says.
+    // An end that believes in a session with a dead peer finds out by what the peer says.
     pair.run_for(Duration::from_ms(2_000));
     pair.wait_up();
     for end in &mut pair.ends {

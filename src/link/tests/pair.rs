@@ -150,7 +150,7 @@ impl<L: Link> Pair<L> {
         self.ends[end].events.iter().map(of).sum()
     }
 
-    /// A frame that comes at this moment, whoever sent it.
+    /// A frame that comes at this moment, from any sender.
     pub(crate) fn inject(&mut self, to: usize, bytes: &[u8]) {
         let now = self.now;
         let end = &mut self.ends[to];

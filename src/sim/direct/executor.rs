@@ -6,7 +6,7 @@ use super::exchange::Mail;
 use super::model::CycleModel;
 use super::partition::Partition;
 
-/// A partition at work. Whoever runs it knows neither its machine nor its mail.
+/// A partition at work. Its executor knows neither its machine nor its mail.
 pub trait Worker: Send {
     /// Runs the windows up to the next exchange of mail, the one of that number, and lays out what
     /// the others have to take.

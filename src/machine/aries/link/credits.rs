@@ -75,7 +75,7 @@ impl SharedCredits {
     /// Takes credits for a packet of `flits` flits on `vc`.
     ///
     /// # Panics
-    /// If there are too few: whoever begins a packet makes sure of credits for all of it.
+    /// If there are too few: the caller makes sure of credits for all of a packet first.
     #[inline]
     pub fn take(&mut self, vc: usize, flits: u32) {
         assert!(self.available(vc) >= flits, "a packet without credits");

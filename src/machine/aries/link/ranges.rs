@@ -1,6 +1,6 @@
 //! Runs of sets that the peer asked for again.
 
-/// Most runs kept; whoever asks for more gets everything again.
+/// Most runs kept; beyond them everything is sent again.
 const MAX_RANGES: usize = 32;
 
 /// Runs of sets to be replayed, oldest request first.

@@ -34,7 +34,7 @@ const QUEUE_AHEAD: usize = 64;
 /// Whose transfer it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TransferOwner {
-    /// Whoever queued it gets a completion.
+    /// Its owner gets a completion.
     User,
     /// A traffic run's.
     Run,

@@ -1,4 +1,4 @@
-//! Completion queues: how whoever asked, and whoever was asked, learns what has happened.
+//! Completion queues: how requesters and targets learn what has happened.
 //!
 //! White paper, "Ordering and Completion": events are generated on the source or the target node;
 //! they "include both user data and transaction status information".
@@ -82,7 +82,7 @@ pub enum Ended {
 /// An event in the completion queue of the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// What whoever asked gave along.
+    /// The value that the requester gave.
     pub user: u64,
     /// What has ended.
     pub ended: Ended,
@@ -121,7 +121,7 @@ pub enum TargetEvent {
     },
     /// A posted receive has been used up.
     Received {
-        /// What whoever posted it gave along.
+        /// The value that the poster gave.
         user: u64,
         /// Whose message.
         source: NodeId,

@@ -105,7 +105,7 @@ impl AriesNicConfig {
         memory_bytes: u64;
         /// Packets that may wait for their response at once.
         max_outstanding: u32;
-        /// Time after which an unanswered request is reported to whoever asked.
+        /// Time after which an unanswered request is reported to its requester.
         request_timeout: Duration;
         /// Seed of what is random in the network interface itself.
         seed: u64;
@@ -135,7 +135,7 @@ impl AriesNicConfigBuilder {
         /// Packets that may wait for their response at once. Default and most: 1,024 (white paper,
         /// "Aries Performance").
         max_outstanding: u32;
-        /// Time after which an unanswered request is reported to whoever asked. Default 2 s.
+        /// Time after which an unanswered request is reported to its requester. Default 2 s.
         request_timeout: Duration;
         /// Completions that may be due or wait to be fetched at once, at the source. Default 4,096.
         completion_queue: usize;

@@ -51,7 +51,7 @@ pub(crate) struct Interface {
     pub transfers: BlockTransferEngine,
     pub collective: CollectiveUnit,
     pub runs: Runs,
-    /// The run that has just been done, for whoever fetches it.
+    /// The run that has just been done, until it is fetched.
     pub run_done: Option<u64>,
     pub virtual_nodes: VirtualNodes,
     /// What no part counts by itself.
@@ -407,7 +407,7 @@ impl Interface {
         }
     }
 
-    /// Hands the end of a request to whoever asked; the data of the response are in `data`.
+    /// Hands the end of a request to its requester; the data of the response are in `data`.
     #[inline]
     fn settle(&mut self, now: Time, answer: &Answer, data: &[u8; MAX_DATA]) {
         let Answer { pending, failure } = answer;

@@ -24,7 +24,7 @@ use crate::node::{Node, PortId, WakeReason, Wakeup};
 use crate::rng::Rng;
 use crate::time::Time;
 
-/// Events kept for whoever fetches them; the oldest goes first.
+/// Events kept until they are fetched; the oldest goes first.
 const MAX_EVENTS: usize = 1024;
 /// Responses that wait for the link before no more requests are taken.
 const RESPONSE_QUEUE: usize = 64;
@@ -162,7 +162,7 @@ impl AriesNic {
         self.interface.poll_completion()
     }
 
-    /// Requests of whoever asks that wait for their response.
+    /// Requests of callers that wait for their response.
     pub fn outstanding(&self) -> u32 {
         self.interface.requester.outstanding.slab.len()
     }

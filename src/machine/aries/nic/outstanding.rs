@@ -69,7 +69,7 @@ pub(crate) enum TransferStep {
 /// Who asked, and is told the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Asker {
-    /// Whoever posted, with the data of its own that the completion repeats.
+    /// The caller that posted, with the data of its own that the completion repeats.
     User(u64),
     /// The transaction with this SSID.
     Transaction(u16),

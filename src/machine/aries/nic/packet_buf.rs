@@ -68,7 +68,7 @@ impl PacketBuf {
 }
 
 /// Packets that wait for the link, oldest first. Each is written where it waits, since moving one
-/// costs more than most of them need. Whoever appends bounds their number.
+/// costs more than most of them need. The caller bounds their number.
 #[derive(Debug, Default)]
 pub(crate) struct PacketQueue {
     /// A ring, as long as the worst backlog so far has asked for: none, or a power of two.

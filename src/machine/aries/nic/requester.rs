@@ -206,7 +206,7 @@ impl Requester {
         }
     }
 
-    /// A response that cannot be used. If only its inside is damaged, whoever asked is told:
+    /// A response that cannot be used. If only its inside is damaged, the requester is told:
     /// whether the request has been carried out is not known. Its id is quarantined, since nobody
     /// can be sure that the id is not the damage.
     #[cold]

@@ -450,7 +450,7 @@ fn a_run_of_an_older_number_is_refused_and_called_that() {
     assert_eq!(pair.nics[1].counters().runs_outdated, 1);
 }
 
-/// Whoever posted was told `TooMany` until the run was over.
+/// Posters were told `TooMany` until the run was over.
 #[test]
 fn a_user_has_room_beside_a_run_that_uses_all_outstanding_packets() {
     let mut pair = bench();

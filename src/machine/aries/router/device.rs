@@ -1,5 +1,5 @@
 //! What processes and worlds see of an Aries router beside what all chips have, its links, and its
-//! route tables for whoever replaces them.
+//! route tables for those who replace them.
 
 use std::sync::Arc;
 

@@ -419,6 +419,6 @@ impl Ends for Dragonfly {
     }
 }
 
-/// Which ports there are, for whoever has named another.
+/// Which ports there are, for a description that names another.
 pub(super) const PORTS: &str =
     "a router has ports 0 to 39 for routers and 40 to 43 for NICs, a NIC has port 0";

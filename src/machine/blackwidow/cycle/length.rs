@@ -96,7 +96,7 @@ mod tests {
             assert_eq!(pace.next(), 100, "{rate:?}");
             let left: Vec<u64> = (0..phits).map(|_| pace.send(pace.next())).collect();
             assert!(left.is_sorted_by(|a, b| a < b), "{rate:?}");
-            assert_eq!(pace.next(), 200, "{rate:?}: whoever asks first, too");
+            assert_eq!(pace.next(), 200, "{rate:?}: the first one, too");
             assert_eq!(pace.send(1_000), 1_000, "an idle link sends at once");
         }
         assert!(!Pace::of(rates::G6_25).is_slow());

@@ -215,7 +215,7 @@ fn a_warm_up_ends_when_nothing_changes_any_more() {
     );
 }
 
-/// Trace hashes of runs over ideal links: whoever changes them says why.
+/// Trace hashes of runs over ideal links: a change has to be explained.
 #[test]
 fn traces_stay_what_they_are() {
     let hash = |topology: &FoldedClos, config: &Config, link_cycles| {

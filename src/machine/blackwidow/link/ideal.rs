@@ -30,7 +30,7 @@ pub fn ideal_credits() -> OutputCredits {
 /// [`InputQueue`](super::InputQueue) and the credits of an [`Lcb`](super::Lcb) for each port,
 /// without frames, CRC, retry, sessions and lanes.
 ///
-/// Nothing is rejected on them. So nothing is ever taken back or withheld, whoever takes a phit
+/// Nothing is rejected on them. So nothing is ever taken back or withheld, a phit that is taken
 /// frees its place at once, and every place is covered by a credit, also the longest packet of them
 /// that an [`InputQueue`](super::InputQueue) keeps for the rest of a rejected packet. What travels
 /// on a link, and when it arrives, is their owner's business.

@@ -72,7 +72,7 @@ impl OutputCredits {
     /// The next `phits` phits of the packet take a credit each; its virtual channel.
     ///
     /// # Panics
-    /// If there are too few: whoever begins a packet makes sure of credits for all of it.
+    /// If there are too few: the caller makes sure of credits for all of a packet first.
     #[inline]
     pub fn take(&mut self, phits: u32) -> Vc {
         self.vcs[self.vc.index()].take(phits);

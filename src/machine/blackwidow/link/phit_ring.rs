@@ -59,7 +59,7 @@ impl<const N: usize> Places for [Phit; N] {
 
 /// Phits in the order in which they came. Positions count up for ever and wrap with their type.
 ///
-/// Whoever writes knows how many may be in it.
+/// The writer knows how many may be in it.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub(super) struct PhitRing<P = Ring<Phit>> {

@@ -13,7 +13,7 @@ use crate::time::Duration;
 pub const MAX_SLICES: usize = 4;
 /// Highest processor number: destinations have 15 bits (paper, section 4.1).
 pub const MAX_PROCESSOR: u16 = 0x7fff;
-// Whoever can be addressed can take part in runs.
+// Every addressable interface can take part in runs.
 const _: () = assert!(MAX_PROCESSOR == crate::nic::traffic_spec::MAX_PROCESSOR);
 
 /// Memory when nothing else is said: it is sparse, so its size costs next to nothing.
@@ -87,7 +87,7 @@ impl NicConfig {
         memory_bytes: u64;
         /// Requests that may wait for their response at once.
         max_outstanding: u32;
-        /// Time after which an unanswered request is reported to whoever asked.
+        /// Time after which an unanswered request is reported to its requester.
         request_timeout: Duration;
     }
 }
@@ -102,7 +102,7 @@ impl NicConfigBuilder {
         memory_bytes: u64;
         /// Requests that may wait for their response at once. Default 16,384.
         max_outstanding: u32;
-        /// Time after which an unanswered request is reported to whoever asked. Default 2 s.
+        /// Time after which an unanswered request is reported to its requester. Default 2 s.
         request_timeout: Duration;
         /// Seed of what is random in the network interface itself. Default 0.
         seed: u64;

@@ -16,7 +16,7 @@
 //!   sent or queued: when responses are held up, requests back up into the network, and since
 //!   responses never wait for requests, there is no deadlock (paper, section 4.2).
 //! - A packet whose end says `soft_error` is discarded here, at its destination (paper, section
-//!   4.3); whoever asked gets a time-out.
+//!   4.3); the requester gets a time-out.
 //!
 //! Nothing is allocated per message.
 

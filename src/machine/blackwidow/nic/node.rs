@@ -27,7 +27,7 @@ use crate::node::{Node, PortId, WakeReason, Wakeup};
 use crate::rng::Rng;
 use crate::time::Time;
 
-/// Events kept for whoever fetches them; the oldest goes first.
+/// Events kept until they are fetched; the oldest goes first.
 const MAX_EVENTS: usize = 1024;
 
 /// What a network interface reports by [`Node::poll_event`].
@@ -257,7 +257,7 @@ impl BlackWidowNic {
         self.counters.events_lost += self.events.push(event);
     }
 
-    /// Hands the end of a request to whoever asked.
+    /// Hands the end of a request to its requester.
     #[inline]
     fn settle(&mut self, now: Time, answer: Answer) {
         let Answer {

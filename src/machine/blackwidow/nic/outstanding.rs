@@ -35,7 +35,7 @@ impl Tid {
 /// Who asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Asker {
-    /// Whoever posted; answered by a completion.
+    /// The caller that posted; answered by a completion.
     User,
     /// The traffic driver.
     Run(RunRequest),

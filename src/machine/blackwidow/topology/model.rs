@@ -37,7 +37,7 @@ pub type ClosSettings = Settings<ClosLinks>;
 pub struct ClosLinks {
     /// Lane rate of links that name no other.
     pub rate: LaneRate,
-    /// Metres of cable of links that name no other; `None` = whoever simulates says.
+    /// Metres of cable of links that name no other; `None` = the simulation says.
     pub metres: Option<u16>,
     /// Longest packet that an LCB accepts, in phits (section 4.3).
     pub max_packet_phits: u8,

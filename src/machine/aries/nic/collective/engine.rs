@@ -201,7 +201,7 @@ impl Engine {
         }
         sink.counters.collective_contributions += 1;
         self.shares[child] = Some(share);
-        // Whoever contributes to this operation has the result of the one before.
+        // A contributor to this operation has the result of the one before.
         self.clear(child);
         self.progress(sink);
     }

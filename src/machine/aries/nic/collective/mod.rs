@@ -118,7 +118,7 @@ pub enum JoinError {
 /// The end of a collective operation at this participant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CollectiveCompletion {
-    /// What whoever joined gave along.
+    /// The value given by the caller that joined.
     pub user: u64,
     /// The engine, 0 to 3.
     pub engine: u8,

@@ -47,7 +47,7 @@ pub struct CollectiveTree {
     pub parent: Option<Target>,
     /// Whose partial results it combines, in this order: up to [`MAX_BRANCHING`].
     pub children: Vec<Target>,
-    /// The communicator: whoever shows another key is refused. Everybody in the tree has the same.
+    /// The communicator: a wrong key is refused. Everybody in the tree has the same.
     pub key: u16,
     /// Which setting up of the tree this is, the same for everybody in it, and another one than any
     /// before on this engine: packets of an earlier tree may still be on their way.
