@@ -4,8 +4,9 @@
 /// Declares a struct of counters that only grow, one `u64` per name, each with its doc comment.
 ///
 /// The struct gets `for_each` (name and value of every counter, in the order declared), `add`,
-/// `COUNT`, and `name` and `nth` by position in that order. Counters of several like parts may follow a
-/// semicolon, as an array with a name for each part; they are told last and have no position.
+/// `COUNT`, and `name` and `nth` by position in that order. Counters of several like parts may
+/// follow a semicolon, as an array with a name for each part; they are told last and have no
+/// position.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! counters {
