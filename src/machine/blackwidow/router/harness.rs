@@ -9,7 +9,7 @@ use phitwire_framing::yarc::phit::{Phit, PhitKind};
 
 use super::core::{Core, Ports};
 use crate::machine::blackwidow::route::registers::{
-    ChipRegisters, PORTS, RouteEntry, Subtree, TileRegisters,
+    ChipRegisters, PORTS, PortKind, RouteEntry, Subtree, TileRegisters,
 };
 
 /// The destinations up to `mask`.
