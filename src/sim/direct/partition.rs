@@ -179,9 +179,8 @@ impl<M: CycleModel> Partition<M> {
 
     #[inline]
     fn run_terminal(&mut self, index: usize, base: u64) {
-        let terminal = &mut self.terminals[index];
-        let next =
-            M::Direct::run_terminal(terminal, index, base, &mut self.exchange, &mut self.shared);
+        let (exchange, shared) = (&mut self.exchange, &mut self.shared);
+        let next = self.terminals[index].run_window(index, base, exchange, shared);
         let size = self.exchange.window as u64;
         if next < base + 2 * size {
             self.exchange.write.due_terminals.set(index);
@@ -264,7 +263,7 @@ impl<M: CycleModel> Partition<M> {
 
     /// From now on the link of a terminal takes packets or does not.
     pub(crate) fn set_terminal_link(&mut self, place: usize, up: bool) {
-        M::Direct::set_terminal_link(&mut self.terminals[place], up);
+        self.terminals[place].common_mut().is_up = up;
         self.exchange.read.due_terminals.set(place);
     }
 
@@ -326,8 +325,8 @@ impl<M: CycleModel> Partition<M> {
         }
         for (index, terminal) in self.terminals.iter().enumerate() {
             let slot = self.exchange.terminal_slot(index);
-            let (peer, account) = M::Direct::terminal_end(terminal);
-            add(slot, M::Direct::TERMINAL_LANES, peer, account);
+            let (lanes, peer) = (M::Direct::TERMINAL_LANES, terminal.common().peer);
+            add(slot, lanes, peer, terminal.account());
         }
     }
 

@@ -72,6 +72,7 @@ impl CycleModel for Aries {
     type Options = AriesOptions;
     type Format = Format;
     type Packet = packet::Packet;
+    type Reply = packet::Reply;
     type Terminal = terminal::Terminal;
     type Router = router::Aries;
     type End = AriesLcb;
@@ -218,24 +219,5 @@ impl DirectModel<Self> for Aries {
         partitions: usize,
     ) -> Result<Partitioned<Self>, ConfigError> {
         build::direct(topology, (config, *options), partitions)
-    }
-
-    #[inline]
-    fn run_terminal(
-        terminal: &mut terminal::Terminal,
-        index: usize,
-        base: u64,
-        exchange: &mut Exchange<Self>,
-        shared: &mut Shared<Self>,
-    ) -> u64 {
-        terminal.run_window(index, base, exchange, shared)
-    }
-
-    fn terminal_end(terminal: &terminal::Terminal) -> (u32, PortAccount) {
-        terminal.end()
-    }
-
-    fn set_terminal_link(terminal: &mut terminal::Terminal, up: bool) {
-        terminal.set_link(up);
     }
 }

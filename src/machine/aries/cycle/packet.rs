@@ -47,13 +47,11 @@ impl Name {
         mix(low ^ high.wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }
 
-    pub(super) fn sequence(number: u32) -> u32 {
-        number & ((1 << SEQUENCE_BITS) - 1)
-    }
+    /// The bits of a request's number that it carries.
+    pub(super) const SEQUENCE_MASK: u32 = (1 << SEQUENCE_BITS) - 1;
 
-    /// Numbers of requests from `earlier` to `later`, modulo their size; how far that is.
-    pub(super) fn ahead(later: u32, earlier: u32) -> u32 {
-        Self::sequence(later.wrapping_sub(earlier))
+    pub(super) fn sequence(number: u32) -> u32 {
+        number & Self::SEQUENCE_MASK
     }
 
     /// The reply to this request.
@@ -67,7 +65,7 @@ impl Name {
 
 /// What a reply says about itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Reply {
+pub struct Reply {
     /// Address of the NIC that it goes to, which sent the request.
     pub dest: u32,
     /// The request's packet id.

@@ -61,6 +61,7 @@ impl CycleModel for BlackWidow {
     type Options = BlackWidowOptions;
     type Format = Format;
     type Packet = packet::Packet;
+    type Reply = packet::Name;
     type Terminal = terminal::Terminal;
     type Router = Yarc;
     type End = Lcb;
@@ -206,25 +207,6 @@ impl DirectModel<Self> for BlackWidow {
         partitions: usize,
     ) -> Result<Partitioned<Self>, ConfigError> {
         build::direct(topology, (config, options), partitions)
-    }
-
-    #[inline]
-    fn run_terminal(
-        terminal: &mut terminal::Terminal,
-        index: usize,
-        base: u64,
-        exchange: &mut Exchange<Self>,
-        shared: &mut Shared<Self>,
-    ) -> u64 {
-        terminal.run_window(index, base, exchange, shared)
-    }
-
-    fn terminal_end(terminal: &terminal::Terminal) -> (u32, PortAccount) {
-        terminal.end()
-    }
-
-    fn set_terminal_link(terminal: &mut terminal::Terminal, up: bool) {
-        terminal.set_link(up);
     }
 }
 

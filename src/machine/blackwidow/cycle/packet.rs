@@ -48,7 +48,7 @@ impl Seal {
 
 /// What a packet says about itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Name {
+pub struct Name {
     /// Virtual channel: request or reply.
     pub vc: Vc,
     /// Number of the processor that it goes to.

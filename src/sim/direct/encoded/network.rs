@@ -6,7 +6,7 @@ use crate::link::LinkControlBlock;
 use crate::link::impair::Netem;
 use crate::net::{Clock, End, Network, NodeRef, PlanError, Profile, Runtime};
 use crate::sim::direct::config::{Config, ConfigError};
-use crate::sim::direct::model::{CycleModel, Partitioned, PortUse};
+use crate::sim::direct::model::{CycleModel, NO_SLOT, Partitioned, PortUse};
 use crate::sim::direct::partition::HELD_BACK;
 use crate::sim::direct::pattern::{Destinations, Population};
 use crate::sim::direct::shared::{Common, Shared};
@@ -22,7 +22,7 @@ pub(crate) trait Nodes<M: CycleModel> {
     /// The link of a network interface.
     fn link(&self, nic: u32, runtime: &Runtime) -> Result<LinkOf<M>, PlanError>;
     /// A terminal.
-    fn terminal(&self, common: Common) -> M::Terminal;
+    fn terminal(&self, common: Common<M>) -> M::Terminal;
 }
 
 /// Where nodes go: routers in ranges, network interfaces with the routers that they are linked to.
@@ -113,7 +113,7 @@ pub(crate) fn partitioned<M: CycleModel>(
     for (number, (partition, _)) in (0..).zip(&places.nics) {
         let mut source = Source::new(config.seed, number, to.is_silent(number), &births);
         source.reschedule(0, HELD_BACK);
-        terminals[*partition as usize].push(nodes.terminal(Common::new(number, source)));
+        terminals[*partition as usize].push(nodes.terminal(Common::new(number, source, NO_SLOT)));
     }
     let shared = Shared::new(births, to, traffic.request_reply, format);
     let mut builder = Builder::new(config.seed, shared, terminals);
