@@ -1,6 +1,5 @@
 //! Networks of whole packets under `phitwire sim`, over encoded links.
 
-use core::fmt::Debug;
 use super::link::{PacketEnd, PacketInput};
 use super::transfer::{Kind, MAX_DATA, Transfer, TransferPacket};
 use crate::chip::{Chip, ChipCore};
@@ -10,10 +9,12 @@ use crate::net::{Network, PlanError, Runtime};
 use crate::node::PortId;
 use crate::sim::direct::NoDirectLinks;
 use crate::sim::direct::config::{Config, ConfigError, Traffic};
-use crate::sim::direct::encoded::network::{Nodes, partitioned};
+use crate::sim::direct::encoded::build::Nodes;
+use crate::sim::direct::encoded::network::partitioned;
 use crate::sim::direct::model::{ChipView, CycleModel, Partitioned, Terminal};
 use crate::sim::direct::shared::{Common, Shared};
 use crate::time::Duration;
+use core::fmt::Debug;
 
 /// A machine whose routers are chips with links of whole packets, one of which leaves a port in a
 /// cycle at most, and whose network interfaces have a link each. Which channel a packet begins on
@@ -145,16 +146,16 @@ impl<M: PacketModel> PacketTerminal<M> {
 struct Of<'a, M: PacketModel>(&'a M::Topology);
 
 impl<M: PacketModel> Nodes<M> for Of<'_, M> {
-    fn router(&self, chip: u32, runtime: &Runtime) -> Result<Chip<M::Core>, PlanError> {
-        M::router(self.0, chip, runtime)
+    fn router(&self, chip: u32, runtime: &Runtime) -> Result<Option<Chip<M::Core>>, PlanError> {
+        M::router(self.0, chip, runtime).map(Some)
     }
 
-    fn link(&self, nic: u32, runtime: &Runtime) -> Result<LinkConfig, PlanError> {
-        M::nic_link(self.0, nic, runtime)
+    fn links(&self, nic: u32, runtime: &Runtime) -> Result<Vec<LinkConfig>, PlanError> {
+        Ok(vec![M::nic_link(self.0, nic, runtime)?])
     }
 
-    fn terminal(&self, common: Common<M>) -> PacketTerminal<M> {
-        PacketTerminal(common)
+    fn cycles(&self, _: usize) -> Result<u32, ConfigError> {
+        Ok(M::LINK_CYCLES)
     }
 }
 
@@ -193,7 +194,8 @@ impl<M: PacketModel> CycleModel for M {
         partitions: usize,
     ) -> Result<Partitioned<Self>, ConfigError> {
         let how = (config, netem, partitions);
-        partitioned(topology, &Of::<M>(topology), (), how, M::LINK_CYCLES)
+        let made = ((), PacketTerminal);
+        partitioned(topology, &Of::<M>(topology), made, how, M::LINK_CYCLES)
     }
 
     fn end(router: &Chip<M::Core>, port: PortId) -> Option<&Self::End> {

@@ -305,8 +305,6 @@ pub struct Partitioned<M: CycleModel> {
     pub(crate) partitions: Vec<Partition<M>>,
     /// Kind of each chip's ports, by the topology's numbers; `None` without link.
     pub(crate) kinds: Vec<Option<PortUse>>,
-    /// Terminals that send.
-    pub(crate) senders: u64,
     /// Cycles between two exchanges of mail: the shortest time that a phit travels between
     /// partitions.
     pub(crate) stride: u32,

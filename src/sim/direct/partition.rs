@@ -1,5 +1,6 @@
 //! A part of a network that runs its windows on its own.
 
+use super::build::DirectRouterOf;
 use super::coming::Coming;
 use super::encoded::EncodedPartition;
 use super::exchange::{Exchange, Mail};
@@ -15,9 +16,6 @@ const CALENDAR_WINDOWS: u64 = 1024;
 
 /// Cycle in which sources begin that wait for links to come up: later than any.
 pub(crate) const HELD_BACK: u64 = 1 << 50;
-
-/// A router with direct links.
-type DirectRouterOf<M> = <<M as CycleModel>::Direct as DirectModel<M>>::Router;
 
 /// Chips and terminals with the links between them, to be run a window at a time.
 ///

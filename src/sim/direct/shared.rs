@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::exchange::{Arrivals, Exchange};
-use super::model::CycleModel;
+use super::model::{CycleModel, NO_SLOT};
 use super::pattern::Destinations;
 use super::source::{Births, NEVER, Source};
 use super::tally::{Latencies, Tally};
@@ -111,8 +111,8 @@ pub struct Common<M: CycleModel> {
 }
 
 impl<M: CycleModel> Common<M> {
-    /// A terminal whose direct link, if it has one, ends at slot `peer`.
-    pub(crate) fn new(number: u64, source: Source, peer: u32) -> Self {
+    /// A terminal without a direct link.
+    pub(crate) fn new(number: u64, source: Source) -> Self {
         Self {
             number,
             source,
@@ -122,7 +122,7 @@ impl<M: CycleModel> Common<M> {
             replies: VecDeque::new(),
             turn: RoundRobin::new(),
             packet: None,
-            peer,
+            peer: NO_SLOT,
             is_up: true,
         }
     }

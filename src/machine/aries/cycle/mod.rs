@@ -38,9 +38,8 @@ use crate::machine::aries::router::pipeline::CYCLE_PS;
 use crate::machine::aries::topology::Dragonfly;
 use crate::node::PortId;
 use crate::sim::direct::config::{Config, ConfigError, Traffic};
-use crate::sim::direct::exchange::Exchange;
 use crate::sim::direct::model::{
-    ChipView, CycleModel, DirectModel, Lanes, MAX_VCS, Partitioned, PortAccount, Stream,
+    ChipView, CycleModel, DirectModel, Lanes, MAX_VCS, Partitioned, Stream,
 };
 use crate::sim::direct::shared::Shared;
 use crate::time::Duration;

@@ -57,9 +57,9 @@ impl Coming<'_> {
 }
 
 impl Terminal {
-    pub(super) fn new(number: u64, node: u32, peer: u32, source: Source, ordered: bool) -> Self {
+    pub(super) fn new(number: u64, node: u32, source: Source, ordered: bool) -> Self {
         Self {
-            common: Common::new(number, source, peer),
+            common: Common::new(number, source),
             node,
             end: IdealEnd::new(&SetProfile::paper(), 0),
             assembly: Assembly::new(),
@@ -222,7 +222,6 @@ impl Terminal {
             half = NIC_LANES * coming.next().map_or(later, |next| next.min(later));
         }
     }
-
 }
 
 impl model::Terminal<Aries> for Terminal {

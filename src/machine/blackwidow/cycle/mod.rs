@@ -31,9 +31,9 @@ use crate::machine::blackwidow::router::Yarc;
 use crate::machine::blackwidow::topology::{ClosWiring, FoldedClos};
 use crate::node::PortId;
 use crate::sim::direct::config::{Config, ConfigError, Traffic};
-use crate::sim::direct::exchange::{Exchange, delay_cycles};
+use crate::sim::direct::exchange::delay_cycles;
 use crate::sim::direct::model::{
-    ChipView, CycleModel, DirectModel, Lanes, MAX_VCS, Partitioned, PortAccount, Stream,
+    ChipView, CycleModel, DirectModel, Lanes, MAX_VCS, Partitioned, Stream,
 };
 use crate::sim::direct::pattern::{Destinations, Pattern, Population, Rule};
 use crate::sim::direct::shared::Shared;

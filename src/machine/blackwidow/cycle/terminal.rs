@@ -47,9 +47,9 @@ impl Coming {
 }
 
 impl Terminal {
-    pub(crate) fn new(number: u64, processor: u16, peer: u32, source: Source) -> Self {
+    pub(crate) fn new(number: u64, processor: u16, source: Source) -> Self {
         Self {
-            common: Common::new(number, source, peer),
+            common: Common::new(number, source),
             processor,
             credits: ideal_credits(),
             assembly: Assembly::new(),
@@ -58,9 +58,9 @@ impl Terminal {
         }
     }
 
-    /// The same behind a link that may be slow.
-    pub(super) fn with_pace(self, pace: Pace) -> Self {
-        Self { pace, ..self }
+    /// Puts it behind a link of that pace.
+    pub(super) fn set_pace(&mut self, pace: Pace) {
+        self.pace = pace;
     }
 
     /// Takes the phits of a window; the cycles in which places became free again, per virtual
@@ -199,7 +199,10 @@ impl Terminal {
         if cycle >= size {
             return None;
         }
-        let vc = self.common.turn.arbitrate(0, at[0] == cycle, at[1] == cycle);
+        let vc = self
+            .common
+            .turn
+            .arbitrate(0, at[0] == cycle, at[1] == cycle);
         let packet = if vc == 0 {
             self.next_request(shared)
         } else {
@@ -212,7 +215,6 @@ impl Terminal {
         self.common.packet = Some((packet, 0));
         Some(cycle)
     }
-
 }
 
 impl model::Terminal<BlackWidow> for Terminal {
@@ -320,7 +322,7 @@ mod tests {
     fn a_request_that_overtakes_is_noticed() {
         let births = Births::new(&Traffic::default(), 13, 1);
         let source = Source::new(1, 0, false, &births);
-        let mut terminal = Terminal::new(0, 7, 0, source);
+        let mut terminal = Terminal::new(0, 7, source);
         let mut overtaken =
             |sequence, hash| terminal.is_overtaken(Name::request(3, 7, sequence, 0), hash);
         assert!(!overtaken(5, 9));
