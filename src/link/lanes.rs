@@ -31,7 +31,7 @@ struct Rejected {
 /// arrives: the lanes on whose bits the copies differ are charged with one retry each. Two rejected
 /// copies that differ tell as much.
 #[derive(Debug)]
-pub(crate) struct LaneWatch {
+pub struct LaneWatch {
     active: u8,
     /// Those that the session began with.
     first: u8,

@@ -4,7 +4,7 @@ use super::link::{PacketEnd, PacketInput};
 use super::transfer::{Kind, MAX_DATA, Transfer, TransferPacket};
 use crate::chip::{Chip, ChipCore};
 use crate::link::impair::Netem;
-use crate::link::{LinkConfig, LinkControlBlock};
+use crate::link::{EndStatus, LinkConfig, LinkControlBlock};
 use crate::net::{Network, PlanError, Runtime};
 use crate::node::PortId;
 use crate::sim::direct::NoDirectLinks;

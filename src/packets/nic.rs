@@ -12,7 +12,7 @@ use crate::device::{
     TrafficRuns,
 };
 use crate::kit::Events;
-use crate::link::{LinkConfig, LinkPort};
+use crate::link::{EndStatus, LinkConfig, LinkPort};
 use crate::nic::checker::{ANNOUNCE_ADDRESS, Announced, Announcement, Checker, Purpose};
 use crate::nic::periods::Periods;
 use crate::nic::runs::Runs;

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::frame::Control;
 use crate::link::LinkProfile;
-use crate::link::round_trip::RoundTrip;
+use crate::link::outgoing::Outgoing;
 use crate::packets::packet::{MAX_VCS, Packet};
 use crate::time::Time;
 
@@ -24,16 +24,10 @@ pub(crate) struct Sender<P> {
     pushed: [u64; MAX_VCS],
     /// Buffers of a virtual channel that the peer has.
     offered: u64,
-    pub lanes: u8,
-    pub round_trip: RoundTrip,
     /// The packet whose acknowledgement will be a measurement, and when it was sent.
     timed: Option<(u64, Time)>,
-    timer_from: Time,
     rewound: Time,
-    /// The peer is to be asked how things stand.
-    pub asks: bool,
-    /// Since when the peer owes a sign of what it was sent.
-    pub owed_since: Time,
+    pub out: Outgoing,
 }
 
 /// What an acknowledgement brought.
@@ -57,13 +51,9 @@ impl<P: Packet> Sender<P> {
             taken: [0; MAX_VCS],
             pushed: [0; MAX_VCS],
             offered,
-            lanes,
-            round_trip: RoundTrip::new(profile.min_retry_timeout, profile.max_retry_timeout),
             timed: None,
-            timer_from: now,
             rewound: now,
-            asks: false,
-            owed_since: Time::NEVER,
+            out: Outgoing::new(lanes, profile, now),
         }
     }
 
@@ -104,22 +94,22 @@ impl<P: Packet> Sender<P> {
     /// Sends everything unacknowledged again.
     pub fn rewind(&mut self, now: Time) {
         (self.cursor, self.timed) = (self.acked, None);
-        (self.timer_from, self.rewound) = (now, now);
+        (self.out.timer_from, self.rewound) = (now, now);
     }
 
     /// When what was sent, or the news that it left the peer's buffers, counts as lost.
     pub fn deadline(&self) -> Time {
         let is_in_use = |vc: usize| self.limits[vc] != self.pushed[vc] + self.offered;
         let waits = self.acked < self.cursor || (0..P::VCS).any(is_in_use);
-        let timeout = self.timer_from + self.round_trip.timeout();
+        let timeout = self.out.timer_from + self.out.round_trip.timeout();
         if waits { timeout } else { Time::NEVER }
     }
 
     /// The [deadline](Self::deadline) has come.
     pub fn time_out(&mut self, now: Time) {
-        self.round_trip.back_off();
+        self.out.round_trip.back_off();
         self.rewind(now);
-        self.asks = true;
+        self.out.wants_probe = true;
     }
 
     /// The packets that are due, `most` at most.
@@ -137,10 +127,10 @@ impl<P: Packet> Sender<P> {
             .saturating_sub(self.cursor);
         self.cursor += count;
         self.fresh = self.fresh.max(self.cursor);
-        self.asks = false;
+        self.out.wants_probe = false;
         if count > 0 {
             self.timed = self.timed.or(Some((self.cursor - 1, now)));
-            self.owed_since = self.owed_since.min(now);
+            self.out.owed_since = self.out.owed_since.min(now);
         }
         again
     }
@@ -171,9 +161,7 @@ impl<P: Packet> Sender<P> {
 
     /// Hears what is possible.
     pub fn hear(&mut self, now: Time, said: &Control) -> News {
-        if self.packets.is_empty() {
-            self.owed_since = Time::NEVER;
-        }
+        self.out.heard(!self.packets.is_empty());
         if said.ack < self.acked {
             return News::default(); // Overtaken by a newer frame.
         }
@@ -187,18 +175,18 @@ impl<P: Packet> Sender<P> {
             *limit = told.max(*limit);
         }
         if let Some((_, at)) = self.timed.take_if(|(number, _)| *number < said.ack) {
-            self.round_trip.sample(now.since(at));
+            self.out.round_trip.sample(now.since(at));
         }
-        let rewinds = said.missing && now.since(self.rewound) >= self.round_trip.shortest();
+        let rewinds = said.missing && now.since(self.rewound) >= self.out.round_trip.shortest();
         if rewinds {
             self.rewind(now);
         }
         if acked > 0 || has_room {
-            self.timer_from = now;
+            self.out.timer_from = now;
         }
         if acked > 0 {
             let owes = self.acked < self.cursor;
-            self.owed_since = if owes { now } else { Time::NEVER };
+            self.out.owed_since = if owes { now } else { Time::NEVER };
         }
         News { acked, rewinds }
     }

@@ -10,8 +10,8 @@ use super::test_bench::{
     ALL, KEY, MEMORY, NODES, TIMEOUT, at, atomic, config, get, link, post, put,
 };
 use super::*;
-use crate::link::LinkEvent;
 use crate::link::impair::Impairment;
+use crate::link::{EndStatus, LinkEvent};
 use crate::machine::aries::link::LcbRegisters;
 use crate::node::{Node, WakeReason};
 use crate::rng::Rng;

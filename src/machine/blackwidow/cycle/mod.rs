@@ -24,6 +24,7 @@ use phitwire_framing::yarc::memory::write_phits;
 use phitwire_framing::yarc::packet::{EopStatus, Vc, eop_status, head_vc};
 use phitwire_framing::yarc::phit::Phit;
 
+use crate::link::EndStatus;
 use crate::link::impair::Netem;
 use crate::machine::blackwidow::link::{INPUT_PHITS, InputQueue, Lcb};
 use crate::machine::blackwidow::route::registers::PORTS;
