@@ -32,10 +32,8 @@ pub trait Session: EndStatus + Debug + Sized {
 
     /// One end in training and its empty receive buffer.
     fn made(config: Self::Config, now: Time) -> (Self, Self::Input);
-    /// [`EndStatus::link`], to be changed.
-    fn common(&mut self) -> &mut Common;
-    /// [`EndStatus::sending`], to be changed.
-    fn outgoing(&mut self) -> &mut Outgoing;
+    /// [`EndStatus::parts`], to be changed.
+    fn parts_mut(&mut self) -> (&mut Common, &mut Outgoing, &mut LaneWatch);
     /// Whether frames are heard at all now.
     fn hears(&mut self, now: Time) -> bool {
         let _ = now;
@@ -51,8 +49,6 @@ pub trait Session: EndStatus + Debug + Sized {
         frame: &Frame<'_>,
         input: &mut Self::Input,
     ) -> Result<(), FrameError>;
-    /// Whether lanes were charged with what came since this was false.
-    fn lanes_charged(&mut self) -> &mut bool;
     /// Expires deadlines of the receiving half while data flows.
     fn receive_timers(&mut self, now: Time, input: &mut Self::Input) {
         let _ = (now, input);
@@ -68,10 +64,10 @@ pub trait Session: EndStatus + Debug + Sized {
     fn freed(&mut self, vc: usize, freed: u32);
     /// Transmits on `lanes` only: sends again what is under way, and soon a frame to show them.
     fn send_on(&mut self, lanes: u8, now: Time);
-    /// The lanes received on.
-    fn lane_watch(&mut self) -> &mut LaneWatch;
-    /// A training frame arrived while data flows, after `frames` that could not be read.
-    fn inspect_lanes(&mut self, training: &Training, frames: u32);
+    /// A training frame that was asked for arrived while data flows.
+    fn was_trained(&mut self, training: &Training) {
+        let _ = training;
+    }
     /// A lane was given up: what was sent on all of them is worthless.
     fn lanes_changed(&mut self, input: &mut Self::Input);
     /// Starts a session on the terms that both ends offered.
@@ -81,6 +77,24 @@ pub trait Session: EndStatus + Debug + Sized {
     /// Ends the session: what is open is closed, what is not acknowledged is discarded. Returns the
     /// number of packets discarded.
     fn end(&mut self, input: &mut Self::Input) -> u64;
+
+    /// [`EndStatus::link`], to be changed.
+    #[inline]
+    fn common(&mut self) -> &mut Common {
+        self.parts_mut().0
+    }
+
+    /// [`EndStatus::sending`], to be changed.
+    #[inline]
+    fn outgoing(&mut self) -> &mut Outgoing {
+        self.parts_mut().1
+    }
+
+    /// The lanes received on.
+    #[inline]
+    fn lane_watch(&mut self) -> &mut LaneWatch {
+        self.parts_mut().2
+    }
 
     /// What was measured of the round trip.
     fn round_trip_seen(&self) -> Seen {
@@ -98,6 +112,15 @@ pub trait Session: EndStatus + Debug + Sized {
     /// Lanes of a direction that may be given up before the link dies instead.
     fn max_degrades(&self) -> u32 {
         LANES as u32 - 1
+    }
+
+    /// Looks at the lanes in a training frame, which came after `frames` that could not be read.
+    fn inspect_lanes(&mut self, training: &Training, frames: u32) {
+        self.was_trained(training);
+        let (link, _, lanes) = self.parts_mut();
+        let charged = lanes.inspect(&training.pattern, &link.handshake.cable, frames);
+        lanes.note(charged, frames, &mut link.counters);
+        lanes.charged = true; // A lane may also have been lost without a charge.
     }
 
     /// Whether a data frame belongs to this session; the first one may begin it.
@@ -575,7 +598,7 @@ impl<E: Session> LinkControlBlock for E {
         if let Err(error) = taken {
             self.common().counters.dropped(error);
         }
-        if core::mem::take(self.lanes_charged()) {
+        if core::mem::take(&mut self.lane_watch().charged) {
             self.judge_lanes(now, input);
         }
     }

@@ -10,14 +10,22 @@ use crate::time::{Duration, Time};
 
 /// What every link end says of itself.
 pub trait EndStatus {
-    /// The part that all link control blocks have.
-    fn link(&self) -> &Common;
-    /// The part that all sending halves have.
-    fn sending(&self) -> &Outgoing;
-    /// The lanes received on.
-    fn receives_on(&self) -> &LaneWatch;
+    /// What every link end, every sending half and every receiving half has.
+    fn parts(&self) -> (&Common, &Outgoing, &LaneWatch);
     /// Packets taken that the peer has not acknowledged.
     fn unacknowledged_packets(&self) -> u64;
+
+    /// The part that all link control blocks have.
+    #[inline]
+    fn link(&self) -> &Common {
+        self.parts().0
+    }
+
+    /// The part that all sending halves have.
+    #[inline]
+    fn sending(&self) -> &Outgoing {
+        self.parts().1
+    }
 
     /// How long a missing frame may now be late before it counts as lost.
     fn reorder_hold(&self) -> Duration {
@@ -79,7 +87,7 @@ pub trait EndStatus {
 
     /// Lanes received on, one bit per lane by the sender's numbers; 0 until the link was active.
     fn rx_lanes(&self) -> u8 {
-        self.receives_on().active()
+        self.parts().2.active()
     }
 
     /// Incarnations of this end and, as far as it knows, of the peer; 0 while unknown.

@@ -13,7 +13,7 @@ pub use input::PacketInput;
 
 use phitwire_framing::carrier::frame::{Frame, FrameError, FrameHeader, PLAIN_AT};
 use phitwire_framing::carrier::lanes::swizzle_area_back;
-use phitwire_framing::carrier::training::{TRAINING_BYTES, Training};
+use phitwire_framing::carrier::training::TRAINING_BYTES;
 
 use super::packet::Packet;
 use crate::device::{EndAccount, LinkEnd, LinkFault, LinkView, Units};
@@ -144,17 +144,8 @@ impl<P: Packet> PacketEnd<P> {
 
 impl<P: Packet> EndStatus for PacketEnd<P> {
     #[inline]
-    fn link(&self) -> &Common {
-        &self.common
-    }
-
-    #[inline]
-    fn sending(&self) -> &Outgoing {
-        &self.tx.out
-    }
-
-    fn receives_on(&self) -> &LaneWatch {
-        &self.rx.lanes
+    fn parts(&self) -> (&Common, &Outgoing, &LaneWatch) {
+        (&self.common, &self.tx.out, &self.rx.lanes)
     }
 
     fn unacknowledged_packets(&self) -> u64 {
@@ -198,20 +189,9 @@ impl<P: Packet> Session for PacketEnd<P> {
         (end, PacketInput::default())
     }
 
-    fn common(&mut self) -> &mut Common {
-        &mut self.common
-    }
-
-    fn outgoing(&mut self) -> &mut Outgoing {
-        &mut self.tx.out
-    }
-
-    fn lane_watch(&mut self) -> &mut LaneWatch {
-        &mut self.rx.lanes
-    }
-
-    fn lanes_charged(&mut self) -> &mut bool {
-        &mut self.rx.lanes_charged
+    #[inline]
+    fn parts_mut(&mut self) -> (&mut Common, &mut Outgoing, &mut LaneWatch) {
+        (&mut self.common, &mut self.tx.out, &mut self.rx.lanes)
     }
 
     fn on_frame(
@@ -275,15 +255,6 @@ impl<P: Packet> Session for PacketEnd<P> {
         self.tx.out.lanes = lanes;
         self.tx.rewind(now);
         self.tx.out.wants_probe = true;
-    }
-
-    fn inspect_lanes(&mut self, training: &Training, frames: u32) {
-        let (rx, common) = (&mut self.rx, &mut self.common);
-        let charged = rx
-            .lanes
-            .inspect(&training.pattern, &common.handshake.cable, frames);
-        rx.charge(charged, frames, &mut common.counters);
-        rx.lanes_charged = true; // A lane may also have been lost without a charge.
     }
 
     // Each packet was whole or not; nothing of it is kept.

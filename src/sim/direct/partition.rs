@@ -10,6 +10,7 @@ use super::model::{
 };
 use super::shared::Shared;
 use super::source::NEVER;
+use crate::kit::bits;
 
 /// Windows that the calendar of terminals looks ahead; what is due later is looked at again then.
 const CALENDAR_WINDOWS: u64 = 1024;
@@ -154,18 +155,14 @@ impl<M: CycleModel> Partition<M> {
         }
         self.calendar[slot] = due;
         for word in 0..self.exchange.read.due_terminals.words() {
-            let mut due = self.exchange.read.due_terminals.take_word(word);
-            while due != 0 {
-                let index = word * 64 + due.trailing_zeros() as usize;
-                due &= due - 1;
-                self.run_terminal(index, base);
+            let due = self.exchange.read.due_terminals.take_word(word);
+            for bit in bits(due) {
+                self.run_terminal(word * 64 + bit, base);
             }
         }
         for word in 0..self.exchange.read.due_chips.words() {
-            let mut due = self.exchange.read.due_chips.take_word(word);
-            while due != 0 {
-                let index = word * 64 + due.trailing_zeros() as usize;
-                due &= due - 1;
+            let due = self.exchange.read.due_chips.take_word(word);
+            for index in bits(due).map(|bit| word * 64 + bit) {
                 if self.routers[index].run(index, base, &mut self.exchange) {
                     self.exchange.write.due_chips.set(index);
                 }

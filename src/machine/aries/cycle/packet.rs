@@ -151,7 +151,7 @@ pub(super) enum Delivery {
 }
 
 /// Takes packets apart that arrive flit by flit on one link.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Assembly {
     flits: [u64; MAX_PACKET_FLITS],
     len: u8,
@@ -160,22 +160,7 @@ pub struct Assembly {
     vc: u8,
 }
 
-impl Default for Assembly {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl Assembly {
-    pub(super) const fn new() -> Self {
-        Self {
-            flits: [0; MAX_PACKET_FLITS],
-            len: 0,
-            of: 0,
-            vc: 0,
-        }
-    }
-
     /// Whether a packet has begun and not ended.
     pub(super) const fn is_open(&self) -> bool {
         self.len > 0
@@ -305,7 +290,7 @@ mod tests {
     }
 
     fn arrive(flits: &[u64]) -> Delivery {
-        let mut assembly = Assembly::new();
+        let mut assembly = Assembly::default();
         for (index, &flit) in flits.iter().enumerate() {
             let (_, delivery) = assembly.take(flit, Routing::Adaptive1);
             assert_eq!(delivery.is_some(), index + 1 == flits.len());

@@ -5,6 +5,7 @@ use phitwire_framing::aries::flit::Flit;
 use super::credits::Returned;
 use super::packet::{Assembly, Delivery, Name, Outstanding, Packet, Reply};
 use super::{Aries, INPUT_FLITS, NIC_LANES};
+use crate::kit::bits;
 use crate::machine::aries::link::{IdealEnd, SetProfile};
 use crate::sim::direct::exchange::{Arrivals, Exchange};
 use crate::sim::direct::model::{self, PortAccount, Stream, Terminal as _};
@@ -41,10 +42,8 @@ impl Coming<'_> {
         let new = (u64::MAX >> (63 - cycle)) & !self.done;
         self.done |= new;
         for lane in self.lanes {
-            let mut cycles = lane.cycles & new;
-            while cycles != 0 {
-                end.give(lane.vc(cycles.trailing_zeros()));
-                cycles &= cycles - 1;
+            for cycle in bits(lane.cycles & new) {
+                end.give(lane.vc(cycle as u32));
             }
         }
     }
@@ -62,7 +61,7 @@ impl Terminal {
             common: Common::new(number, source),
             node,
             end: IdealEnd::new(&SetProfile::paper(), 0),
-            assembly: Assembly::new(),
+            assembly: Assembly::default(),
             outstanding: Outstanding::default(),
             last_seen: ordered.then(LastSeen::new),
         }
@@ -78,20 +77,17 @@ impl Terminal {
     ) -> [Returned; NIC_LANES] {
         let mut freed = [Returned::default(); NIC_LANES];
         let size = flits.len() / NIC_LANES;
-        let mut left = cycles[0] | cycles[1];
-        while left != 0 {
-            let cycle = left.trailing_zeros();
-            left &= left - 1;
+        for cycle in bits(cycles[0] | cycles[1]) {
             for lane in 0..NIC_LANES {
                 if cycles[lane] >> cycle & 1 == 0 {
                     continue;
                 }
                 shared.tally.arrived_phits += 1;
-                let flit = flits[lane * size + cycle as usize];
+                let flit = flits[lane * size + cycle];
                 let (vc, delivery) = self.assembly.take(flit, shared.format.routing);
-                freed[lane].credit(cycle, vc);
+                freed[lane].credit(cycle as u32, vc);
                 if let Some(delivery) = delivery {
-                    self.arrived(base + u64::from(cycle), delivery, shared);
+                    self.arrived(base + cycle as u64, delivery, shared);
                 }
             }
         }

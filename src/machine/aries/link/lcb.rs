@@ -251,17 +251,8 @@ impl AriesLcb {
 
 impl EndStatus for AriesLcb {
     #[inline]
-    fn link(&self) -> &Common {
-        &self.common
-    }
-
-    #[inline]
-    fn sending(&self) -> &Outgoing {
-        &self.tx.out
-    }
-
-    fn receives_on(&self) -> &LaneWatch {
-        &self.rx.lanes
+    fn parts(&self) -> (&Common, &Outgoing, &LaneWatch) {
+        (&self.common, &self.tx.out, &self.rx.lanes)
     }
 
     /// Packets taken whole of which the peer has not acknowledged every flit.
@@ -285,20 +276,9 @@ impl Session for AriesLcb {
         (Self::new(config, now), input)
     }
 
-    fn common(&mut self) -> &mut Common {
-        &mut self.common
-    }
-
-    fn outgoing(&mut self) -> &mut Outgoing {
-        &mut self.tx.out
-    }
-
-    fn lane_watch(&mut self) -> &mut LaneWatch {
-        &mut self.rx.lanes
-    }
-
-    fn lanes_charged(&mut self) -> &mut bool {
-        &mut self.rx.lanes_charged
+    #[inline]
+    fn parts_mut(&mut self) -> (&mut Common, &mut Outgoing, &mut LaneWatch) {
+        (&mut self.common, &mut self.tx.out, &mut self.rx.lanes)
     }
 
     /// Not while the receive clock is lost, after which the lanes are initialised again.
@@ -369,15 +349,12 @@ impl Session for AriesLcb {
         self.config.registers().max_degrades.into()
     }
 
-    fn inspect_lanes(&mut self, training: &Training, frames: u32) {
+    fn was_trained(&mut self, training: &Training) {
         // The clock may have been lost because a cable was plugged in anew.
         if let Ok(cable) = find_cable(&training.pattern) {
             self.common.handshake.cable = cable;
         }
-        let cable = &self.common.handshake.cable;
-        let counters = &mut self.common.counters;
-        self.rx
-            .inspect_lanes(&training.pattern, cable, frames, counters);
+        self.rx.bad_run = 0;
     }
 
     fn lanes_changed(&mut self, _input: &mut AriesInput) {

@@ -6,6 +6,7 @@ use phitwire_framing::yarc::phit::{CONTENT_MASK, Phit};
 use super::BlackWidow;
 use super::length::Pace;
 use super::packet::{Assembly, Delivery, Name, Packet};
+use crate::kit::bits;
 use crate::machine::blackwidow::link::{OutputCredits, ideal_credits};
 use crate::sim::direct::exchange::{Arrivals, Exchange};
 use crate::sim::direct::model::{self, PortAccount, Stream, Terminal as _};
@@ -52,7 +53,7 @@ impl Terminal {
             common: Common::new(number, source),
             processor,
             credits: ideal_credits(),
-            assembly: Assembly::new(),
+            assembly: Assembly::default(),
             pace: Pace::default(),
             last_seen: LastSeen::new(),
         }
@@ -65,22 +66,14 @@ impl Terminal {
 
     /// Takes the phits of a window; the cycles in which places became free again, per virtual
     /// channel.
-    fn receive(
-        &mut self,
-        base: u64,
-        mut cycles: u64,
-        phits: &[u32],
-        shared: &mut Shared,
-    ) -> [u64; 2] {
+    fn receive(&mut self, base: u64, cycles: u64, phits: &[u32], shared: &mut Shared) -> [u64; 2] {
         let mut freed = [0; 2];
         shared.tally.arrived_phits += u64::from(cycles.count_ones());
-        while cycles != 0 {
-            let cycle = cycles.trailing_zeros();
-            cycles &= cycles - 1;
-            let phit = Phit::from_bits(phits[cycle as usize]);
+        for cycle in bits(cycles) {
+            let phit = Phit::from_bits(phits[cycle]);
             freed[self.assembly.vc(phit).index()] |= 1 << cycle;
             if let Some(delivery) = self.assembly.take(phit, shared.format.seal) {
-                self.arrived(base + u64::from(cycle), delivery, shared);
+                self.arrived(base + cycle as u64, delivery, shared);
             }
         }
         freed

@@ -174,17 +174,8 @@ fn idle_terms(config: &LinkConfig) -> ReceiveTerms {
 
 impl EndStatus for Lcb {
     #[inline]
-    fn link(&self) -> &Common {
-        &self.common
-    }
-
-    #[inline]
-    fn sending(&self) -> &Outgoing {
-        &self.tx.out
-    }
-
-    fn receives_on(&self) -> &LaneWatch {
-        &self.rx.lanes
+    fn parts(&self) -> (&Common, &Outgoing, &LaneWatch) {
+        (&self.common, &self.tx.out, &self.rx.lanes)
     }
 
     /// Complete packets in the retry buffer.
@@ -208,20 +199,9 @@ impl Session for Lcb {
         (Self::new(config, now), input)
     }
 
-    fn common(&mut self) -> &mut Common {
-        &mut self.common
-    }
-
-    fn outgoing(&mut self) -> &mut Outgoing {
-        &mut self.tx.out
-    }
-
-    fn lane_watch(&mut self) -> &mut LaneWatch {
-        &mut self.rx.lanes
-    }
-
-    fn lanes_charged(&mut self) -> &mut bool {
-        &mut self.rx.lanes_charged
+    #[inline]
+    fn parts_mut(&mut self) -> (&mut Common, &mut Outgoing, &mut LaneWatch) {
+        (&mut self.common, &mut self.tx.out, &mut self.rx.lanes)
     }
 
     /// Phits go up speculatively.
@@ -281,10 +261,8 @@ impl Session for Lcb {
         received.min(self.tx.deadline())
     }
 
-    fn inspect_lanes(&mut self, training: &Training, frames: u32) {
-        let cable = &self.common.handshake.cable;
-        self.rx
-            .inspect_lanes(&training.pattern, cable, frames, &mut self.common.counters);
+    fn was_trained(&mut self, _: &Training) {
+        self.rx.rejects_in_row = 0;
     }
 
     fn lanes_changed(&mut self, input: &mut InputQueue) {
