@@ -6,6 +6,7 @@ use std::time::{Duration as RealTime, Instant};
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use joined::{Joined, links};
+use phitwire::link::EndStatus;
 use phitwire::machine::aries::link::STANDARD;
 use phitwire::machine::aries::link::{AriesLinkConfig, SetProfile};
 use phitwire::machine::aries::nic::{

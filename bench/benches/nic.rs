@@ -5,6 +5,7 @@ use std::time::{Duration as RealTime, Instant};
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use joined::{Joined, links};
+use phitwire::link::EndStatus;
 use phitwire::machine::blackwidow::link::STANDARD;
 use phitwire::machine::blackwidow::nic::{BlackWidowNic, NicConfig, NicEvent};
 use phitwire::nic::{Operation, Pattern, TrafficSpec};

@@ -5,6 +5,7 @@
 //! bytes of link frames go in and come out ([`LinkControlBlock`]); time is an argument. A
 //! [`LinkPort`] owns such an end and the buffer that it fills, whatever the link carries.
 
+mod calls;
 pub(crate) mod common;
 pub(crate) mod config;
 mod counters;

@@ -140,8 +140,7 @@ impl<M: CycleModel> Common<M> {
         self.source.head().birth.min(self.reply_due()).max(end)
     }
 
-    /// Counts what was sent in a window in the cycles `phits` of a lane, and sends it, with these
-    /// credits.
+    /// Sends and counts what goes out in a window on a lane of the direct link.
     pub(crate) fn send(
         &mut self,
         lane: u32,
