@@ -1,5 +1,5 @@
-//! What every sending half of a link has, whatever it sends: its lanes, the round trip, and what the
-//! peer owes it.
+//! What every sending half of a link has, whatever it sends: its lanes, the round trip, and what
+//! the peer owes it.
 
 use super::config::LinkProfile;
 use super::round_trip::RoundTrip;

@@ -162,8 +162,8 @@ pub trait Terminal<M: CycleModel>: Debug + Send {
     }
 
     /// Runs the cycles of a window from `base` on, behind a direct link. Returns the cycle in which
-    /// there is next something to do even if nothing arrives. Terminals behind encoded links are run
-    /// by their nodes.
+    /// there is next something to do even if nothing arrives. Terminals behind encoded links are
+    /// run by their nodes.
     fn run_window(
         &mut self,
         _index: usize,

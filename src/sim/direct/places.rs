@@ -28,8 +28,8 @@ pub(crate) struct Places {
     pub(crate) partitions: usize,
     /// Partition and number there of each chip.
     pub(crate) chips: Vec<(u32, u32)>,
-    /// The same of each terminal: those at port 0 of all network interfaces, those at port 1, and so
-    /// on; `None` for those that are not there.
+    /// The same of each terminal: those at port 0 of all network interfaces, those at port 1, and
+    /// so on; `None` for those that are not there.
     pub(crate) terminals: Vec<Option<(u32, u32)>>,
     /// Network interfaces, those that are not there included.
     pub(crate) nics: usize,
